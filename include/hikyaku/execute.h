@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "Call this with policy X": runs a function with timeout, retries, breaker, budget and limiter around it,
+ * in the caller's thread. */
+#ifndef HIKYAKU_EXECUTE_H
+#define HIKYAKU_EXECUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <hikyaku/breaker.h>
+#include <hikyaku/error.h>
+#include <hikyaku/facts.h>
+#include <hikyaku/policy.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the function is told about the attempt it is to make. */
+struct hk_attempt {
+    uint32_t number;     /* 1 = the first */
+    uint64_t timeout_ms; /* how long this attempt may take; UINT64_MAX = no limit */
+    int64_t deadline_ms; /* the same as a time on the executor's clock; INT64_MAX = none */
+};
+
+/* Makes one attempt and says what happened in `facts` (zeroed before the call: leaving it so with HK_OK is
+ * a success). It must keep to `attempt->timeout_ms` itself: a thread cannot be stopped from outside. What
+ * `facts` points to must stay valid until the next call or the end. HK_OK: `facts` says what happened;
+ * HK_CANCELLED: stop now; any other code: our own side failed (HK_FAULT_LOCAL; HK_TIMEOUT is
+ * HK_FAULT_TIMEOUT), unless `facts` names a fault. */
+typedef enum hk_code hk_attempt_fn(void *arg, const struct hk_attempt *attempt, struct hk_facts *facts);
+
+/* One retry, about to be waited for: every field of requirement 207. Pointers are valid during the call. */
+struct hk_retry_event {
+    const char *request_id;
+    const char *policy;      /* the policy's name */
+    const char *policy_type; /* its backoff ("exponential" …), "adaptive" when hinted, "custom" with ops */
+    const char *operation;
+    int64_t operation_start_ms; /* Unix time: of the first attempt's start */
+    int64_t operation_end_ms;   /* Unix time: of this attempt's end */
+    uint32_t iteration;         /* 0 = the first error */
+    uint64_t sleep_ms;
+    const char *error_type;    /* reason code of the attempt */
+    const char *error_message; /* "" when the attempt gave none */
+    enum hk_class failure_class;
+};
+
+typedef void hk_retry_fn(void *arg, const struct hk_retry_event *event);
+
+/* Where time comes from and how to wait; NULL members mean the system's. */
+struct hk_clock {
+    int64_t (*now_ms)(void *arg);  /* monotonic */
+    int64_t (*wall_ms)(void *arg); /* Unix time */
+    /* Returns false when the wait was cut short because the caller wants to stop. */
+    bool (*sleep_ms)(void *arg, uint64_t ms);
+    void *arg;
+};
+
+struct hk_execute_options {
+    const struct hk_policy *policy; /* NULL: the preset `standard` */
+    struct hk_overrides overrides;  /* for this operation; 0 = as the policy says */
+    struct hk_breaker *breaker;     /* these three may be NULL and may be shared by calls of one thread */
+    struct hk_budget *budget;
+    struct hk_limiter *limiter;
+    const char *operation;  /* for telemetry; may be NULL */
+    const char *request_id; /* likewise */
+    hk_retry_fn *on_retry;  /* may be NULL */
+    void *on_retry_arg;
+    bool has_seed; /* false: seeded from the system's randomness */
+    uint64_t seed;
+    struct hk_clock clock;
+};
+
+struct hk_execute_result {
+    struct hk_decision decision; /* of the last attempt; its reason also names a breaker or budget that ended it */
+    uint32_t attempts;           /* calls made */
+    uint64_t elapsed_ms;
+    uint64_t slept_ms;
+};
+
+/* HK_OK: delivered. HK_GAVE_UP: the policy ended it (`out_result->decision.reason` says why).
+ * HK_UNAVAILABLE: the breaker stays open, or the limiter closed, past the deadline; no attempt is charged.
+ * HK_CANCELLED: the function or the clock asked to stop. HK_INVALID / HK_NOMEM: nothing was called.
+ * `out_result` may be NULL; it is filled for HK_OK, HK_GAVE_UP, HK_UNAVAILABLE and HK_CANCELLED. */
+HK_API enum hk_code hk_execute(const struct hk_execute_options *options, hk_attempt_fn *fn, void *arg,
+                               struct hk_execute_result *out_result, struct hk_err *err) HK_MUSTCHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

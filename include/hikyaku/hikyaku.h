@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libhikyaku: retry policies for any program. This header includes all the others. */
+#ifndef HIKYAKU_HIKYAKU_H
+#define HIKYAKU_HIKYAKU_H
+
+#include <hikyaku/alloc.h>
+#include <hikyaku/backoff.h>
+#include <hikyaku/breaker.h>
+#include <hikyaku/error.h>
+#include <hikyaku/execute.h>
+#include <hikyaku/facts.h>
+#include <hikyaku/policies.h>
+#include <hikyaku/policy.h>
+#include <hikyaku/rng.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "MAJOR.MINOR.PATCH" of the library that is running. */
+HK_API const char *hk_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
