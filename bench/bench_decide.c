@@ -10,7 +10,10 @@
 
 #include <hikyaku/hikyaku.h>
 
-enum { ROUNDS = 9, CALLS = 400000 };
+enum {
+    ROUNDS = 9,
+    CALLS = 400000
+};
 
 static uint64_t allocations;
 
@@ -64,7 +67,8 @@ static void classify(struct subject *s, uint32_t i)
 
 static void decide(struct subject *s, uint32_t i)
 {
-    struct hk_history history = {.attempts = i % 20, .charged = i % 20, .failures = {[HK_CLASS_TRANSIENT] = i % 20}};
+    struct hk_history history = {
+        .attempts = i % 20, .charged = i % 20, .failures = {[HK_CLASS_TRANSIENT] = i % 20}};
     struct hk_decision d;
     hk_policy_decide(s->policy, NULL, NULL, &history, &s->facts, 1000, INT64_C(1794731400000), &s->rng, &d);
     s->sum += d.wait_ms;
@@ -123,6 +127,7 @@ static void bench_decisions(struct subject *s, double unit_ns)
         {"classify 503", {.status = 503}},
         {"classify timeout", {.fault = HK_FAULT_TIMEOUT}},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         s->facts = rows[i].facts;
         report(rows[i].name, best_ns(s, classify), unit_ns);

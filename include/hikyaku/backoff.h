@@ -29,13 +29,13 @@ enum hk_backoff_kind {
 
 struct hk_backoff {
     enum hk_backoff_kind kind;
-    uint64_t base_ms;     /* the Azure forms' delta, Cloud Tasks' minBackoff */
-    uint64_t min_ms;      /* HK_BACKOFF_AZURE_EXPONENTIAL only: added to every wait */
-    uint64_t cap_ms;      /* no wait is longer */
-    double factor;        /* HK_BACKOFF_EXPONENTIAL only, >= 1 */
+    uint64_t base_ms;       /* the Azure forms' delta, Cloud Tasks' minBackoff */
+    uint64_t min_ms;        /* HK_BACKOFF_AZURE_EXPONENTIAL only: added to every wait */
+    uint64_t cap_ms;        /* no wait is longer */
+    double factor;          /* HK_BACKOFF_EXPONENTIAL only, >= 1 */
     uint32_t max_doublings; /* HK_BACKOFF_CLOUD_TASKS only */
-    bool fast_first;      /* the first retry, and only the first, comes at once */
-    uint32_t n_waits;     /* HK_BACKOFF_LIST only */
+    bool fast_first;        /* the first retry, and only the first, comes at once */
+    uint32_t n_waits;       /* HK_BACKOFF_LIST only */
     uint64_t waits_ms[HK_BACKOFF_WAITS_MAX];
 };
 

@@ -24,11 +24,11 @@ enum hk_breaker_state {
 };
 
 struct hk_breaker_options {
-    uint32_t failures;       /* this many in a row, all within window_ms, open it; 0 = rule off, at most 1000 */
-    double ratio;            /* this share of failures within window_ms opens it; 0 = rule off */
+    uint32_t failures; /* this many in a row, all within window_ms, open it; 0 = rule off, at most 1000 */
+    double ratio;      /* this share of failures within window_ms opens it; 0 = rule off */
     uint32_t min_throughput; /* … once there were this many outcomes in the window */
-    uint64_t window_ms;   /* the ratio forgets in steps of a twentieth of it */
-    uint64_t open_ms;     /* how long it stays open the first time */
+    uint64_t window_ms;      /* the ratio forgets in steps of a twentieth of it */
+    uint64_t open_ms;        /* how long it stays open the first time */
     double open_factor;   /* times this, each time that it re-opens: a probe failed, or it had been closed for
                            * less than window_ms */
     uint64_t open_cap_ms; /* at most */
@@ -46,13 +46,12 @@ typedef uint64_t hk_breaker_permit;
 HK_API void hk_breaker_options_init(struct hk_breaker_options *options); /* the `standard` preset's */
 HK_API enum hk_code hk_breaker_options_check(const struct hk_breaker_options *options,
                                              struct hk_err *err) HK_MUSTCHECK;
-HK_API enum hk_code hk_breaker_new(const struct hk_breaker_options *options,
-                                   struct hk_breaker **out_breaker, struct hk_err *err) HK_MUSTCHECK;
+HK_API enum hk_code hk_breaker_new(const struct hk_breaker_options *options, struct hk_breaker **out_breaker,
+                                   struct hk_err *err) HK_MUSTCHECK;
 HK_API void hk_breaker_free(struct hk_breaker *breaker);
 
 /* May a call start now? Each permit is given back exactly once, by record or by release. */
-HK_API bool hk_breaker_acquire(struct hk_breaker *breaker, int64_t now_ms,
-                               hk_breaker_permit *out_permit);
+HK_API bool hk_breaker_acquire(struct hk_breaker *breaker, int64_t now_ms, hk_breaker_permit *out_permit);
 HK_API void hk_breaker_record(struct hk_breaker *breaker, hk_breaker_permit permit, bool success,
                               int64_t now_ms, struct hk_rng *rng);
 /* The call never took place, or says nothing about the destination. */

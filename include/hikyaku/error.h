@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define HK_API                 __attribute__((visibility("default")))
-#define HK_MUSTCHECK           __attribute__((warn_unused_result))
+#define HK_API                  __attribute__((visibility("default")))
+#define HK_MUSTCHECK            __attribute__((warn_unused_result))
 #define HK_PRINTF(fmt, varargs) __attribute__((format(printf, fmt, varargs)))
 #else
 #define HK_API
@@ -62,8 +62,7 @@ HK_API enum hk_errclass hk_code_class(enum hk_code code);
 
 /* Fills `err` (may be NULL) with a printf-like message, cut at HK_ERR_MESSAGE_MAX - 1 bytes.
  * Returns `code`, so that a failing path reads `return hk_err_set(err, HK_INVALID, "…")`. */
-HK_API enum hk_code hk_err_set(struct hk_err *err, enum hk_code code, const char *fmt, ...)
-    HK_PRINTF(3, 4);
+HK_API enum hk_code hk_err_set(struct hk_err *err, enum hk_code code, const char *fmt, ...) HK_PRINTF(3, 4);
 
 #ifdef __cplusplus
 }

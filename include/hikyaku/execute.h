@@ -72,8 +72,9 @@ struct hk_execute_options {
 };
 
 struct hk_execute_result {
-    struct hk_decision decision; /* of the last attempt; its reason also names a breaker or budget that ended it */
-    uint32_t attempts;           /* calls made */
+    struct hk_decision
+        decision;      /* of the last attempt; its reason also names a breaker or budget that ended it */
+    uint32_t attempts; /* calls made */
     uint64_t elapsed_ms;
     uint64_t slept_ms;
 };

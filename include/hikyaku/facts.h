@@ -54,8 +54,8 @@ enum hk_fault {
 
 struct hk_facts {
     enum hk_fault fault;
-    int status;              /* HTTP-like status of the answer, 0 = none came */
-    bool possibly_delivered; /* the destination may have acted, though no success was seen */
+    int status;               /* HTTP-like status of the answer, 0 = none came */
+    bool possibly_delivered;  /* the destination may have acted, though no success was seen */
     uint32_t failures_in_row; /* failures of this kind at this destination in a row, this one included,
                                  as the caller counts them; 0 and 1 mean "the first" */
     uint64_t duration_ms;

@@ -126,14 +126,14 @@ enum hk_verdict {
 struct hk_decision {
     enum hk_verdict verdict;
     enum hk_class failure_class;
-    uint64_t wait_ms;             /* HK_RETRY: from now */
-    bool hinted;                  /* wait_ms is what the destination asked for */
-    bool charged;                 /* this attempt counted against the total */
-    uint64_t hold_ms;             /* hold the whole destination so long, not this message alone; 0 = no */
-    bool pause_destination;       /* until a person resumes it */
-    bool unhealthy;               /* counts as a failure for the circuit breaker */
-    char cause[HK_REASON_MAX];    /* reason code of this attempt; "" on success */
-    char reason[HK_REASON_MAX];   /* HK_DEAD: the dead letter's reason code; otherwise "" */
+    uint64_t wait_ms;           /* HK_RETRY: from now */
+    bool hinted;                /* wait_ms is what the destination asked for */
+    bool charged;               /* this attempt counted against the total */
+    uint64_t hold_ms;           /* hold the whole destination so long, not this message alone; 0 = no */
+    bool pause_destination;     /* until a person resumes it */
+    bool unhealthy;             /* counts as a failure for the circuit breaker */
+    char cause[HK_REASON_MAX];  /* reason code of this attempt; "" on success */
+    char reason[HK_REASON_MAX]; /* HK_DEAD: the dead letter's reason code; otherwise "" */
 };
 
 /* A policy that starts as the named preset; HK_NOTFOUND lists the presets. */
@@ -147,19 +147,16 @@ HK_API void hk_policy_free(struct hk_policy *policy);
 HK_API enum hk_code hk_policy_set_name(struct hk_policy *policy, const char *name,
                                        struct hk_err *err) HK_MUSTCHECK;
 HK_API enum hk_code hk_policy_set_backoff(struct hk_policy *policy, const struct hk_backoff *backoff,
-                                          const struct hk_jitter *jitter,
-                                          struct hk_err *err) HK_MUSTCHECK;
+                                          const struct hk_jitter *jitter, struct hk_err *err) HK_MUSTCHECK;
 HK_API enum hk_code hk_policy_set_limits(struct hk_policy *policy, const struct hk_limits *limits,
                                          struct hk_err *err) HK_MUSTCHECK;
 HK_API enum hk_code hk_policy_set_class(struct hk_policy *policy, enum hk_class cls,
-                                        const struct hk_class_rule *rule,
-                                        struct hk_err *err) HK_MUSTCHECK;
+                                        const struct hk_class_rule *rule, struct hk_err *err) HK_MUSTCHECK;
 /* Rules are tried in the order they were added, before the preset's and before the default table. */
 HK_API enum hk_code hk_policy_add_rule(struct hk_policy *policy, const struct hk_rule *rule,
                                        struct hk_err *err) HK_MUSTCHECK;
 /* NULL turns the breaker off. */
-HK_API enum hk_code hk_policy_set_breaker(struct hk_policy *policy,
-                                          const struct hk_breaker_options *options,
+HK_API enum hk_code hk_policy_set_breaker(struct hk_policy *policy, const struct hk_breaker_options *options,
                                           struct hk_err *err) HK_MUSTCHECK;
 /* `ops` and `arg` must outlive the policy. */
 HK_API void hk_policy_set_ops(struct hk_policy *policy, const struct hk_policy_ops *ops, void *arg);

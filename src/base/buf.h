@@ -18,7 +18,7 @@ struct hk_buf {
 };
 
 void hk_buf_init(struct hk_buf *buf, size_t max_bytes);
-void hk_buf_fini(struct hk_buf *buf); /* frees; the buffer may be used again with the same maximum */
+void hk_buf_fini(struct hk_buf *buf);  /* frees; the buffer may be used again with the same maximum */
 void hk_buf_reset(struct hk_buf *buf); /* empty and without error; keeps its memory */
 
 /* Each returns HK_OK, HK_TOOBIG or HK_NOMEM; on failure nothing of this call is added. */

@@ -34,6 +34,7 @@ void hk_json_i64(struct hk_json *json, int64_t value);
 void hk_json_double(struct hk_json *json, double value); /* null when not finite; shortest that reads back */
 void hk_json_bool(struct hk_json *json, bool value);
 void hk_json_null(struct hk_json *json);
-void hk_json_raw(struct hk_json *json, struct hk_str value); /* a whole JSON value, passed through unchanged */
+void hk_json_raw(struct hk_json *json,
+                 struct hk_str value); /* a whole JSON value, passed through unchanged */
 
 #endif

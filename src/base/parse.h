@@ -30,14 +30,16 @@ enum hk_code hk_parse_size(struct hk_str s, uint64_t *out_bytes, struct hk_err *
 /* "100/s", "6000/m", "1000/h", "0.5/s": events per second. */
 enum hk_code hk_parse_rate(struct hk_str s, double *out_per_s, struct hk_err *err) HK_MUSTCHECK;
 /* "2026-11-15T08:30:00.250Z", offsets, lower-case t/z, a space instead of T; second 60 is taken as the next
- * second's start only where a leap second can be (23:59:60Z); digits past ms are cut. Unix ms, years 0001-9999. */
+ * second's start only where a leap second can be (23:59:60Z at a month's end); digits past ms are cut. Unix ms,
+ * years 0001-9999. */
 enum hk_code hk_parse_rfc3339(struct hk_str s, int64_t *out_unix_ms, struct hk_err *err) HK_MUSTCHECK;
 /* All three forms of RFC 9110 5.6.7; `now_unix_ms` settles the century of the RFC 850 form (a year that looks more
  * than 50 years ahead is in the past). A weekday that does not fit the date is refused. Case-sensitive, GMT only. */
 enum hk_code hk_parse_http_date(struct hk_str s, int64_t now_unix_ms, int64_t *out_unix_ms,
                                 struct hk_err *err) HK_MUSTCHECK;
 
-/* Shortest exact form: "1h30m", "250ms", "0s". Returns the length; `out` takes HK_DURATION_TEXT_MAX bytes. */
+/* Shortest exact form: "1h30m", "1.5s", "250ms", "90d", "2w", "0s". Returns the length; `out` takes
+ * HK_DURATION_TEXT_MAX bytes. */
 #define HK_DURATION_TEXT_MAX 48
 size_t hk_format_duration(uint64_t ms, char out[HK_DURATION_TEXT_MAX]);
 /* "2026-11-15T08:30:00.250Z"; a time outside the years 0001-9999 is cut to the nearest of them. */

@@ -95,7 +95,10 @@ bool hk_str_copy(char *out, size_t room, struct hk_str s)
     return true;
 }
 
-enum { DISTANCE_MAX_LEN = 63, DISTANCE_FAR = 99 };
+enum {
+    DISTANCE_MAX_LEN = 63,
+    DISTANCE_FAR = 99
+};
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {

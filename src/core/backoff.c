@@ -155,8 +155,8 @@ static struct window jittered(const struct hk_backoff *b, const struct hk_jitter
     return (struct window){c, c};
 }
 
-uint64_t hk_backoff_wait_ms(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n, uint64_t prev_ms,
-                            struct hk_rng *rng)
+uint64_t hk_backoff_wait_ms(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n,
+                            uint64_t prev_ms, struct hk_rng *rng)
 {
     if (comes_at_once(b, n))
         return 0;
@@ -191,8 +191,8 @@ static uint64_t longest_before(const struct hk_backoff *b, uint32_t n)
     return min_u64(longest, b->cap_ms);
 }
 
-void hk_backoff_bounds_ms(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n, uint64_t *out_lo_ms,
-                          uint64_t *out_hi_ms)
+void hk_backoff_bounds_ms(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n,
+                          uint64_t *out_lo_ms, uint64_t *out_hi_ms)
 {
     struct window w = {0, 0};
     if (!comes_at_once(b, n)) {
@@ -206,8 +206,8 @@ void hk_backoff_bounds_ms(const struct hk_backoff *b, const struct hk_jitter *j,
 static enum hk_code check_list(const struct hk_backoff *b, struct hk_err *err)
 {
     if (b->n_waits == 0 || b->n_waits > HK_BACKOFF_WAITS_MAX)
-        return hk_err_set(err, HK_RANGE, "backoff.waits must hold 1 to %d waits, not %u", HK_BACKOFF_WAITS_MAX,
-                          (unsigned)b->n_waits);
+        return hk_err_set(err, HK_RANGE, "backoff.waits must hold 1 to %d waits, not %u",
+                          HK_BACKOFF_WAITS_MAX, (unsigned)b->n_waits);
     for (uint32_t i = 0; i < b->n_waits; i++)
         if (b->waits_ms[i] > HK_DURATION_MAX_MS)
             return hk_err_set(err, HK_RANGE, "backoff.waits[%u] is over 100 years", (unsigned)i);
@@ -269,8 +269,8 @@ static const char *const backoff_names[HK_NBACKOFFS] = {
 };
 
 static const char *const jitter_names[HK_NJITTERS] = {
-    [HK_JITTER_NONE] = "none",   [HK_JITTER_RATIO] = "ratio", [HK_JITTER_ADD] = "add",
-    [HK_JITTER_FULL] = "full",   [HK_JITTER_EQUAL] = "equal", [HK_JITTER_DECORRELATED] = "decorrelated",
+    [HK_JITTER_NONE] = "none", [HK_JITTER_RATIO] = "ratio", [HK_JITTER_ADD] = "add",
+    [HK_JITTER_FULL] = "full", [HK_JITTER_EQUAL] = "equal", [HK_JITTER_DECORRELATED] = "decorrelated",
 };
 
 const char *hk_backoff_kind_name(enum hk_backoff_kind kind)

@@ -179,7 +179,7 @@ enum hk_code hk_breaker_new(const struct hk_breaker_options *options, struct hk_
         return hk_err_set(err, HK_NOMEM, "out of memory for a circuit breaker");
     b->options = *options;
     b->latest_ms = INT64_MIN;
-    b->slice_ms = (options->window_ms + SLICES - 1) / SLICES;
+    b->slice_ms = (options->window_ms - 1) / SLICES + 1;
     b->n_slices = options->window_ms / b->slice_ms;
     forget(b);
     *out_breaker = b;

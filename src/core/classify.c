@@ -147,8 +147,15 @@ static void set_cause(char out_cause[HK_REASON_MAX], const char *reason, int sta
         (void)hk_str_copy(out_cause, HK_REASON_MAX, hk_str_of(reason));
         return;
     }
-    char code[] = {'H', 'T', 'T', 'P', '_', (char)('0' + status / 100), (char)('0' + status / 10 % 10),
-                   (char)('0' + status % 10), '\0'};
+    char code[] = {'H',
+                   'T',
+                   'T',
+                   'P',
+                   '_',
+                   (char)('0' + status / 100),
+                   (char)('0' + status / 10 % 10),
+                   (char)('0' + status % 10),
+                   '\0'};
     memcpy(out_cause, code, sizeof code);
 }
 
@@ -223,7 +230,8 @@ static bool rule_matches(const struct hk_rule *rule, const struct hk_facts *fact
 }
 
 /* A rule that turns a success into a failure must leave a reason, and the other way round none. */
-static void settle_cause(const struct hk_rule *rule, const struct hk_facts *facts, char out_cause[HK_REASON_MAX])
+static void settle_cause(const struct hk_rule *rule, const struct hk_facts *facts,
+                         char out_cause[HK_REASON_MAX])
 {
     if (rule->to_class == HK_CLASS_SUCCESS)
         out_cause[0] = '\0';
@@ -312,10 +320,11 @@ enum hk_code hk_rule_parse_match(const char *match, struct hk_rule *rule, struct
         rule->kind = HK_MATCH_REASON;
         set_cause(rule->match_reason, match, 0);
     } else {
-        return hk_err_set(err, HK_INVALID,
-                          "\"%.40s\" matches nothing: write a status (404, 5xx, 500-599), a fault (timeout, dns, "
-                          "tls …), a reason code (HTTP_422) or *",
-                          match);
+        return hk_err_set(
+            err, HK_INVALID,
+            "\"%.40s\" matches nothing: write a status (404, 5xx, 500-599), a fault (timeout, dns, "
+            "tls …), a reason code (HTTP_422) or *",
+            match);
     }
     return HK_OK;
 }

@@ -24,7 +24,8 @@ static uint32_t count_up(uint32_t n)
     return n < UINT32_MAX ? n + 1 : n;
 }
 
-struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy, const struct hk_overrides *overrides)
+struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy,
+                                            const struct hk_overrides *overrides)
 {
     struct hk_limits limits = policy->limits;
     if (!overrides)
@@ -48,12 +49,14 @@ static uint64_t time_left_ms(const struct hk_limits *limits, const struct hk_his
 {
     if (!limits->max_elapsed_ms)
         return UINT64_MAX;
-    uint64_t elapsed = now_ms > history->first_attempt_ms ? (uint64_t)now_ms - (uint64_t)history->first_attempt_ms : 0;
+    uint64_t elapsed =
+        now_ms > history->first_attempt_ms ? (uint64_t)now_ms - (uint64_t)history->first_attempt_ms : 0;
     elapsed -= elapsed < history->paused_ms ? elapsed : history->paused_ms;
     return elapsed < limits->max_elapsed_ms ? limits->max_elapsed_ms - elapsed : 0;
 }
 
-uint64_t hk_limits_time_left_ms(const struct hk_limits *limits, const struct hk_history *history, int64_t now_ms)
+uint64_t hk_limits_time_left_ms(const struct hk_limits *limits, const struct hk_history *history,
+                                int64_t now_ms)
 {
     return both_must_be_spent(limits) ? UINT64_MAX : time_left_ms(limits, history, now_ms);
 }
@@ -107,7 +110,8 @@ static uint64_t wait_as_hinted(uint64_t hint_ms, uint64_t cap_ms, bool random, s
     return random ? hint_ms + hk_rng_upto(rng, room) : hint_ms;
 }
 
-static void set_wait(struct judgement *j, const struct hk_class_rule *rule, int64_t wall_ms, struct hk_rng *rng)
+static void set_wait(struct judgement *j, const struct hk_class_rule *rule, int64_t wall_ms,
+                     struct hk_rng *rng)
 {
     const struct hk_backoff *backoff = rule->has_backoff ? &rule->backoff : &j->policy->backoff;
     const struct hk_jitter *jitter = rule->has_jitter ? &rule->jitter : &j->policy->jitter;
@@ -141,7 +145,8 @@ static void ask_class(struct judgement *j, int64_t wall_ms, struct hk_rng *rng)
 static void ask_ops(struct judgement *j, void *instance)
 {
     uint64_t wait_ms = 0;
-    if (!j->policy->ops->should_retry(instance, j->history->attempts - 1, j->facts->status, j->facts, &wait_ms))
+    if (!j->policy->ops->should_retry(instance, j->history->attempts - 1, j->facts->status, j->facts,
+                                      &wait_ms))
         set_dead(&j->d, j->d.cause);
     j->d.wait_ms = wait_ms < HK_DURATION_MAX_MS ? wait_ms : HK_DURATION_MAX_MS;
 }
@@ -165,7 +170,8 @@ static void count_failure(struct judgement *j)
     uint32_t *failures = &j->history->failures[j->d.failure_class];
 
     *failures = count_up(*failures);
-    j->d.charged = rule->charge || j->policy->ops; /* one's own policy is bounded by the total, whatever the class */
+    j->d.charged =
+        rule->charge || j->policy->ops; /* one's own policy is bounded by the total, whatever the class */
     if (j->d.charged)
         j->history->charged = count_up(j->history->charged);
     j->d.unhealthy = (j->d.failure_class == HK_CLASS_TRANSIENT || j->d.failure_class == HK_CLASS_UNKNOWN) &&
@@ -176,10 +182,11 @@ static void count_failure(struct judgement *j)
 }
 
 void hk_policy_decide(const struct hk_policy *policy, void *instance, const struct hk_overrides *overrides,
-                      struct hk_history *history, const struct hk_facts *facts, int64_t now_ms, int64_t wall_ms,
-                      struct hk_rng *rng, struct hk_decision *out_decision)
+                      struct hk_history *history, const struct hk_facts *facts, int64_t now_ms,
+                      int64_t wall_ms, struct hk_rng *rng, struct hk_decision *out_decision)
 {
-    struct judgement j = {policy, hk_policy_effective_limits(policy, overrides), history, facts, now_ms, {.verdict = HK_RETRY}};
+    struct judgement j = {
+        policy, hk_policy_effective_limits(policy, overrides), history, facts, now_ms, {.verdict = HK_RETRY}};
 
     history->attempts = count_up(history->attempts);
     j.d.failure_class = hk_policy_classify(policy, facts, j.d.cause, &j.d.pause_destination);

@@ -66,8 +66,8 @@ enum hk_code hk_policy_set_name(struct hk_policy *policy, const char *name, stru
         ok = is_name_char(name[i], i == 0);
     if (!ok)
         return hk_err_set(err, HK_INVALID,
-                          "\"%.60s\" is no name for a policy: 1 to %d letters, digits, and inside it _ - .", name,
-                          HK_NAME_MAX - 1);
+                          "\"%.60s\" is no name for a policy: 1 to %d letters, digits, and inside it _ - .",
+                          name, HK_NAME_MAX - 1);
     memcpy(policy->name, name, len + 1);
     return HK_OK;
 }
@@ -96,7 +96,8 @@ static enum hk_code check_limits(const struct hk_limits *limits, struct hk_err *
     return HK_OK;
 }
 
-enum hk_code hk_policy_set_limits(struct hk_policy *policy, const struct hk_limits *limits, struct hk_err *err)
+enum hk_code hk_policy_set_limits(struct hk_policy *policy, const struct hk_limits *limits,
+                                  struct hk_err *err)
 {
     enum hk_code rc = check_limits(limits, err);
     if (rc == HK_OK)
@@ -119,8 +120,8 @@ static enum hk_code check_class(const struct hk_policy *policy, const struct hk_
     return hk_backoff_check(backoff_of(policy, rule), rule->has_jitter ? &rule->jitter : &none, err);
 }
 
-enum hk_code hk_policy_set_class(struct hk_policy *policy, enum hk_class cls, const struct hk_class_rule *rule,
-                                 struct hk_err *err)
+enum hk_code hk_policy_set_class(struct hk_policy *policy, enum hk_class cls,
+                                 const struct hk_class_rule *rule, struct hk_err *err)
 {
     if (cls == HK_CLASS_SUCCESS || (unsigned)cls >= HK_NCLASSES)
         return hk_err_set(err, HK_INVALID, "class %d has no rule", (int)cls);
@@ -198,10 +199,11 @@ enum hk_code hk_policy_check(const struct hk_policy *policy, struct hk_err *err)
         if (rc != HK_OK)
             return rc;
         if (!class_ends(policy, &policy->classes[cls]))
-            return hk_err_set(err, HK_RANGE,
-                              "policy %s would retry class %s for ever: set its max_attempts, charge: true, or a "
-                              "max_elapsed that ends the policy",
-                              policy->name, hk_class_name((enum hk_class)cls));
+            return hk_err_set(
+                err, HK_RANGE,
+                "policy %s would retry class %s for ever: set its max_attempts, charge: true, or a "
+                "max_elapsed that ends the policy",
+                policy->name, hk_class_name((enum hk_class)cls));
     }
     return HK_OK;
 }

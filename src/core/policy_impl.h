@@ -29,10 +29,12 @@ bool hk_preset_apply(const char *preset, struct hk_policy *policy);
 enum hk_class hk_default_class(const struct hk_facts *facts, char out_cause[HK_REASON_MAX], bool *out_pause);
 
 /* The policy's limits with what an operation overrides (`overrides` may be NULL). */
-struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy, const struct hk_overrides *overrides);
+struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy,
+                                            const struct hk_overrides *overrides);
 
 /* Time until the limits end the life that began at history->first_attempt_ms; UINT64_MAX: time alone does not. */
-uint64_t hk_limits_time_left_ms(const struct hk_limits *limits, const struct hk_history *history, int64_t now_ms);
+uint64_t hk_limits_time_left_ms(const struct hk_limits *limits, const struct hk_history *history,
+                                int64_t now_ms);
 
 /* Reason codes that end a life whatever its class. */
 #define HK_REASON_EXHAUSTED "RETRY_EXHAUSTED"

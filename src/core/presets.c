@@ -6,7 +6,11 @@
 
 #include "core/policy_impl.h"
 
-enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
+enum {
+    SECOND = 1000,
+    MINUTE = 60 * SECOND,
+    HOUR = 60 * MINUTE
+};
 
 /* rate_limit costs nothing and is bounded by time alone; auth and permanent die at once; unknown gets four */
 static void defaults(struct hk_policy *p)
@@ -55,8 +59,8 @@ static void azure_exponential(struct hk_policy *p)
 /* Requirement 203 */
 static void azure_linear(struct hk_policy *p)
 {
-    p->backoff = (struct hk_backoff){
-        .kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1 * SECOND, .cap_ms = 30 * SECOND};
+    p->backoff =
+        (struct hk_backoff){.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1 * SECOND, .cap_ms = 30 * SECOND};
     p->jitter.kind = HK_JITTER_NONE;
     p->limits.max_attempts = 11;
 }
@@ -90,8 +94,8 @@ static void standard_webhooks(struct hk_policy *p)
     p->backoff = (struct hk_backoff){.kind = HK_BACKOFF_LIST,
                                      .cap_ms = 27 * HOUR,
                                      .n_waits = 9,
-                                     .waits_ms = {5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR,
-                                                  14 * HOUR, 20 * HOUR, 24 * HOUR}};
+                                     .waits_ms = {5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR,
+                                                  10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR}};
     p->jitter = (struct hk_jitter){.kind = HK_JITTER_RATIO, .ratio = 0.1};
     p->limits.max_attempts = 10;
     p->limits.max_elapsed_ms = (uint64_t)96 * HOUR;
@@ -107,14 +111,18 @@ static const struct {
     void (*apply)(struct hk_policy *);
 } presets[] = {
     {"standard", "exponential 1s x2 up to 1h, full jitter, 30 attempts or 24h", standard},
-    {"sync-pipeline", "1, 2, 4, 8s …, 10 attempts; 429: 4 attempts 10s apart; auth and bad data: none", sync_pipeline},
+    {"sync-pipeline", "1, 2, 4, 8s …, 10 attempts; 429: 4 attempts 10s apart; auth and bad data: none",
+     sync_pipeline},
     {"azure-exponential", "min 1s + (2^n - 1) x 10s ±20 %, max 30s, 10 retries", azure_exponential},
     {"azure-linear", "1s ±20 %, 10 retries", azure_linear},
-    {"cloud-tasks", "0.1s doubling 16 times, then linear, up to 1h, 100 attempts; any non-2xx is retried", cloud_tasks},
+    {"cloud-tasks", "0.1s doubling 16 times, then linear, up to 1h, 100 attempts; any non-2xx is retried",
+     cloud_tasks},
     {"standard-webhooks", "5s, 5m, 30m, 2h, 5h, 10h, 14h, 20h, 24h, ±10 %", standard_webhooks},
 };
 
-enum { N_PRESETS = sizeof presets / sizeof presets[0] };
+enum {
+    N_PRESETS = sizeof presets / sizeof presets[0]
+};
 
 const char *hk_preset_name(size_t i)
 {

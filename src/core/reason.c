@@ -30,7 +30,9 @@ static const struct {
     {"UNKNOWN", "anything that no rule knows"},
 };
 
-enum { N_REASONS = sizeof reasons / sizeof reasons[0] };
+enum {
+    N_REASONS = sizeof reasons / sizeof reasons[0]
+};
 
 const char *hk_reason_name(size_t i)
 {

@@ -37,6 +37,7 @@ bool hk_sf_read_param(struct hk_str *rest, bool *out_found, struct hk_str *out_k
 /* Between two members of a list: takes the comma. `*out_more` is false at the field's end. */
 bool hk_sf_read_comma(struct hk_str *rest, bool *out_more);
 
+/* For strings and tokens; a string is never the same as a token. */
 bool hk_sf_same(const struct hk_sf_value *a, const struct hk_sf_value *b);
 
 #endif

@@ -107,7 +107,8 @@ static void settle_guards(struct run *run, hk_breaker_permit permit, const struc
     struct hk_limiter *limiter = run->options->limiter;
 
     if (breaker && facts->fault == HK_FAULT_LOCAL)
-        hk_breaker_release(breaker, permit, now_ms(run)); /* our own fault says nothing about the other side */
+        hk_breaker_release(breaker, permit,
+                           now_ms(run)); /* our own fault says nothing about the other side */
     else if (breaker)
         hk_breaker_record(breaker, permit, !d->unhealthy, now_ms(run), &run->breaker_rng);
     if (limiter) {
@@ -254,7 +255,8 @@ enum hk_code hk_execute(const struct hk_execute_options *options, hk_attempt_fn 
                         struct hk_execute_result *out_result, struct hk_err *err)
 {
     struct hk_policy standard;
-    struct run run = {.options = options, .policy = options->policy, .clock = hk_clock_complete(&options->clock)};
+    struct run run = {
+        .options = options, .policy = options->policy, .clock = hk_clock_complete(&options->clock)};
 
     if (!run.policy) {
         (void)hk_preset_apply("standard", &standard);

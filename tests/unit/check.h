@@ -15,10 +15,10 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Says which row of a table failed before the assertion does. */
-#define NOTE_IF(cond, ...)                                                                                           \
-    do {                                                                                                             \
-        if (cond)                                                                                                    \
-            print_error(__VA_ARGS__);                                                                                \
+#define NOTE_IF(cond, ...)                                                                                   \
+    do {                                                                                                     \
+        if (cond)                                                                                            \
+            print_error(__VA_ARGS__);                                                                        \
     } while (0)
 
 #endif

@@ -7,7 +7,10 @@
 
 #include "check.h"
 
-enum { S = 1000, N_RETRIES = 10000 };
+enum {
+    S = 1000,
+    N_RETRIES = 10000
+};
 
 static const struct hk_jitter none = {.kind = HK_JITTER_NONE};
 
@@ -80,9 +83,11 @@ static void test_azure_formulas(void **state)
     struct hk_backoff b = {
         .kind = HK_BACKOFF_AZURE_EXPONENTIAL, .base_ms = 10 * S, .min_ms = 1 * S, .cap_ms = 30 * S};
     expect_ceilings(&b, (uint64_t[]){1 * S, 11 * S, 30 * S, 30 * S}, 4);
+
     static const struct {
         uint64_t lo, hi;
     } want[] = {{1000, 1000}, {9000, 13000}, {25000, 30000}, {30000, 30000}};
+
     for (uint32_t n = 1; n <= 4; n++) {
         uint64_t lo, hi, least = UINT64_MAX, most = 0;
         hk_backoff_bounds_ms(&b, &none, n, &lo, &hi);
@@ -252,11 +257,13 @@ static void walk(const struct hk_backoff *b, const struct hk_jitter *j, uint64_t
         uint64_t same = hk_backoff_wait_ms(b, j, n, prev_again, &again);
         bool ok = lo <= wait && wait <= hi && hi <= b->cap_ms && ceiling <= b->cap_ms && wait == same &&
                   (b->kind == HK_BACKOFF_LIST || ceiling >= ceiling_before);
-        NOTE_IF(!ok, "%s/%s base %llu cap %llu retry %u: wait %llu (%llu), bounds %llu..%llu, ceiling %llu after %llu\n",
-                hk_backoff_kind_name(b->kind), hk_jitter_kind_name(j->kind), (unsigned long long)b->base_ms,
-                (unsigned long long)b->cap_ms, n, (unsigned long long)wait, (unsigned long long)same,
-                (unsigned long long)lo, (unsigned long long)hi, (unsigned long long)ceiling,
-                (unsigned long long)ceiling_before);
+        NOTE_IF(
+            !ok,
+            "%s/%s base %llu cap %llu retry %u: wait %llu (%llu), bounds %llu..%llu, ceiling %llu after %llu\n",
+            hk_backoff_kind_name(b->kind), hk_jitter_kind_name(j->kind), (unsigned long long)b->base_ms,
+            (unsigned long long)b->cap_ms, n, (unsigned long long)wait, (unsigned long long)same,
+            (unsigned long long)lo, (unsigned long long)hi, (unsigned long long)ceiling,
+            (unsigned long long)ceiling_before);
         assert_true(ok);
         prev = wait;
         prev_again = same;
@@ -298,23 +305,28 @@ static void test_any_retry_number(void **state)
 }
 
 /* The mean of n draws from a uniform window lies within 5 standard errors of the window's middle. */
-static void expect_mean(const struct hk_backoff *b, const struct hk_jitter *j, uint64_t prev, double lo, double hi)
+static void expect_mean(const struct hk_backoff *b, const struct hk_jitter *j, uint64_t prev, double lo,
+                        double hi)
 {
-    enum { DRAWS = 40000 };
+    enum {
+        DRAWS = 40000
+    };
     struct hk_rng rng = seeded(2026);
     double sum = 0;
     for (int i = 0; i < DRAWS; i++)
         sum += (double)hk_backoff_wait_ms(b, j, 3, prev, &rng);
     double error = (hi - lo) / sqrt(12.0) / sqrt(DRAWS);
     double off = fabs(sum / DRAWS - (lo + hi) / 2);
-    NOTE_IF(off > 5 * error + 0.5, "%s: mean %f, want %f\n", hk_jitter_kind_name(j->kind), sum / DRAWS, (lo + hi) / 2);
+    NOTE_IF(off > 5 * error + 0.5, "%s: mean %f, want %f\n", hk_jitter_kind_name(j->kind), sum / DRAWS,
+            (lo + hi) / 2);
     assert_true(off <= 5 * error + 0.5);
 }
 
 static void test_mean_of_each_jitter(void **state)
 {
     (void)state;
-    struct hk_backoff b = {.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 10 * S, .factor = 2, .cap_ms = 1000 * S};
+    struct hk_backoff b = {
+        .kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 10 * S, .factor = 2, .cap_ms = 1000 * S};
     double c = 40 * S; /* third retry */
     expect_mean(&b, &(struct hk_jitter){.kind = HK_JITTER_NONE}, 0, c, c);
     expect_mean(&b, &(struct hk_jitter){.kind = HK_JITTER_RATIO, .ratio = 0.25}, 0, c * 0.75, c * 1.25);
@@ -357,6 +369,7 @@ static void test_check_names_the_field(void **state)
     const struct hk_backoff good = {.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .factor = 2, .cap_ms = 1};
     const uint64_t too_long = UINT64_C(3155760000001);
     static const struct hk_jitter full = {.kind = HK_JITTER_FULL};
+
     struct row {
         struct hk_backoff b;
         struct hk_jitter j;
@@ -376,18 +389,34 @@ static void test_check_names_the_field(void **state)
         {{.kind = HK_BACKOFF_FIXED, .base_ms = 1, .cap_ms = 0}, none, HK_RANGE, "cap"},
         {{.kind = HK_BACKOFF_FIXED, .base_ms = 1, .cap_ms = too_long}, none, HK_RANGE, "cap"},
         {{.kind = HK_BACKOFF_FIXED, .base_ms = 1, .cap_ms = 1, .min_ms = too_long}, none, HK_RANGE, "min"},
-        {{.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .cap_ms = 1, .factor = 0.99}, none, HK_RANGE, "factor"},
-        {{.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .cap_ms = 1, .factor = NAN}, none, HK_RANGE, "factor"},
-        {{.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .cap_ms = 1, .factor = 1001}, none, HK_RANGE, "factor"},
+        {{.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .cap_ms = 1, .factor = 0.99},
+         none,
+         HK_RANGE,
+         "factor"},
+        {{.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .cap_ms = 1, .factor = NAN},
+         none,
+         HK_RANGE,
+         "factor"},
+        {{.kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 1, .cap_ms = 1, .factor = 1001},
+         none,
+         HK_RANGE,
+         "factor"},
         {{.kind = HK_BACKOFF_LIST, .cap_ms = 1}, none, HK_RANGE, "waits"},
         {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 33}, none, HK_RANGE, "waits"},
-        {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 1, .waits_ms = {too_long}}, none, HK_RANGE, "waits[0]"},
+        {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 1, .waits_ms = {too_long}},
+         none,
+         HK_RANGE,
+         "waits[0]"},
         {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 2, .waits_ms = {1, 0}}, none, HK_RANGE, "waits"},
         {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 2, .waits_ms = {0, 1}}, full, HK_OK, ""},
         {{.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1, .cap_ms = 1}, none, HK_OK, ""},
         {{.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1, .cap_ms = 1}, full, HK_INVALID, "azure-linear"},
-        {{.kind = HK_BACKOFF_AZURE_EXPONENTIAL, .base_ms = 1, .cap_ms = 1}, full, HK_INVALID, "azure-exponential"},
+        {{.kind = HK_BACKOFF_AZURE_EXPONENTIAL, .base_ms = 1, .cap_ms = 1},
+         full,
+         HK_INVALID,
+         "azure-exponential"},
     };
+
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct hk_err err = {.message = ""};
         assert_int_equal(hk_backoff_check(&rows[i].b, &rows[i].j, &err), rows[i].code);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every row of the default classification, written down here a second time; then the overrides. */
 #include <curl/curl.h>
-
 #include <hikyaku/policy.h>
 
 #include "check.h"
@@ -13,13 +12,14 @@ static struct hk_policy *policy_of(const char *preset)
     return p;
 }
 
-static void expect(const struct hk_policy *p, struct hk_facts facts, enum hk_class cls, const char *cause, bool pause)
+static void expect(const struct hk_policy *p, struct hk_facts facts, enum hk_class cls, const char *cause,
+                   bool pause)
 {
     char got[HK_REASON_MAX];
     bool got_pause = !pause;
     enum hk_class got_cls = hk_policy_classify(p, &facts, got, &got_pause);
-    NOTE_IF(got_cls != cls || strcmp(got, cause) != 0, "status %d fault %s: %s %s, want %s %s\n", facts.status,
-            hk_fault_name(facts.fault), hk_class_name(got_cls), got, hk_class_name(cls), cause);
+    NOTE_IF(got_cls != cls || strcmp(got, cause) != 0, "status %d fault %s: %s %s, want %s %s\n",
+            facts.status, hk_fault_name(facts.fault), hk_class_name(got_cls), got, hk_class_name(cls), cause);
     assert_int_equal(got_cls, cls);
     assert_string_equal(got, cause);
     assert_int_equal(got_pause, pause);
@@ -59,6 +59,7 @@ static void test_every_status(void **state)
 static void test_every_fault(void **state)
 {
     (void)state;
+
     static const struct {
         enum hk_fault fault;
         enum hk_class cls;
@@ -103,8 +104,10 @@ static void test_status_before_fault(void **state)
     (void)state;
     struct hk_policy *p = policy_of("standard");
     expect(p, (struct hk_facts){.status = 204, .fault = HK_FAULT_RESET}, HK_CLASS_SUCCESS, "", false);
-    expect(p, (struct hk_facts){.status = 400, .fault = HK_FAULT_TIMEOUT}, HK_CLASS_PERMANENT, "HTTP_400", false);
-    expect(p, (struct hk_facts){.status = 100, .fault = HK_FAULT_TIMEOUT}, HK_CLASS_TRANSIENT, "TIMEOUT", false);
+    expect(p, (struct hk_facts){.status = 400, .fault = HK_FAULT_TIMEOUT}, HK_CLASS_PERMANENT, "HTTP_400",
+           false);
+    expect(p, (struct hk_facts){.status = 100, .fault = HK_FAULT_TIMEOUT}, HK_CLASS_TRANSIENT, "TIMEOUT",
+           false);
     expect(p, (struct hk_facts){.status = 100}, HK_CLASS_UNKNOWN, "UNKNOWN", false);
     hk_policy_free(p);
 }
@@ -112,6 +115,7 @@ static void test_status_before_fault(void **state)
 static void test_curl_codes_are_those_of_libcurl(void **state)
 {
     (void)state;
+
     static const struct {
         CURLcode code;
         enum hk_fault fault;
@@ -152,6 +156,7 @@ static void test_curl_codes_are_those_of_libcurl(void **state)
         {CURLE_SSL_CLIENTCERT, HK_FAULT_LOCAL},
         {CURLE_FTP_WEIRD_PASS_REPLY, HK_FAULT_NETWORK}, /* not listed */
     };
+
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(hk_fault_from_curl((int)rows[i].code), rows[i].fault);
     assert_int_equal(hk_fault_from_curl(-5), HK_FAULT_NETWORK);
@@ -235,18 +240,22 @@ static void test_header_and_body_for_the_grey_cases(void **state)
     add(p, rule);
 
     struct hk_header h[] = {header("Date", "x"), header("x-error-CODE", "Request Throttled")};
-    expect(p, (struct hk_facts){.status = 400, .headers = h, .n_headers = 2}, HK_CLASS_TRANSIENT, "HTTP_400", false);
-    expect(p, (struct hk_facts){.status = 400, .headers = h, .n_headers = 1}, HK_CLASS_PERMANENT, "HTTP_400", false);
-    expect(p, (struct hk_facts){.status = 404, .headers = h, .n_headers = 2}, HK_CLASS_PERMANENT, "HTTP_404", false);
+    expect(p, (struct hk_facts){.status = 400, .headers = h, .n_headers = 2}, HK_CLASS_TRANSIENT, "HTTP_400",
+           false);
+    expect(p, (struct hk_facts){.status = 400, .headers = h, .n_headers = 1}, HK_CLASS_PERMANENT, "HTTP_400",
+           false);
+    expect(p, (struct hk_facts){.status = 404, .headers = h, .n_headers = 2}, HK_CLASS_PERMANENT, "HTTP_404",
+           false);
     struct hk_str rejected = {"{\"STATUS\":\"Rejected\"}", 21};
     expect(p, (struct hk_facts){.status = 200, .body = rejected}, HK_CLASS_PERMANENT, "REJECTED", false);
     struct hk_header quota = header("X-Quota-Exceeded", "");
-    expect(p, (struct hk_facts){.status = 500, .headers = &quota, .n_headers = 1}, HK_CLASS_RATE_LIMIT, "HTTP_500",
-           false);
+    expect(p, (struct hk_facts){.status = 500, .headers = &quota, .n_headers = 1}, HK_CLASS_RATE_LIMIT,
+           "HTTP_500", false);
     /* a success that a rule doubts still names a cause */
     expect(p, (struct hk_facts){.status = 200, .body = {"maybe", 5}}, HK_CLASS_UNKNOWN, "HTTP_200", false);
     expect(p, (struct hk_facts){.status = 200, .body = {"mayb", 4}}, HK_CLASS_SUCCESS, "", false);
-    expect(p, (struct hk_facts){.body = {"\"status\":\"rejected\"", 19}}, HK_CLASS_PERMANENT, "REJECTED", false);
+    expect(p, (struct hk_facts){.body = {"\"status\":\"rejected\"", 19}}, HK_CLASS_PERMANENT, "REJECTED",
+           false);
     hk_policy_free(p);
 }
 
@@ -282,6 +291,7 @@ static void test_order_of_rules(void **state)
 static void test_match_forms(void **state)
 {
     (void)state;
+
     static const struct {
         const char *match;
         bool ok;
@@ -316,6 +326,7 @@ static void test_match_forms(void **state)
         {"_A", false, HK_MATCH_ANY, 0, 0},
         {"A_REASON_THAT_IS_MUCH_TOO_LONG_TO_FIT", false, HK_MATCH_ANY, 0, 0},
     };
+
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct hk_rule rule = {.kind = HK_MATCH_ANY};
         struct hk_err err;

@@ -6,7 +6,10 @@
 
 #include "check.h"
 
-enum { S = 1000, MAX_EVENTS = 64 };
+enum {
+    S = 1000,
+    MAX_EVENTS = 64
+};
 
 struct world {
     int64_t now_ms;
@@ -47,8 +50,9 @@ static enum hk_code call(void *arg, const struct hk_attempt *attempt, struct hk_
     struct world *w = arg;
     assert_int_equal(attempt->number, w->calls + 1);
     assert_true(attempt->timeout_ms > 0);
-    assert_true(attempt->timeout_ms == UINT64_MAX ? attempt->deadline_ms == INT64_MAX
-                                                  : attempt->deadline_ms == w->now_ms + (int64_t)attempt->timeout_ms);
+    assert_true(attempt->timeout_ms == UINT64_MAX
+                    ? attempt->deadline_ms == INT64_MAX
+                    : attempt->deadline_ms == w->now_ms + (int64_t)attempt->timeout_ms);
     w->timeouts[w->calls % MAX_EVENTS] = attempt->timeout_ms;
     w->now_ms += (int64_t)w->takes_ms;
     unsigned i = w->calls < w->n_script ? w->calls : w->n_script - 1;
@@ -82,7 +86,7 @@ static struct hk_policy *policy_of(const char *preset)
     return p;
 }
 
-#define SCRIPT(...)                                                                                                  \
+#define SCRIPT(...)                                                                                          \
     .script = (const int[]){__VA_ARGS__}, .n_script = (unsigned)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
 static void test_retries_until_it_works(void **state)
@@ -182,6 +186,7 @@ static void test_last_attempt_gets_the_time_that_is_left(void **state)
 static void test_codes_of_the_function(void **state)
 {
     (void)state;
+
     static const struct {
         enum hk_code returns;
         const char *cause;
@@ -360,12 +365,14 @@ static void test_breaker_that_stays_open(void **state)
 static void test_what_counts_for_the_breaker(void **state)
 {
     (void)state;
+
     static const struct {
         int status;
         enum hk_code returns;
         bool opens;
-    } rows[] = {{503, HK_OK, true}, {400, HK_OK, false}, {401, HK_OK, false}, {429, HK_OK, false},
+    } rows[] = {{503, HK_OK, true}, {400, HK_OK, false},   {401, HK_OK, false}, {429, HK_OK, false},
                 {0, HK_IO, false},  {0, HK_TIMEOUT, true}, {200, HK_OK, false}, {0, HK_CANCELLED, false}};
+
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct hk_breaker *b = breaker_of(1, 3600 * S);
         struct world w = {.script = &rows[i].status, .n_script = 1, .returns = rows[i].returns};

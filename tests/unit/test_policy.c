@@ -7,7 +7,11 @@
 
 #include "check.h"
 
-enum { S = 1000, M = 60 * S, H = 60 * M };
+enum {
+    S = 1000,
+    M = 60 * S,
+    H = 60 * M
+};
 
 static struct hk_policy *policy_of(const char *preset)
 {
@@ -60,7 +64,8 @@ static void expect_dead(struct hk_decision d, const char *reason)
 static void expect_retry(struct hk_decision d, uint64_t lo, uint64_t hi)
 {
     NOTE_IF(d.verdict != HK_RETRY || d.wait_ms < lo || d.wait_ms > hi, "%s %llu, want %llu..%llu\n",
-            hk_verdict_name(d.verdict), (unsigned long long)d.wait_ms, (unsigned long long)lo, (unsigned long long)hi);
+            hk_verdict_name(d.verdict), (unsigned long long)d.wait_ms, (unsigned long long)lo,
+            (unsigned long long)hi);
     assert_int_equal(d.verdict, HK_RETRY);
     assert_true(d.wait_ms >= lo && d.wait_ms <= hi);
     assert_string_equal(d.reason, "");
@@ -89,6 +94,7 @@ static void test_sync_pipeline(void **state)
         int status;
         const char *reason;
     } at_once[] = {{401, "AUTH_FAILED"}, {403, "AUTH_FAILED"}, {400, "HTTP_400"}, {422, "HTTP_422"}};
+
     for (size_t i = 0; i < COUNT(at_once); i++) {
         life = life_of(p);
         expect_dead(status(&life, at_once[i].status), at_once[i].reason);
@@ -352,9 +358,9 @@ static void test_elapsed_ends_it_before_a_wait_that_does_not_fit(void **state)
     limits.max_elapsed_ms = 10 * S;
     set_limits(p, limits);
     struct life life = life_of(p);
-    expect_retry(status(&life, 500), 1 * S, 1 * S);     /* at 0 s */
-    expect_retry(status(&life, 500), 2 * S, 2 * S);     /* at 1 s */
-    expect_retry(status(&life, 500), 4 * S, 4 * S);     /* at 3 s */
+    expect_retry(status(&life, 500), 1 * S, 1 * S);       /* at 0 s */
+    expect_retry(status(&life, 500), 2 * S, 2 * S);       /* at 1 s */
+    expect_retry(status(&life, 500), 4 * S, 4 * S);       /* at 3 s */
     expect_dead(status(&life, 500), "DEADLINE_EXCEEDED"); /* at 7 s: 8 more do not fit */
 
     /* exactly at the limit does not fit, one millisecond before does */
@@ -514,6 +520,7 @@ static void test_success(void **state)
 static void test_what_speaks_against_the_destination(void **state)
 {
     (void)state;
+
     static const struct {
         struct hk_facts facts;
         bool unhealthy, pause;
@@ -568,7 +575,8 @@ struct own {
     bool yes;
 };
 
-static bool own_should_retry(void *instance, uint32_t count, int code, const struct hk_facts *facts, uint64_t *wait_ms)
+static bool own_should_retry(void *instance, uint32_t count, int code, const struct hk_facts *facts,
+                             uint64_t *wait_ms)
 {
     struct own *own = instance;
     assert_int_equal(code, facts->status);
@@ -670,12 +678,23 @@ static void test_setters_refuse_and_leave_alone(void **state)
 static void test_names_of_policies(void **state)
 {
     (void)state;
+
     static const struct {
         const char *name;
         bool ok;
     } rows[] = {
-        {"orders", true},  {"a", true},    {"_x", true},  {"1st", true},   {"a-b.c_d", true}, {"", false},
-        {"-a", false},     {".a", false},  {"a b", false}, {"a/b", false}, {"\xc3\xa9", false}, {"a\n", false},
+        {"orders", true},
+        {"a", true},
+        {"_x", true},
+        {"1st", true},
+        {"a-b.c_d", true},
+        {"", false},
+        {"-a", false},
+        {".a", false},
+        {"a b", false},
+        {"a/b", false},
+        {"\xc3\xa9", false},
+        {"a\n", false},
         {"n23456789012345678901234567890123456789012345678901234567890123", true},
         {"n234567890123456789012345678901234567890123456789012345678901234", false},
     };
@@ -705,11 +724,12 @@ static void test_what_passes_the_check_ends(void **state)
         limits.mode = (enum hk_limit_mode)hk_rng_upto(&rng, 1);
         set_limits(p, limits);
         for (int cls = HK_CLASS_TRANSIENT; cls < HK_NCLASSES; cls++) {
-            struct hk_class_rule rule = {.retry = hk_rng_upto(&rng, 3) > 0,
-                                         .charge = hk_rng_upto(&rng, 1),
-                                         .max_attempts = (uint32_t)hk_rng_upto(&rng, 1) * 4,
-                                         .has_backoff = true,
-                                         .backoff = {.kind = HK_BACKOFF_FIXED, .base_ms = 1 * S, .cap_ms = 1 * S}};
+            struct hk_class_rule rule = {
+                .retry = hk_rng_upto(&rng, 3) > 0,
+                .charge = hk_rng_upto(&rng, 1),
+                .max_attempts = (uint32_t)hk_rng_upto(&rng, 1) * 4,
+                .has_backoff = true,
+                .backoff = {.kind = HK_BACKOFF_FIXED, .base_ms = 1 * S, .cap_ms = 1 * S}};
             assert_int_equal(hk_policy_set_class(p, (enum hk_class)cls, &rule, NULL), HK_OK);
         }
         struct hk_err err;

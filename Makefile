@@ -1,0 +1,58 @@
+# The front door: `make help` lists the targets. tools/deps installs packages that are missing (Debian 12);
+# meson does the building, in build/<kind>/.
+PREFIX ?= /usr/local
+DESTDIR ?=
+SECONDS ?= 60
+T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
+
+.PHONY: all demo test bench san fuzz fmt lint coverage install clean help
+
+all: ## build the program and the library (the default)
+	@tools/deps build
+	@tools/build release -Dtests=false -Dprefix=$(PREFIX)
+	@ln -sf release/src/cli/hikyaku build/hikyaku
+	@echo "built build/hikyaku"
+
+demo: all ## a first look
+	@tools/demo
+
+test: ## everything that must hold: unit, end-to-end, tree checks, a little fuzzing (ASan, UBSan)
+	@tools/deps test
+	@tools/test
+
+bench: all ## run the benchmarks
+	@tools/deps bench
+	@meson test -C build/release --benchmark --verbose
+
+san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cppcheck
+	@tools/deps san
+	@tools/san
+
+fuzz: ## fuzz all targets, or T=fuzz_<name>, for SECONDS=60 each; found inputs stay in build/found
+	@tools/deps fuzz
+	@CC=clang tools/build fuzz -Dfuzz=true
+	@for t in $(T); do \
+		echo "== $$t"; KEEP=build/found/$$t tools/fuzz $$t -max_total_time=$(SECONDS) || exit 1; \
+	done
+
+fmt: ## format all C files
+	@tools/deps fmt
+	@tools/c-files | xargs clang-format -i
+
+lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy
+	@tools/deps lint
+	@tools/lint
+
+coverage: ## line and branch coverage of the unit tests
+	@tools/deps coverage
+	@tools/coverage
+
+install: all ## install to PREFIX=/usr/local, below DESTDIR if given
+	@DESTDIR=$(DESTDIR) meson install -C build/release --no-rebuild
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

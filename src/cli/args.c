@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command table decides what is understood. getopt_long is not used: it takes abbreviations, which turn
+ * into errors when an option is added, and it knows nothing of options in front of the subcommand. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/args.h"
+#include "cli/out.h"
+
+static bool name_is(const struct hk_cli_option *option, const char *name, size_t len)
+{
+    return strlen(option->name) == len && memcmp(option->name, name, len) == 0;
+}
+
+static const struct hk_cli_option *in_list(const struct hk_cli_option *list, const char *name, size_t len)
+{
+    for (; list != NULL && list->name != NULL; list++)
+        if (name_is(list, name, len))
+            return list;
+    return NULL;
+}
+
+static const struct hk_cli_option *find_option(const struct hk_cli *cli, const char *name, size_t len)
+{
+    const struct hk_cli_option *found = in_list(cli->globals, name, len);
+
+    for (const struct hk_cli_command *c = cli->table; found == NULL && c->name != NULL; c++)
+        found = in_list(c->options, name, len);
+    return found;
+}
+
+/* The nearest of two candidates, as long as it is near at all. */
+static void nearer(const char *candidate, const char *wanted, const char **best, unsigned *best_distance)
+{
+    unsigned distance = hk_str_distance(candidate, wanted);
+    if (distance < *best_distance) {
+        *best = candidate;
+        *best_distance = distance;
+    }
+}
+
+static int unknown_option(const struct hk_cli *cli, const char *arg, size_t len)
+{
+    char name[64];
+    const char *best = NULL;
+    unsigned distance = 3;
+
+    if (hk_str_copy(name, sizeof name, (struct hk_str){arg + 2, len - 2})) {
+        for (const struct hk_cli_option *o = cli->globals; o->name != NULL; o++)
+            nearer(o->name, name, &best, &distance);
+        for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
+            for (const struct hk_cli_option *o = c->options; o != NULL && o->name != NULL; o++)
+                nearer(o->name, name, &best, &distance);
+    }
+    if (best != NULL)
+        return hk_out_error(HK_EXIT_USAGE, "unknown option '%.*s'; did you mean '--%s'?", (int)len, arg,
+                            best);
+    return hk_out_error(HK_EXIT_USAGE, "unknown option '%.*s'; 'hikyaku help' lists what there is", (int)len,
+                        arg);
+}
+
+static int add_given(struct hk_cli *cli, const struct hk_cli_option *option, const char *value)
+{
+    if (cli->n_given == HK_CLI_GIVEN)
+        return hk_out_error(HK_EXIT_USAGE, "too many options");
+    cli->given[cli->n_given++] = (struct hk_cli_given){option, value};
+    return HK_EXIT_OK;
+}
+
+/* Reads the option at argv[*i]; moves `*i` to its value when that is the next argument. */
+static int read_long(struct hk_cli *cli, int argc, char *const *argv, int *i)
+{
+    const char *arg = argv[*i];
+    size_t len = strcspn(arg, "=");
+    const char *value = arg[len] == '=' ? arg + len + 1 : NULL;
+    const struct hk_cli_option *option = find_option(cli, arg + 2, len - 2);
+
+    if (option == NULL)
+        return unknown_option(cli, arg, len);
+    if (option->kind == HK_CLI_NOTHING && value != NULL)
+        return hk_out_error(HK_EXIT_USAGE, "option '--%s' takes no value", option->name);
+    if (option->kind == HK_CLI_NOTHING)
+        return add_given(cli, option, "");
+    if (value == NULL && *i + 1 < argc)
+        value = argv[++*i];
+    if (value == NULL)
+        return hk_out_error(HK_EXIT_USAGE, "option '--%s' needs a value: --%s %s", option->name, option->name,
+                            option->value);
+    return add_given(cli, option, value);
+}
+
+static int read_short(struct hk_cli *cli, const char *arg)
+{
+    for (const struct hk_cli_option *o = cli->globals; o->name != NULL; o++)
+        if (o->letter != 0 && arg[1] == o->letter && arg[2] == '\0')
+            return add_given(cli, o, "");
+    return hk_out_error(HK_EXIT_USAGE, "unknown option '%s'; 'hikyaku help' lists what there is", arg);
+}
+
+static int read_word(struct hk_cli *cli, const char *arg)
+{
+    if (cli->n_words == HK_CLI_WORDS)
+        return hk_out_error(HK_EXIT_USAGE, "too many arguments, from '%s' on", arg);
+    cli->words[cli->n_words++] = arg;
+    return HK_EXIT_OK;
+}
+
+int hk_args_read(struct hk_cli *cli, int argc, char *const *argv)
+{
+    bool words_only = false;
+    int code = HK_EXIT_OK;
+
+    for (int i = 1; i < argc && code == HK_EXIT_OK; i++) {
+        const char *arg = argv[i];
+        if (words_only || arg[0] != '-' || arg[1] == '\0')
+            code = read_word(cli, arg);
+        else if (strcmp(arg, "--") == 0)
+            words_only = true;
+        else if (arg[1] == '-')
+            code = read_long(cli, argc, argv, &i);
+        else
+            code = read_short(cli, arg);
+    }
+    return code;
+}
+
+static bool same_sub(const char *a, const char *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return strcmp(a, b) == 0;
+}
+
+const struct hk_cli_command *hk_args_find(const struct hk_cli *cli, const char *name, const char *sub)
+{
+    for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
+        if (strcmp(c->name, name) == 0 && same_sub(c->sub, sub))
+            return c;
+    return NULL;
+}
+
+static void unknown_command(const struct hk_cli *cli, const char *name)
+{
+    const char *best = NULL;
+    unsigned distance = 3;
+
+    for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
+        nearer(c->name, name, &best, &distance);
+    if (best != NULL)
+        (void)hk_out_error(HK_EXIT_USAGE, "unknown command '%s'; did you mean '%s'?", name, best);
+    else
+        (void)hk_out_error(HK_EXIT_USAGE, "unknown command '%s'; 'hikyaku help' lists what there is", name);
+}
+
+static void unknown_sub(const struct hk_cli *cli, const char *name, const char *sub)
+{
+    const char *best = NULL;
+    unsigned distance = 3;
+
+    for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
+        if (c->sub != NULL && strcmp(c->name, name) == 0)
+            nearer(c->sub, sub, &best, &distance);
+    if (best != NULL)
+        (void)hk_out_error(HK_EXIT_USAGE, "unknown command '%s %s'; did you mean '%s %s'?", name, sub, name,
+                           best);
+    else
+        (void)hk_out_error(HK_EXIT_USAGE, "unknown command '%s %s'; 'hikyaku help %s' lists what there is",
+                           name, sub, name);
+}
+
+const struct hk_cli_command *hk_args_require(const struct hk_cli *cli, const char *name, const char *sub)
+{
+    const struct hk_cli_command *top = hk_args_find(cli, name, NULL);
+
+    if (top == NULL) {
+        unknown_command(cli, name);
+        return NULL;
+    }
+    if (sub == NULL)
+        return top;
+    const struct hk_cli_command *found = hk_args_find(cli, name, sub);
+    if (found == NULL)
+        unknown_sub(cli, name, sub);
+    return found;
+}
+
+int hk_args_resolve(struct hk_cli *cli)
+{
+    const struct hk_cli_command *top = hk_args_require(cli, cli->words[0], NULL);
+    size_t used = 1;
+
+    if (top == NULL)
+        return HK_EXIT_USAGE;
+    if (top->run == NULL && cli->n_words > 1) {
+        top = hk_args_require(cli, cli->words[0], cli->words[1]);
+        used = 2;
+    }
+    if (top == NULL)
+        return HK_EXIT_USAGE;
+    cli->command = top;
+    cli->operands = cli->words + used;
+    cli->n_operands = cli->n_words - used;
+    return HK_EXIT_OK;
+}
+
+static const char *sub_of(const struct hk_cli_command *command)
+{
+    return command->sub != NULL ? command->sub : "";
+}
+
+static int check_options(const struct hk_cli *cli)
+{
+    const struct hk_cli_command *command = cli->command;
+
+    for (size_t i = 0; i < cli->n_given; i++) {
+        const char *name = cli->given[i].option->name;
+        if (in_list(cli->globals, name, strlen(name)) == NULL &&
+            in_list(command->options, name, strlen(name)) == NULL)
+            return hk_out_error(HK_EXIT_USAGE, "'%s%s%s' takes no option '--%s'", command->name,
+                                command->sub != NULL ? " " : "", sub_of(command), name);
+    }
+    return HK_EXIT_OK;
+}
+
+int hk_args_check(struct hk_cli *cli)
+{
+    const struct hk_cli_command *command = cli->command;
+    const char *blank = command->sub != NULL ? " " : "";
+    int code = check_options(cli);
+
+    if (code != HK_EXIT_OK)
+        return code;
+    if (cli->n_operands < command->min_operands)
+        return hk_out_error(HK_EXIT_USAGE, "something is missing: hikyaku %s%s%s %s", command->name, blank,
+                            sub_of(command), command->operands);
+    if (cli->n_operands > command->max_operands)
+        return hk_out_error(HK_EXIT_USAGE, "'%s' is too much: hikyaku %s%s%s%s%s",
+                            cli->operands[command->max_operands], command->name, blank, sub_of(command),
+                            command->operands != NULL ? " " : "",
+                            command->operands != NULL ? command->operands : "");
+    return HK_EXIT_OK;
+}
+
+const char *hk_args_value(const struct hk_cli *cli, const char *option)
+{
+    for (size_t i = cli->n_given; i > 0; i--)
+        if (strcmp(cli->given[i - 1].option->name, option) == 0)
+            return cli->given[i - 1].value;
+    return NULL;
+}
+
+bool hk_args_flag(const struct hk_cli *cli, const char *option)
+{
+    return hk_args_value(cli, option) != NULL;
+}
+
+bool hk_args_u64(const struct hk_cli *cli, const char *option, uint64_t lo, uint64_t hi, uint64_t *value)
+{
+    const char *text = hk_args_value(cli, option);
+    uint64_t number = 0;
+
+    if (text == NULL)
+        return true;
+    if (hk_parse_u64(hk_str_of(text), &number, NULL) != HK_OK || number < lo || number > hi) {
+        (void)hk_out_error(HK_EXIT_USAGE,
+                           "option '--%s' takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
+                           option, lo, hi, text);
+        return false;
+    }
+    *value = number;
+    return true;
+}
+
+bool hk_args_duration(const struct hk_cli *cli, const char *option, uint64_t lo_ms, uint64_t hi_ms,
+                      uint64_t *value_ms)
+{
+    const char *text = hk_args_value(cli, option);
+    char lo[HK_DURATION_TEXT_MAX], hi[HK_DURATION_TEXT_MAX];
+    uint64_t ms = 0;
+
+    if (text == NULL)
+        return true;
+    if (hk_parse_duration(hk_str_of(text), &ms, NULL) != HK_OK || ms < lo_ms || ms > hi_ms) {
+        (void)hk_format_duration(lo_ms, lo);
+        (void)hk_format_duration(hi_ms, hi);
+        (void)hk_out_error(HK_EXIT_USAGE,
+                           "option '--%s' takes a time from %s to %s, such as 250ms, 60s or 1h30m, not '%s'",
+                           option, lo, hi, text);
+        return false;
+    }
+    *value_ms = ms;
+    return true;
+}
+
+bool hk_args_rate(const struct hk_cli *cli, const char *option, double lo, double hi, double *value_per_s)
+{
+    const char *text = hk_args_value(cli, option);
+    double rate = 0;
+
+    if (text == NULL)
+        return true;
+    if (hk_parse_rate(hk_str_of(text), &rate, NULL) != HK_OK || rate < lo || rate > hi) {
+        (void)hk_out_error(
+            HK_EXIT_USAGE,
+            "option '--%s' takes a rate from %g/s to %.0f/s, such as 100/s or 6000/m, not '%s'", option, lo,
+            hi, text);
+        return false;
+    }
+    *value_per_s = rate;
+    return true;
+}

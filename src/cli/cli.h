@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command of the command line sees: its row in the command table, and what the user gave. */
+#ifndef HK_CLI_CLI_H
+#define HK_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <hikyaku/error.h>
+
+enum hk_exit {
+    HK_EXIT_OK = 0,
+    HK_EXIT_FAILURE = 1,
+    HK_EXIT_USAGE = 2,
+    HK_EXIT_UNAVAILABLE = 69, /* store or daemon out of reach */
+    HK_EXIT_TEMPORARY = 75,
+    HK_EXIT_CONFIG = 78
+};
+
+/* What stands behind an option or as an operand, so that a shell can complete it. */
+enum hk_cli_value_kind {
+    HK_CLI_NOTHING = 0,
+    HK_CLI_TEXT, /* cannot be completed */
+    HK_CLI_FILE,
+    HK_CLI_POLICY,
+    HK_CLI_COMMAND,
+    HK_CLI_CHOICE /* one of `choices` */
+};
+
+/* An option takes a value wherever it appears, or nowhere: the parser reads options before it knows the command. */
+struct hk_cli_option {
+    const char *name; /* without the dashes; NULL ends a list */
+    char letter;      /* 0: long form only */
+    enum hk_cli_value_kind kind;
+    const char *value;   /* how help calls the value */
+    const char *choices; /* HK_CLI_CHOICE: words with blanks between */
+    const char *help;
+};
+
+struct hk_cli;
+
+/* One row of the command table. A row with neither `run` nor `sub` introduces the group of its name. */
+struct hk_cli_command {
+    const char *name; /* NULL ends the table */
+    const char *sub;
+    const char *operands; /* as help shows them; NULL: none */
+    size_t min_operands, max_operands;
+    enum hk_cli_value_kind operand_kind;
+    const char *operand_choices;
+    const char *summary;
+    const char *details; /* NULL: the summary says all */
+    const struct hk_cli_option *options;
+    int (*run)(struct hk_cli *cli); /* returns the exit code */
+};
+
+#define HK_CLI_WORDS 8
+#define HK_CLI_GIVEN 32
+
+struct hk_cli_given {
+    const struct hk_cli_option *option;
+    const char *value; /* "" for an option without value */
+};
+
+struct hk_cli {
+    const struct hk_cli_command *table;
+    const struct hk_cli_option *globals;
+    const struct hk_cli_command *command; /* NULL until found */
+    const char *words[HK_CLI_WORDS];      /* everything that is no option */
+    size_t n_words;
+    const char *const *operands; /* the words behind the command's */
+    size_t n_operands;
+    struct hk_cli_given given[HK_CLI_GIVEN];
+    size_t n_given;
+};
+
+int hk_cmd_policy_list(struct hk_cli *cli);
+int hk_cmd_policy_show(struct hk_cli *cli);
+int hk_cmd_policy_plan(struct hk_cli *cli);
+int hk_cmd_policy_simulate(struct hk_cli *cli);
+int hk_cmd_config_check(struct hk_cli *cli);
+int hk_cmd_config_schema(struct hk_cli *cli);
+int hk_cmd_completion(struct hk_cli *cli);
+int hk_cmd_help(struct hk_cli *cli);
+int hk_cmd_version(struct hk_cli *cli);
+
+/* Help for the words that the user gave: the whole, a group, or one command. */
+int hk_help_print(const struct hk_cli *cli, const char *name, const char *sub);
+
+#endif

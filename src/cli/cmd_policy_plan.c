@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku policy plan */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/args.h"
+#include "cli/out.h"
+#include "cli/plan.h"
+#include "cli/policies.h"
+
+struct request {
+    const struct hk_policy *policy;
+    enum hk_class cls;
+    uint64_t seed;
+    uint64_t rows; /* shown at most */
+    bool show_drawn;
+    bool json;
+};
+
+static void row_json(struct hk_json *json, const struct hk_plan_row *row, uint32_t attempt)
+{
+    const struct {
+        const char *key;
+        uint64_t ms;
+    } fields[] = {{"wait_ms", row->wait_ms},
+                  {"earliest_ms", row->earliest_ms},
+                  {"median_ms", row->median_ms},
+                  {"latest_ms", row->latest_ms},
+                  {"cumulative_ms", row->cumulative_ms}};
+
+    hk_json_object(json);
+    hk_json_key(json, "attempt");
+    hk_json_u64(json, attempt);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        hk_json_key(json, fields[i].key);
+        if (row->last)
+            hk_json_null(json);
+        else
+            hk_json_u64(json, fields[i].ms);
+    }
+    hk_json_end(json);
+}
+
+static void end_json(struct hk_json *json, const struct hk_plan *plan)
+{
+    const char *reason = plan->usual_reason;
+
+    hk_json_key(json, "end");
+    hk_json_object(json);
+    hk_json_key(json, "reason");
+    hk_json_cstr(json, reason[0] != '\0' ? reason : NULL);
+    hk_json_key(json, "attempts");
+    hk_json_u64(json, plan->median_attempts);
+    hk_json_key(json, "median_ms");
+    hk_json_u64(json, plan->median_ms);
+    hk_json_key(json, "mean_ms");
+    hk_json_u64(json, plan->mean_ms);
+    hk_json_end(json);
+}
+
+static int print_json(const struct request *request, const struct hk_plan *plan)
+{
+    struct hk_json json;
+    struct hk_buf buf;
+
+    hk_buf_init(&buf, 1 << 20);
+    hk_json_init(&json, &buf, true);
+    hk_json_object(&json);
+    hk_json_key(&json, "policy");
+    hk_json_cstr(&json, hk_policy_name(request->policy));
+    hk_json_key(&json, "seed");
+    hk_json_u64(&json, request->seed);
+    hk_json_key(&json, "class");
+    hk_json_cstr(&json, hk_class_name(request->cls));
+    hk_json_key(&json, "attempts");
+    hk_json_array(&json);
+    for (uint32_t i = 0; i < plan->n_rows && i < request->rows; i++)
+        row_json(&json, &plan->rows[i], i + 1);
+    hk_json_end(&json);
+    end_json(&json, plan);
+    hk_json_end(&json);
+    (void)hk_buf_addc(&buf, '\n');
+    return hk_out_buffer(&buf);
+}
+
+static void print_row(const struct request *request, const struct hk_plan_row *row, uint32_t attempt)
+{
+    char earliest[HK_OUT_TEXT], median[HK_OUT_TEXT], latest[HK_OUT_TEXT], total[HK_OUT_TEXT],
+        drawn[HK_OUT_TEXT];
+
+    if (row->last) {
+        (void)printf("%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt, "-", "-", "-", "-");
+        (void)printf(request->show_drawn ? "  %9s\n" : "\n", "-");
+        return;
+    }
+    (void)printf("%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt, hk_out_duration(row->earliest_ms, earliest),
+                 hk_out_duration(row->median_ms, median), hk_out_duration(row->latest_ms, latest),
+                 hk_out_duration(row->cumulative_ms, total));
+    if (request->show_drawn)
+        (void)printf("  %9s", hk_out_duration(row->wait_ms, drawn));
+    (void)printf("\n");
+}
+
+/* The limits in words, as far as they can end failures of this class. */
+static void print_limits(const struct request *request, const struct hk_plan *plan)
+{
+    const struct hk_limits *limits = hk_policy_limits(request->policy);
+    const struct hk_class_rule *rule = hk_policy_class(request->policy, request->cls);
+    uint32_t most = rule->charge ? limits->max_attempts : 0;
+    char elapsed[HK_OUT_TEXT];
+
+    if (rule->max_attempts != 0 && (most == 0 || rule->max_attempts < most))
+        most = rule->max_attempts;
+    if (most != 0)
+        (void)printf("after %" PRIu32 " attempts (RETRY_EXHAUSTED)", most);
+    if (most != 0 && limits->max_elapsed_ms != 0)
+        (void)printf(limits->mode == HK_LIMIT_ALL ? " and " : " or ");
+    if (limits->max_elapsed_ms != 0)
+        (void)printf("%s%s (DEADLINE_EXCEEDED)", most == 0 ? "after " : "",
+                     hk_out_duration(limits->max_elapsed_ms, elapsed));
+    (void)printf(", about %s on average", hk_out_duration(plan->mean_ms, elapsed));
+}
+
+static void print_end(const struct request *request, const struct hk_plan *plan)
+{
+    bool exhausted = strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0 ||
+                     strcmp(plan->usual_reason, "DEADLINE_EXCEEDED") == 0;
+    char elapsed[HK_OUT_TEXT];
+
+    if (plan->usual_reason[0] == '\0')
+        (void)printf("still retrying after %d attempts, %s on average\n", HK_PLAN_ATTEMPTS_MAX,
+                     hk_out_duration(plan->mean_ms, elapsed));
+    else if (!exhausted) /* never retried: the failure itself is the reason */
+        (void)printf("dead letter at the first failure (%s)\n", plan->usual_reason);
+    else {
+        (void)printf("dead letter ");
+        print_limits(request, plan);
+        (void)printf("\n");
+    }
+}
+
+static void print_table(const struct request *request, const struct hk_plan *plan)
+{
+    uint32_t shown = plan->n_rows < request->rows ? plan->n_rows : (uint32_t)request->rows;
+
+    (void)printf("%s: waits when every attempt fails (class %s)\n\n", hk_policy_name(request->policy),
+                 hk_class_name(request->cls));
+    (void)printf("%7s  %9s  %9s  %9s  %9s", "attempt", "earliest", "median", "latest", "so far");
+    (void)printf(request->show_drawn ? "  %9s\n" : "\n", "drawn");
+    for (uint32_t i = 0; i < shown; i++)
+        print_row(request, &plan->rows[i], i + 1);
+    if (shown < plan->n_rows)
+        (void)printf("    ... %" PRIu32 " more\n", plan->n_rows - shown);
+    (void)printf("\n");
+    print_end(request, plan);
+}
+
+static int read_class(const struct hk_cli *cli, enum hk_class *cls)
+{
+    const char *name = hk_args_value(cli, "class");
+
+    *cls = name == NULL ? HK_CLASS_TRANSIENT : hk_class_by_name(name);
+    if (*cls == HK_NCLASSES || *cls == HK_CLASS_SUCCESS)
+        return hk_out_error(
+            HK_EXIT_USAGE,
+            "option '--class' is one of transient, rate_limit, auth, permanent, unknown, not '%s'", name);
+    return HK_EXIT_OK;
+}
+
+static int make_and_print(const struct request *request)
+{
+    struct hk_facts facts;
+    struct hk_plan plan;
+    struct hk_err err;
+
+    if (!hk_plan_facts(request->policy, request->cls, &facts))
+        return hk_out_error(
+            HK_EXIT_FAILURE,
+            "policy '%s' puts no plain answer into class %s, so that there is nothing to plan",
+            hk_policy_name(request->policy), hk_class_name(request->cls));
+    if (hk_plan_make(request->policy, request->cls, &facts, request->seed, &plan, &err) != HK_OK)
+        return hk_out_failure(&err);
+    int code = HK_EXIT_OK;
+    if (request->json)
+        code = print_json(request, &plan);
+    else
+        print_table(request, &plan);
+    hk_plan_fini(&plan);
+    return code;
+}
+
+int hk_cmd_policy_plan(struct hk_cli *cli)
+{
+    struct request request = {.seed = 1,
+                              .rows = HK_PLAN_ATTEMPTS_MAX,
+                              .show_drawn = hk_args_flag(cli, "seed"),
+                              .json = hk_args_flag(cli, "json")};
+    struct hk_policies *policies = NULL;
+
+    if (!hk_args_u64(cli, "attempts", 1, HK_PLAN_ATTEMPTS_MAX, &request.rows) ||
+        !hk_args_u64(cli, "seed", 0, UINT64_MAX, &request.seed))
+        return HK_EXIT_USAGE;
+    int code = read_class(cli, &request.cls);
+    if (code == HK_EXIT_OK)
+        code = hk_cli_policy(cli, &policies, &request.policy);
+    if (code == HK_EXIT_OK)
+        code = make_and_print(&request);
+    hk_policies_free(policies);
+    return code;
+}

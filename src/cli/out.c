@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only place of the command line that knows stdout, stderr and the terminal. */
+#include <errno.h>
+#include <inttypes.h>
+#include <langinfo.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/out.h"
+
+/* A name from a file must not move the cursor or rename the window of whoever reads the message. */
+static void make_safe(char *s)
+{
+    for (unsigned char *p = (unsigned char *)s; *p != '\0'; p++) {
+        bool c1 = p[0] == 0xC2 && p[1] >= 0x80 && p[1] <= 0x9F;
+        if (*p < 0x20 || *p == 0x7F)
+            *p = '?';
+        else if (c1)
+            p[0] = p[1] = '?';
+    }
+}
+
+void hk_out_complaint(const char *line)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s", line);
+    make_safe(text);
+    (void)fprintf(stderr, "%s\n", text);
+}
+
+int hk_out_error(enum hk_exit code, const char *fmt, ...)
+{
+    char text[1024] = "hikyaku: ";
+    size_t used = strlen(text);
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text + used, sizeof text - used, fmt, ap);
+    va_end(ap);
+    hk_out_complaint(text);
+    return (int)code;
+}
+
+static enum hk_exit exit_of(enum hk_code code)
+{
+    switch (code) {
+    case HK_OK:
+        return HK_EXIT_OK;
+    case HK_UNAVAILABLE:
+        return HK_EXIT_UNAVAILABLE;
+    case HK_BUSY:
+    case HK_TIMEOUT:
+        return HK_EXIT_TEMPORARY;
+    case HK_NOMEM:
+    case HK_INVALID:
+    case HK_RANGE:
+    case HK_TOOBIG:
+    case HK_NOTFOUND:
+    case HK_EXISTS:
+    case HK_CONFLICT:
+    case HK_IO:
+    case HK_UNSUPPORTED:
+    case HK_GAVE_UP:
+    case HK_CANCELLED:
+    case HK_NCODES:
+        break;
+    }
+    return HK_EXIT_FAILURE;
+}
+
+int hk_out_failure(const struct hk_err *err)
+{
+    return hk_out_error(exit_of(err->code), "%s", err->message);
+}
+
+int hk_out_buffer(struct hk_buf *buf)
+{
+    int code = HK_EXIT_OK;
+
+    if (hk_buf_status(buf) != HK_OK)
+        code = hk_out_error(HK_EXIT_FAILURE, "the output does not fit in memory");
+    else if (buf->len > 0 && fwrite(hk_buf_cstr(buf), 1, buf->len, stdout) != buf->len)
+        code = HK_EXIT_FAILURE; /* hk_out_close says why */
+    hk_buf_fini(buf);
+    return code;
+}
+
+int hk_out_close(int code)
+{
+    bool failed = ferror(stdout) != 0;
+    int why = errno;
+
+    if (fflush(stdout) != 0) {
+        failed = true;
+        why = errno;
+    }
+    if (!failed)
+        return code;
+    if (why != EPIPE)
+        (void)hk_out_error(HK_EXIT_FAILURE, "cannot write the output: %s", strerror(why));
+    return code == HK_EXIT_OK ? HK_EXIT_FAILURE : code;
+}
+
+bool hk_out_utf8(void)
+{
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+bool hk_out_color(void)
+{
+    const char *no = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    if (no != NULL && no[0] != '\0')
+        return false;
+    if (term == NULL || strcmp(term, "dumb") == 0)
+        return false;
+    return isatty(STDOUT_FILENO) == 1;
+}
+
+unsigned hk_out_width(void)
+{
+    uint64_t columns = 80;
+
+    if (hk_parse_u64(hk_str_of(getenv("COLUMNS")), &columns, NULL) != HK_OK)
+        return 80;
+    if (columns < 40)
+        return 40;
+    return columns > 240 ? 240 : (unsigned)columns;
+}
+
+/* Two neighbouring units, the smaller with two digits: 34m08s. */
+static void two_units(uint64_t ms, uint64_t big_ms, char big, uint64_t small_ms, char small,
+                      char out[HK_OUT_TEXT])
+{
+    uint64_t smalls = ms / small_ms + (ms % small_ms >= small_ms / 2);
+    uint64_t per = big_ms / small_ms;
+
+    if (smalls % per == 0)
+        (void)snprintf(out, HK_OUT_TEXT, "%" PRIu64 "%c", smalls / per, big);
+    else
+        (void)snprintf(out, HK_OUT_TEXT, "%" PRIu64 "%c%02" PRIu64 "%c", smalls / per, big, smalls % per,
+                       small);
+}
+
+/* Tenths, where they are not zero. */
+static void seconds(uint64_t ms, char out[HK_OUT_TEXT])
+{
+    uint64_t tenths = (ms + 50) / 100;
+
+    if (tenths % 10 == 0)
+        (void)snprintf(out, HK_OUT_TEXT, "%" PRIu64 "s", tenths / 10);
+    else
+        (void)snprintf(out, HK_OUT_TEXT, "%" PRIu64 ".%" PRIu64 "s", tenths / 10, tenths % 10);
+}
+
+const char *hk_out_duration(uint64_t ms, char out[HK_OUT_TEXT])
+{
+    const uint64_t second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+
+    if (ms == 0)
+        (void)snprintf(out, HK_OUT_TEXT, "0s");
+    else if (ms < second)
+        (void)snprintf(out, HK_OUT_TEXT, "%" PRIu64 "ms", ms);
+    else if (ms < 59950)
+        seconds(ms, out);
+    else if (ms < hour - second / 2)
+        two_units(ms, minute, 'm', second, 's', out);
+    else if (ms < 2 * day - minute / 2) /* "24h" is what people say */
+        two_units(ms, hour, 'h', minute, 'm', out);
+    else
+        two_units(ms, day, 'd', hour, 'h', out);
+    return out;
+}
+
+const char *hk_out_count(uint64_t n, char out[HK_OUT_TEXT])
+{
+    char digits[24];
+    size_t len = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, n);
+    size_t at = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+const char *hk_out_rate(double per_s, char out[HK_OUT_TEXT])
+{
+    if (per_s >= 10)
+        return hk_out_count((uint64_t)(per_s + 0.5), out);
+    (void)snprintf(out, HK_OUT_TEXT, "%.3g", per_s);
+    return out;
+}

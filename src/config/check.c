@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must hold between the options of one section: one of two, both or none, one not above the other. */
+#include <math.h>
+
+#include "base/str.h"
+#include "config/tables.h"
+#include "config/text.h"
+#include "config/walk.h"
+
+void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_conf_relay *relay = section;
+    if (hk_walk_failed(walk) || relay->max_payload_bytes <= relay->batch_bytes)
+        return;
+    const char *key = hk_yaml_get(node, "max_payload") ? "max_payload" : "batch_bytes";
+    hk_walk_error(walk, hk_walk_at(walk, node, key),
+                  "\"max_payload\" must not be above \"batch_bytes\": one message must fit in a batch");
+}
+
+void hk_check_sign(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    (void)section;
+    bool one = hk_yaml_get(node, "secret") != NULL;
+    bool several = hk_yaml_get(node, "secrets") != NULL;
+    if (one && several)
+        hk_walk_error(walk, hk_yaml_get(node, "secrets")->key_at, "give \"secret\" or \"secrets\", not both");
+    else if (!one && !several && !hk_walk_failed(walk))
+        hk_walk_error(walk, hk_walk_at(walk, NULL, ""), "\"sign\" needs \"secret\" or \"secrets\"");
+}
+
+void hk_check_auth(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    (void)section;
+    bool basic = hk_yaml_get(node, "basic") != NULL;
+    bool bearer = hk_yaml_get(node, "bearer") != NULL;
+    if (basic && bearer)
+        hk_walk_error(walk, hk_yaml_get(node, "bearer")->key_at, "give \"basic\" or \"bearer\", not both");
+    else if (!basic && !bearer && !hk_walk_failed(walk))
+        hk_walk_error(walk, hk_walk_at(walk, NULL, ""), "\"auth\" needs \"basic\" or \"bearer\"");
+}
+
+/* Headers that the transport writes itself: a second one breaks the request or splits it in two. */
+static bool is_reserved(struct hk_str name)
+{
+    static const char *const names[] = {
+        "content-length", "transfer-encoding", "connection", "host", "upgrade", "te", "trailer", "expect"};
+    for (size_t i = 0; i < HK_COUNT(names); i++) {
+        if (hk_str_eqi(name, hk_str_of(names[i])))
+            return true;
+    }
+    return false;
+}
+
+static void check_headers(struct hk_walk *walk, const struct hk_yaml_node *node, bool has_auth)
+{
+    char shown[HK_SHOW_MAX];
+    if (!node || node->kind != HK_YAML_MAPPING)
+        return;
+    for (const struct hk_yaml_node *entry = node->first; entry; entry = entry->next) {
+        if (entry->skip)
+            continue;
+        (void)hk_show(entry->key, shown);
+        if (is_reserved(entry->key))
+            hk_walk_error(walk, entry->key_at, "header %s is written by the relay itself", shown);
+        if (has_auth && hk_str_eqi(entry->key, hk_str_of("authorization")))
+            hk_walk_error(walk, entry->key_at, "header %s is given twice: \"auth\" writes it, too", shown);
+        for (const struct hk_yaml_node *other = node->first; other != entry; other = other->next) {
+            if (!other->skip && hk_str_eqi(other->key, entry->key) && !hk_str_eq(other->key, entry->key)) {
+                hk_walk_error(walk, entry->key_at, "header %s is given twice: case makes no difference",
+                              shown);
+                break;
+            }
+        }
+    }
+}
+
+static void check_pair(struct hk_walk *walk, const struct hk_yaml_node *node, const char *key,
+                       const char *other)
+{
+    const struct hk_yaml_node *entry = hk_yaml_get(node, key);
+    if (entry && !hk_yaml_get(node, other))
+        hk_walk_error(walk, entry->key_at, "\"%s\" needs \"%s\" as well", key, other);
+}
+
+void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_conf_http *http = section;
+    const struct hk_yaml_node *headers = hk_yaml_get(node, "headers");
+    const struct hk_yaml_node *auth = hk_yaml_get(node, "auth");
+    if (HK_GIVEN(http, HK_HTTP_HEADERS_OPT)) /* not when there were too many */
+        check_headers(walk, headers, auth != NULL);
+    check_pair(walk, node, "cert_file", "key_file");
+    check_pair(walk, node, "key_file", "cert_file");
+    if (auth && HK_GIVEN(http, HK_HTTP_URL_OPT) &&
+        hk_str_eqi((struct hk_str){http->url, 5}, hk_str_of("http:")) && !hk_text_url_is_local(http->url))
+        hk_walk_warn(walk, auth->key_at, "credentials go out unencrypted: the URL is http, not https");
+}
+
+void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    struct hk_conf_limits *limits = section;
+    const struct hk_yaml_node *burst = hk_yaml_get(node, "burst");
+    if (burst && !hk_yaml_get(node, "rate"))
+        hk_walk_error(walk, burst->key_at,
+                      "\"burst\" needs \"rate\": without one there is nothing to save up");
+    if (HK_GIVEN(limits, HK_LIMITS_RATE_OPT) && !burst)
+        limits->burst = (uint32_t)ceil(limits->rate_per_s);
+}
+
+void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_conf_destination *destination = section;
+    const struct hk_yaml_node *on_dead = hk_yaml_get(node, "on_dead");
+    if (on_dead && HK_GIVEN(destination, HK_DEST_ON_DEAD_OPT) && destination->order != HK_ORDER_KEY)
+        hk_walk_warn(walk, on_dead->key_at, "\"on_dead\" has no effect without order: key");
+    hk_walk_later(walk, HK_REF_BREAKER, node, NULL, section);
+}
+
+void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    struct hk_conf_validate *rule = section;
+    if (!HK_GIVEN(rule, HK_VALIDATE_JSON_OPT))
+        rule->json = rule->required.n > 0;
+    else if (!rule->json && rule->required.n > 0)
+        hk_walk_error(walk, hk_walk_at(walk, node, "json"),
+                      "\"required\" looks into JSON: json cannot be false");
+    if (!hk_yaml_get(node, "required") && !hk_yaml_get(node, "json") && !hk_yaml_get(node, "max_size"))
+        hk_walk_error(walk, hk_walk_at(walk, NULL, ""),
+                      "the rule checks nothing: give \"required\", \"json\" or \"max_size\"");
+}
+
+/* A route behind one that takes everything is never asked. */
+void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    (void)section;
+    const struct hk_yaml_node *routes = hk_yaml_get(node, "routes");
+    if (!routes || routes->kind != HK_YAML_SEQUENCE)
+        return;
+    bool all = false;
+    for (const struct hk_yaml_node *route = routes->first; route; route = route->next) {
+        if (all)
+            hk_walk_warn(walk, route->at,
+                         "this route is never reached: one before it takes every event type");
+        const struct hk_yaml_node *pattern = hk_yaml_get(route, "event_type");
+        all = all || (pattern && pattern->kind == HK_YAML_SCALAR && hk_str_eq(pattern->text, hk_str_of("*")));
+    }
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a file to a configuration: parse, interpolate, walk, then settle what needed the whole file. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "config/build.h"
+#include "config/interp.h"
+#include "config/policies_impl.h"
+#include "config/tables.h"
+#include "config/walk.h"
+
+/* ---- settling ---- */
+
+/* Names in order, so that ten thousand destinations and their routes are no square. */
+struct index {
+    const char **names;
+    size_t n;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+    return strcmp(*x, *y);
+}
+
+static bool build_index(struct hk_walk *walk, const struct hk_config *config, struct index *out)
+{
+    const struct hk_conf_destination *items = config->destinations.items;
+    *out = (struct index){.names =
+                              hk_arena_alloc(walk->scratch, config->destinations.n + 1, sizeof *out->names)};
+    if (!out->names) {
+        walk->status = HK_NOMEM;
+        return false;
+    }
+    for (size_t i = 0; i < config->destinations.n; i++) {
+        if (items[i].name) /* none: its key was refused */
+            out->names[out->n++] = items[i].name;
+    }
+    qsort(out->names, out->n, sizeof *out->names, compare_names);
+    return true;
+}
+
+static const char *index_word(const void *arg, size_t i)
+{
+    const struct index *index = arg;
+    return i < index->n ? index->names[i] : NULL;
+}
+
+static bool is_destination(const struct index *index, const char *name)
+{
+    return index->n && bsearch(&name, index->names, index->n, sizeof *index->names, compare_names);
+}
+
+struct policy_names {
+    const struct hk_config *config;
+    const struct hk_policies *known;
+};
+
+/* The file's, then the presets or the set that the program brought (which holds the presets). */
+static const char *policy_word(const void *arg, size_t i)
+{
+    const struct policy_names *names = arg;
+    const struct hk_conf_policy *items = names->config->policy_conf.items;
+    size_t own = names->config->policy_conf.n;
+    if (i < own)
+        return items[i].name ? items[i].name : "";
+    if (!names->known)
+        return hk_preset_name(i - own);
+    const struct hk_policy *policy = hk_policies_at(names->known, i - own);
+    return policy ? hk_policy_name(policy) : NULL;
+}
+
+static bool is_policy(const struct policy_names *names, const char *name)
+{
+    const char *word = NULL;
+    for (size_t i = 0; (word = policy_word(names, i)) != NULL; i++) {
+        if (strcmp(word, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void report_unknown(struct hk_walk *walk, const struct hk_pending *pending, const char *what,
+                           const char *(*word)(const void *arg, size_t i), const void *arg)
+{
+    char shown[HK_SHOW_MAX];
+    char meant[HK_MEANT_MAX] = "";
+    if (!pending->node->secret && walk->diags->n < HK_DIAGS_MAX)
+        (void)hk_walk_meant(pending->node->text, word, arg, meant);
+    hk_walk_error(walk, pending->node->at, "there is no %s %s%s", what,
+                  hk_diag_show(pending->node->text, pending->node->secret, shown), meant);
+}
+
+static void settle_names(struct hk_walk *walk, const struct hk_config *config)
+{
+    struct index index;
+    struct policy_names names = {.config = config, .known = walk->env->known};
+    if (!build_index(walk, config, &index))
+        return;
+    for (const struct hk_pending *p = walk->pending; p; p = p->next) {
+        if (p->ref == HK_REF_POLICY && !is_policy(&names, p->name))
+            report_unknown(walk, p, "policy", policy_word, &names);
+        else if (p->ref == HK_REF_DESTINATION && !is_destination(&index, p->name))
+            report_unknown(walk, p, "destination", index_word, &index);
+    }
+}
+
+/* The built policies leave the list and belong to the set. */
+static enum hk_code settle_policies(struct hk_walk *walk, struct hk_config *config)
+{
+    struct hk_conf_policy *items = config->policy_conf.items;
+    const struct hk_policies *known = walk->env->known;
+    struct hk_err err = {.code = HK_OK};
+    enum hk_code rc = hk_policies_new(&config->policies, &err);
+    for (size_t i = 0; i < config->policy_conf.n && rc == HK_OK; i++) {
+        if (!items[i].built)
+            continue;
+        rc = hk_policies_take(config->policies, items[i].built, &err);
+        if (rc == HK_OK)
+            items[i].built = NULL;
+    }
+    if (rc != HK_OK)
+        return rc;
+    /* one of the program's own cannot be the default of this set: it is not in it */
+    bool here = hk_policies_get(config->policies, config->default_policy) != NULL;
+    assert(here || known);
+    return here ? hk_policies_set_default(config->policies, config->default_policy, &err) : HK_OK;
+}
+
+static void settle_breaker(struct hk_walk *walk, const struct hk_config *config,
+                           const struct hk_pending *pending)
+{
+    struct hk_conf_destination *destination = pending->target;
+    if (!destination->policy)
+        destination->policy = config->default_policy;
+    const struct hk_policy *policy = hk_policies_get(config->policies, destination->policy);
+    if (!policy && walk->env->known)
+        policy = hk_policies_get(walk->env->known, destination->policy);
+    const struct hk_breaker_options *base = policy ? hk_policy_breaker(policy) : NULL;
+    const struct hk_conf_breaker *conf = &destination->breaker_conf;
+    struct hk_err err = {.code = HK_OK};
+    destination->has_breaker = (base || conf->given) && !HK_GIVEN(conf, HK_BREAKER_OFF_OPT);
+    hk_build_breaker(conf, base, &destination->breaker);
+    if (destination->has_breaker && hk_breaker_options_check(&destination->breaker, &err) != HK_OK)
+        hk_walk_error(walk, hk_walk_at(walk, pending->node, "breaker"), "%s", err.message);
+}
+
+static enum hk_code settle(struct hk_walk *walk, struct hk_config *config)
+{
+    if (walk->status == HK_OK)
+        settle_names(walk, config);
+    if (walk->status != HK_OK || walk->diags->nomem)
+        return HK_NOMEM;
+    if (walk->diags->errors > walk->errors_at_start)
+        return HK_INVALID;
+    enum hk_code rc = settle_policies(walk, config);
+    if (rc != HK_OK)
+        return rc;
+    for (const struct hk_pending *p = walk->pending; p; p = p->next) {
+        if (p->ref == HK_REF_BREAKER)
+            settle_breaker(walk, config, p);
+    }
+    if (walk->diags->nomem)
+        return HK_NOMEM;
+    return walk->diags->errors > walk->errors_at_start ? HK_INVALID : HK_OK;
+}
+
+/* ---- loading ---- */
+
+static enum hk_code walk_file(const struct hk_yaml *yaml, const char *file, const struct hk_config_env *env,
+                              struct hk_diags *diags, size_t errors_at_start, struct hk_config *config)
+{
+    static const struct hk_yaml_node empty = {.kind = HK_YAML_MAPPING, .at = {1, 1}};
+    struct hk_arena scratch = {NULL};
+    struct hk_walk walk = {
+        .file = file, .env = env, .diags = diags, .arena = &config->arena, .scratch = &scratch};
+    walk.pending_tail = &walk.pending;
+    walk.errors_at_start = errors_at_start;
+    hk_walk_section(&walk, &hk_root_table, yaml->root ? yaml->root : &empty, config);
+    config->default_given = hk_yaml_get(yaml->root, "default_policy") != NULL;
+    enum hk_code rc = settle(&walk, config);
+    hk_arena_fini(&scratch);
+    return rc;
+}
+
+static enum hk_code parse_into(const char *text, size_t len, const char *file,
+                               const struct hk_config_env *env, struct hk_diags *diags,
+                               struct hk_config *config)
+{
+    struct hk_yaml yaml;
+    size_t errors_at_start = diags->errors;
+    enum hk_code rc = hk_yaml_parse(text, len, file, diags, &yaml);
+    if (rc == HK_OK)
+        rc = hk_interp_tree(&yaml, file, env, diags);
+    if (rc == HK_OK)
+        rc = walk_file(&yaml, file, env, diags, errors_at_start, config);
+    hk_yaml_fini(&yaml);
+    return rc;
+}
+
+enum hk_code hk_config_parse(const char *text, size_t len, const char *file, const struct hk_config_env *env,
+                             struct hk_diags *diags, struct hk_config **out_config)
+{
+    struct hk_config *config = hk_mem_zalloc(1, sizeof *config);
+    if (!config)
+        return HK_NOMEM;
+    hk_walk_defaults(&hk_root_table, config);
+    enum hk_code rc = parse_into(text, len, file, env ? env : hk_config_env_system(), diags, config);
+    if (rc != HK_OK) {
+        hk_config_free(config);
+        return rc;
+    }
+    *out_config = config;
+    return HK_OK;
+}
+
+enum hk_code hk_config_load(const char *path, const struct hk_config_env *env, struct hk_diags *diags,
+                            struct hk_config **out_config)
+{
+    struct hk_err err = {.code = HK_OK};
+    struct hk_buf text;
+    enum hk_code rc = hk_err_set(&err, HK_UNSUPPORTED, "there are no files here");
+    if (!env)
+        env = hk_config_env_system();
+    hk_buf_init(&text, HK_YAML_BYTES_MAX);
+    if (env->read_file)
+        rc = env->read_file(env->arg, path, &text, &err);
+    if (rc == HK_OK)
+        rc = hk_config_parse(hk_buf_cstr(&text), text.len, path, env, diags, out_config);
+    else if (rc != HK_NOMEM)
+        hk_diags_add(diags, HK_SEVERITY_ERROR, path, (struct hk_pos){0, 0}, "cannot be read: %s",
+                     err.message);
+    hk_buf_fini(&text);
+    return diags->nomem && rc != HK_OK ? HK_NOMEM : rc;
+}
+
+enum hk_code hk_config_defaults(struct hk_config **out_config)
+{
+    struct hk_diags diags;
+    hk_diags_init(&diags);
+    enum hk_code rc = hk_config_parse("", 0, "", NULL, &diags, out_config);
+    hk_diags_fini(&diags);
+    return rc;
+}
+
+void hk_config_free(struct hk_config *config)
+{
+    if (!config)
+        return;
+    struct hk_conf_policy *items = config->policy_conf.items;
+    for (size_t i = 0; i < config->policy_conf.n; i++)
+        hk_policy_free(items[i].built);
+    hk_policies_free(config->policies);
+    hk_arena_fini(&config->arena);
+    hk_mem_free(config);
+}
+
+/* ---- reading ---- */
+
+const struct hk_conf_destination *hk_config_destination(const struct hk_config *config, size_t i)
+{
+    const struct hk_conf_destination *items = config->destinations.items;
+    return i < config->destinations.n ? &items[i] : NULL;
+}
+
+const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i)
+{
+    const struct hk_conf_route *items = config->routes.items;
+    return i < config->routes.n ? &items[i] : NULL;
+}
+
+const struct hk_conf_validate *hk_config_validate(const struct hk_config *config, size_t i)
+{
+    const struct hk_conf_validate *items = config->validate.items;
+    return i < config->validate.n ? &items[i] : NULL;
+}
+
+const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i)
+{
+    const struct hk_conf_header *items = http->headers.items;
+    return i < http->headers.n ? &items[i] : NULL;
+}
+
+const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i)
+{
+    const struct hk_cidr *items = destination->allow.items;
+    return i < destination->allow.n ? &items[i] : NULL;
+}
+
+const char *hk_conf_text(const struct hk_conf_list *list, size_t i)
+{
+    const char *const *items = list->items;
+    return i < list->n ? items[i] : NULL;
+}

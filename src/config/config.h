@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole configuration, checked, with every default filled in. Read-only once loaded. */
+#ifndef HK_CONFIG_CONFIG_H
+#define HK_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/breaker.h>
+#include <hikyaku/error.h>
+#include <hikyaku/policies.h>
+
+#include "base/buf.h"
+#include "base/cidr.h"
+#include "config/arena.h"
+#include "config/diag.h"
+#include "config/env.h"
+
+#define HK_CONFIG_NEVER UINT64_MAX /* a retention that does not end, a count that is not bounded */
+
+/* Each struct begins with `given`, which only the walker and the checks read (config/schema.h). */
+
+struct hk_conf_list {
+    void *items; /* use the typed functions below */
+    size_t n;
+};
+
+struct hk_conf_store {
+    uint32_t given;
+    const char *url, *schema, *prefix; /* schema and prefix: "" when not given */
+};
+
+enum hk_conf_history {
+    HK_HISTORY_FAILURES = 0,
+    HK_HISTORY_ALL,
+    HK_HISTORY_NONE
+};
+
+struct hk_conf_relay {
+    uint32_t given;
+    const char *name; /* "": the host's name and the process's id */
+    uint32_t batch;
+    uint64_t batch_bytes;
+    uint64_t max_payload_bytes;
+    uint32_t concurrency;
+    uint64_t lease_ms;
+    enum hk_conf_history history;
+};
+
+struct hk_conf_retention { /* each may be HK_CONFIG_NEVER */
+    uint32_t given;
+    uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms;
+};
+
+struct hk_conf_admin {
+    uint32_t given;
+    const char *listen; /* host:port or [v6]:port */
+};
+
+struct hk_conf_header {
+    uint32_t given;
+    const char *name, *value;
+};
+
+struct hk_conf_sign {
+    uint32_t given;
+    const char *secret;          /* NULL when `secrets` is given */
+    struct hk_conf_list secrets; /* of const char *; the first signs, all verify */
+};
+
+struct hk_conf_basic {
+    uint32_t given;
+    const char *user, *password;
+};
+
+struct hk_conf_auth {
+    uint32_t given;
+    struct hk_conf_basic basic; /* user NULL: not used */
+    const char *bearer;         /* NULL: not used */
+};
+
+enum hk_conf_method {
+    HK_METHOD_POST = 0,
+    HK_METHOD_PUT,
+    HK_METHOD_PATCH
+};
+
+enum hk_conf_cloudevents {
+    HK_CLOUDEVENTS_NONE = 0,
+    HK_CLOUDEVENTS_BINARY
+};
+
+struct hk_conf_http {
+    uint32_t given;
+    const char *url;
+    enum hk_conf_method method;
+    struct hk_conf_list headers; /* of struct hk_conf_header */
+    struct hk_conf_sign sign;
+    struct hk_conf_auth auth;
+    const char *ca_file, *cert_file, *key_file; /* NULL: not given */
+    enum hk_conf_cloudevents cloudevents;
+};
+
+struct hk_conf_limits {
+    uint32_t given;
+    double rate_per_s;    /* 0: no limit */
+    uint32_t burst;       /* at least 1 with a rate */
+    uint32_t concurrency; /* 0: only the relay's own */
+};
+
+/* As written; only what is given counts. The result is struct hk_breaker_options. */
+struct hk_conf_breaker {
+    uint32_t given;
+    unsigned off;
+    struct hk_breaker_options options;
+};
+
+enum hk_conf_order {
+    HK_ORDER_NONE = 0,
+    HK_ORDER_KEY
+};
+
+enum hk_conf_on_dead {
+    HK_ON_DEAD_BLOCK = 0,
+    HK_ON_DEAD_SKIP
+};
+
+struct hk_conf_destination {
+    uint32_t given;
+    const char *name;
+    struct hk_conf_http http;
+    const char *policy; /* the default one's name when none was given */
+    struct hk_conf_limits limits;
+    struct hk_conf_breaker breaker_conf;
+    bool has_breaker;                  /* false: off */
+    struct hk_breaker_options breaker; /* the policy's, changed by what was given here */
+    enum hk_conf_order order;
+    enum hk_conf_on_dead on_dead;
+    struct hk_conf_list allow; /* of struct hk_cidr */
+};
+
+struct hk_conf_route {
+    uint32_t given;
+    const char *event_type;           /* * stands for any text */
+    struct hk_conf_list destinations; /* of const char * */
+};
+
+struct hk_conf_validate {
+    uint32_t given;
+    const char *event_type;
+    struct hk_conf_list required; /* of const char *: dotted paths */
+    bool json;                    /* the payload must be JSON */
+    uint64_t max_size_bytes;      /* 0: only the relay's max_payload */
+};
+
+struct hk_config {
+    uint32_t given;
+    struct hk_conf_store store;
+    struct hk_conf_relay relay;
+    struct hk_conf_retention retention;
+    const char *default_policy;
+    bool default_given; /* by the file */
+    struct hk_conf_admin admin;
+    struct hk_conf_list policy_conf; /* as written; `policies` is what came of it */
+    struct hk_conf_list destinations;
+    struct hk_conf_list routes;
+    struct hk_conf_list validate;
+    struct hk_policies *policies; /* presets, then the file's, with the default set */
+    struct hk_arena arena;        /* owns all strings and lists */
+};
+
+/* `env` NULL: the real environment and files. What is wrong goes to `diags` (already initialised; warnings come with
+ * HK_OK, too). All or nothing: `*out_config` changes only on HK_OK. Otherwise HK_INVALID, HK_NOMEM, or, when the file
+ * cannot be read, HK_NOTFOUND, HK_TOOBIG or HK_IO. */
+enum hk_code hk_config_load(const char *path, const struct hk_config_env *env, struct hk_diags *diags,
+                            struct hk_config **out_config) HK_MUSTCHECK;
+enum hk_code hk_config_parse(const char *text, size_t len, const char *file, const struct hk_config_env *env,
+                             struct hk_diags *diags, struct hk_config **out_config) HK_MUSTCHECK;
+/* As an empty file. */
+enum hk_code hk_config_defaults(struct hk_config **out_config) HK_MUSTCHECK;
+void hk_config_free(struct hk_config *config);
+
+/* NULL past the last. */
+const struct hk_conf_destination *hk_config_destination(const struct hk_config *config, size_t i);
+const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i);
+const struct hk_conf_validate *hk_config_validate(const struct hk_config *config, size_t i);
+const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
+const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i);
+/* For lists of texts: secrets, a route's destinations, required paths. */
+const char *hk_conf_text(const struct hk_conf_list *list, size_t i);
+
+/* Every key with type, default and meaning: as YAML that loads and changes nothing, as Markdown tables (the
+ * reference in docs/configuration.md), and as JSON Schema 2020-12. Errors are the buffer's. */
+void hk_config_schema_text(struct hk_buf *out);
+void hk_config_schema_markdown(struct hk_buf *out);
+void hk_config_schema_json(struct hk_buf *out);
+
+#endif

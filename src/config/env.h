@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a configuration may ask its surroundings for, through pointers, so that tests and fuzzers bring their own. */
+#ifndef HK_CONFIG_ENV_H
+#define HK_CONFIG_ENV_H
+
+#include <stddef.h>
+
+#include <hikyaku/error.h>
+#include <hikyaku/policies.h>
+
+#include "base/buf.h"
+
+struct hk_config_env {
+    /* The variable's value, or NULL when it is not set. A NULL pointer: none is set. */
+    const char *(*get)(void *arg, const char *name);
+    /* Appends the file's bytes to `out`, whose maximum is the caller's; HK_TOOBIG when it is larger. Messages say
+     * what is wrong without naming the path. A NULL pointer: no file can be read. */
+    enum hk_code (*read_file)(void *arg, const char *path, struct hk_buf *out, struct hk_err *err);
+    void *arg;
+    /* Policies and custom operations made in code, which the file may name; may be NULL. */
+    const struct hk_policies *known;
+};
+
+/* The process's environment and the file system. */
+const struct hk_config_env *hk_config_env_system(void);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option tables of everything but policies: store, relay, destinations, routes. */
+#include "base/parse.h"
+#include "config/tables.h"
+#include "config/text.h"
+
+#define AT(type, member) .offset = offsetof(type, member)
+#define TIME             .max = HK_DURATION_MAX_MS
+#define KEEP(member)                                                                                         \
+    AT(struct hk_conf_retention, member), TIME, .word = "never", .word_value = HK_CONFIG_NEVER
+
+static const struct hk_opt store_opts[] = {
+    {"url", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_store, url), .min = 1, .max = 2048,
+     .fallback = "sqlite:hikyaku.db", .check = hk_text_check_store_url,
+     .help = "sqlite:PATH, postgres://… or mysql://…"},
+    {"schema", HK_OPT_STRING, AT(struct hk_conf_store, schema), .min = 1, .max = 63, .fallback = "",
+     .otherwise = "the connection's", .example = "outbox", .check = hk_text_check_sql_name,
+     .help = "database schema that holds the tables"},
+    {"prefix", HK_OPT_STRING, AT(struct hk_conf_store, prefix), .min = 1, .max = 32, .fallback = "",
+     .otherwise = "none", .example = "hk_", .check = hk_text_check_sql_name,
+     .help = "in front of every table's name"},
+};
+
+static const struct hk_opt_table store_table = {
+    .name = "store",
+    .where = "store",
+    .size = sizeof(struct hk_conf_store),
+    .opts = store_opts,
+    .n_opts = HK_COUNT(store_opts),
+    .shorthand = true,
+    .example = "{ url: sqlite:hikyaku.db }",
+};
+
+static const struct hk_word history_words[] = {
+    {"failures", HK_HISTORY_FAILURES}, {"all", HK_HISTORY_ALL}, {"none", HK_HISTORY_NONE}, {NULL, 0}};
+
+static const struct hk_opt relay_opts[] = {
+    {"name", HK_OPT_NAME, AT(struct hk_conf_relay, name), .fallback = "",
+     .otherwise = "host name and process id", .example = "relay-1",
+     .help = "how this relay is called in locked_by, logs and metrics"},
+    {"batch", HK_OPT_U32, AT(struct hk_conf_relay, batch), .min = 1, .max = 10000, .fallback = "500",
+     .help = "messages read at once"},
+    {"batch_bytes", HK_OPT_SIZE, AT(struct hk_conf_relay, batch_bytes), .min = 1024, .max = UINT64_C(1) << 30,
+     .fallback = "4MiB", .help = "payload bytes read at once"},
+    {"max_payload", HK_OPT_SIZE, AT(struct hk_conf_relay, max_payload_bytes), .min = 1,
+     .max = UINT64_C(1) << 30, .fallback = "1MiB", .help = "a larger payload is dead, PAYLOAD_TOO_LARGE"},
+    {"concurrency", HK_OPT_U32, AT(struct hk_conf_relay, concurrency), .min = 1, .max = 65536,
+     .fallback = "256", .help = "requests in flight, all destinations together"},
+    {"lease", HK_OPT_DURATION, AT(struct hk_conf_relay, lease_ms), .min = 1000, .max = 3600000,
+     .fallback = "30s", .help = "how long a claim holds without renewal"},
+    {"history", HK_OPT_ENUM, AT(struct hk_conf_relay, history), .words = history_words,
+     .fallback = "failures", .help = "which attempts are recorded"},
+};
+
+static const struct hk_opt_table relay_table = {
+    .name = "relay",
+    .where = "relay",
+    .size = sizeof(struct hk_conf_relay),
+    .opts = relay_opts,
+    .n_opts = HK_COUNT(relay_opts),
+    .example = "{ batch: 500 }",
+    .check = hk_check_relay,
+};
+
+static const struct hk_opt retention_opts[] = {
+    {"sent", HK_OPT_DURATION, KEEP(sent_ms), .fallback = "24h",
+     .help = "rows of sent messages (without payload)"},
+    {"sent_rows", HK_OPT_U64, AT(struct hk_conf_retention, sent_rows), .max = UINT64_C(1000000000000),
+     .word = "unlimited", .word_value = HK_CONFIG_NEVER, .fallback = "1000000",
+     .help = "at most so many of them"},
+    {"discarded", HK_OPT_DURATION, KEEP(discarded_ms), .fallback = "90d", .help = "discarded dead letters"},
+    {"resolved", HK_OPT_DURATION, KEEP(resolved_ms), .fallback = "90d", .help = "resolved dead letters"},
+    {"cancelled", HK_OPT_DURATION, KEEP(cancelled_ms), .fallback = "90d", .help = "cancelled messages"},
+    {"attempts", HK_OPT_DURATION, KEEP(attempts_ms), .fallback = "30d", .help = "records of attempts"},
+    {"dead", HK_OPT_DURATION, KEEP(dead_ms), .fallback = "never", .help = "open dead letters"},
+    {"audit", HK_OPT_DURATION, KEEP(audit_ms), .fallback = "never", .help = "who did what"},
+};
+
+static const struct hk_opt_table retention_table = {
+    .name = "retention",
+    .where = "retention",
+    .size = sizeof(struct hk_conf_retention),
+    .opts = retention_opts,
+    .n_opts = HK_COUNT(retention_opts),
+    .example = "{ sent: 24h }",
+};
+
+static const struct hk_opt admin_opts[] = {
+    {"listen", HK_OPT_STRING, AT(struct hk_conf_admin, listen), .min = 1, .max = 300,
+     .fallback = "127.0.0.1:8189", .check = hk_text_check_listen,
+     .help = "address and port of the API and the dashboard; port 0: any free one"},
+};
+
+static const struct hk_opt_table admin_table = {
+    .name = "admin",
+    .where = "admin",
+    .size = sizeof(struct hk_conf_admin),
+    .opts = admin_opts,
+    .n_opts = HK_COUNT(admin_opts),
+    .example = "{ listen: 127.0.0.1:8189 }",
+};
+
+/* ---- destinations ---- */
+
+static const struct hk_opt header_opts[] = {
+    {"value", HK_OPT_STRING, HK_OPT_HIDDEN | HK_OPT_SECRET, AT(struct hk_conf_header, value), .max = 8192,
+     .check = hk_text_check_header_value, .example = "acme", .help = "the header's value"},
+};
+
+static const struct hk_opt_table header_table = {
+    .name = "header",
+    .where = "destinations.NAME.http.headers.NAME",
+    .size = sizeof(struct hk_conf_header),
+    .opts = header_opts,
+    .n_opts = HK_COUNT(header_opts),
+    .shorthand = true,
+    .header_keys = true,
+    .name_offset = offsetof(struct hk_conf_header, name),
+};
+
+static const struct hk_opt secret_elem = {
+    .type = HK_OPT_STRING, .flags = HK_OPT_SECRET, .min = 1, .max = 1024};
+
+static const struct hk_opt sign_opts[HK_SIGN_NOPTS] = {
+    [HK_SIGN_SECRET_OPT] = {"secret", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_sign, secret), .min = 1,
+                            .max = 1024, .example = "\"${BILLING_SECRET}\"", .help = "the key, or …"},
+    [HK_SIGN_SECRETS_OPT] = {"secrets", HK_OPT_LIST, AT(struct hk_conf_sign, secrets), .min = 1, .max = 8,
+                             .elem = &secret_elem, .example = "[\"${NEW_SECRET}\", \"${OLD_SECRET}\"]",
+                             .help = "… several while keys are changed: each signs"},
+};
+
+static const struct hk_opt_table sign_table = {
+    .name = "sign",
+    .where = "destinations.NAME.http.sign",
+    .size = sizeof(struct hk_conf_sign),
+    .opts = sign_opts,
+    .n_opts = HK_SIGN_NOPTS,
+    .example = "{ secret: \"${BILLING_SECRET}\" }",
+    .check = hk_check_sign,
+};
+
+static const struct hk_opt basic_opts[] = {
+    {"user", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_basic, user), .min = 1, .max = 255,
+     .check = hk_text_check_user, .example = "relay", .help = "user name"},
+    {"password", HK_OPT_STRING, HK_OPT_REQUIRED | HK_OPT_SECRET, AT(struct hk_conf_basic, password),
+     .max = 1024, .check = hk_text_check_printable, .example = "\"${BILLING_PASSWORD}\"", .help = "password"},
+};
+
+static const struct hk_opt_table basic_table = {
+    .name = "basic",
+    .where = "destinations.NAME.http.auth.basic",
+    .size = sizeof(struct hk_conf_basic),
+    .opts = basic_opts,
+    .n_opts = HK_COUNT(basic_opts),
+    .example = "{ user: relay, password: \"${BILLING_PASSWORD}\" }",
+};
+
+static const struct hk_opt auth_opts[HK_AUTH_NOPTS] = {
+    [HK_AUTH_BASIC_OPT] = {"basic", HK_OPT_SECTION, AT(struct hk_conf_auth, basic), .sub = &basic_table,
+                           .help = "HTTP Basic, or …"},
+    [HK_AUTH_BEARER_OPT] = {"bearer", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_auth, bearer), .min = 1,
+                            .max = 8192, .check = hk_text_check_printable, .example = "\"${BILLING_TOKEN}\"",
+                            .help = "… a bearer token"},
+};
+
+static const struct hk_opt_table auth_table = {
+    .name = "auth",
+    .where = "destinations.NAME.http.auth",
+    .size = sizeof(struct hk_conf_auth),
+    .opts = auth_opts,
+    .n_opts = HK_AUTH_NOPTS,
+    .example = "{ bearer: \"${BILLING_TOKEN}\" }",
+    .check = hk_check_auth,
+};
+
+static const struct hk_word method_words[] = {
+    {"POST", HK_METHOD_POST}, {"PUT", HK_METHOD_PUT}, {"PATCH", HK_METHOD_PATCH}, {NULL, 0}};
+
+static const struct hk_word cloudevents_words[] = {
+    {"none", HK_CLOUDEVENTS_NONE}, {"binary", HK_CLOUDEVENTS_BINARY}, {NULL, 0}};
+
+static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
+    [HK_HTTP_URL_OPT] = {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_http, url), .min = 1,
+                         .max = 2048, .check = hk_text_check_http_url,
+                         .example = "https://billing.example/hooks", .help = "where messages go"},
+    [HK_HTTP_METHOD_OPT] = {"method", HK_OPT_ENUM, AT(struct hk_conf_http, method), .words = method_words,
+                            .fallback = "POST", .help = "the request's method"},
+    [HK_HTTP_HEADERS_OPT] = {"headers", HK_OPT_MAP, AT(struct hk_conf_http, headers), .max = 64,
+                             .sub = &header_table, .example = "{ X-Tenant: acme }",
+                             .help = "sent with every request; values are not shown"},
+    [HK_HTTP_SIGN_OPT] = {"sign", HK_OPT_SECTION, AT(struct hk_conf_http, sign), .sub = &sign_table,
+                          .otherwise = "not signed", .help = "Standard Webhooks signature"},
+    [HK_HTTP_AUTH_OPT] = {"auth", HK_OPT_SECTION, AT(struct hk_conf_http, auth), .sub = &auth_table,
+                          .otherwise = "none", .help = "the Authorization header"},
+    [HK_HTTP_CA_OPT] = {"ca_file", HK_OPT_PATH, AT(struct hk_conf_http, ca_file), .min = 1, .max = 4096,
+                        .otherwise = "the system's", .example = "ca.pem",
+                        .help = "authorities to trust, PEM"},
+    [HK_HTTP_CERT_OPT] = {"cert_file", HK_OPT_PATH, AT(struct hk_conf_http, cert_file), .min = 1, .max = 4096,
+                          .otherwise = "none", .example = "client.pem", .help = "client certificate, PEM"},
+    [HK_HTTP_KEY_OPT] = {"key_file", HK_OPT_PATH, AT(struct hk_conf_http, key_file), .min = 1, .max = 4096,
+                         .otherwise = "none", .example = "client.key", .help = "its key, PEM"},
+    [HK_HTTP_CLOUDEVENTS_OPT] = {"cloudevents", HK_OPT_ENUM, AT(struct hk_conf_http, cloudevents),
+                                 .words = cloudevents_words, .fallback = "none",
+                                 .help = "CloudEvents 1.0 headers"},
+};
+
+static const struct hk_opt_table http_table = {
+    .name = "http",
+    .where = "destinations.NAME.http",
+    .size = sizeof(struct hk_conf_http),
+    .opts = http_opts,
+    .n_opts = HK_HTTP_NOPTS,
+    .example = "{ url: https://billing.example/hooks }",
+    .check = hk_check_http,
+};
+
+static const struct hk_opt limits_opts[HK_LIMITS_NOPTS] = {
+    [HK_LIMITS_RATE_OPT] = {"rate", HK_OPT_RATE, AT(struct hk_conf_limits, rate_per_s), .fmin = 0.0001,
+                            .fmax = 1000000, .otherwise = "no limit", .example = "100/s",
+                            .help = "requests a second, minute or hour"},
+    [HK_LIMITS_BURST_OPT] = {"burst", HK_OPT_U32, AT(struct hk_conf_limits, burst), .min = 1, .max = 1000000,
+                             .otherwise = "one second's requests", .example = "200",
+                             .help = "requests that may be saved up while it is idle"},
+    [HK_LIMITS_CONCURRENCY_OPT] = {"concurrency", HK_OPT_U32, AT(struct hk_conf_limits, concurrency),
+                                   .min = 1, .max = 65536, .otherwise = "the relay's", .example = "64",
+                                   .help = "requests in flight"},
+};
+
+static const struct hk_opt_table limits_table = {
+    .name = "limits",
+    .where = "destinations.NAME.limits",
+    .size = sizeof(struct hk_conf_limits),
+    .opts = limits_opts,
+    .n_opts = HK_LIMITS_NOPTS,
+    .example = "{ rate: 100/s, concurrency: 64 }",
+    .check = hk_check_limits,
+};
+
+static const struct hk_word order_words[] = {{"none", HK_ORDER_NONE}, {"key", HK_ORDER_KEY}, {NULL, 0}};
+static const struct hk_word on_dead_words[] = {
+    {"block", HK_ON_DEAD_BLOCK}, {"skip", HK_ON_DEAD_SKIP}, {NULL, 0}};
+static const struct hk_opt cidr_elem = {.type = HK_OPT_CIDR};
+
+static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
+    [HK_DEST_HTTP_OPT] = {"http", HK_OPT_SECTION, HK_OPT_REQUIRED, AT(struct hk_conf_destination, http),
+                          .sub = &http_table, .help = "send as HTTP requests"},
+    [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
+                            .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
+                            .help = "a policy of this file, or a preset"},
+    [HK_DEST_LIMITS_OPT] = {"limits", HK_OPT_SECTION, AT(struct hk_conf_destination, limits),
+                            .sub = &limits_table, .help = "how hard it may be pushed"},
+    [HK_DEST_BREAKER_OPT] = {"breaker", HK_OPT_SECTION, AT(struct hk_conf_destination, breaker_conf),
+                             .sub = &hk_breaker_table, .otherwise = "as the policy",
+                             .help = "changes the policy's breaker for this destination"},
+    [HK_DEST_ORDER_OPT] = {"order", HK_OPT_ENUM, AT(struct hk_conf_destination, order), .words = order_words,
+                           .fallback = "none",
+                           .help = "key: messages of one message_key go one after another"},
+    [HK_DEST_ON_DEAD_OPT] = {"on_dead", HK_OPT_ENUM, AT(struct hk_conf_destination, on_dead),
+                             .words = on_dead_words, .fallback = "block",
+                             .help = "with order: key, do the next ones wait behind a dead letter or go on?"},
+    [HK_DEST_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_destination, allow), .max = 64,
+                           .elem = &cidr_elem, .otherwise = "public addresses only",
+                           .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
+};
+
+static const struct hk_opt_table destination_table = {
+    .name = "destination",
+    .where = "destinations.NAME",
+    .size = sizeof(struct hk_conf_destination),
+    .opts = destination_opts,
+    .n_opts = HK_DEST_NOPTS,
+    .name_offset = offsetof(struct hk_conf_destination, name),
+    .example = "{ http: { url: https://billing.example/hooks } }",
+    .check = hk_check_destination,
+};
+
+/* ---- routes, validation, the root ---- */
+
+static const struct hk_opt destination_elem = {
+    .type = HK_OPT_NAME, .ref = HK_REF_DESTINATION, .example = "billing"};
+
+static const struct hk_opt route_opts[] = {
+    {"event_type", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_route, event_type), .min = 1, .max = 255,
+     .check = hk_text_check_printable, .example = "\"Order*\"", .help = "* stands for any text"},
+    {"destination", HK_OPT_LIST, HK_OPT_REQUIRED | HK_OPT_ONE, AT(struct hk_conf_route, destinations),
+     .min = 1, .max = 64, .elem = &destination_elem, .example = "billing",
+     .help = "where they go; a list sends to each"},
+};
+
+static const struct hk_opt_table route_table = {
+    .name = "route",
+    .where = "routes[]",
+    .size = sizeof(struct hk_conf_route),
+    .opts = route_opts,
+    .n_opts = HK_COUNT(route_opts),
+    .example = "{ event_type: \"Order*\", destination: billing }",
+};
+
+static const struct hk_opt path_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 255, .check = hk_text_check_path, .example = "order.id"};
+
+static const struct hk_opt validate_opts[HK_VALIDATE_NOPTS] = {
+    [HK_VALIDATE_EVENT_OPT] = {"event_type", HK_OPT_STRING, HK_OPT_REQUIRED,
+                               AT(struct hk_conf_validate, event_type), .min = 1, .max = 255,
+                               .check = hk_text_check_printable, .example = "OrderCreated",
+                               .help = "* stands for any text"},
+    [HK_VALIDATE_REQUIRED_OPT] = {"required", HK_OPT_LIST, AT(struct hk_conf_validate, required), .max = 64,
+                                  .elem = &path_elem, .example = "[orderId]",
+                                  .help = "fields that the JSON payload must have; dots go into objects"},
+    [HK_VALIDATE_JSON_OPT] = {"json", HK_OPT_BOOL, AT(struct hk_conf_validate, json),
+                              .otherwise = "true with required", .example = "true",
+                              .help = "the payload must be JSON"},
+    [HK_VALIDATE_SIZE_OPT] = {"max_size", HK_OPT_SIZE, AT(struct hk_conf_validate, max_size_bytes), .min = 1,
+                              .max = UINT64_C(1) << 30, .otherwise = "relay.max_payload", .example = "64KiB",
+                              .help = "the payload may not be larger"},
+};
+
+static const struct hk_opt_table validate_table = {
+    .name = "validate rule",
+    .where = "validate[]",
+    .size = sizeof(struct hk_conf_validate),
+    .opts = validate_opts,
+    .n_opts = HK_VALIDATE_NOPTS,
+    .example = "{ event_type: OrderCreated, required: [orderId] }",
+    .check = hk_check_validate,
+};
+
+static const struct hk_opt root_opts[] = {
+    {"store", HK_OPT_SECTION, AT(struct hk_config, store), .sub = &store_table,
+     .help = "where the outbox is"},
+    {"relay", HK_OPT_SECTION, AT(struct hk_config, relay), .sub = &relay_table,
+     .help = "this process's work"},
+    {"retention", HK_OPT_SECTION, AT(struct hk_config, retention), .sub = &retention_table,
+     .help = "how long what is settled is kept"},
+    {"default_policy", HK_OPT_NAME, AT(struct hk_config, default_policy), .fallback = "standard",
+     .ref = HK_REF_POLICY, .help = "for destinations that name none"},
+    {"admin", HK_OPT_SECTION, AT(struct hk_config, admin), .sub = &admin_table, .help = "API and dashboard"},
+    {"policies", HK_OPT_MAP, AT(struct hk_config, policy_conf), .max = 1000, .sub = &hk_policy_table,
+     .example = "{ orders: { max_attempts: 10 } }",
+     .help = "retry policies by name; a preset's name replaces it"},
+    {"destinations", HK_OPT_MAP, AT(struct hk_config, destinations), .max = 10000, .sub = &destination_table,
+     .example = "{ billing: { http: { url: https://billing.example/hooks } } }",
+     .help = "where messages go, by name"},
+    {"routes", HK_OPT_LIST, AT(struct hk_config, routes), .max = 1000, .sub = &route_table,
+     .example = "[{ event_type: \"Order*\", destination: billing }]",
+     .help = "for messages that name no destination; the first match wins"},
+    {"validate", HK_OPT_LIST, AT(struct hk_config, validate), .max = 1000, .sub = &validate_table,
+     .example = "[{ event_type: OrderCreated, required: [orderId] }]",
+     .help = "checks before anything is sent; a message that fails is dead"},
+};
+
+const struct hk_opt_table hk_root_table = {
+    .name = "configuration",
+    .where = "",
+    .size = sizeof(struct hk_config),
+    .opts = root_opts,
+    .n_opts = HK_COUNT(root_opts),
+    .example = "{ store: sqlite:hikyaku.db }",
+    .check = hk_check_root,
+};
+
+const struct hk_opt_table *hk_schema_table(size_t i)
+{
+    static const struct hk_opt_table *const tables[] = {
+        &hk_root_table,   &store_table,      &relay_table,       &retention_table,  &admin_table,
+        &hk_policy_table, &hk_backoff_table, &hk_jitter_table,   &hk_classes_table, &hk_class_table,
+        &hk_rule_table,   &hk_breaker_table, &destination_table, &http_table,       &header_table,
+        &sign_table,      &auth_table,       &basic_table,       &limits_table,     &route_table,
+        &validate_table,
+    };
+    return i < HK_COUNT(tables) ? tables[i] : NULL;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option tables, the numbers of the options that checks ask about, and policies as they are written. */
+#ifndef HK_CONFIG_TABLES_H
+#define HK_CONFIG_TABLES_H
+
+#include <hikyaku/policy.h>
+
+#include "config/config.h"
+#include "config/schema.h"
+
+#define HK_GIVEN(section, option) (((section)->given >> (option)) & 1u)
+#define HK_COUNT(array)           (sizeof(array) / sizeof((array)[0]))
+
+/* Enumerators name a table's rows: the table is written with them, and HK_GIVEN asks with them. */
+
+enum {
+    HK_BACKOFF_KIND_OPT,
+    HK_BACKOFF_BASE_OPT,
+    HK_BACKOFF_DELTA_OPT,
+    HK_BACKOFF_MIN_OPT,
+    HK_BACKOFF_CAP_OPT,
+    HK_BACKOFF_FACTOR_OPT,
+    HK_BACKOFF_DOUBLINGS_OPT,
+    HK_BACKOFF_FAST_OPT,
+    HK_BACKOFF_WAITS_OPT,
+    HK_BACKOFF_NOPTS
+};
+
+struct hk_conf_backoff {
+    uint32_t given;
+    enum hk_backoff_kind kind;
+    uint64_t base_ms; /* also `delta` */
+    uint64_t min_ms, cap_ms;
+    double factor;
+    uint32_t max_doublings;
+    bool fast_first;
+    struct hk_conf_list waits; /* of uint64_t */
+};
+
+enum {
+    HK_JITTER_KIND_OPT,
+    HK_JITTER_RATIO_OPT,
+    HK_JITTER_ADD_OPT,
+    HK_JITTER_NOPTS
+};
+
+struct hk_conf_jitter {
+    uint32_t given;
+    struct hk_jitter value;
+};
+
+enum {
+    HK_BREAKER_OFF_OPT,
+    HK_BREAKER_FAILURES_OPT,
+    HK_BREAKER_RATIO_OPT,
+    HK_BREAKER_THROUGHPUT_OPT,
+    HK_BREAKER_WINDOW_OPT,
+    HK_BREAKER_OPEN_OPT,
+    HK_BREAKER_OPEN_FACTOR_OPT,
+    HK_BREAKER_OPEN_CAP_OPT,
+    HK_BREAKER_OPEN_JITTER_OPT,
+    HK_BREAKER_PROBES_OPT,
+    HK_BREAKER_SUCCESSES_OPT,
+    HK_BREAKER_NOPTS
+};
+
+enum {
+    HK_CLASS_ACTION_OPT,
+    HK_CLASS_MAX_OPT,
+    HK_CLASS_CHARGE_OPT,
+    HK_CLASS_BACKOFF_OPT,
+    HK_CLASS_JITTER_OPT,
+    HK_CLASS_PAUSE_OPT,
+    HK_CLASS_NOPTS
+};
+
+struct hk_conf_class {
+    uint32_t given;
+    unsigned retry; /* `action` */
+    uint32_t max_attempts;
+    bool charge;
+    struct hk_conf_backoff backoff;
+    struct hk_conf_jitter jitter;
+    uint32_t pause_after;
+};
+
+struct hk_conf_classes { /* option i is class i + 1 */
+    uint32_t given;
+    struct hk_conf_class by_class[HK_NCLASSES];
+};
+
+enum {
+    HK_RULE_MATCH_OPT,
+    HK_RULE_HEADER_OPT,
+    HK_RULE_CONTAINS_OPT,
+    HK_RULE_BODY_OPT,
+    HK_RULE_CLASS_OPT,
+    HK_RULE_REASON_OPT,
+    HK_RULE_PAUSE_OPT,
+    HK_RULE_NOPTS
+};
+
+struct hk_conf_rule {
+    uint32_t given;
+    const char *match, *header, *contains, *body;
+    enum hk_class to_class;
+    const char *reason;
+    bool pause;
+};
+
+enum {
+    HK_POLICY_PRESET_OPT,
+    HK_POLICY_CUSTOM_OPT,
+    HK_POLICY_BACKOFF_OPT,
+    HK_POLICY_JITTER_OPT,
+    HK_POLICY_MAX_ATTEMPTS_OPT,
+    HK_POLICY_MAX_ELAPSED_OPT,
+    HK_POLICY_TIMEOUT_OPT,
+    HK_POLICY_LIMIT_MODE_OPT,
+    HK_POLICY_HINTS_OPT,
+    HK_POLICY_HINT_CAP_OPT,
+    HK_POLICY_CLASSES_OPT,
+    HK_POLICY_CLASSIFY_OPT,
+    HK_POLICY_BREAKER_OPT,
+    HK_POLICY_NOPTS
+};
+
+struct hk_conf_policy {
+    uint32_t given;
+    const char *name, *preset, *custom;
+    struct hk_conf_backoff backoff;
+    struct hk_conf_jitter jitter;
+    struct hk_limits limits; /* only what is given */
+    struct hk_conf_classes classes;
+    struct hk_conf_list classify; /* of struct hk_conf_rule */
+    struct hk_conf_breaker breaker;
+    struct hk_policy *built; /* NULL when something was wrong; belongs to the configuration */
+};
+
+enum {
+    HK_SIGN_SECRET_OPT,
+    HK_SIGN_SECRETS_OPT,
+    HK_SIGN_NOPTS
+};
+
+enum {
+    HK_AUTH_BASIC_OPT,
+    HK_AUTH_BEARER_OPT,
+    HK_AUTH_NOPTS
+};
+
+enum {
+    HK_HTTP_URL_OPT,
+    HK_HTTP_METHOD_OPT,
+    HK_HTTP_HEADERS_OPT,
+    HK_HTTP_SIGN_OPT,
+    HK_HTTP_AUTH_OPT,
+    HK_HTTP_CA_OPT,
+    HK_HTTP_CERT_OPT,
+    HK_HTTP_KEY_OPT,
+    HK_HTTP_CLOUDEVENTS_OPT,
+    HK_HTTP_NOPTS
+};
+
+enum {
+    HK_LIMITS_RATE_OPT,
+    HK_LIMITS_BURST_OPT,
+    HK_LIMITS_CONCURRENCY_OPT,
+    HK_LIMITS_NOPTS
+};
+
+enum {
+    HK_DEST_HTTP_OPT,
+    HK_DEST_POLICY_OPT,
+    HK_DEST_LIMITS_OPT,
+    HK_DEST_BREAKER_OPT,
+    HK_DEST_ORDER_OPT,
+    HK_DEST_ON_DEAD_OPT,
+    HK_DEST_ALLOW_OPT,
+    HK_DEST_NOPTS
+};
+
+enum {
+    HK_VALIDATE_EVENT_OPT,
+    HK_VALIDATE_REQUIRED_OPT,
+    HK_VALIDATE_JSON_OPT,
+    HK_VALIDATE_SIZE_OPT,
+    HK_VALIDATE_NOPTS
+};
+
+extern const struct hk_opt_table hk_root_table;
+extern const struct hk_opt_table hk_backoff_table;
+extern const struct hk_opt_table hk_jitter_table;
+extern const struct hk_opt_table hk_breaker_table;
+extern const struct hk_opt_table hk_class_table;
+extern const struct hk_opt_table hk_classes_table;
+extern const struct hk_opt_table hk_rule_table;
+extern const struct hk_opt_table hk_policy_table;
+
+/* hk_opt_table.check of the sections that need one: build.c and check.c. */
+void hk_check_policy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_sign(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_auth(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+
+#endif

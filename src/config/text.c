@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strict on purpose: what is refused here is an error with a position, what slips through is an outage at night or a
+ * request to the wrong machine. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "config/text.h"
+
+static bool refuse(char why[HK_WHY_MAX], const char *text)
+{
+    (void)snprintf(why, HK_WHY_MAX, "%s", text);
+    return false;
+}
+
+static bool is_alnum(char c)
+{
+    return hk_ascii_isalpha(c) || hk_ascii_isdigit(c);
+}
+
+static bool is_graph(char c)
+{
+    return c > ' ' && c < 0x7f;
+}
+
+static bool has_control(struct hk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if (c < ' ' || c == 0x7f)
+            return true;
+    }
+    return false;
+}
+
+bool hk_text_is_name(struct hk_str s)
+{
+    if (s.len == 0 || s.len > 63 || s.ptr[0] == '.' || s.ptr[0] == '-')
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_alnum(s.ptr[i]) && !memchr("_.-", s.ptr[i], 3))
+            return false;
+    }
+    return true;
+}
+
+bool hk_text_is_token(struct hk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_alnum(s.ptr[i]) && !memchr("!#$%&'*+-.^_`|~", s.ptr[i], 15))
+            return false;
+    }
+    return s.len > 0;
+}
+
+bool hk_text_check_sql_name(struct hk_str s, char why[HK_WHY_MAX])
+{
+    bool ok = s.len > 0 && !hk_ascii_isdigit(s.ptr[0]);
+    for (size_t i = 0; ok && i < s.len; i++)
+        ok = is_alnum(s.ptr[i]) || s.ptr[i] == '_';
+    return ok || refuse(why, "must be letters, digits and underscores, and begin with no digit");
+}
+
+bool hk_text_check_printable(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return !has_control(s) || refuse(why, "must not hold control characters");
+}
+
+bool hk_text_check_header_value(struct hk_str s, char why[HK_WHY_MAX])
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return refuse(why, "must not hold line breaks or other control characters");
+    }
+    return true;
+}
+
+bool hk_text_check_header_name(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return hk_text_is_token(s) ||
+           refuse(why, "must be an HTTP header's name: letters, digits and !#$%&'*+-.^_`|~");
+}
+
+bool hk_text_check_user(struct hk_str s, char why[HK_WHY_MAX])
+{
+    if (memchr(s.ptr, ':', s.len))
+        return refuse(why, "must not hold a colon: it would end the name");
+    return hk_text_check_printable(s, why);
+}
+
+bool hk_text_check_reason(struct hk_str s, char why[HK_WHY_MAX])
+{
+    bool ok = s.len > 0 && s.ptr[0] >= 'A' && s.ptr[0] <= 'Z';
+    for (size_t i = 0; ok && i < s.len; i++)
+        ok = (s.ptr[i] >= 'A' && s.ptr[i] <= 'Z') || hk_ascii_isdigit(s.ptr[i]) || s.ptr[i] == '_';
+    return ok || refuse(why, "must be a reason code: capitals, digits and underscores, such as CARD_EXPIRED");
+}
+
+bool hk_text_check_path(struct hk_str s, char why[HK_WHY_MAX])
+{
+    if (has_control(s))
+        return refuse(why, "must not hold control characters");
+    struct hk_str rest = s;
+    do {
+        if (!hk_str_cut(&rest, '.').len)
+            return refuse(why, "must be names of fields with dots between them, such as order.id");
+    } while (rest.ptr);
+    return true;
+}
+
+/* ---- addresses ---- */
+
+static bool parse_port(struct hk_str s, uint64_t least)
+{
+    uint64_t port = 0;
+    return s.len <= 5 && hk_parse_u64(s, &port, NULL) == HK_OK && port >= least && port <= 65535;
+}
+
+static bool is_ip(struct hk_str s, bool v6)
+{
+    struct hk_ip ip;
+    return hk_ip_parse(s, &ip) && ip.v6 == v6;
+}
+
+/* Labels of letters, digits, - and _, 63 bytes each; what looks like a number must be a whole IPv4 address, since
+ * resolvers take 127.1 and 0x7f000001 for addresses. */
+static bool is_host_name(struct hk_str s)
+{
+    if (s.len && s.ptr[s.len - 1] == '.')
+        s.len--;
+    if (s.len == 0 || s.len > 253)
+        return false;
+    struct hk_str rest = s;
+    struct hk_str label = s;
+    do {
+        label = hk_str_cut(&rest, '.');
+        if (!label.len || label.len > 63 || label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
+            return false;
+        for (size_t i = 0; i < label.len; i++) {
+            if (!is_alnum(label.ptr[i]) && label.ptr[i] != '-' && label.ptr[i] != '_')
+                return false;
+        }
+    } while (rest.ptr);
+    return !hk_ascii_isdigit(label.ptr[0]) || is_ip(s, false);
+}
+
+/* host, host:port, [v6] or [v6]:port. */
+static bool is_authority(struct hk_str s, bool needs_port, uint64_t least_port)
+{
+    struct hk_str host = s;
+    struct hk_str port = {NULL, 0};
+    if (s.len && s.ptr[0] == '[') {
+        const char *end = memchr(s.ptr, ']', s.len);
+        if (!end || !is_ip((struct hk_str){s.ptr + 1, (size_t)(end - s.ptr) - 1}, true))
+            return false;
+        port = (struct hk_str){end + 1, s.len - (size_t)(end - s.ptr) - 1};
+        if (port.len && port.ptr[0] != ':')
+            return false;
+        port = port.len ? (struct hk_str){port.ptr + 1, port.len - 1} : (struct hk_str){NULL, 0};
+    } else {
+        port = s;
+        host = hk_str_cut(&port, ':');
+        if (!is_host_name(host))
+            return false;
+    }
+    return port.ptr ? parse_port(port, least_port) : !needs_port;
+}
+
+bool hk_text_check_listen(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return is_authority(s, true, 0) ||
+           refuse(why, "must be an address and a port such as 127.0.0.1:8189 or [::1]:8189");
+}
+
+bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX])
+{
+    struct hk_err err = {.code = HK_OK};
+    char shown[HK_SHOW_MAX];
+    if (hk_cidr_parse(s, out, &err) == HK_OK)
+        return true;
+    /* its message begins with the value, where ours has the option's name */
+    struct hk_str message = hk_str_of(err.message);
+    size_t value = strlen(hk_show(s, shown)) + 1;
+    if (message.len > value && hk_str_starts(message, hk_str_of(shown)))
+        return refuse(why, message.ptr + value);
+    return refuse(why, "must be an address range such as 10.0.0.0/8");
+}
+
+/* ---- URLs ---- */
+
+/* Cuts "scheme://" off; false when there is none. */
+static bool cut_scheme(struct hk_str *url, struct hk_str *scheme)
+{
+    for (size_t i = 0; i + 2 < url->len; i++) {
+        if (memcmp(url->ptr + i, "://", 3) != 0)
+            continue;
+        *scheme = (struct hk_str){url->ptr, i};
+        *url = (struct hk_str){url->ptr + i + 3, url->len - i - 3};
+        return true;
+    }
+    return false;
+}
+
+static struct hk_str cut_authority(struct hk_str url)
+{
+    size_t n = 0;
+    while (n < url.len && !memchr("/?#", url.ptr[n], 3))
+        n++;
+    return (struct hk_str){url.ptr, n};
+}
+
+bool hk_text_check_http_url(struct hk_str s, char why[HK_WHY_MAX])
+{
+    struct hk_str scheme = {NULL, 0};
+    struct hk_str rest = s;
+    if (!cut_scheme(&rest, &scheme) ||
+        (!hk_str_eqi(scheme, hk_str_of("http")) && !hk_str_eqi(scheme, hk_str_of("https"))))
+        return refuse(why, "must begin with http:// or https://");
+    for (size_t i = 0; i < s.len; i++) {
+        if (!is_graph(s.ptr[i]) || memchr("\"<>\\^`{|}", s.ptr[i], 9))
+            return refuse(
+                why,
+                "must not hold spaces, control characters, quotes or other characters that a URL escapes");
+    }
+    struct hk_str authority = cut_authority(rest);
+    if (memchr(authority.ptr, '@', authority.len))
+        return refuse(why, "must not hold a user name or password: use auth");
+    if (memchr(s.ptr, '#', s.len))
+        return refuse(why, "must not have a fragment (#…): it is never sent");
+    if (!authority.len)
+        return refuse(why, "has no host");
+    if (!is_authority(authority, false, 1))
+        return refuse(why, "has a host or port that is not valid");
+    return true;
+}
+
+bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])
+{
+    static const char *const servers[] = {"postgres", "postgresql", "mysql", "mariadb"};
+    if (has_control(s))
+        return refuse(why, "must not hold control characters");
+    if (hk_str_starts(s, hk_str_of("sqlite:")))
+        return s.len > strlen("sqlite:") || refuse(why, "names no file behind sqlite:");
+    struct hk_str scheme = {NULL, 0};
+    struct hk_str rest = s;
+    if (cut_scheme(&rest, &scheme)) {
+        for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
+            if (hk_str_eq(scheme, hk_str_of(servers[i])))
+                return true;
+        }
+    }
+    return refuse(why, "must be sqlite:PATH, postgres://… or mysql://…");
+}
+
+bool hk_text_url_is_local(const char *url)
+{
+    struct hk_str scheme = {NULL, 0};
+    struct hk_str rest = hk_str_of(url);
+    if (!cut_scheme(&rest, &scheme))
+        return false;
+    struct hk_str host = cut_authority(rest);
+    struct hk_str port = host;
+    if (host.len && host.ptr[0] == '[')
+        return hk_str_starts(host, hk_str_of("[::1]"));
+    host = hk_str_cut(&port, ':');
+    return hk_str_eqi(host, hk_str_of("localhost")) ||
+           (hk_str_starts(host, hk_str_of("127.")) && is_ip(host, false));
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What texts must look like: URLs, names, headers, addresses. Pure functions over slices. */
+#ifndef HK_CONFIG_TEXT_H
+#define HK_CONFIG_TEXT_H
+
+#include <stdbool.h>
+
+#include <hikyaku/facts.h>
+
+#include "config/config.h"
+#include "config/schema.h"
+
+/* [A-Za-z0-9_][A-Za-z0-9_.-]{0,62} */
+bool hk_text_is_name(struct hk_str s);
+/* RFC 9110's token */
+bool hk_text_is_token(struct hk_str s);
+/* An address or a range, IPv4 or IPv6; bits behind the prefix must be 0. */
+bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX]);
+/* Does a URL go to this machine itself, as far as its text tells? */
+bool hk_text_url_is_local(const char *url);
+
+hk_opt_check_fn hk_text_check_store_url;
+hk_opt_check_fn hk_text_check_http_url;
+hk_opt_check_fn hk_text_check_sql_name;
+hk_opt_check_fn hk_text_check_listen;
+hk_opt_check_fn hk_text_check_header_name;
+hk_opt_check_fn hk_text_check_header_value;
+hk_opt_check_fn hk_text_check_printable;
+hk_opt_check_fn hk_text_check_user;
+hk_opt_check_fn hk_text_check_reason;
+hk_opt_check_fn hk_text_check_path; /* of a field: order.id */
+
+#endif

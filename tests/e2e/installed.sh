@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Installs hikyaku as a user would and builds somebody else's program against it. A plain build of its own is
+# used, for a sanitized library cannot be loaded into a plain program.
+set -u
+here=$SOURCE_DIR/tests/e2e
+plain=$BUILD_DIR/installed.build
+prefix=$BUILD_DIR/installed
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+n=0
+
+# check NAME COMMAND...: one TAP line; the command's output follows as comments when it fails
+check()
+{
+    n=$((n + 1))
+    if "${@:2}" >"$work/log" 2>&1; then
+        echo "ok $n - $1"
+    else
+        echo "not ok $n - $1"
+        sed 's/^/# /' "$work/log"
+    fi
+}
+
+install_hikyaku()
+{
+    [ -f "$plain/build.ninja" ] ||
+        meson setup "$plain" "$SOURCE_DIR" --prefix="$prefix" --libdir=lib -Dtests=false || return
+    rm -rf "$prefix"
+    ninja -C "$plain" install
+}
+
+compile()
+{
+    cc -std=c11 -Wall -Wextra -Wpedantic -Werror "$here/installed_main.c" \
+        $(pkg-config --cflags --libs hikyaku) -o "$work/main"
+}
+
+# The answer 503 comes without Retry-After, so that the waits are the policy's own.
+same_waits()
+{
+    "$work/main" >"$work/waits" || return
+    "$prefix/bin/hikyaku" policy plan azure-exponential --seed 42 --json >"$work/plan.json" || return
+    python3 -c '
+import json, sys
+for attempt in json.load(sys.stdin)["attempts"]:
+    if attempt["wait_ms"] is not None:
+        print(attempt["wait_ms"])
+' <"$work/plan.json" >"$work/planned" || return
+    [ -s "$work/planned" ] || { echo "the plan has no waits"; return 1; }
+    diff -u --label planned "$work/planned" --label executed "$work/waits"
+}
+
+only_our_symbols()
+{
+    ! nm -D --defined-only --format=just-symbols "$prefix/lib/libhikyaku.so" | grep -v '^hk_'
+}
+
+echo 1..6
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+check "installs" install_hikyaku
+check "a C program compiles with pkg-config's flags" compile
+echo '#include <hikyaku/hikyaku.h>' >"$work/all.cc"
+check "the headers are C++, too" \
+    g++ -fsyntax-only -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags hikyaku) "$work/all.cc"
+check "the library shows only hk_ symbols" only_our_symbols
+check "hk_execute waits as policy plan says" same_waits
+check "the program runs from where it was installed" "$prefix/bin/hikyaku" --version
