@@ -23,6 +23,7 @@ test: ## everything that must hold: unit, end-to-end, tree checks, a little fuzz
 bench: all ## run the benchmarks
 	@tools/deps bench
 	@meson test -C build/release --benchmark --verbose
+	@bench/relay.py build/hikyaku
 
 san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cppcheck
 	@tools/deps san

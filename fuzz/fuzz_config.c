@@ -115,7 +115,7 @@ static void check_config(const struct hk_config *config)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct hk_config_env env = {.get = get, .read_file = read_file};
+    const struct hk_config_env env = {.get = get, .read_file = read_file, .foreign_custom = size % 2 == 1};
     struct hk_config *config = NULL;
     struct hk_diags diags;
     hk_diags_init(&diags);

@@ -73,6 +73,9 @@ HK_API void hk_backoff_bounds_ms(const struct hk_backoff *b, const struct hk_jit
 HK_API enum hk_code hk_backoff_check(const struct hk_backoff *b, const struct hk_jitter *j,
                                      struct hk_err *err) HK_MUSTCHECK;
 
+/* The two forms that bring their own randomness: jitter is not applied to them. */
+HK_API bool hk_backoff_is_azure(enum hk_backoff_kind kind);
+
 /* Names as in the configuration ("exponential", "azure-linear", "full" …); HK_N… when there is none. */
 HK_API const char *hk_backoff_kind_name(enum hk_backoff_kind kind);
 HK_API enum hk_backoff_kind hk_backoff_kind_by_name(const char *name);

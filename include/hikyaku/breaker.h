@@ -86,8 +86,9 @@ HK_API void hk_budget_options_init(struct hk_budget_options *options, enum hk_bu
 HK_API enum hk_code hk_budget_new(const struct hk_budget_options *options, struct hk_budget **out_budget,
                                   struct hk_err *err) HK_MUSTCHECK;
 HK_API void hk_budget_free(struct hk_budget *budget);
-/* An attempt failed: may it be retried? */
-HK_API bool hk_budget_failure(struct hk_budget *budget, bool timeout);
+/* An attempt failed that is worth a retry: may it be retried? `wants_retry` false: it will not be (attempts or time are
+ * spent), which costs nothing in AWS's form. */
+HK_API bool hk_budget_failure(struct hk_budget *budget, bool timeout, bool wants_retry);
 /* An attempt succeeded; `paid` is what its retry had cost (0: first try), as given by hk_budget_cost. */
 HK_API void hk_budget_success(struct hk_budget *budget, double paid);
 HK_API double hk_budget_cost(const struct hk_budget *budget, bool timeout);

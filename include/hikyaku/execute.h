@@ -27,7 +27,7 @@ struct hk_attempt {
  * a success). It must keep to `attempt->timeout_ms` itself: a thread cannot be stopped from outside. What
  * `facts` points to must stay valid until the next call or the end. HK_OK: `facts` says what happened;
  * HK_CANCELLED: stop now; any other code: our own side failed (HK_FAULT_LOCAL; HK_TIMEOUT is
- * HK_FAULT_TIMEOUT), unless `facts` names a fault. */
+ * HK_FAULT_TIMEOUT), unless `facts` names a fault or a status of 400 and above. */
 typedef enum hk_code hk_attempt_fn(void *arg, const struct hk_attempt *attempt, struct hk_facts *facts);
 
 /* One retry, about to be waited for: every field of requirement 207. Pointers are valid during the call. */
@@ -36,7 +36,7 @@ struct hk_retry_event {
     const char *policy;      /* the policy's name */
     const char *policy_type; /* its backoff ("exponential" …), "adaptive" when hinted, "custom" with ops */
     const char *operation;
-    int64_t operation_start_ms; /* Unix time: of the first attempt's start */
+    int64_t operation_start_ms; /* Unix time: of the call of hk_execute */
     int64_t operation_end_ms;   /* Unix time: of this attempt's end */
     uint32_t iteration;         /* 0 = the first error */
     uint64_t sleep_ms;
@@ -57,9 +57,11 @@ struct hk_clock {
 };
 
 struct hk_execute_options {
-    const struct hk_policy *policy; /* NULL: the preset `standard` */
-    struct hk_overrides overrides;  /* for this operation; 0 = as the policy says */
-    struct hk_breaker *breaker;     /* these three may be NULL and may be shared by calls of one thread */
+    const struct hk_policy *policy;
+    const char *preset; /* instead of `policy`, e.g. "standard"; both NULL is HK_INVALID, so that a policy
+                                       which was not found does not go unseen */
+    struct hk_overrides overrides; /* for this operation; 0 = as the policy says */
+    struct hk_breaker *breaker;    /* these three may be NULL and may be shared by calls of one thread */
     struct hk_budget *budget;
     struct hk_limiter *limiter;
     const char *operation;  /* for telemetry; may be NULL */
@@ -81,7 +83,7 @@ struct hk_execute_result {
 
 /* HK_OK: delivered. HK_GAVE_UP: the policy ended it (`out_result->decision.reason` says why).
  * HK_UNAVAILABLE: the breaker stays open, or the limiter closed, past the deadline; no attempt is charged.
- * HK_CANCELLED: the function or the clock asked to stop. HK_INVALID / HK_NOMEM: nothing was called.
+ * HK_CANCELLED: the function or the clock asked to stop. HK_INVALID, HK_RANGE, HK_NOTFOUND, HK_NOMEM: nothing was called.
  * `out_result` may be NULL; it is filled for HK_OK, HK_GAVE_UP, HK_UNAVAILABLE and HK_CANCELLED. */
 HK_API enum hk_code hk_execute(const struct hk_execute_options *options, hk_attempt_fn *fn, void *arg,
                                struct hk_execute_result *out_result, struct hk_err *err) HK_MUSTCHECK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libhikyaku: retry policies for any program. This header includes all the others. */
+/* libhikyaku: retry policies for any program, and enqueueing inside the caller's transaction. This header includes all
+ * the others. */
 #ifndef HIKYAKU_HIKYAKU_H
 #define HIKYAKU_HIKYAKU_H
 
@@ -9,6 +10,8 @@
 #include <hikyaku/error.h>
 #include <hikyaku/execute.h>
 #include <hikyaku/facts.h>
+#include <hikyaku/outbox.h>
+#include <hikyaku/outbox_sqlite.h>
 #include <hikyaku/policies.h>
 #include <hikyaku/policy.h>
 #include <hikyaku/rng.h>

@@ -131,6 +131,7 @@ struct hk_decision {
     bool charged;               /* this attempt counted against the total */
     uint64_t hold_ms;           /* hold the whole destination so long, not this message alone; 0 = no */
     bool pause_destination;     /* until a person resumes it */
+    bool own_fault;             /* nothing reached the destination: the breaker is to hear nothing of it */
     bool unhealthy;             /* counts as a failure for the circuit breaker */
     char cause[HK_REASON_MAX];  /* reason code of this attempt; "" on success */
     char reason[HK_REASON_MAX]; /* HK_DEAD: the dead letter's reason code; otherwise "" */

@@ -91,7 +91,7 @@ static char decimal_digit(const struct decimal *d, size_t i)
 static bool split_decimal(struct hk_str s, struct decimal *out)
 {
     out->whole = (struct hk_str){s.ptr, count_digits(s)};
-    out->fraction = (struct hk_str){NULL, 0};
+    out->fraction = (struct hk_str){s.ptr, 0};
     if (out->whole.len == 0)
         return false;
     struct hk_str rest = skip(s, out->whole.len);
@@ -387,7 +387,7 @@ enum hk_code hk_parse_rate(struct hk_str s, double *out_per_s, struct hk_err *er
     struct hk_str rest = s;
     struct hk_str number = hk_str_cut(&rest, '/');
     unsigned seconds = rate_seconds(rest);
-    double count;
+    double count = 0;
     enum hk_code rc = hk_parse_decimal(number, &count, NULL);
     if (rc == HK_INVALID || seconds == 0)
         return hk_err_set(err, HK_INVALID, "%s is not a rate: write it like 100/s, 6000/m or 0.5/s",

@@ -22,10 +22,23 @@ static const struct hk_cli_option *in_list(const struct hk_cli_option *list, con
     return NULL;
 }
 
+/* The command that the words so far name, or NULL. */
+static const struct hk_cli_command *command_so_far(const struct hk_cli *cli)
+{
+    const struct hk_cli_command *c = cli->n_words > 0 ? hk_args_find(cli, cli->words[0], NULL) : NULL;
+
+    if (c != NULL && c->run == NULL)
+        c = cli->n_words > 1 ? hk_args_find(cli, cli->words[0], cli->words[1]) : NULL;
+    return c;
+}
+
 static const struct hk_cli_option *find_option(const struct hk_cli *cli, const char *name, size_t len)
 {
     const struct hk_cli_option *found = in_list(cli->globals, name, len);
+    const struct hk_cli_command *own = found == NULL ? command_so_far(cli) : NULL;
 
+    if (own != NULL)
+        found = in_list(own->options, name, len);
     for (const struct hk_cli_command *c = cli->table; found == NULL && c->name != NULL; c++)
         found = in_list(c->options, name, len);
     return found;

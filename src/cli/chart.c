@@ -178,15 +178,15 @@ static void draw_axis(const struct panel *p, struct hk_buf *out)
     (void)hk_buf_addc(out, '\n');
 }
 
-static void draw_panel(const struct panel *p, const char *suffix, struct hk_buf *out)
+static void draw_panel(const struct panel *p, const char *other, struct hk_buf *out)
 {
     uint64_t most = 0;
     char text[HK_OUT_TEXT];
 
     for (unsigned i = 0; i < p->columns; i++)
         most = bar(p, i) > most ? bar(p, i) : most;
-    (void)hk_buf_addf(out, "%*s %s%s: attempts per %s", LABEL, "", p->chart->policy, suffix,
-                      hk_out_duration(p->bar_ms, text));
+    (void)hk_buf_addf(out, "%*s %s%s%s: attempts per %s", LABEL, "", p->chart->policy,
+                      other[0] != '\0' ? " " : "", other, hk_out_duration(p->bar_ms, text));
     if (most > p->top)
         (void)hk_buf_addf(out, " (cut off: up to %s)", hk_out_count(most, text));
     (void)hk_buf_addc(out, '\n');
@@ -210,6 +210,6 @@ void hk_chart_text(const struct hk_chart *chart, const struct hk_chart_look *loo
     (void)hk_buf_addc(out, '\n');
     panel.load = chart->series[HK_CHART_BASELINE];
     panel.color = look->color ? "\033[33m" : "";
-    draw_panel(&panel, " without jitter", out);
+    draw_panel(&panel, chart->other, out);
     draw_axis(&panel, out);
 }

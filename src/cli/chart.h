@@ -15,6 +15,7 @@ enum {
 /* Both series share one time axis and one scale, so that they can be compared by eye. */
 struct hk_chart {
     const char *policy; /* its name */
+    const char *other;  /* how the second series differs: "without jitter" */
     const struct hk_load_options *options;
     const struct hk_load *series[HK_CHART_SERIES];
     uint64_t span_ms; /* the time that is drawn, from 0 */

@@ -27,7 +27,8 @@ enum hk_cli_value_kind {
     HK_CLI_CHOICE /* one of `choices` */
 };
 
-/* An option takes a value wherever it appears, or nowhere: the parser reads options before it knows the command. */
+/* Options may stand before the words: then an option of that name of any command says whether it takes a value. Where
+ * commands differ (--payload) the words that stand before it decide. */
 struct hk_cli_option {
     const char *name; /* without the dashes; NULL ends a list */
     char letter;      /* 0: long form only */
@@ -73,6 +74,20 @@ struct hk_cli {
     size_t n_given;
 };
 
+int hk_cmd_demo(struct hk_cli *cli);
+int hk_cmd_init(struct hk_cli *cli);
+int hk_cmd_run(struct hk_cli *cli);
+int hk_cmd_enqueue(struct hk_cli *cli);
+int hk_cmd_status(struct hk_cli *cli);
+int hk_cmd_messages_list(struct hk_cli *cli);
+int hk_cmd_messages_show(struct hk_cli *cli);
+int hk_cmd_messages_cancel(struct hk_cli *cli);
+int hk_cmd_messages_retry(struct hk_cli *cli);
+int hk_cmd_destinations_list(struct hk_cli *cli);
+int hk_cmd_destinations_pause(struct hk_cli *cli);
+int hk_cmd_destinations_resume(struct hk_cli *cli);
+int hk_cmd_destinations_test(struct hk_cli *cli);
+int hk_cmd_doctor(struct hk_cli *cli);
 int hk_cmd_policy_list(struct hk_cli *cli);
 int hk_cmd_policy_show(struct hk_cli *cli);
 int hk_cmd_policy_plan(struct hk_cli *cli);

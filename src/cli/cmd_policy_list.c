@@ -17,9 +17,7 @@ static bool is_default(const struct hk_policies *policies, const struct hk_polic
 /* The Azure forms bring their own. */
 static const char *jitter_text(const struct hk_policy *policy, char out[HK_POLICY_TEXT])
 {
-    enum hk_backoff_kind kind = hk_policy_backoff(policy)->kind;
-
-    if (kind == HK_BACKOFF_AZURE_EXPONENTIAL || kind == HK_BACKOFF_AZURE_LINEAR)
+    if (hk_backoff_is_azure(hk_policy_backoff(policy)->kind))
         return "+-20%";
     return hk_policy_jitter_text(hk_policy_jitter(policy), out);
 }
@@ -82,7 +80,9 @@ static void row_json(struct hk_json *json, const struct hk_policies *policies, c
     hk_json_key(json, "backoff");
     hk_json_cstr(json, hk_backoff_kind_name(hk_policy_backoff(policy)->kind));
     hk_json_key(json, "jitter");
-    hk_json_cstr(json, hk_jitter_kind_name(hk_policy_jitter(policy)->kind));
+    hk_json_cstr(json, hk_policy_jitter_kind(hk_policy_backoff(policy), hk_policy_jitter(policy)));
+    hk_json_key(json, "custom");
+    hk_json_bool(json, hk_policy_ops(policy, NULL) != NULL);
     number_or_null(json, "max_attempts", limits->max_attempts);
     number_or_null(json, "max_elapsed_ms", limits->max_elapsed_ms);
     hk_json_end(json);

@@ -45,18 +45,18 @@ static void row_json(struct hk_json *json, const struct hk_plan_row *row, uint32
 
 static void end_json(struct hk_json *json, const struct hk_plan *plan)
 {
-    const char *reason = plan->usual_reason;
-
     hk_json_key(json, "end");
     hk_json_object(json);
     hk_json_key(json, "reason");
-    hk_json_cstr(json, reason[0] != '\0' ? reason : NULL);
+    hk_json_cstr(json, plan->usual_reason);
     hk_json_key(json, "attempts");
     hk_json_u64(json, plan->median_attempts);
     hk_json_key(json, "median_ms");
     hk_json_u64(json, plan->median_ms);
     hk_json_key(json, "mean_ms");
     hk_json_u64(json, plan->mean_ms);
+    hk_json_key(json, "estimated");
+    hk_json_bool(json, plan->estimated);
     hk_json_end(json);
 }
 
@@ -103,47 +103,70 @@ static void print_row(const struct request *request, const struct hk_plan_row *r
     (void)printf("\n");
 }
 
-/* The limits in words, as far as they can end failures of this class. */
+/* What ends it: the attempts, the time, or both together. */
+enum way {
+    BY_ATTEMPTS,
+    BY_TIME,
+    BY_BOTH,
+    N_WAYS
+};
+
+/* The way in words; false when it cannot end failures of this class. */
+static bool way_text(const struct hk_plan_limits *limits, enum way way, char out[128])
+{
+    char attempts[HK_OUT_TEXT], time[HK_OUT_TEXT];
+
+    switch (way) {
+    case BY_ATTEMPTS:
+        (void)snprintf(out, 128, "%s attempts (RETRY_EXHAUSTED)", hk_out_count(limits->attempts, attempts));
+        return limits->attempts != 0;
+    case BY_TIME:
+        (void)snprintf(out, 128, "%s (DEADLINE_EXCEEDED)", hk_out_duration(limits->elapsed_ms, time));
+        return limits->elapsed_ms != 0;
+    case BY_BOTH:
+        (void)snprintf(out, 128, "%s attempts and %s (RETRY_EXHAUSTED)",
+                       hk_out_count(limits->both_attempts, attempts), hk_out_duration(limits->both_ms, time));
+        return limits->both_attempts != 0;
+    case N_WAYS:
+        break;
+    }
+    return false;
+}
+
+/* The limit that ended most runs first, then those that could have. */
 static void print_limits(const struct request *request, const struct hk_plan *plan)
 {
-    const struct hk_limits *limits = hk_policy_limits(request->policy);
-    const struct hk_class_rule *rule = hk_policy_class(request->policy, request->cls);
-    uint32_t most = rule->charge ? limits->max_attempts : 0;
-    char elapsed[HK_OUT_TEXT];
+    struct hk_plan_limits limits;
+    char text[128], attempts[HK_OUT_TEXT], elapsed[HK_OUT_TEXT];
 
-    if (rule->max_attempts != 0 && (most == 0 || rule->max_attempts < most))
-        most = rule->max_attempts;
-    if (most != 0)
-        (void)printf("after %" PRIu32 " attempts (RETRY_EXHAUSTED)", most);
-    if (most != 0 && limits->max_elapsed_ms != 0)
-        (void)printf(limits->mode == HK_LIMIT_ALL ? " and " : " or ");
-    if (limits->max_elapsed_ms != 0)
-        (void)printf("%s%s (DEADLINE_EXCEEDED)", most == 0 ? "after " : "",
-                     hk_out_duration(limits->max_elapsed_ms, elapsed));
-    (void)printf(", about %s on average", hk_out_duration(plan->mean_ms, elapsed));
+    hk_plan_limits(request->policy, request->cls, &limits);
+    enum way usual = BY_TIME;
+    if (strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0)
+        usual = limits.attempts != 0 && plan->median_attempts >= limits.attempts ? BY_ATTEMPTS : BY_BOTH;
+    (void)way_text(&limits, usual, text);
+    (void)printf("dead letter after %s", text);
+    for (int way = 0; way < N_WAYS; way++)
+        if (way != (int)usual && way_text(&limits, (enum way)way, text))
+            (void)printf(" or %s", text);
+    if (usual != BY_ATTEMPTS)
+        (void)printf(", usually at attempt %s%s", plan->estimated ? "~" : "",
+                     hk_out_count(plan->median_attempts, attempts));
+    (void)printf(", about %s on average\n", hk_out_duration(plan->mean_ms, elapsed));
 }
 
 static void print_end(const struct request *request, const struct hk_plan *plan)
 {
-    bool exhausted = strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0 ||
-                     strcmp(plan->usual_reason, "DEADLINE_EXCEEDED") == 0;
-    char elapsed[HK_OUT_TEXT];
-
-    if (plan->usual_reason[0] == '\0')
-        (void)printf("still retrying after %d attempts, %s on average\n", HK_PLAN_ATTEMPTS_MAX,
-                     hk_out_duration(plan->mean_ms, elapsed));
-    else if (!exhausted) /* never retried: the failure itself is the reason */
-        (void)printf("dead letter at the first failure (%s)\n", plan->usual_reason);
-    else {
-        (void)printf("dead letter ");
+    if (strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0 ||
+        strcmp(plan->usual_reason, "DEADLINE_EXCEEDED") == 0)
         print_limits(request, plan);
-        (void)printf("\n");
-    }
+    else /* never retried: the failure itself is the reason */
+        (void)printf("dead letter at the first failure (%s)\n", plan->usual_reason);
 }
 
 static void print_table(const struct request *request, const struct hk_plan *plan)
 {
     uint32_t shown = plan->n_rows < request->rows ? plan->n_rows : (uint32_t)request->rows;
+    char more[HK_OUT_TEXT];
 
     (void)printf("%s: waits when every attempt fails (class %s)\n\n", hk_policy_name(request->policy),
                  hk_class_name(request->cls));
@@ -151,8 +174,9 @@ static void print_table(const struct request *request, const struct hk_plan *pla
     (void)printf(request->show_drawn ? "  %9s\n" : "\n", "drawn");
     for (uint32_t i = 0; i < shown; i++)
         print_row(request, &plan->rows[i], i + 1);
-    if (shown < plan->n_rows)
-        (void)printf("    ... %" PRIu32 " more\n", plan->n_rows - shown);
+    if (shown < plan->attempts)
+        (void)printf("    ... %s%s more\n", plan->attempts > HK_PLAN_ROWS_MAX ? "about " : "",
+                     hk_out_count(plan->attempts - shown, more));
     (void)printf("\n");
     print_end(request, plan);
 }
@@ -194,17 +218,17 @@ static int make_and_print(const struct request *request)
 int hk_cmd_policy_plan(struct hk_cli *cli)
 {
     struct request request = {.seed = 1,
-                              .rows = HK_PLAN_ATTEMPTS_MAX,
+                              .rows = HK_PLAN_ROWS_MAX,
                               .show_drawn = hk_args_flag(cli, "seed"),
                               .json = hk_args_flag(cli, "json")};
     struct hk_policies *policies = NULL;
 
-    if (!hk_args_u64(cli, "attempts", 1, HK_PLAN_ATTEMPTS_MAX, &request.rows) ||
+    if (!hk_args_u64(cli, "attempts", 1, HK_PLAN_ROWS_MAX, &request.rows) ||
         !hk_args_u64(cli, "seed", 0, UINT64_MAX, &request.seed))
         return HK_EXIT_USAGE;
     int code = read_class(cli, &request.cls);
     if (code == HK_EXIT_OK)
-        code = hk_cli_policy(cli, &policies, &request.policy);
+        code = hk_cli_policy_to_run(cli, &policies, &request.policy);
     if (code == HK_EXIT_OK)
         code = make_and_print(&request);
     hk_policies_free(policies);

@@ -87,6 +87,16 @@ static void member_u64(struct hk_json *json, const char *key, uint64_t value)
     hk_json_u64(json, value);
 }
 
+/* 0 means that there is none. */
+static void member_limit(struct hk_json *json, const char *key, uint64_t value)
+{
+    hk_json_key(json, key);
+    if (value == 0)
+        hk_json_null(json);
+    else
+        hk_json_u64(json, value);
+}
+
 static void member_text(struct hk_json *json, const char *key, const char *value)
 {
     hk_json_key(json, key);
@@ -130,12 +140,14 @@ static void backoff_json(struct hk_json *json, const struct hk_backoff *b)
     hk_json_end(json);
 }
 
-static void jitter_json(struct hk_json *json, const struct hk_jitter *j)
+static void jitter_json(struct hk_json *json, const struct hk_backoff *b, const struct hk_jitter *j)
 {
     hk_json_key(json, "jitter");
     hk_json_object(json);
-    member_text(json, "kind", hk_jitter_kind_name(j->kind));
-    if (j->kind == HK_JITTER_RATIO)
+    member_text(json, "kind", hk_policy_jitter_kind(b, j));
+    if (hk_backoff_is_azure(b->kind))
+        member_double(json, "ratio", 0.2);
+    else if (j->kind == HK_JITTER_RATIO)
         member_double(json, "ratio", j->ratio);
     if (j->kind == HK_JITTER_ADD)
         member_u64(json, "add_ms", j->add_ms);
@@ -152,15 +164,58 @@ static void classes_json(struct hk_json *json, const struct hk_policy *policy)
         hk_json_object(json);
         member_text(json, "action", rule->retry ? "retry" : "dead");
         member_bool(json, "charge", rule->charge);
-        member_u64(json, "max_attempts", rule->max_attempts);
-        member_u64(json, "pause_after", rule->pause_after);
+        member_limit(json, "max_attempts", rule->max_attempts);
+        member_limit(json, "pause_after", rule->pause_after);
         if (rule->has_backoff)
             backoff_json(json, &rule->backoff);
-        if (rule->has_jitter)
-            jitter_json(json, &rule->jitter);
+        const struct hk_backoff *b = rule->has_backoff ? &rule->backoff : hk_policy_backoff(policy);
+        if (rule->has_jitter || (rule->has_backoff && hk_backoff_is_azure(b->kind)))
+            jitter_json(json, b, &rule->jitter);
         hk_json_end(json);
     }
     hk_json_end(json);
+}
+
+static void rule_json(struct hk_json *json, const struct hk_rule *rule, bool of_preset)
+{
+    struct hk_buf match;
+
+    hk_buf_init(&match, HK_PATTERN_MAX);
+    hk_policy_match_text(rule, &match);
+    hk_json_object(json);
+    member_text(json, "match", hk_buf_cstr(&match));
+    member_text(json, "header", rule->header[0] != '\0' ? rule->header : NULL);
+    member_text(json, "contains", rule->header_contains[0] != '\0' ? rule->header_contains : NULL);
+    member_text(json, "body", rule->body_contains[0] != '\0' ? rule->body_contains : NULL);
+    member_text(json, "class", hk_class_name(rule->to_class));
+    member_text(json, "reason", rule->to_reason[0] != '\0' ? rule->to_reason : NULL);
+    member_bool(json, "pause", rule->pause);
+    member_bool(json, "of_preset", of_preset);
+    hk_json_end(json);
+    hk_buf_fini(&match);
+}
+
+/* In the order in which they are tried. */
+static void rules_json(struct hk_json *json, const struct hk_policy *policy)
+{
+    size_t own = hk_policy_own_rules(policy);
+    const struct hk_rule *rule = NULL;
+
+    hk_json_key(json, "classify");
+    hk_json_array(json);
+    for (size_t i = 0; (rule = hk_policy_rule(policy, i)) != NULL; i++)
+        rule_json(json, rule, i >= own);
+    hk_json_end(json);
+}
+
+static void limits_json(struct hk_json *json, const struct hk_limits *limits)
+{
+    member_limit(json, "max_attempts", limits->max_attempts);
+    member_limit(json, "max_elapsed_ms", limits->max_elapsed_ms);
+    member_limit(json, "timeout_ms", limits->timeout_ms);
+    member_text(json, "limit_mode", hk_policy_limit_mode_text(limits->mode));
+    member_text(json, "hints", hk_policy_hints_text(limits->hints));
+    member_u64(json, "hint_cap_ms", limits->hint_cap_ms);
 }
 
 static void breaker_json(struct hk_json *json, const struct hk_breaker_options *b)
@@ -206,7 +261,6 @@ static void answers_json(struct hk_json *json, const struct hk_policy *policy)
 
 static int show_json(const struct hk_policy *policy)
 {
-    const struct hk_limits *limits = hk_policy_limits(policy);
     struct hk_json json;
     struct hk_buf buf, yaml;
 
@@ -218,12 +272,11 @@ static int show_json(const struct hk_policy *policy)
     member_text(&json, "name", hk_policy_name(policy));
     member_text(&json, "preset", hk_policy_preset(policy));
     backoff_json(&json, hk_policy_backoff(policy));
-    jitter_json(&json, hk_policy_jitter(policy));
-    member_u64(&json, "max_attempts", limits->max_attempts);
-    member_u64(&json, "max_elapsed_ms", limits->max_elapsed_ms);
-    member_u64(&json, "timeout_ms", limits->timeout_ms);
-    member_u64(&json, "hint_cap_ms", limits->hint_cap_ms);
+    jitter_json(&json, hk_policy_backoff(policy), hk_policy_jitter(policy));
+    member_bool(&json, "custom", hk_policy_ops(policy, NULL) != NULL);
+    limits_json(&json, hk_policy_limits(policy));
     classes_json(&json, policy);
+    rules_json(&json, policy);
     breaker_json(&json, hk_policy_breaker(policy));
     answers_json(&json, policy);
     member_text(&json, "yaml", hk_buf_cstr(&yaml));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku policy simulate: the same crowd twice, with the policy as it is and with its waits not random. */
+/* hikyaku policy simulate: the same crowd twice, with the policy as it is, and without its jitter; or, when it has none,
+ * with full jitter. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +22,14 @@
 struct comparison {
     const struct hk_policy *policy;
     struct hk_load_options options;
+    bool has_jitter;
     struct hk_load loads[HK_CHART_SERIES];
 };
+
+static const char *other_name(const struct comparison *c)
+{
+    return c->has_jitter ? "without jitter" : "with full jitter";
+}
 
 /* ---- figures ---- */
 
@@ -55,7 +63,7 @@ static void print_figures(const struct comparison *c)
     const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
     char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
 
-    print_figure("", hk_policy_name(c->policy), "without jitter");
+    print_figure("", hk_policy_name(c->policy), other_name(c));
     print_count("attempts in total", a->attempts, b->attempts, "");
     print_count("peak during the outage", a->peak_down, b->peak_down, "/s");
     print_count("peak after it", a->peak_up, b->peak_up, "/s");
@@ -72,24 +80,53 @@ static void print_figures(const struct comparison *c)
 
 /* ---- the conclusion ---- */
 
-static void conclude_dead(const struct comparison *c, struct hk_buf *out)
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* A herd of one is none: only what becomes of it. */
+static void conclude_one(const struct comparison *c, struct hk_buf *out)
 {
     const struct hk_load *a = &c->loads[HK_CHART_POLICY];
+    char attempts[HK_OUT_TEXT], after[HK_OUT_TEXT];
+
+    (void)hk_out_count(a->attempts, attempts);
+    if (a->dead > 0)
+        (void)hk_buf_addf(
+            out,
+            "The only client gives up after %s attempt%s and becomes a dead letter: this policy does "
+            "not outlast the outage.",
+            attempts, plural(a->attempts));
+    else if (a->waiting > 0)
+        (void)hk_buf_adds(out, "The only client is still waiting a week later.");
+    else
+        (void)hk_buf_addf(out, "The only client is served at attempt %s, %s after recovery.", attempts,
+                          hk_out_duration(a->all_ms, after));
+}
+
+static void conclude_dead(const struct comparison *c, struct hk_buf *out)
+{
+    const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
     char dead[HK_OUT_TEXT], all[HK_OUT_TEXT];
 
     (void)hk_buf_addf(out, "%s of %s clients give up and become dead letters: ", hk_out_count(a->dead, dead),
                       hk_out_count(c->options.clients, all));
     if (a->dead == c->options.clients)
         (void)hk_buf_adds(out, "this policy does not outlast the outage.");
-    else if (!hk_load_has_jitter(c->policy))
-        (void)hk_buf_adds(out,
-                          "it has no jitter, so that its clients come back together; try 'jitter: full'.");
+    else if (!c->has_jitter)
+        (void)hk_buf_addf(
+            out,
+            "it has no jitter, so that its clients come back together. With 'jitter: full' it would "
+            "be %s.",
+            b->dead == 0 ? "none" : hk_out_count(b->dead, dead));
     else
         (void)hk_buf_adds(out, "allow more attempts or time, or more capacity.");
 }
 
-static void conclude_times(const struct hk_load *a, const struct hk_load *b, struct hk_buf *out)
+static void conclude_times(const struct comparison *c, struct hk_buf *out)
 {
+    const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
     char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
 
     if (a->most_ms == UINT64_MAX)
@@ -97,36 +134,47 @@ static void conclude_times(const struct hk_load *a, const struct hk_load *b, str
     (void)hk_buf_addf(out, ", and has served 99 %% of them %s after its recovery",
                       hk_out_duration(a->most_ms, left));
     if (b->most_ms == UINT64_MAX)
-        (void)hk_buf_adds(out, " (without jitter: never)");
+        (void)hk_buf_addf(out, " (%s: never)", other_name(c));
     else if (a->most_ms != b->most_ms)
-        (void)hk_buf_addf(out, " instead of %s", hk_out_duration(b->most_ms, right));
+        (void)hk_buf_addf(out, c->has_jitter ? " instead of %s" : " (with it: %s)",
+                          hk_out_duration(b->most_ms, right));
 }
 
 /* One sentence for somebody who reads nothing else. */
 static void conclude(const struct comparison *c, struct hk_buf *out)
 {
-    const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
+    uint64_t a = c->loads[HK_CHART_POLICY].peak_up, b = c->loads[HK_CHART_BASELINE].peak_up;
     char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
 
-    if (a->dead > 0) {
+    (void)hk_out_count(a, left);
+    (void)hk_out_count(b, right);
+    if (c->options.clients == 1) {
+        conclude_one(c, out);
+        return;
+    }
+    if (c->loads[HK_CHART_POLICY].dead > 0) {
         conclude_dead(c, out);
         return;
     }
-    if (!hk_load_has_jitter(c->policy)) {
+    if (c->has_jitter && a < b)
         (void)hk_buf_addf(out,
-                          "This policy has no jitter, so that its clients come back together, up to %s in a "
-                          "second: try it with 'jitter: full'.",
-                          hk_out_count(a->peak_up, left));
-        return;
-    }
-    if (a->peak_up < b->peak_up)
-        (void)hk_buf_addf(out,
-                          "Once it is back, the destination sees at most %s requests a second instead of %s",
-                          hk_out_count(a->peak_up, left), hk_out_count(b->peak_up, right));
+                          "Once it is back, the destination sees at most %s request%s a second instead of %s",
+                          left, plural(a), right);
+    else if (c->has_jitter)
+        (void)hk_buf_addf(out, "Its jitter does not lower the peak here (%s request%s a second, %s without)",
+                          left, plural(a), right);
+    else if (b < a)
+        (void)hk_buf_addf(
+            out,
+            "This policy has no jitter: once it is back, the destination sees up to %s request%s a "
+            "second (with 'jitter: full': %s)",
+            left, plural(a), right);
     else
-        (void)hk_buf_addf(out, "Its jitter does not lower the peak here (%s requests a second, %s without)",
-                          hk_out_count(a->peak_up, left), hk_out_count(b->peak_up, right));
-    conclude_times(a, b, out);
+        (void)hk_buf_addf(out,
+                          "This policy has no jitter, and 'jitter: full' would not lower the peak here: the "
+                          "destination sees up to %s request%s a second (with it: %s)",
+                          left, plural(a), right);
+    conclude_times(c, out);
     (void)hk_buf_addc(out, '.');
 }
 
@@ -177,7 +225,7 @@ static int print_json(const struct comparison *c, const char *conclusion)
     hk_json_key(&json, "seed");
     hk_json_u64(&json, c->options.seed);
     load_json(&json, "as_is", &c->loads[HK_CHART_POLICY]);
-    load_json(&json, "without_jitter", &c->loads[HK_CHART_BASELINE]);
+    load_json(&json, c->has_jitter ? "without_jitter" : "with_full_jitter", &c->loads[HK_CHART_BASELINE]);
     hk_json_key(&json, "conclusion");
     hk_json_cstr(&json, conclusion);
     hk_json_end(&json);
@@ -191,6 +239,7 @@ static struct hk_chart chart_of(const struct comparison *c)
 {
     return (struct hk_chart){
         .policy = hk_policy_name(c->policy),
+        .other = other_name(c),
         .options = &c->options,
         .series = {&c->loads[HK_CHART_POLICY], &c->loads[HK_CHART_BASELINE]},
         .span_ms = hk_chart_span_ms(&c->options, &c->loads[HK_CHART_POLICY]),
@@ -232,6 +281,34 @@ static bool replace_file(const char *path, const char *temporary, int fd, const 
     return false;
 }
 
+/* A device, a pipe or a link is written through; only a file, or nothing, is replaced. */
+static bool is_special(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static bool write_through(const char *path, const struct hk_buf *buf)
+{
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    bool written = write_all(fd, hk_buf_cstr(buf), buf->len);
+    int why = errno;
+    if (close(fd) != 0 && written)
+        return false;
+    errno = why;
+    return written;
+}
+
+static bool write_picture(const char *path, char *temporary, const struct hk_buf *buf)
+{
+    if (is_special(path))
+        return write_through(path, buf);
+    int fd = mkstemp(temporary);
+    return fd >= 0 && replace_file(path, temporary, fd, buf);
+}
+
 static int write_svg(const struct comparison *c, const char *path)
 {
     struct hk_chart chart = chart_of(c);
@@ -244,10 +321,8 @@ static int write_svg(const struct comparison *c, const char *path)
     (void)hk_buf_addf(&temporary, "%s.XXXXXX", path);
     if (hk_buf_status(&buf) != HK_OK || hk_buf_status(&temporary) != HK_OK) {
         code = hk_out_error(HK_EXIT_FAILURE, "the picture does not fit in memory");
-    } else {
-        int fd = mkstemp(temporary.data);
-        if (fd < 0 || !replace_file(path, temporary.data, fd, &buf))
-            code = hk_out_error(HK_EXIT_FAILURE, "cannot write '%s': %s", path, strerror(errno));
+    } else if (!write_picture(path, temporary.data, &buf)) {
+        code = hk_out_error(HK_EXIT_FAILURE, "cannot write '%s': %s", path, strerror(errno));
     }
     hk_buf_fini(&temporary);
     hk_buf_fini(&buf);
@@ -277,17 +352,19 @@ static int print_text(const struct comparison *c, const char *conclusion)
 
 static int run_both(struct comparison *c)
 {
-    struct hk_policy *steady = NULL;
+    struct hk_policy *other = NULL;
     struct hk_load_options options = c->options;
     struct hk_err err;
 
-    enum hk_code rc = hk_load_without_jitter(c->policy, &steady, &err);
+    c->has_jitter = hk_load_has_jitter(c->policy);
+    enum hk_code rc = c->has_jitter ? hk_load_without_jitter(c->policy, &other, &err)
+                                    : hk_load_with_full_jitter(c->policy, &other, &err);
     if (rc == HK_OK)
         rc = hk_load_run(&options, &c->loads[HK_CHART_POLICY], &err);
-    options.policy = steady;
+    options.policy = other;
     if (rc == HK_OK)
         rc = hk_load_run(&options, &c->loads[HK_CHART_BASELINE], &err);
-    hk_policy_free(steady);
+    hk_policy_free(other);
     return rc == HK_OK ? HK_EXIT_OK : hk_out_failure(&err);
 }
 
@@ -333,7 +410,7 @@ int hk_cmd_policy_simulate(struct hk_cli *cli)
 
     if (!read_options(cli, &c.options))
         return HK_EXIT_USAGE;
-    int code = hk_cli_policy(cli, &policies, &c.policy);
+    int code = hk_cli_policy_to_run(cli, &policies, &c.policy);
     c.options.policy = c.policy;
     if (code == HK_EXIT_OK)
         code = run_both(&c);

@@ -266,18 +266,13 @@ void hk_load_fini(struct hk_load *load)
     load->n_slots = 0;
 }
 
-static bool is_azure(const struct hk_backoff *b)
-{
-    return b->kind == HK_BACKOFF_AZURE_EXPONENTIAL || b->kind == HK_BACKOFF_AZURE_LINEAR;
-}
-
 /* The Azure forms bring their own randomness, and no other kind has their curve: a list of their middle waits
  * has. It reaches the cap long before it ends. */
 static struct hk_backoff steady(const struct hk_backoff *b)
 {
     struct hk_backoff list = {.kind = HK_BACKOFF_LIST, .cap_ms = b->cap_ms, .n_waits = HK_BACKOFF_WAITS_MAX};
 
-    if (!is_azure(b))
+    if (!hk_backoff_is_azure(b->kind))
         return *b;
     for (uint32_t i = 0; i < HK_BACKOFF_WAITS_MAX; i++)
         list.waits_ms[i] = hk_backoff_ceiling_ms(b, i + 1);
@@ -317,11 +312,44 @@ enum hk_code hk_load_without_jitter(const struct hk_policy *policy, struct hk_po
     return HK_OK;
 }
 
+/* Every class gets it, but those of the Azure forms, which have their own. */
+static enum hk_code spread_classes(struct hk_policy *policy, struct hk_err *err)
+{
+    enum hk_code rc = HK_OK;
+
+    for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES && rc == HK_OK; c++) {
+        struct hk_class_rule rule = *hk_policy_class(policy, (enum hk_class)c);
+        const struct hk_backoff *b = rule.has_backoff ? &rule.backoff : hk_policy_backoff(policy);
+        if (hk_backoff_is_azure(b->kind))
+            continue;
+        rule.has_jitter = true;
+        rule.jitter = (struct hk_jitter){.kind = HK_JITTER_FULL};
+        rc = hk_policy_set_class(policy, (enum hk_class)c, &rule, err);
+    }
+    return rc;
+}
+
+enum hk_code hk_load_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
+                                      struct hk_err *err)
+{
+    struct hk_policy *copy = NULL;
+    enum hk_code rc = hk_policy_copy(policy, &copy, err);
+
+    if (rc == HK_OK)
+        rc = spread_classes(copy, err);
+    if (rc != HK_OK) {
+        hk_policy_free(copy);
+        return rc;
+    }
+    *out_policy = copy;
+    return HK_OK;
+}
+
 bool hk_load_has_jitter(const struct hk_policy *policy)
 {
     const struct hk_class_rule *transient = hk_policy_class(policy, HK_CLASS_TRANSIENT);
     const struct hk_backoff *b = transient->has_backoff ? &transient->backoff : hk_policy_backoff(policy);
     const struct hk_jitter *j = transient->has_jitter ? &transient->jitter : hk_policy_jitter(policy);
 
-    return is_azure(b) || j->kind != HK_JITTER_NONE;
+    return hk_backoff_is_azure(b->kind) || j->kind != HK_JITTER_NONE;
 }

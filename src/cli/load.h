@@ -48,6 +48,9 @@ uint64_t hk_load_between(const struct hk_load *load, uint64_t from_ms, uint64_t 
 /* A copy of the policy whose waits are not random: what a herd looks like. */
 enum hk_code hk_load_without_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                     struct hk_err *err) HK_MUSTCHECK;
+/* A copy of the policy with full jitter on every wait: what a herd could look like instead. */
+enum hk_code hk_load_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
+                                      struct hk_err *err) HK_MUSTCHECK;
 /* Does any wait of the policy depend on chance? */
 bool hk_load_has_jitter(const struct hk_policy *policy);
 

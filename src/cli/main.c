@@ -22,11 +22,111 @@ static const struct hk_cli_option globals[] = {
      .kind = HK_CLI_FILE,
      .value = "FILE",
      .help = "configuration (default: $HIKYAKU_CONFIG, else ./hikyaku.yaml if it is there)"},
+    {.name = "db",
+     .kind = HK_CLI_TEXT,
+     .value = "URL",
+     .help = "database (default: $HIKYAKU_DB, else store: of the configuration, else sqlite:hikyaku.db)"},
     {.name = "help", .letter = 'h', .help = "say what a command does"},
     {.name = "version", .help = "print the version"},
     END_OF_OPTIONS};
 
 static const struct hk_cli_option json_only[] = {JSON_OPTION, END_OF_OPTIONS};
+
+static const struct hk_cli_option demo_options[] = {
+    {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, END_OF_OPTIONS};
+
+static const struct hk_cli_option init_options[] = {
+    {.name = "print", .help = "print the SQL that would run, change nothing"},
+    {.name = "wal", .help = "switch an application's existing SQLite file to WAL without asking"},
+    JSON_OPTION,
+    END_OF_OPTIONS};
+
+static const struct hk_cli_option run_options[] = {{.name = "log-level",
+                                                    .kind = HK_CLI_CHOICE,
+                                                    .value = "LEVEL",
+                                                    .choices = "error warn info debug",
+                                                    .help = "what to log (default: info)"},
+                                                   END_OF_OPTIONS};
+
+#define ACTOR_OPTIONS                                                                                        \
+    {.name = "reason",                                                                                       \
+     .kind = HK_CLI_TEXT,                                                                                    \
+     .value = "TEXT",                                                                                        \
+     .help = "why; kept with who (asked for on a terminal)"},                                                \
+    {                                                                                                        \
+        .name = "actor", .kind = HK_CLI_TEXT, .value = "NAME",                                               \
+        .help = "who (default: $HIKYAKU_ACTOR, else user@host)"                                              \
+    }
+
+static const struct hk_cli_option enqueue_options[] = {
+    {.name = "destination",
+     .kind = HK_CLI_TEXT,
+     .value = "NAME",
+     .help = "where to (default: as the routes say)"},
+    {.name = "event-type", .kind = HK_CLI_TEXT, .value = "NAME", .help = "what happened"},
+    {.name = "payload", .kind = HK_CLI_TEXT, .value = "TEXT|-|@FILE", .help = "what to send, byte for byte"},
+    {.name = "ndjson",
+     .kind = HK_CLI_FILE,
+     .value = "FILE",
+     .help = "many: one JSON object a line with the names of outbox's columns; - is standard input"},
+    {.name = "key", .kind = HK_CLI_TEXT, .value = "KEY", .help = "messages of one key keep their order"},
+    {.name = "header",
+     .kind = HK_CLI_TEXT,
+     .value = "NAME=VALUE",
+     .help = "one more header; may be repeated"},
+    {.name = "content-type", .kind = HK_CLI_TEXT, .value = "TYPE", .help = "of the payload"},
+    {.name = "encoding",
+     .kind = HK_CLI_CHOICE,
+     .value = "ENCODING",
+     .choices = "utf8 base64",
+     .help = "base64: the payload is decoded when it is sent"},
+    {.name = "not-before",
+     .kind = HK_CLI_TEXT,
+     .value = "TIME",
+     .help = "2026-11-15T08:30:00Z, or from now: 90s"},
+    {.name = "expires", .kind = HK_CLI_TEXT, .value = "TIME", .help = "then it is dead; as --not-before"},
+    {.name = "message-id",
+     .kind = HK_CLI_TEXT,
+     .value = "ID",
+     .help = "what the receiver sees (default: generated)"},
+    {.name = "idempotency-key", .kind = HK_CLI_TEXT, .value = "KEY", .help = "(default: the message id)"},
+    {.name = "correlation-id", .kind = HK_CLI_TEXT, .value = "ID", .help = "to follow it in other logs"},
+    {.name = "traceparent", .kind = HK_CLI_TEXT, .value = "TEXT", .help = "W3C trace context, sent along"},
+    {.name = "policy", .kind = HK_CLI_POLICY, .value = "NAME", .help = "in place of the destination's"},
+    {.name = "max-attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "in place of the policy's"},
+    JSON_OPTION,
+    END_OF_OPTIONS};
+
+static const struct hk_cli_option list_options[] = {
+    {.name = "status",
+     .kind = HK_CLI_CHOICE,
+     .value = "STATUS",
+     .choices = "pending processing retrying sent dead cancelled",
+     .help = "only these"},
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only for this one"},
+    {.name = "event-type", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only of this type"},
+    {.name = "limit", .kind = HK_CLI_TEXT, .value = "N", .help = "at most this many (default: 50)"},
+    {.name = "after", .kind = HK_CLI_TEXT, .value = "CURSOR", .help = "go on where an earlier list ended"},
+    JSON_OPTION,
+    END_OF_OPTIONS};
+
+static const struct hk_cli_option show_options[] = {
+    {.name = "payload", .help = "with the payload"}, JSON_OPTION, END_OF_OPTIONS};
+
+static const struct hk_cli_option act_options[] = {
+    ACTOR_OPTIONS,
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it goes to several"},
+    JSON_OPTION,
+    END_OF_OPTIONS};
+
+static const struct hk_cli_option pause_options[] = {ACTOR_OPTIONS, JSON_OPTION, END_OF_OPTIONS};
+
+static const struct hk_cli_option test_options[] = {{.name = "payload",
+                                                     .kind = HK_CLI_TEXT,
+                                                     .value = "TEXT|-|@FILE",
+                                                     .help = "what to send (default: a test object)"},
+                                                    JSON_OPTION,
+                                                    END_OF_OPTIONS};
 
 static const struct hk_cli_option plan_options[] = {
     {.name = "attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "show the first N attempts (1 to 1000)"},
@@ -62,6 +162,113 @@ static const struct hk_cli_option simulate_options[] = {
     END_OF_OPTIONS};
 
 static const struct hk_cli_command commands[] = {
+    {.name = "demo",
+     .summary = "the tour: a flaky receiver, a killed relay, nothing lost",
+     .details =
+         "Makes a temporary SQLite outbox, commits 20 orders, rolls one back, sends them to a receiver that\n"
+         "misbehaves, kills the relay on the way, and ends with what the receiver counted.",
+     .options = demo_options,
+     .run = hk_cmd_demo},
+    {.name = "init",
+     .summary = "create the schema, or bring it up to date",
+     .options = init_options,
+     .run = hk_cmd_init},
+    {.name = "run",
+     .summary = "relay what applications commit, until stopped",
+     .details =
+         "SIGTERM and SIGINT drain: no new claims, what is in flight ends or is given back, exit 0. A second\n"
+         "one hurries. SIGHUP reads the configuration again, all or nothing.",
+     .options = run_options,
+     .run = hk_cmd_run},
+    {.name = "enqueue",
+     .summary = "write one message into the outbox, or many",
+     .details =
+         "Prints the message id; with --ndjson one a line, as batches of up to 500 are committed. An error\n"
+         "names its line, and nothing of that line's batch is written.",
+     .options = enqueue_options,
+     .run = hk_cmd_enqueue},
+    {.name = "status",
+     .summary = "what is due, waiting, dead; the oldest; who relays",
+     .details = "Exact up to 100,000 of a kind; beyond, ~ marks an estimate.",
+     .options = json_only,
+     .run = hk_cmd_status},
+    {.name = "messages", .summary = "look at messages, cancel them, hurry them"},
+    {.name = "messages",
+     .sub = "list",
+     .summary = "messages, newest first within each place",
+     .details = "In this order: waiting to be retried, not tried yet, dead, cancelled, sent.",
+     .options = list_options,
+     .run = hk_cmd_messages_list},
+    {.name = "messages",
+     .sub = "show",
+     .operands = "ID",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "everything about one message, and its attempts",
+     .options = show_options,
+     .run = hk_cmd_messages_show},
+    {.name = "messages",
+     .sub = "cancel",
+     .operands = "ID",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "a message that is not in flight will never be sent",
+     .details = "Exit code 75 while it is in flight.",
+     .options = act_options,
+     .run = hk_cmd_messages_cancel},
+    {.name = "messages",
+     .sub = "retry",
+     .operands = "ID",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "a message that waits is due now",
+     .details = "Exit code 75 while it is in flight.",
+     .options = act_options,
+     .run = hk_cmd_messages_retry},
+    {.name = "destinations", .summary = "look at destinations, pause, resume and test them"},
+    {.name = "destinations",
+     .sub = "list",
+     .summary = "those of the configuration and of the store",
+     .options = json_only,
+     .run = hk_cmd_destinations_list},
+    {.name = "destinations",
+     .sub = "pause",
+     .operands = "NAME",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "its messages wait; nothing is charged",
+     .options = pause_options,
+     .run = hk_cmd_destinations_pause},
+    {.name = "destinations",
+     .sub = "resume",
+     .operands = "NAME",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "its messages go again",
+     .options = pause_options,
+     .run = hk_cmd_destinations_resume},
+    {.name = "destinations",
+     .sub = "test",
+     .operands = "NAME",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "send one test message now, and show what came back",
+     .details =
+         "Uses the very sink of the relay, with its signature, address policy and time-outs; the store is not\n"
+         "touched. Exit code 0 only if the destination's policy calls the answer a success.",
+     .options = test_options,
+     .run = hk_cmd_destinations_test},
+    {.name = "doctor",
+     .summary = "find what is wrong with all that a relay needs",
+     .details = "Exit code 1 when something is wrong; a warning alone is 0.",
+     .options = json_only,
+     .run = hk_cmd_doctor},
     {.name = "policy", .summary = "look at retry policies, and at what they do"},
     {.name = "policy",
      .sub = "list",
@@ -101,7 +308,7 @@ static const struct hk_cli_command commands[] = {
      .summary = "the load that many clients make on a destination that was down",
      .details =
          "Every client sends one request and follows the policy until it is served or gives up. Runs it\n"
-         "twice, as it is and without jitter, and shows both.",
+         "twice and shows both: as it is, and without its jitter, or with full jitter when it has none.",
      .options = simulate_options,
      .run = hk_cmd_policy_simulate},
     {.name = "config", .summary = "check a configuration file, and what may stand in it"},

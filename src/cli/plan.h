@@ -7,8 +7,9 @@
 
 #include <hikyaku/policy.h>
 
-#define HK_PLAN_ATTEMPTS_MAX 1000 /* where a policy that goes on counts as endless */
-#define HK_PLAN_RUNS         2001 /* odd, so that the median is one of them */
+#define HK_PLAN_ROWS_MAX 1000 /* attempts that a run makes; the rest of a longer one is reckoned, not drawn */
+#define HK_PLAN_RUNS     2001 /* odd, so that the median is one of them */
+#define HK_PLAN_FEW_RUNS 201  /* when the seeded one is longer than its rows: chance evens out within each */
 
 /* One attempt and the wait behind it. */
 struct hk_plan_row {
@@ -22,14 +23,28 @@ struct hk_plan_row {
 
 struct hk_plan {
     struct hk_plan_row *rows;
-    uint32_t n_rows;            /* attempts of the seeded run */
-    char reason[HK_REASON_MAX]; /* why it ends; "" when it goes on past HK_PLAN_ATTEMPTS_MAX */
-    uint64_t elapsed_ms;        /* the seeded run, from first attempt to dead */
+    uint32_t n_rows; /* the seeded run's attempts, as far as they are kept */
+    /* the seeded run */
+    uint64_t attempts;          /* all of them */
+    char reason[HK_REASON_MAX]; /* why it ends */
+    uint64_t elapsed_ms;        /* from first attempt to dead */
     /* over all runs */
+    uint32_t n_runs;
     char usual_reason[HK_REASON_MAX]; /* of most of them */
-    uint32_t median_attempts;
+    uint64_t median_attempts;
     uint64_t median_ms, mean_ms;
+    bool estimated; /* some of them, or the seeded one, went past HK_PLAN_ROWS_MAX */
 };
+
+/* What can end the failures of one class; 0: not this. */
+struct hk_plan_limits {
+    uint32_t attempts;      /* alone */
+    uint64_t elapsed_ms;    /* alone */
+    uint32_t both_attempts; /* only together with both_ms (limit_mode: all) */
+    uint64_t both_ms;
+};
+
+void hk_plan_limits(const struct hk_policy *policy, enum hk_class cls, struct hk_plan_limits *out_limits);
 
 /* Finds a plain answer that `policy` puts into `cls` (503 for transient …); false when there is none. */
 bool hk_plan_facts(const struct hk_policy *policy, enum hk_class cls, struct hk_facts *out_facts);

@@ -8,6 +8,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policies.h"
+#include "config/policies_impl.h"
 
 static const char usual_path[] = "hikyaku.yaml";
 
@@ -37,7 +38,7 @@ int hk_cli_policies(const struct hk_cli *cli, struct hk_policies **out_policies)
 
     if (hk_policies_new(&policies, &err) != HK_OK)
         return hk_out_failure(&err);
-    if (path != NULL && hk_policies_load(policies, path, report, &reported, &err) != HK_OK) {
+    if (path != NULL && hk_policies_read(policies, path, true, report, &reported, &err) != HK_OK) {
         hk_policies_free(policies);
         if (err.code == HK_NOMEM)
             return hk_out_failure(&err);
@@ -89,9 +90,19 @@ int hk_cli_policy(const struct hk_cli *cli, struct hk_policies **out_policies,
     const struct hk_policy *policy = name[0] != '\0' ? hk_policies_get(*out_policies, name) : NULL;
     if (policy == NULL)
         return no_such_policy(*out_policies, name);
-    if (hk_policy_ops(policy, NULL) != NULL)
-        return hk_out_error(HK_EXIT_FAILURE, "policy '%s' decides in code that this program does not have",
-                            name);
     *out_policy = policy;
     return HK_EXIT_OK;
+}
+
+int hk_cli_policy_to_run(const struct hk_cli *cli, struct hk_policies **out_policies,
+                         const struct hk_policy **out_policy)
+{
+    int code = hk_cli_policy(cli, out_policies, out_policy);
+
+    if (code == HK_EXIT_OK && hk_policy_ops(*out_policy, NULL) != NULL)
+        return hk_out_error(
+            HK_EXIT_FAILURE,
+            "policy '%s' decides in code that a program registers; the command line cannot plan it",
+            hk_policy_name(*out_policy));
+    return code;
 }

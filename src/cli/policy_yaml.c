@@ -99,7 +99,7 @@ static void add_jitter(struct hk_buf *out, const struct hk_jitter *j)
         (void)hk_buf_adds(out, " }");
 }
 
-static const char *mode_name(enum hk_limit_mode mode)
+const char *hk_policy_limit_mode_text(enum hk_limit_mode mode)
 {
     switch (mode) {
     case HK_LIMIT_ANY:
@@ -110,7 +110,7 @@ static const char *mode_name(enum hk_limit_mode mode)
     return "any";
 }
 
-static const char *hints_name(enum hk_hint_mode mode)
+const char *hk_policy_hints_text(enum hk_hint_mode mode)
 {
     switch (mode) {
     case HK_HINTS_STANDARD:
@@ -146,7 +146,8 @@ static void add_limits(struct hk_buf *out, const struct hk_limits *l)
     add_count(out, "    max_attempts: ", l->max_attempts, "unlimited");
     add_time_limit(out, "\n    max_elapsed: ", l->max_elapsed_ms);
     add_time_limit(out, "\n    timeout: ", l->timeout_ms);
-    (void)hk_buf_addf(out, "\n    limit_mode: %s\n    hints: %s\n", mode_name(l->mode), hints_name(l->hints));
+    (void)hk_buf_addf(out, "\n    limit_mode: %s\n    hints: %s\n", hk_policy_limit_mode_text(l->mode),
+                      hk_policy_hints_text(l->hints));
     add_duration(out, "    hint_cap: ", l->hint_cap_ms);
     (void)hk_buf_addc(out, '\n');
 }
@@ -168,11 +169,11 @@ static void add_class(struct hk_buf *out, enum hk_class cls, const struct hk_cla
     (void)hk_buf_adds(out, " }\n");
 }
 
-static void add_match(struct hk_buf *out, const struct hk_rule *rule)
+void hk_policy_match_text(const struct hk_rule *rule, struct hk_buf *out)
 {
     switch (rule->kind) {
     case HK_MATCH_ANY:
-        (void)hk_buf_adds(out, "\"*\"");
+        (void)hk_buf_addc(out, '*');
         return;
     case HK_MATCH_STATUS:
         if (rule->status_lo == rule->status_hi)
@@ -191,8 +192,11 @@ static void add_match(struct hk_buf *out, const struct hk_rule *rule)
 
 static void add_rule(struct hk_buf *out, const char *before, const struct hk_rule *rule)
 {
-    (void)hk_buf_addf(out, "%s- { match: ", before);
-    add_match(out, rule);
+    const char *quote = rule->kind == HK_MATCH_ANY ? "\"" : ""; /* a plain * would be an alias */
+
+    (void)hk_buf_addf(out, "%s- { match: %s", before, quote);
+    hk_policy_match_text(rule, out);
+    (void)hk_buf_adds(out, quote);
     if (rule->header[0] != '\0')
         add_quoted(out, ", header: ", rule->header);
     if (rule->header_contains[0] != '\0')
@@ -213,15 +217,22 @@ static size_t count_rules(const struct hk_policy *policy)
     return n;
 }
 
-/* The preset's own rules come with it, behind these: they are shown, but not written again. */
-static void add_rules(struct hk_buf *out, const struct hk_policy *policy)
+size_t hk_policy_own_rules(const struct hk_policy *policy)
 {
     struct hk_policy *preset = NULL;
-    size_t all = count_rules(policy), own = all;
+    size_t own = count_rules(policy);
 
     if (hk_policy_new(hk_policy_preset(policy), &preset, NULL) == HK_OK)
         own -= count_rules(preset) < own ? count_rules(preset) : own;
     hk_policy_free(preset);
+    return own;
+}
+
+/* The preset's own rules come with it, behind these: they are shown, but not written again. */
+static void add_rules(struct hk_buf *out, const struct hk_policy *policy)
+{
+    size_t all = count_rules(policy), own = hk_policy_own_rules(policy);
+
     if (own > 0)
         (void)hk_buf_adds(out, "    classify:\n");
     for (size_t i = 0; i < own; i++)
@@ -252,12 +263,18 @@ static void add_breaker(struct hk_buf *out, const struct hk_breaker_options *b)
 
 void hk_policy_yaml(const struct hk_policy *policy, struct hk_buf *out)
 {
-    (void)hk_buf_addf(out, "policies:\n  %s:\n    preset: %s\n    backoff: ", hk_policy_name(policy),
+    (void)hk_buf_addf(out, "policies:\n  %s:\n    preset: %s\n", hk_policy_name(policy),
                       hk_policy_preset(policy));
+    if (hk_policy_ops(policy, NULL) != NULL)
+        (void)hk_buf_adds(out,
+                          "    # custom: it decides in code that a program registers, within these limits\n");
+    (void)hk_buf_adds(out, "    backoff: ");
     add_backoff(out, hk_policy_backoff(policy));
     (void)hk_buf_adds(out, "\n    jitter: ");
     add_jitter(out, hk_policy_jitter(policy));
-    (void)hk_buf_addc(out, '\n');
+    (void)hk_buf_adds(out, hk_backoff_is_azure(hk_policy_backoff(policy)->kind)
+                               ? " # this backoff draws each wait itself, +-20%\n"
+                               : "\n");
     add_limits(out, hk_policy_limits(policy));
     (void)hk_buf_adds(out, "    classes:\n");
     for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
@@ -309,6 +326,11 @@ const char *hk_policy_backoff_text(const struct hk_backoff *b, char out[HK_POLIC
     (void)snprintf(out, HK_POLICY_TEXT, "%s", hk_buf_cstr(&buf));
     hk_buf_fini(&buf);
     return out;
+}
+
+const char *hk_policy_jitter_kind(const struct hk_backoff *b, const struct hk_jitter *j)
+{
+    return hk_backoff_is_azure(b->kind) ? "own" : hk_jitter_kind_name(j->kind);
 }
 
 const char *hk_policy_jitter_text(const struct hk_jitter *j, char out[HK_POLICY_TEXT])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load as a picture that stands alone: no script, no font, no link; its style follows the reader's light or
- * dark scheme. Two panels over one time axis and one scale, the policy above, the same without jitter below. */
+ * dark scheme. Two panels over one time axis and one scale, the policy above, what it is compared with below. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -182,7 +182,11 @@ static void draw_caption(const struct canvas *c, unsigned series, int top)
                       series == HK_CHART_POLICY ? "policy" : "baseline", LEFT, top - 66);
     (void)hk_buf_addf(c->out, "<text class=\"name\" x=\"%d\" y=\"%d\">", LEFT + 20, top - 55);
     add_escaped(c->out, c->chart->policy);
-    (void)hk_buf_adds(c->out, series == HK_CHART_BASELINE ? " without jitter</text>\n" : "</text>\n");
+    if (series == HK_CHART_BASELINE) {
+        (void)hk_buf_addc(c->out, ' ');
+        add_escaped(c->out, c->chart->other);
+    }
+    (void)hk_buf_adds(c->out, "</text>\n");
     (void)hk_buf_addf(
         c->out,
         "<text class=\"soft\" x=\"%d\" y=\"%d\">%s attempts · peak after recovery %s/s · served: ", LEFT,

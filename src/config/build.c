@@ -144,6 +144,52 @@ static bool is_whole(const struct hk_yaml_node *node, const struct hk_opt_table 
     return true;
 }
 
+/* hk_backoff_check refuses these as well, but cannot say which of the two lines is wrong. */
+static void check_jitter_fits(struct hk_walk *walk, const struct hk_yaml_node *node, bool given,
+                              const struct hk_backoff *backoff, const struct hk_jitter *jitter)
+{
+    struct hk_pos at = hk_walk_at(walk, node, given ? "jitter" : "backoff");
+    if (given && jitter->kind != HK_JITTER_NONE && is_azure(backoff->kind))
+        hk_walk_error(walk, at,
+                      "backoff kind %s draws each wait itself (±20 %%): jitter must be none, or left out",
+                      hk_backoff_kind_name(backoff->kind));
+    if (jitter->kind == HK_JITTER_DECORRELATED && backoff->kind == HK_BACKOFF_LIST)
+        hk_walk_error(walk, at,
+                      "decorrelated jitter grows by itself and would use only the first of \"waits\": take "
+                      "another jitter for backoff kind list");
+}
+
+static uint64_t longest_listed_ms(const struct hk_backoff *backoff)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < backoff->n_waits; i++)
+        longest = backoff->waits_ms[i] > longest ? backoff->waits_ms[i] : longest;
+    return longest;
+}
+
+/* A cap below what it cuts is allowed, and hardly ever meant. */
+static void warn_about_cap(struct hk_walk *walk, const struct hk_yaml_node *node,
+                           const struct hk_backoff *backoff, const struct hk_jitter *jitter)
+{
+    bool list = backoff->kind == HK_BACKOFF_LIST;
+    bool adds_min = backoff->kind == HK_BACKOFF_AZURE_EXPONENTIAL;
+    uint64_t ms = list ? longest_listed_ms(backoff) : adds_min ? backoff->min_ms : backoff->base_ms;
+    uint64_t less = backoff->kind == HK_BACKOFF_AZURE_LINEAR ? ms / 5 : 0; /* what it may draw below */
+    char value[HK_DURATION_TEXT_MAX], cap[HK_DURATION_TEXT_MAX];
+    if (ms - less <= backoff->cap_ms)
+        return;
+    const char *name = list ? "waits" : adds_min ? "min" : "base";
+    const char *key = !list && !adds_min && hk_yaml_get(node, "delta") ? "delta" : name;
+    struct hk_pos at = hk_walk_at(walk, node, hk_yaml_get(node, key) ? key : "cap");
+    (void)hk_format_duration(ms, value);
+    (void)hk_format_duration(backoff->cap_ms, cap);
+    if (list)
+        hk_walk_warn(walk, at, "wait %s is above cap %s: it is cut to %s", value, cap, cap);
+    else
+        hk_walk_warn(walk, at, "%s %s is above cap %s: every wait is %s%s", key, value, cap, cap,
+                     jitter->kind == HK_JITTER_NONE ? "" : ", before jitter");
+}
+
 /* Changes `backoff` and `jitter` as the two sections say; `node` holds them both. False: reported. */
 static bool apply_waits(struct hk_walk *walk, const struct hk_yaml_node *node,
                         const struct hk_conf_backoff *conf, const struct hk_conf_jitter *jitter_conf,
@@ -164,12 +210,12 @@ static bool apply_waits(struct hk_walk *walk, const struct hk_yaml_node *node,
     copy_fields(conf, backoff);
     if (jitter_conf->given)
         *jitter = jitter_conf->value;
-    if (jitter_conf->given && jitter->kind != HK_JITTER_NONE && is_azure(backoff->kind))
-        hk_walk_error(walk, hk_walk_at(walk, node, "jitter"),
-                      "backoff kind %s draws each wait itself (±20 %%): jitter must be none, or left out",
-                      hk_backoff_kind_name(backoff->kind));
-    return walk->diags->errors == before &&
-           is_whole(hk_yaml_get(node, "backoff"), &hk_backoff_table, conf->given);
+    check_jitter_fits(walk, node, jitter_conf->given, backoff, jitter);
+    bool good = walk->diags->errors == before &&
+                is_whole(hk_yaml_get(node, "backoff"), &hk_backoff_table, conf->given);
+    if (good && conf->given)
+        warn_about_cap(walk, hk_yaml_get(node, "backoff"), backoff, jitter);
+    return good;
 }
 
 void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
@@ -197,9 +243,11 @@ static void build_waits(struct hk_walk *walk, const struct hk_yaml_node *node,
         report_err(walk, hk_walk_at(walk, node, "backoff"), &err);
 }
 
-static void build_limits(struct hk_walk *walk, const struct hk_conf_policy *conf, struct hk_policy *policy)
+static void build_limits(struct hk_walk *walk, const struct hk_yaml_node *node,
+                         const struct hk_conf_policy *conf, struct hk_policy *policy)
 {
-    struct hk_limits limits = *hk_policy_limits(policy);
+    const struct hk_limits preset = *hk_policy_limits(policy);
+    struct hk_limits limits = preset;
     struct hk_err err = {.code = HK_OK};
     if (HK_GIVEN(conf, HK_POLICY_MAX_ATTEMPTS_OPT))
         limits.max_attempts = conf->limits.max_attempts;
@@ -213,6 +261,11 @@ static void build_limits(struct hk_walk *walk, const struct hk_conf_policy *conf
         limits.hints = conf->limits.hints;
     if (HK_GIVEN(conf, HK_POLICY_HINT_CAP_OPT))
         limits.hint_cap_ms = conf->limits.hint_cap_ms;
+    if (hk_policy_set_limits(policy, &limits, &err) == HK_OK)
+        return;
+    report_err(walk, hk_walk_at(walk, node, "hint_cap"), &err); /* the table bounds all the others */
+    limits.hints = preset.hints;
+    limits.hint_cap_ms = preset.hint_cap_ms;
     if (hk_policy_set_limits(policy, &limits, &err) != HK_OK)
         report_err(walk, hk_walk_at(walk, NULL, ""), &err);
 }
@@ -255,16 +308,15 @@ static void build_class(struct hk_walk *walk, const struct hk_yaml_node *node,
     struct hk_backoff backoff = rule.has_backoff ? rule.backoff : *hk_policy_backoff(policy);
     struct hk_jitter jitter = rule.has_jitter ? rule.jitter : *hk_policy_jitter(policy);
     struct hk_err err = {.code = HK_OK};
+    bool was_azure = is_azure(backoff.kind);
     apply_class(conf, &rule);
     check_class_is_retried(walk, node, conf, &rule);
-    if (!apply_waits(walk, node, &conf->backoff, &conf->jitter, &backoff, &jitter))
-        return;
-    bool was_azure = is_azure(rule.has_backoff ? rule.backoff.kind : hk_policy_backoff(policy)->kind);
-    if (conf->backoff.given) {
+    bool good = apply_waits(walk, node, &conf->backoff, &conf->jitter, &backoff, &jitter);
+    if (good && conf->backoff.given) {
         rule.has_backoff = true;
         rule.backoff = backoff;
     }
-    if (conf->jitter.given || (is_azure(backoff.kind) && !was_azure)) {
+    if (good && (conf->jitter.given || (is_azure(backoff.kind) && !was_azure))) {
         rule.has_jitter = true;
         rule.jitter = jitter;
     }
@@ -363,35 +415,68 @@ static void build_breaker(struct hk_walk *walk, const struct hk_yaml_node *node,
         report_err(walk, hk_walk_at(walk, node, "breaker"), &err);
 }
 
-static void build_custom(struct hk_walk *walk, const struct hk_yaml_node *node, const char *name,
+static void build_custom(struct hk_walk *walk, const struct hk_yaml_node *node, struct hk_conf_policy *conf,
                          struct hk_policy *policy)
 {
     char shown[HK_SHOW_MAX];
     void *arg = NULL;
-    const struct hk_policy_ops *ops = walk->env->known ? hk_policies_ops(walk->env->known, name, &arg) : NULL;
+    const struct hk_policies *known = walk->env->known;
+    const struct hk_policy_ops *ops = known ? hk_policies_ops(known, conf->custom, &arg) : NULL;
     const struct hk_yaml_node *entry = hk_yaml_get(node, "custom");
+    (void)hk_diag_show(hk_str_of(conf->custom), entry->secret, shown);
+    if (!ops && !walk->env->foreign_custom)
+        hk_walk_error(walk, entry->at, "no custom policy is registered as %s", shown);
+    if (!ops && walk->env->foreign_custom) {
+        hk_walk_warn(walk, entry->at, "custom %s is registered by a program; the command line cannot plan it",
+                     shown);
+        conf->foreign = true;
+        ops = &hk_policies_foreign_ops;
+    }
     if (ops)
         hk_policy_set_ops(policy, ops, arg);
-    else
-        hk_walk_error(walk, entry->at, "no custom policy is registered as %s",
-                      hk_diag_show(hk_str_of(name), entry->secret, shown));
 }
 
-static void build(struct hk_walk *walk, const struct hk_yaml_node *node, const struct hk_conf_policy *conf,
+static bool is_bad(const struct hk_yaml_node *node, const struct hk_opt_table *table, uint32_t given, int opt)
+{
+    return !(given >> opt & 1u) && hk_yaml_get(node, table->opts[opt].key);
+}
+
+/* Is everything good that decides whether the policy ends? Otherwise "for ever" could be a mere consequence of what has
+ * been reported; other errors do not hide it. */
+static bool limits_are_whole(const struct hk_yaml_node *node, const struct hk_conf_policy *conf)
+{
+    static const int of_policy[] = {HK_POLICY_MAX_ATTEMPTS_OPT, HK_POLICY_MAX_ELAPSED_OPT,
+                                    HK_POLICY_LIMIT_MODE_OPT, HK_POLICY_CLASSES_OPT};
+    static const int of_class[] = {HK_CLASS_ACTION_OPT, HK_CLASS_MAX_OPT, HK_CLASS_CHARGE_OPT};
+    const struct hk_yaml_node *classes = hk_yaml_get(node, "classes");
+    bool bad = false;
+    for (size_t i = 0; i < HK_COUNT(of_policy); i++)
+        bad = bad || is_bad(node, &hk_policy_table, conf->given, of_policy[i]);
+    for (size_t c = 0; c < hk_classes_table.n_opts; c++) {
+        const struct hk_yaml_node *entry = hk_yaml_get(classes, hk_classes_table.opts[c].key);
+        const struct hk_conf_class *class_conf = &conf->classes.by_class[c + 1];
+        bad = bad || is_bad(classes, &hk_classes_table, conf->classes.given, (int)c);
+        for (size_t i = 0; i < HK_COUNT(of_class); i++)
+            bad = bad || is_bad(entry, &hk_class_table, class_conf->given, of_class[i]);
+    }
+    return !bad;
+}
+
+static void build(struct hk_walk *walk, const struct hk_yaml_node *node, struct hk_conf_policy *conf,
                   struct hk_policy *policy)
 {
     struct hk_err err = {.code = HK_OK};
     if (hk_policy_set_name(policy, conf->name, &err) != HK_OK)
         report_err(walk, hk_walk_at(walk, NULL, ""), &err);
     build_waits(walk, node, conf, policy);
-    build_limits(walk, conf, policy);
+    build_limits(walk, node, conf, policy);
     build_classes(walk, hk_yaml_get(node, "classes"), &conf->classes, policy);
     build_rules(walk, hk_yaml_get(node, "classify"), &conf->classify, policy);
     if (conf->breaker.given)
         build_breaker(walk, node, &conf->breaker, policy);
     if (HK_GIVEN(conf, HK_POLICY_CUSTOM_OPT))
-        build_custom(walk, node, conf->custom, policy);
-    if (!hk_walk_failed(walk) && hk_policy_check(policy, &err) != HK_OK)
+        build_custom(walk, node, conf, policy);
+    if (limits_are_whole(node, conf) && hk_policy_check(policy, &err) != HK_OK)
         report_err(walk, hk_walk_at(walk, NULL, ""), &err);
 }
 

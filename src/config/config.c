@@ -149,10 +149,39 @@ static void settle_breaker(struct hk_walk *walk, const struct hk_config *config,
         hk_walk_error(walk, hk_walk_at(walk, pending->node, "breaker"), "%s", err.message);
 }
 
+static bool is_foreign(const struct hk_config *config, const char *name)
+{
+    const struct hk_conf_policy *items = config->policy_conf.items;
+    for (size_t i = 0; i < config->policy_conf.n; i++) {
+        if (items[i].foreign && items[i].name && strcmp(items[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Retries of a destination are the relay's business, and it has no code of somebody else. */
+static void settle_foreign(struct hk_walk *walk, const struct hk_config *config)
+{
+    char shown[HK_SHOW_MAX];
+    for (const struct hk_pending *p = walk->pending; p; p = p->next) {
+        const struct hk_conf_destination *destination = p->target;
+        if (p->ref != HK_REF_BREAKER)
+            continue;
+        const char *policy = destination->policy ? destination->policy : config->default_policy;
+        const struct hk_yaml_node *named = hk_yaml_get(p->node, "policy");
+        if (is_foreign(config, policy))
+            hk_walk_error(walk, named ? named->at : p->node->key_at,
+                          "policy %s decides in code of some program, which the relay does not have",
+                          hk_show(hk_str_of(policy), shown));
+    }
+}
+
 static enum hk_code settle(struct hk_walk *walk, struct hk_config *config)
 {
-    if (walk->status == HK_OK)
+    if (walk->status == HK_OK) {
         settle_names(walk, config);
+        settle_foreign(walk, config);
+    }
     if (walk->status != HK_OK || walk->diags->nomem)
         return HK_NOMEM;
     if (walk->diags->errors > walk->errors_at_start)

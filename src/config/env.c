@@ -2,6 +2,7 @@
 /* The real surroundings: environment variables and files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,12 +24,24 @@ static enum hk_code refuse(int error, struct hk_err *err)
     return hk_err_set(err, error == ENOENT ? HK_NOTFOUND : HK_IO, "%s", text);
 }
 
+/* A pipe may be slow, but must not hold us for ever. */
+static bool wait_readable(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    int n = poll(&ready, 1, 5000);
+    if (n == 0)
+        errno = ETIMEDOUT;
+    return n > 0 || (n < 0 && errno == EINTR);
+}
+
 static enum hk_code read_all(int fd, struct hk_buf *out, struct hk_err *err)
 {
     char chunk[4096];
     for (;;) {
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN && wait_readable(fd))
             continue;
         if (n < 0)
             return refuse(errno, err);
@@ -45,7 +58,7 @@ static enum hk_code read_all(int fd, struct hk_buf *out, struct hk_err *err)
 static enum hk_code read_file(void *arg, const char *path, struct hk_buf *out, struct hk_err *err)
 {
     (void)arg;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return refuse(errno, err);
     struct stat st;
@@ -60,6 +73,7 @@ static enum hk_code read_file(void *arg, const char *path, struct hk_buf *out, s
 
 const struct hk_config_env *hk_config_env_system(void)
 {
-    static const struct hk_config_env env = {.get = get_variable, .read_file = read_file};
+    static const struct hk_config_env env = {
+        .get = get_variable, .read_file = read_file, .foreign_custom = true};
     return &env;
 }

@@ -3,6 +3,7 @@
 #ifndef HK_CONFIG_ENV_H
 #define HK_CONFIG_ENV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <hikyaku/error.h>
@@ -19,9 +20,12 @@ struct hk_config_env {
     void *arg;
     /* Policies and custom operations made in code, which the file may name; may be NULL. */
     const struct hk_policies *known;
+    /* `custom: NAME` that is not known: true takes it for a program's and warns, false refuses it. Nothing here can run
+     * such a policy, so that a destination which uses it is an error either way. */
+    bool foreign_custom;
 };
 
-/* The process's environment and the file system. */
+/* The process's environment and the file system; takes foreign custom policies. */
 const struct hk_config_env *hk_config_env_system(void);
 
 #endif

@@ -38,6 +38,14 @@ static bool refuse(struct interp *in, struct hk_yaml_node *node, const char *bef
     return false;
 }
 
+/* The same without showing anything: what stands there may be a secret. */
+static bool refuse_unseen(struct interp *in, struct hk_yaml_node *node, const char *message)
+{
+    hk_diags_add(in->diags, HK_SEVERITY_ERROR, in->file, node->at, "%s", message);
+    node->kind = HK_YAML_BAD;
+    return false;
+}
+
 static bool add(struct interp *in, struct hk_str s)
 {
     enum hk_code rc = hk_buf_add(&in->value, s.ptr, s.len);
@@ -139,8 +147,9 @@ static bool add_reference(struct interp *in, struct hk_yaml_node *node, struct h
         return add_variable(in, node, name, true, (struct hk_str){rest.ptr + 2, rest.len - 2});
     if (hk_str_eq(name, hk_str_of("file")) && rest.ptr[0] == ':')
         return add_file(in, node, (struct hk_str){rest.ptr + 1, rest.len - 1});
-    return refuse(in, node, "cannot understand ${…} with", body,
-                  ": write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${");
+    return refuse_unseen(
+        in, node,
+        "cannot understand this ${…}: write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${");
 }
 
 static bool expand(struct interp *in, struct hk_yaml_node *node)
@@ -155,7 +164,7 @@ static bool expand(struct interp *in, struct hk_yaml_node *node)
         } else if (hk_str_starts(rest, hk_str_of("${"))) {
             const char *end = memchr(rest.ptr, '}', rest.len);
             if (!end)
-                return refuse(in, node, "${ without its } in", rest, "; write $${ for a literal ${");
+                return refuse_unseen(in, node, "${ without its }: write $${ for a literal ${");
             used = (size_t)(end - rest.ptr) + 1;
             ok = add_reference(in, node, (struct hk_str){rest.ptr + 2, used - 3});
         } else {

@@ -173,6 +173,19 @@ const struct hk_policy_ops *hk_policies_ops(const struct hk_policies *policies, 
     return NULL;
 }
 
+static bool never_retry(void *instance, uint32_t count, int status, const struct hk_facts *facts,
+                        uint64_t *wait_ms)
+{
+    (void)instance;
+    (void)count;
+    (void)status;
+    (void)facts;
+    (void)wait_ms;
+    return false;
+}
+
+const struct hk_policy_ops hk_policies_foreign_ops = {.should_retry = never_retry};
+
 enum hk_code hk_policies_move(struct hk_policies *into, struct hk_policies *from, struct hk_err *err)
 {
     if (!reserve(&into->entries, into->n, from->n, &into->room, sizeof *into->entries))
@@ -260,14 +273,15 @@ static enum hk_code take_over(struct hk_policies *policies, struct hk_config *co
     return rc;
 }
 
-enum hk_code hk_policies_load(struct hk_policies *policies, const char *path, report_fn *report, void *arg,
-                              struct hk_err *err)
+enum hk_code hk_policies_read(struct hk_policies *policies, const char *path, bool foreign_custom,
+                              report_fn *report, void *arg, struct hk_err *err)
 {
     struct hk_config_env env = *hk_config_env_system();
     struct hk_config *config = NULL;
     struct hk_diags diags;
     hk_diags_init(&diags);
     env.known = policies;
+    env.foreign_custom = foreign_custom;
     enum hk_code rc = hk_config_load(path, &env, &diags, &config);
     rc = report_all(&diags, report, arg, err, rc);
     if (rc == HK_OK)
@@ -275,4 +289,10 @@ enum hk_code hk_policies_load(struct hk_policies *policies, const char *path, re
     hk_config_free(config);
     hk_diags_fini(&diags);
     return rc;
+}
+
+enum hk_code hk_policies_load(struct hk_policies *policies, const char *path, report_fn *report, void *arg,
+                              struct hk_err *err)
+{
+    return hk_policies_read(policies, path, false, report, arg, err);
 }

@@ -10,6 +10,12 @@
 /* Operations registered as `name`, or NULL. */
 const struct hk_policy_ops *hk_policies_ops(const struct hk_policies *policies, const char *name,
                                             void **out_arg);
+/* As hk_policies_load, and says what to do with `custom: NAME` that is not registered (config/env.h). */
+enum hk_code hk_policies_read(struct hk_policies *policies, const char *path, bool foreign_custom,
+                              void (*report)(void *arg, const char *line), void *arg,
+                              struct hk_err *err) HK_MUSTCHECK;
+/* What stands in for foreign operations: never retries. */
+extern const struct hk_policy_ops hk_policies_foreign_ops;
 /* Was a policy of this name added (a preset that nobody replaced was not)? */
 bool hk_policies_is_own(const struct hk_policies *policies, const char *name);
 /* As hk_policies_add, but takes the policy itself; on failure it stays the caller's. */

@@ -134,6 +134,7 @@ struct hk_conf_policy {
     struct hk_conf_classes classes;
     struct hk_conf_list classify; /* of struct hk_conf_rule */
     struct hk_conf_breaker breaker;
+    bool foreign;            /* `custom` is only known to some program */
     struct hk_policy *built; /* NULL when something was wrong; belongs to the configuration */
 };
 

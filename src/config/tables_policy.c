@@ -163,8 +163,8 @@ const struct hk_opt_table hk_class_table = {
 
 #define CLASS(word, cls, text)                                                                               \
     {                                                                                                        \
-        word, HK_OPT_SECTION, AT(struct hk_conf_classes, by_class[cls]), .sub = &hk_class_table, PRESET,     \
-                                                                         .help = text                        \
+        (word), HK_OPT_SECTION, AT(struct hk_conf_classes, by_class[cls]), .sub = &hk_class_table, PRESET,   \
+                                                                           .help = (text)                    \
     }
 
 static const struct hk_opt classes_opts[] = {

@@ -134,7 +134,7 @@ static bool is_host_name(struct hk_str s)
     if (s.len == 0 || s.len > 253)
         return false;
     struct hk_str rest = s;
-    struct hk_str label = s;
+    struct hk_str label;
     do {
         label = hk_str_cut(&rest, '.');
         if (!label.len || label.len > 63 || label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
@@ -147,25 +147,23 @@ static bool is_host_name(struct hk_str s)
     return !hk_ascii_isdigit(label.ptr[0]) || is_ip(s, false);
 }
 
+/* Cuts a host off `*rest`, which then holds the port, or has no `ptr` when there is none. */
+static bool cut_host(struct hk_str *rest)
+{
+    if (rest->len == 0 || rest->ptr[0] != '[')
+        return is_host_name(hk_str_cut(rest, ':'));
+    struct hk_str address = hk_str_cut(rest, ']');
+    if (!rest->ptr || !is_ip((struct hk_str){address.ptr + 1, address.len - 1}, true))
+        return false;
+    return hk_str_cut(rest, ':').len == 0; /* nothing stands between ] and : */
+}
+
 /* host, host:port, [v6] or [v6]:port. */
 static bool is_authority(struct hk_str s, bool needs_port, uint64_t least_port)
 {
-    struct hk_str host = s;
-    struct hk_str port = {NULL, 0};
-    if (s.len && s.ptr[0] == '[') {
-        const char *end = memchr(s.ptr, ']', s.len);
-        if (!end || !is_ip((struct hk_str){s.ptr + 1, (size_t)(end - s.ptr) - 1}, true))
-            return false;
-        port = (struct hk_str){end + 1, s.len - (size_t)(end - s.ptr) - 1};
-        if (port.len && port.ptr[0] != ':')
-            return false;
-        port = port.len ? (struct hk_str){port.ptr + 1, port.len - 1} : (struct hk_str){NULL, 0};
-    } else {
-        port = s;
-        host = hk_str_cut(&port, ':');
-        if (!is_host_name(host))
-            return false;
-    }
+    struct hk_str port = s;
+    if (!cut_host(&port))
+        return false;
     return port.ptr ? parse_port(port, least_port) : !needs_port;
 }
 

@@ -100,6 +100,11 @@ static uint64_t nominal(const struct hk_backoff *b, uint32_t n)
     return b->cap_ms;
 }
 
+bool hk_backoff_is_azure(enum hk_backoff_kind kind)
+{
+    return kind == HK_BACKOFF_AZURE_EXPONENTIAL || kind == HK_BACKOFF_AZURE_LINEAR;
+}
+
 static bool comes_at_once(const struct hk_backoff *b, uint32_t n)
 {
     return n == 0 || (n == 1 && b->fast_first);
@@ -160,7 +165,7 @@ uint64_t hk_backoff_wait_ms(const struct hk_backoff *b, const struct hk_jitter *
 {
     if (comes_at_once(b, n))
         return 0;
-    if (b->kind == HK_BACKOFF_AZURE_EXPONENTIAL || b->kind == HK_BACKOFF_AZURE_LINEAR) {
+    if (hk_backoff_is_azure(b->kind)) {
         struct window delta = azure_delta(b);
         uint64_t drawn = hk_rng_between(rng, delta.lo, delta.hi);
         if (b->kind == HK_BACKOFF_AZURE_EXPONENTIAL)
@@ -196,8 +201,7 @@ void hk_backoff_bounds_ms(const struct hk_backoff *b, const struct hk_jitter *j,
 {
     struct window w = {0, 0};
     if (!comes_at_once(b, n)) {
-        bool azure = b->kind == HK_BACKOFF_AZURE_EXPONENTIAL || b->kind == HK_BACKOFF_AZURE_LINEAR;
-        w = azure ? azure_bounds(b, n) : jittered(b, j, n, longest_before(b, n));
+        w = hk_backoff_is_azure(b->kind) ? azure_bounds(b, n) : jittered(b, j, n, longest_before(b, n));
     }
     *out_lo_ms = w.lo;
     *out_hi_ms = w.hi;
@@ -251,8 +255,11 @@ enum hk_code hk_backoff_check(const struct hk_backoff *b, const struct hk_jitter
         rc = check_jitter(j, err);
     if (rc != HK_OK)
         return rc;
-    if (j->kind != HK_JITTER_NONE &&
-        (b->kind == HK_BACKOFF_AZURE_EXPONENTIAL || b->kind == HK_BACKOFF_AZURE_LINEAR))
+    if (j->kind == HK_JITTER_DECORRELATED && b->kind == HK_BACKOFF_LIST)
+        return hk_err_set(
+            err, HK_INVALID,
+            "decorrelated jitter grows by itself and would use the first wait of the list only");
+    if (j->kind != HK_JITTER_NONE && hk_backoff_is_azure(b->kind))
         return hk_err_set(err, HK_INVALID, "backoff %s brings its own randomness: jitter must be none",
                           hk_backoff_kind_name(b->kind));
     return HK_OK;

@@ -88,7 +88,7 @@ static uint64_t cost_of(const struct hk_budget *b, bool timeout)
     return timeout ? b->timeout_cost : b->retry_cost;
 }
 
-bool hk_budget_failure(struct hk_budget *budget, bool timeout)
+bool hk_budget_failure(struct hk_budget *budget, bool timeout, bool wants_retry)
 {
     uint64_t cost = cost_of(budget, timeout);
     bool can_pay = budget->tokens >= cost;
@@ -96,12 +96,12 @@ bool hk_budget_failure(struct hk_budget *budget, bool timeout)
     switch (budget->kind) {
     case HK_BUDGET_GRPC:
         budget->tokens = can_pay ? budget->tokens - cost : 0;
-        return budget->tokens * 2 > budget->max;
+        return wants_retry && budget->tokens * 2 > budget->max;
     case HK_BUDGET_AWS:
-        budget->tokens -= can_pay ? cost : 0;
+        budget->tokens -= wants_retry && can_pay ? cost : 0;
         break;
     }
-    return can_pay;
+    return wants_retry && can_pay;
 }
 
 void hk_budget_success(struct hk_budget *budget, double paid)

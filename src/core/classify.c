@@ -9,6 +9,10 @@
 #include "base/str.h"
 #include "core/policy_impl.h"
 
+enum {
+    BODY_LOOKED_AT = 64 * 1024
+}; /* of an answer: a search must not cost more than the attempt */
+
 static const struct {
     const char *name;
     enum hk_class cls;
@@ -190,6 +194,38 @@ enum hk_class hk_default_class(const struct hk_facts *facts, char out_cause[HK_R
     return faults[facts->fault].cls;
 }
 
+bool hk_fault_is_ours(const struct hk_facts *facts)
+{
+    switch (facts->fault) {
+    case HK_FAULT_BLOCKED:
+    case HK_FAULT_LOCAL:
+    case HK_FAULT_INVALID_PAYLOAD:
+    case HK_FAULT_SCHEMA:
+    case HK_FAULT_TOO_LARGE:
+    case HK_FAULT_UNKNOWN_DESTINATION:
+    case HK_FAULT_EXPIRED:
+    case HK_FAULT_RELAY_CRASHED:
+        return !status_decides(facts);
+    case HK_FAULT_NONE:
+    case HK_FAULT_DNS:
+    case HK_FAULT_CONNECT:
+    case HK_FAULT_TIMEOUT:
+    case HK_FAULT_RESET:
+    case HK_FAULT_NETWORK:
+    case HK_FAULT_TLS:
+    case HK_FAULT_TLS_VERIFY:
+    case HK_FAULT_PROTOCOL:
+    case HK_FAULT_BROKER_TRANSIENT:
+    case HK_FAULT_BROKER_THROTTLED:
+    case HK_FAULT_BROKER_AUTH:
+    case HK_FAULT_BROKER_REFUSED:
+    case HK_FAULT_BROKER_UNKNOWN:
+    case HK_NFAULTS:
+        break;
+    }
+    return false;
+}
+
 static bool has_header(const struct hk_facts *facts, const char *name, const char *contains)
 {
     for (size_t i = 0; i < facts->n_headers; i++)
@@ -226,7 +262,9 @@ static bool rule_matches(const struct hk_rule *rule, const struct hk_facts *fact
         return false;
     if (rule->header[0] && !has_header(facts, rule->header, rule->header_contains))
         return false;
-    return !rule->body_contains[0] || hk_str_containsi(facts->body, hk_str_of(rule->body_contains));
+    struct hk_str body = {facts->body.ptr,
+                          facts->body.len < BODY_LOOKED_AT ? facts->body.len : BODY_LOOKED_AT};
+    return !rule->body_contains[0] || hk_str_containsi(body, hk_str_of(rule->body_contains));
 }
 
 /* A rule that turns a success into a failure must leave a reason, and the other way round none. */

@@ -30,6 +30,8 @@ struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy,
     struct hk_limits limits = policy->limits;
     if (!overrides)
         return limits;
+    if (overrides->max_attempts || overrides->max_elapsed_ms)
+        limits.mode = HK_LIMIT_ANY; /* who sets a limit for one operation means it to end that operation */
     if (overrides->max_attempts)
         limits.max_attempts = overrides->max_attempts;
     if (overrides->max_elapsed_ms)
@@ -97,8 +99,7 @@ static bool hint_counts(const struct judgement *j)
 
 static bool is_random(const struct hk_backoff *b, const struct hk_jitter *jitter)
 {
-    return jitter->kind != HK_JITTER_NONE || b->kind == HK_BACKOFF_AZURE_EXPONENTIAL ||
-           b->kind == HK_BACKOFF_AZURE_LINEAR;
+    return jitter->kind != HK_JITTER_NONE || hk_backoff_is_azure(b->kind);
 }
 
 /* An accepted hint is kept to: jitter only adds, at most a tenth, and never past the cap. */
@@ -108,6 +109,22 @@ static uint64_t wait_as_hinted(uint64_t hint_ms, uint64_t cap_ms, bool random, s
         return cap_ms;
     uint64_t room = hint_ms / 10 < cap_ms - hint_ms ? hint_ms / 10 : cap_ms - hint_ms;
     return random ? hint_ms + hk_rng_upto(rng, room) : hint_ms;
+}
+
+/* Each class counts its own failures, but only the operation's very first retry may be a fast one, and never towards a
+ * destination that asks us to slow down. */
+static uint64_t own_wait(const struct judgement *j, const struct hk_backoff *backoff,
+                         const struct hk_jitter *jitter, struct hk_rng *rng)
+{
+    uint32_t n = j->history->failures[j->d.failure_class];
+    uint64_t prev_ms =
+        n > 1 ? j->history->prev_wait_ms : 0; /* a class's first wait knows nothing of the others' */
+    if (backoff->fast_first && (j->history->attempts > 1 || j->d.failure_class == HK_CLASS_RATE_LIMIT)) {
+        struct hk_backoff slow = *backoff;
+        slow.fast_first = false;
+        return hk_backoff_wait_ms(&slow, jitter, n, prev_ms, rng);
+    }
+    return hk_backoff_wait_ms(backoff, jitter, n, prev_ms, rng);
 }
 
 static void set_wait(struct judgement *j, const struct hk_class_rule *rule, int64_t wall_ms,
@@ -121,8 +138,7 @@ static void set_wait(struct judgement *j, const struct hk_class_rule *rule, int6
         j->d.hinted = true;
         j->d.wait_ms = wait_as_hinted(hint_ms, j->limits.hint_cap_ms, is_random(backoff, jitter), rng);
     } else {
-        uint32_t n = j->history->failures[j->d.failure_class];
-        j->d.wait_ms = hk_backoff_wait_ms(backoff, jitter, n, j->history->prev_wait_ms, rng);
+        j->d.wait_ms = own_wait(j, backoff, jitter, rng);
         j->history->prev_wait_ms = j->d.wait_ms;
     }
     if (j->d.hinted || j->d.failure_class == HK_CLASS_RATE_LIMIT)
@@ -133,12 +149,11 @@ static void set_wait(struct judgement *j, const struct hk_class_rule *rule, int6
 static void ask_class(struct judgement *j, int64_t wall_ms, struct hk_rng *rng)
 {
     const struct hk_class_rule *rule = &j->policy->classes[j->d.failure_class];
-    if (!rule->retry) {
+    if (rule->retry || j->d.failure_class == HK_CLASS_RATE_LIMIT)
+        set_wait(j, rule, wall_ms, rng); /* a rate limit holds the destination also when its message dies */
+    if (!rule->retry)
         set_dead(&j->d, j->d.cause);
-        return;
-    }
-    set_wait(j, rule, wall_ms, rng);
-    if (rule->max_attempts && j->history->failures[j->d.failure_class] >= rule->max_attempts)
+    else if (rule->max_attempts && j->history->failures[j->d.failure_class] >= rule->max_attempts)
         set_exhausted(&j->d, rule->max_attempts);
 }
 
@@ -174,8 +189,9 @@ static void count_failure(struct judgement *j)
         rule->charge || j->policy->ops; /* one's own policy is bounded by the total, whatever the class */
     if (j->d.charged)
         j->history->charged = count_up(j->history->charged);
-    j->d.unhealthy = (j->d.failure_class == HK_CLASS_TRANSIENT || j->d.failure_class == HK_CLASS_UNKNOWN) &&
-                     j->facts->fault != HK_FAULT_LOCAL;
+    j->d.own_fault = hk_fault_is_ours(j->facts);
+    j->d.unhealthy = !j->d.own_fault &&
+                     (j->d.failure_class == HK_CLASS_TRANSIENT || j->d.failure_class == HK_CLASS_UNKNOWN);
     uint32_t in_row = j->facts->failures_in_row ? j->facts->failures_in_row : 1;
     if (rule->pause_after && in_row >= rule->pause_after)
         j->d.pause_destination = true;

@@ -65,9 +65,10 @@ enum hk_code hk_policy_set_name(struct hk_policy *policy, const char *name, stru
     for (size_t i = 0; ok && i < len; i++)
         ok = is_name_char(name[i], i == 0);
     if (!ok)
-        return hk_err_set(err, HK_INVALID,
-                          "\"%.60s\" is no name for a policy: 1 to %d letters, digits, and inside it _ - .",
-                          name, HK_NAME_MAX - 1);
+        return hk_err_set(
+            err, HK_INVALID,
+            "\"%.60s\" is no name for a policy: 1 to %d letters, digits and _, and behind the first also - and .",
+            name, HK_NAME_MAX - 1);
     memcpy(policy->name, name, len + 1);
     return HK_OK;
 }
@@ -91,6 +92,8 @@ static enum hk_code check_limits(const struct hk_limits *limits, struct hk_err *
         return hk_err_set(err, HK_RANGE, "timeout must be at most 100 years");
     if (limits->hint_cap_ms > HK_DURATION_MAX_MS)
         return hk_err_set(err, HK_RANGE, "hint_cap must be at most 100 years");
+    if ((unsigned)limits->mode > HK_LIMIT_ALL || (unsigned)limits->hints > HK_HINTS_NONE)
+        return hk_err_set(err, HK_INVALID, "limit_mode or hints has a value that does not exist");
     if (limits->hint_cap_ms == 0 && limits->hints != HK_HINTS_NONE)
         return hk_err_set(err, HK_RANGE, "hint_cap must be above 0 (hints: none turns hints off)");
     return HK_OK;
@@ -105,7 +108,7 @@ enum hk_code hk_policy_set_limits(struct hk_policy *policy, const struct hk_limi
     return rc;
 }
 
-/* The backoff and jitter that a class really uses. Azure's forms bring their own randomness. */
+/* The backoff that a class really uses. */
 static const struct hk_backoff *backoff_of(const struct hk_policy *policy, const struct hk_class_rule *rule)
 {
     return rule->has_backoff ? &rule->backoff : &policy->backoff;
@@ -131,10 +134,30 @@ enum hk_code hk_policy_set_class(struct hk_policy *policy, enum hk_class cls,
     return rc;
 }
 
+static bool texts_end(const struct hk_rule *rule)
+{
+    return memchr(rule->match_reason, 0, sizeof rule->match_reason) &&
+           memchr(rule->header, 0, sizeof rule->header) &&
+           memchr(rule->header_contains, 0, sizeof rule->header_contains) &&
+           memchr(rule->body_contains, 0, sizeof rule->body_contains) &&
+           memchr(rule->to_reason, 0, sizeof rule->to_reason);
+}
+
 enum hk_code hk_policy_add_rule(struct hk_policy *policy, const struct hk_rule *rule, struct hk_err *err)
 {
     if ((unsigned)rule->to_class >= HK_NCLASSES)
         return hk_err_set(err, HK_INVALID, "class %d does not exist", (int)rule->to_class);
+    if (!texts_end(rule))
+        return hk_err_set(err, HK_TOOBIG, "a text of the rule does not end within its %d bytes",
+                          HK_PATTERN_MAX);
+    if ((unsigned)rule->kind > HK_MATCH_REASON)
+        return hk_err_set(err, HK_INVALID, "match kind %d does not exist", (int)rule->kind);
+    if (rule->kind == HK_MATCH_STATUS &&
+        (rule->status_lo < 100 || rule->status_hi > 599 || rule->status_lo > rule->status_hi))
+        return hk_err_set(err, HK_RANGE, "statuses %d to %d: they run from 100 to 599", rule->status_lo,
+                          rule->status_hi);
+    if (rule->kind == HK_MATCH_FAULT && (rule->fault == HK_FAULT_NONE || (unsigned)rule->fault >= HK_NFAULTS))
+        return hk_err_set(err, HK_INVALID, "fault %d does not exist", (int)rule->fault);
     if (rule->to_reason[0] && !hk_reason_is_valid(rule->to_reason))
         return hk_err_set(err, HK_INVALID, "\"%.40s\" is no reason code: capitals, digits and underscores",
                           rule->to_reason);
@@ -191,6 +214,8 @@ enum hk_code hk_policy_check(const struct hk_policy *policy, struct hk_err *err)
         rc = check_limits(&policy->limits, err);
     if (rc != HK_OK)
         return rc;
+    if (policy->ops && !policy->ops->should_retry)
+        return hk_err_set(err, HK_INVALID, "policy %s has ops without should_retry", policy->name);
     if (!policy->limits.max_attempts && !policy->limits.max_elapsed_ms)
         return hk_err_set(err, HK_RANGE, "policy %s would retry for ever: set max_attempts or max_elapsed",
                           policy->name);

@@ -28,6 +28,9 @@ bool hk_preset_apply(const char *preset, struct hk_policy *policy);
 /* The default table alone: class, reason code and whether the destination is paused. */
 enum hk_class hk_default_class(const struct hk_facts *facts, char out_cause[HK_REASON_MAX], bool *out_pause);
 
+/* Our own side failed or refused, so that the outcome says nothing about the destination. */
+bool hk_fault_is_ours(const struct hk_facts *facts);
+
 /* The policy's limits with what an operation overrides (`overrides` may be NULL). */
 struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy,
                                             const struct hk_overrides *overrides);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "core/policy_impl.h"
 
 enum {
@@ -54,15 +55,17 @@ static void azure_exponential(struct hk_policy *p)
                                      .cap_ms = 30 * SECOND};
     p->jitter.kind = HK_JITTER_NONE;
     p->limits.max_attempts = 11;
+    p->classes[HK_CLASS_RATE_LIMIT].charge = true; /* ten retries are ten retries, whatever they are for */
 }
 
-/* Requirement 203 */
+/* Requirement 203. The form knows no maximum. */
 static void azure_linear(struct hk_policy *p)
 {
-    p->backoff =
-        (struct hk_backoff){.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1 * SECOND, .cap_ms = 30 * SECOND};
+    p->backoff = (struct hk_backoff){
+        .kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1 * SECOND, .cap_ms = HK_DURATION_MAX_MS};
     p->jitter.kind = HK_JITTER_NONE;
     p->limits.max_attempts = 11;
+    p->classes[HK_CLASS_RATE_LIMIT].charge = true;
 }
 
 static struct hk_rule status_rule(int lo, int hi, enum hk_class cls)
@@ -101,16 +104,11 @@ static void standard_webhooks(struct hk_policy *p)
     p->limits.max_elapsed_ms = (uint64_t)96 * HOUR;
 }
 
-static void standard(struct hk_policy *p)
-{
-    (void)p; /* the defaults are this preset */
-}
-
 static const struct {
     const char *name, *summary;
-    void (*apply)(struct hk_policy *);
+    void (*apply)(struct hk_policy *); /* NULL: the defaults as they are */
 } presets[] = {
-    {"standard", "exponential 1s x2 up to 1h, full jitter, 30 attempts or 24h", standard},
+    {"standard", "exponential 1s x2 up to 1h, full jitter, 30 attempts or 24h", NULL},
     {"sync-pipeline", "1, 2, 4, 8s …, 10 attempts; 429: 4 attempts 10s apart; auth and bad data: none",
      sync_pipeline},
     {"azure-exponential", "min 1s + (2^n - 1) x 10s ±20 %, max 30s, 10 retries", azure_exponential},
@@ -141,7 +139,8 @@ bool hk_preset_apply(const char *preset, struct hk_policy *policy)
             continue;
         *policy = (struct hk_policy){.n_rules = 0};
         defaults(policy);
-        presets[i].apply(policy);
+        if (presets[i].apply)
+            presets[i].apply(policy);
         snprintf(policy->name, sizeof policy->name, "%s", preset);
         snprintf(policy->preset, sizeof policy->preset, "%s", preset);
         return true;

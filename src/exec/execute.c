@@ -29,6 +29,12 @@ static int64_t now_ms(const struct run *run)
     return run->clock.now_ms(run->clock.arg);
 }
 
+static int64_t add_ms(int64_t at_ms, uint64_t ms)
+{
+    uint64_t room = (uint64_t)INT64_MAX - (at_ms > 0 ? (uint64_t)at_ms : 0);
+    return ms > room ? INT64_MAX : at_ms + (int64_t)ms;
+}
+
 static enum hk_code pause_ms(struct run *run, uint64_t ms)
 {
     if (ms == 0)
@@ -37,10 +43,17 @@ static enum hk_code pause_ms(struct run *run, uint64_t ms)
     return run->clock.sleep_ms(run->clock.arg, ms) ? HK_OK : HK_CANCELLED;
 }
 
+static void end_with(struct run *run, const char *reason)
+{
+    struct hk_decision *d = &run->result.decision;
+    d->verdict = HK_DEAD;
+    d->wait_ms = 0;
+    snprintf(d->reason, sizeof d->reason, "%s", reason);
+}
+
 static enum hk_code unavailable(struct run *run, const char *reason)
 {
-    run->result.decision.verdict = HK_DEAD;
-    snprintf(run->result.decision.reason, sizeof run->result.decision.reason, "%s", reason);
+    end_with(run, reason);
     return HK_UNAVAILABLE;
 }
 
@@ -55,8 +68,8 @@ static enum hk_code wait_until(struct run *run, int64_t ready_ms, const char *re
     return pause_ms(run, wait);
 }
 
-/* Passes breaker and limiter, waiting for both. The limiter comes first: a breaker permit that waits for a
- * token would keep a probe's place. */
+/* Passes breaker and limiter, waiting for both. The breaker is asked for its time first, so that waiting for it costs no
+ * token; its permit is taken last, so that a probe's place is not kept while waiting for a token. */
 static enum hk_code admit(struct run *run, hk_breaker_permit *out_permit)
 {
     struct hk_limiter *limiter = run->options->limiter;
@@ -64,13 +77,15 @@ static enum hk_code admit(struct run *run, hk_breaker_permit *out_permit)
 
     for (;;) {
         enum hk_code rc;
-        if (limiter && !hk_limiter_acquire(limiter, now_ms(run))) {
-            rc = wait_until(run, hk_limiter_ready_at_ms(limiter, now_ms(run)), "LIMITED");
-        } else if (breaker && !hk_breaker_acquire(breaker, now_ms(run), out_permit)) {
-            if (limiter)
-                hk_limiter_release(limiter);
-            rc = wait_until(run, hk_breaker_ready_at_ms(breaker, now_ms(run)), "BREAKER_OPEN");
+        int64_t now = now_ms(run);
+        int64_t breaker_at = breaker ? hk_breaker_ready_at_ms(breaker, now) : now;
+        if (breaker_at > now) {
+            rc = wait_until(run, breaker_at, "BREAKER_OPEN");
+        } else if (limiter && !hk_limiter_acquire(limiter, now)) {
+            rc = wait_until(run, hk_limiter_ready_at_ms(limiter, now), "LIMITED");
         } else {
+            if (breaker)
+                (void)hk_breaker_acquire(breaker, now, out_permit); /* it is ready at this very time */
             return HK_OK;
         }
         if (rc != HK_OK)
@@ -84,38 +99,47 @@ static struct hk_attempt next_attempt(const struct run *run)
     uint64_t room = hk_limits_time_left_ms(&run->limits, &run->history, now);
     if (run->limits.timeout_ms && run->limits.timeout_ms < room)
         room = run->limits.timeout_ms;
-    bool endless = room > (uint64_t)INT64_MAX - (now > 0 ? (uint64_t)now : 0);
-    return (struct hk_attempt){.number = run->result.attempts + 1,
-                               .timeout_ms = room,
-                               .deadline_ms = endless ? INT64_MAX : now + (int64_t)room};
+    return (struct hk_attempt){
+        .number = run->result.attempts + 1, .timeout_ms = room, .deadline_ms = add_ms(now, room)};
 }
 
 /* The function's return code as a fact, where it gave none itself. */
 static void complete_facts(struct hk_facts *facts, enum hk_code rc)
 {
-    if (rc == HK_OK || facts->fault != HK_FAULT_NONE || facts->status != 0)
+    if (rc == HK_OK || facts->fault != HK_FAULT_NONE)
         return;
+    if (facts->status >= 400)
+        return;        /* the destination's own word says more */
+    facts->status = 0; /* an attempt that failed on our side is no success, whatever was read before */
     facts->fault = rc == HK_TIMEOUT ? HK_FAULT_TIMEOUT : HK_FAULT_LOCAL;
     if (facts->error.len == 0)
         facts->error = (struct hk_str){hk_code_name(rc), strlen(hk_code_name(rc))};
 }
 
-static void settle_guards(struct run *run, hk_breaker_permit permit, const struct hk_facts *facts)
+static void settle_guards(struct run *run, hk_breaker_permit permit)
 {
     const struct hk_decision *d = &run->result.decision;
     struct hk_breaker *breaker = run->options->breaker;
     struct hk_limiter *limiter = run->options->limiter;
 
-    if (breaker && facts->fault == HK_FAULT_LOCAL)
-        hk_breaker_release(breaker, permit,
-                           now_ms(run)); /* our own fault says nothing about the other side */
+    if (breaker && d->own_fault)
+        hk_breaker_release(breaker, permit, now_ms(run));
     else if (breaker)
         hk_breaker_record(breaker, permit, !d->unhealthy, now_ms(run), &run->breaker_rng);
     if (limiter) {
         hk_limiter_release(limiter);
         if (d->hold_ms)
-            hk_limiter_hold(limiter, now_ms(run) + (int64_t)d->hold_ms);
+            hk_limiter_hold(limiter, add_ms(now_ms(run), d->hold_ms));
     }
+}
+
+/* Nothing was called: gives back what admit took. */
+static void release_guards(struct run *run, hk_breaker_permit permit)
+{
+    if (run->options->breaker)
+        hk_breaker_release(run->options->breaker, permit, now_ms(run));
+    if (run->options->limiter)
+        hk_limiter_release(run->options->limiter);
 }
 
 static enum hk_code attempt_once(struct run *run, hk_attempt_fn *fn, void *arg, struct hk_facts *facts)
@@ -125,15 +149,17 @@ static enum hk_code attempt_once(struct run *run, hk_attempt_fn *fn, void *arg, 
     if (rc != HK_OK)
         return rc;
     struct hk_attempt attempt = next_attempt(run);
+    if (attempt.timeout_ms == 0) { /* a sleep that took too long: what cannot fit is not started */
+        release_guards(run, permit);
+        end_with(run, HK_REASON_DEADLINE);
+        return HK_GAVE_UP;
+    }
     int64_t began = now_ms(run);
     *facts = (struct hk_facts){.fault = HK_FAULT_NONE};
     rc = fn(arg, &attempt, facts);
     run->result.attempts++;
     if (rc == HK_CANCELLED) {
-        if (run->options->breaker)
-            hk_breaker_release(run->options->breaker, permit, now_ms(run));
-        if (run->options->limiter)
-            hk_limiter_release(run->options->limiter);
+        release_guards(run, permit);
         return rc;
     }
     complete_facts(facts, rc);
@@ -142,7 +168,7 @@ static enum hk_code attempt_once(struct run *run, hk_attempt_fn *fn, void *arg, 
         facts->duration_ms = (uint64_t)ended - (uint64_t)began;
     hk_policy_decide(run->policy, run->instance, &run->options->overrides, &run->history, facts, ended,
                      run->clock.wall_ms(run->clock.arg), &run->backoff_rng, &run->result.decision);
-    settle_guards(run, permit, facts);
+    settle_guards(run, permit);
     return HK_OK;
 }
 
@@ -178,14 +204,16 @@ static void tell_retry(const struct run *run, const struct hk_facts *facts)
                                  });
 }
 
-/* May the budget pay for this retry? */
+/* Tells the budget of a failure; true: it lets us retry. What is not worth a retry is not its business. */
 static bool pay(struct run *run, bool timeout)
 {
     struct hk_budget *budget = run->options->budget;
-    if (!budget)
+    const struct hk_decision *d = &run->result.decision;
+    const struct hk_class_rule *rule = hk_policy_class(run->policy, d->failure_class);
+    if (!budget || !rule->retry)
         return true;
     run->paid = hk_budget_cost(budget, timeout);
-    return hk_budget_failure(budget, timeout);
+    return hk_budget_failure(budget, timeout, d->verdict == HK_RETRY);
 }
 
 static enum hk_code loop(struct run *run, hk_attempt_fn *fn, void *arg)
@@ -202,11 +230,11 @@ static enum hk_code loop(struct run *run, hk_attempt_fn *fn, void *arg)
                 hk_budget_success(run->options->budget, run->paid);
             return HK_OK;
         }
+        bool paid = pay(run, facts.fault == HK_FAULT_TIMEOUT);
         if (d->verdict == HK_DEAD)
             return HK_GAVE_UP;
-        if (!pay(run, facts.fault == HK_FAULT_TIMEOUT)) {
-            d->verdict = HK_DEAD;
-            snprintf(d->reason, sizeof d->reason, "%s", "RETRY_BUDGET_SPENT");
+        if (!paid) {
+            end_with(run, "RETRY_BUDGET_SPENT");
             return HK_GAVE_UP;
         }
         if (run->options->on_retry)
@@ -220,14 +248,15 @@ static enum hk_code loop(struct run *run, hk_attempt_fn *fn, void *arg)
 static enum hk_code explain(const struct run *run, enum hk_code rc, struct hk_err *err)
 {
     const struct hk_decision *d = &run->result.decision;
+    unsigned n = run->result.attempts;
+    const char *s = n == 1 ? "" : "s";
     if (rc == HK_GAVE_UP)
-        return hk_err_set(err, rc, "gave up after %u attempts: %s (last: %s)", (unsigned)run->result.attempts,
-                          d->reason, d->cause);
+        return hk_err_set(err, rc, "gave up after %u attempt%s: %s%s%s%s", n, s, d->reason,
+                          d->cause[0] ? " (last: " : "", d->cause, d->cause[0] ? ")" : "");
     if (rc == HK_UNAVAILABLE)
-        return hk_err_set(err, rc, "not tried again after %u attempts: %s", (unsigned)run->result.attempts,
-                          d->reason);
+        return hk_err_set(err, rc, "not tried%s: %s", n ? " again" : "", d->reason);
     if (rc == HK_CANCELLED)
-        return hk_err_set(err, rc, "cancelled after %u attempts", (unsigned)run->result.attempts);
+        return hk_err_set(err, rc, "cancelled after %u attempt%s", n, s);
     return rc;
 }
 
@@ -251,18 +280,29 @@ static enum hk_code execute(struct run *run, hk_attempt_fn *fn, void *arg, struc
     return explain(run, rc, err);
 }
 
+/* The caller's policy, or the preset that it names. */
+static enum hk_code find_policy(const struct hk_execute_options *options, struct hk_policy *storage,
+                                const struct hk_policy **out_policy, struct hk_err *err)
+{
+    if (!options->policy && !options->preset)
+        return hk_err_set(err, HK_INVALID,
+                          "no policy was given: set `policy` (is there one of that name?) or `preset`");
+    if (!options->policy && !hk_preset_apply(options->preset, storage))
+        return hk_err_set(err, HK_NOTFOUND, "there is no preset \"%.60s\"", options->preset);
+    const struct hk_policy *policy = options->policy ? options->policy : storage;
+    enum hk_code rc = hk_policy_check(policy, err);
+    if (rc == HK_OK)
+        *out_policy = policy;
+    return rc;
+}
+
 enum hk_code hk_execute(const struct hk_execute_options *options, hk_attempt_fn *fn, void *arg,
                         struct hk_execute_result *out_result, struct hk_err *err)
 {
-    struct hk_policy standard;
-    struct run run = {
-        .options = options, .policy = options->policy, .clock = hk_clock_complete(&options->clock)};
+    struct hk_policy preset;
+    struct run run = {.options = options, .clock = hk_clock_complete(&options->clock)};
 
-    if (!run.policy) {
-        (void)hk_preset_apply("standard", &standard);
-        run.policy = &standard;
-    }
-    enum hk_code rc = hk_policy_check(run.policy, err);
+    enum hk_code rc = find_policy(options, &preset, &run.policy, err);
     if (rc != HK_OK)
         return rc;
     uint64_t seed = options->has_seed ? options->seed : hk_clock_seed();

@@ -71,12 +71,17 @@ def version_is_the_same_in_every_form():
     assert json.loads(ok("--json", "--version")) == {"version": text.split()[1]}
 
 
+def listed_commands():
+    """The words of each command that help names, in its order."""
+    rows = re.findall(r"^  ([a-z]+)( [a-z]+)?[ \[]", ok("help").split("options of every command")[0], re.M)
+    return [(name + sub).split() for name, sub in rows]
+
+
 @test
 def help_lists_finished_commands_only_and_each_has_its_own_page():
     page = ok("help")
     assert page == ok("--help") == ok("-h")
-    rows = re.findall(r"^  ([a-z]+)( [a-z]+)?[ \[]", page.split("options of every command")[0], re.M)
-    commands = [(name + sub).split() for name, sub in rows]
+    commands = listed_commands()
     assert ["policy", "plan"] in commands and ["config", "check"] in commands and ["version"] in commands
     for words in commands:
         known = [w for w in words if w not in ("bash",)]
@@ -84,9 +89,7 @@ def help_lists_finished_commands_only_and_each_has_its_own_page():
         assert one.startswith("usage: hikyaku " + " ".join(known)), one
         assert ok(*known, "--help") == one
         assert "--config FILE" in one
-    for missing in ("run", "enqueue", "dead", "init"):
-        assert ["%s" % missing] not in commands
-        refused(USAGE, missing, says=[f"'{missing}'"])
+    refused(USAGE, "unknown-word", says=["'unknown-word'"])
     group = ok("help", "policy")
     assert "policy simulate" in group and "config" not in group
 
@@ -168,6 +171,8 @@ def list_shows_presets_with_the_default_marked():
     assert all(i["origin"] == "preset" for i in listed["items"])
     assert listed["items"][0]["max_attempts"] == 30 and listed["items"][0]["max_elapsed_ms"] == 86400000
     assert listed["items"][4]["max_elapsed_ms"] is None
+    assert [i["jitter"] for i in listed["items"]] == ["full", "none", "own", "own", "none", "ratio"]
+    assert not any(i["custom"] for i in listed["items"])
 
 
 ODD_POLICY = r"""
@@ -221,6 +226,29 @@ def show_prints_a_configuration_that_reads_back_as_the_same_policy():
                      "max_elapsed: 1d12h", "timeout: never", "fast_first: true", "waits: [1s, 1m30s, 1h]",
                      "{ add: 1.5s }", "reason: DUPLICATE", "pause: true", "breaker: off", "pause_after: 3"]:
             assert text in odd, (text, odd)
+
+
+@test
+def show_json_holds_every_setting():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "odd.yaml")
+        path.write_text(ODD_POLICY, encoding="utf-8")
+        odd = asks_json("policy", "show", "odd", "--config", str(path))
+        slow = asks_json("policy", "show", "slow", "--config", str(path))
+    assert (odd["max_attempts"], odd["max_elapsed_ms"], odd["timeout_ms"]) == (None, 129600000, None)
+    assert (odd["limit_mode"], odd["hints"], odd["hint_cap_ms"]) == ("any", "all", 9000000)
+    assert odd["classes"]["transient"]["max_attempts"] is None and odd["classes"]["auth"]["pause_after"] == 3
+    own = [r for r in odd["classify"] if not r["of_preset"]]
+    nothing = {"header": None, "contains": None, "body": None, "reason": None, "pause": False, "of_preset": False}
+    assert own == [
+        {**nothing, "match": "409", "class": "permanent", "reason": "DUPLICATE"},
+        {**nothing, "match": "500-599", "header": "X-Why", "contains": 'quota ${x} "now"', "class": "rate_limit"},
+        {**nothing, "match": "*", "body": "card\tdeclined \\ é", "class": "permanent", "pause": True},
+        {**nothing, "match": "timeout", "class": "unknown"},
+        {**nothing, "match": "HTTP_418", "class": "success"},
+    ], own
+    assert odd["classify"][:len(own)] == own and len(odd["classify"]) > len(own)
+    assert slow["jitter"] == {"kind": "own", "ratio": 0.2} and slow["classify"] == []
 
 
 @test
@@ -283,6 +311,31 @@ def plan_for_people_ends_with_where_it_ends():
     assert "... 27 more" in ok("policy", "plan", "standard", "--attempts", "3")
 
 
+@test
+def plan_names_the_limit_that_ends_it_however_far_away():
+    ends = {
+        "short: { max_attempts: 100, max_elapsed: 5s }":
+            r"after 5s \(DEADLINE_EXCEEDED\) or 100 attempts \(RETRY_EXHAUSTED\), usually at attempt \d, about 3\.\ds on",
+        "many: { max_attempts: 5000, max_elapsed: 5000d }":
+            r"more\n\ndead letter after 5,000 attempts \(RETRY_EXHAUSTED\) or 5000d \(DEADLINE_EXCEEDED\), about 103d",
+        "fast: { backoff: { kind: fixed, base: 1ms }, jitter: none, max_attempts: unlimited }":
+            r"\.\.\. about 86,399,000 more\n\ndead letter after 24h \(DEADLINE_EXCEEDED\), usually at attempt ~86,400,000,",
+        "both: { preset: cloud-tasks, max_attempts: 100, max_elapsed: 200h }":
+            r"after 100 attempts and 8d08h \(RETRY_EXHAUSTED\), usually at attempt 2\d\d, about 8d\d\dh on average",
+        "one: { max_attempts: 1 }": r"dead letter at the first failure \(HTTP_503\)",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "hikyaku.yaml")
+        for policy, end in ends.items():
+            path.write_text("policies: { " + policy + " }\n")
+            name = policy.split(":")[0]
+            text = ok("policy", "plan", name, cwd=folder)
+            assert re.search(end, text), (policy, text[-300:])
+            plan = asks_json("policy", "plan", name, cwd=folder)
+            assert plan["end"]["reason"] and plan["end"]["estimated"] == (plan["end"]["attempts"] > 1000)
+            assert len(plan["attempts"]) == min(plan["end"]["attempts"], 1000) or name in ("short", "both")
+
+
 # ---- simulate ----
 
 SMALL = ["--clients", "400", "--outage", "20s", "--seed", "4"]
@@ -302,15 +355,27 @@ def simulate_compares_the_policy_with_itself_without_jitter():
 
 
 @test
-def simulate_without_jitter_says_so_and_dead_letters_are_named():
+def simulate_compares_a_policy_without_jitter_with_full_jitter_and_names_dead_letters():
     s = asks_json("policy", "simulate", "sync-pipeline", *SMALL)
-    assert s["as_is"] == s["without_jitter"]
+    assert "without_jitter" not in s
+    assert s["as_is"]["peak_after_outage_per_s"] > s["with_full_jitter"]["peak_after_outage_per_s"]
     assert s["as_is"]["dead"] > 0 and "dead letters" in s["conclusion"] and "jitter: full" in s["conclusion"]
     s = asks_json("policy", "simulate", "sync-pipeline", "--clients", "40", "--capacity", "40/s", "--outage", "20s")
     assert s["as_is"]["dead"] == 0 and "jitter: full" in s["conclusion"]
+    text = ok("policy", "simulate", "sync-pipeline", *SMALL)
+    assert "sync-pipeline with full jitter" in text and "without jitter" not in text
     s = asks_json("policy", "simulate", "azure-linear", "--clients", "50", "--outage", "5m")
     assert s["as_is"]["dead"] == 50 and s["as_is"]["served_50_ms"] is None
     assert "50 of 50" in s["conclusion"] and "outlast" in s["conclusion"]
+
+
+@test
+def simulate_says_something_sensible_about_one_client():
+    for policy, outage, words in [("standard", "60s", "The only client is served at attempt "),
+                                  ("sync-pipeline", "0s", "The only client is served at attempt 1, "),
+                                  ("azure-linear", "5m", "The only client gives up after 11 attempts ")]:
+        s = asks_json("policy", "simulate", policy, "--clients", "1", "--outage", outage)
+        assert s["conclusion"].startswith(words), s["conclusion"]
 
 
 @test
@@ -401,6 +466,28 @@ def check_says_what_a_good_file_holds():
         assert report["ok"] is True and report["errors"] == [] and report["destinations"] == 1
         assert ok("config", "check", "-", stdin=GOOD).startswith("<stdin>: ok: ")
         assert hikyaku("config", "check", "-", stdin=BROKEN).code == CONFIG
+
+
+@test
+def a_programs_own_policies_do_not_lock_the_command_line_out():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "hikyaku.yaml")
+        path.write_text("policies: { mine: { custom: moon, max_attempts: 5 }, other: {} }\n")
+        warning = "hikyaku.yaml:1:29: warning: custom \"moon\" is registered by a program; " \
+                  "the command line cannot plan it\n"
+        for args in (["config", "check"], ["policy", "list"], ["policy", "plan", "other"], ["policy", "show", "mine"],
+                     ["policy", "simulate", "other", *SMALL]):
+            result = hikyaku(*args, cwd=folder)
+            assert (result.code, result.err) == (OK, warning), (args, result.code, result.err)
+        for command in ("plan", "simulate"):
+            result = hikyaku("policy", command, "mine", cwd=folder)
+            assert result.code == FAILURE and "'mine'" in result.err and result.out == "", (command, result.err)
+        items = {i["name"]: i for i in json.loads(hikyaku("policy", "list", "--json", cwd=folder).out)["items"]}
+        assert items["mine"]["custom"] is True and items["other"]["custom"] is False
+        path.write_text("policies: { mine: { custom: moon } }\n"
+                        "destinations: { d: { http: { url: 'https://d.example/' }, policy: mine } }\n")
+        result = hikyaku("config", "check", cwd=folder)
+        assert result.code == CONFIG and "hikyaku.yaml:2:67: policy \"mine\"" in result.err, result.err
 
 
 @test
@@ -535,7 +622,7 @@ def bash_completes_commands_options_choices_and_policies():
         assert done.stderr == "", done.stderr
         return done.stdout.split()
 
-    assert complete("hikyaku", "") == ["policy", "config", "completion", "version", "help"]
+    assert complete("hikyaku", "") == list(dict.fromkeys(words[0] for words in listed_commands()))
     assert complete("hikyaku", "policy", "s") == ["show", "simulate"]
     assert complete("hikyaku", "--config", "x", "policy", "plan", "--at") == ["--attempts"]
     assert complete("hikyaku", "policy", "plan", "--class", "r") == ["rate_limit"]

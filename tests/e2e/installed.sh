@@ -36,18 +36,36 @@ compile()
 }
 
 # The answer 503 comes without Retry-After, so that the waits are the policy's own.
-same_waits()
+same_waits() # PRESET SEED FAILURES
 {
-    "$work/main" >"$work/waits" || return
-    "$prefix/bin/hikyaku" policy plan azure-exponential --seed 42 --json >"$work/plan.json" || return
+    "$work/main" "$1" "$2" "$3" >"$work/waits" || return
+    "$prefix/bin/hikyaku" policy plan "$1" --seed "$2" --json >"$work/plan.json" || return
     python3 -c '
 import json, sys
-for attempt in json.load(sys.stdin)["attempts"]:
-    if attempt["wait_ms"] is not None:
-        print(attempt["wait_ms"])
-' <"$work/plan.json" >"$work/planned" || return
-    [ -s "$work/planned" ] || { echo "the plan has no waits"; return 1; }
+waits = [a["wait_ms"] for a in json.load(sys.stdin)["attempts"] if a["wait_ms"] is not None]
+assert len(waits) >= int(sys.argv[1]), "the plan ends before the function succeeds"
+print(*waits[:int(sys.argv[1])], sep="\n")
+' "$3" <"$work/plan.json" >"$work/planned" || return
     diff -u --label planned "$work/planned" --label executed "$work/waits"
+}
+
+# Every preset with several seeds: a function that fails a few times, and one that works at the last attempt only.
+all_same_waits()
+{
+    while read -r preset most; do
+        for seed in 0 1 42 18446744073709551615; do
+            for failures in 1 4 "$most"; do
+                same_waits "$preset" "$seed" "$failures" || { echo "$preset, seed $seed, $failures"; return 1; }
+            done
+        done
+    done <<'END'
+standard 29
+sync-pipeline 9
+azure-exponential 10
+azure-linear 10
+cloud-tasks 99
+standard-webhooks 9
+END
 }
 
 only_our_symbols()
@@ -63,5 +81,5 @@ echo '#include <hikyaku/hikyaku.h>' >"$work/all.cc"
 check "the headers are C++, too" \
     g++ -fsyntax-only -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags hikyaku) "$work/all.cc"
 check "the library shows only hk_ symbols" only_our_symbols
-check "hk_execute waits as policy plan says" same_waits
+check "hk_execute waits as policy plan says, until a flaky function succeeds" all_same_waits
 check "the program runs from where it was installed" "$prefix/bin/hikyaku" --version

@@ -563,21 +563,21 @@ static const struct {
      "admin: *r\n"
      "policies: { a: !x { } }\n"
      "default_policy: ${file:nowhere}\n",
-     "1:8: anchor \"r\": anchors and aliases are not supported, write the value out\n"
+     "1:8: anchors and aliases are not supported: write the value out, and put a text that begins with & or * in quotes\n"
      "2:8: environment variable \"NOPE\" is not set, and there is no ${…:-default}\n"
-     "3:8: alias \"r\": anchors and aliases are not supported, write the value out\n"
-     "4:16: tag \"!x\" is not supported here\n"
+     "3:8: anchors and aliases are not supported: write the value out, and put a text that begins with & or * in quotes\n"
+     "4:16: tags are not supported: put a text that begins with ! in quotes\n"
      "5:17: cannot read file \"nowhere\": No such file or directory\n"},
     {"variable that is not set", "store: ${NOPE}\n",
      "1:8: environment variable \"NOPE\" is not set, and there is no ${…:-default}\n"},
     {"variable that is not finished", "store: ${NOPE\n",
-     "1:8: ${ without its } in \"${NOPE\"; write $${ for a literal ${\n"},
+     "1:8: ${ without its }: write $${ for a literal ${\n"},
     {"variable without a name", "store: ${}\n",
-     "1:8: cannot understand ${…} with \"\": write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${\n"},
+     "1:8: cannot understand this ${…}: write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${\n"},
     {"variable in a form that is not known", "store: ${SECRET:?must}\n",
-     "1:8: cannot understand ${…} with \"SECRET:?must\": write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${\n"},
+     "1:8: cannot understand this ${…}: write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${\n"},
     {"variable in a variable", "store: \"${A:-${SECRET}}\"\n",
-     "1:8: cannot understand ${…} with \"A:-${SECRET\": write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${\n"},
+     "1:8: cannot understand this ${…}: write ${NAME}, ${NAME:-default}, ${file:PATH}, or $${ for a literal ${\n"},
     {"file that is not there", "store: ${file:nowhere}\n",
      "1:8: cannot read file \"nowhere\": No such file or directory\n"},
     {"file that is too large", "store: ${file:large}\n",
@@ -604,6 +604,36 @@ static const struct {
      "3:13: there is no preset ***; choose one of standard, sync-pipeline, azure-exponential, azure-linear, cloud-tasks, standard-webhooks\n"
      "5:13: no custom policy is registered as ***\n"
      "6:25: \"match\" came from ${…} and matches nothing\n"},
+    {"for ever is told beside other errors of the policy",
+     "policies:\n"
+     "  a:\n"
+     "    max_attempts: unlimited\n"
+     "    max_elapsed: never\n"
+     "    max_atempts: 3\n"
+     "    backoff: { base: 90 }\n"
+     "    hint_cap: 0s\n",
+     "2:3: policy a would retry for ever: set max_attempts or max_elapsed\n"
+     "5:5: unknown key \"max_atempts\" in policy \"a\"; did you mean \"max_attempts\"?\n"
+     "6:22: \"base\" must be a duration such as 1s, not \"90\": its unit is missing (ms, s, m, h, d or w)\n"
+     "7:15: hint_cap must be above 0 (hints: none turns hints off)\n"},
+    {"for ever is not told when it may be the consequence of another error",
+     "policies:\n"
+     "  a: { preset: cloud-tasks, max_attempts: unlimited, max_elapsed: 24x }\n"
+     "  b: { max_attempts: 9, max_elapsed: never, classes: { rate_limit: { charge: maybe } } }\n"
+     "  c: { max_attempts: 9, max_elapsed: never, classes: { rate_limit: 3 } }\n"
+     "  d: { max_attempts: 9, max_elapsed: never, classes: { rate_limit: { charge: true, backoff: 3 } } }\n",
+     "2:67: \"max_elapsed\" must be a duration such as 24h, or never, not \"24x\"\n"
+     "3:78: \"charge\" must be true or false, not \"maybe\"\n"
+     "4:68: \"rate_limit\" must be a mapping such as { action: retry, max_attempts: 4 }, not one value\n"
+     "5:93: \"backoff\" must be a mapping such as { kind: exponential, base: 1s, factor: 2, cap: 1h }, not one value\n"},
+    {"jitter that does not fit the backoff",
+     "policies:\n"
+     "  a: { backoff: { kind: list, waits: [1s] }, jitter: decorrelated }\n"
+     "  b: { jitter: decorrelated, classes: { unknown: { backoff: { kind: list, waits: [1s] } } } }\n"
+     "  c: { preset: azure-linear, jitter: decorrelated }\n",
+     "2:54: decorrelated jitter grows by itself and would use only the first of \"waits\": take another jitter for backoff kind list\n"
+     "3:61: decorrelated jitter grows by itself and would use only the first of \"waits\": take another jitter for backoff kind list\n"
+     "4:38: backoff kind azure-linear draws each wait itself (±20 %): jitter must be none, or left out\n"},
     {"duplicate key",
      "relay: {}\n"
      "admin: {}\n"
@@ -615,13 +645,13 @@ static const struct {
      "  a: { max_attempts: x }\n",
      "3:3: duplicate key \"a\", first given at line 2\n"},
     {"alias", "relay: *x\n",
-     "1:8: alias \"x\": anchors and aliases are not supported, write the value out\n"},
+     "1:8: anchors and aliases are not supported: write the value out, and put a text that begins with & or * in quotes\n"},
     {"anchor", "relay: &x { batch: 5 }\n",
-     "1:8: anchor \"x\": anchors and aliases are not supported, write the value out\n"},
+     "1:8: anchors and aliases are not supported: write the value out, and put a text that begins with & or * in quotes\n"},
     {"merge key", "relay: { <<: { batch: 5 } }\n",
      "1:10: merge keys (<<) are not supported, write the values out\n"},
     {"tag", "relay: !!python/object { batch: 5 }\n",
-     "1:8: tag \"tag:yaml.org,2002:python/object\" is not supported here\n"},
+     "1:8: tags are not supported: put a text that begins with ! in quotes\n"},
     {"second document",
      "relay: {}\n"
      "---\n"

@@ -409,6 +409,10 @@ static void test_check_names_the_field(void **state)
          "waits[0]"},
         {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 2, .waits_ms = {1, 0}}, none, HK_RANGE, "waits"},
         {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 2, .waits_ms = {0, 1}}, full, HK_OK, ""},
+        {{.kind = HK_BACKOFF_LIST, .cap_ms = 1, .n_waits = 1, .waits_ms = {1}},
+         {.kind = HK_JITTER_DECORRELATED},
+         HK_INVALID,
+         "decorrelated"},
         {{.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1, .cap_ms = 1}, none, HK_OK, ""},
         {{.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 1, .cap_ms = 1}, full, HK_INVALID, "azure-linear"},
         {{.kind = HK_BACKOFF_AZURE_EXPONENTIAL, .base_ms = 1, .cap_ms = 1},
@@ -448,6 +452,23 @@ static void test_kinds_out_of_range_are_harmless(void **state)
     assert_true(hk_backoff_wait_ms(&b, &j, 5, 0, &rng) == 9);
 }
 
+/* Half of an odd wait is the larger half, and the bounds know of fast_first. */
+static void test_odd_halves_and_fast_bounds(void **state)
+{
+    (void)state;
+    struct hk_backoff b = {.kind = HK_BACKOFF_FIXED, .base_ms = 7, .cap_ms = 100};
+    struct hk_jitter equal = {.kind = HK_JITTER_EQUAL}, apart = {.kind = HK_JITTER_DECORRELATED};
+    uint64_t lo, hi;
+    hk_backoff_bounds_ms(&b, &equal, 1, &lo, &hi);
+    assert_true(lo == 4 && hi == 7);
+    b.fast_first = true;
+    hk_backoff_bounds_ms(&b, &apart, 2, &lo, &hi);
+    assert_true(lo == 7 && hi == 21);
+    b.fast_first = false;
+    hk_backoff_bounds_ms(&b, &apart, 2, &lo, &hi);
+    assert_true(lo == 7 && hi == 63);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_check_names_the_field),
         cmocka_unit_test(test_names_round_trip),
         cmocka_unit_test(test_kinds_out_of_range_are_harmless),
+        cmocka_unit_test(test_odd_halves_and_fast_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,21 +120,21 @@ static void grpc_allows_retries_above_half_of_the_tokens(void **state)
     (void)state;
     struct hk_budget *b = make(HK_BUDGET_GRPC);
     for (int left = 9; left >= 6; left--) {
-        assert_true(hk_budget_failure(b, left % 2)); /* a timeout costs the same */
+        assert_true(hk_budget_failure(b, left % 2, true)); /* a timeout costs the same */
         assert_true(hk_budget_tokens(b) == (double)left);
     }
-    assert_false(hk_budget_failure(b, false)); /* 5 is not above 5 */
+    assert_false(hk_budget_failure(b, false, true)); /* 5 is not above 5 */
     for (int i = 0; i < 10; i++)
-        assert_false(hk_budget_failure(b, false)); /* failures go on costing … */
-    assert_true(hk_budget_tokens(b) == 0.0);       /* … down to nothing, not below */
+        assert_false(hk_budget_failure(b, false, true)); /* failures go on costing … */
+    assert_true(hk_budget_tokens(b) == 0.0);             /* … down to nothing, not below */
     for (int i = 0; i < 60; i++)
         hk_budget_success(b, 0);
     assert_true(hk_budget_tokens(b) == 6.0);
-    assert_false(hk_budget_failure(b, false));
+    assert_false(hk_budget_failure(b, false, true));
     for (int i = 0; i < 11; i++)
         hk_budget_success(b, 100); /* what was paid means nothing here */
     assert_true(hk_budget_tokens(b) == 6.1);
-    assert_true(hk_budget_failure(b, false));
+    assert_true(hk_budget_failure(b, false, true));
     assert_true(hk_budget_tokens(b) == 5.1);
     for (int i = 0; i < 1000; i++)
         hk_budget_success(b, 0);
@@ -149,12 +149,12 @@ static void aws_refuses_a_retry_that_cannot_pay(void **state)
     struct hk_budget *b = make(HK_BUDGET_AWS);
     assert_true(hk_budget_cost(b, false) == 5.0 && hk_budget_cost(b, true) == 10.0);
     for (int i = 0; i < 49; i++)
-        assert_true(hk_budget_failure(b, true));
-    assert_true(hk_budget_failure(b, false));
+        assert_true(hk_budget_failure(b, true, true));
+    assert_true(hk_budget_failure(b, false, true));
     assert_true(hk_budget_tokens(b) == 5.0);
-    assert_false(hk_budget_failure(b, true)); /* 10 is too much … */
-    assert_true(hk_budget_tokens(b) == 5.0);  /* … and refusing costs nothing */
-    assert_true(hk_budget_failure(b, false)); /* 5 is just there */
+    assert_false(hk_budget_failure(b, true, true)); /* 10 is too much … */
+    assert_true(hk_budget_tokens(b) == 5.0);        /* … and refusing costs nothing */
+    assert_true(hk_budget_failure(b, false, true)); /* 5 is just there */
     assert_true(hk_budget_tokens(b) == 0.0);
     hk_budget_success(b, 0); /* first try: the gain */
     assert_true(hk_budget_tokens(b) == 1.0);
@@ -178,7 +178,7 @@ static void aws_takes_no_nonsense_as_payment(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct hk_budget *b = make(HK_BUDGET_AWS);
         for (int k = 0; k < 50; k++)
-            assert_true(hk_budget_failure(b, true));
+            assert_true(hk_budget_failure(b, true, true));
         hk_budget_success(b, cases[i].paid);
         assert_true(hk_budget_tokens(b) == cases[i].tokens);
         hk_budget_free(b);
@@ -191,7 +191,7 @@ static void a_million_small_gains_do_not_drift(void **state)
     struct hk_budget_options o = {HK_BUDGET_GRPC, 300000, 0.1, 299999, 0};
     struct hk_budget *b = NULL;
     assert_int_equal(hk_budget_new(&o, &b, NULL), HK_OK);
-    assert_false(hk_budget_failure(b, false));
+    assert_false(hk_budget_failure(b, false, true));
     for (int i = 0; i < 1000000; i++)
         hk_budget_success(b, 0);
     assert_true(hk_budget_tokens(b) == 100001.0);
@@ -308,7 +308,7 @@ static void run_episode(const struct micro_options *m, struct hk_rng *rng, unsig
         if (e->success) {
             hk_budget_success(b, e->paid ? hk_budget_cost(b, e->timeout) : 0);
         } else {
-            assert_int_equal(hk_budget_failure(b, e->timeout), want);
+            assert_int_equal(hk_budget_failure(b, e->timeout, true), want);
             seen[want]++;
         }
         assert_true(hk_budget_tokens(b) == (double)tokens / 1e6);
@@ -337,9 +337,28 @@ static void it_does_what_the_model_does(void **state)
     }
 }
 
+/* A failure that will not be retried counts for gRPC's form, and costs nothing in AWS's. */
+static void test_a_failure_without_retry(void **state)
+{
+    (void)state;
+    struct hk_budget_options o;
+    struct hk_budget *b = NULL;
+    hk_budget_options_init(&o, HK_BUDGET_GRPC);
+    assert_int_equal(hk_budget_new(&o, &b, NULL), HK_OK);
+    assert_false(hk_budget_failure(b, false, false));
+    assert_true(hk_budget_tokens(b) == 9);
+    hk_budget_free(b);
+    hk_budget_options_init(&o, HK_BUDGET_AWS);
+    assert_int_equal(hk_budget_new(&o, &b, NULL), HK_OK);
+    assert_false(hk_budget_failure(b, true, false));
+    assert_true(hk_budget_tokens(b) == 500);
+    hk_budget_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_failure_without_retry),
         cmocka_unit_test(the_defaults_are_the_published_ones),
         cmocka_unit_test(options_outside_their_range_are_refused_by_name),
         cmocka_unit_test(an_unknown_kind_stays_unknown),

@@ -363,11 +363,21 @@ static void test_rules_that_make_no_sense_are_refused(void **state)
     rule = rule_of("404", HK_CLASS_TRANSIENT);
     assert_int_equal(hk_policy_add_rule(p, &rule, &err), HK_TOOBIG);
     hk_policy_free(p);
-    /* a match kind out of range matches nothing */
     p = policy_of("standard");
-    rule = (struct hk_rule){.kind = (enum hk_match_kind)99, .to_class = HK_CLASS_AUTH};
-    add(p, rule);
-    expect(p, (struct hk_facts){.status = 500}, HK_CLASS_TRANSIENT, "HTTP_500", false);
+    const struct hk_rule bad[] = {
+        {.kind = (enum hk_match_kind)99, .to_class = HK_CLASS_AUTH},
+        {.kind = HK_MATCH_STATUS, .status_lo = 500, .status_hi = 400, .to_class = HK_CLASS_AUTH},
+        {.kind = HK_MATCH_STATUS, .status_lo = 99, .status_hi = 400, .to_class = HK_CLASS_AUTH},
+        {.kind = HK_MATCH_STATUS, .status_lo = 400, .status_hi = 600, .to_class = HK_CLASS_AUTH},
+        {.kind = HK_MATCH_FAULT, .fault = HK_FAULT_NONE, .to_class = HK_CLASS_AUTH},
+        {.kind = HK_MATCH_FAULT, .fault = HK_NFAULTS, .to_class = HK_CLASS_AUTH},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_int_not_equal(hk_policy_add_rule(p, &bad[i], &err), HK_OK);
+    rule = (struct hk_rule){.to_class = HK_CLASS_AUTH};
+    memset(rule.body_contains, 'x', sizeof rule.body_contains); /* no terminator */
+    assert_int_equal(hk_policy_add_rule(p, &rule, &err), HK_TOOBIG);
+    assert_null(hk_policy_rule(p, 0));
     hk_policy_free(p);
 }
 
@@ -411,6 +421,43 @@ static void test_reasons_are_documented(void **state)
     hk_policy_free(p);
 }
 
+static void test_a_header_counts_only_with_its_text(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("standard");
+    struct hk_rule rule = rule_of("400", HK_CLASS_TRANSIENT);
+    snprintf(rule.header, sizeof rule.header, "X-Error-Code");
+    snprintf(rule.header_contains, sizeof rule.header_contains, "throttl");
+    add(p, rule);
+    struct hk_header other = header("X-Error-Code", "quota");
+    expect(p, (struct hk_facts){.status = 400, .headers = &other, .n_headers = 1}, HK_CLASS_PERMANENT,
+           "HTTP_400", false);
+    /* a header may stand there twice: either may hold it */
+    struct hk_header twice[] = {other, header("X-Error-Code", "throttled")};
+    expect(p, (struct hk_facts){.status = 400, .headers = twice, .n_headers = 2}, HK_CLASS_TRANSIENT,
+           "HTTP_400", false);
+    hk_policy_free(p);
+}
+
+/* A caller's struct may be filled to the brim. */
+static void test_texts_of_a_rule_must_end(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("standard");
+    const struct hk_rule good = {.kind = HK_MATCH_STATUS, .status_lo = 400, .status_hi = 400};
+    struct hk_rule rules[5] = {good, good, good, good, good};
+    memset(rules[0].match_reason, 'A', sizeof rules[0].match_reason);
+    memset(rules[1].header, 'A', sizeof rules[1].header);
+    memset(rules[2].header_contains, 'A', sizeof rules[2].header_contains);
+    memset(rules[3].body_contains, 'A', sizeof rules[3].body_contains);
+    memset(rules[4].to_reason, 'A', sizeof rules[4].to_reason);
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        assert_int_equal(hk_policy_add_rule(p, &rules[i], NULL), HK_TOOBIG);
+        assert_null(hk_policy_rule(p, 0));
+    }
+    hk_policy_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +473,8 @@ int main(void)
         cmocka_unit_test(test_rules_that_make_no_sense_are_refused),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_reasons_are_documented),
+        cmocka_unit_test(test_a_header_counts_only_with_its_text),
+        cmocka_unit_test(test_texts_of_a_rule_must_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "config_cases.h"
 #include "config_env.h"
 
-/* The example of the design, word for word. */
+/* The example that the project started from, word for word. */
 static const char design_example[] =
     "store: postgres://app@db/shop            # or sqlite:outbox.db, or { url: …, schema: …, prefix: … }\n"
     "relay: { name: relay-1, batch: 500, batch_bytes: 4MiB, max_payload: 1MiB, concurrency: 256, lease: 30s, history: "
@@ -787,6 +787,83 @@ static void test_the_example_is_valid_under_the_json_schema(void **state)
     assert_int_equal(rc, 0);
 }
 
+/* ---- warnings about policies ---- */
+
+static void test_a_cap_below_what_it_cuts_is_warned_about(void **state)
+{
+    (void)state;
+    struct hk_config *config = NULL;
+    static const char text[] =
+        "policies:\n"
+        "  a: { backoff: { base: 2h, cap: 1h }, jitter: none }\n"
+        "  b: { backoff: { base: 2h } }\n"
+        "  c: { backoff: { cap: 500ms } }\n"
+        "  d: { backoff: { kind: list, waits: [1s, 2h, 90m], cap: 1h } }\n"
+        "  e: { backoff: { kind: azure-linear, delta: 2h, cap: 1h } }\n"
+        "  f: { backoff: { kind: azure-linear, delta: 61m, cap: 1h } }\n" /* some draws are below */
+        "  g: { preset: azure-exponential, backoff: { min: 1m } }\n"
+        "  h: { backoff: { base: 1h, cap: 1h }, classes: { unknown: { backoff: { base: 2h } } } }\n"
+        "  i: { preset: azure-exponential, backoff: { delta: 5m } }\n"; /* its first wait is min */
+    assert_int_equal(load(text, "f", &config), HK_OK);
+    assert_string_equal(report_text,
+                        "f:2:25: warning: base 2h is above cap 1h: every wait is 1h\n"
+                        "f:3:25: warning: base 2h is above cap 1h: every wait is 1h, before jitter\n"
+                        "f:4:24: warning: base 1s is above cap 500ms: every wait is 500ms, before jitter\n"
+                        "f:5:38: warning: wait 2h is above cap 1h: it is cut to 1h\n"
+                        "f:6:46: warning: delta 2h is above cap 1h: every wait is 1h\n"
+                        "f:8:51: warning: min 1m is above cap 30s: every wait is 30s\n"
+                        "f:9:79: warning: base 2h is above cap 1h: every wait is 1h, before jitter\n");
+    hk_config_free(config);
+}
+
+static enum hk_code load_as_the_command_line(const char *text, struct hk_config **out)
+{
+    struct hk_config_env env = fake_env;
+    struct hk_diags diags;
+    struct hk_buf buf;
+    env.foreign_custom = true;
+    hk_diags_init(&diags);
+    hk_buf_init(&buf, sizeof report_text - 1);
+    enum hk_code rc = hk_config_parse(text, strlen(text), "f", &env, &diags, out);
+    hk_diags_format(&diags, &buf);
+    memcpy(report_text, hk_buf_cstr(&buf), buf.len + 1);
+    hk_buf_fini(&buf);
+    hk_diags_fini(&diags);
+    return rc;
+}
+
+static void test_a_programs_custom_policy_is_a_warning_unless_the_relay_needs_it(void **state)
+{
+    (void)state;
+    struct hk_config *config = NULL;
+    assert_int_equal(
+        load_as_the_command_line("default_policy: a\n"
+                                 "policies: { a: { custom: moon }, b: {} }\n"
+                                 "destinations: { d: { http: { url: \"https://x.example\" }, policy: b } }\n",
+                                 &config),
+        HK_OK);
+    assert_string_equal(report_text,
+                        "f:2:26: warning: custom \"moon\" is registered by a program; the command line "
+                        "cannot plan it\n");
+    assert_non_null(hk_policy_ops(hk_policies_get(config->policies, "a"), NULL));
+    assert_null(hk_policy_ops(hk_policies_get(config->policies, "b"), NULL));
+    hk_config_free(config);
+    config = NULL;
+    assert_int_equal(load_as_the_command_line("default_policy: a\n"
+                                              "policies: { a: { custom: moon } }\n"
+                                              "destinations:\n"
+                                              "  d: { http: { url: \"https://x.example\" } }\n"
+                                              "  e: { http: { url: \"https://x.example\" }, policy: a }\n",
+                                              &config),
+                     HK_INVALID);
+    assert_string_equal(
+        report_text,
+        "f:2:26: warning: custom \"moon\" is registered by a program; the command line cannot plan it\n"
+        "f:4:3: policy \"a\" decides in code of some program, which the relay does not have\n"
+        "f:5:52: policy \"a\" decides in code of some program, which the relay does not have\n");
+    assert_null(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -811,6 +888,8 @@ int main(void)
         cmocka_unit_test(test_the_examples_load),
         cmocka_unit_test(test_the_schema_as_yaml_is_the_defaults),
         cmocka_unit_test(test_the_example_is_valid_under_the_json_schema),
+        cmocka_unit_test(test_a_cap_below_what_it_cuts_is_warned_about),
+        cmocka_unit_test(test_a_programs_custom_policy_is_a_warning_unless_the_relay_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

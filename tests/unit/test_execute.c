@@ -72,6 +72,7 @@ static void on_retry(void *arg, const struct hk_retry_event *event)
 static struct hk_execute_options options_of(struct world *w, const struct hk_policy *p)
 {
     return (struct hk_execute_options){.policy = p,
+                                       .preset = p ? NULL : "standard",
                                        .on_retry = on_retry,
                                        .on_retry_arg = w,
                                        .has_seed = true,
@@ -133,7 +134,7 @@ static void test_same_seed_same_waits(void **state)
 {
     (void)state;
     struct world a = {SCRIPT(503)}, b = {SCRIPT(503)}, c = {SCRIPT(503)};
-    struct hk_execute_options o = options_of(&a, NULL); /* NULL: the preset `standard` */
+    struct hk_execute_options o = options_of(&a, NULL);
     assert_int_equal(hk_execute(&o, call, &a, NULL, NULL), HK_GAVE_UP);
     o = options_of(&b, NULL);
     assert_int_equal(hk_execute(&o, call, &b, NULL, NULL), HK_GAVE_UP);
@@ -584,6 +585,261 @@ static void test_on_the_real_clock(void **state)
     hk_policy_free(p);
 }
 
+/* ---- what a review found ---- */
+
+/* Five milliseconds too long, as real sleeps are. */
+static bool late_sleep(void *arg, uint64_t ms)
+{
+    struct world *w = arg;
+    w->now_ms += 5;
+    return world_sleep(arg, ms);
+}
+
+static void test_what_cannot_fit_is_not_started(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("sync-pipeline");
+    struct world w = {SCRIPT(503)};
+    struct hk_execute_options o = options_of(&w, p);
+    struct hk_limiter_options lo;
+    struct hk_limiter *l = NULL;
+    hk_limiter_options_init(&lo);
+    lo.concurrency = 1;
+    assert_int_equal(hk_limiter_new(&lo, 0, &l, NULL), HK_OK);
+    o.clock.sleep_ms = late_sleep;
+    o.overrides.max_elapsed_ms = 1001; /* the wait of 1000 fits, what it takes does not */
+    o.limiter = l;
+    struct hk_execute_result r;
+    struct hk_err err;
+    assert_int_equal(hk_execute(&o, call, &w, &r, &err), HK_GAVE_UP);
+    assert_int_equal(w.calls, 1);
+    assert_string_equal(r.decision.reason, "DEADLINE_EXCEEDED");
+    assert_true(r.decision.wait_ms == 0);
+    assert_int_equal(hk_limiter_in_flight(l), 0);
+    assert_string_equal(err.message, "gave up after 1 attempt: DEADLINE_EXCEEDED (last: HTTP_503)");
+    hk_limiter_free(l);
+    hk_policy_free(p);
+}
+
+static void test_an_override_ends_the_operation_by_itself(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("cloud-tasks"); /* limit_mode: all */
+    struct world w = {SCRIPT(503)};
+    struct hk_execute_options o = options_of(&w, p);
+    o.overrides.max_elapsed_ms = 20 * S;
+    struct hk_execute_result r;
+    assert_int_equal(hk_execute(&o, call, &w, &r, NULL), HK_GAVE_UP);
+    assert_string_equal(r.decision.reason, "DEADLINE_EXCEEDED");
+    assert_true(r.elapsed_ms < 20 * S);
+    /* and an uncharged class cannot go on for ever because of one */
+    struct hk_limits limits = *hk_policy_limits(p);
+    limits.max_attempts = 0;
+    limits.max_elapsed_ms = 3600 * S;
+    assert_int_equal(hk_policy_set_limits(p, &limits, NULL), HK_OK);
+    struct hk_class_rule rule = *hk_policy_class(p, HK_CLASS_RATE_LIMIT);
+    rule.charge = false;
+    assert_int_equal(hk_policy_set_class(p, HK_CLASS_RATE_LIMIT, &rule, NULL), HK_OK);
+    w = (struct world){SCRIPT(429)};
+    o.overrides = (struct hk_overrides){.max_attempts = 5};
+    assert_int_equal(hk_execute(&o, call, &w, &r, NULL), HK_GAVE_UP);
+    assert_string_equal(r.decision.reason, "DEADLINE_EXCEEDED");
+    hk_policy_free(p);
+}
+
+/* A probe that never left our side neither closes nor re-opens a breaker. */
+static void test_own_faults_say_nothing_to_a_half_open_breaker(void **state)
+{
+    (void)state;
+
+    static const enum hk_fault ours[] = {
+        HK_FAULT_LOCAL,   HK_FAULT_INVALID_PAYLOAD,     HK_FAULT_SCHEMA,  HK_FAULT_TOO_LARGE,
+        HK_FAULT_BLOCKED, HK_FAULT_UNKNOWN_DESTINATION, HK_FAULT_EXPIRED, HK_FAULT_RELAY_CRASHED};
+    struct hk_policy *p = policy_of("standard");
+    for (size_t i = 0; i < COUNT(ours); i++) {
+        struct hk_history history = {.attempts = 0};
+        struct hk_facts facts = {.fault = ours[i]};
+        struct hk_rng rng;
+        struct hk_decision d;
+        hk_rng_seed(&rng, 1, 1);
+        hk_policy_decide(p, NULL, NULL, &history, &facts, 0, 0, &rng, &d);
+        assert_true(d.own_fault && !d.unhealthy);
+    }
+    hk_policy_free(p);
+
+    struct hk_breaker *b = breaker_of(1, 10 * S);
+    struct world w = {SCRIPT(503)};
+    struct hk_execute_options o = options_of(&w, NULL);
+    o.breaker = b;
+    o.overrides.max_attempts = 1;
+    (void)!hk_execute(&o, call, &w, NULL, NULL);
+    w.now_ms += 10 * S;
+    assert_int_equal(hk_breaker_state(b, w.now_ms), HK_BREAKER_HALF_OPEN);
+    w = (struct world){SCRIPT(0), .returns = HK_IO, .now_ms = w.now_ms};
+    (void)!hk_execute(&o, call, &w, NULL, NULL);
+    assert_int_equal(w.calls, 1);
+    assert_int_equal(hk_breaker_state(b, w.now_ms), HK_BREAKER_HALF_OPEN);
+    hk_breaker_free(b);
+}
+
+/* Waiting for a breaker costs no token of the limiter. */
+static void test_breaker_comes_before_the_limiter(void **state)
+{
+    (void)state;
+    struct hk_limiter_options lo;
+    struct hk_limiter *l = NULL;
+    hk_limiter_options_init(&lo);
+    lo.rate_per_s = 1.0 / 3600;
+    lo.burst = 2;
+    assert_int_equal(hk_limiter_new(&lo, 0, &l, NULL), HK_OK);
+    struct hk_breaker *b = breaker_of(1, 5 * S);
+    struct hk_policy *p = policy_of("sync-pipeline");
+    struct world w = {SCRIPT(503, 200)};
+    struct hk_execute_options o = options_of(&w, p);
+    o.limiter = l;
+    o.breaker = b;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_OK);
+    assert_true(w.now_ms == 5 * S);
+    hk_breaker_free(b);
+    hk_limiter_free(l);
+    hk_policy_free(p);
+}
+
+static void test_a_policy_must_be_named(void **state)
+{
+    (void)state;
+    struct world w = {SCRIPT(200)};
+    struct hk_execute_options o = options_of(&w, NULL);
+    struct hk_err err;
+    o.preset = NULL;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, &err), HK_INVALID);
+    o.preset = "standrad";
+    assert_int_equal(hk_execute(&o, call, &w, NULL, &err), HK_NOTFOUND);
+    assert_non_null(strstr(err.message, "standrad"));
+    assert_int_equal(w.calls, 0);
+}
+
+/* gRPC's budget hears of every failure that was worth a retry, also of an operation's last one. */
+static void test_budget_hears_of_the_last_failure(void **state)
+{
+    (void)state;
+    struct hk_budget_options bo;
+    struct hk_budget *budget = NULL;
+    hk_budget_options_init(&bo, HK_BUDGET_GRPC);
+    assert_int_equal(hk_budget_new(&bo, &budget, NULL), HK_OK);
+    struct world w = {SCRIPT(503)};
+    struct hk_execute_options o = options_of(&w, NULL);
+    o.budget = budget;
+    o.overrides.max_attempts = 2;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_GAVE_UP);
+    assert_true(hk_budget_tokens(budget) == 8);
+    w = (struct world){SCRIPT(400)};
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_GAVE_UP);
+    assert_true(hk_budget_tokens(budget) == 8); /* not worth a retry */
+    hk_budget_free(budget);
+}
+
+static enum hk_code says_both(void *arg, const struct hk_attempt *attempt, struct hk_facts *facts)
+{
+    (void)attempt;
+    facts->status = *(int *)arg;
+    return HK_IO;
+}
+
+/* An attempt that our own side calls failed is no success, whatever status it had read. */
+static void test_a_failure_code_outranks_a_success(void **state)
+{
+    (void)state;
+    struct world w = {SCRIPT(0)};
+    struct hk_execute_options o = options_of(&w, NULL);
+    o.overrides.max_attempts = 1;
+    struct hk_execute_result r;
+    int status = 200;
+    assert_int_equal(hk_execute(&o, says_both, &status, &r, NULL), HK_GAVE_UP);
+    assert_string_equal(r.decision.cause, "LOCAL_ERROR");
+    status = 503;
+    assert_int_equal(hk_execute(&o, says_both, &status, &r, NULL), HK_GAVE_UP);
+    assert_string_equal(r.decision.cause, "HTTP_503");
+}
+
+/* The far end of time. */
+static void test_clock_near_its_end(void **state)
+{
+    (void)state;
+    struct hk_limiter_options lo;
+    struct hk_limiter *l = NULL;
+    hk_limiter_options_init(&lo);
+    assert_int_equal(hk_limiter_new(&lo, 0, &l, NULL), HK_OK);
+    struct hk_policy *p = policy_of("sync-pipeline");
+    struct world w = {SCRIPT(200), .now_ms = INT64_MAX - INT64_C(1790000000000) - 5};
+    struct hk_execute_options o = options_of(&w, p);
+    o.limiter = l;
+    o.clock.wall_ms = world_now;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_OK);
+    char text[] = "slow";
+    w = (struct world){SCRIPT(0), .now_ms = INT64_MAX - 5};
+    o.overrides.max_attempts = 1;
+    assert_int_equal(hk_execute(&o, long_winded, text, NULL, NULL), HK_GAVE_UP);
+    hk_limiter_free(l);
+    hk_policy_free(p);
+}
+
+/* A breaker or limiter that is ready exactly when the time is over comes too late. */
+static void test_ready_at_the_very_end_is_too_late(void **state)
+{
+    (void)state;
+    struct hk_limiter_options lo;
+    struct hk_limiter *l = NULL;
+    hk_limiter_options_init(&lo);
+    assert_int_equal(hk_limiter_new(&lo, 0, &l, NULL), HK_OK);
+    hk_limiter_hold(l, 5 * S);
+    struct hk_policy *p = policy_of("sync-pipeline");
+    struct world w = {SCRIPT(200)};
+    struct hk_execute_options o = options_of(&w, p);
+    o.limiter = l;
+    o.overrides.max_elapsed_ms = 5 * S;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_UNAVAILABLE);
+    o.overrides.max_elapsed_ms = 5 * S + 1;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_OK);
+    hk_limiter_free(l);
+    hk_policy_free(p);
+}
+
+/* A timeout costs the budget more. */
+static void test_timeouts_cost_the_budget_more(void **state)
+{
+    (void)state;
+    struct hk_budget_options bo;
+    struct hk_budget *budget = NULL;
+    hk_budget_options_init(&bo, HK_BUDGET_AWS);
+    assert_int_equal(hk_budget_new(&bo, &budget, NULL), HK_OK);
+    struct world w = {SCRIPT(0), .returns = HK_TIMEOUT, .takes_ms = 3};
+    struct hk_execute_options o = options_of(&w, NULL);
+    o.budget = budget;
+    o.overrides.max_attempts = 3;
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_GAVE_UP);
+    assert_true(hk_budget_tokens(budget) == 480);
+    hk_budget_free(budget);
+}
+
+/* A cancelled probe gives its place back. */
+static void test_cancelled_probe_gives_its_place_back(void **state)
+{
+    (void)state;
+    struct hk_breaker *b = breaker_of(1, 10 * S);
+    struct world w = {SCRIPT(503)};
+    struct hk_execute_options o = options_of(&w, NULL);
+    o.breaker = b;
+    o.overrides.max_attempts = 1;
+    (void)!hk_execute(&o, call, &w, NULL, NULL);
+    w = (struct world){SCRIPT(0), .returns = HK_CANCELLED, .now_ms = 11 * S};
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_CANCELLED);
+    w = (struct world){SCRIPT(200), .now_ms = 11 * S};
+    assert_int_equal(hk_execute(&o, call, &w, NULL, NULL), HK_OK);
+    assert_int_equal(w.n_sleeps, 0);
+    hk_breaker_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +862,17 @@ int main(void)
         cmocka_unit_test(test_own_policy_gets_a_fresh_instance),
         cmocka_unit_test(test_unsound_policy_calls_nothing),
         cmocka_unit_test(test_on_the_real_clock),
+        cmocka_unit_test(test_what_cannot_fit_is_not_started),
+        cmocka_unit_test(test_an_override_ends_the_operation_by_itself),
+        cmocka_unit_test(test_own_faults_say_nothing_to_a_half_open_breaker),
+        cmocka_unit_test(test_breaker_comes_before_the_limiter),
+        cmocka_unit_test(test_a_policy_must_be_named),
+        cmocka_unit_test(test_budget_hears_of_the_last_failure),
+        cmocka_unit_test(test_a_failure_code_outranks_a_success),
+        cmocka_unit_test(test_clock_near_its_end),
+        cmocka_unit_test(test_ready_at_the_very_end_is_too_late),
+        cmocka_unit_test(test_timeouts_cost_the_budget_more),
+        cmocka_unit_test(test_cancelled_probe_gives_its_place_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

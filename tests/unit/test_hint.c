@@ -573,6 +573,37 @@ static void random_well_formed_fields_give_the_latest_reset(void **state)
     }
 }
 
+/* Beside the last good character of each class stands the first bad one. */
+static void bad_characters_end_a_value_or_make_it_malformed(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        size_t len;
+        bool ok;
+        size_t left;
+    } cases[] = {
+        {"%\"a\x1f\"", 5, false, 0}, {"%\"a\x7f\"", 5, false, 0}, {"%\"\xe9\"", 4, false, 0},
+        {"%\"%ff\"", 6, true, 0},    {"%\"%fg\"", 6, false, 0},   {"%\"%g0\"", 6, false, 0},
+        {"%\"%FF\"", 6, false, 0},   {"%\"%4\"", 5, false, 0},    {"a{b", 3, true, 2},
+        {"z9|~", 4, true, 0},        {"a\0b", 3, true, 2},        {"{", 1, false, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct hk_str rest = {cases[i].text, cases[i].len};
+        struct hk_sf_value value;
+        NOTE_IF(hk_sf_read_value(&(struct hk_str){cases[i].text, cases[i].len}, &value) != cases[i].ok,
+                "case %zu\n", i);
+        assert_int_equal(hk_sf_read_value(&rest, &value), cases[i].ok);
+        if (cases[i].ok)
+            assert_int_equal(rest.len, cases[i].left);
+    }
+    /* the same where a parameter's name begins */
+    struct hk_header header = {S("RateLimit"), S("a;r=0;t=2;{=1")};
+    assert_hint(header.value, NONE, hint(&header, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +619,7 @@ int main(void)
         cmocka_unit_test(structured_values_have_the_type_they_are_written_in),
         cmocka_unit_test(a_list_goes_on_after_a_comma_only),
         cmocka_unit_test(random_well_formed_fields_give_the_latest_reset),
+        cmocka_unit_test(bad_characters_end_a_value_or_make_it_malformed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 struct world {
     int64_t now_ms;
     struct hk_facts facts;
-    uint64_t sleeps[HK_PLAN_ATTEMPTS_MAX + 1];
+    uint64_t sleeps[HK_PLAN_ROWS_MAX + 1];
     uint32_t n_sleeps;
 };
 
@@ -25,7 +25,7 @@ static bool world_sleep(void *arg, uint64_t ms)
 {
     struct world *world = arg;
     world->now_ms += (int64_t)ms;
-    return world->n_sleeps < HK_PLAN_ATTEMPTS_MAX; /* a plan shows no more */
+    return world->n_sleeps < HK_PLAN_ROWS_MAX; /* a plan shows no more */
 }
 
 static void world_retry(void *arg, const struct hk_retry_event *event)
@@ -65,8 +65,7 @@ static void compare(const struct hk_policy *policy, enum hk_class cls, uint64_t 
     assert_true(hk_plan_facts(policy, cls, &world.facts));
     assert_int_equal(hk_plan_make(policy, cls, &world.facts, seed, &plan, NULL), HK_OK);
     enum hk_code rc = hk_execute(&options, always_fails, &world, &result, NULL);
-    assert_int_equal(rc, plan.reason[0] == '\0' ? HK_CANCELLED : HK_GAVE_UP);
-    world.n_sleeps -= rc == HK_CANCELLED;
+    assert_int_equal(rc, HK_GAVE_UP);
     NOTE_IF(plan.n_rows != result.attempts, "%s, class %s, seed %u\n", hk_policy_name(policy),
             hk_class_name(cls), (unsigned)seed);
     assert_int_equal(plan.n_rows, result.attempts);
@@ -77,8 +76,8 @@ static void compare(const struct hk_policy *policy, enum hk_class cls, uint64_t 
     }
     assert_true(plan.rows[plan.n_rows - 1].last);
     assert_string_equal(plan.reason, result.decision.reason);
-    if (rc == HK_GAVE_UP)
-        assert_int_equal(plan.elapsed_ms, result.elapsed_ms);
+    assert_int_equal(plan.attempts, result.attempts);
+    assert_int_equal(plan.elapsed_ms, result.elapsed_ms);
     hk_plan_fini(&plan);
 }
 
@@ -225,23 +224,181 @@ static void plain_answers_stand_for_the_classes(void **state)
     hk_policy_free(policy);
 }
 
-static void a_policy_that_goes_on_is_cut_off_and_has_no_reason(void **state)
+/* One row of what follows: a policy whose runs are longer than what is drawn. */
+struct long_run {
+    struct hk_backoff backoff;
+    enum hk_jitter_kind jitter;
+    struct hk_limits limits;
+    uint32_t class_attempts;
+    const char *reason;
+};
+
+static struct hk_policy *long_policy(const struct long_run *row)
 {
     struct hk_policy *policy = preset("standard");
-    struct hk_limits limits = *hk_policy_limits(policy);
+    struct hk_jitter jitter = {.kind = row->jitter};
+    struct hk_limits limits = row->limits;
+    struct hk_class_rule rule = *hk_policy_class(policy, HK_CLASS_TRANSIENT);
+
+    limits.hint_cap_ms = 1000;
+    rule.max_attempts = row->class_attempts;
+    assert_int_equal(hk_policy_set_backoff(policy, &row->backoff, &jitter, NULL), HK_OK);
+    assert_int_equal(hk_policy_set_limits(policy, &limits, NULL), HK_OK);
+    assert_int_equal(hk_policy_set_class(policy, HK_CLASS_TRANSIENT, &rule, NULL), HK_OK);
+    return policy;
+}
+
+/* The truth: every attempt made. */
+static uint64_t live_on(const struct hk_policy *policy, uint64_t seed, struct hk_decision *d,
+                        uint64_t *now_ms)
+{
+    struct hk_history history = {.attempts = 0};
     struct hk_facts facts = {.status = 503};
-    struct hk_plan plan;
+    struct hk_rng rng;
+
+    *now_ms = 0;
+    hk_rng_seed(&rng, seed, HK_RNG_BACKOFF);
+    for (;;) {
+        hk_policy_decide(policy, NULL, NULL, &history, &facts, (int64_t)*now_ms, 0, &rng, d);
+        if (d->verdict != HK_RETRY)
+            return history.attempts;
+        *now_ms += d->wait_ms;
+    }
+}
+
+static bool is_near(uint64_t a, uint64_t b)
+{
+    uint64_t apart = a > b ? a - b : b - a;
+    return apart <= b / 50; /* 2 % */
+}
+
+static void a_long_run_is_reckoned_to_its_end(void **state)
+{
+    const struct hk_backoff fixed = {.kind = HK_BACKOFF_FIXED, .base_ms = 10, .cap_ms = 1000};
+    const struct hk_backoff linear = {.kind = HK_BACKOFF_LINEAR, .base_ms = 1, .cap_ms = 3600000};
+    const struct hk_backoff grown = {
+        .kind = HK_BACKOFF_EXPONENTIAL, .base_ms = 10, .cap_ms = 5000, .factor = 1.001};
+    const struct hk_backoff azure = {.kind = HK_BACKOFF_AZURE_LINEAR, .base_ms = 100, .cap_ms = 1000};
+    const struct long_run rows[] = {
+        {fixed, HK_JITTER_NONE, {.max_attempts = 5000}, 0, "RETRY_EXHAUSTED"},
+        {fixed, HK_JITTER_FULL, {.max_attempts = 5000}, 0, "RETRY_EXHAUSTED"},
+        {fixed, HK_JITTER_NONE, {.max_elapsed_ms = 100000}, 0, "DEADLINE_EXCEEDED"},
+        {fixed, HK_JITTER_FULL, {.max_elapsed_ms = 100000, .max_attempts = 90000}, 0, "DEADLINE_EXCEEDED"},
+        {fixed, HK_JITTER_NONE, {.max_elapsed_ms = 100000, .max_attempts = 3000}, 0, "RETRY_EXHAUSTED"},
+        {fixed, HK_JITTER_NONE, {.max_elapsed_ms = 100000}, 2500, "RETRY_EXHAUSTED"},
+        {fixed,
+         HK_JITTER_EQUAL,
+         {.max_elapsed_ms = 100000, .max_attempts = 3, .mode = HK_LIMIT_ALL},
+         0,
+         "RETRY_EXHAUSTED"},
+        {fixed,
+         HK_JITTER_EQUAL,
+         {.max_elapsed_ms = 10, .max_attempts = 7000, .mode = HK_LIMIT_ALL},
+         0,
+         "RETRY_EXHAUSTED"},
+        {linear, HK_JITTER_NONE, {.max_elapsed_ms = 50000000}, 0, "DEADLINE_EXCEEDED"},
+        {linear, HK_JITTER_DECORRELATED, {.max_attempts = 5000}, 0, "RETRY_EXHAUSTED"},
+        {grown, HK_JITTER_NONE, {.max_elapsed_ms = 20000000}, 0, "DEADLINE_EXCEEDED"},
+        {azure, HK_JITTER_NONE, {.max_elapsed_ms = 1000000}, 0, "DEADLINE_EXCEEDED"},
+    };
 
     (void)state;
-    limits.max_attempts = 5000;
-    limits.max_elapsed_ms = 0;
-    assert_int_equal(hk_policy_set_limits(policy, &limits, NULL), HK_OK);
-    assert_int_equal(hk_plan_make(policy, HK_CLASS_TRANSIENT, &facts, 1, &plan, NULL), HK_OK);
-    assert_int_equal(plan.n_rows, HK_PLAN_ATTEMPTS_MAX);
-    assert_string_equal(plan.reason, "");
-    assert_string_equal(plan.usual_reason, "");
-    hk_plan_fini(&plan);
-    hk_policy_free(policy);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hk_policy *policy = long_policy(&rows[i]);
+        struct hk_facts facts = {.status = 503};
+        struct hk_decision d;
+        struct hk_plan plan;
+        uint64_t elapsed_ms = 0;
+        uint64_t attempts = live_on(policy, 7, &d, &elapsed_ms);
+
+        assert_int_equal(hk_plan_make(policy, HK_CLASS_TRANSIENT, &facts, 7, &plan, NULL), HK_OK);
+        NOTE_IF(!is_near(plan.attempts, attempts) || !is_near(plan.elapsed_ms, elapsed_ms),
+                "row %zu: %u attempts in %u ms, really %u in %u\n", i, (unsigned)plan.attempts,
+                (unsigned)plan.elapsed_ms, (unsigned)attempts, (unsigned)elapsed_ms);
+        assert_true(attempts > HK_PLAN_ROWS_MAX);
+        assert_true(plan.estimated);
+        assert_int_equal(plan.n_rows, HK_PLAN_ROWS_MAX);
+        assert_false(plan.rows[HK_PLAN_ROWS_MAX - 1].last);
+        assert_true(is_near(plan.attempts, attempts));
+        if (rows[i].jitter != HK_JITTER_DECORRELATED) /* whose single runs differ more */
+            assert_true(is_near(plan.elapsed_ms, elapsed_ms));
+        assert_string_equal(d.reason, rows[i].reason);
+        assert_string_equal(plan.reason, rows[i].reason);
+        assert_string_equal(plan.usual_reason, rows[i].reason);
+        hk_plan_fini(&plan);
+        hk_policy_free(policy);
+    }
+}
+
+/* Billions of attempts, ages of time: still an answer, and soon. */
+static void the_longest_runs_that_are_accepted_end(void **state)
+{
+    const uint64_t century = UINT64_C(100) * 365 * 24 * 3600 * 1000;
+    const struct hk_backoff tick = {.kind = HK_BACKOFF_FIXED, .base_ms = 1, .cap_ms = 1};
+    const struct hk_backoff slow = {.kind = HK_BACKOFF_FIXED, .base_ms = century, .cap_ms = century};
+    const struct long_run rows[] = {
+        {tick, HK_JITTER_FULL, {.max_elapsed_ms = century}, 0, "DEADLINE_EXCEEDED"},
+        {tick, HK_JITTER_NONE, {.max_attempts = UINT32_MAX}, 0, "RETRY_EXHAUSTED"},
+        {slow, HK_JITTER_NONE, {.max_attempts = UINT32_MAX}, 0, "RETRY_EXHAUSTED"},
+        {tick,
+         HK_JITTER_NONE,
+         {.max_attempts = UINT32_MAX, .max_elapsed_ms = century, .mode = HK_LIMIT_ALL},
+         0,
+         "RETRY_EXHAUSTED"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hk_policy *policy = long_policy(&rows[i]);
+        struct hk_facts facts = {.status = 503};
+        struct hk_plan plan;
+
+        assert_int_equal(hk_plan_make(policy, HK_CLASS_TRANSIENT, &facts, 1, &plan, NULL), HK_OK);
+        assert_string_equal(plan.usual_reason, rows[i].reason);
+        assert_true(plan.median_attempts >= UINT32_MAX);
+        assert_true(plan.mean_ms > 0);
+        hk_plan_fini(&plan);
+        hk_policy_free(policy);
+    }
+}
+
+static void limits_that_end_a_class_are_told_apart(void **state)
+{
+    static const struct {
+        struct hk_limits limits;
+        uint32_t class_attempts;
+        bool charge;
+        struct hk_plan_limits expected;
+    } rows[] = {
+        {{.max_attempts = 9, .max_elapsed_ms = 50}, 0, true, {9, 50, 0, 0}},
+        {{.max_attempts = 9, .max_elapsed_ms = 50}, 4, true, {4, 50, 0, 0}},
+        {{.max_attempts = 9, .max_elapsed_ms = 50}, 12, true, {9, 50, 0, 0}},
+        {{.max_attempts = 9, .max_elapsed_ms = 50}, 0, false, {0, 50, 0, 0}},
+        {{.max_attempts = 9, .max_elapsed_ms = 50, .mode = HK_LIMIT_ALL}, 0, true, {0, 0, 9, 50}},
+        {{.max_attempts = 9, .max_elapsed_ms = 50, .mode = HK_LIMIT_ALL}, 12, true, {12, 0, 9, 50}},
+        {{.max_attempts = 9, .max_elapsed_ms = 50, .mode = HK_LIMIT_ALL}, 12, false, {12, 0, 0, 0}},
+        {{.max_elapsed_ms = 50, .mode = HK_LIMIT_ALL}, 0, true, {0, 50, 0, 0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hk_policy *policy = preset("standard");
+        struct hk_limits limits = rows[i].limits;
+        struct hk_class_rule rule = *hk_policy_class(policy, HK_CLASS_TRANSIENT);
+        struct hk_plan_limits got;
+
+        limits.hint_cap_ms = 1;
+        rule.max_attempts = rows[i].class_attempts;
+        rule.charge = rows[i].charge;
+        assert_int_equal(hk_policy_set_limits(policy, &limits, NULL), HK_OK);
+        assert_int_equal(hk_policy_set_class(policy, HK_CLASS_TRANSIENT, &rule, NULL), HK_OK);
+        hk_plan_limits(policy, HK_CLASS_TRANSIENT, &got);
+        assert_int_equal(got.attempts, rows[i].expected.attempts);
+        assert_int_equal(got.elapsed_ms, rows[i].expected.elapsed_ms);
+        assert_int_equal(got.both_attempts, rows[i].expected.both_attempts);
+        assert_int_equal(got.both_ms, rows[i].expected.both_ms);
+        hk_policy_free(policy);
+    }
 }
 
 static void only_failures_are_planned(void **state)
@@ -361,7 +518,9 @@ int main(void)
         cmocka_unit_test(medians_lie_in_the_middle_of_an_even_draw),
         cmocka_unit_test(what_is_not_retried_ends_at_the_first_attempt),
         cmocka_unit_test(plain_answers_stand_for_the_classes),
-        cmocka_unit_test(a_policy_that_goes_on_is_cut_off_and_has_no_reason),
+        cmocka_unit_test(a_long_run_is_reckoned_to_its_end),
+        cmocka_unit_test(the_longest_runs_that_are_accepted_end),
+        cmocka_unit_test(limits_that_end_a_class_are_told_apart),
         cmocka_unit_test(only_failures_are_planned),
         cmocka_unit_test(out_of_memory_is_returned_and_leaks_nothing),
         cmocka_unit_test(durations_read_well),

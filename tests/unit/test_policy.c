@@ -279,9 +279,11 @@ static void test_hint_counts_where_the_policy_says(void **state)
     set_limits(p, limits);
     life = life_of(p);
     expect_retry(settle(&life, answer(503, &h, "Retry-After", "33")), 1 * S, 1 * S);
-    limits.hints = (enum hk_hint_mode)9; /* out of range is no hints */
-    set_limits(p, limits);
-    expect_retry(settle(&life, answer(503, &h, "Retry-After", "33")), 2 * S, 2 * S);
+    limits.hints = (enum hk_hint_mode)9;
+    assert_int_equal(hk_policy_set_limits(p, &limits, NULL), HK_INVALID);
+    limits.hints = HK_HINTS_NONE;
+    limits.mode = (enum hk_limit_mode)9;
+    assert_int_equal(hk_policy_set_limits(p, &limits, NULL), HK_INVALID);
     hk_policy_free(p);
 }
 
@@ -810,6 +812,138 @@ static void test_verdict_names(void **state)
     assert_string_equal(hk_verdict_name((enum hk_verdict)9), "none");
 }
 
+/* The operation's first retry only, whatever the classes; and never after a rate limit. */
+static void test_fast_first_is_once_for_the_operation(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("sync-pipeline");
+    struct hk_backoff fast = *hk_policy_backoff(p);
+    struct hk_jitter none = {.kind = HK_JITTER_NONE};
+    fast.fast_first = true;
+    assert_int_equal(hk_policy_set_backoff(p, &fast, &none, NULL), HK_OK);
+    struct hk_class_rule rule = *hk_policy_class(p, HK_CLASS_RATE_LIMIT);
+    rule.backoff.fast_first = true;
+    assert_int_equal(hk_policy_set_class(p, HK_CLASS_RATE_LIMIT, &rule, NULL), HK_OK);
+    struct life life = life_of(p);
+    expect_retry(status(&life, 503), 0, 0);
+    expect_retry(status(&life, 302), 1 * S, 1 * S);
+    expect_retry(status(&life, 503), 2 * S, 2 * S);
+    life = life_of(p);
+    expect_retry(status(&life, 429), 10 * S, 10 * S);
+    expect_retry(status(&life, 503), 1 * S, 1 * S);
+    hk_policy_free(p);
+}
+
+/* Ten retries are ten retries, whatever they are for: a 429 a second for a day would be hammering. */
+static void test_azure_presets_charge_rate_limits(void **state)
+{
+    (void)state;
+    static const char *const presets[] = {"azure-exponential", "azure-linear"};
+    for (size_t i = 0; i < COUNT(presets); i++) {
+        struct hk_policy *p = policy_of(presets[i]);
+        struct life life = life_of(p);
+        while (status(&life, 429).verdict == HK_RETRY)
+            ;
+        assert_int_equal(life.history.attempts, 11);
+        hk_policy_free(p);
+    }
+}
+
+/* ---- what mutations of the code had survived ---- */
+
+static void test_small_print_of_decisions(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("sync-pipeline");
+    struct life life = life_of(p);
+    status(&life, 429);
+    assert_true(life.d.hold_ms == 10 * S); /* without a hint, too */
+    struct hk_header h;
+    life = life_of(p);
+    expect_retry(settle(&life, answer(504, &h, "Retry-After", "33")), 1 * S, 1 * S);
+    expect_retry(settle(&life, answer(502, &h, "Retry-After", "33")), 2 * S, 2 * S);
+    /* a rate limit that kills its message holds the destination all the same */
+    struct hk_class_rule rule = *hk_policy_class(p, HK_CLASS_RATE_LIMIT);
+    rule.retry = false;
+    assert_int_equal(hk_policy_set_class(p, HK_CLASS_RATE_LIMIT, &rule, NULL), HK_OK);
+    life = life_of(p);
+    expect_dead(settle(&life, answer(429, &h, "Retry-After", "33")), "RATE_LIMITED");
+    assert_true(life.d.hold_ms == 33 * S);
+    hk_policy_free(p);
+}
+
+static void test_decorrelated_grows_from_its_own_class(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("standard");
+    struct hk_jitter j = {.kind = HK_JITTER_DECORRELATED};
+    assert_int_equal(hk_policy_set_backoff(p, hk_policy_backoff(p), &j, NULL), HK_OK);
+    uint64_t longest = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct life life = life_of(p);
+        hk_rng_seed(&life.rng, seed, 1);
+        uint64_t before = 1 * S;
+        for (int n = 0; n < 8; n++) {
+            uint64_t most = 3 * before < 1 * H ? 3 * before : 1 * H;
+            expect_retry(status(&life, 500), 1 * S, most);
+            before = life.d.wait_ms;
+        }
+        longest = before > longest ? before : longest;
+        expect_retry(status(&life, 302), 1 * S, 3 * S); /* another class starts anew */
+    }
+    assert_true(longest > 60 * S); /* it does remember its previous wait */
+    hk_policy_free(p);
+}
+
+static void test_own_policy_waits_are_bounded(void **state)
+{
+    (void)state;
+    struct own own = {.wait_ms = UINT64_MAX, .yes = true};
+    struct hk_policy *p = policy_of("standard");
+    struct hk_limits limits = *hk_policy_limits(p);
+    limits.max_elapsed_ms = 0;
+    set_limits(p, limits);
+    hk_policy_set_ops(p, &own_ops, &own);
+    struct life life = life_of(p);
+    life.instance = &own;
+    expect_retry(status(&life, 500), UINT64_C(3155760000000), UINT64_C(3155760000000));
+    static const struct hk_policy_ops hollow = {.should_retry = NULL};
+    hk_policy_set_ops(p, &hollow, NULL);
+    assert_int_equal(hk_policy_check(p, NULL), HK_INVALID);
+    hk_policy_free(p);
+}
+
+static void test_a_class_with_its_own_limit_needs_no_other(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("cloud-tasks"); /* no time limit */
+    struct hk_class_rule rule = *hk_policy_class(p, HK_CLASS_RATE_LIMIT);
+    rule.charge = false;
+    assert_int_equal(hk_policy_set_class(p, HK_CLASS_RATE_LIMIT, &rule, NULL), HK_OK);
+    assert_int_equal(hk_policy_check(p, NULL), HK_RANGE);
+    rule.max_attempts = 7;
+    assert_int_equal(hk_policy_set_class(p, HK_CLASS_RATE_LIMIT, &rule, NULL), HK_OK);
+    assert_int_equal(hk_policy_check(p, NULL), HK_OK);
+    hk_policy_free(p);
+}
+
+static void test_cloud_tasks_in_full(void **state)
+{
+    (void)state;
+    struct hk_policy *p = policy_of("cloud-tasks");
+    assert_true(hk_policy_limits(p)->timeout_ms == 10 * M);
+    assert_int_equal(hk_policy_limits(p)->mode, HK_LIMIT_ALL);
+    assert_int_equal(hk_policy_class(p, HK_CLASS_UNKNOWN)->max_attempts, 0);
+    char cause[HK_REASON_MAX];
+    bool pause;
+    assert_int_equal(hk_policy_classify(p, &(struct hk_facts){.status = 100}, cause, &pause),
+                     HK_CLASS_TRANSIENT);
+    struct life life = life_of(p);
+    for (int n = 0; n < 20; n++) /* certificates are retried like everything else */
+        assert_int_equal(settle(&life, (struct hk_facts){.fault = HK_FAULT_TLS_VERIFY}).verdict, HK_RETRY);
+    hk_policy_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -842,6 +976,13 @@ int main(void)
         cmocka_unit_test(test_check_finds_what_setters_could_not_see),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_verdict_names),
+        cmocka_unit_test(test_fast_first_is_once_for_the_operation),
+        cmocka_unit_test(test_azure_presets_charge_rate_limits),
+        cmocka_unit_test(test_small_print_of_decisions),
+        cmocka_unit_test(test_decorrelated_grows_from_its_own_class),
+        cmocka_unit_test(test_own_policy_waits_are_bounded),
+        cmocka_unit_test(test_a_class_with_its_own_limit_needs_no_other),
+        cmocka_unit_test(test_cloud_tasks_in_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -388,7 +388,8 @@ static void pictures_end_behind_the_outage_and_hold_both_series(void **state)
 
     (void)state;
     assert_int_equal(hk_load_run(&options, &load, NULL), HK_OK);
-    struct hk_chart chart = {"<p&q>", &options, {&load, &load}, hk_chart_span_ms(&options, &load)};
+    struct hk_chart chart = {
+        "<p&q>", "without jitter", &options, {&load, &load}, hk_chart_span_ms(&options, &load)};
     assert_true(chart.span_ms > options.outage_ms + load.most_ms);
     hk_buf_init(&text, 1 << 16);
     hk_buf_init(&svg, 1 << 20);
@@ -415,6 +416,45 @@ static void pictures_end_behind_the_outage_and_hold_both_series(void **state)
     hk_policy_free(policy);
 }
 
+static void full_jitter_is_put_on_every_class_that_can_have_it(void **state)
+{
+    (void)state;
+    for (size_t p = 0; hk_preset_name(p) != NULL; p++) {
+        struct hk_policy *policy = preset(hk_preset_name(p)), *spread = NULL;
+        assert_int_equal(hk_load_with_full_jitter(policy, &spread, NULL), HK_OK);
+        assert_int_equal(hk_policy_check(spread, NULL), HK_OK);
+        assert_true(hk_load_has_jitter(spread));
+        for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++) {
+            const struct hk_class_rule *rule = hk_policy_class(spread, (enum hk_class)c);
+            bool azure =
+                hk_backoff_is_azure(rule->has_backoff ? rule->backoff.kind : hk_policy_backoff(spread)->kind);
+            assert_true(azure || (rule->has_jitter && rule->jitter.kind == HK_JITTER_FULL));
+        }
+        hk_policy_free(spread);
+        hk_policy_free(policy);
+    }
+}
+
+/* The class in question has no chance in its waits, though the policy's own backoff has. */
+static void full_jitter_beside_an_azure_backoff(void **state)
+{
+    struct hk_policy *policy = preset("azure-linear"), *spread = NULL;
+    struct hk_class_rule rule = *hk_policy_class(policy, HK_CLASS_TRANSIENT);
+
+    (void)state;
+    rule.has_backoff = rule.has_jitter = true;
+    rule.backoff = (struct hk_backoff){.kind = HK_BACKOFF_FIXED, .base_ms = 1000, .cap_ms = 1000};
+    rule.jitter = (struct hk_jitter){.kind = HK_JITTER_NONE};
+    assert_int_equal(hk_policy_set_class(policy, HK_CLASS_TRANSIENT, &rule, NULL), HK_OK);
+    assert_false(hk_load_has_jitter(policy));
+    assert_int_equal(hk_load_with_full_jitter(policy, &spread, NULL), HK_OK);
+    assert_true(hk_load_has_jitter(spread));
+    assert_int_equal(hk_policy_class(spread, HK_CLASS_TRANSIENT)->jitter.kind, HK_JITTER_FULL);
+    assert_false(hk_policy_class(spread, HK_CLASS_UNKNOWN)->has_jitter);
+    hk_policy_free(spread);
+    hk_policy_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +469,8 @@ int main(void)
         cmocka_unit_test(every_client_ends_once_and_every_attempt_is_counted),
         cmocka_unit_test(the_same_seed_gives_the_same_load_and_another_seed_another),
         cmocka_unit_test(without_jitter_no_wait_depends_on_chance),
+        cmocka_unit_test(full_jitter_is_put_on_every_class_that_can_have_it),
+        cmocka_unit_test(full_jitter_beside_an_azure_backoff),
         cmocka_unit_test(a_class_of_its_own_loses_its_jitter_too),
         cmocka_unit_test(full_jitter_breaks_up_the_herd),
         cmocka_unit_test(options_outside_their_bounds_are_refused),

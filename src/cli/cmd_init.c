@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku init: creates or migrates the schema, or prints the SQL that would. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/args.h"
+#include "cli/out.h"
+#include "cli/settings.h"
+
+#define SQL_MAX ((size_t)4 << 20)
+
+static bool ask_wal(void)
+{
+    char answer[16] = "";
+    if (!isatty(STDIN_FILENO))
+        return false;
+    (void)fprintf(stderr,
+                  "This SQLite file belongs to an application and does not use WAL. Switch it? [y/N] ");
+    return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int print_json(const char *url, const struct hk_store_inited *done)
+{
+    struct hk_buf out;
+    struct hk_json json;
+    hk_buf_init(&out, (size_t)1 << 16);
+    hk_json_init(&json, &out, true);
+    hk_json_object(&json);
+    hk_json_key(&json, "db");
+    hk_json_cstr(&json, url);
+    hk_json_key(&json, "created");
+    hk_json_bool(&json, done->created);
+    hk_json_key(&json, "from");
+    hk_json_u64(&json, done->from);
+    hk_json_key(&json, "to");
+    hk_json_u64(&json, done->to);
+    hk_json_end(&json);
+    (void)hk_buf_addc(&out, '\n');
+    return hk_out_buffer(&out);
+}
+
+static int report(const struct hk_cli *cli, const char *url, const struct hk_store_inited *done)
+{
+    if (hk_args_flag(cli, "json"))
+        return print_json(url, done);
+    if (done->from == done->to)
+        (void)printf("%s: schema version %u is up to date\n", url, (unsigned)done->to);
+    else if (done->from == 0)
+        (void)printf("%s: schema version %u created\n", url, (unsigned)done->to);
+    else
+        (void)printf("%s: schema migrated from version %u to %u\n", url, (unsigned)done->from,
+                     (unsigned)done->to);
+    if (!done->wal)
+        (void)printf(
+            "%s: not in WAL mode: readers and writers will wait for each other; 'hikyaku init --wal' switches\n",
+            url);
+    return HK_EXIT_OK;
+}
+
+static int init(const struct hk_cli *cli, const char *url)
+{
+    struct hk_err err;
+    const struct hk_store_ops *ops = hk_store_by_url(url, &err);
+    if (ops == NULL)
+        return hk_out_error(HK_EXIT_CONFIG, "%s", err.message);
+    struct hk_buf sql;
+    struct hk_store_inited done = {.created = false};
+    struct hk_store_init how = {.allow_wal = hk_args_flag(cli, "wal")};
+    hk_buf_init(&sql, SQL_MAX);
+    if (hk_args_flag(cli, "print"))
+        how.print = &sql;
+    enum hk_code rc = ops->init(url, &how, &done, &err);
+    if (rc == HK_OK && !how.print && !done.wal && !how.allow_wal && ask_wal()) {
+        how.allow_wal = true;
+        rc = ops->init(url, &how, &done, &err);
+    }
+    if (rc == HK_OK && how.print)
+        return hk_out_buffer(&sql);
+    hk_buf_fini(&sql);
+    return rc == HK_OK ? report(cli, url, &done) : hk_out_error(hk_settings_exit(rc), "%s", err.message);
+}
+
+int hk_cmd_init(struct hk_cli *cli)
+{
+    struct hk_config *config = NULL;
+    int code = hk_settings_config(cli, &config);
+    if (code != HK_EXIT_OK)
+        return code;
+    code = init(cli, hk_settings_url(cli, config));
+    hk_config_free(config);
+    return code;
+}

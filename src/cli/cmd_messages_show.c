@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku messages show: everything that is known of one message, and every attempt that was kept. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/args.h"
+#include "cli/operate.h"
+#include "cli/out.h"
+#include "cli/table.h"
+
+#define PAYLOAD_MAX ((size_t)64 << 20)
+
+/* ---- for reading ---- */
+
+static void fact(struct hk_buf *out, const char *name, struct hk_str value)
+{
+    if (value.len == 0)
+        return;
+    (void)hk_buf_addf(out, "%-16s ", name);
+    (void)hk_table_safe(out, value, 2000);
+    (void)hk_buf_addc(out, '\n');
+}
+
+static void fact_time(struct hk_buf *out, const char *name, int64_t ms, int64_t now_ms)
+{
+    char time_text[HK_TIME_TEXT_MAX], ago[64], line[128];
+    if (ms == 0)
+        return;
+    (void)hk_format_rfc3339(ms, time_text);
+    (void)snprintf(line, sizeof line, "%s (%s)", time_text, hk_operate_ago(ms, now_ms, ago));
+    fact(out, name, hk_str_of(line));
+}
+
+static void fact_number(struct hk_buf *out, const char *name, uint64_t n)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, n);
+    if (n != 0)
+        fact(out, name, hk_str_of(text));
+}
+
+static const char *done_name(enum hk_state state)
+{
+    return state == HK_SENT ? "sent" : state == HK_STATE_CANCELLED ? "cancelled" : "died";
+}
+
+static void write_payload(struct hk_buf *out, const struct hk_row *row, bool whole)
+{
+    char size[HK_OUT_TEXT];
+    if (!row->has_payload) {
+        fact(out, "payload", hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
+        return;
+    }
+    (void)hk_buf_addf(out, "%-16s %s bytes%s\n", "payload", hk_out_count(row->payload_bytes, size),
+                      whole ? ":" : " (--payload shows it)");
+    if (!whole)
+        return;
+    hk_table_safe_lines(out, row->payload);
+    if (row->payload.len > 0 && row->payload.ptr[row->payload.len - 1] != '\n')
+        (void)hk_buf_addc(out, '\n');
+    if (row->payload.len < row->payload_bytes)
+        (void)hk_buf_adds(out, "(cut)\n");
+}
+
+static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload, int64_t now_ms)
+{
+    fact(out, "message", row->message_id);
+    fact(out, "destination", row->destination.len > 0 ? row->destination : hk_str_of("(by route)"));
+    fact(out, "event type", row->event_type);
+    fact(out, "status", hk_str_of(hk_state_name(row->state)));
+    fact(out, "letter", row->letter_status);
+    fact(out, "reason", row->state == HK_STATE_DEAD ? row->cause : row->reason);
+    fact(out, "by", row->actor);
+    fact(out, "last error", row->last_error);
+    if (row->state != HK_STATE_DEAD)
+        fact(out, "last cause", row->cause);
+    fact(out, "error detail", row->error_detail);
+    (void)hk_buf_addf(out, "%-16s %" PRIu32 "\n", "attempts", row->attempts);
+    fact_number(out, "crashes", row->crashes);
+    fact_number(out, "life", row->life > 1 ? row->life : 0);
+    fact_number(out, "answer", row->status > 0 ? (uint64_t)row->status : 0);
+    fact_time(out, "written", row->created_ms, now_ms);
+    fact_time(out, "next attempt", row->next_ms, now_ms);
+    fact_time(out, "last attempt", row->last_attempt_ms, now_ms);
+    fact_time(out, "first failed", row->first_failed_ms, now_ms);
+    fact_time(out, done_name(row->state), row->done_ms, now_ms);
+    fact(out, "in flight by", row->locked_by);
+    fact_time(out, "in flight since", row->locked_ms, now_ms);
+    fact(out, "not before", row->not_before);
+    fact(out, "expires", row->expires_at);
+    fact(out, "key", row->key);
+    fact(out, "policy", row->policy);
+    fact_number(out, "max attempts", row->max_attempts);
+    fact(out, "correlation id", row->correlation_id);
+    fact(out, "traceparent", row->traceparent);
+    fact(out, "idempotency key", row->idempotency_key);
+    fact(out, "content type", row->content_type);
+    fact(out, "encoding", row->encoding);
+    fact(out, "headers", row->headers);
+    write_payload(out, row, payload);
+}
+
+static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
+{
+    static const struct hk_table_column columns[] = {
+        {"TRY", true, 0},     {"AT", false, 0},     {"TOOK", true, 0},      {"STATUS", true, 0},
+        {"CLASS", false, 12}, {"CAUSE", false, 24}, {"ADDRESS", false, 30}, {"ERROR", false, 80}};
+    struct hk_table table;
+    char text[96], took[HK_OUT_TEXT], at[HK_TIME_TEXT_MAX];
+    hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < shown->n_attempts; i++) {
+        const struct hk_tried *a = &shown->attempts[i];
+        (void)snprintf(text, sizeof text, a->life > 1 ? "%" PRIu32 " (life %" PRIu32 ")" : "%" PRIu32, a->n,
+                       a->life);
+        hk_table_adds(&table, text);
+        (void)hk_format_rfc3339(a->started_ms, at);
+        hk_table_adds(&table, at);
+        hk_table_adds(&table, hk_out_duration(a->duration_ms, took));
+        (void)snprintf(text, sizeof text, a->status > 0 ? "%d" : "-", a->status);
+        hk_table_adds(&table, text);
+        hk_table_add(&table, a->failure_class);
+        hk_table_add(&table, a->cause);
+        hk_table_add(&table, a->address);
+        hk_table_add(&table, a->error);
+    }
+    (void)hk_buf_adds(out, shown->n_rows > 0 ? "\n" : "");
+    hk_table_write(&table, out);
+    hk_table_fini(&table);
+}
+
+static void write_text(struct hk_buf *out, const struct hk_shown *shown, bool payload)
+{
+    int64_t now_ms = hk_operate_wall_ms();
+    for (size_t i = 0; i < shown->n_rows; i++) {
+        (void)hk_buf_adds(out, i > 0 ? "\n" : "");
+        write_row(out, &shown->rows[i], payload, now_ms);
+    }
+    if (shown->n_attempts > 0)
+        write_attempts(out, shown);
+    else
+        (void)hk_buf_adds(out, "\nno attempts are on record\n");
+}
+
+/* ---- JSON ---- */
+
+static void put_row(struct hk_json *json, const struct hk_row *row, bool payload)
+{
+    hk_json_object(json);
+    hk_put_row(json, row);
+    hk_put_str(json, "letter_status", row->letter_status);
+    hk_put_str(json, "cancelled_by", row->actor);
+    hk_put_str(json, "cancelled_reason", row->reason);
+    hk_json_key(json, "answer_status");
+    if (row->status > 0)
+        hk_json_i64(json, row->status);
+    else
+        hk_json_null(json);
+    hk_put_str(json, "error_detail", row->error_detail);
+    hk_put_time(json, "first_failed_at", row->first_failed_ms);
+    hk_put_str(json, "not_before", row->not_before);
+    hk_put_str(json, "expires_at", row->expires_at);
+    hk_put_str(json, "policy", row->policy);
+    hk_json_key(json, "max_attempts");
+    if (row->max_attempts > 0)
+        hk_json_u64(json, row->max_attempts);
+    else
+        hk_json_null(json);
+    hk_put_str(json, "traceparent", row->traceparent);
+    hk_put_str(json, "idempotency_key", row->idempotency_key);
+    hk_put_str(json, "content_type", row->content_type);
+    hk_put_str(json, "encoding", row->encoding);
+    hk_put_str(json, "headers", row->headers);
+    hk_json_key(json, "payload_bytes");
+    if (row->has_payload)
+        hk_json_u64(json, row->payload_bytes);
+    else
+        hk_json_null(json);
+    if (payload && row->has_payload) {
+        hk_put_bytes(json, "payload", row->payload);
+        hk_json_key(json, "payload_cut");
+        hk_json_bool(json, row->payload.len < row->payload_bytes);
+    }
+    hk_json_end(json);
+}
+
+static void put_attempt(struct hk_json *json, const struct hk_tried *a)
+{
+    hk_json_object(json);
+    hk_put_str(json, "destination", a->destination);
+    hk_json_key(json, "life");
+    hk_json_u64(json, a->life);
+    hk_json_key(json, "attempt");
+    hk_json_u64(json, a->n);
+    hk_put_time(json, "started_at", a->started_ms);
+    hk_json_key(json, "duration_ms");
+    hk_json_u64(json, a->duration_ms);
+    hk_json_key(json, "status");
+    if (a->status > 0)
+        hk_json_i64(json, a->status);
+    else
+        hk_json_null(json);
+    hk_put_str(json, "class", a->failure_class);
+    hk_put_str(json, "cause", a->cause);
+    hk_put_str(json, "error", a->error);
+    hk_put_str(json, "address", a->address);
+    hk_put_str(json, "request_headers", a->request_headers);
+    hk_put_str(json, "response_headers", a->response_headers);
+    hk_put_bytes(json, "response_body", a->response_body);
+    hk_json_key(json, "possibly_delivered");
+    hk_json_bool(json, a->possibly_delivered);
+    hk_json_end(json);
+}
+
+static void write_json(struct hk_buf *out, const struct hk_shown *shown, bool payload)
+{
+    struct hk_json json;
+    hk_json_init(&json, out, true);
+    hk_json_object(&json);
+    hk_json_key(&json, "items");
+    hk_json_array(&json);
+    for (size_t i = 0; i < shown->n_rows; i++)
+        put_row(&json, &shown->rows[i], payload);
+    hk_json_end(&json);
+    hk_json_key(&json, "attempts");
+    hk_json_array(&json);
+    for (size_t i = 0; i < shown->n_attempts; i++)
+        put_attempt(&json, &shown->attempts[i]);
+    hk_json_end(&json);
+    hk_json_key(&json, "next");
+    hk_json_null(&json);
+    hk_json_end(&json);
+    (void)hk_buf_addc(out, '\n');
+}
+
+int hk_cmd_messages_show(struct hk_cli *cli)
+{
+    struct hk_operate op;
+    struct hk_err err = {.message = ""};
+    const struct hk_shown *shown = NULL;
+    struct hk_buf out;
+    bool payload = hk_args_flag(cli, "payload");
+    int code = hk_operate_open(cli, &op);
+    if (code != HK_EXIT_OK)
+        return code;
+    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    if (op.ops->show(op.admin, cli->operands[0], payload ? PAYLOAD_MAX : 0, &shown, &err) != HK_OK)
+        code = hk_operate_failed(&err);
+    else if (hk_args_flag(cli, "json"))
+        write_json(&out, shown, payload);
+    else
+        write_text(&out, shown, payload);
+    hk_operate_close(&op);
+    int printed = hk_out_buffer(&out);
+    return code != HK_EXIT_OK ? code : printed;
+}

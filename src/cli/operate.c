@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators' commands share. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "cli/args.h"
+#include "cli/operate.h"
+#include "cli/out.h"
+#include "cli/settings.h"
+
+int hk_operate_open(const struct hk_cli *cli, struct hk_operate *out)
+{
+    struct hk_operate op = {.admin = NULL};
+    struct hk_err err = {.message = ""};
+    int code = hk_settings_config(cli, &op.config);
+    if (code != HK_EXIT_OK)
+        return code;
+    op.url = hk_settings_url(cli, op.config);
+    op.ops = hk_store_admin_by_url(op.url, &err);
+    enum hk_code rc = HK_UNSUPPORTED;
+    if (op.ops != NULL)
+        rc = op.ops->open(op.url, &(struct hk_store_options){.busy_ms = 0}, &op.admin, &err);
+    if (rc != HK_OK) {
+        hk_config_free(op.config);
+        return hk_out_error(hk_settings_exit(rc), "%s", err.message);
+    }
+    *out = op;
+    return HK_EXIT_OK;
+}
+
+void hk_operate_close(struct hk_operate *op)
+{
+    op->ops->close(op->admin);
+    hk_config_free(op->config);
+}
+
+int hk_operate_failed(const struct hk_err *err)
+{
+    enum hk_exit code = hk_settings_exit(err->code);
+    if (err->code == HK_NOTFOUND || err->code == HK_CONFLICT)
+        code = HK_EXIT_FAILURE;
+    else if (err->code == HK_INVALID)
+        code = HK_EXIT_USAGE;
+    return hk_out_error(code, "%s", err->message);
+}
+
+const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX])
+{
+    const char *given = hk_args_value(cli, "reason");
+    out[0] = '\0';
+    if (given != NULL) {
+        (void)snprintf(out, HK_REASON_TEXT_MAX, "%s", given);
+    } else if (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {
+        (void)fprintf(stderr, "Reason (it is kept): ");
+        if (fgets(out, HK_REASON_TEXT_MAX, stdin) == NULL)
+            out[0] = '\0';
+        out[strcspn(out, "\n")] = '\0';
+    }
+    if (hk_str_trim(hk_str_of(out)).len > 0)
+        return out;
+    (void)hk_out_error(HK_EXIT_USAGE, "why? Give --reason TEXT: it is kept with who did it");
+    return NULL;
+}
+
+const struct hk_conf_destination *hk_operate_destination(const struct hk_config *config, struct hk_str name)
+{
+    const struct hk_conf_destination *d = NULL;
+    for (size_t i = 0; (d = hk_config_destination(config, i)) != NULL; i++)
+        if (hk_str_eq(hk_str_of(d->name), name))
+            return d;
+    return NULL;
+}
+
+static bool read_all(FILE *file, struct hk_buf *out)
+{
+    char chunk[16384];
+    size_t n = 0;
+    while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
+        if (hk_buf_add(out, chunk, n) != HK_OK)
+            return false;
+    return ferror(file) == 0;
+}
+
+bool hk_operate_payload(const char *given, struct hk_buf *out)
+{
+    if (given[0] != '@' && strcmp(given, "-") != 0)
+        return hk_buf_adds(out, given) == HK_OK ||
+               hk_out_error(HK_EXIT_FAILURE, "out of memory") == HK_EXIT_OK;
+    const char *name = given[0] == '@' ? given + 1 : "standard input";
+    FILE *file = given[0] == '@' ? fopen(name, "rb") : stdin;
+    if (file == NULL) {
+        (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name, strerror(errno));
+        return false;
+    }
+    errno = 0;
+    bool ok = read_all(file, out);
+    if (!ok)
+        (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name,
+                           hk_buf_status(out) != HK_OK ? "it is too large" : strerror(errno));
+    if (file != stdin)
+        (void)fclose(file);
+    return ok;
+}
+
+/* ---- JSON ---- */
+
+void hk_put_str(struct hk_json *json, const char *key, struct hk_str s)
+{
+    hk_json_key(json, key);
+    if (s.len == 0)
+        hk_json_null(json);
+    else
+        hk_json_str(json, s);
+}
+
+void hk_put_id(struct hk_json *json, const char *key, int64_t id)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRId64, id);
+    hk_put_str(json, key, hk_str_of(id != 0 ? text : ""));
+}
+
+void hk_put_time(struct hk_json *json, const char *key, int64_t ms)
+{
+    char text[HK_TIME_TEXT_MAX] = "";
+    if (ms != 0)
+        (void)hk_format_rfc3339(ms, text);
+    hk_put_str(json, key, hk_str_of(text));
+}
+
+void hk_put_count(struct hk_json *json, const char *key, struct hk_count count)
+{
+    hk_json_key(json, key);
+    hk_json_object(json);
+    hk_json_key(json, "n");
+    hk_json_u64(json, count.n);
+    hk_json_key(json, "estimate");
+    hk_json_bool(json, count.about);
+    hk_json_end(json);
+}
+
+static bool is_utf8(struct hk_str s)
+{
+    while (s.len > 0) {
+        uint32_t c;
+        size_t taken = hk_utf8_next(s, &c);
+        if (c == HK_UTF8_BAD)
+            return false;
+        s = (struct hk_str){s.ptr + taken, s.len - taken};
+    }
+    return true;
+}
+
+static void add_base64(struct hk_buf *out, struct hk_str s)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < s.len; i += 3) {
+        uint32_t left = (uint32_t)(s.len - i < 3 ? s.len - i : 3), bits = 0;
+        for (uint32_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < left ? (unsigned char)s.ptr[i + k] : 0U);
+        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], '=', '='};
+        if (left > 1)
+            four[2] = digits[bits >> 6 & 63];
+        if (left > 2)
+            four[3] = digits[bits & 63];
+        (void)hk_buf_add(out, four, sizeof four);
+    }
+}
+
+void hk_put_bytes(struct hk_json *json, const char *key, struct hk_str bytes)
+{
+    char name[64];
+    struct hk_buf text;
+    if (is_utf8(bytes)) {
+        hk_json_key(json, key);
+        hk_json_str(json, bytes);
+        return;
+    }
+    (void)snprintf(name, sizeof name, "%s_base64", key);
+    hk_buf_init(&text, HK_OPERATE_OUTPUT_MAX);
+    add_base64(&text, bytes);
+    hk_json_key(json, name);
+    hk_json_str(json, hk_buf_str(&text));
+    if (hk_buf_status(&text) != HK_OK)
+        json->out->status = hk_buf_status(&text);
+    hk_buf_fini(&text);
+}
+
+void hk_put_row(struct hk_json *json, const struct hk_row *row)
+{
+    hk_put_id(json, "outbox_id", row->outbox_id);
+    hk_put_str(json, "message_id", row->message_id);
+    hk_put_str(json, "destination", row->destination);
+    hk_put_str(json, "event_type", row->event_type);
+    hk_put_str(json, "status", hk_str_of(hk_state_name(row->state)));
+    hk_json_key(json, "attempts");
+    hk_json_u64(json, row->attempts);
+    hk_put_time(json, "next_attempt_at", row->next_ms);
+    hk_put_time(json, "last_attempt_at", row->last_attempt_ms);
+    hk_put_str(json, "last_error", row->last_error);
+    hk_put_str(json, "cause", row->cause);
+    hk_put_str(json, "locked_by", row->locked_by);
+    hk_put_time(json, "locked_at", row->locked_ms);
+    hk_put_time(json, "created_at", row->created_ms);
+    hk_put_time(json, "sent_at", row->state == HK_SENT ? row->done_ms : 0);
+    hk_put_time(json, "dead_at", row->state == HK_STATE_DEAD ? row->done_ms : 0);
+    hk_put_time(json, "cancelled_at", row->state == HK_STATE_CANCELLED ? row->done_ms : 0);
+    hk_put_str(json, "message_key", row->key);
+    hk_put_str(json, "correlation_id", row->correlation_id);
+    hk_json_key(json, "crashes");
+    hk_json_u64(json, row->crashes);
+    hk_json_key(json, "life");
+    hk_json_u64(json, row->life);
+}
+
+/* ---- for reading ---- */
+
+int64_t hk_operate_wall_ms(void)
+{
+    struct timespec ts = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+const char *hk_operate_count(struct hk_count count, char out[48])
+{
+    char digits[HK_OUT_TEXT];
+    (void)snprintf(out, 48, "%s%.46s", count.about ? "~" : "", hk_out_count(count.n, digits));
+    return out;
+}
+
+const char *hk_operate_ago(int64_t ms, int64_t now_ms, char out[64])
+{
+    char text[HK_OUT_TEXT];
+    if (ms == 0)
+        (void)snprintf(out, 64, "-");
+    else if (ms == now_ms)
+        (void)snprintf(out, 64, "now");
+    else if (ms < now_ms)
+        (void)snprintf(out, 64, "%s ago", hk_out_duration((uint64_t)now_ms - (uint64_t)ms, text));
+    else
+        (void)snprintf(out, 64, "in %s", hk_out_duration((uint64_t)ms - (uint64_t)now_ms, text));
+    return out;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which configuration, which database, who acts. */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "cli/args.h"
+#include "cli/out.h"
+#include "cli/policies.h"
+#include "cli/settings.h"
+
+#define LINE_MAX_BYTES ((size_t)1 << 16)
+
+static void print_diags(const struct hk_diags *diags)
+{
+    for (size_t i = 0; i < diags->n; i++) {
+        struct hk_buf line;
+        hk_buf_init(&line, LINE_MAX_BYTES);
+        hk_diag_format(&diags->items[i], &line);
+        hk_out_complaint(hk_buf_cstr(&line));
+        hk_buf_fini(&line);
+    }
+}
+
+int hk_settings_config(const struct hk_cli *cli, struct hk_config **out_config)
+{
+    const char *path = hk_cli_config_path(cli);
+    if (path == NULL)
+        return hk_config_defaults(out_config) == HK_OK ? HK_EXIT_OK
+                                                       : hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    struct hk_diags diags;
+    hk_diags_init(&diags);
+    enum hk_code rc = hk_config_load(path, NULL, &diags, out_config);
+    print_diags(&diags);
+    hk_diags_fini(&diags);
+    if (rc == HK_OK)
+        return HK_EXIT_OK;
+    return hk_out_error(HK_EXIT_CONFIG,
+                        "%s cannot be used as it is: 'hikyaku config check' shows every error", path);
+}
+
+const char *hk_settings_url(const struct hk_cli *cli, const struct hk_config *config)
+{
+    const char *url = hk_args_value(cli, "db");
+    if (url == NULL)
+        url = getenv("HIKYAKU_DB");
+    return url != NULL && url[0] != '\0' ? url : config->store.url;
+}
+
+enum hk_exit hk_settings_exit(enum hk_code code)
+{
+    switch (code) {
+    case HK_OK:
+        return HK_EXIT_OK;
+    case HK_BUSY:
+    case HK_CONFLICT:
+    case HK_TIMEOUT:
+        return HK_EXIT_TEMPORARY;
+    case HK_UNAVAILABLE:
+    case HK_IO:
+        return HK_EXIT_UNAVAILABLE;
+    case HK_NOTFOUND:
+    case HK_UNSUPPORTED:
+    case HK_INVALID:
+    case HK_RANGE:
+        return HK_EXIT_CONFIG;
+    case HK_NOMEM:
+    case HK_TOOBIG:
+    case HK_EXISTS:
+    case HK_GAVE_UP:
+    case HK_CANCELLED:
+    case HK_NCODES:
+        break;
+    }
+    return HK_EXIT_FAILURE;
+}
+
+const char *hk_settings_actor(const struct hk_cli *cli, char out[HK_ACTOR_MAX])
+{
+    const char *given = hk_args_value(cli, "actor");
+    if (given == NULL || given[0] == '\0')
+        given = getenv("HIKYAKU_ACTOR");
+    if (given != NULL && given[0] != '\0') {
+        (void)snprintf(out, HK_ACTOR_MAX, "%s", given);
+        return out;
+    }
+    char host[64] = "localhost";
+    const struct passwd *user = getpwuid(getuid());
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(out, HK_ACTOR_MAX, "%s@%s", user ? user->pw_name : "unknown", host);
+    return out;
+}

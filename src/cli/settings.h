@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command that works on a store needs: the configuration, and which database. Flag > environment > file >
+ * default. */
+#ifndef HK_CLI_SETTINGS_H
+#define HK_CLI_SETTINGS_H
+
+#include "cli/cli.h"
+#include "config/config.h"
+#include "store/store.h"
+
+/* The file that --config, HIKYAKU_CONFIG or ./hikyaku.yaml names, or the defaults. What is wrong with it has been
+ * printed unless it is HK_EXIT_OK. The caller's to free. */
+int hk_settings_config(const struct hk_cli *cli, struct hk_config **out_config);
+/* --db, HIKYAKU_DB, `store:` of the file, sqlite:hikyaku.db. */
+const char *hk_settings_url(const struct hk_cli *cli, const struct hk_config *config);
+/* The exit code for what a store said. */
+enum hk_exit hk_settings_exit(enum hk_code code);
+/* Who acts: --actor, HIKYAKU_ACTOR, else user@host. */
+#define HK_ACTOR_MAX 128
+const char *hk_settings_actor(const struct hk_cli *cli, char out[HK_ACTOR_MAX]);
+
+#endif

@@ -1,0 +1,828 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's frame: its parts, what comes next, and what the store answered. Choosing is engine_choose.c, settling is
+ * engine_settle.c.
+ *
+ * The lease: it is reckoned from the moment an exchange was *asked for*, on the monotonic clock, so that it is never
+ * believed longer than the store does. Near its end, with the store out of reach, what is in flight is ended: a request
+ * never outlives the claim it was made under. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/engine_impl.h"
+
+enum {
+    STORE_BACKOFF_MIN_MS = 50,
+    STORE_BACKOFF_MAX_MS = 5000,
+    HELD_KEYS_EVERY_MS = 500, /* an operator's act on a dead head shows within a second */
+    EXCHANGE_FULL = 64        /* so many settles and claims do not wait for company */
+};
+
+/* ---- rings and slots ---- */
+
+static bool ring_init(struct hk_ring *ring, uint32_t room)
+{
+    ring->items = hk_mem_zalloc(room, sizeof *ring->items);
+    ring->room = room;
+    return ring->items != NULL;
+}
+
+bool hk_ring_push(struct hk_ring *ring, uint32_t item)
+{
+    if (ring->len == ring->room)
+        return false;
+    ring->items[(ring->head + ring->len++) % ring->room] = item;
+    return true;
+}
+
+bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item)
+{
+    if (ring->len == 0)
+        return false;
+    *out_item = ring->items[ring->head];
+    ring->head = (ring->head + 1) % ring->room;
+    ring->len--;
+    return true;
+}
+
+struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i)
+{
+    return &e->slots[i];
+}
+
+void hk_slot_free(struct hk_engine *e, uint32_t i)
+{
+    struct hk_slot *slot = &e->slots[i];
+    hk_mem_free(slot->block);
+    hk_mem_free(slot->record);
+    hk_mem_free(slot->fan_out);
+    hk_mem_free(slot->fan_key);
+    *slot = (struct hk_slot){.phase = HK_SLOT_FREE};
+    e->used_slots--;
+    (void)hk_ring_push(&e->free, i);
+}
+
+void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms)
+{
+    if (e->oldest_ms == INT64_MAX)
+        e->oldest_ms = now_ms;
+}
+
+void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms)
+{
+    if (due_ms < e->dests[dest].retry_due_ms)
+        e->dests[dest].retry_due_ms = due_ms;
+}
+
+/* The latest that it can be: what is reckoned from it is never early. */
+int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms)
+{
+    return now_ms + e->ahead_hi_ms;
+}
+
+int64_t hk_engine_store_now_ms(const struct hk_engine *e, int64_t now_ms)
+{
+    return hk_engine_store_now(e, now_ms);
+}
+
+/* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
+ * the clocks lies. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
+static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms)
+{
+    int64_t lo = store_now_ms - now_ms, hi = store_now_ms - e->asked_at_ms;
+    bool fits = e->store_known && lo <= e->ahead_hi_ms && hi >= e->ahead_lo_ms;
+    e->ahead_lo_ms = fits && e->ahead_lo_ms > lo ? e->ahead_lo_ms : lo;
+    e->ahead_hi_ms = fits && e->ahead_hi_ms < hi ? e->ahead_hi_ms : hi;
+    e->store_known = true;
+}
+
+/* ---- making and freeing ---- */
+
+static enum hk_code init_dest(struct hk_engine *e, size_t i, int64_t now_ms, struct hk_err *err)
+{
+    struct hk_dest *d = &e->dests[i];
+    const struct hk_engine_dest *conf = &e->options.dests[i];
+    struct hk_limiter_options limiter = conf->limiter;
+    uint32_t usual = e->options.concurrency < 64 ? e->options.concurrency : 64;
+
+    d->conf = conf;
+    d->name = conf->name;
+    d->cap = limiter.concurrency ? limiter.concurrency : usual;
+    d->retry_due_ms = INT64_MAX;
+    d->retry_after_due_ms = INT64_MIN;
+    enum hk_code rc = hk_limiter_new(&limiter, now_ms, &d->limiter, err);
+    if (rc == HK_OK && conf->breaker)
+        rc = hk_breaker_new(conf->breaker, &d->breaker, err);
+    return rc;
+}
+
+static void sort_names(struct hk_engine *e)
+{
+    /* insertion sort: once, and mostly sorted already */
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        size_t j = i;
+        for (; j > 0 && strcmp(e->dests[e->by_name[j - 1]].name, e->dests[i].name) > 0; j--)
+            e->by_name[j] = e->by_name[j - 1];
+        e->by_name[j] = i;
+    }
+}
+
+static bool allocate(struct hk_engine *e)
+{
+    uint32_t n = e->n_slots;
+    size_t dests = e->options.n_dests ? e->options.n_dests : 1;
+    e->dests = hk_mem_zalloc(dests, sizeof *e->dests);
+    e->by_name = hk_mem_zalloc(dests, sizeof *e->by_name);
+    e->slots = hk_mem_zalloc(n, sizeof *e->slots);
+    e->settles = hk_mem_zalloc(n, sizeof *e->settles);
+    e->settle_slots = hk_mem_zalloc(n, sizeof *e->settle_slots);
+    e->claims = hk_mem_zalloc(n, sizeof *e->claims);
+    e->claim_slots = hk_mem_zalloc(n, sizeof *e->claim_slots);
+    bool rings = ring_init(&e->free, n) && ring_init(&e->chosen, n) && ring_init(&e->ready, n) &&
+                 ring_init(&e->settle, n);
+    return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->claims &&
+           e->claim_slots && rings;
+}
+
+static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err)
+{
+    if (!allocate(e))
+        return hk_err_set(err, HK_NOMEM, "out of memory for the engine");
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        enum hk_code rc = init_dest(e, i, now_ms, err);
+        if (rc != HK_OK)
+            return rc;
+    }
+    sort_names(e);
+    for (uint32_t i = 0; i < e->n_slots; i++)
+        (void)hk_ring_push(&e->free, i);
+    hk_rng_seed(&e->rng, e->options.seed, HK_RNG_BACKOFF);
+    hk_rng_seed(&e->breaker_rng, e->options.seed, HK_RNG_BREAKER);
+    return hk_order_new(hk_rng_next(&e->breaker_rng), &e->order, err);
+}
+
+static enum hk_code check_options(const struct hk_engine_options *o, struct hk_err *err)
+{
+    if (o->concurrency == 0 || o->concurrency > 100000)
+        return hk_err_set(err, HK_RANGE, "relay.concurrency must be from 1 to 100000");
+    if (o->batch == 0 || o->batch > 100000)
+        return hk_err_set(err, HK_RANGE, "relay.batch must be from 1 to 100000");
+    if (o->lease_ms < 100)
+        return hk_err_set(err, HK_RANGE, "relay.lease must be at least 100ms");
+    return HK_OK;
+}
+
+enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_ms,
+                           struct hk_engine **out_engine, struct hk_err *err)
+{
+    enum hk_code rc = check_options(options, err);
+    if (rc != HK_OK)
+        return rc;
+    struct hk_engine *e = hk_mem_zalloc(1, sizeof *e);
+    if (!e)
+        return hk_err_set(err, HK_NOMEM, "out of memory for the engine");
+    e->options = *options;
+    /* those in flight, as many again waiting to be settled, and a batch that is settled without sending */
+    e->n_slots = options->concurrency * 2 + options->batch;
+    e->oldest_ms = INT64_MAX;
+    e->want_alone = HK_NO_DEST;
+    e->poll_ms = options->poll_min_ms;
+    e->store_retry_at_ms = now_ms;
+    rc = init(e, now_ms, err);
+    if (rc != HK_OK) {
+        hk_engine_free(e);
+        return rc;
+    }
+    *out_engine = e;
+    return HK_OK;
+}
+
+void hk_engine_free(struct hk_engine *e)
+{
+    if (!e)
+        return;
+    for (uint32_t i = 0; e->slots && i < e->n_slots; i++) {
+        hk_mem_free(e->slots[i].block);
+        hk_mem_free(e->slots[i].record);
+        hk_mem_free(e->slots[i].fan_out);
+        hk_mem_free(e->slots[i].fan_key);
+    }
+    for (size_t i = 0; e->dests && i < e->options.n_dests; i++) {
+        hk_breaker_free(e->dests[i].breaker);
+        hk_limiter_free(e->dests[i].limiter);
+    }
+    void *blocks[] = {e->dests,        e->by_name,     e->slots,       e->settles,
+                      e->settle_slots, e->claims,      e->claim_slots, e->free.items,
+                      e->chosen.items, e->ready.items, e->settle.items};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        hk_mem_free(blocks[i]);
+    hk_order_free(e->order);
+    hk_mem_free(e);
+}
+
+/* ---- what comes next ---- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t lease_margin(const struct hk_engine *e)
+{
+    return (int64_t)(e->options.lease_ms / 6);
+}
+
+/* Is the lease far enough from its end to begin something under it? */
+static bool lease_holds(const struct hk_engine *e, int64_t now_ms)
+{
+    return e->lane && now_ms < e->lease_until_ms - lease_margin(e);
+}
+
+/* The next claimed message that may be sent. One whose time is over is given up, and none is begun near the lease's
+ * end: it is given back. */
+static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    uint32_t i;
+    while (hk_ring_pop(&e->ready, &i)) {
+        struct hk_slot *slot = &e->slots[i];
+        uint64_t timeout_ms = hk_slot_attempt_ms(e, slot, now_ms);
+        if (timeout_ms == 0) {
+            hk_slot_overdue(e, i, now_ms);
+            continue;
+        }
+        if (!lease_holds(e, now_ms)) {
+            hk_slot_give_back(e, i, now_ms);
+            continue;
+        }
+        slot->phase = HK_SLOT_SENDING;
+        slot->started_ms = now_ms;
+        e->sending++;
+        e->stats.sends++;
+        *out = (struct hk_action){.kind = HK_ACT_SEND,
+                                  .slot = i,
+                                  .message = &slot->message,
+                                  .dest = slot->dest,
+                                  .lane = e->lane,
+                                  .claim = slot->claim,
+                                  .attempt = slot->message.history.attempts + 1,
+                                  .timeout_ms = timeout_ms};
+        return true;
+    }
+    return false;
+}
+
+static void abort_sends(struct hk_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_slots; i++)
+        if (e->slots[i].phase == HK_SLOT_SENDING)
+            e->slots[i].aborted = true;
+    e->abort_due = false;
+}
+
+static bool exchange_due(const struct hk_engine *e, int64_t now_ms)
+{
+    if (now_ms >= e->renew_at_ms)
+        return true;
+    if (e->oldest_ms == INT64_MAX)
+        return false;
+    uint32_t waiting = e->settle.len + e->chosen.len;
+    return waiting >= EXCHANGE_FULL || e->sending == 0 ||
+           now_ms - e->oldest_ms >= (int64_t)e->options.linger_ms;
+}
+
+/* One that goes alone gets a manifest of its own, so that no other is blamed if it kills the relay again. */
+static bool next_goes_alone(const struct hk_engine *e)
+{
+    return e->chosen.len && e->slots[e->chosen.items[e->chosen.head]].alone;
+}
+
+static void fill_claims(struct hk_engine *e)
+{
+    uint32_t i;
+    e->n_claims = 0;
+    while (e->n_claims < e->options.batch && !(e->n_claims && next_goes_alone(e)) &&
+           hk_ring_pop(&e->chosen, &i)) {
+        struct hk_slot *slot = &e->slots[i];
+        slot->phase = HK_SLOT_CLAIMING;
+        bool payload = slot->intent == HK_TO_SEND;
+        e->claims[e->n_claims] =
+            (struct hk_claim){.source = slot->source, .id = slot->id, .payload = payload};
+        e->claim_slots[e->n_claims++] = i;
+        if (slot->alone)
+            break;
+    }
+}
+
+static void fill_settles(struct hk_engine *e)
+{
+    uint32_t i;
+    e->n_settles = 0;
+    while (hk_ring_pop(&e->settle, &i)) {
+        e->slots[i].phase = HK_SLOT_SETTLING;
+        e->settles[e->n_settles] = e->slots[i].settle;
+        e->settle_slots[e->n_settles++] = i;
+    }
+}
+
+static void next_exchange(struct hk_engine *e, struct hk_action *out)
+{
+    fill_settles(e);
+    fill_claims(e);
+    if (!e->chosen.len)
+        e->oldest_ms = INT64_MAX;
+    e->stats.exchanges++;
+    *out = (struct hk_action){.kind = HK_ACT_EXCHANGE,
+                              .exchange = {.lane = e->lane,
+                                           .lease_ms = e->options.lease_ms,
+                                           .settles = e->settles,
+                                           .n_settles = e->n_settles,
+                                           .claims = e->claims,
+                                           .n_claims = e->n_claims}};
+}
+
+static bool next_pause(struct hk_engine *e, struct hk_action *out)
+{
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        if (!d->pause_due)
+            continue;
+        e->pausing = i;
+        *out = (struct hk_action){
+            .kind = HK_ACT_PAUSE, .dest = i, .dest_name = d->name, .reason = d->pause_reason};
+        return true;
+    }
+    return false;
+}
+
+/* Enough room to be worth a look, or long enough since the last one. */
+static bool scan_worth(const struct hk_engine *e, int64_t now_ms)
+{
+    uint32_t room = e->options.concurrency - e->in_flight;
+    return room >= e->options.concurrency / 8 + 1 || e->sending == 0 ||
+           now_ms - e->last_scan_ms >= (int64_t)e->options.linger_ms;
+}
+
+static bool next_stray(struct hk_engine *e, struct hk_action *out)
+{
+    if (!e->stray_due || !e->free.len ||
+        e->chosen.len) /* what is chosen and not claimed would be seen again */
+        return false;
+    e->scan_kind = HK_SCAN_RETRY;
+    e->scan_dest = HK_NO_DEST;
+    *out = (struct hk_action){.kind = HK_ACT_SCAN,
+                              .scan = {.source = HK_FROM_RETRY,
+                                       .after_due_ms = INT64_MIN,
+                                       .destination = e->stray,
+                                       .limit = e->options.batch}};
+    return true;
+}
+
+/* Somebody's act on a retry row or a dead letter may have freed a key: when to look; INT64_MAX = no need. */
+static int64_t held_keys_at(const struct hk_engine *e)
+{
+    bool wanted = e->held_keys_stale && (e->held_keys_asked || hk_order_blocked(e->order));
+    return wanted ? e->held_keys_at_ms : INT64_MAX;
+}
+
+static bool held_keys_due(const struct hk_engine *e, int64_t now_ms)
+{
+    return !e->held_keys_loaded || held_keys_at(e) <= now_ms;
+}
+
+/* With a lane, and nobody else at the store. */
+static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    if (next_pause(e, out))
+        return true;
+    if (!e->draining && held_keys_due(e, now_ms)) {
+        *out = (struct hk_action){.kind = HK_ACT_HELD_KEYS};
+        return true;
+    }
+    if (exchange_due(e, now_ms)) {
+        next_exchange(e, out);
+        return true;
+    }
+    if (e->draining) {
+        if (e->used_slots)
+            return false;
+        *out = (struct hk_action){.kind = HK_ACT_RELEASE};
+        return true;
+    }
+    if (now_ms >= e->next_poll_ms) {
+        *out = (struct hk_action){.kind = HK_ACT_POLL};
+        e->stats.polls++;
+        return true;
+    }
+    if (e->held_keys_loaded &&
+        (next_stray(e, out) || (scan_worth(e, now_ms) && hk_engine_pick_scan(e, now_ms, &out->scan)))) {
+        out->kind = HK_ACT_SCAN;
+        e->last_scan_ms = now_ms;
+        e->stats.scans++;
+        return true;
+    }
+    return false;
+}
+
+static bool next_store(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    if (now_ms < e->store_retry_at_ms)
+        return false;
+    if (e->lane)
+        return next_with_lane(e, now_ms, out);
+    if (e->draining)
+        return false;
+    *out = (struct hk_action){.kind = HK_ACT_ACQUIRE};
+    return true;
+}
+
+static int64_t wake_at(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t at = INT64_MAX;
+    if (e->sending && e->lane && !e->lease_aborted)
+        at = e->lease_until_ms - lease_margin(e);
+    if (e->draining && !e->drain_aborted)
+        at = earlier(at, e->drain_deadline_ms);
+    if (e->store_busy)
+        return at;
+    int64_t work = INT64_MAX;
+    if (e->lane) {
+        work = earlier(e->renew_at_ms, e->draining ? INT64_MAX : e->next_poll_ms);
+        if (e->oldest_ms != INT64_MAX)
+            work = earlier(work, e->oldest_ms + (int64_t)e->options.linger_ms);
+        if (!e->draining)
+            work = earlier(work, hk_engine_ready_at(e, now_ms));
+        if (!e->draining)
+            work = earlier(work, held_keys_at(e));
+    }
+    if (work < e->store_retry_at_ms || (!e->lane && !e->draining))
+        work = e->store_retry_at_ms;
+    at = earlier(at, work);
+    return at > now_ms ? at : now_ms + 1;
+}
+
+/* A request must not outlive its lease, and a drain must end. */
+static bool must_abort(struct hk_engine *e, int64_t now_ms)
+{
+    if (e->sending && e->lane && now_ms >= e->lease_until_ms - lease_margin(e) && !e->lease_aborted) {
+        e->lease_aborted = true;
+        return true;
+    }
+    if (e->draining && !e->drain_aborted && now_ms >= e->drain_deadline_ms) {
+        e->drain_aborted = true;
+        return e->sending > 0;
+    }
+    return e->abort_due;
+}
+
+void hk_engine_next(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    *out = (struct hk_action){.kind = HK_ACT_WAIT};
+    if (must_abort(e, now_ms)) {
+        abort_sends(e);
+        out->kind = HK_ACT_ABORT;
+        return;
+    }
+    if (next_send(e, now_ms, out))
+        return;
+    if (!e->store_busy && next_store(e, now_ms, out)) {
+        e->store_busy = true;
+        e->store_action = out->kind;
+        e->asked_at_ms = now_ms;
+        return;
+    }
+    *out = (struct hk_action){.kind = HK_ACT_WAIT};
+    if (e->draining && !e->lane && !e->store_busy && !e->sending)
+        out->kind = HK_ACT_STOPPED;
+    else
+        out->wake_ms = wake_at(e, now_ms);
+}
+
+/* ---- the store's answers ---- */
+
+/* Everything that was known of the lane is gone: what is in flight goes on, but its outcome changes nothing. */
+static void lose_lane(struct hk_engine *e, int64_t now_ms)
+{
+    e->lane = 0;
+    e->stats.lanes_lost++;
+    e->chosen.len = e->ready.len = e->settle.len = 0;
+    e->n_claims = e->n_settles = 0;
+    for (uint32_t i = 0; i < e->n_slots; i++) {
+        struct hk_slot *slot = &e->slots[i];
+        if (slot->phase == HK_SLOT_FREE || slot->phase == HK_SLOT_ORPHANED)
+            continue;
+        if (slot->phase == HK_SLOT_SENDING) {
+            slot->phase = HK_SLOT_ORPHANED;
+            slot->key = 0;
+            continue;
+        }
+        e->stats.stale_settles += slot->phase == HK_SLOT_SETTLE || slot->phase == HK_SLOT_SETTLING;
+        hk_slot_landed(e, slot, now_ms);
+        hk_slot_free(e, i);
+    }
+    e->abort_due = e->sending > 0;
+    e->oldest_ms = INT64_MAX;
+}
+
+static void forget_positions(struct hk_engine *e)
+{
+    e->cursor = e->last_id = e->sweep_cursor = e->taken_ahead = 0;
+    e->want_alone = HK_NO_DEST;
+    hk_order_clear(e->order);
+    e->held_keys_loaded = false;
+    e->given_back = 0;
+    e->stray_due = false;
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        d->behind = false;
+        d->cursor = 0;
+        d->retries_chosen = 0;
+        d->retry_due_ms = INT64_MAX;
+        d->retry_after_due_ms = INT64_MIN;
+        d->retry_after_id = 0;
+        d->retry_passed = false;
+    }
+}
+
+/* True: go on with the answer. */
+static bool answered(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
+{
+    e->store_busy = false;
+    if (rc == HK_OK) {
+        e->store_backoff_ms = 0;
+        return true;
+    }
+    if (rc == HK_CONFLICT) {
+        lose_lane(e, now_ms);
+        return false;
+    }
+    e->stats.store_errors++;
+    e->store_backoff_ms = e->store_backoff_ms ? e->store_backoff_ms * 2 : STORE_BACKOFF_MIN_MS;
+    if (e->store_backoff_ms > STORE_BACKOFF_MAX_MS)
+        e->store_backoff_ms = STORE_BACKOFF_MAX_MS;
+    e->store_retry_at_ms = now_ms + (int64_t)e->store_backoff_ms;
+    return false;
+}
+
+static void renewed(struct hk_engine *e)
+{
+    e->lease_until_ms = e->asked_at_ms + (int64_t)e->options.lease_ms;
+    e->renew_at_ms = e->asked_at_ms + (int64_t)(e->options.lease_ms / 3);
+    e->lease_aborted = false;
+}
+
+void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc, int64_t lane,
+                           int64_t store_now_ms)
+{
+    if (!answered(e, now_ms, rc))
+        return;
+    e->lane = lane;
+    learn_store_time(e, now_ms, store_now_ms);
+    renewed(e);
+    forget_positions(e);
+    e->next_poll_ms = now_ms;
+}
+
+static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen, int64_t store_now_ms)
+{
+    size_t i = hk_engine_dest_by_name(e, seen->name);
+    if (i == HK_NO_DEST) {
+        if (seen->retry_due_ms <= store_now_ms && !e->stray_due)
+            e->stray_due = hk_str_copy(e->stray, sizeof e->stray, seen->name);
+        return;
+    }
+    struct hk_dest *d = &e->dests[i];
+    d->retry_due_ms = seen->retry_due_ms;
+    d->seen_paused = seen->paused;
+}
+
+static void apply_pauses(struct hk_engine *e, int64_t now_ms)
+{
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        if (d->pause_due)
+            continue; /* ours is not on disk yet */
+        if (d->paused && !d->seen_paused) {
+            hk_limiter_resume(d->limiter, now_ms);
+            if (d->breaker)
+                hk_breaker_reset(d->breaker, now_ms); /* a person says that it is well again */
+            d->auth_in_row = 0;
+        }
+        d->paused = d->seen_paused;
+    }
+}
+
+void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_poll *poll)
+{
+    if (!answered(e, now_ms, rc))
+        return;
+    if (!poll->changed) {
+        e->poll_ms = e->poll_ms * 2 < e->options.poll_max_ms ? e->poll_ms * 2 : e->options.poll_max_ms;
+        e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
+        return;
+    }
+    e->poll_ms = e->options.poll_min_ms;
+    e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
+    learn_store_time(e, now_ms, poll->now_ms);
+    e->last_id = poll->last_id;
+    e->stray_due = false;
+    e->held_keys_stale = true;
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        e->dests[i].retry_due_ms = INT64_MAX;
+        e->dests[i].seen_paused = false;
+    }
+    for (size_t i = 0; i < poll->n_dests; i++)
+        learn_dest(e, &poll->dests[i], poll->now_ms);
+    apply_pauses(e, now_ms);
+}
+
+static void told_held(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
+{
+    const struct hk_engine_dest *conf = e->dests[dest].conf;
+    if (!conf->ordered || (held->dead && conf->skip_dead))
+        return;
+    struct hk_order_key *key = hk_order_get(e->order, hk_order_hash(e->order, dest, held->key), dest);
+    if (key && held->dead)
+        key->dead++;
+    else if (key)
+        key->waiting++;
+}
+
+/* A row that is still to be routed (its relay died with it) may go to any destination that the routes name. */
+static void told_held_unrouted(struct hk_engine *e, const struct hk_held_key *held)
+{
+    for (size_t i = 0; i < e->options.n_dests && !held->dead; i++) {
+        bool named = false;
+        for (size_t r = 0; r < e->options.n_routes; r++)
+            for (size_t k = 0; k < e->options.routes[r].n_dests; k++)
+                named |= e->options.routes[r].dests[k] == i;
+        if (named)
+            told_held(e, i, held);
+    }
+}
+
+/* What is in our own hands counts as in flight, not as waiting. */
+static void forget_held_in_hand(struct hk_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_slots; i++) {
+        const struct hk_slot *slot = &e->slots[i];
+        if (slot->phase == HK_SLOT_FREE || slot->source != HK_FROM_RETRY || !slot->key)
+            continue;
+        struct hk_order_key *key = hk_order_find(e->order, slot->key);
+        if (key && key->waiting)
+            key->waiting--;
+    }
+}
+
+void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
+                            const struct hk_held_key *keys, size_t n)
+{
+    if (!answered(e, now_ms, rc))
+        return;
+    int64_t took_ms = now_ms - e->asked_at_ms;
+    e->held_keys_loaded = true;
+    e->held_keys_stale = e->held_keys_asked = false;
+    e->held_keys_at_ms = now_ms + (took_ms * 10 > HELD_KEYS_EVERY_MS ? took_ms * 10 : HELD_KEYS_EVERY_MS);
+    hk_order_clear_held(e->order);
+    for (size_t i = 0; i < n; i++) {
+        size_t dest = hk_engine_dest_by_name(e, keys[i].destination);
+        if (dest != HK_NO_DEST)
+            told_held(e, dest, &keys[i]);
+        else if (!keys[i].destination.len)
+            told_held_unrouted(e, &keys[i]);
+    }
+    forget_held_in_hand(e);
+    hk_order_settle(e->order);
+}
+
+void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_heads *heads)
+{
+    if (!answered(e, now_ms, rc))
+        return;
+    if (e->scan_kind == HK_SCAN_RETRY && e->scan_dest == HK_NO_DEST)
+        e->stray_due = false;
+    learn_store_time(e, now_ms, heads->now_ms);
+    if (!e->draining)
+        hk_engine_choose(e, now_ms, heads);
+}
+
+/* Nothing was done: what was to be settled still is, what was to be claimed still may. */
+static void exchange_undone(struct hk_engine *e, int64_t now_ms)
+{
+    for (size_t k = 0; k < e->n_settles; k++) {
+        e->slots[e->settle_slots[k]].phase = HK_SLOT_SETTLE;
+        (void)hk_ring_push(&e->settle, e->settle_slots[k]);
+    }
+    for (size_t k = 0; k < e->n_claims; k++) {
+        uint32_t i = e->claim_slots[k];
+        e->slots[i].phase = HK_SLOT_CHOSEN;
+        if (!e->draining) {
+            (void)hk_ring_push(&e->chosen, i);
+            continue;
+        }
+        hk_slot_unchoose(e, &e->slots[i], now_ms);
+        hk_slot_free(e, i);
+    }
+    if (e->n_settles + e->n_claims)
+        hk_engine_wants_exchange(e, now_ms);
+    e->n_settles = e->n_claims = 0;
+}
+
+static void settles_done(struct hk_engine *e, const bool *stale, int64_t now_ms)
+{
+    for (size_t k = 0; k < e->n_settles; k++) {
+        uint32_t i = e->settle_slots[k];
+        if (stale[k]) {
+            e->stats.stale_settles++;
+            hk_slot_free_keys(e, &e->slots[i]);
+        } else {
+            hk_slot_settled(e, &e->slots[i], now_ms);
+        }
+        hk_slot_free(e, i);
+    }
+    e->n_settles = 0;
+}
+
+/* Mostly in the order they were asked for, so the search starts behind the last one found. */
+static const struct hk_message *find_claimed(const struct hk_exchanged *done, const struct hk_slot *slot,
+                                             size_t *at)
+{
+    for (size_t n = 0; n < done->n_messages; n++) {
+        size_t k = (*at + n) % done->n_messages;
+        if (done->messages[k].source != slot->source || done->messages[k].id != slot->id)
+            continue;
+        *at = k + 1;
+        return &done->messages[k];
+    }
+    return NULL;
+}
+
+static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, int64_t now_ms)
+{
+    size_t at = 0;
+    for (size_t k = 0; k < e->n_claims; k++) {
+        uint32_t i = e->claim_slots[k];
+        struct hk_slot *slot = &e->slots[i];
+        const struct hk_message *msg = find_claimed(done, slot, &at);
+        if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
+            e->dests[slot->dest].retries_chosen--;
+        if (msg) {
+            hk_slot_claimed(e, i, msg, done->claim, now_ms);
+            continue;
+        }
+        /* gone meanwhile: cancelled, or settled by somebody */
+        slot->gone = true;
+        hk_slot_unchoose(e, slot, now_ms);
+        hk_slot_free(e, i);
+    }
+    e->n_claims = 0;
+}
+
+void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
+                           const struct hk_exchanged *done)
+{
+    if (!answered(e, now_ms, rc)) {
+        if (rc != HK_CONFLICT)
+            exchange_undone(e, now_ms);
+        return;
+    }
+    learn_store_time(e, now_ms, done->now_ms);
+    renewed(e);
+    settles_done(e, done->stale, now_ms);
+    claims_done(e, done, now_ms);
+}
+
+void hk_engine_on_done(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
+{
+    bool pause = e->store_action == HK_ACT_PAUSE;
+    if (!answered(e, now_ms, rc))
+        return;
+    if (!pause) {
+        e->lane = 0;
+        return;
+    }
+    e->dests[e->pausing].pause_due = false;
+}
+
+void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
+{
+    uint32_t i;
+    e->draining = true;
+    e->drain_deadline_ms = deadline_ms;
+    while (hk_ring_pop(&e->chosen, &i)) { /* not claimed yet: as if never seen */
+        hk_slot_unchoose(e, &e->slots[i], now_ms);
+        hk_slot_free(e, i);
+    }
+    while (hk_ring_pop(&e->ready, &i))
+        hk_slot_give_back(e, i, now_ms);
+}
+
+const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *e)
+{
+    return &e->stats;
+}
+
+uint32_t hk_engine_in_flight(const struct hk_engine *e)
+{
+    return e->sending;
+}

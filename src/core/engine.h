@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The relay as a machine without I/O: events go in, actions come out. The daemon and the simulator run this very code.
+ *
+ *        +--------- poll, scan -------- store <------------- exchange ----------+
+ *        v                                                    ^                 |
+ *   choose heads (slots, breaker, limiter, key order) -> claim in a manifest -> send -> facts -> decide -> settle
+ *
+ * The shell does what hk_engine_next says and reports back. Store actions are one at a time (HK_ACT_IS_STORE); sends run
+ * side by side. Time is an argument: `now_ms` is monotonic; the store's time comes with its answers. */
+#ifndef HK_CORE_ENGINE_H
+#define HK_CORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/breaker.h>
+#include <hikyaku/policy.h>
+
+#include "core/exchange.h"
+#include "core/message.h"
+
+struct hk_engine;
+
+struct hk_engine_dest {
+    const char *name;
+    const struct hk_policy *policy;           /* outlives the engine */
+    const struct hk_breaker_options *breaker; /* NULL = none */
+    struct hk_limiter_options limiter;        /* its concurrency 0 = min(64, the engine's) */
+    bool ordered;                             /* per key */
+    bool skip_dead;                           /* a dead head does not hold its key */
+};
+
+struct hk_engine_route {
+    const char *event_type; /* '*' matches any text */
+    const size_t *dests;    /* indexes into the destinations */
+    size_t n_dests;
+};
+
+struct hk_engine_options {
+    const struct hk_engine_dest *dests;
+    size_t n_dests;
+    const struct hk_engine_route *routes; /* for messages that name no destination; the first match wins */
+    size_t n_routes;
+    const struct hk_policy *(*policy_by_name)(void *arg, const char *name); /* NULL result: no such policy */
+    void *policy_arg;
+    uint32_t concurrency; /* sends at once, over all destinations */
+    uint32_t batch;       /* heads a scan, claims an exchange */
+    uint64_t batch_bytes; /* payload held in memory */
+    uint64_t max_payload_bytes;
+    uint64_t lease_ms;
+    uint64_t poll_min_ms, poll_max_ms;
+    uint64_t linger_ms; /* how long a settle waits for company */
+    uint64_t seed;
+};
+
+enum hk_action_kind {
+    HK_ACT_WAIT = 0,  /* nothing to do before wake_ms or the next event */
+    HK_ACT_ACQUIRE,   /* store: a lane with lease_ms */
+    HK_ACT_POLL,      /* store */
+    HK_ACT_HELD_KEYS, /* store */
+    HK_ACT_SCAN,      /* store: scan */
+    HK_ACT_EXCHANGE,  /* store: exchange */
+    HK_ACT_PAUSE,     /* store: persist that destination `dest` is paused, and why */
+    HK_ACT_RELEASE,   /* store: the lane; the last store action */
+    HK_ACT_SEND,      /* sink: slot, message, dest, attempt, timeout_ms */
+    HK_ACT_ABORT,     /* sinks: end every send in flight */
+    HK_ACT_STOPPED    /* drained: nothing is left to do */
+};
+
+struct hk_action {
+    enum hk_action_kind kind;
+    int64_t wake_ms; /* WAIT */
+    struct hk_scan scan;
+    struct hk_exchange exchange; /* valid until the answer is reported */
+    size_t dest;
+    const char *dest_name, *reason; /* PAUSE */
+    uint32_t slot;
+    const struct hk_message *message; /* SEND: valid until hk_engine_on_sent */
+    int64_t lane, claim;              /* SEND: under which it is made, for the event log */
+    uint32_t attempt;
+    uint64_t timeout_ms;
+};
+
+/* What the sink reports, with the texts for the history (copied, bounded). */
+struct hk_sent {
+    struct hk_facts facts;
+    struct hk_str request_headers, response_headers, address;
+};
+
+/* Counters that only grow. */
+struct hk_engine_stats {
+    uint64_t claimed, sends, sent, retried, dead, released, deferred, fanned_out;
+    uint64_t stale_settles, lanes_lost, store_errors, scans, exchanges, polls;
+    uint64_t swept; /* found by the sweep: must stay 0 on a store whose ids are in commit order */
+};
+
+enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_ms,
+                           struct hk_engine **out_engine, struct hk_err *err) HK_MUSTCHECK;
+void hk_engine_free(struct hk_engine *engine);
+
+/* The next thing to do. Call until HK_ACT_WAIT or HK_ACT_STOPPED. */
+void hk_engine_next(struct hk_engine *engine, int64_t now_ms, struct hk_action *out_action);
+
+/* Answers to store actions: exactly one per action. `rc` other than HK_OK: as store.h says; the rest is not looked at. */
+void hk_engine_on_acquired(struct hk_engine *engine, int64_t now_ms, enum hk_code rc, int64_t lane,
+                           int64_t store_now_ms);
+void hk_engine_on_poll(struct hk_engine *engine, int64_t now_ms, enum hk_code rc, const struct hk_poll *poll);
+void hk_engine_on_held_keys(struct hk_engine *engine, int64_t now_ms, enum hk_code rc,
+                            const struct hk_held_key *keys, size_t n);
+void hk_engine_on_scan(struct hk_engine *engine, int64_t now_ms, enum hk_code rc,
+                       const struct hk_heads *heads);
+void hk_engine_on_exchange(struct hk_engine *engine, int64_t now_ms, enum hk_code rc,
+                           const struct hk_exchanged *done);
+void hk_engine_on_done(struct hk_engine *engine, int64_t now_ms, enum hk_code rc); /* PAUSE, RELEASE */
+
+/* A send is over (also after HK_ACT_ABORT). */
+void hk_engine_on_sent(struct hk_engine *engine, int64_t now_ms, uint32_t slot, const struct hk_sent *sent);
+
+/* Stop claiming; finish what is in flight until `deadline_ms`, then give it back. */
+void hk_engine_drain(struct hk_engine *engine, int64_t now_ms, int64_t deadline_ms);
+
+const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *engine);
+uint32_t hk_engine_in_flight(const struct hk_engine *engine);
+/* The store's time as the engine reckons it. */
+int64_t hk_engine_store_now_ms(const struct hk_engine *engine, int64_t now_ms);
+
+#endif

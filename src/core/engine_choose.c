@@ -1,0 +1,800 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing: what to scan for next, and which of the heads that a scan shows may be claimed.
+ *
+ * Fresh messages are read once, in order, by one cursor. What cannot be taken when the cursor comes by is not read
+ * again and again: a destination that is full, paused or broken falls *behind* and later reads its own rows from where
+ * it stopped; a key that is held remembers its first message that was passed over. So a million rows of a paused
+ * destination are walked over once, and never again until it is resumed. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/engine_impl.h"
+
+enum {
+    CRASHES_ALONE = 3,
+    CRASHES_DEAD = 4,
+    KEY_TRIES = 8,
+    LOOK_AGAIN_MS = 1000 /* at retry rows whose keys are held */
+};
+
+enum verdict {
+    TAKEN,
+    IN_HAND,    /* a slot has it already */
+    PASSED,     /* its key is held */
+    DEST_FULL,  /* its destination cannot take it now */
+    ENGINE_FULL /* nothing more can be taken at all */
+};
+
+struct target {
+    enum hk_intent intent;
+    size_t dest, route;
+    enum hk_fault refusal;
+    const char *text;
+};
+
+size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name)
+{
+    size_t lo = 0, hi = e->options.n_dests;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        struct hk_str here = hk_str_of(e->dests[e->by_name[mid]].name);
+        size_t n = here.len < name.len ? here.len : name.len;
+        int cmp = n ? memcmp(here.ptr, name.ptr, n) : 0;
+        if (cmp == 0 && here.len == name.len)
+            return e->by_name[mid];
+        if (cmp < 0 || (cmp == 0 && here.len < name.len))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return HK_NO_DEST;
+}
+
+/* '*' stands for any text. Goes back to the last star only, so it is linear in practice and quadratic at the worst. */
+static bool glob_matches(const char *pattern, struct hk_str s)
+{
+    const char *star = NULL;
+    size_t i = 0, resume = 0;
+    while (i < s.len) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = i;
+        } else if (*pattern && *pattern == s.ptr[i]) {
+            pattern++;
+            i++;
+        } else if (star) {
+            pattern = star;
+            i = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return !*pattern;
+}
+
+static size_t route_of(const struct hk_engine *e, struct hk_str event_type)
+{
+    size_t i = 0;
+    while (i < e->options.n_routes && !glob_matches(e->options.routes[i].event_type, event_type))
+        i++;
+    return i;
+}
+
+/* Not to be sent; where it was to go stays known, for its order and for the dead letter. */
+static struct target refuse(struct target t, enum hk_fault fault, const char *text)
+{
+    t.intent = HK_TO_REFUSE;
+    t.refusal = fault;
+    t.text = text;
+    return t;
+}
+
+/* By name, or by route. A retry row without a name was orphaned on its first way: it is fanned out, be it to one. */
+static struct target find_dest(const struct hk_engine *e, const struct hk_head *head)
+{
+    struct target t = {.intent = HK_TO_SEND, .dest = HK_NO_DEST};
+    if (head->destination.len) {
+        t.dest = hk_engine_dest_by_name(e, head->destination);
+        return t.dest == HK_NO_DEST
+                   ? refuse(t, HK_FAULT_UNKNOWN_DESTINATION, "no such destination is configured")
+                   : t;
+    }
+    t.route = route_of(e, head->event_type);
+    if (t.route == e->options.n_routes)
+        return refuse(t, HK_FAULT_UNKNOWN_DESTINATION,
+                      "no destination is named, and no route matches the event type");
+    const struct hk_engine_route *route = &e->options.routes[t.route];
+    if (route->n_dests == 1 && head->source == HK_FROM_OUTBOX)
+        t.dest = route->dests[0];
+    else
+        t.intent = HK_TO_FAN_OUT;
+    return t;
+}
+
+static struct target aim(const struct hk_engine *e, const struct hk_head *head)
+{
+    struct target t = find_dest(e, head);
+    if (head->malformed)
+        return refuse(t, HK_FAULT_INVALID_PAYLOAD, head->malformed);
+    if (head->crashes >= CRASHES_DEAD)
+        return refuse(t, HK_FAULT_RELAY_CRASHED,
+                      "the relay died with this message in hand, the last time with it alone");
+    if (head->expires_ms && head->expires_ms <= e->scan_now_ms)
+        t.intent = HK_TO_EXPIRE;
+    else if (t.intent == HK_TO_REFUSE)
+        return t;
+    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_now_ms)
+        t.intent = HK_TO_DEFER;
+    else if (head->payload_bytes > e->options.max_payload_bytes)
+        return refuse(t, HK_FAULT_TOO_LARGE, "the payload is over relay.max_payload");
+    return t;
+}
+
+static uint32_t three_quarters(uint32_t n)
+{
+    return n - n / 4;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When the destination may take one more; INT64_MAX: not before something else happens. Room is kept for first
+ * attempts against a flood of retries. */
+static int64_t dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
+                             int64_t now_ms)
+{
+    if (d->paused || d->in_flight >= d->cap)
+        return INT64_MAX;
+    if (source == HK_FROM_RETRY && (d->retries_in_flight >= three_quarters(d->cap) ||
+                                    e->retries_in_flight >= three_quarters(e->options.concurrency)))
+        return INT64_MAX;
+    int64_t at = hk_limiter_ready_at_ms(d->limiter, now_ms);
+    return d->breaker ? later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
+}
+
+static bool dest_ready(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
+                       int64_t now_ms)
+{
+    return dest_ready_at(e, d, source, now_ms) <= now_ms;
+}
+
+static bool guards_acquire(struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
+{
+    if (!hk_limiter_acquire(d->limiter, now_ms))
+        return false;
+    if (d->breaker && !hk_breaker_acquire(d->breaker, now_ms, &slot->permit)) {
+        hk_limiter_release(d->limiter);
+        return false;
+    }
+    slot->guarded = true;
+    return true;
+}
+
+/* ---- order ---- */
+
+/* Is it this message's turn among those of its key? */
+static bool key_allows(const struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    uint64_t hash = hk_order_hash(e->order, dest, head->key);
+    const struct hk_order_key *key = hk_order_find(e->order, hash);
+    if (head->source ==
+        HK_FROM_RETRY) /* without anybody waiting it was only deferred, and joins behind a dead head */
+        return head->key_first && (!key || (!key->in_flight && (key->waiting || !key->dead)));
+    if (!hk_order_free_for_first(key))
+        return false;
+    return !key || !key->passed_id || head->id <= key->passed_id ||
+           (e->scan_kind == HK_SCAN_KEY && e->scan_key == hash);
+}
+
+/* The destinations at which a message has a place in the order: its own, or all of its fan-out. A deferred one has none
+ * yet; a retry row that is fanned out keeps the place that it has. */
+static size_t ordered_dests(const struct hk_engine *e, const struct hk_head *head, const struct target *t,
+                            const size_t **out)
+{
+    bool routed = t->dest == HK_NO_DEST && !head->destination.len && t->route < e->options.n_routes;
+    *out = routed ? e->options.routes[t->route].dests : &t->dest;
+    if (!head->key.len || t->intent == HK_TO_DEFER || (t->dest == HK_NO_DEST && !routed))
+        return 0;
+    if (routed)
+        return head->source == HK_FROM_OUTBOX ? e->options.routes[t->route].n_dests : 0;
+    return 1;
+}
+
+/* Are there rows before it that the destination has yet to read? (One that goes to a single destination is not looked at
+ * before them in the first place.) */
+static bool unread_before(const struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    const struct hk_dest *d = &e->dests[dest];
+    if (e->scan_kind == HK_SCAN_FRESH)
+        return d->behind && d->cursor < head->id;
+    if (e->scan_dest == dest)
+        return false;
+    return (d->behind ? d->cursor : later(d->cursor, e->cursor)) < head->id;
+}
+
+static bool keys_allow(const struct hk_engine *e, const struct hk_head *head, const struct target *t)
+{
+    const size_t *dests;
+    size_t n = ordered_dests(e, head, t, &dests);
+    for (size_t k = 0; k < n; k++) {
+        if (!e->dests[dests[k]].conf->ordered)
+            continue;
+        if (!key_allows(e, head, dests[k]) || (t->dest == HK_NO_DEST && unread_before(e, head, dests[k])))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the key's turn; false when out of memory, and then nothing is changed. */
+static bool key_take(struct hk_engine *e, const struct hk_head *head, uint64_t hash, size_t dest)
+{
+    struct hk_order_key *key = hk_order_get(e->order, hash, dest);
+    if (!key)
+        return false;
+    key->in_flight++;
+    if (head->source == HK_FROM_RETRY && key->waiting)
+        key->waiting--;
+    if (head->source == HK_FROM_OUTBOX && key->passed_id && key->passed_id <= head->id)
+        key->passed_id = head->id + 1; /* more may follow */
+    return true;
+}
+
+static bool fan_take(struct hk_engine *e, const struct hk_head *head, struct hk_slot *slot)
+{
+    const struct hk_engine_route *route = &e->options.routes[slot->route];
+    slot->fan_key = hk_mem_strndup(head->key.ptr, head->key.len);
+    for (size_t k = 0; slot->fan_key && k < route->n_dests; k++) {
+        size_t dest = route->dests[k];
+        if (!e->dests[dest].conf->ordered ||
+            key_take(e, head, hk_order_hash(e->order, dest, head->key), dest))
+            continue;
+        hk_slot_free_keys(e, slot); /* a key that was not taken is not held either: nothing to give back */
+    }
+    return slot->fan_key != NULL;
+}
+
+/* Takes the turns of all its keys; false when out of memory. */
+static bool keys_take(struct hk_engine *e, const struct hk_head *head, const struct target *t,
+                      struct hk_slot *slot)
+{
+    const size_t *dests;
+    size_t n = ordered_dests(e, head, t, &dests);
+    if (n == 0)
+        return true;
+    if (t->dest == HK_NO_DEST)
+        return fan_take(e, head, slot);
+    if (!e->dests[t->dest].conf->ordered)
+        return true;
+    uint64_t hash = hk_order_hash(e->order, t->dest, head->key);
+    if (!key_take(e, head, hash, t->dest))
+        return false;
+    slot->key = hash;
+    return true;
+}
+
+/* ---- taking ---- */
+
+static bool can_take(const struct hk_engine *e)
+{
+    return !e->alone && !e->bytes_full && e->free.len && e->in_flight < e->options.concurrency;
+}
+
+static bool engine_full(struct hk_engine *e, const struct hk_head *head)
+{
+    if (!can_take(e))
+        return true;
+    e->bytes_full = e->in_flight && e->bytes + head->payload_bytes > e->options.batch_bytes;
+    return e->bytes_full;
+}
+
+/* hk_slot_landed takes it back. */
+static void count_in_flight(struct hk_engine *e, struct hk_slot *slot)
+{
+    struct hk_dest *d = &e->dests[slot->dest];
+    slot->counted = true;
+    e->in_flight++;
+    d->in_flight++;
+    e->bytes += slot->bytes;
+    e->alone |= slot->alone;
+    if (slot->source == HK_FROM_RETRY) {
+        e->retries_in_flight++;
+        d->retries_in_flight++;
+    }
+}
+
+/* Fills a free slot. */
+static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head, const struct target *t,
+                                 int64_t now_ms)
+{
+    uint32_t i;
+    if (!hk_ring_pop(&e->free, &i))
+        return NULL;
+    struct hk_slot *slot = hk_engine_slot(e, i);
+    *slot = (struct hk_slot){.phase = HK_SLOT_CHOSEN,
+                             .intent = t->intent,
+                             .refusal = t->refusal,
+                             .refusal_text = t->text,
+                             .source = head->source,
+                             .id = head->id,
+                             .dest = t->dest,
+                             .route = t->route,
+                             .not_before_ms = head->not_before_ms};
+    e->used_slots++;
+    if (head->source == HK_FROM_OUTBOX && e->scan_kind != HK_SCAN_FRESH)
+        e->taken_ahead = later(e->taken_ahead, head->id);
+    (void)hk_ring_push(&e->chosen, i); /* the rings are as long as there are slots */
+    hk_engine_wants_exchange(e, now_ms);
+    return slot;
+}
+
+static void untake_slot(struct hk_engine *e, struct hk_slot *slot)
+{
+    e->chosen.len--; /* it was the last one pushed */
+    hk_slot_free(e, (uint32_t)(slot - e->slots));
+}
+
+/* Everything but sending: takes a slot and its turn, and nothing else. */
+static enum verdict take_unsent(struct hk_engine *e, const struct hk_head *head, const struct target *t,
+                                int64_t now_ms)
+{
+    struct hk_slot *slot = take_slot(e, head, t, now_ms);
+    if (!slot)
+        return ENGINE_FULL;
+    if (!keys_take(e, head, t, slot)) {
+        untake_slot(e, slot);
+        return ENGINE_FULL;
+    }
+    if (head->source == HK_FROM_RETRY && t->dest != HK_NO_DEST)
+        e->dests[t->dest].retries_chosen++;
+    return TAKEN;
+}
+
+static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head, const struct target *t,
+                                 int64_t now_ms)
+{
+    struct hk_dest *d = &e->dests[t->dest];
+    struct hk_slot *slot = take_slot(e, head, t, now_ms);
+    if (!slot)
+        return ENGINE_FULL;
+    if (!guards_acquire(d, slot, now_ms)) {
+        untake_slot(e, slot);
+        return DEST_FULL;
+    }
+    if (!keys_take(e, head, t, slot)) {
+        hk_slot_landed(e, slot, now_ms);
+        untake_slot(e, slot);
+        return ENGINE_FULL;
+    }
+    slot->bytes = head->payload_bytes;
+    slot->alone = head->crashes >= CRASHES_ALONE;
+    if (slot->source == HK_FROM_RETRY)
+        d->retries_chosen++;
+    count_in_flight(e, slot);
+    return TAKEN;
+}
+
+static bool in_a_slot(const struct hk_engine *e, int64_t id)
+{
+    for (uint32_t i = 0; i < e->n_slots; i++)
+        if (e->slots[i].phase != HK_SLOT_FREE && e->slots[i].source == HK_FROM_OUTBOX && e->slots[i].id == id)
+            return true;
+    return false;
+}
+
+/* Rows of outbox stay there while they are in hand, and scans other than the cursor's run ahead of it. */
+static bool is_in_hand(const struct hk_engine *e, const struct hk_head *head)
+{
+    return head->source == HK_FROM_OUTBOX && (e->scan_kind == HK_SCAN_KEY || head->id <= e->taken_ahead) &&
+           in_a_slot(e, head->id);
+}
+
+static enum verdict consider(struct hk_engine *e, const struct hk_head *head, int64_t now_ms)
+{
+    if (is_in_hand(e, head))
+        return IN_HAND;
+    if (engine_full(e, head))
+        return ENGINE_FULL;
+    struct target t = aim(e, head);
+    if (t.intent == HK_TO_SEND && !dest_ready(e, &e->dests[t.dest], head->source, now_ms))
+        return DEST_FULL;
+    if (!keys_allow(e, head, &t))
+        return PASSED;
+    if (t.intent != HK_TO_SEND)
+        return take_unsent(e, head, &t, now_ms);
+    if (head->crashes >= CRASHES_ALONE && e->in_flight) {
+        e->want_alone = t.dest; /* let what is in flight end first */
+        return ENGINE_FULL;
+    }
+    return take_to_send(e, head, &t, now_ms);
+}
+
+void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
+{
+    struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;
+    if (key)
+        key->waiting += slot->source == HK_FROM_RETRY && !slot->gone;
+    hk_slot_free_keys(e, slot);
+    hk_slot_landed(e, slot, now_ms);
+}
+
+/* ---- what each kind of scan makes of the verdicts ---- */
+
+/* The destination that a fresh head goes to, if it has one. */
+static size_t fresh_dest(const struct hk_engine *e, const struct hk_head *head)
+{
+    struct target t = find_dest(e, head);
+    return t.intent == HK_TO_SEND ? t.dest : HK_NO_DEST;
+}
+
+/* Remembers at each of its destinations that it was passed over. A key that is free all the same (another destination of
+ * the fan-out is in the way) is not lined up: that other one will come back to the message. */
+static void pass_keys(struct hk_engine *e, const struct hk_head *head)
+{
+    struct target t = find_dest(e, head);
+    const size_t *dests;
+    size_t n = ordered_dests(e, head, &t, &dests);
+    for (size_t k = 0; k < n; k++) {
+        if (!e->dests[dests[k]].conf->ordered)
+            continue;
+        struct hk_order_key *key =
+            hk_order_get(e->order, hk_order_hash(e->order, dests[k], head->key), dests[k]);
+        if (!key || !hk_order_pass(key, head->id, head->key))
+            e->given_back++; /* out of memory: the sweep will find it */
+    }
+}
+
+/* False: the scan ends here, and this head is to be seen again. */
+static bool look_fresh(struct hk_engine *e, const struct hk_head *head, int64_t now_ms)
+{
+    size_t dest = fresh_dest(e, head);
+    if (dest != HK_NO_DEST && (e->dests[dest].behind || head->id <= e->dests[dest].cursor))
+        return true;
+    switch (consider(e, head, now_ms)) {
+    case TAKEN:
+    case IN_HAND:
+        return true;
+    case PASSED:
+        pass_keys(e, head);
+        return true;
+    case DEST_FULL:
+        e->dests[dest].behind = true;
+        e->dests[dest].cursor = head->id - 1;
+        return true;
+    case ENGINE_FULL:
+        return false;
+    }
+    return false;
+}
+
+static void scanned_fresh(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    for (size_t i = 0; i < heads->n; i++) {
+        if (!look_fresh(e, &heads->items[i], now_ms))
+            return;
+        e->cursor = heads->items[i].id;
+    }
+    if (!heads->more)
+        e->last_id = e->cursor; /* all seen, until a poll says otherwise */
+}
+
+/* Does the message go, or fan out, to the destination? */
+static bool concerns(const struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    struct target t = find_dest(e, head);
+    if (t.dest != HK_NO_DEST)
+        return t.dest == dest;
+    if (head->destination.len || t.route >= e->options.n_routes)
+        return false;
+    const struct hk_engine_route *route = &e->options.routes[t.route];
+    for (size_t k = 0; k < route->n_dests; k++)
+        if (route->dests[k] == dest)
+            return true;
+    return false;
+}
+
+/* A fan-out that has a place in the destination's order waited for it to read so far. */
+static bool is_for_behind(const struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    return fresh_dest(e, head) == dest ||
+           (head->key.len && e->dests[dest].conf->ordered && concerns(e, head, dest));
+}
+
+static void scanned_behind(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    struct hk_dest *d = &e->dests[e->scan_dest];
+    for (size_t i = 0; i < heads->n; i++) {
+        const struct hk_head *head = &heads->items[i];
+        if (is_for_behind(e, head, e->scan_dest)) { /* else: it names none, and its route leads elsewhere */
+            enum verdict v = consider(e, head, now_ms);
+            if (v == DEST_FULL || v == ENGINE_FULL)
+                return;
+            if (v == PASSED)
+                pass_keys(e, head);
+        }
+        d->cursor = head->id;
+    }
+    if (!heads->more)
+        d->behind = false;
+}
+
+/* All that is due was seen. The next poll tells what will be due; but nobody else's commit need precede it when rows are
+ * left whose keys are held, or when the store's clock has not come as far as we thought. */
+static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struct hk_heads *heads,
+                             int64_t now_ms)
+{
+    bool early = !heads->n && d->retry_after_id == 0 && heads->now_ms < d->retry_due_ms;
+    int64_t again_ms = d->retry_passed ? LOOK_AGAIN_MS : (int64_t)e->options.poll_min_ms + 1;
+    bool again = d->retry_passed || early;
+    d->retry_due_ms = again ? hk_engine_store_now(e, now_ms) + again_ms : INT64_MAX;
+    d->retry_after_due_ms = INT64_MIN;
+    d->retry_after_id = 0;
+    d->retry_passed = false;
+}
+
+static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    struct hk_dest *d = e->scan_dest == HK_NO_DEST ? NULL : &e->dests[e->scan_dest];
+    for (size_t i = 0; i < heads->n; i++) {
+        enum verdict v = consider(e, &heads->items[i], now_ms);
+        if (v == DEST_FULL || v == ENGINE_FULL)
+            return;
+        if (d && v == PASSED)
+            d->retry_passed = e->held_keys_asked = true;
+    }
+    if (!d)
+        return; /* of a destination that is not configured: all of them are refused, or fanned out */
+    if (!heads->more) {
+        seen_all_retries(e, d, heads, now_ms);
+        return;
+    }
+    d->retry_after_due_ms = heads->last_due_ms;
+    d->retry_after_id = heads->last_id;
+}
+
+/* What lies from `id` on was passed over; 0: nothing. */
+static void set_passed(struct hk_engine *e, int64_t id)
+{
+    struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
+    if (!key)
+        return;
+    key->passed_id = id;
+    hk_order_tidy(e->order, e->scan_key);
+}
+
+static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    size_t i = 0;
+    while (i < heads->n && !concerns(e, &heads->items[i], e->scan_dest))
+        i++;
+    if (i == heads->n) {
+        set_passed(e, heads->more ? heads->last_id + 1 : 0);
+        return;
+    }
+    set_passed(e, heads->items[i].id);
+    enum verdict v = consider(e, &heads->items[i], now_ms);
+    if (v == TAKEN || v == IN_HAND) {
+        int64_t rest = heads->more ? heads->last_id + 1 : 0;
+        set_passed(e, i + 1 < heads->n ? heads->items[i + 1].id : rest);
+    } else if (v == PASSED) {
+        struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
+        pass_keys(e, &heads->items[i]);
+        if (key && hk_order_free_for_first(key))
+            hk_order_park(key); /* another of its destinations holds it up, and will read it when free */
+    }
+}
+
+/* Passed over on purpose: its key or its destination will come back to it. */
+static bool is_known(struct hk_engine *e, const struct hk_head *head)
+{
+    size_t dest = fresh_dest(e, head);
+    if (in_a_slot(e, head->id) || (dest != HK_NO_DEST && e->dests[dest].behind))
+        return true;
+    struct target t = find_dest(e, head);
+    const size_t *dests;
+    size_t n = ordered_dests(e, head, &t, &dests);
+    bool known = false;
+    for (size_t k = 0; k < n; k++) {
+        uint64_t hash = hk_order_hash(e->order, dests[k], head->key);
+        const struct hk_order_key *key = hk_order_find(e->order, hash);
+        known |= key && key->passed_id && key->passed_id <= head->id;
+        hk_order_tidy(e->order, hash); /* was it parked? */
+    }
+    return known;
+}
+
+/* The net under the cursor: what lies below it, is not in hand and not knowingly passed over, is taken after all. */
+static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    for (size_t i = 0; i < heads->n && heads->items[i].id <= e->cursor; i++) {
+        const struct hk_head *head = &heads->items[i];
+        enum verdict v = is_known(e, head) ? DEST_FULL : consider(e, head, now_ms);
+        if (v == ENGINE_FULL)
+            return;
+        if (v == PASSED)
+            pass_keys(e, head);
+        else if (v == TAKEN && e->given_back)
+            e->given_back--;
+        else if (v == TAKEN)
+            e->stats.swept++;
+        e->sweep_cursor = head->id; /* what its destination cannot take is met again next time round */
+    }
+    if (!heads->more || heads->last_id >= e->cursor)
+        e->sweep_cursor = 0;
+}
+
+void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads)
+{
+    e->scan_now_ms = heads->now_ms;
+    switch (e->scan_kind) {
+    case HK_SCAN_FRESH:
+        scanned_fresh(e, heads, now_ms);
+        break;
+    case HK_SCAN_BEHIND:
+        scanned_behind(e, heads, now_ms);
+        break;
+    case HK_SCAN_RETRY:
+        scanned_retry(e, heads, now_ms);
+        break;
+    case HK_SCAN_KEY:
+        scanned_key(e, heads, now_ms);
+        break;
+    case HK_SCAN_SWEEP:
+        scanned_sweep(e, heads, now_ms);
+        break;
+    }
+}
+
+/* ---- what to scan for ---- */
+
+static uint32_t limit_of(const struct hk_engine *e)
+{
+    uint32_t room = e->options.concurrency - e->in_flight;
+    uint32_t limit = room < e->options.batch ? room : e->options.batch;
+    return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
+}
+
+static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, struct hk_scan *out)
+{
+    struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
+    e->scan_kind = kind;
+    e->scan_dest = dest;
+    *out = (struct hk_scan){.source = kind == HK_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
+                            .destination = d ? d->name : NULL,
+                            .limit = limit_of(e)};
+    if (kind == HK_SCAN_FRESH)
+        out->after_id = e->cursor;
+    else if (kind == HK_SCAN_SWEEP)
+        out->after_id = e->sweep_cursor;
+    else if (kind == HK_SCAN_BEHIND)
+        out->after_id = d->cursor;
+    else if (kind == HK_SCAN_RETRY) {
+        out->after_due_ms = d->retry_after_due_ms;
+        out->after_id = d->retry_after_id;
+    }
+}
+
+static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
+{
+    return !d->retries_chosen && d->retry_due_ms <= hk_engine_store_now(e, now_ms) &&
+           dest_ready(e, d, HK_FROM_RETRY, now_ms);
+}
+
+/* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
+static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
+{
+    const struct hk_dest *d = &e->dests[key->dest];
+    return dest_ready(e, d, HK_FROM_OUTBOX, now_ms) && !(d->behind && d->cursor < key->passed_id - 1);
+}
+
+static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+{
+    struct hk_order_key *key = hk_order_ready(e->order);
+    for (int tries = 0; key && !key_ready(e, key, now_ms); tries++) {
+        if (tries == KEY_TRIES)
+            return false;
+        hk_order_rotate(e->order); /* one destination that is not ready must not hold up the others' keys */
+        key = hk_order_ready(e->order);
+    }
+    if (!key)
+        return false;
+    set_scan(e, HK_SCAN_KEY, key->dest, out);
+    e->scan_key = key->hash;
+    out->after_id = key->passed_id - 1;
+    out->key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
+    out->limit = 2;
+    return true;
+}
+
+/* Goes round the destinations, so that each gets its turn. */
+static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+{
+    for (size_t n = 0; n < e->options.n_dests; n++) {
+        size_t i = (e->turn + n) % e->options.n_dests;
+        struct hk_dest *d = &e->dests[i];
+        bool retry = wants_retry(e, d, now_ms);
+        bool behind = d->behind && dest_ready(e, d, HK_FROM_OUTBOX, now_ms);
+        if (!retry && !behind)
+            continue;
+        /* both: one after the other */
+        bool take_retry = retry && !(behind && d->retry_last);
+        d->retry_last = take_retry;
+        e->turn = i + 1;
+        set_scan(e, take_retry ? HK_SCAN_RETRY : HK_SCAN_BEHIND, i, out);
+        return true;
+    }
+    return false;
+}
+
+static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
+{
+    struct hk_dest *d = &e->dests[e->want_alone];
+    d->retry_after_due_ms = INT64_MIN;
+    d->retry_after_id = 0;
+    set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
+    e->want_alone = HK_NO_DEST;
+    return true;
+}
+
+bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+{
+    if (!can_take(e))
+        return false;
+    if (e->want_alone != HK_NO_DEST)
+        return e->in_flight == 0 && pick_alone(e, out);
+    if (pick_key(e, now_ms, out))
+        return true;
+    bool fresh = e->last_id > e->cursor;
+    if (fresh && e->fresh_turn) {
+        e->fresh_turn = false;
+        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
+        return true;
+    }
+    e->fresh_turn = true;
+    if (pick_dest(e, now_ms, out))
+        return true;
+    if (fresh) {
+        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
+        return true;
+    }
+    if (now_ms < e->sweep_at_ms || e->cursor == 0)
+        return false;
+    e->sweep_at_ms = now_ms + HK_SWEEP_MS;
+    set_scan(e, HK_SCAN_SWEEP, HK_NO_DEST, out);
+    return true;
+}
+
+/* store time -> monotonic time */
+static int64_t mono_of(const struct hk_engine *e, int64_t store_ms)
+{
+    return store_ms == INT64_MAX || store_ms == INT64_MIN ? store_ms : store_ms - e->ahead_hi_ms;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t at = INT64_MAX;
+    if (!can_take(e) || e->want_alone != HK_NO_DEST)
+        return at;
+    if (e->last_id > e->cursor)
+        at = e->last_scan_ms + (int64_t)e->options.linger_ms;
+    const struct hk_order_key *key = hk_order_ready(e->order);
+    if (key)
+        at = earlier(at, dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        if (d->behind)
+            at = earlier(at, dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
+        if (d->retry_due_ms != INT64_MAX && !d->retries_chosen)
+            at = earlier(at, later(mono_of(e, d->retry_due_ms), dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
+    }
+    return at;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine is made of, shared by the files that choose, send and settle. */
+#ifndef HK_CORE_ENGINE_IMPL_H
+#define HK_CORE_ENGINE_IMPL_H
+
+#include "core/engine.h"
+#include "core/order.h"
+
+#define HK_NO_DEST  SIZE_MAX
+#define HK_SWEEP_MS 1000 /* one batch of the sweep */
+
+/* A slot holds one message from being chosen until its settle is on disk. */
+enum hk_phase {
+    HK_SLOT_FREE = 0,
+    HK_SLOT_CHOSEN,   /* will be claimed in the next exchange */
+    HK_SLOT_CLAIMING, /* in the exchange that is under way */
+    HK_SLOT_READY,    /* claimed, on disk: may be sent */
+    HK_SLOT_SENDING,
+    HK_SLOT_SETTLE,   /* outcome known, will be settled in the next exchange */
+    HK_SLOT_SETTLING, /* in the exchange that is under way */
+    HK_SLOT_ORPHANED  /* still being sent, but the lane is gone: its outcome changes nothing */
+};
+
+/* Why a message is claimed. All but HK_TO_SEND are settled without sending. */
+enum hk_intent {
+    HK_TO_SEND = 0,
+    HK_TO_DEFER,   /* not_before lies ahead */
+    HK_TO_FAN_OUT, /* its route names several destinations */
+    HK_TO_EXPIRE,
+    HK_TO_REFUSE /* unknown destination, malformed, too large, killed its relay too often */
+};
+
+struct hk_slot {
+    enum hk_phase phase;
+    enum hk_intent intent;
+    enum hk_fault refusal; /* HK_TO_REFUSE: the fact that the policy is asked about */
+    const char *refusal_text;
+    enum hk_source source;
+    int64_t id;
+    int64_t claim;
+    uint64_t bytes;
+    size_t dest; /* HK_NO_DEST: none */
+    size_t route;
+    uint64_t key;  /* hash; 0 = not ordered, or a fan-out */
+    char *fan_key; /* a fan-out's key, held at each of its destinations that is ordered; NULL = none */
+    int64_t not_before_ms;
+    bool guarded; /* holds a breaker permit (if any) and a limiter slot */
+    bool counted; /* is in the counts of what is in flight */
+    bool alone;   /* nothing else is in flight beside it: it has crashed relays before */
+    bool aborted;
+    bool gone; /* its row was not there any more */
+    hk_breaker_permit permit;
+    struct hk_message message; /* texts and payload in `block` */
+    void *block;
+    int64_t started_ms;      /* monotonic */
+    struct hk_settle settle; /* texts in `record` */
+    struct hk_str *fan_out;
+    char cause[HK_REASON_MAX], reason[HK_REASON_MAX];
+    void *record;
+};
+
+struct hk_dest {
+    const char *name;
+    const struct hk_engine_dest *conf;
+    struct hk_breaker *breaker; /* NULL = none */
+    struct hk_limiter *limiter;
+    uint32_t cap;
+    uint32_t in_flight, retries_in_flight; /* chosen to sending */
+    uint32_t retries_chosen;               /* not claimed yet: their rows would be read again */
+    uint32_t auth_in_row;
+    bool paused, seen_paused;
+    bool pause_due; /* to be persisted */
+    char pause_reason[HK_REASON_MAX];
+    bool behind;    /* rows up to the engine's cursor were passed over: this destination reads for itself */
+    int64_t cursor; /* highest id that was looked at for it, when behind or after */
+    int64_t retry_due_ms; /* store time; INT64_MAX = none known */
+    int64_t retry_after_due_ms, retry_after_id;
+    bool retry_passed; /* some of those seen since the first were not taken: their keys are held */
+    bool retry_last;   /* the last scan for it was for retries */
+};
+
+struct hk_ring { /* slot numbers, first in, first out */
+    uint32_t *items;
+    uint32_t head, len, room;
+};
+
+enum hk_scan_kind {
+    HK_SCAN_FRESH = 0,
+    HK_SCAN_BEHIND,
+    HK_SCAN_RETRY,
+    HK_SCAN_KEY,
+    HK_SCAN_SWEEP
+};
+
+struct hk_engine {
+    struct hk_engine_options options;
+    struct hk_dest *dests;
+    size_t *by_name; /* indexes of dests, sorted by name */
+    struct hk_slot *slots;
+    uint32_t n_slots, used_slots;
+    struct hk_ring free, chosen, ready, settle;
+    struct hk_order *order;
+    struct hk_rng rng, breaker_rng;
+    struct hk_engine_stats stats;
+
+    int64_t lane;                        /* 0 = none */
+    int64_t lease_until_ms, renew_at_ms; /* monotonic */
+    int64_t ahead_lo_ms, ahead_hi_ms;    /* store time minus monotonic time lies between these */
+    bool store_known;
+    bool store_busy; /* an action is under way */
+    enum hk_action_kind store_action;
+    int64_t store_retry_at_ms;
+    uint64_t store_backoff_ms;
+    int64_t asked_at_ms;
+
+    bool held_keys_loaded;
+    bool held_keys_stale; /* something was committed since they were read … */
+    bool held_keys_asked; /* … and a retry row was passed over */
+    int64_t held_keys_at_ms;
+    int64_t next_poll_ms;
+    uint64_t poll_ms;
+    int64_t last_id, cursor;
+    int64_t taken_ahead; /* highest id that was taken by another scan than the cursor's own */
+    int64_t sweep_cursor, sweep_at_ms;
+    uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
+    enum hk_scan_kind scan_kind;
+    size_t scan_dest;
+    uint64_t scan_key;
+    int64_t scan_now_ms; /* store time of the heads at hand */
+    size_t turn;         /* whose turn it is to be scanned for */
+    bool fresh_turn;
+    size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
+    int64_t last_scan_ms;
+
+    uint32_t in_flight, retries_in_flight, sending; /* chosen to sending; sending alone */
+    uint64_t bytes;
+    bool bytes_full; /* the next payload does not fit: nothing is looked for before one has landed */
+    bool alone;
+    int64_t oldest_ms; /* since when something waits for an exchange; INT64_MAX = nothing */
+
+    bool draining, drain_aborted, abort_due, lease_aborted;
+    int64_t drain_deadline_ms;
+
+    struct hk_settle *settles; /* of the exchange under way, parallel to settle_slots */
+    uint32_t *settle_slots;
+    size_t n_settles;
+    struct hk_claim *claims;
+    uint32_t *claim_slots;
+    size_t n_claims;
+    bool stray_due;
+    char stray
+        [256]; /* a destination with due retry rows that is not configured (any more); "" = left to the routes */
+    size_t pausing; /* the destination of the pause under way */
+};
+
+/* engine.c */
+bool hk_ring_push(struct hk_ring *ring, uint32_t item);
+bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item);
+struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i);
+/* The slot's message left the engine: frees its memory and its place. */
+void hk_slot_free(struct hk_engine *e, uint32_t i);
+void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms);
+/* A retry row of the destination is due then (store time). */
+void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms);
+int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms);
+
+/* engine_choose.c */
+bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out);
+/* When some destination that has work will be ready again. */
+int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms);
+void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads);
+/* Gives back what a chosen message holds: breaker permit, limiter slot, place in the key's order. */
+void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
+size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
+
+/* engine_settle.c */
+/* The message is claimed: keep a copy, and make it ready or settle it at once. */
+void hk_slot_claimed(struct hk_engine *e, uint32_t i, const struct hk_message *msg, int64_t claim,
+                     int64_t now_ms);
+/* The policy that the message or its destination names; NULL when the message names one that does not exist. */
+const struct hk_policy *hk_slot_policy(const struct hk_engine *e, const struct hk_slot *slot);
+/* How long an attempt that starts now may take; 0: there is no time left. */
+uint64_t hk_slot_attempt_ms(const struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms);
+/* No longer in flight (sent, refused, released): free its guards. */
+void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
+void hk_slot_settle(struct hk_engine *e, uint32_t i, enum hk_settle_kind kind, int64_t now_ms);
+/* Gives back the key's turn, or the turns of a fan-out. */
+void hk_slot_free_keys(struct hk_engine *e, struct hk_slot *slot);
+/* Its time was over before it could be sent. */
+void hk_slot_overdue(struct hk_engine *e, uint32_t i, int64_t now_ms);
+/* Claimed, and given back unsent, uncharged. */
+void hk_slot_give_back(struct hk_engine *e, uint32_t i, int64_t now_ms);
+/* The settle is on disk: bring order and cursors up to date. */
+void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What engine and store say to each other: plain values, so that core needs to know nothing of stores. What each call
+ * means is in store/store.h. */
+#ifndef HK_CORE_EXCHANGE_H
+#define HK_CORE_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/message.h"
+
+/* ---- reading ---- */
+
+struct hk_poll_dest {
+    struct hk_str name;
+    int64_t retry_due_ms; /* earliest unclaimed retry row; INT64_MAX = none */
+    bool paused;
+};
+
+/* What is there to do. `changed` false: nothing was committed by others since the last poll, the rest is not filled. */
+struct hk_poll {
+    bool changed;
+    int64_t now_ms;
+    int64_t last_id; /* highest id in outbox; 0 = empty */
+    struct hk_poll_dest *dests; /* those with retry rows, and the paused ones */
+    size_t n_dests;
+};
+
+/* A retry scan gives only what is due and not claimed, in the order (due, id); an outbox scan all there is, claimed or
+ * not, in the order of ids. */
+struct hk_scan {
+    enum hk_source source;
+    int64_t after_id;       /* outbox: only ids above; 0 = from the first, as an application may have written ids below 1;
+                               retry: with after_due_ms, the keyset (due, id) */
+    int64_t after_due_ms;
+    const char *destination; /* NULL = any (outbox); a retry scan names one */
+    const char *key;         /* NULL = any; else `destination` is given, too */
+    uint32_t limit;
+};
+
+struct hk_heads {
+    struct hk_head *items;
+    size_t n;
+    bool more;               /* the limit was reached */
+    int64_t last_id;         /* of the last item, to go on from; as it was given when there is none */
+    int64_t last_due_ms;
+    int64_t now_ms;
+};
+
+/* Keys that earlier messages hold: a retry row (claimed or not; but a row that was only deferred does not hold its key:
+ * a scheduled message joins the order when it is due), or a dead head of a destination that blocks. The
+ * store knows nothing of destinations' settings: it gives both, and the engine leaves out what does not block. */
+struct hk_held_key {
+    struct hk_str destination, key;
+    bool dead; /* a dead letter that is still open; else a retry row */
+};
+
+/* ---- exchange ---- */
+
+struct hk_claim {
+    enum hk_source source;
+    int64_t id;
+    bool payload; /* false: it will not be sent (expired, unknown destination, too large), leave the payload out */
+};
+
+enum hk_settle_kind {
+    HK_SETTLE_SENT = 0,
+    HK_SETTLE_RETRY,   /* a failed attempt: into outbox_retry, due at due_ms; one that was made sets crashes back to 0 */
+    HK_SETTLE_DEAD,    /* into dead_letters, atomically; a requeued message reopens its letter instead */
+    HK_SETTLE_RELEASE, /* back to where it was, as if never claimed */
+    HK_SETTLE_DEFER,   /* not before due_ms: into outbox_retry, no attempt; what the row's history counts never shrinks */
+    HK_SETTLE_FAN_OUT  /* one retry row per destination, due now; the original goes */
+};
+/* Whatever goes from outbox to outbox_retry is never due before its own not_before. */
+
+/* One attempt, for the history. Texts may be empty. */
+struct hk_attempt_record {
+    bool made; /* false: nothing was sent (expired, unknown destination …) and no attempt row is written */
+    int64_t started_ms;
+    uint64_t duration_ms;
+    int status;
+    enum hk_class failure_class;
+    struct hk_str cause;            /* reason code of this attempt */
+    struct hk_str error;            /* one line */
+    struct hk_str request_headers;  /* JSON object, secrets masked */
+    struct hk_str response_headers; /* JSON object */
+    struct hk_str response_body;    /* the first 4 KiB */
+    struct hk_str address;          /* connected to */
+    bool possibly_delivered;
+};
+
+struct hk_settle {
+    int64_t claim;
+    enum hk_source source;
+    int64_t id;
+    enum hk_settle_kind kind;
+    int64_t due_ms;              /* RETRY, DEFER */
+    struct hk_history history;   /* as it stands after this attempt */
+    int64_t first_failed_ms;
+    struct hk_str message_id;    /* for logs; "" = there was no memory to keep it */
+    uint32_t life;
+    struct hk_str destination;   /* resolved: what the row may have left to a route */
+    struct hk_str reason;        /* DEAD: reason code */
+    struct hk_attempt_record attempt;
+    const struct hk_str *fan_out; /* FAN_OUT */
+    size_t n_fan_out;
+};
+
+struct hk_exchange {
+    int64_t lane;
+    uint64_t lease_ms; /* the lane's lease is set to now + this */
+    const struct hk_settle *settles;
+    size_t n_settles;
+    const struct hk_claim *claims;
+    size_t n_claims;
+};
+
+struct hk_exchanged {
+    int64_t now_ms;
+    int64_t claim;              /* id of the manifest; 0 = nothing was claimed */
+    struct hk_message *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
+    size_t n_messages;
+    bool *stale;                /* one per settle: true = its manifest was gone, or it was settled before: nothing was
+                                   changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */
+};
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A message's states and what may follow what: the one table. */
+#include "core/message.h"
+
+/* A pair that is not listed is HK_STATE_NONE: forbidden. */
+static const uint8_t next_state[HK_NSTATES][HK_NEVENTS] = {
+    [HK_PENDING][HK_EV_CLAIM] = HK_PROCESSING,   [HK_PENDING][HK_EV_CANCEL] = HK_STATE_CANCELLED,
+
+    [HK_PROCESSING][HK_EV_ACK] = HK_SENT,        [HK_PROCESSING][HK_EV_RETRY] = HK_RETRYING,
+    [HK_PROCESSING][HK_EV_RELEASE] = HK_PENDING, /* the view still says retrying of one that was tried before */
+    [HK_PROCESSING][HK_EV_ORPHAN] = HK_RETRYING, [HK_PROCESSING][HK_EV_GIVE_UP] = HK_STATE_DEAD,
+
+    [HK_RETRYING][HK_EV_CLAIM] = HK_PROCESSING,  [HK_RETRYING][HK_EV_CANCEL] = HK_STATE_CANCELLED,
+
+    [HK_STATE_DEAD][HK_EV_REQUEUE] = HK_PENDING, /* a new life */
+};
+
+static const char *const names[HK_NSTATES] = {
+    [HK_STATE_NONE] = "none",           [HK_PENDING] = "pending", [HK_PROCESSING] = "processing",
+    [HK_RETRYING] = "retrying",         [HK_SENT] = "sent",       [HK_STATE_DEAD] = "dead",
+    [HK_STATE_CANCELLED] = "cancelled",
+};
+
+enum hk_state hk_state_after(enum hk_state state, enum hk_event event)
+{
+    if ((unsigned)state >= HK_NSTATES || (unsigned)event >= HK_NEVENTS)
+        return HK_STATE_NONE;
+    return (enum hk_state)next_state[state][event];
+}
+
+const char *hk_state_name(enum hk_state state)
+{
+    return (unsigned)state < HK_NSTATES ? names[state] : names[HK_STATE_NONE];
+}

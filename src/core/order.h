@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Order per key: which keys are held, by what, and which of their messages were passed over meanwhile.
+ * Keys are known by a 64-bit hash: a collision makes two keys wait for each other, never overtake. */
+#ifndef HK_CORE_ORDER_H
+#define HK_CORE_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+#include <hikyaku/facts.h>
+
+struct hk_order;
+
+/* One key of one destination. Gone (and not to be used) once nothing holds it and nothing was passed over. */
+struct hk_order_key {
+    uint64_t hash;      /* 0 = free place in the table */
+    uint32_t waiting;   /* retry rows */
+    uint32_t in_flight; /* claimed, or about to be */
+    uint32_t dead;      /* open dead letters that block */
+    int64_t passed_id;  /* lowest id in outbox that was passed over; 0 = none */
+    bool queued;        /* stands in the queue of ready keys */
+    size_t dest;
+    char *text; /* the key itself, kept while passed_id is set */
+};
+
+enum hk_code hk_order_new(uint64_t seed, struct hk_order **out_order, struct hk_err *err) HK_MUSTCHECK;
+void hk_order_free(struct hk_order *order);
+void hk_order_clear(struct hk_order *order);
+/* Forgets retry rows and dead heads: they are about to be told anew. Until hk_order_settle nothing becomes ready. */
+void hk_order_clear_held(struct hk_order *order);
+/* All were told: drops what nothing is known of any more, lines up what became free. */
+void hk_order_settle(struct hk_order *order);
+/* Was something passed over whose key a retry row or a dead head holds? */
+bool hk_order_blocked(const struct hk_order *order);
+
+uint64_t hk_order_hash(const struct hk_order *order, size_t dest, struct hk_str key); /* never 0 */
+/* NULL: nothing is known of it, so it is free. */
+struct hk_order_key *hk_order_find(struct hk_order *order, uint64_t hash);
+/* The entry, made if need be; NULL when out of memory. Moves other entries: keep no pointers across it. */
+struct hk_order_key *hk_order_get(struct hk_order *order, uint64_t hash, size_t dest);
+/* After a holder went: drops the entry, or lines it up as ready when something was passed over. */
+void hk_order_tidy(struct hk_order *order, uint64_t hash);
+
+/* May a message that has not been tried go? */
+bool hk_order_free_for_first(const struct hk_order_key *key);
+/* Remembers that `id` was passed over; false when out of memory. */
+bool hk_order_pass(struct hk_order_key *key, int64_t id, struct hk_str text);
+/* The key that has been free with messages passed over for longest, or NULL. It stays first until it is held again. */
+struct hk_order_key *hk_order_ready(struct hk_order *order);
+/* The key that hk_order_ready gives goes to the end of the queue. */
+void hk_order_rotate(struct hk_order *order);
+/* Takes the key out of the queue although it is free: something else holds up its next message. hk_order_tidy lines it up
+ * again. */
+void hk_order_park(struct hk_order_key *key);
+size_t hk_order_count(const struct hk_order *order);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One event log for relay, simulator and test receivers: JSON lines that a checker which knows nothing of the engine can
+ * judge. Pure formatting; who writes where is the caller's business. The format is docs/simulation.md. */
+#ifndef HK_OBSERVE_EVENTLOG_H
+#define HK_OBSERVE_EVENTLOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum hk_logged {
+    HK_LOG_DEST = 0, /* a destination's settings, before anything else */
+    HK_LOG_COMMIT,   /* application: a message was committed */
+    HK_LOG_ROLLBACK, /* application: it never was */
+    HK_LOG_ACQUIRE,  /* a lane; the lease lasts until `until` */
+    HK_LOG_RENEW,
+    HK_LOG_RELEASE,
+    HK_LOG_CLAIM,   /* a row is named by a manifest, on disk */
+    HK_LOG_SEND,    /* the request starts */
+    HK_LOG_RECV,    /* receiver: the request is here */
+    HK_LOG_CONFIRM, /* relay: the destination confirmed */
+    HK_LOG_FAIL,    /* relay: it did not */
+    HK_LOG_SETTLE,
+    HK_LOG_ORPHAN, /* a row found in the manifest of a lane whose lease ran out */
+    HK_LOG_CANCEL, /* from here on: a person's acts */
+    HK_LOG_DISCARD,
+    HK_LOG_REQUEUE,
+    HK_LOG_PAUSE,
+    HK_LOG_RESUME,
+    HK_LOG_START, /* from here on: what happens to a relay's process */
+    HK_LOG_CRASH,
+    HK_LOG_STOP, /* SIGSTOP */
+    HK_LOG_CONT,
+    HK_LOG_DRAIN,
+    HK_LOG_EXIT,  /* drained, nothing left */
+    HK_LOG_CLOCK, /* the store's clock jumped by `wait` ms */
+    HK_LOG_HEAL,  /* no more faults from here on */
+    HK_LOG_END,
+    HK_NLOGGED
+};
+
+/* Only the fields that belong to the event (the table in eventlog.c) are looked at. */
+struct hk_event_line {
+    int64_t t; /* store time, Unix ms */
+    enum hk_logged ev;
+    struct hk_str m;    /* message id */
+    struct hk_str dest; /* destination; commit: all that it must reach, with commas */
+    struct hk_str key;
+    struct hk_str relay;
+    struct hk_str kind;   /* settle: sent, retry, dead, release, defer, fan_out; dest: none, block, skip */
+    struct hk_str reason; /* settle: of a dead letter */
+    struct hk_str actor;
+    char source; /* 'o' or 'r', with `id`: the row */
+    int64_t id;
+    int64_t lane, claim;
+    int64_t until; /* acquire, renew, claim: end of the lease */
+    int64_t due;   /* commit: not before; settle: the next attempt; 0 = none */
+    int64_t began; /* commit: when it was inserted */
+    int64_t
+        wait; /* recv, fail: the Retry-After that was answered, ms; dest: the longest one that counts; clock: the jump */
+    uint64_t hash; /* commit, recv: of the payload's bytes */
+    uint32_t life, attempt, charged;
+    uint32_t max; /* commit, dest: attempts allowed; 0 = not known */
+    uint32_t cap; /* dest: sends at once */
+    int status;   /* recv, fail: HTTP-like; 0 = none */
+    bool maybe;   /* fail: the destination may have acted */
+    bool acted;   /* recv: the receiver took it */
+    bool rows;    /* settle: it changed something; false = it was stale */
+};
+
+/* Adds one line. Errors are the buffer's. */
+void hk_eventlog_add(struct hk_buf *out, const struct hk_event_line *line);
+
+#endif

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shell around the engine: asks it what comes next and does it.
+ *
+ *   loop thread:   pump() -> hk_engine_next -> sink->send ...... done -> hk_engine_on_sent -> pump()
+ *                       `-> one store job -> store thread -> done on the loop -> hk_engine_on_… -> pump()
+ *
+ * The store is opened, used and closed on its own thread. Its answers stay valid until its next call, and there is only
+ * ever one call under way, so the loop may read them. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "exec/clock.h"
+#include "relay/crash.h"
+#include "relay/events.h"
+#include "relay/relay.h"
+#include "relay/wiring.h"
+#include "store/store.h"
+
+enum {
+    PURGE_EVERY_MS = 10000,
+    PURGE_ROWS = 500,
+    RELOAD_DRAIN_MS = 5000,
+    DRAIN_STORE_MS = 3000, /* after a drain's end: for the store to take what is to be settled */
+    OPEN_JOB = 1000,       /* store jobs that are not the engine's */
+    CLOSE_JOB,
+    PURGE_JOB
+};
+
+struct delivery { /* one per slot: what a sink's callback needs */
+    struct hk_relay *relay;
+    uint32_t slot;
+    int64_t lane, claim;
+    const struct hk_message *message; /* the engine's, until it is told */
+    const char *destination;
+};
+
+struct hk_relay {
+    struct hk_relay_options options;
+    struct hk_wiring wiring;
+    struct hk_engine *engine;
+    struct hk_timer *timer;
+    struct hk_worker *worker;
+    struct hk_events *events;
+    const struct hk_store_ops *ops;
+    struct hk_store *store; /* the store thread's */
+    struct delivery *deliveries;
+    uint32_t n_deliveries;
+    struct hk_engine_stats past; /* of engines before a reload */
+    struct hk_engine_stats stats;
+
+    bool job_busy;
+    int job; /* an action's kind, or one of ours */
+    struct hk_action action;
+    bool held; /* an engine's action that waits for our own job */
+    enum hk_code rc;
+    struct hk_err err;
+    int64_t lane, store_now_ms;
+    const struct hk_poll *poll;
+    const struct hk_heads *heads;
+    const struct hk_held_key *keys;
+    size_t n_keys;
+    const struct hk_exchanged *exchanged;
+    uint32_t purged;
+
+    int64_t purge_at_ms;
+    int64_t give_up_at_ms; /* of a drain */
+    enum hk_code ended;
+    enum hk_code last_error; /* logged once until it changes */
+    bool draining, stopping;
+    const struct hk_config *reload_to;
+};
+
+static void pump(void *arg);
+
+static int64_t now_ms(const struct hk_relay *r)
+{
+    return (int64_t)hk_loop_now_ms(r->options.loop);
+}
+
+/* Soon, from the loop: several events of one round are answered together. */
+static void pump_soon(struct hk_relay *r)
+{
+    hk_timer_start(r->timer, 0);
+}
+
+/* ---- the store's thread ---- */
+
+static struct hk_store_options store_options(const struct hk_relay *r)
+{
+    static const enum hk_store_history history[] = {[HK_HISTORY_FAILURES] = HK_STORE_HISTORY_FAILURES,
+                                                    [HK_HISTORY_ALL] = HK_STORE_HISTORY_ALL,
+                                                    [HK_HISTORY_NONE] = HK_STORE_HISTORY_NONE};
+    const struct hk_config *c = r->options.config;
+    return (struct hk_store_options){.create = r->options.create,
+                                     .keep_sent = c->retention.sent_ms > 0 && c->retention.sent_rows > 0,
+                                     .history = history[c->relay.history],
+                                     .max_payload_bytes = c->relay.max_payload_bytes};
+}
+
+static struct hk_retention retention_of(const struct hk_config *c)
+{
+    return (struct hk_retention){.sent_ms = c->retention.sent_ms,
+                                 .sent_rows = c->retention.sent_rows,
+                                 .discarded_ms = c->retention.discarded_ms,
+                                 .resolved_ms = c->retention.resolved_ms,
+                                 .cancelled_ms = c->retention.cancelled_ms,
+                                 .attempts_ms = c->retention.attempts_ms,
+                                 .dead_ms = c->retention.dead_ms,
+                                 .audit_ms = c->retention.audit_ms};
+}
+
+static enum hk_code do_own_job(struct hk_relay *r)
+{
+    if (r->job == OPEN_JOB) {
+        struct hk_store_options o = store_options(r);
+        return r->ops->open(r->options.url, &o, &r->store, &r->err);
+    }
+    if (r->job == CLOSE_JOB) {
+        r->ops->close(r->store);
+        r->store = NULL;
+        return HK_OK;
+    }
+    struct hk_retention retention = retention_of(r->options.config);
+    return r->ops->purge(r->store, &retention, PURGE_ROWS, &r->purged, &r->err);
+}
+
+static enum hk_code do_action(struct hk_relay *r)
+{
+    const struct hk_action *a = &r->action;
+    switch (a->kind) {
+    case HK_ACT_ACQUIRE:
+        return r->ops->acquire(r->store, r->options.name, r->options.boot, r->options.config->relay.lease_ms,
+                               &r->lane, &r->store_now_ms, &r->err);
+    case HK_ACT_POLL:
+        return r->ops->poll(r->store, &r->poll, &r->err);
+    case HK_ACT_HELD_KEYS:
+        return r->ops->held_keys(r->store, &r->keys, &r->n_keys, &r->err);
+    case HK_ACT_SCAN:
+        return r->ops->scan(r->store, &a->scan, &r->heads, &r->err);
+    case HK_ACT_EXCHANGE:
+        return r->ops->exchange(r->store, &a->exchange, &r->exchanged, &r->err);
+    case HK_ACT_PAUSE:
+        return r->ops->pause(r->store, a->dest_name, true, "hikyaku", a->reason, &r->err);
+    case HK_ACT_RELEASE:
+        return r->ops->release(r->store, r->lane, &r->err);
+    case HK_ACT_WAIT:
+    case HK_ACT_SEND:
+    case HK_ACT_ABORT:
+    case HK_ACT_STOPPED:
+        break;
+    }
+    return HK_UNSUPPORTED;
+}
+
+static void store_work(void *arg)
+{
+    struct hk_relay *r = arg;
+    r->rc = r->job >= OPEN_JOB ? do_own_job(r) : do_action(r);
+}
+
+/* Damaged, or migrated under us: nothing will mend by itself. */
+static bool is_final(enum hk_code rc)
+{
+    return rc == HK_IO || rc == HK_UNSUPPORTED;
+}
+
+/* ---- log ---- */
+
+static void log_store(struct hk_relay *r, enum hk_code rc)
+{
+    struct hk_log_line line;
+    if (rc == r->last_error)
+        return; /* said already: once when it begins, once when it ends */
+    if (rc == HK_OK) {
+        hk_log_begin(&line, r->options.log, HK_LOG_INFO, "store answers again");
+    } else {
+        hk_log_begin(&line, r->options.log,
+                     is_final(rc)    ? HK_LOG_ERROR
+                     : rc == HK_BUSY ? HK_LOG_INFO
+                                     : HK_LOG_WARN,
+                     is_final(rc)        ? "store cannot be used, stopping"
+                     : rc == HK_CONFLICT ? "lane lost, acquiring a new one"
+                                         : "store does not answer, trying again");
+        hk_log_cstr(&line, "code", hk_code_name(rc));
+        hk_log_cstr(&line, "error", r->err.message);
+    }
+    r->last_error = rc;
+    hk_log_end(&line);
+}
+
+static void log_attempt(struct hk_relay *r, const struct hk_settle *s)
+{
+    struct hk_log_line line;
+    if (s->kind != HK_SETTLE_RETRY && s->kind != HK_SETTLE_DEAD)
+        return;
+    bool dead = s->kind == HK_SETTLE_DEAD;
+    hk_log_begin(&line, r->options.log, dead ? HK_LOG_WARN : HK_LOG_INFO, dead ? "dead letter" : "retry");
+    hk_log_str(&line, "message_id", s->message_id);
+    hk_log_str(&line, "destination", s->destination);
+    hk_log_i64(&line, "attempt", s->history.attempts);
+    hk_log_cstr(&line, "class", hk_class_name(s->attempt.failure_class));
+    hk_log_str(&line, dead ? "reason" : "cause", dead ? s->reason : s->attempt.cause);
+    if (s->attempt.status)
+        hk_log_i64(&line, "status", s->attempt.status);
+    if (!dead && s->due_ms > s->attempt.started_ms)
+        hk_log_ms(&line, "wait", (uint64_t)(s->due_ms - s->attempt.started_ms) - s->attempt.duration_ms);
+    hk_log_str(&line, "error", s->attempt.error);
+    hk_log_end(&line);
+}
+
+static void log_exchange(struct hk_relay *r)
+{
+    const struct hk_exchange *x = &r->action.exchange;
+    for (size_t i = 0; i < x->n_settles; i++)
+        if (!r->exchanged->stale[i])
+            log_attempt(r, &x->settles[i]);
+}
+
+/* ---- jobs ---- */
+
+static void submit(struct hk_relay *r, int job);
+static void abort_all(struct hk_relay *r);
+
+static void stopped(struct hk_relay *r, enum hk_code rc)
+{
+    r->options.stopped(r->options.arg, rc);
+}
+
+static void finish(struct hk_relay *r)
+{
+    r->stopping = true;
+    submit(r, CLOSE_JOB);
+}
+
+static void acquired(struct hk_relay *r)
+{
+    struct hk_log_line line;
+    hk_engine_on_acquired(r->engine, now_ms(r), r->rc, r->lane, r->store_now_ms);
+    if (r->rc != HK_OK)
+        return;
+    hk_crash_point("acquired");
+    hk_events_acquired(r->events, r->store_now_ms, r->lane, r->options.config->relay.lease_ms);
+    hk_log_begin(&line, r->options.log, HK_LOG_INFO, "lane acquired");
+    hk_log_i64(&line, "lane", r->lane);
+    hk_log_cstr(&line, "relay", r->options.name);
+    hk_log_end(&line);
+}
+
+static void report(struct hk_relay *r)
+{
+    int64_t now = now_ms(r);
+    switch (r->action.kind) {
+    case HK_ACT_ACQUIRE:
+        acquired(r);
+        break;
+    case HK_ACT_POLL:
+        hk_engine_on_poll(r->engine, now, r->rc, r->poll);
+        break;
+    case HK_ACT_HELD_KEYS:
+        hk_engine_on_held_keys(r->engine, now, r->rc, r->keys, r->n_keys);
+        break;
+    case HK_ACT_SCAN:
+        hk_engine_on_scan(r->engine, now, r->rc, r->heads);
+        break;
+    case HK_ACT_EXCHANGE:
+        if (r->rc == HK_OK) {
+            log_exchange(r);
+            hk_events_exchanged(r->events, &r->action.exchange, r->exchanged);
+        }
+        hk_crash_point("exchanged");
+        hk_engine_on_exchange(r->engine, now, r->rc, r->exchanged);
+        break;
+    case HK_ACT_RELEASE:
+        hk_crash_point("released");
+        if (r->rc == HK_OK)
+            hk_events_released(r->events, hk_engine_store_now_ms(r->engine, now), r->lane);
+        hk_engine_on_done(r->engine, now, r->rc);
+        break;
+    case HK_ACT_PAUSE:
+        hk_engine_on_done(r->engine, now, r->rc);
+        break;
+    case HK_ACT_WAIT:
+    case HK_ACT_SEND:
+    case HK_ACT_ABORT:
+    case HK_ACT_STOPPED:
+        break;
+    }
+}
+
+static void own_job_done(struct hk_relay *r)
+{
+    if (r->job == CLOSE_JOB) {
+        stopped(r, r->ended);
+        return;
+    }
+    bool more = r->rc == HK_OK && r->purged == PURGE_ROWS;
+    r->purge_at_ms = now_ms(r) + (more ? 100 : PURGE_EVERY_MS);
+    if (r->held) {
+        r->held = false;
+        submit(r, (int)r->action.kind);
+    }
+    pump_soon(r);
+}
+
+static void store_done(void *arg, bool ran)
+{
+    struct hk_relay *r = arg;
+    r->job_busy = false;
+    if (!ran)
+        return;
+    if (r->job >= OPEN_JOB) {
+        own_job_done(r);
+        return;
+    }
+    log_store(r, r->rc);
+    if (is_final(r->rc)) {
+        r->ended = r->rc;
+        abort_all(r);
+        pump_soon(r);
+        return;
+    }
+    report(r);
+    pump_soon(r);
+}
+
+static void submit(struct hk_relay *r, int job)
+{
+    r->job = job;
+    r->job_busy = true;
+    r->err.message[0] = '\0';
+    (void)!hk_worker_submit(r->worker, store_work, store_done, r); /* one at a time always fits */
+}
+
+/* ---- sends ---- */
+
+static void sent(void *arg, const struct hk_sink_result *result)
+{
+    struct delivery *d = arg;
+    struct hk_relay *r = d->relay;
+    struct hk_sent sent = {.facts = result->facts,
+                           .request_headers = result->request_headers,
+                           .response_headers = result->response_headers,
+                           .address = result->address};
+    hk_crash_point("sent");
+    hk_events_sent(r->events, hk_engine_store_now_ms(r->engine, now_ms(r)), d->lane, d->claim, d->message,
+                   d->destination, &result->facts);
+    hk_engine_on_sent(r->engine, now_ms(r), d->slot, &sent);
+    pump_soon(r);
+}
+
+static void start_send(struct hk_relay *r, const struct hk_action *a)
+{
+    struct hk_sink *sink = r->wiring.sinks[a->dest];
+    struct delivery *d = &r->deliveries[a->slot];
+    struct hk_err err = {.message = ""};
+    *d = (struct delivery){r, a->slot, a->lane, a->claim, a->message, r->wiring.dests[a->dest].name};
+    hk_events_send(r->events, hk_engine_store_now_ms(r->engine, now_ms(r)), a->lane, a, d->destination);
+    hk_crash_point("send");
+    enum hk_code rc =
+        sink->ops->send(sink, a->message, a->attempt, hk_engine_store_now_ms(r->engine, now_ms(r)),
+                        a->timeout_ms, sent, d, &err);
+    if (rc == HK_OK)
+        return;
+    struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
+    hk_engine_on_sent(r->engine, now_ms(r), a->slot, &failed);
+}
+
+static void abort_all(struct hk_relay *r)
+{
+    for (size_t i = 0; i < r->wiring.n_dests; i++)
+        r->wiring.sinks[i]->ops->abort(r->wiring.sinks[i]);
+}
+
+/* ---- engines come and go ---- */
+
+static enum hk_code start_engine(struct hk_relay *r, const struct hk_config *config, struct hk_err *err)
+{
+    struct hk_wiring wiring;
+    enum hk_code rc = hk_wiring_open(config, r->options.loop, &wiring, err);
+    if (rc != HK_OK)
+        return rc;
+    struct hk_engine_options o = hk_wiring_engine(&wiring, hk_clock_seed());
+    uint32_t n = o.concurrency * 2 + o.batch;
+    struct delivery *deliveries = hk_mem_zalloc(n, sizeof *deliveries);
+    struct hk_engine *engine = NULL;
+    rc = deliveries ? hk_engine_new(&o, now_ms(r), &engine, err) : hk_err_set(err, HK_NOMEM, "out of memory");
+    if (rc != HK_OK) {
+        hk_mem_free(deliveries);
+        hk_wiring_close(&wiring);
+        return rc;
+    }
+    r->wiring = wiring;
+    r->engine = engine;
+    r->deliveries = deliveries;
+    r->n_deliveries = n;
+    r->options.config = config;
+    return HK_OK;
+}
+
+static void add_stats(struct hk_engine_stats *sum, const struct hk_engine_stats *add)
+{
+    uint64_t *to = (uint64_t *)sum;
+    const uint64_t *from = (const uint64_t *)add;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+static void end_engine(struct hk_relay *r)
+{
+    if (r->engine)
+        add_stats(&r->past, hk_engine_stats(r->engine));
+    hk_engine_free(r->engine);
+    hk_wiring_close(&r->wiring);
+    hk_mem_free(r->deliveries);
+    r->engine = NULL;
+    r->deliveries = NULL;
+}
+
+/* The old engine has drained: the next one takes over. What hk_relay_reload checked can fail only for want of memory. */
+static void switch_config(struct hk_relay *r)
+{
+    const struct hk_config *config = r->reload_to;
+    struct hk_err err;
+    r->reload_to = NULL;
+    end_engine(r);
+    r->ended = start_engine(r, config, &err);
+    if (r->ended == HK_OK) {
+        pump_soon(r);
+        return;
+    }
+    struct hk_log_line line;
+    hk_log_begin(&line, r->options.log, HK_LOG_ERROR, "cannot go on after the reload");
+    hk_log_cstr(&line, "error", err.message);
+    hk_log_end(&line);
+    finish(r);
+}
+
+static void engine_stopped(struct hk_relay *r)
+{
+    if (r->reload_to && !r->draining)
+        switch_config(r);
+    else
+        finish(r);
+}
+
+/* ---- the pump ---- */
+
+static void wait_until(struct hk_relay *r, int64_t wake_ms)
+{
+    int64_t now = now_ms(r);
+    if (!r->job_busy && r->purge_at_ms < wake_ms)
+        wake_ms = r->purge_at_ms;
+    if (r->draining && !r->job_busy && r->give_up_at_ms < wake_ms)
+        wake_ms = r->give_up_at_ms;
+    if (wake_ms == INT64_MAX)
+        hk_timer_stop(r->timer);
+    else
+        hk_timer_start(r->timer, wake_ms > now ? (uint64_t)(wake_ms - now) : 0);
+}
+
+/* False: nothing more to do in this round. */
+static bool do_next(struct hk_relay *r)
+{
+    struct hk_action action;
+    hk_engine_next(r->engine, now_ms(r), &action);
+    switch (action.kind) {
+    case HK_ACT_WAIT:
+        wait_until(r, action.wake_ms);
+        return false;
+    case HK_ACT_STOPPED:
+        if (r->job_busy) /* our own job: its end pumps again */
+            return false;
+        engine_stopped(r);
+        return false;
+    case HK_ACT_SEND:
+        start_send(r, &action);
+        return true;
+    case HK_ACT_ABORT:
+        abort_all(r);
+        return true;
+    case HK_ACT_ACQUIRE:
+    case HK_ACT_POLL:
+    case HK_ACT_HELD_KEYS:
+    case HK_ACT_SCAN:
+    case HK_ACT_EXCHANGE:
+    case HK_ACT_PAUSE:
+    case HK_ACT_RELEASE:
+        r->action = action;
+        r->held = r->job_busy;
+        if (action.kind == HK_ACT_EXCHANGE)
+            hk_crash_point("exchange");
+        if (!r->held)
+            submit(r, (int)action.kind);
+        return true;
+    }
+    return false;
+}
+
+/* A drain must end, also when the store does not take what is to be settled: the lease will run out, and what is in
+ * hand goes to retry, uncharged. Sinks are closed only when nothing is in flight. */
+static bool give_up(struct hk_relay *r)
+{
+    struct hk_log_line line;
+    bool late = r->draining && now_ms(r) >= r->give_up_at_ms;
+    if (r->ended == HK_OK && (!late || r->job_busy || hk_engine_in_flight(r->engine)))
+        return false;
+    if (r->job_busy || hk_engine_in_flight(r->engine))
+        return true; /* their end pumps again */
+    if (r->ended == HK_OK) {
+        hk_log_begin(&line, r->options.log, HK_LOG_ERROR,
+                     "stopped without the store: what was in hand goes out again later");
+        hk_log_end(&line);
+        r->ended = HK_UNAVAILABLE;
+    }
+    finish(r);
+    return true;
+}
+
+static void pump(void *arg)
+{
+    struct hk_relay *r = arg;
+    if (r->stopping || give_up(r))
+        return;
+    if (!r->job_busy && r->lane && now_ms(r) >= r->purge_at_ms)
+        submit(r, PURGE_JOB);
+    while (do_next(r))
+        ;
+}
+
+/* ---- from outside ---- */
+
+static void free_relay(struct hk_relay *r)
+{
+    hk_worker_free(r->worker);
+    if (r->store)
+        r->ops->close(r->store);
+    end_engine(r);
+    hk_timer_free(r->timer);
+    hk_events_close(r->events);
+    hk_mem_free(r);
+}
+
+/* The store is opened on its thread, but the caller wants to know at once whether it can be: the loop runs nothing else
+ * until then. */
+static void opened(void *arg, bool ran)
+{
+    struct hk_relay *r = arg;
+    (void)ran;
+    r->job_busy = false;
+    hk_loop_stop(r->options.loop);
+}
+
+static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
+{
+    r->job = OPEN_JOB;
+    r->job_busy = true;
+    enum hk_code rc = hk_worker_submit(r->worker, store_work, opened, r);
+    if (rc != HK_OK)
+        return rc;
+    while (r->job_busy)
+        hk_loop_run(r->options.loop);
+    if (r->rc != HK_OK)
+        *err = r->err;
+    return r->rc;
+}
+
+static enum hk_code start(struct hk_relay *r, struct hk_err *err)
+{
+    r->ops = hk_store_by_url(r->options.url, err);
+    if (!r->ops)
+        return HK_UNSUPPORTED;
+    enum hk_code rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
+    if (rc == HK_OK)
+        rc = hk_timer_new(r->options.loop, pump, r, &r->timer);
+    if (rc == HK_OK)
+        rc = hk_worker_new(r->options.loop, 1, &r->worker, err);
+    if (rc == HK_OK)
+        rc = start_engine(r, r->options.config, err);
+    if (rc == HK_OK)
+        rc = open_store(r, err);
+    return rc;
+}
+
+enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_relay **out_relay,
+                            struct hk_err *err)
+{
+    struct hk_relay *r = hk_mem_zalloc(1, sizeof *r);
+    if (!r)
+        return hk_err_set(err, HK_NOMEM, "out of memory for the relay");
+    r->options = *options;
+    enum hk_code rc = start(r, err);
+    if (rc != HK_OK) {
+        free_relay(r);
+        return rc;
+    }
+    r->purge_at_ms = now_ms(r) + PURGE_EVERY_MS;
+    pump_soon(r);
+    *out_relay = r;
+    return HK_OK;
+}
+
+void hk_relay_drain(struct hk_relay *r, uint64_t ms)
+{
+    r->draining = true;
+    r->give_up_at_ms = now_ms(r) + (int64_t)ms + DRAIN_STORE_MS;
+    hk_engine_drain(r->engine, now_ms(r), now_ms(r) + (int64_t)ms);
+    pump_soon(r);
+}
+
+enum hk_code hk_relay_reload(struct hk_relay *r, const struct hk_config *config, struct hk_err *err)
+{
+    struct hk_wiring trial;
+    if (r->draining || r->reload_to)
+        return hk_err_set(err, HK_BUSY, "a reload or a shutdown is under way already");
+    enum hk_code rc = hk_wiring_open(config, r->options.loop, &trial, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_wiring_close(&trial);
+    r->reload_to = config;
+    hk_engine_drain(r->engine, now_ms(r), now_ms(r) + RELOAD_DRAIN_MS);
+    pump_soon(r);
+    return HK_OK;
+}
+
+void hk_relay_free(struct hk_relay *r)
+{
+    if (r)
+        free_relay(r);
+}
+
+const struct hk_engine_stats *hk_relay_stats(const struct hk_relay *relay)
+{
+    return relay->engine ? hk_engine_stats(relay->engine) : &relay->past;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The relay: does what the engine says. One loop thread for engine and sinks, one thread for the store; they meet in one
+ * job at a time. */
+#ifndef HK_RELAY_RELAY_H
+#define HK_RELAY_RELAY_H
+
+#include <stdbool.h>
+
+#include <hikyaku/error.h>
+
+#include "config/config.h"
+#include "core/engine.h"
+#include "loop/loop.h"
+#include "observe/log.h"
+
+struct hk_relay;
+
+struct hk_relay_options {
+    struct hk_loop *loop;
+    const struct hk_config *config; /* outlives the relay, until hk_relay_reload replaces it */
+    const char *url;                /* of the store */
+    bool create;                    /* make a SQLite file that does not exist */
+    const char *name, *boot;
+    struct hk_log *log;
+    const char *event_log; /* a file for the checker; NULL = none */
+    /* The relay has ended: drained, or it cannot go on (`rc` says why, and it was logged). From the loop. */
+    void (*stopped)(void *arg, enum hk_code rc);
+    void *arg;
+};
+
+/* Opens the store (blocking) and the sinks, and starts. HK_NOTFOUND: no schema, or an old one. */
+enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_relay **out_relay,
+                            struct hk_err *err) HK_MUSTCHECK;
+/* Stops claiming, finishes what is in flight for `ms`, gives back the rest; then `stopped`. A second call hurries. */
+void hk_relay_drain(struct hk_relay *relay, uint64_t ms);
+/* Goes on with another configuration: what is in flight ends first (or is given back), nothing is charged. The store's
+ * URL cannot change. On an error the old configuration stays. `config` outlives the relay on success. */
+enum hk_code hk_relay_reload(struct hk_relay *relay, const struct hk_config *config,
+                             struct hk_err *err) HK_MUSTCHECK;
+/* After `stopped` only. */
+void hk_relay_free(struct hk_relay *relay);
+
+const struct hk_engine_stats *hk_relay_stats(const struct hk_relay *relay);
+
+#endif

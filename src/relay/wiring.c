@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration -> engine options and sinks. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "relay/wiring.h"
+#include "sink/http.h"
+#include "sink/null.h"
+
+enum {
+    POLL_MIN_MS = 2,
+    POLL_MAX_MS = 50,
+    LINGER_MS = 2
+};
+
+static size_t count_dests(const struct hk_config *config)
+{
+    size_t n = 0;
+    while (hk_config_destination(config, n))
+        n++;
+    return n;
+}
+
+static size_t count_routes(const struct hk_config *config)
+{
+    size_t n = 0;
+    while (hk_config_route(config, n))
+        n++;
+    return n;
+}
+
+static size_t count_texts(const struct hk_conf_list *list)
+{
+    size_t n = 0;
+    while (hk_conf_text(list, n))
+        n++;
+    return n;
+}
+
+static const char *const methods[] = {
+    [HK_METHOD_POST] = "POST", [HK_METHOD_PUT] = "PUT", [HK_METHOD_PATCH] = "PATCH"};
+
+struct http_lists { /* arrays that hk_http_open copies */
+    struct hk_http_header *headers;
+    struct hk_cidr *allow;
+    const char **secrets;
+};
+
+static void free_lists(struct http_lists *lists)
+{
+    hk_mem_free(lists->headers);
+    hk_mem_free(lists->allow);
+    hk_mem_free(lists->secrets);
+}
+
+static bool make_lists(const struct hk_conf_destination *conf, struct hk_http_options *o,
+                       struct http_lists *lists)
+{
+    while (hk_conf_header(&conf->http, o->n_headers))
+        o->n_headers++;
+    while (hk_conf_allow(conf, o->n_allow))
+        o->n_allow++;
+    o->n_secrets = conf->http.sign.secret ? 1 : count_texts(&conf->http.sign.secrets);
+    lists->headers = hk_mem_zalloc(o->n_headers + 1, sizeof *lists->headers);
+    lists->allow = hk_mem_zalloc(o->n_allow + 1, sizeof *lists->allow);
+    lists->secrets = hk_mem_zalloc(o->n_secrets + 1, sizeof *lists->secrets);
+    if (!lists->headers || !lists->allow || !lists->secrets)
+        return false;
+    for (size_t i = 0; i < o->n_headers; i++) {
+        const struct hk_conf_header *h = hk_conf_header(&conf->http, i);
+        lists->headers[i] = (struct hk_http_header){.name = h->name, .value = h->value, .secret = true};
+    }
+    for (size_t i = 0; i < o->n_allow; i++)
+        lists->allow[i] = *hk_conf_allow(conf, i);
+    for (size_t i = 0; i < o->n_secrets; i++)
+        lists->secrets[i] =
+            conf->http.sign.secret ? conf->http.sign.secret : hk_conf_text(&conf->http.sign.secrets, i);
+    o->headers = lists->headers;
+    o->allow = lists->allow;
+    o->secrets = lists->secrets;
+    return true;
+}
+
+static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_loop *loop,
+                              struct hk_sink **out, struct hk_err *err)
+{
+    const struct hk_conf_http *http = &conf->http;
+    struct http_lists lists = {NULL, NULL, NULL};
+    struct hk_http_options o = {.name = conf->name,
+                                .url = http->url,
+                                .method = methods[http->method],
+                                .basic_user = http->auth.basic.user,
+                                .basic_password = http->auth.basic.password,
+                                .bearer = http->auth.bearer,
+                                .ca_file = http->ca_file,
+                                .cert_file = http->cert_file,
+                                .key_file = http->key_file,
+                                .cloudevents = http->cloudevents == HK_CLOUDEVENTS_BINARY,
+                                .max_connections = conf->limits.concurrency};
+    enum hk_code rc = make_lists(conf, &o, &lists)
+                          ? hk_http_open(loop, &o, out, err)
+                          : hk_err_set(err, HK_NOMEM, "out of memory for destination %s", conf->name);
+    free_lists(&lists);
+    return rc;
+}
+
+static enum hk_code open_dest(struct hk_wiring *w, size_t i, struct hk_loop *loop, struct hk_err *err)
+{
+    const struct hk_conf_destination *conf = hk_config_destination(w->config, i);
+    struct hk_engine_dest *d = &w->dests[i];
+    d->name = conf->name;
+    d->policy = hk_policies_get(w->config->policies, conf->policy);
+    d->breaker = conf->has_breaker ? &conf->breaker : NULL;
+    d->ordered = conf->order == HK_ORDER_KEY;
+    d->skip_dead = conf->on_dead == HK_ON_DEAD_SKIP;
+    hk_limiter_options_init(&d->limiter);
+    d->limiter.rate_per_s = conf->limits.rate_per_s;
+    d->limiter.burst = conf->limits.burst ? conf->limits.burst : 1;
+    d->limiter.concurrency = conf->limits.concurrency;
+    return open_http(conf, loop, &w->sinks[i], err);
+}
+
+static size_t index_of(const struct hk_wiring *w, const char *name)
+{
+    size_t i = 0;
+    while (i < w->n_dests && strcmp(w->dests[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static enum hk_code wire_route(struct hk_wiring *w, size_t i, struct hk_err *err)
+{
+    const struct hk_conf_route *conf = hk_config_route(w->config, i);
+    size_t n = count_texts(&conf->destinations);
+    w->route_dests[i] = hk_mem_zalloc(n + 1, sizeof **w->route_dests);
+    if (!w->route_dests[i])
+        return hk_err_set(err, HK_NOMEM, "out of memory for routes");
+    for (size_t k = 0; k < n; k++)
+        w->route_dests[i][k] =
+            index_of(w, hk_conf_text(&conf->destinations, k)); /* checked by the configuration */
+    w->routes[i] =
+        (struct hk_engine_route){.event_type = conf->event_type, .dests = w->route_dests[i], .n_dests = n};
+    return HK_OK;
+}
+
+enum hk_code hk_wiring_open(const struct hk_config *config, struct hk_loop *loop, struct hk_wiring *out,
+                            struct hk_err *err)
+{
+    struct hk_wiring w = {.config = config, .n_dests = count_dests(config), .n_routes = count_routes(config)};
+    enum hk_code rc = HK_OK;
+    w.dests = hk_mem_zalloc(w.n_dests + 1, sizeof *w.dests);
+    w.sinks = hk_mem_zalloc(w.n_dests + 1, sizeof(struct hk_sink *));
+    w.routes = hk_mem_zalloc(w.n_routes + 1, sizeof *w.routes);
+    w.route_dests = hk_mem_zalloc(w.n_routes + 1, sizeof *w.route_dests);
+    if (!w.dests || !w.sinks || !w.routes || !w.route_dests)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory for destinations");
+    for (size_t i = 0; rc == HK_OK && i < w.n_dests; i++)
+        rc = open_dest(&w, i, loop, err);
+    for (size_t i = 0; rc == HK_OK && i < w.n_routes; i++)
+        rc = wire_route(&w, i, err);
+    if (rc == HK_OK)
+        *out = w;
+    else
+        hk_wiring_close(&w);
+    return rc;
+}
+
+void hk_wiring_close(struct hk_wiring *w)
+{
+    for (size_t i = 0; w->sinks && i < w->n_dests; i++)
+        if (w->sinks[i])
+            w->sinks[i]->ops->close(w->sinks[i]);
+    for (size_t i = 0; w->route_dests && i < w->n_routes; i++)
+        hk_mem_free(w->route_dests[i]);
+    hk_mem_free(w->dests);
+    hk_mem_free(w->sinks);
+    hk_mem_free(w->routes);
+    hk_mem_free(w->route_dests);
+    *w = (struct hk_wiring){.n_dests = 0};
+}
+
+static const struct hk_policy *policy_by_name(void *arg, const char *name)
+{
+    const struct hk_config *config = arg;
+    return hk_policies_get(config->policies, name);
+}
+
+struct hk_engine_options hk_wiring_engine(const struct hk_wiring *w, uint64_t seed)
+{
+    const struct hk_conf_relay *relay = &w->config->relay;
+
+    /* the callback gives the policies out as const; only the pointer type forgets it */
+    union {
+        const void *in;
+        void *out;
+    } config = {.in = w->config};
+
+    return (struct hk_engine_options){.dests = w->dests,
+                                      .n_dests = w->n_dests,
+                                      .routes = w->routes,
+                                      .n_routes = w->n_routes,
+                                      .policy_by_name = policy_by_name,
+                                      .policy_arg = config.out,
+                                      .concurrency = relay->concurrency,
+                                      .batch = relay->batch,
+                                      .batch_bytes = relay->batch_bytes,
+                                      .max_payload_bytes = relay->max_payload_bytes,
+                                      .lease_ms = relay->lease_ms,
+                                      .poll_min_ms = POLL_MIN_MS,
+                                      .poll_max_ms = POLL_MAX_MS,
+                                      .linger_ms = LINGER_MS,
+                                      .seed = seed};
+}

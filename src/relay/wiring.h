@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A configuration made ready for an engine: destinations with their sinks, routes with indexes for names. */
+#ifndef HK_RELAY_WIRING_H
+#define HK_RELAY_WIRING_H
+
+#include "config/config.h"
+#include "core/engine.h"
+#include "loop/loop.h"
+#include "sink/sink.h"
+
+struct hk_wiring {
+    const struct hk_config *config;
+    struct hk_engine_dest *dests;
+    struct hk_sink **sinks; /* parallel to dests */
+    size_t n_dests;
+    struct hk_engine_route *routes;
+    size_t **route_dests; /* parallel to routes */
+    size_t n_routes;
+};
+
+/* Opens every sink. On an error nothing stays open. */
+enum hk_code hk_wiring_open(const struct hk_config *config, struct hk_loop *loop, struct hk_wiring *out,
+                            struct hk_err *err) HK_MUSTCHECK;
+/* Only when nothing is in flight. */
+void hk_wiring_close(struct hk_wiring *wiring);
+/* The engine's options that come from the configuration. */
+struct hk_engine_options hk_wiring_engine(const struct hk_wiring *wiring, uint64_t seed);
+
+#endif

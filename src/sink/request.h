@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The header block of one request: what goes to the destination, and what people may see of it. */
+#ifndef HK_SINK_REQUEST_H
+#define HK_SINK_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+
+#include "base/buf.h"
+#include "core/message.h"
+#include "sink/http.h"
+#include "sink/sign.h"
+
+/* What is the same for all requests of a destination. */
+struct hk_request_base {
+    struct hk_http_header *headers; /* own copies */
+    size_t n_headers;
+    char *authorization; /* whole value, NULL = none */
+    char *user_agent;
+    char *ce_source;          /* NULL = no CloudEvents */
+    struct hk_signer *signer; /* NULL = unsigned */
+};
+
+/* Checks and copies. HK_INVALID, HK_TOOBIG, HK_NOMEM. */
+enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_http_options *options,
+                                  struct hk_err *err) HK_MUSTCHECK;
+void hk_request_base_fini(struct hk_request_base *base); /* wipes what is secret */
+
+#define HK_REQUEST_LINES_MAX 144
+
+struct hk_request {
+    struct hk_buf text; /* the lines, each terminated: "Name: value", or "Name;" for an empty value */
+
+    struct {
+        uint32_t at;   /* in text */
+        uint16_t name; /* bytes of the name */
+        bool secret;
+    } lines[HK_REQUEST_LINES_MAX];
+
+    size_t n;
+};
+
+void hk_request_init(struct hk_request *request);
+void hk_request_fini(struct hk_request *request);
+/* HK_INVALID: this message cannot be made a request, ever; `err` says why. HK_NOMEM. */
+enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
+                              const struct hk_message *msg, int64_t wall_ms, struct hk_err *err) HK_MUSTCHECK;
+/* Adds a JSON object with secrets masked. */
+void hk_request_show(const struct hk_request *request, struct hk_buf *out);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signatures by OpenSSL; the only file of the sinks that knows it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "sink/sign.h"
+
+#define MAC_BYTES 32
+
+struct hk_signer {
+    EVP_MAC *mac;
+    size_t n;
+    EVP_MAC_CTX *keyed[HK_SECRETS_MAX]; /* each holds its key; started anew for each message */
+};
+
+void hk_secret_wipe(void *bytes, size_t len)
+{
+    if (bytes)
+        OPENSSL_cleanse(bytes, len);
+}
+
+/* ---- base64 ---- */
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* False unless `s` is base64 of at most `room` bytes, in its one canonical form; the padding may be left off. */
+static bool base64_decode(struct hk_str s, uint8_t *out, size_t room, size_t *out_len)
+{
+    size_t len = s.len;
+    if (len % 4 == 0) {
+        for (int i = 0; i < 2 && len && s.ptr[len - 1] == '='; i++)
+            len--;
+    }
+    if (len % 4 == 1 || len / 4 * 3 + (len % 4 ? len % 4 - 1 : 0) > room)
+        return false;
+    uint32_t bits = 0;
+    unsigned n_bits = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        int value = base64_value(s.ptr[i]);
+        if (value < 0)
+            return false;
+        bits = (bits << 6 | (uint32_t)value) & 0xffffu;
+        n_bits += 6;
+        if (n_bits >= 8) {
+            n_bits -= 8;
+            out[n++] = (uint8_t)(bits >> n_bits);
+        }
+    }
+    *out_len = n;
+    return (bits & ((1u << n_bits) - 1)) == 0;
+}
+
+enum hk_code hk_base64_add(struct hk_buf *out, const uint8_t *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < len; i += 3) {
+        size_t n = len - i < 3 ? len - i : 3;
+        uint32_t v =
+            (uint32_t)bytes[i] << 16 | (n > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (n > 2 ? bytes[i + 2] : 0);
+        char quad[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
+                        n > 2 ? digits[v & 63] : '='};
+        hk_buf_add(out, quad, sizeof quad);
+    }
+    return hk_buf_status(out);
+}
+
+/* ---- secrets ---- */
+
+enum hk_code hk_secret_parse(struct hk_str s, struct hk_secret *out, struct hk_err *err)
+{
+    static const char prefix[] = "whsec_";
+    const size_t n_prefix = sizeof prefix - 1;
+    if (!hk_str_starts(s, hk_str_of(prefix)))
+        return hk_err_set(err, HK_INVALID, "a signing secret must begin with whsec_ (not shown here)");
+    struct hk_secret secret = {.len = 0};
+    enum hk_code rc = HK_OK;
+    struct hk_str text = {s.ptr + n_prefix, s.len - n_prefix};
+    if (!base64_decode(text, secret.key, sizeof secret.key, &secret.len))
+        rc = hk_err_set(err, HK_INVALID, "a signing secret must be whsec_ and base64 of %d to %d bytes",
+                        HK_SECRET_MIN, HK_SECRET_MAX);
+    else if (secret.len < HK_SECRET_MIN)
+        rc = hk_err_set(err, HK_INVALID, "a signing secret must have %d to %d bytes; this one has %zu",
+                        HK_SECRET_MIN, HK_SECRET_MAX, secret.len);
+    else
+        *out = secret;
+    hk_secret_wipe(&secret, sizeof secret);
+    return rc;
+}
+
+/* ---- signing ---- */
+
+static enum hk_code add_key(struct hk_signer *signer, const char *text, struct hk_err *err)
+{
+    struct hk_secret secret;
+    enum hk_code rc = hk_secret_parse(hk_str_of(text), &secret, err);
+    if (rc != HK_OK)
+        return rc;
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                           OSSL_PARAM_construct_end()};
+    EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(signer->mac);
+    if (!ctx || !EVP_MAC_init(ctx, secret.key, secret.len, params)) {
+        EVP_MAC_CTX_free(ctx);
+        rc = hk_err_set(err, HK_NOMEM, "OpenSSL cannot make an HMAC-SHA256");
+    } else {
+        signer->keyed[signer->n++] = ctx;
+    }
+    hk_secret_wipe(&secret, sizeof secret);
+    return rc;
+}
+
+enum hk_code hk_signer_new(const char *const *secrets, size_t n, struct hk_signer **out_signer,
+                           struct hk_err *err)
+{
+    if (n > HK_SECRETS_MAX)
+        return hk_err_set(err, HK_TOOBIG, "at most %d signing secrets at the same time", HK_SECRETS_MAX);
+    struct hk_signer *signer = hk_mem_zalloc(1, sizeof *signer);
+    if (!signer)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = HK_OK;
+    signer->mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    if (!signer->mac)
+        rc = hk_err_set(err, HK_UNSUPPORTED, "OpenSSL has no HMAC");
+    for (size_t i = 0; i < n && rc == HK_OK; i++)
+        rc = add_key(signer, secrets[i], err);
+    if (rc == HK_OK)
+        *out_signer = signer;
+    else
+        hk_signer_free(signer);
+    return rc;
+}
+
+/* OpenSSL wipes the keys itself. */
+void hk_signer_free(struct hk_signer *signer)
+{
+    if (!signer)
+        return;
+    for (size_t i = 0; i < signer->n; i++)
+        EVP_MAC_CTX_free(signer->keyed[i]);
+    EVP_MAC_free(signer->mac);
+    hk_mem_free(signer);
+}
+
+static bool mac_of(EVP_MAC_CTX *ctx, struct hk_str head, struct hk_str body, uint8_t out[MAC_BYTES])
+{
+    size_t len = 0;
+    return EVP_MAC_init(ctx, NULL, 0, NULL) && /* the same key again */
+           EVP_MAC_update(ctx, (const unsigned char *)head.ptr, head.len) &&
+           (!body.len || EVP_MAC_update(ctx, (const unsigned char *)body.ptr, body.len)) &&
+           EVP_MAC_final(ctx, out, &len, MAC_BYTES) && len == MAC_BYTES;
+}
+
+enum hk_code hk_signer_sign(struct hk_signer *signer, struct hk_str id, int64_t unix_s, struct hk_str body,
+                            struct hk_buf *out)
+{
+    struct hk_buf head;
+    hk_buf_init(&head, 1024);
+    hk_buf_add(&head, id.ptr, id.len);
+    enum hk_code rc = hk_buf_addf(&head, ".%" PRId64 ".", unix_s);
+    for (size_t i = 0; i < signer->n && rc == HK_OK; i++) {
+        uint8_t mac[MAC_BYTES];
+        if (!mac_of(signer->keyed[i], hk_buf_str(&head), body, mac)) {
+            rc = HK_NOMEM;
+            break;
+        }
+        hk_buf_adds(out, i ? " v1," : "v1,");
+        rc = hk_base64_add(out, mac, sizeof mac);
+    }
+    hk_buf_fini(&head);
+    return rc;
+}

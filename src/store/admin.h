@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people do with a store, beside the relay: enqueue, look, cancel, hurry, pause. A second small vtable, on a
+ * connection of its own, so that the relay's contract (store.h) stays small. tests/contract/admin_suite.c is this
+ * contract as a test.
+ *
+ * - Every call blocks and is one transaction. Reading takes no lock that a writer would wait for.
+ * - Results belong to the handle and are valid until its next call but one.
+ * - Rows may hold anything: no value makes a call fail. Texts come as the bytes that are there, cut to a bound.
+ * - An act on a live message takes the write lock first and is refused (HK_BUSY) while a manifest names the message, be
+ *   its relay alive or dead: it may be on its way. The relay sees the change in its next poll.
+ * - Every act leaves a row in outbox_audit, in the same transaction.
+ *
+ * Errors are those of store.h, and besides: HK_NOTFOUND for no such message, HK_CONFLICT for a message whose state does not
+ * allow it, HK_INVALID when more than one destination is meant. */
+#ifndef HK_STORE_ADMIN_H
+#define HK_STORE_ADMIN_H
+
+#include <hikyaku/outbox.h>
+
+#include "store/store.h"
+
+struct hk_admin;
+
+/* ---- enqueue ---- */
+
+struct hk_enqueue {
+    struct hk_outbox_message message;
+    const char *encoding; /* of the payload: NULL = utf8 */
+};
+
+/* ---- status ---- */
+
+#define HK_COUNT_EXACT 100000 /* counts go no further; beyond they are estimates */
+
+struct hk_count {
+    uint64_t n;
+    bool about; /* an estimate */
+};
+
+/* Undelivered messages by attempts made: 0, 1, 2, 3, 4, 5 to 9, 10 to 19, 20 and more. */
+#define HK_ATTEMPT_BUCKETS 8
+
+struct hk_dest_status {
+    struct hk_str name; /* "" = by route, not known yet */
+    struct hk_count pending, retrying, dead;
+    uint64_t processing;
+    bool paused;
+    struct hk_str actor, reason; /* of the pause */
+    int64_t since_ms;
+};
+
+struct hk_relay_status {
+    bool known;   /* there is a lane */
+    bool running; /* and its lease has not run out */
+    int64_t lane, started_ms, until_ms;
+    struct hk_str name, version;
+};
+
+struct hk_store_status {
+    int64_t now_ms;
+    struct hk_count due;       /* could go now, were there room and no order to keep */
+    struct hk_count retrying;  /* failed, and waiting for the next attempt */
+    struct hk_count scheduled; /* waiting for their not_before */
+    uint64_t processing;
+    struct hk_count dead; /* letters that are open */
+    struct hk_count sent; /* kept; what retention took is not counted */
+    struct hk_count cancelled;
+    int64_t oldest_due_ms; /* since when the oldest could have gone; 0 = nothing is due */
+    int64_t oldest_ms;     /* when the oldest undelivered one was written; 0 = there is none */
+    struct hk_count attempts[HK_ATTEMPT_BUCKETS];
+    struct hk_relay_status relay;
+    struct hk_dest_status *dests; /* by name: those with undelivered or dead messages, and the paused ones */
+    size_t n_dests;
+    bool more_dests; /* there are more than were looked at */
+};
+
+/* ---- messages ---- */
+
+/* Where a row lies, in the order of a listing. */
+enum hk_place {
+    HK_IN_RETRY = 0,
+    HK_IN_OUTBOX,
+    HK_IN_DEAD,
+    HK_IN_CANCELLED,
+    HK_IN_SENT,
+    HK_NPLACES
+};
+
+/* One message at one destination. Times are 0, texts empty where they do not apply or cannot be read. */
+struct hk_row {
+    enum hk_place place;
+    int64_t id;        /* within its place */
+    int64_t outbox_id; /* as the application's INSERT was given it; 0 = not known */
+    enum hk_state state;
+    struct hk_str message_id, destination, event_type, key, correlation_id;
+    uint32_t attempts, crashes, life;
+    int64_t created_ms, next_ms, last_attempt_ms;
+    int64_t done_ms; /* sent, dead or cancelled */
+    struct hk_str last_error, cause;
+    struct hk_str locked_by;
+    int64_t locked_ms;
+    int status;                  /* of the answer that confirmed it */
+    struct hk_str letter_status; /* failed, discarded … */
+    struct hk_str actor, reason; /* who cancelled it, and why */
+    /* only from `show` */
+    struct hk_str headers, content_type, encoding, traceparent, idempotency_key, policy, not_before,
+        expires_at;
+    struct hk_str error_detail;
+    int64_t first_failed_ms;
+    uint32_t max_attempts;
+    bool has_payload; /* false: none was written, or it is not kept */
+    uint64_t payload_bytes;
+    struct hk_str payload; /* as stored; cut when shorter than payload_bytes */
+};
+
+struct hk_list {
+    enum hk_state state;                  /* HK_STATE_NONE = any */
+    const char *destination, *event_type; /* NULL = any */
+    uint32_t limit;
+    /* go on behind this row: newest first within a place */
+    bool resume;
+    enum hk_place after_place;
+    int64_t after_id;
+};
+
+/* May hold fewer than asked for and still have `more`: a call looks at a bounded number of rows. */
+struct hk_rows {
+    struct hk_row *items;
+    size_t n;
+    bool more;
+    enum hk_place last_place; /* where to go on when there is more */
+    int64_t last_id;
+};
+
+struct hk_tried {
+    struct hk_str destination;
+    uint32_t life, n;
+    int64_t started_ms;
+    uint64_t duration_ms;
+    int status;
+    struct hk_str failure_class, cause, error, request_headers, response_headers, response_body, address;
+    bool possibly_delivered;
+};
+
+struct hk_shown {
+    struct hk_row *rows; /* a message_id may stand at several destinations, and at several times */
+    size_t n_rows;
+    struct hk_tried *attempts; /* oldest first; the last HK_TRIED_MAX */
+    size_t n_attempts;
+};
+
+#define HK_SHOWN_MAX 100
+#define HK_TRIED_MAX 500
+
+/* ---- acts ---- */
+
+struct hk_act {
+    const char *message_id;
+    const char *destination; /* NULL: the only one */
+    const char *actor, *reason;
+};
+
+struct hk_acted {
+    size_t changed;   /* rows */
+    size_t unchanged; /* due already */
+    int64_t now_ms;
+};
+
+/* ---- health ---- */
+
+enum hk_integrity {
+    HK_INTEGRITY_OK = 0,
+    HK_INTEGRITY_BAD,
+    HK_INTEGRITY_UNFINISHED /* too large for the time that was given */
+};
+
+/* Static storage or the struct's own: valid without the handle. */
+struct hk_store_health {
+    char engine[48];     /* "SQLite 3.40.1" */
+    const char *trap;    /* what is known to go wrong with this version; NULL = nothing */
+    char place[256];     /* the file, or the server */
+    enum hk_code schema; /* HK_OK, or what open would say; the words are in `schema_error` */
+    struct hk_err schema_error;
+    uint32_t schema_version, schema_wanted; /* 0 = none */
+    char journal[16];                       /* "wal" */
+    enum hk_integrity integrity;
+    char damage[200];                           /* HK_INTEGRITY_BAD: the first finding */
+    uint64_t file_bytes, wal_bytes, free_bytes; /* UINT64_MAX = not known */
+    int64_t clock_ms, high_water_ms;
+};
+
+struct hk_store_admin_ops {
+    const char *name;
+    /* As open of store.h. Acts wait for the disk. */
+    enum hk_code (*open)(const char *url, const struct hk_store_options *options, struct hk_admin **out_admin,
+                         struct hk_err *err);
+    void (*close)(struct hk_admin *admin); /* accepts NULL */
+
+    /* All or none. `*out_ids`: their message_ids, in the same order. HK_INVALID names the message by its place, from 0. */
+    enum hk_code (*enqueue)(struct hk_admin *admin, const struct hk_enqueue *items, size_t n,
+                            const struct hk_str **out_ids, struct hk_err *err);
+    /* In bounded time, however many rows there are. */
+    enum hk_code (*status)(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+    enum hk_code (*list)(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
+                         struct hk_err *err);
+    /* `payload_max` 0: no payload is read. HK_NOTFOUND. */
+    enum hk_code (*show)(struct hk_admin *admin, const char *message_id, size_t payload_max,
+                         const struct hk_shown **out, struct hk_err *err);
+
+    /* A pending or retrying message never leaves: into outbox_cancelled. */
+    enum hk_code (*cancel)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                           struct hk_err *err);
+    /* A waiting message is due now; its history stays. */
+    enum hk_code (*retry)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                          struct hk_err *err);
+    /* `*out_changed`: false when it was so already (a pause then has a new actor and reason). */
+    enum hk_code (*pause)(struct hk_admin *admin, const char *destination, bool paused, const char *actor,
+                          const char *reason, bool *out_changed, struct hk_err *err);
+
+    /* Needs no handle: says what is wrong with a store that cannot be opened, too. Errors only when it cannot be reached at
+     * all. `integrity_ms` bounds the look at its pages. */
+    enum hk_code (*inspect)(const char *url, uint64_t integrity_ms, struct hk_store_health *out,
+                            struct hk_err *err);
+};
+
+extern const struct hk_store_admin_ops hk_store_admin_sqlite;
+
+/* As hk_store_by_url. */
+const struct hk_store_admin_ops *hk_store_admin_by_url(const char *url, struct hk_err *err);
+
+const char *hk_place_name(enum hk_place place); /* "outbox", "retry" … */
+bool hk_place_by_name(struct hk_str name, enum hk_place *out);
+
+#endif

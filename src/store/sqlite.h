@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The SQLite store from inside: what its files share.
+ *
+ *   sqlite.c           open, close, errors, transactions, busy handling, time
+ *   sqlite_stmt.c      every SQL statement
+ *   sqlite_schema.c    init: create and migrate
+ *   sqlite_lane.c      acquire, take-over, release
+ *   sqlite_scan.c      poll, scan, held keys: never writes
+ *   sqlite_row.c       rows, which may hold anything, to heads and messages
+ *   sqlite_exchange.c  the one transaction that settles and claims
+ *   sqlite_settle.c    one settle, by kind
+ *   sqlite_claims.c    what this store's manifests name, in memory
+ *   sqlite_keep.c      pause and purge
+ *
+ * Errors stick: after the first one (hk_sq_ok is false) the helpers below do nothing, and the call ends in
+ * hk_sq_end, which commits or rolls back and says what went wrong. */
+#ifndef HK_STORE_SQLITE_H
+#define HK_STORE_SQLITE_H
+
+#include <stdio.h>
+
+#include <hikyaku/rng.h>
+#include <sqlite3.h>
+
+#include "store/pool.h"
+#include "store/sqlite_claims.h"
+#include "store/sqlite_stmt.h"
+#include "store/store.h"
+
+enum {
+    HK_SQ_HEAD_TEXT_MAX = 8 * 1024, /* a longer destination, key … is refused as malformed */
+    HK_SQ_TEXT_MAX = 256 * 1024,    /* the same for headers and the like; payloads have their own limit */
+    HK_SQ_WHERE_MAX = 200,
+    HK_SQ_HEAD_TYPE = 8, /* columns of the statements that read heads */
+    HK_SQ_HEAD_DUE = 10
+};
+
+/* The host's clock, made never to go back. */
+struct hk_sq_clock {
+    int64_t (*read_ms)(void *arg);
+    void *arg;
+    int64_t high_ms;  /* the latest time that was given out */
+    int64_t wall_ms;  /* what the clock said then, when it lags behind */
+    int64_t saved_ms; /* high_ms as it stands in outbox_meta */
+};
+
+/* Leaves room for others' transactions, see make_way. Monotonic. */
+struct hk_sq_courtesy {
+    int64_t began_us, ended_us; /* our last writing transaction */
+    int64_t until_us;           /* others are about until then */
+    int data_version;           /* as of then; 0 = not looked yet */
+};
+
+struct hk_store {
+    sqlite3 *db;
+    char *path;
+    struct hk_store_options options;
+    struct hk_sq_clock clock;
+    struct hk_rng rng;
+    int64_t busy_since_ms; /* monotonic */
+    struct hk_sq_courtesy courtesy;
+    sqlite3_stmt *stmts[HK_SQ_NSTMTS];
+    int rc; /* SQLite's result code that sticks */
+    int os_errno;
+    char where[HK_SQ_WHERE_MAX]; /* SQLite's words about it */
+    struct hk_pool
+        pools[2]; /* this call's results, and those of the last one, which arguments may point into */
+    unsigned pool;
+    struct hk_sq_claims claims;
+    int data_version;
+    bool polled;
+    bool own_change; /* we changed what a poll shows, which data_version does not tell */
+    struct hk_poll poll;
+    struct hk_heads heads;
+    struct hk_exchanged exchanged;
+};
+
+/* Begins a call: results of the last but one are freed, no error sticks. */
+void hk_sq_call(struct hk_store *store);
+struct hk_pool *hk_sq_pool(struct hk_store *store);
+void *hk_sq_alloc(struct hk_store *store, size_t count, size_t bytes); /* NULL: the error sticks */
+
+int hk_sq_data_version(struct hk_store *store); /* changes when others commit */
+bool hk_sq_begin_write(struct hk_store *store);
+bool hk_sq_begin_read(struct hk_store *store);
+/* Commits, or rolls back when an error sticks. Fills `err` with `doing` and what to do about it. */
+enum hk_code hk_sq_end(struct hk_store *store, const char *doing, struct hk_err *err);
+void hk_sq_rollback(struct hk_store *store);
+
+bool hk_sq_ok(const struct hk_store *store);
+void hk_sq_fail(struct hk_store *store, int rc); /* keeps the first */
+/* What SQLite's `rc` is for our callers, and in `err` for a person. */
+enum hk_code hk_sq_error(const char *path, int rc, int os_errno, const char *doing, const char *words,
+                         struct hk_err *err);
+
+/* Ready to be bound; NULL when an error sticks. All of the following accept NULL. */
+sqlite3_stmt *hk_sq_use(struct hk_store *store, enum hk_sq_id id);
+void hk_sq_bind_i64(struct hk_store *store, sqlite3_stmt *q, int i, int64_t value);
+void hk_sq_bind_u64(struct hk_store *store, sqlite3_stmt *q, int i, uint64_t value); /* cut to INT64_MAX */
+/* Not copied; empty is ''. */
+void hk_sq_bind_text(struct hk_store *store, sqlite3_stmt *q, int i, struct hk_str s);
+void hk_sq_bind_cstr(struct hk_store *store, sqlite3_stmt *q, int i, const char *s);
+/* Empty is NULL. */
+void hk_sq_bind_text_or_null(struct hk_store *store, sqlite3_stmt *q, int i, struct hk_str s);
+/* TEXT, or a BLOB if it holds a NUL byte. */
+void hk_sq_bind_bytes_or_null(struct hk_store *store, sqlite3_stmt *q, int i, struct hk_str s);
+bool hk_sq_row(struct hk_store *store, sqlite3_stmt *q); /* steps to the next row; resets at the end */
+void hk_sq_done(sqlite3_stmt *q);                        /* no more rows wanted */
+int hk_sq_run(struct hk_store *store, sqlite3_stmt *q);  /* to its end; rows changed */
+
+int64_t hk_sq_now(struct hk_store *store);
+int64_t hk_sq_later(int64_t now_ms, uint64_t wait_ms); /* cut to what fits */
+void hk_sq_clock_lift(struct hk_store *store);         /* to the high-water time of outbox_meta */
+void hk_sq_clock_save(struct hk_store *store);         /* when it moved by more than a second */
+
+/* sqlite_row.c */
+struct hk_str hk_sq_text(struct hk_store *store, sqlite3_stmt *q, int column); /* copied; "" for NULL */
+void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_head *out);
+void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_message *out);
+/* 0 for NULL and ''; false: it does not parse. */
+bool hk_sq_time(sqlite3_stmt *q, int column, int64_t *out_ms);
+
+/* sqlite_settle.c */
+void hk_sq_settle(struct hk_store *store, const struct hk_settle *settle, int64_t now_ms);
+/* Into outbox_sent: the rows from the settle's id to `last_id`, all of which were sent alike. */
+void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int64_t last_id, int64_t now_ms);
+/* From outbox to outbox_retry because its relay died with it. */
+void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
+
+/* sqlite_schema.c */
+enum hk_code hk_sq_init(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
+                        struct hk_err *err);
+/* HK_NOTFOUND, HK_CONFLICT, HK_UNSUPPORTED: as store.h says of open. */
+enum hk_code hk_sq_check_schema(sqlite3 *db, const char *path, struct hk_err *err);
+/* The path in "sqlite:PATH"; HK_INVALID, HK_NOMEM. Free it with hk_mem_free. */
+enum hk_code hk_sq_path(const char *url, char **out_path, struct hk_err *err);
+/* Opens with our settings and SQLite's own busy handler. `created`: the file was not there, or empty. */
+enum hk_code hk_sq_connect(const char *path, bool create, sqlite3 **out_db, bool *out_created,
+                           struct hk_err *err);
+
+enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                           int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
+enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *err);
+enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err);
+enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
+                        struct hk_err *err);
+enum hk_code hk_sq_held_keys(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
+                             struct hk_err *err);
+enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *exchange,
+                            const struct hk_exchanged **out, struct hk_err *err);
+enum hk_code hk_sq_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
+                         const char *reason, struct hk_err *err);
+enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
+                         uint32_t *out_deleted, struct hk_err *err);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators' side of the SQLite store from inside.
+ *
+ *   sqlite_admin.c          open, close, small helpers, enqueue, pause, audit
+ *   sqlite_admin_act.c      cancel and retry
+ *   sqlite_admin_list.c     list and show
+ *   sqlite_admin_status.c   status
+ *   sqlite_admin_inspect.c  what `doctor` asks
+ *
+ * It sits on a store of its own (sqlite.h) and shares its transactions, time, busy handling and sticking errors. Its
+ * statements are prepared for each call: a person waits for them, not a relay. */
+#ifndef HK_STORE_SQLITE_ADMIN_H
+#define HK_STORE_SQLITE_ADMIN_H
+
+#include "store/admin.h"
+#include "store/sqlite.h"
+
+enum {
+    HK_SA_TEXT_MAX = 64 * 1024, /* longer texts are cut */
+};
+
+struct hk_admin {
+    struct hk_store *store;
+    struct hk_store_status status;
+    struct hk_rows rows;
+    struct hk_shown shown;
+};
+
+/* What manifests name: `held` by claim, `named` by row of outbox. */
+#define HK_SA_NAMED                                                                                          \
+    "held AS MATERIALIZED (SELECT c.claim, c.claimed_ms, r.name, c.ids FROM outbox_claim c "                 \
+    "JOIN outbox_relay r ON r.lane = c.lane), "                                                              \
+    "named AS MATERIALIZED (SELECT CAST(j.value AS INTEGER) AS id, h.claimed_ms, h.name FROM held h "        \
+    "JOIN json_each(CASE WHEN json_valid(h.ids) THEN h.ids ELSE '[]' END) j) "
+
+/* NULL when an error sticks. To be finalized by the caller, before the transaction ends. */
+sqlite3_stmt *hk_sa_prepare(struct hk_store *store, const char *sql);
+/* Copied, at most `max` bytes of it; "" for NULL. */
+struct hk_str hk_sa_text(struct hk_store *store, sqlite3_stmt *q, int column, size_t max);
+int64_t hk_sa_time(sqlite3_stmt *q, int column); /* RFC 3339; 0 for what is none */
+uint32_t hk_sa_u32(sqlite3_stmt *q, int column); /* cut to what fits */
+/* Doubles in the pool: room for item `n` of an array. NULL: out of memory, which sticks. */
+void *hk_sa_grow(struct hk_store *store, void *items, size_t n, size_t *room, size_t bytes);
+void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id, struct hk_str destination,
+                 const char *actor, const char *reason, int64_t now_ms);
+
+enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
+                        struct hk_err *err);
+enum hk_code hk_sa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
+                        const struct hk_shown **out, struct hk_err *err);
+enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                          struct hk_err *err);
+enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
+enum hk_code hk_sa_inspect(const char *url, uint64_t integrity_ms, struct hk_store_health *out,
+                           struct hk_err *err);
+
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of a store, in bounded time: no more than HK_COUNT_EXACT rows of a kind are counted. Beyond that the number
+ * of a table's rows is estimated from SAMPLES stretches of ids, and what was counted is scaled up. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "store/sqlite_admin.h"
+
+enum {
+    DESTS_MAX = 1000,
+    SAMPLES = 64,
+    SAMPLE_IDS = 256,
+    STATUS_TEXT_MAX = 4096,
+    BUDGET = 1000000, /* rows of a table that are counted by destination before it is done more shortly */
+    LEAST = 1000
+};
+
+#define EXACT_AND_ONE "100001"
+_Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
+
+/* What one walk through a table found. */
+struct pass {
+    uint64_t rows, due, retrying, scheduled, claimed;
+    uint64_t attempts[HK_ATTEMPT_BUCKETS];
+    int64_t oldest_due_ms, oldest_ms; /* 0 = none */
+};
+
+struct taker {
+    struct hk_store *store;
+    struct hk_store_status *out;
+    size_t room;
+};
+
+/* ---- estimates ---- */
+
+static int64_t ask(struct hk_store *store, const char *sql)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, sql);
+    int64_t value = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    return value;
+}
+
+static int64_t edge(struct hk_store *store, const char *function, const char *table)
+{
+    char sql[96];
+    snprintf(sql, sizeof sql, "SELECT %s(id) FROM %s NOT INDEXED", function, table);
+    return ask(store, sql);
+}
+
+typedef void sample_fn(void *arg, sqlite3_stmt *q);
+
+/* Looks at evenly spaced stretches of a table's ids: `each` sees destination and number of rows that `condition` holds
+ * for. How many times more rows the table has than were looked at. */
+static double sample(struct hk_store *store, const char *table, const char *condition, sample_fn *each,
+                     void *arg)
+{
+    char sql[240];
+    int64_t lo = edge(store, "min", table), hi = edge(store, "max", table);
+    double range = (double)hi - (double)lo + 1, looked = 0;
+    double width = range / SAMPLES < SAMPLE_IDS ? range / SAMPLES : SAMPLE_IDS;
+    snprintf(
+        sql, sizeof sql,
+        "SELECT destination, count(*) FROM %s NOT INDEXED WHERE id >= ?1 AND id < ?2 AND %s GROUP BY destination",
+        table, condition);
+    sqlite3_stmt *q = hk_sa_prepare(store, sql);
+    for (int i = 0; i < SAMPLES && hk_sq_ok(store); i++) {
+        double from = (double)lo + range * i / SAMPLES;
+        if (from >= 9.2e18 || from <= -9.2e18) /* an application chose its ids so */
+            continue;
+        hk_sq_bind_i64(store, q, 1, (int64_t)from);
+        hk_sq_bind_i64(store, q, 2, (int64_t)(from + width));
+        while (hk_sq_row(store, q))
+            each(arg, q);
+        hk_sq_done(q);
+        looked += width;
+    }
+    sqlite3_finalize(q);
+    return looked > 0 ? range / looked : 0;
+}
+
+static void add_up(void *arg, sqlite3_stmt *q)
+{
+    double *found = arg;
+    *found += (double)sqlite3_column_int64(q, 1);
+}
+
+static uint64_t at_least(double rows, uint64_t seen)
+{
+    return rows > (double)seen && rows < 1e18 ? (uint64_t)rows : seen;
+}
+
+static uint64_t estimate(struct hk_store *store, const char *table, const char *condition, uint64_t seen)
+{
+    double found = 0;
+    double factor = sample(store, table, condition, add_up, &found);
+    return at_least(found * factor, seen);
+}
+
+static struct hk_count scaled(uint64_t n, uint64_t seen, uint64_t rows)
+{
+    if (seen <= HK_COUNT_EXACT)
+        return (struct hk_count){n, false};
+    return (struct hk_count){(uint64_t)((double)n * ((double)rows / (double)seen)), true};
+}
+
+static struct hk_count plus(struct hk_count a, struct hk_count b)
+{
+    return (struct hk_count){a.n + b.n, a.about || b.about};
+}
+
+/* `counted` came from a statement that stops at EXACT_AND_ONE. */
+static struct hk_count exact_or(struct hk_store *store, int64_t counted, const char *table,
+                                const char *condition)
+{
+    if (counted <= HK_COUNT_EXACT)
+        return (struct hk_count){(uint64_t)counted, false};
+    return (struct hk_count){estimate(store, table, condition, (uint64_t)counted), true};
+}
+
+static struct hk_count count_table(struct hk_store *store, const char *table)
+{
+    char sql[128];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM (SELECT 1 FROM %s LIMIT " EXACT_AND_ONE ")", table);
+    return exact_or(store, ask(store, sql), table, "1");
+}
+
+/* ---- walks ---- */
+
+static void older(int64_t *oldest_ms, int64_t ms)
+{
+    if (ms > 0 && (*oldest_ms == 0 || ms < *oldest_ms))
+        *oldest_ms = ms;
+}
+
+static size_t bucket_of(int64_t attempts)
+{
+    if (attempts < 5)
+        return attempts < 0 ? 0 : (size_t)attempts;
+    return attempts < 10 ? 5 : attempts < 20 ? 6 : 7;
+}
+
+static void walk_outbox(struct hk_store *store, int64_t now_ms, struct pass *pass)
+{
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "WITH " HK_SA_NAMED
+                             "SELECT o.not_before, o.created_at, n.id IS NOT NULL FROM outbox o NOT INDEXED "
+                             "LEFT JOIN named n ON n.id = o.id ORDER BY o.id LIMIT " EXACT_AND_ONE);
+    while (hk_sq_row(store, q)) {
+        int64_t from_ms = hk_sa_time(q, 0), created_ms = hk_sa_time(q, 1);
+        pass->rows++;
+        pass->attempts[0]++;
+        older(&pass->oldest_ms, created_ms);
+        if (sqlite3_column_int(q, 2)) {
+            pass->claimed++;
+        } else if (from_ms > now_ms) {
+            pass->scheduled++;
+        } else {
+            pass->due++;
+            older(&pass->oldest_due_ms, from_ms > created_ms ? from_ms : created_ms);
+        }
+    }
+    sqlite3_finalize(q);
+}
+
+static void walk_retry(struct hk_store *store, int64_t now_ms, struct pass *pass)
+{
+    sqlite3_stmt *q = hk_sa_prepare(
+        store, "SELECT claim IS NOT NULL, due_ms, attempts, crashes, created_at FROM outbox_retry "
+               "NOT INDEXED ORDER BY id LIMIT " EXACT_AND_ONE);
+    while (hk_sq_row(store, q)) {
+        int64_t due_ms = sqlite3_column_int64(q, 1), attempts = sqlite3_column_int64(q, 2);
+        pass->rows++;
+        pass->attempts[bucket_of(attempts)]++;
+        older(&pass->oldest_ms, hk_sa_time(q, 4));
+        if (sqlite3_column_int(q, 0)) {
+            pass->claimed++;
+        } else if (due_ms <= now_ms) {
+            pass->due++;
+            older(&pass->oldest_due_ms, due_ms > 0 ? due_ms : 1);
+        } else if (attempts > 0 || sqlite3_column_int64(q, 3) > 0) {
+            pass->retrying++;
+        } else {
+            pass->scheduled++;
+        }
+    }
+    sqlite3_finalize(q);
+}
+
+static uint64_t rows_of(struct hk_store *store, const struct pass *pass, const char *table)
+{
+    return pass->rows <= HK_COUNT_EXACT ? pass->rows : estimate(store, table, "1", pass->rows);
+}
+
+static void take_waiting(struct taker *t)
+{
+    struct hk_store_status *out = t->out;
+    struct pass fresh = {.rows = 0}, tried = {.rows = 0};
+    walk_outbox(t->store, out->now_ms, &fresh);
+    walk_retry(t->store, out->now_ms, &tried);
+    uint64_t n_fresh = rows_of(t->store, &fresh, "outbox"),
+             n_tried = rows_of(t->store, &tried, "outbox_retry");
+    out->due = plus(scaled(fresh.due, fresh.rows, n_fresh), scaled(tried.due, tried.rows, n_tried));
+    out->scheduled =
+        plus(scaled(fresh.scheduled, fresh.rows, n_fresh), scaled(tried.scheduled, tried.rows, n_tried));
+    out->retrying = scaled(tried.retrying, tried.rows, n_tried);
+    for (size_t i = 0; i < HK_ATTEMPT_BUCKETS; i++)
+        out->attempts[i] = plus(scaled(fresh.attempts[i], fresh.rows, n_fresh),
+                                scaled(tried.attempts[i], tried.rows, n_tried));
+    out->oldest_ms = fresh.oldest_ms;
+    older(&out->oldest_ms, tried.oldest_ms);
+    out->oldest_due_ms = fresh.oldest_due_ms;
+    older(&out->oldest_due_ms, tried.oldest_due_ms);
+}
+
+/* ---- destinations ---- */
+
+/* The destination's entry, made if need be; NULL: there are too many, or no memory. */
+static struct hk_dest_status *dest_of(struct taker *t, sqlite3_stmt *q, int column)
+{
+    struct hk_store_status *out = t->out;
+    struct hk_str name = hk_sa_text(t->store, q, column, STATUS_TEXT_MAX);
+    for (size_t i = 0; i < out->n_dests; i++)
+        if (hk_str_eq(out->dests[i].name, name))
+            return &out->dests[i];
+    if (out->n_dests == DESTS_MAX) {
+        out->more_dests = true;
+        return NULL;
+    }
+    struct hk_dest_status *dests = hk_sa_grow(t->store, out->dests, out->n_dests, &t->room, sizeof *dests);
+    if (!dests)
+        return NULL;
+    out->dests = dests;
+    dests[out->n_dests] = (struct hk_dest_status){.name = name, .actor = {"", 0}, .reason = {"", 0}};
+    return &dests[out->n_dests++];
+}
+
+/* From name to name through an index: the cost is in destinations, not in rows. */
+#define NAMES(from, where)                                                                                   \
+    "WITH RECURSIVE d (name) AS (SELECT (SELECT destination FROM " from " WHERE " where                      \
+    " ORDER BY destination LIMIT 1) UNION ALL SELECT (SELECT destination FROM " from " WHERE " where         \
+    " AND destination > d.name ORDER BY destination LIMIT 1) FROM d WHERE d.name IS NOT NULL LIMIT 1002) "   \
+    "SELECT name FROM d WHERE name IS NOT NULL"
+/* How many of one destination, and of them how many were tried. */
+#define COUNTS(tried, from, where)                                                                           \
+    "SELECT count(*), coalesce(sum(tried), 0) FROM (SELECT " tried " AS tried FROM " from " WHERE " where    \
+    " AND destination = ?1 LIMIT ?2)"
+#define OUTBOX "outbox INDEXED BY outbox_by_destination"
+#define RETRY  "outbox_retry INDEXED BY outbox_retry_due"
+#define DEAD   "dead_letters INDEXED BY dead_letters_open"
+
+/* A table whose rows are counted by destination. */
+struct by_dest {
+    const char *table, *names, *counts, *condition;
+    void (*add)(struct hk_dest_status *dest, struct hk_count all, struct hk_count tried);
+};
+
+static void add_fresh(struct hk_dest_status *d, struct hk_count all, struct hk_count tried)
+{
+    (void)tried;
+    d->pending = plus(d->pending, all);
+}
+
+static void add_tried(struct hk_dest_status *d, struct hk_count all, struct hk_count tried)
+{
+    d->retrying = plus(d->retrying, tried);
+    all.n -= tried.n < all.n ? tried.n : all.n;
+    d->pending = plus(d->pending, all);
+}
+
+static void add_dead(struct hk_dest_status *d, struct hk_count all, struct hk_count tried)
+{
+    (void)tried;
+    d->dead = plus(d->dead, all);
+}
+
+static const struct by_dest kinds[] = {
+    {"outbox", NAMES(OUTBOX, "destination IS NOT NULL"), COUNTS("0", OUTBOX, "destination IS NOT NULL"), "1",
+     add_fresh},
+    {"outbox_retry", NAMES(RETRY, "claim IS NULL"),
+     COUNTS("attempts > 0 OR crashes > 0", RETRY, "claim IS NULL"), "claim IS NULL", add_tried},
+    {"dead_letters", NAMES(DEAD, "status = 'failed'"), COUNTS("0", DEAD, "status = 'failed'"),
+     "status = 'failed'", add_dead},
+};
+
+/* What was counted of one destination. */
+struct counted {
+    int64_t seen, tried;
+    bool about; /* the limit was reached */
+    double sampled;
+};
+
+struct counting {
+    struct taker *t;
+    struct counted *dests; /* as t->out->dests */
+};
+
+static void add_sample(void *arg, sqlite3_stmt *q)
+{
+    struct counting *c = arg;
+    const struct hk_dest_status *d = dest_of(c->t, q, 0);
+    if (d)
+        c->dests[d - c->t->out->dests].sampled += (double)sqlite3_column_int64(q, 1);
+}
+
+/* Counting gets shorter the more has been counted: the whole stays bounded. True: not all were counted to the end. */
+static bool count_dests(struct counting *c, const struct by_dest *kind)
+{
+    struct hk_store *store = c->t->store;
+    int64_t budget = BUDGET;
+    bool about = false;
+    sqlite3_stmt *names = hk_sa_prepare(store, kind->names), *q = hk_sa_prepare(store, kind->counts);
+    while (hk_sq_row(store, names)) {
+        int64_t limit = budget > HK_COUNT_EXACT ? HK_COUNT_EXACT + 1 : budget > LEAST ? budget : LEAST;
+        const struct hk_dest_status *d = dest_of(c->t, names, 0);
+        if (!d || sqlite3_bind_value(q, 1, sqlite3_column_value(names, 0)) != SQLITE_OK)
+            continue;
+        struct counted *n = &c->dests[d - c->t->out->dests];
+        hk_sq_bind_i64(store, q, 2, limit);
+        if (hk_sq_row(store, q)) {
+            n->seen += sqlite3_column_int64(q, 0);
+            n->tried += sqlite3_column_int64(q, 1);
+            n->about |= n->seen >= limit;
+            about |= n->about;
+            budget -= n->seen;
+        }
+        hk_sq_done(q);
+    }
+    sqlite3_finalize(names);
+    sqlite3_finalize(q);
+    return about;
+}
+
+static void take_kind(struct taker *t, const struct by_dest *kind)
+{
+    struct counting c = {t, hk_sq_alloc(t->store, DESTS_MAX, sizeof *c.dests)};
+    if (!c.dests)
+        return;
+    bool about = count_dests(&c, kind);
+    double factor = about ? sample(t->store, kind->table, kind->condition, add_sample, &c) : 0;
+    for (size_t i = 0; i < t->out->n_dests; i++) {
+        const struct counted *n = &c.dests[i];
+        struct hk_count all = {(uint64_t)n->seen, n->about}, tried = {(uint64_t)n->tried, n->about};
+        if (n->about) {
+            all.n = at_least(n->sampled * factor, all.n);
+            tried.n = (uint64_t)((double)all.n * ((double)n->tried / (double)n->seen));
+        }
+        kind->add(&t->out->dests[i], all, tried);
+    }
+}
+
+static void take_dead(struct taker *t)
+{
+    int64_t n = ask(t->store, "SELECT count(*) FROM (SELECT 1 FROM " DEAD
+                              " WHERE status = 'failed' LIMIT " EXACT_AND_ONE ")");
+    t->out->dead = exact_or(t->store, n, "dead_letters", "status = 'failed'");
+}
+
+/* Few: no more than a relay's concurrency. */
+static void take_in_flight(struct taker *t)
+{
+    sqlite3_stmt *q = hk_sa_prepare(
+        t->store, "WITH " HK_SA_NAMED "SELECT o.destination, count(*), 1 FROM named n "
+                  "CROSS JOIN outbox o NOT INDEXED ON o.id = n.id GROUP BY o.destination UNION ALL "
+                  "SELECT destination, count(*), 0 FROM outbox_retry INDEXED BY outbox_retry_claim "
+                  "WHERE claim IS NOT NULL GROUP BY destination");
+    while (hk_sq_row(t->store, q)) {
+        struct hk_dest_status *d = dest_of(t, q, 0);
+        uint64_t n = (uint64_t)sqlite3_column_int64(q, 1);
+        bool fresh = sqlite3_column_int(q, 2) != 0;
+        t->out->processing += n;
+        if (!d)
+            continue;
+        d->processing += n;
+        if (fresh) /* the index counted them as pending */
+            d->pending.n -= n < d->pending.n ? n : d->pending.n;
+    }
+    sqlite3_finalize(q);
+}
+
+static void take_pauses(struct taker *t)
+{
+    sqlite3_stmt *q = hk_sa_prepare(
+        t->store,
+        "SELECT name, actor, reason, since_ms FROM outbox_destination WHERE paused <> 0 LIMIT 1001");
+    while (hk_sq_row(t->store, q)) {
+        struct hk_dest_status *d = dest_of(t, q, 0);
+        if (!d)
+            continue;
+        d->paused = true;
+        d->actor = hk_sa_text(t->store, q, 1, STATUS_TEXT_MAX);
+        d->reason = hk_sa_text(t->store, q, 2, STATUS_TEXT_MAX);
+        d->since_ms = sqlite3_column_int64(q, 3);
+    }
+    sqlite3_finalize(q);
+}
+
+/* ---- the whole ---- */
+
+static void take_relay(struct taker *t)
+{
+    struct hk_relay_status *relay = &t->out->relay;
+    relay->name = relay->version = (struct hk_str){"", 0};
+    sqlite3_stmt *q = hk_sa_prepare(
+        t->store,
+        "SELECT lane, name, version, started_ms, until_ms FROM outbox_relay ORDER BY until_ms DESC, lane DESC LIMIT 1");
+    if (hk_sq_row(t->store, q)) {
+        relay->known = true;
+        relay->lane = sqlite3_column_int64(q, 0);
+        relay->name = hk_sa_text(t->store, q, 1, STATUS_TEXT_MAX);
+        relay->version = hk_sa_text(t->store, q, 2, STATUS_TEXT_MAX);
+        relay->started_ms = sqlite3_column_int64(q, 3);
+        relay->until_ms = sqlite3_column_int64(q, 4);
+        relay->running = relay->until_ms > t->out->now_ms;
+    }
+    sqlite3_finalize(q);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    struct hk_str x = ((const struct hk_dest_status *)a)->name, y = ((const struct hk_dest_status *)b)->name;
+    size_t len = x.len < y.len ? x.len : y.len;
+    int order = len ? memcmp(x.ptr, y.ptr, len) : 0;
+    return order ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err)
+{
+    struct taker t = {.store = admin->store, .out = &admin->status};
+    admin->status = (struct hk_store_status){.n_dests = 0};
+    hk_sq_call(t.store);
+    hk_sq_begin_read(t.store);
+    hk_sq_clock_lift(t.store);
+    admin->status.now_ms = hk_sq_now(t.store);
+    take_pauses(&t);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        take_kind(&t, &kinds[i]);
+    take_in_flight(&t); /* after the index's counts, which it corrects */
+    take_dead(&t);
+    take_waiting(&t);
+    take_relay(&t);
+    admin->status.sent = count_table(t.store, "outbox_sent");
+    admin->status.cancelled = count_table(t.store, "outbox_cancelled");
+    enum hk_code rc = hk_sq_end(t.store, "read its figures", err);
+    if (rc != HK_OK)
+        return rc;
+    if (admin->status.n_dests > 1)
+        qsort(admin->status.dests, admin->status.n_dests, sizeof *admin->status.dests, by_name);
+    *out = &admin->status;
+    return HK_OK;
+}

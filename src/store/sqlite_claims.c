@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sorted array of manifests, each a sorted array of members. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/sqlite_claims.h"
+
+static int by_source_and_id(const void *a, const void *b)
+{
+    const struct hk_sq_member *x = a, *y = b;
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static bool make_room(struct hk_sq_claims *claims)
+{
+    if (claims->n < claims->room)
+        return true;
+    size_t room = claims->room ? claims->room * 2 : 16;
+    struct hk_sq_claim *items = hk_mem_resize(claims->items, room * sizeof *items);
+    if (!items)
+        return false;
+    claims->items = items;
+    claims->room = room;
+    return true;
+}
+
+static void measure(struct hk_sq_claim *claim)
+{
+    claim->min_id = INT64_MAX;
+    claim->max_id = INT64_MIN;
+    for (size_t i = 0; i < claim->n_members && claim->members[i].source == HK_FROM_OUTBOX; i++) {
+        if (i == 0)
+            claim->min_id = claim->members[i].id;
+        claim->max_id = claim->members[i].id;
+    }
+}
+
+bool hk_sq_claims_add(struct hk_sq_claims *claims, int64_t claim, const struct hk_sq_member *members,
+                      size_t n)
+{
+    if (!make_room(claims))
+        return false;
+    struct hk_sq_member *copy = hk_mem_zalloc(n, sizeof *copy);
+    if (!copy)
+        return false;
+    memcpy(copy, members, n * sizeof *copy);
+    qsort(copy, n, sizeof *copy, by_source_and_id);
+    size_t at = claims->n; /* all but always the newest */
+    while (at > 0 && claims->items[at - 1].claim > claim)
+        at--;
+    memmove(claims->items + at + 1, claims->items + at, (claims->n - at) * sizeof *claims->items);
+    claims->items[at] =
+        (struct hk_sq_claim){.claim = claim, .members = copy, .n_members = n, .n_open = n, .added = true};
+    measure(&claims->items[at]);
+    claims->n++;
+    return true;
+}
+
+static int by_claim(const void *key, const void *item)
+{
+    int64_t x = *(const int64_t *)key, y = ((const struct hk_sq_claim *)item)->claim;
+    return (x > y) - (x < y);
+}
+
+struct hk_sq_claim *hk_sq_claims_find(struct hk_sq_claims *claims, int64_t claim)
+{
+    return claims->n ? bsearch(&claim, claims->items, claims->n, sizeof *claims->items, by_claim) : NULL;
+}
+
+struct hk_sq_member *hk_sq_claim_open_member(struct hk_sq_claim *claim, enum hk_source source, int64_t id)
+{
+    struct hk_sq_member key = {.id = id, .source = source};
+    struct hk_sq_member *member =
+        claim->n_members ? bsearch(&key, claim->members, claim->n_members, sizeof key, by_source_and_id)
+                         : NULL;
+    return member && member->state == HK_SQ_OPEN ? member : NULL;
+}
+
+bool hk_sq_claims_hold(struct hk_sq_claims *claims, int64_t id)
+{
+    for (size_t i = 0; i < claims->n; i++) {
+        struct hk_sq_claim *claim = &claims->items[i];
+        if (id >= claim->min_id && id <= claim->max_id && hk_sq_claim_open_member(claim, HK_FROM_OUTBOX, id))
+            return true;
+    }
+    return false;
+}
+
+/* Settles what was tentative, or opens it again; forgets the claims that `gone` finds over. */
+static void end(struct hk_sq_claims *claims, enum hk_sq_member_state becomes)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < claims->n; i++) {
+        struct hk_sq_claim claim = claims->items[i];
+        bool gone = becomes == HK_SQ_OPEN ? claim.added : claim.n_open == 0;
+        for (size_t m = 0; !gone && m < claim.n_members; m++)
+            if (claim.members[m].state == HK_SQ_SETTLING) {
+                claim.members[m].state = becomes;
+                claim.n_open += becomes == HK_SQ_OPEN;
+            }
+        claim.added = claim.checked = claim.stands = claim.rewrite = false;
+        if (gone)
+            hk_mem_free(claim.members);
+        else
+            claims->items[kept++] = claim;
+    }
+    claims->n = kept;
+}
+
+void hk_sq_claims_commit(struct hk_sq_claims *claims)
+{
+    end(claims, HK_SQ_SETTLED);
+}
+
+void hk_sq_claims_rollback(struct hk_sq_claims *claims)
+{
+    end(claims, HK_SQ_OPEN);
+}
+
+void hk_sq_claims_clear(struct hk_sq_claims *claims)
+{
+    for (size_t i = 0; i < claims->n; i++)
+        hk_mem_free(claims->items[i].members);
+    hk_mem_free(claims->items);
+    *claims = (struct hk_sq_claims){0};
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes: one live relay at a time, and what becomes of what a dead one had in hand. */
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "hk_version.h"
+#include "store/sqlite.h"
+
+/* A lane that lives; false: none. `name` and how long it lives are for the message. */
+static bool find_live(struct hk_store *store, int64_t now_ms, char name[HK_SHOW_MAX], int64_t *out_left_ms)
+{
+    bool found = false;
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANES);
+    while (!found && hk_sq_row(store, q)) {
+        int64_t until_ms = sqlite3_column_int64(q, 2);
+        found = until_ms > now_ms;
+        if (found) {
+            hk_show(hk_sq_text(store, q, 1), name);
+            *out_left_ms = until_ms - now_ms;
+        }
+    }
+    hk_sq_done(q);
+    return found;
+}
+
+static void run_on_lane(struct hk_store *store, enum hk_sq_id id, int64_t lane)
+{
+    sqlite3_stmt *q = hk_sq_use(store, id);
+    hk_sq_bind_i64(store, q, 1, lane);
+    hk_sq_run(store, q);
+}
+
+/* What the lane's manifests still name goes to retry; what they name and is gone was settled. */
+static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms)
+{
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANE_IDS);
+    hk_sq_bind_i64(store, q, 1, lane);
+    while (hk_sq_row(store, q))
+        hk_sq_orphan(store, sqlite3_column_int64(q, 0), now_ms);
+    hk_sq_done(q);
+    q = hk_sq_use(store, HK_SQ_ORPHAN_RETRIES);
+    hk_sq_bind_i64(store, q, 1, lane);
+    hk_sq_bind_i64(store, q, 2, now_ms);
+    hk_sq_run(store, q);
+    run_on_lane(store, HK_SQ_DROP_LANE_CLAIMS, lane);
+    run_on_lane(store, HK_SQ_DROP_LANE, lane);
+}
+
+static void take_over_all(struct hk_store *store, int64_t now_ms)
+{
+    for (;;) {
+        sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANES);
+        if (!hk_sq_row(store, q))
+            return;
+        int64_t lane = sqlite3_column_int64(q, 0);
+        hk_sq_done(q);
+        take_over(store, lane, now_ms);
+    }
+}
+
+static int64_t add_lane(struct hk_store *store, const char *name, const char *boot, int64_t now_ms,
+                        uint64_t lease_ms)
+{
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_ADD_LANE);
+    hk_sq_bind_text(store, q, 1, hk_str_of(name));
+    hk_sq_bind_text(store, q, 2, hk_str_of(boot));
+    hk_sq_bind_text(store, q, 3, hk_str_of(HK_VERSION));
+    hk_sq_bind_i64(store, q, 4, now_ms);
+    hk_sq_bind_i64(store, q, 5, hk_sq_later(now_ms, lease_ms));
+    hk_sq_run(store, q);
+    return sqlite3_last_insert_rowid(store->db);
+}
+
+enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                           int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
+{
+    hk_sq_call(store);
+    hk_sq_begin_write(store);
+    hk_sq_clock_lift(store);
+    int64_t now_ms = hk_sq_now(store), left_ms = 0;
+    char owner[HK_SHOW_MAX];
+    bool taken = find_live(store, now_ms, owner, &left_ms);
+    if (taken && hk_sq_ok(store)) {
+        char left[HK_DURATION_TEXT_MAX];
+        hk_format_duration((uint64_t)left_ms, left);
+        hk_sq_rollback(store);
+        return hk_err_set(err, HK_BUSY, "%s: relay %s holds it, for another %s unless it renews", store->path,
+                          owner, left);
+    }
+    take_over_all(store, now_ms);
+    int64_t lane = add_lane(store, name, boot, now_ms, lease_ms);
+    hk_sq_clock_save(store);
+    enum hk_code rc = hk_sq_end(store, "acquire a lane", err);
+    if (rc != HK_OK)
+        return rc;
+    hk_sq_claims_clear(&store->claims);
+    store->own_change = true;
+    *out_lane = lane;
+    *out_now_ms = now_ms;
+    return HK_OK;
+}
+
+enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *err)
+{
+    hk_sq_call(store);
+    hk_sq_begin_write(store);
+    run_on_lane(store, HK_SQ_FREE_RETRIES, lane);
+    run_on_lane(store, HK_SQ_DROP_LANE_CLAIMS, lane);
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_LANE);
+    hk_sq_bind_i64(store, q, 1, lane);
+    bool stood = hk_sq_run(store, q) > 0;
+    enum hk_code rc = hk_sq_end(store, "release the lane", err);
+    if (rc != HK_OK)
+        return rc;
+    hk_sq_claims_clear(&store->claims);
+    store->own_change = true;
+    if (!stood)
+        return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over", store->path, (long long)lane);
+    return HK_OK;
+}

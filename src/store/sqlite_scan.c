@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is to do: poll, scan, held keys. Nothing here writes, and nothing keeps a snapshot open afterwards: that
+ * would let the WAL grow without end. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "store/sqlite.h"
+
+/* An array that grows in a pool: doubles by copying, so that all of it goes when the pool does. */
+static void *grow(struct hk_store *store, void *items, size_t n, size_t *room, size_t bytes)
+{
+    if (n < *room)
+        return items;
+    size_t more = *room ? *room * 2 : 64;
+    void *bigger = hk_sq_alloc(store, more, bytes);
+    if (!bigger)
+        return NULL;
+    if (n)
+        memcpy(bigger, items, n * bytes);
+    *room = more;
+    return bigger;
+}
+
+/* ---- poll ---- */
+
+static void poll_dests(struct hk_store *store, struct hk_poll *poll)
+{
+    size_t room = 0;
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DESTS);
+    while (hk_sq_row(store, q)) {
+        struct hk_poll_dest *dests = grow(store, poll->dests, poll->n_dests, &room, sizeof *dests);
+        if (!dests)
+            break;
+        poll->dests = dests;
+        dests[poll->n_dests++] = (struct hk_poll_dest){
+            .name = hk_sq_text(store, q, 0),
+            .retry_due_ms = sqlite3_column_type(q, 1) == SQLITE_NULL ? INT64_MAX : sqlite3_column_int64(q, 1),
+            .paused = sqlite3_column_int(q, 2) != 0,
+        };
+    }
+    hk_sq_done(q);
+}
+
+static int64_t last_id(struct hk_store *store)
+{
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LAST_ID);
+    int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    hk_sq_done(q);
+    return id;
+}
+
+enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err)
+{
+    hk_sq_call(store);
+    /* Read before the rest: what is committed in between is seen again next time, never missed. */
+    int version = hk_sq_data_version(store);
+    struct hk_poll *poll = &store->poll;
+    *poll = (struct hk_poll){.now_ms = hk_sq_now(store)};
+    poll->changed = !store->polled || store->own_change || version != store->data_version;
+    if (poll->changed && hk_sq_begin_read(store)) {
+        poll->last_id = last_id(store);
+        poll_dests(store, poll);
+    }
+    enum hk_code rc = hk_sq_end(store, "poll it", err);
+    if (rc != HK_OK)
+        return rc;
+    store->data_version = version;
+    store->polled = true;
+    store->own_change = false;
+    *out = poll;
+    return HK_OK;
+}
+
+/* ---- scan ---- */
+
+/* Sizes of payloads without reading them: sqlite3_blob_bytes looks at the row's header only, while length() would load a
+ * TEXT to count its characters. */
+struct sizer {
+    struct hk_store *store;
+    const char *table;
+    sqlite3_blob *blob;
+};
+
+static uint64_t payload_bytes(struct sizer *sizer, const char *type, int64_t id)
+{
+    if (!type) {
+        hk_sq_fail(sizer->store, SQLITE_NOMEM);
+        return 0;
+    }
+    if (strcmp(type, "text") != 0 && strcmp(type, "blob") != 0)
+        return strcmp(type, "null") == 0 ? 0 : 32; /* a number, as text */
+    int rc = sizer->blob
+                 ? sqlite3_blob_reopen(sizer->blob, id)
+                 : sqlite3_blob_open(sizer->store->db, "main", sizer->table, "payload", id, 0, &sizer->blob);
+    if (rc != SQLITE_OK) {
+        hk_sq_fail(sizer->store, rc);
+        return 0;
+    }
+    return (uint64_t)sqlite3_blob_bytes(sizer->blob);
+}
+
+static enum hk_sq_id statement_of(const struct hk_scan *scan)
+{
+    if (scan->source == HK_FROM_RETRY)
+        return scan->key ? HK_SQ_SCAN_RETRY_KEY : HK_SQ_SCAN_RETRY;
+    return scan->key ? HK_SQ_SCAN_KEY : scan->destination ? HK_SQ_SCAN_DEST : HK_SQ_SCAN;
+}
+
+static sqlite3_stmt *start_scan(struct hk_store *store, enum hk_sq_id id, const struct hk_scan *scan,
+                                uint32_t limit)
+{
+    const struct hk_heads *heads = &store->heads;
+    sqlite3_stmt *q = hk_sq_use(store, id);
+    bool from_first = scan->source == HK_FROM_OUTBOX && heads->last_id == 0 && heads->n == 0;
+    hk_sq_bind_i64(store, q, 1, from_first ? INT64_MIN : heads->last_id);
+    hk_sq_bind_i64(store, q, 2, limit);
+    if (scan->destination)
+        hk_sq_bind_text(store, q, 3, hk_str_of(scan->destination));
+    if (scan->key)
+        hk_sq_bind_text(store, q, 4, hk_str_of(scan->key));
+    if (scan->source == HK_FROM_RETRY) {
+        hk_sq_bind_i64(store, q, 5, heads->last_due_ms);
+        hk_sq_bind_i64(store, q, 6, heads->now_ms);
+    }
+    return q;
+}
+
+static void add_heads(struct hk_store *store, sqlite3_stmt *q, const struct hk_scan *scan,
+                      struct sizer *sizer, const char *malformed)
+{
+    struct hk_heads *heads = &store->heads;
+    while (heads->n < scan->limit && hk_sq_row(store, q)) {
+        struct hk_head *head = &heads->items[heads->n];
+        hk_sq_head(store, q, scan->source, head);
+        if (malformed)
+            head->malformed = malformed;
+        head->payload_bytes =
+            payload_bytes(sizer, (const char *)sqlite3_column_text(q, HK_SQ_HEAD_TYPE), head->id);
+        if (!hk_sq_ok(store))
+            break;
+        heads->last_id = head->id;
+        heads->last_due_ms = sqlite3_column_int64(q, HK_SQ_HEAD_DUE);
+        heads->n++;
+    }
+    hk_sq_done(q);
+}
+
+/* With SQLite's own limit on what it loads, so that a row of gigabytes costs nothing: such a row gives SQLITE_TOOBIG. It
+ * is then read bare, marked, and the scan goes on behind it. */
+static void scan_rows(struct hk_store *store, const struct hk_scan *scan, struct sizer *sizer)
+{
+    enum hk_sq_id id = statement_of(scan);
+    struct hk_heads *heads = &store->heads;
+    int limit = sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, HK_SQ_HEAD_TEXT_MAX);
+    while (heads->n < scan->limit) {
+        add_heads(store, start_scan(store, id, scan, scan->limit), scan, sizer, NULL);
+        if (store->rc != SQLITE_TOOBIG)
+            break;
+        store->rc = SQLITE_OK;
+        size_t before = heads->n;
+        struct hk_scan one = *scan;
+        one.limit = (uint32_t)before + 1;
+        add_heads(store, start_scan(store, id + 1, scan, 1), &one, sizer, "row");
+        if (heads->n == before)
+            break;
+    }
+    sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, limit);
+}
+
+enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
+                        struct hk_err *err)
+{
+    if ((scan->source == HK_FROM_RETRY || scan->key) && !scan->destination)
+        return hk_err_set(err, HK_INVALID, "a scan of retries or of a key needs a destination");
+    hk_sq_call(store);
+    struct hk_heads *heads = &store->heads;
+    *heads = (struct hk_heads){
+        .last_id = scan->after_id, .last_due_ms = scan->after_due_ms, .now_ms = hk_sq_now(store)};
+    heads->items = hk_sq_alloc(store, scan->limit, sizeof *heads->items);
+    struct sizer sizer = {.store = store, .table = scan->source == HK_FROM_RETRY ? "outbox_retry" : "outbox"};
+    if (hk_sq_begin_read(store))
+        scan_rows(store, scan, &sizer);
+    sqlite3_blob_close(sizer.blob);
+    enum hk_code rc = hk_sq_end(store, "scan it", err);
+    if (rc != HK_OK)
+        return rc;
+    heads->more = heads->n == scan->limit;
+    *out = heads;
+    return HK_OK;
+}
+
+/* ---- held keys ---- */
+
+struct keys {
+    struct hk_held_key *items;
+    size_t n, room;
+};
+
+static void add_keys(struct hk_store *store, enum hk_sq_id id, bool dead, struct keys *keys)
+{
+    sqlite3_stmt *q = hk_sq_use(store, id);
+    while (hk_sq_row(store, q)) {
+        struct hk_held_key *items = grow(store, keys->items, keys->n, &keys->room, sizeof *items);
+        if (!items)
+            break;
+        keys->items = items;
+        items[keys->n++] = (struct hk_held_key){
+            .destination = hk_sq_text(store, q, 0), .key = hk_sq_text(store, q, 1), .dead = dead};
+    }
+    hk_sq_done(q);
+}
+
+enum hk_code hk_sq_held_keys(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
+                             struct hk_err *err)
+{
+    hk_sq_call(store);
+    struct keys keys = {0};
+    if (hk_sq_begin_read(store)) {
+        add_keys(store, HK_SQ_HELD_RETRY, false, &keys);
+        add_keys(store, HK_SQ_HELD_DEAD, true, &keys);
+    }
+    enum hk_code rc = hk_sq_end(store, "read the keys that are held", err);
+    if (rc != HK_OK)
+        return rc;
+    *out = keys.items;
+    *out_n = keys.n;
+    return HK_OK;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One settle, by kind. The fence was passed (sqlite_exchange.c); a row of outbox that leaves is copied here and deleted
+ * by the caller, with its neighbours. A row that an operator deleted by hand in the meantime is copied nowhere. */
+#include "base/json.h"
+#include "base/parse.h"
+#include "store/sqlite.h"
+
+#define DETAIL_BYTES ((size_t)64 * 1024)
+
+/* ---- attempts ---- */
+
+static bool wants_attempt(const struct hk_store *store, const struct hk_attempt_record *attempt)
+{
+    if (!attempt->made)
+        return false;
+    switch (store->options.history) {
+    case HK_STORE_HISTORY_ALL:
+        return true;
+    case HK_STORE_HISTORY_FAILURES:
+        return attempt->failure_class != HK_CLASS_SUCCESS;
+    case HK_STORE_HISTORY_NONE:
+        return false;
+    }
+    return false;
+}
+
+static void add_attempt(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
+{
+    const struct hk_attempt_record *a = &s->attempt;
+    if (!wants_attempt(store, a))
+        return;
+    sqlite3_stmt *q =
+        hk_sq_use(store, s->source == HK_FROM_OUTBOX ? HK_SQ_ADD_ATTEMPT : HK_SQ_ADD_ATTEMPT_RETRY);
+    const char *class_name = hk_class_name(a->failure_class);
+    hk_sq_bind_i64(store, q, 1, s->id);
+    hk_sq_bind_text(store, q, 2, s->destination);
+    hk_sq_bind_i64(store, q, 3, s->history.attempts);
+    hk_sq_bind_i64(store, q, 4, a->started_ms);
+    hk_sq_bind_u64(store, q, 5, a->duration_ms);
+    hk_sq_bind_i64(store, q, 6, now_ms);
+    hk_sq_bind_i64(store, q, 7, a->status);
+    hk_sq_bind_cstr(store, q, 8, class_name);
+    hk_sq_bind_text_or_null(store, q, 9, a->cause);
+    hk_sq_bind_text_or_null(store, q, 10, a->error);
+    hk_sq_bind_text_or_null(store, q, 11, a->request_headers);
+    hk_sq_bind_text_or_null(store, q, 12, a->response_headers);
+    hk_sq_bind_bytes_or_null(store, q, 13, a->response_body);
+    hk_sq_bind_text_or_null(store, q, 14, a->address);
+    hk_sq_bind_i64(store, q, 15, a->possibly_delivered);
+    hk_sq_run(store, q);
+}
+
+/* ---- into outbox_retry ---- */
+
+static void bind_past(struct hk_store *store, sqlite3_stmt *q, const struct hk_settle *s)
+{
+    const struct hk_history *h = &s->history;
+    hk_sq_bind_i64(store, q, 7, h->attempts);
+    hk_sq_bind_i64(store, q, 8, h->charged);
+    for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
+        hk_sq_bind_i64(store, q, 9 + c - HK_CLASS_TRANSIENT, h->failures[c]);
+    hk_sq_bind_u64(store, q, 14, h->prev_wait_ms);
+    hk_sq_bind_i64(store, q, 15, h->first_attempt_ms);
+    hk_sq_bind_u64(store, q, 16, h->paused_ms);
+    hk_sq_bind_i64(store, q, 17, s->first_failed_ms);
+    hk_sq_bind_i64(store, q, 18, s->attempt.made ? s->attempt.started_ms : 0);
+    hk_sq_bind_text_or_null(store, q, 19, s->attempt.cause);
+    hk_sq_bind_text_or_null(store, q, 20, s->attempt.error);
+}
+
+/* The time that the application asked for; one that does not parse is as good as none here. */
+static int64_t not_before(struct hk_store *store, int64_t id)
+{
+    int64_t ms = 0;
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_NOT_BEFORE);
+    hk_sq_bind_i64(store, q, 1, id);
+    if (hk_sq_row(store, q) && !hk_sq_time(q, 0, &ms))
+        ms = 0;
+    hk_sq_done(q);
+    return ms;
+}
+
+static void move(struct hk_store *store, const struct hk_settle *s, struct hk_str destination, int64_t due_ms,
+                 bool deferred, int crashes)
+{
+    int64_t earliest_ms = not_before(store, s->id);
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_MOVE);
+    hk_sq_bind_i64(store, q, 1, s->id);
+    hk_sq_bind_text(store, q, 2, destination);
+    hk_sq_bind_i64(store, q, 3, due_ms > earliest_ms ? due_ms : earliest_ms);
+    hk_sq_bind_i64(store, q, 4, deferred || earliest_ms > due_ms);
+    hk_sq_bind_i64(store, q, 5, crashes);
+    bind_past(store, q, s);
+    hk_sq_run(store, q);
+}
+
+void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms)
+{
+    struct hk_settle nothing = {.id = id};
+    move(store, &nothing, (struct hk_str){0}, now_ms, false, 1);
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_RANGE);
+    hk_sq_bind_i64(store, q, 1, id);
+    hk_sq_bind_i64(store, q, 2, id);
+    hk_sq_run(store, q);
+}
+
+static void update_retry(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s)
+{
+    sqlite3_stmt *q = hk_sq_use(store, statement);
+    hk_sq_bind_i64(store, q, 1, s->id);
+    hk_sq_bind_text(store, q, 2, s->destination);
+    hk_sq_bind_i64(store, q, 3, s->due_ms);
+    hk_sq_bind_i64(store, q, 6, s->attempt.made);
+    bind_past(store, q, s);
+    hk_sq_run(store, q);
+}
+
+static void run_on_retry(struct hk_store *store, enum hk_sq_id statement, int64_t id)
+{
+    sqlite3_stmt *q = hk_sq_use(store, statement);
+    hk_sq_bind_i64(store, q, 1, id);
+    hk_sq_run(store, q);
+}
+
+static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
+{
+    for (size_t i = 0; i < s->n_fan_out; i++) {
+        if (s->source == HK_FROM_OUTBOX) {
+            move(store, s, s->fan_out[i], now_ms, false, 0);
+            continue;
+        }
+        sqlite3_stmt *q = hk_sq_use(store, HK_SQ_COPY_RETRY);
+        hk_sq_bind_i64(store, q, 1, s->id);
+        hk_sq_bind_text(store, q, 2, s->fan_out[i]);
+        hk_sq_bind_i64(store, q, 3, now_ms);
+        hk_sq_run(store, q);
+    }
+    if (s->source == HK_FROM_RETRY)
+        run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
+}
+
+/* ---- into dead_letters ---- */
+
+/* What the last attempt met, as a JSON object; "" when nothing was sent or it does not fit. */
+static void write_detail(struct hk_buf *out, const struct hk_attempt_record *a)
+{
+    if (!a->made)
+        return;
+    struct hk_json json;
+    hk_json_init(&json, out, false);
+    hk_json_object(&json);
+    hk_json_key(&json, "cause");
+    hk_json_str(&json, a->cause);
+    hk_json_key(&json, "class");
+    hk_json_cstr(&json, hk_class_name(a->failure_class));
+    hk_json_key(&json, "status");
+    hk_json_i64(&json, a->status);
+    hk_json_key(&json, "address");
+    hk_json_str(&json, a->address);
+    hk_json_key(&json, "duration_ms");
+    hk_json_u64(&json, a->duration_ms);
+    hk_json_key(&json, "possibly_delivered");
+    hk_json_bool(&json, a->possibly_delivered);
+    hk_json_key(&json, "response_headers");
+    if (a->response_headers.len)
+        hk_json_raw(&json, a->response_headers);
+    else
+        hk_json_null(&json);
+    hk_json_key(&json, "response_body");
+    hk_json_str(&json, a->response_body);
+    hk_json_end(&json);
+}
+
+static struct hk_str time_text(int64_t ms, char out[HK_TIME_TEXT_MAX])
+{
+    return (struct hk_str){out, hk_format_rfc3339(ms, out)};
+}
+
+static int write_letter(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
+                        struct hk_str detail, int64_t now_ms)
+{
+    char first[HK_TIME_TEXT_MAX], last[HK_TIME_TEXT_MAX], attempt[HK_TIME_TEXT_MAX];
+    sqlite3_stmt *q = hk_sq_use(store, statement);
+    hk_sq_bind_i64(store, q, 1, s->id);
+    hk_sq_bind_text(store, q, 2, s->destination);
+    hk_sq_bind_text(store, q, 3, s->reason);
+    hk_sq_bind_text_or_null(store, q, 4, s->attempt.error);
+    hk_sq_bind_text_or_null(store, q, 5, detail);
+    hk_sq_bind_i64(store, q, 6, s->history.attempts);
+    hk_sq_bind_text(store, q, 7, time_text(s->first_failed_ms > 0 ? s->first_failed_ms : now_ms, first));
+    hk_sq_bind_text(store, q, 8, time_text(now_ms, last));
+    hk_sq_bind_text_or_null(store, q, 9,
+                            s->attempt.made ? time_text(s->attempt.started_ms, attempt) : (struct hk_str){0});
+    return hk_sq_run(store, q);
+}
+
+static bool has_letter(struct hk_store *store, int64_t id)
+{
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_RETRY_LETTER);
+    hk_sq_bind_i64(store, q, 1, id);
+    bool has = hk_sq_row(store, q) && sqlite3_column_int64(q, 0) != 0;
+    hk_sq_done(q);
+    return has;
+}
+
+/* A requeued message dies into the letter that it came from, unless somebody deleted that. */
+static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
+{
+    struct hk_buf detail;
+    hk_buf_init(&detail, DETAIL_BYTES);
+    write_detail(&detail, &s->attempt);
+    enum hk_code status = hk_buf_status(&detail);
+    if (status == HK_NOMEM)
+        hk_sq_fail(store, SQLITE_NOMEM);
+    struct hk_str text = status == HK_OK ? hk_buf_str(&detail) : (struct hk_str){0};
+
+    if (s->source == HK_FROM_OUTBOX) {
+        write_letter(store, HK_SQ_ADD_LETTER, s, text, now_ms);
+    } else {
+        bool reopened =
+            has_letter(store, s->id) && write_letter(store, HK_SQ_REOPEN_LETTER, s, text, now_ms) > 0;
+        if (!reopened)
+            write_letter(store, HK_SQ_ADD_LETTER_RETRY, s, text, now_ms);
+        run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
+    }
+    hk_buf_fini(&detail);
+}
+
+/* ---- sent ---- */
+
+void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *s, int64_t last_id, int64_t now_ms)
+{
+    sqlite3_stmt *q = hk_sq_use(store, s->source == HK_FROM_OUTBOX ? HK_SQ_KEEP_SENT : HK_SQ_KEEP_SENT_RETRY);
+    hk_sq_bind_i64(store, q, 1, s->id);
+    hk_sq_bind_text(store, q, 2, s->destination);
+    hk_sq_bind_i64(store, q, 3, s->history.attempts);
+    hk_sq_bind_i64(store, q, 4, s->attempt.status);
+    hk_sq_bind_i64(store, q, 5, now_ms);
+    hk_sq_bind_i64(store, q, 6, last_id);
+    hk_sq_run(store, q);
+}
+
+/* A row of outbox is kept and deleted by the caller, in runs. */
+static void sent(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
+{
+    if (s->source == HK_FROM_OUTBOX)
+        return;
+    if (store->options.keep_sent)
+        hk_sq_keep_sent(store, s, s->id, now_ms);
+    if (has_letter(store, s->id)) {
+        char now[HK_TIME_TEXT_MAX];
+        sqlite3_stmt *q = hk_sq_use(store, HK_SQ_RESOLVE_LETTER);
+        hk_sq_bind_i64(store, q, 1, s->id);
+        hk_sq_bind_text(store, q, 2, time_text(now_ms, now));
+        hk_sq_run(store, q);
+    }
+    run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
+}
+
+void hk_sq_settle(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
+{
+    bool fresh = s->source == HK_FROM_OUTBOX;
+    add_attempt(store, s, now_ms);
+    switch (s->kind) {
+    case HK_SETTLE_SENT:
+        sent(store, s, now_ms);
+        break;
+    case HK_SETTLE_RETRY:
+        if (fresh)
+            move(store, s, s->destination, s->due_ms, false, 0);
+        else
+            update_retry(store, HK_SQ_UPDATE_RETRY, s);
+        break;
+    case HK_SETTLE_DEAD:
+        bury(store, s, now_ms);
+        break;
+    case HK_SETTLE_RELEASE:
+        if (!fresh) /* of outbox: the manifest is written again without it */
+            run_on_retry(store, HK_SQ_RELEASE_RETRY, s->id);
+        break;
+    case HK_SETTLE_DEFER:
+        if (fresh)
+            move(store, s, s->destination, s->due_ms, true, 0);
+        else
+            update_retry(store, HK_SQ_DEFER_RETRY, s);
+        break;
+    case HK_SETTLE_FAN_OUT:
+        fan_out(store, s, now_ms);
+        break;
+    }
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store: where messages lie. One small vtable; every call blocks, is one transaction, and runs on the thread that
+ * opened the store (open one store per thread). tests/contract/store_suite.c is this contract as a test.
+ *
+ * What a relay does with it:
+ *
+ *   acquire a lane -> { poll -> scan -> exchange } … -> release
+ *
+ * - A *lane* is one incarnation of a running relay: an id that is never used again, and so the fencing token. It holds
+ *   a lease that every exchange renews. SQLite has one live lane at a time.
+ * - *scan* shows heads and changes nothing: no payload is read, nothing is locked.
+ * - *exchange* settles what is finished and claims what has a free slot, in one transaction. Claiming writes a manifest
+ *   (claim id, lane, ids) before anything is sent. A settle is fenced by its manifest: when that is gone (the lane was
+ *   taken over) it changes nothing and is reported as stale.
+ * - A message found in the manifest of a lane whose lease ran out goes to retry, due at once (or at its not_before),
+ *   crashes + 1, no attempt charged. That happens inside acquire.
+ * - Time is the store's: `now_ms` (Unix ms) comes back from every call and never goes back, whatever the host's clock does.
+ *
+ * Errors: HK_BUSY (locked by others for longer than the busy time-out, deadlock, serialization: try again, nothing was
+ * done), HK_UNAVAILABLE (cannot be reached, disk full, read-only: nothing was done; try again later), HK_CONFLICT (the lane is gone:
+ * acquire a new one), HK_NOMEM, HK_UNSUPPORTED (schema newer than this program), HK_NOTFOUND (no schema: `hikyaku init`),
+ * HK_IO (the file is damaged: stop). After any error but HK_CONFLICT the lane still stands unless its lease ran out. */
+#ifndef HK_STORE_STORE_H
+#define HK_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+
+#include "core/exchange.h"
+#include "core/message.h"
+
+struct hk_buf;
+struct hk_store;
+
+enum hk_store_history {
+    HK_STORE_HISTORY_FAILURES = 0,
+    HK_STORE_HISTORY_ALL,
+    HK_STORE_HISTORY_NONE
+};
+
+struct hk_store_options {
+    uint64_t busy_ms; /* how long to wait for a lock before HK_BUSY; 0 = 5 s */
+    bool create;      /* make the schema in a database that does not exist yet */
+    bool keep_sent;   /* write outbox_sent */
+    enum hk_store_history history;
+    uint64_t max_payload_bytes; /* a longer payload is not read into memory; 0 = 1 MiB */
+    /* Wait for the disk at every commit. Without, a power cut (not a crash) may undo the last commits as a whole: what
+     * was settled is sent again, nothing is lost. SQLite: synchronous FULL instead of NORMAL. Set it for operators' acts. */
+    bool sync_full;
+    int64_t (*clock_ms)(
+        void *arg); /* the host's clock, Unix ms, where it is the store's; NULL = the system's */
+    void *clock_arg;
+};
+
+/* ---- housekeeping ---- */
+
+/* UINT64_MAX = never. */
+struct hk_retention {
+    uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms;
+};
+
+/* How `hikyaku init` goes about it. */
+struct hk_store_init {
+    bool allow_wal; /* may an application's existing SQLite file be switched to WAL? A new one always is. */
+    struct hk_buf
+        *print; /* not NULL: change nothing, add the SQL that would run (all of it for a new database) */
+};
+
+struct hk_store_inited {
+    bool created;      /* the database was not there */
+    uint32_t from, to; /* schema versions; 0 = there was none; equal: nothing was to be done */
+    bool wal;          /* in use now (SQLite): false asks for the caller's question */
+};
+
+struct hk_store_ops {
+    const char *name; /* "sqlite" */
+    /* Creates or migrates the schema, one transaction per version; may be repeated. HK_CONFLICT: a table of ours
+     * exists and is not ours. HK_UNSUPPORTED: the schema is newer than this program. */
+    enum hk_code (*init)(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
+                         struct hk_err *err);
+    /* `url` as the user wrote it. Checks the schema's version: HK_NOTFOUND for none and for an older one. */
+    enum hk_code (*open)(const char *url, const struct hk_store_options *options, struct hk_store **out_store,
+                         struct hk_err *err);
+    void (*close)(struct hk_store *store); /* accepts NULL */
+
+    /* A new lane with a fresh lease. HK_BUSY: another one lives (its name and the time left are in `err`).
+     * Takes over what expired lanes left. `boot` is random per process. */
+    enum hk_code (*acquire)(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
+    /* Hands the lane back: what its manifests still name returns to where it was, uncharged. */
+    enum hk_code (*release)(struct hk_store *store, int64_t lane, struct hk_err *err);
+
+    /* Results belong to the store and are valid until its next call. */
+    enum hk_code (*poll)(struct hk_store *store, const struct hk_poll **out, struct hk_err *err);
+    enum hk_code (*scan)(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
+                         struct hk_err *err);
+    enum hk_code (*held_keys)(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
+                              struct hk_err *err);
+    enum hk_code (*exchange)(struct hk_store *store, const struct hk_exchange *exchange,
+                             const struct hk_exchanged **out, struct hk_err *err);
+
+    /* A person or the policy pauses a destination; the relay sees it in its next poll. */
+    enum hk_code (*pause)(struct hk_store *store, const char *destination, bool paused, const char *actor,
+                          const char *reason, struct hk_err *err);
+
+    /* Deletes at most `limit` rows that have outlived their retention; *out_deleted < limit: nothing more to do. */
+    enum hk_code (*purge)(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
+                          uint32_t *out_deleted, struct hk_err *err);
+};
+
+extern const struct hk_store_ops hk_store_sqlite;
+
+/* By the URL's scheme ("sqlite:"); NULL and HK_UNSUPPORTED for one that this build does not know. */
+const struct hk_store_ops *hk_store_by_url(const char *url, struct hk_err *err);
+
+#endif

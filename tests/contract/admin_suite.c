@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators do, beside a relay that works on the same store. */
+#include <stdlib.h>
+
+#include <hikyaku/alloc.h>
+
+#include "admin_suite.h"
+#include "base/str.h"
+
+const struct hk_store_admin_ops *admin_ops;
+
+static int64_t read_clock(void *arg)
+{
+    (void)arg;
+    return suite_clock_ms;
+}
+
+struct hk_admin *admin_open(void)
+{
+    struct hk_admin *admin = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc =
+        admin_ops->open(store_kind->url(), &(struct hk_store_options){.clock_ms = read_clock}, &admin, &err);
+    NOTE_IF(rc != HK_OK, "open: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return admin;
+}
+
+#define assert_count(sql, n)    assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
+#define assert_text(s, text)    assert_true(hk_str_eq(s, hk_str_of(text)))
+#define assert_value(sql, text) assert_string_equal(store_kind->value("SELECT " sql), text)
+
+static void insert(const char *message_id, const char *destination, const char *not_before)
+{
+    char sql[400];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO outbox (message_id, destination, event_type, payload, not_before) "
+             "VALUES ('%s', '%s', 'Made', 'p', %s%s%s)",
+             message_id, destination, not_before ? "'" : "", not_before ? not_before : "NULL",
+             not_before ? "'" : "");
+    store_kind->sql(sql);
+}
+
+typedef enum hk_code act_fn(struct hk_admin *, const struct hk_act *, struct hk_acted *, struct hk_err *);
+
+static enum hk_code act(act_fn *fn, struct hk_admin *admin, const char *message_id, const char *destination,
+                        struct hk_acted *out)
+{
+    struct hk_err err = {0};
+    struct hk_acted acted = {0};
+    const struct hk_act a = {message_id, destination, "ann", "because"};
+    enum hk_code rc = fn(admin, &a, out ? out : &acted, &err);
+    assert_true(rc == HK_OK || err.message[0] != '\0');
+    assert_true(rc == HK_OK || err.code == rc);
+    return rc;
+}
+
+static const struct hk_store_status *status(struct hk_admin *admin)
+{
+    const struct hk_store_status *out = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = admin_ops->status(admin, &out, &err);
+    NOTE_IF(rc != HK_OK, "status: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return out;
+}
+
+static const struct hk_rows *list(struct hk_admin *admin, const struct hk_list *how)
+{
+    const struct hk_rows *out = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = admin_ops->list(admin, how, &out, &err);
+    NOTE_IF(rc != HK_OK, "list: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return out;
+}
+
+/* One message in each state, and one that was requeued from a letter. */
+static void fill_all_states(struct hk_store *store)
+{
+    int64_t lane = suite_acquire(store);
+    const char *const ids[] = {"m-sent", "m-retrying", "m-dead", "m-processing"};
+
+    const enum hk_settle_kind kinds[] = {HK_SETTLE_SENT, HK_SETTLE_RETRY, HK_SETTLE_DEAD};
+
+    for (int i = 0; i < 4; i++) {
+        insert(ids[i], "a", NULL);
+        int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, i + 1);
+        if (i < 3) {
+            struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, i + 1, kinds[i]);
+            suite_settle_one(store, lane, &s);
+        }
+    }
+    insert("m-pending", "b", NULL);
+    insert("m-later", "b", "2028-01-01T00:00:00Z");
+}
+
+/* ---- enqueue ---- */
+
+static void what_is_enqueued_is_what_was_given(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_str *ids = NULL;
+    struct hk_err err = {0};
+    const struct hk_enqueue items[] = {
+        {.message = {.destination = "a", .event_type = "Made", .payload = "a\0b", .payload_len = 3}},
+        {.message = {.event_type = "Mäde",
+                     .payload = "{\"x\": 1.0}",
+                     .payload_len = 10,
+                     .message_id = "given",
+                     .message_key = "k",
+                     .headers = "{\"h\":\"v\"}",
+                     .content_type = "text/plain",
+                     .correlation_id = "c",
+                     .traceparent = "t",
+                     .idempotency_key = "i",
+                     .not_before = "2027-02-01T00:00:00Z",
+                     .expires_at = "2027-03-01T00:00:00Z",
+                     .policy = "p",
+                     .max_attempts = 7},
+         .encoding = "utf8"},
+        {.message = {.event_type = "Empty"}},
+    };
+    assert_int_equal(admin_ops->enqueue(admin, items, 3, &ids, &err), HK_OK);
+    assert_true(ids[0].len > 10);
+    assert_text(ids[1], "given");
+    assert_value("hex(payload) FROM outbox WHERE id = 1", "610062");
+    assert_value("payload FROM outbox WHERE message_id = 'given'", "{\"x\": 1.0}");
+    assert_value(
+        "destination || message_key || headers || content_type || encoding || correlation_id || traceparent || "
+        "idempotency_key || not_before || expires_at || policy || max_attempts FROM outbox "
+        "WHERE message_id = 'given'",
+        "k{\"h\":\"v\"}text/plainutf8cti2027-02-01T00:00:00Z2027-03-01T00:00:00Zp7");
+    assert_value("count(*) FROM outbox WHERE payload IS NULL", "1");
+    assert_true(ids[2].len > 10 && !hk_str_eq(ids[0], ids[2]));
+    admin_ops->close(admin);
+}
+
+static void a_batch_is_written_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_str *ids = NULL;
+    struct hk_err err = {0};
+    const struct hk_enqueue bad[] = {{.message = {.event_type = "A"}}, {.message = {.destination = "a"}}};
+    assert_int_equal(admin_ops->enqueue(admin, bad, 2, &ids, &err), HK_INVALID);
+    assert_non_null(strstr(err.message, "1"));
+    assert_count("outbox", 0);
+    store_kind->sql("CREATE TRIGGER t BEFORE INSERT ON outbox WHEN new.event_type = 'B' "
+                    "BEGIN SELECT raise(ABORT, 'no'); END");
+    const struct hk_enqueue refused[] = {{.message = {.event_type = "A"}}, {.message = {.event_type = "B"}}};
+    assert_int_not_equal(admin_ops->enqueue(admin, refused, 2, &ids, &err), HK_OK);
+    assert_count("outbox", 0);
+    store_kind->sql("DROP TRIGGER t");
+    assert_int_equal(admin_ops->enqueue(admin, refused, 2, &ids, &err), HK_OK);
+    assert_count("outbox", 2);
+    admin_ops->close(admin);
+}
+
+/* ---- looking ---- */
+
+static void status_counts_every_state(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_store_status *s = status(admin);
+    assert_false(s->relay.known);
+    assert_int_equal(s->n_dests + s->due.n + s->dead.n + s->sent.n + s->processing, 0);
+    assert_int_equal(s->oldest_ms, 0);
+    fill_all_states(store);
+    s = status(admin);
+    assert_int_equal(s->due.n, 1);
+    assert_int_equal(s->retrying.n, 1);
+    assert_int_equal(s->scheduled.n, 1);
+    assert_int_equal(s->processing, 1);
+    assert_int_equal(s->dead.n, 1);
+    assert_int_equal(s->sent.n, 1);
+    assert_int_equal(s->cancelled.n, 0);
+    assert_false(s->due.about || s->dead.about || s->sent.about);
+    assert_int_equal(s->attempts[0].n, 3);
+    assert_int_equal(s->attempts[1].n, 1);
+    assert_true(s->relay.running);
+    assert_text(s->relay.name, "relay");
+    assert_int_equal(s->relay.until_ms, suite_clock_ms + 30000);
+    assert_int_equal(s->n_dests, 2);
+    assert_text(s->dests[0].name, "a");
+    assert_int_equal(s->dests[0].pending.n, 0);
+    assert_int_equal(s->dests[0].processing, 1);
+    assert_int_equal(s->dests[0].retrying.n, 1);
+    assert_int_equal(s->dests[0].dead.n, 1);
+    assert_int_equal(s->dests[1].pending.n, 2);
+    suite_clock_ms += 30000;
+    s = status(admin);
+    assert_true(s->relay.known && !s->relay.running);
+    assert_int_equal(s->due.n, 2); /* the retry, too */
+    assert_true(s->oldest_due_ms > 0 && s->oldest_due_ms < suite_clock_ms);
+    store_kind->sql("DELETE FROM outbox WHERE message_id = 'm-pending'");
+    s = status(admin); /* what is in flight is older, but not due */
+    assert_int_equal(s->oldest_due_ms, suite_number("SELECT min(due_ms) FROM outbox_retry"));
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void the_list_agrees_with_the_view(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    fill_all_states(store);
+    assert_int_equal(act(admin_ops->cancel, admin, "m-pending", NULL, NULL), HK_OK);
+    const struct hk_rows *rows = list(admin, &(struct hk_list){.limit = 100});
+    assert_int_equal(rows->n, suite_number("SELECT count(*) FROM outbox_messages"));
+    assert_false(rows->more);
+    for (size_t i = 0; i < rows->n; i++) {
+        char sql[300];
+        snprintf(sql, sizeof sql,
+                 "SELECT status || attempts || destination FROM outbox_messages WHERE message_id = '%s'",
+                 rows->items[i].message_id.ptr);
+        char got[200];
+        snprintf(got, sizeof got, "%s%u%s", hk_state_name(rows->items[i].state),
+                 (unsigned)rows->items[i].attempts, rows->items[i].destination.ptr);
+        assert_string_equal(store_kind->value(sql), got);
+    }
+    for (int st = HK_PENDING; st < HK_NSTATES; st++) {
+        char sql[200];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM outbox_messages WHERE status = '%s'",
+                 hk_state_name((enum hk_state)st));
+        rows = list(admin, &(struct hk_list){.state = (enum hk_state)st, .limit = 100});
+        assert_int_equal(rows->n, suite_number(sql));
+        for (size_t i = 0; i < rows->n; i++)
+            assert_int_equal(rows->items[i].state, st);
+    }
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void pages_show_every_message_once(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    suite_fill(20, "a", NULL);
+    suite_fill(5, "b", NULL);
+    store_kind->sql("INSERT INTO outbox_retry (message_id, destination, event_type, due_ms) "
+                    "SELECT message_id, 'a', 'Made', id FROM outbox WHERE id <= 7");
+    store_kind->sql(
+        "INSERT INTO outbox_sent (message_id, destination, event_type, attempts, status, life, sent_ms) "
+        "SELECT message_id, 'a', 'Sent', 1, 200, 1, id FROM outbox WHERE id <= 4");
+
+    const struct {
+        const char *destination, *event_type;
+        size_t n;
+    } filters[] = {{NULL, NULL, 36},  {"a", NULL, 31},   {"b", NULL, 5},
+                   {NULL, "Sent", 4}, {"a", "Made", 27}, {"c", NULL, 0}};
+
+    for (size_t f = 0; f < COUNT(filters); f++)
+        for (uint32_t limit = 1; limit <= 40; limit += 3) {
+            struct hk_list how = {
+                .destination = filters[f].destination, .event_type = filters[f].event_type, .limit = limit};
+            size_t n = 0;
+            bool more = true;
+            enum hk_place place = HK_IN_RETRY;
+            int64_t id = INT64_MAX;
+            while (more) {
+                const struct hk_rows *rows = list(admin, &how);
+                assert_true(rows->n <= limit);
+                for (size_t i = 0; i < rows->n; i++) {
+                    const struct hk_row *r = &rows->items[i];
+                    assert_true(r->place > place || (r->place == place && r->id < id));
+                    place = r->place;
+                    id = r->id;
+                }
+                n += rows->n;
+                more = rows->more;
+                how.resume = true;
+                how.after_place = rows->last_place;
+                how.after_id = rows->last_id;
+            }
+            NOTE_IF(n != filters[f].n, "filter %zu, limit %u: %zu\n", f, (unsigned)limit, n);
+            assert_int_equal(n, filters[f].n);
+        }
+    admin_ops->close(admin);
+}
+
+static void show_has_all_facts_and_the_attempts(void **state)
+{
+    (void)state;
+    struct hk_store *store =
+        suite_open(&(struct hk_store_options){.keep_sent = true, .clock_ms = read_clock});
+    struct hk_admin *admin = admin_open();
+    const struct hk_shown *shown = NULL;
+    struct hk_err err = {0};
+    fill_all_states(store);
+    assert_int_equal(admin_ops->show(admin, "m-retrying", 100, &shown, &err), HK_OK);
+    assert_int_equal(shown->n_rows, 1);
+    assert_int_equal(shown->rows[0].state, HK_RETRYING);
+    assert_int_equal(shown->rows[0].next_ms, suite_clock_ms + 1000);
+    assert_text(shown->rows[0].last_error, "it said no");
+    assert_text(shown->rows[0].payload, "p");
+    assert_int_equal(shown->n_attempts, 1);
+    assert_int_equal(shown->attempts[0].status, 500);
+    assert_text(shown->attempts[0].cause, "HTTP_500");
+    assert_int_equal(admin_ops->show(admin, "m-dead", 0, &shown, &err), HK_OK);
+    assert_int_equal(shown->rows[0].state, HK_STATE_DEAD);
+    assert_text(shown->rows[0].letter_status, "failed");
+    assert_int_equal(shown->rows[0].payload_bytes, 1);
+    assert_int_equal(shown->rows[0].payload.len, 0);
+    assert_int_equal(admin_ops->show(admin, "m-processing", 0, &shown, &err), HK_OK);
+    assert_text(shown->rows[0].locked_by, "relay");
+    assert_int_equal(admin_ops->show(admin, "m-sent", 10, &shown, &err), HK_OK);
+    assert_false(shown->rows[0].has_payload);
+    assert_int_equal(admin_ops->show(admin, "nobody", 10, &shown, &err), HK_NOTFOUND);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* ---- acts ---- */
+
+static void what_is_cancelled_is_not_claimed(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_acted acted = {0};
+    int64_t lane = suite_acquire(store);
+    insert("x", "a", NULL);
+    insert("y", "a", NULL);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 2);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 2, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, &acted), HK_OK);
+    assert_int_equal(acted.changed, 1);
+    assert_int_equal(act(admin_ops->cancel, admin, "y", "a", &acted), HK_OK);
+    const struct hk_claim both[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_RETRY, 1, true}};
+    suite_clock_ms += 5000;
+    assert_int_equal(suite_exchange(store, lane, NULL, 0, both, 2)->n_messages, 0);
+    assert_count("outbox", 0);
+    assert_count("outbox_retry", 0);
+    assert_value("group_concat(message_id || attempts || actor || reason || payload, ',') FROM "
+                 "(SELECT * FROM outbox_cancelled ORDER BY id)",
+                 "x0annbecausep,y1annbecausep");
+    assert_value("group_concat(act || message_id || destination || actor || reason, ',') FROM "
+                 "(SELECT * FROM outbox_audit ORDER BY id)",
+                 "cancelxaannbecause,cancelyaannbecause");
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_CONFLICT);
+    assert_int_equal(act(admin_ops->cancel, admin, "z", NULL, NULL), HK_NOTFOUND);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void what_is_in_flight_cannot_be_changed(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    insert("x", "a", "2020-01-01T00:00:00Z");
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_BUSY);
+    assert_int_equal(act(admin_ops->retry, admin, "x", NULL, NULL), HK_BUSY);
+    suite_clock_ms += 60000; /* its relay is dead: it may have arrived all the same */
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_BUSY);
+    suite_clock_ms -= 60000;
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    suite_clock_ms += 2000;
+    claim = suite_claim(store, lane, HK_FROM_RETRY, 1);
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_BUSY);
+    assert_int_equal(act(admin_ops->retry, admin, "x", NULL, NULL), HK_BUSY);
+    assert_count("outbox_audit", 0);
+    s = suite_settle(claim, HK_FROM_RETRY, 1, HK_SETTLE_RELEASE);
+    suite_settle_one(store, lane, &s);
+    store_kind->sql("UPDATE outbox_retry SET claim = 99"); /* of a manifest that nobody can show */
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_BUSY);
+    store_kind->sql("UPDATE outbox_retry SET claim = NULL");
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_OK);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void retry_makes_due_what_waits(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_acted acted = {0};
+    int64_t lane = suite_acquire(store);
+    insert("scheduled", "a", "2028-01-01T00:00:00Z");
+    insert("failed", "a", NULL);
+    insert("due", "a", NULL);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 2);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 2, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(act(admin_ops->retry, admin, "due", NULL, &acted), HK_OK);
+    assert_int_equal(acted.changed, 0);
+    assert_int_equal(acted.unchanged, 1);
+    assert_count("outbox_audit", 0);
+    assert_int_equal(act(admin_ops->retry, admin, "failed", NULL, &acted), HK_OK);
+    assert_int_equal(acted.changed, 1);
+    assert_int_equal(act(admin_ops->retry, admin, "scheduled", NULL, &acted), HK_OK);
+    const struct hk_heads *heads = NULL;
+    struct hk_err err = {0};
+    const struct hk_scan scan = {
+        .source = HK_FROM_RETRY, .after_due_ms = INT64_MIN, .destination = "a", .limit = 10};
+    assert_int_equal(store_kind->ops->scan(store, &scan, &heads, &err), HK_OK);
+    assert_int_equal(heads->n, 2);
+    assert_value("attempts || last_error FROM outbox_retry WHERE message_id = 'failed'", "1it said no");
+    assert_value("original_outbox_id || deferred || payload FROM outbox_retry WHERE message_id = 'scheduled'",
+                 "11p");
+    assert_count("outbox", 1);
+    assert_count("outbox_audit WHERE act = 'retry'", 2);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void several_destinations_need_a_name(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    insert("x", "a", NULL);
+    insert("x", "b", NULL);
+    insert("x", "b", NULL);
+    struct hk_acted acted = {0};
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_INVALID);
+    assert_int_equal(act(admin_ops->cancel, admin, "x", "c", NULL), HK_NOTFOUND);
+    assert_count("outbox", 3);
+    assert_int_equal(act(admin_ops->cancel, admin, "x", "b", &acted), HK_OK);
+    assert_int_equal(acted.changed, 2);
+    assert_count("outbox", 1);
+    admin_ops->close(admin);
+}
+
+static void a_cancelled_requeue_closes_its_letter(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    insert("x", "a", NULL);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_CONFLICT);
+    store_kind->sql("UPDATE dead_letters SET status = 'retrying'");
+    store_kind->sql(
+        "INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, letter_id, life, payload) "
+        "VALUES ('x', 'a', 'Made', 0, 1, 2, 'fixed')");
+    assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, NULL), HK_OK);
+    assert_value("status || resolution FROM dead_letters", "discardedcancelled");
+    assert_value("payload FROM outbox_cancelled", "fixed");
+    assert_value("group_concat(status) FROM outbox_messages", "cancelled");
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void pauses_are_seen_by_the_relay_and_kept_with_who_and_why(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    bool changed = false;
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_int_equal(admin_ops->pause(admin, "a", true, "ann", "works", &changed, &err), HK_OK);
+    assert_true(changed);
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_true(poll->changed && poll->n_dests == 1 && poll->dests[0].paused);
+    const struct hk_store_status *st = status(admin);
+    assert_true(st->n_dests == 1 && st->dests[0].paused);
+    assert_text(st->dests[0].actor, "ann");
+    assert_text(st->dests[0].reason, "works");
+    assert_int_equal(st->dests[0].since_ms, suite_clock_ms);
+    assert_int_equal(admin_ops->pause(admin, "a", true, "bob", "more", &changed, &err), HK_OK);
+    assert_false(changed);
+    assert_value("actor FROM outbox_destination", "bob");
+    assert_int_equal(admin_ops->pause(admin, "a", false, "bob", "done", &changed, &err), HK_OK);
+    assert_true(changed);
+    assert_int_equal(admin_ops->pause(admin, "a", false, "bob", "done", &changed, &err), HK_OK);
+    assert_false(changed);
+    assert_int_equal(status(admin)->n_dests, 0);
+    assert_value("group_concat(act || actor) FROM (SELECT * FROM outbox_audit ORDER BY id)",
+                 "pauseann,pausebob,resumebob");
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* ---- hostile rows, no memory ---- */
+
+static void rows_that_hold_anything_are_shown(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_shown *shown = NULL;
+    struct hk_err err = {0};
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, headers, not_before, max_attempts, created_at, "
+        "payload) VALUES (x'ff00fe', x'c328', x'1b5b324a', 'no json', 'never', 'many', 'whenever', 12.5)");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload) "
+                    "VALUES ('big', 'a', 'T', zeroblob(50000000))");
+    store_kind->sql(
+        "INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, attempts, life, created_at) "
+        "VALUES ('odd', '', '', 'soon', -5, 1e300, x'00')");
+    store_kind->sql("INSERT INTO outbox_relay (name, boot, started_ms, until_ms) VALUES (x'00ff', '', 0, 0)");
+    store_kind->sql("INSERT INTO outbox_claim (lane, claimed_ms, ids) VALUES (1, 0, '[1, ')");
+    assert_int_equal(list(admin, &(struct hk_list){.limit = 10})->n, 3);
+    assert_int_equal(status(admin)->n_dests, 3);
+    assert_int_equal(admin_ops->show(admin, "big", 1000, &shown, &err), HK_OK);
+    assert_int_equal(shown->rows[0].payload_bytes, 50000000);
+    assert_int_equal(shown->rows[0].payload.len, 1000);
+    assert_int_equal(admin_ops->show(admin, "odd", 10, &shown, &err), HK_OK);
+    assert_int_equal(admin_ops->show(admin, "\xff", 10, &shown, &err), HK_NOTFOUND);
+    assert_int_equal(act(admin_ops->cancel, admin, "odd", NULL, NULL), HK_OK);
+    admin_ops->close(admin);
+}
+
+static long allowed; /* allocations before the failing one; -1 = no limit */
+static bool for_ever;
+
+static bool refuse(void)
+{
+    if (allowed < 0)
+        return false;
+    if (allowed > 0) {
+        allowed--;
+        return false;
+    }
+    if (!for_ever)
+        allowed = -1;
+    return true;
+}
+
+static void *choosy_resize(void *arg, void *ptr, size_t bytes)
+{
+    (void)arg;
+    return refuse() ? NULL : realloc(ptr, bytes);
+}
+
+static void choosy_release(void *arg, void *ptr)
+{
+    (void)arg;
+    free(ptr);
+}
+
+static enum hk_code do_all(void)
+{
+    struct hk_admin *admin = NULL;
+    struct hk_err err = {0};
+    const struct hk_rows *rows = NULL;
+    const struct hk_shown *shown = NULL;
+    const struct hk_store_status *st = NULL;
+    const struct hk_str *ids = NULL;
+    struct hk_acted acted = {0};
+    bool changed = false;
+    const struct hk_enqueue item = {.message = {.event_type = "A", .message_id = "oom"}};
+    const struct hk_act a = {"oom", NULL, "ann", "because"};
+    enum hk_code rc = admin_ops->open(store_kind->url(), &(struct hk_store_options){0}, &admin, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->enqueue(admin, &item, 1, &ids, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->list(admin, &(struct hk_list){.limit = 50}, &rows, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->show(admin, "oom", 10, &shown, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->status(admin, &st, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->cancel(admin, &a, &acted, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->pause(admin, "a", true, "ann", "because", &changed, &err);
+    admin_ops->close(admin);
+    return rc;
+}
+
+static void every_failing_allocation_is_survived(void **state)
+{
+    (void)state;
+    suite_fill(40, "a", NULL);
+    for (int mode = 0; mode < 2; mode++) {
+        bool done = false;
+        for (long k = 0; !done; k++) {
+            struct hk_allocator allocator = {.resize = choosy_resize, .release = choosy_release};
+            allowed = k;
+            for_ever = mode == 1;
+            hk_allocator_set(&allocator);
+            enum hk_code rc = do_all();
+            done = allowed > 0;
+            allowed = -1;
+            hk_allocator_set(NULL);
+            assert_true(rc == HK_OK || rc == HK_NOMEM);
+            assert_true(k < 2000);
+        }
+    }
+}
+
+size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_enqueued_is_what_was_given),
+        TEST(a_batch_is_written_whole_or_not_at_all),
+        TEST(status_counts_every_state),
+        TEST(the_list_agrees_with_the_view),
+        TEST(pages_show_every_message_once),
+        TEST(show_has_all_facts_and_the_attempts),
+        TEST(what_is_cancelled_is_not_claimed),
+        TEST(what_is_in_flight_cannot_be_changed),
+        TEST(retry_makes_due_what_waits),
+        TEST(several_destinations_need_a_name),
+        TEST(a_cancelled_requeue_closes_its_letter),
+        TEST(pauses_are_seen_by_the_relay_and_kept_with_who_and_why),
+        TEST(rows_that_hold_anything_are_shown),
+        TEST(every_failing_allocation_is_survived),
+    };
+    assert_true(COUNT(tests) <= room);
+    memcpy(out, tests, sizeof tests);
+    return COUNT(tests);
+}

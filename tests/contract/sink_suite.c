@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract of sinks. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../unit/check.h"
+#include "base/str.h"
+#include "client.h"
+#include "sink_suite.h"
+
+enum {
+    N = 100
+};
+
+struct suite {
+    struct hk_loop *loop;
+    struct hk_sink *sink;
+    struct hk_message msg;
+    unsigned inside; /* a call of ours is running: `done` must not */
+    unsigned done, failed, to_send;
+    uint64_t longest_ms;
+    enum hk_fault last;
+    bool close_at_end;
+};
+
+static void hangs(void *arg)
+{
+    (void)arg;
+    (void)fprintf(stderr, "a delivery never ended\n");
+    abort();
+}
+
+static void open_suite(struct suite *s, struct hk_sink *(*open)(struct hk_loop *))
+{
+    memset(s, 0, sizeof *s);
+    s->msg = message_of("{\"a\":1}", 7);
+    assert_int_equal(hk_loop_new(&s->loop, NULL), HK_OK);
+    s->sink = open(s->loop);
+    assert_non_null(s->sink);
+}
+
+static void close_suite(struct suite *s)
+{
+    if (s->sink)
+        s->sink->ops->close(s->sink);
+    hk_loop_free(s->loop);
+}
+
+static void send_one(struct suite *s, uint64_t timeout_ms);
+
+static void on_done(void *arg, const struct hk_sink_result *r)
+{
+    struct suite *s = arg;
+    assert_int_equal(s->inside, 0);
+    bool fine = r->facts.fault == HK_FAULT_NONE && (r->facts.status == 0 || r->facts.status / 100 == 2);
+    s->done++;
+    s->failed += !fine;
+    s->last = r->facts.fault;
+    s->longest_ms = r->facts.duration_ms > s->longest_ms ? r->facts.duration_ms : s->longest_ms;
+    assert_true(fine == (r->facts.error.len == 0));
+    assert_true(r->request_headers.len >= 2 && r->request_headers.ptr[0] == '{');
+    assert_true(r->response_headers.len >= 2 && r->response_headers.ptr[0] == '{');
+    if (s->to_send > 0) {
+        send_one(s, 5000); /* from inside done */
+        return;
+    }
+    if (s->done < N)
+        return;
+    if (s->close_at_end) {
+        s->sink->ops->close(s->sink);
+        s->sink = NULL;
+    }
+    hk_loop_stop(s->loop);
+}
+
+static void send_one(struct suite *s, uint64_t timeout_ms)
+{
+    struct hk_err err;
+    unsigned before = s->inside;
+    if (s->to_send > 0)
+        s->to_send--;
+    s->inside++;
+    assert_int_equal(s->sink->ops->send(s->sink, &s->msg, 1, 1794731400250, timeout_ms, on_done, s, &err),
+                     HK_OK);
+    s->inside = before;
+}
+
+static void run(struct suite *s)
+{
+    struct hk_timer *guard;
+    assert_int_equal(hk_timer_new(s->loop, hangs, NULL, &guard), HK_OK);
+    hk_timer_start(guard, 20000);
+    if (s->done < N)
+        hk_loop_run(s->loop);
+    hk_timer_free(guard);
+    assert_int_equal(s->done, N);
+}
+
+static void every_delivery_is_done_exactly_once(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->quick);
+    for (int i = 0; i < N; i++)
+        send_one(&s, 10000);
+    run(&s);
+    assert_int_equal(s.failed, 0);
+    close_suite(&s);
+}
+
+static void done_may_send_the_next(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->quick);
+    s.to_send = N;
+    for (int i = 0; i < 3; i++)
+        send_one(&s, 10000);
+    run(&s);
+    assert_int_equal(s.failed, 0);
+    close_suite(&s);
+}
+
+static void the_last_done_may_close(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->quick);
+    s.close_at_end = true;
+    for (int i = 0; i < N; i++)
+        send_one(&s, 10000);
+    run(&s);
+    assert_null(s.sink);
+    close_suite(&s);
+}
+
+static void a_delivery_ends_within_its_timeout(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->slow);
+    for (int i = 0; i < N; i++)
+        send_one(&s, i % 2 ? 50 : 150);
+    run(&s);
+    assert_int_equal(s.failed, N);
+    assert_int_equal(s.last, HK_FAULT_TIMEOUT);
+    assert_in_range(s.longest_ms, 150, 5000);
+    close_suite(&s);
+}
+
+static void abort_is_told_later_and_once(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->slow);
+    for (int i = 0; i < N; i++)
+        send_one(&s, 60000);
+    s.inside++;
+    s.sink->ops->abort(s.sink);
+    s.inside--;
+    assert_int_equal(s.done, 0);
+    run(&s);
+    assert_int_equal(s.failed, N);
+    assert_int_equal(s.last, HK_FAULT_LOCAL);
+    assert_true(s.longest_ms < 5000);
+    s.sink->ops->abort(s.sink); /* nothing in flight */
+    close_suite(&s);
+}
+
+static void an_idle_sink_closes(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->slow);
+    assert_string_equal(s.sink->ops->name, maker->name);
+    close_suite(&s);
+}
+
+static const struct CMUnitTest contract[] = {
+    cmocka_unit_test(every_delivery_is_done_exactly_once),
+    cmocka_unit_test(done_may_send_the_next),
+    cmocka_unit_test(the_last_done_may_close),
+    cmocka_unit_test(a_delivery_ends_within_its_timeout),
+    cmocka_unit_test(abort_is_told_later_and_once),
+    cmocka_unit_test(an_idle_sink_closes),
+};
+
+int sink_suite(const struct sink_maker *makers, size_t n)
+{
+    static char names[8 * COUNT(contract)][80];
+    static struct sink_maker copies[8];
+    struct CMUnitTest tests[8 * COUNT(contract)];
+    size_t n_tests = 0;
+    for (size_t i = 0; i < n && i < 8; i++) {
+        copies[i] = makers[i];
+        for (size_t k = 0; k < COUNT(contract); k++) {
+            (void)snprintf(names[n_tests], sizeof names[0], "%s: %s", makers[i].name, contract[k].name);
+            tests[n_tests] = contract[k];
+            tests[n_tests].name = names[n_tests];
+            tests[n_tests++].initial_state = &copies[i];
+        }
+    }
+    return _cmocka_run_group_tests("sinks", tests, n_tests, NULL, NULL);
+}

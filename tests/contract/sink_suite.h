@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/sink/sink.h as a test, for every sink. */
+#ifndef HK_TESTS_SINK_SUITE_H
+#define HK_TESTS_SINK_SUITE_H
+
+#include "loop/loop.h"
+#include "sink/sink.h"
+
+struct sink_maker {
+    const char *name;
+    struct hk_sink *(*quick)(struct hk_loop *loop); /* confirms everything, soon */
+    struct hk_sink *(*slow)(struct hk_loop *loop);  /* answers nothing within 10 s */
+};
+
+/* Runs all tests on all of them (at most 8); returns the number of failed ones. */
+int sink_suite(const struct sink_maker *makers, size_t n);
+
+#endif

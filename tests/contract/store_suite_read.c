@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract's other part: what is read, shown, kept and thrown away. */
+#include "base/str.h"
+#include "store_suite_impl.h"
+
+#define LEASE_MS             30000
+#define assert_count(sql, n) assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
+#define TEST(name)           cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
+
+static const struct hk_poll *poll_it(struct hk_store *store)
+{
+    const struct hk_poll *poll = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = store_kind->ops->poll(store, &poll, &err);
+    NOTE_IF(rc != HK_OK, "poll: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return poll;
+}
+
+static const struct hk_heads *scan_it(struct hk_store *store, struct hk_scan scan)
+{
+    const struct hk_heads *heads = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = store_kind->ops->scan(store, &scan, &heads, &err);
+    NOTE_IF(rc != HK_OK, "scan: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return heads;
+}
+
+/* Claims and settles one message, so that it ends where `kind` puts it. */
+static void put(struct hk_store *store, int64_t lane, enum hk_source source, int64_t id,
+                enum hk_settle_kind kind, int64_t due_ms)
+{
+    struct hk_settle s = suite_settle(suite_claim(store, lane, source, id), source, id, kind);
+    s.destination = (struct hk_str){0}; /* as the row says */
+    s.due_ms = due_ms;
+    suite_settle_one(store, lane, &s);
+}
+
+static const struct hk_poll_dest *dest_of(const struct hk_poll *poll, const char *name)
+{
+    for (size_t i = 0; i < poll->n_dests; i++)
+        if (hk_str_eq(poll->dests[i].name, hk_str_of(name)))
+            return &poll->dests[i];
+    return NULL;
+}
+
+/* ---- poll ---- */
+
+static void poll_tells_of_changes_and_only_of_them(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    const struct hk_poll *poll = poll_it(store);
+    assert_true(poll->changed); /* the first */
+    assert_int_equal(poll->last_id, 0);
+    assert_int_equal(poll->now_ms, suite_clock_ms);
+    assert_false(poll_it(store)->changed);
+    suite_fill(2, "a", NULL);
+    poll = poll_it(store);
+    assert_true(poll->changed);
+    assert_int_equal(poll->last_id, 2);
+    assert_false(poll_it(store)->changed);
+
+    /* and of what we did ourselves, where a poll shows it */
+    int64_t lane = suite_acquire(store);
+    assert_true(poll_it(store)->changed);
+    assert_false(poll_it(store)->changed);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY, suite_clock_ms + 5);
+    poll = poll_it(store);
+    assert_true(poll->changed);
+    assert_int_equal(dest_of(poll, "a")->retry_due_ms, suite_clock_ms + 5);
+    assert_false(poll_it(store)->changed);
+    suite_claim(store, lane, HK_FROM_RETRY, 1);
+    assert_true(poll_it(store)->changed);
+    assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
+    poll = poll_it(store);
+    assert_int_equal(dest_of(poll, "a")->retry_due_ms, suite_clock_ms + 5);
+    suite_close(store);
+}
+
+static void poll_lists_destinations_with_retries_and_paused_ones(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    struct hk_err err;
+    suite_fill(3, "a", NULL);
+    suite_fill(1, "b", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY, suite_clock_ms + 700);
+    put(store, lane, HK_FROM_OUTBOX, 2, HK_SETTLE_RETRY, suite_clock_ms + 300);
+    put(store, lane, HK_FROM_OUTBOX, 4, HK_SETTLE_RETRY, suite_clock_ms + 900);
+    assert_int_equal(store_kind->ops->pause(store, "c", true, "ann", "they asked", &err), HK_OK);
+    assert_int_equal(store_kind->ops->pause(store, "b", true, "ann", "they asked", &err), HK_OK);
+    const struct hk_poll *poll = poll_it(store);
+    assert_int_equal(poll->n_dests, 3);
+    assert_int_equal(dest_of(poll, "a")->retry_due_ms, suite_clock_ms + 300);
+    assert_false(dest_of(poll, "a")->paused);
+    assert_int_equal(dest_of(poll, "b")->retry_due_ms, suite_clock_ms + 900);
+    assert_true(dest_of(poll, "b")->paused);
+    assert_int_equal(dest_of(poll, "c")->retry_due_ms, INT64_MAX);
+    assert_true(dest_of(poll, "c")->paused);
+
+    assert_int_equal(store_kind->ops->pause(store, "c", false, "ann", "done", &err), HK_OK);
+    suite_claim(store, lane, HK_FROM_RETRY,
+                suite_number("SELECT id FROM outbox_retry WHERE destination = 'b'"));
+    poll = poll_it(store);
+    assert_true(poll->changed); /* what we did ourselves is seen, too */
+    assert_null(dest_of(poll, "c"));
+    assert_int_equal(dest_of(poll, "b")->retry_due_ms, INT64_MAX); /* claimed: nothing to take there */
+    suite_close(store);
+}
+
+/* ---- scan ---- */
+
+static void scan_walks_outbox_in_order_and_changes_nothing(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    suite_fill(5, "a", NULL);
+    int64_t after = 0;
+    int seen = 0;
+    for (;;) {
+        const struct hk_heads *heads = scan_it(store, (struct hk_scan){.after_id = after, .limit = 2});
+        for (size_t i = 0; i < heads->n; i++)
+            assert_int_equal(heads->items[i].id, ++seen);
+        assert_int_equal(heads->more, heads->n == 2);
+        if (!heads->more)
+            break;
+        after = heads->last_id;
+    }
+    assert_int_equal(seen, 5);
+    const struct hk_heads *none = scan_it(store, (struct hk_scan){.after_id = 5, .limit = 2});
+    assert_int_equal(none->n, 0);
+    assert_false(none->more);
+    assert_int_equal(none->last_id, 5);
+    assert_count("outbox_claim", 0);
+    suite_close(store);
+}
+
+static void scan_shows_what_is_needed_to_choose(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    store_kind->sql(
+        "INSERT INTO outbox (destination, event_type, payload, message_key, not_before, expires_at) VALUES "
+        "('a', 'Made', 'h\xc3\xa4', 'k', '2027-01-15T09:00:00.5Z', '2027-01-15T12:00:00+02:00')");
+    const struct hk_heads *heads = scan_it(store, (struct hk_scan){.limit = 10});
+    assert_int_equal(heads->n, 1);
+    const struct hk_head *h = &heads->items[0];
+    assert_int_equal(h->source, HK_FROM_OUTBOX);
+    assert_true(hk_str_eq(h->destination, hk_str_of("a")));
+    assert_true(hk_str_eq(h->event_type, hk_str_of("Made")));
+    assert_true(hk_str_eq(h->key, hk_str_of("k")));
+    assert_int_equal(h->payload_bytes, 3); /* bytes, not characters */
+    assert_int_equal(h->not_before_ms, INT64_C(1800003600500));
+    assert_int_equal(h->expires_ms, INT64_C(1800007200000));
+    assert_null(h->malformed);
+    assert_int_equal(heads->now_ms, suite_clock_ms);
+    suite_close(store);
+}
+
+static void scan_finds_by_destination_and_by_key(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    suite_fill(2, "a", "k");  /* 1, 2 */
+    suite_fill(2, "b", "k");  /* 3, 4 */
+    suite_fill(1, "a", NULL); /* 5 */
+    suite_fill(1, "a", "l");  /* 6 */
+    suite_fill(1, "a", "k");  /* 7 */
+    const struct hk_heads *h =
+        scan_it(store, (struct hk_scan){.destination = "a", .after_id = 1, .limit = 3});
+    assert_int_equal(h->n, 3);
+    assert_int_equal(h->items[0].id, 2);
+    assert_int_equal(h->items[1].id, 5);
+    assert_int_equal(h->items[2].id, 6);
+    assert_true(h->more);
+    h = scan_it(store, (struct hk_scan){.destination = "a", .key = "k", .limit = 9});
+    assert_int_equal(h->n, 3);
+    assert_int_equal(h->items[0].id, 1);
+    assert_int_equal(h->items[2].id, 7);
+    h = scan_it(store, (struct hk_scan){.destination = "a", .key = "k", .after_id = 2, .limit = 9});
+    assert_int_equal(h->n, 1);
+    h = scan_it(store, (struct hk_scan){.destination = "nobody", .limit = 9});
+    assert_int_equal(h->n, 0);
+
+    struct hk_err err;
+    assert_int_equal(
+        store_kind->ops->scan(store, &(struct hk_scan){.source = HK_FROM_RETRY, .limit = 1}, &h, &err),
+        HK_INVALID);
+    suite_close(store);
+}
+
+static void scan_gives_due_retries_by_keyset(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    static const int due[] = {30, 10, 10, 90, 20}; /* ms after the start */
+    suite_fill(COUNT(due), "a", NULL);
+    suite_fill(1, "b", NULL);
+    for (size_t i = 0; i < COUNT(due); i++)
+        put(store, lane, HK_FROM_OUTBOX, (int64_t)i + 1, HK_SETTLE_RETRY, suite_clock_ms + due[i]);
+    put(store, lane, HK_FROM_OUTBOX, 6, HK_SETTLE_RETRY, suite_clock_ms + 10);
+    struct hk_scan scan = {
+        .source = HK_FROM_RETRY, .destination = "a", .after_due_ms = INT64_MIN, .limit = 2};
+    assert_int_equal(scan_it(store, scan)->n, 0);
+    suite_clock_ms += 50;
+    static const int64_t expected[] = {2, 3, 5, 1}; /* ids of outbox_retry are those of outbox here */
+    size_t seen = 0;
+    for (;;) {
+        const struct hk_heads *heads = scan_it(store, scan);
+        for (size_t i = 0; i < heads->n; i++, seen++) {
+            assert_true(seen < COUNT(expected));
+            assert_int_equal(heads->items[i].id, expected[seen]);
+            assert_int_equal(heads->items[i].not_before_ms, 0);
+        }
+        if (!heads->more)
+            break;
+        scan.after_due_ms = heads->last_due_ms;
+        scan.after_id = heads->last_id;
+    }
+    assert_int_equal(seen, COUNT(expected));
+    suite_claim(store, lane, HK_FROM_RETRY, 2);
+    scan = (struct hk_scan){.source = HK_FROM_RETRY, .destination = "a", .limit = 9};
+    assert_int_equal(scan_it(store, scan)->n, 3); /* what is claimed is not shown */
+    suite_close(store);
+}
+
+static void a_scheduled_row_is_due_when_its_time_has_come(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    store_kind->sql("INSERT INTO outbox (destination, event_type, payload, not_before) "
+                    "VALUES ('a', 'Made', 'p', '2027-01-15T09:00:00Z')");
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, suite_clock_ms); /* earlier than it may be */
+    const struct hk_scan scan = {.source = HK_FROM_RETRY, .destination = "a", .limit = 9};
+    suite_clock_ms += 3600 * 1000 - 1;
+    assert_int_equal(scan_it(store, scan)->n, 0);
+    suite_clock_ms++;
+    const struct hk_heads *heads = scan_it(store, scan);
+    assert_int_equal(heads->n, 1);
+    assert_int_equal(heads->items[0].not_before_ms, 0);
+    suite_close(store);
+}
+
+static void a_retry_knows_whether_it_is_the_first_of_its_key(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(2, "a", "k");
+    suite_fill(1, "a", "l");
+    suite_fill(1, "a", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, suite_clock_ms); /* retry 1: k, holds nothing */
+    struct hk_scan scan = {.source = HK_FROM_RETRY, .destination = "a", .limit = 9};
+    assert_true(scan_it(store, scan)->items[0].key_first);
+    for (int64_t id = 2; id <= 4; id++)
+        put(store, lane, HK_FROM_OUTBOX, id, HK_SETTLE_RETRY, suite_clock_ms);
+    const struct hk_heads *h = scan_it(store, scan);
+    assert_int_equal(h->n, 4);
+    assert_false(h->items[0].key_first); /* deferred: retry 2 holds the key */
+    assert_true(h->items[1].key_first);
+    assert_true(h->items[2].key_first);
+    assert_true(h->items[3].key_first); /* no key */
+    put(store, lane, HK_FROM_RETRY, 1, HK_SETTLE_RETRY, suite_clock_ms);
+    h = scan_it(store, (struct hk_scan){.source = HK_FROM_RETRY, .destination = "a", .key = "k", .limit = 9});
+    assert_int_equal(h->n, 2);
+    assert_true(h->items[0].key_first);
+    assert_false(h->items[1].key_first);
+    suite_close(store);
+}
+
+static void held_keys_are_those_of_retries_and_open_letters(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(2, "a", "retried");
+    suite_fill(1, "b", "dead");
+    suite_fill(1, "a", "deferred");
+    suite_fill(1, "a", "waiting");
+    suite_fill(1, "a", NULL);
+    suite_fill(1, "a", "sent");
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY, suite_clock_ms);
+    put(store, lane, HK_FROM_OUTBOX, 2, HK_SETTLE_RETRY, suite_clock_ms);
+    put(store, lane, HK_FROM_OUTBOX, 3, HK_SETTLE_DEAD, 0);
+    put(store, lane, HK_FROM_OUTBOX, 4, HK_SETTLE_DEFER, suite_clock_ms + 1);
+    put(store, lane, HK_FROM_OUTBOX, 6, HK_SETTLE_RETRY, suite_clock_ms);
+    put(store, lane, HK_FROM_OUTBOX, 7, HK_SETTLE_SENT, 0);
+    const struct hk_held_key *keys = NULL;
+    size_t n = 0;
+    assert_int_equal(store_kind->ops->held_keys(store, &keys, &n, NULL), HK_OK);
+    assert_int_equal(n, 2);
+    const struct hk_held_key *retry = keys[0].dead ? &keys[1] : &keys[0],
+                             *dead = keys[0].dead ? &keys[0] : &keys[1];
+    assert_true(hk_str_eq(retry->destination, hk_str_of("a")) && hk_str_eq(retry->key, hk_str_of("retried")));
+    assert_false(retry->dead);
+    assert_true(hk_str_eq(dead->destination, hk_str_of("b")) && hk_str_eq(dead->key, hk_str_of("dead")));
+    assert_true(dead->dead);
+    store_kind->sql("UPDATE dead_letters SET status = 'discarded'");
+    assert_int_equal(store_kind->ops->held_keys(store, &keys, &n, NULL), HK_OK);
+    assert_int_equal(n, 1);
+    suite_close(store);
+}
+
+/* ---- dead letters ---- */
+
+static void a_dead_letter_tells_the_whole_story(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, payload, correlation_id, traceparent, headers, "
+        "created_at) VALUES ('m', '', 'Made', 'p', 'c', 't', '{}', '2027-01-01T00:00:00.000Z')");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD);
+    s.reason = hk_str_of("HTTP_422");
+    s.first_failed_ms = suite_clock_ms - 5000;
+    s.attempt.response_body = hk_str_of("no\"\n");
+    s.attempt.response_headers = hk_str_of("{\"x\":\"y\"}");
+    suite_settle_one(store, lane, &s);
+    assert_count("outbox", 0);
+    assert_count(
+        "dead_letters WHERE message_id = 'm' AND original_outbox_id = 1 AND event_type = 'Made' AND "
+        "destination = 'a' AND payload = 'p' AND headers = '{}' AND reason_code = 'HTTP_422' AND "
+        "error_message = 'it said no' AND attempts = 1 AND first_failed_at = '2027-01-15T07:59:55.000Z' AND "
+        "last_failed_at = '2027-01-15T08:00:00.000Z' AND last_attempt_at = '2027-01-15T07:59:59.980Z' AND "
+        "correlation_id = 'c' AND traceparent = 't' AND status = 'failed' AND life = 1 AND requeued_at IS NULL AND "
+        "resolved_at IS NULL AND created_at = '2027-01-15T08:00:00.000Z' AND "
+        "message_created_at = '2027-01-01T00:00:00.000Z'",
+        1);
+    assert_string_equal(
+        store_kind->value("SELECT error_detail FROM dead_letters"),
+        "{\"cause\":\"HTTP_500\",\"class\":\"transient\",\"status\":500,\"address\":\"\",\"duration_ms\":20,"
+        "\"possibly_delivered\":false,\"response_headers\":{\"x\":\"y\"},\"response_body\":\"no\\\"\\n\"}");
+    suite_close(store);
+}
+
+static void a_message_that_was_never_sent_dies_without_an_attempt(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "nowhere", NULL);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD);
+    s.attempt = (struct hk_attempt_record){.error = hk_str_of("no such destination")};
+    s.history.attempts = 0;
+    s.first_failed_ms = 0;
+    s.destination = (struct hk_str){0};
+    s.reason = hk_str_of("UNKNOWN_DESTINATION");
+    suite_settle_one(store, lane, &s);
+    assert_count(
+        "dead_letters WHERE destination = 'nowhere' AND attempts = 0 AND last_attempt_at IS NULL AND "
+        "error_message = 'no such destination' AND error_detail IS NULL",
+        1);
+    assert_count("outbox_attempts", 0);
+    suite_close(store);
+}
+
+/* As the rescue commands will: a letter goes back through outbox_retry under its own id. */
+static void requeue(void)
+{
+    store_kind->sql(
+        "INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, payload, due_ms, "
+        "life, letter_id) SELECT original_outbox_id, message_id, destination, event_type, 'fixed', 0, life + 1, id "
+        "FROM dead_letters");
+    store_kind->sql("UPDATE dead_letters SET status = 'retrying', requeued_at = '2027-01-15T08:00:00.000Z'");
+}
+
+static void a_requeued_message_resolves_or_reopens_its_letter(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
+    requeue();
+    const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
+    assert_int_equal(done->messages[0].life, 2);
+    assert_int_equal(done->messages[0].letter_id, 1);
+    struct hk_settle s = suite_settle(done->claim, HK_FROM_RETRY, 1, HK_SETTLE_DEAD);
+    s.reason = hk_str_of("HTTP_404");
+    suite_settle_one(store, lane, &s);
+    assert_count("dead_letters", 1);
+    assert_count(
+        "dead_letters WHERE id = 1 AND status = 'failed' AND life = 2 AND reason_code = 'HTTP_404' AND "
+        "payload = 'fixed' AND requeued_at IS NOT NULL",
+        1);
+    assert_count("outbox_retry", 0);
+
+    requeue();
+    put(store, lane, HK_FROM_RETRY, 2, HK_SETTLE_SENT, 0);
+    assert_count(
+        "dead_letters WHERE status = 'resolved' AND resolved_at = '2027-01-15T08:00:00.000Z' AND life = 2",
+        1);
+    assert_count("outbox_sent WHERE life = 3", 1);
+
+    store_kind->sql("UPDATE dead_letters SET status = 'failed', resolved_at = NULL");
+    requeue();
+    store_kind->sql("DELETE FROM dead_letters"); /* somebody purged it */
+    put(store, lane, HK_FROM_RETRY, 3, HK_SETTLE_DEAD, 0);
+    assert_count("dead_letters WHERE status = 'failed' AND life = 3", 1);
+    suite_close(store);
+}
+
+/* ---- the view ---- */
+
+static void expect_view(const char *message_id, const char *expected)
+{
+    char sql[300];
+    snprintf(
+        sql, sizeof sql,
+        "SELECT status || '|' || attempts || '|' || coalesce(locked_by, '-') || '|' || coalesce(locked_at, '-') || '|' || "
+        "coalesce(next_attempt_at, '-') || '|' || coalesce(last_error, '-') FROM outbox_messages "
+        "WHERE message_id = '%s'",
+        message_id);
+    assert_string_equal(store_kind->value(sql), expected);
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM outbox_messages WHERE message_id = '%s'", message_id);
+    assert_int_equal(suite_number(sql), 1);
+}
+
+static void the_view_tells_the_truth_in_every_state(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, payload) VALUES ('m', 'a', 'Made', 'p')");
+    expect_view("m", "pending|0|-|-|-|-");
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    expect_view("m", "processing|0|relay|2027-01-15T08:00:00.000Z|-|-");
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_RELEASE);
+    suite_settle_one(store, lane, &s);
+    expect_view("m", "pending|0|-|-|-|-");
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, suite_clock_ms + 1500);
+    expect_view("m", "pending|0|-|-|2027-01-15T08:00:01.500Z|-");
+    put(store, lane, HK_FROM_RETRY, 1, HK_SETTLE_RETRY, suite_clock_ms + 2000);
+    expect_view("m", "retrying|1|-|-|2027-01-15T08:00:02.000Z|it said no");
+    suite_clock_ms += 2000;
+    suite_claim(store, lane, HK_FROM_RETRY, 1);
+    expect_view("m", "processing|1|relay|2027-01-15T08:00:02.000Z|2027-01-15T08:00:02.000Z|it said no");
+    suite_clock_ms += LEASE_MS;
+    lane = suite_acquire(store);
+    expect_view("m", "retrying|1|-|-|2027-01-15T08:00:32.000Z|it said no");
+    put(store, lane, HK_FROM_RETRY, 1, HK_SETTLE_DEAD, 0);
+    expect_view("m", "dead|1|-|-|-|it said no");
+    requeue();
+    assert_string_equal(store_kind->value("SELECT status FROM outbox_messages WHERE message_id = 'm'"),
+                        "pending");
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_messages"), 1);
+    put(store, lane, HK_FROM_RETRY, 2, HK_SETTLE_SENT, 0);
+    expect_view("m", "sent|1|-|-|-|-"); /* once, though the letter is there, too */
+    store_kind->sql("DELETE FROM outbox_sent");
+    assert_string_equal(store_kind->value("SELECT status FROM outbox_messages WHERE message_id = 'm'"),
+                        "sent");
+    store_kind->sql("UPDATE dead_letters SET status = 'discarded'");
+    assert_string_equal(store_kind->value("SELECT status FROM outbox_messages WHERE message_id = 'm'"),
+                        "dead");
+    store_kind->sql(
+        "INSERT INTO outbox_cancelled (message_id, destination, event_type, actor, reason, cancelled_ms) "
+        "VALUES ('n', 'a', 'Made', 'ann', 'a mistake', 1)");
+    expect_view("n", "cancelled|0|-|-|-|a mistake");
+    suite_close(store);
+}
+
+/* ---- retention ---- */
+
+static const struct hk_retention keep_all = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                             UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+
+static uint32_t purge_it(struct hk_store *store, const struct hk_retention *retention, uint32_t limit)
+{
+    uint32_t deleted = 0;
+    struct hk_err err = {0};
+    enum hk_code rc = store_kind->ops->purge(store, retention, limit, &deleted, &err);
+    NOTE_IF(rc != HK_OK, "purge: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return deleted;
+}
+
+static void purge_deletes_what_is_too_old_in_bounded_batches(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(10, "a", NULL);
+    for (int64_t id = 1; id <= 10; id++, suite_clock_ms += 1000)
+        put(store, lane, HK_FROM_OUTBOX, id, HK_SETTLE_SENT, 0);
+    assert_int_equal(purge_it(store, &keep_all, 100), 0);
+    struct hk_retention r = keep_all;
+    r.sent_ms = 5000; /* those of 0 s to 5 s */
+    assert_int_equal(purge_it(store, &r, 4), 4);
+    assert_int_equal(purge_it(store, &r, 4), 2);
+    assert_int_equal(purge_it(store, &r, 4), 0);
+    assert_count("outbox_sent", 4);
+    r = keep_all;
+    r.sent_rows = 3;
+    assert_int_equal(purge_it(store, &r, 100), 1);
+    assert_count("outbox_sent", 3);
+    r.sent_rows = 0;
+    assert_int_equal(purge_it(store, &r, 100), 3);
+    assert_int_equal(purge_it(store, &r, 0), 0);
+
+    suite_fill(6, "a", NULL); /* the bound is for all kinds together */
+    for (int64_t id = 11; id <= 16; id++)
+        put(store, lane, HK_FROM_OUTBOX, id, id % 2 ? HK_SETTLE_SENT : HK_SETTLE_DEAD, 0);
+    suite_clock_ms += 1000;
+    r = (struct hk_retention){.dead_ms = UINT64_MAX};
+    assert_int_equal(purge_it(store, &r, 4), 4);
+    assert_int_equal(purge_it(store, &r, 4), 2); /* three sent rows and three attempts */
+    assert_count("dead_letters", 3);
+    suite_close(store);
+}
+
+static void each_kind_has_its_own_retention(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(4, "a", NULL);
+    for (int64_t id = 1; id <= 4; id++)
+        put(store, lane, HK_FROM_OUTBOX, id, HK_SETTLE_DEAD, 0);
+    store_kind->sql(
+        "UPDATE dead_letters SET status = 'resolved', resolved_at = '2027-01-15T08:00:00.000Z' WHERE id = 1");
+    store_kind->sql(
+        "UPDATE dead_letters SET status = 'discarded', resolved_at = '2027-01-15T08:00:00.000Z' WHERE id = 2");
+    store_kind->sql("UPDATE dead_letters SET status = 'retrying' WHERE id = 3");
+    store_kind->sql(
+        "INSERT INTO outbox_cancelled (message_id, destination, event_type, actor, reason, cancelled_ms) "
+        "VALUES ('n', 'a', 'Made', 'ann', 'a mistake', 1800000000000)");
+    store_kind->sql(
+        "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1800000000000, 'ann', 'cancel', 'a mistake')");
+    assert_count("outbox_attempts", 4);
+    suite_clock_ms += 1000;
+
+    static const struct {
+        size_t offset;
+        const char *count;
+        int before, after;
+    } rows[] = {
+        {offsetof(struct hk_retention, resolved_ms),
+         "SELECT count(*) FROM dead_letters WHERE status = 'resolved'", 1, 0},
+        {offsetof(struct hk_retention, discarded_ms),
+         "SELECT count(*) FROM dead_letters WHERE status = 'discarded'", 1, 0},
+        {offsetof(struct hk_retention, dead_ms), "SELECT count(*) FROM dead_letters WHERE status = 'failed'",
+         1, 0},
+        {offsetof(struct hk_retention, cancelled_ms), "SELECT count(*) FROM outbox_cancelled", 1, 0},
+        {offsetof(struct hk_retention, audit_ms), "SELECT count(*) FROM outbox_audit", 1, 0},
+        {offsetof(struct hk_retention, attempts_ms), "SELECT count(*) FROM outbox_attempts", 4, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hk_retention r = keep_all;
+        uint64_t *keep_ms = (uint64_t *)((char *)&r + rows[i].offset);
+        *keep_ms = 1001;
+        purge_it(store, &r, 100);
+        NOTE_IF(suite_number(rows[i].count) != rows[i].before, "row %zu: too early\n", i);
+        assert_int_equal(suite_number(rows[i].count), rows[i].before);
+        *keep_ms = 1000;
+        assert_int_equal(purge_it(store, &r, 100), rows[i].before);
+        NOTE_IF(suite_number(rows[i].count) != rows[i].after, "row %zu: not gone\n", i);
+        assert_int_equal(suite_number(rows[i].count), rows[i].after);
+    }
+    assert_count("dead_letters WHERE status = 'retrying'", 1);
+    suite_close(store);
+}
+
+const struct CMUnitTest suite_read_tests[] = {
+    TEST(poll_tells_of_changes_and_only_of_them),
+    TEST(poll_lists_destinations_with_retries_and_paused_ones),
+    TEST(scan_walks_outbox_in_order_and_changes_nothing),
+    TEST(scan_shows_what_is_needed_to_choose),
+    TEST(scan_finds_by_destination_and_by_key),
+    TEST(scan_gives_due_retries_by_keyset),
+    TEST(a_scheduled_row_is_due_when_its_time_has_come),
+    TEST(a_retry_knows_whether_it_is_the_first_of_its_key),
+    TEST(held_keys_are_those_of_retries_and_open_letters),
+    TEST(a_dead_letter_tells_the_whole_story),
+    TEST(a_message_that_was_never_sent_dies_without_an_attempt),
+    TEST(a_requeued_message_resolves_or_reopens_its_letter),
+    TEST(the_view_tells_the_truth_in_every_state),
+    TEST(purge_deletes_what_is_too_old_in_bounded_batches),
+    TEST(each_kind_has_its_own_retention),
+};
+const size_t suite_read_count = COUNT(suite_read_tests);

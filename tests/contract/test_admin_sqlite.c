@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators' side of SQLite under its contract, and what only SQLite has: estimates of large tables, health. */
+#include "admin_suite.h"
+#include "base/str.h"
+#include "sqlite_kind.h"
+
+static void large_tables_are_estimated(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_store_status *s = NULL;
+    struct hk_err err = {0};
+    sqlite_kind.sql("WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 150000) "
+                    "INSERT INTO outbox (message_id, destination, event_type) "
+                    "SELECT 'm', CASE WHEN x % 10 = 0 THEN 'b' ELSE 'a' END, 'T' FROM c");
+    assert_int_equal(hk_store_admin_sqlite.status(admin, &s, &err), HK_OK);
+    assert_true(s->due.about && s->due.n > 145000 && s->due.n < 155000);
+    assert_int_equal(s->n_dests, 2);
+    assert_true(s->dests[0].pending.about && s->dests[0].pending.n > 120000 &&
+                s->dests[0].pending.n < 150000);
+    assert_true(!s->dests[1].pending.about && s->dests[1].pending.n == 15000);
+    assert_true(s->attempts[0].about);
+    sqlite_kind.sql(
+        "UPDATE outbox SET event_type = 'rare' WHERE id IN (1, 50000, 50001, 100000, 100001, 150000)");
+    const struct hk_rows *rows = NULL;
+    struct hk_list list = {.event_type = "rare", .limit = 10};
+    size_t found = 0;
+    int calls = 0;
+    do { /* each call looks at a bounded number of rows, and none is left out in between */
+        assert_int_equal(hk_store_admin_sqlite.list(admin, &list, &rows, &err), HK_OK);
+        list.resume = true;
+        list.after_place = rows->last_place;
+        list.after_id = rows->last_id;
+        found += rows->n;
+        calls++;
+    } while (rows->more);
+    assert_int_equal(found, 6);
+    assert_true(calls >= 3 && calls < 10);
+    hk_store_admin_sqlite.close(admin);
+}
+
+static void health_is_told_of_sound_missing_and_damaged_files(void **state)
+{
+    (void)state;
+    struct hk_store_health h;
+    struct hk_err err = {0};
+    char path[400], url[420];
+    assert_int_equal(hk_store_admin_sqlite.inspect(sqlite_kind.url(), 5000, &h, &err), HK_OK);
+    assert_int_equal(h.schema, HK_OK);
+    assert_int_equal(h.schema_version, h.schema_wanted);
+    assert_string_equal(h.journal, "wal");
+    assert_int_equal(h.integrity, HK_INTEGRITY_OK);
+    assert_true(h.file_bytes > 0 && h.free_bytes > 0 && h.clock_ms > 0);
+    snprintf(path, sizeof path, "%s/other.db", sqlite_dir());
+    snprintf(url, sizeof url, "sqlite:%s", path);
+    assert_int_equal(hk_store_admin_sqlite.inspect(url, 5000, &h, &err), HK_NOTFOUND);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1000; i++)
+        fputs("this is no database", file);
+    fclose(file);
+    assert_int_equal(hk_store_admin_sqlite.inspect(url, 5000, &h, &err), HK_IO);
+    sqlite_kind.sql("UPDATE outbox_meta SET value = '99' WHERE key = 'schema_version'");
+    assert_int_equal(hk_store_admin_sqlite.inspect(sqlite_kind.url(), 5000, &h, &err), HK_OK);
+    assert_int_equal(h.schema, HK_UNSUPPORTED);
+    assert_int_equal(h.schema_version, 99);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[60];
+    store_kind = &sqlite_kind;
+    admin_ops = &hk_store_admin_sqlite;
+    size_t n = admin_suite_tests(tests, COUNT(tests) - 2);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(large_tables_are_estimated, suite_setup,
+                                                                    suite_teardown);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(
+        health_is_told_of_sound_missing_and_damaged_files, suite_setup, suite_teardown);
+    return _cmocka_run_group_tests("operators (sqlite)", tests, n, NULL, NULL);
+}

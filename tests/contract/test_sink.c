@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every sink under the same contract. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "fixture.h"
+#include "sink/null.h"
+#include "sink_suite.h"
+
+static struct server *quick_server, *slow_server;
+static const struct step mute[8] = {{OP_REQUEST}, {OP_HOLD}};
+
+static struct hk_sink *open_null(struct hk_loop *loop, uint64_t latency_ms)
+{
+    struct hk_sink *sink = NULL;
+    return hk_null_open(loop, latency_ms, &sink, NULL) == HK_OK ? sink : NULL;
+}
+
+static struct hk_sink *quick_null(struct hk_loop *loop)
+{
+    return open_null(loop, 0);
+}
+
+static struct hk_sink *slow_null(struct hk_loop *loop)
+{
+    return open_null(loop, 10000);
+}
+
+static struct hk_sink *open_http(struct hk_loop *loop, const struct server *server)
+{
+    char url[64];
+    url_of(url, server, "http", "127.0.0.1");
+    struct hk_http_options options = options_for(url);
+    struct hk_sink *sink = NULL;
+    return hk_http_open(loop, &options, &sink, NULL) == HK_OK ? sink : NULL;
+}
+
+static struct hk_sink *quick_http(struct hk_loop *loop)
+{
+    return open_http(loop, quick_server);
+}
+
+static struct hk_sink *slow_http(struct hk_loop *loop)
+{
+    return open_http(loop, slow_server);
+}
+
+int main(void)
+{
+    static const struct sink_maker makers[] = {{"null", quick_null, slow_null},
+                                               {"http", quick_http, slow_http}};
+    (void)signal(SIGPIPE, SIG_IGN);
+    quick_server = server_start(polite, NULL);
+    slow_server = server_start(mute, NULL);
+    int failed = sink_suite(makers, COUNT(makers));
+    server_stop(quick_server);
+    server_stop(slow_server);
+    return failed;
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the documentation shows is what happens: console blocks are run, C is compiled. Speaks TAP.
+
+Usage: docs.py [PATH-TO-HIKYAKU] (default: $HIKYAKU)"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.environ["HIKYAKU"])
+# What the snippets take from the reader's own program.
+PRELUDE = """
+#include <stdio.h>
+#include <hikyaku/hikyaku.h>
+struct order;
+int post_order(struct order *order, uint64_t timeout_ms);
+void bury(struct order *order, const char *reason, const char *text);
+void schedule(struct order *order, int64_t at_ms);
+void log_retry(void *arg, const struct hk_retry_event *event);
+"""
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-unused-function -Wno-unused-const-variable -Werror"
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
+
+
+def compiles(page, at_least):
+    code = blocks(page, "c")
+    assert len(code) >= at_least, f"{page} has {len(code)} pieces of C"
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder, "page.c")
+        source.write_text(PRELUDE + "\n".join(code), encoding="utf-8")
+        done = subprocess.run(["cc", "-std=c11", "-fsyntax-only", *WARNINGS.split(), f"-I{ROOT}/include", str(source)],
+                              capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def runs(page, at_least):
+    """`$ cat FILE` makes the file that it shows; `$ hikyaku …` must print what follows it."""
+    n = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for block in blocks(page, "console"):
+            for command, output in re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |\Z)", block, re.S | re.M):
+                words = command.split()
+                if words[0] == "cat":
+                    pathlib.Path(folder, words[1]).write_text(output, encoding="utf-8")
+                    continue
+                assert words[0] in ("hikyaku", "build/hikyaku"), command
+                done = subprocess.run([BINARY, *words[1:]], cwd=folder, text=True, encoding="utf-8", check=False,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
+                assert done.stdout == output, f"{command} prints:\n{done.stdout}"
+                n += 1
+    assert n >= at_least, f"{page} shows {n} commands"
+
+
+def simulated_figures(page):
+    """The table beside the picture holds some of the figures that the command prints."""
+    table = re.search(r"```\n( +standard +without jitter\n.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
+    assert table, "there is no table of figures"
+    done = subprocess.run([BINARY, "policy", "simulate", "standard", "--clients", "10000", "--outage", "60s"],
+                          text=True, encoding="utf-8", check=True, stdout=subprocess.PIPE)
+    for line in table[1].splitlines():
+        assert line in done.stdout.splitlines(), line
+
+
+TESTS = [
+    ("README.md: its C compiles", lambda: compiles("README.md", 1)),
+    ("README.ja.md: its C compiles", lambda: compiles("README.ja.md", 1)),
+    ("docs/library.md: its C compiles", lambda: compiles("docs/library.md", 5)),
+    ("README.md: the program prints what it shows", lambda: runs("README.md", 2)),
+    ("README.ja.md: the program prints what it shows", lambda: runs("README.ja.md", 2)),
+    ("README.md: the figures are the simulation's", lambda: simulated_figures("README.md")),
+    ("README.ja.md: the figures are the simulation's", lambda: simulated_figures("README.ja.md")),
+]
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failed = 0
+    for number, (name, function) in enumerate(TESTS, 1):
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"not ok {number} - {name}", flush=True)
+            for line in traceback.format_exc().splitlines():
+                print("# " + line)
+    return 1 if failed else 0
+
+
+sys.exit(main())
