@@ -71,8 +71,10 @@ void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms)
 
 void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms)
 {
-    if (due_ms < e->dests[dest].retry_due_ms)
-        e->dests[dest].retry_due_ms = due_ms;
+    struct hk_dest *d = &e->dests[dest];
+    if (due_ms < d->retry_due_ms)
+        d->retry_due_ms = due_ms;
+    d->retry_look_at_ms = INT64_MIN;
 }
 
 /* The latest that it can be: what is reckoned from it is never early. */
@@ -186,6 +188,8 @@ enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_
     /* those in flight, as many again waiting to be settled, and a batch that is settled without sending */
     e->n_slots = options->concurrency * 2 + options->batch;
     e->oldest_ms = INT64_MAX;
+    e->stray_due_ms = INT64_MAX;
+    e->stray_look_at_ms = INT64_MIN;
     e->want_alone = HK_NO_DEST;
     e->poll_ms = options->poll_min_ms;
     e->store_retry_at_ms = now_ms;
@@ -363,9 +367,9 @@ static bool scan_worth(const struct hk_engine *e, int64_t now_ms)
            now_ms - e->last_scan_ms >= (int64_t)e->options.linger_ms;
 }
 
-static bool next_stray(struct hk_engine *e, struct hk_action *out)
+static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
-    if (!e->stray_due || !e->free.len ||
+    if (e->stray_due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray_look_at_ms || !e->free.len ||
         e->chosen.len) /* what is chosen and not claimed would be seen again */
         return false;
     e->scan_kind = HK_SCAN_RETRY;
@@ -414,8 +418,8 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         e->stats.polls++;
         return true;
     }
-    if (e->held_keys_loaded &&
-        (next_stray(e, out) || (scan_worth(e, now_ms) && hk_engine_pick_scan(e, now_ms, &out->scan)))) {
+    if (e->held_keys_loaded && (next_stray(e, now_ms, out) ||
+                                (scan_worth(e, now_ms) && hk_engine_pick_scan(e, now_ms, &out->scan)))) {
         out->kind = HK_ACT_SCAN;
         e->last_scan_ms = now_ms;
         e->stats.scans++;
@@ -531,13 +535,14 @@ static void forget_positions(struct hk_engine *e)
     hk_order_clear(e->order);
     e->held_keys_loaded = false;
     e->given_back = 0;
-    e->stray_due = false;
+    e->stray_due_ms = INT64_MAX;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
         d->behind = false;
         d->cursor = 0;
         d->retries_chosen = 0;
         d->retry_due_ms = INT64_MAX;
+        d->retry_look_at_ms = INT64_MIN;
         d->retry_after_due_ms = INT64_MIN;
         d->retry_after_id = 0;
         d->retry_passed = false;
@@ -583,12 +588,12 @@ void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     e->next_poll_ms = now_ms;
 }
 
-static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen, int64_t store_now_ms)
+static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
 {
     size_t i = hk_engine_dest_by_name(e, seen->name);
     if (i == HK_NO_DEST) {
-        if (seen->retry_due_ms <= store_now_ms && !e->stray_due)
-            e->stray_due = hk_str_copy(e->stray, sizeof e->stray, seen->name);
+        if (seen->retry_due_ms < e->stray_due_ms && hk_str_copy(e->stray, sizeof e->stray, seen->name))
+            e->stray_due_ms = seen->retry_due_ms;
         return;
     }
     struct hk_dest *d = &e->dests[i];
@@ -625,14 +630,14 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
     learn_store_time(e, now_ms, poll->now_ms);
     e->last_id = poll->last_id;
-    e->stray_due = false;
+    e->stray_due_ms = INT64_MAX;
     e->held_keys_stale = true;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         e->dests[i].retry_due_ms = INT64_MAX;
         e->dests[i].seen_paused = false;
     }
     for (size_t i = 0; i < poll->n_dests; i++)
-        learn_dest(e, &poll->dests[i], poll->now_ms);
+        learn_dest(e, &poll->dests[i]);
     apply_pauses(e, now_ms);
 }
 
@@ -699,8 +704,6 @@ void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
 {
     if (!answered(e, now_ms, rc))
         return;
-    if (e->scan_kind == HK_SCAN_RETRY && e->scan_dest == HK_NO_DEST)
-        e->stray_due = false;
     learn_store_time(e, now_ms, heads->now_ms);
     if (!e->draining)
         hk_engine_choose(e, now_ms, heads);

@@ -522,32 +522,50 @@ static void scanned_behind(struct hk_engine *e, const struct hk_heads *heads, in
         d->behind = false;
 }
 
-/* All that is due was seen. The next poll tells what will be due; but nobody else's commit need precede it when rows are
- * left whose keys are held, or when the store's clock has not come as far as we thought. */
+/* All that is due was seen, and the next poll tells what will be. But nobody's commit need precede it when rows are left
+ * whose keys are held, or when the store's clock has not come as far as we thought: then we look again by ourselves. */
 static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struct hk_heads *heads,
                              int64_t now_ms)
 {
     bool early = !heads->n && d->retry_after_id == 0 && heads->now_ms < d->retry_due_ms;
-    int64_t again_ms = d->retry_passed ? LOOK_AGAIN_MS : (int64_t)e->options.poll_min_ms + 1;
-    bool again = d->retry_passed || early;
-    d->retry_due_ms = again ? hk_engine_store_now(e, now_ms) + again_ms : INT64_MAX;
+    if (d->retry_passed)
+        d->retry_look_at_ms = now_ms + LOOK_AGAIN_MS;
+    else if (early)
+        d->retry_look_at_ms = now_ms + (int64_t)e->options.poll_min_ms + 1;
+    else
+        d->retry_due_ms = INT64_MAX;
     d->retry_after_due_ms = INT64_MIN;
     d->retry_after_id = 0;
     d->retry_passed = false;
 }
 
+/* Rows of a destination that is not configured: all of them are refused, or fanned out. */
+static void scanned_stray(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    bool early = !heads->n && heads->now_ms < e->stray_due_ms;
+    size_t i = 0;
+    while (i < heads->n && consider(e, &heads->items[i], now_ms) == TAKEN)
+        i++;
+    if (early || i < heads->n)
+        e->stray_look_at_ms = now_ms + (int64_t)e->options.poll_min_ms + 1;
+    else
+        e->stray_due_ms = INT64_MAX;
+}
+
 static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
-    struct hk_dest *d = e->scan_dest == HK_NO_DEST ? NULL : &e->dests[e->scan_dest];
+    if (e->scan_dest == HK_NO_DEST) {
+        scanned_stray(e, heads, now_ms);
+        return;
+    }
+    struct hk_dest *d = &e->dests[e->scan_dest];
     for (size_t i = 0; i < heads->n; i++) {
         enum verdict v = consider(e, &heads->items[i], now_ms);
         if (v == DEST_FULL || v == ENGINE_FULL)
             return;
-        if (d && v == PASSED)
+        if (v == PASSED)
             d->retry_passed = e->held_keys_asked = true;
     }
-    if (!d)
-        return; /* of a destination that is not configured: all of them are refused, or fanned out */
     if (!heads->more) {
         seen_all_retries(e, d, heads, now_ms);
         return;
@@ -681,7 +699,7 @@ static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, s
 static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
 {
     return !d->retries_chosen && d->retry_due_ms <= hk_engine_store_now(e, now_ms) &&
-           dest_ready(e, d, HK_FROM_RETRY, now_ms);
+           now_ms >= d->retry_look_at_ms && dest_ready(e, d, HK_FROM_RETRY, now_ms);
 }
 
 /* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
@@ -786,6 +804,7 @@ int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
         return at;
     if (e->last_id > e->cursor)
         at = e->last_scan_ms + (int64_t)e->options.linger_ms;
+    at = earlier(at, later(mono_of(e, e->stray_due_ms), e->stray_look_at_ms));
     const struct hk_order_key *key = hk_order_ready(e->order);
     if (key)
         at = earlier(at, dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
@@ -793,8 +812,10 @@ int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
         struct hk_dest *d = &e->dests[i];
         if (d->behind)
             at = earlier(at, dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
-        if (d->retry_due_ms != INT64_MAX && !d->retries_chosen)
-            at = earlier(at, later(mono_of(e, d->retry_due_ms), dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
+        if (d->retry_due_ms == INT64_MAX || d->retries_chosen)
+            continue;
+        int64_t due = later(mono_of(e, d->retry_due_ms), d->retry_look_at_ms);
+        at = earlier(at, later(due, dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
     }
     return at;
 }

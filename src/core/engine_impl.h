@@ -73,7 +73,8 @@ struct hk_dest {
     char pause_reason[HK_REASON_MAX];
     bool behind;    /* rows up to the engine's cursor were passed over: this destination reads for itself */
     int64_t cursor; /* highest id that was looked at for it, when behind or after */
-    int64_t retry_due_ms; /* store time; INT64_MAX = none known */
+    int64_t retry_look_at_ms; /* monotonic: not before, be it due or not */
+    int64_t retry_due_ms;     /* store time; INT64_MAX = none known */
     int64_t retry_after_due_ms, retry_after_id;
     bool retry_passed; /* some of those seen since the first were not taken: their keys are held */
     bool retry_last;   /* the last scan for it was for retries */
@@ -147,9 +148,10 @@ struct hk_engine {
     struct hk_claim *claims;
     uint32_t *claim_slots;
     size_t n_claims;
-    bool stray_due;
+    int64_t stray_due_ms;     /* store time; INT64_MAX = none known */
+    int64_t stray_look_at_ms; /* monotonic */
     char stray
-        [256]; /* a destination with due retry rows that is not configured (any more); "" = left to the routes */
+        [256]; /* a destination with retry rows that is not configured (any more); "" = left to the routes */
     size_t pausing; /* the destination of the pause under way */
 };
 

@@ -31,8 +31,10 @@ static struct hk_str copy_str(char **at, struct hk_str s, size_t most)
 /* Every text of a message, so that none is forgotten in the sum or in the copy. */
 #define MESSAGE_TEXTS(X)                                                                                     \
     X(message_id)                                                                                            \
-    X(destination) X(event_type) X(key) X(headers) X(content_type) X(encoding) X(correlation_id)             \
-        X(traceparent) X(idempotency_key) X(policy) X(payload)
+    X(destination)                                                                                           \
+    X(event_type)                                                                                            \
+    X(key) X(headers) X(content_type) X(encoding) X(correlation_id) X(traceparent) X(idempotency_key)        \
+        X(policy) X(payload)
 
 static bool copy_message(struct hk_slot *slot, const struct hk_message *msg)
 {

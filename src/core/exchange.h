@@ -22,7 +22,7 @@ struct hk_poll_dest {
 struct hk_poll {
     bool changed;
     int64_t now_ms;
-    int64_t last_id; /* highest id in outbox; 0 = empty */
+    int64_t last_id;            /* highest id in outbox; 0 = empty */
     struct hk_poll_dest *dests; /* those with retry rows, and the paused ones */
     size_t n_dests;
 };
@@ -31,19 +31,22 @@ struct hk_poll {
  * not, in the order of ids. */
 struct hk_scan {
     enum hk_source source;
-    int64_t after_id;       /* outbox: only ids above; 0 = from the first, as an application may have written ids below 1;
+    int64_t
+        after_id; /* outbox: only ids above; 0 = from the first, as an application may have written ids below 1;
                                retry: with after_due_ms, the keyset (due, id) */
     int64_t after_due_ms;
-    const char *destination; /* NULL = any (outbox); a retry scan names one */
-    const char *key;         /* NULL = any; else `destination` is given, too */
+    const char *
+        destination; /* NULL = any (outbox); else those that name it and, in outbox, those that name none (""),
+                                whose route only the engine knows; a retry scan names one */
+    const char *key; /* NULL = any; else `destination` is given, too */
     uint32_t limit;
 };
 
 struct hk_heads {
     struct hk_head *items;
     size_t n;
-    bool more;               /* the limit was reached */
-    int64_t last_id;         /* of the last item, to go on from; as it was given when there is none */
+    bool more;       /* the limit was reached */
+    int64_t last_id; /* of the last item, to go on from; as it was given when there is none */
     int64_t last_due_ms;
     int64_t now_ms;
 };
@@ -61,17 +64,19 @@ struct hk_held_key {
 struct hk_claim {
     enum hk_source source;
     int64_t id;
-    bool payload; /* false: it will not be sent (expired, unknown destination, too large), leave the payload out */
+    bool
+        payload; /* false: it will not be sent (expired, unknown destination, too large), leave the payload out */
 };
 
 enum hk_settle_kind {
     HK_SETTLE_SENT = 0,
-    HK_SETTLE_RETRY,   /* a failed attempt: into outbox_retry, due at due_ms; one that was made sets crashes back to 0 */
+    HK_SETTLE_RETRY, /* a failed attempt: into outbox_retry, due at due_ms; one that was made sets crashes back to 0 */
     HK_SETTLE_DEAD,    /* into dead_letters, atomically; a requeued message reopens its letter instead */
     HK_SETTLE_RELEASE, /* back to where it was, as if never claimed */
-    HK_SETTLE_DEFER,   /* not before due_ms: into outbox_retry, no attempt; what the row's history counts never shrinks */
-    HK_SETTLE_FAN_OUT  /* one retry row per destination, due now; the original goes */
+    HK_SETTLE_DEFER, /* not before due_ms: into outbox_retry, no attempt; what the row's history counts never shrinks */
+    HK_SETTLE_FAN_OUT /* one retry row per destination, due now; the original goes */
 };
+
 /* Whatever goes from outbox to outbox_retry is never due before its own not_before. */
 
 /* One attempt, for the history. Texts may be empty. */
@@ -95,13 +100,13 @@ struct hk_settle {
     enum hk_source source;
     int64_t id;
     enum hk_settle_kind kind;
-    int64_t due_ms;              /* RETRY, DEFER */
-    struct hk_history history;   /* as it stands after this attempt */
+    int64_t due_ms;            /* RETRY, DEFER */
+    struct hk_history history; /* as it stands after this attempt */
     int64_t first_failed_ms;
-    struct hk_str message_id;    /* for logs; "" = there was no memory to keep it */
+    struct hk_str message_id; /* for logs; "" = there was no memory to keep it */
     uint32_t life;
-    struct hk_str destination;   /* resolved: what the row may have left to a route */
-    struct hk_str reason;        /* DEAD: reason code */
+    struct hk_str destination; /* resolved: what the row may have left to a route */
+    struct hk_str reason;      /* DEAD: reason code */
     struct hk_attempt_record attempt;
     const struct hk_str *fan_out; /* FAN_OUT */
     size_t n_fan_out;
@@ -118,10 +123,11 @@ struct hk_exchange {
 
 struct hk_exchanged {
     int64_t now_ms;
-    int64_t claim;              /* id of the manifest; 0 = nothing was claimed */
-    struct hk_message *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
+    int64_t claim; /* id of the manifest; 0 = nothing was claimed */
+    struct hk_message
+        *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
     size_t n_messages;
-    bool *stale;                /* one per settle: true = its manifest was gone, or it was settled before: nothing was
+    bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */
 };
 

@@ -51,7 +51,8 @@ struct hk_head {
     int64_t not_before_ms; /* 0 = at once; outbox only: a retry row is due when it is read */
     int64_t expires_ms;    /* 0 = never */
     uint32_t crashes;
-    bool key_first; /* retry rows: no other row of outbox_retry that holds the same destination's key has a lower id
+    bool
+        key_first; /* retry rows: no other row of outbox_retry that holds the same destination's key has a lower id
                        (for a deferred row: none holds it at all) */
     const char *malformed; /* NULL, or the column whose value nobody can use: it does not parse, or is huge */
 };
@@ -70,8 +71,8 @@ struct hk_message {
     int64_t created_ms, expires_ms;
     uint32_t max_attempts; /* 0 = as the policy says */
     uint32_t crashes;
-    uint32_t life;          /* 1; one more with each requeue */
-    int64_t letter_id;      /* the dead letter that this life was requeued from; 0 = none */
+    uint32_t life;           /* 1; one more with each requeue */
+    int64_t letter_id;       /* the dead letter that this life was requeued from; 0 = none */
     int64_t first_failed_ms; /* of this life; 0 = it has not failed */
     struct hk_history history;
 };
