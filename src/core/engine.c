@@ -391,6 +391,8 @@ static int64_t held_keys_at(const struct hk_engine *e)
 
 static bool held_keys_due(const struct hk_engine *e, int64_t now_ms)
 {
+    if (e->chosen.len) /* what is chosen may be gone: only what is claimed is surely among the held */
+        return false;
     return !e->held_keys_loaded || held_keys_at(e) <= now_ms;
 }
 
@@ -671,7 +673,7 @@ static void forget_held_in_hand(struct hk_engine *e)
 {
     for (uint32_t i = 0; i < e->n_slots; i++) {
         const struct hk_slot *slot = &e->slots[i];
-        if (slot->phase == HK_SLOT_FREE || slot->source != HK_FROM_RETRY || !slot->key)
+        if (slot->phase == HK_SLOT_FREE || !slot->held || !slot->key)
             continue;
         struct hk_order_key *key = hk_order_find(e->order, slot->key);
         if (key && key->waiting)

@@ -118,7 +118,7 @@ static struct target aim(const struct hk_engine *e, const struct hk_head *head)
 {
     struct target t = find_dest(e, head);
     if (head->malformed)
-        return refuse(t, HK_FAULT_INVALID_PAYLOAD, head->malformed);
+        return refuse(t, HK_FAULT_INVALID_PAYLOAD, hk_malformed_text(head->malformed));
     if (head->crashes >= CRASHES_DEAD)
         return refuse(t, HK_FAULT_RELAY_CRASHED,
                       "the relay died with this message in hand, the last time with it alone");
@@ -205,6 +205,12 @@ static size_t ordered_dests(const struct hk_engine *e, const struct hk_head *hea
     return 1;
 }
 
+/* Up to which id everything of the destination was looked at. */
+static int64_t read_to(const struct hk_engine *e, const struct hk_dest *d)
+{
+    return d->behind ? d->cursor : later(d->cursor, e->cursor);
+}
+
 /* Are there rows before it that the destination has yet to read? (One that goes to a single destination is not looked at
  * before them in the first place.) */
 static bool unread_before(const struct hk_engine *e, const struct hk_head *head, size_t dest)
@@ -212,9 +218,7 @@ static bool unread_before(const struct hk_engine *e, const struct hk_head *head,
     const struct hk_dest *d = &e->dests[dest];
     if (e->scan_kind == HK_SCAN_FRESH)
         return d->behind && d->cursor < head->id;
-    if (e->scan_dest == dest)
-        return false;
-    return (d->behind ? d->cursor : later(d->cursor, e->cursor)) < head->id;
+    return e->scan_dest != dest && read_to(e, d) < head->id;
 }
 
 static bool keys_allow(const struct hk_engine *e, const struct hk_head *head, const struct target *t)
@@ -271,6 +275,8 @@ static bool keys_take(struct hk_engine *e, const struct hk_head *head, const str
     if (!e->dests[t->dest].conf->ordered)
         return true;
     uint64_t hash = hk_order_hash(e->order, t->dest, head->key);
+    const struct hk_order_key *key = hk_order_find(e->order, hash);
+    slot->held = head->source == HK_FROM_RETRY && key && key->waiting;
     if (!key_take(e, head, hash, t->dest))
         return false;
     slot->key = hash;
@@ -389,7 +395,8 @@ static bool in_a_slot(const struct hk_engine *e, int64_t id)
 /* Rows of outbox stay there while they are in hand, and scans other than the cursor's run ahead of it. */
 static bool is_in_hand(const struct hk_engine *e, const struct hk_head *head)
 {
-    return head->source == HK_FROM_OUTBOX && (e->scan_kind == HK_SCAN_KEY || head->id <= e->taken_ahead) &&
+    return head->source == HK_FROM_OUTBOX &&
+           (e->scan_kind == HK_SCAN_KEY || head->id <= e->taken_ahead || !head->destination.len) &&
            in_a_slot(e, head->id);
 }
 
@@ -417,7 +424,7 @@ void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
 {
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;
     if (key)
-        key->waiting += slot->source == HK_FROM_RETRY && !slot->gone;
+        key->waiting += slot->held && !slot->gone;
     hk_slot_free_keys(e, slot);
     hk_slot_landed(e, slot, now_ms);
 }
@@ -706,7 +713,7 @@ static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int6
 static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
 {
     const struct hk_dest *d = &e->dests[key->dest];
-    return dest_ready(e, d, HK_FROM_OUTBOX, now_ms) && !(d->behind && d->cursor < key->passed_id - 1);
+    return dest_ready(e, d, HK_FROM_OUTBOX, now_ms) && read_to(e, d) >= key->passed_id - 1;
 }
 
 static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)

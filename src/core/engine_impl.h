@@ -43,6 +43,7 @@ struct hk_slot {
     size_t route;
     uint64_t key;  /* hash; 0 = not ordered, or a fan-out */
     char *fan_key; /* a fan-out's key, held at each of its destinations that is ordered; NULL = none */
+    bool held;     /* a retry row that held its key (and was not only deferred) when it was taken */
     int64_t not_before_ms;
     bool guarded; /* holds a breaker permit (if any) and a limiter slot */
     bool counted; /* is in the counts of what is in flight */

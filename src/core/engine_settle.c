@@ -33,8 +33,9 @@ static struct hk_str copy_str(char **at, struct hk_str s, size_t most)
     X(message_id)                                                                                            \
     X(destination)                                                                                           \
     X(event_type)                                                                                            \
-    X(key) X(headers) X(content_type) X(encoding) X(correlation_id) X(traceparent) X(idempotency_key)        \
-        X(policy) X(payload)
+    X(key)                                                                                                   \
+    X(headers)                                                                                               \
+    X(content_type) X(encoding) X(correlation_id) X(traceparent) X(idempotency_key) X(policy) X(payload)
 
 static bool copy_message(struct hk_slot *slot, const struct hk_message *msg)
 {
@@ -241,7 +242,7 @@ static void make_ready(struct hk_engine *e, uint32_t i, int64_t now_ms)
     else if (slot->message.undecodable)
         wrong = "encoding is base64, but the payload is not";
     else if (slot->message.malformed)
-        wrong = slot->message.malformed;
+        wrong = hk_malformed_text(slot->message.malformed);
     else if (!hk_slot_policy(e, slot))
         wrong = "the message names a policy that does not exist";
     if (wrong) {
@@ -437,7 +438,8 @@ static void fanned_out(struct hk_engine *e, const struct hk_slot *slot)
 static void released(struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms)
 {
     if (slot->source == HK_FROM_RETRY) {
-        hold(e, slot->dest, slot->message.key, false);
+        if (slot->held)
+            hold(e, slot->dest, slot->message.key, false);
         hk_engine_note_due(e, slot->dest, INT64_MIN);
         return;
     }

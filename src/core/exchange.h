@@ -18,7 +18,8 @@ struct hk_poll_dest {
     bool paused;
 };
 
-/* What is there to do. `changed` false: nothing was committed by others since the last poll, the rest is not filled. */
+/* What is there to do. `changed` false: nothing was committed since the last poll, neither by others nor by this store's
+ * own exchange (a mere renewal is nothing), acquire or pause; the rest is not filled. */
 struct hk_poll {
     bool changed;
     int64_t now_ms;
@@ -53,7 +54,8 @@ struct hk_heads {
 
 /* Keys that earlier messages hold: a retry row (claimed or not; but a row that was only deferred does not hold its key:
  * a scheduled message joins the order when it is due), or a dead head of a destination that blocks. The
- * store knows nothing of destinations' settings: it gives both, and the engine leaves out what does not block. */
+ * store knows nothing of destinations' settings: it gives both, and the engine leaves out what does not block.
+ * One entry for each row: the engine counts them. */
 struct hk_held_key {
     struct hk_str destination, key;
     bool dead; /* a dead letter that is still open; else a retry row */
@@ -74,7 +76,9 @@ enum hk_settle_kind {
     HK_SETTLE_DEAD,    /* into dead_letters, atomically; a requeued message reopens its letter instead */
     HK_SETTLE_RELEASE, /* back to where it was, as if never claimed */
     HK_SETTLE_DEFER, /* not before due_ms: into outbox_retry, no attempt; what the row's history counts never shrinks */
-    HK_SETTLE_FAN_OUT /* one retry row per destination, due now; the original goes */
+    /* one retry row per destination, due now; the original goes. From a retry row they inherit all else, above all that it
+     * was only deferred: then they do not hold their keys */
+    HK_SETTLE_FAN_OUT
 };
 
 /* Whatever goes from outbox to outbox_retry is never due before its own not_before. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A message's states and what may follow what: the one table. */
+#include <string.h>
+
 #include "core/message.h"
 
 /* A pair that is not listed is HK_STATE_NONE: forbidden. */
@@ -31,4 +33,22 @@ enum hk_state hk_state_after(enum hk_state state, enum hk_event event)
 const char *hk_state_name(enum hk_state state)
 {
     return (unsigned)state < HK_NSTATES ? names[state] : names[HK_STATE_NONE];
+}
+
+static const struct {
+    const char *column, *text;
+} malformed[] = {
+    {"not_before", "not_before is not a time: write it as 2026-11-15T08:30:00Z"},
+    {"expires_at", "expires_at is not a time: write it as 2026-11-15T08:30:00Z"},
+    {"max_attempts", "max_attempts is not a count of attempts"},
+    {"encoding", "encoding is neither utf8 nor base64"},
+    {"message_id", "message_id is not a text"},
+};
+
+const char *hk_malformed_text(const char *column)
+{
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+        if (strcmp(malformed[i].column, column) == 0)
+            return malformed[i].text;
+    return "the row cannot be read";
 }

@@ -30,6 +30,8 @@ enum hk_event {
     HK_NEVENTS
 };
 
+/* What to say of a column that does not parse (hk_head.malformed); static storage. */
+const char *hk_malformed_text(const char *column);
 /* HK_STATE_NONE: forbidden. */
 enum hk_state hk_state_after(enum hk_state state, enum hk_event event);
 const char *hk_state_name(enum hk_state state); /* as in the view outbox_messages */

@@ -83,11 +83,15 @@ static bool has(const struct hk_request *request, struct hk_str name)
 
 /* ---- Standard Webhooks, Idempotency-Key, traceparent ---- */
 
-static enum hk_code check_id(struct hk_str id, struct hk_err *err)
+/* The dot parts the signed texts from each other, so a signed id must not hold one. */
+static enum hk_code check_id(struct hk_str id, bool is_signed, struct hk_err *err)
 {
-    if (id.len >= 1 && id.len <= ID_MAX && printable(id, '!') && !memchr(id.ptr, '.', id.len))
-        return HK_OK;
     char shown[HK_SHOW_MAX];
+    if (id.len < 1 || id.len > ID_MAX || !printable(id, '!'))
+        return hk_err_set(err, HK_INVALID, "message_id %s must be 1 to %d visible ASCII characters",
+                          hk_show(id, shown), ID_MAX);
+    if (!is_signed || !memchr(id.ptr, '.', id.len))
+        return HK_OK;
     return hk_err_set(
         err, HK_INVALID,
         "message_id %s cannot be signed: it must be 1 to %d visible ASCII characters without a dot",
@@ -279,7 +283,7 @@ enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base
     hk_buf_reset(&request->text);
     request->n = 0;
     struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
-    enum hk_code rc = check_id(msg->message_id, err);
+    enum hk_code rc = check_id(msg->message_id, base->signer != NULL, err);
     if (rc == HK_OK && !is_static(base, hk_str_of("Content-Type")))
         rc = add_text(request, "Content-Type", type, err);
     if (rc == HK_OK && !is_static(base, hk_str_of("User-Agent")))

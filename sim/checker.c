@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the log, line by line, and judges what can be judged as it goes. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "checker_impl.h"
+
+enum {
+    REPORTED_MAX = 20,
+    ODD_CLOCK_MS = 150000,
+    CRASHES_DEAD = 4
+};
+
+/* ---- memory and names ---- */
+
+void *hk_checker_grow(void *items, size_t n, size_t *room, size_t bytes)
+{
+    if (n < *room)
+        return items;
+    *room = *room ? *room * 2 : 64;
+    void *bigger = realloc(items, *room * bytes);
+    if (!bigger)
+        abort();
+    return bigger;
+}
+
+static size_t place_of(const struct names *names, struct hk_str name)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < name.len; i++)
+        h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001b3u;
+    size_t i = (size_t)(h ^ h >> 32) & (names->table_room - 1);
+    while (names->table[i]) {
+        size_t n = names->table[i] - 1;
+        if (names->lens[n] == name.len && memcmp(names->texts[n], name.ptr, name.len) == 0)
+            break;
+        i = (i + 1) & (names->table_room - 1);
+    }
+    return i;
+}
+
+static void grow_table(struct names *names)
+{
+    names->table_room = names->table_room ? names->table_room * 2 : 64;
+    free(names->table);
+    names->table = calloc(names->table_room, sizeof *names->table);
+    if (!names->table)
+        abort();
+    for (size_t n = 0; n < names->n; n++)
+        names->table[place_of(names, (struct hk_str){names->texts[n], names->lens[n]})] = n + 1;
+}
+
+size_t hk_names_find(const struct names *names, struct hk_str name)
+{
+    return names->n ? names->table[place_of(names, name)] - 1 : NOBODY; /* 0 - 1 is NOBODY, too */
+}
+
+size_t hk_names_get(struct names *names, struct hk_str name)
+{
+    size_t found = hk_names_find(names, name);
+    if (found != NOBODY)
+        return found;
+    if (names->n * 2 >= names->table_room)
+        grow_table(names);
+    size_t room = names->room;
+    names->texts = hk_checker_grow(names->texts, names->n, &room, sizeof *names->texts);
+    room = names->room;
+    names->lens = hk_checker_grow(names->lens, names->n, &room, sizeof *names->lens);
+    names->room = room;
+    char *copy = malloc(name.len + 1);
+    if (!copy)
+        abort();
+    if (name.len)
+        memcpy(copy, name.ptr, name.len);
+    copy[name.len] = '\0';
+    names->texts[names->n] = copy;
+    names->lens[names->n] = name.len;
+    names->table[place_of(names, name)] = names->n + 1;
+    return names->n++;
+}
+
+void hk_names_fini(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->texts[i]);
+    free(names->texts);
+    free(names->lens);
+    free(names->table);
+}
+
+/* ---- small helpers ---- */
+
+void hk_checker_complain(struct checker *c, const char *rule, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    if (c->result->violations++ >= REPORTED_MAX)
+        return;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    (void)hk_buf_addf(c->report, "%s: %s line %zu: %s\n", rule, c->in_dump ? "dump" : "log", c->line, text);
+}
+
+const char *hk_checker_msg_name(const struct checker *c, size_t msg)
+{
+    return c->msg_names.texts[msg];
+}
+
+const char *hk_checker_dest_name(const struct checker *c, size_t dest)
+{
+    return c->dest_names.texts[dest];
+}
+
+struct hk_str hk_checker_text(const struct checker *c, const char *key)
+{
+    return hk_flat_text(&c->flat, key);
+}
+
+int64_t hk_checker_number(const struct checker *c, const char *key)
+{
+    return hk_flat_number(&c->flat, key);
+}
+
+bool hk_checker_clock_is_odd(const struct checker *c)
+{
+    return c->jumped_at != INT64_MIN && c->t - c->jumped_at < ODD_CLOCK_MS;
+}
+
+static bool is(struct hk_str s, const char *text)
+{
+    return hk_str_eq(s, hk_str_of(text));
+}
+
+/* A pair of names as one: no name of ours holds a NUL. */
+struct hk_str hk_checker_pair(char *out, size_t room, struct hk_str a, struct hk_str b)
+{
+    size_t len = a.len + 1 + b.len;
+    if (len > room)
+        return (struct hk_str){a.ptr, a.len};
+    if (a.len)
+        memcpy(out, a.ptr, a.len);
+    out[a.len] = '\0';
+    if (b.len)
+        memcpy(out + a.len + 1, b.ptr, b.len);
+    return (struct hk_str){out, len};
+}
+
+size_t hk_checker_leg(const struct checker *c, size_t msg, struct hk_str dest)
+{
+    char room[512];
+    struct hk_str name = {c->msg_names.texts[msg], c->msg_names.lens[msg]};
+    return hk_names_find(&c->leg_names, hk_checker_pair(room, sizeof room, name, dest));
+}
+
+static size_t get_dest(struct checker *c, struct hk_str name)
+{
+    size_t i = hk_names_get(&c->dest_names, name);
+    while (c->dests.n <= i)
+        *PUSH(c->dests) = (struct cdest){.order = ORDER_NONE};
+    return i;
+}
+
+/* The message at hand; NOBODY, with a complaint, when it was never committed (I2). */
+static size_t committed(struct checker *c)
+{
+    size_t i = hk_names_find(&c->msg_names, hk_checker_text(c, "m"));
+    if (i != NOBODY && c->msgs.items[i].committed)
+        return i;
+    struct hk_str m = hk_checker_text(c, "m");
+    hk_checker_complain(c, "I2", "%.*s was never committed%s", (int)m.len, m.ptr,
+                        i != NOBODY && c->msgs.items[i].rolled_back ? ", but rolled back" : "");
+    return NOBODY;
+}
+
+/* The row at hand. */
+static size_t get_row(struct checker *c, size_t msg)
+{
+    size_t i = hk_names_get(&c->row_names, hk_checker_text(c, "row"));
+    while (c->rows.n <= i)
+        *PUSH(c->rows) = (struct crow){.msg = msg, .leg = NOBODY};
+    if (msg != NOBODY)
+        c->rows.items[i].msg = msg;
+    return i;
+}
+
+/* ---- applications ---- */
+
+static void add_leg(struct checker *c, size_t msg, struct hk_str dest, struct hk_str key)
+{
+    char room[512];
+    struct hk_str name = {c->msg_names.texts[msg], c->msg_names.lens[msg]};
+    (void)hk_names_get(&c->leg_names, hk_checker_pair(room, sizeof room, name, dest));
+    size_t d = get_dest(c, dest);
+    struct cleg *leg = PUSH(c->legs);
+    *leg = (struct cleg){.msg = msg, .dest = d, .life = 1, .next = NOBODY};
+    c->msgs.items[msg].n_legs++;
+    if (!key.len || c->dests.items[leg->dest].order == ORDER_NONE)
+        return;
+    size_t number = hk_names_get(&c->key_names, hk_checker_pair(room, sizeof room, dest, key));
+    while (c->heads.n <= number)
+        *PUSH(c->heads) = NOBODY;
+    leg->next = c->heads.items[number];
+    c->heads.items[number] = c->legs.n - 1;
+}
+
+static void on_commit(struct checker *c)
+{
+    size_t i = hk_names_get(&c->msg_names, hk_checker_text(c, "m"));
+    while (c->msgs.n <= i)
+        *PUSH(c->msgs) = (struct cmsg){.key = NOBODY};
+    struct cmsg *msg = &c->msgs.items[i];
+    if (msg->committed) {
+        hk_checker_complain(c, "I2", "%s is committed twice", hk_checker_msg_name(c, i));
+        return;
+    }
+    size_t hash = hk_names_get(&c->texts, hk_checker_text(c, "hash"));
+    *msg = (struct cmsg){.committed = true,
+                         .hash = {c->texts.texts[hash], c->texts.lens[hash]},
+                         .began = hk_checker_number(c, "began"),
+                         .committed_at = c->t,
+                         .due = hk_checker_number(c, "due"),
+                         .max = hk_checker_number(c, "max"),
+                         .first_leg = c->legs.n};
+    struct hk_str key = hk_checker_text(c, "key"), rest = hk_checker_text(c, "dest");
+    msg->key = key.len ? hk_names_get(&c->texts, key) : NOBODY;
+    c->result->messages++;
+    do
+        add_leg(c, i, hk_str_cut(&rest, ','), key);
+    while (rest.ptr);
+}
+
+static void on_rollback(struct checker *c)
+{
+    size_t i = hk_names_get(&c->msg_names, hk_checker_text(c, "m"));
+    while (c->msgs.n <= i)
+        *PUSH(c->msgs) = (struct cmsg){.key = NOBODY};
+    c->msgs.items[i].rolled_back = true;
+}
+
+static void on_dest(struct checker *c)
+{
+    struct hk_str order = hk_checker_text(c, "kind");
+    size_t i = get_dest(c, hk_checker_text(c, "dest")); /* may move the array */
+    struct cdest *dest = &c->dests.items[i];
+    dest->order = is(order, "block") ? ORDER_BLOCK : is(order, "skip") ? ORDER_SKIP : ORDER_NONE;
+    dest->cap = hk_checker_number(c, "cap");
+    dest->hint_cap = hk_checker_number(c, "wait");
+}
+
+/* ---- lanes ---- */
+
+static struct clane *find_lane(struct checker *c, int64_t lane)
+{
+    for (size_t i = c->lanes.n; i-- > 0;)
+        if (c->lanes.items[i].lane == lane)
+            return &c->lanes.items[i];
+    return NULL;
+}
+
+static void on_acquire(struct checker *c)
+{
+    int64_t number = hk_checker_number(c, "lane");
+    if (number <= c->last_lane)
+        hk_checker_complain(c, "I4", "lane %lld is not a new number", (long long)number);
+    c->last_lane = number;
+    for (size_t i = 0; !c->options.many_lanes && i < c->lanes.n; i++) {
+        struct clane *lane = &c->lanes.items[i];
+        if (lane->live && lane->until > c->t + c->options.slack_ms)
+            hk_checker_complain(c, "I4", "lane %lld is given while %lld lives", (long long)number,
+                                (long long)lane->lane);
+        lane->live = false;
+    }
+    for (size_t i = 0; !c->options.many_lanes && i < c->rows.n; i++)
+        if (c->rows.items[i].claim)
+            hk_checker_complain(c, "I4", "taking over left row %s in the hands of lane %lld",
+                                c->row_names.texts[i], (long long)c->rows.items[i].lane);
+    *PUSH(c->lanes) = (struct clane){.lane = number,
+                                     .until = hk_checker_number(c, "until"),
+                                     .relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay")),
+                                     .live = true};
+}
+
+static void on_renew(struct checker *c)
+{
+    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (!lane || !lane->live)
+        hk_checker_complain(c, "I5", "lane %lld is gone, and was renewed",
+                            (long long)hk_checker_number(c, "lane"));
+    else
+        lane->until = hk_checker_number(c, "until");
+}
+
+static void on_release(struct checker *c)
+{
+    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (!lane || !lane->live)
+        hk_checker_complain(c, "I5", "lane %lld is gone, and was released",
+                            (long long)hk_checker_number(c, "lane"));
+    else
+        lane->live = false;
+}
+
+/* A new process: what an earlier one of the same name had is not its own. */
+static void on_start(struct checker *c)
+{
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    for (size_t i = 0; i < c->lanes.n; i++)
+        if (c->lanes.items[i].relay == relay)
+            c->lanes.items[i].relay = NOBODY;
+}
+
+/* A drained relay has nothing in hand (I18). */
+static void on_exit(struct checker *c)
+{
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    for (size_t i = 0; i < c->rows.n; i++) {
+        const struct clane *lane = c->rows.items[i].claim ? find_lane(c, c->rows.items[i].lane) : NULL;
+        if (lane && lane->live && lane->relay == relay)
+            hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
+                                c->row_names.texts[i]);
+    }
+}
+
+/* ---- claim, send, receive ---- */
+
+static void on_claim(struct checker *c)
+{
+    size_t msg = committed(c);
+    size_t r = get_row(c, msg); /* may move the array */
+    struct crow *row = &c->rows.items[r];
+    int64_t claim = hk_checker_number(c, "claim");
+    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (row->claim)
+        hk_checker_complain(c, "I4", "a row that claim %lld has in hand is claimed", (long long)row->claim);
+    if (claim <= row->last_claim || claim < c->last_claim)
+        hk_checker_complain(c, "I4", "claim %lld is not a new number", (long long)claim);
+    if (!lane || !lane->live)
+        hk_checker_complain(c, "I5", "a lane that is gone claims");
+    row->claim = row->last_claim = c->last_claim = claim;
+    row->lane = hk_checker_number(c, "lane");
+    if (msg != NOBODY)
+        row->leg = hk_checker_leg(c, msg, hk_checker_text(c, "dest"));
+}
+
+static void check_lease(struct checker *c, const struct crow *row)
+{
+    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (hk_checker_clock_is_odd(c))
+        return;
+    if (!row->claim || row->claim != hk_checker_number(c, "claim"))
+        hk_checker_complain(c, "I4", "is sent under a claim that does not stand");
+    else if (!lane || lane->until + c->options.slack_ms < c->t)
+        hk_checker_complain(c, "I4", "is sent after its lease ran out");
+}
+
+static void check_due(struct checker *c, const struct cleg *leg, const struct cmsg *msg)
+{
+    int64_t slack = c->options.slack_ms;
+    if (c->t + slack < msg->due)
+        hk_checker_complain(c, "I8", "is sent %lld ms before not_before", (long long)(msg->due - c->t));
+    if (c->t + slack < leg->due)
+        hk_checker_complain(c, "I8", "is sent %lld ms before its next attempt is due",
+                            (long long)(leg->due - c->t));
+}
+
+/* Sends at once to a destination, by one relay. */
+static void check_cap(struct checker *c, size_t dest, size_t relay)
+{
+    int64_t cap = c->dests.items[dest].cap, n = 0;
+    for (size_t i = c->sends.n; cap && i-- > 0 && c->sends.n - i < 2000;) {
+        const struct csend *s = &c->sends.items[i];
+        n += s->relay == relay && c->legs.items[s->leg].dest == dest && !s->confirmed && !s->failed &&
+             !s->orphaned;
+    }
+    if (n > cap)
+        hk_checker_complain(c, "I15", "%lld sends at once to %s, of %lld", (long long)n,
+                            hk_checker_dest_name(c, dest), (long long)cap);
+}
+
+/* The send of the row and claim at hand; NULL: none. A row is sent at most once under a claim. */
+static struct csend *find_send(struct checker *c)
+{
+    size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
+    int64_t claim = hk_checker_number(c, "claim");
+    for (size_t i = c->sends.n; r != NOBODY && i-- > 0;)
+        if (c->sends.items[i].row == r && c->sends.items[i].claim == claim)
+            return &c->sends.items[i];
+    return NULL;
+}
+
+static void on_send(struct checker *c)
+{
+    size_t m = committed(c);
+    if (m == NOBODY)
+        return;
+    size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+    if (l == NOBODY) {
+        hk_checker_complain(c, "I2", "%s is sent where it was not to go", hk_checker_msg_name(c, m));
+        return;
+    }
+    size_t r = get_row(c, m);
+    struct crow *row = &c->rows.items[r];
+    struct cleg *leg = &c->legs.items[l];
+    if (find_send(c))
+        hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+    check_lease(c, row);
+    check_due(c, leg, &c->msgs.items[m]);
+    if (leg->state != LEG_LIVE && row->claim == hk_checker_number(c, "claim"))
+        hk_checker_complain(c, "I3", "%s is sent after its end", hk_checker_msg_name(c, m));
+    if (hk_checker_number(c, "n") != leg->attempts + 1 && row->claim == hk_checker_number(c, "claim"))
+        hk_checker_complain(c, "I13", "attempt %lld follows attempt %lld",
+                            (long long)hk_checker_number(c, "n"), (long long)leg->attempts);
+    if (leg->crashes >= CRASHES_DEAD)
+        hk_checker_complain(c, "I7", "%s is sent after %lld crashes", hk_checker_msg_name(c, m),
+                            (long long)leg->crashes);
+    bool stands =
+        row->claim && row->claim == hk_checker_number(c, "claim"); /* else: its lease was lost unawares */
+    if (stands)
+        hk_checker_order(c, l);
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    *PUSH(c->sends) = (struct csend){
+        .leg = l, .row = r, .relay = relay, .claim = hk_checker_number(c, "claim"), .orphaned = !stands};
+    check_cap(c, leg->dest, relay);
+    row->leg = l;
+    leg->open_sends += stands;
+    leg->ever_sent = true;
+    c->result->sends++;
+}
+
+static void on_recv(struct checker *c)
+{
+    size_t m = committed(c);
+    if (m == NOBODY)
+        return;
+    size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+    if (l == NOBODY) {
+        hk_checker_complain(c, "I2", "%s is received where it was not to go", hk_checker_msg_name(c, m));
+        return;
+    }
+    if (!hk_str_eq(c->msgs.items[m].hash, hk_checker_text(c, "hash")))
+        hk_checker_complain(c, "I10", "%s is received with other bytes", hk_checker_msg_name(c, m));
+    c->result->receipts++;
+    if (!hk_checker_number(c, "acted"))
+        return;
+    c->result->repeats += c->legs.items[l].acted > 0;
+    c->legs.items[l].acted++;
+}
+
+static struct csend *answered(struct checker *c)
+{
+    struct csend *send = find_send(c);
+    if (!send)
+        hk_checker_complain(c, "I6", "an answer to nothing that was sent");
+    return send;
+}
+
+static void close_send(struct checker *c, struct csend *s)
+{
+    if (!s->confirmed && !s->failed && !s->orphaned)
+        c->legs.items[s->leg].open_sends--;
+}
+
+static void on_confirm(struct checker *c)
+{
+    struct csend *s = answered(c);
+    if (!s)
+        return;
+    close_send(c, s);
+    s->confirmed = true;
+}
+
+static void on_fail(struct checker *c)
+{
+    struct csend *s = answered(c);
+    if (!s)
+        return;
+    close_send(c, s);
+    s->failed = true;
+    s->maybe = hk_checker_number(c, "maybe");
+    struct cleg *leg = &c->legs.items[s->leg];
+    int64_t wait = hk_checker_number(c, "wait"), cap = c->dests.items[leg->dest].hint_cap;
+    leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
+}
+
+/* ---- settling ---- */
+
+static void end_leg(struct checker *c, struct cleg *leg, enum leg_state state)
+{
+    if (leg->state != LEG_LIVE)
+        hk_checker_complain(c, "I3", "%s ends a second time in life %lld", hk_checker_msg_name(c, leg->msg),
+                            (long long)leg->life);
+    leg->state = state;
+    leg->died_at = c->t;
+}
+
+static void count_attempt(struct checker *c, struct cleg *leg, bool made)
+{
+    int64_t n = hk_checker_number(c, "n"), charged = hk_checker_number(c, "charged"),
+            max = c->msgs.items[leg->msg].max;
+    if (n != leg->attempts + made)
+        hk_checker_complain(c, "I13", "%s: %lld attempts are settled after %lld",
+                            hk_checker_msg_name(c, leg->msg), (long long)n, (long long)leg->attempts);
+    if (max && charged > max)
+        hk_checker_complain(c, "I7", "%s: %lld attempts of %lld", hk_checker_msg_name(c, leg->msg),
+                            (long long)charged, (long long)max);
+    leg->attempts = n;
+    leg->charged = charged;
+    if (made)
+        leg->crashes = 0;
+}
+
+static void settle_sent(struct checker *c, struct cleg *leg)
+{
+    struct csend *send = find_send(c);
+    if (!send || !send->confirmed)
+        hk_checker_complain(c, "I6", "%s is settled as sent, but nobody confirmed it",
+                            hk_checker_msg_name(c, leg->msg));
+    if (send)
+        send->settled = true;
+    count_attempt(c, leg, true);
+    end_leg(c, leg, LEG_SENT);
+    leg->sent++;
+}
+
+static void settle_dead(struct checker *c, struct cleg *leg)
+{
+    struct hk_str reason = hk_checker_text(c, "reason");
+    const struct cmsg *msg = &c->msgs.items[leg->msg];
+    const struct csend *send = find_send(c);
+    count_attempt(c, leg, send && send->failed);
+    if (is(reason, "RETRY_EXHAUSTED") && msg->max && msg->n_legs == 1 && leg->charged != msg->max)
+        hk_checker_complain(c, "I7", "%s is exhausted after %lld attempts of %lld",
+                            hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)msg->max);
+    if (is(reason, "RELAY_CRASHED") && leg->crashes < CRASHES_DEAD)
+        hk_checker_complain(c, "I7", "%s is dead as a crasher after %lld crashes",
+                            hk_checker_msg_name(c, leg->msg), (long long)leg->crashes);
+    if (!reason.len)
+        hk_checker_complain(c, "I12", "%s is dead without a reason", hk_checker_msg_name(c, leg->msg));
+    end_leg(c, leg, LEG_DEAD);
+}
+
+static void settle_retry(struct checker *c, struct cleg *leg)
+{
+    const struct csend *send = find_send(c);
+    if (!send || !send->failed)
+        hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
+                            hk_checker_msg_name(c, leg->msg));
+    count_attempt(c, leg, true);
+    int64_t max = c->msgs.items[leg->msg].max;
+    if (max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
+        hk_checker_complain(c, "I7", "%s is to be retried after %lld attempts of %lld",
+                            hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)max);
+    leg->due = hk_checker_number(c, "due");
+    if (leg->due + c->options.slack_ms < leg->hint_due && !hk_checker_clock_is_odd(c))
+        hk_checker_complain(c, "I8", "%s: the next attempt is %lld ms before what the destination asked for",
+                            hk_checker_msg_name(c, leg->msg), (long long)(leg->hint_due - leg->due));
+}
+
+/* To one leg, or to all of a message that is not routed yet. */
+static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
+{
+    if (is(kind, "sent"))
+        settle_sent(c, leg);
+    else if (is(kind, "dead"))
+        settle_dead(c, leg);
+    else if (is(kind, "retry"))
+        settle_retry(c, leg);
+    else
+        count_attempt(c, leg, false);
+    if (is(kind, "defer"))
+        leg->due = hk_checker_number(c, "due");
+}
+
+static void settle_legs(struct checker *c, const struct crow *row)
+{
+    struct hk_str kind = hk_checker_text(c, "kind");
+    if (is(kind, "fan_out") || row->msg == NOBODY)
+        return;
+    const struct cmsg *msg = &c->msgs.items[row->msg];
+    size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
+    if (l != NOBODY) {
+        settle_leg(c, &c->legs.items[l], kind);
+        return;
+    }
+    for (size_t i = 0; i < msg->n_legs; i++) {
+        settle_leg(c, &c->legs.items[msg->first_leg + i], kind);
+        c->legs.items[msg->first_leg + i].died_unrouted = true;
+    }
+}
+
+static void on_settle(struct checker *c)
+{
+    size_t r = get_row(c, NOBODY); /* may move the array */
+    struct crow *row = &c->rows.items[r];
+    bool stands = row->claim && row->claim == hk_checker_number(c, "claim") &&
+                  row->lane == hk_checker_number(c, "lane");
+    if (!hk_checker_number(c, "rows")) {
+        c->result->stale++;
+        if (stands)
+            hk_checker_complain(c, "I5", "a settle under a claim that stands changed nothing");
+        return;
+    }
+    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (!stands || !lane || !lane->live)
+        hk_checker_complain(c, "I5", "a stale settle changed something");
+    settle_legs(c, row);
+    row->claim = 0;
+}
+
+static void on_orphan(struct checker *c)
+{
+    size_t r = get_row(c, NOBODY); /* may move the array */
+    struct crow *row = &c->rows.items[r];
+    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (!row->claim || row->claim != hk_checker_number(c, "claim"))
+        hk_checker_complain(c, "I5", "a row is orphaned that was in nobody's hand");
+    if (lane && lane->until > c->t + c->options.slack_ms)
+        hk_checker_complain(c, "I4", "a row is taken from lane %lld before its lease ran out",
+                            (long long)lane->lane);
+    c->result->orphans++;
+    for (size_t i = c->sends.n; i-- > 0;) {
+        struct csend *s = &c->sends.items[i];
+        if (&c->rows.items[s->row] == row && s->claim == row->claim) {
+            close_send(c, s);
+            s->orphaned = true;
+            break;
+        }
+    }
+    row->claim = 0;
+    if (row->msg == NOBODY)
+        return;
+    const struct cmsg *msg = &c->msgs.items[row->msg];
+    size_t l = row->leg;
+    for (size_t i = 0; i < msg->n_legs; i++)
+        if (l == NOBODY || l == msg->first_leg + i) {
+            c->legs.items[msg->first_leg + i].crashes++;
+            c->legs.items[msg->first_leg + i].orphaned = true;
+        }
+}
+
+/* ---- a person's acts ---- */
+
+static void act_on_leg(struct checker *c, struct cleg *leg)
+{
+    struct hk_str ev = hk_checker_text(c, "ev");
+    if (is(ev, "cancel")) {
+        end_leg(c, leg, LEG_CANCELLED);
+        return;
+    }
+    if (leg->state != LEG_DEAD)
+        hk_checker_complain(c, "I3", "%s is not dead", hk_checker_msg_name(c, leg->msg));
+    if (is(ev, "discard")) {
+        leg->state = LEG_DISCARDED;
+        return;
+    }
+    leg->state = LEG_LIVE;
+    leg->life++;
+    leg->requeued_at = c->t;
+    leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = 0;
+    leg->ever_sent = false;
+}
+
+static void on_act(struct checker *c)
+{
+    size_t m = committed(c);
+    if (m == NOBODY)
+        return;
+    if (!hk_checker_text(c, "actor").len)
+        hk_checker_complain(c, "I1", "nobody is named who did it");
+    const struct cmsg *msg = &c->msgs.items[m];
+    size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+    for (size_t i = 0; i < msg->n_legs; i++)
+        if (l == NOBODY || l == msg->first_leg + i)
+            act_on_leg(c, &c->legs.items[msg->first_leg + i]);
+}
+
+/* ---- lines ---- */
+
+static void on_clock(struct checker *c)
+{
+    c->jumped_at = c->t;
+}
+
+static void on_heal(struct checker *c)
+{
+    c->healed = true;
+}
+
+static void on_last(struct checker *c)
+{
+    c->ended = true;
+}
+
+static void on_other(struct checker *c)
+{
+    (void)c; /* of use to a reader only */
+}
+
+static const struct {
+    const char *name;
+    void (*on)(struct checker *c);
+} events[] = {
+    {"renew", on_renew},       {"claim", on_claim},     {"send", on_send},       {"recv", on_recv},
+    {"confirm", on_confirm},   {"fail", on_fail},       {"settle", on_settle},   {"commit", on_commit},
+    {"rollback", on_rollback}, {"acquire", on_acquire}, {"release", on_release}, {"orphan", on_orphan},
+    {"cancel", on_act},        {"discard", on_act},     {"requeue", on_act},     {"exit", on_exit},
+    {"dest", on_dest},         {"clock", on_clock},     {"heal", on_heal},       {"end", on_last},
+    {"pause", on_other},       {"resume", on_other},    {"start", on_start},     {"crash", on_other},
+    {"stop", on_other},        {"cont", on_other},      {"drain", on_other},
+};
+
+static void check_log_line(struct checker *c)
+{
+    struct hk_str ev = hk_checker_text(c, "ev");
+    c->t = hk_checker_number(c, "t");
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+        if (is(ev, events[i].name)) {
+            events[i].on(c);
+            return;
+        }
+    hk_checker_complain(c, "format", "no such event");
+}
+
+static void each_line(struct checker *c, struct hk_str text, void (*on)(struct checker *c))
+{
+    c->line = 0;
+    while (text.len) {
+        struct hk_str line = hk_str_cut(&text, '\n');
+        c->line++;
+        if (!line.len)
+            continue;
+        if (hk_flat_parse(&c->flat, line))
+            on(c);
+        else
+            hk_checker_complain(c, "format", "not a line of ours");
+    }
+}
+
+static void fini(struct checker *c)
+{
+    struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
+                             &c->relay_names, &c->key_names, &c->texts};
+    void *blocks[] = {c->msgs.items,  c->legs.items,  c->rows.items,    c->dests.items,
+                      c->sends.items, c->lanes.items, c->records.items, c->heads.items};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        hk_names_fini(names[i]);
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        free(blocks[i]);
+    free(c);
+}
+
+void hk_check(struct hk_str log, struct hk_str dump, const struct hk_check_options *options,
+              struct hk_buf *report, struct hk_check_result *out)
+{
+    struct checker *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    *out = (struct hk_check_result){.violations = 0};
+    c->options = *options;
+    c->report = report;
+    c->result = out;
+    c->jumped_at = INT64_MIN;
+    each_line(c, log, check_log_line);
+    c->in_dump = c->has_dump = dump.len > 0;
+    if (c->has_dump)
+        each_line(c, dump, hk_checker_dump_line);
+    hk_checker_end(c);
+    fini(c);
+}

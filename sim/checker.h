@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Judges an event log, and a dump of the tables at its end, by the invariants I1 to I13 (and I18) of docs/simulation.md.
+ * Knows nothing of engine, store or simulator: only the log's format. */
+#ifndef HK_SIM_CHECKER_H
+#define HK_SIM_CHECKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct hk_check_options {
+    int64_t slack_ms; /* how far the clocks of those who wrote the log may be apart */
+    bool many_lanes;  /* several lanes may live at once (stores with shards) */
+};
+
+struct hk_check_result {
+    size_t violations;
+    size_t messages, sends, receipts, repeats, stale, orphans;
+};
+
+/* Adds a line to `report` for each violation (the first 20). `dump` may be empty: then the tables are not looked at. */
+void hk_check(struct hk_str log, struct hk_str dump, const struct hk_check_options *options,
+              struct hk_buf *report, struct hk_check_result *out);
+
+#endif

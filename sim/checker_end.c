@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can only be judged at the end: is everything there (I1), repeats within their bound (I9), and do the tables say
+ * what the log says (I12, I13)? */
+#include <stdlib.h>
+
+#include "base/str.h"
+#include "checker_impl.h"
+
+static bool is(struct hk_str s, const char *text)
+{
+    return hk_str_eq(s, hk_str_of(text));
+}
+
+/* ---- the dump ---- */
+
+static void add_record(struct checker *c, size_t leg)
+{
+    *PUSH(c->records) =
+        (struct crecord){.leg = leg, .life = hk_checker_number(c, "life"), .n = hk_checker_number(c, "n")};
+    c->legs.items[leg].records++;
+}
+
+static void dump_leg(struct checker *c, size_t l, struct hk_str table)
+{
+    struct cleg *leg = &c->legs.items[l];
+    if (is(table, "attempts")) {
+        add_record(c, l);
+        return;
+    }
+    if (is(table, "outbox") || is(table, "retry")) {
+        leg->rows++;
+        leg->row_due = hk_checker_number(c, "due");
+        leg->told = hk_checker_number(c, "n");
+    } else if (is(table, "dead")) {
+        bool open = is(hk_checker_text(c, "status"), "failed");
+        leg->letters++;
+        leg->open_letters += open;
+        if (open)
+            leg->told = hk_checker_number(c, "n");
+    } else if (is(table, "sent")) {
+        leg->sents++;
+        leg->told = hk_checker_number(c, "n");
+    } else if (is(table, "cancelled")) {
+        leg->cancels++;
+    } else {
+        hk_checker_complain(c, "format", "no such table");
+    }
+}
+
+void hk_checker_dump_line(struct checker *c)
+{
+    size_t m = hk_names_find(&c->msg_names, hk_checker_text(c, "m"));
+    struct hk_str table = hk_checker_text(c, "table");
+    if (m == NOBODY || !c->msgs.items[m].committed) {
+        struct hk_str name = hk_checker_text(c, "m");
+        hk_checker_complain(c, "I2", "%.*s is in %.*s, but was never committed", (int)name.len, name.ptr,
+                            (int)table.len, table.ptr);
+        return;
+    }
+    const struct cmsg *msg = &c->msgs.items[m];
+    size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+    for (size_t i = 0; i < msg->n_legs; i++)
+        if (l == NOBODY || l == msg->first_leg + i)
+            dump_leg(c, msg->first_leg + i, table);
+}
+
+/* ---- I1 ---- */
+
+/* Does a fan-out of the key wait? It does so at all of its destinations when one of them holds it up, and others wait
+ * behind it there. */
+static bool fan_out_waits(const struct checker *c, size_t key)
+{
+    for (size_t i = 0; i < c->legs.n; i++) {
+        const struct cmsg *msg = &c->msgs.items[c->legs.items[i].msg];
+        if (c->legs.items[i].state == LEG_LIVE && msg->key == key && msg->n_legs > 1)
+            return true;
+    }
+    return false;
+}
+
+/* May it still lie there? */
+static bool is_excused(const struct checker *c, const struct cleg *leg)
+{
+    const struct cmsg *msg = &c->msgs.items[leg->msg];
+    if (!c->healed || leg->row_due > c->t)
+        return true;
+    /* a dead head of one of the message's destinations holds it back */
+    for (size_t i = 0; msg->key != NOBODY && i < c->legs.n; i++) {
+        const struct cleg *other = &c->legs.items[i];
+        if (other->state != LEG_DEAD || c->msgs.items[other->msg].key != msg->key ||
+            c->dests.items[other->dest].order != ORDER_BLOCK)
+            continue;
+        if (fan_out_waits(c, msg->key))
+            return true;
+        for (size_t k = 0; k < msg->n_legs; k++)
+            if (c->legs.items[msg->first_leg + k].dest == other->dest)
+                return true;
+    }
+    return false;
+}
+
+static void check_fate(struct checker *c, const struct cleg *leg)
+{
+    const char *name = hk_checker_msg_name(c, leg->msg), *dest = hk_checker_dest_name(c, leg->dest);
+    bool lies = leg->rows > 0;
+    if (leg->state != LEG_LIVE) {
+        if (leg->state == LEG_SENT && leg->acted == 0)
+            hk_checker_complain(c, "I1", "%s is sent, but %s never took it", name, dest);
+        return;
+    }
+    if (c->has_dump && !lies && !leg->sents && !leg->letters && !leg->cancels)
+        hk_checker_complain(c, "I1", "%s to %s is lost: in no table", name, dest);
+    else if (!c->has_dump && c->healed)
+        hk_checker_complain(c, "I1", "%s to %s has come to no end", name, dest);
+    else if (lies && !is_excused(c, leg))
+        hk_checker_complain(c, "I1", "%s to %s still waits, and nothing holds it", name, dest);
+}
+
+/* ---- I9 ---- */
+
+static void check_repeats(struct checker *c)
+{
+    size_t *unclear = calloc(c->legs.n + 1, sizeof *unclear);
+    if (!unclear)
+        abort();
+    for (size_t i = 0; i < c->sends.n; i++) {
+        const struct csend *s = &c->sends.items[i];
+        if (s->failed ? s->maybe : !s->settled && (s->orphaned || !s->confirmed))
+            unclear[s->leg]++;
+        else if (s->failed && s->orphaned)
+            unclear[s->leg] += 0; /* it said no, whoever asked */
+    }
+    for (size_t l = 0; l < c->legs.n; l++) {
+        const struct cleg *leg = &c->legs.items[l];
+        size_t lives = leg->life > 0 ? (size_t)leg->life : 1;
+        if (leg->acted > lives + unclear[l])
+            hk_checker_complain(c, "I9", "%s was taken %zu times by %s; %zu outcomes were unclear",
+                                hk_checker_msg_name(c, leg->msg), leg->acted,
+                                hk_checker_dest_name(c, leg->dest), unclear[l]);
+    }
+    free(unclear);
+}
+
+/* ---- I12, I13 ---- */
+
+static void check_tables(struct checker *c, const struct cleg *leg)
+{
+    const char *name = hk_checker_msg_name(c, leg->msg), *dest = hk_checker_dest_name(c, leg->dest);
+    size_t places = leg->rows + leg->open_letters + leg->sents + leg->cancels;
+    if (leg->letters > 1)
+        hk_checker_complain(c, "I12", "%s to %s has %zu letters", name, dest, leg->letters);
+    if (places > 1)
+        hk_checker_complain(c, "I12", "%s to %s stands in %zu tables at once", name, dest, places);
+    if (leg->state == LEG_DEAD && leg->open_letters != 1)
+        hk_checker_complain(c, "I12", "%s to %s is dead without a letter", name, dest);
+    if (leg->state == LEG_LIVE && leg->open_letters)
+        hk_checker_complain(c, "I12", "%s to %s has a letter, but did not die", name, dest);
+    if (leg->state == LEG_SENT && leg->rows)
+        hk_checker_complain(c, "I12", "%s to %s is sent, and lies there still", name, dest);
+}
+
+static int by_leg_life_n(const void *a, const void *b)
+{
+    const struct crecord *x = a, *y = b;
+    if (x->leg != y->leg)
+        return x->leg < y->leg ? -1 : 1;
+    if (x->life != y->life)
+        return x->life < y->life ? -1 : 1;
+    return (x->n > y->n) - (x->n < y->n);
+}
+
+/* Unique, without gaps, from 1 in each life. */
+static void check_records(struct checker *c)
+{
+    if (c->records.n)
+        qsort(c->records.items, c->records.n, sizeof *c->records.items, by_leg_life_n);
+    for (size_t i = 0; i < c->records.n; i++) {
+        const struct crecord *r = &c->records.items[i], *last = i ? r - 1 : NULL;
+        bool first = !last || last->leg != r->leg || last->life != r->life;
+        if (r->n != (first ? 1 : last->n + 1))
+            hk_checker_complain(c, "I13", "%s to %s, life %lld: attempt %lld stands where %lld should",
+                                hk_checker_msg_name(c, c->legs.items[r->leg].msg),
+                                hk_checker_dest_name(c, c->legs.items[r->leg].dest), (long long)r->life,
+                                (long long)r->n, (long long)(first ? 1 : last->n + 1));
+    }
+}
+
+void hk_checker_end(struct checker *c)
+{
+    if (!c->ended)
+        c->healed = false; /* cut off: nothing need be over */
+    check_repeats(c);
+    for (size_t l = 0; l < c->legs.n; l++) {
+        check_fate(c, &c->legs.items[l]);
+        if (c->has_dump)
+            check_tables(c, &c->legs.items[l]);
+    }
+    check_records(c);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the checker remembers of a log, shared by the files that read it and judge it. */
+#ifndef HK_SIM_CHECKER_IMPL_H
+#define HK_SIM_CHECKER_IMPL_H
+
+#include "checker.h"
+#include "flat.h"
+
+#define NOBODY SIZE_MAX
+
+/* Names to numbers, in the order of their first use. */
+struct names {
+    char **texts;
+    size_t *lens;
+    size_t n, room;
+    size_t *table; /* number + 1; 0 = free */
+    size_t table_room;
+};
+
+size_t hk_names_find(const struct names *names, struct hk_str name); /* NOBODY: not there */
+size_t hk_names_get(struct names *names, struct hk_str name);
+void hk_names_fini(struct names *names);
+
+enum order {
+    ORDER_NONE,
+    ORDER_BLOCK,
+    ORDER_SKIP
+};
+
+struct cdest {
+    enum order order;
+    int64_t cap;
+    int64_t hint_cap; /* a Retry-After counts up to this */
+};
+
+struct cmsg {
+    bool committed, rolled_back;
+    struct hk_str hash; /* texts of `texts` */
+    int64_t began, committed_at, due, max;
+    size_t key;               /* number of the key; NOBODY = none */
+    size_t first_leg, n_legs; /* its legs, one after the other */
+};
+
+enum leg_state {
+    LEG_LIVE,
+    LEG_SENT,
+    LEG_DEAD,
+    LEG_CANCELLED,
+    LEG_DISCARDED
+};
+
+/* One message on its way to one destination. */
+struct cleg {
+    size_t msg, dest;
+    enum leg_state state;
+    int64_t life, attempts, charged;
+    int64_t due;      /* the next attempt is not before */
+    int64_t hint_due; /* the destination asked so */
+    int64_t died_at, requeued_at;
+    int64_t crashes; /* orphaned since the last attempt that was settled */
+    size_t acted;    /* receipts that the receiver took, over all lives */
+    size_t sent;     /* settled so, over all lives */
+    size_t next;     /* of the same destination and key; NOBODY = none */
+    size_t open_sends;
+    bool ever_sent; /* in this life */
+    bool died_unrouted;
+    bool orphaned; /* ever */
+    /* the dump */
+    size_t rows, letters, open_letters, sents, cancels, records;
+    int64_t row_due, told; /* told: attempts that the row or letter speaks of */
+};
+
+struct crow {
+    size_t msg;
+    size_t leg;          /* NOBODY: not routed yet */
+    int64_t claim, lane; /* open; 0 = none */
+    int64_t last_claim;
+};
+
+struct csend {
+    size_t leg, row, relay;
+    int64_t claim;
+    bool confirmed, failed, maybe, orphaned, settled;
+};
+
+struct clane {
+    int64_t lane, until;
+    size_t relay;
+    bool live;
+};
+
+struct crecord { /* of the attempts' table */
+    size_t leg;
+    int64_t life, n;
+};
+
+#define VEC(type, name)                                                                                      \
+    struct {                                                                                                 \
+        type *items;                                                                                         \
+        size_t n, room;                                                                                      \
+    } name
+
+struct checker {
+    struct hk_check_options options;
+    struct hk_buf *report;
+    struct hk_check_result *result;
+    struct hk_flat flat;
+    size_t line; /* number of the one at hand */
+    bool in_dump, has_dump;
+    int64_t t;
+    struct names msg_names, leg_names, row_names, dest_names, relay_names, key_names, texts;
+    VEC(struct cmsg, msgs);
+    VEC(struct cleg, legs);
+    VEC(struct crow, rows);
+    VEC(struct cdest, dests);
+    VEC(struct csend, sends);
+    VEC(struct clane, lanes);
+    VEC(struct crecord, records);
+    VEC(size_t, heads); /* by key number: the first leg */
+    int64_t last_claim, last_lane;
+    int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
+    bool healed, ended;
+};
+
+void *hk_checker_grow(void *items, size_t n, size_t *room, size_t bytes);
+#define PUSH(vec)                                                                                            \
+    ((vec).items = hk_checker_grow((vec).items, (vec).n, &(vec).room, sizeof *(vec).items),                  \
+     &(vec).items[(vec).n++])
+
+/* A violation: `rule` is "I1" … */
+void hk_checker_complain(struct checker *c, const char *rule, const char *fmt, ...) HK_PRINTF(3, 4);
+const char *hk_checker_msg_name(const struct checker *c, size_t msg);
+const char *hk_checker_dest_name(const struct checker *c, size_t dest);
+/* The leg of a message to a destination; NOBODY: it was not to go there. */
+size_t hk_checker_leg(const struct checker *c, size_t msg, struct hk_str dest);
+struct hk_str hk_checker_text(const struct checker *c, const char *key);
+int64_t hk_checker_number(const struct checker *c, const char *key);
+/* Within a while of a jump of the store's clock, leases and due times say little. */
+bool hk_checker_clock_is_odd(const struct checker *c);
+/* A pair of names as one. */
+struct hk_str hk_checker_pair(char *out, size_t room, struct hk_str a, struct hk_str b);
+
+/* checker_order.c */
+void hk_checker_order(struct checker *c, size_t leg);
+
+/* checker_end.c */
+void hk_checker_dump_line(struct checker *c);
+void hk_checker_end(struct checker *c);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* I11: order per key. Asked at each send: is anybody of the same destination and key in the way? */
+#include "checker_impl.h"
+
+/* A person who requeues a message into a key that is at work: relays know of it within a second. */
+enum {
+    REQUEUE_MS = 1500
+};
+
+/* Was `a` there before `b` began? Messages of transactions that overlap have no order. */
+static bool earlier(const struct cmsg *a, const struct cmsg *b)
+{
+    return a->committed_at < b->began;
+}
+
+static bool is_over(const struct checker *c, const struct cleg *leg)
+{
+    switch (leg->state) {
+    case LEG_LIVE:
+        return false;
+    case LEG_DEAD: /* one that died before it was routed names no destination: it holds nobody */
+        return leg->died_unrouted || c->dests.items[leg->dest].order == ORDER_SKIP;
+    case LEG_SENT:
+    case LEG_CANCELLED:
+    case LEG_DISCARDED:
+        return true;
+    }
+    return true;
+}
+
+/* Why `leg` must not be sent while `other` is as it is; NULL: it may. */
+static const char *in_the_way(const struct checker *c, const struct cleg *leg, const struct cleg *other)
+{
+    const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
+    if (other->open_sends)
+        return "is on its way";
+    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0)
+        return "waits for its next attempt";
+    if (is_over(c, other) || leg->life > 1)
+        return NULL;
+    if (other->life > 1) /* requeued: goes before those who waited behind it */
+        return other->state == LEG_LIVE && earlier(its, mine) && !its->due && !mine->due && !leg->ever_sent &&
+                       c->dests.items[leg->dest].order == ORDER_BLOCK
+                   ? "was requeued before it"
+                   : NULL;
+    if (mine->due) /* joins the order when it is due, or when a relay dies with it: then it has been in hand */
+        return other->state == LEG_DEAD && other->died_at < mine->due && !leg->orphaned ? "is a dead head"
+                                                                                        : NULL;
+    return !its->due && earlier(its, mine) ? "comes before it" : NULL;
+}
+
+void hk_checker_order(struct checker *c, size_t l)
+{
+    const struct cleg *leg = &c->legs.items[l];
+    const struct cmsg *msg = &c->msgs.items[leg->msg];
+    if (msg->key == NOBODY || c->dests.items[leg->dest].order == ORDER_NONE)
+        return;
+    char room[512];
+    struct hk_str dest = {c->dest_names.texts[leg->dest], c->dest_names.lens[leg->dest]};
+    struct hk_str key = {c->texts.texts[msg->key], c->texts.lens[msg->key]};
+    size_t number = hk_names_find(&c->key_names, hk_checker_pair(room, sizeof room, dest, key));
+    for (size_t i = c->heads.items[number]; i != NOBODY; i = c->legs.items[i].next)
+        if (c->legs.items[i].life > 1 && c->t - c->legs.items[i].requeued_at < REQUEUE_MS)
+            return;
+    for (size_t i = c->heads.items[number]; i != NOBODY; i = c->legs.items[i].next) {
+        const char *why = i == l ? NULL : in_the_way(c, leg, &c->legs.items[i]);
+        if (why)
+            hk_checker_complain(c, "I11", "%s is sent to %s while %s of its key %s",
+                                hk_checker_msg_name(c, leg->msg), hk_checker_dest_name(c, leg->dest),
+                                hk_checker_msg_name(c, c->legs.items[i].msg), why);
+    }
+}

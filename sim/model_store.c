@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The modelled tables: making them, what applications and operators do, lanes, and what a dump shows. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "model_impl.h"
+
+/* ---- memory ---- */
+
+void *hk_model_grow(void *items, size_t n, size_t *room, size_t bytes)
+{
+    if (n < *room)
+        return items;
+    *room = *room ? *room * 2 : 16;
+    void *bigger = realloc(items, *room * bytes);
+    if (!bigger)
+        abort();
+    return bigger;
+}
+
+void *hk_model_reply_alloc(struct hk_model_reply *reply, size_t bytes)
+{
+    reply->blocks = hk_model_grow(reply->blocks, reply->n_blocks, &reply->room_blocks, sizeof *reply->blocks);
+    void *block = calloc(1, bytes ? bytes : 1);
+    if (!block)
+        abort();
+    reply->blocks[reply->n_blocks++] = block;
+    return block;
+}
+
+struct hk_str hk_model_reply_text(struct hk_model_reply *reply, const char *text)
+{
+    size_t len = strlen(text);
+    char *copy = hk_model_reply_alloc(reply, len + 1);
+    memcpy(copy, text, len);
+    return (struct hk_str){copy, len};
+}
+
+void hk_model_reply_free(struct hk_model_reply *reply)
+{
+    for (size_t i = 0; i < reply->n_blocks; i++)
+        free(reply->blocks[i]);
+    free(reply->blocks);
+    *reply = (struct hk_model_reply){.rc = HK_OK};
+}
+
+/* ---- making ---- */
+
+struct hk_model *hk_model_new(const struct hk_model_options *options)
+{
+    struct hk_model *model = calloc(1, sizeof *model);
+    if (!model)
+        abort();
+    model->options = *options;
+    model->next_outbox = model->next_retry = model->next_lane = model->next_claim = 1;
+    return model;
+}
+
+void hk_model_free(struct hk_model *model)
+{
+    if (!model)
+        return;
+    for (size_t i = 0; i < model->paused.n; i++)
+        free((void *)(uintptr_t)model->paused.items[i].name.ptr);
+    void *blocks[] = {model->outbox.items,   model->retry.items, model->letters.items, model->ends.items,
+                      model->attempts.items, model->lanes.items, model->paused.items};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        free(blocks[i]);
+    free(model);
+}
+
+int64_t hk_model_now(const struct hk_model *model)
+{
+    return model->options.now_ms(model->options.now_arg);
+}
+
+void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text)
+{
+    if (!hk_str_copy(out, HK_MODEL_TEXT, text))
+        abort();
+}
+
+const char *hk_model_complaint(const struct hk_model *model)
+{
+    return model->complaint[0] ? model->complaint : NULL;
+}
+
+/* ---- the log ---- */
+
+void hk_model_log(struct hk_model *model, struct hk_event_line line)
+{
+    line.t = hk_model_now(model);
+    hk_eventlog_add(model->options.log, &line);
+}
+
+const char *hk_model_dest_of(enum hk_source source, const struct model_row *row)
+{
+    return source == HK_FROM_RETRY ? row->destination : row->msg->destination;
+}
+
+void hk_model_log_row(struct hk_model *model, enum hk_source source, const struct model_row *row,
+                      struct hk_event_line line)
+{
+    line.m = hk_str_of(row->msg->message_id);
+    if (!line.dest.ptr)
+        line.dest = hk_str_of(hk_model_dest_of(source, row));
+    line.source = source == HK_FROM_RETRY ? 'r' : 'o';
+    line.id = row->id;
+    line.life = row->life;
+    hk_model_log(model, line);
+}
+
+/* ---- rows ---- */
+
+struct model_row *hk_model_find(struct model_rows *rows, int64_t id)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (rows->items[i].id == id && !rows->items[i].gone)
+            return &rows->items[i];
+    return NULL;
+}
+
+struct model_row *hk_model_add_retry(struct hk_model *model, const struct hk_model_msg *msg,
+                                     struct hk_str destination)
+{
+    struct model_row *row = MODEL_PUSH(model->retry);
+    *row = (struct model_row){.id = model->next_retry++, .msg = msg, .visible = true, .life = 1};
+    hk_model_text(row->destination, destination);
+    return row;
+}
+
+/* ---- applications ---- */
+
+size_t hk_model_insert(struct hk_model *model, const struct hk_model_msg *msg)
+{
+    struct model_row *row = MODEL_PUSH(model->outbox);
+    *row = (struct model_row){.msg = msg, .life = 1, .began_ms = hk_model_now(model)};
+    if (model->options.ids_at_insert)
+        row->id = model->next_outbox++;
+    return model->outbox.n - 1;
+}
+
+void hk_model_commit(struct hk_model *model, size_t handle)
+{
+    struct model_row *row = &model->outbox.items[handle];
+    const struct hk_model_msg *msg = row->msg;
+    if (!row->id) {
+        row->id = model->next_outbox++;
+        row->began_ms = hk_model_now(model); /* one writer at a time: it could not begin before */
+    }
+    row->visible = true;
+    model->version++;
+    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_COMMIT,
+                                               .m = hk_str_of(msg->message_id),
+                                               .dest = hk_str_of(msg->expected),
+                                               .key = hk_str_of(msg->key),
+                                               .due = msg->not_before_ms,
+                                               .began = row->began_ms,
+                                               .hash = msg->hash,
+                                               .max = msg->max_logged});
+}
+
+void hk_model_rollback(struct hk_model *model, size_t handle)
+{
+    struct model_row *row = &model->outbox.items[handle];
+    row->gone = true;
+    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_ROLLBACK, .m = hk_str_of(row->msg->message_id)});
+}
+
+/* ---- lanes ---- */
+
+static struct model_lane *find_lane(struct hk_model *model, int64_t lane)
+{
+    for (size_t i = 0; i < model->lanes.n; i++)
+        if (model->lanes.items[i].lane == lane)
+            return &model->lanes.items[i];
+    return NULL;
+}
+
+/* Claims are numbered per lane in the upper bits, so that a row's claim tells whose it is. */
+static bool claim_of_lane(int64_t claim, int64_t lane)
+{
+    return claim && claim >> 32 == lane;
+}
+
+static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
+{
+    struct model_row old = model->outbox.items[i];
+    hk_model_log_row(
+        model, HK_FROM_OUTBOX, &old,
+        (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = old.claim >> 32, .claim = old.claim});
+    model->outbox.items[i].gone = true;
+    struct model_row *row = hk_model_add_retry(model, old.msg, hk_str_of(old.msg->destination));
+    row->deferred = old.msg->not_before_ms > now_ms;
+    row->due_ms = row->deferred ? old.msg->not_before_ms : now_ms;
+    row->crashes = 1;
+}
+
+static void take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
+{
+    for (size_t i = 0; i < model->retry.n; i++) {
+        struct model_row *row = &model->retry.items[i];
+        if (row->gone || !claim_of_lane(row->claim, lane))
+            continue;
+        hk_model_log_row(model, HK_FROM_RETRY, row,
+                         (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = lane, .claim = row->claim});
+        row->claim = 0;
+        row->crashes++;
+        row->deferred = false;
+        row->due_ms = now_ms;
+    }
+    for (size_t i = 0; i < model->outbox.n; i++)
+        if (!model->outbox.items[i].gone && claim_of_lane(model->outbox.items[i].claim, lane))
+            orphan_outbox(model, i, now_ms);
+}
+
+bool hk_model_lane_lives(const struct hk_model *model)
+{
+    for (size_t i = 0; i < model->lanes.n; i++)
+        if (model->lanes.items[i].until_ms > hk_model_now(model))
+            return true;
+    return false;
+}
+
+void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
+                      struct hk_model_reply *out)
+{
+    int64_t now_ms = hk_model_now(model);
+    if (hk_model_lane_lives(model)) {
+        out->rc = HK_BUSY;
+        return;
+    }
+    for (size_t i = 0; i < model->lanes.n; i++)
+        take_over(model, model->lanes.items[i].lane, now_ms);
+    model->lanes.n = 0;
+    struct model_lane *lane = MODEL_PUSH(model->lanes);
+    *lane = (struct model_lane){.lane = model->next_lane++, .until_ms = now_ms + (int64_t)lease_ms};
+    hk_model_text(lane->relay, hk_str_of(relay));
+    model->version++;
+    out->rc = HK_OK;
+    out->lane = lane->lane;
+    out->now_ms = now_ms;
+    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_ACQUIRE,
+                                               .relay = hk_str_of(relay),
+                                               .lane = lane->lane,
+                                               .until = lane->until_ms});
+}
+
+static void unclaim(struct hk_model *model, struct model_rows *rows, enum hk_source source, int64_t lane)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        struct model_row *row = &rows->items[i];
+        if (row->gone || !claim_of_lane(row->claim, lane))
+            continue;
+        hk_model_log_row(model, source, row,
+                         (struct hk_event_line){.ev = HK_LOG_SETTLE,
+                                                .lane = lane,
+                                                .claim = row->claim,
+                                                .kind = hk_str_of("release"),
+                                                .rows = true,
+                                                .attempt = row->history.attempts,
+                                                .charged = row->history.charged});
+        row->claim = 0;
+    }
+}
+
+void hk_model_release(struct hk_model *model, int64_t lane, struct hk_model_reply *out)
+{
+    struct model_lane *found = find_lane(model, lane);
+    out->now_ms = hk_model_now(model);
+    if (!found) {
+        out->rc = HK_CONFLICT;
+        return;
+    }
+    unclaim(model, &model->outbox, HK_FROM_OUTBOX, lane);
+    unclaim(model, &model->retry, HK_FROM_RETRY, lane);
+    *found = model->lanes.items[--model->lanes.n];
+    model->version++;
+    out->rc = HK_OK;
+    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_RELEASE, .lane = lane});
+}
+
+/* ---- operators ---- */
+
+static struct hk_poll_dest *find_paused(struct hk_model *model, const char *destination)
+{
+    for (size_t i = 0; i < model->paused.n; i++)
+        if (hk_str_eq(model->paused.items[i].name, hk_str_of(destination)))
+            return &model->paused.items[i];
+    return NULL;
+}
+
+void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
+                    struct hk_model_reply *out)
+{
+    struct hk_poll_dest *found = find_paused(model, destination);
+    out->rc = HK_OK;
+    out->now_ms = hk_model_now(model);
+    if (!found) {
+        struct hk_poll_dest *dest = MODEL_PUSH(model->paused);
+        size_t len = strlen(destination);
+        char *name = calloc(1, len + 1);
+        if (!name)
+            abort();
+        memcpy(name, destination, len);
+        *dest = (struct hk_poll_dest){.name = {name, len}, .retry_due_ms = INT64_MAX};
+        found = dest;
+    }
+    if (found->paused == paused)
+        return;
+    found->paused = paused;
+    model->version++;
+    hk_model_log(model, (struct hk_event_line){.ev = paused ? HK_LOG_PAUSE : HK_LOG_RESUME,
+                                               .dest = hk_str_of(destination),
+                                               .actor = hk_str_of(actor)});
+}
+
+/* The pick-th row that nobody has in hand; NULL: there is none. */
+static struct model_row *pick_idle(struct hk_model *model, uint64_t pick, enum hk_source *out_source)
+{
+    struct model_rows *tables[] = {&model->outbox, &model->retry};
+    for (int round = 0; round < 2; round++) {
+        uint64_t n = 0;
+        for (int t = 0; t < 2; t++)
+            for (size_t i = 0; i < tables[t]->n; i++) {
+                struct model_row *row = &tables[t]->items[i];
+                if (row->gone || !row->visible || row->claim)
+                    continue;
+                *out_source = t == 0 ? HK_FROM_OUTBOX : HK_FROM_RETRY;
+                if (round == 1 && n == pick)
+                    return row;
+                n++;
+            }
+        if (n == 0)
+            return NULL;
+        pick %= n;
+    }
+    return NULL;
+}
+
+bool hk_model_cancel(struct hk_model *model, uint64_t pick)
+{
+    enum hk_source source;
+    struct model_row *row = pick_idle(model, pick, &source);
+    if (!row)
+        return false;
+    struct model_end *end = MODEL_PUSH(model->ends);
+    *end = (struct model_end){
+        .msg = row->msg, .attempts = row->history.attempts, .life = row->life, .cancelled = true};
+    hk_model_text(end->destination, hk_str_of(hk_model_dest_of(source, row)));
+    hk_model_log_row(model, source, row,
+                     (struct hk_event_line){.ev = HK_LOG_CANCEL, .actor = hk_str_of("operator")});
+    if (row->letter)
+        model->letters.items[row->letter - 1].status = LETTER_DISCARDED;
+    row->gone = true;
+    model->version++;
+    return true;
+}
+
+static struct model_letter *pick_letter(struct hk_model *model, uint64_t pick)
+{
+    size_t open = hk_model_open_letters(model);
+    if (open == 0)
+        return NULL;
+    pick %= open;
+    for (size_t i = 0; i < model->letters.n; i++)
+        if (model->letters.items[i].status == LETTER_FAILED && pick-- == 0)
+            return &model->letters.items[i];
+    return NULL;
+}
+
+bool hk_model_discard(struct hk_model *model, uint64_t pick)
+{
+    struct model_letter *letter = pick_letter(model, pick);
+    if (!letter)
+        return false;
+    letter->status = LETTER_DISCARDED;
+    model->version++;
+    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_DISCARD,
+                                               .m = hk_str_of(letter->msg->message_id),
+                                               .dest = hk_str_of(letter->destination),
+                                               .actor = hk_str_of("operator")});
+    return true;
+}
+
+bool hk_model_requeue(struct hk_model *model, uint64_t pick)
+{
+    struct model_letter *letter = pick_letter(model, pick);
+    if (!letter || strcmp(letter->reason, "UNKNOWN_DESTINATION") == 0)
+        return false;
+    letter->status = LETTER_RETRYING;
+    struct model_row *row = hk_model_add_retry(model, letter->msg, hk_str_of(letter->destination));
+    row->due_ms = hk_model_now(model);
+    row->life = letter->life + 1;
+    row->letter = (size_t)(letter - model->letters.items) + 1;
+    model->version++;
+    hk_model_log_row(model, HK_FROM_RETRY, row,
+                     (struct hk_event_line){.ev = HK_LOG_REQUEUE, .actor = hk_str_of("operator")});
+    return true;
+}
+
+/* ---- the world's questions ---- */
+
+static size_t live_in(const struct model_rows *rows)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        n += rows->items[i].visible && !rows->items[i].gone;
+    return n;
+}
+
+size_t hk_model_live(const struct hk_model *model)
+{
+    return live_in(&model->outbox) + live_in(&model->retry);
+}
+
+size_t hk_model_open_letters(const struct hk_model *model)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < model->letters.n; i++)
+        n += model->letters.items[i].status == LETTER_FAILED;
+    return n;
+}
+
+/* Is it one of those that the message must reach? */
+static bool is_expected(const struct hk_model_msg *msg, const char *destination)
+{
+    struct hk_str rest = hk_str_of(msg->expected);
+    while (rest.len)
+        if (hk_str_eq(hk_str_cut(&rest, ','), hk_str_of(destination)))
+            return true;
+    return false;
+}
+
+/* A fan-out of the key waits at all of its destinations when one of them holds it up, and others wait behind it there. */
+static bool fan_out_waits(const struct hk_model *model, const char *key)
+{
+    for (size_t i = 0; i < model->outbox.n; i++) {
+        const struct model_row *row = &model->outbox.items[i];
+        if (row->visible && !row->gone && strcmp(row->msg->key, key) == 0 && strchr(row->msg->expected, ','))
+            return true;
+    }
+    return false;
+}
+
+static bool held_by_letter(const struct hk_model *model, const struct model_row *row,
+                           bool (*blocks)(void *arg, const char *dest), void *arg)
+{
+    for (size_t i = 0; i < model->letters.n; i++) {
+        const struct model_letter *letter = &model->letters.items[i];
+        if (letter->status == LETTER_FAILED && row->msg->key[0] &&
+            strcmp(letter->msg->key, row->msg->key) == 0 &&
+            (is_expected(row->msg, letter->destination) || fan_out_waits(model, row->msg->key)) &&
+            blocks(arg, letter->destination))
+            return true;
+    }
+    return false;
+}
+
+size_t hk_model_excused(const struct hk_model *model, int64_t by_ms,
+                        bool (*blocks)(void *arg, const char *dest), void *arg)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < model->outbox.n; i++) {
+        const struct model_row *row = &model->outbox.items[i];
+        if (row->visible && !row->gone && !row->claim)
+            n += row->msg->not_before_ms > by_ms || held_by_letter(model, row, blocks, arg);
+    }
+    for (size_t i = 0; i < model->retry.n; i++) {
+        const struct model_row *row = &model->retry.items[i];
+        if (!row->gone && !row->claim)
+            n += row->due_ms > by_ms || held_by_letter(model, row, blocks, arg);
+    }
+    return n;
+}
+
+static void dump_row(struct hk_buf *out, const char *table, char letter, const struct model_row *row,
+                     const char *dest)
+{
+    (void)hk_buf_addf(
+        out,
+        "{\"table\":\"%s\",\"row\":\"%c%" PRId64 "\",\"m\":\"%s\",\"dest\":\"%s\",\"key\":\"%s\","
+        "\"claim\":%" PRId64 ",\"due\":%" PRId64 ",\"n\":%u,\"life\":%u}\n",
+        table, letter, row->id, row->msg->message_id, dest, row->msg->key, row->claim,
+        letter == 'r' ? row->due_ms : row->msg->not_before_ms, row->history.attempts, row->life);
+}
+
+void hk_model_dump(const struct hk_model *model, struct hk_buf *out)
+{
+    static const char *const statuses[] = {"failed", "retrying", "resolved", "discarded"};
+    for (size_t i = 0; i < model->outbox.n; i++)
+        if (model->outbox.items[i].visible && !model->outbox.items[i].gone)
+            dump_row(out, "outbox", 'o', &model->outbox.items[i], model->outbox.items[i].msg->destination);
+    for (size_t i = 0; i < model->retry.n; i++)
+        if (!model->retry.items[i].gone)
+            dump_row(out, "retry", 'r', &model->retry.items[i], model->retry.items[i].destination);
+    for (size_t i = 0; i < model->letters.n; i++) {
+        const struct model_letter *l = &model->letters.items[i];
+        (void)hk_buf_addf(out,
+                          "{\"table\":\"dead\",\"m\":\"%s\",\"dest\":\"%s\",\"key\":\"%s\",\"reason\":\"%s\","
+                          "\"status\":\"%s\",\"n\":%u,\"life\":%u}\n",
+                          l->msg->message_id, l->destination, l->msg->key, l->reason, statuses[l->status],
+                          l->attempts, l->life);
+    }
+    for (size_t i = 0; i < model->ends.n; i++) {
+        const struct model_end *e = &model->ends.items[i];
+        (void)hk_buf_addf(out, "{\"table\":\"%s\",\"m\":\"%s\",\"dest\":\"%s\",\"n\":%u,\"life\":%u}\n",
+                          e->cancelled ? "cancelled" : "sent", e->msg->message_id, e->destination,
+                          e->attempts, e->life);
+    }
+    for (size_t i = 0; i < model->attempts.n; i++) {
+        const struct model_attempt *a = &model->attempts.items[i];
+        (void)hk_buf_addf(out, "{\"table\":\"attempts\",\"m\":\"%s\",\"dest\":\"%s\",\"n\":%u,\"life\":%u}\n",
+                          a->msg->message_id, a->destination, a->n, a->life);
+    }
+}

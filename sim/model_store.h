@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store of store/store.h, modelled in memory: the same calls, each atomic, with the same outcome as SQLite's. What
+ * goes wrong on the way (latency, refusals, lost replies) is the world's business. Also the other side: what applications
+ * and operators do to the tables. Every act that others can see is written to the event log. */
+#ifndef HK_SIM_MODEL_STORE_H
+#define HK_SIM_MODEL_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "core/exchange.h"
+
+#define HK_MODEL_TEXT 32
+
+/* A message as the application writes it. The world owns it, and it outlives the store. */
+struct hk_model_msg {
+    char message_id[HK_MODEL_TEXT], destination[HK_MODEL_TEXT], event_type[HK_MODEL_TEXT], key[HK_MODEL_TEXT];
+    char policy[HK_MODEL_TEXT];
+    char expected[4 * HK_MODEL_TEXT]; /* for the log: every destination that it must reach */
+    char payload[32];
+    uint64_t payload_bytes; /* as the head tells */
+    uint64_t hash;
+    int64_t not_before_ms, expires_ms;
+    uint32_t max_attempts; /* 0 = as the policy says */
+    uint32_t max_logged;   /* what the checker is told */
+    bool malformed, undecodable;
+    bool poison; /* kills the relay that sends it */
+};
+
+struct hk_model_options {
+    bool ids_at_insert; /* as PostgreSQL: a transaction that is held open commits lower ids late */
+    bool hide_claimed;  /* scans of outbox leave out what a manifest names; engines must bear both */
+    struct hk_buf *log;
+    int64_t (*now_ms)(void *arg); /* the store's clock; never goes back */
+    void *now_arg;
+};
+
+struct hk_model;
+
+struct hk_model *hk_model_new(const struct hk_model_options *options);
+void hk_model_free(struct hk_model *model);
+
+/* ---- applications ---- */
+
+/* Returns a handle for commit and rollback. */
+size_t hk_model_insert(struct hk_model *model, const struct hk_model_msg *msg);
+void hk_model_commit(struct hk_model *model, size_t handle);
+void hk_model_rollback(struct hk_model *model, size_t handle);
+
+/* ---- relays: one reply for each call, with copies of all texts; free it after the engine was told ---- */
+
+struct hk_model_reply {
+    enum hk_code rc;
+    int64_t now_ms, lane;
+    struct hk_poll poll;
+    struct hk_heads heads;
+    struct hk_held_key *keys;
+    size_t n_keys;
+    struct hk_exchanged exchanged;
+    void **blocks;
+    size_t n_blocks, room_blocks;
+};
+
+/* What a relay's connection remembers between polls. */
+struct hk_model_handle {
+    bool polled;
+    uint64_t version;
+};
+
+void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
+                      struct hk_model_reply *out);
+void hk_model_release(struct hk_model *model, int64_t lane, struct hk_model_reply *out);
+void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struct hk_model_reply *out);
+void hk_model_scan(struct hk_model *model, const struct hk_scan *scan, struct hk_model_reply *out);
+void hk_model_held_keys(struct hk_model *model, struct hk_model_reply *out);
+void hk_model_exchange(struct hk_model *model, const struct hk_exchange *exchange,
+                       struct hk_model_reply *out);
+void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
+                    struct hk_model_reply *out);
+void hk_model_reply_free(struct hk_model_reply *reply);
+
+/* ---- operators; `pick` chooses among what there is; false: nothing to do ---- */
+
+bool hk_model_cancel(struct hk_model *model, uint64_t pick);
+bool hk_model_discard(struct hk_model *model, uint64_t pick);
+bool hk_model_requeue(struct hk_model *model, uint64_t pick);
+
+/* ---- the world's questions ---- */
+
+/* Live rows: of outbox that are visible, and of outbox_retry. */
+size_t hk_model_live(const struct hk_model *model);
+/* Those of them that need not go now: behind an open dead letter of their key at a destination that blocks, or due after
+ * `by_ms`. */
+size_t hk_model_excused(const struct hk_model *model, int64_t by_ms,
+                        bool (*blocks)(void *arg, const char *dest), void *arg);
+/* Would a relay that asks for a lane now be told that another one lives? */
+bool hk_model_lane_lives(const struct hk_model *model);
+size_t hk_model_open_letters(const struct hk_model *model);
+/* A claim of something that a standing manifest names, or twice in one exchange: the engine's mistake. */
+const char *hk_model_complaint(const struct hk_model *model);
+/* The tables as JSON lines, for the checker. */
+void hk_model_dump(const struct hk_model *model, struct hk_buf *out);
+
+#endif

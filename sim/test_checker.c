@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checker must be able to say no: one small log for each way to break each invariant, and good ones that it lets
+ * pass. Times are small numbers; "m" goes to "d" unless a line says otherwise. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "checker.h"
+#include "flat.h"
+
+#define LINE(t, ev, rest) "{\"t\":" #t ",\"ev\":\"" ev "\"" rest "}\n"
+#define DEST(order)       LINE(0, "dest", ",\"dest\":\"d\",\"kind\":\"" order "\",\"wait\":1000,\"cap\":1")
+#define PUT(t, m, rest)                                                                                      \
+    LINE(t, "commit", ",\"m\":\"" m "\",\"dest\":\"d\",\"began\":" #t ",\"hash\":\"aa\",\"max\":3" rest)
+#define COMMIT                  PUT(1, "m", "")
+#define ACQUIRE(t, lane, until) LINE(t, "acquire", ",\"relay\":\"r\",\"lane\":" #lane ",\"until\":" #until)
+#define HAND(m, row, claim)                                                                                  \
+    ",\"m\":\"" m "\",\"dest\":\"d\",\"relay\":\"r\",\"row\":\"" row "\",\"lane\":1,\"claim\":" #claim       \
+    ",\"life\":1"
+#define CLAIM(t, m, row, claim)   LINE(t, "claim", HAND(m, row, claim))
+#define SEND(t, m, row, claim, n) LINE(t, "send", HAND(m, row, claim) ",\"n\":" #n)
+#define RECV(t, m)                                                                                           \
+    LINE(t, "recv", ",\"m\":\"" m "\",\"dest\":\"d\",\"hash\":\"aa\",\"status\":200,\"acted\":1")
+#define REFUSED(t, m)                                                                                        \
+    LINE(t, "recv", ",\"m\":\"" m "\",\"dest\":\"d\",\"hash\":\"aa\",\"status\":500,\"acted\":0")
+#define CONFIRM(t, m, row, claim) LINE(t, "confirm", HAND(m, row, claim))
+#define FAIL(t, m, row, claim, maybe, wait)                                                                  \
+    LINE(t, "fail", HAND(m, row, claim) ",\"status\":500,\"maybe\":" #maybe ",\"wait\":" #wait)
+#define SETTLE(t, m, row, claim, kind, n, rest)                                                              \
+    LINE(t, "settle", HAND(m, row, claim) ",\"kind\":\"" kind "\",\"n\":" #n ",\"charged\":" #n rest)
+#define SETTLED_SENT(t, m, row, claim, n) SETTLE(t, m, row, claim, "sent", n, ",\"rows\":1")
+#define RETRY(t, m, row, claim, n, due)   SETTLE(t, m, row, claim, "retry", n, ",\"rows\":1,\"due\":" #due)
+#define DEAD(t, m, row, claim, n, reason)                                                                    \
+    SETTLE(t, m, row, claim, "dead", n, ",\"rows\":1,\"reason\":\"" reason "\"")
+#define ORPHAN(t, m, row, claim) LINE(t, "orphan", HAND(m, row, claim))
+#define ACT(t, ev, m)            LINE(t, ev, ",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"me\"")
+#define END                      LINE(900, "heal", "") LINE(900, "end", "")
+
+/* From claimed to confirmed, and to its end. */
+#define UNDER_WAY   DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(4, "m", "o1", 1, 1)
+#define DELIVERED   UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1)
+#define FAILED_ONCE UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) RETRY(7, "m", "o1", 1, 1, 50)
+
+#define TABLE(table, m, rest) "{\"table\":\"" table "\",\"m\":\"" m "\",\"dest\":\"d\"" rest "}\n"
+#define SENT_ROW              TABLE("sent", "m", ",\"n\":1,\"life\":1")
+
+struct row {
+    const char *rule, *name, *log, *dump;
+};
+
+static const struct row bad[] = {
+    {"I1", "comes to no end", UNDER_WAY END, ""},
+    {"I1", "is in no table", PUT(1, "x", "") FAILED_ONCE LINE(900, "end", ""), TABLE("outbox", "x", "")},
+    {"I1", "still waits", FAILED_ONCE END,
+     TABLE("retry", "m", ",\"row\":\"r1\",\"due\":50,\"n\":1,\"life\":1")},
+    {"I1", "is sent, but never arrived",
+     UNDER_WAY CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1) END, ""},
+    {"I1", "an act of nobody", COMMIT LINE(2, "cancel", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"\"") END,
+     ""},
+    {"I2", "received, never committed", DEST("none") RECV(5, "m"), ""},
+    {"I2", "received before the commit", DEST("none") RECV(1, "m") PUT(2, "m", ""), ""},
+    {"I2", "rolled back and sent",
+     LINE(1, "rollback", ",\"m\":\"m\"") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1), ""},
+    {"I2", "sent elsewhere",
+     COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1)
+         LINE(4, "send", ",\"m\":\"m\",\"dest\":\"x\",\"row\":\"o1\",\"lane\":1,\"claim\":1,\"n\":1"),
+     ""},
+    {"I2", "committed twice", COMMIT COMMIT, ""},
+    {"I2", "in a table, never committed", COMMIT, TABLE("sent", "x", ",\"n\":1,\"life\":1") SENT_ROW},
+    {"I3", "ends twice", DELIVERED ACT(8, "cancel", "m"), ""},
+    {"I3", "sent after its end", DELIVERED CLAIM(8, "m", "r1", 2) SEND(9, "m", "r1", 2, 2), ""},
+    {"I3", "a living one is discarded", COMMIT ACT(2, "discard", "m"), ""},
+    {"I4", "claimed while in hand", UNDER_WAY CLAIM(9, "m", "o1", 2), ""},
+    {"I4", "two lanes at once", ACQUIRE(2, 1, 500) ACQUIRE(3, 2, 500), ""},
+    {"I4", "a lane's number comes again", ACQUIRE(2, 2, 3) ACQUIRE(9, 2, 500), ""},
+    {"I4", "a claim's number comes again", FAILED_ONCE CLAIM(60, "m", "o1", 1), ""},
+    {"I4", "taken over, and one left", UNDER_WAY ACQUIRE(501, 2, 900), ""},
+    {"I4", "taken before the lease's end", UNDER_WAY ORPHAN(499, "m", "o1", 1), ""},
+    {"I4", "sent after the lease's end",
+     COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(501, "m", "o1", 1, 1), ""},
+    {"I4", "sent under a claim that is gone", FAILED_ONCE SEND(60, "m", "o1", 1, 2), ""},
+    {"I5", "a stale settle changes something",
+     UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) ORPHAN(501, "m", "o1", 1)
+         SETTLED_SENT(502, "m", "o1", 1, 1),
+     ""},
+    {"I5", "a good settle is called stale",
+     UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) SETTLE(7, "m", "o1", 1, "sent", 1, ",\"rows\":0"), ""},
+    {"I5", "a lane that is gone renews", ACQUIRE(2, 1, 3) ACQUIRE(9, 2, 500) LINE(10, "renew", ",\"lane\":1"),
+     ""},
+    {"I5", "a lane that is gone claims", COMMIT ACQUIRE(2, 1, 3) ACQUIRE(9, 2, 500) CLAIM(10, "m", "o1", 1),
+     ""},
+    {"I6", "sent without a confirmation", UNDER_WAY RECV(5, "m") SETTLED_SENT(7, "m", "o1", 1, 1), ""},
+    {"I6", "sent though it failed",
+     UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) SETTLED_SENT(7, "m", "o1", 1, 1), ""},
+    {"I6", "retried without an attempt",
+     COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) RETRY(7, "m", "o1", 1, 1, 50), ""},
+    {"I7", "more attempts than allowed",
+     UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0)
+         SETTLE(7, "m", "o1", 1, "retry", 1, ",\"rows\":1,\"due\":9,\"x\":1") CLAIM(9, "m", "r1", 2)
+             SEND(10, "m", "r1", 2, 2) FAIL(11, "m", "r1", 2, 0, 0) RETRY(12, "m", "r1", 2, 2, 13)
+                 CLAIM(13, "m", "r1", 3) SEND(14, "m", "r1", 3, 3) FAIL(15, "m", "r1", 3, 0, 0)
+                     RETRY(16, "m", "r1", 3, 3, 17),
+     ""},
+    {"I7", "exhausted too soon",
+     UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "RETRY_EXHAUSTED"), ""},
+    {"I7", "an innocent is called a crasher",
+     COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "RELAY_CRASHED"), ""},
+    {"I8", "before its next attempt is due", FAILED_ONCE CLAIM(48, "m", "r1", 2) SEND(49, "m", "r1", 2, 2),
+     ""},
+    {"I8", "before not_before",
+     PUT(1, "m", ",\"due\":40") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(39, "m", "o1", 1, 1), ""},
+    {"I8", "earlier than Retry-After",
+     UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 100) RETRY(7, "m", "o1", 1, 1, 105), ""},
+    {"I9", "taken twice without a fault",
+     FAILED_ONCE RECV(8, "m") CLAIM(51, "m", "r1", 2) SEND(52, "m", "r1", 2, 2) RECV(53, "m")
+         CONFIRM(54, "m", "r1", 2) SETTLED_SENT(55, "m", "r1", 2, 2),
+     ""},
+    {"I10", "other bytes",
+     UNDER_WAY LINE(5, "recv", ",\"m\":\"m\",\"dest\":\"d\",\"hash\":\"bb\",\"status\":200,\"acted\":1"), ""},
+    {"I11", "overtakes one that is on its way",
+     DEST("skip") COMMIT PUT(2, "n", ",\"key\":\"k\"") PUT(3, "o", ",\"key\":\"k\"") ACQUIRE(4, 1, 500)
+         CLAIM(5, "n", "o2", 1) SEND(6, "n", "o2", 1, 1) CLAIM(7, "o", "o3", 2) SEND(8, "o", "o3", 2, 1),
+     ""},
+    {"I11", "overtakes one that was never sent",
+     DEST("skip") PUT(2, "n", ",\"key\":\"k\"") PUT(3, "o", ",\"key\":\"k\"") ACQUIRE(4, 1, 500)
+         CLAIM(7, "o", "o3", 2) SEND(8, "o", "o3", 2, 1),
+     ""},
+    {"I11", "goes on behind a dead head that blocks",
+     DEST("block") PUT(2, "n", ",\"key\":\"k\"") PUT(3, "o", ",\"key\":\"k\"") ACQUIRE(4, 1, 500)
+         CLAIM(5, "n", "o2", 1) SEND(6, "n", "o2", 1, 1) FAIL(7, "n", "o2", 1, 0, 0)
+             DEAD(8, "n", "o2", 1, 1, "HTTP_422") CLAIM(9, "o", "o3", 2) SEND(10, "o", "o3", 2, 1),
+     ""},
+    {"I12", "dead without a letter",
+     UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422"),
+     TABLE("outbox", "m", ",\"row\":\"o1\",\"n\":0,\"life\":1")},
+    {"I12", "in two tables", DELIVERED, SENT_ROW TABLE("retry", "m", ",\"row\":\"r1\",\"n\":1,\"life\":1")},
+    {"I12", "two letters", UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422"),
+     TABLE("dead", "m", ",\"status\":\"failed\",\"n\":1,\"life\":1")
+         TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")},
+    {"I12", "dead without a reason", UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, ""), ""},
+    {"I13", "attempts leave a number out", FAILED_ONCE CLAIM(51, "m", "r1", 2) SEND(52, "m", "r1", 2, 3), ""},
+    {"I13", "a release is charged", UNDER_WAY SETTLE(7, "m", "o1", 1, "release", 1, ",\"rows\":1"), ""},
+    {"I13", "a record is missing", DELIVERED, SENT_ROW TABLE("attempts", "m", ",\"n\":2,\"life\":1")},
+    {"I13", "a record stands twice", DELIVERED,
+     SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1") TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
+    {"I15", "more at once than the cap",
+     DEST("none") COMMIT PUT(1, "n", "") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) CLAIM(3, "n", "o2", 1)
+         SEND(4, "m", "o1", 1, 1) SEND(4, "n", "o2", 1, 1),
+     ""},
+    {"I18", "drained with something in hand", UNDER_WAY LINE(9, "exit", ",\"relay\":\"r\""), ""},
+    {"format", "not JSON", "nonsense\n", ""},
+    {"format", "an event that there is none of", LINE(1, "explode", ""), ""},
+};
+
+static const struct row good[] = {
+    {"", "nothing at all", "", ""},
+    {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
+    {"", "a log that is cut off", UNDER_WAY, ""},
+    {"", "rolled back", LINE(1, "rollback", ",\"m\":\"m\"") END, ""},
+    {"", "cancelled", COMMIT ACT(2, "cancel", "m") END, ""},
+    {"", "a retry on time",
+     FAILED_ONCE CLAIM(50, "m", "r1", 2) SEND(50, "m", "r1", 2, 2) RECV(51, "m") CONFIRM(52, "m", "r1", 2)
+         SETTLED_SENT(53, "m", "r1", 2, 2) END,
+     ""},
+    {"", "taken twice, because the answer was lost",
+     UNDER_WAY RECV(5, "m") FAIL(6, "m", "o1", 1, 1, 0) RETRY(7, "m", "o1", 1, 1, 50) CLAIM(51, "m", "r1", 2)
+         SEND(52, "m", "r1", 2, 2) RECV(53, "m") CONFIRM(54, "m", "r1", 2) SETTLED_SENT(55, "m", "r1", 2, 2)
+             END,
+     ""},
+    {"", "taken twice, because the relay died",
+     UNDER_WAY RECV(5, "m") LINE(6, "crash", ",\"relay\":\"r\"") ORPHAN(501, "m", "o1", 1)
+         LINE(501, "acquire", ",\"relay\":\"s\",\"lane\":2,\"until\":900") LINE(
+             502, "claim", ",\"m\":\"m\",\"dest\":\"d\",\"row\":\"r1\",\"lane\":2,\"claim\":2,\"life\":1")
+             LINE(503, "send",
+                  ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"s\",\"row\":\"r1\",\"lane\":2,\"claim\":2,\"n\":1")
+                 RECV(504, "m"),
+     ""},
+    {"", "a zombie's settle is stale",
+     UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) ORPHAN(501, "m", "o1", 1)
+         SETTLE(502, "m", "o1", 1, "sent", 1, ",\"rows\":0"),
+     ""},
+    {"", "skips a dead head",
+     DEST("skip") PUT(2, "n", ",\"key\":\"k\"") PUT(3, "o", ",\"key\":\"k\"") ACQUIRE(4, 1, 500)
+         CLAIM(5, "n", "o2", 1) SEND(6, "n", "o2", 1, 1) FAIL(7, "n", "o2", 1, 0, 0)
+             DEAD(8, "n", "o2", 1, 1, "HTTP_422") CLAIM(9, "o", "o3", 2) SEND(10, "o", "o3", 2, 1),
+     ""},
+    {"", "waits behind a dead head",
+     DEST("block") PUT(2, "n", ",\"key\":\"k\"") PUT(3, "o", ",\"key\":\"k\"") ACQUIRE(4, 1, 500)
+         CLAIM(5, "n", "o2", 1) SEND(6, "n", "o2", 1, 1) FAIL(7, "n", "o2", 1, 0, 0)
+             DEAD(8, "n", "o2", 1, 1, "HTTP_422") END,
+     TABLE("outbox", "o", ",\"row\":\"o3\",\"n\":0,\"life\":1")
+         TABLE("dead", "n", ",\"status\":\"failed\",\"n\":1,\"life\":1")},
+};
+
+static size_t judge(const struct row *row, char first[160])
+{
+    struct hk_check_options options = {.slack_ms = 0};
+    struct hk_check_result result;
+    struct hk_buf report;
+    hk_buf_init(&report, 1 << 20);
+    hk_check(hk_str_of(row->log), hk_str_of(row->dump), &options, &report, &result);
+    (void)snprintf(first, 160, "%s", hk_buf_cstr(&report));
+    hk_buf_fini(&report);
+    return result.violations;
+}
+
+static void each_violation_is_seen_for_what_it_is(void **state)
+{
+    (void)state;
+    size_t wrong = 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char first[160];
+        size_t n = judge(&bad[i], first), len = strlen(bad[i].rule);
+        if (n > 0 && strncmp(first, bad[i].rule, len) == 0 && first[len] == ':')
+            continue;
+        print_error("%s, %s: %zu violations, %s\n", bad[i].rule, bad[i].name, n, first);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void what_is_right_passes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        char first[160];
+        if (judge(&good[i], first) != 0)
+            fail_msg("%s: %s", good[i].name, first);
+    }
+}
+
+/* Clocks of relay and receiver differ a little. */
+static void slack_is_granted_where_clocks_meet(void **state)
+{
+    (void)state;
+    struct row early = {"", "", FAILED_ONCE CLAIM(48, "m", "r1", 2) SEND(49, "m", "r1", 2, 2), ""};
+    struct hk_check_options options = {.slack_ms = 1};
+    struct hk_check_result result;
+    struct hk_buf report;
+    hk_buf_init(&report, 1000);
+    hk_check(hk_str_of(early.log), hk_str_of(""), &options, &report, &result);
+    assert_int_equal(result.violations, 0);
+    hk_buf_fini(&report);
+}
+
+static void after_a_jump_of_the_clock_leases_are_not_judged(void **state)
+{
+    (void)state;
+    char first[160];
+    struct row jumped = {"", "",
+                         COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) LINE(501, "clock", ",\"wait\":490")
+                             SEND(501, "m", "o1", 1, 1),
+                         ""};
+    assert_int_equal(judge(&jumped, first), 0);
+}
+
+static void the_reader_is_strict(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *line;
+        bool ok;
+    } lines[] = {
+        {"{\"a\":1}", true},
+        {"{\"a\":-9223372036854775808,\"b\":\"x\\n\\\"\\u0041\"}", true},
+        {"{}", false},
+        {"{\"a\":1,}", false},
+        {"{\"a\":1,\"a\":2}", false},
+        {"{\"a\":1} ", false},
+        {"{\"a\":9223372036854775808}", false},
+        {"{\"a\":1.5}", false},
+        {"{\"a\":true}", false},
+        {"{\"a\":[1]}", false},
+        {"{\"a\":{}}", false},
+        {"{\"a\":\"\\u0100\"}", false},
+        {"{\"a\":\"\\x\"}", false},
+        {"{\"a\":\"x}", false},
+        {"{\"a\"1}", false},
+        {"{a:1}", false},
+        {"", false},
+    };
+    struct hk_flat flat;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (hk_flat_parse(&flat, hk_str_of(lines[i].line)) != lines[i].ok)
+            fail_msg("%s", lines[i].line);
+    assert_true(hk_flat_parse(&flat, hk_str_of(lines[1].line)));
+    assert_true(hk_str_eq(hk_flat_text(&flat, "b"), hk_str_of("x\n\"A")));
+    assert_true(hk_flat_number(&flat, "a") == INT64_MIN);
+    assert_int_equal(hk_flat_number(&flat, "c"), 0);
+    assert_int_equal(hk_flat_text(&flat, "a").len, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_violation_is_seen_for_what_it_is),
+        cmocka_unit_test(what_is_right_passes),
+        cmocka_unit_test(slack_is_granted_where_clocks_meet),
+        cmocka_unit_test(after_a_jump_of_the_clock_leases_are_not_judged),
+        cmocka_unit_test(the_reader_is_strict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

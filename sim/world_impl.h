@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the world is made of, shared by its actors. */
+#ifndef HK_SIM_WORLD_IMPL_H
+#define HK_SIM_WORLD_IMPL_H
+
+#include <hikyaku/policy.h>
+#include <hikyaku/rng.h>
+
+#include "core/engine.h"
+#include "model_store.h"
+#include "observe/eventlog.h"
+#include "world.h"
+
+enum {
+    MAX_RELAYS = 8,
+    MAX_DESTS = 20,
+    MAX_APPS = 4,
+    MAX_POLICIES = 3,
+    TX_MAX = 3,
+    STORE_EPOCH_MS = 1000000 /* small numbers read better in a trace */
+};
+
+/* One stream of randomness for each component, so that a draw more in one shifts no other. */
+enum stream {
+    RNG_CONFIG = 100,
+    RNG_APPS,
+    RNG_STORE,
+    RNG_FAULTS,
+    RNG_OPERATOR,
+    RNG_SINKS, /* and one more for each destination */
+};
+
+/* What the seed makes possible, and how often. Chances are in 1/65536. */
+struct config {
+    size_t n_relays, n_dests, n_apps, n_policies, n_routes;
+    size_t n_messages;
+    int64_t fault_ms;   /* how long the first phase lasts */
+    int64_t app_gap_ms; /* between transactions, on average */
+    uint32_t keys;      /* 0 = none */
+    uint32_t p_key, p_routed, p_unknown, p_scheduled, p_expiring, p_too_big, p_malformed, p_undecodable,
+        p_poison, p_policy, p_override;
+    uint32_t p_rollback, p_hold;
+    int64_t hold_ms;
+    bool ids_at_insert, hide_claimed;
+    uint32_t p_store_fail, p_store_slow, p_store_hang; /* per call */
+    uint32_t store_ms;                                 /* usual latency at most */
+    uint32_t p_crash, p_stop, p_drain;                 /* per action of a relay */
+    bool clock_jumps;
+    int64_t operator_gap_ms; /* 0 = there is none */
+    bool op_pauses, op_cancels, op_discards, op_requeues, heal_discards;
+    uint64_t max_payload;
+};
+
+enum outcome {
+    OUT_OK,
+    OUT_5XX,
+    OUT_503_HINT,
+    OUT_429,
+    OUT_4XX,
+    OUT_401,
+    OUT_410,
+    OUT_3XX,
+    OUT_REFUSED,    /* no connection */
+    OUT_LOST_REPLY, /* acted, and the connection broke */
+    OUT_LATE,       /* acts after the time-out */
+    OUT_HANG,       /* never acts, never answers */
+    N_OUTCOMES
+};
+
+struct dest {
+    char name[HK_MODEL_TEXT];
+    uint32_t weights[N_OUTCOMES], total;
+    int64_t latency_ms;
+    int64_t outage_from, outage_to;
+    struct hk_rng rng;
+    struct hk_breaker_options breaker;
+};
+
+/* One request on its way. */
+struct send {
+    size_t relay;
+    uint32_t incarnation, slot;
+    size_t dest;
+    const struct hk_model_msg *msg;
+    struct hk_event_line line; /* texts are the world's own */
+    enum outcome outcome;
+    int64_t hint_s;
+    uint64_t took_ms;
+    bool timed_out, received, cut, aborted, over;
+};
+
+struct call {
+    bool active, applied;
+    struct hk_action action;
+    struct hk_model_reply reply;
+    enum hk_code refuse; /* HK_OK: the call has its effect */
+    uint64_t number;     /* of this relay's calls, over all incarnations */
+};
+
+struct relay {
+    char name[HK_MODEL_TEXT];
+    struct hk_engine *engine; /* NULL = down */
+    uint32_t incarnation;
+    bool stopped; /* SIGSTOP */
+    bool draining;
+    bool store_waits; /* while stopped, a call that has not had its effect waits, too */
+    int64_t clock_ms; /* its monotonic clock minus the world's */
+    int64_t lane;
+    struct hk_model_handle handle;
+    struct call call;
+    uint64_t wake; /* number of the wake-up that counts */
+    uint32_t idle_spins;
+};
+
+struct app {
+    size_t rows[TX_MAX];
+    size_t n_rows; /* of the open transaction; 0 = none is open */
+};
+
+enum event_kind {
+    EV_APP, /* begins, or ends what it began */
+    EV_OPERATOR,
+    EV_WAKE,   /* a relay's timer */
+    EV_APPLY,  /* a store call has its effect */
+    EV_REPLY,  /* … and its answer arrives */
+    EV_RECV,   /* a request arrives */
+    EV_ANSWER, /* … and what came of it is known */
+    EV_START,  /* a relay's process */
+    EV_CONT,
+    EV_CLOCK,
+    EV_HEAL,
+    EV_CHECK /* is everything at rest? */
+};
+
+struct event {
+    int64_t t;
+    uint64_t seq;
+    enum event_kind kind;
+    size_t who;      /* relay, app or send */
+    uint64_t number; /* of the wake-up or the call; of the incarnation */
+};
+
+struct world {
+    struct config c;
+    int64_t now; /* ms */
+    int64_t wall_jump_ms, wall_high_ms;
+    uint64_t seq;
+    struct event *heap;
+    size_t n_events, room_events;
+    struct event *parked; /* for relays that are stopped */
+    size_t n_parked, room_parked;
+
+    struct hk_rng config_rng, app_rng, store_rng, fault_rng, operator_rng;
+    struct hk_model *model;
+    struct hk_buf *log;
+    struct relay relays[MAX_RELAYS];
+    struct dest dests[MAX_DESTS];
+    struct hk_engine_dest engine_dests[MAX_DESTS];
+    struct hk_engine_route routes[4];
+    size_t route_dests[4][3];
+    struct hk_policy *policies[MAX_POLICIES];
+    struct hk_engine_options options;
+    struct app apps[MAX_APPS];
+    struct hk_model_msg *messages;
+    size_t n_written; /* messages that were inserted */
+    struct send **sends;
+    size_t n_sends, room_sends;
+
+    bool healed, finishing, done;
+    int64_t healed_at;
+    struct hk_world_result *result;
+};
+
+/* world.c */
+void hk_world_fail(struct world *w, const char *fmt, ...) HK_PRINTF(2, 3);
+void hk_world_at(struct world *w, int64_t t, enum event_kind kind, size_t who, uint64_t number);
+void hk_world_park(struct world *w, const struct event *ev);
+void hk_world_unpark(struct world *w, size_t relay);
+int64_t hk_world_store_now(void *arg);
+void hk_world_log(struct world *w, struct hk_event_line line);
+bool hk_world_chance(struct hk_rng *rng, uint32_t p); /* p in 1/65536 */
+int64_t hk_world_between(struct hk_rng *rng, int64_t lo, int64_t hi);
+
+/* config.c */
+void hk_world_config_draw(struct world *w, uint64_t seed);
+void hk_world_config_fini(struct world *w);
+
+/* actors.c */
+void hk_world_app_step(struct world *w, size_t app);
+void hk_world_operator_step(struct world *w);
+void hk_world_operator_heal(struct world *w);
+bool hk_world_dest_blocks(void *arg, const char *name);
+
+/* destination.c */
+size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action);
+void hk_world_send_received(struct world *w, struct send *send);
+/* Fills the facts of what came of it. `header` must outlive them. */
+void hk_world_send_facts(struct world *w, struct send *send, struct hk_header *header, char value[24],
+                         struct hk_facts *out);
+
+/* relay.c */
+void hk_world_relay_start(struct world *w, size_t relay);
+void hk_world_relay_crash(struct world *w, size_t relay);
+void hk_world_relay_wake(struct world *w, const struct event *ev);
+void hk_world_relay_apply(struct world *w, const struct event *ev);
+void hk_world_relay_reply(struct world *w, const struct event *ev);
+void hk_world_relay_answer(struct world *w, const struct event *ev);
+void hk_world_relay_cont(struct world *w, size_t relay);
+void hk_world_relay_drain(struct world *w, size_t relay);
+
+#endif

@@ -1,0 +1,475 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of the relay, at random times under load and at every named crash point. Speaks TAP.
+
+Usage: kill.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); KILLS=200 (in all), SEED=…
+
+Several small worlds run side by side, since a successor waits for its predecessor's lease. Relay, receivers and the
+application write one event log per world; it is judged here, and by hikyaku-check when that was built."""
+import collections
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from support import (Answer, BINARY, EventLog, PATIENCE, QUICK, Skip, World, hash_of, now_ms, run_tests, until)
+
+TESTS = []
+WORLDS = 4
+KILLS = int(os.environ.get("KILLS", "208"))
+SEED = os.environ.get("SEED", str(time.time_ns()))
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+# ---- the application: its own process ----
+
+def draw_message(chance):
+    """Columns of a message, and the destinations that it must reach."""
+    kind = chance.random()
+    if kind < 0.4:
+        return {"destination": "flaky"}, "flaky"
+    if kind < 0.65:
+        return {"destination": "keyed", "message_key": f"k{chance.randrange(5)}"}, "keyed"
+    if kind < 0.8:
+        return {"destination": "slow"}, "slow"
+    return {"event_type": "Fan.out"}, "fan_a,fan_b"
+
+
+def write_transaction(db, log, chance, prefix):
+    began, good, batch = now_ms(), chance.random() > 0.2, []
+    db.execute("BEGIN IMMEDIATE")
+    for i in range(chance.randint(1, 4)):
+        columns, destinations = draw_message(chance)
+        row = {"event_type": "Order", "payload": f'{{"n":{chance.random()}}}', **columns, "message_id": f"{prefix}-{i}"}
+        db.execute(f"INSERT INTO outbox ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+        batch.append({"m": row["message_id"], "dest": destinations, "key": row.get("message_key", ""), "due": 0,
+                      "began": began, "max": 0, "hash": hash_of(row["payload"].encode())})
+    if chance.random() < 0.1:
+        time.sleep(0.05)  # held open
+    if not good:
+        db.execute("ROLLBACK")
+    for message in batch:  # before the commit, so that nobody can be quicker
+        log.add("intent" if good else "rollback", **message)
+    if good:
+        db.execute("COMMIT")
+        for message in batch:
+            log.add("committed", m=message["m"])
+
+
+def application(path, log_path, name):
+    """Inserts until its stdin is closed."""
+    stop = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+    log, chance = EventLog(log_path), random.Random(f"{SEED} {name}")
+    db = sqlite3.connect(path, timeout=60, isolation_level=None)
+    n = 0
+    while not stop.is_set():
+        write_transaction(db, log, chance, f"{name}-{n}")
+        n += 1
+        time.sleep(chance.expovariate(20))
+
+
+# ---- what a killed relay could not write any more ----
+
+class Journal:
+    """Follows the event log. After a kill it compares it with the tables and adds the lines that were missing: of the
+    last exchange, which may be on disk and not in the log; and of what the successor will take from the dead lane."""
+
+    def __init__(self, world):
+        self.world, self.at, self.rest = world, 0, ""
+        self.open = {}  # row -> its claim line
+        self.lanes = {}  # lane -> relay, while it lives
+        self.attempts = collections.Counter()  # settled, by message and destination
+        self.mourned = set()  # lanes of the dead whose rows were written off already: their successor died waiting
+
+    def read(self):
+        with open(self.world.events.path, encoding="utf-8") as file:
+            file.seek(self.at)
+            lines = file.readlines()
+            self.at = file.tell()
+        for line in lines:
+            self.follow(json.loads(line))
+
+    def follow(self, e):
+        if e["ev"] == "acquire":
+            self.lanes = {e["lane"]: e["relay"]}
+        elif e["ev"] == "release":
+            self.lanes.pop(e["lane"], None)
+        elif e["ev"] == "claim":
+            self.open[e["row"]] = e
+        elif e["ev"] == "settle" and e["rows"]:
+            self.open.pop(e["row"], None)
+            self.attempts[e["m"], e["dest"]] = e["n"]
+        elif e["ev"] == "orphan":
+            self.open.pop(e["row"], None)
+
+    def in_hand(self, db):
+        """Rows that a manifest names, as the tables have it."""
+        rows = {}
+        for claim, lane, ids in db.execute("SELECT claim, lane, ids FROM outbox_claim"):
+            for i in json.loads(ids):
+                for m, dest in db.execute("SELECT message_id, destination FROM outbox WHERE id = ?", [i]):
+                    rows[f"o{i}"] = {"m": m, "dest": dest, "row": f"o{i}", "lane": lane, "claim": claim, "life": 1}
+            for i, m, dest, life in db.execute(
+                    "SELECT id, message_id, destination, life FROM outbox_retry WHERE claim = ?", [claim]):
+                rows[f"r{i}"] = {"m": m, "dest": dest, "row": f"r{i}", "lane": lane, "claim": claim, "life": life}
+        return rows
+
+    def fate(self, db, claim):
+        """(kind, destination, attempts, due, reason) of a row that was settled, as the tables have it."""
+        table, row, m, dest = claim["row"][0], int(claim["row"][1:]), claim["m"], claim["dest"]
+        name = "outbox" if table == "o" else "outbox_retry"
+        if not dest and not db.execute(f"SELECT 1 FROM {name} WHERE id = ?", [row]).fetchone():
+            return "fan_out", "", 0, 0, ""
+        if table == "o" and db.execute("SELECT 1 FROM outbox WHERE id = ?", [row]).fetchone():
+            return "release", dest, 0, 0, ""
+        where = "WHERE message_id = ? AND destination = ?"
+        waits = db.execute(f"SELECT attempts, due_ms FROM outbox_retry {where}", [m, dest]).fetchone()
+        if waits:
+            return "retry" if waits[0] > self.attempts[m, dest] else "release", dest, waits[0], waits[1], ""
+        sent = db.execute(f"SELECT attempts FROM outbox_sent {where}", [m, dest]).fetchone()
+        if sent:
+            return "sent", dest, sent[0], 0, ""
+        dead = db.execute(f"SELECT attempts, reason_code FROM dead_letters {where}", [m, dest]).fetchone()
+        assert dead, f"{m} to {dest or 'nowhere yet'} is in no table"
+        return "dead", dest, dead[0], 0, dead[1]
+
+    def mend(self, relay):
+        """After the process's end, before its successor's start. Returns what was in its hand."""
+        self.read()
+        log, db = self.world.events, self.world.connect()
+        db.execute("BEGIN")
+        lanes = {lane: (name, started, ends) for lane, name, started, ends in
+                 db.execute("SELECT lane, name, started_ms, until_ms FROM outbox_relay") if lane not in self.mourned}
+        for lane, (name, started, ends) in lanes.items():
+            if lane not in self.lanes:
+                log.add("acquire", t=started, relay=name, lane=lane, until=ends)
+            log.add("renew", lane=lane, until=ends)
+        for lane in set(self.lanes) - set(lanes) - self.mourned:
+            log.add("release", lane=lane)
+        rows = {row: claim for row, claim in self.in_hand(db).items() if claim["lane"] in lanes}
+        for row, claim in self.open.items():
+            if row in rows and rows[row]["claim"] == claim["claim"]:
+                continue
+            kind, dest, attempts, due, reason = self.fate(db, claim)
+            log.add("settle", m=claim["m"], dest=dest, kind=kind, reason=reason, row=row, lane=claim["lane"],
+                    claim=claim["claim"], due=due, life=claim["life"], n=attempts, charged=attempts, rows=1)
+        for row, claim in rows.items():
+            if row not in self.open or self.open[row]["claim"] != claim["claim"]:
+                log.add("claim", **claim)
+        log.add("crash", relay=relay)
+        for claim in rows.values():
+            log.add("orphan", t=lanes[claim["lane"]][2], m=claim["m"], dest=claim["dest"], row=claim["row"],
+                    lane=claim["lane"], claim=claim["claim"])
+        db.execute("COMMIT")
+        db.close()
+        self.mourned |= set(lanes)
+        self.read()
+        assert not self.open, self.open
+        return set(rows)
+
+
+# ---- a world that is killed ----
+
+DESTINATIONS = {"flaky": {}, "keyed": {"order": "key"}, "slow": {"policy": "hasty"}, "fan_a": {}, "fan_b": {},
+                "poison": {}}
+
+
+class KilledWorld(World):
+    def __init__(self, name, **more):
+        super().__init__(DESTINATIONS, event_log=True, relay={"lease": "1s", "concurrency": 64},
+                         policies={"hasty": {**QUICK, "timeout": "300ms"}, "quick": {**QUICK, "max_attempts": 1000}},
+                         routes=[{"event_type": "Fan.*", "destination": ["fan_a", "fan_b"]}], **more)
+        self.name, self.chance = name, random.Random(f"{SEED} {name}")
+        for d in DESTINATIONS:
+            self.events.add("dest", t=0, dest=d, kind="block" if d == "keyed" else "none", cap=0, wait=3600000)
+        self.journal = Journal(self)
+        self.kills, self.with_hands_full = 0, 0
+
+    def be_flaky(self):
+        """Its own generator for each destination: threads share no state that matters."""
+        for d in DESTINATIONS:
+            chance = random.Random(f"{SEED} {self.name} {d}")
+            self.receiver.on(d, lambda r, chance=chance, slow=d == "slow": self.answer(chance, slow))
+
+    @staticmethod
+    def answer(chance, slow):
+        luck = chance.random()
+        if slow:
+            return Answer(200, hang=True) if luck < 0.03 else Answer(200, delay=luck * 0.15)
+        return 503 if luck < 0.15 else 429 if luck < 0.16 else 200
+
+    def be_well(self):
+        self.receiver.script.clear()
+
+    def start_application(self):
+        return self.child(sys.executable, __file__, BINARY, "--insert", str(self.db), self.events.path, self.name,
+                          stdin=subprocess.PIPE, env={**os.environ, "SEED": SEED})
+
+    def stop_application(self, process):
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+    def mend(self, daemon):
+        self.kills += 1
+        self.with_hands_full += bool(self.journal.mend(f"relay of process {daemon.pid}"))
+
+    def most_crashes(self):
+        return self.sql("SELECT coalesce(max(crashes), 0) FROM outbox_retry")[0][0]
+
+    def live_and_die(self):
+        daemon = self.daemon()
+        if self.chance.random() < 0.2:
+            time.sleep(self.chance.uniform(0, 0.3))  # wherever it is by then
+        else:
+            until(lambda: "lane acquired" in daemon.log() or daemon.gone(), "its turn")
+            time.sleep(self.chance.uniform(0, 0.4))
+            # who was in hand at three kills running would be blamed for the fourth: let it go first
+            until(lambda: self.most_crashes() < 3, "those that saw three crashes")
+        assert not daemon.gone(), (daemon.process.returncode, daemon.log())
+        daemon.kill()
+        self.mend(daemon)
+        self.forget(daemon)
+
+    def forget(self, daemon):
+        """Hundreds of them: keep what is of interest."""
+        self.check_sanitizers()
+        self.daemons.remove(daemon)
+
+    def come_to_rest(self):
+        """A last relay, left alone, brings everything to its end and drains."""
+        self.be_well()
+        self.events.add("heal")
+        daemon = self.daemon("last").ready()
+        until(lambda: not set(self.statuses()) - {"sent", "dead"}, lambda: f"rest: {self.statuses()}", 2 * PATIENCE)
+        daemon.stop()
+        self.events.add("end")
+        self.journal.read()
+
+    # -- judging --
+
+    def finished_log(self):
+        """The log as the checker wants it: a commit stands where it began to be visible, with the time of its end."""
+        lines = self.events.lines()
+        ended = {e["m"]: e["t"] for e in lines if e["ev"] == "committed"}
+        for e in lines:
+            if e["ev"] == "intent":
+                assert e["m"] in ended, f"nobody knows whether {e['m']} was committed"
+                e.update(ev="commit", t=ended[e["m"]])
+        return [e for e in lines if e["ev"] != "committed"]
+
+    def dump(self):
+        """The tables at the end, as the checker wants them."""
+        tables = {"outbox": "SELECT message_id m, destination dest, 0 due, 0 n, 1 life FROM outbox",
+                  "retry": "SELECT message_id m, destination dest, due_ms due, attempts n, life FROM outbox_retry",
+                  "sent": "SELECT message_id m, destination dest, attempts n, life FROM outbox_sent",
+                  "dead": "SELECT message_id m, destination dest, attempts n, life, status FROM dead_letters",
+                  "attempts": "SELECT message_id m, destination dest, n, life FROM outbox_attempts"}
+        db = self.connect()
+        db.row_factory = sqlite3.Row
+        rows = [{"table": table, **dict(row)} for table, query in tables.items() for row in db.execute(query)]
+        db.close()
+        return rows
+
+    def judge(self):
+        """Every committed id at its receivers, no rolled-back one, repeats within their bound, no innocent dead letter,
+        nothing left over."""
+        log = self.finished_log()
+        wanted, rolled_back, hashes = set(), set(), {}
+        taken, unclear, crashes = collections.Counter(), collections.Counter(), collections.Counter()
+        for e in log:
+            leg = e.get("m"), e.get("dest")
+            if e["ev"] == "commit":
+                wanted |= {(e["m"], d) for d in e["dest"].split(",")}
+                hashes[e["m"]] = e["hash"]
+            elif e["ev"] == "rollback":
+                rolled_back.add(e["m"])
+            elif e["ev"] == "recv":
+                assert e["m"] not in rolled_back and leg in wanted, f"{leg} was never committed"
+                assert e["hash"] == hashes[e["m"]], f"{leg} arrived with other bytes"
+                taken[leg] += e["acted"]
+            elif e["ev"] == "send":
+                unclear[leg] += 1  # until it is known …
+            elif e["ev"] == "fail":
+                unclear[leg] -= not e["maybe"]  # … that it was refused …
+            elif e["ev"] == "settle" and e["rows"]:
+                unclear[leg] -= e["kind"] == "sent"  # … or that it was taken, and that this is on disk
+                crashes[leg] *= e["kind"] in ("release", "fan_out", "defer")
+            elif e["ev"] == "orphan":
+                crashes[leg] += 1
+        letters = self.sql("SELECT message_id, destination, reason_code FROM dead_letters")
+        dead = {(m, d): reason for m, d, reason in letters}
+        for leg, reason in dead.items():
+            assert reason == "RELAY_CRASHED" and crashes[leg] >= 4, f"innocent: {leg} {reason}, {crashes[leg]} crashes"
+        lost = {leg for leg in wanted if not taken[leg]} - set(dead)
+        assert not lost, f"lost: {sorted(lost)[:10]}"
+        for leg, n in taken.items():
+            assert n <= 1 + unclear[leg], f"{leg} was taken {n} times, {unclear[leg]} outcomes were unclear"
+        sent = collections.Counter(self.sql("SELECT message_id, destination FROM outbox_sent"))
+        assert sent == collections.Counter(wanted - set(dead)), "the tables tell another story"
+        for table in ("outbox", "outbox_retry", "outbox_claim", "outbox_relay"):
+            assert self.sql(f"SELECT count(*) FROM {table}") == [(0,)], table
+        assert self.sql("PRAGMA integrity_check") == [("ok",)]
+        self.run_checker(log)
+        return f"{len(wanted)} deliveries, {sum(taken.values()) - len(+taken)} repeats, {len(dead)} dead"
+
+    def run_checker(self, log):
+        """hikyaku-check LOG DUMP: the separate judge."""
+        checker = find_checker()
+        if not checker:
+            return
+        paths = []
+        for name, lines in (("checked.log", log), ("checked.dump", self.dump())):
+            paths.append(self.path(name))
+            text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+            paths[-1].write_text(text, encoding="utf-8")
+        done = subprocess.run([checker, *map(str, paths)], text=True, capture_output=True, timeout=120, check=False)
+        if done.returncode != 0 and "KEEP" in os.environ:
+            for path in paths:
+                shutil.copy(path, os.environ["KEEP"])
+        assert done.returncode == 0, f"hikyaku-check:\n{done.stdout}{done.stderr}"
+
+
+def find_checker():
+    given = os.environ.get("HIKYAKU_CHECK")
+    built = pathlib.Path(os.environ.get("BUILD_DIR", pathlib.Path(BINARY).parents[2])) / "sim/hikyaku-check"
+    return given or (str(built) if built.exists() else None)
+
+
+def in_threads(functions):
+    """Runs them side by side; the first failure is raised."""
+    failures = []
+
+    def guarded(function):
+        try:
+            function()
+        except BaseException as failure:  # pylint: disable=broad-except
+            failures.append(failure)
+
+    threads = [threading.Thread(target=guarded, args=[f]) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+# ---- the tests ----
+
+@test
+def killed_at_random_times_under_load_it_loses_invents_and_blames_nothing():
+    figures = []
+
+    def one(name):
+        with KilledWorld(name) as w:
+            w.be_flaky()
+            app = w.start_application()
+            while w.kills < (KILLS + WORLDS - 1) // WORLDS:
+                w.live_and_die()
+            w.stop_application(app)
+            w.come_to_rest()
+            figures.append(f"{w.name}: {w.kills} kills, {w.with_hands_full} with messages in hand; {w.judge()}")
+            assert w.with_hands_full >= w.kills // 4, "the kills were too easy"
+
+    print(f"# SEED={SEED}, hikyaku-check: {find_checker() or 'not built'}")
+    try:
+        in_threads([lambda name=f"w{k}": one(name) for k in range(WORLDS)])
+    finally:
+        for line in figures:
+            print(f"# {line}")
+
+
+POINTS = [("acquired", 1), ("exchange", 1), ("exchange", 2), ("exchange", 5), ("exchanged", 1), ("exchanged", 2),
+          ("exchanged", 5), ("send", 1), ("send", 7), ("sent", 1), ("sent", 7), ("released", 1)]
+
+
+def crash_at(w, point, n):
+    daemon = w.daemon(env={"HIKYAKU_CRASH_AT": f"{point}:{n}"})
+    if point == "released":
+        until(lambda: w.sql("SELECT count(*) FROM outbox") == [(0,)], "some work")
+        daemon.signal(signal.SIGTERM)
+    code = daemon.wait()
+    assert code == -signal.SIGKILL, (point, n, code, daemon.log())
+    w.mend(daemon)
+
+
+@test
+def killed_at_every_named_point_it_loses_invents_and_blames_nothing():
+    # a build without crash points never comes to the first one's end
+    with World() as probe:
+        daemon = probe.daemon(env={"HIKYAKU_CRASH_AT": "acquired:1"})
+        until(lambda: daemon.gone() or "lane acquired" in daemon.log(), "a crash, or none")
+        if not daemon.gone():
+            raise Skip("the program was built without crash points")
+    with KilledWorld("points") as w:
+        chance, db = random.Random(7), w.connect()
+        for k, (point, n) in enumerate(POINTS):
+            w.be_flaky()
+            for i in range(10):
+                write_transaction(db, w.events, chance, f"{point}-{n}-{i}")
+            crash_at(w, point, n)
+            w.be_well()
+            if k == len(POINTS) - 1:
+                break
+            healthy = w.daemon("healthy").ready()
+            until(lambda: not set(w.statuses()) - {"sent"}, lambda: f"all sent: {w.statuses()}")
+            healthy.stop()
+            w.journal.read()
+        db.close()
+        w.come_to_rest()
+        print(f"# {len(POINTS)} points; {w.judge()}")
+        assert w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
+@test
+def a_message_that_kills_the_relay_ends_as_a_dead_letter_and_its_neighbours_are_sent():
+    with KilledWorld("poison") as w:
+        now = {}
+
+        def kill_it(request):
+            if request.body == b"poison":
+                os.kill(now["pid"], signal.SIGKILL)
+            return Answer(200, delay=0.1)
+
+        w.receiver.on("poison", kill_it)
+        db = w.connect()
+        db.execute("BEGIN")
+        neighbours = [f"n{i}" for i in range(60)]
+        for i in [*neighbours[:30], "killer", *neighbours[30:]]:
+            w.insert("poison", db=db, message_id=i, payload="poison" if i == "killer" else "{}")
+        db.execute("COMMIT")
+        db.close()
+        deaths = 0
+        while not w.letters():
+            daemon = w.daemon()
+            now["pid"] = daemon.pid
+            until(lambda: daemon.gone() or w.letters(), "a death or a dead letter")
+            if daemon.gone():
+                assert daemon.process.returncode == -signal.SIGKILL, daemon.log()
+                deaths += 1
+            assert deaths <= 4, "four crashes are the most"
+        w.settled(sent=60, dead=1)
+        assert deaths == 4, deaths
+        assert w.letters() == {"killer": "RELAY_CRASHED"}
+        assert w.sql("SELECT attempts, crashes FROM dead_letters") == [(0, 4)]
+        assert set(w.receiver.accepted()) >= set(neighbours)
+        assert len(w.receiver.arrived("killer")) == 4
+
+
+if "--insert" in sys.argv:
+    application(*sys.argv[sys.argv.index("--insert") + 1:])
+    sys.exit(0)
+sys.exit(run_tests(TESTS))
