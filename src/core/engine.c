@@ -643,19 +643,25 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     apply_pauses(e, now_ms);
 }
 
-static void told_held(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
+static struct hk_order_key *held_key(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
 {
     const struct hk_engine_dest *conf = e->dests[dest].conf;
     if (!conf->ordered || (held->dead && conf->skip_dead))
-        return;
-    struct hk_order_key *key = hk_order_get(e->order, hk_order_hash(e->order, dest, held->key), dest);
+        return NULL;
+    return hk_order_get(e->order, hk_order_hash(e->order, dest, held->key), dest);
+}
+
+static void told_held(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
+{
+    struct hk_order_key *key = held_key(e, dest, held);
     if (key && held->dead)
         key->dead++;
     else if (key)
         key->waiting++;
 }
 
-/* A row that is still to be routed (its relay died with it) may go to any destination that the routes name. */
+/* A row that is still to be routed (its relay died with it) may go to any destination that the routes name. A letter that
+ * names none holds nobody. */
 static void told_held_unrouted(struct hk_engine *e, const struct hk_held_key *held)
 {
     for (size_t i = 0; i < e->options.n_dests && !held->dead; i++) {
@@ -663,8 +669,9 @@ static void told_held_unrouted(struct hk_engine *e, const struct hk_held_key *he
         for (size_t r = 0; r < e->options.n_routes; r++)
             for (size_t k = 0; k < e->options.routes[r].n_dests; k++)
                 named |= e->options.routes[r].dests[k] == i;
-        if (named)
-            told_held(e, i, held);
+        struct hk_order_key *key = named ? held_key(e, i, held) : NULL;
+        if (key)
+            key->unrouted++;
     }
 }
 

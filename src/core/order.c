@@ -116,7 +116,7 @@ struct hk_order_key *hk_order_get(struct hk_order *order, uint64_t hash, size_t 
 
 static bool is_held(const struct hk_order_key *key)
 {
-    return key->waiting || key->in_flight || key->dead;
+    return key->waiting || key->unrouted || key->in_flight || key->dead;
 }
 
 /* Closes the gap at `i`: entries that probing had pushed past it move back. */
@@ -174,7 +174,7 @@ void hk_order_tidy(struct hk_order *order, uint64_t hash)
 void hk_order_clear_held(struct hk_order *order)
 {
     for (size_t i = 0; i < order->room; i++)
-        order->slots[i].waiting = order->slots[i].dead = 0;
+        order->slots[i].waiting = order->slots[i].unrouted = order->slots[i].dead = 0;
 }
 
 void hk_order_settle(struct hk_order *order)
@@ -190,7 +190,7 @@ bool hk_order_blocked(const struct hk_order *order)
 {
     for (size_t i = 0; i < order->room; i++) {
         const struct hk_order_key *key = &order->slots[i];
-        if (key->passed_id && !key->in_flight && (key->waiting || key->dead))
+        if (key->waiting || key->unrouted || (key->dead && key->passed_id))
             return true;
     }
     return false;

@@ -16,6 +16,7 @@ struct hk_order;
 struct hk_order_key {
     uint64_t hash;      /* 0 = free place in the table */
     uint32_t waiting;   /* retry rows */
+    uint32_t unrouted;  /* retry rows that may yet be routed here */
     uint32_t in_flight; /* claimed, or about to be */
     uint32_t dead;      /* open dead letters that block */
     int64_t passed_id;  /* lowest id in outbox that was passed over; 0 = none */
@@ -31,7 +32,8 @@ void hk_order_clear(struct hk_order *order);
 void hk_order_clear_held(struct hk_order *order);
 /* All were told: drops what nothing is known of any more, lines up what became free. */
 void hk_order_settle(struct hk_order *order);
-/* Was something passed over whose key a retry row or a dead head holds? */
+/* Is a key held by a retry row, or something passed over behind a dead head? Who acts on those from outside (requeues,
+ * cancels, discards) changes what is known here. */
 bool hk_order_blocked(const struct hk_order *order);
 
 uint64_t hk_order_hash(const struct hk_order *order, size_t dest, struct hk_str key); /* never 0 */

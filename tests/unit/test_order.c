@@ -41,10 +41,13 @@ static void a_key_that_nobody_holds_is_free(void **state)
 static void each_kind_of_holder_holds(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         struct hk_order *order = make();
         struct hk_order_key *key = hk_order_get(order, hash_of(order, "k"), 0);
-        uint32_t *holder = kind == 0 ? &key->waiting : kind == 1 ? &key->in_flight : &key->dead;
+        uint32_t *holder = kind == 0   ? &key->waiting
+                           : kind == 1 ? &key->in_flight
+                           : kind == 2 ? &key->dead
+                                       : &key->unrouted;
         *holder = 1;
         assert_false(hk_order_free_for_first(key));
         hk_order_tidy(order, key->hash);
