@@ -2,9 +2,10 @@
 /* I11: order per key. Asked at each send: is anybody of the same destination and key in the way? */
 #include "checker_impl.h"
 
-/* A person who requeues a message into a key that is at work: relays know of it within a second. */
+/* A person who requeues a message into a key that is at work: relays know of it
+ * within a second, or some, of a store that is slow. */
 enum {
-    REQUEUE_MS = 1500
+    REQUEUE_MS = 10000
 };
 
 /* Was `a` there before `b` began? Messages of transactions that overlap have no order. */
@@ -28,21 +29,26 @@ static bool is_over(const struct checker *c, const struct cleg *leg)
     return true;
 }
 
+/* A requeued message goes before those who waited behind it. */
+static bool requeued_in_the_way(const struct checker *c, const struct cleg *leg, const struct cleg *other)
+{
+    const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
+    return other->state == LEG_LIVE && earlier(its, mine) && !its->due && !mine->due && !leg->ever_sent &&
+           c->dests.items[leg->dest].order == ORDER_BLOCK;
+}
+
 /* Why `leg` must not be sent while `other` is as it is; NULL: it may. */
 static const char *in_the_way(const struct checker *c, const struct cleg *leg, const struct cleg *other)
 {
     const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
     if (other->open_sends)
         return "is on its way";
-    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0)
+    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0 && !earlier(mine, its))
         return "waits for its next attempt";
     if (is_over(c, other) || leg->life > 1)
         return NULL;
-    if (other->life > 1) /* requeued: goes before those who waited behind it */
-        return other->state == LEG_LIVE && earlier(its, mine) && !its->due && !mine->due && !leg->ever_sent &&
-                       c->dests.items[leg->dest].order == ORDER_BLOCK
-                   ? "was requeued before it"
-                   : NULL;
+    if (other->life > 1)
+        return requeued_in_the_way(c, leg, other) ? "was requeued before it" : NULL;
     if (mine->due) /* joins the order when it is due, or when a relay dies with it: then it has been in hand */
         return other->state == LEG_DEAD && other->died_at < mine->due && !leg->orphaned ? "is a dead head"
                                                                                         : NULL;

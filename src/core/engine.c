@@ -15,6 +15,7 @@
 enum {
     STORE_BACKOFF_MIN_MS = 50,
     STORE_BACKOFF_MAX_MS = 5000,
+    HELD_KEYS_MAX_MS = 5000,
     HELD_KEYS_EVERY_MS = 500, /* an operator's act on a dead head shows within a second */
     EXCHANGE_FULL = 64        /* so many settles and claims do not wait for company */
 };
@@ -696,7 +697,10 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     int64_t took_ms = now_ms - e->asked_at_ms;
     e->held_keys_loaded = true;
     e->held_keys_stale = e->held_keys_asked = false;
-    e->held_keys_at_ms = now_ms + (took_ms * 10 > HELD_KEYS_EVERY_MS ? took_ms * 10 : HELD_KEYS_EVERY_MS);
+    int64_t every_ms = took_ms * 10; /* at most a tenth of the store's time goes into it */
+    if (every_ms < HELD_KEYS_EVERY_MS)
+        every_ms = HELD_KEYS_EVERY_MS;
+    e->held_keys_at_ms = now_ms + earlier(every_ms, HELD_KEYS_MAX_MS);
     hk_order_clear_held(e->order);
     for (size_t i = 0; i < n; i++) {
         size_t dest = hk_engine_dest_by_name(e, keys[i].destination);
