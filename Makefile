@@ -9,7 +9,7 @@ T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
 
 all: ## build the program and the library (the default)
 	@tools/deps build
-	@tools/build release -Dtests=false -Dprefix=$(PREFIX)
+	@tools/build release -Dtests=false "-Dprefix=$(PREFIX)"
 	@ln -sf release/src/cli/hikyaku build/hikyaku
 	@echo "built build/hikyaku"
 
@@ -49,7 +49,7 @@ coverage: ## line and branch coverage of the unit tests
 	@tools/coverage
 
 install: all ## install to PREFIX=/usr/local, below DESTDIR if given
-	@DESTDIR=$(DESTDIR) meson install -C build/release --no-rebuild
+	@DESTDIR="$(DESTDIR)" meson install -C build/release --no-rebuild
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 
 clean: ## remove build/

@@ -357,12 +357,13 @@ static void check_lease(struct checker *c, const struct crow *row)
         hk_checker_complain(c, "I4", "is sent after its lease ran out");
 }
 
-static void check_due(struct checker *c, const struct cleg *leg, const struct cmsg *msg)
+/* `stands`: its claim does; else it was lost unawares, and others have tried it since. */
+static void check_due(struct checker *c, const struct cleg *leg, const struct cmsg *msg, bool stands)
 {
     int64_t slack = c->options.slack_ms;
     if (c->t + slack < msg->due)
         hk_checker_complain(c, "I8", "is sent %lld ms before not_before", (long long)(msg->due - c->t));
-    if (c->t + slack < leg->due)
+    if (stands && c->t + slack < leg->due)
         hk_checker_complain(c, "I8", "is sent %lld ms before its next attempt is due",
                             (long long)(leg->due - c->t));
 }
@@ -407,18 +408,17 @@ static void on_send(struct checker *c)
     struct cleg *leg = &c->legs.items[l];
     if (find_send(c))
         hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+    bool stands = row->claim && row->claim == hk_checker_number(c, "claim");
     check_lease(c, row);
-    check_due(c, leg, &c->msgs.items[m]);
-    if (leg->state != LEG_LIVE && row->claim == hk_checker_number(c, "claim"))
+    check_due(c, leg, &c->msgs.items[m], stands);
+    if (leg->state != LEG_LIVE && stands)
         hk_checker_complain(c, "I3", "%s is sent after its end", hk_checker_msg_name(c, m));
-    if (hk_checker_number(c, "n") != leg->attempts + 1 && row->claim == hk_checker_number(c, "claim"))
+    if (hk_checker_number(c, "n") != leg->attempts + 1 && stands)
         hk_checker_complain(c, "I13", "attempt %lld follows attempt %lld",
                             (long long)hk_checker_number(c, "n"), (long long)leg->attempts);
     if (leg->crashes >= CRASHES_DEAD)
         hk_checker_complain(c, "I7", "%s is sent after %lld crashes", hk_checker_msg_name(c, m),
                             (long long)leg->crashes);
-    bool stands =
-        row->claim && row->claim == hk_checker_number(c, "claim"); /* else: its lease was lost unawares */
     if (stands)
         hk_checker_order(c, l);
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
