@@ -695,9 +695,9 @@ static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, s
         out->after_id = e->cursor;
     else if (kind == HK_SCAN_SWEEP)
         out->after_id = e->sweep_cursor;
-    else if (kind == HK_SCAN_BEHIND)
+    else if (d && kind == HK_SCAN_BEHIND)
         out->after_id = d->cursor;
-    else if (kind == HK_SCAN_RETRY) {
+    else if (d && kind == HK_SCAN_RETRY) {
         out->after_due_ms = d->retry_after_due_ms;
         out->after_id = d->retry_after_id;
     }
