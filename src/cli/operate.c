@@ -93,8 +93,9 @@ bool hk_operate_payload(const char *given, struct hk_buf *out)
     if (given[0] != '@' && strcmp(given, "-") != 0)
         return hk_buf_adds(out, given) == HK_OK ||
                hk_out_error(HK_EXIT_FAILURE, "out of memory") == HK_EXIT_OK;
-    const char *name = given[0] == '@' ? given + 1 : "standard input";
-    FILE *file = given[0] == '@' ? fopen(name, "rb") : stdin;
+    bool named = given[0] == '@';
+    const char *name = named ? given + 1 : "standard input";
+    FILE *file = named ? fopen(name, "rb") : stdin;
     if (file == NULL) {
         (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name, strerror(errno));
         return false;
@@ -104,7 +105,7 @@ bool hk_operate_payload(const char *given, struct hk_buf *out)
     if (!ok)
         (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name,
                            hk_buf_status(out) != HK_OK ? "it is too large" : strerror(errno));
-    if (file != stdin)
+    if (named)
         (void)fclose(file);
     return ok;
 }

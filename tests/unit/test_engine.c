@@ -34,7 +34,7 @@ static void a_failure_is_retried_when_due_and_not_before(void **state)
     assert_false(in_flight(rig, "m"));
     wait_ms(rig, 7);
     assert_true(in_flight(rig, "m"));
-    assert_int_equal(find(rig, "m")->attempt, 2);
+    assert_int_equal(found(rig, "m")->attempt, 2);
     answer(rig, "m", 500);
     wait_ms(rig, 110);
     answer(rig, "m", 500);
@@ -230,7 +230,7 @@ static void near_the_end_of_its_lease_nothing_is_sent_and_sends_are_ended(void *
     wait_ms(rig, 5100);
     assert_true(settled(rig, "m", "release"));
     assert_true(in_flight(rig, "m")); /* found again, and its first attempt still */
-    assert_int_equal(find(rig, "m")->attempt, 1);
+    assert_int_equal(found(rig, "m")->attempt, 1);
     rig_free(rig);
 }
 

@@ -160,7 +160,7 @@ static void scheduled_ones_wait_and_hold_nobody(void **state)
     assert_false(in_flight(rig, "later"));
     wait_ms(rig, 10000);
     assert_true(in_flight(rig, "later"));
-    assert_int_equal(find(rig, "later")->attempt, 1);
+    assert_int_equal(found(rig, "later")->attempt, 1);
     rig_free(rig);
 }
 
