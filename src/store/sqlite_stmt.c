@@ -119,11 +119,10 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_SCAN_RETRY_BARE] = "SELECT id, " BARE ", crashes, due_ms, 1 " OF_RETRY,
     [HK_SQ_SCAN_RETRY_KEY] = "SELECT id, " HEAD ", crashes, due_ms, " FIRST " " OF_RETRY_KEY,
     [HK_SQ_SCAN_RETRY_KEY_BARE] = "SELECT id, " BARE ", crashes, due_ms, 1 " OF_RETRY_KEY,
-    [HK_SQ_HELD_RETRY] =
-        "SELECT DISTINCT destination, message_key FROM outbox_retry INDEXED BY outbox_retry_key "
-        "WHERE message_key IS NOT NULL AND message_key <> '' AND deferred = 0",
+    [HK_SQ_HELD_RETRY] = "SELECT destination, message_key FROM outbox_retry INDEXED BY outbox_retry_key "
+                         "WHERE message_key IS NOT NULL AND message_key <> '' AND deferred = 0",
     [HK_SQ_HELD_DEAD] =
-        "SELECT DISTINCT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
+        "SELECT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
         "WHERE message_key IS NOT NULL AND message_key <> '' AND status = 'failed'",
 
     [HK_SQ_LANES] = "SELECT lane, name, until_ms FROM outbox_relay ORDER BY lane",
@@ -170,7 +169,7 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_NOT_BEFORE] = "SELECT not_before FROM outbox NOT INDEXED WHERE id = ?1",
     [HK_SQ_MOVE] = TO_RETRY "id, " RESOLVED ", ?3, ?4, ?5, 1, 0, " PAST_VALUES ", " MESSAGE
                             " FROM outbox NOT INDEXED WHERE id = ?1",
-    [HK_SQ_COPY_RETRY] = TO_RETRY "original_outbox_id, ?2, ?3, 0, crashes, life, letter_id, " PAST
+    [HK_SQ_COPY_RETRY] = TO_RETRY "original_outbox_id, ?2, ?3, deferred, crashes, life, letter_id, " PAST
                                   ", " MESSAGE " FROM outbox_retry WHERE id = ?1",
     [HK_SQ_UPDATE_RETRY] = "UPDATE outbox_retry SET claim = NULL, deferred = 0, destination = " RESOLVED
                            ", due_ms = ?3, crashes = CASE WHEN ?6 THEN 0 ELSE crashes END, (" PAST

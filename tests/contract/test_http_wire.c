@@ -391,6 +391,18 @@ static long rss_kib(void)
 #endif
 
 /* 25 answers at once, each of up to a GiB: read to their bound and dropped. */
+/* The thread sanitizer's own tables grow with every access. */
+#if defined(__SANITIZE_THREAD__)
+#define GROWTH_IS_NOT_OURS true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GROWTH_IS_NOT_OURS true
+#endif
+#endif
+#ifndef GROWTH_IS_NOT_OURS
+#define GROWTH_IS_NOT_OURS false
+#endif
+
 static void endless_answers_take_no_memory(void **state)
 {
     (void)state;
@@ -429,7 +441,7 @@ static void endless_answers_take_no_memory(void **state)
         }
         long grown = rss_kib() - before;
         NOTE_IF(grown >= GROWTH_MAX_KIB, "script %zu: grown by %ld KiB\n", s, grown);
-        assert_true(grown < GROWTH_MAX_KIB);
+        assert_true(GROWTH_IS_NOT_OURS || grown < GROWTH_MAX_KIB);
         tear_down(&f);
     }
     free(got);
