@@ -121,9 +121,8 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_SCAN_RETRY_KEY_BARE] = "SELECT id, " BARE ", crashes, due_ms, 1 " OF_RETRY_KEY,
     [HK_SQ_HELD_RETRY] = "SELECT destination, message_key FROM outbox_retry INDEXED BY outbox_retry_key "
                          "WHERE message_key IS NOT NULL AND message_key <> '' AND deferred = 0",
-    [HK_SQ_HELD_DEAD] =
-        "SELECT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
-        "WHERE message_key IS NOT NULL AND message_key <> '' AND status = 'failed'",
+    [HK_SQ_HELD_DEAD] = "SELECT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
+                        "WHERE message_key IS NOT NULL AND message_key <> '' AND status = 'failed'",
 
     [HK_SQ_LANES] = "SELECT lane, name, until_ms FROM outbox_relay ORDER BY lane",
     [HK_SQ_ADD_LANE] = "INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms) "
