@@ -2,10 +2,9 @@
 /* I11: order per key. Asked at each send: is anybody of the same destination and key in the way? */
 #include "checker_impl.h"
 
-/* A person who requeues a message into a key that is at work: relays know of it
- * within a second, or some, of a store that is slow. */
+/* A person who requeues a message into a key that is at work: relays know of it within a second. */
 enum {
-    REQUEUE_MS = 10000
+    REQUEUE_MS = 1500
 };
 
 /* Was `a` there before `b` began? Messages of transactions that overlap have no order. */
