@@ -428,7 +428,7 @@ static void sq_close(struct hk_store *store)
     for (int i = 0; i < HK_SQ_NSTMTS; i++)
         sqlite3_finalize(store->stmts[i]);
     sqlite3_close(store->db);
-    hk_sq_claims_clear(&store->claims);
+    hk_manifests_clear(&store->claims);
     hk_pool_fini(&store->pools[0]);
     hk_pool_fini(&store->pools[1]);
     hk_mem_free(store->path);

@@ -9,7 +9,7 @@
  *   sqlite_row.c       rows, which may hold anything, to heads and messages
  *   sqlite_exchange.c  the one transaction that settles and claims
  *   sqlite_settle.c    one settle, by kind
- *   sqlite_claims.c    what this store's manifests name, in memory
+ *   manifests.c        what this store's manifests name, in memory
  *   sqlite_keep.c      pause and purge
  *
  * Errors stick: after the first one (hk_sq_ok is false) the helpers below do nothing, and the call ends in
@@ -23,7 +23,7 @@
 #include <sqlite3.h>
 
 #include "store/pool.h"
-#include "store/sqlite_claims.h"
+#include "store/manifests.h"
 #include "store/sqlite_stmt.h"
 #include "store/store.h"
 
@@ -66,7 +66,7 @@ struct hk_store {
     struct hk_pool
         pools[2]; /* this call's results, and those of the last one, which arguments may point into */
     unsigned pool;
-    struct hk_sq_claims claims;
+    struct hk_manifests claims;
     int data_version;
     bool polled;
     bool own_change; /* we changed what a poll shows, which data_version does not tell */

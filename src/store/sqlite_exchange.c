@@ -38,38 +38,38 @@ static bool claim_stands(struct hk_store *store, int64_t claim, int64_t lane)
 }
 
 static size_t load_members(struct hk_store *store, enum hk_sq_id statement, enum hk_source source,
-                           int64_t claim, struct hk_sq_member *members, size_t room)
+                           int64_t claim, struct hk_member *members, size_t room)
 {
     size_t n = 0;
     sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, claim);
     while (hk_sq_row(store, q)) {
         if (n < room)
-            members[n] = (struct hk_sq_member){.id = sqlite3_column_int64(q, 0), .source = source};
+            members[n] = (struct hk_member){.id = sqlite3_column_int64(q, 0), .source = source};
         n++;
     }
     return n;
 }
 
 /* A manifest that another store object of this lane wrote, or that was written before the file was opened again. */
-static struct hk_sq_claim *load_claim(struct hk_store *store, int64_t claim)
+static struct hk_manifest *load_claim(struct hk_store *store, int64_t claim)
 {
     size_t fresh = load_members(store, HK_SQ_CLAIM_IDS, HK_FROM_OUTBOX, claim, NULL, 0);
     size_t n = fresh + load_members(store, HK_SQ_CLAIM_RETRIES, HK_FROM_RETRY, claim, NULL, 0);
-    struct hk_sq_member *members = hk_sq_alloc(store, n, sizeof *members);
+    struct hk_member *members = hk_sq_alloc(store, n, sizeof *members);
     if (!members)
         return NULL;
     load_members(store, HK_SQ_CLAIM_IDS, HK_FROM_OUTBOX, claim, members, fresh);
     load_members(store, HK_SQ_CLAIM_RETRIES, HK_FROM_RETRY, claim, members + fresh, n - fresh);
-    if (hk_sq_ok(store) && !hk_sq_claims_add(&store->claims, claim, members, n))
+    if (hk_sq_ok(store) && !hk_manifests_add(&store->claims, claim, members, n))
         hk_sq_fail(store, SQLITE_NOMEM);
-    return hk_sq_ok(store) ? hk_sq_claims_find(&store->claims, claim) : NULL;
+    return hk_sq_ok(store) ? hk_manifests_find(&store->claims, claim) : NULL;
 }
 
 /* The manifest, if it still stands. Asked of the database once per transaction. */
-static struct hk_sq_claim *standing_claim(struct hk_store *store, int64_t claim, int64_t lane)
+static struct hk_manifest *standing_claim(struct hk_store *store, int64_t claim, int64_t lane)
 {
-    struct hk_sq_claim *c = hk_sq_claims_find(&store->claims, claim);
+    struct hk_manifest *c = hk_manifests_find(&store->claims, claim);
     if (c && c->checked)
         return c->stands ? c : NULL;
     bool stands = claim_stands(store, claim, lane);
@@ -85,12 +85,12 @@ static struct hk_sq_claim *standing_claim(struct hk_store *store, int64_t claim,
 static void settle_one(struct hk_store *store, struct settling *t, size_t i)
 {
     const struct hk_settle *s = &t->x->settles[i];
-    struct hk_sq_claim *claim = standing_claim(store, s->claim, t->x->lane);
-    struct hk_sq_member *member = claim ? hk_sq_claim_open_member(claim, s->source, s->id) : NULL;
+    struct hk_manifest *claim = standing_claim(store, s->claim, t->x->lane);
+    struct hk_member *member = claim ? hk_manifest_open_member(claim, s->source, s->id) : NULL;
     t->stale[i] = !member;
     if (!member)
         return;
-    member->state = HK_SQ_SETTLING;
+    member->state = HK_MEMBER_SETTLING;
     claim->n_open--;
     hk_sq_settle(store, s, t->now_ms);
     if (s->source == HK_FROM_OUTBOX && s->kind == HK_SETTLE_RELEASE)
@@ -147,11 +147,11 @@ static size_t ids_bytes(size_t n)
     return n * sizeof "-9223372036854775808," + sizeof "[]";
 }
 
-static void write_ids(struct hk_buf *out, const struct hk_sq_member *members, size_t n)
+static void write_ids(struct hk_buf *out, const struct hk_member *members, size_t n)
 {
     char sep = '[';
     for (size_t i = 0; i < n; i++)
-        if (members[i].source == HK_FROM_OUTBOX && members[i].state == HK_SQ_OPEN) {
+        if (members[i].source == HK_FROM_OUTBOX && members[i].state == HK_MEMBER_OPEN) {
             hk_buf_addf(out, "%c%lld", sep, (long long)members[i].id);
             sep = ',';
         }
@@ -170,7 +170,7 @@ static bool check_buf(struct hk_store *store, const struct hk_buf *buf)
 static void tidy_claims(struct hk_store *store)
 {
     for (size_t i = 0; i < store->claims.n && hk_sq_ok(store); i++) {
-        struct hk_sq_claim *claim = &store->claims.items[i];
+        struct hk_manifest *claim = &store->claims.items[i];
         if (!claim->stands || (claim->n_open > 0 && !claim->rewrite))
             continue;
         struct hk_buf ids;
@@ -205,7 +205,7 @@ static struct hk_claim *choose(struct hk_store *store, const struct hk_exchange 
     size_t n = 0;
     struct hk_claim *claims = hk_sq_alloc(store, x->n_claims, sizeof *claims);
     for (size_t i = 0; claims && i < x->n_claims; i++)
-        if (x->claims[i].source == HK_FROM_RETRY || !hk_sq_claims_hold(&store->claims, x->claims[i].id))
+        if (x->claims[i].source == HK_FROM_RETRY || !hk_manifests_hold(&store->claims, x->claims[i].id))
             claims[n++] = x->claims[i];
     if (n)
         qsort(claims, n, sizeof *claims, by_place);
@@ -307,7 +307,7 @@ static void read_messages(struct hk_store *store, const struct hk_claim *claims,
 }
 
 static int64_t add_claim(struct hk_store *store, int64_t lane, int64_t now_ms,
-                         const struct hk_sq_member *members, size_t n)
+                         const struct hk_member *members, size_t n)
 {
     struct hk_buf ids;
     hk_buf_init(&ids, ids_bytes(n));
@@ -324,11 +324,11 @@ static int64_t add_claim(struct hk_store *store, int64_t lane, int64_t now_ms,
 static void write_manifest(struct hk_store *store, int64_t lane, int64_t now_ms, struct hk_exchanged *out)
 {
     size_t n = out->n_messages;
-    struct hk_sq_member *members = hk_sq_alloc(store, n, sizeof *members);
+    struct hk_member *members = hk_sq_alloc(store, n, sizeof *members);
     if (!members)
         return;
     for (size_t i = 0; i < n; i++)
-        members[i] = (struct hk_sq_member){.id = out->messages[i].id, .source = out->messages[i].source};
+        members[i] = (struct hk_member){.id = out->messages[i].id, .source = out->messages[i].source};
     out->claim = add_claim(store, lane, now_ms, members, n);
     for (size_t i = 0; i < n && hk_sq_ok(store); i++) {
         if (members[i].source != HK_FROM_RETRY)
@@ -338,7 +338,7 @@ static void write_manifest(struct hk_store *store, int64_t lane, int64_t now_ms,
         hk_sq_bind_i64(store, q, 2, out->claim);
         hk_sq_run(store, q);
     }
-    if (hk_sq_ok(store) && !hk_sq_claims_add(&store->claims, out->claim, members, n))
+    if (hk_sq_ok(store) && !hk_manifests_add(&store->claims, out->claim, members, n))
         hk_sq_fail(store, SQLITE_NOMEM);
 }
 
@@ -370,7 +370,7 @@ static enum hk_code lane_is_gone(struct hk_store *store, const struct hk_exchang
                                  const struct hk_exchanged **out, struct hk_err *err)
 {
     hk_sq_rollback(store);
-    hk_sq_claims_clear(&store->claims);
+    hk_manifests_clear(&store->claims);
     for (size_t i = 0; i < x->n_settles; i++)
         store->exchanged.stale[i] = true;
     *out = &store->exchanged;
@@ -412,10 +412,10 @@ enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
     hk_sq_clock_save(store);
     enum hk_code rc = hk_sq_end(store, "exchange messages", err);
     if (rc != HK_OK) {
-        hk_sq_claims_rollback(&store->claims);
+        hk_manifests_rollback(&store->claims);
         return rc;
     }
-    hk_sq_claims_commit(&store->claims);
+    hk_manifests_commit(&store->claims);
     store->own_change |= t.touched_retry;
     *out = done;
     return HK_OK;

@@ -95,7 +95,7 @@ enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char 
     enum hk_code rc = hk_sq_end(store, "acquire a lane", err);
     if (rc != HK_OK)
         return rc;
-    hk_sq_claims_clear(&store->claims);
+    hk_manifests_clear(&store->claims);
     store->own_change = true;
     *out_lane = lane;
     *out_now_ms = now_ms;
@@ -114,7 +114,7 @@ enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *
     enum hk_code rc = hk_sq_end(store, "release the lane", err);
     if (rc != HK_OK)
         return rc;
-    hk_sq_claims_clear(&store->claims);
+    hk_manifests_clear(&store->claims);
     store->own_change = true;
     if (!stood)
         return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over", store->path, (long long)lane);

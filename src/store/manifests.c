@@ -4,22 +4,22 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "store/sqlite_claims.h"
+#include "store/manifests.h"
 
 static int by_source_and_id(const void *a, const void *b)
 {
-    const struct hk_sq_member *x = a, *y = b;
+    const struct hk_member *x = a, *y = b;
     if (x->source != y->source)
         return x->source < y->source ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool make_room(struct hk_sq_claims *claims)
+static bool make_room(struct hk_manifests *claims)
 {
     if (claims->n < claims->room)
         return true;
     size_t room = claims->room ? claims->room * 2 : 16;
-    struct hk_sq_claim *items = hk_mem_resize(claims->items, room * sizeof *items);
+    struct hk_manifest *items = hk_mem_resize(claims->items, room * sizeof *items);
     if (!items)
         return false;
     claims->items = items;
@@ -27,7 +27,7 @@ static bool make_room(struct hk_sq_claims *claims)
     return true;
 }
 
-static void measure(struct hk_sq_claim *claim)
+static void measure(struct hk_manifest *claim)
 {
     claim->min_id = INT64_MAX;
     claim->max_id = INT64_MIN;
@@ -38,12 +38,11 @@ static void measure(struct hk_sq_claim *claim)
     }
 }
 
-bool hk_sq_claims_add(struct hk_sq_claims *claims, int64_t claim, const struct hk_sq_member *members,
-                      size_t n)
+bool hk_manifests_add(struct hk_manifests *claims, int64_t claim, const struct hk_member *members, size_t n)
 {
     if (!make_room(claims))
         return false;
-    struct hk_sq_member *copy = hk_mem_zalloc(n, sizeof *copy);
+    struct hk_member *copy = hk_mem_zalloc(n, sizeof *copy);
     if (!copy)
         return false;
     memcpy(copy, members, n * sizeof *copy);
@@ -53,7 +52,7 @@ bool hk_sq_claims_add(struct hk_sq_claims *claims, int64_t claim, const struct h
         at--;
     memmove(claims->items + at + 1, claims->items + at, (claims->n - at) * sizeof *claims->items);
     claims->items[at] =
-        (struct hk_sq_claim){.claim = claim, .members = copy, .n_members = n, .n_open = n, .added = true};
+        (struct hk_manifest){.claim = claim, .members = copy, .n_members = n, .n_open = n, .added = true};
     measure(&claims->items[at]);
     claims->n++;
     return true;
@@ -61,45 +60,45 @@ bool hk_sq_claims_add(struct hk_sq_claims *claims, int64_t claim, const struct h
 
 static int by_claim(const void *key, const void *item)
 {
-    int64_t x = *(const int64_t *)key, y = ((const struct hk_sq_claim *)item)->claim;
+    int64_t x = *(const int64_t *)key, y = ((const struct hk_manifest *)item)->claim;
     return (x > y) - (x < y);
 }
 
-struct hk_sq_claim *hk_sq_claims_find(struct hk_sq_claims *claims, int64_t claim)
+struct hk_manifest *hk_manifests_find(struct hk_manifests *claims, int64_t claim)
 {
     return claims->n ? bsearch(&claim, claims->items, claims->n, sizeof *claims->items, by_claim) : NULL;
 }
 
-struct hk_sq_member *hk_sq_claim_open_member(struct hk_sq_claim *claim, enum hk_source source, int64_t id)
+struct hk_member *hk_manifest_open_member(struct hk_manifest *claim, enum hk_source source, int64_t id)
 {
-    struct hk_sq_member key = {.id = id, .source = source};
-    struct hk_sq_member *member =
+    struct hk_member key = {.id = id, .source = source};
+    struct hk_member *member =
         claim->n_members ? bsearch(&key, claim->members, claim->n_members, sizeof key, by_source_and_id)
                          : NULL;
-    return member && member->state == HK_SQ_OPEN ? member : NULL;
+    return member && member->state == HK_MEMBER_OPEN ? member : NULL;
 }
 
-bool hk_sq_claims_hold(struct hk_sq_claims *claims, int64_t id)
+bool hk_manifests_hold(struct hk_manifests *claims, int64_t id)
 {
     for (size_t i = 0; i < claims->n; i++) {
-        struct hk_sq_claim *claim = &claims->items[i];
-        if (id >= claim->min_id && id <= claim->max_id && hk_sq_claim_open_member(claim, HK_FROM_OUTBOX, id))
+        struct hk_manifest *claim = &claims->items[i];
+        if (id >= claim->min_id && id <= claim->max_id && hk_manifest_open_member(claim, HK_FROM_OUTBOX, id))
             return true;
     }
     return false;
 }
 
 /* Settles what was tentative, or opens it again; forgets the claims that `gone` finds over. */
-static void end(struct hk_sq_claims *claims, enum hk_sq_member_state becomes)
+static void end(struct hk_manifests *claims, enum hk_member_state becomes)
 {
     size_t kept = 0;
     for (size_t i = 0; i < claims->n; i++) {
-        struct hk_sq_claim claim = claims->items[i];
-        bool gone = becomes == HK_SQ_OPEN ? claim.added : claim.n_open == 0;
+        struct hk_manifest claim = claims->items[i];
+        bool gone = becomes == HK_MEMBER_OPEN ? claim.added : claim.n_open == 0;
         for (size_t m = 0; !gone && m < claim.n_members; m++)
-            if (claim.members[m].state == HK_SQ_SETTLING) {
+            if (claim.members[m].state == HK_MEMBER_SETTLING) {
                 claim.members[m].state = becomes;
-                claim.n_open += becomes == HK_SQ_OPEN;
+                claim.n_open += becomes == HK_MEMBER_OPEN;
             }
         claim.added = claim.checked = claim.stands = claim.rewrite = false;
         if (gone)
@@ -110,20 +109,20 @@ static void end(struct hk_sq_claims *claims, enum hk_sq_member_state becomes)
     claims->n = kept;
 }
 
-void hk_sq_claims_commit(struct hk_sq_claims *claims)
+void hk_manifests_commit(struct hk_manifests *claims)
 {
-    end(claims, HK_SQ_SETTLED);
+    end(claims, HK_MEMBER_SETTLED);
 }
 
-void hk_sq_claims_rollback(struct hk_sq_claims *claims)
+void hk_manifests_rollback(struct hk_manifests *claims)
 {
-    end(claims, HK_SQ_OPEN);
+    end(claims, HK_MEMBER_OPEN);
 }
 
-void hk_sq_claims_clear(struct hk_sq_claims *claims)
+void hk_manifests_clear(struct hk_manifests *claims)
 {
     for (size_t i = 0; i < claims->n; i++)
         hk_mem_free(claims->items[i].members);
     hk_mem_free(claims->items);
-    *claims = (struct hk_sq_claims){0};
+    *claims = (struct hk_manifests){0};
 }
