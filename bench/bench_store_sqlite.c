@@ -380,6 +380,14 @@ int main(int argc, char **argv)
         insert_slowly(fd);
         return 0;
     }
+    if (argc == 4 && strcmp(argv[1], "--bare") == 0) { /* FILE ROWS: the limit alone, for bench/relay.py */
+        snprintf(path, sizeof path, "%s", argv[2]);
+        rows = number(argv[3], 10000000);
+        double start = now_s(CLOCK_MONOTONIC);
+        drain_bare();
+        printf("%.0f\n", (double)rows / (now_s(CLOCK_MONOTONIC) - start));
+        return 0;
+    }
     rows = argc > 1 ? number(argv[1], 10000000) : rows;
     int rounds = argc > 2 ? (int)number(argv[2], ROUNDS_MAX) : 5;
     const char *tmp = getenv("TMPDIR");

@@ -149,6 +149,49 @@ def throughput(args, folder):
     nginx.stop()
 
 
+def bare_rate(args, path, rows):
+    """Messages a second of a bare "cursor SELECT + batch DELETE" loop in C on such a file; 0 when it was not built."""
+    program = os.path.join(os.path.dirname(os.path.realpath(args.hikyaku)), "../../bench/bench_store_sqlite")
+    if not os.path.exists(program):
+        return 0
+    return float(subprocess.run([program, "--bare", path, str(rows)], capture_output=True, text=True, check=True).stdout)
+
+
+@in_folder
+def drain(args, folder):
+    """The whole relay with nothing behind it: claim, hand over, settle. The bare loop takes turns with it, each on a file
+    of its own that was filled alike; medians of three rounds."""
+    rows = 300000
+    for retention in ("0s", "24h"):
+        rates = {"bare": [], "relay": []}
+        for turn in ("bare", "relay") * 3:
+            sub = tempfile.mkdtemp(dir=folder)
+            relay = Relay(args.hikyaku, sub, f"relay: {{ batch: 1000, concurrency: 1000 }}\nretention: {{ sent: {retention} }}\n"
+                          'destinations: { sink: { "null": {}, limits: { concurrency: 1000 } } }\n')
+            db = relay.connect()
+            for _ in range(rows // 10000):
+                db.execute("BEGIN IMMEDIATE")
+                db.executemany("INSERT INTO outbox (destination, event_type, payload) VALUES ('sink', 'Bench', ?)",
+                               (("x" * 500,) for _ in range(10000)))
+                db.execute("COMMIT")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.close()
+            if turn == "bare":
+                rates[turn].append(bare_rate(args, relay.db, rows))
+            else:
+                start = time.monotonic()
+                relay.start()
+                relay.drained()
+                rates[turn].append(rows / (time.monotonic() - start))
+                cpu_us, peak = relay.cpu_s() / rows * 1e6, relay.rss_mb("VmHWM")
+                relay.stop()
+            shutil.rmtree(sub)
+        ratios = [r / b for r, b in zip(rates["relay"], rates["bare"]) if b]
+        print(f"drain to null, sent rows kept {retention:>3}: {statistics.median(rates['relay']):8.0f}/s   "
+              f"bare loop {statistics.median(rates['bare']):8.0f}/s   "
+              f"ratio {statistics.median(ratios) if ratios else 0:.2f}   CPU {cpu_us:.1f} us/message   peak RSS {peak:.1f} MB")
+
+
 @in_folder
 def memory(args, folder):
     for rows in (0, 100000, 1000000):
@@ -287,7 +330,7 @@ def isolation(args, folder):
     server.shutdown()
 
 
-BENCHES = {"throughput": throughput, "memory": memory, "latency": latency, "inserts": inserts_while_draining,
+BENCHES = {"drain": drain, "throughput": throughput, "memory": memory, "latency": latency, "inserts": inserts_while_draining,
            "isolation": isolation}
 
 

@@ -57,9 +57,28 @@ static void aim(struct world *w, struct hk_model_msg *msg)
     expect(w, msg, dest);
 }
 
-/* `held`: its transaction stays open for a while. On a store that gives ids at the insert such a message is found by the
- * sweep, late: order cannot be asked of it. */
-static const struct hk_model_msg *write_message(struct world *w, bool held)
+/* Has another transaction that is open written to the key? Where ids are given at the insert, who wants order holds a lock
+ * for each key until he commits; here, who cannot have it writes without a key. */
+static bool is_locked(const struct world *w, const struct app *self, const char *key)
+{
+    for (size_t i = 0; i < w->c.n_apps; i++)
+        for (size_t k = 0; &w->apps[i] != self && k < w->apps[i].n_rows; k++)
+            if (strcmp(w->apps[i].messages[k]->key, key) == 0)
+                return true;
+    return false;
+}
+
+static void draw_key(struct world *w, const struct app *app, bool held, struct hk_model_msg *msg)
+{
+    text(msg->key, sizeof msg->key, "k", hk_rng_upto(&w->app_rng, w->c.keys - 1));
+    /* one that is found by the sweep: order cannot be asked of it */
+    bool swept = w->c.late_silent && held;
+    if (w->c.ids_at_insert && (swept || is_locked(w, app, msg->key)))
+        msg->key[0] = '\0';
+}
+
+/* `held`: its transaction stays open for a while. */
+static const struct hk_model_msg *write_message(struct world *w, const struct app *app, bool held)
 {
     struct hk_rng *rng = &w->app_rng;
     struct hk_model_msg *msg = &w->messages[w->n_written];
@@ -73,8 +92,8 @@ static const struct hk_model_msg *write_message(struct world *w, bool held)
     if (hk_world_chance(rng, w->c.p_override))
         msg->max_attempts = (uint32_t)hk_rng_between(rng, 1, 4);
     aim(w, msg);
-    if (hk_world_chance(rng, w->c.p_key) && !(held && w->c.ids_at_insert))
-        text(msg->key, sizeof msg->key, "k", hk_rng_upto(rng, w->c.keys - 1));
+    if (hk_world_chance(rng, w->c.p_key))
+        draw_key(w, app, held, msg);
     if (hk_world_chance(rng, w->c.p_scheduled))
         msg->not_before_ms = now + hk_world_between(rng, 0, 20000);
     if (hk_world_chance(rng, w->c.p_expiring))
@@ -93,8 +112,11 @@ static const struct hk_model_msg *write_message(struct world *w, bool held)
 static void begin(struct world *w, struct app *app, bool held)
 {
     size_t n = (size_t)hk_rng_between(&w->app_rng, 1, TX_MAX);
-    while (app->n_rows < n && w->n_written < w->c.n_messages)
-        app->rows[app->n_rows++] = hk_model_insert(w->model, write_message(w, held));
+    while (app->n_rows < n && w->n_written < w->c.n_messages) {
+        app->messages[app->n_rows] = write_message(w, app, held);
+        app->rows[app->n_rows] = hk_model_insert(w->model, app->messages[app->n_rows]);
+        app->n_rows++;
+    }
 }
 
 static void end(struct world *w, struct app *app)

@@ -269,7 +269,7 @@ static void on_acquire(struct checker *c)
     c->last_lane = number;
     for (size_t i = 0; !c->options.many_lanes && i < c->lanes.n; i++) {
         struct clane *lane = &c->lanes.items[i];
-        if (lane->live && lane->until > c->t + c->options.slack_ms)
+        if (lane->live && !lane->dead && lane->until > c->t + c->options.slack_ms)
             hk_checker_complain(c, "I4", "lane %lld is given while %lld lives", (long long)number,
                                 (long long)lane->lane);
         lane->live = false;
@@ -311,6 +311,13 @@ static void on_start(struct checker *c)
     for (size_t i = 0; i < c->lanes.n; i++)
         if (c->lanes.items[i].relay == relay)
             c->lanes.items[i].relay = NOBODY;
+}
+
+static void on_crash(struct checker *c)
+{
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    for (size_t i = 0; i < c->lanes.n; i++)
+        c->lanes.items[i].dead |= c->lanes.items[i].relay == relay;
 }
 
 /* A drained relay has nothing in hand (I18). */
@@ -481,6 +488,7 @@ static void on_fail(struct checker *c)
     close_send(c, s);
     s->failed = true;
     s->maybe = hk_checker_number(c, "maybe");
+    s->status = hk_checker_number(c, "status");
     struct cleg *leg = &c->legs.items[s->leg];
     int64_t wait = hk_checker_number(c, "wait"), cap = c->dests.items[leg->dest].hint_cap;
     leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
@@ -526,12 +534,20 @@ static void settle_sent(struct checker *c, struct cleg *leg)
     leg->sent++;
 }
 
+/* Refused by its own sink before anything was sent: no attempt was made. */
+static bool refused_unsent(const struct csend *send, struct hk_str reason)
+{
+    bool of_message =
+        is(reason, "VALIDATION_ERROR") || is(reason, "SCHEMA_MISMATCH") || is(reason, "PAYLOAD_TOO_LARGE");
+    return of_message && !send->status && !send->maybe;
+}
+
 static void settle_dead(struct checker *c, struct cleg *leg)
 {
     struct hk_str reason = hk_checker_text(c, "reason");
     const struct cmsg *msg = &c->msgs.items[leg->msg];
     const struct csend *send = find_send(c);
-    count_attempt(c, leg, send && send->failed);
+    count_attempt(c, leg, send && send->failed && !refused_unsent(send, reason));
     if (is(reason, "RETRY_EXHAUSTED") && msg->max && msg->n_legs == 1 && leg->charged != msg->max)
         hk_checker_complain(c, "I7", "%s is exhausted after %lld attempts of %lld",
                             hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)msg->max);
@@ -618,7 +634,7 @@ static void on_orphan(struct checker *c)
     const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
         hk_checker_complain(c, "I5", "a row is orphaned that was in nobody's hand");
-    if (lane && lane->until > c->t + c->options.slack_ms)
+    if (lane && !lane->dead && lane->until > c->t + c->options.slack_ms)
         hk_checker_complain(c, "I4", "a row is taken from lane %lld before its lease ran out",
                             (long long)lane->lane);
     c->result->orphans++;
@@ -709,7 +725,7 @@ static const struct {
     {"rollback", on_rollback}, {"acquire", on_acquire}, {"release", on_release}, {"orphan", on_orphan},
     {"cancel", on_act},        {"discard", on_act},     {"requeue", on_act},     {"exit", on_exit},
     {"dest", on_dest},         {"clock", on_clock},     {"heal", on_heal},       {"end", on_last},
-    {"pause", on_other},       {"resume", on_other},    {"start", on_start},     {"crash", on_other},
+    {"pause", on_other},       {"resume", on_other},    {"start", on_start},     {"crash", on_crash},
     {"stop", on_other},        {"cont", on_other},      {"drain", on_other},
 };
 

@@ -81,12 +81,14 @@ struct csend {
     size_t leg, row, relay;
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
+    int64_t status; /* of the answer that failed it; 0 = none came */
 };
 
 struct clane {
     int64_t lane, until;
     size_t relay;
     bool live;
+    bool dead; /* its process is gone: a lease protects the living */
 };
 
 struct crecord { /* of the attempts' table */

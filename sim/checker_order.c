@@ -42,7 +42,7 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
     const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
     if (other->open_sends)
         return "is on its way";
-    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0 && !earlier(mine, its))
+    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0)
         return "waits for its next attempt";
     if (is_over(c, other) || leg->life > 1)
         return NULL;

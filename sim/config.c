@@ -64,6 +64,11 @@ static void draw_faults(struct config *c, struct hk_rng *rng)
     c->op_discards = hk_rng_upto(rng, 1);
     c->op_requeues = hk_rng_upto(rng, 2) == 0;
     c->heal_discards = hk_rng_upto(rng, 3) != 0;
+    c->late_silent = hk_rng_upto(rng, 3) == 0;
+    c->late_vague = hk_rng_upto(rng, 1) == 1;
+    c->locks = hk_rng_upto(rng, 1) == 1;
+    c->first_id = hk_rng_upto(rng, 3) ? 1 : -20;
+    c->p_shards = maybe(rng, 25, 100, 20000);
 }
 
 /* ---- policies ---- */
@@ -221,6 +226,9 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
         abort();
     struct hk_model_options options = {.ids_at_insert = w->c.ids_at_insert,
                                        .hide_claimed = w->c.hide_claimed,
+                                       .late_silent = w->c.late_silent,
+                                       .late_vague = w->c.late_vague,
+                                       .first_id = w->c.first_id,
                                        .log = w->log,
                                        .now_ms = hk_world_store_now,
                                        .now_arg = w};

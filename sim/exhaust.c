@@ -208,13 +208,13 @@ static void apply(struct mini *w, struct mini_relay *r)
         hk_model_poll(w->model, &r->handle, &r->reply);
         break;
     case HK_ACT_HELD_KEYS:
-        hk_model_held_keys(w->model, &r->reply);
+        hk_model_held_keys(w->model, &r->handle, &r->reply);
         break;
     case HK_ACT_SCAN:
-        hk_model_scan(w->model, &r->call.scan, &r->reply);
+        hk_model_scan(w->model, &r->handle, &r->call.scan, &r->reply);
         break;
     case HK_ACT_EXCHANGE:
-        hk_model_exchange(w->model, &r->call.exchange, &r->reply);
+        hk_model_exchange(w->model, &r->handle, &r->call.exchange, &r->reply);
         break;
     default:
         abort();

@@ -8,10 +8,12 @@
 
 /* A row of outbox or of outbox_retry. */
 struct model_row {
-    int64_t id; /* 0 = not assigned yet */
+    int64_t id;
+    bool numbered; /* it has its id */
     const struct hk_model_msg *msg;
-    bool visible; /* outbox: committed */
-    bool gone;    /* rolled back or moved on; the place is not used again */
+    bool visible;     /* outbox: committed … */
+    uint64_t version; /* … as of this version */
+    bool gone;        /* rolled back or moved on; the place is not used again */
     int64_t began_ms;
     int64_t claim; /* the manifest that names it; 0 = none */
     /* outbox_retry only */
@@ -21,6 +23,7 @@ struct model_row {
     uint32_t crashes, life;
     size_t letter; /* index + 1; 0 = none */
     struct hk_history history;
+    int64_t paused_mark_ms; /* for how long its destination had been paused, at the first failure */
     int64_t first_failed_ms;
 };
 
@@ -56,9 +59,16 @@ struct model_attempt {
     uint32_t life, n;
 };
 
+struct model_pause {
+    char name[HK_MODEL_TEXT];
+    bool paused;
+    int64_t since_ms, total_ms; /* the total up to then */
+};
+
 struct model_lane {
     int64_t lane, until_ms;
     char relay[HK_MODEL_TEXT];
+    bool dead; /* its process is known to be gone */
 };
 
 #define MODEL_VEC(type, name)                                                                                \
@@ -74,9 +84,10 @@ struct hk_model {
     MODEL_VEC(struct model_end, ends);
     MODEL_VEC(struct model_attempt, attempts);
     MODEL_VEC(struct model_lane, lanes);
-    MODEL_VEC(struct hk_poll_dest, paused); /* names are copies */
+    MODEL_VEC(struct model_pause, paused);
     int64_t next_outbox, next_retry, next_lane, next_claim;
     uint64_t version; /* one more with every commit that others can see */
+    int64_t acts;     /* of operators */
     char complaint[128];
 };
 
@@ -89,6 +100,8 @@ void *hk_model_grow(void *items, size_t n, size_t *room, size_t bytes);
 int64_t hk_model_now(const struct hk_model *model);
 void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text);
 struct model_row *hk_model_find(struct model_rows *rows, int64_t id);
+/* For how long the destination has been paused, in all. */
+int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination);
 /* A row's destination as it stands there. */
 const char *hk_model_dest_of(enum hk_source source, const struct model_row *row);
 struct model_row *hk_model_add_retry(struct hk_model *model, const struct hk_model_msg *msg,

@@ -17,7 +17,30 @@ static bool same(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+/* Does the message lie in a shard of this relay's? */
+static bool is_mine(const struct hk_model_handle *handle, const struct hk_model_msg *msg)
+{
+    uint32_t hash = 0;
+    for (const char *p = msg->key[0] ? msg->key : msg->message_id; *p; p++)
+        hash = hash * 31 + (unsigned char)*p;
+    return !(handle->lost >> hash % HK_MODEL_SHARDS & 1);
+}
+
 /* ---- poll ---- */
+
+static bool has_horizon(const struct hk_model *model)
+{
+    return model->options.ids_at_insert && !model->options.late_silent;
+}
+
+/* Did rows become visible, since the last late scan, at ids that were passed? */
+static bool is_late(const struct hk_model *model, const struct hk_model_handle *handle,
+                    const struct model_row *row)
+{
+    return has_horizon(model) && is_live(row) && row->version > handle->late_from &&
+           row->version <= handle->version && (model->options.late_vague || row->id <= handle->passed) &&
+           is_mine(handle, row->msg);
+}
 
 static struct hk_poll_dest *poll_dest(struct hk_poll *poll, struct hk_model_reply *out, const char *name)
 {
@@ -34,18 +57,25 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
     out->rc = HK_OK;
     struct hk_poll *poll = &out->poll;
     *poll = (struct hk_poll){.now_ms = hk_model_now(model),
+                             .last_id = HK_FIRST_ID,
+                             .acts = model->acts,
+                             .reset = (handle->lost_at_poll & ~handle->lost) != 0,
                              .changed = !handle->polled || handle->version != model->version};
+    poll->changed |= poll->reset;
     handle->polled = true;
     handle->version = model->version;
+    handle->lost_at_poll = handle->lost;
     if (!poll->changed)
         return;
+    for (size_t i = 0; i < model->outbox.n; i++)
+        poll->late |= is_late(model, handle, &model->outbox.items[i]);
     poll->dests = hk_model_reply_alloc(out, (model->retry.n + model->paused.n) * sizeof *poll->dests);
     for (size_t i = 0; i < model->outbox.n; i++)
         if (is_live(&model->outbox.items[i]) && model->outbox.items[i].id > poll->last_id)
             poll->last_id = model->outbox.items[i].id;
     for (size_t i = 0; i < model->retry.n; i++) {
         const struct model_row *row = &model->retry.items[i];
-        if (row->gone || row->claim)
+        if (row->gone || row->claim || !is_mine(handle, row->msg))
             continue;
         struct hk_poll_dest *dest = poll_dest(poll, out, row->destination);
         if (row->due_ms < dest->retry_due_ms)
@@ -53,7 +83,7 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
     }
     for (size_t i = 0; i < model->paused.n; i++)
         if (model->paused.items[i].paused)
-            poll_dest(poll, out, model->paused.items[i].name.ptr)->paused = true;
+            poll_dest(poll, out, model->paused.items[i].name)->paused = true;
 }
 
 /* ---- scan ---- */
@@ -72,16 +102,26 @@ static int by_due(const void *a, const void *b)
     return by_id(a, b);
 }
 
-static bool in_scan(const struct hk_model *model, const struct hk_scan *scan, const struct model_row *row,
-                    int64_t now_ms)
+static bool in_outbox_scan(const struct hk_model *model, const struct hk_model_handle *handle,
+                           const struct hk_scan *scan, const struct model_row *row)
 {
-    if (!is_live(row) || (scan->key && !same(scan->key, row->msg->key)))
+    bool named =
+        !scan->destination || same(scan->destination, row->msg->destination) || !row->msg->destination[0];
+    if (!named || (row->id <= scan->after_id && scan->after_id != HK_FIRST_ID) ||
+        (has_horizon(model) && row->version > handle->version))
         return false;
-    if (scan->source == HK_FROM_OUTBOX) {
-        bool named =
-            !scan->destination || same(scan->destination, row->msg->destination) || !row->msg->destination[0];
-        return named && row->id > scan->after_id && !(model->options.hide_claimed && row->claim);
-    }
+    if (scan->late)
+        return !row->claim && row->version <= handle->late_to && is_late(model, handle, row);
+    return !(model->options.hide_claimed && row->claim);
+}
+
+static bool in_scan(const struct hk_model *model, const struct hk_model_handle *handle,
+                    const struct hk_scan *scan, const struct model_row *row, int64_t now_ms)
+{
+    if (!is_live(row) || !is_mine(handle, row->msg) || (scan->key && !same(scan->key, row->msg->key)))
+        return false;
+    if (scan->source == HK_FROM_OUTBOX)
+        return in_outbox_scan(model, handle, scan, row);
     if (row->claim || row->due_ms > now_ms || !same(scan->destination, row->destination))
         return false;
     return row->due_ms > scan->after_due_ms ||
@@ -117,8 +157,20 @@ static struct hk_head head_of(const struct hk_model *model, enum hk_source sourc
                             .malformed = msg->malformed ? "headers" : NULL};
 }
 
-void hk_model_scan(struct hk_model *model, const struct hk_scan *scan, struct hk_model_reply *out)
+static void note_scan(struct hk_model_handle *handle, const struct hk_scan *scan,
+                      const struct hk_heads *heads)
 {
+    if (scan->source == HK_FROM_OUTBOX && !scan->late && heads->n && heads->last_id > handle->passed)
+        handle->passed = heads->last_id;
+    if (scan->late && !heads->more)
+        handle->late_from = handle->late_to;
+}
+
+void hk_model_scan(struct hk_model *model, struct hk_model_handle *handle, const struct hk_scan *scan,
+                   struct hk_model_reply *out)
+{
+    if (scan->late && scan->after_id == HK_FIRST_ID)
+        handle->late_to = handle->version;
     struct model_rows *rows = scan->source == HK_FROM_RETRY ? &model->retry : &model->outbox;
     const struct model_row **found = calloc(rows->n + 1, sizeof *found);
     size_t n = 0;
@@ -126,7 +178,7 @@ void hk_model_scan(struct hk_model *model, const struct hk_scan *scan, struct hk
         abort();
     int64_t now_ms = hk_model_now(model);
     for (size_t i = 0; i < rows->n; i++)
-        if (in_scan(model, scan, &rows->items[i], now_ms))
+        if (in_scan(model, handle, scan, &rows->items[i], now_ms))
             found[n++] = &rows->items[i];
     qsort(found, n, sizeof *found, scan->source == HK_FROM_RETRY ? by_due : by_id);
     if (n > scan->limit)
@@ -141,16 +193,18 @@ void hk_model_scan(struct hk_model *model, const struct hk_scan *scan, struct hk
     for (size_t i = 0; i < n; i++)
         heads->items[i] = head_of(model, scan->source, found[i], out);
     free(found);
+    note_scan(handle, scan, heads);
     out->rc = HK_OK;
 }
 
-void hk_model_held_keys(struct hk_model *model, struct hk_model_reply *out)
+void hk_model_held_keys(struct hk_model *model, const struct hk_model_handle *handle,
+                        struct hk_model_reply *out)
 {
     out->rc = HK_OK;
     out->keys = hk_model_reply_alloc(out, (model->retry.n + model->letters.n) * sizeof *out->keys);
     for (size_t i = 0; i < model->retry.n; i++) {
         const struct model_row *row = &model->retry.items[i];
-        if (row->gone || row->deferred || !row->msg->key[0])
+        if (row->gone || row->deferred || !row->msg->key[0] || !is_mine(handle, row->msg))
             continue;
         out->keys[out->n_keys++] =
             (struct hk_held_key){.destination = hk_model_reply_text(out, row->destination),
@@ -158,7 +212,7 @@ void hk_model_held_keys(struct hk_model *model, struct hk_model_reply *out)
     }
     for (size_t i = 0; i < model->letters.n; i++) {
         const struct model_letter *letter = &model->letters.items[i];
-        if (letter->status != LETTER_FAILED || !letter->msg->key[0])
+        if (letter->status != LETTER_FAILED || !letter->msg->key[0] || !is_mine(handle, letter->msg))
             continue;
         out->keys[out->n_keys++] =
             (struct hk_held_key){.destination = hk_model_reply_text(out, letter->destination),
@@ -240,7 +294,10 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     row->due_ms = s->due_ms;
     if (!retry)
         return;
+    if (!row->history.first_attempt_ms)
+        row->paused_mark_ms = hk_model_paused_ms(model, row->destination);
     row->history = s->history;
+    row->history.paused_ms = 0;
     row->first_failed_ms = s->first_failed_ms;
     row->crashes = 0; /* an attempt was settled: it does not kill relays */
 }
@@ -337,11 +394,12 @@ static struct hk_message message_of(enum hk_source source, const struct model_ro
                                .history = row->history};
 }
 
-static bool claim_one(struct hk_model *model, const struct hk_exchange *x, const struct hk_claim *c,
-                      int64_t claim, struct hk_model_reply *out)
+static bool claim_one(struct hk_model *model, const struct hk_model_handle *handle,
+                      const struct hk_exchange *x, const struct hk_claim *c, int64_t claim,
+                      struct hk_model_reply *out)
 {
     struct model_row *row = find_row(model, c->source, c->id);
-    if (!row || !row->visible)
+    if (!row || !row->visible || !is_mine(handle, row->msg))
         return false;
     if (row->claim) {
         (void)snprintf(model->complaint, sizeof model->complaint,
@@ -350,22 +408,28 @@ static bool claim_one(struct hk_model *model, const struct hk_exchange *x, const
         return false;
     }
     row->claim = claim;
-    out->exchanged.messages[out->exchanged.n_messages++] = message_of(c->source, row, c->payload, out);
+    struct hk_message *message = &out->exchanged.messages[out->exchanged.n_messages++];
+    *message = message_of(c->source, row, c->payload, out);
+    if (row->history.first_attempt_ms)
+        message->history.paused_ms =
+            (uint64_t)(hk_model_paused_ms(model, row->destination) - row->paused_mark_ms);
     hk_model_log_row(model, c->source, row,
                      (struct hk_event_line){.ev = HK_LOG_CLAIM, .lane = x->lane, .claim = claim});
     return true;
 }
 
-static void claim_all(struct hk_model *model, const struct hk_exchange *x, struct hk_model_reply *out)
+static void claim_all(struct hk_model *model, const struct hk_model_handle *handle,
+                      const struct hk_exchange *x, struct hk_model_reply *out)
 {
     int64_t claim = x->lane << 32 | model->next_claim++;
     out->exchanged.messages = hk_model_reply_alloc(out, x->n_claims * sizeof *out->exchanged.messages);
     for (size_t i = 0; i < x->n_claims; i++)
-        if (claim_one(model, x, &x->claims[i], claim, out))
+        if (claim_one(model, handle, x, &x->claims[i], claim, out))
             out->exchanged.claim = claim;
 }
 
-void hk_model_exchange(struct hk_model *model, const struct hk_exchange *x, struct hk_model_reply *out)
+void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *handle,
+                       const struct hk_exchange *x, struct hk_model_reply *out)
 {
     struct model_lane *lane = NULL;
     for (size_t i = 0; i < model->lanes.n; i++)
@@ -383,7 +447,7 @@ void hk_model_exchange(struct hk_model *model, const struct hk_exchange *x, stru
     out->exchanged.stale = hk_model_reply_alloc(out, x->n_settles * sizeof *out->exchanged.stale);
     for (size_t i = 0; i < x->n_settles; i++)
         out->exchanged.stale[i] = !settle(model, x->lane, &x->settles[i]);
-    claim_all(model, x, out);
+    claim_all(model, handle, x, out);
     if (x->n_settles || out->exchanged.n_messages)
         model->version++;
 }

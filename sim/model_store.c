@@ -54,7 +54,8 @@ struct hk_model *hk_model_new(const struct hk_model_options *options)
     if (!model)
         abort();
     model->options = *options;
-    model->next_outbox = model->next_retry = model->next_lane = model->next_claim = 1;
+    model->next_outbox = options->first_id ? options->first_id : 1;
+    model->next_retry = model->next_lane = model->next_claim = 1;
     return model;
 }
 
@@ -62,8 +63,6 @@ void hk_model_free(struct hk_model *model)
 {
     if (!model)
         return;
-    for (size_t i = 0; i < model->paused.n; i++)
-        free((void *)(uintptr_t)model->paused.items[i].name.ptr);
     void *blocks[] = {model->outbox.items,   model->retry.items, model->letters.items, model->ends.items,
                       model->attempts.items, model->lanes.items, model->paused.items};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
@@ -117,7 +116,7 @@ void hk_model_log_row(struct hk_model *model, enum hk_source source, const struc
 struct model_row *hk_model_find(struct model_rows *rows, int64_t id)
 {
     for (size_t i = 0; i < rows->n; i++)
-        if (rows->items[i].id == id && !rows->items[i].gone)
+        if (rows->items[i].id == id && rows->items[i].numbered && !rows->items[i].gone)
             return &rows->items[i];
     return NULL;
 }
@@ -126,19 +125,26 @@ struct model_row *hk_model_add_retry(struct hk_model *model, const struct hk_mod
                                      struct hk_str destination)
 {
     struct model_row *row = MODEL_PUSH(model->retry);
-    *row = (struct model_row){.id = model->next_retry++, .msg = msg, .visible = true, .life = 1};
+    *row = (struct model_row){
+        .id = model->next_retry++, .numbered = true, .msg = msg, .visible = true, .life = 1};
     hk_model_text(row->destination, destination);
     return row;
 }
 
 /* ---- applications ---- */
 
+static void number(struct hk_model *model, struct model_row *row)
+{
+    row->id = model->next_outbox++;
+    row->numbered = true;
+}
+
 size_t hk_model_insert(struct hk_model *model, const struct hk_model_msg *msg)
 {
     struct model_row *row = MODEL_PUSH(model->outbox);
     *row = (struct model_row){.msg = msg, .life = 1, .began_ms = hk_model_now(model)};
     if (model->options.ids_at_insert)
-        row->id = model->next_outbox++;
+        number(model, row);
     return model->outbox.n - 1;
 }
 
@@ -146,12 +152,12 @@ void hk_model_commit(struct hk_model *model, size_t handle)
 {
     struct model_row *row = &model->outbox.items[handle];
     const struct hk_model_msg *msg = row->msg;
-    if (!row->id) {
-        row->id = model->next_outbox++;
+    if (!row->numbered) {
+        number(model, row);
         row->began_ms = hk_model_now(model); /* one writer at a time: it could not begin before */
     }
     row->visible = true;
-    model->version++;
+    row->version = ++model->version;
     hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_COMMIT,
                                                .m = hk_str_of(msg->message_id),
                                                .dest = hk_str_of(msg->expected),
@@ -219,9 +225,15 @@ static void take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
 bool hk_model_lane_lives(const struct hk_model *model)
 {
     for (size_t i = 0; i < model->lanes.n; i++)
-        if (model->lanes.items[i].until_ms > hk_model_now(model))
+        if (!model->lanes.items[i].dead && model->lanes.items[i].until_ms > hk_model_now(model))
             return true;
     return false;
+}
+
+void hk_model_died(struct hk_model *model, const char *relay)
+{
+    for (size_t i = 0; i < model->lanes.n; i++)
+        model->lanes.items[i].dead |= strcmp(model->lanes.items[i].relay, relay) == 0;
 }
 
 void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
@@ -284,32 +296,35 @@ void hk_model_release(struct hk_model *model, int64_t lane, struct hk_model_repl
 
 /* ---- operators ---- */
 
-static struct hk_poll_dest *find_paused(struct hk_model *model, const char *destination)
+static struct model_pause *find_paused(const struct hk_model *model, const char *destination)
 {
     for (size_t i = 0; i < model->paused.n; i++)
-        if (hk_str_eq(model->paused.items[i].name, hk_str_of(destination)))
+        if (strcmp(model->paused.items[i].name, destination) == 0)
             return &model->paused.items[i];
     return NULL;
+}
+
+int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination)
+{
+    const struct model_pause *p = find_paused(model, destination);
+    return !p ? 0 : p->total_ms + (p->paused ? hk_model_now(model) - p->since_ms : 0);
 }
 
 void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
                     struct hk_model_reply *out)
 {
-    struct hk_poll_dest *found = find_paused(model, destination);
+    struct model_pause *found = find_paused(model, destination);
     out->rc = HK_OK;
     out->now_ms = hk_model_now(model);
     if (!found) {
-        struct hk_poll_dest *dest = MODEL_PUSH(model->paused);
-        size_t len = strlen(destination);
-        char *name = calloc(1, len + 1);
-        if (!name)
-            abort();
-        memcpy(name, destination, len);
-        *dest = (struct hk_poll_dest){.name = {name, len}, .retry_due_ms = INT64_MAX};
-        found = dest;
+        found = MODEL_PUSH(model->paused);
+        *found = (struct model_pause){.paused = false};
+        hk_model_text(found->name, hk_str_of(destination));
     }
     if (found->paused == paused)
         return;
+    found->total_ms = hk_model_paused_ms(model, destination);
+    found->since_ms = out->now_ms;
     found->paused = paused;
     model->version++;
     hk_model_log(model, (struct hk_event_line){.ev = paused ? HK_LOG_PAUSE : HK_LOG_RESUME,
@@ -356,6 +371,7 @@ bool hk_model_cancel(struct hk_model *model, uint64_t pick)
         model->letters.items[row->letter - 1].status = LETTER_DISCARDED;
     row->gone = true;
     model->version++;
+    model->acts++;
     return true;
 }
 
@@ -378,6 +394,7 @@ bool hk_model_discard(struct hk_model *model, uint64_t pick)
         return false;
     letter->status = LETTER_DISCARDED;
     model->version++;
+    model->acts++;
     hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_DISCARD,
                                                .m = hk_str_of(letter->msg->message_id),
                                                .dest = hk_str_of(letter->destination),
@@ -396,6 +413,7 @@ bool hk_model_requeue(struct hk_model *model, uint64_t pick)
     row->life = letter->life + 1;
     row->letter = (size_t)(letter - model->letters.items) + 1;
     model->version++;
+    model->acts++;
     hk_model_log_row(model, HK_FROM_RETRY, row,
                      (struct hk_event_line){.ev = HK_LOG_REQUEUE, .actor = hk_str_of("operator")});
     return true;

@@ -30,8 +30,14 @@ struct hk_model_msg {
 };
 
 struct hk_model_options {
-    bool ids_at_insert; /* as PostgreSQL: a transaction that is held open commits lower ids late */
-    bool hide_claimed;  /* scans of outbox leave out what a manifest names; engines must bear both */
+    /* As PostgreSQL: a transaction that is held open commits lower ids late. A poll is then the horizon of scans, and tells
+     * what became visible below them. */
+    bool ids_at_insert;
+    bool
+        late_silent; /* … but it does not: as where an application writes low ids itself; what the sweep is for */
+    bool late_vague;   /* late scans also give what no scan has passed yet; engines must bear both */
+    bool hide_claimed; /* scans of outbox leave out what a manifest names; engines must bear both */
+    int64_t first_id;  /* of outbox, as if an application wrote its own; 0 = 1 */
     struct hk_buf *log;
     int64_t (*now_ms)(void *arg); /* the store's clock; never goes back */
     void *now_arg;
@@ -63,23 +69,38 @@ struct hk_model_reply {
     size_t n_blocks, room_blocks;
 };
 
+enum {
+    HK_MODEL_SHARDS = 4,
+    HK_MODEL_ALL_SHARDS = (1 << HK_MODEL_SHARDS) - 1
+};
+
 /* What a relay's connection remembers between polls. */
 struct hk_model_handle {
     bool polled;
-    uint64_t version;
+    uint64_t version; /* of the last poll */
+    int64_t passed;   /* highest id that a scan of outbox has shown */
+    uint64_t late_from,
+        late_to;   /* what a late scan covers: what became visible after the one, up to the other */
+    uint32_t lost; /* shards (bits) that are not this relay's: a message lies in the shard of its key */
+    uint32_t lost_at_poll; /* … as of the last poll: with fewer now, the next one says `reset` */
 };
 
 void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
                       struct hk_model_reply *out);
 void hk_model_release(struct hk_model *model, int64_t lane, struct hk_model_reply *out);
 void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struct hk_model_reply *out);
-void hk_model_scan(struct hk_model *model, const struct hk_scan *scan, struct hk_model_reply *out);
-void hk_model_held_keys(struct hk_model *model, struct hk_model_reply *out);
-void hk_model_exchange(struct hk_model *model, const struct hk_exchange *exchange,
-                       struct hk_model_reply *out);
+void hk_model_scan(struct hk_model *model, struct hk_model_handle *handle, const struct hk_scan *scan,
+                   struct hk_model_reply *out);
+void hk_model_held_keys(struct hk_model *model, const struct hk_model_handle *handle,
+                        struct hk_model_reply *out);
+void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *handle,
+                       const struct hk_exchange *exchange, struct hk_model_reply *out);
 void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
                     struct hk_model_reply *out);
 void hk_model_reply_free(struct hk_model_reply *reply);
+
+/* Its process is gone, and the store can tell: its lane may be taken at once. */
+void hk_model_died(struct hk_model *model, const char *relay);
 
 /* ---- operators; `pick` chooses among what there is; false: nothing to do ---- */
 

@@ -25,6 +25,15 @@ static void log_process(struct world *w, const struct relay *r, enum hk_logged e
 
 /* ---- store calls ---- */
 
+/* As if other relays came and went. In the end all is ours. */
+static void share_out(struct world *w, struct relay *r)
+{
+    if (w->healed)
+        r->handle.lost = 0;
+    else if (hk_world_chance(&w->fault_rng, w->c.p_shards))
+        r->handle.lost = (uint32_t)hk_rng_upto(&w->fault_rng, HK_MODEL_ALL_SHARDS);
+}
+
 static void apply(struct world *w, struct relay *r)
 {
     struct call *call = &r->call;
@@ -38,16 +47,17 @@ static void apply(struct world *w, struct relay *r)
         hk_model_acquire(w->model, r->name, w->options.lease_ms, &call->reply);
         break;
     case HK_ACT_POLL:
+        share_out(w, r);
         hk_model_poll(w->model, &r->handle, &call->reply);
         break;
     case HK_ACT_HELD_KEYS:
-        hk_model_held_keys(w->model, &call->reply);
+        hk_model_held_keys(w->model, &r->handle, &call->reply);
         break;
     case HK_ACT_SCAN:
-        hk_model_scan(w->model, &a->scan, &call->reply);
+        hk_model_scan(w->model, &r->handle, &a->scan, &call->reply);
         break;
     case HK_ACT_EXCHANGE:
-        hk_model_exchange(w->model, &a->exchange, &call->reply);
+        hk_model_exchange(w->model, &r->handle, &a->exchange, &call->reply);
         break;
     case HK_ACT_PAUSE:
         hk_model_pause(w->model, a->dest_name, true, r->name, &call->reply);
@@ -175,7 +185,7 @@ static void end_process(struct world *w, size_t relay)
 {
     struct relay *r = &w->relays[relay];
     cut_sends(w, relay);
-    w->result->swept += w->c.ids_at_insert ? 0 : hk_engine_stats(r->engine)->swept;
+    w->result->swept += w->c.ids_at_insert && w->c.late_silent ? 0 : hk_engine_stats(r->engine)->swept;
     hk_engine_free(r->engine);
     r->engine = NULL;
     r->incarnation++;
@@ -193,6 +203,8 @@ void hk_world_relay_crash(struct world *w, size_t relay)
     if (r->call.active && !r->call.applied && hk_rng_upto(&w->fault_rng, 1))
         apply(w, r);
     log_process(w, r, HK_LOG_CRASH);
+    if (w->c.locks)
+        hk_model_died(w->model, r->name);
     end_process(w, relay);
     hk_world_at(w, w->now + (w->healed ? 10 : hk_world_between(&w->fault_rng, 0, 4000)), EV_START, relay, 0);
 }

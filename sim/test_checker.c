@@ -32,6 +32,7 @@
 #define CONFIRM(t, m, row, claim) LINE(t, "confirm", HAND(m, row, claim))
 #define FAIL(t, m, row, claim, maybe, wait)                                                                  \
     LINE(t, "fail", HAND(m, row, claim) ",\"status\":500,\"maybe\":" #maybe ",\"wait\":" #wait)
+#define UNSENT(t, m, row, claim) LINE(t, "fail", HAND(m, row, claim) ",\"status\":0,\"maybe\":0,\"wait\":0")
 #define SETTLE(t, m, row, claim, kind, n, rest)                                                              \
     LINE(t, "settle", HAND(m, row, claim) ",\"kind\":\"" kind "\",\"n\":" #n ",\"charged\":" #n rest)
 #define SETTLED_SENT(t, m, row, claim, n) SETTLE(t, m, row, claim, "sent", n, ",\"rows\":1")
@@ -82,6 +83,10 @@ static const struct row bad[] = {
     {"I4", "a claim's number comes again", FAILED_ONCE CLAIM(60, "m", "o1", 1), ""},
     {"I4", "taken over, and one left", UNDER_WAY ACQUIRE(501, 2, 900), ""},
     {"I4", "taken before the lease's end", UNDER_WAY ORPHAN(499, "m", "o1", 1), ""},
+    {"I4", "taken when somebody else died",
+     UNDER_WAY LINE(6, "crash", ",\"relay\":\"x\"") ORPHAN(7, "m", "o1", 1), ""},
+    {"I4", "a lane is given when somebody else died",
+     DEST("none") ACQUIRE(2, 1, 500) LINE(6, "crash", ",\"relay\":\"x\"") ACQUIRE(7, 2, 600), ""},
     {"I4", "sent after the lease's end",
      COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(501, "m", "o1", 1, 1), ""},
     {"I4", "sent under a claim that is gone", FAILED_ONCE SEND(60, "m", "o1", 1, 2), ""},
@@ -146,6 +151,10 @@ static const struct row bad[] = {
     {"I12", "dead without a reason", UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, ""), ""},
     {"I13", "attempts leave a number out", FAILED_ONCE CLAIM(51, "m", "r1", 2) SEND(52, "m", "r1", 2, 3), ""},
     {"I13", "a release is charged", UNDER_WAY SETTLE(7, "m", "o1", 1, "release", 1, ",\"rows\":1"), ""},
+    {"I13", "what its own sink refused is charged",
+     UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 1, "VALIDATION_ERROR"), ""},
+    {"I13", "what the destination refused is not charged",
+     UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR"), ""},
     {"I13", "a record is missing", DELIVERED, SENT_ROW TABLE("attempts", "m", ",\"n\":2,\"life\":1")},
     {"I13", "a record stands twice", DELIVERED,
      SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1") TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
@@ -162,6 +171,11 @@ static const struct row good[] = {
     {"", "nothing at all", "", ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},
+    {"", "a dead relay is replaced at once",
+     UNDER_WAY LINE(6, "crash", ",\"relay\":\"r\"") ORPHAN(7, "m", "o1", 1) ACQUIRE(7, 2, 600), ""},
+    {"", "refused by its own sink",
+     UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR") END,
+     TABLE("dead", "m", ",\"status\":\"failed\",\"n\":0,\"life\":1")},
     {"", "rolled back", LINE(1, "rollback", ",\"m\":\"m\"") END, ""},
     {"", "cancelled", COMMIT ACT(2, "cancel", "m") END, ""},
     {"", "a retry on time",

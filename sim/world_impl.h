@@ -41,7 +41,10 @@ struct config {
         p_poison, p_policy, p_override;
     uint32_t p_rollback, p_hold;
     int64_t hold_ms;
-    bool ids_at_insert, hide_claimed;
+    bool ids_at_insert, hide_claimed, late_silent, late_vague;
+    bool locks;        /* a store that knows of a relay's death before its lease is over */
+    uint32_t p_shards; /* per poll: the relay is given other shards */
+    int64_t first_id;
     uint32_t p_store_fail, p_store_slow, p_store_hang; /* per call */
     uint32_t store_ms;                                 /* usual latency at most */
     uint32_t p_crash, p_stop, p_drain;                 /* per action of a relay */
@@ -114,6 +117,7 @@ struct relay {
 
 struct app {
     size_t rows[TX_MAX];
+    const struct hk_model_msg *messages[TX_MAX];
     size_t n_rows; /* of the open transaction; 0 = none is open */
 };
 

@@ -11,6 +11,7 @@
 #include <hikyaku/execute.h>
 #include <hikyaku/facts.h>
 #include <hikyaku/outbox.h>
+#include <hikyaku/outbox_pg.h>
 #include <hikyaku/outbox_sqlite.h>
 #include <hikyaku/policies.h>
 #include <hikyaku/policy.h>

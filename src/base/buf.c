@@ -91,6 +91,33 @@ enum hk_code hk_buf_addf(struct hk_buf *buf, const char *fmt, ...)
     return HK_OK;
 }
 
+enum hk_code hk_buf_add_base64(struct hk_buf *buf, const void *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = bytes;
+    size_t groups = len / 3 + (len % 3 != 0);
+    enum hk_code rc = groups > SIZE_MAX / 4 - 1 ? (buf->status = HK_TOOBIG) : reserve(buf, groups * 4);
+    if (rc != HK_OK)
+        return rc;
+    char *out = buf->data + buf->len;
+    for (size_t i = 0; i < len; i += 3, out += 4) {
+        size_t left = len - i < 3 ? len - i : 3;
+        uint32_t bits = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
+                        (left > 2 ? (uint32_t)from[i + 2] : 0);
+        out[0] = digits[bits >> 18];
+        out[1] = digits[bits >> 12 & 63];
+        out[2] = '=';
+        out[3] = '=';
+        if (left > 1)
+            out[2] = digits[bits >> 6 & 63];
+        if (left > 2)
+            out[3] = digits[bits & 63];
+    }
+    buf->len += groups * 4;
+    buf->data[buf->len] = '\0';
+    return HK_OK;
+}
+
 enum hk_code hk_buf_status(const struct hk_buf *buf)
 {
     return buf->status;

@@ -27,6 +27,7 @@ enum hk_code hk_buf_adds(struct hk_buf *buf, const char *s);
 enum hk_code hk_buf_addc(struct hk_buf *buf, char c);
 enum hk_code hk_buf_addf(struct hk_buf *buf, const char *fmt, ...) HK_PRINTF(2, 3);
 
+enum hk_code hk_buf_add_base64(struct hk_buf *buf, const void *bytes, size_t len);
 enum hk_code hk_buf_status(const struct hk_buf *buf) HK_MUSTCHECK;
 const char *hk_buf_cstr(const struct hk_buf *buf); /* "" when empty; valid until the next addition */
 struct hk_str hk_buf_str(const struct hk_buf *buf);

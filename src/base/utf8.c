@@ -43,3 +43,15 @@ size_t hk_utf8_next(struct hk_str s, uint32_t *out_char)
     *out_char = c;
     return lead.followers + 1;
 }
+
+bool hk_utf8_is_text(struct hk_str s)
+{
+    while (s.len > 0) {
+        uint32_t c;
+        size_t taken = hk_utf8_next(s, &c);
+        if (c == HK_UTF8_BAD || c == 0)
+            return false;
+        s = (struct hk_str){s.ptr + taken, s.len - taken};
+    }
+    return true;
+}

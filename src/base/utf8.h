@@ -3,6 +3,7 @@
 #ifndef HK_BASE_UTF8_H
 #define HK_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,5 +15,7 @@
  * Ill-formed: `*out_char` is HK_UTF8_BAD and the bytes are the longest start of a character that stands there, so
  * that one U+FFFD for each gives what browsers and Unicode (chapter 3, "maximal subparts") give. */
 size_t hk_utf8_next(struct hk_str s, uint32_t *out_char);
+/* Well-formed, and no NUL in it: what a database takes as text. */
+bool hk_utf8_is_text(struct hk_str s);
 
 #endif

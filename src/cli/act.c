@@ -20,8 +20,7 @@ static int report(const struct hk_cli *cli, const struct hk_act *act, const stru
         hk_json_object(&json);
         hk_put_str(&json, "message_id", hk_str_of(act->message_id));
         hk_put_str(&json, "act", hk_str_of(words->verb));
-        hk_json_key(&json, "changed");
-        hk_json_u64(&json, acted->changed);
+        hk_put_u64(&json, "changed", acted->changed);
         hk_put_str(&json, "actor", hk_str_of(act->actor));
         hk_put_str(&json, "reason", hk_str_of(act->reason));
         hk_put_time(&json, "at", acted->now_ms);

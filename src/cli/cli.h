@@ -87,6 +87,7 @@ int hk_cmd_destinations_list(struct hk_cli *cli);
 int hk_cmd_destinations_pause(struct hk_cli *cli);
 int hk_cmd_destinations_resume(struct hk_cli *cli);
 int hk_cmd_destinations_test(struct hk_cli *cli);
+int hk_cmd_relays_list(struct hk_cli *cli);
 int hk_cmd_doctor(struct hk_cli *cli);
 int hk_cmd_policy_list(struct hk_cli *cli);
 int hk_cmd_policy_show(struct hk_cli *cli);

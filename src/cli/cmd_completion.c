@@ -12,9 +12,12 @@
 /* Policies come from where the shell is: a file in the folder, or HIKYAKU_CONFIG, may have added some. */
 #define NAMES_OF_POLICIES "hikyaku policy list 2>/dev/null | sed -n '2,$s/ .*//p'"
 
-/* Calls `each` once per option name, whichever commands share it. */
+/* Calls `each` once per option name, whichever commands share it; where only some of them give it a value, for one that
+ * does. */
 static void each_option(const struct hk_cli *cli,
-                        void (*each)(struct hk_buf *out, const struct hk_cli_option *o), struct hk_buf *out)
+                        void (*each)(const struct hk_cli *cli, const struct hk_cli_option *o,
+                                     struct hk_buf *out),
+                        struct hk_buf *out)
 {
     const struct hk_cli_option *seen[64];
     size_t n_seen = 0;
@@ -28,9 +31,11 @@ static void each_option(const struct hk_cli *cli,
                 i++;
             if (i == n_seen)
                 seen[n_seen++] = o;
+            else if (seen[i]->kind == HK_CLI_NOTHING)
+                seen[i] = o;
         }
     for (size_t i = 0; i < n_seen; i++)
-        each(out, seen[i]);
+        each(cli, seen[i], out);
 }
 
 /* The words that may follow `name` ("" for the first word), with blanks between. */
@@ -56,21 +61,37 @@ static void add_option_names(const struct hk_cli_option *list, struct hk_buf *ou
 
 /* ---- bash ---- */
 
-static void bash_skip(struct hk_buf *out, const struct hk_cli_option *o)
+/* In front of what an option's value means: not behind the commands whose option of that name takes none. */
+static void bash_unless_flag(const struct hk_cli *cli, const struct hk_cli_option *o, struct hk_buf *out)
 {
-    if (o->kind != HK_CLI_NOTHING)
-        (void)hk_buf_addf(out, "            --%s) ((i++)) ;;\n", o->name);
+    for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
+        for (const struct hk_cli_option *other = c->options; other != NULL && other->name != NULL; other++)
+            if (other->kind == HK_CLI_NOTHING && strcmp(other->name, o->name) == 0)
+                (void)hk_buf_addf(out, "[[ $where == ' %s%s%s' ]] || ", c->name, c->sub != NULL ? " " : "",
+                                  c->sub != NULL ? c->sub : "");
 }
 
-static void bash_value(struct hk_buf *out, const struct hk_cli_option *o)
+static void bash_skip(const struct hk_cli *cli, const struct hk_cli_option *o, struct hk_buf *out)
 {
+    if (o->kind == HK_CLI_NOTHING)
+        return;
+    (void)hk_buf_addf(out, "            --%s) ", o->name);
+    bash_unless_flag(cli, o, out);
+    (void)hk_buf_adds(out, "((i++)) ;;\n");
+}
+
+static void bash_value(const struct hk_cli *cli, const struct hk_cli_option *o, struct hk_buf *out)
+{
+    if (o->kind == HK_CLI_NOTHING)
+        return;
+    (void)hk_buf_addf(out, "        --%s) ", o->name);
+    bash_unless_flag(cli, o, out);
     if (o->kind == HK_CLI_FILE)
-        (void)hk_buf_addf(out, "        --%s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", o->name);
+        (void)hk_buf_adds(out, "{ COMPREPLY=($(compgen -f -- \"$cur\")); return; } ;;\n");
     else if (o->kind == HK_CLI_CHOICE)
-        (void)hk_buf_addf(out, "        --%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n",
-                          o->name, o->choices);
-    else if (o->kind != HK_CLI_NOTHING)
-        (void)hk_buf_addf(out, "        --%s) return ;;\n", o->name);
+        (void)hk_buf_addf(out, "{ COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return; } ;;\n", o->choices);
+    else
+        (void)hk_buf_adds(out, "return ;;\n");
 }
 
 static void bash_operand(const struct hk_cli *cli, const struct hk_cli_command *c, struct hk_buf *out)
@@ -97,10 +118,21 @@ static void bash_operand(const struct hk_cli *cli, const struct hk_cli_command *
     }
 }
 
+static void bash_options(const struct hk_cli_command *c, struct hk_buf *out)
+{
+    if (c->options != NULL) {
+        (void)hk_buf_adds(out, "; options=\"$options");
+        add_option_names(c->options, out);
+        (void)hk_buf_addc(out, '"');
+    }
+    (void)hk_buf_adds(out, " ;;\n");
+}
+
 static void bash_command(const struct hk_cli *cli, const struct hk_cli_command *c, struct hk_buf *out)
 {
-    (void)hk_buf_addf(out, "        ' %s%s%s') ", c->name, c->sub != NULL ? " " : "",
-                      c->sub != NULL ? c->sub : "");
+    const char *blank = c->sub != NULL ? " " : "";
+    const char *sub = c->sub != NULL ? c->sub : "";
+    (void)hk_buf_addf(out, "        ' %s%s%s') ", c->name, blank, sub);
     if (c->run == NULL) {
         (void)hk_buf_adds(out, "words='");
         add_words(cli, c->name, out);
@@ -108,12 +140,9 @@ static void bash_command(const struct hk_cli *cli, const struct hk_cli_command *
         return;
     }
     bash_operand(cli, c, out);
-    if (c->options != NULL) {
-        (void)hk_buf_adds(out, "; options=\"$options");
-        add_option_names(c->options, out);
-        (void)hk_buf_addc(out, '"');
-    }
-    (void)hk_buf_adds(out, " ;;\n");
+    bash_options(c, out);
+    (void)hk_buf_addf(out, "        ' %s%s%s '*) words=", c->name, blank, sub); /* behind its operand */
+    bash_options(c, out);
 }
 
 static void bash(const struct hk_cli *cli, struct hk_buf *out)
@@ -123,9 +152,6 @@ static void bash(const struct hk_cli *cli, struct hk_buf *out)
                            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
                            "    local where= words= options= i\n"
                            "    COMPREPLY=()\n"
-                           "    case $prev in\n");
-    each_option(cli, bash_value, out);
-    (void)hk_buf_adds(out, "    esac\n"
                            "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                            "        case ${COMP_WORDS[i]} in\n");
     each_option(cli, bash_skip, out);
@@ -133,6 +159,9 @@ static void bash(const struct hk_cli *cli, struct hk_buf *out)
                            "            *) where=\"$where ${COMP_WORDS[i]}\" ;;\n"
                            "        esac\n"
                            "    done\n"
+                           "    case $prev in\n");
+    each_option(cli, bash_value, out);
+    (void)hk_buf_adds(out, "    esac\n"
                            "    options='");
     add_option_names(cli->globals, out);
     (void)hk_buf_adds(out, "'\n    case $where in\n        '') words='");

@@ -9,6 +9,8 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policies.h"
+#include "cli/put.h"
+#include "cli/settings.h"
 #include "config/config.h"
 
 #define STDIN_MAX  ((size_t)4 << 20)
@@ -57,19 +59,6 @@ static enum hk_code load(const char *path, struct hk_diags *diags, struct hk_con
     return rc;
 }
 
-static void print_diags(const struct hk_diags *diags)
-{
-    for (size_t i = 0; i < diags->n; i++) {
-        struct hk_buf line;
-        hk_buf_init(&line, REPORT_MAX);
-        hk_diag_format(&diags->items[i], &line);
-        hk_out_complaint(hk_buf_cstr(&line));
-        hk_buf_fini(&line);
-    }
-    if (diags->errors + diags->warnings > diags->n)
-        (void)fprintf(stderr, "... and %zu more\n", diags->errors + diags->warnings - diags->n);
-}
-
 static const char *plural(size_t n)
 {
     return n == 1 ? "" : "s";
@@ -77,7 +66,7 @@ static const char *plural(size_t n)
 
 static int print_text(const char *file, const struct hk_diags *diags, const struct hk_config *config)
 {
-    print_diags(diags);
+    hk_settings_complain(diags);
     if (config == NULL)
         return hk_out_error(HK_EXIT_CONFIG, "%s: %zu error%s", file, diags->errors, plural(diags->errors));
     struct counts n = count(config);
@@ -92,12 +81,6 @@ static int print_text(const char *file, const struct hk_diags *diags, const stru
     return HK_EXIT_OK;
 }
 
-static void member_u64(struct hk_json *json, const char *key, uint64_t value)
-{
-    hk_json_key(json, key);
-    hk_json_u64(json, value);
-}
-
 static void diags_json(struct hk_json *json, const char *key, const struct hk_diags *diags,
                        enum hk_severity severity)
 {
@@ -108,12 +91,10 @@ static void diags_json(struct hk_json *json, const char *key, const struct hk_di
         if (diag->severity != severity)
             continue;
         hk_json_object(json);
-        hk_json_key(json, "file");
-        hk_json_cstr(json, diag->file);
-        member_u64(json, "line", diag->at.line);
-        member_u64(json, "col", diag->at.col);
-        hk_json_key(json, "message");
-        hk_json_cstr(json, diag->message);
+        hk_put_cstr(json, "file", diag->file);
+        hk_put_u64(json, "line", diag->at.line);
+        hk_put_u64(json, "col", diag->at.col);
+        hk_put_cstr(json, "message", diag->message);
         hk_json_end(json);
     }
     hk_json_end(json);
@@ -127,18 +108,16 @@ static int print_json(const char *file, const struct hk_diags *diags, const stru
     hk_buf_init(&buf, REPORT_MAX);
     hk_json_init(&json, &buf, true);
     hk_json_object(&json);
-    hk_json_key(&json, "ok");
-    hk_json_bool(&json, config != NULL);
-    hk_json_key(&json, "file");
-    hk_json_cstr(&json, file);
+    hk_put_bool(&json, "ok", config != NULL);
+    hk_put_cstr(&json, "file", file);
     diags_json(&json, "errors", diags, HK_SEVERITY_ERROR);
     diags_json(&json, "warnings", diags, HK_SEVERITY_WARNING);
     if (config != NULL) {
         struct counts n = count(config);
-        member_u64(&json, "policies", n.policies);
-        member_u64(&json, "destinations", n.destinations);
-        member_u64(&json, "routes", n.routes);
-        member_u64(&json, "validate", n.rules);
+        hk_put_u64(&json, "policies", n.policies);
+        hk_put_u64(&json, "destinations", n.destinations);
+        hk_put_u64(&json, "routes", n.routes);
+        hk_put_u64(&json, "validate", n.rules);
     }
     hk_json_end(&json);
     (void)hk_buf_addc(&buf, '\n');

@@ -93,13 +93,14 @@ static void add_row(void *arg, const struct hk_conf_destination *conf, const str
     hk_table_adds(&p->table, hk_operate_count(state != NULL ? state->pending : none, n));
     hk_table_adds(&p->table, hk_operate_count(state != NULL ? state->retrying : none, n));
     hk_table_adds(&p->table, hk_operate_count(state != NULL ? state->dead : none, n));
-    hk_table_adds(&p->table, conf != NULL ? conf->http.url : "-");
+    hk_table_adds(&p->table, conf != NULL ? hk_conf_target(conf) : "-");
     add_state(&p->table, conf, state, p->now_ms);
 }
 
 static void put_conf(struct hk_json *json, const struct hk_conf_destination *conf)
 {
-    hk_put_str(json, "url", hk_str_of(conf != NULL ? conf->http.url : NULL));
+    hk_put_cstr(json, "kind", conf != NULL ? hk_conf_kind_name(conf->kind) : NULL);
+    hk_put_cstr(json, "url", conf != NULL ? conf->http.url : NULL);
     hk_put_str(json, "policy", hk_str_of(conf != NULL ? conf->policy : NULL));
     hk_json_key(json, "rate_per_s");
     if (conf != NULL && conf->limits.rate_per_s > 0)
@@ -124,14 +125,12 @@ static void put_row(void *arg, const struct hk_conf_destination *conf, const str
     hk_json_object(&p->json);
     hk_json_key(&p->json, "name");
     hk_json_str(&p->json, name);
-    hk_json_key(&p->json, "configured");
-    hk_json_bool(&p->json, conf != NULL);
+    hk_put_bool(&p->json, "configured", conf != NULL);
     put_conf(&p->json, conf);
     hk_put_count(&p->json, "pending", state->pending);
     hk_put_count(&p->json, "retrying", state->retrying);
     hk_put_count(&p->json, "dead", state->dead);
-    hk_json_key(&p->json, "paused");
-    hk_json_bool(&p->json, state->paused);
+    hk_put_bool(&p->json, "paused", state->paused);
     hk_put_str(&p->json, "paused_by", state->actor);
     hk_put_str(&p->json, "paused_reason", state->reason);
     hk_put_time(&p->json, "paused_at", state->since_ms);
@@ -169,23 +168,19 @@ static void write_json(const struct hk_operate *op, const struct hk_store_status
     (void)hk_buf_addc(out, '\n');
 }
 
+static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
+                        struct hk_err *err)
+{
+    const struct hk_store_status *status = NULL;
+    enum hk_code rc = op->ops->status(op->admin, &status, err);
+    if (rc == HK_OK && hk_args_flag(cli, "json"))
+        write_json(op, status, out);
+    else if (rc == HK_OK)
+        write_table(op, status, out);
+    return rc;
+}
+
 int hk_cmd_destinations_list(struct hk_cli *cli)
 {
-    struct hk_operate op;
-    struct hk_err err = {.message = ""};
-    const struct hk_store_status *status = NULL;
-    struct hk_buf out;
-    int code = hk_operate_open(cli, &op);
-    if (code != HK_EXIT_OK)
-        return code;
-    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
-    if (op.ops->status(op.admin, &status, &err) != HK_OK)
-        code = hk_operate_failed(&err);
-    else if (hk_args_flag(cli, "json"))
-        write_json(&op, status, &out);
-    else
-        write_table(&op, status, &out);
-    hk_operate_close(&op);
-    int printed = hk_out_buffer(&out);
-    return code != HK_EXIT_OK ? code : printed;
+    return hk_operate_show(cli, ask);
 }

@@ -19,10 +19,8 @@ static int report(const struct hk_cli *cli, const char *name, bool paused, bool 
         hk_json_init(&json, &out, true);
         hk_json_object(&json);
         hk_put_str(&json, "destination", hk_str_of(name));
-        hk_json_key(&json, "paused");
-        hk_json_bool(&json, paused);
-        hk_json_key(&json, "changed");
-        hk_json_bool(&json, changed);
+        hk_put_bool(&json, "paused", paused);
+        hk_put_bool(&json, "changed", changed);
         hk_json_end(&json);
     } else {
         (void)hk_table_safe(&out, hk_str_of(name), 200);

@@ -2,7 +2,6 @@
 /* hikyaku destinations test: one message, now, through the very sink that the relay uses. The store is not touched. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <hikyaku/policy.h>
 
@@ -45,7 +44,7 @@ static void write_text(struct probe *p, const struct hk_sink_result *r, const ch
     char line[160], took[HK_OUT_TEXT];
     struct hk_buf *out = &p->out;
     fact(out, "destination", hk_str_of(p->conf->name));
-    fact(out, "url", hk_str_of(p->conf->http.url));
+    fact(out, "url", hk_str_of(hk_conf_target(p->conf)));
     (void)snprintf(line, sizeof line, "%s%s%s", hk_class_name(p->failure_class), cause[0] != '\0' ? ", " : "",
                    cause);
     fact(out, "verdict", hk_str_of(line));
@@ -58,8 +57,9 @@ static void write_text(struct probe *p, const struct hk_sink_result *r, const ch
     fact(out, "address", r->address);
     fact(out, "error", r->facts.error);
     fact(out, "message", hk_str_of(p->message_id));
-    fact(out, "request headers", r->request_headers);
-    fact(out, "response headers", r->response_headers);
+    struct hk_sink_shown shown = r->show(r);
+    fact(out, "request headers", shown.request_headers);
+    fact(out, "response headers", shown.response_headers);
     if (r->facts.body.len > 0) {
         (void)hk_buf_adds(out, "response body:\n");
         hk_table_safe_lines(out, r->facts.body);
@@ -73,9 +73,9 @@ static void write_json(struct probe *p, const struct hk_sink_result *r, const ch
     hk_json_init(&json, &p->out, true);
     hk_json_object(&json);
     hk_put_str(&json, "destination", hk_str_of(p->conf->name));
-    hk_put_str(&json, "url", hk_str_of(p->conf->http.url));
-    hk_json_key(&json, "ok");
-    hk_json_bool(&json, p->failure_class == HK_CLASS_SUCCESS);
+    hk_put_cstr(&json, "kind", hk_conf_kind_name(p->conf->kind));
+    hk_put_cstr(&json, "url", p->conf->http.url);
+    hk_put_bool(&json, "ok", p->failure_class == HK_CLASS_SUCCESS);
     hk_put_str(&json, "class", hk_str_of(hk_class_name(p->failure_class)));
     hk_put_str(&json, "cause", hk_str_of(cause));
     hk_json_key(&json, "status");
@@ -84,13 +84,13 @@ static void write_json(struct probe *p, const struct hk_sink_result *r, const ch
     else
         hk_json_null(&json);
     hk_put_str(&json, "fault", hk_str_of(hk_fault_name(r->facts.fault)));
-    hk_json_key(&json, "duration_ms");
-    hk_json_u64(&json, r->facts.duration_ms);
+    hk_put_u64(&json, "duration_ms", r->facts.duration_ms);
     hk_put_str(&json, "address", r->address);
     hk_put_str(&json, "error", r->facts.error);
     hk_put_str(&json, "message_id", hk_str_of(p->message_id));
-    hk_put_str(&json, "request_headers", r->request_headers);
-    hk_put_str(&json, "response_headers", r->response_headers);
+    struct hk_sink_shown shown = r->show(r);
+    hk_put_str(&json, "request_headers", shown.request_headers);
+    hk_put_str(&json, "response_headers", shown.response_headers);
     hk_put_bytes(&json, "response_body", r->facts.body);
     hk_json_end(&json);
     (void)hk_buf_addc(&p->out, '\n');
@@ -137,15 +137,11 @@ static bool make_message(struct probe *p)
     return true;
 }
 
-static enum hk_code send_it(struct probe *p, const struct hk_wiring *wiring, struct hk_err *err)
+static enum hk_code send_it(struct probe *p, struct hk_sink *sink, struct hk_err *err)
 {
-    size_t i = 0;
-    while (strcmp(wiring->dests[i].name, p->conf->name) != 0)
-        i++;
     struct hk_history history = {.attempts = 0};
     uint64_t timeout_ms = hk_policy_attempt_ms(p->policy, NULL, &history, 0);
     timeout_ms = timeout_ms == 0 || timeout_ms > LONGEST_MS ? LONGEST_MS : timeout_ms;
-    struct hk_sink *sink = wiring->sinks[i];
     enum hk_code rc =
         sink->ops->send(sink, &p->message, 1, hk_operate_wall_ms(), timeout_ms, on_done, p, err);
     if (rc == HK_OK)
@@ -155,16 +151,16 @@ static enum hk_code send_it(struct probe *p, const struct hk_wiring *wiring, str
 
 static int send_and_print(struct probe *p, const struct hk_config *config)
 {
-    struct hk_wiring wiring = {.n_dests = 0};
+    struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
     p->policy = hk_policies_get(config->policies, p->conf->policy);
     p->failure_class = HK_CLASS_UNKNOWN;
     enum hk_code rc = hk_loop_new(&p->loop, &err);
     if (rc == HK_OK)
-        rc = hk_wiring_open(config, p->loop, &wiring, &err);
+        rc = hk_wiring_sink(p->conf, p->loop, &sink, &err);
     if (rc == HK_OK) {
-        rc = send_it(p, &wiring, &err);
-        hk_wiring_close(&wiring);
+        rc = send_it(p, sink, &err);
+        sink->ops->close(sink);
     }
     hk_loop_free(p->loop);
     int printed = hk_out_buffer(&p->out);
@@ -186,7 +182,7 @@ int hk_cmd_destinations_test(struct hk_cli *cli)
 {
     struct hk_config *config = NULL;
     char shown[HK_SHOW_MAX];
-    int code = hk_settings_config(cli, &config);
+    int code = hk_settings_config(cli, HK_FOR_SENDING, &config);
     if (code != HK_EXIT_OK)
         return code;
     struct probe p = {.cli = cli, .conf = hk_operate_destination(config, hk_str_of(cli->operands[0]))};

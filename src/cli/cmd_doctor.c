@@ -12,6 +12,7 @@
 #include "cli/policies.h"
 #include "cli/settings.h"
 #include "cli/table.h"
+#include "relay/wiring.h"
 #include "sink/http_version.h"
 
 #define INTEGRITY_MS UINT64_C(10000)
@@ -29,6 +30,7 @@ struct doctor {
     const struct hk_cli *cli;
     struct hk_config *config;
     const char *url;
+    bool complete; /* `config` with its secrets */
     bool as_json;
     unsigned found[3]; /* by level */
     struct hk_buf out;
@@ -72,11 +74,25 @@ static const char *size_text(uint64_t bytes, char out[HK_OUT_TEXT])
 
 /* ---- without a store ---- */
 
+/* An operator may lack them; a relay that is started like this may not. */
+static void take_secrets(struct doctor *d)
+{
+    struct hk_config *whole = NULL;
+    d->complete = hk_settings_config(d->cli, HK_FOR_SENDING, &whole) == HK_EXIT_OK;
+    if (!d->complete) {
+        finding(d, LEVEL_WARN, "secrets",
+                "some cannot be had from here (see above): nothing can be sent from here without them");
+        return;
+    }
+    hk_config_free(d->config);
+    d->config = whole;
+}
+
 static bool look_at_config(struct doctor *d)
 {
     const char *path = hk_cli_config_path(d->cli);
     size_t n = 0;
-    if (hk_settings_config(d->cli, &d->config) != HK_EXIT_OK) {
+    if (hk_settings_config(d->cli, HK_FOR_ACTING, &d->config) != HK_EXIT_OK) {
         finding(d, LEVEL_FAIL, "configuration",
                 "%s has errors: 'hikyaku config check' shows them; going on without it",
                 path != NULL ? path : "the default");
@@ -93,7 +109,40 @@ static bool look_at_config(struct doctor *d)
                 path);
     else
         finding(d, LEVEL_OK, "configuration", "%s: %zu destination%s", path, n, n == 1 ? "" : "s");
+    take_secrets(d);
     return true;
+}
+
+/* What only shows when a destination is put to work: certificates, keys, addresses. Nothing is connected to. */
+static void look_at_destination(struct doctor *d, const struct hk_conf_destination *conf,
+                                struct hk_loop *loop)
+{
+    struct hk_sink *sink = NULL;
+    struct hk_err err = {.message = ""};
+    if (conf->kind == HK_KIND_NULL)
+        finding(d, LEVEL_WARN, "destination",
+                "'%s' is null: its messages are confirmed and go nowhere; for benches and dry runs only",
+                conf->name);
+    if (!d->complete)
+        return;
+    if (hk_wiring_sink(conf, loop, &sink, &err) != HK_OK)
+        finding(d, LEVEL_FAIL, "destination", "'%s' cannot be used: %s", conf->name, err.message);
+    else
+        sink->ops->close(sink);
+}
+
+static void look_at_destinations(struct doctor *d)
+{
+    const struct hk_conf_destination *conf = NULL;
+    struct hk_loop *loop = NULL;
+    struct hk_err err = {.message = ""};
+    if (hk_loop_new(&loop, &err) != HK_OK) {
+        finding(d, LEVEL_FAIL, "destination", "%s", err.message);
+        return;
+    }
+    for (size_t i = 0; (conf = hk_config_destination(d->config, i)) != NULL; i++)
+        look_at_destination(d, conf, loop);
+    hk_loop_free(loop);
 }
 
 static void look_at_limits(struct doctor *d)
@@ -129,17 +178,26 @@ static void look_at_libcurl(struct doctor *d)
                 v.http2 ? "" : ": without HTTP/2");
 }
 
-/* ---- the store's file ---- */
+/* ---- the store ---- */
 
-static void look_at_file(struct doctor *d, const struct hk_store_health *h)
+static void look_at_engine(struct doctor *d, const struct hk_store_health *h)
 {
-    char file[HK_OUT_TEXT], wal[HK_OUT_TEXT], left[HK_OUT_TEXT];
+    static const enum level levels[] = {
+        [HK_NOTE_OK] = LEVEL_OK, [HK_NOTE_WARN] = LEVEL_WARN, [HK_NOTE_FAIL] = LEVEL_FAIL};
+
     finding(d, h->trap != NULL ? LEVEL_FAIL : LEVEL_OK, "engine", "%s%s%s", h->engine,
             h->trap != NULL ? ": " : "", h->trap != NULL ? h->trap : "");
     if (h->schema != HK_OK)
         finding(d, LEVEL_FAIL, "schema", "%s", h->schema_error.message);
     else
         finding(d, LEVEL_OK, "schema", "version %" PRIu32, h->schema_version);
+    for (size_t i = 0; i < h->n_notes; i++)
+        finding(d, levels[h->notes[i].level], h->notes[i].about, "%s", h->notes[i].text);
+}
+
+static void look_at_file(struct doctor *d, const struct hk_store_health *h)
+{
+    char file[HK_OUT_TEXT], wal[HK_OUT_TEXT], left[HK_OUT_TEXT];
     if (hk_str_eq(hk_str_of(h->journal), hk_str_of("wal")))
         finding(d, LEVEL_OK, "journal", "WAL");
     else
@@ -263,8 +321,11 @@ static void look_at_store(struct doctor *d)
         return;
     }
     finding(d, LEVEL_OK, "database", "%s can be reached", health.place);
-    look_at_file(d, &health);
-    look_at_clock(d, &health);
+    look_at_engine(d, &health);
+    if (health.is_file) {
+        look_at_file(d, &health);
+        look_at_clock(d, &health);
+    }
     if (health.schema == HK_OK)
         look_inside(d, ops);
 }
@@ -275,8 +336,7 @@ static int finish(struct doctor *d)
         hk_json_end(&d->json);
         hk_json_key(&d->json, "next");
         hk_json_null(&d->json);
-        hk_json_key(&d->json, "ok");
-        hk_json_bool(&d->json, d->found[LEVEL_FAIL] == 0);
+        hk_put_bool(&d->json, "ok", d->found[LEVEL_FAIL] == 0);
         hk_json_end(&d->json);
         (void)hk_buf_addc(&d->out, '\n');
     } else {
@@ -302,6 +362,7 @@ int hk_cmd_doctor(struct hk_cli *cli)
         return hk_out_error(HK_EXIT_FAILURE, "out of memory");
     }
     d.url = hk_settings_url(cli, d.config);
+    look_at_destinations(&d);
     look_at_limits(&d);
     look_at_libcurl(&d);
     look_at_store(&d);

@@ -78,8 +78,13 @@ static bool read_headers(const struct hk_cli *cli, struct hk_buf *out)
 /* Unknown ones become dead letters: better said now. The relay may have another configuration: no more than a warning. */
 static void warn_unknown(const struct hk_config *config, const char *destination)
 {
-    if (destination == NULL || hk_config_destination(config, 0) == NULL ||
-        hk_operate_destination(config, hk_str_of(destination)) != NULL)
+    if (hk_config_destination(config, 0) == NULL)
+        return; /* the relay's configuration is elsewhere */
+    if (destination == NULL && hk_config_route(config, 0) == NULL)
+        (void)hk_out_error(HK_EXIT_OK,
+                           "warning: no destination is named, and there are no routes: a relay makes it a "
+                           "dead letter");
+    if (destination == NULL || hk_operate_destination(config, hk_str_of(destination)) != NULL)
         return;
     char shown[HK_SHOW_MAX];
     (void)hk_out_error(HK_EXIT_OK, "warning: no destination %s is configured: a relay makes it a dead letter",

@@ -11,16 +11,27 @@ enum {
     OPTION_COLUMN = 20
 };
 
+/* "-h, --help", "--config FILE" */
+static int option_text(const struct hk_cli_option *o, char out[64])
+{
+    char letter[] = "-x, ";
+    bool value = o->kind != HK_CLI_NOTHING;
+    letter[1] = o->letter;
+    return snprintf(out, 64, "%s--%s%s%s", o->letter != 0 ? letter : "", o->name, value ? " " : "",
+                    value ? o->value : "");
+}
+
 static void print_options(const struct hk_cli_option *list)
 {
-    for (; list != NULL && list->name != NULL; list++) {
-        char left[64];
-        (void)snprintf(left, sizeof left, "%s--%s%s%s", list->letter != 0 ? "-h, " : "", list->name,
-                       list->kind != HK_CLI_NOTHING ? " " : "",
-                       list->kind != HK_CLI_NOTHING ? list->value : "");
-        (void)printf("  %-*s %s\n", OPTION_COLUMN, left, list->help);
-        if (list->kind == HK_CLI_CHOICE)
-            (void)printf("  %-*s one of: %s\n", OPTION_COLUMN, "", list->choices);
+    char left[64];
+    int width = OPTION_COLUMN;
+    for (const struct hk_cli_option *o = list; o->name != NULL; o++)
+        width = option_text(o, left) > width ? option_text(o, left) : width;
+    for (const struct hk_cli_option *o = list; o->name != NULL; o++) {
+        (void)option_text(o, left);
+        (void)printf("  %-*s %s\n", width, left, o->help);
+        if (o->kind == HK_CLI_CHOICE)
+            (void)printf("  %-*s one of: %s\n", width, "", o->choices);
     }
 }
 
@@ -37,7 +48,7 @@ static void print_row(const struct hk_cli_command *c)
 static void print_all(const struct hk_cli *cli)
 {
     (void)printf("hikyaku: an outbox relay, and retry policies for any program\n\n"
-                 "usage: hikyaku [--config FILE] COMMAND [OPTION…]\n\ncommands:\n");
+                 "usage: hikyaku [--config FILE] [--db URL] COMMAND [OPTION…]\n\ncommands:\n");
     for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
         if (c->run != NULL)
             print_row(c);

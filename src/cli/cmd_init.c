@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku init: creates or migrates the schema, or prints the SQL that would. */
+/* hikyaku init: creates or migrates the schema, or prints the SQL that would, or that gives roles their rights. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
+#include "cli/put.h"
 #include "cli/settings.h"
 
 #define SQL_MAX ((size_t)4 << 20)
@@ -27,14 +28,10 @@ static int print_json(const char *url, const struct hk_store_inited *done)
     hk_buf_init(&out, (size_t)1 << 16);
     hk_json_init(&json, &out, true);
     hk_json_object(&json);
-    hk_json_key(&json, "db");
-    hk_json_cstr(&json, url);
-    hk_json_key(&json, "created");
-    hk_json_bool(&json, done->created);
-    hk_json_key(&json, "from");
-    hk_json_u64(&json, done->from);
-    hk_json_key(&json, "to");
-    hk_json_u64(&json, done->to);
+    hk_put_cstr(&json, "db", url);
+    hk_put_bool(&json, "created", done->created);
+    hk_put_u64(&json, "from", done->from);
+    hk_put_u64(&json, "to", done->to);
     hk_json_end(&json);
     (void)hk_buf_addc(&out, '\n');
     return hk_out_buffer(&out);
@@ -58,13 +55,39 @@ static int report(const struct hk_cli *cli, const char *url, const struct hk_sto
     return HK_EXIT_OK;
 }
 
+static const char *role(const struct hk_cli *cli, const char *option, const char *fallback)
+{
+    const char *name = hk_args_value(cli, option);
+    return name != NULL ? name : fallback;
+}
+
+static int print_grants(const struct hk_cli *cli, const struct hk_store_ops *ops, const char *url)
+{
+    const struct hk_store_roles roles = {.app = role(cli, "app-role", "hikyaku_app"),
+                                         .relay = role(cli, "relay-role", "hikyaku_relay"),
+                                         .viewer = role(cli, "viewer-role", "hikyaku_viewer")};
+    struct hk_buf sql;
+    struct hk_err err;
+    if (ops->grants == NULL)
+        return hk_out_error(HK_EXIT_USAGE, "--print-grants: a %s database has no roles", ops->name);
+    hk_buf_init(&sql, SQL_MAX);
+    enum hk_code rc = ops->grants(url, &roles, &sql, &err);
+    if (rc == HK_OK)
+        return hk_out_buffer(&sql);
+    hk_buf_fini(&sql);
+    return hk_out_error(hk_settings_exit(rc), "%s", err.message);
+}
+
 static int init(const struct hk_cli *cli, const char *url)
 {
     struct hk_err err;
     const struct hk_store_ops *ops = hk_store_by_url(url, &err);
     if (ops == NULL)
         return hk_out_error(HK_EXIT_CONFIG, "%s", err.message);
+    if (hk_args_flag(cli, "print-grants"))
+        return print_grants(cli, ops, url);
     struct hk_buf sql;
+    char place[HK_STORE_PLACE_MAX];
     struct hk_store_inited done = {.created = false};
     struct hk_store_init how = {.allow_wal = hk_args_flag(cli, "wal")};
     hk_buf_init(&sql, SQL_MAX);
@@ -78,13 +101,14 @@ static int init(const struct hk_cli *cli, const char *url)
     if (rc == HK_OK && how.print)
         return hk_out_buffer(&sql);
     hk_buf_fini(&sql);
-    return rc == HK_OK ? report(cli, url, &done) : hk_out_error(hk_settings_exit(rc), "%s", err.message);
+    return rc == HK_OK ? report(cli, hk_store_place(url, place), &done)
+                       : hk_out_error(hk_settings_exit(rc), "%s", err.message);
 }
 
 int hk_cmd_init(struct hk_cli *cli)
 {
     struct hk_config *config = NULL;
-    int code = hk_settings_config(cli, &config);
+    int code = hk_settings_config(cli, HK_FOR_ACTING, &config);
     if (code != HK_EXIT_OK)
         return code;
     code = init(cli, hk_settings_url(cli, config));

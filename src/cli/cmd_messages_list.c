@@ -145,8 +145,7 @@ static void finish(struct printer *p)
 {
     if (p->as_json) {
         hk_json_end(&p->json);
-        hk_json_key(&p->json, "next");
-        hk_json_cstr(&p->json, p->next[0] != '\0' ? p->next : NULL);
+        hk_put_cstr(&p->json, "next", p->next[0] != '\0' ? p->next : NULL);
         hk_json_end(&p->json);
         (void)hk_buf_addc(&p->out, '\n');
         return;

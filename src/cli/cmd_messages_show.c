@@ -152,21 +152,13 @@ static void put_row(struct hk_json *json, const struct hk_row *row, bool payload
     hk_put_str(json, "letter_status", row->letter_status);
     hk_put_str(json, "cancelled_by", row->actor);
     hk_put_str(json, "cancelled_reason", row->reason);
-    hk_json_key(json, "answer_status");
-    if (row->status > 0)
-        hk_json_i64(json, row->status);
-    else
-        hk_json_null(json);
+    hk_put_limit(json, "answer_status", row->status > 0 ? (uint64_t)row->status : 0);
     hk_put_str(json, "error_detail", row->error_detail);
     hk_put_time(json, "first_failed_at", row->first_failed_ms);
     hk_put_str(json, "not_before", row->not_before);
     hk_put_str(json, "expires_at", row->expires_at);
     hk_put_str(json, "policy", row->policy);
-    hk_json_key(json, "max_attempts");
-    if (row->max_attempts > 0)
-        hk_json_u64(json, row->max_attempts);
-    else
-        hk_json_null(json);
+    hk_put_limit(json, "max_attempts", row->max_attempts);
     hk_put_str(json, "traceparent", row->traceparent);
     hk_put_str(json, "idempotency_key", row->idempotency_key);
     hk_put_str(json, "content_type", row->content_type);
@@ -179,8 +171,7 @@ static void put_row(struct hk_json *json, const struct hk_row *row, bool payload
         hk_json_null(json);
     if (payload && row->has_payload) {
         hk_put_bytes(json, "payload", row->payload);
-        hk_json_key(json, "payload_cut");
-        hk_json_bool(json, row->payload.len < row->payload_bytes);
+        hk_put_bool(json, "payload_cut", row->payload.len < row->payload_bytes);
     }
     hk_json_end(json);
 }
@@ -189,18 +180,11 @@ static void put_attempt(struct hk_json *json, const struct hk_tried *a)
 {
     hk_json_object(json);
     hk_put_str(json, "destination", a->destination);
-    hk_json_key(json, "life");
-    hk_json_u64(json, a->life);
-    hk_json_key(json, "attempt");
-    hk_json_u64(json, a->n);
+    hk_put_u64(json, "life", a->life);
+    hk_put_u64(json, "attempt", a->n);
     hk_put_time(json, "started_at", a->started_ms);
-    hk_json_key(json, "duration_ms");
-    hk_json_u64(json, a->duration_ms);
-    hk_json_key(json, "status");
-    if (a->status > 0)
-        hk_json_i64(json, a->status);
-    else
-        hk_json_null(json);
+    hk_put_u64(json, "duration_ms", a->duration_ms);
+    hk_put_limit(json, "status", a->status > 0 ? (uint64_t)a->status : 0);
     hk_put_str(json, "class", a->failure_class);
     hk_put_str(json, "cause", a->cause);
     hk_put_str(json, "error", a->error);
@@ -208,8 +192,7 @@ static void put_attempt(struct hk_json *json, const struct hk_tried *a)
     hk_put_str(json, "request_headers", a->request_headers);
     hk_put_str(json, "response_headers", a->response_headers);
     hk_put_bytes(json, "response_body", a->response_body);
-    hk_json_key(json, "possibly_delivered");
-    hk_json_bool(json, a->possibly_delivered);
+    hk_put_bool(json, "possibly_delivered", a->possibly_delivered);
     hk_json_end(json);
 }
 
@@ -234,24 +217,20 @@ static void write_json(struct hk_buf *out, const struct hk_shown *shown, bool pa
     (void)hk_buf_addc(out, '\n');
 }
 
+static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
+                        struct hk_err *err)
+{
+    bool payload = hk_args_flag(cli, "payload");
+    const struct hk_shown *shown = NULL;
+    enum hk_code rc = op->ops->show(op->admin, cli->operands[0], payload ? PAYLOAD_MAX : 0, &shown, err);
+    if (rc == HK_OK && hk_args_flag(cli, "json"))
+        write_json(out, shown, payload);
+    else if (rc == HK_OK)
+        write_text(out, shown, payload);
+    return rc;
+}
+
 int hk_cmd_messages_show(struct hk_cli *cli)
 {
-    struct hk_operate op;
-    struct hk_err err = {.message = ""};
-    const struct hk_shown *shown = NULL;
-    struct hk_buf out;
-    bool payload = hk_args_flag(cli, "payload");
-    int code = hk_operate_open(cli, &op);
-    if (code != HK_EXIT_OK)
-        return code;
-    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
-    if (op.ops->show(op.admin, cli->operands[0], payload ? PAYLOAD_MAX : 0, &shown, &err) != HK_OK)
-        code = hk_operate_failed(&err);
-    else if (hk_args_flag(cli, "json"))
-        write_json(&out, shown, payload);
-    else
-        write_text(&out, shown, payload);
-    hk_operate_close(&op);
-    int printed = hk_out_buffer(&out);
-    return code != HK_EXIT_OK ? code : printed;
+    return hk_operate_show(cli, ask);
 }

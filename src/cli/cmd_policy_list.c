@@ -8,6 +8,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policies.h"
+#include "cli/put.h"
 
 static bool is_default(const struct hk_policies *policies, const struct hk_policy *policy)
 {
@@ -55,36 +56,20 @@ static int print_table(const struct hk_policies *policies)
     return HK_EXIT_OK;
 }
 
-static void number_or_null(struct hk_json *json, const char *key, uint64_t value)
-{
-    hk_json_key(json, key);
-    if (value == 0)
-        hk_json_null(json);
-    else
-        hk_json_u64(json, value);
-}
-
 static void row_json(struct hk_json *json, const struct hk_policies *policies, const struct hk_policy *policy)
 {
     const struct hk_limits *limits = hk_policy_limits(policy);
 
     hk_json_object(json);
-    hk_json_key(json, "name");
-    hk_json_cstr(json, hk_policy_name(policy));
-    hk_json_key(json, "default");
-    hk_json_bool(json, is_default(policies, policy));
-    hk_json_key(json, "origin");
-    hk_json_cstr(json, hk_policy_is_preset(policy) ? "preset" : "file");
-    hk_json_key(json, "preset");
-    hk_json_cstr(json, hk_policy_preset(policy));
-    hk_json_key(json, "backoff");
-    hk_json_cstr(json, hk_backoff_kind_name(hk_policy_backoff(policy)->kind));
-    hk_json_key(json, "jitter");
-    hk_json_cstr(json, hk_policy_jitter_kind(hk_policy_backoff(policy), hk_policy_jitter(policy)));
-    hk_json_key(json, "custom");
-    hk_json_bool(json, hk_policy_ops(policy, NULL) != NULL);
-    number_or_null(json, "max_attempts", limits->max_attempts);
-    number_or_null(json, "max_elapsed_ms", limits->max_elapsed_ms);
+    hk_put_cstr(json, "name", hk_policy_name(policy));
+    hk_put_bool(json, "default", is_default(policies, policy));
+    hk_put_cstr(json, "origin", hk_policy_is_preset(policy) ? "preset" : "file");
+    hk_put_cstr(json, "preset", hk_policy_preset(policy));
+    hk_put_cstr(json, "backoff", hk_backoff_kind_name(hk_policy_backoff(policy)->kind));
+    hk_put_cstr(json, "jitter", hk_policy_jitter_kind(hk_policy_backoff(policy), hk_policy_jitter(policy)));
+    hk_put_bool(json, "custom", hk_policy_ops(policy, NULL) != NULL);
+    hk_put_limit(json, "max_attempts", limits->max_attempts);
+    hk_put_limit(json, "max_elapsed_ms", limits->max_elapsed_ms);
     hk_json_end(json);
 }
 

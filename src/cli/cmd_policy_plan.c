@@ -9,6 +9,7 @@
 #include "cli/out.h"
 #include "cli/plan.h"
 #include "cli/policies.h"
+#include "cli/put.h"
 
 struct request {
     const struct hk_policy *policy;
@@ -31,8 +32,7 @@ static void row_json(struct hk_json *json, const struct hk_plan_row *row, uint32
                   {"cumulative_ms", row->cumulative_ms}};
 
     hk_json_object(json);
-    hk_json_key(json, "attempt");
-    hk_json_u64(json, attempt);
+    hk_put_u64(json, "attempt", attempt);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         hk_json_key(json, fields[i].key);
         if (row->last)
@@ -47,16 +47,11 @@ static void end_json(struct hk_json *json, const struct hk_plan *plan)
 {
     hk_json_key(json, "end");
     hk_json_object(json);
-    hk_json_key(json, "reason");
-    hk_json_cstr(json, plan->usual_reason);
-    hk_json_key(json, "attempts");
-    hk_json_u64(json, plan->median_attempts);
-    hk_json_key(json, "median_ms");
-    hk_json_u64(json, plan->median_ms);
-    hk_json_key(json, "mean_ms");
-    hk_json_u64(json, plan->mean_ms);
-    hk_json_key(json, "estimated");
-    hk_json_bool(json, plan->estimated);
+    hk_put_cstr(json, "reason", plan->usual_reason);
+    hk_put_u64(json, "attempts", plan->median_attempts);
+    hk_put_u64(json, "median_ms", plan->median_ms);
+    hk_put_u64(json, "mean_ms", plan->mean_ms);
+    hk_put_bool(json, "estimated", plan->estimated);
     hk_json_end(json);
 }
 
@@ -68,12 +63,9 @@ static int print_json(const struct request *request, const struct hk_plan *plan)
     hk_buf_init(&buf, 1 << 20);
     hk_json_init(&json, &buf, true);
     hk_json_object(&json);
-    hk_json_key(&json, "policy");
-    hk_json_cstr(&json, hk_policy_name(request->policy));
-    hk_json_key(&json, "seed");
-    hk_json_u64(&json, request->seed);
-    hk_json_key(&json, "class");
-    hk_json_cstr(&json, hk_class_name(request->cls));
+    hk_put_cstr(&json, "policy", hk_policy_name(request->policy));
+    hk_put_u64(&json, "seed", request->seed);
+    hk_put_cstr(&json, "class", hk_class_name(request->cls));
     hk_json_key(&json, "attempts");
     hk_json_array(&json);
     for (uint32_t i = 0; i < plan->n_rows && i < request->rows; i++)

@@ -8,6 +8,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policies.h"
+#include "cli/put.h"
 
 #define TEXT_MAX ((size_t)1 << 18)
 
@@ -81,45 +82,11 @@ static int show_yaml(const struct hk_policy *policy)
 
 /* ---- JSON ---- */
 
-static void member_u64(struct hk_json *json, const char *key, uint64_t value)
-{
-    hk_json_key(json, key);
-    hk_json_u64(json, value);
-}
-
-/* 0 means that there is none. */
-static void member_limit(struct hk_json *json, const char *key, uint64_t value)
-{
-    hk_json_key(json, key);
-    if (value == 0)
-        hk_json_null(json);
-    else
-        hk_json_u64(json, value);
-}
-
-static void member_text(struct hk_json *json, const char *key, const char *value)
-{
-    hk_json_key(json, key);
-    hk_json_cstr(json, value);
-}
-
-static void member_bool(struct hk_json *json, const char *key, bool value)
-{
-    hk_json_key(json, key);
-    hk_json_bool(json, value);
-}
-
-static void member_double(struct hk_json *json, const char *key, double value)
-{
-    hk_json_key(json, key);
-    hk_json_double(json, value);
-}
-
 static void backoff_json(struct hk_json *json, const struct hk_backoff *b)
 {
     hk_json_key(json, "backoff");
     hk_json_object(json);
-    member_text(json, "kind", hk_backoff_kind_name(b->kind));
+    hk_put_cstr(json, "kind", hk_backoff_kind_name(b->kind));
     if (b->kind == HK_BACKOFF_LIST) {
         hk_json_key(json, "waits_ms");
         hk_json_array(json);
@@ -127,16 +94,16 @@ static void backoff_json(struct hk_json *json, const struct hk_backoff *b)
             hk_json_u64(json, b->waits_ms[i]);
         hk_json_end(json);
     } else {
-        member_u64(json, "base_ms", b->base_ms);
+        hk_put_u64(json, "base_ms", b->base_ms);
     }
     if (b->kind == HK_BACKOFF_EXPONENTIAL)
-        member_double(json, "factor", b->factor);
+        hk_put_double(json, "factor", b->factor);
     if (b->kind == HK_BACKOFF_AZURE_EXPONENTIAL)
-        member_u64(json, "min_ms", b->min_ms);
+        hk_put_u64(json, "min_ms", b->min_ms);
     if (b->kind == HK_BACKOFF_CLOUD_TASKS)
-        member_u64(json, "max_doublings", b->max_doublings);
-    member_u64(json, "cap_ms", b->cap_ms);
-    member_bool(json, "fast_first", b->fast_first);
+        hk_put_u64(json, "max_doublings", b->max_doublings);
+    hk_put_u64(json, "cap_ms", b->cap_ms);
+    hk_put_bool(json, "fast_first", b->fast_first);
     hk_json_end(json);
 }
 
@@ -144,13 +111,13 @@ static void jitter_json(struct hk_json *json, const struct hk_backoff *b, const 
 {
     hk_json_key(json, "jitter");
     hk_json_object(json);
-    member_text(json, "kind", hk_policy_jitter_kind(b, j));
+    hk_put_cstr(json, "kind", hk_policy_jitter_kind(b, j));
     if (hk_backoff_is_azure(b->kind))
-        member_double(json, "ratio", 0.2);
+        hk_put_double(json, "ratio", 0.2);
     else if (j->kind == HK_JITTER_RATIO)
-        member_double(json, "ratio", j->ratio);
+        hk_put_double(json, "ratio", j->ratio);
     if (j->kind == HK_JITTER_ADD)
-        member_u64(json, "add_ms", j->add_ms);
+        hk_put_u64(json, "add_ms", j->add_ms);
     hk_json_end(json);
 }
 
@@ -162,10 +129,10 @@ static void classes_json(struct hk_json *json, const struct hk_policy *policy)
         const struct hk_class_rule *rule = hk_policy_class(policy, (enum hk_class)c);
         hk_json_key(json, hk_class_name((enum hk_class)c));
         hk_json_object(json);
-        member_text(json, "action", rule->retry ? "retry" : "dead");
-        member_bool(json, "charge", rule->charge);
-        member_limit(json, "max_attempts", rule->max_attempts);
-        member_limit(json, "pause_after", rule->pause_after);
+        hk_put_cstr(json, "action", rule->retry ? "retry" : "dead");
+        hk_put_bool(json, "charge", rule->charge);
+        hk_put_limit(json, "max_attempts", rule->max_attempts);
+        hk_put_limit(json, "pause_after", rule->pause_after);
         if (rule->has_backoff)
             backoff_json(json, &rule->backoff);
         const struct hk_backoff *b = rule->has_backoff ? &rule->backoff : hk_policy_backoff(policy);
@@ -183,14 +150,14 @@ static void rule_json(struct hk_json *json, const struct hk_rule *rule, bool of_
     hk_buf_init(&match, HK_PATTERN_MAX);
     hk_policy_match_text(rule, &match);
     hk_json_object(json);
-    member_text(json, "match", hk_buf_cstr(&match));
-    member_text(json, "header", rule->header[0] != '\0' ? rule->header : NULL);
-    member_text(json, "contains", rule->header_contains[0] != '\0' ? rule->header_contains : NULL);
-    member_text(json, "body", rule->body_contains[0] != '\0' ? rule->body_contains : NULL);
-    member_text(json, "class", hk_class_name(rule->to_class));
-    member_text(json, "reason", rule->to_reason[0] != '\0' ? rule->to_reason : NULL);
-    member_bool(json, "pause", rule->pause);
-    member_bool(json, "of_preset", of_preset);
+    hk_put_cstr(json, "match", hk_buf_cstr(&match));
+    hk_put_cstr(json, "header", rule->header[0] != '\0' ? rule->header : NULL);
+    hk_put_cstr(json, "contains", rule->header_contains[0] != '\0' ? rule->header_contains : NULL);
+    hk_put_cstr(json, "body", rule->body_contains[0] != '\0' ? rule->body_contains : NULL);
+    hk_put_cstr(json, "class", hk_class_name(rule->to_class));
+    hk_put_cstr(json, "reason", rule->to_reason[0] != '\0' ? rule->to_reason : NULL);
+    hk_put_bool(json, "pause", rule->pause);
+    hk_put_bool(json, "of_preset", of_preset);
     hk_json_end(json);
     hk_buf_fini(&match);
 }
@@ -210,12 +177,12 @@ static void rules_json(struct hk_json *json, const struct hk_policy *policy)
 
 static void limits_json(struct hk_json *json, const struct hk_limits *limits)
 {
-    member_limit(json, "max_attempts", limits->max_attempts);
-    member_limit(json, "max_elapsed_ms", limits->max_elapsed_ms);
-    member_limit(json, "timeout_ms", limits->timeout_ms);
-    member_text(json, "limit_mode", hk_policy_limit_mode_text(limits->mode));
-    member_text(json, "hints", hk_policy_hints_text(limits->hints));
-    member_u64(json, "hint_cap_ms", limits->hint_cap_ms);
+    hk_put_limit(json, "max_attempts", limits->max_attempts);
+    hk_put_limit(json, "max_elapsed_ms", limits->max_elapsed_ms);
+    hk_put_limit(json, "timeout_ms", limits->timeout_ms);
+    hk_put_cstr(json, "limit_mode", hk_policy_limit_mode_text(limits->mode));
+    hk_put_cstr(json, "hints", hk_policy_hints_text(limits->hints));
+    hk_put_u64(json, "hint_cap_ms", limits->hint_cap_ms);
 }
 
 static void breaker_json(struct hk_json *json, const struct hk_breaker_options *b)
@@ -226,16 +193,16 @@ static void breaker_json(struct hk_json *json, const struct hk_breaker_options *
         return;
     }
     hk_json_object(json);
-    member_u64(json, "failures", b->failures);
-    member_double(json, "ratio", b->ratio);
-    member_u64(json, "min_throughput", b->min_throughput);
-    member_u64(json, "window_ms", b->window_ms);
-    member_u64(json, "open_ms", b->open_ms);
-    member_double(json, "open_factor", b->open_factor);
-    member_u64(json, "open_cap_ms", b->open_cap_ms);
-    member_double(json, "open_jitter", b->open_jitter);
-    member_u64(json, "probes", b->probes);
-    member_u64(json, "successes", b->successes);
+    hk_put_u64(json, "failures", b->failures);
+    hk_put_double(json, "ratio", b->ratio);
+    hk_put_u64(json, "min_throughput", b->min_throughput);
+    hk_put_u64(json, "window_ms", b->window_ms);
+    hk_put_u64(json, "open_ms", b->open_ms);
+    hk_put_double(json, "open_factor", b->open_factor);
+    hk_put_u64(json, "open_cap_ms", b->open_cap_ms);
+    hk_put_double(json, "open_jitter", b->open_jitter);
+    hk_put_u64(json, "probes", b->probes);
+    hk_put_u64(json, "successes", b->successes);
     hk_json_end(json);
 }
 
@@ -249,11 +216,11 @@ static void answers_json(struct hk_json *json, const struct hk_policy *policy)
         enum hk_class cls = hk_policy_classify(policy, &samples[i], cause, &pause);
         sample_name(&samples[i], name);
         hk_json_object(json);
-        member_text(json, "answer", name);
-        member_text(json, "class", hk_class_name(cls));
-        member_text(json, "reason", cause[0] != '\0' ? cause : NULL);
-        member_bool(json, "retry", cls != HK_CLASS_SUCCESS && hk_policy_class(policy, cls)->retry);
-        member_bool(json, "pause", pause);
+        hk_put_cstr(json, "answer", name);
+        hk_put_cstr(json, "class", hk_class_name(cls));
+        hk_put_cstr(json, "reason", cause[0] != '\0' ? cause : NULL);
+        hk_put_bool(json, "retry", cls != HK_CLASS_SUCCESS && hk_policy_class(policy, cls)->retry);
+        hk_put_bool(json, "pause", pause);
         hk_json_end(json);
     }
     hk_json_end(json);
@@ -269,17 +236,17 @@ static int show_json(const struct hk_policy *policy)
     hk_policy_yaml(policy, &yaml);
     hk_json_init(&json, &buf, true);
     hk_json_object(&json);
-    member_text(&json, "name", hk_policy_name(policy));
-    member_text(&json, "preset", hk_policy_preset(policy));
+    hk_put_cstr(&json, "name", hk_policy_name(policy));
+    hk_put_cstr(&json, "preset", hk_policy_preset(policy));
     backoff_json(&json, hk_policy_backoff(policy));
     jitter_json(&json, hk_policy_backoff(policy), hk_policy_jitter(policy));
-    member_bool(&json, "custom", hk_policy_ops(policy, NULL) != NULL);
+    hk_put_bool(&json, "custom", hk_policy_ops(policy, NULL) != NULL);
     limits_json(&json, hk_policy_limits(policy));
     classes_json(&json, policy);
     rules_json(&json, policy);
     breaker_json(&json, hk_policy_breaker(policy));
     answers_json(&json, policy);
-    member_text(&json, "yaml", hk_buf_cstr(&yaml));
+    hk_put_cstr(&json, "yaml", hk_buf_cstr(&yaml));
     hk_json_end(&json);
     (void)hk_buf_addc(&buf, '\n');
     hk_buf_fini(&yaml);

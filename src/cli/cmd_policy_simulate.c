@@ -16,6 +16,7 @@
 #include "cli/load.h"
 #include "cli/out.h"
 #include "cli/policies.h"
+#include "cli/put.h"
 
 #define PICTURE_MAX ((size_t)4 << 20)
 
@@ -196,8 +197,7 @@ static void load_json(struct hk_json *json, const char *key, const struct hk_loa
     member_u64(json, "attempts", load->attempts);
     member_u64(json, "peak_during_outage_per_s", load->peak_down);
     member_u64(json, "peak_after_outage_per_s", load->peak_up);
-    hk_json_key(json, "herding_factor");
-    hk_json_double(json, load->herding);
+    hk_put_double(json, "herding_factor", load->herding);
     member_u64(json, "served_50_ms", load->half_ms);
     member_u64(json, "served_99_ms", load->most_ms);
     member_u64(json, "served_all_ms", load->all_ms);
@@ -215,19 +215,15 @@ static int print_json(const struct comparison *c, const char *conclusion)
     hk_buf_init(&buf, 1 << 16);
     hk_json_init(&json, &buf, true);
     hk_json_object(&json);
-    hk_json_key(&json, "policy");
-    hk_json_cstr(&json, hk_policy_name(c->policy));
+    hk_put_cstr(&json, "policy", hk_policy_name(c->policy));
     member_u64(&json, "clients", c->options.clients);
     member_u64(&json, "outage_ms", c->options.outage_ms);
     member_u64(&json, "spread_ms", c->options.spread_ms);
-    hk_json_key(&json, "capacity_per_s");
-    hk_json_double(&json, c->options.capacity_per_s);
-    hk_json_key(&json, "seed");
-    hk_json_u64(&json, c->options.seed);
+    hk_put_double(&json, "capacity_per_s", c->options.capacity_per_s);
+    hk_put_u64(&json, "seed", c->options.seed);
     load_json(&json, "as_is", &c->loads[HK_CHART_POLICY]);
     load_json(&json, c->has_jitter ? "without_jitter" : "with_full_jitter", &c->loads[HK_CHART_BASELINE]);
-    hk_json_key(&json, "conclusion");
-    hk_json_cstr(&json, conclusion);
+    hk_put_cstr(&json, "conclusion", conclusion);
     hk_json_end(&json);
     (void)hk_buf_addc(&buf, '\n');
     return hk_out_buffer(&buf);

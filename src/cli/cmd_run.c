@@ -8,10 +8,12 @@
 
 #include <hikyaku/hikyaku.h>
 
+#include "base/mem.h"
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policies.h"
 #include "cli/settings.h"
+#include "config/diff.h"
 #include "exec/clock.h"
 #include "relay/relay.h"
 
@@ -24,9 +26,10 @@ struct daemon {
     const struct hk_cli *cli;
     struct hk_loop *loop;
     struct hk_relay *relay;
-    struct hk_config *config, *previous; /* `previous` is in use until the relay has switched */
+    struct hk_config *config, *next; /* `next`: of the reload that is under way */
+    bool again;                      /* SIGHUP came meanwhile: once more afterwards */
     struct hk_log log;
-    const char *url;
+    char *url;
     char name[128], boot[33];
     unsigned stops;
     enum hk_code ended;
@@ -69,34 +72,82 @@ static void log_diag(struct daemon *d, const struct hk_diag *diag)
     hk_buf_fini(&text);
 }
 
-static const struct hk_conf_destination *find(const struct hk_config *config, const char *name)
+/* ---- reload ---- */
+
+#define NAMED_MAX 40 /* changes that a log line names; the rest is counted */
+
+struct changes {
+    struct daemon *daemon;
+    bool url_given;         /* by an option or the environment */
+    struct hk_buf named[2]; /* what took effect; what waits for a restart */
+    size_t n[2];
+};
+
+static bool begins(const char *text, const char *with)
 {
-    const struct hk_conf_destination *dest = NULL;
-    for (size_t i = 0; (dest = hk_config_destination(config, i)) != NULL; i++)
-        if (strcmp(dest->name, name) == 0)
-            return dest;
-    return NULL;
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void add_change(void *arg, enum hk_diff_kind kind, const char *path, bool needs_restart)
+{
+    static const char *const events[] = {
+        [HK_DIFF_ADDED] = "destination added", [HK_DIFF_REMOVED] = "destination removed"};
+    static const char section[] = "destinations.";
+    struct changes *c = arg;
+    struct hk_buf *list = &c->named[needs_restart];
+    const char *name = begins(path, section) ? path + strlen(section) : NULL;
+    if (c->url_given && begins(path, "store.url"))
+        return; /* not the file's affair */
+    if (kind != HK_DIFF_CHANGED && name != NULL && strstr(path, ".http.headers.") == NULL)
+        log_event(c->daemon, HK_LOG_INFO, events[kind], "destination", name);
+    if (c->n[needs_restart]++ < NAMED_MAX)
+        (void)hk_buf_addf(list, "%s%s", list->len > 0 ? ", " : "", path);
+}
+
+static void log_list(struct hk_log_line *line, const char *key, struct hk_buf *list, size_t n)
+{
+    if (n > NAMED_MAX)
+        (void)hk_buf_addf(list, " and %zu more", n - NAMED_MAX);
+    if (n > 0)
+        hk_log_str(line, key, hk_buf_str(list));
 }
 
 static void log_changes(struct daemon *d, const struct hk_config *before, const struct hk_config *after)
 {
-    const struct hk_conf_destination *dest = NULL;
-    for (size_t i = 0; (dest = hk_config_destination(before, i)) != NULL; i++)
-        if (find(after, dest->name) == NULL)
-            log_event(d, HK_LOG_INFO, "destination removed", "destination", dest->name);
-    for (size_t i = 0; (dest = hk_config_destination(after, i)) != NULL; i++) {
-        const struct hk_conf_destination *old = find(before, dest->name);
-        if (old == NULL)
-            log_event(d, HK_LOG_INFO, "destination added", "destination", dest->name);
-        else if (strcmp(old->http.url, dest->http.url) != 0 || strcmp(old->policy, dest->policy) != 0)
-            log_event(d, HK_LOG_INFO, "destination changed", "destination", dest->name);
-    }
+    struct changes c = {.daemon = d, .url_given = strcmp(d->url, before->store.url) != 0};
+    struct hk_log_line line;
+    hk_buf_init(&c.named[0], HK_LOG_LINE_MAX);
+    hk_buf_init(&c.named[1], HK_LOG_LINE_MAX);
+    hk_config_diff(before, after, add_change, &c);
+    hk_log_begin(&line, &d->log, c.n[1] > 0 ? HK_LOG_WARN : HK_LOG_INFO, "reloaded");
+    hk_log_cstr(&line, "config", hk_cli_config_path(d->cli));
+    log_list(&line, "needs_restart", &c.named[1], c.n[1]);
+    log_list(&line, "changed", &c.named[0], c.n[0]);
+    if (c.n[0] + c.n[1] == 0)
+        hk_log_cstr(&line, "changed", "nothing");
+    hk_log_end(&line);
+    hk_buf_fini(&c.named[0]);
+    hk_buf_fini(&c.named[1]);
 }
 
-static void on_reload(void *arg, int signum)
+/* Nothing leaves the house by these, and nobody is told: say it. */
+static void log_nulls(struct daemon *d)
 {
-    struct daemon *d = arg;
-    (void)signum;
+    const struct hk_conf_destination *dest = NULL;
+    for (size_t i = 0; (dest = hk_config_destination(d->config, i)) != NULL; i++)
+        if (dest->kind == HK_KIND_NULL)
+            log_event(d, HK_LOG_WARN, "destination is null: its messages are confirmed and go nowhere",
+                      "destination", dest->name);
+}
+
+static void refuse(struct daemon *d, struct hk_config *config, const char *why)
+{
+    log_event(d, HK_LOG_ERROR, "reload refused, the old configuration stays", "error", why);
+    hk_config_free(config);
+}
+
+static void reload(struct daemon *d)
+{
     const char *path = hk_cli_config_path(d->cli);
     if (path == NULL) {
         log_event(d, HK_LOG_WARN, "nothing to reload: there is no configuration file", NULL, NULL);
@@ -113,16 +164,45 @@ static void on_reload(void *arg, int signum)
     if (rc == HK_OK)
         rc = hk_relay_reload(d->relay, config, &err);
     if (rc != HK_OK) {
-        log_event(d, HK_LOG_ERROR, "reload refused, the old configuration stays", "error", err.message);
-        hk_config_free(config);
+        refuse(d, config, err.message);
         return;
     }
-    log_changes(d, d->config, config);
-    log_event(d, HK_LOG_INFO, "reloaded", "config", path);
-    hk_config_free(d->previous);
-    d->previous = d->config;
-    d->config = config;
+    log_event(d, HK_LOG_INFO, "reloading", "config", path);
+    d->next = config;
 }
+
+static void on_reloaded(void *arg, enum hk_code rc, const struct hk_err *err)
+{
+    struct daemon *d = arg;
+    struct hk_config *next = d->next;
+    d->next = NULL;
+    if (rc == HK_OK) {
+        log_changes(d, d->config, next);
+        hk_config_free(d->config);
+        d->config = next;
+        log_nulls(d);
+    } else {
+        refuse(d, next, err->message);
+    }
+    if (d->again) {
+        d->again = false;
+        reload(d);
+    }
+}
+
+static void on_reload_signal(void *arg, int signum)
+{
+    struct daemon *d = arg;
+    (void)signum;
+    if (d->next == NULL) {
+        reload(d);
+        return;
+    }
+    d->again = true;
+    log_event(d, HK_LOG_INFO, "a reload is under way: the file is read once more after it", NULL, NULL);
+}
+
+/* ---- the process ---- */
 
 static void make_names(struct daemon *d)
 {
@@ -143,7 +223,7 @@ static enum hk_code watch_signals(struct daemon *d, struct hk_err *err)
     if (rc == HK_OK)
         rc = hk_signal_new(d->loop, SIGINT, on_stop_signal, d, &d->signals[1], err);
     if (rc == HK_OK)
-        rc = hk_signal_new(d->loop, SIGHUP, on_reload, d, &d->signals[2], err);
+        rc = hk_signal_new(d->loop, SIGHUP, on_reload_signal, d, &d->signals[2], err);
     return rc;
 }
 
@@ -158,6 +238,7 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
                                        .log = &d->log,
                                        .event_log = getenv("HIKYAKU_EVENT_LOG"),
                                        .stopped = on_stopped,
+                                       .reloaded = on_reloaded,
                                        .arg = d};
     enum hk_code rc = hk_relay_start(&options, &d->relay, err);
     if (rc == HK_OK)
@@ -165,6 +246,7 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
     if (rc != HK_OK)
         return rc;
     log_event(d, HK_LOG_INFO, "relay started", "version", hk_version());
+    log_nulls(d);
     hk_loop_run(d->loop);
     log_event(d, HK_LOG_INFO, "relay stopped", NULL, NULL);
     if (d->ended != HK_OK)
@@ -176,7 +258,7 @@ int hk_cmd_run(struct hk_cli *cli)
 {
     struct daemon d = {.cli = cli};
     struct hk_err err = {.message = ""};
-    int code = hk_settings_config(cli, &d.config);
+    int code = hk_settings_config(cli, HK_FOR_SENDING, &d.config);
     if (code != HK_EXIT_OK)
         return code;
     enum hk_log_level level = HK_LOG_INFO;
@@ -184,9 +266,10 @@ int hk_cmd_run(struct hk_cli *cli)
     if (wanted != NULL)
         (void)hk_log_level_by_name(wanted, &level); /* a choice: checked by the table */
     hk_log_init(&d.log, STDERR_FILENO, level);
-    d.url = hk_settings_url(cli, d.config);
     make_names(&d);
-    enum hk_code rc = hk_loop_new(&d.loop, &err);
+    d.url = hk_mem_strdup(hk_settings_url(cli, d.config)); /* the configuration may go, the URL stays */
+    enum hk_code rc =
+        d.url != NULL ? hk_loop_new(&d.loop, &err) : hk_err_set(&err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
         rc = serve(&d, &err);
     for (size_t i = 0; i < sizeof d.signals / sizeof d.signals[0]; i++)
@@ -194,6 +277,7 @@ int hk_cmd_run(struct hk_cli *cli)
     hk_relay_free(d.relay);
     hk_loop_free(d.loop);
     hk_config_free(d.config);
-    hk_config_free(d.previous);
+    hk_config_free(d.next);
+    hk_mem_free(d.url);
     return rc == HK_OK ? HK_EXIT_OK : hk_out_error(hk_settings_exit(rc), "%s", err.message);
 }

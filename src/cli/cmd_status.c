@@ -40,7 +40,10 @@ static void write_relay(struct hk_buf *out, const struct hk_store_status *s)
     }
     (void)hk_buf_adds(out, s->relay.running ? "relay " : "no relay is running: ");
     (void)hk_table_safe(out, s->relay.name, 60);
-    if (s->relay.running)
+    if (s->relays_running > 1)
+        (void)hk_buf_addf(out, " and %" PRIu32 " more: 'hikyaku relays list' shows them\n",
+                          s->relays_running - 1);
+    else if (s->relay.running)
         (void)hk_buf_addf(out, " (lane %" PRId64 "), lease ends in %s unless renewed\n", s->relay.lane,
                           hk_out_duration((uint64_t)(s->relay.until_ms - s->now_ms), left));
     else
@@ -146,14 +149,12 @@ static void put_relay(struct hk_json *json, const struct hk_store_status *s)
         return;
     }
     hk_json_object(json);
-    hk_json_key(json, "running");
-    hk_json_bool(json, s->relay.running);
+    hk_put_bool(json, "running", s->relay.running);
     hk_put_id(json, "lane", s->relay.lane);
     hk_put_str(json, "name", s->relay.name);
     hk_put_str(json, "version", s->relay.version);
     hk_put_time(json, "started_at", s->relay.started_ms);
-    hk_json_key(json, "lease_left_ms");
-    hk_json_i64(json, s->relay.until_ms - s->now_ms);
+    hk_put_i64(json, "lease_left_ms", s->relay.until_ms - s->now_ms);
     hk_json_end(json);
 }
 
@@ -166,8 +167,7 @@ static void put_dest(struct hk_json *json, const struct hk_dest_status *d)
     hk_put_count(json, "processing", (struct hk_count){d->processing, false});
     hk_put_count(json, "retrying", d->retrying);
     hk_put_count(json, "dead", d->dead);
-    hk_json_key(json, "paused");
-    hk_json_bool(json, d->paused);
+    hk_put_bool(json, "paused", d->paused);
     hk_put_str(json, "paused_by", d->actor);
     hk_put_str(json, "paused_reason", d->reason);
     hk_put_time(json, "paused_at", d->since_ms);
@@ -199,34 +199,30 @@ static void write_json(struct hk_buf *out, const struct hk_store_status *s)
     }
     hk_json_end(&json);
     put_relay(&json, s);
+    hk_put_u64(&json, "relays_running", s->relays_running);
     hk_json_key(&json, "destinations");
     hk_json_array(&json);
     for (size_t i = 0; i < s->n_dests; i++)
         put_dest(&json, &s->dests[i]);
     hk_json_end(&json);
-    hk_json_key(&json, "more_destinations");
-    hk_json_bool(&json, s->more_dests);
+    hk_put_bool(&json, "more_destinations", s->more_dests);
     hk_json_end(&json);
     (void)hk_buf_addc(out, '\n');
 }
 
+static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
+                        struct hk_err *err)
+{
+    const struct hk_store_status *status = NULL;
+    enum hk_code rc = op->ops->status(op->admin, &status, err);
+    if (rc == HK_OK && hk_args_flag(cli, "json"))
+        write_json(out, status);
+    else if (rc == HK_OK)
+        write_text(out, status);
+    return rc;
+}
+
 int hk_cmd_status(struct hk_cli *cli)
 {
-    struct hk_operate op;
-    struct hk_err err = {.message = ""};
-    const struct hk_store_status *status = NULL;
-    struct hk_buf out;
-    int code = hk_operate_open(cli, &op);
-    if (code != HK_EXIT_OK)
-        return code;
-    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
-    if (op.ops->status(op.admin, &status, &err) != HK_OK)
-        code = hk_operate_failed(&err);
-    else if (hk_args_flag(cli, "json"))
-        write_json(&out, status);
-    else
-        write_text(&out, status);
-    hk_operate_close(&op);
-    int printed = hk_out_buffer(&out);
-    return code != HK_EXIT_OK ? code : printed;
+    return hk_operate_show(cli, ask);
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
+#include "cli/put.h"
 
 int hk_cmd_version(struct hk_cli *cli)
 {
@@ -20,8 +21,7 @@ int hk_cmd_version(struct hk_cli *cli)
     hk_buf_init(&buf, 1024);
     hk_json_init(&json, &buf, true);
     hk_json_object(&json);
-    hk_json_key(&json, "version");
-    hk_json_cstr(&json, hk_version());
+    hk_put_cstr(&json, "version", hk_version());
     hk_json_end(&json);
     (void)hk_buf_addc(&buf, '\n');
     return hk_out_buffer(&buf);

@@ -38,6 +38,17 @@ static const struct hk_cli_option demo_options[] = {
 static const struct hk_cli_option init_options[] = {
     {.name = "print", .help = "print the SQL that would run, change nothing"},
     {.name = "wal", .help = "switch an application's existing SQLite file to WAL without asking"},
+    {.name = "print-grants",
+     .help = "print the SQL that gives application, relay and viewer their rights (PostgreSQL)"},
+    {.name = "app-role",
+     .kind = HK_CLI_TEXT,
+     .value = "ROLE",
+     .help = "for --print-grants (default: hikyaku_app)"},
+    {.name = "relay-role", .kind = HK_CLI_TEXT, .value = "ROLE", .help = "likewise (default: hikyaku_relay)"},
+    {.name = "viewer-role",
+     .kind = HK_CLI_TEXT,
+     .value = "ROLE",
+     .help = "likewise (default: hikyaku_viewer)"},
     JSON_OPTION,
     END_OF_OPTIONS};
 
@@ -264,6 +275,15 @@ static const struct hk_cli_command commands[] = {
          "touched. Exit code 0 only if the destination's policy calls the answer a success.",
      .options = test_options,
      .run = hk_cmd_destinations_test},
+    {.name = "relays", .summary = "look at the relays"},
+    {.name = "relays",
+     .sub = "list",
+     .summary = "who runs, their shards, what they have in hand, how far behind",
+     .details =
+         "LAG is how long the oldest message that is due has waited in a relay's shards, looked for among the\n"
+         "10,000 oldest. A relay that stopped without a word is shown until another takes over.",
+     .options = json_only,
+     .run = hk_cmd_relays_list},
     {.name = "doctor",
      .summary = "find what is wrong with all that a relay needs",
      .details = "Exit code 1 when something is wrong; a warning alone is 0.",

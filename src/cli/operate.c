@@ -19,7 +19,7 @@ int hk_operate_open(const struct hk_cli *cli, struct hk_operate *out)
 {
     struct hk_operate op = {.admin = NULL};
     struct hk_err err = {.message = ""};
-    int code = hk_settings_config(cli, &op.config);
+    int code = hk_settings_config(cli, HK_FOR_ACTING, &op.config);
     if (code != HK_EXIT_OK)
         return code;
     op.url = hk_settings_url(cli, op.config);
@@ -49,6 +49,25 @@ int hk_operate_failed(const struct hk_err *err)
     else if (err->code == HK_INVALID)
         code = HK_EXIT_USAGE;
     return hk_out_error(code, "%s", err->message);
+}
+
+int hk_operate_show(const struct hk_cli *cli, hk_operate_ask *ask)
+{
+    struct hk_operate op;
+    struct hk_err err = {.message = ""};
+    struct hk_buf out;
+    int code = hk_operate_open(cli, &op);
+    if (code != HK_EXIT_OK)
+        return code;
+    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    if (ask(cli, &op, &out, &err) != HK_OK) {
+        hk_buf_fini(&out);
+        code = hk_operate_failed(&err);
+    } else {
+        code = hk_out_buffer(&out);
+    }
+    hk_operate_close(&op);
+    return code;
 }
 
 const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX])
@@ -112,86 +131,13 @@ bool hk_operate_payload(const char *given, struct hk_buf *out)
 
 /* ---- JSON ---- */
 
-void hk_put_str(struct hk_json *json, const char *key, struct hk_str s)
-{
-    hk_json_key(json, key);
-    if (s.len == 0)
-        hk_json_null(json);
-    else
-        hk_json_str(json, s);
-}
-
-void hk_put_id(struct hk_json *json, const char *key, int64_t id)
-{
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRId64, id);
-    hk_put_str(json, key, hk_str_of(id != 0 ? text : ""));
-}
-
-void hk_put_time(struct hk_json *json, const char *key, int64_t ms)
-{
-    char text[HK_TIME_TEXT_MAX] = "";
-    if (ms != 0)
-        (void)hk_format_rfc3339(ms, text);
-    hk_put_str(json, key, hk_str_of(text));
-}
-
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count)
 {
     hk_json_key(json, key);
     hk_json_object(json);
-    hk_json_key(json, "n");
-    hk_json_u64(json, count.n);
-    hk_json_key(json, "estimate");
-    hk_json_bool(json, count.about);
+    hk_put_u64(json, "n", count.n);
+    hk_put_bool(json, "estimate", count.about);
     hk_json_end(json);
-}
-
-static bool is_utf8(struct hk_str s)
-{
-    while (s.len > 0) {
-        uint32_t c;
-        size_t taken = hk_utf8_next(s, &c);
-        if (c == HK_UTF8_BAD)
-            return false;
-        s = (struct hk_str){s.ptr + taken, s.len - taken};
-    }
-    return true;
-}
-
-static void add_base64(struct hk_buf *out, struct hk_str s)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < s.len; i += 3) {
-        uint32_t left = (uint32_t)(s.len - i < 3 ? s.len - i : 3), bits = 0;
-        for (uint32_t k = 0; k < 3; k++)
-            bits = bits << 8 | (k < left ? (unsigned char)s.ptr[i + k] : 0U);
-        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], '=', '='};
-        if (left > 1)
-            four[2] = digits[bits >> 6 & 63];
-        if (left > 2)
-            four[3] = digits[bits & 63];
-        (void)hk_buf_add(out, four, sizeof four);
-    }
-}
-
-void hk_put_bytes(struct hk_json *json, const char *key, struct hk_str bytes)
-{
-    char name[64];
-    struct hk_buf text;
-    if (is_utf8(bytes)) {
-        hk_json_key(json, key);
-        hk_json_str(json, bytes);
-        return;
-    }
-    (void)snprintf(name, sizeof name, "%s_base64", key);
-    hk_buf_init(&text, HK_OPERATE_OUTPUT_MAX);
-    add_base64(&text, bytes);
-    hk_json_key(json, name);
-    hk_json_str(json, hk_buf_str(&text));
-    if (hk_buf_status(&text) != HK_OK)
-        json->out->status = hk_buf_status(&text);
-    hk_buf_fini(&text);
 }
 
 void hk_put_row(struct hk_json *json, const struct hk_row *row)
@@ -201,8 +147,7 @@ void hk_put_row(struct hk_json *json, const struct hk_row *row)
     hk_put_str(json, "destination", row->destination);
     hk_put_str(json, "event_type", row->event_type);
     hk_put_str(json, "status", hk_str_of(hk_state_name(row->state)));
-    hk_json_key(json, "attempts");
-    hk_json_u64(json, row->attempts);
+    hk_put_u64(json, "attempts", row->attempts);
     hk_put_time(json, "next_attempt_at", row->next_ms);
     hk_put_time(json, "last_attempt_at", row->last_attempt_ms);
     hk_put_str(json, "last_error", row->last_error);
@@ -215,10 +160,8 @@ void hk_put_row(struct hk_json *json, const struct hk_row *row)
     hk_put_time(json, "cancelled_at", row->state == HK_STATE_CANCELLED ? row->done_ms : 0);
     hk_put_str(json, "message_key", row->key);
     hk_put_str(json, "correlation_id", row->correlation_id);
-    hk_json_key(json, "crashes");
-    hk_json_u64(json, row->crashes);
-    hk_json_key(json, "life");
-    hk_json_u64(json, row->life);
+    hk_put_u64(json, "crashes", row->crashes);
+    hk_put_u64(json, "life", row->life);
 }
 
 /* ---- for reading ---- */

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/put.h"
 #include "config/config.h"
 #include "store/admin.h"
 
@@ -24,6 +25,12 @@ void hk_operate_close(struct hk_operate *op);
  * the message's state. */
 int hk_operate_failed(const struct hk_err *err);
 
+/* Asks the open store, and writes what it says as --json wants it. Anything but HK_OK ends the command with `err`. */
+typedef enum hk_code hk_operate_ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
+                                    struct hk_err *err);
+/* A command that only shows: opens, asks, closes, prints. Returns the exit code. */
+int hk_operate_show(const struct hk_cli *cli, hk_operate_ask *ask);
+
 #define HK_REASON_TEXT_MAX 512
 /* --reason, or asked for on a terminal; NULL: said that it is missing, exit with 2. */
 const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX]);
@@ -35,14 +42,9 @@ const struct hk_conf_destination *hk_operate_destination(const struct hk_config 
 /* TEXT itself, what comes from standard input ("-"), or what is in a file ("@FILE"). False: said why not. */
 bool hk_operate_payload(const char *given, struct hk_buf *out);
 
-/* ---- one member of an object ---- */
+/* ---- members of an object, beside those of put.h ---- */
 
-void hk_put_str(struct hk_json *json, const char *key, struct hk_str s);         /* null when empty */
-void hk_put_id(struct hk_json *json, const char *key, int64_t id);               /* a string; null for 0 */
-void hk_put_time(struct hk_json *json, const char *key, int64_t ms);             /* RFC 3339; null for 0 */
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
-/* As text where it is UTF-8, else as base64 under key + "_base64"; the other is left out. */
-void hk_put_bytes(struct hk_json *json, const char *key, struct hk_str bytes);
 /* The facts of one row, without its details. */
 void hk_put_row(struct hk_json *json, const struct hk_row *row);
 

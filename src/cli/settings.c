@@ -13,7 +13,7 @@
 
 #define LINE_MAX_BYTES ((size_t)1 << 16)
 
-static void print_diags(const struct hk_diags *diags)
+void hk_settings_complain(const struct hk_diags *diags)
 {
     for (size_t i = 0; i < diags->n; i++) {
         struct hk_buf line;
@@ -22,9 +22,11 @@ static void print_diags(const struct hk_diags *diags)
         hk_out_complaint(hk_buf_cstr(&line));
         hk_buf_fini(&line);
     }
+    if (diags->errors + diags->warnings > diags->n)
+        (void)fprintf(stderr, "... and %zu more\n", diags->errors + diags->warnings - diags->n);
 }
 
-int hk_settings_config(const struct hk_cli *cli, struct hk_config **out_config)
+int hk_settings_config(const struct hk_cli *cli, enum hk_settings_for purpose, struct hk_config **out_config)
 {
     const char *path = hk_cli_config_path(cli);
     if (path == NULL)
@@ -32,13 +34,19 @@ int hk_settings_config(const struct hk_cli *cli, struct hk_config **out_config)
                                                        : hk_out_error(HK_EXIT_FAILURE, "out of memory");
     struct hk_diags diags;
     hk_diags_init(&diags);
-    enum hk_code rc = hk_config_load(path, NULL, &diags, out_config);
-    print_diags(&diags);
+    const struct hk_config_env *env =
+        purpose == HK_FOR_SENDING ? hk_config_env_system() : hk_config_env_operator();
+    enum hk_code rc = hk_config_load(path, env, &diags, out_config);
+    if (rc != HK_OK || purpose == HK_FOR_SENDING) /* warnings are about sending */
+        hk_settings_complain(&diags);
+    size_t errors = diags.errors;
     hk_diags_fini(&diags);
     if (rc == HK_OK)
         return HK_EXIT_OK;
-    return hk_out_error(HK_EXIT_CONFIG,
-                        "%s cannot be used as it is: 'hikyaku config check' shows every error", path);
+    if (rc == HK_NOMEM)
+        return hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    return hk_out_error(HK_EXIT_CONFIG, "%s cannot be used: %zu error%s", path, errors,
+                        errors == 1 ? "" : "s");
 }
 
 const char *hk_settings_url(const struct hk_cli *cli, const struct hk_config *config)

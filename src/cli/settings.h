@@ -8,9 +8,16 @@
 #include "config/config.h"
 #include "store/store.h"
 
+enum hk_settings_for {
+    HK_FOR_SENDING, /* every secret must be there */
+    HK_FOR_ACTING   /* a secret that cannot be had is left out: operators need not have them */
+};
+
 /* The file that --config, HIKYAKU_CONFIG or ./hikyaku.yaml names, or the defaults. What is wrong with it has been
  * printed unless it is HK_EXIT_OK. The caller's to free. */
-int hk_settings_config(const struct hk_cli *cli, struct hk_config **out_config);
+int hk_settings_config(const struct hk_cli *cli, enum hk_settings_for purpose, struct hk_config **out_config);
+/* What was found in a configuration, a line each, to standard error. */
+void hk_settings_complain(const struct hk_diags *diags);
 /* --db, HIKYAKU_DB, `store:` of the file, sqlite:hikyaku.db. */
 const char *hk_settings_url(const struct hk_cli *cli, const struct hk_config *config);
 /* The exit code for what a store said. */

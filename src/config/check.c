@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold between the options of one section: one of two, both or none, one not above the other. */
 #include <math.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "config/tables.h"
@@ -17,26 +18,28 @@ void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void 
                   "\"max_payload\" must not be above \"batch_bytes\": one message must fit in a batch");
 }
 
-void hk_check_sign(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+/* A credential by its name, or by its look: one long word. In doubt it is one. */
+static bool looks_secret(struct hk_str name, struct hk_str value)
 {
-    (void)section;
-    bool one = hk_yaml_get(node, "secret") != NULL;
-    bool several = hk_yaml_get(node, "secrets") != NULL;
-    if (one && several)
-        hk_walk_error(walk, hk_yaml_get(node, "secrets")->key_at, "give \"secret\" or \"secrets\", not both");
-    else if (!one && !several && !hk_walk_failed(walk))
-        hk_walk_error(walk, hk_walk_at(walk, NULL, ""), "\"sign\" needs \"secret\" or \"secrets\"");
+    static const char *const parts[] = {"auth",      "token", "secret",     "pass",    "cookie",
+                                        "signature", "key",   "credential", "session", "jwt"};
+
+    enum {
+        WORD_MAX = 20
+    };
+
+    for (size_t i = 0; i < HK_COUNT(parts); i++) {
+        if (hk_str_containsi(name, hk_str_of(parts[i])))
+            return true;
+    }
+    return value.len >= WORD_MAX && !memchr(value.ptr, ' ', value.len);
 }
 
-void hk_check_auth(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
-    (void)section;
-    bool basic = hk_yaml_get(node, "basic") != NULL;
-    bool bearer = hk_yaml_get(node, "bearer") != NULL;
-    if (basic && bearer)
-        hk_walk_error(walk, hk_yaml_get(node, "bearer")->key_at, "give \"basic\" or \"bearer\", not both");
-    else if (!basic && !bearer && !hk_walk_failed(walk))
-        hk_walk_error(walk, hk_walk_at(walk, NULL, ""), "\"auth\" needs \"basic\" or \"bearer\"");
+    (void)walk;
+    struct hk_conf_header *header = section;
+    header->secret = node->secret || looks_secret(node->key, node->text);
 }
 
 /* Headers that the transport writes itself: a second one breaks the request or splits it in two. */
@@ -107,10 +110,41 @@ void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void
         limits->burst = (uint32_t)ceil(limits->rate_per_s);
 }
 
+static bool is_allowed(const struct hk_conf_destination *destination, const struct hk_ip *ip)
+{
+    const struct hk_cidr *range = NULL;
+    for (size_t i = 0; (range = hk_conf_allow(destination, i)) != NULL; i++) {
+        if (hk_cidr_has(range, ip))
+            return true;
+    }
+    return false;
+}
+
+/* Only what its text tells: names are resolved when something is sent. */
+static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
+                          const struct hk_conf_destination *destination)
+{
+    struct hk_ip ip;
+    const struct hk_yaml_node *url = hk_yaml_get(hk_yaml_get(node, "http"), "url");
+    if (!url || !HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) || !hk_text_url_ip(destination->http.url, &ip))
+        return;
+    const char *special = hk_ip_special(&ip);
+    if (special && !is_allowed(destination, &ip))
+        hk_walk_warn(
+            walk, url->at,
+            "requests to this %s address are blocked: list it in \"allow\", for example allow: [127.0.0.0/8]",
+            special);
+}
+
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
-    const struct hk_conf_destination *destination = section;
+    struct hk_conf_destination *destination = section;
     const struct hk_yaml_node *on_dead = hk_yaml_get(node, "on_dead");
+    const struct hk_yaml_node *allow = hk_yaml_get(node, "allow");
+    destination->kind = HK_GIVEN(destination, HK_DEST_NULL_OPT) ? HK_KIND_NULL : HK_KIND_HTTP;
+    if (allow && destination->kind == HK_KIND_NULL)
+        hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect without \"http\"");
+    check_address(walk, node, destination);
     if (on_dead && HK_GIVEN(destination, HK_DEST_ON_DEAD_OPT) && destination->order != HK_ORDER_KEY)
         hk_walk_warn(walk, on_dead->key_at, "\"on_dead\" has no effect without order: key");
     hk_walk_later(walk, HK_REF_BREAKER, node, NULL, section);

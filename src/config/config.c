@@ -314,6 +314,22 @@ const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, siz
     return i < http->headers.n ? &items[i] : NULL;
 }
 
+const char *hk_conf_kind_name(enum hk_conf_kind kind)
+{
+    switch (kind) {
+    case HK_KIND_HTTP:
+        return "http";
+    case HK_KIND_NULL:
+        break;
+    }
+    return "null";
+}
+
+const char *hk_conf_target(const struct hk_conf_destination *destination)
+{
+    return destination->kind == HK_KIND_HTTP ? destination->http.url : hk_conf_kind_name(destination->kind);
+}
+
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i)
 {
     const struct hk_cidr *items = destination->allow.items;

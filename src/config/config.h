@@ -61,6 +61,7 @@ struct hk_conf_admin {
 struct hk_conf_header {
     uint32_t given;
     const char *name, *value;
+    bool secret; /* came from ${…}, or looks like a credential: masked wherever requests are shown */
 };
 
 struct hk_conf_sign {
@@ -102,11 +103,22 @@ struct hk_conf_http {
     enum hk_conf_cloudevents cloudevents;
 };
 
+/* Confirms everything and sends nothing: for benches and dry runs. */
+struct hk_conf_null {
+    uint32_t given;
+    uint64_t latency_ms;
+};
+
+enum hk_conf_kind {
+    HK_KIND_HTTP = 0,
+    HK_KIND_NULL
+};
+
 struct hk_conf_limits {
     uint32_t given;
     double rate_per_s;    /* 0: no limit */
     uint32_t burst;       /* at least 1 with a rate */
-    uint32_t concurrency; /* 0: only the relay's own */
+    uint32_t concurrency; /* 0: 64, or the relay's if that is less */
 };
 
 /* As written; only what is given counts. The result is struct hk_breaker_options. */
@@ -129,7 +141,9 @@ enum hk_conf_on_dead {
 struct hk_conf_destination {
     uint32_t given;
     const char *name;
+    enum hk_conf_kind kind; /* which of the next ones counts */
     struct hk_conf_http http;
+    struct hk_conf_null null;
     const char *policy; /* the default one's name when none was given */
     struct hk_conf_limits limits;
     struct hk_conf_breaker breaker_conf;
@@ -186,6 +200,9 @@ const struct hk_conf_destination *hk_config_destination(const struct hk_config *
 const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i);
 const struct hk_conf_validate *hk_config_validate(const struct hk_config *config, size_t i);
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
+const char *hk_conf_kind_name(enum hk_conf_kind kind); /* its key: "http", "null" */
+/* Where its messages go, for people: the URL, or "null". */
+const char *hk_conf_target(const struct hk_conf_destination *destination);
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i);
 /* For lists of texts: secrets, a route's destinations, required paths. */
 const char *hk_conf_text(const struct hk_conf_list *list, size_t i);

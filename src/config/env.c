@@ -77,3 +77,10 @@ const struct hk_config_env *hk_config_env_system(void)
         .get = get_variable, .read_file = read_file, .foreign_custom = true};
     return &env;
 }
+
+const struct hk_config_env *hk_config_env_operator(void)
+{
+    static const struct hk_config_env env = {
+        .get = get_variable, .read_file = read_file, .foreign_custom = true, .without_secrets = true};
+    return &env;
+}

@@ -23,9 +23,14 @@ struct hk_config_env {
     /* `custom: NAME` that is not known: true takes it for a program's and warns, false refuses it. Nothing here can run
      * such a policy, so that a destination which uses it is an error either way. */
     bool foreign_custom;
+    /* A secret whose variable is not set, or whose file cannot be read, is left out: for those who look and act but send
+     * nothing, and have no business with it. False: it is an error, as any other value's always is. */
+    bool without_secrets;
 };
 
 /* The process's environment and the file system; takes foreign custom policies. */
 const struct hk_config_env *hk_config_env_system(void);
+/* The same, without secrets. */
+const struct hk_config_env *hk_config_env_operator(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After parsing, so that a value from outside can never change the file's structure; keys are left alone. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -8,6 +9,7 @@
 #define VALUE_MAX      (HK_YAML_BYTES_MAX + HK_INTERP_TOTAL_MAX)
 #define PATH_MAX_BYTES 4096u
 #define NAME_MAX_BYTES 256u
+#define MISSING_MAX    (HK_SHOW_MAX + HK_ERR_MESSAGE_MAX + 64u)
 
 struct interp {
     struct hk_yaml *yaml;
@@ -46,6 +48,23 @@ static bool refuse_unseen(struct interp *in, struct hk_yaml_node *node, const ch
     return false;
 }
 
+/* What is referred to cannot be had. Whether that matters is for the option to say when secrets may be missing. */
+static bool lack(struct interp *in, struct hk_yaml_node *node, const char *before, struct hk_str what,
+                 const char *after)
+{
+    char shown[HK_SHOW_MAX];
+    struct hk_buf text;
+    if (!in->env->without_secrets)
+        return refuse(in, node, before, what, after);
+    hk_buf_init(&text, MISSING_MAX);
+    if (hk_buf_addf(&text, "%s %s%s", before, hk_show(what, shown), after) == HK_OK)
+        node->missing = hk_arena_copy(&in->yaml->arena, hk_buf_str(&text));
+    if (!node->missing)
+        in->status = HK_NOMEM;
+    hk_buf_fini(&text);
+    return false;
+}
+
 static bool add(struct interp *in, struct hk_str s)
 {
     enum hk_code rc = hk_buf_add(&in->value, s.ptr, s.len);
@@ -76,7 +95,7 @@ static bool add_variable(struct interp *in, struct hk_yaml_node *node, struct hk
         return add_foreign(in, node, name, hk_str_of(value));
     if (has_default)
         return add(in, fallback);
-    return refuse(in, node, "environment variable", name, " is not set, and there is no ${…:-default}");
+    return lack(in, node, "environment variable", name, " is not set, and there is no ${…:-default}");
 }
 
 static struct hk_str without_newline(struct hk_str s)
@@ -104,11 +123,9 @@ static bool read_into(struct interp *in, struct hk_yaml_node *node, struct hk_st
         return false;
     }
     if (rc != HK_OK) {
-        char shown[HK_SHOW_MAX];
-        hk_diags_add(in->diags, HK_SEVERITY_ERROR, in->file, node->at, "cannot read file %s: %s",
-                     hk_show(path, shown), err.message);
-        node->kind = HK_YAML_BAD;
-        return false;
+        char why[sizeof err.message + 2];
+        (void)snprintf(why, sizeof why, ": %s", err.message);
+        return lack(in, node, "cannot read file", path, why);
     }
     return add_foreign(in, node, path, without_newline(hk_buf_str(bytes)));
 }

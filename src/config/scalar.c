@@ -403,6 +403,12 @@ bool hk_scalar_set(struct hk_walk *walk, const struct hk_opt *opt, const char *s
     char why[HK_WHY_MAX] = "";
     if (node->kind == HK_YAML_BAD)
         return false;
+    if (node->missing && opt->flags & HK_OPT_SECRET && !opt->fallback)
+        return true; /* left out */
+    if (node->missing) {
+        hk_walk_error(walk, node->at, "%s", node->missing);
+        return false;
+    }
     if (node->kind != HK_YAML_SCALAR || hk_yaml_is_null(node))
         return report_kind(walk, opt, subject, node);
     enum verdict verdict = convert(walk, opt, node->text, dest, why);

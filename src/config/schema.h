@@ -34,9 +34,11 @@ enum hk_opt_type {
 
 enum hk_opt_flag {
     HK_OPT_REQUIRED = 1,
-    HK_OPT_ONE = 2,    /* list: a lone value is a list of one */
-    HK_OPT_HIDDEN = 4, /* never a key: only the scalar form of its section */
-    HK_OPT_SECRET = 8  /* never shown, wherever it came from */
+    HK_OPT_ONE = 2,     /* list: a lone value is a list of one */
+    HK_OPT_HIDDEN = 4,  /* never a key: only the scalar form of its section */
+    HK_OPT_SECRET = 8,  /* never shown, wherever it came from */
+    HK_OPT_CHOICE = 16, /* exactly one of the section's options with this flag is given */
+    HK_OPT_RESTART = 32 /* a running relay keeps what it started with */
 };
 
 /* Names that must exist somewhere else; looked up when the whole file has been read. */

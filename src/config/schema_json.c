@@ -263,10 +263,28 @@ static void add_required(struct hk_json *json, const struct hk_opt_table *table)
     hk_json_end(json);
 }
 
-static bool has_required(const struct hk_opt_table *table)
+/* { "oneOf": [{ "required": ["http"] }, …] } */
+static void add_choices(struct hk_json *json, const struct hk_opt_table *table)
+{
+    hk_json_key(json, "oneOf");
+    hk_json_array(json);
+    for (size_t i = 0; i < table->n_opts; i++) {
+        if (!(table->opts[i].flags & HK_OPT_CHOICE))
+            continue;
+        hk_json_object(json);
+        hk_json_key(json, "required");
+        hk_json_array(json);
+        hk_json_cstr(json, table->opts[i].key);
+        hk_json_end(json);
+        hk_json_end(json);
+    }
+    hk_json_end(json);
+}
+
+static bool has_flag(const struct hk_opt_table *table, unsigned flag)
 {
     for (size_t i = 0; i < table->n_opts; i++) {
-        if (table->opts[i].flags & HK_OPT_REQUIRED)
+        if (table->opts[i].flags & flag)
             return true;
     }
     return false;
@@ -275,7 +293,7 @@ static bool has_required(const struct hk_opt_table *table)
 /* The mapping form, inside an open object. */
 static void add_properties(struct hk_json *json, const struct hk_opt_table *table)
 {
-    add_types(json, "object", !has_required(table));
+    add_types(json, "object", !has_flag(table, HK_OPT_REQUIRED | HK_OPT_CHOICE));
     hk_json_key(json, "properties");
     hk_json_object(json);
     for (size_t i = 0; i < table->n_opts; i++) {
@@ -285,8 +303,10 @@ static void add_properties(struct hk_json *json, const struct hk_opt_table *tabl
         add_option(json, &table->opts[i]);
     }
     hk_json_end(json);
-    if (has_required(table))
+    if (has_flag(table, HK_OPT_REQUIRED))
         add_required(json, table);
+    if (has_flag(table, HK_OPT_CHOICE))
+        add_choices(json, table);
     hk_json_key(json, "additionalProperties");
     hk_json_bool(json, false);
 }

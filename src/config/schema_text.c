@@ -55,7 +55,8 @@ static void add_facts(const struct hk_opt *opt, struct hk_buf *out)
     struct hk_buf range;
     hk_buf_init(&range, 128);
     hk_schema_range_text(opt, &range);
-    hk_buf_addf(out, "  # %s (%s", opt->help, opt->flags & HK_OPT_REQUIRED ? "required " : "");
+    hk_buf_addf(out, "  # %s (%s%s", opt->help, opt->flags & HK_OPT_REQUIRED ? "required " : "",
+                opt->flags & HK_OPT_CHOICE ? "exactly one of these: " : "");
     hk_schema_type_text(opt, out);
     hk_buf_addf(out, "%s%s", range.len ? ", " : "", hk_buf_cstr(&range));
     if (opt->otherwise)
@@ -77,11 +78,19 @@ static bool seen_before(struct writer *w, const struct hk_opt_table *table)
 
 static void write_table(struct writer *w, const struct hk_opt_table *table);
 
+/* Quoted where other readers of YAML would take it for something that is no text. */
+static void add_key(const struct hk_opt *opt, struct hk_buf *out)
+{
+    const char *quote = strcmp(opt->key, "null") == 0 ? "\"" : "";
+    hk_buf_addf(out, "%s%s%s:", quote, opt->key, quote);
+}
+
 static void write_scalar(struct writer *w, const struct hk_opt *opt)
 {
     bool live = opt->fallback && *opt->fallback;
     begin_line(w, !live);
-    hk_buf_addf(w->out, "%s: %s", opt->key, live ? opt->fallback : hk_schema_example(opt));
+    add_key(opt, w->out);
+    hk_buf_addf(w->out, " %s", live ? opt->fallback : hk_schema_example(opt));
     add_facts(opt, w->out);
 }
 
@@ -115,7 +124,7 @@ static void write_container(struct writer *w, const struct hk_opt *opt)
         return;
     }
     begin_line(w, false);
-    hk_buf_addf(w->out, "%s:", opt->key);
+    add_key(opt, w->out);
     add_facts(opt, w->out);
     if (opt->type != HK_OPT_SECTION) {
         write_item(w, opt);
@@ -162,6 +171,8 @@ static void add_default(const struct hk_opt *opt, struct hk_buf *out)
 {
     if (opt->flags & HK_OPT_REQUIRED)
         hk_buf_adds(out, "required");
+    else if (opt->flags & HK_OPT_CHOICE)
+        hk_buf_adds(out, "exactly one of these");
     else if (opt->fallback && *opt->fallback)
         hk_buf_addf(out, "`%s`", opt->fallback);
     else if (opt->otherwise)

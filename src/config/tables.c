@@ -35,7 +35,7 @@ static const struct hk_word history_words[] = {
     {"failures", HK_HISTORY_FAILURES}, {"all", HK_HISTORY_ALL}, {"none", HK_HISTORY_NONE}, {NULL, 0}};
 
 static const struct hk_opt relay_opts[] = {
-    {"name", HK_OPT_NAME, AT(struct hk_conf_relay, name), .fallback = "",
+    {"name", HK_OPT_NAME, HK_OPT_RESTART, AT(struct hk_conf_relay, name), .fallback = "",
      .otherwise = "host name and process id", .example = "relay-1",
      .help = "how this relay is called in locked_by, logs and metrics"},
     {"batch", HK_OPT_U32, AT(struct hk_conf_relay, batch), .min = 1, .max = 10000, .fallback = "500",
@@ -116,16 +116,20 @@ static const struct hk_opt_table header_table = {
     .shorthand = true,
     .header_keys = true,
     .name_offset = offsetof(struct hk_conf_header, name),
+    .check = hk_check_header,
 };
 
 static const struct hk_opt secret_elem = {
-    .type = HK_OPT_STRING, .flags = HK_OPT_SECRET, .min = 1, .max = 1024};
+    .type = HK_OPT_STRING, .flags = HK_OPT_SECRET, .min = 1, .max = 1024, .check = hk_text_check_secret};
 
 static const struct hk_opt sign_opts[HK_SIGN_NOPTS] = {
-    [HK_SIGN_SECRET_OPT] = {"secret", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_sign, secret), .min = 1,
-                            .max = 1024, .example = "\"${BILLING_SECRET}\"", .help = "the key, or …"},
-    [HK_SIGN_SECRETS_OPT] = {"secrets", HK_OPT_LIST, AT(struct hk_conf_sign, secrets), .min = 1, .max = 8,
-                             .elem = &secret_elem, .example = "[\"${NEW_SECRET}\", \"${OLD_SECRET}\"]",
+    [HK_SIGN_SECRET_OPT] = {"secret", HK_OPT_STRING, HK_OPT_CHOICE | HK_OPT_SECRET,
+                            AT(struct hk_conf_sign, secret), .min = 1, .max = 1024,
+                            .example = "\"${BILLING_SECRET}\"", .check = hk_text_check_secret,
+                            .help = "whsec_ and the key in base64, or …"},
+    [HK_SIGN_SECRETS_OPT] = {"secrets", HK_OPT_LIST, HK_OPT_CHOICE, AT(struct hk_conf_sign, secrets),
+                             .min = 1, .max = 8, .elem = &secret_elem,
+                             .example = "[\"${NEW_SECRET}\", \"${OLD_SECRET}\"]",
                              .help = "… several while keys are changed: each signs"},
 };
 
@@ -136,7 +140,6 @@ static const struct hk_opt_table sign_table = {
     .opts = sign_opts,
     .n_opts = HK_SIGN_NOPTS,
     .example = "{ secret: \"${BILLING_SECRET}\" }",
-    .check = hk_check_sign,
 };
 
 static const struct hk_opt basic_opts[] = {
@@ -156,10 +159,11 @@ static const struct hk_opt_table basic_table = {
 };
 
 static const struct hk_opt auth_opts[HK_AUTH_NOPTS] = {
-    [HK_AUTH_BASIC_OPT] = {"basic", HK_OPT_SECTION, AT(struct hk_conf_auth, basic), .sub = &basic_table,
-                           .help = "HTTP Basic, or …"},
-    [HK_AUTH_BEARER_OPT] = {"bearer", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_auth, bearer), .min = 1,
-                            .max = 8192, .check = hk_text_check_printable, .example = "\"${BILLING_TOKEN}\"",
+    [HK_AUTH_BASIC_OPT] = {"basic", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_auth, basic),
+                           .sub = &basic_table, .help = "HTTP Basic, or …"},
+    [HK_AUTH_BEARER_OPT] = {"bearer", HK_OPT_STRING, HK_OPT_CHOICE | HK_OPT_SECRET,
+                            AT(struct hk_conf_auth, bearer), .min = 1, .max = 8192,
+                            .check = hk_text_check_printable, .example = "\"${BILLING_TOKEN}\"",
                             .help = "… a bearer token"},
 };
 
@@ -170,7 +174,6 @@ static const struct hk_opt_table auth_table = {
     .opts = auth_opts,
     .n_opts = HK_AUTH_NOPTS,
     .example = "{ bearer: \"${BILLING_TOKEN}\" }",
-    .check = hk_check_auth,
 };
 
 static const struct hk_word method_words[] = {
@@ -187,7 +190,7 @@ static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
                             .fallback = "POST", .help = "the request's method"},
     [HK_HTTP_HEADERS_OPT] = {"headers", HK_OPT_MAP, AT(struct hk_conf_http, headers), .max = 64,
                              .sub = &header_table, .example = "{ X-Tenant: acme }",
-                             .help = "sent with every request; values are not shown"},
+                             .help = "sent with every request; secrets are masked in the history"},
     [HK_HTTP_SIGN_OPT] = {"sign", HK_OPT_SECTION, AT(struct hk_conf_http, sign), .sub = &sign_table,
                           .otherwise = "not signed", .help = "Standard Webhooks signature"},
     [HK_HTTP_AUTH_OPT] = {"auth", HK_OPT_SECTION, AT(struct hk_conf_http, auth), .sub = &auth_table,
@@ -214,6 +217,20 @@ static const struct hk_opt_table http_table = {
     .check = hk_check_http,
 };
 
+static const struct hk_opt null_opts[] = {
+    {"latency", HK_OPT_DURATION, AT(struct hk_conf_null, latency_ms), .max = 3600000, .fallback = "0s",
+     .help = "how long each confirmation takes"},
+};
+
+static const struct hk_opt_table null_table = {
+    .name = "null",
+    .where = "destinations.NAME.null",
+    .size = sizeof(struct hk_conf_null),
+    .opts = null_opts,
+    .n_opts = HK_COUNT(null_opts),
+    .example = "{ latency: 5ms }",
+};
+
 static const struct hk_opt limits_opts[HK_LIMITS_NOPTS] = {
     [HK_LIMITS_RATE_OPT] = {"rate", HK_OPT_RATE, AT(struct hk_conf_limits, rate_per_s), .fmin = 0.0001,
                             .fmax = 1000000, .otherwise = "no limit", .example = "100/s",
@@ -222,8 +239,8 @@ static const struct hk_opt limits_opts[HK_LIMITS_NOPTS] = {
                              .otherwise = "one second's requests", .example = "200",
                              .help = "requests that may be saved up while it is idle"},
     [HK_LIMITS_CONCURRENCY_OPT] = {"concurrency", HK_OPT_U32, AT(struct hk_conf_limits, concurrency),
-                                   .min = 1, .max = 65536, .otherwise = "the relay's", .example = "64",
-                                   .help = "requests in flight"},
+                                   .min = 1, .max = 65536, .otherwise = "64, or the relay's if that is less",
+                                   .example = "64", .help = "requests in flight"},
 };
 
 static const struct hk_opt_table limits_table = {
@@ -242,8 +259,12 @@ static const struct hk_word on_dead_words[] = {
 static const struct hk_opt cidr_elem = {.type = HK_OPT_CIDR};
 
 static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
-    [HK_DEST_HTTP_OPT] = {"http", HK_OPT_SECTION, HK_OPT_REQUIRED, AT(struct hk_conf_destination, http),
+    [HK_DEST_HTTP_OPT] = {"http", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, http),
                           .sub = &http_table, .help = "send as HTTP requests"},
+    [HK_DEST_NULL_OPT] = {"null", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, null),
+                          .sub = &null_table,
+                          .help =
+                              "send nothing, confirm everything: for benches and dry runs; quote the key"},
     [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
                             .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
                             .help = "a policy of this file, or a preset"},
@@ -326,7 +347,7 @@ static const struct hk_opt_table validate_table = {
 };
 
 static const struct hk_opt root_opts[] = {
-    {"store", HK_OPT_SECTION, AT(struct hk_config, store), .sub = &store_table,
+    {"store", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_config, store), .sub = &store_table,
      .help = "where the outbox is"},
     {"relay", HK_OPT_SECTION, AT(struct hk_config, relay), .sub = &relay_table,
      .help = "this process's work"},
@@ -365,8 +386,8 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_root_table,   &store_table,      &relay_table,       &retention_table,  &admin_table,
         &hk_policy_table, &hk_backoff_table, &hk_jitter_table,   &hk_classes_table, &hk_class_table,
         &hk_rule_table,   &hk_breaker_table, &destination_table, &http_table,       &header_table,
-        &sign_table,      &auth_table,       &basic_table,       &limits_table,     &route_table,
-        &validate_table,
+        &sign_table,      &auth_table,       &basic_table,       &null_table,       &limits_table,
+        &route_table,     &validate_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

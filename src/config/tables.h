@@ -172,6 +172,7 @@ enum {
 
 enum {
     HK_DEST_HTTP_OPT,
+    HK_DEST_NULL_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
     HK_DEST_BREAKER_OPT,
@@ -202,8 +203,7 @@ extern const struct hk_opt_table hk_policy_table;
 void hk_check_policy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
-void hk_check_sign(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
-void hk_check_auth(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

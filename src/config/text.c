@@ -187,6 +187,38 @@ bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MA
     return refuse(why, "must be an address range such as 10.0.0.0/8");
 }
 
+/* ---- secrets ---- */
+
+static bool is_base64(char c)
+{
+    return hk_ascii_isalpha(c) || hk_ascii_isdigit(c) || c == '+' || c == '/';
+}
+
+/* Only the look of it: the sink decodes it. */
+bool hk_text_check_secret(struct hk_str s, char why[HK_WHY_MAX])
+{
+    enum {
+        BYTES_MIN = 24,
+        BYTES_MAX = 64
+    };
+
+    static const char prefix[] = "whsec_";
+    static const char must[] = "must be whsec_ and base64 of 24 to 64 random bytes: "
+                               "echo whsec_$(openssl rand -base64 32) makes one";
+    size_t end = s.len;
+    if (!hk_str_starts(s, hk_str_of(prefix)))
+        return refuse(why, must);
+    size_t begin = sizeof prefix - 1;
+    for (int i = 0; i < 2 && (s.len - begin) % 4 == 0 && end > begin && s.ptr[end - 1] == '='; i++)
+        end--;
+    size_t n = end - begin;
+    size_t bytes = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
+    bool ok = n % 4 != 1 && bytes >= BYTES_MIN && bytes <= BYTES_MAX;
+    for (size_t i = begin; ok && i < end; i++)
+        ok = is_base64(s.ptr[i]);
+    return ok || refuse(why, must);
+}
+
 /* ---- URLs ---- */
 
 /* Cuts "scheme://" off; false when there is none. */
@@ -253,7 +285,7 @@ bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])
     return refuse(why, "must be sqlite:PATH, postgres://… or mysql://…");
 }
 
-bool hk_text_url_is_local(const char *url)
+bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
 {
     struct hk_str scheme = {NULL, 0};
     struct hk_str rest = hk_str_of(url);
@@ -261,9 +293,17 @@ bool hk_text_url_is_local(const char *url)
         return false;
     struct hk_str host = cut_authority(rest);
     struct hk_str port = host;
-    if (host.len && host.ptr[0] == '[')
-        return hk_str_starts(host, hk_str_of("[::1]"));
+    if (host.len && host.ptr[0] == '[') {
+        host = hk_str_cut(&port, ']');
+        return hk_ip_parse((struct hk_str){host.ptr + 1, host.len - 1}, out_ip);
+    }
     host = hk_str_cut(&port, ':');
-    return hk_str_eqi(host, hk_str_of("localhost")) ||
-           (hk_str_starts(host, hk_str_of("127.")) && is_ip(host, false));
+    return hk_ip_parse(hk_str_eqi(host, hk_str_of("localhost")) ? hk_str_of("127.0.0.1") : host, out_ip);
+}
+
+bool hk_text_url_is_local(const char *url)
+{
+    struct hk_ip ip;
+    const char *special = hk_text_url_ip(url, &ip) ? hk_ip_special(&ip) : NULL;
+    return special && strcmp(special, "loopback") == 0;
 }

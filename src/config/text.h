@@ -16,6 +16,8 @@ bool hk_text_is_name(struct hk_str s);
 bool hk_text_is_token(struct hk_str s);
 /* An address or a range, IPv4 or IPv6; bits behind the prefix must be 0. */
 bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX]);
+/* The address that a valid URL names by its numbers, or as localhost; false: it is a name. */
+bool hk_text_url_ip(const char *url, struct hk_ip *out_ip);
 /* Does a URL go to this machine itself, as far as its text tells? */
 bool hk_text_url_is_local(const char *url);
 
@@ -28,6 +30,7 @@ hk_opt_check_fn hk_text_check_header_value;
 hk_opt_check_fn hk_text_check_printable;
 hk_opt_check_fn hk_text_check_user;
 hk_opt_check_fn hk_text_check_reason;
-hk_opt_check_fn hk_text_check_path; /* of a field: order.id */
+hk_opt_check_fn hk_text_check_secret; /* of Standard Webhooks */
+hk_opt_check_fn hk_text_check_path;   /* of a field: order.id */
 
 #endif

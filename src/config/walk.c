@@ -15,24 +15,31 @@
 
 /* ---- reporting ---- */
 
-void hk_walk_error(struct hk_walk *walk, struct hk_pos at, const char *fmt, ...)
+static void report(struct hk_walk *walk, enum hk_severity severity, struct hk_pos at, const char *fmt,
+                   va_list ap) HK_PRINTF(4, 0);
+
+static void report(struct hk_walk *walk, enum hk_severity severity, struct hk_pos at, const char *fmt,
+                   va_list ap)
 {
     char message[MESSAGE_MAX];
+    (void)vsnprintf(message, sizeof message, fmt, ap);
+    hk_diags_add(walk->diags, severity, walk->file, at, "%s", message);
+}
+
+void hk_walk_error(struct hk_walk *walk, struct hk_pos at, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(message, sizeof message, fmt, ap);
+    report(walk, HK_SEVERITY_ERROR, at, fmt, ap);
     va_end(ap);
-    hk_diags_add(walk->diags, HK_SEVERITY_ERROR, walk->file, at, "%s", message);
 }
 
 void hk_walk_warn(struct hk_walk *walk, struct hk_pos at, const char *fmt, ...)
 {
-    char message[MESSAGE_MAX];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(message, sizeof message, fmt, ap);
+    report(walk, HK_SEVERITY_WARNING, at, fmt, ap);
     va_end(ap);
-    hk_diags_add(walk->diags, HK_SEVERITY_WARNING, walk->file, at, "%s", message);
 }
 
 struct hk_pos hk_walk_at(const struct hk_walk *walk, const struct hk_yaml_node *node, const char *key)
@@ -165,6 +172,31 @@ static void report_missing(struct hk_walk *walk, const struct hk_opt *opt, struc
     hk_walk_done(walk, &where);
 }
 
+/* "http" or "null", … */
+static void add_choices(const struct hk_opt_table *table, struct hk_buf *out)
+{
+    const char *between = "";
+    for (size_t i = 0; i < table->n_opts; i++) {
+        if (!(table->opts[i].flags & HK_OPT_CHOICE))
+            continue;
+        hk_buf_addf(out, "%s\"%s\"", between, table->opts[i].key);
+        between = " or ";
+    }
+}
+
+static void report_no_choice(struct hk_walk *walk, const struct hk_opt_table *table,
+                             const struct hk_opt *first, struct hk_pos at)
+{
+    struct hk_buf text;
+    hk_buf_init(&text, 500);
+    describe(walk, &text);
+    hk_buf_adds(&text, " needs ");
+    add_choices(table, &text);
+    hk_walk_error(walk, at, "%s, for example %s: %s", hk_buf_cstr(&text), first->key,
+                  hk_schema_example(first));
+    hk_walk_done(walk, &text);
+}
+
 static const char *kind_text(const struct hk_yaml_node *node)
 {
     switch (node->kind) {
@@ -182,7 +214,9 @@ static const char *kind_text(const struct hk_yaml_node *node)
 static bool wrong_kind(struct hk_walk *walk, const char *subject, const char *expected, const char *example,
                        const struct hk_yaml_node *node)
 {
-    if (node->kind != HK_YAML_BAD)
+    if (node->missing)
+        hk_walk_error(walk, node->at, "%s", node->missing);
+    else if (node->kind != HK_YAML_BAD)
         hk_walk_error(walk, node->at, "%s must be %s%s%s, not %s", subject, expected,
                       example ? " such as " : "", example ? example : "", kind_text(node));
     return false;
@@ -207,6 +241,33 @@ static void mark_given(void *section, size_t option)
     *(uint32_t *)section |= UINT32_C(1) << option;
 }
 
+static struct hk_pos section_at(const struct hk_walk *walk, const struct hk_yaml_node *node)
+{
+    return walk->depth ? walk->frames[walk->depth - 1].at : node->at;
+}
+
+/* `seen`: bit i = option i stands in the file, be it well or badly. */
+static void check_choice(struct hk_walk *walk, const struct hk_opt_table *table,
+                         const struct hk_yaml_node *node, uint32_t seen)
+{
+    const struct hk_opt *first = NULL;
+    const struct hk_opt *chosen = NULL;
+    for (size_t i = 0; i < table->n_opts; i++) {
+        const struct hk_opt *opt = &table->opts[i];
+        if (!(opt->flags & HK_OPT_CHOICE))
+            continue;
+        first = first ? first : opt;
+        if (!(seen >> i & 1u))
+            continue;
+        const struct hk_yaml_node *entry = hk_yaml_get(node, opt->key);
+        if (chosen && entry)
+            hk_walk_error(walk, entry->key_at, "give \"%s\" or \"%s\", not both", chosen->key, opt->key);
+        chosen = opt;
+    }
+    if (first && !chosen)
+        report_no_choice(walk, table, first, section_at(walk, node));
+}
+
 static void walk_keys(struct hk_walk *walk, const struct hk_opt_table *table, const struct hk_yaml_node *node,
                       void *section)
 {
@@ -225,8 +286,9 @@ static void walk_keys(struct hk_walk *walk, const struct hk_opt_table *table, co
     }
     for (size_t i = 0; i < table->n_opts; i++) {
         if (table->opts[i].flags & HK_OPT_REQUIRED && !(seen >> i & 1u))
-            report_missing(walk, &table->opts[i], walk->depth ? walk->frames[walk->depth - 1].at : node->at);
+            report_missing(walk, &table->opts[i], section_at(walk, node));
     }
+    check_choice(walk, table, node, seen);
 }
 
 /* What a section's value may be, for the message about one that is not. */

@@ -94,6 +94,20 @@ static void check_bytes(struct builder *b)
              b->text.ptr[bad] ? "invalid UTF-8" : "NUL byte (is the file UTF-16? Save it as UTF-8)");
 }
 
+/* What usually is behind it. Offsets count characters: close enough to look at bytes only when all before them is ASCII. */
+static const char *hint_at(const struct builder *b, size_t offset)
+{
+    const char *context = b->parser.context;
+    char at = offset < b->text.len ? b->text.ptr[offset] : '\0';
+    if (at == '\t')
+        return " (a tab: indent with spaces)";
+    if (context && (strstr(context, "alias") || strstr(context, "anchor")))
+        return " (put a text that begins with * or & in quotes)";
+    if (at == '{' && offset && b->text.ptr[offset - 1] == '$')
+        return " (inside { } and [ ] put ${…} in quotes)";
+    return "";
+}
+
 static void report_parser_error(struct builder *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -108,17 +122,14 @@ static void report_parser_error(struct builder *b)
         offset = p->problem_offset;
         at = pos_at_offset(b->text, offset);
     }
-    /* index counts characters; close enough to look at one byte only when all before it is ASCII */
-    bool tab = offset < b->text.len && b->text.ptr[offset] == '\t';
+    const char *hint = hint_at(b, offset);
     struct hk_pos from = pos_of(p->context_mark);
     b->status = HK_INVALID;
     if (p->context && p->error != YAML_READER_ERROR && (from.line != at.line || from.col != at.col))
         hk_diags_add(b->diags, HK_SEVERITY_ERROR, b->file, at, "invalid YAML: %s, %s that begins at %u:%u%s",
-                     problem, p->context, (unsigned)from.line, (unsigned)from.col,
-                     tab ? " (a tab: indent with spaces)" : "");
+                     problem, p->context, (unsigned)from.line, (unsigned)from.col, hint);
     else
-        hk_diags_add(b->diags, HK_SEVERITY_ERROR, b->file, at, "invalid YAML: %s%s", problem,
-                     tab ? " (a tab: indent with spaces)" : "");
+        hk_diags_add(b->diags, HK_SEVERITY_ERROR, b->file, at, "invalid YAML: %s%s", problem, hint);
 }
 
 /* ---- the tree ---- */

@@ -29,11 +29,12 @@ enum hk_yaml_kind {
 struct hk_yaml_node {
     enum hk_yaml_kind kind;
     struct hk_pos at;
-    bool plain;         /* scalar: written without quotes, and as it stands in the file */
-    bool secret;        /* scalar: came from outside the file; never shown */
-    bool skip;          /* in a mapping: the key is bad (reported already) */
-    struct hk_str text; /* scalar: terminated, holds no NUL */
-    struct hk_str key;  /* in a mapping: likewise */
+    bool plain;          /* scalar: written without quotes, and as it stands in the file */
+    bool secret;         /* scalar: came from outside the file; never shown */
+    const char *missing; /* scalar: why what it refers to cannot be had; NULL: it can, or was reported */
+    bool skip;           /* in a mapping: the key is bad (reported already) */
+    struct hk_str text;  /* scalar: terminated, holds no NUL */
+    struct hk_str key;   /* in a mapping: likewise */
     struct hk_pos key_at;
     size_t n;                    /* entries */
     struct hk_yaml_node *first;  /* first entry of a sequence or mapping */

@@ -22,7 +22,9 @@
 #include <hikyaku/breaker.h>
 
 #include "base/mem.h"
+#include "base/ms.h"
 #include "base/parse.h"
+#include "core/bounds.h"
 
 #define FAILURES_MAX 1000u
 #define SLICES       20u
@@ -81,70 +83,37 @@ void hk_breaker_options_init(struct hk_breaker_options *options)
     };
 }
 
-static enum hk_code check_double(const char *name, double value, double lo, double hi, struct hk_err *err)
-{
-    if (!isfinite(value))
-        return hk_err_set(err, HK_INVALID, "%s: is not a finite number", name);
-    if (value < lo || value > hi)
-        return hk_err_set(err, HK_RANGE, "%s: %g is outside %g to %g", name, value, lo, hi);
-    return HK_OK;
-}
-
-static enum hk_code check_u64(const char *name, uint64_t value, uint64_t lo, uint64_t hi, struct hk_err *err)
-{
-    if (value < lo || value > hi)
-        return hk_err_set(err, HK_RANGE, "%s: %llu is outside %llu to %llu", name, (unsigned long long)value,
-                          (unsigned long long)lo, (unsigned long long)hi);
-    return HK_OK;
-}
-
 enum hk_code hk_breaker_options_check(const struct hk_breaker_options *options, struct hk_err *err)
 {
     const struct hk_breaker_options *o = options;
 
-    enum hk_code rc = check_u64("failures", o->failures, 0, FAILURES_MAX, err);
+    enum hk_code rc = hk_bounds_u64("failures", o->failures, 0, FAILURES_MAX, err);
     if (rc == HK_OK)
-        rc = check_double("ratio", o->ratio, 0, 1, err);
+        rc = hk_bounds_double("ratio", o->ratio, 0, 1, err);
     if (rc == HK_OK && o->failures == 0 && o->ratio <= 0)
         rc = hk_err_set(err, HK_INVALID, "failures, ratio: one of the two must be set");
     if (rc == HK_OK)
-        rc = check_u64("window_ms", o->window_ms, 1, HK_DURATION_MAX_MS, err);
+        rc = hk_bounds_u64("window_ms", o->window_ms, 1, HK_DURATION_MAX_MS, err);
     if (rc == HK_OK)
-        rc = check_u64("open_ms", o->open_ms, 1, HK_DURATION_MAX_MS, err);
+        rc = hk_bounds_u64("open_ms", o->open_ms, 1, HK_DURATION_MAX_MS, err);
     if (rc == HK_OK)
-        rc = check_double("open_factor", o->open_factor, 1, HUGE_VAL, err);
+        rc = hk_bounds_double("open_factor", o->open_factor, 1, HUGE_VAL, err);
     if (rc == HK_OK)
-        rc = check_u64("open_cap_ms", o->open_cap_ms, 1, HK_DURATION_MAX_MS, err);
+        rc = hk_bounds_u64("open_cap_ms", o->open_cap_ms, 1, HK_DURATION_MAX_MS, err);
     if (rc == HK_OK)
-        rc = check_double("open_jitter", o->open_jitter, 0, 1, err);
+        rc = hk_bounds_double("open_jitter", o->open_jitter, 0, 1, err);
     if (rc == HK_OK)
-        rc = check_u64("probes", o->probes, 1, UINT32_MAX, err);
+        rc = hk_bounds_u64("probes", o->probes, 1, UINT32_MAX, err);
     if (rc == HK_OK)
-        rc = check_u64("successes", o->successes, 1, UINT32_MAX, err);
+        rc = hk_bounds_u64("successes", o->successes, 1, UINT32_MAX, err);
     return rc;
 }
 
 /* ---- time ---- */
 
-/* Differences go through uint64_t: from INT64_MIN to INT64_MAX is more than an int64_t holds. */
-static uint64_t age_ms(int64_t now_ms, int64_t then_ms)
-{
-    return (uint64_t)now_ms - (uint64_t)then_ms;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t add_ms(int64_t t, uint64_t ms)
-{
-    return age_ms(INT64_MAX, t) < ms ? INT64_MAX : (int64_t)((uint64_t)t + ms);
-}
-
 static void tick(struct hk_breaker *b, int64_t now_ms)
 {
-    b->latest_ms = later(b->latest_ms, now_ms);
+    b->latest_ms = hk_ms_later(b->latest_ms, now_ms);
 }
 
 /* ---- life ---- */
@@ -208,7 +177,7 @@ static uint64_t draw_open_ms(struct hk_breaker *b, struct hk_rng *rng)
 static void trip(struct hk_breaker *b, struct hk_rng *rng)
 {
     enter(b, TRIPPED);
-    b->open_until_ms = add_ms(b->latest_ms, draw_open_ms(b, rng));
+    b->open_until_ms = hk_ms_after(b->latest_ms, draw_open_ms(b, rng));
 }
 
 /* One more failure: were there too many in a row? */
@@ -222,7 +191,7 @@ static bool streak_trips(struct hk_breaker *b)
     if (b->streak < n)
         return false;
     int64_t oldest_ms = b->failed_at_ms[b->streak % n];
-    return age_ms(b->latest_ms, oldest_ms) < b->options.window_ms;
+    return hk_ms_since(oldest_ms, b->latest_ms) < b->options.window_ms;
 }
 
 /* One more outcome: is the share of failures too high? */
@@ -230,7 +199,7 @@ static bool ratio_trips(struct hk_breaker *b, bool success)
 {
     if (b->options.ratio <= 0)
         return false;
-    uint64_t number = age_ms(b->latest_ms, INT64_MIN) / b->slice_ms;
+    uint64_t number = hk_ms_since(INT64_MIN, b->latest_ms) / b->slice_ms;
     struct slice *mine = &b->slices[number % b->n_slices];
     if (mine->number != number)
         *mine = (struct slice){.number = number};
@@ -260,7 +229,7 @@ static void record_call(struct hk_breaker *b, bool success, struct hk_rng *rng)
     bool too_large = ratio_trips(b, success);
     if (!too_many && !too_large)
         return;
-    if (age_ms(b->latest_ms, b->entered_ms) >= b->options.window_ms)
+    if (hk_ms_since(b->entered_ms, b->latest_ms) >= b->options.window_ms)
         b->grown_ms = 0;
     trip(b, rng);
 }
@@ -361,7 +330,7 @@ enum hk_breaker_state hk_breaker_state(const struct hk_breaker *breaker, int64_t
         return HK_BREAKER_CLOSED;
     if (breaker->phase == ISOLATED)
         return HK_BREAKER_ISOLATED;
-    bool over = later(now_ms, breaker->latest_ms) >= breaker->open_until_ms;
+    bool over = hk_ms_later(now_ms, breaker->latest_ms) >= breaker->open_until_ms;
     return over ? HK_BREAKER_HALF_OPEN : HK_BREAKER_OPEN;
 }
 

@@ -4,11 +4,10 @@
  * Two published rules: gRPC's (proposal A6, "retry throttling") and that of AWS's SDKs (the "standard" retry
  * mode's quota). Tokens are counted in whole millionths, because a million additions of 0.1 to a double are not
  * 100,000, and a budget that drifts refuses or allows at the wrong failure. */
-#include <math.h>
-
 #include <hikyaku/breaker.h>
 
 #include "base/mem.h"
+#include "core/bounds.h"
 
 #define MICRO      1e6
 #define TOKENS_MAX 1e9
@@ -38,12 +37,10 @@ static uint64_t to_micro(double tokens)
 
 static enum hk_code read_tokens(const char *name, double value, uint64_t *out_micro, struct hk_err *err)
 {
-    if (!isfinite(value))
-        return hk_err_set(err, HK_INVALID, "%s: is not a finite number", name);
-    if (value < 1 / MICRO || value > TOKENS_MAX)
-        return hk_err_set(err, HK_RANGE, "%s: %g is outside %g to %g", name, value, 1 / MICRO, TOKENS_MAX);
-    *out_micro = to_micro(value);
-    return HK_OK;
+    enum hk_code rc = hk_bounds_double(name, value, 1 / MICRO, TOKENS_MAX, err);
+    if (rc == HK_OK)
+        *out_micro = to_micro(value);
+    return rc;
 }
 
 static enum hk_code read_options(const struct hk_budget_options *o, struct hk_budget *b, struct hk_err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's frame: its parts, what comes next, and what the store answered. Choosing is engine_choose.c, settling is
- * engine_settle.c.
+/* The engine's frame: its parts, and what comes next. What the store answers is engine_answer.c, choosing engine_choose.c,
+ * settling engine_settle.c.
  *
  * The lease: it is reckoned from the moment an exchange was *asked for*, on the monotonic clock, so that it is never
  * believed longer than the store does. Near its end, with the store out of reach, what is in flight is ended: a request
@@ -13,11 +13,7 @@
 #include "core/engine_impl.h"
 
 enum {
-    STORE_BACKOFF_MIN_MS = 50,
-    STORE_BACKOFF_MAX_MS = 5000,
-    HELD_KEYS_MAX_MS = 5000,
-    HELD_KEYS_EVERY_MS = 500, /* an operator's act on a dead head shows within a second */
-    EXCHANGE_FULL = 64        /* so many settles and claims do not wait for company */
+    EXCHANGE_FULL = 64 /* so many settles and claims do not wait for company */
 };
 
 /* ---- rings and slots ---- */
@@ -55,6 +51,7 @@ struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i)
 void hk_slot_free(struct hk_engine *e, uint32_t i)
 {
     struct hk_slot *slot = &e->slots[i];
+    hk_hand_remove(e, i);
     hk_mem_free(slot->block);
     hk_mem_free(slot->record);
     hk_mem_free(slot->fan_out);
@@ -89,17 +86,6 @@ int64_t hk_engine_store_now_ms(const struct hk_engine *e, int64_t now_ms)
     return hk_engine_store_now(e, now_ms);
 }
 
-/* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
- * the clocks lies. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
-static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms)
-{
-    int64_t lo = store_now_ms - now_ms, hi = store_now_ms - e->asked_at_ms;
-    bool fits = e->store_known && lo <= e->ahead_hi_ms && hi >= e->ahead_lo_ms;
-    e->ahead_lo_ms = fits && e->ahead_lo_ms > lo ? e->ahead_lo_ms : lo;
-    e->ahead_hi_ms = fits && e->ahead_hi_ms < hi ? e->ahead_hi_ms : hi;
-    e->store_known = true;
-}
-
 /* ---- making and freeing ---- */
 
 static enum hk_code init_dest(struct hk_engine *e, size_t i, int64_t now_ms, struct hk_err *err)
@@ -110,6 +96,7 @@ static enum hk_code init_dest(struct hk_engine *e, size_t i, int64_t now_ms, str
     uint32_t usual = e->options.concurrency < 64 ? e->options.concurrency : 64;
 
     d->conf = conf;
+    e->any_ordered |= conf->ordered;
     d->name = conf->name;
     d->cap = limiter.concurrency ? limiter.concurrency : usual;
     d->retry_due_ms = INT64_MAX;
@@ -145,7 +132,7 @@ static bool allocate(struct hk_engine *e)
     bool rings = ring_init(&e->free, n) && ring_init(&e->chosen, n) && ring_init(&e->ready, n) &&
                  ring_init(&e->settle, n);
     return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->claims &&
-           e->claim_slots && rings;
+           e->claim_slots && rings && hk_hand_init(&e->hand, n);
 }
 
 static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err)
@@ -217,9 +204,9 @@ void hk_engine_free(struct hk_engine *e)
         hk_breaker_free(e->dests[i].breaker);
         hk_limiter_free(e->dests[i].limiter);
     }
-    void *blocks[] = {e->dests,        e->by_name,     e->slots,       e->settles,
-                      e->settle_slots, e->claims,      e->claim_slots, e->free.items,
-                      e->chosen.items, e->ready.items, e->settle.items};
+    void *blocks[] = {e->dests,        e->by_name,     e->slots,        e->settles,
+                      e->settle_slots, e->claims,      e->claim_slots,  e->free.items,
+                      e->chosen.items, e->ready.items, e->settle.items, e->hand.places};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         hk_mem_free(blocks[i]);
     hk_order_free(e->order);
@@ -386,8 +373,9 @@ static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *ou
 /* Somebody's act on a retry row or a dead letter may have freed a key: when to look; INT64_MAX = no need. */
 static int64_t held_keys_at(const struct hk_engine *e)
 {
-    bool wanted = e->held_keys_stale && (e->held_keys_asked || hk_order_blocked(e->order));
-    return wanted ? e->held_keys_at_ms : INT64_MAX;
+    if (!e->any_ordered || !e->held_keys_stale)
+        return INT64_MAX;
+    return e->acts != e->acts_held ? e->held_keys_at_ms : e->held_keys_net_ms;
 }
 
 static bool held_keys_due(const struct hk_engine *e, int64_t now_ms)
@@ -421,8 +409,9 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         e->stats.polls++;
         return true;
     }
-    if (e->held_keys_loaded && (next_stray(e, now_ms, out) ||
-                                (scan_worth(e, now_ms) && hk_engine_pick_scan(e, now_ms, &out->scan)))) {
+    if (e->held_keys_loaded &&
+        (next_stray(e, now_ms, out) ||
+         ((scan_worth(e, now_ms) || hk_engine_late_due(e)) && hk_engine_pick_scan(e, now_ms, &out->scan)))) {
         out->kind = HK_ACT_SCAN;
         e->last_scan_ms = now_ms;
         e->stats.scans++;
@@ -503,321 +492,6 @@ void hk_engine_next(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
         out->kind = HK_ACT_STOPPED;
     else
         out->wake_ms = wake_at(e, now_ms);
-}
-
-/* ---- the store's answers ---- */
-
-/* Everything that was known of the lane is gone: what is in flight goes on, but its outcome changes nothing. */
-static void lose_lane(struct hk_engine *e, int64_t now_ms)
-{
-    e->lane = 0;
-    e->stats.lanes_lost++;
-    e->chosen.len = e->ready.len = e->settle.len = 0;
-    e->n_claims = e->n_settles = 0;
-    for (uint32_t i = 0; i < e->n_slots; i++) {
-        struct hk_slot *slot = &e->slots[i];
-        if (slot->phase == HK_SLOT_FREE || slot->phase == HK_SLOT_ORPHANED)
-            continue;
-        if (slot->phase == HK_SLOT_SENDING) {
-            slot->phase = HK_SLOT_ORPHANED;
-            slot->key = 0;
-            continue;
-        }
-        e->stats.stale_settles += slot->phase == HK_SLOT_SETTLE || slot->phase == HK_SLOT_SETTLING;
-        hk_slot_landed(e, slot, now_ms);
-        hk_slot_free(e, i);
-    }
-    e->abort_due = e->sending > 0;
-    e->oldest_ms = INT64_MAX;
-}
-
-static void forget_positions(struct hk_engine *e)
-{
-    e->cursor = e->last_id = e->sweep_cursor = e->taken_ahead = 0;
-    e->want_alone = HK_NO_DEST;
-    hk_order_clear(e->order);
-    e->held_keys_loaded = false;
-    e->given_back = 0;
-    e->stray_due_ms = INT64_MAX;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
-        d->behind = false;
-        d->cursor = 0;
-        d->retries_chosen = 0;
-        d->retry_due_ms = INT64_MAX;
-        d->retry_look_at_ms = INT64_MIN;
-        d->retry_after_due_ms = INT64_MIN;
-        d->retry_after_id = 0;
-        d->retry_passed = false;
-    }
-}
-
-/* True: go on with the answer. */
-static bool answered(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
-{
-    e->store_busy = false;
-    if (rc == HK_OK) {
-        e->store_backoff_ms = 0;
-        return true;
-    }
-    if (rc == HK_CONFLICT) {
-        lose_lane(e, now_ms);
-        return false;
-    }
-    e->stats.store_errors++;
-    e->store_backoff_ms = e->store_backoff_ms ? e->store_backoff_ms * 2 : STORE_BACKOFF_MIN_MS;
-    if (e->store_backoff_ms > STORE_BACKOFF_MAX_MS)
-        e->store_backoff_ms = STORE_BACKOFF_MAX_MS;
-    e->store_retry_at_ms = now_ms + (int64_t)e->store_backoff_ms;
-    return false;
-}
-
-static void renewed(struct hk_engine *e)
-{
-    e->lease_until_ms = e->asked_at_ms + (int64_t)e->options.lease_ms;
-    e->renew_at_ms = e->asked_at_ms + (int64_t)(e->options.lease_ms / 3);
-    e->lease_aborted = false;
-}
-
-void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc, int64_t lane,
-                           int64_t store_now_ms)
-{
-    if (!answered(e, now_ms, rc))
-        return;
-    e->lane = lane;
-    learn_store_time(e, now_ms, store_now_ms);
-    renewed(e);
-    forget_positions(e);
-    e->next_poll_ms = now_ms;
-}
-
-static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
-{
-    size_t i = hk_engine_dest_by_name(e, seen->name);
-    if (i == HK_NO_DEST) {
-        if (seen->retry_due_ms < e->stray_due_ms && hk_str_copy(e->stray, sizeof e->stray, seen->name))
-            e->stray_due_ms = seen->retry_due_ms;
-        return;
-    }
-    struct hk_dest *d = &e->dests[i];
-    d->retry_due_ms = seen->retry_due_ms;
-    d->seen_paused = seen->paused;
-}
-
-static void apply_pauses(struct hk_engine *e, int64_t now_ms)
-{
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
-        if (d->pause_due)
-            continue; /* ours is not on disk yet */
-        if (d->paused && !d->seen_paused) {
-            hk_limiter_resume(d->limiter, now_ms);
-            if (d->breaker)
-                hk_breaker_reset(d->breaker, now_ms); /* a person says that it is well again */
-            d->auth_in_row = 0;
-        }
-        d->paused = d->seen_paused;
-    }
-}
-
-void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_poll *poll)
-{
-    if (!answered(e, now_ms, rc))
-        return;
-    if (!poll->changed) {
-        e->poll_ms = e->poll_ms * 2 < e->options.poll_max_ms ? e->poll_ms * 2 : e->options.poll_max_ms;
-        e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
-        return;
-    }
-    e->poll_ms = e->options.poll_min_ms;
-    e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
-    learn_store_time(e, now_ms, poll->now_ms);
-    e->last_id = poll->last_id;
-    e->stray_due_ms = INT64_MAX;
-    e->held_keys_stale = true;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        e->dests[i].retry_due_ms = INT64_MAX;
-        e->dests[i].seen_paused = false;
-    }
-    for (size_t i = 0; i < poll->n_dests; i++)
-        learn_dest(e, &poll->dests[i]);
-    apply_pauses(e, now_ms);
-}
-
-static struct hk_order_key *held_key(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
-{
-    const struct hk_engine_dest *conf = e->dests[dest].conf;
-    if (!conf->ordered || (held->dead && conf->skip_dead))
-        return NULL;
-    return hk_order_get(e->order, hk_order_hash(e->order, dest, held->key), dest);
-}
-
-static void told_held(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
-{
-    struct hk_order_key *key = held_key(e, dest, held);
-    if (key && held->dead)
-        key->dead++;
-    else if (key)
-        key->waiting++;
-}
-
-/* A row that is still to be routed (its relay died with it) may go to any destination that the routes name. A letter that
- * names none holds nobody. */
-static void told_held_unrouted(struct hk_engine *e, const struct hk_held_key *held)
-{
-    for (size_t i = 0; i < e->options.n_dests && !held->dead; i++) {
-        bool named = false;
-        for (size_t r = 0; r < e->options.n_routes; r++)
-            for (size_t k = 0; k < e->options.routes[r].n_dests; k++)
-                named |= e->options.routes[r].dests[k] == i;
-        struct hk_order_key *key = named ? held_key(e, i, held) : NULL;
-        if (key)
-            key->unrouted++;
-    }
-}
-
-/* What is in our own hands counts as in flight, not as waiting. */
-static void forget_held_in_hand(struct hk_engine *e)
-{
-    for (uint32_t i = 0; i < e->n_slots; i++) {
-        const struct hk_slot *slot = &e->slots[i];
-        if (slot->phase == HK_SLOT_FREE || !slot->held || !slot->key)
-            continue;
-        struct hk_order_key *key = hk_order_find(e->order, slot->key);
-        if (key && key->waiting)
-            key->waiting--;
-    }
-}
-
-void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
-                            const struct hk_held_key *keys, size_t n)
-{
-    if (!answered(e, now_ms, rc))
-        return;
-    int64_t took_ms = now_ms - e->asked_at_ms;
-    e->held_keys_loaded = true;
-    e->held_keys_stale = e->held_keys_asked = false;
-    int64_t every_ms = took_ms * 10; /* at most a tenth of the store's time goes into it */
-    if (every_ms < HELD_KEYS_EVERY_MS)
-        every_ms = HELD_KEYS_EVERY_MS;
-    e->held_keys_at_ms = now_ms + earlier(every_ms, HELD_KEYS_MAX_MS);
-    hk_order_clear_held(e->order);
-    for (size_t i = 0; i < n; i++) {
-        size_t dest = hk_engine_dest_by_name(e, keys[i].destination);
-        if (dest != HK_NO_DEST)
-            told_held(e, dest, &keys[i]);
-        else if (!keys[i].destination.len)
-            told_held_unrouted(e, &keys[i]);
-    }
-    forget_held_in_hand(e);
-    hk_order_settle(e->order);
-}
-
-void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_heads *heads)
-{
-    if (!answered(e, now_ms, rc))
-        return;
-    learn_store_time(e, now_ms, heads->now_ms);
-    if (!e->draining)
-        hk_engine_choose(e, now_ms, heads);
-}
-
-/* Nothing was done: what was to be settled still is, what was to be claimed still may. */
-static void exchange_undone(struct hk_engine *e, int64_t now_ms)
-{
-    for (size_t k = 0; k < e->n_settles; k++) {
-        e->slots[e->settle_slots[k]].phase = HK_SLOT_SETTLE;
-        (void)hk_ring_push(&e->settle, e->settle_slots[k]);
-    }
-    for (size_t k = 0; k < e->n_claims; k++) {
-        uint32_t i = e->claim_slots[k];
-        e->slots[i].phase = HK_SLOT_CHOSEN;
-        if (!e->draining) {
-            (void)hk_ring_push(&e->chosen, i);
-            continue;
-        }
-        hk_slot_unchoose(e, &e->slots[i], now_ms);
-        hk_slot_free(e, i);
-    }
-    if (e->n_settles + e->n_claims)
-        hk_engine_wants_exchange(e, now_ms);
-    e->n_settles = e->n_claims = 0;
-}
-
-static void settles_done(struct hk_engine *e, const bool *stale, int64_t now_ms)
-{
-    for (size_t k = 0; k < e->n_settles; k++) {
-        uint32_t i = e->settle_slots[k];
-        if (stale[k]) {
-            e->stats.stale_settles++;
-            hk_slot_free_keys(e, &e->slots[i]);
-        } else {
-            hk_slot_settled(e, &e->slots[i], now_ms);
-        }
-        hk_slot_free(e, i);
-    }
-    e->n_settles = 0;
-}
-
-/* Mostly in the order they were asked for, so the search starts behind the last one found. */
-static const struct hk_message *find_claimed(const struct hk_exchanged *done, const struct hk_slot *slot,
-                                             size_t *at)
-{
-    for (size_t n = 0; n < done->n_messages; n++) {
-        size_t k = (*at + n) % done->n_messages;
-        if (done->messages[k].source != slot->source || done->messages[k].id != slot->id)
-            continue;
-        *at = k + 1;
-        return &done->messages[k];
-    }
-    return NULL;
-}
-
-static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, int64_t now_ms)
-{
-    size_t at = 0;
-    for (size_t k = 0; k < e->n_claims; k++) {
-        uint32_t i = e->claim_slots[k];
-        struct hk_slot *slot = &e->slots[i];
-        const struct hk_message *msg = find_claimed(done, slot, &at);
-        if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
-            e->dests[slot->dest].retries_chosen--;
-        if (msg) {
-            hk_slot_claimed(e, i, msg, done->claim, now_ms);
-            continue;
-        }
-        /* gone meanwhile: cancelled, or settled by somebody */
-        slot->gone = true;
-        hk_slot_unchoose(e, slot, now_ms);
-        hk_slot_free(e, i);
-    }
-    e->n_claims = 0;
-}
-
-void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
-                           const struct hk_exchanged *done)
-{
-    if (!answered(e, now_ms, rc)) {
-        if (rc != HK_CONFLICT)
-            exchange_undone(e, now_ms);
-        return;
-    }
-    learn_store_time(e, now_ms, done->now_ms);
-    renewed(e);
-    settles_done(e, done->stale, now_ms);
-    claims_done(e, done, now_ms);
-}
-
-void hk_engine_on_done(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
-{
-    bool pause = e->store_action == HK_ACT_PAUSE;
-    if (!answered(e, now_ms, rc))
-        return;
-    if (!pause) {
-        e->lane = 0;
-        return;
-    }
-    e->dests[e->pausing].pause_due = false;
 }
 
 void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)

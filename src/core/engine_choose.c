@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing: what to scan for next, and which of the heads that a scan shows may be claimed.
+/* Choosing: which of the heads that a scan shows may be claimed. What to scan for is engine_pick.c.
  *
  * Fresh messages are read once, in order, by one cursor. What cannot be taken when the cursor comes by is not read
  * again and again: a destination that is full, paused or broken falls *behind* and later reads its own rows from where
  * it stopped; a key that is held remembers its first message that was passed over. So a million rows of a paused
- * destination are walked over once, and never again until it is resumed. */
+ * destination are walked over once, and never again until it is resumed.
+ *
+ * All of these positions may be set back at any time: what is in hand is recognised by its id, what was passed over for
+ * its key's sake is passed over again, and what was settled is not there any more. That is how a row that turns up late,
+ * below them, is never lost: if it cannot be taken at once, a position goes back to it. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,7 +18,6 @@
 enum {
     CRASHES_ALONE = 3,
     CRASHES_DEAD = 4,
-    KEY_TRIES = 8,
     LOOK_AGAIN_MS = 1000 /* at retry rows whose keys are held */
 };
 
@@ -133,6 +136,16 @@ static struct target aim(const struct hk_engine *e, const struct hk_head *head)
     return t;
 }
 
+int64_t hk_id_before(int64_t id)
+{
+    return id == INT64_MIN ? id : id - 1; /* HK_FIRST_ID: what lies above it includes it */
+}
+
+int64_t hk_id_after(int64_t id)
+{
+    return id == INT64_MAX ? id : id + 1;
+}
+
 static uint32_t three_quarters(uint32_t n)
 {
     return n - n / 4;
@@ -143,10 +156,9 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When the destination may take one more; INT64_MAX: not before something else happens. Room is kept for first
- * attempts against a flood of retries. */
-static int64_t dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
-                             int64_t now_ms)
+/* Room is kept for first attempts against a flood of retries. */
+int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
+                         int64_t now_ms)
 {
     if (d->paused || d->in_flight >= d->cap)
         return INT64_MAX;
@@ -157,10 +169,9 @@ static int64_t dest_ready_at(const struct hk_engine *e, const struct hk_dest *d,
     return d->breaker ? later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
 }
 
-static bool dest_ready(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
-                       int64_t now_ms)
+bool hk_dest_ready(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source, int64_t now_ms)
 {
-    return dest_ready_at(e, d, source, now_ms) <= now_ms;
+    return hk_dest_ready_at(e, d, source, now_ms) <= now_ms;
 }
 
 static bool guards_acquire(struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
@@ -187,8 +198,7 @@ static bool key_allows(const struct hk_engine *e, const struct hk_head *head, si
         return head->key_first && (!key || (!key->in_flight && (key->waiting || !key->dead)));
     if (!hk_order_free_for_first(key))
         return false;
-    return !key || !key->passed_id || head->id <= key->passed_id ||
-           (e->scan_kind == HK_SCAN_KEY && e->scan_key == hash);
+    return !key || head->id <= key->passed_id || (e->scan_kind == HK_SCAN_KEY && e->scan_key == hash);
 }
 
 /* The destinations at which a message has a place in the order: its own, or all of its fan-out. A deferred one has none
@@ -205,8 +215,7 @@ static size_t ordered_dests(const struct hk_engine *e, const struct hk_head *hea
     return 1;
 }
 
-/* Up to which id everything of the destination was looked at. */
-static int64_t read_to(const struct hk_engine *e, const struct hk_dest *d)
+int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d)
 {
     return d->behind ? d->cursor : later(d->cursor, e->cursor);
 }
@@ -218,7 +227,7 @@ static bool unread_before(const struct hk_engine *e, const struct hk_head *head,
     const struct hk_dest *d = &e->dests[dest];
     if (e->scan_kind == HK_SCAN_FRESH)
         return d->behind && d->cursor < head->id;
-    return e->scan_dest != dest && read_to(e, d) < head->id;
+    return e->scan_dest != dest && hk_dest_read_to(e, d) < head->id;
 }
 
 static bool keys_allow(const struct hk_engine *e, const struct hk_head *head, const struct target *t)
@@ -243,8 +252,8 @@ static bool key_take(struct hk_engine *e, const struct hk_head *head, uint64_t h
     key->in_flight++;
     if (head->source == HK_FROM_RETRY && key->waiting)
         key->waiting--;
-    if (head->source == HK_FROM_OUTBOX && key->passed_id && key->passed_id <= head->id)
-        key->passed_id = head->id + 1; /* more may follow */
+    if (head->source == HK_FROM_OUTBOX && key->passed_id <= head->id)
+        key->passed_id = hk_id_after(head->id); /* more may follow */
     return true;
 }
 
@@ -285,14 +294,14 @@ static bool keys_take(struct hk_engine *e, const struct hk_head *head, const str
 
 /* ---- taking ---- */
 
-static bool can_take(const struct hk_engine *e)
+bool hk_engine_can_take(const struct hk_engine *e)
 {
     return !e->alone && !e->bytes_full && e->free.len && e->in_flight < e->options.concurrency;
 }
 
 static bool engine_full(struct hk_engine *e, const struct hk_head *head)
 {
-    if (!can_take(e))
+    if (!hk_engine_can_take(e))
         return true;
     e->bytes_full = e->in_flight && e->bytes + head->payload_bytes > e->options.batch_bytes;
     return e->bytes_full;
@@ -331,8 +340,7 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .route = t->route,
                              .not_before_ms = head->not_before_ms};
     e->used_slots++;
-    if (head->source == HK_FROM_OUTBOX && e->scan_kind != HK_SCAN_FRESH)
-        e->taken_ahead = later(e->taken_ahead, head->id);
+    hk_hand_add(e, i);
     (void)hk_ring_push(&e->chosen, i); /* the rings are as long as there are slots */
     hk_engine_wants_exchange(e, now_ms);
     return slot;
@@ -384,30 +392,14 @@ static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head
     return TAKEN;
 }
 
-static bool in_a_slot(const struct hk_engine *e, int64_t id)
-{
-    for (uint32_t i = 0; i < e->n_slots; i++)
-        if (e->slots[i].phase != HK_SLOT_FREE && e->slots[i].source == HK_FROM_OUTBOX && e->slots[i].id == id)
-            return true;
-    return false;
-}
-
-/* Rows of outbox stay there while they are in hand, and scans other than the cursor's run ahead of it. */
-static bool is_in_hand(const struct hk_engine *e, const struct hk_head *head)
-{
-    return head->source == HK_FROM_OUTBOX &&
-           (e->scan_kind == HK_SCAN_KEY || head->id <= e->taken_ahead || !head->destination.len) &&
-           in_a_slot(e, head->id);
-}
-
 static enum verdict consider(struct hk_engine *e, const struct hk_head *head, int64_t now_ms)
 {
-    if (is_in_hand(e, head))
+    if (head->source == HK_FROM_OUTBOX && hk_hand_has(e, head->id))
         return IN_HAND;
     if (engine_full(e, head))
         return ENGINE_FULL;
     struct target t = aim(e, head);
-    if (t.intent == HK_TO_SEND && !dest_ready(e, &e->dests[t.dest], head->source, now_ms))
+    if (t.intent == HK_TO_SEND && !hk_dest_ready(e, &e->dests[t.dest], head->source, now_ms))
         return DEST_FULL;
     if (!keys_allow(e, head, &t))
         return PASSED;
@@ -470,7 +462,7 @@ static bool look_fresh(struct hk_engine *e, const struct hk_head *head, int64_t 
         return true;
     case DEST_FULL:
         e->dests[dest].behind = true;
-        e->dests[dest].cursor = head->id - 1;
+        e->dests[dest].cursor = hk_id_before(head->id);
         return true;
     case ENGINE_FULL:
         return false;
@@ -571,7 +563,7 @@ static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int
         if (v == DEST_FULL || v == ENGINE_FULL)
             return;
         if (v == PASSED)
-            d->retry_passed = e->held_keys_asked = true;
+            d->retry_passed = true;
     }
     if (!heads->more) {
         seen_all_retries(e, d, heads, now_ms);
@@ -581,7 +573,7 @@ static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int
     d->retry_after_id = heads->last_id;
 }
 
-/* What lies from `id` on was passed over; 0: nothing. */
+/* What lies from `id` on was passed over; HK_NONE_PASSED: nothing. */
 static void set_passed(struct hk_engine *e, int64_t id)
 {
     struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
@@ -597,13 +589,13 @@ static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64
     while (i < heads->n && !concerns(e, &heads->items[i], e->scan_dest))
         i++;
     if (i == heads->n) {
-        set_passed(e, heads->more ? heads->last_id + 1 : 0);
+        set_passed(e, heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED);
         return;
     }
     set_passed(e, heads->items[i].id);
     enum verdict v = consider(e, &heads->items[i], now_ms);
     if (v == TAKEN || v == IN_HAND) {
-        int64_t rest = heads->more ? heads->last_id + 1 : 0;
+        int64_t rest = heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED;
         set_passed(e, i + 1 < heads->n ? heads->items[i + 1].id : rest);
     } else if (v == PASSED) {
         struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
@@ -617,7 +609,7 @@ static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64
 static bool is_known(struct hk_engine *e, const struct hk_head *head)
 {
     size_t dest = fresh_dest(e, head);
-    if (in_a_slot(e, head->id) || (dest != HK_NO_DEST && e->dests[dest].behind))
+    if (hk_hand_has(e, head->id) || (dest != HK_NO_DEST && e->dests[dest].behind))
         return true;
     struct target t = find_dest(e, head);
     const size_t *dests;
@@ -626,7 +618,7 @@ static bool is_known(struct hk_engine *e, const struct hk_head *head)
     for (size_t k = 0; k < n; k++) {
         uint64_t hash = hk_order_hash(e->order, dests[k], head->key);
         const struct hk_order_key *key = hk_order_find(e->order, hash);
-        known |= key && key->passed_id && key->passed_id <= head->id;
+        known |= key && key->passed_id <= head->id;
         hk_order_tidy(e->order, hash); /* was it parked? */
     }
     return known;
@@ -649,7 +641,59 @@ static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int
         e->sweep_cursor = head->id; /* what its destination cannot take is met again next time round */
     }
     if (!heads->more || heads->last_id >= e->cursor)
-        e->sweep_cursor = 0;
+        e->sweep_cursor = HK_FIRST_ID;
+}
+
+/* ---- what turns up late ---- */
+
+/* It lies above what was read: its own scan will come to it in its turn. */
+static bool is_unread(struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    int64_t to = dest == HK_NO_DEST ? e->cursor : hk_dest_read_to(e, &e->dests[dest]);
+    if (head->id <= to)
+        return false;
+    e->last_id = later(e->last_id, head->id);
+    return true;
+}
+
+/* There is no room for it now: a position goes back to it. Its destination's own, or else the one of all. */
+static void look_from(struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    int64_t before = hk_id_before(head->id);
+    if (dest != HK_NO_DEST) {
+        e->dests[dest].behind = true;
+        e->dests[dest].cursor = before;
+        return;
+    }
+    e->last_id = later(e->last_id, e->cursor);
+    e->cursor = before;
+}
+
+/* Rows that became visible below what was read. Nothing else is read of outbox before all of them were looked at, so that
+ * one of theirs never waits behind what was written after it. Each is taken, or remembered: a full engine is no reason to
+ * stop. */
+static void scanned_late(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+{
+    for (size_t i = 0; i < heads->n; i++) {
+        const struct hk_head *head = &heads->items[i];
+        size_t dest = fresh_dest(e, head);
+        if (is_unread(e, head, dest))
+            continue;
+        switch (consider(e, head, now_ms)) {
+        case TAKEN:
+        case IN_HAND:
+            break;
+        case PASSED:
+            pass_keys(e, head);
+            break;
+        case DEST_FULL:
+        case ENGINE_FULL:
+            look_from(e, head, dest);
+            break;
+        }
+    }
+    e->late_cursor = heads->last_id;
+    e->late_begun = heads->more;
 }
 
 void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads)
@@ -671,158 +715,8 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads
     case HK_SCAN_SWEEP:
         scanned_sweep(e, heads, now_ms);
         break;
+    case HK_SCAN_LATE:
+        scanned_late(e, heads, now_ms);
+        break;
     }
-}
-
-/* ---- what to scan for ---- */
-
-static uint32_t limit_of(const struct hk_engine *e)
-{
-    uint32_t room = e->options.concurrency - e->in_flight;
-    uint32_t limit = room < e->options.batch ? room : e->options.batch;
-    return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
-}
-
-static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, struct hk_scan *out)
-{
-    struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
-    e->scan_kind = kind;
-    e->scan_dest = dest;
-    *out = (struct hk_scan){.source = kind == HK_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
-                            .destination = d ? d->name : NULL,
-                            .limit = limit_of(e)};
-    if (kind == HK_SCAN_FRESH)
-        out->after_id = e->cursor;
-    else if (kind == HK_SCAN_SWEEP)
-        out->after_id = e->sweep_cursor;
-    else if (d && kind == HK_SCAN_BEHIND)
-        out->after_id = d->cursor;
-    else if (d && kind == HK_SCAN_RETRY) {
-        out->after_due_ms = d->retry_after_due_ms;
-        out->after_id = d->retry_after_id;
-    }
-}
-
-static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
-{
-    return !d->retries_chosen && d->retry_due_ms <= hk_engine_store_now(e, now_ms) &&
-           now_ms >= d->retry_look_at_ms && dest_ready(e, d, HK_FROM_RETRY, now_ms);
-}
-
-/* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
-static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
-{
-    const struct hk_dest *d = &e->dests[key->dest];
-    return dest_ready(e, d, HK_FROM_OUTBOX, now_ms) && read_to(e, d) >= key->passed_id - 1;
-}
-
-static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
-{
-    struct hk_order_key *key = hk_order_ready(e->order);
-    for (int tries = 0; key && !key_ready(e, key, now_ms); tries++) {
-        if (tries == KEY_TRIES)
-            return false;
-        hk_order_rotate(e->order); /* one destination that is not ready must not hold up the others' keys */
-        key = hk_order_ready(e->order);
-    }
-    if (!key)
-        return false;
-    set_scan(e, HK_SCAN_KEY, key->dest, out);
-    e->scan_key = key->hash;
-    out->after_id = key->passed_id - 1;
-    out->key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
-    out->limit = 2;
-    return true;
-}
-
-/* Goes round the destinations, so that each gets its turn. */
-static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
-{
-    for (size_t n = 0; n < e->options.n_dests; n++) {
-        size_t i = (e->turn + n) % e->options.n_dests;
-        struct hk_dest *d = &e->dests[i];
-        bool retry = wants_retry(e, d, now_ms);
-        bool behind = d->behind && dest_ready(e, d, HK_FROM_OUTBOX, now_ms);
-        if (!retry && !behind)
-            continue;
-        /* both: one after the other */
-        bool take_retry = retry && !(behind && d->retry_last);
-        d->retry_last = take_retry;
-        e->turn = i + 1;
-        set_scan(e, take_retry ? HK_SCAN_RETRY : HK_SCAN_BEHIND, i, out);
-        return true;
-    }
-    return false;
-}
-
-static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
-{
-    struct hk_dest *d = &e->dests[e->want_alone];
-    d->retry_after_due_ms = INT64_MIN;
-    d->retry_after_id = 0;
-    set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
-    e->want_alone = HK_NO_DEST;
-    return true;
-}
-
-bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
-{
-    if (!can_take(e))
-        return false;
-    if (e->want_alone != HK_NO_DEST)
-        return e->in_flight == 0 && pick_alone(e, out);
-    if (pick_key(e, now_ms, out))
-        return true;
-    bool fresh = e->last_id > e->cursor;
-    if (fresh && e->fresh_turn) {
-        e->fresh_turn = false;
-        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
-        return true;
-    }
-    e->fresh_turn = true;
-    if (pick_dest(e, now_ms, out))
-        return true;
-    if (fresh) {
-        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
-        return true;
-    }
-    if (now_ms < e->sweep_at_ms || e->cursor == 0)
-        return false;
-    e->sweep_at_ms = now_ms + HK_SWEEP_MS;
-    set_scan(e, HK_SCAN_SWEEP, HK_NO_DEST, out);
-    return true;
-}
-
-/* store time -> monotonic time */
-static int64_t mono_of(const struct hk_engine *e, int64_t store_ms)
-{
-    return store_ms == INT64_MAX || store_ms == INT64_MIN ? store_ms : store_ms - e->ahead_hi_ms;
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
-{
-    int64_t at = INT64_MAX;
-    if (!can_take(e) || e->want_alone != HK_NO_DEST)
-        return at;
-    if (e->last_id > e->cursor)
-        at = e->last_scan_ms + (int64_t)e->options.linger_ms;
-    at = earlier(at, later(mono_of(e, e->stray_due_ms), e->stray_look_at_ms));
-    const struct hk_order_key *key = hk_order_ready(e->order);
-    if (key)
-        at = earlier(at, dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
-        if (d->behind)
-            at = earlier(at, dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
-        if (d->retry_due_ms == INT64_MAX || d->retries_chosen)
-            continue;
-        int64_t due = later(mono_of(e, d->retry_due_ms), d->retry_look_at_ms);
-        at = earlier(at, later(due, dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
-    }
-    return at;
 }

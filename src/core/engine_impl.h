@@ -86,12 +86,19 @@ struct hk_ring { /* slot numbers, first in, first out */
     uint32_t head, len, room;
 };
 
+/* Slot numbers + 1, placed by the ids of their rows of outbox; 0 = free. */
+struct hk_hand {
+    uint32_t *places;
+    uint32_t mask;
+};
+
 enum hk_scan_kind {
     HK_SCAN_FRESH = 0,
     HK_SCAN_BEHIND,
     HK_SCAN_RETRY,
     HK_SCAN_KEY,
-    HK_SCAN_SWEEP
+    HK_SCAN_SWEEP,
+    HK_SCAN_LATE
 };
 
 struct hk_engine {
@@ -100,6 +107,7 @@ struct hk_engine {
     size_t *by_name; /* indexes of dests, sorted by name */
     struct hk_slot *slots;
     uint32_t n_slots, used_slots;
+    struct hk_hand hand;
     struct hk_ring free, chosen, ready, settle;
     struct hk_order *order;
     struct hk_rng rng, breaker_rng;
@@ -116,13 +124,17 @@ struct hk_engine {
     int64_t asked_at_ms;
 
     bool held_keys_loaded;
-    bool held_keys_stale; /* something was committed since they were read … */
-    bool held_keys_asked; /* … and a retry row was passed over */
-    int64_t held_keys_at_ms;
+    bool held_keys_stale;     /* something was committed since they were read */
+    int64_t acts, acts_held;  /* of people: as of the last poll, and when the keys were asked for */
+    int64_t held_keys_at_ms;  /* not again before, even if people act … */
+    int64_t held_keys_net_ms; /* … nor before, if nobody is known to have */
+    bool any_ordered;
     int64_t next_poll_ms;
     uint64_t poll_ms;
-    int64_t last_id, cursor;
-    int64_t taken_ahead; /* highest id that was taken by another scan than the cursor's own */
+    int64_t last_id, cursor; /* the cursor: highest id that was looked at for everybody */
+    bool late_told;          /* a poll said so, and no late scan has begun since */
+    bool late_begun;         /* one goes on from late_cursor */
+    int64_t late_cursor;
     int64_t sweep_cursor, sweep_at_ms;
     uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
     enum hk_scan_kind scan_kind;
@@ -167,10 +179,29 @@ void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms);
 void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms);
 int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms);
 
-/* engine_choose.c */
+/* engine_hand.c */
+bool hk_hand_init(struct hk_hand *hand, uint32_t n_slots); /* false: out of memory */
+void hk_hand_add(struct hk_engine *e, uint32_t slot);
+void hk_hand_remove(struct hk_engine *e, uint32_t slot);
+bool hk_hand_has(const struct hk_engine *e, int64_t id); /* a row of outbox */
+
+/* engine_pick.c */
 bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out);
+bool hk_engine_late_due(const struct hk_engine *e);
 /* When some destination that has work will be ready again. */
 int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms);
+
+/* engine_choose.c */
+/* The position that lies just before an id, and the id just after. */
+int64_t hk_id_before(int64_t id);
+int64_t hk_id_after(int64_t id);
+bool hk_engine_can_take(const struct hk_engine *e);
+/* When the destination may take one more; INT64_MAX: not before something else happens. */
+int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
+                         int64_t now_ms);
+bool hk_dest_ready(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source, int64_t now_ms);
+/* Up to which id everything of the destination was looked at. */
+int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d);
 void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads);
 /* Gives back what a chosen message holds: breaker permit, limiter slot, place in the key's order. */
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);

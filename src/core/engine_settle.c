@@ -61,10 +61,13 @@ static void copy_record(struct hk_slot *slot, const struct hk_sent *sent)
     char *at = hk_mem_alloc(KEEP_ERROR + 2 * KEEP_HEADERS + KEEP_BODY + 128 + 5);
     if (!at)
         return;
+    struct hk_sent shown = *sent;
+    if (shown.show)
+        shown.show(&shown);
     slot->record = at;
     r->error = copy_str(&at, sent->facts.error, KEEP_ERROR);
-    r->request_headers = copy_str(&at, sent->request_headers, KEEP_HEADERS);
-    r->response_headers = copy_str(&at, sent->response_headers, KEEP_HEADERS);
+    r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
+    r->response_headers = copy_str(&at, shown.response_headers, KEEP_HEADERS);
     r->response_body = copy_str(&at, sent->facts.body, KEEP_BODY);
     r->address = copy_str(&at, sent->address, 128);
 }
@@ -341,6 +344,23 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, i
     hk_slot_settle(e, i, kind, now_ms);
 }
 
+/* The sink found that this message can never be made a request: nothing was sent, so no attempt was made. It dies at once,
+ * whatever a policy makes of the fault: retries that charge nothing would never end. */
+static bool is_refusal(const struct hk_facts *facts)
+{
+    bool of_message = facts->fault == HK_FAULT_INVALID_PAYLOAD || facts->fault == HK_FAULT_SCHEMA ||
+                      facts->fault == HK_FAULT_TOO_LARGE;
+    return of_message && !facts->status && !facts->possibly_delivered;
+}
+
+static void refused_by_sink(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, int64_t now_ms)
+{
+    struct hk_slot *slot = hk_engine_slot(e, i);
+    hk_slot_landed(e, slot, now_ms);
+    settle_refused(e, i, sent->facts.fault, "it cannot be made a request", now_ms);
+    copy_record(slot, sent); /* its own words, if there is memory for them */
+}
+
 void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const struct hk_sent *sent)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
@@ -350,6 +370,8 @@ void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const st
         hk_slot_free(e, i);
     } else if (slot->aborted && sent->facts.fault == HK_FAULT_LOCAL) {
         hk_slot_give_back(e, i, now_ms);
+    } else if (is_refusal(&sent->facts)) {
+        refused_by_sink(e, i, sent, now_ms);
     } else {
         judge(e, i, sent, now_ms);
     }
@@ -448,7 +470,7 @@ static void released(struct hk_engine *e, const struct hk_slot *slot, int64_t no
         return; /* it is the first that its key reads again */
     e->given_back++;
     if (slot->id <= e->sweep_cursor)
-        e->sweep_cursor = slot->id - 1;
+        e->sweep_cursor = hk_id_before(slot->id);
     e->sweep_at_ms = now_ms;
 }
 

@@ -12,6 +12,8 @@
 
 /* ---- reading ---- */
 
+#define HK_FIRST_ID INT64_MIN /* before the first row, whatever its id */
+
 struct hk_poll_dest {
     struct hk_str name;
     int64_t retry_due_ms; /* earliest unclaimed retry row; INT64_MAX = none */
@@ -19,22 +21,41 @@ struct hk_poll_dest {
 };
 
 /* What is there to do. `changed` false: nothing was committed since the last poll, neither by others nor by this store's
- * own exchange (a mere renewal is nothing), acquire or pause; the rest is not filled. */
+ * own exchange (a mere renewal is nothing), acquire or pause; the rest is not filled.
+ *
+ * Where ids are not in the order of commits (PostgreSQL: a sequence hands them out, transactions end when they like) a poll
+ * is also the horizon: until the next one no scan of outbox shows a row that became visible after it. So of two messages
+ * of a key, written one after the other, never only the second is seen: if the first lies at an id that was passed already,
+ * the poll that uncovers them says `late`, and the engine reads the late ones before it goes on. On SQLite, with one writer
+ * at a time, ids are in the order of commits, and `late` and `reset` are false for ever. */
 struct hk_poll {
     bool changed;
+    bool
+        late; /* rows may have become visible at ids that scans have passed: a scan with `late` set gives them */
+    bool
+        reset; /* the lane was given more of the outbox (shards): positions and held keys are to be read anew */
     int64_t now_ms;
-    int64_t last_id;            /* highest id in outbox; 0 = empty */
+    /* Another number whenever a person has acted on a retry row or a dead letter (cancel, discard, requeue …) and so may
+     * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
+    int64_t acts;
+    int64_t last_id;            /* highest id in outbox, or above it; HK_FIRST_ID = empty */
     struct hk_poll_dest *dests; /* those with retry rows, and the paused ones */
     size_t n_dests;
 };
 
 /* A retry scan gives only what is due and not claimed, in the order (due, id); an outbox scan all there is, claimed or
- * not, in the order of ids. */
+ * not, in the order of ids.
+ *
+ * A late scan (outbox; destination and key NULL) gives, in the order of ids, rows that became visible since the last late
+ * scan that was finished, at ids which earlier scans have passed, and that no manifest of this lane names. Rows that were
+ * seen before may come again. It begins at HK_FIRST_ID and goes on behind `last_id` while `more` is set; what it covers is
+ * fixed when it begins (as of the poll before it): later pages show nothing that became visible since. When it ends without
+ * `more` the store regards all of that as given; one that was begun and never ended is begun again by the next one. */
 struct hk_scan {
     enum hk_source source;
-    int64_t
-        after_id; /* outbox: only ids above; 0 = from the first, as an application may have written ids below 1;
-                               retry: with after_due_ms, the keyset (due, id) */
+    bool late;
+    int64_t after_id; /* outbox: only ids above; HK_FIRST_ID = from the first, whatever its id;
+                         retry: with after_due_ms, the keyset (due, id) */
     int64_t after_due_ms;
     const char *
         destination; /* NULL = any (outbox); else those that name it and, in outbox, those that name none (""),
@@ -105,7 +126,7 @@ struct hk_settle {
     int64_t id;
     enum hk_settle_kind kind;
     int64_t due_ms;            /* RETRY, DEFER */
-    struct hk_history history; /* as it stands after this attempt */
+    struct hk_history history; /* as it stands after this attempt; the store keeps paused_ms by itself */
     int64_t first_failed_ms;
     struct hk_str message_id; /* for logs; "" = there was no memory to keep it */
     uint32_t life;

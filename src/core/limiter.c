@@ -13,12 +13,13 @@
  *   millisecond that acquire itself would accept, and the two cannot disagree.
  * - A hold stops grants only: the bucket goes on filling behind it, and the ramp goes on. */
 #include <assert.h>
-#include <math.h>
 
 #include <hikyaku/breaker.h>
 
 #include "base/mem.h"
+#include "base/ms.h"
 #include "base/parse.h"
+#include "core/bounds.h"
 
 #define MILLI     1000.0
 #define RATE_MIN  1e-5 /* a little less than one a day, which is 1.157e-5 */
@@ -56,33 +57,23 @@ void hk_limiter_options_init(struct hk_limiter_options *options)
     };
 }
 
-static enum hk_code check_double(const char *name, double value, double lo, double hi, struct hk_err *err)
-{
-    if (!isfinite(value))
-        return hk_err_set(err, HK_INVALID, "%s: is not a finite number", name);
-    if (value < lo || value > hi)
-        return hk_err_set(err, HK_RANGE, "%s: %g is outside %g to %g", name, value, lo, hi);
-    return HK_OK;
-}
-
 static enum hk_code check_rate(const struct hk_limiter_options *o, struct hk_err *err)
 {
     if (o->rate_per_s == 0.0)
         return HK_OK; /* no rate limit: burst says nothing */
-    enum hk_code rc = check_double("rate_per_s", o->rate_per_s, RATE_MIN, RATE_MAX, err);
+    enum hk_code rc = hk_bounds_double("rate_per_s", o->rate_per_s, RATE_MIN, RATE_MAX, err);
     if (rc == HK_OK)
-        rc = check_double("burst", o->burst, 1, BURST_MAX, err);
+        rc = hk_bounds_double("burst", o->burst, 1, BURST_MAX, err);
     return rc;
 }
 
 static enum hk_code check_options(const struct hk_limiter_options *o, struct hk_err *err)
 {
     enum hk_code rc = check_rate(o, err);
-    if (rc == HK_OK && o->ramp_ms > HK_DURATION_MAX_MS)
-        rc = hk_err_set(err, HK_RANGE, "ramp_ms: %llu is more than %llu", (unsigned long long)o->ramp_ms,
-                        (unsigned long long)HK_DURATION_MAX_MS);
     if (rc == HK_OK)
-        rc = check_double("ramp_start", o->ramp_start, 0, 1, err);
+        rc = hk_bounds_u64("ramp_ms", o->ramp_ms, 0, HK_DURATION_MAX_MS, err);
+    if (rc == HK_OK)
+        rc = hk_bounds_double("ramp_start", o->ramp_start, 0, 1, err);
     return rc;
 }
 
@@ -117,16 +108,10 @@ void hk_limiter_free(struct hk_limiter *limiter)
 
 /* ---- the bucket ---- */
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Full-rate milliseconds from the origin to `t`. */
 static double area(const struct hk_limiter *l, int64_t t)
 {
-    double x =
-        (double)((uint64_t)t - (uint64_t)l->origin_ms); /* unsigned: no overflow, t is never before it */
+    double x = (double)hk_ms_since(l->origin_ms, t); /* t is never before it */
     if (!l->ramping)
         return x;
     double ramp = (double)l->ramp_ms;
@@ -166,7 +151,7 @@ bool hk_limiter_acquire(struct hk_limiter *limiter, int64_t now_ms)
 {
     struct hk_limiter *l = limiter;
 
-    l->latest_ms = later(l->latest_ms, now_ms);
+    l->latest_ms = hk_ms_later(l->latest_ms, now_ms);
     if (l->in_flight == l->slots || l->latest_ms < l->held_until_ms || !has_token(l, l->latest_ms))
         return false;
     skim(l);
@@ -183,14 +168,14 @@ void hk_limiter_release(struct hk_limiter *limiter)
 
 void hk_limiter_hold(struct hk_limiter *limiter, int64_t until_ms)
 {
-    limiter->held_until_ms = later(limiter->held_until_ms, until_ms);
+    limiter->held_until_ms = hk_ms_later(limiter->held_until_ms, until_ms);
 }
 
 void hk_limiter_resume(struct hk_limiter *limiter, int64_t now_ms)
 {
     struct hk_limiter *l = limiter;
 
-    l->latest_ms = later(l->latest_ms, now_ms);
+    l->latest_ms = hk_ms_later(l->latest_ms, now_ms);
     l->origin_ms = l->latest_ms;
     l->ramping = l->ramp_ms > 0;
     l->anchor_area = 0;
@@ -200,24 +185,19 @@ void hk_limiter_resume(struct hk_limiter *limiter, int64_t now_ms)
 
 /* ---- waiting ---- */
 
-static int64_t add_ms(int64_t t, uint64_t ms)
-{
-    return (uint64_t)INT64_MAX - (uint64_t)t < ms ? INT64_MAX : (int64_t)((uint64_t)t + ms);
-}
-
 /* The first time after `lo` with a token; there is none at `lo`. */
 static int64_t first_token_ms(const struct hk_limiter *l, int64_t lo)
 {
     /* as long as it would take at the full rate, then longer and longer until it is too far */
     uint64_t step = (uint64_t)(MILLI / l->rate) + 1;
-    int64_t hi = add_ms(lo, step);
+    int64_t hi = hk_ms_after(lo, step);
     while (hi < INT64_MAX && !has_token(l, hi)) {
         lo = hi;
         step *= 2; /* ends at INT64_MAX long before it could overflow */
-        hi = add_ms(lo, step);
+        hi = hk_ms_after(lo, step);
     }
-    while ((uint64_t)hi - (uint64_t)lo > 1) {
-        int64_t mid = (int64_t)((uint64_t)lo + ((uint64_t)hi - (uint64_t)lo) / 2);
+    while (hk_ms_since(lo, hi) > 1) {
+        int64_t mid = hk_ms_after(lo, hk_ms_since(lo, hi) / 2);
         if (has_token(l, mid))
             hi = mid;
         else
@@ -230,7 +210,7 @@ int64_t hk_limiter_ready_at_ms(const struct hk_limiter *limiter, int64_t now_ms)
 {
     if (limiter->in_flight == limiter->slots)
         return INT64_MAX;
-    int64_t t = later(now_ms, limiter->latest_ms);
+    int64_t t = hk_ms_later(now_ms, limiter->latest_ms);
     bool held = t < limiter->held_until_ms;
     if (held)
         t = limiter->held_until_ms;

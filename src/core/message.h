@@ -76,7 +76,8 @@ struct hk_message {
     uint32_t life;           /* 1; one more with each requeue */
     int64_t letter_id;       /* the dead letter that this life was requeued from; 0 = none */
     int64_t first_failed_ms; /* of this life; 0 = it has not failed */
-    struct hk_history history;
+    struct hk_history
+        history; /* its paused_ms: for how long the destination was paused since the first attempt, as of now */
 };
 
 #endif

@@ -109,7 +109,7 @@ struct hk_order_key *hk_order_get(struct hk_order *order, uint64_t hash, size_t 
     if (order->count * 4 >= order->room * 3 && !grow(order))
         return NULL;
     key = &order->slots[place_of(order, hash)];
-    *key = (struct hk_order_key){.hash = hash, .dest = dest};
+    *key = (struct hk_order_key){.hash = hash, .passed_id = HK_NONE_PASSED, .dest = dest};
     order->count++;
     return key;
 }
@@ -165,7 +165,7 @@ void hk_order_tidy(struct hk_order *order, uint64_t hash)
     struct hk_order_key *key = &order->slots[i];
     if (!key->hash || is_held(key))
         return;
-    if (key->passed_id)
+    if (key->passed_id != HK_NONE_PASSED)
         queue_ready(order, key);
     else if (!key->queued)
         remove_at(order, i);
@@ -186,16 +186,6 @@ void hk_order_settle(struct hk_order *order)
             hk_order_tidy(order, order->slots[i].hash);
 }
 
-bool hk_order_blocked(const struct hk_order *order)
-{
-    for (size_t i = 0; i < order->room; i++) {
-        const struct hk_order_key *key = &order->slots[i];
-        if (key->waiting || key->unrouted || (key->dead && key->passed_id))
-            return true;
-    }
-    return false;
-}
-
 bool hk_order_free_for_first(const struct hk_order_key *key)
 {
     return !key || !is_held(key);
@@ -208,7 +198,7 @@ bool hk_order_pass(struct hk_order_key *key, int64_t id, struct hk_str text)
         if (!key->text)
             return false;
     }
-    if (!key->passed_id || id < key->passed_id)
+    if (id < key->passed_id)
         key->passed_id = id;
     return true;
 }
@@ -218,7 +208,7 @@ struct hk_order_key *hk_order_ready(struct hk_order *order)
     while (order->ready_len) {
         uint64_t hash = order->ready[order->ready_head];
         struct hk_order_key *key = hk_order_find(order, hash);
-        if (key && key->queued && key->passed_id && !is_held(key))
+        if (key && key->queued && key->passed_id != HK_NONE_PASSED && !is_held(key))
             return key;
         order->ready_head = (order->ready_head + 1) & (order->ready_room - 1);
         order->ready_len--;

@@ -12,6 +12,8 @@
 
 struct hk_order;
 
+#define HK_NONE_PASSED INT64_MAX
+
 /* One key of one destination. Gone (and not to be used) once nothing holds it and nothing was passed over. */
 struct hk_order_key {
     uint64_t hash;      /* 0 = free place in the table */
@@ -19,7 +21,7 @@ struct hk_order_key {
     uint32_t unrouted;  /* retry rows that may yet be routed here */
     uint32_t in_flight; /* claimed, or about to be */
     uint32_t dead;      /* open dead letters that block */
-    int64_t passed_id;  /* lowest id in outbox that was passed over; 0 = none */
+    int64_t passed_id;  /* lowest id in outbox that was passed over; HK_NONE_PASSED = none */
     bool queued;        /* stands in the queue of ready keys */
     size_t dest;
     char *text; /* the key itself, kept while passed_id is set */
@@ -32,9 +34,6 @@ void hk_order_clear(struct hk_order *order);
 void hk_order_clear_held(struct hk_order *order);
 /* All were told: drops what nothing is known of any more, lines up what became free. */
 void hk_order_settle(struct hk_order *order);
-/* Is a key held by a retry row, or something passed over behind a dead head? Who acts on those from outside (requeues,
- * cancels, discards) changes what is known here. */
-bool hk_order_blocked(const struct hk_order *order);
 
 uint64_t hk_order_hash(const struct hk_order *order, size_t dest, struct hk_str key); /* never 0 */
 /* NULL: nothing is known of it, so it is free. */

@@ -18,11 +18,14 @@
 
 #include <hikyaku/error.h>
 
+#include "base/cidr.h"
+
 struct hk_loop;
 struct hk_timer;
 struct hk_watch;
 struct hk_signal;
 struct hk_wake;
+struct hk_lookup;
 struct hk_worker;
 
 typedef void hk_loop_fn(void *arg);
@@ -37,6 +40,8 @@ void hk_loop_run(struct hk_loop *loop);
 void hk_loop_stop(struct hk_loop *loop);
 /* Monotonic, not cached: timers count on the same clock and never fire before it says so. */
 uint64_t hk_loop_now_ms(struct hk_loop *loop);
+/* The same clock as it was read last, at the latest when this round of callbacks began: costs nothing. */
+uint64_t hk_loop_round_ms(const struct hk_loop *loop);
 
 /* Posts that may wait at the same time. */
 #define HK_LOOP_POSTS_MAX 8192
@@ -85,6 +90,24 @@ enum hk_code hk_wake_new(struct hk_loop *loop, hk_loop_fn *fn, void *arg, struct
 /* From any thread, also from a signal handler: `fn` runs soon on the loop, once for several sends. Cannot fail. */
 void hk_wake_send(struct hk_wake *wake);
 void hk_wake_free(struct hk_wake *wake);
+
+/* ---- names: a thread for each, since asking for one may block for half a minute ---- */
+
+#define HK_LOOKUP_MAX 16 /* addresses that are looked at */
+
+struct hk_address {
+    struct hk_ip ip;
+    uint32_t scope; /* of a link-local one; 0 = none */
+};
+
+/* `error` NULL: `addresses` (at least one) in the order in which they are to be tried; valid during the call only. */
+typedef void hk_lookup_fn(void *arg, const char *error, const struct hk_address *addresses, size_t n);
+
+/* `fn` runs once, later, from the loop. HK_NOMEM, HK_TOOBIG (the name), HK_IO (no thread). */
+enum hk_code hk_lookup_new(struct hk_loop *loop, const char *host, hk_lookup_fn *fn, void *arg,
+                           struct hk_lookup **out_lookup, struct hk_err *err) HK_MUSTCHECK;
+/* At any time; before `fn` ran it never will. The thread ends when it ends, and finds nothing gone. */
+void hk_lookup_free(struct hk_lookup *lookup);
 
 /* ---- workers: a thread for calls that block ---- */
 

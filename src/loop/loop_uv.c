@@ -160,6 +160,11 @@ uint64_t hk_loop_now_ms(struct hk_loop *loop)
     return uv_now(&loop->uv);
 }
 
+uint64_t hk_loop_round_ms(const struct hk_loop *loop)
+{
+    return uv_now(&loop->uv);
+}
+
 enum hk_code hk_loop_post(struct hk_loop *loop, hk_loop_fn *fn, void *arg)
 {
     uv_mutex_lock(&loop->lock);

@@ -46,7 +46,9 @@ static void *thread_main(void *arg)
         job.work(job.arg);
         pthread_mutex_lock(&worker->lock);
         worker->ran++;
-        hk_wake_send(worker->wake);
+        pthread_mutex_unlock(&worker->lock);
+        hk_wake_send(worker->wake); /* without the lock, which the loop wants as soon as it wakes up */
+        pthread_mutex_lock(&worker->lock);
     }
     pthread_mutex_unlock(&worker->lock);
     return NULL;
@@ -114,12 +116,13 @@ enum hk_code hk_worker_submit(struct hk_worker *worker, hk_loop_fn *work, hk_wor
 {
     pthread_mutex_lock(&worker->lock);
     bool full = worker->taken - worker->reported == worker->size;
-    if (!full) {
+    if (!full)
         *job_at(worker, worker->taken++) = (struct job){work, done, arg};
-        pthread_cond_signal(&worker->more);
-    }
     pthread_mutex_unlock(&worker->lock);
-    return full ? HK_TOOBIG : HK_OK;
+    if (full)
+        return HK_TOOBIG;
+    pthread_cond_signal(&worker->more); /* without the lock, which the thread wants as soon as it wakes up */
+    return HK_OK;
 }
 
 size_t hk_worker_pending(struct hk_worker *worker)

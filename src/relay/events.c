@@ -154,6 +154,16 @@ void hk_events_send(struct hk_events *e, int64_t store_now_ms, int64_t lane, con
     put(e, line);
 }
 
+/* What the answer asks for, where policies keep to it unless they say otherwise; 0 = nothing. */
+static int64_t asked_ms(const struct hk_facts *facts, int64_t wall_ms)
+{
+    uint64_t ms = 0;
+    bool heard = facts->status == 429 || facts->status == 503;
+    if (!heard || !hk_hint_ms(facts->headers, facts->n_headers, wall_ms, &ms))
+        return 0;
+    return ms < INT64_MAX ? (int64_t)ms : INT64_MAX;
+}
+
 void hk_events_sent(struct hk_events *e, int64_t store_now_ms, int64_t lane, int64_t claim,
                     const struct hk_message *message, const char *destination, const struct hk_facts *facts)
 {
@@ -164,5 +174,6 @@ void hk_events_sent(struct hk_events *e, int64_t store_now_ms, int64_t lane, int
     line.ev = confirmed ? HK_LOG_CONFIRM : HK_LOG_FAIL;
     line.status = facts->status;
     line.maybe = facts->possibly_delivered;
+    line.wait = asked_ms(facts, store_now_ms);
     put(e, line);
 }

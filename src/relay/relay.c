@@ -24,6 +24,7 @@ enum {
     DRAIN_STORE_MS = 3000, /* after a drain's end: for the store to take what is to be settled */
     OPEN_JOB = 1000,       /* store jobs that are not the engine's */
     CLOSE_JOB,
+    REOPEN_JOB,
     PURGE_JOB
 };
 
@@ -68,7 +69,11 @@ struct hk_relay {
     enum hk_code ended;
     enum hk_code last_error; /* logged once until it changes */
     bool draining, stopping;
+    bool soon; /* the timer is set to pump at once */
     const struct hk_config *reload_to;
+    bool reopened; /* as `reload_to` wants it, if `reopen` is HK_OK */
+    enum hk_code reopen;
+    struct hk_err reopen_err;
 };
 
 static void pump(void *arg);
@@ -81,19 +86,20 @@ static int64_t now_ms(const struct hk_relay *r)
 /* Soon, from the loop: several events of one round are answered together. */
 static void pump_soon(struct hk_relay *r)
 {
-    hk_timer_start(r->timer, 0);
+    if (!r->soon)
+        hk_timer_start(r->timer, 0);
+    r->soon = true;
 }
 
 /* ---- the store's thread ---- */
 
-static struct hk_store_options store_options(const struct hk_relay *r)
+static struct hk_store_options store_options(const struct hk_config *c)
 {
     static const enum hk_store_history history[] = {[HK_HISTORY_FAILURES] = HK_STORE_HISTORY_FAILURES,
                                                     [HK_HISTORY_ALL] = HK_STORE_HISTORY_ALL,
                                                     [HK_HISTORY_NONE] = HK_STORE_HISTORY_NONE};
-    const struct hk_config *c = r->options.config;
-    return (struct hk_store_options){.create = r->options.create,
-                                     .keep_sent = c->retention.sent_ms > 0 && c->retention.sent_rows > 0,
+
+    return (struct hk_store_options){.keep_sent = c->retention.sent_ms > 0 && c->retention.sent_rows > 0,
                                      .history = history[c->relay.history],
                                      .max_payload_bytes = c->relay.max_payload_bytes};
 }
@@ -110,12 +116,28 @@ static struct hk_retention retention_of(const struct hk_config *c)
                                  .audit_ms = c->retention.audit_ms};
 }
 
+/* The old one goes only when the new one is there. No lane is held meanwhile. */
+static enum hk_code reopen_store(struct hk_relay *r)
+{
+    struct hk_store *fresh = NULL;
+    struct hk_store_options o = store_options(r->reload_to);
+    enum hk_code rc = r->ops->open(r->options.url, &o, &fresh, &r->err);
+    if (rc != HK_OK)
+        return rc;
+    r->ops->close(r->store);
+    r->store = fresh;
+    return HK_OK;
+}
+
 static enum hk_code do_own_job(struct hk_relay *r)
 {
     if (r->job == OPEN_JOB) {
-        struct hk_store_options o = store_options(r);
+        struct hk_store_options o = store_options(r->options.config);
+        o.create = r->options.create;
         return r->ops->open(r->options.url, &o, &r->store, &r->err);
     }
+    if (r->job == REOPEN_JOB)
+        return reopen_store(r);
     if (r->job == CLOSE_JOB) {
         r->ops->close(r->store);
         r->store = NULL;
@@ -294,6 +316,13 @@ static void own_job_done(struct hk_relay *r)
         stopped(r, r->ended);
         return;
     }
+    if (r->job == REOPEN_JOB) {
+        r->reopened = true;
+        r->reopen = r->rc;
+        r->reopen_err = r->err;
+        pump_soon(r);
+        return;
+    }
     bool more = r->rc == HK_OK && r->purged == PURGE_ROWS;
     r->purge_at_ms = now_ms(r) + (more ? 100 : PURGE_EVERY_MS);
     if (r->held) {
@@ -334,32 +363,39 @@ static void submit(struct hk_relay *r, int job)
 
 /* ---- sends ---- */
 
+static void show(struct hk_sent *sent)
+{
+    const struct hk_sink_result *result = sent->show_arg;
+    struct hk_sink_shown shown = result->show(result);
+    sent->request_headers = shown.request_headers;
+    sent->response_headers = shown.response_headers;
+}
+
 static void sent(void *arg, const struct hk_sink_result *result)
 {
     struct delivery *d = arg;
     struct hk_relay *r = d->relay;
-    struct hk_sent sent = {.facts = result->facts,
-                           .request_headers = result->request_headers,
-                           .response_headers = result->response_headers,
-                           .address = result->address};
+    struct hk_sent sent = {
+        .facts = result->facts, .address = result->address, .show = show, .show_arg = result};
+    int64_t now = now_ms(r);
     hk_crash_point("sent");
-    hk_events_sent(r->events, hk_engine_store_now_ms(r->engine, now_ms(r)), d->lane, d->claim, d->message,
+    hk_events_sent(r->events, hk_engine_store_now_ms(r->engine, now), d->lane, d->claim, d->message,
                    d->destination, &result->facts);
-    hk_engine_on_sent(r->engine, now_ms(r), d->slot, &sent);
+    hk_engine_on_sent(r->engine, now, d->slot, &sent);
     pump_soon(r);
 }
 
-static void start_send(struct hk_relay *r, const struct hk_action *a)
+static void start_send(struct hk_relay *r, const struct hk_action *a, int64_t now)
 {
     struct hk_sink *sink = r->wiring.sinks[a->dest];
     struct delivery *d = &r->deliveries[a->slot];
     struct hk_err err = {.message = ""};
     *d = (struct delivery){r, a->slot, a->lane, a->claim, a->message, r->wiring.dests[a->dest].name};
-    hk_events_send(r->events, hk_engine_store_now_ms(r->engine, now_ms(r)), a->lane, a, d->destination);
+    int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
+    hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
     hk_crash_point("send");
     enum hk_code rc =
-        sink->ops->send(sink, a->message, a->attempt, hk_engine_store_now_ms(r->engine, now_ms(r)),
-                        a->timeout_ms, sent, d, &err);
+        sink->ops->send(sink, a->message, a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
     if (rc == HK_OK)
         return;
     struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
@@ -417,38 +453,56 @@ static void end_engine(struct hk_relay *r)
     r->deliveries = NULL;
 }
 
-/* The old engine has drained: the next one takes over. What hk_relay_reload checked can fail only for want of memory. */
+static bool same_store_options(const struct hk_config *a, const struct hk_config *b)
+{
+    struct hk_store_options x = store_options(a);
+    struct hk_store_options y = store_options(b);
+    return x.keep_sent == y.keep_sent && x.history == y.history && x.max_payload_bytes == y.max_payload_bytes;
+}
+
+/* The old engine has drained: the next one takes over. When it cannot (the store could not be opened anew, or memory is
+ * short: hk_relay_reload checked the rest) the old configuration goes on. */
 static void switch_config(struct hk_relay *r)
 {
-    const struct hk_config *config = r->reload_to;
-    struct hk_err err;
-    r->reload_to = NULL;
+    const struct hk_config *before = r->options.config;
+    struct hk_err err = r->reopen_err;
+    enum hk_code rc = r->reopen;
     end_engine(r);
-    r->ended = start_engine(r, config, &err);
+    if (rc == HK_OK)
+        rc = start_engine(r, r->reload_to, &err);
+    r->reload_to = NULL;
+    r->reopened = false;
+    r->reopen = HK_OK;
+    struct hk_err worse = {.message = ""};
+    r->ended = rc == HK_OK ? HK_OK : start_engine(r, before, &worse);
     if (r->ended == HK_OK) {
         pump_soon(r);
+        r->options.reloaded(r->options.arg, rc, &err);
         return;
     }
     struct hk_log_line line;
     hk_log_begin(&line, r->options.log, HK_LOG_ERROR, "cannot go on after the reload");
-    hk_log_cstr(&line, "error", err.message);
+    hk_log_cstr(&line, "error", worse.message);
     hk_log_end(&line);
     finish(r);
 }
 
 static void engine_stopped(struct hk_relay *r)
 {
-    if (r->reload_to && !r->draining)
-        switch_config(r);
-    else
+    if (!r->reload_to || r->draining)
         finish(r);
+    else if (!r->reopened && !same_store_options(r->options.config, r->reload_to))
+        submit(r, REOPEN_JOB);
+    else
+        switch_config(r);
 }
 
 /* ---- the pump ---- */
 
-static void wait_until(struct hk_relay *r, int64_t wake_ms)
+static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
 {
-    int64_t now = now_ms(r);
+    if (r->soon)
+        return;
     if (!r->job_busy && r->purge_at_ms < wake_ms)
         wake_ms = r->purge_at_ms;
     if (r->draining && !r->job_busy && r->give_up_at_ms < wake_ms)
@@ -460,13 +514,13 @@ static void wait_until(struct hk_relay *r, int64_t wake_ms)
 }
 
 /* False: nothing more to do in this round. */
-static bool do_next(struct hk_relay *r)
+static bool do_next(struct hk_relay *r, int64_t now)
 {
     struct hk_action action;
-    hk_engine_next(r->engine, now_ms(r), &action);
+    hk_engine_next(r->engine, now, &action);
     switch (action.kind) {
     case HK_ACT_WAIT:
-        wait_until(r, action.wake_ms);
+        wait_until(r, action.wake_ms, now);
         return false;
     case HK_ACT_STOPPED:
         if (r->job_busy) /* our own job: its end pumps again */
@@ -474,7 +528,7 @@ static bool do_next(struct hk_relay *r)
         engine_stopped(r);
         return false;
     case HK_ACT_SEND:
-        start_send(r, &action);
+        start_send(r, &action, now);
         return true;
     case HK_ACT_ABORT:
         abort_all(r);
@@ -517,14 +571,17 @@ static bool give_up(struct hk_relay *r)
     return true;
 }
 
+/* One look at the clock serves a round: it is short, and each would cost a system call on some machines. */
 static void pump(void *arg)
 {
     struct hk_relay *r = arg;
+    r->soon = false;
     if (r->stopping || give_up(r))
         return;
-    if (!r->job_busy && r->lane && now_ms(r) >= r->purge_at_ms)
+    int64_t now = now_ms(r);
+    if (!r->job_busy && r->lane && now >= r->purge_at_ms)
         submit(r, PURGE_JOB);
-    while (do_next(r))
+    while (do_next(r, now))
         ;
 }
 
@@ -604,7 +661,8 @@ void hk_relay_drain(struct hk_relay *r, uint64_t ms)
 {
     r->draining = true;
     r->give_up_at_ms = now_ms(r) + (int64_t)ms + DRAIN_STORE_MS;
-    hk_engine_drain(r->engine, now_ms(r), now_ms(r) + (int64_t)ms);
+    if (r->engine) /* none after a reload that could not go on */
+        hk_engine_drain(r->engine, now_ms(r), now_ms(r) + (int64_t)ms);
     pump_soon(r);
 }
 

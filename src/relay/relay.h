@@ -17,14 +17,17 @@ struct hk_relay;
 
 struct hk_relay_options {
     struct hk_loop *loop;
-    const struct hk_config *config; /* outlives the relay, until hk_relay_reload replaces it */
-    const char *url;                /* of the store */
+    const struct hk_config *config; /* outlives the relay, until a reload has replaced it */
+    const char *url;                /* of the store; outlives the relay, as all texts here */
     bool create;                    /* make a SQLite file that does not exist */
     const char *name, *boot;
     struct hk_log *log;
     const char *event_log; /* a file for the checker; NULL = none */
     /* The relay has ended: drained, or it cannot go on (`rc` says why, and it was logged). From the loop. */
     void (*stopped)(void *arg, enum hk_code rc);
+    /* A reload has ended: `rc` HK_OK, and the old configuration is not used any more; or `err` says why the old one is back
+     * (not logged yet), and the new one is not. From the loop; may start the next reload. Not when `stopped` comes first. */
+    void (*reloaded)(void *arg, enum hk_code rc, const struct hk_err *err);
     void *arg;
 };
 
@@ -33,8 +36,10 @@ enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_re
                             struct hk_err *err) HK_MUSTCHECK;
 /* Stops claiming, finishes what is in flight for `ms`, gives back the rest; then `stopped`. A second call hurries. */
 void hk_relay_drain(struct hk_relay *relay, uint64_t ms);
-/* Goes on with another configuration: what is in flight ends first (or is given back), nothing is charged. The store's
- * URL cannot change. On an error the old configuration stays. `config` outlives the relay on success. */
+/* Goes on with another configuration: what is in flight ends first (or is given back), nothing is charged; then `reloaded`.
+ * What the store does differently takes effect, too, but its URL and the relay's name stay. On an error nothing happens:
+ * the old configuration stays. HK_BUSY: a reload or a drain is under way. On success both configurations must live until
+ * `reloaded`. */
 enum hk_code hk_relay_reload(struct hk_relay *relay, const struct hk_config *config,
                              struct hk_err *err) HK_MUSTCHECK;
 /* After `stopped` only. */

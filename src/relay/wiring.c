@@ -68,7 +68,7 @@ static bool make_lists(const struct hk_conf_destination *conf, struct hk_http_op
         return false;
     for (size_t i = 0; i < o->n_headers; i++) {
         const struct hk_conf_header *h = hk_conf_header(&conf->http, i);
-        lists->headers[i] = (struct hk_http_header){.name = h->name, .value = h->value, .secret = true};
+        lists->headers[i] = (struct hk_http_header){.name = h->name, .value = h->value, .secret = h->secret};
     }
     for (size_t i = 0; i < o->n_allow; i++)
         lists->allow[i] = *hk_conf_allow(conf, i);
@@ -104,6 +104,18 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
     return rc;
 }
 
+enum hk_code hk_wiring_sink(const struct hk_conf_destination *conf, struct hk_loop *loop,
+                            struct hk_sink **out, struct hk_err *err)
+{
+    switch (conf->kind) {
+    case HK_KIND_HTTP:
+        return open_http(conf, loop, out, err);
+    case HK_KIND_NULL:
+        break;
+    }
+    return hk_null_open(loop, conf->null.latency_ms, out, err);
+}
+
 static enum hk_code open_dest(struct hk_wiring *w, size_t i, struct hk_loop *loop, struct hk_err *err)
 {
     const struct hk_conf_destination *conf = hk_config_destination(w->config, i);
@@ -117,7 +129,7 @@ static enum hk_code open_dest(struct hk_wiring *w, size_t i, struct hk_loop *loo
     d->limiter.rate_per_s = conf->limits.rate_per_s;
     d->limiter.burst = conf->limits.burst ? conf->limits.burst : 1;
     d->limiter.concurrency = conf->limits.concurrency;
-    return open_http(conf, loop, &w->sinks[i], err);
+    return hk_wiring_sink(conf, loop, &w->sinks[i], err);
 }
 
 static size_t index_of(const struct hk_wiring *w, const char *name)
@@ -143,21 +155,27 @@ static enum hk_code wire_route(struct hk_wiring *w, size_t i, struct hk_err *err
     return HK_OK;
 }
 
+static enum hk_code fill(struct hk_wiring *w, struct hk_loop *loop, struct hk_err *err)
+{
+    if (!w->dests || !w->sinks || !w->routes || !w->route_dests)
+        return hk_err_set(err, HK_NOMEM, "out of memory for destinations");
+    enum hk_code rc = HK_OK;
+    for (size_t i = 0; rc == HK_OK && i < w->n_dests; i++)
+        rc = open_dest(w, i, loop, err);
+    for (size_t i = 0; rc == HK_OK && i < w->n_routes; i++)
+        rc = wire_route(w, i, err);
+    return rc;
+}
+
 enum hk_code hk_wiring_open(const struct hk_config *config, struct hk_loop *loop, struct hk_wiring *out,
                             struct hk_err *err)
 {
     struct hk_wiring w = {.config = config, .n_dests = count_dests(config), .n_routes = count_routes(config)};
-    enum hk_code rc = HK_OK;
     w.dests = hk_mem_zalloc(w.n_dests + 1, sizeof *w.dests);
     w.sinks = hk_mem_zalloc(w.n_dests + 1, sizeof(struct hk_sink *));
     w.routes = hk_mem_zalloc(w.n_routes + 1, sizeof *w.routes);
     w.route_dests = hk_mem_zalloc(w.n_routes + 1, sizeof *w.route_dests);
-    if (!w.dests || !w.sinks || !w.routes || !w.route_dests)
-        rc = hk_err_set(err, HK_NOMEM, "out of memory for destinations");
-    for (size_t i = 0; rc == HK_OK && i < w.n_dests; i++)
-        rc = open_dest(&w, i, loop, err);
-    for (size_t i = 0; rc == HK_OK && i < w.n_routes; i++)
-        rc = wire_route(&w, i, err);
+    enum hk_code rc = fill(&w, loop, err);
     if (rc == HK_OK)
         *out = w;
     else

@@ -21,6 +21,9 @@ struct hk_wiring {
 /* Opens every sink. On an error nothing stays open. */
 enum hk_code hk_wiring_open(const struct hk_config *config, struct hk_loop *loop, struct hk_wiring *out,
                             struct hk_err *err) HK_MUSTCHECK;
+/* One destination's sink alone; close it with its own operation. */
+enum hk_code hk_wiring_sink(const struct hk_conf_destination *conf, struct hk_loop *loop,
+                            struct hk_sink **out_sink, struct hk_err *err) HK_MUSTCHECK;
 /* Only when nothing is in flight. */
 void hk_wiring_close(struct hk_wiring *wiring);
 /* The engine's options that come from the configuration. */

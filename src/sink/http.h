@@ -51,6 +51,8 @@ struct hk_http_options {
     uint32_t low_speed_bytes;  /* [16] */
     uint32_t max_connections;  /* [64] */
     uint64_t max_connection_age_ms; /* then a new one is made, and the name resolved again [5 min] */
+    bool
+        libcurl; /* also for plain http://, which our own HTTP/1.1 does at a fifth of the cost: to compare them */
 };
 
 /* HK_INVALID with a message that names the destination and never a secret, HK_NOMEM, HK_UNSUPPORTED. The loop must

@@ -1,40 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One libcurl easy handle for each delivery in flight: how it is set up, and what libcurl asks us on the way. */
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/mem.h"
 #include "base/str.h"
-#include "sink/http_impl.h"
+#include "sink/http_curl.h"
 
 /* ---- the address policy ---- */
 
-static bool allowed(const struct hk_http_sink *self, const struct hk_ip *ip)
+static struct hk_curl_sink *sink_of(const struct hk_curl_transfer *c)
 {
-    for (size_t i = 0; i < self->n_allow; i++) {
-        if (hk_cidr_has(&self->allow[i], ip))
-            return true;
-    }
-    return !hk_ip_special(ip);
+    return (struct hk_curl_sink *)c->t.self;
 }
 
 static void block(struct hk_http_transfer *t, const struct hk_ip *ip)
 {
-    char text[HK_IP_TEXT_MAX], line[HK_HTTP_ERROR_MAX];
     t->blocked = true;
     t->blocked_ms = hk_loop_now_ms(t->self->loop);
-    uint64_t left_ms = t->deadline_ms > t->blocked_ms ? t->deadline_ms - t->blocked_ms : 0;
-    hk_timer_start(t->timer, left_ms < HK_HTTP_BLOCKED_MS ? left_ms : HK_HTTP_BLOCKED_MS);
-    if (!ip) {
+    uint64_t until_ms = t->blocked_ms + HK_HTTP_BLOCKED_MS;
+    hk_http_look_at(t, until_ms < t->deadline_ms ? until_ms : t->deadline_ms);
+    if (ip)
+        hk_http_say_blocked(t, ip);
+    else
         hk_http_say(t, "blocked: not an internet address");
-        return;
-    }
-    (void)hk_ip_format(ip, text);
-    (void)snprintf(line, sizeof line, "blocked: %s is a %s address; `allow` lists the exceptions", text,
-                   hk_ip_special(ip));
-    hk_http_say(t, line);
 }
 
 static bool ip_of(const struct curl_sockaddr *address, struct hk_ip *out)
@@ -60,50 +49,43 @@ static bool ip_of(const struct curl_sockaddr *address, struct hk_ip *out)
 static int on_resolve(void *state, void *reserved, void *arg)
 {
     (void)state, (void)reserved;
-    struct hk_http_transfer *t = arg;
-    struct hk_http_sink *self = t->self;
-    if (self->n_resolving >= HK_HTTP_RESOLVING_MAX && !t->resolving) {
-        t->again = true;
+    struct hk_curl_transfer *c = arg;
+    struct hk_curl_sink *self = sink_of(c);
+    if (self->n_resolving >= HK_HTTP_RESOLVING_MAX && !c->resolving) {
+        c->again = true;
         return 1;
     }
-    if (!t->resolving)
+    if (!c->resolving)
         self->n_resolving++;
-    t->resolving = true;
-    if (!t->connect_ms)
-        t->connect_ms = hk_loop_now_ms(self->loop);
+    c->resolving = true;
+    if (!c->t.connect_ms)
+        c->t.connect_ms = hk_loop_now_ms(self->base.loop);
     return 0;
 }
 
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)purpose;
-    struct hk_http_transfer *t = arg;
+    struct hk_curl_transfer *c = arg;
     struct hk_ip ip;
-    hk_http_resolved(t);
-    if (!t->connect_ms)
-        t->connect_ms = hk_loop_now_ms(t->self->loop);
+    hk_curl_resolved(c);
+    if (!c->t.connect_ms)
+        c->t.connect_ms = hk_loop_now_ms(c->t.self->loop);
     bool inet = ip_of(address, &ip);
-    if (!inet || !allowed(t->self, &ip)) {
-        block(t, inet ? &ip : NULL);
+    if (!inet || !hk_http_allowed(c->t.self, &ip)) {
+        block(&c->t, inet ? &ip : NULL);
         return CURL_SOCKET_BAD;
     }
-    t->tried = true;
-    return hk_http_loop_open(&t->self->http, address);
-}
-
-static void note_address(struct hk_http_transfer *t, const struct hk_ip *ip, int port)
-{
-    char text[HK_IP_TEXT_MAX];
-    (void)hk_ip_format(ip, text);
-    (void)snprintf(t->address, sizeof t->address, ip->v6 ? "[%s]:%d" : "%s:%d", text, port);
+    c->t.tried = true;
+    return hk_http_loop_open(&sink_of(c)->http, address);
 }
 
 /* Bounded, in case that every connection is. */
-static bool is_spoiled(struct hk_http_transfer *t, int local_port)
+static bool is_spoiled(struct hk_curl_transfer *c, int local_port)
 {
-    if (hk_http_loop_use(&t->self->http, local_port) || t->spoiled > t->self->max_connections)
+    if (hk_http_loop_use(&sink_of(c)->http, local_port) || c->spoiled > c->t.self->max_connections)
         return false;
-    t->spoiled++;
+    c->spoiled++;
     return true;
 }
 
@@ -111,20 +93,21 @@ static bool is_spoiled(struct hk_http_transfer *t, int local_port)
 static int before_request(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
     (void)local_ip;
-    struct hk_http_transfer *t = arg;
+    struct hk_curl_transfer *c = arg;
+    struct hk_http_transfer *t = &c->t;
     struct hk_ip ip;
-    hk_http_resolved(t);
+    hk_curl_resolved(c);
     bool inet = hk_ip_parse(hk_str_of(remote_ip), &ip);
-    if (!inet || !allowed(t->self, &ip)) {
+    if (!inet || !hk_http_allowed(t->self, &ip)) {
         t->tried = false;
         block(t, inet ? &ip : NULL);
         return CURL_PREREQFUNC_ABORT;
     }
-    if (is_spoiled(t, local_port)) {
-        t->again = true;
+    if (is_spoiled(c, local_port)) {
+        c->again = true;
         return CURL_PREREQFUNC_ABORT;
     }
-    note_address(t, &ip, remote_port);
+    hk_http_note_address(t, &ip, remote_port);
     t->requests++;
     t->request_ms = t->window_ms = hk_loop_now_ms(t->self->loop);
     return CURL_PREREQFUNC_OK;
@@ -142,7 +125,7 @@ static size_t taken(struct hk_http_transfer *t, enum hk_response_next next, size
 
 static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 {
-    struct hk_http_transfer *t = arg;
+    struct hk_http_transfer *t = &((struct hk_curl_transfer *)arg)->t;
     if (!t->response.any)
         t->window_ms = hk_loop_now_ms(t->self->loop);
     return taken(t, hk_response_line(&t->response, (struct hk_str){bytes, size * n}), size * n);
@@ -150,7 +133,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
-    struct hk_http_transfer *t = arg;
+    struct hk_http_transfer *t = &((struct hk_curl_transfer *)arg)->t;
     return taken(t, hk_response_body(&t->response, (struct hk_str){bytes, size * n}), size * n);
 }
 
@@ -201,69 +184,64 @@ static void set_rules(CURL *easy, const struct hk_http_sink *self)
     curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN,
                      (long)(self->max_age_ms / 1000 ? self->max_age_ms / 1000 : 1));
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    /* each handle keeps both, and libcurl's defaults are 16 and 64 KiB */
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 4096L);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
     /* ours is the deadline; to libcurl this is what it shares out among a name's addresses */
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)self->connect_timeout_ms + 1000);
 }
 
-static void set_callbacks(CURL *easy, struct hk_http_transfer *t)
+static void set_callbacks(CURL *easy, struct hk_curl_transfer *c)
 {
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->curl_error);
+    curl_easy_setopt(easy, CURLOPT_PRIVATE, c);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, c->curl_error);
     curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
-    curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, t);
+    curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, c);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, t);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, c);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, hk_http_loop_close);
-    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, &t->self->http); /* a connection outlives its transfer */
+    curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA,
+                     &sink_of(c)->http); /* a connection outlives its transfer */
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_request);
-    curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, c);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, c);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, c);
 }
 
-struct hk_http_transfer *hk_http_transfer_new(struct hk_http_sink *self)
+bool hk_curl_easy_init(struct hk_curl_transfer *c)
 {
-    struct hk_http_transfer *t = hk_mem_zalloc(1, sizeof *t);
-    if (!t)
-        return NULL;
-    t->self = self;
-    hk_request_init(&t->request);
-    hk_response_init(&t->response);
-    t->easy = curl_easy_init();
-    if (!t->easy || !set_strings(t->easy, self) ||
-        hk_timer_new(self->loop, hk_http_on_deadline, t, &t->timer) != HK_OK) {
-        hk_http_transfer_free(t);
-        return NULL;
-    }
-    set_rules(t->easy, self);
-    set_callbacks(t->easy, t);
-    return t;
+    c->easy = curl_easy_init();
+    if (!c->easy || !set_strings(c->easy, c->t.self))
+        return false;
+    set_rules(c->easy, c->t.self);
+    set_callbacks(c->easy, c);
+    return true;
 }
 
-void hk_http_transfer_free(struct hk_http_transfer *t)
+/* libcurl wants terminated lines, and "Name;" for a field without a value. */
+static char *line_for_curl(struct hk_request *request, size_t i)
 {
-    if (!t)
-        return;
-    curl_easy_cleanup(t->easy);
-    hk_timer_free(t->timer);
-    hk_request_fini(&t->request);
-    hk_response_fini(&t->response);
-    hk_mem_free(t);
+    char *line = request->text.data + request->lines[i].at;
+    size_t name_len = request->lines[i].name_len, value_len = request->lines[i].value_len;
+    line[name_len] = value_len ? ':' : ';';
+    line[value_len ? name_len + 2 + value_len : name_len + 1] = '\0';
+    return line;
 }
 
 /* The list for libcurl is made of our own lines: nothing is copied, nothing allocated. */
-void hk_http_transfer_load(struct hk_http_transfer *t, const struct hk_message *msg)
+void hk_curl_easy_load(struct hk_curl_transfer *c)
 {
     static char no_expect[] = "Expect:"; /* else libcurl may wait a second for 100 Continue */
-    t->lines[0] = (struct curl_slist){no_expect, NULL};
-    for (size_t i = 0; i < t->request.n; i++) {
-        t->lines[i].next = &t->lines[i + 1];
-        t->lines[i + 1] = (struct curl_slist){t->request.text.data + t->request.lines[i].at, NULL};
+    struct hk_request *request = &c->t.request;
+    struct hk_str payload = c->t.payload;
+    c->lines[0] = (struct curl_slist){no_expect, NULL};
+    for (size_t i = 0; i < request->n; i++) {
+        c->lines[i].next = &c->lines[i + 1];
+        c->lines[i + 1] = (struct curl_slist){line_for_curl(request, i), NULL};
     }
-    t->payload_bytes = msg->payload.len;
-    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->lines);
-    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)msg->payload.len);
-    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, msg->payload.len ? msg->payload.ptr : "");
+    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->lines);
+    curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)payload.len);
+    curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, payload.len ? payload.ptr : "");
 }

@@ -46,7 +46,7 @@ static bool make_room(struct hk_http_loop *hl)
     if (hl->n < hl->room)
         return true;
     size_t room = hl->room ? 2 * hl->room : 8;
-    struct hk_http_socket **sockets = hk_mem_resize(hl->sockets, room * sizeof sockets[0]);
+    struct hk_http_socket **sockets = hk_mem_resize(hl->sockets, room * sizeof(struct hk_http_socket *));
     if (!sockets)
         return false;
     hl->sockets = sockets;

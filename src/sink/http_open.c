@@ -3,10 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <curl/curl.h>
+
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
 #include "sink/http_impl.h"
+#include "sink/sign.h"
 
 #define DEFAULT_CONNECT_MS   10000
 #define DEFAULT_LOW_SPEED_MS 15000
@@ -14,6 +18,7 @@
 #define DEFAULT_CONNECTIONS  64
 #define DEFAULT_AGE_MS       300000
 #define CONNECTIONS_MAX      10000
+#define START_MAX            ((size_t)16 * 1024) /* of a request: its first line and Host */
 
 static enum hk_code no_memory(struct hk_err *err)
 {
@@ -62,30 +67,100 @@ static enum hk_code check_file(const char *what, const char *path, struct hk_err
     return hk_err_set(err, HK_INVALID, "%s %s cannot be read", what, hk_show(hk_str_of(path), shown));
 }
 
-/* As libcurl itself reads it, so that there is no second opinion. */
-static enum hk_code check_url(struct hk_http_sink *self, struct hk_err *err)
+/* ---- the URL ---- */
+
+/* Its parts as libcurl reads them, so that there is no second opinion; NULL = not there. */
+struct target {
+    char *scheme, *user, *fragment, *host, *zone, *port, *path, *query;
+    bool tls;
+};
+
+static void free_target(struct target *u)
 {
-    char *scheme = NULL, *user = NULL, *fragment = NULL;
-    CURLU *url = curl_url();
-    if (!url)
-        return no_memory(err);
-    enum hk_code rc = HK_OK;
-    if (curl_url_set(url, CURLUPART_URL, self->url, 0) != CURLUE_OK ||
-        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-        (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0))
-        rc = hk_err_set(err, HK_INVALID, "the url must be http:// or https:// with a host");
-    else if (curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_OK)
-        rc = hk_err_set(err, HK_INVALID,
-                        "the url must not hold a user or a password: there are options for them");
-    else if (curl_url_get(url, CURLUPART_FRAGMENT, &fragment, 0) == CURLUE_OK)
-        rc = hk_err_set(err, HK_INVALID, "the url must not have a fragment (#…): it would not be sent");
-    self->tls = rc == HK_OK && strcmp(scheme, "https") == 0;
-    curl_free(scheme);
-    curl_free(user);
-    curl_free(fragment);
-    curl_url_cleanup(url);
-    return rc;
+    char *parts[] = {u->scheme, u->user, u->fragment, u->host, u->zone, u->port, u->path, u->query};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        curl_free(parts[i]);
 }
+
+/* HK_NOMEM, or HK_INVALID when there is no such part. */
+static enum hk_code get_part(CURLU *url, CURLUPart part, char **out)
+{
+    CURLUcode code = curl_url_get(url, part, out, CURLU_DEFAULT_PORT);
+    if (code == CURLUE_OUT_OF_MEMORY)
+        return HK_NOMEM;
+    return code == CURLUE_OK && *out ? HK_OK : HK_INVALID;
+}
+
+static enum hk_code get_parts(CURLU *url, const char *text, struct target *u)
+{
+    CURLUcode code = curl_url_set(url, CURLUPART_URL, text, 0);
+    if (code != CURLUE_OK)
+        return code == CURLUE_OUT_OF_MEMORY ? HK_NOMEM : HK_INVALID;
+
+    const struct {
+        CURLUPart part;
+        char **to;
+        bool needed;
+    } parts[] = {{CURLUPART_SCHEME, &u->scheme, true}, {CURLUPART_HOST, &u->host, true},
+                 {CURLUPART_PORT, &u->port, true},     {CURLUPART_PATH, &u->path, true},
+                 {CURLUPART_QUERY, &u->query, false},  {CURLUPART_USER, &u->user, false},
+                 {CURLUPART_ZONEID, &u->zone, false},  {CURLUPART_FRAGMENT, &u->fragment, false}};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        enum hk_code rc = get_part(url, parts[i].part, parts[i].to);
+        if (rc == HK_NOMEM || (rc != HK_OK && parts[i].needed))
+            return rc;
+    }
+    return HK_OK;
+}
+
+static enum hk_code read_url(const char *text, struct target *u, struct hk_err *err)
+{
+    CURLU *url = curl_url();
+    enum hk_code rc = url ? get_parts(url, text, u) : HK_NOMEM;
+    curl_url_cleanup(url);
+    if (rc == HK_NOMEM)
+        return no_memory(err);
+    u->tls = u->scheme && strcmp(u->scheme, "https") == 0;
+    bool whole = u->scheme && u->host && u->port && u->path;
+    if (rc != HK_OK || !whole || (!u->tls && strcmp(u->scheme, "http") != 0))
+        return hk_err_set(err, HK_INVALID, "the url must be http:// or https:// with a host");
+    if (u->user)
+        return hk_err_set(err, HK_INVALID,
+                          "the url must not hold a user or a password: there are options for them");
+    if (u->fragment)
+        return hk_err_set(err, HK_INVALID, "the url must not have a fragment (#…): it would not be sent");
+    return HK_OK;
+}
+
+static bool made_of(const char *s, const char *others)
+{
+    for (; *s; s++) {
+        if (!hk_ascii_isalpha(*s) && !hk_ascii_isdigit(*s) && !strchr(others, *s))
+            return false;
+    }
+    return true;
+}
+
+/* Our own HTTP/1.1 does what is plain in every respect; the rest is libcurl's: TLS, zones, names beyond ASCII … */
+static bool is_plain(const struct target *u)
+{
+    size_t len = strlen(u->host);
+    bool name = len > 0 && len < 254 && u->host[len - 1] != '.' && made_of(u->host, ".-_");
+    bool v6 = u->host[0] == '[' && made_of(u->host, "[]:.");
+    return !u->tls && !u->zone && (name || v6) && made_of(u->path, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~") &&
+           (!u->query || made_of(u->query, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"));
+}
+
+/* What our own HTTP/1.1 begins every request with. */
+static void add_start(struct hk_buf *out, const char *method, const struct target *u)
+{
+    bool usual = strcmp(u->port, "80") == 0;
+    (void)hk_buf_addf(out, "%s %s%s%s HTTP/1.1\r\nHost: %s%s%s\r\n", method, u->path, u->query ? "?" : "",
+                      u->query ? u->query : "", u->host, usual ? "" : ":", usual ? "" : u->port);
+}
+
+/* ---- the whole ---- */
 
 static enum hk_code check_options(struct hk_http_sink *self, struct hk_err *err)
 {
@@ -96,9 +171,7 @@ static enum hk_code check_options(struct hk_http_sink *self, struct hk_err *err)
         return hk_err_set(err, HK_INVALID, "at most %d connections", CONNECTIONS_MAX);
     if (self->key_file && !self->cert_file)
         return hk_err_set(err, HK_INVALID, "a key_file needs its cert_file");
-    enum hk_code rc = check_url(self, err);
-    if (rc == HK_OK)
-        rc = check_file("ca_file", self->ca_file, err);
+    enum hk_code rc = check_file("ca_file", self->ca_file, err);
     if (rc == HK_OK)
         rc = check_file("cert_file", self->cert_file, err);
     if (rc == HK_OK)
@@ -115,76 +188,107 @@ static enum hk_code check_libcurl(struct hk_err *err)
     return HK_OK;
 }
 
-static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_options *o, struct hk_err *err)
+/* `h1`: it is our own HTTP/1.1. */
+static enum hk_code open_wire(struct hk_http_sink *self, const struct target *u, bool h1, struct hk_err *err)
 {
-    enum hk_code rc = check_libcurl(err);
-    if (rc == HK_OK && !o->url)
-        rc = hk_err_set(err, HK_INVALID, "no url");
-    if (rc == HK_OK)
-        rc = copy_options(self, o, err);
+    uint64_t port = 0;
+    if (!h1)
+        return hk_http_curl_open(self, err);
+    enum hk_code rc = hk_parse_u64(hk_str_of(u->port), &port, NULL);
+    if (rc != HK_OK || port > UINT16_MAX)
+        return hk_err_set(err, HK_INVALID, "the url's port must be a number up to 65535");
+    return hk_h1_open(self, u->host, (uint16_t)port, err);
+}
+
+static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_options *o, const struct target *u,
+                           bool h1, struct hk_err *err)
+{
+    struct hk_buf start;
+    hk_buf_init(&start, START_MAX);
+    enum hk_code rc = copy_options(self, o, err);
     if (rc == HK_OK)
         rc = check_options(self, err);
+    if (rc == HK_OK && h1)
+        add_start(&start, self->method, u);
+    if (rc == HK_OK && hk_buf_status(&start) != HK_OK)
+        rc = hk_buf_status(&start) == HK_NOMEM ? no_memory(err)
+                                               : hk_err_set(err, HK_INVALID, "the url is too long");
     if (rc == HK_OK)
-        rc = hk_request_base_init(&self->base, o, err);
+        rc = hk_request_base_init(&self->base, o, hk_buf_str(&start), err);
     if (rc == HK_OK && (hk_timer_new(self->loop, hk_http_on_soon, self, &self->soon) != HK_OK ||
-                        hk_timer_new(self->loop, hk_http_on_abandoned, self, &self->abandoned) != HK_OK))
+                        hk_timer_new(self->loop, hk_http_on_clock, self, &self->clock) != HK_OK))
         rc = no_memory(err);
     if (rc == HK_OK)
-        rc = hk_http_loop_init(&self->http, self->loop, hk_http_on_ran, self, err);
-    if (rc != HK_OK)
-        return rc;
-    curl_multi_setopt(self->http.multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
-    curl_multi_setopt(self->http.multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)self->max_connections);
-    curl_multi_setopt(self->http.multi, CURLMOPT_MAXCONNECTS, (long)self->max_connections);
-    return HK_OK;
+        rc = open_wire(self, u, h1, err);
+    hk_secret_wipe(start.data, start.len); /* some carry a token in the path */
+    hk_buf_fini(&start);
+    return rc;
+}
+
+static enum hk_code open_sink(struct hk_loop *loop, const struct hk_http_options *o, const struct target *u,
+                              struct hk_sink **out_sink, struct hk_err *err)
+{
+    bool h1 = !o->libcurl && is_plain(u);
+    struct hk_http_sink *self = h1 ? hk_h1_new() : hk_http_curl_new();
+    if (!self)
+        return no_memory(err);
+    self->sink.ops = &hk_http_ops;
+    self->loop = loop;
+    self->tls = u->tls;
+    hk_buf_init(&self->shown_request, (size_t)512 * 1024);
+    hk_buf_init(&self->shown_response, (size_t)64 * 1024);
+    enum hk_code rc = set_up(self, o, u, h1, err);
+    if (rc == HK_OK)
+        *out_sink = &self->sink;
+    else
+        self->wire->destroy(self);
+    return rc;
+}
+
+static enum hk_code check_and_open(struct hk_loop *loop, const struct hk_http_options *o,
+                                   struct hk_sink **out_sink, struct hk_err *err)
+{
+    struct target u = {.tls = false};
+    enum hk_code rc = check_libcurl(err);
+    if (rc == HK_OK && !o->url)
+        return hk_err_set(err, HK_INVALID, "no url");
+    if (rc == HK_OK)
+        rc = read_url(o->url, &u, err);
+    if (rc == HK_OK)
+        rc = open_sink(loop, o, &u, out_sink, err);
+    free_target(&u);
+    return rc;
 }
 
 enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *options,
                           struct hk_sink **out_sink, struct hk_err *err)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return no_memory(err);
-    struct hk_http_sink *self = hk_mem_zalloc(1, sizeof *self);
-    if (!self) {
-        curl_global_cleanup();
-        return no_memory(err);
-    }
-    self->sink.ops = &hk_http_ops;
-    self->loop = loop;
-    hk_buf_init(&self->shown_request, (size_t)512 * 1024);
-    hk_buf_init(&self->shown_response, (size_t)64 * 1024);
     struct hk_err why = {.code = HK_OK};
-    enum hk_code rc = set_up(self, options, &why);
-    if (rc == HK_OK) {
-        *out_sink = &self->sink;
+    enum hk_code rc = check_and_open(loop, options, out_sink, &why);
+    if (rc == HK_OK)
         return HK_OK;
-    }
-    hk_http_destroy(self);
     char shown[HK_SHOW_MAX];
     return hk_err_set(err, rc, "destination %s: %s",
                       hk_show(hk_str_of(options->name ? options->name : "http"), shown), why.message);
 }
 
-void hk_http_destroy(struct hk_http_sink *self)
+void hk_http_fini(struct hk_http_sink *self)
 {
     for (struct hk_http_transfer *t = self->spare.first; t;) {
         struct hk_http_transfer *next = t->next;
-        hk_http_transfer_free(t);
+        self->wire->unmake(t);
         t = next;
     }
-    hk_http_loop_fini(&self->http);
     hk_timer_free(self->soon);
-    hk_timer_free(self->abandoned);
+    hk_timer_free(self->clock);
     hk_request_base_fini(&self->base);
     hk_buf_fini(&self->shown_request);
     hk_buf_fini(&self->shown_response);
-    hk_secret_wipe(self->url, self->url ? strlen(self->url) : 0); /* some carry a token in the path */
+    hk_secret_wipe(self->url, self->url ? strlen(self->url) : 0);
     hk_mem_free(self->url);
     hk_mem_free(self->method);
     hk_mem_free(self->ca_file);
     hk_mem_free(self->cert_file);
     hk_mem_free(self->key_file);
     hk_mem_free(self->allow);
-    hk_mem_free(self);
-    curl_global_cleanup();
 }

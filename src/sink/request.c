@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds header blocks. Each line is checked where it is added, so that nothing gets in another way. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -28,54 +29,103 @@ static bool printable(struct hk_str s, char first)
     return true;
 }
 
+static enum hk_code no_memory(struct hk_err *err)
+{
+    return hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
 static enum hk_code full(const struct hk_request *request, struct hk_err *err)
 {
     if (hk_buf_status(&request->text) == HK_NOMEM)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
+        return no_memory(err);
     return hk_err_set(err, HK_INVALID, "too many or too long header fields");
+}
+
+static enum hk_code bad_name(struct hk_str name, struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    return hk_err_set(err, HK_INVALID, "%s is not a name for a header field", hk_show(name, shown));
+}
+
+static enum hk_code bad_value(struct hk_str name, struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    return hk_err_set(err, HK_INVALID,
+                      "the value of header field %s has a control character or is over %d bytes",
+                      hk_show(name, shown), HK_HEADER_VALUE_MAX);
+}
+
+/* The line whose value was written behind `open_line` is whole: checked here, wherever its bytes came from. */
+static enum hk_code close_line(struct hk_request *request, struct hk_err *err)
+{
+    struct hk_buf *text = &request->text;
+    if (hk_buf_status(text) != HK_OK)
+        return full(request, err);
+    size_t value_at = request->lines[request->n].at + request->lines[request->n].name_len + 2u;
+    struct hk_str value = {text->data + value_at, text->len - value_at};
+    struct hk_str name = hk_request_name(request, request->n);
+    if (!hk_header_value_ok(value))
+        return bad_value(name, err);
+    if (!value.len)
+        text->len--; /* "Name:" and no blank */
+    request->lines[request->n].value_len = (uint16_t)value.len;
+    if (hk_buf_add(text, "\r\n", 2) != HK_OK)
+        return full(request, err);
+    request->n++;
+    return HK_OK;
+}
+
+/* `name` is a token. Its value follows, then close_line. */
+static enum hk_code open_line(struct hk_request *request, struct hk_str name, bool secret, struct hk_err *err)
+{
+    if (request->n == HK_REQUEST_LINES_MAX)
+        return full(request, err);
+    request->lines[request->n].at = (uint32_t)request->text.len;
+    request->lines[request->n].name_len = (uint16_t)name.len;
+    request->lines[request->n].secret = secret;
+    hk_buf_add(&request->text, name.ptr, name.len);
+    hk_buf_add(&request->text, ": ", 2);
+    return HK_OK;
 }
 
 /* Blanks around a value mean nothing in HTTP, and libcurl would take a blank value for "leave this field out". */
 static enum hk_code add_line(struct hk_request *request, struct hk_str name, struct hk_str value, bool secret,
                              struct hk_err *err)
 {
-    char shown[HK_SHOW_MAX];
     if (!hk_header_name_ok(name))
-        return hk_err_set(err, HK_INVALID, "%s is not a name for a header field", hk_show(name, shown));
-    if (!hk_header_value_ok(value))
-        return hk_err_set(err, HK_INVALID,
-                          "the value of header field %s has a control character or is over %d bytes",
-                          hk_show(name, shown), HK_HEADER_VALUE_MAX);
-    if (request->n == HK_REQUEST_LINES_MAX)
-        return full(request, err);
+        return bad_name(name, err);
+    if (!hk_header_value_ok(value)) /* before blanks are taken off: the bound counts them */
+        return bad_value(name, err);
     value = hk_str_trim(value);
-    request->lines[request->n].at = (uint32_t)request->text.len;
-    request->lines[request->n].name = (uint16_t)name.len;
-    request->lines[request->n].secret = secret;
-    hk_buf_add(&request->text, name.ptr, name.len);
-    hk_buf_adds(&request->text, value.len ? ": " : ";");
+    enum hk_code rc = open_line(request, name, secret, err);
+    if (rc != HK_OK)
+        return rc;
     hk_buf_add(&request->text, value.ptr, value.len);
-    if (hk_buf_addc(&request->text, '\0') != HK_OK)
-        return full(request, err);
-    request->n++;
-    return HK_OK;
+    return close_line(request, err);
 }
 
+/* `name` is one of ours. */
 static enum hk_code add_text(struct hk_request *request, const char *name, struct hk_str value,
                              struct hk_err *err)
 {
     return add_line(request, hk_str_of(name), value, false, err);
 }
 
-static struct hk_str name_of(const struct hk_request *request, size_t i)
+struct hk_str hk_request_name(const struct hk_request *request, size_t i)
 {
-    return (struct hk_str){request->text.data + request->lines[i].at, request->lines[i].name};
+    return (struct hk_str){request->text.data + request->lines[i].at, request->lines[i].name_len};
 }
 
-static bool has(const struct hk_request *request, struct hk_str name)
+struct hk_str hk_request_value(const struct hk_request *request, size_t i)
+{
+    size_t at = request->lines[i].at + request->lines[i].name_len + 2u;
+    return (struct hk_str){request->text.data + at, request->lines[i].value_len};
+}
+
+bool hk_request_has(const struct hk_request *request, struct hk_str name)
 {
     for (size_t i = 0; i < request->n; i++) {
-        if (hk_str_eqi(name_of(request, i), name))
+        if (hk_str_eqi(hk_request_name(request, i), name))
             return true;
     }
     return false;
@@ -86,12 +136,12 @@ static bool has(const struct hk_request *request, struct hk_str name)
 /* The dot parts the signed texts from each other, so a signed id must not hold one. */
 static enum hk_code check_id(struct hk_str id, bool is_signed, struct hk_err *err)
 {
+    if (id.len >= 1 && id.len <= ID_MAX && printable(id, '!') && (!is_signed || !memchr(id.ptr, '.', id.len)))
+        return HK_OK;
     char shown[HK_SHOW_MAX];
     if (id.len < 1 || id.len > ID_MAX || !printable(id, '!'))
         return hk_err_set(err, HK_INVALID, "message_id %s must be 1 to %d visible ASCII characters",
                           hk_show(id, shown), ID_MAX);
-    if (!is_signed || !memchr(id.ptr, '.', id.len))
-        return HK_OK;
     return hk_err_set(
         err, HK_INVALID,
         "message_id %s cannot be signed: it must be 1 to %d visible ASCII characters without a dot",
@@ -101,32 +151,26 @@ static enum hk_code check_id(struct hk_str id, bool is_signed, struct hk_err *er
 static enum hk_code add_signature(struct hk_request *request, struct hk_signer *signer,
                                   const struct hk_message *msg, int64_t unix_s, struct hk_err *err)
 {
-    struct hk_buf value;
-    hk_buf_init(&value, HK_HEADER_VALUE_MAX);
-    enum hk_code rc = hk_signer_sign(signer, msg->message_id, unix_s, msg->payload, &value);
+    enum hk_code rc = open_line(request, hk_str_of("webhook-signature"), true, err);
     if (rc != HK_OK)
-        rc = hk_err_set(err, HK_NOMEM, "cannot sign: out of memory");
-    else
-        rc = add_line(request, hk_str_of("webhook-signature"), hk_buf_str(&value), true, err);
-    hk_buf_fini(&value);
-    return rc;
+        return rc;
+    rc = hk_signer_sign(signer, msg->message_id, unix_s, msg->payload, &request->text);
+    if (rc == HK_NOMEM)
+        return hk_err_set(err, HK_NOMEM, "cannot sign: out of memory");
+    return close_line(request, err);
 }
 
 static enum hk_code add_webhook(struct hk_request *request, struct hk_signer *signer,
                                 const struct hk_message *msg, int64_t wall_ms, struct hk_err *err)
 {
     int64_t unix_s = wall_ms / 1000;
-    struct hk_buf number;
-    hk_buf_init(&number, 32);
-    (void)hk_buf_addf(&number, "%" PRId64, unix_s);
+    char number[24];
+    int len = snprintf(number, sizeof number, "%" PRId64, unix_s);
     enum hk_code rc = add_text(request, "webhook-id", msg->message_id, err);
-    if (rc == HK_OK && hk_buf_status(&number) != HK_OK)
-        rc = hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
-        rc = add_text(request, "webhook-timestamp", hk_buf_str(&number), err);
+        rc = add_text(request, "webhook-timestamp", (struct hk_str){number, (size_t)len}, err);
     if (rc == HK_OK && signer)
         rc = add_signature(request, signer, msg, unix_s, err);
-    hk_buf_fini(&number);
     return rc;
 }
 
@@ -135,24 +179,28 @@ static enum hk_code add_idempotency_key(struct hk_request *request, const struct
                                         struct hk_err *err)
 {
     struct hk_str key = msg->idempotency_key.len ? msg->idempotency_key : msg->message_id;
-    char shown[HK_SHOW_MAX];
-    if (!printable(key, ' ') || key.len > HK_HEADER_VALUE_MAX / 2 - 2)
+    if (!printable(key, ' ') || key.len > HK_HEADER_VALUE_MAX / 2 - 2) {
+        char shown[HK_SHOW_MAX];
         return hk_err_set(err, HK_INVALID,
                           "idempotency_key %s must be printable ASCII of at most %d characters",
                           hk_show(key, shown), HK_HEADER_VALUE_MAX / 2 - 2);
-    struct hk_buf value;
-    hk_buf_init(&value, HK_HEADER_VALUE_MAX);
-    hk_buf_addc(&value, '"');
-    for (size_t i = 0; i < key.len; i++) {
-        if (key.ptr[i] == '"' || key.ptr[i] == '\\')
-            hk_buf_addc(&value, '\\');
-        hk_buf_addc(&value, key.ptr[i]);
     }
-    enum hk_code rc = hk_buf_addc(&value, '"');
-    rc = rc == HK_OK ? add_text(request, "Idempotency-Key", hk_buf_str(&value), err)
-                     : hk_err_set(err, HK_NOMEM, "out of memory");
-    hk_buf_fini(&value);
-    return rc;
+    enum hk_code rc = open_line(request, hk_str_of("Idempotency-Key"), false, err);
+    if (rc != HK_OK)
+        return rc;
+    struct hk_buf *text = &request->text;
+    hk_buf_addc(text, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < key.len; i++) {
+        if (key.ptr[i] != '"' && key.ptr[i] != '\\')
+            continue;
+        hk_buf_add(text, key.ptr + from, i - from);
+        hk_buf_addc(text, '\\');
+        from = i;
+    }
+    hk_buf_add(text, key.ptr + from, key.len - from);
+    hk_buf_addc(text, '"');
+    return close_line(request, err);
 }
 
 /* "00-<32 hex>-<16 hex>-<2 hex>", lower case; ids are not all zero. */
@@ -175,26 +223,24 @@ static enum hk_code add_ce(struct hk_request *request, const char *name, struct 
                            struct hk_err *err)
 {
     static const char digits[] = "0123456789ABCDEF";
-    struct hk_buf text;
-    hk_buf_init(&text, HK_HEADER_VALUE_MAX);
+    if (value.len > HK_HEADER_VALUE_MAX)
+        return hk_err_set(err, HK_INVALID, "%s would be over %d bytes", name, HK_HEADER_VALUE_MAX);
+    enum hk_code rc = open_line(request, hk_str_of(name), false, err);
+    if (rc != HK_OK)
+        return rc;
+    size_t before = request->text.len;
     for (size_t i = 0; i < value.len; i++) {
         unsigned char c = (unsigned char)value.ptr[i];
         if (c > ' ' && c < 0x7f && c != '"' && c != '%') {
-            hk_buf_addc(&text, (char)c);
+            hk_buf_addc(&request->text, (char)c);
         } else {
             char escape[3] = {'%', digits[c >> 4], digits[c & 15]};
-            hk_buf_add(&text, escape, sizeof escape);
+            hk_buf_add(&request->text, escape, sizeof escape);
         }
     }
-    enum hk_code rc = hk_buf_status(&text);
-    if (rc == HK_OK)
-        rc = add_text(request, name, hk_buf_str(&text), err);
-    else if (rc == HK_TOOBIG)
-        rc = hk_err_set(err, HK_INVALID, "%s would be over %d bytes", name, HK_HEADER_VALUE_MAX);
-    else
-        rc = hk_err_set(err, HK_NOMEM, "out of memory");
-    hk_buf_fini(&text);
-    return rc;
+    if (request->text.len - before > HK_HEADER_VALUE_MAX)
+        return hk_err_set(err, HK_INVALID, "%s would be over %d bytes", name, HK_HEADER_VALUE_MAX);
+    return close_line(request, err);
 }
 
 static enum hk_code add_cloudevents(struct hk_request *request, const char *source,
@@ -218,35 +264,13 @@ static enum hk_code add_cloudevents(struct hk_request *request, const char *sour
     return rc;
 }
 
-/* ---- fields of the destination and of the message ---- */
-
-static enum hk_code add_static(struct hk_request *request, const struct hk_request_base *base,
-                               struct hk_err *err)
-{
-    enum hk_code rc = HK_OK;
-    if (base->authorization)
-        rc = add_line(request, hk_str_of("Authorization"), hk_str_of(base->authorization), true, err);
-    for (size_t i = 0; i < base->n_headers && rc == HK_OK; i++) {
-        const struct hk_http_header *h = &base->headers[i];
-        rc = add_line(request, hk_str_of(h->name), hk_str_of(h->value), h->secret, err);
-    }
-    return rc;
-}
+/* ---- fields of the message ---- */
 
 struct from_message {
     struct hk_request *request;
     const struct hk_request_base *base;
-    size_t first, n;
+    size_t n;
 };
-
-static bool is_static(const struct hk_request_base *base, struct hk_str name)
-{
-    for (size_t i = 0; i < base->n_headers; i++) {
-        if (hk_str_eqi(hk_str_of(base->headers[i].name), name))
-            return true;
-    }
-    return false;
-}
 
 static enum hk_code add_from_message(void *arg, struct hk_str name, struct hk_str value, struct hk_err *err)
 {
@@ -256,9 +280,9 @@ static enum hk_code add_from_message(void *arg, struct hk_str name, struct hk_st
         return hk_err_set(err, HK_INVALID, "headers: more than %d", MESSAGE_LINES_MAX);
     if (hk_header_not_for_messages(name))
         return hk_err_set(err, HK_INVALID, "headers: %s is not for a message to set", hk_show(name, shown));
-    if (is_static(from->base, name))
+    if (hk_request_has(&from->base->fixed, name))
         return HK_OK; /* the destination's own setting wins */
-    if (has(from->request, name))
+    if (hk_request_has(from->request, name))
         return hk_err_set(err, HK_INVALID, "headers: %s is given twice", hk_show(name, shown));
     return add_line(from->request, name, value, hk_header_secret(name), err);
 }
@@ -277,17 +301,24 @@ void hk_request_fini(struct hk_request *request)
     hk_buf_fini(&request->text);
 }
 
+static enum hk_code copy_fixed(struct hk_request *request, const struct hk_request *fixed, struct hk_err *err)
+{
+    hk_buf_reset(&request->text);
+    hk_buf_add(&request->text, fixed->text.data, fixed->text.len);
+    memcpy(request->lines, fixed->lines, fixed->n * sizeof fixed->lines[0]);
+    request->n = fixed->n;
+    return hk_buf_status(&request->text) == HK_OK ? HK_OK : full(request, err);
+}
+
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
                               const struct hk_message *msg, int64_t wall_ms, struct hk_err *err)
 {
-    hk_buf_reset(&request->text);
-    request->n = 0;
     struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
-    enum hk_code rc = check_id(msg->message_id, base->signer != NULL, err);
-    if (rc == HK_OK && !is_static(base, hk_str_of("Content-Type")))
+    enum hk_code rc = copy_fixed(request, &base->fixed, err);
+    if (rc == HK_OK)
+        rc = check_id(msg->message_id, base->signer != NULL, err);
+    if (rc == HK_OK && !base->typed)
         rc = add_text(request, "Content-Type", type, err);
-    if (rc == HK_OK && !is_static(base, hk_str_of("User-Agent")))
-        rc = add_text(request, "User-Agent", hk_str_of(base->user_agent), err);
     if (rc == HK_OK)
         rc = add_webhook(request, base->signer, msg, wall_ms, err);
     if (rc == HK_OK)
@@ -296,8 +327,6 @@ enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base
         rc = add_text(request, "traceparent", msg->traceparent, err);
     if (rc == HK_OK && base->ce_source)
         rc = add_cloudevents(request, base->ce_source, msg, err);
-    if (rc == HK_OK)
-        rc = add_static(request, base, err);
     struct from_message from = {.request = request, .base = base};
     if (rc == HK_OK && msg->headers.len)
         rc = hk_headers_read(msg->headers, add_from_message, &from, err);
@@ -321,156 +350,131 @@ void hk_request_show(const struct hk_request *request, struct hk_buf *out)
     hk_json_object(&json);
     for (size_t i = 0; i < request->n; i++) {
         char name[HK_HEADER_NAME_MAX + 1], room[16];
-        (void)hk_str_copy(name, sizeof name, name_of(request, i));
-        const char *rest = request->text.data + request->lines[i].at + request->lines[i].name;
-        struct hk_str value = hk_str_of(rest[0] == ';' ? rest + 1 : rest + 2);
+        struct hk_str value = hk_request_value(request, i);
+        (void)hk_str_copy(name, sizeof name, hk_request_name(request, i));
         hk_json_key(&json, name);
-        hk_json_str(&json, request->lines[i].secret ? masked(name_of(request, i), value, room) : value);
+        hk_json_str(&json,
+                    request->lines[i].secret ? masked(hk_request_name(request, i), value, room) : value);
     }
     hk_json_end(&json);
 }
 
 /* ---- what is the same for all requests ---- */
 
-static char *copy_wrapped(const char *before, const char *text)
+static enum hk_code add_basic(struct hk_request *fixed, const char *user, const char *password,
+                              struct hk_err *err)
 {
-    struct hk_buf out;
-    hk_buf_init(&out, HK_HEADER_VALUE_MAX);
-    hk_buf_adds(&out, before);
-    hk_buf_adds(&out, text);
-    char *copy = hk_buf_detach(&out);
-    hk_secret_wipe(out.data, out.len);
-    hk_buf_fini(&out);
-    return copy;
-}
-
-static char *basic_credentials(const char *user, const char *password)
-{
-    struct hk_buf plain, out;
+    struct hk_buf plain;
     hk_buf_init(&plain, HK_HEADER_VALUE_MAX);
-    hk_buf_init(&out, HK_HEADER_VALUE_MAX);
     hk_buf_adds(&plain, user);
     hk_buf_addc(&plain, ':');
-    hk_buf_adds(&plain, password);
-    hk_buf_adds(&out, "Basic ");
-    char *text = NULL;
-    if (hk_buf_status(&plain) == HK_OK &&
-        hk_base64_add(&out, (const uint8_t *)hk_buf_cstr(&plain), plain.len) == HK_OK)
-        text = hk_buf_detach(&out);
+    enum hk_code rc = hk_buf_adds(&plain, password);
+    if (rc == HK_OK)
+        rc = open_line(fixed, hk_str_of("Authorization"), true, err);
+    if (rc == HK_OK) {
+        hk_buf_adds(&fixed->text, "Basic ");
+        (void)hk_base64_add(&fixed->text, (const uint8_t *)hk_buf_cstr(&plain), plain.len);
+        rc = close_line(fixed, err);
+    }
     hk_secret_wipe(plain.data, plain.len);
     hk_buf_fini(&plain);
-    hk_buf_fini(&out);
-    return text;
+    return rc;
 }
 
-static enum hk_code copy_header(struct hk_request_base *base, const struct hk_http_header *from,
-                                struct hk_err *err)
+static enum hk_code add_bearer(struct hk_request *fixed, const char *token, struct hk_err *err)
+{
+    if (!hk_header_value_ok(hk_str_of(token)))
+        return HK_INVALID;
+    enum hk_code rc = open_line(fixed, hk_str_of("Authorization"), true, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_buf_adds(&fixed->text, "Bearer ");
+    hk_buf_adds(&fixed->text, token);
+    return close_line(fixed, err);
+}
+
+static enum hk_code add_authorization(struct hk_request *fixed, const struct hk_http_options *o,
+                                      struct hk_err *err)
+{
+    bool basic = o->basic_user || o->basic_password;
+    if (!basic && !o->bearer)
+        return HK_OK;
+    if ((basic && o->bearer) || (basic && (!o->basic_user || !o->basic_password)))
+        return hk_err_set(err, HK_INVALID, "give a user and a password, or a bearer token");
+    if (basic && strchr(o->basic_user, ':'))
+        return hk_err_set(err, HK_INVALID, "a user for basic authentication must not hold a colon");
+    enum hk_code rc =
+        basic ? add_basic(fixed, o->basic_user, o->basic_password, err) : add_bearer(fixed, o->bearer, err);
+    if (rc == HK_OK || rc == HK_NOMEM)
+        return rc;
+    return hk_err_set(err, HK_INVALID, "the credentials have a control character or are over %d bytes",
+                      HK_HEADER_VALUE_MAX);
+}
+
+static enum hk_code add_header(struct hk_request *fixed, const struct hk_http_header *h, struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
-    struct hk_str name = hk_str_of(from->name);
+    struct hk_str name = hk_str_of(h->name);
     if (!hk_header_name_ok(name) || hk_header_reserved(name))
         return hk_err_set(err, HK_INVALID, "header field %s cannot be set", hk_show(name, shown));
-    if (!hk_header_value_ok(hk_str_of(from->value)))
-        return hk_err_set(err, HK_INVALID,
-                          "the value of header field %s has a control character or is over %d bytes",
-                          hk_show(name, shown), HK_HEADER_VALUE_MAX);
-    if (is_static(base, name) || (base->authorization && hk_str_eqi(name, hk_str_of("authorization"))))
+    if (hk_request_has(fixed, name))
         return hk_err_set(err, HK_INVALID, "header field %s is given twice", hk_show(name, shown));
-    struct hk_http_header *to = &base->headers[base->n_headers];
-    to->secret = from->secret || hk_header_secret(name);
-    char *copy = hk_mem_strdup(from->name);
-    to->name = copy;
-    to->value = copy ? hk_mem_strdup(from->value) : NULL;
-    if (!to->value) {
-        hk_mem_free(copy);
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    }
-    base->n_headers++;
-    return HK_OK;
+    return add_line(fixed, name, hk_str_of(h->value), h->secret || hk_header_secret(name), err);
 }
 
-static enum hk_code init_authorization(struct hk_request_base *base, const struct hk_http_options *options,
-                                       struct hk_err *err)
+static enum hk_code add_user_agent(struct hk_request *fixed, const char *given, struct hk_err *err)
 {
-    bool basic = options->basic_user || options->basic_password;
-    if (!basic && !options->bearer)
-        return HK_OK;
-    if ((basic && options->bearer) || (basic && (!options->basic_user || !options->basic_password)))
-        return hk_err_set(err, HK_INVALID, "give a user and a password, or a bearer token");
-    if (basic && strchr(options->basic_user, ':'))
-        return hk_err_set(err, HK_INVALID, "a user for basic authentication must not hold a colon");
-    base->authorization = basic ? basic_credentials(options->basic_user, options->basic_password)
-                                : copy_wrapped("Bearer ", options->bearer);
-    if (!base->authorization)
-        return hk_err_set(err, HK_NOMEM, "no memory for the credentials, or they are over %d bytes",
-                          HK_HEADER_VALUE_MAX);
-    if (!hk_header_value_ok(hk_str_of(base->authorization)))
-        return hk_err_set(err, HK_INVALID, "the credentials have a control character");
-    return HK_OK;
-}
-
-static enum hk_code init_texts(struct hk_request_base *base, const struct hk_http_options *options,
-                               struct hk_err *err)
-{
-    base->user_agent = hk_mem_strdup(options->user_agent ? options->user_agent : "hikyaku/" HK_VERSION);
-    if (options->cloudevents)
-        base->ce_source =
-            hk_mem_strdup(options->cloudevents_source ? options->cloudevents_source : "/hikyaku");
-    if (!base->user_agent || (options->cloudevents && !base->ce_source))
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    if (!hk_header_value_ok(hk_str_of(base->user_agent)))
+    struct hk_str name = hk_str_of("User-Agent"), value = hk_str_of(given ? given : "hikyaku/" HK_VERSION);
+    if (!hk_header_value_ok(value))
         return hk_err_set(err, HK_INVALID, "the user agent has a control character or is over %d bytes",
                           HK_HEADER_VALUE_MAX);
-    if (base->ce_source && !base->ce_source[0])
+    return hk_request_has(fixed, name) ? HK_OK : add_line(fixed, name, value, false, err);
+}
+
+static enum hk_code add_fixed(struct hk_request *fixed, const struct hk_http_options *o, struct hk_err *err)
+{
+    if (o->n_headers > STATIC_LINES_MAX)
+        return hk_err_set(err, HK_TOOBIG, "more than %d header fields", STATIC_LINES_MAX);
+    enum hk_code rc = add_authorization(fixed, o, err);
+    for (size_t i = 0; i < o->n_headers && rc == HK_OK; i++)
+        rc = add_header(fixed, &o->headers[i], err);
+    return rc == HK_OK ? add_user_agent(fixed, o->user_agent, err) : rc;
+}
+
+static enum hk_code copy_source(struct hk_request_base *base, const struct hk_http_options *o,
+                                struct hk_err *err)
+{
+    if (!o->cloudevents)
+        return HK_OK;
+    if (o->cloudevents_source && !o->cloudevents_source[0])
         return hk_err_set(err, HK_INVALID, "a CloudEvents source must not be empty");
-    return HK_OK;
+    base->ce_source = hk_mem_strdup(o->cloudevents_source ? o->cloudevents_source : "/hikyaku");
+    return base->ce_source ? HK_OK : no_memory(err);
 }
 
 enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_http_options *options,
-                                  struct hk_err *err)
+                                  struct hk_str start, struct hk_err *err)
 {
     memset(base, 0, sizeof *base);
-    enum hk_code rc = init_texts(base, options, err);
+    hk_request_init(&base->fixed);
+    enum hk_code rc = hk_buf_add(&base->fixed.text, start.ptr, start.len);
+    if (rc != HK_OK)
+        rc = full(&base->fixed, err);
     if (rc == HK_OK)
-        rc = init_authorization(base, options, err);
-    if (rc == HK_OK && options->n_headers > STATIC_LINES_MAX)
-        rc = hk_err_set(err, HK_TOOBIG, "more than %d header fields", STATIC_LINES_MAX);
-    if (rc == HK_OK && options->n_headers) {
-        base->headers = hk_mem_zalloc(options->n_headers, sizeof base->headers[0]);
-        rc = base->headers ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
-    }
-    for (size_t i = 0; i < options->n_headers && rc == HK_OK; i++)
-        rc = copy_header(base, &options->headers[i], err);
+        rc = add_fixed(&base->fixed, options, err);
+    if (rc == HK_OK)
+        rc = copy_source(base, options, err);
     if (rc == HK_OK && options->n_secrets)
         rc = hk_signer_new(options->secrets, options->n_secrets, &base->signer, err);
+    base->typed = hk_request_has(&base->fixed, hk_str_of("Content-Type"));
     if (rc != HK_OK)
         hk_request_base_fini(base);
     return rc;
 }
 
-static void wipe_free(const char *text)
-{
-    if (!text)
-        return;
-
-    union {
-        const char *given;
-        char *own;
-    } u = {.given = text}; /* our own copy, const only to its readers */
-
-    hk_secret_wipe(u.own, strlen(text));
-    hk_mem_free(u.own);
-}
-
 void hk_request_base_fini(struct hk_request_base *base)
 {
-    for (size_t i = 0; i < base->n_headers; i++) {
-        wipe_free(base->headers[i].name);
-        wipe_free(base->headers[i].value);
-    }
-    hk_mem_free(base->headers);
-    wipe_free(base->authorization);
-    hk_mem_free(base->user_agent);
+    hk_request_fini(&base->fixed);
     hk_mem_free(base->ce_source);
     hk_signer_free(base->signer);
     memset(base, 0, sizeof *base);

@@ -14,29 +14,15 @@
 #include "sink/http.h"
 #include "sink/sign.h"
 
-/* What is the same for all requests of a destination. */
-struct hk_request_base {
-    struct hk_http_header *headers; /* own copies */
-    size_t n_headers;
-    char *authorization; /* whole value, NULL = none */
-    char *user_agent;
-    char *ce_source;          /* NULL = no CloudEvents */
-    struct hk_signer *signer; /* NULL = unsigned */
-};
-
-/* Checks and copies. HK_INVALID, HK_TOOBIG, HK_NOMEM. */
-enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_http_options *options,
-                                  struct hk_err *err) HK_MUSTCHECK;
-void hk_request_base_fini(struct hk_request_base *base); /* wipes what is secret */
-
 #define HK_REQUEST_LINES_MAX 144
 
 struct hk_request {
-    struct hk_buf text; /* the lines, each terminated: "Name: value", or "Name;" for an empty value */
+    struct hk_buf
+        text; /* as it goes out: what stands before the lines (the base's start), then "Name: value\r\n" each */
 
     struct {
-        uint32_t at;   /* in text */
-        uint16_t name; /* bytes of the name */
+        uint32_t at; /* in text */
+        uint16_t name_len, value_len;
         bool secret;
     } lines[HK_REQUEST_LINES_MAX];
 
@@ -44,7 +30,24 @@ struct hk_request {
 };
 
 void hk_request_init(struct hk_request *request);
-void hk_request_fini(struct hk_request *request);
+void hk_request_fini(struct hk_request *request); /* wipes */
+struct hk_str hk_request_name(const struct hk_request *request, size_t i);
+struct hk_str hk_request_value(const struct hk_request *request, size_t i);
+bool hk_request_has(const struct hk_request *request, struct hk_str name);
+
+/* What is the same for all requests of a destination. */
+struct hk_request_base {
+    struct hk_request fixed;  /* the start, and the lines that never change */
+    bool typed;               /* one of them is Content-Type */
+    char *ce_source;          /* NULL = no CloudEvents */
+    struct hk_signer *signer; /* NULL = unsigned */
+};
+
+/* Checks and copies. `start` is put before the lines as it is. HK_INVALID, HK_TOOBIG, HK_NOMEM. */
+enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_http_options *options,
+                                  struct hk_str start, struct hk_err *err) HK_MUSTCHECK;
+void hk_request_base_fini(struct hk_request_base *base); /* wipes what is secret */
+
 /* HK_INVALID: this message cannot be made a request, ever; `err` says why. HK_NOMEM. */
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
                               const struct hk_message *msg, int64_t wall_ms, struct hk_err *err) HK_MUSTCHECK;

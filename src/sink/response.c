@@ -56,13 +56,10 @@ static int status_of(struct hk_str line)
 }
 
 /* What does not fit is left out: hints stand near the top, and they are hints. */
-static void keep(struct hk_response *response, struct hk_str line)
+void hk_response_field(struct hk_response *response, struct hk_str name, struct hk_str value)
 {
-    struct hk_str value = line;
-    struct hk_str name = hk_str_cut(&value, ':');
-    value = hk_str_trim(value);
     size_t at = response->text.len;
-    if (!value.ptr || !hk_header_name_ok(name) || response->n_kept == HK_HTTP_HEADERS_MAX ||
+    if (response->n_kept == HK_HTTP_HEADERS_MAX || name.len > HK_HEADER_NAME_MAX ||
         at + name.len + value.len + 2 > HK_HTTP_HEADERS_KEEP_MAX)
         return;
     hk_buf_add(&response->text, name.ptr, name.len);
@@ -77,6 +74,14 @@ static void keep(struct hk_response *response, struct hk_str line)
     response->n_kept++;
 }
 
+static void keep(struct hk_response *response, struct hk_str line)
+{
+    struct hk_str value = line;
+    struct hk_str name = hk_str_cut(&value, ':');
+    if (value.ptr && hk_header_name_ok(name))
+        hk_response_field(response, name, hk_str_trim(value));
+}
+
 static struct hk_str without_line_end(struct hk_str line)
 {
     while (line.len && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
@@ -84,7 +89,13 @@ static struct hk_str without_line_end(struct hk_str line)
     return line;
 }
 
-static enum hk_response_next end_of_block(struct hk_response *response)
+void hk_response_begin(struct hk_response *response, int status)
+{
+    new_block(response);
+    response->status = status;
+}
+
+enum hk_response_next hk_response_end(struct hk_response *response)
 {
     if (response->status == 101)
         return HK_RESPONSE_BAD;
@@ -93,24 +104,28 @@ static enum hk_response_next end_of_block(struct hk_response *response)
     return HK_RESPONSE_MORE;
 }
 
-enum hk_response_next hk_response_line(struct hk_response *response, struct hk_str line)
+enum hk_response_next hk_response_count(struct hk_response *response, size_t line_bytes)
 {
     response->any = true;
-    response->head_bytes += line.len;
+    response->head_bytes += line_bytes;
     response->lines++;
     if (response->head_bytes > HK_HTTP_HEAD_MAX || response->lines > HK_HTTP_HEAD_LINES_MAX)
         return response->final ? HK_RESPONSE_ENOUGH : HK_RESPONSE_TOO_BIG;
-    if (response->final)
-        return HK_RESPONSE_MORE; /* trailers are not kept */
+    return HK_RESPONSE_MORE;
+}
+
+enum hk_response_next hk_response_line(struct hk_response *response, struct hk_str line)
+{
+    enum hk_response_next next = hk_response_count(response, line.len);
+    if (next != HK_RESPONSE_MORE || response->final) /* trailers are not kept */
+        return next;
     line = without_line_end(line);
     if (!line.len)
-        return end_of_block(response);
-    if (response->status == 0 || hk_str_starts(line, hk_str_of("HTTP/"))) {
-        new_block(response);
-        response->status = status_of(line);
-        return HK_RESPONSE_MORE;
-    }
-    keep(response, line);
+        return hk_response_end(response);
+    if (response->status == 0 || hk_str_starts(line, hk_str_of("HTTP/")))
+        hk_response_begin(response, status_of(line));
+    else
+        keep(response, line);
     return HK_RESPONSE_MORE;
 }
 

@@ -40,7 +40,13 @@ enum hk_response_next {
     HK_RESPONSE_BAD,     /* 101: a protocol that nobody asked for */
 };
 
-/* `line` with its line end; the empty line ends a block. */
+/* For who reads lines himself: each is counted, a block begins with its status, and has fields (their names are tokens)
+ * and an end. */
+enum hk_response_next hk_response_count(struct hk_response *response, size_t line_bytes);
+void hk_response_begin(struct hk_response *response, int status);
+void hk_response_field(struct hk_response *response, struct hk_str name, struct hk_str value);
+enum hk_response_next hk_response_end(struct hk_response *response);
+/* For who does not: `line` with its line end; the empty line ends a block. */
 enum hk_response_next hk_response_line(struct hk_response *response, struct hk_str line);
 enum hk_response_next hk_response_body(struct hk_response *response, struct hk_str piece);
 

@@ -109,7 +109,7 @@ enum hk_code hk_secret_parse(struct hk_str s, struct hk_secret *out, struct hk_e
 
 static enum hk_code add_key(struct hk_signer *signer, const char *text, struct hk_err *err)
 {
-    struct hk_secret secret;
+    struct hk_secret secret = {.len = 0};
     enum hk_code rc = hk_secret_parse(hk_str_of(text), &secret, err);
     if (rc != HK_OK)
         return rc;
@@ -159,31 +159,32 @@ void hk_signer_free(struct hk_signer *signer)
     hk_mem_free(signer);
 }
 
-static bool mac_of(EVP_MAC_CTX *ctx, struct hk_str head, struct hk_str body, uint8_t out[MAC_BYTES])
+static bool update(EVP_MAC_CTX *ctx, struct hk_str s)
+{
+    return !s.len || EVP_MAC_update(ctx, (const unsigned char *)s.ptr, s.len);
+}
+
+static bool mac_of(EVP_MAC_CTX *ctx, struct hk_str id, struct hk_str when, struct hk_str body,
+                   uint8_t out[MAC_BYTES])
 {
     size_t len = 0;
     return EVP_MAC_init(ctx, NULL, 0, NULL) && /* the same key again */
-           EVP_MAC_update(ctx, (const unsigned char *)head.ptr, head.len) &&
-           (!body.len || EVP_MAC_update(ctx, (const unsigned char *)body.ptr, body.len)) &&
+           update(ctx, id) && update(ctx, when) && update(ctx, body) &&
            EVP_MAC_final(ctx, out, &len, MAC_BYTES) && len == MAC_BYTES;
 }
 
 enum hk_code hk_signer_sign(struct hk_signer *signer, struct hk_str id, int64_t unix_s, struct hk_str body,
                             struct hk_buf *out)
 {
-    struct hk_buf head;
-    hk_buf_init(&head, 1024);
-    hk_buf_add(&head, id.ptr, id.len);
-    enum hk_code rc = hk_buf_addf(&head, ".%" PRId64 ".", unix_s);
+    char when[32];
+    int len = snprintf(when, sizeof when, ".%" PRId64 ".", unix_s);
+    enum hk_code rc = HK_OK;
     for (size_t i = 0; i < signer->n && rc == HK_OK; i++) {
         uint8_t mac[MAC_BYTES];
-        if (!mac_of(signer->keyed[i], hk_buf_str(&head), body, mac)) {
-            rc = HK_NOMEM;
-            break;
-        }
+        if (!mac_of(signer->keyed[i], id, (struct hk_str){when, (size_t)len}, body, mac))
+            return HK_NOMEM;
         hk_buf_adds(out, i ? " v1," : "v1,");
         rc = hk_base64_add(out, mac, sizeof mac);
     }
-    hk_buf_fini(&head);
     return rc;
 }

@@ -15,12 +15,18 @@
 
 struct hk_sink;
 
+/* Header fields, each a JSON object. */
+struct hk_sink_shown {
+    struct hk_str request_headers; /* as sent, secrets masked */
+    struct hk_str response_headers;
+};
+
 /* What came of one delivery. Everything pointed to is valid during `done` only. */
 struct hk_sink_result {
     struct hk_facts facts;
-    struct hk_str request_headers;  /* as sent, a JSON object, secrets masked */
-    struct hk_str response_headers; /* JSON object */
-    struct hk_str address;          /* connected to, "" = never connected */
+    /* On demand, for most deliveries go well, and nobody reads those of them. Valid until it is called again. */
+    struct hk_sink_shown (*show)(const struct hk_sink_result *result);
+    struct hk_str address; /* connected to, "" = never connected */
 };
 
 /* Runs exactly once per accepted send, from the loop's thread, never from inside `send` or `abort`. */

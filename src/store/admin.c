@@ -6,6 +6,10 @@
 const struct hk_store_admin_ops *hk_store_admin_by_url(const char *url, struct hk_err *err)
 {
     const struct hk_store_ops *ops = hk_store_by_url(url, err);
+#if HK_POSTGRES
+    if (ops == &hk_store_postgres)
+        return &hk_store_admin_postgres;
+#endif
     return ops == &hk_store_sqlite ? &hk_store_admin_sqlite : NULL;
 }
 

@@ -49,6 +49,7 @@ struct hk_dest_status {
     int64_t since_ms;
 };
 
+/* The relay that was heard of last. */
 struct hk_relay_status {
     bool known;   /* there is a lane */
     bool running; /* and its lease has not run out */
@@ -69,9 +70,35 @@ struct hk_store_status {
     int64_t oldest_ms;     /* when the oldest undelivered one was written; 0 = there is none */
     struct hk_count attempts[HK_ATTEMPT_BUCKETS];
     struct hk_relay_status relay;
+    uint32_t relays_running;      /* where several may */
     struct hk_dest_status *dests; /* by name: those with undelivered or dead messages, and the paused ones */
     size_t n_dests;
     bool more_dests; /* there are more than were looked at */
+};
+
+/* ---- relays ---- */
+
+/* One lane. */
+struct hk_relay_row {
+    int64_t lane, started_ms, until_ms;
+    bool
+        running; /* its lease has not run out; else it stopped without a word and nobody has taken over yet */
+    struct hk_str name, boot, version;
+    uint32_t shards;  /* that it owns */
+    uint64_t in_hand; /* messages in flight */
+    int64_t
+        oldest_due_ms; /* in its shards: since when the oldest could have gone; 0 = nothing is due. Looked for among
+                              the HK_LAG_ROWS oldest rows. */
+};
+
+#define HK_LAG_ROWS   10000
+#define HK_RELAYS_MAX 1000
+
+struct hk_relays {
+    int64_t now_ms;
+    struct hk_relay_row *items; /* by lane, which is by age; the first HK_RELAYS_MAX */
+    size_t n;
+    uint32_t shards, shards_free; /* SQLite has one */
 };
 
 /* ---- messages ---- */
@@ -174,6 +201,21 @@ enum hk_integrity {
     HK_INTEGRITY_UNFINISHED /* too large for the time that was given */
 };
 
+enum hk_note_level {
+    HK_NOTE_OK = 0,
+    HK_NOTE_WARN,
+    HK_NOTE_FAIL
+};
+
+/* What only one kind of store can say of itself, with what to do about it. */
+struct hk_health_note {
+    enum hk_note_level level;
+    char about[16]; /* one word or two */
+    char text[480];
+};
+
+#define HK_NOTES_MAX 16
+
 /* Static storage or the struct's own: valid without the handle. */
 struct hk_store_health {
     char engine[48];     /* "SQLite 3.40.1" */
@@ -182,7 +224,10 @@ struct hk_store_health {
     enum hk_code schema; /* HK_OK, or what open would say; the words are in `schema_error` */
     struct hk_err schema_error;
     uint32_t schema_version, schema_wanted; /* 0 = none */
-    char journal[16];                       /* "wal" */
+    struct hk_health_note notes[HK_NOTES_MAX];
+    size_t n_notes;
+    bool is_file;     /* then the following is filled */
+    char journal[16]; /* "wal" */
     enum hk_integrity integrity;
     char damage[200];                           /* HK_INTEGRITY_BAD: the first finding */
     uint64_t file_bytes, wal_bytes, free_bytes; /* UINT64_MAX = not known */
@@ -201,6 +246,8 @@ struct hk_store_admin_ops {
                             const struct hk_str **out_ids, struct hk_err *err);
     /* In bounded time, however many rows there are. */
     enum hk_code (*status)(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+    /* Who relays, the dead until they are taken over included. Bounded as well. */
+    enum hk_code (*relays)(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
     enum hk_code (*list)(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                          struct hk_err *err);
     /* `payload_max` 0: no payload is read. HK_NOTFOUND. */
@@ -224,6 +271,7 @@ struct hk_store_admin_ops {
 };
 
 extern const struct hk_store_admin_ops hk_store_admin_sqlite;
+extern const struct hk_store_admin_ops hk_store_admin_postgres; /* where it was built in */
 
 /* As hk_store_by_url. */
 const struct hk_store_admin_ops *hk_store_admin_by_url(const char *url, struct hk_err *err);

@@ -2,7 +2,19 @@
 /* Four characters to three bytes. Strict about everything but line breaks: what decodes wrongly would be sent wrongly. */
 #include <stdint.h>
 
+#include "base/str.h"
 #include "store/b64.h"
+
+bool hk_encoding_is_base64(struct hk_str encoding)
+{
+    return hk_str_eqi(encoding, hk_str_of("base64"));
+}
+
+bool hk_encoding_is_known(struct hk_str encoding)
+{
+    return encoding.len == 0 || hk_encoding_is_base64(encoding) || hk_str_eqi(encoding, hk_str_of("utf8")) ||
+           hk_str_eqi(encoding, hk_str_of("utf-8"));
+}
 
 static int value_of(char c)
 {

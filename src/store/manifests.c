@@ -27,6 +27,21 @@ static bool make_room(struct hk_manifests *claims)
     return true;
 }
 
+bool hk_manifests_reserve(struct hk_manifests *claims, size_t n)
+{
+    if (!make_room(claims))
+        return false;
+    if (claims->spare && claims->spare_room >= n)
+        return true;
+    struct hk_member *spare = hk_mem_zalloc(n, sizeof *spare);
+    if (!spare)
+        return false;
+    hk_mem_free(claims->spare);
+    claims->spare = spare;
+    claims->spare_room = n;
+    return true;
+}
+
 static void measure(struct hk_manifest *claim)
 {
     claim->min_id = INT64_MAX;
@@ -40,11 +55,11 @@ static void measure(struct hk_manifest *claim)
 
 bool hk_manifests_add(struct hk_manifests *claims, int64_t claim, const struct hk_member *members, size_t n)
 {
-    if (!make_room(claims))
+    if (!hk_manifests_reserve(claims, n))
         return false;
-    struct hk_member *copy = hk_mem_zalloc(n, sizeof *copy);
-    if (!copy)
-        return false;
+    struct hk_member *copy = claims->spare;
+    claims->spare = NULL;
+    claims->spare_room = 0;
     memcpy(copy, members, n * sizeof *copy);
     qsort(copy, n, sizeof *copy, by_source_and_id);
     size_t at = claims->n; /* all but always the newest */
@@ -124,5 +139,6 @@ void hk_manifests_clear(struct hk_manifests *claims)
     for (size_t i = 0; i < claims->n; i++)
         hk_mem_free(claims->items[i].members);
     hk_mem_free(claims->items);
+    hk_mem_free(claims->spare);
     *claims = (struct hk_manifests){0};
 }

@@ -38,7 +38,13 @@ struct hk_manifest {
 struct hk_manifests {
     struct hk_manifest *items; /* sorted by claim: ids only rise */
     size_t n, room;
+    struct hk_member *spare; /* for the next one */
+    size_t spare_room;
 };
+
+/* So that the next hk_manifests_add of up to `n` members cannot fail: for a store that knows what it has claimed only when
+ * it is too late to undo it. False: out of memory. */
+bool hk_manifests_reserve(struct hk_manifests *claims, size_t n);
 
 /* Keeps a copy of `members`, which it sorts. False: out of memory, nothing was added. */
 bool hk_manifests_add(struct hk_manifests *claims, int64_t claim, const struct hk_member *members, size_t n);

@@ -12,5 +12,6 @@ struct hk_migration {
 };
 
 extern const struct hk_migration hk_migrations_sqlite[];
+extern const struct hk_migration hk_migrations_postgres[];
 
 #endif

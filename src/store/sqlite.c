@@ -425,6 +425,7 @@ static void sq_close(struct hk_store *store)
 {
     if (!store)
         return;
+    hk_sq_unlock(store);
     for (int i = 0; i < HK_SQ_NSTMTS; i++)
         sqlite3_finalize(store->stmts[i]);
     sqlite3_close(store->db);

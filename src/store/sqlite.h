@@ -5,6 +5,7 @@
  *   sqlite_stmt.c      every SQL statement
  *   sqlite_schema.c    init: create and migrate
  *   sqlite_lane.c      acquire, take-over, release
+ *   sqlite_lock.c      the lock that tells a dead owner from a living one
  *   sqlite_scan.c      poll, scan, held keys: never writes
  *   sqlite_row.c       rows, which may hold anything, to heads and messages
  *   sqlite_exchange.c  the one transaction that settles and claims
@@ -22,8 +23,8 @@
 #include <hikyaku/rng.h>
 #include <sqlite3.h>
 
-#include "store/pool.h"
 #include "store/manifests.h"
+#include "store/pool.h"
 #include "store/sqlite_stmt.h"
 #include "store/store.h"
 
@@ -69,6 +70,9 @@ struct hk_store {
     struct hk_manifests claims;
     int data_version;
     bool polled;
+    int64_t lane; /* ours, or 0 */
+    int lock_fd;  /* when lock_tag is not "" */
+    char lock_tag[128];
     bool own_change; /* we changed what a poll shows, which data_version does not tell */
     struct hk_poll poll;
     struct hk_heads heads;
@@ -137,6 +141,11 @@ enum hk_code hk_sq_path(const char *url, char **out_path, struct hk_err *err);
 /* Opens with our settings and SQLite's own busy handler. `created`: the file was not there, or empty. */
 enum hk_code hk_sq_connect(const char *path, bool create, sqlite3 **out_db, bool *out_created,
                            struct hk_err *err);
+
+/* sqlite_lock.c */
+/* Takes the lock if it is free, and if there are locks here; lock_tag tells. */
+void hk_sq_lock(struct hk_store *store);
+void hk_sq_unlock(struct hk_store *store);
 
 enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);

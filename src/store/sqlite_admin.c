@@ -84,25 +84,13 @@ void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id
 
 /* ---- enqueue ---- */
 
-static bool is_text(struct hk_str s)
-{
-    while (s.len > 0) {
-        uint32_t c;
-        size_t taken = hk_utf8_next(s, &c);
-        if (c == HK_UTF8_BAD || c == 0)
-            return false;
-        s = (struct hk_str){s.ptr + taken, s.len - taken};
-    }
-    return true;
-}
-
 /* Text where it is text, so that people can read it in the table; else bytes as they are. */
 static void bind_payload(struct hk_store *store, sqlite3_stmt *q, int i, const struct hk_outbox_message *m)
 {
     struct hk_str payload = {m->payload, m->payload_len};
     if (!q || !m->payload)
         return;
-    if (is_text(payload))
+    if (hk_utf8_is_text(payload))
         hk_sq_bind_text(store, q, i, payload);
     else if (sqlite3_bind_blob64(q, i, m->payload, m->payload_len, SQLITE_STATIC) != SQLITE_OK)
         hk_sq_fail(store, SQLITE_NOMEM);
@@ -230,6 +218,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .close = sa_close,
     .enqueue = sa_enqueue,
     .status = hk_sa_status,
+    .relays = hk_sa_relays,
     .list = hk_sa_list,
     .show = hk_sa_show,
     .cancel = hk_sa_cancel,

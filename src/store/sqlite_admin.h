@@ -4,7 +4,7 @@
  *   sqlite_admin.c          open, close, small helpers, enqueue, pause, audit
  *   sqlite_admin_act.c      cancel and retry
  *   sqlite_admin_list.c     list and show
- *   sqlite_admin_status.c   status
+ *   sqlite_admin_status.c   status and relays
  *   sqlite_admin_inspect.c  what `doctor` asks
  *
  * It sits on a store of its own (sqlite.h) and shares its transactions, time, busy handling and sticking errors. Its
@@ -22,6 +22,7 @@ enum {
 struct hk_admin {
     struct hk_store *store;
     struct hk_store_status status;
+    struct hk_relays relays;
     struct hk_rows rows;
     struct hk_shown shown;
 };
@@ -45,6 +46,7 @@ void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id
                  const char *actor, const char *reason, int64_t now_ms);
 
 enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
 enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err);
 enum hk_code hk_sa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,

@@ -110,7 +110,8 @@ enum hk_code hk_sa_inspect(const char *url, uint64_t integrity_ms, struct hk_sto
     char *path = NULL;
     sqlite3 *db = NULL;
     bool created = false;
-    struct hk_store_health health = {.trap = known_trap(), .clock_ms = clock_ms(CLOCK_REALTIME)};
+    struct hk_store_health health = {
+        .is_file = true, .trap = known_trap(), .clock_ms = clock_ms(CLOCK_REALTIME)};
     enum hk_code rc = hk_sq_path(url, &path, err);
     if (rc == HK_OK)
         rc = hk_sq_connect(path, false, &db, &created, err);

@@ -141,12 +141,13 @@ static size_t bucket_of(int64_t attempts)
     return attempts < 10 ? 5 : attempts < 20 ? 6 : 7;
 }
 
-static void walk_outbox(struct hk_store *store, int64_t now_ms, struct pass *pass)
+static void walk_outbox(struct hk_store *store, int64_t now_ms, int64_t limit, struct pass *pass)
 {
     sqlite3_stmt *q =
         hk_sa_prepare(store, "WITH " HK_SA_NAMED
                              "SELECT o.not_before, o.created_at, n.id IS NOT NULL FROM outbox o NOT INDEXED "
-                             "LEFT JOIN named n ON n.id = o.id ORDER BY o.id LIMIT " EXACT_AND_ONE);
+                             "LEFT JOIN named n ON n.id = o.id ORDER BY o.id LIMIT ?1");
+    hk_sq_bind_i64(store, q, 1, limit);
     while (hk_sq_row(store, q)) {
         int64_t from_ms = hk_sa_time(q, 0), created_ms = hk_sa_time(q, 1);
         pass->rows++;
@@ -164,11 +165,12 @@ static void walk_outbox(struct hk_store *store, int64_t now_ms, struct pass *pas
     sqlite3_finalize(q);
 }
 
-static void walk_retry(struct hk_store *store, int64_t now_ms, struct pass *pass)
+static void walk_retry(struct hk_store *store, int64_t now_ms, int64_t limit, struct pass *pass)
 {
     sqlite3_stmt *q = hk_sa_prepare(
         store, "SELECT claim IS NOT NULL, due_ms, attempts, crashes, created_at FROM outbox_retry "
-               "NOT INDEXED ORDER BY id LIMIT " EXACT_AND_ONE);
+               "NOT INDEXED ORDER BY id LIMIT ?1");
+    hk_sq_bind_i64(store, q, 1, limit);
     while (hk_sq_row(store, q)) {
         int64_t due_ms = sqlite3_column_int64(q, 1), attempts = sqlite3_column_int64(q, 2);
         pass->rows++;
@@ -197,8 +199,8 @@ static void take_waiting(struct taker *t)
 {
     struct hk_store_status *out = t->out;
     struct pass fresh = {.rows = 0}, tried = {.rows = 0};
-    walk_outbox(t->store, out->now_ms, &fresh);
-    walk_retry(t->store, out->now_ms, &tried);
+    walk_outbox(t->store, out->now_ms, HK_COUNT_EXACT + 1, &fresh);
+    walk_retry(t->store, out->now_ms, HK_COUNT_EXACT + 1, &tried);
     uint64_t n_fresh = rows_of(t->store, &fresh, "outbox"),
              n_tried = rows_of(t->store, &tried, "outbox_retry");
     out->due = plus(scaled(fresh.due, fresh.rows, n_fresh), scaled(tried.due, tried.rows, n_tried));
@@ -414,6 +416,7 @@ static void take_relay(struct taker *t)
         relay->until_ms = sqlite3_column_int64(q, 4);
         relay->running = relay->until_ms > t->out->now_ms;
     }
+    t->out->relays_running = relay->running ? 1 : 0;
     sqlite3_finalize(q);
 }
 
@@ -448,5 +451,73 @@ enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status *
     if (admin->status.n_dests > 1)
         qsort(admin->status.dests, admin->status.n_dests, sizeof *admin->status.dests, by_name);
     *out = &admin->status;
+    return HK_OK;
+}
+
+/* ---- relays ---- */
+
+static void read_relay(struct hk_store *store, sqlite3_stmt *q, int64_t now_ms, struct hk_relay_row *out)
+{
+    *out = (struct hk_relay_row){
+        .lane = sqlite3_column_int64(q, 0),
+        .name = hk_sa_text(store, q, 1, STATUS_TEXT_MAX),
+        .boot = hk_sa_text(store, q, 2, STATUS_TEXT_MAX),
+        .version = hk_sa_text(store, q, 3, STATUS_TEXT_MAX),
+        .started_ms = sqlite3_column_int64(q, 4),
+        .until_ms = sqlite3_column_int64(q, 5),
+        .in_hand = (uint64_t)sqlite3_column_int64(q, 6),
+    };
+    out->running = out->until_ms > now_ms;
+}
+
+/* What a manifest names and has not been settled is still there. */
+static void read_relays(struct hk_store *store, struct hk_relays *out)
+{
+    size_t room = 0;
+    sqlite3_stmt *q = hk_sa_prepare(
+        store,
+        "WITH hand (lane, n) AS ("
+        "SELECT n.lane, count(*) FROM (SELECT c.lane, CAST(j.value AS INTEGER) AS id FROM outbox_claim c "
+        "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j) n "
+        "CROSS JOIN outbox o NOT INDEXED ON o.id = n.id GROUP BY n.lane UNION ALL "
+        "SELECT c.lane, count(*) FROM outbox_retry r INDEXED BY outbox_retry_claim "
+        "JOIN outbox_claim c ON c.claim = r.claim WHERE r.claim IS NOT NULL GROUP BY c.lane) "
+        "SELECT lane, name, boot, version, started_ms, until_ms, "
+        "(SELECT coalesce(sum(h.n), 0) FROM hand h WHERE h.lane = r.lane) FROM outbox_relay r "
+        "ORDER BY lane LIMIT ?1");
+    hk_sq_bind_i64(store, q, 1, HK_RELAYS_MAX);
+    while (hk_sq_row(store, q)) {
+        struct hk_relay_row *items = hk_sa_grow(store, out->items, out->n, &room, sizeof *items);
+        if (!items)
+            break;
+        out->items = items;
+        read_relay(store, q, out->now_ms, &items[out->n++]);
+    }
+    sqlite3_finalize(q);
+}
+
+/* There is one shard, and the latest lane has it. */
+enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    struct pass pass = {.rows = 0};
+    admin->relays = (struct hk_relays){.shards = 1};
+    hk_sq_call(store);
+    hk_sq_begin_read(store);
+    hk_sq_clock_lift(store);
+    admin->relays.now_ms = hk_sq_now(store);
+    read_relays(store, &admin->relays);
+    walk_outbox(store, admin->relays.now_ms, HK_LAG_ROWS, &pass);
+    walk_retry(store, admin->relays.now_ms, HK_LAG_ROWS, &pass);
+    enum hk_code rc = hk_sq_end(store, "read its relays", err);
+    if (rc != HK_OK)
+        return rc;
+    admin->relays.shards_free = admin->relays.n == 0;
+    if (admin->relays.n > 0) {
+        struct hk_relay_row *owner = &admin->relays.items[admin->relays.n - 1];
+        owner->shards = 1;
+        owner->oldest_due_ms = pass.oldest_due_ms;
+    }
+    *out = &admin->relays;
     return HK_OK;
 }

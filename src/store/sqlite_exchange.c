@@ -232,6 +232,8 @@ static bool read_row(struct hk_store *store, enum hk_sq_id statement, const stru
 {
     sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, claim->id);
+    if (claim->source == HK_FROM_RETRY)
+        hk_sq_bind_i64(store, q, 2, store->exchanged.now_ms);
     int limit = limit_rows(store);
     bool found = hk_sq_row(store, q);
     if (found)
@@ -370,6 +372,8 @@ static enum hk_code lane_is_gone(struct hk_store *store, const struct hk_exchang
                                  const struct hk_exchanged **out, struct hk_err *err)
 {
     hk_sq_rollback(store);
+    hk_sq_unlock(store);
+    store->lane = 0;
     hk_manifests_clear(&store->claims);
     for (size_t i = 0; i < x->n_settles; i++)
         store->exchanged.stale[i] = true;

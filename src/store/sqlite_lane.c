@@ -8,6 +8,13 @@
 #include "hk_version.h"
 #include "store/sqlite.h"
 
+/* Is it surely dead? Its lock is in our hands, and it is not we who took it. */
+static bool has_died(struct hk_store *store, sqlite3_stmt *q)
+{
+    return store->lock_tag[0] && sqlite3_column_int64(q, 0) != store->lane &&
+           hk_str_eq(hk_sq_text(store, q, 3), hk_str_of(store->lock_tag));
+}
+
 /* A lane that lives; false: none. `name` and how long it lives are for the message. */
 static bool find_live(struct hk_store *store, int64_t now_ms, char name[HK_SHOW_MAX], int64_t *out_left_ms)
 {
@@ -15,7 +22,7 @@ static bool find_live(struct hk_store *store, int64_t now_ms, char name[HK_SHOW_
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANES);
     while (!found && hk_sq_row(store, q)) {
         int64_t until_ms = sqlite3_column_int64(q, 2);
-        found = until_ms > now_ms;
+        found = until_ms > now_ms && !has_died(store, q);
         if (found) {
             hk_show(hk_sq_text(store, q, 1), name);
             *out_left_ms = until_ms - now_ms;
@@ -69,14 +76,14 @@ static int64_t add_lane(struct hk_store *store, const char *name, const char *bo
     hk_sq_bind_text(store, q, 3, hk_str_of(HK_VERSION));
     hk_sq_bind_i64(store, q, 4, now_ms);
     hk_sq_bind_i64(store, q, 5, hk_sq_later(now_ms, lease_ms));
+    hk_sq_bind_text(store, q, 6, hk_str_of(store->lock_tag));
     hk_sq_run(store, q);
     return sqlite3_last_insert_rowid(store->db);
 }
 
-enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
-                           int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
+static enum hk_code acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
 {
-    hk_sq_call(store);
     hk_sq_begin_write(store);
     hk_sq_clock_lift(store);
     int64_t now_ms = hk_sq_now(store), left_ms = 0;
@@ -97,9 +104,20 @@ enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char 
         return rc;
     hk_manifests_clear(&store->claims);
     store->own_change = true;
-    *out_lane = lane;
+    store->lane = *out_lane = lane;
     *out_now_ms = now_ms;
     return HK_OK;
+}
+
+enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                           int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
+{
+    hk_sq_call(store);
+    hk_sq_lock(store); /* before the tables are looked at: who dies afterwards is found the next time */
+    enum hk_code rc = acquire(store, name, boot, lease_ms, out_lane, out_now_ms, err);
+    if (rc != HK_OK && !store->lane)
+        hk_sq_unlock(store); /* somebody else's turn */
+    return rc;
 }
 
 enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *err)
@@ -116,6 +134,8 @@ enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *
         return rc;
     hk_manifests_clear(&store->claims);
     store->own_change = true;
+    store->lane = 0;
+    hk_sq_unlock(store);
     if (!stood)
         return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over", store->path, (long long)lane);
     return HK_OK;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "base/str.h"
 #include "store/b64.h"
 #include "store/sqlite.h"
 
@@ -134,17 +133,6 @@ static bool max_attempts_at(sqlite3_stmt *q, int column, uint32_t *out)
     return true;
 }
 
-static bool is_base64(struct hk_str encoding)
-{
-    return hk_str_eqi(encoding, hk_str_of("base64"));
-}
-
-static bool encoding_is_known(struct hk_str encoding)
-{
-    return encoding.len == 0 || is_base64(encoding) || hk_str_eqi(encoding, hk_str_of("utf8")) ||
-           hk_str_eqi(encoding, hk_str_of("utf-8"));
-}
-
 void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_head *out)
 {
     uint32_t max_attempts;
@@ -163,7 +151,7 @@ void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, 
         out->malformed = "expires_at";
     if (!max_attempts_at(q, H_MAX_ATTEMPTS, &max_attempts))
         out->malformed = "max_attempts";
-    if (!encoding_is_known(borrow(store, q, H_ENCODING)))
+    if (!hk_encoding_is_known(borrow(store, q, H_ENCODING)))
         out->malformed = "encoding";
     if (source == HK_FROM_RETRY)
         out->not_before_ms = 0;
@@ -191,7 +179,7 @@ static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_mess
     out->oversized = raw.len > store->options.max_payload_bytes;
     if (!raw.len || out->oversized)
         return;
-    if (!is_base64(out->encoding)) {
+    if (!hk_encoding_is_base64(out->encoding)) {
         out->payload = hk_sq_text(store, q, M_PAYLOAD);
         return;
     }
@@ -229,7 +217,7 @@ void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source sourc
         out->malformed = "expires_at";
     if (!max_attempts_at(q, M_MAX_ATTEMPTS, &out->max_attempts))
         out->malformed = "max_attempts";
-    if (!encoding_is_known(out->encoding))
+    if (!hk_encoding_is_known(out->encoding))
         out->malformed = "encoding";
     if (!out->message_id.len)
         out->malformed = "message_id";

@@ -42,10 +42,11 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
     hk_sq_done(q);
 }
 
-static int64_t last_id(struct hk_store *store)
+static int64_t max_id(struct hk_store *store, enum hk_sq_id statement)
 {
-    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LAST_ID);
-    int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_stmt *q = hk_sq_use(store, statement);
+    bool any = hk_sq_row(store, q) && sqlite3_column_type(q, 0) != SQLITE_NULL;
+    int64_t id = any ? sqlite3_column_int64(q, 0) : HK_FIRST_ID;
     hk_sq_done(q);
     return id;
 }
@@ -59,7 +60,8 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     *poll = (struct hk_poll){.now_ms = hk_sq_now(store)};
     poll->changed = !store->polled || store->own_change || version != store->data_version;
     if (poll->changed && hk_sq_begin_read(store)) {
-        poll->last_id = last_id(store);
+        poll->last_id = max_id(store, HK_SQ_LAST_ID);
+        poll->acts = max_id(store, HK_SQ_LAST_ACT);
         poll_dests(store, poll);
     }
     enum hk_code rc = hk_sq_end(store, "poll it", err);
@@ -112,8 +114,14 @@ static sqlite3_stmt *start_scan(struct hk_store *store, enum hk_sq_id id, const 
 {
     const struct hk_heads *heads = &store->heads;
     sqlite3_stmt *q = hk_sq_use(store, id);
-    bool from_first = scan->source == HK_FROM_OUTBOX && heads->last_id == 0 && heads->n == 0;
-    hk_sq_bind_i64(store, q, 1, from_first ? INT64_MIN : heads->last_id);
+    if (scan->source == HK_FROM_RETRY) {
+        hk_sq_bind_i64(store, q, 1, heads->last_id);
+    } else { /* the first id to be read: an application may have written the lowest or the highest that there is */
+        bool all = heads->n == 0 && scan->after_id == HK_FIRST_ID;
+        if (heads->last_id == INT64_MAX)
+            limit = 0;
+        hk_sq_bind_i64(store, q, 1, all || limit == 0 ? heads->last_id : heads->last_id + 1);
+    }
     hk_sq_bind_i64(store, q, 2, limit);
     if (scan->destination)
         hk_sq_bind_text(store, q, 3, hk_str_of(scan->destination));
@@ -179,7 +187,8 @@ enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, cons
         .last_id = scan->after_id, .last_due_ms = scan->after_due_ms, .now_ms = hk_sq_now(store)};
     heads->items = hk_sq_alloc(store, scan->limit, sizeof *heads->items);
     struct sizer sizer = {.store = store, .table = scan->source == HK_FROM_RETRY ? "outbox_retry" : "outbox"};
-    if (hk_sq_begin_read(store))
+    if (hk_sq_begin_read(store) &&
+        !scan->late) /* nothing is ever late here: ids are in the order of commits */
         scan_rows(store, scan, &sizer);
     sqlite3_blob_close(sizer.blob);
     enum hk_code rc = hk_sq_end(store, "scan it", err);

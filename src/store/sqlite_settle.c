@@ -52,7 +52,7 @@ static void add_attempt(struct hk_store *store, const struct hk_settle *s, int64
 
 /* ---- into outbox_retry ---- */
 
-static void bind_past(struct hk_store *store, sqlite3_stmt *q, const struct hk_settle *s)
+static void bind_past(struct hk_store *store, sqlite3_stmt *q, const struct hk_settle *s, int64_t now_ms)
 {
     const struct hk_history *h = &s->history;
     hk_sq_bind_i64(store, q, 7, h->attempts);
@@ -61,7 +61,7 @@ static void bind_past(struct hk_store *store, sqlite3_stmt *q, const struct hk_s
         hk_sq_bind_i64(store, q, 9 + c - HK_CLASS_TRANSIENT, h->failures[c]);
     hk_sq_bind_u64(store, q, 14, h->prev_wait_ms);
     hk_sq_bind_i64(store, q, 15, h->first_attempt_ms);
-    hk_sq_bind_u64(store, q, 16, h->paused_ms);
+    hk_sq_bind_i64(store, q, 16, now_ms);
     hk_sq_bind_i64(store, q, 17, s->first_failed_ms);
     hk_sq_bind_i64(store, q, 18, s->attempt.made ? s->attempt.started_ms : 0);
     hk_sq_bind_text_or_null(store, q, 19, s->attempt.cause);
@@ -80,38 +80,46 @@ static int64_t not_before(struct hk_store *store, int64_t id)
     return ms;
 }
 
-static void move(struct hk_store *store, const struct hk_settle *s, struct hk_str destination, int64_t due_ms,
-                 bool deferred, int crashes)
+/* Where to, and when. */
+struct move {
+    struct hk_str destination;
+    int64_t due_ms;
+    bool deferred;
+    int crashes;
+};
+
+static void move(struct hk_store *store, const struct hk_settle *s, struct move to, int64_t now_ms)
 {
     int64_t earliest_ms = not_before(store, s->id);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_MOVE);
     hk_sq_bind_i64(store, q, 1, s->id);
-    hk_sq_bind_text(store, q, 2, destination);
-    hk_sq_bind_i64(store, q, 3, due_ms > earliest_ms ? due_ms : earliest_ms);
-    hk_sq_bind_i64(store, q, 4, deferred || earliest_ms > due_ms);
-    hk_sq_bind_i64(store, q, 5, crashes);
-    bind_past(store, q, s);
+    hk_sq_bind_text(store, q, 2, to.destination);
+    hk_sq_bind_i64(store, q, 3, to.due_ms > earliest_ms ? to.due_ms : earliest_ms);
+    hk_sq_bind_i64(store, q, 4, to.deferred || earliest_ms > to.due_ms);
+    hk_sq_bind_i64(store, q, 5, to.crashes);
+    bind_past(store, q, s, now_ms);
     hk_sq_run(store, q);
 }
 
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms)
 {
     struct hk_settle nothing = {.id = id};
-    move(store, &nothing, (struct hk_str){0}, now_ms, false, 1);
+    move(store, &nothing, (struct move){.due_ms = now_ms, .crashes = 1}, now_ms);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_RANGE);
     hk_sq_bind_i64(store, q, 1, id);
     hk_sq_bind_i64(store, q, 2, id);
     hk_sq_run(store, q);
 }
 
-static void update_retry(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s)
+static void update_retry(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
+                         int64_t now_ms)
 {
     sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_text(store, q, 2, s->destination);
     hk_sq_bind_i64(store, q, 3, s->due_ms);
     hk_sq_bind_i64(store, q, 6, s->attempt.made);
-    bind_past(store, q, s);
+    bind_past(store, q, s, now_ms);
     hk_sq_run(store, q);
 }
 
@@ -126,7 +134,7 @@ static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t n
 {
     for (size_t i = 0; i < s->n_fan_out; i++) {
         if (s->source == HK_FROM_OUTBOX) {
-            move(store, s, s->fan_out[i], now_ms, false, 0);
+            move(store, s, (struct move){.destination = s->fan_out[i], .due_ms = now_ms}, now_ms);
             continue;
         }
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_COPY_RETRY);
@@ -267,9 +275,9 @@ void hk_sq_settle(struct hk_store *store, const struct hk_settle *s, int64_t now
         break;
     case HK_SETTLE_RETRY:
         if (fresh)
-            move(store, s, s->destination, s->due_ms, false, 0);
+            move(store, s, (struct move){.destination = s->destination, .due_ms = s->due_ms}, now_ms);
         else
-            update_retry(store, HK_SQ_UPDATE_RETRY, s);
+            update_retry(store, HK_SQ_UPDATE_RETRY, s, now_ms);
         break;
     case HK_SETTLE_DEAD:
         bury(store, s, now_ms);
@@ -280,9 +288,10 @@ void hk_sq_settle(struct hk_store *store, const struct hk_settle *s, int64_t now
         break;
     case HK_SETTLE_DEFER:
         if (fresh)
-            move(store, s, s->destination, s->due_ms, true, 0);
+            move(store, s,
+                 (struct move){.destination = s->destination, .due_ms = s->due_ms, .deferred = true}, now_ms);
         else
-            update_retry(store, HK_SQ_DEFER_RETRY, s);
+            update_retry(store, HK_SQ_DEFER_RETRY, s, now_ms);
         break;
     case HK_SETTLE_FAN_OUT:
         fan_out(store, s, now_ms);

@@ -9,13 +9,26 @@
     "idempotency_key, not_before, expires_at, policy, max_attempts, created_at"
 #define MESSAGE META ", payload"
 
-/* What a message has been through: ?7 to ?16, then ?17 first failed, ?18 last attempt, ?19 cause, ?20 error. */
+/* ?2 is the destination as the relay resolved it */
+#define RESOLVED "CASE WHEN ?2 = '' THEN destination ELSE ?2 END"
+
+/* For how long the destination has been paused, in all, up to `now`. */
+#define PAUSED_TOTAL(destination, now)                                                                       \
+    "coalesce((SELECT d.paused_total_ms + CASE WHEN d.paused <> 0 THEN max(0, " now " - d.since_ms) "        \
+    "ELSE 0 END FROM outbox_destination d WHERE d.name = " destination "), 0)"
+
+/* What a message has been through: ?7 to ?15, ?16 now, then ?17 first failed, ?18 last attempt, ?19 cause, ?20 error. */
 #define PAST                                                                                                  \
     "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, " \
-    "prev_wait_ms, first_attempt_ms, paused_ms, first_failed_ms, last_attempt_ms, last_cause, last_error"
-#define PAST_VALUES "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20"
-#define PAST_KEPT                                                                                                \
-    "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, max(last_attempt_ms, ?18), coalesce(?19, last_cause), " \
+    "prev_wait_ms, first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error"
+#define PAST_VALUES                                                                                          \
+    "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, " PAUSED_TOTAL(RESOLVED, "?16") ", ?17, ?18, ?19, ?20"
+/* The mark is set with the first attempt. */
+#define MARK_KEPT                                                                                            \
+    "CASE WHEN first_attempt_ms = 0 THEN " PAUSED_TOTAL(RESOLVED, "?16") " ELSE paused_mark_ms END"
+#define PAST_KEPT                                                                                            \
+    "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, " MARK_KEPT                                                   \
+    ", ?17, max(last_attempt_ms, ?18), coalesce(?19, last_cause), "                                          \
     "coalesce(?20, last_error)"
 
 /* hk_sq_head: id, destination, event_type, key, not_before, expires_at, max_attempts, encoding, type of the payload,
@@ -29,14 +42,14 @@
     "WHERE k.message_key IS NOT NULL AND k.destination = r.destination AND k.message_key = r.message_key "             \
     "AND k.deferred = 0 AND (k.id < r.id OR r.deferred <> 0))"
 
-#define OF_OUTBOX "FROM outbox NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2"
+#define OF_OUTBOX "FROM outbox NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT ?2"
 /* What names the destination, and what names none: only the engine knows where a route leads. Two short index scans and a
  * merge, since one scan over both would have to sort all that is there. */
 #define BOTH(columns, index, key)                                                                            \
     "SELECT *" FRESH "FROM (SELECT * FROM (SELECT id, " columns " FROM outbox INDEXED BY " index             \
     " WHERE destination = ?3 " key                                                                           \
-    "AND id > ?1 ORDER BY id LIMIT ?2) UNION ALL SELECT * FROM (SELECT id, " columns                         \
-    " FROM outbox INDEXED BY " index " WHERE destination = '' " key "AND id > ?1 ORDER BY id LIMIT ?2)) "    \
+    "AND id >= ?1 ORDER BY id LIMIT ?2) UNION ALL SELECT * FROM (SELECT id, " columns                        \
+    " FROM outbox INDEXED BY " index " WHERE destination = '' " key "AND id >= ?1 ORDER BY id LIMIT ?2)) "   \
     "ORDER BY 1 LIMIT ?2"
 #define BY_KEY "AND message_key = ?4 AND message_key IS NOT NULL "
 #define OF_RETRY                                                                                             \
@@ -64,10 +77,9 @@
 #define WHOLE_BARE "SELECT o.id, o.destination, " META ", NULL "
 #define WHOLE_PAST                                                                                           \
     ", crashes, life, letter_id, first_failed_ms, attempts, charged, failed_transient, failed_rate_limit, "  \
-    "failed_auth, failed_permanent, failed_unknown, prev_wait_ms, first_attempt_ms, paused_ms "
-
-/* ?2 is the destination as the relay resolved it */
-#define RESOLVED "CASE WHEN ?2 = '' THEN destination ELSE ?2 END"
+    "failed_auth, failed_permanent, failed_unknown, prev_wait_ms, first_attempt_ms, "                        \
+    "CASE WHEN first_attempt_ms = 0 THEN 0 "                                                                 \
+    "ELSE max(0, " PAUSED_TOTAL("o.destination", "?2") " - paused_mark_ms) END "
 
 #define TO_SENT                                                                                                       \
     "INSERT INTO outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, correlation_id, " \
@@ -108,6 +120,8 @@ static const char *const sql[HK_SQ_NSTMTS] = {
 
     [HK_SQ_DATA_VERSION] = "PRAGMA data_version",
     [HK_SQ_LAST_ID] = "SELECT max(id) FROM outbox NOT INDEXED",
+    [HK_SQ_LAST_ACT] =
+        "SELECT max(id) FROM outbox_audit NOT INDEXED", /* every act of a person leaves a row there */
     [HK_SQ_DESTS] = DESTS,
     [HK_SQ_SCAN] = "SELECT id, " HEAD FRESH OF_OUTBOX,
     [HK_SQ_SCAN_BARE] = "SELECT id, " BARE FRESH OF_OUTBOX,
@@ -124,9 +138,9 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_HELD_DEAD] = "SELECT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
                         "WHERE message_key IS NOT NULL AND message_key <> '' AND status = 'failed'",
 
-    [HK_SQ_LANES] = "SELECT lane, name, until_ms FROM outbox_relay ORDER BY lane",
-    [HK_SQ_ADD_LANE] = "INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms) "
-                       "VALUES (?1, ?2, ?3, ?4, ?5)",
+    [HK_SQ_LANES] = "SELECT lane, name, until_ms, lock FROM outbox_relay ORDER BY lane",
+    [HK_SQ_ADD_LANE] = "INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms, lock) "
+                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [HK_SQ_RENEW_LANE] = "UPDATE outbox_relay SET until_ms = ?2 WHERE lane = ?1",
     [HK_SQ_DROP_LANE] = "DELETE FROM outbox_relay WHERE lane = ?1",
     [HK_SQ_LANE_IDS] =
@@ -178,7 +192,7 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "attempts = max(attempts, ?7), charged = max(charged, ?8), failed_transient = max(failed_transient, ?9), "
         "failed_rate_limit = max(failed_rate_limit, ?10), failed_auth = max(failed_auth, ?11), "
         "failed_permanent = max(failed_permanent, ?12), failed_unknown = max(failed_unknown, ?13), "
-        "first_attempt_ms = max(first_attempt_ms, ?15), paused_ms = max(paused_ms, ?16), "
+        "first_attempt_ms = max(first_attempt_ms, ?15), paused_mark_ms = " MARK_KEPT ", "
         "first_failed_ms = max(first_failed_ms, ?17), last_attempt_ms = max(last_attempt_ms, ?18), "
         "last_cause = coalesce(?19, last_cause), last_error = coalesce(?20, last_error) WHERE id = ?1",
     [HK_SQ_RELEASE_RETRY] = "UPDATE outbox_retry SET claim = NULL WHERE id = ?1",
@@ -206,9 +220,11 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_ADD_ATTEMPT_RETRY] =
         TO_ATTEMPT "message_id, " RESOLVED ", life, " ATTEMPT_VALUES " FROM outbox_retry WHERE id = ?1",
 
-    [HK_SQ_PAUSE] = "INSERT INTO outbox_destination (name, paused, actor, reason, since_ms) "
-                    "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, "
-                    "actor = excluded.actor, reason = excluded.reason, since_ms = excluded.since_ms",
+    [HK_SQ_PAUSE] =
+        "INSERT INTO outbox_destination AS d (name, paused, actor, reason, since_ms) "
+        "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET paused_total_ms = d.paused_total_ms + "
+        "CASE WHEN d.paused <> 0 THEN max(0, excluded.since_ms - d.since_ms) ELSE 0 END, "
+        "paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, since_ms = excluded.since_ms",
     /* ?1 the time up to which rows go, ?2 how many at the most; ids rise with time, so that the oldest come first */
     [HK_SQ_PURGE_SENT] =
         "DELETE FROM outbox_sent WHERE id IN (SELECT id FROM (SELECT id, sent_ms FROM outbox_sent "

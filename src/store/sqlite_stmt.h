@@ -13,6 +13,7 @@ enum hk_sq_id {
 
     HK_SQ_DATA_VERSION,
     HK_SQ_LAST_ID,
+    HK_SQ_LAST_ACT,
     HK_SQ_DESTS,
     /* Heads; each with a _BARE form that reads nothing that may be huge. Same order of columns everywhere. */
     HK_SQ_SCAN,

@@ -8,12 +8,16 @@
  *
  * - A *lane* is one incarnation of a running relay: an id that is never used again, and so the fencing token. It holds
  *   a lease that every exchange renews. SQLite has one live lane at a time.
- * - *scan* shows heads and changes nothing: no payload is read, nothing is locked.
+ * - *scan* shows heads and changes nothing: no payload is read, nothing is locked. Where ids are not in the order of
+ *   commits, scans show what the last poll saw, and a late scan what has turned up behind them (core/exchange.h).
  * - *exchange* settles what is finished and claims what has a free slot, in one transaction. Claiming writes a manifest
  *   (claim id, lane, ids) before anything is sent. A settle is fenced by its manifest: when that is gone (the lane was
  *   taken over) it changes nothing and is reported as stale.
- * - A message found in the manifest of a lane whose lease ran out goes to retry, due at once (or at its not_before),
+ * - A message found in the manifest of a lane that died (mostly: whose lease ran out) goes to retry, due at once (or at its not_before),
  *   crashes + 1, no attempt charged. That happens inside acquire.
+ * - A message's paused time is the store's to know, so that a restart or a hand-over does not lose it: a destination's total
+ *   grows while it is paused, a retry row keeps what the total was when its first attempt was settled, and a claim gives
+ *   the difference as history.paused_ms.
  * - Time is the store's: `now_ms` (Unix ms) comes back from every call and never goes back, whatever the host's clock does.
  *
  * Errors: HK_BUSY (locked by others for longer than the busy time-out, deadlock, serialization: try again, nothing was
@@ -50,6 +54,9 @@ struct hk_store_options {
     /* Wait for the disk at every commit. Without, a power cut (not a crash) may undo the last commits as a whole: what
      * was settled is sent again, nothing is lost. SQLite: synchronous FULL instead of NORMAL. Set it for operators' acts. */
     bool sync_full;
+    /* Let the lease alone tell whether another relay lives. Without, a store that can know of its death earlier (SQLite: a
+     * lock that its process held, on FILE-relay) takes over at once. */
+    bool lease_only;
     int64_t (*clock_ms)(
         void *arg); /* the host's clock, Unix ms, where it is the store's; NULL = the system's */
     void *clock_arg;
@@ -75,19 +82,27 @@ struct hk_store_inited {
     bool wal;          /* in use now (SQLite): false asks for the caller's question */
 };
 
+/* Names of database roles; NULL = none is wanted. */
+struct hk_store_roles {
+    const char *app, *relay, *viewer;
+};
+
 struct hk_store_ops {
     const char *name; /* "sqlite" */
     /* Creates or migrates the schema, one transaction per version; may be repeated. HK_CONFLICT: a table of ours
      * exists and is not ours. HK_UNSUPPORTED: the schema is newer than this program. */
     enum hk_code (*init)(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
                          struct hk_err *err);
+    /* Adds the SQL that gives each role what it needs and no more; does not connect. NULL: this kind has no roles. */
+    enum hk_code (*grants)(const char *url, const struct hk_store_roles *roles, struct hk_buf *out,
+                           struct hk_err *err);
     /* `url` as the user wrote it. Checks the schema's version: HK_NOTFOUND for none and for an older one. */
     enum hk_code (*open)(const char *url, const struct hk_store_options *options, struct hk_store **out_store,
                          struct hk_err *err);
     void (*close)(struct hk_store *store); /* accepts NULL */
 
     /* A new lane with a fresh lease. HK_BUSY: another one lives (its name and the time left are in `err`).
-     * Takes over what expired lanes left. `boot` is random per process. */
+     * Takes over what dead lanes left: those whose lease is over, or whose process is known to be gone. `boot` is random per process. */
     enum hk_code (*acquire)(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                             int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
     /* Hands the lane back: what its manifests still name returns to where it was, uncharged. */
@@ -112,8 +127,12 @@ struct hk_store_ops {
 };
 
 extern const struct hk_store_ops hk_store_sqlite;
+extern const struct hk_store_ops hk_store_postgres; /* only in a build with PostgreSQL */
 
-/* By the URL's scheme ("sqlite:"); NULL and HK_UNSUPPORTED for one that this build does not know. */
+/* By the URL's scheme ("sqlite:", "postgres:", "postgresql:"); NULL and HK_UNSUPPORTED for one that this build does not know. */
 const struct hk_store_ops *hk_store_by_url(const char *url, struct hk_err *err);
+/* What a URL names, for people: without password and parameters. */
+#define HK_STORE_PLACE_MAX 512
+const char *hk_store_place(const char *url, char out[HK_STORE_PLACE_MAX]);
 
 #endif

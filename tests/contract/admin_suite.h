@@ -6,7 +6,14 @@
 #include "store/admin.h"
 #include "store_suite.h"
 
+/* Where the suite's SQL cannot be the same for all. */
+struct admin_dialect {
+    const char *bytes, *bytes_value; /* how the payload "a\0b" of row 1 is kept: a query, and what it gives */
+    const char *refuse, *allow;      /* makes INSERTs of event_type 'B' into outbox fail; undoes it */
+};
+
 extern const struct hk_store_admin_ops *admin_ops; /* set by the test program, besides store_kind */
+extern const struct admin_dialect *admin_dialect;
 
 size_t admin_suite_tests(struct CMUnitTest *out, size_t room);
 struct hk_admin *admin_open(void); /* goes by suite_clock_ms */

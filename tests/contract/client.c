@@ -13,6 +13,13 @@
 const struct hk_cidr loopback_allowed[2] = {{{127}, 8, false},
                                             {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, true}};
 
+bool by_libcurl;
+
+void choose_wire(int argc, char **argv)
+{
+    by_libcurl = argc > 1 && strcmp(argv[1], "libcurl") == 0;
+}
+
 struct sent {
     struct client *client;
     struct outcome *out;
@@ -46,8 +53,10 @@ static void open_loop(struct client *c)
 void client_open_http(struct client *c, const struct hk_http_options *options)
 {
     struct hk_err err = {.code = HK_OK};
+    struct hk_http_options o = *options;
+    o.libcurl = by_libcurl;
     open_loop(c);
-    enum hk_code rc = hk_http_open(c->loop, options, &c->sink, &err);
+    enum hk_code rc = hk_http_open(c->loop, &o, &c->sink, &err);
     NOTE_IF(rc != HK_OK, "%s\n", err.message);
     assert_int_equal(rc, HK_OK);
 }
@@ -82,8 +91,9 @@ static void on_done(void *arg, const struct hk_sink_result *r)
     out->body_len = r->facts.body.len;
     copy(out->body, sizeof out->body, r->facts.body);
     copy(out->error, sizeof out->error, r->facts.error);
-    copy(out->request_headers, sizeof out->request_headers, r->request_headers);
-    copy(out->response_headers, sizeof out->response_headers, r->response_headers);
+    struct hk_sink_shown shown = r->show(r);
+    copy(out->request_headers, sizeof out->request_headers, shown.request_headers);
+    copy(out->response_headers, sizeof out->response_headers, shown.response_headers);
     copy(out->address, sizeof out->address, r->address);
     for (size_t i = 0; i < r->facts.n_headers; i++) {
         if (hk_str_eqi(r->facts.headers[i].name, hk_str_of("retry-after")))

@@ -29,6 +29,10 @@ struct client {
     unsigned want, got;
 };
 
+/* The HTTP sink has two wires, our own and libcurl, and a suite runs once for each: `test_x`, `test_x libcurl`. */
+extern bool by_libcurl;
+void choose_wire(int argc, char **argv); /* from main */
+
 /* A message with everything in it; change what the test is about. */
 struct hk_message message_of(const char *payload, size_t len);
 

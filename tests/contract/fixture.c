@@ -9,7 +9,8 @@ struct certs certs;
 
 struct hk_http_options options_for(const char *url)
 {
-    return (struct hk_http_options){.name = "billing", .url = url, .allow = loopback_allowed, .n_allow = 2};
+    return (struct hk_http_options){
+        .name = "billing", .url = url, .allow = loopback_allowed, .n_allow = 2, .libcurl = by_libcurl};
 }
 
 void url_of(char out[64], const struct server *server, const char *scheme, const char *host)

@@ -102,6 +102,11 @@ void sqlite_assert_sound(void)
     assert_string_equal(get_value("PRAGMA integrity_check"), "ok");
 }
 
+static void time_text(const char *column, char *out, size_t room)
+{
+    snprintf(out, room, "%s", column);
+}
+
 const struct store_kind sqlite_kind = {
     .ops = &hk_store_sqlite,
     .make = make,
@@ -109,4 +114,8 @@ const struct store_kind sqlite_kind = {
     .url = get_url,
     .sql = sql,
     .value = get_value,
+    .one_lane = true,
+    .host_clock = true,
+    .brackets = "[]",
+    .time_text = time_text,
 };

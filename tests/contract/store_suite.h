@@ -17,6 +17,12 @@ struct store_kind {
     void (*sql)(const char *sql);
     /* The single value that `sql` gives, as text; "" for NULL or no row. Valid until the next call. */
     const char *(*value)(const char *sql);
+    bool one_lane; /* at a time; else any number of them, which share the outbox */
+    bool
+        host_clock; /* time is the host's, so that the store must see to it that it goes on; else its server's */
+    /* Where dialects differ: what encloses a manifest's ids, and a column with a time, in RFC 3339 with milliseconds. */
+    const char *brackets;
+    void (*time_text)(const char *column, char *out, size_t room);
 };
 
 extern const struct store_kind *store_kind; /* set by the test program */

@@ -4,6 +4,42 @@
 #include "base/str.h"
 #include "sqlite_kind.h"
 
+static void rows_that_hold_anything_are_shown(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_shown *shown = NULL;
+    const struct hk_rows *rows = NULL;
+    const struct hk_store_status *s = NULL;
+    const struct hk_relays *relays = NULL;
+    struct hk_acted acted = {0};
+    struct hk_err err = {0};
+    sqlite_kind.sql(
+        "INSERT INTO outbox (message_id, destination, event_type, headers, not_before, max_attempts, created_at, "
+        "payload) VALUES (x'ff00fe', x'c328', x'1b5b324a', 'no json', 'never', 'many', 'whenever', 12.5)");
+    sqlite_kind.sql("INSERT INTO outbox (message_id, destination, event_type, payload) "
+                    "VALUES ('big', 'a', 'T', zeroblob(50000000))");
+    sqlite_kind.sql(
+        "INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, attempts, life, created_at) "
+        "VALUES ('odd', '', '', 'soon', -5, 1e300, x'00')");
+    sqlite_kind.sql("INSERT INTO outbox_relay (name, boot, started_ms, until_ms) VALUES (x'00ff', '', 0, 0)");
+    sqlite_kind.sql("INSERT INTO outbox_claim (lane, claimed_ms, ids) VALUES (1, 0, '[1, ')");
+    assert_int_equal(hk_store_admin_sqlite.list(admin, &(struct hk_list){.limit = 10}, &rows, &err), HK_OK);
+    assert_int_equal(rows->n, 3);
+    assert_int_equal(hk_store_admin_sqlite.status(admin, &s, &err), HK_OK);
+    assert_int_equal(s->n_dests, 3);
+    assert_int_equal(hk_store_admin_sqlite.relays(admin, &relays, &err), HK_OK);
+    assert_int_equal(relays->n, 1);
+    assert_int_equal(hk_store_admin_sqlite.show(admin, "big", 1000, &shown, &err), HK_OK);
+    assert_int_equal(shown->rows[0].payload_bytes, 50000000);
+    assert_int_equal(shown->rows[0].payload.len, 1000);
+    assert_int_equal(hk_store_admin_sqlite.show(admin, "odd", 10, &shown, &err), HK_OK);
+    assert_int_equal(hk_store_admin_sqlite.show(admin, "\xff", 10, &shown, &err), HK_NOTFOUND);
+    const struct hk_act cancel = {"odd", NULL, "ann", "because"};
+    assert_int_equal(hk_store_admin_sqlite.cancel(admin, &cancel, &acted, &err), HK_OK);
+    hk_store_admin_sqlite.close(admin);
+}
+
 static void large_tables_are_estimated(void **state)
 {
     (void)state;
@@ -66,12 +102,23 @@ static void health_is_told_of_sound_missing_and_damaged_files(void **state)
     assert_int_equal(h.schema_version, 99);
 }
 
+static const struct admin_dialect dialect = {
+    .bytes = "SELECT hex(payload) FROM outbox WHERE id = 1",
+    .bytes_value = "610062",
+    .refuse = "CREATE TRIGGER t BEFORE INSERT ON outbox WHEN new.event_type = 'B' "
+              "BEGIN SELECT raise(ABORT, 'no'); END",
+    .allow = "DROP TRIGGER t",
+};
+
 int main(void)
 {
     static struct CMUnitTest tests[60];
     store_kind = &sqlite_kind;
     admin_ops = &hk_store_admin_sqlite;
-    size_t n = admin_suite_tests(tests, COUNT(tests) - 2);
+    admin_dialect = &dialect;
+    size_t n = admin_suite_tests(tests, COUNT(tests) - 3);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(rows_that_hold_anything_are_shown,
+                                                                    suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(large_tables_are_estimated, suite_setup,
                                                                     suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(

@@ -250,8 +250,9 @@ static void the_next_address_is_tried_when_one_refuses(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    choose_wire(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_name_freezes_nothing_and_takes_few_threads),

@@ -570,8 +570,9 @@ static void out_of_memory_ends_a_delivery_and_nothing_else(void **state)
     server_stop(f.server);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    choose_wire(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN);
     certs_make(&certs);
     const struct CMUnitTest tests[] = {

@@ -455,8 +455,9 @@ const char *__asan_default_options(void)
     return "quarantine_size_mb=1";
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    choose_wire(argc, argv);
     (void)signal(SIGPIPE, SIG_IGN);
     certs_make(&certs);
     const struct CMUnitTest tests[] = {

@@ -45,8 +45,9 @@ static struct hk_sink *slow_http(struct hk_loop *loop)
     return open_http(loop, slow_server);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    choose_wire(argc, argv);
     static const struct sink_maker makers[] = {{"null", quick_null, slow_null},
                                                {"http", quick_http, slow_http}};
     (void)signal(SIGPIPE, SIG_IGN);

@@ -285,7 +285,9 @@ static void ids_below_one_are_found(void **state)
         "INSERT INTO outbox (id, destination, event_type, payload) VALUES (-5, 'a', 'E', 'p'), (0, 'a', 'E', 'p'), "
         "(7, 'a', 'E', 'p')");
     const struct hk_heads *heads = NULL;
-    assert_int_equal(store_kind->ops->scan(store, &(struct hk_scan){.limit = 10}, &heads, NULL), HK_OK);
+    assert_int_equal(
+        store_kind->ops->scan(store, &(struct hk_scan){.after_id = HK_FIRST_ID, .limit = 10}, &heads, NULL),
+        HK_OK);
     assert_int_equal(heads->n, 3);
     assert_int_equal(heads->items[0].id, -5);
     assert_int_equal(
@@ -297,6 +299,59 @@ static void ids_below_one_are_found(void **state)
         suite_settle_one(store, lane, &s);
     }
     assert_int_equal(suite_number("SELECT count(*) FROM outbox"), 1);
+    suite_close(store);
+}
+
+static void the_lowest_and_the_highest_id_are_found(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    store_kind->sql("INSERT INTO outbox (id, destination, event_type, message_key, payload) VALUES "
+                    "(-9223372036854775808, 'a', 'E', 'k', 'p'), (9223372036854775807, 'a', 'E', 'k', 'p')");
+    for (int kind = 0; kind < 3; kind++) { /* all, a destination's, a key's */
+        struct hk_scan scan = {.after_id = HK_FIRST_ID,
+                               .destination = kind ? "a" : NULL,
+                               .key = kind == 2 ? "k" : NULL,
+                               .limit = 10};
+        const struct hk_heads *heads = NULL;
+        assert_int_equal(store_kind->ops->scan(store, &scan, &heads, NULL), HK_OK);
+        assert_int_equal(heads->n, 2);
+        assert_true(heads->items[0].id == INT64_MIN && heads->items[1].id == INT64_MAX);
+        scan.after_id = heads->last_id;
+        assert_int_equal(store_kind->ops->scan(store, &scan, &heads, NULL), HK_OK);
+        assert_int_equal(heads->n, 0);
+        scan.after_id = INT64_MIN + 1;
+        assert_int_equal(store_kind->ops->scan(store, &scan, &heads, NULL), HK_OK);
+        assert_int_equal(heads->n, 1);
+    }
+    suite_close(store);
+}
+
+/* What the admin writes with every act, and nothing that a relay or an application does. */
+static void a_poll_tells_that_a_person_acted(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    const struct hk_poll *poll = NULL;
+    int64_t lane = suite_acquire(store);
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    int64_t acts = poll->acts;
+    suite_fill(1, "a", "k");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    assert_true(poll->changed);
+    assert_int_equal(poll->acts, acts);
+    for (int i = 0; i < 3; i++) {
+        store_kind->sql(
+            i == 2 ? "DELETE FROM outbox_audit; INSERT INTO outbox_audit (at_ms, actor, act, reason) "
+                     "VALUES (0, 'ann', 'discard', '')"
+                   : "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (0, 'ann', 'discard', '')");
+        assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+        assert_true(poll->changed && poll->acts != acts);
+        acts = poll->acts;
+    }
     suite_close(store);
 }
 
@@ -512,7 +567,7 @@ static void urls_are_checked(void **state)
     struct hk_store *store = NULL;
     const struct hk_store_options options = {0};
     assert_ptr_equal(hk_store_by_url("sqlite:x", &err), &hk_store_sqlite);
-    assert_null(hk_store_by_url("postgres://u:secret@h/d", &err));
+    assert_null(hk_store_by_url("oracle://u:secret@h/d", &err));
     assert_int_equal(err.code, HK_UNSUPPORTED);
     assert_null(strstr(err.message, "secret"));
     assert_null(hk_store_by_url("outbox.db", &err));
@@ -539,6 +594,8 @@ int main(void)
         TEST(one_huge_row_does_not_hide_its_neighbours),
         TEST(the_least_insert_and_nulls_from_orms_work),
         TEST(ids_below_one_are_found),
+        TEST(the_lowest_and_the_highest_id_are_found),
+        TEST(a_poll_tells_that_a_person_acted),
         TEST(an_id_is_never_given_out_twice),
         cmocka_unit_test_setup_teardown(init_creates_once_and_may_be_repeated, dir_only, suite_teardown),
         cmocka_unit_test_setup_teardown(printing_changes_nothing_and_gives_the_same_schema, dir_only,

@@ -628,6 +628,13 @@ def bash_completes_commands_options_choices_and_policies():
     assert complete("hikyaku", "policy", "plan", "--class", "r") == ["rate_limit"]
     assert complete("hikyaku", "policy", "show", "azure") == ["azure-exponential", "azure-linear"]
     assert complete("hikyaku", "completion", "") == ["bash", "zsh", "fish"]
+    assert complete("hikyaku", "policy", "plan", "standard", "--at") == ["--attempts"]
+    assert complete("hikyaku", "policy", "show", "standard", "") == []
+    # the same name, with a value and without
+    assert complete("hikyaku", "destinations", "test", "--payload", "") == []
+    assert "--json" in complete("hikyaku", "messages", "show", "--payload", "--")
+    assert "--json" in complete("hikyaku", "messages", "show", "--payload", "id", "--")
+    assert "--destination" in complete("hikyaku", "enqueue", "--payload", "messages", "--")
 
 
 def main():

@@ -70,12 +70,46 @@ def simulated_figures(page):
         assert line in done.stdout.splitlines(), line
 
 
+def say(*words):
+    return subprocess.run([BINARY, *words], text=True, encoding="utf-8", check=True, stdout=subprocess.PIPE).stdout
+
+
+def manual():
+    """Every command and option of `hikyaku help` stands in the manual, and the manual names no others."""
+    def page_of(name):
+        path = ROOT / f"docs/man/{name}.1.scd"
+        return path.read_text(encoding="utf-8") if path.exists() else None
+
+    def options_in(text):
+        return set(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", text))
+
+    general, everywhere = say("help").split("options of every command:")
+    whole, shared, wrong, used = page_of("hikyaku"), options_in(everywhere), [], {}
+    commands = [(name + sub).split() for name, sub in re.findall(r"^  ([a-z]+)( [a-z]+)?[ \[]", general, re.M)]
+    assert len(commands) > 15 and "config" in shared, commands
+    for words in commands:
+        words = [w for w in words if w != "bash"]
+        own = options_in(say("help", *words).split("options of every command:")[0])
+        page = page_of("hikyaku-" + words[0])
+        used.setdefault(words[0] if page else "", shared | {"json"}).update(own)
+        if not re.search(rf"^\*{' '.join(words)}\*|, \*{' '.join(words)}\*", whole, re.M):
+            wrong.append(f"hikyaku(1) lacks the command {' '.join(words)}")
+        wrong += [f"{' '.join(words)}: its page lacks --{o}" for o in sorted(own - options_in(page or whole))]
+    for name, own in used.items():
+        page = page_of(f"hikyaku-{name}" if name else "hikyaku")
+        others = set().union(*used.values()) if not name else own
+        wrong += [f"hikyaku{'-' + name if name else ''}(1): there is no --{o}" for o in sorted(options_in(page) - others)]
+        wrong += [f"hikyaku(1) lacks --{o}" for o in sorted(shared - options_in(whole))]
+    assert not wrong, "\n".join(wrong)
+
+
 TESTS = [
     ("README.md: its C compiles", lambda: compiles("README.md", 1)),
     ("README.ja.md: its C compiles", lambda: compiles("README.ja.md", 1)),
     ("docs/library.md: its C compiles", lambda: compiles("docs/library.md", 5)),
     ("README.md: the program prints what it shows", lambda: runs("README.md", 2)),
     ("README.ja.md: the program prints what it shows", lambda: runs("README.ja.md", 2)),
+    ("docs/man: every command and option, and no others", manual),
     ("README.md: the figures are the simulation's", lambda: simulated_figures("README.md")),
     ("README.ja.md: the figures are the simulation's", lambda: simulated_figures("README.ja.md")),
 ]

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from support import Skip, World, run_tests, until
+from support import POSTGRES, Skip, World, run_tests, sqlite_only, until
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -30,10 +30,11 @@ def run(*command, **options):
     return done.stdout
 
 
-def arrives_from(language, *command, **options):
-    """What the example committed arrives, what it rolled back does not."""
+def arrives_from(language, *command, database=None, **options):
+    """What the example committed arrives, what it rolled back does not. It is given the database: a path, or what
+    `database` makes of a world."""
     with World() as w:
-        run(*command, str(w.db), **options)
+        run(*command, database(w) if database else w.url if POSTGRES else str(w.db), **options)
         w.daemon().ready()
         w.settled(sent=1)
         bodies = [json.loads(r.body) for r in w.receiver.arrived()]
@@ -42,6 +43,7 @@ def arrives_from(language, *command, **options):
 
 
 @test
+@sqlite_only
 def the_sqlite3_shell_enqueues():
     if not shutil.which("sqlite3"):
         raise Skip("the sqlite3 shell is not installed")
@@ -50,11 +52,13 @@ def the_sqlite3_shell_enqueues():
 
 
 @test
+@sqlite_only
 def python_enqueues():
     arrives_from("python", sys.executable, str(EXAMPLES / "enqueue.py"))
 
 
 @test
+@sqlite_only
 def c_enqueues_on_its_own_handle():
     if not os.environ.get("EXAMPLE_ENQUEUE"):
         raise Skip("$EXAMPLE_ENQUEUE does not say where the built example is")
@@ -62,6 +66,7 @@ def c_enqueues_on_its_own_handle():
 
 
 @test
+@sqlite_only
 def node_enqueues():
     node = shutil.which("node")
     if not node:
@@ -69,6 +74,74 @@ def node_enqueues():
     if subprocess.run([node, "-e", "require('node:sqlite')"], capture_output=True, check=False).returncode != 0:
         raise Skip(f"node {run(node, '--version').strip()} has no node:sqlite (22.5 or later has)")
     arrives_from("node", node, str(EXAMPLES / "enqueue.mjs"))
+
+
+# ---- on PostgreSQL ----
+
+def postgres_test(function):
+    if POSTGRES:
+        TESTS.append(function)
+    return function
+
+
+@postgres_test
+def psql_enqueues():
+    if not shutil.which("psql"):
+        raise Skip("psql is not installed")
+    arrives_from("sql", "psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1", "-f",
+                 str(EXAMPLES / "postgres/enqueue.sql"))
+
+
+@postgres_test
+def python_enqueues_with_psycopg():
+    arrives_from("python", sys.executable, str(EXAMPLES / "postgres/enqueue.py"))
+
+
+@postgres_test
+def c_enqueues_on_its_own_connection():
+    if not os.environ.get("EXAMPLE_ENQUEUE_PG"):
+        raise Skip("this build has no PostgreSQL")
+    arrives_from("c", os.environ["EXAMPLE_ENQUEUE_PG"])
+
+
+@postgres_test
+def node_enqueues_with_pg():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-npm-"))
+    try:
+        node = npm_packages(folder, "pg@8.11.3")
+        shutil.copy(EXAMPLES / "postgres/enqueue.mjs", folder)
+        arrives_from("node", node, str(folder / "enqueue.mjs"), cwd=folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@postgres_test
+def java_enqueues_with_jdbc():
+    jar = "/usr/share/java/postgresql.jar"
+    if not shutil.which("java") or not os.path.exists(jar):
+        raise Skip("java and the JDBC driver (Debian: libpostgresql-jdbc-java) are not installed")
+    version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    if not shutil.which("javac"):
+        raise Skip(f"a JDK is not installed, only {version.splitlines()[0]}")
+    arrives_from("java", "java", "-cp", jar, str(EXAMPLES / "postgres/Enqueue.java"),
+                 database=lambda w: w.url.replace("postgres://hikyaku@", "jdbc:postgresql://") + "?user=hikyaku")
+
+
+@postgres_test
+def go_enqueues():
+    if not shutil.which("go"):
+        raise Skip("go is not installed")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-go-"))
+    try:
+        shutil.copytree(EXAMPLES / "postgres/go", folder / "go")
+        done = subprocess.run(["go", "build", "-o", str(folder / "enqueue"), "."], cwd=folder / "go",
+                              capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != 0 and "dial" in done.stderr + done.stdout:
+            raise Skip("go cannot fetch github.com/lib/pq")
+        assert done.returncode == 0, done.stderr
+        arrives_from("go", str(folder / "enqueue"), database=lambda w: w.url + "?sslmode=disable")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_port():
@@ -83,6 +156,7 @@ def listening(port):
 
 
 @test
+@sqlite_only
 def the_receiver_verifies_and_drops_repeats():
     port = free_port()
     with World() as w:
@@ -129,23 +203,23 @@ createServer((req, res) => {
 """
 
 
-def npm_packages(folder):
+def npm_packages(folder, *packages):
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         raise Skip("node and npm are not installed")
     (folder / "package.json").write_text('{"private":true,"type":"module"}', encoding="utf-8")
-    done = subprocess.run([npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "standardwebhooks@1.0.0",
-                           "cloudevents@8.0.2"], cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages], cwd=folder, capture_output=True, text=True, timeout=240, check=False)
     if done.returncode != 0:
-        raise Skip("npm cannot fetch standardwebhooks and cloudevents: " + done.stderr.strip().splitlines()[-1][:120])
+        raise Skip(f"npm cannot fetch {' and '.join(packages)}: " + done.stderr.strip().splitlines()[-1][:120])
     return node
 
 
 @test
+@sqlite_only
 def other_peoples_clients_accept_signature_and_cloudevent():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-npm-"))
     try:
-        node, port = npm_packages(folder), free_port()
+        node, port = npm_packages(folder, "standardwebhooks@1.0.0", "cloudevents@8.0.2"), free_port()
         (folder / "verify.mjs").write_text(VERIFY, encoding="utf-8")
         with World() as w:
             out = open(w.path("verify.out"), "w+", encoding="utf-8")

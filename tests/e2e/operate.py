@@ -594,6 +594,62 @@ def a_test_message_shows_what_came_back():
 
 
 @test
+def a_test_opens_its_own_destination_only_and_masks_what_may_be_secret():
+    config = '''
+destinations:
+  broken: { http: { url: "https://a.example/", ca_file: nowhere.pem } }
+  nowhere: { "null": { latency: 1ms } }
+  good:
+    http:
+      url: "%s"
+      headers: { X-Tenant: acme, X-Partner-Key: a-key, X-Outside: "${OUTSIDE}", X-Long: "0123456789abcdef0123" }
+    allow: [127.0.0.0/8]
+'''
+    with Receiver() as r, Place(config=config % r.url, init=False) as p:
+        told = p.json("destinations", "test", "good", OUTSIDE="short")
+        headers = json.loads(told["request_headers"])
+        assert (headers["X-Tenant"], headers["X-Partner-Key"], headers["X-Outside"], headers["X-Long"]) == (
+            "acme", "***", "***", "***"), headers
+        sent = {k.lower(): v for k, v in r.requests[0][1].items()}
+        assert sent["x-partner-key"] == "a-key" and sent["x-outside"] == "short"
+        told = p.json("destinations", "test", "nowhere", OUTSIDE="x")
+        assert told["ok"] is True and told["url"] is None and told["kind"] == "null", told
+        assert "null" in p.ok("destinations", "test", "nowhere", OUTSIDE="x")
+        p.refused(CONFIG, "destinations", "test", "broken", says=["broken", "nowhere.pem"], OUTSIDE="x")
+        p.ok("init", OUTSIDE="x")
+        listed = {i["name"]: (i["kind"], i["url"]) for i in p.json("destinations", "list", OUTSIDE="x")["items"]}
+        assert listed == {"broken": ("http", "https://a.example/"), "nowhere": ("null", None), "good": ("http", r.url)}
+        assert re.search(r"^nowhere .* null$", p.ok("destinations", "list", OUTSIDE="x"), re.M)
+        items = findings(p, code=FAILURE, OUTSIDE="x")
+        told = {i["level"]: i["message"] for i in items if i["check"] == "destination"}
+        assert "'broken' cannot be used" in told["fail"] and "nowhere.pem" in told["fail"], told
+        assert "'nowhere' is null" in told["warn"] and len(told) == 2, told
+
+
+@test
+def operators_need_no_secrets_but_senders_do():
+    config = '''
+store: ${DB:-sqlite:hikyaku.db}
+destinations:
+  billing:
+    http: { url: "http://127.0.0.1:1/", sign: { secret: "${SIGNING}" }, auth: { bearer: "${file:/nowhere}" } }
+'''
+    with Place(config=config) as p:
+        p.enqueue("--destination", "billing", "--message-id", "a")
+        for words in (["status"], ["messages", "list"], ["messages", "show", "a"], ["destinations", "list"],
+                      ["destinations", "pause", "billing", "--reason", "x"], ["messages", "cancel", "a", "--reason", "x"]):
+            p.ok(*words)
+        for words in (["run"], ["destinations", "test", "billing"], ["config", "check"]):
+            p.refused(CONFIG, *words, says=['"SIGNING" is not set', '"/nowhere"'])
+        result = p.run("doctor", "--json")
+        items = json.loads(result.out)["items"]
+        assert result.code == OK and level(items, "secrets") == {"warn"} and level(items, "database") == {"ok"}, items
+        assert '"SIGNING" is not set' in result.err
+        (p.path / "hikyaku.yaml").write_text(config.replace(":-sqlite:hikyaku.db", ""))
+        p.refused(CONFIG, "status", says=['"DB" is not set'])
+
+
+@test
 def a_running_relay_obeys():
     with Receiver() as r, Place(config=CONFIGURED % r.url) as p:
         log = open(p.path / "log", "wb")
@@ -601,7 +657,9 @@ def a_running_relay_obeys():
         try:
             p.enqueue("--destination", "billing", "--message-id", "first")
             r.wait_for("first")
-            assert p.json("status")["relay"]["running"]
+            assert p.json("status")["relay"]["running"] and p.json("status")["relays_running"] == 1
+            (one,) = p.json("relays", "list")["items"]
+            assert one["running"] and one["shards"] == 1 and one["version"] in p.ok("version"), one
             p.enqueue("--destination", "billing", "--message-id", "scheduled", "--not-before", "10h")
             p.enqueue("--destination", "billing", "--message-id", "never", "--not-before", "10h")
             p.ok("messages", "cancel", "never", "--reason", "x")
@@ -635,6 +693,33 @@ def a_running_relay_obeys():
         assert p.json("status")["relay"] is None
         assert {i["message_id"]: i["status"] for i in p.json("messages", "list")["items"]} == {
             "first": "sent", "scheduled": "sent", "failing": "sent", "late": "sent", "never": "cancelled", "held": "cancelled"}
+
+
+# ---- relays ----
+
+@test
+def relays_are_listed_with_what_they_have_in_hand():
+    with Place() as p:
+        assert p.json("relays", "list") == {"items": [], "next": None, "shards": 1, "shards_free": 1}
+        assert "hikyaku run" in p.ok("relays", "list")
+        for i in range(4):
+            p.enqueue("--message-id", f"m{i}", "--destination", "a")
+        p.sql("UPDATE outbox SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour') WHERE message_id IN ('m0', 'm2')")
+        p.in_flight(1, 2, 99)  # 99 was settled
+        p.sql("INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, claim) VALUES ('r', 'a', 'T', 0, 1)")
+        told = p.json("relays", "list")
+        assert told["shards_free"] == 0 and len(told["items"]) == 1
+        item = told["items"][0]
+        assert (item["name"], item["lane"], item["boot"], item["running"], item["shards"]) == ("r1", "1", "b", True, 1)
+        assert item["in_hand"] == 3, item
+        assert 3590000 <= item["lag_ms"] <= 3700000, item
+        assert 0 < item["lease_left_ms"] <= 60000 and item["started_at"].startswith("20")
+        assert re.search(r"^r1 +1 +b .* 1 +3 +1h\S* +\S+ left$", p.ok("relays", "list"), re.M), p.ok("relays", "list")
+        p.sql("UPDATE outbox_relay SET until_ms = 1000")
+        assert p.json("relays", "list")["items"][0]["running"] is False
+        assert "stopped without a word" in p.ok("relays", "list")
+        p.sql("DELETE FROM outbox")
+        assert p.json("relays", "list")["items"][0]["lag_ms"] is None
 
 
 # ---- doctor ----
@@ -717,7 +802,9 @@ def hostile_rows_break_no_listing():
         p.sql("INSERT INTO outbox (message_id, destination, event_type, payload) VALUES ('huge', 'a', 'T', zeroblob(30000000))")
         p.sql("INSERT INTO outbox_relay (name, boot, started_ms, until_ms) VALUES (x'1b5b324a', '', 0, 9e15)")
         p.sql("INSERT INTO outbox_claim (lane, claimed_ms, ids) VALUES (1, 'x', 'not json')")
-        for words in (["messages", "list"], ["status"], ["destinations", "list"], ["doctor"]):
+        p.sql("INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms) VALUES (x'ff', x'1b5b324a', x'00', "
+              "-9223372036854775808, -9223372036854775808)")
+        for words in (["messages", "list"], ["status"], ["destinations", "list"], ["relays", "list"], ["doctor"]):
             for flags in ([], ["--json"]):
                 result = p.run(*words, *flags)
                 assert result.code == OK, (words, result.code, result.err)

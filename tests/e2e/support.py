@@ -17,6 +17,10 @@ import threading
 import time
 import traceback
 
+POSTGRES = os.environ.get("STORE") == "postgres"  # the same tests on the other store
+if POSTGRES:
+    import postgres
+
 BINARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.environ["HIKYAKU"])
 PATIENCE = 60  # seconds: how long a condition may take on a slow, busy machine before the test gives up
 
@@ -27,10 +31,20 @@ class Skip(Exception):
     pass
 
 
+def sqlite_only(function):
+    """A test of SQLite itself: nothing to see on another store."""
+    function.sqlite_only = True
+    return function
+
+
 def run_tests(tests):
     """Runs each; those named in $ONLY (words, any part of a name) when that is set. Returns the exit code."""
+    if POSTGRES and postgres.why_not():
+        print(f"1..0 # SKIP {postgres.why_not()}")
+        return 0
     only = os.environ.get("ONLY", "").split()
-    chosen = [t for t in tests if not only or any(word in t.__name__ for word in only)]
+    chosen = [t for t in tests if (not only or any(word in t.__name__ for word in only))
+              and not (POSTGRES and getattr(t, "sqlite_only", False))]
     print(f"1..{len(chosen)}", flush=True)
     bad = 0
     for number, function in enumerate(chosen, 1):
@@ -276,11 +290,12 @@ class World:
     def __init__(self, destinations=("shop",), folder=None, event_log=False, init=True, **sections):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="hikyaku-e2e-"))
         self.daemons, self.children, self.damaged = [], [], False
-        self.db = self.path("outbox.db")
+        self.db = postgres.cluster().create() if POSTGRES else self.path("outbox.db")
+        self.url = postgres.cluster().url(self.db) if POSTGRES else f"sqlite:{self.db}"
         self.config_path = self.path("hikyaku.yaml")
         self.events = EventLog(self.path("events.log")) if event_log else None
         self.receiver = Receiver(self.events)
-        self.config = {"store": f"sqlite:{self.db}", "relay": {"lease": "2s", **sections.pop("relay", {})},
+        self.config = {"store": self.url, "relay": {"lease": "2s", **sections.pop("relay", {})},
                        "policies": {"quick": QUICK, **sections.pop("policies", {})}, "default_policy": "quick",
                        "destinations": {}, **sections}
         for name in destinations:
@@ -316,10 +331,12 @@ class World:
         try:
             if kind is None:
                 self.check_sanitizers()
-                assert self.damaged or self.sql("PRAGMA integrity_check") == [("ok",)]
+                assert self.damaged or POSTGRES or self.sql("PRAGMA integrity_check") == [("ok",)]
             else:
                 self.explain()
         finally:
+            if POSTGRES:
+                postgres.cluster().drop(self.db)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def explain(self):
@@ -356,6 +373,8 @@ class World:
 
     def connect(self):
         """In autocommit mode: transactions begin where a test says so."""
+        if POSTGRES:
+            return postgres.cluster().connect(self.db)
         return sqlite3.connect(self.db, timeout=60, isolation_level=None, check_same_thread=False)
 
     def sql(self, text, *args):
@@ -384,7 +403,7 @@ class World:
         db.close()
         return ids
 
-    def statuses(self, where="1"):
+    def statuses(self, where="1 = 1"):
         return dict(self.sql(f"SELECT status, count(*) FROM outbox_messages WHERE {where} GROUP BY status"))
 
     def settled(self, **expected):
@@ -395,7 +414,7 @@ class World:
         return dict(self.sql("SELECT message_id, reason_code FROM dead_letters"))
 
     def message(self, message_id, columns="status, attempts, next_attempt_at", destination=None):
-        rows = self.sql(f"SELECT {columns} FROM outbox_messages WHERE message_id = ? AND ? IN ('', destination)",
+        rows = self.sql(f"SELECT {columns} FROM outbox_messages WHERE message_id = ? AND CAST(? AS text) IN ('', destination)",
                         message_id, destination or "")
         assert len(rows) == 1, (message_id, rows)
         return rows[0]

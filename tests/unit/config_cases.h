@@ -358,7 +358,23 @@ static const struct {
      "    breaker: [5]\n",
      "4:14: \"breaker\" must be off, or a mapping such as { failures: 5, window: 30s, open: 10s }, not a list\n"},
     {"destination without a sink", "destinations: { d: { policy: standard } }\n",
-     "1:17: destination \"d\" needs \"http\", for example http: { url: https://billing.example/hooks }\n"},
+     "1:17: destination \"d\" needs \"http\" or \"null\", for example http: { url: https://billing.example/hooks }\n"},
+    {"destination with two sinks",
+     "destinations:\n"
+     "  d: { \"null\": {}, http: { url: \"https://a.example/\" } }\n",
+     "2:8: give \"http\" or \"null\", not both\n"},
+    {"destination with two sinks, one of them wrong",
+     "destinations:\n"
+     "  d:\n"
+     "    http: { url: x }\n"
+     "    null: { latency: 2h }\n",
+     "3:18: \"url\" must begin with http:// or https://\n"
+     "4:5: give \"http\" or \"null\", not both\n"
+     "4:22: \"latency\" must be from 0s to 1h, not \"2h\"\n"},
+    {"null with a URL", "destinations: { d: { \"null\": { url: \"https://a.example/\" } } }\n",
+     "1:32: unknown key \"url\" in null of destination \"d\"\n"},
+    {"null is a text", "destinations: { d: { \"null\": yes } }\n",
+     "1:30: \"null\" must be a mapping such as { latency: 5ms }, not one value\n"},
     {"destination with a policy that is not there",
      "destinations:\n"
      "  d:\n"
@@ -422,7 +438,7 @@ static const struct {
      "destinations:\n"
      "  d:\n"
      "    http: { url: \"https://a.example/\", sign: { } }\n",
-     "3:40: \"sign\" needs \"secret\" or \"secrets\"\n"},
+     "3:40: http.sign of destination \"d\" needs \"secret\" or \"secrets\", for example secret: \"${BILLING_SECRET}\"\n"},
     {"sign with an empty secret",
      "destinations:\n"
      "  d:\n"
@@ -431,13 +447,33 @@ static const struct {
     {"sign with both forms",
      "destinations:\n"
      "  d:\n"
-     "    http: { url: \"https://a.example/\", sign: { secret: a, secrets: [b] } }\n",
-     "3:59: give \"secret\" or \"secrets\", not both\n"},
+     "    http: { url: \"https://a.example/\", sign: { secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjSw, secrets: [whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD] } }\n",
+     "3:96: give \"secret\" or \"secrets\", not both\n"},
+    {"secrets that cannot sign",
+     "destinations:\n"
+     "  a: { http: { url: \"https://a.example/\", sign: { secret: hunter2 } } }\n"
+     "  b: { http: { url: \"https://a.example/\", sign: { secret: \"whsec_${SECRET}\" } } }\n"
+     "  c:\n"
+     "    http:\n"
+     "      url: \"https://a.example/\"\n"
+     "      sign:\n"
+     "        secrets:\n"
+     "          - whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjSw\n"
+     "          - whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjSwAA\n"
+     "          - whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+     "          - whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2La\n"
+     "          - whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjS-\n"
+     "          - whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+     "2:59: \"secret\" must be whsec_ and base64 of 24 to 64 random bytes: echo whsec_$(openssl rand -base64 32) makes one\n"
+     "3:59: \"secret\" must be whsec_ and base64 of 24 to 64 random bytes: echo whsec_$(openssl rand -base64 32) makes one\n"
+     "12:13: item 4 of \"secrets\" must be whsec_ and base64 of 24 to 64 random bytes: echo whsec_$(openssl rand -base64 32) makes one\n"
+     "13:13: item 5 of \"secrets\" must be whsec_ and base64 of 24 to 64 random bytes: echo whsec_$(openssl rand -base64 32) makes one\n"
+     "14:13: item 6 of \"secrets\" must be whsec_ and base64 of 24 to 64 random bytes: echo whsec_$(openssl rand -base64 32) makes one\n"},
     {"auth without a form",
      "destinations:\n"
      "  d:\n"
      "    http: { url: \"https://a.example/\", auth: { } }\n",
-     "3:40: \"auth\" needs \"basic\" or \"bearer\"\n"},
+     "3:40: http.auth of destination \"d\" needs \"basic\" or \"bearer\", for example basic: { user: relay, password: \"${BILLING_PASSWORD}\" }\n"},
     {"auth with both forms",
      "destinations:\n"
      "  d:\n"
@@ -661,6 +697,10 @@ static const struct {
      "relay:\n"
      "\tbatch: 5\n",
      "2:1: invalid YAML: found character that cannot start any token (a tab: indent with spaces)\n"},
+    {"a star without quotes", "routes: [{ event_type: *, destination: d }]\n",
+     "1:25: invalid YAML: did not find expected alphabetic or numeric character, while scanning an alias that begins at 1:24 (put a text that begins with * or & in quotes)\n"},
+    {"a variable in a flow without quotes", "destinations: { d: { http: { url: ${URL} } } }\n",
+     "1:36: invalid YAML: did not find expected ',' or '}', while parsing a flow mapping that begins at 1:28 (inside { } and [ ] put ${…} in quotes)\n"},
     {"flow that does not end", "relay: { batch: 5\n",
      "2:1: invalid YAML: did not find expected ',' or '}', while parsing a flow mapping that begins at 1:8\n"},
     {"bad indentation",

@@ -46,7 +46,8 @@ struct rig {
     int64_t now_ms, lane;
     enum hk_code refuse; /* what the store says instead of doing it */
     size_t rows_of_a;    /* heads of destination "a" that were read */
-    size_t calls, aborts, pauses;
+    size_t calls, aborts, pauses, held_reads;
+    int64_t held_took_ms; /* how long the store takes to read the held keys */
     struct hk_action last;
 };
 
@@ -86,6 +87,18 @@ static inline struct rig *rig_new(size_t n_dests)
     return rig;
 }
 
+/* On a store that gives ids at the insert, or as `options` say otherwise. */
+static inline struct rig *rig_new_on(size_t n_dests, struct hk_model_options options)
+{
+    struct rig *rig = rig_new(n_dests);
+    hk_model_free(rig->model);
+    options.log = &rig->log;
+    options.now_ms = store_now;
+    options.now_arg = rig;
+    rig->model = hk_model_new(&options);
+    return rig;
+}
+
 static inline void rig_start(struct rig *rig)
 {
     rig->handle = (struct hk_model_handle){.polled = false};
@@ -116,15 +129,17 @@ static inline void call_store(struct rig *rig, const struct hk_action *a)
         hk_model_poll(rig->model, &rig->handle, &reply);
         break;
     case HK_ACT_HELD_KEYS:
-        hk_model_held_keys(rig->model, &reply);
+        hk_model_held_keys(rig->model, &rig->handle, &reply);
+        rig->held_reads++;
+        rig->now_ms += rig->held_took_ms;
         break;
     case HK_ACT_SCAN:
-        hk_model_scan(rig->model, &a->scan, &reply);
+        hk_model_scan(rig->model, &rig->handle, &a->scan, &reply);
         for (size_t i = 0; i < reply.heads.n; i++)
             rig->rows_of_a += hk_str_eq(reply.heads.items[i].destination, hk_str_of("a"));
         break;
     case HK_ACT_EXCHANGE:
-        hk_model_exchange(rig->model, &a->exchange, &reply);
+        hk_model_exchange(rig->model, &rig->handle, &a->exchange, &reply);
         break;
     case HK_ACT_PAUSE:
         hk_model_pause(rig->model, a->dest_name, true, "relay", &reply);

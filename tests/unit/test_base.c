@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "check.h"
 
 #define S(literal)                                                                                           \
@@ -273,6 +274,48 @@ static void no_length_overflows(void **state)
     }
     hk_allocator_set(NULL);
     assert_int_equal(faults.live, 0);
+}
+
+/* RFC 4648, section 10 */
+static void base64_is_that_of_the_rfc_and_bounded(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"},
+                                           {"\xff\xfe\xfb", "//77"},
+                                           {"\x03\xe0", "A+A="}};
+
+    struct hk_buf buf;
+    hk_buf_init(&buf, 9);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        hk_buf_reset(&buf);
+        assert_int_equal(hk_buf_addc(&buf, '>'), HK_OK);
+        assert_int_equal(hk_buf_add_base64(&buf, pairs[i][0], strlen(pairs[i][0])), HK_OK);
+        assert_string_equal(hk_buf_cstr(&buf) + 1, pairs[i][1]);
+        assert_int_equal(buf.len, 1 + strlen(pairs[i][1]));
+    }
+    hk_buf_reset(&buf);
+    assert_int_equal(hk_buf_add_base64(&buf, "foobarx", 7), HK_TOOBIG);
+    assert_int_equal(buf.len, 0);
+    assert_int_equal(hk_buf_add_base64(&buf, "f", 1), HK_TOOBIG); /* it sticks */
+    hk_buf_reset(&buf);
+    assert_int_equal(hk_buf_add_base64(&buf, "f", SIZE_MAX), HK_TOOBIG);
+    hk_buf_fini(&buf);
+}
+
+static void text_is_utf8_without_nul(void **state)
+{
+    (void)state;
+    assert_true(hk_utf8_is_text((struct hk_str){"", 0}));
+    assert_true(hk_utf8_is_text((struct hk_str){"a\n\xc3\xa9\xf0\x9f\x93\xa6", 8}));
+    assert_false(hk_utf8_is_text((struct hk_str){"a\0b", 3}));
+    assert_false(hk_utf8_is_text((struct hk_str){"a\xc3", 2}));
+    assert_false(hk_utf8_is_text((struct hk_str){"\xed\xa0\x80", 3})); /* half of a pair */
 }
 
 static void detached_bytes_are_the_callers(void **state)
@@ -748,6 +791,8 @@ int main(void)
         cmocka_unit_test(the_maximum_holds_and_the_error_sticks),
         cmocka_unit_test(part_of_an_addition_is_never_added),
         cmocka_unit_test(no_length_overflows),
+        cmocka_unit_test(base64_is_that_of_the_rfc_and_bounded),
+        cmocka_unit_test(text_is_utf8_without_nul),
         cmocka_unit_test(detached_bytes_are_the_callers),
         cmocka_unit_test(out_of_memory_sticks_and_leaks_nothing),
         cmocka_unit_test(detaching_nothing_may_run_out_of_memory),

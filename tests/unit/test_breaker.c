@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include <hikyaku/alloc.h>
 #include <hikyaku/breaker.h>
 
 #include "base/parse.h"
 #include "check.h"
+#include "failing.h"
 
 static struct hk_breaker_options standard(void)
 {
@@ -507,51 +507,22 @@ static void states_have_names(void **state)
 
 /* ---- memory ---- */
 
-struct failing {
-    long fail_at; /* the allocation that fails, counted from 0 */
-    bool for_ever;
-    long calls;
-    long live;
-};
-
-static void *failing_resize(void *arg, void *ptr, size_t bytes)
+static enum hk_code make_and_free(void)
 {
-    struct failing *f = arg;
-    long n = f->calls++;
-    if (n == f->fail_at || (f->for_ever && n > f->fail_at))
-        return NULL;
-    f->live += !ptr;
-    return realloc(ptr, bytes);
-}
-
-static void failing_release(void *arg, void *ptr)
-{
-    struct failing *f = arg;
-    f->live--;
-    free(ptr);
+    struct hk_breaker_options o = standard();
+    struct hk_breaker *b = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = hk_breaker_new(&o, &b, &err);
+    assert_true((b != NULL) == (rc == HK_OK));
+    assert_int_equal(err.code, rc);
+    hk_breaker_free(b);
+    return rc;
 }
 
 static void out_of_memory_is_an_error_and_leaks_nothing(void **state)
 {
     (void)state;
-    for (int for_ever = 0; for_ever < 2; for_ever++) {
-        enum hk_code rc = HK_NOMEM;
-        for (long k = 0; rc != HK_OK; k++) {
-            struct failing f = {.fail_at = k, .for_ever = for_ever};
-            struct hk_allocator a = {failing_resize, failing_release, &f};
-            struct hk_breaker_options o = standard();
-            struct hk_breaker *b = NULL;
-            struct hk_err err = {0};
-            hk_allocator_set(&a);
-            rc = hk_breaker_new(&o, &b, &err);
-            assert_true((b != NULL) == (rc == HK_OK));
-            assert_int_equal(rc, k == 0 ? HK_NOMEM : HK_OK);
-            assert_int_equal(err.code, rc);
-            hk_breaker_free(b);
-            hk_allocator_set(NULL);
-            assert_int_equal(f.live, 0);
-        }
-    }
+    assert_int_equal(fail_each_allocation(make_and_free, HK_OK), 1);
     hk_breaker_free(NULL);
 }
 

@@ -214,7 +214,7 @@ static void test_the_designs_example_loads(void **state)
     const struct hk_conf_destination *d = hk_config_destination(c, 0);
     assert_string_equal(d->name, "billing");
     assert_string_equal(d->http.url, "https://billing.example/hooks");
-    assert_string_equal(d->http.sign.secret, "whsec_x");
+    assert_string_equal(d->http.sign.secret, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjSw");
     assert_string_equal(d->policy, "orders");
     assert_true(d->limits.rate_per_s > 99.9 && d->limits.rate_per_s < 100.1);
     assert_int_equal(d->limits.burst, 200);
@@ -273,16 +273,19 @@ static void test_every_section_is_stored(void **state)
         "    http:\n"
         "      url: http://127.0.0.1:9/x\n"
         "      method: PUT\n"
-        "      sign: { secrets: [\"${SECRET}\", b] }\n"
+        "      sign: { secrets: [\"${BILLING_SECRET}\", whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD] }\n"
         "      auth: { basic: { user: u, password: '' } }\n"
         "      ca_file: ca.pem\n"
         "      cert_file: /etc/c.pem\n"
         "      key_file: k.pem\n"
         "      cloudevents: binary\n"
+        "    allow: [127.0.0.1]\n"
         "    limits: { rate: 90/m }\n"
         "    order: key\n"
         "    on_dead: skip\n"
         "  b: { http: { url: https://h.example, auth: { bearer: t } } }\n"
+        "  c: { \"null\": { latency: 5ms } }\n"
+        "  d: { null: }\n"
         "routes: [{ event_type: '*', destination: [a, b] }]\n"
         "validate: [{ event_type: '*', json: true, max_size: 1KiB }, { event_type: a, max_size: 9 }]\n");
     const struct hk_conf_destination *d = hk_config_destination(c, 0);
@@ -293,8 +296,8 @@ static void test_every_section_is_stored(void **state)
     assert_int_equal(c->retention.attempts_ms, 0);
     assert_int_equal(c->retention.audit_ms, 604800000);
     assert_int_equal(d->http.method, HK_METHOD_PUT);
-    assert_string_equal(hk_conf_text(&d->http.sign.secrets, 0), "hunter2");
-    assert_string_equal(hk_conf_text(&d->http.sign.secrets, 1), "b");
+    assert_string_equal(hk_conf_text(&d->http.sign.secrets, 0), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjSw");
+    assert_string_equal(hk_conf_text(&d->http.sign.secrets, 1), "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD");
     assert_null(hk_conf_text(&d->http.sign.secrets, 2));
     assert_string_equal(d->http.auth.basic.user, "u");
     assert_string_equal(d->http.auth.basic.password, "");
@@ -304,10 +307,60 @@ static void test_every_section_is_stored(void **state)
     assert_int_equal(d->on_dead, HK_ON_DEAD_SKIP);
     assert_string_equal(d->policy, "standard");
     assert_string_equal(hk_config_destination(c, 1)->http.auth.bearer, "t");
+    assert_int_equal(d->kind, HK_KIND_HTTP);
+    assert_string_equal(hk_conf_target(d), "http://127.0.0.1:9/x");
+    assert_int_equal(hk_config_destination(c, 2)->kind, HK_KIND_NULL);
+    assert_int_equal(hk_config_destination(c, 2)->null.latency_ms, 5);
+    assert_string_equal(hk_conf_target(hk_config_destination(c, 2)), "null");
+    assert_int_equal(hk_config_destination(c, 3)->kind, HK_KIND_NULL); /* without quotes, without a value */
+    assert_int_equal(hk_config_destination(c, 3)->null.latency_ms, 0);
     assert_int_equal(hk_config_route(c, 0)->destinations.n, 2);
     assert_int_equal(hk_config_validate(c, 0)->max_size_bytes, 1024);
     assert_false(hk_config_validate(c, 1)->json);
     hk_config_free(c);
+}
+
+/* What is plain to see in the file may be seen in the history; in doubt it may not. */
+static void test_headers_are_secret_unless_plainly_not(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *line;
+        bool secret;
+    } cases[] = {
+        {"X-Tenant: acme", false},
+        {"X-Tenant: ${SECRET}", true},
+        {"X-Tenant: pre-${SECRET}", true},
+        {"X-Tenant: ${file:secret}", true},
+        {"X-Tenant: ${NOPE:-acme}", true},
+        {"X-Tenant: $${SECRET}", false},
+        {"x-api-KEY: acme", true},
+        {"Authorization: x", true},
+        {"My-Passphrase: x", true},
+        {"Cookie: x", true},
+        {"X-A: 1234567890123456789", false},
+        {"X-A: 12345678901234567890", true},
+        {"User-Agent: acme relay of the billing department", false},
+        {"X-A: ''", false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       "destinations:\n"
+                       "  d:\n"
+                       "    http:\n"
+                       "      url: https://h.example\n"
+                       "      headers:\n"
+                       "        %s\n",
+                       cases[i].line);
+        struct hk_config *c = load_good(text);
+        NOTE_IF(hk_conf_header(&hk_config_destination(c, 0)->http, 0)->secret != cases[i].secret, "%s\n",
+                cases[i].line);
+        assert_int_equal(hk_conf_header(&hk_config_destination(c, 0)->http, 0)->secret, cases[i].secret);
+        hk_config_free(c);
+    }
 }
 
 static void test_paths_are_below_the_files_folder(void **state)
@@ -359,14 +412,26 @@ static void test_what_is_doubtful_is_warned_about(void **state)
     const char *text = "destinations:\n"
                        "  a: { http: { url: http://h.example, auth: { bearer: t } } }\n"
                        "  b: { http: { url: http://localhost, auth: { bearer: t } }, on_dead: skip }\n"
+                       "  c: { 'null': {}, allow: [10.0.0.0/8] }\n"
+                       "  d: { http: { url: 'https://10.1.2.3:8443/x' }, allow: ['fd00::/8', 10.1.2.4] }\n"
+                       "  e: { http: { url: 'https://[fd00::1]' } }\n"
+                       "  f: { http: { url: 'https://10.1.2.3' }, allow: [10.0.0.0/8] }\n"
+                       "  g: { http: { url: 'https://8.8.8.8' } }\n"
                        "routes:\n"
                        "  - { event_type: '*', destination: a }\n"
                        "  - { event_type: x, destination: a }\n";
     assert_int_equal(load(text, "f", &c), HK_OK);
     assert_string_equal(
         report_text, "f:2:39: warning: credentials go out unencrypted: the URL is http, not https\n"
+                     "f:3:21: warning: requests to this loopback address are blocked: list it in \"allow\", "
+                     "for example allow: [127.0.0.0/8]\n"
                      "f:3:62: warning: \"on_dead\" has no effect without order: key\n"
-                     "f:6:5: warning: this route is never reached: one before it takes every event type\n");
+                     "f:4:20: warning: \"allow\" has no effect without \"http\"\n"
+                     "f:5:21: warning: requests to this private address are blocked: list it in \"allow\", "
+                     "for example allow: [127.0.0.0/8]\n"
+                     "f:6:21: warning: requests to this private address are blocked: list it in \"allow\", "
+                     "for example allow: [127.0.0.0/8]\n"
+                     "f:11:5: warning: this route is never reached: one before it takes every event type\n");
     hk_config_free(c);
 }
 
@@ -731,6 +796,10 @@ static const char validate_py[] =
     "bad(lambda c: c['policies']['orders']['classify'].append({'match': 409}))\n"
     "bad(lambda c: c['destinations'].update({'a b': {'http': {'url': 'x'}}}))\n"
     "bad(lambda c: c['destinations']['billing'].pop('http'))\n"
+    "bad(lambda c: c['destinations']['billing'].update({'null': {}}))\n"
+    "bad(lambda c: c['destinations']['billing']['http'].update(auth={}))\n"
+    "c = copy.deepcopy(good); c['destinations']['billing'] = {'null': {'latency': '5ms'}}\n"
+    "for e in v(schema).iter_errors(c): sys.exit('%s: %s' % (list(e.path), e.message))\n"
     "bad(lambda c: c['routes'].append({'event_type': 'x'}))\n";
 
 static void write_text(const char *path, void (*make)(struct hk_buf *out))
@@ -875,6 +944,7 @@ int main(void)
         cmocka_unit_test(test_the_designs_example_loads),
         cmocka_unit_test(test_scalars_are_what_the_option_asks_for),
         cmocka_unit_test(test_every_section_is_stored),
+        cmocka_unit_test(test_headers_are_secret_unless_plainly_not),
         cmocka_unit_test(test_paths_are_below_the_files_folder),
         cmocka_unit_test(test_a_destinations_breaker_starts_from_its_policys),
         cmocka_unit_test(test_what_is_doubtful_is_warned_about),

@@ -57,6 +57,39 @@ static void a_dead_head_blocks_or_is_skipped(void **state)
     }
 }
 
+/* Reading them may take long where very many are held: so they are read when a person has acted, be it soon after the last
+ * time, and otherwise hardly ever. */
+static void held_keys_are_read_when_people_act_and_not_for_every_commit(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig->dests[0].ordered = true;
+    rig_start(rig);
+    commit(rig, put(rig, "head", "a", "k"));
+    commit(rig, put(rig, "next", "a", "k"));
+    run(rig);
+    answer(rig, "head", 422);
+    wait_ms(rig, 1000);
+    rig->held_took_ms = 400;
+    size_t before = rig->held_reads;
+    for (int i = 0; i < 300; i++) { /* half a minute of an application at work */
+        char name[HK_MODEL_TEXT];
+        (void)snprintf(name, sizeof name, "m%d", i);
+        commit(rig, put(rig, name, "a", ""));
+        wait_ms(rig, 100);
+        answer_all(rig, 0, 200);
+    }
+    assert_in_range(rig->held_reads - before, 1, 3); /* in case that somebody changes the tables by hand */
+    assert_true(hk_model_requeue(rig->model, 0));
+    wait_ms(rig, 1000);
+    answer(rig, "head", 422);
+    assert_false(in_flight(rig, "next"));
+    assert_true(hk_model_discard(rig->model, 0)); /* hard upon the other */
+    wait_ms(rig, 1000);
+    assert_true(in_flight(rig, "next"));
+    rig_free(rig);
+}
+
 static void order_survives_a_crash_and_a_cancelled_head(void **state)
 {
     (void)state;
@@ -273,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_of_a_key_is_kept),
         cmocka_unit_test(a_dead_head_blocks_or_is_skipped),
+        cmocka_unit_test(held_keys_are_read_when_people_act_and_not_for_every_commit),
         cmocka_unit_test(order_survives_a_crash_and_a_cancelled_head),
         cmocka_unit_test(refused_ones_keep_their_place),
         cmocka_unit_test(a_route_fans_out),

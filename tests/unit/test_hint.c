@@ -45,15 +45,25 @@ static void assert_hint(struct hk_str value, uint64_t want, uint64_t got)
         fail_msg("\"%.*s\": want %" PRIu64 ", got %" PRIu64, (int)value.len, value.ptr, want, got);
 }
 
-static void retry_after_in_every_form(void **state)
+/* One header field, and the wait that comes of it. */
+struct row {
+    struct hk_str value;
+    uint64_t ms;
+};
+
+static void check_rows(struct hk_str name, const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct hk_header header = {name, rows[i].value};
+        assert_hint(rows[i].value, rows[i].ms, hint(&header, 1));
+    }
+}
+
+static void retry_after_in_seconds(void **state)
 {
     (void)state;
 
-    static const struct {
-        struct hk_str value;
-        uint64_t ms;
-    } cases[] = {
-        /* delay-seconds */
+    static const struct row rows[] = {
         {S("1"), 1000},
         {S("7"), 7000},
         {S("120"), 120000},
@@ -107,6 +117,16 @@ static void retry_after_in_every_form(void **state)
         {S("soon"), NONE},
         {S("NaN"), NONE},
         {{NULL, 0}, NONE},
+    };
+
+    check_rows((struct hk_str)S("Retry-After"), rows, COUNT(rows));
+}
+
+static void retry_after_as_a_date(void **state)
+{
+    (void)state;
+
+    static const struct row rows[] = {
         /* IMF-fixdate */
         {S("Sun, 15 Nov 2026 08:30:07 GMT"), 7000},
         {S("  Sun, 15 Nov 2026 08:30:07 GMT\t"), 7000},
@@ -143,10 +163,7 @@ static void retry_after_in_every_form(void **state)
         {S("Sun Nov 15 08:30:07 2026 GMT"), NONE},
     };
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct hk_header header = {S("Retry-After"), cases[i].value};
-        assert_hint(cases[i].value, cases[i].ms, hint(&header, 1));
-    }
+    check_rows((struct hk_str)S("Retry-After"), rows, COUNT(rows));
 }
 
 static void milliseconds_are_digits_only(void **state)
@@ -277,10 +294,7 @@ static void rate_limit_alone(void **state)
 {
     (void)state;
 
-    static const struct {
-        struct hk_str value;
-        uint64_t ms;
-    } cases[] = {
+    static const struct row rows[] = {
         {S("\"default\";r=0;t=30"), 30000},
         {S("\"default\";r=50;t=30"), NONE},
         {S("default;r=0;t=30"), 30000},
@@ -318,7 +332,17 @@ static void rate_limit_alone(void **state)
         {S("\"a\";r=0;x=%\"f%c3%bc\";t=30"), 30000},
         {S("\"a\";r=0;*x_-.*9=1;t=30"), 30000},
         {S("\"a\";r=0;tt=99;t=30"), 30000},
-        /* malformed: the whole field counts for nothing */
+    };
+
+    check_rows((struct hk_str)S("ratelimit"), rows, COUNT(rows));
+}
+
+/* The whole field counts for nothing. */
+static void rate_limit_that_is_malformed(void **state)
+{
+    (void)state;
+
+    static const struct row rows[] = {
         {S(""), NONE},
         {S(","), NONE},
         {S("\"a\";r=0;t=30,"), NONE},
@@ -388,10 +412,7 @@ static void rate_limit_alone(void **state)
         {{NULL, 0}, NONE},
     };
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct hk_header header = {S("ratelimit"), cases[i].value};
-        assert_hint(cases[i].value, cases[i].ms, hint(&header, 1));
-    }
+    check_rows((struct hk_str)S("ratelimit"), rows, COUNT(rows));
 }
 
 static void rate_limit_with_policy_and_in_lines(void **state)
@@ -607,12 +628,14 @@ static void bad_characters_end_a_value_or_make_it_malformed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(retry_after_in_every_form),
+        cmocka_unit_test(retry_after_in_seconds),
+        cmocka_unit_test(retry_after_as_a_date),
         cmocka_unit_test(milliseconds_are_digits_only),
         cmocka_unit_test(the_first_well_formed_field_decides),
         cmocka_unit_test(no_clock_makes_a_date_overflow),
         cmocka_unit_test(no_headers_no_hint),
         cmocka_unit_test(rate_limit_alone),
+        cmocka_unit_test(rate_limit_that_is_malformed),
         cmocka_unit_test(rate_limit_with_policy_and_in_lines),
         cmocka_unit_test(rate_limit_takes_64_items_and_not_one_more),
         cmocka_unit_test(no_prefix_is_read_past_its_end),

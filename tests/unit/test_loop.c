@@ -365,6 +365,79 @@ static void freeing_a_worker_tells_every_job(void **state)
     hk_loop_free(s.loop);
 }
 
+/* ---- names ---- */
+
+struct answer {
+    struct hk_loop *loop;
+    struct hk_lookup *lookup;
+    unsigned n;
+    size_t n_addresses;
+    struct hk_address first;
+    bool failed;
+};
+
+static void on_lookup(void *arg, const char *error, const struct hk_address *addresses, size_t n)
+{
+    struct answer *a = arg;
+    a->n++;
+    a->failed = error != NULL;
+    a->n_addresses = n;
+    if (n)
+        a->first = addresses[0];
+    hk_lookup_free(a->lookup); /* from inside is fine */
+    hk_loop_stop(a->loop);
+}
+
+/* Numbers only: nobody outside is asked. */
+static void a_name_is_looked_up_beside_the_loop(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *host;
+        struct hk_ip ip;
+    } cases[] = {{"127.0.0.1", {{127, 0, 0, 1}, false}},
+                 {"::1", {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, true}}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct answer a = {.loop = new_loop()};
+        assert_int_equal(hk_lookup_new(a.loop, cases[i].host, on_lookup, &a, &a.lookup, NULL), HK_OK);
+        assert_int_equal(a.n, 0);
+        hk_loop_run(a.loop);
+        assert_int_equal(a.n, 1);
+        assert_false(a.failed);
+        assert_int_equal(a.n_addresses, 1);
+        assert_int_equal(a.first.ip.v6, cases[i].ip.v6);
+        assert_memory_equal(a.first.ip.addr, cases[i].ip.addr, 16);
+        hk_loop_free(a.loop);
+    }
+    struct answer a = {.loop = new_loop()};
+    char longer[300];
+    memset(longer, 'a', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(hk_lookup_new(a.loop, longer, on_lookup, &a, &a.lookup, NULL), HK_TOOBIG);
+    hk_loop_free(a.loop);
+}
+
+/* Whether its thread is done by then or not. */
+static void a_lookup_that_is_freed_tells_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct answer a = {.loop = new_loop()};
+        assert_int_equal(hk_lookup_new(a.loop, "127.0.0.1", on_lookup, &a, &a.lookup, NULL), HK_OK);
+        if (i % 2)
+            nanosleep(&(struct timespec){.tv_nsec = i * 20000}, NULL);
+        hk_lookup_free(a.lookup);
+        hk_loop_stop(a.loop);
+        hk_loop_run(a.loop);
+        assert_int_equal(a.n, 0);
+        hk_loop_free(a.loop);
+    }
+    hk_lookup_free(NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* their threads end: nothing is left (ASan) */
+}
+
 struct failing {
     long left;
     bool for_ever;
@@ -446,6 +519,9 @@ int main(void)
         cmocka_unit_test(jobs_run_in_order_and_are_bounded),
         cmocka_unit_test(freeing_a_worker_tells_every_job),
         cmocka_unit_test(out_of_memory_is_told_and_leaks_nothing),
+        cmocka_unit_test(a_name_is_looked_up_beside_the_loop),
+        /* last: its threads free memory when they end */
+        cmocka_unit_test(a_lookup_that_is_freed_tells_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

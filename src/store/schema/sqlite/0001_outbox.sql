@@ -44,7 +44,8 @@ CREATE TABLE outbox_relay (
     boot       TEXT NOT NULL,
     version    TEXT NOT NULL DEFAULT '',
     started_ms INTEGER NOT NULL,
-    until_ms   INTEGER NOT NULL
+    until_ms   INTEGER NOT NULL,
+    lock       TEXT NOT NULL DEFAULT '' -- '' = none; else which lock its process holds for as long as it lives
 );
 
 -- A manifest: what a lane has in hand. Names ids of outbox; rows of outbox_retry name their claim themselves.
@@ -86,7 +87,7 @@ CREATE TABLE outbox_retry (
     failed_unknown     INTEGER NOT NULL DEFAULT 0,
     prev_wait_ms       INTEGER NOT NULL DEFAULT 0,
     first_attempt_ms   INTEGER NOT NULL DEFAULT 0,
-    paused_ms          INTEGER NOT NULL DEFAULT 0,
+    paused_mark_ms     INTEGER NOT NULL DEFAULT 0, -- for how long its destination had been paused, in all, at its first failure
     first_failed_ms    INTEGER NOT NULL DEFAULT 0,
     last_attempt_ms    INTEGER NOT NULL DEFAULT 0,
     last_cause         TEXT,
@@ -211,7 +212,8 @@ CREATE TABLE outbox_destination (
     paused   INTEGER NOT NULL,
     actor    TEXT,
     reason   TEXT,
-    since_ms INTEGER NOT NULL
+    since_ms INTEGER NOT NULL,
+    paused_total_ms INTEGER NOT NULL DEFAULT 0 -- up to since_ms: paused time does not count towards max_elapsed
 ) WITHOUT ROWID;
 
 -- Who did what, and why: one row for each act of a person. Ids rise with at_ms.

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How fast the PostgreSQL store drains, beside two bare loops on the same server: the classic outbox (UPDATE to claim, UPDATE
+ * to sent), and the least that our own layout allows (`w`: a cursor that looks at snapshots, a manifest, a batch DELETE, all
+ * pipelined). And the bytes of WAL that each message costs.
+ * Usage: bench_store_pg [rows [rounds]], with HIKYAKU_BENCH_PG=postgres://… naming a database to play in: everything
+ * happens in its schema hikyaku_bench. The variants take turns within a round; medians, smallest and largest. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <libpq-fe.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "store/store.h"
+
+enum {
+    BATCH = 500,
+    PAYLOAD = 500,
+    ROUNDS_MAX = 99,
+    LEASE_MS = 3600000,
+    SKIPPED = 77
+};
+
+static char url[600];
+static PGconn *db;
+static int64_t rows = 300000;
+
+static void must(bool ok, const char *what)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "bench_store_pg: %s failed: %s\n", what, db ? PQerrorMessage(db) : "");
+    exit(1);
+}
+
+static double now_s(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void run_sql(const char *sql)
+{
+    PGresult *res = PQexec(db, sql);
+    bool good = PQresultStatus(res) == PGRES_COMMAND_OK || PQresultStatus(res) == PGRES_TUPLES_OK;
+    must(good, sql);
+    PQclear(res);
+}
+
+static double value(const char *sql)
+{
+    PGresult *res = PQexec(db, sql);
+    must(PQresultStatus(res) == PGRES_TUPLES_OK && PQntuples(res) == 1, sql);
+    double v = strtod(PQgetvalue(res, 0, 0), NULL);
+    PQclear(res);
+    return v;
+}
+
+/* ---- the server's CPU time, where it runs on this host: less shaky than the clock on a busy machine ---- */
+
+static double cpu_of(long pid, long postmaster)
+{
+    char path[60], text[600];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *file = fopen(path, "r");
+    size_t len = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[len] = '\0';
+    const char *rest = strrchr(text, ')');
+    long up = 0, dead_user = 0, dead_system = 0;
+    unsigned long user = 0, system = 0;
+    if (!rest || sscanf(rest + 1, " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &up, &user,
+                        &system, &dead_user, &dead_system) != 5)
+        return 0;
+    if (pid == postmaster)
+        return (double)user + (double)system + (double)dead_user + (double)dead_system;
+    return up == postmaster ? (double)user + (double)system : 0;
+}
+
+static double server_cpu_s(void)
+{
+    static long postmaster;
+    if (!postmaster)
+        postmaster = (long)value("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)");
+    double ticks = 0;
+    DIR *proc = opendir("/proc");
+    for (struct dirent *entry; proc && (entry = readdir(proc));) {
+        int64_t pid = 0;
+        if (hk_parse_i64(hk_str_of(entry->d_name), &pid, NULL) == HK_OK)
+            ticks += cpu_of((long)pid, postmaster);
+    }
+    if (proc)
+        closedir(proc);
+    return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* ---- bare loops ---- */
+
+struct batch {
+    int64_t ids[BATCH], claim;
+    int n;
+};
+
+/* bigint[] in binary. */
+struct array {
+    unsigned char bytes[20 + 12 * BATCH];
+    int len;
+};
+
+static void put(unsigned char *at, uint64_t value, int bytes)
+{
+    for (int i = bytes - 1; i >= 0; i--, value >>= 8)
+        at[i] = (unsigned char)(value & 0xff);
+}
+
+static void make_array(struct array *a, const struct batch *b)
+{
+    const uint32_t head[] = {1, 0, 20, (uint32_t)b->n, 1};
+    for (int i = 0; i < 5; i++)
+        put(a->bytes + 4 * i, head[i], 4);
+    for (int i = 0; i < b->n; i++) {
+        put(a->bytes + 20 + 12 * i, 8, 4);
+        put(a->bytes + 24 + 12 * i, (uint64_t)b->ids[i], 8);
+    }
+    a->len = 20 + 12 * b->n;
+}
+
+static int64_t get_i64(const PGresult *res, int row, int column)
+{
+    const unsigned char *bytes = (const unsigned char *)PQgetvalue(res, row, column);
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value = value << 8 | bytes[i];
+    return (int64_t)value;
+}
+
+static void prepare(PGconn *conn, const char *name, const char *sql)
+{
+    PGresult *res = PQprepare(conn, name, sql, 0, NULL);
+    if (PQresultStatus(res) != PGRES_COMMAND_OK)
+        fprintf(stderr, "%s: %s\n", sql, PQerrorMessage(conn));
+    must(PQresultStatus(res) == PGRES_COMMAND_OK, "prepare");
+    PQclear(res);
+}
+
+static PGresult *next(PGconn *conn)
+{
+    PGresult *res = PQgetResult(conn);
+    bool good = PQresultStatus(res) == PGRES_COMMAND_OK || PQresultStatus(res) == PGRES_TUPLES_OK;
+    if (!good)
+        fprintf(stderr, "%s\n", PQerrorMessage(conn));
+    must(good, "a statement");
+    PQclear(PQgetResult(conn));
+    return res;
+}
+
+static void next_sync(PGconn *conn)
+{
+    PGresult *res = PQgetResult(conn);
+    must(PQresultStatus(res) == PGRES_PIPELINE_SYNC, "sync");
+    PQclear(res);
+}
+
+static PGconn *connect_loop(void)
+{
+    PGconn *conn = PQconnectdb(getenv("HIKYAKU_BENCH_PG"));
+    must(PQstatus(conn) == CONNECTION_OK, "connect");
+    PQclear(PQexec(conn,
+                   "SET search_path = hikyaku_bench; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+                   "SET enable_sort = off"));
+    return conn;
+}
+
+static int64_t take_rows(const PGresult *res, struct batch *b, int payload)
+{
+    int64_t whole = 0;
+    b->n = PQntuples(res);
+    for (int i = 0; i < b->n; i++) {
+        b->ids[i] = get_i64(res, i, 0);
+        whole += PQgetlength(res, i, payload) == PAYLOAD;
+    }
+    return whole;
+}
+
+/* Reads the next batch while the last one is settled. */
+static void drain_classic(uint32_t size)
+{
+    static struct batch b;
+    static struct array ids;
+    char sql[700];
+    PGconn *conn = connect_loop();
+    snprintf(sql, sizeof sql,
+             "WITH k AS MATERIALIZED (SELECT id FROM classic WHERE status IN ('pending', 'failed') "
+             "AND next_attempt_at <= now() ORDER BY next_attempt_at LIMIT %u FOR UPDATE SKIP LOCKED) "
+             "UPDATE classic o SET status = 'processing', attempts = attempts + 1, locked_by = 'w', "
+             "locked_until = now() + interval '30 s' FROM k WHERE o.id = k.id RETURNING o.id, o.payload",
+             size);
+    PQclear(PQexec(conn, "RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_sort"));
+    prepare(conn, "claim", sql);
+    prepare(conn, "ack",
+            "UPDATE classic SET status = 'sent', sent_at = now(), locked_by = NULL, locked_until = NULL "
+            "WHERE id = ANY ($1::bigint[])");
+    must(PQenterPipelineMode(conn), "pipeline");
+    int64_t done = 0;
+    for (bool settling = false;;) {
+        must(PQsendQueryPrepared(conn, "claim", 0, NULL, NULL, NULL, 1) && PQpipelineSync(conn), "send");
+        if (settling) {
+            PQclear(next(conn));
+            next_sync(conn);
+        }
+        PGresult *res = next(conn);
+        done += take_rows(res, &b, 1);
+        PQclear(res);
+        next_sync(conn);
+        if (!b.n)
+            break;
+        make_array(&ids, &b);
+        const char *values[] = {(const char *)ids.bytes};
+        must(PQsendQueryPrepared(conn, "ack", 1, values, &ids.len, (int[]){1}, 1) && PQpipelineSync(conn),
+             "send");
+        settling = true;
+    }
+    must(done == rows, "draining all");
+    PQfinish(conn);
+}
+
+static void send_read(PGconn *conn, int64_t after, const char *horizon)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)after);
+    const char *values[] = {text, "1:1:", horizon};
+    must(PQsendQueryPrepared(conn, "read", 3, values, NULL, NULL, 1) && PQpipelineSync(conn), "send");
+}
+
+/* One transaction: what was claimed before is settled, what was read now is claimed. */
+static void send_write(PGconn *conn, const struct batch *before, const struct batch *now)
+{
+    static struct array ids, settled;
+    char claim[24];
+    if (before->n) {
+        make_array(&settled, before);
+        snprintf(claim, sizeof claim, "%lld", (long long)before->claim);
+        const char *values[] = {claim, (const char *)settled.bytes};
+        must(PQsendQueryPrepared(conn, "settle", 2, values, (int[]){0, settled.len}, (int[]){0, 1}, 1),
+             "send");
+    }
+    if (now->n) {
+        make_array(&ids, now);
+        const char *values[] = {(const char *)ids.bytes};
+        must(PQsendQueryPrepared(conn, "claim", 1, values, &ids.len, (int[]){1}, 1), "send");
+    }
+    must(PQpipelineSync(conn), "sync");
+}
+
+static void read_write(PGconn *conn, const struct batch *before, struct batch *now)
+{
+    if (before->n)
+        PQclear(next(conn));
+    if (now->n) {
+        PGresult *res = next(conn);
+        now->claim = get_i64(res, 0, 0);
+        PQclear(res);
+    }
+    next_sync(conn);
+}
+
+static void prepare_w(PGconn *conn, uint32_t size, int64_t lane)
+{
+    char sql[700];
+    snprintf(sql, sizeof sql,
+             "SELECT id, shard, payload FROM outbox WHERE id > $1::bigint AND shard = ANY (ARRAY(SELECT "
+             "generate_series(0, 63))::smallint[]) AND pg_visible_in_snapshot(xid, $3::pg_snapshot) "
+             "AND NOT pg_visible_in_snapshot(xid, $2::pg_snapshot) ORDER BY id LIMIT %u",
+             size);
+    prepare(conn, "read", sql);
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO outbox_claim (lane, claimed_ms, ids) VALUES (%lld, 0, $1::bigint[]) RETURNING claim",
+        (long long)lane);
+    prepare(conn, "claim", sql);
+    snprintf(sql, sizeof sql,
+             "WITH k AS (DELETE FROM outbox_claim WHERE claim = $1::bigint AND lane = %lld RETURNING 1) "
+             "DELETE FROM outbox WHERE id = ANY ($2::bigint[]) AND EXISTS (SELECT 1 FROM k)",
+             (long long)lane);
+    prepare(conn, "settle", sql);
+}
+
+static void drain_w(uint32_t size)
+{
+    static struct batch batches[2];
+    PGconn *conn = connect_loop();
+    PGresult *res =
+        PQexec(conn, "INSERT INTO outbox_relay (name, boot, started_ms, until_ms) VALUES ('w', 'w', 0, 0) "
+                     "RETURNING lane, pg_current_snapshot()");
+    must(PQresultStatus(res) == PGRES_TUPLES_OK, "lane");
+    int64_t lane = (int64_t)strtod(PQgetvalue(res, 0, 0), NULL), done = 0;
+    PQclear(res);
+    res = PQexec(conn, "SELECT pg_current_snapshot()");
+    char horizon[200];
+    snprintf(horizon, sizeof horizon, "%s", PQgetvalue(res, 0, 0));
+    PQclear(res);
+    prepare_w(conn, size, lane);
+    must(PQenterPipelineMode(conn), "pipeline");
+    batches[0].n = batches[1].n = 0;
+    send_read(conn, 0, horizon);
+    for (int turn = 0;; turn ^= 1) {
+        struct batch *now = &batches[turn], *before = &batches[turn ^ 1];
+        res = next(conn);
+        done += take_rows(res, now, 2);
+        PQclear(res);
+        next_sync(conn);
+        if (!now->n && !before->n)
+            break;
+        send_write(conn, before, now);
+        send_read(conn, now->n ? now->ids[now->n - 1] : INT64_MAX, horizon);
+        read_write(conn, before, now);
+    }
+    must(done == rows, "draining all");
+    PQfinish(conn);
+    run_sql("DELETE FROM outbox_relay");
+}
+
+/* ---- the store ---- */
+
+static struct hk_store *open_store(bool keep_sent, int64_t *out_lane)
+{
+    struct hk_store *store = NULL;
+    struct hk_err err = {0};
+    int64_t now_ms;
+    bool ok = hk_store_postgres.open(url, &(struct hk_store_options){.keep_sent = keep_sent}, &store, &err) ==
+                  HK_OK &&
+              hk_store_postgres.acquire(store, "bench", "bench", LEASE_MS, out_lane, &now_ms, &err) == HK_OK;
+    if (!ok)
+        fprintf(stderr, "%s\n", err.message);
+    must(ok, "open");
+    return store;
+}
+
+static void drain_store(bool keep_sent, uint32_t batch)
+{
+    static struct hk_settle settles[BATCH];
+    static struct hk_claim claims[BATCH];
+    int64_t lane = 0, last = HK_FIRST_ID, done = 0;
+    struct hk_err err;
+    struct hk_store *store = open_store(keep_sent, &lane);
+    size_t n_settles = 0, n_claims = 0;
+    const struct hk_poll *poll = NULL;
+    must(hk_store_postgres.poll(store, &poll, &err) == HK_OK, "poll");
+    do {
+        const struct hk_heads *heads = NULL;
+        const struct hk_exchanged *x = NULL;
+        must(hk_store_postgres.scan(store, &(struct hk_scan){.after_id = last, .limit = batch}, &heads,
+                                    &err) == HK_OK,
+             "scan");
+        n_claims = heads->n;
+        last = heads->last_id;
+        for (size_t i = 0; i < heads->n; i++)
+            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+        const struct hk_exchange exchange = {lane, LEASE_MS, settles, n_settles, claims, n_claims};
+        must(hk_store_postgres.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
+        n_settles = x->n_messages;
+        for (size_t i = 0; i < n_settles; i++) {
+            done += x->messages[i].payload.len == PAYLOAD;
+            settles[i] =
+                (struct hk_settle){.claim = x->claim, .id = x->messages[i].id, .history.attempts = 1};
+            settles[i].destination = hk_str_of("billing");
+            settles[i].attempt.made = true;
+        }
+    } while (n_settles || n_claims);
+    must(done == rows, "draining all");
+    must(hk_store_postgres.release(store, lane, &err) == HK_OK, "release");
+    hk_store_postgres.close(store);
+}
+
+static void drain_plain(uint32_t size)
+{
+    drain_store(false, size);
+}
+
+static void drain_keeping(uint32_t size)
+{
+    drain_store(true, size);
+}
+
+/* ---- tables ---- */
+
+struct variant {
+    const char *name;
+    void (*drain)(uint32_t size);
+    uint32_t size;
+    int bare; /* the variant to compare with */
+    bool classic;
+    double rate[ROUNDS_MAX], cpu_us[ROUNDS_MAX], server_us[ROUNDS_MAX], wal[ROUNDS_MAX];
+};
+
+static struct variant variants[] = {
+    {.name = "classic: UPDATE, UPDATE", .drain = drain_classic, .size = BATCH, .bare = 1, .classic = true},
+    {.name = "bare w", .drain = drain_w, .size = BATCH, .bare = 1},
+    {.name = "store, sent rows not kept", .drain = drain_plain, .size = BATCH, .bare = 1},
+    {.name = "store, sent rows kept (default)", .drain = drain_keeping, .size = BATCH, .bare = 1},
+    {.name = "bare w, batches of 64", .drain = drain_w, .size = 64, .bare = 4},
+    {.name = "store, batches of 64, not kept", .drain = drain_plain, .size = 64, .bare = 4},
+};
+
+enum {
+    N_VARIANTS = sizeof variants / sizeof variants[0]
+};
+
+static void fill(bool classic)
+{
+    char sql[300];
+    run_sql("TRUNCATE outbox, outbox_sent, outbox_claim, classic; CHECKPOINT");
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO %s (destination, event_type, payload) SELECT 'billing', 'OrderCreated', repeat('x', %d) "
+        "FROM generate_series(1, %lld)",
+        classic ? "classic" : "outbox", PAYLOAD, (long long)rows);
+    run_sql(sql);
+    run_sql(classic ? "VACUUM ANALYZE classic" : "VACUUM ANALYZE outbox");
+}
+
+static void measure(struct variant *v, int round)
+{
+    fill(v->classic);
+    double wal = value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
+    double cpu = now_s(CLOCK_PROCESS_CPUTIME_ID), server = server_cpu_s(), wall = now_s(CLOCK_MONOTONIC);
+    v->drain(v->size);
+    v->rate[round] = (double)rows / (now_s(CLOCK_MONOTONIC) - wall);
+    v->server_us[round] = (server_cpu_s() - server) * 1e6 / (double)rows;
+    v->cpu_us[round] = (now_s(CLOCK_PROCESS_CPUTIME_ID) - cpu) * 1e6 / (double)rows;
+    v->wal[round] = (value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn") - wal) / (double)rows;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+static void drains(int rounds)
+{
+    static double of_bare[N_VARIANTS][ROUNDS_MAX], of_classic[N_VARIANTS][ROUNDS_MAX];
+    for (int round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < N_VARIANTS; i++)
+            measure(&variants[i], round);
+        for (size_t i = 0; i < N_VARIANTS; i++) {
+            of_bare[i][round] = variants[i].rate[round] / variants[variants[i].bare].rate[round];
+            of_classic[i][round] = variants[i].rate[round] / variants[0].rate[round];
+        }
+    }
+    printf("drain of %lld rows of %d bytes, batch %d, %d rounds\n", (long long)rows, PAYLOAD, BATCH, rounds);
+    printf("%-34s %8s %19s %7s %9s %8s %7s %7s\n", "", "msgs/s", "(min - max)", "of w", "x classic", "WAL B",
+           "CPU us", "PG us");
+    for (size_t i = 0; i < N_VARIANTS; i++) {
+        struct variant *v = &variants[i];
+        double rate = median(v->rate, rounds);
+        printf("%-34s %8.0f (%7.0f - %7.0f) %7.2f %9.2f %8.0f %7.2f %7.2f\n", v->name, rate, v->rate[0],
+               v->rate[rounds - 1], median(of_bare[i], rounds), median(of_classic[i], rounds),
+               median(v->wal, rounds), median(v->cpu_us, rounds), median(v->server_us, rounds));
+    }
+}
+
+static void make_schema(void)
+{
+    struct hk_store_inited inited;
+    struct hk_err err = {0};
+    run_sql(
+        "DROP SCHEMA IF EXISTS hikyaku_bench CASCADE; CREATE SCHEMA hikyaku_bench; SET search_path = hikyaku_bench");
+    bool ok = hk_store_postgres.init(url, &(struct hk_store_init){0}, &inited, &err) == HK_OK;
+    if (!ok)
+        fprintf(stderr, "%s\n", err.message);
+    must(ok, "init");
+    run_sql(
+        "CREATE TABLE classic (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, destination text NOT NULL, "
+        "event_type text NOT NULL, message_key text, payload text NOT NULL, status text NOT NULL DEFAULT 'pending', "
+        "attempts integer NOT NULL DEFAULT 0, next_attempt_at timestamptz NOT NULL DEFAULT now(), locked_by text, "
+        "locked_until timestamptz, created_at timestamptz NOT NULL DEFAULT now(), sent_at timestamptz)");
+    run_sql("CREATE INDEX ON classic (next_attempt_at) WHERE status IN ('pending', 'failed')");
+}
+
+static int64_t number(const char *text, int64_t most)
+{
+    int64_t value = 0;
+    must(hk_parse_i64(hk_str_of(text), &value, NULL) == HK_OK && value > 0 && value <= most,
+         "reading the arguments");
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    const char *given = getenv("HIKYAKU_BENCH_PG");
+    if (!given) {
+        printf("HIKYAKU_BENCH_PG=postgres://… names the database to play in\n");
+        return SKIPPED;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    rows = argc > 1 ? number(argv[1], 10000000) : rows;
+    int rounds = argc > 2 ? (int)number(argv[2], ROUNDS_MAX) : 5;
+    snprintf(url, sizeof url, "%s%sschema=hikyaku_bench", given, strchr(given, '?') ? "&" : "?");
+    db = PQconnectdb(given);
+    must(PQstatus(db) == CONNECTION_OK, "connect");
+    PQclear(PQexec(db, "SET client_min_messages = warning"));
+    make_schema();
+    drains(rounds);
+    run_sql("DROP SCHEMA hikyaku_bench CASCADE");
+    PQfinish(db);
+    return 0;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to scan for next: keys that became free, destinations that fell behind or have retries due, fresh rows, and the
+ * sweep; before all of them what turned up late. And when to look again, if it is nothing now. */
+#include "core/engine_impl.h"
+
+enum {
+    KEY_TRIES = 8
+};
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t limit_of(const struct hk_engine *e)
+{
+    uint32_t room = e->options.concurrency - e->in_flight;
+    uint32_t limit = room < e->options.batch ? room : e->options.batch;
+    return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
+}
+
+static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, struct hk_scan *out)
+{
+    struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
+    e->scan_kind = kind;
+    e->scan_dest = dest;
+    *out = (struct hk_scan){.source = kind == HK_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
+                            .destination = d ? d->name : NULL,
+                            .limit = limit_of(e)};
+    if (kind == HK_SCAN_FRESH)
+        out->after_id = e->cursor;
+    else if (kind == HK_SCAN_SWEEP)
+        out->after_id = e->sweep_cursor;
+    else if (d && kind == HK_SCAN_BEHIND)
+        out->after_id = d->cursor;
+    else if (d && kind == HK_SCAN_RETRY) {
+        out->after_due_ms = d->retry_after_due_ms;
+        out->after_id = d->retry_after_id;
+    }
+}
+
+static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
+{
+    return !d->retries_chosen && d->retry_due_ms <= hk_engine_store_now(e, now_ms) &&
+           now_ms >= d->retry_look_at_ms && hk_dest_ready(e, d, HK_FROM_RETRY, now_ms);
+}
+
+/* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
+static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
+{
+    const struct hk_dest *d = &e->dests[key->dest];
+    return hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms) &&
+           hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);
+}
+
+static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+{
+    struct hk_order_key *key = hk_order_ready(e->order);
+    for (int tries = 0; key && !key_ready(e, key, now_ms); tries++) {
+        if (tries == KEY_TRIES)
+            return false;
+        hk_order_rotate(e->order); /* one destination that is not ready must not hold up the others' keys */
+        key = hk_order_ready(e->order);
+    }
+    if (!key)
+        return false;
+    set_scan(e, HK_SCAN_KEY, key->dest, out);
+    e->scan_key = key->hash;
+    out->after_id = hk_id_before(key->passed_id);
+    out->key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
+    out->limit = 2;
+    return true;
+}
+
+/* Goes round the destinations, so that each gets its turn. */
+static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+{
+    for (size_t n = 0; n < e->options.n_dests; n++) {
+        size_t i = (e->turn + n) % e->options.n_dests;
+        struct hk_dest *d = &e->dests[i];
+        bool retry = wants_retry(e, d, now_ms);
+        bool behind = d->behind && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms);
+        if (!retry && !behind)
+            continue;
+        /* both: one after the other */
+        bool take_retry = retry && !(behind && d->retry_last);
+        d->retry_last = take_retry;
+        e->turn = i + 1;
+        set_scan(e, take_retry ? HK_SCAN_RETRY : HK_SCAN_BEHIND, i, out);
+        return true;
+    }
+    return false;
+}
+
+static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
+{
+    struct hk_dest *d = &e->dests[e->want_alone];
+    d->retry_after_due_ms = INT64_MIN;
+    d->retry_after_id = 0;
+    set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
+    e->want_alone = HK_NO_DEST;
+    return true;
+}
+
+bool hk_engine_late_due(const struct hk_engine *e)
+{
+    return e->late_begun || e->late_told;
+}
+
+/* Also when the engine is full: each late row is taken or remembered, so it never has to be scanned for again. */
+static void pick_late(struct hk_engine *e, struct hk_scan *out)
+{
+    if (!e->late_begun) {
+        e->late_begun = true;
+        e->late_told = false;
+        e->late_cursor = HK_FIRST_ID;
+    }
+    set_scan(e, HK_SCAN_LATE, HK_NO_DEST, out);
+    out->late = true;
+    out->after_id = e->late_cursor;
+    out->limit = e->options.batch;
+}
+
+bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+{
+    if (hk_engine_late_due(e)) {
+        pick_late(e, out);
+        return true;
+    }
+    if (!hk_engine_can_take(e))
+        return false;
+    if (e->want_alone != HK_NO_DEST)
+        return e->in_flight == 0 && pick_alone(e, out);
+    if (pick_key(e, now_ms, out))
+        return true;
+    bool fresh = e->last_id > e->cursor;
+    if (fresh && e->fresh_turn) {
+        e->fresh_turn = false;
+        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
+        return true;
+    }
+    e->fresh_turn = true;
+    if (pick_dest(e, now_ms, out))
+        return true;
+    if (fresh) {
+        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
+        return true;
+    }
+    if (now_ms < e->sweep_at_ms)
+        return false;
+    e->sweep_at_ms = now_ms + HK_SWEEP_MS;
+    set_scan(e, HK_SCAN_SWEEP, HK_NO_DEST, out);
+    return true;
+}
+
+/* store time -> monotonic time */
+static int64_t mono_of(const struct hk_engine *e, int64_t store_ms)
+{
+    return store_ms == INT64_MAX || store_ms == INT64_MIN ? store_ms : store_ms - e->ahead_hi_ms;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t at = INT64_MAX;
+    if (hk_engine_late_due(e) && e->held_keys_loaded)
+        return now_ms;
+    if (!hk_engine_can_take(e) || e->want_alone != HK_NO_DEST)
+        return at;
+    if (e->last_id > e->cursor)
+        at = e->last_scan_ms + (int64_t)e->options.linger_ms;
+    at = earlier(at, later(mono_of(e, e->stray_due_ms), e->stray_look_at_ms));
+    const struct hk_order_key *key = hk_order_ready(e->order);
+    if (key)
+        at = earlier(at, hk_dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        if (d->behind)
+            at = earlier(at, hk_dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
+        if (d->retry_due_ms == INT64_MAX || d->retries_chosen)
+            continue;
+        int64_t due = later(mono_of(e, d->retry_due_ms), d->retry_look_at_ms);
+        at = earlier(at, later(due, hk_dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
+    }
+    return at;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wire that is libcurl: what http_curl.c (a transfer's way through it) and http_easy.c (what it asks us) share. */
+#ifndef HK_SINK_HTTP_CURL_H
+#define HK_SINK_HTTP_CURL_H
+
+#include <curl/curl.h>
+
+#include "sink/http_impl.h"
+#include "sink/http_loop.h"
+
+/* Each name that is being resolved is a thread of libcurl's, and a dead name server holds it for half a minute. */
+#define HK_HTTP_RESOLVING_MAX 4
+#define HK_HTTP_ABANDONED_MS  5000 /* how long a thread that nobody waits for any more counts */
+
+struct hk_curl_transfer {
+    struct hk_http_transfer t; /* first */
+    CURL *easy;
+    struct curl_slist lines[HK_REQUEST_LINES_MAX + 1];
+    char curl_error[CURL_ERROR_SIZE];
+    bool with_curl; /* in the multi handle */
+    bool resolving;
+    bool
+        again; /* not over: to be given to libcurl once more, since it was not its turn or its connection was bad */
+    unsigned spoiled; /* connections that were */
+};
+
+struct hk_curl_sink {
+    struct hk_http_sink base; /* first */
+    struct hk_http_loop http;
+    struct hk_timer *abandoned;
+    size_t n_resolving, n_abandoned; /* the last one is part of n_resolving */
+};
+
+/* ---- http_curl.c ---- */
+
+void hk_curl_resolved(struct hk_curl_transfer *c); /* its name is */
+void hk_curl_on_ran(void *sink);
+
+/* ---- http_easy.c ---- */
+
+bool hk_curl_easy_init(struct hk_curl_transfer *c); /* false: out of memory */
+void hk_curl_easy_load(struct hk_curl_transfer *c); /* puts the request into `easy` */
+
+#endif

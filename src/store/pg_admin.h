@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators' side of the PostgreSQL store from inside.
+ *
+ *   pg_admin.c          open, close, small helpers, enqueue, pause, finding a message
+ *   pg_admin_act.c      cancel and retry, and why they do not race a relay's claim
+ *   pg_admin_list.c     list and show
+ *   pg_admin_status.c   status and relays
+ *   pg_admin_inspect.c  what `doctor` asks
+ *   pg_admin_stmt.c     every SQL statement
+ *
+ * It has a connection of its own (pg.h) and shares its pipelines and sticking errors. Every transaction goes out whole, an
+ * act's, too: a command line that is stopped half-way holds no lock that a relay would wait for. */
+#ifndef HK_STORE_PG_ADMIN_H
+#define HK_STORE_PG_ADMIN_H
+
+#include "store/admin.h"
+#include "store/pg_admin_stmt.h"
+
+struct hk_admin {
+    struct hk_pg pg;
+    struct hk_store_options options;
+    struct hk_store_status status;
+    struct hk_relays relays;
+    struct hk_rows rows;
+    struct hk_shown shown;
+};
+
+/* Adds the time for statements that begin with it: NULL, which is the server's own, unless a test has its own clock. */
+void hk_pa_arg_now(struct hk_admin *admin, struct hk_pg_args *a);
+/* Doubles in the pool: room for item `n` of an array. NULL: out of memory, which sticks. */
+void *hk_pa_grow(struct hk_admin *admin, void *items, size_t n, size_t *room, size_t bytes);
+uint32_t hk_pa_u32(const PGresult *res, int row, int column); /* cut to what fits */
+uint64_t hk_pa_u64(const PGresult *res, int row, int column);
+/* hk_pg_end for what writes: says so when nobody knows whether it was done. */
+enum hk_code hk_pa_end(struct hk_admin *admin, const char *doing, struct hk_err *err);
+/* The ids of outbox that may have `message_id`, as a bigint[]. Reads the table from its end in bounded statements, each a
+ * transaction of its own: outbox has no index on message_id, every INSERT of every application would pay for it. */
+struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id);
+
+enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+enum hk_code hk_pa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
+enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
+                        struct hk_err *err);
+enum hk_code hk_pa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
+                        const struct hk_shown **out, struct hk_err *err);
+enum hk_code hk_pa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                          struct hk_err *err);
+enum hk_code hk_pa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
+
+/* What is worth a warning. */
+struct hk_pa_limits {
+    int64_t held_s;      /* a transaction that has been open for longer keeps vacuum from its work */
+    int64_t held_xids;   /* the same for a slot, which has no age but this */
+    int64_t connections; /* fewer than this are left */
+    int64_t clock_ms;    /* the server's clock is off by more */
+};
+
+/* hk_pa_inspect, with limits that a test can reach. */
+enum hk_code hk_pa_inspect_with(const char *url, const struct hk_pa_limits *limits,
+                                struct hk_store_health *out, struct hk_err *err);
+enum hk_code hk_pa_inspect(const char *url, uint64_t integrity_ms, struct hk_store_health *out,
+                           struct hk_err *err);
+
+#endif

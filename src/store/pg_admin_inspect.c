@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The health of a PostgreSQL store: what would slow it down or stop it, told without needing a schema. It looks through a
+ * session that is set up as a relay's is, so that what it says of plans holds for relays. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "store/pg_admin.h"
+#include "store/pg_stmt.h"
+
+enum {
+    HOLDERS_SHOWN = 3
+};
+
+/* Columns of HK_PA_SERVER. */
+enum {
+    S_VERSION,
+    S_RECOVERY,
+    S_CLOCK_MS,
+    S_FSYNC,
+    S_FULL_PAGES,
+    S_READ_ONLY,
+    S_AUTOVACUUM,
+    S_MAX,
+    S_USED,
+    S_ROLE_MAX, /* NULL: no limit */
+    S_ROLE_USED,
+    S_DB_MAX,
+    S_DB_USED,
+    S_HIDDEN, /* sessions of others that this role may not look at */
+    S_USER,
+    S_DATABASE
+};
+
+/* Columns of HK_PA_HORIZON. */
+enum {
+    H_KIND,
+    H_NAME,
+    H_WHAT,
+    H_WHOSE,
+    H_STATE,
+    H_XIDS,
+    H_S
+};
+
+struct look {
+    struct hk_pg pg;
+    const struct hk_pa_limits *limits;
+    struct hk_store_health *out;
+};
+
+static void note(struct look *l, enum hk_note_level level, const char *about, const char *fmt, ...)
+    HK_PRINTF(4, 5);
+
+static void note(struct look *l, enum hk_note_level level, const char *about, const char *fmt, ...)
+{
+    if (l->out->n_notes == HK_NOTES_MAX)
+        return;
+    struct hk_health_note *n = &l->out->notes[l->out->n_notes++];
+    va_list ap;
+    n->level = level;
+    hk_str_copy(n->about, sizeof n->about, hk_str_of(about));
+    va_start(ap, fmt);
+    (void)vsnprintf(n->text, sizeof n->text, fmt, ap);
+    va_end(ap);
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec ts = {0};
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* ---- the server ---- */
+
+static void look_at_clock(struct look *l, int64_t server_ms, int64_t before_ms, int64_t after_ms)
+{
+    char text[HK_DURATION_TEXT_MAX];
+    int64_t off_ms = server_ms < before_ms  ? before_ms - server_ms
+                     : server_ms > after_ms ? server_ms - after_ms
+                                            : 0;
+    hk_format_duration((uint64_t)off_ms, text);
+    l->out->clock_ms = after_ms;
+    if (off_ms > l->limits->clock_ms)
+        note(
+            l, HK_NOTE_WARN, "clock",
+            "the server's clock is %s %s this host's: leases and due times go by the server's, so that nothing is lost, "
+            "but signatures carry this host's time; check both clocks (NTP)",
+            text, server_ms < before_ms ? "behind" : "ahead of");
+    else
+        note(l, HK_NOTE_OK, "clock", "agrees with the server's");
+}
+
+static void look_at_modes(struct look *l, const PGresult *res)
+{
+    if (hk_pg_bool(res, 0, S_RECOVERY))
+        note(l, HK_NOTE_FAIL, "server",
+             "it is a standby: nothing can be relayed from it; name the primary, or all hosts, in the URL");
+    else if (hk_pg_bool(res, 0, S_READ_ONLY))
+        note(l, HK_NOTE_FAIL, "server",
+             "default_transaction_read_only is on: nothing can be relayed until it is off again");
+    if (!hk_pg_bool(res, 0, S_FSYNC) || !hk_pg_bool(res, 0, S_FULL_PAGES))
+        note(l, HK_NOTE_WARN, "durability",
+             "%s is off: a power cut may lose or damage what was committed; turn it on",
+             hk_pg_bool(res, 0, S_FSYNC) ? "full_page_writes" : "fsync");
+    if (!hk_pg_bool(res, 0, S_AUTOVACUUM))
+        note(
+            l, HK_NOTE_WARN, "autovacuum",
+            "autovacuum is off: dead rows of the outbox are never removed, and reading gets slower and slower; turn "
+            "it on");
+}
+
+static void look_at_connections(struct look *l, const PGresult *res)
+{
+    static const struct {
+        int max, used;
+        const char *of;
+    } limits[] = {{S_MAX, S_USED, "max_connections"},
+                  {S_ROLE_MAX, S_ROLE_USED, "the role's CONNECTION LIMIT"},
+                  {S_DB_MAX, S_DB_USED, "the database's CONNECTION LIMIT"}};
+
+    int64_t least = INT64_MAX;
+    const char *of = "";
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        int64_t left = hk_pg_i64(res, 0, limits[i].max) - hk_pg_i64(res, 0, limits[i].used);
+        if (hk_pg_null(res, 0, limits[i].max) || left >= least)
+            continue;
+        least = left < 0 ? 0 : left;
+        of = limits[i].of;
+    }
+    if (least < l->limits->connections)
+        note(l, HK_NOTE_WARN, "connections",
+             "%" PRId64
+             " free (%s): a relay needs one, each command another; raise the limit, or use a pooler",
+             least, of);
+    else
+        note(l, HK_NOTE_OK, "connections", "%" PRId64 " free", least);
+}
+
+static void look_at_pooler(struct look *l)
+{
+    if (l->pg.pooled)
+        note(
+            l, HK_NOTE_WARN, "pooler",
+            "a pooler stands between: it works, but statements are planned anew each time and settings go with every "
+            "transaction, which costs the server time; give relays a direct connection if there is one to spare");
+    else
+        note(l, HK_NOTE_OK, "pooler", "none noticed: the connection is direct");
+}
+
+static void look_at_server(struct look *l)
+{
+    int64_t before_ms = wall_ms();
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_SERVER, NULL);
+    if (res && PQntuples(res) == 1) {
+        snprintf(l->out->engine, sizeof l->out->engine, "PostgreSQL %.36s", PQgetvalue(res, 0, S_VERSION));
+        look_at_modes(l, res);
+        look_at_pooler(l);
+        look_at_connections(l, res);
+        look_at_clock(l, hk_pg_i64(res, 0, S_CLOCK_MS), before_ms, wall_ms());
+        if (hk_pg_i64(res, 0, S_HIDDEN) > 0)
+            note(l, HK_NOTE_WARN, "vacuum",
+                 "%" PRId64
+                 " sessions of other roles cannot be looked at: GRANT pg_read_all_stats TO %.63s, and this "
+                 "tells whether one of them keeps dead rows from being removed",
+                 hk_pg_i64(res, 0, S_HIDDEN), PQgetvalue(res, 0, S_USER));
+    }
+    PQclear(res);
+}
+
+/* ---- who holds the vacuum back ---- */
+
+static bool holds_long(const struct look *l, const PGresult *res, int i)
+{
+    return hk_pg_i64(res, i, H_S) > l->limits->held_s || hk_pg_i64(res, i, H_XIDS) > l->limits->held_xids;
+}
+
+static struct hk_str value_of(const PGresult *res, int row, int column)
+{
+    return hk_str_of(PQgetvalue(res, row, column));
+}
+
+static void tell_holder(struct look *l, const PGresult *res, int i)
+{
+    char age[HK_DURATION_TEXT_MAX], name[HK_SHOW_MAX], what[HK_SHOW_MAX], whose[HK_SHOW_MAX];
+    const char *kind = PQgetvalue(res, i, H_KIND), *state = PQgetvalue(res, i, H_STATE);
+    int64_t xids = hk_pg_i64(res, i, H_XIDS);
+    hk_format_duration((hk_pa_u64(res, i, H_S) * 1000), age);
+    hk_show(value_of(res, i, H_NAME), name);
+    hk_show(value_of(res, i, H_WHAT), what);
+    hk_show(value_of(res, i, H_WHOSE), whose);
+    if (strcmp(kind, "session") == 0)
+        note(
+            l, HK_NOTE_WARN, "vacuum",
+            "session %s (application %s, user %s, %.40s) has kept a transaction open for %s: rows that were deleted "
+            "since cannot be removed; end it: SELECT pg_terminate_backend(%s)",
+            PQgetvalue(res, i, H_NAME), what, whose, state, age, PQgetvalue(res, i, H_NAME));
+    else if (strcmp(kind, "prepared") == 0)
+        note(
+            l, HK_NOTE_WARN, "vacuum",
+            "prepared transaction %s of %s has been open for %s: rows that were deleted since cannot be removed; "
+            "COMMIT PREPARED or ROLLBACK PREPARED it",
+            name, whose, age);
+    else if (strcmp(kind, "slot") == 0)
+        note(l, HK_NOTE_WARN, "vacuum",
+             "replication slot %s (%.20s) holds %" PRId64
+             " transactions back: rows that were deleted since cannot be "
+             "removed; let its consumer catch up, or drop it: SELECT pg_drop_replication_slot(…)",
+             name, state, xids);
+    else
+        note(l, HK_NOTE_WARN, "vacuum",
+             "standby %s (%s, walsender %s) holds %" PRId64
+             " transactions back through hot_standby_feedback: end its "
+             "long queries, or turn the feedback off",
+             what, whose, PQgetvalue(res, i, H_NAME), xids);
+}
+
+static void look_at_horizon(struct look *l)
+{
+    int told = 0;
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_HORIZON, NULL);
+    for (int i = 0; res && i < PQntuples(res) && told < HOLDERS_SHOWN; i++)
+        if (holds_long(l, res, i)) {
+            tell_holder(l, res, i);
+            told++;
+        }
+    if (res && told == 0)
+        note(l, HK_NOTE_OK, "vacuum", "nothing has held it back for longer than %" PRId64 " minutes",
+             l->limits->held_s / 60);
+    PQclear(res);
+}
+
+/* ---- what a relay needs ---- */
+
+static void look_at_plan(struct look *l)
+{
+    bool bad = false, index = false;
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_PLAN, NULL);
+    for (int i = 0; res && i < PQntuples(res); i++) {
+        const char *line = PQgetvalue(res, i, 0);
+        bad |= strstr(line, "Seq Scan") || strstr(line, "Sort") || strstr(line, "Bitmap");
+        index |= strstr(line, "Index") != NULL;
+    }
+    if (res && (bad || !index))
+        note(
+            l, HK_NOTE_WARN, "planner",
+            "the planner does not keep to the index although a relay's session asks for it: reading gets slow when the "
+            "outbox fills; does something undo enable_seqscan = off?");
+    else if (res)
+        note(l, HK_NOTE_OK, "planner", "keeps to the index, however the statistics are%s",
+             l->pg.pooled ? " (settings go with each transaction)" : "");
+    PQclear(res);
+}
+
+static void look_at_rights(struct look *l)
+{
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_RIGHTS, NULL);
+    if (res && PQntuples(res) == 1 && !hk_pg_null(res, 0, 0))
+        note(
+            l, HK_NOTE_WARN, "rights",
+            "this role lacks %.300s: a relay needs them, 'hikyaku init --print-grants' shows how to grant them",
+            PQgetvalue(res, 0, 0));
+    PQclear(res);
+}
+
+static enum hk_code look_at_schema(struct look *l, struct hk_err *err)
+{
+    l->out->schema_wanted = hk_pg_schema_wanted();
+    l->out->schema = hk_pg_check_schema(&l->pg, &l->out->schema_version, &l->out->schema_error);
+    if (l->out->schema != HK_OK)
+        return HK_OK; /* that is what there is to tell */
+    hk_pg_call(&l->pg);
+    look_at_plan(l);
+    look_at_rights(l);
+    return hk_pg_end(&l->pg, "look at its tables", err);
+}
+
+enum hk_code hk_pa_inspect_with(const char *url, const struct hk_pa_limits *limits,
+                                struct hk_store_health *out, struct hk_err *err)
+{
+    const struct hk_pg_table table = {
+        .sql = hk_pa_sql, .count = HK_PA_NSTMTS, .settings = hk_pg_relay_table.settings};
+    struct hk_store_health health = {
+        .file_bytes = UINT64_MAX, .wal_bytes = UINT64_MAX, .free_bytes = UINT64_MAX};
+    struct look l = {.out = &health, .limits = limits};
+    enum hk_code rc = hk_pg_open(&l.pg, url, &table, 0, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_str_copy(health.place, sizeof health.place, hk_str_of(l.pg.url.place));
+    hk_pg_call(&l.pg);
+    look_at_server(&l);
+    look_at_horizon(&l);
+    rc = hk_pg_end(&l.pg, "look at the server", err);
+    if (rc == HK_OK)
+        rc = look_at_schema(&l, err);
+    hk_pg_close(&l.pg);
+    if (rc == HK_OK)
+        *out = health;
+    return rc;
+}
+
+/* Pages are the server's own business: `integrity_ms` is for stores that have none. */
+enum hk_code hk_pa_inspect(const char *url, uint64_t integrity_ms, struct hk_store_health *out,
+                           struct hk_err *err)
+{
+    static const struct hk_pa_limits limits = {
+        .held_s = 300, .held_xids = 1000000, .connections = 5, .clock_ms = 2000};
+    (void)integrity_ms;
+    return hk_pa_inspect_with(url, &limits, out, err);
+}

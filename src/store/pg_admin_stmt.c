@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every SQL statement of the operators' side of the PostgreSQL store.
+ *
+ * A person waits for them, but nobody knows how large the tables are: whatever walks over rows has a LIMIT, lists go by
+ * keyset, what is looked up by message_id is materialized before it is put in order (or the planner walks over the whole
+ * primary key to save the sorting of three rows), and no text leaves the server without a bound. Plans are made for the very
+ * parameters (plan_cache_mode), so that `$4 IS NULL OR …` costs nothing.
+ *
+ * `$1::bigint`, where a statement begins with the time, is the time of tests; NULL is the server's own. */
+#include "store/admin.h"
+#include "store/pg_admin_stmt.h"
+
+#define NOW "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)"
+/* A timestamptz as Unix ms; NULL for the infinities. */
+#define MS(t) "(CASE WHEN isfinite(" t ") THEN (extract(epoch FROM " t ") * 1000)::bigint END)"
+/* As text that hk_parse_rfc3339 takes, or "infinity". */
+#define TIME_TEXT(t)                                                                                         \
+    "(CASE WHEN isfinite(" t ") THEN to_char(" t ", 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') ELSE " t            \
+    "::text END)"
+#define CUT(t)     "left(" t ", 16000)"
+#define SMALL(t)   "left(" t ", 4096)"
+#define MESSAGE_ID "coalesce(t.message_id, 'outbox-' || t.id)"
+
+/* What manifests name: `held` by claim, `named` by row of outbox. */
+#define HELD                                                                                                 \
+    "held AS MATERIALIZED (SELECT c.claim, c.claimed_ms, c.lane, r.name, r.until_ms, c.ids "                 \
+    "FROM @outbox_claim c JOIN @outbox_relay r ON r.lane = c.lane), "                                        \
+    "named AS MATERIALIZED (SELECT u.id, h.claimed_ms, h.lane, h.name, h.until_ms "                          \
+    "FROM held h CROSS JOIN unnest(h.ids) AS u (id) WHERE u.id IS NOT NULL)"
+
+/* ---- acts ---- */
+
+/* $1 the time, $2 message_id, $3 destination or NULL, $4 ids of outbox: what is meant, and whether it may be changed. */
+#define TARGETS                                                                                                                   \
+    "WITH " HELD ", t AS MATERIALIZED ("                                                                                          \
+    "SELECT 1 AS place, t.id, coalesce(t.destination, '') AS destination, "                                                       \
+    "coalesce(" MS(                                                                                                               \
+        "t.not_before") ", 0) AS due_ms, false AS tried, n.id IS NOT NULL AS in_flight, "                                         \
+                        "n.name AS relay, n.until_ms FROM @outbox t LEFT JOIN named n ON n.id = t.id "                            \
+                        "WHERE t.id = ANY ($4::bigint[]) AND " MESSAGE_ID " = $2 "                                                \
+                        "AND ($3::text IS NULL OR coalesce(t.destination, '') = $3) UNION ALL "                                   \
+                        "SELECT 0, t.id, t.destination, t.due_ms, t.attempts > 0 OR t.crashes > 0, t.claim IS NOT NULL, "         \
+                        "h.name, h.until_ms FROM @outbox_retry t LEFT JOIN held h ON h.claim = t.claim "                          \
+                        "WHERE t.message_id = $2 AND ($3::text IS NULL OR t.destination = $3)), "                                 \
+                        "ok AS MATERIALIZED (SELECT count(*) > 0 AND NOT bool_or(in_flight) AND count(DISTINCT destination) = 1 " \
+                        "AS yes FROM t)"
+/* Place, id, destination, due_ms, tried, in_flight, relay, until_ms, rows changed. */
+#define OUTCOME(changed)                                                                                     \
+    " SELECT t.place, t.id, " SMALL("t.destination") ", t.due_ms, t.tried, t.in_flight, " SMALL(             \
+        "t.relay") ", t.until_ms, " changed " FROM t ORDER BY t.place DESC, t.id"
+#define AUDIT(act, changed)                                                                                  \
+    ", audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, message_id, destination, reason) "            \
+    "SELECT " NOW ", $5, '" act "', $2, nullif(min(destination), ''), $6 FROM t WHERE " changed " > 0 "      \
+    "HAVING count(*) > 0)"
+
+#define CANCELLED "(SELECT count(*) FROM kept)"
+#define HURRIED   "((SELECT count(*) FROM moved) + (SELECT count(*) FROM hurried))"
+
+#define META                                                                                                 \
+    "message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy"
+
+/* ---- looking at messages ---- */
+
+#define COMMON(message_id)                                                                                   \
+    CUT(message_id)                                                                                          \
+    ", " CUT("t.destination") ", " CUT("t.event_type") ", " CUT("t.message_key") ", " CUT(                   \
+        "t.correlation_id") ", "
+#define BRIEF_RETRY                                                                                                     \
+    "t.id, t.original_outbox_id, " COMMON(                                                                              \
+        "t.message_id") "CASE WHEN t.claim IS NOT NULL THEN 2 WHEN t.attempts > 0 OR t.crashes > 0 THEN 3 ELSE 1 END, " \
+                        "t.attempts, t.crashes, t.life, " MS("t.created_at") ", t.due_ms, t.last_attempt_ms, 0, " CUT(  \
+                            "t.last_error") ", " CUT("t.last_cause") ", " CUT("h.name") ", h.claimed_ms, 0, NULL, NULL, NULL"
+#define BRIEF_OUTBOX                                                                                         \
+    "t.id, t.id, " COMMON(MESSAGE_ID) "CASE WHEN n.id IS NULL THEN 1 ELSE 2 END, 0, 0, 1, " MS(              \
+        "t.created_at") ", " MS("t.not_before") ", 0, 0, NULL, NULL, " CUT("n.name") ", n.claimed_ms, 0, "   \
+                                                                                     "NULL, NULL, NULL"
+#define BRIEF_DEAD                                                                                                                                                                  \
+    "t.id, t.original_outbox_id, " COMMON("t.message_id") "CASE t.status WHEN 'resolved' THEN 4 ELSE 5 END, t.attempts, t.crashes, t.life, " MS("t.message_created_at") ", 0, " MS( \
+        "t.last_attempt_at") ", " MS("coalesce(t.resolved_at, t.last_failed_at)") ", " CUT("t.error_message") ", " CUT("t.reason_code") ", NULL, 0, 0, " CUT("t.status") ", NULL, NULL"
+#define BRIEF_CANCELLED                                                                                      \
+    "t.id, t.original_outbox_id, " COMMON("t.message_id") "6, t.attempts, 0, 1, " MS(                        \
+        "t.created_at") ", 0, 0, t.cancelled_ms, NULL, NULL, NULL, 0, 0, NULL, " CUT("t.actor") ", " CUT("t.reason")
+#define BRIEF_SENT                                                                                           \
+    "t.id, t.original_outbox_id, " COMMON("t.message_id") "4, t.attempts, 0, t.life, " MS(                   \
+        "t.created_at") ", 0, 0, t.sent_ms, NULL, NULL, NULL, 0, t.status, NULL, NULL, NULL"
+_Static_assert(HK_PENDING == 1 && HK_PROCESSING == 2 && HK_RETRYING == 3 && HK_SENT == 4 &&
+                   HK_STATE_DEAD == 5 && HK_STATE_CANCELLED == 6,
+               "the numbers stand in the statements");
+
+#define JOIN_RETRY  " LEFT JOIN held h ON h.claim = t.claim"
+#define JOIN_OUTBOX " LEFT JOIN LATERAL (SELECT * FROM named x WHERE x.id = t.id LIMIT 1) n ON true"
+
+/* A letter that was requeued shows as its new life; one that was resolved as sent, unless outbox_sent says so itself. */
+#define OPEN_LETTER                                                                                          \
+    "(t.status = 'failed' OR (t.status = 'discarded' AND t.resolution IS DISTINCT FROM 'cancelled'))"
+#define SENT_LETTER                                                                                          \
+    "(t.status = 'resolved' AND NOT EXISTS (SELECT 1 FROM @outbox_sent s WHERE s.message_id = t.message_id " \
+    "AND s.destination = t.destination))"
+
+/* $6 is the state; processing has statements of its own. */
+#define STATE_RETRY                                                                                          \
+    "($6::int = 0 OR ($6 = 1 AND t.claim IS NULL AND t.attempts <= 0 AND t.crashes <= 0) "                   \
+    "OR ($6 = 3 AND t.claim IS NULL AND (t.attempts > 0 OR t.crashes > 0)))"
+#define STATE_OUTBOX "($6::int = 0 OR t.id NOT IN (SELECT n.id FROM named n))"
+#define STATE_DEAD   "(($6::int <> 4 AND " OPEN_LETTER ") OR ($6 <> 5 AND " SENT_LETTER "))"
+#define STATE_ANY    "$6::int >= 0"
+
+#define LEAST_ID "(-9223372036854775808)::bigint"
+/* Where a bounded look ends: this row is still looked at. */
+#define WINDOW_FLOOR(table, below)                                                                           \
+    "SELECT f.id FROM " table " f WHERE f.id < " below "::bigint ORDER BY f.id DESC OFFSET 49999 LIMIT 1"
+/* $1 ids below this, $2 at most WINDOW rows are looked at, $3 LIMIT, $4 destination, $5 event_type, $6 state */
+#define LIST(brief, table, joined, state, null_destination)                                                  \
+    "WITH " HELD ", p AS MATERIALIZED (SELECT t.* FROM " table " t WHERE t.id < $1::bigint AND t.id >= "     \
+    "CASE WHEN $2::boolean THEN coalesce((" WINDOW_FLOOR(                                                    \
+        table, "$1") "), " LEAST_ID ") ELSE " LEAST_ID " END AND " state                                     \
+                     " AND ($4::text IS NULL OR t.destination = $4" null_destination ") "                    \
+                     "AND ($5::text IS NULL OR t.event_type = $5) ORDER BY t.id DESC LIMIT $3::bigint) "     \
+                     "SELECT " brief " FROM p t" joined " ORDER BY t.id DESC"
+#define NULL_IS_EMPTY " OR ($4 = '' AND t.destination IS NULL)"
+/* What is in flight is few, whatever the tables hold: found from the manifests. The same parameters, without $2. */
+#define LIST_HELD(brief, rows, joined, null_destination)                                                     \
+    "WITH " HELD ", p AS MATERIALIZED (" rows ") SELECT " brief " FROM p t" joined                           \
+    " WHERE t.id < $1::bigint "                                                                              \
+    "AND $2::boolean IS NOT NULL AND ($4::text IS NULL OR t.destination = $4" null_destination ") "          \
+    "AND ($5::text IS NULL OR t.event_type = $5) AND $6::int >= 0 ORDER BY t.id DESC LIMIT $3::bigint"
+
+#define DETAILS                                                                                              \
+    ", " CUT("t.headers") ", " CUT("t.content_type") ", " CUT("t.encoding") ", " CUT(                        \
+        "t.traceparent") ", " CUT("t.idempotency_key") ", " CUT("t.policy") ", "
+#define PAYLOAD "octet_length(t.payload), CASE WHEN $3::int > 0 THEN left(t.payload, $3) END"
+#define DETAILS_RETRY                                                                                        \
+    DETAILS "t.max_attempts, " TIME_TEXT("t.not_before") ", " TIME_TEXT(                                     \
+        "t.expires_at") ", NULL, "                                                                           \
+                        "t.first_failed_ms, " PAYLOAD
+#define DETAILS_OUTBOX                                                                                       \
+    DETAILS "t.max_attempts, " TIME_TEXT("t.not_before") ", " TIME_TEXT("t.expires_at") ", NULL, 0, " PAYLOAD
+#define DETAILS_DEAD                                                                                         \
+    DETAILS "t.max_attempts, NULL, " TIME_TEXT("t.expires_at") ", " CUT("t.error_detail") ", " MS(           \
+        "t.first_failed_at") ", " PAYLOAD
+#define DETAILS_CANCELLED DETAILS "NULL, NULL, NULL, NULL, 0, " PAYLOAD
+#define DETAILS_SENT      ", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL"
+
+/* $1 message_id, $2 ids of outbox that may have it, $3 how much of the payload, $4 LIMIT */
+#define SHOW(columns, table, joined, which, state)                                                           \
+    "WITH " HELD ", m AS MATERIALIZED (SELECT t.* FROM " table " t WHERE " which " LIMIT 1000) "             \
+    "SELECT " columns " FROM m t" joined " WHERE " state " AND $2::bigint[] IS NOT NULL "                    \
+    "AND $3::int IS NOT NULL ORDER BY t.id DESC LIMIT $4::bigint"
+#define BY_MESSAGE_ID "t.message_id = $1"
+
+/* ---- figures ---- */
+
+#define EXACT_AND_ONE "100001"
+_Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
+
+/* About 3,000 pages of a table, wherever they lie. pg_class.reltuples would be cheaper, but it is -1 until the first ANALYZE
+ * and says of a queue, which fills and empties within seconds, how long it was some time ago; and this tells destinations
+ * and states apart. */
+#define SAMPLED(table, alias)                                                                                \
+    table " " alias " TABLESAMPLE SYSTEM (least(100, 2457600000.0 / greatest(1, pg_relation_size('" table    \
+          "'::regclass)))) REPEATABLE (1)"
+#define SAMPLE_FACTOR(table)                                                                                 \
+    "greatest(1, pg_relation_size('" table "'::regclass) / 24576000.0)::numeric(20, 3)"
+
+#define NO_BUCKETS ", 0, 0, 0, 0, 0, 0, 0"
+#define GROUPED    " GROUP BY GROUPING SETS ((), (s.d)) ORDER BY 1 DESC, 2 LIMIT 1002"
+/* $1 the time */
+#define FIGURES_OUTBOX(factor, source)                                                                               \
+    "WITH " HELD " SELECT grouping(s.d), s.d, count(*), count(*) FILTER (WHERE s.held), "                            \
+    "count(*) FILTER (WHERE NOT s.held AND s.from_ms > " NOW "), "                                                   \
+    "count(*) FILTER (WHERE NOT s.held AND s.from_ms <= " NOW "), 0, 0, min(nullif(s.created_ms, 0)), "              \
+    "min(greatest(s.created_ms, s.from_ms, 1)) FILTER (WHERE NOT s.held AND s.from_ms <= " NOW "), "                 \
+    "count(*)" NO_BUCKETS ", " factor " FROM (SELECT " SMALL(                                                        \
+        "coalesce(t.destination, '')") " AS d, "                                                                     \
+                                       "coalesce(" MS("t.not_before") ", 0) AS from_ms, coalesce(" MS(               \
+                                           "t.created_at") ", 0) AS created_ms, "                                    \
+                                                           "t.id IN (SELECT n.id FROM named n) AS held FROM " source \
+                                                           ") s" GROUPED
+#define BUCKET(condition) "count(*) FILTER (WHERE s.attempts " condition ")"
+#define FIGURES_RETRY(factor, source)                                                                                                            \
+    "SELECT grouping(s.d), s.d, count(*), count(*) FILTER (WHERE s.held), "                                                                      \
+    "count(*) FILTER (WHERE NOT s.held AND s.due_ms > " NOW " AND NOT s.tried), "                                                                \
+    "count(*) FILTER (WHERE NOT s.held AND s.due_ms <= " NOW "), "                                                                               \
+    "count(*) FILTER (WHERE NOT s.held AND s.due_ms > " NOW " AND s.tried), "                                                                    \
+    "count(*) FILTER (WHERE NOT s.held AND s.tried), min(nullif(s.created_ms, 0)), "                                                             \
+    "min(greatest(s.due_ms, 1)) FILTER (WHERE NOT s.held AND s.due_ms <= " NOW                                                                   \
+    "), " BUCKET("<= 0") ", " BUCKET("= 1") ", " BUCKET("= 2") ", " BUCKET("= 3") ", " BUCKET("= 4") ", " BUCKET("BETWEEN 5 AND 9") ", " BUCKET( \
+        "BETWEEN 10 AND 19") ", " BUCKET(">= 20") ", " factor                                                                                    \
+                                                  " FROM (SELECT " SMALL(                                                                        \
+                                                      "t.destination") " AS d, t.claim IS NOT NULL AS held, t.due_ms, t.attempts, "              \
+                                                                       "t.attempts > 0 OR t.crashes > 0 AS tried, coalesce(" MS(                 \
+                                                                           "t.created_at") ", 0) AS created_ms FROM " source                     \
+                                                                                           ") s" GROUPED
+#define FIGURES_DEAD(factor, source)                                                                         \
+    "SELECT grouping(s.d), s.d, count(*), 0, 0, 0, 0, 0, 0, 0, 0" NO_BUCKETS ", " factor                     \
+    " FROM (SELECT " SMALL("t.destination") " AS d FROM " source                                             \
+                                            ") s WHERE $1::bigint IS NULL OR $1 IS NOT NULL" GROUPED
+
+/* From name to name through an index: the cost is in destinations, not in rows. Name, rows, of them tried, and the LIMIT
+ * that counting them had: the more there are, the shorter. Few are counted twice. */
+#define COUNT_OF(table, where, tried, limit)                                                                 \
+    "(SELECT count(*) AS n, count(*) FILTER (WHERE x.tried) AS tried FROM (SELECT " tried                    \
+    " AS tried FROM " table " t WHERE " where " AND t.destination = d.name LIMIT " limit ") x)"
+#define BY_NAME(table, where, tried)                                                                                                 \
+    "WITH RECURSIVE w (name) AS (SELECT (SELECT t.destination FROM " table " t WHERE " where                                         \
+    " ORDER BY t.destination LIMIT 1) UNION ALL SELECT (SELECT t.destination FROM " table " t WHERE " where                          \
+    " AND t.destination > w.name ORDER BY t.destination LIMIT 1) FROM w WHERE w.name IS NOT NULL), "                                 \
+    "few AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM (SELECT * FROM w LIMIT 1002) d "                                          \
+    "CROSS JOIN LATERAL " COUNT_OF(                                                                                                  \
+        table, where, tried,                                                                                                         \
+        "1001") " c WHERE d.name IS NOT NULL), "                                                                                     \
+                "budget AS MATERIALIZED (SELECT greatest(1001, least(" EXACT_AND_ONE                                                 \
+                ", 1000000 / greatest(1, count(*)))) "                                                                               \
+                "AS n FROM few WHERE few.n > 1000), "                                                                                \
+                "many AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM few d CROSS JOIN LATERAL " COUNT_OF(                         \
+                    table, where, tried,                                                                                             \
+                    "(SELECT b.n FROM budget b)") " c WHERE d.n > 1000) "                                                            \
+                                                  "SELECT " SMALL(                                                                   \
+                                                      "few.name") ", few.n, few.tried, 1001 FROM few WHERE few.n <= 1000 UNION ALL " \
+                                                                  "SELECT " SMALL(                                                   \
+                                                                      "many.name") ", many.n, many.tried, b.n FROM many CROSS JOIN budget b"
+
+#define COUNT(table) "SELECT count(*) FROM (SELECT 1 FROM " table " LIMIT " EXACT_AND_ONE ") x"
+#define ABOUT(table) "SELECT (count(*) * " SAMPLE_FACTOR(table) ")::bigint FROM " SAMPLED(table, "t")
+
+/* ---- the table ---- */
+
+static const char *const texts[HK_PA_NSTMTS] = {
+    /* $1 message_id, $2 destination, $3 event_type, $4 message_key, $5 headers, $6 content_type, $7 encoding,
+     * $8 correlation_id, $9 traceparent, $10 idempotency_key, $11 not_before ms, $12 expires_at ms, $13 policy,
+     * $14 max_attempts, $15 payload */
+    [HK_PA_ENQUEUE] =
+        "INSERT INTO @outbox (message_id, destination, event_type, message_key, headers, content_type, encoding, "
+        "correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts, payload) "
+        "VALUES (coalesce($1, gen_random_uuid()::text), coalesce($2, ''), $3, $4, $5, $6, coalesce($7, 'utf8'), "
+        "$8, $9, $10, 'epoch'::timestamptz + $11::bigint * interval '1 ms', "
+        "'epoch'::timestamptz + $12::bigint * interval '1 ms', $13, $14::int, $15::text) RETURNING message_id",
+    /* $1 the time, $2 destination, $3 paused, $4 actor, $5 reason: was it so already? A pause that is repeated has a new
+     * actor and reason. */
+    [HK_PA_PAUSE] =
+        "WITH was AS MATERIALIZED (SELECT paused FROM @outbox_destination WHERE name = $2 FOR UPDATE), "
+        "changes AS MATERIALIZED (SELECT $3::boolean IS DISTINCT FROM coalesce((SELECT paused FROM was), false) AS yes), "
+        "put AS (INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms) "
+        "SELECT $2, $3, $4, $5, " NOW " FROM changes WHERE yes OR $3 ON CONFLICT (name) DO UPDATE SET "
+        "paused_total_ms = d.paused_total_ms + CASE WHEN d.paused THEN greatest(0, excluded.since_ms - d.since_ms) "
+        "ELSE 0 END, paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, "
+        "since_ms = excluded.since_ms RETURNING 1), "
+        "audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason) "
+        "SELECT " NOW ", $4, CASE WHEN $3 THEN 'pause' ELSE 'resume' END, $2, $5 FROM put) "
+        "SELECT yes FROM changes",
+    /* $1 message_id, $2 ids below this: the ids that have it with commas between, the lowest that was looked at, how many were */
+    [HK_PA_FIND] =
+        "SELECT array_to_string((array_agg(p.id) FILTER (WHERE p.message_id = $1))[1:1000], ','), min(p.id), count(*) "
+        "FROM (SELECT t.id, t.message_id FROM @outbox t WHERE t.id < $2::bigint ORDER BY t.id DESC LIMIT 100000) p",
+
+    /* $1 ids of outbox, $2 message_id: see pg_admin_act.c */
+    [HK_PA_LOCK_LANES] =
+        "SELECT r.lane FROM @outbox_relay r WHERE r.lane IN (SELECT s.lane FROM @outbox_shard s WHERE s.shard IN ("
+        "SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL "
+        "SELECT q.shard FROM @outbox_retry q WHERE q.message_id = $2)) ORDER BY r.lane FOR UPDATE",
+    [HK_PA_LOCK_SHARDS] =
+        "SELECT s.shard FROM @outbox_shard s WHERE s.shard IN ("
+        "SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL "
+        "SELECT q.shard FROM @outbox_retry q WHERE q.message_id = $2) ORDER BY s.shard FOR UPDATE",
+    /* $1 message_id */
+    [HK_PA_LOCK_RETRIES] =
+        "WITH m AS MATERIALIZED (SELECT q.id FROM @outbox_retry q WHERE q.message_id = $1) "
+        "SELECT q.id FROM @outbox_retry q WHERE q.id IN (SELECT m.id FROM m) ORDER BY q.id FOR UPDATE OF q",
+    /* $1 to $4 as TARGETS, $5 actor, $6 reason. A letter that it was requeued from waits for an outcome that will not
+     * come. */
+    [HK_PA_CANCEL] = TARGETS
+    ", fresh AS (DELETE FROM @outbox x USING t, ok WHERE ok.yes AND t.place = 1 AND x.id = t.id RETURNING x.*), "
+    "tried AS (DELETE FROM @outbox_retry x USING t, ok WHERE ok.yes AND t.place = 0 AND x.id = t.id "
+    "AND x.claim IS NULL RETURNING x.*), "
+    "kept AS (INSERT INTO @outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, " META
+    ", created_at, payload, actor, reason, cancelled_ms) "
+    "SELECT y.*, $5, $6, " NOW " FROM (SELECT t.id, 0, " MESSAGE_ID
+    ", coalesce(t.destination, ''), t.event_type, " META ", created_at, payload FROM fresh t UNION ALL "
+    "SELECT original_outbox_id, attempts, message_id, destination, event_type, " META ", created_at, payload "
+    "FROM tried) y RETURNING 1), "
+    "letters AS (UPDATE @dead_letters d SET status = 'discarded', resolution = 'cancelled', "
+    "resolved_at = 'epoch'::timestamptz + " NOW " * interval '1 ms' FROM tried "
+    "WHERE tried.letter_id > 0 AND d.id = tried.letter_id AND d.status = 'retrying')" AUDIT(
+        "cancel", CANCELLED) OUTCOME(CANCELLED),
+    /* A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
+     * when it is due, which is now. */
+    [HK_PA_RETRY] = TARGETS
+    ", late AS MATERIALIZED (SELECT t.place, t.id FROM t, ok WHERE ok.yes AND t.due_ms > " NOW "), "
+    "fresh AS (DELETE FROM @outbox x USING late WHERE late.place = 1 AND x.id = late.id RETURNING x.*), "
+    "moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, " META
+    ", expires_at, max_attempts, created_at, due_ms, deferred, payload) "
+    "SELECT t.id, " MESSAGE_ID ", coalesce(t.destination, ''), t.event_type, " META ", expires_at, "
+    "max_attempts, created_at, " NOW ", true, payload FROM fresh t RETURNING 1), "
+    "hurried AS (UPDATE @outbox_retry x SET due_ms = " NOW ", not_before = NULL FROM late "
+    "WHERE late.place = 0 AND x.id = late.id AND x.claim IS NULL RETURNING 1)" AUDIT("retry", HURRIED)
+        OUTCOME(HURRIED),
+    /* $1 the time, $2 message_id, $3 destination or NULL: the time, and what has become of it (1 dead, 2 cancelled,
+     * 3 sent) */
+    [HK_PA_FATE] =
+        "SELECT " NOW ", CASE "
+        "WHEN EXISTS (SELECT 1 FROM @dead_letters WHERE message_id = $2 AND ($3::text IS NULL OR destination = $3)) THEN 1 "
+        "WHEN EXISTS (SELECT 1 FROM @outbox_cancelled WHERE message_id = $2 AND ($3 IS NULL OR destination = $3)) THEN 2 "
+        "WHEN EXISTS (SELECT 1 FROM @outbox_sent WHERE message_id = $2 AND ($3 IS NULL OR destination = $3)) THEN 3 "
+        "ELSE 0 END",
+
+    [HK_PA_LIST + HK_IN_RETRY] = LIST(BRIEF_RETRY, "@outbox_retry", JOIN_RETRY, STATE_RETRY, ""),
+    [HK_PA_LIST + HK_IN_OUTBOX] = LIST(BRIEF_OUTBOX, "@outbox", JOIN_OUTBOX, STATE_OUTBOX, NULL_IS_EMPTY),
+    [HK_PA_LIST + HK_IN_DEAD] = LIST(BRIEF_DEAD, "@dead_letters", "", STATE_DEAD, ""),
+    [HK_PA_LIST + HK_IN_CANCELLED] = LIST(BRIEF_CANCELLED, "@outbox_cancelled", "", STATE_ANY, ""),
+    [HK_PA_LIST + HK_IN_SENT] = LIST(BRIEF_SENT, "@outbox_sent", "", STATE_ANY, ""),
+    /* $1 ids below this */
+    [HK_PA_FLOOR + HK_IN_RETRY] = WINDOW_FLOOR("@outbox_retry", "$1"),
+    [HK_PA_FLOOR + HK_IN_OUTBOX] = WINDOW_FLOOR("@outbox", "$1"),
+    [HK_PA_FLOOR + HK_IN_DEAD] = WINDOW_FLOOR("@dead_letters", "$1"),
+    [HK_PA_FLOOR + HK_IN_CANCELLED] = WINDOW_FLOOR("@outbox_cancelled", "$1"),
+    [HK_PA_FLOOR + HK_IN_SENT] = WINDOW_FLOOR("@outbox_sent", "$1"),
+    [HK_PA_LIST_OUTBOX_HELD] =
+        LIST_HELD(BRIEF_OUTBOX,
+                  "SELECT x.* FROM (SELECT DISTINCT id FROM named) d CROSS JOIN LATERAL "
+                  "(SELECT o.* FROM @outbox o WHERE o.id = d.id OFFSET 0) x",
+                  JOIN_OUTBOX, NULL_IS_EMPTY),
+    [HK_PA_LIST_RETRY_HELD] =
+        LIST_HELD(BRIEF_RETRY, "SELECT * FROM @outbox_retry WHERE claim IS NOT NULL", JOIN_RETRY, ""),
+    [HK_PA_SHOW + HK_IN_RETRY] =
+        SHOW(BRIEF_RETRY DETAILS_RETRY, "@outbox_retry", JOIN_RETRY, BY_MESSAGE_ID, "true"),
+    [HK_PA_SHOW + HK_IN_OUTBOX] = SHOW(BRIEF_OUTBOX DETAILS_OUTBOX, "@outbox", JOIN_OUTBOX,
+                                       "t.id = ANY ($2::bigint[]) AND " MESSAGE_ID " = $1", "true"),
+    [HK_PA_SHOW + HK_IN_DEAD] = SHOW(BRIEF_DEAD DETAILS_DEAD, "@dead_letters", "", BY_MESSAGE_ID,
+                                     "(" OPEN_LETTER " OR " SENT_LETTER ")"),
+    [HK_PA_SHOW + HK_IN_CANCELLED] =
+        SHOW(BRIEF_CANCELLED DETAILS_CANCELLED, "@outbox_cancelled", "", BY_MESSAGE_ID, "true"),
+    [HK_PA_SHOW + HK_IN_SENT] = SHOW(BRIEF_SENT DETAILS_SENT, "@outbox_sent", "", BY_MESSAGE_ID, "true"),
+    /* $1 message_id, $2 LIMIT */
+    [HK_PA_ATTEMPTS] =
+        "WITH m AS MATERIALIZED (SELECT * FROM @outbox_attempts WHERE message_id = $1), "
+        "l AS MATERIALIZED (SELECT * FROM m ORDER BY id DESC LIMIT $2::bigint) "
+        "SELECT " CUT("destination") ", life, n, started_ms, duration_ms, status, " CUT("class") ", " CUT("cause") ", " CUT(
+            "error") ", " CUT("request_headers") ", " CUT("response_headers") ", "
+                                                                              "substring(response_body FROM 1 FOR 8192), " CUT(
+                                                                                  "address") ", possibly_delivered FROM l ORDER BY id",
+
+    /* $1 the time: the time, how many run, and the lane that was heard of last: lane, name, version, started, until */
+    [HK_PA_RELAY] =
+        "SELECT n.ms, (SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > n.ms), l.lane, " SMALL("l.name") ", " SMALL(
+            "l.version") ", l.started_ms, l.until_ms FROM (SELECT " NOW " AS ms) n LEFT JOIN LATERAL "
+                         "(SELECT * FROM @outbox_relay r ORDER BY r.until_ms DESC, r.lane DESC LIMIT 1) l ON true",
+    [HK_PA_PAUSES] = "SELECT " SMALL("name") ", " SMALL("actor") ", " SMALL(
+        "reason") ", since_ms "
+                  "FROM @outbox_destination WHERE paused LIMIT 1001",
+    /* destination, how many in all, of them in outbox */
+    [HK_PA_IN_FLIGHT] = "WITH " HELD " SELECT " SMALL(
+        "y.d") ", count(*), count(*) FILTER (WHERE y.fresh) FROM ("
+               "SELECT coalesce(x.destination, '') AS d, true AS fresh FROM (SELECT DISTINCT id FROM named) n "
+               "CROSS JOIN LATERAL (SELECT o.destination FROM @outbox o WHERE o.id = n.id OFFSET 0) x UNION ALL "
+               "SELECT destination, false FROM @outbox_retry WHERE claim IS NOT NULL) y GROUP BY y.d",
+    [HK_PA_WALK_OUTBOX] =
+        FIGURES_OUTBOX("1", "(SELECT * FROM @outbox ORDER BY id LIMIT " EXACT_AND_ONE ") t"),
+    [HK_PA_WALK_RETRY] =
+        FIGURES_RETRY("1", "(SELECT * FROM @outbox_retry ORDER BY id LIMIT " EXACT_AND_ONE ") t"),
+    [HK_PA_WALK_DEAD] = FIGURES_DEAD("1", "(SELECT destination FROM @dead_letters WHERE status = 'failed' "
+                                          "LIMIT " EXACT_AND_ONE ") t"),
+    [HK_PA_SAMPLE_OUTBOX] = FIGURES_OUTBOX(SAMPLE_FACTOR("@outbox"), SAMPLED("@outbox", "t")),
+    [HK_PA_SAMPLE_RETRY] = FIGURES_RETRY(SAMPLE_FACTOR("@outbox_retry"), SAMPLED("@outbox_retry", "t")),
+    [HK_PA_SAMPLE_DEAD] = FIGURES_DEAD(SAMPLE_FACTOR("@dead_letters"),
+                                       SAMPLED("@dead_letters", "t") " WHERE t.status = 'failed'"),
+    [HK_PA_BY_NAME_OUTBOX] = BY_NAME("@outbox", "t.destination IS NOT NULL", "false"),
+    [HK_PA_BY_NAME_RETRY] = BY_NAME("@outbox_retry", "t.claim IS NULL", "t.attempts > 0 OR t.crashes > 0"),
+    [HK_PA_BY_NAME_DEAD] = BY_NAME("@dead_letters", "t.status = 'failed'", "false"),
+    [HK_PA_COUNT_SENT] = COUNT("@outbox_sent"),
+    [HK_PA_COUNT_CANCELLED] = COUNT("@outbox_cancelled"),
+    [HK_PA_ABOUT_SENT] = ABOUT("@outbox_sent"),
+    [HK_PA_ABOUT_CANCELLED] = ABOUT("@outbox_cancelled"),
+    /* $1 the time: the time, shards, free shards; lane (NULL: there is none), name, boot, version, started, until, its
+     * shards, in hand, since when the oldest is due */
+    [HK_PA_RELAYS] =
+        "WITH " HELD ", hand AS MATERIALIZED (SELECT y.lane, count(*) AS n FROM (SELECT n.lane FROM named n "
+        "CROSS JOIN LATERAL (SELECT 1 FROM @outbox o WHERE o.id = n.id OFFSET 0) x UNION ALL "
+        "SELECT h.lane FROM @outbox_retry q JOIN held h ON h.claim = q.claim WHERE q.claim IS NOT NULL) y "
+        "GROUP BY y.lane), "
+        "due AS MATERIALIZED (SELECT y.shard, min(y.ms) AS ms FROM ("
+        "SELECT t.shard, greatest(" MS("t.created_at") ", " MS(
+            "t.not_before") ", 1) AS ms "
+                            "FROM (SELECT * FROM @outbox ORDER BY id LIMIT 10000) t WHERE t.id NOT IN (SELECT n.id FROM named n) "
+                            "AND coalesce(" MS(
+                                "t.not_before") ", 0) <= " NOW
+                                                " UNION ALL SELECT t.shard, greatest(t.due_ms, 1) "
+                                                "FROM (SELECT * FROM @outbox_retry ORDER BY id LIMIT 10000) t WHERE t.claim IS NULL AND t.due_ms <= " NOW
+                                                ") y GROUP BY y.shard), "
+                                                "owned AS MATERIALIZED (SELECT s.lane, count(*) AS n, min(due.ms) AS ms FROM @outbox_shard s "
+                                                "LEFT JOIN due ON due.shard = s.shard GROUP BY s.lane) "
+                                                "SELECT " NOW
+                                                ", (SELECT count(*) FROM @outbox_shard), (SELECT count(*) FROM @outbox_shard s WHERE s.lane IS NULL), "
+                                                "r.lane, " SMALL("r.name") ", " SMALL("r.boot") ", " SMALL(
+                                                    "r.version") ", r.started_ms, r.until_ms, "
+                                                                 "coalesce(o.n, 0), coalesce(h.n, 0), o.ms FROM (SELECT 1) one LEFT JOIN "
+                                                                 "(SELECT * FROM @outbox_relay ORDER BY lane LIMIT 1000) r ON true LEFT JOIN owned o ON o.lane = r.lane "
+                                                                 "LEFT JOIN hand h ON h.lane = r.lane ORDER BY r.lane",
+
+    /* what pg_admin_inspect.c reads, in the order of its enum */
+    [HK_PA_SERVER] =
+        "SELECT current_setting('server_version'), pg_is_in_recovery(), "
+        "(extract(epoch FROM clock_timestamp()) * 1000)::bigint, current_setting('fsync')::boolean, "
+        "current_setting('full_page_writes')::boolean, current_setting('default_transaction_read_only')::boolean, "
+        "current_setting('autovacuum')::boolean, current_setting('max_connections')::int - "
+        "current_setting('superuser_reserved_connections')::int - "
+        "coalesce(current_setting('reserved_connections', true), '0')::int, "
+        "(SELECT count(*) FROM pg_stat_activity WHERE datid IS NOT NULL), "
+        "(SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user AND NOT rolsuper), "
+        "(SELECT count(*) FROM pg_stat_activity WHERE usename = current_user), "
+        "(SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()), "
+        "(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()), "
+        "(SELECT count(*) FROM pg_stat_activity WHERE datid IS NOT NULL AND backend_type IS NULL), "
+        "current_user, current_database()",
+    /* What keeps vacuum from removing dead rows, the worst first: kind, name, what it is, whose, its state, age in
+     * transactions, age in seconds (NULL = not known) */
+    [HK_PA_HORIZON] =
+        "SELECT * FROM ("
+        "SELECT 'session', a.pid::text, " SMALL(
+            "a.application_name") ", a.usename::text, a.state, "
+                                  "greatest(age(a.backend_xmin), age(a.backend_xid)) AS xids, "
+                                  "extract(epoch FROM clock_timestamp() - a.xact_start)::bigint AS s FROM pg_stat_activity a "
+                                  "WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() "
+                                  "AND a.backend_type NOT IN ('autovacuum worker', 'walsender') "
+                                  "AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL) UNION ALL "
+                                  "SELECT 'prepared', " SMALL(
+                                      "p.gid") ", '', p.owner::text, '', age(p.transaction), "
+                                               "extract(epoch FROM clock_timestamp() - p.prepared)::bigint FROM pg_prepared_xacts p "
+                                               "WHERE p.database = current_database() UNION ALL "
+                                               "SELECT 'slot', s.slot_name::text, s.slot_type, '', CASE WHEN s.active THEN 'in use' ELSE 'not in use' END, "
+                                               "age(s.xmin), NULL FROM pg_replication_slots s WHERE s.xmin IS NOT NULL UNION ALL "
+                                               "SELECT 'standby', r.pid::text, " SMALL(
+                                                   "r.application_name") ", coalesce(r.client_addr::text, ''), r.state, "
+                                                                         "age(r.backend_xmin), NULL FROM pg_stat_replication r WHERE r.backend_xmin IS NOT NULL) h "
+                                                                         "ORDER BY xids DESC NULLS LAST LIMIT 20",
+    [HK_PA_PLAN] =
+        "EXPLAIN (COSTS OFF) SELECT id FROM @outbox WHERE id > 1 AND shard = ANY ('{0,1,2,3}'::smallint[]) "
+        "ORDER BY id LIMIT 500",
+    /* What a relay needs and this role does not have. */
+    [HK_PA_RIGHTS] =
+        "SELECT string_agg(w.name || ' on ' || w.t, ', ') FROM (SELECT v.t, p.name FROM ("
+        "VALUES ('@outbox', 'SELECT,DELETE'), ('@outbox_retry', 'SELECT,INSERT,UPDATE,DELETE'), "
+        "('@outbox_relay', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_claim', 'SELECT,INSERT,UPDATE,DELETE'), "
+        "('@dead_letters', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_shard', 'SELECT,UPDATE'), "
+        "('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled', 'SELECT,INSERT,DELETE'), "
+        "('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'), "
+        "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_meta', 'SELECT')) v (t, wanted) "
+        "CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name) WHERE NOT has_table_privilege(v.t, p.name) "
+        "UNION ALL SELECT '@outbox_id_seq', 'SELECT' "
+        "WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w",
+};
+
+const char *hk_pa_sql(unsigned id)
+{
+    return texts[id];
+}
+
+/* The tables may have grown since the statistics were taken: an index is never wrong here, and with few rows not slow. */
+static const char *const settings[] = {
+    "enable_seqscan",    "off", "enable_bitmapscan", "off", "jit", "off", "plan_cache_mode",
+    "force_custom_plan", NULL};
+
+const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PA_NSTMTS, settings, NULL};

@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exchange: settles what is finished and claims what comes next, in one transaction that is sent whole before any of
+ * it is answered.
+ *
+ *   BEGIN · renew the lane · which manifests stand · settles · what was sent · manifests that are done with · claim · COMMIT
+ *
+ * Since nothing can be undone once it is on its way, all memory that the answers need is taken before. If the answer to
+ * COMMIT is lost the exchange's number, which its lane's row bears when it was committed, tells what became of it. That
+ * number is raised by whoever asks, so that what is still under way then comes too late. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "store/pg_runs.h"
+#include "store/pg_store.h"
+
+#define LEASE_MAX_MS  (UINT64_C(1) << 60)
+#define RESOLVE_TRIES 2
+
+/* A row of outbox that was sent. */
+struct sent {
+    const struct hk_settle *settle;
+    int64_t claim, id;
+    size_t way; /* as in struct ways, from 1 */
+};
+
+struct exchanging {
+    const struct hk_exchange *x;
+    struct hk_exchanged *done;
+    struct hk_manifest **of; /* each settle's manifest; NULL: stale, or done before */
+    int64_t *fence;          /* the manifests that are settled from, each once */
+    size_t n_fence;
+    struct sent *sent; /* rows of outbox */
+    size_t n_sent;
+    int64_t *fresh, *fresh_bare, *retries, *retries_bare; /* what is claimed */
+    size_t n_fresh, n_fresh_bare, n_retries, n_retries_bare;
+    struct hk_member *members;
+    size_t n_statements; /* between the fence and the claim */
+    bool began;          /* the transaction */
+    bool gone;           /* the lane */
+    bool claim_read;     /* and all that it gave is at hand */
+    bool touched_retry;  /* what a poll shows has changed */
+};
+
+/* ---- manifests that another store object of this lane wrote ---- */
+
+static bool is_known(struct hk_store *store, int64_t claim, const int64_t *list, size_t n)
+{
+    if (hk_manifests_find(&store->claims, claim))
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == claim)
+            return true;
+    return false;
+}
+
+static void add_loaded(struct hk_store *store, const PGresult *res, int64_t claim, struct hk_member *members)
+{
+    size_t n = 0;
+    for (int i = 0; i < PQntuples(res); i++)
+        if (hk_pg_i64(res, i, 0) == claim)
+            members[n++] = (struct hk_member){
+                .id = hk_pg_i64(res, i, 2),
+                .source = hk_pg_i64(res, i, 1) ? HK_FROM_RETRY : HK_FROM_OUTBOX,
+                .shard = (uint8_t)(hk_pg_i64(res, i, 3) & (HK_PG_SHARDS - 1)),
+            };
+    if (n && !hk_manifests_add(&store->claims, claim, members, n))
+        hk_pg_fail(&store->pg, HK_NOMEM, "out of memory");
+}
+
+static void load_claims(struct hk_store *store, const struct hk_exchange *x)
+{
+    size_t n = 0;
+    int64_t *unknown = hk_pg_alloc(&store->pg, x->n_settles, sizeof *unknown);
+    for (size_t i = 0; unknown && i < x->n_settles; i++)
+        if (!is_known(store, x->settles[i].claim, unknown, n))
+            unknown[n++] = x->settles[i].claim;
+    if (!n)
+        return;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64s(&store->pg, &a, unknown, n);
+    hk_pg_arg_i64(&store->pg, &a, x->lane);
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_LOAD_CLAIMS, &a);
+    size_t rows = hk_pg_ok(&store->pg) ? (size_t)PQntuples(res) : 0;
+    struct hk_member *members = hk_pg_alloc(&store->pg, rows, sizeof *members);
+    for (size_t i = 0; rows && members && i < n; i++)
+        add_loaded(store, res, unknown[i], members);
+    PQclear(res);
+    hk_manifests_commit(&store->claims); /* they were there before this transaction */
+}
+
+/* ---- what is to be settled ---- */
+
+/* By an exchange whose answer was lost; NULL: no. */
+static struct hk_pg_settled *find_done(struct hk_pg_lost *lost, const struct hk_settle *s)
+{
+    for (size_t i = 0; i < lost->n_settles; i++) {
+        struct hk_pg_settled *one = &lost->settles[i];
+        if (one->claim == s->claim && one->id == s->id && one->source == s->source)
+            return one;
+    }
+    return NULL;
+}
+
+static void note_settle(struct hk_store *store, struct exchanging *t, size_t i)
+{
+    const struct hk_settle *s = &t->x->settles[i];
+    if (find_done(&store->lost, s))
+        return;
+    struct hk_manifest *claim = hk_manifests_find(&store->claims, s->claim);
+    struct hk_member *member = claim ? hk_manifest_open_member(claim, s->source, s->id) : NULL;
+    t->done->stale[i] = !member;
+    if (!member)
+        return;
+    member->state = HK_MEMBER_SETTLING;
+    claim->n_open--;
+    t->of[i] = claim;
+    if (!claim->checked)
+        t->fence[t->n_fence++] = claim->claim;
+    claim->checked = true;
+    bool fresh = s->source == HK_FROM_OUTBOX;
+    if (fresh && s->kind == HK_SETTLE_SENT)
+        t->sent[t->n_sent++] = (struct sent){.settle = s, .claim = s->claim, .id = s->id};
+    claim->rewrite |= fresh && s->kind == HK_SETTLE_RELEASE;
+    t->touched_retry |= !fresh || (s->kind != HK_SETTLE_SENT && s->kind != HK_SETTLE_RELEASE);
+}
+
+/* How a message was sent, for outbox_sent: most of them alike. */
+struct ways {
+    struct hk_str *names;
+    int64_t *attempts, *statuses;
+    size_t n;
+};
+
+static size_t way_of(struct ways *w, const struct hk_settle *s)
+{
+    size_t i = w->n;
+    while (i > 0 && (w->attempts[i - 1] != s->history.attempts || w->statuses[i - 1] != s->attempt.status ||
+                     !hk_str_eq(w->names[i - 1], s->destination)))
+        i--;
+    if (i > 0)
+        return i;
+    w->names[w->n] = s->destination;
+    w->attempts[w->n] = s->history.attempts;
+    w->statuses[w->n] = s->attempt.status;
+    return ++w->n;
+}
+
+static int by_claim_way_id(const void *a, const void *b)
+{
+    const struct sent *x = a, *y = b;
+    if (x->claim != y->claim)
+        return x->claim < y->claim ? -1 : 1;
+    if (x->way != y->way)
+        return x->way < y->way ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Runs as five lists for a statement. */
+struct lists {
+    int64_t *lo, *hi, *bits, *claims, *ways;
+    size_t n;
+};
+
+static void list_runs(struct lists *l, const struct sent *sent, size_t n, int64_t *ids,
+                      struct hk_pg_run *runs)
+{
+    for (size_t i = 0, end = 0; i < n; i = end) {
+        for (end = i; end < n && sent[end].claim == sent[i].claim && sent[end].way == sent[i].way; end++)
+            ids[end - i] = sent[end].id;
+        size_t n_runs = hk_pg_runs(ids, end - i, runs);
+        for (size_t k = 0; k < n_runs; k++, l->n++) {
+            l->lo[l->n] = runs[k].lo;
+            l->hi[l->n] = runs[k].hi;
+            l->bits[l->n] = (int64_t)runs[k].bits;
+            l->claims[l->n] = sent[i].claim;
+            l->ways[l->n] = (int64_t)sent[i].way;
+        }
+    }
+}
+
+static void add_sent(struct hk_store *store, struct exchanging *t)
+{
+    struct hk_pg *pg = &store->pg;
+    size_t n = t->n_sent;
+    if (!n)
+        return;
+    int64_t *room = hk_pg_alloc(pg, 8 * n, sizeof *room);
+    struct hk_pg_run *runs = hk_pg_alloc(pg, n, sizeof *runs);
+    struct ways w = {.names = hk_pg_alloc(pg, n, sizeof *w.names)};
+    if (!room || !runs || !w.names)
+        return;
+    w.attempts = room;
+    w.statuses = room + n;
+    for (size_t i = 0; store->options.keep_sent && i < n; i++)
+        t->sent[i].way = way_of(&w, t->sent[i].settle);
+    qsort(t->sent, n, sizeof *t->sent, by_claim_way_id);
+    struct lists l = {room + 2 * n, room + 3 * n, room + 4 * n, room + 5 * n, room + 6 * n, 0};
+    list_runs(&l, t->sent, n, room + 7 * n, runs);
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64s(pg, &a, l.lo, l.n);
+    hk_pg_arg_i64s(pg, &a, l.hi, l.n);
+    hk_pg_arg_i64s(pg, &a, l.bits, l.n);
+    hk_pg_arg_i64s(pg, &a, l.claims, l.n);
+    hk_pg_arg_i64s(pg, &a, t->fence, t->n_fence);
+    hk_pg_arg_i64(pg, &a, t->x->lane);
+    if (store->options.keep_sent) {
+        hk_pg_arg_i64s(pg, &a, l.ways, l.n);
+        hk_pg_arg_texts(pg, &a, w.names, w.n);
+        hk_pg_arg_i64s(pg, &a, w.attempts, w.n);
+        hk_pg_arg_i64s(pg, &a, w.statuses, w.n);
+        hk_pg_arg_now(store, &a);
+    }
+    hk_pg_add(pg, store->options.keep_sent ? HK_PG_SENT_KEPT : HK_PG_SENT, &a);
+    t->n_statements++;
+}
+
+static void rewrite_claim(struct hk_store *store, struct exchanging *t, const struct hk_manifest *claim)
+{
+    size_t n = 0;
+    int64_t *ids = hk_pg_alloc(&store->pg, claim->n_members, sizeof *ids);
+    for (size_t i = 0; ids && i < claim->n_members; i++)
+        if (claim->members[i].source == HK_FROM_OUTBOX && claim->members[i].state == HK_MEMBER_OPEN)
+            ids[n++] = claim->members[i].id;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64(&store->pg, &a, claim->claim);
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
+    hk_pg_arg_i64s(&store->pg, &a, ids, n);
+    hk_pg_add(&store->pg, HK_PG_SET_CLAIM_IDS, &a);
+    t->n_statements++;
+}
+
+/* Manifests with nothing left go; one that gave something back is written again without it. */
+static void add_tidying(struct hk_store *store, struct exchanging *t)
+{
+    size_t n = 0;
+    int64_t *over = hk_pg_alloc(&store->pg, t->n_fence, sizeof *over);
+    for (size_t i = 0; over && i < t->n_fence; i++) {
+        const struct hk_manifest *claim = hk_manifests_find(&store->claims, t->fence[i]);
+        if (claim && claim->n_open == 0)
+            over[n++] = claim->claim;
+        else if (claim && claim->rewrite)
+            rewrite_claim(store, t, claim);
+    }
+    if (!n)
+        return;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64s(&store->pg, &a, over, n);
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
+    hk_pg_add(&store->pg, HK_PG_DROP_CLAIMS, &a);
+    t->n_statements++;
+}
+
+/* A manifest that was written by an exchange whose answer was lost: nobody has what it names. */
+static void add_strays(struct hk_store *store, struct exchanging *t)
+{
+    size_t n = store->claims.n;
+    int64_t *known = hk_pg_alloc(&store->pg, n, sizeof *known);
+    for (size_t i = 0; known && i < n; i++)
+        known[i] = store->claims.items[i].claim;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
+    hk_pg_arg_i64s(&store->pg, &a, known, n);
+    hk_pg_add(&store->pg, HK_PG_FREE_STRAY_RETRIES, &a);
+    hk_pg_add(&store->pg, HK_PG_DROP_STRAY_CLAIMS, &a);
+    t->n_statements += 2;
+    t->touched_retry = true;
+}
+
+/* ---- what is to be claimed ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorted, each once. */
+static size_t tidy_ids(int64_t *ids, size_t n)
+{
+    if (n)
+        qsort(ids, n, sizeof *ids, by_value);
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || ids[i] != ids[kept - 1])
+            ids[kept++] = ids[i];
+    return kept;
+}
+
+static void choose(struct hk_store *store, struct exchanging *t)
+{
+    const struct hk_exchange *x = t->x;
+    int64_t *ids = hk_pg_alloc(&store->pg, 4 * x->n_claims, sizeof *ids);
+    if (!ids)
+        return;
+    t->fresh = ids;
+    t->fresh_bare = ids + x->n_claims;
+    t->retries = ids + 2 * x->n_claims;
+    t->retries_bare = ids + 3 * x->n_claims;
+    for (size_t i = 0; i < x->n_claims; i++) {
+        const struct hk_claim *c = &x->claims[i];
+        if (c->source == HK_FROM_RETRY) {
+            t->retries[t->n_retries++] = c->id;
+            if (!c->payload)
+                t->retries_bare[t->n_retries_bare++] = c->id;
+        } else if (!hk_manifests_hold(&store->claims, c->id)) {
+            t->fresh[t->n_fresh++] = c->id;
+            if (!c->payload)
+                t->fresh_bare[t->n_fresh_bare++] = c->id;
+        }
+    }
+    t->n_fresh = tidy_ids(t->fresh, t->n_fresh);
+    t->n_retries = tidy_ids(t->retries, t->n_retries);
+}
+
+static bool claims_any(const struct exchanging *t)
+{
+    return t->n_fresh + t->n_retries > 0;
+}
+
+static void arg_runs(struct hk_pg *pg, struct hk_pg_args *a, const int64_t *ids, size_t n)
+{
+    struct hk_pg_run *runs = hk_pg_alloc(pg, n, sizeof *runs);
+    int64_t *lists = hk_pg_alloc(pg, 3 * n, sizeof *lists);
+    size_t n_runs = runs && lists ? hk_pg_runs(ids, n, runs) : 0;
+    for (size_t i = 0; i < n_runs; i++) {
+        lists[i] = runs[i].lo;
+        lists[n + i] = runs[i].hi;
+        lists[2 * n + i] = (int64_t)runs[i].bits;
+    }
+    for (size_t i = 0; i < 3; i++)
+        hk_pg_arg_i64s(pg, a, lists ? lists + i * n : NULL, n_runs);
+}
+
+static void add_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
+{
+    struct hk_pg *pg = &store->pg;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(pg, &a, (int64_t)shards);
+    arg_runs(pg, &a, t->fresh, t->n_fresh);
+    hk_pg_arg_i64s(pg, &a, t->fresh_bare, t->n_fresh_bare);
+    hk_pg_arg_u64(pg, &a, store->options.max_payload_bytes);
+    hk_pg_arg_i64(pg, &a, t->x->lane);
+    if (t->n_retries) {
+        hk_pg_arg_i64s(pg, &a, t->retries, t->n_retries);
+        hk_pg_arg_i64s(pg, &a, t->retries_bare, t->n_retries_bare);
+    }
+    hk_pg_add(pg, t->n_retries ? HK_PG_CLAIM_BOTH : HK_PG_CLAIM, &a);
+    t->touched_retry |= t->n_retries > 0;
+}
+
+static void read_claim(struct hk_store *store, struct exchanging *t)
+{
+    struct hk_exchanged *done = t->done;
+    PGresult *res = hk_pg_result(&store->pg);
+    hk_pg_keep(store, res);
+    int n = hk_pg_ok(&store->pg) ? PQntuples(res) : 0;
+    for (int i = 0; i < n; i++) {
+        struct hk_message *m = &done->messages[done->n_messages];
+        struct hk_member *member = &t->members[done->n_messages++];
+        done->claim = hk_pg_message(store, res, i, m, &member->shard);
+        member->id = m->id;
+        member->source = m->source;
+    }
+    t->claim_read = hk_pg_ok(&store->pg);
+}
+
+/* ---- the transaction ---- */
+
+/* Rises, also from one store object to the next of the same lane; by two, which leaves room to burn one. */
+static void next_number(struct hk_store *store)
+{
+    int64_t us = hk_pg_monotonic_us();
+    store->number = store->number + 2 > us ? store->number + 2 : us;
+}
+
+static void add_renewal(struct hk_store *store, const struct exchanging *t)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
+    hk_pg_arg_u64(&store->pg, &a, t->x->lease_ms < LEASE_MAX_MS ? t->x->lease_ms : LEASE_MAX_MS);
+    hk_pg_arg_i64(&store->pg, &a, store->number);
+    hk_pg_add(&store->pg, HK_PG_RENEW, &a);
+}
+
+static void add_fence(struct hk_store *store, const struct exchanging *t)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64s(&store->pg, &a, t->fence, t->n_fence);
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
+    hk_pg_add(&store->pg, HK_PG_FENCE, &a);
+}
+
+static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shards)
+{
+    t->began = hk_pg_ok(&store->pg);
+    hk_pg_begin(&store->pg, true);
+    add_renewal(store, t);
+    if (t->n_fence)
+        add_fence(store, t);
+    for (size_t i = 0; i < t->x->n_settles; i++)
+        if (t->of[i])
+            t->n_statements += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
+    add_sent(store, t);
+    add_tidying(store, t);
+    if (store->strays)
+        add_strays(store, t);
+    if (claims_any(t))
+        add_claim(store, t, shards);
+    hk_pg_send(&store->pg);
+}
+
+/* A manifest that does not stand was taken from us by hand: what is settled from it is stale. */
+static void read_fence(struct hk_store *store, struct exchanging *t)
+{
+    PGresult *res = hk_pg_result(&store->pg);
+    for (int i = 0; hk_pg_ok(&store->pg) && i < PQntuples(res); i++) {
+        struct hk_manifest *claim = hk_manifests_find(&store->claims, hk_pg_i64(res, i, 0));
+        if (claim)
+            claim->stands = true;
+    }
+    PQclear(res);
+    for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++)
+        if (t->of[i] && !t->of[i]->stands) {
+            t->of[i]->n_open = 0; /* nothing of it is ours */
+            t->done->stale[i] = true;
+        }
+}
+
+static void read_all(struct hk_store *store, struct exchanging *t)
+{
+    PGresult *res = hk_pg_result(&store->pg);
+    if (hk_pg_ok(&store->pg))
+        t->done->now_ms = hk_pg_told(store, hk_pg_i64(res, 0, 0));
+    else /* as RENEW in pg_stmt.c lets it fail */
+        t->gone = strcmp(store->pg.sqlstate, "22P02") == 0;
+    PQclear(res);
+    if (t->n_fence)
+        read_fence(store, t);
+    for (size_t i = 0; i < t->n_statements && hk_pg_ok(&store->pg); i++)
+        PQclear(hk_pg_result(&store->pg));
+    if (claims_any(t) && hk_pg_ok(&store->pg))
+        read_claim(store, t);
+}
+
+/* ---- when the answer is lost ---- */
+
+static bool reserve_lost(struct hk_pg_lost *lost, size_t n)
+{
+    if (n <= lost->room)
+        return true;
+    struct hk_pg_settled *settles = hk_mem_resize(lost->settles, n * sizeof *settles);
+    if (!settles)
+        return false;
+    lost->settles = settles;
+    lost->room = n;
+    return true;
+}
+
+static void remember(struct hk_store *store, const struct exchanging *t)
+{
+    struct hk_pg_lost *lost = &store->lost;
+    lost->pending = true;
+    lost->lane = t->x->lane;
+    lost->number = store->number;
+    lost->claims = claims_any(t);
+    lost->n_settles = 0;
+    for (size_t i = 0; i < t->x->n_settles; i++) {
+        const struct hk_settle *s = &t->x->settles[i];
+        if (t->of[i])
+            lost->settles[lost->n_settles++] =
+                (struct hk_pg_settled){.claim = s->claim, .id = s->id, .source = s->source};
+    }
+}
+
+static void found_out(struct hk_store *store, bool committed)
+{
+    struct hk_pg_lost *lost = &store->lost;
+    lost->pending = false;
+    lost->committed = committed;
+    store->own_change = true;
+    if (committed) {
+        hk_manifests_commit(&store->claims);
+        store->strays |= lost->claims;
+    } else {
+        hk_manifests_rollback(&store->claims);
+        lost->n_settles = 0;
+    }
+}
+
+void hk_pg_resolve(struct hk_store *store)
+{
+    struct hk_pg_lost *lost = &store->lost;
+    struct hk_pg_args a = {0};
+    if (!lost->pending || !hk_pg_ok(&store->pg))
+        return;
+    hk_pg_begin(&store->pg, true);
+    hk_pg_arg_i64(&store->pg, &a, lost->lane);
+    hk_pg_add(&store->pg, HK_PG_HOLD_LANE, &a); /* waits while it is still at work */
+    hk_pg_arg_i64(&store->pg, &a, lost->number);
+    hk_pg_add(&store->pg, HK_PG_BURN_EXCHANGE, &a);
+    hk_pg_send(&store->pg);
+    PGresult *res = hk_pg_result(&store->pg);
+    bool stands = hk_pg_ok(&store->pg) && PQntuples(res) > 0;
+    bool committed = stands && hk_pg_i64(res, 0, 0) == lost->number;
+    PQclear(res);
+    if (hk_pg_end(&store->pg, "find out about an exchange", NULL) != HK_OK)
+        return;
+    if (stands)
+        found_out(store, committed);
+    else
+        hk_pg_fail(&store->pg, HK_CONFLICT, "this relay's lane was taken over by another");
+}
+
+/* At once, so that the caller need not know of it. This call's results stay where they are: a new call takes the other
+ * pool, so it is given back. False: nobody knows yet, or the lane is gone. */
+static bool resolve_now(struct hk_store *store)
+{
+    for (int i = 0; i < RESOLVE_TRIES && store->lost.pending; i++) {
+        hk_pg_call(&store->pg);
+        store->pg.pool ^= 1;
+        hk_pg_resolve(store);
+        if (store->pg.rc == HK_CONFLICT)
+            break;
+    }
+    return !store->lost.pending;
+}
+
+/* ---- the whole ---- */
+
+static bool fans_out_to_nowhere(const struct hk_exchange *x)
+{
+    for (size_t i = 0; i < x->n_settles; i++)
+        if (x->settles[i].kind == HK_SETTLE_FAN_OUT && x->settles[i].n_fan_out == 0)
+            return true;
+    return false;
+}
+
+/* Everything that the answers need. */
+static void prepare(struct hk_store *store, struct exchanging *t)
+{
+    const struct hk_exchange *x = t->x;
+    struct hk_pg *pg = &store->pg;
+    load_claims(store, x);
+    t->of = hk_pg_alloc(pg, x->n_settles, sizeof(struct hk_manifest *));
+    t->fence = hk_pg_alloc(pg, x->n_settles, sizeof *t->fence);
+    t->sent = hk_pg_alloc(pg, x->n_settles, sizeof *t->sent);
+    t->members = hk_pg_alloc(pg, x->n_claims, sizeof *t->members);
+    t->done->messages = hk_pg_alloc(pg, x->n_claims, sizeof *t->done->messages);
+    if (!reserve_lost(&store->lost, x->n_settles) || !hk_manifests_reserve(&store->claims, x->n_claims))
+        hk_pg_fail(pg, HK_NOMEM, "out of memory");
+    for (size_t i = 0; hk_pg_ok(pg) && i < x->n_settles; i++)
+        note_settle(store, t, i);
+    choose(store, t);
+}
+
+static enum hk_code lane_is_gone(struct hk_store *store, const struct exchanging *t,
+                                 const struct hk_exchanged **out, struct hk_err *err)
+{
+    if (store->lane == t->x->lane)
+        hk_pg_forget_lane(store);
+    hk_manifests_clear(&store->claims);
+    store->lost.pending = store->strays = false;
+    store->lost.n_settles = 0;
+    t->done->claim = 0;
+    t->done->n_messages = 0;
+    for (size_t i = 0; i < t->x->n_settles; i++)
+        t->done->stale[i] = true;
+    *out = t->done;
+    return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over by another relay", store->pg.url.place,
+                      (long long)t->x->lane);
+}
+
+static enum hk_code committed(struct hk_store *store, const struct exchanging *t,
+                              const struct hk_exchanged **out)
+{
+    struct hk_exchanged *done = t->done;
+    if (done->n_messages) /* cannot fail: it was reserved */
+        (void)hk_manifests_add(&store->claims, done->claim, t->members, done->n_messages);
+    hk_manifests_commit(&store->claims);
+    for (size_t i = 0; store->lost.n_settles && i < t->x->n_settles; i++) {
+        struct hk_pg_settled *one = find_done(&store->lost, &t->x->settles[i]);
+        if (one)
+            *one = store->lost.settles[--store->lost.n_settles];
+    }
+    store->strays = false;
+    store->own_change |= t->touched_retry;
+    *out = done;
+    return HK_OK;
+}
+
+static enum hk_code conclude(struct hk_store *store, const struct exchanging *t, enum hk_code rc,
+                             const struct hk_exchanged **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &store->pg;
+    if (rc == HK_OK) {
+        hk_pg_window_wrote(&store->window);
+        return committed(store, t, out);
+    }
+    if ((t->gone || rc == HK_CONFLICT) && t->done->stale)
+        return lane_is_gone(store, t, out, err);
+    if (!t->began || (!pg->commit_unknown && !pg->committed)) {
+        hk_manifests_rollback(&store->claims);
+        return rc;
+    }
+    remember(store, t);
+    if (pg->committed)
+        found_out(store, true);
+    bool known = resolve_now(store);
+    if (!known && pg->rc == HK_CONFLICT)
+        return lane_is_gone(store, t, out, err);
+    /* Else all of it is asked for again, and what was done is known again. */
+    if (!known || !store->lost.committed || (claims_any(t) && !t->claim_read))
+        return rc;
+    return committed(store, t, out);
+}
+
+enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
+                            const struct hk_exchanged **out, struct hk_err *err)
+{
+    if (fans_out_to_nowhere(x))
+        return hk_err_set(err, HK_INVALID,
+                          "a message cannot be fanned out to no destination: it would be lost");
+    struct exchanging t = {.x = x, .done = &store->exchanged};
+    hk_pg_relay_call(store);
+    *t.done = (struct hk_exchanged){.stale = hk_pg_alloc(&store->pg, x->n_settles, sizeof *t.done->stale)};
+    hk_pg_resolve(store);
+    bool blocked = !hk_pg_ok(&store->pg);
+    uint64_t shards = hk_pg_shards(store);
+    if (!blocked && x->lane != store->lane && x->n_claims)
+        shards = hk_pg_shards_of(store, x->lane);
+    if (!blocked) {
+        prepare(store, &t);
+        next_number(store);
+        send_all(store, &t, shards);
+        read_all(store, &t);
+    }
+    enum hk_code rc = hk_pg_end(&store->pg, "exchange messages", err);
+    if (blocked && rc != HK_CONFLICT)
+        return rc;
+    return conclude(store, &t, rc, out, err);
+}

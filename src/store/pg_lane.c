@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes, and how they share the shards. Any number of lanes live at once; each owns some of the 64 shards, and only a
+ * shard's owner reads, claims and settles its messages. A shard changes hands in two ways: its owner lets go of it, with
+ * nothing of it in hand; or the owner's lease has run out and another lane takes everything over that it had. Both leave it
+ * free, and whoever has less than its fair share takes it.
+ *
+ * Every relay does this for itself, now and then, inside poll: there is no leader. */
+#include "base/str.h"
+#include "hk_version.h"
+#include "store/pg_store.h"
+
+#define UPKEEP_EVERY_MS 250
+#define UPKEEP_BUSY_MS  5000
+#define LEASE_MAX_MS    (UINT64_C(1) << 60)
+#define ALL             UINT64_MAX
+
+static unsigned count_bits(uint64_t set)
+{
+    unsigned n = 0;
+    for (; set; set &= set - 1)
+        n++;
+    return n;
+}
+
+uint64_t hk_pg_shards(const struct hk_store *store)
+{
+    return store->lane ? store->mine & ~store->leaving : ALL;
+}
+
+void hk_pg_forget_lane(struct hk_store *store)
+{
+    hk_manifests_clear(&store->claims);
+    store->lane = 0;
+    store->mine = store->leaving = 0;
+    store->lost.pending = store->strays = false;
+    store->lost.n_settles = 0;
+    store->own_change = true;
+}
+
+/* ---- looking round ---- */
+
+struct view {
+    bool stands;             /* our own lane */
+    unsigned n_live, before; /* lanes that live, ours included; those of them with a lower id */
+    int64_t *expired;
+    size_t n_expired;
+    uint64_t mine;
+    unsigned n_free;
+};
+
+static void view_lanes(struct hk_store *store, const PGresult *res, struct view *v)
+{
+    int n = PQntuples(res);
+    v->expired = hk_pg_alloc(&store->pg, (size_t)n + 1, sizeof *v->expired);
+    for (int i = 0; v->expired && i < n; i++) {
+        int64_t lane = hk_pg_i64(res, i, 0);
+        bool ours = lane == store->lane;
+        v->stands |= ours;
+        if (!ours && hk_pg_bool(res, i, 1)) {
+            v->expired[v->n_expired++] = lane;
+            continue;
+        }
+        v->n_live++;
+        v->before += lane < store->lane;
+    }
+}
+
+static bool is_lane(const PGresult *lanes, int64_t lane)
+{
+    for (int i = 0; i < PQntuples(lanes); i++)
+        if (hk_pg_i64(lanes, i, 0) == lane)
+            return true;
+    return false;
+}
+
+static void view_shards(struct hk_store *store, const PGresult *lanes, const PGresult *shards, struct view *v)
+{
+    for (int i = 0; i < PQntuples(shards); i++) {
+        int64_t shard = hk_pg_i64(shards, i, 0), lane = hk_pg_i64(shards, i, 1);
+        if (shard < 0 || shard >= HK_PG_SHARDS)
+            continue;
+        if (lane == store->lane)
+            v->mine |= UINT64_C(1) << shard;
+        else
+            v->n_free += hk_pg_null(shards, i, 1) || !is_lane(lanes, lane);
+    }
+}
+
+static struct view look(struct hk_store *store)
+{
+    struct view v = {0};
+    struct hk_pg_args a = {0};
+    hk_pg_begin(&store->pg, false);
+    hk_pg_arg_now(store, &a);
+    hk_pg_add(&store->pg, HK_PG_LANES, &a);
+    hk_pg_add(&store->pg, HK_PG_SHARDS_OF_ALL, NULL);
+    hk_pg_send(&store->pg);
+    PGresult *lanes = hk_pg_result(&store->pg), *shards = hk_pg_result(&store->pg);
+    if (hk_pg_ok(&store->pg)) {
+        view_lanes(store, lanes, &v);
+        view_shards(store, lanes, shards, &v);
+        if (!v.stands)
+            hk_pg_fail(&store->pg, HK_CONFLICT, "this relay's lane was taken over by another");
+    }
+    PQclear(lanes);
+    PQclear(shards);
+    return v;
+}
+
+/* ---- take-over ---- */
+
+static bool take_over(struct hk_store *store, int64_t lane)
+{
+    static const enum hk_pg_id timed[] = {HK_PG_TAKE_OVER, HK_PG_ORPHANS, HK_PG_ORPHAN_RETRIES};
+
+    static const enum hk_pg_id rest[] = {HK_PG_DROP_ORPHANED_CLAIMS, HK_PG_FREE_ORPHANED_SHARDS,
+                                         HK_PG_DROP_ORPHANED_LANE};
+    struct hk_pg_args a = {0};
+    hk_pg_begin(&store->pg, true);
+    hk_pg_arg_i64(&store->pg, &a, lane);
+    hk_pg_arg_i64(&store->pg, &a, store->lane);
+    struct hk_pg_args with_now = a;
+    hk_pg_arg_now(store, &with_now);
+    for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
+        hk_pg_add(&store->pg, timed[i], &with_now);
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
+        hk_pg_add(&store->pg, rest[i], &a);
+    hk_pg_send(&store->pg);
+    PGresult *res = hk_pg_result(&store->pg);
+    bool taken = hk_pg_touched(res) > 0;
+    PQclear(res);
+    if (hk_pg_end(&store->pg, "take a lane over", NULL) != HK_OK)
+        return false;
+    if (taken)
+        hk_pg_window_wrote(&store->window);
+    store->own_change |= taken;
+    return taken;
+}
+
+/* Somebody may hold a row of it in an open transaction: that is tried again later, and nobody waits for it. */
+static bool take_over_all(struct hk_store *store, const struct view *v)
+{
+    bool taken = false;
+    for (size_t i = 0; i < v->n_expired && hk_pg_ok(&store->pg); i++) {
+        taken |= take_over(store, v->expired[i]);
+        if (store->pg.rc == HK_BUSY) {
+            store->pg.rc = HK_OK;
+            store->pg.sqlstate[0] = '\0';
+            store->upkeep_at_ms += UPKEEP_BUSY_MS;
+        }
+    }
+    return taken;
+}
+
+/* ---- sharing ---- */
+
+static unsigned fair_share(const struct view *v)
+{
+    return HK_PG_SHARDS / v->n_live + (v->before < HK_PG_SHARDS % v->n_live);
+}
+
+static uint64_t shards_in_hand(const struct hk_store *store)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; i < store->claims.n; i++) {
+        const struct hk_manifest *claim = &store->claims.items[i];
+        for (size_t k = 0; k < claim->n_members; k++)
+            if (claim->members[k].state != HK_MEMBER_SETTLED)
+                set |= UINT64_C(1) << claim->members[k].shard;
+    }
+    return set;
+}
+
+/* The highest ones, and rather those of which nothing is in hand. */
+static uint64_t choose_one(uint64_t from, uint64_t in_hand)
+{
+    uint64_t idle = from & ~in_hand, pick = UINT64_C(1) << (HK_PG_SHARDS - 1);
+    for (uint64_t set = idle ? idle : from; pick && !(set & pick);)
+        pick >>= 1;
+    return pick;
+}
+
+static void let_go(struct hk_store *store, unsigned n)
+{
+    uint64_t in_hand = shards_in_hand(store);
+    while (count_bits(store->leaving) < n)
+        store->leaving |= choose_one(store->mine & ~store->leaving, in_hand);
+    uint64_t ready = store->leaving & ~in_hand;
+    if (!ready)
+        return;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64(&store->pg, &a, store->lane);
+    hk_pg_arg_i64(&store->pg, &a, (int64_t)ready);
+    store->shards_unsure = true; /* until we know that they are gone */
+    PGresult *res = hk_pg_query(&store->pg, true, HK_PG_FREE_SHARDS, &a);
+    bool wrote = hk_pg_touched(res) > 0;
+    PQclear(res);
+    if (hk_pg_end(&store->pg, "free shards", NULL) != HK_OK)
+        return;
+    store->shards_unsure = false;
+    if (wrote)
+        hk_pg_window_wrote(&store->window);
+    store->mine &= ~ready;
+    store->leaving &= ~ready;
+}
+
+/* More of the outbox is ours: what was passed over while it was another's must be read now. */
+static void begin_anew(struct hk_store *store)
+{
+    hk_pg_window_restart(&store->window);
+    store->reset_due = store->own_change = true;
+}
+
+static void take(struct hk_store *store, unsigned n)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_begin(&store->pg, true);
+    hk_pg_arg_i64(&store->pg, &a, store->lane);
+    hk_pg_add(&store->pg, HK_PG_HOLD_LANE, &a); /* it must not be taken over while it takes */
+    hk_pg_arg_i64(&store->pg, &a, n);
+    hk_pg_add(&store->pg, HK_PG_TAKE_SHARDS, &a);
+    hk_pg_send(&store->pg);
+    PGresult *held = hk_pg_result(&store->pg), *res = hk_pg_result(&store->pg);
+    bool wrote = hk_pg_ok(&store->pg) && PQntuples(held) > 0;
+    PQclear(held);
+    uint64_t taken = 0;
+    for (int i = 0; hk_pg_ok(&store->pg) && i < PQntuples(res); i++)
+        taken |= UINT64_C(1) << (hk_pg_i64(res, i, 0) & (HK_PG_SHARDS - 1));
+    PQclear(res);
+    store->shards_unsure = true;
+    if (hk_pg_end(&store->pg, "take shards", NULL) != HK_OK)
+        return;
+    store->shards_unsure = false;
+    if (wrote)
+        hk_pg_window_wrote(&store->window);
+    store->mine |= taken;
+    if (taken)
+        begin_anew(store);
+}
+
+static void share(struct hk_store *store, const struct view *v)
+{
+    unsigned fair = fair_share(v), have = count_bits(store->mine);
+    unsigned surplus = have > fair ? have - fair : 0;
+    if (count_bits(store->leaving) > surplus) { /* somebody has left: they stay after all */
+        store->leaving = 0;
+        begin_anew(store);
+    }
+    if (surplus)
+        let_go(store, surplus);
+    else if (have < fair && v->n_free)
+        take(store, fair - have);
+}
+
+static void learn_shards(struct hk_store *store, uint64_t mine)
+{
+    bool gained = mine & ~store->mine;
+    store->mine = mine;
+    store->leaving &= mine;
+    store->shards_unsure = false;
+    if (gained)
+        begin_anew(store);
+}
+
+void hk_pg_upkeep(struct hk_store *store)
+{
+    int64_t now_ms = hk_pg_reckon(store);
+    if (!store->lane || !hk_pg_ok(&store->pg) || store->lost.pending || now_ms < store->upkeep_at_ms)
+        return;
+    store->upkeep_at_ms = now_ms + UPKEEP_EVERY_MS;
+    struct view v = look(store);
+    if (hk_pg_ok(&store->pg) && take_over_all(store, &v) && hk_pg_ok(&store->pg))
+        v = look(store);
+    if (!hk_pg_ok(&store->pg)) {
+        store->upkeep_at_ms = INT64_MIN;
+        return;
+    }
+    learn_shards(store, v.mine);
+    share(store, &v);
+    if (store->shards_unsure)
+        store->upkeep_at_ms = INT64_MIN;
+}
+
+uint64_t hk_pg_shards_of(struct hk_store *store, int64_t lane)
+{
+    uint64_t set = 0;
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_SHARDS_OF_ALL, NULL);
+    for (int i = 0; hk_pg_ok(&store->pg) && i < PQntuples(res); i++)
+        if (hk_pg_i64(res, i, 1) == lane)
+            set |= UINT64_C(1) << (hk_pg_i64(res, i, 0) & (HK_PG_SHARDS - 1));
+    PQclear(res);
+    return set;
+}
+
+/* ---- acquire and release ---- */
+
+/* What the reader rests on (pg_window.h). An ALTER TABLE may have undone it. */
+static void check_outbox(struct hk_store *store)
+{
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_CHECK_OUTBOX, NULL);
+    if (hk_pg_ok(&store->pg) && (PQntuples(res) != 1 || !hk_pg_bool(res, 0, 0)))
+        hk_pg_fail(&store->pg, HK_UNSUPPORTED,
+                   "the table outbox was changed: its column xid must stand before id and default to "
+                   "pg_current_xact_id(), and the sequence of its ids must not be cached");
+    PQclear(res);
+}
+
+static int64_t add_lane(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                        int64_t *out_now_ms)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_now(store, &a);
+    hk_pg_arg_text(&store->pg, &a, hk_str_of(name));
+    hk_pg_arg_text(&store->pg, &a, hk_str_of(boot));
+    hk_pg_arg_text(&store->pg, &a, hk_str_of(HK_VERSION));
+    hk_pg_arg_u64(&store->pg, &a, lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS);
+    PGresult *res = hk_pg_query(&store->pg, true, HK_PG_ADD_LANE, &a);
+    int64_t lane = hk_pg_ok(&store->pg) ? hk_pg_i64(res, 0, 0) : 0;
+    *out_now_ms = hk_pg_ok(&store->pg) ? hk_pg_told(store, hk_pg_i64(res, 0, 1)) : 0;
+    PQclear(res);
+    return hk_pg_end(&store->pg, "add a lane", NULL) == HK_OK ? lane : 0;
+}
+
+/* Manifests go before the lane: they refer to it. True: it stood. */
+static bool drop_lane(struct hk_store *store, int64_t lane)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_begin(&store->pg, true);
+    hk_pg_arg_i64(&store->pg, &a, lane);
+    hk_pg_add(&store->pg, HK_PG_HOLD_LANE, &a);
+    hk_pg_add(&store->pg, HK_PG_FREE_RETRIES, &a);
+    hk_pg_add(&store->pg, HK_PG_DROP_LANE_CLAIMS, &a);
+    hk_pg_add(&store->pg, HK_PG_DROP_LANE, &a);
+    hk_pg_arg_i64(&store->pg, &a, (int64_t)ALL);
+    hk_pg_add(&store->pg, HK_PG_FREE_SHARDS, &a);
+    hk_pg_send(&store->pg);
+    PGresult *res = hk_pg_result(&store->pg);
+    bool stood = hk_pg_ok(&store->pg) && PQntuples(res) > 0;
+    PQclear(res);
+    return stood;
+}
+
+enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                           int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
+{
+    int64_t now_ms = 0;
+    hk_pg_forget_lane(store);
+    hk_pg_relay_call(store);
+    check_outbox(store);
+    int64_t lane = add_lane(store, name, boot, lease_ms, &now_ms);
+    store->lane = lane;
+    store->upkeep_at_ms = INT64_MIN;
+    hk_pg_upkeep(store);
+    enum hk_code rc = hk_pg_end(&store->pg, "acquire a lane", err);
+    if (rc != HK_OK) {
+        hk_pg_forget_lane(store);
+        if (lane &&
+            hk_pg_relay_call(store)) { /* else it expires; till then it has a share, and nobody uses it */
+            drop_lane(store, lane);
+            (void)hk_pg_end(&store->pg, "drop a lane", NULL);
+        }
+        return rc;
+    }
+    store->reset_due = store->polled = false; /* whoever acquires begins from the first anyway */
+    *out_lane = lane;
+    *out_now_ms = now_ms;
+    return HK_OK;
+}
+
+enum hk_code hk_pg_release(struct hk_store *store, int64_t lane, struct hk_err *err)
+{
+    hk_pg_relay_call(store);
+    bool stood = drop_lane(store, lane);
+    enum hk_code rc = hk_pg_end(&store->pg, "release the lane", err);
+    if (rc != HK_OK)
+        return rc;
+    hk_pg_forget_lane(store);
+    if (!stood)
+        return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over", store->pg.url.place,
+                          (long long)lane);
+    return HK_OK;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is to do: poll, scan, held keys. A poll looks after the lane, too, and takes the snapshot that is the horizon
+ * of the scans behind it (pg_window.h). Scans never write. */
+#include "base/str.h"
+#include "store/pg_store.h"
+
+#define READ_EVERY_MS 20
+
+/* ---- poll ---- */
+
+static void take_number(struct hk_store *store)
+{
+    PQclear(hk_pg_query(&store->pg, true, HK_PG_TAKE_NUMBER, NULL));
+    if (hk_pg_end(&store->pg, "take a transaction number", NULL) == HK_OK)
+        hk_pg_window_wrote(&store->window);
+}
+
+static void take_snapshot(struct hk_store *store)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_now(store, &a);
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_SNAPSHOT, &a);
+    if (hk_pg_ok(&store->pg)) {
+        struct hk_str text = {PQgetvalue(res, 0, 0), (size_t)PQgetlength(res, 0, 0)};
+        int64_t position = hk_pg_null(res, 0, 1) ? HK_FIRST_ID : hk_pg_i64(res, 0, 1);
+        bool changed = false;
+        enum hk_code rc = hk_pg_window_see(&store->window, text, position, &changed);
+        if (rc != HK_OK)
+            hk_pg_fail(&store->pg, rc == HK_NOMEM ? HK_NOMEM : HK_IO, "its snapshot cannot be read");
+        store->own_change |= changed;
+        hk_pg_told(store, hk_pg_i64(res, 0, 2));
+    }
+    PQclear(res);
+}
+
+static void poll_dests(struct hk_store *store, struct hk_poll *poll)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64(&store->pg, &a, (int64_t)hk_pg_shards(store));
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_DESTS, &a);
+    int n = hk_pg_ok(&store->pg) ? PQntuples(res) : 0;
+    poll->dests = hk_pg_alloc(&store->pg, (size_t)n, sizeof *poll->dests);
+    for (int i = 0; poll->dests && i < n; i++) {
+        bool paused = hk_pg_bool(res, i, 2), none = hk_pg_null(res, i, 1);
+        if (none && !paused)
+            continue; /* others' */
+        poll->dests[poll->n_dests++] = (struct hk_poll_dest){
+            .name = hk_pg_text(&store->pg, res, i, 0),
+            .retry_due_ms = none ? INT64_MAX : hk_pg_i64(res, i, 1),
+            .paused = paused,
+        };
+    }
+    PQclear(res);
+}
+
+/* A relay that is told of something new asks again at once; the server need not hear of all of it. Not with a clock that is
+ * moved by hand, where no time passes. */
+static bool asked_just_now(const struct hk_store *store)
+{
+    return store->polled && !store->reset_due && !store->options.clock_ms &&
+           hk_pg_monotonic_us() / 1000 - store->read_at_ms < READ_EVERY_MS;
+}
+
+/* While late rows are to be shown the horizon stays where it is. */
+static void look(struct hk_store *store, struct hk_poll *poll)
+{
+    store->read_at_ms = hk_pg_monotonic_us() / 1000;
+    if (!store->window.a)
+        take_snapshot(store);
+    if (hk_pg_ok(&store->pg) && store->lane && hk_pg_window_wants_write(&store->window))
+        take_number(store);
+    poll->late = store->window.a != NULL;
+    poll->reset = store->reset_due;
+    poll->changed = !store->polled || store->own_change || poll->late || poll->reset;
+    poll->last_id = store->window.position;
+    if (poll->changed && hk_pg_ok(&store->pg))
+        poll_dests(store, poll);
+}
+
+enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err)
+{
+    struct hk_poll *poll = &store->poll;
+    *poll = (struct hk_poll){0};
+    hk_pg_relay_call(store);
+    hk_pg_resolve(store);
+    hk_pg_upkeep(store);
+    bool asked = hk_pg_ok(&store->pg) && !asked_just_now(store);
+    if (asked)
+        look(store, poll);
+    enum hk_code rc = hk_pg_end(&store->pg, "poll it", err);
+    if (rc != HK_OK)
+        return rc;
+    poll->now_ms = hk_pg_reckon(store);
+    if (asked) {
+        store->polled = true;
+        store->own_change = store->reset_due = false;
+    }
+    *out = poll;
+    return HK_OK;
+}
+
+/* ---- scan ---- */
+
+static enum hk_pg_id statement_of(const struct hk_scan *scan)
+{
+    if (scan->source == HK_FROM_RETRY)
+        return scan->key ? HK_PG_SCAN_RETRY_KEY : HK_PG_SCAN_RETRY;
+    if (scan->late)
+        return HK_PG_SCAN_LATE;
+    return scan->key ? HK_PG_SCAN_KEY : scan->destination ? HK_PG_SCAN_DEST : HK_PG_SCAN;
+}
+
+/* From where the last page ended, or where the caller says. */
+static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan)
+{
+    const struct hk_pg_window *w = &store->window;
+    const struct hk_heads *heads = &store->heads;
+    bool retry = scan->source == HK_FROM_RETRY;
+    int64_t after_id = scan->late && heads->last_id < w->floor ? w->floor : heads->last_id;
+    struct hk_pg_args a = {0};
+    if (retry)
+        hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(&store->pg, &a, (int64_t)hk_pg_shards(store));
+    if (!retry)
+        hk_pg_arg_text(&store->pg, &a, hk_str_of(w->b.text));
+    hk_pg_arg_i64(&store->pg, &a, after_id);
+    hk_pg_arg_i64(&store->pg, &a, scan->limit);
+    if (scan->late) {
+        hk_pg_arg_i64(&store->pg, &a, w->high);
+        hk_pg_arg_text(&store->pg, &a, hk_str_of(w->a));
+    } else if (scan->destination) {
+        hk_pg_arg_text(&store->pg, &a, hk_str_of(scan->destination));
+    }
+    if (retry)
+        hk_pg_arg_i64(&store->pg, &a, heads->last_due_ms);
+    if (scan->key)
+        hk_pg_arg_text(&store->pg, &a, hk_str_of(scan->key));
+    return hk_pg_query(&store->pg, false, statement_of(scan), &a);
+}
+
+static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const PGresult *res)
+{
+    struct hk_heads *heads = &store->heads;
+    for (int i = 0; i < PQntuples(res); i++) {
+        struct hk_head *head = &heads->items[heads->n];
+        hk_pg_head(res, i, HK_FROM_OUTBOX, head);
+        heads->last_id = head->id;
+        heads->n += !scan->late || !hk_manifests_hold(&store->claims, head->id);
+    }
+    if (!scan->late)
+        hk_pg_window_passed(&store->window, heads->last_id);
+}
+
+static void add_retries(struct hk_store *store, const PGresult *res)
+{
+    struct hk_heads *heads = &store->heads;
+    int64_t server_ms = 0;
+    for (int i = 0; i < PQntuples(res); i++) {
+        if (!hk_pg_head_due(res, i, &heads->last_due_ms, &server_ms))
+            break;
+        hk_pg_head(res, i, HK_FROM_RETRY, &heads->items[heads->n]);
+        heads->last_id = heads->items[heads->n++].id;
+    }
+    heads->now_ms = hk_pg_told(store, server_ms);
+}
+
+/* A late scan goes on while all that it finds is in our own hands. */
+static void read_heads(struct hk_store *store, const struct hk_scan *scan)
+{
+    struct hk_heads *heads = &store->heads;
+    do {
+        PGresult *res = read_page(store, scan);
+        hk_pg_keep(store, res);
+        if (!hk_pg_ok(&store->pg))
+            return;
+        if (scan->source == HK_FROM_RETRY)
+            add_retries(store, res);
+        else
+            add_fresh(store, scan, res);
+        heads->more = (uint32_t)PQntuples(res) == scan->limit &&
+                      (scan->source == HK_FROM_OUTBOX || heads->n == scan->limit);
+    } while (scan->late && heads->more && heads->n == 0);
+}
+
+enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
+                        struct hk_err *err)
+{
+    if ((scan->source == HK_FROM_RETRY || scan->key) && !scan->destination)
+        return hk_err_set(err, HK_INVALID, "a scan of retries or of a key needs a destination");
+    hk_pg_relay_call(store);
+    struct hk_heads *heads = &store->heads;
+    *heads = (struct hk_heads){.last_id = scan->after_id, .last_due_ms = scan->after_due_ms};
+    heads->items = hk_pg_alloc(&store->pg, scan->limit, sizeof *heads->items);
+    bool fresh = scan->source == HK_FROM_OUTBOX;
+    if (fresh && !store->window.known && hk_pg_ok(&store->pg))
+        take_snapshot(store);
+    bool nothing = scan->limit == 0 || (scan->late && !store->window.a);
+    if (hk_pg_ok(&store->pg) && !nothing)
+        read_heads(store, scan);
+    enum hk_code rc = hk_pg_end(&store->pg, "scan it", err);
+    if (rc != HK_OK)
+        return rc;
+    if (scan->late && !heads->more)
+        hk_pg_window_shown(&store->window);
+    if (fresh || nothing)
+        heads->now_ms = hk_pg_reckon(store);
+    *out = heads;
+    return HK_OK;
+}
+
+/* ---- held keys ---- */
+
+static size_t add_keys(struct hk_store *store, const PGresult *res, bool dead, struct hk_held_key *keys)
+{
+    for (int i = 0; i < PQntuples(res); i++)
+        keys[i] = (struct hk_held_key){.destination = hk_pg_text(&store->pg, res, i, 0),
+                                       .key = hk_pg_text(&store->pg, res, i, 1),
+                                       .dead = dead};
+    return (size_t)PQntuples(res);
+}
+
+enum hk_code hk_pg_held_keys(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
+                             struct hk_err *err)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_relay_call(store);
+    hk_pg_begin(&store->pg, false);
+    hk_pg_arg_i64(&store->pg, &a, (int64_t)hk_pg_shards(store));
+    hk_pg_add(&store->pg, HK_PG_HELD_RETRY, &a);
+    hk_pg_add(&store->pg, HK_PG_HELD_DEAD, &a);
+    hk_pg_send(&store->pg);
+    PGresult *retries = hk_pg_result(&store->pg), *dead = hk_pg_result(&store->pg);
+    size_t n = hk_pg_ok(&store->pg) ? (size_t)PQntuples(retries) + (size_t)PQntuples(dead) : 0;
+    struct hk_held_key *keys = hk_pg_alloc(&store->pg, n, sizeof *keys);
+    if (keys)
+        add_keys(store, dead, true, keys + add_keys(store, retries, false, keys));
+    PQclear(retries);
+    PQclear(dead);
+    enum hk_code rc = hk_pg_end(&store->pg, "read the keys that are held", err);
+    if (rc != HK_OK)
+        return rc;
+    *out = keys;
+    *out_n = n;
+    return HK_OK;
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every SQL statement of the relay's side of the PostgreSQL store. */
+#include "store/pg_stmt.h"
+
+/* Unix milliseconds: the start of the transaction by the server's clock. */
+#define SERVER_MS "floor(extract(epoch FROM now()) * 1000)::bigint"
+
+/* ---- purge: one statement, so that its limit holds for all tables together ----
+ * $1 how many at the most, $2 now; $3 sent rows to keep, and ages: $4 sent, $5 attempts, $6 cancelled, $7 resolved,
+ * $8 discarded, $9 dead, $10 audit; NULL = for ever. Only one relay at a time: they would wait for each other. */
+#define PURGE_TURN                                                                                           \
+    "WITH turn AS MATERIALIZED (SELECT coalesce($2::bigint, " SERVER_MS ") AS now, "                         \
+    "CASE WHEN pg_try_advisory_xact_lock(hashtextextended('@outbox_meta purge', 0)) "                        \
+    "THEN $1::bigint ELSE 0 END AS n)"
+/* Deletes the ids that `which` gives; `after` says how many are left to delete. An array, so that the planner cannot
+ * think of reading the whole table. */
+#define PURGE_STEP(step, table, which, before, after)                                                        \
+    ", " step " AS (DELETE FROM " table " WHERE id = ANY(ARRAY(" which ")) RETURNING 1), " after             \
+    " AS MATERIALIZED (SELECT n - (SELECT count(*) FROM " step ") AS n FROM " before ")"
+#define LEFT(of)    "(SELECT n FROM " of ")"
+#define AGO(age)    "(SELECT now FROM turn) - " age "::bigint"
+#define AGO_AT(age) "to_timestamp((" AGO(age) ") / 1000.0)"
+/* Ids rise with time, or nearly: of the first ones those that are old enough. */
+#define PURGE_FIRST(step, table, time, age, before, after)                                                   \
+    PURGE_STEP(step, table,                                                                                  \
+               "SELECT id FROM (SELECT id, " time " AS at FROM " table " WHERE " age "::bigint IS NOT NULL " \
+               "ORDER BY id LIMIT " LEFT(before) ") s WHERE at <= " AGO(age),                                \
+               before, after)
+#define PURGE_DONE(step, status, age, before, after)                                                         \
+    PURGE_STEP(step, "@dead_letters",                                                                        \
+               "SELECT id FROM @dead_letters WHERE status = '" status "' AND resolved_at IS NOT NULL "       \
+               "AND resolved_at <= " AGO_AT(age) " ORDER BY resolved_at LIMIT " LEFT(before),                \
+               before, after)
+#define PURGE_SENT                                                                                           \
+    PURGE_STEP(                                                                                              \
+        "d1", "@outbox_sent",                                                                                \
+        "SELECT id FROM (SELECT id, sent_ms FROM @outbox_sent "                                              \
+        "WHERE coalesce($3::bigint, $4::bigint) IS NOT NULL ORDER BY id LIMIT " LEFT(                        \
+            "turn") ") s "                                                                                   \
+                    "WHERE id <= (SELECT max(id) FROM @outbox_sent) - $3::bigint OR sent_ms <= " AGO("$4"),  \
+        "turn", "l1")
+#define PURGE_ATTEMPTS  PURGE_FIRST("d2", "@outbox_attempts", "settled_ms", "$5", "l1", "l2")
+#define PURGE_CANCELLED PURGE_FIRST("d3", "@outbox_cancelled", "cancelled_ms", "$6", "l2", "l3")
+#define PURGE_RESOLVED  PURGE_DONE("d4", "resolved", "$7", "l3", "l4")
+#define PURGE_DISCARDED PURGE_DONE("d5", "discarded", "$8", "l4", "l5")
+#define PURGE_DEAD                                                                                           \
+    PURGE_STEP(                                                                                              \
+        "d6", "@dead_letters",                                                                               \
+        "SELECT id FROM @dead_letters WHERE created_at <= " AGO_AT("$9") " AND last_failed_at <= " AGO_AT(   \
+            "$9") " AND status = 'failed' ORDER BY created_at LIMIT " LEFT("l5"),                            \
+        "l5", "l6")
+#define PURGE_AUDIT PURGE_FIRST("d7", "@outbox_audit", "at_ms", "$10", "l6", "l7")
+
+/* ---- the relay's own ----
+ * NOW is $1 unless said otherwise: Unix ms, NULL = the server's. Shards are a set of bits.
+ *
+ * What keeps the relays apart: every exchange updates its lane's row first (RENEW), and so holds it until it ends. Whoever
+ * takes a lane over must have locked that row, and deletes it with its manifests. So a statement behind RENEW that finds a
+ * manifest of its own lane may rely on it; and RENEW fails, and all behind it with it, when the lane is gone. */
+/* It does not know where SQL breaks. */
+/* clang-format off */
+#define NOW_BY(p)       "coalesce(" p "::bigint, " SERVER_MS ")"
+#define NOW             NOW_BY("$1")
+#define TIME(ms)        "to_timestamp((" ms "::bigint) / 1000.0)"
+/* Unix ms of a timestamptz, never early; 0 for NULL and both infinities. */
+#define MS(time)        "CASE WHEN isfinite(" time ") THEN ceil(date_part('epoch', " time ") * 1000 - 0.001)::bigint ELSE 0 END"
+#define OURS(set, t)    "((" set "::bigint >> " t ".shard) & 1) = 1"
+#define IN_RUN          "o.id BETWEEN k.lo AND k.hi AND ((k.bits >> (o.id - k.lo)::integer) & 1) = 1" /* pg_runs.h */
+
+/* Rows as applications write them: NULL stands for the default. */
+#define MESSAGE_ID(t)   "coalesce(" t ".message_id, 'outbox-' || " t ".id)"
+#define DESTINATION(t)  "coalesce(" t ".destination, '')"
+/* Of a value that may be a gigabyte octet_length reads no more than a header. */
+#define LINE(c)         "CASE WHEN octet_length(" c ") <= 8192 THEN " c " END"
+#define TEXT(t, c)      "CASE WHEN " t ".fits THEN " c " END"
+
+/* What a message is made of, wherever it lies, without id, message_id, destination and its first times. */
+#define REST(t)                                                                                              \
+    t ".event_type, " t ".message_key, " t ".headers, " t ".content_type, " t ".encoding, "                  \
+    t ".correlation_id, " t ".traceparent, " t ".idempotency_key, " t ".expires_at, " t ".policy, "          \
+    t ".max_attempts, " t ".payload"
+#define REST_NAMES                                                                                           \
+    "event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, "                \
+    "idempotency_key, expires_at, policy, max_attempts, payload"
+
+/* For how long the destination has been paused, in all, up to `now`. */
+#define PAUSED_UP_TO(now, destination)                                                                       \
+    "coalesce((SELECT p.paused_total_ms + CASE WHEN p.paused THEN greatest(0, " now " - p.since_ms) ELSE 0 END " \
+    "FROM @outbox_destination p WHERE p.name = " destination "), 0)"
+#define PAUSED_TOTAL(destination) PAUSED_UP_TO(NOW, destination)
+
+/* ---- heads: pg_row.c has the order of columns ---- */
+
+#define HEAD(t)                                                                                              \
+    t ".id, " LINE(t ".destination") ", " LINE(t ".event_type") ", " LINE(t ".message_key") ", "             \
+    t ".not_before, " t ".expires_at, " t ".max_attempts, " LINE(t ".encoding") ", "                         \
+    "octet_length(" t ".payload), greatest(octet_length(" t ".destination), octet_length(" t ".event_type), " \
+    "octet_length(" t ".message_key), octet_length(" t ".encoding)) > 8192"
+
+/* Outbox scans: $1 shards, $2 horizon, $3 after which id, $4 how many. A number that is in the future even for the server
+ * came with a dump from elsewhere: its row is there to stay. */
+#define SEEN                                                                                                 \
+    "(pg_visible_in_snapshot(o.xid, $2::pg_snapshot) "                                                       \
+    "OR NOT pg_visible_in_snapshot(o.xid, pg_current_snapshot()))"
+#define FRESH(where)                                                                                         \
+    "SELECT " HEAD("o") " FROM @outbox o WHERE " where "o.id > $3::bigint AND " OURS("$1", "o") " AND " SEEN  \
+    " ORDER BY o.id LIMIT $4::bigint"
+/* What names the destination ($5), and what names none: only the engine knows where a route leads. Three short index scans
+ * and a merge, since one scan over all would have to sort everything that is there. */
+#define NAMED(key)                                                                                           \
+    "SELECT * FROM ("                                                                                        \
+    "(" FRESH("o.destination = $5::text " key "AND ") ") UNION ALL "                                         \
+    "(" FRESH("o.destination = '' AND $5::text <> '' " key "AND ") ") UNION ALL "                            \
+    "(" FRESH("o.destination IS NULL " key "AND ") ")) u ORDER BY id LIMIT $4::bigint"
+
+/* Retry scans: $1 now, $2 shards, $3 after which id, $4 how many, $5 destination, $6 after which due time. One row of NULLs
+ * when there is none: the time is wanted all the same. */
+#define DUE_HEADS(from)                                                                                      \
+    "SELECT h.*, n.now FROM (SELECT " NOW " AS now OFFSET 0) n LEFT JOIN LATERAL ("                          \
+    "SELECT " HEAD("r") ", r.crashes, r.due_ms, " KEY_FIRST " AS first FROM " from                           \
+    "r.claim IS NULL AND r.due_ms <= n.now AND (r.due_ms, r.id) > ($6::bigint, $3::bigint) AND " OURS("$2", "r") \
+    " ORDER BY r.due_ms, r.id LIMIT $4::bigint) h ON true"
+#define KEY_FIRST                                                                                            \
+    "r.message_key IS NULL OR r.message_key = '' OR NOT EXISTS (SELECT 1 FROM @outbox_retry k "              \
+    "WHERE k.destination = r.destination AND k.message_key = r.message_key AND NOT k.deferred "              \
+    "AND (k.id < r.id OR r.deferred))"
+
+/* Walks from name to name through the index, so that the cost is in destinations, not in rows. $1 shards. */
+#define WAITING "FROM @outbox_retry r WHERE r.claim IS NULL "
+#define DESTS                                                                                                \
+    "WITH RECURSIVE d (name) AS ((SELECT r.destination " WAITING "ORDER BY r.destination LIMIT 1) "          \
+    "UNION ALL SELECT (SELECT r.destination " WAITING "AND r.destination > d.name "                          \
+    "ORDER BY r.destination LIMIT 1) FROM d WHERE d.name IS NOT NULL) "                                      \
+    "SELECT d.name, (SELECT r.due_ms " WAITING "AND r.destination = d.name AND " OURS("$1", "r")             \
+    " ORDER BY r.due_ms, r.id LIMIT 1), "                                                                    \
+    "coalesce((SELECT p.paused FROM @outbox_destination p WHERE p.name = d.name), false) "                   \
+    "FROM d WHERE d.name IS NOT NULL "                                                                       \
+    "UNION ALL SELECT p.name, NULL, true FROM @outbox_destination p "                                        \
+    "WHERE p.paused AND NOT EXISTS (SELECT 1 " WAITING "AND r.destination = p.name)"
+
+/* ---- whole messages: pg_row.c has the order of columns ----
+ * $1 now, $2 shards, $3 to $5 runs of ids in outbox, $6 those of them wanted without payload, $7 the longest payload,
+ * $8 lane; $9 ids in outbox_retry, $10 those of them without payload. The manifest is written from the very rows that are
+ * read. */
+#define WHOLE(t, bare)                                                                                       \
+    t ".id, " t ".shard, " TEXT(t, DESTINATION(t)) " AS destination, " TEXT(t, MESSAGE_ID(t)) " AS message_id, " \
+    TEXT(t, t ".event_type") " AS event_type, " TEXT(t, t ".message_key") " AS message_key, "                \
+    TEXT(t, t ".headers") " AS headers, " TEXT(t, t ".content_type") " AS content_type, "                    \
+    TEXT(t, t ".encoding") " AS encoding, " TEXT(t, t ".correlation_id") " AS correlation_id, "              \
+    TEXT(t, t ".traceparent") " AS traceparent, " TEXT(t, t ".idempotency_key") " AS idempotency_key, "      \
+    TEXT(t, t ".policy") " AS policy, " t ".not_before, " t ".expires_at, " t ".created_at, "                \
+    t ".max_attempts, CASE WHEN octet_length(" t ".payload) <= $7::bigint AND " t ".id <> ALL (" bare "::bigint[]) " \
+    "THEN " t ".payload END AS payload, "                                                                    \
+    "CASE WHEN " t ".id <> ALL (" bare "::bigint[]) THEN octet_length(" t ".payload) END AS payload_bytes, " \
+    "NOT " t ".fits AS huge"
+/* Asked once for each row: OFFSET keeps the planner from asking it for each column. */
+#define FITS                                                                                                 \
+    "greatest(octet_length(destination), octet_length(message_id), octet_length(event_type), "               \
+    "octet_length(message_key), octet_length(headers), octet_length(content_type), octet_length(encoding), " \
+    "octet_length(correlation_id), octet_length(traceparent), octet_length(idempotency_key), "               \
+    "octet_length(policy)) <= 262144 AS fits"
+#define PICKED                                                                                               \
+    "o AS MATERIALIZED (SELECT " WHOLE("o", "$6") " FROM (SELECT o.*, " FITS " FROM "                        \
+    "unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS k (lo, hi, bits) JOIN @outbox o ON " IN_RUN " AND " \
+    OURS("$2", "o") " OFFSET 0) o)"
+#define PICKED_RETRIES                                                                                       \
+    "r AS MATERIALIZED (SELECT " WHOLE("r", "$10") ", 1 AS source, r.crashes, r.life, r.letter_id, "          \
+    "r.first_failed_ms, r.attempts, r.charged, r.failed_transient, r.failed_rate_limit, r.failed_auth, "     \
+    "r.failed_permanent, r.failed_unknown, r.prev_wait_ms, r.first_attempt_ms, "                             \
+    "CASE WHEN r.first_attempt_ms = 0 THEN 0 "                                                               \
+    "ELSE greatest(0, " PAUSED_TOTAL("r.destination") " - r.paused_mark_ms) END AS paused_ms "               \
+    "FROM (SELECT *, " FITS " FROM @outbox_retry r WHERE r.id = ANY ($9::bigint[]) AND r.claim IS NULL AND "  \
+    OURS("$2", "r") " FOR UPDATE OF r SKIP LOCKED) r)"
+#define NO_PAST "0, 0, 0, 0::bigint, 0::bigint, 0, 0, 0, 0, 0, 0, 0, 0::bigint, 0::bigint, 0::bigint"
+
+/* ---- settles: $1 now, $2 id, $3 manifest, $4 lane, $5 destination as the relay resolved it ---- */
+
+#define STANDS          "EXISTS (SELECT 1 FROM @outbox_claim c WHERE c.claim = $3::bigint AND c.lane = $4::bigint)"
+#define RESOLVED(d, row) "CASE WHEN " d " = '' THEN " row " ELSE " d " END"
+#define FRESH_NAME      RESOLVED("$5::text", DESTINATION("d"))
+#define RETRY_NAME      RESOLVED("$5::text", "d.destination")
+#define ON_RETRY        "WHERE r.id = $2::bigint AND r.claim = $3::bigint AND " STANDS
+#define GONE            "d AS (DELETE FROM @outbox o WHERE o.id = $2::bigint AND " STANDS " RETURNING o.*)"
+#define GONE_RETRY      "d AS (DELETE FROM @outbox_retry r " ON_RETRY " RETURNING r.*)"
+
+/* Many at once: $1 to $3 runs of ids, $4 the manifest of each, $5 each manifest once, $6 lane. */
+#define ALL_SENT                                                                                             \
+    "DELETE FROM @outbox o USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]"
+#define OF_STANDING                                                                                          \
+    "k.claim = ANY (ARRAY(SELECT c.claim FROM @outbox_claim c WHERE c.claim = ANY ($5::bigint[]) "           \
+    "AND c.lane = $6::bigint)) AND " IN_RUN
+#define TO_SENT                                                                                              \
+    "INSERT INTO @outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, "       \
+    "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "
+#define RESOLVE_LETTER                                                                                       \
+    "l AS (UPDATE @dead_letters l SET status = 'resolved', resolved_at = " TIME(NOW) ", resolution = 'sent' " \
+    "FROM d WHERE l.id = d.letter_id)"
+
+#define PAST                                                                                                 \
+    "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, " \
+    "prev_wait_ms, first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error"
+#define TO_RETRY                                                                                             \
+    "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "    \
+    "life, letter_id, not_before, created_at, " PAST ", " REST_NAMES ") SELECT "
+/* The mark is set with the first attempt. */
+#define MARK                                                                                                 \
+    "CASE WHEN r.first_attempt_ms = 0 THEN " PAUSED_TOTAL(RESOLVED("$5::text", "r.destination"))             \
+    " ELSE r.paused_mark_ms END"
+
+#define LETTER_NAMES                                                                                         \
+    "original_outbox_id, message_id, destination, message_created_at, crashes, life, " REST_NAMES ", "       \
+    "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, " \
+    "created_at"
+#define FIRST_FAILED    TIME("CASE WHEN $10::bigint > 0 THEN $10 ELSE " NOW " END")
+
+#define TO_ATTEMPT                                                                                           \
+    "INSERT INTO @outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, "  \
+    "status, class, cause, error, request_headers, response_headers, response_body, address, "               \
+    "possibly_delivered) SELECT "
+#define ATTEMPT         "$6, $7, $8, " NOW ", $9, $10, $11, $12, $13, $14, $15, $16, $17"
+
+/* ---- take-over: $1 the lane that expired, $2 the lane that takes, $3 now ----
+ * The first of the statements marks the row if it got it, and the others ask for the mark: all of them are on their way
+ * before the first is answered. */
+#define TAKEN           "EXISTS (SELECT 1 FROM @outbox_relay l WHERE l.lane = $1::bigint AND l.until_ms = -$2::bigint)"
+#define OF_LANE         "SELECT c.claim FROM @outbox_claim c WHERE c.lane = $1::bigint"
+
+static const char *const texts[HK_PG_NSTMTS] = {
+    [HK_PG_NOW] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    [HK_PG_PAUSE] = "INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms) "
+                    "VALUES ($1, $2, $3, $4, coalesce($5::bigint, " SERVER_MS ")) "
+                    "ON CONFLICT (name) DO UPDATE SET paused_total_ms = d.paused_total_ms + "
+                    "CASE WHEN d.paused THEN greatest(0, excluded.since_ms - d.since_ms) ELSE 0 END, "
+                    "paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, "
+                    "since_ms = excluded.since_ms",
+    [HK_PG_PURGE] = PURGE_TURN PURGE_SENT PURGE_ATTEMPTS PURGE_CANCELLED PURGE_RESOLVED PURGE_DISCARDED
+        PURGE_DEAD PURGE_AUDIT " SELECT turn.n - l7.n FROM turn, l7",
+
+    /* ---- lanes ---- */
+    [HK_PG_CHECK_OUTBOX] =
+        "SELECT x.attnum < i.attnum AND q.seqcache = 1 AND pg_get_expr(e.adbin, e.adrelid) = 'pg_current_xact_id()' "
+        "FROM pg_attribute x JOIN pg_attribute i ON i.attrelid = x.attrelid AND i.attname = 'id' "
+        "JOIN pg_attrdef e ON e.adrelid = x.attrelid AND e.adnum = x.attnum "
+        "JOIN pg_sequence q ON q.seqrelid = '@outbox_id_seq'::regclass "
+        "WHERE x.attrelid = '@outbox'::regclass AND x.attname = 'xid'",
+    [HK_PG_LANES] = "SELECT lane, until_ms <= " NOW ", exchange, " NOW " FROM @outbox_relay ORDER BY lane",
+    [HK_PG_SHARDS_OF_ALL] = "SELECT shard, lane FROM @outbox_shard",
+    [HK_PG_ADD_LANE] =
+        "INSERT INTO @outbox_relay (name, boot, version, started_ms, until_ms) "
+        "VALUES ($2, $3, $4, " NOW ", " NOW " + $5::bigint) RETURNING lane, started_ms",
+    [HK_PG_HOLD_LANE] = "SELECT exchange FROM @outbox_relay WHERE lane = $1::bigint FOR UPDATE",
+    /* One that belongs to a lane which is not there is free, too: nobody else would ever free it. */
+    [HK_PG_TAKE_SHARDS] =
+        "UPDATE @outbox_shard SET lane = $1::bigint WHERE shard = ANY (ARRAY(SELECT s.shard FROM @outbox_shard s "
+        "WHERE s.lane IS NULL OR NOT EXISTS (SELECT 1 FROM @outbox_relay r WHERE r.lane = s.lane) "
+        "ORDER BY s.shard LIMIT $2::bigint FOR UPDATE OF s SKIP LOCKED)) "
+        "AND EXISTS (SELECT 1 FROM @outbox_relay r WHERE r.lane = $1::bigint) RETURNING shard",
+    [HK_PG_FREE_SHARDS] =
+        "UPDATE @outbox_shard s SET lane = NULL WHERE s.lane = $1::bigint AND " OURS("$2", "s"),
+    [HK_PG_TAKE_OVER] =
+        "UPDATE @outbox_relay SET until_ms = -$2::bigint WHERE lane = (SELECT r.lane FROM @outbox_relay r "
+        "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$3") " FOR UPDATE SKIP LOCKED)",
+    [HK_PG_ORPHANS] =
+        "WITH d AS (DELETE FROM @outbox o WHERE o.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c "
+        "WHERE c.lane = $1::bigint AND " TAKEN ")) RETURNING o.*, " MS("o.not_before") " AS earliest_ms, "
+        NOW_BY("$3") " AS now) "
+        "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "
+        "not_before, created_at, paused_mark_ms, " REST_NAMES ") "
+        "SELECT d.id, " MESSAGE_ID("d") ", " DESTINATION("d") ", greatest(d.now, d.earliest_ms), "
+        "d.earliest_ms > d.now, 1, d.not_before, d.created_at, "
+        PAUSED_UP_TO("d.now", DESTINATION("d")) ", " REST("d") " FROM d",
+    [HK_PG_ORPHAN_RETRIES] =
+        "UPDATE @outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = false, due_ms = " NOW_BY("$3")
+        " WHERE claim = ANY (ARRAY(" OF_LANE " AND " TAKEN "))",
+    [HK_PG_DROP_ORPHANED_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND " TAKEN,
+    [HK_PG_FREE_ORPHANED_SHARDS] = "UPDATE @outbox_shard SET lane = NULL WHERE lane = $1::bigint AND " TAKEN,
+    [HK_PG_DROP_ORPHANED_LANE] = "DELETE FROM @outbox_relay WHERE lane = $1::bigint AND until_ms = -$2::bigint",
+    [HK_PG_FREE_RETRIES] = "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE "))",
+    [HK_PG_DROP_LANE_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint",
+    [HK_PG_DROP_LANE] = "DELETE FROM @outbox_relay WHERE lane = $1::bigint",
+
+    /* ---- reading ---- */
+    [HK_PG_SNAPSHOT] =
+        "SELECT pg_current_snapshot()::text, CASE WHEN is_called THEN last_value END, " NOW " FROM @outbox_id_seq",
+    [HK_PG_TAKE_NUMBER] = "SELECT pg_current_xact_id()",
+    [HK_PG_DESTS] = DESTS,
+    [HK_PG_SCAN] = FRESH(""),
+    [HK_PG_SCAN_LATE] =
+        FRESH("o.id <= $5::bigint AND NOT pg_visible_in_snapshot(o.xid, $6::pg_snapshot) AND "),
+    [HK_PG_SCAN_DEST] = NAMED(""),
+    [HK_PG_SCAN_KEY] = NAMED("AND o.message_key = $6::text "),
+    [HK_PG_SCAN_RETRY] = DUE_HEADS("@outbox_retry r WHERE r.destination = $5::text AND "),
+    /* By key first: in the order of due times a key's few rows would be sought among all of the destination's. */
+    [HK_PG_SCAN_RETRY_KEY] =
+        DUE_HEADS("(SELECT * FROM @outbox_retry k WHERE k.destination = $5::text AND k.message_key = $7::text "
+                  "AND k.claim IS NULL ORDER BY k.id LIMIT 1000) r WHERE "),
+    [HK_PG_HELD_RETRY] =
+        "SELECT r.destination, r.message_key FROM @outbox_retry r WHERE r.message_key IS NOT NULL "
+        "AND r.message_key <> '' AND NOT r.deferred AND " OURS("$1", "r"),
+    [HK_PG_HELD_DEAD] =
+        "SELECT d.destination, d.message_key FROM @dead_letters d WHERE d.message_key IS NOT NULL "
+        "AND d.message_key <> '' AND d.status = 'failed' "
+        "AND (($1::bigint >> (hashtextextended(d.message_key, 0) & 63)::integer) & 1) = 1",
+
+    /* ---- exchange ---- */
+    /* $2 lane, $3 lease, $4 the number of this exchange: one that was given up, but comes through late, is too low. When no
+     * row is there the text is no number: an error, which undoes the transaction and says why in the server's log. */
+    [HK_PG_RENEW] =
+        "WITH r AS (UPDATE @outbox_relay SET until_ms = " NOW " + $3::bigint, exchange = $4::bigint "
+        "WHERE lane = $2::bigint AND exchange < $4::bigint RETURNING " NOW " AS now) "
+        "SELECT CASE count(*) WHEN 1 THEN max(r.now) "
+        "ELSE ('hikyaku: lane ' || $2::bigint || ' was taken over: ' || count(*))::bigint END FROM r",
+    [HK_PG_FENCE] = "SELECT claim FROM @outbox_claim WHERE claim = ANY ($1::bigint[]) AND lane = $2::bigint",
+    [HK_PG_LOAD_CLAIMS] =
+        "SELECT c.claim, 0, o.id, o.shard FROM @outbox_claim c CROSS JOIN LATERAL unnest(c.ids) AS u (id) "
+        "JOIN @outbox o ON o.id = u.id WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint "
+        "UNION ALL SELECT c.claim, 1, r.id, r.shard FROM @outbox_claim c JOIN @outbox_retry r ON r.claim = c.claim "
+        "WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint",
+    [HK_PG_SET_CLAIM_IDS] =
+        "UPDATE @outbox_claim SET ids = $3::bigint[] WHERE claim = $1::bigint AND lane = $2::bigint",
+    [HK_PG_DROP_CLAIMS] = "DELETE FROM @outbox_claim WHERE claim = ANY ($1::bigint[]) AND lane = $2::bigint",
+    [HK_PG_CLAIM] =
+        "WITH " PICKED ", m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) "
+        "SELECT $8::bigint, " NOW ", array_agg(o.id) FROM o HAVING count(*) > 0 RETURNING claim) "
+        "SELECT m.claim, o.* FROM m CROSS JOIN o",
+    [HK_PG_CLAIM_BOTH] =
+        "WITH " PICKED ", " PICKED_RETRIES ", m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) "
+        "SELECT $8::bigint, " NOW ", ARRAY(SELECT o.id FROM o) "
+        "WHERE EXISTS (SELECT 1 FROM o) OR EXISTS (SELECT 1 FROM r) RETURNING claim), "
+        "u AS (UPDATE @outbox_retry t SET claim = m.claim FROM m CROSS JOIN r WHERE t.id = r.id) "
+        "SELECT m.claim, o.*, " NO_PAST " FROM m CROSS JOIN o UNION ALL SELECT m.claim, r.* FROM m CROSS JOIN r",
+    [HK_PG_BURN_EXCHANGE] =
+        "UPDATE @outbox_relay SET exchange = $2::bigint + 1 WHERE lane = $1::bigint AND exchange < $2::bigint",
+    [HK_PG_FREE_STRAY_RETRIES] =
+        "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE " AND c.claim <> ALL ($2::bigint[])))",
+    [HK_PG_DROP_STRAY_CLAIMS] =
+        "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND claim <> ALL ($2::bigint[])",
+
+    /* ---- settles ---- */
+    [HK_PG_SENT] = ALL_SENT ") AS k (lo, hi, bits, claim) WHERE " OF_STANDING,
+    /* $7 of each run how it was sent, counted from 1: $8 destinations, $9 attempts, $10 statuses; $11 now */
+    [HK_PG_SENT_KEPT] =
+        "WITH d AS (" ALL_SENT ", $7::bigint[]) AS k (lo, hi, bits, claim, how) WHERE " OF_STANDING
+        " RETURNING o.id, o.message_id, o.destination, o.event_type, o.message_key, o.correlation_id, o.created_at, "
+        "k.how::integer) "
+        TO_SENT "d.id, " MESSAGE_ID("d") ", " RESOLVED("($8::text[])[d.how]", DESTINATION("d")) ", d.event_type, "
+        "d.message_key, d.correlation_id, ($9::bigint[])[d.how], ($10::bigint[])[d.how], 1, d.created_at, " NOW_BY("$11")
+        " FROM d",
+    [HK_PG_SENT_RETRY] = "WITH " GONE_RETRY ", " RESOLVE_LETTER " SELECT 1 FROM d",
+    /* $6 attempts, $7 status */
+    [HK_PG_SENT_RETRY_KEPT] =
+        "WITH " GONE_RETRY ", " RESOLVE_LETTER " " TO_SENT "d.original_outbox_id, d.message_id, " RETRY_NAME
+        ", d.event_type, d.message_key, d.correlation_id, $6, $7, d.life, d.created_at, " NOW " FROM d",
+    /* $5 destinations, $6 due (NULL = now), $7 is it only deferred?, $8 … what it has been through */
+    [HK_PG_MOVE] =
+        "WITH " GONE " " TO_RETRY "d.id, " MESSAGE_ID("d") ", t.destination, greatest(t.due_ms, t.earliest_ms), "
+        "$7::boolean OR t.earliest_ms > t.due_ms, 0, 1, 0, d.not_before, d.created_at, $8, $9, $10, $11, $12, $13, $14, "
+        "$15, $16, " PAUSED_TOTAL("t.destination") ", $17, $18, $19, $20, " REST("d")
+        " FROM d CROSS JOIN unnest($5::text[]) AS u (name) CROSS JOIN LATERAL (SELECT "
+        RESOLVED("u.name", DESTINATION("d")) " AS destination, coalesce($6::bigint, " NOW ") AS due_ms, "
+        MS("d.not_before") " AS earliest_ms) t",
+    [HK_PG_COPY_RETRY] =
+        "WITH " GONE_RETRY " " TO_RETRY "d.original_outbox_id, d.message_id, u.name, " NOW ", d.deferred, d.crashes, "
+        "d.life, d.letter_id, d.not_before, d.created_at, " PAST ", " REST("d")
+        " FROM d CROSS JOIN unnest($5::text[]) AS u (name)",
+    /* $6 due, $7 was an attempt made?, $8 … what it has been through */
+    [HK_PG_UPDATE_RETRY] =
+        "UPDATE @outbox_retry r SET claim = NULL, deferred = false, "
+        "destination = " RESOLVED("$5::text", "r.destination") ", due_ms = $6, "
+        "crashes = CASE WHEN $7::boolean THEN 0 ELSE r.crashes END, "
+        "(" PAST ") = ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, " MARK ", $17, "
+        "greatest(r.last_attempt_ms, $18), coalesce($19, r.last_cause), coalesce($20, r.last_error)) " ON_RETRY,
+    /* $6 due, $7 … what it has been through: the same, without prev_wait_ms */
+    [HK_PG_DEFER_RETRY] =
+        "UPDATE @outbox_retry r SET claim = NULL, destination = " RESOLVED("$5::text", "r.destination") ", "
+        "due_ms = $6, attempts = greatest(r.attempts, $7), charged = greatest(r.charged, $8), "
+        "failed_transient = greatest(r.failed_transient, $9), failed_rate_limit = greatest(r.failed_rate_limit, $10), "
+        "failed_auth = greatest(r.failed_auth, $11), failed_permanent = greatest(r.failed_permanent, $12), "
+        "failed_unknown = greatest(r.failed_unknown, $13), first_attempt_ms = greatest(r.first_attempt_ms, $14), "
+        "paused_mark_ms = " MARK ", first_failed_ms = greatest(r.first_failed_ms, $15), "
+        "last_attempt_ms = greatest(r.last_attempt_ms, $16), last_cause = coalesce($17, r.last_cause), "
+        "last_error = coalesce($18, r.last_error) " ON_RETRY,
+    [HK_PG_RELEASE_RETRY] =
+        "UPDATE @outbox_retry r SET claim = NULL WHERE r.id = $1::bigint AND r.claim = $2::bigint "
+        "AND EXISTS (SELECT 1 FROM @outbox_claim c WHERE c.claim = $2::bigint AND c.lane = $3::bigint)",
+    /* $6 reason, $7 error, $8 detail, $9 attempts, $10 first failed, $11 last attempt */
+    [HK_PG_BURY] =
+        "WITH " GONE " INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.id, " MESSAGE_ID("d") ", " FRESH_NAME
+        ", d.created_at, 0, 1, " REST("d") ", $6, $7, $8, $9, " FIRST_FAILED ", " TIME(NOW) ", " TIME("$11") ", "
+        TIME(NOW) " FROM d",
+    /* A requeued message dies into the letter that it came from, unless somebody deleted that. What the row knows from
+     * before stands where this settle brings nothing new. */
+    [HK_PG_BURY_RETRY] =
+        "WITH " GONE_RETRY ", l AS (UPDATE @dead_letters l SET status = 'failed', resolved_at = NULL, resolution = NULL, "
+        "destination = " RETRY_NAME ", reason_code = $6, error_message = coalesce($7, d.last_error), error_detail = $8, "
+        "attempts = greatest($9, d.attempts), first_failed_at = " FIRST_FAILED ", last_failed_at = " TIME(NOW) ", "
+        "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
+        "crashes = d.crashes, message_id = d.message_id, (" REST_NAMES ") = ROW(" REST("d") ") "
+        "FROM d WHERE l.id = d.letter_id RETURNING l.id) "
+        "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
+        ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
+        FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "
+        "CASE WHEN d.last_attempt_ms > 0 THEN " TIME("d.last_attempt_ms") " END), " TIME(NOW)
+        " FROM d WHERE NOT EXISTS (SELECT 1 FROM l)",
+    /* $6 … as the columns of outbox_attempts */
+    [HK_PG_ADD_ATTEMPT] =
+        TO_ATTEMPT MESSAGE_ID("d") ", " FRESH_NAME ", 1, " ATTEMPT " FROM @outbox d WHERE d.id = $2::bigint AND " STANDS,
+    [HK_PG_ADD_ATTEMPT_RETRY] =
+        TO_ATTEMPT "d.message_id, " RETRY_NAME ", d.life, " ATTEMPT " FROM @outbox_retry d "
+        "WHERE d.id = $2::bigint AND d.claim = $3::bigint AND " STANDS,
+};
+
+/* clang-format on */
+
+const char *hk_pg_sql(enum hk_pg_id id)
+{
+    return texts[id];
+}
+
+static const char *sql_of(unsigned id)
+{
+    return texts[id];
+}
+
+/* Statements that are prepared on an empty table and flooded later keep their plans: none of these is ever right here. */
+static const char *const guards[] = {
+    "enable_seqscan", "off", "enable_bitmapscan", "off", "enable_sort", "off",
+    "jit", "off", /* a path that is "off" looks so dear that it would be compiled, at every poll */
+    NULL};
+
+/* Rows of messages: times come as they are, infinities included, and no digits need to be read. */
+static bool is_binary(unsigned id)
+{
+    return (id >= HK_PG_SCAN && id <= HK_PG_SCAN_RETRY_KEY) || id == HK_PG_CLAIM || id == HK_PG_CLAIM_BOTH;
+}
+
+const struct hk_pg_table hk_pg_relay_table = {sql_of, HK_PG_NSTMTS, guards, is_binary};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statements of the relay's side of the PostgreSQL store by name; prepared at first use and kept. */
+#ifndef HK_STORE_PG_STMT_H
+#define HK_STORE_PG_STMT_H
+
+#include "store/pg.h"
+
+enum hk_pg_id {
+    /* pg_keep.c */
+    HK_PG_NOW = 0,
+    HK_PG_PAUSE,
+    HK_PG_PURGE,
+
+    /* pg_lane.c */
+    HK_PG_CHECK_OUTBOX,
+    HK_PG_LANES,
+    HK_PG_SHARDS_OF_ALL,
+    HK_PG_ADD_LANE,
+    HK_PG_HOLD_LANE,
+    HK_PG_TAKE_SHARDS,
+    HK_PG_FREE_SHARDS,
+    HK_PG_TAKE_OVER, /* then the five that follow, in one transaction */
+    HK_PG_ORPHANS,
+    HK_PG_ORPHAN_RETRIES,
+    HK_PG_DROP_ORPHANED_CLAIMS,
+    HK_PG_FREE_ORPHANED_SHARDS,
+    HK_PG_DROP_ORPHANED_LANE,
+    HK_PG_FREE_RETRIES,
+    HK_PG_DROP_LANE_CLAIMS,
+    HK_PG_DROP_LANE,
+
+    /* pg_scan.c */
+    HK_PG_SNAPSHOT,
+    HK_PG_TAKE_NUMBER,
+    HK_PG_DESTS,
+    /* Heads, in binary; the same order of columns everywhere. */
+    HK_PG_SCAN,
+    HK_PG_SCAN_LATE,
+    HK_PG_SCAN_DEST,
+    HK_PG_SCAN_KEY,
+    HK_PG_SCAN_RETRY,
+    HK_PG_SCAN_RETRY_KEY,
+    HK_PG_HELD_RETRY,
+    HK_PG_HELD_DEAD,
+
+    /* pg_exchange.c */
+    HK_PG_RENEW,
+    HK_PG_FENCE,
+    HK_PG_LOAD_CLAIMS,
+    HK_PG_SET_CLAIM_IDS,
+    HK_PG_DROP_CLAIMS,
+    /* Messages, in binary; the same order of columns. */
+    HK_PG_CLAIM,
+    HK_PG_CLAIM_BOTH,
+    HK_PG_BURN_EXCHANGE,
+    HK_PG_FREE_STRAY_RETRIES,
+    HK_PG_DROP_STRAY_CLAIMS,
+
+    /* pg_settle.c */
+    HK_PG_SENT,
+    HK_PG_SENT_KEPT,
+    HK_PG_SENT_RETRY,
+    HK_PG_SENT_RETRY_KEPT,
+    HK_PG_MOVE,
+    HK_PG_COPY_RETRY,
+    HK_PG_UPDATE_RETRY,
+    HK_PG_DEFER_RETRY,
+    HK_PG_RELEASE_RETRY,
+    HK_PG_BURY,
+    HK_PG_BURY_RETRY,
+    HK_PG_ADD_ATTEMPT,
+    HK_PG_ADD_ATTEMPT_RETRY,
+    HK_PG_NSTMTS
+};
+
+enum {
+    HK_PG_HEAD_TEXT_MAX =
+        8 * 1024, /* a longer destination, key … is refused as malformed; see LINE in pg_stmt.c */
+    HK_PG_TEXT_MAX =
+        256 * 1024 /* the same for headers and the like; payloads have their own limit; see FITS */
+};
+
+const char *hk_pg_sql(enum hk_pg_id id);
+
+extern const struct hk_pg_table hk_pg_relay_table; /* with the planner's guards */
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The PostgreSQL store: open and close, and the table of its operations. */
+#include <time.h>
+
+#include "base/mem.h"
+#include "store/pg_store.h"
+
+#define MAX_PAYLOAD (UINT64_C(1024) * 1024)
+
+void hk_pg_arg_now(struct hk_store *store, struct hk_pg_args *a)
+{
+    if (store->options.clock_ms)
+        hk_pg_arg_i64(&store->pg, a,
+                      hk_pg_now(&store->pg, store->options.clock_ms(store->options.clock_arg)));
+    else
+        hk_pg_arg_null(&store->pg, a);
+}
+
+int64_t hk_pg_monotonic_us(void)
+{
+    struct timespec ts = {0};
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+int64_t hk_pg_told(struct hk_store *store, int64_t server_ms)
+{
+    store->told_ms = server_ms;
+    store->told_at_ms = hk_pg_monotonic_us() / 1000;
+    return store->options.clock_ms ? server_ms : hk_pg_now(&store->pg, server_ms); /* the former was ours */
+}
+
+int64_t hk_pg_reckon(struct hk_store *store)
+{
+    if (store->options.clock_ms)
+        return hk_pg_now(&store->pg, store->options.clock_ms(store->options.clock_arg));
+    return hk_pg_now(&store->pg, store->told_ms + hk_pg_monotonic_us() / 1000 - store->told_at_ms);
+}
+
+void hk_pg_keep(struct hk_store *store, PGresult *res)
+{
+    PQclear(store->kept[store->pg.pool]);
+    store->kept[store->pg.pool] = res;
+}
+
+bool hk_pg_relay_call(struct hk_store *store)
+{
+    bool ok = hk_pg_call(&store->pg);
+    hk_pg_keep(store, NULL);
+    if (store->connects == store->pg.connects)
+        return ok;
+    /* Another server perhaps, with numbers of its own, perhaps behind the last one. */
+    store->connects = store->pg.connects;
+    hk_pg_window_fini(&store->window);
+    store->shards_unsure = true;
+    store->upkeep_at_ms = INT64_MIN;
+    store->reset_due |= store->polled;
+    return ok;
+}
+
+static void pg_close(struct hk_store *store)
+{
+    if (!store)
+        return;
+    hk_pg_close(&store->pg);
+    hk_manifests_clear(&store->claims);
+    hk_pg_window_fini(&store->window);
+    hk_mem_free(store->lost.settles);
+    PQclear(store->kept[0]);
+    PQclear(store->kept[1]);
+    hk_mem_free(store);
+}
+
+static enum hk_code pg_open(const char *url, const struct hk_store_options *options,
+                            struct hk_store **out_store, struct hk_err *err)
+{
+    struct hk_store *store = hk_mem_zalloc(1, sizeof *store);
+    if (!store)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    store->options = *options;
+    if (!store->options.max_payload_bytes)
+        store->options.max_payload_bytes = MAX_PAYLOAD;
+    enum hk_code rc = hk_pg_open(&store->pg, url, &hk_pg_relay_table, options->busy_ms, err);
+    if (rc != HK_OK) {
+        hk_mem_free(store);
+        return rc;
+    }
+    rc = hk_pg_check_schema(&store->pg, NULL, err);
+    if (rc != HK_OK) {
+        pg_close(store);
+        return rc;
+    }
+    *out_store = store;
+    return HK_OK;
+}
+
+const struct hk_store_ops hk_store_postgres = {
+    .name = "postgres",
+    .init = hk_pg_init,
+    .grants = hk_pg_grants,
+    .open = pg_open,
+    .close = pg_close,
+    .acquire = hk_pg_acquire,
+    .release = hk_pg_release,
+    .poll = hk_pg_poll,
+    .scan = hk_pg_scan,
+    .held_keys = hk_pg_held_keys,
+    .exchange = hk_pg_exchange,
+    .pause = hk_pg_pause,
+    .purge = hk_pg_purge,
+};

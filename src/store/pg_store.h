@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The relay's side of the PostgreSQL store: its state, and its operations by file. */
+#ifndef HK_STORE_PG_STORE_H
+#define HK_STORE_PG_STORE_H
+
+#include "store/manifests.h"
+#include "store/pg.h"
+#include "store/pg_stmt.h"
+#include "store/pg_window.h"
+
+/* A settle, to be known again. */
+struct hk_pg_settled {
+    int64_t claim, id;
+    enum hk_source source;
+};
+
+/* An exchange whose COMMIT was not answered: what it did is asked before anything else is done. Meanwhile what it settles
+ * stands in the manifests as being settled. */
+struct hk_pg_lost {
+    bool pending;
+    bool committed; /* the last one of which it is known */
+    int64_t lane, number;
+    bool claims;                   /* it may have written a manifest that we know nothing of */
+    struct hk_pg_settled *settles; /* once it is known to be done, until they are repeated */
+    size_t n_settles, room;
+};
+
+struct hk_store {
+    struct hk_pg pg;
+    struct hk_store_options options; /* with defaults filled in */
+
+    /* the lane */
+    int64_t lane;  /* 0 = none */
+    uint64_t mine; /* shards that it owns: a set of bits */
+    uint64_t
+        leaving; /* those of them that are to go: not read any more, and freed when nothing of them is in hand */
+    bool shards_unsure;   /* what is ours must be read again */
+    int64_t upkeep_at_ms; /* store time */
+    int64_t number;       /* of the last exchange; only rises */
+    struct hk_manifests claims;
+    struct hk_pg_lost lost;
+    bool
+        strays; /* there may be a manifest of this lane that nobody knows: it is given back with the next exchange */
+
+    /* reading */
+    struct hk_pg_window window;
+    uint64_t connects;  /* which connection that is about */
+    bool polled;        /* since the lane was acquired, or the store opened */
+    bool own_change;    /* something is new, and no poll has told it yet */
+    bool reset_due;     /* the same of a reset */
+    int64_t read_at_ms; /* when a poll last asked the server; monotonic */
+    int64_t told_ms;    /* what time the server said it was */
+    int64_t told_at_ms; /* and when; monotonic */
+    PGresult *kept[2];  /* what heads and messages point into, beside the pools of the same call */
+    struct hk_poll poll;
+    struct hk_heads heads;
+    struct hk_exchanged exchanged;
+};
+
+/* ---- pg_store.c ---- */
+
+/* The parameter of NOW in pg_stmt.c: the time by options.clock_ms, or NULL for the server's own. */
+void hk_pg_arg_now(struct hk_store *store, struct hk_pg_args *a);
+/* hk_pg_call for the relay: notices a new connection, after which positions mean nothing. */
+bool hk_pg_relay_call(struct hk_store *store);
+/* The server said that it was so late. Returns the store's time. */
+int64_t hk_pg_told(struct hk_store *store, int64_t server_ms);
+/* The store's time, as it must be by now. */
+int64_t hk_pg_reckon(struct hk_store *store);
+/* Keeps `res` as long as this call's pool. Accepts NULL. */
+void hk_pg_keep(struct hk_store *store, PGresult *res);
+int64_t hk_pg_monotonic_us(void);
+
+/* ---- pg_lane.c ---- */
+
+enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
+                           int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
+enum hk_code hk_pg_release(struct hk_store *store, int64_t lane, struct hk_err *err);
+/* Takes over, gives up, takes: so that the live lanes share the shards. Errors stick. */
+void hk_pg_upkeep(struct hk_store *store);
+uint64_t hk_pg_shards(const struct hk_store *store); /* to be read; all of them without a lane */
+/* Those of a lane that another store object acquired. */
+uint64_t hk_pg_shards_of(struct hk_store *store, int64_t lane);
+/* The lane is gone, and with it all that we had in hand. */
+void hk_pg_forget_lane(struct hk_store *store);
+
+/* ---- pg_scan.c ---- */
+
+enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err);
+enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
+                        struct hk_err *err);
+enum hk_code hk_pg_held_keys(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
+                             struct hk_err *err);
+
+/* ---- pg_row.c ---- */
+
+/* `res` in binary; texts point into it. */
+void hk_pg_head(const PGresult *res, int row, enum hk_source source, struct hk_head *out);
+bool hk_pg_head_due(const PGresult *res, int row, int64_t *out_due_ms,
+                    int64_t *out_now_ms); /* false: there is no head */
+/* Returns its manifest. */
+int64_t hk_pg_message(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
+                      uint8_t *out_shard);
+
+/* ---- pg_exchange.c ---- */
+
+enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *exchange,
+                            const struct hk_exchanged **out, struct hk_err *err);
+/* Finds out what became of an exchange whose COMMIT was not answered. Errors stick: HK_CONFLICT when the lane is gone. */
+void hk_pg_resolve(struct hk_store *store);
+
+/* ---- pg_settle.c ---- */
+
+/* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. How many
+ * statements. */
+size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int64_t lane);
+
+/* ---- pg_keep.c ---- */
+
+enum hk_code hk_pg_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
+                         const char *reason, struct hk_err *err);
+enum hk_code hk_pg_purge(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
+                         uint32_t *out_deleted, struct hk_err *err);
+
+#endif

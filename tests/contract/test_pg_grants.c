@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `hikyaku init --print-grants` gives is enough, and no more: the whole contract of a store with the relay's rights, an
+ * application's INSERTs with its own, and what each of the three is refused. */
+#include "base/buf.h"
+#include "pg_kind.h"
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
+
+static const struct hk_store_roles roles = {"hk app", "hk_relay", "hk_viewer"};
+
+static void make_roles(const char *more)
+{
+    struct hk_buf sql;
+    struct hk_err err = {0};
+    hk_buf_init(&sql, 1 << 16);
+    assert_int_equal(hk_store_postgres.grants(pg_url(NULL, more), &roles, &sql, &err), HK_OK);
+    PGconn *owner = pg_connect(NULL);
+    pg_exec(
+        owner,
+        "DO $$BEGIN CREATE ROLE \"hk app\" LOGIN; CREATE ROLE hk_relay LOGIN; CREATE ROLE hk_viewer LOGIN; "
+        "EXCEPTION WHEN duplicate_object THEN NULL; END$$");
+    pg_exec(owner, hk_buf_cstr(&sql));
+    PQfinish(owner);
+    hk_buf_fini(&sql);
+}
+
+static bool make(void)
+{
+    if (!pg_kind.make())
+        return false;
+    make_roles("");
+    return true;
+}
+
+static const char *relay_url(void)
+{
+    return pg_url("hk_relay", "");
+}
+
+/* ---- the application ---- */
+
+static PGconn *connect_app(void)
+{
+    return pg_connect("hk%20app");
+}
+
+static void an_application_writes_messages(void **state)
+{
+    (void)state;
+    PGconn *app = connect_app();
+    pg_exec(app, "INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'b', 'c')");
+    pg_exec(
+        app,
+        "INSERT INTO outbox (destination, event_type, payload, message_id, message_key, headers, content_type, "
+        "encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts) "
+        "VALUES ('a', 'b', 'c', 'id', 'k', '{}', 'text/plain', 'utf8', 'x', 'y', 'z', now(), now(), 'p', 3)");
+    pg_exec(app, "BEGIN; INSERT INTO outbox (event_type) SELECT 'b' FROM generate_series(1, 10); COMMIT");
+    assert_string_equal(store_kind->value("SELECT count(*) FROM outbox"), "12");
+    PQfinish(app);
+}
+
+static void assert_refused(const char *user, const char *const *statements)
+{
+    PGconn *conn = pg_connect(user);
+    for (; *statements; statements++) {
+        const char *state = pg_refusal(conn, *statements);
+        NOTE_IF(strcmp(state, "42501") != 0, "%s: %s\n", *statements, state);
+        assert_string_equal(state, "42501");
+    }
+    PQfinish(conn);
+}
+
+static void an_application_can_do_nothing_else(void **state)
+{
+    (void)state;
+    static const char *const statements[] = {
+        "INSERT INTO outbox (event_type, xid) VALUES ('b', '3')",
+        "INSERT INTO outbox (event_type, created_at) VALUES ('b', now())",
+        "INSERT INTO outbox (event_type, id) OVERRIDING SYSTEM VALUE VALUES ('b', 7)",
+        "INSERT INTO outbox (event_type) VALUES ('b') RETURNING id",
+        "SELECT payload FROM outbox",
+        "UPDATE outbox SET payload = ''",
+        "DELETE FROM outbox",
+        "TRUNCATE outbox",
+        "SELECT nextval('outbox_id_seq')",
+        "SELECT * FROM outbox_messages",
+        "SELECT * FROM dead_letters",
+        "SELECT * FROM outbox_retry",
+        "INSERT INTO outbox_retry (due_ms, message_id, destination, event_type) VALUES (0, 'a', 'b', 'c')",
+        "SELECT * FROM outbox_meta",
+        NULL};
+    assert_refused("hk%20app", statements);
+}
+
+/* Without the comment signs. */
+static void what_is_optional_is_enough_for_what_it_promises(void **state)
+{
+    (void)state;
+    PGconn *owner = pg_connect(NULL), *app = connect_app();
+    pg_exec(
+        owner,
+        "GRANT SELECT (id, message_id) ON outbox TO \"hk app\"; GRANT SELECT ON outbox_meta TO \"hk app\"; "
+        "GRANT SELECT ON outbox_messages, dead_letters TO \"hk app\"");
+    assert_string_equal(
+        pg_ask(app, "INSERT INTO outbox (event_type, message_id) VALUES ('b', 'mine') RETURNING message_id"),
+        "mine");
+    assert_string_equal(pg_ask(app, "SELECT status FROM outbox_messages"), "pending");
+    assert_string_equal(pg_ask(app, "SELECT count(*) FROM dead_letters"), "0");
+    assert_string_equal(pg_refusal(app, "SELECT payload FROM outbox"), "42501");
+    PQfinish(app);
+    PQfinish(owner);
+}
+
+/* ---- the relay ---- */
+
+static void a_relay_cannot_write_messages_or_change_the_schema(void **state)
+{
+    (void)state;
+    static const char *const statements[] = {"INSERT INTO outbox (event_type) VALUES ('b')",
+                                             "UPDATE outbox SET payload = 'forged'",
+                                             "UPDATE outbox_sent SET status = 200",
+                                             "UPDATE outbox_audit SET actor = 'somebody else'",
+                                             "UPDATE outbox_attempts SET status = 200",
+                                             "UPDATE outbox_cancelled SET actor = 'somebody else'",
+                                             "UPDATE outbox_meta SET value = '2'",
+                                             "INSERT INTO outbox_shard (shard) VALUES (64)",
+                                             "DELETE FROM outbox_shard",
+                                             "TRUNCATE outbox",
+                                             "DROP TABLE outbox",
+                                             "ALTER TABLE outbox ADD COLUMN x integer",
+                                             "CREATE TABLE public.x (id bigint)",
+                                             "SELECT nextval('outbox_id_seq')",
+                                             "SELECT setval('outbox_id_seq', 1)",
+                                             NULL};
+    assert_refused("hk_relay", statements);
+}
+
+static void a_relay_keeps_house(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_err err = {0};
+    uint32_t deleted = 0;
+    store_kind->sql(
+        "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'a', 'pause', 'b'); "
+        "INSERT INTO outbox_cancelled (cancelled_ms, message_id, destination, event_type, actor, reason) "
+        "VALUES (1, 'a', 'b', 'c', 'd', 'e')");
+    assert_int_equal(store_kind->ops->pause(store, "there", true, "me", "because", &err), HK_OK);
+    assert_int_equal(store_kind->ops->pause(store, "there", false, "me", "because", &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &(struct hk_retention){0}, 100, &deleted, &err), HK_OK);
+    assert_int_equal(deleted, 2);
+    suite_close(store);
+}
+
+/* ---- who looks ---- */
+
+static void a_viewer_reads_everything_and_changes_nothing(void **state)
+{
+    (void)state;
+    static const char *const statements[] = {
+        "INSERT INTO outbox (event_type) VALUES ('b')",
+        "DELETE FROM outbox",
+        "UPDATE outbox_retry SET due_ms = 0",
+        "SELECT * FROM outbox_retry FOR UPDATE",
+        "SELECT * FROM outbox_relay FOR SHARE",
+        "INSERT INTO outbox_destination (name, paused, since_ms) VALUES ('a', true, 0)",
+        "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'a', 'pause', 'b')",
+        "DELETE FROM dead_letters",
+        "TRUNCATE outbox_sent",
+        NULL};
+    PGconn *viewer = pg_connect("hk_viewer");
+    PGresult *res = PQexec(
+        viewer,
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v')");
+    assert_in_range(PQntuples(res), 12, 30);
+    for (int i = 0; i < PQntuples(res); i++) {
+        char sql[100];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", PQgetvalue(res, i, 0));
+        pg_exec(viewer, sql);
+    }
+    PQclear(res);
+    PQfinish(viewer);
+    assert_refused("hk_viewer", statements);
+}
+
+/* ---- printing ---- */
+
+static void a_schema_of_its_own_is_opened_to_the_roles(void **state)
+{
+    (void)state;
+    struct hk_store_inited done;
+    struct hk_err err = {0};
+    struct hk_store *store = NULL;
+    const char *more = "&schema=box&prefix=P_";
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, more), &(struct hk_store_init){0}, &done, &err),
+                     HK_OK);
+    assert_int_equal(
+        hk_store_postgres.open(pg_url("hk_relay", more), &(struct hk_store_options){0}, &store, &err),
+        HK_UNAVAILABLE);
+    assert_non_null(strstr(err.message, "--print-grants"));
+    make_roles(more);
+    assert_int_equal(
+        hk_store_postgres.open(pg_url("hk_relay", more), &(struct hk_store_options){0}, &store, &err), HK_OK);
+    hk_store_postgres.close(store);
+    PGconn *app = connect_app();
+    pg_exec(app, "INSERT INTO box.\"P_outbox\" (destination, event_type, payload) VALUES ('a', 'b', 'c')");
+    PQfinish(app);
+}
+
+static void role_names_are_quoted_and_checked(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "a\nb", "a\x7f",
+                                      "0123456789012345678901234567890123456789012345678901234567890123"};
+    struct hk_buf sql;
+    struct hk_err err = {0};
+    hk_buf_init(&sql, 1 << 16);
+    assert_int_equal(hk_store_postgres.grants("postgres://h/d",
+                                              &(struct hk_store_roles){.viewer = "a\"; DROP TABLE x; --"},
+                                              &sql, &err),
+                     HK_OK);
+    assert_non_null(strstr(hk_buf_cstr(&sql), " TO \"a\"\"; DROP TABLE x; --\";\n"));
+    assert_null(strstr(hk_buf_cstr(&sql), "INSERT"));
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_int_equal(
+            hk_store_postgres.grants("postgres://h/d", &(struct hk_store_roles){.app = bad[i]}, &sql, &err),
+            HK_INVALID);
+    hk_buf_fini(&sql);
+    hk_buf_init(&sql, 100);
+    assert_int_equal(hk_store_postgres.grants("postgres://h/d", &roles, &sql, &err), HK_TOOBIG);
+    hk_buf_fini(&sql);
+}
+
+int main(void)
+{
+    const struct CMUnitTest own[] = {
+        TEST(an_application_writes_messages),
+        TEST(an_application_can_do_nothing_else),
+        TEST(what_is_optional_is_enough_for_what_it_promises),
+        TEST(a_relay_cannot_write_messages_or_change_the_schema),
+        TEST(a_relay_keeps_house),
+        TEST(a_viewer_reads_everything_and_changes_nothing),
+        TEST(a_schema_of_its_own_is_opened_to_the_roles),
+        TEST(role_names_are_quoted_and_checked),
+    };
+    static struct CMUnitTest tests[120];
+    static struct store_kind as_relay;
+    const int *ended_early = pg_server_start();
+    if (ended_early)
+        return *ended_early;
+    as_relay = pg_kind;
+    as_relay.make = make;
+    as_relay.url = relay_url;
+    store_kind = &as_relay;
+    memcpy(tests, own, sizeof own);
+    size_t n = COUNT(own) + suite_tests(tests + COUNT(own), COUNT(tests) - COUNT(own));
+    return _cmocka_run_group_tests("PostgreSQL grants", tests, n, NULL, NULL);
+}

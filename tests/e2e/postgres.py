@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL for the end-to-end tests: a server of our own in a temporary folder, started when first asked for, and a
+connection that speaks as sqlite3's do, so that one test serves both stores."""
+import atexit
+import datetime
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-psycopg lies
+
+try:
+    import psycopg
+    import psycopg.adapt
+except ImportError:
+    if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and os.path.exists(SYSTEM_PYTHON) and \
+            subprocess.run([SYSTEM_PYTHON, "-c", "import psycopg"], capture_output=True, check=False).returncode == 0:
+        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+    psycopg = None
+
+
+def why_not():
+    """Why there is no PostgreSQL to test with; None: there is."""
+    if not psycopg:
+        return "python3-psycopg is not installed"
+    return None if find_bin() else "no PostgreSQL server (15 or later) is installed"
+
+
+def find_bin():
+    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda p: float(p.split("/")[4]), reverse=True)
+    folders += [os.path.dirname(shutil.which("initdb"))] if shutil.which("initdb") else []
+    return next((f for f in folders if os.access(f"{f}/initdb", os.X_OK)), None)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Cluster:
+    """One server. Root may not run it: then the user `postgres` does."""
+
+    def __init__(self, **settings):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-pg-"))
+        self.data, self.port, self.bin = self.folder / "data", free_port(), find_bin()
+        self.owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+        self.databases, self.process = 0, None
+        if self.owner:
+            os.chown(self.folder, self.owner.pw_uid, self.owner.pw_gid)
+            os.chmod(self.folder, 0o755)
+        self.run("initdb", "-D", str(self.data), "-A", "trust", "-U", "hikyaku", "-E", "UTF8", "--locale=C")
+        self.settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
+                         "shared_buffers": "64MB", "max_connections": 200, "max_prepared_transactions": 20,
+                         "fsync": "off", "timezone": "UTC", **settings}
+        atexit.register(self.close)
+        self.start()
+
+    def become(self):
+        os.setsid()
+        if self.owner:
+            os.setgroups([])
+            os.setgid(self.owner.pw_gid)
+            os.setuid(self.owner.pw_uid)
+
+    def run(self, program, *args):
+        done = subprocess.run([f"{self.bin}/{program}", *args], capture_output=True, text=True, check=False,
+                              preexec_fn=self.become, cwd=self.folder, timeout=120)
+        assert done.returncode == 0, (program, done.stdout, done.stderr)
+
+    def start(self):
+        options = [f"-c{k}={v}" for k, v in self.settings.items()]
+        with open(self.folder / "server.log", "ab") as log:
+            self.process = subprocess.Popen([f"{self.bin}/postgres", "-D", str(self.data), *options], cwd=self.folder,
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=self.become)
+        end = time.monotonic() + 60
+        while True:
+            try:
+                self.connect("postgres").close()
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < end and self.process.poll() is None, self.log()
+                time.sleep(0.05)
+
+    def stop(self, how=signal.SIGINT):
+        """SIGINT: fast; SIGQUIT: immediate, as in a crash."""
+        self.process.send_signal(how)
+        self.process.wait(60)
+
+    def restart(self, how=signal.SIGQUIT):
+        self.stop(how)
+        self.start()
+
+    def log(self):
+        return (self.folder / "server.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+
+    def close(self):
+        if self.process and self.process.poll() is None:
+            self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database, port=None):
+        return f"postgres://hikyaku@127.0.0.1:{port or self.port}/{database}"
+
+    def create(self):
+        """A fresh database; its name."""
+        self.databases += 1
+        name = f"t{self.databases}_{os.getpid()}"
+        self.connect("postgres").execute(f"CREATE DATABASE {name}").close()
+        return name
+
+    def drop(self, name):
+        self.connect("postgres").execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)").close()
+
+    def connect(self, database):
+        return Connection(self.url(database))
+
+
+CLUSTER = []
+
+
+def cluster():
+    """The one that tests share."""
+    if not CLUSTER:
+        CLUSTER.append(Cluster())
+    return CLUSTER[0]
+
+
+# ---- a connection that speaks as sqlite3's do ----
+
+class TimeText(psycopg.adapt.Loader if psycopg else object):
+    """timestamptz as SQLite has it: RFC 3339 in UTC with milliseconds."""
+
+    def load(self, data):
+        text = bytes(data).decode()
+        if "infinity" in text:
+            return text
+        at = datetime.datetime.fromisoformat(text.replace(" ", "T") + (":00" if text[-3] in "+-" else ""))
+        return at.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Rows:
+    def __init__(self, rows, lastrowid=None):
+        self.rows, self.lastrowid = rows, lastrowid
+
+    def fetchall(self):
+        return self.rows
+
+    def fetchone(self):
+        return self.rows[0] if self.rows else None
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+def plain(value):
+    """Numbers as Python's own, bytes as bytes."""
+    return int(value) if type(value).__name__ == "Decimal" else value
+
+
+class Connection:
+    """In autocommit mode; `?` marks parameters."""
+
+    def __init__(self, url):
+        self.pg = psycopg.connect(url, autocommit=True)
+        self.pg.adapters.register_loader("timestamptz", TimeText)
+        self.pg.execute("SET timezone TO 'UTC'")
+
+    def execute(self, text, args=()):
+        if text.startswith("BEGIN"):
+            text = "BEGIN"
+        cursor = self.pg.execute(text.replace("%", "%%").replace("?", "%s"), list(args)) if args else \
+            self.pg.execute(text)
+        rows = [tuple(plain(v) for v in row) for row in cursor.fetchall()] if cursor.description else []
+        done = Rows(rows)
+        done.close = self.close
+        return done
+
+    def executemany(self, text, many):
+        with self.pg.cursor() as cursor:
+            cursor.executemany(text.replace("%", "%%").replace("?", "%s"), [list(args) for args in many])
+
+    def close(self):
+        self.pg.close()
