@@ -161,7 +161,12 @@ static void drain_store(bool keep_sent, uint32_t batch)
         last = heads->last_id;
         for (size_t i = 0; i < heads->n; i++)
             claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
-        const struct hk_exchange exchange = {lane, LEASE_MS, settles, n_settles, claims, n_claims};
+        const struct hk_exchange exchange = {.lane = lane,
+                                             .lease_ms = LEASE_MS,
+                                             .settles = settles,
+                                             .n_settles = n_settles,
+                                             .claims = claims,
+                                             .n_claims = n_claims};
         must(hk_store_sqlite.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
         n_settles = x->n_messages;
         for (size_t i = 0; i < n_settles; i++) {
@@ -345,7 +350,12 @@ static void insert_meanwhile(void)
         last = heads->last_id;
         for (size_t i = 0; i < heads->n; i++)
             claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
-        const struct hk_exchange exchange = {lane, LEASE_MS, settles, n_settles, claims, heads->n};
+        const struct hk_exchange exchange = {.lane = lane,
+                                             .lease_ms = LEASE_MS,
+                                             .settles = settles,
+                                             .n_settles = n_settles,
+                                             .claims = claims,
+                                             .n_claims = heads->n};
         must(hk_store_sqlite.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
         n_settles = x->n_messages;
         done += (int64_t)n_settles;

@@ -41,6 +41,7 @@
     SETTLE(t, m, row, claim, "dead", n, ",\"rows\":1,\"reason\":\"" reason "\"")
 #define ORPHAN(t, m, row, claim) LINE(t, "orphan", HAND(m, row, claim))
 #define ACT(t, ev, m)            LINE(t, ev, ",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"me\"")
+#define NEXT                     ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"s\",\"row\":\"r1\",\"lane\":2,\"claim\":2,\"life\":1"
 #define END                      LINE(900, "heal", "") LINE(900, "end", "")
 
 /* From claimed to confirmed, and to its end. */
@@ -173,6 +174,13 @@ static const struct row good[] = {
     {"", "a log that is cut off", UNDER_WAY, ""},
     {"", "a dead relay is replaced at once",
      UNDER_WAY LINE(6, "crash", ",\"relay\":\"r\"") ORPHAN(7, "m", "o1", 1) ACQUIRE(7, 2, 600), ""},
+    {"", "a hint that only a relay heard that had lost its lane",
+     UNDER_WAY LINE(5, "stop", ",\"relay\":\"r\"") ORPHAN(500, "m", "o1", 1)
+         LINE(500, "acquire", ",\"relay\":\"s\",\"lane\":2,\"until\":900") LINE(501, "claim", NEXT)
+             LINE(502, "send", NEXT ",\"n\":1") REFUSED(503, "m") LINE(
+                 503, "fail", NEXT ",\"status\":500,\"maybe\":0,\"wait\":0") FAIL(504, "m", "o1", 1, 0, 300)
+                 LINE(505, "settle", NEXT ",\"kind\":\"retry\",\"n\":1,\"charged\":1,\"rows\":1,\"due\":600"),
+     ""},
     {"", "refused by its own sink",
      UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR") END,
      TABLE("dead", "m", ",\"status\":\"failed\",\"n\":0,\"life\":1")},

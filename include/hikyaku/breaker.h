@@ -56,6 +56,8 @@ HK_API void hk_breaker_record(struct hk_breaker *breaker, hk_breaker_permit perm
                               int64_t now_ms, struct hk_rng *rng);
 /* The call never took place, or says nothing about the destination. */
 HK_API void hk_breaker_release(struct hk_breaker *breaker, hk_breaker_permit permit, int64_t now_ms);
+/* Open until then, and half-open after: somebody else saw it fail. One that is open for longer stays so. */
+HK_API void hk_breaker_trip(struct hk_breaker *breaker, int64_t until_ms, int64_t now_ms);
 HK_API void hk_breaker_isolate(struct hk_breaker *breaker, int64_t now_ms);
 /* Closed, with nothing remembered. */
 HK_API void hk_breaker_reset(struct hk_breaker *breaker, int64_t now_ms);

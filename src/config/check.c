@@ -126,6 +126,8 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
 {
     struct hk_ip ip;
     const struct hk_yaml_node *url = hk_yaml_get(hk_yaml_get(node, "http"), "url");
+    if (walk->env->without_secrets) /* then nothing is sent */
+        return;
     if (!url || !HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) || !hk_text_url_ip(destination->http.url, &ip))
         return;
     const char *special = hk_ip_special(&ip);

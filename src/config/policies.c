@@ -276,7 +276,7 @@ static enum hk_code take_over(struct hk_policies *policies, struct hk_config *co
 enum hk_code hk_policies_read(struct hk_policies *policies, const char *path, bool foreign_custom,
                               report_fn *report, void *arg, struct hk_err *err)
 {
-    struct hk_config_env env = *hk_config_env_system();
+    struct hk_config_env env = *hk_config_env_operator(); /* policies need no secrets */
     struct hk_config *config = NULL;
     struct hk_diags diags;
     hk_diags_init(&diags);

@@ -312,6 +312,20 @@ void hk_breaker_release(struct hk_breaker *breaker, hk_breaker_permit permit, in
 
 /* ---- the operator's side ---- */
 
+void hk_breaker_trip(struct hk_breaker *breaker, int64_t until_ms, int64_t now_ms)
+{
+    tick(breaker, now_ms);
+    bool longer = breaker->phase == TRIPPED && breaker->open_until_ms >= until_ms;
+    if (breaker->phase == ISOLATED || longer || until_ms <= breaker->latest_ms)
+        return;
+    double open_ms = (double)hk_ms_since(breaker->latest_ms, until_ms),
+           cap_ms = (double)breaker->options.open_cap_ms;
+    enter(breaker, TRIPPED);
+    breaker->open_until_ms = until_ms;
+    if (open_ms > breaker->grown_ms) /* it goes on growing from there */
+        breaker->grown_ms = open_ms < cap_ms ? open_ms : cap_ms;
+}
+
 void hk_breaker_isolate(struct hk_breaker *breaker, int64_t now_ms)
 {
     tick(breaker, now_ms);

@@ -125,6 +125,9 @@ static bool allocate(struct hk_engine *e)
     e->dests = hk_mem_zalloc(dests, sizeof *e->dests);
     e->by_name = hk_mem_zalloc(dests, sizeof *e->by_name);
     e->slots = hk_mem_zalloc(n, sizeof *e->slots);
+    e->quotas = hk_mem_zalloc(2 * dests, sizeof *e->quotas);
+    e->quota_dests = hk_mem_zalloc(2 * dests, sizeof *e->quota_dests);
+    e->circuits = hk_mem_zalloc(dests, sizeof *e->circuits);
     e->settles = hk_mem_zalloc(n, sizeof *e->settles);
     e->settle_slots = hk_mem_zalloc(n, sizeof *e->settle_slots);
     e->claims = hk_mem_zalloc(n, sizeof *e->claims);
@@ -132,7 +135,7 @@ static bool allocate(struct hk_engine *e)
     bool rings = ring_init(&e->free, n) && ring_init(&e->chosen, n) && ring_init(&e->ready, n) &&
                  ring_init(&e->settle, n);
     return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->claims &&
-           e->claim_slots && rings && hk_hand_init(&e->hand, n);
+           e->claim_slots && rings && hk_hand_init(&e->hand, n) && e->quotas && e->quota_dests && e->circuits;
 }
 
 static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err)
@@ -204,9 +207,9 @@ void hk_engine_free(struct hk_engine *e)
         hk_breaker_free(e->dests[i].breaker);
         hk_limiter_free(e->dests[i].limiter);
     }
-    void *blocks[] = {e->dests,        e->by_name,     e->slots,        e->settles,
-                      e->settle_slots, e->claims,      e->claim_slots,  e->free.items,
-                      e->chosen.items, e->ready.items, e->settle.items, e->hand.places};
+    void *blocks[] = {e->dests,        e->by_name,     e->slots,      e->settles,      e->settle_slots,
+                      e->claims,       e->claim_slots, e->free.items, e->chosen.items, e->ready.items,
+                      e->settle.items, e->hand.places, e->quotas,     e->quota_dests,  e->circuits};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         hk_mem_free(blocks[i]);
     hk_order_free(e->order);
@@ -274,7 +277,7 @@ static void abort_sends(struct hk_engine *e)
 
 static bool exchange_due(const struct hk_engine *e, int64_t now_ms)
 {
-    if (now_ms >= e->renew_at_ms)
+    if (now_ms >= e->renew_at_ms || (!e->draining && hk_quota_at(e) <= now_ms))
         return true;
     if (e->oldest_ms == INT64_MAX)
         return false;
@@ -317,8 +320,9 @@ static void fill_settles(struct hk_engine *e)
     }
 }
 
-static void next_exchange(struct hk_engine *e, struct hk_action *out)
+static void next_exchange(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
+    hk_quota_fill(e, now_ms);
     fill_settles(e);
     fill_claims(e);
     if (!e->chosen.len)
@@ -330,7 +334,11 @@ static void next_exchange(struct hk_engine *e, struct hk_action *out)
                                            .settles = e->settles,
                                            .n_settles = e->n_settles,
                                            .claims = e->claims,
-                                           .n_claims = e->n_claims}};
+                                           .n_claims = e->n_claims,
+                                           .quotas = e->quotas,
+                                           .n_quotas = e->n_quotas,
+                                           .circuits = e->circuits,
+                                           .n_circuits = e->n_circuits}};
 }
 
 static bool next_pause(struct hk_engine *e, struct hk_action *out)
@@ -373,6 +381,8 @@ static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *ou
 /* Somebody's act on a retry row or a dead letter may have freed a key: when to look; INT64_MAX = no need. */
 static int64_t held_keys_at(const struct hk_engine *e)
 {
+    if (e->held_keys_doubtful)
+        return e->held_keys_at_ms;
     if (!e->any_ordered || !e->held_keys_stale)
         return INT64_MAX;
     return e->acts != e->acts_held ? e->held_keys_at_ms : e->held_keys_net_ms;
@@ -395,7 +405,7 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         return true;
     }
     if (exchange_due(e, now_ms)) {
-        next_exchange(e, out);
+        next_exchange(e, now_ms, out);
         return true;
     }
     if (e->draining) {
@@ -449,7 +459,7 @@ static int64_t wake_at(struct hk_engine *e, int64_t now_ms)
         if (!e->draining)
             work = earlier(work, hk_engine_ready_at(e, now_ms));
         if (!e->draining)
-            work = earlier(work, held_keys_at(e));
+            work = earlier(work, earlier(held_keys_at(e), hk_quota_at(e)));
     }
     if (work < e->store_retry_at_ms || (!e->lane && !e->draining))
         work = e->store_retry_at_ms;

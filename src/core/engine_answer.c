@@ -11,7 +11,7 @@ enum {
     ACQUIRE_BACKOFF_MAX_MS = 1000, /* while another has it: he may be gone at any time */
     HELD_KEYS_MIN_MS = 250,        /* an operator's act on a dead head shows within a second … */
     HELD_KEYS_MAX_MS = 750,
-    HELD_KEYS_NET_MS = 10000 /* … and what somebody did to the tables by hand after some */
+    HELD_KEYS_NET_MS = 1000 /* … and what somebody did to the tables by hand, if looking costs little */
 };
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -141,12 +141,14 @@ static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
     struct hk_dest *d = &e->dests[i];
     d->retry_due_ms = seen->retry_due_ms;
     d->seen_paused = seen->paused;
+    d->seen_open_ms = seen->open_until_ms;
 }
 
 static void apply_pauses(struct hk_engine *e, int64_t now_ms)
 {
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
+        hk_circuit_told(e, d, d->seen_open_ms, now_ms);
         if (d->pause_due)
             continue; /* ours is not on disk yet */
         if (d->paused && !d->seen_paused) {
@@ -182,6 +184,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     for (size_t i = 0; i < e->options.n_dests; i++) {
         e->dests[i].retry_due_ms = INT64_MAX;
         e->dests[i].seen_paused = false;
+        e->dests[i].seen_open_ms = 0;
     }
     for (size_t i = 0; i < poll->n_dests; i++)
         learn_dest(e, &poll->dests[i]);
@@ -241,7 +244,7 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     int64_t took_ms =
         now_ms - e->asked_at_ms; /* a tenth of the store's time may go into it, as long as a second allows */
     e->held_keys_loaded = true;
-    e->held_keys_stale = false;
+    e->held_keys_stale = e->held_keys_doubtful = false;
     e->acts_held = e->acts;
     e->held_keys_at_ms = now_ms + earlier(later(took_ms * 10, HELD_KEYS_MIN_MS), HELD_KEYS_MAX_MS);
     e->held_keys_net_ms = now_ms + later(took_ms * 100, HELD_KEYS_NET_MS);
@@ -342,12 +345,14 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
                            const struct hk_exchanged *done)
 {
     if (!answered(e, now_ms, rc)) {
+        hk_quota_undone(e);
         if (rc != HK_CONFLICT)
             exchange_undone(e, now_ms);
         return;
     }
     learn_store_time(e, now_ms, done->now_ms);
     renewed(e);
+    hk_quota_granted(e, done->grants, now_ms);
     settles_done(e, done->stale, now_ms);
     claims_done(e, done, now_ms);
 }

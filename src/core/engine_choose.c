@@ -165,23 +165,26 @@ int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enu
     if (source == HK_FROM_RETRY && (d->retries_in_flight >= three_quarters(d->cap) ||
                                     e->retries_in_flight >= three_quarters(e->options.concurrency)))
         return INT64_MAX;
+    if (hk_quota_waits(e, d, now_ms))
+        return INT64_MAX;
     int64_t at = hk_limiter_ready_at_ms(d->limiter, now_ms);
     return d->breaker ? later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
 }
 
-bool hk_dest_ready(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source, int64_t now_ms)
+bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source source, int64_t now_ms)
 {
-    return hk_dest_ready_at(e, d, source, now_ms) <= now_ms;
+    return hk_dest_ready_at(e, d, source, now_ms) <= now_ms && hk_quota_ready(e, d, now_ms);
 }
 
-static bool guards_acquire(struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
+static bool guards_acquire(const struct hk_engine *e, struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
 {
-    if (!hk_limiter_acquire(d->limiter, now_ms))
+    if (!hk_quota_ready(e, d, now_ms) || !hk_limiter_acquire(d->limiter, now_ms))
         return false;
     if (d->breaker && !hk_breaker_acquire(d->breaker, now_ms, &slot->permit)) {
         hk_limiter_release(d->limiter);
         return false;
     }
+    hk_quota_take(e, d, now_ms);
     slot->guarded = true;
     return true;
 }
@@ -375,7 +378,7 @@ static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head
     struct hk_slot *slot = take_slot(e, head, t, now_ms);
     if (!slot)
         return ENGINE_FULL;
-    if (!guards_acquire(d, slot, now_ms)) {
+    if (!guards_acquire(e, d, slot, now_ms)) {
         untake_slot(e, slot);
         return DEST_FULL;
     }

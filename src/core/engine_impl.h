@@ -60,6 +60,14 @@ struct hk_slot {
     void *record;
 };
 
+/* Tokens that the store gave (engine_quota.c). */
+struct hk_meter {
+    uint32_t tokens;
+    int64_t until_ms;  /* they are thrown away then; monotonic, as all here */
+    int64_t ask_at_ms; /* not before */
+    bool asks;         /* there is work for one */
+};
+
 struct hk_dest {
     const char *name;
     const struct hk_engine_dest *conf;
@@ -69,6 +77,13 @@ struct hk_dest {
     uint32_t in_flight, retries_in_flight; /* chosen to sending */
     uint32_t retries_chosen;               /* not claimed yet: their rows would be read again */
     uint32_t auth_in_row;
+    struct hk_meter rate, probe;
+    enum hk_breaker_state circuit; /* as it was last seen … */
+    int64_t circuit_open_ms;       /* … and until when; monotonic */
+    int64_t circuit_until_ms;      /* what is to be told of it; store time */
+    int64_t circuit_seen_ms;       /* what polls told of it, as it was taken in */
+    int64_t seen_open_ms;          /* by the last poll */
+    bool tell_circuit;
     bool paused, seen_paused;
     bool pause_due; /* to be persisted */
     char pause_reason[HK_REASON_MAX];
@@ -128,6 +143,7 @@ struct hk_engine {
     int64_t acts, acts_held;  /* of people: as of the last poll, and when the keys were asked for */
     int64_t held_keys_at_ms;  /* not again before, even if people act … */
     int64_t held_keys_net_ms; /* … nor before, if nobody is known to have */
+    bool held_keys_doubtful;  /* some counts may be wrong: as if a person had acted */
     bool any_ordered;
     int64_t next_poll_ms;
     uint64_t poll_ms;
@@ -165,7 +181,12 @@ struct hk_engine {
     int64_t stray_look_at_ms; /* monotonic */
     char stray
         [256]; /* a destination with retry rows that is not configured (any more); "" = left to the routes */
-    size_t pausing; /* the destination of the pause under way */
+    size_t pausing;          /* the destination of the pause under way */
+    struct hk_quota *quotas; /* of the exchange under way, parallel to quota_dests */
+    size_t *quota_dests;
+    size_t n_quotas;
+    struct hk_circuit *circuits;
+    size_t n_circuits;
 };
 
 /* engine.c */
@@ -199,13 +220,27 @@ bool hk_engine_can_take(const struct hk_engine *e);
 /* When the destination may take one more; INT64_MAX: not before something else happens. */
 int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
                          int64_t now_ms);
-bool hk_dest_ready(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source, int64_t now_ms);
+bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source source, int64_t now_ms);
 /* Up to which id everything of the destination was looked at. */
 int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d);
 void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads);
 /* Gives back what a chosen message holds: breaker permit, limiter slot, place in the key's order. */
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
 size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
+
+/* engine_quota.c */
+/* May the destination take one more, as far as others are concerned? If not it is asked for. */
+bool hk_quota_ready(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+bool hk_quota_waits(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms);
+void hk_quota_take(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+int64_t hk_quota_at(const struct hk_engine *e); /* when an exchange is due for their sake */
+void hk_quota_fill(struct hk_engine *e, int64_t now_ms);
+void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_t now_ms);
+void hk_quota_undone(struct hk_engine *e);
+/* An outcome was recorded: has the breaker changed? */
+void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+/* What a poll says of the others' breakers. */
+void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);
 
 /* engine_settle.c */
 /* The message is claimed: keep a copy, and make it ready or settle it at once. */

@@ -39,7 +39,7 @@ static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, s
     }
 }
 
-static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
+static bool wants_retry(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
     return !d->retries_chosen && d->retry_due_ms <= hk_engine_store_now(e, now_ms) &&
            now_ms >= d->retry_look_at_ms && hk_dest_ready(e, d, HK_FROM_RETRY, now_ms);
@@ -48,7 +48,7 @@ static bool wants_retry(const struct hk_engine *e, const struct hk_dest *d, int6
 /* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
 static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
 {
-    const struct hk_dest *d = &e->dests[key->dest];
+    struct hk_dest *d = &e->dests[key->dest];
     return hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms) &&
            hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);
 }

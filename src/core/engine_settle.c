@@ -108,6 +108,7 @@ static void tell_breaker(struct hk_engine *e, struct hk_slot *slot, const struct
         return;
     hk_breaker_record(breaker, slot->permit, !d->unhealthy, now_ms, &e->breaker_rng);
     slot->permit = 0;
+    hk_circuit_note(e, &e->dests[slot->dest], now_ms);
 }
 
 static void tell_dest(struct hk_dest *dest, const struct hk_decision *d, int64_t now_ms)
@@ -305,7 +306,8 @@ static enum hk_settle_kind apply(struct hk_slot *slot, const struct hk_decision 
     case HK_DELIVERED:
         return HK_SETTLE_SENT;
     case HK_RETRY:
-        slot->settle.due_ms = store_now_ms + (int64_t)d->wait_ms;
+        /* clocks count whole milliseconds: only when the next one has begun is the wait over for sure */
+        slot->settle.due_ms = store_now_ms + (int64_t)d->wait_ms + 1;
         return HK_SETTLE_RETRY;
     case HK_DEAD:
         return HK_SETTLE_DEAD;
@@ -474,6 +476,16 @@ static void released(struct hk_engine *e, const struct hk_slot *slot, int64_t no
     e->sweep_at_ms = now_ms;
 }
 
+/* A message that a person requeued may have been claimed before its row was counted among those that wait, and then it was
+ * another one's place that it took. Who comes after them waits until the keys were read again. */
+static void doubt(struct hk_engine *e, const struct hk_slot *slot)
+{
+    struct hk_order_key *key =
+        slot->message.letter_id && slot->key ? hk_order_get(e->order, slot->key, slot->dest) : NULL;
+    if (key)
+        key->doubtful = e->held_keys_doubtful = true;
+}
+
 void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
 {
     enum hk_settle_kind kind = slot->settle.kind;
@@ -490,5 +502,6 @@ void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         if (kind == HK_SETTLE_DEAD && !e->dests[slot->dest].conf->skip_dead)
             hold(e, slot->dest, slot->message.key, true);
     }
+    doubt(e, slot);
     hk_slot_free_keys(e, slot);
 }

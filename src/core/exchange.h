@@ -16,7 +16,8 @@
 
 struct hk_poll_dest {
     struct hk_str name;
-    int64_t retry_due_ms; /* earliest unclaimed retry row; INT64_MAX = none */
+    int64_t open_until_ms; /* as the last hk_circuit had it; 0 = closed, or nobody ever said */
+    int64_t retry_due_ms;  /* earliest unclaimed retry row; INT64_MAX = none */
     bool paused;
 };
 
@@ -137,6 +138,26 @@ struct hk_settle {
     size_t n_fan_out;
 };
 
+/* What a destination may get from all relays of a store together (engine_quota.c); only of stores that are shared. A
+ * bucket of `burst` tokens that fills at `rate_per_s`, or the leave to probe it while it is broken, which is another one. */
+struct hk_quota {
+    const char *destination;
+    bool probe;
+    double rate_per_s, burst;
+    uint32_t want;
+};
+
+struct hk_grant {
+    uint32_t n;       /* tokens, at most as many as were wanted */
+    int64_t ready_ms; /* when there will be another one; store time */
+};
+
+/* Our breaker opened, or closed again: polls tell the others. */
+struct hk_circuit {
+    const char *destination;
+    int64_t open_until_ms; /* store time; 0 = closed */
+};
+
 struct hk_exchange {
     int64_t lane;
     uint64_t lease_ms; /* the lane's lease is set to now + this */
@@ -144,6 +165,10 @@ struct hk_exchange {
     size_t n_settles;
     const struct hk_claim *claims;
     size_t n_claims;
+    const struct hk_quota *quotas;
+    size_t n_quotas;
+    const struct hk_circuit *circuits;
+    size_t n_circuits;
 };
 
 struct hk_exchanged {
@@ -152,6 +177,7 @@ struct hk_exchanged {
     struct hk_message
         *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
     size_t n_messages;
+    struct hk_grant *grants; /* one per quota */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */
 };

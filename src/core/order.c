@@ -116,7 +116,7 @@ struct hk_order_key *hk_order_get(struct hk_order *order, uint64_t hash, size_t 
 
 static bool is_held(const struct hk_order_key *key)
 {
-    return key->waiting || key->unrouted || key->in_flight || key->dead;
+    return key->waiting || key->unrouted || key->in_flight || key->dead || key->doubtful;
 }
 
 /* Closes the gap at `i`: entries that probing had pushed past it move back. */
@@ -173,8 +173,11 @@ void hk_order_tidy(struct hk_order *order, uint64_t hash)
 
 void hk_order_clear_held(struct hk_order *order)
 {
-    for (size_t i = 0; i < order->room; i++)
-        order->slots[i].waiting = order->slots[i].unrouted = order->slots[i].dead = 0;
+    for (size_t i = 0; i < order->room; i++) {
+        struct hk_order_key *key = &order->slots[i];
+        key->waiting = key->unrouted = key->dead = 0;
+        key->doubtful = false;
+    }
 }
 
 void hk_order_settle(struct hk_order *order)

@@ -21,6 +21,7 @@ struct hk_order_key {
     uint32_t unrouted;  /* retry rows that may yet be routed here */
     uint32_t in_flight; /* claimed, or about to be */
     uint32_t dead;      /* open dead letters that block */
+    bool doubtful;      /* somebody may wait who was not counted: held until that was told anew */
     int64_t passed_id;  /* lowest id in outbox that was passed over; HK_NONE_PASSED = none */
     bool queued;        /* stands in the queue of ready keys */
     size_t dest;

@@ -417,6 +417,7 @@ static enum hk_code start_engine(struct hk_relay *r, const struct hk_config *con
     if (rc != HK_OK)
         return rc;
     struct hk_engine_options o = hk_wiring_engine(&wiring, hk_clock_seed());
+    o.shared = r->ops->shared;
     uint32_t n = o.concurrency * 2 + o.batch;
     struct delivery *deliveries = hk_mem_zalloc(n, sizeof *deliveries);
     struct hk_engine *engine = NULL;

@@ -9,7 +9,7 @@
 
 enum {
     POLL_MIN_MS = 2,
-    POLL_MAX_MS = 50,
+    POLL_MAX_MS = 100, /* each look wakes two threads: 20 a second are 0.25 % of a core, with nothing to do */
     LINGER_MS = 2
 };
 

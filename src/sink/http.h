@@ -58,8 +58,8 @@ struct hk_http_options {
 /* HK_INVALID with a message that names the destination and never a secret, HK_NOMEM, HK_UNSUPPORTED. The loop must
  * outlive the sink, and the process ignore SIGPIPE (OpenSSL writes to connections that are gone). In the result of a delivery
  * - `status` is set (and `fault` HK_FAULT_NONE) as soon as a whole final header block came, whatever happened later;
- * - `possibly_delivered`: the whole request was handed to the system, and no final status came. (libcurl repeats a request
- *   by itself when a connection that was used before turns out dead without a byte of an answer: same id, one attempt.)
+ * - `possibly_delivered`: the whole request was handed to the system, and no final status came. One send is one request:
+ *   nothing is repeated here once a byte of it was written, so that the bound on repeats holds.
  * - HK_FAULT_BLOCKED: the address policy; HK_FAULT_INVALID_PAYLOAD: this message cannot be made a request, nothing was
  *   sent; HK_FAULT_LOCAL: aborted, or our side failed. */
 enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *options,

@@ -38,6 +38,8 @@ static enum hk_fault fault_of(const struct hk_http_transfer *t, CURLcode code)
 {
     if (code == CURLE_OK || t->stop != HK_RESPONSE_MORE)
         return HK_FAULT_PROTOCOL;
+    if (t->requests > 1)
+        return HK_FAULT_RESET;
     bool answering = t->requests > 0;
     if (answering &&
         (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_OUT_OF_MEMORY || code == CURLE_WRITE_ERROR))
@@ -52,6 +54,8 @@ static const char *text_of(const struct hk_curl_transfer *c, CURLcode code)
         return stopped;
     if (code == CURLE_OK)
         return "the answer ended within its header lines";
+    if (c->t.requests > 1)
+        return "the connection was lost before an answer came";
     return c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
 }
 

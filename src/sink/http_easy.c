@@ -107,8 +107,10 @@ static int before_request(void *arg, char *remote_ip, char *local_ip, int remote
         c->again = true;
         return CURL_PREREQFUNC_ABORT;
     }
+    if (t->requests++ >
+        0) /* libcurl wants to repeat it, as its connection died: the first copy may have arrived */
+        return CURL_PREREQFUNC_ABORT;
     hk_http_note_address(t, &ip, remote_port);
-    t->requests++;
     t->request_ms = t->window_ms = hk_loop_now_ms(t->self->loop);
     return CURL_PREREQFUNC_OK;
 }

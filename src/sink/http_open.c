@@ -145,10 +145,12 @@ static bool made_of(const char *s, const char *others)
 /* Our own HTTP/1.1 does what is plain in every respect; the rest is libcurl's: TLS, zones, names beyond ASCII … */
 static bool is_plain(const struct target *u)
 {
+    if (u->tls || u->zone || !u->host || !u->path || !u->port)
+        return false;
     size_t len = strlen(u->host);
     bool name = len > 0 && len < 254 && u->host[len - 1] != '.' && made_of(u->host, ".-_");
     bool v6 = u->host[0] == '[' && made_of(u->host, "[]:.");
-    return !u->tls && !u->zone && (name || v6) && made_of(u->path, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~") &&
+    return (name || v6) && made_of(u->path, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~") &&
            (!u->query || made_of(u->query, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"));
 }
 

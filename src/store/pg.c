@@ -153,8 +153,7 @@ static bool is_stale(struct hk_pg *pg)
 {
     struct pollfd fd = {.fd = PQsocket(pg->conn), .events = POLLIN};
     for (int i = 0; i < 16 && poll(&fd, 1, 0) > 0; i++) /* a notice, then the end */
-        if (!PQconsumeInput(pg->conn))
-            return true;
+        PQconsumeInput(pg->conn);
     return PQstatus(pg->conn) != CONNECTION_OK;
 }
 

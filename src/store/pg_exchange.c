@@ -36,11 +36,13 @@ struct exchanging {
     int64_t *fresh, *fresh_bare, *retries, *retries_bare; /* what is claimed */
     size_t n_fresh, n_fresh_bare, n_retries, n_retries_bare;
     struct hk_member *members;
-    size_t n_statements; /* between the fence and the claim */
-    bool began;          /* the transaction */
-    bool gone;           /* the lane */
-    bool claim_read;     /* and all that it gave is at hand */
-    bool touched_retry;  /* what a poll shows has changed */
+    int64_t *over; /* those of them that are done with */
+    size_t n_over;
+    size_t n_before, n_behind; /* statements before and behind the one that tells which manifests stand */
+    bool began;                /* the transaction */
+    bool gone;                 /* the lane */
+    bool claim_read;           /* and all that it gave is at hand */
+    bool touched_retry;        /* what a poll shows has changed */
 };
 
 /* ---- manifests that another store object of this lane wrote ---- */
@@ -184,8 +186,6 @@ static void add_sent(struct hk_store *store, struct exchanging *t)
 {
     struct hk_pg *pg = &store->pg;
     size_t n = t->n_sent;
-    if (!n)
-        return;
     int64_t *room = hk_pg_alloc(pg, 8 * n, sizeof *room);
     struct hk_pg_run *runs = hk_pg_alloc(pg, n, sizeof *runs);
     struct ways w = {.names = hk_pg_alloc(pg, n, sizeof *w.names)};
@@ -205,6 +205,7 @@ static void add_sent(struct hk_store *store, struct exchanging *t)
     hk_pg_arg_i64s(pg, &a, l.claims, l.n);
     hk_pg_arg_i64s(pg, &a, t->fence, t->n_fence);
     hk_pg_arg_i64(pg, &a, t->x->lane);
+    hk_pg_arg_i64s(pg, &a, t->over, t->n_over);
     if (store->options.keep_sent) {
         hk_pg_arg_i64s(pg, &a, l.ways, l.n);
         hk_pg_arg_texts(pg, &a, w.names, w.n);
@@ -213,7 +214,6 @@ static void add_sent(struct hk_store *store, struct exchanging *t)
         hk_pg_arg_now(store, &a);
     }
     hk_pg_add(pg, store->options.keep_sent ? HK_PG_SENT_KEPT : HK_PG_SENT, &a);
-    t->n_statements++;
 }
 
 static void rewrite_claim(struct hk_store *store, struct exchanging *t, const struct hk_manifest *claim)
@@ -228,28 +228,29 @@ static void rewrite_claim(struct hk_store *store, struct exchanging *t, const st
     hk_pg_arg_i64(&store->pg, &a, t->x->lane);
     hk_pg_arg_i64s(&store->pg, &a, ids, n);
     hk_pg_add(&store->pg, HK_PG_SET_CLAIM_IDS, &a);
-    t->n_statements++;
+    t->n_before++;
 }
 
 /* Manifests with nothing left go; one that gave something back is written again without it. */
-static void add_tidying(struct hk_store *store, struct exchanging *t)
+static void add_rewrites(struct hk_store *store, struct exchanging *t)
 {
-    size_t n = 0;
-    int64_t *over = hk_pg_alloc(&store->pg, t->n_fence, sizeof *over);
-    for (size_t i = 0; over && i < t->n_fence; i++) {
+    for (size_t i = 0; i < t->n_fence; i++) {
         const struct hk_manifest *claim = hk_manifests_find(&store->claims, t->fence[i]);
         if (claim && claim->n_open == 0)
-            over[n++] = claim->claim;
+            t->over[t->n_over++] = claim->claim;
         else if (claim && claim->rewrite)
             rewrite_claim(store, t, claim);
     }
-    if (!n)
-        return;
+}
+
+/* Which manifests stand, and away with those that are done with: where nothing was sent that would do it on the way. */
+static void add_fence(struct hk_store *store, struct exchanging *t)
+{
     struct hk_pg_args a = {0};
-    hk_pg_arg_i64s(&store->pg, &a, over, n);
+    hk_pg_arg_i64s(&store->pg, &a, t->fence, t->n_fence);
     hk_pg_arg_i64(&store->pg, &a, t->x->lane);
-    hk_pg_add(&store->pg, HK_PG_DROP_CLAIMS, &a);
-    t->n_statements++;
+    hk_pg_arg_i64s(&store->pg, &a, t->over, t->n_over);
+    hk_pg_add(&store->pg, HK_PG_FENCE, &a);
 }
 
 /* A manifest that was written by an exchange whose answer was lost: nobody has what it names. */
@@ -264,7 +265,7 @@ static void add_strays(struct hk_store *store, struct exchanging *t)
     hk_pg_arg_i64s(&store->pg, &a, known, n);
     hk_pg_add(&store->pg, HK_PG_FREE_STRAY_RETRIES, &a);
     hk_pg_add(&store->pg, HK_PG_DROP_STRAY_CLAIMS, &a);
-    t->n_statements += 2;
+    t->n_behind += 2;
     t->touched_retry = true;
 }
 
@@ -319,48 +320,94 @@ static bool claims_any(const struct exchanging *t)
     return t->n_fresh + t->n_retries > 0;
 }
 
-static void arg_runs(struct hk_pg *pg, struct hk_pg_args *a, const int64_t *ids, size_t n)
+/* Three lists. */
+struct runs {
+    int64_t *lists[3];
+    size_t n;
+};
+
+static struct runs make_runs(struct hk_pg *pg, const int64_t *ids, size_t n)
 {
     struct hk_pg_run *runs = hk_pg_alloc(pg, n, sizeof *runs);
-    int64_t *lists = hk_pg_alloc(pg, 3 * n, sizeof *lists);
-    size_t n_runs = runs && lists ? hk_pg_runs(ids, n, runs) : 0;
-    for (size_t i = 0; i < n_runs; i++) {
-        lists[i] = runs[i].lo;
-        lists[n + i] = runs[i].hi;
-        lists[2 * n + i] = (int64_t)runs[i].bits;
+    int64_t *room = hk_pg_alloc(pg, 3 * n, sizeof *room);
+    struct runs r = {{room, room + n, room + 2 * n}, 0};
+    r.n = runs && room ? hk_pg_runs(ids, n, runs) : 0;
+    for (size_t i = 0; i < r.n; i++) {
+        r.lists[0][i] = runs[i].lo;
+        r.lists[1][i] = runs[i].hi;
+        r.lists[2][i] = (int64_t)runs[i].bits;
     }
+    return r;
+}
+
+static void arg_runs(struct hk_pg *pg, struct hk_pg_args *a, const struct runs *r)
+{
     for (size_t i = 0; i < 3; i++)
-        hk_pg_arg_i64s(pg, a, lists ? lists + i * n : NULL, n_runs);
+        hk_pg_arg_i64s(pg, a, r->lists[i], r->n);
+}
+
+/* All but always rows of outbox alone: two simple statements then, which are cheaper than one for everything. */
+static void add_fresh_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
+{
+    struct hk_pg *pg = &store->pg;
+    struct runs runs = make_runs(pg, t->fresh, t->n_fresh);
+    struct hk_pg_args a = {0}, b = {0};
+    hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(pg, &a, (int64_t)shards);
+    arg_runs(pg, &a, &runs);
+    hk_pg_arg_i64(pg, &a, t->x->lane);
+    hk_pg_add(pg, HK_PG_CLAIM, &a);
+    hk_pg_arg_i64(pg, &b, (int64_t)shards);
+    arg_runs(pg, &b, &runs);
+    hk_pg_arg_i64s(pg, &b, t->fresh_bare, t->n_fresh_bare);
+    hk_pg_arg_u64(pg, &b, store->options.max_payload_bytes);
+    hk_pg_add(pg, HK_PG_READ, &b);
 }
 
 static void add_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
 {
     struct hk_pg *pg = &store->pg;
+    if (!t->n_retries) {
+        add_fresh_claim(store, t, shards);
+        return;
+    }
+    struct runs runs = make_runs(pg, t->fresh, t->n_fresh);
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
     hk_pg_arg_i64(pg, &a, (int64_t)shards);
-    arg_runs(pg, &a, t->fresh, t->n_fresh);
+    arg_runs(pg, &a, &runs);
     hk_pg_arg_i64s(pg, &a, t->fresh_bare, t->n_fresh_bare);
     hk_pg_arg_u64(pg, &a, store->options.max_payload_bytes);
     hk_pg_arg_i64(pg, &a, t->x->lane);
-    if (t->n_retries) {
-        hk_pg_arg_i64s(pg, &a, t->retries, t->n_retries);
-        hk_pg_arg_i64s(pg, &a, t->retries_bare, t->n_retries_bare);
-    }
-    hk_pg_add(pg, t->n_retries ? HK_PG_CLAIM_BOTH : HK_PG_CLAIM, &a);
-    t->touched_retry |= t->n_retries > 0;
+    hk_pg_arg_i64s(pg, &a, t->retries, t->n_retries);
+    hk_pg_arg_i64s(pg, &a, t->retries_bare, t->n_retries_bare);
+    hk_pg_add(pg, HK_PG_CLAIM_BOTH, &a);
+    t->touched_retry = true;
+}
+
+/* No manifest: nothing was there. */
+static int64_t read_manifest(struct hk_store *store)
+{
+    PGresult *res = hk_pg_result(&store->pg);
+    int64_t claim = hk_pg_ok(&store->pg) && PQntuples(res) > 0 ? hk_pg_i64(res, 0, 0) : 0;
+    PQclear(res);
+    return claim;
 }
 
 static void read_claim(struct hk_store *store, struct exchanging *t)
 {
     struct hk_exchanged *done = t->done;
+    int64_t claim = t->n_retries ? 0 : read_manifest(store);
     PGresult *res = hk_pg_result(&store->pg);
     hk_pg_keep(store, res);
-    int n = hk_pg_ok(&store->pg) ? PQntuples(res) : 0;
-    for (int i = 0; i < n; i++) {
+    size_t n = hk_pg_ok(&store->pg) ? (size_t)PQntuples(res) : 0;
+    if (!t->n_retries && !claim)
+        n = 0; /* came to light between the two statements: the next scan's */
+    for (size_t i = 0; i < n && i < t->x->n_claims; i++) {
         struct hk_message *m = &done->messages[done->n_messages];
         struct hk_member *member = &t->members[done->n_messages++];
-        done->claim = hk_pg_message(store, res, i, m, &member->shard);
+        int64_t named = hk_pg_message(store, res, (int)i, m, &member->shard);
+        done->claim = claim ? claim : named;
         member->id = m->id;
         member->source = m->source;
     }
@@ -386,26 +433,20 @@ static void add_renewal(struct hk_store *store, const struct exchanging *t)
     hk_pg_add(&store->pg, HK_PG_RENEW, &a);
 }
 
-static void add_fence(struct hk_store *store, const struct exchanging *t)
-{
-    struct hk_pg_args a = {0};
-    hk_pg_arg_i64s(&store->pg, &a, t->fence, t->n_fence);
-    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
-    hk_pg_add(&store->pg, HK_PG_FENCE, &a);
-}
-
 static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shards)
 {
     t->began = hk_pg_ok(&store->pg);
     hk_pg_begin(&store->pg, true);
     add_renewal(store, t);
-    if (t->n_fence)
-        add_fence(store, t);
+    hk_pg_add_quotas(store, t->x);
     for (size_t i = 0; i < t->x->n_settles; i++)
         if (t->of[i])
-            t->n_statements += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
-    add_sent(store, t);
-    add_tidying(store, t);
+            t->n_before += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
+    add_rewrites(store, t);
+    if (t->n_sent)
+        add_sent(store, t);
+    else if (t->n_fence)
+        add_fence(store, t);
     if (store->strays)
         add_strays(store, t);
     if (claims_any(t))
@@ -430,6 +471,12 @@ static void read_fence(struct hk_store *store, struct exchanging *t)
         }
 }
 
+static void skip(struct hk_store *store, size_t n)
+{
+    for (; n > 0 && hk_pg_ok(&store->pg); n--)
+        PQclear(hk_pg_result(&store->pg));
+}
+
 static void read_all(struct hk_store *store, struct exchanging *t)
 {
     PGresult *res = hk_pg_result(&store->pg);
@@ -438,10 +485,11 @@ static void read_all(struct hk_store *store, struct exchanging *t)
     else /* as RENEW in pg_stmt.c lets it fail */
         t->gone = strcmp(store->pg.sqlstate, "22P02") == 0;
     PQclear(res);
+    hk_pg_read_quotas(store, t->x, t->done);
+    skip(store, t->n_before);
     if (t->n_fence)
         read_fence(store, t);
-    for (size_t i = 0; i < t->n_statements && hk_pg_ok(&store->pg); i++)
-        PQclear(hk_pg_result(&store->pg));
+    skip(store, t->n_behind);
     if (claims_any(t) && hk_pg_ok(&store->pg))
         read_claim(store, t);
 }
@@ -547,9 +595,11 @@ static void prepare(struct hk_store *store, struct exchanging *t)
     load_claims(store, x);
     t->of = hk_pg_alloc(pg, x->n_settles, sizeof(struct hk_manifest *));
     t->fence = hk_pg_alloc(pg, x->n_settles, sizeof *t->fence);
+    t->over = hk_pg_alloc(pg, x->n_settles, sizeof *t->over);
     t->sent = hk_pg_alloc(pg, x->n_settles, sizeof *t->sent);
     t->members = hk_pg_alloc(pg, x->n_claims, sizeof *t->members);
     t->done->messages = hk_pg_alloc(pg, x->n_claims, sizeof *t->done->messages);
+    t->done->grants = hk_pg_alloc(pg, x->n_quotas, sizeof *t->done->grants);
     if (!reserve_lost(&store->lost, x->n_settles) || !hk_manifests_reserve(&store->claims, x->n_claims))
         hk_pg_fail(pg, HK_NOMEM, "out of memory");
     for (size_t i = 0; hk_pg_ok(pg) && i < x->n_settles; i++)

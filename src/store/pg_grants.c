@@ -30,14 +30,14 @@ static const struct privilege for_relay[] = {
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_relay, @outbox_claim, @outbox_retry, @dead_letters", NULL},
     {"SELECT, UPDATE", "@outbox_shard", NULL},
     {"SELECT, INSERT, DELETE", "@outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
-    {"SELECT, INSERT, UPDATE", "@outbox_destination", NULL},
+    {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
     {"SELECT", "@outbox_meta", NULL},
     {NULL, NULL, NULL}};
 
 static const struct privilege for_viewer[] = {
     {"SELECT",
      "@outbox, @outbox_relay, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_sent, @outbox_cancelled, "
-     "@dead_letters, @outbox_attempts, @outbox_destination, @outbox_audit, @outbox_meta, @outbox_messages",
+     "@dead_letters, @outbox_attempts, @outbox_destination, @outbox_quota, @outbox_audit, @outbox_meta, @outbox_messages",
      NULL},
     {NULL, NULL, NULL}};
 

@@ -367,6 +367,13 @@ PGresult *hk_pg_result(struct hk_pg *pg)
 
 PGresult *hk_pg_query(struct hk_pg *pg, bool writes, unsigned id, const struct hk_pg_args *args)
 {
+    if (!writes && !pg->pooled) { /* a transaction by itself */
+        finish(pg);
+        pg->commit_sent = pg->committed = pg->aborted = pg->commit_unknown = false;
+        hk_pg_add(pg, id, args);
+        send_all(pg);
+        return hk_pg_result(pg);
+    }
     hk_pg_begin(pg, writes);
     hk_pg_add(pg, id, args);
     hk_pg_send(pg);

@@ -25,7 +25,7 @@ enum {
 };
 
 enum {
-    M_CLAIM,
+    M_CLAIM, /* 0 when it is known already */
     M_ID,
     M_SHARD,
     M_DESTINATION,

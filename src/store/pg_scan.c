@@ -42,12 +42,14 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
     poll->dests = hk_pg_alloc(&store->pg, (size_t)n, sizeof *poll->dests);
     for (int i = 0; poll->dests && i < n; i++) {
         bool paused = hk_pg_bool(res, i, 2), none = hk_pg_null(res, i, 1);
-        if (none && !paused)
+        int64_t open_until_ms = hk_pg_i64(res, i, 3);
+        if (none && !paused && !open_until_ms)
             continue; /* others' */
         poll->dests[poll->n_dests++] = (struct hk_poll_dest){
             .name = hk_pg_text(&store->pg, res, i, 0),
             .retry_due_ms = none ? INT64_MAX : hk_pg_i64(res, i, 1),
             .paused = paused,
+            .open_until_ms = open_until_ms,
         };
     }
     PQclear(res);

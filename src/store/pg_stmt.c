@@ -133,23 +133,46 @@
     "ORDER BY r.destination LIMIT 1) FROM d WHERE d.name IS NOT NULL) "                                      \
     "SELECT d.name, (SELECT r.due_ms " WAITING "AND r.destination = d.name AND " OURS("$1", "r")             \
     " ORDER BY r.due_ms, r.id LIMIT 1), "                                                                    \
-    "coalesce((SELECT p.paused FROM @outbox_destination p WHERE p.name = d.name), false) "                   \
-    "FROM d WHERE d.name IS NOT NULL "                                                                       \
-    "UNION ALL SELECT p.name, NULL, true FROM @outbox_destination p "                                        \
-    "WHERE p.paused AND NOT EXISTS (SELECT 1 " WAITING "AND r.destination = p.name)"
+    "coalesce(p.paused, false), coalesce(p.open_until_ms, 0) "                                               \
+    "FROM d LEFT JOIN @outbox_destination p ON p.name = d.name WHERE d.name IS NOT NULL "                    \
+    "UNION ALL SELECT p.name, NULL, p.paused, p.open_until_ms FROM @outbox_destination p "                   \
+    "WHERE (p.paused OR p.open_until_ms <> 0) AND NOT EXISTS (SELECT 1 " WAITING "AND r.destination = p.name)"
+
+/* ---- what relays may do together ----
+ * $2 destinations, $3 1 for the leave to probe, $4 rates and $5 bursts in millionths, $6 how many are wanted. A bucket that
+ * nobody drew from yet is full. `had` is what is in it now. Gives the quota's place, tokens, and when there is another. */
+#define HAD(q, o)                                                                                            \
+    "least(" q ".burst, " o ".tokens + greatest(" NOW " - " o ".at_ms, 0) * " q ".rate / 1000)"
+#define QUOTAS                                                                                               \
+    "WITH q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.rate / 1e6::float8 AS rate, "                    \
+    "u.burst / 1e6::float8 AS burst, u.want FROM unnest($2::text[], $3::bigint[], $4::bigint[], "            \
+    "$5::bigint[], $6::bigint[]) WITH ORDINALITY AS u (name, probe, rate, burst, want, n)), "                \
+    "made AS (INSERT INTO @outbox_quota AS o (destination, probe, tokens, at_ms, granted) "                       \
+    "SELECT q.name, q.probe, q.burst - least(q.want, floor(q.burst)), " NOW                                  \
+    ", least(q.want, floor(q.burst)) FROM q ORDER BY q.name, q.probe "                                       \
+    "ON CONFLICT (destination, probe) DO UPDATE SET (tokens, at_ms, granted) = "                             \
+    "(SELECT h.had - least(q.want, floor(h.had)), " NOW ", least(q.want, floor(h.had)) FROM q "              \
+    "CROSS JOIN LATERAL (SELECT " HAD("q", "o") " AS had) h "                                    \
+    "WHERE q.name = o.destination AND q.probe = o.probe) "                           \
+    "RETURNING o.destination, o.probe, o.tokens, o.granted) "                                                        \
+    "SELECT q.n, m.granted, " NOW " + ceil(greatest(1 - m.tokens, 0) * 1000 / q.rate)::bigint "              \
+    "FROM made m JOIN q ON q.name = m.destination AND q.probe = m.probe"
+#define CIRCUITS                                                                                             \
+    "INSERT INTO @outbox_destination (name, paused, since_ms, open_until_ms) "                               \
+    "SELECT u.name, false, " NOW ", u.until FROM unnest($2::text[], $3::bigint[]) AS u (name, until) "       \
+    "ORDER BY u.name ON CONFLICT (name) DO UPDATE SET open_until_ms = excluded.open_until_ms"
 
 /* ---- whole messages: pg_row.c has the order of columns ----
  * $1 now, $2 shards, $3 to $5 runs of ids in outbox, $6 those of them wanted without payload, $7 the longest payload,
- * $8 lane; $9 ids in outbox_retry, $10 those of them without payload. The manifest is written from the very rows that are
- * read. */
-#define WHOLE(t, bare)                                                                                       \
+ * $8 lane; $9 ids in outbox_retry, $10 those of them without payload. */
+#define WHOLE(t, bare, most)                                                                                       \
     t ".id, " t ".shard, " TEXT(t, DESTINATION(t)) " AS destination, " TEXT(t, MESSAGE_ID(t)) " AS message_id, " \
     TEXT(t, t ".event_type") " AS event_type, " TEXT(t, t ".message_key") " AS message_key, "                \
     TEXT(t, t ".headers") " AS headers, " TEXT(t, t ".content_type") " AS content_type, "                    \
     TEXT(t, t ".encoding") " AS encoding, " TEXT(t, t ".correlation_id") " AS correlation_id, "              \
     TEXT(t, t ".traceparent") " AS traceparent, " TEXT(t, t ".idempotency_key") " AS idempotency_key, "      \
     TEXT(t, t ".policy") " AS policy, " t ".not_before, " t ".expires_at, " t ".created_at, "                \
-    t ".max_attempts, CASE WHEN octet_length(" t ".payload) <= $7::bigint AND " t ".id <> ALL (" bare "::bigint[]) " \
+    t ".max_attempts, CASE WHEN octet_length(" t ".payload) <= " most "::bigint AND " t ".id <> ALL (" bare "::bigint[]) " \
     "THEN " t ".payload END AS payload, "                                                                    \
     "CASE WHEN " t ".id <> ALL (" bare "::bigint[]) THEN octet_length(" t ".payload) END AS payload_bytes, " \
     "NOT " t ".fits AS huge"
@@ -159,12 +182,13 @@
     "octet_length(message_key), octet_length(headers), octet_length(content_type), octet_length(encoding), " \
     "octet_length(correlation_id), octet_length(traceparent), octet_length(idempotency_key), "               \
     "octet_length(policy)) <= 262144 AS fits"
+#define RUNS(lo, hi, bits)                                                                                   \
+    "unnest(" lo "::bigint[], " hi "::bigint[], " bits "::bigint[]) AS k (lo, hi, bits) JOIN @outbox o ON " IN_RUN
 #define PICKED                                                                                               \
-    "o AS MATERIALIZED (SELECT " WHOLE("o", "$6") " FROM (SELECT o.*, " FITS " FROM "                        \
-    "unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS k (lo, hi, bits) JOIN @outbox o ON " IN_RUN " AND " \
-    OURS("$2", "o") " OFFSET 0) o)"
+    "SELECT " WHOLE("o", "$6", "$7") " FROM (SELECT o.*, " FITS " FROM " RUNS("$3", "$4", "$5") " AND "      \
+    OURS("$2", "o") " OFFSET 0) o"
 #define PICKED_RETRIES                                                                                       \
-    "r AS MATERIALIZED (SELECT " WHOLE("r", "$10") ", 1 AS source, r.crashes, r.life, r.letter_id, "          \
+    "r AS MATERIALIZED (SELECT " WHOLE("r", "$10", "$7") ", 1 AS source, r.crashes, r.life, r.letter_id, "          \
     "r.first_failed_ms, r.attempts, r.charged, r.failed_transient, r.failed_rate_limit, r.failed_auth, "     \
     "r.failed_permanent, r.failed_unknown, r.prev_wait_ms, r.first_attempt_ms, "                             \
     "CASE WHEN r.first_attempt_ms = 0 THEN 0 "                                                               \
@@ -183,12 +207,14 @@
 #define GONE            "d AS (DELETE FROM @outbox o WHERE o.id = $2::bigint AND " STANDS " RETURNING o.*)"
 #define GONE_RETRY      "d AS (DELETE FROM @outbox_retry r " ON_RETRY " RETURNING r.*)"
 
-/* Many at once: $1 to $3 runs of ids, $4 the manifest of each, $5 each manifest once, $6 lane. */
+/* Many at once: $1 to $3 runs of ids, $4 the manifest of each, $5 each manifest once, $6 lane, $7 manifests that are done
+ * with. Gives the manifests that stand, as FENCE does. */
 #define ALL_SENT                                                                                             \
     "DELETE FROM @outbox o USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]"
-#define OF_STANDING                                                                                          \
-    "k.claim = ANY (ARRAY(SELECT c.claim FROM @outbox_claim c WHERE c.claim = ANY ($5::bigint[]) "           \
-    "AND c.lane = $6::bigint)) AND " IN_RUN
+#define STANDING                                                                                             \
+    "f AS MATERIALIZED (SELECT c.claim FROM @outbox_claim c WHERE c.claim = ANY ($5::bigint[]) AND c.lane = $6::bigint)"
+#define OF_STANDING     "k.claim = ANY (ARRAY(SELECT f.claim FROM f)) AND " IN_RUN
+#define OVER            "z AS (DELETE FROM @outbox_claim c WHERE c.claim = ANY ($7::bigint[]) AND c.lane = $6::bigint)"
 #define TO_SENT                                                                                              \
     "INSERT INTO @outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, "       \
     "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "
@@ -310,7 +336,10 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WHERE lane = $2::bigint AND exchange < $4::bigint RETURNING " NOW " AS now) "
         "SELECT CASE count(*) WHEN 1 THEN max(r.now) "
         "ELSE ('hikyaku: lane ' || $2::bigint || ' was taken over: ' || count(*))::bigint END FROM r",
-    [HK_PG_FENCE] = "SELECT claim FROM @outbox_claim WHERE claim = ANY ($1::bigint[]) AND lane = $2::bigint",
+    /* $1 manifests, $2 lane, $3 those that are done with */
+    [HK_PG_FENCE] =
+        "WITH z AS (DELETE FROM @outbox_claim c WHERE c.claim = ANY ($3::bigint[]) AND c.lane = $2::bigint) "
+        "SELECT c.claim FROM @outbox_claim c WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint",
     [HK_PG_LOAD_CLAIMS] =
         "SELECT c.claim, 0, o.id, o.shard FROM @outbox_claim c CROSS JOIN LATERAL unnest(c.ids) AS u (id) "
         "JOIN @outbox o ON o.id = u.id WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint "
@@ -318,13 +347,19 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint",
     [HK_PG_SET_CLAIM_IDS] =
         "UPDATE @outbox_claim SET ids = $3::bigint[] WHERE claim = $1::bigint AND lane = $2::bigint",
-    [HK_PG_DROP_CLAIMS] = "DELETE FROM @outbox_claim WHERE claim = ANY ($1::bigint[]) AND lane = $2::bigint",
+    /* $1 now, $2 shards, $3 to $5 runs of ids, $6 lane */
     [HK_PG_CLAIM] =
-        "WITH " PICKED ", m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) "
-        "SELECT $8::bigint, " NOW ", array_agg(o.id) FROM o HAVING count(*) > 0 RETURNING claim) "
-        "SELECT m.claim, o.* FROM m CROSS JOIN o",
+        "INSERT INTO @outbox_claim (lane, claimed_ms, ids) SELECT $6::bigint, " NOW ", x.ids FROM ("
+        "SELECT array_agg(o.id) AS ids FROM " RUNS("$3", "$4", "$5") " AND " OURS("$2", "o") ") x "
+        "WHERE x.ids IS NOT NULL RETURNING claim",
+    /* $1 shards, $2 to $4 runs of ids, $5 those wanted without payload, $6 the longest payload. Behind CLAIM, and with the
+     * lane's row in hand: no operator takes a row away in between. */
+    [HK_PG_READ] =
+        "SELECT 0::bigint, " WHOLE("o", "$5", "$6") " FROM (SELECT o.*, " FITS " FROM " RUNS("$2", "$3", "$4") " AND "
+        OURS("$1", "o") " OFFSET 0) o",
+    /* The manifest is written from the very rows that are read. */
     [HK_PG_CLAIM_BOTH] =
-        "WITH " PICKED ", " PICKED_RETRIES ", m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) "
+        "WITH o AS MATERIALIZED (" PICKED "), " PICKED_RETRIES ", m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) "
         "SELECT $8::bigint, " NOW ", ARRAY(SELECT o.id FROM o) "
         "WHERE EXISTS (SELECT 1 FROM o) OR EXISTS (SELECT 1 FROM r) RETURNING claim), "
         "u AS (UPDATE @outbox_retry t SET claim = m.claim FROM m CROSS JOIN r WHERE t.id = r.id) "
@@ -333,19 +368,23 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "UPDATE @outbox_relay SET exchange = $2::bigint + 1 WHERE lane = $1::bigint AND exchange < $2::bigint",
     [HK_PG_FREE_STRAY_RETRIES] =
         "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE " AND c.claim <> ALL ($2::bigint[])))",
+    [HK_PG_QUOTAS] = QUOTAS,
+    [HK_PG_CIRCUITS] = CIRCUITS,
     [HK_PG_DROP_STRAY_CLAIMS] =
         "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND claim <> ALL ($2::bigint[])",
 
     /* ---- settles ---- */
-    [HK_PG_SENT] = ALL_SENT ") AS k (lo, hi, bits, claim) WHERE " OF_STANDING,
-    /* $7 of each run how it was sent, counted from 1: $8 destinations, $9 attempts, $10 statuses; $11 now */
+    [HK_PG_SENT] =
+        "WITH " STANDING ", d AS (" ALL_SENT ") AS k (lo, hi, bits, claim) WHERE " OF_STANDING "), " OVER
+        " SELECT claim FROM f",
+    /* $8 of each run how it was sent, counted from 1: $9 destinations, $10 attempts, $11 statuses; $12 now */
     [HK_PG_SENT_KEPT] =
-        "WITH d AS (" ALL_SENT ", $7::bigint[]) AS k (lo, hi, bits, claim, how) WHERE " OF_STANDING
+        "WITH " STANDING ", d AS (" ALL_SENT ", $8::bigint[]) AS k (lo, hi, bits, claim, how) WHERE " OF_STANDING
         " RETURNING o.id, o.message_id, o.destination, o.event_type, o.message_key, o.correlation_id, o.created_at, "
-        "k.how::integer) "
-        TO_SENT "d.id, " MESSAGE_ID("d") ", " RESOLVED("($8::text[])[d.how]", DESTINATION("d")) ", d.event_type, "
-        "d.message_key, d.correlation_id, ($9::bigint[])[d.how], ($10::bigint[])[d.how], 1, d.created_at, " NOW_BY("$11")
-        " FROM d",
+        "k.how::integer), " OVER ", s AS ("
+        TO_SENT "d.id, " MESSAGE_ID("d") ", " RESOLVED("($9::text[])[d.how]", DESTINATION("d")) ", d.event_type, "
+        "d.message_key, d.correlation_id, ($10::bigint[])[d.how], ($11::bigint[])[d.how], 1, d.created_at, " NOW_BY("$12")
+        " FROM d) SELECT claim FROM f",
     [HK_PG_SENT_RETRY] = "WITH " GONE_RETRY ", " RESOLVE_LETTER " SELECT 1 FROM d",
     /* $6 attempts, $7 status */
     [HK_PG_SENT_RETRY_KEPT] =
@@ -422,16 +461,25 @@ static const char *sql_of(unsigned id)
     return texts[id];
 }
 
-/* Statements that are prepared on an empty table and flooded later keep their plans: none of these is ever right here. */
-static const char *const guards[] = {
-    "enable_seqscan", "off", "enable_bitmapscan", "off", "enable_sort", "off",
-    "jit", "off", /* a path that is "off" looks so dear that it would be compiled, at every poll */
-    NULL};
+/* Statements that are prepared on an empty table and flooded later keep their plans: the first three are never right here.
+ * Plans are made once: PostgreSQL would compare costs that it estimates for each set of parameters, and plan again and
+ * again. And a path that is "off" looks so dear that each of them would be compiled. */
+static const char *const guards[] = {"enable_seqscan",
+                                     "off",
+                                     "enable_bitmapscan",
+                                     "off",
+                                     "enable_sort",
+                                     "off",
+                                     "plan_cache_mode",
+                                     "force_generic_plan",
+                                     "jit",
+                                     "off",
+                                     NULL};
 
 /* Rows of messages: times come as they are, infinities included, and no digits need to be read. */
 static bool is_binary(unsigned id)
 {
-    return (id >= HK_PG_SCAN && id <= HK_PG_SCAN_RETRY_KEY) || id == HK_PG_CLAIM || id == HK_PG_CLAIM_BOTH;
+    return (id >= HK_PG_SCAN && id <= HK_PG_SCAN_RETRY_KEY) || id == HK_PG_READ || id == HK_PG_CLAIM_BOTH;
 }
 
 const struct hk_pg_table hk_pg_relay_table = {sql_of, HK_PG_NSTMTS, guards, is_binary};

@@ -48,13 +48,17 @@ enum hk_pg_id {
     HK_PG_FENCE,
     HK_PG_LOAD_CLAIMS,
     HK_PG_SET_CLAIM_IDS,
-    HK_PG_DROP_CLAIMS,
+    HK_PG_CLAIM, /* rows of outbox alone; then READ gives them */
     /* Messages, in binary; the same order of columns. */
-    HK_PG_CLAIM,
+    HK_PG_READ,
     HK_PG_CLAIM_BOTH,
     HK_PG_BURN_EXCHANGE,
     HK_PG_FREE_STRAY_RETRIES,
     HK_PG_DROP_STRAY_CLAIMS,
+
+    /* pg_quota.c */
+    HK_PG_QUOTAS,
+    HK_PG_CIRCUITS,
 
     /* pg_settle.c */
     HK_PG_SENT,

@@ -96,6 +96,7 @@ static enum hk_code pg_open(const char *url, const struct hk_store_options *opti
 
 const struct hk_store_ops hk_store_postgres = {
     .name = "postgres",
+    .shared = true,
     .init = hk_pg_init,
     .grants = hk_pg_grants,
     .open = pg_open,

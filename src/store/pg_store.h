@@ -109,6 +109,12 @@ enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *ex
 /* Finds out what became of an exchange whose COMMIT was not answered. Errors stick: HK_CONFLICT when the lane is gone. */
 void hk_pg_resolve(struct hk_store *store);
 
+/* ---- pg_quota.c ---- */
+
+/* Adds what the exchange asks and tells of destinations; and the answers, one statement later for each kind there is. */
+void hk_pg_add_quotas(struct hk_store *store, const struct hk_exchange *exchange);
+void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *exchange, struct hk_exchanged *done);
+
 /* ---- pg_settle.c ---- */
 
 /* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. How many

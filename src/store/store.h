@@ -89,6 +89,7 @@ struct hk_store_roles {
 
 struct hk_store_ops {
     const char *name; /* "sqlite" */
+    bool shared;      /* several lanes live at once: exchange.quotas and .circuits are heeded */
     /* Creates or migrates the schema, one transaction per version; may be repeated. HK_CONFLICT: a table of ours
      * exists and is not ours. HK_UNSUPPORTED: the schema is newer than this program. */
     enum hk_code (*init)(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,

@@ -292,8 +292,8 @@ void pg_server_resume(void)
 
 static const char *url_of(const char *user, const char *name, const char *more)
 {
-    static char urls[4][400];
-    static unsigned next;
+    static _Thread_local char urls[4][400];
+    static _Thread_local unsigned next;
     char *url = urls[next++ % 4];
     snprintf(url, sizeof urls[0], "postgres:///%s?host=%s&port=5432&user=%s%s", name, dir,
              user ? user : "postgres", more);
@@ -325,21 +325,26 @@ PGconn *pg_connect(const char *user)
     return connect_to(user, database);
 }
 
-static void admin(const char *format)
+static void administer(const char *verb, const char *how)
 {
     char sql[200];
     PGconn *conn = connect_to(NULL, "postgres");
-    snprintf(sql, sizeof sql, "%s %s%s", format, database, strstr(format, "DROP") ? " WITH (FORCE)" : "");
+    snprintf(sql, sizeof sql, "%s DATABASE %s %s", verb, database, how);
     pg_exec(conn, sql);
     PQfinish(conn);
 }
 
-bool pg_make_database(void)
+static void make_database(const char *how)
 {
     static unsigned count;
     snprintf(database, sizeof database, "hk%u", ++count);
-    admin("CREATE DATABASE");
+    administer("CREATE", how);
     app = pg_connect(NULL);
+}
+
+bool pg_make_database(void)
+{
+    make_database("");
     return true;
 }
 
@@ -348,22 +353,34 @@ const char *pg_database(void)
     return database;
 }
 
-static bool make(void)
+/* Made once: a copy is cheaper than to create it all again. */
+static bool make_template(void)
 {
     struct hk_store_inited done;
     struct hk_err err = {0};
-    if (pg_make_database() &&
-        hk_store_postgres.init(pg_url(NULL, ""), &(struct hk_store_init){0}, &done, &err) == HK_OK)
+    snprintf(database, sizeof database, "hk_template");
+    administer("CREATE", "");
+    if (hk_store_postgres.init(pg_url(NULL, ""), &(struct hk_store_init){0}, &done, &err) == HK_OK)
         return true;
     print_error("make: %s\n", err.message);
     return false;
+}
+
+static bool make(void)
+{
+    static bool made;
+    if (!made && !make_template())
+        return false;
+    made = true;
+    make_database("TEMPLATE hk_template");
+    return true;
 }
 
 static void drop(void)
 {
     PQfinish(app);
     app = NULL;
-    admin("DROP DATABASE");
+    administer("DROP", "WITH (FORCE)");
 }
 
 static const char *get_url(void)

@@ -76,7 +76,12 @@ const struct hk_exchanged *suite_exchange(struct hk_store *store, int64_t lane,
                                           const struct hk_settle *settles, size_t n_settles,
                                           const struct hk_claim *claims, size_t n_claims)
 {
-    const struct hk_exchange x = {lane, LEASE_MS, settles, n_settles, claims, n_claims};
+    const struct hk_exchange x = {.lane = lane,
+                                  .lease_ms = LEASE_MS,
+                                  .settles = settles,
+                                  .n_settles = n_settles,
+                                  .claims = claims,
+                                  .n_claims = n_claims};
     const struct hk_exchanged *done = NULL;
     struct hk_err err = {0};
     enum hk_code rc = store_kind->ops->exchange(store, &x, &done, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What our own HTTP/1.1 does that libcurl does not: it never repeats a request that may have arrived, it believes what a
- * server says about its patience, and an address that hangs does not hold up the next. */
+/* What our own HTTP/1.1 does and libcurl does not, or not so: it believes what a server says about its patience, drops a
+ * connection in doubt, and an address that hangs does not hold up the next. */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -53,32 +53,6 @@ void freeaddrinfo(struct addrinfo *list)
         struct addrinfo *next = list->ai_next;
         free(list);
         list = next;
-    }
-}
-
-/* The bound on repeats: a second copy is sent only by the policy's decision, which has been told that the first may have
- * arrived. */
-static void a_request_that_may_have_arrived_is_not_repeated(void **state)
-{
-    (void)state;
-    static const struct step resets[8] = {{OP_REQUEST}, {OP_SEND, OK_EMPTY}, {OP_REQUEST}, {OP_RESET}};
-    static const struct step closes[8] = {{OP_REQUEST}, {OP_SEND, OK_EMPTY}, {OP_REQUEST}, {OP_END}};
-    const struct step *const scripts[] = {resets, closes};
-    for (size_t s = 0; s < COUNT(scripts); s++) {
-        struct fixture f;
-        struct outcome got;
-        set_up(&f, scripts[s], NULL, "127.0.0.1");
-        client_open_http(&f.client, &f.options);
-        client_deliver(&f.client, short_message(), 5000, &got);
-        assert_int_equal(got.status, 200);
-        client_deliver(&f.client, short_message(), 5000, &got);
-        assert_int_equal(got.fault, HK_FAULT_RESET);
-        assert_true(got.possibly_delivered);
-        assert_int_equal(server_requests(f.server), 2);
-        client_deliver(&f.client, short_message(), 5000, &got); /* on a new connection */
-        assert_int_equal(got.status, 200);
-        assert_int_equal(server_connections(f.server), 2);
-        tear_down(&f);
     }
 }
 
@@ -298,7 +272,6 @@ int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_that_may_have_arrived_is_not_repeated),
         cmocka_unit_test(a_server_that_says_how_long_it_waits_is_believed),
         cmocka_unit_test(a_doubtful_answer_costs_the_connection_only),
         cmocka_unit_test(an_early_answer_ends_the_request),

@@ -79,6 +79,32 @@ static void a_connection_closed_while_idle_is_replaced(void **state)
     }
 }
 
+/* The bound on repeats: a second copy is sent only by the policy's decision, which has been told that the first may have
+ * arrived. */
+static void a_request_that_may_have_arrived_is_not_repeated(void **state)
+{
+    (void)state;
+    static const struct step resets[8] = {{OP_REQUEST}, {OP_SEND, OK_EMPTY}, {OP_REQUEST}, {OP_RESET}};
+    static const struct step closes[8] = {{OP_REQUEST}, {OP_SEND, OK_EMPTY}, {OP_REQUEST}, {OP_END}};
+    const struct step *const scripts[] = {resets, closes};
+    for (size_t s = 0; s < COUNT(scripts); s++) {
+        struct fixture f;
+        struct outcome got;
+        set_up(&f, scripts[s], NULL, "127.0.0.1");
+        client_open_http(&f.client, &f.options);
+        client_deliver(&f.client, short_message(), 5000, &got);
+        assert_int_equal(got.status, 200);
+        client_deliver(&f.client, short_message(), 5000, &got);
+        assert_int_equal(got.fault, HK_FAULT_RESET);
+        assert_true(got.possibly_delivered);
+        assert_int_equal(server_requests(f.server), 2);
+        client_deliver(&f.client, short_message(), 5000, &got); /* on a new connection */
+        assert_int_equal(got.status, 200);
+        assert_int_equal(server_requests(f.server), 3);
+        tear_down(&f);
+    }
+}
+
 static void connections_get_old(void **state)
 {
     (void)state;
@@ -464,6 +490,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_refused_connection_is_a_connect_fault),
         cmocka_unit_test(connections_are_used_again),
         cmocka_unit_test(a_connection_closed_while_idle_is_replaced),
+        cmocka_unit_test(a_request_that_may_have_arrived_is_not_repeated),
         cmocka_unit_test(connections_get_old),
         cmocka_unit_test(many_at_once_share_the_allowed_connections),
         cmocka_unit_test(abort_ends_everything_soon),

@@ -697,6 +697,22 @@ static void a_session_that_is_ended_before_commit_is_known_to_be_undone(void **s
     assert_int_equal(pg.connects, 2);
 }
 
+/* By then it may be committed already: the server says nothing of it. */
+static void a_session_that_is_ended_in_commit_leaves_the_outcome_unknown(void **state)
+{
+    (void)state;
+    pg_exec(app, "CREATE FUNCTION dream() RETURNS trigger LANGUAGE plpgsql AS "
+                 "$$BEGIN PERFORM pg_sleep(20); RETURN NULL; END$$;"
+                 "CREATE CONSTRAINT TRIGGER dream AFTER INSERT ON things DEFERRABLE INITIALLY DEFERRED "
+                 "FOR EACH ROW EXECUTE FUNCTION dream()");
+    pid_t child = while_it_sleeps(terminate);
+    assert_int_equal(call(ADD, true, "x"), HK_UNAVAILABLE);
+    ended(child);
+    assert_non_null(strstr(err.message, "57P01"));
+    assert_true(pg.commit_unknown && !pg.aborted && !pg.committed);
+    assert_works();
+}
+
 /* The server's words of its sudden end may be lost, so that all is possible. */
 static void a_server_that_crashes_leaves_the_outcome_unknown(void **state)
 {
@@ -753,7 +769,7 @@ static void a_server_that_became_read_only_is_left_until_it_is_not(void **state)
     assert_non_null(strstr(err.message, "25006"));
     assert_null(pg.conn);
     assert_int_equal(call(ADD, true, "c"), HK_UNAVAILABLE); /* nobody to connect to that takes writes */
-    assert_non_null(strstr(err.message, "read-only"));
+    assert_non_null(strstr(err.message, "session is read-only"));
     pg_exec(app, "SET default_transaction_read_only = off");
     pg_exec(app, "ALTER SYSTEM RESET default_transaction_read_only");
     pg_exec(app, "SELECT pg_reload_conf()");
@@ -893,6 +909,7 @@ int main(void)
         TEST(a_lock_and_a_slow_statement_are_waited_for_only_so_long),
         TEST(a_connection_that_ended_while_idle_is_replaced_unnoticed),
         TEST(a_session_that_is_ended_before_commit_is_known_to_be_undone),
+        TEST(a_session_that_is_ended_in_commit_leaves_the_outcome_unknown),
         TEST(a_server_that_crashes_leaves_the_outcome_unknown),
         TEST(a_server_that_does_not_answer_is_given_up),
         TEST(a_server_that_became_read_only_is_left_until_it_is_not),

@@ -150,6 +150,7 @@ static void foreign_tables_are_left_alone(void **state)
         enum hk_code rc = init(NULL, "");
         NOTE_IF(rc != HK_CONFLICT, "%s: %s\n", theirs[i], err.message);
         assert_int_equal(rc, HK_CONFLICT);
+        assert_int_equal(open_it(NULL, ""), i + 1 < COUNT(theirs) ? HK_CONFLICT : HK_NOTFOUND);
         assert_string_equal(
             pg_ask(app, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace "
                         "AND relkind IN ('r', 'v', 'm', 'S')"),
@@ -204,10 +205,10 @@ static void what_is_printed_makes_the_same_schema(void **state)
     pg_exec(app, hk_buf_cstr(&sql));
     assert_init("&schema=box&prefix=p_", hk_pg_schema_wanted());
     assert_init("&schema=made&prefix=p_", 0);
-#define SHAPE(schema)                                                                                                \
+#define SHAPE(schema)                                                                                                            \
     "SELECT md5(string_agg(c.relname || ' ' || c.relkind::text || ' ' || coalesce(a.attname || a.attnum || a.atttypid::text || " \
-    "a.attnotnull::text, '') || ' ' || coalesce(c.reloptions::text, ''), ',' ORDER BY c.relname, a.attnum)) "              \
-    "FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "                               \
+    "a.attnotnull::text, '') || ' ' || coalesce(c.reloptions::text, ''), ',' ORDER BY c.relname, a.attnum)) "                    \
+    "FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "                                           \
     "WHERE c.relnamespace = '" schema "'::regnamespace"
     char shape[64];
     snprintf(shape, sizeof shape, "%s", pg_ask(app, SHAPE("box")));

@@ -91,6 +91,7 @@ static void hostile_urls_are_refused_without_showing_the_password(void **state)
         "postgres://u:" SECRET "/x@h/d?y",
         "postgres://u:a/" SECRET "@h/d",
         "postgres://u:1/" SECRET "@h/d",
+        "postgres://u:1/x?" SECRET "=1@h/d",
         "postgres://u:" SECRET "/x",
         "postgres://u:a@" SECRET "@h/d",
         "postgres://u:a@h:1" SECRET "/d",

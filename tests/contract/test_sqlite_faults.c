@@ -116,7 +116,12 @@ static enum hk_code relay(struct hk_store *store, int64_t lane, struct hk_rng *r
     for (int i = 0; i != rounds; i++) {
         struct hk_claim claims[BATCH];
         size_t n_claims = pick(store, rng, claims);
-        const struct hk_exchange x = {lane, LEASE_MS, settles, n_settles, claims, n_claims};
+        const struct hk_exchange x = {.lane = lane,
+                                      .lease_ms = LEASE_MS,
+                                      .settles = settles,
+                                      .n_settles = n_settles,
+                                      .claims = claims,
+                                      .n_claims = n_claims};
         const struct hk_exchanged *done = NULL;
         enum hk_code rc = hk_store_sqlite.exchange(store, &x, &done, NULL);
         if (rc != HK_OK)
@@ -524,8 +529,12 @@ static enum hk_code do_held_keys(struct scene *s)
 
 static enum hk_code do_exchange(struct scene *s)
 {
-    const struct hk_exchange x = {s->lane,           LEASE_MS,  s->settles,
-                                  COUNT(s->settles), s->claims, COUNT(s->claims)};
+    const struct hk_exchange x = {.lane = s->lane,
+                                  .lease_ms = LEASE_MS,
+                                  .settles = s->settles,
+                                  .n_settles = COUNT(s->settles),
+                                  .claims = s->claims,
+                                  .n_claims = COUNT(s->claims)};
     return hk_store_sqlite.exchange(s->store, &x, &s->done, NULL);
 }
 

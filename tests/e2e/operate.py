@@ -639,6 +639,7 @@ destinations:
         for words in (["status"], ["messages", "list"], ["messages", "show", "a"], ["destinations", "list"],
                       ["destinations", "pause", "billing", "--reason", "x"], ["messages", "cancel", "a", "--reason", "x"]):
             p.ok(*words)
+        p.ok("policy", "plan", "standard")
         for words in (["run"], ["destinations", "test", "billing"], ["config", "check"]):
             p.refused(CONFIG, *words, says=['"SIGNING" is not set', '"/nowhere"'])
         result = p.run("doctor", "--json")

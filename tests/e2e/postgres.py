@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL for the end-to-end tests: a server of our own in a temporary folder, started when first asked for, and a
-connection that speaks as sqlite3's do, so that one test serves both stores."""
+"""PostgreSQL for the end-to-end tests: a server of our own in a temporary folder, started when first asked for, PgBouncer
+before it when POOLER=pgbouncer is set, and a connection that speaks as sqlite3's do, so that one test serves both stores."""
 import atexit
 import datetime
 import glob
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+POOLED = os.environ.get("POOLER") == "pgbouncer"  # relays and commands go through it
 SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-psycopg lies
 
 try:
@@ -31,13 +32,19 @@ def why_not():
     """Why there is no PostgreSQL to test with; None: there is."""
     if not psycopg:
         return "python3-psycopg is not installed"
-    return None if find_bin() else "no PostgreSQL server (15 or later) is installed"
+    if not find_bin():
+        return "no PostgreSQL server (15 or later) is installed"
+    return "PgBouncer is not installed (Debian: pgbouncer)" if POOLED and not find_pooler() else None
 
 
 def find_bin():
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda p: float(p.split("/")[4]), reverse=True)
     folders += [os.path.dirname(shutil.which("initdb"))] if shutil.which("initdb") else []
     return next((f for f in folders if os.access(f"{f}/initdb", os.X_OK)), None)
+
+
+def find_pooler():
+    return shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 
 
 def free_port():
@@ -124,7 +131,44 @@ class Cluster:
         return Connection(self.url(database))
 
 
+class Pooler:
+    """PgBouncer in transaction mode. Root may not run it either."""
+
+    def __init__(self, server):
+        self.server, self.port = server, free_port()
+        settings = server.folder / f"pgbouncer-{self.port}.ini"
+        settings.write_text(f"""[databases]
+* = host=127.0.0.1 port={server.port} user=hikyaku
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {self.port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 20
+max_client_conn = 500
+""", encoding="ascii")
+        with open(server.folder / "pgbouncer.log", "ab") as log:
+            self.process = subprocess.Popen([find_pooler(), str(settings)], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, cwd=server.folder, preexec_fn=server.become)
+        atexit.register(self.close)
+        end = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 5).close()
+                return
+            except OSError:
+                assert time.monotonic() < end and self.process.poll() is None, "PgBouncer does not start"
+                time.sleep(0.02)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
 CLUSTER = []
+POOLERS = []
 
 
 def cluster():
@@ -132,6 +176,18 @@ def cluster():
     if not CLUSTER:
         CLUSTER.append(Cluster())
     return CLUSTER[0]
+
+
+def pooler():
+    """The one before it."""
+    if not POOLERS:
+        POOLERS.append(Pooler(cluster()))
+    return POOLERS[0]
+
+
+def relay_url(database):
+    """As relays and commands shall reach it."""
+    return cluster().url(database, pooler().port if POOLED else None)
 
 
 # ---- a connection that speaks as sqlite3's do ----
@@ -170,7 +226,7 @@ class Connection:
     """In autocommit mode; `?` marks parameters."""
 
     def __init__(self, url):
-        self.pg = psycopg.connect(url, autocommit=True)
+        self.pg = psycopg.connect(url, autocommit=True, prepare_threshold=None)  # as poolers want it
         self.pg.adapters.register_loader("timestamptz", TimeText)
         self.pg.execute("SET timezone TO 'UTC'")
 

@@ -9,7 +9,6 @@ Nothing here asserts speed; what must not happen too early is compared with the 
 import base64
 import collections
 import contextlib
-import glob
 import hashlib
 import hmac
 import os
@@ -22,8 +21,8 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import (Answer, BINARY, PATIENCE, POSTGRES, QUICK, Skip, World, http_date, now_ms, rfc3339, run_tests,
-                     sqlite_only, until)
+from support import (Answer, FakeClock, PATIENCE, POSTGRES, QUICK, Skip, World, http_date, now_ms, rfc3339,
+                     run_tests, sqlite_only, until)
 
 TESTS = []
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -161,9 +160,9 @@ def rolled_back_rows_never_leave_and_held_ones_leave_after_commit():
         db.execute("BEGIN IMMEDIATE")
         for i in range(3):
             w.insert(db=db, message_id=f"held-{i}")
-        db.execute("SAVEPOINT inner")
+        db.execute("SAVEPOINT deep")
         w.insert(db=db, message_id="undone-inner")
-        db.execute("ROLLBACK TO inner")
+        db.execute("ROLLBACK TO deep")
         time.sleep(1.5)
         assert w.receiver.arrived() == [], "sent before it was committed"
         db.execute("COMMIT")
@@ -655,29 +654,6 @@ def a_stalled_relay_changes_nothing_when_it_wakes_up():
 
 
 # ---- the wall clock ----
-
-class FakeClock:
-    """libfaketime for one daemon: the wall clock is off by what a file says, the monotonic one is left alone."""
-
-    def __init__(self, world):
-        found = sorted(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1"))
-        if not found:
-            raise Skip("libfaketime is not installed (Debian: faketime)")
-        self.file, self.offset = world.path("faketime"), 0
-        self.set(0)
-        preload = [found[0]]
-        # the sanitizer's runtime wants to come first
-        linked = subprocess.run(["ldd", BINARY], text=True, capture_output=True, check=False).stdout
-        preload[:0] = [line.split()[2] for line in linked.splitlines() if "libasan" in line and "=>" in line]
-        self.env = {"LD_PRELOAD": " ".join(preload), "FAKETIME_TIMESTAMP_FILE": str(self.file),
-                    "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
-
-    def set(self, seconds):
-        self.offset = seconds
-        aside = self.file.with_suffix(".new")
-        aside.write_text(f"{seconds:+d}\n", encoding="ascii")
-        aside.rename(self.file)
-
 
 @test
 @sqlite_only

@@ -2,6 +2,7 @@
 """What the end-to-end tests of the relay share: a receiver that follows a script, the daemon as a process, a database
 in a temporary folder, and the event log of src/observe/eventlog.h, which hikyaku-check reads."""
 import collections
+import glob
 import hashlib
 import http.server
 import json
@@ -186,23 +187,32 @@ class Receiver:
         """`script`: a status, an Answer, or a function of the request that gives one."""
         self.script["/" + name] = script
 
-    def take(self, request):
+    def ask(self, request):
+        """Notes the request; what the script says to it."""
         with self.lock:
             self.seen[request.id, request.destination] += 1
             request.n = self.seen[request.id, request.destination]
             self.requests.append(request)
         script = self.script.get(request.path, 200)
         answer = script(request) if callable(script) else script
-        answer = answer if isinstance(answer, Answer) else Answer(answer)
-        if answer.delay:
-            self.closing.wait(answer.delay)
+        return answer if isinstance(answer, Answer) else Answer(answer)
+
+    def act(self, request, answer):
+        """It is done; the answer goes out next, or never."""
         if self.log:
             self.log.add("recv", m=request.id, dest=request.destination, wait=0, status=answer.status,
                          acted=int(answer.status < 300), hash=hash_of(request.body))
+        if not answer.hang:
+            request.answered, request.status = time.time(), answer.status
+
+    def take(self, request):
+        answer = self.ask(request)
+        if answer.delay:
+            self.closing.wait(answer.delay)
+        self.act(request, answer)
         if answer.hang:
             self.closing.wait(300)
             return None
-        request.answered, request.status = time.time(), answer.status
         return answer
 
     def arrived(self, message_id=None, destination=None):
@@ -278,6 +288,31 @@ class Daemon:
         assert code == 0, (code, self.log()[-3000:])
 
 
+# ---- its wall clock ----
+
+class FakeClock:
+    """libfaketime for one daemon: the wall clock is off by what a file says, the monotonic one is left alone."""
+
+    def __init__(self, world):
+        found = sorted(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1"))
+        if not found:
+            raise Skip("libfaketime is not installed (Debian: faketime)")
+        self.file, self.offset = world.path("faketime"), 0
+        self.set(0)
+        preload = [found[0]]
+        # the sanitizer's runtime wants to come first
+        linked = subprocess.run(["ldd", BINARY], text=True, capture_output=True, check=False).stdout
+        preload[:0] = [line.split()[2] for line in linked.splitlines() if "libasan" in line and "=>" in line]
+        self.env = {"LD_PRELOAD": " ".join(preload), "FAKETIME_TIMESTAMP_FILE": str(self.file),
+                    "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+
+    def set(self, seconds):
+        self.offset = seconds
+        aside = self.file.with_suffix(".new")
+        aside.write_text(f"{seconds:+d}\n", encoding="ascii")
+        aside.rename(self.file)
+
+
 # ---- everything of one test ----
 
 QUICK = {"preset": "standard", "backoff": {"base": "20ms", "cap": "100ms"}, "jitter": "none", "breaker": "off",
@@ -287,14 +322,16 @@ QUICK = {"preset": "standard", "backoff": {"base": "20ms", "cap": "100ms"}, "jit
 class World:
     """A temporary folder with database, configuration, receiver and daemons; nothing outlives the `with` block."""
 
+    make_receiver = Receiver
+
     def __init__(self, destinations=("shop",), folder=None, event_log=False, init=True, **sections):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="hikyaku-e2e-"))
         self.daemons, self.children, self.damaged = [], [], False
         self.db = postgres.cluster().create() if POSTGRES else self.path("outbox.db")
-        self.url = postgres.cluster().url(self.db) if POSTGRES else f"sqlite:{self.db}"
+        self.url = postgres.relay_url(self.db) if POSTGRES else f"sqlite:{self.db}"
         self.config_path = self.path("hikyaku.yaml")
         self.events = EventLog(self.path("events.log")) if event_log else None
-        self.receiver = Receiver(self.events)
+        self.receiver = self.make_receiver(self.events)
         self.config = {"store": self.url, "relay": {"lease": "2s", **sections.pop("relay", {})},
                        "policies": {"quick": QUICK, **sections.pop("policies", {})}, "default_policy": "quick",
                        "destinations": {}, **sections}

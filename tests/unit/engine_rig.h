@@ -47,7 +47,12 @@ struct rig {
     enum hk_code refuse; /* what the store says instead of doing it */
     size_t rows_of_a;    /* heads of destination "a" that were read */
     size_t calls, aborts, pauses, held_reads;
-    int64_t held_took_ms; /* how long the store takes to read the held keys */
+    int64_t held_took_ms;    /* how long the store takes to read the held keys */
+    uint32_t tokens, leaves; /* what the store has to give, to send and to probe (engine_quota.c) */
+    size_t asked;            /* quotas */
+    struct hk_grant grants[8];
+    int64_t told_until_ms; /* of the last circuit */
+    size_t told;
     struct hk_action last;
 };
 
@@ -116,6 +121,22 @@ static inline void rig_free(struct rig *rig)
 
 /* ---- the store's part ---- */
 
+static inline void give_tokens(struct rig *rig, const struct hk_exchange *x, struct hk_exchanged *done)
+{
+    done->grants = rig->grants;
+    for (size_t i = 0; i < x->n_quotas; i++) {
+        uint32_t *has = x->quotas[i].probe ? &rig->leaves : &rig->tokens;
+        uint32_t n = *has < x->quotas[i].want ? *has : x->quotas[i].want;
+        *has -= n;
+        rig->grants[i] = (struct hk_grant){.n = n, .ready_ms = store_now(rig) + 100};
+        rig->asked++;
+    }
+    for (size_t i = 0; i < x->n_circuits; i++) {
+        rig->told_until_ms = x->circuits[i].open_until_ms;
+        rig->told++;
+    }
+}
+
 static inline void call_store(struct rig *rig, const struct hk_action *a)
 {
     struct hk_model_reply reply = {.rc = rig->refuse};
@@ -140,6 +161,7 @@ static inline void call_store(struct rig *rig, const struct hk_action *a)
         break;
     case HK_ACT_EXCHANGE:
         hk_model_exchange(rig->model, &rig->handle, &a->exchange, &reply);
+        give_tokens(rig, &a->exchange, &reply.exchanged);
         break;
     case HK_ACT_PAUSE:
         hk_model_pause(rig->model, a->dest_name, true, "relay", &reply);

@@ -391,6 +391,35 @@ static void a_flapping_destination_is_left_alone_longer(void **state)
     run_script(&o, "AFAFAF +50+ AF @150@ X c AFAFAF @100@");
 }
 
+static void what_others_saw_trips_it_too(void **state)
+{
+    (void)state;
+    struct hk_breaker_options o = standard();
+    o.open_jitter = 0;
+    struct hk_breaker *b = make(&o);
+    struct hk_rng rng = rng_of(1);
+    hk_breaker_permit before, probe;
+    assert_true(hk_breaker_acquire(b, 0, &before));
+    hk_breaker_trip(b, 40000, 1000);
+    assert_int_equal(hk_breaker_state(b, 39999), HK_BREAKER_OPEN);
+    assert_int_equal(hk_breaker_ready_at_ms(b, 1000), 40000);
+    hk_breaker_record(b, before, true, 2000, &rng); /* from before: says nothing */
+    hk_breaker_trip(b, 20000, 3000);                /* already open for longer */
+    hk_breaker_trip(b, 2000, 3000);                 /* over already */
+    assert_int_equal(hk_breaker_ready_at_ms(b, 3000), 40000);
+    assert_int_equal(hk_breaker_state(b, 40000), HK_BREAKER_HALF_OPEN);
+    assert_true(hk_breaker_acquire(b, 40000, &probe));
+    hk_breaker_record(b, probe, false, 40000, &rng); /* grows from what it was told: 39 s, times two */
+    assert_int_equal(hk_breaker_ready_at_ms(b, 40000), 40000 + 78000);
+    hk_breaker_isolate(b, 50000);
+    hk_breaker_trip(b, 900000, 50000);
+    assert_int_equal(hk_breaker_state(b, 50000), HK_BREAKER_ISOLATED);
+    hk_breaker_reset(b, 50000);
+    hk_breaker_trip(b, 60000, 60000);
+    assert_int_equal(hk_breaker_state(b, 60000), HK_BREAKER_CLOSED);
+    hk_breaker_free(b);
+}
+
 static void a_person_can_hold_it_open(void **state)
 {
     (void)state;
@@ -884,6 +913,7 @@ int main(void)
         cmocka_unit_test(each_re_opening_lasts_longer_up_to_the_cap),
         cmocka_unit_test(a_flapping_destination_is_left_alone_longer),
         cmocka_unit_test(a_person_can_hold_it_open),
+        cmocka_unit_test(what_others_saw_trips_it_too),
         cmocka_unit_test(the_share_of_failures_opens_it),
         cmocka_unit_test(jitter_only_adds_and_keeps_to_the_cap),
         cmocka_unit_test(the_ends_of_time_do_not_overflow),

@@ -90,6 +90,40 @@ static void held_keys_are_read_when_people_act_and_not_for_every_commit(void **s
     rig_free(rig);
 }
 
+/* The relay does not know yet that the key has one more waiting, and claims it: that one's place is not the other's. */
+static void a_requeued_message_takes_nobodys_place(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig->dests[0].ordered = rig->dests[0].skip_dead = true;
+    rig_start(rig);
+    commit(rig, put(rig, "old", "a", "k"));
+    commit(rig, put(rig, "x", "a", "j"));
+    run(rig);
+    answer(rig, "old", 422);
+    answer(rig, "x", 422);
+    commit(rig, put(rig, "one", "a", "k"));
+    commit(rig, put(rig, "two", "a", "k"));
+    wait_ms(rig, 1000);
+    assert_true(hk_model_discard(rig->model, 1)); /* the held keys are read, and not again so soon */
+    wait_ms(rig, 60);
+    size_t reads = rig->held_reads;
+    assert_true(hk_model_requeue(rig->model, 0));
+    answer(rig, "one", 500);
+    wait_ms(rig, 10);
+    assert_true(in_flight(rig, "old"));
+    answer(rig, "old", 200);
+    wait_ms(rig, 20);
+    assert_int_equal(rig->held_reads, reads);
+    assert_false(in_flight(rig, "two"));
+    wait_ms(rig, 100);
+    assert_true(in_flight(rig, "one"));
+    answer(rig, "one", 200);
+    wait_ms(rig, 1000);
+    assert_true(in_flight(rig, "two"));
+    rig_free(rig);
+}
+
 static void order_survives_a_crash_and_a_cancelled_head(void **state)
 {
     (void)state;
@@ -307,6 +341,7 @@ int main(void)
         cmocka_unit_test(order_of_a_key_is_kept),
         cmocka_unit_test(a_dead_head_blocks_or_is_skipped),
         cmocka_unit_test(held_keys_are_read_when_people_act_and_not_for_every_commit),
+        cmocka_unit_test(a_requeued_message_takes_nobodys_place),
         cmocka_unit_test(order_survives_a_crash_and_a_cancelled_head),
         cmocka_unit_test(refused_ones_keep_their_place),
         cmocka_unit_test(a_route_fans_out),

@@ -44,7 +44,7 @@ static size_t check(const int64_t *ids, size_t n)
 static void neighbours_share_a_run_and_strangers_do_not(void **state)
 {
     (void)state;
-    int64_t ids[MANY];
+    int64_t ids[MANY] = {0};
     assert_int_equal(check(ids, 0), 0);
     for (int i = 0; i < 500; i++)
         ids[i] = 1000 + i;

@@ -227,7 +227,18 @@ CREATE TABLE @outbox_destination (
     actor    text,
     reason   text,
     since_ms bigint  NOT NULL,
-    paused_total_ms bigint NOT NULL DEFAULT 0 -- up to since_ms: paused time does not count towards max_elapsed
+    paused_total_ms bigint NOT NULL DEFAULT 0, -- up to since_ms: paused time does not count towards max_elapsed
+    open_until_ms   bigint NOT NULL DEFAULT 0  -- a relay's breaker opened: half-open then; 0 = closed
+) WITH (fillfactor = 50);
+
+-- What all relays together may send to a destination: a bucket of its rate, and one of leaves to probe it when it is broken.
+CREATE TABLE @outbox_quota (
+    destination text,
+    probe       bigint,
+    tokens      double precision NOT NULL,
+    at_ms       bigint           NOT NULL,
+    granted     bigint           NOT NULL, -- the last time
+    PRIMARY KEY (destination, probe)
 ) WITH (fillfactor = 50);
 
 -- Who did what, and why: one row for each act of a person. Ids rise with at_ms.

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several relays of one store may do together. Each has a limiter and a breaker of its own; where lanes share a store
+ * (hk_engine_options.shared) that would multiply the configured rate by the number of relays, and the probes of a broken
+ * destination, too. So before a message is chosen its destination needs a token that the store gave out: of its rate, and,
+ * while its breaker is half-open, a leave to probe. Tokens are asked for in small lots with the exchange, when there is work
+ * for them, and what is not used at once is thrown away: relays that come and go never save up. */
+#include "core/engine_impl.h"
+
+enum {
+    TOKENS_LAST_MS = 500,
+    LOT_MS = 100 /* so much of the rate is asked for at a time */
+};
+
+static bool meter_ready(struct hk_meter *m, int64_t now_ms)
+{
+    if (m->tokens && now_ms < m->until_ms)
+        return true;
+    m->tokens = 0;
+    m->asks = true;
+    return false;
+}
+
+static bool is_probing(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
+{
+    return e->options.shared && d->breaker && hk_breaker_state(d->breaker, now_ms) == HK_BREAKER_HALF_OPEN;
+}
+
+static bool is_rated(const struct hk_engine *e, const struct hk_dest *d)
+{
+    return e->options.shared && d->conf->limiter.rate_per_s > 0;
+}
+
+bool hk_quota_ready(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    if (is_probing(e, d, now_ms) && !meter_ready(&d->probe, now_ms))
+        return false;
+    return !is_rated(e, d) || meter_ready(&d->rate, now_ms);
+}
+
+bool hk_quota_waits(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
+{
+    return (d->probe.asks && is_probing(e, d, now_ms)) || (d->rate.asks && is_rated(e, d));
+}
+
+void hk_quota_take(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    if (is_probing(e, d, now_ms) && d->probe.tokens)
+        d->probe.tokens--;
+    if (is_rated(e, d) && d->rate.tokens)
+        d->rate.tokens--;
+}
+
+/* ---- asking ---- */
+
+static int64_t meter_at(const struct hk_meter *m)
+{
+    return m->asks ? m->ask_at_ms : INT64_MAX;
+}
+
+int64_t hk_quota_at(const struct hk_engine *e)
+{
+    int64_t at = INT64_MAX;
+    for (size_t i = 0; e->options.shared && i < e->options.n_dests; i++) {
+        const struct hk_dest *d = &e->dests[i];
+        int64_t rate = meter_at(&d->rate), probe = meter_at(&d->probe);
+        at = rate < at ? rate : at;
+        at = probe < at ? probe : at;
+        if (d->tell_circuit)
+            at = INT64_MIN;
+    }
+    return at;
+}
+
+static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
+{
+    struct hk_dest *d = &e->dests[dest];
+    struct hk_meter *m = probe ? &d->probe : &d->rate;
+    if (!m->asks || now_ms < m->ask_at_ms)
+        return;
+    const struct hk_engine_dest *conf = d->conf;
+    uint32_t room = d->cap > d->in_flight ? d->cap - d->in_flight : 1;
+    double lot = conf->limiter.rate_per_s * LOT_MS / 1000 + 1;
+    struct hk_quota q = {.destination = d->name, .probe = probe, .want = 1};
+    if (probe) {
+        q.rate_per_s = 1000.0 / (double)conf->breaker->open_ms;
+        q.burst = conf->breaker->successes;
+        q.want = conf->breaker->successes;
+    } else {
+        q.rate_per_s = conf->limiter.rate_per_s;
+        q.burst = conf->limiter.burst;
+        q.want = lot < room ? (uint32_t)lot : room;
+    }
+    e->quota_dests[e->n_quotas] = dest;
+    e->quotas[e->n_quotas++] = q;
+}
+
+static void tell(struct hk_engine *e, size_t dest)
+{
+    struct hk_dest *d = &e->dests[dest];
+    if (!d->tell_circuit)
+        return;
+    e->circuits[e->n_circuits++] =
+        (struct hk_circuit){.destination = d->name, .open_until_ms = d->circuit_until_ms};
+    d->tell_circuit = false;
+}
+
+void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
+{
+    e->n_quotas = e->n_circuits = 0;
+    for (size_t i = 0; e->options.shared && i < e->options.n_dests; i++) {
+        ask(e, i, false, now_ms);
+        ask(e, i, true, now_ms);
+        tell(e, i);
+    }
+}
+
+void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_t now_ms)
+{
+    for (size_t i = 0; i < e->n_quotas; i++) {
+        struct hk_dest *d = &e->dests[e->quota_dests[i]];
+        struct hk_meter *m = e->quotas[i].probe ? &d->probe : &d->rate;
+        int64_t ready_ms = grants[i].ready_ms - e->ahead_hi_ms;
+        m->tokens = grants[i].n;
+        m->until_ms = now_ms + (int64_t)(e->quotas[i].probe ? d->conf->breaker->open_ms : TOKENS_LAST_MS);
+        m->asks = !m->tokens;
+        m->ask_at_ms = ready_ms > now_ms ? ready_ms : now_ms + 1;
+    }
+    e->n_quotas = e->n_circuits = 0;
+}
+
+/* Nothing was asked, nothing told. */
+void hk_quota_undone(struct hk_engine *e)
+{
+    for (size_t i = 0; i < e->n_circuits; i++)
+        for (size_t k = 0; k < e->options.n_dests; k++)
+            if (e->dests[k].name == e->circuits[i].destination)
+                e->dests[k].tell_circuit = true;
+    e->n_quotas = e->n_circuits = 0;
+}
+
+/* ---- circuits: one relay's breaker is everybody's ---- */
+
+void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    if (!e->options.shared || !d->breaker)
+        return;
+    enum hk_breaker_state state = hk_breaker_state(d->breaker, now_ms);
+    bool open = state == HK_BREAKER_OPEN;
+    int64_t until_ms = open ? hk_breaker_ready_at_ms(d->breaker, now_ms) : 0;
+    if (state == HK_BREAKER_HALF_OPEN || (state == d->circuit && until_ms == d->circuit_open_ms))
+        return;
+    d->circuit = state;
+    d->circuit_open_ms = until_ms;
+    d->circuit_until_ms = open ? hk_engine_store_now(e, until_ms) : 0;
+    d->tell_circuit = true;
+}
+
+void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms)
+{
+    if (!e->options.shared || !d->breaker || d->tell_circuit || open_until_ms == d->circuit_seen_ms)
+        return;
+    d->circuit_seen_ms = open_until_ms;
+    if (open_until_ms == 0)
+        hk_breaker_reset(d->breaker, now_ms); /* another's probes went well */
+    else if (open_until_ms > hk_engine_store_now(e, now_ms))
+        hk_breaker_trip(d->breaker, open_until_ms - e->ahead_hi_ms, now_ms);
+    d->circuit = hk_breaker_state(d->breaker, now_ms);
+    d->circuit_open_ms = d->circuit == HK_BREAKER_OPEN ? hk_breaker_ready_at_ms(d->breaker, now_ms) : 0;
+}

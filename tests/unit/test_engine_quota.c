@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine as one of several on a store: it sends nothing to a destination with a rate without a token, does not ask when
+ * there is nothing to send, probes only with leave, and hears of the others' breakers. */
+#include "engine_rig.h"
+
+static struct hk_breaker_options breaker;
+
+static struct rig *shared_rig(size_t n_dests)
+{
+    struct rig *rig = rig_new(n_dests);
+    rig->options.shared = true;
+    rig->dests[0].limiter.rate_per_s = 1000;
+    rig->dests[0].limiter.burst = 1000;
+    return rig;
+}
+
+static void no_token_no_send_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    struct rig *rig = shared_rig(2);
+    rig_start(rig);
+    put_many(rig, "m", 6, "a");
+    put_many(rig, "n", 4, "b");
+    run(rig);
+    assert_int_equal(count_flying(rig, 0), 0);
+    assert_int_equal(count_flying(rig, 1), 4); /* has no rate: nobody is asked */
+    rig->tokens = 2;
+    wait_ms(rig, 110);
+    assert_int_equal(count_flying(rig, 0), 2);
+    answer_all(rig, 1, 200);
+    rig->tokens = 100;
+    wait_ms(rig, 110);
+    answer_all(rig, 0, 200);
+    wait_ms(rig, 1000);
+    answer_all(rig, 0, 200);
+    assert_int_equal(rig->n_sends, 10);
+    assert_int_equal(hk_model_live(rig->model), 0);
+    rig_free(rig);
+}
+
+static void who_has_nothing_to_send_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = shared_rig(2);
+    rig->tokens = 1000;
+    rig_start(rig);
+    put_many(rig, "n", 4, "b");
+    run(rig);
+    answer_all(rig, 1, 200);
+    wait_ms(rig, 5000);
+    assert_int_equal(rig->asked, 0);
+    put_many(rig, "m", 1, "a");
+    wait_ms(rig, 100);
+    answer_all(rig, 0, 200);
+    wait_ms(rig, 20000);
+    assert_int_equal(rig->n_sends, 5);
+    assert_int_equal(rig->asked, 1);
+    rig_free(rig);
+}
+
+/* One that waits for tokens asks when there will be some, not all the time. */
+static void an_empty_bucket_is_not_asked_again_and_again(void **state)
+{
+    (void)state;
+    struct rig *rig = shared_rig(1);
+    rig_start(rig);
+    put_many(rig, "m", 5, "a");
+    wait_ms(rig, 10000); /* each time the store said: in 100 ms */
+    assert_int_equal(rig->n_sends, 0);
+    assert_in_range(rig->asked, 50, 102);
+    rig_free(rig);
+}
+
+static void tokens_that_were_not_used_at_once_are_thrown_away(void **state)
+{
+    (void)state;
+    struct rig *rig = shared_rig(1);
+    rig->tokens = 1000;
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    size_t asked = rig->asked;
+    assert_int_equal(asked, 1);
+    answer_all(rig, 0, 200);
+    wait_ms(rig, 1000);
+    put_many(rig, "n", 1, "a");
+    wait_ms(rig, 200);
+    assert_int_equal(rig->asked, asked + 1);
+    assert_true(in_flight(rig, "n0"));
+    rig_free(rig);
+}
+
+static struct rig *broken_rig(void)
+{
+    struct rig *rig = rig_new(1);
+    hk_breaker_options_init(&breaker);
+    breaker.failures = 2;
+    breaker.window_ms = 60000;
+    breaker.open_ms = 1000;
+    breaker.open_factor = 1;
+    breaker.open_cap_ms = 1000;
+    breaker.open_jitter = 0;
+    rig->dests[0].breaker = &breaker;
+    rig->options.shared = true;
+    rig_start(rig);
+    return rig;
+}
+
+static void a_breaker_that_opens_is_told_and_probing_takes_leave(void **state)
+{
+    (void)state;
+    struct rig *rig = broken_rig();
+    put_many(rig, "m", 6, "a");
+    run(rig);
+    size_t before = rig->n_sends;
+    assert_int_equal(before, 6);
+    answer(rig, "m0", 503);
+    answer(rig, "m1", 503);
+    wait_ms(rig, 10);
+    assert_int_equal(rig->told, 1);
+    assert_in_range(rig->told_until_ms, store_now(rig) + 900, store_now(rig) + 1000);
+    answer_all(rig, 0, 503);
+    wait_ms(rig, 3000); /* half-open since long, but another one has the leave */
+    assert_int_equal(rig->n_sends, before);
+    assert_true(rig->asked > 0);
+    rig->leaves = 1;
+    wait_ms(rig, 200);
+    assert_int_equal(rig->n_sends, before + 1);
+    rig->leaves = 100;
+    answer_all(rig, 0, 200);
+    wait_ms(rig, 2000);
+    answer_all(rig, 0, 200);
+    wait_ms(rig, 2000);
+    answer_all(rig, 0, 200);
+    assert_int_equal(rig->told_until_ms, 0); /* closed, and told */
+    assert_int_equal(hk_model_live(rig->model), 0);
+    rig_free(rig);
+}
+
+/* Polls go past the model here: it knows of no other relays. */
+static void tell_of_circuit(struct rig *rig, int64_t open_until_ms)
+{
+    struct hk_poll_dest dest = {
+        .name = hk_str_of("a"), .retry_due_ms = INT64_MAX, .open_until_ms = open_until_ms};
+    struct hk_poll poll = {
+        .changed = true, .now_ms = store_now(rig), .last_id = INT64_MAX, .dests = &dest, .n_dests = 1};
+    for (int n = 0; n < 1000; n++) {
+        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+        if (rig->last.kind == HK_ACT_POLL) {
+            hk_engine_on_poll(rig->engine, rig->now_ms, HK_OK, &poll);
+            return;
+        }
+        if (rig->last.kind == HK_ACT_WAIT)
+            rig->now_ms = rig->last.wake_ms;
+        else
+            call_store(rig, &rig->last);
+    }
+    fail_msg("the engine does not poll");
+}
+
+static void anothers_open_breaker_is_ours_until_it_closes(void **state)
+{
+    (void)state;
+    struct rig *rig = broken_rig();
+    tell_of_circuit(rig, store_now(rig) + 5000);
+    put_many(rig, "m", 3, "a");
+    tell_of_circuit(rig, store_now(rig) + 5000);
+    int64_t until = rig->now_ms + 4000;
+    while (rig->now_ms < until) {
+        tell_of_circuit(rig, until + 1001000);
+        assert_int_equal(rig->n_sends, 0);
+        rig->now_ms += 500;
+    }
+    tell_of_circuit(rig, 0);
+    run(rig);
+    assert_int_equal(rig->n_sends, 3);
+    assert_int_equal(rig->told, 0); /* it was not ours to tell */
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_token_no_send_and_nothing_is_lost),
+        cmocka_unit_test(who_has_nothing_to_send_asks_for_nothing),
+        cmocka_unit_test(an_empty_bucket_is_not_asked_again_and_again),
+        cmocka_unit_test(tokens_that_were_not_used_at_once_are_thrown_away),
+        cmocka_unit_test(a_breaker_that_opens_is_told_and_probing_takes_leave),
+        cmocka_unit_test(anothers_open_breaker_is_ours_until_it_closes),
+    };
+    return cmocka_run_group_tests_name("engine: shared limits", tests, NULL, NULL);
+}
