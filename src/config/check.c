@@ -3,10 +3,41 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/str.h"
+#include "config/arena.h"
 #include "config/tables.h"
 #include "config/text.h"
 #include "config/walk.h"
+
+/* The URL is all that travels: schema and prefix become parameters of it, as they may stand there by themselves. */
+void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    struct hk_conf_store *store = section;
+    if (hk_walk_failed(walk) || (!store->schema[0] && !store->prefix[0]))
+        return;
+    if (strncmp(store->url, "sqlite:", 7) == 0) {
+        const char *key = store->schema[0] ? "schema" : "prefix";
+        hk_walk_error(walk, hk_walk_at(walk, node, key),
+                      "\"%s\" is for database servers: a file has its tables for itself", key);
+        return;
+    }
+    if (strncmp(store->url, "postgres", 8) != 0)
+        return;
+    struct hk_buf url;
+    hk_buf_init(&url, 4096);
+    hk_buf_addf(&url, "%s%c", store->url, strchr(store->url, '?') ? '&' : '?');
+    if (store->schema[0])
+        hk_buf_addf(&url, "schema=%s%s", store->schema, store->prefix[0] ? "&" : "");
+    if (store->prefix[0])
+        hk_buf_addf(&url, "prefix=%s", store->prefix);
+    char *whole = hk_buf_status(&url) == HK_OK ? hk_arena_copy(walk->arena, hk_buf_str(&url)) : NULL;
+    if (whole)
+        store->url = whole;
+    else
+        walk->status = HK_NOMEM;
+    hk_buf_fini(&url);
+}
 
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {

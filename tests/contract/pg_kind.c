@@ -73,10 +73,11 @@ static void become(const char *log, const char *const argv[])
     _exit(127);
 }
 
-static pid_t start_server(void)
+/* `second`: the standby, on a copy of the data, at port 5433. */
+static pid_t start_server(bool second)
 {
     char data[240], socket[240];
-    snprintf(data, sizeof data, "%s/data", dir);
+    snprintf(data, sizeof data, "%s/%s", dir, second ? "standby" : "data");
     snprintf(socket, sizeof socket, "unix_socket_directories=%s", dir);
     const char *const argv[] = {
         "postgres",
@@ -87,7 +88,7 @@ static pid_t start_server(void)
         "-c",
         "listen_addresses=",
         "-c",
-        "port=5432",
+        second ? "port=5433" : "port=5432",
         "-c",
         "fsync=off",
         "-c",
@@ -109,20 +110,21 @@ static pid_t start_server(void)
     return pid;
 }
 
-static void end_server(pid_t pid, int how)
+static void end_server(pid_t *pid, int how)
 {
-    if (pid <= 0)
+    if (*pid <= 0)
         return;
-    kill(pid, how);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    kill(*pid, how);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
         continue;
+    *pid = 0;
 }
 
-static void remove_folder(void)
+static void run_shell(const char *script)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
+        execlp("sh", "sh", "-c", script, "sh", dir, (char *)NULL);
         _exit(127);
     }
     waitpid(pid, NULL, 0);
@@ -130,20 +132,25 @@ static void remove_folder(void)
 
 static void keep(int commands, int answers)
 {
-    pid_t server = 0;
+    pid_t server = 0, standby = 0;
     char c;
     setsid(); /* Ctrl-C is for the test program; we follow it */
     signal(SIGPIPE, SIG_IGN);
     while (read(commands, &c, 1) == 1) {
         if (c == 's')
-            server = start_server();
+            server = start_server(false);
+        else if (c == '2')
+            standby = start_server(true);
+        else if (c == '0')
+            end_server(&standby, SIGQUIT);
         else
-            end_server(server, c == 'q' ? SIGQUIT : SIGINT);
+            end_server(&server, c == 'q' ? SIGQUIT : SIGINT);
         if (write(answers, &c, 1) != 1)
             break;
     }
-    end_server(server, SIGQUIT);
-    remove_folder();
+    end_server(&server, SIGQUIT);
+    end_server(&standby, SIGQUIT);
+    run_shell("rm -rf -- \"$1\"");
     _exit(0);
 }
 
@@ -230,21 +237,22 @@ static void show_log(const char *name)
         fclose(file);
 }
 
-static bool answers_now(void)
+static bool answers_now(int port)
 {
     char info[300];
-    snprintf(info, sizeof info, "host=%s port=5432 user=postgres dbname=postgres connect_timeout=5", dir);
+    snprintf(info, sizeof info, "host=%s port=%d user=postgres dbname=postgres connect_timeout=5", dir, port);
     return PQping(info) == PQPING_OK;
 }
 
-static bool resume(void)
+static bool resume(bool second)
 {
-    struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-    if (!tell_keeper('s'))
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    const int port = second ? 5433 : 5432;
+    if (!tell_keeper(second ? '2' : 's'))
         return false;
-    for (int i = 0; i < 3000 && !answers_now(); i++)
+    for (int i = 0; i < 3000 && !answers_now(port); i++)
         nanosleep(&pause, NULL);
-    return answers_now();
+    return answers_now(port);
 }
 
 const int *pg_server_start(void)
@@ -254,7 +262,7 @@ const int *pg_server_start(void)
         printf("1..0 # SKIP no PostgreSQL server (Debian: postgresql)\n");
         return &skip;
     }
-    if (make_folder() && start_keeper() && make_cluster() && resume())
+    if (make_folder() && start_keeper() && make_cluster() && resume(false))
         return NULL;
     fprintf(stderr, "# cannot run a PostgreSQL server in %s\n", dir);
     show_log("initdb.log");
@@ -285,7 +293,22 @@ void pg_server_stop(void)
 
 void pg_server_resume(void)
 {
-    assert_true(resume());
+    assert_true(resume(false));
+}
+
+void pg_server_add_standby(void)
+{
+    pg_server_stop();
+    run_shell("rm -rf -- \"$1/standby\" && cp -Rp -- \"$1/data\" \"$1/standby\" && "
+              "rm -f -- \"$1/standby/postmaster.pid\" && "
+              "cp -p -- \"$1/data/PG_VERSION\" \"$1/standby/standby.signal\"");
+    pg_server_resume();
+    assert_true(resume(true));
+}
+
+void pg_server_drop_standby(void)
+{
+    assert_true(tell_keeper('0'));
 }
 
 /* ---- databases ---- */

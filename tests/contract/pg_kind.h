@@ -18,6 +18,11 @@ void pg_server_crash(void);        /* ends it without a shutdown, */
 void pg_server_stop(void);         /* or with one; */
 void pg_server_resume(void);       /* and starts it again, up to its first connection */
 
+/* A hot standby at port 5433 with what is there now. It hears nothing of what comes later, and can be promoted. Stops and
+ * resumes the server. */
+void pg_server_add_standby(void);
+void pg_server_drop_standby(void);
+
 /* A database for a test, as pg_kind.make makes it but without the schema. */
 bool pg_make_database(void);
 const char *pg_database(void);

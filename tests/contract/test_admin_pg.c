@@ -482,6 +482,41 @@ static void rows_that_hold_anything_are_shown(void **state)
     OPS.close(admin);
 }
 
+/* Longer than what a B-tree takes, and not to be compressed: it can be written, so it must be able to go everywhere. */
+static void long_names_can_move_to_every_table(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    struct hk_acted acted = {0};
+    const struct hk_shown *shown = NULL;
+    char name[4000];
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, not_before) SELECT "
+                    "string_agg(md5(i::text), ''), 'a', string_agg(md5((-i)::text), ''), '2099-01-01' "
+                    "FROM generate_series(1, 120) i");
+    snprintf(name, sizeof name, "%s", store_kind->value("SELECT message_id FROM outbox"));
+    const struct hk_act act = {name, NULL, "ann", "because"};
+    assert_int_equal(OPS.retry(admin, &act, &acted, &err), HK_OK);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 1);
+    assert_int_equal(OPS.show(admin, name, 10, &shown, &err), HK_OK);
+    assert_int_equal(OPS.cancel(admin, &act, &acted, &err), HK_OK);
+    store_kind->sql(
+        "INSERT INTO outbox_sent (sent_ms, attempts, status, life, message_id, destination, event_type) "
+        "SELECT 1, 1, 200, 1, message_id, destination, event_type FROM outbox_cancelled");
+    store_kind->sql(
+        "INSERT INTO dead_letters (message_id, destination, event_type, reason_code, attempts, "
+        "first_failed_at, last_failed_at, created_at) SELECT message_id, destination, event_type, 'X', 1, "
+        "now(), now(), now() FROM outbox_cancelled");
+    store_kind->sql(
+        "INSERT INTO outbox_attempts (started_ms, duration_ms, settled_ms, life, n, status, "
+        "possibly_delivered, message_id, destination, class) "
+        "SELECT 1, 1, 1, 1, 1, 200, false, message_id, destination, 'success' FROM outbox_cancelled");
+    assert_int_equal(OPS.show(admin, name, 10, &shown, &err), HK_OK);
+    assert_int_equal(shown->n_rows, 3);
+    assert_int_equal(shown->n_attempts, 1);
+    OPS.close(admin);
+}
+
 static void payloads_are_cut_by_bytes(void **state)
 {
     (void)state;
@@ -734,6 +769,7 @@ int main(void)
         TEST(not_even_where_repeatable_read_is_the_default),
         TEST(large_tables_are_estimated),
         TEST(rows_that_hold_anything_are_shown),
+        TEST(long_names_can_move_to_every_table),
         TEST(payloads_are_cut_by_bytes),
         TEST(what_cannot_be_written_is_refused_by_its_number),
         TEST(printed_grants_are_enough),

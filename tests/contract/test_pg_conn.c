@@ -778,6 +778,37 @@ static void a_server_that_became_read_only_is_left_until_it_is_not(void **state)
     assert_int_equal(call(ADD, true, "e"), HK_OK);
 }
 
+static void of_several_hosts_the_primary_is_found_and_found_again(void **state)
+{
+    (void)state;
+    char url[500];
+    const char *dir = pg_server_dir();
+    PQfinish(app);
+    hk_pg_close(&pg);
+    pg_server_add_standby();
+    snprintf(url, sizeof url, "postgres:///%s?host=%s,%s&port=5433,5432&user=postgres", pg_database(), dir,
+             dir);
+    assert_int_equal(hk_pg_open(&pg, url, &table, 0, &err), HK_OK);
+    assert_string_equal(PQport(pg.conn), "5432"); /* although the standby stands before it */
+    assert_int_equal(call(ADD, true, "before"), HK_OK);
+
+    pg_server_crash();
+    assert_int_equal(call(ADD, true, "nobody takes writes"), HK_UNAVAILABLE);
+    snprintf(url, sizeof url, "postgres:///%s?host=%s&port=5433&user=postgres", pg_database(), dir);
+    PGconn *standby = PQconnectdb(url);
+    assert_string_equal(pg_ask(standby, "SELECT pg_promote()"), "t");
+    assert_int_equal(call(ADD, true, "after"), HK_OK);
+    assert_string_equal(PQport(pg.conn), "5433");
+    assert_int_equal(pg.connects, 2);
+    assert_string_equal(pg_ask(standby, "SELECT string_agg(name, ' ') FROM things"), "after");
+    PQfinish(standby);
+    hk_pg_close(&pg);
+    pg_server_drop_standby();
+    pg_server_resume();
+    app = pg_connect(NULL);
+    assert_int_equal(hk_pg_open(&pg, pg_url(NULL, ""), &table, 0, &err), HK_OK);
+}
+
 static void refused_connections_say_why(void **state)
 {
     (void)state;
@@ -913,6 +944,7 @@ int main(void)
         TEST(a_server_that_crashes_leaves_the_outcome_unknown),
         TEST(a_server_that_does_not_answer_is_given_up),
         TEST(a_server_that_became_read_only_is_left_until_it_is_not),
+        TEST(of_several_hosts_the_primary_is_found_and_found_again),
         TEST(refused_connections_say_why),
         TEST(statements_that_vanish_betray_a_pooler),
         TEST(no_memory_is_said_and_nothing_leaks),

@@ -81,8 +81,8 @@ static void schemas_and_prefixes_stand_side_by_side(void **state)
         "&schema=box",
         "&schema=Box&prefix=other_",
         "&prefix=aaaaaaaaaabbbbbbbbbbccccccccccdd", /* the longest */
-        "&schema=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggg"
-        "&prefix=AAAAAAAAAABBBBBBBBBBCCCCCCCCCCDD",
+        ("&schema=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggg"
+         "&prefix=AAAAAAAAAABBBBBBBBBBCCCCCCCCCCDD"),
         "&schema=select&prefix=FROM_",
     };
     for (size_t i = 0; i < COUNT(places); i++)

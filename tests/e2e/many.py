@@ -109,6 +109,7 @@ class Inbox(Receiver):
 # 0 = as fast as it can; `total`: messages, 0 = until its stdin is closed; `hold`: how often it dawdles, and for how long.
 WRITER = {"dests": {"shop": (1, 0)}, "rate": 30, "total": 0, "batch": 4, "rollback": 0.1, "savepoint": 0.1,
           "hold": (0.1, 0.1)}
+PROBE = {"dests": {"probe": (1, 0)}, "rate": 1, "batch": 1, "rollback": 0, "savepoint": 0, "hold": (0, 0)}
 
 
 class Writer:
@@ -461,6 +462,182 @@ def what_a_killed_or_stalled_relay_had_is_taken_over_and_it_changes_nothing_when
         late = [e for e in w.events.lines()[at:] if e.get("lane") == stalled]
         assert not [e for e in late if e["ev"] == "send"], late
         say(w.judge())
+
+
+# ---- 3: hostile writers ----
+
+class Held:
+    """A message whose transaction stays open."""
+
+    def __init__(self, world, name, prepared=False):
+        self.world, self.db, self.name, self.prepared = world, world.connect(), name, prepared
+        self.began = now_ms()
+        self.db.execute("BEGIN")
+        world.insert(db=self.db, message_id=name)
+        if prepared:
+            self.db.execute(f"PREPARE TRANSACTION '{name}'")
+
+    def commit(self):
+        """How long it took from there to the receiver."""
+        self.world.events.add("intent", m=self.name, dest="shop", key="", due=0, began=self.began, max=0, id=0,
+                              hash=hash_of(b"{}"))
+        self.db.execute(f"COMMIT PREPARED '{self.name}'" if self.prepared else "COMMIT")
+        self.world.events.add("committed", m=self.name)
+        committed = time.time()
+        arrived = until(lambda: self.world.receiver.arrived(self.name), f"{self.name} to arrive")
+        self.db.close()
+        return arrived[0].at - committed
+
+
+@test
+def late_commits_are_found_and_undone_rows_are_not_whatever_writers_do():
+    with Many(SHOPS) as w:
+        held = [Held(w, "held"), Held(w, "prepared", prepared=True)]
+        w.start("a", "b")
+        w.shared_by("a", "b")
+        w.write(8, dests=KEYED["dests"], rate=12, rollback=0.25, savepoint=0.3, hold=(0.5, 0.5))
+        w.flowing(400)
+        w.stop_writing()
+        until(lambda: w.sql("SELECT count(*) FROM outbox") == [(0,)], "all that is committed")
+        for one in held:
+            assert w.receiver.arrived(one.name) == []
+            say(f"{one.name}: arrives {one.commit() * 1000:.0f} ms after its commit, {now_ms() - one.began} ms after its insert")
+        w.come_to_rest()
+        say(w.judge(repeats=0))
+
+
+# ---- 4: the server ----
+
+@contextlib.contextmanager
+def settings(db, **values):
+    for name, value in values.items():
+        db.execute(f"ALTER SYSTEM SET {name} = {value}")
+    db.execute("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        for name in values:
+            db.execute(f"ALTER SYSTEM RESET {name}")
+        db.execute("SELECT pg_reload_conf()")
+
+
+@contextlib.contextmanager
+def full(db, world):
+    """The server takes no more connections, and ends those that there are."""
+    db.execute(f"ALTER DATABASE {world.db} CONNECTION LIMIT 0")
+    db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ?", [world.role])
+    try:
+        yield
+    finally:
+        db.execute(f"ALTER DATABASE {world.db} CONNECTION LIMIT -1")
+
+
+BROKEN, WELL = "store does not answer", "store answers again"
+
+
+@test
+def an_outage_of_the_server_is_said_once_charges_no_attempt_and_ends_by_itself():
+    with Many(SHOPS) as w:
+        w.write(2, **KEYED)
+        w.start("a", "b")
+        w.shared_by("a", "b")
+
+        def outage(what, happen):
+            w.flowing()
+            before = [(r.log().count(BROKEN), r.log().count(WELL)) for r in w.relays]
+            happen([n + 1 for n, _ in before])
+            began = time.monotonic()
+            for r, (broken, well) in zip(w.relays, before):
+                r.says(WELL, well + 1)
+            w.flowing()
+            say(f"{what}: messages flow again {time.monotonic() - began:.1f} s after its end")
+            after = [(r.log().count(BROKEN), r.log().count(WELL)) for r in w.relays]
+            assert after == [(a + 1, b + 1) for a, b in before], (what, before, after)
+
+        def noticed(during, counts):
+            with during:
+                for r, n in zip(w.relays, counts):
+                    r.says(BROKEN, n)
+                time.sleep(1)
+
+        for _ in range(2):
+            outage("restarted in the hard way", lambda counts: postgres.cluster().restart(signal.SIGQUIT))
+        with contextlib.closing(postgres.cluster().connect("postgres")) as db:
+            outage("read-only", lambda counts: noticed(settings(db, default_transaction_read_only="on"), counts))
+            assert "read-only" in w.relays[0].log()
+            outage("no more connections", lambda counts: noticed(full(db, w), counts))
+            assert "too many connections" in w.relays[0].log()
+        w.stop_writing()
+        w.come_to_rest()
+        assert w.sql("SELECT count(*) FROM outbox_sent WHERE attempts <> 1") == [(0,)], "an attempt was charged"
+        say(w.judge())
+
+
+# ---- 5: the network ----
+
+@test
+def a_connection_that_is_cut_in_an_exchange_loses_nothing_and_repeats_nothing_that_was_clear():
+    with Proxy(postgres.cluster().port) as proxy, Many(SHOPS) as w:
+        w.write(2, **KEYED)
+        w.start("a", "b", port=proxy.port)
+        w.shared_by("a", "b")
+        for kind in [*CUTS, *(k for k in CUTS if k != "vanish")]:
+            w.flowing(30)
+            n, began = len(proxy.done), time.monotonic()
+            proxy.cut_next(kind)
+            until(lambda: len(proxy.done) > n, "an exchange")
+            w.flowing(30)
+            if kind == "vanish":
+                w.shared_by("a", "b")
+                until(lambda: w.sql("SELECT 1 FROM outbox WHERE created_at < now() - interval '3 s'") == [],
+                      lambda: f"what lies there: {w.statuses()}")
+                say(f"half an exchange of a relay that vanished: over after {time.monotonic() - began:.1f} s")
+        w.stop_writing()
+        w.come_to_rest()
+        lost = sum(r.log().count("lane lost") for r in w.relays)
+        say(f"{len(proxy.done)} cuts, {lost} lanes lost; {w.judge(repeats=None if lost else 0)}")
+
+
+# ---- 6: the clock ----
+
+@test
+def a_wrong_and_jumping_wall_clock_of_a_relay_loses_nothing_and_sends_nothing_early():
+    steady = {**QUICK, "backoff": {"kind": "fixed", "base": "700ms"}}
+    with Many({"shop": {"policy": "steady"}}, policies={"steady": steady}) as w:
+        clock = FakeClock(w)
+        w.receiver.on("shop", lambda r: 503 if int(r.id.split("-")[1]) % 3 == 0 and r.n < 3 else 200)
+        clock.set(3600)
+        try:
+            w.start("odd", env=clock.env)
+        except AssertionError as why:
+            raise Skip(f"the program does not run under libfaketime here: {str(why)[-200:]!r}") from None
+        w.start("even")
+        w.shared_by("odd", "even")
+        w.write(1, rate=20)
+        soon = time.time() + 6
+        for i in range(12):
+            Held(w, f"timed-{i}").commit()
+        for i, offset in enumerate((3600, 0, -3600, 7200)):
+            w.flowing(20)
+            due = time.time() + 1.5
+            with contextlib.closing(w.connect()) as db:
+                for k in range(8):
+                    name = f"later-{3 * (8 * i + k) + 1}"
+                    w.events.add("intent", m=name, dest="shop", key="", due=int(due * 1000), began=now_ms(), max=0, id=0,
+                                 hash=hash_of(b"{}"))
+                    w.insert(db=db, message_id=name, not_before=rfc3339(due))
+                    w.events.add("committed", m=name)
+            clock.set(offset)
+            until(lambda: len({r.id for r in w.receiver.arrived() if r.id.startswith("later")}) == 8 * (i + 1), "those due")
+            early = [r.id for r in w.receiver.arrived() if r.id.startswith("later") and r.at < due - 0.001][8 * i:]
+            assert not early, early
+        w.stop_writing()
+        w.come_to_rest()
+        for name in {r.id for r in w.receiver.arrived()}:
+            visits = w.receiver.arrived(name)
+            assert all(b.at - a.answered >= 0.7 for a, b in zip(visits, visits[1:])), [(v.at, v.answered) for v in visits]
+        assert soon
+        say(w.judge(repeats=0))
 
 
 if "--write" in sys.argv:

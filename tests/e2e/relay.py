@@ -96,6 +96,7 @@ def each_failure_class_dies_at_its_own_count_with_its_own_reason():
             assert letter == [(reason, count, "failed", '{"for":"the letter"}', "c-" + name, name, 1)], letter
             records = w.sql("SELECT n, status FROM outbox_attempts WHERE message_id = ? ORDER BY n", name)
             assert records == [(n, status) for n in range(1, count + 1)], records
+        assert w.sql("SELECT error_message FROM dead_letters WHERE message_id = 's422'") == [("the answer was HTTP 422",)]
 
 
 # ---- requirement 306 ----

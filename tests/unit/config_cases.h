@@ -505,6 +505,10 @@ static const struct {
      "    http: { url: \"https://a.example/\" }\n"
      "    allow: [localhost]\n",
      "4:13: item 1 of \"allow\" must be an address range such as 10.0.0.0/8 or fd00::/8\n"},
+    {"schema of a file", "store: { url: sqlite:x.db, schema: s, prefix: p_ }\n",
+     "1:36: \"schema\" is for database servers: a file has its tables for itself\n"},
+    {"prefix of a file", "store: { prefix: p_ }\n",
+     "1:18: \"prefix\" is for database servers: a file has its tables for itself\n"},
     {"allow with bits behind the prefix",
      "destinations:\n"
      "  d:\n"

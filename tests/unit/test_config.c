@@ -685,6 +685,29 @@ static char *read_text(const char *path)
     return bytes;
 }
 
+static void test_schema_and_prefix_travel_in_the_url(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *store, *url;
+    } cases[] = {
+        {"{ url: postgres://u@h/d, schema: s, prefix: p_ }", "postgres://u@h/d?schema=s&prefix=p_"},
+        {"{ url: \"postgresql://u@h/d?sslmode=require\", prefix: p_ }",
+         "postgresql://u@h/d?sslmode=require&prefix=p_"},
+        {"{ url: postgres://u@h/d, schema: s }", "postgres://u@h/d?schema=s"},
+        {"{ url: postgres://u@h/d }", "postgres://u@h/d"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[200];
+        (void)snprintf(text, sizeof text, "store: %s\n", cases[i].store);
+        struct hk_config *c = load_good(text);
+        assert_string_equal(c->store.url, cases[i].url);
+        hk_config_free(c);
+    }
+}
+
 static void test_the_documentation_is_generated_from_the_tables(void **state)
 {
     (void)state;
@@ -953,6 +976,7 @@ int main(void)
         cmocka_unit_test(test_limits_and_classes_change_only_what_is_given),
         cmocka_unit_test(test_rules_are_read_in_order_and_before_the_presets),
         cmocka_unit_test(test_out_of_memory_is_reported_and_leaks_nothing),
+        cmocka_unit_test(test_schema_and_prefix_travel_in_the_url),
         cmocka_unit_test(test_the_documentation_is_generated_from_the_tables),
         cmocka_unit_test(test_every_option_is_documented),
         cmocka_unit_test(test_the_examples_load),
