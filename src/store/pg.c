@@ -70,7 +70,9 @@ static char *make_settings(const struct hk_pg *pg)
     static const char *const common[] = {
         "bytea_output", "hex", "datestyle", "ISO", "timezone", "UTC", "standard_conforming_strings",
         "on",           NULL};
-    static const char *const session[] = {"tcp_keepalives_idle",
+    static const char *const session[] = {"default_transaction_isolation",
+                                          "read committed",
+                                          "tcp_keepalives_idle",
                                           "5",
                                           "tcp_keepalives_interval",
                                           "2",

@@ -88,8 +88,9 @@ struct hk_pg {
         commit_sent; /* COMMIT was handed to libpq: a connection that is lost now leaves the outcome unknown */
     bool committed;  /* and it was answered: so it is, whatever else went wrong */
     bool aborted;    /* the server said so */
-    bool commit_unknown; /* the connection was lost before either. Stays until the next hk_pg_begin */
-    bool sent;           /* what is expected was handed to libpq */
+    bool
+        commit_unknown; /* the connection was lost before either. Stays until the next transaction that has one */
+    bool sent;          /* what is expected was handed to libpq */
     struct hk_pg_expected *expected; /* what libpq will answer, in this order */
     size_t n_expected, room_expected, answered;
     int64_t deadline_ms; /* monotonic */
@@ -146,7 +147,8 @@ void hk_pg_send(struct hk_pg *pg); /* COMMIT, sync, all of it onto the wire */
 PGresult *hk_pg_result(struct hk_pg *pg);
 /* Reads what is left, fills `err` with `doing` and what to do about it. */
 enum hk_code hk_pg_end(struct hk_pg *pg, const char *doing, struct hk_err *err);
-/* begin + add + send + result for a single statement; end is still the caller's. */
+/* begin + add + send + result for a single statement; end is still the caller's. One that does not write goes without BEGIN
+ * and COMMIT where that makes no difference, so that nothing keeps it from writing. */
 PGresult *hk_pg_query(struct hk_pg *pg, bool writes, unsigned id, const struct hk_pg_args *args);
 /* One or more statements of any text, names filled in, no parameters, as one message (so without BEGIN: one implicit
  * transaction). The last result, or NULL when an error sticks. For init and doctor, not for the relay. */
@@ -163,7 +165,7 @@ struct hk_str hk_pg_text(struct hk_pg *pg, const PGresult *res, int row,
                          int column); /* copied into the pool */
 struct hk_str hk_pg_bytes(struct hk_pg *pg, const PGresult *res, int row,
                           int column);                  /* bytea, decoded likewise */
-int hk_pg_touched(const PGresult *res);                 /* rows that a statement changed; 0 for NULL */
+int hk_pg_touched(PGresult *res);                       /* rows that a statement changed; 0 for NULL */
 int64_t hk_pg_now(struct hk_pg *pg, int64_t server_ms); /* never goes back */
 
 /* ---- pg_error.c ---- */

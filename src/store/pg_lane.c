@@ -137,12 +137,27 @@ static bool take_over(struct hk_store *store, int64_t lane)
     return taken;
 }
 
+/* A relay that is stopped between two parts of a long pipeline leaves a session that holds the lane's row and waits for
+ * the rest. No time-out of the server's counts there, and its connection lives as long as the process does. What it has
+ * begun is undone, as if the connection had broken. */
+static void evict(struct hk_store *store, int64_t lane)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64(&store->pg, &a, lane);
+    hk_pg_arg_now(store, &a);
+    PQclear(hk_pg_query(&store->pg, false, HK_PG_EVICT, &a));
+    (void)hk_pg_end(&store->pg, "end a session that waits", NULL);
+}
+
 /* Somebody may hold a row of it in an open transaction: that is tried again later, and nobody waits for it. */
 static bool take_over_all(struct hk_store *store, const struct view *v)
 {
     bool taken = false;
     for (size_t i = 0; i < v->n_expired && hk_pg_ok(&store->pg); i++) {
-        taken |= take_over(store, v->expired[i]);
+        bool got = take_over(store, v->expired[i]);
+        if (!got && hk_pg_ok(&store->pg))
+            evict(store, v->expired[i]);
+        taken |= got;
         if (store->pg.rc == HK_BUSY) {
             store->pg.rc = HK_OK;
             store->pg.sqlstate[0] = '\0';

@@ -285,12 +285,16 @@ void *hk_pg_alloc(struct hk_pg *pg, size_t count, size_t bytes)
     return ptr;
 }
 
-void hk_pg_begin(struct hk_pg *pg, bool writes)
+static void start(struct hk_pg *pg)
 {
     finish(pg);
-    if (!hk_pg_ok(pg))
-        return;
-    pg->commit_sent = pg->committed = pg->aborted = pg->commit_unknown = false;
+    if (hk_pg_ok(pg))
+        pg->commit_sent = pg->committed = pg->aborted = pg->commit_unknown = false;
+}
+
+void hk_pg_begin(struct hk_pg *pg, bool writes)
+{
+    start(pg);
     /* Not READ WRITE: that would overrule a default_transaction_read_only that somebody set on purpose. */
     expect(pg, EXPECT_INNER,
            writes ? "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -368,8 +372,7 @@ PGresult *hk_pg_result(struct hk_pg *pg)
 PGresult *hk_pg_query(struct hk_pg *pg, bool writes, unsigned id, const struct hk_pg_args *args)
 {
     if (!writes && !pg->pooled) { /* a transaction by itself */
-        finish(pg);
-        pg->commit_sent = pg->committed = pg->aborted = pg->commit_unknown = false;
+        start(pg);
         hk_pg_add(pg, id, args);
         send_all(pg);
         return hk_pg_result(pg);

@@ -301,6 +301,12 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_DROP_ORPHANED_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_FREE_ORPHANED_SHARDS] = "UPDATE @outbox_shard SET lane = NULL WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_DROP_ORPHANED_LANE] = "DELETE FROM @outbox_relay WHERE lane = $1::bigint AND until_ms = -$2::bigint",
+    /* $1 lane, $2 now. Who has locked an expired lane's row, waits for its client, and is ours to end. */
+    [HK_PG_EVICT] =
+        "SELECT pg_terminate_backend(a.pid) FROM @outbox_relay r JOIN pg_locks k ON k.locktype = 'transactionid' "
+        "AND k.transactionid = r.xmax AND k.granted JOIN pg_stat_activity a ON a.pid = k.pid "
+        "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$2") " AND a.wait_event = 'ClientRead' "
+        "AND a.state_change < clock_timestamp() - interval '1 second' AND pg_has_role(a.usesysid, 'MEMBER')",
     [HK_PG_FREE_RETRIES] = "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE "))",
     [HK_PG_DROP_LANE_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint",
     [HK_PG_DROP_LANE] = "DELETE FROM @outbox_relay WHERE lane = $1::bigint",

@@ -233,10 +233,10 @@ struct hk_str hk_pg_bytes(struct hk_pg *pg, const PGresult *res, int row, int co
     return (struct hk_str){out, len};
 }
 
-int hk_pg_touched(const PGresult *res)
+int hk_pg_touched(PGresult *res)
 {
     uint64_t n = 0;
-    if (!res || hk_parse_u64(hk_str_of(PQcmdTuples((PGresult *)(uintptr_t)res)), &n, NULL) != HK_OK)
+    if (!res || hk_parse_u64(hk_str_of(PQcmdTuples(res)), &n, NULL) != HK_OK)
         return 0;
     return n > INT_MAX ? INT_MAX : (int)n;
 }

@@ -11,6 +11,7 @@
 #include "admin_suite.h"
 #include "base/str.h"
 #include "pg_kind.h"
+#include "pg_proxy.h"
 #include "store/pg_admin.h"
 
 #define OPS hk_store_admin_postgres
@@ -354,6 +355,29 @@ static void not_even_where_repeatable_read_is_the_default(void **state)
              pg_database());
     store_kind->sql(sql);
     nothing_is_both_cancelled_and_claimed(state);
+}
+
+/* ---- a connection that breaks ---- */
+
+static void an_act_whose_outcome_is_unknown_is_told_as_such(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = NULL;
+    struct hk_err err = {0};
+    struct hk_acted acted = {0};
+    const struct hk_act act = {"x", NULL, "ann", "because"};
+    make_lanes();
+    assert_true(proxy_start());
+    assert_int_equal(OPS.open(proxy_url(), &(struct hk_store_options){.busy_ms = 0}, &admin, &err), HK_OK);
+    proxy_arm_on(PROXY_LOSE_COMMIT, "outbox_cancelled"); /* it is done, and nobody hears of it */
+    assert_int_equal(OPS.cancel(admin, &act, &acted, &err), HK_UNAVAILABLE);
+    assert_non_null(strstr(err.message, "look before you repeat it"));
+    assert_int_equal(acted.changed, 0);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_cancelled"), 1);
+    assert_int_equal(OPS.cancel(admin, &act, &acted, &err),
+                     HK_CONFLICT); /* and goes on on a new connection */
+    OPS.close(admin);
+    proxy_stop();
 }
 
 /* ---- large tables ---- */
@@ -767,6 +791,7 @@ int main(void)
         TEST(a_lock_is_waited_for_only_so_long),
         TEST(nothing_is_both_cancelled_and_claimed),
         TEST(not_even_where_repeatable_read_is_the_default),
+        TEST(an_act_whose_outcome_is_unknown_is_told_as_such),
         TEST(large_tables_are_estimated),
         TEST(rows_that_hold_anything_are_shown),
         TEST(long_names_can_move_to_every_table),

@@ -7,6 +7,7 @@
 #include <hikyaku/outbox_pg.h>
 
 #include "pg_kind.h"
+#include "store/pg.h"
 
 static PGconn *conn;
 
@@ -251,10 +252,30 @@ static void the_right_to_insert_is_enough(void **state)
     (void)state;
     int64_t id = 0;
     struct hk_err err = {0};
-    store_kind->sql("DROP ROLE IF EXISTS outbox_app; CREATE ROLE outbox_app LOGIN; "
-                    "GRANT INSERT ON outbox TO outbox_app");
+    struct hk_buf grants;
+    hk_buf_init(&grants, 1 << 16);
+    store_kind->sql("DROP ROLE IF EXISTS outbox_app; CREATE ROLE outbox_app LOGIN");
+    assert_int_equal(
+        hk_pg_grants(store_kind->url(), &(struct hk_store_roles){.app = "outbox_app"}, &grants, &err), HK_OK);
+    store_kind->sql(hk_buf_cstr(&grants)); /* what is optional stands in it as comments */
+    hk_buf_fini(&grants);
     PGconn *app = pg_connect("outbox_app");
-    assert_int_equal(hk_outbox_enqueue_pg(app, NULL, MESSAGE(.destination = "a"), NULL, &err), HK_OK);
+    const struct hk_outbox_message all = {"a",
+                                          "T",
+                                          "\xff",
+                                          1,
+                                          "m",
+                                          "k",
+                                          "{}",
+                                          "c",
+                                          "c",
+                                          "t",
+                                          "i",
+                                          "2030-01-01T00:00:00Z",
+                                          "2031-01-01T00:00:00Z",
+                                          "p",
+                                          3};
+    assert_int_equal(hk_outbox_enqueue_pg(app, NULL, &all, NULL, &err), HK_OK);
     assert_rows(1);
     assert_int_equal(hk_outbox_enqueue_pg(app, NULL, MESSAGE(.destination = "a"), &id, &err), HK_IO);
     assert_non_null(strstr(err.message, "print-grants"));

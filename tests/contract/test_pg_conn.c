@@ -296,31 +296,45 @@ static void nothing_goes_out_before_everything_is_ready(void **state)
     snprintf(sql, sizeof sql, "SELECT state || ' ' || query FROM pg_stat_activity WHERE pid = %d",
              PQbackendPID(pg.conn));
     assert_works();
-    assert_string_equal(pg_ask(app, sql), "idle COMMIT");
+    assert_string_equal(pg_ask(app, sql), "idle SELECT 1");
     assert_true(hk_pg_call(&pg));
     hk_pg_begin(&pg, true);
     for (int i = 0; i < 100; i++)
         add_name(big);
     assert_string_equal(pg_ask(app, "SELECT pg_sleep(0.1)"), "");
-    assert_string_equal(pg_ask(app, sql), "idle COMMIT");
+    assert_string_equal(pg_ask(app, sql), "idle SELECT 1");
     hk_pg_send(&pg);
     assert_int_equal(end_call(), HK_OK);
     assert_string_equal(pg_ask(app, "SELECT count(*) FROM things"), "100");
+}
+
+static const char *isolation(bool writes)
+{
+    static char text[64];
+    hk_pg_begin(&pg, writes);
+    hk_pg_add(&pg, ISOLATION, NULL);
+    hk_pg_send(&pg);
+    PGresult *res = hk_pg_result(&pg);
+    assert_non_null(res);
+    snprintf(text, sizeof text, "%s", PQgetvalue(res, 0, 0));
+    PQclear(res);
+    return text;
 }
 
 static void reading_is_read_only_and_one_snapshot(void **state)
 {
     (void)state;
     assert_true(hk_pg_call(&pg));
-    PGresult *res = hk_pg_query(&pg, false, ISOLATION, NULL);
-    assert_string_equal(PQgetvalue(res, 0, 0), "repeatable read on");
-    PQclear(res);
-    res = hk_pg_query(&pg, true, ISOLATION, NULL);
-    assert_string_equal(PQgetvalue(res, 0, 0), "read committed off");
-    PQclear(res);
+    assert_string_equal(isolation(false), "repeatable read on");
+    assert_string_equal(isolation(true), "read committed off");
     assert_int_equal(end_call(), HK_OK);
-    assert_int_equal(call(ADD, false, "x"), HK_UNAVAILABLE);
+    assert_true(hk_pg_call(&pg));
+    hk_pg_begin(&pg, false);
+    add_name("x");
+    hk_pg_send(&pg);
+    assert_int_equal(end_call(), HK_UNAVAILABLE);
     assert_works();
+    assert_string_equal(pg_ask(app, "SELECT count(*) FROM things"), "0");
 }
 
 static void a_script_is_one_transaction_and_knows_names(void **state)
@@ -502,7 +516,7 @@ static void sessions_do_not_depend_on_what_the_role_has_set(void **state)
     assert_setting("client_encoding", "UTF8");
     assert_setting("enable_seqscan", "off");
     assert_setting("application_name", "hikyaku");
-    assert_setting("transaction_isolation", "repeatable read");
+    assert_setting("transaction_isolation", "read committed");
     assert_false(pg.pooled);
     hk_pg_close(&pg);
 

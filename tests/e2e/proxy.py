@@ -7,9 +7,9 @@ import struct
 import threading
 
 EXCHANGE = b"hikyaku: lane"  # stands in the one statement that only exchanges begin with
-# What the next exchange meets: "before": nothing of it reaches the server. "middle": half of it does. "vanish": the same,
-# and the server is not told that nobody is there any more. "after": all of it, and no answer comes back. "commit": every
-# answer comes back but COMMIT's.
+# What the next exchange meets: "before": nothing of it reaches the server. "middle": part of it does. "vanish": all but
+# COMMIT, and the server is not told that nobody is there any more. "after": all of it, and no answer comes back. "commit":
+# every answer comes back but COMMIT's.
 CUTS = ("before", "middle", "vanish", "after", "commit")
 
 
@@ -68,10 +68,10 @@ class Link:
         return kind == b"B" and names[1] in self.names
 
     def upwards(self):
-        messages, pipeline, exchange = Messages(untyped=1), b"", False
+        messages, pipeline, exchange = Messages(untyped=1), [], False
         while data := self.client.recv(65536):
             for kind, message in messages.feed(data):
-                pipeline += message
+                pipeline.append(message)
                 exchange |= self.is_exchange(kind, message)
                 if kind in (b"P", b"B", b"D", b"E", b"C"):
                     continue  # until it is whole
@@ -79,10 +79,11 @@ class Link:
                 if self.cut == "before":
                     return
                 if self.cut in ("middle", "vanish"):
-                    self.server.sendall(pipeline[:len(pipeline) // 2])
+                    self.server.sendall(b"".join(pipeline[:self.proxy.chance.randrange(1, len(pipeline) - 5)]
+                                                 if self.cut == "middle" else pipeline[:-5]))  # COMMIT is four messages
                     return
-                self.server.sendall(pipeline)
-                pipeline, exchange = b"", False
+                self.server.sendall(b"".join(pipeline))
+                pipeline, exchange = [], False
 
     def downwards(self):
         messages = Messages()
