@@ -19,7 +19,9 @@ static void add_quotas(struct hk_store *store, const struct hk_exchange *x)
     size_t n = x->n_quotas;
     struct hk_str *names = hk_pg_alloc(pg, n, sizeof *names);
     int64_t *numbers = hk_pg_alloc(pg, 4 * n, sizeof *numbers);
-    for (size_t i = 0; names && numbers && i < n; i++) {
+    if (!names || !numbers)
+        return;
+    for (size_t i = 0; i < n; i++) {
         names[i] = hk_str_of(x->quotas[i].destination);
         numbers[i] = x->quotas[i].probe;
         numbers[n + i] = micro(x->quotas[i].rate_per_s);
@@ -28,9 +30,9 @@ static void add_quotas(struct hk_store *store, const struct hk_exchange *x)
     }
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
-    hk_pg_arg_texts(pg, &a, names, names ? n : 0);
+    hk_pg_arg_texts(pg, &a, names, n);
     for (size_t k = 0; k < 4; k++)
-        hk_pg_arg_i64s(pg, &a, numbers + k * n, numbers ? n : 0);
+        hk_pg_arg_i64s(pg, &a, numbers + k * n, n);
     hk_pg_add(pg, HK_PG_QUOTAS, &a);
 }
 
@@ -40,14 +42,16 @@ static void add_circuits(struct hk_store *store, const struct hk_exchange *x)
     size_t n = x->n_circuits;
     struct hk_str *names = hk_pg_alloc(pg, n, sizeof *names);
     int64_t *until = hk_pg_alloc(pg, n, sizeof *until);
-    for (size_t i = 0; names && until && i < n; i++) {
+    if (!names || !until)
+        return;
+    for (size_t i = 0; i < n; i++) {
         names[i] = hk_str_of(x->circuits[i].destination);
         until[i] = x->circuits[i].open_until_ms;
     }
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
-    hk_pg_arg_texts(pg, &a, names, names ? n : 0);
-    hk_pg_arg_i64s(pg, &a, until, until ? n : 0);
+    hk_pg_arg_texts(pg, &a, names, n);
+    hk_pg_arg_i64s(pg, &a, until, n);
     hk_pg_add(pg, HK_PG_CIRCUITS, &a);
 }
 

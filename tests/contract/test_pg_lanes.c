@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -438,6 +439,7 @@ static void work_until_taken_over(int ready)
     struct relay relay;
     int64_t now_ms;
     struct hk_store_options options = {.keep_sent = true};
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* stopped as it may be */
     assert_int_equal(store_kind->ops->open(store_kind->url(), &options, &relay.store, NULL), HK_OK);
     assert_int_equal(store_kind->ops->acquire(relay.store, "child", "b", 400, &relay.lane, &now_ms, NULL),
                      HK_OK);

@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the relay, at random times under load and at every named crash point. Speaks TAP.
 
-Usage: kill.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); KILLS=200 (in all), SEED=…
+Usage: kill.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); KILLS=200 (in all), SEED=…; STORE=postgres
 
-The lease is the usual one: a successor does not wait for it, as it finds its predecessor's lock free. Several small worlds
-run side by side. Relay, receivers and the application write one event log per world; it is judged here, and by
-hikyaku-check when that was built."""
+On SQLite the lease is the usual one: a successor does not wait for it, as it finds its predecessor's lock free. On
+PostgreSQL it does, and the lease is as short as can be. Several small worlds run side by side. Relay, receivers and the
+application write one event log per world; it is judged here, and by hikyaku-check when that was built."""
 import collections
+import contextlib
 import json
 import os
-import pathlib
 import random
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,11 +20,14 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import (Answer, BINARY, EventLog, PATIENCE, QUICK, Skip, World, hash_of, now_ms, run_tests, until)
+import witness
+from support import (Answer, BINARY, EventLog, PATIENCE, POSTGRES, QUICK, Skip, World, hash_of, now_ms, run_tests, until)
+if POSTGRES:
+    import postgres
 
 TESTS = []
 WORLDS = 4
-KILLS = int(os.environ.get("KILLS", "208"))
+KILLS = int(os.environ.get("KILLS", "48" if POSTGRES else "208"))
 SEED = os.environ.get("SEED", str(time.time_ns()))
 
 
@@ -74,7 +76,7 @@ def application(path, log_path, name):
     stop = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
     log, chance = EventLog(log_path), random.Random(f"{SEED} {name}")
-    db = sqlite3.connect(path, timeout=60, isolation_level=None)
+    db = postgres.Connection(path) if POSTGRES else sqlite3.connect(path, timeout=60, isolation_level=None)
     n = 0
     while not stop.is_set():
         write_transaction(db, log, chance, f"{name}-{n}")
@@ -191,13 +193,16 @@ DESTINATIONS = {"flaky": {}, "keyed": {"order": "key"}, "slow": {"policy": "hast
 
 class KilledWorld(World):
     def __init__(self, name, **more):
-        super().__init__(DESTINATIONS, event_log=True, relay={"concurrency": 64},
+        super().__init__(DESTINATIONS, event_log=True, relay={"concurrency": 64, **({"lease": "1s"} if POSTGRES else {})},
                          policies={"hasty": {**QUICK, "timeout": "300ms"}, "quick": {**QUICK, "max_attempts": 1000}},
                          routes=[{"event_type": "Fan.*", "destination": ["fan_a", "fan_b"]}], **more)
         self.name, self.chance = name, random.Random(f"{SEED} {name}")
         for d in DESTINATIONS:
             self.events.add("dest", t=0, dest=d, kind="block" if d == "keyed" else "none", cap=0, wait=3600000)
-        self.journal = Journal(self)
+        self.journal = None if POSTGRES else Journal(self)
+        if POSTGRES:
+            with contextlib.closing(self.connect()) as db:
+                witness.install(db)
         self.kills, self.with_hands_full = 0, 0
 
     def be_flaky(self):
@@ -219,7 +224,8 @@ class KilledWorld(World):
         self.receiver.script.clear()
 
     def start_application(self):
-        return self.child(sys.executable, __file__, BINARY, "--insert", str(self.db), self.events.path, self.name,
+        return self.child(sys.executable, __file__, BINARY, "--insert", self.url if POSTGRES else str(self.db),
+                          self.events.path, self.name,
                           stdin=subprocess.PIPE, env={**os.environ, "SEED": SEED})
 
     def stop_application(self, process):
@@ -228,14 +234,15 @@ class KilledWorld(World):
 
     def mend(self, daemon):
         self.kills += 1
-        self.with_hands_full += bool(self.journal.mend())
+        self.with_hands_full += bool(self.journal.mend() if self.journal else self.sql(
+            "SELECT 1 FROM outbox_claim WHERE lane = (SELECT max(lane) FROM outbox_relay)"))
 
     def most_crashes(self):
         return self.sql("SELECT coalesce(max(crashes), 0) FROM outbox_retry")[0][0]
 
     def most_crashes_soon(self):
         """Once what the dead one had in hand is taken over."""
-        return self.sql("SELECT coalesce(max(crashes + (claim IS NOT NULL)), 0) FROM outbox_retry")[0][0]
+        return self.sql("SELECT coalesce(max(crashes + CASE WHEN claim IS NULL THEN 0 ELSE 1 END), 0) FROM outbox_retry")[0][0]
 
     def live_and_die(self):
         # who was in hand at three kills running would be blamed for the fourth: that one must not come at random
@@ -245,12 +252,17 @@ class KilledWorld(World):
             time.sleep(self.chance.uniform(0, 0.3))  # wherever it is by then
         else:
             until(lambda: "lane acquired" in daemon.log() or daemon.gone(), "its turn")
+            until(self.has_work, "a share of the outbox")
             time.sleep(self.chance.uniform(0, 0.4))
             until(lambda: self.most_crashes() < 3, "those that saw three crashes")
         assert not daemon.gone(), (daemon.process.returncode, daemon.log())
         daemon.kill()
         self.mend(daemon)
         self.forget(daemon)
+
+    def has_work(self):
+        """On PostgreSQL it waits for what its predecessor had."""
+        return not POSTGRES or self.sql("SELECT 1 FROM outbox_shard WHERE lane = (SELECT max(lane) FROM outbox_relay)")
 
     def forget(self, daemon):
         """Hundreds of them: keep what is of interest."""
@@ -263,9 +275,11 @@ class KilledWorld(World):
         self.events.add("heal")
         daemon = self.daemon("last").ready()
         until(lambda: not set(self.statuses()) - {"sent", "dead"}, lambda: f"rest: {self.statuses()}", 2 * PATIENCE)
+        until(lambda: self.sql("SELECT count(*) FROM outbox_relay") == [(1,)], "the last of the dead")
         daemon.stop()
         self.events.add("end")
-        self.journal.read()
+        if self.journal:
+            self.journal.read()
 
     # -- judging --
 
@@ -276,21 +290,12 @@ class KilledWorld(World):
         for e in lines:
             if e["ev"] == "intent":
                 assert e["m"] in ended, f"nobody knows whether {e['m']} was committed"
-                e.update(ev="commit", t=ended[e["m"]])
-        return [e for e in lines if e["ev"] != "committed"]
-
-    def dump(self):
-        """The tables at the end, as the checker wants them."""
-        tables = {"outbox": "SELECT message_id m, destination dest, 0 due, 0 n, 1 life FROM outbox",
-                  "retry": "SELECT message_id m, destination dest, due_ms due, attempts n, life FROM outbox_retry",
-                  "sent": "SELECT message_id m, destination dest, attempts n, life FROM outbox_sent",
-                  "dead": "SELECT message_id m, destination dest, attempts n, life, status FROM dead_letters",
-                  "attempts": "SELECT message_id m, destination dest, n, life FROM outbox_attempts"}
-        db = self.connect()
-        db.row_factory = sqlite3.Row
-        rows = [{"table": table, **dict(row)} for table, query in tables.items() for row in db.execute(query)]
-        db.close()
-        return rows
+                e.update(ev="commit", at=e["t"], t=ended[e["m"]])
+        lines = [e for e in lines if e["ev"] != "committed"]
+        if self.journal:
+            return lines
+        with contextlib.closing(self.connect()) as db:
+            return witness.Witness(db).complete(lines)
 
     def judge(self):
         """Every committed id at its receivers, no rolled-back one, repeats within their bound, no innocent dead letter,
@@ -330,33 +335,18 @@ class KilledWorld(World):
         assert sent == collections.Counter(wanted - set(dead)), "the tables tell another story"
         for table in ("outbox", "outbox_retry", "outbox_claim", "outbox_relay"):
             assert self.sql(f"SELECT count(*) FROM {table}") == [(0,)], table
-        assert self.sql("PRAGMA integrity_check") == [("ok",)]
+        assert POSTGRES or self.sql("PRAGMA integrity_check") == [("ok",)]
         asked = {e["wait"] for e in log if e["ev"] == "fail" and e["status"] == 429}
         assert asked <= {1000}, f"429s asked for 1 s each; the log says {asked} ms"
         self.run_checker(log)
         return f"{len(wanted)} deliveries, {sum(taken.values()) - len(+taken)} repeats, {len(dead)} dead"
 
     def run_checker(self, log):
-        """hikyaku-check LOG DUMP: the separate judge."""
-        checker = find_checker()
-        if not checker:
-            return
-        paths = []
-        for name, lines in (("checked.log", log), ("checked.dump", self.dump())):
-            paths.append(self.path(name))
-            text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-            paths[-1].write_text(text, encoding="utf-8")
-        done = subprocess.run([checker, *map(str, paths)], text=True, capture_output=True, timeout=120, check=False)
-        if done.returncode != 0 and "KEEP" in os.environ:
-            for path in paths:
-                shutil.copy(path, os.environ["KEEP"])
-        assert done.returncode == 0, f"hikyaku-check:\n{done.stdout}{done.stderr}"
-
-
-def find_checker():
-    given = os.environ.get("HIKYAKU_CHECK")
-    built = pathlib.Path(os.environ.get("BUILD_DIR", pathlib.Path(BINARY).parents[2])) / "sim/hikyaku-check"
-    return given or (str(built) if built.exists() else None)
+        checker = witness.find_checker(BINARY)
+        if checker:
+            with contextlib.closing(self.connect()) as db:
+                witness.run_checker(checker, self.folder, log, witness.dump(db),
+                                    *(["--lanes", "many", "--slack", "100"] if POSTGRES else []))
 
 
 def in_threads(functions):
@@ -395,7 +385,7 @@ def killed_at_random_times_under_load_it_loses_invents_and_blames_nothing():
             figures.append(f"{w.name}: {w.kills} kills, {w.with_hands_full} with messages in hand; {w.judge()}")
             assert w.with_hands_full >= w.kills // 4, "the kills were too easy"
 
-    print(f"# SEED={SEED}, hikyaku-check: {find_checker() or 'not built'}")
+    print(f"# SEED={SEED}, hikyaku-check: {witness.find_checker(BINARY) or 'not built'}")
     try:
         in_threads([lambda name=f"w{k}": one(name) for k in range(WORLDS)])
     finally:
@@ -438,7 +428,8 @@ def killed_at_every_named_point_it_loses_invents_and_blames_nothing():
             healthy = w.daemon("healthy").ready()
             until(lambda: not set(w.statuses()) - {"sent"}, lambda: f"all sent: {w.statuses()}")
             healthy.stop()
-            w.journal.read()
+            if w.journal:
+                w.journal.read()
         db.close()
         w.come_to_rest()
         print(f"# {len(POINTS)} points; {w.judge()}")

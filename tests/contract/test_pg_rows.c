@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PostgreSQL alone: rows that hold anything that PostgreSQL lets in, texts that nobody foresaw, and no memory. */
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <hikyaku/alloc.h>
+
+#include "base/str.h"
+#include "pg_relay.h"
+
+#define TEST(name)           cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
+#define LEASE_MS             30000
+#define assert_count(sql, n) assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
+
+static struct hk_head scan_one(struct hk_store *store)
+{
+    const struct hk_heads *heads = NULL;
+    struct hk_err err = {0};
+    while (relay_poll(store)->late) /* the horizon moves when what it uncovered was looked at */
+        relay_scan(store, (struct hk_scan){.late = true, .after_id = HK_FIRST_ID, .limit = 10});
+    enum hk_code rc =
+        store_kind->ops->scan(store, &(struct hk_scan){.after_id = HK_FIRST_ID, .limit = 10}, &heads, &err);
+    NOTE_IF(rc != HK_OK, "scan: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    assert_int_equal(heads->n, 1);
+    return heads->items[0];
+}
+
+static const struct hk_message *claim_one(struct hk_store *store, int64_t lane, bool payload)
+{
+    const struct hk_claim claim = {HK_FROM_OUTBOX, suite_number("SELECT max(id) FROM outbox"), payload};
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
+    assert_int_equal(done->n_messages, 1);
+    return &done->messages[0];
+}
+
+static void insert(const char *column, const char *value)
+{
+    char sql[600];
+    store_kind->sql("DELETE FROM outbox");
+    snprintf(sql, sizeof sql,
+             "INSERT INTO outbox (destination, event_type, payload, %s) VALUES ('a', 'Made', 'p', %s)",
+             column, value);
+    store_kind->sql(sql);
+}
+
+static void times_may_be_infinite_and_numbers_useless(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *column, *value, *malformed;
+        int64_t not_before_ms, expires_ms;
+    } rows[] = {
+        {"not_before", "'infinity'", "not_before", 0, 0},
+        {"not_before", "'-infinity'", NULL, 0, 0},
+        {"not_before", "NULL", NULL, 0, 0},
+        {"not_before", "'1960-01-01Z'", NULL, 0, 0},
+        {"not_before", "'2027-01-15T09:00:00.0000Z'", NULL, INT64_C(1800003600000), 0},
+        {"not_before", "'2027-01-15T09:00:00.000001Z'", NULL, INT64_C(1800003600001), 0}, /* never early */
+        {"not_before", "'294276-12-31T23:59:59Z'", NULL, INT64_C(9224318015999000), 0},
+        {"expires_at", "'infinity'", NULL, 0, 0},
+        {"expires_at", "'-infinity'", NULL, 0, 1},
+        {"expires_at", "'1970-01-01T00:00:00Z'", NULL, 0, 1},
+        {"expires_at", "'4713-01-01 BC'", NULL, 0, 1},
+        {"expires_at", "'2027-01-15T09:00:00.0005Z'", NULL, 0, INT64_C(1800003600000)},
+        {"max_attempts", "-1", "max_attempts", 0, 0},
+        {"max_attempts", "0", NULL, 0, 0},
+        {"max_attempts", "NULL", NULL, 0, 0},
+        {"encoding", "'rot13'", "encoding", 0, 0},
+        {"encoding", "'BASE64'", NULL, 0, 0},
+        {"encoding", "''", NULL, 0, 0},
+        {"encoding", "NULL", NULL, 0, 0},
+    };
+
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        insert(rows[i].column, rows[i].value);
+        struct hk_head head = scan_one(store);
+        const struct hk_message *m = claim_one(store, lane, true);
+        const char *got[] = {head.malformed, m->malformed};
+        for (size_t k = 0; k < 2; k++) {
+            bool same = got[k] == rows[i].malformed ||
+                        (got[k] && rows[i].malformed && !strcmp(got[k], rows[i].malformed));
+            NOTE_IF(!same, "row %zu: %s\n", i, got[k] ? got[k] : "good");
+            assert_true(same);
+        }
+        assert_int_equal(head.not_before_ms, rows[i].not_before_ms);
+        assert_int_equal(head.expires_ms, rows[i].expires_ms);
+        assert_int_equal(m->expires_ms, rows[i].expires_ms);
+    }
+    suite_close(store);
+}
+
+/* Also where a row goes on to: settled as far as it can be, with nothing but what PostgreSQL itself demands. */
+static void nulls_from_orms_stand_for_the_default(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    for (int kind = HK_SETTLE_SENT; kind <= HK_SETTLE_FAN_OUT; kind++) {
+        store_kind->sql("DELETE FROM outbox");
+        store_kind->sql(
+            "INSERT INTO outbox (max_attempts, not_before, expires_at, created_at, message_id, destination, "
+            "event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, "
+            "idempotency_key, policy, payload) VALUES (NULL, NULL, NULL, NULL, NULL, NULL, '', NULL, NULL, "
+            "NULL, NULL, NULL, NULL, NULL, NULL, NULL)");
+        struct hk_head head = scan_one(store);
+        assert_null(head.malformed);
+        assert_int_equal(head.destination.len + head.key.len + head.payload_bytes, 0);
+        const struct hk_message *m = claim_one(store, lane, true);
+        char id[30];
+        snprintf(id, sizeof id, "outbox-%lld", (long long)m->id);
+        assert_true(hk_str_eq(m->message_id, hk_str_of(id)));
+        assert_null(m->malformed);
+        int64_t claim = suite_number("SELECT max(claim) FROM outbox_claim");
+        struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, m->id, (enum hk_settle_kind)kind);
+        const struct hk_str to[] = {hk_str_of("x"), hk_str_of("y")};
+        s.fan_out = to;
+        s.n_fan_out = 2;
+        suite_settle_one(store, lane, &s);
+    }
+    assert_count("outbox", 1); /* released */
+    assert_count("outbox_sent WHERE message_id LIKE 'outbox-%' AND destination = 'a'", 1);
+    assert_count("outbox_retry WHERE message_id LIKE 'outbox-%'", 4);
+    assert_count("dead_letters WHERE message_id LIKE 'outbox-%' AND payload IS NULL", 1);
+    assert_int_equal(
+        suite_number("SELECT count(DISTINCT shard) FROM outbox_retry WHERE destination IN ('x', 'y')"), 1);
+    suite_close(store);
+}
+
+/* Destinations that are NULL are shown to whoever reads for himself, as those that are '' are. */
+static void rows_without_destination_are_found_by_every_destinations_scan(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    store_kind->sql(
+        "INSERT INTO outbox (destination, event_type, message_key) VALUES ('b', 'M', 'k'), (NULL, 'M', 'k'), "
+        "('a', 'M', 'k'), ('', 'M', 'k'), ('a', 'M', 'l'), (NULL, 'M', NULL)");
+    relay_poll(store);
+    assert_string_equal(relay_scan(store, (struct hk_scan){.destination = "a", .limit = 9}), "2,3,4,5,6");
+    assert_string_equal(relay_scan(store, (struct hk_scan){.destination = "a", .after_id = 2, .limit = 2}),
+                        "3,4+");
+    assert_string_equal(relay_scan(store, (struct hk_scan){.destination = "a", .key = "k", .limit = 9}),
+                        "2,3,4");
+    assert_string_equal(relay_scan(store, (struct hk_scan){.destination = "", .limit = 9}), "2,4,6");
+    suite_close(store);
+}
+
+static long peak_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* None of it is read, and all of it can be buried. */
+static void huge_rows_cost_nothing(void **state)
+{
+    (void)state;
+    static const char *const columns[] = {"payload",      "headers",        "message_key", "message_id",
+                                          "content_type", "encoding",       "destination", "event_type",
+                                          "policy",       "correlation_id", "traceparent", "idempotency_key"};
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    for (size_t i = 0; i < COUNT(columns); i++) {
+        char sql[300];
+        store_kind->sql("DELETE FROM outbox");
+        store_kind->sql("INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'Made', 'p')");
+        if (strcmp(columns[i], "destination") == 0 || strcmp(columns[i], "message_key") == 0)
+            snprintf(sql, sizeof sql, "UPDATE outbox SET %s = repeat('x', 100000)",
+                     columns[i]); /* an index has it, too */
+        else
+            snprintf(sql, sizeof sql, "UPDATE outbox SET %s = repeat('x', 50000000)", columns[i]);
+        store_kind->sql(sql);
+        long before = peak_kib();
+        struct hk_head head = scan_one(store);
+        bool in_head = i == 2 || i == 5 || i == 6 || i == 7;
+        NOTE_IF((head.malformed != NULL) != in_head, "%s: %s\n", columns[i],
+                head.malformed ? head.malformed : "good");
+        assert_int_equal(head.malformed != NULL, in_head);
+        const struct hk_message *m = claim_one(store, lane, true);
+        bool fits = i == 2 || i == 6; /* 100,000 bytes: too long for a head, not for a message */
+        NOTE_IF(m->oversized != (i == 0) || (m->malformed != NULL) != (i != 0 && !fits), "%s\n", columns[i]);
+        assert_int_equal(m->oversized, i == 0);
+        assert_int_equal(m->malformed != NULL, i != 0 && !fits);
+        assert_true(peak_kib() - before < 20000);
+        int64_t claim = suite_number("SELECT max(claim) FROM outbox_claim");
+        struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, m->id, HK_SETTLE_DEAD);
+        suite_settle_one(store, lane, &s);
+    }
+    assert_count("dead_letters", (int)COUNT(columns));
+    assert_count("outbox", 0);
+    suite_close(store);
+}
+
+static void payloads_arrive_byte_for_byte(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *encoding, *payload;
+        struct hk_str expected;
+        bool undecodable;
+    } rows[] = {
+        {"'utf8'", "'{\"a\": \"h\xc3\xa4\"}'", {"{\"a\": \"h\xc3\xa4\"}", 12}, false},
+        {"'base64'", "'AAEC/w=='", {"\0\1\2\xff", 4}, false},
+        {"'base64'",
+         "encode(decode(repeat('41', 100), 'hex'), 'base64')",
+         {NULL, 100},
+         false}, /* breaks its lines */
+        {"'base64'", "'not base64!'", {"", 0}, true},
+        {"'base64'", "''", {"", 0}, false},
+        {"'utf8'", "E'\\x01\\x1f'", {"\1\x1f", 2}, false},
+    };
+
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char sql[400];
+        snprintf(sql, sizeof sql, "INSERT INTO outbox (event_type, encoding, payload) VALUES ('M', %s, %s)",
+                 rows[i].encoding, rows[i].payload);
+        store_kind->sql(sql);
+        const struct hk_message *m = claim_one(store, lane, true);
+        assert_int_equal(m->undecodable, rows[i].undecodable);
+        assert_int_equal(m->payload.len, rows[i].expected.len);
+        if (rows[i].expected.ptr)
+            assert_true(hk_str_eq(m->payload, rows[i].expected));
+    }
+    suite_close(store);
+}
+
+/* What comes from outside goes in as it is, or with a mark where PostgreSQL cannot keep it; it is never SQL. */
+static void hostile_texts_are_only_texts(void **state)
+{
+    (void)state;
+    const struct hk_str evil[] = {hk_str_of("'; DROP TABLE outbox; --"),
+                                  hk_str_of("\",{}\\\"NULL"),
+                                  hk_str_of("NULL"),
+                                  {"a\0b", 3},
+                                  {"\xff\xfe", 2},
+                                  hk_str_of("$1 @outbox ?1 %s")};
+    struct hk_store *store =
+        suite_open(&(struct hk_store_options){.keep_sent = true, .history = HK_STORE_HISTORY_ALL});
+    int64_t lane = suite_acquire(store);
+    for (size_t i = 0; i < COUNT(evil); i++)
+        for (int kind = HK_SETTLE_SENT; kind <= HK_SETTLE_FAN_OUT; kind++) {
+            suite_fill(1, "a", NULL);
+            int64_t id = suite_number("SELECT max(id) FROM outbox");
+            struct hk_settle s = suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, id), HK_FROM_OUTBOX,
+                                              id, (enum hk_settle_kind)kind);
+            s.destination = s.reason = s.attempt.error = s.attempt.cause = s.attempt.address = evil[i];
+            s.attempt.response_body = s.attempt.request_headers = evil[i];
+            s.fan_out = &evil[i];
+            s.n_fan_out = 1;
+            suite_settle_one(store, lane, &s);
+        }
+    assert_count("outbox_sent WHERE destination = '''; DROP TABLE outbox; --'", 1);
+    assert_count("outbox_sent WHERE destination = 'NULL'", 1);
+    assert_count("outbox_sent WHERE destination = E'\",{}\\\\\"NULL'", 1);
+    assert_count("outbox_sent WHERE destination = E'a\\uFFFDb'", 1);
+    assert_count("outbox_retry WHERE destination = '$1 @outbox ?1 %s'", 3);
+    assert_count("outbox_attempts WHERE response_body = '\\x610062'", 3);
+    assert_count("dead_letters", (int)COUNT(evil));
+    struct hk_err err;
+    assert_int_equal(store_kind->ops->pause(store, "'; --", true, "\"ann\"", "\\", &err), HK_OK);
+    const struct hk_poll *poll = relay_poll(store);
+    assert_true(poll->n_dests >= COUNT(evil));
+    suite_close(store);
+}
+
+/* Many ways to be sent in one exchange, from several manifests, with gaps: each row of outbox_sent is its own message's. */
+static void many_are_sent_at_once_each_as_it_was(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+
+    enum {
+        MANY = 300
+    };
+    static struct hk_settle settles[MANY];
+    static struct hk_claim claims[MANY];
+    static char names[7][8];
+    suite_fill(MANY, "", NULL);
+    size_t n = 0;
+    for (int part = 0; part < 3; part++) { /* of each manifest every third id, some left out */
+        size_t n_claims = 0;
+        for (int id = 1 + part; id <= MANY; id += 3)
+            if (id % 11)
+                claims[n_claims++] = (struct hk_claim){HK_FROM_OUTBOX, id, true};
+        const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, claims, n_claims);
+        assert_int_equal(done->n_messages, n_claims);
+        for (size_t i = 0; i < n_claims; i++) {
+            int64_t id = claims[i].id;
+            struct hk_settle *s = &settles[n++];
+            *s = suite_settle(done->claim, HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
+            snprintf(names[id % 7], sizeof names[0], "d%d", (int)(id % 7));
+            s->destination = hk_str_of(names[id % 7]);
+            s->attempt.status = 200 + (int)(id % 5);
+            s->history.attempts = 1 + (uint32_t)(id % 2);
+        }
+    }
+    const struct hk_exchanged *done = suite_exchange(store, lane, settles, n, NULL, 0);
+    for (size_t i = 0; i < n; i++)
+        assert_false(done->stale[i]);
+    assert_int_equal(
+        suite_number("SELECT count(*) FROM outbox_sent WHERE destination = 'd' || original_outbox_id % 7 AND "
+                     "status = 200 + original_outbox_id % 5 AND attempts = 1 + original_outbox_id % 2"),
+        (int64_t)n);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox WHERE id % 11 = 0"), MANY / 11);
+    assert_count("outbox", MANY / 11);
+    assert_count("outbox_claim", 0);
+    suite_close(store);
+}
+
+/* ---- no memory ---- */
+
+static int left = -1; /* allocations; below 0: any number */
+
+static void *resize_counted(void *arg, void *ptr, size_t bytes)
+{
+    (void)arg;
+    if (left == 0)
+        return NULL;
+    left -= left > 0;
+    return realloc(ptr, bytes);
+}
+
+static void release(void *arg, void *ptr)
+{
+    (void)arg;
+    free(ptr);
+}
+
+/* Whenever memory runs out, the next call goes on as if that one had not been: also when it ran out behind the COMMIT. */
+static void an_exchange_without_memory_can_be_repeated(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    store_kind->sql("INSERT INTO outbox (event_type, encoding, payload) "
+                    "SELECT 'M', 'base64', repeat('QUJD', 30000) FROM generate_series(1, 60)");
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    int failures = 0;
+    for (int64_t id = 1; id < 60; id++) {
+        struct hk_settle s =
+            suite_settle(claim, HK_FROM_OUTBOX, id, id % 2 ? HK_SETTLE_SENT : HK_SETTLE_DEAD);
+        const struct hk_claim next = {HK_FROM_OUTBOX, id + 1, true};
+        const struct hk_exchange x = {.lane = lane,
+                                      .lease_ms = LEASE_MS,
+                                      .settles = &s,
+                                      .n_settles = 1,
+                                      .claims = &next,
+                                      .n_claims = 1};
+        const struct hk_exchanged *done = NULL;
+        struct hk_err err;
+        enum hk_code rc = HK_NOMEM;
+        left = (int)(id % 30);
+        rc = store_kind->ops->exchange(store, &x, &done, &err);
+        left = -1;
+        failures += rc != HK_OK;
+        assert_true(rc == HK_OK || rc == HK_NOMEM);
+        if (rc != HK_OK)
+            rc = store_kind->ops->exchange(store, &x, &done, &err);
+        assert_int_equal(rc, HK_OK);
+        assert_false(done->stale[0]);
+        assert_int_equal(done->n_messages, 1);
+        assert_int_equal(done->messages[0].payload.len, 90000);
+        claim = done->claim;
+    }
+    print_message("# out of memory %d times\n", failures);
+    assert_true(failures > 3);
+    assert_int_equal(
+        suite_number("SELECT (SELECT count(*) FROM outbox_sent) + (SELECT count(*) FROM dead_letters)"), 59);
+    assert_count("outbox_claim", 1);
+    suite_close(store);
+}
+
+static void reading_without_memory_can_be_repeated(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    suite_acquire(store);
+    suite_fill(3, "a", "k");
+    PGconn *slow = pg_connect(NULL);
+    int failures = 0;
+    for (int room = 0; room < 40; room++) {
+        const struct hk_poll *poll = NULL;
+        const struct hk_heads *heads = NULL;
+        const struct hk_held_key *keys = NULL;
+        size_t n = 0;
+        pg_exec(slow, "SELECT pg_current_xact_id()"); /* so that there is something to see */
+        left = room;
+        bool failed = store_kind->ops->poll(store, &poll, NULL) != HK_OK;
+        failed |= store_kind->ops->scan(store, &(struct hk_scan){.limit = 300}, &heads, NULL) != HK_OK;
+        failed |= store_kind->ops->held_keys(store, &keys, &n, NULL) != HK_OK;
+        left = -1;
+        failures += failed;
+        if (failed && !poll)
+            assert_true(relay_poll(store)->changed); /* what was not told is told now */
+        assert_string_equal(relay_scan(store, (struct hk_scan){.limit = 9}), "1,2,3");
+    }
+    print_message("# out of memory %d times\n", failures);
+    assert_true(failures > 0);
+    PQfinish(slow);
+    suite_close(store);
+}
+
+int main(void)
+{
+    static const struct hk_allocator allocator = {resize_counted, release, NULL};
+    const struct CMUnitTest tests[] = {
+        TEST(times_may_be_infinite_and_numbers_useless),
+        TEST(nulls_from_orms_stand_for_the_default),
+        TEST(rows_without_destination_are_found_by_every_destinations_scan),
+        TEST(huge_rows_cost_nothing),
+        TEST(payloads_arrive_byte_for_byte),
+        TEST(hostile_texts_are_only_texts),
+        TEST(many_are_sent_at_once_each_as_it_was),
+        TEST(an_exchange_without_memory_can_be_repeated),
+        TEST(reading_without_memory_can_be_repeated),
+    };
+    hk_allocator_set(&allocator);
+    const int *over = pg_server_start();
+    if (over)
+        return *over;
+    store_kind = &pg_kind;
+    return cmocka_run_group_tests_name("PostgreSQL rows", tests, NULL, NULL);
+}
