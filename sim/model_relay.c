@@ -110,9 +110,9 @@ static bool in_outbox_scan(const struct hk_model *model, const struct hk_model_h
     if (!named || (row->id <= scan->after_id && scan->after_id != HK_FIRST_ID) ||
         (has_horizon(model) && row->version > handle->version))
         return false;
-    if (scan->late)
-        return !row->claim && row->version <= handle->late_to && is_late(model, handle, row);
-    return !(model->options.hide_claimed && row->claim);
+    if (model->options.hide_claimed && row->claim)
+        return false;
+    return !scan->late || (row->version <= handle->late_to && is_late(model, handle, row));
 }
 
 static bool in_scan(const struct hk_model *model, const struct hk_model_handle *handle,

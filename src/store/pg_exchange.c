@@ -41,6 +41,7 @@ struct exchanging {
     size_t n_before, n_behind; /* statements before and behind the one that tells which manifests stand */
     bool began;                /* the transaction */
     bool gone;                 /* the lane */
+    bool renewed;              /* and when is known */
     bool claim_read;           /* and all that it gave is at hand */
     bool touched_retry;        /* what a poll shows has changed */
 };
@@ -480,7 +481,8 @@ static void skip(struct hk_store *store, size_t n)
 static void read_all(struct hk_store *store, struct exchanging *t)
 {
     PGresult *res = hk_pg_result(&store->pg);
-    if (hk_pg_ok(&store->pg))
+    t->renewed = hk_pg_ok(&store->pg);
+    if (t->renewed)
         t->done->now_ms = hk_pg_told(store, hk_pg_i64(res, 0, 0));
     else /* as RENEW in pg_stmt.c lets it fail */
         t->gone = strcmp(store->pg.sqlstate, "22P02") == 0;
@@ -663,7 +665,7 @@ static enum hk_code conclude(struct hk_store *store, const struct exchanging *t,
     if (!known && pg->rc == HK_CONFLICT)
         return lane_is_gone(store, t, out, err);
     /* Else all of it is asked for again, and what was done is known again. */
-    if (!known || !store->lost.committed || (claims_any(t) && !t->claim_read))
+    if (!known || !store->lost.committed || !t->renewed || (claims_any(t) && !t->claim_read))
         return rc;
     return committed(store, t, out);
 }

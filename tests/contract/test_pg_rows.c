@@ -121,7 +121,7 @@ static void nulls_from_orms_stand_for_the_default(void **state)
         s.n_fan_out = 2;
         suite_settle_one(store, lane, &s);
     }
-    assert_count("outbox", 1); /* released */
+    assert_count("outbox", 0);
     assert_count("outbox_sent WHERE message_id LIKE 'outbox-%' AND destination = 'a'", 1);
     assert_count("outbox_retry WHERE message_id LIKE 'outbox-%'", 4);
     assert_count("dead_letters WHERE message_id LIKE 'outbox-%' AND payload IS NULL", 1);

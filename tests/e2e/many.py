@@ -229,7 +229,7 @@ class Many(World):
         super().__init__(destinations, event_log=True, relay={"lease": f"{int(LEASE * 1000)}ms", "concurrency": 64,
                                                                **(relay or {})}, **more)
         self.role = f"relay_{self.db}"
-        self.began = time.monotonic()
+        self.began, self.started_ms = time.monotonic(), now_ms()
         self.writers, self.relays = [], []
         with contextlib.closing(self.connect()) as db:
             db.execute(f"CREATE ROLE {self.role} LOGIN")
@@ -336,6 +336,8 @@ class Many(World):
     def finished_log(self):
         """A commit stands where it began to be visible, with the time of its end."""
         lines = self.events.lines()
+        odd = [e for e in lines if e["ev"] != "dest" and not self.started_ms <= e["t"] <= now_ms()]
+        assert not odd, f"at another time: {odd[:3]}"
         ended = {e["m"]: e["t"] for e in lines if e["ev"] == "committed"}
         out = []
         for e in lines:
