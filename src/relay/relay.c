@@ -20,6 +20,7 @@
 enum {
     PURGE_EVERY_MS = 10000,
     PURGE_ROWS = 500,
+    PUMP_EVERY = 8,
     RELOAD_DRAIN_MS = 5000,
     DRAIN_STORE_MS = 3000, /* after a drain's end: for the store to take what is to be settled */
     OPEN_JOB = 1000,       /* store jobs that are not the engine's */
@@ -28,11 +29,10 @@ enum {
     PURGE_JOB
 };
 
-struct delivery { /* one per slot: what a sink's callback needs */
+struct delivery {          /* one per slot: what a sink and its callback need */
+    struct delivery *next; /* to be sent in this round */
     struct hk_relay *relay;
-    uint32_t slot;
-    int64_t lane, claim;
-    const struct hk_message *message; /* the engine's, until it is told */
+    struct hk_action action; /* its message is the engine's, until it is told */
     const char *destination;
 };
 
@@ -47,7 +47,8 @@ struct hk_relay {
     struct hk_store *store; /* the store thread's */
     struct delivery *deliveries;
     uint32_t n_deliveries;
-    struct hk_engine_stats past; /* of engines before a reload */
+    struct delivery *first_send, **last_send; /* of this round */
+    struct hk_engine_stats past;              /* of engines before a reload */
     struct hk_engine_stats stats;
 
     bool job_busy;
@@ -69,7 +70,8 @@ struct hk_relay {
     enum hk_code ended;
     enum hk_code last_error; /* logged once until it changes */
     bool draining, stopping;
-    bool soon; /* the timer is set to pump at once */
+    bool soon;         /* the timer is set to pump at once */
+    uint32_t n_landed; /* since it was pumped last */
     const struct hk_config *reload_to;
     bool reopened; /* as `reload_to` wants it, if `reopen` is HK_OK */
     enum hk_code reopen;
@@ -363,6 +365,15 @@ static void submit(struct hk_relay *r, int job)
 
 /* ---- sends ---- */
 
+/* The answers to a whole batch may come in one round of the loop. If the store had no work before its end, sends and store
+ * would take turns instead of going on side by side: so it is looked after in between. */
+static void landed(struct hk_relay *r)
+{
+    pump_soon(r);
+    if (!r->job_busy && !r->draining && !r->reload_to && ++r->n_landed >= PUMP_EVERY)
+        pump(r);
+}
+
 static void show(struct hk_sent *sent)
 {
     const struct hk_sink_result *result = sent->show_arg;
@@ -375,22 +386,23 @@ static void sent(void *arg, const struct hk_sink_result *result)
 {
     struct delivery *d = arg;
     struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
     struct hk_sent sent = {
         .facts = result->facts, .address = result->address, .show = show, .show_arg = result};
     int64_t now = now_ms(r);
     hk_crash_point("sent");
-    hk_events_sent(r->events, hk_engine_store_now_ms(r->engine, now), d->lane, d->claim, d->message,
+    hk_events_sent(r->events, hk_engine_store_now_ms(r->engine, now), a->lane, a->claim, a->message,
                    d->destination, &result->facts);
-    hk_engine_on_sent(r->engine, now, d->slot, &sent);
-    pump_soon(r);
+    hk_engine_on_sent(r->engine, now, a->slot, &sent);
+    landed(r);
 }
 
-static void start_send(struct hk_relay *r, const struct hk_action *a, int64_t now)
+static void start_send(struct delivery *d, int64_t now)
 {
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
     struct hk_sink *sink = r->wiring.sinks[a->dest];
-    struct delivery *d = &r->deliveries[a->slot];
     struct hk_err err = {.message = ""};
-    *d = (struct delivery){r, a->slot, a->lane, a->claim, a->message, r->wiring.dests[a->dest].name};
     int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
     hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
     hk_crash_point("send");
@@ -399,7 +411,29 @@ static void start_send(struct hk_relay *r, const struct hk_action *a, int64_t no
     if (rc == HK_OK)
         return;
     struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
-    hk_engine_on_sent(r->engine, now_ms(r), a->slot, &failed);
+    hk_engine_on_sent(r->engine, now, a->slot, &failed);
+    pump_soon(r);
+}
+
+static void add_send(struct hk_relay *r, const struct hk_action *a)
+{
+    struct delivery *d = &r->deliveries[a->slot];
+    *d = (struct delivery){.relay = r, .action = *a, .destination = r->wiring.dests[a->dest].name};
+    *r->last_send = d;
+    r->last_send = &d->next;
+}
+
+/* After the store was given its next job, so that both go on side by side. */
+static void start_sends(struct hk_relay *r, int64_t now)
+{
+    struct delivery *d = r->first_send;
+    r->first_send = NULL;
+    r->last_send = &r->first_send;
+    while (d) {
+        struct delivery *next = d->next;
+        start_send(d, now);
+        d = next;
+    }
 }
 
 static void abort_all(struct hk_relay *r)
@@ -529,9 +563,10 @@ static bool do_next(struct hk_relay *r, int64_t now)
         engine_stopped(r);
         return false;
     case HK_ACT_SEND:
-        start_send(r, &action, now);
+        add_send(r, &action);
         return true;
     case HK_ACT_ABORT:
+        start_sends(r, now); /* they are among those to be ended */
         abort_all(r);
         return true;
     case HK_ACT_ACQUIRE:
@@ -577,13 +612,16 @@ static void pump(void *arg)
 {
     struct hk_relay *r = arg;
     r->soon = false;
+    r->n_landed = 0;
     if (r->stopping || give_up(r))
         return;
     int64_t now = now_ms(r);
     if (!r->job_busy && r->lane && now >= r->purge_at_ms)
         submit(r, PURGE_JOB);
+    r->last_send = &r->first_send;
     while (do_next(r, now))
         ;
+    start_sends(r, now);
 }
 
 /* ---- from outside ---- */

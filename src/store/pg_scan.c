@@ -29,6 +29,7 @@ static void take_snapshot(struct hk_store *store)
             hk_pg_fail(&store->pg, rc == HK_NOMEM ? HK_NOMEM : HK_IO, "its snapshot cannot be read");
         store->own_change |= changed;
         hk_pg_told(store, hk_pg_i64(res, 0, 2));
+        store->acts = hk_pg_i64(res, 0, 3);
     }
     PQclear(res);
 }
@@ -75,6 +76,7 @@ static void look(struct hk_store *store, struct hk_poll *poll)
     poll->reset = store->reset_due;
     poll->changed = !store->polled || store->own_change || poll->late || poll->reset;
     poll->last_id = store->window.position;
+    poll->acts = store->acts;
     if (poll->changed && hk_pg_ok(&store->pg))
         poll_dests(store, poll);
 }

@@ -102,16 +102,17 @@
 #define SEEN                                                                                                 \
     "(pg_visible_in_snapshot(o.xid, $2::pg_snapshot) "                                                       \
     "OR NOT pg_visible_in_snapshot(o.xid, pg_current_snapshot()))"
-#define FRESH(where)                                                                                         \
-    "SELECT " HEAD("o") " FROM @outbox o WHERE " where "o.id > $3::bigint AND " OURS("$1", "o") " AND " SEEN  \
-    " ORDER BY o.id LIMIT $4::bigint"
+#define FRESH(where, id, order)                                                                              \
+    "SELECT " HEAD("o") " FROM @outbox o WHERE " where id " > $3::bigint AND " OURS("$1", "o") " AND " SEEN   \
+    " ORDER BY " order " LIMIT $4::bigint"
 /* What names the destination ($5), and what names none: only the engine knows where a route leads. Three short index scans
- * and a merge, since one scan over all would have to sort everything that is there. */
-#define NAMED(key)                                                                                           \
+ * and a merge, since one scan over all would have to sort everything that is there. (id + 0): as the schema says. */
+#define NAMED(key, order)                                                                                           \
     "SELECT * FROM ("                                                                                        \
-    "(" FRESH("o.destination = $5::text " key "AND ") ") UNION ALL "                                         \
-    "(" FRESH("o.destination = '' AND $5::text <> '' " key "AND ") ") UNION ALL "                            \
-    "(" FRESH("o.destination IS NULL " key "AND ") ")) u ORDER BY id LIMIT $4::bigint"
+    "(" FRESH("o.destination = $5::text " key "AND ", "(o.id + 0)", "(o.id + 0)") ") UNION ALL "             \
+    "(" FRESH("o.destination = '' AND $5::text <> '' " key "AND ", "(o.id + 0)", "(o.id + 0)") ") UNION ALL " \
+    "(" FRESH("o.destination IS NULL " key "AND ", "(o.id + 0)", "o.destination, " order "(o.id + 0)")       \
+    ")) u ORDER BY id LIMIT $4::bigint"
 
 /* Retry scans: $1 now, $2 shards, $3 after which id, $4 how many, $5 destination, $6 after which due time. One row of NULLs
  * when there is none: the time is wanted all the same. */
@@ -136,7 +137,8 @@
     "coalesce(p.paused, false), coalesce(p.open_until_ms, 0) "                                               \
     "FROM d LEFT JOIN @outbox_destination p ON p.name = d.name WHERE d.name IS NOT NULL "                    \
     "UNION ALL SELECT p.name, NULL, p.paused, p.open_until_ms FROM @outbox_destination p "                   \
-    "WHERE (p.paused OR p.open_until_ms <> 0) AND NOT EXISTS (SELECT 1 " WAITING "AND r.destination = p.name)"
+    "WHERE (p.paused OR p.open_until_ms <> 0) AND (SELECT 1 " WAITING "AND r.destination = p.name "    \
+    "ORDER BY r.due_ms LIMIT 1) IS NULL"
 
 /* ---- what relays may do together ----
  * $2 destinations, $3 1 for the leave to probe, $4 rates and $5 bursts in millionths, $6 how many are wanted. A bucket that
@@ -193,7 +195,7 @@
     "r.failed_permanent, r.failed_unknown, r.prev_wait_ms, r.first_attempt_ms, "                             \
     "CASE WHEN r.first_attempt_ms = 0 THEN 0 "                                                               \
     "ELSE greatest(0, " PAUSED_TOTAL("r.destination") " - r.paused_mark_ms) END AS paused_ms "               \
-    "FROM (SELECT *, " FITS " FROM @outbox_retry r WHERE r.id = ANY ($9::bigint[]) AND r.claim IS NULL AND "  \
+    "FROM (SELECT *, " FITS " FROM @outbox_retry r WHERE r.id = ANY ($9::bigint[]) AND coalesce(r.claim, 0) = 0 AND "  \
     OURS("$2", "r") " FOR UPDATE OF r SKIP LOCKED) r)"
 #define NO_PAST "0, 0, 0, 0::bigint, 0::bigint, 0, 0, 0, 0, 0, 0, 0, 0::bigint, 0::bigint, 0::bigint"
 
@@ -220,7 +222,7 @@
     "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "
 #define RESOLVE_LETTER                                                                                       \
     "l AS (UPDATE @dead_letters l SET status = 'resolved', resolved_at = " TIME(NOW) ", resolution = 'sent' " \
-    "FROM d WHERE l.id = d.letter_id)"
+    "WHERE l.id = (SELECT d.letter_id FROM d))"
 
 #define PAST                                                                                                 \
     "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, " \
@@ -313,14 +315,15 @@ static const char *const texts[HK_PG_NSTMTS] = {
 
     /* ---- reading ---- */
     [HK_PG_SNAPSHOT] =
-        "SELECT pg_current_snapshot()::text, CASE WHEN is_called THEN last_value END, " NOW " FROM @outbox_id_seq",
+        "SELECT pg_current_snapshot()::text, CASE WHEN is_called THEN last_value END, " NOW
+        ", (SELECT max(id) FROM @outbox_audit) FROM @outbox_id_seq",
     [HK_PG_TAKE_NUMBER] = "SELECT pg_current_xact_id()",
     [HK_PG_DESTS] = DESTS,
-    [HK_PG_SCAN] = FRESH(""),
+    [HK_PG_SCAN] = FRESH("", "o.id", "o.id"),
     [HK_PG_SCAN_LATE] =
-        FRESH("o.id <= $5::bigint AND NOT pg_visible_in_snapshot(o.xid, $6::pg_snapshot) AND "),
-    [HK_PG_SCAN_DEST] = NAMED(""),
-    [HK_PG_SCAN_KEY] = NAMED("AND o.message_key = $6::text "),
+        FRESH("o.id <= $5::bigint AND NOT pg_visible_in_snapshot(o.xid, $6::pg_snapshot) AND ", "o.id", "o.id"),
+    [HK_PG_SCAN_DEST] = NAMED("", ""),
+    [HK_PG_SCAN_KEY] = NAMED("AND o.message_key = $6::text ", "o.message_key, "),
     [HK_PG_SCAN_RETRY] = DUE_HEADS("@outbox_retry r WHERE r.destination = $5::text AND "),
     /* By key first: in the order of due times a key's few rows would be sought among all of the destination's. */
     [HK_PG_SCAN_RETRY_KEY] =
@@ -332,7 +335,8 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_HELD_DEAD] =
         "SELECT d.destination, d.message_key FROM @dead_letters d WHERE d.message_key IS NOT NULL "
         "AND d.message_key <> '' AND d.status = 'failed' "
-        "AND (($1::bigint >> (hashtextextended(d.message_key, 0) & 63)::integer) & 1) = 1",
+        "AND (($1::bigint >> (hashtextextended(d.message_key, 0) & 63)::integer) & 1) = 1 "
+        "ORDER BY d.destination, d.message_key", /* so that only their index will do */
 
     /* ---- exchange ---- */
     /* $2 lane, $3 lease, $4 the number of this exchange: one that was given up, but comes through late, is too low. When no
@@ -348,8 +352,10 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "SELECT c.claim FROM @outbox_claim c WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint",
     [HK_PG_LOAD_CLAIMS] =
         "SELECT c.claim, 0, o.id, o.shard FROM @outbox_claim c CROSS JOIN LATERAL unnest(c.ids) AS u (id) "
-        "JOIN @outbox o ON o.id = u.id WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint "
-        "UNION ALL SELECT c.claim, 1, r.id, r.shard FROM @outbox_claim c JOIN @outbox_retry r ON r.claim = c.claim "
+        "CROSS JOIN LATERAL (SELECT o.id, o.shard FROM @outbox o WHERE o.id = u.id OFFSET 0) o "
+        "WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint "
+        "UNION ALL SELECT c.claim, 1, r.id, r.shard FROM @outbox_claim c "
+        "CROSS JOIN LATERAL (SELECT r.id, r.shard FROM @outbox_retry r WHERE r.claim = c.claim OFFSET 0) r "
         "WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint",
     [HK_PG_SET_CLAIM_IDS] =
         "UPDATE @outbox_claim SET ids = $3::bigint[] WHERE claim = $1::bigint AND lane = $2::bigint",
@@ -368,7 +374,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WITH o AS MATERIALIZED (" PICKED "), " PICKED_RETRIES ", m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) "
         "SELECT $8::bigint, " NOW ", ARRAY(SELECT o.id FROM o) "
         "WHERE EXISTS (SELECT 1 FROM o) OR EXISTS (SELECT 1 FROM r) RETURNING claim), "
-        "u AS (UPDATE @outbox_retry t SET claim = m.claim FROM m CROSS JOIN r WHERE t.id = r.id) "
+        "u AS (UPDATE @outbox_retry t SET claim = (SELECT m.claim FROM m) WHERE t.id = ANY (ARRAY(SELECT r.id FROM r))) "
         "SELECT m.claim, o.*, " NO_PAST " FROM m CROSS JOIN o UNION ALL SELECT m.claim, r.* FROM m CROSS JOIN r",
     [HK_PG_BURN_EXCHANGE] =
         "UPDATE @outbox_relay SET exchange = $2::bigint + 1 WHERE lane = $1::bigint AND exchange < $2::bigint",
@@ -441,7 +447,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "attempts = greatest($9, d.attempts), first_failed_at = " FIRST_FAILED ", last_failed_at = " TIME(NOW) ", "
         "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
         "crashes = d.crashes, message_id = d.message_id, (" REST_NAMES ") = ROW(" REST("d") ") "
-        "FROM d WHERE l.id = d.letter_id RETURNING l.id) "
+        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) RETURNING l.id) "
         "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
         ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
         FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "
@@ -467,7 +473,8 @@ static const char *sql_of(unsigned id)
     return texts[id];
 }
 
-/* Statements that are prepared on an empty table and flooded later keep their plans: the first three are never right here.
+/* Statements that are prepared on an empty table and flooded later keep their plans: what is off here is never right. A join
+ * is a short list on the left, and a search in an index for each of its items.
  * Plans are made once: PostgreSQL would compare costs that it estimates for each set of parameters, and plan again and
  * again. And a path that is "off" looks so dear that each of them would be compiled. */
 static const char *const guards[] = {"enable_seqscan",
@@ -475,6 +482,12 @@ static const char *const guards[] = {"enable_seqscan",
                                      "enable_bitmapscan",
                                      "off",
                                      "enable_sort",
+                                     "off",
+                                     "enable_hashjoin",
+                                     "off",
+                                     "enable_mergejoin",
+                                     "off",
+                                     "enable_material",
                                      "off",
                                      "plan_cache_mode",
                                      "force_generic_plan",

@@ -48,6 +48,7 @@ struct hk_store {
     bool polled;        /* since the lane was acquired, or the store opened */
     bool own_change;    /* something is new, and no poll has told it yet */
     bool reset_due;     /* the same of a reset */
+    int64_t acts;       /* the last one that operators left in the audit */
     int64_t read_at_ms; /* when a poll last asked the server; monotonic */
     int64_t told_ms;    /* what time the server said it was */
     int64_t told_at_ms; /* and when; monotonic */

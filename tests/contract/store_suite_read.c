@@ -81,6 +81,23 @@ static void poll_tells_of_changes_and_only_of_them(void **state)
     suite_close(store);
 }
 
+static void poll_tells_that_a_person_acted_and_settles_are_not_persons(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    int64_t acts = poll_it(store)->acts;
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY, suite_clock_ms + 5);
+    assert_int_equal(poll_it(store)->acts, acts);
+    store_kind->sql(
+        "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'person', 'discard', 'why')");
+    const struct hk_poll *poll = poll_it(store);
+    assert_true(poll->changed);
+    assert_true(poll->acts != acts);
+    suite_close(store);
+}
+
 static void poll_lists_destinations_with_retries_and_paused_ones(void **state)
 {
     (void)state;
@@ -578,6 +595,7 @@ static void each_kind_has_its_own_retention(void **state)
 
 const struct CMUnitTest suite_read_tests[] = {
     TEST(poll_tells_of_changes_and_only_of_them),
+    TEST(poll_tells_that_a_person_acted_and_settles_are_not_persons),
     TEST(poll_lists_destinations_with_retries_and_paused_ones),
     TEST(scan_walks_outbox_in_order_and_changes_nothing),
     TEST(scan_shows_what_is_needed_to_choose),

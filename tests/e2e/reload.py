@@ -9,7 +9,7 @@ import sys
 import threading
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import Answer, PATIENCE, QUICK, World, run_tests, until
+from support import Answer, PATIENCE, QUICK, World, run_tests, sqlite_only, until
 
 TESTS = []
 
@@ -116,6 +116,7 @@ def signals_during_a_reload_lead_to_one_more_with_the_latest_file():
 
 
 @test
+@sqlite_only
 def a_store_that_cannot_be_opened_anew_leaves_the_old_configuration_at_work():
     with World() as w:
         daemon = w.daemon().ready()
