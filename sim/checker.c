@@ -181,7 +181,7 @@ static size_t get_row(struct checker *c, size_t msg)
 {
     size_t i = hk_names_get(&c->row_names, hk_checker_text(c, "row"));
     while (c->rows.n <= i)
-        *PUSH(c->rows) = (struct crow){.msg = msg, .leg = NOBODY};
+        *PUSH(c->rows) = (struct crow){.msg = msg, .leg = NOBODY, .last_send = NOBODY};
     if (msg != NOBODY)
         c->rows.items[i].msg = msg;
     return i;
@@ -390,15 +390,19 @@ static void check_cap(struct checker *c, size_t dest, size_t relay)
                             hk_checker_dest_name(c, dest), (long long)cap);
 }
 
+static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
+{
+    for (size_t i = c->rows.items[row].last_send; i != NOBODY; i = c->sends.items[i].before)
+        if (c->sends.items[i].claim == claim)
+            return &c->sends.items[i];
+    return NULL;
+}
+
 /* The send of the row and claim at hand; NULL: none. A row is sent at most once under a claim. */
 static struct csend *find_send(struct checker *c)
 {
     size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
-    int64_t claim = hk_checker_number(c, "claim");
-    for (size_t i = c->sends.n; r != NOBODY && i-- > 0;)
-        if (c->sends.items[i].row == r && c->sends.items[i].claim == claim)
-            return &c->sends.items[i];
-    return NULL;
+    return r == NOBODY ? NULL : send_of(c, r, hk_checker_number(c, "claim"));
 }
 
 static void on_send(struct checker *c)
@@ -430,8 +434,13 @@ static void on_send(struct checker *c)
     if (stands)
         hk_checker_order(c, l);
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    *PUSH(c->sends) = (struct csend){
-        .leg = l, .row = r, .relay = relay, .claim = hk_checker_number(c, "claim"), .orphaned = !stands};
+    *PUSH(c->sends) = (struct csend){.leg = l,
+                                     .row = r,
+                                     .relay = relay,
+                                     .before = row->last_send,
+                                     .claim = hk_checker_number(c, "claim"),
+                                     .orphaned = !stands};
+    row->last_send = c->sends.n - 1;
     check_cap(c, leg->dest, relay);
     row->leg = l;
     leg->open_sends += stands;
@@ -640,13 +649,10 @@ static void on_orphan(struct checker *c)
         hk_checker_complain(c, "I4", "a row is taken from lane %lld before its lease ran out",
                             (long long)lane->lane);
     c->result->orphans++;
-    for (size_t i = c->sends.n; i-- > 0;) {
-        struct csend *s = &c->sends.items[i];
-        if (&c->rows.items[s->row] == row && s->claim == row->claim) {
-            close_send(c, s);
-            s->orphaned = true;
-            break;
-        }
+    struct csend *s = send_of(c, r, row->claim);
+    if (s) {
+        close_send(c, s);
+        s->orphaned = true;
     }
     row->claim = 0;
     if (row->msg == NOBODY)

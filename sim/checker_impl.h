@@ -75,10 +75,12 @@ struct crow {
     size_t leg;          /* NOBODY: not routed yet */
     int64_t claim, lane; /* open; 0 = none */
     int64_t last_claim;
+    size_t last_send; /* and further back by csend.before; NOBODY = none */
 };
 
 struct csend {
     size_t leg, row, relay;
+    size_t before; /* of the same row; NOBODY = none */
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
     int64_t status; /* of the answer that failed it; 0 = none came */

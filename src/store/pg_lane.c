@@ -171,7 +171,8 @@ static bool take_over_all(struct hk_store *store, const struct view *v)
 
 static unsigned fair_share(const struct view *v)
 {
-    return HK_PG_SHARDS / v->n_live + (v->before < HK_PG_SHARDS % v->n_live);
+    unsigned n = v->n_live ? v->n_live : 1; /* we live */
+    return HK_PG_SHARDS / n + (v->before < HK_PG_SHARDS % n);
 }
 
 static uint64_t shards_in_hand(const struct hk_store *store)

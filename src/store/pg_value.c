@@ -210,12 +210,12 @@ struct hk_str hk_pg_text(struct hk_pg *pg, const PGresult *res, int row, int col
     return s;
 }
 
-static int hex_digit(char c)
+static unsigned hex_digit(char c)
 {
     if (hk_ascii_isdigit(c))
-        return c - '0';
+        return (unsigned)(c - '0');
     c = hk_ascii_lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
+    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 0;
 }
 
 /* bytea_output is hex in our sessions. */

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Behind PgBouncer in transaction mode, where neither prepared statements nor settings last, and with one server connection
  * for all. */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/str.h"
+#include "pg_bouncer.h"
 #include "pg_kind.h"
 #include "store/pg.h"
 
@@ -34,76 +30,8 @@ static const char *sql_of(unsigned id)
 static const char *const guards[] = {"enable_seqscan", "off", "enable_sort", "off", NULL};
 static const struct hk_pg_table table = {sql_of, N_STATEMENTS, guards, NULL};
 static PGconn *app;
-static pid_t bouncer;
-static char url[400];
 
-/* ---- the pooler ---- */
-
-static const char *program(void)
-{
-    static const char *const paths[] = {"/usr/sbin/pgbouncer", "/usr/bin/pgbouncer",
-                                        "/usr/local/bin/pgbouncer"};
-    for (size_t i = 0; i < COUNT(paths); i++)
-        if (access(paths[i], X_OK) == 0)
-            return paths[i];
-    return NULL;
-}
-
-static void write_settings(const char *path)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(
-        file,
-        "[databases]\n* = host=%s port=5432 user=postgres\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n"
-        "unix_socket_dir = %s\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 1\n"
-        "max_client_conn = 50\nquery_wait_timeout = 20\n",
-        pg_server_dir(), pg_server_dir());
-    assert_int_equal(fclose(file), 0);
-}
-
-static void become_bouncer(const char *settings)
-{
-    char log[300];
-    snprintf(log, sizeof log, "%s/bouncer.log", pg_server_dir());
-    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    dup2(fd, 1);
-    dup2(fd, 2);
-    pg_server_become_owner();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execl(program(), "pgbouncer", settings, (char *)NULL);
-    _exit(127);
-}
-
-static int start_bouncer(void **state)
-{
-    (void)state;
-    char settings[300];
-    snprintf(settings, sizeof settings, "%s/bouncer.ini", pg_server_dir());
-    write_settings(settings);
-    bouncer = fork();
-    if (bouncer == 0)
-        become_bouncer(settings);
-    char info[400];
-    snprintf(info, sizeof info, "postgres:///postgres?host=%s&port=6432&user=postgres", pg_server_dir());
-    for (int i = 0; i < 500 && PQping(info) != PQPING_OK; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    return PQping(info) == PQPING_OK ? 0 : -1;
-}
-
-static int end_bouncer(void **state)
-{
-    (void)state;
-    kill(bouncer, SIGKILL);
-    return waitpid(bouncer, NULL, 0) == bouncer ? 0 : -1;
-}
-
-static const char *pooled_url(const char *more)
-{
-    snprintf(url, sizeof url, "postgres:///%s?host=%s&port=6432&user=postgres%s", pg_database(),
-             pg_server_dir(), more);
-    return url;
-}
+/* ---- */
 
 static int setup(void **state)
 {
@@ -129,7 +57,7 @@ static int teardown(void **state)
 static void open_pooled(struct hk_pg *pg)
 {
     struct hk_err err = {0};
-    enum hk_code rc = hk_pg_open(pg, pooled_url(""), &table, 1234, &err);
+    enum hk_code rc = hk_pg_open(pg, bouncer_url(""), &table, 1234, &err);
     NOTE_IF(rc != HK_OK, "%s\n", err.message);
     assert_int_equal(rc, HK_OK);
     assert_true(pg->pooled);
@@ -179,7 +107,7 @@ static void nothing_of_ours_stays_on_the_shared_connection(void **state)
     struct hk_pg pg;
     open_pooled(&pg);
     assert_int_equal(call(&pg, ADD, "a", NULL, 0), HK_OK);
-    PGconn *neighbour = PQconnectdb(pooled_url(""));
+    PGconn *neighbour = PQconnectdb(bouncer_url(""));
     assert_int_equal(PQstatus(neighbour), CONNECTION_OK);
     assert_string_equal(pg_ask(neighbour, "SHOW enable_seqscan"), "on");
     assert_string_equal(pg_ask(neighbour, "SHOW lock_timeout"), "0");
@@ -229,13 +157,13 @@ static void init_and_housekeeping_work_behind_a_pooler(void **state)
     struct hk_store *store = NULL;
     uint32_t deleted = 99;
     for (uint32_t i = 0; i < 2; i++) {
-        enum hk_code rc = hk_store_postgres.init(pooled_url("&schema=box&prefix=p_"),
+        enum hk_code rc = hk_store_postgres.init(bouncer_url("&schema=box&prefix=p_"),
                                                  &(struct hk_store_init){0}, &done, &err);
         NOTE_IF(rc != HK_OK, "%s\n", err.message);
         assert_int_equal(rc, HK_OK);
         assert_int_equal(done.from, i);
     }
-    assert_int_equal(hk_store_postgres.open(pooled_url("&schema=box&prefix=p_"),
+    assert_int_equal(hk_store_postgres.open(bouncer_url("&schema=box&prefix=p_"),
                                             &(struct hk_store_options){0}, &store, &err),
                      HK_OK);
     assert_int_equal(hk_store_postgres.pause(store, "there", true, "me", "because", &err), HK_OK);
@@ -257,11 +185,11 @@ int main(void)
         TEST(a_server_connection_that_dies_is_only_one_failed_call),
         TEST(init_and_housekeeping_work_behind_a_pooler),
     };
-    if (!program()) {
+    if (!bouncer_is_here()) {
         printf("1..0 # SKIP no PgBouncer (Debian: pgbouncer)\n");
         return 0;
     }
     const int *ended_early = pg_server_start();
     return ended_early ? *ended_early
-                       : cmocka_run_group_tests_name("PgBouncer", tests, start_bouncer, end_bouncer);
+                       : cmocka_run_group_tests_name("PgBouncer", tests, bouncer_start, bouncer_end);
 }

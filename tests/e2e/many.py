@@ -629,21 +629,19 @@ def a_wrong_and_jumping_wall_clock_of_a_relay_loses_nothing_and_sends_nothing_ea
         w.start("even")
         w.shared_by("odd", "even")
         w.write(1, rate=20)
-        for i in range(12):
-            Held(w, f"timed-{i}").commit()
         for i, offset in enumerate((3600, 0, -3600, 7200)):
             w.flowing(20)
             due = time.time() + 1.5
+            names = [f"later{i}-{3 * k + 1}" for k in range(8)]
             with contextlib.closing(w.connect()) as db:
-                for k in range(8):
-                    name = f"later-{3 * (8 * i + k) + 1}"
+                for name in names:
                     w.events.add("intent", m=name, dest="shop", key="", due=int(due * 1000), began=now_ms(), max=0, id=0,
                                  hash=hash_of(b"{}"))
                     w.insert(db=db, message_id=name, not_before=rfc3339(due))
                     w.events.add("committed", m=name)
             clock.set(offset)
-            until(lambda: len({r.id for r in w.receiver.arrived() if r.id.startswith("later")}) == 8 * (i + 1), "those due")
-            early = [r.id for r in w.receiver.arrived() if r.id.startswith("later") and r.at < due - 0.001][8 * i:]
+            until(lambda names=names: {r.id for r in w.receiver.arrived()} >= set(names), "those that are due")
+            early = [r.id for r in w.receiver.arrived() if r.id in names and r.at < due - 0.001]
             assert not early, early
         w.stop_writing()
         w.come_to_rest()
@@ -657,7 +655,7 @@ def a_wrong_and_jumping_wall_clock_of_a_relay_loses_nothing_and_sends_nothing_ea
 
 HEALTHY = [f"d{i:02d}" for i in range(10)]
 KEYS = ["k0", "k1", "k2", "k3", "k4"]
-RATE, BURST = 5, 5  # of "limited"
+RATE, BURST, DELAY = 5, 5, 1  # of "limited"; and how many seconds a request may take from its grant to its receiver
 CHAOS = {
     **{d: {} for d in HEALTHY}, **{d: {"order": "key"} for d in KEYS}, "flaky": {},
     "slow": {"limits": {"concurrency": 8}}, "dead": {"policy": "brief"}, "probe": {},
@@ -747,12 +745,16 @@ class Chaos(Many):
         return most, len(times)
 
     def probes(self):
-        """How late each came."""
-        committed = {e["m"]: e["t"] for e in self.events.lines() if e["ev"] == "committed"}
+        """How late each came; and what happened to the worst of them."""
+        lines = [e for e in self.events.lines() if e.get("dest") == "probe" or e["ev"] == "committed"]
+        committed = {e["m"]: e["t"] for e in lines if e["ev"] == "committed"}
         came = {}
         for r in self.receiver.arrived(destination="probe"):
-            came.setdefault(r.id, r.at)
-        return sorted(at - committed[m] / 1000 for m, at in came.items())
+            came.setdefault(r.id, r.at - committed[r.id] / 1000)
+        worst = max(came, key=came.get)
+        say("the worst probe: " + ", ".join(f"{e['ev']} {(e['t'] - committed[worst]) / 1000:.1f} s {e.get('relay', '')}".strip()
+                                            for e in lines if e.get("m") == worst and e["ev"] != "committed"))
+        return sorted(came.values())
 
 
 @test
@@ -765,7 +767,7 @@ def four_relays_survive_everything_at_once():
         w.flowing()
         many = 6 if FULL else 1
         w.rage({w.kill_one: 3 * many, w.stop_one: 2 * many, w.leave_and_join: many, w.cut: 6 * many, w.restart: 2},
-               pause=2 if FULL else 1.5)
+               pause=4 if FULL else 1.5)
         for writer in w.writers[:-1]:
             until(lambda w=writer: w.poll() is not None, "the writers' end", 1800)
         w.stop_writing()
@@ -782,7 +784,8 @@ def four_relays_survive_everything_at_once():
         wrong = "SELECT count(*) FROM dead_letters WHERE reason_code <> 'RETRY_EXHAUSTED' OR attempts <> 4"
         assert w.sql(wrong) == [(0,)], "an attempt too few or too many"
         assert not FULL or within >= 0.999, "probes were late"
-        assert not SHARED_LIMITS or most <= RATE * 10 + BURST, "more than the destination allows"
+        # what was granted in 10 s; it may arrive a little later or sooner than its neighbours
+        assert not SHARED_LIMITS or most <= RATE * (10 + DELAY) + BURST, "more than the destination allows"
 
 
 # ---- 8: worn in, then flooded ----
@@ -816,9 +819,9 @@ def rate_of(pooled, worn):
                 w.load(1, i)
                 w.drained(i + 1)
         w.load(ROWS, 1000)
-        began = time.monotonic()
         if not worn:
-            w.daemon()
+            w.daemon().ready()
+        began = time.monotonic()
         w.drained(ROWS)
         return ROWS / (time.monotonic() - began)
 

@@ -73,10 +73,10 @@ class Witness:
     def follow(self):
         last = {}  # row of outbox -> its last claim
         named = {}  # claim -> rows of outbox, until they leave
-        by_xid = collections.defaultdict(list)
+        told = {(n.xid, n.m, n.dest): n for n in self.notes if n.what in ("sent", "dead")}
+        gone = {(n.xid, n.m, n.dest) for n in self.notes if n.what == "gone"}
         for note in self.notes:
-            by_xid[note.xid].append(note)
-        for note in self.notes:
+            here = note.xid, note.m, note.dest
             if note.what == "claim":
                 named[note.claim] = {f"o{i}" for i in note.ids}
                 for row in named[note.claim]:
@@ -90,13 +90,13 @@ class Witness:
             elif note.what == "freed":
                 self.ends[f"r{note.id}", note.claim] = self.end_of_retry(note)
             elif note.what == "gone" and note.claim is not None:
-                told = [n for n in by_xid[note.xid] if n.what in ("sent", "dead") and (n.m, n.dest) == (note.m, note.dest)]
-                kind, by = (told[0].what, told[0]) if told else ("fan_out", note)
+                by = told.get(here, note)
+                kind = by.what if by is not note else "fan_out"
                 self.ends[f"r{note.id}", note.claim] = End(note.at_ms, kind, note.dest, by.n_attempts, by.charged, 0,
                                                            note.life, by.reason or "")
             elif note.what in ("added", "sent", "dead"):
                 row = f"o{note.id}"
-                if any(n.what == "gone" and (n.m, n.dest) == (note.m, note.dest) for n in by_xid[note.xid]):
+                if here in gone:
                     continue  # it was a retry row
                 claim = last.pop(row, None)
                 if claim is None:

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A PgBouncer of its own in front of the test program's PostgreSQL server: transaction mode, one server connection for all. */
+#ifndef HK_TESTS_PG_BOUNCER_H
+#define HK_TESTS_PG_BOUNCER_H
+
+#include <stdbool.h>
+
+bool bouncer_is_here(void);
+/* As a group's setup and teardown. */
+int bouncer_start(void **state);
+int bouncer_end(void **state);
+const char *bouncer_url(const char *more); /* of the test's database. Valid until the next call */
+
+#endif
