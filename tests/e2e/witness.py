@@ -141,7 +141,7 @@ class Witness:
             else:
                 kind = "fan_out" if end.kind == "defer" and not e["dest"] else end.kind
                 line.update(kind=kind, life=end.life, n=end.attempts, charged=end.charged, due=end.due, rows=1,
-                            reason=end.reason)
+                            reason=end.reason, place=end.at + DELAYED_MS // 2)  # behind what its relay wrote
             added.append(line)
         return merge(lines, added)
 

@@ -52,7 +52,7 @@ static const struct {
      "relay: { batch: 2, lease: 3s, max_payload: 4B, history: none }\nretention: { sent_rows: unlimited }\n",
      "~relay.max_payload\n~relay.lease\n~relay.batch\n~relay.history\n~retention.sent_rows\n"},
     {"what needs a restart", "store: sqlite:a\nrelay: { name: a }\n",
-     "store: { url: sqlite:b, prefix: p }\nrelay: { name: b, batch: 3 }\n",
+     "store: { url: postgres://h/b, prefix: p }\nrelay: { name: b, batch: 3 }\n",
      "~store.url !\n~store.prefix !\n~relay.name !\n~relay.batch\n"},
     {"destinations come and go", D("a", ""), D("b", ""), "-destinations.a\n+destinations.b\n"},
     {"their order says nothing",
