@@ -342,41 +342,60 @@ static struct hk_store *open_store(bool keep_sent, int64_t *out_lane)
     return store;
 }
 
-/* Until `expected` messages have gone. Polls when it comes to the end, as a relay does. */
+/* What is in hand, and what a scan found. */
+struct load {
+    struct hk_settle settles[BATCH];
+    struct hk_claim claims[BATCH];
+    size_t n_settles, n_claims;
+};
+
+/* What turned up late comes first, then what lies ahead. */
+static void look(struct hk_store *store, struct load *load, int64_t *cursor, uint32_t batch)
+{
+    static bool late;
+    struct hk_err err;
+    const struct hk_heads *heads = NULL;
+    const struct hk_poll *poll = NULL;
+    struct hk_scan scan = {.late = late, .after_id = late ? HK_FIRST_ID : *cursor, .limit = batch};
+    must(hk_store_postgres.scan(store, &scan, &heads, &err) == HK_OK, "scan");
+    load->n_claims = heads->n;
+    for (size_t i = 0; i < heads->n; i++)
+        load->claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+    bool more = heads->more;
+    if (!late)
+        *cursor = heads->last_id;
+    late = late && more;
+    if (more)
+        return;
+    must(hk_store_postgres.poll(store, &poll, &err) == HK_OK, "poll");
+    late = poll->changed && poll->late;
+}
+
+/* Until `expected` messages have gone. */
 static void drain_on(struct hk_store *store, int64_t lane, int64_t *cursor, int64_t expected, uint32_t batch)
 {
-    static struct hk_settle settles[BATCH];
-    static struct hk_claim claims[BATCH];
+    static struct load load;
     struct hk_err err;
-    size_t n_settles = 0;
     const struct hk_poll *poll = NULL;
     must(hk_store_postgres.poll(store, &poll, &err) == HK_OK, "poll");
-    for (int64_t done = 0; done < expected || n_settles;) {
-        const struct hk_heads *heads = NULL;
+    for (int64_t done = 0; done < expected || load.n_settles;) {
         const struct hk_exchanged *x = NULL;
-        const struct hk_scan scan = {.after_id = *cursor, .limit = batch};
-        must(hk_store_postgres.scan(store, &scan, &heads, &err) == HK_OK, "scan");
-        size_t n_claims = heads->n;
-        *cursor = heads->last_id;
-        for (size_t i = 0; i < n_claims; i++)
-            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+        look(store, &load, cursor, batch);
         const struct hk_exchange exchange = {.lane = lane,
                                              .lease_ms = LEASE_MS,
-                                             .settles = settles,
-                                             .n_settles = n_settles,
-                                             .claims = claims,
-                                             .n_claims = n_claims};
+                                             .settles = load.settles,
+                                             .n_settles = load.n_settles,
+                                             .claims = load.claims,
+                                             .n_claims = load.n_claims};
         must(hk_store_postgres.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
-        n_settles = x->n_messages;
-        for (size_t i = 0; i < n_settles; i++) {
+        load.n_settles = x->n_messages;
+        for (size_t i = 0; i < load.n_settles; i++) {
+            struct hk_settle *s = &load.settles[i];
             done += x->messages[i].payload.len == PAYLOAD;
-            settles[i] =
-                (struct hk_settle){.claim = x->claim, .id = x->messages[i].id, .history.attempts = 1};
-            settles[i].destination = hk_str_of("billing");
-            settles[i].attempt.made = true;
+            *s = (struct hk_settle){.claim = x->claim, .id = x->messages[i].id, .history.attempts = 1};
+            s->destination = hk_str_of("billing");
+            s->attempt.made = true;
         }
-        if (n_claims < batch)
-            must(hk_store_postgres.poll(store, &poll, &err) == HK_OK, "poll");
     }
 }
 

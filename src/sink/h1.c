@@ -377,9 +377,10 @@ static void destroy(struct hk_http_sink *base)
 {
     struct hk_h1_sink *self = (struct hk_h1_sink *)base;
     hk_lookup_free(self->lookup);
-    while (self->idle.first)
-        hk_h1_conn_free(self->idle.first);
+    while (self->idle)
+        hk_h1_conn_free(self->idle);
     hk_http_fini(base);
+    hk_mem_free(self->room);
     hk_mem_free(self);
 }
 
@@ -418,6 +419,9 @@ enum hk_code hk_h1_open(struct hk_http_sink *base, const char *host, uint16_t po
     if (name.len > 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']')
         name = (struct hk_str){name.ptr + 1, name.len - 2};
     self->port = port;
+    self->room = hk_mem_alloc(HK_H1_READ_BYTES);
+    if (!self->room)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
     if (hk_ip_parse(name, &self->addresses[0].ip)) {
         self->n_addresses = 1;
     } else if (is_localhost(name)) { /* nobody is asked: an answer could only be wrong (RFC 6761) */

@@ -24,7 +24,7 @@ enum hk_h1_phase {
 };
 
 struct hk_h1_conn {
-    struct hk_h1_conn *next, *prev; /* idle ones, or those with a transfer */
+    struct hk_h1_conn *next, *prev; /* while it is idle */
     struct hk_h1_sink *sink;
     struct hk_h1_transfer *owner; /* NULL = idle */
     struct hk_watch *watch;
@@ -34,10 +34,6 @@ struct hk_h1_conn {
     struct hk_address address;
     char text[HK_IP_TEXT_MAX + 16]; /* address and port, once it stands */
     uint64_t made_ms, idle_until_ms;
-};
-
-struct hk_h1_conns {
-    struct hk_h1_conn *first, *last;
 };
 
 struct hk_h1_transfer {
@@ -59,10 +55,9 @@ struct hk_h1_sink {
     struct hk_address addresses[HK_LOOKUP_MAX];
     size_t n_addresses;
     uint64_t known_ms;       /* when the name was resolved */
-    struct hk_h1_conns idle; /* the one used last at the end */
-    struct hk_h1_conns busy;
+    struct hk_h1_conn *idle; /* the one used last */
     size_t n_conns;
-    char room[HK_H1_READ_BYTES];
+    char *room; /* to read into; untouched memory as long as nothing is sent */
 };
 
 /* ---- h1.c: what happens to a connection's owner. Each may end the transfer. ---- */
@@ -83,7 +78,7 @@ enum hk_code hk_h1_conn_new(struct hk_h1_transfer *owner, const struct hk_addres
 void hk_h1_conn_free(struct hk_h1_conn *conn); /* closes; NULL is fine */
 /* Its owner's request goes out, as much as the system takes; the rest follows by itself. */
 void hk_h1_conn_send(struct hk_h1_conn *conn);
-/* The best idle one that can still be used; NULL = none. The others are closed. */
+/* The idle one that was used last and can still be used; NULL = none. What turns out useless on the way is closed. */
 struct hk_h1_conn *hk_h1_conn_take(struct hk_h1_sink *sink);
 /* It has no owner any more. */
 void hk_h1_conn_rest(struct hk_h1_conn *conn, uint64_t idle_ms);

@@ -15,36 +15,30 @@
 
 #define KEEPALIVE_S 60
 
-/* ---- lists ---- */
+/* ---- the idle ones, a stack ---- */
 
-static struct hk_h1_conns *list_of(struct hk_h1_conn *conn)
+static void push_idle(struct hk_h1_conn *conn)
 {
-    return conn->owner ? &conn->sink->busy : &conn->sink->idle;
+    struct hk_h1_sink *sink = conn->sink;
+    conn->phase = HK_H1_IDLE;
+    conn->owner = NULL;
+    conn->prev = NULL;
+    conn->next = sink->idle;
+    if (sink->idle)
+        sink->idle->prev = conn;
+    sink->idle = conn;
 }
 
-static void link_conn(struct hk_h1_conn *conn)
+static void unlink_idle(struct hk_h1_conn *conn)
 {
-    struct hk_h1_conns *list = list_of(conn);
-    conn->next = NULL;
-    conn->prev = list->last;
-    if (list->last)
-        list->last->next = conn;
-    else
-        list->first = conn;
-    list->last = conn;
-}
-
-static void unlink_conn(struct hk_h1_conn *conn)
-{
-    struct hk_h1_conns *list = list_of(conn);
+    if (conn->phase != HK_H1_IDLE)
+        return;
     if (conn->prev)
         conn->prev->next = conn->next;
     else
-        list->first = conn->next;
+        conn->sink->idle = conn->next;
     if (conn->next)
         conn->next->prev = conn->prev;
-    else
-        list->last = conn->prev;
 }
 
 /* ---- making and ending ---- */
@@ -119,7 +113,6 @@ enum hk_code hk_h1_conn_new(struct hk_h1_transfer *owner, const struct hk_addres
         return HK_NOMEM;
     }
     hk_watch_set(conn->watch, HK_WATCH_WRITE);
-    link_conn(conn);
     sink->n_conns++;
     *out_conn = conn;
     return HK_OK;
@@ -129,26 +122,25 @@ void hk_h1_conn_free(struct hk_h1_conn *conn)
 {
     if (!conn)
         return;
-    unlink_conn(conn);
+    unlink_idle(conn);
     conn->sink->n_conns--;
     hk_watch_free(conn->watch); /* before its descriptor is closed */
     (void)close(conn->fd);
     hk_mem_free(conn);
 }
 
-/* ---- idle ones ---- */
+/* ---- using them again ---- */
 
 void hk_h1_conn_own(struct hk_h1_conn *conn, struct hk_h1_transfer *owner)
 {
-    unlink_conn(conn);
+    unlink_idle(conn);
     conn->owner = owner;
-    conn->phase = owner ? HK_H1_BUSY : HK_H1_IDLE;
-    link_conn(conn);
+    conn->phase = HK_H1_BUSY;
 }
 
 void hk_h1_conn_rest(struct hk_h1_conn *conn, uint64_t idle_ms)
 {
-    hk_h1_conn_own(conn, NULL);
+    push_idle(conn);
     conn->used = true;
     conn->idle_until_ms = hk_loop_round_ms(conn->sink->base.loop) + idle_ms;
 }
@@ -163,8 +155,8 @@ static bool is_clean(const struct hk_h1_conn *conn)
 struct hk_h1_conn *hk_h1_conn_take(struct hk_h1_sink *sink)
 {
     uint64_t now_ms = hk_loop_round_ms(sink->base.loop);
-    while (sink->idle.last) {
-        struct hk_h1_conn *conn = sink->idle.last;
+    while (sink->idle) {
+        struct hk_h1_conn *conn = sink->idle;
         if (now_ms < conn->idle_until_ms && now_ms < conn->made_ms + sink->base.max_age_ms && is_clean(conn))
             return conn;
         hk_h1_conn_free(conn);
@@ -233,7 +225,7 @@ static void try_connect(struct hk_h1_conn *conn)
 static bool read_some(struct hk_h1_conn *conn, bool failed)
 {
     struct hk_h1_sink *sink = conn->sink;
-    ssize_t n = recv(conn->fd, sink->room, sizeof sink->room, MSG_DONTWAIT);
+    ssize_t n = recv(conn->fd, sink->room, HK_H1_READ_BYTES, MSG_DONTWAIT);
     if (n > 0) {
         hk_h1_came(conn, (struct hk_str){sink->room, (size_t)n});
         return false;

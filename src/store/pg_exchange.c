@@ -670,6 +670,15 @@ static enum hk_code conclude(struct hk_store *store, const struct exchanging *t,
     return committed(store, t, out);
 }
 
+/* On a new connection, to a standby that took over perhaps, we may own less than we think. */
+static uint64_t shards_to_claim_from(struct hk_store *store, int64_t lane)
+{
+    if (lane != store->lane)
+        return hk_pg_shards_of(store, lane);
+    uint64_t shards = hk_pg_shards(store);
+    return store->shards_unsure ? shards & hk_pg_shards_of(store, lane) : shards;
+}
+
 enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
                             const struct hk_exchanged **out, struct hk_err *err)
 {
@@ -681,9 +690,7 @@ enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
     *t.done = (struct hk_exchanged){.stale = hk_pg_alloc(&store->pg, x->n_settles, sizeof *t.done->stale)};
     hk_pg_resolve(store);
     bool blocked = !hk_pg_ok(&store->pg);
-    uint64_t shards = hk_pg_shards(store);
-    if (!blocked && x->lane != store->lane && x->n_claims)
-        shards = hk_pg_shards_of(store, x->lane);
+    uint64_t shards = blocked || !x->n_claims ? 0 : shards_to_claim_from(store, x->lane);
     if (!blocked) {
         prepare(store, &t);
         next_number(store);

@@ -198,7 +198,8 @@ enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, cons
     bool fresh = scan->source == HK_FROM_OUTBOX;
     if (fresh && !store->window.known && hk_pg_ok(&store->pg))
         take_snapshot(store);
-    bool nothing = scan->limit == 0 || (scan->late && !store->window.a);
+    /* Without shards everything would be walked over, and nothing found. */
+    bool nothing = scan->limit == 0 || (scan->late && !store->window.a) || !hk_pg_shards(store);
     if (hk_pg_ok(&store->pg) && !nothing)
         read_heads(store, scan);
     enum hk_code rc = hk_pg_end(&store->pg, "scan it", err);

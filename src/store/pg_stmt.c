@@ -132,7 +132,8 @@
     "WITH RECURSIVE d (name) AS ((SELECT r.destination " WAITING "ORDER BY r.destination LIMIT 1) "          \
     "UNION ALL SELECT (SELECT r.destination " WAITING "AND r.destination > d.name "                          \
     "ORDER BY r.destination LIMIT 1) FROM d WHERE d.name IS NOT NULL) "                                      \
-    "SELECT d.name, (SELECT r.due_ms " WAITING "AND r.destination = d.name AND " OURS("$1", "r")             \
+    "SELECT d.name, (SELECT r.due_ms " WAITING "AND r.destination = d.name "                                 \
+    "AND $1::bigint <> 0 AND " OURS("$1", "r")                                                               \
     " ORDER BY r.due_ms, r.id LIMIT 1), "                                                                    \
     "coalesce(p.paused, false), coalesce(p.open_until_ms, 0) "                                               \
     "FROM d LEFT JOIN @outbox_destination p ON p.name = d.name WHERE d.name IS NOT NULL "                    \
@@ -316,7 +317,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
     /* ---- reading ---- */
     [HK_PG_SNAPSHOT] =
         "SELECT pg_current_snapshot()::text, CASE WHEN is_called THEN last_value END, " NOW
-        ", (SELECT max(id) FROM @outbox_audit) FROM @outbox_id_seq",
+        ", (SELECT a.id FROM @outbox_audit a ORDER BY a.id DESC LIMIT 1) FROM @outbox_id_seq", /* max() may walk */
     [HK_PG_TAKE_NUMBER] = "SELECT pg_current_xact_id()",
     [HK_PG_DESTS] = DESTS,
     [HK_PG_SCAN] = FRESH("", "o.id", "o.id"),

@@ -71,8 +71,10 @@ static void note(struct relay *relay, const struct hk_message *m)
         relay->log = realloc(relay->log, relay->room * sizeof *relay->log);
         assert_non_null(relay->log);
     }
+    static size_t places;
     struct delivery *d = &relay->log[relay->n_log++];
     d->id = m->id;
+    d->place = places++;
     assert_true(hk_str_copy(d->key, sizeof d->key, m->key));
 }
 
@@ -179,41 +181,49 @@ void relay_settle(struct relay *relay)
     assert_int_equal(rc, HK_OK);
 }
 
+void relay_leave(struct relay *relay)
+{
+    relay_settle(relay);
+    assert_int_equal(store_kind->ops->release(relay->store, relay->lane, NULL), HK_OK);
+}
+
 static int by_key_and_place(const void *a, const void *b)
 {
-    const struct delivery *x = *(struct delivery *const *)a, *y = *(struct delivery *const *)b;
+    const struct delivery *x = *(const struct delivery *const *)a, *y = *(const struct delivery *const *)b;
     int keys = strcmp(x->key, y->key);
-    return keys ? keys : (x > y) - (x < y); /* the log is in the order of deliveries */
+    return keys ? keys : (x->place > y->place) - (x->place < y->place);
 }
 
-static int by_number(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    const struct delivery *x = *(const struct delivery *const *)a, *y = *(const struct delivery *const *)b;
+    return (x->id > y->id) - (x->id < y->id);
 }
 
-void relay_check(const struct relay *relay)
+static void check_pair(const struct delivery *a, const struct delivery *b)
 {
-    size_t n = relay->n_log;
-    if (!n)
-        return;
-    int64_t *ids = calloc(n, sizeof *ids);
-    struct delivery **list = calloc(n, sizeof(struct delivery *));
-    assert_true(ids && list);
-    for (size_t i = 0; i < n; i++) {
-        ids[i] = relay->log[i].id;
-        list[i] = &relay->log[i];
+    bool bad = a->key[0] && strcmp(a->key, b->key) == 0 && b->id < a->id;
+    NOTE_IF(bad, "%s: %lld after %lld\n", a->key, (long long)b->id, (long long)a->id);
+    assert_false(bad);
+}
+
+void relay_check(const struct relay *relays, size_t n)
+{
+    size_t count = 0, total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += relays[i].n_log;
+    const struct delivery **list = calloc(total + 1, sizeof(const struct delivery *));
+    assert_non_null(list);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < relays[i].n_log; k++)
+            list[count++] = &relays[i].log[k];
+    qsort(list, count, sizeof(const struct delivery *), by_id);
+    for (size_t i = 1; i < count; i++) {
+        NOTE_IF(list[i]->id == list[i - 1]->id, "%lld was delivered twice\n", (long long)list[i]->id);
+        assert_int_not_equal(list[i]->id, list[i - 1]->id);
     }
-    qsort(ids, n, sizeof *ids, by_number);
-    qsort(list, n, sizeof(struct delivery *), by_key_and_place);
-    for (size_t i = 1; i < n; i++) {
-        NOTE_IF(ids[i] == ids[i - 1], "%lld was delivered twice\n", (long long)ids[i]);
-        assert_int_not_equal(ids[i], ids[i - 1]);
-        bool same = list[i]->key[0] && strcmp(list[i]->key, list[i - 1]->key) == 0;
-        NOTE_IF(same && list[i]->id < list[i - 1]->id, "%s: %lld after %lld\n", list[i]->key,
-                (long long)list[i]->id, (long long)list[i - 1]->id);
-        assert_true(!same || list[i]->id > list[i - 1]->id);
-    }
-    free(ids);
+    qsort(list, count, sizeof(const struct delivery *), by_key_and_place);
+    for (size_t i = 1; i < count; i++)
+        check_pair(list[i - 1], list[i]);
     free(list);
 }

@@ -12,6 +12,7 @@ enum {
 
 struct delivery {
     int64_t id;
+    size_t place; /* among the deliveries of all relays */
     char key[24];
 };
 
@@ -32,9 +33,10 @@ void relay_open(struct relay *relay,
 /* One turn: poll, late rows, up to `pages` of fresh rows. Errors that will pass are counted; false: the lane is gone. */
 bool relay_turn(struct relay *relay, int pages);
 void relay_settle(struct relay *relay); /* what is still in hand */
+void relay_leave(struct relay *relay);  /* settles and releases; relay_close is still the caller's */
 void relay_close(struct relay *relay);  /* without release, as a crash leaves it */
 /* Fails the test when something was delivered twice, or out of the order of its key. */
-void relay_check(const struct relay *relay);
+void relay_check(const struct relay *relays, size_t n);
 
 const struct hk_poll *relay_poll(struct hk_store *store);
 /* Ids that a scan gives, as "1,2,5"; a '+' behind them when there is more. Valid until the next call. */

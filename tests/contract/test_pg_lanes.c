@@ -225,6 +225,54 @@ static void retries_and_held_keys_are_their_shards(void **state)
     disband(&f);
 }
 
+/* It waits for its share, and reads nothing meanwhile. */
+static void a_lane_without_shards_sees_nothing_and_is_well(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    join(&f);
+    suite_fill(3, "a", "k");
+    struct hk_settle s = suite_settle(suite_claim(f.stores[0], f.lanes[0], HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX,
+                                      1, HK_SETTLE_RETRY);
+    s.due_ms = suite_clock_ms;
+    suite_settle_one(f.stores[0], f.lanes[0], &s);
+    join(&f);
+    assert_int_equal(shards_of(f.lanes[1]), 0);
+    const struct hk_poll *poll = relay_poll(f.stores[1]);
+    const struct hk_held_key *keys = NULL;
+    size_t n = 0;
+    assert_int_equal(poll->n_dests, 0);
+    assert_string_equal(relay_scan(f.stores[1], (struct hk_scan){.limit = 9}), "");
+    assert_string_equal(relay_scan(f.stores[1], (struct hk_scan){.destination = "a", .limit = 9}), "");
+    assert_string_equal(
+        relay_scan(f.stores[1], (struct hk_scan){.source = HK_FROM_RETRY, .destination = "a", .limit = 9}),
+        "");
+    assert_int_equal(store_kind->ops->held_keys(f.stores[1], &keys, &n, NULL), HK_OK);
+    assert_int_equal(n, 0);
+    const struct hk_claim claim = {HK_FROM_OUTBOX, 2, true};
+    assert_int_equal(suite_exchange(f.stores[1], f.lanes[1], NULL, 0, &claim, 1)->n_messages, 0);
+    disband(&f);
+}
+
+/* As after a fail-over to a standby that had not heard of it yet. */
+static void a_new_connection_claims_only_what_the_server_says_is_ours(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    join(&f);
+    suite_fill(2, "a", NULL); /* shards 1 and 2 */
+    store_kind->sql("UPDATE outbox_shard SET lane = NULL WHERE shard = 1");
+    store_kind->value("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity "
+                      "WHERE application_name = 'hikyaku' AND datname = current_database()");
+    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    const struct hk_exchanged *done = suite_exchange(f.stores[0], f.lanes[0], NULL, 0, claims, 2);
+    assert_int_equal(done->n_messages, 1);
+    assert_int_equal(done->messages[0].id, 2);
+    look_round(&f); /* and takes it again */
+    assert_int_equal(suite_exchange(f.stores[0], f.lanes[0], NULL, 0, claims, 2)->n_messages, 1);
+    disband(&f);
+}
+
 /* ---- hand-over ---- */
 
 static void a_shard_is_handed_over_with_nothing_in_hand(void **state)
@@ -499,6 +547,8 @@ int main(void)
         TEST(each_message_is_one_relays),
         TEST(anothers_messages_cannot_be_claimed),
         TEST(retries_and_held_keys_are_their_shards),
+        TEST(a_lane_without_shards_sees_nothing_and_is_well),
+        TEST(a_new_connection_claims_only_what_the_server_says_is_ours),
         TEST(a_shard_is_handed_over_with_nothing_in_hand),
         TEST(what_was_to_be_handed_over_is_kept_when_nobody_wants_it_any_more),
         TEST(what_a_dead_relay_had_is_taken_over_by_a_live_one),

@@ -231,7 +231,7 @@ static void a_stranger_in_an_open_transaction_holds_nobody_up(void **state)
     relay_settle(&relay);
     assert_count("outbox_sent", 41);
     assert_int_equal(relay.n_late, 1);
-    relay_check(&relay);
+    relay_check(&relay, 1);
     PQfinish(slow);
     relay_close(&relay);
 }
@@ -415,33 +415,114 @@ static void check_delivered(void)
     assert_count("(SELECT 1 FROM outbox_sent GROUP BY original_outbox_id HAVING count(*) > 1) twice", 0);
 }
 
-static void hostile_writers_are_read_to_the_last_row_in_order(void **state)
+static size_t turn_all(struct relay *relays, size_t n, int pages)
 {
-    (void)state;
-    pid_t pids[WRITERS];
-    struct relay relay;
+    size_t open = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!relays[i].store)
+            continue;
+        assert_true(relay_turn(&relays[i], pages));
+        open++;
+    }
+    return open;
+}
+
+static void finish_all(struct relay *relays, size_t n)
+{
+    for (int i = 0; i < 150 && suite_number("SELECT count(*) FROM outbox") > 0; i++) {
+        turn_all(relays, n, 20);
+        for (size_t k = 0; k < n; k++)
+            if (relays[k].store)
+                relay_settle(&relays[k]);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+}
+
+static PGconn *start_writers(pid_t *pids)
+{
     store_kind->sql("CREATE TABLE written (id bigint)");
     PGconn *holder = pg_connect(NULL); /* open all the while, with a row */
     pg_exec(holder, "BEGIN");
     write_row(holder, KEYS);
     for (int i = 0; i < WRITERS; i++)
         pids[i] = start_writer(i);
+    return holder;
+}
+
+static void hostile_writers_are_read_to_the_last_row_in_order(void **state)
+{
+    (void)state;
+    pid_t pids[WRITERS];
+    struct relay relay;
+    PGconn *holder = start_writers(pids);
     relay_open(&relay, &(struct hk_store_options){.keep_sent = true});
     while (reap(pids, WRITERS))
         assert_true(relay_turn(&relay, 3));
     pg_exec(holder, "COMMIT");
     PQfinish(holder);
-    for (int i = 0; i < 100 && suite_number("SELECT count(*) FROM outbox") > 0; i++) {
-        assert_true(relay_turn(&relay, 20));
-        relay_settle(&relay);
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
+    finish_all(&relay, 1);
     print_message("# %zu delivered, %zu of them late\n", relay.n_log, relay.n_late);
     check_delivered();
-    relay_check(&relay);
+    relay_check(&relay, 1);
     assert_int_equal(relay.n_errors, 0);
     assert_true(relay.n_late > 0); /* or this test shows nothing */
     relay_close(&relay);
+}
+
+/* Two stay, and a third comes and goes: shards are handed over all the while. */
+static void relays_that_come_and_go_leave_nothing_behind_and_keep_the_order(void **state)
+{
+    (void)state;
+
+    enum {
+        STAYING = 2,
+        COMING = 6
+    };
+
+    pid_t pids[WRITERS];
+    static struct relay relays[STAYING + COMING];
+    static struct relay gone[STAYING + COMING]; /* their logs */
+    PGconn *holder = start_writers(pids);
+    for (size_t i = 0; i < STAYING; i++)
+        relay_open(&relays[i], &(struct hk_store_options){.keep_sent = true});
+    size_t guest = STAYING;
+    double next_s = now_s() + 0.1; /* when one comes or goes; a look round takes a quarter of a second */
+    while (reap(pids, WRITERS)) {
+        turn_all(relays, STAYING + COMING, 2);
+        if (now_s() < next_s || guest == STAYING + COMING)
+            continue;
+        if (!relays[guest].store) {
+            relay_open(&relays[guest], &(struct hk_store_options){.keep_sent = true});
+            next_s = now_s() + 0.8;
+            continue;
+        }
+        relay_leave(&relays[guest]);
+        gone[guest] = relays[guest]; /* the log stays */
+        store_kind->ops->close(relays[guest].store);
+        relays[guest++] = (struct relay){0};
+        next_s = now_s() + 0.1;
+    }
+    pg_exec(holder, "COMMIT");
+    PQfinish(holder);
+    finish_all(relays, STAYING + COMING);
+    check_delivered();
+    size_t n = 0, resets = 0, guests = 0;
+    for (size_t i = 0; i < STAYING + COMING; i++) {
+        if (relays[i].store)
+            gone[i] = relays[i];
+        n += gone[i].n_log;
+        resets += gone[i].n_resets;
+        guests += i >= STAYING && gone[i].n_log > 0;
+        assert_int_equal(gone[i].n_errors, 0);
+    }
+    print_message("# %zu delivered, %zu resets, %zu guests had something to do\n", n, resets, guests);
+    relay_check(gone, STAYING + COMING);
+    for (size_t i = 0; i < STAYING + COMING; i++) {
+        if (relays[i].store)
+            store_kind->ops->close(relays[i].store);
+        free(gone[i].log);
+        relays[i] = gone[i] = (struct relay){0};
+    }
 }
 
 int main(void)
@@ -461,6 +542,7 @@ int main(void)
         TEST(a_new_connection_begins_anew),
         TEST(a_changed_table_is_refused),
         TEST(hostile_writers_are_read_to_the_last_row_in_order),
+        TEST(relays_that_come_and_go_leave_nothing_behind_and_keep_the_order),
     };
     const int *over = pg_server_start();
     if (over)
