@@ -518,28 +518,40 @@ static void drains(int rounds)
     }
 }
 
-/* Statements that were prepared on an empty, analysed table and used for single messages, then all rows at once. */
+/* Statements that were prepared on an empty, analysed table and used for single messages, then all rows at once; beside the
+ * same rows, as little vacuumed, that were there before the store was opened. */
 static void worn_in(int rounds)
 {
-    double rate[ROUNDS_MAX];
-    for (int round = 0; round < rounds; round++) {
+    double rate[2][ROUNDS_MAX], server_us[2][ROUNDS_MAX];
+    for (int run = 0; run < 2 * rounds; run++) {
+        bool loaded = run % 2;
         int64_t lane = 0, cursor = HK_FIRST_ID;
         empty();
         run_sql("VACUUM ANALYZE outbox");
+        if (loaded) {
+            insert("outbox", rows);
+            run_sql("ANALYZE outbox");
+        }
         struct hk_store *store = open_store(false, &lane);
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 40 && !loaded; i++) {
             insert("outbox", 1);
             drain_on(store, lane, &cursor, 1, BATCH);
         }
-        insert("outbox", rows);
-        double start = now_s(CLOCK_MONOTONIC);
+        if (!loaded)
+            insert("outbox", rows);
+        double server = server_cpu_s(), start = now_s(CLOCK_MONOTONIC);
         drain_on(store, lane, &cursor, rows, BATCH);
-        rate[round] = (double)rows / (now_s(CLOCK_MONOTONIC) - start);
+        rate[loaded][run / 2] = (double)rows / (now_s(CLOCK_MONOTONIC) - start);
+        server_us[loaded][run / 2] = (server_cpu_s() - server) * 1e6 / (double)rows;
         close_store(store, lane);
     }
-    double middle = median(rate, rounds), plain = median(variants[2].rate, rounds);
-    printf("\nworn in on an empty table, then flooded: %.0f msgs/s (%.0f - %.0f), %.2f of a loaded one\n",
-           middle, rate[0], rate[rounds - 1], middle / plain);
+    printf("\n%-34s %8s %19s %7s\n", "", "msgs/s", "(min - max)", "PG us");
+    for (int i = 0; i < 2; i++) {
+        double middle = median(rate[i], rounds);
+        printf("%-34s %8.0f (%7.0f - %7.0f) %7.2f\n",
+               i ? "loaded, then opened" : "worn in empty, then flooded", middle, rate[i][0],
+               rate[i][rounds - 1], median(server_us[i], rounds));
+    }
 }
 
 static void make_schema(void)

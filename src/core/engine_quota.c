@@ -86,8 +86,11 @@ static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
         q.burst = conf->breaker->successes;
         q.want = conf->breaker->successes;
     } else {
+        /* A token is used a moment after it was drawn: as much room is left as a lot takes, so that the destination's own
+         * clock sees no more than rate and burst either. */
+        double late = conf->limiter.rate_per_s * LOT_MS / 1000;
         q.rate_per_s = conf->limiter.rate_per_s;
-        q.burst = conf->limiter.burst;
+        q.burst = conf->limiter.burst - late > 1 ? conf->limiter.burst - late : 1;
         q.want = lot < room ? (uint32_t)lot : room;
     }
     e->quota_dests[e->n_quotas] = dest;

@@ -417,8 +417,7 @@ SHOPS = {"shop": {}, "keyed": {"order": "key"}}
 @test
 def three_relays_share_the_work_and_come_and_go_without_a_repeat():
     with Many(SHOPS) as w:
-        for d in SHOPS:  # so that shards are in hand when they are to change theirs
-            w.receiver.on(d, Answer(200, delay=0.6))
+        w.receiver.on("shop", Answer(200, delay=1.2))  # so that shards are in hand when they are to change theirs
         w.write(3, **KEYED)
         w.start("a", "b", "c")
         say(f"three share after {w.shared_by('a', 'b', 'c'):.1f} s")
@@ -510,7 +509,7 @@ def late_commits_are_found_and_undone_rows_are_not_whatever_writers_do():
         w.start("a", "b")
         w.shared_by("a", "b")
         w.write(8, dests=KEYED["dests"], rate=12, rollback=0.25, savepoint=0.3, hold=(0.5, 0.5))
-        w.flowing(400)
+        w.flowing(300)
         w.stop_writing()
         until(lambda: w.sql("SELECT count(*) FROM outbox") == [(0,)], "all that is committed")
         for one in held:
@@ -580,7 +579,11 @@ def an_outage_of_the_server_is_said_once_charges_no_attempt_and_ends_by_itself()
             outage("read-only", lambda counts: noticed(settings(db, default_transaction_read_only="on"), counts))
             assert "read-only" in w.relays[0].log()
             outage("no more connections", lambda counts: noticed(full(db, w), counts))
-            assert "too many connections" in w.relays[0].log()
+            # said once, so it is the first that a relay met: its connection's end, or that it gets no other
+            causes = ("too many connections", "terminating connection", "closed the connection", "administrator command")
+            for r in w.relays:
+                line = [text for text in r.log().splitlines() if BROKEN in text][-1]
+                assert any(cause in line for cause in causes), line
         w.stop_writing()
         w.come_to_rest()
         assert w.sql("SELECT count(*) FROM outbox_sent WHERE attempts <> 1") == [(0,)], "an attempt was charged"

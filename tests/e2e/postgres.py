@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 POOLED = os.environ.get("POOLER") == "pgbouncer"  # relays and commands go through it
@@ -53,6 +54,23 @@ def free_port():
         return s.getsockname()[1]
 
 
+# Ends what runs in the folder when the test program is gone, however it ended.
+KEEPER = """
+import glob, os, shutil, signal, sys, time
+sys.stdin.read()
+for name in glob.glob(sys.argv[1] + "/*.pid") + glob.glob(sys.argv[1] + "/data/postmaster.pid"):
+    try:
+        pid = int(open(name).readline())
+        os.kill(pid, signal.SIGQUIT)
+        for _ in range(100):
+            os.kill(pid, 0)
+            time.sleep(0.02)
+    except (OSError, ValueError):
+        pass
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
+
+
 class Cluster:
     """One server. Root may not run it: then the user `postgres` does."""
 
@@ -61,6 +79,8 @@ class Cluster:
         self.data, self.port, self.bin = self.folder / "data", free_port(), find_bin()
         self.owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         self.databases, self.process = 0, None
+        self.keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(self.folder)], stdin=subprocess.PIPE,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         if self.owner:
             os.chown(self.folder, self.owner.pw_uid, self.owner.pw_gid)
             os.chmod(self.folder, 0o755)
@@ -112,16 +132,18 @@ class Cluster:
     def close(self):
         if self.process and self.process.poll() is None:
             self.stop(signal.SIGQUIT)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.keeper.stdin.close()
+        self.keeper.wait(60)
 
     def url(self, database, port=None):
         return f"postgres://hikyaku@127.0.0.1:{port or self.port}/{database}"
 
     def create(self):
         """A fresh database; its name."""
-        self.databases += 1
-        name = f"t{self.databases}_{os.getpid()}"
-        self.connect("postgres").execute(f"CREATE DATABASE {name}").close()
+        with LOCK:
+            self.databases += 1
+            name = f"t{self.databases}_{os.getpid()}"
+            self.connect("postgres").execute(f"CREATE DATABASE {name}").close()
         return name
 
     def drop(self, name):
@@ -143,6 +165,7 @@ class Pooler:
 listen_addr = 127.0.0.1
 listen_port = {self.port}
 unix_socket_dir =
+pidfile = {server.folder}/pgbouncer-{self.port}.pid
 auth_type = any
 pool_mode = transaction
 default_pool_size = 20
@@ -169,20 +192,23 @@ max_client_conn = 500
 
 CLUSTER = []
 POOLERS = []
+LOCK = threading.RLock()
 
 
 def cluster():
     """The one that tests share."""
-    if not CLUSTER:
-        CLUSTER.append(Cluster())
-    return CLUSTER[0]
+    with LOCK:
+        if not CLUSTER:
+            CLUSTER.append(Cluster())
+        return CLUSTER[0]
 
 
 def pooler():
     """The one before it."""
-    if not POOLERS:
-        POOLERS.append(Pooler(cluster()))
-    return POOLERS[0]
+    with LOCK:
+        if not POOLERS:
+            POOLERS.append(Pooler(cluster()))
+        return POOLERS[0]
 
 
 def relay_url(database):
