@@ -169,7 +169,7 @@ class Writer:
         try:
             self.db.execute("COMMIT")
         except postgres.psycopg.Error:
-            if not self.find_out(xid):
+            if not self.find_out(xid, rows[0]["message_id"]):
                 self.note([{"t": now_ms(), "ev": "aborted", "m": r["message_id"]} for r in rows])
                 return 0
         self.note([{"t": now_ms(), "ev": "committed", "m": r["message_id"]} for r in rows])
@@ -188,15 +188,23 @@ class Writer:
                 assert time.monotonic() < end
                 time.sleep(0.1)
 
-    def find_out(self, xid):
-        """Was it committed? The server went away in the middle of it."""
+    def find_out(self, xid, message_id):
+        """Was it committed? The server went away in the middle of it. A number that never came to its disk may be given
+        again, so that only the message itself tells."""
         while True:
             with contextlib.suppress(postgres.psycopg.OperationalError):
                 self.connect()
-                status = self.db.execute("SELECT pg_xact_status(?::text::xid8)", [xid]).fetchone()[0]
-                if status != "in progress":
-                    return status == "committed"
+                if self.is_over(xid):
+                    found = self.db.execute("SELECT 1 FROM outbox_messages WHERE message_id = ?", [message_id])
+                    return found.fetchone() is not None
             time.sleep(0.1)
+
+    def is_over(self, xid):
+        try:
+            status = self.db.execute("SELECT pg_xact_status(?::text::xid8)", [xid]).fetchone()[0]
+        except postgres.psycopg.errors.InvalidParameterValue:  # in the future: it is gone
+            return True
+        return status != "in progress"
 
     def run(self, stop):
         self.connect()
