@@ -12,9 +12,12 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static uint32_t limit_of(const struct hk_engine *e)
+/* An ordered destination passes over what waits behind another of its key; any other takes as many as fit. */
+static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
     uint32_t room = e->options.concurrency - e->in_flight;
+    if (d && !d->conf->ordered && d->cap > d->in_flight && d->cap - d->in_flight < room)
+        room = d->cap - d->in_flight;
     uint32_t limit = room < e->options.batch ? room : e->options.batch;
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
 }
@@ -26,7 +29,7 @@ static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, s
     e->scan_dest = dest;
     *out = (struct hk_scan){.source = kind == HK_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
                             .destination = d ? d->name : NULL,
-                            .limit = limit_of(e)};
+                            .limit = limit_of(e, d)};
     if (kind == HK_SCAN_FRESH)
         out->after_id = e->cursor;
     else if (kind == HK_SCAN_SWEEP)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dead letter as everybody sees it: its states, whose fault it was, which others failed in the same way, and what a
+ * filter asks of it. */
+#ifndef HK_CORE_LETTER_H
+#define HK_CORE_LETTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/facts.h>
+
+enum hk_letter_status {
+    HK_LETTER_FAILED = 0, /* open: somebody has to look */
+    HK_LETTER_RETRYING,   /* requeued or being sent by hand; the outcome is not known yet */
+    HK_LETTER_RESOLVED,
+    HK_LETTER_DISCARDED,
+    HK_NLETTER_STATUSES
+};
+
+/* Who has to repair something. */
+enum hk_fault {
+    HK_FAULT_DESTINATION = 0, /* it refused, or could not be reached */
+    HK_FAULT_PIPELINE,        /* we never sent it, or could not: validation, expiry, configuration, crashes */
+    HK_NFAULTS
+};
+
+const char *hk_letter_status_name(enum hk_letter_status status); /* as in dead_letters.status */
+bool hk_letter_status_by_name(struct hk_str name, enum hk_letter_status *out);
+const char *hk_fault_name(enum hk_fault fault); /* "destination", "pipeline" */
+bool hk_fault_by_name(struct hk_str name, enum hk_fault *out);
+
+/* By the reason code; where that only says that we gave up (RETRY_EXHAUSTED …), by the last attempt's cause. `status` of
+ * the answer, 0 = there was none. */
+enum hk_fault hk_fault_of(struct hk_str reason, struct hk_str cause, int status);
+
+#define HK_FINGERPRINT_MAX 17
+/* Letters that failed in the same way at the same destination have the same one: class, reason code, destination, and the error's
+ * text with numbers, ids and quoted values folded. 16 hex digits, the same on every machine and in every version. */
+void hk_fingerprint(enum hk_class failure_class, struct hk_str reason, struct hk_str destination,
+                    struct hk_str error, char out[HK_FINGERPRINT_MAX]);
+
+/* Texts belong to whoever gave the letter. Times are Unix ms, 0 where they do not apply. */
+struct hk_letter {
+    int64_t id;
+    int64_t outbox_id; /* as the application's INSERT was given it; 0 = not known */
+    struct hk_str message_id, event_type, destination, key, correlation_id, traceparent;
+    struct hk_str reason, error;
+    struct hk_str failure_class; /* "" = nothing was sent, or not known */
+    struct hk_str fault, fingerprint;
+    enum hk_letter_status status;
+    uint32_t attempts; /* of this life */
+    uint32_t crashes, life;
+    uint32_t requeues;       /* how often it was requeued */
+    uint32_t version;        /* of the payload: 1 = as the application wrote it */
+    bool possibly_delivered; /* some attempt of some life may have arrived, though nobody confirmed it */
+    int64_t message_created_ms, created_ms, first_failed_ms, last_failed_ms, last_attempt_ms;
+    int64_t requeued_ms, resolved_ms, edited_ms;
+    int64_t sending_ms;        /* a send by hand began then, and nobody knows yet how it ended; 0 = none */
+    struct hk_str requeued_as; /* the message id of its newest life, when that is another one */
+    struct hk_str resolution;
+    int64_t redrive; /* the job that requeued it last; 0 = none */
+    uint64_t payload_bytes;
+    bool has_payload;
+    /* only where it was asked for */
+    struct hk_str headers, content_type, encoding, idempotency_key, policy, expires_at, error_detail;
+    uint32_t max_attempts;
+    struct hk_str payload; /* as stored; cut when shorter than payload_bytes */
+};
+
+/* Which letters are meant. Everything that is set must hold. */
+struct hk_letter_query {
+    const char *destination, *reason, *fingerprint, *message_id, *correlation_id, *key; /* NULL = any */
+    const char *event_type; /* '*' stands for any text */
+    const char *failure_class, *fault;
+    unsigned statuses;           /* bits 1u << enum hk_letter_status; 0 = any */
+    int64_t since_ms, before_ms; /* of the last failure: since_ms <= it < before_ms; 0 = any */
+    int64_t redrive;             /* of this job; 0 = any */
+    int64_t first_id, last_id;   /* both included; 0 = any */
+    /* What SQL cannot say (text, payload.customer.id:42): called for each letter that the rest fits, with its payload, up to
+     * the store's bound; a longer one comes cut. NULL = nothing more is asked. */
+    bool (*match)(const void *arg, const struct hk_letter *letter);
+    const void *match_arg;
+};
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people do with dead letters: look, group, repair, requeue, send, discard; and the trail that every act leaves. A
+ * third small vtable, on the same handle as admin.h and under the same rules (results are valid until the handle's next
+ * call but one; no value in a row makes a call fail; reading locks nothing). tests/contract/letters_suite.c is this
+ * contract as a test.
+ *
+ * - Every act is one transaction: the letter, the retry row, the older payload, and the audit row, or nothing.
+ * - An act names letters by id and says what came of each. Letters are locked in the order of their ids; one that is not in a
+ *   state for the act is left as it is, and does not stop the others.
+ * - A letter that was requeued lies in outbox_retry, too, with its letter_id: once sent it is resolved, when it dies again it
+ *   is open again with life + 1, both in the relay's settle (store.h). */
+#ifndef HK_STORE_LETTERS_H
+#define HK_STORE_LETTERS_H
+
+#include "core/letter.h"
+#include "core/redrive.h"
+#include "store/admin.h"
+
+/* ---- reading ---- */
+
+struct hk_letter_page {
+    uint32_t limit;
+    int64_t after_id;   /* 0 = from the beginning */
+    bool oldest_first;  /* by id; else newest first */
+    bool details;       /* the fields at the end of struct hk_letter but the payload */
+    size_t payload_max; /* 0 = no payload is read */
+};
+
+/* May hold fewer than asked for and still have `more`: a call looks at a bounded number of rows. */
+struct hk_letters {
+    struct hk_letter *items;
+    size_t n;
+    bool more;
+    int64_t last_id; /* where to go on */
+    int64_t now_ms;
+};
+
+struct hk_letter_group {
+    struct hk_str fingerprint, reason, failure_class, fault, destination;
+    uint64_t n;
+    int64_t first_ms, last_ms; /* first failure of any, last failure of any */
+    int64_t example_id;        /* the newest */
+    struct hk_str example_error, example_event_type, example_message_id;
+};
+
+struct hk_letter_groups {
+    struct hk_letter_group *items; /* the largest first */
+    size_t n;
+    uint64_t letters; /* in all groups, those left out included */
+    bool more;        /* groups were left out */
+    int64_t now_ms;
+};
+
+struct hk_tally {
+    struct hk_str name;
+    uint64_t n;
+};
+
+#define HK_STATS_TOP  20
+#define HK_STATS_DAYS 30
+
+struct hk_letter_stats {
+    int64_t now_ms;
+    uint64_t by_status[HK_NLETTER_STATUSES];
+    uint64_t by_fault[HK_NFAULTS]; /* of those that are open */
+
+    /* letters that came in, by UTC day, oldest first: the last HK_STATS_DAYS, today included */
+    struct {
+        int64_t day_ms; /* its beginning */
+        uint64_t n;
+    } days[HK_STATS_DAYS];
+    struct hk_tally *reasons, *event_types, *destinations; /* all states, the most frequent first */
+    size_t n_reasons, n_event_types, n_destinations;
+    struct hk_letter *oldest; /* open, by first failure */
+    size_t n_oldest;
+    /* letters that were ever requeued, and how the last time ended */
+    uint64_t requeued, requeued_resolved, requeued_failed, requeued_waiting;
+};
+
+/* An earlier payload. */
+struct hk_letter_version {
+    uint32_t version;
+    int64_t replaced_ms;
+    struct hk_str actor, reason; /* of the edit that replaced it */
+    uint64_t payload_bytes;
+    struct hk_str payload;
+};
+
+struct hk_audit_row {
+    int64_t id, at_ms;
+    struct hk_str actor, act, message_id, destination, reason;
+    int64_t letter_id, redrive;  /* 0 = none */
+    struct hk_str before, after; /* SHA-256 of what was changed, in hex; "" = does not apply */
+    struct hk_str detail;        /* JSON object or "" */
+    struct hk_str prev, hash;    /* "" in rows from before the chain */
+};
+
+struct hk_letter_shown {
+    struct hk_letter letter;
+    struct hk_tried *attempts; /* of all lives under all of its ids, oldest first; the last HK_TRIED_MAX */
+    size_t n_attempts;
+    struct hk_letter_version *versions; /* oldest first */
+    size_t n_versions;
+    struct hk_audit_row *acts; /* oldest first */
+    size_t n_acts;
+    uint64_t
+        blocked; /* messages that wait behind it (its key at its destination), counted to HK_COUNT_EXACT */
+    int64_t now_ms;
+};
+
+/* ---- acts ---- */
+
+struct hk_letter_act {
+    const int64_t *ids;
+    size_t n; /* <= HK_LETTER_ACTS_MAX */
+    const char *actor, *reason;
+};
+
+#define HK_LETTER_ACTS_MAX 500
+
+enum hk_letter_did {
+    HK_DID_IT = 0,
+    HK_DID_NOTHING, /* it was so already (on its way, discarded …): asked twice, done once */
+    HK_DID_NOT_FIND,
+    HK_DID_REFUSE /* its state does not allow it: `status` and `sending_ms` say which */
+};
+
+struct hk_letter_done {
+    int64_t id;
+    enum hk_letter_did did;
+    enum hk_letter_status status; /* afterwards */
+    bool sending;                 /* refused: a send by hand has no outcome yet */
+    struct hk_str message_id;     /* requeue: under which it goes out */
+};
+
+struct hk_letters_done {
+    struct hk_letter_done *items; /* one per id, in the same order */
+    size_t n;
+    size_t changed;
+    int64_t now_ms;
+};
+
+enum hk_requeue_id {
+    HK_REQUEUE_AUTO =
+        0, /* the same id while the payload is as the application wrote it, a new one once it was edited */
+    HK_REQUEUE_SAME,
+    HK_REQUEUE_NEW
+};
+
+struct hk_letter_edit {
+    int64_t id;
+    uint32_t version;                 /* that the editor saw: another one now is HK_CONFLICT */
+    struct hk_str payload;            /* as it is to be stored */
+    const char *actor, *reason, *act; /* "edit", "fix" */
+};
+
+/* ---- redrive ---- */
+
+struct hk_redrive_job {
+    int64_t id;
+    enum hk_redrive_status status;
+    struct hk_str filter; /* as it was written; payload/filter.h reads it */
+    struct hk_redrive_pace pace;
+    enum hk_requeue_id ids;
+    int64_t last_id;   /* letters above came later and are not meant */
+    int64_t cursor_id; /* letters up to here were looked at */
+    struct hk_redrive_facts facts;
+    struct hk_str actor, reason;
+    int64_t created_ms, ended_ms;
+    struct hk_str ending; /* why it was aborted or cancelled, by whom */
+};
+
+struct hk_redrive_jobs {
+    struct hk_redrive_job *items; /* newest first */
+    size_t n;
+    int64_t now_ms;
+};
+
+/* ---- audit ---- */
+
+struct hk_audit_page {
+    int64_t after_id; /* 0 = from the beginning */
+    bool oldest_first;
+    uint32_t limit;
+    int64_t letter_id;       /* 0 = any */
+    const char *actor, *act; /* NULL = any */
+};
+
+struct hk_audit_rows {
+    struct hk_audit_row *items;
+    size_t n;
+    bool more;
+    int64_t last_id;
+    /* where the chain begins: retention took what lies before */
+    int64_t first_id;
+    struct hk_str first_prev;
+    struct hk_str head; /* hash of the last row, as the store remembers it */
+};
+
+struct hk_store_letters_ops {
+    enum hk_code (*list)(struct hk_admin *admin, const struct hk_letter_query *query,
+                         const struct hk_letter_page *page, const struct hk_letters **out,
+                         struct hk_err *err);
+    /* Exact up to HK_COUNT_EXACT looked at, then an estimate. */
+    enum hk_code (*count)(struct hk_admin *admin, const struct hk_letter_query *query, struct hk_count *out,
+                          struct hk_err *err);
+    enum hk_code (*groups)(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
+                           const struct hk_letter_groups **out, struct hk_err *err);
+    enum hk_code (*stats)(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);
+    /* HK_NOTFOUND. */
+    enum hk_code (*show)(struct hk_admin *admin, int64_t id, size_t payload_max,
+                         const struct hk_letter_shown **out, struct hk_err *err);
+
+    /* HK_CONFLICT: it is not open any more, or somebody else has edited it. */
+    enum hk_code (*edit)(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
+                         struct hk_err *err);
+    enum hk_code (*requeue)(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,
+                            const struct hk_letters_done **out, struct hk_err *err);
+    /* open, or a send without an outcome -> resolved */
+    enum hk_code (*resolve)(struct hk_admin *admin, const struct hk_letter_act *act,
+                            const struct hk_letters_done **out, struct hk_err *err);
+    enum hk_code (*discard)(struct hk_admin *admin, const struct hk_letter_act *act,
+                            const struct hk_letters_done **out, struct hk_err *err);
+    /* discarded, or a send without an outcome -> open */
+    enum hk_code (*restore)(struct hk_admin *admin, const struct hk_letter_act *act,
+                            const struct hk_letters_done **out, struct hk_err *err);
+    /* A word to the trail: "note", "reveal". Any state. */
+    enum hk_code (*remark)(struct hk_admin *admin, const struct hk_letter_act *act, const char *what,
+                           const struct hk_letters_done **out, struct hk_err *err);
+
+    /* By hand, once: begin records that it will be sent, before it is; what `show` gives is then sent; end records how that
+     * went. Between the two the letter is `retrying`, holds its key, and refuses everything but resolve and restore. */
+    enum hk_code (*send_begin)(struct hk_admin *admin, const struct hk_letter_act *act, /* of one letter */
+                               const struct hk_letters_done **out, struct hk_err *err);
+    /* `ok`: resolved; else open again. HK_CONFLICT: somebody has decided meanwhile; the attempt is recorded all the same. */
+    enum hk_code (*send_end)(struct hk_admin *admin, int64_t id, const char *actor,
+                             const struct hk_attempt_record *attempt, bool ok, struct hk_err *err);
+
+    /* `job`: filter, pace, ids, actor, reason are read; `total` is what count says of `query`. */
+    enum hk_code (*redrive_start)(struct hk_admin *admin, const struct hk_letter_query *query,
+                                  const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err);
+    enum hk_code (*redrive_list)(struct hk_admin *admin, int64_t id /* 0 = the last 100 */, bool running_only,
+                                 const struct hk_redrive_jobs **out, struct hk_err *err);
+    /* HK_CONFLICT: it has ended. What is on its way stays on its way. */
+    enum hk_code (*redrive_cancel)(struct hk_admin *admin, int64_t id, const char *actor, const char *reason,
+                                   struct hk_err *err);
+    /* One step of a running job, in one transaction: hk_redrive_decide, and what it says. `query` is the job's filter.
+     * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended. */
+    enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
+                                 int64_t *out_wake_ms, struct hk_err *err);
+
+    enum hk_code (*audit)(struct hk_admin *admin, const struct hk_audit_page *page,
+                          const struct hk_audit_rows **out, struct hk_err *err);
+};
+
+extern const struct hk_store_letters_ops hk_store_letters_sqlite;
+extern const struct hk_store_letters_ops hk_store_letters_postgres; /* where it was built in */
+
+/* As hk_store_by_url. */
+const struct hk_store_letters_ops *hk_store_letters_by_url(const char *url, struct hk_err *err);
+
+/* ---- the audit's chain ---- */
+
+#define HK_AUDIT_HASH_MAX 65
+/* SHA-256 in hex. */
+void hk_digest_hex(struct hk_str bytes, char out[HK_AUDIT_HASH_MAX]);
+/* What `hash` of a row must be, given the row before: SHA-256 over prev and all fields but id and hash, each as
+ * "<bytes>:<value>," in the order of struct hk_audit_row (at_ms, actor, act, message_id, destination, reason, letter_id,
+ * redrive, before, after, detail). PostgreSQL computes the same in SQL. */
+void hk_audit_hash(const struct hk_audit_row *row, char out[HK_AUDIT_HASH_MAX]);
+
+#endif
