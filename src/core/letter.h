@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <hikyaku/facts.h>
+#include <hikyaku/policy.h>
 
 enum hk_letter_status {
     HK_LETTER_FAILED = 0, /* open: somebody has to look */
@@ -19,20 +19,20 @@ enum hk_letter_status {
 };
 
 /* Who has to repair something. */
-enum hk_fault {
-    HK_FAULT_DESTINATION = 0, /* it refused, or could not be reached */
-    HK_FAULT_PIPELINE,        /* we never sent it, or could not: validation, expiry, configuration, crashes */
-    HK_NFAULTS
+enum hk_blame {
+    HK_BLAME_DESTINATION = 0, /* it refused, or could not be reached */
+    HK_BLAME_PIPELINE,        /* we never sent it, or could not: validation, expiry, configuration, crashes */
+    HK_NBLAMES
 };
 
 const char *hk_letter_status_name(enum hk_letter_status status); /* as in dead_letters.status */
 bool hk_letter_status_by_name(struct hk_str name, enum hk_letter_status *out);
-const char *hk_fault_name(enum hk_fault fault); /* "destination", "pipeline" */
-bool hk_fault_by_name(struct hk_str name, enum hk_fault *out);
+const char *hk_blame_name(enum hk_blame fault); /* "destination", "pipeline" */
+bool hk_blame_by_name(struct hk_str name, enum hk_blame *out);
 
 /* By the reason code; where that only says that we gave up (RETRY_EXHAUSTED …), by the last attempt's cause. `status` of
  * the answer, 0 = there was none. */
-enum hk_fault hk_fault_of(struct hk_str reason, struct hk_str cause, int status);
+enum hk_blame hk_blame_of(struct hk_str reason, struct hk_str cause, int status);
 
 #define HK_FINGERPRINT_MAX 17
 /* Letters that failed in the same way at the same destination have the same one: class, reason code, destination, and the error's

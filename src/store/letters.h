@@ -62,7 +62,7 @@ struct hk_tally {
 struct hk_letter_stats {
     int64_t now_ms;
     uint64_t by_status[HK_NLETTER_STATUSES];
-    uint64_t by_fault[HK_NFAULTS]; /* of those that are open */
+    uint64_t by_fault[HK_NBLAMES]; /* of those that are open */
 
     /* letters that came in, by UTC day, oldest first: the last HK_STATS_DAYS, today included */
     struct {
