@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast the PostgreSQL store drains, beside two bare loops on the same server: the classic outbox (UPDATE to claim, UPDATE
- * to sent), and the least that our own layout allows (`w`: a cursor that looks at snapshots, a manifest, a batch DELETE, all
- * pipelined). And the bytes of WAL that each message costs.
+/* How fast the PostgreSQL store drains, beside three bare loops on the same server: the classic outbox (UPDATE to claim, UPDATE
+ * to sent), a cursor and a batch DELETE (`5`: as fast as it gets, but it skips what commits late), and the least that our own
+ * layout allows (`w`: a cursor that looks at snapshots, a manifest, a batch DELETE, all pipelined). And the bytes of WAL that
+ * each message costs.
  * Usage: bench_store_pg [rows [rounds]], with HIKYAKU_BENCH_PG=postgres://… naming a database to play in: everything
- * happens in its schema hikyaku_bench. The variants take turns within a round; medians, smallest and largest. */
+ * happens in its schema hikyaku_bench. The variants take turns within a round; medians, smallest and largest.
+ * bench_store_pg --only VARIANT [rows] runs one of them once, for bench/postgres.py, and prints messages a second, bytes of
+ * WAL, and microseconds of CPU here and in the server for each message. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,11 +191,40 @@ static int64_t take_rows(const PGresult *res, struct batch *b, int payload)
     return whole;
 }
 
-/* Reads the next batch while the last one is settled. */
-static void drain_classic(uint32_t size)
+/* Reads the next batch while the last one is settled: statement "claim", with the last id when there is a cursor, then "ack". */
+static void drain_pairs(PGconn *conn, bool cursor)
 {
     static struct batch b;
     static struct array ids;
+    char after[24] = "0";
+    must(PQenterPipelineMode(conn), "pipeline");
+    int64_t done = 0;
+    for (bool settling = false;;) {
+        const char *from[] = {after};
+        must(PQsendQueryPrepared(conn, "claim", cursor, from, NULL, NULL, 1) && PQpipelineSync(conn), "send");
+        if (settling) {
+            PQclear(next(conn));
+            next_sync(conn);
+        }
+        PGresult *res = next(conn);
+        done += take_rows(res, &b, 1);
+        PQclear(res);
+        next_sync(conn);
+        if (!b.n)
+            break;
+        snprintf(after, sizeof after, "%lld", (long long)b.ids[b.n - 1]);
+        make_array(&ids, &b);
+        const char *values[] = {(const char *)ids.bytes};
+        must(PQsendQueryPrepared(conn, "ack", 1, values, &ids.len, (int[]){1}, 1) && PQpipelineSync(conn),
+             "send");
+        settling = true;
+    }
+    must(done == rows, "draining all");
+    PQfinish(conn);
+}
+
+static void drain_classic(uint32_t size)
+{
     char sql[700];
     PGconn *conn = connect_loop();
     snprintf(sql, sizeof sql,
@@ -206,28 +238,19 @@ static void drain_classic(uint32_t size)
     prepare(conn, "ack",
             "UPDATE classic SET status = 'sent', sent_at = now(), locked_by = NULL, locked_until = NULL "
             "WHERE id = ANY ($1::bigint[])");
-    must(PQenterPipelineMode(conn), "pipeline");
-    int64_t done = 0;
-    for (bool settling = false;;) {
-        must(PQsendQueryPrepared(conn, "claim", 0, NULL, NULL, NULL, 1) && PQpipelineSync(conn), "send");
-        if (settling) {
-            PQclear(next(conn));
-            next_sync(conn);
-        }
-        PGresult *res = next(conn);
-        done += take_rows(res, &b, 1);
-        PQclear(res);
-        next_sync(conn);
-        if (!b.n)
-            break;
-        make_array(&ids, &b);
-        const char *values[] = {(const char *)ids.bytes};
-        must(PQsendQueryPrepared(conn, "ack", 1, values, &ids.len, (int[]){1}, 1) && PQpipelineSync(conn),
-             "send");
-        settling = true;
-    }
-    must(done == rows, "draining all");
-    PQfinish(conn);
+    drain_pairs(conn, false);
+}
+
+static void drain_five(uint32_t size)
+{
+    char sql[300];
+    PGconn *conn = connect_loop();
+    snprintf(sql, sizeof sql,
+             "SELECT id, payload FROM five WHERE shard = 0 AND id > $1::bigint ORDER BY shard, id LIMIT %u",
+             size);
+    prepare(conn, "claim", sql);
+    prepare(conn, "ack", "DELETE FROM five WHERE shard = 0 AND id = ANY ($1::bigint[])");
+    drain_pairs(conn, true);
 }
 
 static void send_read(PGconn *conn, int64_t after, const char *horizon)
@@ -427,21 +450,52 @@ static void drain_keeping(uint32_t size)
 /* ---- tables ---- */
 
 struct variant {
-    const char *name;
+    const char *key, *name;
     void (*drain)(uint32_t size);
     uint32_t size;
     int bare; /* the variant to compare with */
-    bool classic;
+    const char *table;
     double rate[ROUNDS_MAX], cpu_us[ROUNDS_MAX], server_us[ROUNDS_MAX], wal[ROUNDS_MAX];
 };
 
 static struct variant variants[] = {
-    {.name = "classic: UPDATE, UPDATE", .drain = drain_classic, .size = BATCH, .bare = 1, .classic = true},
-    {.name = "bare w", .drain = drain_w, .size = BATCH, .bare = 1},
-    {.name = "store, sent rows not kept", .drain = drain_plain, .size = BATCH, .bare = 1},
-    {.name = "store, sent rows kept (default)", .drain = drain_keeping, .size = BATCH, .bare = 1},
-    {.name = "bare w, batches of 64", .drain = drain_w, .size = 64, .bare = 4},
-    {.name = "store, batches of 64, not kept", .drain = drain_plain, .size = 64, .bare = 4},
+    {.key = "classic",
+     .name = "classic: UPDATE, UPDATE",
+     .drain = drain_classic,
+     .size = BATCH,
+     .bare = 1,
+     .table = "classic"},
+    {.key = "w", .name = "bare w", .drain = drain_w, .size = BATCH, .bare = 1, .table = "outbox"},
+    {.key = "5",
+     .name = "bare 5: cursor, DELETE (skips)",
+     .drain = drain_five,
+     .size = BATCH,
+     .bare = 1,
+     .table = "five"},
+    {.key = "store",
+     .name = "store, sent rows not kept",
+     .drain = drain_plain,
+     .size = BATCH,
+     .bare = 1,
+     .table = "outbox"},
+    {.key = "store-kept",
+     .name = "store, sent rows kept (default)",
+     .drain = drain_keeping,
+     .size = BATCH,
+     .bare = 1,
+     .table = "outbox"},
+    {.key = "w64",
+     .name = "bare w, batches of 64",
+     .drain = drain_w,
+     .size = 64,
+     .bare = 5,
+     .table = "outbox"},
+    {.key = "store64",
+     .name = "store, batches of 64, not kept",
+     .drain = drain_plain,
+     .size = 64,
+     .bare = 5,
+     .table = "outbox"},
 };
 
 enum {
@@ -450,7 +504,7 @@ enum {
 
 static void empty(void)
 {
-    run_sql("TRUNCATE outbox, outbox_sent, outbox_claim, classic; CHECKPOINT");
+    run_sql("TRUNCATE outbox, outbox_sent, outbox_claim, classic, five; CHECKPOINT");
 }
 
 static void insert(const char *table, int64_t n)
@@ -464,16 +518,18 @@ static void insert(const char *table, int64_t n)
     run_sql(sql);
 }
 
-static void fill(bool classic)
+static void fill(const char *table)
 {
+    char sql[60];
     empty();
-    insert(classic ? "classic" : "outbox", rows);
-    run_sql(classic ? "VACUUM ANALYZE classic" : "VACUUM ANALYZE outbox");
+    insert(table, rows);
+    snprintf(sql, sizeof sql, "VACUUM ANALYZE %s", table);
+    run_sql(sql);
 }
 
 static void measure(struct variant *v, int round)
 {
-    fill(v->classic);
+    fill(v->table);
     double wal = value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
     double cpu = now_s(CLOCK_PROCESS_CPUTIME_ID), server = server_cpu_s(), wall = now_s(CLOCK_MONOTONIC);
     v->drain(v->size);
@@ -570,6 +626,10 @@ static void make_schema(void)
         "attempts integer NOT NULL DEFAULT 0, next_attempt_at timestamptz NOT NULL DEFAULT now(), locked_by text, "
         "locked_until timestamptz, created_at timestamptz NOT NULL DEFAULT now(), sent_at timestamptz)");
     run_sql("CREATE INDEX ON classic (next_attempt_at) WHERE status IN ('pending', 'failed')");
+    run_sql(
+        "CREATE TABLE five (shard smallint NOT NULL DEFAULT 0, id bigint GENERATED ALWAYS AS IDENTITY, destination text "
+        "NOT NULL, event_type text NOT NULL, message_key text, payload text NOT NULL, "
+        "created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (shard, id))");
 }
 
 static int64_t number(const char *text, int64_t most)
@@ -580,6 +640,19 @@ static int64_t number(const char *text, int64_t most)
     return value;
 }
 
+static void only(const char *key)
+{
+    for (size_t i = 0; i < N_VARIANTS; i++) {
+        struct variant *v = &variants[i];
+        if (strcmp(v->key, key) != 0)
+            continue;
+        measure(v, 0);
+        printf("%.1f %.2f %.3f %.3f\n", v->rate[0], v->wal[0], v->cpu_us[0], v->server_us[0]);
+        return;
+    }
+    must(false, "finding that variant");
+}
+
 int main(int argc, char **argv)
 {
     const char *given = getenv("HIKYAKU_BENCH_PG");
@@ -588,6 +661,9 @@ int main(int argc, char **argv)
         return SKIPPED;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
+    const char *key = argc > 2 && !strcmp(argv[1], "--only") ? argv[2] : NULL;
+    argc -= key ? 2 : 0;
+    argv += key ? 2 : 0;
     rows = argc > 1 ? number(argv[1], 10000000) : rows;
     int rounds = argc > 2 ? (int)number(argv[2], ROUNDS_MAX) : 5;
     snprintf(url, sizeof url, "%s%sschema=hikyaku_bench", given, strchr(given, '?') ? "&" : "?");
@@ -595,8 +671,12 @@ int main(int argc, char **argv)
     must(PQstatus(db) == CONNECTION_OK, "connect");
     PQclear(PQexec(db, "SET client_min_messages = warning"));
     make_schema();
-    drains(rounds);
-    worn_in(rounds);
+    if (key) {
+        only(key);
+    } else {
+        drains(rounds);
+        worn_in(rounds);
+    }
     run_sql("DROP SCHEMA hikyaku_bench CASCADE");
     PQfinish(db);
     return 0;

@@ -351,4 +351,5 @@ def main():
             bench(args)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ static void check_taken(struct hk_str s, const struct hk_secret *secret)
     struct hk_buf out;
     hk_buf_init(&out, 256);
     MUST(secret->len >= HK_SECRET_MIN && secret->len <= HK_SECRET_MAX);
-    MUST(hk_base64_add(&out, secret->key, secret->len) == HK_OK);
+    MUST(hk_buf_add_base64(&out, secret->key, secret->len) == HK_OK);
     MUST(s.len > 6 && out.len >= s.len - 6); /* ours has all its padding */
     MUST(memcmp(out.data, s.ptr + 6, s.len - 6) == 0);
     for (size_t i = s.len - 6; i < out.len; i++)

@@ -352,6 +352,10 @@ static void on_claim(struct checker *c)
     row->lane = hk_checker_number(c, "lane");
     if (msg != NOBODY)
         row->leg = hk_checker_leg(c, msg, hk_checker_text(c, "dest"));
+    int64_t life = hk_checker_number(c, "life");
+    if (msg != NOBODY && row->leg != NOBODY && life && life != c->legs.items[row->leg].life)
+        hk_checker_complain(c, "I13", "is claimed in life %lld, and is in %lld", (long long)life,
+                            (long long)c->legs.items[row->leg].life);
 }
 
 static void check_lease(struct checker *c, const struct crow *row)

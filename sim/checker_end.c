@@ -20,6 +20,36 @@ static void add_record(struct checker *c, size_t leg)
     c->legs.items[leg].records++;
 }
 
+/* What the log must say of a message whose letter has this status, and how many lives came after the one that the letter
+ * speaks of: a letter that was requeued keeps the number of the life that ended. */
+static const struct {
+    const char *status;
+    enum leg_state state;
+    int64_t later;
+} letters[] = {
+    {"failed", LEG_DEAD, 0},         {"retrying", LEG_LIVE, 1},       {"resolved", LEG_SENT, 1},
+    {"discarded", LEG_DISCARDED, 0}, {"discarded", LEG_CANCELLED, 1}, /* requeued, and then taken back */
+};
+
+enum {
+    N_LETTERS = sizeof letters / sizeof letters[0]
+};
+
+static void dump_letter(struct checker *c, struct cleg *leg)
+{
+    struct hk_str status = hk_checker_text(c, "status");
+    bool open = is(status, "failed");
+    leg->letters++;
+    leg->open_letters += open;
+    if (open)
+        leg->told = hk_checker_number(c, "n");
+    leg->letter_life = hk_checker_number(c, "life");
+    for (leg->letter = 0; leg->letter < N_LETTERS; leg->letter++)
+        if (is(status, letters[leg->letter].status))
+            return;
+    hk_checker_complain(c, "format", "no such status of a letter");
+}
+
 static void dump_leg(struct checker *c, size_t l, struct hk_str table)
 {
     struct cleg *leg = &c->legs.items[l];
@@ -32,11 +62,7 @@ static void dump_leg(struct checker *c, size_t l, struct hk_str table)
         leg->row_due = hk_checker_number(c, "due");
         leg->told = hk_checker_number(c, "n");
     } else if (is(table, "dead")) {
-        bool open = is(hk_checker_text(c, "status"), "failed");
-        leg->letters++;
-        leg->open_letters += open;
-        if (open)
-            leg->told = hk_checker_number(c, "n");
+        dump_letter(c, leg);
     } else if (is(table, "sent")) {
         leg->sents++;
         leg->told = hk_checker_number(c, "n");
@@ -159,6 +185,26 @@ static void check_tables(struct checker *c, const struct cleg *leg)
         hk_checker_complain(c, "I12", "%s to %s is sent, and lies there still", name, dest);
 }
 
+/* The letter of a message that died, in whatever state it is now. */
+static void check_letter(struct checker *c, const struct cleg *leg)
+{
+    const char *name = hk_checker_msg_name(c, leg->msg), *dest = hk_checker_dest_name(c, leg->dest);
+    if (leg->letters == 0 && (leg->life > 1 || leg->state == LEG_DISCARDED))
+        hk_checker_complain(c, "I12", "%s to %s has died, and its letter is gone", name, dest);
+    if (leg->letters != 1 || leg->letter == N_LETTERS)
+        return;
+    size_t l = leg->letter;
+    if (l + 1 < N_LETTERS && leg->state == letters[l + 1].state &&
+        is(hk_str_of(letters[l].status), letters[l + 1].status))
+        l++;
+    if (leg->state != letters[l].state)
+        hk_checker_complain(c, "I12", "%s to %s: its letter is %s, and the log tells another story", name,
+                            dest, letters[l].status);
+    else if (leg->letter_life + letters[l].later != leg->life)
+        hk_checker_complain(c, "I12", "%s to %s is in life %lld, and its letter speaks of %lld", name, dest,
+                            (long long)leg->life, (long long)leg->letter_life);
+}
+
 static int by_leg_life_n(const void *a, const void *b)
 {
     const struct crecord *x = a, *y = b;
@@ -192,8 +238,10 @@ void hk_checker_end(struct checker *c)
     check_repeats(c);
     for (size_t l = 0; l < c->legs.n; l++) {
         check_fate(c, &c->legs.items[l]);
-        if (c->has_dump)
+        if (c->has_dump) {
             check_tables(c, &c->legs.items[l]);
+            check_letter(c, &c->legs.items[l]);
+        }
     }
     check_records(c);
 }

@@ -68,6 +68,8 @@ struct cleg {
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records;
     int64_t row_due, told; /* told: attempts that the row or letter speaks of */
+    size_t letter;         /* status of the letter, by its place in the table of checker_end.c */
+    int64_t letter_life;
 };
 
 struct crow {

@@ -63,6 +63,7 @@ struct model_pause {
     char name[HK_MODEL_TEXT];
     bool paused;
     int64_t since_ms, total_ms; /* the total up to then */
+    int64_t open_until_ms;      /* its breaker; 0 = closed */
 };
 
 struct model_lane {
@@ -100,6 +101,7 @@ void *hk_model_grow(void *items, size_t n, size_t *room, size_t bytes);
 int64_t hk_model_now(const struct hk_model *model);
 void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text);
 struct model_row *hk_model_find(struct model_rows *rows, int64_t id);
+void hk_model_circuit(struct hk_model *model, const char *destination, int64_t open_until_ms);
 /* For how long the destination has been paused, in all. */
 int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination);
 /* A row's destination as it stands there. */

@@ -52,6 +52,15 @@ static struct hk_poll_dest *poll_dest(struct hk_poll *poll, struct hk_model_repl
     return dest;
 }
 
+static void poll_guard(struct hk_poll *poll, struct hk_model_reply *out, const struct model_pause *known)
+{
+    if (!known->paused && !known->open_until_ms)
+        return;
+    struct hk_poll_dest *dest = poll_dest(poll, out, known->name);
+    dest->paused = known->paused;
+    dest->open_until_ms = known->open_until_ms;
+}
+
 void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struct hk_model_reply *out)
 {
     out->rc = HK_OK;
@@ -82,8 +91,7 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
             dest->retry_due_ms = row->due_ms;
     }
     for (size_t i = 0; i < model->paused.n; i++)
-        if (model->paused.items[i].paused)
-            poll_dest(poll, out, model->paused.items[i].name)->paused = true;
+        poll_guard(poll, out, &model->paused.items[i]);
 }
 
 /* ---- scan ---- */
@@ -448,6 +456,8 @@ void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *han
     for (size_t i = 0; i < x->n_settles; i++)
         out->exchanged.stale[i] = !settle(model, x->lane, &x->settles[i]);
     claim_all(model, handle, x, out);
-    if (x->n_settles || out->exchanged.n_messages)
+    for (size_t i = 0; i < x->n_circuits; i++)
+        hk_model_circuit(model, x->circuits[i].destination, x->circuits[i].open_until_ms);
+    if (x->n_settles || x->n_circuits || out->exchanged.n_messages)
         model->version++;
 }

@@ -310,22 +310,35 @@ int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination
     return !p ? 0 : p->total_ms + (p->paused ? hk_model_now(model) - p->since_ms : 0);
 }
 
-void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
-                    struct hk_model_reply *out)
+static struct model_pause *get_paused(struct hk_model *model, const char *destination)
 {
     struct model_pause *found = find_paused(model, destination);
-    out->rc = HK_OK;
-    out->now_ms = hk_model_now(model);
     if (!found) {
         found = MODEL_PUSH(model->paused);
         *found = (struct model_pause){.paused = false};
         hk_model_text(found->name, hk_str_of(destination));
     }
+    return found;
+}
+
+void hk_model_circuit(struct hk_model *model, const char *destination, int64_t open_until_ms)
+{
+    get_paused(model, destination)->open_until_ms = open_until_ms;
+}
+
+void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
+                    struct hk_model_reply *out)
+{
+    struct model_pause *found = get_paused(model, destination);
+    out->rc = HK_OK;
+    out->now_ms = hk_model_now(model);
     if (found->paused == paused)
         return;
     found->total_ms = hk_model_paused_ms(model, destination);
     found->since_ms = out->now_ms;
     found->paused = paused;
+    if (!paused)
+        found->open_until_ms = 0;
     model->version++;
     hk_model_log(model, (struct hk_event_line){.ev = paused ? HK_LOG_PAUSE : HK_LOG_RESUME,
                                                .dest = hk_str_of(destination),

@@ -49,6 +49,14 @@
 #define DELIVERED   UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1)
 #define FAILED_ONCE UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) RETRY(7, "m", "o1", 1, 1, 50)
 
+/* Died, and in its second life arrived. */
+#define DIED  UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422")
+#define AGAIN ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"r\",\"row\":\"r1\",\"lane\":1,\"claim\":2,\"life\":2"
+#define REQUEUED_AND_SENT                                                                                    \
+    DIED ACT(8, "requeue", "m") LINE(9, "claim", AGAIN) LINE(10, "send", AGAIN ",\"n\":1") RECV(11, "m")     \
+        LINE(12, "confirm", AGAIN)                                                                           \
+            LINE(13, "settle", AGAIN ",\"kind\":\"sent\",\"n\":1,\"charged\":1,\"rows\":1")
+
 #define TABLE(table, m, rest) "{\"table\":\"" table "\",\"m\":\"" m "\",\"dest\":\"d\"" rest "}\n"
 #define SENT_ROW              TABLE("sent", "m", ",\"n\":1,\"life\":1")
 
@@ -149,6 +157,20 @@ static const struct row bad[] = {
     {"I12", "two letters", UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422"),
      TABLE("dead", "m", ",\"status\":\"failed\",\"n\":1,\"life\":1")
          TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")},
+    {"I12", "requeued, and its letter is gone", REQUEUED_AND_SENT, TABLE("sent", "m", ",\"n\":1,\"life\":2")},
+    {"I12", "arrived, and its letter is open", REQUEUED_AND_SENT,
+     TABLE("dead", "m", ",\"status\":\"failed\",\"n\":1,\"life\":1")},
+    {"I12", "arrived, and its letter still waits", REQUEUED_AND_SENT,
+     TABLE("dead", "m", ",\"status\":\"retrying\",\"n\":1,\"life\":1")},
+    {"I12", "a letter of a life that has not ended", REQUEUED_AND_SENT,
+     TABLE("dead", "m", ",\"status\":\"resolved\",\"n\":1,\"life\":2")},
+    {"I12", "resolved by nobody", DIED, TABLE("dead", "m", ",\"status\":\"resolved\",\"n\":1,\"life\":1")},
+    {"I12", "discarded by nobody", DIED, TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")},
+    {"I12", "discarded, and open", DIED ACT(8, "discard", "m"),
+     TABLE("dead", "m", ",\"status\":\"failed\",\"n\":1,\"life\":1")},
+    {"I12", "requeued, and its letter does not know", DIED ACT(8, "requeue", "m"),
+     TABLE("retry", "m", ",\"row\":\"r1\",\"n\":0,\"life\":2")
+         TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")},
     {"I12", "dead without a reason", UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, ""), ""},
     {"I13", "attempts leave a number out", FAILED_ONCE CLAIM(51, "m", "r1", 2) SEND(52, "m", "r1", 2, 3), ""},
     {"I13", "a release is charged", UNDER_WAY SETTLE(7, "m", "o1", 1, "release", 1, ",\"rows\":1"), ""},
@@ -156,6 +178,8 @@ static const struct row bad[] = {
      UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 1, "VALIDATION_ERROR"), ""},
     {"I13", "what the destination refused is not charged",
      UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR"), ""},
+    {"I13", "claimed in a life that has not begun", COMMIT ACQUIRE(2, 1, 500) LINE(3, "claim", AGAIN), ""},
+    {"I13", "claimed in a life that has ended", DIED ACT(8, "requeue", "m") CLAIM(9, "m", "r1", 2), ""},
     {"I13", "a record is missing", DELIVERED, SENT_ROW TABLE("attempts", "m", ",\"n\":2,\"life\":1")},
     {"I13", "a record stands twice", DELIVERED,
      SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1") TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
@@ -164,6 +188,8 @@ static const struct row bad[] = {
          SEND(4, "m", "o1", 1, 1) SEND(4, "n", "o2", 1, 1),
      ""},
     {"I18", "drained with something in hand", UNDER_WAY LINE(9, "exit", ",\"relay\":\"r\""), ""},
+    {"format", "a status that there is none of", DIED,
+     TABLE("dead", "m", ",\"status\":\"lost\",\"n\":1,\"life\":1")},
     {"format", "not JSON", "nonsense\n", ""},
     {"format", "an event that there is none of", LINE(1, "explode", ""), ""},
 };
@@ -184,6 +210,16 @@ static const struct row good[] = {
     {"", "refused by its own sink",
      UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR") END,
      TABLE("dead", "m", ",\"status\":\"failed\",\"n\":0,\"life\":1")},
+    {"", "requeued, and arrived", REQUEUED_AND_SENT END,
+     TABLE("sent", "m", ",\"n\":1,\"life\":2")
+         TABLE("dead", "m", ",\"status\":\"resolved\",\"n\":1,\"life\":1")},
+    {"", "requeued, and on its way", DIED ACT(8, "requeue", "m"),
+     TABLE("retry", "m", ",\"row\":\"r1\",\"n\":0,\"life\":2")
+         TABLE("dead", "m", ",\"status\":\"retrying\",\"n\":1,\"life\":1")},
+    {"", "requeued, and taken back", DIED ACT(8, "requeue", "m") ACT(9, "cancel", "m") END,
+     TABLE("cancelled", "m", "") TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")},
+    {"", "discarded", DIED ACT(8, "discard", "m") END,
+     TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")},
     {"", "rolled back", LINE(1, "rollback", ",\"m\":\"m\"") END, ""},
     {"", "cancelled", COMMIT ACT(2, "cancel", "m") END, ""},
     {"", "a retry on time",

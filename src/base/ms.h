@@ -5,6 +5,11 @@
 
 #include <stdint.h>
 
+static inline int64_t hk_ms_earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline int64_t hk_ms_later(int64_t a, int64_t b)
 {
     return a > b ? a : b;

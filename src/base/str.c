@@ -55,6 +55,30 @@ bool hk_str_containsi(struct hk_str s, struct hk_str needle)
     return false;
 }
 
+/* Goes back to the last star only, so it is linear in practice and quadratic at the worst. */
+bool hk_str_glob(const char *pattern, struct hk_str s)
+{
+    const char *star = NULL;
+    size_t i = 0, resume = 0;
+    while (i < s.len) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = i;
+        } else if (*pattern && *pattern == s.ptr[i]) {
+            pattern++;
+            i++;
+        } else if (star) {
+            pattern = star;
+            i = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return !*pattern;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';

@@ -13,6 +13,7 @@ bool hk_str_eq(struct hk_str a, struct hk_str b);
 bool hk_str_eqi(struct hk_str a, struct hk_str b); /* without regard to ASCII case */
 bool hk_str_starts(struct hk_str s, struct hk_str prefix);
 bool hk_str_containsi(struct hk_str s, struct hk_str needle); /* without regard to ASCII case */
+bool hk_str_glob(const char *pattern, struct hk_str s);       /* '*' stands for any text */
 struct hk_str hk_str_trim(struct hk_str s);                   /* spaces and tabs at both ends */
 /* Cuts `*rest` at the first `sep`: returns what stands before it, and moves `*rest` behind it (to the empty
  * slice with ptr NULL when there is none left). */

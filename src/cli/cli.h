@@ -54,7 +54,7 @@ struct hk_cli_command {
     int (*run)(struct hk_cli *cli); /* returns the exit code */
 };
 
-#define HK_CLI_WORDS 8
+#define HK_CLI_WORDS 128
 #define HK_CLI_GIVEN 32
 
 struct hk_cli_given {
@@ -63,6 +63,7 @@ struct hk_cli_given {
 };
 
 struct hk_cli {
+    const char *program; /* as it was called */
     const struct hk_cli_command *table;
     const struct hk_cli_option *globals;
     const struct hk_cli_command *command; /* NULL until found */
@@ -88,6 +89,27 @@ int hk_cmd_destinations_pause(struct hk_cli *cli);
 int hk_cmd_destinations_resume(struct hk_cli *cli);
 int hk_cmd_destinations_test(struct hk_cli *cli);
 int hk_cmd_relays_list(struct hk_cli *cli);
+int hk_cmd_dead_list(struct hk_cli *cli);
+int hk_cmd_dead_groups(struct hk_cli *cli);
+int hk_cmd_dead_show(struct hk_cli *cli);
+int hk_cmd_dead_stats(struct hk_cli *cli);
+int hk_cmd_dead_export(struct hk_cli *cli);
+int hk_cmd_dead_reasons(struct hk_cli *cli);
+int hk_cmd_dead_edit(struct hk_cli *cli);
+int hk_cmd_dead_fix(struct hk_cli *cli);
+int hk_cmd_dead_requeue(struct hk_cli *cli);
+int hk_cmd_dead_send(struct hk_cli *cli);
+int hk_cmd_dead_resolve(struct hk_cli *cli);
+int hk_cmd_dead_discard(struct hk_cli *cli);
+int hk_cmd_dead_restore(struct hk_cli *cli);
+int hk_cmd_dead_note(struct hk_cli *cli);
+int hk_cmd_redrive_plan(struct hk_cli *cli);
+int hk_cmd_redrive_start(struct hk_cli *cli);
+int hk_cmd_redrive_list(struct hk_cli *cli);
+int hk_cmd_redrive_show(struct hk_cli *cli);
+int hk_cmd_redrive_cancel(struct hk_cli *cli);
+int hk_cmd_audit_list(struct hk_cli *cli);
+int hk_cmd_audit_verify(struct hk_cli *cli);
 int hk_cmd_doctor(struct hk_cli *cli);
 int hk_cmd_policy_list(struct hk_cli *cli);
 int hk_cmd_policy_show(struct hk_cli *cli);

@@ -14,6 +14,7 @@
 
 #include <hikyaku/hikyaku.h>
 
+#include "base/buf.h"
 #include "cli/args.h"
 #include "cli/demo.h"
 #include "cli/out.h"
@@ -94,7 +95,8 @@ static enum hk_code make_folder(struct demo *d, struct hk_err *err)
 /* What the demo made, and nothing else. */
 static void remove_folder(const struct demo *d)
 {
-    static const char *const made[] = {"hikyaku.yaml", "relay.log", "demo.db", "demo.db-wal", "demo.db-shm"};
+    static const char *const made[] = {"hikyaku.yaml", "relay.log",   "demo.db",
+                                       "demo.db-wal",  "demo.db-shm", "demo.db-relay"};
     char path[320];
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", d->dir, made[i]);
@@ -227,33 +229,63 @@ static bool verdict(const struct demo *d)
 {
     struct hk_demo_states s = {.pending = 0};
     struct hk_demo_counts c = hk_demo_receiver_counts(d->receiver);
-    unsigned lost = 0;
+    unsigned lost = 0, again = c.accepted - c.unique;
     for (unsigned i = 1; i <= ORDERS; i++)
         lost += !hk_demo_receiver_has(d->receiver, i);
     bool invented = hk_demo_receiver_has(d->receiver, ROLLED_BACK);
     bool dead = hk_demo_app_states(d->app, &s, NULL) == HK_OK && s.dead == 1;
     (void)printf(
-        "\nThe receiver counted: %u unique, %u duplicates, %u lost. Its one hang took the order and answered too\n"
+        "\nThe receiver counted: %u unique, %u duplicate%s, %u lost. Its one hang took the order and answered too\n"
         "late: that is the repeat which a receiver tells by its webhook-id. Rolled back and sent: %s. Dead\n"
         "letters: %u (HTTP_422, the poison).\n",
-        c.unique, c.accepted - c.unique, lost, invented ? "YES" : "none", s.dead);
+        c.unique, again, again == 1 ? "" : "s", lost, invented ? "YES" : "none", s.dead);
     return lost == 0 && !invented && dead && c.unique == ORDERS;
 }
 
-static void next_steps(const struct demo *d, bool keep)
+/* As a shell takes it: in quotes, if there is anything in it that could mean something else. */
+static const char *shell_word(const char *text, struct hk_buf *out)
 {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@:";
+    if (text[0] != '\0' && text[strspn(text, plain)] == '\0')
+        return text;
+    (void)hk_buf_addc(out, '\'');
+    for (const char *c = text; *c != '\0'; c++)
+        (void)(*c == '\'' ? hk_buf_adds(out, "'\\''") : hk_buf_addc(out, *c));
+    (void)hk_buf_addc(out, '\'');
+    return hk_buf_status(out) == HK_OK ? hk_buf_cstr(out) : text;
+}
+
+/* Lines that can be pasted: nothing but the command stands on them. */
+static void next_steps(const struct demo *d, const char *called, bool keep)
+{
+    struct hk_buf words[3], whole;
+    hk_buf_init(&whole, 64 * 1024);
+    for (size_t i = 0; i < 3; i++)
+        hk_buf_init(&words[i], 64 * 1024);
+    char here[4096];
+    if (keep && called[0] != '/' && strchr(called, '/') != NULL && getcwd(here, sizeof here) != NULL)
+        (void)hk_buf_addf(&whole, "%s/", here); /* another terminal may be elsewhere */
+    (void)hk_buf_adds(&whole, called);
+    const char *program = shell_word(hk_buf_cstr(&whole), &words[0]);
+    const char *config = shell_word(d->config, &words[1]), *db = shell_word(d->db, &words[2]);
     if (keep)
         (void)printf("\nStill running; Ctrl-C ends it. In another terminal:\n"
-                     "  hikyaku --config %s status\n"
-                     "  hikyaku --config %s messages list\n"
+                     "  %s --config %s status\n"
+                     "  %s --config %s messages list\n"
                      "  sqlite3 %s \"SELECT reason_code, error_message, payload FROM dead_letters\"\n",
-                     d->config, d->config, d->db);
+                     program, config, program, config, db);
     else
-        (void)printf("\nTry next:\n"
-                     "  hikyaku demo --keep          the same, left running to play with\n"
-                     "  hikyaku policy plan standard when each retry comes\n"
-                     "  hikyaku init && hikyaku run  a relay of your own, on sqlite:hikyaku.db\n");
+        (void)printf(
+            "\nTry next: the same, left running to play with; when each retry comes; a relay of your own, on\n"
+            "sqlite:hikyaku.db:\n"
+            "  %s demo --keep\n"
+            "  %s policy plan standard\n"
+            "  %s init && %s run\n",
+            program, program, program, program);
     (void)fflush(stdout);
+    hk_buf_fini(&whole);
+    for (size_t i = 0; i < 3; i++)
+        hk_buf_fini(&words[i]);
 }
 
 static void tear_down(struct demo *d)
@@ -285,7 +317,7 @@ int hk_cmd_demo(struct hk_cli *cli)
         rc = watch(&d, &err);
     if (rc == HK_OK) {
         ok = verdict(&d);
-        next_steps(&d, keep);
+        next_steps(&d, cli->program, keep);
     }
     while (rc == HK_OK && keep && !interrupted)
         sleep_ms(TICK_MS);

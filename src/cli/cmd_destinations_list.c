@@ -54,16 +54,11 @@ static void add_state(struct hk_table *table, const struct hk_conf_destination *
                       const struct hk_dest_status *state, int64_t now_ms)
 {
     struct hk_buf text;
-    char ago[64];
     hk_buf_init(&text, 1 << 16);
     if (conf == NULL && state->name.len > 0)
         (void)hk_buf_adds(&text, "not configured here; ");
-    if (state != NULL && state->paused) {
-        (void)hk_buf_addf(&text, "paused %s by ", hk_operate_ago(state->since_ms, now_ms, ago));
-        (void)hk_buf_add(&text, state->actor.ptr, state->actor.len);
-        (void)hk_buf_adds(&text, ": ");
-        (void)hk_buf_add(&text, state->reason.ptr, state->reason.len);
-    }
+    if (state != NULL)
+        hk_operate_held(&text, state, now_ms);
     struct hk_str s = hk_buf_str(&text);
     if (s.len > 2 && s.ptr[s.len - 2] == ';')
         s.len -= 2;
@@ -130,10 +125,7 @@ static void put_row(void *arg, const struct hk_conf_destination *conf, const str
     hk_put_count(&p->json, "pending", state->pending);
     hk_put_count(&p->json, "retrying", state->retrying);
     hk_put_count(&p->json, "dead", state->dead);
-    hk_put_bool(&p->json, "paused", state->paused);
-    hk_put_str(&p->json, "paused_by", state->actor);
-    hk_put_str(&p->json, "paused_reason", state->reason);
-    hk_put_time(&p->json, "paused_at", state->since_ms);
+    hk_put_held(&p->json, state);
     hk_json_end(&p->json);
 }
 

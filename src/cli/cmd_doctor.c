@@ -213,6 +213,9 @@ static void look_at_file(struct doctor *d, const struct hk_store_health *h)
                 INTEGRITY_MS / 1000);
     else
         finding(d, LEVEL_OK, "integrity", "quick check passed");
+    finding(d, LEVEL_OK, "lock",
+            "%s-relay, once a relay has run: leave it where it is, and out of backups; it is always empty",
+            h->place);
     bool grown = h->wal_bytes > 256 * MIB;
     finding(d, grown ? LEVEL_WARN : LEVEL_OK, "size", "%s, WAL %s%s", size_text(h->file_bytes, file),
             size_text(h->wal_bytes, wal),
@@ -288,7 +291,7 @@ static void look_at_dests(struct doctor *d, const struct hk_store_status *s)
                 x->reason.len < 200 ? (int)x->reason.len : 200, x->reason.ptr, hk_operate_count(live, n));
     }
     if (s->dead.n > 0)
-        finding(d, LEVEL_WARN, "dead letters", "%s open: 'hikyaku messages list --status dead' shows why",
+        finding(d, LEVEL_WARN, "dead letters", "%s open: 'hikyaku dead groups' shows why",
                 hk_operate_count(s->dead, n));
     else
         finding(d, LEVEL_OK, "dead letters", "none is open");

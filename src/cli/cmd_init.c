@@ -48,6 +48,17 @@ static int report(const struct hk_cli *cli, const char *url, const struct hk_sto
     else
         (void)printf("%s: schema migrated from version %u to %u\n", url, (unsigned)done->from,
                      (unsigned)done->to);
+    if (hk_args_flag(cli, "notify"))
+        (void)printf("%s: relays are woken by new messages\n", url);
+    if (hk_args_flag(cli, "partition-sent"))
+        (void)printf("%s: sent rows are kept by the day\n", url);
+    if (hk_args_flag(cli, "no-notify"))
+        (void)printf("%s: relays only poll\n", url);
+    if (done->two_phase)
+        (void)printf(
+            "%s: max_prepared_transactions is not 0: a transaction that wakes relays cannot be PREPAREd; who does "
+            "that says SET hikyaku.notify = off\n",
+            url);
     if (!done->wal)
         (void)printf(
             "%s: not in WAL mode: readers and writers will wait for each other; 'hikyaku init --wal' switches\n",
@@ -63,7 +74,9 @@ static const char *role(const struct hk_cli *cli, const char *option, const char
 
 static int print_grants(const struct hk_cli *cli, const struct hk_store_ops *ops, const char *url)
 {
-    const struct hk_store_roles roles = {.app = role(cli, "app-role", "hikyaku_app"),
+    const struct hk_store_roles roles = {.notify = hk_args_flag(cli, "notify"),
+                                         .partitions = hk_args_flag(cli, "partition-sent"),
+                                         .app = role(cli, "app-role", "hikyaku_app"),
                                          .relay = role(cli, "relay-role", "hikyaku_relay"),
                                          .viewer = role(cli, "viewer-role", "hikyaku_viewer")};
     struct hk_buf sql;
@@ -78,18 +91,42 @@ static int print_grants(const struct hk_cli *cli, const struct hk_store_ops *ops
     return hk_out_error(hk_settings_exit(rc), "%s", err.message);
 }
 
+/* False: *out_code is what the program ends with. */
+static bool check_notify(const struct hk_cli *cli, const struct hk_store_ops *ops, enum hk_store_notify *out,
+                         int *out_code)
+{
+    bool on = hk_args_flag(cli, "notify"), off = hk_args_flag(cli, "no-notify");
+    if (on && off)
+        *out_code = hk_out_error(HK_EXIT_USAGE, "--notify and --no-notify: one of them");
+    else if ((on || off) && ops->listen == NULL)
+        *out_code =
+            hk_out_error(HK_EXIT_USAGE, "--%snotify: relays on %s only poll", off ? "no-" : "", ops->name);
+    else
+        *out_code = HK_EXIT_OK;
+    *out = on ? HK_NOTIFY_ON : off ? HK_NOTIFY_OFF : HK_NOTIFY_AS_IT_IS;
+    return *out_code == HK_EXIT_OK;
+}
+
 static int init(const struct hk_cli *cli, const char *url)
 {
     struct hk_err err;
     const struct hk_store_ops *ops = hk_store_by_url(url, &err);
     if (ops == NULL)
         return hk_out_error(HK_EXIT_CONFIG, "%s", err.message);
+    int code = HK_EXIT_OK;
+    enum hk_store_notify notify = HK_NOTIFY_AS_IT_IS;
+    if (!check_notify(cli, ops, &notify, &code))
+        return code;
+    if (hk_args_flag(cli, "partition-sent") && !ops->partitions)
+        return hk_out_error(HK_EXIT_USAGE, "--partition-sent: a %s database has no partitions", ops->name);
     if (hk_args_flag(cli, "print-grants"))
         return print_grants(cli, ops, url);
     struct hk_buf sql;
     char place[HK_STORE_PLACE_MAX];
     struct hk_store_inited done = {.created = false};
-    struct hk_store_init how = {.allow_wal = hk_args_flag(cli, "wal")};
+    struct hk_store_init how = {.allow_wal = hk_args_flag(cli, "wal"),
+                                .partition_sent = hk_args_flag(cli, "partition-sent"),
+                                .notify = notify};
     hk_buf_init(&sql, SQL_MAX);
     if (hk_args_flag(cli, "print"))
         how.print = &sql;

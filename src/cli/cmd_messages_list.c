@@ -10,8 +10,10 @@
 #include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "config/payload.h"
 
 struct printer {
+    struct hk_masks *masks;
     bool as_json;
     struct hk_table table;
     struct hk_buf out;
@@ -99,6 +101,9 @@ static void add_row(struct hk_table *table, const struct hk_row *row, int64_t no
 static void put_rows(struct printer *p, const struct hk_rows *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        /* what it says may be what a mask hides, and only the payload could tell */
+        if (rows->items[i].last_error.len > 0 && hk_masks_fit(p->masks, rows->items[i].event_type))
+            rows->items[i].last_error = hk_str_of("(masks apply: messages show)");
         if (!p->as_json) {
             add_row(&p->table, &rows->items[i], p->now_ms);
             continue;
@@ -177,7 +182,9 @@ static int list_messages(const struct hk_cli *cli, struct hk_list *list, uint64_
         hk_json_key(&p.json, "items");
         hk_json_array(&p.json);
     }
-    enum hk_code rc = read_pages(&op, list, &p, &err);
+    enum hk_code rc = hk_config_make_masks(op.config, &p.masks, &err);
+    if (rc == HK_OK)
+        rc = read_pages(&op, list, &p, &err);
     if (rc == HK_OK) {
         finish(&p);
         code = hk_out_buffer(&p.out);
@@ -186,6 +193,7 @@ static int list_messages(const struct hk_cli *cli, struct hk_list *list, uint64_
         hk_buf_fini(&p.out);
     }
     hk_table_fini(&p.table);
+    hk_masks_free(p.masks);
     hk_operate_close(&op);
     return code;
 }

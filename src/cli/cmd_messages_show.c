@@ -3,12 +3,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/args.h"
+#include "cli/dead.h"
 #include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "config/payload.h"
 
 #define PAYLOAD_MAX ((size_t)64 << 20)
 
@@ -217,16 +220,136 @@ static void write_json(struct hk_buf *out, const struct hk_shown *shown, bool pa
     (void)hk_buf_addc(out, '\n');
 }
 
+/* ---- masks ---- */
+
+enum {
+    TEXTS_MAX = HK_SHOWN_MAX * 4 + HK_TRIED_MAX * 4
+};
+
+/* What stands in place of what is masked, until it was printed. */
+struct veil {
+    struct hk_dead dead; /* for its masks alone */
+    bool edited;         /* the payload is not the one that the attempts were made with */
+    char *texts[TEXTS_MAX];
+    size_t n;
+};
+
+typedef void show_fn(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
+                     struct hk_buf *out);
+
+static void hide(struct veil *v, const struct hk_letter *as, struct hk_str *text, show_fn *show)
+{
+    struct hk_buf masked;
+    if (text->len == 0)
+        return;
+    hk_buf_init(&masked, HK_OPERATE_OUTPUT_MAX);
+    show(&v->dead, as, *text, &masked);
+    size_t len = masked.len;
+    char *kept = hk_buf_detach(&masked);
+    *text = kept != NULL ? (struct hk_str){kept, len} : hk_str_of("(out of memory)");
+    v->texts[v->n++] = kept;
+}
+
+static void show_payload(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
+                         struct hk_buf *out)
+{
+    (void)text;
+    hk_dead_show_payload(dead, letter, out);
+}
+
+/* As masks see it. */
+static struct hk_letter letter_of(const struct hk_row *row)
+{
+    return (struct hk_letter){.event_type = row->event_type,
+                              .encoding = row->encoding,
+                              .headers = row->headers,
+                              .has_payload = row->has_payload,
+                              .payload = row->payload,
+                              .payload_bytes = row->payload_bytes};
+}
+
+/* Attempts and errors may be about a payload that was replaced since: dead show has all of them. */
+static enum hk_code look_for_edits(struct veil *v, const struct hk_operate *op, const char *message_id,
+                                   struct hk_err *err)
+{
+    const struct hk_store_letters_ops *letters = hk_store_letters_by_url(op->url, err);
+    const struct hk_letters *found = NULL;
+    struct hk_letter_query query = {.message_id = message_id};
+    if (letters == NULL)
+        return err->code;
+    enum hk_code rc =
+        letters->list(op->admin, &query, &(struct hk_letter_page){.limit = HK_SHOWN_MAX}, &found, err);
+    for (size_t i = 0; rc == HK_OK && i < found->n; i++)
+        v->edited = v->edited || found->items[i].version > 1;
+    return rc;
+}
+
+/* The row whose payload an attempt sent; without one, all that it says is hidden. */
+static struct hk_letter letter_of_attempt(const struct hk_shown *shown, const struct hk_tried *attempt)
+{
+    for (size_t i = 0; i < shown->n_rows; i++)
+        if (shown->rows[i].has_payload && hk_str_eq(shown->rows[i].destination, attempt->destination))
+            return letter_of(&shown->rows[i]);
+    return (struct hk_letter){.event_type = shown->n_rows > 0 ? shown->rows[0].event_type : hk_str_of(""),
+                              .payload_bytes = 1};
+}
+
+static void hide_all(struct veil *v, const struct hk_shown *shown)
+{
+    for (size_t i = 0; i < shown->n_attempts; i++) {
+        struct hk_tried *a = &shown->attempts[i];
+        struct hk_letter as = letter_of_attempt(shown, a);
+        as.version = v->edited ? 2 : 1;
+        hide(v, &as, &a->error, hk_dead_show_text);
+        hide(v, &as, &a->request_headers, hk_dead_show_headers);
+        hide(v, &as, &a->response_headers, hk_dead_show_headers);
+        hide(v, &as, &a->response_body, hk_dead_show_text);
+    }
+    for (size_t i = 0; i < shown->n_rows; i++) {
+        struct hk_row *row = &shown->rows[i];
+        struct hk_letter as = letter_of(row);
+        as.version = v->edited ? 2 : 1;
+        hide(v, &as, &row->last_error, hk_dead_show_text);
+        hide(v, &as, &row->error_detail, hk_dead_show_text);
+        as.version = 1;
+        hide(v, &as, &row->headers, hk_dead_show_headers);
+        if (!hk_masks_fit(v->dead.masks, row->event_type))
+            continue;
+        hide(v, &as, &row->payload, show_payload);
+        if (as.payload.len == as.payload_bytes)
+            row->payload_bytes = row->payload.len; /* it is not cut */
+    }
+}
+
+static void veil_free(struct veil *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        hk_mem_free(v->texts[i]);
+    hk_masks_free(v->dead.masks);
+    hk_mem_free(v);
+}
+
 static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
                         struct hk_err *err)
 {
     bool payload = hk_args_flag(cli, "payload");
     const struct hk_shown *shown = NULL;
-    enum hk_code rc = op->ops->show(op->admin, cli->operands[0], payload ? PAYLOAD_MAX : 0, &shown, err);
+    struct veil *veil = hk_mem_zalloc(1, sizeof *veil);
+    if (veil == NULL)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = hk_config_make_masks(op->config, &veil->dead.masks, err);
+    bool read = payload || veil->dead.masks != NULL; /* what hides in errors is found by the payload */
+    if (rc == HK_OK && veil->dead.masks != NULL)
+        rc = look_for_edits(veil, op, cli->operands[0], err);
+    if (rc == HK_OK)
+        rc = op->ops->show(op->admin, cli->operands[0], read ? PAYLOAD_MAX : 0, &shown, err);
+    if (rc == HK_OK && veil->dead.masks != NULL)
+        hide_all(veil, shown);
     if (rc == HK_OK && hk_args_flag(cli, "json"))
         write_json(out, shown, payload);
     else if (rc == HK_OK)
         write_text(out, shown, payload);
+    veil_free(veil);
     return rc;
 }
 

@@ -68,17 +68,11 @@ static void write_attempts(struct hk_buf *out, const struct hk_store_status *s)
     (void)hk_buf_addc(out, '\n');
 }
 
-static void add_pause(struct hk_table *table, const struct hk_dest_status *d, int64_t now_ms)
+static void add_held(struct hk_table *table, const struct hk_dest_status *d, int64_t now_ms)
 {
     struct hk_buf text;
-    char ago[64];
     hk_buf_init(&text, 1 << 16);
-    if (d->paused) {
-        (void)hk_buf_addf(&text, "paused %s by ", hk_operate_ago(d->since_ms, now_ms, ago));
-        (void)hk_buf_add(&text, d->actor.ptr, d->actor.len);
-        (void)hk_buf_adds(&text, ": ");
-        (void)hk_buf_add(&text, d->reason.ptr, d->reason.len);
-    }
+    hk_operate_held(&text, d, now_ms);
     hk_table_add(table, hk_buf_str(&text));
     hk_buf_fini(&text);
 }
@@ -103,7 +97,7 @@ static void write_dests(struct hk_buf *out, const struct hk_store_status *s)
         hk_table_adds(&table, hk_operate_count((struct hk_count){d->processing, false}, n));
         hk_table_adds(&table, hk_operate_count(d->retrying, n));
         hk_table_adds(&table, hk_operate_count(d->dead, n));
-        add_pause(&table, d, s->now_ms);
+        add_held(&table, d, s->now_ms);
     }
     (void)hk_buf_addc(out, '\n');
     hk_table_write(&table, out);
@@ -167,10 +161,7 @@ static void put_dest(struct hk_json *json, const struct hk_dest_status *d)
     hk_put_count(json, "processing", (struct hk_count){d->processing, false});
     hk_put_count(json, "retrying", d->retrying);
     hk_put_count(json, "dead", d->dead);
-    hk_put_bool(json, "paused", d->paused);
-    hk_put_str(json, "paused_by", d->actor);
-    hk_put_str(json, "paused_reason", d->reason);
-    hk_put_time(json, "paused_at", d->since_ms);
+    hk_put_held(json, d);
     hk_json_end(json);
 }
 

@@ -140,6 +140,15 @@ void hk_put_count(struct hk_json *json, const char *key, struct hk_count count)
     hk_json_end(json);
 }
 
+void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest)
+{
+    hk_put_bool(json, "paused", dest->paused);
+    hk_put_str(json, "paused_by", dest->actor);
+    hk_put_str(json, "paused_reason", dest->reason);
+    hk_put_time(json, "paused_at", dest->since_ms);
+    hk_put_time(json, "breaker_open_until", dest->open_until_ms);
+}
+
 void hk_put_row(struct hk_json *json, const struct hk_row *row)
 {
     hk_put_id(json, "outbox_id", row->outbox_id);
@@ -192,4 +201,20 @@ const char *hk_operate_ago(int64_t ms, int64_t now_ms, char out[64])
     else
         (void)snprintf(out, 64, "in %s", hk_out_duration((uint64_t)ms - (uint64_t)now_ms, text));
     return out;
+}
+
+void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms)
+{
+    char when[HK_TIME_TEXT_MAX], ago[64];
+    if (dest->paused) {
+        (void)hk_buf_addf(out, "paused %s by ", hk_operate_ago(dest->since_ms, now_ms, ago));
+        (void)hk_buf_add(out, dest->actor.ptr, dest->actor.len);
+        (void)hk_buf_adds(out, ": ");
+        (void)hk_buf_add(out, dest->reason.ptr, dest->reason.len);
+    }
+    if (dest->open_until_ms == 0)
+        return;
+    (void)hk_format_rfc3339(dest->open_until_ms, when);
+    (void)hk_buf_addf(out, "%sbreaker: open until %s (%s)", dest->paused ? "; " : "", when,
+                      hk_operate_ago(dest->open_until_ms, now_ms, ago));
 }

@@ -45,6 +45,8 @@ bool hk_operate_payload(const char *given, struct hk_buf *out);
 /* ---- members of an object, beside those of put.h ---- */
 
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
+/* Who paused it, and until when its breaker is open. */
+void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
 /* The facts of one row, without its details. */
 void hk_put_row(struct hk_json *json, const struct hk_row *row);
 
@@ -56,5 +58,7 @@ int64_t hk_operate_wall_ms(void);
 const char *hk_operate_count(struct hk_count count, char out[48]);
 /* "3m12s ago", "in 5s", "now"; "-" for 0. */
 const char *hk_operate_ago(int64_t ms, int64_t now_ms, char out[64]);
+/* What keeps messages from a destination: a pause, an open breaker; nothing for neither. */
+void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms);
 
 #endif

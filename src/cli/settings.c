@@ -63,13 +63,13 @@ enum hk_exit hk_settings_exit(enum hk_code code)
     case HK_OK:
         return HK_EXIT_OK;
     case HK_BUSY:
-    case HK_CONFLICT:
     case HK_TIMEOUT:
         return HK_EXIT_TEMPORARY;
     case HK_UNAVAILABLE:
     case HK_IO:
         return HK_EXIT_UNAVAILABLE;
     case HK_NOTFOUND:
+    case HK_CONFLICT: /* a table of ours that is not ours: it will not go by itself */
     case HK_UNSUPPORTED:
     case HK_INVALID:
     case HK_RANGE:

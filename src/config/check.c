@@ -196,6 +196,15 @@ void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, vo
                       "the rule checks nothing: give \"required\", \"json\" or \"max_size\"");
 }
 
+void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    (void)node;
+    const struct hk_conf_mask *mask = section;
+    if (!hk_walk_failed(walk) && !mask->paths.n && !mask->headers.n)
+        hk_walk_error(walk, hk_walk_at(walk, NULL, ""),
+                      "the mask hides nothing: give \"paths\" or \"headers\"");
+}
+
 /* A route behind one that takes everything is never asked. */
 void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {

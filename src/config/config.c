@@ -308,6 +308,12 @@ const struct hk_conf_validate *hk_config_validate(const struct hk_config *config
     return i < config->validate.n ? &items[i] : NULL;
 }
 
+const struct hk_conf_mask *hk_config_mask(const struct hk_config *config, size_t i)
+{
+    const struct hk_conf_mask *items = config->masks.items;
+    return i < config->masks.n ? &items[i] : NULL;
+}
+
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i)
 {
     const struct hk_conf_header *items = http->headers.items;

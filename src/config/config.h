@@ -151,6 +151,7 @@ struct hk_conf_destination {
     struct hk_breaker_options breaker; /* the policy's, changed by what was given here */
     enum hk_conf_order order;
     enum hk_conf_on_dead on_dead;
+    bool auto_redrive;         /* what died while it was down goes out again once its breaker has closed */
     struct hk_conf_list allow; /* of struct hk_cidr */
 };
 
@@ -163,9 +164,16 @@ struct hk_conf_route {
 struct hk_conf_validate {
     uint32_t given;
     const char *event_type;
-    struct hk_conf_list required; /* of const char *: dotted paths */
+    struct hk_conf_list required; /* of const char *: path or path:type (payload/validate.h) */
     bool json;                    /* the payload must be JSON */
     uint64_t max_size_bytes;      /* 0: only the relay's max_payload */
+};
+
+struct hk_conf_mask {
+    uint32_t given;
+    const char *event_type;
+    struct hk_conf_list paths;   /* of const char * (payload/path.h) */
+    struct hk_conf_list headers; /* of const char *: names */
 };
 
 struct hk_config {
@@ -180,6 +188,7 @@ struct hk_config {
     struct hk_conf_list destinations;
     struct hk_conf_list routes;
     struct hk_conf_list validate;
+    struct hk_conf_list masks;
     struct hk_policies *policies; /* presets, then the file's, with the default set */
     struct hk_arena arena;        /* owns all strings and lists */
 };
@@ -199,12 +208,13 @@ void hk_config_free(struct hk_config *config);
 const struct hk_conf_destination *hk_config_destination(const struct hk_config *config, size_t i);
 const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i);
 const struct hk_conf_validate *hk_config_validate(const struct hk_config *config, size_t i);
+const struct hk_conf_mask *hk_config_mask(const struct hk_config *config, size_t i);
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
 const char *hk_conf_kind_name(enum hk_conf_kind kind); /* its key: "http", "null" */
 /* Where its messages go, for people: the URL, or "null". */
 const char *hk_conf_target(const struct hk_conf_destination *destination);
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i);
-/* For lists of texts: secrets, a route's destinations, required paths. */
+/* For lists of texts: secrets, a route's destinations, required fields, masked paths and headers. */
 const char *hk_conf_text(const struct hk_conf_list *list, size_t i);
 
 /* Every key with type, default and meaning: as YAML that loads and changes nothing, as Markdown tables (the

@@ -280,6 +280,9 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
     [HK_DEST_ON_DEAD_OPT] = {"on_dead", HK_OPT_ENUM, AT(struct hk_conf_destination, on_dead),
                              .words = on_dead_words, .fallback = "block",
                              .help = "with order: key, do the next ones wait behind a dead letter or go on?"},
+    [HK_DEST_AUTO_REDRIVE_OPT] = {"auto_redrive", HK_OPT_BOOL, AT(struct hk_conf_destination, auto_redrive),
+                                  .fallback = "false",
+                                  .help = "when its breaker closes, requeue what gave up while it was open"},
     [HK_DEST_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_destination, allow), .max = 64,
                            .elem = &cidr_elem, .otherwise = "public addresses only",
                            .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
@@ -318,8 +321,8 @@ static const struct hk_opt_table route_table = {
     .example = "{ event_type: \"Order*\", destination: billing }",
 };
 
-static const struct hk_opt path_elem = {
-    .type = HK_OPT_STRING, .min = 1, .max = 255, .check = hk_text_check_path, .example = "order.id"};
+static const struct hk_opt field_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 255, .check = hk_text_check_field, .example = "order.id:integer"};
 
 static const struct hk_opt validate_opts[HK_VALIDATE_NOPTS] = {
     [HK_VALIDATE_EVENT_OPT] = {"event_type", HK_OPT_STRING, HK_OPT_REQUIRED,
@@ -327,8 +330,8 @@ static const struct hk_opt validate_opts[HK_VALIDATE_NOPTS] = {
                                .check = hk_text_check_printable, .example = "OrderCreated",
                                .help = "* stands for any text"},
     [HK_VALIDATE_REQUIRED_OPT] = {"required", HK_OPT_LIST, AT(struct hk_conf_validate, required), .max = 64,
-                                  .elem = &path_elem, .example = "[orderId]",
-                                  .help = "fields that the JSON payload must have; dots go into objects"},
+                                  .elem = &field_elem, .example = "[\"orderId:integer\", customer.id]",
+                                  .help = "fields that the JSON payload must have: path, or path:type"},
     [HK_VALIDATE_JSON_OPT] = {"json", HK_OPT_BOOL, AT(struct hk_conf_validate, json),
                               .otherwise = "true with required", .example = "true",
                               .help = "the payload must be JSON"},
@@ -345,6 +348,33 @@ static const struct hk_opt_table validate_table = {
     .n_opts = HK_VALIDATE_NOPTS,
     .example = "{ event_type: OrderCreated, required: [orderId] }",
     .check = hk_check_validate,
+};
+
+static const struct hk_opt path_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 255, .check = hk_text_check_path, .example = "customer.email"};
+static const struct hk_opt header_name_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 128, .check = hk_text_check_header_name, .example = "x-api-key"};
+
+static const struct hk_opt mask_opts[HK_MASK_NOPTS] = {
+    [HK_MASK_EVENT_OPT] = {"event_type", HK_OPT_STRING, AT(struct hk_conf_mask, event_type), .min = 1,
+                           .max = 255, .check = hk_text_check_printable, .otherwise = "every type",
+                           .example = "\"Order*\"", .help = "* stands for any text"},
+    [HK_MASK_PATHS_OPT] = {"paths", HK_OPT_LIST, AT(struct hk_conf_mask, paths), .max = 64,
+                           .elem = &path_elem, .example = "[customer.email, \"items[*].card\"]",
+                           .help = "values in the payload"},
+    [HK_MASK_HEADERS_OPT] = {"headers", HK_OPT_LIST, AT(struct hk_conf_mask, headers), .max = 64,
+                             .elem = &header_name_elem, .example = "[x-api-key]",
+                             .help = "values of these headers, of requests and answers"},
+};
+
+static const struct hk_opt_table mask_table = {
+    .name = "mask",
+    .where = "masks[]",
+    .size = sizeof(struct hk_conf_mask),
+    .opts = mask_opts,
+    .n_opts = HK_MASK_NOPTS,
+    .example = "{ event_type: \"Order*\", paths: [customer.email] }",
+    .check = hk_check_mask,
 };
 
 static const struct hk_opt root_opts[] = {
@@ -369,6 +399,9 @@ static const struct hk_opt root_opts[] = {
     {"validate", HK_OPT_LIST, AT(struct hk_config, validate), .max = 1000, .sub = &validate_table,
      .example = "[{ event_type: OrderCreated, required: [orderId] }]",
      .help = "checks before anything is sent; a message that fails is dead"},
+    {"masks", HK_OPT_LIST, AT(struct hk_config, masks), .max = 1000, .sub = &mask_table,
+     .example = "[{ event_type: \"Order*\", paths: [customer.email] }]",
+     .help = "personal data: shown as *** wherever messages are shown, logged or exported"},
 };
 
 const struct hk_opt_table hk_root_table = {
@@ -388,7 +421,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_policy_table, &hk_backoff_table, &hk_jitter_table,   &hk_classes_table, &hk_class_table,
         &hk_rule_table,   &hk_breaker_table, &destination_table, &http_table,       &header_table,
         &sign_table,      &auth_table,       &basic_table,       &null_table,       &limits_table,
-        &route_table,     &validate_table,
+        &route_table,     &validate_table,   &mask_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

@@ -178,6 +178,7 @@ enum {
     HK_DEST_BREAKER_OPT,
     HK_DEST_ORDER_OPT,
     HK_DEST_ON_DEAD_OPT,
+    HK_DEST_AUTO_REDRIVE_OPT,
     HK_DEST_ALLOW_OPT,
     HK_DEST_NOPTS
 };
@@ -188,6 +189,13 @@ enum {
     HK_VALIDATE_JSON_OPT,
     HK_VALIDATE_SIZE_OPT,
     HK_VALIDATE_NOPTS
+};
+
+enum {
+    HK_MASK_EVENT_OPT,
+    HK_MASK_PATHS_OPT,
+    HK_MASK_HEADERS_OPT,
+    HK_MASK_NOPTS
 };
 
 extern const struct hk_opt_table hk_root_table;
@@ -209,6 +217,7 @@ void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "config/text.h"
+#include "payload/validate.h"
 
 static bool refuse(char why[HK_WHY_MAX], const char *text)
 {
@@ -99,16 +100,23 @@ bool hk_text_check_reason(struct hk_str s, char why[HK_WHY_MAX])
     return ok || refuse(why, "must be a reason code: capitals, digits and underscores, such as CARD_EXPIRED");
 }
 
+/* `err` says what is wrong; its words fit behind these. */
+static bool refuse_path(char why[HK_WHY_MAX], const struct hk_err *err)
+{
+    (void)snprintf(why, HK_WHY_MAX, "is no path: %.180s", err->message);
+    return false;
+}
+
 bool hk_text_check_path(struct hk_str s, char why[HK_WHY_MAX])
 {
-    if (has_control(s))
-        return refuse(why, "must not hold control characters");
-    struct hk_str rest = s;
-    do {
-        if (!hk_str_cut(&rest, '.').len)
-            return refuse(why, "must be names of fields with dots between them, such as order.id");
-    } while (rest.ptr);
-    return true;
+    struct hk_err err = {.code = HK_OK};
+    return hk_path_parse(s, NULL, &err) == HK_OK || refuse_path(why, &err);
+}
+
+bool hk_text_check_field(struct hk_str s, char why[HK_WHY_MAX])
+{
+    struct hk_err err = {.code = HK_OK};
+    return hk_field_parse(s, NULL, NULL, &err) == HK_OK || refuse_path(why, &err);
 }
 
 /* ---- addresses ---- */

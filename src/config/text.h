@@ -31,6 +31,7 @@ hk_opt_check_fn hk_text_check_printable;
 hk_opt_check_fn hk_text_check_user;
 hk_opt_check_fn hk_text_check_reason;
 hk_opt_check_fn hk_text_check_secret; /* of Standard Webhooks */
-hk_opt_check_fn hk_text_check_path;   /* of a field: order.id */
+hk_opt_check_fn hk_text_check_path;   /* into a payload: order.id, items[*].card */
+hk_opt_check_fn hk_text_check_field;  /* the same, or with a type: order.id:integer */
 
 #endif

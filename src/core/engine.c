@@ -13,7 +13,8 @@
 #include "core/engine_impl.h"
 
 enum {
-    EXCHANGE_FULL = 64 /* so many settles and claims do not wait for company */
+    EXCHANGE_FULL = 64, /* so many settles and claims do not wait for company */
+    WAKE_EVERY_MS = 5
 };
 
 /* ---- rings and slots ---- */
@@ -181,6 +182,7 @@ enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_
     e->oldest_ms = INT64_MAX;
     e->stray_due_ms = INT64_MAX;
     e->stray_look_at_ms = INT64_MIN;
+    e->wake_at_ms = INT64_MAX;
     e->want_alone = HK_NO_DEST;
     e->poll_ms = options->poll_min_ms;
     e->store_retry_at_ms = now_ms;
@@ -217,11 +219,6 @@ void hk_engine_free(struct hk_engine *e)
 }
 
 /* ---- what comes next ---- */
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t lease_margin(const struct hk_engine *e)
 {
@@ -414,8 +411,10 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         *out = (struct hk_action){.kind = HK_ACT_RELEASE};
         return true;
     }
-    if (now_ms >= e->next_poll_ms) {
+    if (now_ms >= hk_ms_earlier(e->next_poll_ms, e->wake_at_ms)) {
         *out = (struct hk_action){.kind = HK_ACT_POLL};
+        e->polled_at_ms = now_ms;
+        e->wake_at_ms = INT64_MAX; /* who asks from now on means the next one */
         e->stats.polls++;
         return true;
     }
@@ -448,22 +447,23 @@ static int64_t wake_at(struct hk_engine *e, int64_t now_ms)
     if (e->sending && e->lane && !e->lease_aborted)
         at = e->lease_until_ms - lease_margin(e);
     if (e->draining && !e->drain_aborted)
-        at = earlier(at, e->drain_deadline_ms);
+        at = hk_ms_earlier(at, e->drain_deadline_ms);
     if (e->store_busy)
         return at;
     int64_t work = INT64_MAX;
     if (e->lane) {
-        work = earlier(e->renew_at_ms, e->draining ? INT64_MAX : e->next_poll_ms);
+        work = hk_ms_earlier(e->renew_at_ms,
+                             e->draining ? INT64_MAX : hk_ms_earlier(e->next_poll_ms, e->wake_at_ms));
         if (e->oldest_ms != INT64_MAX)
-            work = earlier(work, e->oldest_ms + (int64_t)e->options.linger_ms);
+            work = hk_ms_earlier(work, e->oldest_ms + (int64_t)e->options.linger_ms);
         if (!e->draining)
-            work = earlier(work, hk_engine_ready_at(e, now_ms));
+            work = hk_ms_earlier(work, hk_engine_ready_at(e, now_ms));
         if (!e->draining)
-            work = earlier(work, earlier(held_keys_at(e), hk_quota_at(e)));
+            work = hk_ms_earlier(work, hk_ms_earlier(held_keys_at(e), hk_quota_at(e)));
     }
     if (work < e->store_retry_at_ms || (!e->lane && !e->draining))
         work = e->store_retry_at_ms;
-    at = earlier(at, work);
+    at = hk_ms_earlier(at, work);
     return at > now_ms ? at : now_ms + 1;
 }
 
@@ -515,6 +515,25 @@ void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
     }
     while (hk_ring_pop(&e->ready, &i))
         hk_slot_give_back(e, i, now_ms);
+}
+
+void hk_engine_wake(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t at_ms = hk_ms_later(now_ms, hk_ms_after(e->polled_at_ms, WAKE_EVERY_MS));
+    e->wake_at_ms = hk_ms_earlier(e->wake_at_ms, at_ms);
+}
+
+bool hk_engine_hungry(const struct hk_engine *e)
+{
+    if (!e->lane || e->draining || !hk_engine_can_take(e) || hk_engine_late_due(e) || e->chosen.len ||
+        e->last_id > e->cursor)
+        return false;
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        const struct hk_dest *d = &e->dests[i];
+        if (!d->behind && !d->paused && d->in_flight < d->cap)
+            return true;
+    }
+    return false;
 }
 
 const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *e)

@@ -121,6 +121,12 @@ void hk_engine_on_done(struct hk_engine *engine, int64_t now_ms, enum hk_code rc
 /* A send is over (also after HK_ACT_ABORT). */
 void hk_engine_on_sent(struct hk_engine *engine, int64_t now_ms, uint32_t slot, const struct hk_sent *sent);
 
+/* Somebody says that there may be something new: polls soon, but never more often than every few milliseconds, however
+ * often it is said. */
+void hk_engine_wake(struct hk_engine *engine, int64_t now_ms);
+/* Is there nothing to do, and room, so that it is worth somebody's while to say when there is? */
+bool hk_engine_hungry(const struct hk_engine *engine);
+
 /* Stop claiming; finish what is in flight until `deadline_ms`, then give it back. */
 void hk_engine_drain(struct hk_engine *engine, int64_t now_ms, int64_t deadline_ms);
 

@@ -14,16 +14,6 @@ enum {
     HELD_KEYS_NET_MS = 1000 /* … and what somebody did to the tables by hand, if looking costs little */
 };
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
  * the clocks lies. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
 static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms)
@@ -246,8 +236,9 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     e->held_keys_loaded = true;
     e->held_keys_stale = e->held_keys_doubtful = false;
     e->acts_held = e->acts;
-    e->held_keys_at_ms = now_ms + earlier(later(took_ms * 10, HELD_KEYS_MIN_MS), HELD_KEYS_MAX_MS);
-    e->held_keys_net_ms = now_ms + later(took_ms * 100, HELD_KEYS_NET_MS);
+    e->held_keys_at_ms =
+        now_ms + hk_ms_earlier(hk_ms_later(took_ms * 10, HELD_KEYS_MIN_MS), HELD_KEYS_MAX_MS);
+    e->held_keys_net_ms = now_ms + hk_ms_later(took_ms * 100, HELD_KEYS_NET_MS);
     hk_order_clear_held(e->order);
     for (size_t i = 0; i < n; i++) {
         size_t dest = hk_engine_dest_by_name(e, keys[i].destination);

@@ -54,34 +54,10 @@ size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name)
     return HK_NO_DEST;
 }
 
-/* '*' stands for any text. Goes back to the last star only, so it is linear in practice and quadratic at the worst. */
-static bool glob_matches(const char *pattern, struct hk_str s)
-{
-    const char *star = NULL;
-    size_t i = 0, resume = 0;
-    while (i < s.len) {
-        if (*pattern == '*') {
-            star = ++pattern;
-            resume = i;
-        } else if (*pattern && *pattern == s.ptr[i]) {
-            pattern++;
-            i++;
-        } else if (star) {
-            pattern = star;
-            i = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return !*pattern;
-}
-
 static size_t route_of(const struct hk_engine *e, struct hk_str event_type)
 {
     size_t i = 0;
-    while (i < e->options.n_routes && !glob_matches(e->options.routes[i].event_type, event_type))
+    while (i < e->options.n_routes && !hk_str_glob(e->options.routes[i].event_type, event_type))
         i++;
     return i;
 }
@@ -146,14 +122,14 @@ int64_t hk_id_after(int64_t id)
     return id == INT64_MAX ? id : id + 1;
 }
 
+static int64_t higher(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static uint32_t three_quarters(uint32_t n)
 {
     return n - n / 4;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Room is kept for first attempts against a flood of retries. */
@@ -168,7 +144,7 @@ int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enu
     if (hk_quota_waits(e, d, now_ms))
         return INT64_MAX;
     int64_t at = hk_limiter_ready_at_ms(d->limiter, now_ms);
-    return d->breaker ? later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
+    return d->breaker ? hk_ms_later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
 }
 
 bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source source, int64_t now_ms)
@@ -220,7 +196,7 @@ static size_t ordered_dests(const struct hk_engine *e, const struct hk_head *hea
 
 int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return d->behind ? d->cursor : later(d->cursor, e->cursor);
+    return d->behind ? d->cursor : higher(d->cursor, e->cursor);
 }
 
 /* Are there rows before it that the destination has yet to read? (One that goes to a single destination is not looked at
@@ -655,7 +631,7 @@ static bool is_unread(struct hk_engine *e, const struct hk_head *head, size_t de
     int64_t to = dest == HK_NO_DEST ? e->cursor : hk_dest_read_to(e, &e->dests[dest]);
     if (head->id <= to)
         return false;
-    e->last_id = later(e->last_id, head->id);
+    e->last_id = higher(e->last_id, head->id);
     return true;
 }
 
@@ -668,7 +644,7 @@ static void look_from(struct hk_engine *e, const struct hk_head *head, size_t de
         e->dests[dest].cursor = before;
         return;
     }
-    e->last_id = later(e->last_id, e->cursor);
+    e->last_id = higher(e->last_id, e->cursor);
     e->cursor = before;
 }
 

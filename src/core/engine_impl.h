@@ -3,6 +3,7 @@
 #ifndef HK_CORE_ENGINE_IMPL_H
 #define HK_CORE_ENGINE_IMPL_H
 
+#include "base/ms.h"
 #include "core/engine.h"
 #include "core/order.h"
 
@@ -145,7 +146,8 @@ struct hk_engine {
     int64_t held_keys_net_ms; /* … nor before, if nobody is known to have */
     bool held_keys_doubtful;  /* some counts may be wrong: as if a person had acted */
     bool any_ordered;
-    int64_t next_poll_ms;
+    int64_t next_poll_ms, polled_at_ms;
+    int64_t wake_at_ms; /* a poll that was asked for; INT64_MAX = none was */
     uint64_t poll_ms;
     int64_t last_id, cursor; /* the cursor: highest id that was looked at for everybody */
     bool late_told;          /* a poll said so, and no late scan has begun since */

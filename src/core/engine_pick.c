@@ -7,11 +7,6 @@ enum {
     KEY_TRIES = 8
 };
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* An ordered destination passes over what waits behind another of its key; any other takes as many as fit. */
 static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
@@ -162,11 +157,6 @@ static int64_t mono_of(const struct hk_engine *e, int64_t store_ms)
     return store_ms == INT64_MAX || store_ms == INT64_MIN ? store_ms : store_ms - e->ahead_hi_ms;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
 {
     int64_t at = INT64_MAX;
@@ -176,18 +166,18 @@ int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
         return at;
     if (e->last_id > e->cursor)
         at = e->last_scan_ms + (int64_t)e->options.linger_ms;
-    at = earlier(at, later(mono_of(e, e->stray_due_ms), e->stray_look_at_ms));
+    at = hk_ms_earlier(at, hk_ms_later(mono_of(e, e->stray_due_ms), e->stray_look_at_ms));
     const struct hk_order_key *key = hk_order_ready(e->order);
     if (key)
-        at = earlier(at, hk_dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
+        at = hk_ms_earlier(at, hk_dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
         if (d->behind)
-            at = earlier(at, hk_dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
+            at = hk_ms_earlier(at, hk_dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
         if (d->retry_due_ms == INT64_MAX || d->retries_chosen)
             continue;
-        int64_t due = later(mono_of(e, d->retry_due_ms), d->retry_look_at_ms);
-        at = earlier(at, later(due, hk_dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
+        int64_t due = hk_ms_later(mono_of(e, d->retry_due_ms), d->retry_look_at_ms);
+        at = hk_ms_earlier(at, hk_ms_later(due, hk_dest_ready_at(e, d, HK_FROM_RETRY, now_ms)));
     }
     return at;
 }

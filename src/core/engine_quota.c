@@ -3,7 +3,10 @@
  * (hk_engine_options.shared) that would multiply the configured rate by the number of relays, and the probes of a broken
  * destination, too. So before a message is chosen its destination needs a token that the store gave out: of its rate, and,
  * while its breaker is half-open, a leave to probe. Tokens are asked for in small lots with the exchange, when there is work
- * for them, and what is not used at once is thrown away: relays that come and go never save up. */
+ * for them, and what is not used at once is thrown away: relays that come and go never save up.
+ *
+ * A breaker that opens or closes is written down by every store: people want to see it, and a relay that is started
+ * anew begins where the last one ended. */
 #include "core/engine_impl.h"
 
 enum {
@@ -105,12 +108,13 @@ static void tell(struct hk_engine *e, size_t dest)
     e->circuits[e->n_circuits++] =
         (struct hk_circuit){.destination = d->name, .open_until_ms = d->circuit_until_ms};
     d->tell_circuit = false;
+    d->circuit_seen_ms = d->circuit_until_ms; /* what we said ourselves is no news */
 }
 
 void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
 {
     e->n_quotas = e->n_circuits = 0;
-    for (size_t i = 0; e->options.shared && i < e->options.n_dests; i++) {
+    for (size_t i = 0; i < e->options.n_dests; i++) {
         ask(e, i, false, now_ms);
         ask(e, i, true, now_ms);
         tell(e, i);
@@ -145,7 +149,7 @@ void hk_quota_undone(struct hk_engine *e)
 
 void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
-    if (!e->options.shared || !d->breaker)
+    if (!d->breaker)
         return;
     enum hk_breaker_state state = hk_breaker_state(d->breaker, now_ms);
     bool open = state == HK_BREAKER_OPEN;
@@ -160,7 +164,7 @@ void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms)
 {
-    if (!e->options.shared || !d->breaker || d->tell_circuit || open_until_ms == d->circuit_seen_ms)
+    if (!d->breaker || d->tell_circuit || open_until_ms == d->circuit_seen_ms)
         return;
     d->circuit_seen_ms = open_until_ms;
     if (open_until_ms == 0)

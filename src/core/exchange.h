@@ -16,7 +16,7 @@
 
 struct hk_poll_dest {
     struct hk_str name;
-    int64_t open_until_ms; /* as the last hk_circuit had it; 0 = closed, or nobody ever said */
+    int64_t open_until_ms; /* as the last hk_circuit had it; 0 = closed, resumed since, or nobody ever said */
     int64_t retry_due_ms;  /* earliest unclaimed retry row; INT64_MAX = none */
     bool paused;
 };
@@ -40,7 +40,7 @@ struct hk_poll {
      * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
     int64_t acts;
     int64_t last_id;            /* highest id in outbox, or above it; HK_FIRST_ID = empty */
-    struct hk_poll_dest *dests; /* those with retry rows, and the paused ones */
+    struct hk_poll_dest *dests; /* those with retry rows, the paused ones, and those whose breaker is open */
     size_t n_dests;
 };
 
@@ -152,7 +152,7 @@ struct hk_grant {
     int64_t ready_ms; /* when there will be another one; store time */
 };
 
-/* Our breaker opened, or closed again: polls tell the others. */
+/* Our breaker opened, or closed again: polls tell others, and the relay that comes next; operators see it. */
 struct hk_circuit {
     const char *destination;
     int64_t open_until_ms; /* store time; 0 = closed */

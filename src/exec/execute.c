@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ms.h"
 #include "core/policy_impl.h"
 #include "exec/clock.h"
 
@@ -27,12 +28,6 @@ struct run {
 static int64_t now_ms(const struct run *run)
 {
     return run->clock.now_ms(run->clock.arg);
-}
-
-static int64_t add_ms(int64_t at_ms, uint64_t ms)
-{
-    uint64_t room = (uint64_t)INT64_MAX - (at_ms > 0 ? (uint64_t)at_ms : 0);
-    return ms > room ? INT64_MAX : at_ms + (int64_t)ms;
 }
 
 static enum hk_code pause_ms(struct run *run, uint64_t ms)
@@ -100,7 +95,7 @@ static struct hk_attempt next_attempt(const struct run *run)
     if (run->limits.timeout_ms && run->limits.timeout_ms < room)
         room = run->limits.timeout_ms;
     return (struct hk_attempt){
-        .number = run->result.attempts + 1, .timeout_ms = room, .deadline_ms = add_ms(now, room)};
+        .number = run->result.attempts + 1, .timeout_ms = room, .deadline_ms = hk_ms_after(now, room)};
 }
 
 /* The function's return code as a fact, where it gave none itself. */
@@ -129,7 +124,7 @@ static void settle_guards(struct run *run, hk_breaker_permit permit)
     if (limiter) {
         hk_limiter_release(limiter);
         if (d->hold_ms)
-            hk_limiter_hold(limiter, add_ms(now_ms(run), d->hold_ms));
+            hk_limiter_hold(limiter, hk_ms_after(now_ms(run), d->hold_ms));
     }
 }
 

@@ -11,8 +11,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "exec/clock.h"
-#include "relay/crash.h"
+#include "observe/crash.h"
 #include "relay/events.h"
+#include "relay/redrive.h"
 #include "relay/relay.h"
 #include "relay/wiring.h"
 #include "store/store.h"
@@ -26,7 +27,8 @@ enum {
     OPEN_JOB = 1000,       /* store jobs that are not the engine's */
     CLOSE_JOB,
     REOPEN_JOB,
-    PURGE_JOB
+    PURGE_JOB,
+    REDRIVE_JOB
 };
 
 struct delivery {          /* one per slot: what a sink and its callback need */
@@ -44,7 +46,14 @@ struct hk_relay {
     struct hk_worker *worker;
     struct hk_events *events;
     const struct hk_store_ops *ops;
-    struct hk_store *store; /* the store thread's */
+    struct hk_store *store;       /* the store thread's */
+    struct hk_listener *listener; /* NULL = none: the store only polls */
+    struct hk_wake *wake;         /* what the listener calls */
+    enum hk_listening listening;  /* as it was last told */
+    bool woken;                   /* since the last poll */
+    struct hk_store_hint hint;    /* of the poll under way */
+    struct hk_redriver *redriver;
+    int64_t redrive_ms; /* when the step under way began */
     struct delivery *deliveries;
     uint32_t n_deliveries;
     struct delivery *first_send, **last_send; /* of this round */
@@ -140,7 +149,12 @@ static enum hk_code do_own_job(struct hk_relay *r)
     }
     if (r->job == REOPEN_JOB)
         return reopen_store(r);
+    if (r->job == REDRIVE_JOB) {
+        hk_redriver_work(r->redriver, r->redrive_ms);
+        return HK_OK;
+    }
     if (r->job == CLOSE_JOB) {
+        hk_redriver_close(r->redriver);
         r->ops->close(r->store);
         r->store = NULL;
         return HK_OK;
@@ -157,6 +171,8 @@ static enum hk_code do_action(struct hk_relay *r)
         return r->ops->acquire(r->store, r->options.name, r->options.boot, r->options.config->relay.lease_ms,
                                &r->lane, &r->store_now_ms, &r->err);
     case HK_ACT_POLL:
+        if (r->listener)
+            r->ops->hint(r->store, &r->hint);
         return r->ops->poll(r->store, &r->poll, &r->err);
     case HK_ACT_HELD_KEYS:
         return r->ops->held_keys(r->store, &r->keys, &r->n_keys, &r->err);
@@ -279,6 +295,8 @@ static void report(struct hk_relay *r)
         acquired(r);
         break;
     case HK_ACT_POLL:
+        if (r->rc == HK_OK)
+            hk_redriver_polled(r->redriver, r->poll, now);
         hk_engine_on_poll(r->engine, now, r->rc, r->poll);
         break;
     case HK_ACT_HELD_KEYS:
@@ -291,6 +309,8 @@ static void report(struct hk_relay *r)
         if (r->rc == HK_OK) {
             log_exchange(r);
             hk_events_exchanged(r->events, &r->action.exchange, r->exchanged);
+            hk_redriver_told(r->redriver, r->action.exchange.circuits, r->action.exchange.n_circuits,
+                             r->exchanged->now_ms, now);
         }
         hk_crash_point("exchanged");
         hk_engine_on_exchange(r->engine, now, r->rc, r->exchanged);
@@ -325,8 +345,13 @@ static void own_job_done(struct hk_relay *r)
         pump_soon(r);
         return;
     }
-    bool more = r->rc == HK_OK && r->purged == PURGE_ROWS;
-    r->purge_at_ms = now_ms(r) + (more ? 100 : PURGE_EVERY_MS);
+    if (r->job == REDRIVE_JOB) {
+        hk_crash_point("redriven");
+        hk_redriver_done(r->redriver, hk_engine_store_now_ms(r->engine, now_ms(r)), now_ms(r));
+    } else {
+        bool more = r->rc == HK_OK && r->purged == PURGE_ROWS;
+        r->purge_at_ms = now_ms(r) + (more ? 100 : PURGE_EVERY_MS);
+    }
     if (r->held) {
         r->held = false;
         submit(r, (int)r->action.kind);
@@ -397,10 +422,33 @@ static void sent(void *arg, const struct hk_sink_result *result)
     landed(r);
 }
 
+static enum hk_fault fault_of(const struct hk_finding *finding)
+{
+    if (strcmp(finding->reason, "SCHEMA_MISMATCH") == 0)
+        return HK_FAULT_SCHEMA;
+    return strcmp(finding->reason, "PAYLOAD_TOO_LARGE") == 0 ? HK_FAULT_TOO_LARGE : HK_FAULT_INVALID_PAYLOAD;
+}
+
+/* A payload that is not as the rules want it is not sent: the engine makes it a dead letter, and charges no attempt. */
+static bool refused(struct delivery *d, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_message *m = d->action.message;
+    struct hk_finding finding;
+    if (hk_validate_payload(r->wiring.validate, m->event_type, m->payload, &finding))
+        return false;
+    struct hk_sent failed = {.facts = {.fault = fault_of(&finding), .error = hk_str_of(finding.text)}};
+    hk_engine_on_sent(r->engine, now, d->action.slot, &failed);
+    pump_soon(r);
+    return true;
+}
+
 static void start_send(struct delivery *d, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
+    if (refused(d, now))
+        return;
     struct hk_sink *sink = r->wiring.sinks[a->dest];
     struct hk_err err = {.message = ""};
     int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
@@ -411,6 +459,7 @@ static void start_send(struct delivery *d, int64_t now)
     if (rc == HK_OK)
         return;
     struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
+    hk_events_sent(r->events, store_now_ms, a->lane, a->claim, a->message, d->destination, &failed.facts);
     hk_engine_on_sent(r->engine, now, a->slot, &failed);
     pump_soon(r);
 }
@@ -456,7 +505,10 @@ static enum hk_code start_engine(struct hk_relay *r, const struct hk_config *con
     struct delivery *deliveries = hk_mem_zalloc(n, sizeof *deliveries);
     struct hk_engine *engine = NULL;
     rc = deliveries ? hk_engine_new(&o, now_ms(r), &engine, err) : hk_err_set(err, HK_NOMEM, "out of memory");
+    if (rc == HK_OK)
+        rc = hk_redriver_configure(r->redriver, config, err);
     if (rc != HK_OK) {
+        hk_engine_free(engine);
         hk_mem_free(deliveries);
         hk_wiring_close(&wiring);
         return rc;
@@ -532,7 +584,81 @@ static void engine_stopped(struct hk_relay *r)
         switch_config(r);
 }
 
+/* ---- being woken ---- */
+
+static void log_listening(struct hk_relay *r, enum hk_listening before, const char *why)
+{
+    struct hk_log_line line;
+    if (r->listening == before || r->listening == HK_LISTENING_NOT_YET)
+        return;
+    bool yes = r->listening == HK_LISTENING_YES;
+    hk_log_begin(&line, r->options.log, HK_LOG_INFO, yes ? "listening for new messages" : "polling alone");
+    if (!yes)
+        hk_log_cstr(&line, "why", why);
+    hk_log_end(&line);
+}
+
+static void on_wake(void *arg)
+{
+    struct hk_relay *r = arg;
+    char why[HK_LISTENING_WHY_MAX] = "";
+    enum hk_listening before = r->listening;
+    if (!r->listener || r->stopping || !r->engine)
+        return;
+    r->listening = r->ops->listening(r->listener, why);
+    log_listening(r, before, why);
+    r->woken = true;
+    hk_engine_wake(r->engine, now_ms(r));
+    pump_soon(r);
+}
+
+/* From the listener's thread. */
+static void wake(void *arg)
+{
+    struct hk_relay *r = arg;
+    hk_wake_send(r->wake);
+}
+
+/* A relay at work need not be told that there is more, and looks when it can take some. */
+static void make_hint(struct hk_relay *r)
+{
+    bool hungry = hk_engine_hungry(r->engine);
+    r->hint = (struct hk_store_hint){.woken = r->woken && hungry,
+                                     .hungry = hungry && r->listening == HK_LISTENING_YES};
+    r->woken &= !hungry;
+}
+
+/* It may fail: then the store polls, as it does anyway. */
+static void start_listening(struct hk_relay *r)
+{
+    struct hk_err err = {.message = ""};
+    if (!r->ops->listen)
+        return;
+    enum hk_code rc = hk_wake_new(r->options.loop, on_wake, r, &r->wake, &err);
+    if (rc == HK_OK)
+        rc = r->ops->listen(r->options.url, wake, r, &r->listener, &err);
+    if (rc == HK_OK)
+        return;
+    r->listening = HK_LISTENING_NO;
+    log_listening(r, HK_LISTENING_NOT_YET, err.message);
+}
+
+static void stop_listening(struct hk_relay *r)
+{
+    if (r->listener)
+        r->ops->unlisten(r->listener);
+    r->listener = NULL;
+    hk_wake_free(r->wake);
+    r->wake = NULL;
+}
+
 /* ---- the pump ---- */
+
+/* A step more would only keep a relay from its end, or from its next configuration. */
+static int64_t redrive_at_ms(const struct hk_relay *r)
+{
+    return r->draining || r->reload_to ? INT64_MAX : hk_redriver_at_ms(r->redriver);
+}
 
 static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
 {
@@ -540,6 +666,8 @@ static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
         return;
     if (!r->job_busy && r->purge_at_ms < wake_ms)
         wake_ms = r->purge_at_ms;
+    if (!r->job_busy && redrive_at_ms(r) < wake_ms)
+        wake_ms = redrive_at_ms(r);
     if (r->draining && !r->job_busy && r->give_up_at_ms < wake_ms)
         wake_ms = r->give_up_at_ms;
     if (wake_ms == INT64_MAX)
@@ -580,6 +708,8 @@ static bool do_next(struct hk_relay *r, int64_t now)
         r->held = r->job_busy;
         if (action.kind == HK_ACT_EXCHANGE)
             hk_crash_point("exchange");
+        if (action.kind == HK_ACT_POLL)
+            make_hint(r);
         if (!r->held)
             submit(r, (int)action.kind);
         return true;
@@ -618,6 +748,11 @@ static void pump(void *arg)
     int64_t now = now_ms(r);
     if (!r->job_busy && r->lane && now >= r->purge_at_ms)
         submit(r, PURGE_JOB);
+    if (!r->job_busy && r->lane && now >= redrive_at_ms(r)) {
+        hk_crash_point("redrive");
+        r->redrive_ms = now;
+        submit(r, REDRIVE_JOB);
+    }
     r->last_send = &r->first_send;
     while (do_next(r, now))
         ;
@@ -628,10 +763,12 @@ static void pump(void *arg)
 
 static void free_relay(struct hk_relay *r)
 {
+    stop_listening(r);
     hk_worker_free(r->worker);
     if (r->store)
         r->ops->close(r->store);
     end_engine(r);
+    hk_redriver_free(r->redriver);
     hk_timer_free(r->timer);
     hk_events_close(r->events);
     hk_mem_free(r);
@@ -663,10 +800,16 @@ static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
 
 static enum hk_code start(struct hk_relay *r, struct hk_err *err)
 {
+    const struct hk_redriver_options redrives = {.url = r->options.url,
+                                                 .admin = hk_store_admin_by_url(r->options.url, err),
+                                                 .letters = hk_store_letters_by_url(r->options.url, err),
+                                                 .log = r->options.log};
     r->ops = hk_store_by_url(r->options.url, err);
-    if (!r->ops)
+    if (!r->ops || !redrives.admin || !redrives.letters)
         return HK_UNSUPPORTED;
-    enum hk_code rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
+    enum hk_code rc = hk_redriver_new(&redrives, &r->redriver, err);
+    if (rc == HK_OK)
+        rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
     if (rc == HK_OK)
         rc = hk_timer_new(r->options.loop, pump, r, &r->timer);
     if (rc == HK_OK)
@@ -690,6 +833,7 @@ enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_re
         free_relay(r);
         return rc;
     }
+    start_listening(r);
     r->purge_at_ms = now_ms(r) + PURGE_EVERY_MS;
     pump_soon(r);
     *out_relay = r;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/payload.h"
 #include "relay/wiring.h"
 #include "sink/http.h"
 #include "sink/null.h"
@@ -164,7 +165,7 @@ static enum hk_code fill(struct hk_wiring *w, struct hk_loop *loop, struct hk_er
         rc = open_dest(w, i, loop, err);
     for (size_t i = 0; rc == HK_OK && i < w->n_routes; i++)
         rc = wire_route(w, i, err);
-    return rc;
+    return rc == HK_OK ? hk_config_make_validate(w->config, &w->validate, err) : rc;
 }
 
 enum hk_code hk_wiring_open(const struct hk_config *config, struct hk_loop *loop, struct hk_wiring *out,
@@ -194,6 +195,7 @@ void hk_wiring_close(struct hk_wiring *w)
     hk_mem_free(w->sinks);
     hk_mem_free(w->routes);
     hk_mem_free(w->route_dests);
+    hk_validate_free(w->validate);
     *w = (struct hk_wiring){.n_dests = 0};
 }
 

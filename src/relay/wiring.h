@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "core/engine.h"
 #include "loop/loop.h"
+#include "payload/validate.h"
 #include "sink/sink.h"
 
 struct hk_wiring {
@@ -16,6 +17,7 @@ struct hk_wiring {
     struct hk_engine_route *routes;
     size_t **route_dests; /* parallel to routes */
     size_t n_routes;
+    struct hk_validate *validate; /* what payloads must be like; NULL = anything goes */
 };
 
 /* Opens every sink. On an error nothing stays open. */

@@ -33,10 +33,11 @@ enum hk_code hk_headers_read(struct hk_str json, hk_header_fn *fn, void *arg, st
     json_t *root = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)
         return hk_err_set(err, HK_NOMEM, "out of memory");
-    if (!root) {
-        char shown[HK_SHOW_MAX];
-        return hk_err_set(err, HK_INVALID, "headers: not JSON: %s", hk_show(hk_str_of(error.text), shown));
-    }
+    if (!root) /* where, and not what stands there: it may be a secret, and this is logged */
+        return hk_err_set(err, HK_INVALID, "headers: %s, at byte %d",
+                          json_error_code(&error) == json_error_duplicate_key ? "a name is given twice"
+                                                                              : "not JSON",
+                          error.position);
     enum hk_code rc = json_is_object(root)
                           ? each(root, fn, arg, err)
                           : hk_err_set(err, HK_INVALID, "headers: must be a JSON object of strings");

@@ -373,7 +373,7 @@ static enum hk_code add_basic(struct hk_request *fixed, const char *user, const 
         rc = open_line(fixed, hk_str_of("Authorization"), true, err);
     if (rc == HK_OK) {
         hk_buf_adds(&fixed->text, "Basic ");
-        (void)hk_base64_add(&fixed->text, (const uint8_t *)hk_buf_cstr(&plain), plain.len);
+        (void)hk_buf_add_base64(&fixed->text, hk_buf_cstr(&plain), plain.len);
         rc = close_line(fixed, err);
     }
     hk_secret_wipe(plain.data, plain.len);

@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "sink/sign.h"
@@ -27,61 +28,6 @@ void hk_secret_wipe(void *bytes, size_t len)
         OPENSSL_cleanse(bytes, len);
 }
 
-/* ---- base64 ---- */
-
-static int base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* False unless `s` is base64 of at most `room` bytes, in its one canonical form; the padding may be left off. */
-static bool base64_decode(struct hk_str s, uint8_t *out, size_t room, size_t *out_len)
-{
-    size_t len = s.len;
-    if (len % 4 == 0) {
-        for (int i = 0; i < 2 && len && s.ptr[len - 1] == '='; i++)
-            len--;
-    }
-    if (len % 4 == 1 || len / 4 * 3 + (len % 4 ? len % 4 - 1 : 0) > room)
-        return false;
-    uint32_t bits = 0;
-    unsigned n_bits = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < len; i++) {
-        int value = base64_value(s.ptr[i]);
-        if (value < 0)
-            return false;
-        bits = (bits << 6 | (uint32_t)value) & 0xffffu;
-        n_bits += 6;
-        if (n_bits >= 8) {
-            n_bits -= 8;
-            out[n++] = (uint8_t)(bits >> n_bits);
-        }
-    }
-    *out_len = n;
-    return (bits & ((1u << n_bits) - 1)) == 0;
-}
-
-enum hk_code hk_base64_add(struct hk_buf *out, const uint8_t *bytes, size_t len)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < len; i += 3) {
-        size_t n = len - i < 3 ? len - i : 3;
-        uint32_t v =
-            (uint32_t)bytes[i] << 16 | (n > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (n > 2 ? bytes[i + 2] : 0);
-        char quad[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
-                        n > 2 ? digits[v & 63] : '='};
-        hk_buf_add(out, quad, sizeof quad);
-    }
-    return hk_buf_status(out);
-}
-
 /* ---- secrets ---- */
 
 enum hk_code hk_secret_parse(struct hk_str s, struct hk_secret *out, struct hk_err *err)
@@ -93,7 +39,7 @@ enum hk_code hk_secret_parse(struct hk_str s, struct hk_secret *out, struct hk_e
     struct hk_secret secret = {.len = 0};
     enum hk_code rc = HK_OK;
     struct hk_str text = {s.ptr + n_prefix, s.len - n_prefix};
-    if (!base64_decode(text, secret.key, sizeof secret.key, &secret.len))
+    if (!hk_base64_decode(text, HK_BASE64_BARE, secret.key, sizeof secret.key, &secret.len))
         rc = hk_err_set(err, HK_INVALID, "a signing secret must be whsec_ and base64 of %d to %d bytes",
                         HK_SECRET_MIN, HK_SECRET_MAX);
     else if (secret.len < HK_SECRET_MIN)
@@ -184,7 +130,7 @@ enum hk_code hk_signer_sign(struct hk_signer *signer, struct hk_str id, int64_t 
         if (!mac_of(signer->keyed[i], id, (struct hk_str){when, (size_t)len}, body, mac))
             return HK_NOMEM;
         hk_buf_adds(out, i ? " v1," : "v1,");
-        rc = hk_base64_add(out, mac, sizeof mac);
+        rc = hk_buf_add_base64(out, mac, sizeof mac);
     }
     return rc;
 }

@@ -36,7 +36,4 @@ void hk_signer_free(struct hk_signer *signer);
 enum hk_code hk_signer_sign(struct hk_signer *signer, struct hk_str id, int64_t unix_s, struct hk_str body,
                             struct hk_buf *out) HK_MUSTCHECK;
 
-/* Adds standard base64 with padding. */
-enum hk_code hk_base64_add(struct hk_buf *out, const uint8_t *bytes, size_t len);
-
 #endif

@@ -21,7 +21,13 @@ struct hk_sink_shown {
     struct hk_str response_headers;
 };
 
-/* What came of one delivery. Everything pointed to is valid during `done` only. */
+/* What came of one delivery. Everything pointed to is valid during `done` only.
+ *
+ * The fault says whose it is. INVALID_PAYLOAD, SCHEMA and TOO_LARGE, without a status and without possibly_delivered, mean
+ * that this message can never be made a request: nothing was sent, no attempt is charged, and it is dead at once, whatever
+ * the policy says. So they are only for what the sink itself found before the first byte. What the destination refused has a
+ * status (HTTP 413, 422 …) or, from a broker, BROKER_REFUSED (too large for it, no such topic, unroutable): an attempt, and
+ * the policy's to judge. LOCAL is our own trouble (no memory, aborted): transient, and no mark against the destination. */
 struct hk_sink_result {
     struct hk_facts facts;
     /* On demand, for most deliveries go well, and nobody reads those of them. Valid until it is called again. */

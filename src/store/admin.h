@@ -47,6 +47,7 @@ struct hk_dest_status {
     bool paused;
     struct hk_str actor, reason; /* of the pause */
     int64_t since_ms;
+    int64_t open_until_ms; /* its breaker is open: nothing is sent before; 0 = it is not */
 };
 
 /* The relay that was heard of last. */
@@ -70,8 +71,9 @@ struct hk_store_status {
     int64_t oldest_ms;     /* when the oldest undelivered one was written; 0 = there is none */
     struct hk_count attempts[HK_ATTEMPT_BUCKETS];
     struct hk_relay_status relay;
-    uint32_t relays_running;      /* where several may */
-    struct hk_dest_status *dests; /* by name: those with undelivered or dead messages, and the paused ones */
+    uint32_t relays_running; /* where several may */
+    struct hk_dest_status *
+        dests; /* by name: those with undelivered or dead messages, the paused ones, those with an open breaker */
     size_t n_dests;
     bool more_dests; /* there are more than were looked at */
 };

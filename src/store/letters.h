@@ -142,8 +142,9 @@ struct hk_letters_done {
 
 enum hk_requeue_id {
     HK_REQUEUE_AUTO =
-        0, /* the same id while the payload is as the application wrote it, a new one once it was edited */
-    HK_REQUEUE_SAME,
+        0, /* the same id while nobody has edited the payload since it last went out, else a new one. (Edited, and
+              requeued under its new id: that one may have arrived, so it is kept.) */
+    HK_REQUEUE_SAME, /* that of its newest life */
     HK_REQUEUE_NEW
 };
 
@@ -216,12 +217,13 @@ struct hk_store_letters_ops {
                          struct hk_err *err);
     enum hk_code (*requeue)(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,
                             const struct hk_letters_done **out, struct hk_err *err);
-    /* open, or a send without an outcome -> resolved */
+    /* open, or a send without an outcome -> resolved. The resolution of this and of discard is "ACTOR: REASON"; "delivered"
+     * and "cancelled" are the relay's words and cancel's. */
     enum hk_code (*resolve)(struct hk_admin *admin, const struct hk_letter_act *act,
                             const struct hk_letters_done **out, struct hk_err *err);
     enum hk_code (*discard)(struct hk_admin *admin, const struct hk_letter_act *act,
                             const struct hk_letters_done **out, struct hk_err *err);
-    /* discarded, or a send without an outcome -> open */
+    /* discarded, or a send without an outcome (which is then possibly delivered) -> open */
     enum hk_code (*restore)(struct hk_admin *admin, const struct hk_letter_act *act,
                             const struct hk_letters_done **out, struct hk_err *err);
     /* A word to the trail: "note", "reveal". Any state. */
@@ -244,7 +246,9 @@ struct hk_store_letters_ops {
     /* HK_CONFLICT: it has ended. What is on its way stays on its way. */
     enum hk_code (*redrive_cancel)(struct hk_admin *admin, int64_t id, const char *actor, const char *reason,
                                    struct hk_err *err);
-    /* One step of a running job, in one transaction: hk_redrive_decide, and what it says. `query` is the job's filter.
+    /* One step of a running job, in one transaction: hk_redrive_decide, and what it says. `query` is the job's filter. Of
+     * what was requeued all that is neither on its way nor dead again (or discarded) counts as arrived: retention, or a
+     * later job, may have taken it. Each letter leaves its own row in the audit ("requeue", with `redrive`).
      * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended. */
     enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
                                  int64_t *out_wake_ms, struct hk_err *err);
@@ -262,11 +266,11 @@ const struct hk_store_letters_ops *hk_store_letters_by_url(const char *url, stru
 /* ---- the audit's chain ---- */
 
 #define HK_AUDIT_HASH_MAX 65
-/* SHA-256 in hex. */
+/* SHA-256 in hex; "" when out of memory. */
 void hk_digest_hex(struct hk_str bytes, char out[HK_AUDIT_HASH_MAX]);
 /* What `hash` of a row must be, given the row before: SHA-256 over prev and all fields but id and hash, each as
  * "<bytes>:<value>," in the order of struct hk_audit_row (at_ms, actor, act, message_id, destination, reason, letter_id,
- * redrive, before, after, detail). PostgreSQL computes the same in SQL. */
+ * redrive, before, after, detail); an id that is 0 counts as "". PostgreSQL computes the same in SQL. */
 void hk_audit_hash(const struct hk_audit_row *row, char out[HK_AUDIT_HASH_MAX]);
 
 #endif

@@ -24,20 +24,96 @@ static void ignore_notice(void *arg, const char *message)
     (void)message;
 }
 
-/* Our defaults stand before the URL, which overrules them; what must be stands behind it. A dead server is noticed within
- * about ten seconds, a third of the usual lease. */
-static PGconn *dial(const struct hk_pg *pg)
+/* ---- connecting ---- */
+
+/* What URL, service file and environment say together. No server is asked: there is no such sslmode, and libpq says so first. */
+static PQconninfoOption *resolve(const struct hk_pg_url *url)
+{
+    const char *const keys[] = {"dbname", "sslmode", NULL};
+    const char *const values[] = {url->conninfo, "?", NULL};
+    PGconn *conn = PQconnectStartParams(keys, values, 1);
+    PQconninfoOption *said = PQconninfo(conn);
+    PQfinish(conn);
+    return said;
+}
+
+static const char *said_of(const PQconninfoOption *said, const char *name)
+{
+    for (; said && said->keyword; said++)
+        if (strcmp(said->keyword, name) == 0)
+            return said->val && said->val[0] ? said->val : NULL;
+    return NULL;
+}
+
+struct parameters {
+    const char *keys[16], *values[16];
+    size_t n;
+};
+
+static void add_parameter(struct parameters *p, const char *key, const char *value)
+{
+    p->keys[p->n] = key;
+    p->values[p->n++] = value;
+}
+
+/* Our defaults for what nobody has said; `target` NULL: none for that. What must be stands behind the URL, which overrules what
+ * stands before it. A dead server is noticed within about ten seconds, a third of the usual lease. */
+static PGconn *dial(const struct hk_pg_url *url, const PQconninfoOption *said, uint64_t timeout_ms,
+                    const char *target, bool wait)
 {
     char timeout_s[24];
-    snprintf(timeout_s, sizeof timeout_s, "%llu", (unsigned long long)(pg->busy_ms + 999) / 1000);
-    const char *const keys[] = {"connect_timeout",           "target_session_attrs",
-                                "fallback_application_name", "keepalives_idle",
-                                "keepalives_interval",       "keepalives_count",
-                                "tcp_user_timeout",          "dbname",
-                                "client_encoding",           NULL};
-    const char *const values[] = {timeout_s, "read-write", "hikyaku",        "5",    "2",
-                                  "3",       "10000",      pg->url.conninfo, "UTF8", NULL};
-    return PQconnectdbParams(keys, values, 1);
+    snprintf(timeout_s, sizeof timeout_s, "%llu", (unsigned long long)(timeout_ms + 999) / 1000);
+    const char *const defaults[][2] = {
+        {"connect_timeout", timeout_s}, {"keepalives_idle", "5"},      {"keepalives_interval", "2"},
+        {"keepalives_count", "3"},      {"tcp_user_timeout", "10000"},
+    };
+    struct parameters p = {0};
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++)
+        if (!said_of(said, defaults[i][0]))
+            add_parameter(&p, defaults[i][0], defaults[i][1]);
+    add_parameter(&p, "fallback_application_name", "hikyaku");
+    if (target)
+        add_parameter(&p, "target_session_attrs", target);
+    add_parameter(&p, "dbname", url->conninfo);
+    add_parameter(&p, "client_encoding", "UTF8");
+    return wait ? PQconnectdbParams(p.keys, p.values, 1) : PQconnectStartParams(p.keys, p.values, 1);
+}
+
+/* "any" is what libpq gives when nobody has said anything. */
+static bool takes_any(const PQconninfoOption *said)
+{
+    const char *target = said_of(said, "target_session_attrs");
+    return !target || strcmp(target, "any") == 0;
+}
+
+static bool is_read_only(const PGconn *conn)
+{
+    const char *standby = PQparameterStatus(conn, "in_hot_standby"),
+               *read_only = PQparameterStatus(conn, "default_transaction_read_only");
+    return (standby && strcmp(standby, "on") == 0) || (read_only && strcmp(read_only, "on") == 0);
+}
+
+/* Of several hosts the one that can be written to. A service's own word on that must win, and libpq does not tell whether it
+ * has one; so our default comes in only when its server cannot be written to, and gives way when there is no other. */
+static PGconn *dial_service(const struct hk_pg_url *url, const PQconninfoOption *said, uint64_t timeout_ms)
+{
+    PGconn *conn = dial(url, said, timeout_ms, NULL, true);
+    if (!conn || PQstatus(conn) != CONNECTION_OK || !is_read_only(conn) || !takes_any(said))
+        return conn;
+    PGconn *other = dial(url, said, timeout_ms, "read-write", true);
+    bool better = other && PQstatus(other) == CONNECTION_OK;
+    PQfinish(better ? conn : other);
+    return better ? other : conn;
+}
+
+PGconn *hk_pg_dial(const struct hk_pg_url *url, uint64_t timeout_ms, bool wait)
+{
+    PQconninfoOption *said = resolve(url);
+    PGconn *conn = url->service && wait
+                       ? dial_service(url, said, timeout_ms)
+                       : dial(url, said, timeout_ms, takes_any(said) ? "read-write" : NULL, wait);
+    PQconninfoFree(said);
+    return conn;
 }
 
 static void check_server(struct hk_pg *pg)
@@ -117,7 +193,7 @@ static void set_up(struct hk_pg *pg)
 
 static void connect_now(struct hk_pg *pg)
 {
-    pg->conn = dial(pg);
+    pg->conn = hk_pg_dial(&pg->url, pg->busy_ms, true);
     if (!pg->conn) {
         hk_pg_fail(pg, HK_NOMEM, "out of memory");
         return;

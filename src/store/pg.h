@@ -8,7 +8,10 @@
  *   pg_value.c     parameters of statements, values of results
  *   pg_stmt.c      every SQL statement of the relay
  *   pg_schema.c    init: create and migrate
+ *   pg_notify.c    init: the trigger that wakes relays
+ *   pg_days.c      init: sent rows by the day
  *   pg_grants.c    least privilege for three roles
+ *   pg_listen.c    a thread that listens for it
  *   pg_store.c     open and close of the relay's side, and its table of operations
  *   pg_lane.c      acquire, take-over, release, sharing shards out
  *   pg_window.c    which ids may have become visible late: snapshots and floors, no I/O
@@ -18,6 +21,7 @@
  *   pg_settle.c    one settle, by kind
  *   pg_keep.c      pause and purge
  *   pg_admin*.c    the operators' side
+ *   pg_letters*.c  dead letters, on the operators' connection
  *
  * Every transaction goes out whole: BEGIN, its statements, COMMIT and the pipeline's sync are written before the first
  * reply is read. A relay that stalls therefore never holds a lock, and a take-over never waits for one.
@@ -35,8 +39,9 @@
 enum {
     HK_PG_SHARDS = 64,
     HK_PG_PARAMS_MAX = 40,
-    HK_PG_NAME_MAX = 63,    /* PostgreSQL's own limit for identifiers */
-    HK_PG_LONGEST_NAME = 31 /* no name of ours is longer, so that a prefix may have the rest */
+    HK_PG_NAME_MAX = 63,        /* PostgreSQL's own limit for identifiers */
+    HK_PG_LONGEST_NAME = 31,    /* no name of ours is longer, so that a prefix may have the rest */
+    HK_PG_DESTINATION_MAX = 252 /* bytes: the 63 characters of it that indexes hold */
 };
 
 /* ---- pg_url.c ---- */
@@ -45,6 +50,7 @@ enum {
 struct hk_pg_url {
     char *conninfo;                                              /* for libpq, without our own parameters */
     char schema[HK_PG_NAME_MAX + 1], prefix[HK_PG_NAME_MAX + 1]; /* "" = as the search path says; "" = none */
+    bool service;                                                /* a service file has a part in it */
     char place[256]; /* "postgres://user@host/db", without the password, for messages */
 };
 
@@ -108,6 +114,10 @@ enum hk_code hk_pg_open(struct hk_pg *pg, const char *url, const struct hk_pg_ta
 void hk_pg_close(struct hk_pg *pg);
 void hk_pg_drop(struct hk_pg *pg); /* the connection: the next call makes a new one */
 
+/* With our defaults for what the URL does not say. `wait`: until it stands or has failed; else PQconnectPoll is the caller's,
+ * and so is the time that it takes. NULL: no memory. */
+PGconn *hk_pg_dial(const struct hk_pg_url *url, uint64_t timeout_ms, bool wait);
+
 /* Begins a call: connects if need be, results of the last but one are freed, no error sticks. False: not connected; the
  * error sticks, and hk_pg_end tells it. */
 bool hk_pg_call(struct hk_pg *pg);
@@ -167,6 +177,8 @@ struct hk_str hk_pg_bytes(struct hk_pg *pg, const PGresult *res, int row,
                           int column);                  /* bytea, decoded likewise */
 int hk_pg_touched(PGresult *res);                       /* rows that a statement changed; 0 for NULL */
 int64_t hk_pg_now(struct hk_pg *pg, int64_t server_ms); /* never goes back */
+/* May it be kept as a destination's name of its own? Else a key of outbox_destination could be too long for its index. */
+bool hk_pg_is_name(const char *destination, struct hk_err *err);
 
 /* ---- pg_error.c ---- */
 
@@ -184,6 +196,22 @@ enum hk_code hk_pg_init(const char *url, const struct hk_store_init *how, struct
 /* HK_NOTFOUND, HK_CONFLICT, HK_UNSUPPORTED: as store.h says of open. `out_version` may be NULL. */
 enum hk_code hk_pg_check_schema(struct hk_pg *pg, uint32_t *out_version, struct hk_err *err);
 uint32_t hk_pg_schema_wanted(void);
+/* Until it does not end in HK_BUSY, or for half a minute: `once` waits for no lock longer than HK_PG_LOCK_WAIT. */
+#define HK_PG_LOCK_WAIT "500ms"
+enum hk_code hk_pg_end_schema(struct hk_pg *pg, struct hk_err *err); /* hk_pg_end, with advice for init */
+enum hk_code hk_pg_patiently(struct hk_pg *pg,
+                             enum hk_code (*once)(struct hk_pg *pg, const void *arg, struct hk_err *err),
+                             const void *arg, struct hk_err *err);
+
+/* pg_notify.c: what `how->notify` asks for, done or printed. */
+enum hk_code hk_pg_set_notify(struct hk_pg *pg, const struct hk_store_init *how, struct hk_store_inited *out,
+                              struct hk_err *err);
+
+/* pg_days.c: makes outbox_sent a table with a partition for each day, if it is not so; or adds the SQL to `print`. */
+enum hk_code hk_pg_partition_sent(struct hk_pg *pg, struct hk_buf *print, struct hk_err *err);
+
+/* pg_letters_old.c: gives letters from before version 2 what they lack. */
+enum hk_code hk_pg_mark_letters(struct hk_pg *pg, struct hk_err *err);
 
 /* pg_grants.c; HK_INVALID: a name that no role can have. */
 enum hk_code hk_pg_grants(const char *url, const struct hk_store_roles *roles, struct hk_buf *out,

@@ -270,6 +270,8 @@ static enum hk_code pa_pause(struct hk_admin *admin, const char *destination, bo
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
+    if (!hk_pg_is_name(destination, err))
+        return HK_INVALID;
     hk_pg_call(pg);
     hk_pa_arg_now(admin, &a);
     hk_pg_arg_text(pg, &a, hk_str_of(destination));

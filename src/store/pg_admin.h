@@ -37,6 +37,8 @@ enum hk_code hk_pa_end(struct hk_admin *admin, const char *doing, struct hk_err 
  * transaction of its own: outbox has no index on message_id, every INSERT of every application would pay for it (measured:
  * a B-tree a fifth more CPU and twice the WAL of a row of 500 bytes, a hash index a seventh and 1.4 times). */
 struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id);
+/* From the columns of HK_PA_ATTEMPTS. */
+void hk_pa_attempt(struct hk_pg *pg, const PGresult *res, int row, struct hk_tried *out);
 
 enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
 enum hk_code hk_pa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);

@@ -6,7 +6,7 @@
  * lock the relay out, not the row:
  *
  *   1. FOR UPDATE on the outbox_relay row of the lane that owns the message's shard. The first statement of every
- *      exchange updates that row, so that an exchange is either over, and its manifest is seen by 4, or waits; and when it
+ *      exchange locks that row, so that an exchange is either over, and its manifest is seen by 4, or waits; and when it
  *      goes on, its claim is a statement of its own with a snapshot of its own (READ COMMITTED), which sees the row gone.
  *   2. FOR UPDATE on the shard's own row: it does not change hands, and a free one is not taken, until the act is over.
  *   3. 1 again: between 1 and 2 the shard may have got another owner. Usually the rows are ours already.

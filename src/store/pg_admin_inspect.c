@@ -48,6 +48,18 @@ enum {
     H_S
 };
 
+/* Columns of HK_PA_WAKE. */
+enum {
+    W_OUTBOX,
+    W_TRIGGER,
+    W_FIRES,
+    W_MAY,
+    W_LISTEN,
+    W_LIVE,
+    W_TWO_PHASE,
+    W_QUEUE
+};
+
 struct look {
     struct hk_pg pg;
     const struct hk_pa_limits *limits;
@@ -269,6 +281,75 @@ static void look_at_rights(struct look *l)
     PQclear(res);
 }
 
+#define POLLS                                                                                                \
+    "relays look for themselves, every 20 to 100 ms, for about 0.3 %% of a core when there is nothing to do"
+
+/* How relays learn of new messages, and what it takes for them to be told. */
+static void tell_wake(struct look *l, const PGresult *res)
+{
+    if (!hk_pg_bool(res, 0, W_TRIGGER))
+        note(l, HK_NOTE_OK, "wake-up",
+             "no NOTIFY: " POLLS "; 'hikyaku init --notify' makes new messages wake them within a few ms%s",
+             l->pg.pooled ? ", but not through a pooler" : "");
+    else if (l->pg.pooled)
+        note(l, HK_NOTE_WARN, "wake-up",
+             "there is a trigger, but through a pooler nothing can be listened for: " POLLS
+             "; give relays a direct connection, or take it away: 'hikyaku init --no-notify'");
+    else if (!hk_pg_bool(res, 0, W_FIRES))
+        note(l, HK_NOTE_WARN, "wake-up", "its trigger is disabled: " POLLS);
+    else if (!hk_pg_bool(res, 0, W_MAY))
+        note(
+            l, HK_NOTE_WARN, "wake-up",
+            "this role lacks SELECT and UPDATE on the sequence outbox_wake, so that as a relay it would not listen: " POLLS
+            "; 'hikyaku init --print-grants --notify' shows how to grant them");
+    else
+        note(l, HK_NOTE_OK, "wake-up",
+             "new messages wake relays that have nothing to do: %" PRId64 " of %" PRId64
+             " listen; applications notify at most every 5 ms, and never when all relays are busy",
+             hk_pg_i64(res, 0, W_LISTEN), hk_pg_i64(res, 0, W_LIVE));
+}
+
+static void look_at_wake(struct look *l)
+{
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_WAKE, NULL);
+    if (res && PQntuples(res) == 1) {
+        tell_wake(l, res);
+        if (hk_pg_bool(res, 0, W_TRIGGER) && hk_pg_bool(res, 0, W_TWO_PHASE))
+            note(
+                l, HK_NOTE_WARN, "wake-up",
+                "max_prepared_transactions is not 0: an application's PREPARE TRANSACTION behind an INSERT is refused "
+                "when it is to wake a relay; who prepares says SET hikyaku.notify = off");
+        if (hk_pg_bool(res, 0, W_TRIGGER) && hk_pg_i64(res, 0, W_QUEUE) >= 50)
+            note(l, HK_NOTE_WARN, "wake-up",
+                 "the server's queue of notifications is %" PRId64
+                 " %% full, so that nobody is woken: some session listens and has not read for long",
+                 hk_pg_i64(res, 0, W_QUEUE));
+    }
+    PQclear(res);
+}
+
+/* Nothing is said of a table without partitions, which is the rule. */
+static void look_at_days(struct look *l)
+{
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_SENT_DAYS, NULL);
+    if (res && PQntuples(res) == 1 && !hk_pg_bool(res, 0, 2))
+        note(
+            l, HK_NOTE_WARN, "sent rows",
+            "outbox_sent has daily partitions, but none for tomorrow: relays make them, and none has done so for "
+            "days; run one (%.63s takes what has no day)",
+            PQgetvalue(res, 0, 4));
+    else if (res && PQntuples(res) == 1 && hk_pg_i64(res, 0, 3) > 0)
+        note(l, HK_NOTE_WARN, "sent rows",
+             "outbox_sent has %" PRId64
+             " daily partitions, but there are rows in %.63s, which are deleted one by one: was no relay "
+             "running for days, or a clock wrong?",
+             hk_pg_i64(res, 0, 1), PQgetvalue(res, 0, 4));
+    else if (res && PQntuples(res) == 1)
+        note(l, HK_NOTE_OK, "sent rows",
+             "outbox_sent has %" PRId64 " daily partitions, which are dropped whole", hk_pg_i64(res, 0, 1));
+    PQclear(res);
+}
+
 static enum hk_code look_at_schema(struct look *l, struct hk_err *err)
 {
     l->out->schema_wanted = hk_pg_schema_wanted();
@@ -278,6 +359,8 @@ static enum hk_code look_at_schema(struct look *l, struct hk_err *err)
     hk_pg_call(&l->pg);
     look_at_plan(l);
     look_at_rights(l);
+    look_at_days(l);
+    look_at_wake(l);
     return hk_pg_end(&l->pg, "look at its tables", err);
 }
 

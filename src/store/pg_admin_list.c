@@ -76,7 +76,8 @@ static bool has_state(enum hk_place place, enum hk_state state)
     static const bool table[HK_NPLACES][HK_NSTATES] = {
         [HK_IN_RETRY] = {[HK_PENDING] = true, [HK_PROCESSING] = true, [HK_RETRYING] = true},
         [HK_IN_OUTBOX] = {[HK_PENDING] = true, [HK_PROCESSING] = true},
-        [HK_IN_DEAD] = {[HK_SENT] = true, [HK_STATE_DEAD] = true},
+        [HK_IN_DEAD] =
+            {[HK_PROCESSING] = true, [HK_RETRYING] = true, [HK_SENT] = true, [HK_STATE_DEAD] = true},
         [HK_IN_CANCELLED] = {[HK_STATE_CANCELLED] = true},
         [HK_IN_SENT] = {[HK_SENT] = true},
     };
@@ -93,7 +94,7 @@ static bool is_whole(enum hk_place place, enum hk_state state)
 /* Rows that are few whatever the tables hold, or found through an index that gives them in order. */
 static bool needs_window(const struct hk_list *list, enum hk_place place)
 {
-    if (list->state == HK_PROCESSING)
+    if (list->state == HK_PROCESSING || (list->state == HK_RETRYING && place == HK_IN_DEAD))
         return false;
     if (list->event_type)
         return true;
@@ -105,6 +106,8 @@ static bool needs_window(const struct hk_list *list, enum hk_place place)
 
 static enum hk_pa_id statement_of(const struct hk_list *list, enum hk_place place)
 {
+    if (place == HK_IN_DEAD && (list->state == HK_PROCESSING || list->state == HK_RETRYING))
+        return HK_PA_LIST_DEAD_AWAY;
     if (list->state == HK_PROCESSING)
         return place == HK_IN_OUTBOX ? HK_PA_LIST_OUTBOX_HELD : HK_PA_LIST_RETRY_HELD;
     return (enum hk_pa_id)(HK_PA_LIST + (int)place);
@@ -227,22 +230,22 @@ static void read_shown(struct hk_admin *admin, const PGresult *res, enum hk_plac
     }
 }
 
-static void read_attempt(struct hk_admin *admin, const PGresult *res, int i, struct hk_tried *out)
+void hk_pa_attempt(struct hk_pg *pg, const PGresult *res, int i, struct hk_tried *out)
 {
     *out = (struct hk_tried){
-        .destination = text_of(admin, res, i, 0),
+        .destination = hk_pg_text(pg, res, i, 0),
         .life = hk_pa_u32(res, i, 1),
         .n = hk_pa_u32(res, i, 2),
         .started_ms = hk_pg_i64(res, i, 3),
         .duration_ms = hk_pa_u64(res, i, 4),
         .status = (int)hk_pg_i64(res, i, 5),
-        .failure_class = text_of(admin, res, i, 6),
-        .cause = text_of(admin, res, i, 7),
-        .error = text_of(admin, res, i, 8),
-        .request_headers = text_of(admin, res, i, 9),
-        .response_headers = text_of(admin, res, i, 10),
-        .response_body = hk_pg_bytes(&admin->pg, res, i, 11),
-        .address = text_of(admin, res, i, 12),
+        .failure_class = hk_pg_text(pg, res, i, 6),
+        .cause = hk_pg_text(pg, res, i, 7),
+        .error = hk_pg_text(pg, res, i, 8),
+        .request_headers = hk_pg_text(pg, res, i, 9),
+        .response_headers = hk_pg_text(pg, res, i, 10),
+        .response_body = hk_pg_bytes(pg, res, i, 11),
+        .address = hk_pg_text(pg, res, i, 12),
         .possibly_delivered = hk_pg_bool(res, i, 13),
     };
 }
@@ -253,7 +256,7 @@ static void read_attempts(struct hk_admin *admin, const PGresult *res)
     int n = res ? PQntuples(res) : 0;
     out->attempts = n ? hk_pg_alloc(&admin->pg, (size_t)n, sizeof *out->attempts) : NULL;
     for (int i = 0; i < n && out->attempts; i++)
-        read_attempt(admin, res, i, &out->attempts[out->n_attempts++]);
+        hk_pa_attempt(&admin->pg, res, i, &out->attempts[out->n_attempts++]);
 }
 
 static void ask_message(struct hk_pg *pg, const char *message_id, struct hk_str ids, size_t payload_max)

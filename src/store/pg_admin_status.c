@@ -199,10 +199,14 @@ static void read_pauses(struct taker *t)
         if (n == DESTS_MAX)
             continue;
         struct hk_dest_status *d = &t->out->dests[n];
-        d->paused = true;
-        d->actor = hk_pg_text(pg, res, i, 1);
-        d->reason = hk_pg_text(pg, res, i, 2);
-        d->since_ms = hk_pg_i64(res, i, 3);
+        int64_t open_until_ms = hk_pg_i64(res, i, 5);
+        d->open_until_ms = open_until_ms > t->out->now_ms ? open_until_ms : 0;
+        d->paused = hk_pg_bool(res, i, 1);
+        if (!d->paused)
+            continue;
+        d->actor = hk_pg_text(pg, res, i, 2);
+        d->reason = hk_pg_text(pg, res, i, 3);
+        d->since_ms = hk_pg_i64(res, i, 4);
     }
     PQclear(res);
 }
@@ -238,7 +242,7 @@ static void look(struct taker *t)
     hk_pa_arg_now(t->admin, &now);
     hk_pg_begin(pg, false);
     hk_pg_add(pg, HK_PA_RELAY, &now);
-    hk_pg_add(pg, HK_PA_PAUSES, NULL);
+    hk_pg_add(pg, HK_PA_PAUSES, &now);
     hk_pg_add(pg, HK_PA_IN_FLIGHT, NULL);
     for (unsigned kind = 0; kind < NKINDS; kind++)
         hk_pg_add(pg, (unsigned)HK_PA_WALK_OUTBOX + kind, &now);

@@ -9,6 +9,8 @@
  * `$1::bigint`, where a statement begins with the time, is the time of tests; NULL is the server's own. */
 #include "store/admin.h"
 #include "store/pg_admin_stmt.h"
+#include "store/pg_letters_stmt.h"
+#include "store/pg_listen.h"
 
 #define NOW "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)"
 /* A timestamptz as Unix ms; NULL for the infinities. */
@@ -17,8 +19,11 @@
 #define TIME_TEXT(t)                                                                                         \
     "(CASE WHEN isfinite(" t ") THEN to_char(" t ", 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') ELSE " t            \
     "::text END)"
-#define CUT(t)     "left(" t ", 16000)"
-#define SMALL(t)   "left(" t ", 4096)"
+#define CUT(t)   "left(" t ", 16000)"
+#define SMALL(t) "left(" t ", 4096)"
+/* What indexes hold of a destination, and figures go by: no relay knows a longer one. */
+#define NAME(t)    "left(" t ", 63)"
+#define IN_ORDER   " COLLATE \"C\""
 #define MESSAGE_ID "coalesce(t.message_id, 'outbox-' || t.id)"
 
 /* What manifests name: `held` by claim, `named` by row of outbox. */
@@ -74,9 +79,9 @@
     "t.id, t.id, " COMMON(MESSAGE_ID) "CASE WHEN n.id IS NULL THEN 1 ELSE 2 END, 0, 0, 1, " MS(              \
         "t.created_at") ", " MS("t.not_before") ", 0, 0, NULL, NULL, " CUT("n.name") ", n.claimed_ms, 0, "   \
                                                                                      "NULL, NULL, NULL"
-#define BRIEF_DEAD                                                                                                                                                                  \
-    "t.id, t.original_outbox_id, " COMMON("t.message_id") "CASE t.status WHEN 'resolved' THEN 4 ELSE 5 END, t.attempts, t.crashes, t.life, " MS("t.message_created_at") ", 0, " MS( \
-        "t.last_attempt_at") ", " MS("coalesce(t.resolved_at, t.last_failed_at)") ", " CUT("t.error_message") ", " CUT("t.reason_code") ", NULL, 0, 0, " CUT("t.status") ", NULL, NULL"
+#define BRIEF_DEAD                                                                                                                                                                                                                                        \
+    "t.id, t.original_outbox_id, " COMMON("t.message_id") "CASE WHEN t.status = 'resolved' THEN 4 WHEN t.status <> 'retrying' THEN 5 WHEN t.sending_at IS NULL THEN 3 ELSE 2 END, t.attempts, t.crashes, t.life, " MS("t.message_created_at") ", 0, " MS( \
+        "t.last_attempt_at") ", " MS("coalesce(t.resolved_at, t.last_failed_at)") ", " CUT("t.error_message") ", " CUT("t.reason_code") ", NULL, " MS("t.sending_at") ", 0, " CUT("t.status") ", NULL, NULL"
 #define BRIEF_CANCELLED                                                                                      \
     "t.id, t.original_outbox_id, " COMMON("t.message_id") "6, t.attempts, 0, 1, " MS(                        \
         "t.created_at") ", 0, 0, t.cancelled_ms, NULL, NULL, NULL, 0, 0, NULL, " CUT("t.actor") ", " CUT("t.reason")
@@ -90,7 +95,9 @@ _Static_assert(HK_PENDING == 1 && HK_PROCESSING == 2 && HK_RETRYING == 3 && HK_S
 #define JOIN_RETRY  " LEFT JOIN held h ON h.claim = t.claim"
 #define JOIN_OUTBOX " LEFT JOIN LATERAL (SELECT * FROM named x WHERE x.id = t.id LIMIT 1) n ON true"
 
-/* A letter that was requeued shows as its new life; one that was resolved as sent, unless outbox_sent says so itself. */
+/* A letter that was requeued shows as its new life, and by itself, too, when that has another id; one that was resolved as
+ * sent, unless outbox_sent says so itself. */
+#define AWAY_LETTER "(t.status = 'retrying' AND (t.sending_at IS NOT NULL OR t.requeued_as IS NOT NULL))"
 #define OPEN_LETTER                                                                                          \
     "(t.status = 'failed' OR (t.status = 'discarded' AND t.resolution IS DISTINCT FROM 'cancelled'))"
 #define SENT_LETTER                                                                                          \
@@ -102,8 +109,9 @@ _Static_assert(HK_PENDING == 1 && HK_PROCESSING == 2 && HK_RETRYING == 3 && HK_S
     "($6::int = 0 OR ($6 = 1 AND t.claim IS NULL AND t.attempts <= 0 AND t.crashes <= 0) "                   \
     "OR ($6 = 3 AND t.claim IS NULL AND (t.attempts > 0 OR t.crashes > 0)))"
 #define STATE_OUTBOX "($6::int = 0 OR t.id NOT IN (SELECT n.id FROM named n))"
-#define STATE_DEAD   "(($6::int <> 4 AND " OPEN_LETTER ") OR ($6 <> 5 AND " SENT_LETTER "))"
-#define STATE_ANY    "$6::int >= 0"
+#define STATE_DEAD                                                                                           \
+    "(($6::int <> 4 AND " OPEN_LETTER ") OR ($6 <> 5 AND " SENT_LETTER ") OR ($6 = 0 AND " AWAY_LETTER "))"
+#define STATE_ANY "$6::int >= 0"
 
 #define LEAST_ID "(-9223372036854775808)::bigint"
 /* Where a bounded look ends: this row is still looked at. */
@@ -156,11 +164,13 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
 /* About 3,000 pages of a table, wherever they lie. pg_class.reltuples would be cheaper, but it is -1 until the first ANALYZE
  * and says of a queue, which fills and empties within seconds, how long it was some time ago; and this tells destinations
  * and states apart. */
+#define SIZE(table)                                                                                          \
+    "coalesce((SELECT sum(pg_relation_size(p.relid)) FROM pg_partition_tree('" table "'::regclass) p), "     \
+    "pg_relation_size('" table "'::regclass))"
 #define SAMPLED(table, alias)                                                                                \
-    table " " alias " TABLESAMPLE SYSTEM (least(100, 2457600000.0 / greatest(1, pg_relation_size('" table    \
-          "'::regclass)))) REPEATABLE (1)"
-#define SAMPLE_FACTOR(table)                                                                                 \
-    "greatest(1, pg_relation_size('" table "'::regclass) / 24576000.0)::numeric(20, 3)"
+    table " " alias                                                                                          \
+          " TABLESAMPLE SYSTEM (least(100, 2457600000.0 / greatest(1, " SIZE(table) "))) REPEATABLE (1)"
+#define SAMPLE_FACTOR(table) "greatest(1, " SIZE(table) " / 24576000.0)::numeric(20, 3)"
 
 #define NO_BUCKETS ", 0, 0, 0, 0, 0, 0, 0"
 #define GROUPED    " GROUP BY GROUPING SETS ((), (s.d)) ORDER BY 1 DESC, 2 LIMIT 1002"
@@ -170,7 +180,7 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
     "count(*) FILTER (WHERE NOT s.held AND s.from_ms > " NOW "), "                                                   \
     "count(*) FILTER (WHERE NOT s.held AND s.from_ms <= " NOW "), 0, 0, min(nullif(s.created_ms, 0)), "              \
     "min(greatest(s.created_ms, s.from_ms, 1)) FILTER (WHERE NOT s.held AND s.from_ms <= " NOW "), "                 \
-    "count(*)" NO_BUCKETS ", " factor " FROM (SELECT " SMALL(                                                        \
+    "count(*)" NO_BUCKETS ", " factor " FROM (SELECT " NAME(                                                         \
         "coalesce(t.destination, '')") " AS d, "                                                                     \
                                        "coalesce(" MS("t.not_before") ", 0) AS from_ms, coalesce(" MS(               \
                                            "t.created_at") ", 0) AS created_ms, "                                    \
@@ -186,39 +196,45 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
     "min(greatest(s.due_ms, 1)) FILTER (WHERE NOT s.held AND s.due_ms <= " NOW                                                                   \
     "), " BUCKET("<= 0") ", " BUCKET("= 1") ", " BUCKET("= 2") ", " BUCKET("= 3") ", " BUCKET("= 4") ", " BUCKET("BETWEEN 5 AND 9") ", " BUCKET( \
         "BETWEEN 10 AND 19") ", " BUCKET(">= 20") ", " factor                                                                                    \
-                                                  " FROM (SELECT " SMALL(                                                                        \
+                                                  " FROM (SELECT " NAME(                                                                         \
                                                       "t.destination") " AS d, t.claim IS NOT NULL AS held, t.due_ms, t.attempts, "              \
                                                                        "t.attempts > 0 OR t.crashes > 0 AS tried, coalesce(" MS(                 \
                                                                            "t.created_at") ", 0) AS created_ms FROM " source                     \
                                                                                            ") s" GROUPED
 #define FIGURES_DEAD(factor, source)                                                                         \
     "SELECT grouping(s.d), s.d, count(*), 0, 0, 0, 0, 0, 0, 0, 0" NO_BUCKETS ", " factor                     \
-    " FROM (SELECT " SMALL("t.destination") " AS d FROM " source                                             \
-                                            ") s WHERE $1::bigint IS NULL OR $1 IS NOT NULL" GROUPED
+    " FROM (SELECT " NAME("t.destination") " AS d FROM " source                                              \
+                                           ") s WHERE $1::bigint IS NULL OR $1 IS NOT NULL" GROUPED
 
 /* From name to name through an index: the cost is in destinations, not in rows. Name, rows, of them tried, and the LIMIT
  * that counting them had: the more there are, the shorter. Few are counted twice. */
 #define COUNT_OF(table, where, tried, limit)                                                                 \
     "(SELECT count(*) AS n, count(*) FILTER (WHERE x.tried) AS tried FROM (SELECT " tried                    \
-    " AS tried FROM " table " t WHERE " where " AND t.destination = d.name LIMIT " limit ") x)"
-#define BY_NAME(table, where, tried)                                                                                                 \
-    "WITH RECURSIVE w (name) AS (SELECT (SELECT t.destination FROM " table " t WHERE " where                                         \
-    " ORDER BY t.destination LIMIT 1) UNION ALL SELECT (SELECT t.destination FROM " table " t WHERE " where                          \
-    " AND t.destination > w.name ORDER BY t.destination LIMIT 1) FROM w WHERE w.name IS NOT NULL), "                                 \
-    "few AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM (SELECT * FROM w LIMIT 1002) d "                                          \
-    "CROSS JOIN LATERAL " COUNT_OF(                                                                                                  \
-        table, where, tried,                                                                                                         \
-        "1001") " c WHERE d.name IS NOT NULL), "                                                                                     \
-                "budget AS MATERIALIZED (SELECT greatest(1001, least(" EXACT_AND_ONE                                                 \
-                ", 1000000 / greatest(1, count(*)))) "                                                                               \
-                "AS n FROM few WHERE few.n > 1000), "                                                                                \
-                "many AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM few d CROSS JOIN LATERAL " COUNT_OF(                         \
-                    table, where, tried,                                                                                             \
-                    "(SELECT b.n FROM budget b)") " c WHERE d.n > 1000) "                                                            \
-                                                  "SELECT " SMALL(                                                                   \
-                                                      "few.name") ", few.n, few.tried, 1001 FROM few WHERE few.n <= 1000 UNION ALL " \
-                                                                  "SELECT " SMALL(                                                   \
-                                                                      "many.name") ", many.n, many.tried, b.n FROM many CROSS JOIN budget b"
+    " AS tried FROM " table " t WHERE " where " AND " NAME("t.destination") IN_ORDER                         \
+        " = d.name LIMIT " limit ") x)"
+#define BY_NAME(table, where, tried)                                                                                                     \
+    "WITH RECURSIVE w (name) AS (SELECT (SELECT " NAME("t.destination") " FROM " table " t WHERE " where                                 \
+                                                                        " ORDER BY " NAME("t.destination")                               \
+                                                                            IN_ORDER                                                     \
+        " LIMIT 1) UNION ALL SELECT (SELECT " NAME("t.destination") " FROM " table " t WHERE " where                                     \
+                                                                    " AND " NAME("t.destination") IN_ORDER                               \
+        " > w.name "                                                                                                                     \
+        "ORDER BY " NAME("t.destination") IN_ORDER                                                                                       \
+        " LIMIT 1) FROM w WHERE w.name IS NOT NULL), "                                                                                   \
+        "few AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM (SELECT * FROM w LIMIT 1002) d "                                          \
+        "CROSS JOIN LATERAL " COUNT_OF(                                                                                                  \
+            table, where, tried,                                                                                                         \
+            "1001") " c WHERE d.name IS NOT NULL), "                                                                                     \
+                    "budget AS MATERIALIZED (SELECT greatest(1001, least(" EXACT_AND_ONE                                                 \
+                    ", 1000000 / greatest(1, count(*)))) "                                                                               \
+                    "AS n FROM few WHERE few.n > 1000), "                                                                                \
+                    "many AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM few d CROSS JOIN LATERAL " COUNT_OF(                         \
+                        table, where, tried,                                                                                             \
+                        "(SELECT b.n FROM budget b)") " c WHERE d.n > 1000) "                                                            \
+                                                      "SELECT " SMALL(                                                                   \
+                                                          "few.name") ", few.n, few.tried, 1001 FROM few WHERE few.n <= 1000 UNION ALL " \
+                                                                      "SELECT " SMALL(                                                   \
+                                                                          "many.name") ", many.n, many.tried, b.n FROM many CROSS JOIN budget b"
 
 #define COUNT(table) "SELECT count(*) FROM (SELECT 1 FROM " table " LIMIT " EXACT_AND_ONE ") x"
 #define ABOUT(table) "SELECT (count(*) * " SAMPLE_FACTOR(table) ")::bigint FROM " SAMPLED(table, "t")
@@ -244,7 +260,8 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "SELECT $2, $3, $4, $5, " NOW " FROM changes WHERE yes OR $3 ON CONFLICT (name) DO UPDATE SET "
         "paused_total_ms = d.paused_total_ms + CASE WHEN d.paused THEN greatest(0, excluded.since_ms - d.since_ms) "
         "ELSE 0 END, paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, "
-        "since_ms = excluded.since_ms RETURNING 1), "
+        "since_ms = excluded.since_ms, "
+        "open_until_ms = CASE WHEN excluded.paused THEN d.open_until_ms ELSE 0 END RETURNING 1), "
         "audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason) "
         "SELECT " NOW ", $4, CASE WHEN $3 THEN 'pause' ELSE 'resume' END, $2, $5 FROM put) "
         "SELECT yes FROM changes",
@@ -321,12 +338,18 @@ static const char *const texts[HK_PA_NSTMTS] = {
                   JOIN_OUTBOX, NULL_IS_EMPTY),
     [HK_PA_LIST_RETRY_HELD] =
         LIST_HELD(BRIEF_RETRY, "SELECT * FROM @outbox_retry WHERE claim IS NOT NULL", JOIN_RETRY, ""),
+    /* Processing (sent by hand) or retrying: few as well, and an index has them. The same parameters. */
+    [HK_PA_LIST_DEAD_AWAY] =
+        "WITH p AS MATERIALIZED (SELECT t.* FROM @dead_letters t WHERE t.status = 'retrying' AND " AWAY_LETTER
+        " AND (t.sending_at IS NULL) = ($6::int = 3) AND (t.id + 0) < $1::bigint AND $2::boolean IS NOT NULL "
+        "AND ($4::text IS NULL OR t.destination = $4) AND ($5::text IS NULL OR t.event_type = $5) "
+        "ORDER BY (t.id + 0) DESC LIMIT $3::bigint) SELECT " BRIEF_DEAD " FROM p t ORDER BY t.id DESC",
     [HK_PA_SHOW + HK_IN_RETRY] =
         SHOW(BRIEF_RETRY DETAILS_RETRY, "@outbox_retry", JOIN_RETRY, BY_MESSAGE_ID, "true"),
     [HK_PA_SHOW + HK_IN_OUTBOX] = SHOW(BRIEF_OUTBOX DETAILS_OUTBOX, "@outbox", JOIN_OUTBOX,
                                        "t.id = ANY ($2::bigint[]) AND " MESSAGE_ID " = $1", "true"),
     [HK_PA_SHOW + HK_IN_DEAD] = SHOW(BRIEF_DEAD DETAILS_DEAD, "@dead_letters", "", BY_MESSAGE_ID,
-                                     "(" OPEN_LETTER " OR " SENT_LETTER ")"),
+                                     "(" OPEN_LETTER " OR " SENT_LETTER " OR " AWAY_LETTER ")"),
     [HK_PA_SHOW + HK_IN_CANCELLED] =
         SHOW(BRIEF_CANCELLED DETAILS_CANCELLED, "@outbox_cancelled", "", BY_MESSAGE_ID, "true"),
     [HK_PA_SHOW + HK_IN_SENT] = SHOW(BRIEF_SENT DETAILS_SENT, "@outbox_sent", "", BY_MESSAGE_ID, "true"),
@@ -344,15 +367,16 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "SELECT n.ms, (SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > n.ms), l.lane, " SMALL("l.name") ", " SMALL(
             "l.version") ", l.started_ms, l.until_ms FROM (SELECT " NOW " AS ms) n LEFT JOIN LATERAL "
                          "(SELECT * FROM @outbox_relay r ORDER BY r.until_ms DESC, r.lane DESC LIMIT 1) l ON true",
-    [HK_PA_PAUSES] = "SELECT " SMALL("name") ", " SMALL("actor") ", " SMALL(
-        "reason") ", since_ms "
-                  "FROM @outbox_destination WHERE paused LIMIT 1001",
+    /* $1 the time: name, paused, actor, reason, since, breaker open until */
+    [HK_PA_PAUSES] = "SELECT " SMALL("name") ", paused, " SMALL("actor") ", " SMALL(
+        "reason") ", since_ms, open_until_ms "
+                  "FROM @outbox_destination WHERE paused OR open_until_ms > " NOW " LIMIT 1001",
     /* destination, how many in all, of them in outbox */
-    [HK_PA_IN_FLIGHT] = "WITH " HELD " SELECT " SMALL(
+    [HK_PA_IN_FLIGHT] = "WITH " HELD " SELECT " NAME(
         "y.d") ", count(*), count(*) FILTER (WHERE y.fresh) FROM ("
                "SELECT coalesce(x.destination, '') AS d, true AS fresh FROM (SELECT DISTINCT id FROM named) n "
                "CROSS JOIN LATERAL (SELECT o.destination FROM @outbox o WHERE o.id = n.id OFFSET 0) x UNION ALL "
-               "SELECT destination, false FROM @outbox_retry WHERE claim IS NOT NULL) y GROUP BY y.d",
+               "SELECT destination, false FROM @outbox_retry WHERE claim IS NOT NULL) y GROUP BY 1",
     [HK_PA_WALK_OUTBOX] =
         FIGURES_OUTBOX("1", "(SELECT * FROM @outbox ORDER BY id LIMIT " EXACT_AND_ONE ") t"),
     [HK_PA_WALK_RETRY] =
@@ -432,16 +456,35 @@ static const char *const texts[HK_PA_NSTMTS] = {
                                                    "r.application_name") ", coalesce(r.client_addr::text, ''), r.state, "
                                                                          "age(r.backend_xmin), NULL FROM pg_stat_replication r WHERE r.backend_xmin IS NOT NULL) h "
                                                                          "ORDER BY xids DESC NULLS LAST LIMIT 20",
+    /* Of sent rows by the day: NULL when they are not; how many days, whether tomorrow is one, the rest's bytes. */
+    [HK_PA_SENT_DAYS] =
+        "SELECT t.partdefid IS NOT NULL, count(*) FILTER (WHERE i.inhrelid <> t.partdefid), "
+        "coalesce(bool_or((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \\(''?(-?[0-9]+)'))[1]::bigint "
+        "> extract(epoch FROM now() + interval '1 day') * 1000), false), pg_relation_size(t.partdefid), "
+        "t.partdefid::regclass FROM pg_partitioned_table t LEFT JOIN pg_inherits i ON i.inhparent = t.partrelid "
+        "LEFT JOIN pg_class c ON c.oid = i.inhrelid WHERE t.partrelid = '@outbox_sent'::regclass GROUP BY t.partdefid",
     [HK_PA_PLAN] =
         "EXPLAIN (COSTS OFF) SELECT id FROM @outbox WHERE id > 1 AND shard = ANY ('{0,1,2,3}'::smallint[]) "
         "ORDER BY id LIMIT 500",
+    /* What wakes relays: the columns of pg_listen.h; then how many listen, how many live, can transactions be prepared, how
+     * full is the queue, in percent */
+    [HK_PA_WAKE] =
+        "SELECT " HK_PG_WAKE_COLUMNS ", (SELECT count(*) FROM pg_locks k WHERE k.locktype = 'advisory' "
+        "AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+        "AND k.classid::bigint = " HK_PG_LISTENERS
+        " AND k.objid = f.outbox AND k.objsubid = 2 AND k.granted), "
+        "(SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > "
+        "floor(extract(epoch FROM now()) * 1000)::bigint), "
+        "current_setting('max_prepared_transactions')::integer > 0, "
+        "floor(pg_notification_queue_usage() * 100)::bigint " HK_PG_WAKE_FROM,
     /* What a relay needs and this role does not have. */
     [HK_PA_RIGHTS] =
         "SELECT string_agg(w.name || ' on ' || w.t, ', ') FROM (SELECT v.t, p.name FROM ("
         "VALUES ('@outbox', 'SELECT,DELETE'), ('@outbox_retry', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@outbox_relay', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_claim', 'SELECT,INSERT,UPDATE,DELETE'), "
-        "('@dead_letters', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_shard', 'SELECT,UPDATE'), "
-        "('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled', 'SELECT,INSERT,DELETE'), "
+        "('@dead_letters', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_redrive', 'SELECT,INSERT,UPDATE,DELETE'), "
+        "('@dead_letter_versions', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'), "
+        "('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled', 'SELECT,INSERT,DELETE'), "
         "('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'), "
         "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_meta', 'SELECT')) v (t, wanted) "
         "CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name) WHERE NOT has_table_privilege(v.t, p.name) "
@@ -451,7 +494,7 @@ static const char *const texts[HK_PA_NSTMTS] = {
 
 const char *hk_pa_sql(unsigned id)
 {
-    return texts[id];
+    return id < HK_PA_NSTMTS ? texts[id] : hk_pl_sql(id);
 }
 
 /* The tables may have grown since the statistics were taken: an index is never wrong here, and with few rows not slow. */
@@ -459,4 +502,4 @@ static const char *const settings[] = {
     "enable_seqscan",    "off", "enable_bitmapscan", "off", "jit", "off", "plan_cache_mode",
     "force_custom_plan", NULL};
 
-const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PA_NSTMTS, settings, NULL};
+const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PL_END, settings, NULL};

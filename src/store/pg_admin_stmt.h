@@ -25,6 +25,7 @@ enum hk_pa_id {
     HK_PA_SHOW = HK_PA_FLOOR + 5,
     HK_PA_LIST_OUTBOX_HELD = HK_PA_SHOW + 5,
     HK_PA_LIST_RETRY_HELD,
+    HK_PA_LIST_DEAD_AWAY,
     HK_PA_ATTEMPTS,
     /* pg_admin_status.c */
     HK_PA_RELAY,
@@ -49,6 +50,8 @@ enum hk_pa_id {
     HK_PA_HORIZON,
     HK_PA_PLAN,
     HK_PA_RIGHTS,
+    HK_PA_SENT_DAYS,
+    HK_PA_WAKE,
     HK_PA_NSTMTS
 };
 

@@ -2,16 +2,17 @@
 /* The exchange: settles what is finished and claims what comes next, in one transaction that is sent whole before any of
  * it is answered.
  *
- *   BEGIN · renew the lane · which manifests stand · settles · what was sent · manifests that are done with · claim · COMMIT
+ *   BEGIN · renew the lane · its number · which manifests stand · settles · what was sent · manifests that are done with · claim · COMMIT
  *
  * Since nothing can be undone once it is on its way, all memory that the answers need is taken before. If the answer to
- * COMMIT is lost the exchange's number, which its lane's row bears when it was committed, tells what became of it. That
- * number is raised by whoever asks, so that what is still under way then comes too late. */
+ * COMMIT is lost the exchange's number, which stands in outbox_exchange when it was committed, tells what became of it. Who
+ * asks burns it first: the lane's row says that what has this number comes too late. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "store/crash.h"
 #include "store/pg_runs.h"
 #include "store/pg_store.h"
 
@@ -38,6 +39,7 @@ struct exchanging {
     struct hk_member *members;
     int64_t *over; /* those of them that are done with */
     size_t n_over;
+    bool marked;               /* it leaves its number behind */
     size_t n_before, n_behind; /* statements before and behind the one that tells which manifests stand */
     bool began;                /* the transaction */
     bool gone;                 /* the lane */
@@ -331,8 +333,9 @@ static struct runs make_runs(struct hk_pg *pg, const int64_t *ids, size_t n)
 {
     struct hk_pg_run *runs = hk_pg_alloc(pg, n, sizeof *runs);
     int64_t *room = hk_pg_alloc(pg, 3 * n, sizeof *room);
-    struct runs r = {{room, room + n, room + 2 * n}, 0};
-    r.n = runs && room ? hk_pg_runs(ids, n, runs) : 0;
+    if (!runs || !room)
+        return (struct runs){.n = 0};
+    struct runs r = {{room, room + n, room + 2 * n}, hk_pg_runs(ids, n, runs)};
     for (size_t i = 0; i < r.n; i++) {
         r.lists[0][i] = runs[i].lo;
         r.lists[1][i] = runs[i].hi;
@@ -417,11 +420,11 @@ static void read_claim(struct hk_store *store, struct exchanging *t)
 
 /* ---- the transaction ---- */
 
-/* Rises, also from one store object to the next of the same lane; by two, which leaves room to burn one. */
+/* Rises, also from one store object to the next of the same lane. */
 static void next_number(struct hk_store *store)
 {
     int64_t us = hk_pg_monotonic_us();
-    store->number = store->number + 2 > us ? store->number + 2 : us;
+    store->number = store->number + 1 > us ? store->number + 1 : us;
 }
 
 static void add_renewal(struct hk_store *store, const struct exchanging *t)
@@ -434,12 +437,27 @@ static void add_renewal(struct hk_store *store, const struct exchanging *t)
     hk_pg_add(&store->pg, HK_PG_RENEW, &a);
 }
 
+/* Of one that only renews nobody needs to know what became of it. */
+static void add_mark(struct hk_store *store, struct exchanging *t)
+{
+    struct hk_pg_args a = {0};
+    t->marked = t->x->n_settles || claims_any(t) || store->strays;
+    if (!t->marked)
+        return;
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane);
+    hk_pg_arg_i64(&store->pg, &a, store->number);
+    hk_pg_arg_i64(&store->pg, &a, t->x->lane == store->lane ? store->mark : 0);
+    hk_pg_add(&store->pg, HK_PG_MARK, &a);
+    t->n_before++;
+}
+
 static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shards)
 {
     t->began = hk_pg_ok(&store->pg);
     hk_pg_begin(&store->pg, true);
     add_renewal(store, t);
     hk_pg_add_quotas(store, t->x);
+    add_mark(store, t);
     for (size_t i = 0; i < t->x->n_settles; i++)
         if (t->of[i])
             t->n_before += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
@@ -452,7 +470,9 @@ static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shar
         add_strays(store, t);
     if (claims_any(t))
         add_claim(store, t, shards);
+    hk_crash_exchange(t->x, "bury-begun", "arrive-begun");
     hk_pg_send(&store->pg);
+    hk_crash_exchange(t->x, "bury-inside", "arrive-inside");
 }
 
 /* A manifest that does not stand was taken from us by hand: what is settled from it is stale. */
@@ -526,6 +546,12 @@ static void remember(struct hk_store *store, const struct exchanging *t)
     }
 }
 
+static void note_mark(struct hk_store *store, int64_t lane, int64_t number)
+{
+    if (lane == store->lane)
+        store->mark = number;
+}
+
 static void found_out(struct hk_store *store, bool committed)
 {
     struct hk_pg_lost *lost = &store->lost;
@@ -533,12 +559,21 @@ static void found_out(struct hk_store *store, bool committed)
     lost->committed = committed;
     store->own_change = true;
     if (committed) {
+        note_mark(store, lost->lane, lost->number);
         hk_manifests_commit(&store->claims);
         store->strays |= lost->claims;
     } else {
         hk_manifests_rollback(&store->claims);
         lost->n_settles = 0;
     }
+}
+
+static bool has_rows(struct hk_pg *pg)
+{
+    PGresult *res = hk_pg_result(pg);
+    bool any = hk_pg_ok(pg) && PQntuples(res) > 0;
+    PQclear(res);
+    return any;
 }
 
 void hk_pg_resolve(struct hk_store *store)
@@ -552,11 +587,11 @@ void hk_pg_resolve(struct hk_store *store)
     hk_pg_add(&store->pg, HK_PG_HOLD_LANE, &a); /* waits while it is still at work */
     hk_pg_arg_i64(&store->pg, &a, lost->number);
     hk_pg_add(&store->pg, HK_PG_BURN_EXCHANGE, &a);
+    hk_pg_add(&store->pg, HK_PG_IS_MARKED, &a); /* in a snapshot that was taken behind the wait */
     hk_pg_send(&store->pg);
-    PGresult *res = hk_pg_result(&store->pg);
-    bool stands = hk_pg_ok(&store->pg) && PQntuples(res) > 0;
-    bool committed = stands && hk_pg_i64(res, 0, 0) == lost->number;
-    PQclear(res);
+    bool stands = has_rows(&store->pg);
+    PQclear(hk_pg_result(&store->pg));
+    bool committed = has_rows(&store->pg);
     if (hk_pg_end(&store->pg, "find out about an exchange", NULL) != HK_OK)
         return;
     if (stands)
@@ -639,7 +674,7 @@ static enum hk_code committed(struct hk_store *store, const struct exchanging *t
             *one = store->lost.settles[--store->lost.n_settles];
     }
     store->strays = false;
-    store->own_change |= t->touched_retry;
+    store->own_change |= t->touched_retry || t->x->n_circuits;
     *out = done;
     return HK_OK;
 }
@@ -650,6 +685,8 @@ static enum hk_code conclude(struct hk_store *store, const struct exchanging *t,
     struct hk_pg *pg = &store->pg;
     if (rc == HK_OK) {
         hk_pg_window_wrote(&store->window);
+        if (t->marked)
+            note_mark(store, t->x->lane, store->number);
         return committed(store, t, out);
     }
     if ((t->gone || rc == HK_CONFLICT) && t->done->stale)
@@ -698,6 +735,7 @@ enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
         read_all(store, &t);
     }
     enum hk_code rc = hk_pg_end(&store->pg, "exchange messages", err);
+    hk_crash_exchange(x, "bury-committed", "arrive-committed");
     if (blocked && rc != HK_CONFLICT)
         return rc;
     return conclude(store, &t, rc, out, err);

@@ -23,21 +23,34 @@ static const struct privilege for_app[] = {
     {"SELECT", "@outbox_messages, @dead_letters", "looking at what became of messages"},
     {NULL, NULL, NULL}};
 
-/* And the operators' acts, which use the relay's URL: cancel, retry, pause. It can write no message of its own. */
+/* And the operators' acts, which use the relay's URL: cancel, pause, repair … It can write no message of its own, and
+ * rewrite no trail: rows of the audit go when retention takes the oldest. */
 static const struct privilege for_relay[] = {
     {"SELECT, DELETE", "@outbox", NULL},
     {"SELECT", "SEQUENCE @outbox_id_seq", NULL},
-    {"SELECT, INSERT, UPDATE, DELETE", "@outbox_relay, @outbox_claim, @outbox_retry, @dead_letters", NULL},
+    {"SELECT, INSERT, UPDATE, DELETE",
+     "@outbox_relay, @outbox_claim, @outbox_retry, @dead_letters, @outbox_redrive", NULL},
+    {"SELECT, INSERT", "@dead_letter_versions", NULL},
     {"SELECT, UPDATE", "@outbox_shard", NULL},
-    {"SELECT, INSERT, DELETE", "@outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
+    {"SELECT, INSERT, DELETE",
+     "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
     {"SELECT", "@outbox_meta", NULL},
     {NULL, NULL, NULL}};
 
+/* Roles that have their rights when `hikyaku init --notify` is run have this, too. */
+static const struct privilege for_woken[] = {{"SELECT, UPDATE", "SEQUENCE @outbox_wake", NULL},
+                                             {NULL, NULL, NULL}};
+
+/* The same of `hikyaku init --partition-sent`. */
+static const struct privilege for_days[] = {
+    {"EXECUTE", "FUNCTION @outbox_sent_days(bigint, bigint, bigint)", NULL}, {NULL, NULL, NULL}};
+
 static const struct privilege for_viewer[] = {
     {"SELECT",
-     "@outbox, @outbox_relay, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_sent, @outbox_cancelled, "
-     "@dead_letters, @outbox_attempts, @outbox_destination, @outbox_quota, @outbox_audit, @outbox_meta, @outbox_messages",
+     "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_sent, "
+     "@outbox_cancelled, @dead_letters, @dead_letter_versions, @outbox_redrive, @outbox_attempts, @outbox_destination, @outbox_quota, "
+     "@outbox_audit, @outbox_meta, @outbox_messages",
      NULL},
     {NULL, NULL, NULL}};
 
@@ -102,6 +115,12 @@ enum hk_code hk_pg_grants(const char *text, const struct hk_store_roles *roles, 
     if (rc == HK_OK)
         rc = add_grants(&url, "the relay, and operators by its URL: moves messages, writes none",
                         roles->relay, for_relay, out, err);
+    if (rc == HK_OK && roles->notify)
+        rc = add_grants(&url, "and is woken, behind `hikyaku init --notify`", roles->relay, for_woken, out,
+                        err);
+    if (rc == HK_OK && roles->partitions)
+        rc = add_grants(&url, "and keeps sent rows by the day, behind `hikyaku init --partition-sent`",
+                        roles->relay, for_days, out, err);
     if (rc == HK_OK)
         rc = add_grants(&url, "who looks: reads everything, payloads included", roles->viewer, for_viewer,
                         out, err);

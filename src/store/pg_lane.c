@@ -30,7 +30,7 @@ uint64_t hk_pg_shards(const struct hk_store *store)
 void hk_pg_forget_lane(struct hk_store *store)
 {
     hk_manifests_clear(&store->claims);
-    store->lane = 0;
+    store->lane = store->mark = 0;
     store->mine = store->leaving = 0;
     store->lost.pending = store->strays = false;
     store->lost.n_settles = 0;
@@ -278,12 +278,26 @@ static void learn_shards(struct hk_store *store, uint64_t mine)
         begin_anew(store);
 }
 
+/* A lane that nobody knows would have its share of the shards until its lease ends. Again and again, since what was on its way
+ * when the connection broke may come through late. */
+static void drop_lost_lanes(struct hk_store *store)
+{
+    if (hk_pg_monotonic_us() / 1000 >= store->lost_lane_until_ms)
+        return;
+    struct hk_pg_args a = {0};
+    hk_pg_arg_text(&store->pg, &a, hk_str_of(store->boot));
+    hk_pg_arg_i64(&store->pg, &a, store->lane);
+    PQclear(hk_pg_query(&store->pg, true, HK_PG_DROP_LOST_LANES, &a));
+    (void)hk_pg_end(&store->pg, "drop a lane", NULL);
+}
+
 void hk_pg_upkeep(struct hk_store *store)
 {
     int64_t now_ms = hk_pg_reckon(store);
     if (!store->lane || !hk_pg_ok(&store->pg) || store->lost.pending || now_ms < store->upkeep_at_ms)
         return;
     store->upkeep_at_ms = now_ms + UPKEEP_EVERY_MS;
+    drop_lost_lanes(store);
     struct view v = look(store);
     if (hk_pg_ok(&store->pg) && take_over_all(store, &v) && hk_pg_ok(&store->pg))
         v = look(store);
@@ -337,6 +351,13 @@ static int64_t add_lane(struct hk_store *store, const char *name, const char *bo
     return hk_pg_end(&store->pg, "add a lane", NULL) == HK_OK ? lane : 0;
 }
 
+static void note_lost_lane(struct hk_store *store, const char *boot, uint64_t lease_ms)
+{
+    if (hk_str_copy(store->boot, sizeof store->boot, hk_str_of(boot)))
+        store->lost_lane_until_ms =
+            hk_pg_monotonic_us() / 1000 + (int64_t)(lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS);
+}
+
 /* Manifests go before the lane: they refer to it. True: it stood. */
 static bool drop_lane(struct hk_store *store, int64_t lane)
 {
@@ -356,6 +377,13 @@ static bool drop_lane(struct hk_store *store, int64_t lane)
     return stood;
 }
 
+static bool give_up_lane(struct hk_store *store, int64_t lane)
+{
+    hk_pg_relay_call(store);
+    drop_lane(store, lane);
+    return hk_pg_end(&store->pg, "drop a lane", NULL) == HK_OK;
+}
+
 enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
 {
@@ -364,17 +392,16 @@ enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char 
     hk_pg_relay_call(store);
     check_outbox(store);
     int64_t lane = add_lane(store, name, boot, lease_ms, &now_ms);
+    if (!lane && (store->pg.commit_unknown || store->pg.committed))
+        note_lost_lane(store, boot, lease_ms);
     store->lane = lane;
     store->upkeep_at_ms = INT64_MIN;
     hk_pg_upkeep(store);
     enum hk_code rc = hk_pg_end(&store->pg, "acquire a lane", err);
     if (rc != HK_OK) {
         hk_pg_forget_lane(store);
-        if (lane &&
-            hk_pg_relay_call(store)) { /* else it expires; till then it has a share, and nobody uses it */
-            drop_lane(store, lane);
-            (void)hk_pg_end(&store->pg, "drop a lane", NULL);
-        }
+        if (lane && !give_up_lane(store, lane))
+            note_lost_lane(store, boot, lease_ms);
         return rc;
     }
     store->reset_due = store->polled = false; /* whoever acquires begins from the first anyway */

@@ -3,7 +3,8 @@
  * may be NULL, times may be infinite, and texts of any length: those were left out by the statement, and are marked here. */
 #include <string.h>
 
-#include "store/b64.h"
+#include "base/base64.h"
+#include "store/encoding.h"
 #include "store/pg_store.h"
 
 /* Columns of the statements that read heads and messages (pg_stmt.c). */
@@ -207,11 +208,11 @@ static void read_payload(struct hk_store *store, const PGresult *res, int row, s
     if (!raw.len || !hk_encoding_is_base64(out->encoding))
         return;
     out->payload = (struct hk_str){"", 0};
-    unsigned char *bytes = hk_pg_alloc(&store->pg, 1, hk_b64_room(raw.len));
-    size_t len = 0;
+    size_t room = hk_base64_room(raw.len), len = 0;
+    unsigned char *bytes = hk_pg_alloc(&store->pg, 1, room);
     if (!bytes)
         return;
-    out->undecodable = !hk_b64_decode(raw, bytes, &len);
+    out->undecodable = !hk_base64_decode(raw, HK_BASE64_LINES, bytes, room, &len);
     if (!out->undecodable)
         out->payload = (struct hk_str){(const char *)bytes, len};
 }

@@ -5,6 +5,9 @@
 #include "store/pg_store.h"
 
 #define READ_EVERY_MS 20
+#define ARM_EVERY_MS  5 /* all relays together */
+#define ARM_REST_MS   10000
+#define QUICK_MS      30 /* so long after something was found more is likely to come */
 
 /* ---- poll ---- */
 
@@ -57,18 +60,47 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
 }
 
 /* A relay that is told of something new asks again at once; the server need not hear of all of it. Not with a clock that is
- * moved by hand, where no time passes. */
+ * moved by hand, where no time passes. What wakes us has waited long enough; what should wake us must be told; and who wrote
+ * before it was told, and commits only now, will wake nobody. */
 static bool asked_just_now(const struct hk_store *store)
 {
-    return store->polled && !store->reset_due && !store->options.clock_ms &&
-           hk_pg_monotonic_us() / 1000 - store->read_at_ms < READ_EVERY_MS;
+    int64_t now_ms = hk_pg_monotonic_us() / 1000;
+    bool quick = store->hint.hungry && (!store->armed || now_ms - store->found_at_ms < QUICK_MS);
+    return store->polled && !store->reset_due && !store->options.clock_ms && !store->hint.woken &&
+           now_ms - store->read_at_ms < (quick ? ARM_EVERY_MS : READ_EVERY_MS);
+}
+
+void hk_pg_hint(struct hk_store *store, const struct hk_store_hint *hint)
+{
+    store->hint = *hint;
+}
+
+/* Asks to be woken by whoever writes next. Before the snapshot: who wrote before we asked is in it, or was told to wake us,
+ * unless his transaction is a long one; that is what polls are for. So nothing that goes wrong here is an error of the poll's. */
+static void arm(struct hk_store *store)
+{
+    struct hk_pg_args a = {0};
+    hk_pg_arg_i64(&store->pg, &a, ARM_EVERY_MS);
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_ARM, &a);
+    store->armed = hk_pg_ok(&store->pg) && hk_pg_bool(res, 0, 0);
+    PQclear(res);
+    if (hk_pg_ok(&store->pg) || !store->pg.conn)
+        return;
+    (void)hk_pg_end(&store->pg, "arm the wake-up", NULL);
+    if (store->pg.conn) {
+        store->pg.rc = HK_OK;
+        store->pg.sqlstate[0] = '\0';
+    }
+    store->arm_at_ms = store->read_at_ms + ARM_REST_MS;
 }
 
 /* While late rows are to be shown the horizon stays where it is. */
 static void look(struct hk_store *store, struct hk_poll *poll)
 {
     store->read_at_ms = hk_pg_monotonic_us() / 1000;
-    if (!store->window.a)
+    if (store->hint.hungry && !store->pg.pooled && store->read_at_ms >= store->arm_at_ms)
+        arm(store);
+    if (!store->window.a && hk_pg_ok(&store->pg))
         take_snapshot(store);
     if (hk_pg_ok(&store->pg) && store->lane && hk_pg_window_wants_write(&store->window))
         take_number(store);
@@ -88,9 +120,11 @@ enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, stru
     hk_pg_relay_call(store);
     hk_pg_resolve(store);
     hk_pg_upkeep(store);
+    store->armed &= store->hint.hungry && !store->hint.woken;
     bool asked = hk_pg_ok(&store->pg) && !asked_just_now(store);
     if (asked)
         look(store, poll);
+    store->hint = (struct hk_store_hint){0};
     enum hk_code rc = hk_pg_end(&store->pg, "poll it", err);
     if (rc != HK_OK)
         return rc;
@@ -151,6 +185,8 @@ static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const 
         heads->last_id = head->id;
         heads->n += !scan->late || !hk_manifests_hold(&store->claims, head->id);
     }
+    if (heads->n)
+        store->found_at_ms = hk_pg_monotonic_us() / 1000;
     if (!scan->late)
         hk_pg_window_passed(&store->window, heads->last_id);
 }

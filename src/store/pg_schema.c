@@ -15,7 +15,6 @@
 #include "store/migration.h"
 #include "store/pg.h"
 
-#define LOCK_WAIT     "500ms"
 #define LOCK_PAUSE_MS 700
 #define LOCK_TRIES    25      /* half a minute */
 #define APPLY_MS      3600000 /* an index on a large table takes its time */
@@ -34,7 +33,7 @@ uint32_t hk_pg_schema_wanted(void)
 #define OUR_NAMES                                                                                                         \
     "'@outbox', '@outbox_relay', '@outbox_shard', '@outbox_claim', '@outbox_retry', '@outbox_sent', "                     \
     "'@outbox_cancelled', '@dead_letters', '@outbox_attempts', '@outbox_destination', '@outbox_quota', '@outbox_audit', " \
-    "'@outbox_meta', '@outbox_messages'"
+    "'@outbox_meta', '@outbox_messages', '@dead_letter_versions', '@outbox_redrive', '@outbox_exchange'"
 
 /* Is there an outbox_meta that could be ours; and which of our names is taken first? */
 #define LOOK                                                                                                 \
@@ -72,10 +71,21 @@ static uint32_t read_version(struct hk_pg *pg)
     return version;
 }
 
+/* A newer schema says from which version on programs can live with it: init may run first, and relays be exchanged one by
+ * one. */
+static bool is_compatible(struct hk_pg *pg)
+{
+    PGresult *res =
+        hk_pg_script(pg, "SELECT value::text FROM @outbox_meta WHERE key::text = 'compatible_from'");
+    uint32_t from = hk_pg_ok(pg) ? version_of(res) : 0;
+    PQclear(res);
+    return from > 0 && from <= hk_pg_schema_wanted();
+}
+
 static void refuse_newer(struct hk_pg *pg, uint32_t version)
 {
     char words[120];
-    if (version <= hk_pg_schema_wanted())
+    if (version <= hk_pg_schema_wanted() || is_compatible(pg))
         return;
     snprintf(words, sizeof words, "its schema has version %u, this program knows %u: install a newer hikyaku",
              (unsigned)version, (unsigned)hk_pg_schema_wanted());
@@ -148,7 +158,7 @@ static void run_migration(struct hk_pg *pg, const struct hk_migration *m)
 }
 
 /* The advice of others' errors is `hikyaku init`. */
-static enum hk_code explain(struct hk_pg *pg, struct hk_err *err)
+enum hk_code hk_pg_end_schema(struct hk_pg *pg, struct hk_err *err)
 {
     enum hk_code rc = hk_pg_end(pg, "change its schema", err);
     if (strcmp(pg->sqlstate, "42501") == 0 || strcmp(pg->sqlstate, "3F000") == 0)
@@ -161,27 +171,30 @@ static enum hk_code explain(struct hk_pg *pg, struct hk_err *err)
 }
 
 /* One version, one transaction; somebody else may have done it while we waited for the lock. */
-static enum hk_code apply_once(struct hk_pg *pg, const struct hk_migration *m, struct hk_err *err)
+static enum hk_code apply_once(struct hk_pg *pg, const void *arg, struct hk_err *err)
 {
+    const struct hk_migration *m = arg;
     hk_pg_call(pg);
-    run(pg, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '" LOCK_WAIT "'; "
+    run(pg, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT "'; "
             "SET LOCAL statement_timeout = 0; SELECT pg_catalog.pg_advisory_xact_lock(7523377975159973749)");
     uint32_t version = read_version(pg);
     if (hk_pg_ok(pg) && version >= m->version)
         run(pg, "ROLLBACK");
     else if (hk_pg_ok(pg))
         run_migration(pg, m);
-    return explain(pg, err);
+    return hk_pg_end_schema(pg, err);
 }
 
-static enum hk_code apply(struct hk_pg *pg, const struct hk_migration *m, struct hk_err *err)
+enum hk_code hk_pg_patiently(struct hk_pg *pg,
+                             enum hk_code (*once)(struct hk_pg *pg, const void *arg, struct hk_err *err),
+                             const void *arg, struct hk_err *err)
 {
     enum hk_code rc = HK_BUSY;
     for (int i = 0; i < LOCK_TRIES && rc == HK_BUSY; i++) {
         const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
         if (i > 0)
             nanosleep(&pause, NULL);
-        rc = apply_once(pg, m, err);
+        rc = once(pg, arg, err);
     }
     return rc;
 }
@@ -190,7 +203,7 @@ static enum hk_code migrate(struct hk_pg *pg, struct hk_store_inited *out, struc
 {
     out->to = out->from;
     for (const struct hk_migration *m = hk_migrations_postgres; m->version; m++) {
-        enum hk_code rc = m->version > out->from ? apply(pg, m, err) : HK_OK;
+        enum hk_code rc = m->version > out->from ? hk_pg_patiently(pg, apply_once, m, err) : HK_OK;
         if (rc != HK_OK)
             return rc;
         if (m->version > out->to)
@@ -207,7 +220,7 @@ static enum hk_code print(struct hk_pg *pg, struct hk_buf *out_sql, struct hk_st
     out->to = out->from;
     for (const struct hk_migration *m = hk_migrations_postgres; m->version; m++)
         if (m->version > out->from) {
-            hk_buf_adds(&sql, "BEGIN;\nSET LOCAL lock_timeout = '" LOCK_WAIT "';\n");
+            hk_buf_adds(&sql, "BEGIN;\nSET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT "';\n");
             add_migration(&pg->url, m, m->version == 1 && pg->url.schema[0], &sql);
             hk_buf_adds(&sql, "COMMIT;\n");
             out->to = m->version;
@@ -244,6 +257,12 @@ enum hk_code hk_pg_init(const char *url, const struct hk_store_init *how, struct
     rc = hk_pg_end(&pg, "read its schema", err);
     if (rc == HK_OK)
         rc = how->print ? print(&pg, how->print, &done, err) : migrate(&pg, &done, err);
+    if (rc == HK_OK && !how->print)
+        rc = hk_pg_mark_letters(&pg, err);
+    if (rc == HK_OK && how->partition_sent)
+        rc = hk_pg_partition_sent(&pg, how->print, err);
+    if (rc == HK_OK && how->notify != HK_NOTIFY_AS_IT_IS)
+        rc = hk_pg_set_notify(&pg, how, &done, err);
     hk_pg_close(&pg);
     if (rc == HK_OK)
         *out = done;

@@ -3,6 +3,7 @@
  * of them can wait for another's answer. */
 #include "base/json.h"
 #include "base/str.h"
+#include "core/letter.h"
 #include "store/pg_store.h"
 
 #define DETAIL_BYTES ((size_t)64 * 1024)
@@ -79,6 +80,7 @@ static void arg_past(struct hk_store *store, struct hk_pg_args *a, const struct 
     hk_pg_arg_i64(pg, a, s->attempt.made ? s->attempt.started_ms : 0);
     hk_pg_arg_text_or_null(pg, a, s->attempt.cause);
     hk_pg_arg_text_or_null(pg, a, s->attempt.error);
+    hk_pg_arg_bool(pg, a, s->attempt.possibly_delivered);
 }
 
 /* A fan-out is due now, all else when the settle says. */
@@ -126,8 +128,7 @@ static void release_retry(struct hk_store *store, const struct hk_settle *s, int
 
 /* ---- into dead_letters ---- */
 
-/* What the last attempt met, as a JSON object; "" when nothing was sent or it does not fit. */
-static void write_detail(struct hk_buf *out, const struct hk_attempt_record *a)
+void hk_pg_write_detail(struct hk_buf *out, const struct hk_attempt_record *a)
 {
     if (!a->made)
         return;
@@ -156,12 +157,27 @@ static void write_detail(struct hk_buf *out, const struct hk_attempt_record *a)
     hk_json_end(&json);
 }
 
+/* What it died of, for those who look for others like it. */
+static void arg_cause(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_settle *s)
+{
+    const struct hk_attempt_record *at = &s->attempt;
+    char fingerprint[HK_FINGERPRINT_MAX];
+    hk_fingerprint(at->failure_class, s->reason, s->destination, at->error, fingerprint);
+    if (at->made)
+        hk_pg_arg_text(pg, a, hk_str_of(hk_class_name(at->failure_class)));
+    else
+        hk_pg_arg_null(pg, a);
+    hk_pg_arg_text(pg, a, hk_str_of(hk_blame_name(hk_blame_of(s->reason, at->cause, at->status))));
+    hk_pg_arg_text(pg, a, hk_str_of(fingerprint));
+    hk_pg_arg_bool(pg, a, at->possibly_delivered);
+}
+
 static void bury(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
     struct hk_pg *pg = &store->pg;
     struct hk_buf detail;
     hk_buf_init(&detail, DETAIL_BYTES);
-    write_detail(&detail, &s->attempt);
+    hk_pg_write_detail(&detail, &s->attempt);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)
         hk_pg_fail(pg, HK_NOMEM, "out of memory");
@@ -176,6 +192,7 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t lane
         hk_pg_arg_i64(pg, &a, s->attempt.started_ms);
     else
         hk_pg_arg_null(pg, &a);
+    arg_cause(pg, &a, s);
     hk_pg_add(pg, s->source == HK_FROM_OUTBOX ? HK_PG_BURY : HK_PG_BURY_RETRY, &a);
     hk_buf_fini(&detail);
 }

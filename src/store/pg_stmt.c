@@ -49,12 +49,26 @@
         "SELECT id FROM @dead_letters WHERE created_at <= " AGO_AT("$9") " AND last_failed_at <= " AGO_AT(   \
             "$9") " AND status = 'failed' ORDER BY created_at LIMIT " LEFT("l5"),                            \
         "l5", "l6")
-#define PURGE_AUDIT PURGE_FIRST("d7", "@outbox_audit", "at_ms", "$10", "l6", "l7")
+/* A chain is cut only at its beginning: up to the first row that is to stay, whatever the clock did. */
+#define PURGE_AUDIT                                                                                                   \
+    PURGE_STEP(                                                                                                       \
+        "d7", "@outbox_audit",                                                                                        \
+        "SELECT id FROM (SELECT id, bool_and(at_ms <= " AGO(                                                          \
+            "$10") ") OVER (ORDER BY id) AS old "                                                                     \
+                   "FROM (SELECT id, at_ms FROM @outbox_audit WHERE $10::bigint IS NOT NULL ORDER BY id LIMIT " LEFT( \
+                       "l6") ") f) s WHERE old",                                                                      \
+        "l6", "l7")
+/* Jobs of redrive, with what they resolved. */
+#define PURGE_REDRIVE                                                                                        \
+    PURGE_STEP(                                                                                              \
+        "d8", "@outbox_redrive",                                                                             \
+        "SELECT id FROM @outbox_redrive WHERE ended_ms > 0 AND ended_ms <= " AGO("$7") " LIMIT " LEFT("l7"), \
+        "l7", "l8")
 
 /* ---- the relay's own ----
  * NOW is $1 unless said otherwise: Unix ms, NULL = the server's. Shards are a set of bits.
  *
- * What keeps the relays apart: every exchange updates its lane's row first (RENEW), and so holds it until it ends. Whoever
+ * What keeps the relays apart: every exchange locks its lane's row first (RENEW), and so holds it until it ends. Whoever
  * takes a lane over must have locked that row, and deletes it with its manifests. So a statement behind RENEW that finds a
  * manifest of its own lane may rely on it; and RENEW fails, and all behind it with it, when the lane is gone. */
 /* It does not know where SQL breaks. */
@@ -73,6 +87,13 @@
 /* Of a value that may be a gigabyte octet_length reads no more than a header. */
 #define LINE(c)         "CASE WHEN octet_length(" c ") <= 8192 THEN " c " END"
 #define TEXT(t, c)      "CASE WHEN " t ".fits THEN " c " END"
+
+/* What indexes hold in place of a destination and a key (the schema says why). Rows of names that begin with the same 63
+ * characters are shown together: nobody is called so, and each row says its own name. */
+#define NAME(t)         "left(" t ".destination, 63) COLLATE \"C\""
+#define THIS(name)      "left(" name "::text, 63)"
+#define KEY_HASH(key)   "hashtextextended(" key ", 0)"
+#define OF_KEY(t, key)  KEY_HASH(t ".message_key") " = " KEY_HASH(key) " AND " t ".message_key = " key
 
 /* What a message is made of, wherever it lies, without id, message_id, destination and its first times. */
 #define REST(t)                                                                                              \
@@ -106,12 +127,12 @@
     "SELECT " HEAD("o") " FROM @outbox o WHERE " where id " > $3::bigint AND " OURS("$1", "o") " AND " SEEN   \
     " ORDER BY " order " LIMIT $4::bigint"
 /* What names the destination ($5), and what names none: only the engine knows where a route leads. Three short index scans
- * and a merge, since one scan over all would have to sort everything that is there. (id + 0): as the schema says. */
-#define NAMED(key, order)                                                                                           \
+ * and a merge, since one scan over all would have to sort everything that is there. `id`: as the schema says. */
+#define NAMED(key, id, order)                                                                                \
     "SELECT * FROM ("                                                                                        \
-    "(" FRESH("o.destination = $5::text " key "AND ", "(o.id + 0)", "(o.id + 0)") ") UNION ALL "             \
-    "(" FRESH("o.destination = '' AND $5::text <> '' " key "AND ", "(o.id + 0)", "(o.id + 0)") ") UNION ALL " \
-    "(" FRESH("o.destination IS NULL " key "AND ", "(o.id + 0)", "o.destination, " order "(o.id + 0)")       \
+    "(" FRESH(NAME("o") " = " THIS("$5") " " key "AND ", id, id) ") UNION ALL "                              \
+    "(" FRESH(NAME("o") " = '' AND $5::text <> '' " key "AND ", id, id) ") UNION ALL "                       \
+    "(" FRESH(NAME("o") " IS NULL " key "AND ", id, NAME("o") ", " order id)                                 \
     ")) u ORDER BY id LIMIT $4::bigint"
 
 /* Retry scans: $1 now, $2 shards, $3 after which id, $4 how many, $5 destination, $6 after which due time. One row of NULLs
@@ -123,22 +144,23 @@
     " ORDER BY r.due_ms, r.id LIMIT $4::bigint) h ON true"
 #define KEY_FIRST                                                                                            \
     "r.message_key IS NULL OR r.message_key = '' OR NOT EXISTS (SELECT 1 FROM @outbox_retry k "              \
-    "WHERE k.destination = r.destination AND k.message_key = r.message_key AND NOT k.deferred "              \
+    "WHERE " NAME("k") " = " NAME("r") " AND k.destination = r.destination AND " OF_KEY("k", "r.message_key") \
+    " AND NOT k.deferred "                                                                                   \
     "AND (k.id < r.id OR r.deferred))"
 
 /* Walks from name to name through the index, so that the cost is in destinations, not in rows. $1 shards. */
 #define WAITING "FROM @outbox_retry r WHERE r.claim IS NULL "
 #define DESTS                                                                                                \
-    "WITH RECURSIVE d (name) AS ((SELECT r.destination " WAITING "ORDER BY r.destination LIMIT 1) "          \
-    "UNION ALL SELECT (SELECT r.destination " WAITING "AND r.destination > d.name "                          \
-    "ORDER BY r.destination LIMIT 1) FROM d WHERE d.name IS NOT NULL) "                                      \
-    "SELECT d.name, (SELECT r.due_ms " WAITING "AND r.destination = d.name "                                 \
+    "WITH RECURSIVE d (name) AS ((SELECT left(r.destination, 63) " WAITING "ORDER BY " NAME("r") " LIMIT 1) " \
+    "UNION ALL SELECT (SELECT left(r.destination, 63) " WAITING "AND " NAME("r") " > d.name "                \
+    "ORDER BY " NAME("r") " LIMIT 1) FROM d WHERE d.name IS NOT NULL) "                                      \
+    "SELECT d.name, (SELECT r.due_ms " WAITING "AND " NAME("r") " = d.name "                                 \
     "AND $1::bigint <> 0 AND " OURS("$1", "r")                                                               \
     " ORDER BY r.due_ms, r.id LIMIT 1), "                                                                    \
     "coalesce(p.paused, false), coalesce(p.open_until_ms, 0) "                                               \
     "FROM d LEFT JOIN @outbox_destination p ON p.name = d.name WHERE d.name IS NOT NULL "                    \
     "UNION ALL SELECT p.name, NULL, p.paused, p.open_until_ms FROM @outbox_destination p "                   \
-    "WHERE (p.paused OR p.open_until_ms <> 0) AND (SELECT 1 " WAITING "AND r.destination = p.name "    \
+    "WHERE (p.paused OR p.open_until_ms <> 0) AND (SELECT 1 " WAITING "AND " NAME("r") " = p.name "          \
     "ORDER BY r.due_ms LIMIT 1) IS NULL"
 
 /* ---- what relays may do together ----
@@ -222,12 +244,13 @@
     "INSERT INTO @outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, "       \
     "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "
 #define RESOLVE_LETTER                                                                                       \
-    "l AS (UPDATE @dead_letters l SET status = 'resolved', resolved_at = " TIME(NOW) ", resolution = 'sent' " \
+    "l AS (UPDATE @dead_letters l SET status = 'resolved', resolved_at = " TIME(NOW) ", resolution = 'delivered' " \
     "WHERE l.id = (SELECT d.letter_id FROM d))"
 
 #define PAST                                                                                                 \
     "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, " \
-    "prev_wait_ms, first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error"
+    "prev_wait_ms, first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error, " \
+    "possibly_delivered"
 #define TO_RETRY                                                                                             \
     "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "    \
     "life, letter_id, not_before, created_at, " PAST ", " REST_NAMES ") SELECT "
@@ -239,7 +262,8 @@
 #define LETTER_NAMES                                                                                         \
     "original_outbox_id, message_id, destination, message_created_at, crashes, life, " REST_NAMES ", "       \
     "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, " \
-    "created_at"
+    "created_at, " LETTER_CAUSE ", possibly_delivered"
+#define LETTER_CAUSE    "failure_class, fault, fingerprint"
 #define FIRST_FAILED    TIME("CASE WHEN $10::bigint > 0 THEN $10 ELSE " NOW " END")
 
 #define TO_ATTEMPT                                                                                           \
@@ -256,14 +280,21 @@
 
 static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_NOW] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-    [HK_PG_PAUSE] = "INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms) "
+    [HK_PG_PAUSE] = "WITH put AS (INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms) "
                     "VALUES ($1, $2, $3, $4, coalesce($5::bigint, " SERVER_MS ")) "
                     "ON CONFLICT (name) DO UPDATE SET paused_total_ms = d.paused_total_ms + "
                     "CASE WHEN d.paused THEN greatest(0, excluded.since_ms - d.since_ms) ELSE 0 END, "
                     "paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, "
-                    "since_ms = excluded.since_ms",
+                    "since_ms = excluded.since_ms, "
+                    "open_until_ms = CASE WHEN excluded.paused THEN d.open_until_ms ELSE 0 END RETURNING d.since_ms) "
+                    "INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason) SELECT put.since_ms, "
+                    "coalesce($3, ''), CASE WHEN $2 THEN 'pause' ELSE 'resume' END, $1, coalesce($4, '') FROM put",
     [HK_PG_PURGE] = PURGE_TURN PURGE_SENT PURGE_ATTEMPTS PURGE_CANCELLED PURGE_RESOLVED PURGE_DISCARDED
-        PURGE_DEAD PURGE_AUDIT " SELECT turn.n - l7.n FROM turn, l7",
+        PURGE_DEAD PURGE_AUDIT PURGE_REDRIVE " SELECT turn.n - l8.n FROM turn, l8",
+
+    [HK_PG_SENT_IS_DAILY] = "SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = '@outbox_sent'::regclass",
+    /* $1 now, $2 age or NULL = for ever, $3 how many rows at the most */
+    [HK_PG_SENT_DAYS] = "SELECT @outbox_sent_days($1::bigint, $2::bigint, $3::bigint)",
 
     /* ---- lanes ---- */
     [HK_PG_CHECK_OUTBOX] =
@@ -277,6 +308,10 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_ADD_LANE] =
         "INSERT INTO @outbox_relay (name, boot, version, started_ms, until_ms) "
         "VALUES ($2, $3, $4, " NOW ", " NOW " + $5::bigint) RETURNING lane, started_ms",
+    /* $1 boot, $2 the lane that we know: the others were never used, and what shards they took are free with that */
+    [HK_PG_DROP_LOST_LANES] =
+        "DELETE FROM @outbox_relay r WHERE r.boot = $1 AND r.lane <> $2::bigint "
+        "AND (SELECT m.number FROM @outbox_exchange m WHERE m.lane = r.lane ORDER BY m.number DESC LIMIT 1) IS NULL",
     [HK_PG_HOLD_LANE] = "SELECT exchange FROM @outbox_relay WHERE lane = $1::bigint FOR UPDATE",
     /* One that belongs to a lane which is not there is free, too: nobody else would ever free it. */
     [HK_PG_TAKE_SHARDS] =
@@ -294,16 +329,18 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WHERE c.lane = $1::bigint AND " TAKEN ")) RETURNING o.*, " MS("o.not_before") " AS earliest_ms, "
         NOW_BY("$3") " AS now) "
         "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "
-        "not_before, created_at, paused_mark_ms, " REST_NAMES ") "
+        "possibly_delivered, not_before, created_at, paused_mark_ms, " REST_NAMES ") "
         "SELECT d.id, " MESSAGE_ID("d") ", " DESTINATION("d") ", greatest(d.now, d.earliest_ms), "
-        "d.earliest_ms > d.now, 1, d.not_before, d.created_at, "
+        "d.earliest_ms > d.now, 1, true, d.not_before, d.created_at, "
         PAUSED_UP_TO("d.now", DESTINATION("d")) ", " REST("d") " FROM d",
     [HK_PG_ORPHAN_RETRIES] =
-        "UPDATE @outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = false, due_ms = " NOW_BY("$3")
+        "UPDATE @outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = false, possibly_delivered = true, due_ms = " NOW_BY("$3")
         " WHERE claim = ANY (ARRAY(" OF_LANE " AND " TAKEN "))",
     [HK_PG_DROP_ORPHANED_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_FREE_ORPHANED_SHARDS] = "UPDATE @outbox_shard SET lane = NULL WHERE lane = $1::bigint AND " TAKEN,
-    [HK_PG_DROP_ORPHANED_LANE] = "DELETE FROM @outbox_relay WHERE lane = $1::bigint AND until_ms = -$2::bigint",
+    [HK_PG_DROP_ORPHANED_LANE] =
+        "WITH l AS (DELETE FROM @outbox_relay WHERE lane = $1::bigint AND until_ms = -$2::bigint RETURNING lane) "
+        "DELETE FROM @outbox_exchange WHERE lane = (SELECT l.lane FROM l)",
     /* $1 lane, $2 now. Who has locked an expired lane's row, waits for its client, and is ours to end. */
     [HK_PG_EVICT] =
         "SELECT pg_terminate_backend(a.pid) FROM @outbox_relay r JOIN pg_locks k ON k.locktype = 'transactionid' "
@@ -312,9 +349,18 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "AND a.state_change < clock_timestamp() - interval '1 second' AND pg_has_role(a.usesysid, 'MEMBER')",
     [HK_PG_FREE_RETRIES] = "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE "))",
     [HK_PG_DROP_LANE_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint",
-    [HK_PG_DROP_LANE] = "DELETE FROM @outbox_relay WHERE lane = $1::bigint",
+    [HK_PG_DROP_LANE] =
+        "WITH l AS (DELETE FROM @outbox_relay WHERE lane = $1::bigint) "
+        "DELETE FROM @outbox_exchange WHERE lane = $1::bigint",
 
     /* ---- reading ---- */
+    /* The flag of pg_notify.c: true when it is armed, be it by us; NULL when it is not there. $1 how many milliseconds since it
+     * was armed last are too few. */
+    [HK_PG_ARM] =
+        "SELECT CASE WHEN v.last % 1000000 = 0 THEN true WHEN abs(v.last / 1000000 - v.now) < $1::bigint THEN false "
+        "ELSE setval(v.wake, v.now * 1000000) IS NOT NULL END FROM (SELECT w.wake, pg_sequence_last_value(w.wake), "
+        "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint "
+        "FROM (SELECT to_regclass('@outbox_wake')) AS w (wake)) AS v (wake, last, now)",
     [HK_PG_SNAPSHOT] =
         "SELECT pg_current_snapshot()::text, CASE WHEN is_called THEN last_value END, " NOW
         ", (SELECT a.id FROM @outbox_audit a ORDER BY a.id DESC LIMIT 1) FROM @outbox_id_seq", /* max() may walk */
@@ -323,30 +369,39 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_SCAN] = FRESH("", "o.id", "o.id"),
     [HK_PG_SCAN_LATE] =
         FRESH("o.id <= $5::bigint AND NOT pg_visible_in_snapshot(o.xid, $6::pg_snapshot) AND ", "o.id", "o.id"),
-    [HK_PG_SCAN_DEST] = NAMED("", ""),
-    [HK_PG_SCAN_KEY] = NAMED("AND o.message_key = $6::text ", "o.message_key, "),
-    [HK_PG_SCAN_RETRY] = DUE_HEADS("@outbox_retry r WHERE r.destination = $5::text AND "),
+    [HK_PG_SCAN_DEST] = NAMED("", "(o.id + 0)", ""),
+    [HK_PG_SCAN_KEY] = NAMED("AND " OF_KEY("o", "$6::text") " ", "(o.id - 0)", KEY_HASH("o.message_key") ", "),
+    [HK_PG_SCAN_RETRY] = DUE_HEADS("@outbox_retry r WHERE " NAME("r") " = " THIS("$5") " AND "),
     /* By key first: in the order of due times a key's few rows would be sought among all of the destination's. */
     [HK_PG_SCAN_RETRY_KEY] =
-        DUE_HEADS("(SELECT * FROM @outbox_retry k WHERE k.destination = $5::text AND k.message_key = $7::text "
-                  "AND k.claim IS NULL ORDER BY k.id LIMIT 1000) r WHERE "),
+        DUE_HEADS("(SELECT * FROM @outbox_retry k WHERE " NAME("k") " = " THIS("$5") " AND " OF_KEY("k", "$7::text")
+                  " AND k.claim IS NULL ORDER BY (k.id + 0) LIMIT 1000) r WHERE "),
     [HK_PG_HELD_RETRY] =
         "SELECT r.destination, r.message_key FROM @outbox_retry r WHERE r.message_key IS NOT NULL "
         "AND r.message_key <> '' AND NOT r.deferred AND " OURS("$1", "r"),
     [HK_PG_HELD_DEAD] =
         "SELECT d.destination, d.message_key FROM @dead_letters d WHERE d.message_key IS NOT NULL "
-        "AND d.message_key <> '' AND d.status = 'failed' "
+        "AND d.message_key <> '' AND (d.status = 'failed' OR d.sending_at IS NOT NULL) "
         "AND (($1::bigint >> (hashtextextended(d.message_key, 0) & 63)::integer) & 1) = 1 "
-        "ORDER BY d.destination, d.message_key", /* so that only their index will do */
+        "ORDER BY " NAME("d") ", " KEY_HASH("d.message_key"), /* so that only their index will do */
 
     /* ---- exchange ---- */
     /* $2 lane, $3 lease, $4 the number of this exchange: one that was given up, but comes through late, is too low. When no
-     * row is there the text is no number: an error, which undoes the transaction and says why in the server's log. */
+     * row is there the text is no number: an error, which undoes the transaction and says why in the server's log.
+     * Of exchanges that follow each other closely only one in a while writes the lease, with that while on top: a lock leaves
+     * no version of the row behind. */
     [HK_PG_RENEW] =
-        "WITH r AS (UPDATE @outbox_relay SET until_ms = " NOW " + $3::bigint, exchange = $4::bigint "
-        "WHERE lane = $2::bigint AND exchange < $4::bigint RETURNING " NOW " AS now) "
-        "SELECT CASE count(*) WHEN 1 THEN max(r.now) "
+        "WITH r AS MATERIALIZED (SELECT " NOW " + $3::bigint - until_ms AS short, least($3::bigint / 16, 2000) AS more "
+        "FROM @outbox_relay WHERE lane = $2::bigint AND exchange < $4::bigint FOR NO KEY UPDATE), "
+        "u AS (UPDATE @outbox_relay SET until_ms = until_ms + (SELECT CASE WHEN r.short < r.more THEN r.short + r.more "
+        "ELSE r.short END FROM r) WHERE lane = $2::bigint AND (SELECT r.short FROM r) > 0) "
+        "SELECT CASE count(*) WHEN 1 THEN " NOW " "
         "ELSE ('hikyaku: lane ' || $2::bigint || ' was taken over: ' || count(*))::bigint END FROM r",
+    /* $1 lane, $2 this exchange, $3 the one before, of which nobody asks any more */
+    [HK_PG_MARK] =
+        "WITH z AS (DELETE FROM @outbox_exchange WHERE lane = $1::bigint AND number = $3::bigint) "
+        "INSERT INTO @outbox_exchange (lane, number) VALUES ($1::bigint, $2::bigint)",
+    [HK_PG_IS_MARKED] = "SELECT 1 FROM @outbox_exchange WHERE lane = $1::bigint AND number = $2::bigint",
     /* $1 manifests, $2 lane, $3 those that are done with */
     [HK_PG_FENCE] =
         "WITH z AS (DELETE FROM @outbox_claim c WHERE c.claim = ANY ($3::bigint[]) AND c.lane = $2::bigint) "
@@ -378,7 +433,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "u AS (UPDATE @outbox_retry t SET claim = (SELECT m.claim FROM m) WHERE t.id = ANY (ARRAY(SELECT r.id FROM r))) "
         "SELECT m.claim, o.*, " NO_PAST " FROM m CROSS JOIN o UNION ALL SELECT m.claim, r.* FROM m CROSS JOIN r",
     [HK_PG_BURN_EXCHANGE] =
-        "UPDATE @outbox_relay SET exchange = $2::bigint + 1 WHERE lane = $1::bigint AND exchange < $2::bigint",
+        "UPDATE @outbox_relay SET exchange = $2::bigint WHERE lane = $1::bigint AND exchange < $2::bigint",
     [HK_PG_FREE_STRAY_RETRIES] =
         "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE " AND c.claim <> ALL ($2::bigint[])))",
     [HK_PG_QUOTAS] = QUOTAS,
@@ -407,7 +462,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_MOVE] =
         "WITH " GONE " " TO_RETRY "d.id, " MESSAGE_ID("d") ", t.destination, greatest(t.due_ms, t.earliest_ms), "
         "$7::boolean OR t.earliest_ms > t.due_ms, 0, 1, 0, d.not_before, d.created_at, $8, $9, $10, $11, $12, $13, $14, "
-        "$15, $16, " PAUSED_TOTAL("t.destination") ", $17, $18, $19, $20, " REST("d")
+        "$15, $16, " PAUSED_TOTAL("t.destination") ", $17, $18, $19, $20, $21, " REST("d")
         " FROM d CROSS JOIN unnest($5::text[]) AS u (name) CROSS JOIN LATERAL (SELECT "
         RESOLVED("u.name", DESTINATION("d")) " AS destination, coalesce($6::bigint, " NOW ") AS due_ms, "
         MS("d.not_before") " AS earliest_ms) t",
@@ -421,7 +476,8 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "destination = " RESOLVED("$5::text", "r.destination") ", due_ms = $6, "
         "crashes = CASE WHEN $7::boolean THEN 0 ELSE r.crashes END, "
         "(" PAST ") = ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, " MARK ", $17, "
-        "greatest(r.last_attempt_ms, $18), coalesce($19, r.last_cause), coalesce($20, r.last_error)) " ON_RETRY,
+        "greatest(r.last_attempt_ms, $18), coalesce($19, r.last_cause), coalesce($20, r.last_error), "
+        "r.possibly_delivered OR $21) " ON_RETRY,
     /* $6 due, $7 … what it has been through: the same, without prev_wait_ms */
     [HK_PG_DEFER_RETRY] =
         "UPDATE @outbox_retry r SET claim = NULL, destination = " RESOLVED("$5::text", "r.destination") ", "
@@ -431,29 +487,31 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "failed_unknown = greatest(r.failed_unknown, $13), first_attempt_ms = greatest(r.first_attempt_ms, $14), "
         "paused_mark_ms = " MARK ", first_failed_ms = greatest(r.first_failed_ms, $15), "
         "last_attempt_ms = greatest(r.last_attempt_ms, $16), last_cause = coalesce($17, r.last_cause), "
-        "last_error = coalesce($18, r.last_error) " ON_RETRY,
+        "last_error = coalesce($18, r.last_error), possibly_delivered = r.possibly_delivered OR $19 " ON_RETRY,
     [HK_PG_RELEASE_RETRY] =
         "UPDATE @outbox_retry r SET claim = NULL WHERE r.id = $1::bigint AND r.claim = $2::bigint "
         "AND EXISTS (SELECT 1 FROM @outbox_claim c WHERE c.claim = $2::bigint AND c.lane = $3::bigint)",
-    /* $6 reason, $7 error, $8 detail, $9 attempts, $10 first failed, $11 last attempt */
+    /* $6 reason, $7 error, $8 detail, $9 attempts, $10 first failed, $11 last attempt, $12 class, $13 fault,
+     * $14 fingerprint, $15 may the attempt have arrived? */
     [HK_PG_BURY] =
         "WITH " GONE " INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.id, " MESSAGE_ID("d") ", " FRESH_NAME
         ", d.created_at, 0, 1, " REST("d") ", $6, $7, $8, $9, " FIRST_FAILED ", " TIME(NOW) ", " TIME("$11") ", "
-        TIME(NOW) " FROM d",
+        TIME(NOW) ", $12, $13, $14, $15 FROM d",
     /* A requeued message dies into the letter that it came from, unless somebody deleted that. What the row knows from
      * before stands where this settle brings nothing new. */
     [HK_PG_BURY_RETRY] =
-        "WITH " GONE_RETRY ", l AS (UPDATE @dead_letters l SET status = 'failed', resolved_at = NULL, resolution = NULL, "
+        "WITH " GONE_RETRY ", l AS (UPDATE @dead_letters l SET status = 'failed', resolved_at = NULL, resolution = NULL, sending_at = NULL, "
         "destination = " RETRY_NAME ", reason_code = $6, error_message = coalesce($7, d.last_error), error_detail = $8, "
-        "attempts = greatest($9, d.attempts), first_failed_at = " FIRST_FAILED ", last_failed_at = " TIME(NOW) ", "
+        "attempts = greatest($9, d.attempts), last_failed_at = " TIME(NOW) ", "
         "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
-        "crashes = d.crashes, message_id = d.message_id, (" REST_NAMES ") = ROW(" REST("d") ") "
+        "crashes = d.crashes, (" LETTER_CAUSE ") = ROW($12, $13, $14), "
+        "possibly_delivered = l.possibly_delivered OR d.possibly_delivered OR $15, payload = d.payload "
         "FROM d WHERE l.id = (SELECT d.letter_id FROM d) RETURNING l.id) "
         "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
         ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
         FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "
         "CASE WHEN d.last_attempt_ms > 0 THEN " TIME("d.last_attempt_ms") " END), " TIME(NOW)
-        " FROM d WHERE NOT EXISTS (SELECT 1 FROM l)",
+        ", $12, $13, $14, d.possibly_delivered OR $15 FROM d WHERE NOT EXISTS (SELECT 1 FROM l)",
     /* $6 … as the columns of outbox_attempts */
     [HK_PG_ADD_ATTEMPT] =
         TO_ATTEMPT MESSAGE_ID("d") ", " FRESH_NAME ", 1, " ATTEMPT " FROM @outbox d WHERE d.id = $2::bigint AND " STANDS,
@@ -477,7 +535,8 @@ static const char *sql_of(unsigned id)
 /* Statements that are prepared on an empty table and flooded later keep their plans: what is off here is never right. A join
  * is a short list on the left, and a search in an index for each of its items.
  * Plans are made once: PostgreSQL would compare costs that it estimates for each set of parameters, and plan again and
- * again. And a path that is "off" looks so dear that each of them would be compiled. */
+ * again. And a path that is "off" looks so dear that each of them would be compiled, or given to parallel workers, whose
+ * start takes longer than the scan. */
 static const char *const guards[] = {"enable_seqscan",
                                      "off",
                                      "enable_bitmapscan",
@@ -494,6 +553,8 @@ static const char *const guards[] = {"enable_seqscan",
                                      "force_generic_plan",
                                      "jit",
                                      "off",
+                                     "max_parallel_workers_per_gather",
+                                     "0",
                                      NULL};
 
 /* Rows of messages: times come as they are, infinities included, and no digits need to be read. */

@@ -10,12 +10,15 @@ enum hk_pg_id {
     HK_PG_NOW = 0,
     HK_PG_PAUSE,
     HK_PG_PURGE,
+    HK_PG_SENT_IS_DAILY,
+    HK_PG_SENT_DAYS, /* only when it is */
 
     /* pg_lane.c */
     HK_PG_CHECK_OUTBOX,
     HK_PG_LANES,
     HK_PG_SHARDS_OF_ALL,
     HK_PG_ADD_LANE,
+    HK_PG_DROP_LOST_LANES,
     HK_PG_HOLD_LANE,
     HK_PG_TAKE_SHARDS,
     HK_PG_FREE_SHARDS,
@@ -31,6 +34,7 @@ enum hk_pg_id {
     HK_PG_DROP_LANE,
 
     /* pg_scan.c */
+    HK_PG_ARM,
     HK_PG_SNAPSHOT,
     HK_PG_TAKE_NUMBER,
     HK_PG_DESTS,
@@ -46,6 +50,8 @@ enum hk_pg_id {
 
     /* pg_exchange.c */
     HK_PG_RENEW,
+    HK_PG_MARK,
+    HK_PG_IS_MARKED,
     HK_PG_FENCE,
     HK_PG_LOAD_CLAIMS,
     HK_PG_SET_CLAIM_IDS,

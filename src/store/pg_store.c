@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "store/pg_listen.h"
 #include "store/pg_store.h"
 
 #define MAX_PAYLOAD (UINT64_C(1024) * 1024)
@@ -96,6 +97,7 @@ static enum hk_code pg_open(const char *url, const struct hk_store_options *opti
 
 const struct hk_store_ops hk_store_postgres = {
     .name = "postgres",
+    .partitions = true,
     .shared = true,
     .init = hk_pg_init,
     .grants = hk_pg_grants,
@@ -108,5 +110,9 @@ const struct hk_store_ops hk_store_postgres = {
     .held_keys = hk_pg_held_keys,
     .exchange = hk_pg_exchange,
     .pause = hk_pg_pause,
+    .listen = hk_pg_listen,
+    .listening = hk_pg_listening,
+    .unlisten = hk_pg_unlisten,
+    .hint = hk_pg_hint,
     .purge = hk_pg_purge,
 };

@@ -37,22 +37,31 @@ struct hk_store {
     bool shards_unsure;   /* what is ours must be read again */
     int64_t upkeep_at_ms; /* store time */
     int64_t number;       /* of the last exchange; only rises */
+    int64_t mark;         /* the last one of this lane that is marked in the database; 0 = none */
     struct hk_manifests claims;
     struct hk_pg_lost lost;
+    /* There may be a lane of ours that we know nothing of, since the answer to acquire was lost: so long, monotonic; after
+     * that its lease is over. Its boot tells it. */
+    int64_t lost_lane_until_ms;
+    char boot[64];
     bool
         strays; /* there may be a manifest of this lane that nobody knows: it is given back with the next exchange */
 
     /* reading */
     struct hk_pg_window window;
-    uint64_t connects;  /* which connection that is about */
-    bool polled;        /* since the lane was acquired, or the store opened */
-    bool own_change;    /* something is new, and no poll has told it yet */
-    bool reset_due;     /* the same of a reset */
-    int64_t acts;       /* the last one that operators left in the audit */
-    int64_t read_at_ms; /* when a poll last asked the server; monotonic */
-    int64_t told_ms;    /* what time the server said it was */
-    int64_t told_at_ms; /* and when; monotonic */
-    PGresult *kept[2];  /* what heads and messages point into, beside the pools of the same call */
+    uint64_t connects;         /* which connection that is about */
+    bool polled;               /* since the lane was acquired, or the store opened */
+    bool own_change;           /* something is new, and no poll has told it yet */
+    bool reset_due;            /* the same of a reset */
+    int64_t acts;              /* the last one that operators left in the audit */
+    int64_t read_at_ms;        /* when a poll last asked the server; monotonic */
+    struct hk_store_hint hint; /* for the next poll */
+    bool armed;                /* as far as we know: who writes next will say so */
+    int64_t found_at_ms;       /* when a scan last found fresh rows; monotonic */
+    int64_t arm_at_ms;         /* not before, since it was refused; monotonic */
+    int64_t told_ms;           /* what time the server said it was */
+    int64_t told_at_ms;        /* and when; monotonic */
+    PGresult *kept[2];         /* what heads and messages point into, beside the pools of the same call */
     struct hk_poll poll;
     struct hk_heads heads;
     struct hk_exchanged exchanged;
@@ -88,6 +97,7 @@ void hk_pg_forget_lane(struct hk_store *store);
 /* ---- pg_scan.c ---- */
 
 enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err);
+void hk_pg_hint(struct hk_store *store, const struct hk_store_hint *hint);
 enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
                         struct hk_err *err);
 enum hk_code hk_pg_held_keys(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
@@ -121,6 +131,8 @@ void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *exchang
 /* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. How many
  * statements. */
 size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int64_t lane);
+/* What an attempt met, as a JSON object; nothing when nothing was sent. */
+void hk_pg_write_detail(struct hk_buf *out, const struct hk_attempt_record *attempt);
 
 /* ---- pg_keep.c ---- */
 

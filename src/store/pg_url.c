@@ -2,6 +2,7 @@
 /* A PostgreSQL URL is libpq's to read, in full: several hosts, TLS, services, password files. Only our own two parameters
  * are taken out before libpq sees it. Nothing that is printed from here holds the password. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -211,6 +212,7 @@ static enum hk_code check(struct hk_pg_url *url, struct hk_err *err)
             err, HK_INVALID,
             "the database URL cannot be read: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, "
             "parameters as ?NAME=VALUE&NAME=VALUE, and special characters as %%NN");
+    url->service = option(options, "service") || getenv("PGSERVICE");
     enum hk_code rc = check_port(options, err);
     if (rc == HK_OK && show_place(options, url) != HK_OK)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");

@@ -255,3 +255,12 @@ int64_t hk_pg_now(struct hk_pg *pg, int64_t server_ms)
     pg->high_ms += half_ms;
     return pg->high_ms;
 }
+
+bool hk_pg_is_name(const char *destination, struct hk_err *err)
+{
+    if (strlen(destination) <= HK_PG_DESTINATION_MAX)
+        return true;
+    (void)hk_err_set(err, HK_INVALID, "no destination has a name of more than %d bytes",
+                     HK_PG_DESTINATION_MAX);
+    return false;
+}

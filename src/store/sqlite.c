@@ -332,12 +332,6 @@ int64_t hk_sq_now(struct hk_store *store)
     return c->high_ms;
 }
 
-int64_t hk_sq_later(int64_t now_ms, uint64_t wait_ms)
-{
-    uint64_t room = (uint64_t)INT64_MAX - (uint64_t)(now_ms > 0 ? now_ms : 0);
-    return now_ms + (int64_t)(wait_ms < room ? wait_ms : room);
-}
-
 void hk_sq_clock_lift(struct hk_store *store)
 {
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_HIGH_WATER);
@@ -393,12 +387,36 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0 && (st.st_size > 0 || !S_ISREG(st.st_mode));
 }
 
+/* The file is not there. HK_OK: it can be created, and shall be. */
+static enum hk_code refuse_missing(const char *path, bool create, int why, struct hk_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    int len = slash ? (int)(slash - path) : 0; /* of its folder, which is there when it has no name */
+    char *folder = hk_mem_alloc((size_t)len + 1);
+    struct stat st;
+    if (!folder)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    (void)snprintf(folder, (size_t)len + 1, "%s", path);
+    bool homeless = why == ENOENT && len > 0 && stat(folder, &st) != 0 && errno == ENOENT;
+    hk_mem_free(folder);
+    if (homeless)
+        return hk_err_set(err, create ? HK_UNAVAILABLE : HK_NOTFOUND,
+                          "%s: the folder %.*s does not exist: create it (mkdir -p), or correct the path",
+                          path, len, path);
+    return create
+               ? HK_OK
+               : hk_err_set(err, HK_NOTFOUND, "%s: %s: create it with `hikyaku init`", path, strerror(why));
+}
+
 enum hk_code hk_sq_connect(const char *path, bool create, sqlite3 **out_db, bool *out_created,
                            struct hk_err *err)
 {
     bool there = is_there(path);
-    if (!there && !create && access(path, F_OK) != 0)
-        return hk_err_set(err, HK_NOTFOUND, "%s: %s: create it with `hikyaku init`", path, strerror(errno));
+    if (!there && access(path, F_OK) != 0 && (!create || errno == ENOENT)) {
+        enum hk_code rc = refuse_missing(path, create, errno, err);
+        if (rc != HK_OK)
+            return rc;
+    }
     sqlite3 *db = NULL;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(path, &db, flags, NULL);

@@ -12,6 +12,7 @@
  *   sqlite_settle.c    one settle, by kind
  *   manifests.c        what this store's manifests name, in memory
  *   sqlite_keep.c      pause and purge
+ *   sqlite_audit.c     the trail of acts
  *
  * Errors stick: after the first one (hk_sq_ok is false) the helpers below do nothing, and the call ends in
  * hk_sq_end, which commits or rolls back and says what went wrong. */
@@ -113,9 +114,8 @@ void hk_sq_done(sqlite3_stmt *q);                        /* no more rows wanted 
 int hk_sq_run(struct hk_store *store, sqlite3_stmt *q);  /* to its end; rows changed */
 
 int64_t hk_sq_now(struct hk_store *store);
-int64_t hk_sq_later(int64_t now_ms, uint64_t wait_ms); /* cut to what fits */
-void hk_sq_clock_lift(struct hk_store *store);         /* to the high-water time of outbox_meta */
-void hk_sq_clock_save(struct hk_store *store);         /* when it moved by more than a second */
+void hk_sq_clock_lift(struct hk_store *store); /* to the high-water time of outbox_meta */
+void hk_sq_clock_save(struct hk_store *store); /* when it moved by more than a second */
 
 /* sqlite_row.c */
 struct hk_str hk_sq_text(struct hk_store *store, sqlite3_stmt *q, int column); /* copied; "" for NULL */
@@ -130,6 +130,12 @@ void hk_sq_settle(struct hk_store *store, const struct hk_settle *settle, int64_
 void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int64_t last_id, int64_t now_ms);
 /* From outbox to outbox_retry because its relay died with it. */
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
+
+/* sqlite_audit.c */
+struct hk_audit_row;
+/* Adds the row to the trail; its prev and hash are filled in here. */
+void hk_sq_audit(struct hk_store *store, const struct hk_audit_row *row);
+uint32_t hk_sq_purge_audit(struct hk_store *store, int64_t until_ms, uint32_t limit); /* rows deleted */
 
 /* sqlite_schema.c */
 enum hk_code hk_sq_init(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,

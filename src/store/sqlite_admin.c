@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "store/letters.h"
 #include "store/sqlite_admin.h"
 
 /* ---- helpers ---- */
@@ -69,17 +70,12 @@ void *hk_sa_grow(struct hk_store *store, void *items, size_t n, size_t *room, si
 void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id, struct hk_str destination,
                  const char *actor, const char *reason, int64_t now_ms)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "INSERT INTO outbox_audit (at_ms, actor, act, message_id, destination, reason) "
-                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
-    hk_sq_bind_i64(store, q, 1, now_ms);
-    hk_sq_bind_cstr(store, q, 2, actor);
-    hk_sq_bind_cstr(store, q, 3, act);
-    hk_sq_bind_text_or_null(store, q, 4, hk_str_of(message_id));
-    hk_sq_bind_text_or_null(store, q, 5, destination);
-    hk_sq_bind_cstr(store, q, 6, reason);
-    hk_sq_run(store, q);
-    sqlite3_finalize(q);
+    hk_sq_audit(store, &(struct hk_audit_row){.at_ms = now_ms,
+                                              .actor = hk_str_of(actor),
+                                              .act = hk_str_of(act),
+                                              .message_id = hk_str_of(message_id),
+                                              .destination = destination,
+                                              .reason = hk_str_of(reason)});
 }
 
 /* ---- enqueue ---- */

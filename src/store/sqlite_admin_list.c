@@ -105,7 +105,8 @@ static const struct place places[HK_NPLACES] = {
         {.table = "dead_letters",
          .brief =
              "t.id, t.original_outbox_id, " COMMON
-             "CASE t.status WHEN 'resolved' THEN 4 ELSE 5 END, t.attempts, "
+             "CASE t.status WHEN 'resolved' THEN 4 WHEN 'retrying' THEN CASE WHEN t.sending_at IS NULL THEN 3 "
+             "ELSE 2 END ELSE 5 END, t.attempts, "
              "t.crashes, t.life, t.message_created_at, NULL, NULL, 0, t.last_attempt_at, 0, "
              "coalesce(t.resolved_at, t.last_failed_at), t.error_message, t.reason_code, NULL, 0, 0, t.status, "
              "NULL, NULL",
@@ -116,7 +117,10 @@ static const struct place places[HK_NPLACES] = {
          .of_state =
              {[HK_STATE_NONE] =
                   "(t.status = 'failed' OR (t.status = 'discarded' AND t.resolution IS NOT 'cancelled') "
+                  "OR (t.status = 'retrying' AND (t.sending_at IS NOT NULL OR t.requeued_as IS NOT NULL)) "
                   "OR (t.status = 'resolved' AND " OF_LETTER_SENT "))",
+              [HK_PROCESSING] = "t.status = 'retrying' AND t.sending_at IS NOT NULL", /* by hand */
+              [HK_RETRYING] = "t.status = 'retrying' AND t.sending_at IS NULL AND t.requeued_as IS NOT NULL",
               [HK_SENT] = "t.status = 'resolved' AND " OF_LETTER_SENT,
               [HK_STATE_DEAD] =
                   "(t.status = 'failed' OR (t.status = 'discarded' AND t.resolution IS NOT 'cancelled'))"}},
@@ -277,6 +281,8 @@ static void page_sql(const struct lister *l, enum hk_place place, bool by_destin
         (void)hk_buf_adds(sql, " INDEXED BY outbox_by_destination");
     else if (list->state == HK_PROCESSING && place == HK_IN_RETRY)
         (void)hk_buf_adds(sql, " INDEXED BY outbox_retry_claim");
+    else if (place == HK_IN_DEAD && (list->state == HK_PROCESSING || list->state == HK_RETRYING))
+        (void)hk_buf_adds(sql, " INDEXED BY dead_letters_status");
     else if (!(list->state == HK_PROCESSING && place == HK_IN_OUTBOX))
         (void)hk_buf_adds(sql, " NOT INDEXED");
     (void)hk_buf_addf(sql, "%s WHERE t.id < ?1 AND t.id >= ?2 AND %s", p->joined, p->of_state[list->state]);
@@ -314,7 +320,7 @@ static void read_page(struct lister *l, sqlite3_stmt *q, enum hk_place place)
 /* Rows that are few whatever the tables hold, or found through an index that gives them in order. */
 static bool needs_no_window(const struct hk_list *list, enum hk_place place, bool by_destination)
 {
-    if (list->state == HK_PROCESSING)
+    if (list->state == HK_PROCESSING || (list->state == HK_RETRYING && place == HK_IN_DEAD))
         return true;
     if (by_destination)
         return !list->event_type; /* of a destination's rows few are in flight */

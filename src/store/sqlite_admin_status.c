@@ -384,16 +384,21 @@ static void take_in_flight(struct taker *t)
 static void take_pauses(struct taker *t)
 {
     sqlite3_stmt *q = hk_sa_prepare(
-        t->store,
-        "SELECT name, actor, reason, since_ms FROM outbox_destination WHERE paused <> 0 LIMIT 1001");
+        t->store, "SELECT name, paused <> 0, actor, reason, since_ms, open_until_ms FROM outbox_destination "
+                  "WHERE paused <> 0 OR open_until_ms > ?1 LIMIT 1001");
+    hk_sq_bind_i64(t->store, q, 1, t->out->now_ms);
     while (hk_sq_row(t->store, q)) {
         struct hk_dest_status *d = dest_of(t, q, 0);
         if (!d)
             continue;
-        d->paused = true;
-        d->actor = hk_sa_text(t->store, q, 1, STATUS_TEXT_MAX);
-        d->reason = hk_sa_text(t->store, q, 2, STATUS_TEXT_MAX);
-        d->since_ms = sqlite3_column_int64(q, 3);
+        int64_t open_until_ms = sqlite3_column_int64(q, 5);
+        d->open_until_ms = open_until_ms > t->out->now_ms ? open_until_ms : 0;
+        d->paused = sqlite3_column_int(q, 1) != 0;
+        if (!d->paused)
+            continue;
+        d->actor = hk_sa_text(t->store, q, 2, STATUS_TEXT_MAX);
+        d->reason = hk_sa_text(t->store, q, 3, STATUS_TEXT_MAX);
+        d->since_ms = sqlite3_column_int64(q, 4);
     }
     sqlite3_finalize(q);
 }

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/ms.h"
 #include "base/str.h"
+#include "store/crash.h"
 #include "store/sqlite.h"
 
 /* ---- settling ---- */
@@ -24,7 +26,7 @@ struct settling {
     bool *stale;
     struct gone *gone;
     size_t n_gone;
-    bool touched_retry; /* what a poll shows has changed */
+    bool touched; /* what a poll shows has changed */
 };
 
 static bool claim_stands(struct hk_store *store, int64_t claim, int64_t lane)
@@ -98,8 +100,7 @@ static void settle_one(struct hk_store *store, struct settling *t, size_t i)
     else if (s->source == HK_FROM_OUTBOX)
         t->gone[t->n_gone++] =
             (struct gone){s->id, s->kind == HK_SETTLE_SENT && store->options.keep_sent ? s : NULL};
-    t->touched_retry |=
-        s->source == HK_FROM_RETRY || (s->kind != HK_SETTLE_SENT && s->kind != HK_SETTLE_RELEASE);
+    t->touched |= s->source == HK_FROM_RETRY || (s->kind != HK_SETTLE_SENT && s->kind != HK_SETTLE_RELEASE);
 }
 
 static int by_id(const void *a, const void *b)
@@ -355,7 +356,7 @@ static void claim_all(struct hk_store *store, const struct hk_exchange *x, struc
     read_messages(store, claims, n, out);
     if (out->n_messages && hk_sq_ok(store))
         write_manifest(store, x->lane, t->now_ms, out);
-    t->touched_retry |= n && claims[n - 1].source == HK_FROM_RETRY;
+    t->touched |= n && claims[n - 1].source == HK_FROM_RETRY;
 }
 
 /* ---- the whole ---- */
@@ -364,8 +365,20 @@ static bool renew(struct hk_store *store, const struct hk_exchange *x, int64_t n
 {
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_RENEW_LANE);
     hk_sq_bind_i64(store, q, 1, x->lane);
-    hk_sq_bind_i64(store, q, 2, hk_sq_later(now_ms, x->lease_ms));
+    hk_sq_bind_i64(store, q, 2, hk_ms_after(now_ms, x->lease_ms));
     return hk_sq_run(store, q) > 0;
+}
+
+static void keep_circuits(struct hk_store *store, struct settling *t)
+{
+    for (size_t i = 0; i < t->x->n_circuits; i++) {
+        sqlite3_stmt *q = hk_sq_use(store, HK_SQ_CIRCUIT);
+        hk_sq_bind_cstr(store, q, 1, t->x->circuits[i].destination);
+        hk_sq_bind_i64(store, q, 2, t->x->circuits[i].open_until_ms);
+        hk_sq_bind_i64(store, q, 3, t->now_ms);
+        hk_sq_run(store, q);
+        t->touched = true;
+    }
 }
 
 static enum hk_code lane_is_gone(struct hk_store *store, const struct hk_exchange *x,
@@ -413,14 +426,16 @@ enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
     tidy_claims(store);
     if (x->n_claims)
         claim_all(store, x, &t, done);
+    keep_circuits(store, &t);
     hk_sq_clock_save(store);
     enum hk_code rc = hk_sq_end(store, "exchange messages", err);
+    hk_crash_exchange(x, "bury-committed", "arrive-committed");
     if (rc != HK_OK) {
         hk_manifests_rollback(&store->claims);
         return rc;
     }
     hk_manifests_commit(&store->claims);
-    store->own_change |= t.touched_retry;
+    store->own_change |= t.touched;
     *out = done;
     return HK_OK;
 }

@@ -2,6 +2,7 @@
 /* Housekeeping: pausing destinations, and deleting what has outlived its retention. */
 #include "base/parse.h"
 #include "base/str.h"
+#include "store/letters.h"
 #include "store/sqlite.h"
 
 enum hk_code hk_sq_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
@@ -9,13 +10,19 @@ enum hk_code hk_sq_pause(struct hk_store *store, const char *destination, bool p
 {
     hk_sq_call(store);
     hk_sq_begin_write(store);
+    int64_t now_ms = hk_sq_now(store);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_PAUSE);
     hk_sq_bind_cstr(store, q, 1, destination);
     hk_sq_bind_i64(store, q, 2, paused);
     hk_sq_bind_text_or_null(store, q, 3, hk_str_of(actor));
     hk_sq_bind_text_or_null(store, q, 4, hk_str_of(reason));
-    hk_sq_bind_i64(store, q, 5, hk_sq_now(store));
+    hk_sq_bind_i64(store, q, 5, now_ms);
     hk_sq_run(store, q);
+    hk_sq_audit(store, &(struct hk_audit_row){.at_ms = now_ms,
+                                              .actor = hk_str_of(actor),
+                                              .act = hk_str_of(paused ? "pause" : "resume"),
+                                              .destination = hk_str_of(destination),
+                                              .reason = hk_str_of(reason)});
     enum hk_code rc = hk_sq_end(store, paused ? "pause a destination" : "resume a destination", err);
     if (rc == HK_OK)
         store->own_change = true;
@@ -65,9 +72,9 @@ enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, u
         {HK_SQ_PURGE_ATTEMPTS, r->attempts_ms, false, NULL},
         {HK_SQ_PURGE_CANCELLED, r->cancelled_ms, false, NULL},
         {HK_SQ_PURGE_LETTERS, r->resolved_ms, true, "resolved"},
+        {HK_SQ_PURGE_REDRIVES, r->resolved_ms, false, NULL},
         {HK_SQ_PURGE_LETTERS, r->discarded_ms, true, "discarded"},
         {HK_SQ_PURGE_DEAD, r->dead_ms, true, NULL},
-        {HK_SQ_PURGE_AUDIT, r->audit_ms, false, NULL},
     };
     hk_sq_call(store);
     hk_sq_begin_write(store);
@@ -75,6 +82,8 @@ enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, u
     uint32_t deleted = limit ? purge_sent_rows(store, r->sent_rows, limit) : 0;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && deleted < limit && hk_sq_ok(store); i++)
         deleted += purge_rule(store, &rules[i], now_ms, limit - deleted);
+    if (deleted < limit && r->audit_ms <= (uint64_t)now_ms)
+        deleted += hk_sq_purge_audit(store, now_ms - (int64_t)r->audit_ms, limit - deleted);
     enum hk_code rc = hk_sq_end(store, "delete what has outlived its retention", err);
     if (rc == HK_OK)
         *out_deleted = deleted;

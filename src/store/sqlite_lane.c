@@ -2,6 +2,7 @@
 /* Lanes: one live relay at a time, and what becomes of what a dead one had in hand. */
 #include <stdio.h>
 
+#include "base/ms.h"
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
@@ -75,7 +76,7 @@ static int64_t add_lane(struct hk_store *store, const char *name, const char *bo
     hk_sq_bind_text(store, q, 2, hk_str_of(boot));
     hk_sq_bind_text(store, q, 3, hk_str_of(HK_VERSION));
     hk_sq_bind_i64(store, q, 4, now_ms);
-    hk_sq_bind_i64(store, q, 5, hk_sq_later(now_ms, lease_ms));
+    hk_sq_bind_i64(store, q, 5, hk_ms_after(now_ms, lease_ms));
     hk_sq_bind_text(store, q, 6, hk_str_of(store->lock_tag));
     hk_sq_run(store, q);
     return sqlite3_last_insert_rowid(store->db);

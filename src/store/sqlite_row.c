@@ -3,8 +3,9 @@
  * BLOBs, numbers texts, dates anything, NULL everywhere. Nothing here fails on a value; what cannot be used is marked. */
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/parse.h"
-#include "store/b64.h"
+#include "store/encoding.h"
 #include "store/sqlite.h"
 
 /* Columns of the statements that read heads and messages (sqlite_stmt.c). */
@@ -183,11 +184,11 @@ static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_mess
         out->payload = hk_sq_text(store, q, M_PAYLOAD);
         return;
     }
-    unsigned char *bytes = hk_sq_alloc(store, 1, hk_b64_room(raw.len));
-    size_t len = 0;
+    size_t room = hk_base64_room(raw.len), len = 0;
+    unsigned char *bytes = hk_sq_alloc(store, 1, room);
     if (!bytes)
         return;
-    out->undecodable = !hk_b64_decode(raw, bytes, &len);
+    out->undecodable = !hk_base64_decode(raw, HK_BASE64_LINES, bytes, room, &len);
     if (!out->undecodable)
         out->payload = (struct hk_str){(const char *)bytes, len};
 }

@@ -37,6 +37,7 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
             .name = hk_sq_text(store, q, 0),
             .retry_due_ms = sqlite3_column_type(q, 1) == SQLITE_NULL ? INT64_MAX : sqlite3_column_int64(q, 1),
             .paused = sqlite3_column_int(q, 2) != 0,
+            .open_until_ms = sqlite3_column_int64(q, 3),
         };
     }
     hk_sq_done(q);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "core/letter.h"
 #include "store/migration.h"
 #include "store/sqlite.h"
 
@@ -46,7 +47,8 @@ static bool ask(sqlite3 *db, const char *sql, char *out, size_t room, int *out_r
 
 #define OUR_NAMES                                                                                                   \
     "'outbox', 'outbox_relay', 'outbox_claim', 'outbox_retry', 'outbox_sent', 'outbox_cancelled', 'dead_letters', " \
-    "'outbox_attempts', 'outbox_destination', 'outbox_audit', 'outbox_meta', 'outbox_messages'"
+    "'outbox_attempts', 'outbox_destination', 'outbox_audit', 'outbox_meta', 'outbox_messages', "                   \
+    "'dead_letter_versions', 'outbox_redrive'"
 
 /* 0 = no schema of ours, and nothing in its way. */
 static enum hk_code read_version(sqlite3 *db, const char *path, uint32_t *out_version, struct hk_err *err)
@@ -82,9 +84,25 @@ static enum hk_code read_version(sqlite3 *db, const char *path, uint32_t *out_ve
     return HK_OK;
 }
 
-static enum hk_code refuse_newer(const char *path, uint32_t version, struct hk_err *err)
+/* The schema may say that programs of an older version can work with it: relays are then restarted one by one after
+ * `hikyaku init`. 0 = it does not say. */
+static uint64_t compatible_from(sqlite3 *db)
+{
+    char text[24];
+    uint64_t version = 0;
+    int rc = SQLITE_OK;
+    if (!ask(db, "SELECT value FROM outbox_meta WHERE key = 'compatible_from'", text, sizeof text, &rc) ||
+        hk_parse_u64(hk_str_of(text), &version, NULL) != HK_OK)
+        return 0;
+    return version;
+}
+
+static enum hk_code refuse_newer(sqlite3 *db, const char *path, uint32_t version, struct hk_err *err)
 {
     if (version <= newest_version())
+        return HK_OK;
+    uint64_t from = compatible_from(db);
+    if (from > 0 && from <= newest_version())
         return HK_OK;
     return hk_err_set(err, HK_UNSUPPORTED,
                       "%s: its schema has version %u, this program knows %u: install a newer hikyaku", path,
@@ -103,7 +121,7 @@ enum hk_code hk_sq_check_schema(sqlite3 *db, const char *path, struct hk_err *er
         return hk_err_set(err, HK_NOTFOUND,
                           "%s: its schema has version %u, this program needs %u: run `hikyaku init`", path,
                           (unsigned)version, (unsigned)newest_version());
-    return refuse_newer(path, version, err);
+    return refuse_newer(db, path, version, err);
 }
 
 /* One version, one transaction; somebody else may have done it while we waited for the lock. */
@@ -131,6 +149,61 @@ static enum hk_code apply(sqlite3 *db, const char *path, const struct hk_migrati
     return code;
 }
 
+/* ---- letters from before version 2 ---- */
+
+static struct hk_str argument(sqlite3_value *value)
+{
+    const char *text = (const char *)sqlite3_value_text(value);
+    return (struct hk_str){text ? text : "", text ? (size_t)sqlite3_value_bytes(value) : 0};
+}
+
+/* hk_fingerprint(class, reason, destination, error) */
+static void sql_fingerprint(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    char print[HK_FINGERPRINT_MAX];
+    const char *name = (const char *)sqlite3_value_text(values[0]);
+    enum hk_class cls = name ? hk_class_by_name(name) : HK_CLASS_SUCCESS;
+    (void)n;
+    hk_fingerprint(cls == HK_NCLASSES ? HK_CLASS_SUCCESS : cls, argument(values[1]), argument(values[2]),
+                   argument(values[3]), print);
+    sqlite3_result_text(context, print, -1, SQLITE_TRANSIENT);
+}
+
+/* hk_fault(reason, cause, status) */
+static void sql_fault(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    enum hk_blame fault = hk_blame_of(argument(values[0]), argument(values[1]), sqlite3_value_int(values[2]));
+    sqlite3_result_text(context, hk_blame_name(fault), -1, SQLITE_STATIC);
+}
+
+#define DETAIL(field) "CASE WHEN json_valid(error_detail) THEN json_extract(error_detail, '$." field "') END"
+
+/* What SQL alone could not compute, some at a time, so that a relay gets its turn. */
+static enum hk_code fill_in(sqlite3 *db, const char *path, struct hk_err *err)
+{
+    int rc = sqlite3_create_function(db, "hk_fingerprint", 4, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL,
+                                     sql_fingerprint, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(db, "hk_fault", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, sql_fault,
+                                     NULL, NULL);
+    do {
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(
+                db,
+                "UPDATE dead_letters SET "
+                "fingerprint = hk_fingerprint(failure_class, reason_code, destination, error_message), "
+                "fault = hk_fault(reason_code, " DETAIL("cause") ", " DETAIL(
+                    "status") ") "
+                              "WHERE id IN (SELECT id FROM dead_letters INDEXED BY dead_letters_group "
+                              "WHERE fingerprint IS NULL LIMIT 2000)",
+                NULL, NULL, NULL);
+    } while (rc == SQLITE_OK && sqlite3_changes(db) > 0);
+    return rc == SQLITE_OK ? HK_OK : db_error(db, path, rc, "group its dead letters", err);
+}
+
+/* ---- init ---- */
+
 static bool in_wal(sqlite3 *db, int *out_rc)
 {
     char mode[16];
@@ -157,8 +230,12 @@ static enum hk_code migrate(sqlite3 *db, const char *path, bool may_switch, stru
                             struct hk_err *err)
 {
     enum hk_code rc = read_version(db, path, &out->from, err);
+    /* what it takes to sort and to undo a table of millions does not belong into memory */
+    int sq = sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -32768", NULL, NULL, NULL);
+    if (rc == HK_OK && sq != SQLITE_OK)
+        rc = db_error(db, path, sq, "change its schema", err);
     if (rc == HK_OK)
-        rc = refuse_newer(path, out->from, err);
+        rc = refuse_newer(db, path, out->from, err);
     if (rc == HK_OK)
         rc = set_wal(db, path, may_switch, &out->wal, err);
     out->to = out->from;
@@ -168,6 +245,8 @@ static enum hk_code migrate(sqlite3 *db, const char *path, bool may_switch, stru
         if (rc == HK_OK && m->version > out->to)
             out->to = m->version;
     }
+    if (rc == HK_OK)
+        rc = fill_in(db, path, err);
     return rc;
 }
 
@@ -178,7 +257,7 @@ static enum hk_code print(sqlite3 *db, const char *path, struct hk_buf *out_sql,
         int sq = SQLITE_OK;
         enum hk_code rc = read_version(db, path, &out->from, err);
         if (rc == HK_OK)
-            rc = refuse_newer(path, out->from, err);
+            rc = refuse_newer(db, path, out->from, err);
         if (rc != HK_OK)
             return rc;
         out->wal = in_wal(db, &sq);

@@ -3,6 +3,9 @@
  * by the caller, with its neighbours. A row that an operator deleted by hand in the meantime is copied nowhere. */
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/str.h"
+#include "core/letter.h"
+#include "observe/crash.h"
 #include "store/sqlite.h"
 
 #define DETAIL_BYTES ((size_t)64 * 1024)
@@ -66,6 +69,7 @@ static void bind_past(struct hk_store *store, sqlite3_stmt *q, const struct hk_s
     hk_sq_bind_i64(store, q, 18, s->attempt.made ? s->attempt.started_ms : 0);
     hk_sq_bind_text_or_null(store, q, 19, s->attempt.cause);
     hk_sq_bind_text_or_null(store, q, 20, s->attempt.error);
+    hk_sq_bind_i64(store, q, 21, s->attempt.possibly_delivered);
 }
 
 /* The time that the application asked for; one that does not parse is as good as none here. */
@@ -103,7 +107,7 @@ static void move(struct hk_store *store, const struct hk_settle *s, struct move 
 
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms)
 {
-    struct hk_settle nothing = {.id = id};
+    struct hk_settle nothing = {.id = id, .attempt.possibly_delivered = true};
     move(store, &nothing, (struct move){.due_ms = now_ms, .crashes = 1}, now_ms);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_RANGE);
     hk_sq_bind_i64(store, q, 1, id);
@@ -184,9 +188,22 @@ static struct hk_str time_text(int64_t ms, char out[HK_TIME_TEXT_MAX])
     return (struct hk_str){out, hk_format_rfc3339(ms, out)};
 }
 
+/* Why it died, in a form that puts those which failed alike together. */
+static void bind_cause(struct hk_store *store, sqlite3_stmt *q, const struct hk_settle *s,
+                       char print[HK_FINGERPRINT_MAX])
+{
+    const struct hk_attempt_record *a = &s->attempt;
+    hk_fingerprint(a->failure_class, s->reason, s->destination, a->error, print);
+    hk_sq_bind_text_or_null(store, q, 10, hk_str_of(a->made ? hk_class_name(a->failure_class) : ""));
+    hk_sq_bind_cstr(store, q, 11, hk_blame_name(hk_blame_of(s->reason, a->cause, a->status)));
+    hk_sq_bind_text(store, q, 12, (struct hk_str){print, HK_FINGERPRINT_MAX - 1});
+    hk_sq_bind_i64(store, q, 13, a->possibly_delivered);
+}
+
 static int write_letter(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
                         struct hk_str detail, int64_t now_ms)
 {
+    char print[HK_FINGERPRINT_MAX];
     char first[HK_TIME_TEXT_MAX], last[HK_TIME_TEXT_MAX], attempt[HK_TIME_TEXT_MAX];
     sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, s->id);
@@ -199,6 +216,7 @@ static int write_letter(struct hk_store *store, enum hk_sq_id statement, const s
     hk_sq_bind_text(store, q, 8, time_text(now_ms, last));
     hk_sq_bind_text_or_null(store, q, 9,
                             s->attempt.made ? time_text(s->attempt.started_ms, attempt) : (struct hk_str){0});
+    bind_cause(store, q, s, print);
     return hk_sq_run(store, q);
 }
 
@@ -222,6 +240,7 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_
         hk_sq_fail(store, SQLITE_NOMEM);
     struct hk_str text = status == HK_OK ? hk_buf_str(&detail) : (struct hk_str){0};
 
+    hk_crash_point("bury-begun");
     if (s->source == HK_FROM_OUTBOX) {
         write_letter(store, HK_SQ_ADD_LETTER, s, text, now_ms);
     } else {
@@ -229,8 +248,10 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_
             has_letter(store, s->id) && write_letter(store, HK_SQ_REOPEN_LETTER, s, text, now_ms) > 0;
         if (!reopened)
             write_letter(store, HK_SQ_ADD_LETTER_RETRY, s, text, now_ms);
+        hk_crash_point("bury-inside");
         run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
     }
+    hk_crash_point("bury-inside");
     hk_buf_fini(&detail);
 }
 
@@ -253,8 +274,10 @@ static void sent(struct hk_store *store, const struct hk_settle *s, int64_t now_
 {
     if (s->source == HK_FROM_OUTBOX)
         return;
+    hk_crash_point("arrive-begun");
     if (store->options.keep_sent)
         hk_sq_keep_sent(store, s, s->id, now_ms);
+    hk_crash_point("arrive-inside");
     if (has_letter(store, s->id)) {
         char now[HK_TIME_TEXT_MAX];
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_RESOLVE_LETTER);
@@ -262,7 +285,9 @@ static void sent(struct hk_store *store, const struct hk_settle *s, int64_t now_
         hk_sq_bind_text(store, q, 2, time_text(now_ms, now));
         hk_sq_run(store, q);
     }
+    hk_crash_point("arrive-inside");
     run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
+    hk_crash_point("arrive-inside");
 }
 
 void hk_sq_settle(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)

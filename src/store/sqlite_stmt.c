@@ -17,19 +17,21 @@
     "coalesce((SELECT d.paused_total_ms + CASE WHEN d.paused <> 0 THEN max(0, " now " - d.since_ms) "        \
     "ELSE 0 END FROM outbox_destination d WHERE d.name = " destination "), 0)"
 
-/* What a message has been through: ?7 to ?15, ?16 now, then ?17 first failed, ?18 last attempt, ?19 cause, ?20 error. */
-#define PAST                                                                                                  \
-    "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, " \
-    "prev_wait_ms, first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error"
+/* What a message has been through: ?7 to ?15, ?16 now, then ?17 first failed, ?18 last attempt, ?19 cause, ?20 error,
+ * ?21 possibly delivered. */
+#define PAST                                                                                                     \
+    "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, "    \
+    "prev_wait_ms, first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error, " \
+    "possibly_delivered"
 #define PAST_VALUES                                                                                          \
-    "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, " PAUSED_TOTAL(RESOLVED, "?16") ", ?17, ?18, ?19, ?20"
+    "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, " PAUSED_TOTAL(RESOLVED, "?16") ", ?17, ?18, ?19, ?20, ?21"
 /* The mark is set with the first attempt. */
 #define MARK_KEPT                                                                                            \
     "CASE WHEN first_attempt_ms = 0 THEN " PAUSED_TOTAL(RESOLVED, "?16") " ELSE paused_mark_ms END"
 #define PAST_KEPT                                                                                            \
     "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, " MARK_KEPT                                                   \
     ", ?17, max(last_attempt_ms, ?18), coalesce(?19, last_cause), "                                          \
-    "coalesce(?20, last_error)"
+    "coalesce(?20, last_error), max(possibly_delivered, ?21)"
 
 /* hk_sq_head: id, destination, event_type, key, not_before, expires_at, max_attempts, encoding, type of the payload,
  * crashes, due, is it the first of its key */
@@ -67,9 +69,10 @@
     "UNION ALL SELECT (SELECT destination " DUE "AND destination > d.name ORDER BY destination LIMIT 1) "    \
     "FROM d WHERE d.name IS NOT NULL) "                                                                      \
     "SELECT d.name, (SELECT due_ms " DUE "AND destination = d.name ORDER BY due_ms LIMIT 1), "               \
-    "coalesce((SELECT p.paused <> 0 FROM outbox_destination p WHERE p.name = d.name), 0) "                   \
-    "FROM d WHERE d.name IS NOT NULL "                                                                       \
-    "UNION ALL SELECT p.name, NULL, 1 FROM outbox_destination p WHERE p.paused <> 0 "                        \
+    "coalesce(p.paused <> 0, 0), coalesce(p.open_until_ms, 0) "                                              \
+    "FROM d LEFT JOIN outbox_destination p ON p.name = d.name WHERE d.name IS NOT NULL "                     \
+    "UNION ALL SELECT p.name, NULL, p.paused <> 0, p.open_until_ms FROM outbox_destination p "               \
+    "WHERE (p.paused <> 0 OR p.open_until_ms <> 0) "                                                         \
     "AND NOT EXISTS (SELECT 1 " DUE "AND destination = p.name)"
 
 /* hk_sq_message: id, destination, the message, then for retry rows what it has been through */
@@ -88,21 +91,23 @@
     "INSERT INTO outbox_retry (original_outbox_id, destination, due_ms, deferred, crashes, life, letter_id, " PAST \
     ", " MESSAGE ") SELECT "
 
-#define LETTER_FATE                                                                                          \
-    "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, created_at"
+#define LETTER_FATE                                                                                                      \
+    "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, created_at, " \
+    "failure_class, fault, fingerprint, possibly_delivered"
 #define LETTER_META                                                                                          \
     "message_id, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, "    \
     "idempotency_key, expires_at, policy, max_attempts"
 #define TO_LETTER                                                                                                \
     "INSERT INTO dead_letters (original_outbox_id, destination, message_created_at, crashes, life, " LETTER_META \
     ", " LETTER_FATE ", payload) SELECT "
-#define LETTER_FATE_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, payload"
+#define LETTER_FATE_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, ?13, payload"
 /* What the row knows from before, where this settle brings nothing new. */
 #define LAST_ATTEMPT                                                                                         \
     "coalesce(?9, CASE WHEN last_attempt_ms > 0 "                                                            \
     "THEN strftime('%Y-%m-%dT%H:%M:%fZ', last_attempt_ms / 1000.0, 'unixepoch') END)"
 #define LETTER_FATE_RETRY                                                                                    \
-    "?3, coalesce(?4, last_error), ?5, max(?6, attempts), ?7, ?8, " LAST_ATTEMPT ", ?8, payload"
+    "?3, coalesce(?4, last_error), ?5, max(?6, attempts), ?7, ?8, " LAST_ATTEMPT                             \
+    ", ?8, ?10, ?11, ?12, max(?13, possibly_delivered), payload"
 
 #define TO_ATTEMPT                                                                                                 \
     "INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, " \
@@ -117,6 +122,10 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_HIGH_WATER] = "SELECT value FROM outbox_meta WHERE key = 'high_water_ms'",
     [HK_SQ_SET_HIGH_WATER] = "INSERT INTO outbox_meta (key, value) VALUES ('high_water_ms', ?1) "
                              "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+
+    [HK_SQ_META] = "SELECT value FROM outbox_meta WHERE key = ?1",
+    [HK_SQ_SET_META] = "INSERT INTO outbox_meta (key, value) VALUES (?1, ?2) "
+                       "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
 
     [HK_SQ_DATA_VERSION] = "PRAGMA data_version",
     [HK_SQ_LAST_ID] = "SELECT max(id) FROM outbox NOT INDEXED",
@@ -136,7 +145,8 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_HELD_RETRY] = "SELECT destination, message_key FROM outbox_retry INDEXED BY outbox_retry_key "
                          "WHERE message_key IS NOT NULL AND message_key <> '' AND deferred = 0",
     [HK_SQ_HELD_DEAD] = "SELECT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
-                        "WHERE message_key IS NOT NULL AND message_key <> '' AND status = 'failed'",
+                        "WHERE message_key IS NOT NULL AND message_key <> '' "
+                        "AND (status = 'failed' OR sending_at IS NOT NULL)",
 
     [HK_SQ_LANES] = "SELECT lane, name, until_ms, lock FROM outbox_relay ORDER BY lane",
     [HK_SQ_ADD_LANE] = "INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms, lock) "
@@ -147,7 +157,7 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "SELECT CAST(j.value AS INTEGER) FROM outbox_claim c "
         "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j WHERE c.lane = ?1",
     [HK_SQ_ORPHAN_RETRIES] =
-        "UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = 0, due_ms = ?2 "
+        "UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = 0, due_ms = ?2, possibly_delivered = 1 "
         "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)",
     [HK_SQ_FREE_RETRIES] = "UPDATE outbox_retry SET claim = NULL "
                            "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)",
@@ -194,7 +204,8 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "failed_permanent = max(failed_permanent, ?12), failed_unknown = max(failed_unknown, ?13), "
         "first_attempt_ms = max(first_attempt_ms, ?15), paused_mark_ms = " MARK_KEPT ", "
         "first_failed_ms = max(first_failed_ms, ?17), last_attempt_ms = max(last_attempt_ms, ?18), "
-        "last_cause = coalesce(?19, last_cause), last_error = coalesce(?20, last_error) WHERE id = ?1",
+        "last_cause = coalesce(?19, last_cause), last_error = coalesce(?20, last_error), "
+        "possibly_delivered = max(possibly_delivered, ?21) WHERE id = ?1",
     [HK_SQ_RELEASE_RETRY] = "UPDATE outbox_retry SET claim = NULL WHERE id = ?1",
     [HK_SQ_RETRY_LETTER] = "SELECT letter_id FROM outbox_retry WHERE id = ?1",
     [HK_SQ_ADD_LETTER] = TO_LETTER "id, " RESOLVED ", created_at, 0, 1, " LETTER_META ", " LETTER_FATE_VALUES
@@ -203,17 +214,19 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         TO_LETTER "original_outbox_id, " RESOLVED ", created_at, crashes, life, " LETTER_META
                   ", " LETTER_FATE_RETRY " FROM outbox_retry WHERE id = ?1",
     [HK_SQ_REOPEN_LETTER] =
-        "UPDATE dead_letters SET status = 'failed', resolved_at = NULL, resolution = NULL, "
+        "UPDATE dead_letters SET status = 'failed', resolved_at = NULL, resolution = NULL, sending_at = NULL, "
         "destination = CASE WHEN ?2 = '' THEN r.destination ELSE ?2 END, reason_code = ?3, "
         "error_message = coalesce(?4, r.last_error), error_detail = ?5, attempts = max(?6, r.attempts), "
-        "first_failed_at = ?7, last_failed_at = ?8, last_attempt_at = coalesce(?9, last_attempt_at), "
-        "life = max(dead_letters.life + 1, r.life), crashes = r.crashes, message_id = r.message_id, message_key = r.message_key, "
+        "last_failed_at = ?8, last_attempt_at = coalesce(?9, last_attempt_at), failure_class = ?10, fault = ?11, "
+        "fingerprint = ?12, possibly_delivered = max(?13, r.possibly_delivered, dead_letters.possibly_delivered), "
+        "life = max(dead_letters.life + 1, r.life), crashes = r.crashes, "
+        "requeued_as = nullif(r.message_id, dead_letters.message_id), message_key = r.message_key, "
         "headers = r.headers, content_type = r.content_type, encoding = r.encoding, "
         "correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key = r.idempotency_key, "
         "expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload = r.payload "
         "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id",
     [HK_SQ_RESOLVE_LETTER] =
-        "UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'sent' "
+        "UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'delivered' "
         "WHERE id = (SELECT letter_id FROM outbox_retry WHERE id = ?1)",
     [HK_SQ_ADD_ATTEMPT] =
         TO_ATTEMPT "message_id, " RESOLVED ", 1, " ATTEMPT_VALUES " FROM outbox NOT INDEXED WHERE id = ?1",
@@ -224,7 +237,12 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "INSERT INTO outbox_destination AS d (name, paused, actor, reason, since_ms) "
         "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET paused_total_ms = d.paused_total_ms + "
         "CASE WHEN d.paused <> 0 THEN max(0, excluded.since_ms - d.since_ms) ELSE 0 END, "
-        "paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, since_ms = excluded.since_ms",
+        "paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, since_ms = excluded.since_ms, "
+        "open_until_ms = CASE WHEN excluded.paused <> 0 THEN d.open_until_ms ELSE 0 END",
+    /* ?1 destination, ?2 open until, ?3 now */
+    [HK_SQ_CIRCUIT] =
+        "INSERT INTO outbox_destination (name, paused, since_ms, open_until_ms) VALUES (?1, 0, ?3, ?2) "
+        "ON CONFLICT (name) DO UPDATE SET open_until_ms = excluded.open_until_ms",
     /* ?1 the time up to which rows go, ?2 how many at the most; ids rise with time, so that the oldest come first */
     [HK_SQ_PURGE_SENT] =
         "DELETE FROM outbox_sent WHERE id IN (SELECT id FROM (SELECT id, sent_ms FROM outbox_sent "
@@ -242,9 +260,15 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "FROM outbox_cancelled ORDER BY id LIMIT ?2) WHERE cancelled_ms <= ?1)",
     [HK_SQ_PURGE_ATTEMPTS] = "DELETE FROM outbox_attempts WHERE id IN (SELECT id FROM (SELECT id, settled_ms "
                              "FROM outbox_attempts ORDER BY id LIMIT ?2) WHERE settled_ms <= ?1)",
-    [HK_SQ_PURGE_AUDIT] =
-        "DELETE FROM outbox_audit WHERE id IN (SELECT id FROM (SELECT id, at_ms FROM outbox_audit "
-        "ORDER BY id LIMIT ?2) WHERE at_ms <= ?1)",
+    [HK_SQ_PURGE_REDRIVES] = "DELETE FROM outbox_redrive WHERE id IN (SELECT id FROM outbox_redrive "
+                             "WHERE status <> 'running' AND ended_ms <= ?1 ORDER BY id LIMIT ?2)",
+
+    [HK_SQ_ADD_AUDIT] =
+        "INSERT INTO outbox_audit (at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, "
+        "before_hash, after_hash, detail, prev, hash) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    [HK_SQ_OLD_AUDIT] = "SELECT id, at_ms, hash FROM outbox_audit NOT INDEXED ORDER BY id LIMIT ?1",
+    [HK_SQ_PURGE_AUDIT] = "DELETE FROM outbox_audit WHERE id <= ?1",
 };
 
 const char *hk_sq_sql(enum hk_sq_id id)

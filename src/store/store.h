@@ -69,8 +69,17 @@ struct hk_retention {
     uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms;
 };
 
+/* Are relays woken by whoever writes a message (see hk_store_ops.listen)? */
+enum hk_store_notify {
+    HK_NOTIFY_AS_IT_IS = 0,
+    HK_NOTIFY_ON,
+    HK_NOTIFY_OFF
+};
+
 /* How `hikyaku init` goes about it. */
 struct hk_store_init {
+    enum hk_store_notify notify; /* HK_UNSUPPORTED for a store that cannot listen */
+    bool partition_sent;         /* outbox_sent by the day, where hk_store_ops.partitions */
     bool allow_wal; /* may an application's existing SQLite file be switched to WAL? A new one always is. */
     struct hk_buf
         *print; /* not NULL: change nothing, add the SQL that would run (all of it for a new database) */
@@ -80,16 +89,38 @@ struct hk_store_inited {
     bool created;      /* the database was not there */
     uint32_t from, to; /* schema versions; 0 = there was none; equal: nothing was to be done */
     bool wal;          /* in use now (SQLite): false asks for the caller's question */
+    bool two_phase;    /* HK_NOTIFY_ON, and somebody may PREPARE transactions: those cannot notify */
 };
 
 /* Names of database roles; NULL = none is wanted. */
 struct hk_store_roles {
     const char *app, *relay, *viewer;
+    bool notify;     /* and what being woken takes */
+    bool partitions; /* and what outbox_sent by the day takes */
+};
+
+/* ---- being woken ---- */
+
+struct hk_listener;
+
+enum hk_listening {
+    HK_LISTENING_NOT_YET = 0,
+    HK_LISTENING_YES,
+    HK_LISTENING_NO /* tries again by itself */
+};
+
+#define HK_LISTENING_WHY_MAX 300
+
+/* What a poll may take into account. */
+struct hk_store_hint {
+    bool woken;  /* the listener says that there is something new: look, however shortly ago it was looked */
+    bool hungry; /* the listener listens, and there is nothing to do: whoever writes next shall say so */
 };
 
 struct hk_store_ops {
     const char *name; /* "sqlite" */
-    bool shared;      /* several lanes live at once: exchange.quotas and .circuits are heeded */
+    bool partitions;  /* init.partition_sent is heeded */
+    bool shared;      /* several lanes live at once: exchange.quotas are heeded */
     /* Creates or migrates the schema, one transaction per version; may be repeated. HK_CONFLICT: a table of ours
      * exists and is not ours. HK_UNSUPPORTED: the schema is newer than this program. */
     enum hk_code (*init)(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
@@ -121,6 +152,16 @@ struct hk_store_ops {
     /* A person or the policy pauses a destination; the relay sees it in its next poll. */
     enum hk_code (*pause)(struct hk_store *store, const char *destination, bool paused, const char *actor,
                           const char *reason, struct hk_err *err);
+
+    /* Being woken, beside polling, which never relies on it. NULL, all of these: this kind of store only polls.
+     * `listen` starts a thread that connects, and connects again, in its own time; nothing waits for it. `wake` runs
+     * on that thread, when something may be new and when what `listening` says has changed; not after `unlisten`. */
+    enum hk_code (*listen)(const char *url, void (*wake)(void *arg), void *arg,
+                           struct hk_listener **out_listener, struct hk_err *err);
+    enum hk_listening (*listening)(struct hk_listener *listener, char out_why[HK_LISTENING_WHY_MAX]);
+    void (*unlisten)(struct hk_listener *listener); /* accepts NULL */
+    /* For the next poll, on the store's thread. */
+    void (*hint)(struct hk_store *store, const struct hk_store_hint *hint);
 
     /* Deletes at most `limit` rows that have outlived their retention; *out_deleted < limit: nothing more to do. */
     enum hk_code (*purge)(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,

@@ -509,6 +509,34 @@ static void a_cancelled_requeue_closes_its_letter(void **state)
     admin_ops->close(admin);
 }
 
+static void an_open_breaker_is_shown_while_it_is_open(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store), until_ms = suite_clock_ms + 1000;
+    bool changed = false;
+    suite_circuit(store, lane, until_ms);
+    const struct hk_store_status *st = status(admin);
+    assert_true(st->n_dests == 1 && !st->dests[0].paused);
+    assert_text(st->dests[0].name, "a");
+    assert_text(st->dests[0].actor, "");
+    assert_int_equal(st->dests[0].open_until_ms, until_ms);
+    assert_int_equal(st->dests[0].since_ms, 0);
+    assert_int_equal(admin_ops->pause(admin, "a", true, "ann", "works", &changed, NULL), HK_OK);
+    st = status(admin);
+    assert_true(st->n_dests == 1 && st->dests[0].paused);
+    assert_int_equal(st->dests[0].open_until_ms, until_ms);
+    suite_clock_ms += 1000;
+    st = status(admin);
+    assert_int_equal(st->dests[0].open_until_ms, 0);
+    suite_circuit(store, lane, suite_clock_ms + 1000);
+    assert_int_equal(admin_ops->pause(admin, "a", false, "ann", "done", &changed, NULL), HK_OK);
+    assert_int_equal(status(admin)->n_dests, 0); /* a person says that it is well */
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void pauses_are_seen_by_the_relay_and_kept_with_who_and_why(void **state)
 {
     (void)state;
@@ -642,6 +670,7 @@ size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(retry_makes_due_what_waits),
         TEST(several_destinations_need_a_name),
         TEST(a_cancelled_requeue_closes_its_letter),
+        TEST(an_open_breaker_is_shown_while_it_is_open),
         TEST(pauses_are_seen_by_the_relay_and_kept_with_who_and_why),
         TEST(relays_are_told_with_what_they_have_in_hand),
         TEST(every_failing_allocation_is_survived),

@@ -559,6 +559,55 @@ static void set_paused(struct hk_store *store, bool paused)
     assert_int_equal(store_kind->ops->pause(store, "a", paused, "ann", "because", NULL), HK_OK);
 }
 
+void suite_circuit(struct hk_store *store, int64_t lane, int64_t open_until_ms)
+{
+    const struct hk_circuit circuit = {.destination = "a", .open_until_ms = open_until_ms};
+    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .circuits = &circuit, .n_circuits = 1};
+    const struct hk_exchanged *done = NULL;
+    assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
+}
+
+/* -1: the poll does not speak of it. */
+static int64_t polled_circuit(struct hk_store *store)
+{
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    assert_true(poll->changed);
+    for (size_t i = 0; i < poll->n_dests; i++)
+        if (hk_str_eq(poll->dests[i].name, hk_str_of("a")))
+            return poll->dests[i].open_until_ms;
+    return -1;
+}
+
+static void an_open_breaker_is_in_polls_until_it_closes_or_a_person_resumes(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store), until_ms = suite_clock_ms + 10000;
+    assert_int_equal(polled_circuit(store), -1);
+    suite_circuit(store, lane, until_ms);
+    assert_int_equal(polled_circuit(store), until_ms); /* also with a retry row and without */
+    suite_fill(1, "a", NULL);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(polled_circuit(store), until_ms);
+    assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
+    suite_close(store);
+    store = suite_open(NULL); /* whoever comes next is told */
+    lane = suite_acquire(store);
+    assert_int_equal(polled_circuit(store), until_ms);
+    set_paused(store, true);
+    assert_int_equal(polled_circuit(store), until_ms);
+    set_paused(store, false);
+    assert_int_equal(polled_circuit(store), 0);
+    suite_circuit(store, lane, until_ms + 1);
+    assert_int_equal(polled_circuit(store), until_ms + 1);
+    suite_circuit(store, lane, 0);
+    assert_int_equal(polled_circuit(store), 0);
+    suite_close(store);
+}
+
 /* Paused time since the first attempt does not count towards max_elapsed; before it there is nothing to count. */
 static void paused_time_is_counted_from_the_first_attempt_and_outlives_relays(void **state)
 {
@@ -843,6 +892,7 @@ static const struct CMUnitTest own[] = {
     TEST(a_second_settle_is_stale),
     TEST(a_settle_through_another_store_of_the_same_lane_counts),
     TEST(retry_keeps_the_message_and_its_history),
+    TEST(an_open_breaker_is_in_polls_until_it_closes_or_a_person_resumes),
     TEST(paused_time_is_counted_from_the_first_attempt_and_outlives_relays),
     TEST(paused_time_before_the_first_settled_attempt_does_not_count),
     TEST(an_attempt_that_was_made_forgets_crashes),

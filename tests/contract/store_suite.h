@@ -45,6 +45,8 @@ int64_t suite_claim(struct hk_store *store, int64_t lane, enum hk_source source,
                     int64_t id); /* the manifest */
 struct hk_settle suite_settle(int64_t claim, enum hk_source source, int64_t id, enum hk_settle_kind kind);
 void suite_settle_one(struct hk_store *store, int64_t lane, const struct hk_settle *settle);
+/* Of destination "a"; store time, 0 = closed. */
+void suite_circuit(struct hk_store *store, int64_t lane, int64_t open_until_ms);
 int64_t suite_number(const char *sql);
 
 #endif

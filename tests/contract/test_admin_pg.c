@@ -515,14 +515,22 @@ static void long_names_can_move_to_every_table(void **state)
     struct hk_acted acted = {0};
     const struct hk_shown *shown = NULL;
     char name[4000];
-    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, not_before) SELECT "
-                    "string_agg(md5(i::text), ''), 'a', string_agg(md5((-i)::text), ''), '2099-01-01' "
-                    "FROM generate_series(1, 120) i");
+    const struct hk_store_status *status = NULL;
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, message_key, not_before) SELECT n, n, "
+        "reverse(n), n, '2099-01-01' FROM (SELECT string_agg(md5(i::text), '') AS n "
+        "FROM generate_series(1, 120) i) x");
     snprintf(name, sizeof name, "%s", store_kind->value("SELECT message_id FROM outbox"));
     const struct hk_act act = {name, NULL, "ann", "because"};
     assert_int_equal(OPS.retry(admin, &act, &acted, &err), HK_OK);
     assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 1);
     assert_int_equal(OPS.show(admin, name, 10, &shown, &err), HK_OK);
+    assert_int_equal(OPS.status(admin, &status, &err), HK_OK);
+    assert_int_equal(status->n_dests, 1);
+    assert_int_equal(status->dests[0].name.len, 63);
+    assert_memory_equal(status->dests[0].name.ptr, name, 63);
+    bool changed = false;
+    assert_int_equal(OPS.pause(admin, name, true, "ann", "because", &changed, &err), HK_INVALID);
     assert_int_equal(OPS.cancel(admin, &act, &acted, &err), HK_OK);
     store_kind->sql(
         "INSERT INTO outbox_sent (sent_ms, attempts, status, life, message_id, destination, event_type) "
@@ -699,7 +707,7 @@ static void health_is_told_of_sound_and_unsound_places(void **state)
     assert_note(&h, "vacuum", HK_NOTE_OK, "nothing");
     assert_note(&h, "planner", HK_NOTE_OK, "index");
     assert_note(&h, "durability", HK_NOTE_WARN, "fsync"); /* the tests' own server */
-    store_kind->sql("UPDATE outbox_meta SET value = '99' WHERE key = 'schema_version'");
+    store_kind->sql("UPDATE outbox_meta SET value = '99' WHERE key IN ('schema_version', 'compatible_from')");
     assert_int_equal(OPS.inspect(pg_url(NULL, ""), 0, &h, &err), HK_OK);
     assert_int_equal(h.schema, HK_UNSUPPORTED);
     assert_int_equal(h.schema_version, 99);

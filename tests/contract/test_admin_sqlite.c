@@ -96,7 +96,7 @@ static void health_is_told_of_sound_missing_and_damaged_files(void **state)
         fputs("this is no database", file);
     fclose(file);
     assert_int_equal(hk_store_admin_sqlite.inspect(url, 5000, &h, &err), HK_IO);
-    sqlite_kind.sql("UPDATE outbox_meta SET value = '99' WHERE key = 'schema_version'");
+    sqlite_kind.sql("UPDATE outbox_meta SET value = '99' WHERE key IN ('schema_version', 'compatible_from')");
     assert_int_equal(hk_store_admin_sqlite.inspect(sqlite_kind.url(), 5000, &h, &err), HK_OK);
     assert_int_equal(h.schema, HK_UNSUPPORTED);
     assert_int_equal(h.schema_version, 99);

@@ -126,7 +126,7 @@ static void a_claim_that_nobody_heard_of_is_given_back_and_what_was_settled_coun
         struct scene s;
         char sql[100];
         store_kind->sql(
-            "TRUNCATE outbox, outbox_sent, outbox_retry, dead_letters, outbox_claim, outbox_relay; "
+            "TRUNCATE outbox, outbox_sent, outbox_retry, dead_letters, dead_letter_versions, outbox_claim, outbox_relay; "
             "ALTER SEQUENCE outbox_id_seq RESTART; UPDATE outbox_shard SET lane = NULL");
         set_scene(&s, kinds[k]);
         claim_too(&s);
@@ -356,6 +356,63 @@ static void a_server_that_dies_twice_loses_nothing_and_repeats_nothing(void **st
     relay_close(&relay);
 }
 
+/* ---- a lane that nobody heard of ---- */
+
+static enum hk_code acquire(struct hk_store *store, const char *boot, int64_t *out_lane)
+{
+    int64_t now_ms = 0;
+    return store_kind->ops->acquire(store, "relay", boot, LEASE_MS, out_lane, &now_ms, NULL);
+}
+
+/* Its share of the shards would lie idle until its lease ends. */
+static void a_lane_that_nobody_heard_of_is_given_back(void **state)
+{
+    (void)state;
+
+    static const enum proxy_mode modes[] = {PROXY_LOSE_REPLY, PROXY_LOSE_COMMIT, PROXY_LOSE_REQUEST};
+
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        int64_t lane = 0, other = 0;
+        store_kind->sql("DELETE FROM outbox_relay; UPDATE outbox_shard SET lane = NULL");
+        struct hk_store *neighbour = suite_open(NULL), *store = open_through_proxy();
+        assert_int_equal(acquire(neighbour, "theirs", &other), HK_OK);
+        proxy_arm_on(modes[i], "ours");
+        assert_int_equal(acquire(store, "ours", &lane), HK_UNAVAILABLE);
+        assert_count("outbox_relay", modes[i] == PROXY_LOSE_REQUEST ? 1 : 2);
+        assert_int_equal(acquire(store, "ours", &lane), HK_OK);
+        assert_count("outbox_relay", 2);
+        suite_clock_ms += 1000;
+        relay_poll(neighbour);
+        suite_clock_ms += 1000;
+        relay_poll(store);
+        assert_count("outbox_shard s JOIN outbox_relay r ON r.lane = s.lane WHERE r.boot = 'ours'", 32);
+        assert_count("outbox_shard s JOIN outbox_relay r ON r.lane = s.lane", 64);
+        suite_close(store);
+        suite_close(neighbour);
+    }
+}
+
+/* Also one that comes through only when its successor is at work, which is left alone itself. */
+static void a_lane_that_comes_late_is_given_back(void **state)
+{
+    (void)state;
+    int64_t lane = 0;
+    struct hk_store *store = open_through_proxy();
+    proxy_arm_on(PROXY_HOLD_REQUEST, "ours");
+    assert_int_equal(acquire(store, "ours", &lane), HK_UNAVAILABLE);
+    assert_int_equal(acquire(store, "ours", &lane), HK_OK);
+    assert_count("outbox_relay", 1);
+    assert_true(proxy_deliver());
+    assert_count("outbox_relay", 2);
+    suite_clock_ms += 1000;
+    relay_poll(store);
+    assert_count("outbox_relay", 1);
+    assert_int_equal(suite_number("SELECT lane FROM outbox_relay"), lane);
+    /* what has been at work is never taken for one */
+    suite_exchange(store, lane, NULL, 0, NULL, 0);
+    suite_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +426,8 @@ int main(void)
         TEST(nothing_is_done_before_it_is_known),
         TEST(a_lane_that_was_taken_over_meanwhile_is_a_conflict),
         TEST(a_locked_lane_is_busy_and_nothing_is_done),
+        TEST(a_lane_that_nobody_heard_of_is_given_back),
+        TEST(a_lane_that_comes_late_is_given_back),
         TEST(a_read_only_server_is_waited_for),
         TEST(a_server_that_dies_twice_loses_nothing_and_repeats_nothing),
     };

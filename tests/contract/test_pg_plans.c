@@ -6,36 +6,39 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "pg_kind.h"
+#include "pg_relay.h"
 #include "store/pg_stmt.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 
-/* An index, and the column that a search in it begins with. */
+#define NAME "(\"left\"(destination, 63))"
+
+/* An index, and what a search in it must know: what it begins with, and perhaps more. */
 static const struct {
-    const char *name, *column;
+    const char *name, *column, *more;
 } indexes[] = {
-    {"outbox_pkey", "id"},
-    {"outbox_by_destination", "destination"},
-    {"outbox_by_key", "destination"},
-    {"outbox_claim_pkey", "claim"},
-    {"outbox_retry_pkey", "id"},
-    {"outbox_retry_due", "destination"},
-    {"outbox_retry_claim", "claim"},
-    {"outbox_retry_key", "destination"},
-    {"outbox_retry_message", "message_id"},
-    {"outbox_sent_pkey", "id"},
-    {"outbox_attempts_pkey", "id"},
-    {"outbox_cancelled_pkey", "id"},
-    {"outbox_audit_pkey", "id"},
-    {"dead_letters_pkey", "id"},
-    {"dead_letters_done", "status"},
-    {"dead_letters_created", "created_at"},
+    {"outbox_pkey", "(id ", NULL},
+    {"outbox_by_destination", NAME, NULL},
+    {"outbox_by_key", NAME, "(hashtextextended(message_key, "},
+    {"outbox_claim_pkey", "(claim ", NULL},
+    {"outbox_exchange_pkey", "(lane ", NULL},
+    {"outbox_retry_pkey", "(id ", NULL},
+    {"outbox_retry_due", NAME, NULL},
+    {"outbox_retry_claim", "(claim ", NULL},
+    {"outbox_retry_key", NAME, "(hashtextextended(message_key, "},
+    {"outbox_retry_message", "(message_id ", NULL},
+    {"outbox_sent_pkey", "(id ", NULL},
+    {"outbox_attempts_pkey", "(id ", NULL},
+    {"outbox_cancelled_pkey", "(id ", NULL},
+    {"outbox_audit_pkey", "(id ", NULL},
+    {"dead_letters_pkey", "(id ", NULL},
+    {"dead_letters_done", "(status ", NULL},
+    {"dead_letters_created", "(created_at ", NULL},
 };
 
 /* Tables of a few rows, whatever happens: they may be read whole. */
-static const char *const small[] = {"outbox_shard", "outbox_relay", "outbox_destination", "outbox_quota",
-                                    "outbox_id_seq"};
+static const char *const small[] = {"outbox_shard", "outbox_relay",  "outbox_destination",
+                                    "outbox_quota", "outbox_id_seq", "outbox_redrive"};
 
 /* Walks along an index from its start, with a limit or because all of it is wanted. */
 static bool walks(unsigned id)
@@ -49,6 +52,14 @@ static bool reads_manifests(unsigned id)
     return id == HK_PG_ORPHANS || id == HK_PG_ORPHAN_RETRIES || id == HK_PG_DROP_ORPHANED_CLAIMS ||
            id == HK_PG_FREE_RETRIES || id == HK_PG_DROP_LANE_CLAIMS || id == HK_PG_FREE_STRAY_RETRIES ||
            id == HK_PG_DROP_STRAY_CLAIMS;
+}
+
+/* Looks for a key, which the destination's rows are not to be searched for. */
+static bool goes_by_key(unsigned id, const char *line)
+{
+    if (id == HK_PG_SCAN_KEY)
+        return strstr(line, "using outbox_by_key on") != NULL;
+    return id != HK_PG_SCAN_RETRY_KEY || strstr(line, "using outbox_retry_key on");
 }
 
 /* Sorts what was limited before, or what it was given. */
@@ -72,11 +83,11 @@ static bool is_small(const char *table)
 static bool searches(const char *line, const char *condition)
 {
     for (size_t i = 0; i < COUNT(indexes); i++) {
-        char using[80], column[80];
+        char using[80];
         snprintf(using, sizeof using, "using %s on", indexes[i].name);
-        snprintf(column, sizeof column, "(%s ", indexes[i].column);
         if (strstr(line, using))
-            return strstr(condition, "Index Cond:") && strstr(condition, column);
+            return strstr(condition, "Index Cond:") && strstr(condition, indexes[i].column) &&
+                   (!indexes[i].more || strstr(condition, indexes[i].more));
     }
     print_error("unknown index: %s\n", line);
     return false;
@@ -94,7 +105,7 @@ static bool is_fine(unsigned id, const char *line, const char *below)
         return is_small(seq + strlen("Seq Scan on ")) || (reads_manifests(id) && strstr(seq, "outbox_claim"));
     if (strstr(line, "Index ") && strstr(line, " using ") && on)
         return is_small(on + 4) || walks(id) || strstr(line, "Scan Backward") /* the last one */ ||
-               searches(line, below);
+               (goes_by_key(id, line) && searches(line, below));
     return true;
 }
 
@@ -138,11 +149,19 @@ static PGresult *explain(PGconn *conn, unsigned id)
     return res;
 }
 
+static bool daily;
+
+/* All that there is. */
+static bool is_used(unsigned id)
+{
+    return daily || id != HK_PG_SENT_DAYS;
+}
+
 static int check_plans(PGconn *conn, const char *when)
 {
     int bad = 0;
     for (unsigned id = 0; id < HK_PG_NSTMTS; id++) {
-        PGresult *res = explain(conn, id);
+        PGresult *res = is_used(id) ? explain(conn, id) : NULL;
         for (int i = 0; i < PQntuples(res); i++) {
             const char *below = i + 1 < PQntuples(res) ? PQgetvalue(res, i + 1, 0) : "";
             if (is_fine(id, PQgetvalue(res, i, 0), below))
@@ -168,26 +187,44 @@ static const char flood[] =
     "INSERT INTO outbox_relay (name, boot, started_ms, until_ms) VALUES ('r', 'b', 0, 0);"
     "INSERT INTO outbox_claim (lane, claimed_ms, ids) SELECT 1, 0, ARRAY[g] FROM generate_series(1, 1000) g;";
 
-static void no_statement_walks_through_what_grows(void **state)
+static void check_all_plans(void)
 {
-    (void)state;
     PGconn *worn_in = pg_connect(NULL), *late = pg_connect(NULL);
     guard(worn_in);
     guard(late);
     store_kind->sql("VACUUM ANALYZE");
     for (unsigned id = 0; id < HK_PG_NSTMTS; id++)
-        prepare(worn_in, id);
+        if (is_used(id))
+            prepare(worn_in, id);
     int bad = check_plans(worn_in, "empty");
     store_kind->sql(flood);
     bad += check_plans(worn_in, "flooded, planned before");
     store_kind->sql("VACUUM ANALYZE");
     bad += check_plans(worn_in, "flooded and analysed");
     for (unsigned id = 0; id < HK_PG_NSTMTS; id++)
-        prepare(late, id);
+        if (is_used(id))
+            prepare(late, id);
     bad += check_plans(late, "planned on the flood");
     assert_int_equal(bad, 0);
     PQfinish(worn_in);
     PQfinish(late);
+}
+
+static void no_statement_walks_through_what_grows(void **state)
+{
+    (void)state;
+    daily = false;
+    check_all_plans();
+}
+
+static void nor_where_sent_rows_are_kept_by_the_day(void **state)
+{
+    (void)state;
+    struct hk_store_inited done;
+    const struct hk_store_init how = {.partition_sent = true};
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, ""), &how, &done, NULL), HK_OK);
+    daily = true;
+    check_all_plans();
 }
 
 static long buffers(PGconn *conn, const char *sql)
@@ -225,11 +262,122 @@ static void heads_do_not_open_payloads(void **state)
     PQfinish(conn);
 }
 
+/* ---- a snapshot that somebody holds open ---- */
+
+/* All that its parts have read, those counted several times that others are made of: the same every time. */
+static long all_buffers(PGconn *conn, const char *sql)
+{
+    PGresult *res = PQexec(conn, sql);
+    NOTE_IF(PQresultStatus(res) != PGRES_TUPLES_OK, "%s: %s\n", sql, PQerrorMessage(conn));
+    assert_int_equal(PQresultStatus(res), PGRES_TUPLES_OK);
+    long n = 0;
+    for (int i = 0; i < PQntuples(res) && !strstr(PQgetvalue(res, i, 0), "Planning:"); i++)
+        for (size_t k = 0; k < 2; k++) {
+            const char *at = strstr(PQgetvalue(res, i, 0), k ? " read=" : " hit=");
+            n += at && strstr(PQgetvalue(res, i, 0), "Buffers: shared")
+                     ? (long)strtod(strchr(at, '=') + 1, NULL)
+                     : 0;
+        }
+    PQclear(res);
+    return n;
+}
+
+/* What the statements of one poll and one exchange read, for the 64 rows behind the relay's cursor; and undone. */
+struct cost {
+    long poll, renew, scan, claim, sent;
+};
+
+static long cost_of(PGconn *conn, unsigned id, const char *args)
+{
+    char sql[600];
+    snprintf(sql, sizeof sql, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE s%u (%s)", id, args);
+    return all_buffers(conn, sql);
+}
+
+static struct cost measure(PGconn *conn, const struct relay *relay)
+{
+    struct cost c;
+    char run[200], args[400];
+    long long lo = relay->cursor + 1, lane = relay->lane;
+    snprintf(run, sizeof run, "'{%lld}', '{%lld}', '{-1}'", lo, lo + 63);
+    pg_exec(conn, "BEGIN");
+    c.poll = cost_of(conn, HK_PG_LANES, "NULL") + cost_of(conn, HK_PG_SNAPSHOT, "NULL") +
+             cost_of(conn, HK_PG_DESTS, "-1");
+    snprintf(args, sizeof args, "NULL, %lld, 3600000, 9000000000000000000", lane);
+    c.renew = cost_of(conn, HK_PG_RENEW, args);
+    snprintf(args, sizeof args, "%lld, 1, 0", lane);
+    c.renew += cost_of(conn, HK_PG_MARK, args);
+    snprintf(args, sizeof args, "-1, '%s', %lld, 64", "999999999:999999999:", lo - 1);
+    c.scan = cost_of(conn, HK_PG_SCAN, args);
+    snprintf(args, sizeof args, "NULL, -1, %s, %lld", run, lane);
+    c.claim = cost_of(conn, HK_PG_CLAIM, args);
+    snprintf(args, sizeof args, "-1, %s, '{}', 1000000", run);
+    c.claim += cost_of(conn, HK_PG_READ, args);
+    char claim[24];
+    snprintf(claim, sizeof claim, "%s", pg_ask(conn, "SELECT max(claim) FROM outbox_claim"));
+    snprintf(args, sizeof args, "%s, '{%s}', '{%s}', %lld, '{}', '{1}', '{a}', '{1}', '{200}', NULL", run,
+             claim, claim, lane);
+    c.sent = cost_of(conn, HK_PG_SENT_KEPT, args);
+    pg_exec(conn, "ROLLBACK");
+    print_message("# buffers: poll %ld, renew %ld, scan %ld, claim %ld, sent %ld\n", c.poll, c.renew, c.scan,
+                  c.claim, c.sent);
+    return c;
+}
+
+/* A page or two more, as trees grow; not one more for so many messages. */
+static void assert_alike(long early, long late)
+{
+    NOTE_IF(late > early * 3 / 2 + 20, "%ld, later %ld\n", early, late);
+    assert_true(late <= early * 3 / 2 + 20);
+}
+
+static void relay_rows(struct relay *relay, size_t n)
+{
+    while (relay->n_log < n && relay_turn(relay, 10))
+        continue;
+    assert_true(relay->n_log >= n);
+}
+
+static void a_snapshot_held_open_makes_nothing_dearer(void **state)
+{
+    (void)state;
+    static const unsigned used[] = {HK_PG_LANES, HK_PG_SNAPSHOT, HK_PG_DESTS, HK_PG_RENEW,    HK_PG_MARK,
+                                    HK_PG_SCAN,  HK_PG_CLAIM,    HK_PG_READ,  HK_PG_SENT_KEPT};
+    PGconn *conn = pg_connect(NULL), *idler = pg_connect(NULL);
+    struct relay relay;
+    relay_open(&relay, &(struct hk_store_options){.keep_sent = true});
+    pg_exec(idler, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM outbox");
+    guard(conn);
+    for (size_t i = 0; i < COUNT(used); i++)
+        prepare(conn, used[i]);
+    store_kind->sql(
+        "INSERT INTO outbox (destination, event_type, payload) SELECT 'a', 'Made', repeat('x', 100) "
+        "FROM generate_series(1, 201000)");
+    relay_rows(&relay, 4000);
+    (void)measure(conn, &relay); /* plans are made */
+    const struct cost early = measure(conn, &relay);
+    relay_rows(&relay, 200000);
+    pg_exec(conn, "VACUUM outbox_relay, outbox_claim, outbox_exchange, outbox"); /* in vain */
+    const struct cost late = measure(conn, &relay);
+    assert_alike(early.poll, late.poll);
+    assert_alike(early.renew, late.renew);
+    assert_alike(early.scan, late.scan);
+    assert_alike(early.claim, late.claim);
+    assert_alike(early.sent, late.sent);
+    relay_settle(&relay);
+    relay_check(&relay, 1);
+    relay_close(&relay);
+    PQfinish(idler);
+    PQfinish(conn);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(no_statement_walks_through_what_grows),
+        TEST(nor_where_sent_rows_are_kept_by_the_day),
         TEST(heads_do_not_open_payloads),
+        TEST(a_snapshot_held_open_makes_nothing_dearer),
     };
     const int *over = pg_server_start();
     if (over)

@@ -163,12 +163,35 @@ static void a_newer_schema_is_refused(void **state)
 {
     (void)state;
     assert_init("", 0);
-    pg_exec(app, "UPDATE outbox_meta SET value = '999' WHERE key = 'schema_version'");
+    pg_exec(app, "UPDATE outbox_meta SET value = '999' WHERE key IN ('schema_version', 'compatible_from')");
     assert_int_equal(init(NULL, ""), HK_UNSUPPORTED);
     assert_non_null(strstr(err.message, "999"));
     assert_int_equal(open_it(NULL, ""), HK_UNSUPPORTED);
     pg_exec(app, "UPDATE outbox_meta SET value = '99999999999999999999' WHERE key = 'schema_version'");
     assert_int_equal(init(NULL, ""), HK_CONFLICT); /* not a version */
+}
+
+/* Relays are exchanged one by one, behind init. */
+static void a_newer_schema_is_opened_if_it_says_so(void **state)
+{
+    (void)state;
+    assert_init("", 0);
+    assert_string_equal(pg_ask(app, "SELECT value FROM outbox_meta WHERE key = 'compatible_from'"), "2");
+    pg_exec(app, "UPDATE outbox_meta SET value = '3' WHERE key = 'schema_version'");
+    assert_int_equal(open_it(NULL, ""), HK_OK);
+    assert_int_equal(init(NULL, ""), HK_OK);
+    assert_true(done.from == 3 && done.to == 3);
+    static const char *const refused[] = {"3", "x", "0", ""};
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        char sql[100];
+        snprintf(sql, sizeof sql, "UPDATE outbox_meta SET value = '%s' WHERE key = 'compatible_from'",
+                 refused[i]);
+        pg_exec(app, sql);
+        assert_int_equal(open_it(NULL, ""), HK_UNSUPPORTED);
+        assert_int_equal(init(NULL, ""), HK_UNSUPPORTED);
+    }
+    pg_exec(app, "DELETE FROM outbox_meta WHERE key = 'compatible_from'");
+    assert_int_equal(open_it(NULL, ""), HK_UNSUPPORTED);
 }
 
 static void without_the_right_to_create_init_says_so(void **state)
@@ -243,7 +266,7 @@ static void many_at_once_do_it_once(void **state)
         assert_int_equal(status, 0);
     }
     assert_init("&schema=box", hk_pg_schema_wanted());
-    assert_string_equal(pg_ask(app, "SELECT count(*) FROM box.outbox_meta"), "1");
+    assert_string_equal(pg_ask(app, "SELECT count(*) FROM box.outbox_meta"), "4");
 }
 
 static void init_waits_for_another_one_and_gives_way_meanwhile(void **state)
@@ -263,6 +286,20 @@ static void init_waits_for_another_one_and_gives_way_meanwhile(void **state)
     PQfinish(other);
 }
 
+/* One version is one transaction: what is there is nothing, or one of them as a whole. */
+static void assert_whole_versions(void)
+{
+    if (strcmp(pg_ask(app, "SELECT count(*) FROM pg_namespace WHERE nspname = 'box'"), "0") == 0)
+        return;
+    bool first =
+        strcmp(pg_ask(app, "SELECT value FROM box.outbox_meta WHERE key = 'schema_version'"), "1") == 0;
+    assert_string_equal(pg_ask(app, "SELECT to_regclass('box.outbox_redrive') IS NULL"), first ? "t" : "f");
+    assert_string_equal(
+        pg_ask(app, "SELECT count(*) FROM pg_attribute WHERE attrelid = 'box.dead_letters'::regclass "
+                    "AND attname = 'fingerprint'"),
+        first ? "0" : "1");
+}
+
 /* The server ends the session at the k-th command, for every k. */
 static void an_interrupted_init_leaves_nothing(void **state)
 {
@@ -274,17 +311,19 @@ static void an_interrupted_init_leaves_nothing(void **state)
         "IF nextval('t.n') = (SELECT k FROM t.k) THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; END$$;"
         "CREATE EVENT TRIGGER end_it ON ddl_command_end EXECUTE FUNCTION t.end_it()");
     int k = 0;
-    for (bool ended = true; ended && k < 100;) {
-        char sql[120];
-        snprintf(sql, sizeof sql, "UPDATE t.k SET k = %d; SELECT setval('t.n', 1, false)", ++k);
+    for (bool ended = true; ended && k < 150;) {
+        char sql[160];
+        snprintf(
+            sql, sizeof sql,
+            "UPDATE t.k SET k = 0; DROP SCHEMA IF EXISTS box CASCADE; UPDATE t.k SET k = %d; SELECT setval('t.n', 1, false)",
+            ++k);
         pg_exec(app, sql);
         enum hk_code rc = init(NULL, "&schema=box");
         assert_true(rc == HK_OK || rc == HK_UNAVAILABLE);
         ended = rc != HK_OK;
-        assert_string_equal(pg_ask(app, "SELECT count(*) FROM pg_namespace WHERE nspname = 'box'"),
-                            ended ? "0" : "1");
+        assert_whole_versions();
     }
-    assert_in_range(k, 25, 99); /* commands */
+    assert_in_range(k, 50, 149); /* commands */
     pg_exec(app, "DROP EVENT TRIGGER end_it");
     assert_init("&schema=box", hk_pg_schema_wanted());
 }
@@ -312,11 +351,11 @@ static void no_memory_leaves_nothing(void **state)
     enum hk_code rc = HK_NOMEM;
     hk_allocator_set(&allocator);
     for (fail_at = 1; rc != HK_OK && fail_at < 200; fail_at++) {
+        pg_exec(app, "DROP SCHEMA IF EXISTS box CASCADE");
         allocations = 0;
         rc = init(NULL, "&schema=box");
         assert_true(rc == HK_OK || rc == HK_NOMEM);
-        assert_string_equal(pg_ask(app, "SELECT count(*) FROM pg_namespace WHERE nspname = 'box'"),
-                            rc == HK_OK ? "1" : "0");
+        assert_whole_versions();
     }
     hk_allocator_set(NULL);
     assert_int_equal(rc, HK_OK);
@@ -331,6 +370,7 @@ int main(void)
         TEST(the_names_that_init_looks_for_are_those_it_makes),
         TEST(foreign_tables_are_left_alone),
         TEST(a_newer_schema_is_refused),
+        TEST(a_newer_schema_is_opened_if_it_says_so),
         TEST(without_the_right_to_create_init_says_so),
         TEST(what_is_printed_makes_the_same_schema),
         TEST(many_at_once_do_it_once),

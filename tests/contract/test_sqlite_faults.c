@@ -559,7 +559,7 @@ static enum hk_code do_release(struct scene *s)
 static void exhaust(enum hk_code (*call)(struct scene *), struct scene *s, long stride, bool repeatable)
 {
     for (long k = 0;; k += stride) {
-        assert_true(k < 20000);
+        assert_true(k < 100000);
         oom.countdown = k;
         oom.for_ever = s->for_ever;
         enum hk_code rc = call(s);
@@ -613,7 +613,7 @@ static void no_memory_is_reported_and_leaves_no_trace(void **state)
     assert_int_equal(s.done->n_messages, 4);
     assert_conserved(12);
     assert_manifests_agree();
-    exhaust(do_init, &s, 61, true);
+    exhaust(do_init, &s, 127, true);
     exhaust(do_open, &s, 5, true);
     exhaust(do_poll, &s, 1, true);
     exhaust(do_scan, &s, 1, true);

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -595,6 +596,61 @@ def colours_only_for_a_terminal_that_wants_them():
 
 
 # ---- completion ----
+
+def paste(line, cwd):
+    done = subprocess.run(["sh", "-c", line], cwd=cwd, text=True, capture_output=True, timeout=60, check=False,
+                          env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
+    assert done.returncode == 0, (line, done.returncode, done.stderr)
+    return done.stdout
+
+
+@test
+def the_demo_ends_with_commands_that_can_be_pasted():
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "it's here").mkdir()
+        os.symlink(BINARY, f"{folder}/it's here/hk")
+        temporary = pathlib.Path(folder) / "tmp"
+        temporary.mkdir()
+        env = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TMPDIR": str(temporary)}
+        done = subprocess.run(["it's here/hk", "demo"], executable=BINARY, cwd=folder, text=True, capture_output=True,
+                              timeout=120, check=False, env=env)
+        assert done.returncode == OK, (done.stdout, done.stderr)
+        counted = re.search(r"counted: 20 unique, (\d+) (duplicates?), 0 lost", done.stdout)
+        assert counted and (counted[2] == "duplicate") == (counted[1] == "1"), done.stdout
+        demo, plan, init = [line.strip() for line in done.stdout.splitlines() if line.startswith("  '")]
+        assert demo == "'it'\\''s here/hk' demo --keep", demo
+        assert "attempt" in paste(plan, folder).lower()
+        first, last = init.split(" && ")
+        paste(first, folder)
+        assert os.path.exists(f"{folder}/hikyaku.db") and last.endswith(" run")
+        assert list(temporary.iterdir()) == []
+
+
+@test
+def what_the_demo_keeps_can_be_looked_at_from_anywhere_and_goes_with_it():
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as elsewhere:
+        os.symlink(BINARY, f"{folder}/hk")
+        temporary = pathlib.Path(folder) / "tmp"
+        temporary.mkdir()
+        process = subprocess.Popen(["./hk", "demo", "--keep"], executable=BINARY, cwd=folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TMPDIR": str(temporary)})
+        try:
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith("  sqlite3 "):
+                    break
+            status, messages = [line.strip() for line in lines if line.startswith(f"  {folder}/./hk ")]
+            assert "relay demo" in paste(status, elsewhere)
+            assert "order" in paste(messages, elsewhere).lower()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == OK
+        finally:
+            process.kill()
+            process.communicate()
+        assert list(temporary.iterdir()) == []
+
 
 @test
 def completion_scripts_parse_where_their_shell_is_there():

@@ -103,6 +103,11 @@ def manual():
     assert not wrong, "\n".join(wrong)
 
 
+def reasons():
+    """The reference is what the program prints of its own table."""
+    assert (ROOT / "docs/reasons.md").read_text(encoding="utf-8") == say("dead", "reasons", "--markdown")
+
+
 TESTS = [
     ("README.md: its C compiles", lambda: compiles("README.md", 1)),
     ("README.ja.md: its C compiles", lambda: compiles("README.ja.md", 1)),
@@ -110,6 +115,7 @@ TESTS = [
     ("README.md: the program prints what it shows", lambda: runs("README.md", 2)),
     ("README.ja.md: the program prints what it shows", lambda: runs("README.ja.md", 2)),
     ("docs/man: every command and option, and no others", manual),
+    ("docs/reasons.md: as the program prints it", reasons),
     ("README.md: the figures are the simulation's", lambda: simulated_figures("README.md")),
     ("README.ja.md: the figures are the simulation's", lambda: simulated_figures("README.ja.md")),
 ]

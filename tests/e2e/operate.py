@@ -784,6 +784,38 @@ def doctor_finds_nothing_wrong_with_a_sound_place():
 
 @test
 @sqlite_only
+def a_folder_that_does_not_exist_is_named_with_what_to_do():
+    with Place(init=False) as p:
+        where = {"HIKYAKU_DB": "sqlite:no/such/outbox.db"}
+        says = ("no/such/outbox.db", "folder no/such does not exist", "mkdir -p")
+        items = findings(p, code=FAILURE, **where)
+        assert level(items, "database") == {"fail"} and all(word in str(items) for word in says), items
+        for words, code in ((["init"], UNAVAILABLE), (["run"], UNAVAILABLE), (["status"], CONFIG)):
+            p.refused(code, *words, says=says, **where)
+        p.refused(CONFIG, "status", says=("hikyaku init",))  # the folder is there, the file is not
+
+
+@test
+def a_foreign_table_is_a_matter_of_configuration():
+    with Place(init=False) as p:
+        if POSTGRES:
+            postgres.cluster().connect(p.db).execute("CREATE TABLE outbox (x int)")
+        else:
+            p.sql("CREATE TABLE outbox (x int)")
+        for words in (["init"], ["run"], ["status"], ["messages", "list"]):
+            p.refused(CONFIG, *words, says=("outbox", "not hikyaku's"))
+        assert p.sql("SELECT count(*) FROM outbox") == [(0,)]
+
+
+@test
+def doctor_names_the_relays_lock():
+    with Place() as p:
+        locks = [i for i in findings(p) if i["check"] == "lock"]
+        assert not locks if POSTGRES else "hikyaku.db-relay" in locks[0]["message"]
+
+
+@test
+@sqlite_only
 def doctor_says_what_is_wrong_and_what_to_do():
     with Place() as p:
         fill(p)
@@ -796,7 +828,7 @@ def doctor_says_what_is_wrong_and_what_to_do():
         text = " ".join(i["message"] for i in items)
         for word in ("hikyaku run", "works", "'b' is not configured", "NTP"):
             assert word in text, (word, text)
-        p.sql("UPDATE outbox_meta SET value = '99' WHERE key = 'schema_version'")
+        p.sql("UPDATE outbox_meta SET value = '99' WHERE key IN ('schema_version', 'compatible_from')")
         assert level(findings(p, code=FAILURE), "schema") == {"fail"}
         with open(p.path / "hikyaku.db", "r+b") as file:
             file.seek(4096)

@@ -11,6 +11,7 @@ import collections
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import random
 import resource
@@ -240,6 +241,23 @@ def what_makes_no_sense_is_a_dead_letter_and_the_others_go_on():
         assert w.sql("SELECT count(*) FROM dead_letters WHERE coalesce(error_message, '') = ''") == [(0,)]
         kept = w.sql("SELECT length(payload) FROM dead_letters WHERE message_id LIKE 'huge%' ORDER BY message_id")
         assert kept == ([(10241,)] if POSTGRES else [(10241,), (20000,)]), kept
+
+
+@test
+def ten_kilobytes_of_noise_in_any_column_are_settled():
+    noise = "".join(chr(0x4e20 + i * 7919 % 20000) for i in range(3500))  # nothing can compress it
+    columns = ("destination", "event_type", "message_key", "headers", "content_type", "encoding", "correlation_id",
+               "traceparent", "idempotency_key", "policy", "payload", "message_id")
+    with World() as w:
+        for column in columns:
+            w.insert(**{"message_id": column, column: noise})
+        w.insert(message_id="good")
+        w.daemon().ready()
+        until(lambda: sum(w.statuses("status IN ('sent', 'dead')").values()) == len(columns) + 1,
+              lambda: f"all of them, not {w.statuses()}")
+        assert w.message("good")[0] == "sent" and w.message("payload")[0] == "sent"
+        for column in ("destination", "event_type", "headers", "encoding", "policy"):
+            assert w.message(column)[0] == "dead", column
 
 
 # ---- routes ----
@@ -524,6 +542,29 @@ def a_410_pauses_the_destination_over_a_restart():
         w.receiver.on("gone", 200)
         resume(w, "gone")
         w.settled(sent=10, dead=1)
+
+
+@test
+def an_open_breaker_is_seen_by_people_and_outlives_its_relay():
+    def open_until():
+        shown = {d["name"]: d for d in json.loads(w.hikyaku("status", "--json"))["destinations"]}
+        return shown.get("shop", {}).get("breaker_open_until")
+
+    with World({"shop": {"breaker": {"failures": 3, "window": "1m", "open": "4s", "open_factor": 1}}}) as w:
+        w.receiver.on("shop", 503)
+        w.insert_many(5)
+        daemon = w.daemon()
+        until(open_until, "an open breaker")
+        for words in (["status"], ["destinations", "list"]):
+            assert "breaker: open until " + open_until()[:4] in w.hikyaku(*words), w.hikyaku(*words)
+        daemon.stop()
+        w.receiver.on("shop", 200)
+        before, opens = len(w.receiver.arrived()), w.sql("SELECT open_until_ms FROM outbox_destination")[0][0]
+        w.daemon()
+        w.settled(sent=5)
+        assert all(r.at * 1000 >= opens - 1 for r in w.receiver.arrived()[before:])
+        until(lambda: w.sql("SELECT open_until_ms FROM outbox_destination") == [(0,)], "the breaker to be closed")
+        assert open_until() is None
 
 
 @test

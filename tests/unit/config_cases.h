@@ -567,7 +567,29 @@ static const struct {
     {"validate that looks into no JSON", "validate: [{ event_type: x, required: [a], json: false }]\n",
      "1:50: \"required\" looks into JSON: json cannot be false\n"},
     {"validate with a bad path", "validate: [{ event_type: x, required: [a..b] }]\n",
-     "1:40: item 1 of \"required\" must be names of fields with dots between them, such as order.id\n"},
+     "1:40: item 1 of \"required\" is no path: column 3: the name of a field is expected here\n"},
+    {"validate with a type that is none", "validate:\n  - event_type: x\n    required: [id, a.b:int]\n",
+     "3:20: item 2 of \"required\" is no path: column 5: a type is expected after the colon: string, number, "
+     "integer, boolean, object, array, null or any\n"},
+    {"validate with a mapping as a field",
+     "validate:\n  - event_type: x\n    required:\n      - id: integer\n",
+     "4:9: item 1 of \"required\" must be a text such as order.id:integer, not a mapping\n"},
+    {"mask that hides nothing", "masks: [{ event_type: x }]\n",
+     "1:9: the mask hides nothing: give \"paths\" or \"headers\"\n"},
+    {"mask with empty lists", "masks: [{ paths: [], headers: [] }]\n",
+     "1:9: the mask hides nothing: give \"paths\" or \"headers\"\n"},
+    {"mask with bad paths and headers",
+     "masks:\n"
+     "  - paths: [a, \"b[*\", 'c.*']\n"
+     "    headers: [x-key, \"x key\"]\n",
+     "2:16: item 2 of \"paths\" is no path: column 2: the bracket does not end\n"
+     "2:23: item 3 of \"paths\" is no path: column 3: a name that holds *, \\ or \" stands in quotes; [*] is every "
+     "element\n"
+     "3:22: item 2 of \"headers\" must be an HTTP header's name: letters, digits and !#$%&'*+-.^_`|~\n"},
+    {"mask with an unknown key", "masks: [{ path: [a] }]\n",
+     "1:11: unknown key \"path\" in mask 1; did you mean \"paths\"?\n"},
+    {"auto_redrive that is no bool", "destinations: { d: { \"null\": {}, auto_redrive: yes } }\n",
+     "1:48: \"auto_redrive\" must be true or false, not \"yes\": write true\n"},
     {"several errors, in file order",
      "default_policy: orders\n"
      "relay:\n"

@@ -8,6 +8,7 @@
 #include <hikyaku/error.h>
 #include <hikyaku/rng.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -276,6 +277,43 @@ static void no_length_overflows(void **state)
     assert_int_equal(faults.live, 0);
 }
 
+static void base64_is_decoded_strictly_and_into_its_room_only(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        int lines, bare; /* bytes; -1 = refused */
+    } cases[] = {{"", 0, 0},           {"Zg==", 1, 1},    {"Zm8=", 2, 2},   {"Zm9v", 3, 3},
+                 {"Zm9vYg==", 4, 4},   {"Zg", -1, 1},     {"Zm8", -1, 2},   {"Z", -1, -1},
+                 {"Zm9vY", -1, -1},    {"Zh==", -1, -1},  {"Zh", -1, -1},   {"Zm9=", -1, -1},
+                 {"Zg=", -1, -1},      {"Zg===", -1, -1}, {"====", -1, -1}, {"=", -1, -1},
+                 {"Zg==Zg==", -1, -1}, {"Zg=g", -1, -1},  {"Zm-_", -1, -1}, {" Zg\n=\r\t=\n", 1, -1},
+                 {"Zm9v Zm9v", 6, -1}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int bare = 0; bare < 2; bare++) {
+            struct hk_str text = hk_str_of(cases[i].text);
+            enum hk_base64_form form = bare ? HK_BASE64_BARE : HK_BASE64_LINES;
+            int want = bare ? cases[i].bare : cases[i].lines;
+            size_t room = want > 0 ? (size_t)want : 0, len = 77;
+            unsigned char *out = malloc(room + !room), *large = malloc(hk_base64_room(text.len));
+            assert_true(out && large);
+            NOTE_IF(hk_base64_decode(text, form, large, hk_base64_room(text.len), &len) != (want >= 0),
+                    "%s\n", cases[i].text);
+            assert_int_equal(hk_base64_decode(text, form, large, hk_base64_room(text.len), &len), want >= 0);
+            assert_int_equal(len, want >= 0 ? (size_t)want : 77);
+            if (want >= 0) { /* exactly as much as it takes, under ASan, and one less */
+                assert_true(hk_base64_decode(text, form, out, room, &len));
+                assert_memory_equal(out, room == 6 ? "foofoo" : "foob", room);
+            }
+            if (want > 0)
+                assert_false(hk_base64_decode(text, form, out, room - 1, &len));
+            free(out);
+            free(large);
+        }
+}
+
 /* RFC 4648, section 10 */
 static void base64_is_that_of_the_rfc_and_bounded(void **state)
 {
@@ -424,6 +462,44 @@ static void slices_compare_by_their_bytes(void **state)
     }
     assert_int_equal(hk_str_of(NULL).len, 0);
     assert_int_equal(hk_str_of("four").len, 4);
+}
+
+static void stars_stand_for_any_text(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *pattern, *text;
+        bool fits;
+    } cases[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"*", "", true},
+        {"*", "any.thing", true},
+        {"a", "a", true},
+        {"a", "A", false},
+        {"a", "ab", false},
+        {"ab", "a", false},
+        {"Order*", "Order", true},
+        {"Order*", "OrderCreated", true},
+        {"Order*", "order", false},
+        {"*d", "Created", true},
+        {"*d", "dx", false},
+        {"a*b*c", "a-b-b-c", true},
+        {"a*b*c", "acb", false},
+        {"**a**", "bab", true},
+        {"*ab", "aab", true},
+        {"a*a", "a", false},
+        {"?", "x", false},
+        {"[a]", "a", false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        NOTE_IF(hk_str_glob(cases[i].pattern, hk_str_of(cases[i].text)) != cases[i].fits, "row %zu\n", i);
+        assert_int_equal(hk_str_glob(cases[i].pattern, hk_str_of(cases[i].text)), cases[i].fits);
+    }
+    assert_false(hk_str_glob("a", (struct hk_str){"a\0b", 3}));
+    assert_true(hk_str_glob("a*", (struct hk_str){"a\0b", 3}));
 }
 
 static void trimming_takes_spaces_and_tabs_only(void **state)
@@ -791,12 +867,14 @@ int main(void)
         cmocka_unit_test(the_maximum_holds_and_the_error_sticks),
         cmocka_unit_test(part_of_an_addition_is_never_added),
         cmocka_unit_test(no_length_overflows),
+        cmocka_unit_test(base64_is_decoded_strictly_and_into_its_room_only),
         cmocka_unit_test(base64_is_that_of_the_rfc_and_bounded),
         cmocka_unit_test(text_is_utf8_without_nul),
         cmocka_unit_test(detached_bytes_are_the_callers),
         cmocka_unit_test(out_of_memory_sticks_and_leaks_nothing),
         cmocka_unit_test(detaching_nothing_may_run_out_of_memory),
         cmocka_unit_test(slices_compare_by_their_bytes),
+        cmocka_unit_test(stars_stand_for_any_text),
         cmocka_unit_test(trimming_takes_spaces_and_tabs_only),
         cmocka_unit_test(cutting_gives_every_field_once),
         cmocka_unit_test(copies_fit_or_are_empty),

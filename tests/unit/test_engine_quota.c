@@ -90,7 +90,7 @@ static void tokens_that_were_not_used_at_once_are_thrown_away(void **state)
     rig_free(rig);
 }
 
-static struct rig *broken_rig(void)
+static struct rig *broken_rig(bool shared)
 {
     struct rig *rig = rig_new(1);
     hk_breaker_options_init(&breaker);
@@ -101,7 +101,7 @@ static struct rig *broken_rig(void)
     breaker.open_cap_ms = 1000;
     breaker.open_jitter = 0;
     rig->dests[0].breaker = &breaker;
-    rig->options.shared = true;
+    rig->options.shared = shared;
     rig_start(rig);
     return rig;
 }
@@ -109,7 +109,7 @@ static struct rig *broken_rig(void)
 static void a_breaker_that_opens_is_told_and_probing_takes_leave(void **state)
 {
     (void)state;
-    struct rig *rig = broken_rig();
+    struct rig *rig = broken_rig(true);
     put_many(rig, "m", 6, "a");
     run(rig);
     size_t before = rig->n_sends;
@@ -161,7 +161,7 @@ static void tell_of_circuit(struct rig *rig, int64_t open_until_ms)
 static void anothers_open_breaker_is_ours_until_it_closes(void **state)
 {
     (void)state;
-    struct rig *rig = broken_rig();
+    struct rig *rig = broken_rig(true);
     tell_of_circuit(rig, store_now(rig) + 5000);
     put_many(rig, "m", 3, "a");
     tell_of_circuit(rig, store_now(rig) + 5000);
@@ -178,6 +178,81 @@ static void anothers_open_breaker_is_ours_until_it_closes(void **state)
     rig_free(rig);
 }
 
+/* Two that fail open it. */
+static void break_it(struct rig *rig, const char *prefix)
+{
+    put_many(rig, prefix, 2, "a");
+    wait_ms(rig, 50);
+    assert_int_equal(count_flying(rig, 0), 2);
+    answer_all(rig, 0, 503);
+    wait_ms(rig, 10);
+}
+
+static void mend_it(struct rig *rig)
+{
+    for (int i = 0; i < 20; i++) {
+        wait_ms(rig, 500);
+        answer_all(rig, 0, 200);
+    }
+    wait_ms(rig, 50);
+    assert_int_equal(rig->told_until_ms, 0);
+    assert_int_equal(hk_model_live(rig->model), 0);
+}
+
+static void a_relay_that_is_alone_writes_its_breaker_down_as_well(void **state)
+{
+    (void)state;
+    struct rig *rig = broken_rig(false);
+    break_it(rig, "m");
+    assert_int_equal(rig->told, 1);
+    assert_in_range(rig->told_until_ms, store_now(rig) + 900, store_now(rig) + 1000);
+    mend_it(rig);
+    assert_int_equal(rig->told, 2); /* only when something changes */
+    assert_int_equal(rig->asked, 0);
+    rig_free(rig);
+}
+
+static void a_relay_that_is_started_anew_begins_where_the_last_one_ended(void **state)
+{
+    (void)state;
+    struct rig *rig = broken_rig(false);
+    breaker.open_ms = breaker.open_cap_ms = 60000;
+    hk_engine_free(rig->engine);
+    rig_start(rig);
+    break_it(rig, "m");
+    size_t before = rig->n_sends;
+    hk_model_died(rig->model, "relay");
+    hk_engine_free(rig->engine);
+    rig_start(rig);
+    put_many(rig, "n", 3, "a");
+    wait_ms(rig, 50000);
+    assert_int_equal(rig->n_sends, before);
+    wait_ms(rig, 10000); /* half-open */
+    assert_true(rig->n_sends > before);
+    mend_it(rig);
+    rig_free(rig);
+}
+
+/* A breaker that closed is news to others; to the relay itself it would mean to forget how long it had to be open. */
+static void what_a_relay_said_itself_is_no_news(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct rig *rig = broken_rig(shared);
+        breaker.open_factor = 2;
+        breaker.open_cap_ms = 60000;
+        hk_engine_free(rig->engine);
+        rig_start(rig);
+        rig->leaves = 1000;
+        break_it(rig, "m");
+        put_many(rig, "n", 1, "a"); /* so that polls have something to tell */
+        mend_it(rig);
+        break_it(rig, "o");
+        assert_in_range(rig->told_until_ms, store_now(rig) + 1900, store_now(rig) + 2000);
+        rig_free(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +262,9 @@ int main(void)
         cmocka_unit_test(tokens_that_were_not_used_at_once_are_thrown_away),
         cmocka_unit_test(a_breaker_that_opens_is_told_and_probing_takes_leave),
         cmocka_unit_test(anothers_open_breaker_is_ours_until_it_closes),
+        cmocka_unit_test(a_relay_that_is_alone_writes_its_breaker_down_as_well),
+        cmocka_unit_test(a_relay_that_is_started_anew_begins_where_the_last_one_ended),
+        cmocka_unit_test(what_a_relay_said_itself_is_no_news),
     };
     return cmocka_run_group_tests_name("engine: shared limits", tests, NULL, NULL);
 }

@@ -10,8 +10,10 @@
 --   xid    the transaction that wrote the row. It stands FIRST: defaults are evaluated in the order of columns, and the
 --          reader relies on a transaction having its number before it draws ids.
 --   shard  of the key, or of the id: 64 for ever. All messages of a key lie in one shard, and a shard has one owner.
--- Indexes on message_id are hashes: a B-tree refuses values over 2,704 bytes, and a message that was accepted must be able
--- to move to every other table. They are smaller, too, and write less than half of the WAL.
+-- A B-tree refuses values over 2,704 bytes, and would undo the application's transaction. So indexes hold of a destination its
+-- first 63 characters (no destination that a relay knows has more), of a message_key a hash, and those on message_id are
+-- hashes altogether, which are smaller, too, and write less than half of the WAL. COLLATE "C": the order must not change when
+-- the operating system's library does.
 
 CREATE TABLE @outbox (
     xid             xid8        NOT NULL DEFAULT pg_current_xact_id(),
@@ -39,9 +41,11 @@ CREATE TABLE @outbox (
         autovacuum_vacuum_cost_delay = 0);
 -- What a full or paused destination could not take is read by itself later; without this, past everybody else's rows.
 -- Not by the bare id: while the table is empty these would look as good for finding an id as the primary key does, and a plan
--- that was made then would walk through all of them when the table is full. Only who says (id + 0) means them.
-CREATE INDEX @@outbox_by_destination ON @outbox (destination, (id + 0));
-CREATE INDEX @@outbox_by_key ON @outbox (destination, message_key, (id + 0)) WHERE message_key IS NOT NULL;
+-- that was made then would walk through all of them when the table is full. Only who says (id + 0) means the first, and
+-- (id - 0) the second.
+CREATE INDEX @@outbox_by_destination ON @outbox (left(destination, 63) COLLATE "C", (id + 0));
+CREATE INDEX @@outbox_by_key ON @outbox (left(destination, 63) COLLATE "C", hashtextextended(message_key, 0), (id - 0))
+    WHERE message_key IS NOT NULL;
 
 -- A lane: one incarnation of a running relay, and the fencing token.
 CREATE TABLE @outbox_relay (
@@ -51,8 +55,17 @@ CREATE TABLE @outbox_relay (
     version    text   NOT NULL DEFAULT '',
     started_ms bigint NOT NULL,
     until_ms   bigint NOT NULL,
-    exchange   bigint NOT NULL DEFAULT 0 -- number of the last one that was committed: tells after a lost reply
+    exchange   bigint NOT NULL DEFAULT 0 -- up to this number they come too late: given up when their reply was lost
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- The last exchange that a lane has committed: tells after a lost reply. A row of its own, found by its number: while somebody
+-- holds a snapshot open, the versions of a row that changed with every exchange could not be removed, and each of them would
+-- be looked at by the next.
+CREATE TABLE @outbox_exchange (
+    lane   bigint NOT NULL,
+    number bigint NOT NULL,
+    PRIMARY KEY (lane, number)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 CREATE TABLE @outbox_shard (
     shard smallint PRIMARY KEY,
@@ -114,9 +127,10 @@ CREATE TABLE @outbox_retry (
     last_error         text,
     payload            text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-CREATE INDEX @@outbox_retry_due ON @outbox_retry (destination, due_ms, id) WHERE claim IS NULL;
+CREATE INDEX @@outbox_retry_due ON @outbox_retry (left(destination, 63) COLLATE "C", due_ms, id) WHERE claim IS NULL;
 CREATE INDEX @@outbox_retry_claim ON @outbox_retry (claim) WHERE claim IS NOT NULL;
-CREATE INDEX @@outbox_retry_key ON @outbox_retry (destination, message_key, id) WHERE message_key IS NOT NULL;
+CREATE INDEX @@outbox_retry_key ON @outbox_retry
+    (left(destination, 63) COLLATE "C", hashtextextended(message_key, 0), (id + 0)) WHERE message_key IS NOT NULL;
 CREATE INDEX @@outbox_retry_message ON @outbox_retry USING hash (message_id);
 
 -- "Did it go?" Without payload. Ids rise with sent_ms, so that neither needs an index of its own.
@@ -194,13 +208,13 @@ CREATE TABLE @dead_letters (
 );
 CREATE INDEX @@dead_letters_original ON @dead_letters (original_outbox_id);
 CREATE INDEX @@dead_letters_message ON @dead_letters USING hash (message_id);
-CREATE INDEX @@dead_letters_event_type ON @dead_letters (left(event_type, 200)); -- as message_id
+CREATE INDEX @@dead_letters_event_type ON @dead_letters (left(event_type, 200)); -- not all of it, either
 CREATE INDEX @@dead_letters_created ON @dead_letters (created_at);
 CREATE INDEX @@dead_letters_done ON @dead_letters (status, resolved_at) WHERE resolved_at IS NOT NULL;
-CREATE INDEX @@dead_letters_key ON @dead_letters (destination, message_key)
+CREATE INDEX @@dead_letters_key ON @dead_letters (left(destination, 63) COLLATE "C", hashtextextended(message_key, 0))
     WHERE message_key IS NOT NULL AND status = 'failed';
 -- How many are open, and where.
-CREATE INDEX @@dead_letters_open ON @dead_letters (destination) WHERE status = 'failed';
+CREATE INDEX @@dead_letters_open ON @dead_letters (left(destination, 63) COLLATE "C") WHERE status = 'failed';
 
 -- Ids rise with settled_ms.
 CREATE TABLE @outbox_attempts (

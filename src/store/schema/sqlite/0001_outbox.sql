@@ -213,7 +213,8 @@ CREATE TABLE outbox_destination (
     actor    TEXT,
     reason   TEXT,
     since_ms INTEGER NOT NULL,
-    paused_total_ms INTEGER NOT NULL DEFAULT 0 -- up to since_ms: paused time does not count towards max_elapsed
+    paused_total_ms INTEGER NOT NULL DEFAULT 0, -- up to since_ms: paused time does not count towards max_elapsed
+    open_until_ms   INTEGER NOT NULL DEFAULT 0  -- its breaker opened: half-open then; 0 = closed
 ) WITHOUT ROWID;
 
 -- Who did what, and why: one row for each act of a person. Ids rise with at_ms.

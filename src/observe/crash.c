@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crash points, for tests only. The counter is the one thing here that changes; the loop's thread alone uses it. */
-#include "relay/crash.h"
+/* Crash points, for tests only. The counter is the one thing here that changes. */
+#include "observe/crash.h"
 
 #ifdef HK_CRASH_POINTS
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +15,7 @@
 
 void hk_crash_point(const char *name)
 {
-    static uint64_t passed;
+    static atomic_uint_fast64_t passed;
     struct hk_str spec = hk_str_of(getenv("HIKYAKU_CRASH_AT"));
     struct hk_str wanted = hk_str_cut(&spec, ':');
     uint64_t nth = 1;
@@ -21,7 +23,7 @@ void hk_crash_point(const char *name)
         return;
     if (spec.ptr && hk_parse_u64(spec, &nth, NULL) != HK_OK)
         return;
-    if (++passed == nth)
+    if (atomic_fetch_add(&passed, 1) + 1 == nth)
         kill(getpid(), SIGKILL);
 }
 #else

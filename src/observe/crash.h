@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named places at which a test may kill the relay: HIKYAKU_CRASH_AT=name:N kills it (SIGKILL) when the place is passed
+/* Named places at which a test may kill the program: HIKYAKU_CRASH_AT=name:N kills it (SIGKILL) when the place is passed
  * for the N-th time. Only in builds made for tests; otherwise nothing at all. */
-#ifndef HK_RELAY_CRASH_H
-#define HK_RELAY_CRASH_H
+#ifndef HK_OBSERVE_CRASH_H
+#define HK_OBSERVE_CRASH_H
 
 #ifdef HK_CRASH_POINTS
 void hk_crash_point(const char *name);

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four characters to three bytes. Strict about everything but line breaks: what decodes wrongly would be sent wrongly. */
+/* Four characters to three bytes. Strict about everything but line breaks: what decodes wrongly would be sent, or signed,
+ * wrongly. */
 #include <stdint.h>
 
-#include "base/str.h"
-#include "store/b64.h"
-
-bool hk_encoding_is_base64(struct hk_str encoding)
-{
-    return hk_str_eqi(encoding, hk_str_of("base64"));
-}
-
-bool hk_encoding_is_known(struct hk_str encoding)
-{
-    return encoding.len == 0 || hk_encoding_is_base64(encoding) || hk_str_eqi(encoding, hk_str_of("utf8")) ||
-           hk_str_eqi(encoding, hk_str_of("utf-8"));
-}
+#include "base/base64.h"
 
 static int value_of(char c)
 {
@@ -32,25 +21,28 @@ static bool is_blank(char c)
     return c == '\n' || c == '\r' || c == ' ' || c == '\t';
 }
 
-size_t hk_b64_room(size_t len)
+size_t hk_base64_room(size_t len)
 {
     return len / 4 * 3 + 3;
 }
 
-/* The bytes of one group of four, of which `chars` are not padding; 0: it cannot be so. */
-static size_t decode_group(uint32_t bits, unsigned chars, unsigned char out[3])
+/* The bytes of one group of four, of which `chars` are not padding; 0: it cannot be so, or there is no room. */
+static size_t decode_group(uint32_t bits, unsigned chars, unsigned char *out, size_t room)
 {
     uint32_t left = chars == 4 ? 0 : chars == 3 ? bits & 3 : bits & 15; /* bits that belong to no byte */
-    if (chars < 2 || left)
+    if (chars < 2 || left || room < chars - 1)
         return 0;
     bits <<= 6 * (4 - chars);
     out[0] = (unsigned char)(bits >> 16);
-    out[1] = (unsigned char)(bits >> 8);
-    out[2] = (unsigned char)bits;
+    if (chars > 2)
+        out[1] = (unsigned char)(bits >> 8);
+    if (chars > 3)
+        out[2] = (unsigned char)bits;
     return chars - 1;
 }
 
-bool hk_b64_decode(struct hk_str text, unsigned char *out, size_t *out_len)
+bool hk_base64_decode(struct hk_str text, enum hk_base64_form form, unsigned char *out, size_t room,
+                      size_t *out_len)
 {
     uint32_t bits = 0;
     unsigned chars = 0, pads = 0; /* of this group */
@@ -58,7 +50,7 @@ bool hk_b64_decode(struct hk_str text, unsigned char *out, size_t *out_len)
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         int value = value_of(c);
-        if (is_blank(c))
+        if (form == HK_BASE64_LINES && is_blank(c))
             continue;
         if (pads == 4 || (value < 0 && c != '=') || (value >= 0 && pads))
             return false; /* behind the end, foreign, or behind padding */
@@ -70,13 +62,21 @@ bool hk_b64_decode(struct hk_str text, unsigned char *out, size_t *out_len)
         }
         if (chars + pads < 4)
             continue;
-        size_t got = decode_group(bits, chars, out + n);
+        size_t got = decode_group(bits, chars, out + n, room - n);
         if (!got)
             return false;
         n += got;
         bits = chars = 0;
         pads = pads ? 4 : 0; /* padding ends it */
     }
+    if (chars) { /* a group that is not whole */
+        size_t got = form == HK_BASE64_BARE && !pads ? decode_group(bits, chars, out + n, room - n) : 0;
+        if (!got)
+            return false;
+        n += got;
+    }
+    if (pads % 4)
+        return false;
     *out_len = n;
-    return chars == 0 && (pads == 0 || pads == 4);
+    return true;
 }

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku audit list, audit verify: who did what and why, and whether anybody has changed that since. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/args.h"
+#include "cli/dead.h"
+#include "cli/out.h"
+#include "cli/table.h"
+
+enum {
+    PAGE = 1000,
+};
+
+/* ---- list ---- */
+
+static void put_row(struct hk_json *json, const struct hk_audit_row *row)
+{
+    hk_json_object(json);
+    hk_put_id(json, "id", row->id);
+    hk_put_time(json, "at", row->at_ms);
+    hk_put_str(json, "actor", row->actor);
+    hk_put_str(json, "act", row->act);
+    hk_put_id(json, "letter", row->letter_id);
+    hk_put_id(json, "redrive", row->redrive);
+    hk_put_str(json, "message_id", row->message_id);
+    hk_put_str(json, "destination", row->destination);
+    hk_put_str(json, "reason", row->reason);
+    hk_put_str(json, "before", row->before);
+    hk_put_str(json, "after", row->after);
+    hk_put_str(json, "detail", row->detail);
+    hk_put_str(json, "hash", row->hash);
+    hk_json_end(json);
+}
+
+static void put_rows(struct hk_buf *out, const struct hk_audit_rows *rows)
+{
+    struct hk_json json;
+    hk_json_init(&json, out, true);
+    hk_json_object(&json);
+    hk_json_key(&json, "items");
+    hk_json_array(&json);
+    for (size_t i = 0; i < rows->n; i++)
+        put_row(&json, &rows->items[i]);
+    hk_json_end(&json);
+    hk_put_id(&json, "next", rows->more ? rows->last_id : 0);
+    hk_json_end(&json);
+    (void)hk_buf_addc(out, '\n');
+}
+
+static void write_rows(struct hk_buf *out, const struct hk_audit_rows *rows)
+{
+    static const struct hk_table_column columns[] = {
+        {"ID", true, 0},     {"AT", false, 0},       {"ACTOR", false, 24},       {"ACT", false, 16},
+        {"LETTER", true, 0}, {"MESSAGE", false, 36}, {"DESTINATION", false, 20}, {"REASON", false, 60}};
+    struct hk_table table;
+    char text[64], at[HK_TIME_TEXT_MAX];
+    if (rows->n == 0) {
+        (void)hk_buf_adds(out, "nobody has done anything\n");
+        return;
+    }
+    hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct hk_audit_row *row = &rows->items[i];
+        (void)snprintf(text, sizeof text, "%" PRId64, row->id);
+        hk_table_adds(&table, text);
+        (void)hk_format_rfc3339(row->at_ms, at);
+        hk_table_adds(&table, at);
+        hk_table_add(&table, row->actor);
+        hk_table_add(&table, row->act);
+        (void)snprintf(text, sizeof text, "%" PRId64, row->letter_id);
+        hk_table_adds(&table, row->letter_id != 0 ? text : "-");
+        hk_table_add(&table, row->message_id);
+        hk_table_add(&table, row->destination);
+        hk_table_add(&table, row->reason);
+    }
+    hk_table_write(&table, out);
+    hk_table_fini(&table);
+    if (rows->more)
+        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n", rows->last_id);
+}
+
+int hk_cmd_audit_list(struct hk_cli *cli)
+{
+    struct hk_dead dead;
+    const struct hk_audit_rows *rows = NULL;
+    struct hk_err err = {.message = ""};
+    struct hk_buf out;
+    uint64_t limit = 50, after = 0, letter = 0;
+    if (!hk_args_u64(cli, "limit", 1, 100000, &limit) || !hk_args_u64(cli, "after", 1, INT64_MAX, &after) ||
+        !hk_args_u64(cli, "letter", 1, INT64_MAX, &letter))
+        return HK_EXIT_USAGE;
+    struct hk_audit_page page = {.after_id = (int64_t)after,
+                                 .oldest_first = hk_args_flag(cli, "oldest"),
+                                 .limit = (uint32_t)limit,
+                                 .letter_id = (int64_t)letter,
+                                 .actor = hk_args_value(cli, "by"),
+                                 .act = hk_args_value(cli, "act")};
+    int code = hk_dead_open(cli, &dead);
+    if (code != HK_EXIT_OK)
+        return code;
+    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    if (dead.letters->audit(dead.op.admin, &page, &rows, &err) != HK_OK) {
+        code = hk_operate_failed(&err);
+    } else {
+        if (hk_args_flag(cli, "json"))
+            put_rows(&out, rows);
+        else
+            write_rows(&out, rows);
+        code = hk_out_buffer(&out);
+    }
+    hk_buf_fini(&out);
+    hk_dead_close(&dead);
+    return code;
+}
+
+/* ---- verify ---- */
+
+struct chain {
+    uint64_t rows, unchained;
+    int64_t bad_id; /* 0 = none */
+    const char *why;
+    char prev[HK_AUDIT_HASH_MAX]; /* hash of the row before; "" = nothing is chained yet */
+    bool begun;
+};
+
+static bool is(struct hk_str hash, const char *wanted)
+{
+    return hk_str_eq(hash, hk_str_of(wanted));
+}
+
+static void fail(struct chain *c, int64_t id, const char *why)
+{
+    if (c->bad_id == 0) {
+        c->bad_id = id;
+        c->why = why;
+    }
+}
+
+static void look_at(struct chain *c, const struct hk_audit_row *row, struct hk_str first_prev)
+{
+    char hash[HK_AUDIT_HASH_MAX];
+    c->rows++;
+    if (row->hash.len == 0) {
+        c->unchained++;
+        if (c->begun)
+            fail(c, row->id, "it has no hash, though rows before it have one");
+        return;
+    }
+    hk_audit_hash(row, hash);
+    if (!is(row->hash, hash))
+        fail(c, row->id, "its contents do not fit its hash: it was changed");
+    else if (!c->begun && !hk_str_eq(row->prev, first_prev))
+        fail(c, row->id, "the rows before it are gone, and retention did not take them");
+    else if (c->begun && !is(row->prev, c->prev))
+        fail(c, row->id, "it does not follow the row before it: one was taken out or put in");
+    c->begun = true;
+    (void)snprintf(c->prev, sizeof c->prev, "%.*s", (int)row->hash.len, row->hash.ptr);
+}
+
+/* What was cut off at the end leaves a chain that is whole; the head that the store keeps does not fit it then. Somebody may act
+ * while we read: then the head is read again behind the new rows. */
+static enum hk_code walk(const struct hk_dead *dead, struct chain *c, struct hk_err *err)
+{
+    struct hk_audit_page page = {.oldest_first = true, .limit = PAGE};
+    const struct hk_audit_rows *rows = NULL;
+    for (;;) {
+        enum hk_code rc = dead->letters->audit(dead->op.admin, &page, &rows, err);
+        if (rc != HK_OK)
+            return rc;
+        for (size_t i = 0; i < rows->n; i++)
+            look_at(c, &rows->items[i], rows->first_prev);
+        if (!rows->more)
+            break;
+        page.after_id = rows->last_id;
+    }
+    if (c->bad_id == 0 && !is(rows->head, c->prev))
+        fail(c, -1, "rows are missing at its end");
+    return HK_OK;
+}
+
+static int report(const struct hk_cli *cli, const struct chain *c)
+{
+    struct hk_buf out;
+    struct hk_json json;
+    hk_buf_init(&out, 4096);
+    if (hk_args_flag(cli, "json")) {
+        hk_json_init(&json, &out, true);
+        hk_json_object(&json);
+        hk_put_bool(&json, "ok", c->bad_id == 0);
+        hk_put_u64(&json, "rows", c->rows);
+        hk_put_u64(&json, "unchained", c->unchained);
+        hk_put_id(&json, "bad_id", c->bad_id > 0 ? c->bad_id : 0);
+        hk_put_cstr(&json, "why", c->why);
+        hk_put_str(&json, "head", hk_str_of(c->prev));
+        hk_json_end(&json);
+    } else if (c->bad_id == 0) {
+        (void)hk_buf_addf(&out, "%" PRIu64 " rows, the chain is whole", c->rows);
+        if (c->unchained > 0)
+            (void)hk_buf_addf(&out, " (%" PRIu64 " from before there was one)", c->unchained);
+        if (c->begun)
+            (void)hk_buf_addf(&out, "\nits head: %s; kept elsewhere it proves more", c->prev);
+    } else if (c->bad_id > 0) {
+        (void)hk_buf_addf(&out, "broken at row %" PRId64 ": %s", c->bad_id, c->why);
+    } else {
+        (void)hk_buf_addf(&out, "broken: %s", c->why);
+    }
+    (void)hk_buf_addc(&out, '\n');
+    int code = hk_out_buffer(&out);
+    return code == HK_EXIT_OK && c->bad_id != 0 ? HK_EXIT_FAILURE : code;
+}
+
+int hk_cmd_audit_verify(struct hk_cli *cli)
+{
+    struct hk_dead dead;
+    struct chain chain = {.why = NULL};
+    struct hk_err err = {.message = ""};
+    int code = hk_dead_open(cli, &dead);
+    if (code != HK_EXIT_OK)
+        return code;
+    code = walk(&dead, &chain, &err) == HK_OK ? report(cli, &chain) : hk_operate_failed(&err);
+    hk_dead_close(&dead);
+    return code;
+}

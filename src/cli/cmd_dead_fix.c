@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku dead fix: one jq program repairs the payloads of many letters. Each result is checked as the relay would check it; the older
+ * payload is kept; nothing goes out by this (dead requeue, redrive). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/args.h"
+#include "cli/dead.h"
+#include "cli/out.h"
+#include "cli/settings.h"
+#include "cli/table.h"
+#include "config/payload.h"
+#include "jq/jq.h"
+#include "payload/diff.h"
+
+enum {
+    PAGE = 50,
+    FAILURES_SHOWN = 10,
+    DIFF_CONTEXT = 3,
+};
+
+#define RESULT_MAX  ((size_t)64 << 20)
+#define SAMPLES_MAX ((size_t)1 << 20)
+
+struct fix {
+    const struct hk_cli *cli;
+    struct hk_dead dead;
+    struct hk_dead_filter filter;
+    struct hk_validate *rules;
+    struct hk_jq *jq;
+    const char *actor, *reason;
+    bool dry_run, as_json, progress;
+    uint64_t samples; /* still to be shown */
+    uint64_t matched, changed, unchanged, failed;
+    struct hk_buf shown, failures; /* for reading, or the items of a JSON array */
+    struct hk_json shown_json, failures_json;
+    int64_t progress_ms;
+};
+
+/* ---- what is told ---- */
+
+static void tell_progress(struct fix *f, bool last)
+{
+    int64_t now_ms = hk_operate_wall_ms();
+    if (!f->progress || (!last && now_ms - f->progress_ms < 200))
+        return;
+    f->progress_ms = now_ms;
+    (void)fprintf(stderr, "\r%" PRIu64 " looked at, %" PRIu64 " changed, %" PRIu64 " failed%s", f->matched,
+                  f->changed, f->failed, last ? "\n" : "");
+}
+
+static void add_failure(struct fix *f, const struct hk_letter *letter, const char *why)
+{
+    struct hk_buf masked;
+    f->failed++;
+    if (f->failed > FAILURES_SHOWN)
+        return;
+    hk_buf_init(&masked, SAMPLES_MAX);
+    struct hk_letter now = *letter;
+    now.version = 1;                                            /* it is about the payload of now */
+    hk_dead_show_text(&f->dead, &now, hk_str_of(why), &masked); /* jq quotes what it stumbled over */
+    if (f->as_json) {
+        hk_json_object(&f->failures_json);
+        hk_put_id(&f->failures_json, "id", letter->id);
+        hk_put_str(&f->failures_json, "message_id", letter->message_id);
+        hk_put_str(&f->failures_json, "error", hk_buf_str(&masked));
+        hk_json_end(&f->failures_json);
+    } else {
+        (void)hk_buf_addf(&f->failures, "  %" PRId64 ": ", letter->id);
+        (void)hk_table_safe(&f->failures, hk_buf_str(&masked), 300);
+        (void)hk_buf_addc(&f->failures, '\n');
+    }
+    hk_buf_fini(&masked);
+}
+
+static void add_sample(struct fix *f, const struct hk_letter *letter, struct hk_str before,
+                       struct hk_str after)
+{
+    struct hk_buf old, new, diff;
+    if (f->samples == 0)
+        return;
+    f->samples--;
+    hk_buf_init(&old, RESULT_MAX);
+    hk_buf_init(&new, RESULT_MAX);
+    hk_buf_init(&diff, SAMPLES_MAX);
+    (void)hk_mask_changed(f->dead.masks, letter->event_type, before, before, &old);
+    (void)hk_mask_changed(f->dead.masks, letter->event_type, before, after, &new);
+    if (hk_buf_status(&old) == HK_OK && hk_buf_status(&new) == HK_OK)
+        (void)hk_diff_write(&diff, hk_buf_str(&old), hk_buf_str(&new), DIFF_CONTEXT);
+    if (f->as_json) {
+        hk_json_object(&f->shown_json);
+        hk_put_id(&f->shown_json, "id", letter->id);
+        hk_put_str(&f->shown_json, "message_id", letter->message_id);
+        hk_put_str(&f->shown_json, "diff", hk_buf_str(&diff));
+        hk_json_end(&f->shown_json);
+    } else {
+        (void)hk_buf_addf(&f->shown, "--- %" PRId64 "\n", letter->id);
+        hk_table_safe_lines(&f->shown, hk_buf_str(&diff));
+    }
+    hk_buf_fini(&old);
+    hk_buf_fini(&new);
+    hk_buf_fini(&diff);
+}
+
+/* ---- one letter ---- */
+
+/* Writes what is to be stored. HK_CONFLICT means that somebody else was faster: said of this letter, and on. */
+static enum hk_code write_back(struct fix *f, const struct hk_letter *letter, struct hk_str after,
+                               struct hk_err *err)
+{
+    struct hk_buf coded;
+    uint32_t version = 0;
+    hk_buf_init(&coded, 2 * RESULT_MAX);
+    bool base64 = hk_str_eq(letter->encoding, hk_str_of("base64"));
+    enum hk_code rc = base64 ? hk_buf_add_base64(&coded, after.ptr, after.len) : HK_OK;
+    struct hk_letter_edit edit = {.id = letter->id,
+                                  .version = letter->version,
+                                  .payload = base64 ? hk_buf_str(&coded) : after,
+                                  .actor = f->actor,
+                                  .reason = f->reason,
+                                  .act = "fix"};
+    rc = rc != HK_OK ? hk_err_set(err, rc, "out of memory")
+                     : f->dead.letters->edit(f->dead.op.admin, &edit, &version, err);
+    hk_buf_fini(&coded);
+    return rc;
+}
+
+/* NULL: it may be given to jq. */
+static const char *unfit(const struct hk_letter *letter, struct hk_str before, bool decoded)
+{
+    if (!letter->has_payload)
+        return "it has no payload";
+    if (!decoded || letter->payload.len < letter->payload_bytes)
+        return decoded ? "the payload is too large" : "the payload is not base64, as its encoding says";
+    if (hk_scan_check(before, NULL) != HK_OK)
+        return "the payload is not JSON";
+    if (hk_scan_has_big_integer(before, NULL))
+        return "it holds numbers that jq would round (integers beyond 2^53, or too many digits): use dead edit";
+    return NULL;
+}
+
+/* A whole number of 2^53 or more: with digits only, or as jq writes the largest, 1.2345678901234567e+20. Its neighbours were rounded to it. */
+static bool is_rounded(struct hk_str number)
+{
+    static const char most[] = "9007199254740992";
+    size_t digits = 0, n = sizeof most - 1;
+    if (number.ptr[0] == '-')
+        number = (struct hk_str){number.ptr + 1, number.len - 1};
+    while (digits < number.len && (hk_ascii_isdigit(number.ptr[digits]) || number.ptr[digits] == '.'))
+        digits++;
+    if (digits < number.len) /* e+20 */
+        return digits > n && digits + 1 < number.len && number.ptr[digits + 1] != '-';
+    if (memchr(number.ptr, '.', digits) != NULL)
+        return false;
+    return digits > n || (digits == n && memcmp(number.ptr, most, n) >= 0);
+}
+
+/* The input had none: what is there now stood in the program or was calculated. */
+static bool has_rounded(struct hk_str result)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    hk_scan_init(&scan, result);
+    for (enum hk_scan_kind kind = hk_scan_next(&scan, &token); kind != HK_SCAN_END && kind != HK_SCAN_ERROR;
+         kind = hk_scan_next(&scan, &token))
+        if (kind == HK_SCAN_NUMBER && is_rounded(token.raw))
+            return true;
+    return false;
+}
+
+/* HK_OK: dealt with, well or badly. Anything else ends the run. */
+static enum hk_code settle_one(struct fix *f, const struct hk_letter *letter, struct hk_str before,
+                               struct hk_str after, struct hk_err *err)
+{
+    struct hk_finding finding;
+    if (hk_str_eq(before, after)) {
+        f->unchanged++;
+        return HK_OK;
+    }
+    if (!hk_validate_payload(f->rules, letter->event_type, after, &finding)) {
+        char why[sizeof finding.text + 64];
+        (void)snprintf(why, sizeof why, "the result is not valid: %s", finding.text);
+        add_failure(f, letter, why);
+        return HK_OK;
+    }
+    if (has_rounded(after)) {
+        add_failure(f, letter, "the result holds integers beyond 2^53, which jq rounds: use dead edit");
+        return HK_OK;
+    }
+    enum hk_code rc = f->dry_run ? HK_OK : write_back(f, letter, after, err);
+    if (rc == HK_CONFLICT || rc == HK_NOTFOUND) {
+        add_failure(f, letter, err->message);
+        return HK_OK;
+    }
+    if (rc == HK_OK) {
+        f->changed++;
+        add_sample(f, letter, before, after);
+    }
+    return rc;
+}
+
+static enum hk_code fix_one(struct fix *f, const struct hk_letter *letter, struct hk_err *err)
+{
+    struct hk_buf scratch, result;
+    bool decoded = true;
+    hk_buf_init(&scratch, HK_PAYLOAD_MAX);
+    hk_buf_init(&result, RESULT_MAX);
+    f->matched++;
+    struct hk_str before = hk_dead_payload(letter, &scratch, &decoded);
+    const char *why = unfit(letter, before, decoded);
+    enum hk_code rc = why != NULL ? HK_INVALID : hk_jq_apply(f->jq, before, &result, err);
+    if (rc == HK_OK)
+        rc = settle_one(f, letter, before, hk_buf_str(&result), err);
+    else if (rc == HK_INVALID || rc == HK_TIMEOUT || rc == HK_TOOBIG) {
+        add_failure(f, letter, why != NULL ? why : err->message);
+        rc = HK_OK;
+    }
+    hk_buf_fini(&scratch);
+    hk_buf_fini(&result);
+    return rc;
+}
+
+/* Ascending ids: what comes in meanwhile is fixed, too; what was fixed does not come again. */
+static enum hk_code fix_all(struct fix *f, struct hk_err *err)
+{
+    int64_t after_id = 0;
+    enum hk_code rc = HK_OK;
+    bool more = true;
+    int64_t ids[PAGE];
+    while (rc == HK_OK && more) {
+        const struct hk_letters *found = NULL;
+        struct hk_letter_page ids_only = {.limit = PAGE, .oldest_first = true, .after_id = after_id};
+        rc = f->dead.letters->list(f->dead.op.admin, &f->filter.query, &ids_only, &found, err);
+        if (rc != HK_OK)
+            break;
+        size_t n = found->n;
+        more = found->more;
+        after_id = found->last_id;
+        for (size_t i = 0; i < n; i++)
+            ids[i] = found->items[i].id;
+        for (size_t i = 0; i < n && rc == HK_OK; i++) {
+            /* one at a time: payloads may be large, and an edit ends what a page of letters lives on */
+            struct hk_letter_query one = f->filter.query;
+            one.first_id = one.last_id = ids[i];
+            rc = f->dead.letters->list(
+                f->dead.op.admin, &one,
+                &(struct hk_letter_page){.limit = 1, .details = true, .payload_max = HK_PAYLOAD_MAX}, &found,
+                err);
+            if (rc == HK_OK && found->n > 0)
+                rc = fix_one(f, &found->items[0], err);
+            tell_progress(f, false);
+        }
+    }
+    tell_progress(f, true);
+    return rc;
+}
+
+/* ---- the whole ---- */
+
+static int report(struct fix *f)
+{
+    struct hk_buf out;
+    struct hk_json json;
+    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    if (f->as_json) {
+        hk_json_end(&f->shown_json);
+        hk_json_end(&f->failures_json);
+        hk_json_init(&json, &out, true);
+        hk_json_object(&json);
+        hk_put_bool(&json, "dry_run", f->dry_run);
+        hk_put_u64(&json, "matched", f->matched);
+        hk_put_u64(&json, "changed", f->changed);
+        hk_put_u64(&json, "unchanged", f->unchanged);
+        hk_put_u64(&json, "failed", f->failed);
+        hk_json_key(&json, "samples");
+        hk_json_raw(&json, hk_buf_str(&f->shown));
+        hk_json_key(&json, "failures");
+        hk_json_raw(&json, hk_buf_str(&f->failures));
+        hk_json_end(&json);
+        (void)hk_buf_addc(&out, '\n');
+    } else {
+        (void)hk_buf_add(&out, hk_buf_cstr(&f->shown), f->shown.len);
+        (void)hk_buf_addf(&out, "%" PRIu64 " %s, %" PRIu64 " unchanged, %" PRIu64 " failed, of %" PRIu64 "\n",
+                          f->changed, f->dry_run ? "would be changed" : "changed", f->unchanged, f->failed,
+                          f->matched);
+        (void)hk_buf_add(&out, hk_buf_cstr(&f->failures), f->failures.len);
+        if (f->failed > FAILURES_SHOWN)
+            (void)hk_buf_adds(&out, "  …\n");
+        if (f->changed > 0 && !f->dry_run)
+            (void)hk_buf_adds(
+                &out, "the older payloads are kept; nothing was sent: see dead requeue, redrive start\n");
+    }
+    int code = hk_out_buffer(&out);
+    return code == HK_EXIT_OK && f->failed > 0 ? HK_EXIT_FAILURE : code;
+}
+
+static int confirm(struct fix *f)
+{
+    struct hk_count count = {0};
+    struct hk_err err = {.message = ""};
+    char number[48], question[128];
+    if (f->dry_run)
+        return HK_EXIT_OK;
+    if (f->dead.letters->count(f->dead.op.admin, &f->filter.query, &count, &err) != HK_OK)
+        return hk_operate_failed(&err);
+    (void)snprintf(question, sizeof question, "Change the payloads of %s dead letters?",
+                   hk_operate_count(count, number));
+    return hk_dead_confirm(f->cli, question) ? HK_EXIT_OK : HK_EXIT_USAGE;
+}
+
+static int start_jq(struct fix *f)
+{
+    char path[HK_JQ_PATH_MAX];
+    struct hk_err err = {.message = ""};
+    uint64_t timeout_ms = HK_JQ_TIMEOUT_MS;
+    if (!hk_args_duration(f->cli, "timeout", 1, 600000, &timeout_ms))
+        return HK_EXIT_USAGE;
+    if (!hk_jq_find(path))
+        return hk_out_error(
+            HK_EXIT_FAILURE,
+            "the helper hikyaku-jq is not there: this build has no jq (libjq, libseccomp), or it was not "
+            "installed; HIKYAKU_JQ may name it");
+    enum hk_code rc = hk_jq_open(path, hk_args_value(f->cli, "jq"), timeout_ms, &f->jq, &err);
+    if (rc == HK_OK)
+        return HK_EXIT_OK;
+    return rc == HK_INVALID ? hk_out_error(HK_EXIT_USAGE, "--jq: %s", err.message) : hk_out_failure(&err);
+}
+
+static int run(struct fix *f)
+{
+    struct hk_err err = {.message = ""};
+    if (hk_config_make_validate(f->dead.op.config, &f->rules, &err) != HK_OK)
+        return hk_out_failure(&err);
+    int code = start_jq(f);
+    if (code == HK_EXIT_OK)
+        code = confirm(f);
+    if (code != HK_EXIT_OK)
+        return code;
+    if (f->as_json) {
+        hk_json_init(&f->shown_json, &f->shown, false);
+        hk_json_array(&f->shown_json);
+        hk_json_init(&f->failures_json, &f->failures, false);
+        hk_json_array(&f->failures_json);
+    }
+    if (fix_all(f, &err) != HK_OK) {
+        (void)hk_out_error(HK_EXIT_FAILURE, "stopped after %" PRIu64 " letters, %" PRIu64 " of them changed",
+                           f->matched, f->changed);
+        return hk_operate_failed(&err);
+    }
+    return report(f);
+}
+
+int hk_cmd_dead_fix(struct hk_cli *cli)
+{
+    char actor[HK_ACTOR_MAX], reason[HK_REASON_TEXT_MAX];
+    struct fix f = {.cli = cli,
+                    .actor = hk_settings_actor(cli, actor),
+                    .dry_run = hk_args_flag(cli, "dry-run"),
+                    .as_json = hk_args_flag(cli, "json"),
+                    .progress = isatty(STDERR_FILENO) == 1};
+    if (hk_args_value(cli, "jq") == NULL)
+        return hk_out_error(HK_EXIT_USAGE, "give the program: --jq '.customer.id = 42'");
+    if (!hk_dead_filter_given(cli))
+        return hk_out_error(HK_EXIT_USAGE, "say which letters: --filter, --group, --reason-code …");
+    f.samples = f.dry_run ? 3 : 0;
+    if (!hk_args_u64(cli, "samples", 0, 1000, &f.samples))
+        return HK_EXIT_USAGE;
+    f.reason = f.dry_run ? "" : hk_operate_reason(cli, reason);
+    if (f.reason == NULL)
+        return HK_EXIT_USAGE;
+    int code = hk_dead_filter(cli, false, &f.filter);
+    if (code != HK_EXIT_OK)
+        return code;
+    code = hk_dead_open(cli, &f.dead);
+    if (code == HK_EXIT_OK) {
+        hk_buf_init(&f.shown, HK_OPERATE_OUTPUT_MAX);
+        hk_buf_init(&f.failures, SAMPLES_MAX);
+        code = run(&f);
+        hk_buf_fini(&f.shown);
+        hk_buf_fini(&f.failures);
+        hk_jq_close(f.jq);
+        hk_validate_free(f.rules);
+        hk_dead_close(&f.dead);
+    }
+    hk_dead_filter_free(&f.filter);
+    return code;
+}

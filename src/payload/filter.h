@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which dead letters are meant, as people write it (docs/filters.md): terms separated by blanks, all must hold.
+ *
+ *     destination:billing type:Order* older:2h payload.customer.id:42 "connection reset"
+ */
+#ifndef HK_PAYLOAD_FILTER_H
+#define HK_PAYLOAD_FILTER_H
+
+#include "core/letter.h"
+#include "payload/path.h"
+
+#define HK_FILTER_TEXT_MAX  4096 /* bytes */
+#define HK_FILTER_TERMS_MAX 64
+
+struct hk_filter;
+
+/* Ages (older:, newer:) are reckoned from `now_ms`. An empty text means every letter: `statuses` of the query is 0 unless the text names
+ * some (status:any: all bits), so that a caller can tell and set its own default. HK_INVALID: `column 13: "older": …`;
+ * HK_NOMEM. */
+enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter **out,
+                             struct hk_err *err) HK_MUSTCHECK;
+/* Lives as long as the filter, as do the strings in it; copy the struct to change or add something. `match` is set only when text or
+ * payload terms are there; it reads `encoding` of the letter, and may be called from any thread. */
+const struct hk_letter_query *hk_filter_query(const struct hk_filter *filter);
+void hk_filter_free(struct hk_filter *filter);
+
+/* The same filter as text that means the same at any time (ages as points in time): what a job keeps. `query` is written, not what was
+ * parsed, so that a default that the caller has set (a status) is in it: pass hk_filter_query(filter), or a changed copy.
+ * Its first_id and last_id are not part of the text. Errors are the buffer's. */
+void hk_filter_text(const struct hk_filter *filter, const struct hk_letter_query *query, struct hk_buf *out);
+
+#endif

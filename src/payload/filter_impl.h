@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What reading a filter and asking it share. */
+#ifndef HK_PAYLOAD_FILTER_IMPL_H
+#define HK_PAYLOAD_FILTER_IMPL_H
+
+#include "payload/filter.h"
+
+#define HK_ALL_STATUSES ((1u << HK_NLETTER_STATUSES) - 1)
+
+struct hk_filter {
+    struct hk_letter_query query;
+    const char *texts[HK_FILTER_TERMS_MAX];
+    size_t n_texts;
+    struct hk_path *paths[HK_FILTER_TERMS_MAX];
+    const char *values[HK_FILTER_TERMS_MAX]; /* of the same number */
+    size_t n_paths;
+    size_t used;
+    char storage[]; /* all values, terminated */
+};
+
+/* filter_match.c: the terms of text and payload; `arg` is the filter. */
+bool hk_filter_match(const void *arg, const struct hk_letter *letter);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What SQL cannot ask of a letter: text anywhere in it, and values in its payload. Called for each of up to a million letters, so it
+ * allocates only for payloads in base64. */
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "payload/filter_impl.h"
+
+static bool contains(struct hk_str s, struct hk_str needle)
+{
+    const char low = hk_ascii_lower(needle.ptr[0]);
+    for (; s.len >= needle.len; s.ptr++, s.len--) {
+        char c = *s.ptr;
+        if ((c | 0x20) == (low | 0x20) && hk_str_eqi((struct hk_str){s.ptr, needle.len}, needle))
+            return true;
+    }
+    return false;
+}
+
+/* As it is written, or as its strings are meant. */
+static bool payload_contains(struct hk_str payload, struct hk_str needle)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    if (contains(payload, needle))
+        return true;
+    if (!payload.len || !memchr(payload.ptr, '\\', payload.len))
+        return false;
+    hk_scan_init(&scan, payload);
+    for (;;) {
+        enum hk_scan_kind kind = hk_scan_next(&scan, &token);
+        if (kind == HK_SCAN_END || kind == HK_SCAN_ERROR)
+            return false;
+        if ((kind == HK_SCAN_STRING || kind == HK_SCAN_KEY) && token.escaped &&
+            hk_scan_text_containsi(token.raw, needle))
+            return true;
+    }
+}
+
+static bool has_text(const struct hk_letter *letter, struct hk_str payload, struct hk_str needle)
+{
+    return contains(letter->error, needle) || contains(letter->message_id, needle) ||
+           contains(letter->correlation_id, needle) || contains(letter->event_type, needle) ||
+           contains(letter->destination, needle) || payload_contains(payload, needle);
+}
+
+static bool is_value(const struct hk_scan_token *token, const char *value)
+{
+    if (token->kind == HK_SCAN_OBJECT || token->kind == HK_SCAN_ARRAY)
+        return false;
+    if (token->kind == HK_SCAN_STRING)
+        return hk_scan_text_eq(token->raw, hk_str_of(value));
+    return hk_str_eq(token->raw, hk_str_of(value));
+}
+
+/* One walk for all terms. A payload that was cut, or breaks off being JSON, is looked at up to there. */
+static bool has_values(const struct hk_filter *f, struct hk_str payload)
+{
+    struct hk_path_state states[HK_FILTER_TERMS_MAX];
+    struct hk_path_walk walk;
+    struct hk_scan_token token;
+    uint64_t open = f->n_paths == 64 ? UINT64_MAX : (UINT64_C(1) << f->n_paths) - 1;
+    hk_path_walk_init(&walk, payload, (const struct hk_path *const *)f->paths, states, f->n_paths);
+    while (open) {
+        enum hk_scan_kind kind = hk_path_walk_next(&walk, &token);
+        if (kind == HK_SCAN_END || kind == HK_SCAN_ERROR)
+            return false;
+        for (size_t i = 0; i < f->n_paths; i++) {
+            if (states[i].flags & HK_PATH_HIT && is_value(&token, f->values[i]))
+                open &= ~(UINT64_C(1) << i);
+        }
+    }
+    return true;
+}
+
+static bool fits(const struct hk_filter *f, const struct hk_letter *letter, struct hk_str payload)
+{
+    for (size_t i = 0; i < f->n_texts; i++) {
+        if (!has_text(letter, payload, hk_str_of(f->texts[i])))
+            return false;
+    }
+    return has_values(f, payload);
+}
+
+/* A payload that was cut ends in the middle of a group of four characters. */
+static bool decode(struct hk_str text, unsigned char *out, size_t *out_len)
+{
+    for (size_t cut = 0; cut < 4 && cut <= text.len; cut++) {
+        struct hk_str some = {text.ptr, text.len - cut};
+        if (hk_base64_decode(some, HK_BASE64_LINES, out, hk_base64_room(text.len), out_len))
+            return true;
+    }
+    return false;
+}
+
+bool hk_filter_match(const void *arg, const struct hk_letter *letter)
+{
+    const struct hk_filter *f = arg;
+    if (!hk_str_eqi(letter->encoding, hk_str_of("base64")))
+        return fits(f, letter, letter->payload);
+    unsigned char *decoded = hk_mem_alloc(hk_base64_room(letter->payload.len));
+    size_t len = 0;
+    if (!decoded) /* it is not found rather than acted upon */
+        return false;
+    bool plain = decode(letter->payload, decoded, &len);
+    bool found = fits(f, letter, plain ? (struct hk_str){(const char *)decoded, len} : letter->payload);
+    hk_mem_free(decoded);
+    return found;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the column `encoding` may say. */
+#ifndef HK_STORE_ENCODING_H
+#define HK_STORE_ENCODING_H
+
+#include <stdbool.h>
+
+#include <hikyaku/facts.h>
+
+bool hk_encoding_is_base64(struct hk_str encoding);
+bool hk_encoding_is_known(struct hk_str encoding); /* that, utf8, or "" */
+
+#endif

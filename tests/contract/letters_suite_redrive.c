@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Redrive as a job: started, stepped, cancelled, and what it counts. What a step decides is core/redrive.c's. */
+#include <stdlib.h>
+
+#include <hikyaku/alloc.h>
+
+#include "base/str.h"
+#include "letters_suite_impl.h"
+
+static const struct hk_letter_query open_letters = {.statuses = 1u << HK_LETTER_FAILED};
+
+static int64_t start(struct hk_admin *admin, const struct hk_letter_query *query, struct hk_redrive_pace pace)
+{
+    const struct hk_redrive_job job = {.filter = hk_str_of("destination:a"),
+                                       .pace = pace,
+                                       .ids = HK_REQUEUE_AUTO,
+                                       .actor = hk_str_of("ann"),
+                                       .reason = hk_str_of("fixed")};
+    struct hk_err err = {0};
+    int64_t id = 0;
+    enum hk_code rc = letters_ops->redrive_start(admin, query, &job, &id, &err);
+    NOTE_IF(rc != HK_OK, "start: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    assert_true(id > 0);
+    return id;
+}
+
+static int64_t step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query)
+{
+    struct hk_err err = {0};
+    int64_t wake_ms = -1;
+    enum hk_code rc = letters_ops->redrive_step(admin, id, query, &wake_ms, &err);
+    NOTE_IF(rc != HK_OK, "step: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    assert_true(wake_ms == 0 || wake_ms >= suite_clock_ms);
+    return wake_ms;
+}
+
+/* Steps until `n` letters were requeued in all, as time allows. */
+static void step_to(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query, int n)
+{
+    for (int i = 0; i < 200 && suite_number("SELECT requeued FROM outbox_redrive") < n; i++) {
+        int64_t wake_ms = step(admin, id, query);
+        assert_true(wake_ms > 0);
+        suite_clock_ms = wake_ms;
+    }
+    assert_number("requeued FROM outbox_redrive", n);
+}
+
+static struct hk_redrive_job job_of(struct hk_admin *admin, int64_t id)
+{
+    const struct hk_redrive_jobs *jobs = NULL;
+    struct hk_err err = {0};
+    assert_int_equal(letters_ops->redrive_list(admin, id, false, &jobs, &err), HK_OK);
+    assert_int_equal(jobs->n, 1);
+    return jobs->items[0];
+}
+
+/* Waits until the job says that it has ended. */
+static void run_out(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query)
+{
+    int64_t wake_ms = 1;
+    for (int i = 0; i < 200 && wake_ms; i++) {
+        wake_ms = step(admin, id, query);
+        if (wake_ms)
+            suite_clock_ms = wake_ms;
+    }
+    assert_int_equal(wake_ms, 0);
+}
+
+static void a_job_is_what_was_asked_for(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_redrive_jobs *jobs = NULL;
+    struct hk_err err = {0};
+    letters_fill(store, suite_acquire(store), 3, NULL);
+    letters_act(letters_ops->discard, admin, 1);
+    int64_t id = start(
+        admin, &open_letters,
+        (struct hk_redrive_pace){.rate_per_s = 12.5, .ramp_ms = 60000, .canary = 1, .abort_ratio = 0.2});
+    struct hk_redrive_job job = job_of(admin, id);
+    assert_int_equal(job.id, id);
+    assert_int_equal(job.status, HK_REDRIVE_RUNNING);
+    assert_text(job.filter, "destination:a");
+    assert_true(job.pace.rate_per_s == 12.5 && job.pace.ramp_ms == 60000 && job.pace.canary == 1 &&
+                job.pace.abort_ratio == 0.2);
+    assert_int_equal(job.ids, HK_REQUEUE_AUTO);
+    assert_int_equal(job.last_id, 3);
+    assert_int_equal(job.cursor_id, 0);
+    assert_int_equal(job.facts.total, 2);
+    assert_int_equal(job.facts.requeued, 0);
+    assert_text(job.actor, "ann");
+    assert_text(job.reason, "fixed");
+    assert_true(job.created_ms == suite_clock_ms && job.ended_ms == 0);
+    assert_text(job.ending, "");
+    assert_value("act FROM outbox_audit ORDER BY id DESC LIMIT 1", "redrive-start");
+    assert_number("redrive_id FROM outbox_audit ORDER BY id DESC LIMIT 1", id);
+    int64_t other = start(admin, &(struct hk_letter_query){.statuses = 0}, (struct hk_redrive_pace){0});
+    assert_true(other > id);
+    assert_int_equal(job_of(admin, other).facts.total, 2); /* whatever it asks for: what is open */
+    assert_int_equal(letters_ops->redrive_cancel(admin, id, "bob", "wrong one", &err), HK_OK);
+    assert_int_equal(letters_ops->redrive_cancel(admin, id, "bob", "wrong one", &err), HK_CONFLICT);
+    assert_int_equal(letters_ops->redrive_cancel(admin, 99, "bob", "x", &err), HK_NOTFOUND);
+    assert_int_equal(letters_ops->redrive_list(admin, 0, false, &jobs, &err), HK_OK);
+    assert_int_equal(jobs->n, 2);
+    assert_true(jobs->items[0].id == other && jobs->items[1].id == id); /* newest first */
+    assert_int_equal(jobs->items[1].status, HK_REDRIVE_CANCELLED);
+    assert_text(jobs->items[1].ending, "bob: wrong one");
+    assert_int_equal(jobs->items[1].ended_ms, suite_clock_ms);
+    assert_int_equal(jobs->now_ms, suite_clock_ms);
+    assert_int_equal(letters_ops->redrive_list(admin, 0, true, &jobs, &err), HK_OK);
+    assert_true(jobs->n == 1 && jobs->items[0].id == other);
+    assert_value("act || actor FROM outbox_audit ORDER BY id DESC LIMIT 1", "redrive-cancelbob");
+    assert_int_equal(step(admin, id, &open_letters), 0); /* it has ended */
+    assert_rows("outbox_retry", 0);
+    int64_t wake_ms = 0;
+    assert_int_equal(letters_ops->redrive_step(admin, 99, &open_letters, &wake_ms, &err), HK_NOTFOUND);
+    assert_int_equal(letters_verify_audit(admin), 4);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void a_job_requeues_what_fits_and_nothing_that_came_later(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 6, "k");
+    store_kind->sql("UPDATE dead_letters SET reason_code = 'EXPIRED' WHERE id = 4");
+    letters_act(letters_ops->send_begin, admin, 2);
+    const struct hk_letter_query query = {.statuses = 1u << HK_LETTER_FAILED, .reason = "HTTP_500"};
+    int64_t id = start(admin, &query, (struct hk_redrive_pace){.rate_per_s = 1000});
+    letters_fill(store, lane, 1, "k"); /* letter 7 */
+    step_to(admin, id, &query, 4);     /* 1, 3, 5, 6 */
+    assert_rows("outbox_retry", 4);
+    assert_true(letters_retry_of(1) < letters_retry_of(3) && letters_retry_of(3) < letters_retry_of(5) &&
+                letters_retry_of(5) < letters_retry_of(6));
+    assert_rows("dead_letters WHERE redrive_id IS NOT NULL AND status = 'retrying' AND requeues = 1", 4);
+    struct hk_redrive_job job = job_of(admin, id);
+    assert_int_equal(job.facts.requeued, 4);
+    assert_int_equal(job.facts.resolved + job.facts.failed + job.facts.struggling, 0);
+    int64_t row = letters_retry_of(1);
+    letters_try_again(store, lane, row, HK_SETTLE_RETRY);
+    assert_int_equal(job_of(admin, id).facts.struggling, 1);
+    suite_clock_ms += 5000;
+    letters_try_again(store, lane, row, HK_SETTLE_SENT);
+    letters_try_again(store, lane, letters_retry_of(3), HK_SETTLE_DEAD);
+    job = job_of(admin, id);
+    assert_true(job.facts.resolved == 1 && job.facts.failed == 1 && job.facts.struggling == 0);
+    assert_int_equal(job.status, HK_REDRIVE_RUNNING);
+    letters_try_again(store, lane, letters_retry_of(5), HK_SETTLE_SENT);
+    letters_try_again(store, lane, letters_retry_of(6), HK_SETTLE_SENT);
+    run_out(admin, id, &query);
+    job = job_of(admin, id);
+    assert_int_equal(job.status, HK_REDRIVE_DONE);
+    assert_true(job.facts.exhausted && job.ended_ms > 0 && job.cursor_id >= 6);
+    assert_value("status FROM dead_letters WHERE id = 3", "failed"); /* once only */
+    assert_value("status FROM dead_letters WHERE id = 7", "failed");
+    assert_int_equal(letters_list(admin, &(struct hk_letter_query){.redrive = id})->n, 4);
+    assert_value("act || actor FROM outbox_audit ORDER BY id DESC LIMIT 1", "redrive-doneann");
+    assert_rows("outbox_audit WHERE act = 'requeue' AND actor = 'ann' AND reason = 'fixed' "
+                "AND redrive_id IS NOT NULL AND letter_id IS NOT NULL",
+                4);
+    assert_int_equal(letters_verify_audit(admin), 7);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void a_canary_that_fails_again_ends_the_job(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 5, NULL);
+    int64_t id = start(admin, &open_letters,
+                       (struct hk_redrive_pace){.rate_per_s = 1000, .canary = 1, .abort_ratio = 0.2});
+    step_to(admin, id, &open_letters, 1);
+    for (int i = 0; i < 5; i++)
+        suite_clock_ms = step(admin, id, &open_letters);
+    assert_rows("outbox_retry", 1); /* the rest waits */
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    assert_int_equal(step(admin, id, &open_letters), 0);
+    struct hk_redrive_job job = job_of(admin, id);
+    assert_int_equal(job.status, HK_REDRIVE_ABORTED);
+    assert_true(job.ending.len > 5 && job.ended_ms == suite_clock_ms);
+    assert_value("act FROM outbox_audit ORDER BY id DESC LIMIT 1", "redrive-aborted");
+    assert_rows("dead_letters WHERE status = 'failed'", 5);
+    assert_int_equal(letters_verify_audit(admin), 3);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static bool even_payload(const void *arg, const struct hk_letter *letter)
+{
+    (void)arg;
+    return (letter->payload.ptr[letter->payload.len - 1] - '0') % 2 == 0;
+}
+
+static void what_only_the_payload_tells_is_redriven_too(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    letters_fill(store, suite_acquire(store), 6, NULL);
+    const struct hk_letter_query query = {.statuses = 1u << HK_LETTER_FAILED, .match = even_payload};
+    int64_t id = start(admin, &query, (struct hk_redrive_pace){.rate_per_s = 1000});
+    assert_int_equal(job_of(admin, id).facts.total, 3);
+    step_to(admin, id, &query, 3);
+    assert_rows("dead_letters WHERE status = 'retrying' AND id IN (2, 4, 6)", 3);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* The row is all that is known of it. */
+static void another_process_goes_on_where_the_first_one_stopped(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    letters_fill(store, suite_acquire(store), 30, NULL);
+    int64_t id = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 10});
+    int64_t began_ms = suite_clock_ms;
+    for (int n = 1; n <= 30; n++) {
+        step_to(admin, id, &open_letters, (int)suite_number("SELECT requeued FROM outbox_redrive"));
+        admin_ops->close(admin);
+        admin = admin_open();
+        int64_t wake_ms = step(admin, id, &open_letters);
+        int64_t requeued = suite_number("SELECT requeued FROM outbox_redrive");
+        assert_true((double)requeued <= 10.0 * ((double)(suite_clock_ms - began_ms) / 1000 + 0.5) + 1);
+        suite_clock_ms = wake_ms;
+    }
+    assert_number("count(*) FROM outbox_retry", suite_number("SELECT requeued FROM outbox_redrive"));
+    assert_number("count(DISTINCT letter_id) FROM outbox_retry",
+                  suite_number("SELECT requeued FROM outbox_redrive"));
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void an_empty_job_is_done_at_once(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    int64_t id = start(admin, &open_letters, (struct hk_redrive_pace){.canary = 1});
+    run_out(admin, id, &open_letters);
+    assert_int_equal(job_of(admin, id).status, HK_REDRIVE_DONE);
+    admin_ops->close(admin);
+}
+
+static void ended_jobs_go_with_what_they_resolved(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    uint32_t deleted = 0;
+    struct hk_retention keep = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    letters_fill(store, suite_acquire(store), 1, NULL);
+    int64_t id = start(admin, &open_letters, (struct hk_redrive_pace){0});
+    start(admin, &open_letters, (struct hk_redrive_pace){0});
+    assert_int_equal(letters_ops->redrive_cancel(admin, id, "ann", "x", &err), HK_OK);
+    suite_clock_ms += 10000;
+    keep.resolved_ms = 20000;
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_rows("outbox_redrive", 2);
+    keep.resolved_ms = 5000;
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_rows("outbox_redrive", 1);
+    assert_value("status FROM outbox_redrive", "running");
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* ---- no memory ---- */
+
+static long allowed; /* allocations before the failing one; -1 = no limit */
+static bool for_ever;
+
+static bool refuse(void)
+{
+    if (allowed < 0)
+        return false;
+    if (allowed > 0) {
+        allowed--;
+        return false;
+    }
+    if (!for_ever)
+        allowed = -1;
+    return true;
+}
+
+static void *choosy_resize(void *arg, void *ptr, size_t bytes)
+{
+    (void)arg;
+    return refuse() ? NULL : realloc(ptr, bytes);
+}
+
+static void choosy_release(void *arg, void *ptr)
+{
+    (void)arg;
+    free(ptr);
+}
+
+static bool matches_all(const void *arg, const struct hk_letter *letter)
+{
+    (void)arg;
+    return letter->id > 0;
+}
+
+struct results {
+    const struct hk_letters *letters;
+    const struct hk_letter_groups *groups;
+    const struct hk_letter_stats *stats;
+    const struct hk_letter_shown *shown;
+    const struct hk_letters_done *done;
+    const struct hk_redrive_jobs *jobs;
+    const struct hk_audit_rows *rows;
+    struct hk_count count;
+    int64_t id, wake_ms;
+    uint32_t version;
+    struct hk_err err;
+};
+
+static enum hk_code look(struct hk_admin *admin, struct results *r)
+{
+    const struct hk_letter_query query = {.match = matches_all};
+    const struct hk_letter_page page = {.limit = 30, .details = true, .payload_max = 10};
+    enum hk_code rc = letters_ops->list(admin, &query, &page, &r->letters, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->count(admin, &query, &r->count, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->groups(admin, &query, 10, &r->groups, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->groups(admin, &open_letters, 10, &r->groups, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->stats(admin, &r->stats, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->show(admin, 1, 10, &r->shown, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->audit(admin, &(struct hk_audit_page){.limit = 50}, &r->rows, &r->err);
+    return rc;
+}
+
+/* Leaves every letter as it was. */
+static enum hk_code work(struct hk_admin *admin, struct results *r)
+{
+    const int64_t ids[] = {2, 1};
+    const struct hk_letter_act act = {ids, 2, "ann", "because"};
+    const struct hk_redrive_job job = {.filter = hk_str_of("x"), .actor = hk_str_of("ann")};
+    enum hk_code rc = letters_ops->discard(admin, &act, &r->done, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->restore(admin, &act, &r->done, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->redrive_start(admin, &open_letters, &job, &r->id, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->redrive_step(admin, r->id, &open_letters, &r->wake_ms, &r->err);
+    if (rc == HK_OK)
+        rc = letters_ops->redrive_list(admin, 0, false, &r->jobs, &r->err);
+    return rc;
+}
+
+static enum hk_code do_all(void)
+{
+    struct hk_admin *admin = NULL;
+    struct results r = {0};
+    enum hk_code rc = admin_ops->open(store_kind->url(), &(struct hk_store_options){0}, &admin, &r.err);
+    if (rc == HK_OK)
+        rc = look(admin, &r);
+    if (rc == HK_OK)
+        rc = work(admin, &r);
+    admin_ops->close(admin);
+    return rc;
+}
+
+static void every_failing_allocation_is_survived(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    letters_fill(store, suite_acquire(store), 20, NULL);
+    suite_close(store);
+    for (int mode = 0; mode < 2; mode++) {
+        bool done = false;
+        for (long k = 0; !done; k++) {
+            struct hk_allocator allocator = {.resize = choosy_resize, .release = choosy_release};
+            allowed = k;
+            for_ever = mode == 1;
+            hk_allocator_set(&allocator);
+            enum hk_code rc = do_all();
+            done = allowed > 0;
+            allowed = -1;
+            hk_allocator_set(NULL);
+            assert_true(rc == HK_OK || rc == HK_NOMEM);
+            assert_true(k < 3000);
+        }
+    }
+    struct hk_admin *admin = admin_open();
+    letters_verify_audit(admin);
+    admin_ops->close(admin);
+}
+
+const struct CMUnitTest letters_redrive_tests[] = {
+    TEST(a_job_is_what_was_asked_for),
+    TEST(a_job_requeues_what_fits_and_nothing_that_came_later),
+    TEST(a_canary_that_fails_again_ends_the_job),
+    TEST(what_only_the_payload_tells_is_redriven_too),
+    TEST(another_process_goes_on_where_the_first_one_stopped),
+    TEST(an_empty_job_is_done_at_once),
+    TEST(ended_jobs_go_with_what_they_resolved),
+    TEST(every_failing_allocation_is_survived),
+};
+const size_t letters_redrive_count = COUNT(letters_redrive_tests);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PostgreSQL's dead letters under their contract: directly, and (by the argument "pooler") behind PgBouncer in transaction
+ * mode. */
+#include "letters_suite.h"
+#include "pg_bouncer.h"
+#include "pg_kind.h"
+
+static bool try_sql(const char *sql)
+{
+    PGconn *conn = pg_connect(NULL);
+    bool done = pg_refusal(conn, sql)[0] == '\0';
+    PQfinish(conn);
+    return done;
+}
+
+static const struct letters_dialect dialect = {
+    .refuse =
+        "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'; "
+        "CREATE TRIGGER t BEFORE INSERT ON outbox_audit FOR EACH ROW WHEN (new.reason = 'refused') EXECUTE FUNCTION no()",
+    .allow = "DROP TRIGGER t ON outbox_audit",
+    .try_sql = try_sql,
+};
+
+static const char *pooled_url(void)
+{
+    return bouncer_url("");
+}
+
+int main(int argc, char **argv)
+{
+    static struct CMUnitTest tests[80];
+    static struct store_kind pooled;
+    bool pooler = argc > 1 && strcmp(argv[1], "pooler") == 0;
+    if (pooler && !bouncer_is_here()) {
+        printf("1..0 # SKIP no PgBouncer (Debian: pgbouncer)\n");
+        return 0;
+    }
+    const int *ended_early = pg_server_start();
+    if (ended_early)
+        return *ended_early;
+    pooled = pg_kind;
+    pooled.url = pooled_url;
+    store_kind = pooler ? &pooled : &pg_kind;
+    admin_ops = &hk_store_admin_postgres;
+    letters_ops = &hk_store_letters_postgres;
+    letters_dialect = &dialect;
+    size_t n = letters_suite_tests(tests, COUNT(tests));
+    if (pooler)
+        return _cmocka_run_group_tests("dead letters (postgres, behind PgBouncer)", tests, n, bouncer_start,
+                                       bouncer_end);
+    return _cmocka_run_group_tests("dead letters (postgres)", tests, n, NULL, NULL);
+}

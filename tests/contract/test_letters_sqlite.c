@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SQLite's dead letters under their contract, and what only SQLite has: payloads of bytes, rows that hold anything, letters
+ * that are older than the schema. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "letters_suite.h"
+#include "sqlite_kind.h"
+
+static bool try_sql(const char *sql)
+{
+    sqlite3 *db = sqlite_connect();
+    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    sqlite3_close(db);
+    return rc == SQLITE_OK;
+}
+
+static void a_payload_of_bytes_stays_bytes(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    uint32_t version = 0;
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 1, NULL);
+    const struct hk_letter_edit e = {1, 1, {"a\0\xff", 3}, "ann", "why", "fix"};
+    assert_int_equal(letters_ops->edit(admin, &e, &version, &err), HK_OK);
+    const struct hk_letter *l = &letters_show(admin, 1)->letter;
+    assert_true(l->payload_bytes == 3 && memcmp(l->payload.ptr, "a\0\xff", 3) == 0);
+    assert_string_equal(sqlite_kind.value("SELECT act FROM outbox_audit"), "fix");
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_SAME).did, HK_DID_IT);
+    const struct hk_claim claim = {HK_FROM_RETRY, letters_retry_of(1), true};
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
+    assert_int_equal(done->n_messages, 1);
+    assert_true(done->messages[0].payload.len == 3 &&
+                memcmp(done->messages[0].payload.ptr, "a\0\xff", 3) == 0);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static bool matches_nothing(const void *arg, const struct hk_letter *letter)
+{
+    size_t *const *seen = arg;
+    **seen += letter->payload.len <= letter->payload_bytes;
+    return false;
+}
+
+static void rows_that_hold_anything_are_shown(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_letter_groups *groups = NULL;
+    const struct hk_letter_stats *stats = NULL;
+    struct hk_err err = {0};
+    size_t seen = 0, *counter = &seen;
+    sqlite_kind.sql(
+        "INSERT INTO dead_letters (message_id, event_type, destination, reason_code, error_message, attempts, "
+        "first_failed_at, last_failed_at, created_at, status, life, requeues, fingerprint, headers, redrive_id, payload) "
+        "VALUES (x'ff00fe', x'c328', x'1b5b324a', x'00', zeroblob(200000), 'many', 'never', x'ff', '', 'odd', 1e300, "
+        "-7, zeroblob(3000), 'no json', 'x', 12.5)");
+    sqlite_kind.sql("INSERT INTO dead_letters (message_id, event_type, destination, reason_code, attempts, "
+                    "first_failed_at, last_failed_at, created_at, payload) "
+                    "VALUES ('big', 'T', 'a', 'X', 1, 'x', 'x', 'x', zeroblob(50000000))");
+    const struct hk_letters *all = letters_list(admin, &(struct hk_letter_query){.statuses = 0});
+    assert_int_equal(all->n, 2);
+    assert_int_equal(all->items[0].error.len, 64 * 1024);
+    assert_true(hk_str_eq(all->items[0].payload, hk_str_of("12.5")));
+    assert_int_equal(all->items[1].payload_bytes, 50000000);
+    assert_int_equal(all->items[1].payload.len, 1000);
+    const struct hk_letter_query query = {.match = matches_nothing, .match_arg = &counter};
+    assert_int_equal(letters_list(admin, &query)->n, 0);
+    assert_int_equal(seen, 2);
+    assert_int_equal(letters_ops->groups(admin, &(struct hk_letter_query){.statuses = 0}, 9, &groups, &err),
+                     HK_OK);
+    assert_true(groups->n >= 1 && groups->letters == 2);
+    assert_int_equal(letters_ops->stats(admin, &stats, &err), HK_OK);
+    assert_int_equal(stats->n_reasons, 2);
+    assert_int_equal(letters_show(admin, 1)->letter.id, 1);
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did,
+                     HK_DID_REFUSE); /* of no state that is known */
+    assert_int_equal(letters_requeue(admin, 2, HK_REQUEUE_AUTO).did, HK_DID_IT);
+    assert_int_equal(letters_verify_audit(admin), 1);
+    admin_ops->close(admin);
+}
+
+static void a_page_of_many_that_do_not_fit_comes_in_bounded_steps(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    sqlite_kind.sql(
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 150000) "
+        "INSERT INTO dead_letters (message_id, event_type, destination, reason_code, attempts, "
+        "first_failed_at, last_failed_at, created_at, fingerprint) SELECT 'm' || x, "
+        "CASE WHEN x % 30000 = 0 THEN 'Rare.1' ELSE 'T' END, 'a', 'X', 1, '2027', '2027', '2027', 'f' "
+        "FROM c");
+    const struct hk_letter_query rare = {.event_type = "Rare*", .statuses = 1u << HK_LETTER_FAILED};
+    for (int way = 0; way < 2; way++) {
+        struct hk_letter_page page = {.limit = 10, .oldest_first = way == 1};
+        const struct hk_letters *letters = NULL;
+        size_t found = 0;
+        int calls = 0;
+        do {
+            assert_int_equal(letters_ops->list(admin, &rare, &page, &letters, &err), HK_OK);
+            found += letters->n;
+            page.after_id = letters->last_id;
+            calls++;
+        } while (letters->more);
+        assert_int_equal(found, 5);
+        assert_true(calls >= 3 && calls < 10);
+    }
+    struct hk_count count = {0};
+    const struct hk_letter_query all = {.statuses = 1u << HK_LETTER_FAILED};
+    assert_int_equal(letters_ops->count(admin, &all, &count, &err), HK_OK);
+    assert_true(count.about && count.n > 149000 && count.n < 151000);
+    admin_ops->close(admin);
+}
+
+/* ---- migration ---- */
+
+static const char old_letters[] =
+    "INSERT INTO dead_letters (message_id, event_type, destination, message_key, reason_code, error_message, error_detail, "
+    "attempts, first_failed_at, last_failed_at, status, resolution, life, created_at, payload) VALUES "
+    "('m1', 'T', 'a', 'k', 'HTTP_422', 'no 1', '{\"cause\":\"HTTP_422\",\"class\":\"permanent\",\"status\":422,"
+    "\"possibly_delivered\":true}', 3, '2027-01-01T00:00:00.000Z', '2027-01-02T00:00:00.000Z', 'failed', NULL, 2, "
+    "'2027-01-02T00:00:00.000Z', x'00ff'), "
+    "('m2', 'T', 'a', NULL, 'EXPIRED', NULL, 'no json', 0, '2027-01-01T00:00:00.000Z', '2027-01-02T00:00:00.000Z', "
+    "'resolved', 'sent', 1, '2027-01-02T00:00:00.000Z', 'p'), "
+    "('m3', 'T', 'a', NULL, 'X', NULL, NULL, 0, '2027', '2027', 'failed', NULL, 1, '2027', NULL); "
+    "DELETE FROM dead_letters WHERE message_id = 'm3'; "
+    "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'ann', 'pause', 'before')";
+
+/* The schema as version 1 had it, from its own text. */
+static void make_version_1(void)
+{
+    struct hk_buf sql;
+    struct hk_store_inited done;
+    struct hk_err err = {0};
+    assert_true(sqlite_make_dir());
+    hk_buf_init(&sql, 1 << 20);
+    const struct hk_store_init print = {.print = &sql};
+    assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &print, &done, &err), HK_OK);
+    char *text = hk_buf_detach(&sql);
+    char *end = strstr(text, "-- hikyaku, schema version 2");
+    assert_non_null(end);
+    end = strstr(text, "COMMIT;");
+    end[strlen("COMMIT;")] = '\0';
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(sqlite_path(), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, old_letters, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    hk_mem_free(text);
+}
+
+static void letters_of_version_1_are_taken_along(void **state)
+{
+    (void)state;
+    struct hk_store_inited done = {0};
+    struct hk_store *store = NULL;
+    struct hk_err err = {0};
+    make_version_1();
+    assert_int_equal(hk_store_sqlite.open(sqlite_kind.url(), &(struct hk_store_options){0}, &store, &err),
+                     HK_NOTFOUND);
+    assert_non_null(strstr(err.message, "hikyaku init"));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err),
+                         HK_OK);
+    assert_true(done.from == 2 && done.to == 2);
+    struct hk_admin *admin = admin_open();
+    const struct hk_letters *all = letters_list(admin, &(struct hk_letter_query){.statuses = 0});
+    assert_int_equal(all->n, 2);
+    const struct hk_letter *l = &all->items[0];
+    char print[HK_FINGERPRINT_MAX];
+    hk_fingerprint(HK_CLASS_PERMANENT, hk_str_of("HTTP_422"), hk_str_of("a"), hk_str_of("no 1"), print);
+    assert_true(hk_str_eq(l->fingerprint, hk_str_of(print)));
+    assert_true(hk_str_eq(l->failure_class, hk_str_of("permanent")));
+    assert_true(hk_str_eq(l->fault, hk_str_of("destination")));
+    assert_true(l->possibly_delivered && l->requeues == 1 && l->life == 2 && l->version == 1);
+    assert_true(l->payload_bytes == 2 && l->payload.ptr[0] == '\0');
+    l = &all->items[1];
+    assert_true(hk_str_eq(l->resolution, hk_str_of("delivered")));
+    assert_true(hk_str_eq(l->fault, hk_str_of("pipeline")));
+    assert_int_equal(l->fingerprint.len, 16);
+    /* what was done before the chain began is still there, and the chain begins behind it */
+    const struct hk_audit_rows *rows = NULL;
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did, HK_DID_IT);
+    assert_int_equal(
+        letters_ops->audit(admin, &(struct hk_audit_page){.oldest_first = true, .limit = 9}, &rows, &err),
+        HK_OK);
+    assert_int_equal(rows->n, 2);
+    assert_true(rows->items[0].hash.len == 0 && rows->items[1].hash.len == 64 && rows->first_id == 2);
+    admin_ops->close(admin);
+    sqlite3 *db = sqlite_connect();
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "INSERT INTO dead_letters (message_id, event_type, destination, reason_code, "
+                     "attempts, first_failed_at, last_failed_at, created_at) "
+                     "VALUES ('new', 'T', 'a', 'X', 0, 'x', 'x', 'x')",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_last_insert_rowid(db), 4); /* 3 was given before, and does not come back */
+    sqlite3_close(db);
+    sqlite_kind.drop();
+}
+
+static void a_newer_schema_is_opened_if_it_says_so(void **state)
+{
+    (void)state;
+    struct hk_store_inited done = {0};
+    struct hk_store *store = NULL;
+    struct hk_err err = {0};
+    const struct hk_store_options options = {0};
+    assert_string_equal(sqlite_kind.value("SELECT value FROM outbox_meta WHERE key = 'compatible_from'"),
+                        "2");
+    sqlite_kind.sql("UPDATE outbox_meta SET value = '3' WHERE key = 'schema_version'");
+    assert_int_equal(hk_store_sqlite.open(sqlite_kind.url(), &options, &store, &err), HK_OK);
+    hk_store_sqlite.close(store);
+    assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err), HK_OK);
+    assert_true(done.from == 3 && done.to == 3);
+    const char *const refused[] = {"3", "x", "0", ""};
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        char sql[100];
+        snprintf(sql, sizeof sql, "UPDATE outbox_meta SET value = '%s' WHERE key = 'compatible_from'",
+                 refused[i]);
+        sqlite_kind.sql(sql);
+        assert_int_equal(hk_store_sqlite.open(sqlite_kind.url(), &options, &store, &err), HK_UNSUPPORTED);
+        assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err),
+                         HK_UNSUPPORTED);
+    }
+}
+
+static const struct letters_dialect dialect = {
+    .refuse = "CREATE TRIGGER t BEFORE INSERT ON outbox_audit WHEN new.reason = 'refused' "
+              "BEGIN SELECT raise(ABORT, 'no'); END",
+    .allow = "DROP TRIGGER t",
+    .try_sql = try_sql,
+};
+
+int main(void)
+{
+    static struct CMUnitTest tests[80];
+    store_kind = &sqlite_kind;
+    admin_ops = &hk_store_admin_sqlite;
+    letters_ops = &hk_store_letters_sqlite;
+    letters_dialect = &dialect;
+    size_t n = letters_suite_tests(tests, COUNT(tests) - 5);
+#define TEST(f) (struct CMUnitTest) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
+    tests[n++] = TEST(a_payload_of_bytes_stays_bytes);
+    tests[n++] = TEST(rows_that_hold_anything_are_shown);
+    tests[n++] = TEST(a_page_of_many_that_do_not_fit_comes_in_bounded_steps);
+    tests[n++] = TEST(a_newer_schema_is_opened_if_it_says_so);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(letters_of_version_1_are_taken_along);
+    return _cmocka_run_group_tests("dead letters (sqlite)", tests, n, NULL, NULL);
+}

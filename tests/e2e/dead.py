@@ -1,0 +1,470 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Dead letters from the command line, with a real relay: look, repair, send again, settle; masks and the audit's chain.
+Speaks TAP.
+
+Usage: dead.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres; ONLY="words" runs the tests whose names hold one."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from support import Answer, BINARY, POSTGRES, World, clean_environment, run_tests, until
+
+TESTS = []
+OK, FAILURE, USAGE, TEMPORARY = 0, 1, 2, 75
+JQ = pathlib.Path(os.environ["BUILD_DIR"]) / "src/jq/hikyaku-jq" if "BUILD_DIR" in os.environ else None
+WHY = ("--reason", "INC-1")
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class Office(World):
+    """A world in which somebody sits at a terminal."""
+
+    def __init__(self, *args, **sections):
+        sections.setdefault("policies", {"once": {"preset": "standard", "max_attempts": 1, "breaker": "off"},
+                                         "twice": {"preset": "standard", "max_attempts": 2, "breaker": "off",
+                                                   "backoff": {"base": "10ms", "cap": "10ms"}, "jitter": "none"}})
+        super().__init__(*args, **sections)
+
+    def run(self, *args, code=OK, stdin="", env=None):
+        done = subprocess.run([BINARY, "--config", str(self.config_path), *args], cwd=self.folder, text=True,
+                              input=stdin, capture_output=True, timeout=120, check=False,
+                              env={**clean_environment(), "HIKYAKU_ACTOR": "ann", "LC_ALL": "C.UTF-8", **(env or {})})
+        assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
+        assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+        return done.stdout if code in (OK,) else done.stdout + done.stderr
+
+    def json(self, *args, **more):
+        return json.loads(self.run(*args, "--json", **more))
+
+    def letter(self, message_id, columns="status"):
+        rows = self.sql(f"SELECT {columns} FROM dead_letters WHERE message_id = ?", message_id)
+        assert len(rows) == 1, (message_id, rows)
+        return rows[0]
+
+    def letter_id(self, message_id):
+        return str(self.letter(message_id, "id")[0])
+
+    def becomes(self, message_id, status):
+        until(lambda: self.letter(message_id)[0] == status, lambda: f"{status}, not {self.letter(message_id)}")
+
+    def dies(self, *ids, status=422, destination="shop", **columns):
+        """These messages are written and refused."""
+        self.receiver.on(destination, status)
+        for i in ids:
+            self.insert(message_id=i, destination=destination, **columns)
+        until(lambda: {r[0] for r in self.sql("SELECT message_id FROM dead_letters WHERE status = 'failed'")} >= set(ids),
+              "all to be dead")
+
+    def acts(self):
+        return [a["act"] for a in self.json("audit", "list", "--oldest", "--limit", "1000")["items"]]
+
+    def chain_is_whole(self):
+        assert "the chain is whole" in self.run("audit", "verify")
+
+
+# ---- the exercises ----
+
+@test
+def exercise_b_a_missing_field_is_dead_by_our_own_validation():
+    with Office(validate=[{"event_type": "OrderCreated", "required": ["orderId"]}]) as w:
+        w.daemon().ready()
+        w.insert(message_id="poison", payload='{"order":1}')
+        w.insert(message_id="fine", payload='{"orderId":1}')
+        w.settled(dead=1, sent=1)
+        shown = w.run("dead", "show", "poison")
+        assert "VALIDATION_ERROR" in shown and "$.orderId: required field is missing" in shown, shown
+        assert "never sent" in shown and "our pipeline broke" in shown
+        assert w.receiver.arrived("poison") == []
+
+
+@test
+def exercise_c_requeue_is_pending_with_count_0_and_due_now():
+    with Office({"shop": {"policy": "twice"}}) as w:
+        daemon = w.daemon().ready()
+        w.dies("m", status=503)
+        assert w.letter("m", "attempts, reason_code") == (2, "RETRY_EXHAUSTED")
+        daemon.stop()
+        assert w.json("dead", "requeue", "m", *WHY)["changed"] == 1
+        status, attempts, due = w.message("m")
+        assert (status, attempts) == ("pending", 0) and due is not None
+        assert w.letter("m", "status, requeued_at IS NOT NULL, requeues") in [("retrying", 1, 1), ("retrying", True, 1)]
+        again = w.run("dead", "requeue", "m", *WHY)
+        assert "on its way already" in again
+        w.receiver.on("shop", 200)
+        w.daemon("second").ready()
+        w.becomes("m", "resolved")
+        w.settled(sent=1)
+        assert w.receiver.accepted() == {"m": 1}, "asked twice, sent once, under the same id"
+        assert [r.headers["idempotency-key"] for r in w.receiver.arrived()] == ['"m"'] * 3
+        assert w.acts() == ["requeue"]
+        w.chain_is_whole()
+
+
+@test
+def exercises_1_to_3_poison_reasons_and_a_replaced_payload():
+    with Office({"shop": {}, "once": {"policy": "once"}},
+                validate=[{"event_type": "Order*", "required": ["id: integer"]}]) as w:
+        w.daemon().ready()
+        w.dies("broken", payload="{", destination="shop")
+        w.dies("typed", payload='{"id":"1"}', destination="shop")
+        w.dies("refused", payload='{"id":1}', destination="shop")
+        w.dies("down", payload='{"id":1}', status=503, destination="once")
+        w.dies("nowhere", payload='{"id":1}', destination="nowhere")
+        assert w.letters() == {"broken": "VALIDATION_ERROR", "typed": "SCHEMA_MISMATCH", "refused": "HTTP_422",
+                               "down": "HTTP_503", "nowhere": "UNKNOWN_DESTINATION"}
+        w.receiver.on("shop", 200)
+        out = w.run("dead", "edit", "broken", "--payload", '{"id": 7}', "--reason", "as the customer meant it")
+        assert '+{"id": 7}' in out or '+  "id": 7' in out, out
+        w.run("dead", "requeue", "broken", *WHY)
+        w.becomes("broken", "resolved")
+        requeued_as, version, requeued_at = w.letter("broken", "requeued_as, payload_version, requeued_at")
+        assert requeued_as and version == 2 and requeued_at, "an edited letter goes out under a new id"
+        sent = [r for r in w.receiver.arrived() if r.id == requeued_as]
+        assert [r.body for r in sent] == [b'{"id": 7}']
+        shown = w.run("dead", "show", "broken", "--payload-version", "1")
+        assert "version 1" in shown and "\n{\n" in shown, shown
+        w.chain_is_whole()
+
+
+# ---- looking ----
+
+@test
+def list_groups_stats_and_export_agree():
+    with Office({"shop": {}, "bank": {}}) as w:
+        w.daemon().ready()
+        w.dies(*[f"a-{i}" for i in range(7)], payload='{"customer":{"id":42},"n":1}')
+        w.dies("b-1", "b-2", status=400, destination="bank", event_type="PaymentMade", payload='{"customer":{"id":43}}')
+        groups = w.json("dead", "groups")
+        assert [(g["letters"], g["destination"], g["reason_code"], g["fault"]) for g in groups["items"]] == [
+            (7, "shop", "HTTP_422", "destination"), (2, "bank", "HTTP_400", "destination")]
+        assert len(w.json("dead", "list", "--group", groups["items"][1]["group"])["items"]) == 2
+        for terms, n in (("reason:HTTP_422", 7), ("type:Payment*", 2), ("payload.customer.id:42", 7), ("payload.customer.id:4", 0),
+                         ("destination:bank text:paymentmade", 2), ("status:resolved", 0), ("newer:1h", 9), ("older:1h", 0),
+                         ("class:permanent", 9), ("id:a-3", 1)):
+            found = w.json("dead", "list", "--filter", terms)
+            assert len(found["items"]) == n and found["next"] is None, (terms, found)
+        first = w.json("dead", "list", "--limit", "4")
+        rest = w.json("dead", "list", "--limit", "100", "--after", first["next"])
+        ids = [int(i["id"]) for i in first["items"] + rest["items"]]
+        assert len(ids) == 9 and ids == sorted(ids, reverse=True) and rest["next"] is None
+        exported = [json.loads(line) for line in w.run("dead", "export").splitlines()]
+        assert [int(e["id"]) for e in exported] == sorted(ids) and exported[0]["payload"] == '{"customer":{"id":42},"n":1}'
+        stats = w.json("dead", "stats")
+        assert (stats["total"], stats["failed"]) == (9, 9) and stats["days"][-1]["letters"] == 9
+        assert {r["name"]: r["letters"] for r in stats["reasons"]} == {"HTTP_422": 7, "HTTP_400": 2}
+        assert stats["oldest"][0]["message_id"].startswith("a-") and stats["requeued"]["success_rate"] is None
+        assert "by reason" in w.run("dead", "stats")
+        bad = w.run("dead", "list", "--filter", "reason:HTTP_422 nonsense:1", code=USAGE)
+        assert "column" in bad and "nonsense" in bad, bad
+
+
+@test
+def show_answers_in_the_order_of_questions_and_as_curl():
+    with Office() as w:
+        w.receiver.on("shop", lambda r: Answer(422, {"X-Why": "no such sku"}))
+        w.daemon().ready()
+        w.insert(message_id="m", payload='{"it\'s":"quoted"}', correlation_id="corr-9", headers='{"X-Tenant":"t1"}')
+        until(lambda: w.letters(), "it to die")
+        shown = w.run("dead", "show", "m")
+        places = [shown.index(word) for word in ("HTTP_422", "last error", "attempts", "last attempt", "payload", "corr-9",
+                                                 "attempt 1 of life 1", "X-Why")]
+        assert places == sorted(places), shown
+        full = w.json("dead", "show", w.letter_id("m"))
+        assert full["payload"] == '{"it\'s":"quoted"}' and full["attempts_made"][0]["status"] == 422
+        assert "no such sku" in full["attempts_made"][0]["response_headers"]
+        w.receiver.on("shop", 200)
+        curl = w.run("dead", "show", "m", "--curl")
+        done = subprocess.run(["sh", "-c", re.sub(r"\bcurl\b", "curl --noproxy '*'", curl)], capture_output=True, text=True, check=False,
+                              timeout=30)
+        if done.returncode == 127:
+            return  # curl is not on this machine
+        assert done.returncode == 0, (curl, done)
+        last = w.receiver.arrived()[-1]
+        assert last.body == b'{"it\'s":"quoted"}' and last.headers["x-tenant"] == "t1" and last.id == "m"
+
+
+@test
+def unknown_letters_and_ambiguous_messages_are_said():
+    with Office("ab", routes=[{"event_type": "*", "destination": ["a", "b"]}]) as w:
+        for name in "ab":
+            w.receiver.on(name, 400)
+        w.daemon().ready()
+        w.insert(destination="", message_id="twice")
+        until(lambda: len(w.sql("SELECT 1 FROM dead_letters")) == 2, "both to die")
+        assert "several letters" in w.run("dead", "show", "twice", code=USAGE)
+        assert w.json("dead", "show", "twice", "--destination", "b")["destination"] == "b"
+        assert "no dead letter" in w.run("dead", "show", "nobody", code=FAILURE)
+        assert "no such letter" in w.run("dead", "discard", "999999", *WHY, code=FAILURE)
+        assert "why?" in w.run("dead", "discard", "1", code=USAGE)
+        assert "say which" in w.run("dead", "requeue", *WHY, code=USAGE)
+
+
+# ---- settling ----
+
+@test
+def discard_restore_resolve_and_notes_keep_their_record():
+    with Office() as w:
+        w.daemon().ready()
+        w.dies("m", "n", "o")
+        w.run("dead", "discard", "m", "--reason", "test data")
+        assert w.letter("m", "status, resolution")[0] == "discarded"
+        assert "discarded already" in w.run("dead", "discard", "m", *WHY)
+        assert "discarded" in w.run("dead", "requeue", "m", *WHY, code=FAILURE)
+        w.run("dead", "restore", "m", "--reason", "it was not")
+        assert w.letter("m")[0] == "failed"
+        w.run("dead", "note", "m", "ask billing first")
+        w.run("dead", "resolve", "m", "--reason", "refunded by hand")
+        assert w.letter("m", "status, resolution") == ("resolved", "ann: refunded by hand")
+        trail = w.json("dead", "show", w.letter_id("m"))["acts"]
+        assert [(a["act"], a["actor"], a["reason"]) for a in trail] == [
+            ("discard", "ann", "test data"), ("restore", "ann", "it was not"), ("note", "ann", "ask billing first"),
+            ("resolve", "ann", "refunded by hand")]
+        assert "--yes" in w.run("dead", "discard", "--reason-code", "HTTP_422", *WHY, code=USAGE)
+        assert "2 letters would be" in w.run("dead", "discard", "--reason-code", "HTTP_422", "--dry-run")
+        done = w.json("dead", "discard", "--reason-code", "HTTP_422", "--yes", *WHY)
+        assert done["changed"] == 2 and w.statuses() == {"dead": 2, "sent": 1}
+        assert w.json("dead", "restore", "--filter", "type:*", "--yes", *WHY)["changed"] == 2
+        w.chain_is_whole()
+
+
+@test
+def a_dead_head_lets_its_key_go_on_when_it_is_rescued():
+    with Office({"shop": {"order": "key", "on_dead": "block", "policy": "once"}}) as w:
+        w.daemon().ready()
+        w.receiver.on("shop", lambda r: 422 if r.id.startswith("head") and r.n == 1 else 200)
+        for key in ("k1", "k2"):
+            w.insert(message_id=f"head-{key}", message_key=key)
+            for i in range(3):
+                w.insert(message_id=f"{key}-{i}", message_key=key)
+        until(lambda: w.statuses() == {"dead": 2, "pending": 6}, lambda: w.statuses())
+        assert w.json("dead", "show", w.letter_id("head-k1"))["blocked"] == 3
+        w.run("dead", "requeue", "head-k1", *WHY)
+        until(lambda: w.statuses() == {"dead": 1, "pending": 3, "sent": 4}, lambda: w.statuses())
+        w.run("dead", "discard", "head-k2", *WHY)
+        until(lambda: w.statuses() == {"dead": 1, "sent": 7}, lambda: w.statuses())
+        order = [r.id for r in w.receiver.arrived() if r.status == 200]
+        assert [i for i in order if "k1" in i] == ["head-k1", "k1-0", "k1-1", "k1-2"], order
+        assert [i for i in order if "k2" in i] == ["k2-0", "k2-1", "k2-2"], order
+
+
+# ---- repairing ----
+
+@test
+def edit_checks_keeps_versions_and_loses_no_race():
+    with Office(validate=[{"event_type": "*", "required": ["id"]}]) as w:
+        w.daemon().ready()
+        w.dies("m", payload='{"id":1}')
+        i = w.letter_id("m")
+        assert "not valid" in w.run("dead", "edit", i, "--payload", "{}", *WHY, code=FAILURE)
+        assert w.letter("m", "payload_version") == (1,)
+        script = w.path("editor.sh")
+        script.write_text("#!/bin/sh\nprintf '{\"id\":2}\\n' > \"$1\"\n", encoding="utf-8")
+        script.chmod(0o700)
+        out = w.run("dead", "edit", i, *WHY, env={"EDITOR": str(script)})
+        assert "version 2" in out
+        assert w.letter("m", "payload, payload_version") == ('{"id":2}', 2), "an editor's last newline is not the payload's"
+        assert "nothing was changed" in w.run("dead", "edit", i, "--payload", '{"id":2}', *WHY)
+        assert w.sql("SELECT version, payload FROM dead_letter_versions") == [(1, '{"id":1}')]
+        # somebody else settles it while the editor is open
+        script.write_text(f"#!/bin/sh\nprintf '{{\"id\":3}}' > \"$1\"\n'{BINARY}' --config '{w.config_path}' dead discard {i} "
+                          "--reason x >/dev/null\n", encoding="utf-8")
+        assert "discarded" in w.run("dead", "edit", i, *WHY, code=FAILURE, env={"EDITOR": str(script)})
+        assert w.letter("m", "payload, status") == ('{"id":2}', "discarded")
+        acts = w.json("audit", "list", "--letter", i, "--oldest")["items"]
+        assert [a["act"] for a in acts] == ["edit", "discard"] and acts[0]["before"] and acts[0]["after"] != acts[0]["before"]
+        w.chain_is_whole()
+
+
+@test
+def fix_repairs_many_and_says_what_it_cannot():
+    if JQ is not None and not JQ.exists():
+        from support import Skip
+        raise Skip("this build has no jq helper (libjq, libseccomp)")
+    with Office(validate=[{"event_type": "Order*", "max_size": "100"}]) as w:
+        w.daemon().ready()
+        w.dies(*[f"m-{i}" for i in range(5)], payload='{"qty":"7","z":1,"a":1.50}')
+        w.dies("big", payload='{"qty":"7","serial":9007199254740993}')
+        w.dies("text", payload="no json", event_type="Other")
+        w.dies("done", payload='{"qty":7}')
+        program = "if .qty|type == \"string\" then .qty |= tonumber else . end"
+        out = w.run("dead", "fix", "--newer", "1h", "--jq", program, "--dry-run", code=FAILURE)
+        assert "5 would be changed, 1 unchanged, 2 failed, of 8" in out and '-  "qty": "7"' in out, out
+        assert "round" in out and "not JSON" in out, out
+        assert w.sql("SELECT count(*) FROM dead_letter_versions") == [(0,)]
+        assert "syntax error" in w.run("dead", "fix", "--newer", "1h", "--jq", ".a |", "--yes", *WHY, code=USAGE)
+        out = w.run("dead", "fix", "--text", "qty", "--jq", program, "--yes", *WHY, code=FAILURE)
+        assert "5 changed" in out, out
+        fixed = w.letter("m-0", "payload, payload_version")
+        assert json.loads(fixed[0]) == {"qty": 7, "z": 1, "a": 1.5} and fixed[1] == 2
+        assert w.letter("big", "payload") == ('{"qty":"7","serial":9007199254740993}',)
+        w.receiver.on("shop", 200)
+        assert w.json("dead", "requeue", "--filter", "id:m-0", "--yes", *WHY)["changed"] == 1
+        w.becomes("m-0", "resolved")
+        assert json.loads(w.receiver.arrived()[-1].body)["qty"] == 7
+        w.chain_is_whole()
+
+
+@test
+def an_edited_letter_under_the_same_id_is_refused_when_it_may_have_arrived():
+    with Office({"shop": {"policy": "once"}},
+                policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "300ms", "breaker": "off"}}) as w:
+        w.daemon().ready()
+        w.receiver.on("shop", Answer(200, hang=True))
+        w.insert(message_id="m", payload='{"a":1}')
+        until(lambda: w.letters() == {"m": "TIMEOUT"}, lambda: w.letters())
+        assert w.letter("m", "possibly_delivered") in [(1,), (True,)]
+        w.receiver.on("shop", 200)
+        w.run("dead", "edit", "m", "--payload", '{"a":2}', *WHY)
+        assert "drop it as a repeat" in w.run("dead", "requeue", "m", "--same-id", *WHY, code=FAILURE)
+        assert "drop it as a repeat" in w.run("dead", "send", "m", *WHY, code=FAILURE)
+        assert w.letter("m")[0] == "failed"
+        w.run("dead", "requeue", "m", "--same-id", "--yes", *WHY)
+        w.becomes("m", "resolved")
+        assert [r.id for r in w.receiver.arrived()] == ["m", "m"]
+
+
+# ---- by hand ----
+
+@test
+def send_shows_the_answer_records_it_and_never_rearms():
+    with Office() as w:
+        daemon = w.daemon().ready()
+        w.dies("m", payload='{"a":1}')
+        daemon.stop()
+        out = w.run("dead", "send", "m", *WHY, code=FAILURE)
+        assert "422" in out and "permanent" in out, out
+        assert w.letter("m", "status, life") == ("failed", 1)
+        assert w.sql("SELECT count(*) FROM outbox_retry") == [(0,)], "never re-armed"
+        w.receiver.on("shop", 201)
+        done = w.json("dead", "send", "m", *WHY)
+        assert done["ok"] and done["status"] == 201
+        assert w.letter("m")[0] == "resolved" and w.statuses() == {"sent": 1}
+        assert [a["status"] for a in w.json("dead", "show", w.letter_id("m"))["attempts_made"]][-2:] == [422, 201]
+        assert "only an open one" in w.run("dead", "send", "m", *WHY, code=FAILURE)
+        assert [r.id for r in w.receiver.arrived()] == ["m"] * 3
+        w.chain_is_whole()
+
+
+@test
+def who_dies_while_sending_leaves_a_letter_that_only_a_person_settles():
+    for point, arrived in (("send-begun", 1), ("send-answered", 2)):
+        with Office({"shop": {"order": "key"}}) as w:
+            daemon = w.daemon().ready()
+            w.dies("m", message_key="k")
+            w.insert(message_id="next", message_key="k")
+            w.receiver.on("shop", 200)
+            w.run("dead", "send", "m", *WHY, code=-9, env={"HIKYAKU_CRASH_AT": f"{point}:1"})
+            assert w.letter("m", "status, sending_at IS NOT NULL") in [("retrying", 1), ("retrying", True)]
+            assert len(w.receiver.arrived("m")) == arrived
+            assert "nobody knows" in w.run("dead", "send", "m", *WHY, code=FAILURE)
+            assert "not known" in w.run("dead", "requeue", "m", *WHY, code=FAILURE)
+            assert w.receiver.arrived("next") == [], "its key is held all the while"
+            if point == "send-answered":
+                w.run("dead", "resolve", "m", "--reason", "the receiver has it")
+                assert w.letter("m")[0] == "resolved"
+            else:
+                w.run("dead", "restore", "m", "--reason", "the receiver has not")
+                w.run("dead", "send", "m", *WHY)
+            w.settled(sent=2)
+            assert len(w.receiver.arrived("m")) == 2
+            daemon.stop()
+            w.chain_is_whole()
+
+
+# ---- masks ----
+
+CANARIES = {"email": "canary-mail@example.com", "card": "4111999988887777", "token": "canary-tok/en+1"}
+
+
+@test
+def what_is_masked_is_seen_nowhere_unless_revealed():
+    masks = [{"event_type": "Order*", "paths": ["customer.email", "card", "token"], "headers": ["x-api-key"]}]
+    with Office(masks=masks) as w:
+        def echo(request):
+            body = json.loads(request.body)
+            return Answer(422, {"X-Echo": f"bad {body['customer']['email']} {body['card']}", "X-Api-Key": "canary-header"})
+        w.receiver.on("shop", echo)
+        daemon = w.daemon().ready()
+        payload = json.dumps({"customer": {"email": CANARIES["email"], "id": 42}, "card": int(CANARIES["card"]),
+                              "token": CANARIES["token"]})
+        w.insert(message_id="m", payload=payload, headers='{"X-Api-Key":"canary-header"}')
+        until(lambda: w.letters(), "it to die")
+        i = w.letter_id("m")
+        secrets = [*CANARIES.values(), "canary-header", "canary-tok%2Fen%2B1"]
+        seen = []
+        for args in (("dead", "list"), ("dead", "list", "--json"), ("dead", "groups"), ("dead", "groups", "--json"), ("dead", "show", i),
+                     ("dead", "show", i, "--json"), ("dead", "show", i, "--curl"), ("dead", "export"), ("dead", "stats"),
+                     ("messages", "list"), ("messages", "list", "--json"), ("messages", "show", "m"),
+                     ("messages", "show", "m", "--payload"), ("messages", "show", "m", "--payload", "--json"), ("status",)):
+            seen.append((args, w.run(*args)))
+        seen.append(("send", w.run("dead", "send", i, *WHY, code=FAILURE)))
+        seen.append(("edit", w.run("dead", "edit", i, "--payload", payload.replace("42", "43"), *WHY)))
+        seen.append(("no reveal", w.run("dead", "edit", i, *WHY, code=FAILURE, env={"EDITOR": "true"})))
+        seen.append(("audit", w.run("audit", "list", "--json")))
+        seen.append(("audit rows", str(w.sql("SELECT * FROM outbox_audit"))))
+        seen.append(("log", daemon.log()))
+        for what, text in seen:
+            for secret in secrets:
+                assert secret not in text, (what, secret, text)
+        assert "***" in w.run("dead", "show", i) and '"id": 43' in w.run("dead", "show", i)
+        assert "--reason" in w.run("dead", "show", i, "--reveal", code=USAGE)
+        shown = w.run("dead", "show", i, "--reveal", "--reason", "customer asked")
+        assert CANARIES["email"] in shown and CANARIES["card"] in shown
+        assert w.acts().count("reveal") == 1
+        w.chain_is_whole()
+
+
+# ---- the record ----
+
+@test
+def who_changes_the_record_is_found_out():
+    with Office() as w:
+        daemon = w.daemon().ready()
+        w.dies("m")
+        daemon.stop()
+        w.run("destinations", "pause", "shop", "--reason", "a")
+        w.run("destinations", "resume", "shop", "--reason", "b")
+        for k in range(4):
+            w.run("dead", "note", "m", f"note {k}")
+        w.chain_is_whole()
+        db = w.connect()
+        if POSTGRES:
+            db.execute("ALTER TABLE outbox_audit DISABLE TRIGGER USER")
+        else:
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'outbox_audit'").fetchall():
+                db.execute(f"DROP TRIGGER {name}")
+        ids = [r[0] for r in db.execute("SELECT id FROM outbox_audit ORDER BY id").fetchall()]
+        db.execute("UPDATE outbox_audit SET reason = 'forged' WHERE id = ?", (ids[3],))
+        assert f"broken at row {ids[3]}" in w.run("audit", "verify", code=FAILURE)
+        db.execute("UPDATE outbox_audit SET reason = 'note 1' WHERE id = ?", (ids[3],))
+        w.chain_is_whole()
+        db.execute("DELETE FROM outbox_audit WHERE id = ?", (ids[5],))
+        assert "missing at its end" in w.run("audit", "verify", code=FAILURE)
+        db.execute("DELETE FROM outbox_audit WHERE id = ?", (ids[2],))
+        assert f"broken at row {ids[3]}" in w.run("audit", "verify", code=FAILURE)
+        db.close()
+
+
+@test
+def the_record_cannot_be_updated_by_chance():
+    with Office() as w:
+        w.run("destinations", "pause", "shop", "--reason", "a")
+        try:
+            w.sql("UPDATE outbox_audit SET reason = 'b'")
+        except Exception as error:  # each store has its own
+            assert "append" in str(error).lower() or "audit" in str(error).lower(), error
+        else:
+            raise AssertionError("an UPDATE of the audit went through")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
