@@ -359,8 +359,9 @@ static int do_filter(struct act *a, struct hk_dead_filter *filter)
         return say_dry_run(a, n);
     (void)snprintf(question, sizeof question, "%s: %s dead letters?", words[a->kind].verb,
                    hk_operate_count(n, number));
-    if (n.n > 0 && !hk_dead_confirm(a->cli, question))
-        return HK_EXIT_USAGE;
+    int code = n.n > 0 ? hk_dead_confirm(a->cli, question) : HK_EXIT_OK;
+    if (code != HK_EXIT_OK)
+        return code;
     if (do_matching(a, &filter->query, &err) != HK_OK) {
         (void)hk_out_error(HK_EXIT_FAILURE, "stopped after %" PRIu64 " were changed", a->done);
         return hk_operate_failed(&err);

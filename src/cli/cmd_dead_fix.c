@@ -308,7 +308,7 @@ static int confirm(struct fix *f)
         return hk_operate_failed(&err);
     (void)snprintf(question, sizeof question, "Change the payloads of %s dead letters?",
                    hk_operate_count(count, number));
-    return hk_dead_confirm(f->cli, question) ? HK_EXIT_OK : HK_EXIT_USAGE;
+    return hk_dead_confirm(f->cli, question);
 }
 
 static int start_jq(struct fix *f)

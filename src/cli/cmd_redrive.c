@@ -282,8 +282,9 @@ static int start(const struct hk_cli *cli, const struct hk_dead *dead, const str
         return show_plan(cli, filter, &plan);
     (void)snprintf(question, sizeof question, "Requeue %s dead letters?",
                    hk_operate_count(plan.count, number));
-    if (!hk_dead_confirm(cli, question))
-        return HK_EXIT_USAGE;
+    int code = hk_dead_confirm(cli, question);
+    if (code != HK_EXIT_OK)
+        return code;
     job->filter = hk_buf_str(&filter->text);
     job->facts.total = plan.count.n;
     if (dead->letters->redrive_start(dead->op.admin, &filter->query, job, &id, &err) != HK_OK)

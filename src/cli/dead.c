@@ -24,7 +24,8 @@ int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
 {
     struct hk_dead dead = {.revealed = hk_args_flag(cli, "reveal")};
     struct hk_err err = {.message = ""};
-    if (dead.revealed && hk_args_value(cli, "reason") == NULL)
+    const char *reason = hk_args_value(cli, "reason");
+    if (dead.revealed && (reason == NULL || hk_str_trim(hk_str_of(reason)).len == 0))
         return hk_out_error(HK_EXIT_USAGE,
                             "--reveal shows what is masked: give --reason TEXT, it is recorded");
     int code = hk_operate_open(cli, &dead.op);
@@ -428,18 +429,15 @@ void hk_dead_put(struct hk_json *json, const struct hk_dead *dead, const struct 
 
 /* ---- asking ---- */
 
-bool hk_dead_confirm(const struct hk_cli *cli, const char *question)
+int hk_dead_confirm(const struct hk_cli *cli, const char *question)
 {
     char answer[16] = "";
     if (hk_args_flag(cli, "yes"))
-        return true;
-    if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-        (void)hk_out_error(HK_EXIT_USAGE, "%s Give --yes to go on, or --dry-run to see", question);
-        return false;
-    }
+        return HK_EXIT_OK;
+    if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1)
+        return hk_out_error(HK_EXIT_USAGE, "%s Give --yes to go on, or --dry-run to see", question);
     (void)fprintf(stderr, "%s [y/N] ", question);
     if (fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
-        return true;
-    (void)hk_out_error(HK_EXIT_FAILURE, "nothing was changed");
-    return false;
+        return HK_EXIT_OK;
+    return hk_out_error(HK_EXIT_FAILURE, "nothing was changed");
 }

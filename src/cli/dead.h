@@ -72,7 +72,7 @@ const char *hk_dead_status(const struct hk_letter *letter);
 void hk_dead_put(struct hk_json *json, const struct hk_dead *dead, const struct hk_letter *letter,
                  bool payload);
 
-/* "type yes to go on" on a terminal, or --yes. False: said that it was not done. */
-bool hk_dead_confirm(const struct hk_cli *cli, const char *question);
+/* Asked on a terminal, or --yes. HK_EXIT_OK, or said that it was not done. */
+int hk_dead_confirm(const struct hk_cli *cli, const char *question);
 
 #endif

@@ -74,6 +74,10 @@ const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_
 {
     const char *given = hk_args_value(cli, "reason");
     out[0] = '\0';
+    if (given != NULL && strlen(given) >= HK_REASON_TEXT_MAX) {
+        (void)hk_out_error(HK_EXIT_USAGE, "the reason is longer than %d bytes", HK_REASON_TEXT_MAX - 1);
+        return NULL;
+    }
     if (given != NULL) {
         (void)snprintf(out, HK_REASON_TEXT_MAX, "%s", given);
     } else if (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {

@@ -289,7 +289,7 @@ static void tell_wake(struct look *l, const PGresult *res)
 {
     if (!hk_pg_bool(res, 0, W_TRIGGER))
         note(l, HK_NOTE_OK, "wake-up",
-             "no NOTIFY: " POLLS "; 'hikyaku init --notify' makes new messages wake them within a few ms%s",
+             "no NOTIFY: " POLLS "; 'hikyaku init --notify' lets new messages wake them%s",
              l->pg.pooled ? ", but not through a pooler" : "");
     else if (l->pg.pooled)
         note(l, HK_NOTE_WARN, "wake-up",

@@ -161,7 +161,7 @@ static void init_and_housekeeping_work_behind_a_pooler(void **state)
                                                  &(struct hk_store_init){0}, &done, &err);
         NOTE_IF(rc != HK_OK, "%s\n", err.message);
         assert_int_equal(rc, HK_OK);
-        assert_int_equal(done.from, i);
+        assert_int_equal(done.from, i == 0 ? 0 : done.to);
     }
     assert_int_equal(hk_store_postgres.open(bouncer_url("&schema=box&prefix=p_"),
                                             &(struct hk_store_options){0}, &store, &err),
@@ -171,7 +171,7 @@ static void init_and_housekeeping_work_behind_a_pooler(void **state)
         app,
         "INSERT INTO box.p_outbox_audit (at_ms, actor, act, reason) VALUES (1, 'me', 'pause', 'because')");
     assert_int_equal(hk_store_postgres.purge(store, &(struct hk_retention){0}, 10, &deleted, &err), HK_OK);
-    assert_int_equal(deleted, 1);
+    assert_int_equal(deleted, 2); /* this one, and the pause's own */
     hk_store_postgres.close(store);
     assert_string_equal(pg_ask(app, "SELECT name FROM box.p_outbox_destination WHERE paused"), "there");
 }

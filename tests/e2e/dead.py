@@ -208,6 +208,40 @@ def unknown_letters_and_ambiguous_messages_are_said():
         assert "say which" in w.run("dead", "requeue", *WHY, code=USAGE)
 
 
+@test
+def what_was_not_meant_changes_nothing():
+    with Office() as w:
+        w.daemon().ready()
+        w.dies("m", "n")
+        i = w.letter_id("m")
+        for verb in ("requeue", "discard", "resolve", "restore"):
+            assert "would be" in w.run("dead", verb, i, "--dry-run")
+            assert w.json("dead", verb, "--filter", "id:m", "--dry-run")["dry_run"] is True
+        assert "no such letter" in w.run("dead", "discard", i, "999999", "--dry-run", code=FAILURE)
+        assert "not both" in w.run("dead", "discard", i, "--reason-code", "HTTP_500", *WHY, code=USAGE)
+        assert "no dead letter" in w.run("dead", "discard", "m", "nobody", "n", *WHY, code=FAILURE)
+        for blank in ("", "  "):
+            assert "say which" in w.run("dead", "discard", "--filter", blank, "--yes", *WHY, code=USAGE)
+            assert "say which" in w.run("redrive", "start", "--filter", blank, "--yes", *WHY, code=USAGE)
+        assert w.json("dead", "send", i, "--dry-run")["dry_run"] is True
+        assert w.json("dead", "edit", i, "--payload", "{}", *WHY)["changed"] is False
+        assert w.letter("m")[0] == w.letter("n")[0] == "failed" and w.acts() == []
+        w.run("dead", "discard", "n", *WHY)
+        assert "open already" in w.run("dead", "restore", "--filter", "status:failed", "--yes", *WHY)
+        assert w.letter("n")[0] == "discarded", "who asks for open ones does not mean discarded ones"
+
+
+@test
+def curl_reads_no_file_and_shows_no_control_character():
+    with Office() as w:
+        w.daemon().ready()
+        w.dies("file", payload="@/etc/passwd")
+        w.dies("bell", payload="\x1b]0;x\x07 it's \u202e")
+        assert "--data-raw '@/etc/passwd'" in w.run("dead", "show", "file", "--curl")
+        curl = w.run("dead", "show", "bell", "--curl")
+        assert not set("\x1b\x07\u202e") & set(curl) and r"--data-raw $'\033]0;x\007 it\'s \342\200\256'" in curl, curl
+
+
 # ---- settling ----
 
 @test
@@ -300,6 +334,9 @@ def fix_repairs_many_and_says_what_it_cannot():
         assert "5 would be changed, 1 unchanged, 2 failed, of 8" in out and '-  "qty": "7"' in out, out
         assert "round" in out and "not JSON" in out, out
         assert w.sql("SELECT count(*) FROM dead_letter_versions") == [(0,)]
+        for number in ("9007199254740993", "-123456789012345678901"):
+            assert "beyond 2^53" in w.run("dead", "fix", "--filter", "id:done", "--jq", f".qty = {number}", "--dry-run", code=FAILURE)
+        assert "1 would be" in w.run("dead", "fix", "--filter", "id:done", "--jq", ".qty = 4111999988887777 + 0.5", "--dry-run")
         assert "syntax error" in w.run("dead", "fix", "--newer", "1h", "--jq", ".a |", "--yes", *WHY, code=USAGE)
         out = w.run("dead", "fix", "--text", "qty", "--jq", program, "--yes", *WHY, code=FAILURE)
         assert "5 changed" in out, out
@@ -340,9 +377,11 @@ def send_shows_the_answer_records_it_and_never_rearms():
         daemon = w.daemon().ready()
         w.dies("m", payload='{"a":1}')
         daemon.stop()
+        before = w.letter("m", "fingerprint, error_message")
         out = w.run("dead", "send", "m", *WHY, code=FAILURE)
         assert "422" in out and "permanent" in out, out
         assert w.letter("m", "status, life") == ("failed", 1)
+        assert w.letter("m", "fingerprint, error_message") == before, "it has failed in the same way, and stays in its group"
         assert w.sql("SELECT count(*) FROM outbox_retry") == [(0,)], "never re-armed"
         w.receiver.on("shop", 201)
         done = w.json("dead", "send", "m", *WHY)
@@ -382,6 +421,13 @@ def who_dies_while_sending_leaves_a_letter_that_only_a_person_settles():
 
 # ---- masks ----
 
+def raw(world, *args):
+    """Both outputs, whatever the exit code."""
+    done = subprocess.run([BINARY, "--config", str(world.config_path), *args], cwd=world.folder, text=True, stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=120, check=False, env=clean_environment())
+    return done.stdout + done.stderr
+
+
 CANARIES = {"email": "canary-mail@example.com", "card": "4111999988887777", "token": "canary-tok/en+1"}
 
 
@@ -391,7 +437,8 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
     with Office(masks=masks) as w:
         def echo(request):
             body = json.loads(request.body)
-            return Answer(422, {"X-Echo": f"bad {body['customer']['email']} {body['card']}", "X-Api-Key": "canary-header"})
+            return Answer(422, {"X-Echo": f"bad {body['customer']['email']} {body['card']} of {request.headers['x-api-key']}",
+                                "X-Api-Key": "canary-header"})
         w.receiver.on("shop", echo)
         daemon = w.daemon().ready()
         payload = json.dumps({"customer": {"email": CANARIES["email"], "id": 42}, "card": int(CANARIES["card"]),
@@ -408,6 +455,16 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
             seen.append((args, w.run(*args)))
         seen.append(("send", w.run("dead", "send", i, *WHY, code=FAILURE)))
         seen.append(("edit", w.run("dead", "edit", i, "--payload", payload.replace("42", "43"), *WHY)))
+        seen.append(("moved", w.run("dead", "edit", i, "--payload", payload[:-1] + ', "x": "%s"}' % CANARIES["email"], "--dry-run")))
+        if JQ is None or JQ.exists():
+            for program in (".x = .customer.email", ".x = [.customer, .card]", ".customer|tostring|error"):
+                seen.append((program, raw(w, "dead", "fix", "--filter", "id:m", "--jq", program, "--dry-run")))
+        # attempts were about what is an earlier payload now
+        seen.append(("edit", w.run("dead", "edit", i, "--payload", '{"customer":{"email":"new@example.com","id":43}}', *WHY)))
+        for args in (("dead", "list"), ("dead", "list", "--json"), ("dead", "show", i), ("dead", "show", i, "--json"), ("dead", "export"),
+                     ("dead", "show", i, "--payload-version", "1", "--json"), ("messages", "show", "m", "--json")):
+            seen.append((args, w.run(*args)))
+        assert "only stands for" in w.run("dead", "edit", i, "--payload", '{"card":"***"}', *WHY, code=FAILURE)
         seen.append(("no reveal", w.run("dead", "edit", i, *WHY, code=FAILURE, env={"EDITOR": "true"})))
         seen.append(("audit", w.run("audit", "list", "--json")))
         seen.append(("audit rows", str(w.sql("SELECT * FROM outbox_audit"))))
@@ -420,6 +477,8 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
         shown = w.run("dead", "show", i, "--reveal", "--reason", "customer asked")
         assert CANARIES["email"] in shown and CANARIES["card"] in shown
         assert w.acts().count("reveal") == 1
+        assert "new@example.com" in w.run("dead", "edit", i, "--payload", "{}", "--dry-run", "--reveal", *WHY)
+        assert w.acts().count("reveal") == 2, "the difference shows the older payload"
         w.chain_is_whole()
 
 
