@@ -284,8 +284,8 @@ static int change(struct edit *e, const char *reason)
     if (code == HK_EXIT_OK)
         code = store(e, reason, &kept);
     if (!kept && e->path[0] != '\0') {
-        (void)hk_out_error(code, "what you wrote is kept in %s: give it again with --payload @%s", e->path,
-                           e->path);
+        (void)hk_out_error(HK_EXIT_FAILURE, "what you wrote is kept in %s: give it again with --payload @%s",
+                           e->path, e->path);
         e->path[0] = '\0';
     }
     return code;

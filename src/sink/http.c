@@ -190,8 +190,23 @@ static struct hk_sink_shown show(const struct hk_sink_result *result)
     return (struct hk_sink_shown){shown(&self->shown_request), shown(&self->shown_response)};
 }
 
+/* Also without what stands before it: "Bearer …". */
+static void hide_secrets(struct hk_http_transfer *t)
+{
+    for (size_t i = 0; i < t->request.n; i++) {
+        struct hk_str value = hk_request_value(&t->request, i);
+        if (!t->request.lines[i].secret)
+            continue;
+        hk_response_hide(&t->response, value);
+        (void)hk_str_cut(&value, ' ');
+        if (value.ptr)
+            hk_response_hide(&t->response, value);
+    }
+}
+
 static void report(struct hk_http_sink *self, struct hk_http_transfer *t)
 {
+    hide_secrets(t);
     struct report report = {
         .result = {.facts = {.fault = t->fault,
                              .status = t->status,

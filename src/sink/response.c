@@ -138,6 +138,26 @@ enum hk_response_next hk_response_body(struct hk_response *response, struct hk_s
     return response->body_bytes > HK_HTTP_READ_MAX ? HK_RESPONSE_ENOUGH : HK_RESPONSE_MORE;
 }
 
+/* Shorter ones stand in any text by chance. */
+#define SECRET_MIN 6
+
+static void hide_in(struct hk_buf *buf, struct hk_str secret)
+{
+    for (size_t at = 0; at + SECRET_MIN <= buf->len; at++) {
+        size_t fits = buf->len - at < secret.len ? buf->len - at : secret.len;
+        if (buf->data[at] == secret.ptr[0] && memcmp(buf->data + at, secret.ptr, fits) == 0)
+            memset(buf->data + at, '*', fits);
+    }
+}
+
+void hk_response_hide(struct hk_response *response, struct hk_str secret)
+{
+    if (secret.len < SECRET_MIN)
+        return;
+    hide_in(&response->text, secret);
+    hide_in(&response->body, secret);
+}
+
 size_t hk_response_headers(const struct hk_response *response, struct hk_header *out)
 {
     if (!response->final)

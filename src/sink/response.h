@@ -50,6 +50,9 @@ enum hk_response_next hk_response_end(struct hk_response *response);
 enum hk_response_next hk_response_line(struct hk_response *response, struct hk_str line);
 enum hk_response_next hk_response_body(struct hk_response *response, struct hk_str piece);
 
+/* An answer may repeat what it was sent: every occurrence of a secret becomes as many stars, also where it is cut off at the end. */
+void hk_response_hide(struct hk_response *response, struct hk_str secret);
+
 /* Fills `out` (HK_HTTP_HEADERS_MAX of them), returns how many. */
 size_t hk_response_headers(const struct hk_response *response, struct hk_header *out);
 /* Adds a JSON object; a field that came several times has its values joined by ", ". */

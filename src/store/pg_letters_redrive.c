@@ -164,7 +164,9 @@ enum hk_code hk_pl_redrive_start(struct hk_admin *admin, const struct hk_letter_
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
     hk_pg_call(pg);
-    struct hk_count total = hk_pl_count(admin, query);
+    struct hk_letter_query open = *query; /* only those are requeued */
+    open.statuses = 1u << HK_LETTER_FAILED;
+    struct hk_count total = hk_pl_count(admin, &open);
     hk_pa_arg_now(admin, &a);
     hk_pg_arg_text(pg, &a, job->filter);
     arg_f64(pg, &a, job->pace.rate_per_s);

@@ -85,7 +85,7 @@
  * large it is. What is found is read again by its id: until then nothing but numbers is kept. */
 #define LIST(path, dir, last)                                                                                \
     "WITH m AS MATERIALIZED (SELECT t.id, least(coalesce(octet_length(t.payload), 0), $19::bigint) AS bytes " \
-    "FROM (" path(WHOLE, dir) ") t WHERE " FITS("t") " LIMIT $18::bigint), "                                 \
+    "FROM (" path(WHOLE, dir) ") t WHERE " FITS("t") " ORDER BY t.at " dir " LIMIT $18::bigint), "           \
     "k AS MATERIALIZED (SELECT f.n, CASE WHEN f.n < $18 THEN (SELECT ARRAY[count(*), " last "(w.at)] FROM (" \
     path(ID, dir) ") w) END AS looked FROM (SELECT count(*) AS n FROM m) f), "                               \
     "b AS MATERIALIZED (SELECT m.id, sum(m.bytes) OVER (ORDER BY m.id " dir " ROWS UNBOUNDED PRECEDING) - m.bytes AS before " \
@@ -116,9 +116,13 @@
 
 /* ---- figures ---- */
 
+/* As the indexes by destination and by reason have it, or they would not be thought of. */
+#define INDEXED                                                                                              \
+    " AND ($5::text IS NULL OR left(l.destination, 63) COLLATE \"C\" = left($5, 63)) "                       \
+    "AND ($6::text IS NULL OR l.reason_code COLLATE \"C\" = $6)"
 #define GROUP_OF(fingerprint, by)                                                                            \
     "SELECT count(*) AS n, min(l.first_failed_at) AS first, max(l.last_failed_at) AS last, max(l.id) AS example " \
-    "FROM @dead_letters l WHERE l.fingerprint " fingerprint " AND " FITS_WITHIN("l") " GROUP BY " by
+    "FROM @dead_letters l WHERE l.fingerprint " fingerprint " AND " FITS_WITHIN("l") INDEXED " GROUP BY " by
 
 /* One look at every letter: what is the same is put together, then counted in several ways. Columns as they are, and event_type
  * as its index has it: so the planner knows how few there are, and that a table in memory will do. */
@@ -180,6 +184,9 @@
     "u AS (UPDATE @dead_letters d SET status = 'retrying', requeued_at = " TIME(NOW) ", requeues = d.requeues + 1, " \
     "requeued_as = nullif(l.goes_as, d.message_id), redrive_id = coalesce($6::bigint, d.redrive_id) FROM l " \
     "WHERE d.id = l.id AND l.did = 0), "                                                                     \
+    "o AS (UPDATE @outbox_redrive o SET lost = o.lost + n.n FROM (SELECT d.redrive_id, count(*) AS n FROM l "  \
+    "JOIN @dead_letters d ON d.id = l.id WHERE l.did = 0 AND d.redrive_id <> $6::bigint GROUP BY d.redrive_id) n "  \
+    "WHERE o.id = n.redrive_id), "                                                                            \
     "r AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers, " \
     "content_type, encoding, correlation_id, traceparent, policy, max_attempts, created_at, possibly_delivered, payload, " \
     "idempotency_key, expires_at, due_ms, life, letter_id) SELECT d.original_outbox_id, l.goes_as, d.destination, " \
@@ -196,7 +203,7 @@
 
 #define TO_JOB_AUDIT "INSERT INTO @outbox_audit (at_ms, actor, act, reason, redrive_id) "
 #define DECIMAL(x)   "round(" x "::numeric, 9)"
-/* What was requeued and is neither on its way nor dead again has arrived, or was taken by somebody else. */
+/* What was requeued and is neither on its way nor dead again has arrived. */
 #define OF_JOB(statuses) "(SELECT count(*) FROM @dead_letters d WHERE d.redrive_id = j.id AND d.status " statuses ")"
 #define STRUGGLING                                                                                           \
     "(SELECT count(*) FROM @outbox_retry r CROSS JOIN LATERAL (SELECT 1 FROM @dead_letters d WHERE d.id = r.letter_id " \
@@ -352,7 +359,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "SELECT z.now, j.id, j.status, " CUT("j.filter") ", " DECIMAL("j.rate_per_s") ", j.ramp_ms, j.canary, "
         DECIMAL("j.abort_ratio") ", j.ids, j.last_id, j.cursor_id, j.total, j.requeued, j.exhausted, " DECIMAL("j.tokens")
         ", j.tokens_ms, j.started_ms, j.created_ms, j.ended_ms, " CUT("j.actor") ", " CUT("j.reason") ", " CUT("j.ending")
-        ", j.steps, " OF_JOB("= 'retrying'") ", " OF_JOB("IN ('failed', 'discarded')")
+        ", j.steps, " OF_JOB("= 'retrying'") ", " OF_JOB("IN ('failed', 'discarded')") " + j.lost"
         ", CASE WHEN j.status = 'running' THEN " STRUGGLING " ELSE 0 END"
         " FROM (SELECT " NOW " AS now) z LEFT JOIN j ON true ORDER BY j.id DESC",
     /* $1 the time, $2 job, $3 steps as they were seen, $4 status, $5 ending, $6 act: was it done? */

@@ -100,7 +100,7 @@ int hk_sl_only_status(unsigned statuses); /* enum hk_letter_status, -1 = not jus
 /* What a requeue needs, prepared once for many. */
 struct hk_sl_requeuer {
     struct hk_store *store;
-    sqlite3_stmt *read, *insert, *update;
+    sqlite3_stmt *read, *insert, *update, *lose;
     enum hk_requeue_id ids;
     struct hk_str actor, reason;
     int64_t redrive; /* 0 = by hand */

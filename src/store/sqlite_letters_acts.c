@@ -97,6 +97,9 @@ void hk_sl_requeuer_open(struct hk_sl_requeuer *r)
     r->update = hk_sa_prepare(
         r->store, "UPDATE dead_letters SET status = 'retrying', requeued_at = ?2, requeues = requeues + 1, "
                   "requeued_as = ?3, redrive_id = coalesce(?4, redrive_id) WHERE id = ?1");
+    /* the job that had it before must not take it for arrived */
+    r->lose = hk_sa_prepare(r->store, "UPDATE outbox_redrive SET lost = lost + 1 WHERE id <> ?2 AND id = "
+                                      "(SELECT redrive_id FROM dead_letters NOT INDEXED WHERE id = ?1)");
 }
 
 void hk_sl_requeuer_close(struct hk_sl_requeuer *r)
@@ -104,6 +107,7 @@ void hk_sl_requeuer_close(struct hk_sl_requeuer *r)
     sqlite3_finalize(r->read);
     sqlite3_finalize(r->insert);
     sqlite3_finalize(r->update);
+    sqlite3_finalize(r->lose);
 }
 
 static void audit_requeue(struct hk_sl_requeuer *r, const struct found *f, int64_t id, struct hk_str as)
@@ -168,6 +172,11 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     hk_sq_bind_i64(store, r->insert, 5, r->now_ms);
     hk_sq_run(store, r->insert);
     crash_inside(r);
+    if (r->redrive) {
+        hk_sq_bind_i64(store, r->lose, 1, done->id);
+        hk_sq_bind_i64(store, r->lose, 2, r->redrive);
+        hk_sq_run(store, r->lose);
+    }
     hk_sq_bind_i64(store, r->update, 1, done->id);
     hk_sq_bind_text(store, r->update, 2, hk_sl_time_text(r->now_ms, now));
     hk_sq_bind_text_or_null(store, r->update, 3, own ? none : as);

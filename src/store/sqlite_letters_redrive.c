@@ -95,7 +95,8 @@ static void count_fates(struct hk_store *store, struct hk_redrive_job *job)
     if (!f->requeued)
         return;
     uint64_t waiting = count(store, "SELECT count(*) " OF_JOB "AND d.status = 'retrying'", job->id);
-    f->failed = count(store, "SELECT count(*) " OF_JOB "AND d.status IN ('failed', 'discarded')", job->id);
+    f->failed = count(store, "SELECT count(*) " OF_JOB "AND d.status IN ('failed', 'discarded')", job->id) +
+                count(store, "SELECT lost FROM outbox_redrive WHERE id = ?1", job->id);
     f->resolved = f->requeued > waiting + f->failed ? f->requeued - waiting - f->failed : 0;
     f->struggling = count(store,
                           "SELECT count(*) FROM (SELECT 1 " OF_JOB

@@ -194,6 +194,33 @@ static void a_canary_that_fails_again_ends_the_job(void **state)
     admin_ops->close(admin);
 }
 
+/* What died again and was requeued by a second job has not arrived by the first. */
+static void a_letter_that_another_job_takes_has_failed_in_the_first(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 2, NULL);
+    int64_t first = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 1000});
+    step_to(admin, first, &open_letters, 2);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    letters_try_again(store, lane, letters_retry_of(2), HK_SETTLE_SENT);
+    int64_t second = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 1000});
+    for (int i = 0; i < 20 && job_of(admin, second).facts.requeued == 0; i++)
+        suite_clock_ms = step(admin, second, &open_letters);
+    assert_int_equal(job_of(admin, second).facts.requeued, 1);
+    struct hk_redrive_job job = job_of(admin, first);
+    assert_true(job.facts.failed == 1 && job.facts.resolved == 1);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_SENT);
+    job = job_of(admin, first);
+    assert_true(job.facts.failed == 1 && job.facts.resolved == 1);
+    job = job_of(admin, second);
+    assert_true(job.facts.failed == 0 && job.facts.resolved == 1);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static bool even_payload(const void *arg, const struct hk_letter *letter)
 {
     (void)arg;
@@ -405,6 +432,7 @@ static void every_failing_allocation_is_survived(void **state)
 const struct CMUnitTest letters_redrive_tests[] = {
     TEST(a_job_is_what_was_asked_for),
     TEST(a_job_requeues_what_fits_and_nothing_that_came_later),
+    TEST(a_letter_that_another_job_takes_has_failed_in_the_first),
     TEST(a_canary_that_fails_again_ends_the_job),
     TEST(what_only_the_payload_tells_is_redriven_too),
     TEST(another_process_goes_on_where_the_first_one_stopped),

@@ -131,6 +131,7 @@ static const char old_letters[] =
     "'resolved', 'sent', 1, '2027-01-02T00:00:00.000Z', 'p'), "
     "('m3', 'T', 'a', NULL, 'X', NULL, NULL, 0, '2027', '2027', 'failed', NULL, 1, '2027', NULL); "
     "DELETE FROM dead_letters WHERE message_id = 'm3'; "
+    "INSERT INTO outbox_destination (name, paused, actor, reason, since_ms) VALUES ('b', 1, 'ann', 'works', 1); "
     "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'ann', 'pause', 'before')";
 
 /* The schema as version 1 had it, from its own text. */
@@ -152,6 +153,8 @@ static void make_version_1(void)
     assert_int_equal(sqlite3_open(sqlite_path(), &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, old_letters, NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_exec(db, "ALTER TABLE outbox_destination DROP COLUMN open_until_ms", NULL, NULL,
+                       NULL); /* older yet */
     sqlite3_close(db);
     hk_mem_free(text);
 }
@@ -185,6 +188,11 @@ static void letters_of_version_1_are_taken_along(void **state)
     assert_true(hk_str_eq(l->resolution, hk_str_of("delivered")));
     assert_true(hk_str_eq(l->fault, hk_str_of("pipeline")));
     assert_int_equal(l->fingerprint.len, 16);
+    store = suite_open(NULL);
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(hk_store_sqlite.poll(store, &poll, &err), HK_OK);
+    assert_true(poll->n_dests == 1 && poll->dests[0].paused && poll->dests[0].open_until_ms == 0);
+    suite_close(store);
     /* what was done before the chain began is still there, and the chain begins behind it */
     const struct hk_audit_rows *rows = NULL;
     assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did, HK_DID_IT);

@@ -482,6 +482,22 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
         w.chain_is_whole()
 
 
+@test
+def a_secret_that_the_receiver_repeats_is_not_kept():
+    with Office({"shop": {"http": {"headers": {"Authorization": "Bearer canary-credential-1"}}}}) as w:
+        w.receiver.on("shop", lambda r: Answer(422, {"X-Echo": f"not you, {r.headers['authorization']}!",
+                                                     "X-Part": r.headers["authorization"].split()[1]}))
+        daemon = w.daemon().ready()
+        w.insert(message_id="m")
+        until(lambda: w.letters(), "it to die")
+        seen = [w.run("dead", "show", "m"), w.run("dead", "show", "m", "--json"), w.run("dead", "export"),
+                w.run("messages", "show", "m", "--json"), w.run("dead", "send", "m", *WHY, code=FAILURE), daemon.log(),
+                str(w.sql("SELECT * FROM outbox_attempts")), str(w.sql("SELECT * FROM dead_letters"))]
+        assert "not you, ***" in seen[1], seen[1]
+        for text in seen:
+            assert "canary-credential-1" not in text, text
+
+
 # ---- the record ----
 
 @test

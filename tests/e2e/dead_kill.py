@@ -30,7 +30,7 @@ def test(function):
 class Scene(Office):
     """Where people and relays are killed."""
 
-    kills = 0
+    looks = 0
 
     def __init__(self, *args, **sections):
         super().__init__(*args, relay={"lease": "1s"}, policies={}, **sections)
@@ -58,7 +58,7 @@ class Scene(Office):
 
     def is_sound(self):
         """A letter is on its way if and only if it lies in outbox_retry, and then once; every act is in the chain."""
-        self.kills += 1
+        self.looks += 1
         wrong = self.sql(
             "SELECT (SELECT count(*) FROM dead_letters d JOIN outbox_retry r ON r.letter_id = d.id WHERE d.status <> 'retrying'), "
             "(SELECT count(*) FROM dead_letters d WHERE d.status = 'retrying' AND d.sending_at IS NULL "
@@ -158,7 +158,7 @@ def acts_are_done_once_or_not_at_all():
         at_each_step(w, "act", "resolve", by_id("dead", "resolve"), ["f"], ["g"], OPEN, ("resolved", False, 0, 1, 0))
         w.nothing_else_goes_out({"d": 1, "e": 1, "f": 1, "g": 1, **{i: 2 for i in many + few}})
         assert {w.letter(i)[0] for i in many + few} == {"resolved"}
-        print(f"# {w.kills} looks")
+        print(f"# looked at {w.looks} times")
 
 
 @test

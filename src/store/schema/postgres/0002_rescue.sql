@@ -60,6 +60,7 @@ CREATE TABLE @outbox_redrive (
     cursor_id   bigint  NOT NULL DEFAULT 0, -- letters up to here were looked at
     total       bigint  NOT NULL,
     requeued    bigint  NOT NULL DEFAULT 0,
+    lost        bigint  NOT NULL DEFAULT 0, -- of those: dead again, and then requeued by another job
     exhausted   boolean NOT NULL DEFAULT false,
     tokens      double precision NOT NULL DEFAULT 0,
     tokens_ms   bigint  NOT NULL DEFAULT 0,

@@ -115,6 +115,7 @@ CREATE TABLE outbox_redrive (
     cursor_id   INTEGER NOT NULL DEFAULT 0, -- letters up to here were looked at
     total       INTEGER NOT NULL,
     requeued    INTEGER NOT NULL DEFAULT 0,
+    lost        INTEGER NOT NULL DEFAULT 0, -- of those: dead again, and then requeued by another job
     exhausted   INTEGER NOT NULL DEFAULT 0,
     tokens      REAL NOT NULL DEFAULT 0, -- of the rate, as of tokens_ms
     tokens_ms   INTEGER NOT NULL DEFAULT 0,
@@ -129,6 +130,21 @@ CREATE INDEX outbox_redrive_running ON outbox_redrive (id) WHERE status = 'runni
 
 ALTER TABLE outbox_retry ADD COLUMN possibly_delivered INTEGER NOT NULL DEFAULT 0; -- some attempt may have arrived
 CREATE INDEX outbox_retry_letter ON outbox_retry (letter_id) WHERE letter_id <> 0;
+
+-- Databases of version 1 exist with and without open_until_ms; what it said is not worth keeping.
+CREATE TABLE outbox_destination_2 (
+    name     TEXT PRIMARY KEY,
+    paused   INTEGER NOT NULL,
+    actor    TEXT,
+    reason   TEXT,
+    since_ms INTEGER NOT NULL,
+    paused_total_ms INTEGER NOT NULL DEFAULT 0, -- up to since_ms: paused time does not count towards max_elapsed
+    open_until_ms   INTEGER NOT NULL DEFAULT 0  -- its breaker opened: half-open then; 0 = closed
+) WITHOUT ROWID;
+INSERT INTO outbox_destination_2 (name, paused, actor, reason, since_ms, paused_total_ms)
+SELECT name, paused, actor, reason, since_ms, paused_total_ms FROM outbox_destination;
+DROP TABLE outbox_destination;
+ALTER TABLE outbox_destination_2 RENAME TO outbox_destination;
 
 -- Every row but the oldest ones, from before, is a link of a chain: hash is SHA-256 over prev and the row's fields, prev
 -- the hash of the row before (src/store/digest.c). outbox_meta keeps both ends: audit_head is the last row's hash,
