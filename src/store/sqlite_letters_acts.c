@@ -25,7 +25,7 @@ struct found {
 
 #define FIND                                                                                                 \
     "SELECT status, sending_at IS NOT NULL, message_id, destination, requeued_as, "                          \
-    "payload_version > 1 AND (requeued_as IS NULL OR requeued_at IS NULL OR edited_at > requeued_at), "      \
+    "payload_version > 1 AND (requeued_at IS NULL OR edited_at > requeued_at), "                             \
     "expires_at FROM dead_letters NOT INDEXED WHERE id = ?1"
 
 static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)

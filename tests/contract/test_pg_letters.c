@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -110,14 +111,19 @@ static int64_t job;
 static void *step_often(void *arg)
 {
     struct worker *w = arg;
+    const struct hk_redrive_jobs *jobs = NULL;
+    const struct timespec pause = {.tv_nsec = 1000000};
     struct hk_err err = {0};
     int64_t wake_ms = 1;
-    for (int i = 0; i < 4 * ROUNDS && w->rc == HK_OK; i++) {
+    for (int i = 0; i < 20000 && w->rc == HK_OK && (!jobs || jobs->items[0].facts.requeued < 500); i++) {
         w->rc = OPS.redrive_step(w->admin, job, &failed, &wake_ms, &err);
         if (w->rc == HK_BUSY) {
             w->changed++;
             w->rc = HK_OK;
         }
+        nanosleep(&pause, NULL); /* letters are let go by the time */
+        if (w->rc == HK_OK)
+            w->rc = OPS.redrive_list(w->admin, job, false, &jobs, &err);
     }
     return NULL;
 }
@@ -151,7 +157,7 @@ static void relays_share_a_job_and_its_rate_without_doing_a_step_twice(void **st
         assert_int_equal(workers[i].rc, HK_OK);
     print_message("# busy %zu times\n", busy);
     int64_t requeued = suite_number("SELECT requeued FROM outbox_redrive");
-    assert_true(requeued > 0);
+    assert_true(requeued >= 500);
     assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), requeued);
     assert_int_equal(suite_number("SELECT count(DISTINCT letter_id) FROM outbox_retry"), requeued);
     assert_int_equal(suite_number("SELECT count(*) FROM dead_letters WHERE redrive_id IS NOT NULL"),
