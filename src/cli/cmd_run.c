@@ -131,9 +131,12 @@ static void log_changes(struct daemon *d, const struct hk_config *before, const 
 }
 
 /* Nothing leaves the house by these, and nobody is told: say it. */
-static void log_nulls(struct daemon *d)
+static void log_idle_ends(struct daemon *d)
 {
     const struct hk_conf_destination *dest = NULL;
+    if (d->config->destinations.n == 0)
+        log_event(d, HK_LOG_WARN, "no destinations are configured: every message becomes a dead letter", NULL,
+                  NULL);
     for (size_t i = 0; (dest = hk_config_destination(d->config, i)) != NULL; i++)
         if (dest->kind == HK_KIND_NULL)
             log_event(d, HK_LOG_WARN, "destination is null: its messages are confirmed and go nowhere",
@@ -161,6 +164,9 @@ static void reload(struct daemon *d)
     for (size_t i = 0; i < diags.n; i++)
         log_diag(d, &diags.items[i]);
     hk_diags_fini(&diags);
+    if (rc == HK_OK && config->destinations.n == 0 && d->config->destinations.n > 0)
+        rc = hk_err_set(&err, HK_INVALID,
+                        "it has no destinations: is it being written? Every message would be dead");
     if (rc == HK_OK)
         rc = hk_relay_reload(d->relay, config, &err);
     if (rc != HK_OK) {
@@ -180,7 +186,7 @@ static void on_reloaded(void *arg, enum hk_code rc, const struct hk_err *err)
         log_changes(d, d->config, next);
         hk_config_free(d->config);
         d->config = next;
-        log_nulls(d);
+        log_idle_ends(d);
     } else {
         refuse(d, next, err->message);
     }
@@ -246,7 +252,7 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
     if (rc != HK_OK)
         return rc;
     log_event(d, HK_LOG_INFO, "relay started", "version", hk_version());
-    log_nulls(d);
+    log_idle_ends(d);
     hk_loop_run(d->loop);
     log_event(d, HK_LOG_INFO, "relay stopped", NULL, NULL);
     if (d->ended != HK_OK)

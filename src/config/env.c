@@ -61,12 +61,14 @@ static enum hk_code read_file(void *arg, const char *path, struct hk_buf *out, s
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return refuse(errno, err);
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     enum hk_code rc = HK_OK;
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         rc = refuse(EISDIR, err);
     else
         rc = read_all(fd, out, err);
+    if (rc == HK_OK && S_ISFIFO(st.st_mode) && out->len == 0)
+        rc = hk_err_set(err, HK_IO, "a pipe that nobody has written to");
     (void)close(fd);
     return rc;
 }

@@ -332,6 +332,8 @@ int64_t hk_sq_now(struct hk_store *store)
     return c->high_ms;
 }
 
+#define YEAR_9999_MS INT64_C(253402300799999)
+
 void hk_sq_clock_lift(struct hk_store *store)
 {
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_HIGH_WATER);
@@ -339,7 +341,8 @@ void hk_sq_clock_lift(struct hk_store *store)
         const char *text = (const char *)sqlite3_column_text(q, 0);
         int64_t saved_ms = 0;
         if (text && hk_parse_i64(hk_str_of(text), &saved_ms, NULL) == HK_OK &&
-            saved_ms > store->clock.high_ms)
+            saved_ms > store->clock.high_ms &&
+            saved_ms <= YEAR_9999_MS) /* else somebody wrote nonsense there */
             store->clock.high_ms = saved_ms;
         hk_sq_done(q);
     }

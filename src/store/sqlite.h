@@ -56,6 +56,7 @@ struct hk_sq_courtesy {
 struct hk_store {
     sqlite3 *db;
     char *path;
+    int64_t moved_ms; /* since when the file is not where it was; 0 = it is */
     struct hk_store_options options;
     struct hk_sq_clock clock;
     struct hk_rng rng;

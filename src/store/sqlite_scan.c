@@ -52,9 +52,28 @@ static int64_t max_id(struct hk_store *store, enum hk_sq_id statement)
     return id;
 }
 
+#define MOVED_MS 5000
+
+/* Who deletes or replaces the file under us leaves us with one that nobody else can see. A moment's absence is none: it may
+ * come back. */
+static bool is_gone(struct hk_store *store)
+{
+    int moved = 0;
+    if (sqlite3_file_control(store->db, NULL, SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || !moved) {
+        store->moved_ms = 0;
+        return false;
+    }
+    int64_t now_ms = hk_sq_now(store);
+    if (store->moved_ms == 0)
+        store->moved_ms = now_ms;
+    return now_ms - store->moved_ms > MOVED_MS;
+}
+
 enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err)
 {
     hk_sq_call(store);
+    if (is_gone(store))
+        return hk_err_set(err, HK_IO, "%s: it was moved, deleted or replaced while it was open", store->path);
     /* Read before the rest: what is committed in between is seen again next time, never missed. */
     int version = hk_sq_data_version(store);
     struct hk_poll *poll = &store->poll;

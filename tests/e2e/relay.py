@@ -714,6 +714,21 @@ def a_stalled_relay_changes_nothing_when_it_wakes_up():
         w.settled(sent=41)
 
 
+@test
+@sqlite_only
+def a_database_that_is_replaced_ends_the_relay_with_a_word():
+    with World() as w:
+        daemon = w.daemon().ready()
+        for name in ("outbox.db", "outbox.db-wal", "outbox.db-shm"):
+            w.path(name).unlink(missing_ok=True)
+        w.hikyaku("init")
+        assert daemon.wait() != 0
+        assert "moved, deleted or replaced" in daemon.log()
+        w.insert(message_id="m")
+        w.daemon("second").ready()
+        w.settled(sent=1)
+
+
 # ---- the wall clock ----
 
 @test

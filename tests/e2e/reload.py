@@ -169,4 +169,17 @@ def a_null_destination_confirms_everything_and_says_so():
         daemon.stop()
 
 
+@test
+def a_file_that_is_being_written_takes_no_destination_away():
+    with World() as w:
+        daemon = w.daemon().ready()
+        w.config_path.write_text("", encoding="utf-8")
+        daemon.signal(signal.SIGHUP)
+        daemon.says("reload refused")
+        assert "no destinations" in daemon.log()
+        w.insert(message_id="m")
+        w.settled(sent=1)
+        daemon.stop()
+
+
 sys.exit(run_tests(TESTS))
