@@ -413,10 +413,8 @@ static int act_on(const struct hk_cli *cli, enum kind kind, enum hk_requeue_id i
 
 int hk_cmd_dead_requeue(struct hk_cli *cli)
 {
-    bool same = hk_args_flag(cli, "same-id"), new = hk_args_flag(cli, "new-id");
-    if (same && new)
-        return hk_out_error(HK_EXIT_USAGE, "--same-id and --new-id exclude each other");
-    return act_on(cli, REQUEUE, same ? HK_REQUEUE_SAME : new ? HK_REQUEUE_NEW : HK_REQUEUE_AUTO);
+    enum hk_requeue_id ids = HK_REQUEUE_AUTO;
+    return hk_dead_ids(cli, &ids) ? act_on(cli, REQUEUE, ids) : HK_EXIT_USAGE;
 }
 
 int hk_cmd_dead_resolve(struct hk_cli *cli)

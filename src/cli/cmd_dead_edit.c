@@ -229,23 +229,10 @@ static int report(const struct edit *e, uint32_t version, bool dry_run)
 static int store(struct edit *e, const char *reason, bool *out_kept)
 {
     char actor[HK_ACTOR_MAX];
-    struct hk_buf coded;
     struct hk_err err = {.message = ""};
     uint32_t version = e->letter->version + 1;
-    hk_buf_init(&coded, (size_t)2 * HK_PAYLOAD_MAX);
-    bool base64 = hk_str_eq(e->letter->encoding, hk_str_of("base64"));
-    if (base64)
-        (void)hk_buf_add_base64(&coded, hk_buf_cstr(&e->after), e->after.len);
-    struct hk_letter_edit edit = {.id = e->letter->id,
-                                  .version = e->letter->version,
-                                  .payload = base64 ? hk_buf_str(&coded) : hk_buf_str(&e->after),
-                                  .actor = hk_settings_actor(e->cli, actor),
-                                  .reason = reason,
-                                  .act = "edit"};
-    enum hk_code rc = hk_buf_status(&coded);
-    if (rc == HK_OK)
-        rc = e->dead.letters->edit(e->dead.op.admin, &edit, &version, &err);
-    hk_buf_fini(&coded);
+    struct hk_letter_edit by = {.actor = hk_settings_actor(e->cli, actor), .reason = reason, .act = "edit"};
+    enum hk_code rc = hk_dead_replace(&e->dead, e->letter, hk_buf_str(&e->after), &by, &version, &err);
     *out_kept = rc == HK_OK;
     return rc == HK_OK ? report(e, version, false) : hk_operate_failed(&err);
 }

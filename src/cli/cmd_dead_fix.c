@@ -107,27 +107,6 @@ static void add_sample(struct fix *f, const struct hk_letter *letter, struct hk_
 
 /* ---- one letter ---- */
 
-/* Writes what is to be stored. HK_CONFLICT means that somebody else was faster: said of this letter, and on. */
-static enum hk_code write_back(struct fix *f, const struct hk_letter *letter, struct hk_str after,
-                               struct hk_err *err)
-{
-    struct hk_buf coded;
-    uint32_t version = 0;
-    hk_buf_init(&coded, 2 * RESULT_MAX);
-    bool base64 = hk_str_eq(letter->encoding, hk_str_of("base64"));
-    enum hk_code rc = base64 ? hk_buf_add_base64(&coded, after.ptr, after.len) : HK_OK;
-    struct hk_letter_edit edit = {.id = letter->id,
-                                  .version = letter->version,
-                                  .payload = base64 ? hk_buf_str(&coded) : after,
-                                  .actor = f->actor,
-                                  .reason = f->reason,
-                                  .act = "fix"};
-    rc = rc != HK_OK ? hk_err_set(err, rc, "out of memory")
-                     : f->dead.letters->edit(f->dead.op.admin, &edit, &version, err);
-    hk_buf_fini(&coded);
-    return rc;
-}
-
 /* NULL: it may be given to jq. */
 static const char *unfit(const struct hk_letter *letter, struct hk_str before, bool decoded)
 {
@@ -190,7 +169,9 @@ static enum hk_code settle_one(struct fix *f, const struct hk_letter *letter, st
         add_failure(f, letter, "the result holds integers beyond 2^53, which jq rounds: use dead edit");
         return HK_OK;
     }
-    enum hk_code rc = f->dry_run ? HK_OK : write_back(f, letter, after, err);
+    uint32_t version = 0;
+    struct hk_letter_edit by = {.actor = f->actor, .reason = f->reason, .act = "fix"};
+    enum hk_code rc = f->dry_run ? HK_OK : hk_dead_replace(&f->dead, letter, after, &by, &version, err);
     if (rc == HK_CONFLICT || rc == HK_NOTFOUND) {
         add_failure(f, letter, err->message);
         return HK_OK;

@@ -43,15 +43,6 @@ static void record(struct sending *s, const struct hk_attempt_record *attempt)
                                             &s->record_err) == HK_OK;
 }
 
-static void fact(struct hk_buf *out, const char *name, struct hk_str value)
-{
-    if (value.len == 0)
-        return;
-    (void)hk_buf_addf(out, "%-17s ", name);
-    (void)hk_table_safe(out, value, 4000);
-    (void)hk_buf_addc(out, '\n');
-}
-
 /* What the answer says may hold what the payload's masks hide. */
 static void fact_masked(struct sending *s, const char *name, struct hk_str value, bool headers)
 {
@@ -62,7 +53,7 @@ static void fact_masked(struct sending *s, const char *name, struct hk_str value
     else
         hk_dead_show_text(&s->dead, s->letter, value, &shown);
     if (hk_buf_status(&shown) == HK_OK)
-        fact(&s->out, name, hk_buf_str(&shown));
+        hk_operate_fact(&s->out, name, hk_buf_str(&shown));
     hk_buf_fini(&shown);
 }
 
@@ -84,17 +75,17 @@ static void write_text(struct sending *s, const struct hk_attempt_record *a)
 {
     char line[160], took[HK_OUT_TEXT];
     (void)snprintf(line, sizeof line, "%" PRId64, s->letter->id);
-    fact(&s->out, "letter", hk_str_of(line));
-    fact(&s->out, "message", s->message.message_id);
-    fact(&s->out, "destination", s->letter->destination);
-    fact(&s->out, "url", hk_str_of(hk_conf_target(s->conf)));
+    hk_operate_fact(&s->out, "letter", hk_str_of(line));
+    hk_operate_fact(&s->out, "message", s->message.message_id);
+    hk_operate_fact(&s->out, "destination", s->letter->destination);
+    hk_operate_fact(&s->out, "url", hk_str_of(hk_conf_target(s->conf)));
     (void)snprintf(line, sizeof line, "%s%s%.*s", hk_class_name(a->failure_class),
                    a->cause.len > 0 ? ", " : "", (int)a->cause.len, a->cause.ptr);
-    fact(&s->out, "verdict", hk_str_of(line));
+    hk_operate_fact(&s->out, "verdict", hk_str_of(line));
     (void)snprintf(line, sizeof line, "%d", a->status);
-    fact(&s->out, "status", hk_str_of(a->status > 0 ? line : "none"));
-    fact(&s->out, "took", hk_str_of(hk_out_duration(a->duration_ms, took)));
-    fact(&s->out, "address", a->address);
+    hk_operate_fact(&s->out, "status", hk_str_of(a->status > 0 ? line : "none"));
+    hk_operate_fact(&s->out, "took", hk_str_of(hk_out_duration(a->duration_ms, took)));
+    hk_operate_fact(&s->out, "address", a->address);
     fact_masked(s, "error", a->error, false);
     fact_masked(s, "request headers", a->request_headers, true);
     fact_masked(s, "response headers", a->response_headers, true);

@@ -27,11 +27,7 @@ struct show {
 
 static void fact(struct show *s, const char *name, struct hk_str value)
 {
-    if (value.len == 0)
-        return;
-    (void)hk_buf_addf(&s->out, "%-16s ", name);
-    (void)hk_table_safe(&s->out, value, 4000);
-    (void)hk_buf_addc(&s->out, '\n');
+    hk_operate_fact(&s->out, name, value);
 }
 
 static void fact_number(struct show *s, const char *name, uint64_t n)
@@ -211,35 +207,27 @@ static void write_text(struct show *s)
 
 /* ---- JSON ---- */
 
-static void put_masked(struct show *s, struct hk_json *json, const char *key, struct hk_str value,
-                       mask_fn *mask)
+static struct hk_str mask(struct show *s, struct hk_str text, mask_fn *how, struct hk_buf *out)
 {
-    struct hk_buf shown;
-    hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
-    if (value.len > 0)
-        mask(&s->dead, &s->shown->letter, value, &shown);
-    hk_put_bytes(json, key,
-                 hk_buf_status(&shown) == HK_OK ? hk_buf_str(&shown) : hk_str_of("(out of memory)"));
-    hk_buf_fini(&shown);
+    hk_buf_init(out, HK_OPERATE_OUTPUT_MAX);
+    if (text.len > 0)
+        how(&s->dead, &s->shown->letter, text, out);
+    return hk_buf_status(out) == HK_OK ? hk_buf_str(out) : hk_str_of("(out of memory)");
 }
 
 static void put_attempt(struct show *s, struct hk_json *json, const struct hk_tried *a)
 {
-    hk_json_object(json);
-    hk_put_u64(json, "life", a->life);
-    hk_put_u64(json, "attempt", a->n);
-    hk_put_time(json, "started_at", a->started_ms);
-    hk_put_u64(json, "duration_ms", a->duration_ms);
-    hk_put_limit(json, "status", a->status > 0 ? (uint64_t)a->status : 0);
-    hk_put_str(json, "class", a->failure_class);
-    hk_put_str(json, "cause", a->cause);
-    put_masked(s, json, "error", a->error, hk_dead_show_text);
-    hk_put_str(json, "address", a->address);
-    put_masked(s, json, "request_headers", a->request_headers, hk_dead_show_headers);
-    put_masked(s, json, "response_headers", a->response_headers, hk_dead_show_headers);
-    put_masked(s, json, "response_body", a->response_body, hk_dead_show_text);
-    hk_put_bool(json, "possibly_delivered", a->possibly_delivered);
-    hk_json_end(json);
+    struct hk_buf error, request, response, body;
+    struct hk_tried masked = *a;
+    masked.error = mask(s, a->error, hk_dead_show_text, &error);
+    masked.request_headers = mask(s, a->request_headers, hk_dead_show_headers, &request);
+    masked.response_headers = mask(s, a->response_headers, hk_dead_show_headers, &response);
+    masked.response_body = mask(s, a->response_body, hk_dead_show_text, &body);
+    hk_put_attempt(json, &masked);
+    hk_buf_fini(&error);
+    hk_buf_fini(&request);
+    hk_buf_fini(&response);
+    hk_buf_fini(&body);
 }
 
 static void put_versions(struct show *s, struct hk_json *json)

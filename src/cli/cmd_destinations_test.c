@@ -30,36 +30,27 @@ struct probe {
     struct hk_buf out;
 };
 
-static void fact(struct hk_buf *out, const char *name, struct hk_str value)
-{
-    if (value.len == 0)
-        return;
-    (void)hk_buf_addf(out, "%-17s ", name);
-    (void)hk_table_safe(out, value, 4000);
-    (void)hk_buf_addc(out, '\n');
-}
-
 static void write_text(struct probe *p, const struct hk_sink_result *r, const char *cause)
 {
     char line[160], took[HK_OUT_TEXT];
     struct hk_buf *out = &p->out;
-    fact(out, "destination", hk_str_of(p->conf->name));
-    fact(out, "url", hk_str_of(hk_conf_target(p->conf)));
+    hk_operate_fact(out, "destination", hk_str_of(p->conf->name));
+    hk_operate_fact(out, "url", hk_str_of(hk_conf_target(p->conf)));
     (void)snprintf(line, sizeof line, "%s%s%s", hk_class_name(p->failure_class), cause[0] != '\0' ? ", " : "",
                    cause);
-    fact(out, "verdict", hk_str_of(line));
+    hk_operate_fact(out, "verdict", hk_str_of(line));
     if (r->facts.status > 0)
         (void)snprintf(line, sizeof line, "%d", r->facts.status);
     else
         (void)snprintf(line, sizeof line, "none (%s)", hk_fault_name(r->facts.fault));
-    fact(out, "status", hk_str_of(line));
-    fact(out, "took", hk_str_of(hk_out_duration(r->facts.duration_ms, took)));
-    fact(out, "address", r->address);
-    fact(out, "error", r->facts.error);
-    fact(out, "message", hk_str_of(p->message_id));
+    hk_operate_fact(out, "status", hk_str_of(line));
+    hk_operate_fact(out, "took", hk_str_of(hk_out_duration(r->facts.duration_ms, took)));
+    hk_operate_fact(out, "address", r->address);
+    hk_operate_fact(out, "error", r->facts.error);
+    hk_operate_fact(out, "message", hk_str_of(p->message_id));
     struct hk_sink_shown shown = r->show(r);
-    fact(out, "request headers", shown.request_headers);
-    fact(out, "response headers", shown.response_headers);
+    hk_operate_fact(out, "request headers", shown.request_headers);
+    hk_operate_fact(out, "response headers", shown.response_headers);
     if (r->facts.body.len > 0) {
         (void)hk_buf_adds(out, "response body:\n");
         hk_table_safe_lines(out, r->facts.body);

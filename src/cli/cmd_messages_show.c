@@ -17,15 +17,6 @@
 
 /* ---- for reading ---- */
 
-static void fact(struct hk_buf *out, const char *name, struct hk_str value)
-{
-    if (value.len == 0)
-        return;
-    (void)hk_buf_addf(out, "%-16s ", name);
-    (void)hk_table_safe(out, value, 2000);
-    (void)hk_buf_addc(out, '\n');
-}
-
 static void fact_time(struct hk_buf *out, const char *name, int64_t ms, int64_t now_ms)
 {
     char time_text[HK_TIME_TEXT_MAX], ago[64], line[128];
@@ -33,7 +24,7 @@ static void fact_time(struct hk_buf *out, const char *name, int64_t ms, int64_t 
         return;
     (void)hk_format_rfc3339(ms, time_text);
     (void)snprintf(line, sizeof line, "%s (%s)", time_text, hk_operate_ago(ms, now_ms, ago));
-    fact(out, name, hk_str_of(line));
+    hk_operate_fact(out, name, hk_str_of(line));
 }
 
 static void fact_number(struct hk_buf *out, const char *name, uint64_t n)
@@ -41,7 +32,7 @@ static void fact_number(struct hk_buf *out, const char *name, uint64_t n)
     char text[24];
     (void)snprintf(text, sizeof text, "%" PRIu64, n);
     if (n != 0)
-        fact(out, name, hk_str_of(text));
+        hk_operate_fact(out, name, hk_str_of(text));
 }
 
 static const char *done_name(enum hk_state state)
@@ -53,7 +44,8 @@ static void write_payload(struct hk_buf *out, const struct hk_row *row, bool who
 {
     char size[HK_OUT_TEXT];
     if (!row->has_payload) {
-        fact(out, "payload", hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
+        hk_operate_fact(out, "payload",
+                        hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
         return;
     }
     (void)hk_buf_addf(out, "%-16s %s bytes%s\n", "payload", hk_out_count(row->payload_bytes, size),
@@ -69,17 +61,18 @@ static void write_payload(struct hk_buf *out, const struct hk_row *row, bool who
 
 static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload, int64_t now_ms)
 {
-    fact(out, "message", row->message_id);
-    fact(out, "destination", row->destination.len > 0 ? row->destination : hk_str_of("(by route)"));
-    fact(out, "event type", row->event_type);
-    fact(out, "status", hk_str_of(hk_state_name(row->state)));
-    fact(out, "letter", row->letter_status);
-    fact(out, "reason", row->state == HK_STATE_DEAD ? row->cause : row->reason);
-    fact(out, "by", row->actor);
-    fact(out, "last error", row->last_error);
+    hk_operate_fact(out, "message", row->message_id);
+    hk_operate_fact(out, "destination",
+                    row->destination.len > 0 ? row->destination : hk_str_of("(by route)"));
+    hk_operate_fact(out, "event type", row->event_type);
+    hk_operate_fact(out, "status", hk_str_of(hk_state_name(row->state)));
+    hk_operate_fact(out, "letter", row->letter_status);
+    hk_operate_fact(out, "reason", row->state == HK_STATE_DEAD ? row->cause : row->reason);
+    hk_operate_fact(out, "by", row->actor);
+    hk_operate_fact(out, "last error", row->last_error);
     if (row->state != HK_STATE_DEAD)
-        fact(out, "last cause", row->cause);
-    fact(out, "error detail", row->error_detail);
+        hk_operate_fact(out, "last cause", row->cause);
+    hk_operate_fact(out, "error detail", row->error_detail);
     (void)hk_buf_addf(out, "%-16s %" PRIu32 "\n", "attempts", row->attempts);
     fact_number(out, "crashes", row->crashes);
     fact_number(out, "life", row->life > 1 ? row->life : 0);
@@ -89,19 +82,19 @@ static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload
     fact_time(out, "last attempt", row->last_attempt_ms, now_ms);
     fact_time(out, "first failed", row->first_failed_ms, now_ms);
     fact_time(out, done_name(row->state), row->done_ms, now_ms);
-    fact(out, "in flight by", row->locked_by);
+    hk_operate_fact(out, "in flight by", row->locked_by);
     fact_time(out, "in flight since", row->locked_ms, now_ms);
-    fact(out, "not before", row->not_before);
-    fact(out, "expires", row->expires_at);
-    fact(out, "key", row->key);
-    fact(out, "policy", row->policy);
+    hk_operate_fact(out, "not before", row->not_before);
+    hk_operate_fact(out, "expires", row->expires_at);
+    hk_operate_fact(out, "key", row->key);
+    hk_operate_fact(out, "policy", row->policy);
     fact_number(out, "max attempts", row->max_attempts);
-    fact(out, "correlation id", row->correlation_id);
-    fact(out, "traceparent", row->traceparent);
-    fact(out, "idempotency key", row->idempotency_key);
-    fact(out, "content type", row->content_type);
-    fact(out, "encoding", row->encoding);
-    fact(out, "headers", row->headers);
+    hk_operate_fact(out, "correlation id", row->correlation_id);
+    hk_operate_fact(out, "traceparent", row->traceparent);
+    hk_operate_fact(out, "idempotency key", row->idempotency_key);
+    hk_operate_fact(out, "content type", row->content_type);
+    hk_operate_fact(out, "encoding", row->encoding);
+    hk_operate_fact(out, "headers", row->headers);
     write_payload(out, row, payload);
 }
 
@@ -179,26 +172,6 @@ static void put_row(struct hk_json *json, const struct hk_row *row, bool payload
     hk_json_end(json);
 }
 
-static void put_attempt(struct hk_json *json, const struct hk_tried *a)
-{
-    hk_json_object(json);
-    hk_put_str(json, "destination", a->destination);
-    hk_put_u64(json, "life", a->life);
-    hk_put_u64(json, "attempt", a->n);
-    hk_put_time(json, "started_at", a->started_ms);
-    hk_put_u64(json, "duration_ms", a->duration_ms);
-    hk_put_limit(json, "status", a->status > 0 ? (uint64_t)a->status : 0);
-    hk_put_str(json, "class", a->failure_class);
-    hk_put_str(json, "cause", a->cause);
-    hk_put_str(json, "error", a->error);
-    hk_put_str(json, "address", a->address);
-    hk_put_str(json, "request_headers", a->request_headers);
-    hk_put_str(json, "response_headers", a->response_headers);
-    hk_put_bytes(json, "response_body", a->response_body);
-    hk_put_bool(json, "possibly_delivered", a->possibly_delivered);
-    hk_json_end(json);
-}
-
 static void write_json(struct hk_buf *out, const struct hk_shown *shown, bool payload)
 {
     struct hk_json json;
@@ -212,7 +185,7 @@ static void write_json(struct hk_buf *out, const struct hk_shown *shown, bool pa
     hk_json_key(&json, "attempts");
     hk_json_array(&json);
     for (size_t i = 0; i < shown->n_attempts; i++)
-        put_attempt(&json, &shown->attempts[i]);
+        hk_put_attempt(&json, &shown->attempts[i]);
     hk_json_end(&json);
     hk_json_key(&json, "next");
     hk_json_null(&json);

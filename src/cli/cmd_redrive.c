@@ -57,17 +57,6 @@ static bool read_pace(const struct hk_cli *cli, struct hk_redrive_pace *out)
     return true;
 }
 
-static bool read_ids(const struct hk_cli *cli, enum hk_requeue_id *out)
-{
-    bool same = hk_args_flag(cli, "same-id"), new = hk_args_flag(cli, "new-id");
-    if (same && new) {
-        (void)hk_out_error(HK_EXIT_USAGE, "--same-id and --new-id exclude each other");
-        return false;
-    }
-    *out = same ? HK_REQUEUE_SAME : new ? HK_REQUEUE_NEW : HK_REQUEUE_AUTO;
-    return true;
-}
-
 /* ---- plan ---- */
 
 struct plan {
@@ -302,7 +291,7 @@ int hk_cmd_redrive_start(struct hk_cli *cli)
         return hk_out_error(HK_EXIT_USAGE,
                             "say which letters: --filter, --destination, --group, or --status failed for all "
                             "that are open");
-    if (!read_pace(cli, &job.pace) || !read_ids(cli, &job.ids))
+    if (!read_pace(cli, &job.pace) || !hk_dead_ids(cli, &job.ids))
         return HK_EXIT_USAGE;
     const char *why = hk_args_flag(cli, "dry-run") ? "" : hk_operate_reason(cli, reason);
     if (why == NULL)

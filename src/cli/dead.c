@@ -15,6 +15,7 @@
 #include "cli/out.h"
 #include "cli/settings.h"
 #include "config/payload.h"
+#include "core/encoding.h"
 
 enum {
     FOUND_MAX = 20, /* letters of one message_id that are looked at */
@@ -50,6 +51,17 @@ void hk_dead_close(struct hk_dead *dead)
 }
 
 /* ---- which letters ---- */
+
+bool hk_dead_ids(const struct hk_cli *cli, enum hk_requeue_id *out)
+{
+    bool same = hk_args_flag(cli, "same-id"), new = hk_args_flag(cli, "new-id");
+    if (same && new) {
+        (void)hk_out_error(HK_EXIT_USAGE, "--same-id and --new-id exclude each other");
+        return false;
+    }
+    *out = same ? HK_REQUEUE_SAME : new ? HK_REQUEUE_NEW : HK_REQUEUE_AUTO;
+    return true;
+}
 
 static const struct {
     const char *option, *term;
@@ -203,7 +215,7 @@ int hk_dead_reveal(const struct hk_cli *cli, const struct hk_dead *dead, const i
 struct hk_str hk_dead_payload(const struct hk_letter *letter, struct hk_buf *scratch, bool *out_ok)
 {
     *out_ok = true;
-    if (!hk_str_eq(letter->encoding, hk_str_of("base64")))
+    if (!hk_encoding_is_base64(letter->encoding))
         return letter->payload;
     size_t room = hk_base64_room(letter->payload.len), len = 0;
     unsigned char *bytes = hk_mem_alloc(room);
@@ -211,6 +223,31 @@ struct hk_str hk_dead_payload(const struct hk_letter *letter, struct hk_buf *scr
               hk_buf_add(scratch, bytes, len) == HK_OK;
     hk_mem_free(bytes);
     return *out_ok ? hk_buf_str(scratch) : (struct hk_str){"", 0};
+}
+
+enum hk_code hk_dead_replace(const struct hk_dead *dead, const struct hk_letter *letter,
+                             struct hk_str payload, const struct hk_letter_edit *by, uint32_t *out_version,
+                             struct hk_err *err)
+{
+    struct hk_buf coded;
+    struct hk_letter_edit edit = {.id = letter->id,
+                                  .version = letter->version,
+                                  .payload = payload,
+                                  .actor = by->actor,
+                                  .reason = by->reason,
+                                  .act = by->act};
+    hk_buf_init(&coded, (size_t)2 * HK_PAYLOAD_MAX);
+    if (hk_encoding_is_base64(letter->encoding)) {
+        (void)hk_buf_add_base64(&coded, payload.ptr, payload.len);
+        edit.payload = hk_buf_str(&coded);
+    }
+    enum hk_code rc = hk_buf_status(&coded);
+    if (rc == HK_OK)
+        rc = dead->letters->edit(dead->op.admin, &edit, out_version, err);
+    else
+        (void)hk_err_set(err, rc, "the payload does not fit");
+    hk_buf_fini(&coded);
+    return rc;
 }
 
 void hk_dead_show_payload(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_buf *out)

@@ -46,6 +46,9 @@ bool hk_dead_filter_given(const struct hk_cli *cli);
 /* Was anything given that says nothing where letters are named? (All but --destination: hk_dead_find takes that.) */
 bool hk_dead_filter_beside_ids(const struct hk_cli *cli);
 
+/* --same-id, --new-id, or neither. False: both, and said so. */
+bool hk_dead_ids(const struct hk_cli *cli, enum hk_requeue_id *out);
+
 /* The letter that an operand means: its id, or a message_id (with --destination when that went to several). HK_EXIT_OK, or said why
  * not. A message_id of digits only must be written id:… */
 int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const char *operand, int64_t *out_id);
@@ -57,6 +60,12 @@ int hk_dead_reveal(const struct hk_cli *cli, const struct hk_dead *dead, const i
 
 /* The payload as the application wrote it: base64 undone where the letter says so. "" with `*out_ok` false when it is not base64. */
 struct hk_str hk_dead_payload(const struct hk_letter *letter, struct hk_buf *scratch, bool *out_ok);
+
+/* The way back: `payload` takes the place of the letter's, encoded as the letter says. `by`: who, why and which act ("edit", "fix"). As
+ * `edit` of store/letters.h. */
+enum hk_code hk_dead_replace(const struct hk_dead *dead, const struct hk_letter *letter,
+                             struct hk_str payload, const struct hk_letter_edit *by, uint32_t *out_version,
+                             struct hk_err *err);
 
 /* Masked, each added to `out`. `letter` must have its whole payload and its headers when masks fit its type: what hides in errors is found
  * by them. An edited letter's errors may be about an earlier payload: they are hidden unless `dead->history` has all of them. */

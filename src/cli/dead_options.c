@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of the commands on dead letters; their rows stand in main.c. */
 #include "cli/dead.h"
+#include "cli/options.h"
 
-#define END_OF_OPTIONS                                                                                       \
-    {                                                                                                        \
-        .name = NULL                                                                                         \
-    }
-#define JSON_OPTION                                                                                          \
-    {                                                                                                        \
-        .name = "json", .help = "print JSON"                                                                 \
-    }
 #define FILTER_OPTIONS                                                                                       \
     {.name = "filter",                                                                                       \
      .kind = HK_CLI_TEXT,                                                                                    \
@@ -40,17 +33,8 @@
     {                                                                                                        \
         .name = "text", .kind = HK_CLI_TEXT, .value = "TEXT", .help = "found in error, ids or payload"       \
     }
-#define ACTOR_OPTIONS                                                                                        \
-    {.name = "reason",                                                                                       \
-     .kind = HK_CLI_TEXT,                                                                                    \
-     .value = "TEXT",                                                                                        \
-     .help = "why; kept with who (asked for on a terminal)"},                                                \
-    {                                                                                                        \
-        .name = "actor", .kind = HK_CLI_TEXT, .value = "NAME",                                               \
-        .help = "who (default: $HIKYAKU_ACTOR, else user@host)"                                              \
-    }
 #define REVEAL_OPTIONS                                                                                       \
-    {.name = "reveal", .help = "show what is masked; who and why is recorded first"}, ACTOR_OPTIONS
+    {.name = "reveal", .help = "show what is masked; who and why is recorded first"}, HK_ACTOR_OPTIONS
 #define BULK_OPTIONS                                                                                         \
     {.name = "dry-run", .help = "say how many, change nothing"},                                             \
     {                                                                                                        \
@@ -83,11 +67,11 @@
     }
 
 const struct hk_cli_option hk_dead_list_options[] = {
-    FILTER_OPTIONS, LIMIT_OPTION, AFTER_OPTION,  {.name = "oldest", .help = "oldest first"},
-    REVEAL_OPTIONS, JSON_OPTION,  END_OF_OPTIONS};
+    FILTER_OPTIONS, LIMIT_OPTION,   AFTER_OPTION,     {.name = "oldest", .help = "oldest first"},
+    REVEAL_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_dead_groups_options[] = {FILTER_OPTIONS, LIMIT_OPTION, JSON_OPTION,
-                                                       END_OF_OPTIONS};
+const struct hk_cli_option hk_dead_groups_options[] = {FILTER_OPTIONS, LIMIT_OPTION, HK_JSON_OPTION,
+                                                       HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_show_options[] = {
     {.name = "curl", .help = "print the request as a curl command instead"},
@@ -97,13 +81,13 @@ const struct hk_cli_option hk_dead_show_options[] = {
      .help = "an earlier payload instead of the present one (1 is the original)"},
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
     REVEAL_OPTIONS,
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_reasons_options[] = {
-    {.name = "markdown", .help = "as docs/reasons.md has it"}, JSON_OPTION, END_OF_OPTIONS};
+    {.name = "markdown", .help = "as docs/reasons.md has it"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_dead_export_options[] = {FILTER_OPTIONS, REVEAL_OPTIONS, END_OF_OPTIONS};
+const struct hk_cli_option hk_dead_export_options[] = {FILTER_OPTIONS, REVEAL_OPTIONS, HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_edit_options[] = {
     {.name = "payload",
@@ -114,8 +98,8 @@ const struct hk_cli_option hk_dead_edit_options[] = {
     {.name = "dry-run", .help = "check and show the difference, change nothing"},
     {.name = "yes", .help = "also when it is not JSON any more"},
     REVEAL_OPTIONS,
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_fix_options[] = {
     {.name = "jq",
@@ -129,24 +113,24 @@ const struct hk_cli_option hk_dead_fix_options[] = {
     {.name = "timeout", .kind = HK_CLI_TEXT, .value = "DURATION", .help = "for one payload (default: 5s)"},
     FILTER_OPTIONS,
     BULK_OPTIONS,
-    ACTOR_OPTIONS,
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_dead_requeue_options[] = {ID_OPTIONS,    FILTER_OPTIONS, BULK_OPTIONS,
-                                                        ACTOR_OPTIONS, JSON_OPTION,    END_OF_OPTIONS};
+const struct hk_cli_option hk_dead_requeue_options[] = {ID_OPTIONS,       FILTER_OPTIONS, BULK_OPTIONS,
+                                                        HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_dead_act_options[] = {FILTER_OPTIONS, BULK_OPTIONS, ACTOR_OPTIONS, JSON_OPTION,
-                                                    END_OF_OPTIONS};
+const struct hk_cli_option hk_dead_act_options[] = {FILTER_OPTIONS, BULK_OPTIONS, HK_ACTOR_OPTIONS,
+                                                    HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_send_options[] = {
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
     {.name = "dry-run", .help = "check that it could be sent, send nothing"},
     {.name = "yes", .help = "also when it was edited and may have arrived before"},
     {.name = "reveal", .help = "show what is masked in the answer; recorded"},
-    ACTOR_OPTIONS,
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_note_options[] = {
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
@@ -154,22 +138,24 @@ const struct hk_cli_option hk_dead_note_options[] = {
      .kind = HK_CLI_TEXT,
      .value = "NAME",
      .help = "who (default: $HIKYAKU_ACTOR, else user@host)"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_redrive_plan_options[] = {FILTER_OPTIONS, PACE_OPTIONS, JSON_OPTION,
-                                                        END_OF_OPTIONS};
+const struct hk_cli_option hk_redrive_plan_options[] = {FILTER_OPTIONS, PACE_OPTIONS, HK_JSON_OPTION,
+                                                        HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_redrive_start_options[] = {
-    FILTER_OPTIONS, PACE_OPTIONS, ID_OPTIONS, BULK_OPTIONS, ACTOR_OPTIONS, JSON_OPTION, END_OF_OPTIONS};
+const struct hk_cli_option hk_redrive_start_options[] = {FILTER_OPTIONS,   PACE_OPTIONS,     ID_OPTIONS,
+                                                         BULK_OPTIONS,     HK_ACTOR_OPTIONS, HK_JSON_OPTION,
+                                                         HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_redrive_list_options[] = {
-    {.name = "running", .help = "only those that run"}, JSON_OPTION, END_OF_OPTIONS};
+    {.name = "running", .help = "only those that run"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_redrive_show_options[] = {
-    {.name = "follow", .help = "until it has ended, with progress"}, JSON_OPTION, END_OF_OPTIONS};
+    {.name = "follow", .help = "until it has ended, with progress"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_redrive_cancel_options[] = {ACTOR_OPTIONS, JSON_OPTION, END_OF_OPTIONS};
+const struct hk_cli_option hk_redrive_cancel_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION,
+                                                          HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_audit_list_options[] = {
     {.name = "letter", .kind = HK_CLI_TEXT, .value = "ID", .help = "only on this dead letter"},
@@ -178,5 +164,5 @@ const struct hk_cli_option hk_audit_list_options[] = {
     LIMIT_OPTION,
     AFTER_OPTION,
     {.name = "oldest", .help = "oldest first"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};

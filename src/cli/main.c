@@ -7,16 +7,8 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/dead.h"
+#include "cli/options.h"
 #include "cli/out.h"
-
-#define END_OF_OPTIONS                                                                                       \
-    {                                                                                                        \
-        .name = NULL                                                                                         \
-    }
-#define JSON_OPTION                                                                                          \
-    {                                                                                                        \
-        .name = "json", .help = "print JSON"                                                                 \
-    }
 
 static const struct hk_cli_option globals[] = {
     {.name = "config",
@@ -29,12 +21,12 @@ static const struct hk_cli_option globals[] = {
      .help = "database (default: $HIKYAKU_DB, else store: of the configuration, else sqlite:hikyaku.db)"},
     {.name = "help", .letter = 'h', .help = "say what a command does"},
     {.name = "version", .help = "print the version"},
-    END_OF_OPTIONS};
+    HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option json_only[] = {JSON_OPTION, END_OF_OPTIONS};
+static const struct hk_cli_option json_only[] = {HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option demo_options[] = {
-    {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, END_OF_OPTIONS};
+    {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option init_options[] = {
     {.name = "print", .help = "print the SQL that would run, change nothing"},
@@ -54,25 +46,15 @@ static const struct hk_cli_option init_options[] = {
      .kind = HK_CLI_TEXT,
      .value = "ROLE",
      .help = "likewise (default: hikyaku_viewer)"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option run_options[] = {{.name = "log-level",
                                                     .kind = HK_CLI_CHOICE,
                                                     .value = "LEVEL",
                                                     .choices = "error warn info debug",
                                                     .help = "what to log (default: info)"},
-                                                   END_OF_OPTIONS};
-
-#define ACTOR_OPTIONS                                                                                        \
-    {.name = "reason",                                                                                       \
-     .kind = HK_CLI_TEXT,                                                                                    \
-     .value = "TEXT",                                                                                        \
-     .help = "why; kept with who (asked for on a terminal)"},                                                \
-    {                                                                                                        \
-        .name = "actor", .kind = HK_CLI_TEXT, .value = "NAME",                                               \
-        .help = "who (default: $HIKYAKU_ACTOR, else user@host)"                                              \
-    }
+                                                   HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option enqueue_options[] = {
     {.name = "destination",
@@ -110,8 +92,8 @@ static const struct hk_cli_option enqueue_options[] = {
     {.name = "traceparent", .kind = HK_CLI_TEXT, .value = "TEXT", .help = "W3C trace context, sent along"},
     {.name = "policy", .kind = HK_CLI_POLICY, .value = "NAME", .help = "in place of the destination's"},
     {.name = "max-attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "in place of the policy's"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option list_options[] = {
     {.name = "status",
@@ -123,26 +105,26 @@ static const struct hk_cli_option list_options[] = {
     {.name = "event-type", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only of this type"},
     {.name = "limit", .kind = HK_CLI_TEXT, .value = "N", .help = "at most this many (default: 50)"},
     {.name = "after", .kind = HK_CLI_TEXT, .value = "CURSOR", .help = "go on where an earlier list ended"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option show_options[] = {
-    {.name = "payload", .help = "with the payload"}, JSON_OPTION, END_OF_OPTIONS};
+    {.name = "payload", .help = "with the payload"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option act_options[] = {
-    ACTOR_OPTIONS,
+    HK_ACTOR_OPTIONS,
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it goes to several"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option pause_options[] = {ACTOR_OPTIONS, JSON_OPTION, END_OF_OPTIONS};
+static const struct hk_cli_option pause_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option test_options[] = {{.name = "payload",
                                                      .kind = HK_CLI_TEXT,
                                                      .value = "TEXT|-|@FILE",
                                                      .help = "what to send (default: a test object)"},
-                                                    JSON_OPTION,
-                                                    END_OF_OPTIONS};
+                                                    HK_JSON_OPTION,
+                                                    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option plan_options[] = {
     {.name = "attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "show the first N attempts (1 to 1000)"},
@@ -155,8 +137,8 @@ static const struct hk_cli_option plan_options[] = {
      .kind = HK_CLI_TEXT,
      .value = "S",
      .help = "also show the waits that hk_execute draws with this seed"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option simulate_options[] = {
     {.name = "clients", .kind = HK_CLI_TEXT, .value = "N", .help = "how many, 1 to 1000000 (default: 10000)"},
@@ -174,8 +156,8 @@ static const struct hk_cli_option simulate_options[] = {
      .help = "the first requests come within this time (default: 1s)"},
     {.name = "seed", .kind = HK_CLI_TEXT, .value = "S", .help = "of the random waits (default: 1)"},
     {.name = "svg", .kind = HK_CLI_FILE, .value = "FILE", .help = "also draw a picture into FILE"},
-    JSON_OPTION,
-    END_OF_OPTIONS};
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_command commands[] = {
     {.name = "demo",

@@ -14,6 +14,7 @@
 #include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/settings.h"
+#include "cli/table.h"
 
 int hk_operate_open(const struct hk_cli *cli, struct hk_operate *out)
 {
@@ -177,7 +178,36 @@ void hk_put_row(struct hk_json *json, const struct hk_row *row)
     hk_put_u64(json, "life", row->life);
 }
 
+void hk_put_attempt(struct hk_json *json, const struct hk_tried *a)
+{
+    hk_json_object(json);
+    hk_put_str(json, "destination", a->destination);
+    hk_put_u64(json, "life", a->life);
+    hk_put_u64(json, "attempt", a->n);
+    hk_put_time(json, "started_at", a->started_ms);
+    hk_put_u64(json, "duration_ms", a->duration_ms);
+    hk_put_limit(json, "status", a->status > 0 ? (uint64_t)a->status : 0);
+    hk_put_str(json, "class", a->failure_class);
+    hk_put_str(json, "cause", a->cause);
+    hk_put_str(json, "error", a->error);
+    hk_put_str(json, "address", a->address);
+    hk_put_str(json, "request_headers", a->request_headers);
+    hk_put_str(json, "response_headers", a->response_headers);
+    hk_put_bytes(json, "response_body", a->response_body);
+    hk_put_bool(json, "possibly_delivered", a->possibly_delivered);
+    hk_json_end(json);
+}
+
 /* ---- for reading ---- */
+
+void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value)
+{
+    if (value.len == 0)
+        return;
+    (void)hk_buf_addf(out, "%-16s ", name);
+    (void)hk_table_safe(out, value, 4000);
+    (void)hk_buf_addc(out, '\n');
+}
 
 int64_t hk_operate_wall_ms(void)
 {

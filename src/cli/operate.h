@@ -50,10 +50,15 @@ void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
 /* The facts of one row, without its details. */
 void hk_put_row(struct hk_json *json, const struct hk_row *row);
 
+/* One attempt as an object of its own. */
+void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
+
 int64_t hk_operate_wall_ms(void);
 
 /* ---- for reading ---- */
 
+/* One line, "name             value", made safe for a terminal; nothing when there is no value. */
+void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value);
 /* "~" in front of estimates. */
 const char *hk_operate_count(struct hk_count count, char out[48]);
 /* "3m12s ago", "in 5s", "now"; "-" for 0. */

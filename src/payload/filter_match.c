@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/encoding.h"
 #include "payload/filter_impl.h"
 
 static bool contains(struct hk_str s, struct hk_str needle)
@@ -98,7 +99,7 @@ static bool decode(struct hk_str text, unsigned char *out, size_t *out_len)
 bool hk_filter_match(const void *arg, const struct hk_letter *letter)
 {
     const struct hk_filter *f = arg;
-    if (!hk_str_eqi(letter->encoding, hk_str_of("base64")))
+    if (!hk_encoding_is_base64(letter->encoding))
         return fits(f, letter, letter->payload);
     unsigned char *decoded = hk_mem_alloc(hk_base64_room(letter->payload.len));
     size_t len = 0;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "store/encoding.h"
+#include "core/encoding.h"
 #include "store/pg_store.h"
 
 /* Columns of the statements that read heads and messages (pg_stmt.c). */

@@ -127,6 +127,9 @@ bool hk_sq_time(sqlite3_stmt *q, int column, int64_t *out_ms);
 
 /* sqlite_settle.c */
 void hk_sq_settle(struct hk_store *store, const struct hk_settle *settle, int64_t now_ms);
+/* Twelve columns of outbox_attempts, from started_ms on, as parameters from `at` on. */
+void hk_sq_bind_attempt(struct hk_store *store, sqlite3_stmt *q, int at,
+                        const struct hk_attempt_record *attempt, int64_t now_ms);
 /* Into outbox_sent: the rows from the settle's id to `last_id`, all of which were sent alike. */
 void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int64_t last_id, int64_t now_ms);
 /* From outbox to outbox_retry because its relay died with it. */

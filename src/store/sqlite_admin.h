@@ -49,6 +49,11 @@ enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status *
 enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
 enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err);
+/* A row of outbox_attempts, and the SELECT list that it reads; what follows says from where. */
+#define HK_SA_ATTEMPT                                                                                        \
+    "SELECT destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers, "   \
+    "response_headers, response_body, address, possibly_delivered FROM "
+void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out);
 enum hk_code hk_sa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
                         const struct hk_shown **out, struct hk_err *err);
 enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,

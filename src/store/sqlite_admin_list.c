@@ -406,7 +406,7 @@ static void show_place(struct hk_store *store, enum hk_place place, const char *
     hk_buf_fini(&sql);
 }
 
-static void read_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out)
+void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out)
 {
     int64_t duration_ms = sqlite3_column_int64(q, 4);
     *out = (struct hk_tried){
@@ -430,11 +430,10 @@ static void read_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_trie
 static void show_attempts(struct hk_store *store, const char *message_id, struct hk_shown *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "SELECT destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers, "
-        "response_headers, response_body, address, possibly_delivered FROM (SELECT * FROM outbox_attempts "
-        "WHERE message_id IN (?1, CAST(?1 AS BLOB)) ORDER BY id DESC LIMIT ?2) ORDER BY id");
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, HK_SA_ATTEMPT
+                      "(SELECT * FROM outbox_attempts "
+                      "WHERE message_id IN (?1, CAST(?1 AS BLOB)) ORDER BY id DESC LIMIT ?2) ORDER BY id");
     hk_sq_bind_cstr(store, q, 1, message_id);
     hk_sq_bind_i64(store, q, 2, HK_TRIED_MAX);
     while (hk_sq_row(store, q)) {
@@ -442,7 +441,7 @@ static void show_attempts(struct hk_store *store, const char *message_id, struct
         if (!tried)
             break;
         out->attempts = tried;
-        read_attempt(store, q, &tried[out->n_attempts++]);
+        hk_sa_attempt(store, q, &tried[out->n_attempts++]);
     }
     sqlite3_finalize(q);
 }

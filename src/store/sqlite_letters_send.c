@@ -40,7 +40,6 @@ static void find(struct sending *s)
 static void add_attempt(struct sending *s)
 {
     struct hk_store *store = s->store;
-    const struct hk_attempt_record *a = s->attempt;
     sqlite3_stmt *q = hk_sa_prepare(
         store,
         "INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, "
@@ -50,18 +49,7 @@ static void add_attempt(struct sending *s)
     hk_sq_bind_text(store, q, 2, s->destination);
     hk_sq_bind_i64(store, q, 3, s->life);
     hk_sq_bind_i64(store, q, 4, (int64_t)s->attempts + 1);
-    hk_sq_bind_i64(store, q, 5, a->started_ms);
-    hk_sq_bind_u64(store, q, 6, a->duration_ms);
-    hk_sq_bind_i64(store, q, 7, s->now_ms);
-    hk_sq_bind_i64(store, q, 8, a->status);
-    hk_sq_bind_cstr(store, q, 9, hk_class_name(a->failure_class));
-    hk_sq_bind_text_or_null(store, q, 10, a->cause);
-    hk_sq_bind_text_or_null(store, q, 11, a->error);
-    hk_sq_bind_text_or_null(store, q, 12, a->request_headers);
-    hk_sq_bind_text_or_null(store, q, 13, a->response_headers);
-    hk_sq_bind_bytes_or_null(store, q, 14, a->response_body);
-    hk_sq_bind_text_or_null(store, q, 15, a->address);
-    hk_sq_bind_i64(store, q, 16, a->possibly_delivered);
+    hk_sq_bind_attempt(store, q, 5, s->attempt, s->now_ms);
     hk_sq_run(store, q);
     sqlite3_finalize(q);
 }

@@ -3,7 +3,6 @@
 #include "base/str.h"
 #include "store/sqlite_letters.h"
 
-#define BODY_MAX     ((size_t)8 * 1024)
 #define ACTS_MAX     1000
 #define VERSIONS_MAX 100
 
@@ -14,35 +13,14 @@ static struct hk_str text_at(struct hk_store *store, sqlite3_stmt *q, int column
 
 /* ---- attempts ---- */
 
-static void read_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out)
-{
-    int64_t duration_ms = sqlite3_column_int64(q, 4);
-    *out = (struct hk_tried){
-        .destination = text_at(store, q, 0),
-        .life = hk_sa_u32(q, 1),
-        .n = hk_sa_u32(q, 2),
-        .started_ms = sqlite3_column_int64(q, 3),
-        .duration_ms = duration_ms > 0 ? (uint64_t)duration_ms : 0,
-        .status = sqlite3_column_int(q, 5),
-        .failure_class = text_at(store, q, 6),
-        .cause = text_at(store, q, 7),
-        .error = text_at(store, q, 8),
-        .request_headers = text_at(store, q, 9),
-        .response_headers = text_at(store, q, 10),
-        .response_body = hk_sa_text(store, q, 11, BODY_MAX),
-        .address = text_at(store, q, 12),
-        .possibly_delivered = sqlite3_column_int(q, 13) != 0,
-    };
-}
-
 /* Ids that it had in between are in the trail of its requeues. */
 static void show_attempts(struct hk_store *store, struct hk_letter_shown *out)
 {
     size_t room = 0;
     sqlite3_stmt *q = hk_sl_prepare_for(
         store,
-        "SELECT destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers, "
-        "response_headers, response_body, address, possibly_delivered FROM (SELECT * FROM outbox_attempts "
+        HK_SA_ATTEMPT
+        "(SELECT * FROM outbox_attempts "
         "WHERE destination = ?5 AND message_id IN (SELECT ?2 UNION SELECT ?3 UNION "
         "SELECT json_extract(CASE WHEN json_valid(detail) THEN detail END, '$.message_id') FROM outbox_audit "
         "WHERE letter_id = ?1 AND letter_id IS NOT NULL AND act = 'requeue') "
@@ -57,7 +35,7 @@ static void show_attempts(struct hk_store *store, struct hk_letter_shown *out)
         if (!tried)
             break;
         out->attempts = tried;
-        read_attempt(store, q, &tried[out->n_attempts++]);
+        hk_sa_attempt(store, q, &tried[out->n_attempts++]);
     }
     sqlite3_finalize(q);
 }

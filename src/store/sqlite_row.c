@@ -5,7 +5,7 @@
 
 #include "base/base64.h"
 #include "base/parse.h"
-#include "store/encoding.h"
+#include "core/encoding.h"
 #include "store/sqlite.h"
 
 /* Columns of the statements that read heads and messages (sqlite_stmt.c). */

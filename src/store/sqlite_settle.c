@@ -27,6 +27,23 @@ static bool wants_attempt(const struct hk_store *store, const struct hk_attempt_
     return false;
 }
 
+void hk_sq_bind_attempt(struct hk_store *store, sqlite3_stmt *q, int at, const struct hk_attempt_record *a,
+                        int64_t now_ms)
+{
+    hk_sq_bind_i64(store, q, at, a->started_ms);
+    hk_sq_bind_u64(store, q, at + 1, a->duration_ms);
+    hk_sq_bind_i64(store, q, at + 2, now_ms);
+    hk_sq_bind_i64(store, q, at + 3, a->status);
+    hk_sq_bind_cstr(store, q, at + 4, hk_class_name(a->failure_class));
+    hk_sq_bind_text_or_null(store, q, at + 5, a->cause);
+    hk_sq_bind_text_or_null(store, q, at + 6, a->error);
+    hk_sq_bind_text_or_null(store, q, at + 7, a->request_headers);
+    hk_sq_bind_text_or_null(store, q, at + 8, a->response_headers);
+    hk_sq_bind_bytes_or_null(store, q, at + 9, a->response_body);
+    hk_sq_bind_text_or_null(store, q, at + 10, a->address);
+    hk_sq_bind_i64(store, q, at + 11, a->possibly_delivered);
+}
+
 static void add_attempt(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
 {
     const struct hk_attempt_record *a = &s->attempt;
@@ -34,22 +51,10 @@ static void add_attempt(struct hk_store *store, const struct hk_settle *s, int64
         return;
     sqlite3_stmt *q =
         hk_sq_use(store, s->source == HK_FROM_OUTBOX ? HK_SQ_ADD_ATTEMPT : HK_SQ_ADD_ATTEMPT_RETRY);
-    const char *class_name = hk_class_name(a->failure_class);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_text(store, q, 2, s->destination);
     hk_sq_bind_i64(store, q, 3, s->history.attempts);
-    hk_sq_bind_i64(store, q, 4, a->started_ms);
-    hk_sq_bind_u64(store, q, 5, a->duration_ms);
-    hk_sq_bind_i64(store, q, 6, now_ms);
-    hk_sq_bind_i64(store, q, 7, a->status);
-    hk_sq_bind_cstr(store, q, 8, class_name);
-    hk_sq_bind_text_or_null(store, q, 9, a->cause);
-    hk_sq_bind_text_or_null(store, q, 10, a->error);
-    hk_sq_bind_text_or_null(store, q, 11, a->request_headers);
-    hk_sq_bind_text_or_null(store, q, 12, a->response_headers);
-    hk_sq_bind_bytes_or_null(store, q, 13, a->response_body);
-    hk_sq_bind_text_or_null(store, q, 14, a->address);
-    hk_sq_bind_i64(store, q, 15, a->possibly_delivered);
+    hk_sq_bind_attempt(store, q, 4, a, now_ms);
     hk_sq_run(store, q);
 }
 

@@ -4,6 +4,7 @@
 Speaks TAP.
 
 Usage: dead.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres; ONLY="words" runs the tests whose names hold one."""
+import base64
 import json
 import os
 import pathlib
@@ -367,6 +368,25 @@ def an_edited_letter_under_the_same_id_is_refused_when_it_may_have_arrived():
         w.run("dead", "requeue", "m", "--same-id", "--yes", *WHY)
         w.becomes("m", "resolved")
         assert [r.id for r in w.receiver.arrived()] == ["m", "m"]
+
+
+@test
+def a_payload_in_base64_is_shown_edited_and_sent_as_what_it_says():
+    for encoding in ("base64", "BASE64"):
+        with Office(masks=[{"paths": ["card"]}]) as w:
+            daemon = w.daemon().ready()
+            w.dies("m", payload=base64.b64encode(b'{"card":"4111","n":1}').decode(), encoding=encoding)
+            daemon.stop()
+            assert w.json("dead", "show", "m")["payload"] == '{"card":"***","n":1}'
+            assert len(w.json("dead", "list", "--filter", "payload.n:1")["items"]) == 1
+            w.run("dead", "edit", "m", "--payload", '{"card":"4111","n":2}', *WHY)
+            stored = w.letter("m", "payload")[0]
+            assert base64.b64decode(stored) == b'{"card":"4111","n":2}', stored
+            if JQ is None or JQ.exists():
+                w.run("dead", "fix", "--filter", "id:m", "--jq", ".n = 3", "--yes", *WHY)
+            w.receiver.on("shop", 200)
+            w.run("dead", "send", "m", *WHY)
+            assert json.loads(w.receiver.arrived()[-1].body)["card"] == "4111", w.receiver.arrived()[-1].body
 
 
 # ---- by hand ----

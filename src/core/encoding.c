@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of encodings, in whatever case an application writes them. */
 #include "base/str.h"
-#include "store/encoding.h"
+#include "core/encoding.h"
 
 bool hk_encoding_is_base64(struct hk_str encoding)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the column `encoding` may say. */
-#ifndef HK_STORE_ENCODING_H
-#define HK_STORE_ENCODING_H
+#ifndef HK_CORE_ENCODING_H
+#define HK_CORE_ENCODING_H
 
 #include <stdbool.h>
 
