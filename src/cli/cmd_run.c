@@ -14,6 +14,7 @@
 #include "cli/policies.h"
 #include "cli/settings.h"
 #include "config/diff.h"
+#include "daemon/part.h"
 #include "exec/clock.h"
 #include "relay/relay.h"
 
@@ -29,6 +30,8 @@ struct daemon {
     struct hk_config *config, *next; /* `next`: of the reload that is under way */
     bool again;                      /* SIGHUP came meanwhile: once more afterwards */
     struct hk_log log;
+    struct hk_part_env env;
+    struct hk_parts parts;
     char *url;
     char name[128], boot[33];
     unsigned stops;
@@ -184,6 +187,8 @@ static void on_reloaded(void *arg, enum hk_code rc, const struct hk_err *err)
     d->next = NULL;
     if (rc == HK_OK) {
         log_changes(d, d->config, next);
+        d->env.config = next;
+        hk_parts_reloaded(&d->parts);
         hk_config_free(d->config);
         d->config = next;
         log_idle_ends(d);
@@ -233,8 +238,22 @@ static enum hk_code watch_signals(struct daemon *d, struct hk_err *err)
     return rc;
 }
 
+static enum hk_code start_parts(struct daemon *d, struct hk_err *err)
+{
+    d->env = (struct hk_part_env){.loop = d->loop,
+                                  .config = d->config,
+                                  .url = d->url,
+                                  .name = d->name,
+                                  .boot = d->boot,
+                                  .log = &d->log};
+    return hk_parts_start(&d->parts, &d->env, err);
+}
+
 static enum hk_code serve(struct daemon *d, struct hk_err *err)
 {
+    enum hk_code rc = start_parts(d, err);
+    if (rc != HK_OK)
+        return rc;
     struct hk_relay_options options = {.loop = d->loop,
                                        .config = d->config,
                                        .url = d->url,
@@ -243,10 +262,13 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
                                        .boot = d->boot,
                                        .log = &d->log,
                                        .event_log = getenv("HIKYAKU_EVENT_LOG"),
+                                       .watches = d->parts.watches,
+                                       .n_watches = d->parts.n,
                                        .stopped = on_stopped,
                                        .reloaded = on_reloaded,
                                        .arg = d};
-    enum hk_code rc = hk_relay_start(&options, &d->relay, err);
+    rc = hk_relay_start(&options, &d->relay, err);
+    d->env.relay = d->relay;
     if (rc == HK_OK)
         rc = watch_signals(d, err);
     if (rc != HK_OK)
@@ -280,7 +302,9 @@ int hk_cmd_run(struct hk_cli *cli)
         rc = serve(&d, &err);
     for (size_t i = 0; i < sizeof d.signals / sizeof d.signals[0]; i++)
         hk_signal_free(d.signals[i]);
+    d.env.relay = NULL;
     hk_relay_free(d.relay);
+    hk_parts_stop(&d.parts);
     hk_loop_free(d.loop);
     hk_config_free(d.config);
     hk_config_free(d.next);

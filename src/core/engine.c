@@ -545,3 +545,21 @@ uint32_t hk_engine_in_flight(const struct hk_engine *e)
 {
     return e->sending;
 }
+
+bool hk_engine_view_dest(const struct hk_engine *e, size_t dest, int64_t now_ms, struct hk_dest_view *out)
+{
+    if (dest >= e->options.n_dests)
+        return false;
+    const struct hk_dest *d = &e->dests[dest];
+    int64_t at = hk_limiter_ready_at_ms(d->limiter, now_ms);
+    *out = (struct hk_dest_view){
+        .name = d->name,
+        .seen = d->seen,
+        .in_flight = d->in_flight,
+        .concurrency = d->cap,
+        .paused = d->paused,
+        .breaker = d->breaker ? hk_breaker_state(d->breaker, now_ms) : HK_BREAKER_CLOSED,
+        .ready_at_ms = d->breaker ? hk_ms_later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at,
+    };
+    return true;
+}

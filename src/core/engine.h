@@ -132,6 +132,19 @@ void hk_engine_drain(struct hk_engine *engine, int64_t now_ms, int64_t deadline_
 
 const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *engine);
 uint32_t hk_engine_in_flight(const struct hk_engine *engine);
+
+/* How a destination is, for people. */
+struct hk_dest_view {
+    const char *name;
+    uint64_t seen; /* fresh messages for it that came by; only grows */
+    uint32_t in_flight, concurrency;
+    bool paused;
+    enum hk_breaker_state breaker; /* closed, too, where it has none */
+    int64_t ready_at_ms;           /* before that limiter or breaker let nothing through; monotonic */
+};
+
+bool hk_engine_view_dest(const struct hk_engine *engine, size_t dest, int64_t now_ms,
+                         struct hk_dest_view *out); /* false: there is no such destination */
 /* The store's time as the engine reckons it. */
 int64_t hk_engine_store_now_ms(const struct hk_engine *engine, int64_t now_ms);
 

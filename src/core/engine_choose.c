@@ -449,11 +449,19 @@ static bool look_fresh(struct hk_engine *e, const struct hk_head *head, int64_t 
     return false;
 }
 
+static void count_seen(struct hk_engine *e, const struct hk_head *head)
+{
+    size_t dest = fresh_dest(e, head);
+    if (dest != HK_NO_DEST)
+        e->dests[dest].seen++;
+}
+
 static void scanned_fresh(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
     for (size_t i = 0; i < heads->n; i++) {
         if (!look_fresh(e, &heads->items[i], now_ms))
             return;
+        count_seen(e, &heads->items[i]);
         e->cursor = heads->items[i].id;
     }
     if (!heads->more)
@@ -658,6 +666,7 @@ static void scanned_late(struct hk_engine *e, const struct hk_heads *heads, int6
         size_t dest = fresh_dest(e, head);
         if (is_unread(e, head, dest))
             continue;
+        count_seen(e, head);
         switch (consider(e, head, now_ms)) {
         case TAKEN:
         case IN_HAND:

@@ -78,6 +78,7 @@ struct hk_dest {
     uint32_t in_flight, retries_in_flight; /* chosen to sending */
     uint32_t retries_chosen;               /* not claimed yet: their rows would be read again */
     uint32_t auth_in_row;
+    uint64_t seen; /* fresh messages for it that came by */
     struct hk_meter rate, probe;
     enum hk_breaker_state circuit; /* as it was last seen … */
     int64_t circuit_open_ms;       /* … and until when; monotonic */

@@ -21,6 +21,7 @@
 enum {
     PURGE_EVERY_MS = 10000,
     PURGE_ROWS = 500,
+    BEAT_MS = 1000,
     PUMP_EVERY = 8,
     RELOAD_DRAIN_MS = 5000,
     DRAIN_STORE_MS = 3000, /* after a drain's end: for the store to take what is to be settled */
@@ -58,7 +59,6 @@ struct hk_relay {
     uint32_t n_deliveries;
     struct delivery *first_send, **last_send; /* of this round */
     struct hk_engine_stats past;              /* of engines before a reload */
-    struct hk_engine_stats stats;
 
     bool job_busy;
     int job; /* an action's kind, or one of ours */
@@ -74,6 +74,8 @@ struct hk_relay {
     const struct hk_exchanged *exchanged;
     uint32_t purged;
 
+    uint64_t took_us; /* the engine's action under way, at the store */
+    int64_t beat_at_ms;
     int64_t purge_at_ms;
     int64_t give_up_at_ms; /* of a drain */
     enum hk_code ended;
@@ -101,6 +103,12 @@ static void pump_soon(struct hk_relay *r)
         hk_timer_start(r->timer, 0);
     r->soon = true;
 }
+
+/* Tells everybody who looks on. */
+#define TELL(r, what, ...)                                                                                   \
+    for (size_t tell_i = 0; tell_i < (r)->options.n_watches; tell_i++)                                       \
+        if ((r)->options.watches[tell_i].what)                                                               \
+    (r)->options.watches[tell_i].what((r)->options.watches[tell_i].arg, __VA_ARGS__)
 
 /* ---- the store's thread ---- */
 
@@ -196,7 +204,9 @@ static enum hk_code do_action(struct hk_relay *r)
 static void store_work(void *arg)
 {
     struct hk_relay *r = arg;
+    int64_t start_us = hk_clock_us();
     r->rc = r->job >= OPEN_JOB ? do_own_job(r) : do_action(r);
+    r->took_us = (uint64_t)(hk_clock_us() - start_us);
 }
 
 /* Damaged, or migrated under us: nothing will mend by itself. */
@@ -280,6 +290,7 @@ static void acquired(struct hk_relay *r)
     if (r->rc != HK_OK)
         return;
     hk_crash_point("acquired");
+    TELL(r, lane, HK_LANE_ACQUIRED, r->lane);
     hk_events_acquired(r->events, r->store_now_ms, r->lane, r->options.config->relay.lease_ms);
     hk_log_begin(&line, r->options.log, HK_LOG_INFO, "lane acquired");
     hk_log_i64(&line, "lane", r->lane);
@@ -295,8 +306,10 @@ static void report(struct hk_relay *r)
         acquired(r);
         break;
     case HK_ACT_POLL:
-        if (r->rc == HK_OK)
+        if (r->rc == HK_OK) {
             hk_redriver_polled(r->redriver, r->poll, now);
+            TELL(r, polled, r->poll);
+        }
         hk_engine_on_poll(r->engine, now, r->rc, r->poll);
         break;
     case HK_ACT_HELD_KEYS:
@@ -309,6 +322,7 @@ static void report(struct hk_relay *r)
         if (r->rc == HK_OK) {
             log_exchange(r);
             hk_events_exchanged(r->events, &r->action.exchange, r->exchanged);
+            TELL(r, exchanged, &r->action.exchange, r->exchanged);
             hk_redriver_told(r->redriver, r->action.exchange.circuits, r->action.exchange.n_circuits,
                              r->exchanged->now_ms, now);
         }
@@ -317,8 +331,10 @@ static void report(struct hk_relay *r)
         break;
     case HK_ACT_RELEASE:
         hk_crash_point("released");
-        if (r->rc == HK_OK)
+        if (r->rc == HK_OK) {
             hk_events_released(r->events, hk_engine_store_now_ms(r->engine, now), r->lane);
+            TELL(r, lane, HK_LANE_RELEASED, r->lane);
+        }
         hk_engine_on_done(r->engine, now, r->rc);
         break;
     case HK_ACT_PAUSE:
@@ -370,6 +386,9 @@ static void store_done(void *arg, bool ran)
         return;
     }
     log_store(r, r->rc);
+    TELL(r, store_called, r->action.kind, r->rc, r->took_us);
+    if (r->rc == HK_CONFLICT)
+        TELL(r, lane, HK_LANE_LOST, r->lane);
     if (is_final(r->rc)) {
         r->ended = r->rc;
         abort_all(r);
@@ -399,6 +418,17 @@ static void landed(struct hk_relay *r)
         pump(r);
 }
 
+static struct hk_try attempt_of(const struct delivery *d, int64_t store_ms)
+{
+    const struct hk_action *a = &d->action;
+    return (struct hk_try){.message = a->message,
+                           .destination = d->destination,
+                           .dest = a->dest,
+                           .n = a->attempt,
+                           .slot = a->slot,
+                           .store_ms = store_ms};
+}
+
 static void show(struct hk_sent *sent)
 {
     const struct hk_sink_result *result = sent->show_arg;
@@ -414,10 +444,11 @@ static void sent(void *arg, const struct hk_sink_result *result)
     const struct hk_action *a = &d->action;
     struct hk_sent sent = {
         .facts = result->facts, .address = result->address, .show = show, .show_arg = result};
-    int64_t now = now_ms(r);
+    int64_t now = now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
+    struct hk_try attempt = attempt_of(d, store_ms);
     hk_crash_point("sent");
-    hk_events_sent(r->events, hk_engine_store_now_ms(r->engine, now), a->lane, a->claim, a->message,
-                   d->destination, &result->facts);
+    hk_events_sent(r->events, store_ms, a->lane, a->claim, a->message, d->destination, &result->facts);
+    TELL(r, attempt_ended, &attempt, &result->facts);
     hk_engine_on_sent(r->engine, now, a->slot, &sent);
     landed(r);
 }
@@ -452,7 +483,9 @@ static void start_send(struct delivery *d, int64_t now)
     struct hk_sink *sink = r->wiring.sinks[a->dest];
     struct hk_err err = {.message = ""};
     int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
+    struct hk_try attempt = attempt_of(d, store_now_ms);
     hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
+    TELL(r, attempt_begins, &attempt);
     hk_crash_point("send");
     enum hk_code rc =
         sink->ops->send(sink, a->message, a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
@@ -460,6 +493,7 @@ static void start_send(struct delivery *d, int64_t now)
         return;
     struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
     hk_events_sent(r->events, store_now_ms, a->lane, a->claim, a->message, d->destination, &failed.facts);
+    TELL(r, attempt_ended, &attempt, &failed.facts);
     hk_engine_on_sent(r->engine, now, a->slot, &failed);
     pump_soon(r);
 }
@@ -737,6 +771,14 @@ static bool give_up(struct hk_relay *r)
     return true;
 }
 
+static void beat(struct hk_relay *r, int64_t now)
+{
+    if (now < r->beat_at_ms)
+        return;
+    r->beat_at_ms = now + BEAT_MS;
+    TELL(r, beat, now, r->last_error == HK_OK || r->last_error == HK_BUSY);
+}
+
 /* One look at the clock serves a round: it is short, and each would cost a system call on some machines. */
 static void pump(void *arg)
 {
@@ -746,6 +788,7 @@ static void pump(void *arg)
     if (r->stopping || give_up(r))
         return;
     int64_t now = now_ms(r);
+    beat(r, now);
     if (!r->job_busy && r->lane && now >= r->purge_at_ms)
         submit(r, PURGE_JOB);
     if (!r->job_busy && r->lane && now >= redrive_at_ms(r)) {
@@ -870,7 +913,15 @@ void hk_relay_free(struct hk_relay *r)
         free_relay(r);
 }
 
-const struct hk_engine_stats *hk_relay_stats(const struct hk_relay *relay)
+struct hk_engine_stats hk_relay_stats(const struct hk_relay *r)
 {
-    return relay->engine ? hk_engine_stats(relay->engine) : &relay->past;
+    struct hk_engine_stats sum = r->past;
+    if (r->engine)
+        add_stats(&sum, hk_engine_stats(r->engine));
+    return sum;
+}
+
+bool hk_relay_view_dest(const struct hk_relay *r, size_t dest, struct hk_dest_view *out)
+{
+    return r->engine && hk_engine_view_dest(r->engine, dest, now_ms(r), out);
 }

@@ -12,6 +12,7 @@
 #include "core/engine.h"
 #include "loop/loop.h"
 #include "observe/log.h"
+#include "relay/watch.h"
 
 struct hk_relay;
 
@@ -22,7 +23,9 @@ struct hk_relay_options {
     bool create;                    /* make a SQLite file that does not exist */
     const char *name, *boot;
     struct hk_log *log;
-    const char *event_log; /* a file for the checker; NULL = none */
+    const char *event_log;          /* a file for the checker; NULL = none */
+    const struct hk_watch *watches; /* outlive the relay */
+    size_t n_watches;
     /* The relay has ended: drained, or it cannot go on (`rc` says why, and it was logged). From the loop. */
     void (*stopped)(void *arg, enum hk_code rc);
     /* A reload has ended: `rc` HK_OK, and the old configuration is not used any more; or `err` says why the old one is back
@@ -45,6 +48,9 @@ enum hk_code hk_relay_reload(struct hk_relay *relay, const struct hk_config *con
 /* After `stopped` only. */
 void hk_relay_free(struct hk_relay *relay);
 
-const struct hk_engine_stats *hk_relay_stats(const struct hk_relay *relay);
+/* Since the start, over all reloads. */
+struct hk_engine_stats hk_relay_stats(const struct hk_relay *relay);
+/* From the loop's thread: how the destination of that place is. False: there is none. */
+bool hk_relay_view_dest(const struct hk_relay *relay, size_t dest, struct hk_dest_view *out);
 
 #endif

@@ -523,7 +523,7 @@ static void versions_that_do_not_fit_are_refused_with_advice(void **state)
 
     assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err), HK_OK);
     sqlite3_close(
-        raw("UPDATE outbox_meta SET value = '3' WHERE key IN ('schema_version', 'compatible_from')"));
+        raw("UPDATE outbox_meta SET value = '99' WHERE key IN ('schema_version', 'compatible_from')"));
     assert_int_equal(hk_store_sqlite.open(sqlite_kind.url(), &options, &store, &err), HK_UNSUPPORTED);
     assert_non_null(strstr(err.message, "newer hikyaku"));
     assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err),

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people are told: one notice, in words and in facts, and a channel that carries it to them. */
+#ifndef HK_ALERT_NOTICE_H
+#define HK_ALERT_NOTICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+#include <hikyaku/facts.h>
+
+#include "base/buf.h"
+
+enum hk_severity_level {
+    HK_ALERT_INFO = 0,
+    HK_ALERT_WARNING,
+    HK_ALERT_CRITICAL
+};
+
+enum hk_notice_kind {
+    HK_NOTICE_FIRING = 0,
+    HK_NOTICE_UPDATE, /* it still is, so many by now */
+    HK_NOTICE_RESOLVED,
+    HK_NOTICE_TEST /* `hikyaku alerts test` */
+};
+
+enum hk_alert_language {
+    HK_ALERT_ENGLISH = 0,
+    HK_ALERT_JAPANESE
+};
+
+/* What is wrong: the rule's kind. alert/kinds.c has their names and words. */
+enum hk_alert_kind {
+    HK_ALERT_DEAD_LETTER = 0,    /* one entered; groups by destination and reason */
+    HK_ALERT_DEAD_LETTERS_ABOVE, /* open letters >= threshold */
+    HK_ALERT_DEAD_LETTERS_RISING,
+    HK_ALERT_OLDEST_AGE, /* the oldest undelivered message is older than threshold_ms */
+    HK_ALERT_BREAKER_OPEN,
+    HK_ALERT_PAUSED,
+    HK_ALERT_STORE_UNREACHABLE, /* told by the relay itself: there is no store to decide in */
+    HK_ALERT_NO_PROGRESS,       /* something is due, and nothing was sent for so long */
+    HK_ALERT_LAG_GROWING,
+    HK_ALERT_REQUEUE_FAILED, /* requeued letters died again */
+    HK_NALERT_KINDS
+};
+
+/* One that is to be told. Texts are masked already; they may hold anything, and each channel quotes them as it must. */
+struct hk_notice {
+    enum hk_notice_kind kind;
+    enum hk_severity_level severity;
+    enum hk_alert_kind about;
+    const char *rule; /* the rule's name */
+    const char
+        *fingerprint; /* the same for firing, updates and the end of one alert: what receivers group by */
+    uint64_t count;   /* messages concerned so far; 0 = it is not about messages */
+    int64_t since_ms, at_ms;                       /* Unix ms */
+    struct hk_str destination, reason, event_type; /* empty where they do not apply */
+    struct hk_str example_id;                      /* a message_id */
+    struct hk_str detail;                          /* the last error, or why it was paused */
+    double value, threshold;                       /* of rules that compare; seconds for ages */
+    const char *relay;                             /* who tells */
+    const char *link;                              /* to the dashboard; NULL = none is configured */
+};
+
+/* ---- channels ---- */
+
+enum hk_channel_kind {
+    HK_CHANNEL_SLACK = 0,
+    HK_CHANNEL_EMAIL,
+    HK_CHANNEL_WEBHOOK,
+    HK_CHANNEL_PAGERDUTY,
+    HK_CHANNEL_EXEC
+};
+
+/* As configured. Strings outlive the call. */
+struct hk_channel {
+    const char *name;
+    enum hk_channel_kind kind;
+    enum hk_alert_language language;
+    uint64_t timeout_ms;
+    const char *
+        url; /* slack, webhook, pagerduty (default https://events.pagerduty.com/v2/enqueue), email: smtp://… or smtps://… */
+    const char *secret;          /* webhook: signs as Standard Webhooks; pagerduty: routing key */
+    const char *user, *password; /* email; NULL = none */
+    const char *from;            /* email */
+    const char *const *to;       /* email */
+    size_t n_to;
+    bool starttls_required;   /* email over smtp:// */
+    const char *ca_file;      /* NULL = the system's */
+    const char *const *allow; /* address ranges that the guard lets through (webhook, slack, pagerduty) */
+    size_t n_allow;
+    const char *const *argv; /* exec: program and arguments, no shell; the notice as JSON on stdin */
+    size_t n_argv;
+};
+
+/* Blocking, bounded by timeout_ms, from any thread but the loop's. `id` is stable over repeats of one notice (webhook-id,
+ * Message-ID, dedup_key where it fits). HK_OK: it was taken. Other codes: `err` says why without any secret; HK_INVALID:
+ * it will never be (4xx), anything else may be tried again; `*out_retry_ms`: 0 or what Retry-After asked for. */
+enum hk_code hk_channel_send(const struct hk_channel *channel, const struct hk_notice *notice, const char *id,
+                             uint64_t *out_retry_ms, struct hk_err *err) HK_MUSTCHECK;
+
+/* The words alone, for every channel and for `alerts list`: a title of one line, and a text of a few. */
+void hk_notice_title(const struct hk_notice *notice, enum hk_alert_language language, struct hk_buf *out);
+void hk_notice_text(const struct hk_notice *notice, enum hk_alert_language language, struct hk_buf *out);
+
+const char *hk_channel_kind_name(enum hk_channel_kind kind);
+const char *hk_alert_kind_name(enum hk_alert_kind kind); /* "dead_letter" … as in `when:` */
+bool hk_alert_kind_by_name(const char *name, enum hk_alert_kind *out);
+const char *hk_severity_level_name(enum hk_severity_level level);
+const char *hk_notice_kind_name(enum hk_notice_kind kind);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who looks on while the relay works: metrics, figures, telemetry. All calls come from the loop's thread, must not block and
+ * must not fail; what they are given is valid during the call. A NULL member is not called. */
+#ifndef HK_RELAY_WATCH_H
+#define HK_RELAY_WATCH_H
+
+#include "core/engine.h"
+
+enum hk_lane_event {
+    HK_LANE_ACQUIRED = 0,
+    HK_LANE_RELEASED,
+    HK_LANE_LOST /* another relay took over, or the lease ran out */
+};
+
+/* One attempt: from the moment that its sink is asked until it answers. */
+struct hk_try {
+    const struct hk_message *message;
+    const char *destination; /* as the configuration names it */
+    size_t dest;             /* its place there, until the next reload */
+    uint32_t n;              /* of this life, from 1 */
+    uint32_t slot;           /* no two that are in flight have the same */
+    int64_t store_ms;        /* store time */
+};
+
+struct hk_watch {
+    void *arg;
+    void (*attempt_begins)(void *arg, const struct hk_try *attempt);
+    /* Before the engine has decided what to make of it. */
+    void (*attempt_ended)(void *arg, const struct hk_try *attempt, const struct hk_facts *facts);
+    /* An exchange was committed: settles with `done->stale`, claims, circuits. */
+    void (*exchanged)(void *arg, const struct hk_exchange *asked, const struct hk_exchanged *done);
+    /* Every call of the engine's at the store, be it answered or not. */
+    void (*store_called)(void *arg, enum hk_action_kind kind, enum hk_code rc, uint64_t took_us);
+    /* A poll was answered. */
+    void (*polled)(void *arg, const struct hk_poll *poll);
+    void (*lane)(void *arg, enum hk_lane_event event, int64_t lane);
+    /* The relay did something: rises as long as the loop turns. At least once a second, `store_ok`: whether the store's last
+     * answer was none of trouble. */
+    void (*beat)(void *arg, int64_t now_ms, bool store_ok);
+};
+
+#endif
