@@ -14,4 +14,13 @@ struct hk_migration {
 extern const struct hk_migration hk_migrations_sqlite[];
 extern const struct hk_migration hk_migrations_postgres[];
 
+/* The version that the last of them leads to. */
+static inline uint32_t hk_migrations_newest(const struct hk_migration *migrations)
+{
+    uint32_t newest = 0;
+    for (; migrations->version; migrations++)
+        newest = migrations->version;
+    return newest;
+}
+
 #endif

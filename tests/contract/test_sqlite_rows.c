@@ -6,6 +6,9 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "sqlite_kind.h"
+#include "store/migration.h"
+
+#define NEWEST hk_migrations_newest(hk_migrations_sqlite)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 #define LEASE_MS   30000
@@ -416,11 +419,11 @@ static void init_creates_once_and_may_be_repeated(void **state)
     assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err), HK_OK);
     assert_true(done.created && done.wal);
     assert_int_equal(done.from, 0);
-    assert_int_equal(done.to, 2);
+    assert_int_equal(done.to, NEWEST);
     assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err), HK_OK);
     assert_true(!done.created && done.wal);
-    assert_int_equal(done.from, 2);
-    assert_int_equal(done.to, 2);
+    assert_int_equal(done.from, NEWEST);
+    assert_int_equal(done.to, NEWEST);
 }
 
 static void printing_changes_nothing_and_gives_the_same_schema(void **state)
@@ -432,7 +435,7 @@ static void printing_changes_nothing_and_gives_the_same_schema(void **state)
     struct hk_err err = {0};
     assert_int_equal(
         hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){.print = &sql}, &done, &err), HK_OK);
-    assert_int_equal(done.to, 2);
+    assert_int_equal(done.to, NEWEST);
     assert_int_not_equal(access(sqlite_path(), F_OK), 0);
     sqlite3 *db = raw(hk_buf_cstr(&sql));
     char *printed = schema_of(db);
@@ -493,7 +496,7 @@ static void an_applications_file_is_switched_to_wal_only_when_allowed(void **sta
     struct hk_err err = {0};
     assert_int_equal(hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){0}, &done, &err), HK_OK);
     assert_true(!done.created && !done.wal);
-    assert_int_equal(done.to, 2);
+    assert_int_equal(done.to, NEWEST);
     struct hk_store *store = suite_open(NULL); /* works without, too */
     suite_acquire(store);
     suite_close(store);
@@ -501,7 +504,7 @@ static void an_applications_file_is_switched_to_wal_only_when_allowed(void **sta
         hk_store_sqlite.init(sqlite_kind.url(), &(struct hk_store_init){.allow_wal = true}, &done, &err),
         HK_OK);
     assert_true(done.wal);
-    assert_int_equal(done.from, 2);
+    assert_int_equal(done.from, NEWEST);
 }
 
 static void versions_that_do_not_fit_are_refused_with_advice(void **state)
