@@ -224,6 +224,7 @@ static void let_go(struct hk_store *store, unsigned n)
 static void begin_anew(struct hk_store *store)
 {
     hk_pg_window_restart(&store->window);
+    hk_pg_pages_drop(&store->pages, store->pg.pool);
     store->reset_due = store->own_change = true;
 }
 

@@ -31,6 +31,8 @@ static void take_snapshot(struct hk_store *store)
         if (rc != HK_OK)
             hk_pg_fail(&store->pg, rc == HK_NOMEM ? HK_NOMEM : HK_IO, "its snapshot cannot be read");
         store->own_change |= changed;
+        if (changed)
+            hk_pg_pages_drop(&store->pages, store->pg.pool);
         hk_pg_told(store, hk_pg_i64(res, 0, 2));
         store->acts = hk_pg_i64(res, 0, 3);
     }
@@ -148,8 +150,8 @@ static enum hk_pg_id statement_of(const struct hk_scan *scan)
     return scan->key ? HK_PG_SCAN_KEY : scan->destination ? HK_PG_SCAN_DEST : HK_PG_SCAN;
 }
 
-/* From where the last page ended, or where the caller says. */
-static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan)
+/* `limit` rows from where the last page ended, or where the caller says. */
+static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan, uint32_t limit)
 {
     const struct hk_pg_window *w = &store->window;
     const struct hk_heads *heads = &store->heads;
@@ -162,7 +164,7 @@ static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan)
     if (!retry)
         hk_pg_arg_text(&store->pg, &a, hk_str_of(w->b.text));
     hk_pg_arg_i64(&store->pg, &a, after_id);
-    hk_pg_arg_i64(&store->pg, &a, scan->limit);
+    hk_pg_arg_i64(&store->pg, &a, limit);
     if (scan->late) {
         hk_pg_arg_i64(&store->pg, &a, w->high);
         hk_pg_arg_text(&store->pg, &a, hk_str_of(w->a));
@@ -176,10 +178,12 @@ static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan)
     return hk_pg_query(&store->pg, false, statement_of(scan), &a);
 }
 
-static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const PGresult *res)
+/* Rows of `res` from `first` on, `n` of them. */
+static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const PGresult *res, int first,
+                      int n)
 {
     struct hk_heads *heads = &store->heads;
-    for (int i = 0; i < PQntuples(res); i++) {
+    for (int i = first; i < first + n; i++) {
         struct hk_head *head = &heads->items[heads->n];
         hk_pg_head(res, i, HK_FROM_OUTBOX, head);
         heads->last_id = head->id;
@@ -209,17 +213,45 @@ static void read_heads(struct hk_store *store, const struct hk_scan *scan)
 {
     struct hk_heads *heads = &store->heads;
     do {
-        PGresult *res = read_page(store, scan);
+        PGresult *res = read_page(store, scan, scan->limit);
         hk_pg_keep(store, res);
         if (!hk_pg_ok(&store->pg))
             return;
         if (scan->source == HK_FROM_RETRY)
             add_retries(store, res);
         else
-            add_fresh(store, scan, res);
+            add_fresh(store, scan, res, 0, PQntuples(res));
         heads->more = (uint32_t)PQntuples(res) == scan->limit &&
                       (scan->source == HK_FROM_OUTBOX || heads->n == scan->limit);
     } while (scan->late && heads->more && heads->n == 0);
+}
+
+/* Fresh rows in the order of their ids: from the page that goes on there, or from a new one. */
+static void read_ahead(struct hk_store *store, const struct hk_scan *scan)
+{
+    struct hk_heads *heads = &store->heads;
+    uint64_t shards = hk_pg_shards(store);
+    unsigned pool = store->pg.pool;
+    struct hk_pg_page *page = hk_pg_page_of(&store->pages, scan->destination, pool);
+    if (!page) {
+        hk_pg_fail(&store->pg, HK_NOMEM, "out of memory");
+        return;
+    }
+    if (!hk_pg_page_goes_on(page, scan->after_id, shards)) {
+        uint32_t asked = hk_pg_page_ask(page, scan->after_id, scan->limit);
+        PGresult *res = read_page(store, scan, asked);
+        if (!hk_pg_ok(&store->pg)) {
+            PQclear(res);
+            return;
+        }
+        hk_pg_page_fill(&store->pages, page, res, asked, scan->after_id, shards, pool);
+    }
+    int all = PQntuples(page->res), rest = all - page->used;
+    int n = (uint32_t)rest < scan->limit ? rest : (int)scan->limit;
+    add_fresh(store, scan, page->res, page->used, n);
+    page->used += n;
+    page->to_id = heads->last_id;
+    heads->more = page->used < all || (uint32_t)all == page->asked;
 }
 
 enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
@@ -236,8 +268,12 @@ enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, cons
         take_snapshot(store);
     /* Without shards everything would be walked over, and nothing found. */
     bool nothing = scan->limit == 0 || (scan->late && !store->window.a) || !hk_pg_shards(store);
-    if (hk_pg_ok(&store->pg) && !nothing)
-        read_heads(store, scan);
+    if (hk_pg_ok(&store->pg) && !nothing) {
+        if (fresh && !scan->late && !scan->key)
+            read_ahead(store, scan);
+        else
+            read_heads(store, scan);
+    }
     enum hk_code rc = hk_pg_end(&store->pg, "scan it", err);
     if (rc != HK_OK)
         return rc;

@@ -22,10 +22,7 @@
 
 uint32_t hk_pg_schema_wanted(void)
 {
-    uint32_t version = 0;
-    for (const struct hk_migration *m = hk_migrations_postgres; m->version; m++)
-        version = m->version;
-    return version;
+    return hk_migrations_newest(hk_migrations_postgres);
 }
 
 /* ---- what is there ---- */

@@ -48,11 +48,13 @@ bool hk_pg_relay_call(struct hk_store *store)
 {
     bool ok = hk_pg_call(&store->pg);
     hk_pg_keep(store, NULL);
+    hk_pg_pages_call(&store->pages, store->pg.pool);
     if (store->connects == store->pg.connects)
         return ok;
     /* Another server perhaps, with numbers of its own, perhaps behind the last one. */
     store->connects = store->pg.connects;
     hk_pg_window_fini(&store->window);
+    hk_pg_pages_drop(&store->pages, store->pg.pool);
     store->shards_unsure = true;
     store->upkeep_at_ms = INT64_MIN;
     store->reset_due |= store->polled;
@@ -66,6 +68,7 @@ static void pg_close(struct hk_store *store)
     hk_pg_close(&store->pg);
     hk_manifests_clear(&store->claims);
     hk_pg_window_fini(&store->window);
+    hk_pg_pages_fini(&store->pages);
     hk_mem_free(store->lost.settles);
     PQclear(store->kept[0]);
     PQclear(store->kept[1]);

@@ -5,6 +5,7 @@
 
 #include "store/manifests.h"
 #include "store/pg.h"
+#include "store/pg_pages.h"
 #include "store/pg_stmt.h"
 #include "store/pg_window.h"
 
@@ -49,6 +50,7 @@ struct hk_store {
 
     /* reading */
     struct hk_pg_window window;
+    struct hk_pg_pages pages;  /* within its horizon */
     uint64_t connects;         /* which connection that is about */
     bool polled;               /* since the lane was acquired, or the store opened */
     bool own_change;           /* something is new, and no poll has told it yet */

@@ -13,10 +13,7 @@
 
 static uint32_t newest_version(void)
 {
-    uint32_t version = 0;
-    for (const struct hk_migration *m = hk_migrations_sqlite; m->version; m++)
-        version = m->version;
-    return version;
+    return hk_migrations_newest(hk_migrations_sqlite);
 }
 
 static enum hk_code db_error(sqlite3 *db, const char *path, int rc, const char *doing, struct hk_err *err)
