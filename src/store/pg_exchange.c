@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "store/crash.h"
 #include "store/pg_runs.h"
@@ -26,6 +27,12 @@ struct sent {
     size_t way; /* as in struct ways, from 1 */
 };
 
+/* A message that was read ahead (pg_pages.h). */
+struct at_hand {
+    const PGresult *res;
+    int row;
+};
+
 struct exchanging {
     const struct hk_exchange *x;
     struct hk_exchanged *done;
@@ -36,6 +43,7 @@ struct exchanging {
     size_t n_sent;
     int64_t *fresh, *fresh_bare, *retries, *retries_bare; /* what is claimed */
     size_t n_fresh, n_fresh_bare, n_retries, n_retries_bare;
+    struct at_hand *at_hand; /* those rows of outbox, when all of them are; else NULL */
     struct hk_member *members;
     int64_t *over; /* those of them that are done with */
     size_t n_over;
@@ -318,6 +326,20 @@ static void choose(struct hk_store *store, struct exchanging *t)
     t->n_retries = tidy_ids(t->retries, t->n_retries);
 }
 
+/* Nothing need be read for the claim when all of it was, whole. */
+static void look_at_hand(struct hk_store *store, struct exchanging *t)
+{
+    if (t->n_retries || t->n_fresh_bare || !t->n_fresh)
+        return;
+    struct at_hand *all = hk_pg_alloc(&store->pg, t->n_fresh, sizeof *all);
+    size_t n = 0;
+    while (all && n < t->n_fresh && hk_pg_pages_find(&store->pages, t->fresh[n], &all[n].res, &all[n].row) &&
+           hk_pg_is_whole(all[n].res, all[n].row))
+        n++;
+    if (n == t->n_fresh)
+        t->at_hand = all;
+}
+
 static bool claims_any(const struct exchanging *t)
 {
     return t->n_fresh + t->n_retries > 0;
@@ -360,7 +382,10 @@ static void add_fresh_claim(struct hk_store *store, struct exchanging *t, uint64
     hk_pg_arg_i64(pg, &a, (int64_t)shards);
     arg_runs(pg, &a, &runs);
     hk_pg_arg_i64(pg, &a, t->x->lane);
+    hk_pg_arg_i64(pg, &a, (int64_t)t->n_fresh);
     hk_pg_add(pg, HK_PG_CLAIM, &a);
+    if (t->at_hand)
+        return;
     hk_pg_arg_i64(pg, &b, (int64_t)shards);
     arg_runs(pg, &b, &runs);
     hk_pg_arg_i64s(pg, &b, t->fresh_bare, t->n_fresh_bare);
@@ -389,32 +414,75 @@ static void add_claim(struct hk_store *store, struct exchanging *t, uint64_t sha
     t->touched_retry = true;
 }
 
+static void add_message(struct exchanging *t, const struct hk_member *member)
+{
+    const struct hk_message *m = &t->done->messages[t->done->n_messages];
+    t->members[t->done->n_messages++] =
+        (struct hk_member){.id = m->id, .source = m->source, .shard = member->shard};
+}
+
+/* {1,2,3} */
+static size_t parse_ids(const char *text, int64_t *out, size_t room)
+{
+    size_t n = 0;
+    while (*text && n < room) {
+        size_t len = strcspn(text, "{,}");
+        if (len && hk_parse_i64((struct hk_str){text, len}, &out[n], NULL) == HK_OK)
+            n++;
+        text += len + (text[len] != '\0');
+    }
+    return tidy_ids(out, n);
+}
+
+/* What CLAIM found of the rows at hand: all of them, or those that it names. */
+static void take_at_hand(struct hk_store *store, struct exchanging *t, const char *named)
+{
+    int64_t *found = named ? hk_pg_alloc(&store->pg, t->n_fresh, sizeof *found) : t->fresh;
+    size_t n = !named ? t->n_fresh : found ? parse_ids(named, found, t->n_fresh) : 0;
+    for (size_t i = 0, k = 0; i < t->n_fresh && k < n; i++) {
+        struct hk_member member;
+        if (t->fresh[i] != found[k])
+            continue;
+        k++;
+        hk_pg_message_ahead(store, t->at_hand[i].res, t->at_hand[i].row,
+                            &t->done->messages[t->done->n_messages], &member.shard);
+        add_message(t, &member);
+    }
+}
+
 /* No manifest: nothing was there. */
-static int64_t read_manifest(struct hk_store *store)
+static int64_t read_manifest(struct hk_store *store, struct exchanging *t)
 {
     PGresult *res = hk_pg_result(&store->pg);
     int64_t claim = hk_pg_ok(&store->pg) && PQntuples(res) > 0 ? hk_pg_i64(res, 0, 0) : 0;
+    if (claim && t->at_hand)
+        take_at_hand(store, t, hk_pg_null(res, 0, 1) ? NULL : PQgetvalue(res, 0, 1));
+    t->done->claim = claim;
     PQclear(res);
     return claim;
 }
 
-static void read_claim(struct hk_store *store, struct exchanging *t)
+static void read_rows(struct hk_store *store, struct exchanging *t, int64_t claim)
 {
-    struct hk_exchanged *done = t->done;
-    int64_t claim = t->n_retries ? 0 : read_manifest(store);
     PGresult *res = hk_pg_result(&store->pg);
     hk_pg_keep(store, res);
     size_t n = hk_pg_ok(&store->pg) ? (size_t)PQntuples(res) : 0;
     if (!t->n_retries && !claim)
         n = 0; /* came to light between the two statements: the next scan's */
     for (size_t i = 0; i < n && i < t->x->n_claims; i++) {
-        struct hk_message *m = &done->messages[done->n_messages];
-        struct hk_member *member = &t->members[done->n_messages++];
-        int64_t named = hk_pg_message(store, res, (int)i, m, &member->shard);
-        done->claim = claim ? claim : named;
-        member->id = m->id;
-        member->source = m->source;
+        struct hk_member member;
+        int64_t named =
+            hk_pg_message(store, res, (int)i, &t->done->messages[t->done->n_messages], &member.shard);
+        t->done->claim = claim ? claim : named;
+        add_message(t, &member);
     }
+}
+
+static void read_claim(struct hk_store *store, struct exchanging *t)
+{
+    int64_t claim = t->n_retries ? 0 : read_manifest(store, t);
+    if (!t->at_hand)
+        read_rows(store, t, claim);
     t->claim_read = hk_pg_ok(&store->pg);
 }
 
@@ -642,6 +710,7 @@ static void prepare(struct hk_store *store, struct exchanging *t)
     for (size_t i = 0; hk_pg_ok(pg) && i < x->n_settles; i++)
         note_settle(store, t, i);
     choose(store, t);
+    look_at_hand(store, t);
 }
 
 static enum hk_code lane_is_gone(struct hk_store *store, const struct exchanging *t,

@@ -49,22 +49,51 @@ static int64_t id_at(const PGresult *res, int row)
     return id;
 }
 
-bool hk_pg_page_goes_on(struct hk_pg_page *page, int64_t after_id, uint64_t shards)
+/* The first row behind that id. */
+static int row_behind(const PGresult *res, int64_t id)
 {
-    if (!page->res || after_id < page->from_id || page->shards != shards)
-        return false;
-    int lo = 0, hi = PQntuples(page->res);
+    int lo = 0, hi = PQntuples(res);
     while (lo < hi) {
         int mid = lo + (hi - lo) / 2;
-        if (id_at(page->res, mid) <= after_id)
+        if (id_at(res, mid) <= id)
             lo = mid + 1;
         else
             hi = mid;
     }
-    if (lo == PQntuples(page->res))
+    return lo;
+}
+
+bool hk_pg_page_goes_on(struct hk_pg_page *page, int64_t after_id, uint64_t shards)
+{
+    if (!page->res || after_id < page->from_id || page->shards != shards)
         return false;
-    page->used = lo;
+    int row = row_behind(page->res, after_id);
+    if (row == PQntuples(page->res))
+        return false;
+    page->used = row;
     return true;
+}
+
+bool hk_pg_pages_find(struct hk_pg_pages *pages, int64_t id, const PGresult **out_res, int *out_row)
+{
+    for (unsigned i = 0; i < HK_PG_PAGES; i++) {
+        struct hk_pg_page *page = &pages->items[i];
+        if (!page->res || !page->whole || id <= page->from_id || id > page->to_id)
+            continue;
+        int row = row_behind(page->res, id) - 1;
+        if (row < 0 || id_at(page->res, row) != id)
+            continue;
+        page->claimed++;
+        *out_res = page->res;
+        *out_row = row;
+        return true;
+    }
+    return false;
+}
+
+bool hk_pg_page_whole(const struct hk_pg_page *page)
+{
+    return !page->whole || !page->used || 4 * page->claimed >= (uint32_t)page->used;
 }
 
 uint32_t hk_pg_page_ask(const struct hk_pg_page *page, int64_t after_id, uint32_t limit)
@@ -76,9 +105,11 @@ uint32_t hk_pg_page_ask(const struct hk_pg_page *page, int64_t after_id, uint32_
 }
 
 void hk_pg_page_fill(struct hk_pg_pages *pages, struct hk_pg_page *page, PGresult *res, uint32_t asked,
-                     int64_t after_id, uint64_t shards, unsigned pool)
+                     bool whole, int64_t after_id, uint64_t shards, unsigned pool)
 {
     retire(pages, page, pool);
+    page->whole = whole;
+    page->claimed = 0;
     page->res = res;
     page->asked = asked;
     page->from_id = page->to_id = after_id;

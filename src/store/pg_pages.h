@@ -25,8 +25,10 @@ struct hk_pg_page {
     PGresult *res; /* NULL: dropped; `used` stays */
     int used;      /* rows of it that were served */
     uint32_t asked;
-    int64_t from_id; /* it was read behind this one */
-    int64_t to_id;   /* the last that was served */
+    bool whole;       /* small messages are in it, not only their heads */
+    uint32_t claimed; /* of it, or of the one before while it is new */
+    int64_t from_id;  /* it was read behind this one */
+    int64_t to_id;    /* the last that was served */
 };
 
 /* A zeroed struct holds nothing. */
@@ -45,9 +47,13 @@ struct hk_pg_page *hk_pg_page_of(struct hk_pg_pages *pages, const char *destinat
 bool hk_pg_page_goes_on(struct hk_pg_page *page, int64_t after_id, uint64_t shards);
 /* How many rows to read when `limit` are wanted behind `after_id`. */
 uint32_t hk_pg_page_ask(const struct hk_pg_page *page, int64_t after_id, uint32_t limit);
+/* Is it worth reading messages whole? Not where nearly all are passed over. */
+bool hk_pg_page_whole(const struct hk_pg_page *page);
+/* The head of that id; the page counts it as claimed. */
+bool hk_pg_pages_find(struct hk_pg_pages *pages, int64_t id, const PGresult **out_res, int *out_row);
 /* `res` was read behind `after_id`: heads in binary, their ids first. */
 void hk_pg_page_fill(struct hk_pg_pages *pages, struct hk_pg_page *page, PGresult *res, uint32_t asked,
-                     int64_t after_id, uint64_t shards, unsigned pool);
+                     bool whole, int64_t after_id, uint64_t shards, unsigned pool);
 /* All of it is out of date. `pool`: of the call under way. */
 void hk_pg_pages_drop(struct hk_pg_pages *pages, unsigned pool);
 /* A call begins that uses the pool again. */

@@ -22,7 +22,18 @@ enum {
     H_CRASHES, /* from here on only of outbox_retry */
     H_DUE,
     H_FIRST,
-    H_NOW
+    H_NOW,
+    H_SMALL = H_CRASHES, /* or from here on only of small messages that were read whole */
+    H_SHARD,
+    H_MESSAGE_ID,
+    H_HEADERS,
+    H_CONTENT_TYPE,
+    H_CORRELATION_ID,
+    H_TRACEPARENT,
+    H_IDEMPOTENCY_KEY,
+    H_POLICY,
+    H_CREATED,
+    H_PAYLOAD
 };
 
 enum {
@@ -201,9 +212,26 @@ static void read_past(const PGresult *res, int row, struct hk_message *out)
     out->history.paused_ms = size_at(res, row, M_PAUSED);
 }
 
-static void read_payload(struct hk_store *store, const PGresult *res, int row, struct hk_message *out)
+/* Where the columns of a message stand. */
+struct columns {
+    int id, shard, destination, message_id, event_type, key, headers, content_type, encoding, correlation_id,
+        traceparent, idempotency_key, policy, not_before, expires, created, max_attempts, payload,
+        payload_bytes;
+};
+
+static const struct columns read_columns = {
+    M_ID,           M_SHARD,    M_DESTINATION,    M_MESSAGE_ID,  M_EVENT_TYPE,      M_KEY,    M_HEADERS,
+    M_CONTENT_TYPE, M_ENCODING, M_CORRELATION_ID, M_TRACEPARENT, M_IDEMPOTENCY_KEY, M_POLICY, M_NOT_BEFORE,
+    M_EXPIRES,      M_CREATED,  M_MAX_ATTEMPTS,   M_PAYLOAD,     M_PAYLOAD_BYTES};
+static const struct columns ahead_columns = {
+    H_ID,           H_SHARD,    H_DESTINATION,    H_MESSAGE_ID,  H_EVENT_TYPE,      H_KEY,    H_HEADERS,
+    H_CONTENT_TYPE, H_ENCODING, H_CORRELATION_ID, H_TRACEPARENT, H_IDEMPOTENCY_KEY, H_POLICY, H_NOT_BEFORE,
+    H_EXPIRES,      H_CREATED,  H_MAX_ATTEMPTS,   H_PAYLOAD,     H_PAYLOAD_BYTES};
+
+static void read_payload(struct hk_store *store, const PGresult *res, int row, int column,
+                         struct hk_message *out)
 {
-    struct hk_str raw = text_at(res, row, M_PAYLOAD);
+    struct hk_str raw = text_at(res, row, column);
     out->payload = raw;
     if (!raw.len || !hk_encoding_is_base64(out->encoding))
         return;
@@ -217,47 +245,65 @@ static void read_payload(struct hk_store *store, const PGresult *res, int row, s
         out->payload = (struct hk_str){(const char *)bytes, len};
 }
 
-static const char *malformed(const PGresult *res, int row, struct hk_message *out)
+static const char *malformed(const PGresult *res, int row, const struct columns *c, struct hk_message *out)
 {
     int64_t not_before_ms;
-    if (int_at(res, row, M_HUGE))
-        return "row";
     if (!out->message_id.len)
         return "message_id";
     if (!hk_encoding_is_known(out->encoding))
         return "encoding";
-    if (!max_attempts_at(res, row, M_MAX_ATTEMPTS, &out->max_attempts))
+    if (!max_attempts_at(res, row, c->max_attempts, &out->max_attempts))
         return "max_attempts";
-    return not_before_at(res, row, M_NOT_BEFORE, &not_before_ms) ? NULL : "not_before";
+    return not_before_at(res, row, c->not_before, &not_before_ms) ? NULL : "not_before";
+}
+
+static void read_message(struct hk_store *store, const PGresult *res, int row, const struct columns *c,
+                         struct hk_message *out, uint8_t *out_shard)
+{
+    *out = (struct hk_message){
+        .source = HK_FROM_OUTBOX,
+        .id = int_at(res, row, c->id),
+        .destination = text_at(res, row, c->destination),
+        .message_id = text_at(res, row, c->message_id),
+        .event_type = text_at(res, row, c->event_type),
+        .key = text_at(res, row, c->key),
+        .headers = text_at(res, row, c->headers),
+        .content_type = text_at(res, row, c->content_type),
+        .encoding = text_at(res, row, c->encoding),
+        .correlation_id = text_at(res, row, c->correlation_id),
+        .traceparent = text_at(res, row, c->traceparent),
+        .idempotency_key = text_at(res, row, c->idempotency_key),
+        .policy = text_at(res, row, c->policy),
+        .expires_ms = expires_at(res, row, c->expires),
+        .life = 1,
+    };
+    time_at(res, row, c->created, false, &out->created_ms);
+    out->malformed = malformed(res, row, c, out);
+    out->oversized = size_at(res, row, c->payload_bytes) > store->options.max_payload_bytes;
+    read_payload(store, res, row, c->payload, out);
+    *out_shard = (uint8_t)(int_at(res, row, c->shard) & (HK_PG_SHARDS - 1));
 }
 
 int64_t hk_pg_message(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
                       uint8_t *out_shard)
 {
-    bool retry = PQnfields(res) > M_SOURCE && int_at(res, row, M_SOURCE) != 0;
-    *out = (struct hk_message){
-        .source = retry ? HK_FROM_RETRY : HK_FROM_OUTBOX,
-        .id = int_at(res, row, M_ID),
-        .destination = text_at(res, row, M_DESTINATION),
-        .message_id = text_at(res, row, M_MESSAGE_ID),
-        .event_type = text_at(res, row, M_EVENT_TYPE),
-        .key = text_at(res, row, M_KEY),
-        .headers = text_at(res, row, M_HEADERS),
-        .content_type = text_at(res, row, M_CONTENT_TYPE),
-        .encoding = text_at(res, row, M_ENCODING),
-        .correlation_id = text_at(res, row, M_CORRELATION_ID),
-        .traceparent = text_at(res, row, M_TRACEPARENT),
-        .idempotency_key = text_at(res, row, M_IDEMPOTENCY_KEY),
-        .policy = text_at(res, row, M_POLICY),
-        .expires_ms = expires_at(res, row, M_EXPIRES),
-        .life = 1,
-    };
-    time_at(res, row, M_CREATED, false, &out->created_ms);
-    out->malformed = malformed(res, row, out);
-    out->oversized = size_at(res, row, M_PAYLOAD_BYTES) > store->options.max_payload_bytes;
-    read_payload(store, res, row, out);
-    if (retry)
+    read_message(store, res, row, &read_columns, out, out_shard);
+    if (int_at(res, row, M_HUGE))
+        out->malformed = "row";
+    if (PQnfields(res) > M_SOURCE && int_at(res, row, M_SOURCE) != 0) {
+        out->source = HK_FROM_RETRY;
         read_past(res, row, out);
-    *out_shard = (uint8_t)(int_at(res, row, M_SHARD) & (HK_PG_SHARDS - 1));
+    }
     return int_at(res, row, M_CLAIM);
+}
+
+bool hk_pg_is_whole(const PGresult *res, int row)
+{
+    return PQnfields(res) > H_PAYLOAD && int_at(res, row, H_SMALL) != 0;
+}
+
+void hk_pg_message_ahead(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
+                         uint8_t *out_shard)
+{
+    read_message(store, res, row, &ahead_columns, out, out_shard);
 }

@@ -141,8 +141,10 @@ enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, stru
 
 /* ---- scan ---- */
 
-static enum hk_pg_id statement_of(const struct hk_scan *scan)
+static enum hk_pg_id statement_of(const struct hk_scan *scan, bool whole)
 {
+    if (whole)
+        return scan->destination ? HK_PG_SCAN_DEST_WHOLE : HK_PG_SCAN_WHOLE;
     if (scan->source == HK_FROM_RETRY)
         return scan->key ? HK_PG_SCAN_RETRY_KEY : HK_PG_SCAN_RETRY;
     if (scan->late)
@@ -151,7 +153,7 @@ static enum hk_pg_id statement_of(const struct hk_scan *scan)
 }
 
 /* `limit` rows from where the last page ended, or where the caller says. */
-static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan, uint32_t limit)
+static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan, uint32_t limit, bool whole)
 {
     const struct hk_pg_window *w = &store->window;
     const struct hk_heads *heads = &store->heads;
@@ -175,7 +177,7 @@ static PGresult *read_page(struct hk_store *store, const struct hk_scan *scan, u
         hk_pg_arg_i64(&store->pg, &a, heads->last_due_ms);
     if (scan->key)
         hk_pg_arg_text(&store->pg, &a, hk_str_of(scan->key));
-    return hk_pg_query(&store->pg, false, statement_of(scan), &a);
+    return hk_pg_query(&store->pg, false, statement_of(scan, whole), &a);
 }
 
 /* Rows of `res` from `first` on, `n` of them. */
@@ -213,7 +215,7 @@ static void read_heads(struct hk_store *store, const struct hk_scan *scan)
 {
     struct hk_heads *heads = &store->heads;
     do {
-        PGresult *res = read_page(store, scan, scan->limit);
+        PGresult *res = read_page(store, scan, scan->limit, false);
         hk_pg_keep(store, res);
         if (!hk_pg_ok(&store->pg))
             return;
@@ -239,12 +241,13 @@ static void read_ahead(struct hk_store *store, const struct hk_scan *scan)
     }
     if (!hk_pg_page_goes_on(page, scan->after_id, shards)) {
         uint32_t asked = hk_pg_page_ask(page, scan->after_id, scan->limit);
-        PGresult *res = read_page(store, scan, asked);
+        bool whole = hk_pg_page_whole(page);
+        PGresult *res = read_page(store, scan, asked, whole);
         if (!hk_pg_ok(&store->pg)) {
             PQclear(res);
             return;
         }
-        hk_pg_page_fill(&store->pages, page, res, asked, scan->after_id, shards, pool);
+        hk_pg_page_fill(&store->pages, page, res, asked, whole, scan->after_id, shards, pool);
     }
     int all = PQntuples(page->res), rest = all - page->used;
     int n = (uint32_t)rest < scan->limit ? rest : (int)scan->limit;

@@ -135,6 +135,28 @@
     "(" FRESH(NAME("o") " IS NULL " key "AND ", id, NAME("o") ", " order id)                                 \
     ")) u ORDER BY id LIMIT $4::bigint"
 
+/* Small messages whole: the rest behind the head. A row that is not small gives NULLs there, but for its shard. */
+#define SMALL                                                                                                \
+    "greatest(octet_length(destination), octet_length(message_id), octet_length(event_type), "               \
+    "octet_length(message_key), octet_length(headers), octet_length(content_type), octet_length(encoding), " \
+    "octet_length(correlation_id), octet_length(traceparent), octet_length(idempotency_key), "               \
+    "octet_length(policy)) <= 8192 AND octet_length(payload) <= 1024 AS small"
+#define IF_SMALL(t, c)  "CASE WHEN " t ".small THEN " c " END"
+#define BODY(t)                                                                                              \
+    t ".small, " t ".shard, " IF_SMALL(t, MESSAGE_ID(t)) ", " IF_SMALL(t, t ".headers") ", "                 \
+    IF_SMALL(t, t ".content_type") ", " IF_SMALL(t, t ".correlation_id") ", " IF_SMALL(t, t ".traceparent") ", " \
+    IF_SMALL(t, t ".idempotency_key") ", " IF_SMALL(t, t ".policy") ", " t ".created_at, " IF_SMALL(t, t ".payload")
+#define FRESH_ROWS(where, id, order)                                                                         \
+    "SELECT o.*, " SMALL " FROM @outbox o WHERE " where id " > $3::bigint AND " OURS("$1", "o") " AND " SEEN  \
+    " ORDER BY " order " LIMIT $4::bigint"
+#define NAMED_ROWS                                                                                           \
+    "SELECT * FROM ("                                                                                        \
+    "(" FRESH_ROWS(NAME("o") " = " THIS("$5") " AND ", "(o.id + 0)", "(o.id + 0)") ") UNION ALL "            \
+    "(" FRESH_ROWS(NAME("o") " = '' AND $5::text <> '' AND ", "(o.id + 0)", "(o.id + 0)") ") UNION ALL "     \
+    "(" FRESH_ROWS(NAME("o") " IS NULL AND ", "(o.id + 0)", NAME("o") ", (o.id + 0)")                        \
+    ")) u ORDER BY id LIMIT $4::bigint"
+#define WHOLE_HEADS(rows) "SELECT " HEAD("o") ", " BODY("o") " FROM (" rows ") o ORDER BY o.id"
+
 /* Retry scans: $1 now, $2 shards, $3 after which id, $4 how many, $5 destination, $6 after which due time. One row of NULLs
  * when there is none: the time is wanted all the same. */
 #define DUE_HEADS(from)                                                                                      \
@@ -376,6 +398,8 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_SCAN_RETRY_KEY] =
         DUE_HEADS("(SELECT * FROM @outbox_retry k WHERE " NAME("k") " = " THIS("$5") " AND " OF_KEY("k", "$7::text")
                   " AND k.claim IS NULL ORDER BY (k.id + 0) LIMIT 1000) r WHERE "),
+    [HK_PG_SCAN_WHOLE] = WHOLE_HEADS(FRESH_ROWS("", "o.id", "o.id")),
+    [HK_PG_SCAN_DEST_WHOLE] = WHOLE_HEADS(NAMED_ROWS),
     [HK_PG_HELD_RETRY] =
         "SELECT r.destination, r.message_key FROM @outbox_retry r WHERE r.message_key IS NOT NULL "
         "AND r.message_key <> '' AND NOT r.deferred AND " OURS("$1", "r"),
@@ -415,11 +439,11 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WHERE c.claim = ANY ($1::bigint[]) AND c.lane = $2::bigint",
     [HK_PG_SET_CLAIM_IDS] =
         "UPDATE @outbox_claim SET ids = $3::bigint[] WHERE claim = $1::bigint AND lane = $2::bigint",
-    /* $1 now, $2 shards, $3 to $5 runs of ids, $6 lane */
+    /* $1 now, $2 shards, $3 to $5 runs of ids, $6 lane, $7 how many: which there were is told when it is not all of them */
     [HK_PG_CLAIM] =
         "INSERT INTO @outbox_claim (lane, claimed_ms, ids) SELECT $6::bigint, " NOW ", x.ids FROM ("
         "SELECT array_agg(o.id) AS ids FROM " RUNS("$3", "$4", "$5") " AND " OURS("$2", "o") ") x "
-        "WHERE x.ids IS NOT NULL RETURNING claim",
+        "WHERE x.ids IS NOT NULL RETURNING claim, CASE WHEN cardinality(ids) <> $7::bigint THEN ids END",
     /* $1 shards, $2 to $4 runs of ids, $5 those wanted without payload, $6 the longest payload. Behind CLAIM, and with the
      * lane's row in hand: no operator takes a row away in between. */
     [HK_PG_READ] =
@@ -560,7 +584,7 @@ static const char *const guards[] = {"enable_seqscan",
 /* Rows of messages: times come as they are, infinities included, and no digits need to be read. */
 static bool is_binary(unsigned id)
 {
-    return (id >= HK_PG_SCAN && id <= HK_PG_SCAN_RETRY_KEY) || id == HK_PG_READ || id == HK_PG_CLAIM_BOTH;
+    return (id >= HK_PG_SCAN && id <= HK_PG_SCAN_DEST_WHOLE) || id == HK_PG_READ || id == HK_PG_CLAIM_BOTH;
 }
 
 const struct hk_pg_table hk_pg_relay_table = {sql_of, HK_PG_NSTMTS, guards, is_binary};

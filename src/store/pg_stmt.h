@@ -45,6 +45,9 @@ enum hk_pg_id {
     HK_PG_SCAN_KEY,
     HK_PG_SCAN_RETRY,
     HK_PG_SCAN_RETRY_KEY,
+    /* The same with the rest of the message behind it, where that is small. */
+    HK_PG_SCAN_WHOLE,
+    HK_PG_SCAN_DEST_WHOLE,
     HK_PG_HELD_RETRY,
     HK_PG_HELD_DEAD,
 
@@ -55,7 +58,7 @@ enum hk_pg_id {
     HK_PG_FENCE,
     HK_PG_LOAD_CLAIMS,
     HK_PG_SET_CLAIM_IDS,
-    HK_PG_CLAIM, /* rows of outbox alone; then READ gives them */
+    HK_PG_CLAIM, /* rows of outbox alone; then READ gives them, unless they are at hand */
     /* Messages, in binary; the same order of columns. */
     HK_PG_READ,
     HK_PG_CLAIM_BOTH,
@@ -88,7 +91,8 @@ enum {
     HK_PG_HEAD_TEXT_MAX =
         8 * 1024, /* a longer destination, key … is refused as malformed; see LINE in pg_stmt.c */
     HK_PG_TEXT_MAX =
-        256 * 1024 /* the same for headers and the like; payloads have their own limit; see FITS */
+        256 * 1024,        /* the same for headers and the like; payloads have their own limit; see FITS */
+    HK_PG_SMALL_MAX = 1024 /* a payload that is read along with its head; see SMALL */
 };
 
 const char *hk_pg_sql(enum hk_pg_id id);

@@ -114,6 +114,10 @@ bool hk_pg_head_due(const PGresult *res, int row, int64_t *out_due_ms,
 /* Returns its manifest. */
 int64_t hk_pg_message(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
                       uint8_t *out_shard);
+/* A head with the rest of its message behind it. */
+bool hk_pg_is_whole(const PGresult *res, int row);
+void hk_pg_message_ahead(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
+                         uint8_t *out_shard);
 
 /* ---- pg_exchange.c ---- */
 

@@ -65,8 +65,8 @@ static bool goes_by_key(unsigned id, const char *line)
 /* Sorts what was limited before, or what it was given. */
 static bool sorts(unsigned id)
 {
-    return id == HK_PG_SCAN_DEST || id == HK_PG_SCAN_KEY || id == HK_PG_SCAN_RETRY_KEY ||
-           id == HK_PG_QUOTAS || id == HK_PG_CIRCUITS;
+    return id == HK_PG_SCAN_DEST || id == HK_PG_SCAN_DEST_WHOLE || id == HK_PG_SCAN_KEY ||
+           id == HK_PG_SCAN_RETRY_KEY || id == HK_PG_QUOTAS || id == HK_PG_CIRCUITS;
 }
 
 static bool is_small(const char *table)
@@ -248,17 +248,20 @@ static void heads_do_not_open_payloads(void **state)
     (void)state;
     PGconn *conn = pg_connect(NULL);
     guard(conn);
-    char sql[200];
     store_kind->sql("ALTER TABLE outbox ALTER payload SET STORAGE EXTERNAL; "
                     "INSERT INTO outbox (event_type, payload) SELECT 'Made', repeat(md5(g::text), 32768) "
                     "FROM generate_series(1, 20) g");
-    prepare(conn, HK_PG_SCAN);
-    snprintf(sql, sizeof sql,
-             "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE s%d (-1, '9999999:9999999:', 0, 50)",
-             HK_PG_SCAN);
-    long first = buffers(conn, sql), again = buffers(conn, sql);
-    print_message("# %ld, then %ld buffers\n", first, again);
-    assert_true(again > 0 && again < 30);
+    static const unsigned scans[] = {HK_PG_SCAN, HK_PG_SCAN_WHOLE};
+    for (size_t i = 0; i < COUNT(scans); i++) {
+        char sql[200];
+        prepare(conn, scans[i]);
+        snprintf(sql, sizeof sql,
+                 "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE s%u (-1, '9999999:9999999:', 0, 50)",
+                 scans[i]);
+        long first = buffers(conn, sql), again = buffers(conn, sql);
+        print_message("# %ld, then %ld buffers\n", first, again);
+        assert_true(again > 0 && again < 30);
+    }
     PQfinish(conn);
 }
 
@@ -309,7 +312,8 @@ static struct cost measure(PGconn *conn, const struct relay *relay)
     c.renew += cost_of(conn, HK_PG_MARK, args);
     snprintf(args, sizeof args, "-1, '%s', %lld, 64", "999999999:999999999:", lo - 1);
     c.scan = cost_of(conn, HK_PG_SCAN, args);
-    snprintf(args, sizeof args, "NULL, -1, %s, %lld", run, lane);
+    c.scan += cost_of(conn, HK_PG_SCAN_WHOLE, args);
+    snprintf(args, sizeof args, "NULL, -1, %s, %lld, 64", run, lane);
     c.claim = cost_of(conn, HK_PG_CLAIM, args);
     snprintf(args, sizeof args, "-1, %s, '{}', 1000000", run);
     c.claim += cost_of(conn, HK_PG_READ, args);
@@ -341,8 +345,8 @@ static void relay_rows(struct relay *relay, size_t n)
 static void a_snapshot_held_open_makes_nothing_dearer(void **state)
 {
     (void)state;
-    static const unsigned used[] = {HK_PG_LANES, HK_PG_SNAPSHOT, HK_PG_DESTS, HK_PG_RENEW,    HK_PG_MARK,
-                                    HK_PG_SCAN,  HK_PG_CLAIM,    HK_PG_READ,  HK_PG_SENT_KEPT};
+    static const unsigned used[] = {HK_PG_LANES, HK_PG_SNAPSHOT,   HK_PG_DESTS, HK_PG_RENEW, HK_PG_MARK,
+                                    HK_PG_SCAN,  HK_PG_SCAN_WHOLE, HK_PG_CLAIM, HK_PG_READ,  HK_PG_SENT_KEPT};
     PGconn *conn = pg_connect(NULL), *idler = pg_connect(NULL);
     struct relay relay;
     relay_open(&relay, &(struct hk_store_options){.keep_sent = true});

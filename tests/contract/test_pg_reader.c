@@ -315,6 +315,144 @@ enum {
     SECONDS = 3
 };
 
+/* ---- what is read ahead ---- */
+
+#define MANY                                                                                                 \
+    "INSERT INTO outbox (destination, event_type, payload) SELECT 'a', 'Made', 'p' FROM generate_series(1, 40)"
+
+static struct hk_scan few(int64_t id)
+{
+    return (struct hk_scan){.after_id = id, .limit = 4};
+}
+
+/* Whoever takes fewer than he was shown comes back to the rest, and to nothing else. */
+static void what_is_read_ahead_is_served_from_where_one_likes(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    suite_acquire(store);
+    store_kind->sql(MANY);
+    relay_poll(store);
+    assert_string_equal(relay_scan(store, few(HK_FIRST_ID)), "1,2,3,4+");
+    assert_string_equal(relay_scan(store, few(4)), "5,6,7,8+");
+    assert_string_equal(relay_scan(store, few(6)), "7,8,9,10+");
+    assert_string_equal(relay_scan(store, few(10)), "11,12+"); /* the page ends */
+    assert_string_equal(relay_scan(store, few(1)), "2,3,4,5+");
+    assert_string_equal(relay_scan(store, few(38)), "39,40");
+    assert_string_equal(relay_scan(store, few(40)), "");
+    struct hk_scan one = few(20);
+    one.destination = "a";
+    assert_string_equal(relay_scan(store, one), "21,22,23,24+");
+    one.destination = "b";
+    assert_string_equal(relay_scan(store, one), "");
+    suite_close(store);
+}
+
+/* A row that comes to light among those that were read ahead is not late: nobody was shown what lies behind it. */
+static void what_comes_to_light_among_them_is_seen_in_its_place(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    suite_acquire(store);
+    PGconn *slow = pg_connect(NULL);
+    store_kind->sql("INSERT INTO outbox (destination, event_type, payload) SELECT 'a', 'Made', 'p' "
+                    "FROM generate_series(1, 9)");
+    pg_exec(slow, "BEGIN; " INSERT); /* 10 */
+    store_kind->sql(MANY);
+    relay_poll(store);
+    assert_string_equal(relay_scan(store, few(HK_FIRST_ID)), "1,2,3,4+");
+    assert_string_equal(relay_scan(store, few(4)), "5,6,7,8+"); /* and up to 12 in memory */
+    pg_exec(slow, "COMMIT");
+    expect_late(store, "");
+    assert_string_equal(relay_scan(store, few(8)), "9,10,11,12+");
+    PQfinish(slow);
+    suite_close(store);
+}
+
+/* Claims what was read ahead. How many messages; "payload" of the last in `out`. */
+static size_t claim_ahead(struct hk_store *store, int64_t lane, int64_t lo, int64_t hi, char out[8])
+{
+    struct hk_claim claims[8];
+    size_t n = 0;
+    for (int64_t id = lo; id <= hi; id++)
+        claims[n++] = (struct hk_claim){HK_FROM_OUTBOX, id, true};
+    const struct hk_exchange x = {.lane = lane, .lease_ms = 30000, .claims = claims, .n_claims = n};
+    const struct hk_exchanged *done = NULL;
+    assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
+    if (done->n_messages)
+        assert_true(hk_str_copy(out, 8, done->messages[done->n_messages - 1].payload));
+    return done->n_messages;
+}
+
+static void what_is_gone_is_not_claimed_from_memory(void **state)
+{
+    (void)state;
+    char payload[8] = "";
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    store_kind->sql(MANY "; UPDATE outbox SET payload = 'eight' WHERE id = 8");
+    relay_poll(store);
+    relay_scan(store, few(HK_FIRST_ID));
+    relay_scan(store, few(4));
+    relay_scan(store, few(8));
+    store_kind->sql("DELETE FROM outbox WHERE id IN (1, 3, 4, 5)");
+    assert_int_equal(claim_ahead(store, lane, 1, 4, payload), 1);
+    assert_string_equal(payload, "p");
+    assert_int_equal(claim_ahead(store, lane, 5, 5, payload), 0);
+    assert_int_equal(claim_ahead(store, lane, 6, 8, payload), 3);
+    assert_string_equal(payload, "eight");
+    assert_int_equal(claim_ahead(store, lane, 6, 9, payload), 1); /* the others are in hand */
+    assert_string_equal(store_kind->value("SELECT array_agg(i ORDER BY i) FROM outbox_claim, unnest(ids) i"),
+                        "{2,6,7,8,9}");
+    suite_close(store);
+}
+
+/* A large one among small ones, binary ones, and one without a message_id: as if it had been read for the claim. */
+static void messages_at_hand_are_whole(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_exchanged *done = NULL;
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, payload, encoding, headers, message_key, "
+        "correlation_id, traceparent, idempotency_key, policy, content_type, max_attempts, created_at) VALUES "
+        "('m', 'a', 'Made', 'aGk=', 'base64', '{\"h\":1}', 'k', 'c', 't', 'i', 'p', 'x/y', 3, "
+        "'1970-01-01 00:00:01+00'), "
+        "('n', 'a', 'Made', repeat('x', 1024), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, now()), "
+        "('o', 'a', 'Made', repeat('x', 1025), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, now())");
+    relay_poll(store);
+    for (int64_t last = 2; last <= 3; last++) { /* all of them at hand; not all */
+        relay_scan(store, all);
+        struct hk_claim claims[3];
+        for (int64_t i = 0; i < last; i++)
+            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, i + 1, true};
+        const struct hk_exchange x = {
+            .lane = lane, .lease_ms = 30000, .claims = claims, .n_claims = (size_t)last};
+        assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
+        assert_int_equal(done->n_messages, last);
+        const struct hk_message *m = &done->messages[0];
+        const struct hk_str texts[] = {m->message_id,  m->destination,     m->event_type, m->payload,
+                                       m->encoding,    m->headers,         m->key,        m->correlation_id,
+                                       m->traceparent, m->idempotency_key, m->policy,     m->content_type};
+        static const char *const want[] = {"m", "a", "Made", "hi", "base64", "{\"h\":1}",
+                                           "k", "c", "t",    "i",  "p",      "x/y"};
+        for (size_t i = 0; i < COUNT(want); i++)
+            assert_true(hk_str_eq(texts[i], hk_str_of(want[i])));
+        assert_true(m->max_attempts == 3 && m->created_ms == 1000 && m->life == 1 && !m->malformed);
+        assert_int_equal(done->messages[1].payload.len, 1024);
+        if (last == 3)
+            assert_int_equal(done->messages[2].payload.len, 1025);
+        struct hk_settle back[3];
+        for (int64_t i = 0; i < last; i++)
+            back[i] = suite_settle(done->claim, HK_FROM_OUTBOX, i + 1, HK_SETTLE_RELEASE);
+        const struct hk_exchange y = {
+            .lane = lane, .lease_ms = 30000, .settles = back, .n_settles = (size_t)last};
+        assert_int_equal(store_kind->ops->exchange(store, &y, &done, NULL), HK_OK);
+    }
+    suite_close(store);
+}
+
 static double now_s(void)
 {
     struct timespec ts;
@@ -541,6 +679,10 @@ int main(void)
         TEST(a_renewal_is_no_news),
         TEST(a_new_connection_begins_anew),
         TEST(a_changed_table_is_refused),
+        TEST(what_is_read_ahead_is_served_from_where_one_likes),
+        TEST(what_comes_to_light_among_them_is_seen_in_its_place),
+        TEST(what_is_gone_is_not_claimed_from_memory),
+        TEST(messages_at_hand_are_whole),
         TEST(hostile_writers_are_read_to_the_last_row_in_order),
         TEST(relays_that_come_and_go_leave_nothing_behind_and_keep_the_order),
     };
