@@ -251,11 +251,22 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     hk_order_settle(e->order);
 }
 
+/* A sweep that has to walk over what was deleted, and may not be cleaned up yet, takes a hundredth of the time. */
+static void rest_from_sweep(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t took_ms = now_ms - e->asked_at_ms;
+    int64_t rest_ms = took_ms < HK_SWEEP_REST_MS / 100 ? 100 * took_ms : HK_SWEEP_REST_MS;
+    if (!e->given_back)
+        e->sweep_at_ms = hk_ms_later(e->sweep_at_ms, now_ms + rest_ms);
+}
+
 void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_heads *heads)
 {
     if (!answered(e, now_ms, rc))
         return;
     learn_store_time(e, now_ms, heads->now_ms);
+    if (e->scan_kind == HK_SCAN_SWEEP)
+        rest_from_sweep(e, now_ms);
     if (!e->draining)
         hk_engine_choose(e, now_ms, heads);
 }

@@ -7,8 +7,9 @@
 #include "core/engine.h"
 #include "core/order.h"
 
-#define HK_NO_DEST  SIZE_MAX
-#define HK_SWEEP_MS 1000 /* one batch of the sweep */
+#define HK_NO_DEST       SIZE_MAX
+#define HK_SWEEP_MS      1000 /* one batch of the sweep */
+#define HK_SWEEP_REST_MS 30000
 
 /* A slot holds one message from being chosen until its settle is on disk. */
 enum hk_phase {

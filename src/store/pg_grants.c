@@ -35,6 +35,7 @@ static const struct privilege for_relay[] = {
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
+    {"SELECT, INSERT, DELETE", "@outbox_bucket", NULL},
     {"SELECT", "@outbox_meta", NULL},
     {NULL, NULL, NULL}};
 
@@ -50,6 +51,7 @@ static const struct privilege for_viewer[] = {
     {"SELECT",
      "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_sent, "
      "@outbox_cancelled, @dead_letters, @dead_letter_versions, @outbox_redrive, @outbox_attempts, @outbox_destination, @outbox_quota, "
+     "@outbox_bucket, @outbox_figures, "
      "@outbox_audit, @outbox_meta, @outbox_messages",
      NULL},
     {NULL, NULL, NULL}};

@@ -27,9 +27,9 @@ uint32_t hk_pg_schema_wanted(void)
 
 /* ---- what is there ---- */
 
-#define OUR_NAMES                                                                                                         \
-    "'@outbox', '@outbox_relay', '@outbox_shard', '@outbox_claim', '@outbox_retry', '@outbox_sent', "                     \
-    "'@outbox_cancelled', '@dead_letters', '@outbox_attempts', '@outbox_destination', '@outbox_quota', '@outbox_audit', " \
+#define OUR_NAMES                                                                                                                           \
+    "'@outbox', '@outbox_relay', '@outbox_shard', '@outbox_claim', '@outbox_retry', '@outbox_sent', "                                       \
+    "'@outbox_cancelled', '@dead_letters', '@outbox_attempts', '@outbox_destination', '@outbox_quota', '@outbox_bucket', '@outbox_audit', " \
     "'@outbox_meta', '@outbox_messages', '@dead_letter_versions', '@outbox_redrive', '@outbox_exchange'"
 
 /* Is there an outbox_meta that could be ours; and which of our names is taken first? */

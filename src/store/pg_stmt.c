@@ -187,23 +187,22 @@
 
 /* ---- what relays may do together ----
  * $2 destinations, $3 1 for the leave to probe, $4 rates and $5 bursts in millionths, $6 how many are wanted. A bucket that
- * nobody drew from yet is full. `had` is what is in it now. Gives the quota's place, tokens, and when there is another. */
-#define HAD(q, o)                                                                                            \
-    "least(" q ".burst, " o ".tokens + greatest(" NOW " - " o ".at_ms, 0) * " q ".rate / 1000)"
+ * nobody drew from yet is full. Gives the quota's place, tokens, and when there is another. Who draws holds the bucket's lock
+ * (QUOTA_LOCK, a statement before, so that this one sees what the last holder left); locks are taken in one order. */
+#define QUOTA_LOCK                                                                                           \
+    "SELECT pg_advisory_xact_lock(h) FROM (SELECT DISTINCT hashtextextended('@outbox_bucket ' || u.probe || u.name, 0) "  \
+    "FROM unnest($1::text[], $2::bigint[]) AS u (name, probe) ORDER BY 1 OFFSET 0) AS l (h)"
 #define QUOTAS                                                                                               \
-    "WITH q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.rate / 1e6::float8 AS rate, "                    \
-    "u.burst / 1e6::float8 AS burst, u.want FROM unnest($2::text[], $3::bigint[], $4::bigint[], "            \
-    "$5::bigint[], $6::bigint[]) WITH ORDINALITY AS u (name, probe, rate, burst, want, n)), "                \
-    "made AS (INSERT INTO @outbox_quota AS o (destination, probe, tokens, at_ms, granted) "                       \
-    "SELECT q.name, q.probe, q.burst - least(q.want, floor(q.burst)), " NOW                                  \
-    ", least(q.want, floor(q.burst)) FROM q ORDER BY q.name, q.probe "                                       \
-    "ON CONFLICT (destination, probe) DO UPDATE SET (tokens, at_ms, granted) = "                             \
-    "(SELECT h.had - least(q.want, floor(h.had)), " NOW ", least(q.want, floor(h.had)) FROM q "              \
-    "CROSS JOIN LATERAL (SELECT " HAD("q", "o") " AS had) h "                                    \
-    "WHERE q.name = o.destination AND q.probe = o.probe) "                           \
-    "RETURNING o.destination, o.probe, o.tokens, o.granted) "                                                        \
-    "SELECT q.n, m.granted, " NOW " + ceil(greatest(1 - m.tokens, 0) * 1000 / q.rate)::bigint "              \
-    "FROM made m JOIN q ON q.name = m.destination AND q.probe = m.probe"
+    "WITH q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.want, u.rate / 1e6::float8 AS rate, o.turn, o.at, " \
+    "least(u.burst / 1e6::float8, coalesce(o.tokens + greatest(" NOW " - o.at_ms, 0) * (u.rate / 1e6::float8) / 1000, " \
+    "u.burst / 1e6::float8)) AS had FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) " \
+    "WITH ORDINALITY AS u (name, probe, rate, burst, want, n) LEFT JOIN LATERAL (SELECT b.ctid AS at, b.turn, b.tokens, b.at_ms " \
+    "FROM @outbox_bucket b WHERE b.destination = u.name AND b.probe = u.probe ORDER BY b.turn DESC LIMIT 1) o ON true), " \
+    "z AS (DELETE FROM @outbox_bucket b WHERE b.ctid = ANY (ARRAY(SELECT q.at FROM q))), " \
+    "made AS (INSERT INTO @outbox_bucket (destination, probe, turn, tokens, at_ms) SELECT q.name, q.probe, " \
+    "coalesce(q.turn, 0) + 1, q.had - least(q.want, floor(q.had)), " NOW " FROM q) "                         \
+    "SELECT q.n, least(q.want, floor(q.had))::bigint, "                                                      \
+    NOW " + ceil(greatest(1 - (q.had - least(q.want, floor(q.had))), 0) * 1000 / q.rate)::bigint FROM q"
 #define CIRCUITS                                                                                             \
     "INSERT INTO @outbox_destination (name, paused, since_ms, open_until_ms) "                               \
     "SELECT u.name, false, " NOW ", u.until FROM unnest($2::text[], $3::bigint[]) AS u (name, until) "       \
@@ -460,6 +459,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "UPDATE @outbox_relay SET exchange = $2::bigint WHERE lane = $1::bigint AND exchange < $2::bigint",
     [HK_PG_FREE_STRAY_RETRIES] =
         "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE " AND c.claim <> ALL ($2::bigint[])))",
+    [HK_PG_QUOTA_LOCK] = QUOTA_LOCK,
     [HK_PG_QUOTAS] = QUOTAS,
     [HK_PG_CIRCUITS] = CIRCUITS,
     [HK_PG_DROP_STRAY_CLAIMS] =

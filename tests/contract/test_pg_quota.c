@@ -135,7 +135,7 @@ static void what_was_drawn_is_drawn_only_when_it_was_committed(void **state)
     const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .quotas = &quota, .n_quotas = 1};
     const struct hk_exchanged *done = NULL;
     assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_CONFLICT);
-    assert_int_equal(suite_number("SELECT count(*) FROM outbox_quota"), 0);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_bucket"), 0);
     suite_close(store);
 }
 

@@ -1,4 +1,4 @@
--- hikyaku, schema version 3: what relays saw lately, for `status`, `top` and alerts.
+-- hikyaku, schema version 3: what relays saw lately, for `status`, `top` and alerts; buckets that no snapshot makes dearer.
 
 -- One row for each relay at work and destination, written anew every few seconds while something happens: what happened in
 -- the last `window_ms` before `at_ms`. Rows of relays that are gone go with their lanes.
@@ -19,3 +19,15 @@ CREATE UNLOGGED TABLE @outbox_figures (
     last_error_ms bigint  NOT NULL DEFAULT 0,
     PRIMARY KEY (lane, destination)
 ) WITH (fillfactor = 50);
+
+-- In place of outbox_quota, which relays of version 2 still draw from while they are exchanged: until the last of them is gone
+-- a rate is kept by each kind for itself. Every draw leaves a new row and takes the old one away, and the newest is found at the
+-- end of the index: of a row that is updated all versions would be walked over while a snapshot is held.
+CREATE TABLE @outbox_bucket (
+    destination text             NOT NULL,
+    probe       bigint           NOT NULL,
+    turn        bigint           NOT NULL,
+    tokens      double precision NOT NULL,
+    at_ms       bigint           NOT NULL,
+    PRIMARY KEY (destination, probe, turn)
+);
