@@ -209,9 +209,10 @@ void hk_engine_free(struct hk_engine *e)
         hk_breaker_free(e->dests[i].breaker);
         hk_limiter_free(e->dests[i].limiter);
     }
-    void *blocks[] = {e->dests,        e->by_name,     e->slots,      e->settles,      e->settle_slots,
-                      e->claims,       e->claim_slots, e->free.items, e->chosen.items, e->ready.items,
-                      e->settle.items, e->hand.places, e->quotas,     e->quota_dests,  e->circuits};
+    void *blocks[] = {e->dests,        e->by_name,     e->slots,        e->settles,
+                      e->settle_slots, e->claims,      e->claim_slots,  e->free.items,
+                      e->chosen.items, e->ready.items, e->settle.items, e->hand.places,
+                      e->quotas,       e->quota_dests, e->circuits,     e->stray};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         hk_mem_free(blocks[i]);
     hk_order_free(e->order);

@@ -2,6 +2,7 @@
 /* What the store answered: to polls, scans, exchanges, and what to make of its errors. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "core/engine_impl.h"
 
@@ -120,11 +121,24 @@ void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     e->next_poll_ms = now_ms;
 }
 
+/* A destination that is not configured has a name of any length. False: out of memory, the next poll tries again. */
+static bool name_stray(struct hk_engine *e, struct hk_str name)
+{
+    if (name.len >= e->stray_room) {
+        char *longer = hk_mem_resize(e->stray, name.len + 1);
+        if (!longer)
+            return false;
+        e->stray = longer;
+        e->stray_room = name.len + 1;
+    }
+    return hk_str_copy(e->stray, e->stray_room, name);
+}
+
 static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
 {
     size_t i = hk_engine_dest_by_name(e, seen->name);
     if (i == HK_NO_DEST) {
-        if (seen->retry_due_ms < e->stray_due_ms && hk_str_copy(e->stray, sizeof e->stray, seen->name))
+        if (seen->retry_due_ms < e->stray_due_ms && name_stray(e, seen->name))
             e->stray_due_ms = seen->retry_due_ms;
         return;
     }

@@ -183,8 +183,9 @@ struct hk_engine {
     size_t n_claims;
     int64_t stray_due_ms;     /* store time; INT64_MAX = none known */
     int64_t stray_look_at_ms; /* monotonic */
-    char stray
-        [256]; /* a destination with retry rows that is not configured (any more); "" = left to the routes */
+    char
+        *stray; /* a destination with retry rows that is not configured (any more); "" = left to the routes */
+    size_t stray_room;
     size_t pausing;          /* the destination of the pause under way */
     struct hk_quota *quotas; /* of the exchange under way, parallel to quota_dests */
     size_t *quota_dests;

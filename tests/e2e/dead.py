@@ -294,6 +294,18 @@ def a_dead_head_lets_its_key_go_on_when_it_is_rescued():
 # ---- repairing ----
 
 @test
+def a_destination_that_nobody_knows_whatever_its_name_lets_no_message_hang():
+    with Office() as w:
+        w.daemon().ready()
+        names = ["x" * 300, "y" * 5000, "gone"]
+        for name in names:
+            w.dies(name[:1], destination=name)
+        w.run("dead", "requeue", "--filter", "reason:UNKNOWN_DESTINATION", "--yes", *WHY)
+        until(lambda: w.sql("SELECT count(*) FROM dead_letters WHERE status = 'failed' AND life = 2") == [(len(names),)],
+              "them to die again")
+
+
+@test
 def edit_checks_keeps_versions_and_loses_no_race():
     with Office(validate=[{"event_type": "*", "required": ["id"]}]) as w:
         w.daemon().ready()
