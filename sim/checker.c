@@ -520,13 +520,23 @@ static void end_leg(struct checker *c, struct cleg *leg, enum leg_state state)
     leg->died_at = c->t;
 }
 
-static void count_attempt(struct checker *c, struct cleg *leg, bool made)
+/* Each attempt is charged once; whether one is that was told to come later, the policy says. */
+static bool charged_rightly(const struct cleg *leg, int64_t charged, bool made, const struct csend *send)
+{
+    int64_t more = charged - leg->charged;
+    return more == made || (more == 0 && send && send->status == 429);
+}
+
+static void count_attempt(struct checker *c, struct cleg *leg, bool made, const struct csend *send)
 {
     int64_t n = hk_checker_number(c, "n"), charged = hk_checker_number(c, "charged"),
             max = c->msgs.items[leg->msg].max;
     if (n != leg->attempts + made)
         hk_checker_complain(c, "I13", "%s: %lld attempts are settled after %lld",
                             hk_checker_msg_name(c, leg->msg), (long long)n, (long long)leg->attempts);
+    if (!charged_rightly(leg, charged, made, send))
+        hk_checker_complain(c, "I13", "%s: %lld attempts are charged after %lld",
+                            hk_checker_msg_name(c, leg->msg), (long long)charged, (long long)leg->charged);
     if (max && charged > max)
         hk_checker_complain(c, "I7", "%s: %lld attempts of %lld", hk_checker_msg_name(c, leg->msg),
                             (long long)charged, (long long)max);
@@ -544,7 +554,7 @@ static void settle_sent(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg));
     if (send)
         send->settled = true;
-    count_attempt(c, leg, true);
+    count_attempt(c, leg, true, send);
     end_leg(c, leg, LEG_SENT);
     leg->sent++;
 }
@@ -562,7 +572,7 @@ static void settle_dead(struct checker *c, struct cleg *leg)
     struct hk_str reason = hk_checker_text(c, "reason");
     const struct cmsg *msg = &c->msgs.items[leg->msg];
     const struct csend *send = find_send(c);
-    count_attempt(c, leg, send && send->failed && !refused_unsent(send, reason));
+    count_attempt(c, leg, send && send->failed && !refused_unsent(send, reason), send);
     if (is(reason, "RETRY_EXHAUSTED") && msg->max && msg->n_legs == 1 && leg->charged != msg->max)
         hk_checker_complain(c, "I7", "%s is exhausted after %lld attempts of %lld",
                             hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)msg->max);
@@ -580,7 +590,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
     if (!send || !send->failed)
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
-    count_attempt(c, leg, true);
+    count_attempt(c, leg, true, send);
     int64_t max = c->msgs.items[leg->msg].max;
     if (max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
         hk_checker_complain(c, "I7", "%s is to be retried after %lld attempts of %lld",
@@ -601,7 +611,7 @@ static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
     else if (is(kind, "retry"))
         settle_retry(c, leg);
     else
-        count_attempt(c, leg, false);
+        count_attempt(c, leg, false, NULL);
     if (is(kind, "defer"))
         leg->due = hk_checker_number(c, "due");
 }

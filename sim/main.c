@@ -18,7 +18,7 @@ enum {
 
 struct options {
     uint64_t first, seeds, faults;
-    bool trace, exhaustive, tap, help;
+    bool trace, exhaustive, stop, tap, help;
 };
 
 struct totals {
@@ -27,7 +27,7 @@ struct totals {
 };
 
 static const char usage[] =
-    "usage: hikyaku-sim [--seeds N] [--first S]    run N worlds, from seed S on\n"
+    "usage: hikyaku-sim [--seeds N] [--first S]    run N worlds, from seed S on; --stop: up to the first bad one\n"
     "       hikyaku-sim --seed S [--trace]         run one; --trace prints its event log\n"
     "       hikyaku-sim --exhaustive [--faults N]  every interleaving of 1 message, 2 relays, N faults (3)\n"
     "       --tap                                  say the result so that a test runner counts it\n";
@@ -47,6 +47,8 @@ static bool read_options(int argc, char **argv, struct options *o)
             o->trace = true;
         } else if (strcmp(argv[i], "--exhaustive") == 0) {
             o->exhaustive = true;
+        } else if (strcmp(argv[i], "--stop") == 0) {
+            o->stop = true;
         } else if (strcmp(argv[i], "--tap") == 0) {
             o->tap = true;
         } else if (strcmp(argv[i], "--help") == 0) {
@@ -140,7 +142,7 @@ static int run_seeds(const struct options *o)
     hk_buf_init(&room.dump, LOG_MAX);
     hk_buf_init(&room.report, LOG_MAX);
     double start = seconds();
-    for (uint64_t i = 0; i < o->seeds; i++)
+    for (uint64_t i = 0; i < o->seeds && !(o->stop && t.bad); i++)
         run_seed(o->first + i, o, &room, &t);
     double took = seconds() - start;
     hk_buf_fini(&room.log);

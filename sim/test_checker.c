@@ -178,6 +178,10 @@ static const struct row bad[] = {
      UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 1, "VALIDATION_ERROR"), ""},
     {"I13", "what the destination refused is not charged",
      UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR"), ""},
+    {"I13", "an attempt is not charged",
+     UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) LINE(
+         7, "settle", HAND("m", "o1", 1) ",\"kind\":\"retry\",\"n\":1,\"charged\":0,\"rows\":1,\"due\":50"),
+     ""},
     {"I13", "claimed in a life that has not begun", COMMIT ACQUIRE(2, 1, 500) LINE(3, "claim", AGAIN), ""},
     {"I13", "claimed in a life that has ended", DIED ACT(8, "requeue", "m") CLAIM(9, "m", "r1", 2), ""},
     {"I13", "a record is missing", DELIVERED, SENT_ROW TABLE("attempts", "m", ",\"n\":2,\"life\":1")},
