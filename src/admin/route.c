@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of routes, and the way from a request to a row: is it addressed to us, is there such a path for who asks, does
+ * it take the method. */
+#include <string.h>
+
+#include "admin/route.h"
+#include "base/cidr.h"
+#include "base/json.h"
+#include "base/str.h"
+
+struct route {
+    const char *method; /* GET answers HEAD, too */
+    const char *path;
+    enum hk_role role;
+    void (*handle)(const struct hk_admin_site *site, struct hk_admin_reply *out);
+};
+
+static const struct route routes[] = {
+    {"GET", "/livez", HK_ROLE_NOBODY, hk_admin_livez},
+    {"GET", "/readyz", HK_ROLE_NOBODY, hk_admin_readyz},
+    {"GET", "/metrics", HK_ROLE_METRICS, hk_admin_metrics},
+};
+
+enum {
+    N_ROUTES = sizeof routes / sizeof routes[0]
+};
+
+/* ---- problems ---- */
+
+static const char *title_of(unsigned status)
+{
+    switch (status) {
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 413:
+        return "Content Too Large";
+    case 421:
+        return "Misdirected Request";
+    case 503:
+        return "Service Unavailable";
+    default: /* a number, not an enum of ours */
+        return "Error";
+    }
+}
+
+void hk_admin_problem(struct hk_admin_reply *out, unsigned status, const char *detail)
+{
+    struct hk_json json;
+    out->status = status;
+    out->content_type = "application/problem+json";
+    hk_buf_reset(&out->body);
+    hk_json_init(&json, &out->body, false);
+    hk_json_object(&json);
+    hk_json_key(&json, "type");
+    hk_json_cstr(&json, "about:blank");
+    hk_json_key(&json, "title");
+    hk_json_cstr(&json, title_of(status));
+    hk_json_key(&json, "status");
+    hk_json_u64(&json, status);
+    if (detail) {
+        hk_json_key(&json, "detail");
+        hk_json_cstr(&json, detail);
+    }
+    hk_json_end(&json);
+    hk_buf_addc(&out->body, '\n');
+}
+
+/* ---- is it for us? ---- */
+
+/* localhost, 127.x.y.z or [::1], with a port or without. */
+static bool is_loopback(struct hk_str host)
+{
+    struct hk_str rest = host, name;
+    struct hk_ip ip;
+    if (rest.len && rest.ptr[0] == '[') {
+        rest = (struct hk_str){rest.ptr + 1, rest.len - 1};
+        name = hk_str_cut(&rest, ']');
+    } else {
+        name = hk_str_cut(&rest, ':');
+    }
+    if (hk_str_eqi(name, hk_str_of("localhost")))
+        return true;
+    if (!hk_ip_parse(name, &ip))
+        return false;
+    const char *special = hk_ip_special(&ip);
+    return special && strcmp(special, "loopback") == 0;
+}
+
+static bool takes(const struct route *route, const char *method)
+{
+    return strcmp(route->method, method) == 0 ||
+           (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+static const struct route *find(const struct hk_admin_request *request, bool *out_other_method)
+{
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        if (strcmp(routes[i].path, request->path) != 0 || routes[i].role > request->role)
+            continue;
+        if (takes(&routes[i], request->method))
+            return &routes[i];
+        *out_other_method = true;
+    }
+    return NULL;
+}
+
+void hk_admin_answer(const struct hk_admin_site *site, const struct hk_admin_request *request,
+                     struct hk_admin_reply *out)
+{
+    bool other_method = false;
+    *out = (struct hk_admin_reply){.status = 200};
+    hk_buf_init(&out->body, HK_ADMIN_REPLY_MAX);
+    const struct route *route = find(request, &other_method);
+    if (request->loopback_only && request->host && !is_loopback(hk_str_of(request->host))) {
+        hk_admin_problem(out, 421, "this address is for this machine: ask for localhost");
+    } else if (other_method) {
+        hk_admin_problem(out, 405, NULL);
+        out->allow = "GET, HEAD"; /* as long as all rows are GET */
+    } else if (!route) {
+        hk_admin_problem(out, 404, NULL);
+    } else if (request->has_body) {
+        hk_admin_problem(out, 413, "a request without a body is expected");
+    } else {
+        route->handle(site, out);
+        if (hk_buf_status(&out->body) != HK_OK)
+            hk_admin_problem(out, 503, "out of memory for the answer");
+    }
+}

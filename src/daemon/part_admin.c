@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics and the admin server. The relay's side counts (meter_watch.c), a thread asks the store what only it knows
+ * (queue_gauges.c), and the server's thread shows it all; nobody waits for anybody. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hikyaku/hikyaku.h>
+
+#include "admin/listen.h"
+#include "admin/server.h"
+#include "base/mem.h"
+#include "daemon/alerts.h"
+#include "daemon/meter_watch.h"
+#include "daemon/meters.h"
+#include "daemon/part.h"
+#include "daemon/queue_gauges.h"
+#include "exec/clock.h"
+#include "store/store.h"
+
+enum {
+    TICK_MS = 500,
+    STARTING_MS = 20 /* until there is a relay: who waits for it to be ready is told soon */
+};
+
+struct part {
+    const struct hk_part_env *env;
+    struct hk_timer *tick;
+    struct hk_health health;
+    struct hk_metrics *metrics;
+    struct hk_meter_watch *meter;
+    struct hk_queue_gauges *gauges;
+    struct hk_admin_server *server;
+    int64_t started_ms;
+};
+
+static int64_t now_ms(void)
+{
+    return hk_clock_us() / 1000;
+}
+
+/* ---- on the server's thread ---- */
+
+static void show_alerts(struct hk_metrics *m, struct hk_alerts_stats *a)
+{
+    hk_metrics_set(m, HK_METER_ALERTS_FIRING, 0, 0, (int64_t)atomic_load(&a->firing));
+    hk_metrics_set(m, HK_METER_ALERT_LOOKS, 0, 0, (int64_t)atomic_load(&a->evaluated));
+    hk_metrics_set(m, HK_METER_ALERT_LOOKS, 1, 0, (int64_t)atomic_load(&a->errors));
+    hk_metrics_set(m, HK_METER_NOTICES, HK_METER_NOTICE_SENT, 0, (int64_t)atomic_load(&a->sent));
+    hk_metrics_set(m, HK_METER_NOTICES, HK_METER_NOTICE_FAILED, 0, (int64_t)atomic_load(&a->failed));
+    hk_metrics_set(m, HK_METER_NOTICES, HK_METER_NOTICE_GIVEN_UP, 0, (int64_t)atomic_load(&a->dropped));
+}
+
+static void refresh(void *arg)
+{
+    struct part *p = arg;
+    struct hk_metrics *m = p->metrics;
+    int64_t now = now_ms(), answered = p->health.answered_ms;
+    hk_metrics_set(m, HK_METER_UPTIME, 0, 0, now - p->started_ms);
+    hk_metrics_set(m, HK_METER_LOOP_AGE, 0, 0, now - p->health.turned_ms);
+    hk_metrics_set(m, HK_METER_STORE_AGE, 0, 0, answered ? now - answered : HK_METRIC_UNKNOWN);
+    hk_metrics_set(m, HK_METER_STORE_UP, 0, 0,
+                   p->health.calls ? hk_health_store_ok((enum hk_code)p->health.store) : HK_METRIC_UNKNOWN);
+    hk_metrics_set(m, HK_METER_READY, 0, 0, hk_health_ready(&p->health, now) == NULL);
+    hk_metrics_set(m, HK_METER_DRAINING, 0, 0, p->health.draining);
+    if (p->env->alerts)
+        show_alerts(m, p->env->alerts);
+    hk_queue_gauges_want(p->gauges);
+}
+
+/* ---- on the loop's thread ---- */
+
+static void tick(void *arg)
+{
+    struct part *p = arg;
+    hk_health_turned(&p->health, now_ms(), p->env->relay != NULL);
+    hk_meter_watch_tick(p->meter);
+    hk_timer_start(p->tick, p->env->relay ? TICK_MS : STARTING_MS);
+}
+
+/* ---- start ---- */
+
+static void log_address(const struct hk_part_env *env, const char *event, const char *address)
+{
+    struct hk_log_line line;
+    hk_log_begin(&line, env->log, HK_LOG_INFO, event);
+    hk_log_cstr(&line, "address", address);
+    hk_log_end(&line);
+}
+
+static bool wanted(const char *listen)
+{
+    return strcmp(listen, "none") != 0;
+}
+
+/* The default port may be another relay's: several on one machine must just work. */
+static enum hk_code listen_admin(const struct hk_part_env *env, struct hk_admin_listener *out, size_t *n,
+                                 struct hk_err *err)
+{
+    const struct hk_conf_admin *c = &env->config->admin;
+    char address[HK_LISTEN_TEXT_MAX];
+    struct hk_log_line line;
+    if (!wanted(c->listen))
+        return HK_OK;
+    enum hk_code rc = hk_listen(c->listen, &out[*n].fd, address, err);
+    if (rc == HK_OK) {
+        out[*n].role = HK_ROLE_ADMIN; /* until there are tokens: whoever is on this machine */
+        out[*n].loopback_only = true;
+        (*n)++;
+        log_address(env, "admin listening", address);
+        return HK_OK;
+    }
+    if (rc != HK_BUSY || c->listen_given)
+        return rc;
+    hk_log_begin(&line, env->log, HK_LOG_WARN, "going on without admin server");
+    hk_log_cstr(&line, "error", err->message);
+    hk_log_cstr(&line, "hint", "set admin.listen: port 0 takes any free one, none switches it off");
+    hk_log_end(&line);
+    return HK_OK;
+}
+
+static enum hk_code listen_health(const struct hk_part_env *env, struct hk_admin_listener *out, size_t *n,
+                                  struct hk_err *err)
+{
+    const char *where = env->config->admin.health_listen;
+    char address[HK_LISTEN_TEXT_MAX];
+    if (!wanted(where))
+        return HK_OK;
+    enum hk_code rc = hk_listen(where, &out[*n].fd, address, err);
+    if (rc != HK_OK)
+        return rc;
+    out[*n].role = HK_ROLE_METRICS;
+    out[*n].loopback_only = false;
+    (*n)++;
+    log_address(env, "health listening", address);
+    return HK_OK;
+}
+
+static enum hk_code set_constants(struct part *p, struct hk_err *err)
+{
+    struct timespec wall = {0};
+    const struct hk_store_ops *store = hk_store_by_url(p->env->url, err);
+    if (!store)
+        return HK_UNSUPPORTED;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    hk_metrics_set(p->metrics, HK_METER_START_TIME, 0, 0,
+                   (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000);
+    hk_metrics_set(p->metrics, HK_METER_BUILD, 0, 0, 1);
+    hk_metrics_set(p->metrics, HK_METER_RELAY, 0, 0, 1);
+    enum hk_code rc = hk_metrics_inform(p->metrics, HK_METER_BUILD, "version", hk_version());
+    if (rc == HK_OK)
+        rc = hk_metrics_inform(p->metrics, HK_METER_RELAY, "relay", p->env->name);
+    if (rc == HK_OK)
+        rc = hk_metrics_inform(p->metrics, HK_METER_RELAY, "store", store->name);
+    return rc;
+}
+
+static void free_part(struct part *p)
+{
+    hk_admin_server_stop(p->server);
+    hk_queue_gauges_free(p->gauges);
+    hk_timer_free(p->tick);
+    hk_meter_watch_free(p->meter);
+    hk_metrics_free(p->metrics);
+    hk_mem_free(p);
+}
+
+static enum hk_code start_metrics(struct part *p, struct hk_err *err)
+{
+    enum hk_code rc = hk_metrics_new(hk_meters, HK_NMETERS, &p->metrics, err);
+    if (rc == HK_OK)
+        rc = set_constants(p, err);
+    if (rc == HK_OK)
+        rc = hk_meter_watch_new(p->env, p->metrics, &p->health, &p->meter, err);
+    if (rc == HK_OK)
+        rc = hk_timer_new(p->env->loop, tick, p, &p->tick);
+    if (rc == HK_OK)
+        rc = hk_queue_gauges_new(p->env->url, p->metrics, &p->gauges, err);
+    return rc;
+}
+
+static enum hk_code start_part(struct part *p, const struct hk_admin_listener *listeners, size_t n,
+                               struct hk_err *err)
+{
+    p->started_ms = now_ms();
+    hk_health_init(&p->health, p->started_ms);
+    enum hk_code rc = start_metrics(p, err);
+    if (rc != HK_OK)
+        return rc;
+    const struct hk_admin_site site = {
+        .health = &p->health, .metrics = p->metrics, .refresh = refresh, .arg = p, .now_ms = now_ms};
+    return hk_admin_server_start(&site, listeners, n, &p->server, err);
+}
+
+static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
+                          struct hk_err *err)
+{
+    struct hk_admin_listener listeners[HK_ADMIN_LISTENERS];
+    size_t n = 0;
+    enum hk_code rc = listen_admin(env, listeners, &n, err);
+    if (rc == HK_OK)
+        rc = listen_health(env, listeners, &n, err);
+    struct part *p = rc == HK_OK && n > 0 ? hk_mem_zalloc(1, sizeof *p) : NULL;
+    if (!p) {
+        while (n > 0)
+            (void)close(listeners[--n].fd);
+        return rc; /* nothing is wanted, or it cannot be; without memory for it the relay goes on */
+    }
+    p->env = env;
+    rc = start_part(p, listeners, n, err);
+    if (rc != HK_OK) {
+        free_part(p);
+        return rc;
+    }
+    hk_meter_watch_look(p->meter, out_watch);
+    hk_timer_start(p->tick, 0);
+    *out_part = p;
+    return HK_OK;
+}
+
+/* ---- later ---- */
+
+static void draining(void *part)
+{
+    struct part *p = part;
+    hk_health_drains(&p->health);
+}
+
+static void reloaded(void *part)
+{
+    struct part *p = part;
+    hk_meter_watch_reloaded(p->meter);
+}
+
+static void stop(void *part)
+{
+    free_part(part);
+}
+
+static struct hk_metrics *metrics(void *part)
+{
+    struct part *p = part;
+    return p->metrics;
+}
+
+const struct hk_part_ops hk_part_admin = {.name = "admin",
+                                          .start = start,
+                                          .draining = draining,
+                                          .reloaded = reloaded,
+                                          .stop = stop,
+                                          .metrics = metrics};
