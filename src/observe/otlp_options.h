@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where spans go and how, as OpenTelemetry's environment variables have it (OTEL_*), over what a configuration says. */
+#ifndef HK_OBSERVE_OTLP_OPTIONS_H
+#define HK_OBSERVE_OTLP_OPTIONS_H
+
+#include <hikyaku/error.h>
+
+#include "observe/otlp.h"
+#include "observe/trace.h"
+
+struct hk_otlp_options { /* texts are its own */
+    char *url;           /* whole, with /v1/traces; NULL: telemetry is off */
+    bool json;
+    char **headers; /* "Name: value" */
+    size_t n_headers;
+    char *ca_file, *cert_file, *key_file; /* NULL: not given */
+    uint64_t timeout_ms;                  /* of one request */
+    uint64_t export_ms;                   /* for how long a batch is tried */
+    uint64_t schedule_ms;                 /* how long spans wait for company */
+    uint32_t queue, batch;
+    struct hk_sampler sampler;
+    struct hk_resource resource;
+};
+
+/* What a configuration file says; the environment wins. */
+struct hk_otlp_given {
+    const char *endpoint; /* "" or NULL: none */
+    bool json;
+
+    struct {
+        const char *name, *value;
+    } headers[32];
+
+    size_t n_headers;
+    double sample;
+    const char *instance_id, *relay, *version; /* of the resource */
+};
+
+struct hk_otlp_env {
+    const char *(*get)(void *arg, const char *name); /* NULL: not set */
+    /* A variable that makes no sense is passed over, as OpenTelemetry wants it, and told. */
+    void (*warn)(void *arg, const char *variable, const char *why);
+    void *arg;
+};
+
+/* HK_INVALID: what cannot be passed over (a protocol that we do not speak, an endpoint that is none), HK_NOMEM. */
+enum hk_code hk_otlp_options_make(const struct hk_otlp_given *given, const struct hk_otlp_env *env,
+                                  struct hk_otlp_options *out, struct hk_err *err) HK_MUSTCHECK;
+void hk_otlp_options_free(struct hk_otlp_options *options); /* may be zeroed */
+
+#endif
