@@ -8,6 +8,7 @@
 #include "cli/args.h"
 #include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/overview.h"
 #include "cli/table.h"
 
 static const char *const buckets[HK_ATTEMPT_BUCKETS] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+"};
@@ -106,13 +107,104 @@ static void write_dests(struct hk_buf *out, const struct hk_store_status *s)
     hk_table_fini(&table);
 }
 
-static void write_text(struct hk_buf *out, const struct hk_store_status *s)
+/* ---- lately ---- */
+
+static const char *rate(double per_s, char out[HK_OUT_TEXT])
 {
+    return per_s > 0 ? hk_out_rate(per_s, out) : "0";
+}
+
+static const char *percent(double ratio, char out[HK_OUT_TEXT])
+{
+    if (ratio < 0)
+        return "-";
+    /* what failed once is not all of it */
+    (void)snprintf(out, HK_OUT_TEXT, ratio < 1 && ratio > 0.999 ? ">99.9%%" : "%.3g%%", ratio * 100);
+    return out;
+}
+
+static void add_latency(struct hk_table *table, const struct hk_histogram *latency)
+{
+    static const double quantiles[] = {0.5, 0.95, 0.99};
+    char text[HK_OUT_TEXT];
+    bool any = hk_histogram_count(latency) > 0;
+    for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
+        hk_table_adds(table, any ? hk_out_duration(hk_histogram_quantile(latency, quantiles[i]), text) : "-");
+}
+
+/* What keeps it, beside pauses and open breakers, and what went wrong last. */
+static void add_state(struct hk_table *table, const struct hk_overview_dest *d, int64_t now_ms)
+{
+    struct hk_buf text;
+    char ago[64];
+    hk_buf_init(&text, 1 << 16);
+    if (d->lately.half_open)
+        (void)hk_buf_adds(&text, "breaker: half-open; ");
+    if (d->lately.limited)
+        (void)hk_buf_addf(
+            &text, "at its limit, next %s; ",
+            hk_operate_ago(d->lately.ready_at_ms > now_ms ? d->lately.ready_at_ms : now_ms, now_ms, ago));
+    if (d->lately.last_error.len > 0) {
+        (void)hk_buf_addf(&text, "last error %s: ", hk_operate_ago(d->lately.last_error_ms, now_ms, ago));
+        (void)hk_buf_add(&text, d->lately.last_error.ptr, d->lately.last_error.len);
+    }
+    struct hk_str s = hk_buf_str(&text);
+    if (d->lately.last_error.len == 0 && s.len > 2)
+        s.len -= 2;
+    hk_table_add(table, s);
+    hk_buf_fini(&text);
+}
+
+static bool has_lately(const struct hk_overview_dest *d)
+{
+    return d->lately.known || d->lately.last_error.len > 0 || d->blocked.n > 0;
+}
+
+static void write_lately(struct hk_buf *out, const struct hk_overview *o)
+{
+    static const struct hk_table_column columns[] = {{"IN THE LAST MINUTE", false, 40},
+                                                     {"IN/S", true, 0},
+                                                     {"OUT/S", true, 0},
+                                                     {"OK", true, 0},
+                                                     {"P50", true, 0},
+                                                     {"P95", true, 0},
+                                                     {"P99", true, 0},
+                                                     {"BLOCKED", true, 0},
+                                                     {"", false, 120}};
+    struct hk_table table;
+    char text[HK_OUT_TEXT], n[48];
+    bool any = false;
+    hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < o->n_dests; i++) {
+        const struct hk_overview_dest *d = &o->dests[i];
+        if (!has_lately(d))
+            continue;
+        any = true;
+        hk_table_add(&table, d->name.len > 0 ? d->name : hk_str_of("(by route)"));
+        hk_table_adds(&table, rate(d->lately.in_per_s, text));
+        hk_table_adds(&table, rate(d->lately.out_per_s, text));
+        hk_table_adds(&table, percent(hk_overview_ratio(&d->lately), text));
+        add_latency(&table, &d->lately.latency);
+        hk_table_adds(&table, d->ordered ? hk_operate_count(d->blocked, n) : "-");
+        add_state(&table, d, o->status->now_ms);
+    }
+    if (any) {
+        (void)hk_buf_addc(out, '\n');
+        hk_table_write(&table, out);
+    }
+    hk_table_fini(&table);
+}
+
+static void write_text(struct hk_buf *out, const struct hk_overview *o)
+{
+    const struct hk_store_status *s = o->status;
     char note[96];
     figure(out, "due now", s->due, age(s->oldest_due_ms, s->now_ms, "the oldest for", note));
     figure(out, "retrying", s->retrying, "waiting for their next attempt");
     figure(out, "scheduled", s->scheduled, "for later");
     figure(out, "processing", (struct hk_count){s->processing, false}, "in flight");
+    if (o->blocked_known)
+        figure(out, "blocked", o->blocked, "behind the head of their key");
     figure(out, "dead", s->dead, "letters that are open");
     figure(out, "sent", s->sent, "still kept");
     figure(out, "cancelled", s->cancelled, "still kept");
@@ -122,6 +214,12 @@ static void write_text(struct hk_buf *out, const struct hk_store_status *s)
         (void)hk_buf_addf(out, "%s\n", age(s->oldest_ms, s->now_ms, "oldest undelivered message:", note));
     write_attempts(out, s);
     write_dests(out, s);
+    write_lately(out, o);
+    if (o->no_figures.code != HK_OK) {
+        (void)hk_buf_adds(out, "\nwhat relays saw lately cannot be read: ");
+        (void)hk_table_safe(out, hk_str_of(o->no_figures.message), 400);
+        (void)hk_buf_addc(out, '\n');
+    }
 }
 
 /* ---- JSON ---- */
@@ -152,21 +250,82 @@ static void put_relay(struct hk_json *json, const struct hk_store_status *s)
     hk_json_end(json);
 }
 
-static void put_dest(struct hk_json *json, const struct hk_dest_status *d)
+static void put_ratio(struct hk_json *json, const char *key, double value)
 {
+    hk_json_key(json, key);
+    if (value < 0)
+        hk_json_null(json);
+    else
+        hk_json_double(json, value);
+}
+
+static void put_latency(struct hk_json *json, const struct hk_histogram *latency)
+{
+    hk_json_key(json, "latency_ms");
+    if (hk_histogram_count(latency) == 0) {
+        hk_json_null(json);
+        return;
+    }
+    hk_json_object(json);
+    hk_put_u64(json, "p50", hk_histogram_quantile(latency, 0.5));
+    hk_put_u64(json, "p95", hk_histogram_quantile(latency, 0.95));
+    hk_put_u64(json, "p99", hk_histogram_quantile(latency, 0.99));
+    hk_json_end(json);
+}
+
+/* null: no relay has told of it lately. */
+static void put_lately(struct hk_json *json, const struct hk_figures_sum *f)
+{
+    hk_json_key(json, "last_minute");
+    if (!f->known) {
+        hk_json_null(json);
+        return;
+    }
+    hk_json_object(json);
+    hk_put_double(json, "in_per_s", f->in_per_s);
+    hk_put_double(json, "out_per_s", f->out_per_s);
+    hk_put_u64(json, "attempts_ok", f->sent);
+    hk_put_u64(json, "attempts_failed", f->failed);
+    hk_put_u64(json, "dead", f->dead);
+    put_ratio(json, "success_ratio", hk_overview_ratio(f));
+    put_latency(json, &f->latency);
+    hk_json_end(json);
+}
+
+static void put_blocked(struct hk_json *json, bool known, struct hk_count count)
+{
+    if (known) {
+        hk_put_count(json, "blocked", count);
+        return;
+    }
+    hk_json_key(json, "blocked");
+    hk_json_null(json);
+}
+
+static void put_dest(struct hk_json *json, const struct hk_overview_dest *o, int64_t now_ms)
+{
+    const struct hk_dest_status *d = &o->backlog;
     hk_json_object(json);
     hk_json_key(json, "name");
-    hk_json_str(json, d->name);
+    hk_json_str(json, o->name);
     hk_put_count(json, "pending", d->pending);
     hk_put_count(json, "processing", (struct hk_count){d->processing, false});
     hk_put_count(json, "retrying", d->retrying);
     hk_put_count(json, "dead", d->dead);
+    put_blocked(json, o->ordered, o->blocked);
     hk_put_held(json, d);
+    hk_put_cstr(json, "breaker", hk_overview_breaker(o, now_ms));
+    hk_put_bool(json, "limited", o->lately.limited);
+    hk_put_time(json, "limited_until", o->lately.ready_at_ms);
+    put_lately(json, &o->lately);
+    hk_put_str(json, "last_error", o->lately.last_error);
+    hk_put_time(json, "last_error_at", o->lately.last_error_ms);
     hk_json_end(json);
 }
 
-static void write_json(struct hk_buf *out, const struct hk_store_status *s)
+static void write_json(struct hk_buf *out, const struct hk_overview *o)
 {
+    const struct hk_store_status *s = o->status;
     struct hk_json json;
     hk_json_init(&json, out, true);
     hk_json_object(&json);
@@ -175,6 +334,7 @@ static void write_json(struct hk_buf *out, const struct hk_store_status *s)
     hk_put_count(&json, "retrying", s->retrying);
     hk_put_count(&json, "scheduled", s->scheduled);
     hk_put_count(&json, "processing", (struct hk_count){s->processing, false});
+    put_blocked(&json, o->blocked_known, o->blocked);
     hk_put_count(&json, "dead", s->dead);
     hk_put_count(&json, "sent", s->sent);
     hk_put_count(&json, "cancelled", s->cancelled);
@@ -193,10 +353,11 @@ static void write_json(struct hk_buf *out, const struct hk_store_status *s)
     hk_put_u64(&json, "relays_running", s->relays_running);
     hk_json_key(&json, "destinations");
     hk_json_array(&json);
-    for (size_t i = 0; i < s->n_dests; i++)
-        put_dest(&json, &s->dests[i]);
+    for (size_t i = 0; i < o->n_dests; i++)
+        put_dest(&json, &o->dests[i], s->now_ms);
     hk_json_end(&json);
     hk_put_bool(&json, "more_destinations", s->more_dests);
+    hk_put_cstr(&json, "figures_error", o->no_figures.code != HK_OK ? o->no_figures.message : NULL);
     hk_json_end(&json);
     (void)hk_buf_addc(out, '\n');
 }
@@ -204,12 +365,13 @@ static void write_json(struct hk_buf *out, const struct hk_store_status *s)
 static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
                         struct hk_err *err)
 {
-    const struct hk_store_status *status = NULL;
-    enum hk_code rc = op->ops->status(op->admin, &status, err);
+    struct hk_overview overview = {.n_dests = 0};
+    enum hk_code rc = hk_overview_take(op, hk_args_flag(cli, "exact"), false, &overview, err);
     if (rc == HK_OK && hk_args_flag(cli, "json"))
-        write_json(out, status);
+        write_json(out, &overview);
     else if (rc == HK_OK)
-        write_text(out, status);
+        write_text(out, &overview);
+    hk_overview_free(&overview);
     return rc;
 }
 

@@ -31,3 +31,30 @@ CREATE TABLE @outbox_bucket (
     at_ms       bigint           NOT NULL,
     PRIMARY KEY (destination, probe, turn)
 );
+
+-- Beside the table of lanes, whatever schema and prefix it has: no name is looked for in a search path.
+CREATE FUNCTION @outbox_figures_gone() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('DELETE FROM %I.%I WHERE lane = $1', TG_TABLE_SCHEMA, left(TG_TABLE_NAME, -5) || 'figures') USING OLD.lane;
+    RETURN NULL;
+END;
+$$;
+CREATE TRIGGER figures_gone AFTER DELETE ON @outbox_relay FOR EACH ROW EXECUTE FUNCTION @outbox_figures_gone();
+-- Who moves messages may go on, and who looks: rights as on outbox_retry. (What init prints as grants has them, too.)
+DO $$
+DECLARE
+    g record;
+BEGIN
+    FOR g IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role,
+                    a.privilege_type AS what
+               FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+              WHERE c.oid = '@outbox_retry'::regclass AND a.grantee <> c.relowner
+                AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') LOOP
+        EXECUTE 'GRANT ' || g.what || ' ON @outbox_figures TO ' || g.role;
+        IF g.what <> 'UPDATE' THEN
+            EXECUTE 'GRANT ' || g.what || ' ON @outbox_bucket TO ' || g.role;
+        END IF;
+    END LOOP;
+END
+$$;

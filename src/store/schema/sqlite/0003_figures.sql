@@ -19,3 +19,7 @@ CREATE TABLE outbox_figures (
     last_error_ms INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (lane, destination)
 ) WITHOUT ROWID;
+CREATE TRIGGER outbox_figures_gone AFTER DELETE ON outbox_relay
+BEGIN
+    DELETE FROM outbox_figures WHERE lane = OLD.lane;
+END;

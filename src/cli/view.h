@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One message or letter as its command shows it, masked, for whoever has the store open already. */
+#ifndef HK_CLI_VIEW_H
+#define HK_CLI_VIEW_H
+
+#include "cli/operate.h"
+
+/* As `messages show ID`. HK_NOTFOUND. */
+enum hk_code hk_view_message(const struct hk_operate *op, const char *message_id, bool payload, bool json,
+                             struct hk_buf *out, struct hk_err *err);
+/* As `dead show ID`. HK_NOTFOUND. */
+enum hk_code hk_view_letter(const struct hk_operate *op, int64_t id, struct hk_buf *out, struct hk_err *err);
+
+#endif

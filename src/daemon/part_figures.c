@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this relay sees of its destinations, left in the store for people: `status`, `top` and `messages explain` read it there,
+ * on whatever machine they run.
+ *
+ *   loop: attempts and exchanges -> windows; every 5 s what has something to say is copied -> worker: one short transaction
+ *
+ * The worker has a connection of its own, opened when there is something to write and closed when there has been nothing for a
+ * while. A store that is busy or gone costs figures, nothing else: what was not written is told anew 5 s later. Rows go with
+ * their lane (a trigger of the schema). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "config/payload.h"
+#include "daemon/part.h"
+#include "daemon/window.h"
+#include "store/admin.h"
+
+enum {
+    TICK_MS = 5000,
+    BUSY_SQLITE_MS = 1, /* SQLite has one writer: we are not going to be in its way */
+    BUSY_MS = 1000,
+    QUIET_TICKS = 24,           /* then the connection is closed */
+    ERROR_EVERY_MS = 1000,      /* of a destination: masking takes time */
+    MASKED_BYTES_MAX = 64 << 10 /* payloads that are looked through for what an error must not repeat */
+};
+
+struct dest {
+    const char *name; /* the configuration's */
+    size_t place;
+    struct hk_window *window; /* NULL until it does something */
+    uint64_t seen;            /* as the relay counted when we looked last */
+    int64_t heard_ms;         /* when `heard` was taken; 0 = never. Monotonic */
+    char heard[HK_FIGURES_ERROR_MAX +
+               1]; /* the last that a sink said, before it was decided whether it was a failure */
+    char error[HK_FIGURES_ERROR_MAX + 1];
+    int64_t heard_at_ms, error_at_ms; /* the store's time */
+    bool told;                        /* the store has `said` */
+    struct hk_figure said;            /* without its texts, but for the breaker's, which is static */
+};
+
+/* What the worker writes: copies, so that the loop may go on. */
+struct job {
+    int64_t lane;
+    size_t n;
+    struct hk_figure *figures;
+    char (*names)[256];
+    char (*errors)[HK_FIGURES_ERROR_MAX + 1];
+    size_t *dests; /* which they are of */
+    unsigned config;
+    bool close; /* no more than that */
+    enum hk_code rc;
+    struct hk_err err;
+};
+
+struct part {
+    const struct hk_part_env *env;
+    const struct hk_store_admin_ops *ops;
+    struct hk_admin *admin; /* the worker's */
+    struct hk_worker *worker;
+    struct hk_timer *timer;
+    struct hk_masks *masks;
+    bool no_masks;      /* there was no memory for them: errors are not repeated at all */
+    struct dest *dests; /* by name */
+    size_t n_dests, last;
+    unsigned config;  /* counts reloads */
+    int64_t lane;     /* 0 = none */
+    int64_t ahead_ms; /* the store's time less ours */
+    unsigned quiet;
+    bool busy, open, troubled;
+    struct job job;
+};
+
+static int64_t now_ms(const struct part *p)
+{
+    return (int64_t)hk_loop_now_ms(p->env->loop);
+}
+
+/* ---- destinations ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct dest *)a)->name, ((const struct dest *)b)->name);
+}
+
+static struct dest *find(struct part *p, struct hk_str name)
+{
+    size_t lo = 0, hi = p->n_dests;
+    if (p->last < p->n_dests && hk_str_eq(hk_str_of(p->dests[p->last].name), name))
+        return &p->dests[p->last];
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        size_t len = strlen(p->dests[mid].name);
+        int order = memcmp(p->dests[mid].name, name.ptr, len < name.len ? len : name.len);
+        if (order == 0 && len == name.len) {
+            p->last = mid;
+            return &p->dests[mid];
+        }
+        if (order < 0 || (order == 0 && len < name.len))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+/* Where to count; NULL: no memory, and it is not counted. */
+static struct hk_window_slot *slot_of(struct part *p, struct dest *d)
+{
+    if (!d->window) {
+        d->window = hk_mem_alloc(sizeof *d->window);
+        if (d->window)
+            hk_window_init(d->window, now_ms(p));
+    }
+    return d->window ? hk_window_at(d->window, now_ms(p)) : NULL;
+}
+
+static void free_dests(struct dest *dests, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hk_mem_free(dests[i].window);
+    hk_mem_free(dests);
+}
+
+/* The configuration's destinations; what is known of those that were there before stays. */
+static enum hk_code take_config(struct part *p, struct hk_err *err)
+{
+    size_t n = 0;
+    while (hk_config_destination(p->env->config, n))
+        n++;
+    struct dest *dests = hk_mem_zalloc(n + 1, sizeof *dests);
+    struct hk_masks *masks = NULL;
+    if (!dests)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = hk_config_make_masks(p->env->config, &masks, err);
+    if (rc != HK_OK) {
+        hk_mem_free(dests);
+        return rc;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *name = hk_config_destination(p->env->config, i)->name;
+        struct dest *before = find(p, hk_str_of(name));
+        if (before) {
+            dests[i] = *before;
+            before->window = NULL;
+        }
+        dests[i].name = name;
+        dests[i].place = i;
+        dests[i].seen = 0; /* engines count from 0 */
+    }
+    qsort(dests, n, sizeof *dests, by_name);
+    free_dests(p->dests, p->n_dests);
+    hk_masks_free(p->masks);
+    p->masks = masks;
+    p->dests = dests;
+    p->n_dests = n;
+    p->last = 0;
+    p->config++;
+    return HK_OK;
+}
+
+/* ---- what the relay tells ---- */
+
+/* At most `room` - 1 bytes, and no part of a character. */
+static void keep(char *out, size_t room, struct hk_str text)
+{
+    size_t len = 0;
+    while (len < text.len) {
+        uint32_t c;
+        size_t taken = hk_utf8_next((struct hk_str){text.ptr + len, text.len - len}, &c);
+        if (len + taken >= room)
+            break;
+        len += taken;
+    }
+    memcpy(out, text.ptr, len);
+    out[len] = '\0';
+}
+
+static void hide(const struct part *p, const struct hk_message *m, struct hk_str text, struct hk_buf *out)
+{
+    struct hk_buf half;
+    if (p->no_masks || m->payload.len > MASKED_BYTES_MAX) {
+        (void)hk_buf_adds(out, "(hidden: masks apply)");
+        return;
+    }
+    hk_buf_init(&half, MASKED_BYTES_MAX);
+    enum hk_code rc = hk_mask_text(p->masks, m->event_type, m->payload, text, &half);
+    if (rc == HK_OK)
+        rc = hk_mask_header_values(p->masks, m->event_type, m->headers, hk_buf_str(&half), out);
+    hk_buf_fini(&half);
+    if (rc != HK_OK) {
+        hk_buf_reset(out);
+        (void)hk_buf_adds(out, "(hidden)");
+    }
+}
+
+static void hear(struct part *p, struct dest *d, const struct hk_try *attempt, const struct hk_facts *facts)
+{
+    struct hk_buf text;
+    char status[32];
+    struct hk_str error = facts->error;
+    if (error.len == 0) {
+        (void)snprintf(status, sizeof status, facts->status ? "status %d" : "failed", facts->status);
+        error = hk_str_of(status);
+    }
+    hk_buf_init(&text, MASKED_BYTES_MAX);
+    if (p->no_masks || hk_masks_fit(p->masks, attempt->message->event_type)) {
+        hide(p, attempt->message, error, &text);
+        error = hk_buf_str(&text);
+    }
+    keep(d->heard, sizeof d->heard, error);
+    d->heard_ms = now_ms(p);
+    d->heard_at_ms = attempt->store_ms;
+    hk_buf_fini(&text);
+}
+
+/* The error is taken here, where the payload is at hand that must not be repeated. */
+static void attempt_ended(void *arg, const struct hk_try *attempt, const struct hk_facts *facts)
+{
+    struct part *p = arg;
+    bool well = facts->fault == HK_FAULT_NONE && facts->error.len == 0 && facts->status < 300;
+    struct dest *d = well ? NULL : find(p, hk_str_of(attempt->destination));
+    if (d && (d->heard_ms == 0 || now_ms(p) - d->heard_ms >= ERROR_EVERY_MS))
+        hear(p, d, attempt, facts);
+}
+
+static void failed(struct dest *d, const struct hk_settle *s, int64_t store_ms)
+{
+    if (s->attempt.made && d->heard[0] != '\0') {
+        memcpy(d->error, d->heard, sizeof d->error);
+        d->error_at_ms = d->heard_at_ms;
+        return;
+    }
+    keep(d->error, sizeof d->error, s->attempt.cause);
+    d->error_at_ms = store_ms;
+}
+
+static void settled(struct part *p, const struct hk_settle *s, bool stale, int64_t store_ms)
+{
+    bool dead = s->kind == HK_SETTLE_DEAD;
+    struct dest *d = s->attempt.made || dead ? find(p, s->destination) : NULL;
+    struct hk_window_slot *slot = d ? slot_of(p, d) : NULL;
+    if (!slot)
+        return;
+    if (s->attempt.made) {
+        slot->sent += s->kind == HK_SETTLE_SENT;
+        slot->failed += s->kind != HK_SETTLE_SENT;
+        hk_histogram_add(&slot->latency, s->attempt.duration_ms);
+    }
+    slot->dead += dead && !stale;
+    if (s->kind != HK_SETTLE_SENT)
+        failed(d, s, store_ms);
+}
+
+static void exchanged(void *arg, const struct hk_exchange *asked, const struct hk_exchanged *done)
+{
+    struct part *p = arg;
+    p->ahead_ms = done->now_ms - now_ms(p);
+    for (size_t i = 0; i < asked->n_settles; i++)
+        settled(p, &asked->settles[i], done->stale[i], done->now_ms);
+}
+
+static void lane(void *arg, enum hk_lane_event event, int64_t number)
+{
+    struct part *p = arg;
+    p->lane = event == HK_LANE_ACQUIRED ? number : 0;
+    for (size_t i = 0; i < p->n_dests; i++)
+        p->dests[i].told = false;
+}
+
+/* ---- what is written ---- */
+
+static const char *breaker_name(enum hk_breaker_state state)
+{
+    switch (state) {
+    case HK_BREAKER_CLOSED:
+        return "closed";
+    case HK_BREAKER_HALF_OPEN:
+        return "half_open";
+    case HK_BREAKER_OPEN:
+    case HK_BREAKER_ISOLATED:
+        break;
+    }
+    return "open";
+}
+
+static void look(struct part *p, struct dest *d, struct hk_figure *out)
+{
+    struct hk_dest_view view = {.name = NULL};
+    struct hk_window_slot sum = {.seen = 0};
+    int64_t now = now_ms(p);
+    *out = (struct hk_figure){.breaker = hk_str_of("closed")};
+    if (p->env->relay && hk_relay_view_dest(p->env->relay, d->place, &view)) {
+        uint64_t more = view.seen > d->seen ? view.seen - d->seen : 0;
+        struct hk_window_slot *slot = more > 0 ? slot_of(p, d) : NULL;
+        d->seen = view.seen;
+        if (slot)
+            slot->seen += more;
+        out->in_flight = view.in_flight;
+        out->breaker = hk_str_of(breaker_name(view.breaker));
+        if (view.ready_at_ms > now && view.ready_at_ms < INT64_MAX / 2)
+            out->ready_at_ms = view.ready_at_ms + p->ahead_ms;
+    }
+    if (d->window)
+        out->window_ms = hk_window_sum(d->window, now, &sum);
+    out->seen = sum.seen;
+    out->sent = sum.sent;
+    out->failed = sum.failed;
+    out->dead = sum.dead;
+    out->latency = sum.latency;
+    out->last_error = hk_str_of(d->error);
+    out->last_error_ms = d->error_at_ms;
+}
+
+/* Does it say anything that the store does not say yet? What happens is told every time, so that it stays fresh. */
+static bool is_news(const struct dest *d, const struct hk_figure *f)
+{
+    const struct hk_figure *said = &d->said;
+    if (f->seen || f->sent || f->failed || f->dead || f->in_flight || f->ready_at_ms)
+        return true;
+    if (!d->told)
+        return f->last_error_ms != 0 || !hk_str_eq(f->breaker, hk_str_of("closed"));
+    return said->seen || said->sent || said->failed || said->dead || said->in_flight || said->ready_at_ms ||
+           !hk_str_eq(said->breaker, f->breaker) || said->last_error_ms != f->last_error_ms;
+}
+
+static void free_job(struct job *job)
+{
+    hk_mem_free(job->figures);
+    hk_mem_free(job->names);
+    hk_mem_free(job->errors);
+    hk_mem_free(job->dests);
+    *job = (struct job){.n = 0};
+}
+
+static bool make_job(struct part *p)
+{
+    struct job *job = &p->job;
+    *job = (struct job){.lane = p->lane, .config = p->config};
+    job->figures = hk_mem_zalloc(p->n_dests + 1, sizeof *job->figures);
+    job->names = hk_mem_zalloc(p->n_dests + 1, sizeof *job->names);
+    job->errors = hk_mem_zalloc(p->n_dests + 1, sizeof *job->errors);
+    job->dests = hk_mem_zalloc(p->n_dests + 1, sizeof *job->dests);
+    return job->figures && job->names && job->errors && job->dests;
+}
+
+static void fill_job(struct part *p)
+{
+    struct job *job = &p->job;
+    for (size_t i = 0; i < p->n_dests; i++) {
+        struct hk_figure *f = &job->figures[job->n];
+        look(p, &p->dests[i], f);
+        if (!is_news(&p->dests[i], f))
+            continue;
+        keep(job->names[job->n], sizeof job->names[0], hk_str_of(p->dests[i].name));
+        keep(job->errors[job->n], sizeof job->errors[0], f->last_error);
+        f->destination = hk_str_of(job->names[job->n]);
+        f->last_error = hk_str_of(job->errors[job->n]);
+        job->dests[job->n++] = i;
+    }
+}
+
+/* On the worker. */
+static void work(void *arg)
+{
+    struct part *p = arg;
+    struct job *job = &p->job;
+    const struct hk_store_options options = {
+        .busy_ms = strcmp(p->ops->name, "sqlite") == 0 ? BUSY_SQLITE_MS : BUSY_MS, .offhand = true};
+    job->rc = HK_OK;
+    if (job->close) {
+        p->ops->close(p->admin);
+        p->admin = NULL;
+        return;
+    }
+    if (!p->admin)
+        job->rc = p->ops->open(p->env->url, &options, &p->admin, &job->err);
+    if (job->rc == HK_OK)
+        job->rc = p->ops->figures_put(p->admin, job->lane, job->figures, job->n, &job->err);
+}
+
+/* Once when it begins, once when it ends. A busy file is nothing to speak of, and of a lost lane the relay tells. */
+static void say(struct part *p, const struct job *job)
+{
+    struct hk_log_line line;
+    bool trouble = job->rc != HK_OK && job->rc != HK_BUSY && job->rc != HK_CONFLICT;
+    if (trouble == p->troubled || job->rc == HK_BUSY)
+        return;
+    p->troubled = trouble;
+    hk_log_begin(&line, p->env->log, trouble ? HK_LOG_WARN : HK_LOG_INFO,
+                 trouble ? "figures for status are not written, trying again" : "figures are written again");
+    if (trouble)
+        hk_log_cstr(&line, "error", job->err.message);
+    hk_log_end(&line);
+}
+
+static void done(void *arg, bool ran)
+{
+    struct part *p = arg;
+    struct job *job = &p->job;
+    p->busy = false;
+    if (ran && !job->close)
+        say(p, job);
+    for (size_t i = 0; ran && !job->close && job->rc == HK_OK && i < job->n; i++) {
+        if (job->config != p->config || job->lane != p->lane)
+            break; /* there are others now */
+        struct dest *d = &p->dests[job->dests[i]];
+        d->said = job->figures[i];
+        d->said.destination = d->said.last_error = (struct hk_str){"", 0};
+        d->told = true;
+    }
+    free_job(job);
+}
+
+static void submit(struct part *p)
+{
+    p->busy = hk_worker_submit(p->worker, work, done, p) == HK_OK;
+    if (!p->busy)
+        free_job(&p->job);
+}
+
+static void tick(void *arg)
+{
+    struct part *p = arg;
+    hk_timer_start(p->timer, TICK_MS);
+    if (p->busy || p->lane == 0)
+        return;
+    if (!make_job(p)) {
+        free_job(&p->job);
+        return;
+    }
+    fill_job(p);
+    bool news = p->job.n > 0;
+    p->quiet = news ? 0 : p->quiet + 1;
+    p->job.close = p->quiet == QUIET_TICKS && p->open;
+    if (news || p->job.close) {
+        p->open = news;
+        submit(p);
+    } else {
+        free_job(&p->job);
+    }
+}
+
+/* ---- a part ---- */
+
+static void stop(void *arg)
+{
+    struct part *p = arg;
+    hk_timer_free(p->timer);
+    hk_worker_free(p->worker);
+    if (p->admin)
+        p->ops->close(p->admin);
+    free_dests(p->dests, p->n_dests);
+    hk_masks_free(p->masks);
+    hk_mem_free(p);
+}
+
+static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
+                          struct hk_err *err)
+{
+    struct part *p = hk_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    p->env = env;
+    p->ops = hk_store_admin_by_url(env->url, err);
+    enum hk_code rc = p->ops ? take_config(p, err) : err->code;
+    if (rc == HK_OK)
+        rc = hk_worker_new(env->loop, 1, &p->worker, err);
+    if (rc == HK_OK)
+        rc = hk_timer_new(env->loop, tick, p, &p->timer);
+    if (rc != HK_OK) {
+        stop(p);
+        return rc;
+    }
+    hk_timer_start(p->timer, TICK_MS);
+    *out_watch =
+        (struct hk_onlooker){.arg = p, .attempt_ended = attempt_ended, .exchanged = exchanged, .lane = lane};
+    *out_part = p;
+    return HK_OK;
+}
+
+/* Without memory the old destinations would point into a configuration that goes: nothing is counted then. */
+static void reloaded(void *arg)
+{
+    struct part *p = arg;
+    struct hk_err err = {.message = ""};
+    p->no_masks = take_config(p, &err) != HK_OK;
+    if (p->no_masks) {
+        free_dests(p->dests, p->n_dests);
+        p->dests = NULL;
+        p->n_dests = 0;
+        p->config++;
+    }
+}
+
+const struct hk_part_ops hk_part_figures = {
+    .name = "figures", .start = start, .reloaded = reloaded, .stop = stop};
