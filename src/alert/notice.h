@@ -10,39 +10,7 @@
 #include <hikyaku/facts.h>
 
 #include "base/buf.h"
-
-enum hk_severity_level {
-    HK_ALERT_INFO = 0,
-    HK_ALERT_WARNING,
-    HK_ALERT_CRITICAL
-};
-
-enum hk_notice_kind {
-    HK_NOTICE_FIRING = 0,
-    HK_NOTICE_UPDATE, /* it still is, so many by now */
-    HK_NOTICE_RESOLVED,
-    HK_NOTICE_TEST /* `hikyaku alerts test` */
-};
-
-enum hk_alert_language {
-    HK_ALERT_ENGLISH = 0,
-    HK_ALERT_JAPANESE
-};
-
-/* What is wrong: the rule's kind. alert/kinds.c has their names and words. */
-enum hk_alert_kind {
-    HK_ALERT_DEAD_LETTER = 0,    /* one entered; groups by destination and reason */
-    HK_ALERT_DEAD_LETTERS_ABOVE, /* open letters >= threshold */
-    HK_ALERT_DEAD_LETTERS_RISING,
-    HK_ALERT_OLDEST_AGE, /* the oldest undelivered message is older than threshold_ms */
-    HK_ALERT_BREAKER_OPEN,
-    HK_ALERT_PAUSED,
-    HK_ALERT_STORE_UNREACHABLE, /* told by the relay itself: there is no store to decide in */
-    HK_ALERT_NO_PROGRESS,       /* something is due, and nothing was sent for so long */
-    HK_ALERT_LAG_GROWING,
-    HK_ALERT_REQUEUE_FAILED, /* requeued letters died again */
-    HK_NALERT_KINDS
-};
+#include "core/alert.h" /* severities, kinds of notices and alerts, languages */
 
 /* One that is to be told. Texts are masked already; they may hold anything, and each channel quotes them as it must. */
 struct hk_notice {
@@ -57,9 +25,11 @@ struct hk_notice {
     struct hk_str destination, reason, event_type; /* empty where they do not apply */
     struct hk_str example_id;                      /* a message_id */
     struct hk_str detail;                          /* the last error, or why it was paused */
-    double value, threshold;                       /* of rules that compare; seconds for ages */
-    const char *relay;                             /* who tells */
-    const char *link;                              /* to the dashboard; NULL = none is configured */
+    double value,
+        threshold; /* of rules that compare: letters, or seconds for ages, standstills and lags (whose threshold is
+                                the window) */
+    const char *relay; /* who tells */
+    const char *link;  /* to the dashboard; NULL = none is configured */
 };
 
 /* ---- channels ---- */
@@ -98,6 +68,9 @@ struct hk_channel {
  * it will never be (4xx), anything else may be tried again; `*out_retry_ms`: 0 or what Retry-After asked for. */
 enum hk_code hk_channel_send(const struct hk_channel *channel, const struct hk_notice *notice, const char *id,
                              uint64_t *out_retry_ms, struct hk_err *err) HK_MUSTCHECK;
+
+/* Can it be used at all? Asks nobody; for configurations, before anything is to be told. HK_INVALID, without any secret. */
+enum hk_code hk_channel_check(const struct hk_channel *channel, struct hk_err *err) HK_MUSTCHECK;
 
 /* The words alone, for every channel and for `alerts list`: a title of one line, and a text of a few. */
 void hk_notice_title(const struct hk_notice *notice, enum hk_alert_language language, struct hk_buf *out);

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request or one mail by libcurl's easy interface. Each has a handle of its own, and so a connection of its own: alerts
+ * are rare, and nothing of one channel can be used by another. */
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+#include <hikyaku/policy.h>
+
+#include "alert/send.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "sink/response.h"
+
+#define DEFAULT_TIMEOUT_MS 10000
+#define TIMEOUT_MAX_MS     600000
+
+struct transfer {
+    CURL *easy;
+    struct curl_slist *lines;
+    struct hk_response response;
+    const struct hk_cidr *allow;
+    size_t n_allow;
+    bool guarded, blocked, tried; /* some address was refused; some was not */
+    struct hk_ip refused;
+    struct hk_str upload; /* what is left of a mail */
+    char reply[200];      /* of an SMTP server: the last one, if it was a refusal */
+    char curl_error[CURL_ERROR_SIZE];
+};
+
+/* ---- the address policy ---- */
+
+static bool ip_of(const struct curl_sockaddr *address, struct hk_ip *out)
+{
+    *out = (struct hk_ip){.v6 = address->family == AF_INET6};
+    if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
+        struct sockaddr_in in;
+        memcpy(&in, &address->addr, sizeof in);
+        memcpy(out->addr, &in.sin_addr, 4);
+        return true;
+    }
+    if (address->family == AF_INET6 && address->addrlen >= sizeof(struct sockaddr_in6)) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, (const void *)&address->addr, sizeof in6);
+        memcpy(out->addr, &in6.sin6_addr, 16);
+        return true;
+    }
+    return false;
+}
+
+static bool allowed(const struct transfer *t, const struct hk_ip *ip)
+{
+    for (size_t i = 0; i < t->n_allow; i++) {
+        if (hk_cidr_has(&t->allow[i], ip))
+            return true;
+    }
+    return !t->guarded || !hk_ip_special(ip);
+}
+
+/* Called for every address that libcurl would connect to, after names are resolved. */
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)purpose;
+    struct transfer *t = arg;
+    struct hk_ip ip;
+    if (!ip_of(address, &ip) || !allowed(t, &ip)) {
+        t->blocked = true;
+        t->refused = ip;
+        return CURL_SOCKET_BAD;
+    }
+    t->tried = true;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* ---- what comes in and goes out ---- */
+
+static size_t on_http_header(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct transfer *t = arg;
+    enum hk_response_next next = hk_response_line(&t->response, (struct hk_str){bytes, size * n});
+    return next == HK_RESPONSE_MORE ? size * n : 0;
+}
+
+static size_t on_http_body(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct transfer *t = arg;
+    enum hk_response_next next = hk_response_body(&t->response, (struct hk_str){bytes, size * n});
+    return next == HK_RESPONSE_MORE ? size * n : 0; /* 0: enough, the transfer ends */
+}
+
+/* Lines of the conversation: the last one is worth telling, if it refuses. */
+static size_t on_smtp_line(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct transfer *t = arg;
+    struct hk_str line = {bytes, size * n};
+    while (line.len > 0 && (line.ptr[line.len - 1] == '\r' || line.ptr[line.len - 1] == '\n'))
+        line.len--;
+    if (hk_str_starts(line, hk_str_of("221"))) /* it says good-bye, whatever came before */
+        return size * n;
+    if (line.len < 3 || (line.ptr[0] != '4' && line.ptr[0] != '5'))
+        line.len = 0;
+    if (line.len >= sizeof t->reply)
+        line.len = sizeof t->reply - 1;
+    memcpy(t->reply, line.ptr, line.len);
+    t->reply[line.len] = '\0';
+    return size * n;
+}
+
+static size_t on_nothing(char *bytes, size_t size, size_t n, void *arg)
+{
+    (void)bytes, (void)arg;
+    return size * n;
+}
+
+static size_t on_upload(char *to, size_t size, size_t n, void *arg)
+{
+    struct transfer *t = arg;
+    size_t len = size * n < t->upload.len ? size * n : t->upload.len;
+    memcpy(to, t->upload.ptr, len);
+    t->upload.ptr += len;
+    t->upload.len -= len;
+    return len;
+}
+
+/* ---- setting up ---- */
+
+static long timeout_of(uint64_t ms)
+{
+    return ms == 0 ? DEFAULT_TIMEOUT_MS : ms > TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS : (long)ms;
+}
+
+/* The same for both kinds; as the HTTP sink has it. False: out of memory, or libcurl was built without what is needed. */
+static bool set_common(struct transfer *t, const char *url, const char *protocols, const char *ca_file,
+                       uint64_t timeout_ms)
+{
+    CURL *easy = t->easy;
+    bool ok = curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK &&
+              curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, protocols) == CURLE_OK &&
+              curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK && /* whatever the environment says */
+              curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK;
+    if (ca_file) /* this one alone: not the system's directory beside it */
+        ok = ok && curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file) == CURLE_OK &&
+             curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* else the end waits for a resolver thread */
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_of(timeout_ms));
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, timeout_of(timeout_ms));
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->curl_error);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, t);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    return ok;
+}
+
+static bool add_line(struct transfer *t, const char *line)
+{
+    struct curl_slist *more = curl_slist_append(t->lines, line);
+    if (more)
+        t->lines = more;
+    return more != NULL;
+}
+
+static bool set_http(struct transfer *t, const struct hk_send_http *r)
+{
+    bool ok = set_common(t, r->url, "http,https", r->ca_file, r->timeout_ms) && add_line(t, "Expect:");
+    for (size_t i = 0; i < r->n_headers; i++)
+        ok = ok && add_line(t, r->headers[i]);
+    t->guarded = true;
+    t->allow = r->allow;
+    t->n_allow = r->n_allow;
+    curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->lines);
+    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.len);
+    curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, r->body.len ? r->body.ptr : "");
+    curl_easy_setopt(t->easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl_easy_setopt(t->easy, CURLOPT_HTTP09_ALLOWED, 0L);
+    curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_http_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_http_body);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+    return ok;
+}
+
+static bool is_loopback(CURLU *url)
+{
+    char *host = NULL;
+    struct hk_ip ip;
+    if (curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK || !host)
+        return false;
+    struct hk_str name = hk_str_of(host);
+    if (name.len > 2 && name.ptr[0] == '[')
+        name = (struct hk_str){name.ptr + 1, name.len - 2};
+    const char *special = hk_ip_parse(name, &ip) ? hk_ip_special(&ip) : NULL;
+    bool loopback = hk_str_eqi(name, hk_str_of("localhost")) || (special && strcmp(special, "loopback") == 0);
+    curl_free(host);
+    return loopback;
+}
+
+static bool stays_here(const char *url)
+{
+    CURLU *u = curl_url();
+    bool here =
+        u && curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK && is_loopback(u);
+    curl_url_cleanup(u);
+    return here;
+}
+
+static bool set_mail(struct transfer *t, const struct hk_send_mail *m)
+{
+    bool ok = set_common(t, m->url, "smtp,smtps", m->ca_file, m->timeout_ms);
+    bool must = m->starttls_required || (m->user && !stays_here(m->url));
+    for (size_t i = 0; i < m->n_to; i++)
+        ok = ok && add_line(t, m->to[i]);
+    if (m->user)
+        ok = ok && curl_easy_setopt(t->easy, CURLOPT_USERNAME, m->user) == CURLE_OK &&
+             curl_easy_setopt(t->easy, CURLOPT_PASSWORD, m->password ? m->password : "") == CURLE_OK;
+    ok = ok && curl_easy_setopt(t->easy, CURLOPT_MAIL_FROM, m->from) == CURLE_OK;
+    t->upload = m->message;
+    curl_easy_setopt(t->easy, CURLOPT_MAIL_RCPT, t->lines);
+    curl_easy_setopt(t->easy, CURLOPT_MAIL_RCPT_ALLLOWFAILS,
+                     1L); /* one bad address does not silence the others */
+    curl_easy_setopt(t->easy, CURLOPT_USE_SSL, must ? (long)CURLUSESSL_ALL : (long)CURLUSESSL_TRY);
+    curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_upload);
+    curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_smtp_line);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_nothing);
+    return ok;
+}
+
+/* ---- what became of it ---- */
+
+static enum hk_code code_of(CURLcode code)
+{
+    switch ((int)code) {
+    case CURLE_OPERATION_TIMEDOUT:
+        return HK_TIMEOUT;
+    case CURLE_OUT_OF_MEMORY:
+        return HK_NOMEM;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_LOGIN_DENIED:
+    case CURLE_SSL_CACERT_BADFILE:
+        return HK_INVALID;
+    default:
+        return HK_UNAVAILABLE;
+    }
+}
+
+static enum hk_code say_blocked(const struct transfer *t, struct hk_err *err)
+{
+    char text[HK_IP_TEXT_MAX];
+    (void)hk_ip_format(&t->refused, text);
+    const char *what = hk_ip_special(&t->refused);
+    return hk_err_set(err, HK_INVALID, "blocked: %s is a %s address; `allow` lists the exceptions", text,
+                      what ? what : "forbidden");
+}
+
+static enum hk_code say_failed(const struct transfer *t, CURLcode code, struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    if (t->blocked && !t->tried)
+        return say_blocked(t, err);
+    if (code == CURLE_USE_SSL_FAILED)
+        return hk_err_set(err, HK_UNAVAILABLE,
+                          "the mail server does not offer STARTTLS, which is required here");
+    if (code == CURLE_LOGIN_DENIED) /* what it says may hold what it was told */
+        return hk_err_set(err, t->reply[0] == '4' ? HK_UNAVAILABLE : HK_INVALID,
+                          "the mail server refused user and password (%.3s)", t->reply);
+    if (t->reply[0])
+        return hk_err_set(err, t->reply[0] == '5' ? HK_INVALID : HK_UNAVAILABLE, "the mail server said %s",
+                          hk_show(hk_str_of(t->reply), shown));
+    return hk_err_set(err, code_of(code), "%s", t->curl_error[0] ? t->curl_error : curl_easy_strerror(code));
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void take_answer(const struct transfer *t, struct hk_send_answer *out)
+{
+    struct hk_header headers[HK_HTTP_HEADERS_MAX];
+    uint64_t retry_ms = 0;
+    size_t n = hk_response_headers(&t->response, headers);
+    size_t len = t->response.body.len < HK_SEND_TEXT_MAX ? t->response.body.len : HK_SEND_TEXT_MAX;
+    out->status = t->response.final;
+    out->retry_ms = hk_hint_ms(headers, n, wall_ms(), &retry_ms) ? retry_ms : 0;
+    hk_buf_add(&out->text, hk_buf_cstr(&t->response.body), len);
+}
+
+static enum hk_code begin(struct transfer *t, struct hk_err *err)
+{
+    *t = (struct transfer){.easy = NULL};
+    hk_response_init(&t->response);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return hk_err_set(err, HK_NOMEM, "libcurl cannot be used");
+    t->easy = curl_easy_init();
+    return t->easy ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+static void end(struct transfer *t)
+{
+    curl_easy_cleanup(t->easy);
+    curl_slist_free_all(t->lines);
+    hk_response_fini(&t->response);
+    curl_global_cleanup();
+}
+
+enum hk_code hk_send_http(const struct hk_send_http *request, struct hk_send_answer *out, struct hk_err *err)
+{
+    struct transfer t;
+    enum hk_code rc = begin(&t, err);
+    if (rc == HK_OK && !set_http(&t, request))
+        rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the request");
+    if (rc == HK_OK) {
+        CURLcode code = curl_easy_perform(t.easy);
+        if (t.response.final) /* an answer outranks whatever came after it */
+            take_answer(&t, out);
+        else
+            rc = say_failed(&t, code, err);
+    }
+    end(&t);
+    return rc;
+}
+
+enum hk_code hk_send_mail(const struct hk_send_mail *mail, struct hk_err *err)
+{
+    struct transfer t;
+    enum hk_code rc = begin(&t, err);
+    if (rc == HK_OK && !set_mail(&t, mail))
+        rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the mail");
+    if (rc == HK_OK) {
+        CURLcode code = curl_easy_perform(t.easy);
+        hk_send_hide(t.reply, strlen(t.reply), hk_str_of(mail->password));
+        if (code != CURLE_OK)
+            rc = say_failed(&t, code, err);
+    }
+    end(&t);
+    return rc;
+}
+
+/* ---- URLs ---- */
+
+static const char *url_wrong(CURLU *u, const char *url, bool mail)
+{
+    char *scheme = NULL, *user = NULL;
+    const char *why = NULL;
+    if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
+        curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+        why = "the url cannot be read";
+    else if (mail && strcmp(scheme, "smtp") != 0 && strcmp(scheme, "smtps") != 0)
+        why = "the url must be smtp:// or smtps:// with a host";
+    else if (!mail && strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+        why = "the url must be http:// or https:// with a host";
+    else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK)
+        why = "the url must not hold a user or a password";
+    curl_free(scheme);
+    curl_free(user);
+    return why;
+}
+
+enum hk_code hk_send_check_url(const char *url, bool mail, struct hk_err *err)
+{
+    CURLU *u = curl_url();
+    if (!u)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    const char *why = url && url[0] ? url_wrong(u, url, mail) : "there is no url";
+    curl_url_cleanup(u);
+    return why ? hk_err_set(err, HK_INVALID, "%s", why) : HK_OK;
+}

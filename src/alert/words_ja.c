@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people are told, in Japanese: the words of docs/runbook.ja.md. Times are those of Japan. */
+#include "alert/words.h"
+
+const struct hk_words hk_words_ja = {
+    .level = {"【情報】", "【警告】", "【緊急】"},
+    .level_update = {"【情報・続報】", "【警告・続報】", "【緊急・続報】"},
+    .over = "【復旧】",
+    .test = "【テスト】",
+    .level_name = {"情報", "警告", "緊急"},
+    .label =
+        {
+            [HK_FACT_SEVERITY] = "重大度",
+            [HK_FACT_DESTINATION] = "宛先",
+            [HK_FACT_REASON] = "理由",
+            [HK_FACT_EVENT_TYPE] = "イベント種別",
+            [HK_FACT_COUNT] = "件数",
+            [HK_FACT_VALUE] = "測定値",
+            [HK_FACT_EXAMPLE] = "メッセージ例",
+            [HK_FACT_SINCE] = "発生時刻",
+            [HK_FACT_DETAIL] = "直近のエラー",
+            [HK_FACT_RULE] = "ルール",
+            [HK_FACT_RELAY] = "通知元",
+        },
+    .paused_label = "停止の理由",
+    .next = "次の対応",
+    .dashboard = "ダッシュボード",
+    .colon = ": ",
+    .measured = "{value}[ (しきい値 {limit})]",
+    .still = "発生から{age}が経過し、まだ続いています。",
+    .since = "{time} ({age}前)",
+    .since_now = "{time}",
+    .test_title = "このチャネルに通知が届きました[ ({relay})]",
+    .test_text = "テスト通知です。異常はありません。対応は不要です。",
+    .units = {"日", "時間", "分", "秒"},
+    .unit_gap = "",
+    .utc_offset_hours = 9,
+    .zone = "JST",
+    .kinds =
+        {
+            [HK_ALERT_DEAD_LETTER] =
+                {.title = "[{dest} 宛の]デッドレターが{n}件発生[ ({reason})]",
+                 .ended = "[{dest} 宛の]デッドレターはすべて対応済みです[ ({reason})]",
+                 .text = "[{dest} 宛の]メッセージ{n}件を配信できず、デッドレターになりました。"
+                         "失われてはおらず、対応を待っています。",
+                 .ended_text = "未対応のものはなくなりました[ (累計{n}件)]。"
+                               "再投入、解決済み、破棄のいずれかになっています。"},
+            [HK_ALERT_DEAD_LETTERS_ABOVE] =
+                {.title = "[{dest} 宛の]未対応デッドレターが{value}件 (しきい値 {limit}件)",
+                 .ended = "[{dest} 宛の]未対応デッドレターが{limit}件を下回りました",
+                 .text =
+                     "[{dest} 宛の]未対応のデッドレターが{value}件あり、しきい値の{limit}件に達しました。",
+                 .ended_text = "対応が進み、しきい値未満になりました。"},
+            [HK_ALERT_DEAD_LETTERS_RISING] =
+                {.title = "[{dest} 宛の]デッドレターが増加中: +{value}件 (しきい値 {limit}件)",
+                 .ended = "[{dest} 宛の]デッドレターの増加が止まりました",
+                 .text =
+                     "[{dest} 宛の]メッセージが最近{value}件デッドレターになり、しきい値の{limit}件に達しました。",
+                 .ended_text = "新しいデッドレターはほぼ発生していません。"},
+            [HK_ALERT_OLDEST_AGE] =
+                {.title = "[{dest} 宛の]未配信メッセージが最長{value}滞留 (しきい値 {limit})",
+                 .ended = "[{dest} 宛の]滞留が{limit}以内に戻りました",
+                 .text = "[{dest} 宛の]最も古い未配信メッセージが{value}待っています (しきい値 {limit})。",
+                 .ended_text = "遅れていたメッセージは処理されました。"},
+            [HK_ALERT_BREAKER_OPEN] =
+                {.title = "[{dest} の]ブレーカーが開きました",
+                 .ended = "[{dest} の]ブレーカーが閉じました",
+                 .text = "この宛先への送信が続けて失敗したため、送信を止めています[ (待機中 {n}件)]。"
+                         "復旧したかどうかは自動で確かめます。",
+                 .ended_text = "宛先が復旧し、待っていたメッセージの送信を再開しました。"},
+            [HK_ALERT_PAUSED] = {.title = "宛先[ {dest}] が一時停止中です",
+                                 .ended = "宛先[ {dest}] の一時停止が解除されました",
+                                 .text = "手動で停止されており、再開するまで送信しません[ (待機中 {n}件)]。",
+                                 .ended_text = "待っていたメッセージの送信を再開しました。"},
+            [HK_ALERT_STORE_UNREACHABLE] =
+                {.title = "リレー[ {relay}] がデータベースに接続できません",
+                 .ended = "リレー[ {relay}] のデータベース接続が復旧しました",
+                 .text =
+                     "接続が戻るまで、このリレーは配信できません。メッセージはデータベースに残っています。",
+                 .ended_text = "中断したところから続けます。"},
+            [HK_ALERT_NO_PROGRESS] =
+                {.title = "[{dest} への]配信が{value}止まっています",
+                 .ended = "[{dest} への]配信が再開しました",
+                 .text =
+                     "送るべきメッセージ[{n}件]がありますが、{value}何も送られていません (しきい値 {limit})。"
+                     "リレーが動いているか確認してください。",
+                 .ended_text = "たまっていたメッセージを送っています。"},
+            [HK_ALERT_LAG_GROWING] =
+                {.title = "[{dest} への]配信の遅れが拡大中: {value}遅れ",
+                 .ended = "[{dest} への]配信の遅れの拡大が止まりました",
+                 .text =
+                     "最も古い送信待ちメッセージが予定より{value}遅れており、[過去{limit}にわたって]遅れが広がり続けています。",
+                 .ended_text = "配信が追いつきました。"},
+            [HK_ALERT_REQUEUE_FAILED] =
+                {.title = "[{dest} 宛の]再投入{n}件が再び失敗[ ({reason})]",
+                 .ended = "[{dest} 宛の]再投入の失敗分はすべて対応済みです[ ({reason})]",
+                 .text = "再投入したデッドレター{n}件が再び配信に失敗しました。原因が残っています。",
+                 .ended_text = "再び失敗したもののうち、未対応のものはなくなりました[ (累計{n}件)]。"},
+        },
+};

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Alerts and the store: looks, has core/alert.c decide, and writes what that says, with the notices, in one transaction. All
+ * of it blocks, and none of it is the relay's own connection. */
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/encoding.h"
+#include "daemon/alerts.h"
+#include "exec/clock.h"
+#include "observe/crash.h"
+
+#define PAYLOAD_MAX ((size_t)1 << 20)
+#define TEXT_MAX    ((size_t)4 << 20)
+
+enum {
+    FIGURES_SHARE = 50
+};
+
+enum hk_code hk_alerts_desk_init(struct hk_alerts_desk *desk, const char *url, const char *relay,
+                                 struct hk_err *err)
+{
+    *desk = (struct hk_alerts_desk){.url = url,
+                                    .relay = relay,
+                                    .ops = hk_store_admin_by_url(url, err),
+                                    .letters = hk_store_letters_by_url(url, err),
+                                    .alerts = hk_store_alerts_by_url(url, err)};
+    return desk->ops && desk->letters && desk->alerts ? HK_OK : err->code;
+}
+
+void hk_alerts_desk_close(struct hk_alerts_desk *desk)
+{
+    if (desk->admin)
+        desk->ops->close(desk->admin);
+    desk->admin = NULL;
+}
+
+static enum hk_code open_desk(struct hk_alerts_desk *desk, struct hk_err *err)
+{
+    static const struct hk_store_options options = {.busy_ms = 5000};
+    return desk->admin ? HK_OK : desk->ops->open(desk->url, &options, &desk->admin, err);
+}
+
+/* ---- what was seen, kept while more is asked ---- */
+
+struct seen {
+    struct hk_arena arena;
+    struct hk_alerts_looked looked;
+    struct hk_alert_facts facts;
+    struct hk_alert_dest *dests;
+    size_t n_dests;
+    struct hk_alert_mute *mutes;
+    bool failed;
+};
+
+static struct hk_str keep(struct seen *s, struct hk_str text)
+{
+    const char *copy = text.len ? hk_arena_copy(&s->arena, text) : "";
+    s->failed = s->failed || !copy;
+    return (struct hk_str){copy, copy ? text.len : 0};
+}
+
+static void keep_deaths(struct seen *s, const struct hk_alerts_looked *looked)
+{
+    struct hk_alert_deaths *out = hk_arena_alloc(&s->arena, looked->n_deaths + 1, sizeof *out);
+    s->failed = s->failed || !out;
+    for (size_t i = 0; i < looked->n_deaths && !s->failed; i++) {
+        out[i] = looked->deaths[i];
+        out[i].destination = keep(s, out[i].destination);
+        out[i].reason = keep(s, out[i].reason);
+        out[i].event_type = keep(s, out[i].event_type);
+        out[i].message_id = keep(s, out[i].message_id);
+    }
+    s->facts.deaths = out;
+    s->facts.n_deaths = looked->n_deaths;
+}
+
+static enum hk_code keep_alerts(struct seen *s, const struct hk_alerts_looked *looked,
+                                struct hk_alert_board *board)
+{
+    enum hk_code rc = HK_OK;
+    for (size_t i = 0; i < looked->n_alerts && rc == HK_OK && !s->failed; i++) {
+        struct hk_alert a = looked->alerts[i];
+        a.rule = keep(s, a.rule);
+        a.destination = keep(s, a.destination);
+        a.reason = keep(s, a.reason);
+        a.event_type = keep(s, a.event_type);
+        a.example_id = keep(s, a.example_id);
+        a.detail = keep(s, a.detail);
+        rc = hk_alert_board_add(board, &a);
+    }
+    return rc;
+}
+
+static void keep_rest(struct seen *s, const struct hk_alerts_looked *looked)
+{
+    s->mutes = hk_arena_alloc(&s->arena, looked->n_mutes + 1, sizeof *s->mutes);
+    s->dests = hk_arena_alloc(&s->arena, looked->n_dests + 1, sizeof *s->dests);
+    s->failed = s->failed || !s->mutes || !s->dests;
+    for (size_t i = 0; i < looked->n_mutes && !s->failed; i++) {
+        s->mutes[i] = looked->mutes[i];
+        s->mutes[i].rule = keep(s, looked->mutes[i].rule);
+    }
+    for (size_t i = 0; i < looked->n_dests && !s->failed; i++) {
+        s->dests[i] = looked->dests[i];
+        s->dests[i].name = keep(s, looked->dests[i].name);
+        s->dests[i].detail = keep(s, looked->dests[i].detail);
+    }
+    s->n_dests = looked->n_dests;
+    s->looked = *looked;
+    s->looked.gaps = keep(s, looked->gaps);
+    s->looked.deaths = NULL;
+    s->looked.alerts = NULL;
+    s->facts.now_ms = looked->now_ms;
+    s->facts.progress = looked->progress;
+}
+
+/* Counts and ages; with the destinations that have letters. However large the outbox is, the store spends one part in
+ * FIGURES_SHARE of its time on them: rules that need them are looked at less often then. */
+static enum hk_code keep_figures(struct seen *s, struct hk_alerts_desk *desk, struct hk_err *err)
+{
+    const struct hk_store_status *status = NULL;
+    int64_t began_us = hk_clock_us();
+    if (began_us < desk->figures_at_us)
+        return HK_OK;
+    enum hk_code rc = desk->ops->status(desk->admin, &status, err);
+    int64_t ended_us = hk_clock_us();
+    desk->figures_at_us = ended_us + (ended_us - began_us) * FIGURES_SHARE;
+    if (rc != HK_OK)
+        return rc;
+    struct hk_alert_dest *all = hk_arena_alloc(&s->arena, s->n_dests + status->n_dests + 1, sizeof *all);
+    s->failed = s->failed || !all;
+    if (!all)
+        return HK_OK;
+    memcpy(all, s->dests, s->n_dests * sizeof *all);
+    size_t known = s->n_dests, n = known;
+    for (size_t i = 0; i < status->n_dests && !s->failed; i++) {
+        size_t k = 0;
+        while (k < known && !hk_str_eq(all[k].name, status->dests[i].name))
+            k++;
+        if (k == known) {
+            k = n++;
+            all[k] = (struct hk_alert_dest){.name = keep(s, status->dests[i].name)};
+        }
+        all[k].dead = status->dests[i].dead.n;
+    }
+    s->dests = all;
+    s->n_dests = n;
+    s->facts.figures = true;
+    s->facts.dead = status->dead.n;
+    s->facts.oldest_ms = status->oldest_ms;
+    s->facts.oldest_due_ms = status->oldest_due_ms;
+    return HK_OK;
+}
+
+/* ---- the last error of an example, masked ---- */
+
+static struct hk_str decode(struct hk_str payload, struct hk_str encoding, unsigned char **out_bytes)
+{
+    size_t len = 0;
+    if (!hk_encoding_is_base64(encoding))
+        return payload;
+    *out_bytes = hk_mem_alloc(hk_base64_room(payload.len));
+    if (*out_bytes &&
+        hk_base64_decode(payload, HK_BASE64_LINES, *out_bytes, hk_base64_room(payload.len), &len))
+        return (struct hk_str){(const char *)*out_bytes, len};
+    return payload;
+}
+
+/* Hides in `text` what is masked in one payload; the result takes the text's place. */
+static void hide(const struct hk_masks *masks, const struct hk_letter *letter, struct hk_str payload,
+                 struct hk_buf *text)
+{
+    struct hk_buf hidden;
+    unsigned char *bytes = NULL;
+    hk_buf_init(&hidden, TEXT_MAX);
+    (void)hk_mask_text(masks, letter->event_type, decode(payload, letter->encoding, &bytes), hk_buf_str(text),
+                       &hidden);
+    hk_mem_free(bytes);
+    hk_buf_fini(text);
+    *text = hidden;
+}
+
+static bool is_whole(const struct hk_letter_shown *shown)
+{
+    bool whole = shown->letter.payload.len == shown->letter.payload_bytes &&
+                 shown->n_versions + 1 >= shown->letter.version;
+    for (size_t i = 0; i < shown->n_versions; i++)
+        whole = whole && shown->versions[i].payload.len == shown->versions[i].payload_bytes;
+    return whole;
+}
+
+static void mask_error(const struct hk_masks *masks, const struct hk_letter_shown *shown, struct hk_buf *out)
+{
+    const struct hk_letter *l = &shown->letter;
+    struct hk_buf text;
+    if (!hk_masks_fit(masks, l->event_type)) {
+        (void)hk_buf_add(out, l->error.ptr, l->error.len);
+        return;
+    }
+    if (!is_whole(shown)) {
+        (void)hk_buf_adds(out, "(hidden: masks apply, and the payload is too large)");
+        return;
+    }
+    hk_buf_init(&text, TEXT_MAX);
+    (void)hk_buf_add(&text, l->error.ptr, l->error.len);
+    hide(masks, l, l->payload, &text);
+    for (size_t i = 0; i < shown->n_versions; i++)
+        hide(masks, l, shown->versions[i].payload, &text);
+    if (hk_buf_status(&text) == HK_OK)
+        (void)hk_mask_header_values(masks, l->event_type, l->headers, hk_buf_str(&text), out);
+    hk_buf_fini(&text);
+}
+
+/* A letter that is gone meanwhile has no error to show. */
+static enum hk_code read_detail(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+                                struct seen *s, struct hk_alert *a, struct hk_err *err)
+{
+    const struct hk_letter_shown *shown = NULL;
+    struct hk_buf text;
+    enum hk_code rc =
+        desk->letters->show(desk->admin, a->letter_id, plan->masks ? PAYLOAD_MAX : 0, &shown, err);
+    if (rc != HK_OK)
+        return rc == HK_NOTFOUND ? HK_OK : rc;
+    hk_buf_init(&text, TEXT_MAX);
+    mask_error(plan->masks, shown, &text);
+    if (hk_buf_status(&text) == HK_OK)
+        a->detail = keep(s, hk_alerts_cut(hk_buf_str(&text)));
+    hk_buf_fini(&text);
+    return HK_OK;
+}
+
+/* ---- notices ---- */
+
+struct notices {
+    struct hk_alerts_notice *items;
+    size_t n;
+};
+
+static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const struct hk_alert *a,
+                        const struct hk_alert_tell *tell, struct notices *out)
+{
+    struct hk_notice notice;
+    struct hk_buf facts;
+    hk_alerts_notice_of(plan, a, tell->kind, s->facts.now_ms, &notice);
+    hk_buf_init(&facts, TEXT_MAX);
+    hk_alerts_facts_write(&notice, &facts);
+    s->failed = s->failed || hk_buf_status(&facts) != HK_OK;
+    struct hk_str kept = keep(s, hk_buf_str(&facts));
+    hk_buf_fini(&facts);
+    for (size_t i = 0; i < plan->n_channels && !s->failed; i++)
+        if (plan->told[tell->rule] >> i & 1u)
+            out->items[out->n++] = (struct hk_alerts_notice){.fingerprint = a->fingerprint,
+                                                             .rule = plan->rules[tell->rule].name,
+                                                             .channel = plan->channels[i].name,
+                                                             .kind = tell->kind,
+                                                             .facts = kept};
+}
+
+static enum hk_code make_notices(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+                                 struct seen *s, struct hk_alert_board *board, struct notices *out,
+                                 struct hk_err *err)
+{
+    enum hk_code rc = HK_OK;
+    out->items = hk_arena_alloc(&s->arena, board->n_tells * plan->n_channels + 1, sizeof *out->items);
+    s->failed = s->failed || !out->items;
+    for (size_t i = 0; i < board->n_tells && rc == HK_OK && !s->failed; i++) {
+        struct hk_alert *a = &board->alerts[board->tells[i].alert];
+        if (hk_alert_kind_has_letters(a->kind) && a->letter_id && board->tells[i].kind != HK_NOTICE_RESOLVED)
+            rc = read_detail(desk, plan, s, a, err);
+        add_notices(s, plan, a, &board->tells[i], out);
+    }
+    return rc;
+}
+
+/* ---- one evaluation ---- */
+
+static void sum_up(const struct hk_alert_board *board, const struct hk_alerts_plan *plan,
+                   const struct seen *s, struct hk_alerts_evaluated *out)
+{
+    out->mine = true;
+    out->more = s->looked.more;
+    out->told = board->n_tells;
+    for (size_t i = 0; i < board->n; i++)
+        out->firing += board->alerts[i].status == HK_ALERT_FIRING;
+    for (size_t r = 0; r < plan->n_rules; r++)
+        for (size_t i = 0; i < s->looked.n_mutes; i++)
+            if (plan->rules[r].kind == HK_ALERT_STORE_UNREACHABLE && !out->muted_ms &&
+                hk_str_eq(s->mutes[i].rule, hk_str_of(plan->rules[r].name)))
+                out->muted_ms = s->mutes[i].until_ms;
+}
+
+static enum hk_code judge(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan, struct seen *s,
+                          struct hk_alert_board *board, struct hk_err *err)
+{
+    struct hk_alert_settings settings = plan->settings;
+    struct notices notices = {.n = 0};
+    enum hk_code rc = plan->figures ? keep_figures(s, desk, err) : HK_OK;
+    if (rc != HK_OK)
+        return rc;
+    settings.mutes = s->mutes;
+    settings.n_mutes = s->looked.n_mutes;
+    s->facts.dests = s->dests;
+    s->facts.n_dests = s->n_dests;
+    if (!s->failed && hk_alert_evaluate(board, plan->rules, plan->n_rules, &settings, &s->facts) == HK_OK)
+        rc = make_notices(desk, plan, s, board, &notices, err);
+    else
+        s->failed = true;
+    if (s->failed)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    if (rc != HK_OK)
+        return rc;
+    const struct hk_alerts_decided decided = {.looked = &s->looked,
+                                              .relay = desk->relay,
+                                              .alerts = board->alerts,
+                                              .n_alerts = board->n,
+                                              .notices = notices.items,
+                                              .n_notices = notices.n,
+                                              .keep_ms = plan->keep_ms};
+    return desk->alerts->decide(desk->admin, &decided, err);
+}
+
+enum hk_code hk_alerts_evaluate(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+                                struct hk_alerts_evaluated *out, struct hk_err *err)
+{
+    const struct hk_alerts_looked *looked = NULL;
+    struct seen s = {.failed = false};
+    struct hk_alert_board board;
+    *out = (struct hk_alerts_evaluated){.mine = false};
+    /* a little early, or timers would miss every other turn */
+    uint64_t interval_ms = desk->more ? 0 : plan->interval_ms - plan->interval_ms / 10;
+    desk->more = false;
+    enum hk_code rc = open_desk(desk, err);
+    if (rc == HK_OK)
+        rc = desk->alerts->look(desk->admin, interval_ms, &looked, err);
+    if (rc != HK_OK || !looked->due)
+        return rc;
+    hk_alert_board_init(&board);
+    keep_deaths(&s, looked);
+    keep_rest(&s, looked);
+    rc = keep_alerts(&s, looked, &board);
+    if (rc != HK_OK || s.failed)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    if (rc == HK_OK)
+        rc = judge(desk, plan, &s, &board, err);
+    if (rc == HK_OK)
+        sum_up(&board, plan, &s, out);
+    desk->more = out->more;
+    hk_alert_board_fini(&board);
+    hk_arena_fini(&s.arena);
+    return rc == HK_BUSY ? HK_OK : rc; /* another relay was faster, or the store is busy: later */
+}
+
+enum hk_code hk_alerts_claim(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan, uint32_t free,
+                             const struct hk_alerts_claims **out, struct hk_err *err)
+{
+    const char *names[HK_ALERTS_CHANNELS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_channels; i++)
+        if (free >> i & 1u)
+            names[n++] = plan->channels[i].name;
+    enum hk_code rc = open_desk(desk, err);
+    if (rc == HK_OK)
+        rc = desk->alerts->claim(desk->admin, desk->relay, names, n, plan->lease_ms, out, err);
+    if (rc == HK_OK && (*out)->n)
+        hk_crash_point("alert-claimed");
+    return rc;
+}
+
+enum hk_code hk_alerts_settle(struct hk_alerts_desk *desk, const struct hk_alerts_settle *settle,
+                              struct hk_err *err)
+{
+    enum hk_code rc = open_desk(desk, err);
+    return rc == HK_OK ? desk->alerts->settle(desk->admin, settle, err) : rc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which store's alerts a URL means, and what stores write alike. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/str.h"
+#include "store/alerts.h"
+
+const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct hk_err *err)
+{
+    const struct hk_store_ops *ops = hk_store_by_url(url, err);
+#if HK_POSTGRES
+    if (ops == &hk_store_postgres)
+        return &hk_store_alerts_postgres;
+#endif
+    return ops == &hk_store_sqlite ? &hk_store_alerts_sqlite : NULL;
+}
+
+void hk_alerts_series_text(const int64_t *series, char out[HK_ALERTS_SERIES_MAX])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < HK_ALERT_SERIES && used < HK_ALERTS_SERIES_MAX; i++)
+        used += (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%s%lld", i ? " " : "",
+                                 (long long)series[i]);
+}
+
+void hk_alerts_series_of(struct hk_str text, int64_t *series)
+{
+    memset(series, 0, HK_ALERT_SERIES * sizeof *series);
+    for (size_t i = 0; i < HK_ALERT_SERIES && text.len; i++)
+        if (hk_parse_i64(hk_str_cut(&text, ' '), &series[i], NULL) != HK_OK)
+            series[i] = 0;
+}
+
+struct hk_str hk_alerts_cut(struct hk_str s)
+{
+    if (s.len <= HK_ALERT_TEXT_MAX)
+        return s;
+    s.len = HK_ALERT_TEXT_MAX;
+    while (s.len && ((unsigned char)s.ptr[s.len] & 0xc0u) == 0x80) /* not within a character */
+        s.len--;
+    return s;
+}
