@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Up to the first zero byte, a payload; behind it, a text about it. What the masks hide is not in what is shown of the payload at
- * those places, nothing else differs, and the text repeats no hidden value in any form that it is written in. */
+ * those places, nothing else differs, and the text repeats no hidden value in any form that it is written in: as a text, as an answer that
+ * repeats a header, and as what the payload was changed to. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,55 @@ static void check_text(const struct hk_path *const *paths, struct hk_path_state 
     }
 }
 
+static bool is_plain(struct hk_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!hk_ascii_isalpha(s.ptr[i]) && !hk_ascii_isdigit(s.ptr[i]))
+            return false;
+    return true;
+}
+
+/* Values of masked header fields; plain ones, which cannot lie across two tokens. */
+static void check_header_values(const struct hk_masks *masks, struct hk_str headers, struct hk_str shown)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    bool secret = false;
+    hk_scan_init(&scan, headers);
+    for (enum hk_scan_kind kind = hk_scan_next(&scan, &token); kind != HK_SCAN_END && kind != HK_SCAN_ERROR;
+         kind = hk_scan_next(&scan, &token)) {
+        struct hk_str inside = {token.raw.ptr + 1, token.raw.len >= 2 ? token.raw.len - 2 : 0};
+        if (kind == HK_SCAN_KEY)
+            secret = !token.escaped && hk_mask_has_header(masks, hk_str_of("E"), inside);
+        else if (kind == HK_SCAN_STRING && secret && is_plain(inside))
+            check_absent(shown, inside, 3);
+    }
+}
+
+/* What a payload was changed to shows none of the strings that the paths lead to in the old one. */
+static void check_changed(const struct hk_masks *masks, const struct hk_path *const *paths,
+                          struct hk_path_state *states, size_t n, struct hk_str payload,
+                          struct hk_str changed)
+{
+    struct hk_buf shown;
+    struct hk_path_walk walk;
+    struct hk_scan_token token;
+    enum hk_scan_kind kind = HK_SCAN_END;
+    hk_buf_init(&shown, (size_t)1 << 22);
+    MUST(hk_mask_changed(masks, hk_str_of("E"), payload, changed, &shown) == HK_OK);
+    bool was_json = hk_scan_check(changed, NULL) == HK_OK;
+    struct hk_str out = hk_buf_str(&shown);
+    MUST(!was_json || hk_scan_check(out, NULL) == HK_OK || hk_str_starts(out, hk_str_of("(hidden:")));
+    hk_path_walk_init(&walk, payload, paths, states, n);
+    while (was_json && hk_scan_check(payload, NULL) == HK_OK &&
+           (kind = hk_path_walk_next(&walk, &token)) != HK_SCAN_END && kind != HK_SCAN_ERROR) {
+        struct hk_str inside = {token.raw.ptr + 1, token.raw.len >= 2 ? token.raw.len - 2 : 0};
+        if (kind == HK_SCAN_STRING && hk_path_walk_hit(&walk) && is_plain(inside))
+            check_absent(out, inside, 3);
+    }
+    hk_buf_fini(&shown);
+}
+
 /* The same bytes, but for values that became "***". */
 static void check_rest(struct hk_str payload, struct hk_str shown)
 {
@@ -107,7 +157,11 @@ static void check(const struct hk_masks *masks, struct hk_str payload, struct hk
     MUST(hk_mask_text(masks, type, payload, text, &shown) == HK_OK);
     if (hk_scan_check(payload, NULL) == HK_OK)
         check_text(paths, states, n, payload, hk_buf_str(&shown));
+    hk_buf_reset(&shown);
+    MUST(hk_mask_header_values(masks, type, payload, text, &shown) == HK_OK);
+    check_header_values(masks, payload, hk_buf_str(&shown));
     hk_buf_fini(&shown);
+    check_changed(masks, paths, states, n, payload, text);
     for (size_t i = 0; i < n; i++)
         hk_path_free(own[i]);
 }

@@ -353,7 +353,7 @@ static int do_filter(struct act *a, struct hk_dead_filter *filter)
     char number[48], question[128];
     if (filter->query.statuses == 0) /* restore alone asks for what it is about */
         filter->query.statuses = 1u << HK_LETTER_DISCARDED;
-    if (a->dead.letters->count(a->dead.op.admin, &filter->query, &n, &err) != HK_OK)
+    if (hk_dead_count(&a->dead, &filter->query, &n, &err) != HK_OK)
         return hk_operate_failed(&err);
     if (hk_args_flag(a->cli, "dry-run"))
         return say_dry_run(a, n);

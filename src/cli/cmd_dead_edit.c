@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,10 +61,17 @@ static bool write_file(struct edit *e)
     return ok;
 }
 
-static const char *editor(void)
+/* NULL: none was named. */
+static const char *named_editor(void)
 {
     const char *visual = getenv("VISUAL"), *plain = getenv("EDITOR");
-    return visual != NULL && visual[0] != '\0' ? visual : plain != NULL && plain[0] != '\0' ? plain : "vi";
+    return visual != NULL && visual[0] != '\0' ? visual : plain != NULL && plain[0] != '\0' ? plain : NULL;
+}
+
+static const char *editor(void)
+{
+    const char *named = named_editor();
+    return named != NULL ? named : "vi";
 }
 
 /* Through the shell, since EDITOR may hold arguments. */
@@ -123,12 +131,18 @@ static void drop_added_newline(struct edit *e)
 static bool ask_editor(struct edit *e)
 {
     char from[PATH_LENGTH + 1];
-    if (isatty(STDIN_FILENO) != 1 && getenv("VISUAL") == NULL && getenv("EDITOR") == NULL) {
+    if (isatty(STDIN_FILENO) != 1 && named_editor() == NULL) {
         (void)hk_out_error(HK_EXIT_USAGE, "no terminal to edit on: give --payload TEXT, - or @FILE");
         return false;
     }
     if (!write_file(e) || !run_editor(e))
         return false;
+    struct stat file;
+    if (stat(e->path, &file) == 0 && !S_ISREG(file.st_mode)) { /* reading another kind might never end */
+        (void)hk_out_error(HK_EXIT_FAILURE, "the editor left no plain file in %s: nothing was changed",
+                           e->path);
+        return false;
+    }
     (void)snprintf(from, sizeof from, "@%s", e->path);
     if (!hk_operate_payload(from, &e->after))
         return false;
@@ -161,6 +175,8 @@ static int check(const struct edit *e)
     if (!valid)
         return hk_out_error(HK_EXIT_FAILURE, "the new payload is not valid (%s): %s", finding.reason,
                             finding.text);
+    if (after.len == 0 && e->before.len > 0 && !hk_args_flag(e->cli, "yes"))
+        return hk_out_error(HK_EXIT_FAILURE, "the new payload is empty; --yes if that is meant");
     if (hk_masks_fit(e->dead.masks, e->letter->event_type) && has_mask(after) &&
         !has_mask(hk_buf_str(&e->before)) && !hk_args_flag(e->cli, "yes"))
         return hk_out_error(HK_EXIT_FAILURE,

@@ -285,7 +285,7 @@ static int confirm(struct fix *f)
     char number[48], question[128];
     if (f->dry_run)
         return HK_EXIT_OK;
-    if (f->dead.letters->count(f->dead.op.admin, &f->filter.query, &count, &err) != HK_OK)
+    if (hk_dead_count(&f->dead, &f->filter.query, &count, &err) != HK_OK)
         return hk_operate_failed(&err);
     (void)snprintf(question, sizeof question, "Change the payloads of %s dead letters?",
                    hk_operate_count(count, number));

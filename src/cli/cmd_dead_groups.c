@@ -87,6 +87,7 @@ int hk_cmd_dead_groups(struct hk_cli *cli)
     struct hk_dead_filter filter;
     const struct hk_letter_groups *groups = NULL;
     struct hk_err err = {.message = ""};
+    struct hk_dead_seen seen;
     struct hk_buf out;
     uint64_t limit = 50;
     if (!hk_args_u64(cli, "limit", 1, 10000, &limit))
@@ -97,7 +98,10 @@ int hk_cmd_dead_groups(struct hk_cli *cli)
     code = hk_dead_open(cli, &dead);
     if (code == HK_EXIT_OK) {
         hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
-        if (dead.letters->groups(dead.op.admin, &filter.query, (uint32_t)limit, &groups, &err) != HK_OK) {
+        hk_dead_seen_begin(&seen, &filter.query);
+        enum hk_code rc = dead.letters->groups(dead.op.admin, &filter.query, (uint32_t)limit, &groups, &err);
+        hk_dead_seen_end(&seen);
+        if (rc != HK_OK) {
             code = hk_operate_failed(&err);
         } else {
             if (hk_args_flag(cli, "json"))

@@ -18,6 +18,8 @@ enum {
 
 /* Of each letter, to find in its error what the masks hide; a larger payload hides the error instead. */
 #define LOOK_BYTES ((size_t)256 << 10)
+/* Of a page, so that 50 large payloads are not in memory at once. */
+#define PAGE_BYTES ((uint64_t)4 << 20)
 
 static enum hk_code next_page(const struct hk_dead *dead, const struct hk_letter_query *query,
                               struct hk_letter_page *page, const struct hk_letters **out, struct hk_err *err)
@@ -48,6 +50,7 @@ struct list {
     struct hk_json json;
     uint64_t n, limit;
     int64_t next; /* 0 = that was all */
+    struct hk_dead_seen seen;
 };
 
 static void add_row(struct list *l, const struct hk_letter *letter, int64_t now_ms)
@@ -129,6 +132,7 @@ static int list(struct list *l, const struct hk_letter_query *query)
         hk_json_array(&l->json);
     }
     int code = collect(l, query);
+    hk_dead_seen_end(&l->seen);
     if (code == HK_EXIT_OK)
         code = print(l);
     hk_table_fini(&l->table);
@@ -151,7 +155,9 @@ int hk_cmd_dead_list(struct hk_cli *cli)
         l.page = (struct hk_letter_page){.after_id = (int64_t)after,
                                          .oldest_first = hk_args_flag(cli, "oldest"),
                                          .details = l.dead.masks != NULL, /* headers: as the payload */
-                                         .payload_max = l.dead.masks != NULL ? LOOK_BYTES : 0};
+                                         .payload_max = l.dead.masks != NULL ? LOOK_BYTES : 0,
+                                         .bytes_max = PAGE_BYTES};
+        hk_dead_seen_begin(&l.seen, &filter.query);
         code = list(&l, &filter.query);
         hk_dead_close(&l.dead);
     }
@@ -161,26 +167,35 @@ int hk_cmd_dead_list(struct hk_cli *cli)
 
 /* ---- export ---- */
 
-static int export_page(const struct hk_dead *dead, const struct hk_letters *found)
+static int export_one(const struct hk_dead *dead, const struct hk_letter *letter)
 {
     struct hk_buf out;
     struct hk_json json;
     hk_buf_init(&out, (size_t)1 << 32);
-    for (size_t i = 0; i < found->n; i++) {
-        hk_json_init(&json, &out, false);
-        hk_json_object(&json);
-        hk_dead_put(&json, dead, &found->items[i], true);
-        hk_json_end(&json);
-        (void)hk_buf_addc(&out, '\n');
-    }
+    hk_json_init(&json, &out, false);
+    hk_json_object(&json);
+    hk_dead_put(&json, dead, letter, true);
+    hk_json_end(&json);
+    (void)hk_buf_addc(&out, '\n');
     return hk_out_buffer(&out);
+}
+
+static int export_page(const struct hk_dead *dead, const struct hk_letters *found)
+{
+    int code = HK_EXIT_OK;
+    for (size_t i = 0; i < found->n && code == HK_EXIT_OK; i++)
+        code = export_one(dead, &found->items[i]);
+    return code;
 }
 
 static int export_all(const struct hk_cli *cli, const struct hk_dead *dead,
                       const struct hk_letter_query *query)
 {
-    struct hk_letter_page page = {
-        .limit = EXPORT_PAGE, .oldest_first = true, .details = true, .payload_max = HK_PAYLOAD_MAX};
+    struct hk_letter_page page = {.limit = EXPORT_PAGE,
+                                  .oldest_first = true,
+                                  .details = true,
+                                  .payload_max = HK_PAYLOAD_MAX,
+                                  .bytes_max = PAGE_BYTES};
     struct hk_err err = {.message = ""};
     bool more = true, progress = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) != 1;
     uint64_t n = 0;

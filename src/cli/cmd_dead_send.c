@@ -30,7 +30,7 @@ struct sending {
     struct hk_buf payload, out;
     struct hk_message message;
     char actor[HK_ACTOR_MAX];
-    int64_t started_ms;
+    int64_t begun_ms, started_ms;
     bool ok, recorded;
     struct hk_err record_err;
 };
@@ -39,8 +39,8 @@ struct sending {
 
 static void record(struct sending *s, const struct hk_attempt_record *attempt)
 {
-    s->recorded = s->dead.letters->send_end(s->dead.op.admin, s->letter->id, s->actor, attempt, s->ok,
-                                            &s->record_err) == HK_OK;
+    s->recorded = s->dead.letters->send_end(s->dead.op.admin, s->letter->id, s->begun_ms, s->actor, attempt,
+                                            s->ok, &s->record_err) == HK_OK;
 }
 
 /* What the answer says may hold what the payload's masks hide. */
@@ -204,6 +204,7 @@ static int begin(struct sending *s, const char *reason)
     if (s->dead.letters->send_begin(s->dead.op.admin, &act, &done, &err) != HK_OK)
         return hk_operate_failed(&err);
     if (done->items[0].did == HK_DID_IT) {
+        s->begun_ms = done->items[0].begun_ms;
         hk_crash_point("send-begun");
         return HK_EXIT_OK;
     }
@@ -275,6 +276,41 @@ static int check_payload(struct sending *s)
     return HK_EXIT_OK;
 }
 
+/* Whoever paused it did not mean people with a terminal to go on. */
+static int check_paused(const struct sending *s, const struct hk_names *paused)
+{
+    char shown[HK_SHOW_MAX];
+    if (!hk_dead_is_paused(paused, s->letter->destination) || hk_args_flag(s->cli, "force"))
+        return HK_EXIT_OK;
+    return hk_out_error(HK_EXIT_FAILURE,
+                        "%s is paused: 'hikyaku destinations resume' it, or --force to send all the same",
+                        hk_show(s->letter->destination, shown));
+}
+
+/* Nobody can edit it from now on, but somebody may have done so since it was looked at: what is sent is what is there. */
+static int look_again(struct sending *s, const char *reason)
+{
+    const struct hk_letter_shown *shown = NULL;
+    const struct hk_letters_done *done = NULL;
+    struct hk_err err = {.message = ""};
+    int64_t id = s->letter->id;
+    int code = HK_EXIT_OK;
+    if (s->dead.letters->show(s->dead.op.admin, id, HK_PAYLOAD_MAX, &shown, &err) != HK_OK) {
+        code = hk_operate_failed(&err);
+    } else {
+        s->letter = &shown->letter;
+        s->dead.history = shown;
+        hk_buf_reset(&s->payload);
+        code = check_payload(s);
+    }
+    if (code == HK_EXIT_OK)
+        return code;
+    struct hk_letter_act act = {.ids = &id, .n = 1, .actor = s->actor, .reason = reason};
+    if (s->dead.letters->restore(s->dead.op.admin, &act, &done, &err) != HK_OK)
+        (void)hk_operate_failed(&err);
+    return code;
+}
+
 static int find_destination(struct sending *s)
 {
     char shown[HK_SHOW_MAX];
@@ -310,16 +346,20 @@ static int say_dry_run(struct sending *s)
 static int send_one(struct sending *s, const char *reason)
 {
     const struct hk_letter_shown *shown = NULL;
+    const struct hk_names *paused = NULL; /* asked for before: what is shown must outlive send_begin */
     struct hk_err err = {.message = ""};
     int64_t id = 0;
     int code = hk_dead_find(s->cli, &s->dead, s->cli->operands[0], &id);
     if (code != HK_EXIT_OK)
         return code;
-    if (s->dead.letters->show(s->dead.op.admin, id, HK_PAYLOAD_MAX, &shown, &err) != HK_OK)
+    if (s->dead.letters->paused(s->dead.op.admin, &paused, &err) != HK_OK ||
+        s->dead.letters->show(s->dead.op.admin, id, HK_PAYLOAD_MAX, &shown, &err) != HK_OK)
         return hk_operate_failed(&err);
     s->letter = &shown->letter;
     s->dead.history = shown;
     code = check_state(s);
+    if (code == HK_EXIT_OK)
+        code = check_paused(s, paused);
     if (code == HK_EXIT_OK)
         code = find_destination(s);
     if (code == HK_EXIT_OK)
@@ -328,6 +368,8 @@ static int send_one(struct sending *s, const char *reason)
         return say_dry_run(s);
     if (code == HK_EXIT_OK)
         code = begin(s, reason);
+    if (code == HK_EXIT_OK)
+        code = look_again(s, reason);
     return code == HK_EXIT_OK ? deliver(s) : code;
 }
 

@@ -12,6 +12,8 @@
 #include "cli/dead.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "cli/view.h"
+#include "config/payload.h"
 #include "payload/pretty.h"
 
 struct show {
@@ -478,6 +480,27 @@ static int show(struct show *s)
     else
         write_text(s);
     return code == HK_EXIT_OK ? hk_out_buffer(&s->out) : code;
+}
+
+enum hk_code hk_view_letter(const struct hk_operate *op, int64_t id, struct hk_buf *out, struct hk_err *err)
+{
+    struct show s = {.dead = {.op = *op}};
+    s.dead.letters = hk_store_letters_by_url(op->url, err);
+    enum hk_code rc =
+        s.dead.letters != NULL ? hk_config_make_masks(op->config, &s.dead.masks, err) : err->code;
+    if (rc == HK_OK)
+        rc = s.dead.letters->show(op->admin, id, HK_PAYLOAD_MAX, &s.shown, err);
+    if (rc == HK_OK) {
+        hk_buf_init(&s.out, HK_OPERATE_OUTPUT_MAX);
+        s.now_ms = s.shown->now_ms;
+        s.dead.history = s.shown;
+        s.letter = s.shown->letter;
+        write_text(&s);
+        (void)hk_buf_add(out, s.out.data, s.out.len);
+        hk_buf_fini(&s.out);
+    }
+    hk_masks_free(s.dead.masks);
+    return rc;
 }
 
 int hk_cmd_dead_show(struct hk_cli *cli)

@@ -23,6 +23,7 @@ enum {
 
 #define RAMP_MS   60000
 #define FOLLOW_MS 1000
+#define NEAR_MS   INT64_C(600000)
 
 /* ---- what is asked for ---- */
 
@@ -57,6 +58,20 @@ static bool read_pace(const struct hk_cli *cli, struct hk_redrive_pace *out)
     return true;
 }
 
+/* Only open letters are requeued. False: said that none are meant. */
+static bool only_open(struct hk_dead_filter *filter)
+{
+    const unsigned open = 1u << HK_LETTER_FAILED;
+    if (filter->query.statuses != 0 && (filter->query.statuses & open) == 0) {
+        (void)hk_out_error(HK_EXIT_USAGE,
+                           "only open letters (status:failed) are redriven, and none are meant; "
+                           "'dead restore' opens what was discarded");
+        return false;
+    }
+    filter->query.statuses = open;
+    return true;
+}
+
 /* ---- plan ---- */
 
 struct plan {
@@ -70,40 +85,52 @@ struct plan {
 };
 
 /* Of the destinations in the plan, one that is paused, and one that is not in the configuration. */
-static void look_at_destinations(const struct hk_dead *dead, const struct hk_store_status *status,
-                                 struct plan *plan)
+static void look_at_destinations(const struct hk_dead *dead, const struct hk_names *paused, struct plan *plan)
 {
     for (size_t i = 0; i < plan->groups->n; i++) {
         struct hk_str name = plan->groups->items[i].destination;
         if (hk_operate_destination(dead->op.config, name) == NULL)
             (void)hk_show(name, plan->unknown);
-        for (size_t k = 0; k < status->n_dests; k++)
-            if (status->dests[k].paused && hk_str_eq(status->dests[k].name, name))
-                (void)hk_show(name, plan->paused);
+        if (hk_dead_is_paused(paused, name))
+            (void)hk_show(name, plan->paused);
     }
+}
+
+/* One look at the letters: what the groups hold is the count. */
+static enum hk_code look_at_letters(const struct hk_dead *dead, const struct hk_letter_query *query,
+                                    struct plan *plan, struct hk_err *err)
+{
+    struct hk_letter_query told = *query;
+    struct hk_dead_seen seen;
+    hk_dead_seen_begin(&seen, &told);
+    enum hk_code rc = dead->letters->groups(dead->op.admin, &told, GROUPS_SHOWN, &plan->groups, err);
+    hk_dead_seen_end(&seen);
+    if (rc != HK_OK)
+        return rc;
+    plan->count = (struct hk_count){.n = plan->groups->letters, .about = plan->groups->partial};
+    return HK_OK;
 }
 
 static enum hk_code make_plan(const struct hk_dead *dead, const struct hk_letter_query *query,
                               struct plan *plan, struct hk_err *err)
 {
     const struct hk_relays *relays = NULL;
-    const struct hk_store_status *status = NULL;
-    enum hk_code rc = dead->letters->count(dead->op.admin, query, &plan->count, err);
-    if (rc == HK_OK)
-        rc = dead->op.ops->relays(dead->op.admin, &relays, err);
+    const struct hk_names *paused = NULL;
+    enum hk_code rc = dead->op.ops->relays(dead->op.admin, &relays, err);
     if (rc != HK_OK)
         return rc;
     for (size_t i = 0; i < relays->n; i++)
         plan->relay_runs = plan->relay_runs || relays->items[i].running;
     int64_t now_ms = relays->now_ms;
+    rc = dead->letters->paused(dead->op.admin, &paused, err);
+    if (rc == HK_OK)
+        rc = look_at_letters(dead, query, plan, err);
+    if (rc != HK_OK)
+        return rc;
     struct hk_redrive_facts facts = {.started_ms = now_ms, .total = plan->count.n};
     plan->eta_ms = hk_redrive_eta_ms(&plan->pace, &facts, now_ms);
-    rc = dead->op.ops->status(dead->op.admin, &status, err);
-    if (rc == HK_OK)
-        rc = dead->letters->groups(dead->op.admin, query, GROUPS_SHOWN, &plan->groups, err);
-    if (rc == HK_OK)
-        look_at_destinations(dead, status, plan);
-    return rc;
+    look_at_destinations(dead, paused, plan);
+    return HK_OK;
 }
 
 static void put_pace(struct hk_json *json, const struct hk_redrive_pace *pace)
@@ -216,7 +243,7 @@ int hk_cmd_redrive_plan(struct hk_cli *cli)
     int code = hk_dead_filter(cli, false, &filter);
     if (code != HK_EXIT_OK)
         return code;
-    code = hk_dead_open(cli, &dead);
+    code = only_open(&filter) ? hk_dead_open(cli, &dead) : HK_EXIT_USAGE;
     if (code == HK_EXIT_OK) {
         code = make_plan(&dead, &filter.query, &plan, &err) == HK_OK ? show_plan(cli, &filter, &plan)
                                                                      : hk_operate_failed(&err);
@@ -256,6 +283,63 @@ static int report_started(const struct hk_cli *cli, int64_t id, const struct hk_
     return hk_out_buffer(&out);
 }
 
+/* Ages are points in time by now, and differ between two clicks. */
+static bool are_near(int64_t a_ms, int64_t b_ms)
+{
+    int64_t apart = a_ms > b_ms ? a_ms - b_ms : b_ms - a_ms;
+    return (a_ms != 0) == (b_ms != 0) && apart <= NEAR_MS;
+}
+
+static bool same_but_for_times(const struct hk_filter *a, const struct hk_letter_query *a_query,
+                               const struct hk_filter *b)
+{
+    struct hk_letter_query one = *a_query, other = *hk_filter_query(b);
+    struct hk_buf one_text, other_text;
+    if (!are_near(one.since_ms, other.since_ms) || !are_near(one.before_ms, other.before_ms))
+        return false;
+    one.since_ms = one.before_ms = other.since_ms = other.before_ms = 0;
+    one.statuses = other.statuses = 1u << HK_LETTER_FAILED;
+    hk_buf_init(&one_text, (size_t)4 * HK_FILTER_TEXT_MAX);
+    hk_buf_init(&other_text, (size_t)4 * HK_FILTER_TEXT_MAX);
+    hk_filter_text(a, &one, &one_text);
+    hk_filter_text(b, &other, &other_text);
+    bool same = hk_buf_status(&one_text) == HK_OK && hk_buf_status(&other_text) == HK_OK &&
+                hk_str_eq(hk_buf_str(&one_text), hk_buf_str(&other_text));
+    hk_buf_fini(&one_text);
+    hk_buf_fini(&other_text);
+    return same;
+}
+
+static int refuse_twin(int64_t id)
+{
+    return hk_out_error(HK_EXIT_TEMPORARY,
+                        "redrive %" PRId64
+                        " of the same letters runs already: follow it with 'hikyaku redrive "
+                        "show %" PRId64 " --follow', or cancel it first",
+                        id, id);
+}
+
+/* A second click, or a command that was killed and typed again. (Two at the same moment are the store's to tell apart.) */
+static int check_twins(const struct hk_dead *dead, const struct hk_dead_filter *filter)
+{
+    const struct hk_redrive_jobs *jobs = NULL;
+    struct hk_err err = {.message = ""};
+    char text[HK_FILTER_TEXT_MAX + 1];
+    int64_t twin = 0;
+    if (dead->letters->redrive_list(dead->op.admin, 0, true, &jobs, &err) != HK_OK)
+        return hk_operate_failed(&err);
+    for (size_t i = 0; i < jobs->n && twin == 0; i++) {
+        struct hk_filter *other = NULL;
+        if (!hk_str_copy(text, sizeof text, jobs->items[i].filter) ||
+            hk_filter_parse(text, 0, &other, NULL) != HK_OK)
+            continue;
+        if (same_but_for_times(filter->parsed, &filter->query, other))
+            twin = jobs->items[i].id;
+        hk_filter_free(other);
+    }
+    return twin != 0 ? refuse_twin(twin) : HK_EXIT_OK;
+}
+
 static int start(const struct hk_cli *cli, const struct hk_dead *dead, const struct hk_dead_filter *filter,
                  struct hk_redrive_job *job)
 {
@@ -263,6 +347,9 @@ static int start(const struct hk_cli *cli, const struct hk_dead *dead, const str
     struct hk_err err = {.message = ""};
     char number[48], question[128];
     int64_t id = 0;
+    int code = hk_args_flag(cli, "dry-run") ? HK_EXIT_OK : check_twins(dead, filter);
+    if (code != HK_EXIT_OK)
+        return code;
     if (make_plan(dead, &filter->query, &plan, &err) != HK_OK)
         return hk_operate_failed(&err);
     if (plan.count.n == 0)
@@ -271,12 +358,15 @@ static int start(const struct hk_cli *cli, const struct hk_dead *dead, const str
         return show_plan(cli, filter, &plan);
     (void)snprintf(question, sizeof question, "Requeue %s dead letters?",
                    hk_operate_count(plan.count, number));
-    int code = hk_dead_confirm(cli, question);
+    code = hk_dead_confirm(cli, question);
     if (code != HK_EXIT_OK)
         return code;
     job->filter = hk_buf_str(&filter->text);
     job->facts.total = plan.count.n;
-    if (dead->letters->redrive_start(dead->op.admin, &filter->query, job, &id, &err) != HK_OK)
+    enum hk_code rc = dead->letters->redrive_start(dead->op.admin, &filter->query, job, &id, &err);
+    if (rc == HK_CONFLICT)
+        return hk_out_error(HK_EXIT_TEMPORARY, "%s", err.message);
+    if (rc != HK_OK)
         return hk_operate_failed(&err);
     return report_started(cli, id, filter, &plan);
 }
@@ -301,7 +391,7 @@ int hk_cmd_redrive_start(struct hk_cli *cli)
     int code = hk_dead_filter(cli, false, &filter);
     if (code != HK_EXIT_OK)
         return code;
-    code = hk_dead_open(cli, &dead);
+    code = only_open(&filter) ? hk_dead_open(cli, &dead) : HK_EXIT_USAGE;
     if (code == HK_EXIT_OK) {
         code = start(cli, &dead, &filter, &job);
         hk_dead_close(&dead);

@@ -19,6 +19,8 @@
 
 enum {
     FOUND_MAX = 20, /* letters of one message_id that are looked at */
+    SEEN_EVERY_MS = 200,
+    SEEN_WIDTH = 40,
 };
 
 int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
@@ -151,6 +153,52 @@ void hk_dead_filter_free(struct hk_dead_filter *filter)
     filter->parsed = NULL;
 }
 
+static void tell_seen(void *arg, int64_t id)
+{
+    struct hk_dead_seen *seen = arg;
+    int64_t now_ms = hk_operate_wall_ms();
+    if (now_ms - seen->told_ms < SEEN_EVERY_MS)
+        return;
+    char number[HK_OUT_TEXT];
+    seen->told_ms = now_ms;
+    (void)fprintf(stderr, "\rlooking … letter %s ", hk_out_count(id > 0 ? (uint64_t)id : 0, number));
+}
+
+void hk_dead_seen_begin(struct hk_dead_seen *seen, struct hk_letter_query *query)
+{
+    *seen = (struct hk_dead_seen){.told_ms = 0};
+    if (isatty(STDERR_FILENO) != 1)
+        return;
+    query->seen = tell_seen;
+    query->seen_arg = seen;
+}
+
+void hk_dead_seen_end(struct hk_dead_seen *seen)
+{
+    if (seen->told_ms != 0)
+        (void)fprintf(stderr, "\r%*s\r", SEEN_WIDTH, "");
+    seen->told_ms = 0;
+}
+
+enum hk_code hk_dead_count(const struct hk_dead *dead, const struct hk_letter_query *query,
+                           struct hk_count *out, struct hk_err *err)
+{
+    struct hk_letter_query told = *query;
+    struct hk_dead_seen seen;
+    hk_dead_seen_begin(&seen, &told);
+    enum hk_code rc = dead->letters->count(dead->op.admin, &told, out, err);
+    hk_dead_seen_end(&seen);
+    return rc;
+}
+
+bool hk_dead_is_paused(const struct hk_names *paused, struct hk_str destination)
+{
+    for (size_t i = 0; i < paused->n; i++)
+        if (hk_str_eq(paused->items[i], destination))
+            return true;
+    return false;
+}
+
 static int say_several(const char *shown, const struct hk_letters *found)
 {
     struct hk_buf list;
@@ -184,8 +232,13 @@ int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const cha
     if (rc != HK_OK)
         return hk_operate_failed(&err);
     hk_show(hk_str_of(operand), shown);
-    if (found->n == 0)
-        return hk_out_error(HK_EXIT_FAILURE, "there is no dead letter of message %s", shown);
+    if (found->n == 0) {
+        rc = dead->letters->find_requeued(dead->op.admin, operand, out_id, &err);
+        return rc == HK_OK ? HK_EXIT_OK
+               : rc != HK_NOTFOUND
+                   ? hk_operate_failed(&err)
+                   : hk_out_error(HK_EXIT_FAILURE, "there is no dead letter of message %s", shown);
+    }
     if (found->n > 1)
         return say_several(shown, found);
     *out_id = found->items[0].id;

@@ -46,11 +46,24 @@ bool hk_dead_filter_given(const struct hk_cli *cli);
 /* Was anything given that says nothing where letters are named? (All but --destination: hk_dead_find takes that.) */
 bool hk_dead_filter_beside_ids(const struct hk_cli *cli);
 
+/* On a terminal `query` tells from now on how far a search has come that looks through many; hk_dead_seen_end wipes that away. */
+struct hk_dead_seen {
+    int64_t told_ms; /* 0 = nothing stands there */
+};
+
+void hk_dead_seen_begin(struct hk_dead_seen *seen, struct hk_letter_query *query);
+void hk_dead_seen_end(struct hk_dead_seen *seen);
+/* letters->count, and tells. */
+enum hk_code hk_dead_count(const struct hk_dead *dead, const struct hk_letter_query *query,
+                           struct hk_count *out, struct hk_err *err);
+
+bool hk_dead_is_paused(const struct hk_names *paused, struct hk_str destination);
+
 /* --same-id, --new-id, or neither. False: both, and said so. */
 bool hk_dead_ids(const struct hk_cli *cli, enum hk_requeue_id *out);
 
-/* The letter that an operand means: its id, or a message_id (with --destination when that went to several). HK_EXIT_OK, or said why
- * not. A message_id of digits only must be written id:… */
+/* The letter that an operand means: its id, or a message_id (with --destination when that went to several), also one that it was requeued
+ * under. HK_EXIT_OK, or said why not. A message_id of digits only must be written id:… */
 int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const char *operand, int64_t *out_id);
 
 /* ---- showing ---- */

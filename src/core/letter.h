@@ -68,6 +68,21 @@ struct hk_letter {
     struct hk_str payload; /* as stored; cut when shorter than payload_bytes */
 };
 
+/* What a letter must hold if `match` of a query is to be true of it: asked first, and cheaply, since hardly any letter of a
+ * million does. A letter whose payload is base64 passes, whatever it holds. */
+struct hk_letter_sieve {
+    const char *value;         /* the payload has these bytes, … NULL = nothing is asked of it */
+    const char *value_escapes; /* … or these: JSON may have written the value in another way */
+    bool value_alone; /* a number, or a word of JSON: nothing that would be part of it stands beside it */
+    const char *text; /* in lower case: error, message id, correlation id, event type, destination or payload
+                                * has it, in whatever case of A to Z, … NULL = nothing is asked of them */
+    const char *text_escapes; /* … or the payload has this */
+};
+
+/* What may stand beside a value that is alone; the beginning and the end may, too. As they stand in brackets of a pattern. */
+#define HK_SIEVE_BEFORE "\":,[ \t\r\n"
+#define HK_SIEVE_BEHIND "]\",} \t\r\n"
+
 /* Which letters are meant. Everything that is set must hold. */
 struct hk_letter_query {
     const char *destination, *reason, *fingerprint, *message_id, *correlation_id, *key; /* NULL = any */
@@ -81,6 +96,10 @@ struct hk_letter_query {
      * the store's bound; a longer one comes cut. NULL = nothing more is asked. */
     bool (*match)(const void *arg, const struct hk_letter *letter);
     const void *match_arg;
+    struct hk_letter_sieve sieve; /* of `match` */
+    /* Told now and then, by the caller's own thread, how far a call has come that looks through many. NULL = nobody asks. */
+    void (*seen)(void *arg, int64_t id);
+    void *seen_arg;
 };
 
 #endif

@@ -383,6 +383,7 @@ static void finish(struct hk_filter *filter)
         return;
     filter->query.match = hk_filter_match;
     filter->query.match_arg = filter;
+    hk_filter_sieve(filter, &filter->query.sieve);
 }
 
 enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter **out, struct hk_err *err)
@@ -392,9 +393,12 @@ enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter 
         return hk_err_set(err, HK_INVALID, "the filter is longer than %d bytes", HK_FILTER_TEXT_MAX);
     if (!hk_utf8_is_text(all))
         return hk_err_set(err, HK_INVALID, "the filter is not UTF-8 text");
-    struct hk_filter *filter = hk_mem_zalloc(1, sizeof *filter + all.len + HK_FILTER_TERMS_MAX);
+    size_t room = all.len + HK_FILTER_TERMS_MAX;
+    struct hk_filter *filter = hk_mem_zalloc(1, sizeof *filter + 3 * room);
     if (!filter)
         return hk_err_set(err, HK_NOMEM, "out of memory");
+    filter->lower = filter->storage + room;
+    filter->quoted = filter->lower + room;
     struct parse p = {.filter = filter, .text = all, .now_ms = now_ms, .err = err};
     enum hk_code rc = all_terms(&p);
     finish(filter);

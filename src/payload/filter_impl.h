@@ -14,11 +14,14 @@ struct hk_filter {
     struct hk_path *paths[HK_FILTER_TERMS_MAX];
     const char *values[HK_FILTER_TERMS_MAX]; /* of the same number */
     size_t n_paths;
+    char *lower, *quoted; /* of the sieve; storage, too */
     size_t used;
     char storage[]; /* all values, terminated */
 };
 
 /* filter_match.c: the terms of text and payload; `arg` is the filter. */
 bool hk_filter_match(const void *arg, const struct hk_letter *letter);
+/* What such a letter must hold, of the longest of the terms. Its texts are written to the filter's storage. */
+void hk_filter_sieve(struct hk_filter *filter, struct hk_letter_sieve *out);
 
 #endif

@@ -85,6 +85,72 @@ static bool fits(const struct hk_filter *f, const struct hk_letter *letter, stru
     return has_values(f, payload);
 }
 
+/* ---- what may be asked before ---- */
+
+static const char *longest(const char *const *of, size_t n)
+{
+    const char *best = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (!best || strlen(of[i]) > strlen(best))
+            best = of[i];
+    }
+    return best;
+}
+
+/* May it stand without quotes? Too much may: then it is only looked at more closely. */
+static bool is_bare(const char *value)
+{
+    return value[strspn(value, "0123456789+-.eE")] == '\0' || strcmp(value, "true") == 0 ||
+           strcmp(value, "false") == 0 || strcmp(value, "null") == 0;
+}
+
+/* What a payload has that says `text` in another way than with its own bytes. Of plain ASCII only \u00XX can stand for a
+ * character; so payloads that write all else as \uXXXX are not looked at in vain. */
+static const char *escapes_of(const char *text)
+{
+    const char *found = "\\u00";
+    for (const char *at = text; *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c < 0x20 || c == '"' || c == '\\' || c == '/')
+            return "\\";
+        if (c >= 0x80)
+            found = "\\u";
+    }
+    return found;
+}
+
+static void sieve_value(struct hk_filter *f, const char *value, struct hk_letter_sieve *out)
+{
+    size_t len = strlen(value);
+    out->value_escapes = escapes_of(value);
+    out->value_alone = len > 0 && is_bare(value);
+    out->value = out->value_alone ? value : f->quoted;
+    f->quoted[0] = f->quoted[len + 1] = '"';
+    memcpy(f->quoted + 1, value, len);
+    f->quoted[len + 2] = '\0';
+}
+
+static void sieve_text(struct hk_filter *f, const char *text, struct hk_letter_sieve *out)
+{
+    size_t len = strlen(text);
+    out->text_escapes = escapes_of(text);
+    out->text = f->lower;
+    for (size_t i = 0; i <= len; i++)
+        f->lower[i] = hk_ascii_lower(text[i]);
+}
+
+void hk_filter_sieve(struct hk_filter *f, struct hk_letter_sieve *out)
+{
+    const char *value = longest(f->values, f->n_paths), *text = longest(f->texts, f->n_texts);
+    *out = (struct hk_letter_sieve){.value = NULL};
+    if (value)
+        sieve_value(f, value, out);
+    if (text)
+        sieve_text(f, text, out);
+}
+
+/* ---- the whole ---- */
+
 /* A payload that was cut ends in the middle of a group of four characters. */
 static bool decode(struct hk_str text, unsigned char *out, size_t *out_len)
 {

@@ -11,6 +11,7 @@ enum {
     STRING_MIN = 3, /* bytes; what is shorter stands everywhere */
     DIGITS_MIN = 4,
     WORD_MIN = 4,
+    CUT_MIN = 1024, /* bytes of a string that may have been cut; 4 KiB of an answer are kept */
     SECRETS_MAX = 4096,
     STEPS_MAX = 50000000 /* bytes compared: about a tenth of a second */
 };
@@ -270,23 +271,35 @@ static size_t find_at(struct hk_str text, size_t pos, struct hk_str secret, size
     return all ? p - pos : 0; /* hardly anything but backslashes: then those must be there */
 }
 
-/* Marks in `covered` what any secret covers. False: too much to compare. */
-static bool mark(const struct secrets *s, struct hk_str text, char *covered)
+/* Marks in `covered` what any secret covers. */
+static void mark(const struct secrets *s, struct hk_str text, char *covered, size_t *steps)
 {
-    size_t steps = 0;
-    for (size_t pos = 0; pos < text.len && steps < STEPS_MAX; pos++) {
+    for (size_t pos = 0; pos < text.len && *steps < STEPS_MAX; pos++) {
         char c = text.ptr[pos];
         if (!s->starts[(unsigned char)c] && c != '\\' && c != '%' && c != '+')
             continue;
-        for (size_t k = 0; k < s->n && steps < STEPS_MAX; k++) {
+        for (size_t k = 0; k < s->n && *steps < STEPS_MAX; k++) {
             struct span span;
             memcpy(&span, s->spans.data + k * sizeof span, sizeof span);
-            size_t n = find_at(text, pos, (struct hk_str){s->bytes.data + span.at, span.len}, &steps);
+            size_t n = find_at(text, pos, (struct hk_str){s->bytes.data + span.at, span.len}, steps);
             memset(covered + pos, 1, n);
-            steps += n + 1;
+            *steps += n + 1;
         }
     }
-    return steps < STEPS_MAX;
+}
+
+/* A detail holds as much of an answer as is kept, as a string of JSON: like a text of its own it may have been cut inside of a
+ * secret. */
+static void mark_cut(const struct secrets *s, struct hk_str json, char *covered, size_t *steps)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    hk_scan_init(&scan, json);
+    for (enum hk_scan_kind kind = hk_scan_next(&scan, &token); kind != HK_SCAN_END && kind != HK_SCAN_ERROR;
+         kind = hk_scan_next(&scan, &token)) {
+        if (kind == HK_SCAN_STRING && token.raw.len >= CUT_MIN)
+            mark(s, (struct hk_str){token.raw.ptr + 1, token.raw.len - 2}, covered + token.at + 1, steps);
+    }
 }
 
 static void write_uncovered(struct hk_str text, const char *covered, struct hk_buf *out)
@@ -312,7 +325,10 @@ static enum hk_code hide_secrets(const struct secrets *s, struct hk_str text, st
     char *covered = hk_mem_zalloc(text.len, 1);
     if (!covered)
         return hk_mask_fail(out, HK_NOMEM);
-    if (!s->too_many && mark(s, text, covered))
+    size_t steps = 0;
+    mark(s, text, covered, &steps);
+    mark_cut(s, text, covered, &steps);
+    if (!s->too_many && steps < STEPS_MAX)
         write_uncovered(text, covered, out);
     else
         hk_buf_addf(out, "(hidden: %zu bytes, too many masked values to look for)", text.len);

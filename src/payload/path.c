@@ -124,6 +124,8 @@ static enum hk_code bracket_step(struct parse *p, struct hk_err *err)
     while (p->pos < p->text.len && peek(p) != ']' && p->pos - from < 16)
         p->pos++;
     struct hk_str inside = {p->text.ptr + from, p->pos - from};
+    if (p->pos - from == 16 && peek(p) != ']')
+        return refuse(p, from, "a number from 0 on, or *, is expected in brackets", err);
     if (peek(p) != ']')
         return refuse(p, at, "the bracket does not end", err);
     p->pos++;

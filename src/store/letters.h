@@ -24,6 +24,7 @@ struct hk_letter_page {
     bool oldest_first;  /* by id; else newest first */
     bool details;       /* the fields at the end of struct hk_letter but the payload */
     size_t payload_max; /* 0 = no payload is read */
+    uint64_t bytes_max; /* of payloads: the letter that reaches it is the page's last one; 0 = any */
 };
 
 /* May hold fewer than asked for and still have `more`: a call looks at a bounded number of rows. */
@@ -48,6 +49,7 @@ struct hk_letter_groups {
     size_t n;
     uint64_t letters; /* in all groups, those left out included */
     bool more;        /* groups were left out */
+    bool partial;     /* not every letter was looked at: there are more of them */
     int64_t now_ms;
 };
 
@@ -108,6 +110,13 @@ struct hk_letter_shown {
     int64_t now_ms;
 };
 
+struct hk_names {
+    struct hk_str *items;
+    size_t n;
+};
+
+#define HK_NAMES_MAX 1000
+
 /* ---- acts ---- */
 
 struct hk_letter_act {
@@ -131,6 +140,7 @@ struct hk_letter_done {
     enum hk_letter_status status; /* afterwards */
     bool sending;                 /* refused: a send by hand has no outcome yet */
     struct hk_str message_id;     /* requeue: under which it goes out */
+    int64_t begun_ms;             /* send_begin: tells this send from others of the letter */
 };
 
 struct hk_letters_done {
@@ -212,6 +222,14 @@ struct hk_store_letters_ops {
     enum hk_code (*show)(struct hk_admin *admin, int64_t id, size_t payload_max,
                          const struct hk_letter_shown **out, struct hk_err *err);
 
+    /* The letter whose newest life goes, or went, under this message id, which is not its own. No index knows: a million letters
+     * take a second. HK_NOTFOUND. */
+    enum hk_code (*find_requeued)(struct hk_admin *admin, const char *message_id, int64_t *out_id,
+                                  struct hk_err *err);
+
+    /* Destinations that are paused, the first HK_NAMES_MAX of them: what `status` says as well, but counts no messages. */
+    enum hk_code (*paused)(struct hk_admin *admin, const struct hk_names **out, struct hk_err *err);
+
     /* HK_CONFLICT: it is not open any more, or somebody else has edited it. */
     enum hk_code (*edit)(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
                          struct hk_err *err);
@@ -234,11 +252,13 @@ struct hk_store_letters_ops {
      * went. Between the two the letter is `retrying`, holds its key, and refuses everything but resolve and restore. */
     enum hk_code (*send_begin)(struct hk_admin *admin, const struct hk_letter_act *act, /* of one letter */
                                const struct hk_letters_done **out, struct hk_err *err);
-    /* `ok`: resolved; else open again. HK_CONFLICT: somebody has decided meanwhile; the attempt is recorded all the same. */
-    enum hk_code (*send_end)(struct hk_admin *admin, int64_t id, const char *actor,
+    /* `begun_ms` as send_begin gave it. `ok`: resolved; else open again. HK_CONFLICT: somebody has decided meanwhile, and may
+     * even send it once more; the attempt is recorded all the same. */
+    enum hk_code (*send_end)(struct hk_admin *admin, int64_t id, int64_t begun_ms, const char *actor,
                              const struct hk_attempt_record *attempt, bool ok, struct hk_err *err);
 
-    /* `job`: filter, pace, ids, actor, reason are read; `total` is what count says of `query`. */
+    /* `job`: filter, pace, ids, actor, reason are read, and facts.total: how many letters it means, for people; 0 = what count
+     * says of `query`. HK_CONFLICT: a job of the same filter runs already; err names it. */
     enum hk_code (*redrive_start)(struct hk_admin *admin, const struct hk_letter_query *query,
                                   const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err);
     enum hk_code (*redrive_list)(struct hk_admin *admin, int64_t id /* 0 = the last 100 */, bool running_only,

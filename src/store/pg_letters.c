@@ -6,6 +6,7 @@
  * result, and only those that match are kept. */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "store/pg_letters.h"
 
@@ -15,7 +16,10 @@
 #define PORTION_BYTES  INT64_C(8388608) /* of payloads in one answer */
 #define PORTION        4000             /* letters in one answer that are only looked at */
 #define WINDOW         50000            /* letters that one statement compares */
-#define LIST_LOOKS     20000            /* letters that one list matches */
+#define LIST_LOOKS     20000            /* letters that one list matches, */
+#define LIST_WINDOWS   4                /* and how often it asks for more: some tenths of a second */
+#define COUNT_WINDOWS  20
+#define PATTERN_MAX    ((size_t)16 * 1024)
 #define MATCH_BYTES    (UINT64_C(1) << 20)
 #define COUNT_ON_INDEX INT64_C(1000000) /* an index alone is quickly counted */
 
@@ -196,6 +200,9 @@ static enum hk_pl_path path_of(const struct hk_letter_query *q)
 /* Does the path leave something to be compared? */
 static bool compares(const struct hk_letter_query *q, enum hk_pl_path path)
 {
+    if (q->sieve.value || q->sieve.text)
+        return true;
+
     const struct {
         bool asked;
         enum hk_pl_path path;
@@ -216,7 +223,7 @@ static bool compares(const struct hk_letter_query *q, enum hk_pl_path path)
 
 void hk_pl_walk_init(struct hk_pl_walk *walk, struct hk_admin *admin, const struct hk_letter_query *query)
 {
-    *walk = (struct hk_pl_walk){.admin = admin, .query = query, .limit = PORTION};
+    *walk = (struct hk_pl_walk){.admin = admin, .query = query, .limit = PORTION, .window = WINDOW};
     hk_pl_bounds(query, &walk->above, &walk->below);
 }
 
@@ -226,6 +233,35 @@ static int64_t payload_wanted(const struct hk_pl_walk *walk)
     if (walk->query->match && want < (most ? most : MATCH_BYTES))
         want = most ? most : MATCH_BYTES;
     return want < (uint64_t)PAYLOAD_MAX ? (int64_t)want : PAYLOAD_MAX;
+}
+
+/* What stands alone is of digits, letters and signs; those mean themselves in brackets. */
+static void arg_alone(struct hk_pg *pg, struct hk_pg_args *a, const char *value)
+{
+    struct hk_buf pattern;
+    hk_buf_init(&pattern, PATTERN_MAX);
+    (void)hk_buf_adds(&pattern, "(^|[" HK_SIEVE_BEFORE "])");
+    for (; *value; value++)
+        (void)hk_buf_addf(&pattern, hk_ascii_isalpha(*value) || hk_ascii_isdigit(*value) ? "%c" : "[%c]",
+                          *value);
+    (void)hk_buf_adds(&pattern, "($|[" HK_SIEVE_BEHIND "])");
+    if (hk_buf_status(&pattern) == HK_OK)
+        hk_pg_arg_text(pg, a, hk_buf_str(&pattern));
+    else /* it only saves time */
+        hk_pg_arg_null(pg, a);
+    hk_buf_fini(&pattern);
+}
+
+static void arg_sieve(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_sieve *sieve)
+{
+    arg_asked(pg, a, sieve->value);
+    arg_asked(pg, a, sieve->value_escapes);
+    arg_asked(pg, a, sieve->text);
+    arg_asked(pg, a, sieve->text_escapes);
+    if (sieve->value_alone)
+        arg_alone(pg, a, sieve->value);
+    else
+        hk_pg_arg_null(pg, a);
 }
 
 static PGresult *ask_portion(const struct hk_pl_walk *walk, int64_t looks)
@@ -238,7 +274,8 @@ static PGresult *ask_portion(const struct hk_pl_walk *walk, int64_t looks)
     hk_pg_arg_i64(pg, &a, walk->limit);
     hk_pg_arg_i64(pg, &a, payload_wanted(walk));
     hk_pg_arg_i64(pg, &a, PORTION_BYTES);
-    hk_pg_arg_bool(pg, &a, walk->details);
+    hk_pg_arg_bool(pg, &a, walk->details || walk->query->match); /* which asks for the encoding */
+    arg_sieve(pg, &a, &walk->query->sieve);
     unsigned first = walk->oldest_first ? HK_PL_OLDEST : HK_PL_NEWEST;
     return hk_pg_query(pg, false, first + (unsigned)path, &a);
 }
@@ -255,8 +292,9 @@ static void go_behind(struct hk_pl_walk *walk, int64_t id)
 /* How many letters came; -1: an error. */
 static int portion(struct hk_pl_walk *walk, PGresult **out)
 {
-    int64_t looks = compares(walk->query, path_of(walk->query)) ? WINDOW : (int64_t)walk->limit;
+    int64_t looks = compares(walk->query, path_of(walk->query)) ? walk->window : (int64_t)walk->limit;
     PGresult *res = *out = ask_portion(walk, looks);
+    walk->windows++;
     if (!res || PQntuples(res) == 0)
         return -1;
     int n = hk_pg_null(res, 0, HK_PL_W_LETTER) ? 0 : PQntuples(res);
@@ -286,6 +324,8 @@ bool hk_pl_walk_on(struct hk_pl_walk *walk, hk_pl_take_fn *take, void *arg)
             wanted = take(arg, res, i, &letter);
     }
     PQclear(res);
+    if (q->seen && hk_pg_ok(&walk->admin->pg) && !walk->ended)
+        q->seen(q->seen_arg, walk->oldest_first ? walk->above : walk->below);
     return hk_pg_ok(&walk->admin->pg) && wanted && !walk->ended;
 }
 
@@ -295,13 +335,14 @@ struct lister {
     struct hk_admin *admin;
     struct hk_letters *out;
     size_t room, limit, payload_max;
+    uint64_t bytes, bytes_max; /* of payloads */
 };
 
 static bool take_letter(void *arg, const PGresult *res, int row, const struct hk_letter *letter)
 {
     struct lister *l = arg;
     struct hk_letters *out = l->out;
-    if (out->n == l->limit) {
+    if (out->n == l->limit || (l->bytes_max && l->bytes >= l->bytes_max)) {
         out->more = true;
         return false;
     }
@@ -314,6 +355,7 @@ static bool take_letter(void *arg, const PGresult *res, int row, const struct hk
     hk_pl_cut_payload(item, l->payload_max);
     out->last_id = letter->id;
     out->n++;
+    l->bytes += item->payload.len;
     return hk_pg_ok(&l->admin->pg);
 }
 
@@ -338,7 +380,11 @@ enum hk_code hk_pl_end(struct hk_admin *admin, const char *doing, struct hk_err 
 static void list_all(struct hk_admin *admin, const struct hk_letter_query *query,
                      const struct hk_letter_page *page, struct hk_letters *out)
 {
-    struct lister l = {.admin = admin, .out = out, .limit = limit_of(page), .payload_max = page->payload_max};
+    struct lister l = {.admin = admin,
+                       .out = out,
+                       .limit = limit_of(page),
+                       .payload_max = page->payload_max,
+                       .bytes_max = page->bytes_max};
     struct hk_pl_walk walk;
     hk_pl_walk_init(&walk, admin, query);
     walk.oldest_first = page->oldest_first;
@@ -351,7 +397,7 @@ static void list_all(struct hk_admin *admin, const struct hk_letter_query *query
     bool more = true;
     do {
         more = hk_pl_walk_on(&walk, take_letter, &l);
-    } while (more && query->match && walk.looked < LIST_LOOKS);
+    } while (more && query->match && walk.looked < LIST_LOOKS && walk.windows < LIST_WINDOWS);
     if (more) { /* the rest is for another call */
         out->more = true;
         out->last_id = page->oldest_first ? walk.above : walk.below;
@@ -418,7 +464,21 @@ static bool take_number(void *arg, const PGresult *res, int row, const struct hk
     return true;
 }
 
-/* Of the letters that SQL lets through as many are matched as we count; the rest is taken to be like them. */
+/* What was found among the ids up to there is taken to hold for the rest. */
+static uint64_t scaled(const struct hk_pl_walk *walk, uint64_t n)
+{
+    struct hk_pg *pg = &walk->admin->pg;
+    PGresult *res = hk_pg_query(pg, false, HK_PL_LAST_ID, NULL);
+    double last = res && PQntuples(res) == 1 ? (double)hk_pg_i64(res, 0, 0) : 0;
+    PQclear(res);
+    double first = walk->query->first_id ? (double)walk->query->first_id : 1;
+    if (walk->query->last_id && (double)walk->query->last_id < last)
+        last = (double)walk->query->last_id;
+    double all = last - first + 1, left = (double)walk->below - first, seen = all - left;
+    return left > 0 && seen > 0 ? (uint64_t)((double)n * (all / seen)) : n;
+}
+
+/* Newest first: whoever asks means the trouble of today. */
 struct hk_count hk_pl_count(struct hk_admin *admin, const struct hk_letter_query *query)
 {
     if (!query->match)
@@ -426,14 +486,12 @@ struct hk_count hk_pl_count(struct hk_admin *admin, const struct hk_letter_query
     struct hk_pl_walk walk;
     struct hk_count count = {.n = 0};
     hk_pl_walk_init(&walk, admin, query);
-    while (hk_pl_walk_on(&walk, take_number, &count.n) && walk.looked < HK_COUNT_EXACT)
+    while (hk_pl_walk_on(&walk, take_number, &count.n) && walk.looked < HK_COUNT_EXACT &&
+           walk.windows < COUNT_WINDOWS)
         continue;
-    if (walk.ended || walk.looked == 0)
+    if (walk.ended || !hk_pg_ok(&admin->pg))
         return count;
-    struct hk_count all = count_sql(admin, query);
-    double share = (double)count.n / (double)walk.looked;
-    uint64_t n = (uint64_t)((double)all.n * share);
-    return (struct hk_count){n > count.n ? n : count.n, true};
+    return (struct hk_count){scaled(&walk, count.n), true};
 }
 
 static enum hk_code pl_count(struct hk_admin *admin, const struct hk_letter_query *query,
@@ -453,6 +511,8 @@ const struct hk_store_letters_ops hk_store_letters_postgres = {
     .groups = hk_pl_groups,
     .stats = hk_pl_stats,
     .show = hk_pl_show,
+    .find_requeued = hk_pl_find_requeued,
+    .paused = hk_pl_paused,
     .edit = hk_pl_edit,
     .requeue = hk_pl_requeue,
     .resolve = hk_pl_resolve,

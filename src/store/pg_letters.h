@@ -29,10 +29,13 @@ struct hk_pl_walk {
     bool oldest_first, details;
     size_t payload_max; /* of what is given; matching takes what it needs */
     uint32_t limit;     /* letters at a time */
+    int64_t window;     /* letters that one statement compares */
     int64_t above, below;
     /* results */
     bool ended;
-    int64_t now_ms, looked;
+    int64_t now_ms;
+    int64_t looked;  /* letters that were matched here, */
+    int64_t windows; /* and how often the server was asked for them */
 };
 
 void hk_pl_walk_init(struct hk_pl_walk *walk, struct hk_admin *admin, const struct hk_letter_query *query);
@@ -58,6 +61,9 @@ enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *
 enum hk_code hk_pl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);
 enum hk_code hk_pl_show(struct hk_admin *admin, int64_t id, size_t payload_max,
                         const struct hk_letter_shown **out, struct hk_err *err);
+enum hk_code hk_pl_paused(struct hk_admin *admin, const struct hk_names **out, struct hk_err *err);
+enum hk_code hk_pl_find_requeued(struct hk_admin *admin, const char *message_id, int64_t *out_id,
+                                 struct hk_err *err);
 enum hk_code hk_pl_audit(struct hk_admin *admin, const struct hk_audit_page *page,
                          const struct hk_audit_rows **out, struct hk_err *err);
 
@@ -75,7 +81,7 @@ enum hk_code hk_pl_remark(struct hk_admin *admin, const struct hk_letter_act *ac
                           const struct hk_letters_done **out, struct hk_err *err);
 enum hk_code hk_pl_send_begin(struct hk_admin *admin, const struct hk_letter_act *act,
                               const struct hk_letters_done **out, struct hk_err *err);
-enum hk_code hk_pl_send_end(struct hk_admin *admin, int64_t id, const char *actor,
+enum hk_code hk_pl_send_end(struct hk_admin *admin, int64_t id, int64_t begun_ms, const char *actor,
                             const struct hk_attempt_record *attempt, bool ok, struct hk_err *err);
 
 enum hk_code hk_pl_redrive_start(struct hk_admin *admin, const struct hk_letter_query *query,

@@ -55,6 +55,7 @@ static void read_done(struct hk_pg *pg, const PGresult *res, int row, struct hk_
         .status = status,
         .sending = hk_pg_bool(res, row, D_SENDING) && hk_pg_i64(res, row, D_DID) == HK_DID_REFUSE,
         .message_id = hk_pg_text(pg, res, row, D_MESSAGE_ID),
+        .begun_ms = hk_pg_i64(res, row, D_NOW),
     };
 }
 
@@ -317,7 +318,7 @@ static struct hk_str destination_of(struct hk_admin *admin, int64_t id)
     return destination;
 }
 
-enum hk_code hk_pl_send_end(struct hk_admin *admin, int64_t id, const char *actor,
+enum hk_code hk_pl_send_end(struct hk_admin *admin, int64_t id, int64_t begun_ms, const char *actor,
                             const struct hk_attempt_record *attempt, bool ok, struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
@@ -331,6 +332,7 @@ enum hk_code hk_pl_send_end(struct hk_admin *admin, int64_t id, const char *acto
     hk_pg_arg_bool(pg, &a, ok);
     arg_attempt(pg, &a, attempt);
     arg_cause(pg, &a, attempt, destination);
+    hk_pg_arg_i64(pg, &a, begun_ms);
     hk_pg_begin(pg, true);
     hk_pg_add(pg, HK_PL_LOCK, &lock);
     hk_pg_add(pg, HK_PL_SEND_END, &a);

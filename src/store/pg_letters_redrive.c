@@ -18,7 +18,8 @@
 #define STEP_LOOKS 5000 /* letters that one step matches, */
 
 enum {
-    STEP_PORTIONS = 10 /* and how often it asks for more */
+    STEP_PORTIONS = 10,   /* how often it asks for more, */
+    STEP_COMPARES = 10000 /* and how many are compared each time: the relay's own work waits */
 };
 
 /* Columns of HK_PL_JOBS. */
@@ -158,15 +159,24 @@ enum hk_code hk_pl_redrive_list(struct hk_admin *admin, int64_t id, bool running
 
 /* ---- starting and cancelling ---- */
 
+/* What a job may requeue, of what its filter means: `statuses` is 0 when that is nothing. */
+static struct hk_letter_query open_ones(const struct hk_letter_query *query)
+{
+    struct hk_letter_query open = *query;
+    open.statuses = (query->statuses ? query->statuses : ~0u) & 1u << HK_LETTER_FAILED;
+    return open;
+}
+
 enum hk_code hk_pl_redrive_start(struct hk_admin *admin, const struct hk_letter_query *query,
                                  const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
     hk_pg_call(pg);
-    struct hk_letter_query open = *query; /* only those are requeued */
-    open.statuses = 1u << HK_LETTER_FAILED;
-    struct hk_count total = hk_pl_count(admin, &open);
+    uint64_t total = job->facts.total;
+    struct hk_letter_query open = open_ones(query);
+    if (total == 0 && open.statuses)
+        total = hk_pl_count(admin, &open).n;
     hk_pa_arg_now(admin, &a);
     hk_pg_arg_text(pg, &a, job->filter);
     arg_f64(pg, &a, job->pace.rate_per_s);
@@ -174,22 +184,27 @@ enum hk_code hk_pl_redrive_start(struct hk_admin *admin, const struct hk_letter_
     hk_pg_arg_i64(pg, &a, job->pace.canary);
     arg_f64(pg, &a, job->pace.abort_ratio);
     hk_pg_arg_text(pg, &a, hk_str_of(hk_pl_ids_name(job->ids)));
-    hk_pg_arg_u64(pg, &a, total.n);
+    hk_pg_arg_u64(pg, &a, total);
     hk_pg_arg_text(pg, &a, job->actor);
     hk_pg_arg_text(pg, &a, job->reason);
     hk_pg_begin(pg, true);
+    hk_pg_add(pg, HK_PL_JOB_TURN, NULL);
     hk_pg_add(pg, HK_PL_JOB_START, &a);
     hk_crash_point("redrive-begun");
     hk_pg_send(pg);
     hk_crash_point("redrive-inside");
+    PQclear(hk_pg_result(pg));
     PGresult *res = hk_pg_result(pg);
-    int64_t id = res ? hk_pg_i64(res, 0, 0) : 0;
+    int64_t id = res ? hk_pg_i64(res, 0, 0) : 0, runs = res ? hk_pg_i64(res, 0, 1) : 0;
     PQclear(res);
     enum hk_code rc = hk_pa_end(admin, "start a redrive", err);
     hk_crash_point("redrive-committed");
-    if (rc == HK_OK)
-        *out_id = id;
-    return rc;
+    if (rc != HK_OK)
+        return rc;
+    if (runs)
+        return hk_err_set(err, HK_CONFLICT, "redrive %" PRId64 " of the same letters runs already", runs);
+    *out_id = id;
+    return HK_OK;
 }
 
 static PGresult *end_job(struct hk_pg *pg, enum hk_pl_id statement, const struct hk_pg_args *a)
@@ -254,18 +269,19 @@ static bool take_id(void *arg, const PGresult *res, int row, const struct hk_let
 /* The next letters that fit, oldest first. Those that are being sent by hand are `retrying`, and so not meant. */
 static void find_letters(struct step *s, const struct hk_letter_query *query)
 {
-    struct hk_letter_query next = *query;
+    struct hk_letter_query next = open_ones(query);
     struct hk_pl_walk walk;
-    next.statuses = 1u << HK_LETTER_FAILED;
     hk_pl_walk_init(&walk, s->admin, &next);
     walk.oldest_first = true;
     walk.limit = query->match ? HK_REDRIVE_STEP : (uint32_t)s->want + 1;
+    walk.window = STEP_COMPARES;
     if (s->job.cursor_id > walk.above)
         walk.above = s->job.cursor_id;
     if (s->job.last_id < INT64_MAX && s->job.last_id + 1 < walk.below)
         walk.below = s->job.last_id + 1;
     s->cursor_id = s->job.cursor_id;
-    bool more = true;
+    walk.ended = !next.statuses;
+    bool more = next.statuses != 0;
     for (int i = 0; more && i < STEP_PORTIONS && walk.looked < STEP_LOOKS; i++)
         more = hk_pl_walk_on(&walk, take_id, s);
     s->exhausted = walk.ended && !s->enough;

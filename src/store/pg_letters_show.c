@@ -242,3 +242,46 @@ enum hk_code hk_pl_show(struct hk_admin *admin, int64_t id, size_t payload_max,
         *out = shown;
     return rc;
 }
+
+enum hk_code hk_pl_find_requeued(struct hk_admin *admin, const char *message_id, int64_t *out_id,
+                                 struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    hk_pg_call(pg);
+    hk_pg_arg_text(pg, &a, hk_str_of(message_id));
+    hk_pg_begin(pg, false);
+    hk_pg_add(pg, HK_PL_SCANS, NULL);
+    hk_pg_add(pg, HK_PL_REQUEUED_AS, &a);
+    hk_pg_send(pg);
+    PQclear(hk_pg_result(pg));
+    PGresult *res = hk_pg_result(pg);
+    int64_t id = res && !hk_pg_null(res, 0, 0) ? hk_pg_i64(res, 0, 0) : 0;
+    PQclear(res);
+    enum hk_code rc = hk_pl_end(admin, "look for a dead letter", err);
+    if (rc == HK_OK && !id)
+        return hk_err_set(err, HK_NOTFOUND, "no dead letter was requeued under that id");
+    if (rc == HK_OK)
+        *out_id = id;
+    return rc;
+}
+
+enum hk_code hk_pl_paused(struct hk_admin *admin, const struct hk_names **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    hk_pg_call(pg);
+    struct hk_names *names = hk_pg_alloc(pg, 1, sizeof *names);
+    hk_pg_arg_i64(pg, &a, HK_NAMES_MAX);
+    PGresult *res = hk_pg_query(pg, false, HK_PL_PAUSED, &a);
+    int n = res ? PQntuples(res) : 0;
+    if (names && n)
+        names->items = hk_pg_alloc(pg, (size_t)n, sizeof *names->items);
+    for (int i = 0; names && names->items && i < n; i++)
+        names->items[names->n++] = hk_pg_text(pg, res, i, 0);
+    PQclear(res);
+    enum hk_code rc = hk_pl_end(admin, "read which destinations are paused", err);
+    if (rc == HK_OK)
+        *out = names;
+    return rc;
+}

@@ -81,11 +81,23 @@
     "SELECT " what("l.id") " FROM (SELECT * FROM @dead_letters x WHERE x.message_id = $8::text OFFSET 0) l "         \
     "WHERE l.id > $2::bigint AND l.id < $3::bigint ORDER BY l.id " dir " LIMIT $17::bigint"
 
-/* $17 letters to look at, $18 to find, $19 bytes of each payload, $20 and of all, $21 details? The first letter comes however
+/* Can it match at all (struct hk_letter_sieve)? $22 and $23 of the value, $24 and $25 of the text, $26 a pattern if the value stands alone. lower() in "C" changes A to Z
+ * only. What is asked last is compressed, or lies elsewhere. */
+#define HAS(column, param)     "strpos(" column " COLLATE \"C\", " param ") > 0"
+#define HAS_ANY_CASE(column)   "strpos(lower(" column " COLLATE \"C\"), $24) > 0 OR "
+#define SIEVED(t)                                                                                            \
+    "(($22::text IS NULL AND $24::text IS NULL) OR lower(" t ".encoding COLLATE \"C\") = 'base64' OR "       \
+    "(($22::text IS NULL OR (" HAS(t ".payload", "$22") " AND ($26::text IS NULL OR " t ".payload ~ $26)) OR "  \
+    HAS(t ".payload", "$23::text") ") AND "                                                                 \
+    "($24::text IS NULL OR " HAS_ANY_CASE(t ".error_message") HAS_ANY_CASE(t ".message_id")                  \
+    HAS_ANY_CASE(t ".correlation_id") HAS_ANY_CASE(t ".event_type") HAS_ANY_CASE(t ".destination")           \
+    HAS_ANY_CASE(t ".payload") HAS(t ".payload", "$25::text") ")))"
+
+/* $17 letters to look at, $18 to find, $19 bytes of each payload, $20 and of all, $21 details?, then the sieve. The first letter comes however
  * large it is. What is found is read again by its id: until then nothing but numbers is kept. */
 #define LIST(path, dir, last)                                                                                \
     "WITH m AS MATERIALIZED (SELECT t.id, least(coalesce(octet_length(t.payload), 0), $19::bigint) AS bytes " \
-    "FROM (" path(WHOLE, dir) ") t WHERE " FITS("t") " ORDER BY t.at " dir " LIMIT $18::bigint), "           \
+    "FROM (" path(WHOLE, dir) ") t WHERE " FITS("t") " AND " SIEVED("t") " ORDER BY t.at " dir " LIMIT $18::bigint), " \
     "k AS MATERIALIZED (SELECT f.n, CASE WHEN f.n < $18 THEN (SELECT ARRAY[count(*), " last "(w.at)] FROM (" \
     path(ID, dir) ") w) END AS looked FROM (SELECT count(*) AS n FROM m) f), "                               \
     "b AS MATERIALIZED (SELECT m.id, sum(m.bytes) OVER (ORDER BY m.id " dir " ROWS UNBOUNDED PRECEDING) - m.bytes AS before " \
@@ -215,6 +227,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
     EVERY_PATH(HK_PL_OLDEST - HK_PA_NSTMTS, OLDEST),
     EVERY_PATH(HK_PL_COUNT - HK_PA_NSTMTS, COUNT),
     EVERY_PATH(HK_PL_COUNT_FIT - HK_PA_NSTMTS, COUNT_FIT),
+    AT(HK_PL_LAST_ID) = "SELECT coalesce(max(d.id), 0) FROM @dead_letters d",
     /* the time, an estimate */
     AT(HK_PL_ABOUT) = "SELECT " NOW ", (count(*) * " SAMPLE_FACTOR ")::bigint FROM " SAMPLED " WHERE " FITS_WITHIN("t"),
 
@@ -251,6 +264,10 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
     /* $1 the time, $2 id, $3 how much of the payload: the time, the letter */
     AT(HK_PL_SHOW) =
         "SELECT " NOW ", " LETTER("t", "true", "$3") " FROM @dead_letters t WHERE t.id = $2::bigint",
+    /* $1 message_id; not `max(d.id)`, for which the planner would walk along the primary key */
+    AT(HK_PL_REQUEUED_AS) = "SELECT max(d.id + 0) FROM @dead_letters d WHERE d.requeued_as = $1::text",
+    AT(HK_PL_PAUSED) =
+        "SELECT " CUT("d.name") " FROM @outbox_destination d WHERE d.paused ORDER BY d.name LIMIT $1::bigint",
     /* $1 id, $2 how many: as HK_PA_ATTEMPTS. A message goes to several destinations under one id; ids that it was requeued
      * under are its own. */
     AT(HK_PL_ATTEMPTS) =
@@ -324,15 +341,15 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
     AT(HK_PL_SEND_BEGIN) = CHANGE(OPEN, "false", "sending_at = " TIME(NOW), "'retrying'", "'send'"),
     /* $1 the time, $2 ids (one), $3 actor, $4 did it arrive?, then the attempt: $5 started, $6 duration, $7 status, $8 class,
      * $9 cause, $10 error, $11 request headers, $12 response headers, $13 response body, $14 address, $15 possibly delivered,
-     * $16 reason, $17 fault, $18 fingerprint, $19 detail: was it still being sent? No row: there is no such letter. An outcome
+     * $16 reason, $17 fault, $18 fingerprint, $19 detail, $20 when the send began: was it still that one? No row: there is no such letter. An outcome
      * that comes too late decides nothing, but what was sent may have arrived. */
     AT(HK_PL_SEND_END) =
-        "WITH l AS MATERIALIZED (SELECT d.id, " SENDING " AS sending, d.message_id, d.destination, d.life, "
+        "WITH l AS MATERIALIZED (SELECT d.id, d.sending_at IS NOT DISTINCT FROM " TIME("$20::bigint") " AS sending, d.message_id, d.destination, d.life, "
         "coalesce(d.requeued_as, d.message_id) AS newest, d.attempts + 1 AS n FROM @dead_letters d WHERE d.id = ANY ($2::bigint[])), "
         "t AS (INSERT INTO @outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, class, "
         "cause, error, request_headers, response_headers, response_body, address, possibly_delivered) "
         "SELECT l.newest, l.destination, l.life, l.n, $5, $6, " NOW ", $7, $8, $9, $10, $11, $12, $13, $14, $15::boolean FROM l), "
-        "u AS (UPDATE @dead_letters d SET sending_at = NULL, attempts = l.n, last_attempt_at = " TIME("$5::bigint") ", "
+        "u AS (UPDATE @dead_letters d SET sending_at = CASE WHEN NOT l.sending THEN d.sending_at END, attempts = l.n, last_attempt_at = " TIME("$5::bigint") ", "
         "possibly_delivered = d.possibly_delivered OR $15::boolean OR (NOT l.sending AND $4::boolean), "
         "status = CASE WHEN NOT l.sending THEN d.status WHEN $4::boolean THEN 'resolved' ELSE 'failed' END, "
         "resolved_at = CASE WHEN l.sending AND $4::boolean THEN " TIME(NOW) " ELSE d.resolved_at END, "
@@ -346,12 +363,18 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "l.destination, coalesce(CASE WHEN NOT l.sending THEN 'too late: somebody had decided meanwhile' END, $10::text, ''), "
         "l.id FROM l) SELECT l.sending FROM l",
 
-    /* $1 the time, $2 filter, $3 rate, $4 ramp, $5 canary, $6 ratio, $7 ids, $8 total, $9 actor, $10 reason: the id */
+    /* $1 the time, $2 filter, $3 rate, $4 ramp, $5 canary, $6 ratio, $7 ids, $8 total, $9 actor, $10 reason: the id, or that
+     * of a running one of the same filter */
     AT(HK_PL_JOB_START) =
-        "WITH j AS (INSERT INTO @outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, total, actor, reason, "
-        "last_id, started_ms, created_ms) SELECT $2, $3::float8, $4, $5, $6::float8, $7, $8, $9, $10, "
-        "coalesce((SELECT max(d.id) FROM @dead_letters d), 0), " NOW ", " NOW " RETURNING id), "
-        "a AS (" TO_JOB_AUDIT "SELECT " NOW ", $9, 'redrive-start', $10, j.id FROM j) SELECT j.id FROM j",
+        "WITH r AS MATERIALIZED (SELECT t.id FROM @outbox_redrive t WHERE t.status = 'running' AND t.filter = $2 "
+        "ORDER BY t.id LIMIT 1), "
+        "j AS (INSERT INTO @outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, total, actor, reason, "
+        "last_id, started_ms, created_ms) SELECT $2, $3::float8, $4::bigint, $5::bigint, $6::float8, $7, $8::bigint, $9, $10, "
+        "coalesce((SELECT max(d.id) FROM @dead_letters d), 0), " NOW ", " NOW " WHERE NOT EXISTS (SELECT 1 FROM r) RETURNING id), "
+        "a AS (" TO_JOB_AUDIT "SELECT " NOW ", $9, 'redrive-start', $10, j.id FROM j) "
+        "SELECT (SELECT j.id FROM j), (SELECT r.id FROM r)",
+    /* Who starts one waits for whoever starts another: of two of the same filter the second then sees the first. */
+    AT(HK_PL_JOB_TURN) = "SELECT pg_advisory_xact_lock(hashtextextended('@outbox_redrive'::regclass::oid || ' start', 0))",
     /* $1 the time, $2 job (0 = all), $3 only those that run?, $4 how many */
     AT(HK_PL_JOBS) =
         "WITH j AS MATERIALIZED (SELECT * FROM @outbox_redrive j WHERE ($2::bigint = 0 OR j.id = $2) "
@@ -377,14 +400,20 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "ended_ms = " NOW " FROM j WHERE t.id = j.id AND j.runs), "
         "a AS (" TO_JOB_AUDIT "SELECT " NOW ", $3, 'redrive-cancel', $4, j.id FROM j WHERE j.runs) SELECT j.runs FROM j",
     /* As REQUEUE, then $7 steps as they were seen, $8 cursor, $9 exhausted?, $10 tokens, $11 when: how many were requeued. No
-     * row: somebody else has the job in hand, or has had it. */
+     * row: somebody else has the job in hand, or has had it; or has one that letters are taken from. Nobody waits for a job
+     * while he has another: two that take each other's letters would wait for ever. */
     AT(HK_PL_STEP) =
         "WITH j AS MATERIALIZED (SELECT j.id FROM @outbox_redrive j WHERE j.id = $6::bigint AND j.status = 'running' "
         "AND j.steps = $7::bigint FOR UPDATE SKIP LOCKED), "
-        REQUEUED(" AND EXISTS (SELECT 1 FROM j)") ", "
+        "p AS MATERIALIZED (SELECT DISTINCT d.redrive_id AS id FROM @dead_letters d WHERE d.id = ANY ($2::bigint[]) "
+        "AND d.redrive_id <> $6::bigint), "
+        "q AS MATERIALIZED (SELECT t.id FROM @outbox_redrive t WHERE t.id IN (SELECT p.id FROM p) FOR UPDATE SKIP LOCKED), "
+        "g AS MATERIALIZED (SELECT j.id FROM j WHERE (SELECT count(*) FROM q) = "
+        "(SELECT count(*) FROM @outbox_redrive t WHERE t.id IN (SELECT p.id FROM p))), "
+        REQUEUED(" AND EXISTS (SELECT 1 FROM g)") ", "
         "s AS (UPDATE @outbox_redrive t SET steps = t.steps + 1, requeued = t.requeued + (SELECT count(*) FROM l WHERE l.did = 0), "
-        "cursor_id = $8::bigint, exhausted = $9::boolean, tokens = $10::float8, tokens_ms = $11::bigint FROM j WHERE t.id = j.id) "
-        "SELECT (SELECT count(*) FROM l WHERE l.did = 0) FROM j",
+        "cursor_id = $8::bigint, exhausted = $9::boolean, tokens = $10::float8, tokens_ms = $11::bigint FROM g WHERE t.id = g.id) "
+        "SELECT (SELECT count(*) FROM l WHERE l.did = 0) FROM g",
 };
 
 /* clang-format on */

@@ -25,6 +25,7 @@ enum hk_pl_id {
     HK_PL_COUNT = HK_PL_OLDEST + HK_PL_NPATHS,    /* what lies on the path */
     HK_PL_COUNT_FIT = HK_PL_COUNT + HK_PL_NPATHS, /* and fits the rest */
     HK_PL_ABOUT = HK_PL_COUNT_FIT + HK_PL_NPATHS,
+    HK_PL_LAST_ID,
     /* pg_letters_sum.c */
     HK_PL_GROUPS,
     HK_PL_SCANS, /* lets the planner read tables from end to end, in this transaction */
@@ -33,6 +34,8 @@ enum hk_pl_id {
     HK_PL_LONGEST,
     /* pg_letters_show.c */
     HK_PL_SHOW,
+    HK_PL_REQUEUED_AS,
+    HK_PL_PAUSED,
     HK_PL_ATTEMPTS,
     HK_PL_VERSIONS,
     HK_PL_ACTS,
@@ -53,6 +56,7 @@ enum hk_pl_id {
     HK_PL_SEND_BEGIN,
     HK_PL_SEND_END,
     /* pg_letters_redrive.c */
+    HK_PL_JOB_TURN,
     HK_PL_JOB_START,
     HK_PL_JOBS,
     HK_PL_JOB_END,

@@ -224,6 +224,22 @@ static int seek(struct hk_sl_reader *r, int64_t id)
     return sqlite3_blob_open(r->store->db, "main", "dead_letters", "payload", id, 0, &r->blob);
 }
 
+size_t hk_sl_seek(struct hk_sl_reader *r, int64_t id)
+{
+    int rc = seek(r, id);
+    if (rc != SQLITE_OK)
+        hk_sq_fail(r->store, rc);
+    return rc == SQLITE_OK ? (size_t)sqlite3_blob_bytes(r->blob) : 0;
+}
+
+bool hk_sl_read_at(struct hk_sl_reader *r, char *out, size_t n, size_t at)
+{
+    int rc = sqlite3_blob_read(r->blob, out, (int)n, (int)at);
+    if (rc != SQLITE_OK)
+        hk_sq_fail(r->store, rc);
+    return rc == SQLITE_OK;
+}
+
 static void read_blob(struct hk_sl_reader *r, size_t max, struct hk_pool *pool, struct hk_letter *out)
 {
     int rc = seek(r, out->id);
@@ -291,6 +307,8 @@ const struct hk_store_letters_ops hk_store_letters_sqlite = {
     .groups = hk_sl_groups,
     .stats = hk_sl_stats,
     .show = hk_sl_show,
+    .find_requeued = hk_sl_find_requeued,
+    .paused = hk_sl_paused,
     .edit = hk_sl_edit,
     .requeue = hk_sl_requeue,
     .resolve = hk_sl_resolve,

@@ -3,6 +3,7 @@
  *
  *   sqlite_letters.c          one letter from its row, with as much of its payload as is wanted
  *   sqlite_letters_walk.c     the letters that a query means, one after the other
+ *   sqlite_letters_sieve.c    which of them can match at all
  *   sqlite_letters_list.c     list, count
  *   sqlite_letters_show.c     show, audit: what is known of one, and the trail
  *   sqlite_letters_groups.c   groups
@@ -32,6 +33,9 @@ void hk_sl_reader_open(struct hk_store *store, bool details, struct hk_sl_reader
 /* False: there is no such letter, or an error sticks. Texts go into `pool`. */
 bool hk_sl_read(struct hk_sl_reader *reader, int64_t id, size_t payload_max, struct hk_pool *pool,
                 struct hk_letter *out);
+/* The payload of a letter that has one of bytes, piece by piece: how long it is, and `n` bytes from `at`. Errors stick. */
+size_t hk_sl_seek(struct hk_sl_reader *reader, int64_t id);
+bool hk_sl_read_at(struct hk_sl_reader *reader, char *out, size_t n, size_t at);
 void hk_sl_reader_close(struct hk_sl_reader *reader);
 
 /* An older payload; `rowid` is that of a TEXT or a BLOB. */
@@ -57,6 +61,7 @@ struct hk_sl_walk {
     sqlite3_stmt *q;
     struct hk_sl_reader reader; /* where the query has `match` */
     struct hk_pool scratch;
+    char *piece; /* of a payload; hk_mem's */
     struct hk_sl_bound left;
     uint64_t looked;           /* rows */
     int64_t first_id, last_id; /* that were looked at; 0 = none */
@@ -73,6 +78,10 @@ void hk_sl_walk_begin(struct hk_store *store, const struct hk_letter_query *quer
 /* True: `last_id` is the next one that is meant. False: there is none, the bound was reached, or an error sticks. */
 bool hk_sl_walk_next(struct hk_sl_walk *walk);
 void hk_sl_walk_end(struct hk_sl_walk *walk);
+
+/* Of the row that the walk stands on: can it match? Reads the columns that hk_sl_sieve_columns adds to the walk's. */
+bool hk_sl_sieve(struct hk_sl_walk *walk);
+const char *hk_sl_sieve_columns(const struct hk_letter_query *query);
 
 /* Adds " AND …" for each term that is set. Values are bound by hk_sl_bind. */
 enum {
@@ -125,6 +134,9 @@ enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *
 enum hk_code hk_sl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);
 enum hk_code hk_sl_show(struct hk_admin *admin, int64_t id, size_t payload_max,
                         const struct hk_letter_shown **out, struct hk_err *err);
+enum hk_code hk_sl_paused(struct hk_admin *admin, const struct hk_names **out, struct hk_err *err);
+enum hk_code hk_sl_find_requeued(struct hk_admin *admin, const char *message_id, int64_t *out_id,
+                                 struct hk_err *err);
 enum hk_code hk_sl_audit(struct hk_admin *admin, const struct hk_audit_page *page,
                          const struct hk_audit_rows **out, struct hk_err *err);
 enum hk_code hk_sl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
@@ -141,7 +153,7 @@ enum hk_code hk_sl_remark(struct hk_admin *admin, const struct hk_letter_act *ac
                           const struct hk_letters_done **out, struct hk_err *err);
 enum hk_code hk_sl_send_begin(struct hk_admin *admin, const struct hk_letter_act *act,
                               const struct hk_letters_done **out, struct hk_err *err);
-enum hk_code hk_sl_send_end(struct hk_admin *admin, int64_t id, const char *actor,
+enum hk_code hk_sl_send_end(struct hk_admin *admin, int64_t id, int64_t begun_ms, const char *actor,
                             const struct hk_attempt_record *attempt, bool ok, struct hk_err *err);
 enum hk_code hk_sl_redrive_start(struct hk_admin *admin, const struct hk_letter_query *query,
                                  const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err);

@@ -248,6 +248,7 @@ static void act_on_one(struct actor *a, struct hk_letter_done *done)
                                         .letter_id = done->id});
     hk_crash_point("act-inside");
     done->did = HK_DID_IT;
+    done->begun_ms = a->now_ms;
     done->status = a->remark ? f.status : a->to;
     done->message_id = f.requeued_as.len ? f.requeued_as : f.message_id;
 }

@@ -2,9 +2,9 @@
 /* Letters that failed alike.
  *
  * A fingerprint is made of class, reason, destination and error, so that all letters of a group have the same of the
- * former: what a query asks of those is asked of the group's newest letter, and the rest comes from one walk through the
- * index dead_letters_group, in its order. Only a query that asks for more looks at each letter. Either way no more than
- * GROUPS_MAX groups are in memory: the largest. */
+ * former: what a query asks of those is asked of one letter of the group, and the rest comes from one walk through the
+ * index dead_letters_group, in its order, from group to group: those that are not meant are jumped over. Only a query that
+ * asks for more looks at each letter. Either way no more than GROUPS_MAX groups are in memory: the largest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,12 +116,18 @@ static bool equals(sqlite3_stmt *q, int column, const char *wanted)
     return !wanted || (text && strcmp(text, wanted) == 0);
 }
 
-static bool is_meant(struct gatherer *g, const struct group *group)
+/* Does the query ask what is the same in all of a group? */
+static bool asks_groups(const struct hk_letter_query *query)
+{
+    return query->destination || query->reason || query->failure_class || query->fault;
+}
+
+static bool is_meant(struct gatherer *g, int64_t any_id)
 {
     const struct hk_letter_query *query = g->query;
-    if (!query->destination && !query->reason && !query->failure_class && !query->fault)
+    if (!asks_groups(query))
         return true;
-    hk_sq_bind_i64(g->store, g->example, 1, group->example_id);
+    hk_sq_bind_i64(g->store, g->example, 1, any_id);
     bool meant = hk_sq_row(g->store, g->example) && equals(g->example, 0, query->destination) &&
                  equals(g->example, 1, query->reason) && equals(g->example, 2, query->failure_class) &&
                  equals(g->example, 3, query->fault);
@@ -129,15 +135,15 @@ static bool is_meant(struct gatherer *g, const struct group *group)
     return meant;
 }
 
-static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query)
+static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, bool one_by_one)
 {
     (void)hk_buf_adds(sql,
                       "SELECT fingerprint, count(*), min(first_failed_at), max(last_failed_at), max(id) "
                       "FROM dead_letters INDEXED BY dead_letters_group WHERE id >= ?1 AND id <= ?2 AND ");
     if (!hk_sl_statuses(sql, query->statuses))
         (void)hk_buf_adds(sql, "1");
-    if (query->fingerprint)
-        (void)hk_buf_addf(sql, " AND fingerprint = ?%d", HK_SL_FINGERPRINT);
+    if (query->fingerprint || one_by_one)
+        (void)hk_buf_addf(sql, " AND fingerprint %s ?%d", one_by_one ? "IS" : "=", HK_SL_FINGERPRINT);
     if (query->since_ms)
         (void)hk_buf_addf(sql, " AND last_failed_at >= ?%d", HK_SL_SINCE);
     if (query->before_ms)
@@ -154,26 +160,85 @@ static void bind(struct hk_store *store, sqlite3_stmt *q, const struct hk_letter
     hk_sl_bind(store, q, &indexed);
 }
 
-static void gather_from_index(struct gatherer *g)
+static void merge_rows(struct gatherer *g, sqlite3_stmt *q)
 {
-    struct hk_buf sql;
-    hk_buf_init(&sql, SQL_MAX);
-    write_sql(&sql, g->query);
-    if (hk_buf_status(&sql) != HK_OK)
-        hk_sq_fail(g->store, SQLITE_NOMEM);
-    sqlite3_stmt *q = hk_sa_prepare(g->store, hk_buf_cstr(&sql));
-    bind(g->store, q, g->query);
     while (hk_sq_row(g->store, q)) {
         struct group found = {.n = (uint64_t)sqlite3_column_int64(q, 1),
                               .example_id = sqlite3_column_int64(q, 4)};
         copy_text(found.print, sizeof found.print, q, 0);
         copy_text(found.first, sizeof found.first, q, 2);
         copy_text(found.last, sizeof found.last, q, 3);
-        if (is_meant(g, &found))
+        if (is_meant(g, found.example_id))
             merge(g, &found);
     }
-    sqlite3_finalize(q);
+}
+
+static sqlite3_stmt *prepare_groups(struct gatherer *g, bool one_by_one)
+{
+    struct hk_buf sql;
+    hk_buf_init(&sql, SQL_MAX);
+    write_sql(&sql, g->query, one_by_one);
+    if (hk_buf_status(&sql) != HK_OK)
+        hk_sq_fail(g->store, SQLITE_NOMEM);
+    sqlite3_stmt *q = hk_sa_prepare(g->store, hk_buf_cstr(&sql));
+    bind(g->store, q, g->query);
     hk_buf_fini(&sql);
+    return q;
+}
+
+static void bind_value(struct hk_store *store, sqlite3_stmt *q, int i, const sqlite3_value *value)
+{
+    int rc = value ? SQLITE_OK : SQLITE_NOMEM;
+    if (q && value)
+        rc = sqlite3_bind_value(q, i, value);
+    if (rc != SQLITE_OK)
+        hk_sq_fail(store, rc);
+}
+
+/* `at` gives a group's fingerprint and one of its letters. */
+static bool gather_one(struct gatherer *g, sqlite3_stmt *at, sqlite3_stmt *count, sqlite3_stmt *next)
+{
+    if (!hk_sq_row(g->store, at))
+        return false;
+    sqlite3_value *print = sqlite3_value_dup(sqlite3_column_value(at, 0));
+    int64_t any_id = sqlite3_column_int64(at, 1);
+    hk_sq_done(at);
+    bind_value(g->store, count, HK_SL_FINGERPRINT, print);
+    bind_value(g->store, next, 1, print);
+    sqlite3_value_free(print);
+    if (is_meant(g, any_id))
+        merge_rows(g, count);
+    return hk_sq_ok(g->store);
+}
+
+#define A_GROUP "SELECT fingerprint, id FROM dead_letters INDEXED BY dead_letters_group WHERE fingerprint "
+
+/* From group to group: what is not meant costs one look each, not one a letter. */
+static void gather_meant(struct gatherer *g)
+{
+    sqlite3_stmt *count = prepare_groups(g, true);
+    sqlite3_stmt *none = hk_sa_prepare(g->store, A_GROUP "IS NULL ORDER BY id DESC LIMIT 1");
+    sqlite3_stmt *first = hk_sa_prepare(g->store, A_GROUP "IS NOT NULL ORDER BY fingerprint LIMIT 1");
+    sqlite3_stmt *next = hk_sa_prepare(g->store, A_GROUP "> ?1 ORDER BY fingerprint LIMIT 1");
+    (void)gather_one(g, none, count, NULL);
+    bool more = gather_one(g, first, count, next);
+    while (more)
+        more = gather_one(g, next, count, next);
+    sqlite3_finalize(count);
+    sqlite3_finalize(none);
+    sqlite3_finalize(first);
+    sqlite3_finalize(next);
+}
+
+static void gather_from_index(struct gatherer *g)
+{
+    if (asks_groups(g->query) && !g->query->fingerprint) { /* else there is but one */
+        gather_meant(g);
+        return;
+    }
+    sqlite3_stmt *q = prepare_groups(g, false);
+    merge_rows(g, q);
+    sqlite3_finalize(q);
 }
 
 /* ---- letter by letter ---- */
@@ -198,6 +263,7 @@ static void gather_letters(struct gatherer *g)
         }
         hk_sq_done(q);
     }
+    g->out->partial = !walk.ended;
     g->out->more |= !walk.ended;
     hk_sl_walk_end(&walk);
     sqlite3_finalize(q);

@@ -11,6 +11,7 @@ struct lister {
     struct hk_letters *out;
     struct hk_sl_reader reader;
     size_t room;
+    uint64_t bytes; /* of payloads */
 };
 
 static void add(struct lister *l, int64_t id)
@@ -20,7 +21,12 @@ static void add(struct lister *l, int64_t id)
         return;
     l->out->items = items;
     if (hk_sl_read(&l->reader, id, l->page->payload_max, hk_sq_pool(l->store), &items[l->out->n]))
-        l->out->n++;
+        l->bytes += items[l->out->n++].payload.len;
+}
+
+static bool is_full(const struct lister *l)
+{
+    return l->out->n == l->page->limit || (l->page->bytes_max && l->bytes >= l->page->bytes_max);
 }
 
 static void list(struct lister *l, const struct hk_letter_query *query)
@@ -29,7 +35,7 @@ static void list(struct lister *l, const struct hk_letter_query *query)
     const struct hk_sl_range range = {l->page->after_id, l->page->oldest_first};
     hk_sl_reader_open(l->store, l->page->details, &l->reader);
     hk_sl_walk_begin(l->store, query, range, page_bound, &walk);
-    while (l->out->n < l->page->limit && hk_sl_walk_next(&walk))
+    while (!is_full(l) && hk_sl_walk_next(&walk))
         add(l, walk.last_id);
     l->out->last_id = walk.looked ? walk.last_id : l->page->after_id;
     if (l->page->limit)

@@ -160,45 +160,46 @@ static int64_t insert_job(struct hk_store *store, const struct hk_redrive_job *j
     return sqlite3_last_insert_rowid(store->db);
 }
 
-/* What a job may requeue, of what its filter means. */
+/* What a job may requeue, of what its filter means: `statuses` is 0 when that is nothing. */
 static struct hk_letter_query open_ones(const struct hk_letter_query *query, int64_t last_id)
 {
     struct hk_letter_query open = *query;
-    open.statuses = 1u << HK_LETTER_FAILED;
+    open.statuses = (query->statuses ? query->statuses : ~0u) & 1u << HK_LETTER_FAILED;
     if (!open.last_id || open.last_id > last_id)
         open.last_id = last_id;
     return open;
 }
 
 /* Counted before the lock is taken: it may take a while, and is a figure for people. */
-static struct hk_count count_before(struct hk_store *store, const struct hk_letter_query *query)
+static enum hk_code count_before(struct hk_store *store, const struct hk_letter_query *query,
+                                 uint64_t *out_total, struct hk_err *err)
 {
-    struct hk_count total = {0};
     hk_sq_begin_read(store);
     int64_t last_id = last_letter(store);
     struct hk_letter_query open = open_ones(query, last_id);
-    if (last_id)
-        total = hk_sl_count_in(store, &open);
-    return total;
+    if (last_id && open.statuses)
+        *out_total = hk_sl_count_in(store, &open).n;
+    return hk_sq_end(store, "count dead letters", err);
 }
 
-enum hk_code hk_sl_redrive_start(struct hk_admin *admin, const struct hk_letter_query *query,
-                                 const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err)
+/* Of two people who start the same one the second is told. */
+static int64_t running_twin(struct hk_store *store, struct hk_str filter)
 {
-    struct hk_store *store = admin->store;
+    sqlite3_stmt *q = hk_sa_prepare(
+        store, "SELECT id FROM outbox_redrive WHERE status = 'running' AND filter = ?1 ORDER BY id LIMIT 1");
+    hk_sq_bind_text(store, q, 1, filter);
+    int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    return id;
+}
+
+static int64_t write_start(struct hk_store *store, const struct hk_redrive_job *job, uint64_t total,
+                           int64_t now_ms)
+{
     char detail[64];
-    hk_sq_call(store);
-    struct hk_count total = count_before(store, query);
-    enum hk_code rc = hk_sq_end(store, "count dead letters", err);
-    if (rc != HK_OK)
-        return rc;
-    hk_sq_begin_write(store);
-    hk_sq_clock_lift(store);
-    int64_t now_ms = hk_sq_now(store);
-    hk_crash_point("redrive-begun");
-    int64_t id = insert_job(store, job, last_letter(store), total.n, now_ms);
+    int64_t id = insert_job(store, job, last_letter(store), total, now_ms);
     hk_crash_point("redrive-inside");
-    (void)snprintf(detail, sizeof detail, "{\"total\":%llu}", (unsigned long long)total.n);
+    (void)snprintf(detail, sizeof detail, "{\"total\":%llu}", (unsigned long long)total);
     hk_sq_audit(store, &(struct hk_audit_row){.at_ms = now_ms,
                                               .actor = job->actor,
                                               .act = hk_str_of("redrive-start"),
@@ -206,6 +207,28 @@ enum hk_code hk_sl_redrive_start(struct hk_admin *admin, const struct hk_letter_
                                               .redrive = id,
                                               .detail = hk_str_of(detail)});
     hk_crash_point("redrive-inside");
+    return id;
+}
+
+enum hk_code hk_sl_redrive_start(struct hk_admin *admin, const struct hk_letter_query *query,
+                                 const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    uint64_t total = job->facts.total;
+    hk_sq_call(store);
+    enum hk_code rc = total ? HK_OK : count_before(store, query, &total, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_sq_begin_write(store);
+    hk_sq_clock_lift(store);
+    int64_t now_ms = hk_sq_now(store);
+    hk_crash_point("redrive-begun");
+    int64_t runs = running_twin(store, job->filter);
+    if (runs && hk_sq_ok(store)) {
+        hk_sq_rollback(store);
+        return hk_err_set(err, HK_CONFLICT, "redrive %lld of the same letters runs already", (long long)runs);
+    }
+    int64_t id = write_start(store, job, total, now_ms);
     rc = hk_sq_end(store, "start a redrive", err);
     hk_crash_point("redrive-committed");
     if (rc == HK_OK)
@@ -329,6 +352,9 @@ static size_t choose(struct step *s, const struct hk_letter_query *query, int64_
     struct hk_letter_query open = open_ones(query, s->job.last_id);
     const struct hk_sl_range range = {.after_id = s->job.cursor_id, .oldest_first = true};
     size_t n = 0;
+    s->job.facts.exhausted = !open.statuses;
+    if (!open.statuses)
+        return 0;
     hk_sl_walk_begin(s->store, &open, range, step_bound, &walk);
     while (n < s->next.n && hk_sl_walk_next(&walk))
         ids[n++] = walk.last_id;

@@ -8,7 +8,7 @@
 /* A letter while it is being sent. */
 struct sending {
     struct hk_store *store;
-    int64_t id, now_ms;
+    int64_t id, begun_ms, now_ms;
     const struct hk_attempt_record *attempt;
     bool ok;
     /* as found */
@@ -19,11 +19,13 @@ struct sending {
 
 static void find(struct sending *s)
 {
+    char begun[32];
     sqlite3_stmt *q = hk_sl_prepare_for(
         s->store,
-        "SELECT sending_at IS NOT NULL, message_id, destination, coalesce(requeued_as, message_id), life, attempts "
+        "SELECT sending_at IS ?2, message_id, destination, coalesce(requeued_as, message_id), life, attempts "
         "FROM dead_letters NOT INDEXED WHERE id = ?1",
         s->id);
+    hk_sq_bind_text(s->store, q, 2, hk_sl_time_text(s->begun_ms, begun));
     s->there = hk_sq_row(s->store, q);
     if (s->there) {
         s->under_way = sqlite3_column_int(q, 0) != 0;
@@ -78,8 +80,9 @@ static void reopen(struct sending *s)
 {
     struct hk_store *store = s->store;
     const struct hk_attempt_record *a = s->attempt;
+    struct hk_str reason = a->cause.len ? a->cause : hk_str_of("UNKNOWN");
     char now[32], started[32], print[HK_FINGERPRINT_MAX];
-    hk_fingerprint(a->failure_class, a->cause, s->destination, a->error, print);
+    hk_fingerprint(a->failure_class, reason, s->destination, a->error, print);
     sqlite3_stmt *q = hk_sl_prepare_for(
         store,
         "UPDATE dead_letters SET status = 'failed', sending_at = NULL, attempts = attempts + 1, last_failed_at = ?2, "
@@ -87,10 +90,10 @@ static void reopen(struct sending *s)
         "error_detail = NULL, possibly_delivered = max(possibly_delivered, ?9) WHERE id = ?1",
         s->id);
     bind_common(s, q, now, started);
-    hk_sq_bind_text(store, q, 4, a->cause);
+    hk_sq_bind_text(store, q, 4, reason);
     hk_sq_bind_text_or_null(store, q, 5, a->error);
     hk_sq_bind_cstr(store, q, 6, hk_class_name(a->failure_class));
-    hk_sq_bind_cstr(store, q, 7, hk_blame_name(hk_blame_of(a->cause, a->cause, a->status)));
+    hk_sq_bind_cstr(store, q, 7, hk_blame_name(hk_blame_of(reason, a->cause, a->status)));
     hk_sq_bind_cstr(store, q, 8, print);
     hk_sq_bind_i64(store, q, 9, a->possibly_delivered);
     hk_sq_run(store, q);
@@ -132,10 +135,10 @@ static void settle(struct sending *s, const char *actor)
                                                  .detail = hk_str_of(detail)});
 }
 
-enum hk_code hk_sl_send_end(struct hk_admin *admin, int64_t id, const char *actor,
+enum hk_code hk_sl_send_end(struct hk_admin *admin, int64_t id, int64_t begun_ms, const char *actor,
                             const struct hk_attempt_record *attempt, bool ok, struct hk_err *err)
 {
-    struct sending s = {.store = admin->store, .id = id, .attempt = attempt, .ok = ok};
+    struct sending s = {.store = admin->store, .id = id, .begun_ms = begun_ms, .attempt = attempt, .ok = ok};
     s.now_ms = hk_sl_begin_act(admin);
     find(&s);
     if (!s.there && hk_sq_ok(s.store)) {

@@ -250,3 +250,49 @@ enum hk_code hk_sl_audit(struct hk_admin *admin, const struct hk_audit_page *pag
         *out = rows;
     return rc;
 }
+
+/* The index by status has `requeues`: only letters that were requeued are read. */
+enum hk_code hk_sl_find_requeued(struct hk_admin *admin, const char *message_id, int64_t *out_id,
+                                 struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    hk_sq_call(store);
+    hk_sq_begin_read(store);
+    sqlite3_stmt *q = hk_sa_prepare(
+        store, "SELECT max(id) FROM dead_letters INDEXED BY dead_letters_status "
+               "WHERE status IN ('failed', 'retrying', 'resolved', 'discarded') AND requeues > 0 "
+               "AND requeued_as = ?1");
+    hk_sq_bind_cstr(store, q, 1, message_id);
+    int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    enum hk_code rc = hk_sq_end(store, "look for a dead letter", err);
+    if (rc == HK_OK && !id)
+        return hk_err_set(err, HK_NOTFOUND, "no dead letter was requeued under that id");
+    if (rc == HK_OK)
+        *out_id = id;
+    return rc;
+}
+
+enum hk_code hk_sl_paused(struct hk_admin *admin, const struct hk_names **out, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    size_t room = 0;
+    hk_sq_call(store);
+    struct hk_names *names = hk_sq_alloc(store, 1, sizeof *names);
+    hk_sq_begin_read(store);
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "SELECT name FROM outbox_destination WHERE paused <> 0 ORDER BY name LIMIT ?1");
+    hk_sq_bind_i64(store, q, 1, HK_NAMES_MAX);
+    while (names && hk_sq_row(store, q)) {
+        struct hk_str *items = hk_sa_grow(store, names->items, names->n, &room, sizeof *items);
+        if (!items)
+            break;
+        names->items = items;
+        items[names->n++] = hk_sa_text(store, q, 0, HK_SA_TEXT_MAX);
+    }
+    sqlite3_finalize(q);
+    enum hk_code rc = hk_sq_end(store, "read which destinations are paused", err);
+    if (rc == HK_OK)
+        *out = names;
+    return rc;
+}

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "store/sqlite_letters.h"
 
-#define SQL_MAX ((size_t)4 * 1024)
+#define SQL_MAX    ((size_t)4 * 1024)
+#define TOLD_EVERY 4096 /* rows */
 
 static const char *const status_names[HK_NLETTER_STATUSES] = {"failed", "retrying", "resolved", "discarded"};
 
@@ -191,7 +193,7 @@ static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, b
     const char *where = leads[lead].where, *status = strstr(where, "%s");
     (void)hk_buf_adds(sql, "SELECT id, ");
     add_terms(sql, query);
-    (void)hk_buf_addf(sql, " FROM dead_letters %s WHERE ", leads[lead].from);
+    (void)hk_buf_addf(sql, "%s FROM dead_letters %s WHERE ", hk_sl_sieve_columns(query), leads[lead].from);
     if (status) {
         (void)hk_buf_add(sql, where, (size_t)(status - where));
         (void)hk_buf_addf(sql, "%s%s", status_names[hk_sl_only_status(query->statuses)], status + 2);
@@ -237,6 +239,8 @@ static bool matches(struct hk_sl_walk *walk)
     uint64_t most = walk->store->options.max_payload_bytes;
     if (!walk->query->match)
         return true;
+    if (!hk_sl_sieve(walk))
+        return false;
     hk_pool_reset(&walk->scratch);
     if (!hk_sl_read(&walk->reader, walk->last_id, most < SIZE_MAX ? (size_t)most : SIZE_MAX, &walk->scratch,
                     &letter))
@@ -256,9 +260,13 @@ bool hk_sl_walk_next(struct hk_sl_walk *walk)
         walk->last_id = sqlite3_column_int64(walk->q, 0);
         if (walk->looked++ == 0)
             walk->first_id = walk->last_id;
+        if (walk->query->seen && walk->looked % TOLD_EVERY == 0)
+            walk->query->seen(walk->query->seen_arg, walk->last_id);
         if (sqlite3_column_int(walk->q, 1) && matches(walk))
             return hk_sq_ok(walk->store);
     }
+    if (walk->query->seen && walk->looked > 0)
+        walk->query->seen(walk->query->seen_arg, walk->last_id);
     return false;
 }
 
@@ -267,5 +275,6 @@ void hk_sl_walk_end(struct hk_sl_walk *walk)
     sqlite3_finalize(walk->q);
     hk_sl_reader_close(&walk->reader);
     hk_pool_fini(&walk->scratch);
+    hk_mem_free(walk->piece);
     walk->q = NULL;
 }

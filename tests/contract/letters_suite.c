@@ -2,10 +2,12 @@
 /* Dead letters: looking at them, and the trail. What people do with them is in letters_suite_acts.c, jobs in
  * letters_suite_redrive.c. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/parse.h"
 #include "base/str.h"
 #include "letters_suite_impl.h"
+#include "payload/filter.h"
 
 const struct hk_store_letters_ops *letters_ops;
 const struct letters_dialect *letters_dialect;
@@ -289,6 +291,125 @@ static void every_term_of_a_query_must_hold(void **state)
     admin_ops->close(admin);
 }
 
+/* ---- by what they hold ---- */
+
+static void add_letter(int id, const char *encoding, const char *payload)
+{
+    char *sql = malloc(strlen(payload) + 500);
+    assert_non_null(sql);
+    snprintf(
+        sql, strlen(payload) + 500,
+        "INSERT INTO dead_letters (message_id, event_type, destination, correlation_id, reason_code, "
+        "error_message, attempts, first_failed_at, last_failed_at, created_at, fingerprint, encoding, payload) "
+        "VALUES ('Msg-%d', 'Made', 'a', 'Corr-%d', 'HTTP_500', 'Broken Pipe %d', 1, '2027-01-10T07:00:00.000Z', "
+        "'2027-01-10T07:00:00.000Z', '2027-01-10T07:00:00.000Z', 'f%d', %s, %s%s%s)",
+        id, id, id, id % 2, encoding, payload[0] ? "'" : "NULL", payload, payload[0] ? "'" : "");
+    store_kind->sql(sql);
+    free(sql);
+}
+
+/* 70,000 bytes, and what is looked for lies across the 65,536th. */
+static void add_long_letter(int id)
+{
+    static char payload[70001];
+    memset(payload, 'x', sizeof payload - 1);
+    memcpy(payload, "{\"text\":\"", 9);
+    memcpy(payload + 65524, "\",\"id\":987654321,\"u\":\"", 22);
+    memcpy(payload + sizeof payload - 3, "\"}", 2);
+    add_letter(id, "NULL", payload);
+}
+
+static void fill_payloads(void)
+{
+    add_letter(1, "NULL", "{\"id\":42,\"name\":\"Taro\"}");
+    add_letter(2, "NULL", "{\"id\":\"42\",\"name\":\"TARO\"}");
+    add_letter(3, "NULL", "{\"id\":\"\\u00342\",\"name\":\"\\u0054aro\"}"); /* the same, written otherwise */
+    add_letter(4, "NULL", "{\"id\":142,\"x\":\"42 \",\"name\":\"\\u6771\\u4eac\"}");
+    add_letter(5, "'Base64'", "eyJpZCI6NDIsIm5hbWUiOiJUYXJvIn0="); /* letter 1 */
+    add_letter(6, "'utf-8'", "not JSON: taro");
+    add_letter(7, "NULL", ""); /* none */
+    add_letter(8, "NULL", "{\"id\":420,\"name\":\"東京\",\"path\":\"a\\/b\"}");
+    add_long_letter(9);
+    add_letter(10, "NULL", "{\"id\":null,\"name\":\"\",\"id2\":-42.5e3}");
+}
+
+static unsigned found_by(struct hk_admin *admin, const char *text, bool oldest_first)
+{
+    struct hk_filter *filter = NULL;
+    struct hk_err err = {0};
+    unsigned found = 0;
+    NOTE_IF(hk_filter_parse(text, 0, &filter, &err) != HK_OK, "%s: %s\n", text, err.message);
+    assert_non_null(filter);
+    struct hk_letter_page page = {.limit = 2, .oldest_first = oldest_first};
+    const struct hk_letters *letters = NULL;
+    do {
+        letters = list_page(admin, hk_filter_query(filter), &page);
+        for (size_t i = 0; i < letters->n; i++)
+            found |= 1u << letters->items[i].id;
+        page.after_id = letters->last_id;
+    } while (letters->more);
+    struct hk_count count = {0};
+    const struct hk_letter_groups *groups = NULL;
+    uint64_t n = 0;
+    for (unsigned rest = found; rest; rest &= rest - 1)
+        n++;
+    assert_int_equal(letters_ops->count(admin, hk_filter_query(filter), &count, &err), HK_OK);
+    assert_true(count.n == n && !count.about);
+    assert_int_equal(letters_ops->groups(admin, hk_filter_query(filter), 5, &groups, &err), HK_OK);
+    assert_int_equal(groups->letters, n);
+    hk_filter_free(filter);
+    return found;
+}
+
+#define LETTER(id) (1u << (id))
+
+/* However a value is written, and wherever it stands: what is left out before a letter is read would not have matched. */
+static void letters_are_found_by_what_they_hold(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *filter;
+        unsigned letters;
+    } cases[] = {
+        {"payload.id:42", LETTER(1) | LETTER(2) | LETTER(3) | LETTER(5)},
+        {"payload.id:142", LETTER(4)},
+        {"payload.id:4", 0},
+        {"payload.id:null", LETTER(10)},
+        {"payload.id2:-42.5e3", LETTER(10)},
+        {"payload.id:987654321", LETTER(9)},
+        {"payload.id:98765432", 0},
+        {"payload.name:Taro", LETTER(1) | LETTER(3) | LETTER(5)},
+        {"payload.name:taro", 0},
+        {"payload.name:\"\"", LETTER(10)},
+        {"payload.name:東京", LETTER(4) | LETTER(8)},
+        {"payload.path:a/b", LETTER(8)},
+        {"payload.x:\"42 \"", LETTER(4)},
+        {"payload.id:42 payload.name:TARO", LETTER(2)},
+        {"text:tARo", LETTER(1) | LETTER(2) | LETTER(3) | LETTER(5) | LETTER(6)},
+        {"text:東京", LETTER(4) | LETTER(8)},
+        {"text:\"pipe 7\"", LETTER(7)},
+        {"text:CORR-4", LETTER(4)},
+        {"text:msg-1", LETTER(1) | LETTER(10)},
+        {"text:a/b", LETTER(8)},
+        {"text:taro payload.id:42", LETTER(1) | LETTER(2) | LETTER(3) | LETTER(5)},
+        {"text:\"no such text\"", 0},
+        {"text:'", 0},
+        {"text:%", 0},
+        {"text:\"\\\\\"", LETTER(3) | LETTER(4) | LETTER(8)},
+        {"payload.name:\"%_\"", 0},
+    };
+    struct hk_admin *admin = admin_open();
+    fill_payloads();
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int way = 0; way < 2; way++) {
+            unsigned found = found_by(admin, cases[i].filter, way == 1);
+            NOTE_IF(found != cases[i].letters, "%s: %x\n", cases[i].filter, found);
+            assert_int_equal(found, cases[i].letters);
+        }
+    admin_ops->close(admin);
+}
+
 static void pages_show_every_letter_once_in_both_directions(void **state)
 {
     (void)state;
@@ -384,6 +505,21 @@ static void groups_are_what_failed_alike(void **state)
     assert_int_equal(groups->items[0].first_ms, INT64_C(1799564400000)); /* of any */
     assert_int_equal(groups->items[0].last_ms, INT64_C(1799911800000));  /* 2027-01-14T07:30:00Z */
     assert_int_equal(groups->items[0].example_id, 7);
+    const struct hk_letter_query expired = {.reason = "EXPIRED"};
+    assert_int_equal(letters_ops->groups(admin, &expired, 10, &groups, &err), HK_OK);
+    assert_true(groups->n == 1 && groups->letters == 3 && groups->items[0].example_id == 10);
+    const struct hk_letter_query of_b = {.destination = "b", .statuses = 1u << HK_LETTER_FAILED};
+    assert_int_equal(letters_ops->groups(admin, &of_b, 10, &groups, &err), HK_OK);
+    assert_true(groups->n == 2 && groups->letters == 4 && groups->items[0].n == 3);
+    const struct hk_letter_query one = {.fault = "pipeline", .fingerprint = "0000000000000002"};
+    assert_int_equal(letters_ops->groups(admin, &one, 10, &groups, &err), HK_OK);
+    assert_true(groups->n == 1 && groups->letters == 3);
+    const struct hk_letter_query none = {.fault = "pipeline", .fingerprint = "0000000000000001"};
+    assert_int_equal(letters_ops->groups(admin, &none, 10, &groups, &err), HK_OK);
+    assert_int_equal(groups->letters, 0);
+    store_kind->sql("UPDATE dead_letters SET fingerprint = NULL WHERE id = 8");
+    assert_int_equal(letters_ops->groups(admin, &expired, 10, &groups, &err), HK_OK);
+    assert_true(groups->n == 2 && groups->letters == 3);
     const struct hk_letter_query nobody = {.destination = "nobody"};
     assert_int_equal(letters_ops->groups(admin, &nobody, 10, &groups, &err), HK_OK);
     assert_true(groups->n == 0 && groups->letters == 0 && !groups->more);
@@ -598,6 +734,7 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(a_letter_tells_why_it_failed_and_whose_fault_it_was),
         TEST(what_was_never_sent_has_no_class),
         TEST(every_term_of_a_query_must_hold),
+        TEST(letters_are_found_by_what_they_hold),
         TEST(pages_show_every_letter_once_in_both_directions),
         TEST(a_page_with_nothing_asked_for_is_empty),
         TEST(groups_are_what_failed_alike),

@@ -460,9 +460,58 @@ static void an_act_without_its_trail_does_not_happen(void **state)
     admin_ops->close(admin);
 }
 
+static void a_letter_is_found_by_the_id_that_it_was_requeued_under(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    int64_t lane = suite_acquire(store), id = 0;
+    char as[64], older[64];
+    letters_fill(store, lane, 3, NULL);
+    assert_true(hk_str_copy(as, sizeof as, letters_requeue(admin, 2, HK_REQUEUE_NEW).message_id));
+    assert_int_equal(letters_ops->find_requeued(admin, as, &id, &err), HK_OK);
+    assert_int_equal(id, 2);
+    assert_int_equal(letters_ops->find_requeued(admin, "m1", &id, &err), HK_NOTFOUND); /* its own */
+    assert_int_equal(letters_ops->find_requeued(admin, "'; --", &id, &err), HK_NOTFOUND);
+    letters_try_again(store, lane, letters_retry_of(2), HK_SETTLE_DEAD); /* in every state */
+    assert_int_equal(letters_ops->find_requeued(admin, as, &id, &err), HK_OK);
+    memcpy(older, as, sizeof older);
+    assert_true(hk_str_copy(as, sizeof as, letters_requeue(admin, 2, HK_REQUEUE_NEW).message_id));
+    assert_int_equal(letters_ops->find_requeued(admin, older, &id, &err),
+                     HK_NOTFOUND); /* the newest counts */
+    letters_try_again(store, lane, letters_retry_of(2), HK_SETTLE_SENT);
+    id = 0;
+    assert_int_equal(letters_ops->find_requeued(admin, as, &id, &err), HK_OK);
+    assert_int_equal(id, 2);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void destinations_that_are_paused_are_known_by_name(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_names *names = NULL;
+    struct hk_err err = {0};
+    bool changed = false;
+    assert_int_equal(letters_ops->paused(admin, &names, &err), HK_OK);
+    assert_int_equal(names->n, 0);
+    for (const char *const *name = (const char *const[]){"c", "a", "b", NULL}; *name; name++)
+        assert_int_equal(admin_ops->pause(admin, *name, true, "ann", "x", &changed, &err), HK_OK);
+    assert_int_equal(admin_ops->pause(admin, "b", false, "ann", "x", &changed, &err), HK_OK);
+    assert_int_equal(letters_ops->paused(admin, &names, &err), HK_OK);
+    assert_int_equal(names->n, 2);
+    assert_text(names->items[0], "a");
+    assert_text(names->items[1], "c");
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 /* ---- send ---- */
 
-static enum hk_code send_end(struct hk_admin *admin, int64_t id, bool ok)
+static enum hk_code end_send(struct hk_admin *admin, int64_t id, int64_t begun_ms, bool ok)
 {
     struct hk_attempt_record a = {.made = true,
                                   .started_ms = suite_clock_ms - 5,
@@ -474,7 +523,16 @@ static enum hk_code send_end(struct hk_admin *admin, int64_t id, bool ok)
         a.error = hk_str_of("still no");
     }
     struct hk_err err = {0};
-    return letters_ops->send_end(admin, id, "ann", &a, ok, &err);
+    return letters_ops->send_end(admin, id, begun_ms, "ann", &a, ok, &err);
+}
+
+/* Of the send that is under way. */
+static enum hk_code send_end(struct hk_admin *admin, int64_t id, bool ok)
+{
+    const struct hk_letter_shown *shown = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = letters_ops->show(admin, id, 0, &shown, &err);
+    return end_send(admin, id, rc == HK_OK ? shown->letter.sending_ms : 0, ok);
 }
 
 static size_t held_dead(struct hk_store *store)
@@ -602,6 +660,35 @@ static void a_late_outcome_is_recorded_but_decides_nothing(void **state)
     admin_ops->close(admin);
 }
 
+/* The first process hung, somebody restored the letter and sent it again: the first one's outcome is not the second's. */
+static void an_outcome_settles_only_the_send_that_it_is_of(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    letters_fill(store, suite_acquire(store), 2, NULL);
+    for (int i = 1; i <= 2; i++) {
+        int64_t first = letters_act(letters_ops->send_begin, admin, i).begun_ms;
+        suite_clock_ms += 10;
+        letters_act(letters_ops->restore, admin, i);
+        int64_t second = letters_act(letters_ops->send_begin, admin, i).begun_ms;
+        assert_true(first > 0 && second > first);
+        assert_int_equal(letters_show(admin, i)->letter.sending_ms, second);
+        assert_int_equal(end_send(admin, i, first, i == 1), HK_CONFLICT);
+        const struct hk_letter *l = &letters_show(admin, i)->letter;
+        assert_true(l->status == HK_LETTER_RETRYING && l->sending_ms == second); /* it goes on */
+        assert_int_equal(l->possibly_delivered, true);
+        assert_int_equal(end_send(admin, i, second, i == 2), HK_OK);
+        l = &letters_show(admin, i)->letter;
+        assert_int_equal(l->status, i == 2 ? HK_LETTER_RESOLVED : HK_LETTER_FAILED);
+        assert_int_equal(l->sending_ms, 0);
+        assert_int_equal(letters_show(admin, i)->n_attempts, 3);
+    }
+    letters_verify_audit(admin);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 /* ---- retention ---- */
 
 static void a_letter_takes_its_versions_along(void **state)
@@ -656,6 +743,9 @@ const struct CMUnitTest letters_act_tests[] = {
     TEST(a_send_that_fails_leaves_the_letter_open),
     TEST(a_send_without_an_outcome_waits_for_a_person),
     TEST(a_late_outcome_is_recorded_but_decides_nothing),
+    TEST(an_outcome_settles_only_the_send_that_it_is_of),
+    TEST(a_letter_is_found_by_the_id_that_it_was_requeued_under),
+    TEST(destinations_that_are_paused_are_known_by_name),
     TEST(a_letter_takes_its_versions_along),
 };
 const size_t letters_act_count = COUNT(letters_act_tests);

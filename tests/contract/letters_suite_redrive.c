@@ -9,9 +9,10 @@
 
 static const struct hk_letter_query open_letters = {.statuses = 1u << HK_LETTER_FAILED};
 
-static int64_t start(struct hk_admin *admin, const struct hk_letter_query *query, struct hk_redrive_pace pace)
+static int64_t start_as(struct hk_admin *admin, const char *filter, const struct hk_letter_query *query,
+                        struct hk_redrive_pace pace)
 {
-    const struct hk_redrive_job job = {.filter = hk_str_of("destination:a"),
+    const struct hk_redrive_job job = {.filter = hk_str_of(filter),
                                        .pace = pace,
                                        .ids = HK_REQUEUE_AUTO,
                                        .actor = hk_str_of("ann"),
@@ -23,6 +24,11 @@ static int64_t start(struct hk_admin *admin, const struct hk_letter_query *query
     assert_int_equal(rc, HK_OK);
     assert_true(id > 0);
     return id;
+}
+
+static int64_t start(struct hk_admin *admin, const struct hk_letter_query *query, struct hk_redrive_pace pace)
+{
+    return start_as(admin, "destination:a", query, pace);
 }
 
 static int64_t step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query)
@@ -97,7 +103,8 @@ static void a_job_is_what_was_asked_for(void **state)
     assert_text(job.ending, "");
     assert_value("act FROM outbox_audit ORDER BY id DESC LIMIT 1", "redrive-start");
     assert_number("redrive_id FROM outbox_audit ORDER BY id DESC LIMIT 1", id);
-    int64_t other = start(admin, &(struct hk_letter_query){.statuses = 0}, (struct hk_redrive_pace){0});
+    int64_t other =
+        start_as(admin, "status:any", &(struct hk_letter_query){.statuses = 0}, (struct hk_redrive_pace){0});
     assert_true(other > id);
     assert_int_equal(job_of(admin, other).facts.total, 2); /* whatever it asks for: what is open */
     assert_int_equal(letters_ops->redrive_cancel(admin, id, "bob", "wrong one", &err), HK_OK);
@@ -118,6 +125,52 @@ static void a_job_is_what_was_asked_for(void **state)
     int64_t wake_ms = 0;
     assert_int_equal(letters_ops->redrive_step(admin, 99, &open_letters, &wake_ms, &err), HK_NOTFOUND);
     assert_int_equal(letters_verify_audit(admin), 4);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* A double click, or a command that was typed again. */
+static void a_second_job_of_the_same_filter_is_refused_while_the_first_runs(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    letters_fill(store, suite_acquire(store), 2, NULL);
+    int64_t first = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 1}), id = -1;
+    const struct hk_redrive_job job = {.filter = hk_str_of("destination:a"),
+                                       .facts = {.total = 77},
+                                       .actor = hk_str_of("bob"),
+                                       .reason = hk_str_of("me too")};
+    char said[64];
+    snprintf(said, sizeof said, "redrive %lld ", (long long)first);
+    assert_int_equal(letters_ops->redrive_start(admin, &open_letters, &job, &id, &err), HK_CONFLICT);
+    assert_non_null(strstr(err.message, said));
+    assert_int_equal(id, -1);
+    assert_rows("outbox_redrive", 1);
+    assert_rows("outbox_audit", 1);
+    assert_int_equal(letters_ops->redrive_cancel(admin, first, "bob", "mine", &err), HK_OK);
+    assert_int_equal(letters_ops->redrive_start(admin, &open_letters, &job, &id, &err), HK_OK);
+    assert_int_equal(job_of(admin, id).facts.total, 77); /* the caller has counted */
+    letters_verify_audit(admin);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Only open letters are requeued; a filter that means others means none. */
+static void a_job_for_letters_that_are_not_open_requeues_nothing(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    letters_fill(store, suite_acquire(store), 3, NULL);
+    letters_act(letters_ops->discard, admin, 1);
+    const struct hk_letter_query discarded = {.statuses = 1u << HK_LETTER_DISCARDED};
+    int64_t id = start(admin, &discarded, (struct hk_redrive_pace){.rate_per_s = 1000});
+    assert_int_equal(job_of(admin, id).facts.total, 0);
+    run_out(admin, id, &discarded);
+    assert_rows("outbox_retry", 0);
+    assert_int_equal(job_of(admin, id).status, HK_REDRIVE_DONE);
     suite_close(store);
     admin_ops->close(admin);
 }
@@ -206,7 +259,8 @@ static void a_letter_that_another_job_takes_has_failed_in_the_first(void **state
     step_to(admin, first, &open_letters, 2);
     letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
     letters_try_again(store, lane, letters_retry_of(2), HK_SETTLE_SENT);
-    int64_t second = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 1000});
+    int64_t second =
+        start_as(admin, "type:Made", &open_letters, (struct hk_redrive_pace){.rate_per_s = 1000});
     for (int i = 0; i < 20 && job_of(admin, second).facts.requeued == 0; i++)
         suite_clock_ms = step(admin, second, &open_letters);
     assert_int_equal(job_of(admin, second).facts.requeued, 1);
@@ -288,7 +342,7 @@ static void ended_jobs_go_with_what_they_resolved(void **state)
                                 UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     letters_fill(store, suite_acquire(store), 1, NULL);
     int64_t id = start(admin, &open_letters, (struct hk_redrive_pace){0});
-    start(admin, &open_letters, (struct hk_redrive_pace){0});
+    start_as(admin, "type:Made", &open_letters, (struct hk_redrive_pace){0});
     assert_int_equal(letters_ops->redrive_cancel(admin, id, "ann", "x", &err), HK_OK);
     suite_clock_ms += 10000;
     keep.resolved_ms = 20000;
@@ -377,7 +431,10 @@ static enum hk_code work(struct hk_admin *admin, struct results *r)
 {
     const int64_t ids[] = {2, 1};
     const struct hk_letter_act act = {ids, 2, "ann", "because"};
-    const struct hk_redrive_job job = {.filter = hk_str_of("x"), .actor = hk_str_of("ann")};
+    static int times;
+    char filter[32];
+    snprintf(filter, sizeof filter, "id:%d", times++); /* an earlier one may run still */
+    const struct hk_redrive_job job = {.filter = hk_str_of(filter), .actor = hk_str_of("ann")};
     enum hk_code rc = letters_ops->discard(admin, &act, &r->done, &r->err);
     if (rc == HK_OK)
         rc = letters_ops->restore(admin, &act, &r->done, &r->err);
@@ -431,6 +488,8 @@ static void every_failing_allocation_is_survived(void **state)
 
 const struct CMUnitTest letters_redrive_tests[] = {
     TEST(a_job_is_what_was_asked_for),
+    TEST(a_second_job_of_the_same_filter_is_refused_while_the_first_runs),
+    TEST(a_job_for_letters_that_are_not_open_requeues_nothing),
     TEST(a_job_requeues_what_fits_and_nothing_that_came_later),
     TEST(a_letter_that_another_job_takes_has_failed_in_the_first),
     TEST(a_canary_that_fails_again_ends_the_job),

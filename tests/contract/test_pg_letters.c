@@ -217,6 +217,39 @@ static void a_job_that_somebody_has_in_hand_is_busy(void **state)
     admin_ops->close(admin);
 }
 
+/* Two jobs that take each other's letters: neither waits for the other's row while it has its own. */
+static void a_step_waits_for_no_job_that_it_takes_letters_from(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = open_as(NULL, "", 20000);
+    struct hk_err err = {0};
+    int64_t wake_ms = 0;
+    fill(10);
+    job = start_job(admin, 1);
+    store_kind->sql(
+        "INSERT INTO outbox_redrive (id, filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, total, last_id, "
+        "started_ms, created_ms, actor, reason) OVERRIDING SYSTEM VALUE "
+        "VALUES (1000, 'x', 1, 0, 0, 0, 'auto', 1, 10, 1, 1, 'bob', 'y')");
+    store_kind->sql("UPDATE dead_letters SET redrive_id = 1000");
+    PGconn *other = pg_connect(NULL);
+    pg_exec(other, "BEGIN; SELECT 1 FROM outbox_redrive WHERE id = 1000 FOR UPDATE");
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_BUSY);
+    assert_non_null(strstr(err.message, "in hand")); /* not that it had waited too long */
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 0);
+    pg_exec(other, "COMMIT");
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_OK);
+    int64_t taken = suite_number("SELECT count(*) FROM outbox_retry");
+    assert_true(taken > 0);
+    assert_int_equal(suite_number("SELECT lost FROM outbox_redrive WHERE id = 1000"), taken);
+    /* what retention has taken is nobody's */
+    store_kind->sql("DELETE FROM outbox_redrive WHERE id = 1000");
+    store_kind->value("SELECT pg_sleep(1.1)");
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_OK);
+    assert_true(suite_number("SELECT count(*) FROM outbox_retry") > taken);
+    PQfinish(other);
+    admin_ops->close(admin);
+}
+
 static void *step_once(void *arg)
 {
     struct worker *w = arg;
@@ -363,7 +396,7 @@ static enum hk_code do_all(struct hk_admin *admin, struct hk_err *err)
     if (rc == HK_OK)
         rc = OPS.send_begin(admin, &act, &done, err);
     if (rc == HK_OK)
-        rc = OPS.send_end(admin, 1, "ann", &attempt, false, err);
+        rc = OPS.send_end(admin, 1, done->items[0].begun_ms, "ann", &attempt, false, err);
     if (rc == HK_OK)
         rc = OPS.redrive_start(admin, &failed, &what, &id, err);
     if (rc == HK_OK)
@@ -641,7 +674,7 @@ static void a_page_reads_no_more_than_it_shows(void **state)
             snprintf(
                 sql, sizeof sql,
                 "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE p (NULL, 0, 1000000, %s, NULL, NULL, NULL, NULL, NULL, "
-                "NULL, NULL, %s, 11, 11, 0, 1000000, false)",
+                "NULL, NULL, %s, 11, 11, 0, 1000000, false, NULL, NULL, NULL, NULL, NULL)",
                 cases[i].params, cases[i].redrive);
             long n = buffers_of(conn, sql);
             NOTE_IF(n < 0 || n > 250, "case %zu, way %d: %ld buffers\n", i, way, n);
@@ -771,6 +804,7 @@ int main(void)
         TEST(relays_share_a_job_and_its_rate_without_doing_a_step_twice),
         TEST(what_a_step_leaves_is_for_the_next_one),
         TEST(a_job_that_somebody_has_in_hand_is_busy),
+        TEST(a_step_waits_for_no_job_that_it_takes_letters_from),
         TEST(a_step_that_comes_too_late_changes_nothing),
         TEST(a_letter_that_is_locked_is_waited_for_only_so_long),
         TEST(the_audit_loses_only_its_oldest_rows),

@@ -19,6 +19,7 @@ from support import BINARY, POSTGRES, Skip, World, clean_environment, run_tests,
 
 TESTS = []
 KILLED = -signal.SIGKILL
+TEMPORARY = 75
 STATEMENTS = 20  # no act has more in one transaction
 
 
@@ -222,7 +223,9 @@ def a_send_by_hand_is_made_once_and_its_doubt_is_left_to_people():
 
 # ---- redrive ----
 
-START = ["redrive", "start", "--filter", "destination:shop", "--rate", "20/s", *WHY, "--yes"]
+def start(n=0):
+    """All of them, each time in other words: of two that say the same the second is refused."""
+    return ["redrive", "start", "--filter", f"destination:shop before:{2100 + n}-01-01", "--rate", "20/s", *WHY, "--yes"]
 
 
 def jobs(w):
@@ -241,15 +244,19 @@ def jobs(w):
 def a_redrive_is_started_and_cancelled_whole_or_not_at_all():
     with Scene() as w:
         w.bury("d", "e")
-        assert w.killed("redrive-begun", 1, *START) and jobs(w) == []
+        assert w.killed("redrive-begun", 1, *start()) and jobs(w) == []
         for nth in itertools.count(1):
-            if not w.killed("redrive-inside", nth, *START):
+            if not w.killed("redrive-inside", nth, *start(nth)):
                 break
             assert POSTGRES or jobs(w) == []
             assert nth < STATEMENTS
         assert nth > 1 and 1 <= len(jobs(w)) <= nth
         running = len(jobs(w))
-        assert w.killed("redrive-committed", 1, *START) and len(jobs(w)) == running + 1
+        assert w.killed("redrive-committed", 1, *start()) and len(jobs(w)) == running + 1
+        newest = max(number for number, _ in jobs(w))
+        for _ in range(2):  # typed again: it runs already
+            assert f"redrive {newest} of the same letters runs already" in w.run(*start(), code=TEMPORARY)
+        assert len(jobs(w)) == running + 1
         first, *others = [str(number) for number, _ in jobs(w)]
         for nth in itertools.count(1):
             if dict(jobs(w))[int(first)] != "running":
@@ -273,9 +280,9 @@ def a_redrive_goes_on_in_the_next_relay_and_sends_each_letter():
     with Scene() as w:
         ids = [f"m-{i}" for i in range(16)]
         w.bury(*ids)
-        # somebody was killed behind the commit, and asked again: two jobs for the same letters
-        assert w.killed("redrive-committed", 1, *START)
-        w.run(*START)
+        # somebody was killed behind the commit, and asked again in other words: two jobs for the same letters
+        assert w.killed("redrive-committed", 1, *start())
+        w.run(*start(1))
         w.relay_dies_at("redrive-begun")
         assert w.sql("SELECT count(*) FROM outbox_retry") == [(0,)]
         for nth in (1,) if POSTGRES else (1, 2, 3, 4):

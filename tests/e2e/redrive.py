@@ -5,12 +5,14 @@ carries out, and auto_redrive. Speaks TAP.
 
 Usage: redrive.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
 import collections
+import contextlib
 import json
 import signal
 import sys
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import POSTGRES, QUICK, World, run_tests, until
+import witness
+from support import BINARY, POSTGRES, QUICK, Skip, World, hash_of, now_ms, run_tests, until
 
 TESTS = []
 
@@ -264,6 +266,92 @@ def letters_of_one_key_go_in_the_order_in_which_they_were_written():
         ended(w, number, "done")
         assert [r.id for r in w.receiver.arrived() if r.status == 200] == ids
         daemon.stop()
+
+
+def write_down(w, ids):
+    """Messages, with the line of each that the judge needs."""
+    for m in ids:
+        w.events.add("commit", m=m, dest="shop", key="", due=0, began=now_ms(), max=0, hash=hash_of(b"{}"))
+        w.insert(message_id=m)
+
+
+def judge(w):
+    """hikyaku-check, which knows nothing of the program, reads what relays and receivers wrote, and the audit."""
+    w.events.add("heal")
+    w.events.add("end")
+    with contextlib.closing(w.connect()) as db:
+        lines = witness.merge(w.events.lines(), witness.acts(db))
+        assert sum(e["ev"] == "requeue" for e in lines) == w.sql("SELECT sum(requeues) FROM dead_letters")[0][0]
+        said = witness.run_checker(witness.find_checker(BINARY), w.folder, lines, witness.dump(db),
+                                   *(["--lanes", "many", "--slack", "100"] if POSTGRES else []))
+        print(f"# {said}")
+        return lines, list(witness.dump(db))
+
+
+@test
+def a_judge_of_its_own_finds_nothing_wrong_with_redrives():
+    if not witness.find_checker(BINARY):
+        raise Skip("hikyaku-check is not built")
+    with World(policies={"quick": ONCE}, event_log=True) as w:
+        w.events.add("dest", t=0, dest="shop", kind="none", cap=0, wait=3600000)
+        first = w.daemon("first").ready()
+        w.receiver.on("shop", 422)
+        ids = [f"m-{i}" for i in range(40)]
+        write_down(w, ids)
+        w.settled(dead=40)
+        # a quarter dies once more, half is done by the next relay; then the rest, one of them by hand
+        w.receiver.on("shop", lambda r: 422 if int(r.id[2:]) % 4 == 0 else 200)
+        number = start(w, rate="40/s", abort="0%")
+        until(lambda: job(w, number)[1] >= 15, "the first letters")
+        first.stop()
+        second = w.daemon("second").ready()
+        ended(w, number, "done")
+        w.settled(dead=10, sent=30)
+        w.receiver.on("shop", 200)
+        w.hikyaku("dead", "requeue", "m-0", "--reason", "by hand")
+        w.hikyaku("dead", "discard", "m-4", "--reason", "not wanted")
+        until(lambda: "retrying" not in letter_states(w), lambda: letter_states(w))
+        number = start(w)
+        ended(w, number, "done")
+        second.stop()
+        lines, rows = judge(w)
+        # and it would have found something
+        wrong = [e for e in lines if not (e["ev"] == "requeue" and e["m"] == "m-8")]
+        try:
+            witness.run_checker(witness.find_checker(BINARY), w.folder, wrong, rows)
+        except AssertionError:
+            return
+        raise AssertionError("a life that nobody began went unseen")
+
+
+@test
+def a_redrive_that_is_started_twice_runs_once():
+    with World(policies={"quick": ONCE}) as w:
+        daemon = w.daemon().ready()
+        die(w, 30)
+        daemon.stop()
+        w.receiver.on("shop", 200)
+        number = start(w, filter="destination:shop newer:2h")
+        for again in ("destination:shop newer:2h", "newer:2h destination:shop", "destination:shop newer:2h status:failed"):
+            code, said = w.try_hikyaku("redrive", "start", "--filter", again, "--reason", "again", "--yes")
+            assert code == 75 and f"redrive {number} of the same letters runs already" in said, (code, said)
+        code, said = w.try_hikyaku("redrive", "start", "--filter", "destination:shop status:resolved", "--reason", "x", "--yes")
+        assert code == 2 and "only open letters" in said, (code, said)
+        assert w.sql("SELECT count(*) FROM outbox_redrive") == [(1,)]
+        other = start(w, filter="destination:shop newer:5h")  # other letters are meant, by what it says
+        daemon = w.daemon("next").ready()
+        for i in (number, other):
+            ended(w, i, "done")
+        assert w.sql("SELECT sum(requeued) FROM outbox_redrive") == [(30,)]
+        assert set(w.receiver.accepted().values()) == {1}
+        start_again(w)
+        daemon.stop()
+
+
+def start_again(w):
+    """It has ended: the same may be started once more, but there is nothing left."""
+    code, said = w.try_hikyaku("redrive", "start", "--filter", "destination:shop newer:2h", "--reason", "x", "--yes")
+    assert code == 1 and "nothing to redrive" in said, (code, said)
 
 
 # ---- auto_redrive ----

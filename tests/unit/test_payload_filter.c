@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/str.h"
 #include "check.h"
 #include "failing.h"
 #include "payload/filter.h"
@@ -225,6 +226,34 @@ static const struct hk_letter letter = {
     "\"big\":12345678901234567890,\"ok\":true,\"none\":null,\"tags\":[\"x\",5],\"empty\":\"\",\"a\":1,\"a\":2,"     \
     "\"a.b\":\"dotted\"}"
 
+/* A store's sieve, written as plainly as can be. */
+static bool holds(struct hk_str s, const char *needle, bool lower, bool alone)
+{
+    size_t len = strlen(needle);
+    for (size_t i = 0; i + len <= s.len; i++) {
+        size_t k = 0;
+        while (k < len && (lower ? hk_ascii_lower(s.ptr[i + k]) : s.ptr[i + k]) == needle[k])
+            k++;
+        bool free = (i == 0 || strchr(HK_SIEVE_BEFORE, s.ptr[i - 1])) &&
+                    (i + len == s.len || strchr(HK_SIEVE_BEHIND, s.ptr[i + len]));
+        if (k == len && (!alone || free))
+            return true;
+    }
+    return false;
+}
+
+static bool passes(const struct hk_letter_sieve *v, const struct hk_letter *l)
+{
+    const struct hk_str texts[] = {l->error,      l->message_id,  l->correlation_id,
+                                   l->event_type, l->destination, l->payload};
+    bool value = !v->value || holds(l->payload, v->value, false, v->value_alone) ||
+                 holds(l->payload, v->value_escapes, false, false);
+    bool text = !v->text || holds(l->payload, v->text_escapes, false, false);
+    for (size_t i = 0; i < COUNT(texts) && !text; i++)
+        text = holds(texts[i], v->text, true, false);
+    return value && text;
+}
+
 static bool fits(const char *text, const char *payload)
 {
     struct hk_filter *f = filter_of(text);
@@ -233,8 +262,49 @@ static bool fits(const char *text, const char *payload)
     l.payload = S(payload);
     l.payload_bytes = l.payload.len;
     bool result = !q->match || q->match(q->match_arg, &l);
+    assert_true(!result || passes(&q->sieve, &l)); /* whatever matches has passed */
     hk_filter_free(f);
     return result;
+}
+
+static bool sieved(const char *text, const char *payload)
+{
+    struct hk_filter *f = filter_of(text);
+    struct hk_letter l = letter;
+    l.payload = S(payload);
+    bool result = passes(&hk_filter_query(f)->sieve, &l);
+    hk_filter_free(f);
+    return result;
+}
+
+static void most_of_what_cannot_match_is_known_by_its_bytes(void **state)
+{
+    (void)state;
+    assert_true(sieved("payload.id:42", "{\"id\":42}"));
+    assert_true(sieved("payload.id:42", "{\"id\" : 42 }"));
+    assert_true(sieved("payload.id:42", "{\"id\":\"42\"}"));
+    assert_true(sieved("payload.id:42", "[7,42]"));
+    assert_true(sieved("payload.id:42", "{\"id\":\"\\u00342\"}"));
+    assert_false(sieved("payload.id:42", "{\"id\":142,\"n\":\"n-42\",\"x\":420,\"y\":-42,\"z\":42.0}"));
+    assert_false(sieved("payload.id:42", "{\"name\":\"\\u6771\\u4eac\"}")); /* no way to write 42 */
+    assert_true(sieved("payload.id:\"\"", "{\"id\":\"\"}"));
+    assert_false(sieved("payload.id:\"\"", "{\"id\":\"x\"}"));
+    assert_true(sieved("payload.ok:true", "{\"ok\":true}"));
+    assert_false(sieved("payload.ok:true", "{\"ok\":untrue}"));
+    assert_true(sieved("payload.n:Taro", "{\"n\":\"Taro\"}"));
+    assert_false(sieved("payload.n:Taro", "{\"n\":\"Taro Y\"}"));
+    assert_false(sieved("payload.n:Taro", "{\"n\":\"taro\"}"));
+    assert_true(sieved("payload.n:a/b", "{\"n\":\"a\\/b\"}"));
+    assert_true(sieved("payload.n:東京", "{\"n\":\"\\u6771\\u4eac\"}"));
+    assert_false(sieved("payload.n:東京", "{\"n\":\"Osaka\\n\"}"));
+    assert_true(sieved("payload.n:\"a\\\"b\"", "{\"n\":\"a\\\"b\"}"));
+    assert_true(sieved("text:TARO", "{\"n\":\"taro\"}"));
+    assert_true(sieved("text:taro", "{\"n\":\"TaRO\"}"));
+    assert_true(sieved("text:\"connection reset\"", "")); /* its error */
+    assert_false(sieved("text:taro", "{\"n\":\"jiro\\n\"}"));
+    /* of several the longest is asked */
+    assert_false(sieved("payload.a:1 payload.b:12345678", "{\"a\":1,\"b\":2}"));
+    assert_true(sieved("payload.a:1 payload.b:12345678", "{\"a\":2,\"b\":12345678}"));
 }
 
 static void payloads_are_asked_by_path_and_exact_value(void **state)
@@ -526,6 +596,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_named_with_their_column),
         cmocka_unit_test(long_filters_are_refused),
         cmocka_unit_test(payloads_are_asked_by_path_and_exact_value),
+        cmocka_unit_test(most_of_what_cannot_match_is_known_by_its_bytes),
         cmocka_unit_test(text_is_looked_for_everywhere),
         cmocka_unit_test(payloads_in_base64_are_decoded),
         cmocka_unit_test(sixty_four_values_are_asked_at_once),

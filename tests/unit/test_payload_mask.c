@@ -585,6 +585,24 @@ static void memory_may_run_out(void **state)
     assert_true(fail_each_allocation(mask_everything, HK_OK) > 15);
 }
 
+/* 4 KiB of an answer are kept, and stand in a detail as a string: its end may lie inside of a secret. */
+static void what_was_cut_inside_of_a_detail_is_hidden_as_well(void **state)
+{
+    static char text[3000];
+    for (int quoted = 0; quoted < 2; quoted++) {
+        int n = snprintf(text, sizeof text, quoted ? "{\"body\":\"%02000d jiro@ex" : "%02000d jiro@ex", 0);
+        snprintf(text + n, sizeof text - (size_t)n, quoted ? "\",\"status\":422}" : "");
+        const char *shown =
+            masked_text(*state, "Order", "{\"customer\":{\"email\":\"jiro@example.jp\"}}", text);
+        assert_null(strstr(shown, "jiro"));
+        assert_non_null(strstr(shown, quoted ? " ***\",\"status\":422}" : " ***"));
+    }
+    /* what is short was not cut */
+    const char *shown = masked_text(*state, "Order", "{\"customer\":{\"email\":\"jiro@example.jp\"}}",
+                                    "{\"body\":\"jiro@ex\",\"a\":1}");
+    assert_non_null(strstr(shown, "jiro@ex"));
+}
+
 #define WITH_MASKS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -599,6 +617,7 @@ int main(void)
         WITH_MASKS(headers_are_masked_by_name),
         WITH_MASKS(hidden_values_are_found_in_every_form),
         WITH_MASKS(texts_that_are_json_are_masked_by_path_as_well),
+        WITH_MASKS(what_was_cut_inside_of_a_detail_is_hidden_as_well),
         WITH_MASKS(overlapping_values_leave_no_end_over),
         WITH_MASKS(values_of_little_but_backslashes_are_found),
         WITH_MASKS(astral_characters_are_found_as_pairs),

@@ -109,7 +109,7 @@ static void bad_paths_are_refused_with_the_column(void **state)
         {"a[b]", "column 3: " NUMBER},
         {"a[**]", "column 3: " NUMBER},
         {"a[\"b\"]", "column 3: " NUMBER},
-        {"a[99999999999999999999]", "column 2: the bracket does not end"},
+        {"a[99999999999999999999]", "column 3: a number from 0 on, or *, is expected in brackets"},
         {"a.\x01", "column 3: " NAME_DUE},
         {"a.\xff", "column 1: the path is not UTF-8 text"},
     };
