@@ -24,7 +24,9 @@ bench: all ## run the benchmarks
 	@tools/deps bench
 	@meson test -C build/release --benchmark --verbose
 	@bench/relay.py build/hikyaku
+	@bench/observe.py build/hikyaku
 	@bench/postgres.py build/hikyaku
+	@bench/metrics.py build/hikyaku
 
 san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cppcheck
 	@tools/deps san

@@ -29,17 +29,17 @@ def wait_port(port):
 
 
 class Nginx:
-    """Answers 204 to everything."""
+    """Answers the same to everything."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, status=204):
         self.port = free_port()
         conf = os.path.join(folder, "nginx.conf")
         with open(conf, "w") as f:
             f.write(f"""daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log; worker_processes 1;
 events {{ worker_connections 4096; }}
-http {{ access_log off; keepalive_requests 1000000000; client_body_temp_path {folder}; proxy_temp_path {folder};
+http {{ access_log off; client_max_body_size 64m; keepalive_requests 1000000000; client_body_temp_path {folder}; proxy_temp_path {folder};
 fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
-server {{ listen 127.0.0.1:{self.port} backlog=4096; location / {{ return 204; }} }} }}""")
+server {{ listen 127.0.0.1:{self.port} backlog=4096; location / {{ return {status}; }} }} }}""")
         self.process = subprocess.Popen(["nginx", "-c", conf, "-p", folder], stderr=subprocess.DEVNULL)
         wait_port(self.port)
 

@@ -67,3 +67,45 @@ const char *hk_show(struct hk_str s, char out[HK_SHOW_MAX])
     memcpy(out + len, s.len ? ELLIPSIS "\"" : "\"", s.len ? sizeof ELLIPSIS "\"" : sizeof "\"");
     return out;
 }
+
+/* As show_char, but quotes and backslashes stay as they are. Returns how many characters it is. */
+static size_t add_plain(struct hk_str *s, size_t room, struct hk_buf *out)
+{
+    char piece[16] = "";
+    size_t taken, chars = 1, len;
+    if (memchr("\n\r\t\"\\", s->ptr[0], 5)) {
+        taken = len = 1;
+        piece[0] = s->ptr[0] == '"' || s->ptr[0] == '\\' ? s->ptr[0] : ' ';
+    } else {
+        len = show_char(*s, &taken, piece);
+        if (piece[0] == '\\')
+            chars = len;
+    }
+    if (chars > room)
+        return 0;
+    hk_buf_add(out, piece, len);
+    s->ptr += taken;
+    s->len -= taken;
+    return chars;
+}
+
+void hk_show_plain(struct hk_str s, size_t max_chars, struct hk_buf *out)
+{
+    size_t chars = 0, whole = out->len; /* where the ellipsis would still fit behind */
+    struct hk_str rest = s;
+    while (rest.len > 0) {
+        if (chars + 1 <= max_chars)
+            whole = out->len;
+        size_t n = add_plain(&rest, max_chars - chars, out);
+        if (n == 0)
+            break;
+        chars += n;
+    }
+    if (rest.len == 0 || hk_buf_status(out) != HK_OK)
+        return;
+    if (chars == max_chars) { /* full to the brim: the last one makes room */
+        out->len = whole;
+        out->data[whole] = '\0';
+    }
+    hk_buf_adds(out, ELLIPSIS);
+}

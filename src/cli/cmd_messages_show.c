@@ -11,6 +11,7 @@
 #include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "cli/view.h"
 #include "config/payload.h"
 
 #define PAYLOAD_MAX ((size_t)64 << 20)
@@ -302,10 +303,9 @@ static void veil_free(struct veil *v)
     hk_mem_free(v);
 }
 
-static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
-                        struct hk_err *err)
+enum hk_code hk_view_message(const struct hk_operate *op, const char *message_id, bool payload, bool json,
+                             struct hk_buf *out, struct hk_err *err)
 {
-    bool payload = hk_args_flag(cli, "payload");
     const struct hk_shown *shown = NULL;
     struct veil *veil = hk_mem_zalloc(1, sizeof *veil);
     if (veil == NULL)
@@ -313,17 +313,24 @@ static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, s
     enum hk_code rc = hk_config_make_masks(op->config, &veil->dead.masks, err);
     bool read = payload || veil->dead.masks != NULL; /* what hides in errors is found by the payload */
     if (rc == HK_OK && veil->dead.masks != NULL)
-        rc = look_for_edits(veil, op, cli->operands[0], err);
+        rc = look_for_edits(veil, op, message_id, err);
     if (rc == HK_OK)
-        rc = op->ops->show(op->admin, cli->operands[0], read ? PAYLOAD_MAX : 0, &shown, err);
+        rc = op->ops->show(op->admin, message_id, read ? PAYLOAD_MAX : 0, &shown, err);
     if (rc == HK_OK && veil->dead.masks != NULL)
         hide_all(veil, shown);
-    if (rc == HK_OK && hk_args_flag(cli, "json"))
+    if (rc == HK_OK && json)
         write_json(out, shown, payload);
     else if (rc == HK_OK)
         write_text(out, shown, payload);
     veil_free(veil);
     return rc;
+}
+
+static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
+                        struct hk_err *err)
+{
+    return hk_view_message(op, cli->operands[0], hk_args_flag(cli, "payload"), hk_args_flag(cli, "json"), out,
+                           err);
 }
 
 int hk_cmd_messages_show(struct hk_cli *cli)

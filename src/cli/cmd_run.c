@@ -14,6 +14,7 @@
 #include "cli/policies.h"
 #include "cli/settings.h"
 #include "config/diff.h"
+#include "daemon/alerts.h"
 #include "daemon/part.h"
 #include "exec/clock.h"
 #include "relay/relay.h"
@@ -32,6 +33,7 @@ struct daemon {
     struct hk_log log;
     struct hk_part_env env;
     struct hk_parts parts;
+    struct hk_alerts_stats alerts;
     char *url;
     char name[128], boot[33];
     unsigned stops;
@@ -49,6 +51,30 @@ static void log_event(struct daemon *d, enum hk_log_level level, const char *eve
     hk_log_end(&line);
 }
 
+/* Flag, else environment, else the configuration. */
+static const char *log_setting(const struct hk_cli *cli, const char *option, const char *variable)
+{
+    const char *wanted = hk_args_value(cli, option);
+    if (wanted == NULL)
+        wanted = getenv(variable);
+    return wanted != NULL && wanted[0] != '\0' ? wanted : NULL;
+}
+
+/* At the start, and with every reload; options are checked by their table, the environment here. */
+static enum hk_code configure_log(struct daemon *d, const struct hk_config *config, struct hk_err *err)
+{
+    const char *format = log_setting(d->cli, "log-format", "HIKYAKU_LOG_FORMAT");
+    const char *level = log_setting(d->cli, "log-level", "HIKYAKU_LOG_LEVEL");
+    enum hk_log_format f = config->log.format == HK_CONF_LOG_JSON ? HK_LOG_JSON : HK_LOG_LOGFMT;
+    enum hk_log_level l = (enum hk_log_level)config->log.level; /* the same words in the same order */
+    if (format != NULL && !hk_log_format_by_name(format, &f))
+        return hk_err_set(err, HK_INVALID, "HIKYAKU_LOG_FORMAT must be logfmt or json");
+    if (level != NULL && !hk_log_level_by_name(level, &l))
+        return hk_err_set(err, HK_INVALID, "HIKYAKU_LOG_LEVEL must be error, warn, info or debug");
+    hk_log_configure(&d->log, l, f);
+    return HK_OK;
+}
+
 static void on_stopped(void *arg, enum hk_code rc)
 {
     struct daemon *d = arg;
@@ -62,6 +88,7 @@ static void on_stop_signal(void *arg, int signum)
     bool first = d->stops++ == 0;
     log_event(d, HK_LOG_INFO, first ? "draining" : "draining in a hurry", "signal",
               signum == SIGINT ? "INT" : "TERM");
+    hk_parts_draining(&d->parts);
     hk_relay_drain(d->relay, first ? DRAIN_MS : HURRY_MS);
 }
 
@@ -177,6 +204,7 @@ static void reload(struct daemon *d)
         return;
     }
     log_event(d, HK_LOG_INFO, "reloading", "config", path);
+    hk_parts_reloading(&d->parts);
     d->next = config;
 }
 
@@ -186,6 +214,7 @@ static void on_reloaded(void *arg, enum hk_code rc, const struct hk_err *err)
     struct hk_config *next = d->next;
     d->next = NULL;
     if (rc == HK_OK) {
+        (void)!configure_log(d, next, NULL); /* what it checks has not changed since the start */
         log_changes(d, d->config, next);
         d->env.config = next;
         hk_parts_reloaded(&d->parts);
@@ -194,6 +223,7 @@ static void on_reloaded(void *arg, enum hk_code rc, const struct hk_err *err)
         log_idle_ends(d);
     } else {
         refuse(d, next, err->message);
+        hk_parts_kept(&d->parts);
     }
     if (d->again) {
         d->again = false;
@@ -245,7 +275,8 @@ static enum hk_code start_parts(struct daemon *d, struct hk_err *err)
                                   .url = d->url,
                                   .name = d->name,
                                   .boot = d->boot,
-                                  .log = &d->log};
+                                  .log = &d->log,
+                                  .alerts = &d->alerts};
     return hk_parts_start(&d->parts, &d->env, err);
 }
 
@@ -289,15 +320,13 @@ int hk_cmd_run(struct hk_cli *cli)
     int code = hk_settings_config(cli, HK_FOR_SENDING, &d.config);
     if (code != HK_EXIT_OK)
         return code;
-    enum hk_log_level level = HK_LOG_INFO;
-    const char *wanted = hk_args_value(cli, "log-level");
-    if (wanted != NULL)
-        (void)hk_log_level_by_name(wanted, &level); /* a choice: checked by the table */
-    hk_log_init(&d.log, STDERR_FILENO, level);
+    hk_log_init(&d.log, STDERR_FILENO, HK_LOG_INFO);
     make_names(&d);
     d.url = hk_mem_strdup(hk_settings_url(cli, d.config)); /* the configuration may go, the URL stays */
     enum hk_code rc =
-        d.url != NULL ? hk_loop_new(&d.loop, &err) : hk_err_set(&err, HK_NOMEM, "out of memory");
+        d.url != NULL ? configure_log(&d, d.config, &err) : hk_err_set(&err, HK_NOMEM, "out of memory");
+    if (rc == HK_OK)
+        rc = hk_loop_new(&d.loop, &err);
     if (rc == HK_OK)
         rc = serve(&d, &err);
     for (size_t i = 0; i < sizeof d.signals / sizeof d.signals[0]; i++)
@@ -309,5 +338,6 @@ int hk_cmd_run(struct hk_cli *cli)
     hk_config_free(d.config);
     hk_config_free(d.next);
     hk_mem_free(d.url);
+    hk_log_fini(&d.log);
     return rc == HK_OK ? HK_EXIT_OK : hk_out_error(hk_settings_exit(rc), "%s", err.message);
 }

@@ -49,7 +49,12 @@ static const struct hk_cli_option init_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option run_options[] = {{.name = "log-level",
+static const struct hk_cli_option run_options[] = {{.name = "log-format",
+                                                    .kind = HK_CLI_CHOICE,
+                                                    .value = "FORMAT",
+                                                    .choices = "logfmt json",
+                                                    .help = "of the log's lines (default: logfmt)"},
+                                                   {.name = "log-level",
                                                     .kind = HK_CLI_CHOICE,
                                                     .value = "LEVEL",
                                                     .choices = "error warn info debug",
@@ -95,6 +100,20 @@ static const struct hk_cli_option enqueue_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
+static const struct hk_cli_option status_options[] = {
+    {.name = "exact", .help = "count everything, however long that takes"},
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option top_options[] = {
+    {.name = "interval", .kind = HK_CLI_TEXT, .value = "TIME", .help = "look this often (default: 2s)"},
+    {.name = "once", .help = "print one screen and exit"},
+    {.name = "actor",
+     .kind = HK_CLI_TEXT,
+     .value = "NAME",
+     .help = "who pauses and resumes (default: $HIKYAKU_ACTOR, else user@host)"},
+    HK_END_OF_OPTIONS};
+
 static const struct hk_cli_option list_options[] = {
     {.name = "status",
      .kind = HK_CLI_CHOICE,
@@ -111,6 +130,11 @@ static const struct hk_cli_option list_options[] = {
 static const struct hk_cli_option show_options[] = {
     {.name = "payload", .help = "with the payload"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
+static const struct hk_cli_option explain_options[] = {
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only about this one"},
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
 static const struct hk_cli_option act_options[] = {
     HK_ACTOR_OPTIONS,
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it goes to several"},
@@ -125,6 +149,13 @@ static const struct hk_cli_option test_options[] = {{.name = "payload",
                                                      .help = "what to send (default: a test object)"},
                                                     HK_JSON_OPTION,
                                                     HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option mute_options[] = {
+    {.name = "until", .kind = HK_CLI_TEXT, .value = "TIME", .help = "2026-11-15T08:30:00Z, or ..."},
+    {.name = "for", .kind = HK_CLI_TEXT, .value = "TIME", .help = "... from now: 2h"},
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option plan_options[] = {
     {.name = "attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "show the first N attempts (1 to 1000)"},
@@ -188,8 +219,13 @@ static const struct hk_cli_command commands[] = {
     {.name = "status",
      .summary = "what is due, waiting, dead; the oldest; who relays",
      .details = "Exact up to 100,000 of a kind; beyond, ~ marks an estimate.",
-     .options = json_only,
+     .options = status_options,
      .run = hk_cmd_status},
+    {.name = "top",
+     .summary = "the same live in a terminal; pause, resume, open letters",
+     .details = "? shows the keys. Works in 80x24, without colours, over SSH.",
+     .options = top_options,
+     .run = hk_cmd_top},
     {.name = "messages", .summary = "look at messages, cancel them, hurry them"},
     {.name = "messages",
      .sub = "list",
@@ -206,6 +242,15 @@ static const struct hk_cli_command commands[] = {
      .summary = "everything about one message, and its attempts",
      .options = show_options,
      .run = hk_cmd_messages_show},
+    {.name = "messages",
+     .sub = "explain",
+     .operands = "ID",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "why a message has not gone out yet, and what to do",
+     .options = explain_options,
+     .run = hk_cmd_messages_explain},
     {.name = "messages",
      .sub = "cancel",
      .operands = "ID",
@@ -409,6 +454,40 @@ static const struct hk_cli_command commands[] = {
      .summary = "stop a job; what is on its way stays on its way",
      .options = hk_redrive_cancel_options,
      .run = hk_cmd_redrive_cancel},
+    {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
+    {.name = "alerts",
+     .sub = "list",
+     .summary = "what fires, is about to, or is over; what could not be told; what is muted",
+     .options = json_only,
+     .run = hk_cmd_alerts_list},
+    {.name = "alerts",
+     .sub = "test",
+     .operands = "CHANNEL",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "send one test notice now, and say whether it was taken",
+     .options = json_only,
+     .run = hk_cmd_alerts_test},
+    {.name = "alerts",
+     .sub = "mute",
+     .operands = "RULE",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "nobody is told of this rule for a time",
+     .details = "What still is when the mute ends is told then.",
+     .options = mute_options,
+     .run = hk_cmd_alerts_mute},
+    {.name = "alerts",
+     .sub = "unmute",
+     .operands = "RULE",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "people are told again",
+     .options = pause_options,
+     .run = hk_cmd_alerts_unmute},
     {.name = "audit", .summary = "who did what, and why"},
     {.name = "audit",
      .sub = "list",

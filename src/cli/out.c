@@ -93,8 +93,12 @@ int hk_out_buffer(struct hk_buf *buf)
 int hk_out_close(int code)
 {
     bool failed = ferror(stdout) != 0;
-    int why = errno;
+    int why = EIO;
 
+    if (failed) { /* long ago, perhaps: errno has been used since, and one more byte tells */
+        clearerr(stdout);
+        (void)fputc('\n', stdout);
+    }
     if (fflush(stdout) != 0) {
         failed = true;
         why = errno;

@@ -49,6 +49,14 @@ void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void 
                   "\"max_payload\" must not be above \"batch_bytes\": one message must fit in a batch");
 }
 
+/* The default port may be taken by another relay of this machine; one that was asked for may not. */
+void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    struct hk_conf_admin *admin = section;
+    (void)walk;
+    admin->listen_given = hk_yaml_get(node, "listen") != NULL;
+}
+
 /* A credential by its name, or by its look: one long word. In doubt it is one. */
 static bool looks_secret(struct hk_str name, struct hk_str value)
 {
@@ -208,8 +216,11 @@ void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *
 /* A route behind one that takes everything is never asked. */
 void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
-    (void)section;
+    const struct hk_config *config = section;
     const struct hk_yaml_node *routes = hk_yaml_get(node, "routes");
+    if (config->alerts.rules.n && !hk_yaml_get(node, "channels"))
+        hk_walk_warn(walk, hk_walk_at(walk, node, "alerts"),
+                     "nobody is told of alerts: there are no \"channels\"");
     if (!routes || routes->kind != HK_YAML_SEQUENCE)
         return;
     bool all = false;

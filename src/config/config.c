@@ -95,6 +95,22 @@ static void report_unknown(struct hk_walk *walk, const struct hk_pending *pendin
                   hk_diag_show(pending->node->text, pending->node->secret, shown), meant);
 }
 
+static const char *channel_word(const void *arg, size_t i)
+{
+    const struct hk_config *config = arg;
+    const struct hk_conf_channel *channel = hk_config_channel(config, i);
+    return !channel ? NULL : channel->name ? channel->name : "";
+}
+
+static bool is_channel(const struct hk_config *config, const char *name)
+{
+    const char *word = NULL;
+    for (size_t i = 0; (word = channel_word(config, i)) != NULL; i++)
+        if (strcmp(word, name) == 0)
+            return true;
+    return false;
+}
+
 static void settle_names(struct hk_walk *walk, const struct hk_config *config)
 {
     struct index index;
@@ -106,6 +122,8 @@ static void settle_names(struct hk_walk *walk, const struct hk_config *config)
             report_unknown(walk, p, "policy", policy_word, &names);
         else if (p->ref == HK_REF_DESTINATION && !is_destination(&index, p->name))
             report_unknown(walk, p, "destination", index_word, &index);
+        else if (p->ref == HK_REF_CHANNEL && !is_channel(config, p->name))
+            report_unknown(walk, p, "channel", channel_word, config);
     }
 }
 
@@ -318,6 +336,12 @@ const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, siz
 {
     const struct hk_conf_header *items = http->headers.items;
     return i < http->headers.n ? &items[i] : NULL;
+}
+
+const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telemetry *telemetry, size_t i)
+{
+    const struct hk_conf_header *items = telemetry->headers.items;
+    return i < telemetry->headers.n ? &items[i] : NULL;
 }
 
 const char *hk_conf_kind_name(enum hk_conf_kind kind)

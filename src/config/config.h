@@ -16,6 +16,7 @@
 #include "config/arena.h"
 #include "config/diag.h"
 #include "config/env.h"
+#include "core/alert.h"
 
 #define HK_CONFIG_NEVER UINT64_MAX /* a retention that does not end, a count that is not bounded */
 
@@ -50,12 +51,46 @@ struct hk_conf_relay {
 
 struct hk_conf_retention { /* each may be HK_CONFIG_NEVER */
     uint32_t given;
-    uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms;
+    uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms,
+        alerts_ms;
 };
 
 struct hk_conf_admin {
     uint32_t given;
-    const char *listen; /* host:port or [v6]:port */
+    const char *listen; /* a loopback address and a port: 127.0.0.1:8189, [::1]:8189; "none" */
+    bool listen_given;
+    const char *health_listen; /* any address and a port; "none" */
+};
+
+enum hk_conf_log_format {
+    HK_CONF_LOGFMT = 0,
+    HK_CONF_LOG_JSON
+};
+
+enum hk_conf_log_level { /* in the order of observe/log.h */
+    HK_CONF_LOG_ERROR = 0,
+    HK_CONF_LOG_WARN,
+    HK_CONF_LOG_INFO,
+    HK_CONF_LOG_DEBUG
+};
+
+struct hk_conf_log {
+    uint32_t given;
+    enum hk_conf_log_format format;
+    enum hk_conf_log_level level;
+};
+
+enum hk_conf_otlp {
+    HK_CONF_OTLP_PROTOBUF = 0,
+    HK_CONF_OTLP_JSON
+};
+
+struct hk_conf_telemetry {
+    uint32_t given;
+    const char *endpoint; /* "": off */
+    enum hk_conf_otlp protocol;
+    struct hk_conf_list headers; /* of struct hk_conf_header */
+    double sample;               /* 0 to 1, of the traces that begin here */
 };
 
 struct hk_conf_header {
@@ -176,6 +211,91 @@ struct hk_conf_mask {
     struct hk_conf_list headers; /* of const char *: names */
 };
 
+/* ---- channels and alerts ---- */
+
+struct hk_conf_slack {
+    uint32_t given;
+    const char *url;
+};
+
+struct hk_conf_email {
+    uint32_t given;
+    const char *url;             /* smtp://… or smtps://… */
+    const char *user, *password; /* NULL: not used */
+    const char *from;
+    struct hk_conf_list to; /* of const char * */
+    bool starttls;
+    const char *ca_file; /* NULL: the system's */
+};
+
+struct hk_conf_hook {
+    uint32_t given;
+    const char *url;
+    const char *secret;  /* NULL: not signed */
+    const char *ca_file; /* NULL: the system's */
+};
+
+struct hk_conf_pagerduty {
+    uint32_t given;
+    const char *routing_key;
+    const char *url;
+};
+
+struct hk_conf_exec {
+    uint32_t given;
+    struct hk_conf_list command; /* of const char * */
+};
+
+/* In the order of alert/notice.h. */
+enum hk_conf_channel_kind {
+    HK_CONF_SLACK = 0,
+    HK_CONF_EMAIL,
+    HK_CONF_WEBHOOK,
+    HK_CONF_PAGERDUTY,
+    HK_CONF_EXEC
+};
+
+struct hk_conf_channel {
+    uint32_t given;
+    const char *name;
+    enum hk_conf_channel_kind kind; /* which of the next ones counts */
+    struct hk_conf_slack slack;
+    struct hk_conf_email email;
+    struct hk_conf_hook webhook;
+    struct hk_conf_pagerduty pagerduty;
+    struct hk_conf_exec exec;
+    enum hk_alert_language language; /* HK_CHANNEL_LANGUAGE_OPT not given: that of `alerts` */
+    enum hk_severity_level severity; /* and above */
+    uint64_t timeout_ms;
+    struct hk_conf_list allow; /* of const char *: address ranges */
+};
+
+struct hk_conf_quiet {
+    uint32_t given;
+    const char *from, *to, *zone; /* "22:00", "+09:00" */
+    unsigned let_through;         /* enum hk_severity_level and above */
+    struct hk_quiet_hours hours;  /* what they mean */
+};
+
+struct hk_conf_alert_rule {
+    uint32_t given;
+    const char *name;
+    enum hk_alert_kind when;
+    const char *destination, *event_type, *reason; /* NULL: any */
+    uint64_t above, age_ms, for_ms;
+    enum hk_severity_level severity;
+    struct hk_conf_list channels; /* of const char *; empty: all */
+};
+
+struct hk_conf_alerts {
+    uint32_t given;
+    uint64_t interval_ms, update_ms, resolve_after_ms;
+    enum hk_alert_language language;
+    const char *link; /* NULL: none */
+    struct hk_conf_quiet quiet;
+    struct hk_conf_list rules; /* of struct hk_conf_alert_rule; use hk_config_alert_rule */
+};
+
 struct hk_config {
     uint32_t given;
     struct hk_conf_store store;
@@ -184,11 +304,15 @@ struct hk_config {
     const char *default_policy;
     bool default_given; /* by the file */
     struct hk_conf_admin admin;
+    struct hk_conf_log log;
+    struct hk_conf_telemetry telemetry;
     struct hk_conf_list policy_conf; /* as written; `policies` is what came of it */
     struct hk_conf_list destinations;
     struct hk_conf_list routes;
     struct hk_conf_list validate;
     struct hk_conf_list masks;
+    struct hk_conf_list channels; /* of struct hk_conf_channel */
+    struct hk_conf_alerts alerts;
     struct hk_policies *policies; /* presets, then the file's, with the default set */
     struct hk_arena arena;        /* owns all strings and lists */
 };
@@ -209,7 +333,18 @@ const struct hk_conf_destination *hk_config_destination(const struct hk_config *
 const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i);
 const struct hk_conf_validate *hk_config_validate(const struct hk_config *config, size_t i);
 const struct hk_conf_mask *hk_config_mask(const struct hk_config *config, size_t i);
+const struct hk_conf_channel *hk_config_channel(const struct hk_config *config, size_t i);
+/* Those of the file; without any the standard ones, if there is a channel. NULL past the last. */
+const struct hk_conf_alert_rule *hk_config_alert_rule(const struct hk_config *config, size_t i);
+/* As core/alert.h takes it; its texts are the configuration's. */
+struct hk_alert_rule hk_conf_rule(const struct hk_conf_alert_rule *rule);
+/* Is this rule told there? By its list of channels, and the severity that the channel wants. */
+bool hk_conf_rule_has(const struct hk_conf_alert_rule *rule, const struct hk_conf_channel *channel);
+const char *hk_conf_channel_kind_name(enum hk_conf_channel_kind kind); /* its key: "slack" … */
+enum hk_alert_language hk_conf_language(const struct hk_config *config,
+                                        const struct hk_conf_channel *channel);
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
+const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telemetry *telemetry, size_t i);
 const char *hk_conf_kind_name(enum hk_conf_kind kind); /* its key: "http", "null" */
 /* Where its messages go, for people: the URL, or "null". */
 const char *hk_conf_target(const struct hk_conf_destination *destination);

@@ -46,6 +46,7 @@ enum hk_opt_ref {
     HK_REF_NONE = 0,
     HK_REF_POLICY,
     HK_REF_DESTINATION,
+    HK_REF_CHANNEL,
     HK_REF_BREAKER /* not a name: a destination's breaker waits for its policy */
 };
 

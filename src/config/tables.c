@@ -75,6 +75,7 @@ static const struct hk_opt retention_opts[] = {
     {"attempts", HK_OPT_DURATION, KEEP(attempts_ms), .fallback = "30d", .help = "records of attempts"},
     {"dead", HK_OPT_DURATION, KEEP(dead_ms), .fallback = "never", .help = "open dead letters"},
     {"audit", HK_OPT_DURATION, KEEP(audit_ms), .fallback = "never", .help = "who did what"},
+    {"alerts", HK_OPT_DURATION, KEEP(alerts_ms), .fallback = "30d", .help = "alerts that are over, notices"},
 };
 
 static const struct hk_opt_table retention_table = {
@@ -87,9 +88,14 @@ static const struct hk_opt_table retention_table = {
 };
 
 static const struct hk_opt admin_opts[] = {
-    {"listen", HK_OPT_STRING, AT(struct hk_conf_admin, listen), .min = 1, .max = 300,
-     .fallback = "127.0.0.1:8189", .check = hk_text_check_listen,
-     .help = "address and port of the API and the dashboard; port 0: any free one"},
+    {"listen", HK_OPT_STRING, HK_OPT_RESTART, AT(struct hk_conf_admin, listen), .min = 1, .max = 300,
+     .fallback = "127.0.0.1:8189", .check = hk_text_check_admin_listen,
+     .help =
+         "address and port of metrics, probes and later the API: a loopback address, or none; port 0: any "
+         "free one"},
+    {"health_listen", HK_OPT_STRING, HK_OPT_RESTART, AT(struct hk_conf_admin, health_listen), .min = 1,
+     .max = 300, .fallback = "none", .example = "0.0.0.0:8190", .check = hk_text_check_listen,
+     .help = "one more, on any address, that serves only /metrics, /livez and /readyz"},
 };
 
 static const struct hk_opt_table admin_table = {
@@ -99,6 +105,75 @@ static const struct hk_opt_table admin_table = {
     .opts = admin_opts,
     .n_opts = HK_COUNT(admin_opts),
     .example = "{ listen: 127.0.0.1:8189 }",
+    .check = hk_check_admin,
+};
+
+/* ---- logs and traces ---- */
+
+static const struct hk_word log_format_words[] = {
+    {"logfmt", HK_CONF_LOGFMT}, {"json", HK_CONF_LOG_JSON}, {NULL, 0}};
+static const struct hk_word log_level_words[] = {{"error", HK_CONF_LOG_ERROR},
+                                                 {"warn", HK_CONF_LOG_WARN},
+                                                 {"info", HK_CONF_LOG_INFO},
+                                                 {"debug", HK_CONF_LOG_DEBUG},
+                                                 {NULL, 0}};
+
+static const struct hk_opt log_opts[] = {
+    {"format", HK_OPT_ENUM, AT(struct hk_conf_log, format), .words = log_format_words, .fallback = "logfmt",
+     .help = "of the lines on standard error; HIKYAKU_LOG_FORMAT and --log-format win"},
+    {"level", HK_OPT_ENUM, AT(struct hk_conf_log, level), .words = log_level_words, .fallback = "info",
+     .help = "what is logged; HIKYAKU_LOG_LEVEL and --log-level win"},
+};
+
+static const struct hk_opt_table log_table = {
+    .name = "log",
+    .where = "log",
+    .size = sizeof(struct hk_conf_log),
+    .opts = log_opts,
+    .n_opts = HK_COUNT(log_opts),
+    .example = "{ format: json }",
+};
+
+static const struct hk_opt telemetry_header_opts[] = {
+    {"value", HK_OPT_STRING, HK_OPT_HIDDEN | HK_OPT_SECRET, AT(struct hk_conf_header, value), .max = 8192,
+     .check = hk_text_check_header_value, .example = "acme", .help = "the header's value"},
+};
+
+static const struct hk_opt_table telemetry_header_table = {
+    .name = "telemetry header",
+    .where = "telemetry.headers.NAME",
+    .size = sizeof(struct hk_conf_header),
+    .opts = telemetry_header_opts,
+    .n_opts = HK_COUNT(telemetry_header_opts),
+    .shorthand = true,
+    .header_keys = true,
+    .name_offset = offsetof(struct hk_conf_header, name),
+    .check = hk_check_header,
+};
+
+static const struct hk_word otlp_words[] = {
+    {"http/protobuf", HK_CONF_OTLP_PROTOBUF}, {"http/json", HK_CONF_OTLP_JSON}, {NULL, 0}};
+
+static const struct hk_opt telemetry_opts[] = {
+    {"endpoint", HK_OPT_STRING, AT(struct hk_conf_telemetry, endpoint), .min = 1, .max = 2048, .fallback = "",
+     .otherwise = "off", .example = "http://127.0.0.1:4318", .check = hk_text_check_http_url,
+     .help = "OpenTelemetry collector; /v1/traces is added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
+    {"protocol", HK_OPT_ENUM, AT(struct hk_conf_telemetry, protocol), .words = otlp_words,
+     .fallback = "http/protobuf", .help = "of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
+    {"headers", HK_OPT_MAP, AT(struct hk_conf_telemetry, headers), .max = 32, .sub = &telemetry_header_table,
+     .example = "{ X-Scope-OrgID: acme }", .help = "sent to the collector; never shown"},
+    {"sample", HK_OPT_DOUBLE, AT(struct hk_conf_telemetry, sample), .fmin = 0, .fmax = 1, .fallback = "1",
+     .help =
+         "share of the traces that begin here; the others do as traceparent says. OTEL_TRACES_SAMPLER wins"},
+};
+
+static const struct hk_opt_table telemetry_table = {
+    .name = "telemetry",
+    .where = "telemetry",
+    .size = sizeof(struct hk_conf_telemetry),
+    .opts = telemetry_opts,
+    .n_opts = HK_COUNT(telemetry_opts),
+    .example = "{ endpoint: http://127.0.0.1:4318 }",
 };
 
 /* ---- destinations ---- */
@@ -386,7 +461,10 @@ static const struct hk_opt root_opts[] = {
      .help = "how long what is settled is kept"},
     {"default_policy", HK_OPT_NAME, AT(struct hk_config, default_policy), .fallback = "standard",
      .ref = HK_REF_POLICY, .help = "for destinations that name none"},
-    {"admin", HK_OPT_SECTION, AT(struct hk_config, admin), .sub = &admin_table, .help = "API and dashboard"},
+    {"admin", HK_OPT_SECTION, AT(struct hk_config, admin), .sub = &admin_table, .help = "metrics and probes"},
+    {"log", HK_OPT_SECTION, AT(struct hk_config, log), .sub = &log_table, .help = "lines on standard error"},
+    {"telemetry", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_config, telemetry), .sub = &telemetry_table,
+     .help = "traces to an OpenTelemetry collector"},
     {"policies", HK_OPT_MAP, AT(struct hk_config, policy_conf), .max = 1000, .sub = &hk_policy_table,
      .example = "{ orders: { max_attempts: 10 } }",
      .help = "retry policies by name; a preset's name replaces it"},
@@ -402,6 +480,11 @@ static const struct hk_opt root_opts[] = {
     {"masks", HK_OPT_LIST, AT(struct hk_config, masks), .max = 1000, .sub = &mask_table,
      .example = "[{ event_type: \"Order*\", paths: [customer.email] }]",
      .help = "personal data: shown as *** wherever messages are shown, logged or exported"},
+    {"channels", HK_OPT_MAP, AT(struct hk_config, channels), .max = 32, .sub = &hk_channel_table,
+     .example = "{ ops: { slack: { url: \"${SLACK_URL}\" } } }",
+     .help = "how people are told of alerts, by name"},
+    {"alerts", HK_OPT_SECTION, AT(struct hk_config, alerts), .sub = &hk_alerts_table,
+     .help = "what people are told, and when"},
 };
 
 const struct hk_opt_table hk_root_table = {
@@ -417,11 +500,24 @@ const struct hk_opt_table hk_root_table = {
 const struct hk_opt_table *hk_schema_table(size_t i)
 {
     static const struct hk_opt_table *const tables[] = {
-        &hk_root_table,   &store_table,      &relay_table,       &retention_table,  &admin_table,
-        &hk_policy_table, &hk_backoff_table, &hk_jitter_table,   &hk_classes_table, &hk_class_table,
-        &hk_rule_table,   &hk_breaker_table, &destination_table, &http_table,       &header_table,
-        &sign_table,      &auth_table,       &basic_table,       &null_table,       &limits_table,
-        &route_table,     &validate_table,   &mask_table,
+        &hk_root_table,       &store_table,
+        &relay_table,         &retention_table,
+        &admin_table,         &hk_policy_table,
+        &hk_backoff_table,    &hk_jitter_table,
+        &hk_classes_table,    &hk_class_table,
+        &hk_rule_table,       &hk_breaker_table,
+        &destination_table,   &http_table,
+        &header_table,        &sign_table,
+        &auth_table,          &basic_table,
+        &null_table,          &limits_table,
+        &route_table,         &validate_table,
+        &mask_table,          &log_table,
+        &telemetry_table,     &telemetry_header_table,
+        &hk_channel_table,    &hk_slack_table,
+        &hk_email_table,      &hk_hook_table,
+        &hk_pagerduty_table,  &hk_exec_table,
+        &hk_alerts_table,     &hk_quiet_table,
+        &hk_alert_rule_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

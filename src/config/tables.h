@@ -198,7 +198,38 @@ enum {
     HK_MASK_NOPTS
 };
 
+enum {
+    HK_CHANNEL_SLACK_OPT, /* in the order of enum hk_conf_channel_kind */
+    HK_CHANNEL_EMAIL_OPT,
+    HK_CHANNEL_WEBHOOK_OPT,
+    HK_CHANNEL_PAGERDUTY_OPT,
+    HK_CHANNEL_EXEC_OPT,
+    HK_CHANNEL_LANGUAGE_OPT,
+    HK_CHANNEL_SEVERITY_OPT,
+    HK_CHANNEL_TIMEOUT_OPT,
+    HK_CHANNEL_ALLOW_OPT,
+    HK_CHANNEL_NOPTS
+};
+
+enum {
+    HK_ALERT_RULE_NAME_OPT,
+    HK_ALERT_RULE_WHEN_OPT,
+    HK_ALERT_RULE_DESTINATION_OPT,
+    HK_ALERT_RULE_EVENT_OPT,
+    HK_ALERT_RULE_REASON_OPT,
+    HK_ALERT_RULE_ABOVE_OPT,
+    HK_ALERT_RULE_AGE_OPT,
+    HK_ALERT_RULE_FOR_OPT,
+    HK_ALERT_RULE_SEVERITY_OPT,
+    HK_ALERT_RULE_CHANNELS_OPT,
+    HK_ALERT_RULE_NOPTS
+};
+
 extern const struct hk_opt_table hk_root_table;
+extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
+extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
+    hk_exec_table;
+extern const struct hk_opt_table hk_alerts_table, hk_quiet_table, hk_alert_rule_table;
 extern const struct hk_opt_table hk_backoff_table;
 extern const struct hk_opt_table hk_jitter_table;
 extern const struct hk_opt_table hk_breaker_table;
@@ -212,12 +243,18 @@ void hk_check_policy(struct hk_walk *walk, const struct hk_yaml_node *node, void
 void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_channel(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_email(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_quiet(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_alert_rule(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_alerts(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 
 #endif

@@ -175,10 +175,48 @@ static bool is_authority(struct hk_str s, bool needs_port, uint64_t least_port)
     return port.ptr ? parse_port(port, least_port) : !needs_port;
 }
 
+/* Listening on a name would mean to look it up first: only the one that every machine has is taken. */
+static bool is_listen(struct hk_str s, struct hk_ip *out_ip)
+{
+    struct hk_str rest = s, host;
+    if (!is_authority(s, true, 0))
+        return false;
+    if (s.ptr[0] == '[') {
+        rest = (struct hk_str){s.ptr + 1, s.len - 1};
+        host = hk_str_cut(&rest, ']');
+    } else {
+        host = hk_str_cut(&rest, ':');
+    }
+    return hk_ip_parse(hk_str_eqi(host, hk_str_of("localhost")) ? hk_str_of("127.0.0.1") : host, out_ip);
+}
+
+bool hk_text_refuse(char why[HK_WHY_MAX], const char *text)
+{
+    return refuse(why, text);
+}
+
+bool hk_text_is_authority(struct hk_str s)
+{
+    return is_authority(s, false, 1);
+}
+
 bool hk_text_check_listen(struct hk_str s, char why[HK_WHY_MAX])
 {
-    return is_authority(s, true, 0) ||
+    struct hk_ip ip;
+    return hk_str_eq(s, hk_str_of("none")) || is_listen(s, &ip) ||
            refuse(why, "must be an address and a port such as 127.0.0.1:8189 or [::1]:8189");
+}
+
+bool hk_text_check_admin_listen(struct hk_str s, char why[HK_WHY_MAX])
+{
+    struct hk_ip ip;
+    if (!hk_text_check_listen(s, why))
+        return false;
+    const char *special = is_listen(s, &ip) ? hk_ip_special(&ip) : "loopback";
+    return (special && strcmp(special, "loopback") == 0) ||
+           refuse(why,
+                  "must be a loopback address, since nobody is asked who he is yet; \"health_listen\" may be "
+                  "reached from elsewhere");
 }
 
 bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX])

@@ -25,6 +25,7 @@ hk_opt_check_fn hk_text_check_store_url;
 hk_opt_check_fn hk_text_check_http_url;
 hk_opt_check_fn hk_text_check_sql_name;
 hk_opt_check_fn hk_text_check_listen;
+hk_opt_check_fn hk_text_check_admin_listen;
 hk_opt_check_fn hk_text_check_header_name;
 hk_opt_check_fn hk_text_check_header_value;
 hk_opt_check_fn hk_text_check_printable;
@@ -33,5 +34,14 @@ hk_opt_check_fn hk_text_check_reason;
 hk_opt_check_fn hk_text_check_secret; /* of Standard Webhooks */
 hk_opt_check_fn hk_text_check_path;   /* into a payload: order.id, items[*].card */
 hk_opt_check_fn hk_text_check_field;  /* the same, or with a type: order.id:integer */
+hk_opt_check_fn hk_text_check_clock;  /* 22:00; this and the next ones are in alerts.c */
+hk_opt_check_fn hk_text_check_zone;   /* +09:00 */
+hk_opt_check_fn hk_text_check_cidr;
+hk_opt_check_fn hk_text_check_email;
+hk_opt_check_fn hk_text_check_smtp_url;
+
+/* Puts the text into `why`; false. */
+bool hk_text_refuse(char why[HK_WHY_MAX], const char *text);
+bool hk_text_is_authority(struct hk_str s); /* host, host:port, [v6] or [v6]:port */
 
 #endif

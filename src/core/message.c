@@ -50,5 +50,5 @@ const char *hk_malformed_text(const char *column)
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
         if (strcmp(malformed[i].column, column) == 0)
             return malformed[i].text;
-    return "the row cannot be read";
+    return "the row cannot be used: a column other than payload is too long";
 }

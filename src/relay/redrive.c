@@ -394,9 +394,10 @@ static enum hk_code find_auto_job(struct hk_redriver *rd, const struct outage *o
 
 /* Two relays may have had the same thought at once: the older job stays. */
 static enum hk_code start_job(struct hk_redriver *rd, struct outage *o, const struct hk_letter_query *query,
-                              const char *filter)
+                              const char *filter, uint64_t total)
 {
     const struct hk_redrive_job job = {.filter = hk_str_of(filter),
+                                       .facts = {.total = total},
                                        .pace = {.canary = 1, .abort_ratio = 0.2},
                                        .ids = HK_REQUEUE_AUTO,
                                        .actor = hk_str_of(ACTOR),
@@ -404,6 +405,10 @@ static enum hk_code start_job(struct hk_redriver *rd, struct outage *o, const st
     bool older = false;
     int64_t id = 0;
     enum hk_code rc = rd->options.letters->redrive_start(rd->admin, query, &job, &id, &rd->err);
+    if (rc == HK_CONFLICT) {
+        o->reason = N_REASONS;
+        return HK_OK;
+    }
     if (rc != HK_OK)
         return rc;
     o->job = id;
@@ -431,7 +436,7 @@ static enum hk_code start_auto(struct hk_redriver *rd, struct outage *o)
     query.statuses = 1u << HK_LETTER_FAILED;
     rc = rd->options.letters->count(rd->admin, &query, &count, &rd->err);
     if (rc == HK_OK && count.n)
-        rc = start_job(rd, o, &query, text);
+        rc = start_job(rd, o, &query, text, count.n);
     else if (rc == HK_OK)
         o->reason++;
     hk_filter_free(filter);

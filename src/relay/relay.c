@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
+#include "observe/trace.h"
+#include "relay/attempt_log.h"
 #include "relay/events.h"
 #include "relay/redrive.h"
 #include "relay/relay.h"
@@ -37,6 +39,9 @@ struct delivery {          /* one per slot: what a sink and its callback need */
     struct hk_relay *relay;
     struct hk_action action; /* its message is the engine's, until it is told */
     const char *destination;
+    char traceparent
+        [HK_TRACEPARENT_SIZE]; /* sent instead of the message's own, when somebody has set it; then `onward` is what */
+    struct hk_message onward; /* the sink gets: the engine's message with that in it */
 };
 
 struct hk_relay {
@@ -46,6 +51,7 @@ struct hk_relay {
     struct hk_timer *timer;
     struct hk_worker *worker;
     struct hk_events *events;
+    struct hk_attempt_log *attempts;
     const struct hk_store_ops *ops;
     struct hk_store *store;       /* the store thread's */
     struct hk_listener *listener; /* NULL = none: the store only polls */
@@ -239,34 +245,6 @@ static void log_store(struct hk_relay *r, enum hk_code rc)
     hk_log_end(&line);
 }
 
-static void log_attempt(struct hk_relay *r, const struct hk_settle *s)
-{
-    struct hk_log_line line;
-    if (s->kind != HK_SETTLE_RETRY && s->kind != HK_SETTLE_DEAD)
-        return;
-    bool dead = s->kind == HK_SETTLE_DEAD;
-    hk_log_begin(&line, r->options.log, dead ? HK_LOG_WARN : HK_LOG_INFO, dead ? "dead letter" : "retry");
-    hk_log_str(&line, "message_id", s->message_id);
-    hk_log_str(&line, "destination", s->destination);
-    hk_log_i64(&line, "attempt", s->history.attempts);
-    hk_log_cstr(&line, "class", hk_class_name(s->attempt.failure_class));
-    hk_log_str(&line, dead ? "reason" : "cause", dead ? s->reason : s->attempt.cause);
-    if (s->attempt.status)
-        hk_log_i64(&line, "status", s->attempt.status);
-    if (!dead && s->due_ms > s->attempt.started_ms)
-        hk_log_ms(&line, "wait", (uint64_t)(s->due_ms - s->attempt.started_ms) - s->attempt.duration_ms);
-    hk_log_str(&line, "error", s->attempt.error);
-    hk_log_end(&line);
-}
-
-static void log_exchange(struct hk_relay *r)
-{
-    const struct hk_exchange *x = &r->action.exchange;
-    for (size_t i = 0; i < x->n_settles; i++)
-        if (!r->exchanged->stale[i])
-            log_attempt(r, &x->settles[i]);
-}
-
 /* ---- jobs ---- */
 
 static void submit(struct hk_relay *r, int job);
@@ -290,6 +268,7 @@ static void acquired(struct hk_relay *r)
     if (r->rc != HK_OK)
         return;
     hk_crash_point("acquired");
+    hk_attempt_log_forget(r->attempts);
     TELL(r, lane, HK_LANE_ACQUIRED, r->lane);
     hk_events_acquired(r->events, r->store_now_ms, r->lane, r->options.config->relay.lease_ms);
     hk_log_begin(&line, r->options.log, HK_LOG_INFO, "lane acquired");
@@ -320,7 +299,7 @@ static void report(struct hk_relay *r)
         break;
     case HK_ACT_EXCHANGE:
         if (r->rc == HK_OK) {
-            log_exchange(r);
+            hk_attempt_log_exchanged(r->attempts, &r->action.exchange, r->exchanged);
             hk_events_exchanged(r->events, &r->action.exchange, r->exchanged);
             TELL(r, exchanged, &r->action.exchange, r->exchanged);
             hk_redriver_told(r->redriver, r->action.exchange.circuits, r->action.exchange.n_circuits,
@@ -418,7 +397,7 @@ static void landed(struct hk_relay *r)
         pump(r);
 }
 
-static struct hk_try attempt_of(const struct delivery *d, int64_t store_ms)
+static struct hk_try attempt_of(struct delivery *d, int64_t store_ms)
 {
     const struct hk_action *a = &d->action;
     return (struct hk_try){.message = a->message,
@@ -426,7 +405,20 @@ static struct hk_try attempt_of(const struct delivery *d, int64_t store_ms)
                            .dest = a->dest,
                            .n = a->attempt,
                            .slot = a->slot,
-                           .store_ms = store_ms};
+                           .store_ms = store_ms,
+                           .traceparent = d->traceparent};
+}
+
+/* Everybody who looks on hears of the end, then the engine decides. */
+static void ended(struct delivery *d, const struct hk_facts *facts, int64_t store_ms)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
+    struct hk_try attempt = attempt_of(d, store_ms);
+    hk_events_sent(r->events, store_ms, a->lane, a->claim, a->message, d->destination, facts);
+    hk_attempt_log_ended(r->attempts, a->message, r->wiring.dests[a->dest].policy, d->traceparent, facts,
+                         store_ms);
+    TELL(r, attempt_ended, &attempt, facts);
 }
 
 static void show(struct hk_sent *sent)
@@ -445,10 +437,8 @@ static void sent(void *arg, const struct hk_sink_result *result)
     struct hk_sent sent = {
         .facts = result->facts, .address = result->address, .show = show, .show_arg = result};
     int64_t now = now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
-    struct hk_try attempt = attempt_of(d, store_ms);
     hk_crash_point("sent");
-    hk_events_sent(r->events, store_ms, a->lane, a->claim, a->message, d->destination, &result->facts);
-    TELL(r, attempt_ended, &attempt, &result->facts);
+    ended(d, &result->facts, store_ms);
     hk_engine_on_sent(r->engine, now, a->slot, &sent);
     landed(r);
 }
@@ -469,9 +459,19 @@ static bool refused(struct delivery *d, int64_t now)
     if (hk_validate_payload(r->wiring.validate, m->event_type, m->payload, &finding))
         return false;
     struct hk_sent failed = {.facts = {.fault = fault_of(&finding), .error = hk_str_of(finding.text)}};
+    hk_attempt_log_ended(r->attempts, m, r->wiring.dests[d->action.dest].policy, "", &failed.facts, now);
     hk_engine_on_sent(r->engine, now, d->action.slot, &failed);
     pump_soon(r);
     return true;
+}
+
+static const struct hk_message *message_of(struct delivery *d)
+{
+    if (!d->traceparent[0])
+        return d->action.message;
+    d->onward = *d->action.message;
+    d->onward.traceparent = hk_str_of(d->traceparent);
+    return &d->onward;
 }
 
 static void start_send(struct delivery *d, int64_t now)
@@ -488,12 +488,11 @@ static void start_send(struct delivery *d, int64_t now)
     TELL(r, attempt_begins, &attempt);
     hk_crash_point("send");
     enum hk_code rc =
-        sink->ops->send(sink, a->message, a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
+        sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
     if (rc == HK_OK)
         return;
     struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
-    hk_events_sent(r->events, store_now_ms, a->lane, a->claim, a->message, d->destination, &failed.facts);
-    TELL(r, attempt_ended, &attempt, &failed.facts);
+    ended(d, &failed.facts, store_now_ms);
     hk_engine_on_sent(r->engine, now, a->slot, &failed);
     pump_soon(r);
 }
@@ -541,6 +540,8 @@ static enum hk_code start_engine(struct hk_relay *r, const struct hk_config *con
     rc = deliveries ? hk_engine_new(&o, now_ms(r), &engine, err) : hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
         rc = hk_redriver_configure(r->redriver, config, err);
+    if (rc == HK_OK)
+        rc = hk_attempt_log_configure(r->attempts, config, err);
     if (rc != HK_OK) {
         hk_engine_free(engine);
         hk_mem_free(deliveries);
@@ -812,6 +813,7 @@ static void free_relay(struct hk_relay *r)
         r->ops->close(r->store);
     end_engine(r);
     hk_redriver_free(r->redriver);
+    hk_attempt_log_free(r->attempts);
     hk_timer_free(r->timer);
     hk_events_close(r->events);
     hk_mem_free(r);
@@ -851,6 +853,8 @@ static enum hk_code start(struct hk_relay *r, struct hk_err *err)
     if (!r->ops || !redrives.admin || !redrives.letters)
         return HK_UNSUPPORTED;
     enum hk_code rc = hk_redriver_new(&redrives, &r->redriver, err);
+    if (rc == HK_OK)
+        rc = hk_attempt_log_new(r->options.log, &r->attempts, err);
     if (rc == HK_OK)
         rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
     if (rc == HK_OK)

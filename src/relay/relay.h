@@ -23,8 +23,8 @@ struct hk_relay_options {
     bool create;                    /* make a SQLite file that does not exist */
     const char *name, *boot;
     struct hk_log *log;
-    const char *event_log;          /* a file for the checker; NULL = none */
-    const struct hk_watch *watches; /* outlive the relay */
+    const char *event_log;             /* a file for the checker; NULL = none */
+    const struct hk_onlooker *watches; /* outlive the relay */
     size_t n_watches;
     /* The relay has ended: drained, or it cannot go on (`rc` says why, and it was logged). From the loop. */
     void (*stopped)(void *arg, enum hk_code rc);

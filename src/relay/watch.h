@@ -20,9 +20,12 @@ struct hk_try {
     uint32_t n;              /* of this life, from 1 */
     uint32_t slot;           /* no two that are in flight have the same */
     int64_t store_ms;        /* store time */
+    /* Room for a traceparent (HK_TRACEPARENT_SIZE of observe/trace.h), "" at first. What attempt_begins writes here goes to the
+     * destination instead of the row's own; at the attempt's end it is still there. */
+    char *traceparent;
 };
 
-struct hk_watch {
+struct hk_onlooker {
     void *arg;
     void (*attempt_begins)(void *arg, const struct hk_try *attempt);
     /* Before the engine has decided what to make of it. */

@@ -17,6 +17,7 @@
 
 #include <hikyaku/outbox.h>
 
+#include "store/figures.h"
 #include "store/store.h"
 
 struct hk_admin;
@@ -103,6 +104,15 @@ struct hk_relays {
     uint32_t shards, shards_free; /* SQLite has one */
 };
 
+/* ---- blocked ---- */
+
+/* What waits behind the head of its key, of one destination that keeps an order. */
+struct hk_blocking {
+    const char *destination;
+    bool skip_dead; /* a dead head does not hold its key */
+    struct hk_count n;
+};
+
 /* ---- messages ---- */
 
 /* Where a row lies, in the order of a listing. */
@@ -181,6 +191,38 @@ struct hk_shown {
 #define HK_SHOWN_MAX 100
 #define HK_TRIED_MAX 500
 
+/* ---- why ---- */
+
+/* Of which row, as `show` gave it. */
+struct hk_why_ask {
+    enum hk_place place; /* HK_IN_RETRY or HK_IN_OUTBOX */
+    int64_t id;
+    const char *destination; /* where it goes, be it by route */
+    struct hk_str key;       /* empty, or of a destination that keeps no order: nobody looks for a head */
+    bool skip_dead;
+};
+
+/* What a relay would find: facts, without judgement. */
+struct hk_why {
+    int64_t now_ms;
+    uint32_t relays_running;
+    bool paused;
+    struct hk_str actor, reason; /* of the pause */
+    int64_t since_ms, open_until_ms;
+    /* whoever has it in hand; lane 0 = nobody */
+    int64_t lane, claimed_ms, until_ms;
+    struct hk_str relay;
+    /* the relay whose shard it lies in has stopped without a word, and holds it until then; 0 = no such thing */
+    int64_t owner_until_ms;
+    struct hk_str owner;
+    /* the head of its key; HK_STATE_NONE = it is free. `head_place`, `head_id`: where it lies (a dead one: its letter) */
+    enum hk_state head;
+    enum hk_place head_place;
+    int64_t head_id, head_due_ms;
+    struct hk_str head_message_id;
+    struct hk_count ahead; /* rows of outbox for the same destination that come before it */
+};
+
 /* ---- acts ---- */
 
 struct hk_act {
@@ -248,6 +290,21 @@ struct hk_store_admin_ops {
                             const struct hk_str **out_ids, struct hk_err *err);
     /* In bounded time, however many rows there are. */
     enum hk_code (*status)(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+    /* The same, but everything is counted, however long that takes. */
+    enum hk_code (*status_exact)(struct hk_admin *admin, const struct hk_store_status **out,
+                                 struct hk_err *err);
+    /* Fills `n` of each. Exact up to HK_COUNT_EXACT, then estimated, unless `exact`. */
+    enum hk_code (*blocked)(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
+                            struct hk_err *err);
+    /* What keeps a row that has not gone out from doing so. Bounded. */
+    enum hk_code (*why)(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,
+                        struct hk_err *err);
+    /* What the relays that run have seen lately. Bounded. */
+    enum hk_code (*figures)(struct hk_admin *admin, const struct hk_figures **out, struct hk_err *err);
+    /* For a relay, on a handle that was opened with `offhand`: replaces what the lane says of these destinations; `at_ms`,
+     * `lane` and `fresh` of the items are not looked at. A lane that is gone writes nothing: HK_CONFLICT. */
+    enum hk_code (*figures_put)(struct hk_admin *admin, int64_t lane, const struct hk_figure *items, size_t n,
+                                struct hk_err *err);
     /* Who relays, the dead until they are taken over included. Bounded as well. */
     enum hk_code (*relays)(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
     enum hk_code (*list)(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "store/pg.h"
 
 #define BUSY_MS      UINT64_C(5000)
@@ -129,7 +130,7 @@ static void check_server(struct hk_pg *pg)
 
 static void add_setting(struct hk_buf *sql, const char *name, const char *value, bool local)
 {
-    hk_buf_addf(sql, ", set_config('%s', '%s', %s)", name, value, local ? "true" : "false");
+    hk_buf_addf(sql, ", pg_catalog.set_config('%s', '%s', %s)", name, value, local ? "true" : "false");
 }
 
 static void add_limit(struct hk_buf *sql, const char *name, uint64_t ms, bool local)
@@ -160,11 +161,13 @@ static char *make_settings(const struct hk_pg *pg)
     const char *const *const lists[] = {common, pg->table->settings, pg->pooled ? NULL : session};
     struct hk_buf sql;
     hk_buf_init(&sql, SETTINGS_MAX);
-    hk_buf_addf(
-        &sql,
-        "SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' "
-        "THEN 'on' ELSE current_setting('synchronous_commit') END, %s)",
-        pg->pooled ? "true" : "false");
+    hk_buf_addf(&sql,
+                "SELECT pg_catalog.set_config('synchronous_commit', CASE WHEN "
+                "pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN 'on' "
+                "ELSE pg_catalog.current_setting('synchronous_commit') END, %s)",
+                pg->pooled ? "true" : "false");
+    if (pg->url.schema[0])
+        add_setting(&sql, "search_path", HK_PG_PATH, pg->pooled);
     add_limit(&sql, "lock_timeout", pg->busy_ms, pg->pooled);
     add_limit(&sql, "statement_timeout", pg->busy_ms + 5000, pg->pooled);
     add_limit(&sql, "idle_in_transaction_session_timeout", pg->busy_ms + 5000, pg->pooled);
@@ -176,10 +179,42 @@ static char *make_settings(const struct hk_pg *pg)
     return text;
 }
 
+/* Who is asked, and where our tables lie, or would: as the search path says it. */
+static PGresult *ask_home(struct hk_pg *pg)
+{
+    char sql[400];
+    snprintf(sql, sizeof sql,
+             "SELECT pg_catalog.pg_backend_pid(), coalesce((SELECT n.nspname FROM pg_catalog.pg_class c JOIN "
+             "pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE c.oid "
+             "OPERATOR(pg_catalog.=) pg_catalog.to_regclass('\"%soutbox_meta\"')), "
+             "pg_catalog.current_schema())",
+             pg->url.prefix);
+    return hk_pg_ask(pg, sql);
+}
+
+/* From here on every name of ours has its schema, and the search path can be one on which nobody but the server itself puts
+ * functions and operators: one in public that fits better than PostgreSQL's own would be taken, and run with our rights.
+ * Besides, relays whose URLs name the same schema in different ways call everything alike. */
+static void settle_in(struct hk_pg *pg, const char *home)
+{
+    if (pg->url.schema_said || strcmp(pg->url.schema, home) == 0)
+        return;
+    if (strpbrk(home, "'\"\\@")) {
+        hk_pg_fail(pg, HK_UNSUPPORTED, "the schema of its tables has a name that needs quoting: rename it");
+        return;
+    }
+    hk_str_copy(pg->url.schema, sizeof pg->url.schema, hk_str_of(home));
+    for (unsigned i = 0; i < pg->table->count; i++) {
+        hk_mem_free(pg->sql[i]);
+        pg->sql[i] = NULL;
+    }
+}
+
 static void set_up(struct hk_pg *pg)
 {
-    PGresult *res = hk_pg_ask(pg, "SELECT pg_backend_pid()");
+    PGresult *res = ask_home(pg);
     if (hk_pg_ok(pg)) {
+        settle_in(pg, PQgetvalue(res, 0, 1)); /* "" = nowhere */
         pg->pooled = pg->never_prepare || hk_pg_i64(res, 0, 0) != PQbackendPID(pg->conn);
         hk_mem_free(pg->settings);
         pg->settings = make_settings(pg);
@@ -240,6 +275,7 @@ bool hk_pg_call(struct hk_pg *pg)
     if (pg->n_expected)
         hk_pg_drop(pg); /* the last call did not come to its end */
     pg->rc = HK_OK;
+    pg->late = false;
     pg->sqlstate[0] = '\0';
     pg->pool ^= 1;
     hk_pool_reset(hk_pg_pool(pg));

@@ -50,8 +50,9 @@ enum {
 struct hk_pg_url {
     char *conninfo;                                              /* for libpq, without our own parameters */
     char schema[HK_PG_NAME_MAX + 1], prefix[HK_PG_NAME_MAX + 1]; /* "" = as the search path says; "" = none */
-    bool service;                                                /* a service file has a part in it */
-    char place[256]; /* "postgres://user@host/db", without the password, for messages */
+    bool schema_said; /* by the URL; a connection finds it out where that is silent */
+    bool service;     /* a service file has a part in it */
+    char place[256];  /* "postgres://user@host/db", without the password, for messages */
 };
 
 /* HK_INVALID, HK_NOMEM; `out` is untouched then. No message holds the password. */
@@ -62,6 +63,9 @@ void hk_pg_url_fini(struct hk_pg_url *url);
 void hk_pg_url_names(const struct hk_pg_url *url, const char *sql, struct hk_buf *out);
 
 /* ---- a connection ---- */
+
+/* The search path of all our sessions: pg_temp stands there so that it is not looked into first. */
+#define HK_PG_PATH "pg_catalog, pg_temp"
 
 /* A table of statements, and what its sessions need set. */
 struct hk_pg_table {
@@ -83,6 +87,7 @@ struct hk_pg {
     uint64_t connects;  /* so many: a reader resets when it changes */
     uint64_t busy_ms;   /* lock_timeout; statement and connect time-outs follow from it */
     uint64_t call_ms; /* the longest wait for the answers to one transaction; whoever opened may change it */
+    bool late;        /* this call took longer */
     char **sql;       /* with names filled in; made at first use */
     bool *prepared;   /* on this connection */
     char *settings;   /* SELECT set_config …, for this session or for each transaction */
@@ -184,6 +189,7 @@ bool hk_pg_is_name(const char *destination, struct hk_err *err);
 
 /* What a SQLSTATE is to our callers, and what a person can do about it. */
 enum hk_code hk_pg_meaning(const char *sqlstate, const char **out_advice);
+const char *hk_pg_unconnected(const char *words); /* advice for what has no SQLSTATE */
 /* Lets the error of a result stick; `res` stays the caller's. */
 void hk_pg_refused(struct hk_pg *pg, const PGresult *res);
 /* Lets "the connection is gone" stick, with libpq's words, and drops it. */
@@ -198,6 +204,9 @@ enum hk_code hk_pg_check_schema(struct hk_pg *pg, uint32_t *out_version, struct 
 uint32_t hk_pg_schema_wanted(void);
 /* Until it does not end in HK_BUSY, or for half a minute: `once` waits for no lock longer than HK_PG_LOCK_WAIT. */
 #define HK_PG_LOCK_WAIT "500ms"
+/* What is printed instead may be run by anybody, along any search path. */
+#define HK_PG_BEGIN_CHANGE                                                                                   \
+    "BEGIN;\nSET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT "';\nSET LOCAL search_path = " HK_PG_PATH ";\n"
 enum hk_code hk_pg_end_schema(struct hk_pg *pg, struct hk_err *err); /* hk_pg_end, with advice for init */
 enum hk_code hk_pg_patiently(struct hk_pg *pg,
                              enum hk_code (*once)(struct hk_pg *pg, const void *arg, struct hk_err *err),

@@ -5,6 +5,8 @@
  *   pg_admin_act.c      cancel and retry, and why they do not race a relay's claim
  *   pg_admin_list.c     list and show
  *   pg_admin_status.c   status and relays
+ *   pg_admin_figures.c  what relays saw lately
+ *   pg_admin_why.c      what keeps messages from going out
  *   pg_admin_inspect.c  what `doctor` asks
  *   pg_admin_stmt.c     every SQL statement
  *
@@ -16,6 +18,8 @@
 #include "store/admin.h"
 #include "store/pg_admin_stmt.h"
 
+#define HK_PA_PATIENCE_MS ((uint64_t)3600 * 1000) /* for whoever asked that everything be counted */
+
 struct hk_admin {
     struct hk_pg pg;
     struct hk_store_options options;
@@ -23,6 +27,8 @@ struct hk_admin {
     struct hk_relays relays;
     struct hk_rows rows;
     struct hk_shown shown;
+    struct hk_figures figures;
+    struct hk_why why;
 };
 
 /* Adds the time for statements that begin with it: NULL, which is the server's own, unless a test has its own clock. */
@@ -41,6 +47,15 @@ struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id);
 void hk_pa_attempt(struct hk_pg *pg, const PGresult *res, int row, struct hk_tried *out);
 
 enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+enum hk_code hk_pa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
+                                struct hk_err *err);
+enum hk_code hk_pa_blocked(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
+                           struct hk_err *err);
+enum hk_code hk_pa_why(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,
+                       struct hk_err *err);
+enum hk_code hk_pa_figures(struct hk_admin *admin, const struct hk_figures **out, struct hk_err *err);
+enum hk_code hk_pa_figures_put(struct hk_admin *admin, int64_t lane, const struct hk_figure *items, size_t n,
+                               struct hk_err *err);
 enum hk_code hk_pa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
 enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err);

@@ -29,6 +29,7 @@ struct taker {
     struct hk_admin *admin;
     struct hk_store_status *out;
     size_t room;
+    int64_t most;                  /* rows of a kind that are counted */
     bool large[NKINDS];            /* has more rows than are counted */
     struct tally *tallies[NKINDS]; /* DESTS_MAX of each, as out->dests */
     uint64_t *flying;              /* likewise: rows of outbox that are in flight */
@@ -119,7 +120,7 @@ static void read_walk(struct taker *t, enum kind kind)
 {
     PGresult *res = hk_pg_result(&t->admin->pg);
     if (res && PQntuples(res) > 0) {
-        t->large[kind] = hk_pg_i64(res, 0, HK_PA_W_N) > HK_COUNT_EXACT;
+        t->large[kind] = hk_pg_i64(res, 0, HK_PA_W_N) > t->most;
         older(&t->out->oldest_ms, hk_pg_i64(res, 0, HK_PA_W_OLDEST_MS));
         older(&t->out->oldest_due_ms, hk_pg_i64(res, 0, HK_PA_W_OLDEST_DUE_MS));
         if (!t->large[kind])
@@ -238,17 +239,22 @@ static uint64_t read_number(struct taker *t)
 static void look(struct taker *t)
 {
     struct hk_pg *pg = &t->admin->pg;
-    struct hk_pg_args now = {.n = 0};
+    struct hk_pg_args now = {.n = 0}, walk = {.n = 0}, most = {.n = 0};
     hk_pa_arg_now(t->admin, &now);
+    hk_pa_arg_now(t->admin, &walk);
+    hk_pg_arg_i64(pg, &walk, t->most + 1);
+    hk_pg_arg_i64(pg, &most, t->most + 1);
     hk_pg_begin(pg, false);
+    hk_pg_add(pg, t->most > HK_COUNT_EXACT ? HK_PA_NO_HURRY : HK_PA_AS_IT_IS, NULL);
     hk_pg_add(pg, HK_PA_RELAY, &now);
     hk_pg_add(pg, HK_PA_PAUSES, &now);
     hk_pg_add(pg, HK_PA_IN_FLIGHT, NULL);
     for (unsigned kind = 0; kind < NKINDS; kind++)
-        hk_pg_add(pg, (unsigned)HK_PA_WALK_OUTBOX + kind, &now);
-    hk_pg_add(pg, HK_PA_COUNT_SENT, NULL);
-    hk_pg_add(pg, HK_PA_COUNT_CANCELLED, NULL);
+        hk_pg_add(pg, (unsigned)HK_PA_WALK_OUTBOX + kind, &walk);
+    hk_pg_add(pg, HK_PA_COUNT_SENT, &most);
+    hk_pg_add(pg, HK_PA_COUNT_CANCELLED, &most);
     hk_pg_send(pg);
+    PQclear(hk_pg_result(pg));
     read_relay(t);
     read_pauses(t);
     read_in_flight(t);
@@ -272,7 +278,7 @@ static void look_closer(struct taker *t)
         hk_pg_add(pg, (unsigned)HK_PA_BY_NAME_OUTBOX + kind, NULL);
     }
     for (unsigned i = 0; i < 2; i++) {
-        counts[i]->about = counts[i]->n > HK_COUNT_EXACT;
+        counts[i]->about = counts[i]->n > (uint64_t)t->most;
         if (counts[i]->about)
             hk_pg_add(pg, (unsigned)HK_PA_ABOUT_SENT + i, NULL);
     }
@@ -292,8 +298,8 @@ static void look_closer(struct taker *t)
 
 static bool is_large(const struct taker *t)
 {
-    return t->large[OUTBOX] || t->large[RETRY] || t->large[DEAD] || t->out->sent.n > HK_COUNT_EXACT ||
-           t->out->cancelled.n > HK_COUNT_EXACT;
+    return t->large[OUTBOX] || t->large[RETRY] || t->large[DEAD] || t->out->sent.n > (uint64_t)t->most ||
+           t->out->cancelled.n > (uint64_t)t->most;
 }
 
 static int by_name(const void *a, const void *b)
@@ -304,9 +310,10 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
-enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err)
+static enum hk_code take(struct hk_admin *admin, int64_t most, const struct hk_store_status **out,
+                         struct hk_err *err)
 {
-    struct taker t = {.admin = admin, .out = &admin->status};
+    struct taker t = {.admin = admin, .out = &admin->status, .most = most};
     struct hk_pg *pg = &admin->pg;
     admin->status = (struct hk_store_status){.n_dests = 0};
     hk_pg_call(pg);
@@ -326,6 +333,21 @@ enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status *
         qsort(admin->status.dests, admin->status.n_dests, sizeof *admin->status.dests, by_name);
     *out = &admin->status;
     return HK_OK;
+}
+
+enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err)
+{
+    return take(admin, HK_COUNT_EXACT, out, err);
+}
+
+enum hk_code hk_pa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
+                                struct hk_err *err)
+{
+    uint64_t call_ms = admin->pg.call_ms;
+    admin->pg.call_ms = HK_PA_PATIENCE_MS;
+    enum hk_code rc = take(admin, INT64_MAX - 1, out, err);
+    admin->pg.call_ms = call_ms;
+    return rc;
 }
 
 /* ---- relays ---- */

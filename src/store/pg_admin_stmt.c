@@ -9,6 +9,7 @@
  * `$1::bigint`, where a statement begins with the time, is the time of tests; NULL is the server's own. */
 #include "store/admin.h"
 #include "store/pg_admin_stmt.h"
+#include "store/pg_alerts.h"
 #include "store/pg_letters_stmt.h"
 #include "store/pg_listen.h"
 
@@ -161,22 +162,29 @@ _Static_assert(HK_PENDING == 1 && HK_PROCESSING == 2 && HK_RETRYING == 3 && HK_S
 #define EXACT_AND_ONE "100001"
 _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
 
-/* About 3,000 pages of a table, wherever they lie. pg_class.reltuples would be cheaper, but it is -1 until the first ANALYZE
+/* Some pages of a table, wherever they lie. pg_class.reltuples would be cheaper, but it is -1 until the first ANALYZE
  * and says of a queue, which fills and empties within seconds, how long it was some time ago; and this tells destinations
  * and states apart. */
 #define SIZE(table)                                                                                          \
     "coalesce((SELECT sum(pg_relation_size(p.relid)) FROM pg_partition_tree('" table "'::regclass) p), "     \
     "pg_relation_size('" table "'::regclass))"
-#define SAMPLED(table, alias)                                                                                \
-    table " " alias                                                                                          \
-          " TABLESAMPLE SYSTEM (least(100, 2457600000.0 / greatest(1, " SIZE(table) "))) REPEATABLE (1)"
-#define SAMPLE_FACTOR(table) "greatest(1, " SIZE(table) " / 24576000.0)::numeric(20, 3)"
+#define SAMPLED_PAGES(table, alias, bytes_per_percent)                                                       \
+    table " " alias " TABLESAMPLE SYSTEM (least(100, " bytes_per_percent                                     \
+          " / greatest(1, " SIZE(table) "))) REPEATABLE (1)"
+#define FACTOR_OF_PAGES(table, bytes) "greatest(1, " SIZE(table) " / " bytes ")::numeric(20, 3)"
+/* 2,000 pages. */
+#define SAMPLED(table, alias) SAMPLED_PAGES(table, alias, "1638400000.0")
+#define SAMPLE_FACTOR(table)  FACTOR_OF_PAGES(table, "16384000.0")
+/* 200, where each row costs a search or two. */
+#define SAMPLED_FEW(table, alias) SAMPLED_PAGES(table, alias, "163840000.0")
+#define FACTOR_OF_FEW(table)      FACTOR_OF_PAGES(table, "1638400.0")
 
+/* $1 the time, $2 LIMIT of walks */
 #define NO_BUCKETS ", 0, 0, 0, 0, 0, 0, 0"
 #define GROUPED    " GROUP BY GROUPING SETS ((), (s.d)) ORDER BY 1 DESC, 2 LIMIT 1002"
 /* $1 the time */
-#define FIGURES_OUTBOX(factor, source)                                                                               \
-    "WITH " HELD " SELECT grouping(s.d), s.d, count(*), count(*) FILTER (WHERE s.held), "                            \
+#define FIGURES_OUTBOX(more, all, factor, source)                                                                    \
+    "WITH " HELD more " SELECT grouping(s.d), s.d, " all ", count(*) FILTER (WHERE s.held), "                        \
     "count(*) FILTER (WHERE NOT s.held AND s.from_ms > " NOW "), "                                                   \
     "count(*) FILTER (WHERE NOT s.held AND s.from_ms <= " NOW "), 0, 0, min(nullif(s.created_ms, 0)), "              \
     "min(greatest(s.created_ms, s.from_ms, 1)) FILTER (WHERE NOT s.held AND s.from_ms <= " NOW "), "                 \
@@ -187,8 +195,8 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
                                                            "t.id IN (SELECT n.id FROM named n) AS held FROM " source \
                                                            ") s" GROUPED
 #define BUCKET(condition) "count(*) FILTER (WHERE s.attempts " condition ")"
-#define FIGURES_RETRY(factor, source)                                                                                                            \
-    "SELECT grouping(s.d), s.d, count(*), count(*) FILTER (WHERE s.held), "                                                                      \
+#define FIGURES_RETRY(all, factor, source)                                                                                                       \
+    "SELECT grouping(s.d), s.d, " all ", count(*) FILTER (WHERE s.held), "                                                                       \
     "count(*) FILTER (WHERE NOT s.held AND s.due_ms > " NOW " AND NOT s.tried), "                                                                \
     "count(*) FILTER (WHERE NOT s.held AND s.due_ms <= " NOW "), "                                                                               \
     "count(*) FILTER (WHERE NOT s.held AND s.due_ms > " NOW " AND s.tried), "                                                                    \
@@ -201,10 +209,21 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
                                                                        "t.attempts > 0 OR t.crashes > 0 AS tried, coalesce(" MS(                 \
                                                                            "t.created_at") ", 0) AS created_ms FROM " source                     \
                                                                                            ") s" GROUPED
-#define FIGURES_DEAD(factor, source)                                                                         \
-    "SELECT grouping(s.d), s.d, count(*), 0, 0, 0, 0, 0, 0, 0, 0" NO_BUCKETS ", " factor                     \
+#define FIGURES_DEAD(n, factor, source)                                                                      \
+    "SELECT grouping(s.d), s.d, " n ", 0, 0, 0, 0, 0, 0, 0, 0" NO_BUCKETS ", " factor                        \
     " FROM (SELECT " NAME("t.destination") " AS d FROM " source                                              \
                                            ") s WHERE $1::bigint IS NULL OR $1 IS NOT NULL" GROUPED
+/* How many there are is in an index, whose they are is not, but for letters themselves, which are wide: so these are read
+ * only when they are few. */
+/* How many there are comes from an index; of many only the oldest are walked over, which are the first. */
+#define WALKED(table)                                                                                        \
+    "(SELECT * FROM " table " ORDER BY id LIMIT (SELECT CASE WHEN c.n < $2 THEN $2 ELSE 10000 END FROM c)) t"
+#define COUNTED(table)                                                                                       \
+    "c AS MATERIALIZED (SELECT count(*) AS n FROM (SELECT 1 FROM " table " LIMIT $2::bigint) x)"
+#define ALL_OR_SOME "CASE WHEN grouping(s.d) = 1 THEN (SELECT c.n FROM c) ELSE count(*) END"
+#define OPEN_LETTERS                                                                                          \
+    "WITH c AS MATERIALIZED (SELECT count(*) AS n FROM (SELECT 1 FROM @dead_letters WHERE status = 'failed' " \
+    "LIMIT $2::bigint) x) "
 
 /* From name to name through an index: the cost is in destinations, not in rows. Name, rows, of them tried, and the LIMIT
  * that counting them had: the more there are, the shorter. Few are counted twice. */
@@ -212,7 +231,7 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
     "(SELECT count(*) AS n, count(*) FILTER (WHERE x.tried) AS tried FROM (SELECT " tried                    \
     " AS tried FROM " table " t WHERE " where " AND " NAME("t.destination") IN_ORDER                         \
         " = d.name LIMIT " limit ") x)"
-#define BY_NAME(table, where, tried)                                                                                                     \
+#define BY_NAME(table, where, tried, most)                                                                                               \
     "WITH RECURSIVE w (name) AS (SELECT (SELECT " NAME("t.destination") " FROM " table " t WHERE " where                                 \
                                                                         " ORDER BY " NAME("t.destination")                               \
                                                                             IN_ORDER                                                     \
@@ -225,8 +244,8 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
         "CROSS JOIN LATERAL " COUNT_OF(                                                                                                  \
             table, where, tried,                                                                                                         \
             "1001") " c WHERE d.name IS NOT NULL), "                                                                                     \
-                    "budget AS MATERIALIZED (SELECT greatest(1001, least(" EXACT_AND_ONE                                                 \
-                    ", 1000000 / greatest(1, count(*)))) "                                                                               \
+                    "budget AS MATERIALIZED (SELECT greatest(1001, least(" EXACT_AND_ONE ", " most                                       \
+                    " / greatest(1, count(*)))) "                                                                                        \
                     "AS n FROM few WHERE few.n > 1000), "                                                                                \
                     "many AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM few d CROSS JOIN LATERAL " COUNT_OF(                         \
                         table, where, tried,                                                                                             \
@@ -236,8 +255,33 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
                                                                       "SELECT " SMALL(                                                   \
                                                                           "many.name") ", many.n, many.tried, b.n FROM many CROSS JOIN budget b"
 
-#define COUNT(table) "SELECT count(*) FROM (SELECT 1 FROM " table " LIMIT " EXACT_AND_ONE ") x"
+/* $1 LIMIT */
+#define COUNT(table) "SELECT count(*) FROM (SELECT 1 FROM " table " LIMIT $1::bigint) x"
 #define ABOUT(table) "SELECT (count(*) * " SAMPLE_FACTOR(table) ")::bigint FROM " SAMPLED(table, "t")
+
+/* ---- order by key ---- */
+
+/* Of destination $2 (the time or an id is $1), through the indexes by key. */
+#define KEYED(t)                                                                                             \
+    NAME(t ".destination")                                                                                   \
+    IN_ORDER " = left($2::text, 63) AND " t ".destination = $2 AND " t ".message_key IS NOT NULL AND " t     \
+             ".message_key <> ''"
+#define OF_KEY(t, key)                                                                                       \
+    NAME(t ".destination")                                                                                   \
+    IN_ORDER " = left($2::text, 63) AND " t ".destination = $2 AND hashtextextended(" t                      \
+             ".message_key, 0) = hashtextextended(" key ", 0) AND " t ".message_key = " key
+/* The same of the row `of`. */
+#define SAME_KEY(t, of)                                                                                      \
+    NAME(t ".destination")                                                                                   \
+    IN_ORDER " = left(" of ".destination, 63) AND " t ".destination = " of                                   \
+             ".destination AND hashtextextended(" t ".message_key, 0) = hashtextextended(" of                \
+             ".message_key, 0) AND " t ".message_key = " of ".message_key AND " t ".message_key IS NOT NULL"
+/* As the index has it. */
+#define HELD_LETTER(t) "(" t ".status = 'failed' OR " t ".sending_at IS NOT NULL)"
+/* A retry row that holds the same key, before `r`. */
+#define BEFORE                                                                                               \
+    "EXISTS (SELECT 1 FROM @outbox_retry q WHERE " OF_KEY("q", "r.message_key") " AND NOT q.deferred "       \
+                                                                                "AND (q.id + 0) < r.id)"
 
 /* ---- the table ---- */
 
@@ -377,19 +421,21 @@ static const char *const texts[HK_PA_NSTMTS] = {
                "SELECT coalesce(x.destination, '') AS d, true AS fresh FROM (SELECT DISTINCT id FROM named) n "
                "CROSS JOIN LATERAL (SELECT o.destination FROM @outbox o WHERE o.id = n.id OFFSET 0) x UNION ALL "
                "SELECT destination, false FROM @outbox_retry WHERE claim IS NOT NULL) y GROUP BY 1",
-    [HK_PA_WALK_OUTBOX] =
-        FIGURES_OUTBOX("1", "(SELECT * FROM @outbox ORDER BY id LIMIT " EXACT_AND_ONE ") t"),
+    [HK_PA_WALK_OUTBOX] = FIGURES_OUTBOX(", " COUNTED("@outbox"), ALL_OR_SOME, "1", WALKED("@outbox")),
     [HK_PA_WALK_RETRY] =
-        FIGURES_RETRY("1", "(SELECT * FROM @outbox_retry ORDER BY id LIMIT " EXACT_AND_ONE ") t"),
-    [HK_PA_WALK_DEAD] = FIGURES_DEAD("1", "(SELECT destination FROM @dead_letters WHERE status = 'failed' "
-                                          "LIMIT " EXACT_AND_ONE ") t"),
-    [HK_PA_SAMPLE_OUTBOX] = FIGURES_OUTBOX(SAMPLE_FACTOR("@outbox"), SAMPLED("@outbox", "t")),
-    [HK_PA_SAMPLE_RETRY] = FIGURES_RETRY(SAMPLE_FACTOR("@outbox_retry"), SAMPLED("@outbox_retry", "t")),
-    [HK_PA_SAMPLE_DEAD] = FIGURES_DEAD(SAMPLE_FACTOR("@dead_letters"),
+        "WITH " COUNTED("@outbox_retry") " " FIGURES_RETRY(ALL_OR_SOME, "1", WALKED("@outbox_retry")),
+    [HK_PA_WALK_DEAD] = OPEN_LETTERS FIGURES_DEAD(
+        ALL_OR_SOME, "1",
+        "(SELECT destination FROM @dead_letters WHERE status = 'failed' AND (SELECT c.n FROM c) < $2) t"),
+    [HK_PA_SAMPLE_OUTBOX] = FIGURES_OUTBOX("", "count(*)", SAMPLE_FACTOR("@outbox"), SAMPLED("@outbox", "t")),
+    [HK_PA_SAMPLE_RETRY] =
+        FIGURES_RETRY("count(*)", SAMPLE_FACTOR("@outbox_retry"), SAMPLED("@outbox_retry", "t")),
+    [HK_PA_SAMPLE_DEAD] = FIGURES_DEAD("count(*)", SAMPLE_FACTOR("@dead_letters"),
                                        SAMPLED("@dead_letters", "t") " WHERE t.status = 'failed'"),
-    [HK_PA_BY_NAME_OUTBOX] = BY_NAME("@outbox", "t.destination IS NOT NULL", "false"),
-    [HK_PA_BY_NAME_RETRY] = BY_NAME("@outbox_retry", "t.claim IS NULL", "t.attempts > 0 OR t.crashes > 0"),
-    [HK_PA_BY_NAME_DEAD] = BY_NAME("@dead_letters", "t.status = 'failed'", "false"),
+    [HK_PA_BY_NAME_OUTBOX] = BY_NAME("@outbox", "t.destination IS NOT NULL", "false", "200000"),
+    [HK_PA_BY_NAME_RETRY] =
+        BY_NAME("@outbox_retry", "t.claim IS NULL", "t.attempts > 0 OR t.crashes > 0", "100000"),
+    [HK_PA_BY_NAME_DEAD] = BY_NAME("@dead_letters", "t.status = 'failed'", "false", "50000"),
     [HK_PA_COUNT_SENT] = COUNT("@outbox_sent"),
     [HK_PA_COUNT_CANCELLED] = COUNT("@outbox_cancelled"),
     [HK_PA_ABOUT_SENT] = ABOUT("@outbox_sent"),
@@ -419,6 +465,115 @@ static const char *const texts[HK_PA_NSTMTS] = {
                                                                  "coalesce(o.n, 0), coalesce(h.n, 0), o.ms FROM (SELECT 1) one LEFT JOIN "
                                                                  "(SELECT * FROM @outbox_relay ORDER BY lane LIMIT 1000) r ON true LEFT JOIN owned o ON o.lane = r.lane "
                                                                  "LEFT JOIN hand h ON h.lane = r.lane ORDER BY r.lane",
+
+    /* Counting everything takes its time. */
+    [HK_PA_AS_IT_IS] = "SELECT 1",
+    [HK_PA_NO_HURRY] = "SELECT set_config('statement_timeout', '0', true)",
+    /* What is written may be lost: nobody waits for a disk. */
+    [HK_PA_OFFHAND] = "SELECT set_config('synchronous_commit', 'off', true)",
+    /* $1 the time, $2 lane, $3 destinations, $4 numbers, nine of each: window, seen, sent, failed, dead, in flight, ready at, time
+     * of the last error, 0; $5 breakers, $6 latencies, $7 last errors ('' = none). How many were written. */
+    [HK_PA_FIGURES_PUT] =
+        "INSERT INTO @outbox_figures AS f (lane, destination, at_ms, window_ms, seen, sent, failed, dead, in_flight, "
+        "ready_at_ms, last_error_ms, breaker, latency, last_error) "
+        "SELECT r.lane, x.d, " NOW
+        ", n.v[x.i * 9 - 8], n.v[x.i * 9 - 7], n.v[x.i * 9 - 6], n.v[x.i * 9 - 5], "
+        "n.v[x.i * 9 - 4], n.v[x.i * 9 - 3], n.v[x.i * 9 - 2], n.v[x.i * 9 - 1], x.b, x.l, nullif(x.e, '') "
+        "FROM @outbox_relay r CROSS JOIN (SELECT $4::bigint[] AS v) n "
+        "CROSS JOIN unnest($3::text[], $5::text[], $6::text[], $7::text[]) WITH ORDINALITY AS x (d, b, l, e, i) "
+        "WHERE r.lane = $2::bigint ON CONFLICT (lane, destination) DO UPDATE SET at_ms = excluded.at_ms, "
+        "window_ms = excluded.window_ms, seen = excluded.seen, sent = excluded.sent, failed = excluded.failed, "
+        "dead = excluded.dead, in_flight = excluded.in_flight, ready_at_ms = excluded.ready_at_ms, "
+        "last_error_ms = excluded.last_error_ms, breaker = excluded.breaker, latency = excluded.latency, "
+        "last_error = excluded.last_error",
+    /* $1 the time, $2 LIMIT: the time; lane (NULL: there is none), destination, at, the numbers, breaker, latency, last error */
+    [HK_PA_FIGURES] = "SELECT n.ms, f.lane, " SMALL(
+        "f.destination") ", f.at_ms, f.window_ms, f.seen, f.sent, f.failed, f.dead, "
+                         "f.in_flight, f.ready_at_ms, f.last_error_ms, left(f.breaker, 16), left(f.latency, 8192), left(f.last_error, 240) "
+                         "FROM (SELECT " NOW " AS ms) n LEFT JOIN @outbox_figures f "
+                         "ON f.lane IN (SELECT r.lane FROM @outbox_relay r WHERE r.until_ms > n.ms) "
+                         "ORDER BY f.destination" IN_ORDER ", f.lane LIMIT $2::bigint",
+
+    /* $1 LIMIT: rows that may hold a key, from indexes alone */
+    [HK_PA_HEADS] =
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM @outbox_retry q WHERE q.message_key IS NOT NULL LIMIT $1::bigint) x) "
+        "+ (SELECT count(*) FROM (SELECT 1 FROM @dead_letters d WHERE d.message_key IS NOT NULL AND " HELD_LETTER(
+            "d") " LIMIT $1::bigint) y)",
+    /* $1 the time, $2 destination, $3 LIMIT, $4 dead letters block: how many wait behind a head and were not tried yet */
+    [HK_PA_BLOCKED_OUTBOX] =
+        "WITH heads AS MATERIALIZED (SELECT q.message_key AS k FROM @outbox_retry q WHERE " KEYED("q") " AND NOT q.deferred UNION SELECT d.message_key FROM @dead_letters d WHERE $4::boolean AND " KEYED(
+            "d") " AND " HELD_LETTER("d") ") "
+                                          "SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN LATERAL (SELECT 1 FROM @outbox o WHERE " OF_KEY(
+                                              "o",
+                                              "h.k") " AND coalesce(" MS("o.not_before") ", 0) <= " NOW
+                                                                                         " OFFSET 0) z LIMIT $3::bigint) c",
+    /* The same of retry rows. */
+    [HK_PA_BLOCKED_RETRY] = "SELECT count(*) FROM (SELECT q.* FROM @outbox_retry q WHERE " KEYED(
+        "q") " LIMIT $3::bigint) r "
+             "WHERE CASE WHEN r.claim IS NOT NULL THEN false WHEN NOT r.deferred THEN " BEFORE
+             " WHEN r.due_ms > " NOW
+             " THEN false ELSE EXISTS (SELECT 1 FROM @outbox_retry q WHERE " OF_KEY("q", "r.message_key") " AND NOT q.deferred) OR ($4::boolean AND EXISTS (SELECT 1 FROM @dead_letters d WHERE " OF_KEY(
+                 "d", "r.message_key") " AND " HELD_LETTER("d") ")) END",
+    /* Both, estimated, for many: $1 the time, $2 destinations, $3 those of them that dead letters do not block: destination, how
+     * many */
+    [HK_PA_BLOCKED_ABOUT] =
+        "SELECT y.d, sum(y.n)::bigint FROM (SELECT o.destination AS d, count(*) * " FACTOR_OF_FEW("@outbox") " AS n FROM " SAMPLED_FEW(
+            "@outbox",
+            "o") " WHERE o.destination = ANY ($2::text[]) AND o.message_key <> '' "
+                 "AND coalesce(" MS("o.not_before") ", 0) <= " NOW " AND (EXISTS (SELECT 1 FROM @outbox_retry q WHERE " SAME_KEY(
+                     "q",
+                     "o") " AND NOT q.deferred) OR (o.destination <> ALL ($3::text[]) AND "
+                          "EXISTS (SELECT 1 FROM @dead_letters d WHERE " SAME_KEY("d", "o") " AND " HELD_LETTER(
+                              "d") "))) GROUP BY 1 UNION ALL "
+                                   "SELECT r.destination, count(*) * " FACTOR_OF_FEW("@outbox_retry") " FROM " SAMPLED_FEW(
+                                       "@outbox_retry",
+                                       "r") " WHERE r.destination = ANY ($2) AND r.message_key <> '' AND r.claim IS NULL AND NOT r.deferred AND "
+                                            "EXISTS (SELECT 1 FROM @outbox_retry q WHERE " SAME_KEY(
+                                                "q", "r") " AND NOT q.deferred AND (q.id + 0) < r.id) "
+                                                          "GROUP BY 1) y GROUP BY 1",
+
+    /* $1 the time, $2 destination: the time, how many run; paused, actor, reason, since, breaker open until */
+    [HK_PA_WHY_PLACE] =
+        "SELECT n.ms, (SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > n.ms), coalesce(d.paused, false), " SMALL(
+            "d.actor") ", " SMALL("d.reason") ", d.since_ms, d.open_until_ms FROM (SELECT " NOW " AS ms) n "
+                                              "LEFT JOIN @outbox_destination d ON d.name = $2",
+    /* $1 id, $2 is it a retry row: lane that has it in hand (NULL: none), claimed, until, name; then the shard's owner: until, name */
+    [HK_PA_WHY_LANE] =
+        "WITH m AS MATERIALIZED (SELECT q.shard, q.claim FROM @outbox_retry q WHERE $2::boolean AND q.id = $1::bigint "
+        "UNION ALL SELECT o.shard, (SELECT c.claim FROM @outbox_claim c WHERE $1 = ANY (c.ids) LIMIT 1) FROM @outbox o "
+        "WHERE NOT $2 AND o.id = $1) "
+        "SELECT r.lane, c.claimed_ms, r.until_ms, " SMALL("r.name") ", w.until_ms, " SMALL(
+            "w.name") " FROM m "
+                      "LEFT JOIN @outbox_claim c ON c.claim = m.claim LEFT JOIN @outbox_relay r ON r.lane = c.lane "
+                      "LEFT JOIN @outbox_shard s ON s.shard = m.shard LEFT JOIN @outbox_relay w ON w.lane = s.lane",
+    /* $1 id, $2 destination, $3 key, $4 is it a retry row, $5 dead letters block: heads, the weightiest first: place, id, message_id,
+     * state, due */
+    [HK_PA_WHY_HEAD] =
+        "WITH " HELD
+        ", me AS MATERIALIZED (SELECT coalesce((SELECT NOT q.deferred FROM @outbox_retry q WHERE $4::boolean "
+        "AND q.id = $1::bigint), false) AS holds) "
+        "SELECT y.place, y.id, " SMALL(
+            "y.message_id") ", y.state, y.due_ms FROM ("
+                            "(SELECT 1 AS n, 2 AS place, d.id, d.message_id, 5 AS state, 0::bigint AS due_ms FROM @dead_letters d, me "
+                            "WHERE $5::boolean AND NOT me.holds AND " OF_KEY("d", "$3::text") " AND " HELD_LETTER(
+                                "d") " ORDER BY d.id LIMIT 1) UNION ALL "
+                                     "(SELECT 2, 0, q.id, q.message_id, CASE WHEN q.claim IS NULL THEN 3 ELSE 2 END, q.due_ms FROM @outbox_retry q, me "
+                                     "WHERE " OF_KEY(
+                                         "q",
+                                         "$3::text") " AND NOT q.deferred AND (NOT me.holds OR q.id < $1::bigint) ORDER BY q.id LIMIT 1) UNION ALL "
+                                                     "(SELECT 3, 0, q.id, q.message_id, 2, q.due_ms FROM @outbox_retry q WHERE " OF_KEY(
+                                                         "q",
+                                                         "$3::text") " AND q.claim IS NOT NULL AND NOT ($4::boolean AND q.id = $1::bigint) ORDER BY q.id LIMIT 1) UNION ALL "
+                                                                     "(SELECT 4, 1, t.id, " MESSAGE_ID
+                                                                     ", CASE WHEN t.id IN (SELECT n.id FROM named n) THEN 2 ELSE 1 END, 0 "
+                                                                     "FROM @outbox t WHERE " OF_KEY(
+                                                                         "t",
+                                                                         "$3::text") " AND ((NOT $4::boolean AND t.id < $1::bigint AND t.not_before IS NULL) "
+                                                                                     "OR t.id IN (SELECT n.id FROM named n WHERE $4::boolean OR n.id < $1::bigint)) ORDER BY t.id LIMIT 1)) y ORDER BY y.n LIMIT 1",
+    /* $1 id, $2 destination, $3 LIMIT: how many of its destination come before it */
+    [HK_PA_WHY_AHEAD] = "SELECT count(*) FROM (SELECT 1 FROM @outbox o WHERE " NAME("o.destination") IN_ORDER
+    " = left($2::text, 63) "
+    "AND (o.id + 0) < $1::bigint LIMIT $3::bigint) x",
 
     /* what pg_admin_inspect.c reads, in the order of its enum */
     [HK_PA_SERVER] =
@@ -479,22 +634,25 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "floor(pg_notification_queue_usage() * 100)::bigint " HK_PG_WAKE_FROM,
     /* What a relay needs and this role does not have. */
     [HK_PA_RIGHTS] =
-        "SELECT string_agg(w.name || ' on ' || w.t, ', ') FROM (SELECT v.t, p.name FROM ("
+        "SELECT string_agg(g.line, ', ' ORDER BY g.line) FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name FROM ("
         "VALUES ('@outbox', 'SELECT,DELETE'), ('@outbox_retry', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@outbox_relay', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_claim', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@dead_letters', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_redrive', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@dead_letter_versions', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'), "
         "('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled', 'SELECT,INSERT,DELETE'), "
         "('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'), "
-        "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_meta', 'SELECT')) v (t, wanted) "
+        "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,DELETE'), "
+        "('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), "
+        "('@outbox_alert', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), "
+        "('@outbox_mute', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE')) v (t, wanted) "
         "CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name) WHERE NOT has_table_privilege(v.t, p.name) "
         "UNION ALL SELECT '@outbox_id_seq', 'SELECT' "
-        "WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w",
+        "WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w GROUP BY w.t) g (line)",
 };
 
 const char *hk_pa_sql(unsigned id)
 {
-    return id < HK_PA_NSTMTS ? texts[id] : hk_pl_sql(id);
+    return id < HK_PA_NSTMTS ? texts[id] : id < HK_PL_END ? hk_pl_sql(id) : hk_pn_sql(id);
 }
 
 /* The tables may have grown since the statistics were taken: an index is never wrong here, and with few rows not slow. */
@@ -502,4 +660,4 @@ static const char *const settings[] = {
     "enable_seqscan",    "off", "enable_bitmapscan", "off", "jit", "off", "plan_cache_mode",
     "force_custom_plan", NULL};
 
-const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PL_END, settings, NULL};
+const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PN_END, settings, NULL};

@@ -45,6 +45,21 @@ enum hk_pa_id {
     HK_PA_ABOUT_SENT,
     HK_PA_ABOUT_CANCELLED,
     HK_PA_RELAYS,
+    HK_PA_AS_IT_IS,
+    HK_PA_NO_HURRY,
+    /* pg_admin_figures.c */
+    HK_PA_OFFHAND,
+    HK_PA_FIGURES_PUT,
+    HK_PA_FIGURES,
+    /* pg_admin_why.c */
+    HK_PA_HEADS,
+    HK_PA_BLOCKED_OUTBOX,
+    HK_PA_BLOCKED_RETRY,
+    HK_PA_BLOCKED_ABOUT,
+    HK_PA_WHY_PLACE,
+    HK_PA_WHY_LANE,
+    HK_PA_WHY_HEAD,
+    HK_PA_WHY_AHEAD,
     /* pg_admin_inspect.c */
     HK_PA_SERVER,
     HK_PA_HORIZON,

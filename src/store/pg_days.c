@@ -17,7 +17,7 @@
 /* Where a partition ends, of pg_class c; NULL for the one of the rest. */
 #define UNTIL "(regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \\(''?(-?[0-9]+)'))[1]::bigint"
 
-#define BEGIN "BEGIN;\nSET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT "';\nSET LOCAL statement_timeout = 0;\n"
+#define BEGIN HK_PG_BEGIN_CHANGE "SET LOCAL statement_timeout = 0;\n"
 
 /* Nothing to be done when it has partitions. A view follows its table when that is renamed, so that ours is made again; others'
  * would go on showing the first partition only. */

@@ -23,7 +23,7 @@ static const struct meaning meanings[] = {
     {"57P03", HK_UNAVAILABLE, "the server is starting or stopping: " AGAIN},
     {"57P04", HK_UNAVAILABLE, "the database was dropped"},
     {"57P05", HK_UNAVAILABLE, "the server ended the idle connection: " AGAIN},
-    {"57014", HK_BUSY, "it took longer than the statement time-out: " AGAIN},
+    {"57014", HK_BUSY, "cancelled by the statement time-out, or by hand: " AGAIN},
     {"25P03", HK_UNAVAILABLE, "the server ended the connection: " AGAIN},
     {"25006", HK_UNAVAILABLE, "the server is read-only: a standby, or default_transaction_read_only is on"},
     {"40001", HK_BUSY, AGAIN},
@@ -49,6 +49,38 @@ static const struct meaning meanings[] = {
     {"54", HK_TOOBIG, "it is more than PostgreSQL takes"},
     {"58", HK_UNAVAILABLE, "the server cannot read or write its files: look into its log"},
 };
+
+/* A connection that does not come about has no SQLSTATE in libpq, only words: the server's, which may be in any language, and
+ * libpq's own. What is not understood is the server's not being there. */
+static const struct {
+    const char *words, *advice;
+} unconnected[] = {
+    {"unexpectedly", START}, /* it was there */
+    {"password", "check user and password"},
+    {"role \"", "check user and password"},
+    {"authentication", "check user and password"},
+    {"no pg_hba.conf entry",
+     "the server's pg_hba.conf does not let this user in from here, or not without TLS"},
+    {"database \"", "check the database's name"},
+    {"host name \"", "check the host's name, DNS, and the names in the server's certificate"},
+    {"certificate", "check sslmode, sslrootcert and the certificates"},
+    {"SSL", "check sslmode, sslrootcert and the certificates"},
+    {"definition of service", "check the service's name and PGSERVICEFILE"},
+    {"service file", "check the service's name and PGSERVICEFILE"},
+    {"too many", SPACE},
+    {"connection slots", SPACE},
+    {"session is read-only", "of all its hosts none can be written to"},
+    {"server is in hot standby", "of all its hosts none can be written to"},
+    {"the database system is", AGAIN},
+};
+
+const char *hk_pg_unconnected(const char *words)
+{
+    for (size_t i = 0; i < sizeof unconnected / sizeof unconnected[0]; i++)
+        if (strstr(words, unconnected[i].words))
+            return unconnected[i].advice;
+    return START;
+}
 
 static const struct meaning *meaning_of(const char *sqlstate)
 {

@@ -48,6 +48,7 @@ struct exchanging {
     int64_t *over; /* those of them that are done with */
     size_t n_over;
     bool marked;               /* it leaves its number behind */
+    size_t n_first;            /* statements before the renewal */
     size_t n_before, n_behind; /* statements before and behind the one that tells which manifests stand */
     bool began;                /* the transaction */
     bool gone;                 /* the lane */
@@ -500,7 +501,8 @@ static void add_renewal(struct hk_store *store, const struct exchanging *t)
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
     hk_pg_arg_i64(&store->pg, &a, t->x->lane);
-    hk_pg_arg_u64(&store->pg, &a, t->x->lease_ms < LEASE_MAX_MS ? t->x->lease_ms : LEASE_MAX_MS);
+    uint64_t lease_ms = hk_pg_moving_lease(store, t->x->lease_ms);
+    hk_pg_arg_u64(&store->pg, &a, lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS);
     hk_pg_arg_i64(&store->pg, &a, store->number);
     hk_pg_add(&store->pg, HK_PG_RENEW, &a);
 }
@@ -522,7 +524,7 @@ static void add_mark(struct hk_store *store, struct exchanging *t)
 static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shards)
 {
     t->began = hk_pg_ok(&store->pg);
-    hk_pg_begin(&store->pg, true);
+    t->n_first = hk_pg_begin_moving(store);
     add_renewal(store, t);
     hk_pg_add_quotas(store, t->x);
     add_mark(store, t);
@@ -568,6 +570,7 @@ static void skip(struct hk_store *store, size_t n)
 
 static void read_all(struct hk_store *store, struct exchanging *t)
 {
+    skip(store, t->n_first);
     PGresult *res = hk_pg_result(&store->pg);
     t->renewed = hk_pg_ok(&store->pg);
     if (t->renewed)
@@ -804,6 +807,8 @@ enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
         read_all(store, &t);
     }
     enum hk_code rc = hk_pg_end(&store->pg, "exchange messages", err);
+    if (!blocked)
+        hk_pg_end_moving(store);
     hk_crash_exchange(x, "bury-committed", "arrive-committed");
     if (blocked && rc != HK_CONFLICT)
         return rc;

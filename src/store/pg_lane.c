@@ -116,7 +116,7 @@ static bool take_over(struct hk_store *store, int64_t lane)
     static const enum hk_pg_id rest[] = {HK_PG_DROP_ORPHANED_CLAIMS, HK_PG_FREE_ORPHANED_SHARDS,
                                          HK_PG_DROP_ORPHANED_LANE};
     struct hk_pg_args a = {0};
-    hk_pg_begin(&store->pg, true);
+    size_t n_first = hk_pg_begin_moving(store);
     hk_pg_arg_i64(&store->pg, &a, lane);
     hk_pg_arg_i64(&store->pg, &a, store->lane);
     struct hk_pg_args with_now = a;
@@ -126,10 +126,14 @@ static bool take_over(struct hk_store *store, int64_t lane)
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         hk_pg_add(&store->pg, rest[i], &a);
     hk_pg_send(&store->pg);
+    for (; n_first > 0; n_first--)
+        PQclear(hk_pg_result(&store->pg));
     PGresult *res = hk_pg_result(&store->pg);
     bool taken = hk_pg_touched(res) > 0;
     PQclear(res);
-    if (hk_pg_end(&store->pg, "take a lane over", NULL) != HK_OK)
+    enum hk_code rc = hk_pg_end(&store->pg, "take a lane over", NULL);
+    hk_pg_end_moving(store);
+    if (rc != HK_OK)
         return false;
     if (taken)
         hk_pg_window_wrote(&store->window);

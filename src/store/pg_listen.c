@@ -25,7 +25,7 @@
 #define ANSWER_MS      10000
 #define SQL_MAX        4096
 
-#define QUESTION "SELECT pg_backend_pid(), " HK_PG_WAKE_COLUMNS " " HK_PG_WAKE_FROM
+#define QUESTION "SELECT pg_catalog.pg_backend_pid(), " HK_PG_WAKE_COLUMNS " " HK_PG_WAKE_FROM
 
 enum {
     Q_PID,
@@ -189,9 +189,11 @@ static bool begin(struct hk_listener *l)
 {
     char sql[400];
     snprintf(sql, sizeof sql,
-             "LISTEN hikyaku_%lld; SELECT set_config('idle_session_timeout', '0', false), "
-             "set_config('tcp_user_timeout', '10000', false), set_config('tcp_keepalives_idle', '5', false), "
-             "pg_try_advisory_lock_shared(" HK_PG_LISTENERS ", %lld::oid::integer)",
+             "LISTEN hikyaku_%lld; SELECT pg_catalog.set_config('idle_session_timeout', '0', false), "
+             "pg_catalog.set_config('tcp_user_timeout', '10000', false), "
+             "pg_catalog.set_config('tcp_keepalives_idle', '5', false), "
+             "pg_catalog.pg_try_advisory_lock_shared(" HK_PG_LISTENERS
+             ", %lld::pg_catalog.oid::pg_catalog.int4)",
              (long long)l->outbox, (long long)l->outbox);
     PGresult *res = ask(l, sql);
     bool done = res != NULL;

@@ -7,15 +7,19 @@
 
 #include "store/store.h"
 
-/* What there is to listen for: the outbox's oid; is there a trigger; does it fire; may this role use the flag? */
+/* What there is to listen for: the outbox's oid; is there a trigger; does it fire; may this role use the flag?
+ * The listening session has the search path that it was given: hence every name is qualified. */
 #define HK_PG_WAKE_COLUMNS                                                                                   \
-    "f.outbox::bigint, t.tgname IS NOT NULL, coalesce(t.tgenabled IN ('O', 'A'), false), "                   \
-    "CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(f.wake, 'SELECT') "                               \
-    "AND has_sequence_privilege(f.wake, 'UPDATE') ELSE false END"
+    "f.outbox::pg_catalog.int8, t.tgname IS NOT NULL, coalesce(t.tgenabled OPERATOR(pg_catalog.=) 'O' "      \
+    "OR t.tgenabled OPERATOR(pg_catalog.=) 'A', false), CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'S' "     \
+    "THEN pg_catalog.has_sequence_privilege(f.wake, 'SELECT') "                                              \
+    "AND pg_catalog.has_sequence_privilege(f.wake, 'UPDATE') ELSE false END"
 #define HK_PG_WAKE_FROM                                                                                      \
-    "FROM (SELECT to_regclass('@outbox')::oid, to_regclass('@outbox_wake')::oid) AS f (outbox, wake) "       \
-    "LEFT JOIN pg_class c ON c.oid = f.wake LEFT JOIN pg_trigger t ON t.tgrelid = f.outbox "                 \
-    "AND '\"' || t.tgname || '\"' = '@@outbox_wake_up'"
+    "FROM (SELECT pg_catalog.to_regclass('@outbox')::pg_catalog.oid, "                                       \
+    "pg_catalog.to_regclass('@outbox_wake')::pg_catalog.oid) AS f (outbox, wake) "                           \
+    "LEFT JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) f.wake "                                \
+    "LEFT JOIN pg_catalog.pg_trigger t ON t.tgrelid OPERATOR(pg_catalog.=) f.outbox "                        \
+    "AND pg_catalog.concat('\"', t.tgname, '\"') OPERATOR(pg_catalog.=) '@@outbox_wake_up'"
 
 /* Sessions that listen hold an advisory lock, shared, on this and the outbox's oid ("hiky"): so that `doctor` can count them,
  * whoever's they are. */

@@ -71,30 +71,6 @@
     "DROP FUNCTION IF EXISTS @outbox_wake_up();\n"                                                           \
     "DROP SEQUENCE IF EXISTS @outbox_wake;\n"
 
-/* Where the tables lie, or will: the function names it. */
-#define HOME                                                                                                     \
-    "SELECT coalesce((SELECT n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "               \
-    "ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass('@outbox')), pg_catalog.current_schema()), " \
-    "pg_catalog.current_setting('max_prepared_transactions')::integer > 0"
-
-/* The URL with its schema written out. */
-static struct hk_pg_url find_home(struct hk_pg *pg, bool *out_two_phase)
-{
-    struct hk_pg_url url = pg->url;
-    PGresult *res = hk_pg_script(pg, HOME);
-    if (hk_pg_ok(pg)) {
-        *out_two_phase = hk_pg_bool(res, 0, 1);
-        const char *home = PQgetvalue(res, 0, 0);
-        if (!url.schema[0] && (strpbrk(home, "'\"\\@") || !*home))
-            hk_pg_fail(pg, HK_UNSUPPORTED,
-                       "the schema of its tables has a name that needs quoting: rename it");
-        else if (!url.schema[0])
-            hk_str_copy(url.schema, sizeof url.schema, hk_str_of(home));
-    }
-    PQclear(res);
-    return url;
-}
-
 static enum hk_code run_once(struct hk_pg *pg, const void *arg, struct hk_err *err)
 {
     hk_pg_call(pg);
@@ -109,14 +85,16 @@ enum hk_code hk_pg_set_notify(struct hk_pg *pg, const struct hk_store_init *how,
     bool two_phase = false;
     hk_buf_init(&sql, SCRIPT_MAX);
     hk_pg_call(pg);
-    struct hk_pg_url url = find_home(pg, &two_phase);
+    PGresult *res =
+        hk_pg_script(pg, "SELECT pg_catalog.current_setting('max_prepared_transactions')::integer > 0");
+    two_phase = hk_pg_bool(res, 0, 0);
+    PQclear(res);
     enum hk_code rc = hk_pg_end_schema(pg, err);
     if (rc == HK_OK) {
-        hk_pg_url_names(&url,
-                        how->notify == HK_NOTIFY_ON ? "BEGIN;\nSET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT
-                                                      "';\n" CREATE_FLAG CREATE_TRIGGER "COMMIT;\n"
-                                                    : "BEGIN;\nSET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT
-                                                      "';\n" DROP_ALL "COMMIT;\n",
+        hk_pg_url_names(&pg->url,
+                        how->notify == HK_NOTIFY_ON ? HK_PG_BEGIN_CHANGE CREATE_FLAG CREATE_TRIGGER
+                            "COMMIT;\n"
+                                                    : HK_PG_BEGIN_CHANGE DROP_ALL "COMMIT;\n",
                         &sql);
         rc = hk_buf_status(&sql);
         if (rc != HK_OK)

@@ -73,6 +73,7 @@ static bool wait_for(struct hk_pg *pg, short events)
 static void late(struct hk_pg *pg)
 {
     hk_pg_fail(pg, HK_UNAVAILABLE, "the server does not answer");
+    pg->late = true;
     hk_pg_drop(pg);
 }
 
@@ -395,7 +396,7 @@ enum hk_code hk_pg_end(struct hk_pg *pg, const char *doing, struct hk_err *err)
                           pg->err.message, pg->sqlstate, advice);
     if (pg->rc == HK_UNAVAILABLE)
         return hk_err_set(err, pg->rc, "%s: cannot %s: %s: %s", pg->url.place, doing, pg->err.message,
-                          advice);
+                          hk_pg_unconnected(pg->err.message));
     return hk_err_set(err, pg->rc, "%s: cannot %s: %s", pg->url.place, doing, pg->err.message);
 }
 
@@ -407,6 +408,8 @@ PGresult *hk_pg_script(struct hk_pg *pg, const char *sql)
         return NULL;
     struct hk_buf text;
     hk_buf_init(&text, SQL_MAX);
+    if (pg->pooled && pg->url.schema[0]) /* the rest of the settings can be done without */
+        hk_buf_adds(&text, "SELECT pg_catalog.set_config('search_path', '" HK_PG_PATH "', true);\n");
     hk_pg_url_names(&pg->url, sql, &text);
     char *filled = hk_buf_detach(&text);
     hk_buf_fini(&text);

@@ -37,7 +37,7 @@ uint32_t hk_pg_schema_wanted(void)
     "SELECT (SELECT count(*) FROM pg_catalog.pg_attribute a "                                                \
     "WHERE a.attrelid = pg_catalog.to_regclass('@outbox_meta') AND a.attname IN ('key', 'value') "           \
     "AND NOT a.attisdropped) = 2, "                                                                          \
-    "(SELECT pg_catalog.to_regclass(n)::text FROM unnest(ARRAY[" OUR_NAMES "]) AS n "                        \
+    "(SELECT pg_catalog.to_regclass(n)::text FROM pg_catalog.unnest(ARRAY[" OUR_NAMES "]) AS n "             \
     "WHERE pg_catalog.to_regclass(n) IS NOT NULL ORDER BY 1 LIMIT 1)"
 
 static uint32_t version_of(const PGresult *res)
@@ -100,8 +100,9 @@ enum hk_code hk_pg_check_schema(struct hk_pg *pg, uint32_t *out_version, struct 
     if (rc != HK_OK)
         return rc;
     if (version == 0)
-        return hk_err_set(err, HK_NOTFOUND, "%s: there is no outbox in it: run `hikyaku init`",
-                          pg->url.place);
+        return hk_err_set(err, HK_NOTFOUND,
+                          "%s: there is no outbox in it (no table %s%s%soutbox_meta): run `hikyaku init`",
+                          pg->url.place, pg->url.schema, pg->url.schema[0] ? "." : "", pg->url.prefix);
     if (version < hk_pg_schema_wanted())
         return hk_err_set(err, HK_NOTFOUND,
                           "%s: its schema has version %u, this program needs %u: run `hikyaku init`",
@@ -218,7 +219,9 @@ static enum hk_code print(struct hk_pg *pg, struct hk_buf *out_sql, struct hk_st
     for (const struct hk_migration *m = hk_migrations_postgres; m->version; m++)
         if (m->version > out->from) {
             hk_buf_adds(&sql, "BEGIN;\nSET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT "';\n");
-            add_migration(&pg->url, m, m->version == 1 && pg->url.schema[0], &sql);
+            if (pg->url.schema[0])
+                hk_buf_adds(&sql, "SET LOCAL search_path = " HK_PG_PATH ";\n");
+            add_migration(&pg->url, m, m->version == 1 && pg->url.schema_said, &sql);
             hk_buf_adds(&sql, "COMMIT;\n");
             out->to = m->version;
         }

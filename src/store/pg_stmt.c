@@ -4,6 +4,7 @@
 
 /* Unix milliseconds: the start of the transaction by the server's clock. */
 #define SERVER_MS "floor(extract(epoch FROM now()) * 1000)::bigint"
+#define CLOCK_MS  "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 /* ---- purge: one statement, so that its limit holds for all tables together ----
  * $1 how many at the most, $2 now; $3 sent rows to keep, and ages: $4 sent, $5 attempts, $6 cancelled, $7 resolved,
@@ -188,21 +189,23 @@
 /* ---- what relays may do together ----
  * $2 destinations, $3 1 for the leave to probe, $4 rates and $5 bursts in millionths, $6 how many are wanted. A bucket that
  * nobody drew from yet is full. Gives the quota's place, tokens, and when there is another. Who draws holds the bucket's lock
- * (QUOTA_LOCK, a statement before, so that this one sees what the last holder left); locks are taken in one order. */
+ * (QUOTA_LOCK, a statement before, so that this one sees what the last holder left); locks are taken in one order. The time is
+ * this statement's: the transaction's is older than the last holder's, and would count for twice what lies between. */
 #define QUOTA_LOCK                                                                                           \
     "SELECT pg_advisory_xact_lock(h) FROM (SELECT DISTINCT hashtextextended('@outbox_bucket ' || u.probe || u.name, 0) "  \
     "FROM unnest($1::text[], $2::bigint[]) AS u (name, probe) ORDER BY 1 OFFSET 0) AS l (h)"
 #define QUOTAS                                                                                               \
-    "WITH q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.want, u.rate / 1e6::float8 AS rate, o.turn, o.at, " \
-    "least(u.burst / 1e6::float8, coalesce(o.tokens + greatest(" NOW " - o.at_ms, 0) * (u.rate / 1e6::float8) / 1000, " \
-    "u.burst / 1e6::float8)) AS had FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) " \
+    "WITH t AS MATERIALIZED (SELECT coalesce($1::bigint, " CLOCK_MS ") AS now), "                            \
+    "q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.want, u.rate / 1e6::float8 AS rate, o.turn, o.at, t.now, " \
+    "least(u.burst / 1e6::float8, coalesce(o.tokens + greatest(t.now - o.at_ms, 0) * (u.rate / 1e6::float8) / 1000, " \
+    "u.burst / 1e6::float8)) AS had FROM t CROSS JOIN unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) " \
     "WITH ORDINALITY AS u (name, probe, rate, burst, want, n) LEFT JOIN LATERAL (SELECT b.ctid AS at, b.turn, b.tokens, b.at_ms " \
     "FROM @outbox_bucket b WHERE b.destination = u.name AND b.probe = u.probe ORDER BY b.turn DESC LIMIT 1) o ON true), " \
     "z AS (DELETE FROM @outbox_bucket b WHERE b.ctid = ANY (ARRAY(SELECT q.at FROM q))), " \
     "made AS (INSERT INTO @outbox_bucket (destination, probe, turn, tokens, at_ms) SELECT q.name, q.probe, " \
-    "coalesce(q.turn, 0) + 1, q.had - least(q.want, floor(q.had)), " NOW " FROM q) "                         \
+    "coalesce(q.turn, 0) + 1, q.had - least(q.want, floor(q.had)), q.now FROM q) "                           \
     "SELECT q.n, least(q.want, floor(q.had))::bigint, "                                                      \
-    NOW " + ceil(greatest(1 - (q.had - least(q.want, floor(q.had))), 0) * 1000 / q.rate)::bigint FROM q"
+    "q.now + ceil(greatest(1 - (q.had - least(q.want, floor(q.had))), 0) * 1000 / q.rate)::bigint FROM q"
 #define CIRCUITS                                                                                             \
     "INSERT INTO @outbox_destination (name, paused, since_ms, open_until_ms) "                               \
     "SELECT u.name, false, " NOW ", u.until FROM unnest($2::text[], $3::bigint[]) AS u (name, until) "       \
@@ -409,6 +412,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "ORDER BY " NAME("d") ", " KEY_HASH("d.message_key"), /* so that only their index will do */
 
     /* ---- exchange ---- */
+    [HK_PG_PATIENCE] = "SELECT set_config('statement_timeout', $1::bigint::text, true)",
     /* $2 lane, $3 lease, $4 the number of this exchange: one that was given up, but comes through late, is too low. When no
      * row is there the text is no number: an error, which undoes the transaction and says why in the server's log.
      * Of exchanges that follow each other closely only one in a while writes the lease, with that while on top: a lock leaves

@@ -52,6 +52,7 @@ enum hk_pg_id {
     HK_PG_HELD_DEAD,
 
     /* pg_exchange.c */
+    HK_PG_PATIENCE,
     HK_PG_RENEW,
     HK_PG_MARK,
     HK_PG_IS_MARKED,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The PostgreSQL store: open and close, and the table of its operations. */
+#include <string.h>
 #include <time.h>
 
 #include "base/mem.h"
 #include "store/pg_listen.h"
 #include "store/pg_store.h"
 
-#define MAX_PAYLOAD (UINT64_C(1024) * 1024)
+#define MAX_PAYLOAD     (UINT64_C(1024) * 1024)
+#define PATIENCE_MAX_MS UINT64_C(600000)
 
 void hk_pg_arg_now(struct hk_store *store, struct hk_pg_args *a)
 {
@@ -59,6 +61,40 @@ bool hk_pg_relay_call(struct hk_store *store)
     store->upkeep_at_ms = INT64_MIN;
     store->reset_due |= store->polled;
     return ok;
+}
+
+/* ---- moving what is large ---- */
+
+size_t hk_pg_begin_moving(struct hk_store *store)
+{
+    struct hk_pg *pg = &store->pg;
+    struct hk_pg_args a = {0};
+    hk_pg_begin(pg, true);
+    store->moving_since_us = hk_pg_monotonic_us();
+    if (!store->patience_ms)
+        return 0;
+    pg->call_ms = 2 * store->patience_ms;
+    hk_pg_arg_u64(pg, &a, store->patience_ms);
+    hk_pg_add(pg, HK_PG_PATIENCE, &a);
+    return 1;
+}
+
+/* Four times as much when it was too little; half when that was far too much. */
+void hk_pg_end_moving(struct hk_store *store)
+{
+    struct hk_pg *pg = &store->pg;
+    uint64_t usual_ms = pg->busy_ms + 5000, had_ms = store->patience_ms ? store->patience_ms : usual_ms;
+    uint64_t took_ms = (uint64_t)(hk_pg_monotonic_us() - store->moving_since_us) / 1000;
+    pg->call_ms = pg->busy_ms + 10000;
+    if (strcmp(pg->sqlstate, "57014") == 0 || pg->late)
+        store->patience_ms = 4 * had_ms < PATIENCE_MAX_MS ? 4 * had_ms : PATIENCE_MAX_MS;
+    else if (hk_pg_ok(pg) && store->patience_ms && took_ms < had_ms / 16)
+        store->patience_ms = had_ms / 2 > usual_ms ? had_ms / 2 : 0;
+}
+
+uint64_t hk_pg_moving_lease(const struct hk_store *store, uint64_t lease_ms)
+{
+    return lease_ms < UINT64_MAX / 2 ? lease_ms + 2 * store->patience_ms : lease_ms;
 }
 
 static void pg_close(struct hk_store *store)

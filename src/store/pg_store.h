@@ -45,6 +45,10 @@ struct hk_store {
      * that its lease is over. Its boot tells it. */
     int64_t lost_lane_until_ms;
     char boot[64];
+    /* Rows of hundreds of megabytes take longer to move than any statement may take: what failed for that alone is given so
+     * much the next time; 0 = as usual. */
+    uint64_t patience_ms;
+    int64_t moving_since_us; /* monotonic */
     bool
         strays; /* there may be a manifest of this lane that nobody knows: it is given back with the next exchange */
 
@@ -82,6 +86,12 @@ int64_t hk_pg_reckon(struct hk_store *store);
 /* Keeps `res` as long as this call's pool. Accepts NULL. */
 void hk_pg_keep(struct hk_store *store, PGresult *res);
 int64_t hk_pg_monotonic_us(void);
+
+/* A transaction that moves messages, however large, from one table to another: hk_pg_begin, and the results of as many
+ * statements to be skipped before its own. The end of the call is told, too. */
+size_t hk_pg_begin_moving(struct hk_store *store);
+void hk_pg_end_moving(struct hk_store *store);
+uint64_t hk_pg_moving_lease(const struct hk_store *store, uint64_t lease_ms); /* with that on top */
 
 /* ---- pg_lane.c ---- */
 

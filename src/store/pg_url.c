@@ -71,7 +71,7 @@ static enum hk_code take_name(const char *key, struct hk_str value, size_t max, 
         return hk_err_set(err, HK_INVALID, "the database URL gives %s twice", key);
     if (!is_name(value))
         return hk_err_set(err, HK_INVALID,
-                          "the database URL's %s is %s: write letters, digits and _, a letter first", key,
+                          "the database URL's %s is %s: write letters, digits and _, no digit first", key,
                           hk_show(value, shown));
     if (value.len > max)
         return hk_err_set(err, HK_INVALID, "the database URL's %s is too long: at most %zu characters", key,
@@ -241,6 +241,7 @@ enum hk_code hk_pg_url_parse(const char *text, struct hk_pg_url *out, struct hk_
         rc = parsed.conninfo ? check(&parsed, err) : hk_err_set(err, HK_NOMEM, "out of memory");
     }
     hk_buf_fini(&kept);
+    parsed.schema_said = parsed.schema[0] != '\0';
     if (rc == HK_OK)
         *out = parsed;
     else

@@ -198,7 +198,7 @@ static enum hk_code sa_open(const char *url, const struct hk_store_options *opti
     struct hk_admin *admin = hk_mem_zalloc(1, sizeof *admin);
     if (!admin)
         return hk_err_set(err, HK_NOMEM, "out of memory");
-    durable.sync_full = true;
+    durable.sync_full = !options->offhand;
     enum hk_code rc = hk_store_sqlite.open(url, &durable, &admin->store, err);
     if (rc != HK_OK) {
         sa_close(admin);
@@ -214,6 +214,11 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .close = sa_close,
     .enqueue = sa_enqueue,
     .status = hk_sa_status,
+    .status_exact = hk_sa_status_exact,
+    .blocked = hk_sa_blocked,
+    .why = hk_sa_why,
+    .figures = hk_sa_figures,
+    .figures_put = hk_sa_figures_put,
     .relays = hk_sa_relays,
     .list = hk_sa_list,
     .show = hk_sa_show,

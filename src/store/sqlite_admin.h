@@ -5,6 +5,8 @@
  *   sqlite_admin_act.c      cancel and retry
  *   sqlite_admin_list.c     list and show
  *   sqlite_admin_status.c   status and relays
+ *   sqlite_admin_figures.c  what relays saw lately
+ *   sqlite_admin_why.c      what keeps messages from going out
  *   sqlite_admin_inspect.c  what `doctor` asks
  *
  * It sits on a store of its own (sqlite.h) and shares its transactions, time, busy handling and sticking errors. Its
@@ -25,6 +27,8 @@ struct hk_admin {
     struct hk_relays relays;
     struct hk_rows rows;
     struct hk_shown shown;
+    struct hk_figures figures;
+    struct hk_why why;
 };
 
 /* What manifests name: `held` by claim, `named` by row of outbox. */
@@ -45,7 +49,22 @@ void *hk_sa_grow(struct hk_store *store, void *items, size_t n, size_t *room, si
 void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id, struct hk_str destination,
                  const char *actor, const char *reason, int64_t now_ms);
 
+typedef void hk_sa_sample_fn(void *arg, sqlite3_stmt *q);
+/* Looks at evenly spaced stretches of a table's ids: `each` sees destination and number of rows that `condition` holds
+ * for. How many times more rows the table has than were looked at. */
+double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, hk_sa_sample_fn *each,
+                    void *arg);
+
 enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+enum hk_code hk_sa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
+                                struct hk_err *err);
+enum hk_code hk_sa_blocked(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
+                           struct hk_err *err);
+enum hk_code hk_sa_why(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,
+                       struct hk_err *err);
+enum hk_code hk_sa_figures(struct hk_admin *admin, const struct hk_figures **out, struct hk_err *err);
+enum hk_code hk_sa_figures_put(struct hk_admin *admin, int64_t lane, const struct hk_figure *items, size_t n,
+                               struct hk_err *err);
 enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
 enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err);

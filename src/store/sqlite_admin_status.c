@@ -16,8 +16,8 @@ enum {
     LEAST = 1000
 };
 
-#define EXACT_AND_ONE "100001"
-_Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
+/* How far it is counted: HK_COUNT_EXACT rows of a kind, or all. */
+#define MOST(exact) ((exact) ? INT64_MAX - 1 : (int64_t)HK_COUNT_EXACT)
 
 /* What one walk through a table found. */
 struct pass {
@@ -30,6 +30,7 @@ struct taker {
     struct hk_store *store;
     struct hk_store_status *out;
     size_t room;
+    int64_t most; /* rows of a kind that are counted */
 };
 
 /* ---- estimates ---- */
@@ -49,14 +50,10 @@ static int64_t edge(struct hk_store *store, const char *function, const char *ta
     return ask(store, sql);
 }
 
-typedef void sample_fn(void *arg, sqlite3_stmt *q);
-
-/* Looks at evenly spaced stretches of a table's ids: `each` sees destination and number of rows that `condition` holds
- * for. How many times more rows the table has than were looked at. */
-static double sample(struct hk_store *store, const char *table, const char *condition, sample_fn *each,
-                     void *arg)
+double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, hk_sa_sample_fn *each,
+                    void *arg)
 {
-    char sql[240];
+    char sql[640];
     int64_t lo = edge(store, "min", table), hi = edge(store, "max", table);
     double range = (double)hi - (double)lo + 1, looked = 0;
     double width = range / SAMPLES < SAMPLE_IDS ? range / SAMPLES : SAMPLE_IDS;
@@ -94,13 +91,13 @@ static uint64_t at_least(double rows, uint64_t seen)
 static uint64_t estimate(struct hk_store *store, const char *table, const char *condition, uint64_t seen)
 {
     double found = 0;
-    double factor = sample(store, table, condition, add_up, &found);
+    double factor = hk_sa_sample(store, table, condition, add_up, &found);
     return at_least(found * factor, seen);
 }
 
 static struct hk_count scaled(uint64_t n, uint64_t seen, uint64_t rows)
 {
-    if (seen <= HK_COUNT_EXACT)
+    if (seen == rows)
         return (struct hk_count){n, false};
     return (struct hk_count){(uint64_t)((double)n * ((double)rows / (double)seen)), true};
 }
@@ -110,20 +107,17 @@ static struct hk_count plus(struct hk_count a, struct hk_count b)
     return (struct hk_count){a.n + b.n, a.about || b.about};
 }
 
-/* `counted` came from a statement that stops at EXACT_AND_ONE. */
-static struct hk_count exact_or(struct hk_store *store, int64_t counted, const char *table,
-                                const char *condition)
+/* Rows that `condition` holds for: counted up to `most`, then estimated. */
+static struct hk_count count_rows(struct taker *t, const char *table, const char *index,
+                                  const char *condition)
 {
-    if (counted <= HK_COUNT_EXACT)
+    char sql[200];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM (SELECT 1 FROM %s %s WHERE %s LIMIT %lld)", table, index,
+             condition, (long long)t->most + 1);
+    int64_t counted = ask(t->store, sql);
+    if (counted <= t->most)
         return (struct hk_count){(uint64_t)counted, false};
-    return (struct hk_count){estimate(store, table, condition, (uint64_t)counted), true};
-}
-
-static struct hk_count count_table(struct hk_store *store, const char *table)
-{
-    char sql[128];
-    snprintf(sql, sizeof sql, "SELECT count(*) FROM (SELECT 1 FROM %s LIMIT " EXACT_AND_ONE ")", table);
-    return exact_or(store, ask(store, sql), table, "1");
+    return (struct hk_count){estimate(t->store, table, condition, (uint64_t)counted), true};
 }
 
 /* ---- walks ---- */
@@ -190,19 +184,18 @@ static void walk_retry(struct hk_store *store, int64_t now_ms, int64_t limit, st
     sqlite3_finalize(q);
 }
 
-static uint64_t rows_of(struct hk_store *store, const struct pass *pass, const char *table)
+static uint64_t rows_of(struct taker *t, const struct pass *pass, const char *table)
 {
-    return pass->rows <= HK_COUNT_EXACT ? pass->rows : estimate(store, table, "1", pass->rows);
+    return pass->rows <= (uint64_t)t->most ? pass->rows : estimate(t->store, table, "1", pass->rows + 1);
 }
 
 static void take_waiting(struct taker *t)
 {
     struct hk_store_status *out = t->out;
     struct pass fresh = {.rows = 0}, tried = {.rows = 0};
-    walk_outbox(t->store, out->now_ms, HK_COUNT_EXACT + 1, &fresh);
-    walk_retry(t->store, out->now_ms, HK_COUNT_EXACT + 1, &tried);
-    uint64_t n_fresh = rows_of(t->store, &fresh, "outbox"),
-             n_tried = rows_of(t->store, &tried, "outbox_retry");
+    walk_outbox(t->store, out->now_ms, t->most + 1, &fresh);
+    walk_retry(t->store, out->now_ms, t->most + 1, &tried);
+    uint64_t n_fresh = rows_of(t, &fresh, "outbox"), n_tried = rows_of(t, &tried, "outbox_retry");
     out->due = plus(scaled(fresh.due, fresh.rows, n_fresh), scaled(tried.due, tried.rows, n_tried));
     out->scheduled =
         plus(scaled(fresh.scheduled, fresh.rows, n_fresh), scaled(tried.scheduled, tried.rows, n_tried));
@@ -244,17 +237,20 @@ static struct hk_dest_status *dest_of(struct taker *t, sqlite3_stmt *q, int colu
     " ORDER BY destination LIMIT 1) UNION ALL SELECT (SELECT destination FROM " from " WHERE " where         \
     " AND destination > d.name ORDER BY destination LIMIT 1) FROM d WHERE d.name IS NOT NULL LIMIT 1002) "   \
     "SELECT name FROM d WHERE name IS NOT NULL"
-/* How many of one destination, and of them how many were tried. */
-#define COUNTS(tried, from, where)                                                                           \
-    "SELECT count(*), coalesce(sum(tried), 0) FROM (SELECT " tried " AS tried FROM " from " WHERE " where    \
-    " AND destination = ?1 LIMIT ?2)"
+/* How many of one destination: from an index alone. */
+#define COUNTS(from, where)                                                                                  \
+    "SELECT count(*) FROM (SELECT 1 FROM " from " WHERE " where " AND destination = ?1 LIMIT ?2)"
+/* Of how many how many were tried: from the rows themselves. */
+#define TRIED                                                                                                \
+    "SELECT count(*), coalesce(sum(tried), 0) FROM (SELECT attempts > 0 OR crashes > 0 AS tried FROM " RETRY \
+    " WHERE claim IS NULL AND destination = ?1 LIMIT ?2)"
 #define OUTBOX "outbox INDEXED BY outbox_by_destination"
 #define RETRY  "outbox_retry INDEXED BY outbox_retry_due"
 #define DEAD   "dead_letters INDEXED BY dead_letters_open"
 
 /* A table whose rows are counted by destination. */
 struct by_dest {
-    const char *table, *names, *counts, *condition;
+    const char *table, *names, *counts, *tried, *condition; /* `tried` NULL: none of them was */
     void (*add)(struct hk_dest_status *dest, struct hk_count all, struct hk_count tried);
 };
 
@@ -278,18 +274,19 @@ static void add_dead(struct hk_dest_status *d, struct hk_count all, struct hk_co
 }
 
 static const struct by_dest kinds[] = {
-    {"outbox", NAMES(OUTBOX, "destination IS NOT NULL"), COUNTS("0", OUTBOX, "destination IS NOT NULL"), "1",
+    {"outbox", NAMES(OUTBOX, "destination IS NOT NULL"), COUNTS(OUTBOX, "destination IS NOT NULL"), NULL, "1",
      add_fresh},
-    {"outbox_retry", NAMES(RETRY, "claim IS NULL"),
-     COUNTS("attempts > 0 OR crashes > 0", RETRY, "claim IS NULL"), "claim IS NULL", add_tried},
-    {"dead_letters", NAMES(DEAD, "status = 'failed'"), COUNTS("0", DEAD, "status = 'failed'"),
+    {"outbox_retry", NAMES(RETRY, "claim IS NULL"), COUNTS(RETRY, "claim IS NULL"), TRIED, "claim IS NULL",
+     add_tried},
+    {"dead_letters", NAMES(DEAD, "status = 'failed'"), COUNTS(DEAD, "status = 'failed'"), NULL,
      "status = 'failed'", add_dead},
 };
 
 /* What was counted of one destination. */
 struct counted {
-    int64_t seen, tried;
-    bool about; /* the limit was reached */
+    int64_t seen;
+    int64_t looked, tried; /* at so many rows it was looked whether they were tried */
+    bool about;            /* the limit was reached */
     double sampled;
 };
 
@@ -306,15 +303,33 @@ static void add_sample(void *arg, sqlite3_stmt *q)
         c->dests[d - c->t->out->dests].sampled += (double)sqlite3_column_int64(q, 1);
 }
 
+/* The rows are read for it: fewer than an index counts. */
+static void count_tried(struct counting *c, const struct by_dest *kind, sqlite3_stmt *names, int64_t *budget,
+                        struct counted *n)
+{
+    struct hk_store *store = c->t->store;
+    sqlite3_stmt *q = kind->tried ? hk_sa_prepare(store, kind->tried) : NULL;
+    if (!q || sqlite3_bind_value(q, 1, sqlite3_column_value(names, 0)) != SQLITE_OK)
+        return;
+    hk_sq_bind_i64(store, q, 2, *budget > LEAST ? *budget : LEAST);
+    if (hk_sq_row(store, q)) {
+        n->looked += sqlite3_column_int64(q, 0);
+        n->tried += sqlite3_column_int64(q, 1);
+        *budget -= n->looked;
+    }
+    sqlite3_finalize(q);
+}
+
 /* Counting gets shorter the more has been counted: the whole stays bounded. True: not all were counted to the end. */
 static bool count_dests(struct counting *c, const struct by_dest *kind)
 {
     struct hk_store *store = c->t->store;
-    int64_t budget = BUDGET;
+    const int64_t most = c->t->most;
+    int64_t budget = most > HK_COUNT_EXACT ? INT64_MAX : BUDGET, rows = most;
     bool about = false;
     sqlite3_stmt *names = hk_sa_prepare(store, kind->names), *q = hk_sa_prepare(store, kind->counts);
     while (hk_sq_row(store, names)) {
-        int64_t limit = budget > HK_COUNT_EXACT ? HK_COUNT_EXACT + 1 : budget > LEAST ? budget : LEAST;
+        int64_t limit = budget > most ? most + 1 : budget > LEAST ? budget : LEAST;
         const struct hk_dest_status *d = dest_of(c->t, names, 0);
         if (!d || sqlite3_bind_value(q, 1, sqlite3_column_value(names, 0)) != SQLITE_OK)
             continue;
@@ -322,12 +337,12 @@ static bool count_dests(struct counting *c, const struct by_dest *kind)
         hk_sq_bind_i64(store, q, 2, limit);
         if (hk_sq_row(store, q)) {
             n->seen += sqlite3_column_int64(q, 0);
-            n->tried += sqlite3_column_int64(q, 1);
             n->about |= n->seen >= limit;
             about |= n->about;
             budget -= n->seen;
         }
         hk_sq_done(q);
+        count_tried(c, kind, names, &rows, n);
     }
     sqlite3_finalize(names);
     sqlite3_finalize(q);
@@ -340,23 +355,22 @@ static void take_kind(struct taker *t, const struct by_dest *kind)
     if (!c.dests)
         return;
     bool about = count_dests(&c, kind);
-    double factor = about ? sample(t->store, kind->table, kind->condition, add_sample, &c) : 0;
+    double factor = about ? hk_sa_sample(t->store, kind->table, kind->condition, add_sample, &c) : 0;
     for (size_t i = 0; i < t->out->n_dests; i++) {
         const struct counted *n = &c.dests[i];
-        struct hk_count all = {(uint64_t)n->seen, n->about}, tried = {(uint64_t)n->tried, n->about};
-        if (n->about) {
+        struct hk_count all = {(uint64_t)n->seen, n->about}, tried = {(uint64_t)n->tried, false};
+        if (n->about)
             all.n = at_least(n->sampled * factor, all.n);
-            tried.n = (uint64_t)((double)all.n * ((double)n->tried / (double)n->seen));
-        }
+        if (n->looked > 0 && (uint64_t)n->looked < all.n)
+            tried =
+                (struct hk_count){(uint64_t)((double)all.n * ((double)n->tried / (double)n->looked)), true};
         kind->add(&t->out->dests[i], all, tried);
     }
 }
 
 static void take_dead(struct taker *t)
 {
-    int64_t n = ask(t->store, "SELECT count(*) FROM (SELECT 1 FROM " DEAD
-                              " WHERE status = 'failed' LIMIT " EXACT_AND_ONE ")");
-    t->out->dead = exact_or(t->store, n, "dead_letters", "status = 'failed'");
+    t->out->dead = count_rows(t, "dead_letters", "INDEXED BY dead_letters_open", "status = 'failed'");
 }
 
 /* Few: no more than a relay's concurrency. */
@@ -433,9 +447,10 @@ static int by_name(const void *a, const void *b)
     return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
-enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err)
+static enum hk_code take(struct hk_admin *admin, bool exact, const struct hk_store_status **out,
+                         struct hk_err *err)
 {
-    struct taker t = {.store = admin->store, .out = &admin->status};
+    struct taker t = {.store = admin->store, .out = &admin->status, .most = MOST(exact)};
     admin->status = (struct hk_store_status){.n_dests = 0};
     hk_sq_call(t.store);
     hk_sq_begin_read(t.store);
@@ -448,8 +463,8 @@ enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status *
     take_dead(&t);
     take_waiting(&t);
     take_relay(&t);
-    admin->status.sent = count_table(t.store, "outbox_sent");
-    admin->status.cancelled = count_table(t.store, "outbox_cancelled");
+    admin->status.sent = count_rows(&t, "outbox_sent", "", "1");
+    admin->status.cancelled = count_rows(&t, "outbox_cancelled", "", "1");
     enum hk_code rc = hk_sq_end(t.store, "read its figures", err);
     if (rc != HK_OK)
         return rc;
@@ -457,6 +472,17 @@ enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status *
         qsort(admin->status.dests, admin->status.n_dests, sizeof *admin->status.dests, by_name);
     *out = &admin->status;
     return HK_OK;
+}
+
+enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err)
+{
+    return take(admin, false, out, err);
+}
+
+enum hk_code hk_sa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
+                                struct hk_err *err)
+{
+    return take(admin, true, out, err);
 }
 
 /* ---- relays ---- */

@@ -54,6 +54,8 @@ struct hk_store_options {
     /* Wait for the disk at every commit. Without, a power cut (not a crash) may undo the last commits as a whole: what
      * was settled is sent again, nothing is lost. SQLite: synchronous FULL instead of NORMAL. Set it for operators' acts. */
     bool sync_full;
+    bool
+        offhand; /* of the operators' side: what is written (figures) may be lost, and nobody waits for a disk */
     /* Let the lease alone tell whether another relay lives. Without, a store that can know of its death earlier (SQLite: a
      * lock that its process held, on FILE-relay) takes over at once. */
     bool lease_only;

@@ -655,6 +655,259 @@ static void every_failing_allocation_is_survived(void **state)
     }
 }
 
+/* ---- figures ---- */
+
+static const struct hk_figures *figures(struct hk_admin *admin)
+{
+    const struct hk_figures *out = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = admin_ops->figures(admin, &out, &err);
+    NOTE_IF(rc != HK_OK, "figures: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return out;
+}
+
+static struct hk_figure figure(const char *destination, uint64_t n)
+{
+    struct hk_figure f = {.destination = hk_str_of(destination),
+                          .window_ms = 60000,
+                          .seen = n,
+                          .sent = n + 1,
+                          .failed = n + 2,
+                          .dead = n + 3,
+                          .in_flight = n + 4,
+                          .ready_at_ms = suite_clock_ms + 500,
+                          .breaker = hk_str_of("closed"),
+                          .last_error = hk_str_of("it's \\ \"no\" — {ちがう}"),
+                          .last_error_ms = suite_clock_ms - 7};
+    hk_histogram_add(&f.latency, 3);
+    hk_histogram_add(&f.latency, 1000);
+    return f;
+}
+
+static void figures_are_read_as_they_were_put_until_their_lane_is_gone(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    assert_int_equal(figures(admin)->n, 0);
+    int64_t lane = suite_acquire(store);
+    struct hk_figure two[] = {figure("b", 100), figure("a", 5)};
+    assert_int_equal(admin_ops->figures_put(admin, lane, two, 2, &err), HK_OK);
+    two[0] = figure("b", 200);
+    two[0].last_error = (struct hk_str){"", 0};
+    assert_int_equal(admin_ops->figures_put(admin, lane, two, 1, &err), HK_OK); /* replaces */
+    const struct hk_figures *f = figures(admin);
+    assert_int_equal(f->n, 2);
+    assert_text(f->items[0].destination, "a");
+    assert_int_equal(f->items[0].lane, lane);
+    assert_int_equal(f->items[0].at_ms, suite_clock_ms);
+    assert_true(f->items[0].fresh);
+    assert_int_equal(f->items[0].window_ms, 60000);
+    assert_int_equal(f->items[0].seen, 5);
+    assert_int_equal(f->items[0].sent, 6);
+    assert_int_equal(f->items[0].failed, 7);
+    assert_int_equal(f->items[0].dead, 8);
+    assert_int_equal(f->items[0].in_flight, 9);
+    assert_int_equal(f->items[0].ready_at_ms, suite_clock_ms + 500);
+    assert_text(f->items[0].breaker, "closed");
+    assert_text(f->items[0].last_error, "it's \\ \"no\" — {ちがう}");
+    assert_int_equal(f->items[0].last_error_ms, suite_clock_ms - 7);
+    assert_int_equal(hk_histogram_count(&f->items[0].latency), 2);
+    assert_int_equal(hk_histogram_quantile(&f->items[0].latency, 0.5), 3);
+    assert_int_equal(f->items[1].seen, 200);
+    assert_int_equal(f->items[1].last_error.len, 0);
+    assert_int_equal(admin_ops->figures_put(admin, lane + 1, two, 2, &err), HK_CONFLICT);
+    suite_clock_ms += HK_FIGURES_FRESH_MS - 1; /* and the lease has not ended yet */
+    assert_true(figures(admin)->items[0].fresh);
+    suite_clock_ms += 1;
+    assert_int_equal(figures(admin)->n, 0); /* its relay is not heard of any more */
+    assert_count("outbox_figures", 2);
+    int64_t next = suite_acquire(store); /* takes over */
+    assert_count("outbox_figures", 0);
+    assert_int_equal(admin_ops->figures_put(admin, next, two, 1, &err), HK_OK);
+    suite_clock_ms += HK_FIGURES_FRESH_MS - 1;
+    suite_exchange(store, next, NULL, 0, NULL, 0); /* renews the lease */
+    suite_clock_ms += 1;
+    assert_int_equal(figures(admin)->n, 1);
+    assert_false(figures(admin)->items[0].fresh);
+    assert_int_equal(store_kind->ops->release(store, next, &err), HK_OK);
+    assert_count("outbox_figures", 0);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* ---- order ---- */
+
+static void keyed(const char *message_id, const char *key)
+{
+    char sql[300];
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO outbox (message_id, destination, event_type, message_key) VALUES ('%s', 'a', 'Made', '%s')",
+        message_id, key);
+    store_kind->sql(sql);
+}
+
+static uint64_t blocked(struct hk_admin *admin, const char *destination, bool skip_dead)
+{
+    struct hk_err err = {0};
+    struct hk_blocking b[] = {{.destination = "none"}, {.destination = destination, .skip_dead = skip_dead}};
+    enum hk_code rc = admin_ops->blocked(admin, b, 2, false, &err);
+    NOTE_IF(rc != HK_OK, "blocked: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    assert_int_equal(b[0].n.n, 0);
+    assert_false(b[1].n.about);
+    uint64_t n = b[1].n.n;
+    assert_int_equal(admin_ops->blocked(admin, b, 2, true, &err), HK_OK);
+    assert_int_equal(b[1].n.n, n);
+    return n;
+}
+
+static const struct hk_why *why(struct hk_admin *admin, enum hk_place place, int64_t id, const char *key,
+                                bool skip_dead)
+{
+    const struct hk_why *out = NULL;
+    struct hk_err err = {0};
+    const struct hk_why_ask ask = {
+        .place = place, .id = id, .destination = "a", .key = hk_str_of(key), .skip_dead = skip_dead};
+    enum hk_code rc = admin_ops->why(admin, &ask, &out, &err);
+    NOTE_IF(rc != HK_OK, "why: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return out;
+}
+
+#define assert_head(w, wanted_state, id)                                                                     \
+    do {                                                                                                     \
+        assert_int_equal((w)->head, wanted_state);                                                           \
+        assert_text((w)->head_message_id, id);                                                               \
+    } while (0)
+
+/* Of key k: 1 is retried, 2 and 3 wait. Of key d: 4 is dead, 5 waits. 6 has another key, 7 none, 8 is for later. */
+static int64_t fill_keys(struct hk_store *store)
+{
+    const char *const keys[] = {"k", "k", "k", "d", "d", "z"};
+
+    for (int i = 0; i < 6; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "m%d", i + 1);
+        keyed(id, keys[i]);
+    }
+    insert("m7", "a", NULL);
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, message_key, not_before) "
+                    "VALUES ('m8', 'a', 'Made', 'k', '2028-01-01T00:00:00Z')");
+    int64_t lane = suite_acquire(store);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    s = suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 4), HK_FROM_OUTBOX, 4, HK_SETTLE_DEAD);
+    suite_settle_one(store, lane, &s);
+    return lane;
+}
+
+static void what_waits_behind_a_head_is_counted(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    assert_int_equal(blocked(admin, "a", false), 0);
+    fill_keys(store);
+    assert_int_equal(blocked(admin, "a", false), 3);
+    assert_int_equal(blocked(admin, "a", true), 2);
+    store_kind->sql("INSERT INTO outbox_retry (message_id, destination, event_type, message_key, due_ms) "
+                    "VALUES ('later', 'a', 'Made', 'k', 4000000000000)"); /* behind m1, due or not */
+    assert_int_equal(blocked(admin, "a", false), 4);
+    store_kind->sql("UPDATE dead_letters SET status = 'discarded'");
+    assert_int_equal(blocked(admin, "a", false), 3);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void the_head_of_a_key_is_named(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = fill_keys(store);
+    const struct hk_why *w = why(admin, HK_IN_OUTBOX, 3, "k", false);
+    assert_head(w, HK_RETRYING, "m1");
+    assert_int_equal(w->head_due_ms, suite_clock_ms + 1000);
+    assert_int_equal(w->relays_running, 1);
+    assert_int_equal(w->lane, 0);
+    assert_int_equal(w->now_ms, suite_clock_ms);
+    assert_int_equal(w->ahead.n, 1); /* m2 */
+    assert_int_equal(why(admin, HK_IN_RETRY, 1, "k", false)->head, HK_STATE_NONE);
+    w = why(admin, HK_IN_OUTBOX, 5, "d", false);
+    assert_head(w, HK_STATE_DEAD, "m4");
+    assert_int_equal(w->head_place, HK_IN_DEAD);
+    assert_int_equal(w->head_id, 1);
+    assert_int_equal(why(admin, HK_IN_OUTBOX, 5, "d", true)->head, HK_STATE_NONE);
+    assert_int_equal(why(admin, HK_IN_OUTBOX, 6, "z", false)->head, HK_STATE_NONE);
+    assert_int_equal(why(admin, HK_IN_OUTBOX, 3, "", false)->head, HK_STATE_NONE);
+    keyed("m9", "z");
+    assert_head(why(admin, HK_IN_OUTBOX, 9, "z", false), HK_PENDING, "m6");
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 6);
+    w = why(admin, HK_IN_OUTBOX, 9, "z", false);
+    assert_head(w, HK_PROCESSING, "m6");
+    w = why(admin, HK_IN_OUTBOX, 6, "z", false);
+    assert_int_equal(w->head, HK_STATE_NONE);
+    assert_int_equal(w->lane, lane);
+    assert_text(w->relay, "relay");
+    assert_int_equal(w->claimed_ms, suite_clock_ms);
+    assert_int_equal(w->until_ms, suite_clock_ms + 30000);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 6, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    suite_clock_ms += 2000;
+    suite_claim(store, lane, HK_FROM_RETRY, 2);
+    assert_head(why(admin, HK_IN_OUTBOX, 9, "z", false), HK_PROCESSING, "m6");
+    assert_int_equal(why(admin, HK_IN_RETRY, 2, "z", false)->lane, lane);
+    suite_clock_ms += 40000;
+    assert_int_equal(why(admin, HK_IN_OUTBOX, 9, "z", false)->relays_running, 0);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void why_tells_of_pauses_and_breakers(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    bool changed = false;
+    struct hk_err err = {0};
+    int64_t lane = suite_acquire(store), until_ms = suite_clock_ms + 1000;
+    insert("m1", "a", NULL);
+    suite_circuit(store, lane, until_ms);
+    assert_int_equal(why(admin, HK_IN_OUTBOX, 1, "", false)->open_until_ms, until_ms);
+    assert_false(why(admin, HK_IN_OUTBOX, 1, "", false)->paused);
+    assert_int_equal(admin_ops->pause(admin, "a", true, "ann", "because", &changed, &err), HK_OK);
+    const struct hk_why *w = why(admin, HK_IN_OUTBOX, 1, "", false);
+    assert_true(w->paused);
+    assert_text(w->actor, "ann");
+    assert_text(w->reason, "because");
+    assert_int_equal(w->since_ms, suite_clock_ms);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void everything_is_counted_when_asked_for(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_store_status *s = NULL;
+    struct hk_err err = {0};
+    fill_all_states(store);
+    assert_int_equal(admin_ops->status_exact(admin, &s, &err), HK_OK);
+    assert_int_equal(s->due.n, 1);
+    assert_int_equal(s->dead.n, 1);
+    assert_int_equal(s->sent.n, 1);
+    assert_int_equal(s->dests[0].dead.n, 1);
+    assert_int_equal(s->dests[1].pending.n, 2);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
@@ -674,6 +927,11 @@ size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(pauses_are_seen_by_the_relay_and_kept_with_who_and_why),
         TEST(relays_are_told_with_what_they_have_in_hand),
         TEST(every_failing_allocation_is_survived),
+        TEST(figures_are_read_as_they_were_put_until_their_lane_is_gone),
+        TEST(what_waits_behind_a_head_is_counted),
+        TEST(the_head_of_a_key_is_named),
+        TEST(why_tells_of_pauses_and_breakers),
+        TEST(everything_is_counted_when_asked_for),
     };
     assert_true(COUNT(tests) <= room);
     memcpy(out, tests, sizeof tests);

@@ -762,9 +762,12 @@ static void missing_rights_and_connections_are_told(void **state)
         assert_string_not_equal(h.notes[i].about, "rights");
     assert_note(&h, "connections", HK_NOTE_WARN, "max_connections");
     assert_note(&h, "vacuum", HK_NOTE_WARN, "pg_read_all_stats");
-    store_kind->sql("REVOKE DELETE ON outbox FROM pa_relay; ALTER ROLE pa_relay CONNECTION LIMIT 7");
+    store_kind->sql(
+        "REVOKE DELETE ON outbox FROM pa_relay; REVOKE SELECT, DELETE ON outbox_bucket FROM pa_relay; "
+        "ALTER ROLE pa_relay CONNECTION LIMIT 7");
     assert_int_equal(hk_pa_inspect_with(pg_url("pa_relay", ""), &limits, &h, &err), HK_OK);
-    assert_note(&h, "rights", HK_NOTE_WARN, "DELETE on \"outbox\"");
+    assert_note(&h, "rights", HK_NOTE_WARN, "DELETE on \"public\".\"outbox\", ");
+    assert_note(&h, "rights", HK_NOTE_WARN, "SELECT, DELETE on \"public\".\"outbox_bucket\"");
     assert_note(&h, "connections", HK_NOTE_WARN, "6 free");
     char sql[100];
     snprintf(sql, sizeof sql, "ALTER DATABASE %s SET default_transaction_read_only = on", pg_database());

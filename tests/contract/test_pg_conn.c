@@ -43,14 +43,14 @@ static const char *sql_of(unsigned id)
             "SELECT array_to_string($1::bigint[], ' '), array_to_string($2::text[], '|', 'is null'), "
             "cardinality($2::text[])",
         [ECHO_BYTES] = "SELECT $1::bytea, length($1::bytea)",
-        [ADD] = "INSERT INTO things (name) VALUES ($1)",
-        [COUNT_ROWS] = "SELECT count(*) FROM things",
-        [RAISE] = "SELECT raise($1)",
+        [ADD] = "INSERT INTO @things (name) VALUES ($1)",
+        [COUNT_ROWS] = "SELECT count(*) FROM @things",
+        [RAISE] = "SELECT @raise($1)",
         [WAIT] = "SELECT pg_sleep($1)",
         [SETTINGS] = "SELECT current_setting($1)",
         [NO_TABLE] = "SELECT * FROM @nowhere",
         [NO_RIGHT] = "SELECT * FROM pg_authid",
-        [LOCK] = "SELECT * FROM things WHERE id = $1 FOR UPDATE",
+        [LOCK] = "SELECT * FROM @things WHERE id = $1 FOR UPDATE",
         [BROKEN] = "SELEKT",
         [ISOLATION] = "SELECT current_setting('transaction_isolation') || ' ' || "
                       "current_setting('transaction_read_only')",
@@ -601,6 +601,28 @@ static void missing_tables_and_rights_say_what_to_do(void **state)
     assert_non_null(strstr(err.message, "--print-grants"));
 }
 
+static void a_connection_that_fails_says_what_to_check(void **state)
+{
+    (void)state;
+
+    const struct {
+        const char *url, *advice;
+    } cases[] = {
+        {pg_url("nosuch", ""), "user"},
+        {pg_url(NULL, "&dbname=nosuch"), "database's name"},
+        {"postgres://?service=nosuch", "PGSERVICEFILE"},
+        {"postgres://127.0.0.1:1/x", "server runs"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct hk_pg other;
+        assert_int_equal(hk_pg_open(&other, cases[i].url, &table, 0, &err), HK_UNAVAILABLE);
+        const char *advice = strrchr(err.message, ':');
+        NOTE_IF(!strstr(advice, cases[i].advice), "%s\n", err.message);
+        assert_non_null(strstr(advice, cases[i].advice));
+    }
+}
+
 static void a_lock_and_a_slow_statement_are_waited_for_only_so_long(void **state)
 {
     (void)state;
@@ -951,6 +973,7 @@ int main(void)
         TEST(a_database_that_is_not_utf8_is_refused),
         TEST(states_of_the_server_have_their_meaning),
         TEST(missing_tables_and_rights_say_what_to_do),
+        TEST(a_connection_that_fails_says_what_to_check),
         TEST(a_lock_and_a_slow_statement_are_waited_for_only_so_long),
         TEST(a_connection_that_ended_while_idle_is_replaced_unnoticed),
         TEST(a_session_that_is_ended_before_commit_is_known_to_be_undone),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `hikyaku init --print-grants` gives is enough, and no more: the whole contract of a store with the relay's rights, an
  * application's INSERTs with its own, and what each of the three is refused. */
+#include <stdlib.h>
+
 #include "base/buf.h"
 #include "pg_kind.h"
 
@@ -209,6 +211,95 @@ static void a_schema_of_its_own_is_opened_to_the_roles(void **state)
     PQfinish(app);
 }
 
+/* Everything that our statements need, in a place that stands before PostgreSQL's own: whatever is taken from there fails. */
+static void what_strangers_put_on_the_search_path_is_not_run(void **state)
+{
+    (void)state;
+    static const char *const signatures[] = {
+        "unnest(bigint[]) RETURNS SETOF bigint",
+        "unnest(text[]) RETURNS SETOF text",
+        "now() RETURNS timestamptz",
+        "clock_timestamp() RETURNS timestamptz",
+        "floor(numeric) RETURNS numeric",
+        "pg_current_snapshot() RETURNS pg_snapshot",
+        "pg_backend_pid() RETURNS integer",
+        "pg_advisory_xact_lock(bigint) RETURNS void",
+        "hashtextextended(text, bigint) RETURNS bigint",
+        "left(text, integer) RETURNS text",
+        "to_timestamp(double precision) RETURNS timestamptz",
+        "set_config(text, text, boolean) RETURNS text",
+        "current_setting(text) RETURNS text",
+        "to_regclass(text) RETURNS regclass",
+        "op(text, text) RETURNS boolean",
+        "op(bigint, bigint) RETURNS boolean",
+        "op2(text, bigint) RETURNS text",
+    };
+    PGconn *owner = pg_connect(NULL);
+    for (size_t i = 0; i < COUNT(signatures); i++) {
+        char sql[200];
+        snprintf(sql, sizeof sql,
+                 "CREATE FUNCTION public.%s LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'mine'; END$$",
+                 signatures[i]);
+        pg_exec(owner, sql);
+    }
+    pg_exec(owner, "CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = public.op);"
+                   "CREATE OPERATOR public.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = public.op);"
+                   "CREATE OPERATOR public.|| (LEFTARG = text, RIGHTARG = bigint, FUNCTION = public.op2);"
+                   "ALTER ROLE hk_relay SET search_path = public, pg_catalog");
+    suite_fill(2, "a", "k");
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(hk_store_postgres.poll(store, &poll, NULL), HK_OK);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    struct hk_settle sent = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_SENT);
+    suite_settle_one(store, lane, &sent);
+    const struct hk_quota quota = {.destination = "a", .rate_per_s = 1, .burst = 1, .want = 1};
+    const struct hk_exchange draw = {.lane = lane, .lease_ms = 30000, .quotas = &quota, .n_quotas = 1};
+    const struct hk_exchanged *drawn = NULL;
+    assert_int_equal(hk_store_postgres.exchange(store, &draw, &drawn, NULL), HK_OK);
+    suite_close(store);
+    assert_string_equal(pg_ask(owner, "SELECT pg_catalog.count(*) FROM public.outbox_sent"), "1");
+    pg_exec(owner, "ALTER ROLE hk_relay RESET search_path");
+    PQfinish(owner);
+}
+
+/* All versions but the first. */
+static const char new_rights[] =
+    "SELECT count(*) FROM (SELECT substr(c.relname, 5), a.privilege_type, a.grantee FROM pg_class c "
+    "CROSS JOIN aclexplode(c.relacl) a WHERE c.relname LIKE 'new\\_%' AND c.relkind IN ('r', 'v') "
+    "AND a.grantee IN ('hk_relay'::regrole, 'hk_viewer'::regrole) AND substr(c.relname, 5) NOT IN (TABLE before) "
+    "EXCEPT SELECT substr(c.relname, 5), a.privilege_type, a.grantee FROM pg_class c "
+    "CROSS JOIN aclexplode(c.relacl) a WHERE c.relname LIKE 'old\\_%') missing";
+
+static void roles_that_had_their_rights_have_them_on_tables_of_later_versions(void **state)
+{
+    (void)state;
+    struct hk_buf sql;
+    struct hk_store_inited done;
+    hk_buf_init(&sql, 1 << 20);
+    const struct hk_store_init print = {.print = &sql}, really = {.print = NULL};
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, "&prefix=old_"), &print, &done, NULL), HK_OK);
+    char *end = strstr(hk_buf_cstr(&sql), "COMMIT;\n");
+    assert_non_null(end);
+    PGconn *owner = pg_connect(NULL);
+    char *first = strndup(hk_buf_cstr(&sql), (size_t)(end - hk_buf_cstr(&sql)) + strlen("COMMIT;\n"));
+    assert_non_null(first);
+    pg_exec(owner, first);
+    free(first);
+    hk_buf_fini(&sql);
+    pg_exec(owner,
+            "CREATE TABLE before AS SELECT substr(relname, 5) FROM pg_class WHERE relname LIKE 'old\\_%';"
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON old_outbox_retry TO hk_relay;"
+            "GRANT SELECT ON old_outbox_retry TO hk_viewer");
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, "&prefix=old_"), &really, &done, NULL), HK_OK);
+    assert_int_equal(done.from, 1);
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, "&prefix=new_"), &really, &done, NULL), HK_OK);
+    make_roles("&prefix=new_");
+    assert_string_equal(pg_ask(owner, new_rights), "0");
+    PQfinish(owner);
+}
+
 static void role_names_are_quoted_and_checked(void **state)
 {
     (void)state;
@@ -243,6 +334,8 @@ int main(void)
         TEST(a_relay_keeps_house),
         TEST(a_viewer_reads_everything_and_changes_nothing),
         TEST(a_schema_of_its_own_is_opened_to_the_roles),
+        TEST(what_strangers_put_on_the_search_path_is_not_run),
+        TEST(roles_that_had_their_rights_have_them_on_tables_of_later_versions),
         TEST(role_names_are_quoted_and_checked),
     };
     static struct CMUnitTest tests[120];

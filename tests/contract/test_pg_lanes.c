@@ -379,6 +379,64 @@ static void a_take_over_that_cannot_be_made_now_is_made_later(void **state)
     suite_close(live);
 }
 
+/* Rows of hundreds of megabytes: whoever has no more than the usual ten seconds never gets them moved. */
+static void forbid_haste(void)
+{
+    store_kind->sql(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN "
+        "IF current_setting('statement_timeout')::interval <= '10 s' THEN RAISE query_canceled; END IF; "
+        "RETURN NEW; END$$; "
+        "CREATE TRIGGER slow BEFORE INSERT ON outbox_retry FOR EACH ROW EXECUTE FUNCTION slow()");
+}
+
+static enum hk_code try_again_later(struct hk_store *store, int64_t lane, int64_t claim, int64_t id)
+{
+    struct hk_settle settle = suite_settle(claim, HK_FROM_OUTBOX, id, HK_SETTLE_RETRY);
+    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .settles = &settle, .n_settles = 1};
+    const struct hk_exchanged *done = NULL;
+    return store_kind->ops->exchange(store, &x, &done, NULL);
+}
+
+static void what_takes_too_long_is_given_more_time_for_a_while(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(2, "a", "");
+    int64_t claims[] = {suite_claim(store, lane, HK_FROM_OUTBOX, 1),
+                        suite_claim(store, lane, HK_FROM_OUTBOX, 2)};
+    forbid_haste();
+    assert_int_equal(try_again_later(store, lane, claims[0], 1), HK_BUSY);
+    assert_int_equal(try_again_later(store, lane, claims[0], 1), HK_OK);
+    /* nobody else thinks meanwhile that the relay is dead */
+    assert_true(suite_number("SELECT until_ms FROM outbox_relay") >= suite_clock_ms + LEASE_MS + 40000);
+    for (int i = 0; i < 3; i++)
+        (void)suite_exchange(store, lane, NULL, 0, NULL, 0); /* quick ones */
+    assert_int_equal(try_again_later(store, lane, claims[1], 2), HK_BUSY);
+    assert_int_equal(try_again_later(store, lane, claims[1], 2), HK_OK);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 2);
+    suite_close(store);
+}
+
+static void what_a_dead_relay_had_is_taken_over_however_large(void **state)
+{
+    (void)state;
+    struct hk_store *dead = suite_open(NULL), *live = suite_open(NULL);
+    int64_t lane = suite_acquire(dead);
+    suite_fill(1, "a", "");
+    (void)suite_claim(dead, lane, HK_FROM_OUTBOX, 1);
+    suite_close(dead);
+    forbid_haste();
+    suite_clock_ms += 2 * LEASE_MS;
+    (void)suite_acquire(live);
+    for (int i = 0; i < 3 && suite_number("SELECT count(*) FROM outbox_retry") == 0; i++) {
+        suite_clock_ms += 10000;
+        (void)relay_poll(live);
+    }
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 1);
+    suite_close(live);
+}
+
 static void a_shard_of_a_lane_that_is_not_there_is_free(void **state)
 {
     (void)state;
@@ -553,6 +611,8 @@ int main(void)
         TEST(what_was_to_be_handed_over_is_kept_when_nobody_wants_it_any_more),
         TEST(what_a_dead_relay_had_is_taken_over_by_a_live_one),
         TEST(a_take_over_that_cannot_be_made_now_is_made_later),
+        TEST(what_takes_too_long_is_given_more_time_for_a_while),
+        TEST(what_a_dead_relay_had_is_taken_over_however_large),
         TEST(a_shard_of_a_lane_that_is_not_there_is_free),
         TEST(a_stale_claim_is_refused_and_changes_nothing),
         TEST(a_settle_in_the_middle_of_a_take_over_waits_and_is_stale),

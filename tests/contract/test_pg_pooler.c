@@ -21,7 +21,7 @@ static const char *sql_of(unsigned id)
 {
     static const char *const texts[N_STATEMENTS] = {
         [SETTING] = "SELECT current_setting($1)",
-        [ADD] = "INSERT INTO things (name) VALUES ($1)",
+        [ADD] = "INSERT INTO @things (name) VALUES ($1)",
         [FAIL] = "SELECT 1 / $1::bigint",
     };
     return texts[id];

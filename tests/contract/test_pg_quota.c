@@ -139,6 +139,42 @@ static void what_was_drawn_is_drawn_only_when_it_was_committed(void **state)
     suite_close(store);
 }
 
+/* Who had to wait for the bucket draws at the time when it is his turn, not at the one when he began to wait: what lies between
+ * was counted for the one before. And it is one bucket, whichever way a URL says where it lies. */
+static void who_waits_for_the_bucket_counts_no_time_twice(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"", "&schema=public"};
+    const struct hk_quota quota = {.destination = "a", .rate_per_s = 1, .burst = 1, .want = 1};
+    PGconn *other = pg_connect(NULL);
+    pg_exec(other, "CREATE TABLE drew (at_ms bigint)");
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        struct hk_store *store = NULL;
+        int64_t lane = 0, now_ms = 0;
+        assert_int_equal(
+            store_kind->ops->open(pg_url(NULL, ways[i]), &(struct hk_store_options){0}, &store, NULL), HK_OK);
+        assert_int_equal(store_kind->ops->acquire(store, "r", "b", LEASE_MS, &lane, &now_ms, NULL), HK_OK);
+        pg_exec(other, "TRUNCATE outbox_bucket, drew");
+        assert_int_equal(
+            PQsendQuery(other, "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended("
+                               "'\"public\".\"outbox_bucket\" 0a', 0)); SELECT pg_sleep(0.5); "
+                               "INSERT INTO drew SELECT floor(extract(epoch FROM clock_timestamp()) * 1000); "
+                               "INSERT INTO outbox_bucket SELECT 'a', 0, 7, 0, at_ms FROM drew; COMMIT"),
+            1);
+        while (suite_number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == 0)
+            continue;
+        assert_int_equal(draw(store, lane, quota).n, 0);
+        assert_int_equal(suite_number("SELECT turn FROM outbox_bucket"), 8);
+        assert_int_equal(suite_number("SELECT count(*) FROM outbox_bucket b, drew d WHERE b.at_ms < d.at_ms"),
+                         0);
+        for (PGresult *res = PQgetResult(other); res; res = PQgetResult(other))
+            PQclear(res);
+        assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
+        store_kind->ops->close(store);
+    }
+    PQfinish(other);
+}
+
 int main(void)
 {
     const int *over = pg_server_start();
@@ -148,6 +184,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
     const struct CMUnitTest tests[] = {
         TEST(relays_draw_from_one_bucket),
+        TEST(who_waits_for_the_bucket_counts_no_time_twice),
         TEST(each_destination_and_its_probes_have_a_bucket_of_their_own),
         TEST(a_breaker_that_opens_is_heard_of_and_so_is_its_closing),
         TEST(what_was_drawn_is_drawn_only_when_it_was_committed),

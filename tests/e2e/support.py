@@ -118,7 +118,7 @@ class EventLog:
 
 # ---- the receiver ----
 
-Answer = collections.namedtuple("Answer", "status headers delay hang", defaults=({}, 0.0, False))
+Answer = collections.namedtuple("Answer", "status headers delay hang body", defaults=({}, 0.0, False, b""))
 
 
 class Request:
@@ -151,8 +151,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(answer.status)
         for key, value in answer.headers.items():
             self.send_header(key, value)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
+        self.wfile.write(answer.body)
 
     def log_message(self, *_):
         pass
@@ -234,7 +235,7 @@ class Receiver:
 
 def clean_environment():
     """Without settings of whoever runs the tests."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("HIKYAKU")}
+    return {k: v for k, v in os.environ.items() if not k.startswith(("HIKYAKU", "OTEL_"))}
 
 
 class Daemon:
@@ -334,7 +335,7 @@ class World:
         self.receiver = self.make_receiver(self.events)
         self.config = {"store": self.url, "relay": {"lease": "2s", **sections.pop("relay", {})},
                        "policies": {"quick": QUICK, **sections.pop("policies", {})}, "default_policy": "quick",
-                       "destinations": {}, **sections}
+                       "admin": {"listen": "127.0.0.1:0"}, "destinations": {}, **sections}
         for name in destinations:
             extra = destinations[name] if isinstance(destinations, dict) else {}
             self.config["destinations"][name] = self.destination(name, **extra)
@@ -395,6 +396,13 @@ class World:
                               env=clean_environment())
         assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
         return done.stdout
+
+    def try_hikyaku(self, *args):
+        """(exit code, what it wrote to either)"""
+        done = subprocess.run([BINARY, "--config", str(self.config_path), *args], cwd=self.folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False,
+                              env=clean_environment())
+        return done.returncode, done.stdout + done.stderr
 
     def daemon(self, name="relay", env=None, **more):
         if self.events:

@@ -190,6 +190,13 @@ def merge(lines, added):
     return out + places.get(len(kept), [])
 
 
+def acts(db):
+    """What people, and jobs for them, did with letters: the audit's rows as lines of the log. Those that the checker knows."""
+    rows = db.execute("SELECT at_ms, act, message_id, destination, actor FROM outbox_audit "
+                      "WHERE act IN ('requeue', 'discard') ORDER BY id")
+    return [{"t": t, "ev": act, "m": m, "dest": dest, "actor": actor} for t, act, m, dest, actor in rows]
+
+
 # ---- judging ----
 
 def find_checker(binary):

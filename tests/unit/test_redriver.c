@@ -200,6 +200,7 @@ static int teardown(void **state)
     hk_redriver_free(rd);
     assert_false(store.open);
     hk_config_free(config);
+    hk_log_fini(&logger);
     close(log_pipe[0]);
     close(log_pipe[1]);
     return 0;
