@@ -15,6 +15,7 @@
 #include "observe/crash.h"
 
 #define POLL_MS     1000 /* notices that other relays left behind */
+#define STARTING_MS 50
 #define TROUBLE_MS  5000 /* the store does not answer: try again */
 #define SETTLES_MAX 64
 #define DIRECT_MAX  64
@@ -506,6 +507,10 @@ static void pump(void *arg)
     uint32_t waiting = 0;
     if (p->stopping || !p->plan)
         return;
+    if (!p->env->relay) { /* it opens the store, and perhaps makes it */
+        hk_timer_start(p->timer, STARTING_MS);
+        return;
+    }
     int64_t now_ms = (int64_t)hk_loop_now_ms(p->env->loop);
     int64_t next_ms = dispatch_direct(p, now_ms, &waiting);
     if (!p->job_busy) {
