@@ -95,6 +95,7 @@ class Journal:
         self.open = {}  # row -> its claim line
         self.lanes = {}  # lane -> relay, while it lives
         self.attempts = collections.Counter()  # settled, by message and destination
+        self.charged = collections.Counter()  # the same, of those that were charged
         self.mourned = set()  # lanes of the dead whose rows were written off already: their successor died waiting
 
     def read(self):
@@ -115,6 +116,7 @@ class Journal:
         elif e["ev"] == "settle" and e["rows"]:
             self.open.pop(e["row"], None)
             self.attempts[e["m"], e["dest"]] = e["n"]
+            self.charged[e["m"], e["dest"]] = e["charged"]
         elif e["ev"] == "orphan":
             self.open.pop(e["row"], None)
 
@@ -149,6 +151,11 @@ class Journal:
         assert dead, f"{m} to {dest or 'nowhere yet'} is in no table"
         return "dead", dest, dead[0], 0, dead[1]
 
+    def charged_of(self, db, m, dest, attempts):
+        """As the table has it; where it has not, each attempt since the last that is known was charged."""
+        waits = db.execute("SELECT charged FROM outbox_retry WHERE message_id = ? AND destination = ?", [m, dest]).fetchone()
+        return waits[0] if waits else self.charged[m, dest] + attempts - self.attempts[m, dest]
+
     def mend(self):
         """After the process's end, before its successor's start. Returns what was in its hand."""
         self.read()
@@ -168,7 +175,8 @@ class Journal:
                 continue
             kind, dest, attempts, due, reason = self.fate(db, claim)
             log.add("settle", m=claim["m"], dest=dest, kind=kind, reason=reason, row=row, lane=claim["lane"],
-                    claim=claim["claim"], due=due, life=claim["life"], n=attempts, charged=attempts, rows=1)
+                    claim=claim["claim"], due=due, life=claim["life"], n=attempts,
+                    charged=self.charged_of(db, claim["m"], dest, attempts), rows=1)
         for row, claim in rows.items():
             if row not in self.open or self.open[row]["claim"] != claim["claim"]:
                 log.add("claim", **claim)

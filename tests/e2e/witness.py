@@ -143,7 +143,22 @@ class Witness:
                 line.update(kind=kind, life=end.life, n=end.attempts, charged=end.charged, due=end.due, rows=1,
                             reason=end.reason, place=end.at + DELAYED_MS // 2)  # behind what its relay wrote
             added.append(line)
-        return merge(lines, added)
+        return self.charge(merge(lines, added), added)
+
+    @staticmethod
+    def charge(lines, added):
+        """Tables of what is over do not say how many attempts were charged: each since the last line that knows."""
+        known, ours = {}, {id(e) for e in added}
+        for e in lines:
+            if e["ev"] == "requeue":
+                known.pop((e["m"], e["dest"]), None)
+            if e["ev"] != "settle" or not e["rows"] or "charged" not in e:
+                continue
+            n, charged = known.get((e["m"], e["dest"]), (0, 0))
+            if id(e) in ours and e["kind"] in ("sent", "dead"):
+                e["charged"] = charged + e["n"] - n
+            known[e["m"], e["dest"]] = e["n"], e["charged"]
+        return lines
 
     def name_of(self, row, note):
         if note.what == "taken":
