@@ -57,9 +57,9 @@ static void fill(struct environment *env, const struct hk_channel_call *call)
     hk_buf_addf(&env->text, "%" PRIu64, n->count);
     hk_buf_addc(&env->text, '\0');
     add_text(env, "ID", hk_str_of(call->id));
-    add_text(env, "NOTICE", hk_str_of(hk_notice_kind_name(n->kind)));
-    add_text(env, "KIND", hk_str_of(hk_alert_kind_name(n->about)));
-    add_text(env, "SEVERITY", hk_str_of(hk_severity_level_name(n->severity)));
+    add_text(env, "NOTICE", hk_str_of(hk_notice_word(n->kind)));
+    add_text(env, "KIND", hk_str_of(hk_alert_kind_word(n->about)));
+    add_text(env, "SEVERITY", hk_str_of(hk_severity_word(n->severity)));
     add_text(env, "RULE", hk_str_of(n->rule));
     add_text(env, "FINGERPRINT", hk_str_of(n->fingerprint));
     add_time(env, "SINCE", n->since_ms);

@@ -31,9 +31,9 @@ static void put_facts(struct hk_json *json, const struct hk_notice *n)
     put_text(json, "rule", hk_str_of(n->rule));
     put_text(json, "fingerprint", hk_str_of(n->fingerprint));
     hk_json_key(json, "kind");
-    hk_json_cstr(json, hk_alert_kind_name(n->about));
+    hk_json_cstr(json, hk_alert_kind_word(n->about));
     hk_json_key(json, "severity");
-    hk_json_cstr(json, hk_severity_level_name(n->severity));
+    hk_json_cstr(json, hk_severity_word(n->severity));
     put_time(json, "since", n->since_ms);
     hk_json_key(json, "count");
     hk_json_u64(json, n->count);

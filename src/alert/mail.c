@@ -345,8 +345,8 @@ enum hk_code hk_body_mail(const struct hk_notice *notice, enum hk_alert_language
                 "Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\n"
                 "X-Hikyaku-Notice: %s; severity=%s; about=%s\r\nMIME-Version: 1.0\r\n"
                 "Content-Type: multipart/alternative;\r\n boundary=\"%s\"\r\n",
-                hk_notice_kind_name(notice->kind), hk_severity_level_name(notice->severity),
-                hk_alert_kind_name(notice->about), BOUNDARY);
+                hk_notice_word(notice->kind), hk_severity_word(notice->severity),
+                hk_alert_kind_word(notice->about), BOUNDARY);
     add_bodies(out, notice, language, hk_buf_str(&title));
     hk_words_done(&title, out);
     if (!ok)

@@ -77,9 +77,5 @@ void hk_notice_title(const struct hk_notice *notice, enum hk_alert_language lang
 void hk_notice_text(const struct hk_notice *notice, enum hk_alert_language language, struct hk_buf *out);
 
 const char *hk_channel_kind_name(enum hk_channel_kind kind);
-const char *hk_alert_kind_name(enum hk_alert_kind kind); /* "dead_letter" … as in `when:` */
-bool hk_alert_kind_by_name(const char *name, enum hk_alert_kind *out);
-const char *hk_severity_level_name(enum hk_severity_level level);
-const char *hk_notice_kind_name(enum hk_notice_kind kind);
 
 #endif

@@ -82,7 +82,7 @@ static void put_payload(struct hk_json *json, const struct hk_notice *n, enum hk
     put_shown(json, "component", n->destination, SOURCE_MAX);
     put_shown(json, "group", n->reason, SOURCE_MAX);
     hk_json_key(json, "class");
-    hk_json_cstr(json, hk_alert_kind_name(n->about));
+    hk_json_cstr(json, hk_alert_kind_word(n->about));
     hk_json_key(json, "custom_details");
     put_details(json, n, language);
     hk_json_end(json);

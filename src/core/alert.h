@@ -39,7 +39,7 @@ enum hk_alert_language {
     HK_ALERT_JAPANESE
 };
 
-/* What is wrong: the rule's kind. alert/kinds.c has their names and words. */
+/* What is wrong: the rule's kind. Told in words by alert/words.c. */
 enum hk_alert_kind {
     HK_ALERT_DEAD_LETTER = 0,    /* one entered; groups by destination and reason */
     HK_ALERT_DEAD_LETTERS_ABOVE, /* open letters >= threshold */

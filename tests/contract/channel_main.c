@@ -105,7 +105,7 @@ static void read_notice(const json_t *from, struct hk_notice *n)
         .relay = text(from, "relay"),
         .link = text(from, "link"),
     };
-    if (text(from, "about") && !hk_alert_kind_by_name(text(from, "about"), &n->about))
+    if (text(from, "about") && !hk_alert_kind_of(hk_str_of(text(from, "about")), &n->about))
         die("about");
 }
 

@@ -68,7 +68,7 @@ static void add_all(enum hk_alert_language language, struct hk_buf *out)
     for (unsigned about = 0; about < HK_NALERT_KINDS; about++) {
         for (unsigned kind = HK_NOTICE_FIRING; kind <= HK_NOTICE_TEST; kind++) {
             const struct hk_notice n = notice_of((enum hk_alert_kind)about, (enum hk_notice_kind)kind);
-            hk_buf_addf(out, "==== %s, %s\n", hk_alert_kind_name(n.about), hk_notice_kind_name(n.kind));
+            hk_buf_addf(out, "==== %s, %s\n", hk_alert_kind_word(n.about), hk_notice_word(n.kind));
             hk_notice_title(&n, language, out);
             hk_buf_adds(out, "\n\n");
             hk_notice_text(&n, language, out);
@@ -314,11 +314,11 @@ static void names_read_back(void **state)
     (void)state;
     for (unsigned i = 0; i < HK_NALERT_KINDS; i++) {
         enum hk_alert_kind kind = HK_NALERT_KINDS;
-        assert_true(hk_alert_kind_by_name(hk_alert_kind_name((enum hk_alert_kind)i), &kind));
+        assert_true(hk_alert_kind_of(hk_str_of(hk_alert_kind_word((enum hk_alert_kind)i)), &kind));
         assert_int_equal(kind, i);
     }
     enum hk_alert_kind kind = HK_ALERT_PAUSED;
-    assert_false(hk_alert_kind_by_name("nonsense", &kind));
+    assert_false(hk_alert_kind_of(hk_str_of("nonsense"), &kind));
     assert_int_equal(kind, HK_ALERT_PAUSED);
 }
 
