@@ -48,7 +48,7 @@ def install(db):
     db.execute(TABLE)
     for table, operation, what, columns, values, when in NOTES:
         name = f"witness_{table}_{what}"
-        db.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN "
+        db.execute(f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$ BEGIN "
                    f"INSERT INTO public.witness (what, {columns}) VALUES ('{what}', {values}); RETURN NULL; END $$")
         db.execute(f"CREATE TRIGGER {name} AFTER {operation} ON {table} FOR EACH ROW "
                    f"{f'WHEN ({when})' if when else ''} EXECUTE FUNCTION {name}()")
