@@ -26,28 +26,28 @@ enum hk_code hk_parts_start(struct hk_parts *p, struct hk_part_env *env, struct 
 
 void hk_parts_kept(struct hk_parts *p)
 {
-    for (size_t i = 0; hk_parts[i] && i < p->n; i++)
+    for (size_t i = 0; i < p->n && hk_parts[i]; i++)
         if (p->parts[i] && hk_parts[i]->kept)
             hk_parts[i]->kept(p->parts[i]);
 }
 
 void hk_parts_draining(struct hk_parts *p)
 {
-    for (size_t i = 0; hk_parts[i] && i < p->n; i++)
+    for (size_t i = 0; i < p->n && hk_parts[i]; i++)
         if (p->parts[i] && hk_parts[i]->draining)
             hk_parts[i]->draining(p->parts[i]);
 }
 
 void hk_parts_reloading(struct hk_parts *p)
 {
-    for (size_t i = 0; hk_parts[i] && i < p->n; i++)
+    for (size_t i = 0; i < p->n && hk_parts[i]; i++)
         if (p->parts[i] && hk_parts[i]->reloading)
             hk_parts[i]->reloading(p->parts[i]);
 }
 
 void hk_parts_reloaded(struct hk_parts *p)
 {
-    for (size_t i = 0; hk_parts[i] && i < p->n; i++)
+    for (size_t i = 0; i < p->n && hk_parts[i]; i++)
         if (p->parts[i] && hk_parts[i]->reloaded)
             hk_parts[i]->reloaded(p->parts[i]);
 }
