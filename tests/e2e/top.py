@@ -19,9 +19,12 @@ import time
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from support import BINARY, POSTGRES, Skip, World, clean_environment, run_tests, sqlite_only, until  # noqa: E402
 
+SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-pyte lies
 try:
     import pyte
 except ImportError:
+    if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and os.path.exists(SYSTEM_PYTHON):
+        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
     pyte = None
 
 TESTS = []
