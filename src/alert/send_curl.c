@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request or one mail by libcurl's easy interface. Each has a handle of its own, and so a connection of its own: alerts
  * are rare, and nothing of one channel can be used by another. */
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
@@ -13,6 +11,8 @@
 #include "alert/send.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "exec/clock.h"
+#include "loop/loop.h"
 #include "sink/response.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
@@ -33,42 +33,16 @@ struct transfer {
 
 /* ---- the address policy ---- */
 
-static bool ip_of(const struct curl_sockaddr *address, struct hk_ip *out)
-{
-    *out = (struct hk_ip){.v6 = address->family == AF_INET6};
-    if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
-        struct sockaddr_in in;
-        memcpy(&in, &address->addr, sizeof in);
-        memcpy(out->addr, &in.sin_addr, 4);
-        return true;
-    }
-    if (address->family == AF_INET6 && address->addrlen >= sizeof(struct sockaddr_in6)) {
-        struct sockaddr_in6 in6;
-        memcpy(&in6, (const void *)&address->addr, sizeof in6);
-        memcpy(out->addr, &in6.sin6_addr, 16);
-        return true;
-    }
-    return false;
-}
-
-static bool allowed(const struct transfer *t, const struct hk_ip *ip)
-{
-    for (size_t i = 0; i < t->n_allow; i++) {
-        if (hk_cidr_has(&t->allow[i], ip))
-            return true;
-    }
-    return !t->guarded || !hk_ip_special(ip);
-}
-
 /* Called for every address that libcurl would connect to, after names are resolved. */
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)purpose;
     struct transfer *t = arg;
-    struct hk_ip ip;
-    if (!ip_of(address, &ip) || !allowed(t, &ip)) {
+    struct hk_address at;
+    if (!hk_address_of(&address->addr, address->addrlen, &at) ||
+        (t->guarded && !hk_ip_allowed(&at.ip, t->allow, t->n_allow))) {
         t->blocked = true;
-        t->refused = ip;
+        t->refused = at.ip;
         return CURL_SOCKET_BAD;
     }
     t->tried = true;
@@ -283,13 +257,6 @@ static enum hk_code say_failed(const struct transfer *t, CURLcode code, struct h
     return hk_err_set(err, code_of(code), "%s", t->curl_error[0] ? t->curl_error : curl_easy_strerror(code));
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void take_answer(const struct transfer *t, struct hk_send_answer *out)
 {
     struct hk_header headers[HK_HTTP_HEADERS_MAX];
@@ -297,7 +264,7 @@ static void take_answer(const struct transfer *t, struct hk_send_answer *out)
     size_t n = hk_response_headers(&t->response, headers);
     size_t len = t->response.body.len < HK_SEND_TEXT_MAX ? t->response.body.len : HK_SEND_TEXT_MAX;
     out->status = t->response.final;
-    out->retry_ms = hk_hint_ms(headers, n, wall_ms(), &retry_ms) ? retry_ms : 0;
+    out->retry_ms = hk_hint_ms(headers, n, hk_clock_wall_ms(), &retry_ms) ? retry_ms : 0;
     hk_buf_add(&out->text, hk_buf_cstr(&t->response.body), len);
 }
 

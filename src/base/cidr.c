@@ -307,3 +307,12 @@ const char *hk_ip_special(const struct hk_ip *ip)
     }
     return plain.v6 && !in_range(&global_unicast, &plain) ? "reserved" : NULL;
 }
+
+bool hk_ip_allowed(const struct hk_ip *ip, const struct hk_cidr *allow, size_t n_allow)
+{
+    for (size_t i = 0; i < n_allow; i++) {
+        if (hk_cidr_has(&allow[i], ip))
+            return true;
+    }
+    return !hk_ip_special(ip);
+}

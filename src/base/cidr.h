@@ -35,6 +35,9 @@ enum hk_code hk_cidr_parse(struct hk_str s, struct hk_cidr *out, struct hk_err *
 /* IPv4 ranges hold mapped addresses, too. */
 bool hk_cidr_has(const struct hk_cidr *cidr, const struct hk_ip *ip);
 
+/* May it be connected to? One of the public internet, or one in a range that is listed. */
+bool hk_ip_allowed(const struct hk_ip *ip, const struct hk_cidr *allow, size_t n_allow);
+
 /* Why an address is not one of the public internet, e.g. "loopback"; NULL when it is. Static storage. */
 const char *hk_ip_special(const struct hk_ip *ip);
 

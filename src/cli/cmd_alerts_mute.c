@@ -11,6 +11,7 @@
 #include "cli/out.h"
 #include "cli/settings.h"
 #include "cli/table.h"
+#include "exec/clock.h"
 #include "store/alerts.h"
 
 static int report(const struct hk_cli *cli, const char *rule, int64_t until_ms, bool changed)
@@ -68,7 +69,7 @@ static bool read_end(const struct hk_cli *cli, int64_t *until_ms, uint64_t *for_
     }
     if (hk_parse_rfc3339(hk_str_of(until), until_ms, NULL) != HK_OK)
         (void)hk_out_error(HK_EXIT_USAGE, "--until is no time such as 2026-11-15T08:30:00Z");
-    else if (*until_ms <= hk_operate_wall_ms())
+    else if (*until_ms <= hk_clock_wall_ms())
         (void)hk_out_error(HK_EXIT_USAGE, "--until is in the past");
     else
         return true;

@@ -50,7 +50,7 @@ static int send_test(const struct hk_cli *cli, const struct hk_config *config,
     char id[48], host[64] = "here";
     struct hk_err err = {.message = ""};
     uint64_t asked_ms = 0;
-    int64_t now_ms = hk_operate_wall_ms(), began_us = hk_clock_us();
+    int64_t now_ms = hk_clock_wall_ms(), began_us = hk_clock_us();
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(id, sizeof id, "test-%016" PRIx64, hk_clock_seed());
     const struct hk_notice notice = {.kind = HK_NOTICE_TEST,

@@ -13,6 +13,7 @@
 #include "cli/settings.h"
 #include "cli/table.h"
 #include "config/payload.h"
+#include "exec/clock.h"
 #include "jq/jq.h"
 #include "payload/diff.h"
 
@@ -44,7 +45,7 @@ struct fix {
 
 static void tell_progress(struct fix *f, bool last)
 {
-    int64_t now_ms = hk_operate_wall_ms();
+    int64_t now_ms = hk_clock_wall_ms();
     if (!f->progress || (!last && now_ms - f->progress_ms < 200))
         return;
     f->progress_ms = now_ms;

@@ -14,6 +14,7 @@
 #include "cli/settings.h"
 #include "cli/table.h"
 #include "config/payload.h"
+#include "exec/clock.h"
 #include "observe/crash.h"
 #include "relay/wiring.h"
 
@@ -177,7 +178,7 @@ static int deliver(struct sending *s)
     enum hk_code rc = hk_loop_new(&s->loop, &err);
     if (rc == HK_OK)
         rc = hk_wiring_sink(s->conf, s->loop, &sink, &err);
-    s->started_ms = hk_operate_wall_ms();
+    s->started_ms = hk_clock_wall_ms();
     if (rc == HK_OK) {
         rc = sink->ops->send(sink, &s->message, 1, s->started_ms, timeout_ms, on_done, s, &err);
         if (rc == HK_OK)
@@ -225,7 +226,7 @@ static int check_state(const struct sending *s)
             " was sent by hand %s, and nobody knows how that ended: if nobody is at it right now, "
             "look whether it arrived, then 'dead resolve %" PRId64 "', or 'dead restore %" PRId64
             "' to try again",
-            l->id, hk_operate_ago(l->sending_ms, hk_operate_wall_ms(), ago), l->id, l->id);
+            l->id, hk_operate_ago(l->sending_ms, hk_clock_wall_ms(), ago), l->id, l->id);
     if (l->status != HK_LETTER_FAILED)
         return hk_out_error(HK_EXIT_FAILURE, "letter %" PRId64 " is %s: only an open one can be sent", l->id,
                             hk_letter_status_name(l->status));

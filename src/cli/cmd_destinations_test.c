@@ -104,7 +104,7 @@ static bool make_message(struct probe *p)
 {
     char now[HK_TIME_TEXT_MAX];
     const char *given = hk_args_value(p->cli, "payload");
-    (void)hk_format_rfc3339(hk_operate_wall_ms(), now);
+    (void)hk_format_rfc3339(hk_clock_wall_ms(), now);
     (void)snprintf(p->message_id, sizeof p->message_id, "test-%016" PRIx64, hk_clock_seed());
     if (given == NULL)
         (void)hk_buf_addf(&p->payload, "{\"test\":true,\"from\":\"hikyaku\",\"at\":\"%s\"}", now);
@@ -123,7 +123,7 @@ static bool make_message(struct probe *p)
                                      .idempotency_key = none,
                                      .policy = none,
                                      .payload = hk_buf_str(&p->payload),
-                                     .created_ms = hk_operate_wall_ms(),
+                                     .created_ms = hk_clock_wall_ms(),
                                      .life = 1};
     return true;
 }
@@ -133,8 +133,7 @@ static enum hk_code send_it(struct probe *p, struct hk_sink *sink, struct hk_err
     struct hk_history history = {.attempts = 0};
     uint64_t timeout_ms = hk_policy_attempt_ms(p->policy, NULL, &history, 0);
     timeout_ms = timeout_ms == 0 || timeout_ms > LONGEST_MS ? LONGEST_MS : timeout_ms;
-    enum hk_code rc =
-        sink->ops->send(sink, &p->message, 1, hk_operate_wall_ms(), timeout_ms, on_done, p, err);
+    enum hk_code rc = sink->ops->send(sink, &p->message, 1, hk_clock_wall_ms(), timeout_ms, on_done, p, err);
     if (rc == HK_OK)
         hk_loop_run(p->loop);
     return rc;

@@ -14,6 +14,7 @@
 #include "cli/ndjson.h"
 #include "cli/operate.h"
 #include "cli/out.h"
+#include "exec/clock.h"
 
 #define LINE_MAX_BYTES ((size_t)16 << 20)
 #define BATCH_BYTES    ((size_t)4 << 20)
@@ -34,7 +35,7 @@ static bool time_option(const struct hk_cli *cli, const char *option, char out[H
     if (text == NULL)
         return true;
     if (hk_parse_duration(hk_str_of(text), &wait_ms, NULL) == HK_OK)
-        ms = hk_operate_wall_ms() + (int64_t)wait_ms;
+        ms = hk_clock_wall_ms() + (int64_t)wait_ms;
     else if (hk_parse_rfc3339(hk_str_of(text), &ms, NULL) != HK_OK) {
         (void)hk_out_error(
             HK_EXIT_USAGE,
@@ -191,7 +192,7 @@ struct many {
 static void show_progress(struct many *m, bool last)
 {
     char count[HK_OUT_TEXT];
-    int64_t now_ms = hk_operate_wall_ms();
+    int64_t now_ms = hk_clock_wall_ms();
     if (!m->progress || (!last && now_ms - m->shown_ms < 200))
         return;
     m->shown_ms = now_ms;

@@ -17,6 +17,7 @@
 #include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
+#include "exec/clock.h"
 
 enum {
     CAUSES_MAX = 10,
@@ -615,7 +616,7 @@ static enum hk_code tell_all(struct teller *t, const struct kept *kept, struct h
     if (a == NULL)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     for (size_t i = 0; i < kept->n && rc == HK_OK; i++) {
-        *a = (struct answer){.op = &t->op, .row = &kept->rows[i], .now_ms = hk_operate_wall_ms()};
+        *a = (struct answer){.op = &t->op, .row = &kept->rows[i], .now_ms = hk_clock_wall_ms()};
         rc = explain(a, err);
         if (rc == HK_OK)
             tell(t, a);

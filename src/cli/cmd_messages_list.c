@@ -11,6 +11,7 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "config/payload.h"
+#include "exec/clock.h"
 
 struct printer {
     struct hk_masks *masks;
@@ -168,7 +169,7 @@ static int list_messages(const struct hk_cli *cli, struct hk_list *list, uint64_
     static const struct hk_table_column columns[] = {
         {"MESSAGE", false, 40}, {"STATUS", false, 0},  {"DESTINATION", false, 24}, {"EVENT", false, 24},
         {"TRIES", true, 0},     {"WRITTEN", false, 0}, {"WHEN", false, 0},         {"LAST ERROR", false, 60}};
-    struct printer p = {.as_json = hk_args_flag(cli, "json"), .limit = limit, .now_ms = hk_operate_wall_ms()};
+    struct printer p = {.as_json = hk_args_flag(cli, "json"), .limit = limit, .now_ms = hk_clock_wall_ms()};
     struct hk_operate op;
     struct hk_err err = {.message = ""};
     int code = hk_operate_open(cli, &op);

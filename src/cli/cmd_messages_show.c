@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "config/payload.h"
+#include "exec/clock.h"
 
 #define PAYLOAD_MAX ((size_t)64 << 20)
 
@@ -129,7 +130,7 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
 
 static void write_text(struct hk_buf *out, const struct hk_shown *shown, bool payload)
 {
-    int64_t now_ms = hk_operate_wall_ms();
+    int64_t now_ms = hk_clock_wall_ms();
     for (size_t i = 0; i < shown->n_rows; i++) {
         (void)hk_buf_adds(out, i > 0 ? "\n" : "");
         write_row(out, &shown->rows[i], payload, now_ms);

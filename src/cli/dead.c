@@ -16,6 +16,7 @@
 #include "cli/settings.h"
 #include "config/payload.h"
 #include "core/encoding.h"
+#include "exec/clock.h"
 
 enum {
     FOUND_MAX = 20, /* letters of one message_id that are looked at */
@@ -128,7 +129,7 @@ int hk_dead_filter(const struct hk_cli *cli, bool any_status, struct hk_dead_fil
     }
     enum hk_code rc = hk_buf_status(&text);
     if (rc == HK_OK)
-        rc = hk_filter_parse(hk_buf_cstr(&text), hk_operate_wall_ms(), &filter.parsed, &err);
+        rc = hk_filter_parse(hk_buf_cstr(&text), hk_clock_wall_ms(), &filter.parsed, &err);
     else
         (void)hk_err_set(&err, rc, "the filter is too long");
     hk_buf_fini(&text);
@@ -156,7 +157,7 @@ void hk_dead_filter_free(struct hk_dead_filter *filter)
 static void tell_seen(void *arg, int64_t id)
 {
     struct hk_dead_seen *seen = arg;
-    int64_t now_ms = hk_operate_wall_ms();
+    int64_t now_ms = hk_clock_wall_ms();
     if (now_ms - seen->told_ms < SEEN_EVERY_MS)
         return;
     char number[HK_OUT_TEXT];

@@ -209,13 +209,6 @@ void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value)
     (void)hk_buf_addc(out, '\n');
 }
 
-int64_t hk_operate_wall_ms(void)
-{
-    struct timespec ts = {0};
-    (void)clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 const char *hk_operate_count(struct hk_count count, char out[48])
 {
     char digits[HK_OUT_TEXT];

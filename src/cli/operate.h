@@ -53,8 +53,6 @@ void hk_put_row(struct hk_json *json, const struct hk_row *row);
 /* One attempt as an object of its own. */
 void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
 
-int64_t hk_operate_wall_ms(void);
-
 /* ---- for reading ---- */
 
 /* One line, "name             value", made safe for a terminal; nothing when there is no value. */

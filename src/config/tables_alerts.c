@@ -31,7 +31,7 @@ const struct hk_opt_table hk_slack_table = {
 };
 
 static const struct hk_opt address_elem = {
-    .type = HK_OPT_STRING, .min = 3, .max = 254, .check = hk_text_check_email, .example = "ops@example.com"};
+    .type = HK_OPT_STRING, .min = 1, .max = 254, .check = hk_text_check_email, .example = "ops@example.com"};
 
 static const struct hk_opt email_opts[] = {
     {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_email, url), URL,
@@ -42,7 +42,7 @@ static const struct hk_opt email_opts[] = {
     {"password", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_email, password), .max = 1024,
      .check = hk_text_check_printable, .otherwise = "none", .example = "\"${MAIL_PASSWORD}\"",
      .help = "password"},
-    {"from", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_email, from), .min = 3, .max = 254,
+    {"from", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_email, from), .min = 1, .max = 254,
      .check = hk_text_check_email, .example = "hikyaku@example.com", .help = "sender"},
     {"to", HK_OPT_LIST, HK_OPT_REQUIRED | HK_OPT_ONE, AT(struct hk_conf_email, to), .min = 1, .max = 32,
      .elem = &address_elem, .example = "ops@example.com", .help = "receivers"},

@@ -138,13 +138,10 @@ static enum hk_code listen_health(const struct hk_part_env *env, struct hk_admin
 
 static enum hk_code set_constants(struct part *p, struct hk_err *err)
 {
-    struct timespec wall = {0};
     const struct hk_store_ops *store = hk_store_by_url(p->env->url, err);
     if (!store)
         return HK_UNSUPPORTED;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    hk_metrics_set(p->metrics, HK_METER_START_TIME, 0, 0,
-                   (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000);
+    hk_metrics_set(p->metrics, HK_METER_START_TIME, 0, 0, hk_clock_wall_ms());
     hk_metrics_set(p->metrics, HK_METER_BUILD, 0, 0, 1);
     hk_metrics_set(p->metrics, HK_METER_RELAY, 0, 0, 1);
     enum hk_code rc = hk_metrics_inform(p->metrics, HK_METER_BUILD, "version", hk_version());

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "daemon/alerts.h"
 #include "daemon/part.h"
+#include "exec/clock.h"
 #include "observe/crash.h"
 
 #define POLL_MS     1000 /* notices that other relays left behind */
@@ -224,13 +225,6 @@ static void dispatch(struct part *p, struct errand *e)
 
 /* ---- told without the store ---- */
 
-static int64_t wall_ms(void)
-{
-    struct timespec ts = {0};
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void tell_directly(struct part *p, const struct own *own, const struct hk_alert_rule *rule,
                           size_t channel, enum hk_notice_kind kind, int64_t now_ms)
 {
@@ -274,7 +268,7 @@ static void step_own(struct part *p, size_t r, bool store_ok)
     struct hk_alert_settings settings = p->plan->settings;
     const struct hk_alert_mute mute = {hk_str_of(rule->name), p->muted_ms};
     enum hk_notice_kind kind = HK_NOTICE_FIRING;
-    int64_t now_ms = wall_ms();
+    int64_t now_ms = hk_clock_wall_ms();
     if (!own)
         return;
     settings.mutes = &mute;

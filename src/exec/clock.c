@@ -57,6 +57,11 @@ uint64_t hk_clock_seed(void)
     return (uint64_t)ts.tv_sec * 1000000007u ^ (uint64_t)ts.tv_nsec;
 }
 
+int64_t hk_clock_wall_ms(void)
+{
+    return read_ms(CLOCK_REALTIME);
+}
+
 int64_t hk_clock_us(void)
 {
     struct timespec ts = {0};

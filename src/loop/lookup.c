@@ -32,18 +32,18 @@ static void destroy(struct hk_lookup *lookup)
     hk_mem_free(lookup);
 }
 
-static bool read_address(const struct addrinfo *info, struct hk_address *out)
+bool hk_address_of(const struct sockaddr *at, size_t len, struct hk_address *out)
 {
-    *out = (struct hk_address){.ip = {.v6 = info->ai_family == AF_INET6}};
-    if (info->ai_family == AF_INET && info->ai_addrlen >= sizeof(struct sockaddr_in)) {
+    *out = (struct hk_address){.ip = {.v6 = at->sa_family == AF_INET6}};
+    if (at->sa_family == AF_INET && len >= sizeof(struct sockaddr_in)) {
         struct sockaddr_in in;
-        memcpy(&in, info->ai_addr, sizeof in);
+        memcpy(&in, (const void *)at, sizeof in);
         memcpy(out->ip.addr, &in.sin_addr, 4);
         return true;
     }
-    if (info->ai_family == AF_INET6 && info->ai_addrlen >= sizeof(struct sockaddr_in6)) {
+    if (at->sa_family == AF_INET6 && len >= sizeof(struct sockaddr_in6)) {
         struct sockaddr_in6 in6;
-        memcpy(&in6, info->ai_addr, sizeof in6);
+        memcpy(&in6, (const void *)at, sizeof in6);
         memcpy(out->ip.addr, &in6.sin6_addr, 16);
         out->scope = in6.sin6_scope_id;
         return true;
@@ -55,7 +55,7 @@ static size_t read_addresses(const struct addrinfo *list, struct hk_address out[
 {
     size_t n = 0;
     for (; list && n < HK_LOOKUP_MAX; list = list->ai_next)
-        n += read_address(list, &out[n]);
+        n += hk_address_of(list->ai_addr, list->ai_addrlen, &out[n]);
     return n;
 }
 

@@ -100,6 +100,10 @@ struct hk_address {
     uint32_t scope; /* of a link-local one; 0 = none */
 };
 
+struct sockaddr;
+/* False: it is not one of the internet. */
+bool hk_address_of(const struct sockaddr *at, size_t len, struct hk_address *out);
+
 /* `error` NULL: `addresses` (at least one) in the order in which they are to be tried; valid during the call only. */
 typedef void hk_lookup_fn(void *arg, const char *error, const struct hk_address *addresses, size_t n);
 

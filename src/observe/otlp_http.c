@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include <curl/curl.h>
+#include <hikyaku/policy.h>
 
 #include "base/mem.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "observe/otlp_http.h"
+
+#define RETRY_AFTER_MAX_MS 3600000
 
 struct hk_otlp_http {
     CURL *easy;
@@ -25,22 +27,16 @@ static size_t take_nothing(char *data, size_t size, size_t n, void *arg)
     return size * n;
 }
 
-/* Retry-After in seconds, or as a date. */
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
     struct hk_otlp_http *http = arg;
     struct hk_str line = {data, size * n}, name = hk_str_cut(&line, ':');
-    uint64_t seconds;
-    int64_t at_ms;
     while (line.len && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
         line.len--;
-    line = hk_str_trim(line);
-    if (!line.len || !hk_str_eqi(name, hk_str_of("retry-after")))
-        return size * n;
-    if (hk_parse_u64(line, &seconds, NULL) == HK_OK)
-        http->retry_after_ms = seconds < 3600 ? seconds * 1000 : 3600000;
-    else if (hk_parse_http_date(line, http->wall_ms, &at_ms, NULL) == HK_OK && at_ms > http->wall_ms)
-        http->retry_after_ms = (uint64_t)(at_ms - http->wall_ms);
+    struct hk_header header = {name, hk_str_trim(line)};
+    uint64_t ms;
+    if (hk_str_eqi(name, hk_str_of("Retry-After")) && hk_hint_ms(&header, 1, http->wall_ms, &ms))
+        http->retry_after_ms = ms < RETRY_AFTER_MAX_MS ? ms : RETRY_AFTER_MAX_MS;
     return size * n;
 }
 

@@ -54,11 +54,7 @@ void hk_http_move(struct hk_http_transfer *t, struct hk_http_list *to)
 
 bool hk_http_allowed(const struct hk_http_sink *self, const struct hk_ip *ip)
 {
-    for (size_t i = 0; i < self->n_allow; i++) {
-        if (hk_cidr_has(&self->allow[i], ip))
-            return true;
-    }
-    return !hk_ip_special(ip);
+    return hk_ip_allowed(ip, self->allow, self->n_allow);
 }
 
 void hk_http_say_blocked(struct hk_http_transfer *t, const struct hk_ip *ip)

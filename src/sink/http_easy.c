@@ -26,24 +26,6 @@ static void block(struct hk_http_transfer *t, const struct hk_ip *ip)
         hk_http_say(t, "blocked: not an internet address");
 }
 
-static bool ip_of(const struct curl_sockaddr *address, struct hk_ip *out)
-{
-    *out = (struct hk_ip){.v6 = address->family == AF_INET6};
-    if (address->family == AF_INET && address->addrlen >= sizeof(struct sockaddr_in)) {
-        struct sockaddr_in in;
-        memcpy(&in, &address->addr, sizeof in);
-        memcpy(out->addr, &in.sin_addr, 4);
-        return true;
-    }
-    if (address->family == AF_INET6 && address->addrlen >= sizeof(struct sockaddr_in6)) {
-        struct sockaddr_in6 in6;
-        memcpy(&in6, (const void *)&address->addr, sizeof in6);
-        memcpy(out->addr, &in6.sin6_addr, 16);
-        return true;
-    }
-    return false;
-}
-
 /* Each name that is being resolved is a thread of libcurl's, and a dead name server holds it for half a minute: the
  * others wait, and find the answer in the cache. */
 static int on_resolve(void *state, void *reserved, void *arg)
@@ -67,13 +49,13 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
 {
     (void)purpose;
     struct hk_curl_transfer *c = arg;
-    struct hk_ip ip;
+    struct hk_address at;
     hk_curl_resolved(c);
     if (!c->t.connect_ms)
         c->t.connect_ms = hk_loop_now_ms(c->t.self->loop);
-    bool inet = ip_of(address, &ip);
-    if (!inet || !hk_http_allowed(c->t.self, &ip)) {
-        block(&c->t, inet ? &ip : NULL);
+    bool inet = hk_address_of(&address->addr, address->addrlen, &at);
+    if (!inet || !hk_http_allowed(c->t.self, &at.ip)) {
+        block(&c->t, inet ? &at.ip : NULL);
         return CURL_SOCKET_BAD;
     }
     c->t.tried = true;

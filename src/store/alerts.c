@@ -17,6 +17,22 @@ const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct
     return ops == &hk_store_sqlite ? &hk_store_alerts_sqlite : NULL;
 }
 
+void hk_alerts_texts(const struct hk_alert *a, struct hk_str out[HK_ALERTS_TEXTS])
+{
+    const struct hk_str texts[HK_ALERTS_TEXTS] = {hk_str_of(a->fingerprint),
+                                                  a->rule,
+                                                  hk_str_of(hk_alert_kind_word(a->kind)),
+                                                  hk_str_of(hk_severity_word(a->severity)),
+                                                  hk_str_of(hk_alert_status_word(a->status)),
+                                                  a->destination,
+                                                  a->reason,
+                                                  a->event_type,
+                                                  a->example_id,
+                                                  a->detail};
+    for (size_t i = 0; i < HK_ALERTS_TEXTS; i++)
+        out[i] = hk_alerts_cut(texts[i]);
+}
+
 void hk_alerts_series_text(const int64_t *series, char out[HK_ALERTS_SERIES_MAX])
 {
     size_t used = 0;

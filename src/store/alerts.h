@@ -146,5 +146,8 @@ void hk_alerts_series_text(const int64_t *series, char out[HK_ALERTS_SERIES_MAX]
 void hk_alerts_series_of(struct hk_str text, int64_t *series); /* 0 for what cannot be read */
 /* The longest beginning that is whole UTF-8 and fits. */
 struct hk_str hk_alerts_cut(struct hk_str s);
+/* Of an alert, cut, in the order of their columns: fingerprint, rule … detail. */
+#define HK_ALERTS_TEXTS 10
+void hk_alerts_texts(const struct hk_alert *alert, struct hk_str out[HK_ALERTS_TEXTS]);
 
 #endif

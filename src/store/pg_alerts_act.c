@@ -22,20 +22,12 @@ static void add_alert(struct hk_pg *pg, const struct hk_alert *a)
 {
     char series[HK_ALERTS_SERIES_MAX];
     struct hk_pg_args args = {.n = 0};
-    const struct hk_str texts[] = {hk_str_of(a->fingerprint),
-                                   a->rule,
-                                   hk_str_of(hk_alert_kind_word(a->kind)),
-                                   hk_str_of(hk_severity_word(a->severity)),
-                                   hk_str_of(hk_alert_status_word(a->status)),
-                                   a->destination,
-                                   a->reason,
-                                   a->event_type,
-                                   a->example_id,
-                                   a->detail};
+    struct hk_str texts[HK_ALERTS_TEXTS];
     const int64_t numbers[] = {a->episode,     (int64_t)a->count, a->since_ms, a->fired_ms,
                                a->resolved_ms, a->gone_ms,        a->told_ms};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        hk_pg_arg_text(pg, &args, hk_alerts_cut(texts[i]));
+    hk_alerts_texts(a, texts);
+    for (size_t i = 0; i < HK_ALERTS_TEXTS; i++)
+        hk_pg_arg_text(pg, &args, texts[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         hk_pg_arg_i64(pg, &args, numbers[i]);
     hk_pg_arg_bool(pg, &args, a->told);

@@ -58,16 +58,7 @@ static void delete_alert(struct hk_store *store, const struct hk_alert *a)
 static void write_alert(struct hk_store *store, const struct hk_alert *a)
 {
     char series[HK_ALERTS_SERIES_MAX];
-    const struct hk_str texts[] = {hk_str_of(a->fingerprint),
-                                   a->rule,
-                                   hk_str_of(hk_alert_kind_word(a->kind)),
-                                   hk_str_of(hk_severity_word(a->severity)),
-                                   hk_str_of(hk_alert_status_word(a->status)),
-                                   a->destination,
-                                   a->reason,
-                                   a->event_type,
-                                   a->example_id,
-                                   a->detail};
+    struct hk_str texts[HK_ALERTS_TEXTS];
     const int64_t numbers[] = {a->episode, (int64_t)a->count, a->since_ms, a->fired_ms, a->resolved_ms,
                                a->gone_ms, a->told_ms,        a->told,     a->owed};
     sqlite3_stmt *q =
@@ -75,8 +66,9 @@ static void write_alert(struct hk_store *store, const struct hk_alert *a)
                              ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
                              "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)");
     int i = 1;
-    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
-        hk_sq_bind_text(store, q, i++, hk_alerts_cut(texts[t]));
+    hk_alerts_texts(a, texts);
+    for (size_t t = 0; t < HK_ALERTS_TEXTS; t++)
+        hk_sq_bind_text(store, q, i++, texts[t]);
     for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
         hk_sq_bind_i64(store, q, i++, numbers[n]);
     bind_double(store, q, i++, a->value);

@@ -83,3 +83,29 @@ const char *bouncer_url(const char *more)
              pg_server_dir(), more);
     return url;
 }
+
+static const char *pooled_url(void)
+{
+    return bouncer_url("");
+}
+
+bool bouncer_choose(int argc, char **argv, bool *out_pooler, int *out_code)
+{
+    static struct store_kind pooled;
+    bool pooler = argc > 1 && strcmp(argv[1], "pooler") == 0;
+    *out_pooler = pooler;
+    *out_code = 0;
+    if (pooler && !bouncer_is_here()) {
+        printf("1..0 # SKIP no PgBouncer (Debian: pgbouncer)\n");
+        return false;
+    }
+    const int *ended_early = pg_server_start();
+    if (ended_early) {
+        *out_code = *ended_early;
+        return false;
+    }
+    pooled = pg_kind;
+    pooled.url = pooled_url;
+    store_kind = pooler ? &pooled : &pg_kind;
+    return true;
+}

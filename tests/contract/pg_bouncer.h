@@ -9,6 +9,9 @@ bool bouncer_is_here(void);
 /* As a group's setup and teardown. */
 int bouncer_start(void **state);
 int bouncer_end(void **state);
+/* A suite's main: starts the server and sets store_kind, with `pooler` among the arguments behind a PgBouncer. False: there is
+ * nothing to run, and `*out_code` is to be returned. */
+bool bouncer_choose(int argc, char **argv, bool *out_pooler, int *out_code);
 const char *bouncer_url(const char *more); /* of the test's database. Valid until the next call */
 
 #endif

@@ -149,29 +149,16 @@ static void letters_of_older_schemas_are_told(void **state)
     }
 }
 
-static const char *pooled_url(void)
-{
-    return bouncer_url("");
-}
-
 int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[40];
-    static struct store_kind pooled;
+    bool pooler;
+    int code;
     const struct CMUnitTest own[] = {
         TEST(a_letter_that_is_committed_late_is_seen_all_the_same), TEST(holes_of_old_do_not_count),
         TEST(a_look_reads_what_is_new_and_no_more), cmocka_unit_test(letters_of_older_schemas_are_told)};
-    bool pooler = argc > 1 && strcmp(argv[1], "pooler") == 0;
-    if (pooler && !bouncer_is_here()) {
-        printf("1..0 # SKIP no PgBouncer (Debian: pgbouncer)\n");
-        return 0;
-    }
-    const int *ended_early = pg_server_start();
-    if (ended_early)
-        return *ended_early;
-    pooled = pg_kind;
-    pooled.url = pooled_url;
-    store_kind = pooler ? &pooled : &pg_kind;
+    if (!bouncer_choose(argc, argv, &pooler, &code))
+        return code;
     admin_ops = &hk_store_admin_postgres;
     letters_ops = &hk_store_letters_postgres;
     alerts_ops = &hk_store_alerts_postgres;

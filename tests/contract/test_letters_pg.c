@@ -21,26 +21,13 @@ static const struct letters_dialect dialect = {
     .try_sql = try_sql,
 };
 
-static const char *pooled_url(void)
-{
-    return bouncer_url("");
-}
-
 int main(int argc, char **argv)
 {
     static struct CMUnitTest tests[80];
-    static struct store_kind pooled;
-    bool pooler = argc > 1 && strcmp(argv[1], "pooler") == 0;
-    if (pooler && !bouncer_is_here()) {
-        printf("1..0 # SKIP no PgBouncer (Debian: pgbouncer)\n");
-        return 0;
-    }
-    const int *ended_early = pg_server_start();
-    if (ended_early)
-        return *ended_early;
-    pooled = pg_kind;
-    pooled.url = pooled_url;
-    store_kind = pooler ? &pooled : &pg_kind;
+    bool pooler;
+    int code;
+    if (!bouncer_choose(argc, argv, &pooler, &code))
+        return code;
     admin_ops = &hk_store_admin_postgres;
     letters_ops = &hk_store_letters_postgres;
     letters_dialect = &dialect;
