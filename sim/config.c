@@ -202,6 +202,7 @@ static void draw_engine(struct world *w, uint64_t seed)
         .poll_max_ms = hk_rng_between(rng, 20, 1000),
         .linger_ms = hk_rng_between(rng, 0, 20),
         .seed = seed,
+        .ahead_ms = maybe(rng, 50, 20, 1000),
     };
 }
 

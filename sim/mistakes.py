@@ -55,8 +55,7 @@ MISTAKES = [
     ("deferred-to-now", "a schedule is forgotten when it is written down", SETTLE,
      "        settle_deferred(e, i, slot->not_before_ms, now_ms);", "        settle_deferred(e, i, now_ms, now_ms);"),
     ("release-lost", "what was given back is forgotten", SETTLE,
-     "    e->given_back++;\n    if (slot->id <= e->sweep_cursor)\n        e->sweep_cursor = hk_id_before(slot->id);\n",
-     "    if (false)\n        e->sweep_cursor = hk_id_before(slot->id);\n"),
+     "    d->behind = true;\n    d->cursor = hk_id_before(slot->id);\n", "    (void)d;\n"),
 
     # ---- order
     ("retry-holds-no-key", "a waiting head does not hold its key", SETTLE,
@@ -171,4 +170,10 @@ MISTAKES = [
      "    row->visible = true;\n    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_ROLLBACK"),
     ("scan-past-the-poll", "a scan sees what no poll has told", EXCHANGE,
      "        (has_horizon(model) && row->version > handle->version))", "        false)"),
+
+    # ---- the reserve
+    ("reserve-over-cap", "what is in reserve is sent although there is no free place", ENGINE,
+     "        if (d->sending >= d->cap) {", "        if (false) {"),
+    ("reserve-forgotten-at-stop", "a relay stops with a reserve in hand", ENGINE,
+     "        hk_reserve_give_back(e, &e->dests[k], now_ms);\n", "        e->dests[k].reserve_len = 0;\n"),
 ]

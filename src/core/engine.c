@@ -100,6 +100,7 @@ static enum hk_code init_dest(struct hk_engine *e, size_t i, int64_t now_ms, str
     e->any_ordered |= conf->ordered;
     d->name = conf->name;
     d->cap = limiter.concurrency ? limiter.concurrency : usual;
+    limiter.concurrency = 0; /* places are counted here, since what is in reserve takes none */
     d->retry_due_ms = INT64_MAX;
     d->retry_after_due_ms = INT64_MIN;
     enum hk_code rc = hk_limiter_new(&limiter, now_ms, &d->limiter, err);
@@ -239,18 +240,24 @@ static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out
     uint32_t i;
     while (hk_ring_pop(&e->ready, &i)) {
         struct hk_slot *slot = &e->slots[i];
-        uint64_t timeout_ms = hk_slot_attempt_ms(e, slot, now_ms);
-        if (timeout_ms == 0) {
-            hk_slot_overdue(e, i, now_ms);
+        struct hk_dest *d = &e->dests[slot->dest];
+        if (d->sending >= d->cap) {
+            hk_reserve_add(e, i);
             continue;
         }
-        if (!lease_holds(e, now_ms)) {
-            hk_slot_give_back(e, i, now_ms);
+        uint64_t timeout_ms = hk_slot_attempt_ms(e, slot, now_ms);
+        if (timeout_ms == 0 || !lease_holds(e, now_ms) || hk_reserve_refuses(e, slot, now_ms)) {
+            if (timeout_ms == 0)
+                hk_slot_overdue(e, i, now_ms);
+            else
+                hk_slot_give_back(e, i, now_ms);
+            hk_reserve_next(e, d, now_ms);
             continue;
         }
         slot->phase = HK_SLOT_SENDING;
         slot->started_ms = now_ms;
         e->sending++;
+        d->sending++;
         e->stats.sends++;
         *out = (struct hk_action){.kind = HK_ACT_SEND,
                                   .slot = i,
@@ -280,7 +287,7 @@ static bool exchange_due(const struct hk_engine *e, int64_t now_ms)
     if (e->oldest_ms == INT64_MAX)
         return false;
     uint32_t waiting = e->settle.len + e->chosen.len;
-    return waiting >= EXCHANGE_FULL || e->sending == 0 ||
+    return waiting >= EXCHANGE_FULL + e->in_reserve || (e->draining && e->sending == 0) ||
            now_ms - e->oldest_ms >= (int64_t)e->options.linger_ms;
 }
 
@@ -320,6 +327,8 @@ static void fill_settles(struct hk_engine *e)
 
 static void next_exchange(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
+    hk_reserve_measure(e, now_ms);
+    e->looked = false;
     hk_quota_fill(e, now_ms);
     fill_settles(e);
     fill_claims(e);
@@ -393,6 +402,30 @@ static bool held_keys_due(const struct hk_engine *e, int64_t now_ms)
     return !e->held_keys_loaded || held_keys_at(e) <= now_ms;
 }
 
+static bool next_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    if (!e->held_keys_loaded)
+        return false;
+    bool worth = scan_worth(e, now_ms) || hk_engine_late_due(e);
+    if (!next_stray(e, now_ms, out) && !(worth && hk_engine_pick_scan(e, now_ms, &out->scan)))
+        return false;
+    out->kind = HK_ACT_SCAN;
+    e->last_scan_ms = now_ms;
+    e->stats.scans++;
+    return true;
+}
+
+/* What a scan finds goes along with an exchange; but it waits for one scan, no more, and never when the lease is to be
+ * renewed. */
+static bool next_exchange_or_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    bool look = !e->looked && e->chosen.len < e->settle.len && now_ms < e->renew_at_ms && !e->draining;
+    e->looked = true;
+    if (!look || !next_scan(e, now_ms, out))
+        next_exchange(e, now_ms, out);
+    return true;
+}
+
 /* With a lane, and nobody else at the store. */
 static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
@@ -402,10 +435,8 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         *out = (struct hk_action){.kind = HK_ACT_HELD_KEYS};
         return true;
     }
-    if (exchange_due(e, now_ms)) {
-        next_exchange(e, now_ms, out);
-        return true;
-    }
+    if (exchange_due(e, now_ms))
+        return next_exchange_or_scan(e, now_ms, out);
     if (e->draining) {
         if (e->used_slots)
             return false;
@@ -419,15 +450,12 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         e->stats.polls++;
         return true;
     }
-    if (e->held_keys_loaded &&
-        (next_stray(e, now_ms, out) ||
-         ((scan_worth(e, now_ms) || hk_engine_late_due(e)) && hk_engine_pick_scan(e, now_ms, &out->scan)))) {
-        out->kind = HK_ACT_SCAN;
-        e->last_scan_ms = now_ms;
-        e->stats.scans++;
+    if (next_scan(e, now_ms, out))
         return true;
-    }
-    return false;
+    if (e->oldest_ms == INT64_MAX || e->sending)
+        return false;
+    next_exchange(e, now_ms, out); /* nobody is on the way who could join it */
+    return true;
 }
 
 static bool next_store(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
@@ -516,6 +544,8 @@ void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
     }
     while (hk_ring_pop(&e->ready, &i))
         hk_slot_give_back(e, i, now_ms);
+    for (size_t k = 0; k < e->options.n_dests; k++)
+        hk_reserve_give_back(e, &e->dests[k], now_ms);
 }
 
 void hk_engine_wake(struct hk_engine *e, int64_t now_ms)
@@ -556,7 +586,7 @@ bool hk_engine_view_dest(const struct hk_engine *e, size_t dest, int64_t now_ms,
     *out = (struct hk_dest_view){
         .name = d->name,
         .seen = d->seen,
-        .in_flight = d->in_flight,
+        .in_flight = d->sending,
         .concurrency = d->cap,
         .paused = d->paused,
         .breaker = d->breaker ? hk_breaker_state(d->breaker, now_ms) : HK_BREAKER_CLOSED,

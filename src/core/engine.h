@@ -51,7 +51,9 @@ struct hk_engine_options {
     uint64_t lease_ms;
     uint64_t poll_min_ms, poll_max_ms;
     uint64_t linger_ms; /* how long a settle waits for company */
-    bool shared;        /* other relays work on the same store: limits and breakers are kept together */
+    uint64_t
+        ahead_ms; /* exchanges that follow on each other sooner claim ahead (engine_reserve.c); 0 = none do */
+    bool shared;  /* other relays work on the same store: limits and breakers are kept together */
     uint64_t seed;
 };
 

@@ -33,6 +33,9 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
     e->stats.lanes_lost++;
     e->chosen.len = e->ready.len = e->settle.len = 0;
     e->n_claims = e->n_settles = 0;
+    e->in_reserve = 0;
+    for (size_t i = 0; i < e->options.n_dests; i++)
+        e->dests[i].reserve_len = e->dests[i].ahead = 0;
     for (uint32_t i = 0; i < e->n_slots; i++) {
         struct hk_slot *slot = &e->slots[i];
         if (slot->phase == HK_SLOT_FREE || slot->phase == HK_SLOT_ORPHANED)
@@ -170,6 +173,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     if (!answered(e, now_ms, rc))
         return;
     if (!poll->changed) {
+        hk_reserve_look(e, now_ms);
         e->poll_ms = e->poll_ms * 2 < e->options.poll_max_ms ? e->poll_ms * 2 : e->options.poll_max_ms;
         e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
         return;
@@ -193,6 +197,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     for (size_t i = 0; i < poll->n_dests; i++)
         learn_dest(e, &poll->dests[i]);
     apply_pauses(e, now_ms);
+    hk_reserve_look(e, now_ms);
 }
 
 static struct hk_order_key *held_key(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
@@ -304,10 +309,11 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
     }
     if (e->n_settles + e->n_claims)
         hk_engine_wants_exchange(e, now_ms);
+    e->looked = true; /* a store that only can be read must not seem to be well */
     e->n_settles = e->n_claims = 0;
 }
 
-static void settles_done(struct hk_engine *e, const bool *stale, int64_t now_ms)
+static void settles_done(struct hk_engine *e, const bool *stale)
 {
     for (size_t k = 0; k < e->n_settles; k++) {
         uint32_t i = e->settle_slots[k];
@@ -315,7 +321,7 @@ static void settles_done(struct hk_engine *e, const bool *stale, int64_t now_ms)
             e->stats.stale_settles++;
             hk_slot_free_keys(e, &e->slots[i]);
         } else {
-            hk_slot_settled(e, &e->slots[i], now_ms);
+            hk_slot_settled(e, &e->slots[i]);
         }
         hk_slot_free(e, i);
     }
@@ -369,7 +375,7 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     learn_store_time(e, now_ms, done->now_ms);
     renewed(e);
     hk_quota_granted(e, done->grants, now_ms);
-    settles_done(e, done->stale, now_ms);
+    settles_done(e, done->stale);
     claims_done(e, done, now_ms);
 }
 

@@ -136,7 +136,7 @@ static uint32_t three_quarters(uint32_t n)
 int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
                          int64_t now_ms)
 {
-    if (d->paused || d->in_flight >= d->cap)
+    if (d->paused || d->in_flight >= hk_dest_room(e, d))
         return INT64_MAX;
     if (source == HK_FROM_RETRY && (d->retries_in_flight >= three_quarters(d->cap) ||
                                     e->retries_in_flight >= three_quarters(e->options.concurrency)))
@@ -293,6 +293,7 @@ static void count_in_flight(struct hk_engine *e, struct hk_slot *slot)
     slot->counted = true;
     e->in_flight++;
     d->in_flight++;
+    slot->spare = d->in_flight > d->cap;
     e->bytes += slot->bytes;
     e->alone |= slot->alone;
     if (slot->source == HK_FROM_RETRY) {

@@ -49,9 +49,11 @@ struct hk_slot {
     int64_t not_before_ms;
     bool guarded; /* holds a breaker permit (if any) and a limiter slot */
     bool counted; /* is in the counts of what is in flight */
+    bool spare;   /* taken when its destination had no place for it */
     bool alone;   /* nothing else is in flight beside it: it has crashed relays before */
     bool aborted;
-    bool gone; /* its row was not there any more */
+    bool gone;     /* its row was not there any more */
+    uint32_t next; /* in its destination's reserve */
     hk_breaker_permit permit;
     struct hk_message message; /* texts and payload in `block` */
     void *block;
@@ -78,6 +80,11 @@ struct hk_dest {
     uint32_t cap;
     uint32_t in_flight, retries_in_flight; /* chosen to sending */
     uint32_t retries_chosen;               /* not claimed yet: their rows would be read again */
+    uint32_t sending;
+    uint32_t reserve_first, reserve_last, reserve_len; /* engine_reserve.c */
+    uint32_t ahead;                                    /* so many more than the cap may be claimed */
+    uint32_t answered;                                 /* requests, since the last exchange began */
+    int64_t answered_ms;                               /* the last one; monotonic */
     uint32_t auth_in_row;
     uint64_t seen; /* fresh messages for it that came by */
     struct hk_meter rate, probe;
@@ -165,8 +172,11 @@ struct hk_engine {
     bool fresh_turn;
     size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
     int64_t last_scan_ms;
+    bool looked; /* before the exchange that is due */
 
     uint32_t in_flight, retries_in_flight, sending; /* chosen to sending; sending alone */
+    uint32_t in_reserve;
+    int64_t measured_ms;
     uint64_t bytes;
     bool bytes_full; /* the next payload does not fit: nothing is looked for before one has landed */
     bool alone;
@@ -233,6 +243,21 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
 size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
 
+/* engine_reserve.c */
+/* How many of its messages may be in hand. */
+uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d);
+/* Ready, but its destination has no free place. */
+void hk_reserve_add(struct hk_engine *e, uint32_t i);
+/* It was taken as a spare, and its destination may not be sent to any more. */
+bool hk_reserve_refuses(const struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms);
+/* There may be a free place. */
+void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+/* What may not be sent any more, or does not get on, is given back. */
+void hk_reserve_look(struct hk_engine *e, int64_t now_ms);
+/* An exchange begins: how many did each destination answer since the last one began? */
+void hk_reserve_measure(struct hk_engine *e, int64_t now_ms);
+
 /* engine_quota.c */
 /* May the destination take one more, as far as others are concerned? If not it is asked for. */
 bool hk_quota_ready(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
@@ -265,6 +290,6 @@ void hk_slot_overdue(struct hk_engine *e, uint32_t i, int64_t now_ms);
 /* Claimed, and given back unsent, uncharged. */
 void hk_slot_give_back(struct hk_engine *e, uint32_t i, int64_t now_ms);
 /* The settle is on disk: bring order and cursors up to date. */
-void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
+void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot);
 
 #endif

@@ -10,9 +10,9 @@ enum {
 /* An ordered destination passes over what waits behind another of its key; any other takes as many as fit. */
 static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
-    uint32_t room = e->options.concurrency - e->in_flight;
-    if (d && !d->conf->ordered && d->cap > d->in_flight && d->cap - d->in_flight < room)
-        room = d->cap - d->in_flight;
+    uint32_t room = e->options.concurrency - e->in_flight, own = d ? hk_dest_room(e, d) : 0;
+    if (d && !d->conf->ordered && own > d->in_flight && own - d->in_flight < room)
+        room = own - d->in_flight;
     uint32_t limit = room < e->options.batch ? room : e->options.batch;
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
 }

@@ -378,7 +378,11 @@ static void refused_by_sink(struct hk_engine *e, uint32_t i, const struct hk_sen
 void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const struct hk_sent *sent)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
+    struct hk_dest *dest = &e->dests[slot->dest];
     e->sending--;
+    dest->sending--;
+    dest->answered++;
+    dest->answered_ms = now_ms;
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i);
@@ -389,6 +393,7 @@ void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const st
     } else {
         judge(e, i, sent, now_ms);
     }
+    hk_reserve_next(e, dest, now_ms);
 }
 
 /* ---- after the exchange ---- */
@@ -471,7 +476,7 @@ static void fanned_out(struct hk_engine *e, const struct hk_slot *slot)
 }
 
 /* Back to where it was. A row of outbox lies below the cursor now. */
-static void released(struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms)
+static void released(struct hk_engine *e, const struct hk_slot *slot)
 {
     if (slot->source == HK_FROM_RETRY) {
         if (slot->held)
@@ -482,10 +487,11 @@ static void released(struct hk_engine *e, const struct hk_slot *slot, int64_t no
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;
     if (key && hk_order_pass(key, slot->id, slot->message.key))
         return; /* it is the first that its key reads again */
-    e->given_back++;
-    if (slot->id <= e->sweep_cursor)
-        e->sweep_cursor = hk_id_before(slot->id);
-    e->sweep_at_ms = now_ms;
+    struct hk_dest *d = &e->dests[slot->dest];
+    if (hk_dest_read_to(e, d) < slot->id)
+        return;
+    d->behind = true;
+    d->cursor = hk_id_before(slot->id);
 }
 
 /* A message that a person requeued may have been claimed before its row was counted among those that wait, and then it was
@@ -498,7 +504,7 @@ static void doubt(struct hk_engine *e, const struct hk_slot *slot)
         key->doubtful = e->held_keys_doubtful = true;
 }
 
-void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
+void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot)
 {
     enum hk_settle_kind kind = slot->settle.kind;
     count(&e->stats, kind);
@@ -510,7 +516,7 @@ void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         if (kind == HK_SETTLE_RETRY || kind == HK_SETTLE_DEFER)
             hk_engine_note_due(e, slot->dest, slot->settle.due_ms);
         if (kind == HK_SETTLE_RELEASE)
-            released(e, slot, now_ms);
+            released(e, slot);
         if (kind == HK_SETTLE_DEAD && !e->dests[slot->dest].conf->skip_dead)
             hold(e, slot->dest, slot->message.key, true);
     }

@@ -11,7 +11,8 @@
 enum {
     POLL_MIN_MS = 2,
     POLL_MAX_MS = 100, /* each look wakes two threads: 20 a second are 0.25 % of a core, with nothing to do */
-    LINGER_MS = 2
+    LINGER_MS = 2,
+    AHEAD_MS = 20
 };
 
 static size_t count_dests(const struct hk_config *config)
@@ -229,5 +230,6 @@ struct hk_engine_options hk_wiring_engine(const struct hk_wiring *w, uint64_t se
                                       .poll_min_ms = POLL_MIN_MS,
                                       .poll_max_ms = POLL_MAX_MS,
                                       .linger_ms = LINGER_MS,
+                                      .ahead_ms = AHEAD_MS,
                                       .seed = seed};
 }

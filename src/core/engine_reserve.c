@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reserve: messages that were claimed although their destination has all the requests in flight that it may have. An
+ * exchange with the store takes a while, and a quick destination has answered many requests before it is over; without a
+ * reserve those places stay empty until the next exchange. So while exchanges follow closely on each other a destination may
+ * be given as many more as it answered between the last two: a slow one, which answers few, gets few.
+ *
+ * What waits here is claimed, unsent and uncharged. It is given back as soon as its destination may not be sent to any
+ * more, when it does not answer any more, and when the relay stops. While there is a reserve its destination has no free
+ * place, so that an answer, which frees one, is all that has to be waited for. */
+#include "core/engine_impl.h"
+
+enum {
+    SILENT_MS =
+        1000 /* a destination that has not answered for so long shall not keep others from these messages */
+};
+
+static uint32_t fewer(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A rate is kept by not claiming; and a quarter of all places stays for whoever has none yet. */
+uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
+{
+    bool roomy = e->in_flight < e->options.concurrency / 4 * 3;
+    return roomy && !(d->conf->limiter.rate_per_s > 0) ? d->cap + d->ahead : d->cap;
+}
+
+static bool may_be_sent_to(const struct hk_dest *d, int64_t now_ms)
+{
+    return !d->paused && hk_limiter_ready_at_ms(d->limiter, now_ms) <= now_ms &&
+           (!d->breaker || hk_breaker_state(d->breaker, now_ms) == HK_BREAKER_CLOSED);
+}
+
+bool hk_reserve_refuses(const struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms)
+{
+    return slot->spare && !may_be_sent_to(&e->dests[slot->dest], now_ms);
+}
+
+void hk_reserve_add(struct hk_engine *e, uint32_t i)
+{
+    struct hk_dest *d = &e->dests[e->slots[i].dest];
+    e->in_reserve++;
+    if (d->reserve_len++)
+        e->slots[d->reserve_last].next = i;
+    else
+        d->reserve_first = i;
+    d->reserve_last = i;
+}
+
+static uint32_t take_first(struct hk_engine *e, struct hk_dest *d)
+{
+    uint32_t i = d->reserve_first;
+    d->reserve_first = e->slots[i].next;
+    d->reserve_len--;
+    e->in_reserve--;
+    return i;
+}
+
+void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    d->ahead = 0;
+    while (d->reserve_len)
+        hk_slot_give_back(e, take_first(e, d), now_ms);
+}
+
+void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    if (!d->reserve_len || d->sending >= d->cap)
+        return;
+    if (may_be_sent_to(d, now_ms))
+        (void)hk_ring_push(&e->ready, take_first(e, d));
+    else
+        hk_reserve_give_back(e, d, now_ms);
+}
+
+void hk_reserve_look(struct hk_engine *e, int64_t now_ms)
+{
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        if (d->reserve_len && (!may_be_sent_to(d, now_ms) || now_ms - d->answered_ms >= SILENT_MS))
+            hk_reserve_give_back(e, d, now_ms);
+    }
+}
+
+void hk_reserve_measure(struct hk_engine *e, int64_t now_ms)
+{
+    bool soon = now_ms - e->measured_ms < (int64_t)e->options.ahead_ms;
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        struct hk_dest *d = &e->dests[i];
+        d->ahead = soon && may_be_sent_to(d, now_ms) ? fewer(d->answered, 2 * d->cap) : 0;
+        d->answered = 0;
+    }
+    e->measured_ms = now_ms;
+}
