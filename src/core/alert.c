@@ -8,6 +8,9 @@
 #include "core/alert.h"
 
 #define ROOM_MAX ((size_t)1 << 20)
+/* A rule that one relay does not know may be another one's, while a configuration is rolled out or for good: each evaluates in
+ * its turn, and what one ends the other would begin and tell anew, turn by turn. */
+#define RETIRE_MS UINT64_C(600000)
 
 /* ---- the board ---- */
 
@@ -257,8 +260,20 @@ static bool tell(struct hk_alert *a, uint64_t update_ms, int64_t now_ms, enum hk
     return true;
 }
 
+/* The clock went back: what lies ahead counts from now, or it would wait until the clock is there again. */
+static void not_ahead(struct hk_alert *a, int64_t *ms, int64_t now_ms)
+{
+    if (*ms <= now_ms)
+        return;
+    *ms = now_ms;
+    a->changed = true;
+}
+
 static void notice_time(struct hk_alert *a, int64_t now_ms)
 {
+    not_ahead(a, &a->since_ms, now_ms);
+    not_ahead(a, &a->gone_ms, now_ms);
+    not_ahead(a, &a->told_ms, now_ms);
     int64_t gone_ms = a->active ? 0 : a->gone_ms ? a->gone_ms : now_ms;
     a->changed = a->changed || gone_ms != a->gone_ms;
     a->gone_ms = gone_ms;
@@ -497,8 +512,9 @@ static void find_standstill(struct finder *f)
     int64_t now = f->facts->now_ms;
     if (!a)
         return;
-    if (!a->series_ms || a->series[0] != f->facts->progress || !f->facts->oldest_due_ms) {
-        a->changed = a->changed || !a->series_ms || a->series[0] != f->facts->progress;
+    if (!a->series_ms || now < a->series_ms || a->series[0] != f->facts->progress ||
+        !f->facts->oldest_due_ms) {
+        a->changed = a->changed || !a->series_ms || now < a->series_ms || a->series[0] != f->facts->progress;
         a->series[0] = f->facts->progress;
         a->series_ms = now;
     }
@@ -582,10 +598,18 @@ static void evaluate_rule(struct finder *f, size_t rule, const struct hk_alert_s
     }
 }
 
-/* Its rule is not there any more: nobody is to be told, and nothing is to be kept of it but that it was. */
+/* Its rule is not there any more, and no other relay has seen it hold for a while: nobody is to be told, and nothing is to be
+ * kept of it but that it was. */
 static void retire(struct hk_alert *a, int64_t now_ms)
 {
     if (a->status == HK_ALERT_RESOLVED && !a->owed)
+        return;
+    not_ahead(a, &a->gone_ms, now_ms);
+    if (!a->gone_ms) {
+        a->gone_ms = now_ms;
+        a->changed = true;
+    }
+    if (!has_passed(a->gone_ms, RETIRE_MS, now_ms))
         return;
     a->gone = a->status == HK_ALERT_WATCHING || a->status == HK_ALERT_PENDING;
     resolve(a, a->resolved_ms ? a->resolved_ms : now_ms);

@@ -577,6 +577,11 @@ uint32_t hk_engine_in_flight(const struct hk_engine *e)
     return e->sending;
 }
 
+uint32_t hk_engine_in_hand(const struct hk_engine *e)
+{
+    return e->used_slots;
+}
+
 bool hk_engine_view_dest(const struct hk_engine *e, size_t dest, int64_t now_ms, struct hk_dest_view *out)
 {
     if (dest >= e->options.n_dests)

@@ -134,6 +134,8 @@ void hk_engine_drain(struct hk_engine *engine, int64_t now_ms, int64_t deadline_
 
 const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *engine);
 uint32_t hk_engine_in_flight(const struct hk_engine *engine);
+/* Chosen, claimed, on its way or to be settled. */
+uint32_t hk_engine_in_hand(const struct hk_engine *engine);
 
 /* How a destination is, for people. */
 struct hk_dest_view {

@@ -612,21 +612,36 @@ static bool is_known(struct hk_engine *e, const struct hk_head *head)
     return known;
 }
 
+/* There is no room for it now: a position goes back to it. Its destination's own, or else the one of all. */
+static void look_from(struct hk_engine *e, const struct hk_head *head, size_t dest)
+{
+    int64_t before = hk_id_before(head->id);
+    if (dest != HK_NO_DEST) {
+        e->dests[dest].behind = true;
+        e->dests[dest].cursor = before;
+        return;
+    }
+    e->last_id = higher(e->last_id, e->cursor);
+    e->cursor = before;
+}
+
 /* The net under the cursor: what lies below it, is not in hand and not knowingly passed over, is taken after all. */
 static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
     for (size_t i = 0; i < heads->n && heads->items[i].id <= e->cursor; i++) {
         const struct hk_head *head = &heads->items[i];
-        enum verdict v = is_known(e, head) ? DEST_FULL : consider(e, head, now_ms);
+        enum verdict v = is_known(e, head) ? IN_HAND : consider(e, head, now_ms);
         if (v == ENGINE_FULL)
             return;
         if (v == PASSED)
             pass_keys(e, head);
-        else if (v == TAKEN && e->given_back)
+        if (v == DEST_FULL) /* the next time round it may find no room again: leaves do not last that long */
+            look_from(e, head, fresh_dest(e, head));
+        if ((v == TAKEN || v == DEST_FULL) && e->given_back)
             e->given_back--;
-        else if (v == TAKEN)
+        else if (v == TAKEN || v == DEST_FULL)
             e->stats.swept++;
-        e->sweep_cursor = head->id; /* what its destination cannot take is met again next time round */
+        e->sweep_cursor = head->id;
     }
     if (!heads->more || heads->last_id >= e->cursor)
         e->sweep_cursor = HK_FIRST_ID;
@@ -642,19 +657,6 @@ static bool is_unread(struct hk_engine *e, const struct hk_head *head, size_t de
         return false;
     e->last_id = higher(e->last_id, head->id);
     return true;
-}
-
-/* There is no room for it now: a position goes back to it. Its destination's own, or else the one of all. */
-static void look_from(struct hk_engine *e, const struct hk_head *head, size_t dest)
-{
-    int64_t before = hk_id_before(head->id);
-    if (dest != HK_NO_DEST) {
-        e->dests[dest].behind = true;
-        e->dests[dest].cursor = before;
-        return;
-    }
-    e->last_id = higher(e->last_id, e->cursor);
-    e->cursor = before;
 }
 
 /* Rows that became visible below what was read. Nothing else is read of outbox before all of them were looked at, so that

@@ -58,6 +58,11 @@ size_t hk_order_count(const struct hk_order *order)
     return order->count;
 }
 
+size_t hk_order_queue(const struct hk_order *order)
+{
+    return order->ready_len;
+}
+
 /* FNV-1a over seed, destination and key, finished by a mixer. The seed keeps applications' keys from being aimed at
  * one place of the table. */
 uint64_t hk_order_hash(const struct hk_order *order, size_t dest, struct hk_str key)

@@ -56,5 +56,6 @@ void hk_order_rotate(struct hk_order *order);
  * again. */
 void hk_order_park(struct hk_order_key *key);
 size_t hk_order_count(const struct hk_order *order);
+size_t hk_order_queue(const struct hk_order *order); /* places in the queue, skipped ones included */
 
 #endif

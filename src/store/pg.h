@@ -190,6 +190,7 @@ bool hk_pg_is_name(const char *destination, struct hk_err *err);
 /* What a SQLSTATE is to our callers, and what a person can do about it. */
 enum hk_code hk_pg_meaning(const char *sqlstate, const char **out_advice);
 const char *hk_pg_unconnected(const char *words); /* advice for what has no SQLSTATE */
+bool hk_pg_mends(const char *advice);             /* false: somebody must change settings or rights */
 /* Lets the error of a result stick; `res` stays the caller's. */
 void hk_pg_refused(struct hk_pg *pg, const PGresult *res);
 /* Lets "the connection is gone" stick, with libpq's words, and drops it. */

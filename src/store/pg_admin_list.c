@@ -91,6 +91,12 @@ static bool is_whole(enum hk_place place, enum hk_state state)
     return (state == HK_STATE_NONE && place != HK_IN_DEAD) || place == HK_IN_CANCELLED || place == HK_IN_SENT;
 }
 
+/* Few of a destination's rows are in flight. ('' stands for NULL, too, which makes two ranges of the index.) */
+static bool is_of_one(const struct hk_list *list, enum hk_place place)
+{
+    return place == HK_IN_OUTBOX && !list->event_type && list->destination && list->destination[0];
+}
+
 /* Rows that are few whatever the tables hold, or found through an index that gives them in order. */
 static bool needs_window(const struct hk_list *list, enum hk_place place)
 {
@@ -98,8 +104,7 @@ static bool needs_window(const struct hk_list *list, enum hk_place place)
         return false;
     if (list->event_type)
         return true;
-    /* of a destination's rows few are in flight; '' stands for NULL, too, which makes two ranges of the index */
-    if (place == HK_IN_OUTBOX && list->destination && list->destination[0])
+    if (is_of_one(list, place))
         return false;
     return list->destination || !is_whole(place, list->state);
 }
@@ -110,6 +115,8 @@ static enum hk_pa_id statement_of(const struct hk_list *list, enum hk_place plac
         return HK_PA_LIST_DEAD_AWAY;
     if (list->state == HK_PROCESSING)
         return place == HK_IN_OUTBOX ? HK_PA_LIST_OUTBOX_HELD : HK_PA_LIST_RETRY_HELD;
+    if (is_of_one(list, place))
+        return HK_PA_LIST_OUTBOX_OF;
     return (enum hk_pa_id)(HK_PA_LIST + (int)place);
 }
 

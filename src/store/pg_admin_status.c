@@ -10,8 +10,14 @@
 #include "store/pg_admin.h"
 
 enum {
-    DESTS_MAX = 1000
+    DESTS_MAX = 1000,
+    FEW = 1000,         /* are always counted */
+    MANY = 4,           /* times what would be counted: no sample is wrong by so much, */
+    MANY_LEAST = 30000, /* unless of few rows that lie side by side */
 };
+
+/* Rows that are counted in all, by kind: each is looked at where it lies, wide or not. */
+static const int64_t budgets[] = {200000, 100000, 50000};
 
 enum kind {
     OUTBOX = 0,
@@ -135,6 +141,36 @@ static void read_sample(struct taker *t, enum kind kind)
     if (res && PQntuples(res) > 0)
         read_figures(t, kind, res);
     PQclear(res);
+}
+
+/* More than that cannot be counted to the end, with as many destinations as the sample has shown. */
+static uint64_t many_of(const struct taker *t, enum kind kind)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < t->out->n_dests; i++)
+        n += t->tallies[kind][i].waiting.n > FEW;
+    int64_t most = MANY * (budgets[kind] / (n ? n : 1));
+    return (uint64_t)(most > MANY * HK_COUNT_EXACT ? MANY * HK_COUNT_EXACT
+                      : most < MANY_LEAST          ? MANY_LEAST
+                                                   : most);
+}
+
+/* Destinations that have too many are left out: counting them would show nothing more. */
+static void add_by_name(struct taker *t, enum kind kind)
+{
+    struct hk_pg *pg = &t->admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    struct hk_str *many = hk_pg_alloc(pg, t->out->n_dests + 1, sizeof *many);
+    uint64_t most = many_of(t, kind);
+    size_t n = 0;
+    for (size_t i = 0; many && i < t->out->n_dests; i++) {
+        const struct tally *tally = &t->tallies[kind][i];
+        if (tally->waiting.about && tally->waiting.n > most)
+            many[n++] = t->out->dests[i].name;
+    }
+    hk_pg_arg_texts(pg, &a, many, n);
+    hk_pg_arg_i64(pg, &a, budgets[kind]);
+    hk_pg_add(pg, (unsigned)HK_PA_BY_NAME_OUTBOX + (unsigned)kind, &a);
 }
 
 /* What could be counted after all: exact, or more than the sample has shown. */
@@ -275,7 +311,6 @@ static void look_closer(struct taker *t)
         if (!t->large[kind])
             continue;
         hk_pg_add(pg, (unsigned)HK_PA_SAMPLE_OUTBOX + kind, &now);
-        hk_pg_add(pg, (unsigned)HK_PA_BY_NAME_OUTBOX + kind, NULL);
     }
     for (unsigned i = 0; i < 2; i++) {
         counts[i]->about = counts[i]->n > (uint64_t)t->most;
@@ -283,17 +318,27 @@ static void look_closer(struct taker *t)
             hk_pg_add(pg, (unsigned)HK_PA_ABOUT_SENT + i, NULL);
     }
     hk_pg_send(pg);
-    for (int kind = 0; kind < NKINDS; kind++) {
-        if (!t->large[kind])
-            continue;
-        read_sample(t, (enum kind)kind);
-        read_by_name(t, (enum kind)kind);
-    }
+    for (int kind = 0; kind < NKINDS; kind++)
+        if (t->large[kind])
+            read_sample(t, (enum kind)kind);
     for (size_t i = 0; i < 2; i++) {
         uint64_t n = counts[i]->about ? read_number(t) : 0;
         if (n > counts[i]->n)
             counts[i]->n = n;
     }
+}
+
+static void look_by_name(struct taker *t)
+{
+    struct hk_pg *pg = &t->admin->pg;
+    hk_pg_begin(pg, false);
+    for (int kind = 0; kind < NKINDS; kind++)
+        if (t->large[kind])
+            add_by_name(t, (enum kind)kind);
+    hk_pg_send(pg);
+    for (int kind = 0; kind < NKINDS; kind++)
+        if (t->large[kind])
+            read_by_name(t, (enum kind)kind);
 }
 
 static bool is_large(const struct taker *t)
@@ -324,6 +369,8 @@ static enum hk_code take(struct hk_admin *admin, int64_t most, const struct hk_s
         look(&t);
     if (hk_pg_ok(pg) && is_large(&t))
         look_closer(&t);
+    if (hk_pg_ok(pg) && (t.large[OUTBOX] || t.large[RETRY] || t.large[DEAD]))
+        look_by_name(&t);
     if (hk_pg_ok(pg))
         add_up(&t);
     enum hk_code rc = hk_pg_end(pg, "read its figures", err);

@@ -26,6 +26,7 @@ enum hk_pa_id {
     HK_PA_LIST_OUTBOX_HELD = HK_PA_SHOW + 5,
     HK_PA_LIST_RETRY_HELD,
     HK_PA_LIST_DEAD_AWAY,
+    HK_PA_LIST_OUTBOX_OF,
     HK_PA_ATTEMPTS,
     /* pg_admin_status.c */
     HK_PA_RELAY,

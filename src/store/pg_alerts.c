@@ -11,6 +11,7 @@
 #define AGAIN_ROWS 100000
 
 enum {
+    CLOCK_BACK_MS = 7200000,
     AGAIN_LAG_MS = 5000 /* who wrote when a letter died again may not have committed yet */
 };
 
@@ -206,6 +207,8 @@ static bool read_state(struct hk_admin *admin, uint64_t interval_ms, struct hk_a
 static int64_t again_end(struct hk_pg *pg, const struct hk_alerts_looked *out)
 {
     int64_t to_ms = out->now_ms - AGAIN_LAG_MS, end_ms = to_ms;
+    if (to_ms < out->again_ms - CLOCK_BACK_MS) /* the clock was set back: from there on */
+        return to_ms;
     struct hk_pg_args a = {.n = 0};
     if (to_ms <= out->again_ms)
         return out->again_ms;

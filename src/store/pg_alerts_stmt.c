@@ -41,6 +41,10 @@
     "($3::text = '' OR " TEXT("d.destination") " = $3) AND ($4::text = '' OR " TEXT("d.reason_code") " = $4) AS fits " \
     "FROM @dead_letters d WHERE d.status = $5::text AND " key id " > $1::bigint ORDER BY " id " LIMIT $2::bigint) w"
 
+/* A time has come; also one that lies so far ahead that only a clock which was set back can have brought it there: waits and
+ * leases are of half an hour at the most. */
+#define COME(ms) "(" ms " <= " NOW " OR " ms " > " NOW " + 7200000)"
+
 static const char *const texts[HK_PN_END - HK_PL_END] = {
 #define AT(id) [(id) - HK_PL_END]
     /* now, version, evaluated_ms, letter_id, again_ms, gaps, relay */
@@ -110,12 +114,12 @@ static const char *const texts[HK_PN_END - HK_PL_END] = {
     /* $1 now, $2 relay, $3 channels, $4 lease: now, and what was claimed */
     AT(HK_PN_CLAIM) =
         "WITH n AS MATERIALIZED (SELECT f.id FROM unnest($3::text[]) AS c (name) CROSS JOIN LATERAL (SELECT n.id "
-        "FROM @outbox_notice n WHERE n.channel = c.name AND n.sent_ms = 0 AND n.given_up_ms = 0 AND n.due_ms <= " NOW
-        " AND n.claim_until_ms <= " NOW " AND NOT EXISTS (SELECT 1 FROM @outbox_notice e WHERE e.fingerprint = n.fingerprint "
+        "FROM @outbox_notice n WHERE n.channel = c.name AND n.sent_ms = 0 AND n.given_up_ms = 0 AND " COME("n.due_ms")
+        " AND " COME("n.claim_until_ms") " AND NOT EXISTS (SELECT 1 FROM @outbox_notice e WHERE e.fingerprint = n.fingerprint "
         "AND (e.id + 0) < n.id AND e.channel = n.channel AND e.sent_ms = 0 AND e.given_up_ms = 0) "
         "ORDER BY n.id LIMIT 1 FOR UPDATE OF n SKIP LOCKED) f), "
         "u AS (UPDATE @outbox_notice n SET attempts = n.attempts + 1, claimed_by = $2, claim_until_ms = " NOW " + $4::bigint "
-        "FROM n AS p WHERE n.id = p.id AND n.claim_until_ms <= " NOW " AND n.sent_ms = 0 AND n.given_up_ms = 0 RETURNING n.*) "
+        "FROM n AS p WHERE n.id = p.id AND " COME("n.claim_until_ms") " AND n.sent_ms = 0 AND n.given_up_ms = 0 RETURNING n.*) "
         "SELECT " NOW ", u.id, u.fingerprint, u.rule, u.kind, u.channel, left(u.facts, 60000), u.attempts, u.created_ms "
         "FROM (SELECT 1) x LEFT JOIN u ON true",
     /* $1 now, $2 id, $3 attempts, $4 sent, $5 given up, $6 wait or NULL, $7 error */

@@ -12,9 +12,10 @@ struct meaning {
     const char *advice;
 };
 
-#define AGAIN "try again"
-#define START "check that the server runs and takes connections"
-#define SPACE "the server lacks room: free disk space or memory, or allow more connections"
+#define AGAIN     "try again"
+#define START     "check that the server runs and takes connections"
+#define NO_WRITER "of all its hosts none can be written to"
+#define SPACE     "the server lacks room: free disk space or memory, or allow more connections"
 
 /* Whole states stand before the class that they belong to. */
 static const struct meaning meanings[] = {
@@ -69,8 +70,8 @@ static const struct {
     {"service file", "check the service's name and PGSERVICEFILE"},
     {"too many", SPACE},
     {"connection slots", SPACE},
-    {"session is read-only", "of all its hosts none can be written to"},
-    {"server is in hot standby", "of all its hosts none can be written to"},
+    {"session is read-only", NO_WRITER},
+    {"server is in hot standby", NO_WRITER},
     {"the database system is", AGAIN},
 };
 
@@ -80,6 +81,15 @@ const char *hk_pg_unconnected(const char *words)
         if (strstr(words, unconnected[i].words))
             return unconnected[i].advice;
     return START;
+}
+
+bool hk_pg_mends(const char *advice)
+{
+    static const char *const by_itself[] = {AGAIN, START, SPACE, NO_WRITER, "read-only"};
+    for (size_t i = 0; i < sizeof by_itself / sizeof by_itself[0]; i++)
+        if (strstr(advice, by_itself[i]))
+            return true;
+    return false;
 }
 
 static const struct meaning *meaning_of(const char *sqlstate)

@@ -504,6 +504,9 @@ static void add_renewal(struct hk_store *store, const struct exchanging *t)
     uint64_t lease_ms = hk_pg_moving_lease(store, t->x->lease_ms);
     hk_pg_arg_u64(&store->pg, &a, lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS);
     hk_pg_arg_i64(&store->pg, &a, store->number);
+    bool ours = t->x->lane == store->lane;
+    hk_pg_arg_text(&store->pg, &a, hk_str_of(ours ? store->boot : ""));
+    hk_pg_arg_i64(&store->pg, &a, ours ? store->mark : 0);
     hk_pg_add(&store->pg, HK_PG_RENEW, &a);
 }
 
@@ -608,7 +611,7 @@ static void remember(struct hk_store *store, const struct exchanging *t)
     lost->lane = t->x->lane;
     lost->number = store->number;
     lost->claims = claims_any(t);
-    lost->n_settles = 0;
+    lost->n_sure = lost->n_settles; /* of one that was lost before, and not asked for again yet */
     for (size_t i = 0; i < t->x->n_settles; i++) {
         const struct hk_settle *s = &t->x->settles[i];
         if (t->of[i])
@@ -635,7 +638,7 @@ static void found_out(struct hk_store *store, bool committed)
         store->strays |= lost->claims;
     } else {
         hk_manifests_rollback(&store->claims);
-        lost->n_settles = 0;
+        lost->n_settles = lost->n_sure;
     }
 }
 
@@ -708,7 +711,8 @@ static void prepare(struct hk_store *store, struct exchanging *t)
     t->members = hk_pg_alloc(pg, x->n_claims, sizeof *t->members);
     t->done->messages = hk_pg_alloc(pg, x->n_claims, sizeof *t->done->messages);
     t->done->grants = hk_pg_alloc(pg, x->n_quotas, sizeof *t->done->grants);
-    if (!reserve_lost(&store->lost, x->n_settles) || !hk_manifests_reserve(&store->claims, x->n_claims))
+    if (!reserve_lost(&store->lost, store->lost.n_settles + x->n_settles) ||
+        !hk_manifests_reserve(&store->claims, x->n_claims))
         hk_pg_fail(pg, HK_NOMEM, "out of memory");
     for (size_t i = 0; hk_pg_ok(pg) && i < x->n_settles; i++)
         note_settle(store, t, i);

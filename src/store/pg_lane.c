@@ -6,6 +6,7 @@
  *
  * Every relay does this for itself, now and then, inside poll: there is no leader. */
 #include "base/str.h"
+#include "core/shards.h"
 #include "hk_version.h"
 #include "store/pg_store.h"
 
@@ -13,14 +14,6 @@
 #define UPKEEP_BUSY_MS  5000
 #define LEASE_MAX_MS    (UINT64_C(1) << 60)
 #define ALL             UINT64_MAX
-
-static unsigned count_bits(uint64_t set)
-{
-    unsigned n = 0;
-    for (; set; set &= set - 1)
-        n++;
-    return n;
-}
 
 uint64_t hk_pg_shards(const struct hk_store *store)
 {
@@ -173,12 +166,6 @@ static bool take_over_all(struct hk_store *store, const struct view *v)
 
 /* ---- sharing ---- */
 
-static unsigned fair_share(const struct view *v)
-{
-    unsigned n = v->n_live ? v->n_live : 1; /* we live */
-    return HK_PG_SHARDS / n + (v->before < HK_PG_SHARDS % n);
-}
-
 static uint64_t shards_in_hand(const struct hk_store *store)
 {
     uint64_t set = 0;
@@ -191,23 +178,8 @@ static uint64_t shards_in_hand(const struct hk_store *store)
     return set;
 }
 
-/* The highest ones, and rather those of which nothing is in hand. */
-static uint64_t choose_one(uint64_t from, uint64_t in_hand)
+static void let_go(struct hk_store *store, uint64_t ready)
 {
-    uint64_t idle = from & ~in_hand, pick = UINT64_C(1) << (HK_PG_SHARDS - 1);
-    for (uint64_t set = idle ? idle : from; pick && !(set & pick);)
-        pick >>= 1;
-    return pick;
-}
-
-static void let_go(struct hk_store *store, unsigned n)
-{
-    uint64_t in_hand = shards_in_hand(store);
-    while (count_bits(store->leaving) < n)
-        store->leaving |= choose_one(store->mine & ~store->leaving, in_hand);
-    uint64_t ready = store->leaving & ~in_hand;
-    if (!ready)
-        return;
     struct hk_pg_args a = {0};
     hk_pg_arg_i64(&store->pg, &a, store->lane);
     hk_pg_arg_i64(&store->pg, &a, (int64_t)ready);
@@ -261,16 +233,22 @@ static void take(struct hk_store *store, unsigned n)
 
 static void share(struct hk_store *store, const struct view *v)
 {
-    unsigned fair = fair_share(v), have = count_bits(store->mine);
-    unsigned surplus = have > fair ? have - fair : 0;
-    if (count_bits(store->leaving) > surplus) { /* somebody has left: they stay after all */
-        store->leaving = 0;
+    struct hk_shards_plan plan;
+    struct hk_shards_view view = {.n_shards = HK_PG_SHARDS,
+                                  .n_live = v->n_live,
+                                  .before = v->before,
+                                  .n_free = v->n_free,
+                                  .mine = store->mine,
+                                  .leaving = store->leaving,
+                                  .in_hand = shards_in_hand(store)};
+    hk_shards_decide(&view, &plan);
+    store->leaving = plan.leaving;
+    if (plan.stay)
         begin_anew(store);
-    }
-    if (surplus)
-        let_go(store, surplus);
-    else if (have < fair && v->n_free)
-        take(store, fair - have);
+    if (plan.let_go)
+        let_go(store, plan.let_go);
+    else if (plan.take)
+        take(store, plan.take);
 }
 
 static void learn_shards(struct hk_store *store, uint64_t mine)
@@ -356,9 +334,9 @@ static int64_t add_lane(struct hk_store *store, const char *name, const char *bo
     return hk_pg_end(&store->pg, "add a lane", NULL) == HK_OK ? lane : 0;
 }
 
-static void note_lost_lane(struct hk_store *store, const char *boot, uint64_t lease_ms)
+static void note_lost_lane(struct hk_store *store, uint64_t lease_ms)
 {
-    if (hk_str_copy(store->boot, sizeof store->boot, hk_str_of(boot)))
+    if (store->boot[0])
         store->lost_lane_until_ms =
             hk_pg_monotonic_us() / 1000 + (int64_t)(lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS);
 }
@@ -393,12 +371,14 @@ enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char 
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
 {
     int64_t now_ms = 0;
+    if (!hk_str_copy(store->boot, sizeof store->boot, hk_str_of(boot)))
+        store->boot[0] = '\0';
     hk_pg_forget_lane(store);
     hk_pg_relay_call(store);
     check_outbox(store);
     int64_t lane = add_lane(store, name, boot, lease_ms, &now_ms);
     if (!lane && (store->pg.commit_unknown || store->pg.committed))
-        note_lost_lane(store, boot, lease_ms);
+        note_lost_lane(store, lease_ms);
     store->lane = lane;
     store->upkeep_at_ms = INT64_MIN;
     hk_pg_upkeep(store);
@@ -406,7 +386,7 @@ enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char 
     if (rc != HK_OK) {
         hk_pg_forget_lane(store);
         if (lane && !give_up_lane(store, lane))
-            note_lost_lane(store, boot, lease_ms);
+            note_lost_lane(store, lease_ms);
         return rc;
     }
     store->reset_due = store->polled = false; /* whoever acquires begins from the first anyway */
@@ -415,10 +395,24 @@ enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char 
     return HK_OK;
 }
 
+/* A server that took over from behind may have given the number to another. */
+static bool is_ours(struct hk_store *store, int64_t lane)
+{
+    struct hk_pg_args a = {0};
+    if (lane != store->lane || !store->boot[0])
+        return true; /* nobody knows */
+    hk_pg_arg_i64(&store->pg, &a, lane);
+    hk_pg_arg_text(&store->pg, &a, hk_str_of(store->boot));
+    PGresult *res = hk_pg_query(&store->pg, false, HK_PG_IS_OUR_LANE, &a);
+    bool yes = !hk_pg_ok(&store->pg) || PQntuples(res) > 0;
+    PQclear(res);
+    return yes;
+}
+
 enum hk_code hk_pg_release(struct hk_store *store, int64_t lane, struct hk_err *err)
 {
     hk_pg_relay_call(store);
-    bool stood = drop_lane(store, lane);
+    bool stood = is_ours(store, lane) && drop_lane(store, lane);
     enum hk_code rc = hk_pg_end(&store->pg, "release the lane", err);
     if (rc != HK_OK)
         return rc;

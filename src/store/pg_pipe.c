@@ -392,12 +392,16 @@ enum hk_code hk_pg_end(struct hk_pg *pg, const char *doing, struct hk_err *err)
     const char *advice = NULL;
     hk_pg_meaning(pg->sqlstate, &advice);
     if (pg->sqlstate[0])
-        return hk_err_set(err, pg->rc, "%s: cannot %s: %s (SQLSTATE %s): %s", pg->url.place, doing,
-                          pg->err.message, pg->sqlstate, advice);
-    if (pg->rc == HK_UNAVAILABLE)
-        return hk_err_set(err, pg->rc, "%s: cannot %s: %s: %s", pg->url.place, doing, pg->err.message,
-                          hk_pg_unconnected(pg->err.message));
-    return hk_err_set(err, pg->rc, "%s: cannot %s: %s", pg->url.place, doing, pg->err.message);
+        hk_err_set(err, pg->rc, "%s: cannot %s: %s (SQLSTATE %s): %s", pg->url.place, doing, pg->err.message,
+                   pg->sqlstate, advice);
+    else if (pg->rc == HK_UNAVAILABLE) {
+        advice = hk_pg_unconnected(pg->err.message);
+        hk_err_set(err, pg->rc, "%s: cannot %s: %s: %s", pg->url.place, doing, pg->err.message, advice);
+    } else
+        hk_err_set(err, pg->rc, "%s: cannot %s: %s", pg->url.place, doing, pg->err.message);
+    if (err && pg->rc == HK_UNAVAILABLE && !hk_pg_mends(advice))
+        err->errclass = HK_ERRCLASS_PERMANENT;
+    return pg->rc;
 }
 
 /* Several statements as one message are for the simple protocol, which a pipeline does not take. */

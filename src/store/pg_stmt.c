@@ -269,7 +269,7 @@
     "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "
 #define RESOLVE_LETTER                                                                                       \
     "l AS (UPDATE @dead_letters l SET status = 'resolved', resolved_at = " TIME(NOW) ", resolution = 'delivered' " \
-    "WHERE l.id = (SELECT d.letter_id FROM d))"
+    "WHERE l.id = (SELECT d.letter_id FROM d) AND l.status || '' = 'retrying')" /* by its id, not by an index of status */
 
 #define PAST                                                                                                 \
     "attempts, charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, " \
@@ -337,6 +337,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "DELETE FROM @outbox_relay r WHERE r.boot = $1 AND r.lane <> $2::bigint "
         "AND (SELECT m.number FROM @outbox_exchange m WHERE m.lane = r.lane ORDER BY m.number DESC LIMIT 1) IS NULL",
     [HK_PG_HOLD_LANE] = "SELECT exchange FROM @outbox_relay WHERE lane = $1::bigint FOR UPDATE",
+    [HK_PG_IS_OUR_LANE] = "SELECT 1 FROM @outbox_relay WHERE lane = $1::bigint AND boot = $2::text",
     /* One that belongs to a lane which is not there is free, too: nobody else would ever free it. */
     [HK_PG_TAKE_SHARDS] =
         "UPDATE @outbox_shard SET lane = $1::bigint WHERE shard = ANY (ARRAY(SELECT s.shard FROM @outbox_shard s "
@@ -415,11 +416,14 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_PATIENCE] = "SELECT set_config('statement_timeout', $1::bigint::text, true)",
     /* $2 lane, $3 lease, $4 the number of this exchange: one that was given up, but comes through late, is too low. When no
      * row is there the text is no number: an error, which undoes the transaction and says why in the server's log.
+     * $5 the boot of who has acquired it, $6 its last exchange that was committed ('' and 0: not known): a standby that took
+     * over may have forgotten either, and gives the numbers of its lanes, claims and rows a second time.
      * Of exchanges that follow each other closely only one in a while writes the lease, with that while on top: a lock leaves
      * no version of the row behind. */
     [HK_PG_RENEW] =
         "WITH r AS MATERIALIZED (SELECT " NOW " + $3::bigint - until_ms AS short, least($3::bigint / 16, 2000) AS more "
-        "FROM @outbox_relay WHERE lane = $2::bigint AND exchange < $4::bigint FOR NO KEY UPDATE), "
+        "FROM @outbox_relay WHERE lane = $2::bigint AND exchange < $4::bigint AND $5::text IN ('', boot) AND ($6::bigint = 0 "
+        "OR EXISTS (SELECT FROM @outbox_exchange x WHERE x.lane = $2::bigint AND x.number = $6::bigint)) FOR NO KEY UPDATE), "
         "u AS (UPDATE @outbox_relay SET until_ms = until_ms + (SELECT CASE WHEN r.short < r.more THEN r.short + r.more "
         "ELSE r.short END FROM r) WHERE lane = $2::bigint AND (SELECT r.short FROM r) > 0) "
         "SELECT CASE count(*) WHEN 1 THEN " NOW " "
@@ -525,7 +529,8 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WITH " GONE " INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.id, " MESSAGE_ID("d") ", " FRESH_NAME
         ", d.created_at, 0, 1, " REST("d") ", $6, $7, $8, $9, " FIRST_FAILED ", " TIME(NOW) ", " TIME("$11") ", "
         TIME(NOW) ", $12, $13, $14, $15 FROM d",
-    /* A requeued message dies into the letter that it came from, unless somebody deleted that. What the row knows from
+    /* A requeued message dies into the letter that it came from, unless somebody deleted that, or another of its fan-out
+     * has died into it. What the row knows from
      * before stands where this settle brings nothing new. */
     [HK_PG_BURY_RETRY] =
         "WITH " GONE_RETRY ", l AS (UPDATE @dead_letters l SET status = 'failed', resolved_at = NULL, resolution = NULL, sending_at = NULL, "
@@ -534,7 +539,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
         "crashes = d.crashes, (" LETTER_CAUSE ") = ROW($12, $13, $14), "
         "possibly_delivered = l.possibly_delivered OR d.possibly_delivered OR $15, payload = d.payload "
-        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) RETURNING l.id) "
+        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) AND l.status <> 'failed' RETURNING l.id) "
         "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
         ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
         FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "

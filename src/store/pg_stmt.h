@@ -20,6 +20,7 @@ enum hk_pg_id {
     HK_PG_ADD_LANE,
     HK_PG_DROP_LOST_LANES,
     HK_PG_HOLD_LANE,
+    HK_PG_IS_OUR_LANE,
     HK_PG_TAKE_SHARDS,
     HK_PG_FREE_SHARDS,
     HK_PG_TAKE_OVER, /* then the five that follow, in one transaction */

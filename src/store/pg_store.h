@@ -24,6 +24,7 @@ struct hk_pg_lost {
     bool claims;                   /* it may have written a manifest that we know nothing of */
     struct hk_pg_settled *settles; /* once it is known to be done, until they are repeated */
     size_t n_settles, room;
+    size_t n_sure; /* of them, while it is pending: done by exchanges before it */
 };
 
 struct hk_store {
@@ -44,7 +45,7 @@ struct hk_store {
     /* There may be a lane of ours that we know nothing of, since the answer to acquire was lost: so long, monotonic; after
      * that its lease is over. Its boot tells it. */
     int64_t lost_lane_until_ms;
-    char boot[64];
+    char boot[64]; /* "" = too long to be kept */
     /* Rows of hundreds of megabytes take longer to move than any statement may take: what failed for that alone is given so
      * much the next time; 0 = as usual. */
     uint64_t patience_ms;

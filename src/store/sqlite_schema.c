@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/letter.h"
+#include "observe/crash.h"
 #include "store/migration.h"
 #include "store/sqlite.h"
 
@@ -121,6 +122,22 @@ enum hk_code hk_sq_check_schema(sqlite3 *db, const char *path, struct hk_err *er
     return refuse_newer(db, path, version, err);
 }
 
+/* As sqlite3_exec, with a place between any two statements at which a test may end us. */
+static int run_script(sqlite3 *db, const char *sql)
+{
+    int rc = SQLITE_OK;
+    while (rc == SQLITE_OK && *sql) {
+        sqlite3_stmt *q = NULL;
+        rc = sqlite3_prepare_v2(db, sql, -1, &q, &sql);
+        while (rc == SQLITE_OK && q && (rc = sqlite3_step(q)) == SQLITE_ROW)
+            rc = SQLITE_OK;
+        sqlite3_finalize(q); /* NULL: only blanks and comments were left */
+        rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+        hk_crash_point("migrate");
+    }
+    return rc;
+}
+
 /* One version, one transaction; somebody else may have done it while we waited for the lock. */
 static enum hk_code apply(sqlite3 *db, const char *path, const struct hk_migration *m, struct hk_err *err)
 {
@@ -133,11 +150,11 @@ static enum hk_code apply(sqlite3 *db, const char *path, const struct hk_migrati
         char set[96];
         snprintf(set, sizeof set, "UPDATE outbox_meta SET value = '%u' WHERE key = 'schema_version'",
                  (unsigned)m->version);
-        rc = sqlite3_exec(db, m->sql, NULL, NULL, NULL);
+        rc = run_script(db, m->sql);
         if (rc == SQLITE_OK)
-            rc = sqlite3_exec(db, set, NULL, NULL, NULL);
+            rc = run_script(db, set);
         if (rc == SQLITE_OK)
-            rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+            rc = run_script(db, "COMMIT");
         if (rc != SQLITE_OK)
             code = db_error(db, path, rc, "change its schema", err);
     }
@@ -195,6 +212,7 @@ static enum hk_code fill_in(sqlite3 *db, const char *path, struct hk_err *err)
                               "WHERE id IN (SELECT id FROM dead_letters INDEXED BY dead_letters_group "
                               "WHERE fingerprint IS NULL LIMIT 2000)",
                 NULL, NULL, NULL);
+        hk_crash_point("migrate");
     } while (rc == SQLITE_OK && sqlite3_changes(db) > 0);
     return rc == SQLITE_OK ? HK_OK : db_error(db, path, rc, "group its dead letters", err);
 }

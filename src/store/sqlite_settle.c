@@ -234,7 +234,8 @@ static bool has_letter(struct hk_store *store, int64_t id)
     return has;
 }
 
-/* A requeued message dies into the letter that it came from, unless somebody deleted that. */
+/* A requeued message dies into the letter that it came from, unless somebody deleted that, or another of its fan-out has
+ * died into it. */
 static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
 {
     struct hk_buf detail;

@@ -224,10 +224,10 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "headers = r.headers, content_type = r.content_type, encoding = r.encoding, "
         "correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key = r.idempotency_key, "
         "expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload = r.payload "
-        "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id",
+        "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed'",
     [HK_SQ_RESOLVE_LETTER] =
         "UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'delivered' "
-        "WHERE id = (SELECT letter_id FROM outbox_retry WHERE id = ?1)",
+        "WHERE id = (SELECT letter_id FROM outbox_retry WHERE id = ?1) AND status = 'retrying'",
     [HK_SQ_ADD_ATTEMPT] =
         TO_ATTEMPT "message_id, " RESOLVED ", 1, " ATTEMPT_VALUES " FROM outbox NOT INDEXED WHERE id = ?1",
     [HK_SQ_ADD_ATTEMPT_RETRY] =

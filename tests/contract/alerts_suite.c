@@ -419,6 +419,19 @@ static void a_failed_notice_waits_is_given_up_and_is_seen(void **state)
     admin_ops->close(admin);
 }
 
+static void a_clock_that_goes_back_holds_no_notice_back(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    put_notice(admin, "f1", "slack", HK_NOTICE_FIRING);
+    settle(admin, claim(admin)->items[0].id, 1, HK_NOTICE_AGAIN);
+    suite_clock_ms -= INT64_C(365) * 86400000;
+    size_t n = claim(admin)->n; /* the store's clock may go on at half its speed */
+    suite_clock_ms += 120002;
+    assert_int_equal(n ? n : claim(admin)->n, 1);
+    admin_ops->close(admin);
+}
+
 static void a_channel_hears_of_one_alert_in_order_and_of_others_meanwhile(void **state)
 {
     (void)state;
@@ -530,6 +543,7 @@ size_t alerts_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(pauses_breakers_and_progress_are_seen),
         TEST(a_notice_is_claimed_once_and_again_when_nobody_settled_it),
         TEST(a_failed_notice_waits_is_given_up_and_is_seen),
+        TEST(a_clock_that_goes_back_holds_no_notice_back),
         TEST(a_channel_hears_of_one_alert_in_order_and_of_others_meanwhile),
         TEST(an_update_replaces_the_one_before_it),
         TEST(a_mute_has_an_end_and_leaves_a_trail),

@@ -61,6 +61,37 @@ static void write_cert(const char *dir, const char *name, char *path, size_t roo
     X509_free(cert);
 }
 
+static void write_key(const char *dir, const char *name, char *path, size_t room, EVP_PKEY *key)
+{
+    (void)snprintf(path, room, "%s/%s.pem", dir, name);
+    FILE *f = fopen(path, "w");
+    must(f && PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL), "key");
+    (void)fclose(f);
+}
+
+static void make_odd_ones(struct certs *c, X509 *ca, EVP_PKEY *ca_key, EVP_PKEY *key, const char *here)
+{
+    const long day = 86400;
+    EVP_PKEY *middle_key = EVP_EC_gen("P-256"), *weak_key = EVP_RSA_gen(1024);
+    must(middle_key && weak_key, "keys");
+    X509 *middle = make(middle_key, ca, ca_key, "an authority between", NULL, -day, 5 * day);
+    X509 *leaf = make(key, ca, ca_key, "leaf", "DNS:leaf.example", -day, 5 * day);
+    write_cert(c->dir, "no_chain", c->no_chain, sizeof c->no_chain,
+               make(key, middle, middle_key, "localhost", here, -day, 5 * day));
+    write_cert(c->dir, "by_leaf", c->by_leaf, sizeof c->by_leaf,
+               make(key, leaf, key, "localhost", here, -day, 5 * day));
+    FILE *f = fopen(c->by_leaf, "a"); /* with its chain, so that only the missing right is wrong */
+    must(f && PEM_write_X509(f, leaf), "chain");
+    (void)fclose(f);
+    write_cert(c->dir, "weak", c->weak, sizeof c->weak,
+               make(weak_key, ca, ca_key, "localhost", here, -day, 5 * day));
+    write_key(c->dir, "weak_key", c->weak_key, sizeof c->weak_key, weak_key);
+    X509_free(middle);
+    X509_free(leaf);
+    EVP_PKEY_free(middle_key);
+    EVP_PKEY_free(weak_key);
+}
+
 void certs_make(struct certs *c)
 {
     const long day = 86400;
@@ -69,10 +100,7 @@ void certs_make(struct certs *c)
     must(mkdtemp(c->dir) != NULL, "mkdtemp");
     EVP_PKEY *ca_key = EVP_EC_gen("P-256"), *other_key = EVP_EC_gen("P-256"), *key = EVP_EC_gen("P-256");
     must(ca_key && other_key && key, "keys");
-    (void)snprintf(c->key, sizeof c->key, "%s/key.pem", c->dir);
-    FILE *f = fopen(c->key, "w");
-    must(f && PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL), "key");
-    (void)fclose(f);
+    write_key(c->dir, "key", c->key, sizeof c->key, key);
     X509 *ca = make(ca_key, NULL, ca_key, "hikyaku test CA", NULL, -day, 10 * day);
     write_cert(c->dir, "good", c->good, sizeof c->good,
                make(key, ca, ca_key, "localhost", here, -day, 5 * day));
@@ -84,6 +112,7 @@ void certs_make(struct certs *c)
                make(key, ca, ca_key, "elsewhere.example", "DNS:elsewhere.example", -day, 5 * day));
     write_cert(c->dir, "self_signed", c->self_signed, sizeof c->self_signed,
                make(key, NULL, key, "localhost", here, -day, 5 * day));
+    make_odd_ones(c, ca, ca_key, key, here);
     write_cert(c->dir, "ca", c->ca, sizeof c->ca, ca);
     write_cert(c->dir, "other_ca", c->other_ca, sizeof c->other_ca,
                make(other_key, NULL, other_key, "another CA", NULL, -day, 10 * day));
@@ -94,8 +123,9 @@ void certs_make(struct certs *c)
 
 void certs_remove(struct certs *c)
 {
-    const char *const files[] = {c->ca,      c->other_ca, c->key,        c->good,
-                                 c->expired, c->early,    c->wrong_host, c->self_signed};
+    const char *const files[] = {c->ca,       c->other_ca, c->key,        c->good,
+                                 c->expired,  c->early,    c->wrong_host, c->self_signed,
+                                 c->no_chain, c->by_leaf,  c->weak,       c->weak_key};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         (void)unlink(files[i]);
     (void)rmdir(c->dir);

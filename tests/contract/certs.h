@@ -9,6 +9,9 @@ struct certs {
     char key[96];                          /* one for all */
     char good[96], expired[96], early[96]; /* for localhost and 127.0.0.1, by `ca` */
     char wrong_host[96], self_signed[96];  /* for elsewhere.example; by itself */
+    char no_chain[96];                     /* by an authority below `ca` that nobody sends */
+    char by_leaf[96];                      /* by `good`, which is no authority */
+    char weak[96], weak_key[96];           /* RSA of 1024 bits */
 };
 
 void certs_make(struct certs *certs);

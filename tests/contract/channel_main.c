@@ -18,6 +18,7 @@
 #define LIST_MAX 300
 
 static const char *lists[3][LIST_MAX];
+static struct hk_cidr ranges[LIST_MAX];
 
 static void die(const char *why)
 {
@@ -44,6 +45,15 @@ static size_t list(const json_t *object, const char *key, const char **out)
         die("a list is too long");
     for (size_t i = 0; i < n; i++)
         out[i] = json_string_value(json_array_get(array, i));
+    return n;
+}
+
+static size_t read_ranges(const json_t *from)
+{
+    size_t n = list(from, "allow", lists[1]);
+    for (size_t i = 0; i < n; i++)
+        if (hk_cidr_parse(hk_str_of(lists[1][i]), &ranges[i], NULL) != HK_OK)
+            die("a range");
     return n;
 }
 
@@ -78,8 +88,8 @@ static void read_channel(const json_t *from, struct hk_channel *c)
         .ca_file = text(from, "ca_file"),
         .to = lists[0],
         .n_to = list(from, "to", lists[0]),
-        .allow = lists[1],
-        .n_allow = list(from, "allow", lists[1]),
+        .allow = ranges,
+        .n_allow = read_ranges(from),
         .argv = lists[2],
         .n_argv = list(from, "argv", lists[2]),
     };

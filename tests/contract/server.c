@@ -252,7 +252,13 @@ static bool start_tls(struct conn *c)
     if (!c->server->ctx || c->server->steps[0].op == OP_GARBAGE)
         return true;
     c->ssl = SSL_new(c->server->ctx);
-    return c->ssl && SSL_set_fd(c->ssl, c->fd) && SSL_accept(c->ssl) == 1;
+    if (c->ssl && SSL_set_fd(c->ssl, c->fd) && SSL_accept(c->ssl) == 1)
+        return true;
+    (void)shutdown(c->fd, SHUT_WR); /* the alert must not be lost to a reset */
+    SSL_free(c->ssl);
+    c->ssl = NULL;
+    (void)hold(c);
+    return false;
 }
 
 static void *conn_main(void *arg)
@@ -331,6 +337,21 @@ static int listen_at(const char *ip, int *out_port)
     return fd;
 }
 
+/* Or the contrary. */
+static void harden(SSL_CTX *ctx, const struct server_tls *tls)
+{
+    if (tls->max_version && (SSL_CTX_set_min_proto_version(ctx, 0) != 1 ||
+                             SSL_CTX_set_max_proto_version(ctx, tls->max_version) != 1))
+        die("TLS version");
+    if (tls->ciphers && SSL_CTX_set_cipher_list(ctx, tls->ciphers) != 1)
+        die("ciphers");
+    if (tls->client_ca) {
+        if (SSL_CTX_load_verify_locations(ctx, tls->client_ca, NULL) != 1)
+            die("client authority");
+        SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    }
+}
+
 struct server *server_start_at(const char *ip, const struct step *steps, const struct server_tls *tls)
 {
     struct server *server = calloc(1, sizeof *server);
@@ -346,9 +367,12 @@ struct server *server_start_at(const char *ip, const struct step *steps, const s
     pthread_mutex_init(&server->lock, NULL);
     if (tls) {
         server->ctx = SSL_CTX_new(TLS_server_method());
+        if (server->ctx)
+            SSL_CTX_set_security_level(server->ctx, 0); /* what is weak is for the client to refuse */
         if (!server->ctx || SSL_CTX_use_certificate_chain_file(server->ctx, tls->cert_file) != 1 ||
             SSL_CTX_use_PrivateKey_file(server->ctx, tls->key_file, SSL_FILETYPE_PEM) != 1)
             die("certificate");
+        harden(server->ctx, tls);
     }
     if (pthread_create(&server->thread, NULL, server_main, server) != 0)
         die("pthread_create");

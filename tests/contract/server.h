@@ -32,6 +32,9 @@ struct step {
 
 struct server_tls {
     const char *cert_file, *key_file;
+    int max_version;       /* of TLS, as OpenSSL numbers them; 0 = the newest */
+    const char *ciphers;   /* of TLS 1.2 and older; NULL = the usual */
+    const char *client_ca; /* demands certificates of clients, signed by it */
 };
 
 struct server;

@@ -430,6 +430,32 @@ static void a_requeued_message_resolves_or_reopens_its_letter(void **state)
     suite_close(store);
 }
 
+/* One that died before it was routed, requeued, goes to several: each that dies has a letter. */
+static void a_requeued_fan_out_has_a_letter_for_each_that_dies(void **state)
+{
+    (void)state;
+    static const struct hk_str to[] = {{"a", 1}, {"b", 1}, {"c", 1}};
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
+    requeue();
+    const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
+    struct hk_settle s = suite_settle(suite_exchange(store, lane, NULL, 0, &claim, 1)->claim, HK_FROM_RETRY,
+                                      1, HK_SETTLE_FAN_OUT);
+    s.fan_out = to;
+    s.n_fan_out = 3;
+    suite_settle_one(store, lane, &s);
+    put(store, lane, HK_FROM_RETRY, 2, HK_SETTLE_DEAD, 0);
+    assert_count("dead_letters WHERE status = 'failed'", 1);
+    put(store, lane, HK_FROM_RETRY, 3, HK_SETTLE_SENT, 0); /* resolves nobody else's */
+    assert_count("dead_letters WHERE status = 'failed'", 1);
+    put(store, lane, HK_FROM_RETRY, 4, HK_SETTLE_DEAD, 0);
+    assert_count("dead_letters WHERE status = 'failed' AND life = 2", 2);
+    assert_count("outbox_retry", 0);
+    suite_close(store);
+}
+
 /* ---- the view ---- */
 
 static void expect_view(const char *message_id, const char *expected)
@@ -607,6 +633,7 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(a_dead_letter_tells_the_whole_story),
     TEST(a_message_that_was_never_sent_dies_without_an_attempt),
     TEST(a_requeued_message_resolves_or_reopens_its_letter),
+    TEST(a_requeued_fan_out_has_a_letter_for_each_that_dies),
     TEST(the_view_tells_the_truth_in_every_state),
     TEST(purge_deletes_what_is_too_old_in_bounded_batches),
     TEST(each_kind_has_its_own_retention),

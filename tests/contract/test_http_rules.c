@@ -449,6 +449,7 @@ static void bad_options_are_refused_by_name_and_without_secrets(void **state)
         {.url = "http://example.com/#x"},
         {.url = "http://exa mple.com/"},
         {.url = "http://example.com:99999/"},
+        {.url = "http://ex\xff.com/"},
         {.url = "gopher://x/"},
         {.url = "http://x/", .method = "GET"},
         {.url = "http://x/", .method = "POST / HTTP/1.1\r\n"},

@@ -146,6 +146,26 @@ static void a_claim_that_nobody_heard_of_is_given_back_and_what_was_settled_coun
     }
 }
 
+static void what_was_settled_counts_however_often_the_answer_is_lost(void **state)
+{
+    (void)state;
+    struct scene s;
+    set_scene(&s, HK_SETTLE_RETRY);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0)
+            proxy_arm(PROXY_LOSE_REPLY);
+        else /* on a new connection more is asked before */
+            proxy_arm_on(PROXY_LOSE_REPLY, "(lane, number) VALUES");
+        assert_int_equal(try(&s), HK_UNAVAILABLE);
+    }
+    assert_int_equal(try(&s), HK_OK);
+    assert_false(s.done->stale[0]);
+    assert_count("outbox_retry", 1);
+    assert_int_equal(try(&s), HK_OK);
+    assert_true(s.done->stale[0]); /* known once */
+    suite_close(s.store);
+}
+
 static void a_retry_row_of_a_lost_claim_is_free_again(void **state)
 {
     (void)state;
@@ -419,6 +439,7 @@ int main(void)
         TEST(what_was_committed_counts_when_it_is_repeated),
         TEST(a_claim_whose_rows_came_through_is_kept),
         TEST(a_claim_that_nobody_heard_of_is_given_back_and_what_was_settled_counts),
+        TEST(what_was_settled_counts_however_often_the_answer_is_lost),
         TEST(a_retry_row_of_a_lost_claim_is_free_again),
         TEST(what_never_arrived_was_not_done),
         TEST(what_comes_through_after_it_was_given_up_is_refused),

@@ -254,6 +254,12 @@ static void a_lane_without_shards_sees_nothing_and_is_well(void **state)
     disband(&f);
 }
 
+static void cut_all(void)
+{
+    store_kind->value("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity "
+                      "WHERE application_name = 'hikyaku' AND datname = current_database()");
+}
+
 /* As after a fail-over to a standby that had not heard of it yet. */
 static void a_new_connection_claims_only_what_the_server_says_is_ours(void **state)
 {
@@ -262,8 +268,7 @@ static void a_new_connection_claims_only_what_the_server_says_is_ours(void **sta
     join(&f);
     suite_fill(2, "a", NULL); /* shards 1 and 2 */
     store_kind->sql("UPDATE outbox_shard SET lane = NULL WHERE shard = 1");
-    store_kind->value("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity "
-                      "WHERE application_name = 'hikyaku' AND datname = current_database()");
+    cut_all();
     const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
     const struct hk_exchanged *done = suite_exchange(f.stores[0], f.lanes[0], NULL, 0, claims, 2);
     assert_int_equal(done->n_messages, 1);
@@ -271,6 +276,39 @@ static void a_new_connection_claims_only_what_the_server_says_is_ours(void **sta
     look_round(&f); /* and takes it again */
     assert_int_equal(suite_exchange(f.stores[0], f.lanes[0], NULL, 0, claims, 2)->n_messages, 1);
     disband(&f);
+}
+
+/* Its last exchange never was; the lane was there before. */
+static void a_lane_is_lost_when_the_server_has_forgotten_what_it_did(void **state)
+{
+    (void)state;
+    static const char *const forgotten[] = {
+        "DELETE FROM outbox_exchange",
+        "UPDATE outbox_relay SET boot = 'anothers'",
+        "DELETE FROM outbox_claim; UPDATE outbox_shard SET lane = NULL; DELETE FROM outbox_relay",
+    };
+    for (size_t i = 0; i < COUNT(forgotten); i++) {
+        struct fleet f = {0};
+        const struct hk_exchanged *done = NULL;
+        join(&f);
+        store_kind->sql("TRUNCATE outbox");
+        suite_fill(2, "a", NULL);
+        const struct hk_claim claim = {HK_FROM_OUTBOX, suite_number("SELECT min(id) FROM outbox"), true};
+        int64_t manifest = suite_exchange(f.stores[0], f.lanes[0], NULL, 0, &claim, 1)->claim;
+        const struct hk_settle sent = suite_settle(manifest, HK_FROM_OUTBOX, claim.id, HK_SETTLE_SENT);
+        const struct hk_exchange x = {
+            .lane = f.lanes[0], .lease_ms = 30000, .settles = &sent, .n_settles = 1};
+        cut_all();
+        relay_poll(f.stores[0]); /* nothing is forgotten: it goes on */
+        cut_all();
+        store_kind->sql(forgotten[i]);
+        assert_int_equal(store_kind->ops->exchange(f.stores[0], &x, &done, NULL), HK_CONFLICT);
+        assert_true(done->stale[0]);
+        assert_int_equal(suite_number("SELECT count(*) FROM outbox"), 2);
+        store_kind->sql(
+            "DELETE FROM outbox_claim; UPDATE outbox_shard SET lane = NULL; DELETE FROM outbox_relay");
+        suite_close(f.stores[0]);
+    }
 }
 
 /* ---- hand-over ---- */
@@ -607,6 +645,7 @@ int main(void)
         TEST(retries_and_held_keys_are_their_shards),
         TEST(a_lane_without_shards_sees_nothing_and_is_well),
         TEST(a_new_connection_claims_only_what_the_server_says_is_ours),
+        TEST(a_lane_is_lost_when_the_server_has_forgotten_what_it_did),
         TEST(a_shard_is_handed_over_with_nothing_in_hand),
         TEST(what_was_to_be_handed_over_is_kept_when_nobody_wants_it_any_more),
         TEST(what_a_dead_relay_had_is_taken_over_by_a_live_one),

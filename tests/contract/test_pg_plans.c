@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "pg_relay.h"
+#include "store/pg_admin_stmt.h"
 #include "store/pg_stmt.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
@@ -266,7 +267,7 @@ static void heads_do_not_open_payloads(void **state)
     PQfinish(conn);
 }
 
-/* ---- a snapshot that somebody holds open ---- */
+/* ---- an operator's list ---- */
 
 /* All that its parts have read, those counted several times that others are made of: the same every time. */
 static long all_buffers(PGconn *conn, const char *sql)
@@ -285,6 +286,31 @@ static long all_buffers(PGconn *conn, const char *sql)
     PQclear(res);
     return n;
 }
+
+/* Three rows of a destination behind thousands of others: found by its index, not by looking at all of them. */
+static void rows_of_one_destination_are_listed_by_its_index(void **state)
+{
+    (void)state;
+    PGconn *conn = pg_connect(NULL);
+    struct hk_buf text;
+    hk_buf_init(&text, (size_t)64 * 1024);
+    static const struct hk_pg_url plain;
+    hk_pg_url_names(&plain, hk_pa_sql(HK_PA_LIST_OUTBOX_OF), &text);
+    store_kind->sql(
+        "INSERT INTO outbox (destination, event_type) SELECT CASE WHEN g <= 3 THEN 'rare' ELSE 'usual' END, 'Made' "
+        "FROM generate_series(1, 5000) g; ANALYZE outbox");
+    pg_exec(conn,
+            "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_custom_plan");
+    PQclear(PQprepare(conn, "list", hk_buf_cstr(&text), 0, NULL));
+    long n = all_buffers(conn, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE list "
+                               "(9223372036854775807, false, 51, 'rare', NULL, 0)");
+    print_message("# %ld buffers\n", n);
+    assert_true(n > 0 && n < 100);
+    hk_buf_fini(&text);
+    PQfinish(conn);
+}
+
+/* ---- a snapshot that somebody holds open ---- */
 
 /* What the statements of one poll and one exchange read, for the 64 rows behind the relay's cursor; and undone. */
 struct cost {
@@ -307,7 +333,10 @@ static struct cost measure(PGconn *conn, const struct relay *relay)
     pg_exec(conn, "BEGIN");
     c.poll = cost_of(conn, HK_PG_LANES, "NULL") + cost_of(conn, HK_PG_SNAPSHOT, "NULL") +
              cost_of(conn, HK_PG_DESTS, "-1");
-    snprintf(args, sizeof args, "NULL, %lld, 3600000, 9000000000000000000", lane);
+    char boot[80], mark[24];
+    snprintf(boot, sizeof boot, "%s", pg_ask(conn, "SELECT boot FROM outbox_relay LIMIT 1"));
+    snprintf(mark, sizeof mark, "%s", pg_ask(conn, "SELECT coalesce(max(number), 0) FROM outbox_exchange"));
+    snprintf(args, sizeof args, "NULL, %lld, 3600000, 9000000000000000000, '%s', %s", lane, boot, mark);
     c.renew = cost_of(conn, HK_PG_RENEW, args);
     snprintf(args, sizeof args, "%lld, 1, 0", lane);
     c.renew += cost_of(conn, HK_PG_MARK, args);
@@ -407,6 +436,7 @@ int main(void)
         TEST(no_statement_walks_through_what_grows),
         TEST(nor_where_sent_rows_are_kept_by_the_day),
         TEST(heads_do_not_open_payloads),
+        TEST(rows_of_one_destination_are_listed_by_its_index),
         TEST(a_snapshot_held_open_makes_nothing_dearer),
         TEST(nor_is_a_bucket_dearer_that_was_often_drawn_from),
     };

@@ -19,6 +19,9 @@ struct row {
     const char *says;     /* part of the error */
 };
 
+#define FILLER                                                                                               \
+    "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+
 /* clang-format off */
 static const struct row rows[] = {
     /* answers that are as they should be */
@@ -79,6 +82,8 @@ static const struct row rows[] = {
     {"500, endless body", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 500 Oops\r\n\r\n"}, {OP_ENDLESS, "0123456789abcdef"}}, .status = 500},
     {"200, a body of 10 GiB", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10737418240\r\n\r\n"}, {OP_ENDLESS, "x"}}, .status = 200},
     {"200, endless chunks", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"}, {OP_ENDLESS, "1\r\nx\r\n"}}, .status = 200},
+    {"200, an endless chunk extension", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a="}, {OP_ENDLESS, "bbbbbbbbbbbbbbbb"}}, .status = 200},
+    {"200, chunk extensions around single bytes", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"}, {OP_ENDLESS, "1;" FILLER FILLER FILLER FILLER "\r\nx\r\n"}}, .status = 200},
     {"200, endless trailers", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"}, {OP_ENDLESS, "X-T: y\r\n"}}, .status = 200},
     {"200, body drips, total deadline", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n"}, {OP_DRIP, "abcdefghijklmnopqrstuvwxyz", 100}}, .status = 200, .timeout_ms = 300},
     {"200, body never comes", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"}, {OP_HOLD}}, .status = 200, .timeout_ms = 200},

@@ -407,8 +407,80 @@ static void an_alert_of_a_rule_that_is_gone_is_over_without_a_word(void **state)
     r.n_rules = 0;
     deaths(&r, &d, 1, true, T0 + 1);
     assert_int_equal(r.board.n_tells, 0);
+    assert_int_equal(r.board.alerts[0].status, HK_ALERT_FIRING); /* it may be another relay's */
+    deaths(&r, &d, 1, true, T0 + 1 + 10 * MIN);
+    assert_int_equal(r.board.n_tells, 0);
     assert_int_equal(r.board.alerts[0].status, HK_ALERT_RESOLVED);
     assert_true(r.board.alerts[0].changed);
+    hk_alert_board_fini(&r.board);
+}
+
+static void relays_that_know_different_rules_do_not_tell_the_same_again_and_again(void **state)
+{
+    (void)state;
+    struct rig r;
+    const struct hk_alert_dest dest = {.name = S("billing"), .broken = true};
+    struct hk_alert_rule theirs = broken;
+    theirs.name = "theirs";
+    set_up(&r, &broken, 1);
+    r.facts.dests = &dest;
+    r.facts.n_dests = 1;
+    size_t n = 0;
+    for (int64_t turn = 0; turn < 200; turn++) {
+        r.rules = turn % 2 ? &theirs : &broken;
+        n += look(&r, T0 + turn * (MIN / 6)); /* half an hour */
+        keep(&r, false);
+    }
+    assert_int_equal(n, 2); /* each rule once */
+    hk_alert_board_fini(&r.board);
+}
+
+static void a_clock_that_goes_back_delays_nothing_for_longer_than_the_rule_says(void **state)
+{
+    (void)state;
+    const int64_t year = INT64_C(365) * 24 * 60 * MIN;
+    struct rig r;
+    struct hk_alert_dest dest = {.name = S("billing"), .broken = true};
+    struct hk_alert_rule rule = broken;
+    rule.for_ms = 5 * (uint64_t)MIN;
+    set_up(&r, &rule, 1);
+    r.settings.resolve_after_ms = 2 * (uint64_t)MIN;
+    r.facts.dests = &dest;
+    r.facts.n_dests = 1;
+
+    const struct {
+        int64_t at_ms;
+        bool broken;
+        size_t told;
+    } steps[] = {
+        {T0 + year, true, 0},     {T0, true, 0},
+        {T0 + 5 * MIN, true, 1},  {T0 + 6 * MIN + year, false, 0},
+        {T0 + 7 * MIN, false, 0}, {T0 + 9 * MIN, false, 1},
+    };
+
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        dest.broken = steps[i].broken;
+        NOTE_IF(look(&r, steps[i].at_ms) != steps[i].told, "step %zu\n", i);
+        assert_int_equal(r.board.n_tells, steps[i].told);
+        keep(&r, false);
+    }
+    hk_alert_board_fini(&r.board);
+}
+
+static void a_standstill_is_seen_though_the_clock_went_back(void **state)
+{
+    (void)state;
+    struct rig r;
+    const struct hk_alert_rule rule = {
+        .name = "still", .kind = HK_ALERT_NO_PROGRESS, .age_ms = 5 * (uint64_t)MIN};
+    set_up(&r, &rule, 1);
+    r.facts.progress = 7;
+    r.facts.oldest_due_ms = T0 - 60 * MIN;
+    assert_int_equal(look(&r, T0 + 365 * 24 * 60 * MIN), 0);
+    keep(&r, false);
+    assert_int_equal(look(&r, T0), 0);
+    keep(&r, false);
+    assert_int_equal(look(&r, T0 + 5 * MIN), 1);
     hk_alert_board_fini(&r.board);
 }
 
@@ -522,6 +594,9 @@ int main(void)
         cmocka_unit_test(quiet_hours_pass_midnight_in_their_own_zone),
         cmocka_unit_test(a_mute_is_for_its_rule_and_has_an_end),
         cmocka_unit_test(an_alert_of_a_rule_that_is_gone_is_over_without_a_word),
+        cmocka_unit_test(relays_that_know_different_rules_do_not_tell_the_same_again_and_again),
+        cmocka_unit_test(a_clock_that_goes_back_delays_nothing_for_longer_than_the_rule_says),
+        cmocka_unit_test(a_standstill_is_seen_though_the_clock_went_back),
         cmocka_unit_test(any_story_has_no_second_beginning_and_no_silence),
         cmocka_unit_test(out_of_memory_is_said),
         cmocka_unit_test(notices_are_tried_again_for_about_a_day_and_then_given_up),

@@ -38,7 +38,11 @@ static void a_plan_outlives_its_configuration(void **state)
     hk_config_free(config);
     assert_int_equal(plan->n_channels, 2);
     assert_string_equal(plan->channels[0].url, "https://hooks.example/x");
-    assert_string_equal(plan->channels[0].allow[0], "10.0.0.0/8");
+    struct hk_ip inside, outside;
+    assert_true(hk_ip_parse(hk_str_of("10.1.2.3"), &inside) && hk_ip_parse(hk_str_of("11.1.2.3"), &outside));
+    assert_int_equal(plan->channels[0].n_allow, 1);
+    assert_true(hk_cidr_has(&plan->channels[0].allow[0], &inside) &&
+                !hk_cidr_has(&plan->channels[0].allow[0], &outside));
     assert_string_equal(plan->channels[1].to[1], "e@f.example");
     assert_int_equal(plan->channels[1].n_to, 2);
     assert_int_equal(plan->n_rules, 3);

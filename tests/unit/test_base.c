@@ -258,6 +258,25 @@ static void part_of_an_addition_is_never_added(void **state)
     hk_buf_fini(&buf);
 }
 
+static void what_failed_for_a_part_has_failed_for_the_whole(void **state)
+{
+    (void)state;
+    struct hk_buf whole, part;
+    hk_buf_init(&whole, 100);
+    hk_buf_init(&part, 2);
+    hk_buf_inherit(&whole, &part);
+    assert_int_equal(hk_buf_adds(&whole, "abc"), HK_OK);
+    assert_int_equal(hk_buf_adds(&part, "abc"), HK_TOOBIG);
+    hk_buf_inherit(&whole, &part);
+    assert_int_equal(hk_buf_status(&whole), HK_TOOBIG);
+    assert_int_equal(hk_buf_adds(&whole, "d"), HK_TOOBIG);
+    part.status = HK_NOMEM;
+    hk_buf_inherit(&whole, &part); /* the first one stays */
+    assert_int_equal(hk_buf_status(&whole), HK_TOOBIG);
+    hk_buf_fini(&whole);
+    hk_buf_fini(&part);
+}
+
 static void no_length_overflows(void **state)
 {
     (void)state;
@@ -866,6 +885,7 @@ int main(void)
         cmocka_unit_test(everything_added_is_there_and_terminated),
         cmocka_unit_test(the_maximum_holds_and_the_error_sticks),
         cmocka_unit_test(part_of_an_addition_is_never_added),
+        cmocka_unit_test(what_failed_for_a_part_has_failed_for_the_whole),
         cmocka_unit_test(no_length_overflows),
         cmocka_unit_test(base64_is_decoded_strictly_and_into_its_room_only),
         cmocka_unit_test(base64_is_that_of_the_rfc_and_bounded),

@@ -125,6 +125,8 @@ static void every_mistake_is_named_with_its_place(void **state)
          "1:32: \"from\" must be hours and minutes such as \"22:00\"\n1:43: \"to\" must be hours and minutes such as \"22:00\"\n"},
         {"alerts: { quiet_hours: { from: 22:00, to: 22:00, zone: JST } }\n",
          "1:56: \"zone\" must be an offset such as \"+09:00\", or Z\n"},
+        {"channels: { x: { slack: { url: https://h.example/ }, allow: [10.0.0.0/99] } }\n",
+         "1:62: item 1 of \"allow\" must have a prefix from /0 to /32\n"},
         {"alerts: { interval: 1ms }\n", "1:21: \"interval\" must be from 100ms to 1h, not \"1ms\"\n"},
         {"channels: { x: { webhook: { url: https://h.example/, secret: \"${SECRET}\" } } }\n",
          "1:62: \"secret\" must be whsec_ and base64 of 24 to 64 random bytes: echo whsec_$(openssl rand -base64 32) makes one\n"},

@@ -268,7 +268,7 @@ static void what_is_given_later_is_read_from_its_first_row(void **state)
     struct rig *rig = rig_new(2);
     rig_start(rig);
     put_many(rig, "m", 12, "a");
-    rig->handle.lost = 1; /* a quarter of it is another relay's */
+    rig->handle.lost = 0x1111; /* a quarter of it is another relay's */
     for (int i = 0; i < 10; i++) {
         wait_ms(rig, 500);
         answer_all(rig, 0, 200);

@@ -71,6 +71,31 @@ static void an_empty_bucket_is_not_asked_again_and_again(void **state)
     rig_free(rig);
 }
 
+/* A token is good for half a second, and the next sweep is later than that. */
+static void what_only_the_sweep_finds_gets_its_token_as_well(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new_on(1, (struct hk_model_options){.ids_at_insert = true, .late_silent = true});
+    rig->options.shared = true;
+    rig->dests[0].limiter.rate_per_s = 1000;
+    rig->dests[0].limiter.burst = 1000;
+    rig->tokens = 1000;
+    rig_start(rig);
+    size_t held = hk_model_insert(rig->model, put(rig, "held", "a", ""));
+    put_many(rig, "m", 3, "a");
+    wait_ms(rig, 100);
+    answer_all(rig, 0, 200);
+    wait_ms(rig, 5000);
+    hk_model_commit(rig->model, held);
+    for (int i = 0; i < 100 && hk_model_live(rig->model); i++) {
+        wait_ms(rig, 1000);
+        answer_all(rig, 0, 200);
+    }
+    assert_int_equal(hk_model_live(rig->model), 0);
+    assert_int_equal(rig->n_sends, 4);
+    rig_free(rig);
+}
+
 static void tokens_that_were_not_used_at_once_are_thrown_away(void **state)
 {
     (void)state;
@@ -259,6 +284,7 @@ int main(void)
         cmocka_unit_test(no_token_no_send_and_nothing_is_lost),
         cmocka_unit_test(who_has_nothing_to_send_asks_for_nothing),
         cmocka_unit_test(an_empty_bucket_is_not_asked_again_and_again),
+        cmocka_unit_test(what_only_the_sweep_finds_gets_its_token_as_well),
         cmocka_unit_test(tokens_that_were_not_used_at_once_are_thrown_away),
         cmocka_unit_test(a_breaker_that_opens_is_told_and_probing_takes_leave),
         cmocka_unit_test(anothers_open_breaker_is_ours_until_it_closes),

@@ -94,6 +94,7 @@ static void ready_keys_come_in_turn_and_parked_ones_not(void **state)
         hk_order_tidy(order, hash_of(order, keys[i]));
     }
     assert_string_equal(hk_order_ready(order)->text, "a");
+    assert_int_equal(hk_order_queue(order), 3);
     hk_order_rotate(order);
     assert_string_equal(hk_order_ready(order)->text, "b");
     hk_order_park(hk_order_ready(order));

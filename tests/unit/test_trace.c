@@ -224,6 +224,10 @@ static void the_rest_is_read_or_passed_over_with_a_warning(void **state)
                                        "7",
                                        "OTEL_EXPORTER_OTLP_CERTIFICATE",
                                        "/ca.pem",
+                                       "OTEL_EXPORTER_OTLP_COMPRESSION",
+                                       "none",
+                                       "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+                                       "gzip",
                                        "OTEL_BSP_MAX_QUEUE_SIZE",
                                        "9",
                                        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
@@ -252,7 +256,7 @@ static void the_rest_is_read_or_passed_over_with_a_warning(void **state)
                                       "OTEL_TRACES_SAMPLER",
                                       "sometimes",
                                       "OTEL_EXPORTER_OTLP_COMPRESSION",
-                                      "gzip",
+                                      "brotli",
                                       NULL};
     struct hk_otlp_options o;
     struct hk_err err;
@@ -260,7 +264,7 @@ static void the_rest_is_read_or_passed_over_with_a_warning(void **state)
     assert_int_equal(make(good, &o, &err), HK_OK);
     assert_int_equal(warnings, 0);
     assert_true(o.json && o.timeout_ms == 7 && o.queue == 9 && o.batch == 9 && o.schedule_ms == 11 &&
-                o.export_ms == 13);
+                o.export_ms == 13 && o.gzip);
     assert_int_equal(o.n_headers, 2);
     assert_string_equal(o.headers[0], "x-a: b c");
     assert_string_equal(o.headers[1], "X-B: d");
@@ -274,7 +278,8 @@ static void the_rest_is_read_or_passed_over_with_a_warning(void **state)
 
     assert_int_equal(make(bad, &o, &err), HK_OK);
     assert_int_equal(warnings, 6);
-    assert_true(!o.json && o.timeout_ms == 10000 && o.queue >= 2048 && o.batch == 512 && o.n_headers == 1);
+    assert_true(!o.json && o.timeout_ms == 10000 && o.queue >= 2048 && o.batch == 512 && o.n_headers == 1 &&
+                !o.gzip);
     assert_true(o.sampler.root == HK_SAMPLE_ALWAYS && o.sampler.parent_based);
     hk_otlp_options_free(&o);
 }

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A real store as one side of the comparison: two relays, an operator, and an application that writes SQL. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "../unit/check.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "differential.h"
+#include "store/letters.h"
+
+struct side {
+    struct diff_sql sql;
+    const struct hk_store_ops *ops;
+    const struct hk_store_admin_ops *admin_ops;
+    const struct hk_store_letters_ops *letters_ops;
+    struct hk_store *stores[2];
+    struct hk_admin *admin;
+    int64_t lanes[2];
+    struct diff_book book;
+    struct hk_buf text, polled[2]; /* what the last poll that had news said to each */
+};
+
+static int64_t sql_clock(void *arg)
+{
+    (void)arg;
+    return diff_clock_ms;
+}
+
+static void time_text(int64_t ms, char out[HK_TIME_TEXT_MAX + 2])
+{
+    char text[HK_TIME_TEXT_MAX];
+    (void)hk_format_rfc3339(ms, text);
+    (void)snprintf(out, HK_TIME_TEXT_MAX + 2, ms ? "'%s'" : "NULL", text);
+}
+
+static void insert(void *arg, const struct diff_message *m, bool commit)
+{
+    struct side *s = arg;
+    char sql[700], not_before[HK_TIME_TEXT_MAX + 2], expires[HK_TIME_TEXT_MAX + 2];
+    time_text(m->not_before_ms, not_before);
+    time_text(m->expires_ms, expires);
+    (void)snprintf(
+        sql, sizeof sql,
+        "BEGIN; INSERT INTO outbox (message_id, event_type, destination, message_key, payload, not_before, "
+        "expires_at) VALUES ('%s', '%s', '%s', %s%s%s, 'p-%s', %s, %s); %s",
+        m->id, m->id, m->destination, m->key[0] ? "'" : "", m->key[0] ? m->key : "NULL", m->key[0] ? "'" : "",
+        m->id, not_before, expires, commit ? "COMMIT" : "ROLLBACK");
+    s->sql.sql(sql);
+}
+
+static void acquire(void *arg, unsigned relay, struct hk_buf *out)
+{
+    struct side *s = arg;
+    struct hk_err err;
+    int64_t lane = 0, now_ms = 0;
+    enum hk_code rc = s->ops->acquire(s->stores[relay], relay ? "two" : "one", relay ? "2" : "1",
+                                      DIFF_LEASE_MS, &lane, &now_ms, &err);
+    (void)hk_buf_addf(out, "acquire %s\n", diff_code(rc));
+    if (rc == HK_OK)
+        s->lanes[relay] = lane;
+}
+
+static void release(void *arg, unsigned relay, struct hk_buf *out)
+{
+    struct side *s = arg;
+    struct hk_err err;
+    enum hk_code rc = s->ops->release(s->stores[relay], s->lanes[relay], &err);
+    (void)hk_buf_addf(out, "release %s\n", diff_code(rc));
+}
+
+/* The number that a query gives; 0 = no row. */
+static int64_t number(struct side *s, const char *fmt, const char *a, const char *b)
+{
+    char sql[300];
+    int64_t n = 0;
+    (void)snprintf(sql, sizeof sql, "%s'%s'%s%s%s", fmt, a, b ? " AND destination = '" : "", b ? b : "",
+                   b ? "'" : "");
+    hk_buf_reset(&s->text);
+    s->sql.rows(sql, &s->text);
+    struct hk_str rest = hk_buf_str(&s->text), line = hk_str_cut(&rest, '\n');
+    return line.len && hk_parse_i64(line, &n, NULL) == HK_OK ? n : 0;
+}
+
+static int64_t id_of(struct side *s, const struct diff_name *name)
+{
+    bool retry = name->source == HK_FROM_RETRY;
+    return number(s,
+                  retry ? "SELECT id FROM outbox_retry WHERE message_id = "
+                        : "SELECT id FROM outbox WHERE message_id = ",
+                  name->message, retry ? name->destination : NULL);
+}
+
+/* What turned up behind earlier scans is read as the engine would. Which rows a store calls late is its own business. */
+static void read_late(struct side *s, unsigned relay)
+{
+    struct hk_scan scan = {.source = HK_FROM_OUTBOX, .late = true, .after_id = HK_FIRST_ID, .limit = 50};
+    const struct hk_heads *heads = NULL;
+    struct hk_err err;
+    do {
+        assert_int_equal(s->ops->scan(s->stores[relay], &scan, &heads, &err), HK_OK);
+        scan.after_id = heads->last_id;
+    } while (heads->more);
+}
+
+static bool lies_there(const struct side *s, int64_t id)
+{
+    char line[24];
+    (void)snprintf(line, sizeof line, "\n%" PRId64 "\n", id);
+    return strstr(hk_buf_cstr(&s->text), line) != NULL;
+}
+
+/* Where heads are read ahead, one may be of a row that went meanwhile: a claim would not find it. */
+static void put_heads(struct side *s, const struct hk_heads *heads, struct diff_view *view,
+                      struct hk_buf *out)
+{
+    hk_buf_reset(&s->text);
+    (void)hk_buf_adds(&s->text, "\n");
+    if (s->ops->shared && heads->n && heads->items[0].source == HK_FROM_OUTBOX)
+        s->sql.rows("SELECT id FROM outbox", &s->text);
+    for (size_t i = 0; i < heads->n; i++) {
+        const struct hk_heads one = {.items = &heads->items[i], .n = 1};
+        if (!s->ops->shared || heads->items[i].source == HK_FROM_RETRY || lies_there(s, heads->items[i].id))
+            diff_put_heads(&one, view, false, out);
+    }
+}
+
+static void scan(void *arg, const struct hk_scan *scan, const struct diff_name *after, struct diff_view *view,
+                 struct hk_buf *out)
+{
+    struct side *s = arg;
+    struct hk_store *store = s->stores[view->relay];
+    const struct hk_poll *poll = NULL;
+    const struct hk_heads *heads = NULL;
+    struct hk_err err;
+    struct hk_scan page = *scan;
+    assert_int_equal(s->ops->poll(store, &poll, &err), HK_OK);
+    if (poll->changed) {
+        hk_buf_reset(&s->polled[view->relay]);
+        diff_put_poll(poll, &s->polled[view->relay]);
+    }
+    if (poll->changed && poll->late)
+        read_late(s, view->relay);
+    (void)hk_buf_adds(out, hk_buf_cstr(&s->polled[view->relay])); /* else as it was */
+    page.after_id = after ? id_of(s, after) : page.after_id;
+    size_t from = out->len;
+    do {
+        assert_int_equal(s->ops->scan(store, &page, &heads, &err), HK_OK);
+        put_heads(s, heads, view, out);
+        page.after_id = heads->last_id;
+        page.after_due_ms = heads->last_due_ms;
+    } while (heads->more);
+    if (scan->source == HK_FROM_RETRY)
+        diff_sort_lines(out, from);
+}
+
+static void held_keys(void *arg, unsigned relay, struct hk_buf *out)
+{
+    struct side *s = arg;
+    const struct hk_held_key *keys = NULL;
+    size_t n = 0;
+    struct hk_err err;
+    assert_int_equal(s->ops->held_keys(s->stores[relay], &keys, &n, &err), HK_OK);
+    diff_put_keys(keys, n, out);
+}
+
+static void exchange(void *arg, const struct diff_exchange *x, struct diff_view *view, struct hk_buf *out)
+{
+    struct side *s = arg;
+    struct hk_settle settles[DIFF_HAND];
+    struct hk_claim claims[DIFF_HAND];
+    const struct hk_exchanged *done = NULL;
+    struct hk_err err = {0};
+    struct hk_exchange e = {.lane = s->lanes[x->relay],
+                            .lease_ms = DIFF_LEASE_MS,
+                            .settles = settles,
+                            .n_settles = diff_book_settles(&s->book, x, settles),
+                            .claims = claims,
+                            .circuits = x->circuit,
+                            .n_circuits = x->circuit != NULL};
+    (void)view;
+    for (size_t i = 0; i < x->n_claims; i++) {
+        int64_t id = id_of(s, &x->claims[i]);
+        if (id)
+            claims[e.n_claims++] = (struct hk_claim){x->claims[i].source, id, true};
+    }
+    enum hk_code rc = s->ops->exchange(s->stores[x->relay], &e, &done, &err);
+    diff_put_exchanged(&e, rc, done, out);
+    for (size_t i = 0; rc == HK_OK && i < done->n_messages; i++)
+        diff_book_put(&s->book, x->relay, &done->messages[i], done->claim);
+}
+
+static void set_paused(void *arg, const char *destination, bool paused)
+{
+    struct side *s = arg;
+    struct hk_err err;
+    assert_int_equal(s->ops->pause(s->stores[0], destination, paused, "tester", "because", &err), HK_OK);
+}
+
+static void act(void *arg, enum diff_kind kind, uint32_t pick, struct diff_name *what, struct hk_buf *out)
+{
+    struct side *s = arg;
+    struct hk_err err = {0};
+    struct hk_acted acted;
+    const struct hk_letters_done *done = NULL;
+    (void)pick;
+    if (!what->message[0])
+        return;
+    if (kind == DIFF_CANCEL) {
+        struct hk_act a = {what->message, what->destination, "tester", "because"};
+        enum hk_code rc = s->admin_ops->cancel(s->admin, &a, &acted, &err);
+        (void)hk_buf_addf(out, "%s\n", rc == HK_OK && acted.changed == 1 ? "done" : err.message);
+        return;
+    }
+    int64_t id =
+        number(s, "SELECT id FROM dead_letters WHERE status = 'failed' AND message_id = ", what->message,
+               what->destination);
+    struct hk_letter_act a = {.ids = &id, .n = 1, .actor = "tester", .reason = "because"};
+    enum hk_code rc = kind == DIFF_DISCARD
+                          ? s->letters_ops->discard(s->admin, &a, &done, &err)
+                          : s->letters_ops->requeue(s->admin, &a, HK_REQUEUE_SAME, &done, &err);
+    (void)hk_buf_addf(out, "%s\n", rc == HK_OK && done->changed == 1 ? "done" : err.message);
+}
+
+/* ---- the tables ---- */
+
+#define BAR " || '|' || "
+
+static void dump(void *arg, bool whole, struct hk_buf *out)
+{
+    struct side *s = arg;
+    static const char *const now[] = {
+        "SELECT 'outbox|' || message_id" BAR "destination" BAR "coalesce(message_key, '') FROM outbox",
+        "SELECT 'retry|' || message_id" BAR "destination" BAR "due_ms" BAR
+        "CASE WHEN claim IS NULL THEN 0 ELSE 1 END" BAR "CASE WHEN deferred THEN 1 ELSE 0 END" BAR
+        "attempts" BAR "charged" BAR "failed_transient" BAR "prev_wait_ms" BAR "first_attempt_ms" BAR
+        "first_failed_ms" BAR "crashes" BAR "life" BAR "CASE WHEN letter_id = 0 THEN 0 ELSE 1 END" BAR
+        "CASE WHEN first_attempt_ms = 0 THEN 0 ELSE paused_mark_ms END FROM outbox_retry",
+        "SELECT 'paused|' || name FROM outbox_destination WHERE CASE WHEN paused THEN 1 ELSE 0 END = 1",
+        "SELECT 'counts|' || (SELECT count(*) FROM outbox_sent)" BAR
+        "(SELECT count(*) FROM outbox_cancelled)" BAR "(SELECT count(*) FROM outbox_attempts)" BAR
+        "(SELECT count(*) FROM dead_letters)",
+    };
+    static const char *const past[] = {
+        "SELECT 'cancelled|' || message_id" BAR "destination" BAR "attempts FROM outbox_cancelled",
+        "SELECT 'sent|' || message_id" BAR "destination" BAR "attempts" BAR "life FROM outbox_sent",
+        "SELECT 'attempt|' || message_id" BAR "destination" BAR "life" BAR "n FROM outbox_attempts",
+    };
+    static const char dead[] = "SELECT 'dead|' || message_id" BAR "destination" BAR "reason_code" BAR
+                               "status" BAR "attempts" BAR "life FROM dead_letters";
+    static const char open_ones[] = " WHERE status IN ('failed', 'retrying')";
+    char sql[400];
+    (void)snprintf(sql, sizeof sql, "%s%s", dead, whole ? "" : open_ones);
+    s->sql.rows(sql, out);
+    for (size_t i = 0; i < COUNT(now); i++)
+        s->sql.rows(now[i], out);
+    for (size_t i = 0; whole && i < COUNT(past); i++)
+        s->sql.rows(past[i], out);
+}
+
+static void close_side(void *arg)
+{
+    struct side *s = arg;
+    for (int i = 0; i < 2; i++) {
+        s->ops->close(s->stores[i]);
+        hk_buf_fini(&s->polled[i]);
+    }
+    s->admin_ops->close(s->admin);
+    hk_buf_fini(&s->text);
+    free(s);
+}
+
+void diff_sql_open(struct diff_side *side, const struct diff_sql *sql)
+{
+    struct side *s = calloc(1, sizeof *s);
+    struct hk_err err;
+    assert_non_null(s);
+    s->sql = *sql;
+    s->ops = hk_store_by_url(sql->url, &err);
+    s->admin_ops = hk_store_admin_by_url(sql->url, &err);
+    s->letters_ops = hk_store_letters_by_url(sql->url, &err);
+    const struct hk_store_options options = {
+        .keep_sent = true, .history = HK_STORE_HISTORY_ALL, .lease_only = true, .clock_ms = sql_clock};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(s->ops->open(sql->url, &options, &s->stores[i], &err), HK_OK);
+        hk_buf_init(&s->polled[i], 1 << 20);
+    }
+    assert_int_equal(s->admin_ops->open(sql->url, &options, &s->admin, &err), HK_OK);
+    hk_buf_init(&s->text, 1 << 20);
+    *side = (struct diff_side){.name = s->ops->name,
+                               .one_lane = !s->ops->shared,
+                               .arg = s,
+                               .insert = insert,
+                               .acquire = acquire,
+                               .release = release,
+                               .scan = scan,
+                               .held_keys = held_keys,
+                               .exchange = exchange,
+                               .pause = set_paused,
+                               .act = act,
+                               .dump = dump,
+                               .close = close_side};
+}
