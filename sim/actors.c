@@ -84,7 +84,7 @@ static const struct hk_model_msg *write_message(struct world *w, const struct ap
     struct hk_model_msg *msg = &w->messages[w->n_written];
     int64_t now = hk_world_store_now(w);
     text(msg->message_id, sizeof msg->message_id, "m", w->n_written++);
-    text(msg->payload, sizeof msg->payload, "payload ", hk_rng_next(rng));
+    text(msg->payload, sizeof msg->payload, "CANARY-", hk_rng_next(rng)); /* no log may tell it */
     msg->payload_bytes = strlen(msg->payload);
     if (hk_world_chance(rng, w->c.p_policy))
         text(msg->policy, sizeof msg->policy, "p",
@@ -114,6 +114,8 @@ static void begin(struct world *w, struct app *app, bool held)
     size_t n = (size_t)hk_rng_between(&w->app_rng, 1, TX_MAX);
     while (app->n_rows < n && w->n_written < w->c.n_messages) {
         app->messages[app->n_rows] = write_message(w, app, held);
+        if (hk_world_cut_message(w, w->n_written - 1))
+            continue;
         app->rows[app->n_rows] = hk_model_insert(w->model, app->messages[app->n_rows]);
         app->n_rows++;
     }
@@ -121,7 +123,7 @@ static void begin(struct world *w, struct app *app, bool held)
 
 static void end(struct world *w, struct app *app)
 {
-    bool back = hk_world_chance(&w->app_rng, w->c.p_rollback);
+    bool back = hk_world_chance(&w->app_rng, w->c.p_rollback) || hk_world_store_full(w);
     for (size_t i = 0; i < app->n_rows; i++) {
         if (back)
             hk_model_rollback(w->model, app->rows[i]);
@@ -129,6 +131,15 @@ static void end(struct world *w, struct app *app)
             hk_model_commit(w->model, app->rows[i]);
     }
     app->n_rows = 0;
+}
+
+void hk_world_app_cut_off(struct world *w)
+{
+    for (size_t a = 0; a < w->c.n_apps; a++) {
+        for (size_t i = 0; i < w->apps[a].n_rows; i++)
+            hk_model_rollback(w->model, w->apps[a].rows[i]);
+        w->apps[a].n_rows = 0;
+    }
 }
 
 void hk_world_app_step(struct world *w, size_t who)

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "checker_impl.h"
 
+#define CANARY "CANARY-" /* stands in payloads that must not show up anywhere */
+
 enum {
     REPORTED_MAX = 20,
     ODD_CLOCK_MS = 150000,
@@ -164,11 +166,17 @@ static size_t get_dest(struct checker *c, struct hk_str name)
     return i;
 }
 
-/* The message at hand; NOBODY, with a complaint, when it was never committed (I2). */
-static size_t committed(struct checker *c)
+size_t hk_checker_msg(const struct checker *c, struct hk_str name)
 {
-    size_t i = hk_names_find(&c->msg_names, hk_checker_text(c, "m"));
-    if (i != NOBODY && c->msgs.items[i].committed)
+    size_t i = hk_names_find(&c->msg_names, name);
+    return i != NOBODY && i < c->msgs.n && c->msgs.items[i].alias ? c->msgs.items[i].alias - 1 : i;
+}
+
+/* The message at hand; NOBODY, with a complaint, when it was never committed (I2). */
+size_t hk_checker_committed(struct checker *c)
+{
+    size_t i = hk_checker_msg(c, hk_checker_text(c, "m"));
+    if (i != NOBODY && (c->msgs.items[i].committed || c->msgs.items[i].forgotten))
         return i;
     struct hk_str m = hk_checker_text(c, "m");
     hk_checker_complain(c, "I2", "%.*s was never committed%s", (int)m.len, m.ptr,
@@ -305,6 +313,25 @@ static void on_release(struct checker *c)
         lane->live = false;
 }
 
+/* Another took it over: its lease was out, and nothing is left in its hands. */
+static void on_expire(struct checker *c)
+{
+    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (!lane || !lane->live) {
+        hk_checker_complain(c, "I5", "lane %lld is gone, and was taken over",
+                            (long long)hk_checker_number(c, "lane"));
+        return;
+    }
+    if (!lane->dead && lane->until > c->t + c->options.slack_ms)
+        hk_checker_complain(c, "I4", "lane %lld is taken over before its lease ran out",
+                            (long long)lane->lane);
+    for (size_t i = 0; i < c->rows.n; i++)
+        if (c->rows.items[i].claim && c->rows.items[i].lane == lane->lane)
+            hk_checker_complain(c, "I4", "taking over left row %s in the hands of lane %lld",
+                                c->row_names.texts[i], (long long)lane->lane);
+    lane->live = false;
+}
+
 /* A new process: what an earlier one of the same name had is not its own. */
 static void on_start(struct checker *c)
 {
@@ -312,13 +339,17 @@ static void on_start(struct checker *c)
     for (size_t i = 0; i < c->lanes.n; i++)
         if (c->lanes.items[i].relay == relay)
             c->lanes.items[i].relay = NOBODY;
+    hk_checker_process(c, relay);
 }
 
 static void on_crash(struct checker *c)
 {
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    c->heal_t = c->t; /* of a message that kills its relay: from here on all is well again */
     for (size_t i = 0; i < c->lanes.n; i++)
         c->lanes.items[i].dead |= c->lanes.items[i].relay == relay;
+    for (size_t i = c->sends.n; i-- > 0 && c->sends.n - i < 2000;)
+        c->sends.items[i].gone |= c->sends.items[i].relay == relay;
 }
 
 /* A drained relay has nothing in hand (I18). */
@@ -327,7 +358,7 @@ static void on_exit(struct checker *c)
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
     for (size_t i = 0; i < c->rows.n; i++) {
         const struct clane *lane = c->rows.items[i].claim ? find_lane(c, c->rows.items[i].lane) : NULL;
-        if (lane && lane->live && lane->relay == relay)
+        if (lane && lane->live && lane->relay == relay && !lane->doubted)
             hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
                                 c->row_names.texts[i]);
     }
@@ -337,11 +368,14 @@ static void on_exit(struct checker *c)
 
 static void on_claim(struct checker *c)
 {
-    size_t msg = committed(c);
+    size_t msg = hk_checker_committed(c);
     size_t r = get_row(c, msg); /* may move the array */
     struct crow *row = &c->rows.items[r];
     int64_t claim = hk_checker_number(c, "claim");
     const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    if (msg != NOBODY && c->msgs.items[msg].forgotten)
+        hk_checker_complain(c, "I2", "%s is claimed, and the store has forgotten it",
+                            hk_checker_msg_name(c, msg));
     if (row->claim)
         hk_checker_complain(c, "I4", "a row that claim %lld has in hand is claimed", (long long)row->claim);
     if (claim <= row->last_claim || (claim < c->last_claim && !c->options.many_lanes))
@@ -361,7 +395,7 @@ static void on_claim(struct checker *c)
 static void check_lease(struct checker *c, const struct crow *row)
 {
     const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
-    if (hk_checker_clock_is_odd(c))
+    if (hk_checker_clock_is_odd(c) || hk_checker_believes(c, hk_checker_number(c, "lane")))
         return;
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
         hk_checker_complain(c, "I4", "is sent under a claim that does not stand");
@@ -387,7 +421,7 @@ static void check_cap(struct checker *c, size_t dest, size_t relay)
     for (size_t i = c->sends.n; cap && i-- > 0 && c->sends.n - i < 2000;) {
         const struct csend *s = &c->sends.items[i];
         n += s->relay == relay && c->legs.items[s->leg].dest == dest && !s->confirmed && !s->failed &&
-             !s->orphaned;
+             !s->orphaned && !s->gone;
     }
     if (n > cap)
         hk_checker_complain(c, "I15", "%lld sends at once to %s, of %lld", (long long)n,
@@ -397,8 +431,23 @@ static void check_cap(struct checker *c, size_t dest, size_t relay)
 static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
 {
     for (size_t i = c->rows.items[row].last_send; i != NOBODY; i = c->sends.items[i].before)
-        if (c->sends.items[i].claim == claim)
+        if (c->sends.items[i].claim == claim && !c->sends.items[i].forgotten)
             return &c->sends.items[i];
+    return NULL;
+}
+
+/* One that a standby knows nothing of is answered all the same. */
+static struct csend *find_forgotten(struct checker *c)
+{
+    size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    for (size_t i = r == NOBODY ? NOBODY : c->rows.items[r].last_send; i != NOBODY;
+         i = c->sends.items[i].before) {
+        struct csend *s = &c->sends.items[i];
+        if (s->forgotten && s->relay == relay && s->claim == hk_checker_number(c, "claim") && !s->failed &&
+            !s->confirmed)
+            return s;
+    }
     return NULL;
 }
 
@@ -411,7 +460,7 @@ static struct csend *find_send(struct checker *c)
 
 static void on_send(struct checker *c)
 {
-    size_t m = committed(c);
+    size_t m = hk_checker_committed(c);
     if (m == NOBODY)
         return;
     size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
@@ -438,14 +487,19 @@ static void on_send(struct checker *c)
     if (stands)
         hk_checker_order(c, l);
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    *PUSH(c->sends) = (struct csend){.leg = l,
-                                     .row = r,
-                                     .relay = relay,
-                                     .before = row->last_send,
-                                     .claim = hk_checker_number(c, "claim"),
-                                     .orphaned = !stands};
+    *PUSH(c->sends) =
+        (struct csend){.leg = l,
+                       .row = r,
+                       .relay = relay,
+                       .before = row->last_send,
+                       .claim = hk_checker_number(c, "claim"),
+                       .forgotten = !stands && hk_checker_believes(c, hk_checker_number(c, "lane")),
+                       .orphaned = !stands};
     row->last_send = c->sends.n - 1;
     check_cap(c, leg->dest, relay);
+    hk_checker_guard(c, relay, leg->dest);
+    if (stands)
+        hk_checker_in_time(c, leg);
     row->leg = l;
     leg->open_sends += stands;
     leg->ever_sent = true;
@@ -454,7 +508,7 @@ static void on_send(struct checker *c)
 
 static void on_recv(struct checker *c)
 {
-    size_t m = committed(c);
+    size_t m = hk_checker_committed(c);
     if (m == NOBODY)
         return;
     size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
@@ -462,8 +516,7 @@ static void on_recv(struct checker *c)
         hk_checker_complain(c, "I2", "%s is received where it was not to go", hk_checker_msg_name(c, m));
         return;
     }
-    if (!hk_str_eq(c->msgs.items[m].hash, hk_checker_text(c, "hash")))
-        hk_checker_complain(c, "I10", "%s is received with other bytes", hk_checker_msg_name(c, m));
+    hk_checker_bytes(c, &c->legs.items[l], hk_checker_text(c, "hash"));
     c->result->receipts++;
     if (!hk_checker_number(c, "acted"))
         return;
@@ -473,7 +526,9 @@ static void on_recv(struct checker *c)
 
 static struct csend *answered(struct checker *c)
 {
-    struct csend *send = find_send(c);
+    struct csend *send = find_forgotten(c);
+    if (!send)
+        send = find_send(c);
     if (!send)
         hk_checker_complain(c, "I6", "an answer to nothing that was sent");
     return send;
@@ -511,7 +566,7 @@ static void on_fail(struct checker *c)
 
 /* ---- settling ---- */
 
-static void end_leg(struct checker *c, struct cleg *leg, enum leg_state state)
+void hk_checker_end_leg(struct checker *c, struct cleg *leg, enum leg_state state)
 {
     if (leg->state != LEG_LIVE)
         hk_checker_complain(c, "I3", "%s ends a second time in life %lld", hk_checker_msg_name(c, leg->msg),
@@ -555,7 +610,8 @@ static void settle_sent(struct checker *c, struct cleg *leg)
     if (send)
         send->settled = true;
     count_attempt(c, leg, true, send);
-    end_leg(c, leg, LEG_SENT);
+    hk_checker_end_leg(c, leg, LEG_SENT);
+    leg->job_sent = true;
     leg->sent++;
 }
 
@@ -581,7 +637,7 @@ static void settle_dead(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg), (long long)leg->crashes);
     if (!reason.len)
         hk_checker_complain(c, "I12", "%s is dead without a reason", hk_checker_msg_name(c, leg->msg));
-    end_leg(c, leg, LEG_DEAD);
+    hk_checker_end_leg(c, leg, LEG_DEAD);
 }
 
 static void settle_retry(struct checker *c, struct cleg *leg)
@@ -630,6 +686,7 @@ static void settle_legs(struct checker *c, const struct crow *row)
     for (size_t i = 0; i < msg->n_legs; i++) {
         settle_leg(c, &c->legs.items[msg->first_leg + i], kind);
         c->legs.items[msg->first_leg + i].died_unrouted = true;
+        c->legs.items[msg->first_leg + i].shared_letter |= msg->n_legs > 1;
     }
 }
 
@@ -641,7 +698,8 @@ static void on_settle(struct checker *c)
                   row->lane == hk_checker_number(c, "lane");
     if (!hk_checker_number(c, "rows")) {
         c->result->stale++;
-        if (stands)
+        const struct clane *its = find_lane(c, hk_checker_number(c, "lane"));
+        if (stands && !(its && its->doubted))
             hk_checker_complain(c, "I5", "a settle under a claim that stands changed nothing");
         return;
     }
@@ -662,6 +720,8 @@ static void on_orphan(struct checker *c)
     if (lane && !lane->dead && lane->until > c->t + c->options.slack_ms)
         hk_checker_complain(c, "I4", "a row is taken from lane %lld before its lease ran out",
                             (long long)lane->lane);
+    if (lane)
+        hk_checker_reclaimed(c, lane);
     c->result->orphans++;
     struct csend *s = send_of(c, r, row->claim);
     if (s) {
@@ -680,52 +740,11 @@ static void on_orphan(struct checker *c)
         }
 }
 
-/* ---- a person's acts ---- */
-
-static void act_on_leg(struct checker *c, struct cleg *leg)
-{
-    struct hk_str ev = hk_checker_text(c, "ev");
-    if (is(ev, "cancel")) {
-        end_leg(c, leg, LEG_CANCELLED);
-        return;
-    }
-    if (leg->state != LEG_DEAD)
-        hk_checker_complain(c, "I3", "%s is not dead", hk_checker_msg_name(c, leg->msg));
-    if (is(ev, "discard")) {
-        leg->state = LEG_DISCARDED;
-        return;
-    }
-    leg->state = LEG_LIVE;
-    leg->life++;
-    leg->requeued_at = c->t;
-    leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = 0;
-    leg->ever_sent = false;
-}
-
-static void on_act(struct checker *c)
-{
-    size_t m = committed(c);
-    if (m == NOBODY)
-        return;
-    if (!hk_checker_text(c, "actor").len)
-        hk_checker_complain(c, "I1", "nobody is named who did it");
-    const struct cmsg *msg = &c->msgs.items[m];
-    size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
-    for (size_t i = 0; i < msg->n_legs; i++)
-        if (l == NOBODY || l == msg->first_leg + i)
-            act_on_leg(c, &c->legs.items[msg->first_leg + i]);
-}
-
 /* ---- lines ---- */
 
 static void on_clock(struct checker *c)
 {
     c->jumped_at = c->t;
-}
-
-static void on_heal(struct checker *c)
-{
-    c->healed = true;
 }
 
 static void on_last(struct checker *c)
@@ -742,13 +761,41 @@ static const struct {
     const char *name;
     void (*on)(struct checker *c);
 } events[] = {
-    {"renew", on_renew},       {"claim", on_claim},     {"send", on_send},       {"recv", on_recv},
-    {"confirm", on_confirm},   {"fail", on_fail},       {"settle", on_settle},   {"commit", on_commit},
-    {"rollback", on_rollback}, {"acquire", on_acquire}, {"release", on_release}, {"orphan", on_orphan},
-    {"cancel", on_act},        {"discard", on_act},     {"requeue", on_act},     {"exit", on_exit},
-    {"dest", on_dest},         {"clock", on_clock},     {"heal", on_heal},       {"end", on_last},
-    {"pause", on_other},       {"resume", on_other},    {"start", on_start},     {"crash", on_crash},
-    {"stop", on_other},        {"cont", on_other},      {"drain", on_other},
+    {"renew", on_renew},
+    {"claim", on_claim},
+    {"send", on_send},
+    {"recv", on_recv},
+    {"confirm", on_confirm},
+    {"fail", on_fail},
+    {"settle", on_settle},
+    {"commit", on_commit},
+    {"rollback", on_rollback},
+    {"acquire", on_acquire},
+    {"release", on_release},
+    {"expire", on_expire},
+    {"orphan", on_orphan},
+    {"cancel", hk_checker_act},
+    {"discard", hk_checker_act},
+    {"requeue", hk_checker_act},
+    {"restore", hk_checker_act},
+    {"edit", hk_checker_act},
+    {"redrive", hk_checker_redrive},
+    {"told", hk_checker_told},
+    {"breaker", hk_checker_breaker},
+    {"exit", on_exit},
+    {"dest", on_dest},
+    {"clock", on_clock},
+    {"heal", hk_checker_healed},
+    {"end", on_last},
+    {"pause", hk_checker_pause},
+    {"resume", hk_checker_pause},
+    {"start", on_start},
+    {"crash", on_crash},
+    {"keep", hk_checker_keep},
+    {"forget", hk_checker_forget},
+    {"stop", on_other},
+    {"cont", on_other},
+    {"drain", on_other},
 };
 
 static void check_log_line(struct checker *c)
@@ -763,14 +810,25 @@ static void check_log_line(struct checker *c)
     hk_checker_complain(c, "format", "no such event");
 }
 
+static bool holds_canary(struct hk_str line)
+{
+    const char *end = line.ptr + line.len;
+    size_t len = strlen(CANARY);
+    for (const char *p = line.ptr; (p = memchr(p, CANARY[0], (size_t)(end - p))); p++)
+        if ((size_t)(end - p) >= len && memcmp(p, CANARY, len) == 0)
+            return true;
+    return false;
+}
+
 static void each_line(struct checker *c, struct hk_str text, void (*on)(struct checker *c))
 {
-    c->line = 0;
     while (text.len) {
         struct hk_str line = hk_str_cut(&text, '\n');
         c->line++;
         if (!line.len)
             continue;
+        if (holds_canary(line))
+            hk_checker_complain(c, "I20", "a payload is told that is nobody's business");
         if (hk_flat_parse(&c->flat, line))
             on(c);
         else
@@ -781,9 +839,11 @@ static void each_line(struct checker *c, struct hk_str text, void (*on)(struct c
 static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
-                             &c->relay_names, &c->key_names, &c->texts};
-    void *blocks[] = {c->msgs.items,  c->legs.items,  c->rows.items,    c->dests.items,
-                      c->sends.items, c->lanes.items, c->records.items, c->heads.items};
+                             &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
+    void *blocks[] = {c->msgs.items,    c->legs.items,   c->rows.items,    c->dests.items,
+                      c->sends.items,   c->lanes.items,  c->records.items, c->heads.items,
+                      c->beliefs.items, c->guards.items, c->jobs.items,    c->acts.items};
+    hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
@@ -791,8 +851,8 @@ static void fini(struct checker *c)
     free(c);
 }
 
-void hk_check(struct hk_str log, struct hk_str dump, const struct hk_check_options *options,
-              struct hk_buf *report, struct hk_check_result *out)
+struct checker *hk_checker_new(const struct hk_check_options *options, struct hk_buf *report,
+                               struct hk_check_result *out)
 {
     struct checker *c = calloc(1, sizeof *c);
     if (!c)
@@ -801,11 +861,34 @@ void hk_check(struct hk_str log, struct hk_str dump, const struct hk_check_optio
     c->options = *options;
     c->report = report;
     c->result = out;
-    c->jumped_at = INT64_MIN;
-    each_line(c, log, check_log_line);
+    c->jumped_at = c->forgot_at = INT64_MIN;
+    return c;
+}
+
+void hk_checker_log(struct checker *c, struct hk_str lines)
+{
+    each_line(c, lines, check_log_line);
+}
+
+void hk_checker_finish(struct checker *c, struct hk_str dump)
+{
     c->in_dump = c->has_dump = dump.len > 0;
-    if (c->has_dump)
-        each_line(c, dump, hk_checker_dump_line);
+    c->line = 0;
+    each_line(c, dump, hk_checker_dump_line);
     hk_checker_end(c);
-    fini(c);
+}
+
+void hk_checker_free(struct checker *c)
+{
+    if (c)
+        fini(c);
+}
+
+void hk_check(struct hk_str log, struct hk_str dump, const struct hk_check_options *options,
+              struct hk_buf *report, struct hk_check_result *out)
+{
+    struct checker *c = hk_checker_new(options, report, out);
+    hk_checker_log(c, log);
+    hk_checker_finish(c, dump);
+    hk_checker_free(c);
 }

@@ -75,9 +75,17 @@ static void dump_leg(struct checker *c, size_t l, struct hk_str table)
 
 void hk_checker_dump_line(struct checker *c)
 {
-    size_t m = hk_names_find(&c->msg_names, hk_checker_text(c, "m"));
     struct hk_str table = hk_checker_text(c, "table");
-    if (m == NOBODY || !c->msgs.items[m].committed) {
+    if (is(table, "audit")) {
+        hk_checker_audit_line(c);
+        return;
+    }
+    if (is(table, "totals")) {
+        hk_checker_totals_line(c);
+        return;
+    }
+    size_t m = hk_checker_msg(c, hk_checker_text(c, "m"));
+    if (m == NOBODY || !c->msgs.items[m].committed || c->msgs.items[m].forgotten) {
         struct hk_str name = hk_checker_text(c, "m");
         hk_checker_complain(c, "I2", "%.*s is in %.*s, but was never committed", (int)name.len, name.ptr,
                             (int)table.len, table.ptr);
@@ -88,6 +96,12 @@ void hk_checker_dump_line(struct checker *c)
     for (size_t i = 0; i < msg->n_legs; i++)
         if (l == NOBODY || l == msg->first_leg + i)
             dump_leg(c, msg->first_leg + i, table);
+    const struct cleg *leg = &c->legs.items[l == NOBODY ? msg->first_leg : l];
+    struct hk_str status = hk_checker_text(c, "status");
+    c->n_sents += is(table, "sent");
+    c->n_open += is(table, "dead") && is(status, "failed");
+    c->n_overs += is(table, "cancelled") ||
+                  (is(table, "dead") && is(status, "discarded") && leg->state == LEG_DISCARDED);
 }
 
 /* ---- I1 ---- */
@@ -189,6 +203,8 @@ static void check_tables(struct checker *c, const struct cleg *leg)
 static void check_letter(struct checker *c, const struct cleg *leg)
 {
     const char *name = hk_checker_msg_name(c, leg->msg), *dest = hk_checker_dest_name(c, leg->dest);
+    if (leg->state == LEG_FORGOTTEN || (leg->shared_letter && leg->life > 1))
+        return; /* the latter: whose end it tells of, nobody can say */
     if (leg->letters == 0 && (leg->life > 1 || leg->state == LEG_DISCARDED))
         hk_checker_complain(c, "I12", "%s to %s has died, and its letter is gone", name, dest);
     if (leg->letters != 1 || leg->letter == N_LETTERS)
@@ -244,4 +260,5 @@ void hk_checker_end(struct checker *c)
         }
     }
     check_records(c);
+    hk_checker_audit_end(c);
 }

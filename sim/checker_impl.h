@@ -31,10 +31,14 @@ struct cdest {
     enum order order;
     int64_t cap;
     int64_t hint_cap; /* a Retry-After counts up to this */
+    int64_t resumed_at;
+    bool paused;
 };
 
 struct cmsg {
     bool committed, rolled_back;
+    size_t alias;       /* 0, or the number + 1 of the message whose new name this is */
+    bool forgotten;     /* by a standby that took over: it was committed once, and never was */
     struct hk_str hash; /* texts of `texts` */
     int64_t began, committed_at, due, max;
     size_t key;               /* number of the key; NOBODY = none */
@@ -46,7 +50,8 @@ enum leg_state {
     LEG_SENT,
     LEG_DEAD,
     LEG_CANCELLED,
-    LEG_DISCARDED
+    LEG_DISCARDED,
+    LEG_FORGOTTEN
 };
 
 /* One message on its way to one destination. */
@@ -54,17 +59,21 @@ struct cleg {
     size_t msg, dest;
     enum leg_state state;
     int64_t life, attempts, charged;
-    int64_t due;      /* the next attempt is not before */
-    int64_t hint_due; /* the destination asked so */
-    int64_t died_at, requeued_at;
-    int64_t crashes; /* orphaned since the last attempt that was settled */
-    size_t acted;    /* receipts that the receiver took, over all lives */
-    size_t sent;     /* settled so, over all lives */
-    size_t next;     /* of the same destination and key; NOBODY = none */
+    int64_t due;                               /* the next attempt is not before */
+    int64_t hint_due;                          /* the destination asked so */
+    int64_t died_at, requeued_at, restored_at; /* 0 = never */
+    int64_t job;                               /* that requeued it last; 0 = none */
+    bool job_sent;                             /* and it arrived in that life */
+    struct hk_str hash, old_hash;              /* since it was edited; ptr NULL = never */
+    int64_t crashes;                           /* orphaned since the last attempt that was settled */
+    size_t acted;                              /* receipts that the receiver took, over all lives */
+    size_t sent;                               /* settled so, over all lives */
+    size_t next;                               /* of the same destination and key; NOBODY = none */
     size_t open_sends;
     bool ever_sent; /* in this life */
     bool died_unrouted;
-    bool orphaned; /* ever */
+    bool shared_letter; /* with the others of its fan-out, once */
+    bool orphaned;      /* ever */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records;
     int64_t row_due, told; /* told: attempts that the row or letter speaks of */
@@ -85,6 +94,8 @@ struct csend {
     size_t before; /* of the same row; NOBODY = none */
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
+    bool forgotten; /* its claim, by a standby: the number may come again */
+    bool gone;      /* so is the process that sent it: it has none on its way */
     int64_t status; /* of the answer that failed it; 0 = none came */
 };
 
@@ -92,7 +103,34 @@ struct clane {
     int64_t lane, until;
     size_t relay;
     bool live;
-    bool dead; /* its process is gone: a lease protects the living */
+    bool dead;    /* its process is gone: a lease protects the living */
+    bool doubted; /* a standby took over since: its relay may have to begin anew */
+};
+
+/* A relay that knows a destination to be paused, or broken: so many were sent there since. */
+struct cguard {
+    size_t relay, dest;
+    int64_t since, until; /* until: of a breaker; INT64_MAX = a pause */
+    int64_t claim;        /* the last one before */
+    int64_t sent;
+};
+
+/* A redrive. */
+struct cjob {
+    int64_t number, canary, rate; /* rate: in thousandths a second; 0 = not known */
+    int64_t requeued, last;       /* last: when the tokens were counted */
+    double tokens;
+    bool over;
+};
+
+/* An act and where it was done: how often the log tells of it, and the audit. */
+struct cact {
+    int64_t told, audited;
+};
+
+/* A lease that a relay goes by although the store has forgotten it. */
+struct cbelief {
+    int64_t lane, until;
 };
 
 struct crecord { /* of the attempts' table */
@@ -123,6 +161,15 @@ struct checker {
     VEC(struct clane, lanes);
     VEC(struct crecord, records);
     VEC(size_t, heads); /* by key number: the first leg */
+    VEC(struct cbelief, beliefs);
+    VEC(struct cguard, guards);
+    VEC(struct cjob, jobs);
+    VEC(struct cact, acts);
+    struct names act_names;
+    int64_t forgot_at, heal_t, bound_ms;
+    size_t n_sents, n_open, n_overs; /* lines of the dump */
+    bool audited, totals;
+    struct ckept *kept; /* what a standby has; NULL = there is none */
     int64_t last_claim, last_lane;
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
     bool healed, ended;
@@ -145,6 +192,35 @@ int64_t hk_checker_number(const struct checker *c, const char *key);
 bool hk_checker_clock_is_odd(const struct checker *c);
 /* A pair of names as one. */
 struct hk_str hk_checker_pair(char *out, size_t room, struct hk_str a, struct hk_str b);
+
+size_t hk_checker_msg(const struct checker *c, struct hk_str name); /* NOBODY: there is none */
+size_t hk_checker_committed(struct checker *c);
+
+/* checker_acts.c */
+void hk_checker_act(struct checker *c); /* cancel, discard, requeue, restore, edit */
+void hk_checker_redrive(struct checker *c);
+void hk_checker_pause(struct checker *c); /* and resume */
+void hk_checker_told(struct checker *c);
+void hk_checker_breaker(struct checker *c);
+void hk_checker_process(struct checker *c, size_t relay); /* began or ended: what it knew is gone */
+void hk_checker_guard(struct checker *c, size_t relay, size_t dest);
+void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str hash);
+void hk_checker_audit_line(struct checker *c);
+void hk_checker_totals_line(struct checker *c);
+void hk_checker_audit_end(struct checker *c);
+void hk_checker_end_leg(struct checker *c, struct cleg *leg, enum leg_state state);
+
+/* checker_live.c */
+void hk_checker_healed(struct checker *c);
+void hk_checker_in_time(struct checker *c, const struct cleg *leg);
+void hk_checker_reclaimed(struct checker *c, const struct clane *lane);
+
+/* checker_forget.c */
+void hk_checker_keep(struct checker *c);
+void hk_checker_forget(struct checker *c);
+/* Does the relay that has this lane still have reason to believe so? */
+bool hk_checker_believes(const struct checker *c, int64_t lane);
+void hk_checker_drop_kept(struct checker *c);
 
 /* checker_order.c */
 void hk_checker_order(struct checker *c, size_t leg);

@@ -2,7 +2,7 @@
 /* I11: order per key. Asked at each send: is anybody of the same destination and key in the way? */
 #include "checker_impl.h"
 
-/* A person who requeues a message into a key that is at work: relays know of it within a second. */
+/* A person who requeues or restores a message into a key that is at work: relays know of it within a second. */
 enum {
     REQUEUE_MS = 1500
 };
@@ -23,6 +23,7 @@ static bool is_over(const struct checker *c, const struct cleg *leg)
     case LEG_SENT:
     case LEG_CANCELLED:
     case LEG_DISCARDED:
+    case LEG_FORGOTTEN:
         return true;
     }
     return true;
@@ -44,7 +45,7 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
         return "is on its way";
     if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0)
         return "waits for its next attempt";
-    if (is_over(c, other) || leg->life > 1)
+    if (is_over(c, other) || leg->life > 1 || (other->restored_at && leg->ever_sent))
         return NULL;
     if (other->life > 1)
         return requeued_in_the_way(c, leg, other) ? "was requeued before it" : NULL;
@@ -52,6 +53,13 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
         return other->state == LEG_DEAD && other->died_at < mine->due && !leg->orphaned ? "is a dead head"
                                                                                         : NULL;
     return !its->due && earlier(its, mine) ? "comes before it" : NULL;
+}
+
+/* Has a person put it there so lately that relays need not know? Those that waited already they do know. */
+static bool is_new(const struct checker *c, const struct cleg *leg)
+{
+    return (leg->life > 1 && c->t - leg->requeued_at < REQUEUE_MS) ||
+           (leg->restored_at && c->t - leg->restored_at < REQUEUE_MS);
 }
 
 void hk_checker_order(struct checker *c, size_t l)
@@ -64,11 +72,10 @@ void hk_checker_order(struct checker *c, size_t l)
     struct hk_str dest = {c->dest_names.texts[leg->dest], c->dest_names.lens[leg->dest]};
     struct hk_str key = {c->texts.texts[msg->key], c->texts.lens[msg->key]};
     size_t number = hk_names_find(&c->key_names, hk_checker_pair(room, sizeof room, dest, key));
-    for (size_t i = c->heads.items[number]; i != NOBODY; i = c->legs.items[i].next)
-        if (c->legs.items[i].life > 1 && c->t - c->legs.items[i].requeued_at < REQUEUE_MS)
-            return;
     for (size_t i = c->heads.items[number]; i != NOBODY; i = c->legs.items[i].next) {
-        const char *why = i == l ? NULL : in_the_way(c, leg, &c->legs.items[i]);
+        const struct cleg *other = &c->legs.items[i];
+        bool unknown = is_new(c, leg) || is_new(c, other);
+        const char *why = i == l || unknown ? NULL : in_the_way(c, leg, other);
         if (why)
             hk_checker_complain(c, "I11", "%s is sent to %s while %s of its key %s",
                                 hk_checker_msg_name(c, leg->msg), hk_checker_dest_name(c, leg->dest),

@@ -222,6 +222,9 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
         draw_dest(w, i, seed);
     draw_routes(w);
     draw_engine(w, seed);
+    hk_world_store_draw(w, seed);
+    hk_world_desk_draw(w, seed);
+    hk_world_cut(w);
     w->messages = calloc(w->c.n_messages, sizeof *w->messages);
     if (!w->messages)
         abort();
@@ -229,6 +232,7 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
                                        .hide_claimed = w->c.hide_claimed,
                                        .late_silent = w->c.late_silent,
                                        .late_vague = w->c.late_vague,
+                                       .many = w->c.many,
                                        .first_id = w->c.first_id,
                                        .log = w->log,
                                        .now_ms = hk_world_store_now,

@@ -20,12 +20,15 @@ static enum outcome draw_outcome(const struct world *w, struct dest *d)
     return (enum outcome)i;
 }
 
-static const struct hk_model_msg *message_by_id(const struct world *w, struct hk_str id)
+/* As it was written, or as a person made it. */
+static const struct hk_model_msg *message_by_id(const struct world *w, struct hk_str id,
+                                                struct hk_str payload)
 {
-    for (size_t i = 0; i < w->n_written; i++)
+    const struct hk_model_msg *made = hk_model_version_of(w->model, id, payload);
+    for (size_t i = 0; !made && i < w->n_written; i++)
         if (hk_str_eq(hk_str_of(w->messages[i].message_id), id))
             return &w->messages[i];
-    return NULL;
+    return made;
 }
 
 /* When it arrives and when its end is known. */
@@ -64,7 +67,7 @@ size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action
                           .incarnation = w->relays[relay].incarnation,
                           .slot = action->slot,
                           .dest = action->dest,
-                          .msg = message_by_id(w, action->message->message_id),
+                          .msg = message_by_id(w, action->message->message_id, action->message->payload),
                           .outcome = draw_outcome(w, d)};
     if (!send->msg) {
         hk_world_fail(w, "a message is sent that nobody wrote");

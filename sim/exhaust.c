@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exhaustive mode. Every decision of the little world (which of two relays moves first, whether a fault strikes here and
- * which, when a stopped process wakes) is read from a tape; when a run is over, the last decision that has another value
- * left takes it, and the world starts anew. So every path is walked once, depth first, and what is printed is not "none
- * found" but "none exists", within these bounds:
+ * which, when a stopped process wakes, when the second message is committed) is read from a tape. When a run is over the
+ * last decision that has another value left takes it, and the world starts anew: a search depth first, without copies of
+ * the world. A run is over, too, when it comes to a state that was seen before (exhaust_state.c): all that can follow was
+ * looked at, or will be. So what is printed is not "none found" but "none exists", within these bounds:
  *
- *   1 message, at most 3 attempts; 2 relays, one live lane; at most N faults, each any of: crash before a move, stop before
- *   a move (any of the other's moves, and the lease's end, may come before it wakes), the store refuses, the destination
- *   refuses, the destination acts but its answer is lost. A move is: the store call takes effect, its reply arrives, the
- *   request arrives, its answer arrives.
+ *   1 or 2 messages of one key, at most 3 attempts; 2 relays, one live lane; at most N faults, each any of: crash before a
+ *   move, stop before a move (any of the other's moves, and the lease's end, may come before it wakes), the store refuses,
+ *   the destination refuses, the destination acts but its answer is lost.
  *
- * Calls that only read (poll, scan, held keys, asking for a lane while another lives) are one move, effect and reply, and no fault strikes there by itself: the
- * same process is met by the same fault at its next call, with the same in hand or more. */
+ * A state that comes again on the way from itself is a world that need never end: that is a counterexample. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/str.h"
-#include "checker.h"
-#include "core/engine.h"
 #include "exhaust.h"
-#include "model_store.h"
-#include "observe/eventlog.h"
+#include "exhaust_impl.h"
 
 enum {
-    RELAYS = 2,
-    TAPE_MAX = 512,
-    MOVES_MAX = 2000,
-    LEASE_MS = 1000,
-    TIMEOUT_MS = 100,
     LOG_MAX = 1 << 20
+};
+
+struct bench {
+    const struct hk_exhaust_options *o;
+    struct hk_policy *policy;
+    struct hk_engine_dest dest;
+    struct hk_buf log, story, dump, report;
+    struct tape tape;
+    struct hk_canon canon;
+    struct hk_hash128 path[MOVES_MAX + 2]; /* the states that the run at hand came through */
+    struct hk_hash_set seen, ends;
+    struct hk_hash_set leads; /* plain: where each state and decision led to, and each end's verdict */
+    uint64_t paths, transitions;
+    size_t longest;
+    const char *wrong;
 };
 
 /* ---- the tape ---- */
 
-struct tape {
-    uint8_t value[TAPE_MAX], options[TAPE_MAX];
-    size_t len, at;
-};
-
-/* One of `n`; 0 is what happens when nothing is wrong. */
-static unsigned choose(struct tape *tape, unsigned n)
+unsigned hk_mini_choose(struct mini *w, unsigned n)
 {
+    struct tape *tape = w->tape;
     if (n < 2)
         return 0;
     if (tape->at == TAPE_MAX)
@@ -66,423 +68,144 @@ static bool rewind_tape(struct tape *tape)
     return true;
 }
 
-/* ---- the little world ---- */
-
-enum stage {
-    IDLE,    /* waits for its timer */
-    ASKED,   /* a store call is on its way */
-    DONE,    /* … had its effect */
-    SENT,    /* a request is on its way */
-    RECEIVED /* … has arrived */
-};
-
-enum end {
-    END_OK,
-    END_REFUSED,
-    END_LOST
-};
-
-struct mini_relay {
-    char name[8];
-    struct hk_engine *engine;
-    bool stopped;
-    int64_t wake_ms, lane;
-    struct hk_model_handle handle;
-    enum stage store, wire; /* IDLE, ASKED, DONE; IDLE, SENT, RECEIVED */
-    struct hk_action call, request;
-    struct hk_model_reply reply;
-    struct hk_event_line line;
-    enum end end;
-    bool aborted;
-};
-
-struct mini {
-    struct tape *tape;
-    struct mini_relay relays[RELAYS];
-    struct hk_model *model;
-    struct hk_buf *log;
-    struct hk_engine_options options;
-    struct hk_model_msg msg;
-    int64_t now_ms;
-    unsigned faults;
-    size_t moves;
-    bool wrong; /* came to no end */
-};
+/* ---- one path ---- */
 
 static int64_t store_now(void *arg)
 {
     return ((struct mini *)arg)->now_ms;
 }
 
-static void log_line(struct mini *w, struct hk_event_line line)
+static void make_messages(struct mini *w, size_t n)
 {
-    line.t = w->now_ms;
-    hk_eventlog_add(w->log, &line);
-}
-
-static void log_process(struct mini *w, const struct mini_relay *r, enum hk_logged ev)
-{
-    log_line(w, (struct hk_event_line){.ev = ev, .relay = hk_str_of(r->name)});
-}
-
-static void start(struct mini *w, struct mini_relay *r)
-{
-    struct hk_err err;
-    if (hk_engine_new(&w->options, w->now_ms, &r->engine, &err) != HK_OK)
-        abort();
-    r->handle = (struct hk_model_handle){.polled = false};
-    r->wake_ms = w->now_ms;
-    r->store = r->wire = IDLE;
-    log_process(w, r, HK_LOG_START);
-}
-
-static void crash(struct mini *w, struct mini_relay *r)
-{
-    log_process(w, r, HK_LOG_CRASH);
-    hk_engine_free(r->engine);
-    hk_model_reply_free(&r->reply);
-    start(w, r);
-}
-
-/* ---- doing what the engine says ---- */
-
-static void send_line(struct mini *w, struct mini_relay *r, const struct hk_action *a)
-{
-    r->line = (struct hk_event_line){.ev = HK_LOG_SEND,
-                                     .m = hk_str_of(w->msg.message_id),
-                                     .dest = hk_str_of("d"),
-                                     .relay = hk_str_of(r->name),
-                                     .source = a->message->source == HK_FROM_RETRY ? 'r' : 'o',
-                                     .id = a->message->id,
-                                     .lane = a->lane,
-                                     .claim = a->claim,
-                                     .life = a->message->life,
-                                     .attempt = a->attempt};
-    log_line(w, r->line);
-}
-
-/* Asks the engine until it waits; store calls and requests start here and go on as moves. */
-static void run_engine(struct mini *w, struct mini_relay *r)
-{
-    struct hk_action a;
-    r->wake_ms = INT64_MAX;
-    for (;;) {
-        hk_engine_next(r->engine, w->now_ms, &a);
-        switch (a.kind) {
-        case HK_ACT_WAIT:
-            r->wake_ms = a.wake_ms;
-            return;
-        case HK_ACT_SEND:
-            r->wire = SENT;
-            r->request = a;
-            r->aborted = false;
-            send_line(w, r, &a);
-            break;
-        case HK_ACT_ABORT:
-            r->aborted = true;
-            break;
-        case HK_ACT_ACQUIRE:
-        case HK_ACT_POLL:
-        case HK_ACT_HELD_KEYS:
-        case HK_ACT_SCAN:
-        case HK_ACT_EXCHANGE:
-        case HK_ACT_PAUSE:
-        case HK_ACT_RELEASE:
-            r->store = ASKED;
-            r->call = a;
-            break;
-        case HK_ACT_STOPPED:
-            abort();
-        }
+    static const char *const names[MESSAGES_MAX] = {"m1", "m2"};
+    w->n_msgs = n;
+    for (size_t i = 0; i < n; i++) {
+        w->msgs[i] = (struct hk_model_msg){.destination = "d",
+                                           .expected = "d",
+                                           .event_type = "e",
+                                           .key = "k",
+                                           .max_logged = 3,
+                                           .payload = "x",
+                                           .payload_bytes = 1};
+        (void)hk_str_copy(w->msgs[i].message_id, sizeof w->msgs[i].message_id, hk_str_of(names[i]));
     }
 }
 
-static void apply(struct mini *w, struct mini_relay *r)
+static void make_world(struct bench *b, struct mini *w, struct hk_check_result *check)
 {
-    r->store = DONE;
-    switch (r->call.kind) {
-    case HK_ACT_ACQUIRE:
-        hk_model_acquire(w->model, r->name, LEASE_MS, &r->reply);
-        break;
-    case HK_ACT_POLL:
-        hk_model_poll(w->model, &r->handle, &r->reply);
-        break;
-    case HK_ACT_HELD_KEYS:
-        hk_model_held_keys(w->model, &r->handle, &r->reply);
-        break;
-    case HK_ACT_SCAN:
-        hk_model_scan(w->model, &r->handle, &r->call.scan, &r->reply);
-        break;
-    case HK_ACT_EXCHANGE:
-        hk_model_exchange(w->model, &r->handle, &r->call.exchange, &r->reply);
-        break;
-    default:
-        abort();
-    }
+    *w = (struct mini){.tape = &b->tape,
+                       .log = &b->log,
+                       .faults = b->o->faults,
+                       .now_ms = 1000,
+                       .options = {.dests = &b->dest,
+                                   .n_dests = 1,
+                                   .concurrency = CONCURRENCY,
+                                   .batch = CONCURRENCY,
+                                   .batch_bytes = 1000,
+                                   .max_payload_bytes = 1000,
+                                   .lease_ms = LEASE_MS,
+                                   .poll_min_ms = 200,
+                                   .poll_max_ms = 200},
+                       .relays = {{.name = "a"}, {.name = "b"}}};
+    make_messages(w, b->o->messages);
+    struct hk_model_options options = {.log = &b->log, .now_ms = store_now, .now_arg = w};
+    struct hk_check_options check_options = {.slack_ms = 0};
+    hk_buf_reset(&b->log);
+    hk_buf_reset(&b->dump);
+    hk_buf_reset(&b->report);
+    w->model = hk_model_new(&options);
+    w->checker = hk_checker_new(&check_options, &b->report, check);
+    b->tape.at = 0;
 }
 
-static void reply(struct mini *w, struct mini_relay *r)
+/* A state and what was decided there. */
+static struct hk_hash128 branch(const struct bench *b, size_t move, size_t from)
 {
-    struct hk_model_reply got = r->reply;
-    r->reply = (struct hk_model_reply){.rc = HK_OK};
-    r->store = IDLE;
-    switch (r->call.kind) {
-    case HK_ACT_ACQUIRE:
-        hk_engine_on_acquired(r->engine, w->now_ms, got.rc, got.lane, got.now_ms);
-        break;
-    case HK_ACT_POLL:
-        hk_engine_on_poll(r->engine, w->now_ms, got.rc, &got.poll);
-        break;
-    case HK_ACT_HELD_KEYS:
-        hk_engine_on_held_keys(r->engine, w->now_ms, got.rc, got.keys, got.n_keys);
-        break;
-    case HK_ACT_SCAN:
-        hk_engine_on_scan(r->engine, w->now_ms, got.rc, &got.heads);
-        break;
-    case HK_ACT_EXCHANGE:
-        hk_engine_on_exchange(r->engine, w->now_ms, got.rc, &got.exchanged);
-        break;
-    default:
-        abort();
+    struct hk_hash128 h = b->path[move];
+    for (size_t i = from; i < b->tape.at; i++) {
+        uint64_t word = (uint64_t)b->tape.value[i] << 8 | b->tape.options[i];
+        h.a = (h.a ^ word) * 0x9e3779b97f4a7c15u;
+        h.b = (h.b + word) * 0xc2b2ae3d27d4eb4fu;
+        h.a ^= h.a >> 31;
+        h.b ^= h.b >> 29;
     }
-    hk_model_reply_free(&got);
-    run_engine(w, r);
+    h.a ^= 0x5851f42d4c957f2du;
+    return h;
 }
 
-static void receive(struct mini *w, struct mini_relay *r)
+static bool is_on_path(const struct bench *b, size_t move)
 {
-    r->wire = RECEIVED;
-    log_line(w, (struct hk_event_line){.ev = HK_LOG_RECV,
-                                       .m = r->line.m,
-                                       .dest = r->line.dest,
-                                       .hash = w->msg.hash,
-                                       .status = r->end == END_REFUSED ? 503 : 200,
-                                       .acted = r->end != END_REFUSED});
-}
-
-static void answer(struct mini *w, struct mini_relay *r)
-{
-    struct hk_sent sent = {.facts = {.fault = HK_FAULT_NONE}};
-    if (r->aborted) {
-        sent.facts = (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true};
-    } else if (r->end == END_LOST) {
-        sent.facts = (struct hk_facts){.fault = HK_FAULT_RESET, .possibly_delivered = true};
-    } else {
-        sent.facts.status = r->end == END_OK ? 200 : 503;
-    }
-    r->wire = IDLE;
-    struct hk_event_line line = r->line;
-    line.ev = sent.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
-    line.status = sent.facts.status;
-    line.maybe = sent.facts.possibly_delivered;
-    log_line(w, line);
-    hk_engine_on_sent(r->engine, w->now_ms, r->request.slot, &sent);
-    run_engine(w, r);
-}
-
-/* ---- moves ---- */
-
-enum move {
-    NO_MOVE,
-    WAKE,
-    KNOCK, /* asks for a lane while another one lives */
-    LOOK,  /* a call that only reads */
-    EFFECT,
-    REPLY,
-    RECEIVE,
-    ANSWER
-};
-
-static bool only_reads(enum hk_action_kind kind)
-{
-    return kind == HK_ACT_POLL || kind == HK_ACT_SCAN || kind == HK_ACT_HELD_KEYS;
-}
-
-/* What a relay that runs would do next; requests before store calls is as good as any order, for one message. */
-static enum move next_move(const struct mini *w, const struct mini_relay *r)
-{
-    if (r->stopped)
-        return NO_MOVE;
-    if (r->wire == SENT)
-        return RECEIVE;
-    if (r->wire == RECEIVED)
-        return ANSWER;
-    if (r->store == ASKED && r->call.kind == HK_ACT_ACQUIRE && hk_model_lane_lives(w->model))
-        return KNOCK;
-    if (r->store == ASKED)
-        return only_reads(r->call.kind) ? LOOK : EFFECT;
-    if (r->store == DONE)
-        return REPLY;
-    return r->wake_ms <= w->now_ms ? WAKE : NO_MOVE;
-}
-
-/* True: a fault struck, and the move does not take place. */
-static bool struck(struct mini *w, struct mini_relay *r, enum move move)
-{
-    if (w->faults == 0 || move == WAKE || move == KNOCK || move == LOOK)
-        return false;
-    unsigned fault = choose(w->tape, move == EFFECT || move == RECEIVE ? (move == RECEIVE ? 5 : 4) : 3);
-    if (fault == 0)
-        return false;
-    w->faults--;
-    if (fault == 1) {
-        crash(w, r);
-        return true;
-    }
-    if (fault == 2) {
-        r->stopped = true;
-        log_process(w, r, HK_LOG_STOP);
-        return true;
-    }
-    if (move == EFFECT) {
-        r->store = DONE;
-        r->reply.rc = HK_UNAVAILABLE;
-        return true;
-    }
-    r->end = fault == 3 ? END_REFUSED : END_LOST;
+    for (size_t i = 0; i < move; i++)
+        if (b->path[i].a == b->path[move].a && b->path[i].b == b->path[move].b)
+            return true;
     return false;
 }
 
-static void make_move(struct mini *w, struct mini_relay *r, enum move move)
+/* At a state that is new to this run. `from`: where on the tape the decisions that led here from the last state begin.
+ * False: the run need not go on. */
+static bool arrive(struct bench *b, struct mini *w, size_t from)
 {
-    if (move == RECEIVE)
-        r->end = END_OK;
-    if (struck(w, r, move))
-        return;
-    switch (move) {
-    case NO_MOVE:
-        break;
-    case WAKE:
-        run_engine(w, r);
-        break;
-    case KNOCK:
-    case LOOK:
-        apply(w, r);
-        reply(w, r);
-        break;
-    case EFFECT:
-        apply(w, r);
-        break;
-    case REPLY:
-        reply(w, r);
-        break;
-    case RECEIVE:
-        receive(w, r);
-        break;
-    case ANSWER:
-        answer(w, r);
-        break;
+    size_t move = w->moves;
+    b->path[move] = hk_mini_hash(w, &b->canon);
+    b->transitions += move > 0;
+    bool fresh = hk_hash_set_add(&b->seen, b->path[move]);
+    if (b->o->plain && move && !hk_hash_set_map(&b->leads, branch(b, move - 1, from), b->path[move].a))
+        w->wrong = "equal states had unequal futures: the hash leaves something out";
+    if (b->o->plain || fresh)
+        return true;
+    if (is_on_path(b, move))
+        w->wrong = "came to no end: the same state again";
+    return w->wrong != NULL;
+}
+
+/* False: it was cut short where everything was seen before. */
+static bool run(struct bench *b, struct mini *w, const struct hk_check_result *check, bool looks)
+{
+    size_t from = 0;
+    hk_mini_begin(w);
+    for (;;) {
+        if (looks && b->tape.at == b->tape.len && !arrive(b, w, from))
+            return false;
+        if (w->wrong || check->violations || hk_mini_is_over(w))
+            return true;
+        from = b->tape.at;
+        hk_mini_step(w);
     }
 }
 
-static void wake_up(struct mini *w, struct mini_relay *r)
+static bool judge_end(struct bench *b, struct mini *w, const struct hk_check_result *check)
 {
-    r->stopped = false;
-    log_process(w, r, HK_LOG_CONT);
-    if (r->wake_ms <= w->now_ms)
-        r->wake_ms = w->now_ms;
-    if (r->wire == IDLE && r->store == IDLE)
-        run_engine(w, r);
+    struct hk_hash128 last = b->path[w->moves];
+    hk_mini_end(w);
+    hk_model_dump(w->model, &b->dump);
+    hk_checker_finish(w->checker, hk_buf_str(&b->dump));
+    (void)hk_hash_set_add(&b->ends, last);
+    last.a ^= 0x2545f4914f6cdd1du;
+    if (b->o->plain && !hk_hash_set_map(&b->leads, last, check->violations))
+        w->wrong = "equal ends were judged unequally: the hash leaves something out";
+    return !w->wrong && check->violations == 0;
 }
 
-/* Only the timer of somebody who runs makes time pass. False: nobody has one. */
-static bool pass_time(struct mini *w)
+/* `looks`: states are looked up and counted; not when a path is shown again. */
+static bool run_path(struct bench *b, bool looks)
 {
-    int64_t next = INT64_MAX;
-    for (int i = 0; i < RELAYS; i++)
-        if (!w->relays[i].stopped && w->relays[i].wake_ms < next)
-            next = w->relays[i].wake_ms;
-    if (next == INT64_MAX)
-        return false;
-    w->now_ms = next > w->now_ms ? next : w->now_ms;
-    return true;
+    struct mini w;
+    struct hk_check_result check;
+    make_world(b, &w, &check);
+    w.story = looks ? NULL : &b->story;
+    bool ok = true;
+    if (run(b, &w, &check, looks))
+        ok = judge_end(b, &w, &check);
+    b->paths += looks;
+    if (w.moves > b->longest)
+        b->longest = w.moves;
+    b->wrong =
+        w.wrong && hk_model_complaint(w.model) ? "a row was claimed while a manifest names it" : w.wrong;
+    hk_mini_fini(&w);
+    return ok;
 }
 
-/* May somebody who is stopped wake now? After each move of another that others can see, and when time has passed. */
-static void maybe_wake_up(struct mini *w, bool forced)
-{
-    for (int i = 0; i < RELAYS; i++) {
-        struct mini_relay *r = &w->relays[i];
-        if (r->stopped && (forced || choose(w->tape, 2) == 1))
-            wake_up(w, r);
-    }
-}
-
-static bool anybody_stopped(const struct mini *w)
-{
-    return w->relays[0].stopped || w->relays[1].stopped;
-}
-
-static bool busy(const struct mini_relay *r)
-{
-    return r->wire != IDLE || r->store != IDLE;
-}
-
-/* The message has come to its end, and nobody has anything left that speaks of it. */
-static bool is_over(const struct mini *w)
-{
-    return hk_model_live(w->model) == 0 && !busy(&w->relays[0]) && !busy(&w->relays[1]) &&
-           !anybody_stopped(w);
-}
-
-/* Moves that touch nothing the other relay sees are made at once: their order makes no difference. Of two that do, the
- * tape says which comes first; of two that only look, none need. */
-static size_t whose_turn(const struct mini *w, const enum move moves[RELAYS])
-{
-    static const bool shared[] = {[LOOK] = true, [EFFECT] = true, [ANSWER] = false};
-    for (size_t i = 0; i < RELAYS; i++)
-        if (moves[i] == NO_MOVE)
-            return 1 - i;
-    for (size_t i = 0; i < RELAYS; i++)
-        if (!shared[moves[i]])
-            return i;
-    return moves[0] == LOOK && moves[1] == LOOK ? 0 : choose(w->tape, 2);
-}
-
-static void step(struct mini *w)
-{
-    enum move moves[RELAYS] = {next_move(w, &w->relays[0]), next_move(w, &w->relays[1])};
-
-    size_t who = whose_turn(w, moves);
-    if (moves[who] == NO_MOVE) {
-        bool rest = hk_model_live(w->model) == 0;
-        if (anybody_stopped(w) && (rest || !pass_time(w)))
-            maybe_wake_up(w, true);
-        else if (!anybody_stopped(w) && !pass_time(w))
-            w->wrong = true;
-        return;
-    }
-    enum move made = moves[who];
-    bool seen = made == EFFECT || made == RECEIVE;
-    make_move(w, &w->relays[who], made);
-    if (seen && anybody_stopped(w) && !w->relays[who].stopped)
-        maybe_wake_up(w, false);
-}
-
-static void run(struct mini *w)
-{
-    log_line(w, (struct hk_event_line){.ev = HK_LOG_DEST, .dest = hk_str_of("d"), .kind = hk_str_of("none")});
-    for (int i = 0; i < RELAYS; i++)
-        start(w, &w->relays[i]);
-    w->relays[1].wake_ms++; /* they are alike: that "a" comes first leaves nothing out */
-    hk_model_commit(w->model, hk_model_insert(w->model, &w->msg));
-    while (!w->wrong && !is_over(w)) {
-        step(w);
-        w->wrong |= ++w->moves > MOVES_MAX || hk_model_complaint(w->model);
-    }
-    log_line(w, (struct hk_event_line){.ev = HK_LOG_HEAL});
-    log_line(w, (struct hk_event_line){.ev = HK_LOG_END});
-}
-
-/* ---- all paths ---- */
-
-struct bench {
-    struct hk_policy *policy;
-    struct hk_engine_dest dest;
-    struct hk_buf log, dump, report;
-    uint64_t paths, moves;
-    size_t longest;
-};
+/* ---- all of them ---- */
 
 static void make_policy(struct bench *b)
 {
@@ -491,89 +214,107 @@ static void make_policy(struct bench *b)
         abort();
     struct hk_limits limits = *hk_policy_limits(b->policy);
     limits.max_attempts = 3;
+    limits.max_elapsed_ms = 0;
     limits.timeout_ms = TIMEOUT_MS;
     struct hk_backoff backoff = {.kind = HK_BACKOFF_FIXED, .base_ms = 200, .cap_ms = 200};
     struct hk_jitter jitter = {.kind = HK_JITTER_NONE};
     if (hk_policy_set_limits(b->policy, &limits, &err) != HK_OK ||
         hk_policy_set_backoff(b->policy, &backoff, &jitter, &err) != HK_OK)
         abort();
-    b->dest = (struct hk_engine_dest){.name = "d", .policy = b->policy};
+    b->dest = (struct hk_engine_dest){.name = "d", .policy = b->policy, .ordered = true};
 }
 
-static bool run_path(struct bench *b, struct tape *tape, unsigned faults)
+static void print_counterexample(struct bench *b)
 {
-    struct hk_check_options check_options = {.slack_ms = 0};
-    struct hk_check_result check;
-    struct mini w = {.tape = tape,
-                     .log = &b->log,
-                     .faults = faults,
-                     .now_ms = 1000,
-                     .options = {.dests = &b->dest,
-                                 .n_dests = 1,
-                                 .concurrency = 1,
-                                 .batch = 1,
-                                 .batch_bytes = 1000,
-                                 .max_payload_bytes = 1000,
-                                 .lease_ms = LEASE_MS,
-                                 .poll_min_ms = 200,
-                                 .poll_max_ms = 200},
-                     .relays = {{.name = "a"}, {.name = "b"}},
-                     .msg = {.message_id = "m",
-                             .destination = "d",
-                             .expected = "d",
-                             .event_type = "e",
-                             .max_logged = 3,
-                             .payload = "x",
-                             .payload_bytes = 1}};
-    struct hk_model_options options = {.log = &b->log, .now_ms = store_now, .now_arg = &w};
-    hk_buf_reset(&b->log);
-    hk_buf_reset(&b->dump);
-    hk_buf_reset(&b->report);
-    w.model = hk_model_new(&options);
-    run(&w);
-    hk_model_dump(w.model, &b->dump);
-    for (int i = 0; i < RELAYS; i++) {
-        hk_engine_free(w.relays[i].engine);
-        hk_model_reply_free(&w.relays[i].reply);
-    }
-    hk_model_free(w.model);
-    b->paths++;
-    b->moves += w.moves;
-    if (w.moves > b->longest)
-        b->longest = w.moves;
-    hk_check(hk_buf_str(&b->log), hk_buf_str(&b->dump), &check_options, &b->report, &check);
-    return !w.wrong && check.violations == 0;
-}
-
-static void print_counterexample(const struct bench *b, const struct tape *tape)
-{
-    (void)printf("a counterexample, path %" PRIu64 ":\n%s%s%stape:", b->paths, hk_buf_cstr(&b->log),
-                 hk_buf_cstr(&b->dump), hk_buf_cstr(&b->report));
-    for (size_t i = 0; i < tape->at; i++)
-        (void)printf(" %d", tape->value[i]);
+    const char *wrong = b->wrong;
+    b->tape.len = b->tape.at;
+    (void)run_path(b, false);
+    (void)printf("a counterexample, path %" PRIu64 ":\n%s%s%s%s%stape:", b->paths, hk_buf_cstr(&b->story),
+                 hk_buf_cstr(&b->dump), hk_buf_cstr(&b->report), wrong ? wrong : "", wrong ? "\n" : "");
+    for (size_t i = 0; i < b->tape.at; i++)
+        (void)printf(" %d", b->tape.value[i]);
     (void)printf("\n");
 }
 
-int hk_exhaust(unsigned faults, const char *prefix)
+static double seconds(void)
 {
-    struct bench b = {.paths = 0};
-    struct tape tape = {.len = 0};
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void print_result(const struct bench *b, bool ok, double took)
+{
+    const struct hk_exhaust_options *o = b->o;
+    (void)printf(
+        "%sexhaustive%s: %u message%s of one key, 2 relays, 3 attempts, %u faults: %zu states, %" PRIu64
+        " transitions, %zu ends, %" PRIu64 " runs, the longest of %zu moves, %.1f s; %s\n",
+        o->prefix, o->plain ? ", every path to its end" : "", o->messages, o->messages > 1 ? "s" : "",
+        o->faults, b->seen.n, b->transitions, b->ends.n, b->paths, b->longest, took,
+        ok ? "no counterexample exists" : "FAILED");
+}
+
+static struct bench *bench_new(const struct hk_exhaust_options *options)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    if (!b)
+        abort();
+    b->o = options;
+    make_policy(b);
+    struct hk_buf *bufs[] = {&b->log, &b->story, &b->dump, &b->report};
+    for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++)
+        hk_buf_init(bufs[i], LOG_MAX);
+    return b;
+}
+
+static void bench_free(struct bench *b)
+{
+    struct hk_buf *bufs[] = {&b->log, &b->story, &b->dump, &b->report};
+    for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++)
+        hk_buf_fini(bufs[i]);
+    struct hk_hash_set *sets[] = {&b->seen, &b->ends, &b->leads};
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        hk_hash_set_fini(sets[i]);
+    hk_canon_fini(&b->canon);
+    hk_policy_free(b->policy);
+    free(b);
+}
+
+static bool search(struct bench *b)
+{
     bool ok = true;
-    make_policy(&b);
-    hk_buf_init(&b.log, LOG_MAX);
-    hk_buf_init(&b.dump, LOG_MAX);
-    hk_buf_init(&b.report, LOG_MAX);
+    double start = seconds();
     do
-        ok = run_path(&b, &tape, faults);
-    while (ok && rewind_tape(&tape));
+        ok = run_path(b, true);
+    while (ok && rewind_tape(&b->tape));
+    double took = seconds() - start;
     if (!ok)
-        print_counterexample(&b, &tape);
-    (void)printf("%sexhaustive: 1 message, 2 relays, 3 attempts, %u faults: %" PRIu64 " paths, %" PRIu64
-                 " moves, the longest %zu; %s\n",
-                 prefix, faults, b.paths, b.moves, b.longest, ok ? "no counterexample exists" : "FAILED");
-    hk_buf_fini(&b.log);
-    hk_buf_fini(&b.dump);
-    hk_buf_fini(&b.report);
-    hk_policy_free(b.policy);
+        print_counterexample(b);
+    print_result(b, ok, took);
+    return ok;
+}
+
+static bool same(const struct hk_hash_set *a, const struct hk_hash_set *b)
+{
+    return a->n == b->n && a->sum == b->sum;
+}
+
+/* The search that cuts short must come to the same states and ends as the one that does not. */
+static bool compare(const struct bench *plain)
+{
+    struct hk_exhaust_options options = *plain->o;
+    options.plain = false;
+    struct bench *b = bench_new(&options);
+    bool ok = search(b) && same(&b->seen, &plain->seen) && same(&b->ends, &plain->ends);
+    (void)printf("%sthe same states and ends with and without: %s\n", options.prefix, ok ? "yes" : "NO");
+    bench_free(b);
+    return ok;
+}
+
+int hk_exhaust(const struct hk_exhaust_options *options)
+{
+    struct bench *b = bench_new(options);
+    bool ok = search(b) && (!options->plain || compare(b));
+    bench_free(b);
     return ok ? 0 : 1;
 }

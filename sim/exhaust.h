@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exhaustive mode: one message, two relays, a few faults, every interleaving. */
+/* Every interleaving of a very small world. */
 #ifndef HK_SIM_EXHAUST_H
 #define HK_SIM_EXHAUST_H
 
-/* Runs every path with at most `faults` faults and prints, after `prefix`, how many there were. 0: no counterexample
- * exists. */
-int hk_exhaust(unsigned faults, const char *prefix);
+#include <stdbool.h>
+
+struct hk_exhaust_options {
+    unsigned messages; /* 1 or 2, of one key */
+    unsigned faults;
+    /* Walk on where a state was seen before, all paths to their ends, and check that equal states have equal futures. */
+    bool plain;
+    const char *prefix; /* of what is printed */
+};
+
+/* Returns the exit code: 0, there is no counterexample. */
+int hk_exhaust(const struct hk_exhaust_options *options);
 
 #endif

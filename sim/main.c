@@ -9,16 +9,17 @@
 #include "base/str.h"
 #include "checker.h"
 #include "exhaust.h"
+#include "shrink.h"
 #include "world.h"
 
 enum {
-    LOG_MAX = 256 << 20,
     TWICE_EVERY = 50 /* so often a seed is run a second time: its trace must be the same */
 };
 
 struct options {
-    uint64_t first, seeds, faults;
-    bool trace, exhaustive, stop, tap, help;
+    uint64_t first, seeds, faults, messages;
+    struct hk_cut cut;
+    bool trace, shrink, exhaustive, plain, stop, tap, help;
 };
 
 struct totals {
@@ -29,7 +30,10 @@ struct totals {
 static const char usage[] =
     "usage: hikyaku-sim [--seeds N] [--first S]    run N worlds, from seed S on; --stop: up to the first bad one\n"
     "       hikyaku-sim --seed S [--trace]         run one; --trace prints its event log\n"
-    "       hikyaku-sim --exhaustive [--faults N]  every interleaving of 1 message, 2 relays, N faults (3)\n"
+    "       hikyaku-sim --seed S --shrink          make a failing one small; --cut PARTS replays the result\n"
+    "       hikyaku-sim --exhaustive [--messages N] [--faults N] [--plain]\n"
+    "                                              every interleaving of 1 or 2 messages, 2 relays, N faults (3);\n"
+    "                                              --plain: every path to its end, and equal states compared\n"
     "       --tap                                  say the result so that a test runner counts it\n";
 
 /* ---- options ---- */
@@ -39,43 +43,62 @@ static bool read_number(int argc, char **argv, int *at, uint64_t *out)
     return ++*at < argc && hk_parse_u64(hk_str_of(argv[*at]), out, NULL) == HK_OK;
 }
 
+static bool *flag_named(struct options *o, const char *name)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {{"--trace", &o->trace},   {"--exhaustive", &o->exhaustive},
+                 {"--shrink", &o->shrink}, {"--plain", &o->plain},
+                 {"--stop", &o->stop},     {"--tap", &o->tap},
+                 {"--help", &o->help}};
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (strcmp(name, flags[i].name) == 0)
+            return flags[i].flag;
+    return NULL;
+}
+
+static uint64_t *number_named(struct options *o, const char *name)
+{
+    const struct {
+        const char *name;
+        uint64_t *number;
+    } numbers[] = {{"--seeds", &o->seeds},
+                   {"--seed", &o->first},
+                   {"--first", &o->first},
+                   {"--faults", &o->faults},
+                   {"--messages", &o->messages}};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (strcmp(name, numbers[i].name) == 0)
+            return numbers[i].number;
+    return NULL;
+}
+
 static bool read_options(int argc, char **argv, struct options *o)
 {
-    *o = (struct options){.first = 1, .seeds = 100, .faults = 3};
+    *o = (struct options){.first = 1, .seeds = 100, .faults = 3, .messages = 1};
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--trace") == 0) {
-            o->trace = true;
-        } else if (strcmp(argv[i], "--exhaustive") == 0) {
-            o->exhaustive = true;
-        } else if (strcmp(argv[i], "--stop") == 0) {
-            o->stop = true;
-        } else if (strcmp(argv[i], "--tap") == 0) {
-            o->tap = true;
-        } else if (strcmp(argv[i], "--help") == 0) {
-            o->help = true;
-        } else if (strcmp(argv[i], "--seed") == 0) {
+        bool *flag = flag_named(o, argv[i]);
+        uint64_t *number = number_named(o, argv[i]);
+        if (strcmp(argv[i], "--seed") == 0)
             o->seeds = 1;
-            if (!read_number(argc, argv, &i, &o->first))
-                return false;
-        } else if (strcmp(argv[i], "--seeds") == 0 || strcmp(argv[i], "--first") == 0 ||
-                   strcmp(argv[i], "--faults") == 0) {
-            uint64_t *number = argv[i][2] == 's' ? &o->seeds : argv[i][3] == 'i' ? &o->first : &o->faults;
+        if (flag) {
+            *flag = true;
+        } else if (number) {
             if (!read_number(argc, argv, &i, number))
                 return false;
-        } else {
+        } else if (strcmp(argv[i], "--cut") != 0 || ++i == argc || !hk_cut_parse(argv[i], &o->cut)) {
             return false;
         }
     }
-    return true;
+    return o->messages == 1 || o->messages == 2;
 }
 
 /* ---- one seed ---- */
 
-struct room {
-    struct hk_buf log, dump, report;
-};
-
-static void print_trace(const struct room *room)
+static void print_trace(const struct hk_room *room)
 {
     (void)fputs(hk_buf_cstr(&room->log), stdout);
     (void)fputs(hk_buf_cstr(&room->dump), stdout);
@@ -95,36 +118,31 @@ static void add_up(struct totals *totals, const struct hk_world_result *world,
     totals->repeats += check->repeats;
 }
 
-static void run_seed(uint64_t seed, const struct options *o, struct room *room, struct totals *totals)
+static void run_seed(uint64_t seed, const struct options *o, struct hk_room *room, struct totals *totals)
 {
     struct hk_world_result world, again;
     struct hk_check_result check;
-    struct hk_check_options options = {.slack_ms = 0};
-    char problem[640] = "";
+    char problem[HK_VERDICT_MAX];
 
-    hk_world_run(seed, &room->log, &room->dump, &world);
-    hk_buf_reset(&room->report);
-    hk_check(hk_buf_str(&room->log), hk_buf_str(&room->dump), &options, &room->report, &check);
+    hk_room_run(room, seed, &o->cut, NULL, &world, &check, problem);
     if (o->trace)
         print_trace(room);
     add_up(totals, &world, &check);
-    if (!world.ok)
-        (void)snprintf(problem, sizeof problem, "%s", world.problem);
-    else if (check.violations)
-        (void)snprintf(problem, sizeof problem, "%zu violations", check.violations);
-    else if (world.swept)
-        (void)snprintf(problem, sizeof problem, "%llu rows were left to the sweep",
-                       (unsigned long long)world.swept);
+    if (check.violations)
+        (void)snprintf(problem, sizeof problem, world.ok ? "%zu violations" : "%zu violations; %s",
+                       check.violations, world.problem);
     if (!problem[0] && seed % TWICE_EVERY == 0) {
-        hk_world_run(seed, &room->log, &room->dump, &again);
+        hk_world_run_cut(seed, &o->cut, NULL, &room->log, &room->dump, &again);
         if (again.trace_hash != world.trace_hash)
             (void)snprintf(problem, sizeof problem, "the same seed gave another trace");
     }
     if (!problem[0])
         return;
     totals->bad++;
-    (void)printf("seed %llu: %s\n%sreplay: hikyaku-sim --seed %llu --trace\n", (unsigned long long)seed,
-                 problem, hk_buf_cstr(&room->report), (unsigned long long)seed);
+    (void)printf(
+        "seed %llu: %s\n%sreplay: hikyaku-sim --seed %llu --trace, made small: --seed %llu --shrink\n",
+        (unsigned long long)seed, problem, hk_buf_cstr(&room->report), (unsigned long long)seed,
+        (unsigned long long)seed);
 }
 
 static double seconds(void)
@@ -137,17 +155,13 @@ static double seconds(void)
 static int run_seeds(const struct options *o)
 {
     struct totals t = {.seeds = 0};
-    struct room room;
-    hk_buf_init(&room.log, LOG_MAX);
-    hk_buf_init(&room.dump, LOG_MAX);
-    hk_buf_init(&room.report, LOG_MAX);
+    struct hk_room room;
+    hk_room_init(&room);
     double start = seconds();
     for (uint64_t i = 0; i < o->seeds && !(o->stop && t.bad); i++)
         run_seed(o->first + i, o, &room, &t);
     double took = seconds() - start;
-    hk_buf_fini(&room.log);
-    hk_buf_fini(&room.dump);
-    hk_buf_fini(&room.report);
+    hk_room_fini(&room);
     (void)printf(
         "%s%llu seeds, %llu bad: %llu messages, %llu sends, %llu faults, %llu orphans, %llu stale settles, "
         "%llu repeats, %.1f virtual hours, %.0f seeds/s\n",
@@ -169,7 +183,12 @@ int main(int argc, char **argv)
         (void)fputs(usage, stdout);
         return 0;
     }
-    int rc = o.exhaustive ? hk_exhaust((unsigned)o.faults, o.tap ? "# " : "") : run_seeds(&o);
+    struct hk_exhaust_options all = {.messages = (unsigned)o.messages,
+                                     .faults = (unsigned)o.faults,
+                                     .plain = o.plain,
+                                     .prefix = o.tap ? "# " : ""};
+    int rc = o.exhaustive ? hk_exhaust(&all) : o.shrink ? hk_shrink(o.first) : run_seeds(&o);
+    hk_cut_fini(&o.cut);
     if (o.tap)
         (void)printf("1..1\n%s 1 - %s\n", rc ? "not ok" : "ok",
                      o.exhaustive ? "every interleaving" : "all seeds");

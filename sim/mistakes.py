@@ -7,6 +7,8 @@ ENGINE, ANSWER, CHOOSE = CORE + "engine.c", CORE + "engine_answer.c", CORE + "en
 PICK, SETTLE, DECIDE = CORE + "engine_pick.c", CORE + "engine_settle.c", CORE + "decide.c"
 ORDER, HINT, LIMITER = CORE + "order.c", CORE + "hint.c", CORE + "limiter.c"
 STORE, EXCHANGE = SIM + "model_store.c", SIM + "model_relay.c"
+LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
+SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
 
 MISTAKES = [
     # ---- counting and deciding
@@ -156,15 +158,15 @@ MISTAKES = [
     ("letter-not-written", "the row goes and no letter is written", EXCHANGE,
      "        settle_dead(model, s, row);", "        row->gone = true;"),
     ("second-letter", "dying again makes a second letter", EXCHANGE,
-     "        row->letter ? &model->letters.items[row->letter - 1] : MODEL_PUSH(model->letters);",
-     "        MODEL_PUSH(model->letters);"),
+     "    bool reopens = row->letter && model->letters.items[row->letter - 1].status != LETTER_FAILED;",
+     "    bool reopens = false;"),
     ("letter-not-resolved", "what arrives after a requeue leaves its letter as it was", EXCHANGE,
      "        model->letters.items[row->letter - 1].status = LETTER_RESOLVED;", "        (void)0;"),
     ("record-without-row", "an attempt is recorded twice", EXCHANGE,
      "    add_attempt(model, s, row);\n    switch", "    add_attempt(model, s, row);\n    add_attempt(model, s, row);\n    switch"),
     ("cancelled-row-stays", "a cancelled message is still sent", STORE,
-     "        model->letters.items[row->letter - 1].status = LETTER_DISCARDED;\n    row->gone = true;",
-     "        model->letters.items[row->letter - 1].status = LETTER_DISCARDED;"),
+     "        model->letters.items[row->letter - 1].taken_back = true;\n    }\n    row->gone = true;",
+     "        model->letters.items[row->letter - 1].taken_back = true;\n    }"),
     ("rolled-back-row-seen", "what was rolled back is read", STORE,
      "    row->gone = true;\n    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_ROLLBACK",
      "    row->visible = true;\n    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_ROLLBACK"),
@@ -174,6 +176,61 @@ MISTAKES = [
     # ---- the reserve
     ("reserve-over-cap", "what is in reserve is sent although there is no free place", ENGINE,
      "        if (d->sending >= d->cap) {", "        if (false) {"),
-    ("reserve-forgotten-at-stop", "a relay stops with a reserve in hand", ENGINE,
-     "        hk_reserve_give_back(e, &e->dests[k], now_ms);\n", "        e->dests[k].reserve_len = 0;\n"),
+
+    # ---- many lanes
+    ("shard-let-go-in-hand", "a shard is given away with something of it in hand", SHARDS,
+     "    out->let_go = out->leaving & ~v->in_hand;", "    out->let_go = out->leaving;"),
+    ("shards-not-taken", "what a dead relay had is nobody's for ever", SHARDS,
+     "    if (!surplus && have < fair && v->n_free)", "    if (!surplus && !have && v->n_free)"),
+    ("living-taken-over", "one of many lanes is taken over while it lives", LANES,
+     "        if (lane == self || model->lanes.items[i].until_ms > now_ms)", "        if (lane == self)"),
+    ("taken-over-with-its-rows", "a lane goes, and its manifests stay", LANES,
+     "        hk_model_take_over(model, lane, now_ms);\n", ""),
+    ("anothers-shard-claimed", "a relay claims what is not in its shards", EXCHANGE,
+     "    if (!row || !row->visible || !is_mine(handle, row->msg))", "    if (!row || !row->visible)"),
+    ("anothers-shard-read", "a relay reads all shards", EXCHANGE,
+     "    return !(handle->lost >> hk_model_shard_of(msg) & 1);", "    return true;"),
+    ("sweep-asks-in-vain", "what the sweep finds gets no token, again and again", CHOOSE,
+     "            look_from(e, head, fresh_dest(e, head));", "            (void)0;"),
+
+    # ---- a store that breaks
+    ("done-is-called-stale", "a settle whose answer was lost is called stale when it is repeated", LANES,
+     "        if (find_done(lost, &x->settles[i]) == lost->n) {", "        if (true) {"),
+    ("lost-twice-forgotten", "what was settled is forgotten when the next answer is lost, too", LANES,
+     "    for (size_t i = 0; i < x->n_settles; i++) {\n        const struct hk_settle *s = &x->settles[i];\n        if (out->exchanged.stale[i]",
+     "    lost->n = 0;\n    for (size_t i = 0; i < x->n_settles; i++) {\n        const struct hk_settle *s = &x->settles[i];\n"
+     "        if (out->exchanged.stale[i]"),
+    ("stray-claim-kept", "a manifest that nobody heard of stays", LANES,
+     "        free_stray(model, &model->outbox, HK_FROM_OUTBOX, known->stray);\n"
+     "        free_stray(model, &model->retry, HK_FROM_RETRY, known->stray);\n", ""),
+    ("lane-not-proven", "a relay goes on with what a standby has forgotten", LANES,
+     "    if (!handle->unproven || !handle->lane)", "    if (handle->lane || !handle->unproven)"),
+
+    # ---- people
+    ("pause-not-heard", "a pause is read and not kept to", CORE + "engine_answer.c",
+     "        d->paused = d->seen_paused;", "        d->paused = false;"),
+    ("double-click", "a letter is requeued twice", LETTERS,
+     "    if (letter->status != LETTER_FAILED || strcmp(", "    if (letter->status == LETTER_DISCARDED || strcmp("),
+    ("edit-lost", "a requeue sends what it was before the edit", LETTERS,
+     "    letter->msg = msg;\n    acted(model);\n    hk_model_audit(model, \"edit\"", "    acted(model);\n    hk_model_audit(model, \"edit\""),
+    ("restored-by-word-alone", "a restored letter stays discarded", LETTERS,
+     "    letter->status = LETTER_FAILED;\n    acted(model);\n    hk_model_audit(model, \"restore\"",
+     "    acted(model);\n    hk_model_audit(model, \"restore\""),
+    ("act-not-audited", "a discard leaves no trace", LETTERS,
+     "    hk_model_audit(model, \"discard\", letter->msg->message_id, letter->destination, \"operator\");\n", ""),
+    ("requeue-audited-twice", "one requeue stands twice in the audit", LETTERS,
+     "    hk_model_audit(model, \"requeue\", was, letter->destination, actor);\n",
+     "    hk_model_audit(model, \"requeue\", was, letter->destination, actor);\n"
+     "    hk_model_audit(model, \"requeue\", was, letter->destination, actor);\n"),
+    ("payload-told", "the log tells a payload", LETTERS,
+     "(struct hk_event_line){.ev = HK_LOG_EDIT, .hash = msg->hash}",
+     "(struct hk_event_line){.ev = HK_LOG_EDIT, .hash = msg->hash, .actor = hk_str_of(msg->payload)}"),
+
+    # ---- redrives
+    ("canary-not-waited-for", "a redrive goes on before its canary has arrived", REDRIVE,
+     "    bool canary = in_canary(pace, facts);", "    bool canary = false;"),
+    ("redrive-without-a-rate", "a redrive is as fast as it can", REDRIVE,
+     "    return fmin(kept + allowed(pace, x) - allowed(pace, then), bucket(pace, x));", "    return 1000;"),
+    ("redrive-never-ends", "a job that was cancelled goes on", LETTERS,
+     "        if (job->status == HK_REDRIVE_RUNNING && job->wake_ms <= now_ms)\n            step", "        if (job->wake_ms <= now_ms)\n            step"),
 ]

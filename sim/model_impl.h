@@ -3,8 +3,13 @@
 #ifndef HK_SIM_MODEL_IMPL_H
 #define HK_SIM_MODEL_IMPL_H
 
+#include "core/redrive.h"
 #include "model_store.h"
 #include "observe/eventlog.h"
+
+enum {
+    HK_MODEL_LANE_BITS = 16
+};
 
 /* A row of outbox or of outbox_retry. */
 struct model_row {
@@ -20,6 +25,7 @@ struct model_row {
     char destination[HK_MODEL_TEXT];
     int64_t due_ms;
     bool deferred;
+    bool lasting; /* it had expired when it was requeued: now it does not */
     uint32_t crashes, life;
     size_t letter; /* index + 1; 0 = none */
     struct hk_history history;
@@ -39,7 +45,23 @@ enum letter_status {
     LETTER_DISCARDED
 };
 
+struct model_audit {
+    const char *act;
+    char m[HK_MODEL_TEXT], destination[HK_MODEL_TEXT], actor[HK_MODEL_TEXT];
+};
+
+struct model_job {
+    int64_t id;
+    enum hk_redrive_status status;
+    struct hk_redrive_pace pace;
+    struct hk_redrive_facts facts;
+    size_t cursor, last; /* of letters: the next to look at, and how many there were when it began */
+    int64_t wake_ms;
+};
+
 struct model_letter {
+    int64_t job;     /* that requeued it last; 0 = none did */
+    bool taken_back; /* discarded since its message was cancelled after a requeue */
     const struct hk_model_msg *msg;
     char destination[HK_MODEL_TEXT], reason[HK_REASON_MAX];
     enum letter_status status;
@@ -70,6 +92,14 @@ struct model_lane {
     int64_t lane, until_ms;
     char relay[HK_MODEL_TEXT];
     bool dead; /* its process is known to be gone */
+    uint64_t boot, mark;
+};
+
+struct model_bucket { /* of a rate, or of the leave to probe */
+    char name[HK_MODEL_TEXT];
+    bool probe;
+    double tokens;
+    int64_t at_ms;
 };
 
 #define MODEL_VEC(type, name)                                                                                \
@@ -86,9 +116,17 @@ struct hk_model {
     MODEL_VEC(struct model_attempt, attempts);
     MODEL_VEC(struct model_lane, lanes);
     MODEL_VEC(struct model_pause, paused);
+    MODEL_VEC(struct model_bucket, buckets);
+    MODEL_VEC(struct model_audit, audit);
+    MODEL_VEC(struct model_job, jobs);
+    MODEL_VEC(struct hk_model_msg *,
+              versions);             /* of messages that people changed; no standby forgets those */
+    int64_t shards[HK_MODEL_SHARDS]; /* whose each one is; 0 = nobody's */
     int64_t next_outbox, next_retry, next_lane, next_claim;
-    uint64_t version; /* one more with every commit that others can see */
-    int64_t acts;     /* of operators */
+    uint64_t version;      /* one more with every commit that others can see */
+    int64_t acts;          /* of operators */
+    uint64_t boots;        /* of lanes; no standby forgets those */
+    struct hk_model *kept; /* what a standby has */
     char complaint[128];
 };
 
@@ -99,6 +137,23 @@ void *hk_model_grow(void *items, size_t n, size_t *room, size_t bytes);
      &(vec).items[(vec).n++])
 
 int64_t hk_model_now(const struct hk_model *model);
+struct model_lane *hk_model_find_lane(struct hk_model *model, int64_t lane);
+struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, uint64_t lease_ms,
+                                     struct hk_model_reply *out);
+/* What the lane has in hand goes to retry. */
+void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms);
+bool hk_model_claim_of_lane(int64_t claim, int64_t lane);
+int64_t hk_model_lane_of(int64_t claim);
+unsigned hk_model_shard_of(const struct hk_model_msg *msg);
+void hk_model_free_shards(struct hk_model *model, int64_t lane, uint32_t set);
+/* What is in the tables, as a status would count it: behind them in the dump. */
+void hk_model_dump_totals(const struct hk_model *model, struct hk_buf *out);
+/* One row for each act of a person, or of a job or a relay in his place. */
+void hk_model_audit(struct hk_model *model, const char *act, const char *m, const char *destination,
+                    const char *actor);
+void hk_model_drop_kept(struct hk_model *model);
+/* Tokens for the exchange's quotas. */
+void hk_model_grant(struct hk_model *model, const struct hk_exchange *x, struct hk_model_reply *out);
 void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text);
 struct model_row *hk_model_find(struct model_rows *rows, int64_t id);
 void hk_model_circuit(struct hk_model *model, const char *destination, int64_t open_until_ms);

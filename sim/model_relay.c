@@ -20,10 +20,7 @@ static bool same(const char *a, const char *b)
 /* Does the message lie in a shard of this relay's? */
 static bool is_mine(const struct hk_model_handle *handle, const struct hk_model_msg *msg)
 {
-    uint32_t hash = 0;
-    for (const char *p = msg->key[0] ? msg->key : msg->message_id; *p; p++)
-        hash = hash * 31 + (unsigned char)*p;
-    return !(handle->lost >> hash % HK_MODEL_SHARDS & 1);
+    return !(handle->lost >> hk_model_shard_of(msg) & 1);
 }
 
 /* ---- poll ---- */
@@ -159,7 +156,7 @@ static struct hk_head head_of(const struct hk_model *model, enum hk_source sourc
                             .key = hk_model_reply_text(out, msg->key),
                             .payload_bytes = msg->payload_bytes,
                             .not_before_ms = source == HK_FROM_OUTBOX ? msg->not_before_ms : 0,
-                            .expires_ms = msg->expires_ms,
+                            .expires_ms = row->lasting ? 0 : msg->expires_ms,
                             .crashes = row->crashes,
                             .key_first = source == HK_FROM_RETRY && key_first(model, row),
                             .malformed = msg->malformed ? "headers" : NULL};
@@ -268,16 +265,20 @@ static void settle_sent(struct hk_model *model, const struct hk_settle *s, struc
     struct model_end *end = MODEL_PUSH(model->ends);
     *end = (struct model_end){.msg = row->msg, .attempts = s->history.attempts, .life = row->life};
     hk_model_text(end->destination, s->destination);
-    if (row->letter)
+    if (row->letter && model->letters.items[row->letter - 1].status == LETTER_RETRYING)
         model->letters.items[row->letter - 1].status = LETTER_RESOLVED;
     row->gone = true;
 }
 
+/* Into the letter that it came from, unless another of its fan-out has died into that. */
 static void settle_dead(struct hk_model *model, const struct hk_settle *s, struct model_row *row)
 {
+    bool reopens = row->letter && model->letters.items[row->letter - 1].status != LETTER_FAILED;
     struct model_letter *letter =
-        row->letter ? &model->letters.items[row->letter - 1] : MODEL_PUSH(model->letters);
-    *letter = (struct model_letter){.msg = row->msg, .attempts = s->history.attempts, .life = row->life};
+        reopens ? &model->letters.items[row->letter - 1] : MODEL_PUSH(model->letters);
+    int64_t job = reopens ? letter->job : 0;
+    *letter = (struct model_letter){
+        .job = job, .msg = row->msg, .attempts = s->history.attempts, .life = row->life};
     if (!hk_str_copy(letter->reason, sizeof letter->reason, s->reason))
         abort();
     hk_model_text(letter->destination, s->destination);
@@ -300,6 +301,10 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     }
     row->claim = 0;
     row->due_ms = s->due_ms;
+    if (s->source == HK_FROM_OUTBOX && row->msg->not_before_ms > s->due_ms) { /* never before its own time */
+        row->due_ms = row->msg->not_before_ms;
+        row->deferred = true;
+    }
     if (!retry)
         return;
     if (!row->history.first_attempt_ms)
@@ -318,6 +323,7 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
         struct model_row *child = hk_model_add_retry(model, old.msg, s->fan_out[i]);
         child->due_ms = hk_model_now(model);
         child->deferred = old.deferred;
+        child->lasting = old.lasting;
         child->crashes = old.crashes;
         child->life = old.life;
         child->letter = old.letter;
@@ -393,7 +399,7 @@ static struct hk_message message_of(enum hk_source source, const struct model_ro
                                    whole ? hk_model_reply_text(out, msg->payload) : (struct hk_str){NULL, 0},
                                .undecodable = payload && msg->undecodable,
                                .malformed = msg->malformed ? "headers" : NULL,
-                               .expires_ms = msg->expires_ms,
+                               .expires_ms = row->lasting ? 0 : msg->expires_ms,
                                .max_attempts = msg->max_attempts,
                                .crashes = row->crashes,
                                .life = row->life,
@@ -429,7 +435,7 @@ static bool claim_one(struct hk_model *model, const struct hk_model_handle *hand
 static void claim_all(struct hk_model *model, const struct hk_model_handle *handle,
                       const struct hk_exchange *x, struct hk_model_reply *out)
 {
-    int64_t claim = x->lane << 32 | model->next_claim++;
+    int64_t claim = model->next_claim++ << HK_MODEL_LANE_BITS | x->lane;
     out->exchanged.messages = hk_model_reply_alloc(out, x->n_claims * sizeof *out->exchanged.messages);
     for (size_t i = 0; i < x->n_claims; i++)
         if (claim_one(model, handle, x, &x->claims[i], claim, out))
@@ -456,6 +462,12 @@ void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *han
     for (size_t i = 0; i < x->n_settles; i++)
         out->exchanged.stale[i] = !settle(model, x->lane, &x->settles[i]);
     claim_all(model, handle, x, out);
+    hk_model_grant(model, x, out);
+    for (size_t i = 0; i < x->n_circuits; i++)
+        hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_BREAKER,
+                                                   .dest = hk_str_of(x->circuits[i].destination),
+                                                   .lane = x->lane,
+                                                   .until = x->circuits[i].open_until_ms});
     for (size_t i = 0; i < x->n_circuits; i++)
         hk_model_circuit(model, x->circuits[i].destination, x->circuits[i].open_until_ms);
     if (x->n_settles || x->n_circuits || out->exchanged.n_messages)

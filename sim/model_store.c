@@ -63,10 +63,15 @@ void hk_model_free(struct hk_model *model)
 {
     if (!model)
         return;
+    hk_model_drop_kept(model);
     void *blocks[] = {model->outbox.items,   model->retry.items, model->letters.items, model->ends.items,
-                      model->attempts.items, model->lanes.items, model->paused.items};
+                      model->attempts.items, model->lanes.items, model->paused.items,  model->buckets.items,
+                      model->audit.items,    model->jobs.items};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         free(blocks[i]);
+    for (size_t i = 0; i < model->versions.n; i++)
+        free(model->versions.items[i]);
+    free(model->versions.items);
     free(model);
 }
 
@@ -177,7 +182,7 @@ void hk_model_rollback(struct hk_model *model, size_t handle)
 
 /* ---- lanes ---- */
 
-static struct model_lane *find_lane(struct hk_model *model, int64_t lane)
+struct model_lane *hk_model_find_lane(struct hk_model *model, int64_t lane)
 {
     for (size_t i = 0; i < model->lanes.n; i++)
         if (model->lanes.items[i].lane == lane)
@@ -185,10 +190,15 @@ static struct model_lane *find_lane(struct hk_model *model, int64_t lane)
     return NULL;
 }
 
-/* Claims are numbered per lane in the upper bits, so that a row's claim tells whose it is. */
-static bool claim_of_lane(int64_t claim, int64_t lane)
+/* A claim tells in its lower bits whose it is. */
+int64_t hk_model_lane_of(int64_t claim)
 {
-    return claim && claim >> 32 == lane;
+    return claim & ((1 << HK_MODEL_LANE_BITS) - 1);
+}
+
+bool hk_model_claim_of_lane(int64_t claim, int64_t lane)
+{
+    return claim && hk_model_lane_of(claim) == lane;
 }
 
 static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
@@ -196,7 +206,7 @@ static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
     struct model_row old = model->outbox.items[i];
     hk_model_log_row(
         model, HK_FROM_OUTBOX, &old,
-        (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = old.claim >> 32, .claim = old.claim});
+        (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = hk_model_lane_of(old.claim), .claim = old.claim});
     model->outbox.items[i].gone = true;
     struct model_row *row = hk_model_add_retry(model, old.msg, hk_str_of(old.msg->destination));
     row->deferred = old.msg->not_before_ms > now_ms;
@@ -204,11 +214,11 @@ static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
     row->crashes = 1;
 }
 
-static void take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
+void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
 {
     for (size_t i = 0; i < model->retry.n; i++) {
         struct model_row *row = &model->retry.items[i];
-        if (row->gone || !claim_of_lane(row->claim, lane))
+        if (row->gone || !hk_model_claim_of_lane(row->claim, lane))
             continue;
         hk_model_log_row(model, HK_FROM_RETRY, row,
                          (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = lane, .claim = row->claim});
@@ -218,7 +228,7 @@ static void take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
         row->due_ms = now_ms;
     }
     for (size_t i = 0; i < model->outbox.n; i++)
-        if (!model->outbox.items[i].gone && claim_of_lane(model->outbox.items[i].claim, lane))
+        if (!model->outbox.items[i].gone && hk_model_claim_of_lane(model->outbox.items[i].claim, lane))
             orphan_outbox(model, i, now_ms);
 }
 
@@ -236,17 +246,10 @@ void hk_model_died(struct hk_model *model, const char *relay)
         model->lanes.items[i].dead |= strcmp(model->lanes.items[i].relay, relay) == 0;
 }
 
-void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
-                      struct hk_model_reply *out)
+struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, uint64_t lease_ms,
+                                     struct hk_model_reply *out)
 {
     int64_t now_ms = hk_model_now(model);
-    if (hk_model_lane_lives(model)) {
-        out->rc = HK_BUSY;
-        return;
-    }
-    for (size_t i = 0; i < model->lanes.n; i++)
-        take_over(model, model->lanes.items[i].lane, now_ms);
-    model->lanes.n = 0;
     struct model_lane *lane = MODEL_PUSH(model->lanes);
     *lane = (struct model_lane){.lane = model->next_lane++, .until_ms = now_ms + (int64_t)lease_ms};
     hk_model_text(lane->relay, hk_str_of(relay));
@@ -258,13 +261,28 @@ void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_
                                                .relay = hk_str_of(relay),
                                                .lane = lane->lane,
                                                .until = lane->until_ms});
+    return lane;
+}
+
+void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
+                      struct hk_model_reply *out)
+{
+    int64_t now_ms = hk_model_now(model);
+    if (hk_model_lane_lives(model)) {
+        out->rc = HK_BUSY;
+        return;
+    }
+    for (size_t i = 0; i < model->lanes.n; i++)
+        hk_model_take_over(model, model->lanes.items[i].lane, now_ms);
+    model->lanes.n = 0;
+    (void)hk_model_add_lane(model, relay, lease_ms, out);
 }
 
 static void unclaim(struct hk_model *model, struct model_rows *rows, enum hk_source source, int64_t lane)
 {
     for (size_t i = 0; i < rows->n; i++) {
         struct model_row *row = &rows->items[i];
-        if (row->gone || !claim_of_lane(row->claim, lane))
+        if (row->gone || !hk_model_claim_of_lane(row->claim, lane))
             continue;
         hk_model_log_row(model, source, row,
                          (struct hk_event_line){.ev = HK_LOG_SETTLE,
@@ -280,7 +298,7 @@ static void unclaim(struct hk_model *model, struct model_rows *rows, enum hk_sou
 
 void hk_model_release(struct hk_model *model, int64_t lane, struct hk_model_reply *out)
 {
-    struct model_lane *found = find_lane(model, lane);
+    struct model_lane *found = hk_model_find_lane(model, lane);
     out->now_ms = hk_model_now(model);
     if (!found) {
         out->rc = HK_CONFLICT;
@@ -288,6 +306,7 @@ void hk_model_release(struct hk_model *model, int64_t lane, struct hk_model_repl
     }
     unclaim(model, &model->outbox, HK_FROM_OUTBOX, lane);
     unclaim(model, &model->retry, HK_FROM_RETRY, lane);
+    hk_model_free_shards(model, lane, HK_MODEL_ALL_SHARDS);
     *found = model->lanes.items[--model->lanes.n];
     model->version++;
     out->rc = HK_OK;
@@ -332,14 +351,15 @@ void hk_model_pause(struct hk_model *model, const char *destination, bool paused
     struct model_pause *found = get_paused(model, destination);
     out->rc = HK_OK;
     out->now_ms = hk_model_now(model);
-    if (found->paused == paused)
+    bool closes = !paused && found->open_until_ms; /* who resumes says that it is well, paused or not */
+    if (found->paused == paused && !closes)
         return;
+    found->open_until_ms = closes ? 0 : found->open_until_ms;
     found->total_ms = hk_model_paused_ms(model, destination);
     found->since_ms = out->now_ms;
     found->paused = paused;
-    if (!paused)
-        found->open_until_ms = 0;
     model->version++;
+    hk_model_audit(model, paused ? "pause" : "resume", "", destination, actor);
     hk_model_log(model, (struct hk_event_line){.ev = paused ? HK_LOG_PAUSE : HK_LOG_RESUME,
                                                .dest = hk_str_of(destination),
                                                .actor = hk_str_of(actor)});
@@ -380,55 +400,14 @@ bool hk_model_cancel(struct hk_model *model, uint64_t pick)
     hk_model_text(end->destination, hk_str_of(hk_model_dest_of(source, row)));
     hk_model_log_row(model, source, row,
                      (struct hk_event_line){.ev = HK_LOG_CANCEL, .actor = hk_str_of("operator")});
-    if (row->letter)
+    hk_model_audit(model, "cancel", row->msg->message_id, hk_model_dest_of(source, row), "operator");
+    if (row->letter && model->letters.items[row->letter - 1].status == LETTER_RETRYING) {
         model->letters.items[row->letter - 1].status = LETTER_DISCARDED;
+        model->letters.items[row->letter - 1].taken_back = true;
+    }
     row->gone = true;
     model->version++;
     model->acts++;
-    return true;
-}
-
-static struct model_letter *pick_letter(struct hk_model *model, uint64_t pick)
-{
-    size_t open = hk_model_open_letters(model);
-    if (open == 0)
-        return NULL;
-    pick %= open;
-    for (size_t i = 0; i < model->letters.n; i++)
-        if (model->letters.items[i].status == LETTER_FAILED && pick-- == 0)
-            return &model->letters.items[i];
-    return NULL;
-}
-
-bool hk_model_discard(struct hk_model *model, uint64_t pick)
-{
-    struct model_letter *letter = pick_letter(model, pick);
-    if (!letter)
-        return false;
-    letter->status = LETTER_DISCARDED;
-    model->version++;
-    model->acts++;
-    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_DISCARD,
-                                               .m = hk_str_of(letter->msg->message_id),
-                                               .dest = hk_str_of(letter->destination),
-                                               .actor = hk_str_of("operator")});
-    return true;
-}
-
-bool hk_model_requeue(struct hk_model *model, uint64_t pick)
-{
-    struct model_letter *letter = pick_letter(model, pick);
-    if (!letter || strcmp(letter->reason, "UNKNOWN_DESTINATION") == 0)
-        return false;
-    letter->status = LETTER_RETRYING;
-    struct model_row *row = hk_model_add_retry(model, letter->msg, hk_str_of(letter->destination));
-    row->due_ms = hk_model_now(model);
-    row->life = letter->life + 1;
-    row->letter = (size_t)(letter - model->letters.items) + 1;
-    model->version++;
-    model->acts++;
-    hk_model_log_row(model, HK_FROM_RETRY, row,
-                     (struct hk_event_line){.ev = HK_LOG_REQUEUE, .actor = hk_str_of("operator")});
     return true;
 }
 
@@ -540,6 +519,13 @@ void hk_model_dump(const struct hk_model *model, struct hk_buf *out)
         (void)hk_buf_addf(out, "{\"table\":\"%s\",\"m\":\"%s\",\"dest\":\"%s\",\"n\":%u,\"life\":%u}\n",
                           e->cancelled ? "cancelled" : "sent", e->msg->message_id, e->destination,
                           e->attempts, e->life);
+    }
+    hk_model_dump_totals(model, out);
+    for (size_t i = 0; i < model->audit.n; i++) {
+        const struct model_audit *a = &model->audit.items[i];
+        (void)hk_buf_addf(
+            out, "{\"table\":\"audit\",\"act\":\"%s\",\"m\":\"%s\",\"dest\":\"%s\",\"actor\":\"%s\"}\n",
+            a->act, a->m, a->destination, a->actor);
     }
     for (size_t i = 0; i < model->attempts.n; i++) {
         const struct model_attempt *a = &model->attempts.items[i];

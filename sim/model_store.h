@@ -37,6 +37,7 @@ struct hk_model_options {
         late_silent; /* … but it does not: as where an application writes low ids itself; what the sweep is for */
     bool late_vague;   /* late scans also give what no scan has passed yet; engines must bear both */
     bool hide_claimed; /* scans of outbox leave out what a manifest names; engines must bear both */
+    bool many;         /* several lanes live at once, each with its shards: as PostgreSQL */
     int64_t first_id;  /* of outbox, as if an application wrote its own; 0 = 1 */
     struct hk_buf *log;
     int64_t (*now_ms)(void *arg); /* the store's clock; never goes back */
@@ -70,8 +71,20 @@ struct hk_model_reply {
 };
 
 enum {
-    HK_MODEL_SHARDS = 4,
-    HK_MODEL_ALL_SHARDS = (1 << HK_MODEL_SHARDS) - 1
+    HK_MODEL_SHARDS = 16,
+    HK_MODEL_ALL_SHARDS = (1 << HK_MODEL_SHARDS) - 1,
+    HK_MODEL_LOST = 256
+};
+
+/* Settles of an exchange whose answer was lost, though it had its effect. Who asks for them again is told so. */
+struct hk_model_lost {
+    struct {
+        enum hk_source source;
+        int64_t claim, id;
+    } settles[HK_MODEL_LOST];
+
+    size_t n;
+    int64_t stray; /* the manifest that it wrote: nobody has what it names; 0 = none */
 };
 
 /* What a relay's connection remembers between polls. */
@@ -83,6 +96,13 @@ struct hk_model_handle {
         late_to;   /* what a late scan covers: what became visible after the one, up to the other */
     uint32_t lost; /* shards (bits) that are not this relay's: a message lies in the shard of its key */
     uint32_t lost_at_poll; /* … as of the last poll: with fewer now, the next one says `reset` */
+    /* with many lanes */
+    int64_t lane, upkeep_at_ms;
+    uint32_t mine, leaving;
+    uint64_t boot,
+        mark;      /* its lane's: as the lane's row must have them; the mark is that of the last exchange */
+    bool unproven; /* on a new connection: does the store still know this lane, and all that it did? */
+    struct hk_model_lost lost_reply;
 };
 
 void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
@@ -99,6 +119,28 @@ void hk_model_pause(struct hk_model *model, const char *destination, bool paused
                     struct hk_model_reply *out);
 void hk_model_reply_free(struct hk_model_reply *reply);
 
+/* ---- several lanes at once: model_lanes.c ---- */
+
+void hk_model_lanes_acquire(struct hk_model *model, struct hk_model_handle *handle, const char *relay,
+                            uint64_t lease_ms, struct hk_model_reply *out);
+/* What a relay does now and then inside a poll: takes over what dead lanes left, and its fair share of the shards.
+ * HK_CONFLICT: its own lane is gone. */
+enum hk_code hk_model_lanes_upkeep(struct hk_model *model, struct hk_model_handle *handle);
+void hk_model_lanes_release(struct hk_model *model, struct hk_model_handle *handle, int64_t lane,
+                            struct hk_model_reply *out);
+/* An exchange on a connection that may break. `lost`: it has its effect, but nobody is told: HK_UNAVAILABLE. */
+void hk_model_lanes_exchange(struct hk_model *model, struct hk_model_handle *handle,
+                             const struct hk_exchange *exchange, bool lost, struct hk_model_reply *out);
+
+/* ---- a standby that lags and takes over: model_failover.c ---- */
+
+/* All up to now is on the standby. */
+void hk_model_keep(struct hk_model *model);
+/* The standby takes over: what came after the last hk_model_keep never was. `reuse`: numbers of sequences come again. */
+void hk_model_failover(struct hk_model *model, bool reuse);
+/* The relay's connection is a new one. */
+void hk_model_handle_moved(struct hk_model_handle *handle);
+
 /* Its process is gone, and the store can tell: its lane may be taken at once. */
 void hk_model_died(struct hk_model *model, const char *relay);
 
@@ -107,6 +149,23 @@ void hk_model_died(struct hk_model *model, const char *relay);
 bool hk_model_cancel(struct hk_model *model, uint64_t pick);
 bool hk_model_discard(struct hk_model *model, uint64_t pick);
 bool hk_model_requeue(struct hk_model *model, uint64_t pick);
+/* model_letters.c. Twice: as by a double click; the second time nothing may happen. */
+bool hk_model_requeue_twice(struct hk_model *model, uint64_t pick);
+bool hk_model_requeue_anew(struct hk_model *model, uint64_t pick); /* under a new message id */
+size_t hk_model_requeue_all(struct hk_model *model);               /* what is open, in one transaction */
+bool hk_model_edit(struct hk_model *model, uint64_t pick);
+bool hk_model_restore(struct hk_model *model, uint64_t pick);
+/* As the message is in the letter or row that has this payload now; NULL: nobody changed it so. */
+const struct hk_model_msg *hk_model_version_of(const struct hk_model *model, struct hk_str message_id,
+                                               struct hk_str payload);
+
+/* ---- redrives: core/redrive.c decides ---- */
+
+struct hk_redrive_pace;
+bool hk_model_redrive_start(struct hk_model *model, const struct hk_redrive_pace *pace);
+bool hk_model_redrive_cancel(struct hk_model *model, uint64_t pick);
+/* What is due of the jobs that run; when to ask again; INT64_MAX = none runs. */
+int64_t hk_model_redrive_step(struct hk_model *model);
 
 /* ---- the world's questions ---- */
 

@@ -25,54 +25,6 @@ static void log_process(struct world *w, const struct relay *r, enum hk_logged e
 
 /* ---- store calls ---- */
 
-/* As if other relays came and went. In the end all is ours. */
-static void share_out(struct world *w, struct relay *r)
-{
-    if (w->healed)
-        r->handle.lost = 0;
-    else if (hk_world_chance(&w->fault_rng, w->c.p_shards))
-        r->handle.lost = (uint32_t)hk_rng_upto(&w->fault_rng, HK_MODEL_ALL_SHARDS);
-}
-
-static void apply(struct world *w, struct relay *r)
-{
-    struct call *call = &r->call;
-    const struct hk_action *a = &call->action;
-    call->applied = true;
-    call->reply.rc = call->refuse;
-    if (call->refuse != HK_OK)
-        return;
-    switch (a->kind) {
-    case HK_ACT_ACQUIRE:
-        hk_model_acquire(w->model, r->name, w->options.lease_ms, &call->reply);
-        break;
-    case HK_ACT_POLL:
-        share_out(w, r);
-        hk_model_poll(w->model, &r->handle, &call->reply);
-        break;
-    case HK_ACT_HELD_KEYS:
-        hk_model_held_keys(w->model, &r->handle, &call->reply);
-        break;
-    case HK_ACT_SCAN:
-        hk_model_scan(w->model, &r->handle, &a->scan, &call->reply);
-        break;
-    case HK_ACT_EXCHANGE:
-        hk_model_exchange(w->model, &r->handle, &a->exchange, &call->reply);
-        break;
-    case HK_ACT_PAUSE:
-        hk_model_pause(w->model, a->dest_name, true, r->name, &call->reply);
-        break;
-    case HK_ACT_RELEASE:
-        hk_model_release(w->model, r->lane, &call->reply);
-        break;
-    case HK_ACT_WAIT:
-    case HK_ACT_SEND:
-    case HK_ACT_ABORT:
-    case HK_ACT_STOPPED:
-        abort();
-    }
-}
-
 static void start_call(struct world *w, size_t relay, const struct hk_action *action)
 {
     struct relay *r = &w->relays[relay];
@@ -98,6 +50,8 @@ static void start_call(struct world *w, size_t relay, const struct hk_action *ac
         *(hk_rng_upto(rng, 1) ? &there : &back) += hk_world_between(rng, 0, 2 * (int64_t)w->options.lease_ms);
         w->result->faults++;
     }
+    if (faulty)
+        hk_world_store_trouble(w, &r->call);
     hk_world_at(w, w->now + there, EV_APPLY, relay, r->call.number);
     hk_world_at(w, w->now + there + back, EV_REPLY, relay, r->call.number);
 }
@@ -106,7 +60,7 @@ void hk_world_relay_apply(struct world *w, const struct event *ev)
 {
     struct relay *r = &w->relays[ev->who];
     if (r->call.active && r->call.number == ev->number && !r->call.applied)
-        apply(w, r);
+        hk_world_store_apply(w, r);
 }
 
 static void answer(struct world *w, struct relay *r)
@@ -123,6 +77,8 @@ static void answer(struct world *w, struct relay *r)
         hk_engine_on_acquired(r->engine, now, reply.rc, reply.lane, reply.now_ms);
         break;
     case HK_ACT_POLL:
+        if (reply.rc == HK_OK)
+            hk_world_heard(w, r, &reply.poll);
         hk_engine_on_poll(r->engine, now, reply.rc, &reply.poll);
         break;
     case HK_ACT_HELD_KEYS:
@@ -159,6 +115,7 @@ void hk_world_relay_start(struct world *w, size_t relay)
     r->stopped = r->draining = false;
     r->handle = (struct hk_model_handle){.polled = false};
     r->idle_spins = 0;
+    r->paused = 0;
     w->options.seed = hk_rng_next(&w->fault_rng);
     if (hk_engine_new(&w->options, clock_of(w, r), &r->engine, &err) != HK_OK) {
         hk_world_fail(w, "%s: %s", r->name, err.message);
@@ -201,7 +158,7 @@ void hk_world_relay_crash(struct world *w, size_t relay)
     w->result->faults++;
     /* what was asked of the store may be done or not */
     if (r->call.active && !r->call.applied && hk_rng_upto(&w->fault_rng, 1))
-        apply(w, r);
+        hk_world_store_apply(w, r);
     log_process(w, r, HK_LOG_CRASH);
     if (w->c.locks)
         hk_model_died(w->model, r->name);
@@ -351,7 +308,7 @@ void hk_world_relay_reply(struct world *w, const struct event *ev)
     if (!r->engine || !r->call.active || r->call.number != ev->number)
         return;
     if (!r->call.applied) /* it waited with the process */
-        apply(w, r);
+        hk_world_store_apply(w, r);
     answer(w, r);
     run(w, ev->who);
 }

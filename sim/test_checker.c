@@ -52,6 +52,10 @@
 /* Died, and in its second life arrived. */
 #define DIED  UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422")
 #define AGAIN ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"r\",\"row\":\"r1\",\"lane\":1,\"claim\":2,\"life\":2"
+#define AGAIN_AS_X                                                                                           \
+    ",\"m\":\"x\",\"dest\":\"d\",\"relay\":\"r\",\"row\":\"r1\",\"lane\":1,\"claim\":2,\"life\":2"
+#define AGAIN_LATER                                                                                          \
+    ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"r\",\"row\":\"r1\",\"lane\":1,\"claim\":5,\"life\":2"
 #define REQUEUED_AND_SENT                                                                                    \
     DIED ACT(8, "requeue", "m") LINE(9, "claim", AGAIN) LINE(10, "send", AGAIN ",\"n\":1") RECV(11, "m")     \
         LINE(12, "confirm", AGAIN)                                                                           \
@@ -59,6 +63,31 @@
 
 #define TABLE(table, m, rest) "{\"table\":\"" table "\",\"m\":\"" m "\",\"dest\":\"d\"" rest "}\n"
 #define SENT_ROW              TABLE("sent", "m", ",\"n\":1,\"life\":1")
+
+#define DISCARDED_ROW TABLE("dead", "m", ",\"status\":\"discarded\",\"n\":1,\"life\":1")
+#define TOTALS(sent, dead, over)                                                                             \
+    "{\"table\":\"totals\",\"sent\":" #sent ",\"dead\":" #dead ",\"over\":" #over ",\"audited\":\"yes\"}\n"
+#define AUDIT(act, m)                                                                                        \
+    "{\"table\":\"audit\",\"act\":\"" act "\",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"me\"}\n"
+
+/* Delivered, and another one is there; d takes one at a time. */
+#define CAP_OF_ONE        DELIVERED PUT(8, "n", "")
+#define BREAKER(t, until) LINE(t, "breaker", ",\"dest\":\"d\",\"lane\":1,\"until\":" #until)
+#define TOLD(t)           LINE(t, "told", ",\"dest\":\"d\",\"relay\":\"r\"")
+/* Committed, sent and taken, and forgotten by a standby. */
+#define FORGOTTEN                                                                                            \
+    DEST("none")                                                                                             \
+    LINE(0, "keep", "")                                                                                      \
+    COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(4, "m", "o1", 1, 1) RECV(5, "m")                   \
+        CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1) LINE(10, "forget", "")
+#define DIED_TWO                                                                                             \
+    DIED PUT(8, "n", "") CLAIM(9, "n", "o2", 2) SEND(10, "n", "o2", 2, 1) REFUSED(11, "n")                   \
+        FAIL(12, "n", "o2", 2, 0, 0) DEAD(13, "n", "o2", 2, 1, "HTTP_422")
+#define JOB(t, kind, canary, rate)                                                                           \
+    LINE(t, "redrive",                                                                                       \
+         ",\"kind\":\"" kind "\",\"actor\":\"me\",\"job\":1,\"cap\":" #canary ",\"rate\":" #rate)
+#define BY_JOB(t, m)                                                                                         \
+    LINE(t, "requeue", ",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"redrive 1\",\"life\":2,\"job\":1")
 
 struct row {
     const char *rule, *name, *log, *dump;
@@ -192,6 +221,60 @@ static const struct row bad[] = {
          SEND(4, "m", "o1", 1, 1) SEND(4, "n", "o2", 1, 1),
      ""},
     {"I18", "drained with something in hand", UNDER_WAY LINE(9, "exit", ",\"relay\":\"r\""), ""},
+    {"I4", "a lane is taken over before its lease's end",
+     ACQUIRE(2, 1, 500) LINE(499, "expire", ",\"lane\":1"), ""},
+    {"I4", "taken over alone, and one left", UNDER_WAY LINE(501, "expire", ",\"lane\":1"), ""},
+    {"I5", "a lane that was taken over renews",
+     ACQUIRE(2, 1, 3) LINE(9, "expire", ",\"lane\":1") LINE(10, "renew", ",\"lane\":1"), ""},
+    {"I2", "what a standby forgot is claimed", FORGOTTEN ACQUIRE(12, 2, 500) CLAIM(13, "m", "o1", 7), ""},
+    {"I2", "what a standby forgot is in a table", FORGOTTEN, SENT_ROW},
+    {"I9", "taken twice, and the standby knew",
+     DELIVERED LINE(8, "keep", "") LINE(9, "forget", "") RECV(20, "m"), ""},
+    {"I3", "a living one is edited",
+     COMMIT LINE(2, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\""), ""},
+    {"I3", "what was not discarded is restored", DIED ACT(8, "restore", "m"), ""},
+    {"I10", "bytes of before the edit",
+     DIED LINE(8, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"")
+         ACT(9, "requeue", "m") RECV(10010, "m"),
+     ""},
+    {"I14", "broken, and sent to",
+     CAP_OF_ONE BREAKER(20, 300) CLAIM(21, "n", "o2", 2) SEND(22, "n", "o2", 2, 1) REFUSED(23, "n")
+         FAIL(24, "n", "o2", 2, 0, 0) RETRY(25, "n", "o2", 2, 1, 26) CLAIM(27, "n", "r2", 3)
+             SEND(28, "n", "r2", 3, 2),
+     ""},
+    {"pause", "paused, known, and sent to",
+     CAP_OF_ONE LINE(19, "pause", ",\"dest\":\"d\",\"actor\":\"me\"") TOLD(20) CLAIM(21, "n", "o2", 2)
+         SEND(22, "n", "o2", 2, 1) REFUSED(23, "n") FAIL(24, "n", "o2", 2, 0, 0)
+             RETRY(25, "n", "o2", 2, 1, 26) CLAIM(27, "n", "r2", 3) SEND(28, "n", "r2", 3, 2),
+     ""},
+    {"I16", "sent long after it was due",
+     DEST("none") COMMIT LINE(2, "heal", ",\"wait\":100") ACQUIRE(3, 1, 900) CLAIM(103, "m", "o1", 1)
+         SEND(103, "m", "o1", 1, 1),
+     ""},
+    {"I16", "taken over long after the lease's end",
+     UNDER_WAY LINE(6, "heal", ",\"wait\":100") ORPHAN(601, "m", "o1", 1), ""},
+    {"I17", "one is missing",
+     DELIVERED PUT(8, "n", "") CLAIM(9, "n", "o2", 2) SEND(10, "n", "o2", 2, 1) RECV(11, "n")
+         CONFIRM(12, "n", "o2", 2) SETTLED_SENT(13, "n", "o2", 2, 1),
+     SENT_ROW TOTALS(1, 0, 0)},
+    {"I17", "more are counted than are there", DELIVERED, SENT_ROW TOTALS(2, 0, 0)},
+    {"I19", "an act that is not in the audit", DIED ACT(8, "discard", "m"), DISCARDED_ROW TOTALS(0, 0, 1)},
+    {"I19", "an act that nobody did", DELIVERED, SENT_ROW TOTALS(1, 0, 0) AUDIT("discard", "m")},
+    {"I19", "written twice", DIED ACT(8, "discard", "m"),
+     DISCARDED_ROW TOTALS(0, 0, 1) AUDIT("discard", "m") AUDIT("discard", "m")},
+    {"I19", "by nobody", DIED ACT(8, "discard", "m"),
+     DISCARDED_ROW TOTALS(
+         0, 0, 1) "{\"table\":\"audit\",\"act\":\"discard\",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"\"}\n"},
+    {"I20", "a payload in the log",
+     DELIVERED LINE(9, "cancel", ",\"actor\":\"CANARY-1\",\"m\":\"m\",\"dest\":\"d\""), ""},
+    {"I20", "a payload in the dump", DELIVERED, SENT_ROW TABLE("dead", "CANARY-1", "")},
+    {"redrive", "goes on before its canary has arrived",
+     DIED_TWO JOB(30, "start", 1, 9000000) BY_JOB(31, "m") BY_JOB(32, "n"), ""},
+    {"redrive", "faster than its rate", DIED_TWO JOB(30, "start", 0, 1000) BY_JOB(31, "m") BY_JOB(32, "n"),
+     ""},
+    {"redrive", "goes on after its end",
+     DIED_TWO JOB(30, "start", 0, 9000000) JOB(31, "cancel", 0, 0) BY_JOB(32, "n"), ""},
+    {"redrive", "ends twice", JOB(30, "start", 0, 0) JOB(31, "cancel", 0, 0) JOB(32, "finish", 0, 0), ""},
     {"format", "a status that there is none of", DIED,
      TABLE("dead", "m", ",\"status\":\"lost\",\"n\":1,\"life\":1")},
     {"format", "not JSON", "nonsense\n", ""},
@@ -202,6 +285,35 @@ static const struct row good[] = {
     {"", "nothing at all", "", ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},
+    {"", "counted, and nobody acted", DELIVERED END, SENT_ROW TOTALS(1, 0, 0)},
+    {"", "discarded, and in the audit", DIED ACT(8, "discard", "m") END,
+     DISCARDED_ROW TOTALS(0, 0, 1) AUDIT("discard", "m")},
+    {"", "what a standby forgot is sent again",
+     DEST("none") COMMIT LINE(1, "keep", "") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1)
+         SEND(4, "m", "o1", 1, 1) RECV(5, "m") CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1)
+             LINE(10, "forget", "") LINE(11, "acquire", ",\"relay\":\"s\",\"lane\":1,\"until\":900")
+                 CLAIM(12, "m", "o1", 1) SEND(13, "m", "o1", 1, 1) RECV(14, "m") CONFIRM(15, "m", "o1", 1)
+                     SETTLED_SENT(16, "m", "o1", 1, 1) END,
+     ""},
+    {"", "sent under a lease that a standby forgot", FORGOTTEN SEND(20, "m", "o1", 1, 1) RECV(21, "m"), ""},
+    {"", "one was chosen before the pause was known",
+     CAP_OF_ONE LINE(19, "pause", ",\"dest\":\"d\",\"actor\":\"me\"") TOLD(20) CLAIM(21, "n", "o2", 2)
+         SEND(22, "n", "o2", 2, 1),
+     ""},
+    {"", "a new name, and new bytes",
+     DIED LINE(8, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"")
+         LINE(9, "requeue", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"as\":\"x\",\"life\":2")
+             LINE(10, "claim", AGAIN_AS_X) LINE(11, "send", AGAIN_AS_X ",\"n\":1")
+                 LINE(12, "recv", ",\"m\":\"x\",\"dest\":\"d\",\"hash\":\"bb\",\"status\":200,\"acted\":1")
+                     LINE(13, "confirm", AGAIN_AS_X) LINE(
+                         14, "settle", AGAIN_AS_X ",\"kind\":\"sent\",\"n\":1,\"charged\":1,\"rows\":1") END,
+     TABLE("sent", "x", ",\"n\":1,\"life\":2")
+         TABLE("dead", "x", ",\"status\":\"resolved\",\"n\":1,\"life\":1")},
+    {"", "a canary, and then the rest",
+     DIED_TWO JOB(30, "start", 1, 9000000) BY_JOB(31, "m") LINE(32, "claim", AGAIN_LATER)
+         LINE(33, "send", AGAIN_LATER ",\"n\":1") RECV(34, "m") LINE(35, "confirm", AGAIN_LATER) LINE(
+             36, "settle", AGAIN_LATER ",\"kind\":\"sent\",\"n\":1,\"charged\":1,\"rows\":1") BY_JOB(37, "n"),
+     ""},
     {"", "a dead relay is replaced at once",
      UNDER_WAY LINE(6, "crash", ",\"relay\":\"r\"") ORPHAN(7, "m", "o1", 1) ACQUIRE(7, 2, 600), ""},
     {"", "a hint that only a relay heard that had lost its lane",

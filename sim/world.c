@@ -146,7 +146,7 @@ static void heal(struct world *w)
 {
     w->healed = true;
     w->healed_at = w->now;
-    hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_HEAL});
+    hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_HEAL, .wait = hk_world_bound_ms(w)});
     for (size_t i = 0; i < w->c.n_relays; i++)
         if (w->relays[i].stopped)
             hk_world_relay_cont(w, i);
@@ -158,7 +158,7 @@ static bool at_rest(struct world *w)
     for (size_t i = 0; i < w->c.n_apps; i++)
         if (w->apps[i].n_rows)
             return false;
-    if (w->n_written < w->c.n_messages)
+    if (w->n_written < w->c.n_messages || w->redriving)
         return false;
     size_t live = hk_model_live(w->model);
     return live == 0 ||
@@ -209,6 +209,10 @@ static bool is_relays(const struct world *w, const struct event *ev)
     case EV_START:
     case EV_CONT:
     case EV_CLOCK:
+    case EV_DESK:
+    case EV_REDRIVE:
+    case EV_KEEP:
+    case EV_FORGET:
     case EV_HEAL:
     case EV_CHECK:
         return false;
@@ -254,6 +258,18 @@ static void dispatch(struct world *w, const struct event *ev)
     case EV_CLOCK:
         jump_clock(w);
         break;
+    case EV_DESK:
+        hk_world_desk_step(w);
+        break;
+    case EV_REDRIVE:
+        hk_world_redrive_step(w);
+        break;
+    case EV_KEEP:
+        hk_world_store_keep(w);
+        break;
+    case EV_FORGET:
+        hk_world_store_forget(w);
+        break;
     case EV_HEAL:
         heal(w);
         break;
@@ -261,6 +277,22 @@ static void dispatch(struct world *w, const struct event *ev)
         check(w);
         break;
     }
+}
+
+/* With parts left out: where no fault is to strike, it is as if all were healed. */
+static void dispatch_cut(struct world *w, const struct event *ev)
+{
+    bool calm = hk_world_cut_calm(w, ev);
+    uint64_t faults = w->result->faults;
+    size_t sends = w->n_sends;
+    w->healed |= calm;
+    dispatch(w, ev);
+    w->healed &= !calm;
+    bool struck = w->result->faults != faults;
+    for (size_t i = sends; i < w->n_sends; i++) /* drawn now, known later */
+        struck |= w->sends[i]->outcome != OUT_OK;
+    if (w->strikes && struck)
+        hk_numbers_add(w->strikes, w->now);
 }
 
 static void begin(struct world *w)
@@ -284,8 +316,14 @@ static void begin(struct world *w)
         hk_world_at(w, (int64_t)i, EV_APP, i, 0);
     if (w->c.operator_gap_ms)
         hk_world_at(w, w->c.operator_gap_ms, EV_OPERATOR, 0, 0);
+    if (w->c.desk_gap_ms)
+        hk_world_at(w, w->c.desk_gap_ms, EV_DESK, 0, 0);
     if (w->c.clock_jumps)
         hk_world_at(w, 1000, EV_CLOCK, 0, 0);
+    if (w->c.forget_at) {
+        hk_world_at(w, w->c.keep_at, EV_KEEP, 0, 0);
+        hk_world_at(w, w->c.forget_at, EV_FORGET, 0, 0);
+    }
     hk_world_at(w, w->c.fault_ms, EV_HEAL, 0, 0);
 }
 
@@ -295,7 +333,7 @@ static void run(struct world *w)
     while (!w->done && w->n_events) {
         struct event ev = pop(w);
         w->now = ev.t;
-        dispatch(w, &ev);
+        dispatch_cut(w, &ev);
         if (++w->result->steps > STEPS_MAX)
             hk_world_fail(w, "no end after %d steps", STEPS_MAX);
         const char *complaint = hk_model_complaint(w->model);
@@ -334,6 +372,12 @@ static uint64_t hash_of(const struct hk_buf *log)
 
 void hk_world_run(uint64_t seed, struct hk_buf *log, struct hk_buf *dump, struct hk_world_result *out)
 {
+    hk_world_run_cut(seed, NULL, NULL, log, dump, out);
+}
+
+void hk_world_run_cut(uint64_t seed, const struct hk_cut *cut, struct hk_numbers *strikes, struct hk_buf *log,
+                      struct hk_buf *dump, struct hk_world_result *out)
+{
     struct world *w = calloc(1, sizeof *w);
     if (!w)
         abort();
@@ -341,6 +385,8 @@ void hk_world_run(uint64_t seed, struct hk_buf *log, struct hk_buf *dump, struct
     hk_buf_reset(log);
     hk_buf_reset(dump);
     w->result = out;
+    w->cut = cut;
+    w->strikes = strikes;
     w->log = log;
     hk_world_config_draw(w, seed);
     run(w);
@@ -348,6 +394,9 @@ void hk_world_run(uint64_t seed, struct hk_buf *log, struct hk_buf *dump, struct
     if (hk_buf_status(log) != HK_OK || hk_buf_status(dump) != HK_OK)
         hk_world_fail(w, "the log is too long");
     out->messages = w->n_written;
+    out->many_lanes = w->c.many;
+    out->relays = w->c.n_relays;
+    out->dests = w->c.n_dests;
     out->sends = w->n_sends;
     out->virtual_ms = w->now;
     out->trace_hash = hash_of(log);

@@ -7,6 +7,7 @@
 #include <hikyaku/rng.h>
 
 #include "core/engine.h"
+#include "cut.h"
 #include "model_store.h"
 #include "observe/eventlog.h"
 #include "world.h"
@@ -22,6 +23,8 @@ enum {
 
 /* One stream of randomness for each component, so that a draw more in one shifts no other. */
 enum stream {
+    RNG_STORE_FAULTS = 90,
+    RNG_DESK,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -52,6 +55,16 @@ struct config {
     int64_t operator_gap_ms; /* 0 = there is none */
     bool op_pauses, op_cancels, op_discards, op_requeues, heal_discards;
     uint64_t max_payload;
+    /* the store as PostgreSQL: world_store.c */
+    bool many;                         /* several live lanes */
+    uint32_t p_lost_reply, p_deadlock; /* per exchange */
+    int64_t full_from, full_to;        /* no room on the disk */
+    int64_t keep_at, forget_at; /* a standby has all up to the one, and takes over at the other; 0 = never */
+    int64_t away_to;            /* nobody answers until then */
+    bool reuse;                 /* numbers come again */
+    /* dead letters: world_desk.c */
+    int64_t desk_gap_ms; /* 0 = nobody sits there */
+    bool desk_edits, desk_renames, desk_restores, desk_bulk, desk_twice, desk_redrives;
 };
 
 enum outcome {
@@ -97,6 +110,7 @@ struct call {
     struct hk_action action;
     struct hk_model_reply reply;
     enum hk_code refuse; /* HK_OK: the call has its effect */
+    bool lost;           /* … and the connection breaks before it is told */
     uint64_t number;     /* of this relay's calls, over all incarnations */
 };
 
@@ -113,6 +127,7 @@ struct relay {
     struct call call;
     uint64_t wake; /* number of the wake-up that counts */
     uint32_t idle_spins;
+    uint32_t paused; /* destinations (bits) that it knows to be */
 };
 
 struct app {
@@ -132,6 +147,10 @@ enum event_kind {
     EV_START,  /* a relay's process */
     EV_CONT,
     EV_CLOCK,
+    EV_DESK,
+    EV_REDRIVE, /* a step of the jobs that run */
+    EV_KEEP,    /* a standby comes so far … */
+    EV_FORGET,  /* … and takes over */
     EV_HEAL,
     EV_CHECK /* is everything at rest? */
 };
@@ -154,7 +173,7 @@ struct world {
     struct event *parked; /* for relays that are stopped */
     size_t n_parked, room_parked;
 
-    struct hk_rng config_rng, app_rng, store_rng, fault_rng, operator_rng;
+    struct hk_rng config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng, desk_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];
@@ -170,9 +189,12 @@ struct world {
     struct send **sends;
     size_t n_sends, room_sends;
 
+    bool redriving; /* a job may run */
     bool healed, finishing, done;
     int64_t healed_at;
     struct hk_world_result *result;
+    const struct hk_cut *cut;   /* NULL = nothing is left out */
+    struct hk_numbers *strikes; /* when faults struck; NULL = nobody asks */
 };
 
 /* world.c */
@@ -189,11 +211,31 @@ int64_t hk_world_between(struct hk_rng *rng, int64_t lo, int64_t hi);
 void hk_world_config_draw(struct world *w, uint64_t seed);
 void hk_world_config_fini(struct world *w);
 
+/* world_store.c */
+void hk_world_store_draw(struct world *w, uint64_t seed);
+/* What becomes of the call: sets `refuse` and `lost`. */
+void hk_world_store_trouble(struct world *w, struct call *call);
+void hk_world_store_apply(struct world *w, struct relay *r);
+bool hk_world_store_full(const struct world *w);
+bool hk_world_store_away(const struct world *w);
+void hk_world_store_keep(struct world *w);
+void hk_world_store_forget(struct world *w);
+
+/* world_watch.c */
+int64_t hk_world_bound_ms(const struct world *w); /* within this a healed world does what is due */
+void hk_world_heard(struct world *w, struct relay *r, const struct hk_poll *poll);
+
 /* actors.c */
+void hk_world_app_cut_off(struct world *w); /* all transactions that are open are undone */
 void hk_world_app_step(struct world *w, size_t app);
 void hk_world_operator_step(struct world *w);
 void hk_world_operator_heal(struct world *w);
 bool hk_world_dest_blocks(void *arg, const char *name);
+
+/* world_desk.c */
+void hk_world_desk_draw(struct world *w, uint64_t seed);
+void hk_world_desk_step(struct world *w);
+void hk_world_redrive_step(struct world *w);
 
 /* destination.c */
 size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action);
@@ -201,6 +243,11 @@ void hk_world_send_received(struct world *w, struct send *send);
 /* Fills the facts of what came of it. `header` must outlive them. */
 void hk_world_send_facts(struct world *w, struct send *send, struct hk_header *header, char value[24],
                          struct hk_facts *out);
+
+/* cut.c */
+void hk_world_cut(struct world *w); /* after it was drawn */
+bool hk_world_cut_message(const struct world *w, size_t number);
+bool hk_world_cut_calm(const struct world *w, const struct event *ev);
 
 /* relay.c */
 void hk_world_relay_start(struct world *w, size_t relay);

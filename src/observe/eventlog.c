@@ -30,6 +30,9 @@ enum {
     MAYBE = 1 << 21,
     ACTED = 1 << 22,
     ROWS = 1 << 23,
+    AS = 1 << 24,
+    JOB = 1 << 25,
+    RATE = 1 << 26,
     IN_HAND = M | DEST | RELAY | ROW | LANE | CLAIM | LIFE
 };
 
@@ -43,6 +46,7 @@ static const struct {
     [HK_LOG_ACQUIRE] = {"acquire", RELAY | LANE | UNTIL},
     [HK_LOG_RENEW] = {"renew", LANE | UNTIL},
     [HK_LOG_RELEASE] = {"release", LANE},
+    [HK_LOG_EXPIRE] = {"expire", LANE},
     [HK_LOG_CLAIM] = {"claim", M | DEST | ROW | LANE | CLAIM | LIFE},
     [HK_LOG_SEND] = {"send", IN_HAND | ATTEMPT},
     [HK_LOG_RECV] = {"recv", M | DEST | HASH | STATUS | ACTED | WAIT},
@@ -53,9 +57,14 @@ static const struct {
     [HK_LOG_ORPHAN] = {"orphan", M | DEST | ROW | LANE | CLAIM},
     [HK_LOG_CANCEL] = {"cancel", M | DEST | ACTOR},
     [HK_LOG_DISCARD] = {"discard", M | DEST | ACTOR},
-    [HK_LOG_REQUEUE] = {"requeue", M | DEST | ACTOR | LIFE},
+    [HK_LOG_REQUEUE] = {"requeue", M | DEST | ACTOR | LIFE | AS | JOB},
+    [HK_LOG_RESTORE] = {"restore", M | DEST | ACTOR},
+    [HK_LOG_EDIT] = {"edit", M | DEST | ACTOR | HASH},
+    [HK_LOG_REDRIVE] = {"redrive", KIND | ACTOR | JOB | CAP | RATE},
     [HK_LOG_PAUSE] = {"pause", DEST | ACTOR},
     [HK_LOG_RESUME] = {"resume", DEST | ACTOR},
+    [HK_LOG_TOLD] = {"told", DEST | RELAY},
+    [HK_LOG_BREAKER] = {"breaker", DEST | LANE | UNTIL},
     [HK_LOG_START] = {"start", RELAY},
     [HK_LOG_CRASH] = {"crash", RELAY},
     [HK_LOG_STOP] = {"stop", RELAY},
@@ -63,7 +72,9 @@ static const struct {
     [HK_LOG_DRAIN] = {"drain", RELAY},
     [HK_LOG_EXIT] = {"exit", RELAY},
     [HK_LOG_CLOCK] = {"clock", WAIT},
-    [HK_LOG_HEAL] = {"heal", 0},
+    [HK_LOG_KEEP] = {"keep", 0},
+    [HK_LOG_FORGET] = {"forget", 0},
+    [HK_LOG_HEAL] = {"heal", WAIT},
     [HK_LOG_END] = {"end", 0},
 };
 
@@ -116,6 +127,7 @@ static void add_texts(struct hk_buf *out, uint32_t fields, const struct hk_event
         {KIND, "kind", line->kind},
         {REASON, "reason", line->reason},
         {ACTOR, "actor", line->actor},
+        {AS, "as", line->as},
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -135,6 +147,7 @@ static void add_numbers(struct hk_buf *out, uint32_t fields, const struct hk_eve
         {LIFE, "life", line->life},    {ATTEMPT, "n", line->attempt}, {CHARGED, "charged", line->charged},
         {MAX, "max", line->max},       {CAP, "cap", line->cap},       {STATUS, "status", line->status},
         {MAYBE, "maybe", line->maybe}, {ACTED, "acted", line->acted}, {ROWS, "rows", line->rows},
+        {JOB, "job", line->job},       {RATE, "rate", line->rate},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)

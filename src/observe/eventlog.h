@@ -16,6 +16,7 @@ enum hk_logged {
     HK_LOG_ACQUIRE,  /* a lane; the lease lasts until `until` */
     HK_LOG_RENEW,
     HK_LOG_RELEASE,
+    HK_LOG_EXPIRE,  /* a lane whose lease ran out is taken over by another: it is gone */
     HK_LOG_CLAIM,   /* a row is named by a manifest, on disk */
     HK_LOG_SEND,    /* the request starts */
     HK_LOG_RECV,    /* receiver: the request is here */
@@ -26,16 +27,23 @@ enum hk_logged {
     HK_LOG_CANCEL, /* from here on: a person's acts */
     HK_LOG_DISCARD,
     HK_LOG_REQUEUE,
+    HK_LOG_RESTORE, /* what was discarded is dead again */
+    HK_LOG_EDIT,    /* a letter has another payload */
+    HK_LOG_REDRIVE, /* a job of requeues: start, cancel, abort, finish */
     HK_LOG_PAUSE,
     HK_LOG_RESUME,
-    HK_LOG_START, /* from here on: what happens to a relay's process */
+    HK_LOG_TOLD,    /* a relay gets to know that a destination is paused */
+    HK_LOG_BREAKER, /* a relay writes down that its breaker opened, until `until`; 0 = closed */
+    HK_LOG_START,   /* from here on: what happens to a relay's process */
     HK_LOG_CRASH,
     HK_LOG_STOP, /* SIGSTOP */
     HK_LOG_CONT,
     HK_LOG_DRAIN,
-    HK_LOG_EXIT,  /* drained, nothing left */
-    HK_LOG_CLOCK, /* the store's clock jumped by `wait` ms */
-    HK_LOG_HEAL,  /* no more faults from here on */
+    HK_LOG_EXIT,   /* drained, nothing left */
+    HK_LOG_CLOCK,  /* the store's clock jumped by `wait` ms */
+    HK_LOG_KEEP,   /* a standby has all up to here … */
+    HK_LOG_FORGET, /* … and takes over: what came since never was */
+    HK_LOG_HEAL,   /* no more faults from here on */
     HK_LOG_END,
     HK_NLOGGED
 };
@@ -48,10 +56,12 @@ struct hk_event_line {
     struct hk_str dest; /* destination; commit: all that it must reach, with commas */
     struct hk_str key;
     struct hk_str relay;
-    struct hk_str kind;   /* settle: sent, retry, dead, release, defer, fan_out; dest: none, block, skip */
+    struct hk_str
+        kind; /* settle: sent, retry, dead, release, defer, fan_out; dest: none, block, skip; redrive */
     struct hk_str reason; /* settle: of a dead letter */
     struct hk_str actor;
-    char source; /* 'o' or 'r', with `id`: the row */
+    struct hk_str as; /* requeue: its new message id; "" = it keeps the one it has */
+    char source;      /* 'o' or 'r', with `id`: the row */
     int64_t id;
     int64_t lane, claim;
     int64_t until; /* acquire, renew, claim: end of the lease */
@@ -59,10 +69,12 @@ struct hk_event_line {
     int64_t began; /* commit: when it was inserted */
     int64_t
         wait; /* recv, fail: the Retry-After that was answered, ms; dest: the longest one that counts; clock: the jump */
-    uint64_t hash; /* commit, recv: of the payload's bytes */
+    uint64_t hash; /* commit, recv, edit: of the payload's bytes */
+    int64_t job;   /* redrive, requeue: its number; 0 = by hand */
+    uint32_t rate; /* redrive: a second, at most; in thousandths */
     uint32_t life, attempt, charged;
     uint32_t max; /* commit, dest: attempts allowed; 0 = not known */
-    uint32_t cap; /* dest: sends at once */
+    uint32_t cap; /* dest: sends at once; redrive: of the canary */
     int status;   /* recv, fail: HTTP-like; 0 = none */
     bool maybe;   /* fail: the destination may have acted */
     bool acted;   /* recv: the receiver took it */

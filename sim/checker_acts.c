@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people do, and jobs for them: to letters (I3, I10, I12), to destinations (a pause is kept to), redrives (canary, rate,
+ * end), and the audit (I19). And breakers (I14), which are kept to in the same way as pauses. */
+#include <stdio.h>
+
+#include "base/str.h"
+#include "checker_impl.h"
+
+enum {
+    OLD_BYTES_MS = 10000,   /* so long after a requeue a request of the life before may arrive */
+    FORGOTTEN_MS = 60000,   /* … and one of a life that a standby has forgotten */
+    LEFT_OVER = 16,         /* … chosen before a breaker was written down, and claimed only after that */
+    CHOSEN_MAX = 64,        /* sends that were chosen before a pause was known, where there is no cap */
+    REDRIVE_BUCKET_MS = 500 /* docs/runbook.md: over any time t no more than rate * (t + 0.5 s), and one */
+};
+
+static bool is(struct hk_str s, const char *text)
+{
+    return hk_str_eq(s, hk_str_of(text));
+}
+
+/* ---- the audit ---- */
+
+static struct cact *get_act(struct checker *c, struct hk_str act, struct hk_str m, struct hk_str dest)
+{
+    char pair[512], room[1024];
+    size_t msg = hk_checker_msg(c, m);
+    if (msg != NOBODY) /* whatever its name was then */
+        m = (struct hk_str){c->msg_names.texts[msg], c->msg_names.lens[msg]};
+    struct hk_str where = hk_checker_pair(pair, sizeof pair, m, dest);
+    size_t i = hk_names_get(&c->act_names, hk_checker_pair(room, sizeof room, act, where));
+    while (c->acts.n <= i)
+        *PUSH(c->acts) = (struct cact){.told = 0};
+    return &c->acts.items[i];
+}
+
+static void note_act(struct checker *c, struct hk_str act)
+{
+    if (!hk_checker_text(c, "actor").len)
+        hk_checker_complain(c, "I1", "nobody is named who did it");
+    get_act(c, act, hk_checker_text(c, "m"), hk_checker_text(c, "dest"))->told++;
+}
+
+void hk_checker_audit_line(struct checker *c)
+{
+    if (!hk_checker_text(c, "actor").len)
+        hk_checker_complain(c, "I19", "the audit does not say who did it");
+    get_act(c, hk_checker_text(c, "act"), hk_checker_text(c, "m"), hk_checker_text(c, "dest"))->audited++;
+}
+
+static bool is_there(const struct cleg *leg)
+{
+    return leg->rows || leg->sents || leg->open_letters || leg->cancels ||
+           (leg->letters && leg->state == LEG_DISCARDED);
+}
+
+/* I17: what the tables hold, as their owner counts it and as we do; and no message is missing. */
+void hk_checker_totals_line(struct checker *c)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < c->legs.n; i++)
+        missing += c->legs.items[i].state != LEG_FORGOTTEN && !is_there(&c->legs.items[i]);
+
+    const struct {
+        const char *what;
+        size_t n;
+    } parts[] = {{"sent", c->n_sents}, {"dead", c->n_open}, {"over", c->n_overs}};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if ((int64_t)parts[i].n != hk_checker_number(c, parts[i].what))
+            hk_checker_complain(c, "I17", "%zu are %s, and %lld are counted", parts[i].n, parts[i].what,
+                                (long long)hk_checker_number(c, parts[i].what));
+    if (missing)
+        hk_checker_complain(c, "I17",
+                            "%zu of %zu that were committed are neither waiting nor sent, dead or over",
+                            missing, c->legs.n);
+    c->audited = is(hk_checker_text(c, "audited"), "yes");
+}
+
+void hk_checker_audit_end(struct checker *c)
+{
+    for (size_t i = 0; c->audited && i < c->acts.n; i++)
+        if (c->acts.items[i].told != c->acts.items[i].audited)
+            hk_checker_complain(c, "I19", "%s was done %lld times, and %lld stand in the audit",
+                                c->act_names.texts[i], (long long)c->acts.items[i].told,
+                                (long long)c->acts.items[i].audited);
+}
+
+/* ---- letters ---- */
+
+static void rename_msg(struct checker *c, size_t m)
+{
+    struct hk_str as = hk_checker_text(c, "as");
+    if (!as.len)
+        return;
+    size_t i = hk_names_get(&c->msg_names, as);
+    while (c->msgs.n <= i)
+        *PUSH(c->msgs) = (struct cmsg){.key = NOBODY};
+    c->msgs.items[i].alias = m + 1;
+}
+
+static void begin_life(struct checker *c, struct cleg *leg)
+{
+    leg->state = LEG_LIVE;
+    leg->life++;
+    leg->requeued_at = c->t;
+    leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = 0;
+    leg->ever_sent = false;
+}
+
+static void edit(struct checker *c, struct cleg *leg)
+{
+    size_t hash = hk_names_get(&c->texts, hk_checker_text(c, "hash"));
+    leg->old_hash = leg->hash;
+    leg->hash = (struct hk_str){c->texts.texts[hash], c->texts.lens[hash]};
+}
+
+static void act_on_leg(struct checker *c, struct cleg *leg)
+{
+    struct hk_str ev = hk_checker_text(c, "ev");
+    if (is(ev, "cancel")) {
+        hk_checker_end_leg(c, leg, LEG_CANCELLED);
+        return;
+    }
+    enum leg_state wanted = is(ev, "restore") ? LEG_DISCARDED : LEG_DEAD;
+    if (leg->state != wanted)
+        hk_checker_complain(c, "I3", "%s is not %s", hk_checker_msg_name(c, leg->msg),
+                            wanted == LEG_DEAD ? "dead" : "discarded");
+    if (is(ev, "restore"))
+        leg->restored_at = c->t;
+    if (is(ev, "discard") || is(ev, "restore"))
+        leg->state = is(ev, "discard") ? LEG_DISCARDED : LEG_DEAD;
+    else if (is(ev, "edit"))
+        edit(c, leg);
+    else
+        begin_life(c, leg);
+}
+
+/* ---- redrives ---- */
+
+static struct cjob *find_job(struct checker *c, int64_t number)
+{
+    for (size_t i = 0; i < c->jobs.n; i++)
+        if (c->jobs.items[i].number == number)
+            return &c->jobs.items[i];
+    return NULL;
+}
+
+void hk_checker_redrive(struct checker *c)
+{
+    struct hk_str kind = hk_checker_text(c, "kind");
+    struct cjob *job = find_job(c, hk_checker_number(c, "job"));
+    char act[32];
+    (void)snprintf(act, sizeof act, "redrive-%.*s", (int)kind.len, kind.ptr);
+    note_act(c, hk_str_of(act));
+    if (!is(kind, "start")) {
+        if (job && job->over)
+            hk_checker_complain(c, "redrive", "job %lld ends a second time", (long long)job->number);
+        if (job)
+            job->over = true;
+        return;
+    }
+    *PUSH(c->jobs) = (struct cjob){.number = hk_checker_number(c, "job"),
+                                   .canary = hk_checker_number(c, "cap"),
+                                   .rate = hk_checker_number(c, "rate"),
+                                   .tokens = 1,
+                                   .last = c->t};
+}
+
+static bool canary_arrived(const struct checker *c, const struct cjob *job)
+{
+    int64_t arrived = 0;
+    for (size_t i = 0; i < c->legs.n; i++)
+        arrived += c->legs.items[i].job == job->number && c->legs.items[i].job_sent;
+    return arrived >= job->canary;
+}
+
+static void check_job(struct checker *c, size_t msg)
+{
+    struct cjob *job = find_job(c, hk_checker_number(c, "job"));
+    if (!job)
+        return;
+    if (job->over)
+        hk_checker_complain(c, "redrive", "job %lld has ended, and requeues %s", (long long)job->number,
+                            hk_checker_msg_name(c, msg));
+    if (job->requeued == job->canary && !canary_arrived(c, job))
+        hk_checker_complain(c, "redrive", "job %lld goes on before its canary has arrived",
+                            (long long)job->number);
+    double rate = (double)job->rate / 1e6; /* a millisecond */
+    double bucket = rate * REDRIVE_BUCKET_MS > 1 ? rate * REDRIVE_BUCKET_MS : 1;
+    job->tokens += rate * (double)(c->t - job->last);
+    job->tokens = (job->tokens > bucket ? bucket : job->tokens) - 1;
+    job->last = c->t;
+    job->requeued++;
+    if (job->rate && job->tokens < -0.01 - rate * (double)c->options.slack_ms)
+        hk_checker_complain(c, "redrive", "job %lld requeues faster than it may", (long long)job->number);
+}
+
+void hk_checker_act(struct checker *c)
+{
+    size_t m = hk_checker_committed(c);
+    if (m == NOBODY)
+        return;
+    note_act(c, hk_checker_text(c, "ev"));
+    const struct cmsg *msg = &c->msgs.items[m];
+    size_t first = msg->first_leg, n = msg->n_legs;
+    size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+    for (size_t i = 0; i < n; i++) {
+        if (l != NOBODY && l != first + i)
+            continue;
+        act_on_leg(c, &c->legs.items[first + i]);
+        c->legs.items[first + i].job = hk_checker_number(c, "job");
+        c->legs.items[first + i].job_sent = false;
+    }
+    if (is(hk_checker_text(c, "ev"), "requeue"))
+        check_job(c, m);
+    rename_msg(c, m); /* may move the array */
+}
+
+/* I10: the bytes of the commit, or since the requeue after an edit those of the edit. */
+void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str hash)
+{
+    struct hk_str first = c->msgs.items[leg->msg].hash;
+    if (hk_str_eq(hash, leg->hash.ptr ? leg->hash : first))
+        return;
+    bool early =
+        c->t - leg->requeued_at < OLD_BYTES_MS || leg->state == LEG_DEAD || leg->state == LEG_DISCARDED;
+    bool old =
+        leg->hash.ptr && (hk_str_eq(hash, first) || (leg->old_hash.ptr && hk_str_eq(hash, leg->old_hash)));
+    bool forgotten = c->forgot_at != INT64_MIN && c->t - c->forgot_at < FORGOTTEN_MS;
+    if (!(old && early) && !forgotten)
+        hk_checker_complain(c, "I10", "%s is received with other bytes", hk_checker_msg_name(c, leg->msg));
+}
+
+/* ---- pauses and breakers ---- */
+
+void hk_checker_pause(struct checker *c)
+{
+    size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
+    note_act(c, hk_checker_text(c, "ev"));
+    if (dest == NOBODY)
+        return;
+    c->dests.items[dest].paused = is(hk_checker_text(c, "ev"), "pause");
+    if (c->dests.items[dest].paused)
+        return;
+    c->dests.items[dest].resumed_at = c->t;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->guards.n; i++)
+        if (c->guards.items[i].dest != dest)
+            c->guards.items[kept++] = c->guards.items[i];
+    c->guards.n = kept;
+}
+
+static void set_guard(struct checker *c, size_t relay, size_t dest, int64_t until)
+{
+    for (size_t i = 0; i < c->guards.n; i++) {
+        struct cguard *g = &c->guards.items[i];
+        if (g->relay == relay && g->dest == dest && (g->until == INT64_MAX) == (until == INT64_MAX)) {
+            *g = (struct cguard){
+                .relay = relay, .dest = dest, .since = c->t, .until = until, .claim = c->last_claim};
+            return;
+        }
+    }
+    *PUSH(c->guards) =
+        (struct cguard){.relay = relay, .dest = dest, .since = c->t, .until = until, .claim = c->last_claim};
+}
+
+void hk_checker_told(struct checker *c)
+{
+    size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
+    if (dest != NOBODY && c->dests.items[dest].paused) /* else it is resumed already */
+        set_guard(c, hk_names_get(&c->relay_names, hk_checker_text(c, "relay")), dest, INT64_MAX);
+}
+
+/* Its own relay wrote it down: it knows. One that closes, whosever it is, the others may close with it. */
+void hk_checker_breaker(struct checker *c)
+{
+    size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
+    for (size_t i = 0; !hk_checker_number(c, "until") && i < c->guards.n; i++)
+        if (c->guards.items[i].dest == dest && c->guards.items[i].until != INT64_MAX)
+            c->guards.items[i].until = 0;
+    for (size_t i = 0; i < c->lanes.n && dest != NOBODY; i++)
+        if (c->lanes.items[i].lane == hk_checker_number(c, "lane") && c->lanes.items[i].live)
+            set_guard(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
+}
+
+void hk_checker_process(struct checker *c, size_t relay)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->guards.n; i++)
+        if (c->guards.items[i].relay != relay)
+            c->guards.items[kept++] = c->guards.items[i];
+    c->guards.n = kept;
+}
+
+/* What was chosen before it was known may still go, and no more: at most as many as go at once. */
+void hk_checker_guard(struct checker *c, size_t relay, size_t dest)
+{
+    int64_t cap = c->dests.items[dest].cap ? c->dests.items[dest].cap : CHOSEN_MAX;
+    for (size_t i = 0; i < c->guards.n; i++) {
+        struct cguard *g = &c->guards.items[i];
+        if (g->relay != relay || g->dest != dest || c->t >= g->until || hk_checker_clock_is_odd(c))
+            continue;
+        bool broken = g->until != INT64_MAX;
+        if (broken && hk_checker_number(c, "claim") <= g->claim)
+            continue;
+        if (++g->sent > (broken && cap > LEFT_OVER ? LEFT_OVER : cap))
+            hk_checker_complain(c, g->until == INT64_MAX ? "pause" : "I14", "%s is %s, and is sent to",
+                                hk_checker_dest_name(c, dest), g->until == INT64_MAX ? "paused" : "broken");
+    }
+}

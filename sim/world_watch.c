@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the checker could not know from outside: how long a healed world may take, and when a relay got to know of a pause. */
+#include "base/str.h"
+#include "world_impl.h"
+
+/* Lease and poll; breakers and the store's back-off; and as long as all messages take, one after the other, at the lowest rate. */
+int64_t hk_world_bound_ms(const struct world *w)
+{
+    int64_t each_ms = 10 * (int64_t)w->c.store_ms + 50;
+    for (size_t i = 0; i < w->c.n_dests; i++) {
+        double rate = w->engine_dests[i].limiter.rate_per_s;
+        if (rate > 0 && (int64_t)(2000 / rate) > each_ms)
+            each_ms = (int64_t)(2000 / rate);
+    }
+    return (int64_t)w->options.lease_ms + (int64_t)w->options.poll_max_ms + 30000 +
+           (int64_t)w->c.n_messages * each_ms;
+}
+
+void hk_world_heard(struct world *w, struct relay *r, const struct hk_poll *poll)
+{
+    if (!poll->changed)
+        return;
+    uint32_t paused = 0;
+    for (size_t i = 0; i < poll->n_dests; i++)
+        for (size_t d = 0; poll->dests[i].paused && d < w->c.n_dests; d++)
+            if (hk_str_eq(poll->dests[i].name, hk_str_of(w->dests[d].name)))
+                paused |= 1u << d;
+    for (size_t d = 0; d < w->c.n_dests; d++)
+        if ((paused & ~r->paused) >> d & 1)
+            hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_TOLD,
+                                                   .dest = hk_str_of(w->dests[d].name),
+                                                   .relay = hk_str_of(r->name)});
+    r->paused = paused;
+}
