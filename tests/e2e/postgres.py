@@ -56,9 +56,9 @@ def free_port():
 
 # Ends what runs in the folder when the test program is gone, however it ended.
 KEEPER = """
-import glob, os, shutil, signal, sys, time
+import glob, os, shutil, signal, subprocess, sys, time
 sys.stdin.read()
-for name in glob.glob(sys.argv[1] + "/*.pid") + glob.glob(sys.argv[1] + "/data/postmaster.pid"):
+for name in [n for place in ("/*.pid", "/data/postmaster.pid", "/disk/data/postmaster.pid") for n in glob.glob(sys.argv[1] + place)]:
     try:
         pid = int(open(name).readline())
         os.kill(pid, signal.SIGQUIT)
@@ -67,6 +67,8 @@ for name in glob.glob(sys.argv[1] + "/*.pid") + glob.glob(sys.argv[1] + "/data/p
             time.sleep(0.02)
     except (OSError, ValueError):
         pass
+if os.path.ismount(sys.argv[1] + "/disk"):
+    subprocess.run(["umount", "-l", sys.argv[1] + "/disk"])
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
 
@@ -74,9 +76,10 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 class Cluster:
     """One server. Root may not run it: then the user `postgres` does."""
 
-    def __init__(self, **settings):
+    def __init__(self, disk=None, **settings):
+        """`disk`: a function that makes a file system for the data of a folder that it is given."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-pg-"))
-        self.data, self.port, self.bin = self.folder / "data", free_port(), find_bin()
+        self.data, self.port, self.bin = self.folder / ("disk/data" if disk else "data"), free_port(), find_bin()
         self.owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         self.databases, self.process = 0, None
         self.keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(self.folder)], stdin=subprocess.PIPE,
@@ -84,6 +87,11 @@ class Cluster:
         if self.owner:
             os.chown(self.folder, self.owner.pw_uid, self.owner.pw_gid)
             os.chmod(self.folder, 0o755)
+        if disk:
+            (self.folder / "disk").mkdir()
+            disk(self.folder / "disk")
+            if self.owner:
+                os.chown(self.folder / "disk", self.owner.pw_uid, self.owner.pw_gid)
         self.run("initdb", "-D", str(self.data), "-A", "trust", "-U", "hikyaku", "-E", "UTF8", "--locale=C")
         self.settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
                          "shared_buffers": "64MB", "max_connections": 200, "max_prepared_transactions": 20,

@@ -103,10 +103,10 @@ class Link:
 
 
 class Proxy:
-    def __init__(self, port, seed=0):
+    def __init__(self, port, seed=0, host="127.0.0.1"):
         self.upstream, self.lock, self.chance = port, threading.Lock(), random.Random(seed)
         self.wanted, self.done, self.links = [], [], []
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.listener = socket.create_server((host, 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
