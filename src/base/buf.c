@@ -123,6 +123,12 @@ enum hk_code hk_buf_status(const struct hk_buf *buf)
     return buf->status;
 }
 
+void hk_buf_inherit(struct hk_buf *whole, const struct hk_buf *part)
+{
+    if (whole->status == HK_OK)
+        whole->status = part->status;
+}
+
 const char *hk_buf_cstr(const struct hk_buf *buf)
 {
     return buf->data ? buf->data : "";

@@ -29,6 +29,8 @@ enum hk_code hk_buf_addf(struct hk_buf *buf, const char *fmt, ...) HK_PRINTF(2, 
 
 enum hk_code hk_buf_add_base64(struct hk_buf *buf, const void *bytes, size_t len);
 enum hk_code hk_buf_status(const struct hk_buf *buf) HK_MUSTCHECK;
+/* What failed for a part has failed for the whole: before a part is put in place. */
+void hk_buf_inherit(struct hk_buf *whole, const struct hk_buf *part);
 const char *hk_buf_cstr(const struct hk_buf *buf); /* "" when empty; valid until the next addition */
 struct hk_str hk_buf_str(const struct hk_buf *buf);
 /* The bytes become the caller's (hk_mem_free); NULL after a failure or when out of memory. */
