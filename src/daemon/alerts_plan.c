@@ -38,6 +38,16 @@ static const char *const *copy_list(struct copier *c, const struct hk_conf_list 
     return out;
 }
 
+static const struct hk_cidr *copy_ranges(struct copier *c, const struct hk_conf_list *list)
+{
+    const struct hk_cidr *ranges = list->items;
+    struct hk_cidr *out = hk_arena_alloc(c->arena, list->n + 1, sizeof *out);
+    c->failed = c->failed || !out;
+    for (size_t i = 0; out && i < list->n; i++)
+        out[i] = ranges[i];
+    return out;
+}
+
 static void copy_email(struct copier *c, const struct hk_conf_email *email, struct hk_channel *out)
 {
     out->url = copy(c, email->url);
@@ -55,7 +65,7 @@ static void copy_channel(struct copier *c, const struct hk_conf_channel *conf, s
     out->name = copy(c, conf->name);
     out->kind = (enum hk_channel_kind)conf->kind;
     out->timeout_ms = conf->timeout_ms;
-    out->allow = copy_list(c, &conf->allow);
+    out->allow = copy_ranges(c, &conf->allow);
     out->n_allow = conf->allow.n;
     switch (conf->kind) {
     case HK_CONF_SLACK:
@@ -90,6 +100,18 @@ enum hk_code hk_alerts_channel(const struct hk_config *config, const struct hk_c
         return hk_err_set(err, HK_NOMEM, "out of memory");
     *out = channel;
     return HK_OK;
+}
+
+enum hk_code hk_alerts_check_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
+                                     struct hk_err *err)
+{
+    struct hk_arena arena = {NULL};
+    struct hk_channel channel;
+    enum hk_code rc = hk_alerts_channel(config, conf, &arena, &channel, err);
+    if (rc == HK_OK)
+        rc = hk_channel_check(&channel, err);
+    hk_arena_fini(&arena);
+    return rc;
 }
 
 static void copy_rule(struct copier *c, const struct hk_config *config, const struct hk_conf_alert_rule *conf,
@@ -138,7 +160,7 @@ static enum hk_code check_channels(const struct hk_alerts_plan *plan, struct hk_
         struct hk_err why = {.message = ""};
         rc = hk_channel_check(&plan->channels[i], &why);
         if (rc != HK_OK)
-            (void)hk_err_set(err, rc, "channel \"%s\": %s", plan->channels[i].name, why.message);
+            rc = hk_err_set(err, HK_INVALID, "channel \"%s\": %s", plan->channels[i].name, why.message);
     }
     return rc;
 }

@@ -53,6 +53,7 @@ static enum hk_code read_options(struct telemetry *t, struct hk_err *err)
     const struct hk_otlp_env env = {.get = get_env, .warn = warn, .arg = t};
     struct hk_otlp_given given = {.endpoint = conf->endpoint,
                                   .json = conf->protocol == HK_CONF_OTLP_JSON,
+                                  .gzip = conf->compression == HK_CONF_COMPRESS_GZIP,
                                   .sample = conf->sample,
                                   .instance_id = t->env->boot,
                                   .relay = t->env->name,

@@ -325,9 +325,13 @@ static bool read_chunk_size(struct hk_str line, uint64_t *out)
            (i == line.len || line.ptr[i] == ';' || line.ptr[i] == ' ' || line.ptr[i] == '\t');
 }
 
-static enum hk_h1_next take_chunk_line(struct hk_h1_answer *a, const struct line *line,
-                                       enum hk_h1_stop *out_stop)
+/* What frames a chunk counts as its body does: extensions could go on for ever, around single bytes. */
+static enum hk_h1_next take_chunk_line(struct hk_h1_answer *a, struct hk_response *response,
+                                       const struct line *line, enum hk_h1_stop *out_stop)
 {
+    response->body_bytes += line->bytes;
+    if (response->body_bytes > HK_HTTP_READ_MAX)
+        return stop(HK_H1_ENOUGH, out_stop);
     if (a->state == HK_H1_CHUNK_END) {
         a->state = HK_H1_CHUNK_SIZE;
         return line->text.len ? stop(HK_H1_ENOUGH, out_stop) : HK_H1_MORE;
@@ -356,7 +360,7 @@ static enum hk_h1_next take_line(struct hk_h1_answer *a, struct hk_response *res
         return stop(response->final ? HK_H1_ENOUGH : HK_H1_NO_MEMORY, out_stop);
     }
     if (a->state == HK_H1_CHUNK_SIZE || a->state == HK_H1_CHUNK_END)
-        return take_chunk_line(a, &line, out_stop);
+        return take_chunk_line(a, response, &line, out_stop);
     return take_head_line(a, response, &line, out_stop);
 }
 

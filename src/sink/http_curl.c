@@ -33,6 +33,22 @@ static uint64_t sent(const struct hk_http_transfer *t, bool *out_whole)
     return bytes;
 }
 
+/* With TLS 1.3 a server says what it thinks of our certificate, or of there being none, after its own part of the
+ * handshake: to libcurl that is a failure to read. OpenSSL's names of alerts are older than we are. */
+static bool is_tls_refusal(const struct hk_curl_transfer *c, CURLcode code)
+{
+    static const char *const alerts[] = {"alert certificate",   "alert bad certificate",
+                                         "alert unknown ca",    "alert unsupported certificate",
+                                         "alert access denied", "alert handshake failure"};
+    if (!c->t.self->tls || c->t.response.any || (code != CURLE_RECV_ERROR && code != CURLE_SEND_ERROR))
+        return false;
+    for (size_t i = 0; i < sizeof alerts / sizeof alerts[0]; i++) {
+        if (strstr(c->curl_error, alerts[i]))
+            return true;
+    }
+    return false;
+}
+
 /* libcurl's codes are about its own state; what the other side did wrong while answering is not our failure. */
 static enum hk_fault fault_of(const struct hk_http_transfer *t, CURLcode code)
 {
@@ -66,7 +82,7 @@ static void judge(struct hk_curl_transfer *c, CURLcode code)
         t->fault = HK_FAULT_BLOCKED; /* its text is there already */
         return;
     }
-    t->fault = fault_of(t, code);
+    t->fault = is_tls_refusal(c, code) ? HK_FAULT_TLS : fault_of(t, code);
     hk_http_say(t, text_of(c, code));
 }
 
@@ -130,6 +146,7 @@ static void begin(struct hk_http_transfer *t)
 {
     struct hk_curl_transfer *c = curl_of(t);
     c->spoiled = 0;
+    c->local_port = 0;
     c->resolving = false;
     c->curl_error[0] = '\0';
     hk_curl_easy_load(c);
@@ -161,6 +178,17 @@ static void on_message(struct hk_curl_sink *self, const CURLMsg *message)
     hk_http_end(&c->t);
 }
 
+/* A connection took in more than any answer may be long. */
+static void end_endless(struct hk_curl_sink *self)
+{
+    int port = hk_http_loop_over(&self->http);
+    struct hk_http_transfer *t = port ? self->base.live.first : NULL;
+    while (t && curl_of(t)->local_port != port)
+        t = t->next;
+    if (t)
+        hk_http_fail(t, HK_FAULT_PROTOCOL, hk_http_stop_text(HK_RESPONSE_TOO_BIG));
+}
+
 /* libcurl worked. */
 void hk_curl_on_ran(void *arg)
 {
@@ -172,6 +200,7 @@ void hk_curl_on_ran(void *arg)
         if (m->msg == CURLMSG_DONE)
             on_message(self, m);
     }
+    end_endless(self);
     hk_http_leave(&self->base);
 }
 

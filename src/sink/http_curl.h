@@ -22,6 +22,7 @@ struct hk_curl_transfer {
     bool
         again; /* not over: to be given to libcurl once more, since it was not its turn or its connection was bad */
     unsigned spoiled; /* connections that were */
+    int local_port;   /* of the connection that it is on, 0 = none yet */
 };
 
 struct hk_curl_sink {

@@ -92,6 +92,7 @@ static int before_request(void *arg, char *remote_ip, char *local_ip, int remote
     if (t->requests++ >
         0) /* libcurl wants to repeat it, as its connection died: the first copy may have arrived */
         return CURL_PREREQFUNC_ABORT;
+    c->local_port = local_port;
     hk_http_note_address(t, &ip, remote_port);
     t->request_ms = t->window_ms = hk_loop_now_ms(t->self->loop);
     return CURL_PREREQFUNC_OK;
@@ -107,9 +108,17 @@ static size_t taken(struct hk_http_transfer *t, enum hk_response_next next, size
     return 0; /* ends the transfer */
 }
 
+/* Chunks: what frames them is seen by nobody but the kernel. */
+static void bound_framing(const struct hk_curl_transfer *c, struct hk_str line)
+{
+    if (hk_str_eqi(hk_str_cut(&line, ':'), hk_str_of("transfer-encoding")))
+        hk_http_loop_bound(&sink_of(c)->http, c->local_port, 4 * HK_HTTP_READ_MAX);
+}
+
 static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 {
     struct hk_http_transfer *t = &((struct hk_curl_transfer *)arg)->t;
+    bound_framing(arg, (struct hk_str){bytes, size * n});
     if (!t->response.any)
         t->window_ms = hk_loop_now_ms(t->self->loop);
     return taken(t, hk_response_line(&t->response, (struct hk_str){bytes, size * n}), size * n);

@@ -11,6 +11,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/tcp.h> /* glibc's struct tcp_info ends before what we need */
+#endif
 
 #include "base/mem.h"
 #include "sink/http_loop.h"
@@ -20,9 +23,10 @@ struct hk_http_socket {
     curl_socket_t fd;
     struct hk_watch *watch; /* NULL until libcurl wants something of it */
     unsigned wanted;
-    int port;    /* our end's, 0 = not asked yet */
-    bool ours;   /* opened by hk_http_loop_open */
-    bool stands; /* connected, TLS included: libcurl closes it by hk_http_loop_close only */
+    uint64_t bound_bytes; /* of what ever came in on it; 0 = none */
+    int port;             /* our end's, 0 = not asked yet */
+    bool ours;            /* opened by hk_http_loop_open */
+    bool stands;          /* connected, TLS included: libcurl closes it by hk_http_loop_close only */
 };
 
 static size_t find(const struct hk_http_loop *hl, curl_socket_t fd)
@@ -108,11 +112,53 @@ bool hk_http_loop_use(struct hk_http_loop *hl, int port)
         struct hk_http_socket *s = hl->sockets[i];
         if (!s->ours || local_port(s) != port)
             continue;
+        s->bound_bytes = 0;
         if (s->stands && !s->wanted && spoiled(s))
             good = false;
         s->stands = true;
     }
     return good;
+}
+
+/* ---- answers without end ---- */
+
+static uint64_t came_in(curl_socket_t fd)
+{
+#ifdef __linux__
+    struct tcp_info info = {.tcpi_state = 0};
+    socklen_t len = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        return info.tcpi_bytes_received;
+#else
+    (void)fd;
+#endif
+    return 0;
+}
+
+void hk_http_loop_bound(struct hk_http_loop *hl, int port, uint64_t bytes)
+{
+    for (size_t i = 0; i < hl->n; i++) {
+        struct hk_http_socket *s = hl->sockets[i];
+        if (!s->ours || local_port(s) != port || s->bound_bytes)
+            continue;
+        s->bound_bytes = came_in(s->fd) + bytes;
+        hl->bounded = true;
+    }
+}
+
+int hk_http_loop_over(struct hk_http_loop *hl)
+{
+    bool any = false;
+    for (size_t i = 0; hl->bounded && i < hl->n; i++) {
+        struct hk_http_socket *s = hl->sockets[i];
+        if (s->bound_bytes && came_in(s->fd) > s->bound_bytes) {
+            s->bound_bytes = 0;
+            return s->port;
+        }
+        any |= s->bound_bytes != 0;
+    }
+    hl->bounded = any;
+    return 0;
 }
 
 /* ---- from the loop to libcurl ---- */
@@ -189,6 +235,7 @@ static void unwatch(struct hk_http_loop *hl, CURL *easy, curl_socket_t fd)
         return;
     struct hk_http_socket *s = hl->sockets[i];
     s->wanted = 0;
+    s->bound_bytes = 0; /* the answer is over */
     if (s->stands)
         return;
     hk_watch_free(s->watch);

@@ -20,12 +20,18 @@ struct hk_http_loop {
     size_t n, room;
     CURL *lost[16]; /* whose attempt to connect failed, in this call of libcurl */
     size_t n_lost;
+    bool bounded;    /* a socket is, perhaps */
     hk_loop_fn *ran; /* after libcurl worked: there may be messages to read */
     void *arg;
 };
 
 enum hk_code hk_http_loop_init(struct hk_http_loop *hl, struct hk_loop *loop, hk_loop_fn *ran, void *arg,
                                struct hk_err *err) HK_MUSTCHECK;
+/* From now on at most so many bytes may come in on this connection until it is used again: libcurl shows us what a
+ * chunk holds, but not what frames it, and that can go on for ever. Seen by the kernel's count; without one, no bound. */
+void hk_http_loop_bound(struct hk_http_loop *hl, int local_port, uint64_t bytes);
+/* The port of one on which more came in, 0 when there is none. For `ran`: libcurl has read what is to be kept. */
+int hk_http_loop_over(struct hk_http_loop *hl);
 /* All easy handles must have been removed. */
 void hk_http_loop_fini(struct hk_http_loop *hl);
 

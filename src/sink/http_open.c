@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "sink/http_impl.h"
 #include "sink/sign.h"
 
@@ -125,6 +126,8 @@ static enum hk_code read_url(const char *text, struct target *u, struct hk_err *
     bool whole = u->scheme && u->host && u->port && u->path;
     if (rc != HK_OK || !whole || (!u->tls && strcmp(u->scheme, "http") != 0))
         return hk_err_set(err, HK_INVALID, "the url must be http:// or https:// with a host");
+    if (!hk_utf8_is_text(hk_str_of(u->host)))
+        return hk_err_set(err, HK_INVALID, "the url's host must be UTF-8 or punycode");
     if (u->user)
         return hk_err_set(err, HK_INVALID,
                           "the url must not hold a user or a password: there are options for them");
