@@ -2,12 +2,14 @@
 /* libmicrohttpd, driven by one thread of ours that waits for all listeners and for the order to stop. Not by the library's own
  * threads: its time-out counts from the last byte, so that a client who sends one now and then holds a connection for hours.
  * Here every connection must have had an answer within PATIENCE_MS, or it is cut, and sooner when there are many. */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -49,14 +51,33 @@ struct hk_admin_server {
 
 /* ---- a request ---- */
 
+static enum MHD_Result find_odd(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    bool *odd = arg;
+    (void)kind;
+    (void)value;
+    *odd = *odd || strpbrk(key, " \t") != NULL;
+    return MHD_YES;
+}
+
+/* "Transfer-Encoding : chunked": the library takes it for a field that it does not know, a proxy may not. */
+static bool has_odd_name(struct MHD_Connection *connection)
+{
+    bool odd = false;
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, find_odd, &odd);
+    return odd;
+}
+
+/* Or what somebody else may take for one. */
 static bool has_body(struct MHD_Connection *connection)
 {
     const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     return (length && strcmp(length, "0") != 0) ||
-           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
+           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding") ||
+           has_odd_name(connection);
 }
 
-static enum MHD_Result send_reply(struct MHD_Connection *connection, struct hk_admin_reply *reply)
+static enum MHD_Result send_reply(struct MHD_Connection *connection, struct hk_admin_reply *reply, bool last)
 {
     size_t len = reply->body.len;
     char *body = hk_buf_detach(&reply->body);
@@ -69,6 +90,8 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, struct hk_a
     (void)MHD_add_response_header(response, "Content-Type", reply->content_type);
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (last)
+        (void)MHD_add_response_header(response, "Connection", "close");
     if (reply->allow)
         (void)MHD_add_response_header(response, "Allow", reply->allow);
     enum MHD_Result rc = MHD_queue_response(connection, reply->status, response);
@@ -100,7 +123,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
         .loopback_only = l->how.loopback_only};
     struct hk_admin_reply reply;
     hk_admin_answer(&l->server->site, &request, &reply);
-    enum MHD_Result rc = send_reply(connection, &reply);
+    enum MHD_Result rc = send_reply(connection, &reply, body);
     hk_buf_fini(&reply.body);
     return rc;
 }
@@ -203,7 +226,9 @@ static void *thread_main(void *arg)
             MHD_get_daemon_info(s->listeners[i].daemon, MHD_DAEMON_INFO_EPOLL_FD);
         fds[i + 1] = (struct pollfd){.fd = info ? info->epoll_fd : -1, .events = POLLIN};
     }
-    while (poll(fds, (nfds_t)s->n + 1, timeout_ms(s)) >= 0 && !fds[0].revents) {
+    while (!fds[0].revents) {
+        if (poll(fds, (nfds_t)s->n + 1, timeout_ms(s)) < 0 && errno != EINTR)
+            (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* no memory: later, perhaps */
         for (size_t i = 0; i < s->n; i++)
             (void)MHD_run(s->listeners[i].daemon);
         cut_the_slow(s);

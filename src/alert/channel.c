@@ -5,13 +5,11 @@
 #include <time.h>
 
 #include "alert/channel.h"
-#include "base/mem.h"
 #include "base/show.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "hk_version.h"
 
-#define ALLOW_MAX   256
 #define SEGMENT_MIN 8 /* of a part of a URL's path */
 
 /* ---- secrets ---- */
@@ -48,23 +46,6 @@ enum hk_code hk_channel_too_big(enum hk_code status, struct hk_err *err)
 {
     return status == HK_NOMEM ? hk_err_set(err, HK_NOMEM, "out of memory")
                               : hk_err_set(err, HK_INVALID, "the notice is too large");
-}
-
-static enum hk_code read_allow(const struct hk_channel *channel, struct hk_cidr **out, struct hk_err *err)
-{
-    if (channel->n_allow > ALLOW_MAX)
-        return hk_err_set(err, HK_INVALID, "at most %d ranges in allow", ALLOW_MAX);
-    struct hk_cidr *ranges = hk_mem_zalloc(channel->n_allow + 1, sizeof *ranges);
-    if (!ranges)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    enum hk_code rc = HK_OK;
-    for (size_t i = 0; i < channel->n_allow && rc == HK_OK; i++)
-        rc = hk_cidr_parse(hk_str_of(channel->allow[i]), &ranges[i], err);
-    if (rc == HK_OK)
-        *out = ranges;
-    else
-        hk_mem_free(ranges);
-    return rc;
 }
 
 /* 4xx will be the same again, except those that say "not now". */
@@ -115,10 +96,7 @@ enum hk_code hk_channel_post(struct hk_channel_call *call, const char *url, stru
 {
     const char *lines[HK_CHANNEL_HEADERS + 2] = {"Content-Type: application/json; charset=utf-8",
                                                  "User-Agent: hikyaku/" HK_VERSION};
-    struct hk_cidr *allow = NULL;
     enum hk_code rc = hk_send_check_url(url, false, err);
-    if (rc == HK_OK)
-        rc = read_allow(call->channel, &allow, err);
     if (rc != HK_OK)
         return rc;
     for (size_t i = 0; i < n_headers && i < HK_CHANNEL_HEADERS; i++)
@@ -129,11 +107,9 @@ enum hk_code hk_channel_post(struct hk_channel_call *call, const char *url, stru
                                          .body = body,
                                          .timeout_ms = call->channel->timeout_ms,
                                          .ca_file = call->channel->ca_file,
-                                         .allow = allow,
+                                         .allow = call->channel->allow,
                                          .n_allow = call->channel->n_allow};
-    rc = post(call, &request, text, err);
-    hk_mem_free(allow);
-    return rc;
+    return post(call, &request, text, err);
 }
 
 /* ---- the call ---- */

@@ -8,29 +8,18 @@
 #include "base/str.h"
 #include "sink/sign.h"
 
-static enum hk_code check_allow(const struct hk_channel *c, struct hk_err *err)
-{
-    struct hk_cidr range;
-    enum hk_code rc = HK_OK;
-    for (size_t i = 0; i < c->n_allow && rc == HK_OK; i++)
-        rc = hk_cidr_parse(hk_str_of(c->allow[i]), &range, err);
-    return rc;
-}
-
 static enum hk_code check_ca(const struct hk_channel *c, struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
     if (!c->ca_file || access(c->ca_file, R_OK) == 0)
         return HK_OK;
-    return hk_err_set(err, HK_INVALID, "ca_file %s cannot be read", hk_show(hk_str_of(c->ca_file), shown));
+    return hk_err_set(err, HK_NOTFOUND, "ca_file %s cannot be read", hk_show(hk_str_of(c->ca_file), shown));
 }
 
 static enum hk_code check_http(const struct hk_channel *c, struct hk_err *err)
 {
     bool usual = c->kind == HK_CHANNEL_PAGERDUTY && !c->url;
     enum hk_code rc = usual ? HK_OK : hk_send_check_url(c->url, false, err);
-    if (rc == HK_OK)
-        rc = check_allow(c, err);
     if (rc == HK_OK)
         rc = check_ca(c, err);
     return rc;
@@ -83,7 +72,7 @@ static enum hk_code check_exec(const struct hk_channel *c, struct hk_err *err)
     if (c->n_argv == 0 || !c->argv[0][0])
         return hk_err_set(err, HK_INVALID, "there is no command");
     if (strchr(c->argv[0], '/') && access(c->argv[0], X_OK) != 0)
-        return hk_err_set(err, HK_INVALID, "the program %s cannot be run",
+        return hk_err_set(err, HK_NOTFOUND, "the program %s cannot be run",
                           hk_show(hk_str_of(c->argv[0]), shown));
     return HK_OK;
 }

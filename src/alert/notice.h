@@ -10,6 +10,7 @@
 #include <hikyaku/facts.h>
 
 #include "base/buf.h"
+#include "base/cidr.h"
 #include "core/alert.h" /* severities, kinds of notices and alerts, languages */
 
 /* One that is to be told. Texts are masked already; they may hold anything, and each channel quotes them as it must. */
@@ -55,9 +56,9 @@ struct hk_channel {
     const char *from;            /* email */
     const char *const *to;       /* email */
     size_t n_to;
-    bool starttls_required;   /* email over smtp:// */
-    const char *ca_file;      /* NULL = the system's */
-    const char *const *allow; /* address ranges that the guard lets through (webhook, slack, pagerduty) */
+    bool starttls_required;      /* email over smtp:// */
+    const char *ca_file;         /* NULL = the system's */
+    const struct hk_cidr *allow; /* address ranges that the guard lets through (webhook, slack, pagerduty) */
     size_t n_allow;
     const char *const *argv; /* exec: program and arguments, no shell; the notice as JSON on stdin */
     size_t n_argv;
@@ -69,7 +70,8 @@ struct hk_channel {
 enum hk_code hk_channel_send(const struct hk_channel *channel, const struct hk_notice *notice, const char *id,
                              uint64_t *out_retry_ms, struct hk_err *err) HK_MUSTCHECK;
 
-/* Can it be used at all? Asks nobody; for configurations, before anything is to be told. HK_INVALID, without any secret. */
+/* Can it be used at all? Asks nobody; for configurations, before anything is to be told. HK_INVALID: nowhere; HK_NOTFOUND: not
+ * here, where a file or program is missing. Both without any secret. */
 enum hk_code hk_channel_check(const struct hk_channel *channel, struct hk_err *err) HK_MUSTCHECK;
 
 /* The words alone, for every channel and for `alerts list`: a title of one line, and a text of a few. */

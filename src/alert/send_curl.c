@@ -17,6 +17,7 @@
 
 #define DEFAULT_TIMEOUT_MS 10000
 #define TIMEOUT_MAX_MS     600000
+#define SMTP_TALK_MAX      ((size_t)64 << 10) /* of a mail server: a conversation has a few hundred bytes */
 
 struct transfer {
     CURL *easy;
@@ -28,6 +29,7 @@ struct transfer {
     struct hk_ip refused;
     struct hk_str upload; /* what is left of a mail */
     char reply[200];      /* of an SMTP server: the last one, if it was a refusal */
+    size_t talked;        /* by it, in bytes */
     char curl_error[CURL_ERROR_SIZE];
 };
 
@@ -70,6 +72,9 @@ static size_t on_smtp_line(char *bytes, size_t size, size_t n, void *arg)
 {
     struct transfer *t = arg;
     struct hk_str line = {bytes, size * n};
+    t->talked += line.len;
+    if (t->talked > SMTP_TALK_MAX)
+        return 0; /* the transfer ends */
     while (line.len > 0 && (line.ptr[line.len - 1] == '\r' || line.ptr[line.len - 1] == '\n'))
         line.len--;
     if (hk_str_starts(line, hk_str_of("221"))) /* it says good-bye, whatever came before */

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "observe/gzip.h"
 #include "observe/otlp_export.h"
 #include "observe/otlp_http.h"
 
@@ -30,7 +31,7 @@ struct hk_exporter {
     struct hk_exporter_stats stats;
     struct hk_span **batch; /* from here on the thread's */
     size_t n_batch;
-    struct hk_buf body;
+    struct hk_buf body, packed;
 };
 
 static int64_t clock_ms(clockid_t id)
@@ -143,7 +144,7 @@ static uint64_t backoff_ms(struct hk_exporter *e, unsigned tries, uint64_t asked
     return wait > asked_ms ? wait : asked_ms;
 }
 
-static void send_batch(struct hk_exporter *e)
+static void send_batch(struct hk_exporter *e, struct hk_str body)
 {
     const struct hk_otlp_options *o = e->options;
     int64_t end_ms = now_ms() + (int64_t)o->export_ms;
@@ -151,7 +152,7 @@ static void send_batch(struct hk_exporter *e)
         struct hk_otlp_answer answer;
         int64_t left = end_ms - now_ms();
         uint64_t timeout = left > 0 && (uint64_t)left < o->timeout_ms ? (uint64_t)left : o->timeout_ms;
-        hk_otlp_http_post(e->http, hk_buf_str(&e->body), timeout, clock_ms(CLOCK_REALTIME), &answer);
+        hk_otlp_http_post(e->http, body, timeout, clock_ms(CLOCK_REALTIME), &answer);
         bool again = may_pass(answer.status);
         if (again)
             note(e, &answer, true);
@@ -171,8 +172,13 @@ static void export_batch(struct hk_exporter *e)
     else
         hk_otlp_protobuf(&e->options->resource, e->batch, e->n_batch, &e->body);
     struct hk_otlp_answer none = {.error = "no memory for the request"};
-    if (hk_buf_status(&e->body) == HK_OK)
-        send_batch(e);
+    enum hk_code rc = hk_buf_status(&e->body);
+    if (rc == HK_OK && e->options->gzip) {
+        hk_buf_reset(&e->packed);
+        rc = hk_gzip(hk_buf_str(&e->body), &e->packed);
+    }
+    if (rc == HK_OK)
+        send_batch(e, hk_buf_str(e->options->gzip ? &e->packed : &e->body));
     else
         note(e, &none, false);
     for (size_t i = 0; i < e->n_batch; i++)
@@ -195,6 +201,7 @@ static void free_exporter(struct hk_exporter *e)
         hk_mem_free(e->ring[(e->head + i) % e->options->queue]);
     hk_otlp_http_close(e->http);
     hk_buf_fini(&e->body);
+    hk_buf_fini(&e->packed);
     hk_mem_free(e->ring);
     hk_mem_free(e->batch);
     (void)pthread_cond_destroy(&e->changed);
@@ -221,11 +228,13 @@ enum hk_code hk_exporter_start(const struct hk_otlp_options *o, struct hk_export
     init_waiting(e);
     hk_rng_seed(&e->rng, (uint64_t)now_ms(), HK_RNG_BACKOFF);
     hk_buf_init(&e->body, BODY_MAX);
+    hk_buf_init(&e->packed, BODY_MAX);
     e->ring = hk_mem_zalloc(o->queue, sizeof(struct hk_span *));
     e->batch = hk_mem_zalloc(o->batch, sizeof(struct hk_span *));
     const struct hk_otlp_target target = {.url = o->url,
                                           .content_type =
                                               o->json ? "application/json" : "application/x-protobuf",
+                                          .gzip = o->gzip,
                                           .headers = (const char *const *)o->headers,
                                           .n_headers = o->n_headers,
                                           .ca_file = o->ca_file,

@@ -11,6 +11,7 @@
 #include "observe/otlp_http.h"
 
 #define RETRY_AFTER_MAX_MS 3600000
+#define ANSWER_MAX         (64 << 10) /* bytes, of header fields and of the body each: nobody reads more */
 
 struct hk_otlp_http {
     CURL *easy;
@@ -19,18 +20,25 @@ struct hk_otlp_http {
     void *arg;
     uint64_t retry_after_ms;
     int64_t wall_ms;
+    size_t headers_len, body_len; /* of the answer so far */
 };
 
+/* Beyond the bound the transfer ends; its status counts all the same. */
 static size_t take_nothing(char *data, size_t size, size_t n, void *arg)
 {
-    (void)data, (void)arg;
-    return size * n;
+    struct hk_otlp_http *http = arg;
+    (void)data;
+    http->body_len += size * n;
+    return http->body_len <= ANSWER_MAX ? size * n : 0;
 }
 
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
     struct hk_otlp_http *http = arg;
     struct hk_str line = {data, size * n}, name = hk_str_cut(&line, ':');
+    http->headers_len += size * n;
+    if (http->headers_len > ANSWER_MAX)
+        return 0;
     while (line.len && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
         line.len--;
     struct hk_header header = {name, hk_str_trim(line)};
@@ -59,7 +67,8 @@ static bool set_headers(struct hk_otlp_http *http, const struct hk_otlp_target *
 {
     char type[96];
     (void)snprintf(type, sizeof type, "Content-Type: %s", t->content_type);
-    bool ok = add_header(http, type) && add_header(http, "Expect:");
+    bool ok = add_header(http, type) && add_header(http, "Expect:") &&
+              (!t->gzip || add_header(http, "Content-Encoding: gzip"));
     for (size_t i = 0; ok && i < t->n_headers; i++)
         ok = add_header(http, t->headers[i]);
     return ok && curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, http->headers) == CURLE_OK;
@@ -83,6 +92,7 @@ static bool set_up(struct hk_otlp_http *http, const struct hk_otlp_target *t)
     curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(easy, CURLOPT_XFERINFODATA, http);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_nothing);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
     return curl_easy_setopt(easy, CURLOPT_URL, t->url) == CURLE_OK &&
@@ -117,16 +127,18 @@ void hk_otlp_http_post(struct hk_otlp_http *http, struct hk_str body, uint64_t t
     long status = 0;
     char text[CURL_ERROR_SIZE] = "";
     http->retry_after_ms = 0;
+    http->headers_len = http->body_len = 0;
     http->wall_ms = wall_ms;
     curl_easy_setopt(http->easy, CURLOPT_ERRORBUFFER, text);
     curl_easy_setopt(http->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(http->easy, CURLOPT_POSTFIELDS, body.ptr);
     curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
     CURLcode rc = curl_easy_perform(http->easy);
-    if (rc == CURLE_OK)
+    bool flood = rc == CURLE_WRITE_ERROR && http->body_len > ANSWER_MAX;
+    if (rc == CURLE_OK || flood)
         (void)curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
     *out = (struct hk_otlp_answer){.status = (int)status, .retry_after_ms = http->retry_after_ms};
-    if (rc != CURLE_OK)
+    if (rc != CURLE_OK && !flood)
         (void)snprintf(out->error, sizeof out->error, "%s", text[0] ? text : curl_easy_strerror(rc));
     curl_easy_setopt(http->easy, CURLOPT_ERRORBUFFER, NULL);
 }

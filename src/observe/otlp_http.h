@@ -14,6 +14,7 @@ struct hk_otlp_http;
 struct hk_otlp_target { /* texts are copied */
     const char *url;
     const char *content_type;
+    bool gzip;                  /* bodies are compressed */
     const char *const *headers; /* "Name: value" */
     size_t n_headers;
     const char *ca_file, *cert_file, *key_file; /* NULL = the system's, none */

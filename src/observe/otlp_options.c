@@ -366,13 +366,16 @@ static enum hk_code set_files(const struct hk_otlp_env *env, struct hk_otlp_opti
     return rc;
 }
 
-static void check_compression(const struct hk_otlp_env *env)
+static void set_compression(const struct hk_otlp_given *given, const struct hk_otlp_env *env,
+                            struct hk_otlp_options *out)
 {
     const char *name;
     struct hk_str value =
         get_either(env, "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION", &name);
-    if (value.len && !hk_str_eq(value, hk_str_of("none")))
-        env->warn(env->arg, name, "only none is known here: nothing is compressed");
+    bool gzip = hk_str_eq(value, hk_str_of("gzip"));
+    out->gzip = value.len ? gzip : given->gzip;
+    if (value.len && !gzip && !hk_str_eq(value, hk_str_of("none")))
+        env->warn(env->arg, name, "must be gzip or none: nothing is compressed");
 }
 
 /* ---- the whole ---- */
@@ -399,7 +402,7 @@ enum hk_code hk_otlp_options_make(const struct hk_otlp_given *given, const struc
     }
     set_numbers(env, out);
     set_sampler(given, env, out);
-    check_compression(env);
+    set_compression(given, env, out);
     return HK_OK;
 }
 

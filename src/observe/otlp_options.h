@@ -10,7 +10,7 @@
 
 struct hk_otlp_options { /* texts are its own */
     char *url;           /* whole, with /v1/traces; NULL: telemetry is off */
-    bool json;
+    bool json, gzip;
     char **headers; /* "Name: value" */
     size_t n_headers;
     char *ca_file, *cert_file, *key_file; /* NULL: not given */
@@ -25,7 +25,7 @@ struct hk_otlp_options { /* texts are its own */
 /* What a configuration file says; the environment wins. */
 struct hk_otlp_given {
     const char *endpoint; /* "" or NULL: none */
-    bool json;
+    bool json, gzip;
 
     struct {
         const char *name, *value;
