@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
 
-.PHONY: all demo test bench san fuzz fmt lint coverage install clean help
+.PHONY: all demo test bench san soak fuzz fmt lint coverage sbom reproducible install clean help
 
 all: ## build the program and the library (the default)
 	@tools/deps build
@@ -32,6 +32,10 @@ san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cp
 	@tools/deps san
 	@tools/san
 
+soak: ## half an hour of simulation and of real processes under every fault; SCALE=0.1 for less, SEED=… again
+	@tools/deps test
+	@tools/soak "SCALE=$(SCALE)" "SEED=$(SEED)"
+
 fuzz: ## fuzz all targets, or T=fuzz_<name>, for SECONDS=60 each; found inputs stay in build/found
 	@tools/deps fuzz
 	@CC=clang tools/build fuzz -Dfuzz=true
@@ -47,9 +51,16 @@ lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy
 	@tools/deps lint
 	@tools/lint
 
-coverage: ## line and branch coverage of the unit tests
+coverage: ## line and branch coverage, by folder, with the goals
 	@tools/deps coverage
 	@tools/coverage
+
+sbom: all ## what the program is made of, as SPDX and CycloneDX, in build/sbom
+	@tools/sbom build/release build/sbom
+
+reproducible: ## build twice, in different places, and compare every installed file; about 3 minutes
+	@tools/deps build
+	@tools/reproducible
 
 install: all ## install to PREFIX=/usr/local, below DESTDIR if given
 	@DESTDIR="$(DESTDIR)" meson install -C build/release --no-rebuild

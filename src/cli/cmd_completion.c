@@ -331,6 +331,7 @@ static void fish_command(const struct hk_cli *cli, const struct hk_cli_command *
     hk_buf_init(&words, 1024);
     hk_buf_init(&condition, 2048);
     add_words(cli, c->sub == NULL ? "" : c->name, &words);
+    hk_buf_inherit(out, &words);
     if (c->sub == NULL)
         (void)hk_buf_addf(out, "complete -c hikyaku -n 'not __fish_seen_subcommand_from %s' -a %s -d '",
                           hk_buf_cstr(&words), c->name);
@@ -344,6 +345,7 @@ static void fish_command(const struct hk_cli *cli, const struct hk_cli_command *
     (void)hk_buf_addf(&condition, " -n '__fish_seen_subcommand_from %s%s%s'", c->name,
                       c->sub != NULL ? "; and __fish_seen_subcommand_from " : "",
                       c->sub != NULL ? c->sub : "");
+    hk_buf_inherit(out, &condition);
     for (const struct hk_cli_option *o = c->options; o != NULL && o->name != NULL; o++)
         fish_option(o, hk_buf_cstr(&condition), out);
     fish_operand(c, hk_buf_cstr(&condition), out);

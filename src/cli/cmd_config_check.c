@@ -12,6 +12,7 @@
 #include "cli/put.h"
 #include "cli/settings.h"
 #include "config/config.h"
+#include "daemon/alerts.h"
 
 #define STDIN_MAX  ((size_t)4 << 20)
 #define REPORT_MAX ((size_t)1 << 20)
@@ -19,7 +20,7 @@
 static const char stdin_name[] = "<stdin>";
 
 struct counts {
-    size_t policies, destinations, routes, rules;
+    size_t policies, destinations, routes, rules, channels;
 };
 
 static struct counts count(const struct hk_config *config)
@@ -27,7 +28,8 @@ static struct counts count(const struct hk_config *config)
     struct counts n = {.policies = config->policy_conf.n,
                        .destinations = config->destinations.n,
                        .routes = config->routes.n,
-                       .rules = config->validate.n};
+                       .rules = config->validate.n,
+                       .channels = config->channels.n};
     return n;
 }
 
@@ -59,6 +61,24 @@ static enum hk_code load(const char *path, struct hk_diags *diags, struct hk_con
     return rc;
 }
 
+/* What a relay would say when it starts. A file that is not here may be where the relay runs. */
+static enum hk_code check_channels(const char *file, const struct hk_config *config, struct hk_diags *diags)
+{
+    const struct hk_conf_channel *conf = NULL;
+
+    for (size_t i = 0; (conf = hk_config_channel(config, i)) != NULL; i++) {
+        struct hk_err err = {.message = ""};
+        enum hk_code rc = hk_alerts_check_channel(config, conf, &err);
+        if (rc == HK_NOMEM)
+            return rc;
+        if (rc != HK_OK)
+            hk_diags_add(diags, rc == HK_NOTFOUND ? HK_SEVERITY_WARNING : HK_SEVERITY_ERROR, file,
+                         (struct hk_pos){0, 0}, "channel \"%s\": %s%s", conf->name, err.message,
+                         rc == HK_NOTFOUND ? " here; no relay starts like this" : "");
+    }
+    return HK_OK;
+}
+
 static const char *plural(size_t n)
 {
     return n == 1 ? "" : "s";
@@ -75,6 +95,8 @@ static int print_text(const char *file, const struct hk_diags *diags, const stru
                  plural(n.routes));
     if (n.rules > 0)
         (void)printf(", %zu validation rule%s", n.rules, plural(n.rules));
+    if (n.channels > 0)
+        (void)printf(", %zu channel%s", n.channels, plural(n.channels));
     if (diags->warnings > 0)
         (void)printf(" (%zu warning%s)", diags->warnings, plural(diags->warnings));
     (void)printf("\n");
@@ -118,6 +140,7 @@ static int print_json(const char *file, const struct hk_diags *diags, const stru
         hk_put_u64(&json, "destinations", n.destinations);
         hk_put_u64(&json, "routes", n.routes);
         hk_put_u64(&json, "validate", n.rules);
+        hk_put_u64(&json, "channels", n.channels);
     }
     hk_json_end(&json);
     (void)hk_buf_addc(&buf, '\n');
@@ -138,6 +161,12 @@ int hk_cmd_config_check(struct hk_cli *cli)
     const char *file = strcmp(path, "-") == 0 ? stdin_name : path;
     hk_diags_init(&diags);
     enum hk_code rc = load(path, &diags, &config);
+    if (rc == HK_OK)
+        rc = check_channels(file, config, &diags);
+    if (config && diags.errors > 0) {
+        hk_config_free(config);
+        config = NULL;
+    }
     if (rc == HK_NOMEM)
         code = hk_out_error(HK_EXIT_FAILURE, "not enough memory to read '%s'", path);
     else if (hk_args_flag(cli, "json"))

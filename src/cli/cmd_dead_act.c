@@ -147,10 +147,12 @@ static int report(struct act *a)
         hk_put_cstr(&json, "actor", a->actor);
         hk_put_cstr(&json, "reason", a->reason);
         hk_json_key(&json, "items");
+        hk_buf_inherit(&out, &a->text);
         hk_json_raw(&json, hk_buf_str(&a->text));
         hk_json_end(&json);
         (void)hk_buf_addc(&out, '\n');
     } else {
+        hk_buf_inherit(&out, &a->text);
         if (a->one || a->n_items <= 1 || a->refused + a->missing > 0)
             (void)hk_buf_add(&out, hk_buf_cstr(&a->text), a->text.len);
         if (a->n_items != 1)

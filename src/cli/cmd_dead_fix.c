@@ -252,6 +252,8 @@ static int report(struct fix *f)
         hk_json_end(&f->failures_json);
         hk_json_init(&json, &out, true);
         hk_json_object(&json);
+        hk_buf_inherit(&out, &f->shown);
+        hk_buf_inherit(&out, &f->failures);
         hk_put_bool(&json, "dry_run", f->dry_run);
         hk_put_u64(&json, "matched", f->matched);
         hk_put_u64(&json, "changed", f->changed);
@@ -264,6 +266,8 @@ static int report(struct fix *f)
         hk_json_end(&json);
         (void)hk_buf_addc(&out, '\n');
     } else {
+        hk_buf_inherit(&out, &f->shown);
+        hk_buf_inherit(&out, &f->failures);
         (void)hk_buf_add(&out, hk_buf_cstr(&f->shown), f->shown.len);
         (void)hk_buf_addf(&out, "%" PRIu64 " %s, %" PRIu64 " unchanged, %" PRIu64 " failed, of %" PRIu64 "\n",
                           f->changed, f->dry_run ? "would be changed" : "changed", f->unchanged, f->failed,

@@ -58,8 +58,7 @@ static void fact_masked(struct show *s, const char *name, struct hk_str value, m
     hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
     if (value.len > 0)
         mask(&s->dead, &s->shown->letter, value, &shown);
-    if (hk_buf_status(&shown) == HK_OK)
-        fact(s, name, hk_buf_str(&shown));
+    fact(s, name, hk_buf_status(&shown) == HK_OK ? hk_buf_str(&shown) : hk_str_of("(out of memory)"));
     hk_buf_fini(&shown);
 }
 

@@ -12,6 +12,8 @@
 #include "cli/policies.h"
 #include "cli/settings.h"
 #include "cli/table.h"
+#include "daemon/alerts.h"
+#include "daemon/guard.h"
 #include "relay/wiring.h"
 #include "sink/http_version.h"
 
@@ -145,6 +147,22 @@ static void look_at_destinations(struct doctor *d)
     hk_loop_free(loop);
 }
 
+/* As a relay checks them when it starts. Nobody is told anything: `alerts test` does that. */
+static void look_at_channels(struct doctor *d)
+{
+    const struct hk_conf_channel *conf = NULL;
+    size_t n = 0, wrong = 0;
+    for (; d->complete && (conf = hk_config_channel(d->config, n)) != NULL; n++) {
+        struct hk_err err = {.message = ""};
+        if (hk_alerts_check_channel(d->config, conf, &err) == HK_OK)
+            continue;
+        wrong++;
+        finding(d, LEVEL_FAIL, "channel", "'%s' cannot be used: %s", conf->name, err.message);
+    }
+    if (n > 0 && wrong == 0)
+        finding(d, LEVEL_OK, "channels", "%zu; 'hikyaku alerts test NAME' sends a test notice", n);
+}
+
 static void look_at_limits(struct doctor *d)
 {
     struct rlimit limit;
@@ -176,6 +194,20 @@ static void look_at_libcurl(struct doctor *d)
     else
         finding(d, v.http2 ? LEVEL_OK : LEVEL_WARN, "libcurl", "%s, %s%s", v.version, v.tls,
                 v.http2 ? "" : ": without HTTP/2");
+}
+
+/* What `run` would do to itself, started by whoever asks. */
+static void look_at_sandbox(struct doctor *d)
+{
+    if (!hk_guard_can_lock())
+        finding(d, LEVEL_WARN, "sandbox",
+                "a relay keeps all system calls: no seccomp in this build or kernel");
+    else if (hk_guard_is_root())
+        finding(d, LEVEL_WARN, "sandbox",
+                "seccomp is there; a relay that is started like this runs as root: "
+                "start it as another user, or with --user");
+    else
+        finding(d, LEVEL_OK, "sandbox", "seccomp is there, and we are not root");
 }
 
 /* ---- the store ---- */
@@ -366,7 +398,9 @@ int hk_cmd_doctor(struct hk_cli *cli)
     }
     d.url = hk_settings_url(cli, d.config);
     look_at_destinations(&d);
+    look_at_channels(&d);
     look_at_limits(&d);
+    look_at_sandbox(&d);
     look_at_libcurl(&d);
     look_at_store(&d);
     hk_config_free(d.config);

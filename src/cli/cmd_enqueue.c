@@ -123,6 +123,8 @@ static int read_one(const struct hk_cli *cli, struct one *one)
         !time_option(cli, "not-before", one->not_before, &m->not_before) ||
         !time_option(cli, "expires", one->expires, &m->expires_at) || !read_headers(cli, &one->headers))
         return HK_EXIT_USAGE;
+    if (hk_buf_status(&one->headers) != HK_OK) /* it would go without some of them */
+        return hk_out_error(HK_EXIT_FAILURE, "out of memory");
     m->max_attempts = (uint32_t)attempts;
     m->headers = one->headers.len > 0 ? hk_buf_cstr(&one->headers) : NULL;
     if (payload == NULL)

@@ -150,6 +150,7 @@ static void rule_json(struct hk_json *json, const struct hk_rule *rule, bool of_
     hk_buf_init(&match, HK_PATTERN_MAX);
     hk_policy_match_text(rule, &match);
     hk_json_object(json);
+    hk_buf_inherit(json->out, &match);
     hk_put_cstr(json, "match", hk_buf_cstr(&match));
     hk_put_cstr(json, "header", rule->header[0] != '\0' ? rule->header : NULL);
     hk_put_cstr(json, "contains", rule->header_contains[0] != '\0' ? rule->header_contains : NULL);
@@ -246,6 +247,7 @@ static int show_json(const struct hk_policy *policy)
     rules_json(&json, policy);
     breaker_json(&json, hk_policy_breaker(policy));
     answers_json(&json, policy);
+    hk_buf_inherit(&buf, &yaml);
     hk_put_cstr(&json, "yaml", hk_buf_cstr(&yaml));
     hk_json_end(&json);
     (void)hk_buf_addc(&buf, '\n');

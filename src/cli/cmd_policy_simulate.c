@@ -374,7 +374,9 @@ static int show(const struct hk_cli *cli, const struct comparison *c)
         return code;
     hk_buf_init(&conclusion, 1024);
     conclude(c, &conclusion);
-    if (hk_args_flag(cli, "json"))
+    if (hk_buf_status(&conclusion) != HK_OK)
+        code = hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    else if (hk_args_flag(cli, "json"))
         code = print_json(c, hk_buf_cstr(&conclusion));
     else
         code = print_text(c, hk_buf_cstr(&conclusion));

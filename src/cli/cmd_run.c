@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <hikyaku/hikyaku.h>
@@ -15,13 +16,16 @@
 #include "cli/settings.h"
 #include "config/diff.h"
 #include "daemon/alerts.h"
+#include "daemon/guard.h"
 #include "daemon/part.h"
 #include "exec/clock.h"
 #include "relay/relay.h"
+#include "sink/sign.h"
 
 enum {
     DRAIN_MS = 20000,
-    HURRY_MS = 1000
+    HURRY_MS = 1000,
+    FILES_MIN = 32 /* descriptors that a relay has open before it sends anything, and some to send with */
 };
 
 struct daemon {
@@ -37,6 +41,7 @@ struct daemon {
     char *url;
     char name[128], boot[33];
     unsigned stops;
+    bool locked; /* no program can be run any more */
     enum hk_code ended;
     struct hk_signal *signals[3];
 };
@@ -88,6 +93,10 @@ static void on_stop_signal(void *arg, int signum)
     bool first = d->stops++ == 0;
     log_event(d, HK_LOG_INFO, first ? "draining" : "draining in a hurry", "signal",
               signum == SIGINT ? "INT" : "TERM");
+    if (d->relay == NULL) { /* it has not begun: serve() looks at `stops` */
+        hk_loop_stop(d->loop);
+        return;
+    }
     hk_parts_draining(&d->parts);
     hk_relay_drain(d->relay, first ? DRAIN_MS : HURRY_MS);
 }
@@ -173,6 +182,49 @@ static void log_idle_ends(struct daemon *d)
                       "destination", dest->name);
 }
 
+/* ---- what the process gives up ---- */
+
+static bool runs_programs(const struct hk_config *config)
+{
+    const struct hk_conf_channel *channel = NULL;
+    for (size_t i = 0; (channel = hk_config_channel(config, i)) != NULL; i++)
+        if (channel->kind == HK_CONF_EXEC)
+            return true;
+    return false;
+}
+
+static void log_sandbox(struct daemon *d, enum hk_log_level level, const char *why)
+{
+    struct hk_log_line line;
+    hk_log_begin(&line, &d->log, level, "sandbox");
+    hk_log_cstr(&line, "seccomp", d->locked ? "on" : "off");
+    if (why != NULL)
+        hk_log_cstr(&line, "why", why);
+    hk_log_end(&line);
+}
+
+/* Last of all that starts: what is opened once is open. A relay that cannot be locked up relays all the same. */
+static void lock_up(struct daemon *d)
+{
+    struct hk_err err = {.message = ""};
+    if (hk_args_flag(d->cli, "no-sandbox")) {
+        log_sandbox(d, HK_LOG_INFO, "--no-sandbox");
+    } else if (runs_programs(d->config)) { /* they would inherit it, and few programs are as modest */
+        log_sandbox(d, HK_LOG_INFO, "a channel runs a program (exec)");
+    } else {
+        d->locked = hk_guard_lock(&err) == HK_OK;
+        log_sandbox(d, d->locked ? HK_LOG_INFO : HK_LOG_WARN, d->locked ? NULL : err.message);
+    }
+}
+
+/* Before the configuration is read: who may read it at the start must be able to read it again. */
+static enum hk_code lower_rights(const struct hk_cli *cli, struct hk_err *err)
+{
+    const char *user = hk_args_value(cli, "user");
+    enum hk_code rc = user != NULL ? hk_guard_become(user, err) : HK_OK;
+    return rc == HK_OK && !hk_args_flag(cli, "core-dumps") ? hk_guard_forbid_dumps(err) : rc;
+}
+
 static void refuse(struct daemon *d, struct hk_config *config, const char *why)
 {
     log_event(d, HK_LOG_ERROR, "reload refused, the old configuration stays", "error", why);
@@ -197,6 +249,10 @@ static void reload(struct daemon *d)
     if (rc == HK_OK && config->destinations.n == 0 && d->config->destinations.n > 0)
         rc = hk_err_set(&err, HK_INVALID,
                         "it has no destinations: is it being written? Every message would be dead");
+    if (rc == HK_OK && d->locked && runs_programs(config))
+        rc = hk_err_set(&err, HK_INVALID,
+                        "a channel runs a program (exec): that needs a restart, "
+                        "as this process was locked up without");
     if (rc == HK_OK)
         rc = hk_relay_reload(d->relay, config, &err);
     if (rc != HK_OK) {
@@ -235,6 +291,10 @@ static void on_reload_signal(void *arg, int signum)
 {
     struct daemon *d = arg;
     (void)signum;
+    if (d->relay == NULL) {
+        d->again = true;
+        return;
+    }
     if (d->next == NULL) {
         reload(d);
         return;
@@ -256,6 +316,18 @@ static void make_names(struct daemon *d)
     char host[64] = "relay";
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(d->name, sizeof d->name, "%s-%ld", host, (long)getpid());
+}
+
+/* What comes before there is somebody to take it waits: a signal to a relay that begins must end it in good order, too. The
+ * threads that are made meanwhile take none anyway. */
+static void hold_signals(bool hold)
+{
+    sigset_t ours;
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGTERM);
+    (void)sigaddset(&ours, SIGINT);
+    (void)sigaddset(&ours, SIGHUP);
+    (void)pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &ours, NULL);
 }
 
 static enum hk_code watch_signals(struct daemon *d, struct hk_err *err)
@@ -282,7 +354,10 @@ static enum hk_code start_parts(struct daemon *d, struct hk_err *err)
 
 static enum hk_code serve(struct daemon *d, struct hk_err *err)
 {
-    enum hk_code rc = start_parts(d, err);
+    enum hk_code rc = watch_signals(d, err);
+    if (rc == HK_OK)
+        rc = start_parts(d, err);
+    hold_signals(false);
     if (rc != HK_OK)
         return rc;
     struct hk_relay_options options = {.loop = d->loop,
@@ -293,6 +368,7 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
                                        .boot = d->boot,
                                        .log = &d->log,
                                        .event_log = getenv("HIKYAKU_EVENT_LOG"),
+                                       .stops = &d->stops,
                                        .watches = d->parts.watches,
                                        .n_watches = d->parts.n,
                                        .stopped = on_stopped,
@@ -300,12 +376,21 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
                                        .arg = d};
     rc = hk_relay_start(&options, &d->relay, err);
     d->env.relay = d->relay;
-    if (rc == HK_OK)
-        rc = watch_signals(d, err);
+    if (rc == HK_CANCELLED) {
+        log_event(d, HK_LOG_INFO, "relay stopped", "why", "before it had begun");
+        return HK_OK;
+    }
     if (rc != HK_OK)
         return rc;
     log_event(d, HK_LOG_INFO, "relay started", "version", hk_version());
+    if (hk_guard_is_root())
+        log_event(d, HK_LOG_WARN, "running as root", "advice", "start it as another user, or with --user");
+    lock_up(d);
     log_idle_ends(d);
+    if (d->again) {
+        d->again = false;
+        reload(d);
+    }
     hk_loop_run(d->loop);
     log_event(d, HK_LOG_INFO, "relay stopped", NULL, NULL);
     if (d->ended != HK_OK)
@@ -313,18 +398,35 @@ static enum hk_code serve(struct daemon *d, struct hk_err *err)
     return d->ended;
 }
 
+/* libuv ends the program without a word when it cannot make a pipe. */
+static enum hk_code check_limits(struct hk_err *err)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= FILES_MIN)
+        return HK_OK;
+    return hk_err_set(err, HK_RANGE,
+                      "at most %llu files may be open: a relay needs %d at the least (ulimit -n)",
+                      (unsigned long long)files.rlim_cur, FILES_MIN);
+}
+
 int hk_cmd_run(struct hk_cli *cli)
 {
     struct daemon d = {.cli = cli};
     struct hk_err err = {.message = ""};
+    hold_signals(true);
+    hk_log_init(&d.log, STDERR_FILENO,
+                HK_LOG_INFO); /* first: it opens /proc/self/fd, which is closed to us afterwards */
+    if (lower_rights(cli, &err) != HK_OK)
+        return hk_out_error(HK_EXIT_USAGE, "%s", err.message);
     int code = hk_settings_config(cli, HK_FOR_SENDING, &d.config);
     if (code != HK_EXIT_OK)
         return code;
-    hk_log_init(&d.log, STDERR_FILENO, HK_LOG_INFO);
     make_names(&d);
     d.url = hk_mem_strdup(hk_settings_url(cli, d.config)); /* the configuration may go, the URL stays */
     enum hk_code rc =
         d.url != NULL ? configure_log(&d, d.config, &err) : hk_err_set(&err, HK_NOMEM, "out of memory");
+    if (rc == HK_OK)
+        rc = check_limits(&err);
     if (rc == HK_OK)
         rc = hk_loop_new(&d.loop, &err);
     if (rc == HK_OK)
@@ -337,6 +439,7 @@ int hk_cmd_run(struct hk_cli *cli)
     hk_loop_free(d.loop);
     hk_config_free(d.config);
     hk_config_free(d.next);
+    hk_secret_wipe(d.url, d.url != NULL ? strlen(d.url) : 0); /* a password may stand in it */
     hk_mem_free(d.url);
     hk_log_fini(&d.log);
     return rc == HK_OK ? HK_EXIT_OK : hk_out_error(hk_settings_exit(rc), "%s", err.message);

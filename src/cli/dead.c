@@ -275,6 +275,8 @@ struct hk_str hk_dead_payload(const struct hk_letter *letter, struct hk_buf *scr
     unsigned char *bytes = hk_mem_alloc(room);
     *out_ok = bytes != NULL && hk_base64_decode(letter->payload, HK_BASE64_LINES, bytes, room, &len) &&
               hk_buf_add(scratch, bytes, len) == HK_OK;
+    if (bytes == NULL)
+        scratch->status = HK_NOMEM; /* it may well be base64: nobody knows what is in it */
     hk_mem_free(bytes);
     return *out_ok ? hk_buf_str(scratch) : (struct hk_str){"", 0};
 }
@@ -352,7 +354,9 @@ void hk_dead_show_headers(const struct hk_dead *dead, const struct hk_letter *le
 {
     struct hk_buf masked;
     hk_buf_init(&masked, HK_OPERATE_OUTPUT_MAX);
-    if (headers.len > 0 && hk_mask_headers(dead->masks, letter->event_type, headers, &masked) == HK_OK)
+    if (headers.len > 0 && hk_mask_headers(dead->masks, letter->event_type, headers, &masked) != HK_OK)
+        (void)hk_buf_adds(out, "(out of memory)");
+    else if (headers.len > 0)
         hk_dead_show_text(dead, letter, hk_buf_str(&masked), out); /* an answer may repeat what it was sent */
     hk_buf_fini(&masked);
 }
@@ -372,18 +376,22 @@ static bool knows_payloads(const struct hk_dead *dead, const struct hk_letter *l
     return true;
 }
 
-/* Hides in `text` what is masked in one payload; the result takes the text's place. */
+/* Hides in `text` what is masked in one payload; the result takes the text's place. A text that failed stays so. */
 static void hide_payload(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str payload,
                          struct hk_buf *text)
 {
     struct hk_buf scratch, hidden;
     struct hk_letter as = *letter;
     bool ok = true;
+    if (hk_buf_status(text) != HK_OK)
+        return;
     as.payload = payload;
     hk_buf_init(&scratch, HK_PAYLOAD_MAX);
     hk_buf_init(&hidden, HK_OPERATE_OUTPUT_MAX);
     payload = hk_dead_payload(&as, &scratch, &ok);
     (void)hk_mask_text(dead->masks, letter->event_type, payload, hk_buf_str(text), &hidden);
+    if (hk_buf_status(&scratch) != HK_OK)
+        hidden.status = HK_NOMEM; /* what had to be hidden could not be read */
     hk_buf_fini(&scratch);
     hk_buf_fini(text);
     *text = hidden;

@@ -49,17 +49,24 @@ static const struct hk_cli_option init_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option run_options[] = {{.name = "log-format",
-                                                    .kind = HK_CLI_CHOICE,
-                                                    .value = "FORMAT",
-                                                    .choices = "logfmt json",
-                                                    .help = "of the log's lines (default: logfmt)"},
-                                                   {.name = "log-level",
-                                                    .kind = HK_CLI_CHOICE,
-                                                    .value = "LEVEL",
-                                                    .choices = "error warn info debug",
-                                                    .help = "what to log (default: info)"},
-                                                   HK_END_OF_OPTIONS};
+static const struct hk_cli_option run_options[] = {
+    {.name = "log-format",
+     .kind = HK_CLI_CHOICE,
+     .value = "FORMAT",
+     .choices = "logfmt json",
+     .help = "of the log's lines (default: logfmt)"},
+    {.name = "log-level",
+     .kind = HK_CLI_CHOICE,
+     .value = "LEVEL",
+     .choices = "error warn info debug",
+     .help = "what to log (default: info)"},
+    {.name = "user",
+     .kind = HK_CLI_TEXT,
+     .value = "USER[:GROUP]",
+     .help = "started as root: become this user first"},
+    {.name = "no-sandbox", .help = "keep system calls that a relay has no use for"},
+    {.name = "core-dumps", .help = "allow them, though secrets would stand in them"},
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option enqueue_options[] = {
     {.name = "destination",

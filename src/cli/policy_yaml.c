@@ -294,7 +294,8 @@ bool hk_policy_is_preset(const struct hk_policy *policy)
     hk_buf_init(&theirs, 1 << 16);
     hk_policy_yaml(policy, &ours);
     hk_policy_yaml(preset, &theirs);
-    bool same = strcmp(hk_buf_cstr(&ours), hk_buf_cstr(&theirs)) == 0;
+    bool same = hk_buf_status(&ours) == HK_OK && hk_buf_status(&theirs) == HK_OK &&
+                strcmp(hk_buf_cstr(&ours), hk_buf_cstr(&theirs)) == 0;
     hk_buf_fini(&ours);
     hk_buf_fini(&theirs);
     hk_policy_free(preset);

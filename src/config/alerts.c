@@ -50,12 +50,6 @@ bool hk_text_check_zone(struct hk_str s, char why[HK_WHY_MAX])
     return parse_zone(s, &zone) || hk_text_refuse(why, "must be an offset such as \"+09:00\", or Z");
 }
 
-bool hk_text_check_cidr(struct hk_str s, char why[HK_WHY_MAX])
-{
-    struct hk_cidr range;
-    return hk_text_parse_cidr(s, &range, why);
-}
-
 /* With or without a name; alert/mail.c knows more, and refuses the rest before the relay starts. */
 bool hk_text_check_email(struct hk_str s, char why[HK_WHY_MAX])
 {
@@ -123,10 +117,9 @@ static const char *guarded_url(const struct hk_conf_channel *c, const char **out
 
 static bool is_allowed(const struct hk_conf_channel *c, const struct hk_ip *ip)
 {
-    const char *text = NULL;
-    struct hk_cidr range;
-    for (size_t i = 0; (text = hk_conf_text(&c->allow, i)) != NULL; i++)
-        if (hk_cidr_parse(hk_str_of(text), &range, NULL) == HK_OK && hk_cidr_has(&range, ip))
+    const struct hk_cidr *ranges = c->allow.items;
+    for (size_t i = 0; i < c->allow.n; i++)
+        if (hk_cidr_has(&ranges[i], ip))
             return true;
     return false;
 }

@@ -85,10 +85,16 @@ enum hk_conf_otlp {
     HK_CONF_OTLP_JSON
 };
 
+enum hk_conf_compression {
+    HK_CONF_COMPRESS_NONE = 0,
+    HK_CONF_COMPRESS_GZIP
+};
+
 struct hk_conf_telemetry {
     uint32_t given;
     const char *endpoint; /* "": off */
     enum hk_conf_otlp protocol;
+    enum hk_conf_compression compression;
     struct hk_conf_list headers; /* of struct hk_conf_header */
     double sample;               /* 0 to 1, of the traces that begin here */
 };
@@ -267,7 +273,7 @@ struct hk_conf_channel {
     enum hk_alert_language language; /* HK_CHANNEL_LANGUAGE_OPT not given: that of `alerts` */
     enum hk_severity_level severity; /* and above */
     uint64_t timeout_ms;
-    struct hk_conf_list allow; /* of const char *: address ranges */
+    struct hk_conf_list allow; /* of struct hk_cidr */
 };
 
 struct hk_conf_quiet {

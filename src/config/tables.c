@@ -154,12 +154,17 @@ static const struct hk_opt_table telemetry_header_table = {
 static const struct hk_word otlp_words[] = {
     {"http/protobuf", HK_CONF_OTLP_PROTOBUF}, {"http/json", HK_CONF_OTLP_JSON}, {NULL, 0}};
 
+static const struct hk_word compression_words[] = {
+    {"none", HK_CONF_COMPRESS_NONE}, {"gzip", HK_CONF_COMPRESS_GZIP}, {NULL, 0}};
+
 static const struct hk_opt telemetry_opts[] = {
     {"endpoint", HK_OPT_STRING, AT(struct hk_conf_telemetry, endpoint), .min = 1, .max = 2048, .fallback = "",
      .otherwise = "off", .example = "http://127.0.0.1:4318", .check = hk_text_check_http_url,
      .help = "OpenTelemetry collector; /v1/traces is added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
     {"protocol", HK_OPT_ENUM, AT(struct hk_conf_telemetry, protocol), .words = otlp_words,
      .fallback = "http/protobuf", .help = "of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
+    {"compression", HK_OPT_ENUM, AT(struct hk_conf_telemetry, compression), .words = compression_words,
+     .fallback = "none", .help = "of requests; OTEL_EXPORTER_OTLP_COMPRESSION wins"},
     {"headers", HK_OPT_MAP, AT(struct hk_conf_telemetry, headers), .max = 32, .sub = &telemetry_header_table,
      .example = "{ X-Scope-OrgID: acme }", .help = "sent to the collector; never shown"},
     {"sample", HK_OPT_DOUBLE, AT(struct hk_conf_telemetry, sample), .fmin = 0, .fmax = 1, .fallback = "1",

@@ -117,8 +117,7 @@ const struct hk_opt_table hk_exec_table = {
     .example = "{ command: [/usr/local/bin/page, ops] }",
 };
 
-static const struct hk_opt range_elem = {
-    .type = HK_OPT_STRING, .min = 1, .max = 64, .check = hk_text_check_cidr, .example = "10.0.0.0/8"};
+static const struct hk_opt range_elem = {.type = HK_OPT_CIDR};
 
 static const struct hk_opt channel_opts[HK_CHANNEL_NOPTS] = {
     [HK_CHANNEL_SLACK_OPT] = {"slack", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_channel, slack),

@@ -36,7 +36,6 @@ hk_opt_check_fn hk_text_check_path;   /* into a payload: order.id, items[*].card
 hk_opt_check_fn hk_text_check_field;  /* the same, or with a type: order.id:integer */
 hk_opt_check_fn hk_text_check_clock;  /* 22:00; this and the next ones are in alerts.c */
 hk_opt_check_fn hk_text_check_zone;   /* +09:00 */
-hk_opt_check_fn hk_text_check_cidr;
 hk_opt_check_fn hk_text_check_email;
 hk_opt_check_fn hk_text_check_smtp_url;
 

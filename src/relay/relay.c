@@ -27,7 +27,9 @@ enum {
     PUMP_EVERY = 8,
     RELOAD_DRAIN_MS = 5000,
     DRAIN_STORE_MS = 3000, /* after a drain's end: for the store to take what is to be settled */
-    OPEN_JOB = 1000,       /* store jobs that are not the engine's */
+    OPEN_FOR_MS = 30000,   /* a server that is away when we begin */
+    OPEN_EVERY_MS = 500,
+    OPEN_JOB = 1000, /* store jobs that are not the engine's */
     CLOSE_JOB,
     REOPEN_JOB,
     PURGE_JOB,
@@ -83,10 +85,12 @@ struct hk_relay {
     uint64_t took_us; /* the engine's action under way, at the store */
     int64_t beat_at_ms;
     int64_t purge_at_ms;
-    int64_t give_up_at_ms; /* of a drain */
+    int64_t give_up_at_ms; /* of a drain; `idle_…`: when nothing is in hand that could be settled */
+    int64_t idle_give_up_at_ms;
     enum hk_code ended;
     enum hk_code last_error; /* logged once until it changes */
-    bool draining, stopping;
+    bool draining, stopping, opening;
+    bool asked_more;   /* the store, when a drain was to be given up */
     bool soon;         /* the timer is set to pump at once */
     uint32_t n_landed; /* since it was pumped last */
     const struct hk_config *reload_to;
@@ -695,6 +699,13 @@ static int64_t redrive_at_ms(const struct hk_relay *r)
     return r->draining || r->reload_to ? INT64_MAX : hk_redriver_at_ms(r->redriver);
 }
 
+/* With something to be settled it is worth waiting for the store: what gets through is not sent again. Without, only the
+ * lane is left, and that ends by itself. */
+static int64_t give_up_at(const struct hk_relay *r)
+{
+    return hk_engine_in_hand(r->engine) > 0 ? r->give_up_at_ms : r->idle_give_up_at_ms;
+}
+
 static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
 {
     if (r->soon)
@@ -703,8 +714,8 @@ static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
         wake_ms = r->purge_at_ms;
     if (!r->job_busy && redrive_at_ms(r) < wake_ms)
         wake_ms = redrive_at_ms(r);
-    if (r->draining && !r->job_busy && r->give_up_at_ms < wake_ms)
-        wake_ms = r->give_up_at_ms;
+    if (r->draining && !r->job_busy && give_up_at(r) < wake_ms)
+        wake_ms = give_up_at(r);
     if (wake_ms == INT64_MAX)
         hk_timer_stop(r->timer);
     else
@@ -752,22 +763,38 @@ static bool do_next(struct hk_relay *r, int64_t now)
     return false;
 }
 
+static enum hk_code stopped_without_store(struct hk_relay *r)
+{
+    struct hk_log_line line;
+    uint32_t in_hand = hk_engine_in_hand(r->engine);
+    hk_log_begin(&line, r->options.log, in_hand > 0 ? HK_LOG_ERROR : HK_LOG_WARN,
+                 in_hand > 0
+                     ? "stopped without the store: what was in hand goes out again later"
+                     : "stopped without the store: nothing was in hand, the lane ends with its lease");
+    if (in_hand > 0)
+        hk_log_i64(&line, "in_hand", in_hand);
+    hk_log_end(&line);
+    return in_hand > 0 ? HK_TIMEOUT : HK_OK;
+}
+
 /* A drain must end, also when the store does not take what is to be settled: the lease will run out, and what is in
  * hand goes to retry, uncharged. Sinks are closed only when nothing is in flight. */
 static bool give_up(struct hk_relay *r)
 {
-    struct hk_log_line line;
-    bool late = r->draining && now_ms(r) >= r->give_up_at_ms;
+    if (r->draining && hk_engine_in_hand(r->engine) > 0)
+        r->idle_give_up_at_ms = now_ms(r) + DRAIN_STORE_MS;
+    bool late = r->draining && now_ms(r) >= give_up_at(r);
+    if (late && r->last_error == HK_OK && !r->asked_more) { /* we were stopped: it was not asked at all */
+        r->asked_more = true;
+        r->give_up_at_ms = r->idle_give_up_at_ms = now_ms(r) + DRAIN_STORE_MS;
+        late = false;
+    }
     if (r->ended == HK_OK && (!late || r->job_busy || hk_engine_in_flight(r->engine)))
         return false;
     if (r->job_busy || hk_engine_in_flight(r->engine))
         return true; /* their end pumps again */
-    if (r->ended == HK_OK) {
-        hk_log_begin(&line, r->options.log, HK_LOG_ERROR,
-                     "stopped without the store: what was in hand goes out again later");
-        hk_log_end(&line);
-        r->ended = HK_UNAVAILABLE;
-    }
+    if (r->ended == HK_OK)
+        r->ended = stopped_without_store(r);
     finish(r);
     return true;
 }
@@ -784,6 +811,10 @@ static void beat(struct hk_relay *r, int64_t now)
 static void pump(void *arg)
 {
     struct hk_relay *r = arg;
+    if (r->opening) {
+        hk_loop_stop(r->options.loop); /* the pause between two tries is over */
+        return;
+    }
     r->soon = false;
     r->n_landed = 0;
     if (r->stopping || give_up(r))
@@ -819,8 +850,8 @@ static void free_relay(struct hk_relay *r)
     hk_mem_free(r);
 }
 
-/* The store is opened on its thread, but the caller wants to know at once whether it can be: the loop runs nothing else
- * until then. */
+/* The store is opened on its thread, but the caller wants to know whether it can be: the loop runs nothing of ours until
+ * then. */
 static void opened(void *arg, bool ran)
 {
     struct hk_relay *r = arg;
@@ -829,7 +860,7 @@ static void opened(void *arg, bool ran)
     hk_loop_stop(r->options.loop);
 }
 
-static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
+static enum hk_code open_once(struct hk_relay *r, struct hk_err *err)
 {
     r->job = OPEN_JOB;
     r->job_busy = true;
@@ -841,6 +872,36 @@ static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
     if (r->rc != HK_OK)
         *err = r->err;
     return r->rc;
+}
+
+static bool told_to_stop(const struct hk_relay *r)
+{
+    return r->options.stops && *r->options.stops > 0;
+}
+
+/* A server that restarts just now must not end a relay that begins; what it says of our settings does. */
+static bool may_mend(const struct hk_relay *r, enum hk_code rc, const struct hk_err *err)
+{
+    return r->ops->shared && (rc == HK_UNAVAILABLE || rc == HK_BUSY || rc == HK_TIMEOUT) &&
+           err->errclass == HK_ERRCLASS_TEMPORARY;
+}
+
+static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
+{
+    int64_t give_up_at_ms = now_ms(r) + OPEN_FOR_MS;
+    enum hk_code rc = open_once(r, err);
+    while (rc != HK_OK && !told_to_stop(r) && may_mend(r, rc, err) && now_ms(r) < give_up_at_ms) {
+        log_store(r, rc);
+        r->opening = true;
+        hk_timer_start(r->timer, OPEN_EVERY_MS);
+        hk_loop_run(r->options.loop);
+        r->opening = false;
+        if (!told_to_stop(r))
+            rc = open_once(r, err);
+    }
+    if (rc == HK_OK && r->last_error != HK_OK)
+        log_store(r, rc);
+    return told_to_stop(r) ? HK_CANCELLED : rc;
 }
 
 static enum hk_code start(struct hk_relay *r, struct hk_err *err)
@@ -891,6 +952,7 @@ void hk_relay_drain(struct hk_relay *r, uint64_t ms)
 {
     r->draining = true;
     r->give_up_at_ms = now_ms(r) + (int64_t)ms + DRAIN_STORE_MS;
+    r->idle_give_up_at_ms = now_ms(r) + DRAIN_STORE_MS;
     if (r->engine) /* none after a reload that could not go on */
         hk_engine_drain(r->engine, now_ms(r), now_ms(r) + (int64_t)ms);
     pump_soon(r);

@@ -24,6 +24,7 @@ struct hk_relay_options {
     const char *name, *boot;
     struct hk_log *log;
     const char *event_log;             /* a file for the checker; NULL = none */
+    const unsigned *stops;             /* not 0: it is to end before it has begun; NULL = nobody can ask */
     const struct hk_onlooker *watches; /* outlive the relay */
     size_t n_watches;
     /* The relay has ended: drained, or it cannot go on (`rc` says why, and it was logged). From the loop. */
@@ -34,7 +35,8 @@ struct hk_relay_options {
     void *arg;
 };
 
-/* Opens the store (blocking) and the sinks, and starts. HK_NOTFOUND: no schema, or an old one. */
+/* Opens the store and the sinks, and starts; the loop runs meanwhile. A server that is away is asked again for half a minute,
+ * unless it says that what we were told is wrong. HK_NOTFOUND: no schema, or an old one. HK_CANCELLED: `stops`. */
 enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_relay **out_relay,
                             struct hk_err *err) HK_MUSTCHECK;
 /* Stops claiming, finishes what is in flight for `ms`, gives back the rest; then `stopped`. A second call hurries. */

@@ -154,7 +154,7 @@ class Town(World):
         done = subprocess.run([BINARY, "--config", str(self.config_path), *args], cwd=self.folder, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False, env=clean_environment())
         assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
-        return done.stderr
+        return done.stdout + done.stderr
 
     def bury(self, n, prefix="m", destination="shop", **columns):
         self.receiver.on(destination, 422)
@@ -555,6 +555,13 @@ def a_channel_that_cannot_work_keeps_the_relay_from_starting():
         daemon = w.daemon("refused")
         assert daemon.wait() != 0
         assert 'channel "mail"' in daemon.log() and "ca_file" in daemon.log(), daemon.log()
+        # and it shows before: perhaps the file is only missing on this machine
+        said = json.loads(w.hikyaku("config", "check", "--json"))
+        assert said["ok"] and "ca_file" in said["warnings"][0]["message"] and said["channels"] == 1, said
+        assert "'mail' cannot be used" in w.fails(1, "doctor")
+        w.config["channels"]["mail"]["email"]["from"] = "a@b@c"
+        w.write_config()
+        assert 'channel "mail": an address' in w.fails(78, "config", "check")
 
 
 sys.exit(run_tests(TESTS))

@@ -735,6 +735,31 @@ def a_mail_server_that_is_not_there_or_hangs():
 
 # ---- programs ----
 
+@test
+def a_mail_server_that_talks_without_end_is_cut_off():
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def talk():
+            peer, _ = server.accept()
+            with peer:
+                try:
+                    peer.sendall(b"220 hello\r\n")
+                    peer.recv(1000)
+                    while True:
+                        peer.sendall(b"250-and another thing\r\n" * 1000)
+                        said.append(1)
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        channel = {"name": "mail", "kind": "email", "url": f"smtp://127.0.0.1:{server.getsockname()[1]}", "from": "a@b.example",
+                   "to": ["c@d.example"], "timeout_ms": 60000}
+        refused("UNAVAILABLE", channel)
+        thread.join(60)
+        assert not thread.is_alive() and len(said) < 2000, len(said)
+
+
 class Script:
     def __init__(self, text):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-exec-"))
@@ -892,15 +917,17 @@ def a_channel_can_be_checked_without_asking_anybody():
             {"kind": "pagerduty", "secret": "k" * 32}, {"kind": "exec", "argv": ["/bin/true"]}, {"kind": "exec", "argv": ["mail"]},
             {"kind": "email", "url": "smtps://mail", "from": "a@b", "to": ["c@d"], "user": "u", "password": "p"}]
     bad = [{"kind": "slack"}, {"kind": "slack", "url": "smtp://x"}, {"kind": "webhook", "url": "http://x", "secret": "short"},
-           {"kind": "webhook", "url": "http://x", "allow": ["10.0.0.0/99"]}, {"kind": "pagerduty"}, {"kind": "pagerduty", "secret": "k \n"},
-           {"kind": "exec", "argv": []}, {"kind": "exec", "argv": ["/nonexistent"]}, {"kind": "email", "url": "smtp://mail", "from": "a@b", "to": []},
+           {"kind": "pagerduty"}, {"kind": "pagerduty", "secret": "k \n"},
+           {"kind": "exec", "argv": []}, {"kind": "email", "url": "smtp://mail", "from": "a@b", "to": []},
            {"kind": "email", "url": "http://mail", "from": "a@b", "to": ["c@d"]},
-           {"kind": "email", "url": "smtp://mail", "from": "a@b", "to": ["c@d"], "password": "p"},
-           {"kind": "slack", "url": "https://x/", "ca_file": "/nonexistent"}]
+           {"kind": "email", "url": "smtp://mail", "from": "a@b", "to": ["c@d"], "password": "p"}]
+    not_here = [{"kind": "exec", "argv": ["/nonexistent"]}, {"kind": "slack", "url": "https://x/", "ca_file": "/nonexistent"}]
     for channel in good:
         assert run(channel, mode="check")["code"] == "OK", channel
     for channel in bad:
         assert run(channel, mode="check")["code"] == "INVALID", channel
+    for channel in not_here:
+        assert run(channel, mode="check")["code"] == "NOTFOUND", channel
 
 
 sys.exit(run_tests(TESTS))

@@ -16,6 +16,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
@@ -595,6 +596,47 @@ def answers_are_proper_http():
             answer = connection.getresponse()
             assert answer.status == (404 if path == "/nowhere" else 200) and answer.read()
         connection.close()
+        daemon.stop()
+
+
+@test
+def no_body_is_taken_for_a_request():
+    """What a proxy might see otherwise than we do is refused, and the connection ends. (The library says its 400 twice.)"""
+    inner = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    bodies = [b"Content-Length: %d\r\n\r\n" % len(inner) + inner,
+              b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inner,
+              b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + inner,
+              b"Transfer-Encoding: xchunked\r\n\r\n" + inner,
+              b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + inner,
+              b"Content-Length: 5\r\nContent-Length: 0\r\n\r\n" + inner,
+              b"Content-Length: +5\r\n\r\n" + inner]
+    with World() as w:
+        daemon = w.daemon().ready()
+        at = address(daemon)
+        for method in (b"GET", b"POST"):
+            for body in bodies:
+                with socket.create_connection(at, timeout=60) as s:
+                    s.sendall(method + b" /livez HTTP/1.1\r\nHost: localhost\r\n" + body)
+                    got = b""
+                    try:
+                        while more := s.recv(65536):
+                            got += more
+                    except ConnectionError:
+                        pass
+                assert b"hikyaku_uptime" not in got and b" 200 OK" not in got, (method, body, got)
+        daemon.stop()
+
+
+@test
+def it_answers_again_after_it_was_stopped_for_a_while():
+    with World() as w:
+        daemon = w.daemon().ready()
+        at = address(daemon)
+        for _ in range(3):
+            daemon.signal(signal.SIGSTOP)
+            time.sleep(0.05)
+            daemon.signal(signal.SIGCONT)
+            assert ask(at, "/livez")[0] == 200
         daemon.stop()
 
 

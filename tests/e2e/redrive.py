@@ -282,10 +282,11 @@ def judge(w):
     with contextlib.closing(w.connect()) as db:
         lines = witness.merge(w.events.lines(), witness.acts(db))
         assert sum(e["ev"] == "requeue" for e in lines) == w.sql("SELECT sum(requeues) FROM dead_letters")[0][0]
-        said = witness.run_checker(witness.find_checker(BINARY), w.folder, lines, witness.dump(db),
+        rows = [*witness.dump(db), *witness.totals(db)]
+        said = witness.run_checker(witness.find_checker(BINARY), w.folder, lines, rows,
                                    *(["--lanes", "many", "--slack", "100"] if POSTGRES else []))
         print(f"# {said}")
-        return lines, list(witness.dump(db))
+        return lines, rows
 
 
 @test

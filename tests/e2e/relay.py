@@ -23,7 +23,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import (Answer, FakeClock, PATIENCE, POSTGRES, QUICK, Skip, World, http_date, now_ms, rfc3339,
+from support import (Answer, FakeClock, FullDisk, PATIENCE, POSTGRES, QUICK, Skip, World, http_date, now_ms, rfc3339,
                      run_tests, sqlite_only, until)
 
 TESTS = []
@@ -787,30 +787,6 @@ def a_jumping_wall_clock_loses_nothing_and_sends_nothing_early():
 
 
 # ---- a full disk ----
-
-class FullDisk:
-    """A small file system that can be filled up."""
-
-    def __init__(self, stack, folder):
-        self.filler = folder / "filler"
-        if os.geteuid() != 0:
-            raise Skip("not root: cannot mount a small file system")
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], capture_output=True,
-                              text=True, check=False)
-        if done.returncode != 0:
-            raise Skip(f"cannot mount a small file system: {done.stderr.strip()}")
-        stack.callback(subprocess.run, ["umount", "-l", str(folder)], check=False)
-
-    def fill(self):
-        with open(self.filler, "wb", buffering=0) as file:
-            for size in (65536, 4096, 1):
-                with contextlib.suppress(OSError):
-                    while True:
-                        file.write(b"\0" * size)
-
-    def free(self):
-        self.filler.unlink()
-
 
 @test
 @sqlite_only

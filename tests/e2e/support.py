@@ -2,6 +2,7 @@
 """What the end-to-end tests of the relay share: a receiver that follows a script, the daemon as a process, a database
 in a temporary folder, and the event log of src/observe/eventlog.h, which hikyaku-check reads."""
 import collections
+import contextlib
 import glob
 import hashlib
 import http.server
@@ -171,18 +172,20 @@ class Receiver:
     """Answers as its script says: {path: function(request) -> status or Answer}; 200 where there is none. A 2xx is
     what it accepted. `log`: writes recv lines."""
 
+    host = "127.0.0.1"
+
     def __init__(self, log=None):
         self.log, self.lock, self.script = log, threading.Lock(), {}
         self.requests, self.seen = [], collections.Counter()
         self.closing = threading.Event()
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server((self.host, 0), Handler)
         self.server.receiver = self
         self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self.thread.start()
 
     def url(self, name):
-        return f"http://127.0.0.1:{self.port}/{name}"
+        return f"http://{self.host}:{self.port}/{name}"
 
     def on(self, name, script):
         """`script`: a status, an Answer, or a function of the request that gives one."""
@@ -239,12 +242,12 @@ def clean_environment():
 
 
 class Daemon:
-    def __init__(self, world, name="relay", config=None, env=None, preexec=None):
+    def __init__(self, world, name="relay", config=None, env=None, preexec=None, program=BINARY):
         self.name, self.world = name, world
         self.log_path = world.path(f"{name}-{len(world.daemons)}.log")
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [BINARY, "--config", str(config or world.config_path), "run"], cwd=world.folder,
+                [program, "--config", str(config or world.config_path), "run"], cwd=world.folder,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**clean_environment(), **(env or {})},
                 preexec_fn=preexec)
         world.daemons.append(self)
@@ -314,6 +317,32 @@ class FakeClock:
         aside.rename(self.file)
 
 
+# ---- a full disk ----
+
+class FullDisk:
+    """A small file system that can be filled up."""
+
+    def __init__(self, stack, folder, size="4m"):
+        self.filler = folder / "filler"
+        if os.geteuid() != 0:
+            raise Skip("not root: cannot mount a small file system")
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True,
+                              text=True, check=False)
+        if done.returncode != 0:
+            raise Skip(f"cannot mount a small file system: {done.stderr.strip()}")
+        stack.callback(subprocess.run, ["umount", "-l", str(folder)], capture_output=True, check=False)
+
+    def fill(self):
+        with open(self.filler, "wb", buffering=0) as file:
+            for size in (65536, 4096, 1):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(b"\0" * size)
+
+    def free(self):
+        self.filler.unlink()
+
+
 # ---- everything of one test ----
 
 QUICK = {"preset": "standard", "backoff": {"base": "20ms", "cap": "100ms"}, "jitter": "none", "breaker": "off",
@@ -323,12 +352,12 @@ QUICK = {"preset": "standard", "backoff": {"base": "20ms", "cap": "100ms"}, "jit
 class World:
     """A temporary folder with database, configuration, receiver and daemons; nothing outlives the `with` block."""
 
-    make_receiver = Receiver
+    make_receiver, allow = Receiver, ()
 
     def __init__(self, destinations=("shop",), folder=None, event_log=False, init=True, **sections):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="hikyaku-e2e-"))
         self.daemons, self.children, self.damaged = [], [], False
-        self.db = postgres.cluster().create() if POSTGRES else self.path("outbox.db")
+        self.db = postgres.cluster().create() if POSTGRES else self.place_db()
         self.url = postgres.relay_url(self.db) if POSTGRES else f"sqlite:{self.db}"
         self.config_path = self.path("hikyaku.yaml")
         self.events = EventLog(self.path("events.log")) if event_log else None
@@ -343,8 +372,11 @@ class World:
         if init:
             self.hikyaku("init")
 
+    def place_db(self):
+        return self.path("outbox.db")
+
     def destination(self, name, http=None, **more):
-        return {"http": {"url": self.receiver.url(name), **(http or {})}, "allow": ["127.0.0.0/8"], **more}
+        return {"http": {"url": self.receiver.url(name), **(http or {})}, "allow": ["127.0.0.0/8", *self.allow], **more}
 
     def write_config(self, text=None):
         """JSON is YAML. Written aside and renamed, as a careful operator does."""

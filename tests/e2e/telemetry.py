@@ -6,6 +6,7 @@ TAP.
 
 Usage: telemetry.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them. $OTELCOL names an
 OpenTelemetry Collector with otlp and otlphttp in it (tools/otelcol builds one); without one that test is skipped."""
+import gzip
 import http.server
 import importlib
 import json
@@ -51,6 +52,8 @@ class Collector:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers["Content-Encoding"] == "gzip":
+                    body = gzip.decompress(body)
                 with outer.lock:
                     outer.n += 1
                     status, headers, delay = answer(outer.n)
@@ -377,7 +380,7 @@ def the_environment_wins_and_is_honoured():
     with Collector() as c, World(telemetry={"endpoint": "http://127.0.0.1:9", "headers": {"X-A": "file", "X-B": "file"}}) as w:
         env = {**SOON, "OTEL_EXPORTER_OTLP_ENDPOINT": c.url + "/base/", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
                "OTEL_EXPORTER_OTLP_HEADERS": "x-a=env%20one, X-C = two", "OTEL_SERVICE_NAME": "shop-relay",
-               "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_BSP_MAX_QUEUE_SIZE": "many"}
+               "OTEL_EXPORTER_OTLP_COMPRESSION": "zstd", "OTEL_BSP_MAX_QUEUE_SIZE": "many"}
         daemon = w.daemon(env=env).ready()
         w.insert(message_id="m-1")
         span, = wait_for(c, 1)
@@ -393,6 +396,52 @@ def the_environment_wins_and_is_honoured():
         wait_for(c, 2)
         daemon.stop()
         assert c.headers[-1][0] == "/only/traces"
+
+
+@test
+def requests_are_compressed_where_that_is_asked_for():
+    cases = [({"compression": "gzip"}, {}, "gzip"), ({}, {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}, "gzip"),
+             ({"compression": "gzip"}, {"OTEL_EXPORTER_OTLP_TRACES_COMPRESSION": "none"}, None)]
+    for conf, env, encoding in cases:
+        with Collector() as c, World(**telemetry(c, **conf)) as w:
+            daemon = w.daemon(env={**SOON, **env}).ready()
+            w.insert_many(300)
+            assert len({span.id for span in wait_for(c, 300)}) == 300
+            daemon.stop()
+            assert {headers.get("content-encoding") for _, headers, _ in c.headers} == {encoding}, c.headers
+
+
+@test
+def a_collector_that_talks_without_end_is_cut_off():
+    """In its answer's body, whose status counts, and in its header fields."""
+    answers = {"body": b"HTTP/1.1 200 OK\r\n\r\n", "headers": b"HTTP/1.1 200 OK\r\n"}
+    more = {"body": b"x" * 65536, "headers": b"X-Filler: " + b"y" * 1000 + b"\r\n"}
+    for case in answers:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            ended = []
+
+            def talk():
+                peer, _ = server.accept()
+                with peer:
+                    peer.recv(65536)
+                    peer.sendall(answers[case])
+                    try:
+                        while True:
+                            peer.sendall(more[case])
+                            ended.append(len(more[case]))
+                    except OSError:
+                        pass
+                server.close()
+
+            thread = threading.Thread(target=talk, daemon=True)
+            thread.start()
+            with World(telemetry={"endpoint": f"http://127.0.0.1:{server.getsockname()[1]}"}) as w:
+                daemon = w.daemon(env=SOON).ready()
+                w.insert(message_id="m-1")
+                thread.join(60)
+                assert not thread.is_alive() and sum(ended) < 64 << 20, sum(ended)
+                daemon.stop()
+                assert (counts(daemon)[0] == 1) == (case == "body"), (case, daemon.log())
 
 
 @test

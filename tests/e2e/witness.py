@@ -234,6 +234,17 @@ def dump(db):
             yield {"table": table, **dict(zip(("m", "dest", "due", "n", "life", "status"), row))}
 
 
+def totals(db):
+    """What people did, and how many messages ended how, as the database itself counts them: the whole audit of acts on letters."""
+    for act, m, dest, actor in db.execute("SELECT act, message_id, destination, actor FROM outbox_audit "
+                                          "WHERE act IN ('requeue', 'discard') ORDER BY id"):
+        yield {"table": "audit", "act": act, "m": m, "dest": dest, "actor": actor}
+    counts = {name: db.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+              for name, what in (("sent", "outbox_sent"), ("dead", "dead_letters WHERE status = 'failed'"),
+                                 ("over", "dead_letters WHERE status = 'discarded'"))}
+    yield {"table": "totals", **counts, "audited": "yes"}
+
+
 def run_checker(checker, folder, lines, rows, *options):
     """hikyaku-check LOG DUMP: the separate judge. What it counted."""
     paths = []
