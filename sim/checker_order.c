@@ -72,7 +72,8 @@ void hk_checker_order(struct checker *c, size_t l)
     struct hk_str dest = {c->dest_names.texts[leg->dest], c->dest_names.lens[leg->dest]};
     struct hk_str key = {c->texts.texts[msg->key], c->texts.lens[msg->key]};
     size_t number = hk_names_find(&c->key_names, hk_checker_pair(room, sizeof room, dest, key));
-    for (size_t i = number == NOBODY ? NOBODY : c->heads.items[number]; i != NOBODY; i = c->legs.items[i].next) {
+    for (size_t i = number == NOBODY ? NOBODY : c->heads.items[number]; i != NOBODY;
+         i = c->legs.items[i].next) {
         const struct cleg *other = &c->legs.items[i];
         bool unknown = is_new(c, leg) || is_new(c, other);
         const char *why = i == l || unknown ? NULL : in_the_way(c, leg, other);
