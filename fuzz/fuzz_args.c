@@ -10,19 +10,12 @@
 #define main hikyaku_main /* for its table of commands */
 int hikyaku_main(int argc, char **argv);
 #include "cli/main.c"
+#include "fuzz.h"
 #undef main
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
 
 enum {
     ARGS = 160
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is wrong is said on stderr: thousands of times a second that is of no use, and the fuzzer itself speaks there. */
 static void speak_to(bool nobody)

@@ -7,14 +7,7 @@
 
 #include "base/str.h"
 #include "checker.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void judge(struct hk_str log, struct hk_str dump, bool many, struct hk_check_result *out)
 {

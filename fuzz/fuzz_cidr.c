@@ -8,14 +8,7 @@
 
 #include "base/cidr.h"
 #include "base/str.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void check_ip(struct hk_str s)
 {

@@ -9,10 +9,9 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/yaml.h"
+#include "fuzz.h"
 
 #define SECRET "whsec_Zq9xSecretZq9xSecretZq9xSecretZq"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void demand(bool holds, const char *what)
 {

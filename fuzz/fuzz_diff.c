@@ -8,15 +8,8 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "payload/diff.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_harmless(struct hk_str diff)
 {

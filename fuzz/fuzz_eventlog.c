@@ -9,15 +9,8 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "flat.h"
+#include "fuzz.h"
 #include "observe/eventlog.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool is_utf8(struct hk_str s)
 {

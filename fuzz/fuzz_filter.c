@@ -6,17 +6,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "payload/filter.h"
 
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
 #define NOW INT64_C(1794700800000)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool matches(const struct hk_filter *filter, struct hk_str payload)
 {

@@ -5,16 +5,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "sink/h1_parse.h"
 #include "sink/header.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct reading {
     struct hk_h1_answer answer;

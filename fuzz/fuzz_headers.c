@@ -6,18 +6,11 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "sink/header.h"
 #include "sink/request.h"
 
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
 #define SECRET "t0p-s3cret"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The input may happen to hold it, and is shown. */
 static bool quotes_secret(struct hk_str s)

@@ -10,18 +10,11 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
+#include "fuzz.h"
 
 #define YEAR_1      INT64_C(-62135596800000)
 #define YEAR_9999   INT64_C(253402300799999)
 #define FIFTY_YEARS INT64_C(1577923200000) /* with 13 leap days, the most there can be */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Prints `ms` in the form that `s` has. */
 static void print_like(struct hk_str s, int64_t ms, char *out, size_t room)

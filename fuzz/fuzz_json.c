@@ -9,14 +9,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static struct hk_str take(struct hk_str *rest, size_t n)
 {

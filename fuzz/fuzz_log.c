@@ -11,18 +11,11 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "observe/log.h"
 #include "observe/redact.h"
 
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
 #define SECRET "hUnTeR2hUnTeR2"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct hk_str take(struct hk_str *rest, size_t n)
 {

@@ -7,15 +7,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "payload/mask.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const mask_paths[] = {"a", "b.c", "c[*]", "[0]", "[*].a"};
 static const char *const mask_headers[] = {"b", "x-api-key"};

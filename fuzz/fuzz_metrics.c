@@ -7,19 +7,12 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "observe/metrics.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
 
 enum {
     NAMES = 12
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const uint64_t bounds[] = {10, 1000};
 static const char *const kinds[] = {"good", "bad", NULL};

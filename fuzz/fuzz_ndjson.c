@@ -9,14 +9,7 @@
 
 #include "base/str.h"
 #include "cli/ndjson.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static bool contains(struct hk_str s, struct hk_str needle)
 {

@@ -11,14 +11,7 @@
 #include "alert/body.h"
 #include "base/str.h"
 #include "base/utf8.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static const char *const people[] = {"ops@example.com", "飛脚 <oncall@example.com>"};
 

@@ -6,15 +6,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "payload/validate.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_written(const struct hk_path *path)
 {

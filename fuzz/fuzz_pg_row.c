@@ -8,27 +8,12 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "store/pg_store.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
 
 enum {
     COLUMNS = 44
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static struct hk_str take(struct hk_str *rest, size_t n)
-{
-    struct hk_str taken = {rest->ptr, n < rest->len ? n : rest->len};
-    rest->ptr += taken.len;
-    rest->len -= taken.len;
-    return taken;
-}
 
 static PGresult *make_row(struct hk_str input, int columns)
 {
@@ -40,8 +25,8 @@ static PGresult *make_row(struct hk_str input, int columns)
         attributes[i] = (PGresAttDesc){.name = names[i], .format = 1};
     MUST(PQsetResultAttrs(res, columns, attributes) == 1);
     for (int i = 0; i < columns; i++) {
-        size_t n = input.len ? (unsigned char)take(&input, 1).ptr[0] : 255;
-        struct hk_str value = take(&input, n == 255 ? 0 : n);
+        size_t n = input.len ? (unsigned char)fuzz_take(&input, 1).ptr[0] : 255;
+        struct hk_str value = fuzz_take(&input, n == 255 ? 0 : n);
         char copy[256] = "";
         memcpy(copy, value.ptr, value.len); /* PQsetvalue does not take const */
         MUST(PQsetvalue(res, 0, i, n == 255 ? NULL : copy, n == 255 ? -1 : (int)value.len) == 1);
@@ -133,7 +118,7 @@ static void check_args(struct hk_str input)
     struct hk_str texts[4];
     struct hk_buf out;
     for (size_t i = 0; i < 4; i++)
-        texts[i] = take(&input, input.len / 2);
+        texts[i] = fuzz_take(&input, input.len / 2);
     hk_pg_arg_texts(&pg, &args, texts, 4);
     for (size_t i = 0; i < 4; i++)
         hk_pg_arg_text(&pg, &args, texts[i]);

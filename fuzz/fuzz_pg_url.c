@@ -7,17 +7,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "store/pg.h"
 
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
 #define SECRET "hUnTeR2hUnTeR2"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* "…" with doubled quotes inside, then a dot and another one, or only one. */
 static const char *skip_identifier(const char *p)

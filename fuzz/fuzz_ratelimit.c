@@ -8,14 +8,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* 0: no wait. */
 static uint64_t hint(const struct hk_header *headers, size_t n)

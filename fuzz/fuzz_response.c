@@ -6,16 +6,9 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "sink/header.h"
 #include "sink/response.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_kept(const struct hk_response *response)
 {

@@ -9,18 +9,11 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
+#include "fuzz.h"
 
 enum {
     HEADERS_MAX = 9
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* 0: no wait. */
 static uint64_t hint(const struct hk_header *headers, size_t n, int64_t wall_ms)

@@ -8,17 +8,10 @@
 #include <time.h>
 
 #include "base/parse.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
+#include "fuzz.h"
 
 #define YEAR_1    INT64_C(-62135596800000)
 #define YEAR_9999 INT64_C(253402300799999)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int number_at(struct hk_str s, size_t at, size_t digits)
 {

@@ -9,16 +9,9 @@
 
 #include "base/str.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "payload/pretty.h"
 #include "payload/scan.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* 1 taken, 0 refused, -1 refused for what is beyond the grammar: size of numbers, halves of pairs. A zero byte is the end of the text
  * to it. */

@@ -6,32 +6,17 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "store/sqlite.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
 
 enum {
     COLUMNS = 34
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static struct hk_str take(struct hk_str *rest, size_t n)
-{
-    struct hk_str taken = {rest->ptr, n < rest->len ? n : rest->len};
-    rest->ptr += taken.len;
-    rest->len -= taken.len;
-    return taken;
-}
-
 static void bind(sqlite3_stmt *q, int at, struct hk_str *rest)
 {
-    unsigned how = rest->len ? (unsigned char)take(rest, 1).ptr[0] : 0;
-    struct hk_str s = take(rest, how / 5);
+    unsigned how = rest->len ? (unsigned char)fuzz_take(rest, 1).ptr[0] : 0;
+    struct hk_str s = fuzz_take(rest, how / 5);
     int64_t number = 0;
     double real;
     memcpy(&number, s.ptr, s.len < 8 ? s.len : 8);

@@ -5,15 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "observe/trace.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A second opinion, by the words of the recommendation. */
 static bool is_valid(struct hk_str s)

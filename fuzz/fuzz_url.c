@@ -12,15 +12,8 @@
 #include <curl/curl.h>
 
 #include "base/str.h"
+#include "fuzz.h"
 #include "sink/http.h"
-
-#define MUST(cond)                                                                                           \
-    do {                                                                                                     \
-        if (!(cond))                                                                                         \
-            abort();                                                                                         \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What must never be reached without leave, whatever else is special. */
 static bool is_inner_v4(uint32_t a)

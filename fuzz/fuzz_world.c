@@ -11,9 +11,9 @@
 
 #include "base/str.h"
 #include "checker.h"
+#include "fuzz.h"
 #include "world.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 uint64_t __real_hk_rng_upto(struct hk_rng *rng, uint64_t max);
 uint64_t __real_hk_rng_between(struct hk_rng *rng, uint64_t lo, uint64_t hi);
 uint64_t __wrap_hk_rng_upto(struct hk_rng *rng, uint64_t max);

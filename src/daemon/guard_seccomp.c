@@ -11,18 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/sanitized.h"
 #include "daemon/guard.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 static const char *const plain[] = {
     /* what every program does */
@@ -144,7 +134,7 @@ static int load(scmp_filter_ctx filter)
         rc = allow_processes(filter);
     if (rc == 0)
         rc = allow_sockets(filter);
-    if (rc == 0 && SANITIZED)
+    if (rc == 0 && HK_SANITIZED)
         rc = allow_all(filter, sanitizers, sizeof sanitizers / sizeof sanitizers[0]);
     return rc == 0 ? seccomp_load(filter) : rc;
 }

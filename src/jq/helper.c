@@ -16,20 +16,10 @@
 
 #include <jq.h>
 
+#include "base/sanitized.h"
 #include "jq/frame.h"
 
 #define MEMORY_BYTES ((rlim_t)768 << 20)
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 /* ---- the cage ---- */
 
@@ -76,7 +66,7 @@ static bool lock_up(void)
     bool ok = chdir("/") == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
               prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && limit(RLIMIT_CORE, 0) &&
               limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, 3);
-    if (!SANITIZED) /* their shadow memory is larger than any bound */
+    if (!HK_SANITIZED) /* their shadow memory is larger than any bound */
         ok = ok && limit(RLIMIT_AS, MEMORY_BYTES);
     return ok && forbid_the_rest();
 }

@@ -21,7 +21,7 @@ os.environ["STORE"] = "postgres"
 import postgres
 import witness
 from proxy import CUTS
-from support import BINARY, EventLog, PATIENCE, Receiver, Request, World, hash_of, now_ms, until
+from support import BINARY, EventLog, PATIENCE, Receiver, Request, World, count_sends, hash_of, now_ms, until
 
 SEED = os.environ.get("SEED", str(time.time_ns()))
 LEASE = 3.0
@@ -361,15 +361,8 @@ class Many(World):
                 taken[leg] += e["acted"]
                 if e["acted"]:
                     first.setdefault(leg, len(first))
-            elif e["ev"] == "send":
-                unclear[leg] += 1  # until it is known …
-            elif e["ev"] == "fail":
-                unclear[leg] -= not e["maybe"]  # … that it was refused …
-            elif e["ev"] == "settle" and e["rows"]:
-                unclear[leg] -= e["kind"] == "sent"  # … or that it was taken, and that this is on disk
-                crashes[leg] *= e["kind"] in ("release", "fan_out", "defer", "dead")
-            elif e["ev"] == "orphan":
-                crashes[leg] += 1
+            else:
+                count_sends(e, leg, unclear, crashes)
         blamed = self.blamed(crashes) if kills else set()
         lost = {leg for leg in wanted if not taken[leg] and leg[1] not in dead} - blamed
         assert not lost, f"{len(lost)} lost: {sorted(lost)[:10]}"

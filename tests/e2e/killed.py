@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 import witness
-from support import Answer, BINARY, EventLog, PATIENCE, POSTGRES, QUICK, World, hash_of, now_ms, until
+from support import Answer, BINARY, EventLog, PATIENCE, POSTGRES, QUICK, World, count_sends, hash_of, now_ms, until
 if POSTGRES:
     import postgres
 
@@ -329,15 +329,8 @@ class KilledWorld(World):
                 assert e["m"] not in rolled_back and leg in wanted, f"{leg} was never committed"
                 assert e["hash"] == hashes[e["m"]], f"{leg} arrived with other bytes"
                 taken[leg] += e["acted"]
-            elif e["ev"] == "send":
-                unclear[leg] += 1  # until it is known …
-            elif e["ev"] == "fail":
-                unclear[leg] -= not e["maybe"]  # … that it was refused …
-            elif e["ev"] == "settle" and e["rows"]:
-                unclear[leg] -= e["kind"] == "sent"  # … or that it was taken, and that this is on disk
-                crashes[leg] *= e["kind"] in ("release", "fan_out", "defer", "dead")
-            elif e["ev"] == "orphan":
-                crashes[leg] += 1
+            else:
+                count_sends(e, leg, unclear, crashes)
         letters = self.sql("SELECT message_id, destination, reason_code FROM dead_letters")
         dead = {(m, d): reason for m, d, reason in letters}
         for leg, reason in dead.items():

@@ -98,6 +98,19 @@ def hash_of(body):
     return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 
+def count_sends(event, leg, unclear, crashes):
+    """What may have arrived although nobody knows, and how often a relay died with it in hand, since its last attempt that was settled."""
+    if event["ev"] == "send":
+        unclear[leg] += 1  # until it is known …
+    elif event["ev"] == "fail":
+        unclear[leg] -= not event["maybe"]  # … that it was refused …
+    elif event["ev"] == "settle" and event["rows"]:
+        unclear[leg] -= event["kind"] == "sent"  # … or that it was taken, and that this is on disk
+        crashes[leg] *= event["kind"] in ("release", "fan_out", "defer", "dead")
+    elif event["ev"] == "orphan":
+        crashes[leg] += 1
+
+
 class EventLog:
     """Lines of one file that several processes add to: one write each, so that their order is the order of events."""
 

@@ -19,19 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sanitized.h"
 #include "check.h"
 #include "daemon/guard.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 #define SKIPPED 77
 
@@ -99,7 +89,7 @@ static int try_the_forbidden(void)
 /* The sanitizers need these themselves. */
 static int try_what_sanitizers_need(void)
 {
-    if (SANITIZED)
+    if (HK_SANITIZED)
         return 0;
     if (!gone(ptrace(PTRACE_TRACEME, 0, NULL, NULL)))
         return failed("ptrace");
