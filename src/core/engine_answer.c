@@ -168,6 +168,19 @@ static void apply_pauses(struct hk_engine *e, int64_t now_ms)
     }
 }
 
+/* What was chosen was read before that, perhaps from another server, with numbers of its own: nothing of it is claimed. */
+static void unchoose_all(struct hk_engine *e, int64_t now_ms)
+{
+    uint32_t i;
+    while (hk_ring_pop(&e->chosen, &i)) {
+        struct hk_slot *slot = &e->slots[i];
+        if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
+            e->dests[slot->dest].retries_chosen--;
+        hk_slot_unchoose(e, slot, now_ms);
+        hk_slot_free(e, i);
+    }
+}
+
 void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_poll *poll)
 {
     if (!answered(e, now_ms, rc))
@@ -181,10 +194,12 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     e->poll_ms = e->options.poll_min_ms;
     e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
     learn_store_time(e, now_ms, poll->now_ms);
-    if (poll->reset)
+    if (poll->reset) {
+        unchoose_all(e, now_ms);
         read_anew(e); /* late ones included */
-    else
+    } else {
         e->late_told |= poll->late;
+    }
     e->last_id = poll->last_id;
     e->stray_due_ms = INT64_MAX;
     e->held_keys_stale = true;

@@ -301,9 +301,13 @@ static size_t tidy_ids(int64_t *ids, size_t n)
     return kept;
 }
 
+/* While the relay has yet to be told to read everything anew, nothing is claimed: it may have read that row on another server,
+ * and behind the same number there may be another message now. */
 static void choose(struct hk_store *store, struct exchanging *t)
 {
     const struct hk_exchange *x = t->x;
+    if (store->reset_due)
+        return;
     int64_t *ids = hk_pg_alloc(&store->pg, 4 * x->n_claims, sizeof *ids);
     if (!ids)
         return;
