@@ -673,12 +673,22 @@ static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
         leg->due = hk_checker_number(c, "due");
 }
 
+static void part(struct checker *c, const struct cmsg *msg)
+{
+    for (size_t i = 0; i < msg->n_legs; i++)
+        c->legs.items[msg->first_leg + i].parted_at = c->t;
+}
+
 static void settle_legs(struct checker *c, const struct crow *row)
 {
     struct hk_str kind = hk_checker_text(c, "kind");
-    if (is(kind, "fan_out") || row->msg == NOBODY)
+    if (row->msg == NOBODY)
         return;
     const struct cmsg *msg = &c->msgs.items[row->msg];
+    if (is(kind, "fan_out")) {
+        part(c, msg);
+        return;
+    }
     size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (l != NOBODY) {
         settle_leg(c, &c->legs.items[l], kind);

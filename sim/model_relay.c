@@ -441,7 +441,8 @@ static bool claim_one(struct hk_model *model, const struct hk_model_handle *hand
 static void claim_all(struct hk_model *model, const struct hk_model_handle *handle,
                       const struct hk_exchange *x, struct hk_model_reply *out)
 {
-    if (reset_due(handle))
+    out->exchanged.reset = reset_due(handle);
+    if (out->exchanged.reset)
         return;
     int64_t claim = model->next_claim++ << HK_MODEL_LANE_BITS | x->lane;
     out->exchanged.messages = hk_model_reply_alloc(out, x->n_claims * sizeof *out->exchanged.messages);

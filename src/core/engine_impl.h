@@ -134,6 +134,7 @@ struct hk_engine {
     uint32_t n_slots, used_slots;
     struct hk_hand hand;
     struct hk_ring free, chosen, ready, settle;
+    int64_t chosen_at_ms; /* the first of them, when there is any */
     struct hk_order *order;
     struct hk_rng rng, breaker_rng;
     struct hk_engine_stats stats;
@@ -219,7 +220,9 @@ int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms);
 bool hk_hand_init(struct hk_hand *hand, uint32_t n_slots); /* false: out of memory */
 void hk_hand_add(struct hk_engine *e, uint32_t slot);
 void hk_hand_remove(struct hk_engine *e, uint32_t slot);
-bool hk_hand_has(const struct hk_engine *e, int64_t id); /* a row of outbox */
+/* A row of outbox. What a lost lane has left in flight is nobody's: a standby that took over may have forgotten its claim, and shows
+ * the row again. */
+bool hk_hand_has(const struct hk_engine *e, int64_t id);
 
 /* engine_pick.c */
 bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out);

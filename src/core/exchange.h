@@ -178,6 +178,7 @@ struct hk_exchanged {
     struct hk_message
         *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
     size_t n_messages;
+    bool reset;              /* nothing can be claimed before a poll, which will say so, too */
     struct hk_grant *grants; /* one per quota */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */

@@ -306,6 +306,7 @@ static size_t tidy_ids(int64_t *ids, size_t n)
 static void choose(struct hk_store *store, struct exchanging *t)
 {
     const struct hk_exchange *x = t->x;
+    t->done->reset = store->reset_due;
     if (store->reset_due)
         return;
     int64_t *ids = hk_pg_alloc(&store->pg, 4 * x->n_claims, sizeof *ids);
