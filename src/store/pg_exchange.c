@@ -536,7 +536,7 @@ static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shar
     add_renewal(store, t);
     hk_pg_add_quotas(store, t->x);
     add_mark(store, t);
-    for (size_t i = 0; i < t->x->n_settles; i++)
+    for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++)
         if (t->of[i])
             t->n_before += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
     add_rewrites(store, t);
