@@ -54,7 +54,7 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
         return "waits for its next attempt";
     if (is_over(c, other) || leg->life > 1)
         return NULL;
-    if (other->restored_at && (leg->ever_sent || parted_by(leg, other->restored_at)))
+    if (other->restored_at && (leg->ever_sent || leg->orphaned || parted_by(leg, other->restored_at)))
         return NULL;
     if (other->life > 1)
         return requeued_in_the_way(c, leg, other) ? "was requeued before it" : NULL;

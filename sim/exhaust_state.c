@@ -99,7 +99,8 @@ static void add_slot(struct hk_canon *c, const struct hk_slot *s)
     N(c, s->fan_key != NULL);
     N(c, s->held);
     N(c, s->not_before_ms);
-    N(c, s->guarded | s->counted << 1 | s->alone << 2 | s->aborted << 3 | s->gone << 4 | s->spare << 5);
+    N(c, s->guarded | s->counted << 1 | s->alone << 2 | s->aborted << 3 | s->gone << 4 | s->spare << 5 |
+             s->unrouted << 6);
     if (s->phase >= HK_SLOT_READY)
         add_message(c, &s->message);
     if (s->phase == HK_SLOT_SETTLE || s->phase == HK_SLOT_SETTLING)

@@ -13,6 +13,7 @@ enum {
     HELD_KEYS_MIN_MS = 250,        /* an operator's act on a dead head shows within a second … */
     HELD_KEYS_MAX_MS = 750,
     HELD_KEYS_NET_MS = 1000, /* … and what somebody did to the tables by hand, if looking costs little */
+    HELD_KEYS_NET_MAX_MS = 60000,
     CHOSEN_MOST_MS =
         1000 /* what could not be claimed for so long is chosen anew: people may have acted since */
 };
@@ -279,7 +280,8 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     e->acts_held = e->acts;
     e->held_keys_at_ms =
         now_ms + hk_ms_earlier(hk_ms_later(took_ms * 10, HELD_KEYS_MIN_MS), HELD_KEYS_MAX_MS);
-    e->held_keys_net_ms = now_ms + hk_ms_later(took_ms * 100, HELD_KEYS_NET_MS);
+    e->held_keys_net_ms =
+        now_ms + hk_ms_earlier(hk_ms_later(took_ms * 100, HELD_KEYS_NET_MS), HELD_KEYS_NET_MAX_MS);
     hk_order_clear_held(e->order);
     for (size_t i = 0; i < n; i++) {
         size_t dest = hk_engine_dest_by_name(e, keys[i].destination);

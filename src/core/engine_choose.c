@@ -318,6 +318,7 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .id = head->id,
                              .dest = t->dest,
                              .route = t->route,
+                             .unrouted = head->source == HK_FROM_RETRY && !head->destination.len,
                              .not_before_ms = head->not_before_ms};
     e->used_slots++;
     hk_hand_add(e, i);

@@ -47,10 +47,11 @@ struct hk_slot {
     char *fan_key; /* a fan-out's key, held at each of its destinations that is ordered; NULL = none */
     bool held;     /* a retry row that held its key (and was not only deferred) when it was taken */
     int64_t not_before_ms;
-    bool guarded; /* holds a breaker permit (if any) and a limiter slot */
-    bool counted; /* is in the counts of what is in flight */
-    bool spare;   /* taken when its destination had no place for it */
-    bool alone;   /* nothing else is in flight beside it: it has crashed relays before */
+    bool guarded;  /* holds a breaker permit (if any) and a limiter slot */
+    bool counted;  /* is in the counts of what is in flight */
+    bool spare;    /* taken when its destination had no place for it */
+    bool unrouted; /* of retry, without a destination: it holds its key wherever it may go */
+    bool alone;    /* nothing else is in flight beside it: it has crashed relays before */
     bool aborted;
     bool gone;     /* its row was not there any more */
     uint32_t next; /* in its destination's reserve */
