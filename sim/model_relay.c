@@ -279,9 +279,9 @@ static void settle_sent(struct hk_model *model, const struct hk_settle *s, struc
 /* Into the letter that it came from, unless another of its fan-out has died into that. */
 static void settle_dead(struct hk_model *model, const struct hk_settle *s, struct model_row *row)
 {
-    bool reopens = row->letter && model->letters.items[row->letter - 1].status != LETTER_FAILED;
-    struct model_letter *letter =
-        reopens ? &model->letters.items[row->letter - 1] : MODEL_PUSH(model->letters);
+    struct model_letter *letter = row->letter ? &model->letters.items[row->letter - 1] : NULL;
+    bool reopens = letter && letter->status != LETTER_FAILED && letter->life < row->life;
+    letter = reopens ? letter : MODEL_PUSH(model->letters);
     int64_t job = reopens ? letter->job : 0;
     *letter = (struct model_letter){
         .job = job, .msg = row->msg, .attempts = s->history.attempts, .life = row->life};

@@ -539,7 +539,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
         "crashes = d.crashes, (" LETTER_CAUSE ") = ROW($12, $13, $14), "
         "possibly_delivered = l.possibly_delivered OR d.possibly_delivered OR $15, payload = d.payload "
-        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) AND l.status <> 'failed' RETURNING l.id) "
+        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) AND l.status <> 'failed' AND l.life < d.life RETURNING l.id) "
         "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
         ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
         FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "

@@ -224,7 +224,8 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "headers = r.headers, content_type = r.content_type, encoding = r.encoding, "
         "correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key = r.idempotency_key, "
         "expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload = r.payload "
-        "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed'",
+        "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed' "
+        "AND dead_letters.life < r.life",
     [HK_SQ_RESOLVE_LETTER] =
         "UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'delivered' "
         "WHERE id = (SELECT letter_id FROM outbox_retry WHERE id = ?1) AND status = 'retrying'",
