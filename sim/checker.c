@@ -758,6 +758,11 @@ static void on_clock(struct checker *c)
     c->jumped_at = c->t;
 }
 
+static void on_cont(struct checker *c)
+{
+    c->woke_at = c->t;
+}
+
 static void on_last(struct checker *c)
 {
     c->ended = true;
@@ -805,7 +810,7 @@ static const struct {
     {"keep", hk_checker_keep},
     {"forget", hk_checker_forget},
     {"stop", on_other},
-    {"cont", on_other},
+    {"cont", on_cont},
     {"drain", on_other},
 };
 
@@ -872,7 +877,7 @@ struct checker *hk_checker_new(const struct hk_check_options *options, struct hk
     c->options = *options;
     c->report = report;
     c->result = out;
-    c->jumped_at = c->forgot_at = INT64_MIN;
+    c->jumped_at = c->forgot_at = c->woke_at = INT64_MIN;
     return c;
 }
 

@@ -173,6 +173,7 @@ struct checker {
     struct ckept *kept; /* what a standby has; NULL = there is none */
     int64_t last_claim, last_lane;
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
+    int64_t woke_at;   /* when a relay that was stopped last went on; INT64_MIN = never */
     bool healed, ended;
 };
 

@@ -67,7 +67,8 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
 /* Has a person put it there so lately that relays need not know? Those that waited already they do know. */
 static bool is_new(const struct checker *c, const struct cleg *leg)
 {
-    int64_t most = hk_checker_clock_is_odd(c) ? INT64_MAX : REQUEUE_MS;
+    bool asleep = c->woke_at != INT64_MIN && c->t - c->woke_at < REQUEUE_MS; /* it was just now */
+    int64_t most = hk_checker_clock_is_odd(c) || asleep ? INT64_MAX : REQUEUE_MS;
     return (leg->life > 1 && c->t - leg->requeued_at < most) ||
            (leg->restored_at && c->t - leg->restored_at < most);
 }

@@ -442,7 +442,7 @@ LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 288);
 LOOKED_AT(hk_model, 624);
 LOOKED_AT(model_row, 200);
-LOOKED_AT(checker, 4168);
+LOOKED_AT(checker, 4176);
 LOOKED_AT(cleg, 272);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 56);
