@@ -22,7 +22,7 @@ uint32_t hk_world_cap(const struct world *w, size_t dest)
     return cap ? cap : w->options.concurrency < 64 ? w->options.concurrency : 64;
 }
 
-/* Whose breaker it is does not matter: who hears of it keeps to it. */
+/* Whose breaker it is does not matter: who hears of it keeps to it, unless it was closed while the answer was on its way. */
 static void heard_breakers(struct world *w, struct relay *r, const struct hk_poll *poll)
 {
     for (size_t d = 0; d < w->c.n_dests; d++) {
@@ -30,7 +30,8 @@ static void heard_breakers(struct world *w, struct relay *r, const struct hk_pol
         for (size_t i = 0; i < poll->n_dests; i++)
             if (hk_str_eq(poll->dests[i].name, hk_str_of(w->dests[d].name)))
                 until_ms = poll->dests[i].open_until_ms;
-        if (until_ms && until_ms != r->open_until_ms[d] && w->engine_dests[d].breaker)
+        if (until_ms && until_ms != r->open_until_ms[d] && w->engine_dests[d].breaker &&
+            hk_model_open_until(w->model, w->dests[d].name) == until_ms)
             hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_TOLD,
                                                    .dest = hk_str_of(w->dests[d].name),
                                                    .relay = hk_str_of(r->name),

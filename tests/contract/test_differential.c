@@ -494,7 +494,7 @@ static void draw(struct diff_op *ops, size_t n, uint64_t seed)
 {
     /* how often each comes; the rest are exchanges */
     static const uint32_t weights[DIFF_NKINDS] = {
-        [DIFF_HOLD] = 4,      [DIFF_LET] = 4,     [DIFF_INSERT] = 18,     [DIFF_ROLLBACK] = 2,
+        [DIFF_HOLD] = 3,      [DIFF_LET] = 3,     [DIFF_INSERT] = 9,      [DIFF_ROLLBACK] = 2,
         [DIFF_TICK] = 12,     [DIFF_SCAN] = 16,   [DIFF_SCAN_RETRY] = 14, [DIFF_HELD_KEYS] = 4,
         [DIFF_STALE] = 2,     [DIFF_ACQUIRE] = 4, [DIFF_KNOCK] = 1,       [DIFF_RELEASE] = 1,
         [DIFF_TAKE_OVER] = 2, [DIFF_PAUSE] = 2,   [DIFF_CIRCUIT] = 1,     [DIFF_CANCEL] = 2,
