@@ -404,11 +404,12 @@ static void check_lease(struct checker *c, const struct crow *row)
         hk_checker_complain(c, "I4", "is sent after its lease ran out");
 }
 
-/* `stands`: its claim does; else it was lost unawares, and others have tried it since. */
+/* `stands`: its claim does; else it was lost unawares, and others have tried it since. What was requeued goes when a person said so:
+ * one that died of its form, or of its age, may have died before its time. */
 static void check_due(struct checker *c, const struct cleg *leg, const struct cmsg *msg, bool stands)
 {
     int64_t slack = c->options.slack_ms;
-    if (c->t + slack < msg->due)
+    if (c->t + slack < msg->due && leg->life == 1)
         hk_checker_complain(c, "I8", "is sent %lld ms before not_before", (long long)(msg->due - c->t));
     if (stands && c->t + slack < leg->due)
         hk_checker_complain(c, "I8", "is sent %lld ms before its next attempt is due",
@@ -446,7 +447,7 @@ static struct csend *find_forgotten(struct checker *c)
          i = c->sends.items[i].before) {
         struct csend *s = &c->sends.items[i];
         if (s->forgotten && s->relay == relay && s->claim == hk_checker_number(c, "claim") && !s->failed &&
-            !s->confirmed)
+            !s->confirmed && !s->gone)
             return s;
     }
     return NULL;
@@ -674,12 +675,22 @@ static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
         leg->due = hk_checker_number(c, "due");
 }
 
+static void part(struct checker *c, const struct cmsg *msg)
+{
+    for (size_t i = 0; i < msg->n_legs; i++)
+        c->legs.items[msg->first_leg + i].parted_at = c->t;
+}
+
 static void settle_legs(struct checker *c, const struct crow *row)
 {
     struct hk_str kind = hk_checker_text(c, "kind");
-    if (is(kind, "fan_out") || row->msg == NOBODY)
+    if (row->msg == NOBODY)
         return;
     const struct cmsg *msg = &c->msgs.items[row->msg];
+    if (is(kind, "fan_out")) {
+        part(c, msg);
+        return;
+    }
     size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (l != NOBODY) {
         settle_leg(c, &c->legs.items[l], kind);

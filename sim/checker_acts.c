@@ -208,7 +208,8 @@ void hk_checker_act(struct checker *c)
         if (l != NOBODY && l != first + i)
             continue;
         act_on_leg(c, &c->legs.items[first + i]);
-        c->legs.items[first + i].job = hk_checker_number(c, "job");
+        if (hk_checker_number(c, "job")) /* else it is still the business of the job that had it */
+            c->legs.items[first + i].job = hk_checker_number(c, "job");
         c->legs.items[first + i].job_sent = false;
     }
     if (is(hk_checker_text(c, "ev"), "requeue"))

@@ -63,8 +63,9 @@ struct cleg {
     int64_t due;                               /* the next attempt is not before */
     int64_t hint_due;                          /* the destination asked so */
     int64_t died_at, requeued_at, restored_at; /* 0 = never */
-    int64_t job;                               /* that requeued it last; 0 = none */
-    bool job_sent;                             /* and it arrived in that life */
+    int64_t parted_at;                         /* fanned out: it has a row of its own since; 0 = never */
+    int64_t job;                               /* the last one that requeued it; 0 = none */
+    bool job_sent;                             /* and it arrived since its last requeue */
     struct hk_str hash, old_hash;              /* since it was edited; ptr NULL = never */
     int64_t crashes;                           /* orphaned since the last attempt that was settled */
     size_t acted;                              /* receipts that the receiver took, over all lives */

@@ -99,7 +99,8 @@ static void add_slot(struct hk_canon *c, const struct hk_slot *s)
     N(c, s->fan_key != NULL);
     N(c, s->held);
     N(c, s->not_before_ms);
-    N(c, s->guarded | s->counted << 1 | s->alone << 2 | s->aborted << 3 | s->gone << 4 | s->spare << 5);
+    N(c, s->guarded | s->counted << 1 | s->alone << 2 | s->aborted << 3 | s->gone << 4 | s->spare << 5 |
+             s->unrouted << 6);
     if (s->phase >= HK_SLOT_READY)
         add_message(c, &s->message);
     if (s->phase == HK_SLOT_SETTLE || s->phase == HK_SLOT_SETTLING)
@@ -220,6 +221,7 @@ static void add_engine(struct hk_canon *c, struct hk_engine *e)
     N(c, e->bytes);
     N(c, e->bytes_full | e->alone << 1 | e->draining << 2 | e->drain_aborted << 3 | e->abort_due << 4);
     hk_canon_deadline(c, e->oldest_ms);
+    hk_canon_time(c, e->chosen.len + e->n_claims ? e->chosen_at_ms : INT64_MAX);
     for (int i = 0; i < 4; i++)
         N(c, e->rng.s[i] ^ e->breaker_rng.s[i]);
     N(c, e->store_busy);
@@ -368,7 +370,7 @@ static void add_leg(struct hk_canon *c, const struct checker *k, const struct cl
     N(c, leg->acted);
     N(c, leg->sent);
     N(c, leg->open_sends);
-    N(c, leg->ever_sent | leg->died_unrouted << 1 | leg->orphaned << 2);
+    N(c, leg->ever_sent | leg->died_unrouted << 1 | leg->orphaned << 2 | (leg->parted_at != 0) << 3);
 }
 
 static void add_crow(struct hk_canon *c, const struct mini *w, const struct checker *k, const char *name)
@@ -435,13 +437,13 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 #if UINTPTR_MAX == UINT64_MAX
 /* A field more or less: is it hashed above, or said why not? Then, the new size. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 928);
+LOOKED_AT(hk_engine, 936);
 LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 288);
 LOOKED_AT(hk_model, 624);
 LOOKED_AT(model_row, 200);
 LOOKED_AT(checker, 4216);
-LOOKED_AT(cleg, 264);
+LOOKED_AT(cleg, 272);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 56);
 LOOKED_AT(clane, 32);

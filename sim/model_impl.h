@@ -56,11 +56,12 @@ struct model_job {
     struct hk_redrive_pace pace;
     struct hk_redrive_facts facts;
     size_t cursor, last; /* of letters: the next to look at, and how many there were when it began */
+    uint64_t lost;       /* letters that another job has requeued since */
     int64_t wake_ms;
 };
 
 struct model_letter {
-    int64_t job;     /* that requeued it last; 0 = none did */
+    int64_t job;     /* the last one that requeued it; 0 = none did */
     bool taken_back; /* discarded since its message was cancelled after a requeue */
     const struct hk_model_msg *msg;
     char destination[HK_MODEL_TEXT], reason[HK_REASON_MAX];

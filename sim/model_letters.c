@@ -132,6 +132,16 @@ bool hk_model_restore(struct hk_model *model, uint64_t pick)
 /* ---- requeue ---- */
 
 /* False: it is not open. `anew`: under a new message id; job: 0 = by hand. */
+/* A person who requeues it leaves it to the job that had it. The one that had it before another must not take it for arrived. */
+static void belongs_to(struct hk_model *model, struct model_letter *letter, int64_t job)
+{
+    if (!job || letter->job == job)
+        return;
+    for (size_t i = 0; i < model->jobs.n; i++)
+        model->jobs.items[i].lost += model->jobs.items[i].id == letter->job;
+    letter->job = job;
+}
+
 static bool requeue(struct hk_model *model, struct model_letter *letter, bool anew, int64_t job)
 {
     char was[HK_MODEL_TEXT], actor[HK_MODEL_TEXT] = "operator";
@@ -146,7 +156,7 @@ static bool requeue(struct hk_model *model, struct model_letter *letter, bool an
         letter->msg = msg;
     }
     letter->status = LETTER_RETRYING;
-    letter->job = job;
+    belongs_to(model, letter, job);
     struct model_row *row = hk_model_add_retry(model, letter->msg, hk_str_of(letter->destination));
     row->due_ms = hk_model_now(model);
     row->life = letter->life + 1;
@@ -249,20 +259,23 @@ static bool struggles(const struct hk_model *model, size_t letter)
     return false;
 }
 
+/* Not on its way, and not dead again: it has arrived. */
 static void count_fates(const struct hk_model *model, struct model_job *job)
 {
     struct hk_redrive_facts *f = &job->facts;
-    f->resolved = f->failed = f->struggling = 0;
+    uint64_t waiting = 0;
+    f->struggling = 0;
+    f->failed = job->lost;
     for (size_t i = 0; i < model->letters.n; i++) {
         const struct model_letter *letter = &model->letters.items[i];
         if (letter->job != job->id)
             continue;
         switch (letter->status) {
         case LETTER_RETRYING:
+            waiting++;
             f->struggling += struggles(model, i);
             break;
         case LETTER_RESOLVED:
-            f->resolved++;
             break;
         case LETTER_FAILED:
         case LETTER_DISCARDED:
@@ -270,6 +283,7 @@ static void count_fates(const struct hk_model *model, struct model_job *job)
             break;
         }
     }
+    f->resolved = f->requeued > waiting + f->failed ? f->requeued - waiting - f->failed : 0;
 }
 
 static void requeue_some(struct hk_model *model, struct model_job *job, const struct hk_redrive_next *next,

@@ -25,6 +25,12 @@ static bool is_mine(const struct hk_model_handle *handle, const struct hk_model_
 
 /* ---- poll ---- */
 
+/* Has the relay yet to be told to read everything anew? Then what it wants to claim may have been another row when it read it. */
+static bool reset_due(const struct hk_model_handle *handle)
+{
+    return (handle->lost_at_poll & ~handle->lost) != 0;
+}
+
 static bool has_horizon(const struct hk_model *model)
 {
     return model->options.ids_at_insert && !model->options.late_silent;
@@ -65,7 +71,7 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
     *poll = (struct hk_poll){.now_ms = hk_model_now(model),
                              .last_id = HK_FIRST_ID,
                              .acts = model->acts,
-                             .reset = (handle->lost_at_poll & ~handle->lost) != 0,
+                             .reset = reset_due(handle),
                              .changed = !handle->polled || handle->version != model->version};
     poll->changed |= poll->reset;
     handle->polled = true;
@@ -437,6 +443,9 @@ static bool claim_one(struct hk_model *model, const struct hk_model_handle *hand
 static void claim_all(struct hk_model *model, const struct hk_model_handle *handle,
                       const struct hk_exchange *x, struct hk_model_reply *out)
 {
+    out->exchanged.reset = reset_due(handle);
+    if (out->exchanged.reset)
+        return;
     int64_t claim = model->next_claim++ << HK_MODEL_LANE_BITS | x->lane;
     out->exchanged.messages = hk_model_reply_alloc(out, x->n_claims * sizeof *out->exchanged.messages);
     for (size_t i = 0; i < x->n_claims; i++)

@@ -12,7 +12,10 @@ enum {
     ACQUIRE_BACKOFF_MAX_MS = 1000, /* while another has it: he may be gone at any time */
     HELD_KEYS_MIN_MS = 250,        /* an operator's act on a dead head shows within a second … */
     HELD_KEYS_MAX_MS = 750,
-    HELD_KEYS_NET_MS = 1000 /* … and what somebody did to the tables by hand, if looking costs little */
+    HELD_KEYS_NET_MS = 1000, /* … and what somebody did to the tables by hand, if looking costs little */
+    HELD_KEYS_NET_MAX_MS = 60000,
+    CHOSEN_MOST_MS =
+        1000 /* what could not be claimed for so long is chosen anew: people may have acted since */
 };
 
 /* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
@@ -69,6 +72,26 @@ static void read_anew(struct hk_engine *e)
         d->retry_after_id = 0;
         d->retry_passed = false;
     }
+}
+
+/* Nothing of what was chosen is claimed, and all is read anew, without a poll that would tell what there is. */
+static void choose_anew(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t last_id = e->last_id > e->cursor ? e->last_id : e->cursor;
+    uint32_t i;
+    while (hk_ring_pop(&e->chosen, &i)) {
+        struct hk_slot *slot = &e->slots[i];
+        if (slot->source == HK_FROM_RETRY && slot->dest == HK_NO_DEST) {
+            e->stray_due_ms = INT64_MIN;
+        } else if (slot->source == HK_FROM_RETRY) {
+            e->dests[slot->dest].retries_chosen--;
+            hk_engine_note_due(e, slot->dest, INT64_MIN);
+        }
+        hk_slot_unchoose(e, slot, now_ms);
+        hk_slot_free(e, i);
+    }
+    read_anew(e); /* late ones included */
+    e->last_id = last_id;
 }
 
 static void forget_positions(struct hk_engine *e)
@@ -181,8 +204,8 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     e->poll_ms = e->options.poll_min_ms;
     e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
     learn_store_time(e, now_ms, poll->now_ms);
-    if (poll->reset)
-        read_anew(e); /* late ones included */
+    if (poll->reset) /* what was chosen was perhaps read on another server, with numbers of its own */
+        choose_anew(e, now_ms);
     else
         e->late_told |= poll->late;
     e->last_id = poll->last_id;
@@ -257,7 +280,8 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     e->acts_held = e->acts;
     e->held_keys_at_ms =
         now_ms + hk_ms_earlier(hk_ms_later(took_ms * 10, HELD_KEYS_MIN_MS), HELD_KEYS_MAX_MS);
-    e->held_keys_net_ms = now_ms + hk_ms_later(took_ms * 100, HELD_KEYS_NET_MS);
+    e->held_keys_net_ms =
+        now_ms + hk_ms_earlier(hk_ms_later(took_ms * 100, HELD_KEYS_NET_MS), HELD_KEYS_NET_MAX_MS);
     hk_order_clear_held(e->order);
     for (size_t i = 0; i < n; i++) {
         size_t dest = hk_engine_dest_by_name(e, keys[i].destination);
@@ -309,6 +333,8 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
     }
     if (e->n_settles + e->n_claims)
         hk_engine_wants_exchange(e, now_ms);
+    if (e->chosen.len && now_ms - e->chosen_at_ms > CHOSEN_MOST_MS)
+        choose_anew(e, now_ms);
     e->looked = true; /* a store that only can be read must not seem to be well */
     e->n_settles = e->n_claims = 0;
 }
@@ -377,6 +403,8 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     hk_quota_granted(e, done->grants, now_ms);
     settles_done(e, done->stale);
     claims_done(e, done, now_ms);
+    if (done->reset)
+        e->next_poll_ms = now_ms;
 }
 
 void hk_engine_on_done(struct hk_engine *e, int64_t now_ms, enum hk_code rc)

@@ -318,9 +318,12 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .id = head->id,
                              .dest = t->dest,
                              .route = t->route,
+                             .unrouted = head->source == HK_FROM_RETRY && !head->destination.len,
                              .not_before_ms = head->not_before_ms};
     e->used_slots++;
     hk_hand_add(e, i);
+    if (!e->chosen.len)
+        e->chosen_at_ms = now_ms;
     (void)hk_ring_push(&e->chosen, i); /* the rings are as long as there are slots */
     hk_engine_wants_exchange(e, now_ms);
     return slot;
@@ -631,8 +634,11 @@ static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int
     for (size_t i = 0; i < heads->n && heads->items[i].id <= e->cursor; i++) {
         const struct hk_head *head = &heads->items[i];
         enum verdict v = is_known(e, head) ? IN_HAND : consider(e, head, now_ms);
-        if (v == ENGINE_FULL)
+        if (v == ENGINE_FULL) {
+            if (!hk_engine_can_take(e)) /* it was not in vain: on as soon as there is room */
+                e->sweep_at_ms = now_ms;
             return;
+        }
         if (v == PASSED)
             pass_keys(e, head);
         if (v == DEST_FULL) /* the next time round it may find no room again: leaves do not last that long */

@@ -35,9 +35,11 @@ void hk_hand_add(struct hk_engine *e, uint32_t slot)
 bool hk_hand_has(const struct hk_engine *e, int64_t id)
 {
     const struct hk_hand *hand = &e->hand;
-    for (uint32_t i = home_of(hand, id); hand->places[i]; i = (i + 1) & hand->mask)
-        if (e->slots[hand->places[i] - 1].id == id)
+    for (uint32_t i = home_of(hand, id); hand->places[i]; i = (i + 1) & hand->mask) {
+        const struct hk_slot *slot = &e->slots[hand->places[i] - 1];
+        if (slot->id == id && slot->phase != HK_SLOT_ORPHANED)
             return true;
+    }
     return false;
 }
 

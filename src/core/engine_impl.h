@@ -47,10 +47,11 @@ struct hk_slot {
     char *fan_key; /* a fan-out's key, held at each of its destinations that is ordered; NULL = none */
     bool held;     /* a retry row that held its key (and was not only deferred) when it was taken */
     int64_t not_before_ms;
-    bool guarded; /* holds a breaker permit (if any) and a limiter slot */
-    bool counted; /* is in the counts of what is in flight */
-    bool spare;   /* taken when its destination had no place for it */
-    bool alone;   /* nothing else is in flight beside it: it has crashed relays before */
+    bool guarded;  /* holds a breaker permit (if any) and a limiter slot */
+    bool counted;  /* is in the counts of what is in flight */
+    bool spare;    /* taken when its destination had no place for it */
+    bool unrouted; /* of retry, without a destination: it holds its key wherever it may go */
+    bool alone;    /* nothing else is in flight beside it: it has crashed relays before */
     bool aborted;
     bool gone;     /* its row was not there any more */
     uint32_t next; /* in its destination's reserve */
@@ -134,6 +135,7 @@ struct hk_engine {
     uint32_t n_slots, used_slots;
     struct hk_hand hand;
     struct hk_ring free, chosen, ready, settle;
+    int64_t chosen_at_ms; /* the first of them, when there is any */
     struct hk_order *order;
     struct hk_rng rng, breaker_rng;
     struct hk_engine_stats stats;
@@ -219,7 +221,9 @@ int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms);
 bool hk_hand_init(struct hk_hand *hand, uint32_t n_slots); /* false: out of memory */
 void hk_hand_add(struct hk_engine *e, uint32_t slot);
 void hk_hand_remove(struct hk_engine *e, uint32_t slot);
-bool hk_hand_has(const struct hk_engine *e, int64_t id); /* a row of outbox */
+/* A row of outbox. What a lost lane has left in flight is nobody's: a standby that took over may have forgotten its claim, and shows
+ * the row again. */
+bool hk_hand_has(const struct hk_engine *e, int64_t id);
 
 /* engine_pick.c */
 bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out);

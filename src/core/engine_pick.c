@@ -90,9 +90,12 @@ static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
     return false;
 }
 
+/* Nothing is in flight, but something may be chosen that is not to be sent. */
 static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
 {
     struct hk_dest *d = &e->dests[e->want_alone];
+    if (e->in_flight || d->retries_chosen)
+        return false;
     d->retry_after_due_ms = INT64_MIN;
     d->retry_after_id = 0;
     set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
@@ -128,7 +131,7 @@ bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *ou
     if (!hk_engine_can_take(e))
         return false;
     if (e->want_alone != HK_NO_DEST)
-        return e->in_flight == 0 && pick_alone(e, out);
+        return pick_alone(e, out);
     if (pick_key(e, now_ms, out))
         return true;
     bool fresh = e->last_id > e->cursor;

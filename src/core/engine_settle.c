@@ -466,7 +466,7 @@ void hk_slot_free_keys(struct hk_engine *e, struct hk_slot *slot)
 static void fanned_out(struct hk_engine *e, const struct hk_slot *slot)
 {
     const struct hk_engine_route *route = &e->options.routes[slot->route];
-    if (slot->source == HK_FROM_RETRY) /* rare; whether the new rows hold their keys depends on the old one */
+    if (slot->unrouted) /* rare; whether the new rows hold their keys depends on the old one */
         e->held_keys_loaded = false;
     for (size_t k = 0; k < route->n_dests; k++) {
         if (slot->source == HK_FROM_OUTBOX)
@@ -521,5 +521,6 @@ void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot)
             hold(e, slot->dest, slot->message.key, true);
     }
     doubt(e, slot);
+    e->held_keys_doubtful |= slot->unrouted; /* which of them are free now is not known by itself */
     hk_slot_free_keys(e, slot);
 }

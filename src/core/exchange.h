@@ -33,8 +33,9 @@ struct hk_poll {
     bool changed;
     bool
         late; /* rows may have become visible at ids that scans have passed: a scan with `late` set gives them */
-    bool
-        reset; /* the lane was given more of the outbox (shards): positions and held keys are to be read anew */
+    /* The lane was given more of the outbox (shards), or the store is another server now, a standby that may know less and give
+     * the same ids to other rows: all is to be read anew. Until it was said, nothing can be claimed. */
+    bool reset;
     int64_t now_ms;
     /* Another number whenever a person has acted on a retry row or a dead letter (cancel, discard, requeue …) and so may
      * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
@@ -177,6 +178,7 @@ struct hk_exchanged {
     struct hk_message
         *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
     size_t n_messages;
+    bool reset;              /* nothing can be claimed before a poll, which will say so, too */
     struct hk_grant *grants; /* one per quota */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */

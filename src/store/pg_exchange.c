@@ -301,9 +301,14 @@ static size_t tidy_ids(int64_t *ids, size_t n)
     return kept;
 }
 
+/* While the relay has yet to be told to read everything anew, nothing is claimed: it may have read that row on another server,
+ * and behind the same number there may be another message now. */
 static void choose(struct hk_store *store, struct exchanging *t)
 {
     const struct hk_exchange *x = t->x;
+    t->done->reset = store->reset_due;
+    if (store->reset_due)
+        return;
     int64_t *ids = hk_pg_alloc(&store->pg, 4 * x->n_claims, sizeof *ids);
     if (!ids)
         return;
@@ -531,7 +536,7 @@ static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shar
     add_renewal(store, t);
     hk_pg_add_quotas(store, t->x);
     add_mark(store, t);
-    for (size_t i = 0; i < t->x->n_settles; i++)
+    for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++)
         if (t->of[i])
             t->n_before += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
     add_rewrites(store, t);

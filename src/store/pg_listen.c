@@ -84,9 +84,9 @@ static enum event wait_for(struct hk_listener *l, short events, int64_t until_ms
 static void tell(struct hk_listener *l, enum hk_listening state, const char *why)
 {
     pthread_mutex_lock(&l->lock);
-    bool changed = state != l->state || strcmp(why, l->why) != 0;
+    bool changed = state != l->state || strncmp(why, l->why, sizeof l->why - 1) != 0;
     l->state = state;
-    snprintf(l->why, sizeof l->why, "%s", why);
+    snprintf(l->why, sizeof l->why, "%.*s", (int)sizeof l->why - 1, why);
     pthread_mutex_unlock(&l->lock);
     if (changed)
         l->options.wake(l->options.arg);

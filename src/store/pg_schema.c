@@ -46,10 +46,21 @@ static uint32_t version_of(const PGresult *res)
     return version > 0 && version <= UINT32_MAX ? (uint32_t)version : 0;
 }
 
+/* What is looked up by name is what was committed by then, not when the statement began: somebody else's init may end between
+ * two names. Its tables all come at once, so a second look sees all of them. */
+static PGresult *look_at_names(struct hk_pg *pg)
+{
+    PGresult *look = hk_pg_script(pg, LOOK);
+    if (!hk_pg_ok(pg) || hk_pg_bool(look, 0, 0) || hk_pg_null(look, 0, 1))
+        return look;
+    PQclear(look);
+    return hk_pg_script(pg, LOOK);
+}
+
 /* 0 = no schema of ours, and nothing in its way. Errors stick. */
 static uint32_t read_version(struct hk_pg *pg)
 {
-    PGresult *look = hk_pg_script(pg, LOOK), *res = NULL;
+    PGresult *look = look_at_names(pg), *res = NULL;
     uint32_t version = 0;
     if (hk_pg_bool(look, 0, 0)) {
         res = hk_pg_script(pg, "SELECT value::text FROM @outbox_meta WHERE key::text = 'schema_version'");

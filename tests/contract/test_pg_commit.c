@@ -202,6 +202,25 @@ static void what_never_arrived_was_not_done(void **state)
     suite_close(s.store);
 }
 
+/* A manifest that the store has to read first, as after a take-over by hand. */
+static void a_server_that_is_gone_before_the_manifests_were_read_is_survived(void **state)
+{
+    (void)state;
+    struct scene s;
+    set_scene(&s, HK_SETTLE_SENT);
+    int64_t claim = s.settle.claim;
+    s.settle.claim = claim + 1000;
+    proxy_arm(PROXY_LOSE_REQUEST);
+    assert_int_equal(try(&s), HK_UNAVAILABLE);
+    assert_int_equal(try(&s), HK_OK);
+    assert_true(s.done->stale[0]);
+    s.settle.claim = claim;
+    assert_int_equal(try(&s), HK_OK);
+    assert_false(s.done->stale[0]);
+    assert_count("outbox_sent", 1);
+    suite_close(s.store);
+}
+
 /* It was still under way when we asked, and comes through afterwards: too late. */
 static void what_comes_through_after_it_was_given_up_is_refused(void **state)
 {
@@ -442,6 +461,7 @@ int main(void)
         TEST(what_was_settled_counts_however_often_the_answer_is_lost),
         TEST(a_retry_row_of_a_lost_claim_is_free_again),
         TEST(what_never_arrived_was_not_done),
+        TEST(a_server_that_is_gone_before_the_manifests_were_read_is_survived),
         TEST(what_comes_through_after_it_was_given_up_is_refused),
         TEST(the_answer_to_the_question_may_be_lost_too),
         TEST(nothing_is_done_before_it_is_known),

@@ -151,6 +151,41 @@ static void three_crashes_alone_four_dead(void **state)
     rig_free(rig);
 }
 
+/* While one is chosen that is not to be sent, nothing is in flight; yet its row would be read again, and claimed twice (the rig
+ * watches that). */
+static void one_that_goes_alone_is_looked_for_when_nothing_is_chosen(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->options.linger_ms = 1000;
+    rig_start(rig);
+    struct hk_model_msg *old = put(rig, "old", "a", "");
+    old->expires_ms = store_now(rig) + 5 * LEASE_MS;
+    commit(rig, old);
+    commit(rig, put(rig, "bad", "a", ""));
+    wait_ms(rig, 2000);
+    for (int n = 0; n < 3; n++) {
+        assert_true(in_flight(rig, "old") && in_flight(rig, "bad"));
+        if (n == 2)
+            hk_model_pause(rig->model, "a", true, "operator", &reply);
+        crash(rig);
+        wait_ms(rig, 2000);
+    }
+    commit(rig, put(rig, "busy", "b", ""));
+    wait_ms(rig, 5 * LEASE_MS + LEASE_MS / 6); /* no lease is to be renewed just now */
+    assert_true(in_flight(rig, "busy"));
+    hk_model_pause(rig->model, "a", false, "operator", &reply);
+    wait_ms(rig, 60); /* "old" is chosen, to be buried, and "bad" waits to be alone */
+    assert_int_equal(hk_engine_in_hand(rig->engine), 2);
+    assert_false(logged(rig, "old", "\"lane\":4"));
+    answer(rig, "busy", 200);
+    wait_ms(rig, 2000);
+    assert_true(dead_of(rig, "old", "EXPIRED"));
+    assert_true(in_flight(rig, "bad"));
+    rig_free(rig);
+}
+
 static void a_settled_attempt_forgives_crashes(void **state)
 {
     (void)state;
@@ -545,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_paused_destination_costs_nothing_and_goes_on_when_resumed),
         cmocka_unit_test(retries_leave_room_for_first_attempts),
         cmocka_unit_test(three_crashes_alone_four_dead),
+        cmocka_unit_test(one_that_goes_alone_is_looked_for_when_nothing_is_chosen),
         cmocka_unit_test(a_settled_attempt_forgives_crashes),
         cmocka_unit_test(draining_gives_back_uncharged),
         cmocka_unit_test(a_second_order_to_drain_hurries),

@@ -320,6 +320,34 @@ static void with_rows_in_hand_a_reset_claims_nothing_twice_and_loses_nothing(voi
     rig_free(rig);
 }
 
+/* A standby that lags takes over: it has not heard of what was chosen, and gives its id to another message. */
+static void what_was_chosen_on_another_server_is_not_claimed(void **state)
+{
+    (void)state;
+    for (int call = 0; call < 2; call++) { /* the first on the new connection: an exchange, or a poll */
+        struct rig *rig = rig_new(2);
+        rig->options.linger_ms = 1000;
+        rig_start(rig);
+        commit(rig, put(rig, "first", "b", ""));
+        wait_ms(rig, 1100);
+        hk_model_keep(rig->model);
+        commit(rig, put(rig, "forgotten", "a", ""));
+        wait_ms(rig, 60);
+        assert_false(logged(rig, "forgotten", "claim"));
+        assert_int_equal(hk_engine_in_hand(rig->engine), 2);
+        hk_model_failover(rig->model, true);
+        hk_model_handle_moved(&rig->handle);
+        commit(rig, put(rig, "another", "b", ""));
+        rig->now_ms += call ? 60 : 1000;
+        wait_ms(rig, 2500);
+        assert_int_equal(count_flying(rig, 0), 0);
+        assert_true(in_flight(rig, "another"));
+        assert_nothing_left(rig);
+        assert_int_equal(rig->n_sends, 2);
+        rig_free(rig);
+    }
+}
+
 static void keys_that_are_held_in_what_is_given_are_known_before_it_is_read(void **state)
 {
     (void)state;
@@ -358,6 +386,7 @@ int main(void)
         cmocka_unit_test(ids_below_one_are_ids_like_any_other),
         cmocka_unit_test(what_is_given_later_is_read_from_its_first_row),
         cmocka_unit_test(with_rows_in_hand_a_reset_claims_nothing_twice_and_loses_nothing),
+        cmocka_unit_test(what_was_chosen_on_another_server_is_not_claimed),
         cmocka_unit_test(keys_that_are_held_in_what_is_given_are_known_before_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

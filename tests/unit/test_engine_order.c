@@ -207,6 +207,33 @@ static void a_crash_with_a_routed_message_loses_nothing(void **state)
     rig_free(rig);
 }
 
+/* It holds its key wherever it may go. When it goes nowhere that is known at once, however long it took to read the keys, and
+ * though the store has nothing new to tell. */
+static void an_unrouted_row_that_dies_frees_its_key(void **state)
+{
+    (void)state;
+    static const size_t one[] = {0};
+    static const struct hk_engine_route routes[] = {{"*", one, 1}};
+    struct rig *rig = rig_new(1);
+    rig->dests[0].ordered = true;
+    rig->options.routes = routes;
+    rig->options.n_routes = 1;
+    rig_start(rig);
+    struct hk_model_msg *head = put(rig, "head", "", "k");
+    head->expires_ms = store_now(rig) + LEASE_MS;
+    commit(rig, head);
+    run(rig);
+    assert_true(in_flight(rig, "head"));
+    commit(rig, put(rig, "next", "a", "k"));
+    rig->held_took_ms = 7000;
+    crash(rig);
+    rig->held_took_ms = 0;
+    wait_ms(rig, 2000);
+    assert_true(dead_of(rig, "head", "EXPIRED"));
+    assert_true(in_flight(rig, "next"));
+    rig_free(rig);
+}
+
 static void scheduled_ones_wait_and_hold_nobody(void **state)
 {
     (void)state;
@@ -346,6 +373,7 @@ int main(void)
         cmocka_unit_test(refused_ones_keep_their_place),
         cmocka_unit_test(a_route_fans_out),
         cmocka_unit_test(a_crash_with_a_routed_message_loses_nothing),
+        cmocka_unit_test(an_unrouted_row_that_dies_frees_its_key),
         cmocka_unit_test(scheduled_ones_wait_and_hold_nobody),
         cmocka_unit_test(one_failed_allocation_loses_nothing),
         cmocka_unit_test(no_memory_at_all_is_survived_and_passes),
