@@ -36,7 +36,6 @@ static void fan_outs_requeued(struct world *w, struct hk_rng *rng)
     if (c->n_dests < 2)
         return;
     c->p_routed = 40000;
-    c->p_scheduled = 0; /* a letter does not know of not_before: who requeues one says "now" */
     c->p_malformed = c->p_too_big = 12000;
     c->desk_hurry = c->desk_edits = c->desk_bulk = true;
     c->desk_gap_ms = hk_world_between(rng, 100, 2000);
