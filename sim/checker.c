@@ -257,6 +257,7 @@ static void on_dest(struct checker *c)
     dest->order = is(order, "block") ? ORDER_BLOCK : is(order, "skip") ? ORDER_SKIP : ORDER_NONE;
     dest->cap = hk_checker_number(c, "cap");
     dest->hint_cap = hk_checker_number(c, "wait");
+    dest->open_ms = hk_checker_number(c, "open");
 }
 
 /* ---- lanes ---- */
@@ -563,6 +564,7 @@ static void on_fail(struct checker *c)
     int64_t wait = hk_checker_number(c, "wait"), cap = c->dests.items[leg->dest].hint_cap;
     if (!s->orphaned) /* what a relay hears that has lost the message, nobody acts upon */
         leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
+    hk_checker_failing(c, s->relay, leg->dest);
 }
 
 /* ---- settling ---- */
@@ -811,7 +813,7 @@ static const struct {
     {"forget", hk_checker_forget},
     {"stop", on_other},
     {"cont", on_cont},
-    {"drain", on_other},
+    {"drain", hk_checker_drain},
 };
 
 static void check_log_line(struct checker *c)
@@ -856,9 +858,9 @@ static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
                              &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
-    void *blocks[] = {c->msgs.items,    c->legs.items,   c->rows.items,    c->dests.items,
-                      c->sends.items,   c->lanes.items,  c->records.items, c->heads.items,
-                      c->beliefs.items, c->guards.items, c->jobs.items,    c->acts.items};
+    void *blocks[] = {c->msgs.items,  c->legs.items,    c->rows.items,     c->dests.items,   c->sends.items,
+                      c->lanes.items, c->records.items, c->heads.items,    c->beliefs.items, c->guards.items,
+                      c->jobs.items,  c->acts.items,    c->draining.items, c->failing.items};
     hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);

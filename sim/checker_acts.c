@@ -9,7 +9,6 @@
 enum {
     OLD_BYTES_MS = 10000,   /* so long after a requeue a request of the life before may arrive */
     FORGOTTEN_MS = 60000,   /* … and one of a life that a standby has forgotten */
-    LEFT_OVER = 16,         /* … chosen before a breaker was written down, and claimed only after that */
     CHOSEN_MAX = 64,        /* sends that were chosen before a pause was known, where there is no cap */
     REDRIVE_BUCKET_MS = 500 /* docs/runbook.md: over any time t no more than rate * (t + 0.5 s), and one */
 };
@@ -252,25 +251,57 @@ void hk_checker_pause(struct checker *c)
     c->guards.n = kept;
 }
 
+/* A breaker that is open, and opens once more: it goes on counting. What it lets pass it must not learn from. */
 static void set_guard(struct checker *c, size_t relay, size_t dest, int64_t until)
 {
     for (size_t i = 0; i < c->guards.n; i++) {
         struct cguard *g = &c->guards.items[i];
-        if (g->relay == relay && g->dest == dest && (g->until == INT64_MAX) == (until == INT64_MAX)) {
-            *g = (struct cguard){
-                .relay = relay, .dest = dest, .since = c->t, .until = until, .claim = c->last_claim};
-            return;
-        }
+        if (g->relay != relay || g->dest != dest || (g->until == INT64_MAX) != (until == INT64_MAX))
+            continue;
+        bool stands = c->t < g->until && until;
+        *g = (struct cguard){.relay = relay,
+                             .dest = dest,
+                             .until = stands && g->until > until ? g->until : until,
+                             .sent = stands ? g->sent : 0};
+        return;
     }
-    *PUSH(c->guards) =
-        (struct cguard){.relay = relay, .dest = dest, .since = c->t, .until = until, .claim = c->last_claim};
+    *PUSH(c->guards) = (struct cguard){.relay = relay, .dest = dest, .until = until};
 }
 
 void hk_checker_told(struct checker *c)
 {
     size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
-    if (dest != NOBODY && c->dests.items[dest].paused) /* else it is resumed already */
-        set_guard(c, hk_names_get(&c->relay_names, hk_checker_text(c, "relay")), dest, INT64_MAX);
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    int64_t until = hk_checker_number(c, "until");
+    if (dest != NOBODY && (until || c->dests.items[dest].paused)) /* else it is resumed already */
+        set_guard(c, relay, dest, until ? until : INT64_MAX);
+}
+
+void hk_checker_failing(struct checker *c, size_t relay, size_t dest)
+{
+    for (size_t i = 0; i < c->failing.n; i++)
+        if (c->failing.items[i].relay == relay && c->failing.items[i].dest == dest)
+            return;
+    *PUSH(c->failing) = (struct cfailing){.relay = relay, .dest = dest, .first = c->t};
+}
+
+/* One of the failures since then has opened it, and from there it is open for as long as it was told to be, or longer. */
+static void check_opened(struct checker *c, size_t relay, size_t dest, int64_t until)
+{
+    int64_t open_ms = c->dests.items[dest].open_ms;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->failing.n; i++) {
+        struct cfailing *f = &c->failing.items[i];
+        if (f->relay != relay || f->dest != dest) {
+            c->failing.items[kept++] = *f;
+            continue;
+        }
+        if (until && until < f->first + open_ms && !hk_checker_clock_is_odd(c))
+            hk_checker_complain(c, "I14", "the breaker of %s opens for %lld ms, of %lld at least",
+                                hk_checker_dest_name(c, dest), (long long)(until - f->first),
+                                (long long)open_ms);
+    }
+    c->failing.n = kept;
 }
 
 /* Its own relay wrote it down: it knows. One that closes, whosever it is, the others may close with it. */
@@ -281,8 +312,10 @@ void hk_checker_breaker(struct checker *c)
         if (c->guards.items[i].dest == dest && c->guards.items[i].until != INT64_MAX)
             c->guards.items[i].until = 0;
     for (size_t i = 0; i < c->lanes.n && dest != NOBODY; i++)
-        if (c->lanes.items[i].lane == hk_checker_number(c, "lane") && c->lanes.items[i].live)
+        if (c->lanes.items[i].lane == hk_checker_number(c, "lane") && c->lanes.items[i].live) {
+            check_opened(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
             set_guard(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
+        }
 }
 
 void hk_checker_process(struct checker *c, size_t relay)
@@ -292,9 +325,25 @@ void hk_checker_process(struct checker *c, size_t relay)
         if (c->guards.items[i].relay != relay)
             c->guards.items[kept++] = c->guards.items[i];
     c->guards.n = kept;
+    kept = 0;
+    for (size_t i = 0; i < c->draining.n; i++)
+        if (c->draining.items[i] != relay)
+            c->draining.items[kept++] = c->draining.items[i];
+    c->draining.n = kept;
+    kept = 0;
+    for (size_t i = 0; i < c->failing.n; i++)
+        if (c->failing.items[i].relay != relay)
+            c->failing.items[kept++] = c->failing.items[i];
+    c->failing.n = kept;
 }
 
-/* What was chosen before it was known may still go, and no more: at most as many as go at once. */
+void hk_checker_drain(struct checker *c)
+{
+    *PUSH(c->draining) = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+}
+
+/* What was chosen before it was known may still go, and no more: at most as many as go at once. Of a breaker: one less, for the
+ * one that opened it, and its first probe, which may seem early to another clock. Who drains begins nothing (I18). */
 void hk_checker_guard(struct checker *c, size_t relay, size_t dest)
 {
     int64_t cap = c->dests.items[dest].cap ? c->dests.items[dest].cap : CHOSEN_MAX;
@@ -302,11 +351,11 @@ void hk_checker_guard(struct checker *c, size_t relay, size_t dest)
         struct cguard *g = &c->guards.items[i];
         if (g->relay != relay || g->dest != dest || c->t >= g->until || hk_checker_clock_is_odd(c))
             continue;
-        bool broken = g->until != INT64_MAX;
-        if (broken && hk_checker_number(c, "claim") <= g->claim)
-            continue;
-        if (++g->sent > (broken && cap > LEFT_OVER ? LEFT_OVER : cap))
+        if (++g->sent > cap)
             hk_checker_complain(c, g->until == INT64_MAX ? "pause" : "I14", "%s is %s, and is sent to",
                                 hk_checker_dest_name(c, dest), g->until == INT64_MAX ? "paused" : "broken");
     }
+    for (size_t i = 0; i < c->draining.n; i++)
+        if (c->draining.items[i] == relay)
+            hk_checker_complain(c, "I18", "the relay drains, and begins another send");
 }

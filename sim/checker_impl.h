@@ -31,6 +31,7 @@ struct cdest {
     enum order order;
     int64_t cap;
     int64_t hint_cap; /* a Retry-After counts up to this */
+    int64_t open_ms;  /* its breaker opens for so long at least; 0 = not known */
     int64_t resumed_at;
     bool paused;
 };
@@ -111,9 +112,14 @@ struct clane {
 /* A relay that knows a destination to be paused, or broken: so many were sent there since. */
 struct cguard {
     size_t relay, dest;
-    int64_t since, until; /* until: of a breaker; INT64_MAX = a pause */
-    int64_t claim;        /* the last one before */
+    int64_t until; /* of a breaker; INT64_MAX = a pause */
     int64_t sent;
+};
+
+/* What a relay saw fail at a destination since it last wrote down what its breaker is. */
+struct cfailing {
+    size_t relay, dest;
+    int64_t first;
 };
 
 /* A redrive. */
@@ -164,6 +170,8 @@ struct checker {
     VEC(size_t, heads); /* by key number: the first leg */
     VEC(struct cbelief, beliefs);
     VEC(struct cguard, guards);
+    VEC(size_t, draining); /* relays */
+    VEC(struct cfailing, failing);
     VEC(struct cjob, jobs);
     VEC(struct cact, acts);
     struct names act_names;
@@ -206,6 +214,8 @@ void hk_checker_told(struct checker *c);
 void hk_checker_breaker(struct checker *c);
 void hk_checker_process(struct checker *c, size_t relay); /* began or ended: what it knew is gone */
 void hk_checker_guard(struct checker *c, size_t relay, size_t dest);
+void hk_checker_drain(struct checker *c);
+void hk_checker_failing(struct checker *c, size_t relay, size_t dest);
 void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str hash);
 void hk_checker_audit_line(struct checker *c);
 void hk_checker_totals_line(struct checker *c);

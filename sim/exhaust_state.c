@@ -10,7 +10,7 @@
  * - Left out: counters for people (stats, seen); when attempts began and first failed (the policy here has no limit of time,
  *   so that only matters whether there was one); texts that follow from a message's id; what is stale because it is written
  *   before it is read again (scan_now_ms; of an exchange or scan that is not under way; of a free slot).
- * - Also left out, since there is none of it in this world: people, redrives, audits and edits; a standby; a rate, a breaker or a
+ * - Also left out, since there is none of it in this world: people, drains, redrives, audits and edits; a standby; a rate, a breaker or a
  *   pause; many lanes and shards; a reserve (ahead_ms is 0); a bound for liveness (no `heal`).
  * - The checker remembers every send. Of one whose claim nobody can name any more only counts whether its outcome was
  *   unclear (I9).
@@ -442,7 +442,7 @@ LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 288);
 LOOKED_AT(hk_model, 624);
 LOOKED_AT(model_row, 200);
-LOOKED_AT(checker, 4176);
+LOOKED_AT(checker, 4224);
 LOOKED_AT(cleg, 272);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 56);

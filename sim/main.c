@@ -19,6 +19,7 @@ enum {
 struct options {
     uint64_t first, seeds, faults, messages;
     struct hk_cut cut;
+    const char *list; /* a file of seeds; NULL = none */
     bool trace, shrink, exhaustive, plain, stop, tap, help;
 };
 
@@ -30,6 +31,7 @@ struct totals {
 static const char usage[] =
     "usage: hikyaku-sim [--seeds N] [--first S]    run N worlds, from seed S on; --stop: up to the first bad one\n"
     "       hikyaku-sim --seed S [--trace]         run one; --trace prints its event log\n"
+    "       hikyaku-sim --list FILE                run those that a file names, one on each line\n"
     "       hikyaku-sim --seed S --shrink          make a failing one small; --cut PARTS replays the result\n"
     "       hikyaku-sim --exhaustive [--messages N] [--faults N] [--plain]\n"
     "                                              every interleaving of 1 or 2 messages, 2 relays, N faults (3);\n"
@@ -89,6 +91,8 @@ static bool read_options(int argc, char **argv, struct options *o)
         } else if (number) {
             if (!read_number(argc, argv, &i, number))
                 return false;
+        } else if (strcmp(argv[i], "--list") == 0 && i + 1 < argc) {
+            o->list = argv[++i];
         } else if (strcmp(argv[i], "--cut") != 0 || ++i == argc || !hk_cut_parse(argv[i], &o->cut)) {
             return false;
         }
@@ -152,13 +156,40 @@ static double seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* A seed, and what it once found; "#" begins a comment. */
+static bool run_list(const struct options *o, struct hk_room *room, struct totals *totals)
+{
+    char line[256];
+    FILE *file = fopen(o->list, "r");
+    if (!file) {
+        (void)fprintf(stderr, "%s: cannot be read\n", o->list);
+        return false;
+    }
+    bool fine = true;
+    while (fine && fgets(line, sizeof line, file)) {
+        uint64_t seed = 0;
+        struct hk_str word = {line, strcspn(line, " \n")};
+        if (word.len == 0 || line[0] == '#')
+            continue;
+        fine = hk_parse_u64(word, &seed, NULL) == HK_OK;
+        if (fine)
+            run_seed(seed, o, room, totals);
+        else
+            (void)fprintf(stderr, "%s: not a seed: %.*s\n", o->list, (int)word.len, word.ptr);
+    }
+    (void)fclose(file);
+    return fine;
+}
+
 static int run_seeds(const struct options *o)
 {
     struct totals t = {.seeds = 0};
     struct hk_room room;
     hk_room_init(&room);
     double start = seconds();
-    for (uint64_t i = 0; i < o->seeds && !(o->stop && t.bad); i++)
+    if (o->list && !run_list(o, &room, &t))
+        t.bad++;
+    for (uint64_t i = 0; !o->list && i < o->seeds && !(o->stop && t.bad); i++)
         run_seed(o->first + i, o, &room, &t);
     double took = seconds() - start;
     hk_room_fini(&room);

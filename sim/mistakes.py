@@ -83,6 +83,8 @@ MISTAKES = [
      "            told_held(e, dest, &keys[i]);", "            (void)0;"),
     ("fan-out-takes-no-turn", "a fan-out jumps the queue", CHOOSE,
      "    if (t->dest == HK_NO_DEST)\n        return fan_take(e, head, slot);", "    if (t->dest == HK_NO_DEST)\n        return true;"),
+    ("requeued-key-trusted", "a requeued message's place in its key is believed at once", SETTLE,
+     "    doubt(e, slot);\n", "    (void)doubt;\n"),
     ("retry-overtakes-retry", "of two waiting ones of a key the later goes first", CHOOSE,
      "        return head->key_first && (!key ||", "        return (!key ||"),
 
@@ -173,7 +175,25 @@ MISTAKES = [
     ("scan-past-the-poll", "a scan sees what no poll has told", EXCHANGE,
      "        (has_horizon(model) && row->version > handle->version))", "        false)"),
 
+    # ---- letters that parts of a fan-out came from
+    ("fan-out-shares-its-letter", "two parts of a requeued fan-out die into one letter", EXCHANGE,
+     "    bool reopens = row->letter && model->letters.items[row->letter - 1].status != LETTER_FAILED;",
+     "    bool reopens = row->letter;"),
+    ("dead-part-resolved", "a part that arrives resolves the letter of one that died", EXCHANGE,
+     "    if (row->letter && model->letters.items[row->letter - 1].status == LETTER_RETRYING)\n"
+     "        model->letters.items[row->letter - 1].status = LETTER_RESOLVED;",
+     "    if (row->letter)\n        model->letters.items[row->letter - 1].status = LETTER_RESOLVED;"),
+
+    # ---- breakers
+    ("breaker-lets-pass", "a breaker that is open keeps nobody back", BREAKER,
+     "    case HK_BREAKER_OPEN:\n    case HK_BREAKER_ISOLATED:\n        break;",
+     "    case HK_BREAKER_OPEN:\n        return true;\n    case HK_BREAKER_ISOLATED:\n        break;"),
+    ("circuit-not-heard", "another relay's open breaker is not kept to", CORE + "engine_quota.c",
+     "        hk_breaker_trip(d->breaker, open_until_ms - e->ahead_hi_ms, now_ms);", "        (void)0;"),
+
     # ---- the reserve
+    ("reserve-kept-at-stop", "what is in reserve is sent although the relay drains", ENGINE,
+     "        hk_reserve_give_back(e, &e->dests[k], now_ms);\n}", "        (void)0;\n}"),
     ("reserve-over-cap", "what is in reserve is sent although there is no free place", ENGINE,
      "        if (d->sending >= d->cap) {", "        if (false) {"),
 

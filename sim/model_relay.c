@@ -327,13 +327,15 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
     row->gone = true;
     for (size_t i = 0; i < s->n_fan_out; i++) {
         struct model_row *child = hk_model_add_retry(model, old.msg, s->fan_out[i]);
-        child->due_ms = hk_model_now(model);
-        child->deferred = old.deferred;
+        bool early = s->source == HK_FROM_OUTBOX && old.msg->not_before_ms > hk_model_now(model);
+        child->due_ms = early ? old.msg->not_before_ms : hk_model_now(model);
+        child->deferred = old.deferred || early;
         child->lasting = old.lasting;
         child->crashes = old.crashes;
         child->life = old.life;
         child->letter = old.letter;
         child->history = old.history;
+        child->paused_mark_ms = old.paused_mark_ms;
         child->first_failed_ms = old.first_failed_ms;
     }
 }

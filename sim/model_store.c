@@ -329,6 +329,12 @@ int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination
     return !p ? 0 : p->total_ms + (p->paused ? hk_model_now(model) - p->since_ms : 0);
 }
 
+int64_t hk_model_open_until(const struct hk_model *model, const char *destination)
+{
+    const struct model_pause *p = find_paused(model, destination);
+    return p ? p->open_until_ms : 0;
+}
+
 static struct model_pause *get_paused(struct hk_model *model, const char *destination)
 {
     struct model_pause *found = find_paused(model, destination);

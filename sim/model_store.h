@@ -175,6 +175,8 @@ size_t hk_model_live(const struct hk_model *model);
  * `by_ms`. */
 size_t hk_model_excused(const struct hk_model *model, int64_t by_ms,
                         bool (*blocks)(void *arg, const char *dest), void *arg);
+/* Of its breaker, as it is written down; 0 = closed. */
+int64_t hk_model_open_until(const struct hk_model *model, const char *destination);
 /* Would a relay that asks for a lane now be told that another one lives? */
 bool hk_model_lane_lives(const struct hk_model *model);
 size_t hk_model_open_letters(const struct hk_model *model);

@@ -116,6 +116,7 @@ void hk_world_relay_start(struct world *w, size_t relay)
     r->handle = (struct hk_model_handle){.polled = false};
     r->idle_spins = 0;
     r->paused = 0;
+    memset(r->open_until_ms, 0, sizeof r->open_until_ms);
     w->options.seed = hk_rng_next(&w->fault_rng);
     if (hk_engine_new(&w->options, clock_of(w, r), &r->engine, &err) != HK_OK) {
         hk_world_fail(w, "%s: %s", r->name, err.message);

@@ -220,6 +220,10 @@ static const struct row bad[] = {
      DEST("none") COMMIT PUT(1, "n", "") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) CLAIM(3, "n", "o2", 1)
          SEND(4, "m", "o1", 1, 1) SEND(4, "n", "o2", 1, 1),
      ""},
+    {"I18", "sent while it drains",
+     DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) LINE(4, "drain", ",\"relay\":\"r\"")
+         SEND(5, "m", "o1", 1, 1),
+     ""},
     {"I18", "drained with something in hand", UNDER_WAY LINE(9, "exit", ",\"relay\":\"r\""), ""},
     {"I4", "a lane is taken over before its lease's end",
      ACQUIRE(2, 1, 500) LINE(499, "expire", ",\"lane\":1"), ""},
@@ -241,6 +245,21 @@ static const struct row bad[] = {
      CAP_OF_ONE BREAKER(20, 300) CLAIM(21, "n", "o2", 2) SEND(22, "n", "o2", 2, 1) REFUSED(23, "n")
          FAIL(24, "n", "o2", 2, 0, 0) RETRY(25, "n", "o2", 2, 1, 26) CLAIM(27, "n", "r2", 3)
              SEND(28, "n", "r2", 3, 2),
+     ""},
+    {"I14", "a breaker that opens for a moment",
+     LINE(0, "dest", ",\"dest\":\"d\",\"kind\":\"none\",\"cap\":0,\"wait\":0,\"open\":50")
+         COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(4, "m", "o1", 1, 1) REFUSED(5, "m")
+             FAIL(6, "m", "o1", 1, 0, 0) RETRY(7, "m", "o1", 1, 1, 26) BREAKER(7, 55),
+     ""},
+    {"I14", "broken, opened once more, and sent to",
+     CAP_OF_ONE BREAKER(20, 300) CLAIM(21, "n", "o2", 2) SEND(22, "n", "o2", 2, 1) REFUSED(23, "n")
+         FAIL(24, "n", "o2", 2, 0, 0) RETRY(25, "n", "o2", 2, 1, 26) BREAKER(26, 400) CLAIM(27, "n", "r2", 3)
+             SEND(28, "n", "r2", 3, 2),
+     ""},
+    {"I14", "broken, as others said, and sent to",
+     CAP_OF_ONE LINE(20, "told", ",\"dest\":\"d\",\"relay\":\"r\",\"until\":300") CLAIM(21, "n", "o2", 2)
+         SEND(22, "n", "o2", 2, 1) REFUSED(23, "n") FAIL(24, "n", "o2", 2, 0, 0)
+             RETRY(25, "n", "o2", 2, 1, 26) CLAIM(27, "n", "r2", 3) SEND(28, "n", "r2", 3, 2),
      ""},
     {"pause", "paused, known, and sent to",
      CAP_OF_ONE LINE(19, "pause", ",\"dest\":\"d\",\"actor\":\"me\"") TOLD(20) CLAIM(21, "n", "o2", 2)

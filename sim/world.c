@@ -308,7 +308,8 @@ static void begin(struct world *w)
                                                .dest = hk_str_of(d->name),
                                                .kind = hk_str_of(order),
                                                .wait = (int64_t)hint_cap,
-                                               .cap = d->limiter.concurrency});
+                                               .cap = hk_world_cap(w, i),
+                                               .open = d->breaker ? (int64_t)d->breaker->open_ms : 0});
     }
     for (size_t i = 0; i < w->c.n_relays; i++)
         hk_world_at(w, (int64_t)i * 3, EV_START, i, 0);

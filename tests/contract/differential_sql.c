@@ -17,6 +17,10 @@ struct side {
     struct hk_store *stores[2];
     struct hk_admin *admin;
     int64_t lanes[2];
+    int64_t
+        last_id; /* where there is one writer at a time: the ids are given by hand, so that one can come late */
+    struct diff_message open[DIFF_OPEN];
+    int64_t open_ids[DIFF_OPEN];
     struct diff_book book;
     struct hk_buf text, polled[2]; /* what the last poll that had news said to each */
 };
@@ -34,18 +38,57 @@ static void time_text(int64_t ms, char out[HK_TIME_TEXT_MAX + 2])
     (void)snprintf(out, HK_TIME_TEXT_MAX + 2, ms ? "'%s'" : "NULL", text);
 }
 
+enum {
+    SQL_MAX = 700
+};
+
+/* `id` 0: the database gives it. */
+static void insert_sql(const struct diff_message *m, int64_t id, const char *end, char out[SQL_MAX])
+{
+    char not_before[HK_TIME_TEXT_MAX + 2], expires[HK_TIME_TEXT_MAX + 2], number[32];
+    time_text(m->not_before_ms, not_before);
+    time_text(m->expires_ms, expires);
+    (void)snprintf(number, sizeof number, "%" PRId64 ", ", id);
+    (void)snprintf(out, SQL_MAX,
+                   "BEGIN; INSERT INTO outbox (%smessage_id, event_type, destination, message_key, payload, "
+                   "not_before, expires_at) VALUES (%s'%s', '%s', '%s', %s%s%s, 'p-%s', %s, %s); %s",
+                   id ? "id, " : "", id ? number : "", m->id, m->id, m->destination, m->key[0] ? "'" : "",
+                   m->key[0] ? m->key : "NULL", m->key[0] ? "'" : "", m->id, not_before, expires, end);
+}
+
+static int64_t next_id(struct side *s)
+{
+    return s->sql.in_open ? 0 : ++s->last_id;
+}
+
 static void insert(void *arg, const struct diff_message *m, bool commit)
 {
     struct side *s = arg;
-    char sql[700], not_before[HK_TIME_TEXT_MAX + 2], expires[HK_TIME_TEXT_MAX + 2];
-    time_text(m->not_before_ms, not_before);
-    time_text(m->expires_ms, expires);
-    (void)snprintf(
-        sql, sizeof sql,
-        "BEGIN; INSERT INTO outbox (message_id, event_type, destination, message_key, payload, not_before, "
-        "expires_at) VALUES ('%s', '%s', '%s', %s%s%s, 'p-%s', %s, %s); %s",
-        m->id, m->id, m->destination, m->key[0] ? "'" : "", m->key[0] ? m->key : "NULL", m->key[0] ? "'" : "",
-        m->id, not_before, expires, commit ? "COMMIT" : "ROLLBACK");
+    char sql[SQL_MAX];
+    insert_sql(m, next_id(s), commit ? "COMMIT" : "ROLLBACK", sql);
+    s->sql.sql(sql);
+}
+
+static void hold(void *arg, unsigned slot, const struct diff_message *m)
+{
+    struct side *s = arg;
+    char sql[SQL_MAX];
+    s->open[slot] = *m;
+    s->open_ids[slot] = next_id(s);
+    insert_sql(m, 0, "", sql);
+    if (s->sql.in_open)
+        s->sql.in_open(slot, sql);
+}
+
+static void let(void *arg, unsigned slot, bool commit)
+{
+    struct side *s = arg;
+    char sql[SQL_MAX];
+    if (s->sql.in_open) {
+        s->sql.in_open(slot, commit ? "COMMIT" : "ROLLBACK");
+        return;
+    }
+    insert_sql(&s->open[slot], s->open_ids[slot], commit ? "COMMIT" : "ROLLBACK", sql);
     s->sql.sql(sql);
 }
 
@@ -91,16 +134,29 @@ static int64_t id_of(struct side *s, const struct diff_name *name)
                   name->message, retry ? name->destination : NULL);
 }
 
-/* What turned up behind earlier scans is read as the engine would. Which rows a store calls late is its own business. */
-static void read_late(struct side *s, unsigned relay)
+static size_t count_late(const struct hk_heads *heads, const struct diff_view *view)
 {
+    size_t n = 0;
+    for (size_t i = 0; i < heads->n; i++)
+        for (size_t k = 0; k < view->n_late; k++)
+            n += hk_str_eq(heads->items[i].event_type, hk_str_of(view->late[k].message));
+    return n;
+}
+
+/* What turned up behind earlier scans is read as the engine would. A store may call more rows late than are: how many of
+ * those that must be among them are? */
+static size_t read_late(struct side *s, const struct diff_view *view)
+{
+    size_t n = 0;
     struct hk_scan scan = {.source = HK_FROM_OUTBOX, .late = true, .after_id = HK_FIRST_ID, .limit = 50};
     const struct hk_heads *heads = NULL;
     struct hk_err err;
     do {
-        assert_int_equal(s->ops->scan(s->stores[relay], &scan, &heads, &err), HK_OK);
+        assert_int_equal(s->ops->scan(s->stores[view->relay], &scan, &heads, &err), HK_OK);
+        n += count_late(heads, view);
         scan.after_id = heads->last_id;
     } while (heads->more);
+    return n;
 }
 
 static bool lies_there(const struct side *s, int64_t id)
@@ -139,8 +195,9 @@ static void scan(void *arg, const struct hk_scan *scan, const struct diff_name *
         hk_buf_reset(&s->polled[view->relay]);
         diff_put_poll(poll, &s->polled[view->relay]);
     }
-    if (poll->changed && poll->late)
-        read_late(s, view->relay);
+    size_t late = poll->changed && poll->late ? read_late(s, view) : 0;
+    if (s->ops->shared && late != view->n_late)
+        (void)hk_buf_addf(out, "of %zu late rows %zu are told\n", view->n_late, late);
     (void)hk_buf_adds(out, hk_buf_cstr(&s->polled[view->relay])); /* else as it was */
     page.after_id = after ? id_of(s, after) : page.after_id;
     size_t from = out->len;
@@ -291,6 +348,8 @@ void diff_sql_open(struct diff_side *side, const struct diff_sql *sql)
                                .one_lane = !s->ops->shared,
                                .arg = s,
                                .insert = insert,
+                               .hold = hold,
+                               .let = let,
                                .acquire = acquire,
                                .release = release,
                                .scan = scan,

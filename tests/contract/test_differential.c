@@ -9,10 +9,11 @@
  *                          where an application rolled back)
  *   rows in hand           a scan may show them or not: they are left out
  *   a poll's `changed`     may be true when nothing changed: what the last one with news said is compared
- *   `late`, `last_id`      PostgreSQL alone needs them, and may be vague: late rows are read, and not compared
+ *   `late`, `last_id`      PostgreSQL alone needs them, and may be vague: rows that became visible below what scans had
+ *                          passed must be among those that a late scan gives; others may be, too
  *   scans before a poll    PostgreSQL shows what the last poll saw: each scan here comes behind a poll
- *   order among orphans    of one take-over: ids are given in any order (an engine never has two of an ordered key in
- *                          hand): retry rows are compared as a set, and key_first is not
+ *   order among orphans    of one take-over: ids are given in any order. Of the keys k1 and k2 we, as an engine, never have
+ *                          two in hand, and key_first is compared; of k3 we have, and it is not. Retry rows are compared as a set
  *   rows that went         PostgreSQL reads ahead: a head may be of one that was settled meanwhile (no claim finds it)
  *   a lease's length       PostgreSQL's may be up to two seconds longer, so that not every renewal is written
  *   a second lane          joins where lanes are shared, is refused elsewhere: not asked where they are */
@@ -41,7 +42,7 @@ enum {
 };
 
 static const char *const destinations[] = {"a", "b", "", "a"};
-static const char *const keys[] = {"", "k1", "k2", ""};
+static const char *const keys[] = {"", "k1", "k2", "k3"};
 static bool with_postgres;
 
 /* ---- sides ---- */
@@ -60,7 +61,12 @@ static void sqlite_rows(const char *sql, struct hk_buf *out)
 }
 
 #ifdef WITH_POSTGRES
-static PGconn *pg_reader;
+static PGconn *pg_reader, *pg_open[DIFF_OPEN];
+
+static void pg_in_open(unsigned slot, const char *sql)
+{
+    pg_exec(pg_open[slot], sql);
+}
 
 static void pg_rows(const char *sql, struct hk_buf *out)
 {
@@ -79,12 +85,14 @@ static size_t open_sides(struct diff_side *sides, size_t messages)
     diff_model_open(&sides[n++], messages);
     assert_true(sqlite_kind.make());
     sqlite_reader = sqlite_connect();
-    diff_sql_open(&sides[n++], &(struct diff_sql){sqlite_kind.url(), sqlite_kind.sql, sqlite_rows});
+    diff_sql_open(&sides[n++], &(struct diff_sql){sqlite_kind.url(), sqlite_kind.sql, sqlite_rows, NULL});
 #ifdef WITH_POSTGRES
     if (with_postgres) {
         assert_true(pg_kind.make());
         pg_reader = pg_connect(NULL);
-        diff_sql_open(&sides[n++], &(struct diff_sql){pg_kind.url(), pg_kind.sql, pg_rows});
+        for (size_t i = 0; i < DIFF_OPEN; i++)
+            pg_open[i] = pg_connect(NULL);
+        diff_sql_open(&sides[n++], &(struct diff_sql){pg_kind.url(), pg_kind.sql, pg_rows, pg_in_open});
     }
 #endif
     return n;
@@ -99,6 +107,8 @@ static void close_sides(struct diff_side *sides, size_t n)
 #ifdef WITH_POSTGRES
     if (with_postgres) {
         PQfinish(pg_reader);
+        for (size_t i = 0; i < DIFF_OPEN; i++)
+            PQfinish(pg_open[i]);
         pg_kind.drop();
     }
 #endif
@@ -197,6 +207,25 @@ static void plan_settle(struct diff_settle *out, const struct diff_held *held, u
     }
 }
 
+/* A message that is left to its route may go anywhere. */
+static bool same_turn(const struct diff_name *a, const struct diff_name *b)
+{
+    return strcmp(a->key, b->key) == 0 &&
+           (!a->destination[0] || !b->destination[0] || strcmp(a->destination, b->destination) == 0);
+}
+
+/* Is another of its key in hand, or about to be? */
+static bool is_taken(const struct diff_name *name, const struct diff_exchange *x,
+                     const struct diff_view *view)
+{
+    bool taken = false;
+    for (size_t i = 0; i < view->n_hand[x->relay]; i++)
+        taken |= same_turn(name, &view->hand[x->relay][i].name);
+    for (size_t i = 0; i < x->n_claims; i++)
+        taken |= same_turn(name, &x->claims[i]);
+    return taken && diff_ordered(name->key);
+}
+
 /* Some of what is in hand is settled, some of what was seen is claimed. A settle that comes twice is stale the second time. */
 static void plan_exchange(struct step *s, struct diff_view *view)
 {
@@ -209,7 +238,7 @@ static void plan_exchange(struct step *s, struct diff_view *view)
         const struct diff_held held = view->hand[relay][i];
         if (op->kind == DIFF_STALE || op->a >> i & 1)
             plan_settle(&x->settles[x->n_settles++], &held, op->c >> (i % 8), view->now_ms);
-        if (op->kind == DIFF_STALE || !(op->a >> i & 1) || op->d % 16 == 0)
+        if (op->kind != DIFF_EXCHANGE || !(op->a >> i & 1) || op->d % 16 == 0)
             view->hand[relay][kept++] = held;
     }
     view->n_hand[relay] = kept;
@@ -220,7 +249,7 @@ static void plan_exchange(struct step *s, struct diff_view *view)
     }
     for (size_t i = 0; op->kind == DIFF_EXCHANGE && i < view->n_seen && kept + x->n_claims < DIFF_HAND / 2;
          i++)
-        if (op->b >> (i % 16) & 1)
+        if ((op->b >> (i % 16) & 1) && !is_taken(&view->seen[i], x, view))
             x->claims[x->n_claims++] = view->seen[i];
     if (op->kind == DIFF_EXCHANGE)
         view->n_seen = 0;
@@ -240,6 +269,11 @@ static bool plan(struct step *s, struct diff_view *view)
     case DIFF_ROLLBACK:
         plan_message(s, view);
         return true;
+    case DIFF_HOLD:
+        plan_message(s, view);
+        return !view->open[s->op->a / 4 % DIFF_OPEN];
+    case DIFF_LET:
+        return view->open[s->op->a / 4 % DIFF_OPEN];
     case DIFF_TICK:
         view->now_ms += s->op->a % 3000;
         return false;
@@ -284,6 +318,12 @@ static void perform(struct diff_side *side, struct step *s, struct diff_view *vi
     case DIFF_INSERT:
     case DIFF_ROLLBACK:
         side->insert(side->arg, &s->message, op->kind == DIFF_INSERT);
+        break;
+    case DIFF_HOLD:
+        side->hold(side->arg, op->a / 4 % DIFF_OPEN, &s->message);
+        break;
+    case DIFF_LET:
+        side->let(side->arg, op->a / 4 % DIFF_OPEN, op->b % 4);
         break;
     case DIFF_SCAN:
     case DIFF_SCAN_RETRY:
@@ -330,6 +370,10 @@ static void perform(struct diff_side *side, struct step *s, struct diff_view *vi
 static void conclude(const struct step *s, struct diff_view *view)
 {
     switch (s->op->kind) {
+    case DIFF_HOLD:
+    case DIFF_LET:
+        view->open[s->op->a / 4 % DIFF_OPEN] = s->op->kind == DIFF_HOLD;
+        break;
     case DIFF_TAKE_OVER:
         view->relay = 1 - view->relay;
         view->n_hand[view->relay] = view->n_seen = 0;
@@ -413,11 +457,12 @@ static bool run_op(struct diff_side *sides, size_t n, struct hk_buf bufs[], stru
 }
 
 /* So that nobody compares nothing. */
-static void print_counts(size_t n_sides, size_t n_ops, const struct hk_buf *dump)
+static void print_counts(size_t n_sides, size_t n_ops, const struct diff_view *view,
+                         const struct hk_buf *dump)
 {
     const char *counts = strstr(hk_buf_cstr(dump), "counts|");
-    printf("# %zu stores, %zu operations; sent, cancelled, attempts, letters: %.*s\n", n_sides, n_ops,
-           counts ? (int)strcspn(counts + 7, "\n") : 0, counts ? counts + 7 : "");
+    printf("# %zu stores, %zu operations; late rows %zu; sent, cancelled, attempts, letters: %.*s\n", n_sides,
+           n_ops, view->all_late, counts ? (int)strcspn(counts + 7, "\n") : 0, counts ? counts + 7 : "");
 }
 
 /* `dump_every` 1 finds the very operation after which tables differ. */
@@ -438,7 +483,7 @@ static void run_trace(const struct diff_op *ops, size_t n_ops, size_t dump_every
         if ((last || (out->at + 1) % dump_every == 0) && !dumps_agree(sides, n, bufs, last, out))
             break;
         if (last && dump_every > 1)
-            print_counts(n, n_ops, &bufs[0]);
+            print_counts(n, n_ops, &view, &bufs[0]);
     }
     for (size_t i = 0; i < n; i++)
         hk_buf_fini(&bufs[i]);
@@ -449,15 +494,16 @@ static void draw(struct diff_op *ops, size_t n, uint64_t seed)
 {
     /* how often each comes; the rest are exchanges */
     static const uint32_t weights[DIFF_NKINDS] = {
-        [DIFF_INSERT] = 22,     [DIFF_ROLLBACK] = 2,  [DIFF_TICK] = 12,     [DIFF_SCAN] = 16,
-        [DIFF_SCAN_RETRY] = 14, [DIFF_HELD_KEYS] = 4, [DIFF_STALE] = 2,     [DIFF_ACQUIRE] = 4,
-        [DIFF_KNOCK] = 1,       [DIFF_RELEASE] = 1,   [DIFF_TAKE_OVER] = 2, [DIFF_PAUSE] = 2,
-        [DIFF_CIRCUIT] = 1,     [DIFF_CANCEL] = 2,    [DIFF_DISCARD] = 2,   [DIFF_REQUEUE] = 2,
+        [DIFF_HOLD] = 3,      [DIFF_LET] = 3,     [DIFF_INSERT] = 9,      [DIFF_ROLLBACK] = 2,
+        [DIFF_TICK] = 12,     [DIFF_SCAN] = 16,   [DIFF_SCAN_RETRY] = 14, [DIFF_HELD_KEYS] = 4,
+        [DIFF_STALE] = 2,     [DIFF_ACQUIRE] = 4, [DIFF_KNOCK] = 1,       [DIFF_RELEASE] = 1,
+        [DIFF_TAKE_OVER] = 2, [DIFF_PAUSE] = 2,   [DIFF_CIRCUIT] = 1,     [DIFF_CANCEL] = 2,
+        [DIFF_DISCARD] = 2,   [DIFF_REQUEUE] = 2,
     };
     struct hk_rng rng;
     hk_rng_seed(&rng, seed, 500);
     for (size_t i = 0; i < n; i++) {
-        uint64_t left = hk_rng_upto(&rng, 119);
+        uint64_t left = hk_rng_upto(&rng, 123);
         enum diff_kind kind = DIFF_EXCHANGE;
         for (int k = 0; k < DIFF_NKINDS; k++) {
             if (left < weights[k]) {
@@ -499,10 +545,10 @@ static size_t shrink(struct diff_op *ops, size_t n)
 
 static void print_difference(struct diff_op *ops, size_t n)
 {
-    static const char *const names[DIFF_NKINDS] = {"insert",    "rollback",  "tick",  "scan",    "scan_retry",
-                                                   "held_keys", "exchange",  "stale", "acquire", "knock",
-                                                   "release",   "take_over", "pause", "circuit", "cancel",
-                                                   "discard",   "requeue"};
+    static const char *const names[DIFF_NKINDS] = {"insert",  "rollback",   "hold",      "let",       "tick",
+                                                   "scan",    "scan_retry", "held_keys", "exchange",  "stale",
+                                                   "acquire", "knock",      "release",   "take_over", "pause",
+                                                   "circuit", "cancel",     "discard",   "requeue"};
     struct outcome out;
     n = shrink(ops, n);
     run_trace(ops, n, 1, &out);

@@ -420,6 +420,21 @@ static void what_others_saw_trips_it_too(void **state)
     hk_breaker_free(b);
 }
 
+static void a_rest_that_others_told_of_does_not_make_it_impatient(void **state)
+{
+    (void)state;
+    struct hk_breaker_options o = standard();
+    o.open_jitter = 0;
+    struct hk_breaker *b = make(&o);
+    struct hk_rng rng = rng_of(1);
+    hk_breaker_permit probe;
+    hk_breaker_trip(b, 1005, 1000); /* 5 ms are left of what another opened it for */
+    assert_true(hk_breaker_acquire(b, 1005, &probe));
+    hk_breaker_record(b, probe, false, 1005, &rng);
+    assert_int_equal(hk_breaker_ready_at_ms(b, 1005), 1005 + 2 * (int64_t)o.open_ms);
+    hk_breaker_free(b);
+}
+
 static void a_person_can_hold_it_open(void **state)
 {
     (void)state;
@@ -914,6 +929,7 @@ int main(void)
         cmocka_unit_test(a_flapping_destination_is_left_alone_longer),
         cmocka_unit_test(a_person_can_hold_it_open),
         cmocka_unit_test(what_others_saw_trips_it_too),
+        cmocka_unit_test(a_rest_that_others_told_of_does_not_make_it_impatient),
         cmocka_unit_test(the_share_of_failures_opens_it),
         cmocka_unit_test(jitter_only_adds_and_keeps_to_the_cap),
         cmocka_unit_test(the_ends_of_time_do_not_overflow),
