@@ -32,6 +32,7 @@ struct cdest {
     int64_t cap;
     int64_t hint_cap; /* a Retry-After counts up to this */
     int64_t open_ms;  /* its breaker opens for so long at least; 0 = not known */
+    int64_t open_to;  /* as a breaker was last said to be; 0 = closed */
     int64_t resumed_at;
     bool paused;
 };
