@@ -277,33 +277,34 @@ void hk_checker_told(struct checker *c)
         set_guard(c, relay, dest, until ? until : INT64_MAX);
 }
 
-void hk_checker_failing(struct checker *c, size_t relay, size_t dest)
+static struct cfailing *failing_at(struct checker *c, size_t relay, size_t dest)
 {
     for (size_t i = 0; i < c->failing.n; i++)
         if (c->failing.items[i].relay == relay && c->failing.items[i].dest == dest)
-            return;
-    *PUSH(c->failing) = (struct cfailing){.relay = relay, .dest = dest, .first = c->t};
+            return &c->failing.items[i];
+    struct cfailing *f = PUSH(c->failing);
+    *f = (struct cfailing){.relay = relay, .dest = dest};
+    return f;
+}
+
+void hk_checker_failing(struct checker *c, size_t relay, size_t dest)
+{
+    struct cfailing *f = failing_at(c, relay, dest);
+    if (!f->first)
+        f->first = c->t;
 }
 
 /* One of the failures since then has opened it, and from there it is open for as long as it was told to be, or longer. */
 static void check_opened(struct checker *c, size_t relay, size_t dest, int64_t until)
 {
+    struct cfailing *f = failing_at(c, relay, dest);
     int64_t open_ms = c->dests.items[dest].open_ms;
-    size_t kept = 0;
-    for (size_t i = 0; i < c->failing.n; i++) {
-        struct cfailing *f = &c->failing.items[i];
-        if (f->relay != relay || f->dest != dest) {
-            c->failing.items[kept++] = *f;
-            continue;
-        }
-        bool opens =
-            until && until != c->dests.items[dest].open_to; /* else it was open, and is said to be again */
-        if (opens && until < f->first + open_ms && !hk_checker_clock_is_odd(c))
-            hk_checker_complain(c, "I14", "the breaker of %s opens for %lld ms, of %lld at least",
-                                hk_checker_dest_name(c, dest), (long long)(until - f->first),
-                                (long long)open_ms);
-    }
-    c->failing.n = kept;
+    bool opens = until && until != f->said; /* else it was open, and is only said to be again */
+    if (opens && f->first && until < f->first + open_ms && !hk_checker_clock_is_odd(c))
+        hk_checker_complain(c, "I14", "the breaker of %s opens for %lld ms, of %lld at least",
+                            hk_checker_dest_name(c, dest), (long long)(until - f->first), (long long)open_ms);
+    f->first = 0;
+    f->said = until;
 }
 
 /* Its own relay wrote it down: it knows. One that closes, whosever it is, the others may close with it. */
@@ -318,8 +319,6 @@ void hk_checker_breaker(struct checker *c)
             check_opened(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
             set_guard(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
         }
-    if (dest != NOBODY)
-        c->dests.items[dest].open_to = hk_checker_number(c, "until");
 }
 
 void hk_checker_process(struct checker *c, size_t relay)

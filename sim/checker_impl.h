@@ -32,7 +32,6 @@ struct cdest {
     int64_t cap;
     int64_t hint_cap; /* a Retry-After counts up to this */
     int64_t open_ms;  /* its breaker opens for so long at least; 0 = not known */
-    int64_t open_to;  /* as a breaker was last said to be; 0 = closed */
     int64_t resumed_at;
     bool paused;
 };
@@ -117,10 +116,11 @@ struct cguard {
     int64_t sent;
 };
 
-/* What a relay saw fail at a destination since it last wrote down what its breaker is. */
+/* What a relay knows of a destination's breaker. */
 struct cfailing {
     size_t relay, dest;
-    int64_t first;
+    int64_t first; /* that it saw fail since it last wrote down what its breaker is; 0 = none */
+    int64_t said;  /* until when that is open, as it wrote */
 };
 
 /* A redrive. */
