@@ -7,6 +7,10 @@
 #include "base/str.h"
 #include "world_impl.h"
 
+enum {
+    SENDS_MAX = 20000 /* of a world; there are about sixty in most */
+};
+
 static enum outcome draw_outcome(const struct world *w, struct dest *d)
 {
     if (w->healed)
@@ -69,6 +73,8 @@ size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action
                           .dest = action->dest,
                           .msg = message_by_id(w, action->message->message_id, action->message->payload),
                           .outcome = draw_outcome(w, d)};
+    if (w->n_sends > SENDS_MAX)
+        hk_world_fail(w, "no end of sends");
     if (!send->msg) {
         hk_world_fail(w, "a message is sent that nobody wrote");
         return number;

@@ -104,7 +104,7 @@ MISTAKES = [
     ("late-not-remembered", "a late row without room is forgotten", CHOOSE,
      "        case ENGINE_FULL:\n            look_from(e, head, dest);\n            break;", "        case ENGINE_FULL:\n            break;"),
     ("new-shards-not-read", "what came with another relay's share is not read", ANSWER,
-     "        read_anew(e); /* late ones included */", "        (void)0;"),
+     "    read_anew(e); /* late ones included */\n    e->last_id", "    e->last_id"),
     ("not-before-ignored", "a scheduled message goes at once", CHOOSE,
      "    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_now_ms)\n        t.intent = HK_TO_DEFER;\n", ""),
     ("retries-chosen-twice", "retry rows are chosen again before they are claimed", PICK,
@@ -160,8 +160,7 @@ MISTAKES = [
     ("letter-not-written", "the row goes and no letter is written", EXCHANGE,
      "        settle_dead(model, s, row);", "        row->gone = true;"),
     ("second-letter", "dying again makes a second letter", EXCHANGE,
-     "    bool reopens = row->letter && model->letters.items[row->letter - 1].status != LETTER_FAILED;",
-     "    bool reopens = false;"),
+     "    bool reopens = letter && letter->status != LETTER_FAILED && letter->life < row->life;", "    bool reopens = false;"),
     ("letter-not-resolved", "what arrives after a requeue leaves its letter as it was", EXCHANGE,
      "        model->letters.items[row->letter - 1].status = LETTER_RESOLVED;", "        (void)0;"),
     ("record-without-row", "an attempt is recorded twice", EXCHANGE,
@@ -177,8 +176,8 @@ MISTAKES = [
 
     # ---- letters that parts of a fan-out came from
     ("fan-out-shares-its-letter", "two parts of a requeued fan-out die into one letter", EXCHANGE,
-     "    bool reopens = row->letter && model->letters.items[row->letter - 1].status != LETTER_FAILED;",
-     "    bool reopens = row->letter;"),
+     "    bool reopens = letter && letter->status != LETTER_FAILED && letter->life < row->life;",
+     "    bool reopens = letter != NULL;"),
     ("dead-part-resolved", "a part that arrives resolves the letter of one that died", EXCHANGE,
      "    if (row->letter && model->letters.items[row->letter - 1].status == LETTER_RETRYING)\n"
      "        model->letters.items[row->letter - 1].status = LETTER_RESOLVED;",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worlds that are made for one kind of trouble: few seeds meet it by chance, since much has to come together. One in twelve is
- * such a world, and there are three kinds; what else befalls them is drawn as for all. */
+/* Worlds that are made for one kind of trouble: few seeds meet it by chance, since much has to come together. Of each kind
+ * there is one in twelve; what else befalls them is drawn as for all. */
 #include "world_impl.h"
 
 enum {
