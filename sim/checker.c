@@ -290,6 +290,9 @@ static void on_acquire(struct checker *c)
                                 c->row_names.texts[i], (long long)c->rows.items[i].lane);
     *PUSH(c->lanes) = (struct clane){.lane = number,
                                      .until = hk_checker_number(c, "until"),
+                                     .heard_at = c->t,
+                                     .lost_at = INT64_MIN,
+                                     .touched_at = INT64_MIN,
                                      .relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay")),
                                      .live = true};
 }
@@ -301,7 +304,7 @@ static void on_renew(struct checker *c)
         hk_checker_complain(c, "I5", "lane %lld is gone, and was renewed",
                             (long long)hk_checker_number(c, "lane"));
     else
-        lane->until = hk_checker_number(c, "until");
+        hk_checker_heard(c, lane);
 }
 
 static void on_release(struct checker *c)

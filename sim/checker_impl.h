@@ -103,6 +103,8 @@ struct csend {
 
 struct clane {
     int64_t lane, until;
+    int64_t heard_at;            /* the store heard of it last */
+    int64_t lost_at, touched_at; /* … before it did not for a while; and again since. INT64_MIN = never */
     size_t relay;
     bool live;
     bool dead;    /* its process is gone: a lease protects the living */
@@ -237,6 +239,7 @@ void hk_checker_drop_kept(struct checker *c);
 
 /* checker_order.c */
 void hk_checker_order(struct checker *c, size_t leg);
+void hk_checker_heard(struct checker *c, struct clane *lane); /* a renewal */
 
 /* checker_end.c */
 void hk_checker_dump_line(struct checker *c);

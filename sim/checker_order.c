@@ -39,7 +39,7 @@ static bool parted_by(const struct cleg *leg, int64_t t)
 static bool requeued_in_the_way(const struct checker *c, const struct cleg *leg, const struct cleg *other)
 {
     const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
-    bool waited = !(other->died_unrouted && parted_by(leg, other->requeued_at));
+    bool waited = !(other->died_unrouted && (leg->orphaned || parted_by(leg, other->requeued_at)));
     return other->state == LEG_LIVE && earlier(its, mine) && !its->due && !mine->due && !leg->ever_sent &&
            waited && c->dests.items[leg->dest].order == ORDER_BLOCK;
 }
@@ -64,13 +64,36 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
     return !its->due && earlier(its, mine) ? "comes before it" : NULL;
 }
 
+void hk_checker_heard(struct checker *c, struct clane *lane)
+{
+    if (c->t - lane->heard_at > REQUEUE_MS) {
+        lane->lost_at = lane->heard_at;
+        lane->touched_at = c->t;
+    }
+    lane->heard_at = c->t;
+    lane->until = hk_checker_number(c, "until");
+}
+
+/* Since when the relay that sends may not know what people do: it was out of touch with the store until just now. INT64_MAX: it does. */
+static int64_t unheard_since(const struct checker *c)
+{
+    for (size_t i = c->lanes.n; i-- > 0;) {
+        const struct clane *lane = &c->lanes.items[i];
+        if (lane->lane != hk_checker_number(c, "lane"))
+            continue;
+        bool just = lane->touched_at != INT64_MIN && c->t - lane->touched_at < REQUEUE_MS;
+        return just ? lane->lost_at : INT64_MAX;
+    }
+    return INT64_MAX;
+}
+
 /* Has a person put it there so lately that relays need not know? Those that waited already they do know. */
 static bool is_new(const struct checker *c, const struct cleg *leg)
 {
     bool asleep = c->woke_at != INT64_MIN && c->t - c->woke_at < REQUEUE_MS; /* it was just now */
-    int64_t most = hk_checker_clock_is_odd(c) || asleep ? INT64_MAX : REQUEUE_MS;
-    return (leg->life > 1 && c->t - leg->requeued_at < most) ||
-           (leg->restored_at && c->t - leg->restored_at < most);
+    int64_t most = hk_checker_clock_is_odd(c) || asleep ? INT64_MAX : REQUEUE_MS, since = unheard_since(c);
+    return (leg->life > 1 && (c->t - leg->requeued_at < most || leg->requeued_at >= since)) ||
+           (leg->restored_at && (c->t - leg->restored_at < most || leg->restored_at >= since));
 }
 
 void hk_checker_order(struct checker *c, size_t l)

@@ -13,9 +13,7 @@ enum {
     HELD_KEYS_MIN_MS = 250,        /* an operator's act on a dead head shows within a second … */
     HELD_KEYS_MAX_MS = 750,
     HELD_KEYS_NET_MS = 1000, /* … and what somebody did to the tables by hand, if looking costs little */
-    HELD_KEYS_NET_MAX_MS = 60000,
-    CHOSEN_MOST_MS =
-        1000 /* what could not be claimed for so long is chosen anew: people may have acted since */
+    HELD_KEYS_NET_MAX_MS = 60000
 };
 
 /* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
@@ -74,24 +72,17 @@ static void read_anew(struct hk_engine *e)
     }
 }
 
-/* Nothing of what was chosen is claimed, and all is read anew, without a poll that would tell what there is. */
-static void choose_anew(struct hk_engine *e, int64_t now_ms)
+/* Nothing of what was chosen is claimed: it was perhaps read on another server, with numbers of its own. */
+static void unchoose_all(struct hk_engine *e, int64_t now_ms)
 {
-    int64_t last_id = e->last_id > e->cursor ? e->last_id : e->cursor;
     uint32_t i;
     while (hk_ring_pop(&e->chosen, &i)) {
         struct hk_slot *slot = &e->slots[i];
-        if (slot->source == HK_FROM_RETRY && slot->dest == HK_NO_DEST) {
-            e->stray_due_ms = INT64_MIN;
-        } else if (slot->source == HK_FROM_RETRY) {
+        if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
             e->dests[slot->dest].retries_chosen--;
-            hk_engine_note_due(e, slot->dest, INT64_MIN);
-        }
         hk_slot_unchoose(e, slot, now_ms);
         hk_slot_free(e, i);
     }
-    read_anew(e); /* late ones included */
-    e->last_id = last_id;
 }
 
 static void forget_positions(struct hk_engine *e)
@@ -204,10 +195,12 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     e->poll_ms = e->options.poll_min_ms;
     e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
     learn_store_time(e, now_ms, poll->now_ms);
-    if (poll->reset) /* what was chosen was perhaps read on another server, with numbers of its own */
-        choose_anew(e, now_ms);
-    else
+    if (poll->reset) {
+        unchoose_all(e, now_ms);
+        read_anew(e); /* late ones included */
+    } else {
         e->late_told |= poll->late;
+    }
     e->last_id = poll->last_id;
     e->stray_due_ms = INT64_MAX;
     e->held_keys_stale = true;
@@ -333,8 +326,6 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
     }
     if (e->n_settles + e->n_claims)
         hk_engine_wants_exchange(e, now_ms);
-    if (e->chosen.len && now_ms - e->chosen_at_ms > CHOSEN_MOST_MS)
-        choose_anew(e, now_ms);
     e->looked = true; /* a store that only can be read must not seem to be well */
     e->n_settles = e->n_claims = 0;
 }

@@ -322,8 +322,6 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .not_before_ms = head->not_before_ms};
     e->used_slots++;
     hk_hand_add(e, i);
-    if (!e->chosen.len)
-        e->chosen_at_ms = now_ms;
     (void)hk_ring_push(&e->chosen, i); /* the rings are as long as there are slots */
     hk_engine_wants_exchange(e, now_ms);
     return slot;
@@ -398,8 +396,10 @@ static enum verdict consider(struct hk_engine *e, const struct hk_head *head, in
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
 {
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;
-    if (key)
-        key->waiting += slot->held && !slot->gone;
+    if (key && slot->held && slot->gone) /* was it counted among those that wait? Else it took another's place */
+        key->doubtful = e->held_keys_doubtful = true;
+    else if (key)
+        key->waiting += slot->held;
     hk_slot_free_keys(e, slot);
     hk_slot_landed(e, slot, now_ms);
 }

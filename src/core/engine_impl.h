@@ -135,7 +135,6 @@ struct hk_engine {
     uint32_t n_slots, used_slots;
     struct hk_hand hand;
     struct hk_ring free, chosen, ready, settle;
-    int64_t chosen_at_ms; /* the first of them, when there is any */
     struct hk_order *order;
     struct hk_rng rng, breaker_rng;
     struct hk_engine_stats stats;
