@@ -54,8 +54,6 @@ MISTAKES = [
     ("fan-out-doubles-one", "a route reaches its first twice", SETTLE,
      "        slot->fan_out[k] = hk_str_of(e->dests[route->dests[k]].name);",
      "        slot->fan_out[k] = hk_str_of(e->dests[route->dests[0]].name);"),
-    ("deferred-to-now", "a schedule is forgotten when it is written down", SETTLE,
-     "        settle_deferred(e, i, slot->not_before_ms, now_ms);", "        settle_deferred(e, i, now_ms, now_ms);"),
     ("release-lost", "what was given back is forgotten", SETTLE,
      "    d->behind = true;\n    d->cursor = hk_id_before(slot->id);\n", "    (void)d;\n"),
 
@@ -153,6 +151,8 @@ MISTAKES = [
      "        row->claim = 0;\n        row->crashes++;\n", "        row->crashes++;\n"),
     ("take-over-forgets-rows", "rows of outbox stay in a dead relay's hands", STORE,
      "            orphan_outbox(model, i, now_ms);", "            (void)0;"),
+    ("orphan-due-at-once", "a scheduled message that a dead relay had in hand is due at once", STORE,
+     "    row->due_ms = row->deferred ? old.msg->not_before_ms : now_ms;", "    row->due_ms = now_ms;"),
     ("crash-not-counted", "a crash is not counted", STORE, "        row->crashes++;\n", ""),
     ("row-left-behind-letter", "a letter is written and the row stays", EXCHANGE,
      "    hk_model_text(letter->destination, s->destination);\n    row->gone = true;",
