@@ -38,13 +38,13 @@ class Launcher:
         self.process = subprocess.Popen([sys.executable, "-S", "-E", "-c", LAUNCHER], cwd=folder, env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def run(self, *argv):
+    def run(self, *argv, expect=0):
         """(seconds, peak RSS in MB, CPU seconds, output)"""
         self.process.stdin.write(json.dumps(["/usr/bin/timeout", str(LONGEST_S), *self.start, *argv]) + "\n")
         self.process.stdin.flush()
         code, seconds, rss, cpu = json.loads(self.process.stdout.readline())
         out = (self.folder / "out").read_text(encoding="utf-8", errors="replace")
-        if code != 0:
+        if code != expect:
             sys.exit(f"{' '.join(argv)}: exit {code}: {(self.folder / 'err').read_text(errors='replace')[-2000:]}")
         return seconds, rss, cpu, out
 
@@ -154,7 +154,7 @@ class Asking:
         raise NotImplementedError
 
     def commands(self, rows):
-        """(what, arguments, a word of the answer that must be there) of each"""
+        """(what, arguments, a word of the answer that must be there; None: it must fail) of each"""
         raise NotImplementedError
 
     def undo(self, args, out):
@@ -169,8 +169,8 @@ def measure(store, launcher, bench, args, word, rounds):
         if undo:
             launcher.run(*undo)
         before = store.cpu_s()
-        seconds, rss, cpu, out = launcher.run(*args)
-        if word not in out:
+        seconds, rss, cpu, out = launcher.run(*args, expect=1 if word is None else 0)
+        if word and word not in out:
             sys.exit(f"{args}: no {word!r} in the answer:\n{out[:2000]}")
         undo = bench.undo(args, out)
         times.append(seconds)

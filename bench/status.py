@@ -63,7 +63,7 @@ class Status(asking.Asking):
             ("messages explain: the oldest", ["messages", "explain", f"m-{rows // 10 + 3}"], "m-"),
             ("messages explain: one that is retried", ["messages", "explain", f"r-{rows // 20 + 3}"], "r-"),
             ("messages show: one that is retried", ["messages", "show", f"r-{rows // 20 + 3}"], "HTTP_503"),
-            ("messages explain: one that is not there", ["messages", "explain", "nobody"], ""),
+            ("messages explain: one that is not there", ["messages", "explain", "nobody"], None),
         ]
 
 
