@@ -65,8 +65,7 @@ static bool start_nginx(void)
 
 static int make_all(void **state)
 {
-    (void)state;
-    certs_make(&certs);
+    (void)begin_with_certs(state);
     backend = server_start(polite, NULL);
     if (!start_nginx())
         nginx.pid = 0;
@@ -75,7 +74,6 @@ static int make_all(void **state)
 
 static int end_all(void **state)
 {
-    (void)state;
     if (nginx.pid > 0) {
         (void)kill(nginx.pid, SIGTERM);
         (void)waitpid(nginx.pid, NULL, 0);
@@ -84,8 +82,7 @@ static int end_all(void **state)
     (void)snprintf(command, sizeof command, "rm -rf '%s'", nginx.dir);
     (void)!system(command); /* NOLINT: our own temporary directory */
     server_stop(backend);
-    certs_remove(&certs);
-    return 0;
+    return end_with_certs(state);
 }
 
 enum {
@@ -162,7 +159,6 @@ static void the_status_counts_more_than_the_stream_error(void **state)
 
 int main(void)
 {
-    (void)signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_share_one_connection),
         cmocka_unit_test(the_status_counts_more_than_the_stream_error),
