@@ -339,7 +339,9 @@ static int do_each(struct act *a, const int64_t *ids, size_t n)
 static int do_named(struct act *a, size_t n)
 {
     int64_t *ids = hk_mem_zalloc(n, sizeof *ids);
-    int code = ids != NULL ? HK_EXIT_OK : hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    if (!ids)
+        return hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    int code = HK_EXIT_OK;
     for (size_t i = 0; i < n && code == HK_EXIT_OK; i++)
         code = hk_dead_find(a->cli, &a->dead, a->cli->operands[i], &ids[i]);
     if (code == HK_EXIT_OK)

@@ -485,8 +485,9 @@ enum hk_code hk_view_letter(const struct hk_operate *op, int64_t id, struct hk_b
 {
     struct show s = {.dead = {.op = *op}};
     s.dead.letters = hk_store_letters_by_url(op->url, err);
-    enum hk_code rc =
-        s.dead.letters != NULL ? hk_config_make_masks(op->config, &s.dead.masks, err) : err->code;
+    if (!s.dead.letters)
+        return err->code;
+    enum hk_code rc = hk_config_make_masks(op->config, &s.dead.masks, err);
     if (rc == HK_OK)
         rc = s.dead.letters->show(op->admin, id, HK_PAYLOAD_MAX, &s.shown, err);
     if (rc == HK_OK) {

@@ -240,17 +240,15 @@ static void resolve(struct hk_alert *a, int64_t now_ms)
 /* What is to be told of one that is firing or resolved by now. */
 static bool tell(struct hk_alert *a, uint64_t update_ms, int64_t now_ms, enum hk_notice_kind *out_kind)
 {
-    if (a->status == HK_ALERT_RESOLVED) {
-        if (!a->owed)
-            return false;
+    bool resolved = a->status == HK_ALERT_RESOLVED && a->owed;
+    bool firing = a->status == HK_ALERT_FIRING && a->active;
+    if (resolved) {
         a->owed = false;
         *out_kind = HK_NOTICE_RESOLVED;
-    } else if (a->status != HK_ALERT_FIRING || !a->active) {
-        return false;
-    } else if (!a->told) {
+    } else if (firing && !a->told) {
         a->told = true;
         *out_kind = HK_NOTICE_FIRING;
-    } else if (has_passed(a->told_ms, update_ms, now_ms)) {
+    } else if (firing && has_passed(a->told_ms, update_ms, now_ms)) {
         *out_kind = HK_NOTICE_UPDATE;
     } else {
         return false;

@@ -168,9 +168,9 @@ void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_
         return;
     d->circuit_seen_ms = open_until_ms;
     if (open_until_ms == 0)
-        hk_breaker_reset(d->breaker, now_ms); /* another's probes went well */
-    else if (open_until_ms > hk_engine_store_now(e, now_ms))
-        hk_breaker_trip(d->breaker, open_until_ms - e->ahead_hi_ms, now_ms);
+        hk_breaker_reset(d->breaker, now_ms);         /* another's probes went well */
+    else if (open_until_ms - e->ahead_lo_ms > now_ms) /* rather late than early: clocks are known vaguely */
+        hk_breaker_trip(d->breaker, open_until_ms - e->ahead_lo_ms, now_ms);
     d->circuit = hk_breaker_state(d->breaker, now_ms);
     d->circuit_open_ms = d->circuit == HK_BREAKER_OPEN ? hk_breaker_ready_at_ms(d->breaker, now_ms) : 0;
 }

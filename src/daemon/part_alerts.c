@@ -526,21 +526,20 @@ static void pump(void *arg)
 static void stop(void *arg)
 {
     struct part *p = arg;
-    struct hk_alerts_desk desk = p->desk;
     struct hk_err err = {.message = ""};
     p->stopping = true;
     hk_timer_free(p->timer);
     hk_worker_free(p->store); /* its job ends first: what it has claimed is given back */
     for (size_t i = 0; i < HK_ALERTS_CHANNELS_MAX; i++)
         hk_worker_free(p->senders[i]);
+    /* no sooner: until now it was the worker's. It is opened anew if need be */
     hk_alerts_desk_close(&p->desk);
-    desk.admin = NULL;
     for (size_t i = 0; i < p->n_settles; i++) { /* or they would be told again */
         p->settles[i].what.error = hk_str_of(p->settles[i].error);
-        if (hk_alerts_settle(&desk, &p->settles[i].what, &err) != HK_OK)
+        if (hk_alerts_settle(&p->desk, &p->settles[i].what, &err) != HK_OK)
             break;
     }
-    hk_alerts_desk_close(&desk);
+    hk_alerts_desk_close(&p->desk);
     for (size_t i = 0; i < p->n_direct; i++)
         errand_free(p->direct[i]);
     hk_alerts_plan_unref(p->plan);

@@ -139,7 +139,8 @@ void hk_otlp_http_post(struct hk_otlp_http *http, struct hk_str body, uint64_t t
         (void)curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
     *out = (struct hk_otlp_answer){.status = (int)status, .retry_after_ms = http->retry_after_ms};
     if (rc != CURLE_OK && !flood)
-        (void)snprintf(out->error, sizeof out->error, "%s", text[0] ? text : curl_easy_strerror(rc));
+        (void)snprintf(out->error, sizeof out->error, "%.*s", (int)sizeof out->error - 1,
+                       text[0] ? text : curl_easy_strerror(rc));
     curl_easy_setopt(http->easy, CURLOPT_ERRORBUFFER, NULL);
 }
 

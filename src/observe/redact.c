@@ -257,7 +257,7 @@ size_t hk_redact(struct hk_str text, char *out, size_t room, size_t *out_read)
 {
     const size_t stars = strlen(HK_REDACTED);
     struct hk_str s = text;
-    struct secret hidden;
+    struct secret hidden = {0};
     size_t len = 0, at = 0;
     if (s.len <= room && is_one_word(s)) {
         if (s.len)

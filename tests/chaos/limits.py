@@ -10,13 +10,12 @@ import pathlib
 import random
 import resource
 import signal
-import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
-from support import Answer, BINARY, QUICK, Skip, World, run_tests, until
+from support import Answer, QUICK, Skip, World, is_sanitized, run_tests, until
 
 SEED = os.environ.get("SEED", str(time.time_ns()))
 STEPS = int(os.environ.get("STEPS", "8"))
@@ -70,8 +69,7 @@ def few_descriptors_lose_nothing():
 
 
 def little_memory_loses_nothing():
-    linked = subprocess.run(["ldd", BINARY], text=True, capture_output=True, check=False).stdout
-    if "libasan" in linked or "libtsan" in linked:
+    if is_sanitized():
         raise Skip("a build with a sanitizer takes terabytes of addresses")
     mega = sorted(CHANCE.sample(range(20, 400), STEPS - 2)) + [800, 1200]
     sweep(resource.RLIMIT_AS, [m << 20 for m in mega])

@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fixture. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fixture.h"
 
 struct certs certs;
+
+int begin_with_certs(void **state)
+{
+    (void)state;
+    (void)signal(SIGPIPE, SIG_IGN);
+    certs_make(&certs);
+    return 0;
+}
+
+int end_with_certs(void **state)
+{
+    (void)state;
+    certs_remove(&certs);
+    return 0;
+}
 
 struct hk_http_options options_for(const char *url)
 {

@@ -11,8 +11,12 @@
 
 #define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
-extern struct certs certs;          /* made by main */
+extern struct certs certs;          /* made by the group's set-up */
 extern const struct step polite[8]; /* answers 200, always */
+
+/* For cmocka_run_group_tests. */
+int begin_with_certs(void **state);
+int end_with_certs(void **state);
 
 struct fixture {
     struct server *server;

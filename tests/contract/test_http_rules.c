@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the HTTP sink sends and to whom, what it refuses, and what it keeps of an answer. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -574,8 +573,6 @@ static void out_of_memory_ends_a_delivery_and_nothing_else(void **state)
 int main(int argc, char **argv)
 {
     choose_wire(argc, argv);
-    (void)signal(SIGPIPE, SIG_IGN);
-    certs_make(&certs);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forbidden_addresses_are_blocked_in_every_spelling),
         cmocka_unit_test(an_allowed_range_is_let_through_and_no_other),
@@ -589,7 +586,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(bad_options_are_refused_by_name_and_without_secrets),
         cmocka_unit_test(out_of_memory_ends_a_delivery_and_nothing_else),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    certs_remove(&certs);
-    return failed;
+    return cmocka_run_group_tests(tests, begin_with_certs, end_with_certs);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every way in which TLS can fail ends in one class, with nothing of the message sent. docs/security.md has the same
  * table. Revocation is not checked: neither libcurl nor OpenSSL look for lists by themselves. */
-#include <signal.h>
 #include <stdio.h>
 
 #include <hikyaku/policy.h>
@@ -170,12 +169,8 @@ static void every_failure_of_tls_has_its_class_and_sends_nothing(void **state)
 int main(int argc, char **argv)
 {
     choose_wire(argc, argv);
-    (void)signal(SIGPIPE, SIG_IGN);
-    certs_make(&certs);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_failure_of_tls_has_its_class_and_sends_nothing),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    certs_remove(&certs);
-    return failed;
+    return cmocka_run_group_tests(tests, begin_with_certs, end_with_certs);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP sink and its connections: reuse, deadlines, names, TLS, memory. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -484,8 +483,6 @@ const char *__asan_default_options(void)
 int main(int argc, char **argv)
 {
     choose_wire(argc, argv);
-    (void)signal(SIGPIPE, SIG_IGN);
-    certs_make(&certs);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_connection_is_a_connect_fault),
         cmocka_unit_test(connections_are_used_again),
@@ -503,7 +500,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(tls_rows_behave_as_plain_ones),
         cmocka_unit_test(endless_answers_take_no_memory),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    certs_remove(&certs);
-    return failed;
+    return cmocka_run_group_tests(tests, begin_with_certs, end_with_certs);
 }

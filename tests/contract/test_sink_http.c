@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the HTTP sink makes of servers that behave in every way: one row for each. Each ends in its documented fault,
  * within its deadline, and having read no more than it should. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -189,12 +188,8 @@ static void every_behaviour_ends_in_its_documented_fault(void **state)
 int main(int argc, char **argv)
 {
     choose_wire(argc, argv);
-    (void)signal(SIGPIPE, SIG_IGN);
-    certs_make(&certs);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_behaviour_ends_in_its_documented_fault),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    certs_remove(&certs);
-    return failed;
+    return cmocka_run_group_tests(tests, begin_with_certs, end_with_certs);
 }

@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import BINARY, Daemon, Skip, World, clean_environment, run_tests, sqlite_only, until
+from support import BINARY, Daemon, Skip, World, clean_environment, is_sanitized, run_tests, sqlite_only, until
 
 UNIT = pathlib.Path(os.environ.get("SOURCE_DIR", pathlib.Path(__file__).parents[2])) / "packaging/systemd/hikyaku.service"
 TESTS = []
@@ -305,14 +305,9 @@ def under_the_unit(folder):
     os.umask(int(unit["UMask"][0], 8))
     assert libc.prctl(38, 1, 0, 0, 0) == 0  # NoNewPrivileges
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if is_plain():
+    if not is_sanitized(BINARY):
         libc.prctl(65, 1, 0, 0, 0)  # MemoryDenyWriteExecute, from Linux 6.3 on
     filter_calls(unit)
-
-
-def is_plain():
-    linked = subprocess.run(["ldd", BINARY], text=True, capture_output=True, check=False).stdout
-    return "libasan" not in linked and "libtsan" not in linked
 
 
 def filter_calls(unit):
@@ -321,7 +316,7 @@ def filter_calls(unit):
     for value in unit["SystemCallFilter"]:
         groups = value.lstrip("~").split()
         allowed = allowed - system_calls(groups) if value.startswith("~") else allowed | system_calls(groups)
-    if not is_plain():
+    if is_sanitized(BINARY):
         allowed |= {"ptrace"}  # the leak checker
     lib = ctypes.CDLL("libseccomp.so.2")
     lib.seccomp_init.restype = ctypes.c_void_p

@@ -27,6 +27,12 @@ BINARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.environ["HIKYA
 PATIENCE = 60  # seconds: how long a condition may take on a slow, busy machine before the test gives up
 
 
+def is_sanitized(path=BINARY):
+    """gcc links the sanitizer's runtime as a library, clang puts it into the program: the name of its start is in either."""
+    program = pathlib.Path(path).read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
 # ---- TAP ----
 
 class Skip(Exception):

@@ -203,6 +203,44 @@ static void anothers_open_breaker_is_ours_until_it_closes(void **state)
     rig_free(rig);
 }
 
+/* The store looks at its clock at the end of each call: then it is most behind what the engine may take it for. */
+static void a_slow_store_does_not_end_an_open_breaker_early(void **state)
+{
+    (void)state;
+    struct rig *rig = broken_rig(true);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    struct hk_poll_dest dest = {
+        .name = hk_str_of("a"), .retry_due_ms = INT64_MAX, .open_until_ms = store_now(rig) + 5000};
+    rig->leaves = 100;
+    put_many(rig, "m", 3, "a");
+    for (int n = 0; n < 10000; n++) {
+        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+        if (rig->last.kind == HK_ACT_SEND)
+            break;
+        if (rig->last.kind == HK_ACT_WAIT) {
+            rig->now_ms = rig->last.wake_ms;
+        } else if (rig->last.kind == HK_ACT_ACQUIRE) {
+            rig->now_ms += 300;
+            hk_model_acquire(rig->model, "relay", LEASE_MS, &reply);
+            rig->lane = reply.lane;
+            hk_engine_on_acquired(rig->engine, rig->now_ms, reply.rc, reply.lane, reply.now_ms);
+        } else if (rig->last.kind == HK_ACT_POLL) {
+            rig->now_ms += 300;
+            hk_engine_on_poll(rig->engine, rig->now_ms, HK_OK,
+                              &(struct hk_poll){.changed = true,
+                                                .now_ms = store_now(rig),
+                                                .last_id = INT64_MAX,
+                                                .dests = &dest,
+                                                .n_dests = 1});
+        } else {
+            call_store(rig, &rig->last);
+        }
+    }
+    assert_int_equal(rig->last.kind, HK_ACT_SEND);
+    assert_in_range(store_now(rig), dest.open_until_ms, dest.open_until_ms + 1000);
+    rig_free(rig);
+}
+
 /* Two that fail open it. */
 static void break_it(struct rig *rig, const char *prefix)
 {
@@ -288,6 +326,7 @@ int main(void)
         cmocka_unit_test(tokens_that_were_not_used_at_once_are_thrown_away),
         cmocka_unit_test(a_breaker_that_opens_is_told_and_probing_takes_leave),
         cmocka_unit_test(anothers_open_breaker_is_ours_until_it_closes),
+        cmocka_unit_test(a_slow_store_does_not_end_an_open_breaker_early),
         cmocka_unit_test(a_relay_that_is_alone_writes_its_breaker_down_as_well),
         cmocka_unit_test(a_relay_that_is_started_anew_begins_where_the_last_one_ended),
         cmocka_unit_test(what_a_relay_said_itself_is_no_news),
