@@ -577,6 +577,8 @@ class AlertsDay(Day):
     def sections(self):
         local = {"allow": ["127.0.0.0/8"]}
         self.mailbox = Mailbox()
+        self.ear.on("slack", Answer(200, body=b"ok"))
+        self.ear.on("pager", 202)
         return {"alerts": DEATHS, "channels": {
             "slack": {"slack": {"url": self.ear.url("slack")}, **local},
             "hook": {"webhook": {"url": self.ear.url("hook"), "secret": "whsec_" + base64.b64encode(b"s" * 32).decode()}, **local},
