@@ -9,7 +9,7 @@ Usage: faults.py [PATH-TO-HIKYAKU-FAULTS] (default: $HIKYAKU_FAULTS)
   FAULTS=full     every point (hours); FAULTS=N: at most N of each kind and mode for each command (default: 2)
   SEED=S          which of them (default: the day's)
   STORE=postgres  the relays on PostgreSQL: calls and allocations of libpq
-  ONLY=NAME,NAME  these commands; POINT="alloc program 17 once": this point of each of them"""
+  ONLY=NAME,NAME  these commands; POINT="alloc program 17 once,call any 3 ever": these points of each of them"""
 import base64
 import collections
 import concurrent.futures
@@ -678,9 +678,8 @@ class Relay:
 
 # ---- all of it ----
 
-def given_point():
-    kind, origin, n, mode = os.environ["POINT"].split()
-    return Point(kind, origin, int(n), mode)
+def given_points():
+    return [Point(kind, origin, int(n), mode) for kind, origin, n, mode in (p.split() for p in os.environ["POINT"].split(","))]
 
 
 class Result:
@@ -688,14 +687,16 @@ class Result:
 
     def __init__(self, scene):
         self.scene, self.jobs, self.of, self.failure, self.planned = scene, [], 0, None, threading.Event()
+        self.counts = {}
 
     def plan(self, pool):
         """Counts what there is to fail, and puts the chosen points into the queue."""
         try:
             if "POINT" in os.environ:
-                self.jobs.append(pool.submit(self.scene.point, given_point()))
+                self.jobs += [pool.submit(self.scene.point, p) for p in given_points()]
                 return
-            for (kind, origin), total in self.scene.measure().items():
+            self.counts = self.scene.measure()
+            for (kind, origin), total in self.counts.items():
                 self.of += 2 * total
                 self.jobs += [pool.submit(self.scene.point, Point(kind, origin, n, mode)) for mode in ("once", "ever")
                               for n in choose(total, self.scene.name, kind, origin, mode)]
@@ -734,7 +735,8 @@ def main():
             findings = result.wait()
             bad += bool(findings)
             print(f"{'not ok' if findings else 'ok'} {number} - {result.scene.name}, whatever fails below it")
-            print(f"# {len(result.jobs)} points of {result.of}, {len(findings)} findings")
+            counts = "".join(f"; {kind} {origin} {n}" for (kind, origin), n in result.counts.items())
+            print(f"# {len(result.jobs)} points of {result.of}, {len(findings)} findings{counts}")
             for line in "\n".join(findings[:6]).splitlines():
                 print(f"# {line}")
             sys.stdout.flush()
