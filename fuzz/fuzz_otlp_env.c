@@ -73,7 +73,8 @@ static void check(const struct hk_otlp_options *o)
                              (struct hk_str){o->headers[k], strcspn(o->headers[k], ":;")}));
     }
     for (size_t i = 0; i < o->resource.n; i++)
-        check_line(o->resource.attrs[i].value);
+        MUST(o->resource.attrs[i].key != NULL &&
+             o->resource.attrs[i].value != NULL); /* escaped where they are written */
     MUST(o->batch >= 1 && o->queue >= o->batch && o->timeout_ms > 0);
     MUST(o->sampler.ratio >= 0 && o->sampler.ratio <= 1);
 }
