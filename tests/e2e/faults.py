@@ -493,8 +493,8 @@ class TlsDay(Day):
     name = "relay tls"
     destinations = {n: {"http": {"headers": {"x-api-key": "k"}, "sign": {"secret": "whsec_" + base64.b64encode(b"s" * 32).decode()}}}
                     for n in ("shop", "flaky")}
-    origins = [("alloc", "program"), ("alloc", "libcurl"), ("alloc", "libssl"), ("alloc", "libcrypto"), ("alloc", "libz"),
-               ("call", "program"), ("call", "libcurl"), ("call", "libcrypto")]
+    # not libcrypto: OpenSSL 3.0 crashes by itself where its tables have no lock, and without randomness there is no TLS
+    origins = [("alloc", "program"), ("alloc", "libcurl"), ("alloc", "libssl"), ("call", "program"), ("call", "libcurl")]
     make_receiver = TlsReceiver
 
     def destination(self, name, http=None, **more):
