@@ -72,6 +72,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
              &report, &verdict);
     if (!world.ok || verdict.violations > 0) {
         (void)fprintf(stderr, "%s\n%s", world.problem, hk_buf_cstr(&report));
+        FILE *file = getenv("WORLD_LOG") != NULL ? fopen(getenv("WORLD_LOG"), "w") : NULL;
+        if (file != NULL) {
+            (void)fprintf(file, "%s", hk_buf_cstr(&log)); /* to be read by a person */
+            (void)fclose(file);
+        }
         abort();
     }
     hk_buf_fini(&report);

@@ -348,6 +348,10 @@ static const struct row good[] = {
     {"", "requeued, and arrived", REQUEUED_AND_SENT END,
      TABLE("sent", "m", ",\"n\":1,\"life\":2")
          TABLE("dead", "m", ",\"status\":\"resolved\",\"n\":1,\"life\":1")},
+    {"", "requeued before not_before, which a letter does not keep",
+     PUT(1, "m", ",\"due\":400") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "EXPIRED")
+         ACT(8, "requeue", "m") LINE(9, "claim", AGAIN) LINE(10, "send", AGAIN ",\"n\":1"),
+     ""},
     {"", "requeued, and on its way", DIED ACT(8, "requeue", "m"),
      TABLE("retry", "m", ",\"row\":\"r1\",\"n\":0,\"life\":2")
          TABLE("dead", "m", ",\"status\":\"retrying\",\"n\":1,\"life\":1")},

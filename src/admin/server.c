@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -46,7 +47,8 @@ struct hk_admin_server {
     size_t n;
     struct client *clients; /* the thread's */
     pthread_t thread;
-    int stop[2]; /* a pipe: a byte ends the thread */
+    int stop[2];        /* a pipe: its writing end is closed to end the thread */
+    atomic_bool ending; /* the same, for when poll cannot say so */
 };
 
 /* ---- a request ---- */
@@ -226,7 +228,7 @@ static void *thread_main(void *arg)
             MHD_get_daemon_info(s->listeners[i].daemon, MHD_DAEMON_INFO_EPOLL_FD);
         fds[i + 1] = (struct pollfd){.fd = info ? info->epoll_fd : -1, .events = POLLIN};
     }
-    while (!fds[0].revents) {
+    while (!fds[0].revents && !s->ending) {
         if (poll(fds, (nfds_t)s->n + 1, timeout_ms(s)) < 0 && errno != EINTR)
             (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* no memory: later, perhaps */
         for (size_t i = 0; i < s->n; i++)
@@ -268,7 +270,8 @@ static void free_server(struct hk_admin_server *s)
     while (s->n > 0)
         MHD_stop_daemon(s->listeners[--s->n].daemon);
     (void)close(s->stop[0]);
-    (void)close(s->stop[1]);
+    if (s->stop[1] >= 0)
+        (void)close(s->stop[1]);
     hk_mem_free(s);
 }
 
@@ -301,7 +304,9 @@ void hk_admin_server_stop(struct hk_admin_server *s)
 {
     if (!s)
         return;
-    (void)!write(s->stop[1], "", 1);
+    s->ending = true;
+    (void)close(s->stop[1]); /* unlike a byte that is written this cannot fail */
+    s->stop[1] = -1;
     (void)pthread_join(s->thread, NULL);
     free_server(s);
 }

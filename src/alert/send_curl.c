@@ -326,18 +326,27 @@ enum hk_code hk_send_mail(const struct hk_send_mail *mail, struct hk_err *err)
 
 /* ---- URLs ---- */
 
+static const char no_memory[] =
+    "out of memory"; /* says nothing of the URL: a notice must not be given up for it */
+
 static const char *url_wrong(CURLU *u, const char *url, bool mail)
 {
     char *scheme = NULL, *user = NULL;
     const char *why = NULL;
-    if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-        curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+    CURLUcode code = curl_url_set(u, CURLUPART_URL, url, 0), has_user = CURLUE_NO_USER;
+    if (code == CURLUE_OK)
+        code = curl_url_get(u, CURLUPART_SCHEME, &scheme, 0);
+    if (code == CURLUE_OK)
+        has_user = curl_url_get(u, CURLUPART_USER, &user, 0);
+    if (code == CURLUE_OUT_OF_MEMORY || has_user == CURLUE_OUT_OF_MEMORY)
+        why = no_memory;
+    else if (code != CURLUE_OK)
         why = "the url cannot be read";
     else if (mail && strcmp(scheme, "smtp") != 0 && strcmp(scheme, "smtps") != 0)
         why = "the url must be smtp:// or smtps:// with a host";
     else if (!mail && strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
         why = "the url must be http:// or https:// with a host";
-    else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK)
+    else if (has_user == CURLUE_OK)
         why = "the url must not hold a user or a password";
     curl_free(scheme);
     curl_free(user);
@@ -351,5 +360,5 @@ enum hk_code hk_send_check_url(const char *url, bool mail, struct hk_err *err)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     const char *why = url && url[0] ? url_wrong(u, url, mail) : "there is no url";
     curl_url_cleanup(u);
-    return why ? hk_err_set(err, HK_INVALID, "%s", why) : HK_OK;
+    return why ? hk_err_set(err, why == no_memory ? HK_NOMEM : HK_INVALID, "%s", why) : HK_OK;
 }

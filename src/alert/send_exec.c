@@ -137,7 +137,8 @@ static enum hk_code start(struct child *c, const struct hk_send_exec *program, s
 {
     char shown[HK_SHOW_MAX];
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    int rc = make_pipe(in) && make_pipe(out) ? spawn(c, program, in[0], out[1]) : errno;
+    bool piped = make_pipe(in) && make_pipe(out);
+    int rc = piped ? spawn(c, program, in[0], out[1]) : errno;
     shut(&in[0]);
     shut(&out[1]);
     c->in = in[1];
@@ -149,7 +150,7 @@ static enum hk_code start(struct child *c, const struct hk_send_exec *program, s
     }
     shut(&c->in);
     shut(&c->out);
-    bool for_now = rc == EAGAIN || rc == ENOMEM || rc == EMFILE || rc == ENFILE;
+    bool for_now = !piped || rc == EAGAIN || rc == ENOMEM || rc == EMFILE || rc == ENFILE;
     return hk_err_set(err, for_now ? HK_UNAVAILABLE : HK_INVALID, "%s cannot be run: %s",
                       hk_show(hk_str_of(program->argv[0]), shown), strerror(rc));
 }

@@ -214,7 +214,14 @@ static bool is_field_name(struct hk_str s)
         if (!hk_ascii_isalpha(s.ptr[i]) && !hk_ascii_isdigit(s.ptr[i]) &&
             !strchr("!#$%&'*+-.^_`|~", s.ptr[i]))
             return false;
-    return s.len > 0;
+    return s.len > 0 && s.len < VALUE_MAX;
+}
+
+/* As add_header writes lines. */
+static bool is_line_of(const char *line, struct hk_str name)
+{
+    size_t len = strcspn(line, ":;");
+    return hk_str_eqi((struct hk_str){line, len}, name);
 }
 
 /* A later one of the same name takes the place of the earlier. */
@@ -225,12 +232,8 @@ static enum hk_code add_header(struct hk_otlp_options *out, struct hk_str name, 
     size_t at = 0;
     if (!is_field_name(name))
         return HK_OK;
-    while (at < out->n_headers) {
-        struct hk_str other = hk_str_of(out->headers[at]);
-        if (hk_str_eqi(hk_str_cut(&other, ':'), name))
-            break;
+    while (at < out->n_headers && !is_line_of(out->headers[at], name))
         at++;
-    }
     if (at == HEADERS_MAX)
         return HK_OK;
     hk_buf_init(&line, VALUE_MAX * 2);

@@ -189,6 +189,14 @@ static void end_endless(struct hk_curl_sink *self)
         hk_http_fail(t, HK_FAULT_PROTOCOL, hk_http_stop_text(HK_RESPONSE_TOO_BIG));
 }
 
+/* libcurl 7.88 then divides by zero when it comes back to the connection: so that one must end. Which one it does not say. */
+static void end_spent(struct hk_curl_sink *self)
+{
+    while (self->http.spent && self->base.live.first)
+        hk_http_fail(self->base.live.first, HK_FAULT_LOCAL, "out of memory in libcurl");
+    self->http.spent = false;
+}
+
 /* libcurl worked. */
 void hk_curl_on_ran(void *arg)
 {
@@ -200,6 +208,7 @@ void hk_curl_on_ran(void *arg)
         if (m->msg == CURLMSG_DONE)
             on_message(self, m);
     }
+    end_spent(self);
     end_endless(self);
     hk_http_leave(&self->base);
 }

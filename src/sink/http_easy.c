@@ -26,6 +26,16 @@ static void block(struct hk_http_transfer *t, const struct hk_ip *ip)
         hk_http_say(t, "blocked: not an internet address");
 }
 
+/* libcurl wants to repeat a request, as its connection died: the first copy may have arrived. Refused before anything else can
+ * go wrong with a new connection, which would look as if nothing had been sent. */
+static bool is_repeat(struct hk_curl_transfer *c)
+{
+    if (c->t.requests == 0)
+        return false;
+    c->t.requests++;
+    return true;
+}
+
 /* Each name that is being resolved is a thread of libcurl's, and a dead name server holds it for half a minute: the
  * others wait, and find the answer in the cache. */
 static int on_resolve(void *state, void *reserved, void *arg)
@@ -33,6 +43,8 @@ static int on_resolve(void *state, void *reserved, void *arg)
     (void)state, (void)reserved;
     struct hk_curl_transfer *c = arg;
     struct hk_curl_sink *self = sink_of(c);
+    if (is_repeat(c))
+        return 1;
     if (self->n_resolving >= HK_HTTP_RESOLVING_MAX && !c->resolving) {
         c->again = true;
         return 1;
@@ -51,6 +63,8 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     struct hk_curl_transfer *c = arg;
     struct hk_address at;
     hk_curl_resolved(c);
+    if (is_repeat(c))
+        return CURL_SOCKET_BAD;
     if (!c->t.connect_ms)
         c->t.connect_ms = hk_loop_now_ms(c->t.self->loop);
     bool inet = hk_address_of(&address->addr, address->addrlen, &at);
@@ -89,9 +103,9 @@ static int before_request(void *arg, char *remote_ip, char *local_ip, int remote
         c->again = true;
         return CURL_PREREQFUNC_ABORT;
     }
-    if (t->requests++ >
-        0) /* libcurl wants to repeat it, as its connection died: the first copy may have arrived */
+    if (is_repeat(c))
         return CURL_PREREQFUNC_ABORT;
+    t->requests = 1;
     c->local_port = local_port;
     hk_http_note_address(t, &ip, remote_port);
     t->request_ms = t->window_ms = hk_loop_now_ms(t->self->loop);

@@ -177,7 +177,7 @@ static void act(struct hk_http_loop *hl, curl_socket_t fd, int events)
 {
     int running = 0;
     hl->n_lost = 0;
-    (void)curl_multi_socket_action(hl->multi, fd, events, &running);
+    hl->spent |= curl_multi_socket_action(hl->multi, fd, events, &running) == CURLM_OUT_OF_MEMORY;
     while (hl->n_lost > 0)
         nudge(hl->lost[--hl->n_lost]);
 }

@@ -21,6 +21,7 @@ struct hk_http_loop {
     CURL *lost[16]; /* whose attempt to connect failed, in this call of libcurl */
     size_t n_lost;
     bool bounded;    /* a socket is, perhaps */
+    bool spent;      /* libcurl had no memory for its own tables */
     hk_loop_fn *ran; /* after libcurl worked: there may be messages to read */
     void *arg;
 };

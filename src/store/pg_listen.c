@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -42,7 +43,8 @@ struct hk_listener {
     PGconn *conn;   /* NULL between sessions */
     int64_t outbox; /* the oid that the channel is named after */
     pthread_t thread;
-    int stop[2]; /* a pipe: its writing end is closed to end the thread */
+    int stop[2];        /* a pipe: its writing end is closed to end the thread */
+    atomic_bool ending; /* the same, for when poll cannot say so */
 
     pthread_mutex_t lock; /* guards what follows */
     enum hk_listening state;
@@ -64,19 +66,24 @@ static int64_t monotonic_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Without a connection, or without `events`: for the time to pass. */
+/* Without a connection, or without `events`: for the time to pass, also when poll fails: the server must not be dialled
+ * without a pause. */
 static enum event wait_for(struct hk_listener *l, short events, int64_t until_ms)
 {
-    for (;;) {
+    while (!l->ending) {
         int64_t left_ms = until_ms - monotonic_ms();
         struct pollfd fds[2] = {{.fd = l->stop[0], .events = POLLIN},
                                 {.fd = l->conn && events ? PQsocket(l->conn) : -1, .events = events}};
         int n = poll(fds, 2, left_ms <= 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms);
         if (n > 0)
             return fds[0].revents ? STOP : READY;
-        if (left_ms <= 0 || (n < 0 && errno != EINTR))
+        bool failed = n < 0 && errno != EINTR;
+        if (left_ms <= 0 || (failed && events))
             return LATE;
+        if (failed)
+            (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* no memory: later, perhaps */
     }
+    return STOP;
 }
 
 /* ---- what is told ---- */
@@ -353,6 +360,7 @@ void hk_pg_unlisten(struct hk_listener *l)
 {
     if (!l)
         return;
+    l->ending = true;
     (void)close(l->stop[1]);
     l->stop[1] = -1;
     (void)pthread_join(l->thread, NULL);

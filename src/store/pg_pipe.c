@@ -63,7 +63,7 @@ static bool wait_for(struct hk_pg *pg, short events)
         int n = poll(&fd, 1, left_ms <= 0 ? 0 : left_ms > slice_ms ? (int)slice_ms : (int)left_ms);
         if (n > 0 || (n < 0 && errno != EINTR))
             return n > 0;
-        if (n == 0 && left_ms <= slice_ms)
+        if (n == 0 ? left_ms <= slice_ms : left_ms <= 0) /* signals do not move the deadline */
             return false;
         if (n == 0 && hidden)
             return true;

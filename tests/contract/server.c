@@ -221,6 +221,8 @@ static bool run_step(struct conn *c, const struct step *s)
         }
         use(c, s->n);
         return true;
+    case OP_DEAF:
+        return shutdown(c->server->fd, SHUT_RDWR) == 0;
     case OP_SEND:
         return put(c, s->text, s->n ? s->n : strlen(s->text));
     case OP_REPEAT:
@@ -309,6 +311,8 @@ static void *server_main(void *arg)
         int fd = accept(server->fd, NULL, NULL);
         if (fd >= 0)
             take_connection(server, fd);
+        else
+            sleep_ms(20); /* deaf */
     }
     return NULL;
 }

@@ -20,6 +20,7 @@ enum op {
     OP_HOLD,    /* wait until the other side is gone */
     OP_SHUT,    /* say that no more will be sent, and wait until the other side is gone */
     OP_RESET,   /* end with RST */
+    OP_DEAF,    /* refuse all connections from now on */
     OP_AGAIN,   /* from the first step */
     OP_GARBAGE, /* before TLS: answer in plain text */
 };

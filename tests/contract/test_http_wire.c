@@ -104,6 +104,33 @@ static void a_request_that_may_have_arrived_is_not_repeated(void **state)
     }
 }
 
+/* A server that took the request and died: that nobody is there any more must not look as if nothing had been sent. */
+static void a_request_that_may_have_arrived_is_so_although_nobody_is_there_any_more(void **state)
+{
+    (void)state;
+    static const struct step dies[8] = {{OP_REQUEST}, {OP_SEND, OK_EMPTY}, {OP_REQUEST}, {OP_DEAF}, {OP_END}};
+    static const struct step resets[8] = {
+        {OP_REQUEST}, {OP_SEND, OK_EMPTY}, {OP_REQUEST}, {OP_DEAF}, {OP_RESET}};
+    const struct step *const scripts[] = {dies, resets};
+    for (size_t s = 0; s < COUNT(scripts); s++) {
+        struct fixture f;
+        struct outcome got;
+        set_up(&f, scripts[s], NULL, "127.0.0.1");
+        client_open_http(&f.client, &f.options);
+        client_deliver(&f.client, short_message(), 5000, &got);
+        assert_int_equal(got.status, 200);
+        client_deliver(&f.client, short_message(), 5000, &got);
+        NOTE_IF(got.fault != HK_FAULT_RESET, "fault %s, error \"%s\"\n", hk_fault_name(got.fault), got.error);
+        assert_int_equal(got.fault, HK_FAULT_RESET);
+        assert_true(got.possibly_delivered);
+        assert_int_equal(server_requests(f.server), 2);
+        client_deliver(&f.client, short_message(), 5000, &got); /* and now nothing is */
+        assert_int_equal(got.fault, HK_FAULT_CONNECT);
+        assert_false(got.possibly_delivered);
+        tear_down(&f);
+    }
+}
+
 static void connections_get_old(void **state)
 {
     (void)state;
@@ -488,6 +515,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(connections_are_used_again),
         cmocka_unit_test(a_connection_closed_while_idle_is_replaced),
         cmocka_unit_test(a_request_that_may_have_arrived_is_not_repeated),
+        cmocka_unit_test(a_request_that_may_have_arrived_is_so_although_nobody_is_there_any_more),
         cmocka_unit_test(connections_get_old),
         cmocka_unit_test(many_at_once_share_the_allowed_connections),
         cmocka_unit_test(abort_ends_everything_soon),

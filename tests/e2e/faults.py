@@ -8,11 +8,12 @@ brings all of them to their end. Speaks TAP.
 Usage: faults.py [PATH-TO-HIKYAKU-FAULTS] (default: $HIKYAKU_FAULTS)
   FAULTS=full     every point (hours); FAULTS=N: at most N of each kind and mode for each command (default: 2)
   SEED=S          which of them (default: the day's)
-  STORE=postgres  the relay on PostgreSQL: calls and allocations of libpq
-  ONLY=NAME,NAME  these commands; POINT="alloc program 17 once": this point of each of them"""
+  STORE=postgres  the relays on PostgreSQL: calls and allocations of libpq
+  ONLY=NAME,NAME  these commands; POINT="alloc program 17 once,call any 3 ever": these points of each of them"""
 import base64
 import collections
 import concurrent.futures
+import contextlib
 import difflib
 import json
 import os
@@ -21,7 +22,9 @@ import random
 import re
 import shutil
 import signal
+import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -337,22 +340,36 @@ class Command:
         self.shelf.clean(folder, "audit", "verify")
 
 
-# ---- the relay ----
+# ---- relays ----
 
 DAY = {"shop": {}, "flaky": {}, "bad": {}, "keyed": {"order": "key"}}
 EACH = 3
+STORE = "libpq" if POSTGRES else "libsqlite3"
+DEATHS = {"interval": "100ms", "rules": [{"name": "died", "when": "dead_letter"}]}
+
+
+def catches(pid, number):
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1
 
 
 class Day(World):
     """A relay with all that runs beside it: deliveries, retries, dead letters, order by key, alerts, traces, metrics, a
     reload, a drain."""
 
+    name = "relay"
+    destinations = DAY
+    origins = [("alloc", "program"), ("alloc", STORE), ("alloc", "libcurl"), ("call", "program"), ("call", STORE), ("call", "libcurl"),
+               ("alloc", "libmicrohttpd"), ("call", "libmicrohttpd"), ("call", "libuv")][:6 if POSTGRES else 9]
+
     def __init__(self, ear):
-        super().__init__(DAY, event_log=True, relay={"lease": "2s" if POSTGRES else "30s"}, policies={"quick": {**QUICK, "max_attempts": 500}},
-                         channels={"ops": {"webhook": {"url": ear.url("ops")}, "allow": ["127.0.0.0/8"]}},
-                         alerts={"interval": "100ms", "rules": [{"name": "died", "when": "dead_letter"}]},
-                         telemetry={"endpoint": ear.url("").rstrip("/"), "protocol": "http/json"})
-        for name in DAY:
+        self.ear = ear
+        super().__init__(self.destinations, event_log=True, relay={"lease": "2s" if POSTGRES else "30s"},
+                         policies={"quick": {**QUICK, "max_attempts": 500}}, **self.sections())
+        for name in self.destinations:
             self.events.add("dest", t=0, dest=name, kind="block" if name == "keyed" else "none", cap=0, wait=3600000)
         self.receiver.on("flaky", lambda r: 503 if r.n == 1 else 200)
         self.receiver.on("bad", 422)
@@ -361,7 +378,7 @@ class Day(World):
         if POSTGRES:
             witness.install(db)
         db.execute("BEGIN" if POSTGRES else "BEGIN IMMEDIATE")
-        for name in DAY:
+        for name in self.destinations:
             for i in range(EACH):
                 m, body = f"{name}-{i}", f'{{"n":{i}}}'
                 key = {"message_key": "k"} if name == "keyed" else {}
@@ -371,17 +388,25 @@ class Day(World):
         db.execute("COMMIT")
         db.close()
 
+    def sections(self):
+        """Of its configuration."""
+        return {"channels": {"ops": {"webhook": {"url": self.ear.url("ops")}, "allow": ["127.0.0.0/8"]}}, "alerts": DEATHS,
+                "telemetry": {"endpoint": self.ear.url("").rstrip("/"), "protocol": "http/json"}}
+
     def ended(self):
         return not set(self.statuses()) - {"sent", "dead"}
 
+    def ports(self, daemon):
+        return re.findall(r"127\.0\.0\.1:(\d+)", "".join(x for x in daemon.log().splitlines() if "admin" in x))
+
     def look(self, daemon):
         """As Prometheus and an orchestrator do."""
-        found = re.search(r"127\.0\.0\.1:(\d+)", "".join(x for x in daemon.log().splitlines() if "admin" in x))
-        for page in ("metrics", "readyz", "nowhere") if found else ():
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/{page}", timeout=5).read()
-            except OSError:
-                pass
+        for port in self.ports(daemon)[:1]:
+            for page in ("metrics", "readyz", "nowhere"):
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=5).read()
+                except OSError:
+                    pass
 
     def suffer(self, env):
         """Its faulty part. (exit code, its log)"""
@@ -398,7 +423,8 @@ class Day(World):
         try:
             daemon.process.wait(3)
         except subprocess.TimeoutExpired:
-            daemon.signal(signal.SIGTERM)  # in a hurry
+            if catches(daemon.pid, signal.SIGTERM):  # else it is on its way out, and must come to its end by itself
+                daemon.signal(signal.SIGTERM)  # in a hurry
         try:
             daemon.process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -416,9 +442,13 @@ class Day(World):
         until(lambda: self.sql("SELECT count(*) FROM outbox_relay") == [(1,)], "the end of the faulty one's lane")
         daemon.stop()
         self.events.add("end")
-        assert self.statuses() == {"sent": 3 * EACH, "dead": EACH}, self.statuses()
+        self.check()
+
+    def check(self):
+        good, bad = [[n for n in self.destinations if (n == "bad") == b] for b in (False, True)]
+        assert self.statuses() == {"sent": EACH * len(good), **({"dead": EACH} if bad else {})}, self.statuses()
         taken = self.receiver.accepted()
-        assert set(taken) == {f"{name}-{i}" for name in DAY if name != "bad" for i in range(EACH)}, taken
+        assert set(taken) == {f"{name}-{i}" for name in good for i in range(EACH)}, taken
         checker = witness.find_checker(BINARY)
         if checker:
             log = [{**e, "at": e["t"]} if e["ev"] == "commit" else e for e in self.events.lines()]
@@ -430,24 +460,198 @@ class Day(World):
             db.close()
 
 
-class Relay:
-    name = "relay"
+class Certificate:
+    """Our own authority and server in one, for all of a run."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-faults-"))
+        self.cert, key = self.folder / "cert.pem", self.folder / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", self.cert],
+                       check=True, capture_output=True)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(self.cert, key)
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class TlsReceiver(Receiver):
+    certificate = None  # main's
+
+    def __init__(self, log=None):
+        super().__init__(log)
+        self.server.socket = self.certificate.context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+
+    def url(self, name):
+        return super().url(name).replace("http:", "https:")
+
+
+class TlsDay(Day):
+    """Destinations with TLS, a signature, a client's own header fields; spans as protobuf, compressed."""
+
+    name = "relay tls"
+    destinations = {n: {"http": {"headers": {"x-api-key": "k"}, "sign": {"secret": "whsec_" + base64.b64encode(b"s" * 32).decode()}}}
+                    for n in ("shop", "flaky")}
+    # not libcrypto: OpenSSL 3.0 crashes by itself where its tables have no lock, and without randomness there is no TLS
+    origins = [("alloc", "program"), ("alloc", "libcurl"), ("alloc", "libssl"), ("call", "program"), ("call", "libcurl")]
+    make_receiver = TlsReceiver
+
+    def destination(self, name, http=None, **more):
+        return super().destination(name, {**http, "ca_file": str(TlsReceiver.certificate.cert)}, **more)
+
+    def sections(self):
+        return {"telemetry": {"endpoint": self.ear.url("").rstrip("/"), "protocol": "http/protobuf", "compression": "gzip"}}
+
+
+class RedriveDay(Day):
+    """Letters that a job brings back: the relay that carries it out fails, and the next one goes on with it."""
+
+    name = "relay redrive"
+    destinations = {"shop": {}}
+    origins = [("alloc", "program"), ("alloc", STORE), ("call", "program"), ("call", STORE)]
 
     def __init__(self, ear):
-        self.ear = ear
+        super().__init__(ear)
+        self.receiver.on("shop", 422)
+        first = self.daemon("first").ready()
+        until(lambda: self.statuses() == {"dead": EACH}, "its letters")
+        first.stop()
+        self.receiver.on("shop", 200)
+        self.hikyaku("redrive", "start", "--filter", "destination:shop", "--rate", "1000/s", "--canary", "0", "--reason", "test", "--yes")
+
+    def sections(self):
+        return {}
+
+    def ended(self):
+        return self.statuses() == {"sent": EACH} and self.sql("SELECT status FROM outbox_redrive") != [("running",)]
+
+    def check(self):
+        assert self.statuses() == {"sent": EACH}, self.statuses()
+        assert set(self.receiver.accepted()) == {f"shop-{i}" for i in range(EACH)}, self.receiver.accepted()
+        assert self.sql("SELECT DISTINCT status, life, requeues, resolution FROM dead_letters") == [("resolved", 1, 1, "delivered")]
+        trail = [letter for letter, in self.sql("SELECT letter_id FROM outbox_audit WHERE act = 'requeue'")]
+        assert len(trail) == len(set(trail)) == EACH, f"requeued twice, or never: {trail}"
+        assert self.sql("SELECT status, requeued FROM outbox_redrive") == [("done", EACH)], self.sql("SELECT * FROM outbox_redrive")
+        self.hikyaku("audit", "verify")
+
+
+class Mailbox:
+    """As much of SMTP as it takes."""
+
+    def __init__(self):
+        self.mails, self.socket = 0, socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                threading.Thread(target=self.talk, args=self.socket.accept()[:1], daemon=True).start()
+            except OSError:
+                return
+
+    def talk(self, client):
+        with contextlib.suppress(OSError), client, client.makefile("rwb", buffering=0) as file:
+            file.write(b"220 here\r\n")
+            text = False
+            for line in file:
+                word = line.strip().upper()[:4]
+                if text and word != b".":
+                    continue
+                self.mails += text
+                file.write(b"354 go on\r\n" if word == b"DATA" and not text else b"221 bye\r\n" if word == b"QUIT" else b"250 yes\r\n")
+                text = word == b"DATA" and not text
+
+    def close(self):
+        self.socket.close()
+
+
+class AlertsDay(Day):
+    """Every kind of channel: each of them is told in the end."""
+
+    name = "relay alerts"
+    destinations = {"shop": {}, "bad": {}}
+    origins = [("alloc", "program"), ("alloc", STORE), ("alloc", "libcurl"), ("call", "program"), ("call", "libcurl")]
+
+    def sections(self):
+        local = {"allow": ["127.0.0.0/8"]}
+        self.mailbox = Mailbox()
+        self.ear.on("slack", Answer(200, body=b"ok"))
+        self.ear.on("pager", 202)
+        return {"alerts": DEATHS, "channels": {
+            "slack": {"slack": {"url": self.ear.url("slack")}, **local},
+            "hook": {"webhook": {"url": self.ear.url("hook"), "secret": "whsec_" + base64.b64encode(b"s" * 32).decode()}, **local},
+            "pager": {"pagerduty": {"routing_key": "r" * 32, "url": self.ear.url("pager")}, **local},
+            "mail": {"email": {"url": f"smtp://127.0.0.1:{self.mailbox.port}", "from": "a@example.com", "to": ["b@example.com"],
+                               "starttls": False}},
+            "program": {"exec": {"command": ["/bin/sh", "-c", "cat > /dev/null"]}}}}
+
+    def untold(self):
+        return self.sql("SELECT channel, last_error FROM outbox_notice WHERE sent_ms = 0")
+
+    def ended(self):
+        return super().ended() and self.sql("SELECT count(DISTINCT channel) FROM outbox_notice WHERE sent_ms > 0") == [(5,)] and not self.untold()
+
+    def recover(self):
+        given_up = self.sql("SELECT channel, last_error FROM outbox_notice WHERE given_up_ms > 0")
+        assert not given_up, f"given up: {given_up}"
+        self.sql("UPDATE outbox_notice SET due_ms = 0 WHERE sent_ms = 0")  # as if the waits were over, and the claims of who died
+        super().recover()
+
+    def check(self):
+        super().check()
+        assert self.mailbox.mails > 0
+
+    def __exit__(self, *how):
+        self.mailbox.close()
+        super().__exit__(*how)
+
+
+class AdminDay(Day):
+    """Prometheus, probes and strangers at both doors, all the time."""
+
+    name = "relay admin"
+    destinations = {"shop": {}, "flaky": {}}
+    origins = [("alloc", "program"), ("alloc", "libmicrohttpd"), ("call", "program"), ("call", "libmicrohttpd")]
+    ASKED = [b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n", b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+             b"HEAD /livez HTTP/1.0\r\n\r\n", b"GET /status HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"POST /metrics HTTP/1.1\r\n"
+             b"Host: localhost\r\nContent-Length: 5\r\n\r\nhello", b"BREW /tea HTTP/9.9\r\n\r\n", b"GET /" + b"x" * 20000 + b" HTTP/1.1\r\n\r\n",
+             b"GET /metr"]
+
+    def sections(self):
+        return {"admin": {"listen": "127.0.0.1:0", "health_listen": "127.0.0.1:0"}}
+
+    def ask(self, port, text):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as client:
+            client.settimeout(0.5)
+            client.sendall(text)
+            while client.recv(65536):
+                pass
+
+    def look(self, daemon):
+        ports = [int(p) for p in self.ports(daemon)][:2]
+        askers = [threading.Thread(target=self.ask, args=(port, text)) for port in ports for text in self.ASKED]
+        for thread in askers:
+            thread.start()
+        for thread in askers:
+            thread.join()
+
+
+class Relay:
+    def __init__(self, ear, day):
+        self.ear, self.day, self.name = ear, day, day.name
 
     def measure(self):
-        counts, store = {}, "libpq" if POSTGRES else "libsqlite3"
-        for kind, origin in [("alloc", "program"), ("alloc", store), ("alloc", "libcurl"),
-                             ("alloc", "libmicrohttpd"), ("call", "program"), ("call", store), ("call", "libuv"),
-                             ("call", "libcurl"), ("call", "libmicrohttpd")][:6 if POSTGRES else 9]:
+        counts = {}
+        for kind, origin in self.day.origins:
             code, log, report, wrong = self.run(Point(kind, origin, 0, "once"))
             assert code == 0 and wrong is None, (kind, origin, code, wrong, log[-3000:])
             counts[kind, origin] = report[0]
         return counts
 
     def run(self, point):
-        with Day(self.ear) as w:
+        with self.day(self.ear) as w:
             report = w.path("report")
             code, log = w.suffer(fault_env(point, report))
             wrong = None
@@ -474,9 +678,8 @@ class Relay:
 
 # ---- all of it ----
 
-def given_point():
-    kind, origin, n, mode = os.environ["POINT"].split()
-    return Point(kind, origin, int(n), mode)
+def given_points():
+    return [Point(kind, origin, int(n), mode) for kind, origin, n, mode in (p.split() for p in os.environ["POINT"].split(","))]
 
 
 class Result:
@@ -484,14 +687,16 @@ class Result:
 
     def __init__(self, scene):
         self.scene, self.jobs, self.of, self.failure, self.planned = scene, [], 0, None, threading.Event()
+        self.counts = {}
 
     def plan(self, pool):
         """Counts what there is to fail, and puts the chosen points into the queue."""
         try:
             if "POINT" in os.environ:
-                self.jobs.append(pool.submit(self.scene.point, given_point()))
+                self.jobs += [pool.submit(self.scene.point, p) for p in given_points()]
                 return
-            for (kind, origin), total in self.scene.measure().items():
+            self.counts = self.scene.measure()
+            for (kind, origin), total in self.counts.items():
                 self.of += 2 * total
                 self.jobs += [pool.submit(self.scene.point, Point(kind, origin, n, mode)) for mode in ("once", "ever")
                               for n in choose(total, self.scene.name, kind, origin, mode)]
@@ -516,8 +721,10 @@ def main():
         return 0
     only = os.environ.get("ONLY", "").split(",")
     shelf, ear = None if POSTGRES else Shelf(), Receiver()
+    TlsReceiver.certificate = Certificate()
+    days = [Day, RedriveDay] if POSTGRES else [AdminDay, AlertsDay, RedriveDay, TlsDay, Day]
     scenes = [Command(shelf, name, args, reading=table is READING)
-              for table in (READING, CHANGING, SENDING) if shelf for name, args in table.items()] + [Relay(ear)]
+              for table in (READING, CHANGING, SENDING) if shelf for name, args in table.items()] + [Relay(ear, day) for day in days]
     results = [Result(s) for s in scenes if only == [""] or s.name in only]
     print(f"1..{len(results)}\n# SEED={SEED}", flush=True)
     bad, began = 0, time.monotonic()
@@ -528,13 +735,15 @@ def main():
             findings = result.wait()
             bad += bool(findings)
             print(f"{'not ok' if findings else 'ok'} {number} - {result.scene.name}, whatever fails below it")
-            print(f"# {len(result.jobs)} points of {result.of}, {len(findings)} findings")
+            counts = "".join(f"; {kind} {origin} {n}" for (kind, origin), n in result.counts.items())
+            print(f"# {len(result.jobs)} points of {result.of}, {len(findings)} findings{counts}")
             for line in "\n".join(findings[:6]).splitlines():
                 print(f"# {line}")
             sys.stdout.flush()
     print(f"# {TALLY.points} points of {sum(r.of for r in results)} were failed, {TALLY.hit} of them were reached, "
           f"{bad} commands with findings; {time.monotonic() - began:.0f} s")
     ear.close()
+    TlsReceiver.certificate.close()
     if shelf:
         shelf.close()
     return 1 if bad else 0

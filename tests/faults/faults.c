@@ -175,6 +175,12 @@ static void *real(const char *name)
     return found;
 }
 
+/* Nobody is interrupted for ever, and libpq would wait for the end of that: who waits once more has no memory. */
+static int interrupted(void)
+{
+    return failed > 1 ? ENOMEM : EINTR;
+}
+
 /* `name` as libc has it; `bad` and errno `usual` are what a failure looks like. Variadic ones are given their third argument
  * as a number, as the ABIs of Linux do. */
 #define FAULTY(ret, name, params, args, bad, usual)                                                          \
@@ -248,7 +254,7 @@ FAULTY_SIZE(recvfrom, (int fd, void *p, size_t n, int flags, void *from, unsigne
 FAULTY_SIZE(recvmsg, (int fd, void *m, int flags), (fd, m, flags), ECONNRESET)
 
 /* waiting, and what a process is made of */
-FAULTY_INT(poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), EINTR)
+FAULTY_INT(poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms), interrupted())
 FAULTY_INT(epoll_wait, (int fd, void *events, int n, int ms), (fd, events, n, ms), EINTR)
 FAULTY_INT(epoll_pwait, (int fd, void *events, int n, int ms, const void *mask), (fd, events, n, ms, mask),
            EINTR)

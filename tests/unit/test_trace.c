@@ -284,6 +284,35 @@ static void the_rest_is_read_or_passed_over_with_a_warning(void **state)
     hk_otlp_options_free(&o);
 }
 
+/* An empty one is written with a semicolon, and is the same field. */
+static void of_two_headers_of_a_name_the_later_one_goes_out(void **state)
+{
+    static const char *const vars[] = {"OTEL_EXPORTER_OTLP_HEADERS", "x-a=,X-A=b,x-b=c,x-b=", NULL};
+    struct hk_otlp_options o;
+    struct hk_err err;
+    (void)state;
+    assert_int_equal(make(vars, &o, &err), HK_OK);
+    assert_int_equal(o.n_headers, 2);
+    assert_string_equal(o.headers[0], "X-A: b");
+    assert_string_equal(o.headers[1], "x-b;");
+    hk_otlp_options_free(&o);
+}
+
+/* A line has less room than a name and a value of any length together. */
+static void a_header_whose_name_is_too_long_is_passed_over(void **state)
+{
+    static char list[9000];
+    const char *const vars[] = {"OTEL_EXPORTER_OTLP_HEADERS", list, NULL};
+    struct hk_otlp_options o;
+    struct hk_err err;
+    (void)state;
+    memset(list, 'n', sizeof list - 3);
+    memcpy(list + sizeof list - 3, "=v", 3);
+    assert_int_equal(make(vars, &o, &err), HK_OK);
+    assert_int_equal(o.n_headers, 1); /* the one that was given otherwise */
+    hk_otlp_options_free(&o);
+}
+
 static enum hk_code make_and_free(void)
 {
     static const char *const vars[] = {"OTEL_EXPORTER_OTLP_HEADERS",
@@ -465,6 +494,8 @@ int main(void)
         cmocka_unit_test(endpoints_are_joined_as_the_specification_says),
         cmocka_unit_test(what_cannot_be_passed_over_is_refused_by_name),
         cmocka_unit_test(the_rest_is_read_or_passed_over_with_a_warning),
+        cmocka_unit_test(of_two_headers_of_a_name_the_later_one_goes_out),
+        cmocka_unit_test(a_header_whose_name_is_too_long_is_passed_over),
         cmocka_unit_test(no_memory_for_options_is_an_error_and_no_leak),
         cmocka_unit_test(json_is_as_otlp_wants_it),
         cmocka_unit_test(protobuf_lengths_are_right_at_every_size),
