@@ -11,11 +11,6 @@
 #define IDS_MAX     ((size_t)64 * 1024)
 #define PAYLOAD_MAX ((size_t)0x3fffffff) /* PostgreSQL's limit of one value */
 
-enum {
-    FIND_ROWS = 100000, /* looked at by one HK_PA_FIND */
-    FIND_MAX = 1000     /* rows of one message_id */
-};
-
 /* ---- helpers ---- */
 
 void hk_pa_arg_now(struct hk_admin *admin, struct hk_pg_args *a)
@@ -84,34 +79,27 @@ static void add_ids(struct hk_buf *ids, const char *more)
     (void)hk_buf_adds(ids, more);
 }
 
-/* Looks at the next FIND_ROWS below `*below`; false: that was the last of them. */
-static bool find_page(struct hk_admin *admin, const char *message_id, int64_t *below, struct hk_buf *ids)
+static void find_all(struct hk_admin *admin, const char *message_id, struct hk_buf *ids)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
     hk_pg_arg_text(pg, &a, hk_str_of(message_id));
-    hk_pg_arg_i64(pg, &a, *below);
     PGresult *res = hk_pg_query(pg, false, HK_PA_FIND, &a);
-    bool more = res && hk_pg_i64(res, 0, 2) >= FIND_ROWS;
-    if (res) {
+    if (res)
         add_ids(ids, PQgetvalue(res, 0, 0));
-        *below = hk_pg_i64(res, 0, 1);
-    }
     PQclear(res);
-    return more;
 }
 
 struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_buf ids;
-    int64_t below = INT64_MAX, id = 0;
+    int64_t id = 0;
     hk_buf_init(&ids, IDS_MAX);
     (void)hk_buf_addc(&ids, '{');
     if (id_in_name(message_id, &id))
         (void)hk_buf_addf(&ids, "%lld", (long long)id);
-    while (hk_pg_ok(pg) && ids.len < (size_t)FIND_MAX * 20 && find_page(admin, message_id, &below, &ids))
-        continue;
+    find_all(admin, message_id, &ids);
     (void)hk_buf_addc(&ids, '}');
     const char *copy = NULL;
     if (hk_pg_ok(pg) && hk_buf_status(&ids) == HK_OK)
