@@ -537,10 +537,15 @@ static void find_above(struct finder *f)
             compare(find(f, none, none), (double)f->facts->dead, threshold);
         return;
     }
+    double others = 0;
     for (size_t i = 0; i < f->facts->n_dests && f->rc == HK_OK; i++) {
         const struct hk_alert_dest *d = &f->facts->dests[i];
-        if (fits(f->rule->destination, d->name) && d->dead >= f->rule->above)
-            compare(find(f, d->name, hk_str_of("")), (double)d->dead, threshold);
+        if (!fits(f->rule->destination, d->name) || d->dead < f->rule->above)
+            continue;
+        struct hk_alert *a = find(f, d->name, none);
+        bool of_others = a && !a->destination.len;
+        others += of_others ? (double)d->dead : 0;
+        compare(a, of_others ? others : (double)d->dead, threshold);
     }
 }
 

@@ -294,6 +294,25 @@ static void a_storm_that_ends_slowly_is_not_told_one_by_one(void **state)
     hk_alert_board_fini(&r.board);
 }
 
+static void letters_of_too_many_destinations_are_added_up(void **state)
+{
+    (void)state;
+    static struct hk_alert_dest dests[STORM];
+    const struct hk_alert_rule rule = {
+        .name = "many", .kind = HK_ALERT_DEAD_LETTERS_ABOVE, .above = 5, .destination = "*"};
+    struct rig r;
+    (void)storm_of_deaths();
+    for (int i = 0; i < STORM; i++)
+        dests[i] = (struct hk_alert_dest){.name = S(names[i]), .dead = 7};
+    set_up(&r, &rule, 1);
+    r.facts.dests = dests;
+    r.facts.n_dests = STORM;
+    assert_int_equal(look(&r, T0), HK_ALERT_SEPARATE + 1);
+    assert_true(r.board.alerts[HK_ALERT_SEPARATE].destination.len == 0);
+    assert_true(r.board.alerts[HK_ALERT_SEPARATE].value == 7 * (STORM - HK_ALERT_SEPARATE));
+    hk_alert_board_fini(&r.board);
+}
+
 /* Each of them had its own alert once, on some other day. */
 static void a_storm_of_old_acquaintances_is_a_storm(void **state)
 {
@@ -673,6 +692,7 @@ int main(void)
         cmocka_unit_test(too_many_groups_are_one_alert_together),
         cmocka_unit_test(how_many_are_told_of_one_by_one_can_be_chosen),
         cmocka_unit_test(a_storm_that_ends_slowly_is_not_told_one_by_one),
+        cmocka_unit_test(letters_of_too_many_destinations_are_added_up),
         cmocka_unit_test(a_storm_of_old_acquaintances_is_a_storm),
         cmocka_unit_test(counts_and_ages_are_compared),
         cmocka_unit_test(a_rule_whose_figures_are_not_known_waits),
