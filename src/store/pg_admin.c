@@ -11,6 +11,11 @@
 #define IDS_MAX     ((size_t)64 * 1024)
 #define PAYLOAD_MAX ((size_t)0x3fffffff) /* PostgreSQL's limit of one value */
 
+enum {
+    FIND_PAGES = 32768, /* of the table, looked at by one HK_PA_FIND: 256 MB */
+    FIND_MAX = 1000     /* rows of one message_id */
+};
+
 /* ---- helpers ---- */
 
 void hk_pa_arg_now(struct hk_admin *admin, struct hk_pg_args *a)
@@ -79,27 +84,41 @@ static void add_ids(struct hk_buf *ids, const char *more)
     (void)hk_buf_adds(ids, more);
 }
 
-static void find_all(struct hk_admin *admin, const char *message_id, struct hk_buf *ids)
+static void arg_page(struct hk_pg *pg, struct hk_pg_args *a, int64_t page, char text[32])
+{
+    (void)snprintf(text, 32, "(%lld,0)", (long long)(page < UINT32_MAX ? page : UINT32_MAX));
+    hk_pg_arg_text(pg, a, hk_str_of(text));
+}
+
+/* Page by page of the table, as it lies: no statement takes long, however large it is. False: that was the last of them. */
+static bool find_part(struct hk_admin *admin, const char *message_id, int64_t *from, struct hk_buf *ids)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
+    char first[32], end[32];
     hk_pg_arg_text(pg, &a, hk_str_of(message_id));
+    arg_page(pg, &a, *from, first);
+    *from += FIND_PAGES;
+    arg_page(pg, &a, *from, end);
     PGresult *res = hk_pg_query(pg, false, HK_PA_FIND, &a);
+    bool more = res && hk_pg_i64(res, 0, 1) > *from;
     if (res)
         add_ids(ids, PQgetvalue(res, 0, 0));
     PQclear(res);
+    return more;
 }
 
 struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_buf ids;
-    int64_t id = 0;
+    int64_t id = 0, from = 0;
     hk_buf_init(&ids, IDS_MAX);
     (void)hk_buf_addc(&ids, '{');
     if (id_in_name(message_id, &id))
         (void)hk_buf_addf(&ids, "%lld", (long long)id);
-    find_all(admin, message_id, &ids);
+    while (hk_pg_ok(pg) && ids.len < (size_t)FIND_MAX * 20 && find_part(admin, message_id, &from, &ids))
+        continue;
     (void)hk_buf_addc(&ids, '}');
     const char *copy = NULL;
     if (hk_pg_ok(pg) && hk_buf_status(&ids) == HK_OK)
