@@ -97,8 +97,9 @@ static void add_of(struct hk_buf *out, const char *command, struct hk_str s, con
 static void add_command(const struct hk_notice *n, struct hk_buf *out)
 {
     switch (n->about) {
-    case HK_ALERT_DEAD_LETTER:
-        hk_buf_adds(out, "hikyaku dead list");
+    case HK_ALERT_DEAD_LETTER: /* of many causes the groups show what they are */
+        hk_buf_adds(out, hk_alert_is_of_others(n->about, n->destination, n->reason) ? "hikyaku dead groups"
+                                                                                    : "hikyaku dead list");
         add_filter(n, out);
         break;
     case HK_ALERT_DEAD_LETTERS_ABOVE:

@@ -39,7 +39,8 @@ static void put_facts(struct hk_json *json, const struct hk_notice *n)
     hk_json_u64(json, n->count);
     const bool compares = hk_words_compares(n->about);
     hk_json_key(json, "value");
-    hk_json_double(json, compares ? n->value : (double)NAN); /* null */
+    const bool others = n->value > 0 && hk_alert_is_of_others(n->about, n->destination, n->reason);
+    hk_json_double(json, compares || others ? n->value : (double)NAN); /* null */
     hk_json_key(json, "threshold");
     hk_json_double(json, compares ? n->threshold : (double)NAN);
     put_text(json, "destination", n->destination);

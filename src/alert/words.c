@@ -249,8 +249,11 @@ static enum hk_severity_level level_of(const struct hk_notice *n)
 
 static const struct hk_words_kind *kind_of(const struct telling *t)
 {
-    unsigned about = (unsigned)t->notice->about;
-    return &t->words->kinds[about < HK_NALERT_KINDS ? about : HK_ALERT_DEAD_LETTER];
+    const struct hk_notice *n = t->notice;
+    unsigned about = (unsigned)n->about < HK_NALERT_KINDS ? (unsigned)n->about : HK_ALERT_DEAD_LETTER;
+    if (hk_alert_is_of_others((enum hk_alert_kind)about, n->destination, n->reason))
+        return &t->words->others[about];
+    return &t->words->kinds[about];
 }
 
 static void tell_title(const struct telling *t)

@@ -52,6 +52,7 @@ struct hk_words {
     int utc_offset_hours; /* of {time} */
     const char *zone;     /* its name */
     struct hk_words_kind kinds[HK_NALERT_KINDS];
+    struct hk_words_kind others[HK_NALERT_KINDS]; /* of what came beyond alerts.separate, where that can be */
 };
 
 extern const struct hk_words hk_words_en, hk_words_ja;

@@ -101,4 +101,34 @@ const struct hk_words hk_words_en = {
                          "time either: the cause is still there.",
                  .ended_text = "None of them is open any more[ ({n} in all)]."},
         },
+    .others =
+        {
+            [HK_ALERT_DEAD_LETTER] =
+                {.title = "{n} more dead {n:letter|letters}, of other causes",
+                 .ended = "All dead letters are dealt with",
+                 .text =
+                     "Too many causes to tell of each: {n} more {n:message|messages} could not be delivered "
+                     "and {n:is a dead letter|are dead letters} now. Nothing is lost: {n:it waits|they wait} "
+                     "for a decision.",
+                 .ended_text = "None is open any more[ ({n} beside those told of one by one)]."},
+            [HK_ALERT_BREAKER_OPEN] =
+                {.title = "{value} more circuit {value:breaker is|breakers are} open",
+                 .ended = "All other circuit breakers are closed again",
+                 .text =
+                     "Too many destinations fail to tell of each: nothing is sent to {value} more for now. "
+                     "Probes find out when they work again. Perhaps they have a cause in common.",
+                 .ended_text = "These destinations work again, and what waited is being sent."},
+            [HK_ALERT_PAUSED] =
+                {.title = "{value} more {value:destination is|destinations are} paused",
+                 .ended = "No other destination is paused any more",
+                 .text = "Nothing is sent to {value} more {value:destination|destinations} until somebody "
+                         "resumes {value:it|them}.",
+                 .ended_text = "What waited is being sent."},
+            [HK_ALERT_REQUEUE_FAILED] =
+                {.title = "{n} more requeued {n:letter|letters} died again, of other causes",
+                 .ended = "All requeued letters that died again are dealt with",
+                 .text = "Too many causes to tell of each: {n} more {n:letter that was|letters that were} "
+                         "requeued could not be delivered this time either.",
+                 .ended_text = "None is open any more[ ({n} beside those told of one by one)]."},
+        },
 };

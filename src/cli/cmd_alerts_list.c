@@ -13,6 +13,12 @@
 /* "a, HTTP_4XX" */
 static void about_text(const struct hk_alert *a, struct hk_buf *out)
 {
+    if (hk_alert_is_of_others(a->kind, a->destination, a->reason)) {
+        (void)hk_buf_adds(out, "all others");
+        if (a->value > 0)
+            (void)hk_buf_addf(out, ": %.0f destinations", a->value);
+        return;
+    }
     (void)hk_buf_add(out, a->destination.ptr, a->destination.len);
     if (a->destination.len > 0 && a->reason.len > 0)
         (void)hk_buf_adds(out, ", ");

@@ -29,7 +29,7 @@ enum {
     VIEW_MAX_BYTES = 4 << 20 /* of a message that is shown */
 };
 
-#define KEYS "q quit  s sort  / filter  p pause  r resume  Tab lists  Enter open  o message  ? help"
+#define KEYS "q quit  ? help  s sort  / filter  p pause  r resume  Tab lists  Enter open  o id"
 
 struct app {
     const struct hk_cli *cli;
@@ -166,8 +166,10 @@ static void filter(struct app *app)
 /* ---- a text to look through ---- */
 
 struct pager {
-    const char *text;
-    size_t len, n_lines, first;
+    struct hk_str text;
+    struct hk_buf folded; /* to `columns` */
+    unsigned columns;
+    size_t n_lines, first;
 };
 
 static size_t count_lines(struct hk_str s)
@@ -180,19 +182,39 @@ static size_t count_lines(struct hk_str s)
 
 static struct hk_str line_at(const struct pager *p, size_t wanted)
 {
-    struct hk_str rest = {p->text, p->len}, line = {"", 0};
+    struct hk_str rest = hk_buf_str(&p->folded), line = {"", 0};
     for (size_t i = 0; i <= wanted && rest.len > 0; i++)
         line = hk_str_cut(&rest, '\n');
     return line;
 }
 
-/* What `show` wrote is safe already; a tab would still move the cursor, and a line may be too long. */
-static void draw_page(struct app *app, const struct pager *p)
+/* Lines that are too long go on in the next one. */
+static void fold(struct pager *p, unsigned columns)
+{
+    struct hk_str rest = p->text;
+    if (p->columns == columns)
+        return;
+    p->columns = columns;
+    hk_buf_reset(&p->folded);
+    while (rest.len > 0) {
+        struct hk_str line = hk_str_cut(&rest, '\n');
+        do {
+            struct hk_str piece = hk_table_fold(&line, columns);
+            (void)hk_buf_add(&p->folded, piece.ptr, piece.len);
+            (void)hk_buf_addc(&p->folded, '\n');
+        } while (line.len > 0);
+    }
+    p->n_lines = count_lines(hk_buf_str(&p->folded));
+}
+
+/* What `show` wrote is safe already; a tab would still move the cursor. */
+static void draw_page(struct app *app, struct pager *p)
 {
     unsigned rows = 0, columns = 0;
     struct hk_buf line;
     hk_screen_size(app->screen, &rows, &columns);
     hk_screen_clear(app->screen);
+    fold(p, columns > 0 ? columns : 1);
     hk_buf_init(&line, 1 << 16);
     for (unsigned row = 0; row + 1 < rows && p->first + row < p->n_lines; row++) {
         hk_buf_reset(&line);
@@ -230,10 +252,12 @@ static bool turn_page(struct app *app, struct pager *p, int key)
 
 static void show_text(struct app *app, struct hk_str text)
 {
-    struct pager p = {.text = text.ptr, .len = text.len, .n_lines = count_lines(text)};
+    struct pager p = {.text = text};
+    hk_buf_init(&p.folded, (size_t)VIEW_MAX_BYTES * 3);
     do
         draw_page(app, &p);
     while (turn_page(app, &p, hk_screen_key(app->screen, 60000)));
+    hk_buf_fini(&p.folded);
 }
 
 static void open_view(struct app *app, int64_t letter, const char *message_id)
@@ -285,14 +309,16 @@ static void help(struct app *app)
         "  arrows, j, k   move the mark\n"
         "  Tab            the other list: destinations, recent failures\n"
         "  s              sort by the next: name, backlog, dead, rate, latency\n"
-        "  /              only destinations that have a text in their name; empty: all\n"
-        "  p, r           pause, resume the marked destination; asks for a reason, which is kept\n"
+        "  /              only destinations with a text in their name; empty: all\n"
+        "  p, r           pause, resume the marked destination; asks for a reason,\n"
+        "                 which is kept\n"
         "  Enter          open the marked dead letter\n"
         "  o              open a message by its id\n"
         "  space          look now\n"
         "  q              quit\n\n"
-        "IN/S, OUT/S, OK (attempts that went well) and P95 are of the last minute, as relays tell; ~ marks an\n"
-        "estimate. STATE: open = its breaker, and for how long; limited = its rate, or a wait that it asked for.\n";
+        "IN/S, OUT/S, OK (attempts that went well) and P95 are of the last minute, as\n"
+        "relays tell; ~ marks an estimate. STATE: open = its breaker, and for how long;\n"
+        "limited = its rate, or a wait that it asked for.\n";
     show_text(app, hk_str_of(text));
 }
 

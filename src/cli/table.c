@@ -86,6 +86,29 @@ static size_t spell(struct hk_str s, char out[HK_SHOW_MAX], size_t *out_len, siz
     return taken;
 }
 
+struct hk_str hk_table_fold(struct hk_str *rest, size_t max_width)
+{
+    char text[HK_SHOW_MAX];
+    struct hk_str line = {rest->ptr, 0};
+    size_t width = 0, blank = 0;
+    while (line.len < rest->len) {
+        size_t len = 0, columns = 0;
+        size_t taken =
+            spell((struct hk_str){rest->ptr + line.len, rest->len - line.len}, text, &len, &columns);
+        if (width + columns > max_width && line.len > 0)
+            break;
+        line.len += taken;
+        width += columns;
+        if (rest->ptr[line.len - 1] == ' ' && width >= max_width / 2)
+            blank = line.len;
+    }
+    if (line.len < rest->len && blank > 0 && rest->ptr[line.len] != ' ')
+        line.len = blank;
+    rest->ptr += line.len;
+    rest->len -= line.len;
+    return line;
+}
+
 size_t hk_table_safe(struct hk_buf *out, struct hk_str s, size_t max_width)
 {
     const char *dots = hk_out_utf8() ? "\xe2\x80\xa6" : "~";

@@ -14,7 +14,10 @@ unsigned hk_char_width(uint32_t c);
 /* Adds `s` with nothing in it that moves a cursor: controls, direction marks and bytes that are not UTF-8 as \xNN or
  * \u{NNNN}. At most `max_width` columns, the last of them "…" when it was cut. Returns the columns. */
 size_t hk_table_safe(struct hk_buf *out, struct hk_str s, size_t max_width);
-/* The same for text of several lines: line ends and tabs stay. */
+/* Cuts off, and returns, as much of `rest` as hk_table_safe shows in `max_width` columns (at least one character), up to a blank
+ * if there is one in its second half. */
+struct hk_str hk_table_fold(struct hk_str *rest, size_t max_width);
+/* hk_table_safe for text of several lines: line ends and tabs stay. */
 void hk_table_safe_lines(struct hk_buf *out, struct hk_str s);
 
 #define HK_TABLE_COLUMNS 10

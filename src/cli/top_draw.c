@@ -16,7 +16,9 @@ enum {
     NAME_MAX_COLUMNS = 30,
     NUMBERS = 58, /* columns that the table has beside name and state */
     HEAD_ROWS = 4,
-    SPARK = 8
+    SPARK = 8,
+    SPARK_NARROW = 4, /* where the state would have no room otherwise */
+    NARROW = 90
 };
 
 struct pen {
@@ -191,6 +193,11 @@ static size_t name_width(const struct pen *p)
     return left < NAME_MIN ? NAME_MIN : left > NAME_MAX_COLUMNS ? NAME_MAX_COLUMNS : left;
 }
 
+static unsigned spark_width(const struct pen *p)
+{
+    return p->columns < NARROW ? SPARK_NARROW : SPARK;
+}
+
 static void draw_titles(struct pen *p, const struct hk_top *top)
 {
     static const char *const sorts[HK_TOP_NSORTS] = {[HK_TOP_BY_NAME] = "name",
@@ -209,7 +216,7 @@ static void draw_titles(struct pen *p, const struct hk_top *top)
     cell(p, "IN/S", 6);
     cell(p, "OUT/S", 6);
     puts_(p, " ");
-    field(p, hk_str_of("OUT"), SPARK);
+    field(p, hk_str_of("OUT"), spark_width(p));
     cell(p, "OK", 5);
     cell(p, "P95", 6);
     puts_(p, "  STATE");
@@ -239,7 +246,7 @@ static void draw_dest(struct pen *p, const struct hk_top_dest *d, int64_t now_ms
     cell(p, rate(d->known, d->in_per_s, text), 6);
     cell(p, rate(d->known, d->out_per_s, text), 6);
     puts_(p, " ");
-    spark(p, d->out, SPARK);
+    spark(p, d->out, spark_width(p));
     cell(p, percent(d->ratio, n), 5);
     cell(p, d->ratio < 0 ? "-" : hk_out_duration(d->p95_ms, text), 6);
     puts_(p, "  ");

@@ -296,6 +296,7 @@ struct hk_conf_alert_rule {
 struct hk_conf_alerts {
     uint32_t given;
     uint64_t interval_ms, update_ms, resolve_after_ms;
+    uint64_t separate;
     enum hk_alert_language language;
     const char *link; /* NULL: none */
     struct hk_conf_quiet quiet;

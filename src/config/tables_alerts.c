@@ -249,6 +249,9 @@ static const struct hk_opt alerts_opts[] = {
      .fallback = "4h", .help = "while one goes on, it is told again"},
     {"resolve_after", HK_OPT_DURATION, AT(struct hk_conf_alerts, resolve_after_ms), TIME, .fallback = "1m",
      .help = "it must be over for this long before that is told"},
+    {"separate", HK_OPT_U64, AT(struct hk_conf_alerts, separate), .min = 1, .max = 1000, .fallback = "10",
+     .help =
+         "so many destinations or causes are told of one by one, for each rule; what comes beyond is one more alert"},
     {"language", HK_OPT_ENUM, AT(struct hk_conf_alerts, language), .words = language_words, .fallback = "en",
      .help = "of channels that say nothing else"},
     {"link", HK_OPT_STRING, AT(struct hk_conf_alerts, link), URL, .check = hk_text_check_http_url,

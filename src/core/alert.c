@@ -23,6 +23,7 @@ void hk_alert_board_fini(struct hk_alert_board *board)
 {
     hk_mem_free(board->alerts);
     hk_mem_free(board->tells);
+    hk_mem_free(board->slots);
     hk_alert_board_init(board);
 }
 
@@ -68,11 +69,52 @@ static uint64_t mix(uint64_t hash, struct hk_str s)
     return hash;
 }
 
+static uint64_t hash_of(struct hk_str rule, struct hk_str destination, struct hk_str reason)
+{
+    return mix(mix(mix(UINT64_C(0xcbf29ce484222325), rule), destination), reason);
+}
+
 void hk_alert_fingerprint(struct hk_str rule, struct hk_str destination, struct hk_str reason,
                           char out[HK_ALERT_FINGERPRINT_MAX])
 {
-    uint64_t hash = mix(mix(mix(UINT64_C(0xcbf29ce484222325), rule), destination), reason);
+    uint64_t hash = hash_of(rule, destination, reason);
     (void)snprintf(out, HK_ALERT_FINGERPRINT_MAX, "%016llx", (unsigned long long)hash);
+}
+
+/* Where alerts are by what they are about. In a storm thousands of causes are looked up in thousands of alerts. */
+static void index_one(struct hk_alert_board *board, size_t place)
+{
+    const struct hk_alert *a = &board->alerts[place];
+    size_t mask = board->n_slots - 1;
+    size_t slot = (size_t)hash_of(a->rule, a->destination, a->reason) & mask;
+    while (board->slots[slot])
+        slot = (slot + 1) & mask;
+    board->slots[slot] = (uint32_t)place + 1;
+}
+
+static enum hk_code index_all(struct hk_alert_board *board)
+{
+    size_t n = 64;
+    while (n < board->n * 2 + 2)
+        n *= 2;
+    uint32_t *slots = hk_mem_zalloc(n, sizeof *slots);
+    if (!slots)
+        return HK_NOMEM;
+    hk_mem_free(board->slots);
+    board->slots = slots;
+    board->n_slots = n;
+    for (size_t i = 0; i < board->n; i++)
+        index_one(board, i);
+    return HK_OK;
+}
+
+/* One that was just added. */
+static enum hk_code index_last(struct hk_alert_board *board)
+{
+    if (board->n * 2 > board->n_slots)
+        return index_all(board);
+    index_one(board, board->n - 1);
+    return HK_OK;
 }
 
 /* ---- names ---- */
@@ -175,6 +217,12 @@ bool hk_alert_kind_has_figures(enum hk_alert_kind kind)
 {
     return kind == HK_ALERT_DEAD_LETTERS_ABOVE || kind == HK_ALERT_OLDEST_AGE ||
            kind == HK_ALERT_NO_PROGRESS || kind == HK_ALERT_LAG_GROWING;
+}
+
+bool hk_alert_is_of_others(enum hk_alert_kind kind, struct hk_str destination, struct hk_str reason)
+{
+    bool each = hk_alert_kind_has_letters(kind) || kind == HK_ALERT_BREAKER_OPEN || kind == HK_ALERT_PAUSED;
+    return each && !destination.len && !reason.len;
 }
 
 /* Those look back, and so are kept while they do not hold, too. */
@@ -337,8 +385,12 @@ struct finder {
     struct hk_alert_board *board;
     const struct hk_alert_rule *rule;
     const struct hk_alert_facts *facts;
+    size_t separate; /* alerts of a rule beside the one for all others */
+    size_t held;     /* of the rule, by now */
     enum hk_code rc;
 };
+
+static const struct hk_str none = {"", 0};
 
 static bool fits(const char *pattern, struct hk_str s)
 {
@@ -352,47 +404,61 @@ static bool is_of(const struct hk_alert *a, const struct hk_alert_rule *rule)
 
 static struct hk_alert *look_up(const struct finder *f, struct hk_str destination, struct hk_str reason)
 {
-    for (size_t i = 0; i < f->board->n; i++) {
-        struct hk_alert *a = &f->board->alerts[i];
+    const struct hk_alert_board *board = f->board;
+    size_t mask = board->n_slots - 1;
+    size_t slot = (size_t)hash_of(hk_str_of(f->rule->name), destination, reason) & mask;
+    for (; board->slots[slot]; slot = (slot + 1) & mask) {
+        struct hk_alert *a = &board->alerts[board->slots[slot] - 1];
         if (is_of(a, f->rule) && hk_str_eq(a->destination, destination) && hk_str_eq(a->reason, reason))
             return a;
     }
     return NULL;
 }
 
-static bool is_full(const struct finder *f)
+/* Its beginning was told, or will be, and so will be its end. */
+static bool is_held(const struct hk_alert *a)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < f->board->n; i++)
-        n += is_of(&f->board->alerts[i], f->rule) && f->board->alerts[i].status != HK_ALERT_RESOLVED;
-    return n >= HK_ALERT_GROUPS_MAX;
+    return a->taken || a->owed || a->status != HK_ALERT_RESOLVED;
 }
 
-/* NULL: out of memory. */
-static struct hk_alert *find(struct finder *f, struct hk_str destination, struct hk_str reason)
+static struct hk_alert *take(struct finder *f, struct hk_alert *a)
 {
-    static const struct hk_str none = {"", 0};
-    struct hk_alert *a = look_up(f, destination, reason);
-    if (a)
-        return a;
-    if (is_full(f)) {
-        destination = reason = none;
-        a = look_up(f, none, none);
-    }
-    if (a)
-        return a;
+    f->held += !is_held(a);
+    a->taken = true;
+    return a;
+}
+
+static struct hk_alert *make(struct finder *f, struct hk_str destination, struct hk_str reason)
+{
     struct hk_alert fresh = {.rule = hk_str_of(f->rule->name),
                              .kind = f->rule->kind,
                              .severity = f->rule->severity,
                              .destination = destination,
                              .reason = reason,
+                             .taken = true,
                              .changed = true};
     hk_alert_fingerprint(fresh.rule, destination, reason, fresh.fingerprint);
-    if (hk_alert_board_add(f->board, &fresh) != HK_OK) {
+    if (hk_alert_board_add(f->board, &fresh) != HK_OK || index_last(f->board) != HK_OK) {
         f->rc = HK_NOMEM;
         return NULL;
     }
+    f->held++;
     return &f->board->alerts[f->board->n - 1];
+}
+
+/* NULL: out of memory. As long as there is one for all others, what is new belongs to it: else one cause after the other would
+ * be told of as places become free. */
+static struct hk_alert *find(struct finder *f, struct hk_str destination, struct hk_str reason)
+{
+    struct hk_alert *a = look_up(f, destination, reason);
+    if (a && is_held(a))
+        return take(f, a);
+    struct hk_alert *others = look_up(f, none, none);
+    if (f->held >= f->separate || (others && is_held(others))) {
+        destination = reason = none;
+        a = others;
+    }
+    return a ? take(f, a) : make(f, destination, reason);
 }
 
 static void find_letters(struct finder *f)
@@ -421,20 +487,34 @@ static void find_letters(struct finder *f)
     }
 }
 
+/* How many more there are is what the one for all others measures. */
+static void count_others(struct finder *f, double n)
+{
+    struct hk_alert *a = n > 0 ? look_up(f, none, none) : NULL;
+    if (!a)
+        return;
+    a->changed = a->changed || a->value < n || a->value > n;
+    a->value = n;
+}
+
 static void find_dests(struct finder *f)
 {
+    double others = 0;
     for (size_t i = 0; i < f->facts->n_dests && f->rc == HK_OK; i++) {
         const struct hk_alert_dest *d = &f->facts->dests[i];
         bool paused = f->rule->kind == HK_ALERT_PAUSED;
         if (!(paused ? d->paused : d->broken) || !fits(f->rule->destination, d->name))
             continue;
-        struct hk_alert *a = find(f, d->name, hk_str_of(""));
+        struct hk_alert *a = find(f, d->name, none);
         if (!a)
             return;
         a->active = true;
-        if (paused)
+        if (hk_alert_is_of_others(a->kind, a->destination, a->reason))
+            others++;
+        else if (paused)
             a->detail = d->detail;
     }
+    count_others(f, others);
 }
 
 static void compare(struct hk_alert *a, double value, double threshold)
@@ -451,14 +531,19 @@ static void find_above(struct finder *f)
 {
     double threshold = (double)f->rule->above;
     if (!f->rule->destination) {
-        if ((double)f->facts->dead >= threshold || look_up(f, hk_str_of(""), hk_str_of("")))
-            compare(find(f, hk_str_of(""), hk_str_of("")), (double)f->facts->dead, threshold);
+        if ((double)f->facts->dead >= threshold || look_up(f, none, none))
+            compare(find(f, none, none), (double)f->facts->dead, threshold);
         return;
     }
+    double others = 0;
     for (size_t i = 0; i < f->facts->n_dests && f->rc == HK_OK; i++) {
         const struct hk_alert_dest *d = &f->facts->dests[i];
-        if (fits(f->rule->destination, d->name) && d->dead >= f->rule->above)
-            compare(find(f, d->name, hk_str_of("")), (double)d->dead, threshold);
+        if (!fits(f->rule->destination, d->name) || d->dead < f->rule->above)
+            continue;
+        struct hk_alert *a = find(f, d->name, none);
+        bool of_others = a && !a->destination.len;
+        others += of_others ? (double)d->dead : 0;
+        compare(a, of_others ? others : (double)d->dead, threshold);
     }
 }
 
@@ -500,13 +585,13 @@ static void find_age(struct finder *f)
 {
     int64_t age_ms = f->facts->oldest_ms ? f->facts->now_ms - f->facts->oldest_ms : 0;
     bool too_old = age_ms > 0 && (uint64_t)age_ms >= f->rule->age_ms;
-    if (too_old || look_up(f, hk_str_of(""), hk_str_of("")))
-        compare(find(f, hk_str_of(""), hk_str_of("")), (double)age_ms / 1000, (double)f->rule->age_ms / 1000);
+    if (too_old || look_up(f, none, none))
+        compare(find(f, none, none), (double)age_ms / 1000, (double)f->rule->age_ms / 1000);
 }
 
 static void find_standstill(struct finder *f)
 {
-    struct hk_alert *a = find(f, hk_str_of(""), hk_str_of(""));
+    struct hk_alert *a = find(f, none, none);
     int64_t now = f->facts->now_ms;
     if (!a)
         return;
@@ -525,7 +610,7 @@ static void find_standstill(struct finder *f)
 static void find_lag(struct finder *f)
 {
     const int64_t part_ms = (int64_t)(f->rule->age_ms / (HK_ALERT_SERIES - 1)) + 1;
-    struct hk_alert *a = find(f, hk_str_of(""), hk_str_of(""));
+    struct hk_alert *a = find(f, none, none);
     int64_t now = f->facts->now_ms;
     if (!a)
         return;
@@ -581,10 +666,14 @@ static void find_all(struct finder *f)
 
 static void evaluate_rule(struct finder *f, size_t rule, const struct hk_alert_settings *settings)
 {
+    f->held = 0;
     for (size_t i = 0; i < f->board->n; i++) {
         struct hk_alert *a = &f->board->alerts[i];
-        if (is_of(a, f->rule))
-            a->active = hk_alert_kind_has_letters(a->kind) && a->open;
+        if (!is_of(a, f->rule))
+            continue;
+        a->active = hk_alert_kind_has_letters(a->kind) && a->open;
+        a->taken = false;
+        f->held += is_held(a);
     }
     find_all(f);
     for (size_t i = 0; i < f->board->n && f->rc == HK_OK; i++) {
@@ -618,7 +707,10 @@ enum hk_code hk_alert_evaluate(struct hk_alert_board *board, const struct hk_ale
                                size_t n_rules, const struct hk_alert_settings *settings,
                                const struct hk_alert_facts *facts)
 {
-    struct finder f = {.board = board, .facts = facts, .rc = HK_OK};
+    struct finder f = {.board = board,
+                       .facts = facts,
+                       .separate = settings->separate ? settings->separate : HK_ALERT_SEPARATE,
+                       .rc = index_all(board)};
     for (size_t i = 0; i < n_rules && f.rc == HK_OK; i++) {
         f.rule = &rules[i];
         if (facts->figures || !hk_alert_kind_has_figures(rules[i].kind))

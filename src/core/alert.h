@@ -7,7 +7,9 @@
  *                          +--gone: forgotten   +--holds again before anybody was told that it was over: goes on
  *
  * - One alert for each rule and what it is about (destination, destination and reason): however many messages die of one cause,
- *   their number is a count. A rule has HK_ALERT_GROUPS_MAX alerts at the most; what comes beyond is one alert together.
+ *   their number is a count. A rule has `separate` such alerts at the most; what comes beyond is one alert for all others,
+ *   and as long as there is that one, no new ones begin beside it: a thousand destinations that fail, and come back one
+ *   after the other, are so many notices and one, and as many ends.
  * - Never two firings without a resolved in between; never silence for ever while one fires and may be told.
  * - While its rule is muted, or in quiet hours, nothing is told. Afterwards what still is, is told once; what ended meanwhile
  *   is told only to those who had been told that it began. */
@@ -54,7 +56,7 @@ enum hk_alert_kind {
     HK_NALERT_KINDS
 };
 
-#define HK_ALERT_GROUPS_MAX 50
+#define HK_ALERT_SEPARATE 10
 
 /* Texts outlive the evaluation. */
 struct hk_alert_rule {
@@ -81,6 +83,7 @@ struct hk_alert_mute {
 
 struct hk_alert_settings {
     uint64_t update_ms, resolve_after_ms;
+    size_t separate; /* 0 = HK_ALERT_SEPARATE */
     struct hk_quiet_hours quiet;
     const struct hk_alert_mute *mutes;
     size_t n_mutes;
@@ -151,6 +154,7 @@ struct hk_alert {
     /* of one evaluation */
     bool open;    /* in, for rules about letters: some letter of it is not settled */
     bool active;  /* it holds now */
+    bool taken;   /* some fact is about it */
     bool changed; /* out: to be written; in: the same */
     bool gone;    /* out: to be deleted */
     uint64_t fresh;
@@ -167,6 +171,8 @@ struct hk_alert_board {
     size_t n, room;
     struct hk_alert_tell *tells;
     size_t n_tells, room_tells;
+    uint32_t *slots; /* of one evaluation: places of alerts, and one, by hash; a power of two of them */
+    size_t n_slots;
 };
 
 void hk_alert_board_init(struct hk_alert_board *board);
@@ -192,6 +198,9 @@ bool hk_alert_is_silent(const struct hk_alert_settings *settings, struct hk_str 
 bool hk_alert_kind_has_letters(enum hk_alert_kind kind);
 /* Does it look at counts and ages (hk_alert_facts from `dead` on, hk_alert_dest.dead)? */
 bool hk_alert_kind_has_figures(enum hk_alert_kind kind);
+
+/* Is it the one for all that came beyond `separate`? Of destinations, `value` is their number. */
+bool hk_alert_is_of_others(enum hk_alert_kind kind, struct hk_str destination, struct hk_str reason);
 
 /* As they are called in the configuration and in tables. False: no such word. */
 const char *hk_alert_status_word(enum hk_alert_status status); /* "watching" … */

@@ -179,6 +179,7 @@ enum hk_code hk_alerts_plan_new(const struct hk_config *config, const char *rela
     plan->refs = 1;
     plan->settings = (struct hk_alert_settings){.update_ms = config->alerts.update_ms,
                                                 .resolve_after_ms = config->alerts.resolve_after_ms,
+                                                .separate = config->alerts.separate,
                                                 .quiet = config->alerts.quiet.hours};
     plan->interval_ms = config->alerts.interval_ms;
     plan->keep_ms = config->retention.alerts_ms;

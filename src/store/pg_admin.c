@@ -12,7 +12,7 @@
 #define PAYLOAD_MAX ((size_t)0x3fffffff) /* PostgreSQL's limit of one value */
 
 enum {
-    FIND_ROWS = 100000, /* looked at by one HK_PA_FIND */
+    FIND_PAGES = 32768, /* of the table, looked at by one HK_PA_FIND: 256 MB */
     FIND_MAX = 1000     /* rows of one message_id */
 };
 
@@ -84,19 +84,26 @@ static void add_ids(struct hk_buf *ids, const char *more)
     (void)hk_buf_adds(ids, more);
 }
 
-/* Looks at the next FIND_ROWS below `*below`; false: that was the last of them. */
-static bool find_page(struct hk_admin *admin, const char *message_id, int64_t *below, struct hk_buf *ids)
+static void arg_page(struct hk_pg *pg, struct hk_pg_args *a, int64_t page, char text[32])
+{
+    (void)snprintf(text, 32, "(%lld,0)", (long long)(page < UINT32_MAX ? page : UINT32_MAX));
+    hk_pg_arg_text(pg, a, hk_str_of(text));
+}
+
+/* Page by page of the table, as it lies: no statement takes long, however large it is. False: that was the last of them. */
+static bool find_part(struct hk_admin *admin, const char *message_id, int64_t *from, struct hk_buf *ids)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
+    char first[32], end[32];
     hk_pg_arg_text(pg, &a, hk_str_of(message_id));
-    hk_pg_arg_i64(pg, &a, *below);
+    arg_page(pg, &a, *from, first);
+    *from += FIND_PAGES;
+    arg_page(pg, &a, *from, end);
     PGresult *res = hk_pg_query(pg, false, HK_PA_FIND, &a);
-    bool more = res && hk_pg_i64(res, 0, 2) >= FIND_ROWS;
-    if (res) {
+    bool more = res && hk_pg_i64(res, 0, 1) > *from;
+    if (res)
         add_ids(ids, PQgetvalue(res, 0, 0));
-        *below = hk_pg_i64(res, 0, 1);
-    }
     PQclear(res);
     return more;
 }
@@ -105,12 +112,12 @@ struct hk_str hk_pa_find(struct hk_admin *admin, const char *message_id)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_buf ids;
-    int64_t below = INT64_MAX, id = 0;
+    int64_t id = 0, from = 0;
     hk_buf_init(&ids, IDS_MAX);
     (void)hk_buf_addc(&ids, '{');
     if (id_in_name(message_id, &id))
         (void)hk_buf_addf(&ids, "%lld", (long long)id);
-    while (hk_pg_ok(pg) && ids.len < (size_t)FIND_MAX * 20 && find_page(admin, message_id, &below, &ids))
+    while (hk_pg_ok(pg) && ids.len < (size_t)FIND_MAX * 20 && find_part(admin, message_id, &from, &ids))
         continue;
     (void)hk_buf_addc(&ids, '}');
     const char *copy = NULL;

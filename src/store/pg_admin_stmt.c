@@ -313,10 +313,12 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason) "
         "SELECT " NOW ", $4, CASE WHEN $3 THEN 'pause' ELSE 'resume' END, $2, $5 FROM put) "
         "SELECT yes FROM changes",
-    /* $1 message_id, $2 ids below this: the ids that have it with commas between, the lowest that was looked at, how many were */
+    /* $1 message_id, $2, $3 from which page of the table to which: the ids there that have it, with commas between, and how many pages
+     * there are. An index on message_id, where somebody made one, is used. */
     [HK_PA_FIND] =
-        "SELECT array_to_string((array_agg(p.id) FILTER (WHERE p.message_id = $1))[1:1000], ','), min(p.id), count(*) "
-        "FROM (SELECT t.id, t.message_id FROM @outbox t WHERE t.id < $2::bigint ORDER BY t.id DESC LIMIT 100000) p",
+        "SELECT array_to_string(array(SELECT t.id FROM @outbox t WHERE t.message_id = $1 AND t.ctid >= $2::tid "
+        "AND t.ctid < $3::tid LIMIT 1000), ','), "
+        "pg_relation_size('@outbox'::regclass) / current_setting('block_size')::bigint",
 
     /* $1 ids of outbox, $2 message_id: see pg_admin_act.c */
     [HK_PA_LOCK_LANES] =

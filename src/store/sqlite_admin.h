@@ -51,9 +51,10 @@ void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id
 
 typedef void hk_sa_sample_fn(void *arg, sqlite3_stmt *q);
 /* Looks at evenly spaced stretches of a table's ids: `each` sees destination and number of rows that `condition` holds
- * for. How many times more rows the table has than were looked at. */
-double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, hk_sa_sample_fn *each,
-                    void *arg);
+ * for, and for how many of these `also` does, once for each stretch that has some. How many times more rows the table has
+ * than were looked at. */
+double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, const char *also,
+                    hk_sa_sample_fn *each, void *arg);
 
 enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
 enum hk_code hk_sa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a store, in bounded time: no more than HK_COUNT_EXACT rows of a kind are counted. Beyond that the number
- * of a table's rows is estimated from SAMPLES stretches of ids, and what was counted is scaled up. */
+ * of a table's rows is estimated from SAMPLES stretches of ids, and what was counted is scaled up. Destinations that such a
+ * sample shows to have far more are not counted at all. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,10 @@ enum {
     SAMPLES = 64,
     SAMPLE_IDS = 256,
     STATUS_TEXT_MAX = 4096,
-    BUDGET = 1000000, /* rows of a table that are counted by destination before it is done more shortly */
-    LEAST = 1000
+    BUDGET = 500000, /* rows of a table that are counted by destination before it is done more shortly */
+    LEAST = 1000,
+    MANY = 4,   /* times what would be counted: no sample is wrong by so much, */
+    SPREAD = 8, /* unless of rows that lie side by side: they must be in so many stretches */
 };
 
 /* How far it is counted: HK_COUNT_EXACT rows of a kind, or all. */
@@ -50,8 +53,8 @@ static int64_t edge(struct hk_store *store, const char *function, const char *ta
     return ask(store, sql);
 }
 
-double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, hk_sa_sample_fn *each,
-                    void *arg)
+double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, const char *also,
+                    hk_sa_sample_fn *each, void *arg)
 {
     char sql[640];
     int64_t lo = edge(store, "min", table), hi = edge(store, "max", table);
@@ -59,8 +62,8 @@ double hk_sa_sample(struct hk_store *store, const char *table, const char *condi
     double width = range / SAMPLES < SAMPLE_IDS ? range / SAMPLES : SAMPLE_IDS;
     snprintf(
         sql, sizeof sql,
-        "SELECT destination, count(*) FROM %s NOT INDEXED WHERE id >= ?1 AND id < ?2 AND %s GROUP BY destination",
-        table, condition);
+        "SELECT destination, count(*), sum(%s) FROM %s NOT INDEXED WHERE id >= ?1 AND id < ?2 AND %s GROUP BY destination",
+        also, table, condition);
     sqlite3_stmt *q = hk_sa_prepare(store, sql);
     for (int i = 0; i < SAMPLES && hk_sq_ok(store); i++) {
         double from = (double)lo + range * i / SAMPLES;
@@ -91,7 +94,7 @@ static uint64_t at_least(double rows, uint64_t seen)
 static uint64_t estimate(struct hk_store *store, const char *table, const char *condition, uint64_t seen)
 {
     double found = 0;
-    double factor = hk_sa_sample(store, table, condition, add_up, &found);
+    double factor = hk_sa_sample(store, table, condition, "0", add_up, &found);
     return at_least(found * factor, seen);
 }
 
@@ -241,8 +244,9 @@ static struct hk_dest_status *dest_of(struct taker *t, sqlite3_stmt *q, int colu
 #define COUNTS(from, where)                                                                                  \
     "SELECT count(*) FROM (SELECT 1 FROM " from " WHERE " where " AND destination = ?1 LIMIT ?2)"
 /* Of how many how many were tried: from the rows themselves. */
+#define WAS_TRIED "attempts > 0 OR crashes > 0"
 #define TRIED                                                                                                \
-    "SELECT count(*), coalesce(sum(tried), 0) FROM (SELECT attempts > 0 OR crashes > 0 AS tried FROM " RETRY \
+    "SELECT count(*), coalesce(sum(tried), 0) FROM (SELECT " WAS_TRIED " AS tried FROM " RETRY               \
     " WHERE claim IS NULL AND destination = ?1 LIMIT ?2)"
 #define OUTBOX "outbox INDEXED BY outbox_by_destination"
 #define RETRY  "outbox_retry INDEXED BY outbox_retry_due"
@@ -287,20 +291,39 @@ struct counted {
     int64_t seen;
     int64_t looked, tried; /* at so many rows it was looked whether they were tried */
     bool about;            /* the limit was reached */
-    double sampled;
+    double sampled, sampled_tried;
+    int stretches; /* of the sample that have some */
 };
 
 struct counting {
     struct taker *t;
     struct counted *dests; /* as t->out->dests */
+    double factor;         /* from the sample to the table; 0 = there is none */
 };
 
 static void add_sample(void *arg, sqlite3_stmt *q)
 {
     struct counting *c = arg;
     const struct hk_dest_status *d = dest_of(c->t, q, 0);
-    if (d)
-        c->dests[d - c->t->out->dests].sampled += (double)sqlite3_column_int64(q, 1);
+    if (!d)
+        return;
+    struct counted *n = &c->dests[d - c->t->out->dests];
+    n->sampled += (double)sqlite3_column_int64(q, 1);
+    n->sampled_tried += (double)sqlite3_column_int64(q, 2);
+    n->stretches++;
+}
+
+static void sample(struct counting *c, const struct by_dest *kind)
+{
+    if (!(c->factor > 0))
+        c->factor = hk_sa_sample(c->t->store, kind->table, kind->condition, kind->tried ? WAS_TRIED : "0",
+                                 add_sample, c);
+}
+
+/* Counting it would show nothing more. */
+static bool is_large(const struct counting *c, const struct counted *n)
+{
+    return n->stretches >= SPREAD && n->sampled * c->factor > (double)MANY * (double)c->t->most;
 }
 
 /* The rows are read for it: fewer than an index counts. */
@@ -334,6 +357,10 @@ static bool count_dests(struct counting *c, const struct by_dest *kind)
         if (!d || sqlite3_bind_value(q, 1, sqlite3_column_value(names, 0)) != SQLITE_OK)
             continue;
         struct counted *n = &c->dests[d - c->t->out->dests];
+        if (is_large(c, n)) {
+            n->about = about = true;
+            continue;
+        }
         hk_sq_bind_i64(store, q, 2, limit);
         if (hk_sq_row(store, q)) {
             n->seen += sqlite3_column_int64(q, 0);
@@ -349,22 +376,39 @@ static bool count_dests(struct counting *c, const struct by_dest *kind)
     return about;
 }
 
+/* By its ids: it cannot have more rows than these. */
+static bool may_be_large(struct hk_store *store, const char *table)
+{
+    return (double)edge(store, "max", table) - (double)edge(store, "min", table) >
+           (double)MANY * HK_COUNT_EXACT;
+}
+
+/* Of `all`: counted, or as it is among those that were looked at. */
+static struct hk_count tried_of(const struct counted *n, uint64_t all)
+{
+    if (n->looked > 0 && (uint64_t)n->looked >= all)
+        return (struct hk_count){(uint64_t)n->tried, false};
+    double share = n->looked > 0    ? (double)n->tried / (double)n->looked
+                   : n->sampled > 0 ? n->sampled_tried / n->sampled
+                                    : 0;
+    return (struct hk_count){(uint64_t)((double)all * share), n->looked > 0 || n->sampled_tried > 0};
+}
+
 static void take_kind(struct taker *t, const struct by_dest *kind)
 {
-    struct counting c = {t, hk_sq_alloc(t->store, DESTS_MAX, sizeof *c.dests)};
+    struct counting c = {t, hk_sq_alloc(t->store, DESTS_MAX, sizeof *c.dests), 0};
     if (!c.dests)
         return;
-    bool about = count_dests(&c, kind);
-    double factor = about ? hk_sa_sample(t->store, kind->table, kind->condition, add_sample, &c) : 0;
+    if (t->most == HK_COUNT_EXACT && may_be_large(t->store, kind->table))
+        sample(&c, kind);
+    if (count_dests(&c, kind))
+        sample(&c, kind);
     for (size_t i = 0; i < t->out->n_dests; i++) {
         const struct counted *n = &c.dests[i];
-        struct hk_count all = {(uint64_t)n->seen, n->about}, tried = {(uint64_t)n->tried, false};
+        struct hk_count all = {(uint64_t)n->seen, n->about};
         if (n->about)
-            all.n = at_least(n->sampled * factor, all.n);
-        if (n->looked > 0 && (uint64_t)n->looked < all.n)
-            tried =
-                (struct hk_count){(uint64_t)((double)all.n * ((double)n->tried / (double)n->looked)), true};
-        kind->add(&t->out->dests[i], all, tried);
+            all.n = at_least(n->sampled * c.factor, all.n);
+        kind->add(&t->out->dests[i], all, tried_of(n, all.n));
     }
 }
 

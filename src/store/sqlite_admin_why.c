@@ -102,7 +102,7 @@ static void add_sample(void *arg, sqlite3_stmt *q)
 static void add_estimate(struct hk_store *store, const char *table, const char *condition, struct sampled *s)
 {
     memset(s->found, 0, s->n * sizeof *s->found);
-    double factor = hk_sa_sample(store, table, condition, add_sample, s);
+    double factor = hk_sa_sample(store, table, condition, "0", add_sample, s);
     for (size_t i = 0; i < s->n; i++)
         if (s->found[i] * factor < 1e18)
             s->items[i].n.n += (uint64_t)(s->found[i] * factor);

@@ -75,6 +75,34 @@ static void large_tables_are_estimated(void **state)
     hk_store_admin_sqlite.close(admin);
 }
 
+/* Far more than are counted are known from a sample alone; few that lie side by side, or are in no sample, are counted. */
+static void large_destinations_are_known_from_a_sample(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_store_status *s = NULL;
+    struct hk_err err = {0};
+    sqlite_kind.sql("WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 600000) "
+                    "INSERT INTO outbox (message_id, destination, event_type) "
+                    "SELECT 'm', CASE WHEN x BETWEEN 300000 AND 305000 THEN 'block' WHEN x = 7 THEN 'one' "
+                    "ELSE 'large' END, 'T' FROM c");
+    sqlite_kind.sql(
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 600000) "
+        "INSERT INTO outbox_retry (message_id, original_outbox_id, destination, event_type, due_ms, "
+        "attempts) SELECT 'r', -x, 'large', 'T', 1, x % 3 > 0 FROM c");
+    assert_int_equal(hk_store_admin_sqlite.status(admin, &s, &err), HK_OK);
+    assert_int_equal(s->n_dests, 3);
+    assert_true(!s->dests[0].pending.about && s->dests[0].pending.n == 5001);
+    const struct hk_dest_status *large = &s->dests[1];
+    assert_true(large->pending.about && large->pending.n > 760000 && large->pending.n < 840000);
+    assert_true(large->retrying.about && large->retrying.n > 380000 && large->retrying.n < 420000);
+    assert_true(!s->dests[2].pending.about && s->dests[2].pending.n == 1);
+    assert_int_equal(hk_store_admin_sqlite.status_exact(admin, &s, &err), HK_OK);
+    assert_true(!s->dests[1].pending.about && s->dests[1].pending.n == 600000 - 5002 + 200000);
+    assert_true(!s->dests[1].retrying.about && s->dests[1].retrying.n == 400000);
+    hk_store_admin_sqlite.close(admin);
+}
+
 static void health_is_told_of_sound_missing_and_damaged_files(void **state)
 {
     (void)state;
@@ -121,6 +149,8 @@ int main(void)
                                                                     suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(large_tables_are_estimated, suite_setup,
                                                                     suite_teardown);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(
+        large_destinations_are_known_from_a_sample, suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(
         health_is_told_of_sound_missing_and_damaged_files, suite_setup, suite_teardown);
     return _cmocka_run_group_tests("operators (sqlite)", tests, n, NULL, NULL);

@@ -235,6 +235,54 @@ def causes_are_told_apart():
         assert "shop" in texts and "other" in texts
 
 
+# ---- storms ----
+
+STORM = 1000
+SEPARATE = 10  # alerts.separate
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@test
+def a_thousand_destinations_that_fail_and_recover_are_few_notices():
+    rules = [{"name": "died", "when": "dead_letter"}, {"name": "broken", "when": "breaker_open"},
+             {"name": "held", "when": "paused", "severity": "info"}]
+    with Town(alerts={"rules": rules}) as w:
+        daemons = w.relays()
+        w.looks(2)
+        before, began = sum(cpu_s(d.process.pid) for d in daemons), time.monotonic()
+        db = w.connect()
+        db.execute("BEGIN")
+        for i in range(STORM):  # nobody has configured them: each is a cause of its own
+            w.insert(destination=f"shop-{i:03d}", message_id=f"m-{i}", db=db)
+            db.execute("INSERT INTO outbox_destination (name, paused, actor, reason, since_ms, open_until_ms) "
+                       "VALUES (?, true, 'ann', 'storm', 1, 4102444800000)", (f"storm-{i:03d}",))
+        db.execute("COMMIT")
+        db.close()
+        until(lambda: w.sql("SELECT count(*) FROM dead_letters") == [(STORM,)], "all to be dead", 120)
+        told = {(c, "firing"): 3 * (SEPARATE + 1) for c in ("slack", "mail")}
+        until(lambda: w.told() == told, lambda: f"the storm to be told of: {w.told()}", 120)
+        w.looks(3)
+        until(lambda: sum(a["count"] for a in w.alerts("list")["items"] if a["rule"] == "died") == STORM, "all to be counted")
+        texts = w.mail.texts()
+        assert sum("990 more" in t or "990 dead letters" in t for t in texts) >= 2, texts
+        for first in range(0, STORM, 250):  # a part at a time: whoever is left is not told of anew
+            w.sql("DELETE FROM outbox_destination WHERE name >= ? AND name < ?", f"storm-{first:03d}",
+                  f"storm-{first + 250:03d}" if first + 250 < STORM else "storm-z")
+            w.looks(3)
+        w.hikyaku("dead", "discard", "--filter", "type:OrderCreated", "--yes", "--reason", "typing errors", "--actor", "ann")
+        told |= {(c, "resolved"): 3 * (SEPARATE + 1) for c in ("slack", "mail")}
+        until(lambda: w.told() == told, lambda: f"its end: {w.told()}", 120)
+        w.looks()
+        assert w.told() == told and len(w.slack.taken()) == len(w.mail.mails) == 6 * (SEPARATE + 1), w.told()
+        print(f"# {len(daemons)} relays, {3 * STORM} causes: {sum(cpu_s(d.process.pid) for d in daemons) - before:.2f} s of CPU in "
+              f"{time.monotonic() - began:.1f} s, {6 * (SEPARATE + 1)} notices for each channel")
+
+
 # ---- killed in between ----
 
 @test

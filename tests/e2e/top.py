@@ -214,8 +214,26 @@ def lists_are_sorted_and_filtered():
             t.type("/").shows("only destinations with:").type("AN\r").shows("/AN", "banana", absent=["apple", "cherry"])
             t.type("/").type("\x7f\x7fzzz\r").shows("no destination has that")
             t.type("/").type("\x7f\x7f\x7f\r").shows("apple", "banana", "cherry")
-            t.type("?").shows("move the mark").type("q").shows("PENDING")
+            t.shows("? help", "o id")  # nothing of the keys is cut off
+            t.type("?").shows("move the mark", "a wait that it asked for.")
+            assert "…" not in t.text(), t.text()
+            t.type("q").shows("PENDING")
             t.type("q")
+            assert t.ended() == 0
+
+
+@test
+def in_80_columns_states_are_whole_and_long_texts_go_on_in_the_next_line():
+    with World(("shop", "billing")) as w:
+        w.sql("INSERT INTO outbox_destination (name, paused, since_ms, open_until_ms) VALUES ('shop', false, 1, ?)",
+              int(time.time() * 1000) + 85000)
+        name = "注文" * 60
+        w.insert(destination="billing", message_id="long", event_type=name)
+        with Term(w) as t:
+            until(lambda: t.read() and re.search(r"open (1m\d\ds|\d\d(\.\d)?s)\n", t.text() + "\n"), lambda: t.text())
+            t.type("o").shows("message id:").type("long\r").shows("event type", "q back")
+            assert "".join(t.text().split()).replace("\n", "").count("注文") == 60, t.text()
+            t.type("q").shows("PENDING").type("q")
             assert t.ended() == 0
 
 

@@ -207,25 +207,129 @@ static void only_what_the_rule_means(void **state)
     hk_alert_board_fini(&r.board);
 }
 
+/* ---- storms ---- */
+
+#define STORM 1000
+
+static char names[STORM][16];
+
+static const struct hk_alert_deaths *storm_of_deaths(void)
+{
+    static struct hk_alert_deaths items[STORM];
+    for (int i = 0; i < STORM; i++) {
+        snprintf(names[i], sizeof names[i], "d%d", i);
+        items[i] = (struct hk_alert_deaths){.destination = S(names[i]), .reason = S("X"), .n = 1};
+    }
+    return items;
+}
+
 /* An application may write any destination: a thousand unknown ones are not a thousand alerts. */
 static void too_many_groups_are_one_alert_together(void **state)
 {
     (void)state;
-    static char names[1000][16];
-    static struct hk_alert_deaths items[1000];
+    const struct hk_alert_deaths *items = storm_of_deaths();
     struct rig r;
     uint64_t sum = 0;
-    for (int i = 0; i < 1000; i++) {
-        snprintf(names[i], sizeof names[i], "d%d", i);
-        items[i] = (struct hk_alert_deaths){.destination = S(names[i]), .reason = S("X"), .n = 1};
-    }
     set_up(&r, &died, 1);
-    deaths(&r, items, COUNT(items), true, T0);
-    deaths(&r, items, COUNT(items), true, T0 + MIN);
-    assert_int_equal(r.board.n, HK_ALERT_GROUPS_MAX + 1);
+    deaths(&r, items, STORM, true, T0);
+    assert_int_equal(r.board.n_tells, HK_ALERT_SEPARATE + 1);
+    deaths(&r, items, STORM, true, T0 + MIN);
+    assert_int_equal(r.board.n_tells, 0);
+    assert_int_equal(r.board.n, HK_ALERT_SEPARATE + 1);
     for (size_t i = 0; i < r.board.n; i++)
         sum += r.board.alerts[i].count;
     assert_int_equal(sum, 2000);
+    hk_alert_board_fini(&r.board);
+}
+
+static void how_many_are_told_of_one_by_one_can_be_chosen(void **state)
+{
+    (void)state;
+    struct rig r;
+    set_up(&r, &died, 1);
+    r.settings.separate = 200;
+    deaths(&r, storm_of_deaths(), STORM, true, T0);
+    assert_int_equal(r.board.n_tells, 201);
+    hk_alert_board_fini(&r.board);
+}
+
+static size_t others_of(const struct rig *r)
+{
+    size_t i = 0;
+    while (i < r->board.n &&
+           !hk_alert_is_of_others(r->board.alerts[i].kind, r->board.alerts[i].destination, S("")))
+        i++;
+    return i;
+}
+
+/* Places become free one after the other then: whoever waits for one must not be told of in its turn. */
+static void a_storm_that_ends_slowly_is_not_told_one_by_one(void **state)
+{
+    (void)state;
+    static struct hk_alert_dest dests[STORM];
+    struct rig r;
+    size_t told_of[3] = {0};
+    (void)storm_of_deaths();
+    for (int i = 0; i < STORM; i++)
+        dests[i] = (struct hk_alert_dest){.name = S(names[i]), .broken = true};
+    set_up(&r, &broken, 1);
+    r.facts.dests = dests;
+    r.facts.n_dests = STORM;
+    r.settings.update_ms = 10000 * (uint64_t)MIN;
+    for (int t = 0; t <= STORM + 2; t++) {
+        if (t >= 2 && t - 2 < STORM)
+            dests[t - 2].broken = false;
+        look(&r, T0 + t * MIN);
+        for (size_t i = 0; i < r.board.n_tells; i++)
+            told_of[r.board.tells[i].kind]++;
+        if (t == 1)
+            assert_true(r.board.alerts[others_of(&r)].value == STORM - HK_ALERT_SEPARATE);
+        if (t == STORM)
+            assert_true(r.board.alerts[others_of(&r)].value == 1);
+        keep(&r, false);
+    }
+    assert_int_equal(told_of[HK_NOTICE_FIRING], HK_ALERT_SEPARATE + 1);
+    assert_int_equal(told_of[HK_NOTICE_UPDATE], 0);
+    assert_int_equal(told_of[HK_NOTICE_RESOLVED], HK_ALERT_SEPARATE + 1);
+    hk_alert_board_fini(&r.board);
+}
+
+static void letters_of_too_many_destinations_are_added_up(void **state)
+{
+    (void)state;
+    static struct hk_alert_dest dests[STORM];
+    const struct hk_alert_rule rule = {
+        .name = "many", .kind = HK_ALERT_DEAD_LETTERS_ABOVE, .above = 5, .destination = "*"};
+    struct rig r;
+    (void)storm_of_deaths();
+    for (int i = 0; i < STORM; i++)
+        dests[i] = (struct hk_alert_dest){.name = S(names[i]), .dead = 7};
+    set_up(&r, &rule, 1);
+    r.facts.dests = dests;
+    r.facts.n_dests = STORM;
+    assert_int_equal(look(&r, T0), HK_ALERT_SEPARATE + 1);
+    assert_true(r.board.alerts[HK_ALERT_SEPARATE].destination.len == 0);
+    assert_true(r.board.alerts[HK_ALERT_SEPARATE].value == 7 * (STORM - HK_ALERT_SEPARATE));
+    hk_alert_board_fini(&r.board);
+}
+
+/* Each of them had its own alert once, on some other day. */
+static void a_storm_of_old_acquaintances_is_a_storm(void **state)
+{
+    (void)state;
+    const struct hk_alert_deaths *items = storm_of_deaths();
+    struct rig r;
+    set_up(&r, &died, 1);
+    for (int i = 0; i < STORM; i++) {
+        deaths(&r, &items[i], 1, false, T0 + 2 * i * MIN);
+        assert_int_equal(told(&r), 'F');
+        deaths(&r, NULL, 0, false, T0 + (2 * i + 1) * MIN);
+        assert_int_equal(told(&r), 'R');
+    }
+    deaths(&r, items, STORM, false, T0 + 3000 * MIN);
+    assert_int_equal(r.board.n_tells, HK_ALERT_SEPARATE + 1);
+    deaths(&r, NULL, 0, false, T0 + 3001 * MIN);
+    assert_int_equal(r.board.n_tells, HK_ALERT_SEPARATE + 1);
     hk_alert_board_fini(&r.board);
 }
 
@@ -559,7 +663,7 @@ static enum hk_code evaluate_one(void)
 static void out_of_memory_is_said(void **state)
 {
     (void)state;
-    assert_int_equal(fail_each_allocation(evaluate_one, HK_OK), 2);
+    assert_int_equal(fail_each_allocation(evaluate_one, HK_OK), 3);
 }
 
 static void notices_are_tried_again_for_about_a_day_and_then_given_up(void **state)
@@ -586,6 +690,10 @@ int main(void)
         cmocka_unit_test(causes_are_told_apart_and_event_types_are_not),
         cmocka_unit_test(only_what_the_rule_means),
         cmocka_unit_test(too_many_groups_are_one_alert_together),
+        cmocka_unit_test(how_many_are_told_of_one_by_one_can_be_chosen),
+        cmocka_unit_test(a_storm_that_ends_slowly_is_not_told_one_by_one),
+        cmocka_unit_test(letters_of_too_many_destinations_are_added_up),
+        cmocka_unit_test(a_storm_of_old_acquaintances_is_a_storm),
         cmocka_unit_test(counts_and_ages_are_compared),
         cmocka_unit_test(a_rule_whose_figures_are_not_known_waits),
         cmocka_unit_test(deaths_within_the_window_add_up_and_are_forgotten),

@@ -63,16 +63,34 @@ static struct hk_notice notice_of(enum hk_alert_kind about, enum hk_notice_kind 
 
 /* ---- golden files ---- */
 
+static void add_one(const struct hk_notice *n, const char *more, enum hk_alert_language language,
+                    struct hk_buf *out)
+{
+    hk_buf_addf(out, "==== %s, %s%s\n", hk_alert_kind_word(n->about), hk_notice_word(n->kind), more);
+    hk_notice_title(n, language, out);
+    hk_buf_adds(out, "\n\n");
+    hk_notice_text(n, language, out);
+    hk_buf_addc(out, '\n');
+}
+
+/* What came beyond alerts.separate. */
+static void add_others(struct hk_notice n, enum hk_alert_language language, struct hk_buf *out)
+{
+    n.destination = n.reason = n.event_type = str("");
+    if (n.about == HK_ALERT_PAUSED)
+        n.detail = str("");
+    n.value = n.about == HK_ALERT_PAUSED ? 1 : n.about == HK_ALERT_BREAKER_OPEN ? 990 : 0;
+    if (hk_alert_is_of_others(n.about, n.destination, n.reason) && n.kind != HK_NOTICE_TEST)
+        add_one(&n, ", others", language, out);
+}
+
 static void add_all(enum hk_alert_language language, struct hk_buf *out)
 {
     for (unsigned about = 0; about < HK_NALERT_KINDS; about++) {
         for (unsigned kind = HK_NOTICE_FIRING; kind <= HK_NOTICE_TEST; kind++) {
             const struct hk_notice n = notice_of((enum hk_alert_kind)about, (enum hk_notice_kind)kind);
-            hk_buf_addf(out, "==== %s, %s\n", hk_alert_kind_word(n.about), hk_notice_word(n.kind));
-            hk_notice_title(&n, language, out);
-            hk_buf_adds(out, "\n\n");
-            hk_notice_text(&n, language, out);
-            hk_buf_addc(out, '\n');
+            add_one(&n, "", language, out);
+            add_others(n, language, out);
         }
     }
     assert_int_equal(hk_buf_status(out), HK_OK);
@@ -136,11 +154,15 @@ static void plural_forms_and_what_is_missing(void **state)
     n.reason = str("");
     check_title(&n, HK_ALERT_ENGLISH, "[CRITICAL] 2 dead letters for billing");
     n.destination = str("");
+    n.reason = str("GONE");
     n.severity = HK_ALERT_INFO;
-    check_title(&n, HK_ALERT_ENGLISH, "[INFO] 2 dead letters");
-    check_title(&n, HK_ALERT_JAPANESE, "【情報】デッドレターが2件発生");
+    check_title(&n, HK_ALERT_ENGLISH, "[INFO] 2 dead letters: GONE");
+    check_title(&n, HK_ALERT_JAPANESE, "【情報】デッドレターが2件発生 (GONE)");
+    n.reason = str(""); /* of all others */
     n.count = 1234567;
-    check_title(&n, HK_ALERT_ENGLISH, "[INFO] 1,234,567 dead letters");
+    check_title(&n, HK_ALERT_ENGLISH, "[INFO] 1,234,567 more dead letters, of other causes");
+    n.count = 1;
+    check_title(&n, HK_ALERT_ENGLISH, "[INFO] 1 more dead letter, of other causes");
     n = notice_of(HK_ALERT_DEAD_LETTERS_ABOVE, HK_NOTICE_FIRING);
     n.value = n.threshold = 1;
     check_title(&n, HK_ALERT_ENGLISH, "[WARNING] 1 open dead letter (limit 1)");
@@ -205,7 +227,7 @@ static void commands_can_be_pasted_whatever_names_hold(void **state)
         check_command(&n, "hikyaku dead list --filter 'reason:HTTP_422'");
     }
     n.reason = str("");
-    check_command(&n, "hikyaku dead list");
+    check_command(&n, "hikyaku dead groups"); /* of all others */
     n = notice_of(HK_ALERT_PAUSED, HK_NOTICE_FIRING);
     check_command(&n, "hikyaku destinations resume billing");
     n.destination = str("big shop");

@@ -97,6 +97,29 @@ static void anything_stays_within_its_columns_and_is_harmless(void **state)
     }
 }
 
+static void long_lines_are_folded_at_blanks_and_lose_nothing(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *in, *first, *rest;
+        size_t max;
+    } cases[] = {{"short", "short", "", 10},
+                 {"", "", "", 10},
+                 {"one two three", "one two ", "three", 8},
+                 {"one two three", "one two ", "three", 10},
+                 {"a verylongword", "a verylo", "ngword", 8},
+                 {"請求書です", "請求", "書です", 5},
+                 {"\x1b[31m", "\x1b", "[31m", 2}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct hk_str rest = hk_str_of(cases[i].in), first = hk_table_fold(&rest, cases[i].max);
+        NOTE_IF(!hk_str_eq(first, hk_str_of(cases[i].first)), "%zu: %.*s\n", i, (int)first.len, first.ptr);
+        assert_true(hk_str_eq(first, hk_str_of(cases[i].first)));
+        assert_true(hk_str_eq(rest, hk_str_of(cases[i].rest)));
+    }
+}
+
 static void columns_line_up(void **state)
 {
     (void)state;
@@ -125,6 +148,7 @@ int main(void)
         cmocka_unit_test(characters_are_as_wide_as_terminals_show_them),
         cmocka_unit_test(text_is_cut_to_its_columns),
         cmocka_unit_test(anything_stays_within_its_columns_and_is_harmless),
+        cmocka_unit_test(long_lines_are_folded_at_blanks_and_lose_nothing),
         cmocka_unit_test(columns_line_up),
     };
     (void)setlocale(LC_ALL, "C");
