@@ -156,8 +156,9 @@ bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source 
 /* hk_dest_ready has said yes, at this very moment: none of them refuses. */
 static void guards_acquire(const struct hk_engine *e, struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
 {
-    bool limiter = hk_limiter_acquire(d->limiter, now_ms);
-    bool breaker = d->breaker ? hk_breaker_acquire(d->breaker, now_ms, &slot->permit) : true;
+    bool limiter = hk_limiter_acquire(d->limiter, now_ms), breaker = true;
+    if (d->breaker)
+        breaker = hk_breaker_acquire(d->breaker, now_ms, &slot->permit);
     assert(limiter && breaker);
     hk_quota_take(e, d, now_ms);
     slot->guarded = true;
@@ -175,7 +176,7 @@ static bool key_allows(const struct hk_engine *e, const struct hk_head *head, si
         return head->key_first && (!key || (!key->in_flight && (key->waiting || !key->dead)));
     if (!hk_order_free_for_first(key))
         return false;
-    return !key || head->id <= key->passed_id || (e->scan_kind == HK_SCAN_KEY && e->scan_key == hash);
+    return !key || head->id <= key->passed_id; /* a key's own scan has set it to what it found */
 }
 
 /* The destinations at which a message has a place in the order: its own, or all of its fan-out. A deferred one has none

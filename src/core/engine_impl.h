@@ -205,7 +205,8 @@ struct hk_engine {
 };
 
 /* engine.c */
-void hk_ring_push(struct hk_ring *ring, uint32_t item); /* there is room: a ring is as long as there are slots */
+void hk_ring_push(struct hk_ring *ring,
+                  uint32_t item); /* there is room: a ring is as long as there are slots */
 bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item);
 struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i);
 /* The slot's message left the engine: frees its memory and its place. */

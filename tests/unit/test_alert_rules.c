@@ -208,6 +208,7 @@ static void only_destinations_that_the_rule_names_are_looked_at(void **state)
         {.name = S("a"), .broken = true, .paused = true, .detail = S("AUTH_FAILED"), .dead = 9},
         {.name = S("b"), .broken = true, .paused = true, .dead = 9},
         {.name = S("bc"), .dead = 2}};
+
     static const enum hk_alert_kind kinds[] = {HK_ALERT_BREAKER_OPEN, HK_ALERT_PAUSED,
                                                HK_ALERT_DEAD_LETTERS_ABOVE};
     const struct hk_alert_facts facts = {.now_ms = T0, .figures = true, .dests = dests, .n_dests = 3};
@@ -281,10 +282,8 @@ static void what_is_due_later_is_no_lag_and_a_clock_that_goes_back_is_sampled_an
 static void quiet_hours_of_one_day_end_and_hold_before_1970(void **state)
 {
     (void)state;
-    struct hk_alert_settings s = {.quiet = {.on = true,
-                                            .from_min = 9 * 60,
-                                            .to_min = 17 * 60,
-                                            .let_through = HK_ALERT_CRITICAL}};
+    struct hk_alert_settings s = {
+        .quiet = {.on = true, .from_min = 9 * 60, .to_min = 17 * 60, .let_through = HK_ALERT_CRITICAL}};
     assert_true(hk_alert_is_silent(&s, S("r"), HK_ALERT_WARNING, 12 * 60 * MIN));
     assert_false(hk_alert_is_silent(&s, S("r"), HK_ALERT_WARNING, 18 * 60 * MIN));
     s.quiet.zone_min = -12 * 60; /* the clock's zero is noon of the day before */
@@ -338,6 +337,7 @@ static void a_rule_of_another_kind_does_not_go_on_with_the_old_ones_alerts(void 
 static void what_is_left_of_a_rule_that_is_gone(void **state)
 {
     (void)state;
+
     static const struct {
         enum hk_alert_status status;
         bool owed, gone;
@@ -407,9 +407,9 @@ static void out_of_memory_is_said_by_every_kind_of_rule(void **state)
         kind_now = (enum hk_alert_kind)i;
         size_t n = fail_each_allocation(evaluate_kind, HK_OK);
         /* alerts and notices; rules that look back have nothing to say yet, and the store's reach is not looked at here */
-        size_t expected = kind_now == HK_ALERT_STORE_UNREACHABLE ? 0
+        size_t expected = kind_now == HK_ALERT_STORE_UNREACHABLE                                 ? 0
                           : kind_now == HK_ALERT_NO_PROGRESS || kind_now == HK_ALERT_LAG_GROWING ? 1
-                                                                                                  : 2;
+                                                                                                 : 2;
         NOTE_IF(n != expected, "%s: %zu\n", hk_alert_kind_word(kind_now), n);
         assert_int_equal(n, expected);
     }

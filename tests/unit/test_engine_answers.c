@@ -428,6 +428,43 @@ static void a_stale_settle_changes_nothing_and_frees_its_key(void **state)
     puppet_free(p);
 }
 
+static void a_breaker_that_opens_again_is_told_with_its_new_time(void **state)
+{
+    (void)state;
+    struct hk_breaker_options o;
+    struct puppet *p = puppet_new(1);
+    hk_breaker_options_init(&o);
+    o.failures = 1;
+    o.open_ms = o.open_cap_ms = 1000;
+    o.open_factor = 1;
+    o.open_jitter = 0;
+    p->dests[0].breaker = &o;
+    puppet_start(p);
+    struct hk_head fresh = row(1, "a", ""), due = retry_row(7, "a", "");
+    give_fresh(p, &fresh, 1);
+    puppet_sent(p, p->slots[0], 503);
+    until(p, HK_ACT_EXCHANGE);
+    assert_int_equal(p->a.exchange.n_circuits, 1);
+    int64_t first_ms = p->a.exchange.circuits[0].open_until_ms;
+    struct hk_poll_dest dest = {
+        .name = hk_str_of("a"), .open_until_ms = first_ms, .retry_due_ms = puppet_store_now(p)};
+    p->poll.dests = &dest;
+    p->poll.n_dests = 1;
+    puppet_exchange(p, HK_OK);
+    until_scan(p, HK_SCAN_RETRY);
+    assert_true(puppet_store_now(p) >= first_ms);
+    dest.retry_due_ms = INT64_MAX;
+    puppet_heads(p, &due, 1, false);
+    until(p, HK_ACT_WAIT);
+    assert_int_equal(p->n_sends, 2);
+    puppet_sent(p, p->slots[1], 503);
+    until(p, HK_ACT_EXCHANGE);
+    assert_int_equal(p->a.exchange.n_circuits, 1);
+    assert_true(p->a.exchange.circuits[0].open_until_ms > first_ms);
+    puppet_exchange(p, HK_OK);
+    puppet_free(p);
+}
+
 /* ---- lanes and errors ---- */
 
 /* A retry row that held its key is on its way. */
@@ -565,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_row_that_was_put_off_while_its_key_waited_is_taken_once),
         cmocka_unit_test(what_only_the_claim_shows_to_be_unusable_is_dead_unsent),
         cmocka_unit_test(a_stale_settle_changes_nothing_and_frees_its_key),
+        cmocka_unit_test(a_breaker_that_opens_again_is_told_with_its_new_time),
         cmocka_unit_test(one_send_may_outlive_two_lanes_and_changes_nothing),
         cmocka_unit_test(a_row_in_hand_that_is_not_among_the_held_any_more_counts_once),
         cmocka_unit_test(an_exchange_that_fails_while_draining_leaves_its_claims_where_they_are),

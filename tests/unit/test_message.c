@@ -69,7 +69,8 @@ static void names_are_those_of_the_view(void **state)
 static void every_column_that_can_be_wrong_is_named_with_the_right_way(void **state)
 {
     (void)state;
-    static const char *const columns[] = {"not_before", "expires_at", "max_attempts", "encoding", "message_id"};
+    static const char *const columns[] = {"not_before", "expires_at", "max_attempts", "encoding",
+                                          "message_id"};
     for (size_t i = 0; i < COUNT(columns); i++)
         assert_int_equal(strncmp(hk_malformed_text(columns[i]), columns[i], strlen(columns[i])), 0);
     assert_non_null(strstr(hk_malformed_text("headers"), "too long"));
