@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions: which attempt is the last, how long the waits are, what is charged, what a hint does; and that no
  * policy that passes the check can go on for ever. */
-#include <math.h>
-
 #include <hikyaku/alloc.h>
 #include <hikyaku/breaker.h>
 #include <hikyaku/policy.h>
 
 #include "check.h"
-#include "core/policy_impl.h"
 
 enum {
     S = 1000,
@@ -947,21 +944,6 @@ static void test_cloud_tasks_in_full(void **state)
     hk_policy_free(p);
 }
 
-/* The setters refuse these; whoever fills a policy in another way is told by the check. */
-static void the_check_finds_what_a_setter_would_have_refused(void **state)
-{
-    (void)state;
-    struct hk_policy *p = NULL;
-    assert_int_equal(hk_policy_new("standard", &p, NULL), HK_OK);
-    double factor = p->backoff.factor;
-    p->backoff.factor = INFINITY;
-    assert_int_equal(hk_policy_check(p, NULL), HK_RANGE);
-    p->backoff.factor = factor;
-    p->limits.timeout_ms = UINT64_MAX;
-    assert_int_equal(hk_policy_check(p, NULL), HK_RANGE);
-    hk_policy_free(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1001,7 +983,6 @@ int main(void)
         cmocka_unit_test(test_own_policy_waits_are_bounded),
         cmocka_unit_test(test_a_class_with_its_own_limit_needs_no_other),
         cmocka_unit_test(test_cloud_tasks_in_full),
-        cmocka_unit_test(the_check_finds_what_a_setter_would_have_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
