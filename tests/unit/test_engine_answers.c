@@ -428,13 +428,14 @@ static void a_stale_settle_changes_nothing_and_frees_its_key(void **state)
     puppet_free(p);
 }
 
-static void a_breaker_that_opens_again_is_told_with_its_new_time(void **state)
+/* Its first probe is answered so; it takes two to close it. */
+static void probe_once(int status, int64_t *out_first_ms, struct hk_circuit *out_then, size_t *out_told)
 {
-    (void)state;
     struct hk_breaker_options o;
     struct puppet *p = puppet_new(1);
     hk_breaker_options_init(&o);
     o.failures = 1;
+    o.successes = 2;
     o.open_ms = o.open_cap_ms = 1000;
     o.open_factor = 1;
     o.open_jitter = 0;
@@ -457,12 +458,27 @@ static void a_breaker_that_opens_again_is_told_with_its_new_time(void **state)
     puppet_heads(p, &due, 1, false);
     until(p, HK_ACT_WAIT);
     assert_int_equal(p->n_sends, 2);
-    puppet_sent(p, p->slots[1], 503);
+    puppet_sent(p, p->slots[1], status);
     until(p, HK_ACT_EXCHANGE);
-    assert_int_equal(p->a.exchange.n_circuits, 1);
-    assert_true(p->a.exchange.circuits[0].open_until_ms > first_ms);
+    *out_first_ms = first_ms;
+    *out_told = p->a.exchange.n_circuits;
+    if (*out_told)
+        *out_then = p->a.exchange.circuits[0];
     puppet_exchange(p, HK_OK);
     puppet_free(p);
+}
+
+static void a_breaker_that_opens_again_is_told_and_one_that_is_half_open_is_not(void **state)
+{
+    (void)state;
+    int64_t first_ms;
+    struct hk_circuit then = {.open_until_ms = 0};
+    size_t told;
+    probe_once(503, &first_ms, &then, &told);
+    assert_int_equal(told, 1);
+    assert_true(then.open_until_ms > first_ms);
+    probe_once(200, &first_ms, &then, &told);
+    assert_int_equal(told, 0);
 }
 
 /* ---- lanes and errors ---- */
@@ -602,7 +618,7 @@ int main(void)
         cmocka_unit_test(a_row_that_was_put_off_while_its_key_waited_is_taken_once),
         cmocka_unit_test(what_only_the_claim_shows_to_be_unusable_is_dead_unsent),
         cmocka_unit_test(a_stale_settle_changes_nothing_and_frees_its_key),
-        cmocka_unit_test(a_breaker_that_opens_again_is_told_with_its_new_time),
+        cmocka_unit_test(a_breaker_that_opens_again_is_told_and_one_that_is_half_open_is_not),
         cmocka_unit_test(one_send_may_outlive_two_lanes_and_changes_nothing),
         cmocka_unit_test(a_row_in_hand_that_is_not_among_the_held_any_more_counts_once),
         cmocka_unit_test(an_exchange_that_fails_while_draining_leaves_its_claims_where_they_are),
