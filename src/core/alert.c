@@ -256,9 +256,10 @@ bool hk_alert_is_silent(const struct hk_alert_settings *settings, struct hk_str 
 
 /* ---- one alert's next state ---- */
 
+/* `since_ms` never lies ahead: not_ahead sees to it. */
 static bool has_passed(int64_t since_ms, uint64_t ms, int64_t now_ms)
 {
-    return now_ms >= since_ms && (uint64_t)(now_ms - since_ms) >= ms;
+    return (uint64_t)(now_ms - since_ms) >= ms;
 }
 
 static void become(struct hk_alert *a, enum hk_alert_status status)
@@ -321,7 +322,7 @@ static void notice_time(struct hk_alert *a, int64_t now_ms)
     not_ahead(a, &a->gone_ms, now_ms);
     not_ahead(a, &a->told_ms, now_ms);
     int64_t gone_ms = a->active ? 0 : a->gone_ms ? a->gone_ms : now_ms;
-    a->changed = a->changed || gone_ms != a->gone_ms;
+    a->changed |= gone_ms != a->gone_ms;
     a->gone_ms = gone_ms;
 }
 
@@ -365,7 +366,7 @@ static void move_on(struct hk_alert *a, const struct hk_alert_rule *rule,
 bool hk_alert_step(struct hk_alert *a, const struct hk_alert_rule *rule,
                    const struct hk_alert_settings *settings, int64_t now_ms, enum hk_notice_kind *out_kind)
 {
-    a->changed = a->changed || a->fresh > 0;
+    a->changed |= a->fresh > 0;
     if (a->severity != rule->severity) {
         a->severity = rule->severity;
         a->changed = true;
@@ -574,7 +575,7 @@ static void find_rising(struct finder *f)
         if (fits(f->rule->destination, f->facts->deaths[i].destination))
             n += (int64_t)f->facts->deaths[i].n;
     a->series[0] += n;
-    a->changed = a->changed || n > 0;
+    a->changed |= n > 0;
     for (size_t i = 0; i < HK_ALERT_SERIES; i++)
         sum += a->series[i];
     compare(a, (double)sum, (double)f->rule->above);
@@ -595,9 +596,9 @@ static void find_standstill(struct finder *f)
     int64_t now = f->facts->now_ms;
     if (!a)
         return;
-    if (!a->series_ms || now < a->series_ms || a->series[0] != f->facts->progress ||
-        !f->facts->oldest_due_ms) {
-        a->changed = a->changed || !a->series_ms || now < a->series_ms || a->series[0] != f->facts->progress;
+    bool moved = !a->series_ms || now < a->series_ms || a->series[0] != f->facts->progress;
+    if (moved || !f->facts->oldest_due_ms) {
+        a->changed |= moved;
         a->series[0] = f->facts->progress;
         a->series_ms = now;
     }

@@ -5,6 +5,7 @@
  * The lease: it is reckoned from the moment an exchange was *asked for*, on the monotonic clock, so that it is never
  * believed longer than the store does. Near its end, with the store out of reach, what is in flight is ended: a request
  * never outlives the claim it was made under. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,12 +27,10 @@ static bool ring_init(struct hk_ring *ring, uint32_t room)
     return ring->items != NULL;
 }
 
-bool hk_ring_push(struct hk_ring *ring, uint32_t item)
+void hk_ring_push(struct hk_ring *ring, uint32_t item)
 {
-    if (ring->len == ring->room)
-        return false;
+    assert(ring->len < ring->room);
     ring->items[(ring->head + ring->len++) % ring->room] = item;
-    return true;
 }
 
 bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item)
@@ -59,7 +58,7 @@ void hk_slot_free(struct hk_engine *e, uint32_t i)
     hk_mem_free(slot->fan_key);
     *slot = (struct hk_slot){.phase = HK_SLOT_FREE};
     e->used_slots--;
-    (void)hk_ring_push(&e->free, i);
+    hk_ring_push(&e->free, i);
 }
 
 void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms)
@@ -151,7 +150,7 @@ static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err
     }
     sort_names(e);
     for (uint32_t i = 0; i < e->n_slots; i++)
-        (void)hk_ring_push(&e->free, i);
+        hk_ring_push(&e->free, i);
     hk_rng_seed(&e->rng, e->options.seed, HK_RNG_BACKOFF);
     hk_rng_seed(&e->breaker_rng, e->options.seed, HK_RNG_BREAKER);
     return hk_order_new(hk_rng_next(&e->breaker_rng), &e->order, err);
@@ -227,10 +226,10 @@ static int64_t lease_margin(const struct hk_engine *e)
     return (int64_t)(e->options.lease_ms / 6);
 }
 
-/* Is the lease far enough from its end to begin something under it? */
+/* Is the lease far enough from its end to begin something under it? (Without a lane nothing is ready.) */
 static bool lease_holds(const struct hk_engine *e, int64_t now_ms)
 {
-    return e->lane && now_ms < e->lease_until_ms - lease_margin(e);
+    return now_ms < e->lease_until_ms - lease_margin(e);
 }
 
 /* The next claimed message that may be sent. One whose time is over is given up, and none is begun near the lease's
@@ -372,7 +371,7 @@ static bool scan_worth(const struct hk_engine *e, int64_t now_ms)
 
 static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
-    if (e->stray_due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray_look_at_ms || !e->free.len ||
+    if (e->stray_due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray_look_at_ms ||
         e->chosen.len) /* what is chosen and not claimed would be seen again */
         return false;
     e->scan_kind = HK_SCAN_RETRY;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the store answered: to polls, scans, exchanges, and what to make of its errors. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -256,7 +257,8 @@ static void forget_held_in_hand(struct hk_engine *e)
         if (slot->phase == HK_SLOT_FREE || !slot->held || !slot->key)
             continue;
         struct hk_order_key *key = hk_order_find(e->order, slot->key);
-        if (key && key->waiting)
+        assert(key); /* it is in flight */
+        if (key->waiting)
             key->waiting--;
     }
 }
@@ -312,13 +314,13 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
 {
     for (size_t k = 0; k < e->n_settles; k++) {
         e->slots[e->settle_slots[k]].phase = HK_SLOT_SETTLE;
-        (void)hk_ring_push(&e->settle, e->settle_slots[k]);
+        hk_ring_push(&e->settle, e->settle_slots[k]);
     }
     for (size_t k = 0; k < e->n_claims; k++) {
         uint32_t i = e->claim_slots[k];
         e->slots[i].phase = HK_SLOT_CHOSEN;
         if (!e->draining) {
-            (void)hk_ring_push(&e->chosen, i);
+            hk_ring_push(&e->chosen, i);
             continue;
         }
         hk_slot_unchoose(e, &e->slots[i], now_ms);

@@ -9,6 +9,7 @@
  * All of these positions may be set back at any time: what is in hand is recognised by its id, what was passed over for
  * its key's sake is passed over again, and what was settled is not there any more. That is how a row that turns up late,
  * below them, is never lost: if it cannot be taken at once, a position goes back to it. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -152,17 +153,15 @@ bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source 
     return hk_dest_ready_at(e, d, source, now_ms) <= now_ms && hk_quota_ready(e, d, now_ms);
 }
 
-static bool guards_acquire(const struct hk_engine *e, struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
+/* hk_dest_ready has said yes, at this very moment: none of them refuses. */
+static void guards_acquire(const struct hk_engine *e, struct hk_dest *d, struct hk_slot *slot, int64_t now_ms)
 {
-    if (!hk_quota_ready(e, d, now_ms) || !hk_limiter_acquire(d->limiter, now_ms))
-        return false;
-    if (d->breaker && !hk_breaker_acquire(d->breaker, now_ms, &slot->permit)) {
-        hk_limiter_release(d->limiter);
-        return false;
-    }
+    bool limiter = hk_limiter_acquire(d->limiter, now_ms), breaker = true;
+    if (d->breaker)
+        breaker = hk_breaker_acquire(d->breaker, now_ms, &slot->permit);
+    assert(limiter && breaker);
     hk_quota_take(e, d, now_ms);
     slot->guarded = true;
-    return true;
 }
 
 /* ---- order ---- */
@@ -177,7 +176,7 @@ static bool key_allows(const struct hk_engine *e, const struct hk_head *head, si
         return head->key_first && (!key || (!key->in_flight && (key->waiting || !key->dead)));
     if (!hk_order_free_for_first(key))
         return false;
-    return !key || head->id <= key->passed_id || (e->scan_kind == HK_SCAN_KEY && e->scan_key == hash);
+    return !key || head->id <= key->passed_id; /* a key's own scan has set it to what it found */
 }
 
 /* The destinations at which a message has a place in the order: its own, or all of its fan-out. A deferred one has none
@@ -302,13 +301,13 @@ static void count_in_flight(struct hk_engine *e, struct hk_slot *slot)
     }
 }
 
-/* Fills a free slot. */
+/* Fills a free slot: there is one, the engine is not full. */
 static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head, const struct target *t,
                                  int64_t now_ms)
 {
-    uint32_t i;
-    if (!hk_ring_pop(&e->free, &i))
-        return NULL;
+    uint32_t i = 0;
+    bool is_free = hk_ring_pop(&e->free, &i);
+    assert(is_free);
     struct hk_slot *slot = hk_engine_slot(e, i);
     *slot = (struct hk_slot){.phase = HK_SLOT_CHOSEN,
                              .intent = t->intent,
@@ -322,7 +321,7 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .not_before_ms = head->not_before_ms};
     e->used_slots++;
     hk_hand_add(e, i);
-    (void)hk_ring_push(&e->chosen, i); /* the rings are as long as there are slots */
+    hk_ring_push(&e->chosen, i);
     hk_engine_wants_exchange(e, now_ms);
     return slot;
 }
@@ -338,8 +337,6 @@ static enum verdict take_unsent(struct hk_engine *e, const struct hk_head *head,
                                 int64_t now_ms)
 {
     struct hk_slot *slot = take_slot(e, head, t, now_ms);
-    if (!slot)
-        return ENGINE_FULL;
     if (!keys_take(e, head, t, slot)) {
         untake_slot(e, slot);
         return ENGINE_FULL;
@@ -354,12 +351,7 @@ static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head
 {
     struct hk_dest *d = &e->dests[t->dest];
     struct hk_slot *slot = take_slot(e, head, t, now_ms);
-    if (!slot)
-        return ENGINE_FULL;
-    if (!guards_acquire(e, d, slot, now_ms)) {
-        untake_slot(e, slot);
-        return DEST_FULL;
-    }
+    guards_acquire(e, d, slot, now_ms);
     if (!keys_take(e, head, t, slot)) {
         hk_slot_landed(e, slot, now_ms);
         untake_slot(e, slot);
@@ -476,10 +468,8 @@ static void scanned_fresh(struct hk_engine *e, const struct hk_heads *heads, int
 static bool concerns(const struct hk_engine *e, const struct hk_head *head, size_t dest)
 {
     struct target t = find_dest(e, head);
-    if (t.dest != HK_NO_DEST)
+    if (t.intent != HK_TO_FAN_OUT)
         return t.dest == dest;
-    if (head->destination.len || t.route >= e->options.n_routes)
-        return false;
     const struct hk_engine_route *route = &e->options.routes[t.route];
     for (size_t k = 0; k < route->n_dests; k++)
         if (route->dests[k] == dest)
@@ -568,8 +558,7 @@ static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int
 static void set_passed(struct hk_engine *e, int64_t id)
 {
     struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
-    if (!key)
-        return;
+    assert(key); /* nothing happens to a free key while it is scanned for */
     key->passed_id = id;
     hk_order_tidy(e->order, e->scan_key);
 }
@@ -589,10 +578,9 @@ static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64
         int64_t rest = heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED;
         set_passed(e, i + 1 < heads->n ? heads->items[i + 1].id : rest);
     } else if (v == PASSED) {
-        struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
-        pass_keys(e, &heads->items[i]);
-        if (key && hk_order_free_for_first(key))
-            hk_order_park(key); /* another of its destinations holds it up, and will read it when free */
+        pass_keys(e, &heads->items[i]); /* may move the table */
+        /* our key is free: another of its destinations holds it up, and will read it when free */
+        hk_order_park(hk_order_find(e->order, e->scan_key));
     }
 }
 

@@ -2,6 +2,8 @@
 /* Which rows of outbox are in hand: a set of slots, found by the row's id. A row stays in outbox while it is in a slot, so
  * every scan meets it again. Open addressing, linear probing, removal by shifting back; at most half full, as it is twice
  * as long as there are slots. */
+#include <assert.h>
+
 #include "base/mem.h"
 #include "core/engine_impl.h"
 
@@ -50,8 +52,7 @@ void hk_hand_remove(struct hk_engine *e, uint32_t slot)
         return;
     uint32_t gap = home_of(hand, e->slots[slot].id);
     while (hand->places[gap] != slot + 1) {
-        if (!hand->places[gap])
-            return;
+        assert(hand->places[gap]); /* it was added */
         gap = (gap + 1) & hand->mask;
     }
     for (uint32_t i = (gap + 1) & hand->mask; hand->places[i]; i = (i + 1) & hand->mask) {

@@ -206,7 +206,8 @@ struct hk_engine {
 };
 
 /* engine.c */
-bool hk_ring_push(struct hk_ring *ring, uint32_t item);
+void hk_ring_push(struct hk_ring *ring,
+                  uint32_t item); /* there is room: a ring is as long as there are slots */
 bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item);
 struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i);
 /* The slot's message left the engine: frees its memory and its place. */
@@ -253,7 +254,7 @@ uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d);
 void hk_reserve_add(struct hk_engine *e, uint32_t i);
 /* It was taken as a spare, and its destination may not be sent to any more. */
 bool hk_reserve_refuses(const struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms);
-/* There may be a free place. */
+/* There is a free place. */
 void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 /* What may not be sent any more, or does not get on, is given back. */
@@ -270,7 +271,7 @@ int64_t hk_quota_at(const struct hk_engine *e); /* when an exchange is due for t
 void hk_quota_fill(struct hk_engine *e, int64_t now_ms);
 void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_t now_ms);
 void hk_quota_undone(struct hk_engine *e);
-/* An outcome was recorded: has the breaker changed? */
+/* An outcome was recorded with its breaker: has that changed? */
 void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 /* What a poll says of the others' breakers. */
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);

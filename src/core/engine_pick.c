@@ -11,7 +11,7 @@ enum {
 static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
     uint32_t room = e->options.concurrency - e->in_flight, own = d ? hk_dest_room(e, d) : 0;
-    if (d && !d->conf->ordered && own > d->in_flight && own - d->in_flight < room)
+    if (d && !d->conf->ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
         room = own - d->in_flight;
     uint32_t limit = room < e->options.batch ? room : e->options.batch;
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
@@ -100,7 +100,6 @@ static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
     d->retry_after_id = 0;
     set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
     e->want_alone = HK_NO_DEST;
-    return true;
 }
 
 bool hk_engine_late_due(const struct hk_engine *e)

@@ -7,6 +7,8 @@
  *
  * A breaker that opens or closes is written down by every store: people want to see it, and a relay that is started
  * anew begins where the last one ended. */
+#include <assert.h>
+
 #include "core/engine_impl.h"
 
 enum {
@@ -42,15 +44,21 @@ bool hk_quota_ready(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms
 
 bool hk_quota_waits(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
 {
-    return (d->probe.asks && is_probing(e, d, now_ms)) || (d->rate.asks && is_rated(e, d));
+    return (d->probe.asks && is_probing(e, d, now_ms)) || d->rate.asks;
+}
+
+static void meter_take(struct hk_meter *m)
+{
+    assert(m->tokens); /* hk_quota_ready has said so */
+    m->tokens--;
 }
 
 void hk_quota_take(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
-    if (is_probing(e, d, now_ms) && d->probe.tokens)
-        d->probe.tokens--;
-    if (is_rated(e, d) && d->rate.tokens)
-        d->rate.tokens--;
+    if (is_probing(e, d, now_ms))
+        meter_take(&d->probe);
+    if (is_rated(e, d))
+        meter_take(&d->rate);
 }
 
 /* ---- asking ---- */
@@ -81,8 +89,6 @@ static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
     if (!m->asks || now_ms < m->ask_at_ms)
         return;
     const struct hk_engine_dest *conf = d->conf;
-    uint32_t room = d->cap > d->in_flight ? d->cap - d->in_flight : 1;
-    double lot = conf->limiter.rate_per_s * LOT_MS / 1000 + 1;
     struct hk_quota q = {.destination = d->name, .probe = probe, .want = 1};
     if (probe) {
         q.rate_per_s = 1000.0 / (double)conf->breaker->open_ms;
@@ -94,7 +100,8 @@ static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
         double late = conf->limiter.rate_per_s * LOT_MS / 1000;
         q.rate_per_s = conf->limiter.rate_per_s;
         q.burst = conf->limiter.burst - late > 1 ? conf->limiter.burst - late : 1;
-        q.want = lot < room ? (uint32_t)lot : room;
+        uint32_t room = d->cap - d->in_flight; /* some: without, nobody asked */
+        q.want = late + 1 < room ? (uint32_t)late + 1 : room;
     }
     e->quota_dests[e->n_quotas] = dest;
     e->quotas[e->n_quotas++] = q;
@@ -149,8 +156,6 @@ void hk_quota_undone(struct hk_engine *e)
 
 void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
-    if (!d->breaker)
-        return;
     enum hk_breaker_state state = hk_breaker_state(d->breaker, now_ms);
     bool open = state == HK_BREAKER_OPEN;
     int64_t until_ms = open ? hk_breaker_ready_at_ms(d->breaker, now_ms) : 0;

@@ -66,10 +66,10 @@ void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms
 
 void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
-    if (!d->reserve_len || d->sending >= d->cap)
+    if (!d->reserve_len)
         return;
     if (may_be_sent_to(d, now_ms))
-        (void)hk_ring_push(&e->ready, take_first(e, d));
+        hk_ring_push(&e->ready, take_first(e, d));
     else
         hk_reserve_give_back(e, d, now_ms);
 }

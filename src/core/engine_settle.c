@@ -158,7 +158,7 @@ void hk_slot_settle(struct hk_engine *e, uint32_t i, enum hk_settle_kind kind, i
     s->reason = hk_str_of(slot->reason);
     s->destination = dest_name(e, slot) ? hk_str_of(dest_name(e, slot)) : slot->message.destination;
     slot->phase = HK_SLOT_SETTLE;
-    (void)hk_ring_push(&e->settle, i);
+    hk_ring_push(&e->settle, i);
     hk_engine_wants_exchange(e, now_ms);
 }
 
@@ -272,7 +272,7 @@ static void make_ready(struct hk_engine *e, uint32_t i, int64_t now_ms)
         return;
     }
     slot->phase = HK_SLOT_READY;
-    (void)hk_ring_push(&e->ready, i);
+    hk_ring_push(&e->ready, i);
 }
 
 void hk_slot_claimed(struct hk_engine *e, uint32_t i, const struct hk_message *msg, int64_t claim,
@@ -443,7 +443,7 @@ static void free_key(struct hk_engine *e, uint64_t hash)
         return;
     if (key->in_flight)
         key->in_flight--;
-    if (key->waiting && !key->in_flight)
+    if (key->waiting)
         hk_engine_note_due(e, key->dest, INT64_MIN); /* a retry row may have waited for this */
     hk_order_tidy(e->order, hash);
 }

@@ -74,7 +74,7 @@ uint64_t hk_order_hash(const struct hk_order *order, size_t dest, struct hk_str 
     h ^= h >> 32;
     h *= 0xd6e8feb86659fd93u;
     h ^= h >> 32;
-    return h ? h : 1;
+    return h | UINT64_C(1) << 63; /* never 0, which is a free place */
 }
 
 static size_t place_of(const struct hk_order *order, uint64_t hash)

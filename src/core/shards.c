@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fair shares differ by one at the most, and those with lower numbers have the larger ones: so all lanes that see the same
  * come to the same. */
+#include <assert.h>
+
 #include "core/shards.h"
 
 static unsigned count_bits(uint64_t set)
@@ -21,7 +23,8 @@ static unsigned fair_share(const struct hk_shards_view *v)
 static uint64_t choose_one(uint64_t from, uint64_t in_hand)
 {
     uint64_t idle = from & ~in_hand, pick = UINT64_C(1) << (HK_SHARDS_MAX - 1);
-    for (uint64_t set = idle ? idle : from; pick && !(set & pick);)
+    assert(from); /* who has more than his share has one to choose */
+    for (uint64_t set = idle ? idle : from; !(set & pick);)
         pick >>= 1;
     return pick;
 }

@@ -915,6 +915,25 @@ static void it_does_what_the_model_does(void **state)
     }
 }
 
+static void a_short_trip_does_not_shorten_what_has_grown(void **state)
+{
+    (void)state;
+    struct hk_breaker_options o = standard();
+    o.open_jitter = 0;
+    struct hk_breaker *b = make(&o);
+    struct hk_rng rng = rng_of(1);
+    hk_breaker_permit probe;
+    hk_breaker_trip(b, 40000, 0);
+    assert_true(hk_breaker_acquire(b, 40000, &probe));
+    hk_breaker_record(b, probe, false, 40000, &rng); /* open for 80 s */
+    hk_breaker_trip(b, 130000, 120000);              /* another's, for 10 s */
+    assert_int_equal(hk_breaker_ready_at_ms(b, 120000), 130000);
+    assert_true(hk_breaker_acquire(b, 130000, &probe));
+    hk_breaker_record(b, probe, false, 130000, &rng);
+    assert_int_equal(hk_breaker_ready_at_ms(b, 130000), 130000 + 160000);
+    hk_breaker_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -936,6 +955,7 @@ int main(void)
         cmocka_unit_test(states_have_names),
         cmocka_unit_test(out_of_memory_is_an_error_and_leaks_nothing),
         cmocka_unit_test(it_does_what_the_model_does),
+        cmocka_unit_test(a_short_trip_does_not_shorten_what_has_grown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <hikyaku/policy.h>
 
 #include "check.h"
+#include "core/policy_impl.h"
 
 static struct hk_decision decide(const struct hk_policy *p, struct hk_history *history, struct hk_facts facts,
                                  struct hk_rng *rng)
@@ -65,11 +66,27 @@ static void a_hint_is_lengthened_where_the_class_has_jitter(void **state)
     }
 }
 
+/* The setters refuse these; whoever fills a policy in another way is told by the check. */
+static void the_check_finds_what_a_setter_would_have_refused(void **state)
+{
+    (void)state;
+    struct hk_policy *p = NULL;
+    assert_int_equal(hk_policy_new("standard", &p, NULL), HK_OK);
+    double factor = p->backoff.factor;
+    p->backoff.factor = 1e300;
+    assert_int_equal(hk_policy_check(p, NULL), HK_RANGE);
+    p->backoff.factor = factor;
+    p->limits.timeout_ms = UINT64_MAX;
+    assert_int_equal(hk_policy_check(p, NULL), HK_RANGE);
+    hk_policy_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_class_has_its_own_jitter),
         cmocka_unit_test(a_hint_is_lengthened_where_the_class_has_jitter),
+        cmocka_unit_test(the_check_finds_what_a_setter_would_have_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,29 @@ static void without_memory_it_says_so_and_leaks_nothing(void **state)
     hk_allocator_set(NULL);
 }
 
+static void a_parked_key_that_was_removed_is_skipped_and_one_alone_does_not_turn(void **state)
+{
+    (void)state;
+    struct hk_order *order = make();
+    pass(order, "a", 1);
+    hk_order_tidy(order, hash_of(order, "a"));
+    hk_order_rotate(order);
+    assert_string_equal(hk_order_ready(order)->text, "a");
+    pass(order, "b", 1);
+    hk_order_tidy(order, hash_of(order, "b"));
+    struct hk_order_key *a = hk_order_ready(order);
+    hk_order_park(a);
+    a->passed_id = HK_NONE_PASSED;
+    hk_order_tidy(order, hash_of(order, "a"));
+    assert_int_equal(hk_order_count(order), 1);
+    assert_string_equal(hk_order_ready(order)->text, "b");
+    assert_int_equal(hk_order_queue(order), 1);
+    hk_order_ready(order)->waiting = 1; /* held again: its turn is over, and it stays */
+    assert_null(hk_order_ready(order));
+    assert_int_equal(hk_order_count(order), 1);
+    hk_order_free(order);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_destination_is_part_of_the_key),
         cmocka_unit_test(it_agrees_with_a_plain_list),
         cmocka_unit_test(without_memory_it_says_so_and_leaks_nothing),
+        cmocka_unit_test(a_parked_key_that_was_removed_is_skipped_and_one_alone_does_not_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine at its edges: nothing to send to, stopped in the middle of something, two answers that say the same, and what it
+ * tells of itself. */
+#include "engine_rig.h"
+
+static struct hk_breaker_options breaker;
+
+/* One thing that the engine says. */
+static enum hk_action_kind step(struct rig *rig)
+{
+    hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+    switch (rig->last.kind) {
+    case HK_ACT_WAIT:
+    case HK_ACT_STOPPED:
+    case HK_ACT_SEND:
+    case HK_ACT_ABORT:
+        break;
+    default:
+        call_store(rig, &rig->last);
+        break;
+    }
+    return rig->last.kind;
+}
+
+static void step_until(struct rig *rig, enum hk_action_kind kind)
+{
+    for (int n = 0; n < 100; n++)
+        if (step(rig) == kind)
+            return;
+    fail_msg("it never comes to that");
+}
+
+static void break_easily(struct rig *rig)
+{
+    hk_breaker_options_init(&breaker);
+    breaker.failures = 1;
+    breaker.window_ms = 60000;
+    breaker.open_ms = 1000;
+    breaker.open_factor = 1;
+    breaker.open_cap_ms = 1000;
+    breaker.open_jitter = 0;
+    rig->dests[0].breaker = &breaker;
+}
+
+/* ---- what it is made of ---- */
+
+static void nothing_at_all_and_more_than_anybody_needs_are_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_engine *engine = NULL;
+    struct hk_engine_options o = rig->options;
+    o.concurrency = 100001;
+    assert_int_equal(hk_engine_new(&o, 0, &engine, NULL), HK_RANGE);
+    o.concurrency = 1;
+    o.batch = 100001;
+    assert_int_equal(hk_engine_new(&o, 0, &engine, NULL), HK_RANGE);
+    o.batch = 0;
+    assert_int_equal(hk_engine_new(&o, 0, &engine, NULL), HK_RANGE);
+    assert_null(engine);
+    rig_free(rig);
+}
+
+static void without_any_destination_a_message_is_dead_and_says_why(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(0);
+    rig_start(rig);
+    commit(rig, put(rig, "m", "nobody", "k"));
+    run(rig);
+    assert_true(dead_of(rig, "m", "UNKNOWN_DESTINATION"));
+    assert_false(hk_engine_hungry(rig->engine));
+    rig_free(rig);
+}
+
+static void what_it_tells_of_a_destination(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_dest_view view;
+    break_easily(rig);
+    rig_start(rig);
+    put_many(rig, "m", 2, "a");
+    run(rig);
+    assert_false(hk_engine_view_dest(rig->engine, 2, rig->now_ms, &view));
+    assert_true(hk_engine_view_dest(rig->engine, 1, rig->now_ms, &view));
+    assert_string_equal(view.name, "b");
+    assert_int_equal(view.breaker, HK_BREAKER_CLOSED);
+    assert_int_equal(view.seen, 0);
+    assert_true(view.ready_at_ms <= rig->now_ms);
+    answer(rig, "m0", 503);
+    assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+    assert_int_equal(view.breaker, HK_BREAKER_OPEN);
+    assert_int_equal(view.seen, 2);
+    assert_int_equal(view.in_flight, 1);
+    assert_int_equal(view.ready_at_ms, rig->now_ms + 1000);
+    rig_free(rig);
+}
+
+/* ---- hunger ---- */
+
+static void an_engine_with_something_to_read_is_not_hungry(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    run(rig);
+    assert_true(hk_engine_hungry(rig->engine));
+    put_many(rig, "m", 1, "a");
+    rig->now_ms += 60;
+    step_until(rig, HK_ACT_POLL); /* it knows of them */
+    assert_false(hk_engine_hungry(rig->engine));
+    step_until(rig, HK_ACT_SCAN); /* has chosen one */
+    assert_false(hk_engine_hungry(rig->engine));
+    run(rig);
+    assert_true(hk_engine_hungry(rig->engine));
+    rig_free(rig);
+}
+
+static void an_engine_whose_destinations_have_no_place_is_not_hungry_though_nothing_waits(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig->dests[0].limiter.concurrency = 1;
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    assert_false(hk_engine_hungry(rig->engine));
+    answer(rig, "m0", 200);
+    assert_true(hk_engine_hungry(rig->engine));
+    rig_free(rig);
+}
+
+static void an_engine_that_was_told_of_late_rows_is_not_hungry(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new_on(1, (struct hk_model_options){.ids_at_insert = true});
+    rig_start(rig);
+    size_t late = hk_model_insert(rig->model, put(rig, "late", "a", ""));
+    commit(rig, put(rig, "m", "a", ""));
+    run(rig);
+    answer(rig, "m", 200);
+    hk_model_commit(rig->model, late);
+    rig->now_ms += 60;
+    step_until(rig, HK_ACT_POLL);
+    assert_false(hk_engine_hungry(rig->engine));
+    run(rig);
+    assert_true(in_flight(rig, "late"));
+    rig_free(rig);
+}
+
+static void an_engine_whose_destinations_are_paused_or_behind_is_not_hungry(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    break_easily(rig);
+    rig_start(rig);
+    hk_model_pause(rig->model, "b", true, "operator", &reply);
+    commit(rig, put(rig, "m0", "a", ""));
+    run(rig);
+    assert_true(hk_engine_hungry(rig->engine));
+    answer(rig, "m0", 503); /* "a" is broken, and stays behind */
+    commit(rig, put(rig, "m1", "a", ""));
+    wait_ms(rig, 60);
+    assert_int_equal(hk_engine_in_hand(rig->engine), 0);
+    assert_false(hk_engine_hungry(rig->engine));
+    rig_free(rig);
+}
+
+/* ---- exchanges ---- */
+
+static void a_full_exchange_does_not_wait_for_company(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig->options.concurrency = 200;
+    rig->options.batch = 200;
+    rig->options.linger_ms = 1000;
+    rig->dests[0].limiter.concurrency = 200;
+    rig_start(rig);
+    put_many(rig, "first", 1, "a");
+    run(rig);
+    put_many(rig, "few", 20, "a");
+    wait_ms(rig, 60);
+    assert_int_equal(count_flying(rig, 0), 1); /* somebody may join */
+    put_many(rig, "many", 64, "a");
+    wait_ms(rig, 60);
+    assert_int_equal(count_flying(rig, 0), 85);
+    rig_free(rig);
+}
+
+static void what_is_ready_when_the_drain_begins_is_given_back_unsent(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 3, "a");
+    do
+        step_until(rig, HK_ACT_EXCHANGE);
+    while (!hk_engine_stats(rig->engine)->claimed);
+    hk_engine_drain(rig->engine, rig->now_ms, rig->now_ms + 1000);
+    run(rig);
+    assert_int_equal(rig->last.kind, HK_ACT_STOPPED);
+    assert_int_equal(rig->n_sends, 0);
+    assert_true(settled(rig, "m0", "release"));
+    assert_int_equal(hk_engine_stats(rig->engine)->released, 3);
+    assert_int_equal(hk_model_live(rig->model), 3);
+    rig_free(rig);
+}
+
+static void a_lane_that_is_lost_while_draining_is_not_taken_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    hk_engine_drain(rig->engine, rig->now_ms, rig->now_ms + 100000);
+    rig->refuse = HK_CONFLICT;
+    wait_ms(rig, LEASE_MS / 3 + 1);
+    assert_int_equal(hk_engine_stats(rig->engine)->lanes_lost, 1);
+    assert_int_equal(rig->aborts, 1);
+    assert_int_equal(rig->last.kind, HK_ACT_WAIT); /* for the send that was ended */
+    assert_true(rig->last.wake_ms > rig->now_ms + 1000);
+    size_t calls = rig->calls;
+    answer_facts(rig, "m0", (struct hk_facts){.fault = HK_FAULT_LOCAL});
+    assert_int_equal(rig->last.kind, HK_ACT_STOPPED);
+    assert_int_equal(rig->calls, calls);
+    rig_free(rig);
+}
+
+/* ---- outcomes ---- */
+
+static bool shown;
+
+static void show_headers(struct hk_sent *sent)
+{
+    shown = true;
+    sent->request_headers = hk_str_of("{\"a\":\"b\"}");
+}
+
+static void headers_are_made_only_for_what_is_written_down(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 2, "a");
+    run(rig);
+    struct hk_sent sent = {.facts = {.status = 200}, .show = show_headers};
+    shown = false;
+    found(rig, "m0")->over = true;
+    hk_engine_on_sent(rig->engine, rig->now_ms, rig->sends[0].slot, &sent);
+    assert_false(shown);
+    sent.facts.status = 500;
+    found(rig, "m1")->over = true;
+    hk_engine_on_sent(rig->engine, rig->now_ms, rig->sends[1].slot, &sent);
+    assert_true(shown);
+    run(rig);
+    rig_free(rig);
+}
+
+static void our_own_fault_says_nothing_of_the_destination(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_dest_view view;
+    break_easily(rig);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    answer_facts(rig, "m0", (struct hk_facts){.fault = HK_FAULT_LOCAL});
+    assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+    assert_int_equal(view.breaker, HK_BREAKER_CLOSED);
+    rig_free(rig);
+}
+
+static void two_answers_that_pause_are_one_pause(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 2, "a");
+    run(rig);
+    for (size_t i = 0; i < 2; i++) {
+        struct hk_sent sent = {.facts = {.status = 410}};
+        rig->sends[i].over = true;
+        hk_engine_on_sent(rig->engine, rig->now_ms, rig->sends[i].slot, &sent);
+    }
+    run(rig);
+    assert_int_equal(rig->pauses, 1);
+    rig_free(rig);
+}
+
+static void without_a_book_of_policies_the_destinations_own_holds(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    struct hk_model_msg *msg = put(rig, "m", "a", "");
+    assert_true(hk_str_copy(msg->policy, sizeof msg->policy, hk_str_of("special")));
+    commit(rig, msg);
+    run(rig);
+    assert_true(in_flight(rig, "m"));
+    answer(rig, "m", 500);
+    assert_true(settled(rig, "m", "retry"));
+    rig_free(rig);
+}
+
+static void what_may_have_arrived_was_an_attempt_whatever_the_sink_says_of_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    answer_facts(rig, "m0", (struct hk_facts){.fault = HK_FAULT_TOO_LARGE, .possibly_delivered = true});
+    assert_true(logged(rig, "m0", "\"n\":1"));
+    rig_free(rig);
+}
+
+static void an_answer_that_came_before_the_abort_counts(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    hk_engine_drain(rig->engine, rig->now_ms, rig->now_ms + 10);
+    wait_ms(rig, 20);
+    assert_int_equal(rig->aborts, 1);
+    answer(rig, "m0", 200);
+    assert_true(settled(rig, "m0", "sent"));
+    assert_int_equal(rig->last.kind, HK_ACT_STOPPED);
+    rig_free(rig);
+}
+
+/* ---- together with others ---- */
+
+static void who_waits_for_a_leave_to_probe_goes_on_when_another_one_has_probed(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    break_easily(rig);
+    rig->options.shared = true;
+    rig_start(rig);
+    put_many(rig, "m", 3, "a");
+    run(rig);
+    answer(rig, "m0", 503);
+    answer_all(rig, 0, 503);
+    wait_ms(rig, 2000); /* half-open, and no leave */
+    assert_int_equal(rig->n_sends, 3);
+    assert_true(rig->asked > 0);
+    struct hk_poll_dest dest = {.name = hk_str_of("a"), .open_until_ms = 1, .retry_due_ms = store_now(rig)};
+    struct hk_poll poll = {.changed = true, .now_ms = store_now(rig), .dests = &dest, .n_dests = 1};
+    for (int i = 0; i < 2; i++) { /* open no more since long, then closed */
+        while (step(rig) != HK_ACT_WAIT)
+            ;
+        do {
+            rig->now_ms = rig->last.wake_ms;
+            hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+            if (rig->last.kind == HK_ACT_POLL)
+                break;
+            if (rig->last.kind != HK_ACT_WAIT)
+                call_store(rig, &rig->last);
+        } while (true);
+        poll.now_ms = store_now(rig);
+        poll.last_id = HK_FIRST_ID;
+        dest.open_until_ms = i == 0 ? 1 : 0;
+        hk_engine_on_poll(rig->engine, rig->now_ms, HK_OK, &poll);
+    }
+    run(rig);
+    wait_ms(rig, 200);
+    assert_true(count_flying(rig, 0) > 0); /* without leave */
+    rig_free(rig);
+}
+
+static void a_reserve_is_given_back_when_a_person_pauses_its_destination(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->options.concurrency = 64;
+    rig->options.linger_ms = 5;
+    rig->options.ahead_ms = 50;
+    rig->dests[0].limiter.concurrency = 4;
+    rig_start(rig);
+    put_many(rig, "m", 40, "a");
+    run(rig);
+    answer(rig, "m0", 200);
+    answer(rig, "m1", 200);
+    wait_ms(rig, 6);
+    wait_ms(rig, 6);
+    const struct hk_engine_stats *stats = hk_engine_stats(rig->engine);
+    assert_int_equal(stats->claimed - stats->sends, 2); /* in reserve */
+    hk_model_pause(rig->model, "a", true, "operator", &reply);
+    wait_ms(rig, 100);
+    assert_int_equal(stats->released, 2);
+    assert_int_equal(count_flying(rig, 0), 4);
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_at_all_and_more_than_anybody_needs_are_refused),
+        cmocka_unit_test(without_any_destination_a_message_is_dead_and_says_why),
+        cmocka_unit_test(what_it_tells_of_a_destination),
+        cmocka_unit_test(an_engine_with_something_to_read_is_not_hungry),
+        cmocka_unit_test(an_engine_whose_destinations_have_no_place_is_not_hungry_though_nothing_waits),
+        cmocka_unit_test(an_engine_that_was_told_of_late_rows_is_not_hungry),
+        cmocka_unit_test(an_engine_whose_destinations_are_paused_or_behind_is_not_hungry),
+        cmocka_unit_test(a_full_exchange_does_not_wait_for_company),
+        cmocka_unit_test(what_is_ready_when_the_drain_begins_is_given_back_unsent),
+        cmocka_unit_test(a_lane_that_is_lost_while_draining_is_not_taken_again),
+        cmocka_unit_test(headers_are_made_only_for_what_is_written_down),
+        cmocka_unit_test(our_own_fault_says_nothing_of_the_destination),
+        cmocka_unit_test(two_answers_that_pause_are_one_pause),
+        cmocka_unit_test(without_a_book_of_policies_the_destinations_own_holds),
+        cmocka_unit_test(what_may_have_arrived_was_an_attempt_whatever_the_sink_says_of_it),
+        cmocka_unit_test(an_answer_that_came_before_the_abort_counts),
+        cmocka_unit_test(who_waits_for_a_leave_to_probe_goes_on_when_another_one_has_probed),
+        cmocka_unit_test(a_reserve_is_given_back_when_a_person_pauses_its_destination),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
