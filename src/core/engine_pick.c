@@ -100,6 +100,7 @@ static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
     d->retry_after_id = 0;
     set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
     e->want_alone = HK_NO_DEST;
+    return true;
 }
 
 bool hk_engine_late_due(const struct hk_engine *e)

@@ -170,10 +170,10 @@ static void what_is_over_takes_no_place_among_the_groups(void **state)
 {
     (void)state;
     const struct hk_alert_rule rule = {.name = "r", .kind = HK_ALERT_DEAD_LETTER};
-    static char reasons[HK_ALERT_GROUPS_MAX][8];
+    static char reasons[HK_ALERT_SEPARATE][8];
     struct hk_alert_board board;
     hk_alert_board_init(&board);
-    for (size_t i = 0; i < HK_ALERT_GROUPS_MAX; i++) {
+    for (size_t i = 0; i < HK_ALERT_SEPARATE; i++) {
         (void)snprintf(reasons[i], sizeof reasons[i], "R%zu", i);
         const struct hk_alert old = {.rule = S("r"),
                                      .kind = HK_ALERT_DEAD_LETTER,
@@ -185,7 +185,7 @@ static void what_is_over_takes_no_place_among_the_groups(void **state)
     }
     const struct hk_alert_deaths d = {.destination = S("a"), .reason = S("new"), .n = 1};
     evaluate(&board, &rule, &(struct hk_alert_facts){.now_ms = T0, .deaths = &d, .n_deaths = 1});
-    assert_int_equal(board.n, HK_ALERT_GROUPS_MAX + 1);
+    assert_int_equal(board.n, HK_ALERT_SEPARATE + 1);
     assert_true(hk_str_eq(board.alerts[board.n - 1].reason, S("new")));
     hk_alert_board_fini(&board);
 }
