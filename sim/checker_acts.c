@@ -252,7 +252,8 @@ void hk_checker_pause(struct checker *c)
 }
 
 /* A breaker that is open, and opens once more: it goes on counting. What it lets pass it must not learn from. */
-static void set_guard(struct checker *c, size_t relay, size_t dest, int64_t until)
+/* `own`: it is the relay's own word, and nobody knows it better; else the longest that it was told. */
+static void set_guard(struct checker *c, size_t relay, size_t dest, int64_t until, bool own)
 {
     for (size_t i = 0; i < c->guards.n; i++) {
         struct cguard *g = &c->guards.items[i];
@@ -261,7 +262,7 @@ static void set_guard(struct checker *c, size_t relay, size_t dest, int64_t unti
         bool stands = c->t < g->until && until;
         *g = (struct cguard){.relay = relay,
                              .dest = dest,
-                             .until = stands && g->until > until ? g->until : until,
+                             .until = stands && g->until > until && !own ? g->until : until,
                              .sent = stands ? g->sent : 0};
         return;
     }
@@ -274,7 +275,7 @@ void hk_checker_told(struct checker *c)
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
     int64_t until = hk_checker_number(c, "until");
     if (dest != NOBODY && (until || c->dests.items[dest].paused)) /* else it is resumed already */
-        set_guard(c, relay, dest, until ? until : INT64_MAX);
+        set_guard(c, relay, dest, until ? until : INT64_MAX, false);
 }
 
 static struct cfailing *failing_at(struct checker *c, size_t relay, size_t dest)
@@ -317,7 +318,7 @@ void hk_checker_breaker(struct checker *c)
     for (size_t i = 0; i < c->lanes.n && dest != NOBODY; i++)
         if (c->lanes.items[i].lane == hk_checker_number(c, "lane") && c->lanes.items[i].live) {
             check_opened(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
-            set_guard(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
+            set_guard(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"), true);
         }
 }
 
