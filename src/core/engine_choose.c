@@ -388,8 +388,7 @@ static enum verdict consider(struct hk_engine *e, const struct hk_head *head, in
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
 {
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;
-    if (key && slot->held &&
-        slot->gone) /* was it counted among those that wait? Else it took another's place */
+    if (key && slot->held && slot->gone) /* it may not have been counted: then it took another's place */
         key->doubtful = e->held_keys_doubtful = true;
     else if (key)
         key->waiting += slot->held;

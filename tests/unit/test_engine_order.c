@@ -234,6 +234,47 @@ static void an_unrouted_row_that_dies_frees_its_key(void **state)
     rig_free(rig);
 }
 
+/* A requeued row that was chosen before it was counted among those that wait, and is gone when it is to be claimed: another of
+ * the key still waits. */
+static void one_that_is_gone_does_not_take_anothers_place(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    rig->dests[0].ordered = rig->dests[0].skip_dead = true;
+    rig->options.linger_ms = 100;
+    rig->held_took_ms = 100; /* and then they are not read again for 750 ms */
+    rig_start(rig);
+    commit(rig, put(rig, "letter", "a", "k"));
+    commit(rig, put(rig, "waits", "a", "k"));
+    commit(rig, put(rig, "next", "a", "k"));
+    commit(rig, put(rig, "busy", "b", ""));
+    commit(rig, put(rig, "old", "b", ""));
+    wait_ms(rig, 2000);
+    answer(rig, "letter", 422);
+    wait_ms(rig, 2000);
+    assert_true(in_flight(rig, "waits") && in_flight(rig, "busy"));
+    answer(rig, "old", 422);
+    wait_ms(rig, 2000);
+    size_t reads = rig->held_reads;
+    assert_true(hk_model_discard(rig->model, 1));
+    for (int i = 0; i < 100 && rig->held_reads == reads; i++)
+        wait_ms(rig, 10);
+    assert_true(hk_model_requeue(rig->model, 0)); /* which is not heard of before the keys are read again */
+    answer(rig, "waits", 500);
+    for (int i = 0; i < 40 && !settled(rig, "waits", "retry"); i++)
+        wait_ms(rig, 10);
+    wait_ms(rig, 10);
+    assert_int_equal(hk_engine_in_hand(rig->engine), 2); /* "busy", and the letter is chosen */
+    assert_true(hk_model_cancel(rig->model, 1));
+    assert_true(logged(rig, "letter", "\"cancel\""));
+    for (int i = 0; i < 30 && !in_flight(rig, "waits"); i++) {
+        wait_ms(rig, 100);
+        assert_false(in_flight(rig, "next"));
+    }
+    assert_true(in_flight(rig, "waits"));
+    rig_free(rig);
+}
+
 static void scheduled_ones_wait_and_hold_nobody(void **state)
 {
     (void)state;
@@ -374,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_route_fans_out),
         cmocka_unit_test(a_crash_with_a_routed_message_loses_nothing),
         cmocka_unit_test(an_unrouted_row_that_dies_frees_its_key),
+        cmocka_unit_test(one_that_is_gone_does_not_take_anothers_place),
         cmocka_unit_test(scheduled_ones_wait_and_hold_nobody),
         cmocka_unit_test(one_failed_allocation_loses_nothing),
         cmocka_unit_test(no_memory_at_all_is_survived_and_passes),
