@@ -143,7 +143,7 @@ void hk_check_channel(struct hk_walk *walk, const struct hk_yaml_node *node, voi
     if (special && !is_allowed(c, &ip))
         hk_walk_warn(
             walk, hk_walk_at(walk, node, key),
-            "notices to this %s address are blocked: list it in \"allow\", for example allow: [127.0.0.0/8]",
+            "notices to this %s address are blocked: list it in \"allow\" of the channel, for example allow: [127.0.0.0/8]",
             special);
 }
 

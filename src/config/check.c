@@ -173,7 +173,7 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
     if (special && !is_allowed(destination, &ip))
         hk_walk_warn(
             walk, url->at,
-            "requests to this %s address are blocked: list it in \"allow\", for example allow: [127.0.0.0/8]",
+            "requests to this %s address are blocked: list it in \"allow\" of the destination, for example allow: [127.0.0.0/8]",
             special);
 }
 

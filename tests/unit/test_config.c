@@ -422,16 +422,17 @@ static void test_what_is_doubtful_is_warned_about(void **state)
                        "  - { event_type: x, destination: a }\n";
     assert_int_equal(load(text, "f", &c), HK_OK);
     assert_string_equal(
-        report_text, "f:2:39: warning: credentials go out unencrypted: the URL is http, not https\n"
-                     "f:3:21: warning: requests to this loopback address are blocked: list it in \"allow\", "
-                     "for example allow: [127.0.0.0/8]\n"
-                     "f:3:62: warning: \"on_dead\" has no effect without order: key\n"
-                     "f:4:20: warning: \"allow\" has no effect without \"http\"\n"
-                     "f:5:21: warning: requests to this private address are blocked: list it in \"allow\", "
-                     "for example allow: [127.0.0.0/8]\n"
-                     "f:6:21: warning: requests to this private address are blocked: list it in \"allow\", "
-                     "for example allow: [127.0.0.0/8]\n"
-                     "f:11:5: warning: this route is never reached: one before it takes every event type\n");
+        report_text,
+        "f:2:39: warning: credentials go out unencrypted: the URL is http, not https\n"
+        "f:3:21: warning: requests to this loopback address are blocked: list it in \"allow\" of the destination, "
+        "for example allow: [127.0.0.0/8]\n"
+        "f:3:62: warning: \"on_dead\" has no effect without order: key\n"
+        "f:4:20: warning: \"allow\" has no effect without \"http\"\n"
+        "f:5:21: warning: requests to this private address are blocked: list it in \"allow\" of the destination, "
+        "for example allow: [127.0.0.0/8]\n"
+        "f:6:21: warning: requests to this private address are blocked: list it in \"allow\" of the destination, "
+        "for example allow: [127.0.0.0/8]\n"
+        "f:11:5: warning: this route is never reached: one before it takes every event type\n");
     hk_config_free(c);
 }
 
