@@ -267,7 +267,9 @@ size_t hk_redact(struct hk_str text, char *out, size_t room, size_t *out_read)
     }
     if (s.len > room + AHEAD_MAX)
         s.len = room + AHEAD_MAX;
-    while (at < s.len && len < room) {
+    /* nothing is shown that could not be looked ahead from, however much was hidden before it */
+    size_t shown = s.len < text.len ? room : s.len;
+    while (at < shown && len < room) {
         if (!find_secret(s, at, &hidden)) {
             out[len++] = s.ptr[at++];
             continue;

@@ -449,6 +449,25 @@ static void a_secret_is_hidden_also_where_the_value_is_cut(void **state)
     }
 }
 
+/* What is hidden makes room; but nothing may be shown whose end is too far away to be looked at. */
+static void a_secret_behind_another_that_was_long_is_hidden(void **state)
+{
+    char text[4096], shown[512];
+    (void)state;
+    for (size_t pad = 1200; pad < 1800; pad++) {
+        size_t n = (size_t)snprintf(text, sizeof text, "password=");
+        memset(text + n, 'x', pad);
+        n += pad;
+        n += (size_t)snprintf(text + n, sizeof text - n, " https://user:hunter2hunter2hunter2@host/ ");
+        memset(text + n, '.', 1500);
+        n += 1500;
+        size_t read = 0, len = hk_redact((struct hk_str){text, n}, shown, sizeof shown - 1, &read);
+        assert_true(len < sizeof shown && read <= n);
+        shown[len] = '\0';
+        assert_null(strstr(shown, "hunt"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +487,7 @@ int main(void)
         cmocka_unit_test(secrets_in_texts_are_hidden),
         cmocka_unit_test_setup_teardown(a_field_with_a_secret_name_is_hidden, setup, teardown),
         cmocka_unit_test_setup_teardown(a_secret_is_hidden_also_where_the_value_is_cut, setup, teardown),
+        cmocka_unit_test(a_secret_behind_another_that_was_long_is_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
