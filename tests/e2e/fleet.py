@@ -230,7 +230,7 @@ class Many(World):
                     db.execute(line)
             witness.install(db)
         for d, settings in self.config["destinations"].items():
-            self.events.add("dest", t=0, dest=d, kind="block" if settings.get("order") == "key" else "none", cap=0,
+            self.events.add("dest", t=0, dest=d, kind=settings.get("on_dead", "block") if settings.get("order") == "key" else "none", cap=0,
                             wait=3600000)
 
     def __exit__(self, kind, *rest):
@@ -315,11 +315,17 @@ class Many(World):
 
     # -- the end --
 
+    def left(self):
+        """What waits, and which dead heads it may wait for."""
+        return (self.sql("SELECT destination, message_key, min(id), count(*) FROM outbox GROUP BY 1, 2 LIMIT 20"),
+                self.sql("SELECT destination, message_key, due_ms, claim FROM outbox_retry LIMIT 20"),
+                self.sql("SELECT destination, message_key, reason_code FROM dead_letters WHERE message_key <> '' LIMIT 20"))
+
     def come_to_rest(self, seconds=PATIENCE):
         """Everything is settled, every relay drains."""
         self.events.add("heal")
         rest = "SELECT 1 WHERE EXISTS (SELECT FROM outbox) OR EXISTS (SELECT FROM outbox_retry)"
-        until(lambda: self.sql(rest) == [], lambda: f"rest: {self.statuses()} {self.shares()}", seconds)
+        until(lambda: self.sql(rest) == [], lambda: f"rest: {self.statuses()} {self.shares()} {self.left()}", seconds)
         for relay in self.relays:
             if not relay.gone():
                 relay.stop()
