@@ -32,7 +32,7 @@ san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cp
 	@tools/deps san
 	@tools/san
 
-soak: ## half an hour of simulation and of real processes under every fault; SCALE=0.1 for less, SEED=… again
+soak: ## twelve minutes of simulation and of real processes under every fault; SCALE=0.1 for less, SEED=… again
 	@tools/deps test
 	@tools/soak "SCALE=$(SCALE)" "SEED=$(SEED)"
 
