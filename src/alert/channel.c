@@ -73,6 +73,15 @@ static enum hk_code judge(const struct hk_send_answer *answer, struct hk_err *er
                       hk_show(hk_buf_str(&answer->text), shown));
 }
 
+/* What it said is to be judged: a part of it proves nothing. */
+static enum hk_code take_text(const struct hk_send_answer *answer, struct hk_buf *text, struct hk_err *err)
+{
+    if (answer->cut || hk_buf_add(text, hk_buf_cstr(&answer->text), answer->text.len) != HK_OK)
+        return hk_err_set(err, HK_UNAVAILABLE, "answered %d, but the text of it did not come whole",
+                          answer->status);
+    return HK_OK;
+}
+
 static enum hk_code post(struct hk_channel_call *call, const struct hk_send_http *request,
                          struct hk_buf *text, struct hk_err *err)
 {
@@ -82,9 +91,9 @@ static enum hk_code post(struct hk_channel_call *call, const struct hk_send_http
     if (rc == HK_OK) {
         hk_channel_hide(call->channel, answer.text.data, answer.text.len);
         call->retry_ms = answer.retry_ms;
-        if (text)
-            hk_buf_add(text, hk_buf_cstr(&answer.text), answer.text.len);
         rc = judge(&answer, err);
+        if (rc == HK_OK && text)
+            rc = take_text(&answer, text, err);
     }
     hk_buf_fini(&answer.text);
     return rc;

@@ -29,6 +29,7 @@ struct hk_send_answer {
     int status;
     uint64_t retry_ms;  /* what Retry-After and its kin ask for; 0 = nothing */
     struct hk_buf text; /* the body's start; the caller's, initialised */
+    bool cut;           /* the connection was lost, or memory ran out, before the text was whole */
 };
 
 /* HK_OK: there was an answer. HK_INVALID: it cannot be (the URL, a forbidden address); HK_TIMEOUT, HK_UNAVAILABLE, HK_NOMEM.

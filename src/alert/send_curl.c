@@ -262,7 +262,8 @@ static enum hk_code say_failed(const struct transfer *t, CURLcode code, struct h
     return hk_err_set(err, code_of(code), "%s", t->curl_error[0] ? t->curl_error : curl_easy_strerror(code));
 }
 
-static void take_answer(const struct transfer *t, struct hk_send_answer *out)
+/* CURLE_WRITE_ERROR: we had enough of it. */
+static void take_answer(const struct transfer *t, CURLcode code, struct hk_send_answer *out)
 {
     struct hk_header headers[HK_HTTP_HEADERS_MAX];
     uint64_t retry_ms = 0;
@@ -271,6 +272,8 @@ static void take_answer(const struct transfer *t, struct hk_send_answer *out)
     out->status = t->response.final;
     out->retry_ms = hk_hint_ms(headers, n, hk_clock_wall_ms(), &retry_ms) ? retry_ms : 0;
     hk_buf_add(&out->text, hk_buf_cstr(&t->response.body), len);
+    out->cut = (code != CURLE_OK && code != CURLE_WRITE_ERROR) || hk_buf_status(&t->response.body) != HK_OK ||
+               hk_buf_status(&out->text) != HK_OK;
 }
 
 static enum hk_code begin(struct transfer *t, struct hk_err *err)
@@ -300,7 +303,7 @@ enum hk_code hk_send_http(const struct hk_send_http *request, struct hk_send_ans
     if (rc == HK_OK) {
         CURLcode code = curl_easy_perform(t.easy);
         if (t.response.final) /* an answer outranks whatever came after it */
-            take_answer(&t, out);
+            take_answer(&t, code, out);
         else
             rc = say_failed(&t, code, err);
     }

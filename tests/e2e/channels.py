@@ -114,7 +114,10 @@ class Web:
                 self.send_response(status)
                 for key, value in headers.items():
                     self.send_header(key, value)
-                self.send_header("Content-Length", str(len(text)))
+                if "Content-Length" not in headers:
+                    self.send_header("Content-Length", str(len(text)))
+                else:
+                    self.close_connection = True
                 self.end_headers()
                 self.wfile.write(text)
 
@@ -261,6 +264,14 @@ def slack_says_no_for_ever_or_for_now():
         refused("INVALID", to("/moved"), "302", "redirects")
         refused("INVALID", to("/page"), "Log in")
         assert len(web.requests) == 7
+
+
+@test
+def an_answer_that_is_cut_is_no_refusal():
+    for text in (b"", b"o"):
+        with Web(lambda _, text=text: (200, {"Content-Length": "2"}, text)) as web:
+            refused("UNAVAILABLE", slack(web), "200", "did not come whole")
+            took(slack(web, kind="webhook", secret=SECRET))  # only the status counts there
 
 
 @test
