@@ -56,7 +56,7 @@ static uint64_t read_varint(struct hk_str *in)
         if (!(c & 0x80))
             return value;
     }
-    MUST(!"a varint of more than ten bytes");
+    MUST(false && "a varint of more than ten bytes");
     return 0;
 }
 

@@ -211,23 +211,24 @@ static void look_for_open(struct hk_store *store, struct hk_alert *a)
 static void read_alerts(struct hk_store *store, struct hk_alerts_looked *out)
 {
     struct hk_alert *items = NULL;
-    size_t room = 0;
+    size_t n = 0, room = 0;
     sqlite3_stmt *q =
         hk_sa_prepare(store, HK_SN_ALERT "ORDER BY status = 'resolved', resolved_ms DESC LIMIT 5000");
     while (hk_sq_row(store, q)) {
-        struct hk_alert *more = hk_sa_grow(store, items, out->n_alerts, &room, sizeof *more);
+        struct hk_alert *more = hk_sa_grow(store, items, n, &room, sizeof *more);
         if (!more)
             break;
         items = more;
-        hk_sn_alert(store, q, &items[out->n_alerts]);
-        out->n_alerts += items[out->n_alerts].kind != HK_NALERT_KINDS;
+        hk_sn_alert(store, q, &items[n]);
+        n += items[n].kind != HK_NALERT_KINDS;
     }
     sqlite3_finalize(q);
-    for (size_t i = 0; i < out->n_alerts && hk_sq_ok(store); i++)
+    for (size_t i = 0; i < n && hk_sq_ok(store); i++)
         if (hk_alert_kind_has_letters(items[i].kind) &&
             (items[i].status == HK_ALERT_PENDING || items[i].status == HK_ALERT_FIRING))
             look_for_open(store, &items[i]);
     out->alerts = items;
+    out->n_alerts = n;
 }
 
 /* ---- what else rules look at ---- */
