@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "observe/crash.h"
+#include "store/detail.h"
 #include "store/pg_letters.h"
 #include "store/pg_store.h"
 
@@ -294,7 +295,7 @@ static void arg_cause(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_at
     hk_pg_arg_text(pg, a, hk_str_of(fingerprint));
     struct hk_buf detail;
     hk_buf_init(&detail, DETAIL_BYTES);
-    hk_pg_write_detail(&detail, at);
+    hk_store_detail(&detail, at);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)
         hk_pg_fail(pg, HK_NOMEM, "out of memory");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One settle, by kind: what it adds to the exchange's transaction. Each statement asks for the manifest itself, since none
  * of them can wait for another's answer. */
-#include "base/json.h"
 #include "base/str.h"
 #include "core/letter.h"
+#include "store/detail.h"
 #include "store/pg_store.h"
 
 #define DETAIL_BYTES ((size_t)64 * 1024)
@@ -128,35 +128,6 @@ static void release_retry(struct hk_store *store, const struct hk_settle *s, int
 
 /* ---- into dead_letters ---- */
 
-void hk_pg_write_detail(struct hk_buf *out, const struct hk_attempt_record *a)
-{
-    if (!a->made)
-        return;
-    struct hk_json json;
-    hk_json_init(&json, out, false);
-    hk_json_object(&json);
-    hk_json_key(&json, "cause");
-    hk_json_str(&json, a->cause);
-    hk_json_key(&json, "class");
-    hk_json_cstr(&json, hk_class_name(a->failure_class));
-    hk_json_key(&json, "status");
-    hk_json_i64(&json, a->status);
-    hk_json_key(&json, "address");
-    hk_json_str(&json, a->address);
-    hk_json_key(&json, "duration_ms");
-    hk_json_u64(&json, a->duration_ms);
-    hk_json_key(&json, "possibly_delivered");
-    hk_json_bool(&json, a->possibly_delivered);
-    hk_json_key(&json, "response_headers");
-    if (a->response_headers.len)
-        hk_json_raw(&json, a->response_headers);
-    else
-        hk_json_null(&json);
-    hk_json_key(&json, "response_body");
-    hk_json_str(&json, a->response_body);
-    hk_json_end(&json);
-}
-
 /* What it died of, for those who look for others like it. */
 static void arg_cause(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_settle *s)
 {
@@ -177,7 +148,7 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t lane
     struct hk_pg *pg = &store->pg;
     struct hk_buf detail;
     hk_buf_init(&detail, DETAIL_BYTES);
-    hk_pg_write_detail(&detail, &s->attempt);
+    hk_store_detail(&detail, &s->attempt);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)
         hk_pg_fail(pg, HK_NOMEM, "out of memory");

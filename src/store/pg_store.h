@@ -148,8 +148,6 @@ void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *exchang
 /* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. How many
  * statements. */
 size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int64_t lane);
-/* What an attempt met, as a JSON object; nothing when nothing was sent. */
-void hk_pg_write_detail(struct hk_buf *out, const struct hk_attempt_record *attempt);
 
 /* ---- pg_keep.c ---- */
 

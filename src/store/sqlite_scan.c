@@ -3,24 +3,8 @@
  * would let the WAL grow without end. */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/str.h"
-#include "store/sqlite.h"
-
-/* An array that grows in a pool: doubles by copying, so that all of it goes when the pool does. */
-static void *grow(struct hk_store *store, void *items, size_t n, size_t *room, size_t bytes)
-{
-    if (n < *room)
-        return items;
-    size_t more = *room ? *room * 2 : 64;
-    void *bigger = hk_sq_alloc(store, more, bytes);
-    if (!bigger)
-        return NULL;
-    if (n)
-        memcpy(bigger, items, n * bytes);
-    *room = more;
-    return bigger;
-}
+#include "store/sqlite_admin.h"
 
 /* ---- poll ---- */
 
@@ -29,7 +13,7 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
     size_t room = 0;
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DESTS);
     while (hk_sq_row(store, q)) {
-        struct hk_poll_dest *dests = grow(store, poll->dests, poll->n_dests, &room, sizeof *dests);
+        struct hk_poll_dest *dests = hk_sa_grow(store, poll->dests, poll->n_dests, &room, sizeof *dests);
         if (!dests)
             break;
         poll->dests = dests;
@@ -230,7 +214,7 @@ static void add_keys(struct hk_store *store, enum hk_sq_id id, bool dead, struct
 {
     sqlite3_stmt *q = hk_sq_use(store, id);
     while (hk_sq_row(store, q)) {
-        struct hk_held_key *items = grow(store, keys->items, keys->n, &keys->room, sizeof *items);
+        struct hk_held_key *items = hk_sa_grow(store, keys->items, keys->n, &keys->room, sizeof *items);
         if (!items)
             break;
         keys->items = items;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One settle, by kind. The fence was passed (sqlite_exchange.c); a row of outbox that leaves is copied here and deleted
  * by the caller, with its neighbours. A row that an operator deleted by hand in the meantime is copied nowhere. */
-#include "base/json.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/letter.h"
 #include "observe/crash.h"
+#include "store/detail.h"
 #include "store/sqlite.h"
 
 #define DETAIL_BYTES ((size_t)64 * 1024)
@@ -158,36 +158,6 @@ static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t n
 
 /* ---- into dead_letters ---- */
 
-/* What the last attempt met, as a JSON object; "" when nothing was sent or it does not fit. */
-static void write_detail(struct hk_buf *out, const struct hk_attempt_record *a)
-{
-    if (!a->made)
-        return;
-    struct hk_json json;
-    hk_json_init(&json, out, false);
-    hk_json_object(&json);
-    hk_json_key(&json, "cause");
-    hk_json_str(&json, a->cause);
-    hk_json_key(&json, "class");
-    hk_json_cstr(&json, hk_class_name(a->failure_class));
-    hk_json_key(&json, "status");
-    hk_json_i64(&json, a->status);
-    hk_json_key(&json, "address");
-    hk_json_str(&json, a->address);
-    hk_json_key(&json, "duration_ms");
-    hk_json_u64(&json, a->duration_ms);
-    hk_json_key(&json, "possibly_delivered");
-    hk_json_bool(&json, a->possibly_delivered);
-    hk_json_key(&json, "response_headers");
-    if (a->response_headers.len)
-        hk_json_raw(&json, a->response_headers);
-    else
-        hk_json_null(&json);
-    hk_json_key(&json, "response_body");
-    hk_json_str(&json, a->response_body);
-    hk_json_end(&json);
-}
-
 static struct hk_str time_text(int64_t ms, char out[HK_TIME_TEXT_MAX])
 {
     return (struct hk_str){out, hk_format_rfc3339(ms, out)};
@@ -240,7 +210,7 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_
 {
     struct hk_buf detail;
     hk_buf_init(&detail, DETAIL_BYTES);
-    write_detail(&detail, &s->attempt);
+    hk_store_detail(&detail, &s->attempt);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)
         hk_sq_fail(store, SQLITE_NOMEM);

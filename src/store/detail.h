@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an attempt met, as a letter keeps it (dead_letters.detail). */
+#ifndef HK_STORE_DETAIL_H
+#define HK_STORE_DETAIL_H
+
+#include "base/buf.h"
+
+struct hk_attempt_record;
+
+/* A JSON object; nothing when nothing was sent. */
+void hk_store_detail(struct hk_buf *out, const struct hk_attempt_record *attempt);
+
+#endif
