@@ -501,7 +501,7 @@ static void count_others(struct finder *f, double n)
 static void find_dests(struct finder *f)
 {
     double others = 0;
-    for (size_t i = 0; i < f->facts->n_dests && f->rc == HK_OK; i++) {
+    for (size_t i = 0; i < f->facts->n_dests; i++) {
         const struct hk_alert_dest *d = &f->facts->dests[i];
         bool paused = f->rule->kind == HK_ALERT_PAUSED;
         if (!(paused ? d->paused : d->broken) || !fits(f->rule->destination, d->name))

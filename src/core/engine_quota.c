@@ -100,7 +100,8 @@ static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
         double late = conf->limiter.rate_per_s * LOT_MS / 1000;
         q.rate_per_s = conf->limiter.rate_per_s;
         q.burst = conf->limiter.burst - late > 1 ? conf->limiter.burst - late : 1;
-        uint32_t room = d->cap > d->in_flight ? d->cap - d->in_flight : 1; /* it may have filled up since */
+        uint32_t room = d->cap - d->in_flight;
+        assert(room >= 1 && room <= d->cap); /* there was when it asked, and nothing is taken meanwhile */
         q.want = late + 1 < room ? (uint32_t)late + 1 : room;
     }
     e->quota_dests[e->n_quotas] = dest;

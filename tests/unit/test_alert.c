@@ -294,6 +294,55 @@ static void a_storm_that_ends_slowly_is_not_told_one_by_one(void **state)
     hk_alert_board_fini(&r.board);
 }
 
+static void how_many_others_there_are_is_written_when_it_grows(void **state)
+{
+    (void)state;
+    struct hk_alert_dest dests[HK_ALERT_SEPARATE + 3];
+    struct rig r;
+    (void)storm_of_deaths();
+    for (size_t i = 0; i < COUNT(dests); i++)
+        dests[i] = (struct hk_alert_dest){.name = S(names[i]), .broken = i < HK_ALERT_SEPARATE + 2};
+    set_up(&r, &broken, 1);
+    r.facts.dests = dests;
+    r.facts.n_dests = COUNT(dests);
+    look(&r, T0);
+    look(&r, T0 + MIN); /* all are told of */
+    keep(&r, false);
+    look(&r, T0 + 2 * MIN);
+    assert_false(r.board.alerts[others_of(&r)].changed);
+    dests[COUNT(dests) - 1].broken = true;
+    look(&r, T0 + 3 * MIN);
+    assert_true(r.board.alerts[others_of(&r)].changed);
+    assert_true(r.board.alerts[others_of(&r)].value == 3);
+    hk_alert_board_fini(&r.board);
+}
+
+/* Alike but for the reason: wherever they lie in the index, each is found again. */
+static const struct hk_alert_deaths *reasons(size_t n)
+{
+    static struct hk_alert_deaths items[STORM];
+    (void)storm_of_deaths();
+    for (size_t i = 0; i < n; i++)
+        items[i] = (struct hk_alert_deaths){.destination = S("billing"), .reason = S(names[i]), .n = 1};
+    return items;
+}
+
+static void reasons_of_one_destination_are_not_mixed_up(void **state)
+{
+    (void)state;
+    struct rig r;
+    set_up(&r, &died, 1);
+    r.settings.separate = STORM;
+    deaths(&r, reasons(STORM), STORM, true, T0);
+    deaths(&r, reasons(STORM), STORM, true, T0 + MIN);
+    assert_int_equal(r.board.n, STORM);
+    for (size_t i = 0; i < STORM; i++) {
+        assert_true(hk_str_eq(r.board.alerts[i].reason, S(names[i])));
+        assert_int_equal(r.board.alerts[i].count, 2);
+    }
+    hk_alert_board_fini(&r.board);
+}
+
 static void letters_of_too_many_destinations_are_added_up(void **state)
 {
     (void)state;
@@ -648,11 +697,10 @@ static void any_story_has_no_second_beginning_and_no_silence(void **state)
     }
 }
 
-static enum hk_code evaluate_one(void)
+static enum hk_code evaluate(const struct hk_alert_deaths *items, size_t n)
 {
-    const struct hk_alert_deaths d = {.destination = S("a"), .reason = S("X"), .n = 4};
-    const struct hk_alert_settings settings = {.update_ms = 1};
-    const struct hk_alert_facts facts = {.now_ms = T0, .deaths = &d, .n_deaths = 1};
+    const struct hk_alert_settings settings = {.update_ms = 1, .separate = STORM};
+    const struct hk_alert_facts facts = {.now_ms = T0, .deaths = items, .n_deaths = n};
     struct hk_alert_board board;
     hk_alert_board_init(&board);
     enum hk_code rc = hk_alert_evaluate(&board, &died, 1, &settings, &facts);
@@ -660,10 +708,21 @@ static enum hk_code evaluate_one(void)
     return rc;
 }
 
+static enum hk_code evaluate_one(void)
+{
+    return evaluate(reasons(1), 1);
+}
+
+static enum hk_code evaluate_many(void)
+{
+    return evaluate(reasons(100), 100);
+}
+
 static void out_of_memory_is_said(void **state)
 {
     (void)state;
     assert_int_equal(fail_each_allocation(evaluate_one, HK_OK), 3);
+    assert_in_range(fail_each_allocation(evaluate_many, HK_OK), 4, 100); /* all three grow */
 }
 
 static void notices_are_tried_again_for_about_a_day_and_then_given_up(void **state)
@@ -692,6 +751,8 @@ int main(void)
         cmocka_unit_test(too_many_groups_are_one_alert_together),
         cmocka_unit_test(how_many_are_told_of_one_by_one_can_be_chosen),
         cmocka_unit_test(a_storm_that_ends_slowly_is_not_told_one_by_one),
+        cmocka_unit_test(how_many_others_there_are_is_written_when_it_grows),
+        cmocka_unit_test(reasons_of_one_destination_are_not_mixed_up),
         cmocka_unit_test(letters_of_too_many_destinations_are_added_up),
         cmocka_unit_test(a_storm_of_old_acquaintances_is_a_storm),
         cmocka_unit_test(counts_and_ages_are_compared),

@@ -506,6 +506,28 @@ static struct puppet *held_on_its_way(void)
     return p;
 }
 
+/* Its first request is still under way, and nobody else's business any more: the new lane finds the row like any other. */
+static void what_an_old_lane_still_sends_is_sent_by_the_new_one(void **state)
+{
+    (void)state;
+    struct hk_head heads[] = {row(7, "a", "")};
+    struct puppet *p = puppet_new(1);
+    puppet_start(p);
+    give_fresh(p, heads, 1);
+    assert_int_equal(p->n_sends, 1);
+    until(p, HK_ACT_EXCHANGE);
+    puppet_exchange(p, HK_CONFLICT);
+    give_fresh(p, heads, 1);
+    assert_int_equal(p->n_sends, 2);
+    puppet_sent(p, p->slots[0], 200);
+    puppet_sent(p, p->slots[1], 200);
+    until(p, HK_ACT_EXCHANGE);
+    assert_int_equal(p->a.exchange.n_settles, 1);
+    puppet_exchange(p, HK_OK);
+    assert_int_equal(hk_engine_stats(p->engine)->sent, 1);
+    puppet_free(p);
+}
+
 static void one_send_may_outlive_two_lanes_and_changes_nothing(void **state)
 {
     (void)state;
@@ -619,6 +641,7 @@ int main(void)
         cmocka_unit_test(what_only_the_claim_shows_to_be_unusable_is_dead_unsent),
         cmocka_unit_test(a_stale_settle_changes_nothing_and_frees_its_key),
         cmocka_unit_test(a_breaker_that_opens_again_is_told_and_one_that_is_half_open_is_not),
+        cmocka_unit_test(what_an_old_lane_still_sends_is_sent_by_the_new_one),
         cmocka_unit_test(one_send_may_outlive_two_lanes_and_changes_nothing),
         cmocka_unit_test(a_row_in_hand_that_is_not_among_the_held_any_more_counts_once),
         cmocka_unit_test(an_exchange_that_fails_while_draining_leaves_its_claims_where_they_are),
