@@ -213,7 +213,7 @@ static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, s
 {
     const struct hk_alerts_list *list = NULL;
     const struct hk_store_alerts_ops *alerts = hk_store_alerts_by_url(op->url, err);
-    enum hk_code rc = alerts != NULL ? alerts->list(op->admin, &list, err) : err->code;
+    enum hk_code rc = alerts != NULL ? alerts->list(op->admin, &list, err) : HK_INVALID;
     if (rc == HK_OK && hk_args_flag(cli, "json"))
         write_json(out, list);
     else if (rc == HK_OK)

@@ -89,7 +89,7 @@ static int act(const struct hk_cli *cli, bool mute, int64_t until_ms, uint64_t f
     if (code != HK_EXIT_OK)
         return code;
     const struct hk_store_alerts_ops *alerts = hk_store_alerts_by_url(op.url, &err);
-    enum hk_code rc = alerts != NULL ? HK_OK : err.code;
+    enum hk_code rc = alerts != NULL ? HK_OK : HK_INVALID;
     const char *who = hk_settings_actor(cli, actor);
     if (mute && !is_known(op.config, rule))
         code = hk_out_error(HK_EXIT_FAILURE, "there is no alert rule %s in the configuration",

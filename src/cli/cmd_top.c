@@ -111,7 +111,6 @@ static void draw_question(struct app *app, const char *question, const char *tex
 /* A line of text, in the last line of the screen. False: Escape was pressed. */
 static bool ask(struct app *app, const char *question, char *out, size_t room)
 {
-    size_t len = strlen(out);
     for (;;) {
         draw_question(app, question, out);
         int key = hk_screen_key(app->screen, 1000);
@@ -121,7 +120,7 @@ static bool ask(struct app *app, const char *question, char *out, size_t room)
             return true;
         if (key == HK_KEY_BACKSPACE)
             drop_last(out);
-        len = strlen(out);
+        size_t len = strlen(out);
         if (key >= ' ' && key < 256 && len + 1 < room) { /* a byte of UTF-8 */
             out[len++] = (char)key;
             out[len] = '\0';

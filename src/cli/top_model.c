@@ -32,7 +32,7 @@ static void push(float history[HK_TOP_SPARK], double value)
 
 static const struct hk_top_dest *before(const struct hk_top *top, const char *name)
 {
-    for (size_t i = 0; i < top->n_dests; i++)
+    for (size_t i = 0; top->dests != NULL && i < top->n_dests; i++)
         if (strcmp(top->dests[i].name, name) == 0)
             return &top->dests[i];
     return NULL;
@@ -234,8 +234,9 @@ static enum hk_code take(struct hk_top *top, const struct hk_operate *op,
     const struct hk_letters *open = NULL;
     const struct hk_letter_query query = {.statuses = 1u << HK_LETTER_FAILED};
     char marked[HK_TOP_TEXT] = "";
-    if (hk_top_dest(top, top->marked[0]) != NULL)
-        memcpy(marked, hk_top_dest(top, top->marked[0])->name, sizeof marked);
+    const struct hk_top_dest *was = hk_top_dest(top, top->marked[0]);
+    if (was != NULL)
+        memcpy(marked, was->name, sizeof marked);
     enum hk_code rc = hk_overview_take(op, false, true, &overview, err);
     if (rc != HK_OK)
         return rc;

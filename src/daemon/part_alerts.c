@@ -163,7 +163,7 @@ static void keep_direct(struct part *p, struct errand *e)
     if (p->n_direct == DIRECT_MAX) {
         atomic_fetch_add(&p->stats->dropped, 1);
         errand_free(p->direct[0]);
-        memmove(&p->direct[0], &p->direct[1], (DIRECT_MAX - 1) * sizeof p->direct[0]);
+        memmove(&p->direct[0], &p->direct[1], (DIRECT_MAX - 1) * sizeof(struct errand *));
         p->n_direct--;
     }
     p->direct[p->n_direct++] = e;
@@ -177,7 +177,7 @@ static void return_direct(struct part *p, struct errand *e)
         errand_free(e);
         return;
     }
-    memmove(&p->direct[1], &p->direct[0], p->n_direct * sizeof p->direct[0]);
+    memmove(&p->direct[1], &p->direct[0], p->n_direct * sizeof(struct errand *));
     p->direct[0] = e;
     p->n_direct++;
 }
@@ -325,7 +325,7 @@ static int64_t dispatch_direct(struct part *p, int64_t now_ms, uint32_t *out_wai
             continue;
         }
         p->n_direct--;
-        memmove(&p->direct[i], &p->direct[i + 1], (p->n_direct - i) * sizeof p->direct[0]);
+        memmove(&p->direct[i], &p->direct[i + 1], (p->n_direct - i) * sizeof(struct errand *));
         if (goes) {
             e->attempts++;
             e->slot = place;

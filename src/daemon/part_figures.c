@@ -175,7 +175,8 @@ static void keep(char *out, size_t room, struct hk_str text)
             break;
         len += taken;
     }
-    memcpy(out, text.ptr, len);
+    if (len)
+        memcpy(out, text.ptr, len);
     out[len] = '\0';
 }
 
@@ -451,7 +452,7 @@ static void stop(void *arg)
     struct part *p = arg;
     hk_timer_free(p->timer);
     hk_worker_free(p->worker);
-    if (p->admin)
+    if (p->ops && p->admin)
         p->ops->close(p->admin);
     free_dests(p->dests, p->n_dests);
     hk_masks_free(p->masks);

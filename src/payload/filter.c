@@ -293,7 +293,7 @@ static enum hk_code keyed_term(struct parse *p, struct hk_str name)
         return bad_value(p, &keys[i], "is given twice");
     p->given |= 1u << i;
     p->pos += name.len + 1;
-    const char *value = NULL;
+    const char *value = "";
     enum hk_code rc = read_value(p, &value);
     if (rc != HK_OK)
         return rc;
@@ -335,7 +335,7 @@ static enum hk_code term(struct parse *p)
     struct hk_str name = key_name(p);
     if (name.len)
         return keyed_term(p, name);
-    const char *value = NULL;
+    const char *value = "";
     enum hk_code rc = read_value(p, &value);
     if (rc != HK_OK)
         return rc;

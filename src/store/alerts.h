@@ -24,7 +24,7 @@ struct hk_alerts_looked {
     int64_t now_ms;
     bool due;  /* false: another relay evaluated within the interval; nothing below is filled */
     bool more; /* deaths that were not read this time: decide, and look again at once */
-    const struct hk_alert_deaths *deaths;
+    struct hk_alert_deaths *deaths;
     size_t n_deaths;
     const struct hk_alert *alerts; /* `open` is set where it applies */
     size_t n_alerts;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts on PostgreSQL: the look. One short question tells whether it is due; the rest sees one snapshot. */
-#include <string.h>
-
 #include "base/parse.h"
 #include "base/str.h"
 #include "store/pg_alerts.h"
@@ -21,8 +19,7 @@ static void add_deaths(struct hk_admin *admin, PGresult *res, bool again, struct
                        size_t *room)
 {
     struct hk_pg *pg = &admin->pg;
-    struct hk_alert_deaths *items = NULL;
-    memcpy(&items, &out->deaths, sizeof items);
+    struct hk_alert_deaths *items = out->deaths;
     for (int i = 0; res && i < PQntuples(res); i++) {
         struct hk_alert_deaths *more = hk_pa_grow(admin, items, out->n_deaths, room, sizeof *more);
         if (!more)

@@ -412,15 +412,14 @@ static enum hk_code pl_list(struct hk_admin *admin, const struct hk_letter_query
 {
     hk_pg_call(&admin->pg);
     struct hk_letters *letters = hk_pg_alloc(&admin->pg, 1, sizeof *letters);
-    if (letters)
+    if (letters) {
         list_all(admin, query, page, letters);
+        letters->more = letters->more && page->limit > 0;
+    }
     enum hk_code rc = hk_pl_end(admin, "list dead letters", err);
-    if (rc != HK_OK)
-        return rc;
-    if (page->limit == 0)
-        letters->more = false;
-    *out = letters;
-    return HK_OK;
+    if (rc == HK_OK)
+        *out = letters;
+    return rc;
 }
 
 /* ---- count ---- */

@@ -121,7 +121,7 @@ static const struct place places[HK_NPLACES] = {
                   "OR (t.status = 'resolved' AND " OF_LETTER_SENT "))",
               [HK_PROCESSING] = "t.status = 'retrying' AND t.sending_at IS NOT NULL", /* by hand */
               [HK_RETRYING] = "t.status = 'retrying' AND t.sending_at IS NULL AND t.requeued_as IS NOT NULL",
-              [HK_SENT] = "t.status = 'resolved' AND " OF_LETTER_SENT,
+              [HK_SENT] = ("t.status = 'resolved' AND " OF_LETTER_SENT),
               [HK_STATE_DEAD] =
                   "(t.status = 'failed' OR (t.status = 'discarded' AND t.resolution IS NOT 'cancelled'))"}},
     [HK_IN_CANCELLED] = {.table = "outbox_cancelled",

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts on SQLite: the look. Writers come one after the other, so that letters appear in the order of their ids; the time at
  * which one died again is its writer's, who may still be at it: those are read a little later. */
-#include <string.h>
-
 #include "base/parse.h"
 #include "base/str.h"
 #include "store/sqlite_alerts.h"
@@ -22,8 +20,7 @@ enum {
 static void add_deaths(struct hk_store *store, sqlite3_stmt *q, bool again, struct hk_alerts_looked *out,
                        size_t *room)
 {
-    struct hk_alert_deaths *items = NULL;
-    memcpy(&items, &out->deaths, sizeof items);
+    struct hk_alert_deaths *items = out->deaths;
     items = hk_sa_grow(store, items, out->n_deaths, room, sizeof *items);
     if (!items)
         return;
