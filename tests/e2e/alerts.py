@@ -530,6 +530,7 @@ def a_store_that_is_gone_is_told_by_the_relay_itself():
         w.heard(2, 2)
         w.daemons[0].says("alerts are evaluated again")
         w.exactly(2, 2)
+        w.daemons[0].stop()
 
 
 # ---- what is shown ----

@@ -3,6 +3,7 @@
 """What the documentation shows is what happens: console blocks are run, C is compiled. Speaks TAP.
 
 Usage: docs.py [PATH-TO-HIKYAKU] (default: $HIKYAKU)"""
+import json
 import os
 import pathlib
 import re
@@ -105,7 +106,12 @@ def manual():
 
 def reasons():
     """The reference is what the program prints of its own table."""
-    assert (ROOT / "docs/reasons.md").read_text(encoding="utf-8") == say("dead", "reasons", "--markdown")
+    page = (ROOT / "docs/reasons.md").read_text(encoding="utf-8")
+    assert page == say("dead", "reasons", "--markdown")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page, re.M)
+    assert [(r["reason_code"], r["rule"], r["fault"]) for r in json.loads(say("dead", "reasons", "--json"))["items"]] == rows
+    table = say("dead", "reasons").splitlines()[1:]
+    assert [line.split(maxsplit=1)[0] for line in table] == [code for code, _, _ in rows], table
 
 
 TESTS = [
