@@ -66,10 +66,11 @@ static void check_service(const char *first, const char *second)
         enum hk_code rc = hk_service_open(&service, first[0] == '@' ? "@" : first, &err);
         MUST(first[0] == '\0' ? rc == HK_OK && service.fd == -1 : rc == HK_INVALID && err.message[0] != '\0');
     }
+    int64_t pid = 42;
     uint64_t ms = hk_service_watchdog_ms(first, second, 42);
     MUST(ms <= UINT64_MAX / 1000);
     if (ms > 0)
-        MUST(second[0] == '\0' || strcmp(second, "42") == 0 || strtoll(second, NULL, 10) == 42);
+        MUST(second[0] == '\0' || (hk_parse_i64(hk_str_of(second), &pid, NULL) == HK_OK && pid == 42));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

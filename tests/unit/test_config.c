@@ -436,22 +436,6 @@ static void test_what_is_doubtful_is_warned_about(void **state)
     hk_config_free(c);
 }
 
-/* It would be sent there twice. */
-static void test_a_route_names_a_destination_once(void **state)
-{
-    (void)state;
-    struct hk_config *c = NULL;
-    const char *text = "destinations: { a: { 'null': {} }, b: { 'null': {} } }\n"
-                       "routes:\n"
-                       "  - { event_type: x, destination: [a, b] }\n"
-                       "  - { event_type: y, destination: [a, b, a] }\n"
-                       "  - { event_type: z, destination: [b, b, b] }\n";
-    assert_int_equal(load(text, "f", &c), HK_INVALID);
-    assert_string_equal(report_text, "f:4:42: destination \"a\" is named twice\n"
-                                     "f:5:39: destination \"b\" is named twice\n");
-    assert_null(c);
-}
-
 /* ---- policies ---- */
 
 static const struct hk_policy *only_policy(const char *body, struct hk_config **out)
@@ -988,7 +972,6 @@ int main(void)
         cmocka_unit_test(test_paths_are_below_the_files_folder),
         cmocka_unit_test(test_a_destinations_breaker_starts_from_its_policys),
         cmocka_unit_test(test_what_is_doubtful_is_warned_about),
-        cmocka_unit_test(test_a_route_names_a_destination_once),
         cmocka_unit_test(test_backoff_keeps_the_presets_kind_or_starts_anew),
         cmocka_unit_test(test_every_kind_and_jitter_of_the_core_has_its_word),
         cmocka_unit_test(test_limits_and_classes_change_only_what_is_given),
