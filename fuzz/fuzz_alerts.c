@@ -171,6 +171,7 @@ static void check_told(const struct hk_notice *n)
     MUST(hk_alerts_facts_read(hk_buf_str(&text), &arena, &again) == HK_OK);
     MUST(again.about == n->about && again.severity == n->severity && again.since_ms == n->since_ms &&
          again.at_ms == n->at_ms && (again.count == n->count || n->count > INT64_MAX));
+    MUST(again.detail.len <= HK_ALERT_TEXT_MAX && again.reason.len <= HK_ALERT_TEXT_MAX);
     if (fabs(n->value) < 1e12)
         MUST(nearly(again.value, n->value));
     hk_buf_fini(&text);

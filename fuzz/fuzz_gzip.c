@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gzip for the collector, as zlib reads it: any bytes, repeated up to 64 KiB, come back as they were, whatever stood
  * in the buffer before. A buffer with too little room, and memory that runs out at any allocation, are errors that leave nothing behind.
- * The first two bytes say how often the rest is repeated, the third how much room is missing, the fourth which allocation fails. */
+ * The first two bytes say how often the rest is repeated, the third how much room is missing, the fourth which allocation fails,
+ * and whether noise is laid over it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text + was.len, piece.ptr, piece.len);
         was.len += piece.len;
     }
+    if (data[3] & 0x80) /* what cannot be made small */
+        for (uint64_t i = 0, noise = 88172645463325252u; i < was.len; i++) {
+            noise ^= noise << 13;
+            noise ^= noise >> 7;
+            noise ^= noise << 17;
+            text[i] = (char)(text[i] ^ (char)noise);
+        }
     size_t needed = check_whole(was);
     check_room(was, data[2] < needed ? needed - data[2] : needed / (data[2] + 1u), needed);
     check_memory(was, data[3] % 16, needed);

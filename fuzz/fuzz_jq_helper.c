@@ -32,6 +32,7 @@ static struct {
 
 static ssize_t fake_read(void *out, size_t len)
 {
+    MUST(len <= (64u << 20)); /* no frame is longer, nor is there more memory than for that */
     if (world.calls++ % 3 == 0) {
         errno = EINTR;
         return -1;
@@ -181,6 +182,7 @@ static void check_talk(struct hk_str comes, int code)
         return;
     }
     struct hk_str answer = next_answer(&said);
+    MUST(code == 1 || memchr(program.ptr, '\0', program.len) == NULL);
     MUST((answer.ptr[0] == 'O') == (code == 0) && (code != 0 || answer.len == 1));
     while (code == 0 && next_frame(&comes, &document))
         check_answer(program, document, next_answer(&said));
