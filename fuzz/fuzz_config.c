@@ -110,6 +110,10 @@ static void check_config(const struct hk_config *config)
         for (size_t k = 0; k < route->destinations.n; k++)
             demand(has_destination(config, hk_conf_text(&route->destinations, k)),
                    "a route's destination exists");
+        for (size_t k = 1; k < route->destinations.n; k++)
+            demand(strcmp(hk_conf_text(&route->destinations, k), hk_conf_text(&route->destinations, k - 1)) !=
+                       0,
+                   "no message goes anywhere twice");
     }
 }
 

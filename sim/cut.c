@@ -189,17 +189,28 @@ static void leave_out(struct world *w, size_t kind)
 
 /* ---- applying it ---- */
 
+/* No configuration names a destination twice in one route, so neither may what is left of one: the message would be sent
+ * there twice, and the shrinker would take that for the trouble that it is looking for. */
+static size_t fold_route(size_t *dests, size_t n, size_t n_dests)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < n; k++) {
+        size_t dest = dests[k] % n_dests, i = 0;
+        while (i < kept && dests[i] != dest)
+            i++;
+        dests[i] = dest;
+        kept += i == kept;
+    }
+    return kept;
+}
+
 static void fewer_dests(struct world *w, size_t n)
 {
     if (!n || n >= w->c.n_dests)
         return;
     w->c.n_dests = w->options.n_dests = n;
-    for (size_t i = 0; i < w->c.n_routes; i++) {
-        for (size_t k = 0; k < w->routes[i].n_dests; k++)
-            w->route_dests[i][k] %= n;
-        if (w->routes[i].n_dests > n)
-            w->routes[i].n_dests = n;
-    }
+    for (size_t i = 0; i < w->c.n_routes; i++)
+        w->routes[i].n_dests = fold_route(w->route_dests[i], w->routes[i].n_dests, n);
 }
 
 void hk_world_cut(struct world *w)

@@ -79,7 +79,8 @@ static size_t on_smtp_line(char *bytes, size_t size, size_t n, void *arg)
         line.len--;
     if (hk_str_starts(line, hk_str_of("221"))) /* it says good-bye, whatever came before */
         return size * n;
-    if (line.len < 3 || (line.ptr[0] != '4' && line.ptr[0] != '5'))
+    if (line.len < 3 || (line.ptr[0] != '4' && line.ptr[0] != '5') || !hk_ascii_isdigit(line.ptr[1]) ||
+        !hk_ascii_isdigit(line.ptr[2])) /* the code is told as it is */
         line.len = 0;
     if (line.len >= sizeof t->reply)
         line.len = sizeof t->reply - 1;

@@ -117,6 +117,8 @@ static const char *unfit(const struct hk_letter *letter, struct hk_str before, b
         return decoded ? "the payload is too large" : "the payload is not base64, as its encoding says";
     if (hk_scan_check(before, NULL) != HK_OK)
         return "the payload is not JSON";
+    if (hk_scan_has_half_pair(before))
+        return "it holds half a surrogate pair (\\uD8xx or \\uDCxx alone), which jq would replace: use dead edit";
     if (hk_scan_has_big_integer(before, NULL))
         return "it holds numbers that jq would round (integers beyond 2^53, or too many digits): use dead edit";
     return NULL;

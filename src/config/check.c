@@ -213,6 +213,23 @@ void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *
                       "the mask hides nothing: give \"paths\" or \"headers\"");
 }
 
+/* A destination that a route names twice would get each message twice: a message is known by its id and its destination. */
+void hk_check_route(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_yaml_node *list = hk_yaml_get(node, "destination");
+    char shown[HK_SHOW_MAX];
+    (void)section;
+    if (hk_walk_failed(walk) || !list || list->kind != HK_YAML_SEQUENCE)
+        return;
+    for (const struct hk_yaml_node *item = list->first; item; item = item->next)
+        for (const struct hk_yaml_node *other = list->first; other != item; other = other->next)
+            if (hk_str_eq(other->text, item->text)) {
+                hk_walk_error(walk, item->at, "destination %s is named twice",
+                              hk_diag_show(item->text, item->secret, shown));
+                return;
+            }
+}
+
 /* A route behind one that takes everything is never asked. */
 void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {

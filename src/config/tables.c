@@ -399,6 +399,7 @@ static const struct hk_opt_table route_table = {
     .opts = route_opts,
     .n_opts = HK_COUNT(route_opts),
     .example = "{ event_type: \"Order*\", destination: billing }",
+    .check = hk_check_route,
 };
 
 static const struct hk_opt field_elem = {

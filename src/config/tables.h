@@ -248,6 +248,7 @@ void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_route(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_channel(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -259,7 +259,7 @@ bool hk_alert_is_silent(const struct hk_alert_settings *settings, struct hk_str 
 /* `since_ms` never lies ahead: not_ahead sees to it. */
 static bool has_passed(int64_t since_ms, uint64_t ms, int64_t now_ms)
 {
-    return (uint64_t)(now_ms - since_ms) >= ms;
+    return (uint64_t)now_ms - (uint64_t)since_ms >= ms;
 }
 
 static void become(struct hk_alert *a, enum hk_alert_status status)
@@ -553,6 +553,14 @@ static struct hk_str subject(const struct hk_alert_rule *rule)
     return hk_str_of(rule->destination ? rule->destination : "");
 }
 
+/* What is kept in the store is not trusted: neither below zero nor beyond the end of numbers. */
+static int64_t plus(int64_t a, int64_t b)
+{
+    a = a > 0 ? a : 0;
+    b = b > 0 ? b : 0;
+    return a < INT64_MAX - b ? a + b : INT64_MAX;
+}
+
 /* Deaths by parts of the window, the newest first; one part more than the window has. */
 static void find_rising(struct finder *f)
 {
@@ -561,7 +569,7 @@ static void find_rising(struct finder *f)
     struct hk_alert *a = find(f, subject(f->rule), hk_str_of(""));
     if (!a)
         return;
-    if (!a->series_ms || now < a->series_ms || now - a->series_ms > part_ms * HK_ALERT_SERIES) {
+    if (a->series_ms <= 0 || now < a->series_ms || now - a->series_ms > part_ms * HK_ALERT_SERIES) {
         memset(a->series, 0, sizeof a->series);
         a->series_ms = now;
         a->changed = true;
@@ -574,10 +582,10 @@ static void find_rising(struct finder *f)
     for (size_t i = 0; i < f->facts->n_deaths; i++)
         if (fits(f->rule->destination, f->facts->deaths[i].destination))
             n += (int64_t)f->facts->deaths[i].n;
-    a->series[0] += n;
+    a->series[0] = plus(a->series[0], n);
     a->changed |= n > 0;
     for (size_t i = 0; i < HK_ALERT_SERIES; i++)
-        sum += a->series[i];
+        sum = plus(sum, a->series[i]);
     compare(a, (double)sum, (double)f->rule->above);
     a->fresh = (uint64_t)n;
 }
@@ -617,15 +625,16 @@ static void find_lag(struct finder *f)
         return;
     int64_t lag =
         f->facts->oldest_due_ms && now > f->facts->oldest_due_ms ? now - f->facts->oldest_due_ms : 0;
-    if (!a->series_ms || now < a->series_ms || now - a->series_ms >= part_ms) {
+    if (a->series_ms <= 0 || now < a->series_ms || now - a->series_ms >= part_ms) {
         memmove(&a->series[1], &a->series[0], (HK_ALERT_SERIES - 1) * sizeof a->series[0]);
         a->series[0] = lag;
         a->series_ms = now;
         a->changed = true;
     }
-    bool grows = lag >= a->series[0] && lag - a->series[HK_ALERT_SERIES - 1] >= part_ms;
+    bool grows = lag >= a->series[0];
     for (size_t i = 0; i + 1 < HK_ALERT_SERIES; i++)
         grows = grows && a->series[i] > a->series[i + 1] && a->series[i + 1] > 0;
+    grows = grows && lag - a->series[HK_ALERT_SERIES - 1] >= part_ms;
     a->active = grows;
     a->value = (double)lag / 1000;
     a->threshold = (double)f->rule->age_ms / 1000;

@@ -22,6 +22,13 @@ static void put_i64(struct hk_json *json, const char *key, int64_t value)
     hk_json_i64(json, value);
 }
 
+/* The store keeps what was measured as a number that may be anything by now. */
+static int64_t thousandths(double value)
+{
+    const double most = 9e15;
+    return value > -most && value < most ? (int64_t)(value * 1000) : 0;
+}
+
 void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
 {
     struct hk_json json;
@@ -37,8 +44,8 @@ void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
     put_str(&json, "event_type", n->event_type);
     put_str(&json, "example_id", n->example_id);
     put_str(&json, "detail", n->detail);
-    put_i64(&json, "value_ms", (int64_t)(n->value * 1000));
-    put_i64(&json, "threshold_ms", (int64_t)(n->threshold * 1000));
+    put_i64(&json, "value_ms", thousandths(n->value));
+    put_i64(&json, "threshold_ms", thousandths(n->threshold));
     put_str(&json, "relay", hk_str_of(n->relay));
     hk_json_end(&json);
 }

@@ -245,12 +245,9 @@ static jq_state *compile(const char *program)
     return jq;
 }
 
-int main(void)
+/* The exit code, when the other side has closed. */
+static int serve(void)
 {
-    if (!lock_up()) {
-        complain("the sandbox could not be made (seccomp, rlimits)");
-        _exit(1);
-    }
     size_t len = 0;
     char *program = read_frame(&len);
     jq_state *jq = NULL;
@@ -260,10 +257,20 @@ int main(void)
         jq = compile(program);
     free(program);
     if (!jq)
-        _exit(1);
+        return 1;
     for (char *document = read_frame(&len); document; document = read_frame(&len)) {
         apply(jq, document, len);
         free(document);
     }
-    _exit(0); /* nothing to flush, and a leak checker could not run in here */
+    jq_teardown(&jq);
+    return 0;
+}
+
+int main(void)
+{
+    if (!lock_up()) {
+        complain("the sandbox could not be made (seccomp, rlimits)");
+        _exit(1);
+    }
+    _exit(serve()); /* nothing to flush, and a leak checker could not run in here */
 }

@@ -98,5 +98,7 @@ size_t hk_scan_chars_next(struct hk_scan_chars *chars, char out[4]);
  * +-2^53, more than 17 significant digits, or an exponent beyond +-290? `*out_at` (may be NULL) is the byte offset of the first. False when there is none, or when the
  * text is not JSON up to there. */
 bool hk_scan_has_big_integer(struct hk_str text, size_t *out_at);
+/* Does a string or a name of it hold half a surrogate pair in \u, for which such a program puts U+FFFD without a word? Of JSON. */
+bool hk_scan_has_half_pair(struct hk_str text);
 
 #endif

@@ -216,3 +216,36 @@ bool hk_scan_has_big_integer(struct hk_str text, size_t *out_at)
         return true;
     }
 }
+
+static bool is_half(uint32_t unit, uint32_t lo, uint32_t hi)
+{
+    return unit >= lo && unit <= hi;
+}
+
+static bool holds_half(struct hk_str raw)
+{
+    const char *end = raw.ptr + raw.len;
+    for (const char *p = raw.ptr; p < end;) {
+        uint32_t unit = unit_at(p, end);
+        bool high = is_half(unit, 0xd800, 0xdbff);
+        bool pair = high && is_half(unit_at(p + 6, end), 0xdc00, 0xdfff);
+        if ((high && !pair) || is_half(unit, 0xdc00, 0xdfff))
+            return true;
+        p += pair ? 12 : unit != NO_UNIT ? 6 : *p == '\\' ? 2 : 1;
+    }
+    return false;
+}
+
+bool hk_scan_has_half_pair(struct hk_str text)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    hk_scan_init(&scan, text);
+    for (;;) {
+        enum hk_scan_kind kind = hk_scan_next(&scan, &token);
+        if (kind == HK_SCAN_END || kind == HK_SCAN_ERROR)
+            return false;
+        if ((kind == HK_SCAN_STRING || kind == HK_SCAN_KEY) && token.escaped && holds_half(token.raw))
+            return true;
+    }
+}

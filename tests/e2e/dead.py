@@ -342,12 +342,13 @@ def fix_repairs_many_and_says_what_it_cannot():
         w.daemon().ready()
         w.dies(*[f"m-{i}" for i in range(5)], payload='{"qty":"7","z":1,"a":1.50}')
         w.dies("big", payload='{"qty":"7","serial":9007199254740993}')
+        w.dies("half", payload='{"qty":"7","name":"x\\udc00"}')
         w.dies("text", payload="no json", event_type="Other")
         w.dies("done", payload='{"qty":7}')
         program = "if .qty|type == \"string\" then .qty |= tonumber else . end"
         out = w.run("dead", "fix", "--newer", "1h", "--jq", program, "--dry-run", code=FAILURE)
-        assert "5 would be changed, 1 unchanged, 2 failed, of 8" in out and '-  "qty": "7"' in out, out
-        assert "round" in out and "not JSON" in out, out
+        assert "5 would be changed, 1 unchanged, 3 failed, of 9" in out and '-  "qty": "7"' in out, out
+        assert "round" in out and "surrogate" in out and "not JSON" in out, out
         assert w.sql("SELECT count(*) FROM dead_letter_versions") == [(0,)]
         for number in ("9007199254740993", "-123456789012345678901"):
             assert "beyond 2^53" in w.run("dead", "fix", "--filter", "id:done", "--jq", f".qty = {number}", "--dry-run", code=FAILURE)
@@ -358,6 +359,7 @@ def fix_repairs_many_and_says_what_it_cannot():
         fixed = w.letter("m-0", "payload, payload_version")
         assert json.loads(fixed[0]) == {"qty": 7, "z": 1, "a": 1.5} and fixed[1] == 2
         assert w.letter("big", "payload") == ('{"qty":"7","serial":9007199254740993}',)
+        assert w.letter("half", "payload") == ('{"qty":"7","name":"x\\udc00"}',)
         w.receiver.on("shop", 200)
         assert w.json("dead", "requeue", "--filter", "id:m-0", "--yes", *WHY)["changed"] == 1
         w.becomes("m-0", "resolved")

@@ -11,6 +11,14 @@ static const struct {
      "1:1: the file must be a mapping such as { store: sqlite:hikyaku.db }, not a list\n"},
     {"the root is a scalar", "hello\n",
      "1:1: the file must be a mapping such as { store: sqlite:hikyaku.db }, not one value\n"},
+    {"a route that sends twice to a destination",
+     "destinations: { a: { 'null': {} }, b: { 'null': {} } }\n"
+     "routes:\n"
+     "  - { event_type: x, destination: [a, b] }\n"
+     "  - { event_type: y, destination: [a, b, a] }\n"
+     "  - { event_type: z, destination: [b, b, b] }\n",
+     "4:42: destination \"a\" is named twice\n"
+     "5:39: destination \"b\" is named twice\n"},
     {"unknown key at the top", "polices: {}\n", "1:1: unknown key \"polices\"; did you mean \"policies\"?\n"},
     {"unknown key without a near one", "zzzzzzz: 1\n", "1:1: unknown key \"zzzzzzz\"\n"},
     {"unknown key in a section", "relay: { bacth: 5 }\n",

@@ -415,6 +415,68 @@ static void out_of_memory_is_said_by_every_kind_of_rule(void **state)
     }
 }
 
+/* ---- what was kept ---- */
+
+/* Whoever can write to the database can write anything there: it counts as long ago, or as nothing, and numbers end where they end. */
+static void what_the_store_kept_may_be_any_number(void **state)
+{
+    (void)state;
+
+    static const enum hk_alert_kind kinds[] = {HK_ALERT_DEAD_LETTERS_RISING, HK_ALERT_LAG_GROWING,
+                                               HK_ALERT_NO_PROGRESS, HK_ALERT_OLDEST_AGE};
+
+    static const int64_t numbers[] = {INT64_MIN, -1, INT64_MAX};
+    const struct hk_alert_deaths d = {.destination = S("a"), .n = 3};
+    const struct hk_alert_facts facts = {.now_ms = T0,
+                                         .deaths = &d,
+                                         .n_deaths = 1,
+                                         .figures = true,
+                                         .oldest_ms = T0 - MIN,
+                                         .oldest_due_ms = T0 - MIN};
+    for (size_t i = 0; i < COUNT(kinds) * COUNT(numbers) * HK_NALERT_STATUSES; i++) {
+        const int64_t n = numbers[i / COUNT(kinds) % COUNT(numbers)];
+        const struct hk_alert_rule rule = {
+            .name = "r", .kind = kinds[i % COUNT(kinds)], .age_ms = MIN, .above = 3, .for_ms = 1};
+        struct hk_alert kept = {.rule = S("r"), .kind = rule.kind};
+        kept.status = (enum hk_alert_status)(i / (COUNT(kinds) * COUNT(numbers)));
+        kept.since_ms = kept.fired_ms = kept.resolved_ms = kept.gone_ms = kept.told_ms = kept.series_ms = n;
+        kept.letter_id = n;
+        for (size_t k = 0; k < HK_ALERT_SERIES; k++)
+            kept.series[k] = n;
+        struct hk_alert_board board;
+        hk_alert_board_init(&board);
+        assert_int_equal(hk_alert_board_add(&board, &kept), HK_OK);
+        evaluate(&board, &rule, &facts);
+        const struct hk_alert *a = &board.alerts[0];
+        assert_int_equal(board.n, 1);
+        assert_true(a->since_ms <= T0 && a->gone_ms <= T0 && a->told_ms <= T0);
+        if (rule.kind == HK_ALERT_DEAD_LETTERS_RISING && n < 0) /* the three of now */
+            assert_true(a->active && a->value > 2.9 && a->value < 3.1);
+        hk_alert_board_fini(&board);
+    }
+}
+
+/* A sum that would pass the largest number is that. */
+static void a_count_beyond_all_numbers_stays_the_largest(void **state)
+{
+    (void)state;
+    const struct hk_alert_deaths d = {.destination = S("a"), .n = 3};
+    const struct hk_alert_facts facts = {.now_ms = T0, .deaths = &d, .n_deaths = 1};
+    const struct hk_alert_rule rule = {
+        .name = "r", .kind = HK_ALERT_DEAD_LETTERS_RISING, .age_ms = MIN, .above = 3};
+    struct hk_alert kept = {.rule = S("r"),
+                            .kind = HK_ALERT_DEAD_LETTERS_RISING,
+                            .series_ms = T0 - 1,
+                            .series = {INT64_MAX - 1, INT64_MAX, -5}};
+    struct hk_alert_board board;
+    hk_alert_board_init(&board);
+    assert_int_equal(hk_alert_board_add(&board, &kept), HK_OK);
+    evaluate(&board, &rule, &facts);
+    assert_true(board.alerts[0].active && board.alerts[0].value > 9e18);
+    assert_true(board.alerts[0].series[0] == INT64_MAX);
+    hk_alert_board_fini(&board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +491,8 @@ int main(void)
         cmocka_unit_test(a_board_has_an_end),
         cmocka_unit_test(only_destinations_that_the_rule_names_are_looked_at),
         cmocka_unit_test(deaths_elsewhere_are_no_rise_here),
+        cmocka_unit_test(what_the_store_kept_may_be_any_number),
+        cmocka_unit_test(a_count_beyond_all_numbers_stays_the_largest),
         cmocka_unit_test(what_is_due_later_is_no_lag_and_a_clock_that_goes_back_is_sampled_anew),
         cmocka_unit_test(quiet_hours_of_one_day_end_and_hold_before_1970),
         cmocka_unit_test(a_rule_that_became_severer_says_so_of_what_fires_already),

@@ -322,6 +322,37 @@ static void numbers_that_others_round_are_found(void **state)
     }
 }
 
+static void half_a_pair_is_found(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *json;
+        bool half;
+    } rows[] = {
+        {"\"\\ud83d\\ude00\"", false},
+        {"\"\\uD83D\\uDE00\\u00e9\\n\"", false},
+        {"\"\\ud83d\"", true},
+        {"\"\\ude00\"", true},
+        {"\"\\ude00\\ud83d\"", true},
+        {"\"\\ud83d\\ud83d\\ude00\"", true},
+        {"\"\\ud83dx\\ude00\"", true},
+        {"\"\\\\ud83d\"", false}, /* a backslash, and letters */
+        {"\"\\\\\\ud83d\"", true},
+        {"{\"a\\udc00\":1}", true},
+        {"[1, {\"a\": [\"x\", \"\\udfff\"]}]", true},
+        {"[\"\\ud7ff\", \"\\ue000\", 1, null, \"\\\"\"]", false},
+        {"[\"\\udc00", false}, /* not JSON up to there */
+        {"12", false},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        bool found = hk_scan_has_half_pair(S(rows[i].json));
+        NOTE_IF(found != rows[i].half, "%s\n", rows[i].json);
+        assert_int_equal(found, rows[i].half);
+    }
+}
+
 /* ---- a second opinion ---- */
 
 /* 1: taken, 0: refused, -1: what it refuses is beyond the grammar (our header says which). */
@@ -447,6 +478,7 @@ int main(void)
         cmocka_unit_test(leaving_a_container_ends_behind_it),
         cmocka_unit_test(strings_say_what_their_escapes_mean),
         cmocka_unit_test(numbers_that_others_round_are_found),
+        cmocka_unit_test(half_a_pair_is_found),
         cmocka_unit_test(jansson_takes_and_refuses_the_same),
         cmocka_unit_test(jansson_reads_strings_the_same),
         cmocka_unit_test(laying_out_changes_white_space_only),
