@@ -250,6 +250,31 @@ static void a_stranger_whose_name_there_is_no_memory_for_waits_for_the_next_poll
     end(p);
 }
 
+/* Nobody's commit need come by: a settle of a row of outbox, which makes room, is no news for a poll. */
+static void a_stranger_that_found_no_room_is_looked_for_again_without_a_poll(void **state)
+{
+    (void)state;
+    struct puppet *p = puppet_new(1);
+    p->options.concurrency = 1;
+    puppet_start(p);
+    struct hk_head fresh = row(1, "a", "");
+    give_fresh(p, &fresh, 1);
+    assert_int_equal(p->n_sends, 1);
+    until(p, HK_ACT_POLL);
+    struct hk_poll_dest dest = {.name = hk_str_of("gone"), .retry_due_ms = puppet_store_now(p)};
+    p->poll.dests = &dest;
+    p->poll.n_dests = 1;
+    puppet_poll(p);
+    p->poll.changed = false;
+    until_scan(p, HK_SCAN_RETRY);
+    struct hk_head stray = retry_row(1, "gone", "");
+    puppet_heads(p, &stray, 1, false);
+    puppet_sent(p, p->slots[0], 200);
+    until_scan(p, HK_SCAN_RETRY);
+    assert_string_equal(p->a.scan.destination, "gone");
+    puppet_free(p);
+}
+
 /* ---- clocks and pages ---- */
 
 static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void **state)
@@ -610,6 +635,7 @@ int main(void)
         cmocka_unit_test(a_row_whose_key_was_changed_is_retried_though_nothing_can_hold_its_key),
         cmocka_unit_test(what_is_given_back_without_memory_for_its_key_is_read_by_its_destination),
         cmocka_unit_test(a_stranger_whose_name_there_is_no_memory_for_waits_for_the_next_poll),
+        cmocka_unit_test(a_stranger_that_found_no_room_is_looked_for_again_without_a_poll),
         cmocka_unit_test(an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again),
         cmocka_unit_test(retries_are_read_page_by_page_and_an_empty_last_page_is_the_end),
         cmocka_unit_test(ids_at_the_ends_of_their_range_have_no_neighbour_beyond),
