@@ -425,6 +425,82 @@ static void a_destination_that_is_resumed_begins_with_an_empty_bucket(void **sta
     rig_free(rig);
 }
 
+/* Our own fault says neither that the destination is well nor that it is not: the next one probes. */
+static void a_probe_that_says_nothing_leaves_its_place_to_the_next(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_dest_view view;
+    break_easily(rig);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    answer(rig, "m0", 503);
+    wait_ms(rig, 1100);
+    answer_facts(rig, "m0", (struct hk_facts){.fault = HK_FAULT_LOCAL});
+    assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+    assert_int_equal(view.breaker, HK_BREAKER_HALF_OPEN);
+    wait_ms(rig, 200);
+    assert_true(in_flight(rig, "m0"));
+    rig_free(rig);
+}
+
+static void refused_credentials_are_counted_in_a_row(void **state)
+{
+    (void)state;
+    static const int answers[] = {401, 401, 401, 401, 200, 401, 401, 401};
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", COUNT(answers), "a");
+    run(rig);
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        char name[HK_MODEL_TEXT];
+        (void)snprintf(name, sizeof name, "m%zu", i);
+        answer(rig, name, answers[i]);
+    }
+    assert_int_equal(rig->pauses, 0);
+    rig_free(rig);
+}
+
+static void what_a_store_refused_is_tried_again_as_soon_as_it_may_be_asked(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    rig->refuse = HK_UNAVAILABLE;
+    answer(rig, "m0", 200);
+    rig->refuse = HK_OK;
+    wait_ms(rig, 60);
+    assert_true(settled(rig, "m0", "sent"));
+    rig_free(rig);
+}
+
+/* A row in our hands is among the held, and does not hold up who comes after it when it is over. */
+static void who_waits_for_a_retry_goes_on_though_the_keys_were_read_meanwhile(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->dests[0].ordered = true;
+    rig_start(rig);
+    commit(rig, put(rig, "m", "a", "k"));
+    commit(rig, put(rig, "n", "a", "k"));
+    run(rig);
+    answer(rig, "m", 500);
+    wait_ms(rig, 110);
+    assert_true(in_flight(rig, "m"));
+    size_t reads = rig->held_reads;
+    hk_model_pause(rig->model, "b", true, "operator", &reply); /* an act: the keys are read */
+    wait_ms(rig, 1000);
+    assert_true(rig->held_reads > reads);
+    answer(rig, "m", 200);
+    wait_ms(rig, 20);
+    assert_true(in_flight(rig, "n"));
+    rig_free(rig);
+}
+
 /* A store lists a destination as long as there is something to tell of it. */
 static void a_breaker_that_no_poll_tells_of_any_more_is_closed(void **state)
 {
@@ -543,6 +619,10 @@ int main(void)
         cmocka_unit_test(a_pause_that_is_not_on_disk_yet_is_not_undone_by_a_poll),
         cmocka_unit_test(a_destination_that_is_resumed_begins_with_an_empty_bucket),
         cmocka_unit_test(a_breaker_that_no_poll_tells_of_any_more_is_closed),
+        cmocka_unit_test(a_probe_that_says_nothing_leaves_its_place_to_the_next),
+        cmocka_unit_test(refused_credentials_are_counted_in_a_row),
+        cmocka_unit_test(what_a_store_refused_is_tried_again_as_soon_as_it_may_be_asked),
+        cmocka_unit_test(who_waits_for_a_retry_goes_on_though_the_keys_were_read_meanwhile),
         cmocka_unit_test(who_waits_for_a_leave_to_probe_goes_on_when_another_one_has_probed),
         cmocka_unit_test(a_reserve_is_given_back_when_a_person_pauses_its_destination),
     };
