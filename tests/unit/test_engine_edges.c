@@ -501,6 +501,74 @@ static void who_waits_for_a_retry_goes_on_though_the_keys_were_read_meanwhile(vo
     rig_free(rig);
 }
 
+static void a_breaker_whose_opening_the_store_refused_is_told_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    break_easily(rig);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    rig->refuse = HK_UNAVAILABLE;
+    answer(rig, "m0", 503);
+    assert_int_equal(rig->told, 0);
+    rig->refuse = HK_OK;
+    wait_ms(rig, 60);
+    assert_int_equal(rig->told, 1);
+    rig_free(rig);
+}
+
+/* There are fewer places than either could use. */
+static void destinations_that_fell_behind_take_turns(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->options.concurrency = 2;
+    rig_start(rig);
+    hk_model_pause(rig->model, "a", true, "operator", &reply);
+    hk_model_pause(rig->model, "b", true, "operator", &reply);
+    wait_ms(rig, 60);
+    put_many(rig, "m", 20, "a");
+    put_many(rig, "n", 20, "b");
+    wait_ms(rig, 60);
+    hk_model_pause(rig->model, "a", false, "operator", &reply);
+    hk_model_pause(rig->model, "b", false, "operator", &reply);
+    wait_ms(rig, 60);
+    for (size_t i = 0; i < 8; i++) {
+        assert_true(i < rig->n_sends);
+        end_send(rig, &rig->sends[i], (struct hk_facts){.status = 200});
+        wait_ms(rig, 60);
+    }
+    size_t of_b = 0;
+    for (size_t i = 0; i < rig->n_sends; i++)
+        of_b += rig->sends[i].dest == 1;
+    assert_in_range(of_b, 3, 7);
+    rig_free(rig);
+}
+
+static void a_key_of_a_paused_destination_holds_up_no_other_key(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->dests[0].ordered = rig->dests[1].ordered = true;
+    rig_start(rig);
+    commit(rig, put(rig, "a1", "a", "k"));
+    commit(rig, put(rig, "a2", "a", "k"));
+    commit(rig, put(rig, "b1", "b", "k"));
+    commit(rig, put(rig, "b2", "b", "k"));
+    run(rig);
+    hk_model_pause(rig->model, "a", true, "operator", &reply);
+    wait_ms(rig, 60);
+    answer(rig, "a1", 200);
+    answer(rig, "b1", 200);
+    wait_ms(rig, 60);
+    assert_false(in_flight(rig, "a2"));
+    assert_true(in_flight(rig, "b2"));
+    rig_free(rig);
+}
+
 /* A store lists a destination as long as there is something to tell of it. */
 static void a_breaker_that_no_poll_tells_of_any_more_is_closed(void **state)
 {
@@ -623,6 +691,9 @@ int main(void)
         cmocka_unit_test(refused_credentials_are_counted_in_a_row),
         cmocka_unit_test(what_a_store_refused_is_tried_again_as_soon_as_it_may_be_asked),
         cmocka_unit_test(who_waits_for_a_retry_goes_on_though_the_keys_were_read_meanwhile),
+        cmocka_unit_test(a_breaker_whose_opening_the_store_refused_is_told_again),
+        cmocka_unit_test(destinations_that_fell_behind_take_turns),
+        cmocka_unit_test(a_key_of_a_paused_destination_holds_up_no_other_key),
         cmocka_unit_test(who_waits_for_a_leave_to_probe_goes_on_when_another_one_has_probed),
         cmocka_unit_test(a_reserve_is_given_back_when_a_person_pauses_its_destination),
     };
