@@ -441,7 +441,7 @@ static void check_alone(struct checker *c)
     const struct csend *mine = &c->sends.items[c->sends.n - 1];
     for (size_t i = c->sends.n - 1; i-- > 0 && c->sends.n - i < 2000;) {
         const struct csend *s = &c->sends.items[i];
-        if (s->relay == mine->relay && !s->confirmed && !s->failed && !s->gone &&
+        if (s->relay == mine->relay && !s->confirmed && !s->failed && !s->orphaned && !s->gone &&
             (s->suspect || mine->suspect))
             hk_checker_complain(c, "I7", "%s has killed relays, and is not sent alone",
                                 hk_checker_msg_name(c, c->legs.items[s->suspect ? s->leg : mine->leg].msg));
