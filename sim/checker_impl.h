@@ -98,6 +98,7 @@ struct csend {
     bool confirmed, failed, maybe, orphaned, settled;
     bool forgotten; /* its claim, by a standby: the number may come again */
     bool gone;      /* so is the process that sent it: it has none on its way */
+    bool suspect;   /* it has killed relays, and was to go alone */
     int64_t status; /* of the answer that failed it; 0 = none came */
 };
 

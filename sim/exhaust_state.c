@@ -398,7 +398,8 @@ static void add_sends(struct hk_canon *c, const struct checker *k)
         hk_canon_text(c, hk_str_of(k->row_names.texts[s->row]));
         N(c, s->leg);
         hk_canon_claim(c, s->claim);
-        N(c, s->confirmed | s->failed << 1 | s->maybe << 2 | s->orphaned << 3 | s->settled << 4);
+        N(c, s->confirmed | s->failed << 1 | s->maybe << 2 | s->orphaned << 3 | s->settled << 4 |
+                 s->suspect << 5);
         N(c, s->status);
     }
     for (int i = 0; i < MESSAGES_MAX; i++)

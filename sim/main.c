@@ -13,6 +13,7 @@
 #include "world.h"
 
 enum {
+    FAULTS_MAX = 9,
     TWICE_EVERY = 50 /* so often a seed is run a second time: its trace must be the same */
 };
 
@@ -78,10 +79,32 @@ static uint64_t *number_named(struct options *o, const char *name)
     return NULL;
 }
 
+/* What makes no sense, or says "all green" of nothing. */
+static bool options_fit(const struct options *o)
+{
+    if (o->messages != 1 && o->messages != 2)
+        (void)fprintf(stderr, "hikyaku-sim: --messages is 1 or 2\n");
+    else if (o->faults > FAULTS_MAX)
+        (void)fprintf(stderr, "hikyaku-sim: --faults is at most %d: no machine walks through more\n",
+                      FAULTS_MAX);
+    else if (o->seeds == 0)
+        (void)fprintf(stderr, "hikyaku-sim: --seeds 0 proves nothing\n");
+    else
+        return true;
+    return false;
+}
+
+static bool wrong_option(const char *name)
+{
+    (void)fprintf(stderr, "hikyaku-sim: %s: there is no such option, or its value is not one\n", name);
+    return false;
+}
+
 static bool read_options(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.first = 1, .seeds = 100, .faults = 3, .messages = 1};
     for (int i = 1; i < argc; i++) {
+        const char *name = argv[i];
         bool *flag = flag_named(o, argv[i]);
         uint64_t *number = number_named(o, argv[i]);
         if (strcmp(argv[i], "--seed") == 0)
@@ -90,14 +113,14 @@ static bool read_options(int argc, char **argv, struct options *o)
             *flag = true;
         } else if (number) {
             if (!read_number(argc, argv, &i, number))
-                return false;
+                return wrong_option(name);
         } else if (strcmp(argv[i], "--list") == 0 && i + 1 < argc) {
             o->list = argv[++i];
         } else if (strcmp(argv[i], "--cut") != 0 || ++i == argc || !hk_cut_parse(argv[i], &o->cut)) {
-            return false;
+            return wrong_option(name);
         }
     }
-    return o->messages == 1 || o->messages == 2;
+    return options_fit(o);
 }
 
 /* ---- one seed ---- */
@@ -178,6 +201,10 @@ static bool run_list(const struct options *o, struct hk_room *room, struct total
             (void)fprintf(stderr, "%s: not a seed: %.*s\n", o->list, (int)word.len, word.ptr);
     }
     (void)fclose(file);
+    if (fine && totals->seeds == 0) {
+        (void)fprintf(stderr, "%s: it names no seed\n", o->list);
+        return false;
+    }
     return fine;
 }
 

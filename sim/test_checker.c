@@ -89,6 +89,13 @@
 #define BY_JOB(t, m)                                                                                         \
     LINE(t, "requeue", ",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"redrive 1\",\"life\":2,\"job\":1")
 
+/* Three relays had it in hand and were not heard of again; n is there, too. */
+#define SUSPECT                                                                                              \
+    DEST("none")                                                                                             \
+    COMMIT PUT(1, "n", "") ACQUIRE(2, 1, 3) CLAIM(2, "m", "o1", 1) ORPHAN(4, "m", "o1", 1)                   \
+        CLAIM(4, "m", "r1", 2) ORPHAN(5, "m", "r1", 2) CLAIM(5, "m", "r1", 3) ORPHAN(6, "m", "r1", 3)        \
+            LINE(7, "renew", ",\"lane\":1,\"until\":500")
+
 struct row {
     const char *rule, *name, *log, *dump;
 };
@@ -154,6 +161,16 @@ static const struct row bad[] = {
      UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "RETRY_EXHAUSTED"), ""},
     {"I7", "an innocent is called a crasher",
      COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "RELAY_CRASHED"), ""},
+    {"I7", "one that killed relays joins others",
+     SUSPECT CLAIM(8, "n", "o2", 4) SEND(9, "n", "o2", 4, 1) CLAIM(10, "m", "r1", 5)
+         SEND(11, "m", "r1", 5, 1),
+     ""},
+    {"I7", "others join one that killed relays",
+     SUSPECT CLAIM(8, "m", "r1", 4) SEND(9, "m", "r1", 4, 1) CLAIM(10, "n", "o2", 5)
+         SEND(11, "n", "o2", 5, 1),
+     ""},
+    {"I7", "one that killed relays shares its manifest",
+     SUSPECT CLAIM(8, "m", "r1", 4) CLAIM(8, "n", "o2", 4) SEND(9, "m", "r1", 4, 1), ""},
     {"I8", "before its next attempt is due", FAILED_ONCE CLAIM(48, "m", "r1", 2) SEND(49, "m", "r1", 2, 2),
      ""},
     {"I8", "before not_before",
@@ -304,6 +321,10 @@ static const struct row good[] = {
     {"", "nothing at all", "", ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},
+    {"", "one that killed relays goes alone, and others before and after it",
+     SUSPECT CLAIM(8, "m", "r1", 4) SEND(9, "m", "r1", 4, 1) RECV(10, "m") CONFIRM(11, "m", "r1", 4)
+         SETTLED_SENT(12, "m", "r1", 4, 1) CLAIM(13, "n", "o2", 5) SEND(14, "n", "o2", 5, 1),
+     ""},
     {"", "counted, and nobody acted", DELIVERED END, SENT_ROW TOTALS(1, 0, 0)},
     {"", "discarded, and in the audit", DIED ACT(8, "discard", "m") END,
      DISCARDED_ROW TOTALS(0, 0, 1) AUDIT("discard", "m")},

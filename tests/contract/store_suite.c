@@ -252,13 +252,17 @@ static void what_a_dead_lane_held_goes_to_retry_due_at_once_uncharged(void **sta
                  1);
     assert_int_equal(suite_number("SELECT due_ms FROM outbox_retry"), suite_clock_ms);
 
-    /* and once more, from retry */
+    /* and once more, from retry: one that was only deferred takes its turn from now on, since it may have arrived */
+    assert_count("outbox_retry WHERE possibly_delivered", 1);
+    store_kind->sql("UPDATE outbox_retry SET deferred = true, possibly_delivered = false");
     suite_claim(store, next, HK_FROM_RETRY, suite_number("SELECT id FROM outbox_retry"));
     suite_close(store);
     store = suite_open(NULL);
     suite_clock_ms += LEASE_MS;
     suite_acquire(store);
-    assert_count("outbox_retry WHERE claim IS NULL AND crashes = 2 AND attempts = 0", 1);
+    assert_count("outbox_retry WHERE claim IS NULL AND crashes = 2 AND attempts = 0 AND NOT deferred "
+                 "AND possibly_delivered",
+                 1);
     suite_close(store);
 }
 
@@ -393,8 +397,10 @@ static void a_row_is_claimed_once(void **state)
     struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
     suite_settle_one(store, lane, &s);
     suite_claim(store, lane, HK_FROM_RETRY, 1);
-    const struct hk_claim again = {HK_FROM_RETRY, 1, true};
-    assert_int_equal(suite_exchange(store, lane, NULL, 0, &again, 1)->n_messages, 0);
+    for (int payload = 0; payload <= 1; payload++) {
+        const struct hk_claim again = {HK_FROM_RETRY, 1, payload};
+        assert_int_equal(suite_exchange(store, lane, NULL, 0, &again, 1)->n_messages, 0);
+    }
     suite_close(store);
 }
 
@@ -455,6 +461,24 @@ static void neighbours_that_are_not_meant_stay_as_they_are(void **state)
     assert_string_equal(store_kind->value("SELECT min(id) || ' ' || max(id) || ' ' || count(*) FROM outbox"),
                         "2 5 2");
     assert_count("outbox_sent WHERE status = 200 + original_outbox_id", 3);
+    suite_close(store);
+}
+
+static void neighbours_that_went_elsewhere_are_kept_with_where_they_went(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(2, "", NULL); /* a route says where to */
+    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    struct hk_settle s[] = {suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_SENT),
+                            suite_settle(claim, HK_FROM_OUTBOX, 2, HK_SETTLE_SENT)};
+    s[0].destination = hk_str_of("a");
+    s[1].destination = hk_str_of("b");
+    suite_exchange(store, lane, s, 2, NULL, 0);
+    assert_count("outbox_sent WHERE original_outbox_id = 1 AND destination = 'a'", 1);
+    assert_count("outbox_sent WHERE original_outbox_id = 2 AND destination = 'b'", 1);
     suite_close(store);
 }
 
@@ -889,6 +913,7 @@ static const struct CMUnitTest own[] = {
     TEST(a_claim_without_payload_reads_none),
     TEST(sent_leaves_only_its_metadata),
     TEST(neighbours_that_are_not_meant_stay_as_they_are),
+    TEST(neighbours_that_went_elsewhere_are_kept_with_where_they_went),
     TEST(a_second_settle_is_stale),
     TEST(a_settle_through_another_store_of_the_same_lane_counts),
     TEST(retry_keeps_the_message_and_its_history),

@@ -75,6 +75,12 @@ static void poll_tells_of_changes_and_only_of_them(void **state)
     assert_false(poll_it(store)->changed);
     suite_claim(store, lane, HK_FROM_RETRY, 1);
     assert_true(poll_it(store)->changed);
+    put(store, lane, HK_FROM_OUTBOX, 2, HK_SETTLE_RETRY, suite_clock_ms);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_RETRY, 2), HK_FROM_RETRY, 2, HK_SETTLE_SENT);
+    assert_true(poll_it(store)->changed);
+    suite_settle_one(store, lane, &s);
+    assert_true(poll_it(store)->changed); /* when the next one is due may not have been told yet */
     assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
     poll = poll_it(store);
     assert_int_equal(dest_of(poll, "a")->retry_due_ms, suite_clock_ms + 5);
@@ -244,6 +250,12 @@ static void scan_gives_due_retries_by_keyset(void **state)
     suite_claim(store, lane, HK_FROM_RETRY, 2);
     scan = (struct hk_scan){.source = HK_FROM_RETRY, .destination = "a", .limit = 9};
     assert_int_equal(scan_it(store, scan)->n, 3); /* what is claimed is not shown */
+    suite_fill(1, "a", "k");
+    put(store, lane, HK_FROM_OUTBOX, 7, HK_SETTLE_RETRY, suite_clock_ms);
+    scan.key = "k";
+    assert_int_equal(scan_it(store, scan)->n, 1);
+    suite_claim(store, lane, HK_FROM_RETRY, 7);
+    assert_int_equal(scan_it(store, scan)->n, 0);
     suite_close(store);
 }
 
@@ -440,13 +452,16 @@ static void a_requeued_fan_out_has_a_letter_for_each_that_dies(void **state)
     suite_fill(1, "", NULL);
     put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
     requeue();
+    store_kind->sql("UPDATE outbox_retry SET crashes = 2");
     const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
     struct hk_settle s = suite_settle(suite_exchange(store, lane, NULL, 0, &claim, 1)->claim, HK_FROM_RETRY,
                                       1, HK_SETTLE_FAN_OUT);
     s.fan_out = to;
     s.n_fan_out = 3;
     suite_settle_one(store, lane, &s);
+    assert_count("outbox_retry WHERE letter_id = 1 AND life = 2 AND crashes = 2", 3);
     put(store, lane, HK_FROM_RETRY, 2, HK_SETTLE_DEAD, 0);
+    assert_count("dead_letters", 1);
     assert_count("dead_letters WHERE status = 'failed'", 1);
     put(store, lane, HK_FROM_RETRY, 3, HK_SETTLE_SENT, 0); /* resolves nobody else's */
     assert_count("dead_letters WHERE status = 'failed'", 1);
@@ -455,6 +470,28 @@ static void a_requeued_fan_out_has_a_letter_for_each_that_dies(void **state)
     assert_count("dead_letters WHERE status = 'discarded' AND life = 2 AND destination = 'a'", 1);
     assert_count("dead_letters WHERE status = 'failed' AND life = 2 AND destination = 'c'", 1);
     assert_count("outbox_retry", 0);
+    suite_close(store);
+}
+
+static void a_letter_that_one_part_resolved_is_open_again_when_another_dies(void **state)
+{
+    (void)state;
+    static const struct hk_str to[] = {{"a", 1}, {"b", 1}};
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
+    requeue();
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_RETRY, 1), HK_FROM_RETRY, 1, HK_SETTLE_FAN_OUT);
+    s.fan_out = to;
+    s.n_fan_out = 2;
+    suite_settle_one(store, lane, &s);
+    put(store, lane, HK_FROM_RETRY, 2, HK_SETTLE_SENT, 0);
+    assert_count("dead_letters WHERE status = 'resolved' AND resolved_at IS NOT NULL", 1);
+    put(store, lane, HK_FROM_RETRY, 3, HK_SETTLE_DEAD, 0);
+    assert_count("dead_letters", 1);
+    assert_count("dead_letters WHERE status = 'failed' AND resolved_at IS NULL AND resolution IS NULL", 1);
     suite_close(store);
 }
 
@@ -621,6 +658,26 @@ static void each_kind_has_its_own_retention(void **state)
     suite_close(store);
 }
 
+static void a_letter_that_died_again_is_kept_from_then_on(void **state)
+{
+    (void)state;
+    struct hk_retention r = keep_all;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
+    requeue();
+    suite_clock_ms += 500;
+    put(store, lane, HK_FROM_RETRY, 1, HK_SETTLE_DEAD, 0);
+    r.dead_ms = 1000;
+    suite_clock_ms += 999;
+    assert_int_equal(purge_it(store, &r, 100), 0);
+    suite_clock_ms += 1;
+    assert_int_equal(purge_it(store, &r, 100), 1);
+    assert_count("dead_letters", 0);
+    suite_close(store);
+}
+
 const struct CMUnitTest suite_read_tests[] = {
     TEST(poll_tells_of_changes_and_only_of_them),
     TEST(poll_tells_that_a_person_acted_and_settles_are_not_persons),
@@ -636,8 +693,10 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(a_message_that_was_never_sent_dies_without_an_attempt),
     TEST(a_requeued_message_resolves_or_reopens_its_letter),
     TEST(a_requeued_fan_out_has_a_letter_for_each_that_dies),
+    TEST(a_letter_that_one_part_resolved_is_open_again_when_another_dies),
     TEST(the_view_tells_the_truth_in_every_state),
     TEST(purge_deletes_what_is_too_old_in_bounded_batches),
     TEST(each_kind_has_its_own_retention),
+    TEST(a_letter_that_died_again_is_kept_from_then_on),
 };
 const size_t suite_read_count = COUNT(suite_read_tests);

@@ -358,6 +358,28 @@ static void a_poll_tells_that_a_person_acted(void **state)
     suite_close(store);
 }
 
+/* What was undone in the file is undone in what the store remembers of its manifests, too. */
+static void an_exchange_that_failed_leaves_its_manifest_as_it_was(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(2, "a", NULL);
+    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_exchanged *done = NULL;
+    for (int64_t id = 1; id <= 2; id++) {
+        struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
+        struct hk_exchange x = {.lane = lane, .lease_ms = 30000, .settles = &s, .n_settles = 1};
+        store_kind->sql("CREATE TRIGGER no BEFORE DELETE ON outbox BEGIN SELECT RAISE(ABORT, 'no'); END");
+        assert_int_not_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
+        store_kind->sql("DROP TRIGGER no");
+        suite_settle_one(store, lane, &s); /* not stale */
+        assert_int_equal(suite_number("SELECT count(*) FROM outbox_claim"), 2 - id);
+    }
+    suite_close(store);
+}
+
 static void an_id_is_never_given_out_twice(void **state)
 {
     (void)state;
@@ -600,6 +622,7 @@ int main(void)
         TEST(ids_below_one_are_found),
         TEST(the_lowest_and_the_highest_id_are_found),
         TEST(a_poll_tells_that_a_person_acted),
+        TEST(an_exchange_that_failed_leaves_its_manifest_as_it_was),
         TEST(an_id_is_never_given_out_twice),
         cmocka_unit_test_setup_teardown(init_creates_once_and_may_be_repeated, dir_only, suite_teardown),
         cmocka_unit_test_setup_teardown(printing_changes_nothing_and_gives_the_same_schema, dir_only,

@@ -485,17 +485,41 @@ static void standing_still_is_not_the_same_as_being_idle(void **state)
     hk_alert_board_fini(&r.board);
 }
 
+/* A transaction that was open for long, or rows with old times: nobody could have sent them before. */
+static void what_was_due_before_anybody_could_see_it_is_no_standstill_yet(void **state)
+{
+    (void)state;
+    struct rig r;
+    const struct hk_alert_rule rule = {.name = "still", .kind = HK_ALERT_NO_PROGRESS, .age_ms = 5 * MIN};
+    set_up(&r, &rule, 1);
+    for (int i = 0; i < 10; i++, keep(&r, false)) /* nothing is due */
+        assert_int_equal(look(&r, T0 + i * MIN), 0);
+    r.facts.oldest_due_ms = T0;
+    for (int i = 10; i < 14; i++, keep(&r, false))
+        assert_int_equal(look(&r, T0 + i * MIN), 0);
+    assert_int_equal(look(&r, T0 + 14 * MIN), 1);
+    hk_alert_board_fini(&r.board);
+}
+
+static int64_t lag_of(int kind, int i)
+{
+    int64_t once = i < 30 ? 2 * MIN : 12 * MIN;
+    return kind == 0 ? 5 * MIN + i % 2 : kind == 1 ? (i + 1) * MIN / 2 : once;
+}
+
+/* It stays, it grows, it has grown once. */
 static void a_lag_that_grows_is_told_and_one_that_stays_is_not(void **state)
 {
     (void)state;
     const struct hk_alert_rule rule = {.name = "lag", .kind = HK_ALERT_LAG_GROWING, .age_ms = 10 * MIN};
-    for (int grows = 0; grows < 2; grows++) {
+    for (int kind = 0; kind < 3; kind++) {
         struct rig r;
         unsigned n = 0;
+        bool grows = kind == 1;
         set_up(&r, &rule, 1);
         for (int i = 0; i < 60; i++, keep(&r, false)) {
             int64_t now = T0 + i * MIN;
-            r.facts.oldest_due_ms = now - (grows ? (i + 1) * MIN / 2 : 5 * MIN + i % 2);
+            r.facts.oldest_due_ms = now - lag_of(kind, i);
             n += (unsigned)look(&r, now);
         }
         assert_int_equal(n, grows);
@@ -759,6 +783,7 @@ int main(void)
         cmocka_unit_test(a_rule_whose_figures_are_not_known_waits),
         cmocka_unit_test(deaths_within_the_window_add_up_and_are_forgotten),
         cmocka_unit_test(standing_still_is_not_the_same_as_being_idle),
+        cmocka_unit_test(what_was_due_before_anybody_could_see_it_is_no_standstill_yet),
         cmocka_unit_test(a_lag_that_grows_is_told_and_one_that_stays_is_not),
         cmocka_unit_test(quiet_hours_pass_midnight_in_their_own_zone),
         cmocka_unit_test(a_mute_is_for_its_rule_and_has_an_end),

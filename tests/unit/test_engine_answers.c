@@ -250,6 +250,94 @@ static void a_stranger_whose_name_there_is_no_memory_for_waits_for_the_next_poll
     end(p);
 }
 
+/* Nobody's commit need come by: a settle of a row of outbox, which makes room, is no news for a poll. */
+static void a_stranger_that_found_no_room_is_looked_for_again_without_a_poll(void **state)
+{
+    (void)state;
+    struct puppet *p = puppet_new(1);
+    p->options.concurrency = 1;
+    puppet_start(p);
+    struct hk_head fresh = row(1, "a", "");
+    give_fresh(p, &fresh, 1);
+    assert_int_equal(p->n_sends, 1);
+    until(p, HK_ACT_POLL);
+    struct hk_poll_dest dest = {.name = hk_str_of("gone"), .retry_due_ms = puppet_store_now(p)};
+    p->poll.dests = &dest;
+    p->poll.n_dests = 1;
+    puppet_poll(p);
+    p->poll.changed = false;
+    until_scan(p, HK_SCAN_RETRY);
+    struct hk_head stray = retry_row(1, "gone", "");
+    puppet_heads(p, &stray, 1, false);
+    puppet_sent(p, p->slots[0], 200);
+    until_scan(p, HK_SCAN_RETRY);
+    assert_string_equal(p->a.scan.destination, "gone");
+    puppet_free(p);
+}
+
+/* outbox and outbox_retry count for themselves, and a store need not answer in the order that it was asked in. */
+static void two_rows_of_the_same_number_are_not_taken_for_each_other(void **state)
+{
+    (void)state;
+    static struct hk_grant none[8];
+    struct hk_message messages[2];
+    struct puppet *p = puppet_new(2);
+    p->options.linger_ms = 1000; /* both go along with one exchange */
+    puppet_start(p);
+    until(p, HK_ACT_POLL);
+    struct hk_poll_dest dest = {.name = hk_str_of("a"), .retry_due_ms = puppet_store_now(p)};
+    p->poll.dests = &dest;
+    p->poll.n_dests = 1;
+    p->poll.last_id = 1;
+    puppet_poll(p);
+    p->poll.changed = false;
+    struct hk_head waits = retry_row(1, "a", ""), fresh = row(1, "b", "");
+    for (int n = 0; n < 2; n++) {
+        until(p, HK_ACT_SCAN);
+        puppet_heads(p, p->a.scan.source == HK_FROM_RETRY ? &waits : &fresh, 1, false);
+    }
+    until(p, HK_ACT_EXCHANGE);
+    assert_int_equal(p->a.exchange.n_claims, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct hk_message *found = puppet_row(p, &p->a.exchange.claims[1 - i]);
+        assert_non_null(found);
+        messages[i] = *found;
+    }
+    struct hk_exchanged done = {.now_ms = puppet_store_now(p),
+                                .claim = 1,
+                                .messages = messages,
+                                .n_messages = 2,
+                                .grants = none,
+                                .stale = p->stale};
+    hk_engine_on_exchange(p->engine, p->now_ms, HK_OK, &done);
+    for (size_t i = 0; i < 2; i++) {
+        until(p, HK_ACT_SEND);
+        assert_true(hk_str_eq(p->a.message->destination, hk_str_of(p->dests[p->a.dest].name)));
+        puppet_serve(p);
+    }
+    puppet_free(p);
+}
+
+/* A server that took over gives no claims before all was read anew: who would ask again and again is told to poll. */
+static void an_exchange_that_wants_all_read_anew_is_followed_by_a_poll(void **state)
+{
+    (void)state;
+    static struct hk_grant none[8];
+    struct puppet *p = puppet_new(1);
+    puppet_start(p);
+    struct hk_head fresh = row(1, "a", "");
+    p->poll.last_id = 1;
+    until_scan(p, HK_SCAN_FRESH);
+    puppet_heads(p, &fresh, 1, false);
+    until(p, HK_ACT_EXCHANGE);
+    struct hk_exchanged done = {
+        .now_ms = puppet_store_now(p), .reset = true, .grants = none, .stale = p->stale};
+    hk_engine_on_exchange(p->engine, p->now_ms, HK_OK, &done);
+    hk_engine_next(p->engine, p->now_ms, &p->a);
+    assert_int_equal(p->a.kind, HK_ACT_POLL);
+    puppet_free(p);
+}
+
 /* ---- clocks and pages ---- */
 
 static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void **state)
@@ -632,6 +720,9 @@ int main(void)
         cmocka_unit_test(a_row_whose_key_was_changed_is_retried_though_nothing_can_hold_its_key),
         cmocka_unit_test(what_is_given_back_without_memory_for_its_key_is_read_by_its_destination),
         cmocka_unit_test(a_stranger_whose_name_there_is_no_memory_for_waits_for_the_next_poll),
+        cmocka_unit_test(a_stranger_that_found_no_room_is_looked_for_again_without_a_poll),
+        cmocka_unit_test(two_rows_of_the_same_number_are_not_taken_for_each_other),
+        cmocka_unit_test(an_exchange_that_wants_all_read_anew_is_followed_by_a_poll),
         cmocka_unit_test(an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again),
         cmocka_unit_test(retries_are_read_page_by_page_and_an_empty_last_page_is_the_end),
         cmocka_unit_test(ids_at_the_ends_of_their_range_have_no_neighbour_beyond),

@@ -335,6 +335,269 @@ static void an_answer_that_came_before_the_abort_counts(void **state)
     rig_free(rig);
 }
 
+/* ---- leases, suspects, pauses ---- */
+
+static void sends_are_ended_near_the_end_of_every_lease_not_of_the_first_alone(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    commit(rig, put(rig, "m", "a", ""));
+    run(rig);
+    for (size_t n = 1; n <= 2; n++) {
+        assert_true(in_flight(rig, "m"));
+        rig->refuse = HK_UNAVAILABLE;
+        wait_ms(rig, LEASE_MS - LEASE_MS / 6);
+        assert_int_equal(rig->aborts, n);
+        answer_facts(rig, "m", (struct hk_facts){.fault = HK_FAULT_LOCAL});
+        rig->refuse = HK_OK;
+        wait_ms(rig, 5100);
+    }
+    rig_free(rig);
+}
+
+static void while_a_suspect_is_on_its_way_nobody_else_is_taken(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    rig_start(rig);
+    commit(rig, put(rig, "bad", "a", ""));
+    run(rig);
+    for (int n = 0; n < 3; n++)
+        crash(rig);
+    assert_true(in_flight(rig, "bad"));
+    commit(rig, put(rig, "good", "b", ""));
+    wait_ms(rig, 1000);
+    assert_false(in_flight(rig, "good"));
+    answer(rig, "bad", 200);
+    wait_ms(rig, 60);
+    assert_true(in_flight(rig, "good"));
+    rig_free(rig);
+}
+
+/* An answer that pauses comes while a poll is under way that knows nothing of it yet. */
+static void a_pause_that_is_not_on_disk_yet_is_not_undone_by_a_poll(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_dest_view view;
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    do {
+        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+        if (rig->last.kind == HK_ACT_WAIT)
+            rig->now_ms = rig->last.wake_ms;
+        else if (rig->last.kind != HK_ACT_POLL)
+            call_store(rig, &rig->last);
+    } while (rig->last.kind != HK_ACT_POLL);
+    struct hk_sent sent = {.facts = {.status = 410}};
+    hk_engine_on_sent(rig->engine, rig->now_ms, found(rig, "m0")->slot, &sent);
+    found(rig, "m0")->over = true;
+    commit(rig, put(rig, "n", "b", "")); /* so that the poll tells of something */
+    call_store(rig, &rig->last);
+    assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+    assert_true(view.paused);
+    run(rig);
+    assert_int_equal(rig->pauses, 1);
+    rig_free(rig);
+}
+
+/* What has piled up meanwhile goes out by the ramp, not by the bucket that filled up during the pause. */
+static void a_destination_that_is_resumed_begins_with_an_empty_bucket(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->dests[0].limiter = (struct hk_limiter_options){
+        .rate_per_s = 100, .burst = 50, .ramp_ms = 10000, .ramp_start = 0.1, .concurrency = 8};
+    rig_start(rig);
+    hk_model_pause(rig->model, "a", true, "operator", &reply);
+    wait_ms(rig, 1000);
+    put_many(rig, "m", 8, "a");
+    wait_ms(rig, 1000);
+    assert_int_equal(rig->n_sends, 0);
+    hk_model_pause(rig->model, "a", false, "operator", &reply);
+    wait_ms(rig, 100);
+    assert_true(rig->n_sends <= 1);
+    wait_ms(rig, 2000);
+    assert_int_equal(rig->n_sends, 8);
+    rig_free(rig);
+}
+
+/* Our own fault says neither that the destination is well nor that it is not: the next one probes. */
+static void a_probe_that_says_nothing_leaves_its_place_to_the_next(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_dest_view view;
+    break_easily(rig);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    answer(rig, "m0", 503);
+    wait_ms(rig, 1100);
+    answer_facts(rig, "m0", (struct hk_facts){.fault = HK_FAULT_LOCAL});
+    assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+    assert_int_equal(view.breaker, HK_BREAKER_HALF_OPEN);
+    wait_ms(rig, 200);
+    assert_true(in_flight(rig, "m0"));
+    rig_free(rig);
+}
+
+static void refused_credentials_are_counted_in_a_row(void **state)
+{
+    (void)state;
+    static const int answers[] = {401, 401, 401, 401, 200, 401, 401, 401};
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", COUNT(answers), "a");
+    run(rig);
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        char name[HK_MODEL_TEXT];
+        (void)snprintf(name, sizeof name, "m%zu", i);
+        answer(rig, name, answers[i]);
+    }
+    assert_int_equal(rig->pauses, 0);
+    rig_free(rig);
+}
+
+static void what_a_store_refused_is_tried_again_as_soon_as_it_may_be_asked(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    rig->refuse = HK_UNAVAILABLE;
+    answer(rig, "m0", 200);
+    rig->refuse = HK_OK;
+    wait_ms(rig, 60);
+    assert_true(settled(rig, "m0", "sent"));
+    rig_free(rig);
+}
+
+/* A row in our hands is among the held, and does not hold up who comes after it when it is over. */
+static void who_waits_for_a_retry_goes_on_though_the_keys_were_read_meanwhile(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->dests[0].ordered = true;
+    rig_start(rig);
+    commit(rig, put(rig, "m", "a", "k"));
+    commit(rig, put(rig, "n", "a", "k"));
+    run(rig);
+    answer(rig, "m", 500);
+    wait_ms(rig, 110);
+    assert_true(in_flight(rig, "m"));
+    size_t reads = rig->held_reads;
+    hk_model_pause(rig->model, "b", true, "operator", &reply); /* an act: the keys are read */
+    wait_ms(rig, 1000);
+    assert_true(rig->held_reads > reads);
+    answer(rig, "m", 200);
+    wait_ms(rig, 20);
+    assert_true(in_flight(rig, "n"));
+    rig_free(rig);
+}
+
+static void a_breaker_whose_opening_the_store_refused_is_told_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    break_easily(rig);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    run(rig);
+    rig->refuse = HK_UNAVAILABLE;
+    answer(rig, "m0", 503);
+    assert_int_equal(rig->told, 0);
+    rig->refuse = HK_OK;
+    wait_ms(rig, 60);
+    assert_int_equal(rig->told, 1);
+    rig_free(rig);
+}
+
+/* There are fewer places than either could use. */
+static void destinations_that_fell_behind_take_turns(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->options.concurrency = 2;
+    rig_start(rig);
+    hk_model_pause(rig->model, "a", true, "operator", &reply);
+    hk_model_pause(rig->model, "b", true, "operator", &reply);
+    wait_ms(rig, 60);
+    put_many(rig, "m", 20, "a");
+    put_many(rig, "n", 20, "b");
+    wait_ms(rig, 60);
+    hk_model_pause(rig->model, "a", false, "operator", &reply);
+    hk_model_pause(rig->model, "b", false, "operator", &reply);
+    wait_ms(rig, 60);
+    for (size_t i = 0; i < 8; i++) {
+        assert_true(i < rig->n_sends);
+        end_send(rig, &rig->sends[i], (struct hk_facts){.status = 200});
+        wait_ms(rig, 60);
+    }
+    size_t of_b = 0;
+    for (size_t i = 0; i < rig->n_sends; i++)
+        of_b += rig->sends[i].dest == 1;
+    assert_in_range(of_b, 3, 7);
+    rig_free(rig);
+}
+
+static void a_key_of_a_paused_destination_holds_up_no_other_key(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    rig->dests[0].ordered = rig->dests[1].ordered = true;
+    rig_start(rig);
+    commit(rig, put(rig, "a1", "a", "k"));
+    commit(rig, put(rig, "a2", "a", "k"));
+    commit(rig, put(rig, "b1", "b", "k"));
+    commit(rig, put(rig, "b2", "b", "k"));
+    run(rig);
+    hk_model_pause(rig->model, "a", true, "operator", &reply);
+    wait_ms(rig, 60);
+    answer(rig, "a1", 200);
+    answer(rig, "b1", 200);
+    wait_ms(rig, 60);
+    assert_false(in_flight(rig, "a2"));
+    assert_true(in_flight(rig, "b2"));
+    rig_free(rig);
+}
+
+/* A store lists a destination as long as there is something to tell of it. */
+static void a_breaker_that_no_poll_tells_of_any_more_is_closed(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_dest_view view;
+    break_easily(rig);
+    rig_start(rig);
+    run(rig);
+    for (int i = 0; i < 2; i++) {
+        struct hk_poll_dest dest = {
+            .name = hk_str_of("a"), .open_until_ms = store_now(rig) + 60000, .retry_due_ms = INT64_MAX};
+        struct hk_poll poll = {.changed = true, .dests = &dest, .n_dests = i == 0, .last_id = HK_FIRST_ID};
+        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+        while (rig->last.kind != HK_ACT_POLL) {
+            if (rig->last.kind == HK_ACT_WAIT)
+                rig->now_ms = rig->last.wake_ms;
+            else
+                call_store(rig, &rig->last);
+            hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+        }
+        poll.now_ms = store_now(rig);
+        hk_engine_on_poll(rig->engine, rig->now_ms, HK_OK, &poll);
+        assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+        assert_int_equal(view.breaker, i == 0 ? HK_BREAKER_OPEN : HK_BREAKER_CLOSED);
+    }
+    rig_free(rig);
+}
+
 /* ---- together with others ---- */
 
 static void who_waits_for_a_leave_to_probe_goes_on_when_another_one_has_probed(void **state)
@@ -419,6 +682,18 @@ int main(void)
         cmocka_unit_test(without_a_book_of_policies_the_destinations_own_holds),
         cmocka_unit_test(what_may_have_arrived_was_an_attempt_whatever_the_sink_says_of_it),
         cmocka_unit_test(an_answer_that_came_before_the_abort_counts),
+        cmocka_unit_test(sends_are_ended_near_the_end_of_every_lease_not_of_the_first_alone),
+        cmocka_unit_test(while_a_suspect_is_on_its_way_nobody_else_is_taken),
+        cmocka_unit_test(a_pause_that_is_not_on_disk_yet_is_not_undone_by_a_poll),
+        cmocka_unit_test(a_destination_that_is_resumed_begins_with_an_empty_bucket),
+        cmocka_unit_test(a_breaker_that_no_poll_tells_of_any_more_is_closed),
+        cmocka_unit_test(a_probe_that_says_nothing_leaves_its_place_to_the_next),
+        cmocka_unit_test(refused_credentials_are_counted_in_a_row),
+        cmocka_unit_test(what_a_store_refused_is_tried_again_as_soon_as_it_may_be_asked),
+        cmocka_unit_test(who_waits_for_a_retry_goes_on_though_the_keys_were_read_meanwhile),
+        cmocka_unit_test(a_breaker_whose_opening_the_store_refused_is_told_again),
+        cmocka_unit_test(destinations_that_fell_behind_take_turns),
+        cmocka_unit_test(a_key_of_a_paused_destination_holds_up_no_other_key),
         cmocka_unit_test(who_waits_for_a_leave_to_probe_goes_on_when_another_one_has_probed),
         cmocka_unit_test(a_reserve_is_given_back_when_a_person_pauses_its_destination),
     };
