@@ -48,7 +48,8 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
         return CURL_SOCKET_BAD;
     }
     t->tried = true;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    /* libcurl does not look whether it could make it so itself: no time-out would end one that blocks */
+    return socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
 }
 
 /* ---- what comes in and goes out ---- */
@@ -209,6 +210,8 @@ static bool set_mail(struct transfer *t, const struct hk_send_mail *m)
     curl_easy_setopt(t->easy, CURLOPT_MAIL_RCPT_ALLLOWFAILS,
                      1L); /* one bad address does not silence the others */
     curl_easy_setopt(t->easy, CURLOPT_USE_SSL, must ? (long)CURLUSESSL_ALL : (long)CURLUSESSL_TRY);
+    /* the time-out ends with the mail, and its server may never answer the QUIT after it */
+    curl_easy_setopt(t->easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, (timeout_of(m->timeout_ms) + 999) / 1000);
     curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_upload);
     curl_easy_setopt(t->easy, CURLOPT_READDATA, t);

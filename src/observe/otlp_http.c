@@ -2,6 +2,7 @@
 /* libcurl for the exporter. No proxy, no redirect, answers are not kept: a collector says all it has to say by its status. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <curl/curl.h>
 #include <hikyaku/policy.h>
@@ -81,12 +82,20 @@ static bool set_tls(CURL *easy, const struct hk_otlp_target *t)
            (!t->key_file || curl_easy_setopt(easy, CURLOPT_SSLKEY, t->key_file) == CURLE_OK);
 }
 
+/* libcurl does not look whether it could make it non-blocking itself: no time-out would end one that blocks. */
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)arg, (void)purpose;
+    return socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
+}
+
 static bool set_up(struct hk_otlp_http *http, const struct hk_otlp_target *t)
 {
     CURL *easy = http->easy;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT,
                      1L); /* the end does not wait for a name server that is silent */
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);

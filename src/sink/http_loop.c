@@ -7,7 +7,6 @@
  *   interest in them.
  * - libcurl's own (the resolver thread's socket pair): the same. */
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -285,11 +284,12 @@ static unsigned forget_namesake(struct hk_http_loop *hl, curl_socket_t fd)
 
 curl_socket_t hk_http_loop_open(struct hk_http_loop *hl, const struct curl_sockaddr *address)
 {
-    int fd = socket(address->family, address->socktype, address->protocol);
+    /* libcurl does not look whether it could make it so itself: one that blocks would stop the loop for good */
+    int fd = socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
     unsigned wanted = forget_namesake(hl, fd);
-    struct hk_http_socket *s = fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? add(hl, fd, true) : NULL;
+    struct hk_http_socket *s = add(hl, fd, true);
     if (!s) {
         (void)close(fd);
         return CURL_SOCKET_BAD;

@@ -744,6 +744,28 @@ def a_mail_server_that_is_not_there_or_hangs():
                             "timeout_ms": 300})
 
 
+@test
+def a_mail_server_that_does_not_say_good_bye_is_left():
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def talk():
+            peer, _ = server.accept()
+            with peer, peer.makefile("rwb", buffering=0) as file:
+                file.write(b"220 hello\r\n")
+                for line in file:
+                    if line.startswith(b"QUIT"):
+                        left.wait(100)
+                        return
+                    file.write(b"550 nobody\r\n" if line.startswith(b"RCPT") else b"250 yes\r\n")
+
+        left = threading.Event()
+        threading.Thread(target=talk, daemon=True).start()
+        refused("INVALID", {"kind": "email", "url": f"smtp://127.0.0.1:{server.getsockname()[1]}", "from": "a@b.example",
+                            "to": ["c@d.example"], "timeout_ms": 2000}, "550 nobody")
+        left.set()
+    assert time.monotonic() - began < 60, "libcurl waits for two minutes"
+
+
 # ---- programs ----
 
 @test
