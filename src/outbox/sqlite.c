@@ -38,7 +38,7 @@ static size_t columns_of(const struct hk_outbox_message *m, struct column out[CO
 static enum hk_code failed(struct sqlite3 *db, struct hk_err *err)
 {
     int code = sqlite3_errcode(db) & 0xff;
-    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED || code == SQLITE_PROTOCOL)
         return hk_err_set(err, HK_BUSY,
                           "the database is locked by another writer: set a busy timeout, or try again");
     if (code == SQLITE_NOMEM)

@@ -74,6 +74,11 @@ def read_report(path):
     return int(calls), int(failed), f"{name} in {pathlib.Path(where).name}, {function.strip()}"
 
 
+def died_of_libcurl(point, output):
+    """libcurl 7.88: without memory for a socket's table of transfers it empties that table and goes on to divide by its size."""
+    return point.kind == "alloc" and re.search(r"AddressSanitizer: FPE .*\n(# )? *#0 \S+ +\(\S*/libcurl\.so", output)
+
+
 def complaint(output):
     """What a sanitizer says, if anything."""
     return "Sanitizer" in output or "runtime error:" in output or "Assertion" in output
@@ -408,11 +413,20 @@ class Day(World):
                 except OSError:
                     pass
 
+    def seen_ended(self):
+        """A lock that could not be given up keeps readers out as long as its process lives."""
+        try:
+            return self.ended()
+        except sqlite3.OperationalError as failure:
+            if "locking protocol" not in str(failure):
+                raise
+            return False
+
     def suffer(self, env):
         """Its faulty part. (exit code, its log)"""
         daemon = self.daemon(env=env)
         end = time.monotonic() + 2.5
-        while not daemon.gone() and time.monotonic() < end and not self.ended():
+        while not daemon.gone() and time.monotonic() < end and not self.seen_ended():
             time.sleep(0.05)
         if not daemon.gone():
             self.look(daemon)
@@ -657,7 +671,7 @@ class Relay:
             wrong = None
             if code in (-signal.SIGHUP, -signal.SIGTERM):
                 code = 1  # it was ending by itself, or had not begun, when the test sent its signals
-            if code not in GOOD_CODES or complaint(log):
+            if (code not in GOOD_CODES or complaint(log)) and not died_of_libcurl(point, log):
                 wrong = f"exit {code}"
             else:
                 try:
