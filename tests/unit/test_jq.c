@@ -165,8 +165,12 @@ static void a_missing_helper_is_said(void **state)
     (void)state;
     struct hk_jq *jq = NULL;
     struct hk_err err = {.message = ""};
-    assert_int_equal(hk_jq_open("/nonexistent/hikyaku-jq", ".", 0, &jq, &err), HK_UNAVAILABLE);
-    assert_non_null(strstr(err.message, "/nonexistent/hikyaku-jq"));
+    enum hk_code rc = hk_jq_open("/nonexistent/hikyaku-jq", ".", 0, &jq, &err);
+    if (!getenv("HIKYAKU_VALGRIND")) { /* which makes a fork of posix_spawn's vfork: the parent is not told */
+        assert_int_equal(rc, HK_UNAVAILABLE);
+        assert_non_null(strstr(err.message, "/nonexistent/hikyaku-jq"));
+    }
+    assert_int_not_equal(rc, HK_OK);
     assert_null(jq);
     assert_int_equal(hk_jq_open("/bin/false", ".", 0, &jq, &err), HK_INVALID);
     assert_int_equal(hk_jq_open("/bin/cat", ".", 0, &jq, &err),
