@@ -444,6 +444,30 @@ static void a_lane_that_came_back_in_time_is_not_taken_over(void **state)
     suite_close(late);
 }
 
+/* Whoever has a retry row by now settles it, even while the manifest stands that it was in. */
+static void a_retry_that_is_in_other_hands_is_not_settled(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    int64_t claim = suite_claim(store, lane, HK_FROM_RETRY, 1);
+    store_kind->sql("UPDATE outbox_retry SET claim = claim + 1");
+
+    const enum hk_settle_kind kinds[] = {HK_SETTLE_RETRY, HK_SETTLE_SENT};
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        s = suite_settle(claim, HK_FROM_RETRY, 1, kinds[i]);
+        suite_exchange(store, lane, &s, 1, NULL, 0);
+        assert_count("outbox_retry WHERE claim IS NOT NULL AND attempts = 1", 1);
+        assert_count("outbox_sent", 0);
+    }
+    suite_close(store);
+}
+
 /* Two that purge at the same time would wait for each other: who finds another one at it leaves it to him. */
 static void one_relay_purges_at_a_time(void **state)
 {
@@ -701,6 +725,7 @@ int main(void)
         TEST(what_a_dead_relay_had_is_taken_over_by_a_live_one),
         TEST(a_take_over_that_cannot_be_made_now_is_made_later),
         TEST(a_lane_that_came_back_in_time_is_not_taken_over),
+        TEST(a_retry_that_is_in_other_hands_is_not_settled),
         TEST(one_relay_purges_at_a_time),
         TEST(what_takes_too_long_is_given_more_time_for_a_while),
         TEST(what_a_dead_relay_had_is_taken_over_however_large),
