@@ -509,6 +509,27 @@ static void a_cancelled_requeue_closes_its_letter(void **state)
     admin_ops->close(admin);
 }
 
+/* Of a requeued fan-out one part died again, which opened the letter, and another one waits: to cancel that one says nothing
+ * of the first. */
+static void a_cancelled_part_leaves_the_letter_of_one_that_died(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    insert("x", "a", NULL);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD);
+    suite_settle_one(store, lane, &s);
+    store_kind->sql("INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, letter_id, life) "
+                    "VALUES ('x', 'b', 'Made', 0, 1, 2)");
+    assert_int_equal(act(admin_ops->cancel, admin, "x", "b", NULL), HK_OK);
+    assert_count("outbox_cancelled WHERE destination = 'b'", 1);
+    assert_count("dead_letters WHERE status = 'failed' AND resolved_at IS NULL", 1);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void an_open_breaker_is_shown_while_it_is_open(void **state)
 {
     (void)state;
@@ -923,6 +944,7 @@ size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(retry_makes_due_what_waits),
         TEST(several_destinations_need_a_name),
         TEST(a_cancelled_requeue_closes_its_letter),
+        TEST(a_cancelled_part_leaves_the_letter_of_one_that_died),
         TEST(an_open_breaker_is_shown_while_it_is_open),
         TEST(pauses_are_seen_by_the_relay_and_kept_with_who_and_why),
         TEST(relays_are_told_with_what_they_have_in_hand),

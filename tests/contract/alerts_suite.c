@@ -467,6 +467,15 @@ static void an_update_replaces_the_one_before_it(void **state)
     put_notice(admin, "f1", "slack", HK_NOTICE_UPDATE);
     assert_rows("outbox_notice", 2);
     assert_rows("outbox_notice WHERE channel = 'mail'", 1);
+    const struct hk_alerts_claims *c = claim(admin);
+    assert_int_equal(c->n, 2);
+    int64_t id = c->items[hk_str_eq(c->items[0].channel, hk_str_of("slack")) ? 0 : 1].id;
+    put_notice(admin, "f1", "slack",
+               HK_NOTICE_UPDATE); /* the one before it is being told: it stays to be settled */
+    assert_rows("outbox_notice", 3);
+    settle(admin, id, 1, HK_NOTICE_SENT);
+    assert_rows("outbox_notice WHERE sent_ms > 0", 1);
+    assert_int_equal(claim(admin)->n, 1);
     admin_ops->close(admin);
 }
 

@@ -296,6 +296,23 @@ static void a_letter_that_a_person_requeues_stays_with_its_job(void **state)
     admin_ops->close(admin);
 }
 
+static void a_letter_that_is_discarded_has_not_arrived(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 2, NULL);
+    int64_t job = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 1000});
+    step_to(admin, job, &open_letters, 2);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    assert_int_equal(letters_act(letters_ops->discard, admin, 1).did, HK_DID_IT);
+    assert_int_equal(job_of(admin, job).facts.failed, 1);
+    assert_int_equal(job_of(admin, job).facts.resolved, 0);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static bool even_payload(const void *arg, const struct hk_letter *letter)
 {
     (void)arg;
@@ -514,6 +531,7 @@ const struct CMUnitTest letters_redrive_tests[] = {
     TEST(a_job_requeues_what_fits_and_nothing_that_came_later),
     TEST(a_letter_that_another_job_takes_has_failed_in_the_first),
     TEST(a_letter_that_a_person_requeues_stays_with_its_job),
+    TEST(a_letter_that_is_discarded_has_not_arrived),
     TEST(a_canary_that_fails_again_ends_the_job),
     TEST(what_only_the_payload_tells_is_redriven_too),
     TEST(another_process_goes_on_where_the_first_one_stopped),

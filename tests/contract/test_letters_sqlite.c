@@ -218,6 +218,29 @@ static void letters_of_version_1_are_taken_along(void **state)
     sqlite_kind.drop();
 }
 
+/* A rate of one letter in a day begins with one: a step that looked at as many as it may and found none has not used it. */
+static void a_step_that_finds_no_letter_costs_none_of_the_rate(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    int64_t id = 0, wake_ms = 0;
+    sqlite_kind.sql("WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 10001) "
+                    "INSERT INTO dead_letters (message_id, event_type, destination, reason_code, attempts, "
+                    "first_failed_at, last_failed_at, created_at, fingerprint) SELECT 'm' || x, "
+                    "CASE WHEN x > 10000 THEN 'Rare.1' ELSE 'T' END, 'a', 'X', 1, '2027', '2027', '2027', "
+                    "'f' FROM c");
+    const struct hk_letter_query rare = {.event_type = "Rare*", .statuses = 1u << HK_LETTER_FAILED};
+    const struct hk_redrive_job job = {
+        .filter = hk_str_of("type:Rare*"), .pace = {.rate_per_s = 1.0 / 86400}, .actor = hk_str_of("ann")};
+    assert_int_equal(letters_ops->redrive_start(admin, &rare, &job, &id, &err), HK_OK);
+    for (int steps = 1; steps <= 2; steps++) {
+        assert_int_equal(letters_ops->redrive_step(admin, id, &rare, &wake_ms, &err), HK_OK);
+        assert_int_equal(suite_number("SELECT requeued FROM outbox_redrive"), steps - 1);
+    }
+    admin_ops->close(admin);
+}
+
 static void a_newer_schema_is_opened_if_it_says_so(void **state)
 {
     (void)state;
@@ -258,11 +281,12 @@ int main(void)
     admin_ops = &hk_store_admin_sqlite;
     letters_ops = &hk_store_letters_sqlite;
     letters_dialect = &dialect;
-    size_t n = letters_suite_tests(tests, COUNT(tests) - 5);
+    size_t n = letters_suite_tests(tests, COUNT(tests) - 6);
 #define TEST(f) (struct CMUnitTest) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
     tests[n++] = TEST(a_payload_of_bytes_stays_bytes);
     tests[n++] = TEST(rows_that_hold_anything_are_shown);
     tests[n++] = TEST(a_page_of_many_that_do_not_fit_comes_in_bounded_steps);
+    tests[n++] = TEST(a_step_that_finds_no_letter_costs_none_of_the_rate);
     tests[n++] = TEST(a_newer_schema_is_opened_if_it_says_so);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(letters_of_version_1_are_taken_along);
     return _cmocka_run_group_tests("dead letters (sqlite)", tests, n, NULL, NULL);

@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "pg_relay.h"
+#include "store/pg_stmt.h"
 
 #define TEST(name)           cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 #define LEASE_MS             30000
@@ -417,6 +419,78 @@ static void a_take_over_that_cannot_be_made_now_is_made_later(void **state)
     suite_close(live);
 }
 
+/* Between the look that finds it dead and the take-over a relay that was only late may have renewed its lease. */
+static void a_lane_that_came_back_in_time_is_not_taken_over(void **state)
+{
+    (void)state;
+    static const struct hk_pg_url plain;
+    struct hk_store *late = suite_open(NULL);
+    char lane[24], now[24];
+    struct hk_buf text;
+    snprintf(lane, sizeof lane, "%lld", (long long)suite_acquire(late));
+    hk_buf_init(&text, (size_t)64 * 1024);
+    hk_pg_url_names(&plain, hk_pg_sql(HK_PG_TAKE_OVER), &text);
+    PGconn *other = pg_connect(NULL);
+    for (int is_dead = 0; is_dead <= 1; is_dead++) {
+        snprintf(now, sizeof now, "%lld", (long long)suite_clock_ms + LEASE_MS - 1 + is_dead);
+        const char *const args[] = {lane, "99", now};
+        PGresult *res = PQexecParams(other, hk_buf_cstr(&text), 3, NULL, args, NULL, NULL, 0);
+        assert_int_equal(PQresultStatus(res), PGRES_COMMAND_OK);
+        assert_string_equal(PQcmdTuples(res), is_dead ? "1" : "0");
+        PQclear(res);
+    }
+    PQfinish(other);
+    hk_buf_fini(&text);
+    suite_close(late);
+}
+
+/* Whoever has a retry row by now settles it, even while the manifest stands that it was in. */
+static void a_retry_that_is_in_other_hands_is_not_settled(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    int64_t claim = suite_claim(store, lane, HK_FROM_RETRY, 1);
+    store_kind->sql("UPDATE outbox_retry SET claim = claim + 1");
+
+    const enum hk_settle_kind kinds[] = {HK_SETTLE_RETRY, HK_SETTLE_SENT};
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        s = suite_settle(claim, HK_FROM_RETRY, 1, kinds[i]);
+        suite_exchange(store, lane, &s, 1, NULL, 0);
+        assert_count("outbox_retry WHERE claim IS NOT NULL AND attempts = 1", 1);
+        assert_count("outbox_sent", 0);
+    }
+    suite_close(store);
+}
+
+/* Two that purge at the same time would wait for each other: who finds another one at it leaves it to him. */
+static void one_relay_purges_at_a_time(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_retention keep = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    uint32_t deleted = 9;
+    keep.sent_ms = 1000;
+    store_kind->sql("INSERT INTO outbox_sent (message_id, destination, event_type, attempts, status, life, "
+                    "sent_ms) VALUES ('m', 'a', 'Made', 1, 200, 1, 1)");
+    PGconn *other = pg_connect(NULL);
+    pg_exec(other, "SELECT pg_advisory_lock(hashtextextended('\"public\".\"outbox_meta\" purge', 0))");
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL), HK_OK);
+    assert_int_equal(deleted, 0);
+    PQfinish(other);
+    while (suite_number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") > 0)
+        continue;
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL), HK_OK);
+    assert_int_equal(deleted, 1);
+    suite_close(store);
+}
+
 /* Rows of hundreds of megabytes: whoever has no more than the usual ten seconds never gets them moved. */
 static void forbid_haste(void)
 {
@@ -650,6 +724,9 @@ int main(void)
         TEST(what_was_to_be_handed_over_is_kept_when_nobody_wants_it_any_more),
         TEST(what_a_dead_relay_had_is_taken_over_by_a_live_one),
         TEST(a_take_over_that_cannot_be_made_now_is_made_later),
+        TEST(a_lane_that_came_back_in_time_is_not_taken_over),
+        TEST(a_retry_that_is_in_other_hands_is_not_settled),
+        TEST(one_relay_purges_at_a_time),
         TEST(what_takes_too_long_is_given_more_time_for_a_while),
         TEST(what_a_dead_relay_had_is_taken_over_however_large),
         TEST(a_shard_of_a_lane_that_is_not_there_is_free),

@@ -290,6 +290,33 @@ static void a_step_that_comes_too_late_changes_nothing(void **state)
     admin_ops->close(admin);
 }
 
+/* It decided by what it had read, and another one has taken a step since: there may be more to do. */
+static void an_end_that_comes_too_late_changes_nothing(void **state)
+{
+    (void)state;
+    static const struct hk_pg_url plain;
+    struct hk_admin *admin = open_as(NULL, "", 30000);
+    struct hk_buf text;
+    char id[24];
+    fill(1);
+    snprintf(id, sizeof id, "%lld", (long long)start_job(admin, 1));
+    store_kind->sql("UPDATE outbox_redrive SET steps = 5");
+    hk_buf_init(&text, (size_t)64 * 1024);
+    hk_pg_url_names(&plain, hk_pl_sql(HK_PL_JOB_END), &text);
+    PGconn *other = pg_connect(NULL);
+    for (int now = 0; now <= 1; now++) {
+        const char *const args[] = {"1", id, now ? "5" : "4", "done", NULL, "redrive-done"};
+        PGresult *res = PQexecParams(other, hk_buf_cstr(&text), 6, NULL, args, NULL, NULL, 0);
+        assert_int_equal(PQresultStatus(res), PGRES_TUPLES_OK);
+        assert_int_equal(PQntuples(res), now);
+        PQclear(res);
+        assert_int_equal(suite_number("SELECT count(*) FROM outbox_redrive WHERE status = 'done'"), now);
+    }
+    PQfinish(other);
+    hk_buf_fini(&text);
+    admin_ops->close(admin);
+}
+
 static void a_letter_that_is_locked_is_waited_for_only_so_long(void **state)
 {
     (void)state;
@@ -806,6 +833,7 @@ int main(void)
         TEST(a_job_that_somebody_has_in_hand_is_busy),
         TEST(a_step_waits_for_no_job_that_it_takes_letters_from),
         TEST(a_step_that_comes_too_late_changes_nothing),
+        TEST(an_end_that_comes_too_late_changes_nothing),
         TEST(a_letter_that_is_locked_is_waited_for_only_so_long),
         TEST(the_audit_loses_only_its_oldest_rows),
         TEST(retention_cuts_the_audit_at_the_first_row_that_stays),

@@ -86,6 +86,11 @@ static void each_destination_and_its_probes_have_a_bucket_of_their_own(void **st
     assert_int_equal(done->grants[1].n, 1);
     assert_int_equal(done->grants[2].n, 0);
     assert_int_equal(done->grants[3].n, 1);
+    struct hk_quota quota = {.destination = "c", .probe = true, .rate_per_s = 0.1, .burst = 1, .want = 9};
+    assert_int_equal(draw(store, lane, quota).n, 1);
+    quota.probe = false;
+    quota.burst = 3;
+    assert_int_equal(draw(store, lane, quota).n, 3); /* who probed has not drawn from these */
     suite_close(store);
 }
 

@@ -159,6 +159,34 @@ static void refused_ones_keep_their_place(void **state)
     rig_free(rig);
 }
 
+/* A fan-out whose destination has yet to read what lies before it waits for that, and comes with it. */
+static void a_fan_out_behind_what_is_unread_comes_when_it_was_read(void **state)
+{
+    (void)state;
+    static const size_t both[] = {0, 1};
+    static const struct hk_engine_route routes[] = {{"order", both, 2}};
+    struct rig *rig = rig_new(2);
+    rig->options.routes = routes;
+    rig->options.n_routes = 1;
+    rig->dests[0].ordered = true;
+    rig->dests[0].limiter.concurrency = 1;
+    rig_start(rig);
+    commit(rig, put(rig, "first", "a", "x"));
+    commit(rig, put(rig, "second", "a", "y"));
+    commit(rig, put(rig, "fan", "", "z"));
+    wait_ms(rig, 60);
+    assert_int_equal(rig->n_sends, 1);
+    answer(rig, "first", 200);
+    wait_ms(rig, 60);
+    assert_true(in_flight(rig, "second"));
+    assert_int_equal(count_flying(rig, 1), 1); /* where there is a place it does not wait for one elsewhere */
+    answer(rig, "second", 200);
+    wait_ms(rig, 60);
+    assert_int_equal(count_flying(rig, 0), 1);
+    assert_int_equal(hk_engine_stats(rig->engine)->swept, 0);
+    rig_free(rig);
+}
+
 static void a_route_fans_out(void **state)
 {
     (void)state;
@@ -412,6 +440,7 @@ int main(void)
         cmocka_unit_test(a_requeued_message_takes_nobodys_place),
         cmocka_unit_test(order_survives_a_crash_and_a_cancelled_head),
         cmocka_unit_test(refused_ones_keep_their_place),
+        cmocka_unit_test(a_fan_out_behind_what_is_unread_comes_when_it_was_read),
         cmocka_unit_test(a_route_fans_out),
         cmocka_unit_test(a_crash_with_a_routed_message_loses_nothing),
         cmocka_unit_test(an_unrouted_row_that_dies_frees_its_key),

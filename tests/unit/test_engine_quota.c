@@ -115,6 +115,26 @@ static void tokens_that_were_not_used_at_once_are_thrown_away(void **state)
     rig_free(rig);
 }
 
+/* A token is used a moment after it was drawn, and the bucket has filled again by then: it holds so much less. */
+static void the_bucket_leaves_room_for_the_lot_that_is_on_its_way(void **state)
+{
+    (void)state;
+    struct rig *rig = shared_rig(1);
+    rig_start(rig);
+    put_many(rig, "m", 1, "a");
+    do {
+        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+        if (rig->last.kind == HK_ACT_WAIT)
+            rig->now_ms = rig->last.wake_ms;
+        else if (rig->last.kind != HK_ACT_EXCHANGE)
+            call_store(rig, &rig->last);
+    } while (rig->last.kind != HK_ACT_EXCHANGE);
+    assert_int_equal(rig->last.exchange.n_quotas, 1);
+    assert_true(rig->last.exchange.quotas[0].rate_per_s == 1000);
+    assert_true(rig->last.exchange.quotas[0].burst == 900); /* a tenth of a second's worth */
+    rig_free(rig);
+}
+
 static struct rig *broken_rig(bool shared)
 {
     struct rig *rig = rig_new(1);
@@ -324,6 +344,7 @@ int main(void)
         cmocka_unit_test(an_empty_bucket_is_not_asked_again_and_again),
         cmocka_unit_test(what_only_the_sweep_finds_gets_its_token_as_well),
         cmocka_unit_test(tokens_that_were_not_used_at_once_are_thrown_away),
+        cmocka_unit_test(the_bucket_leaves_room_for_the_lot_that_is_on_its_way),
         cmocka_unit_test(a_breaker_that_opens_is_told_and_probing_takes_leave),
         cmocka_unit_test(anothers_open_breaker_is_ours_until_it_closes),
         cmocka_unit_test(a_slow_store_does_not_end_an_open_breaker_early),

@@ -147,6 +147,42 @@ static void a_broken_destination_gives_it_back(void **state)
     finish(rig);
 }
 
+/* What was chosen for the reserve comes back from the store when its destination is broken, and has free places. */
+static void what_is_claimed_while_the_breaker_opens_is_not_sent(void **state)
+{
+    (void)state;
+    struct rig *rig = quick_rig();
+    hk_breaker_options_init(&breaker);
+    breaker.failures = 2;
+    breaker.open_ms = 1000;
+    breaker.open_jitter = 0;
+    rig->dests[0].breaker = &breaker;
+    rig_start(rig);
+    put_many(rig, "m", MANY, "a");
+    run(rig);
+    answer(rig, "m0", 200);
+    answer(rig, "m1", 200);
+    wait_ms(rig, 6);
+    struct hk_action action;
+    for (bool claims = false; !claims;) {
+        hk_engine_next(rig->engine, rig->now_ms, &action);
+        if (action.kind == HK_ACT_WAIT)
+            rig->now_ms = action.wake_ms;
+        else if (!(claims = action.kind == HK_ACT_EXCHANGE && action.exchange.n_claims))
+            call_store(rig, &action);
+    }
+    assert_int_equal(count_flying(rig, 0), PLACES); /* all of these claims are for the reserve */
+    size_t sends = rig->n_sends, claims = action.exchange.n_claims;
+    end_send(rig, found(rig, "m2"), (struct hk_facts){.status = 503});
+    end_send(rig, found(rig, "m3"), (struct hk_facts){.status = 503});
+    call_store(rig, &action);
+    run(rig);
+    assert_int_equal(rig->n_sends, sends);
+    wait_ms(rig, 10);
+    assert_int_equal(hk_engine_stats(rig->engine)->released, claims);
+    finish(rig);
+}
+
 static void one_that_asks_for_a_pause_gives_it_back(void **state)
 {
     (void)state;
@@ -258,6 +294,7 @@ int main(void)
         cmocka_unit_test(one_with_a_rate_gets_none),
         cmocka_unit_test(some_places_stay_for_others),
         cmocka_unit_test(a_broken_destination_gives_it_back),
+        cmocka_unit_test(what_is_claimed_while_the_breaker_opens_is_not_sent),
         cmocka_unit_test(one_that_asks_for_a_pause_gives_it_back),
         cmocka_unit_test(one_that_falls_silent_gives_it_back),
         cmocka_unit_test(who_stops_gives_it_back),
