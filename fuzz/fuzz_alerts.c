@@ -15,6 +15,7 @@
 #include "config/arena.h"
 #include "daemon/alerts.h"
 #include "fuzz.h"
+#include "sqlite_values.h"
 #include "store/sqlite_alerts.h"
 
 enum {
@@ -52,38 +53,6 @@ static int64_t number_of(struct hk_str *rest)
 
 /* ---- rows ---- */
 
-static void bind(sqlite3_stmt *q, int at, struct hk_str *rest)
-{
-    unsigned how = byte_of(rest);
-    struct hk_str s = fuzz_take(rest, how / 5);
-    int64_t number = 0;
-    double real;
-    if (s.len > 0)
-        memcpy(&number, s.ptr, s.len < 8 ? s.len : 8);
-    memcpy(&real, &number, sizeof real);
-    int rc = SQLITE_OK;
-    if (how % 5 == 1)
-        rc = sqlite3_bind_int64(q, at, number);
-    else if (how % 5 == 2)
-        rc = sqlite3_bind_double(q, at, real);
-    else if (how % 5 == 3)
-        rc = sqlite3_bind_text(q, at, s.ptr, (int)s.len, SQLITE_TRANSIENT);
-    else if (how % 5 == 4)
-        rc = sqlite3_bind_blob(q, at, s.ptr, (int)s.len, SQLITE_TRANSIENT);
-    MUST(rc == SQLITE_OK);
-}
-
-static sqlite3_stmt *prepare(struct hk_store *store)
-{
-    char sql[16 + 4 * COLUMNS] = "SELECT ?";
-    for (int i = 1; i < COLUMNS; i++)
-        memcpy(sql + strlen(sql), ", ?", 4);
-    MUST(sqlite3_open(":memory:", &store->db) == SQLITE_OK);
-    sqlite3_stmt *q = NULL;
-    MUST(sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &q, NULL) == SQLITE_OK);
-    return q;
-}
-
 /* Half of them are of a rule that is there. */
 static void read_row(struct hk_store *store, sqlite3_stmt *q, struct hk_str *rest,
                      struct hk_alert_board *board)
@@ -91,9 +60,8 @@ static void read_row(struct hk_store *store, sqlite3_stmt *q, struct hk_str *res
     struct hk_alert a;
     unsigned whose = byte_of(rest);
     sqlite3_reset(q);
-    sqlite3_clear_bindings(q);
     for (int i = 1; i <= COLUMNS; i++)
-        bind(q, i, rest);
+        values_bind(q, i, rest);
     MUST(sqlite3_step(q) == SQLITE_ROW);
     hk_sn_alert(store, q, &a);
     MUST(hk_sq_ok(store));
@@ -231,7 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 4096)
         return 0;
     if (q == NULL)
-        q = prepare(&store);
+        q = values_prepare(&store, COLUMNS);
     check_text(rest);
     hk_sq_call(&store);
     hk_alert_board_init(&board);

@@ -7,44 +7,12 @@
 
 #include "base/str.h"
 #include "fuzz.h"
+#include "sqlite_values.h"
 #include "store/sqlite.h"
 
 enum {
     COLUMNS = 34
 };
-
-static void bind(sqlite3_stmt *q, int at, struct hk_str *rest)
-{
-    unsigned how = rest->len ? (unsigned char)fuzz_take(rest, 1).ptr[0] : 0;
-    struct hk_str s = fuzz_take(rest, how / 5);
-    int64_t number = 0;
-    double real;
-    memcpy(&number, s.ptr, s.len < 8 ? s.len : 8);
-    memcpy(&real, &number, sizeof real);
-    int rc = SQLITE_OK;
-    if (how % 5 == 0)
-        rc = sqlite3_bind_null(q, at);
-    else if (how % 5 == 1)
-        rc = sqlite3_bind_int64(q, at, number);
-    else if (how % 5 == 2)
-        rc = sqlite3_bind_double(q, at, real);
-    else if (how % 5 == 3)
-        rc = sqlite3_bind_text(q, at, s.ptr, (int)s.len, SQLITE_TRANSIENT);
-    else
-        rc = sqlite3_bind_blob(q, at, s.ptr, (int)s.len, SQLITE_TRANSIENT);
-    MUST(rc == SQLITE_OK);
-}
-
-static sqlite3_stmt *prepare(struct hk_store *store)
-{
-    char sql[16 + 4 * COLUMNS] = "SELECT ?";
-    for (int i = 1; i < COLUMNS; i++)
-        memcpy(sql + strlen(sql), ", ?", 4);
-    MUST(sqlite3_open(":memory:", &store->db) == SQLITE_OK);
-    sqlite3_stmt *q = NULL;
-    MUST(sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &q, NULL) == SQLITE_OK);
-    return q;
-}
 
 static void check_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source source)
 {
@@ -65,10 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 2048)
         return 0;
     if (q == NULL)
-        q = prepare(&store);
+        q = values_prepare(&store, COLUMNS);
     store.options.max_payload_bytes = 40;
     for (int i = 1; i <= COLUMNS; i++)
-        bind(q, i, &rest);
+        values_bind(q, i, &rest);
     MUST(sqlite3_step(q) == SQLITE_ROW);
     hk_sq_head(&store, q, HK_FROM_OUTBOX, &head);
     hk_sq_head(&store, q, HK_FROM_RETRY, &head);
