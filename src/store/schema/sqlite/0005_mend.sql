@@ -1,0 +1,1 @@
+-- hikyaku, schema version 5: keeps facts that operators missed.
