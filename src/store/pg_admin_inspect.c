@@ -350,13 +350,37 @@ static void look_at_days(struct look *l)
     PQclear(res);
 }
 
+/* Schema versions 3 and 4 let everybody act with the owner's rights (SECURITY.md); an owner could do so again. Asked of any
+ * version, since the old ones are what is looked for. */
+static void look_at_functions(struct look *l)
+{
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_OPEN_FUNCTIONS, NULL);
+    if (res && PQntuples(res) == 1 && !hk_pg_null(res, 0, 0))
+        note(
+            l, HK_NOTE_FAIL, "rights",
+            "every role can run %.200s with its owner's rights, and so become the owner of these tables: run "
+            "'hikyaku init' as the owner, or REVOKE ALL ON FUNCTION … FROM PUBLIC; then read SECURITY.md",
+            PQgetvalue(res, 0, 0));
+    PQclear(res);
+    res = hk_pg_query(&l->pg, false, HK_PA_STRANGE_TRIGGERS, NULL);
+    for (int i = 0; res && i < PQntuples(res); i++)
+        note(
+            l, HK_NOTE_FAIL, "rights",
+            "trigger %.63s on %.130s, a table of %.63s, runs a function of hikyaku's: somebody may have used it to act as "
+            "the owner; keep it as evidence, drop it, and read SECURITY.md",
+            PQgetvalue(res, i, 0), PQgetvalue(res, i, 1), PQgetvalue(res, i, 2));
+    PQclear(res);
+}
+
 static enum hk_code look_at_schema(struct look *l, struct hk_err *err)
 {
     l->out->schema_wanted = hk_pg_schema_wanted();
     l->out->schema = hk_pg_check_schema(&l->pg, &l->out->schema_version, &l->out->schema_error);
-    if (l->out->schema != HK_OK)
-        return HK_OK; /* that is what there is to tell */
     hk_pg_call(&l->pg);
+    if (l->out->schema_version > 0)
+        look_at_functions(l);
+    if (l->out->schema != HK_OK)
+        return hk_pg_end(&l->pg, "look at its functions", err); /* that is what there is to tell */
     look_at_plan(l);
     look_at_rights(l);
     look_at_days(l);

@@ -289,6 +289,13 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
 
 /* ---- the table ---- */
 
+/* Our functions that have, or had, their owner's rights, each with the table that its trigger hangs on. */
+#define OUR_FUNCTIONS                                                                                        \
+    "SELECT p.oid AS p, p.prosecdef AS definer, p.proacl AS acl, p.proowner AS owner, n.of FROM (VALUES "    \
+    "('@outbox_figures_gone()', '@outbox_relay'), ('@outbox_audit_chain()', '@outbox_audit'), "              \
+    "('@outbox_wake_up()', '@outbox'), ('@outbox_sent_days(bigint, bigint, bigint)', NULL)) n (name, of) "   \
+    "JOIN pg_proc p ON p.oid = to_regprocedure(n.name)"
+
 static const char *const texts[HK_PA_NSTMTS] = {
     /* $1 message_id, $2 destination, $3 event_type, $4 message_key, $5 headers, $6 content_type, $7 encoding,
      * $8 correlation_id, $9 traceparent, $10 idempotency_key, $11 not_before ms, $12 expires_at ms, $13 policy,
@@ -644,6 +651,17 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "floor(extract(epoch FROM now()) * 1000)::bigint), "
         "current_setting('max_prepared_transactions')::integer > 0, "
         "floor(pg_notification_queue_usage() * 100)::bigint " HK_PG_WAKE_FROM,
+    /* Functions of ours with the owner's rights that everybody may run (SECURITY.md); none: NULL. They are looked for by name: in
+     * a schema of an older version not all of them are there. */
+    [HK_PA_OPEN_FUNCTIONS] =
+        "SELECT string_agg(f.p::regprocedure::text, ', ') FROM (" OUR_FUNCTIONS
+        ") f WHERE f.definer AND EXISTS (SELECT 1 "
+        "FROM aclexplode(coalesce(f.acl, acldefault('f', f.owner))) a WHERE a.grantee = 0)",
+    /* Triggers that run one of them on a table that it is not meant for: trigger, table, whose. */
+    [HK_PA_STRANGE_TRIGGERS] =
+        "SELECT t.tgname::text, t.tgrelid::regclass::text, c.relowner::regrole::text FROM pg_trigger t "
+        "JOIN (" OUR_FUNCTIONS ") f ON f.p = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid "
+        "WHERE NOT t.tgisinternal AND t.tgrelid IS DISTINCT FROM to_regclass(f.of) ORDER BY t.oid LIMIT 3",
     /* What a relay needs and this role does not have. */
     [HK_PA_RIGHTS] =
         "SELECT string_agg(g.line, ', ' ORDER BY g.line) FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name FROM ("

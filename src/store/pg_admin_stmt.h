@@ -68,6 +68,8 @@ enum hk_pa_id {
     HK_PA_RIGHTS,
     HK_PA_SENT_DAYS,
     HK_PA_WAKE,
+    HK_PA_OPEN_FUNCTIONS,
+    HK_PA_STRANGE_TRIGGERS,
     HK_PA_NSTMTS
 };
 

@@ -15,7 +15,8 @@
  * - Whatever else goes wrong (somebody dropped the sequence, or gave it away) is caught: then nobody is woken.
  *
  * The function runs with its owner's rights, so that applications need none of their own; hence every name in it is
- * qualified, operators included. The channel is named after the outbox's oid, which no two outboxes share. */
+ * qualified, operators included, and none comes from outside. The channel is named after the outbox's oid, which no two outboxes
+ * share. */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +53,8 @@
     "       AND pg_catalog.pg_notification_queue_usage() OPERATOR(pg_catalog.<) 0.5 THEN\n"                  \
     "        IF pg_catalog.nextval('@outbox_wake'::pg_catalog.regclass)\n"                                       \
     "           OPERATOR(pg_catalog.%) 1000000 OPERATOR(pg_catalog.=) 1 THEN\n"                              \
-    "            PERFORM pg_catalog.pg_notify(pg_catalog.concat('hikyaku_', TG_RELID), '');\n"               \
+    "            PERFORM pg_catalog.pg_notify(\n"                                                             \
+    "                pg_catalog.concat('hikyaku_', '@outbox'::pg_catalog.regclass::pg_catalog.oid), '');\n"    \
     "        END IF;\n"                                                                                      \
     "    END IF;\n"                                                                                          \
     "    RETURN NULL;\n"                                                                                     \

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "pg_kind.h"
 
@@ -369,6 +370,30 @@ bool pg_make_database(void)
 {
     make_database("");
     return true;
+}
+
+/* As printed, one transaction for each version. */
+void pg_make_version(const char *more, unsigned version)
+{
+    struct hk_buf sql;
+    struct hk_store_inited done;
+    hk_buf_init(&sql, 1 << 20);
+    assert_int_equal(
+        hk_store_postgres.init(pg_url(NULL, more), &(struct hk_store_init){.print = &sql}, &done, NULL),
+        HK_OK);
+    const char *end = hk_buf_cstr(&sql);
+    for (unsigned i = 0; i < version; i++) {
+        end = strstr(end, "COMMIT;\n");
+        assert_non_null(end);
+        end += strlen("COMMIT;\n");
+    }
+    char *script = strndup(hk_buf_cstr(&sql), (size_t)(end - hk_buf_cstr(&sql)));
+    assert_non_null(script);
+    PGconn *owner = pg_connect(NULL);
+    pg_exec(owner, script);
+    PQfinish(owner);
+    free(script);
+    hk_buf_fini(&sql);
 }
 
 const char *pg_database(void)

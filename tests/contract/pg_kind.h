@@ -25,6 +25,8 @@ void pg_server_drop_standby(void);
 
 /* A database for a test, as pg_kind.make makes it but without the schema. */
 bool pg_make_database(void);
+/* The schema as an earlier version left it. */
+void pg_make_version(const char *more, unsigned version);
 const char *pg_database(void);
 /* Valid until the next call but three. `user` NULL: the superuser. `more`: "&schema=s", or "". */
 const char *pg_url(const char *user, const char *more);

@@ -718,6 +718,32 @@ static void health_is_told_of_sound_and_unsound_places(void **state)
     assert_int_equal(OPS.inspect("postgres://127.0.0.1:1/x", 0, &h, &err), HK_UNAVAILABLE);
 }
 
+/* Also of a schema that has to be brought up to date: that is where they are. */
+static void functions_that_everybody_may_run_as_the_owner_are_found(void **state)
+{
+    (void)state;
+    struct hk_store_health h;
+    struct hk_err err = {0};
+    store_kind->sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    pg_make_version("", 4);
+    PGconn *other = pg_connect(NULL);
+    pg_exec(
+        other,
+        "CREATE TABLE elsewhere (lane bigint); CREATE TRIGGER hung AFTER DELETE ON elsewhere FOR EACH ROW "
+        "EXECUTE FUNCTION outbox_figures_gone()");
+    assert_int_equal(OPS.inspect(pg_url(NULL, ""), 0, &h, &err), HK_OK);
+    assert_int_equal(h.schema, HK_NOTFOUND);
+    assert_note(&h, "rights", HK_NOTE_FAIL, "every role can run public.outbox_figures_gone()");
+    assert_note(&h, "rights", HK_NOTE_FAIL, "trigger hung on public.elsewhere");
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, ""), &(struct hk_store_init){0},
+                                            &(struct hk_store_inited){0}, &err),
+                     HK_OK);
+    pg_exec(other, "DROP TABLE elsewhere");
+    assert_int_equal(OPS.inspect(pg_url(NULL, ""), 0, &h, &err), HK_OK);
+    assert_null(note_on(&h, "rights", HK_NOTE_FAIL, ""));
+    PQfinish(other);
+}
+
 static void who_holds_vacuum_back_is_named(void **state)
 {
     (void)state;
@@ -811,6 +837,7 @@ int main(void)
         TEST(printed_grants_are_enough),
         TEST(schema_and_prefix_hold_everywhere),
         TEST(health_is_told_of_sound_and_unsound_places),
+        TEST(functions_that_everybody_may_run_as_the_owner_are_found),
         TEST(who_holds_vacuum_back_is_named),
         TEST(missing_rights_and_connections_are_told),
     };

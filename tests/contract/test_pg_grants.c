@@ -187,6 +187,111 @@ static void a_viewer_reads_everything_and_changes_nothing(void **state)
     assert_refused("hk_viewer", statements);
 }
 
+/* ---- who would be the owner ---- */
+
+/* A table of the attacker's own with a trigger that says whose rights it has, beside the one that our function hangs on. */
+static void prepare_attack(PGconn *conn)
+{
+    pg_exec(
+        conn,
+        "CREATE TEMP TABLE outbox_relay (lane bigint, id bigint); CREATE TEMP TABLE outbox_figures (lane bigint);"
+        "CREATE TEMP TABLE ran_as (who text); GRANT ALL ON ran_as TO PUBLIC;"
+        "CREATE FUNCTION pg_temp.evil() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$BEGIN INSERT INTO pg_temp.ran_as VALUES (current_user); RETURN OLD; END$$;"
+        "CREATE TRIGGER evil BEFORE DELETE ON pg_temp.outbox_figures FOR EACH ROW EXECUTE FUNCTION pg_temp.evil();"
+        "INSERT INTO pg_temp.outbox_figures VALUES (1); INSERT INTO pg_temp.outbox_relay VALUES (1, 1)");
+}
+
+#define HANG(function)                                                                                       \
+    "CREATE TRIGGER hung AFTER DELETE ON pg_temp.outbox_relay FOR EACH ROW EXECUTE FUNCTION public." function
+
+static void nobody_hangs_a_function_of_ours_on_a_table_of_his(void **state)
+{
+    (void)state;
+    static const char *const users[] = {"hk%20app", "hk_viewer", "hk_relay"};
+    static const char *const statements[] = {HANG("outbox_figures_gone()"), HANG("outbox_audit_chain()"),
+                                             HANG("outbox_wake_up()")};
+    struct hk_store_inited done;
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, ""), &(struct hk_store_init){.notify = HK_NOTIFY_ON},
+                                            &done, NULL),
+                     HK_OK);
+    for (size_t i = 0; i < COUNT(users); i++) {
+        PGconn *conn = pg_connect(users[i]);
+        prepare_attack(conn);
+        for (size_t k = 0; k < COUNT(statements); k++)
+            assert_string_equal(pg_refusal(conn, statements[k]), "42501");
+        PQfinish(conn);
+    }
+}
+
+/* Versions 3 and 4 let it be hung. What was hung then has no rights of the owner's behind the migration. */
+static void what_was_hung_before_has_lost_the_owners_rights(void **state)
+{
+    (void)state;
+    static const char *const users[] = {"hk%20app", "hk_viewer"};
+    struct hk_store_inited done;
+    pg_make_version("&prefix=old_", 4);
+    PGconn *conns[COUNT(users)];
+    for (size_t i = 0; i < COUNT(users); i++) {
+        conns[i] = pg_connect(users[i]);
+        prepare_attack(conns[i]);
+        pg_exec(conns[i], HANG("old_outbox_figures_gone()"));
+        pg_exec(conns[i], "BEGIN; DELETE FROM pg_temp.outbox_relay");
+        assert_string_equal(pg_ask(conns[i], "SELECT (who <> session_user)::text FROM pg_temp.ran_as"),
+                            "true"); /* the hole is what this test thinks it is */
+        pg_exec(conns[i], "ROLLBACK");
+    }
+    assert_int_equal(
+        hk_store_postgres.init(pg_url(NULL, "&prefix=old_"), &(struct hk_store_init){0}, &done, NULL), HK_OK);
+    for (size_t i = 0; i < COUNT(users); i++) {
+        assert_string_equal(pg_refusal(conns[i], "DELETE FROM pg_temp.outbox_relay"), "42501");
+        assert_string_equal(pg_ask(conns[i], "SELECT count(*) FROM pg_temp.ran_as"), "0");
+        PQfinish(conns[i]);
+    }
+}
+
+/* Even where an owner would let somebody run it: the chain is the audit's alone. */
+static void the_chain_works_for_no_other_table(void **state)
+{
+    (void)state;
+    PGconn *owner = pg_connect(NULL), *app = connect_app();
+    pg_exec(owner, "GRANT EXECUTE ON FUNCTION outbox_audit_chain() TO \"hk app\"");
+    prepare_attack(app);
+    pg_exec(app, "CREATE TRIGGER hung BEFORE INSERT ON pg_temp.outbox_relay FOR EACH STATEMENT "
+                 "EXECUTE FUNCTION public.outbox_audit_chain()");
+    assert_string_equal(pg_refusal(app, "INSERT INTO pg_temp.outbox_relay VALUES (2)"), "42501");
+    PQfinish(app);
+    PQfinish(owner);
+}
+
+/* Whatever runs with its owner's rights: not for everybody; looks names up where nobody else can put any, or says of each where
+ * it is; and names what it works on itself, so that neither a table that it hangs on nor an argument can. */
+static void functions_with_the_owners_rights_take_nothing_from_outside(void **state)
+{
+    (void)state;
+    static const char *const none[] = {
+        "SELECT string_agg(p.proname, ' ') FROM pg_proc p WHERE p.prosecdef AND EXISTS (SELECT 1 FROM "
+        "aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0)",
+        "SELECT string_agg(p.proname, ' ') FROM pg_proc p WHERE p.prosecdef "
+        "AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false) "
+        "AND p.prosrc ~* '(^|[^a-z_.])(?!coalesce|operator)[a-z_]+\\('",
+        "SELECT string_agg(p.proname, ' ') FROM pg_proc p WHERE p.prosecdef "
+        "AND p.prosrc ~* 'TG_(TABLE|REL|ARGV|NAME)' AND p.prosrc !~ 'IF TG_RELID <> ''\"'",
+        "SELECT string_agg(p.proname, ' ') FROM pg_proc p CROSS JOIN unnest(p.proargtypes) AS t (type) "
+        "WHERE p.prosecdef AND t.type NOT IN ('bigint'::regtype, 'integer'::regtype, 'boolean'::regtype)"};
+    struct hk_store_inited done;
+    const struct hk_store_init all = {.notify = HK_NOTIFY_ON, .partition_sent = true};
+    assert_int_equal(hk_store_postgres.init(pg_url(NULL, ""), &all, &done, NULL), HK_OK);
+    PGconn *owner = pg_connect(NULL);
+    assert_string_equal(pg_ask(owner, "SELECT (count(*) >= 3)::text FROM pg_proc WHERE prosecdef"), "true");
+    for (size_t i = 0; i < COUNT(none); i++) {
+        const char *found = pg_ask(owner, none[i]);
+        NOTE_IF(*found, "%s: %s\n", none[i], found);
+        assert_string_equal(found, "");
+    }
+    PQfinish(owner);
+}
+
 /* ---- printing ---- */
 
 static void a_schema_of_its_own_is_opened_to_the_roles(void **state)
@@ -275,19 +380,10 @@ static const char new_rights[] =
 static void roles_that_had_their_rights_have_them_on_tables_of_later_versions(void **state)
 {
     (void)state;
-    struct hk_buf sql;
     struct hk_store_inited done;
-    hk_buf_init(&sql, 1 << 20);
-    const struct hk_store_init print = {.print = &sql}, really = {.print = NULL};
-    assert_int_equal(hk_store_postgres.init(pg_url(NULL, "&prefix=old_"), &print, &done, NULL), HK_OK);
-    char *end = strstr(hk_buf_cstr(&sql), "COMMIT;\n");
-    assert_non_null(end);
+    const struct hk_store_init really = {.print = NULL};
+    pg_make_version("&prefix=old_", 1);
     PGconn *owner = pg_connect(NULL);
-    char *first = strndup(hk_buf_cstr(&sql), (size_t)(end - hk_buf_cstr(&sql)) + strlen("COMMIT;\n"));
-    assert_non_null(first);
-    pg_exec(owner, first);
-    free(first);
-    hk_buf_fini(&sql);
     pg_exec(owner,
             "CREATE TABLE before AS SELECT substr(relname, 5) FROM pg_class WHERE relname LIKE 'old\\_%';"
             "GRANT SELECT, INSERT, UPDATE, DELETE ON old_outbox_retry TO hk_relay;"
@@ -333,6 +429,10 @@ int main(void)
         TEST(a_relay_cannot_write_messages_or_change_the_schema),
         TEST(a_relay_keeps_house),
         TEST(a_viewer_reads_everything_and_changes_nothing),
+        TEST(nobody_hangs_a_function_of_ours_on_a_table_of_his),
+        TEST(what_was_hung_before_has_lost_the_owners_rights),
+        TEST(the_chain_works_for_no_other_table),
+        TEST(functions_with_the_owners_rights_take_nothing_from_outside),
         TEST(a_schema_of_its_own_is_opened_to_the_roles),
         TEST(what_strangers_put_on_the_search_path_is_not_run),
         TEST(roles_that_had_their_rights_have_them_on_tables_of_later_versions),

@@ -1,5 +1,56 @@
 -- hikyaku, schema version 5: closes a hole in the rights of version 3, and keeps facts that operators missed.
 
--- The function runs with its owner's rights and takes its target from the table that it hangs on. Nobody but the owner may hang
--- it on a table: see SECURITY.md.
+-- ---- functions with their owner's rights ----
+-- Versions 3 and 4 deleted a lane's figures with the rights of the function's owner, in a table that was named after the one that
+-- the trigger hung on, and everybody could hang it on a table: see SECURITY.md. Whoever deletes a lane may delete its figures,
+-- so the owner's rights are not needed. Triggers that somebody hung on other tables before have only the caller's rights now.
+CREATE OR REPLACE FUNCTION @outbox_figures_gone() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM @outbox_figures f WHERE f.lane = OLD.lane;
+    RETURN NULL;
+END;
+$$;
 REVOKE ALL ON FUNCTION @outbox_figures_gone() FROM PUBLIC;
+
+-- The audit's chain (version 2) needs the owner's rights, to write outbox_meta. It names its tables itself from now on, and
+-- refuses to work for any other table than the audit.
+CREATE OR REPLACE FUNCTION @outbox_audit_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    head  text := coalesce(current_setting('hikyaku.audit_head', true), '');
+    field text;
+    line  text := '';
+    last  bigint;
+BEGIN
+    IF TG_RELID <> '@outbox_audit'::regclass THEN
+        RAISE EXCEPTION 'this trigger is for the audit only' USING ERRCODE = 'insufficient_privilege';
+    ELSIF TG_OP = 'UPDATE' THEN
+        RAISE EXCEPTION 'the audit is append-only' USING ERRCODE = 'restrict_violation';
+    ELSIF TG_LEVEL = 'ROW' THEN
+        NEW.prev := head;
+        FOREACH field IN ARRAY ARRAY[NEW.prev, NEW.at_ms::text, NEW.actor, NEW.act, NEW.message_id, NEW.destination,
+                NEW.reason, nullif(NEW.letter_id, 0)::text, nullif(NEW.redrive_id, 0)::text, NEW.before_hash,
+                NEW.after_hash, NEW.detail] LOOP
+            line := line || octet_length(coalesce(field, '')) || ':' || coalesce(field, '') || ',';
+        END LOOP;
+        NEW.hash := encode(sha256(convert_to(line, 'UTF8')), 'hex');
+        PERFORM set_config('hikyaku.audit_head', NEW.hash, true);
+        RETURN NEW;
+    ELSIF TG_OP = 'INSERT' AND TG_WHEN = 'BEFORE' THEN
+        SELECT m.value INTO head FROM @outbox_meta m WHERE m.key = 'audit_head' FOR UPDATE;
+        PERFORM set_config('hikyaku.audit_head', coalesce(head, ''), true);
+    ELSIF TG_OP = 'INSERT' THEN
+        UPDATE @outbox_meta m SET value = head WHERE m.key = 'audit_head' AND m.value <> head;
+    ELSE
+        SELECT max(g.id) INTO last FROM gone g;
+        IF EXISTS (SELECT 1 FROM @outbox_audit a WHERE a.id < last) THEN
+            RAISE EXCEPTION 'only the oldest rows of the audit can be deleted' USING ERRCODE = 'restrict_violation';
+        END IF;
+        SELECT coalesce(g.hash, '') INTO line FROM gone g WHERE g.id = last;
+        UPDATE @outbox_meta m SET value = line WHERE m.key = 'audit_first_prev' AND last IS NOT NULL;
+    END IF;
+    RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION @outbox_audit_chain() FROM PUBLIC;
