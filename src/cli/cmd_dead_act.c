@@ -266,16 +266,89 @@ static enum hk_code do_matching(struct act *a, const struct hk_letter_query *que
 
 /* ---- which ---- */
 
+/* Which states an act works on. */
+static unsigned statuses_of(enum kind kind)
+{
+    return 1u << (kind == RESTORE ? HK_LETTER_DISCARDED : HK_LETTER_FAILED);
+}
+
+/* Also a send by hand whose outcome nobody knows? Such letters are `retrying`. */
+static bool takes_unknown(enum kind kind)
+{
+    return kind == RESTORE || kind == RESOLVE;
+}
+
 /* Would it be changed? The store decides when it comes to it. */
 static bool would_change(const struct act *a, const struct hk_letter *letter)
 {
-    bool unknown = letter->sending_ms != 0;
-    if (a->kind == RESTORE)
-        return letter->status == HK_LETTER_DISCARDED || unknown;
-    return letter->status == HK_LETTER_FAILED || (a->kind == RESOLVE && unknown);
+    return letter->sending_ms != 0 ? takes_unknown(a->kind)
+                                   : (statuses_of(a->kind) & 1u << letter->status) != 0;
 }
 
-static int say_dry_run(const struct act *a, struct hk_count n)
+/* What an act would meet. */
+struct outlook {
+    struct hk_count fit;    /* letters that it would change */
+    uint64_t maybe;         /* of them may have arrived */
+    struct hk_count others; /* letters that are meant, but in a state that does not allow it */
+};
+
+static void look_at(const struct act *a, const struct hk_letter *letter, struct outlook *out)
+{
+    if (would_change(a, letter)) {
+        out->fit.n++;
+        out->maybe += letter->possibly_delivered;
+    } else {
+        out->others.n++;
+    }
+}
+
+/* Those that are on their way by a relay and those that were sent by hand have the same status: one has to look at each. */
+static enum hk_code look_at_unknown(struct act *a, const struct hk_letter_query *query, struct outlook *out,
+                                    struct hk_err *err)
+{
+    struct hk_letter_query retrying = *query;
+    struct hk_letter_page page = {.limit = 1000, .oldest_first = true};
+    const struct hk_letters *found = NULL;
+    retrying.statuses = 1u << HK_LETTER_RETRYING;
+    do {
+        enum hk_code rc = a->dead.letters->list(a->dead.op.admin, &retrying, &page, &found, err);
+        if (rc != HK_OK)
+            return rc;
+        for (size_t i = 0; i < found->n; i++)
+            look_at(a, &found->items[i], out);
+        page.after_id = found->last_id;
+    } while (found->more);
+    return HK_OK;
+}
+
+static enum hk_code look_at_matching(struct act *a, const struct hk_letter_query *query, struct outlook *out,
+                                     struct hk_err *err)
+{
+    const unsigned retrying = 1u << HK_LETTER_RETRYING;
+    unsigned asked = query->statuses != 0 ? query->statuses : (1u << HK_NLETTER_STATUSES) - 1;
+    const struct hk_letter_groups *groups = NULL;
+    struct hk_letter_query part = *query;
+    struct hk_dead_seen seen;
+    enum hk_code rc = HK_OK;
+    part.statuses = asked & statuses_of(a->kind);
+    if (part.statuses != 0) {
+        hk_dead_seen_begin(&seen, &part);
+        rc = a->dead.letters->groups(a->dead.op.admin, &part, 1, &groups, err);
+        hk_dead_seen_end(&seen);
+        if (rc != HK_OK)
+            return rc;
+        out->fit = (struct hk_count){groups->letters, groups->partial};
+        out->maybe = groups->maybe;
+    }
+    part.statuses = asked & ~statuses_of(a->kind) & ~(takes_unknown(a->kind) ? retrying : 0);
+    if (part.statuses != 0)
+        rc = hk_dead_count(&a->dead, &part, &out->others, err);
+    if (rc == HK_OK && takes_unknown(a->kind) && (asked & retrying) != 0)
+        rc = look_at_unknown(a, query, out, err);
+    return rc;
+}
+
+static int say_dry_run(const struct act *a, const struct outlook *seen)
 {
     char number[48];
     struct hk_buf out;
@@ -286,12 +359,19 @@ static int say_dry_run(const struct act *a, struct hk_count n)
         hk_json_object(&json);
         hk_put_cstr(&json, "act", words[a->kind].verb);
         hk_put_bool(&json, "dry_run", true);
-        hk_put_count(&json, "letters", n);
+        hk_put_count(&json, "letters", seen->fit);
+        hk_put_u64(&json, "may_have_arrived", seen->maybe);
+        hk_put_count(&json, "other_states", seen->others);
         hk_json_end(&json);
         (void)hk_buf_addc(&out, '\n');
     } else {
-        (void)hk_buf_addf(&out, "%s letters would be %s\n", hk_operate_count(n, number),
+        (void)hk_buf_addf(&out, "%s letters would be %s", hk_operate_count(seen->fit, number),
                           a->kind == DISCARD ? "discarded" : words[a->kind].done);
+        hk_dead_maybe(&out, seen->maybe);
+        if (seen->others.n > 0)
+            (void)hk_buf_addf(&out, "; %s are in a state that does not allow it and would stay as they are",
+                              hk_operate_count(seen->others, number));
+        (void)hk_buf_addc(&out, '\n');
     }
     return hk_out_buffer(&out);
 }
@@ -299,7 +379,7 @@ static int say_dry_run(const struct act *a, struct hk_count n)
 static int look_at_named(struct act *a, const int64_t *ids, size_t n)
 {
     struct hk_err err = {.message = ""};
-    struct hk_count fit = {0};
+    struct outlook seen = {.maybe = 0};
     bool missing = false;
     for (size_t i = 0; i < n; i++) {
         const struct hk_letters *found = NULL;
@@ -307,13 +387,14 @@ static int look_at_named(struct act *a, const int64_t *ids, size_t n)
         if (a->dead.letters->list(a->dead.op.admin, &query, &(struct hk_letter_page){.limit = 1}, &found,
                                   &err) != HK_OK)
             return hk_operate_failed(&err);
-        fit.n += found->n > 0 && would_change(a, &found->items[0]);
-        if (found->n == 0) {
+        if (found->n > 0) {
+            look_at(a, &found->items[0], &seen);
+        } else {
             missing = true;
             (void)hk_out_error(HK_EXIT_FAILURE, "%" PRId64 ": there is no such letter", ids[i]);
         }
     }
-    int code = say_dry_run(a, fit);
+    int code = say_dry_run(a, &seen);
     return missing && code == HK_EXIT_OK ? HK_EXIT_FAILURE : code;
 }
 
@@ -353,17 +434,17 @@ static int do_named(struct act *a, size_t n)
 static int do_filter(struct act *a, struct hk_dead_filter *filter)
 {
     struct hk_err err = {.message = ""};
-    struct hk_count n = {0};
+    struct outlook seen = {.maybe = 0};
     char number[48], question[128];
     if (filter->query.statuses == 0) /* restore alone asks for what it is about */
         filter->query.statuses = 1u << HK_LETTER_DISCARDED;
-    if (hk_dead_count(&a->dead, &filter->query, &n, &err) != HK_OK)
+    if (look_at_matching(a, &filter->query, &seen, &err) != HK_OK)
         return hk_operate_failed(&err);
     if (hk_args_flag(a->cli, "dry-run"))
-        return say_dry_run(a, n);
+        return say_dry_run(a, &seen);
     (void)snprintf(question, sizeof question, "%s: %s dead letters?", words[a->kind].verb,
-                   hk_operate_count(n, number));
-    int code = n.n > 0 ? hk_dead_confirm(a->cli, question) : HK_EXIT_OK;
+                   hk_operate_count(seen.fit, number));
+    int code = seen.fit.n > 0 ? hk_dead_confirm(a->cli, question) : HK_EXIT_OK;
     if (code != HK_EXIT_OK)
         return code;
     if (do_matching(a, &filter->query, &err) != HK_OK) {

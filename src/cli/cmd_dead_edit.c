@@ -19,6 +19,7 @@
 #include "cli/settings.h"
 #include "cli/table.h"
 #include "config/payload.h"
+#include "payload/canon.h"
 #include "payload/diff.h"
 
 enum {
@@ -189,6 +190,14 @@ static int check(const struct edit *e)
     return HK_EXIT_OK;
 }
 
+/* An edit makes a new message id once it is requeued: what was only laid out anew must not. --yes is for receivers that care about
+ * bytes. */
+static bool says_the_same(const struct edit *e)
+{
+    struct hk_str before = hk_buf_str(&e->before), after = hk_buf_str(&e->after);
+    return hk_args_flag(e->cli, "yes") ? hk_str_eq(before, after) : hk_json_same(before, after);
+}
+
 static void add_diff(const struct edit *e, struct hk_buf *out)
 {
     struct hk_buf old, new;
@@ -230,8 +239,11 @@ static int report(const struct edit *e, uint32_t version, bool dry_run)
         (void)hk_buf_addc(&out, '\n');
     } else {
         hk_table_safe_lines(&out, hk_buf_str(&diff));
-        if (hk_str_eq(hk_buf_str(&e->before), hk_buf_str(&e->after)))
-            (void)hk_buf_addf(&out, "%" PRId64 ": nothing was changed\n", id);
+        if (dry_run && says_the_same(e))
+            (void)hk_buf_addf(&out, "%" PRId64 ": nothing was changed%s\n", id,
+                              hk_str_eq(hk_buf_str(&e->before), hk_buf_str(&e->after))
+                                  ? ""
+                                  : ": the new payload has the same values; --yes keeps it all the same");
         if (!dry_run)
             (void)hk_buf_addf(&out,
                               "%" PRId64 ": the payload is version %" PRIu32
@@ -294,6 +306,17 @@ static int change(struct edit *e, const char *reason)
     return code;
 }
 
+/* Does a mask hide any of it? That masks fit its event type is not enough: the fields may not be there. */
+static bool has_masked(const struct edit *e)
+{
+    struct hk_buf shown;
+    hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
+    (void)hk_mask_payload(e->dead.masks, e->letter->event_type, hk_buf_str(&e->before), &shown);
+    bool masked = hk_buf_status(&shown) != HK_OK || !hk_str_eq(hk_buf_str(&shown), hk_buf_str(&e->before));
+    hk_buf_fini(&shown);
+    return masked;
+}
+
 static int edit(struct edit *e, const char *reason)
 {
     const char *given = hk_args_value(e->cli, "payload");
@@ -303,7 +326,7 @@ static int edit(struct edit *e, const char *reason)
         code = load(e, id);
     if (code != HK_EXIT_OK)
         return code;
-    if (given == NULL && hk_masks_fit(e->dead.masks, e->letter->event_type))
+    if (given == NULL && has_masked(e))
         return hk_out_error(
             HK_EXIT_FAILURE,
             "its payload has masked fields: --reveal opens it in the editor, and is recorded; or give "
@@ -318,7 +341,7 @@ static int edit(struct edit *e, const char *reason)
         return code;
     if (given != NULL ? !hk_operate_payload(given, &e->after) : !ask_editor(e))
         return HK_EXIT_FAILURE;
-    if (hk_str_eq(hk_buf_str(&e->before), hk_buf_str(&e->after)))
+    if (says_the_same(e))
         return report(e, e->letter->version, true);
     return change(e, reason);
 }

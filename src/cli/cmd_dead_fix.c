@@ -15,6 +15,7 @@
 #include "config/payload.h"
 #include "exec/clock.h"
 #include "jq/jq.h"
+#include "payload/canon.h"
 #include "payload/diff.h"
 
 enum {
@@ -36,6 +37,7 @@ struct fix {
     bool dry_run, as_json, progress;
     uint64_t samples; /* still to be shown */
     uint64_t matched, changed, unchanged, failed;
+    uint64_t maybe;                /* of what was changed may have arrived before */
     struct hk_buf shown, failures; /* for reading, or the items of a JSON array */
     struct hk_json shown_json, failures_json;
     int64_t progress_ms;
@@ -117,6 +119,11 @@ static const char *unfit(const struct hk_letter *letter, struct hk_str before, b
         return decoded ? "the payload is too large" : "the payload is not base64, as its encoding says";
     if (hk_scan_check(before, NULL) != HK_OK)
         return "the payload is not JSON";
+    bool known = true;
+    if (hk_json_has_twins(before, &known))
+        return "an object of it has the same name twice, and jq would drop one of the values: use dead edit";
+    if (!known)
+        return "memory is short";
     if (hk_scan_has_half_pair(before))
         return "it holds half a surrogate pair (\\uD8xx or \\uDCxx alone), which jq would replace: use dead edit";
     if (hk_scan_has_big_integer(before, NULL))
@@ -158,7 +165,8 @@ static enum hk_code settle_one(struct fix *f, const struct hk_letter *letter, st
                                struct hk_str after, struct hk_err *err)
 {
     struct hk_finding finding;
-    if (hk_str_eq(before, after)) {
+    if (hk_json_same(before,
+                     after)) { /* jq lays out anew what it read: the letter keeps its bytes and its id */
         f->unchanged++;
         return HK_OK;
     }
@@ -181,6 +189,7 @@ static enum hk_code settle_one(struct fix *f, const struct hk_letter *letter, st
     }
     if (rc == HK_OK) {
         f->changed++;
+        f->maybe += letter->possibly_delivered;
         add_sample(f, letter, before, after);
     }
     return rc;
@@ -244,6 +253,17 @@ static enum hk_code fix_all(struct fix *f, struct hk_err *err)
 
 /* ---- the whole ---- */
 
+static void write_maybe(const struct fix *f, struct hk_buf *out)
+{
+    char number[HK_OUT_TEXT];
+    if (f->maybe > 0)
+        (void)hk_buf_addf(out,
+                          "%s of the %s may have arrived before: a requeue sends the new payload under a new "
+                          "message id, and the receiver may act on both\n",
+                          hk_out_count(f->maybe, number),
+                          f->dry_run ? "letters to change" : "changed letters");
+}
+
 static int report(struct fix *f)
 {
     struct hk_buf out;
@@ -261,6 +281,7 @@ static int report(struct fix *f)
         hk_put_u64(&json, "changed", f->changed);
         hk_put_u64(&json, "unchanged", f->unchanged);
         hk_put_u64(&json, "failed", f->failed);
+        hk_put_u64(&json, "may_have_arrived", f->maybe);
         hk_json_key(&json, "samples");
         hk_json_raw(&json, hk_buf_str(&f->shown));
         hk_json_key(&json, "failures");
@@ -277,6 +298,7 @@ static int report(struct fix *f)
         (void)hk_buf_add(&out, hk_buf_cstr(&f->failures), f->failures.len);
         if (f->failed > FAILURES_SHOWN)
             (void)hk_buf_adds(&out, "  …\n");
+        write_maybe(f, &out);
         if (f->changed > 0 && !f->dry_run)
             (void)hk_buf_adds(
                 &out, "the older payloads are kept; nothing was sent: see dead requeue, redrive start\n");

@@ -36,6 +36,7 @@ static void put_groups(struct hk_buf *out, const struct hk_dead *dead, const str
         hk_json_object(&json);
         hk_put_str(&json, "group", g->fingerprint);
         hk_put_u64(&json, "letters", g->n);
+        hk_put_u64(&json, "may_have_arrived", g->maybe);
         hk_put_str(&json, "destination", g->destination);
         hk_put_str(&json, "reason_code", g->reason);
         hk_put_str(&json, "class", g->failure_class);
@@ -50,6 +51,7 @@ static void put_groups(struct hk_buf *out, const struct hk_dead *dead, const str
     }
     hk_json_end(&json);
     hk_put_u64(&json, "letters", groups->letters);
+    hk_put_u64(&json, "may_have_arrived", groups->maybe);
     hk_put_bool(&json, "more", groups->more);
     hk_put_cstr(&json, "next", NULL);
     hk_json_end(&json);
@@ -66,10 +68,12 @@ static void write_groups(struct hk_buf *out, const struct hk_dead *dead,
         (void)hk_table_safe(out, g->destination, 30);
         (void)hk_buf_adds(out, "  ");
         (void)hk_table_safe(out, g->reason, 30);
-        (void)hk_buf_addf(out, "  %s  first %s, last %s\n          group ",
+        (void)hk_buf_addf(out, "  %s  first %s, last %s",
                           hk_str_eq(g->fault, hk_str_of("pipeline")) ? "our pipeline" : "the destination",
                           hk_operate_ago(g->first_ms, groups->now_ms, first),
                           hk_operate_ago(g->last_ms, groups->now_ms, last));
+        hk_dead_maybe(out, g->maybe);
+        (void)hk_buf_adds(out, "\n          group ");
         (void)hk_table_safe(out, g->fingerprint.len > 0 ? g->fingerprint : hk_str_of("(none)"), 20);
         (void)hk_buf_addf(out, ", e.g. %" PRId64 " ", g->example_id);
         (void)hk_table_safe(out, g->example_event_type, 30);
@@ -77,8 +81,10 @@ static void write_groups(struct hk_buf *out, const struct hk_dead *dead,
         (void)hk_table_safe(out, example_error(dead, g), 100);
         (void)hk_buf_addc(out, '\n');
     }
-    (void)hk_buf_addf(out, "%s letters in %s%zu groups\n", hk_out_count(groups->letters, n),
+    (void)hk_buf_addf(out, "%s letters in %s%zu groups", hk_out_count(groups->letters, n),
                       groups->more ? "more than " : "", groups->n);
+    hk_dead_maybe(out, groups->maybe);
+    (void)hk_buf_addc(out, '\n');
 }
 
 int hk_cmd_dead_groups(struct hk_cli *cli)

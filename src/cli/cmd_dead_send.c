@@ -312,6 +312,19 @@ static int look_again(struct sending *s, const char *reason)
     return code;
 }
 
+/* The message names its own: the relay judges by that one, and lets a message die whose policy does not exist. */
+static int find_own_policy(struct sending *s)
+{
+    char name[HK_NAME_MAX], shown[HK_SHOW_MAX];
+    s->policy =
+        hk_str_copy(name, sizeof name, s->letter->policy) ? hk_policies_get(s->config->policies, name) : NULL;
+    if (s->policy != NULL)
+        return HK_EXIT_OK;
+    return hk_out_error(HK_EXIT_FAILURE,
+                        "letter %" PRId64 " names the policy %s, which is not configured: add it to policies",
+                        s->letter->id, hk_show(s->letter->policy, shown));
+}
+
 static int find_destination(struct sending *s)
 {
     char shown[HK_SHOW_MAX];
@@ -320,7 +333,7 @@ static int find_destination(struct sending *s)
         return hk_out_error(HK_EXIT_FAILURE, "destination %s is not configured",
                             hk_show(s->letter->destination, shown));
     s->policy = hk_policies_get(s->config->policies, s->conf->policy);
-    return HK_EXIT_OK;
+    return s->letter->policy.len > 0 ? find_own_policy(s) : HK_EXIT_OK;
 }
 
 static int say_dry_run(struct sending *s)

@@ -145,6 +145,7 @@ static void put_plan(struct hk_json *json, const struct hk_dead_filter *filter, 
 {
     hk_put_str(json, "filter", hk_buf_str(&filter->text));
     hk_put_count(json, "letters", plan->count);
+    hk_put_u64(json, "may_have_arrived", plan->groups->maybe);
     put_pace(json, &plan->pace);
     hk_put_u64(json, "estimated_ms", plan->eta_ms);
     hk_put_bool(json, "relay_running", plan->relay_runs);
@@ -159,6 +160,7 @@ static void put_plan(struct hk_json *json, const struct hk_dead_filter *filter, 
         hk_put_str(json, "destination", g->destination);
         hk_put_str(json, "reason_code", g->reason);
         hk_put_u64(json, "letters", g->n);
+        hk_put_u64(json, "may_have_arrived", g->maybe);
         hk_json_end(json);
     }
     hk_json_end(json);
@@ -167,6 +169,7 @@ static void put_plan(struct hk_json *json, const struct hk_dead_filter *filter, 
 static void write_groups(struct hk_buf *out, const struct hk_letter_groups *groups)
 {
     static const struct hk_table_column columns[] = {{.title = "LETTERS", .right = true},
+                                                     {.title = "MAYBE ARRIVED", .right = true},
                                                      {.title = "DESTINATION", .max_width = 30},
                                                      {.title = "REASON", .max_width = 24},
                                                      {.title = "GROUP"}};
@@ -175,6 +178,7 @@ static void write_groups(struct hk_buf *out, const struct hk_letter_groups *grou
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < groups->n; i++) {
         hk_table_adds(&table, hk_out_count(groups->items[i].n, number));
+        hk_table_adds(&table, hk_out_count(groups->items[i].maybe, number));
         hk_table_add(&table, groups->items[i].destination);
         hk_table_add(&table, groups->items[i].reason);
         hk_table_add(&table, groups->items[i].fingerprint);
@@ -187,6 +191,12 @@ static void write_groups(struct hk_buf *out, const struct hk_letter_groups *grou
 
 static void write_hints(struct hk_buf *out, const struct plan *plan)
 {
+    char number[HK_OUT_TEXT];
+    if (plan->groups->maybe > 0)
+        (void)hk_buf_addf(out,
+                          "%s of these letters may have arrived: a receiver that does not know repeated "
+                          "message ids acts on them twice\n",
+                          hk_out_count(plan->groups->maybe, number));
     if (plan->paused[0] != '\0')
         (void)hk_buf_addf(out,
                           "%s is paused: what is requeued to it waits until 'hikyaku destinations resume'\n",

@@ -526,6 +526,13 @@ void hk_dead_put(struct hk_json *json, const struct hk_dead *dead, const struct 
     }
 }
 
+void hk_dead_maybe(struct hk_buf *out, uint64_t n)
+{
+    char number[HK_OUT_TEXT];
+    if (n > 0)
+        (void)hk_buf_addf(out, ", %s may have arrived", hk_out_count(n, number));
+}
+
 /* ---- asking ---- */
 
 int hk_dead_confirm(const struct hk_cli *cli, const char *question)

@@ -88,6 +88,9 @@ void hk_dead_show_headers(const struct hk_dead *dead, const struct hk_letter *le
 void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
                        struct hk_buf *out);
 
+/* ", 12 may have arrived"; nothing for 0. Of letters whose last attempts had no clear outcome. */
+void hk_dead_maybe(struct hk_buf *out, uint64_t n);
+
 /* "failed", "retrying (sending by hand since …)" … */
 const char *hk_dead_status(const struct hk_letter *letter);
 /* The facts of one letter as members of an open JSON object: all but attempts, versions and acts. `payload`: with it. */

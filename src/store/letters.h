@@ -39,6 +39,7 @@ struct hk_letters {
 struct hk_letter_group {
     struct hk_str fingerprint, reason, failure_class, fault, destination;
     uint64_t n;
+    uint64_t maybe;            /* of them may have arrived (possibly_delivered) */
     int64_t first_ms, last_ms; /* first failure of any, last failure of any */
     int64_t example_id;        /* the newest */
     struct hk_str example_error, example_event_type, example_message_id;
@@ -48,6 +49,7 @@ struct hk_letter_groups {
     struct hk_letter_group *items; /* the largest first */
     size_t n;
     uint64_t letters; /* in all groups, those left out included */
+    uint64_t maybe;   /* of them may have arrived */
     bool more;        /* groups were left out */
     bool partial;     /* not every letter was looked at: there are more of them */
     int64_t now_ms;

@@ -136,6 +136,12 @@
     "SELECT count(*) AS n, min(l.first_failed_at) AS first, max(l.last_failed_at) AS last, max(l.id) AS example " \
     "FROM @dead_letters l WHERE l.fingerprint " fingerprint " AND " FITS_WITHIN("l") INDEXED " GROUP BY " by
 
+/* The same of those that may have arrived, which have an index of their own. */
+#define MAYBE_OF(fingerprint, key, by)                                                                       \
+    "SELECT " key " AS key, count(*) AS n FROM @dead_letters l WHERE l.possibly_delivered AND l.fingerprint " fingerprint \
+    " AND " FITS_WITHIN("l") " GROUP BY " by
+#define KEY_OF(t) "coalesce(" t ".fingerprint, '?' || " t ".reason_code || ' ' || " t ".destination)"
+
 /* One look at every letter: what is the same is put together, then counted in several ways. Columns as they are, and event_type
  * as its index has it: so the planner knows how few there are, and that a table in memory will do. */
 #define TALLIED                                                                                              \
@@ -231,18 +237,20 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
     /* the time, an estimate */
     AT(HK_PL_ABOUT) = "SELECT " NOW ", (count(*) * " SAMPLE_FACTOR ")::bigint FROM " SAMPLED " WHERE " FITS_WITHIN("t"),
 
-    /* The query, $17 how many: the time, letters and groups in all; n, first and last failure, then of the newest: id,
+    /* The query, $17 how many: the time, letters, groups and maybe-arrived in all; n, maybe, first and last failure, then of the newest: id,
      * fingerprint, reason, class, fault, destination, error, event type, message_id. Letters from before there were
      * fingerprints go by reason and destination. */
     AT(HK_PL_GROUPS) =
         "WITH g AS MATERIALIZED (" GROUP_OF("IS NOT NULL", "l.fingerprint") " UNION ALL "
         GROUP_OF("IS NULL", "l.reason_code, l.destination") "), "
+        "p AS MATERIALIZED (" MAYBE_OF("IS NOT NULL", "l.fingerprint", "l.fingerprint") " UNION ALL "
+        MAYBE_OF("IS NULL", "'?' || l.reason_code || ' ' || l.destination", "l.reason_code, l.destination") "), "
         "s AS MATERIALIZED (SELECT * FROM g ORDER BY g.n DESC, g.example DESC LIMIT $17::bigint) "
-        "SELECT " NOW ", k.letters, k.n, s.n, " MS("s.first") ", " MS("s.last") ", e.id, " CUT("e.fingerprint") ", "
+        "SELECT " NOW ", k.letters, k.n, (SELECT coalesce(sum(p.n), 0) FROM p), s.n, coalesce(m.n, 0), " MS("s.first") ", " MS("s.last") ", e.id, " CUT("e.fingerprint") ", "
         CUT("e.reason_code") ", " CUT("e.failure_class") ", " CUT("e.fault") ", " CUT("e.destination") ", "
         CUT("e.error_message") ", " CUT("e.event_type") ", " CUT("e.message_id")
         " FROM (SELECT coalesce(sum(g.n), 0) AS letters, count(*) AS n FROM g) k LEFT JOIN (s CROSS JOIN LATERAL "
-        "(SELECT * FROM @dead_letters x WHERE x.id = s.example OFFSET 0) e) ON true ORDER BY s.n DESC, s.example DESC",
+        "(SELECT * FROM @dead_letters x WHERE x.id = s.example OFFSET 0) e LEFT JOIN p m ON m.key = " KEY_OF("e") ") ON true ORDER BY s.n DESC, s.example DESC",
     AT(HK_PL_SCANS) = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'off', true)",
     /* What kind of tally (see pg_letters_sum.c), name, n */
     AT(HK_PL_TALLIES) =

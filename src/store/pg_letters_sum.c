@@ -16,7 +16,9 @@ enum {
     G_NOW,
     G_LETTERS,
     G_GROUPS,
+    G_MAYBE_ALL,
     G_N,
+    G_MAYBE,
     G_FIRST_MS,
     G_LAST_MS,
     G_EXAMPLE,
@@ -34,6 +36,7 @@ static void read_group(struct hk_pg *pg, const PGresult *res, int i, struct hk_l
 {
     *out = (struct hk_letter_group){
         .n = hk_pa_u64(res, i, G_N),
+        .maybe = hk_pa_u64(res, i, G_MAYBE),
         .first_ms = hk_pg_i64(res, i, G_FIRST_MS),
         .last_ms = hk_pg_i64(res, i, G_LAST_MS),
         .example_id = hk_pg_i64(res, i, G_EXAMPLE),
@@ -65,6 +68,7 @@ static void group_sql(struct hk_admin *admin, const struct hk_letter_query *quer
     if (hk_pg_ok(pg)) {
         out->now_ms = hk_pg_now(pg, hk_pg_i64(res, 0, G_NOW));
         out->letters = hk_pa_u64(res, 0, G_LETTERS);
+        out->maybe = hk_pa_u64(res, 0, G_MAYBE_ALL);
         out->more = hk_pa_u64(res, 0, G_GROUPS) > out->n;
     }
     PQclear(res);
@@ -144,6 +148,7 @@ static bool add_group(struct grouper *g, const PGresult *res, int row, size_t at
     hk_pl_letter(&g->admin->pg, res, row, HK_PL_W_LETTER, true, &l);
     items[out->n++] = (struct hk_letter_group){
         .n = 1,
+        .maybe = l.possibly_delivered,
         .first_ms = l.first_failed_ms,
         .last_ms = l.last_failed_ms,
         .example_id = l.id,
@@ -164,6 +169,7 @@ static bool take_letter(void *arg, const PGresult *res, int row, const struct hk
 {
     struct grouper *g = arg;
     g->out->letters++;
+    g->out->maybe += letter->possibly_delivered;
     if (!grow_places(g))
         return false;
     size_t at = place_of(g, letter);
@@ -171,6 +177,7 @@ static bool take_letter(void *arg, const PGresult *res, int row, const struct hk
         return add_group(g, res, row, at);
     struct hk_letter_group *group = &g->out->items[g->places[at] - 1];
     group->n++;
+    group->maybe += letter->possibly_delivered;
     if (letter->first_failed_ms < group->first_ms)
         group->first_ms = letter->first_failed_ms;
     if (letter->last_failed_ms > group->last_ms)

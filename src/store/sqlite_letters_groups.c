@@ -25,7 +25,7 @@ enum {
 struct group {
     char print[PRINT_MAX];
     char first[TIME_MAX], last[TIME_MAX]; /* as text, which sorts as time does */
-    uint64_t n;
+    uint64_t n, maybe;
     int64_t example_id;
 };
 
@@ -83,6 +83,7 @@ static void prune(struct gatherer *g)
 static void merge(struct gatherer *g, const struct group *found)
 {
     g->out->letters += found->n;
+    g->out->maybe += found->maybe;
     size_t slot = slot_of(g, found->print);
     if (!g->slots[slot]) {
         if (g->n == GROUPS_MAX) {
@@ -95,6 +96,7 @@ static void merge(struct gatherer *g, const struct group *found)
     }
     struct group *known = &g->items[g->slots[slot] - 1];
     known->n += found->n;
+    known->maybe += found->maybe;
     if (found->example_id > known->example_id)
         known->example_id = found->example_id;
     if (strcmp(found->first, known->first) < 0)
@@ -135,11 +137,18 @@ static bool is_meant(struct gatherer *g, int64_t any_id)
     return meant;
 }
 
-static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, bool one_by_one)
+/* What is grouped, and by which index. */
+#define ALL_LETTERS                                                                                          \
+    "SELECT fingerprint, count(*), min(first_failed_at), max(last_failed_at), max(id) FROM dead_letters "    \
+    "INDEXED BY dead_letters_group WHERE id >= ?1 AND id <= ?2 AND "
+#define MAYBE_ARRIVED                                                                                        \
+    "SELECT fingerprint, count(*), '', '', max(id) FROM dead_letters INDEXED BY dead_letters_maybe "         \
+    "WHERE possibly_delivered <> 0 AND id >= ?1 AND id <= ?2 AND "
+
+static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, const char *select,
+                      bool one_by_one)
 {
-    (void)hk_buf_adds(sql,
-                      "SELECT fingerprint, count(*), min(first_failed_at), max(last_failed_at), max(id) "
-                      "FROM dead_letters INDEXED BY dead_letters_group WHERE id >= ?1 AND id <= ?2 AND ");
+    (void)hk_buf_adds(sql, select);
     if (!hk_sl_statuses(sql, query->statuses))
         (void)hk_buf_adds(sql, "1");
     if (query->fingerprint || one_by_one)
@@ -173,11 +182,11 @@ static void merge_rows(struct gatherer *g, sqlite3_stmt *q)
     }
 }
 
-static sqlite3_stmt *prepare_groups(struct gatherer *g, bool one_by_one)
+static sqlite3_stmt *prepare_groups(struct gatherer *g, const char *select, bool one_by_one)
 {
     struct hk_buf sql;
     hk_buf_init(&sql, SQL_MAX);
-    write_sql(&sql, g->query, one_by_one);
+    write_sql(&sql, g->query, select, one_by_one);
     if (hk_buf_status(&sql) != HK_OK)
         hk_sq_fail(g->store, SQLITE_NOMEM);
     sqlite3_stmt *q = hk_sa_prepare(g->store, hk_buf_cstr(&sql));
@@ -216,7 +225,7 @@ static bool gather_one(struct gatherer *g, sqlite3_stmt *at, sqlite3_stmt *count
 /* From group to group: what is not meant costs one look each, not one a letter. */
 static void gather_meant(struct gatherer *g)
 {
-    sqlite3_stmt *count = prepare_groups(g, true);
+    sqlite3_stmt *count = prepare_groups(g, ALL_LETTERS, true);
     sqlite3_stmt *none = hk_sa_prepare(g->store, A_GROUP "IS NULL ORDER BY id DESC LIMIT 1");
     sqlite3_stmt *first = hk_sa_prepare(g->store, A_GROUP "IS NOT NULL ORDER BY fingerprint LIMIT 1");
     sqlite3_stmt *next = hk_sa_prepare(g->store, A_GROUP "> ?1 ORDER BY fingerprint LIMIT 1");
@@ -236,8 +245,26 @@ static void gather_from_index(struct gatherer *g)
         gather_meant(g);
         return;
     }
-    sqlite3_stmt *q = prepare_groups(g, false);
+    sqlite3_stmt *q = prepare_groups(g, ALL_LETTERS, false);
     merge_rows(g, q);
+    sqlite3_finalize(q);
+}
+
+/* Few letters may have arrived, and they have an index of their own. */
+static void add_maybe(struct gatherer *g)
+{
+    sqlite3_stmt *q = prepare_groups(g, MAYBE_ARRIVED, false);
+    while (hk_sq_row(g->store, q)) {
+        char print[PRINT_MAX];
+        uint64_t n = (uint64_t)sqlite3_column_int64(q, 1);
+        if (!is_meant(g, sqlite3_column_int64(q, 4)))
+            continue;
+        copy_text(print, sizeof print, q, 0);
+        size_t place = g->slots[slot_of(g, print)];
+        g->out->maybe += n;
+        if (place)
+            g->items[place - 1].maybe += n;
+    }
     sqlite3_finalize(q);
 }
 
@@ -249,8 +276,9 @@ static const struct hk_sl_bound bound = {2000000, UINT64_C(4) * 1024 * 1024 * 10
 static void gather_letters(struct gatherer *g)
 {
     struct hk_sl_walk walk;
-    sqlite3_stmt *q = hk_sa_prepare(g->store, "SELECT fingerprint, first_failed_at, last_failed_at "
-                                              "FROM dead_letters NOT INDEXED WHERE id = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(g->store, "SELECT fingerprint, first_failed_at, last_failed_at, "
+                                              "possibly_delivered <> 0 FROM dead_letters NOT INDEXED "
+                                              "WHERE id = ?1");
     hk_sl_walk_begin(g->store, g->query, (struct hk_sl_range){.oldest_first = true}, bound, &walk);
     while (hk_sl_walk_next(&walk)) {
         struct group found = {.n = 1, .example_id = walk.last_id};
@@ -259,6 +287,7 @@ static void gather_letters(struct gatherer *g)
             copy_text(found.print, sizeof found.print, q, 0);
             copy_text(found.first, sizeof found.first, q, 1);
             copy_text(found.last, sizeof found.last, q, 2);
+            found.maybe = sqlite3_column_int(q, 3) != 0;
             merge(g, &found);
         }
         hk_sq_done(q);
@@ -283,6 +312,7 @@ static void describe(struct gatherer *g, const struct group *group, struct hk_le
     sqlite3_stmt *q = g->example;
     *out = (struct hk_letter_group){
         .n = group->n,
+        .maybe = group->maybe,
         .first_ms = time_of(group->first),
         .last_ms = time_of(group->last),
         .example_id = group->example_id,
@@ -309,10 +339,12 @@ static void gather(struct gatherer *g, uint32_t limit)
         hk_sa_prepare(g->store, "SELECT destination, reason_code, failure_class, fault, fingerprint, "
                                 "error_message, event_type, message_id FROM dead_letters NOT INDEXED "
                                 "WHERE id = ?1");
-    if (g->items && g->slots && asks_each_letter(g->query))
+    if (g->items && g->slots && asks_each_letter(g->query)) {
         gather_letters(g);
-    else if (g->items && g->slots)
+    } else if (g->items && g->slots) {
         gather_from_index(g);
+        add_maybe(g);
+    }
     size_t n = g->n < limit ? g->n : limit;
     struct hk_letter_group *items = n ? hk_sq_alloc(g->store, n, sizeof *items) : NULL;
     if (items) {

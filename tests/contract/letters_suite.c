@@ -489,7 +489,7 @@ static void groups_are_what_failed_alike(void **state)
     assert_text(groups->items[2].fault, "pipeline");
 
     assert_int_equal(letters_ops->groups(admin, &open, 1, &groups, &err), HK_OK);
-    assert_true(groups->n == 1 && groups->more && groups->letters == 8);
+    assert_true(groups->n == 1 && groups->more && groups->letters == 8 && groups->maybe == 0);
     const struct hk_letter_query odd = {.match = matches_odd, .destination = "b"};
     assert_int_equal(letters_ops->groups(admin, &odd, 10, &groups, &err), HK_OK);
     assert_int_equal(groups->n, 2); /* 5 and 7; 9 and 10 */
@@ -523,6 +523,49 @@ static void groups_are_what_failed_alike(void **state)
     const struct hk_letter_query nobody = {.destination = "nobody"};
     assert_int_equal(letters_ops->groups(admin, &nobody, 10, &groups, &err), HK_OK);
     assert_true(groups->n == 0 && groups->letters == 0 && !groups->more);
+    admin_ops->close(admin);
+}
+
+/* However the groups are made: from an index, from group to group, or letter by letter. */
+static void groups_tell_how_many_may_have_arrived(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_letter_groups *groups = NULL;
+    struct hk_err err = {0};
+    fill_many();
+    store_kind->sql("UPDATE dead_letters SET possibly_delivered = true WHERE id IN (1, 3, 4, 7, 9)");
+    store_kind->sql("UPDATE dead_letters SET fingerprint = NULL WHERE id = 7");
+
+    const struct {
+        struct hk_letter_query query;
+        uint64_t all, of_first;
+    } cases[] = {
+        {{.statuses = 0}, 5, 3},
+        {{.statuses = 1u << HK_LETTER_FAILED}, 4, 3},
+        {{.statuses = 1u << HK_LETTER_DISCARDED}, 0, 0},
+        {{.destination = "a"}, 3, 3},
+        {{.destination = "b", .statuses = 1u << HK_LETTER_FAILED}, 1, 0},
+        {{.reason = "EXPIRED"}, 1, 1},
+        {{.fingerprint = "0000000000000001"}, 3, 3},
+        {{.fingerprint = "0000000000000003"}, 0, 0},
+        {{.first_id = 2, .last_id = 3}, 1, 1},
+        {{.since_ms = INT64_C(1799652600500)}, 4, 1}, /* from letter 3 on: 8, 9 and 10 are the most */
+        {{.before_ms = INT64_C(1799652600500)}, 1, 1},
+        {{.event_type = "Order.Paid"}, 1, 0},
+        {{.match = matches_odd, .last_id = 9}, 4, 2},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(letters_ops->groups(admin, &cases[i].query, 10, &groups, &err), HK_OK);
+        NOTE_IF(groups->maybe != cases[i].all || groups->items[0].maybe != cases[i].of_first,
+                "case %zu: %d in all, %d of the first\n", i, (int)groups->maybe, (int)groups->items[0].maybe);
+        assert_int_equal(groups->maybe, cases[i].all);
+        assert_int_equal(groups->items[0].maybe, cases[i].of_first);
+    }
+    const struct hk_letter_query open = {.statuses = 1u << HK_LETTER_FAILED};
+    assert_int_equal(letters_ops->groups(admin, &open, 1, &groups, &err), HK_OK);
+    assert_true(groups->n == 1 && groups->more && groups->maybe == 4);
     admin_ops->close(admin);
 }
 
@@ -738,6 +781,7 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(pages_show_every_letter_once_in_both_directions),
         TEST(a_page_with_nothing_asked_for_is_empty),
         TEST(groups_are_what_failed_alike),
+        TEST(groups_tell_how_many_may_have_arrived),
         TEST(stats_count_by_day_reason_type_and_fate),
         TEST(show_has_the_attempts_of_all_lives_and_what_waits_behind_it),
         TEST(the_hash_of_a_row_is_the_same_for_ever),

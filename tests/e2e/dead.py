@@ -335,9 +335,7 @@ def edit_checks_keeps_versions_and_loses_no_race():
 
 @test
 def fix_repairs_many_and_says_what_it_cannot():
-    if JQ is not None and not JQ.exists():
-        from support import Skip
-        raise Skip("this build has no jq helper (libjq, libseccomp)")
+    needs_jq()
     with Office(validate=[{"event_type": "Order*", "max_size": "100"}]) as w:
         w.daemon().ready()
         w.dies(*[f"m-{i}" for i in range(5)], payload='{"qty":"7","z":1,"a":1.50}')
@@ -365,6 +363,107 @@ def fix_repairs_many_and_says_what_it_cannot():
         w.becomes("m-0", "resolved")
         assert json.loads(w.receiver.arrived()[-1].body)["qty"] == 7
         w.chain_is_whole()
+
+
+def needs_jq():
+    if JQ is not None and not JQ.exists():
+        from support import Skip
+        raise Skip("this build has no jq helper (libjq, libseccomp)")
+
+
+def timed_out(**sections):
+    """An office whose receiver never answers: what is sent may have arrived."""
+    return Office({"shop": {"policy": "once"}},
+                  policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "300ms", "breaker": "off"}}, **sections)
+
+
+@test
+def what_says_the_same_keeps_its_bytes_and_its_id():
+    needs_jq()
+    with timed_out() as w:
+        w.daemon().ready()
+        w.receiver.on("shop", Answer(200, hang=True))
+        payload = '{ "b": 1.50,  "a": "\\u00e9" }'
+        for i in ("fixed", "edited", "changed"):
+            w.insert(message_id=i, payload=payload)
+        until(lambda: len(w.letters()) == 3, lambda: w.letters())
+        for program in (".", "{a, b}", ".b |= tonumber"):
+            out = w.json("dead", "fix", "--filter", "id:fixed", "--jq", program, "--yes", *WHY)
+            assert (out["changed"], out["unchanged"], out["may_have_arrived"]) == (0, 1, 0), (program, out)
+        assert "same values" in w.run("dead", "edit", "edited", "--payload", '{"a":"é","b":1.5}', *WHY)
+        assert w.json("dead", "edit", "edited", "--payload", '{"a":"é","b":1.5}', *WHY)["changed"] is False
+        for i in ("fixed", "edited"):
+            assert w.letter(i, "payload, payload_version") == (payload, 1)
+        preview = w.json("dead", "fix", "--filter", "type:*", "--jq", ".b = 2", "--dry-run")
+        assert (preview["changed"], preview["may_have_arrived"]) == (3, 3), preview
+        assert "3 of the letters to change may have arrived" in w.run("dead", "fix", "--filter", "type:*", "--jq", ".b = 2", "--dry-run")
+        done = w.json("dead", "fix", "--filter", "id:changed", "--jq", ".b = 2", "--yes", *WHY)
+        assert (done["changed"], done["may_have_arrived"]) == (1, 1), done
+        groups = w.json("dead", "groups")
+        assert groups["may_have_arrived"] == sum(g["may_have_arrived"] for g in groups["items"]) == 3, groups
+        assert "3 may have arrived" in w.run("dead", "groups")
+        plan = w.json("redrive", "plan")
+        assert plan["may_have_arrived"] == sum(g["may_have_arrived"] for g in plan["groups"]) == 3, plan
+        assert "3 of these letters may have arrived" in w.run("redrive", "plan")
+        assert w.json("dead", "requeue", "--filter", "type:*", "--dry-run")["may_have_arrived"] == 3
+        assert "would be requeued, 1 may have arrived" in w.run("dead", "requeue", "fixed", "--dry-run")
+        w.receiver.on("shop", 200)
+        w.run("dead", "requeue", "--filter", "type:*", "--yes", *WHY)
+        for i in ("fixed", "edited", "changed"):
+            w.becomes(i, "resolved")
+        last = {r.id: r.body.decode() for r in w.receiver.arrived() if r.status == 200}
+        assert last["fixed"] == last["edited"] == payload, last
+        assert "changed" not in last and w.letter("changed", "requeued_as")[0] in last
+        # who cares about bytes may say so
+        w.dies("bytes", payload=payload)
+        w.run("dead", "edit", "bytes", "--payload", '{"a":"é","b":1.5}', "--yes", *WHY)
+        assert w.letter("bytes", "payload_version") == (2,)
+
+
+@test
+def a_name_that_stands_twice_is_not_dropped_by_jq():
+    needs_jq()
+    with Office() as w:
+        w.daemon().ready()
+        twice = '{"items":[{"sku":"a","sku":"b"}],"n":1}'
+        w.dies("twice", payload=twice)
+        out = w.run("dead", "fix", "--filter", "type:*", "--jq", ".n = 2", "--yes", *WHY, code=FAILURE)
+        assert "same name twice" in out and "use dead edit" in out, out
+        assert w.letter("twice", "payload, payload_version") == (twice, 1)
+        w.run("dead", "edit", "twice", "--payload", twice.replace("1", "2"), *WHY)
+        assert w.letter("twice", "payload_version") == (2,)
+
+
+@test
+def a_dry_run_looks_at_states():
+    with Office() as w:
+        w.daemon().ready()
+        w.dies("a", "b", "c", "d")
+        w.run("dead", "discard", "a", "b", *WHY)
+        w.run("dead", "resolve", "c", *WHY)
+        for verb, status, fit, others in (("requeue", "any", 1, 3), ("requeue", "discarded", 0, 2), ("discard", "any", 1, 3),
+                                          ("restore", "any", 2, 2), ("resolve", "failed", 1, 0)):
+            asked = ("dead", verb, "--status", status)
+            seen = w.json(*asked, "--dry-run")
+            assert (seen["letters"]["n"], seen["other_states"]["n"]) == (fit, others), (asked, seen)
+            text = w.run(*asked, "--dry-run")
+            assert text.startswith(f"{fit} letters would be") and ("does not allow it" in text) == (others > 0), text
+        done = w.json("dead", "requeue", "--status", "discarded", "--yes", *WHY, code=FAILURE)
+        assert (done["changed"], done["refused"]) == (0, 2), done
+
+
+@test
+def masks_keep_the_editor_shut_only_where_they_hide_something():
+    with Office(masks=[{"event_type": "*", "paths": ["card"], "headers": ["x-api-key"]}]) as w:
+        w.daemon().ready()
+        w.dies("plain", payload='{"n":1}')
+        w.dies("masked", payload='{"n":1,"card":4111}')
+        script = w.path("editor.sh")
+        script.write_text("#!/bin/sh\nprintf '{\"n\":2}' > \"$1\"\n", encoding="utf-8")
+        script.chmod(0o700)
+        w.run("dead", "edit", "plain", *WHY, env={"EDITOR": str(script)})
+        assert w.letter("plain", "payload") == ('{"n":2}',)
+        assert "masked fields" in w.run("dead", "edit", "masked", *WHY, code=FAILURE, env={"EDITOR": str(script)})
 
 
 @test
@@ -406,6 +505,25 @@ def a_payload_in_base64_is_shown_edited_and_sent_as_what_it_says():
 
 
 # ---- by hand ----
+
+@test
+def a_send_is_judged_by_the_policy_that_the_letter_names():
+    lenient = {"preset": "standard", "max_attempts": 1, "breaker": "off", "classify": [{"match": "409", "class": "success"}]}
+    with Office({"shop": {"policy": "once"}}, policies={"once": {"preset": "standard", "max_attempts": 1, "breaker": "off"},
+                                                        "lenient": lenient}) as w:
+        daemon = w.daemon().ready()
+        w.dies("own", policy="lenient")
+        w.dies("other")
+        w.dies("gone", policy="no-such-policy")
+        daemon.stop()
+        w.receiver.on("shop", 409)
+        assert w.json("dead", "send", "own", *WHY)["ok"] is True
+        assert w.letter("own") == ("resolved",)
+        w.run("dead", "send", "other", *WHY, code=FAILURE)
+        assert "no-such-policy" in w.run("dead", "send", "gone", *WHY, code=FAILURE)
+        assert w.letter("gone") == ("failed",) and w.receiver.arrived("gone") == []
+
+
 
 @test
 def send_shows_the_answer_records_it_and_never_rearms():

@@ -54,3 +54,7 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION @outbox_audit_chain() FROM PUBLIC;
+
+-- ---- letters that may have arrived ----
+-- People ask before they repair or requeue: how many of each group? The index has only those, and answers without the letters.
+CREATE INDEX @@dead_letters_maybe ON @dead_letters (status, fingerprint) INCLUDE (id, last_failed_at) WHERE possibly_delivered;
