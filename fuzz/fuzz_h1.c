@@ -36,8 +36,8 @@ static void check(const struct reading *r, size_t size)
     if (r->next == HK_H1_MORE)
         MUST(r->used == size && response->head_bytes <= HK_HTTP_HEAD_MAX &&
              response->body_bytes <= HK_HTTP_READ_MAX);
-    if (r->next == HK_H1_DONE && hk_h1_keeps(&r->answer))
-        MUST(!r->answer.doubtful && !r->answer.close);
+    if (r->next == HK_H1_DONE && hk_h1_framing_keeps(&r->answer.framing))
+        MUST(!r->answer.framing.doubtful && !r->answer.framing.close);
 }
 
 static void read_in(struct reading *r, const uint8_t *data, size_t size, size_t piece)
@@ -61,7 +61,8 @@ static void read_in(struct reading *r, const uint8_t *data, size_t size, size_t 
 static void check_same(const struct reading *a, const struct reading *b)
 {
     MUST(a->next == b->next && a->stop == b->stop && a->response.final == b->response.final);
-    MUST(a->next != HK_H1_DONE || (a->used == b->used && hk_h1_keeps(&a->answer) == hk_h1_keeps(&b->answer)));
+    MUST(a->next != HK_H1_DONE || (a->used == b->used && hk_h1_framing_keeps(&a->answer.framing) ==
+                                                             hk_h1_framing_keeps(&b->answer.framing)));
     MUST(a->next != HK_H1_MORE || hk_h1_cut_off(&a->answer) == hk_h1_cut_off(&b->answer));
     MUST(hk_str_eq(hk_buf_str(&a->response.body), hk_buf_str(&b->response.body)));
     MUST(hk_str_eq(hk_buf_str(&a->response.text), hk_buf_str(&b->response.text)));

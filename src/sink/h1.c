@@ -3,7 +3,9 @@
  *
  *   waiting (for a connection, or for the name) -> live: connecting -> sending and reading
  *
- * A connection carries one request at a time, and is used again when its answer leaves no doubt. A request that was
+ * A connection carries one request at a time, and is used again when its answer leaves no doubt. An answer may come while
+ * the request is still going out, which is legal. A success does not end the request then: who says 200 after the head may
+ * be reading on, and has got only what it was sent. Any other status does end it, and the connection with it. A request that was
  * handed to the system, in part or whole, is never repeated here: whether to is the policy's decision, and the bound on
  * repeats counts on it. Only when nothing was taken, since the other side had closed an idle connection, is another one
  * tried. Every address is checked where it is connected to; there is no other way to a socket. */
@@ -257,6 +259,7 @@ static void begin(struct hk_http_transfer *t)
     struct hk_h1_sink *self = sink_of(h);
     h->sent = 0;
     h->error = 0;
+    h->answered = h->clean = false;
     hk_h1_answer_reset(&h->answer);
     hk_http_move(t, &self->base.waiting);
     enum hk_code rc = end_head(h);
@@ -273,16 +276,29 @@ static void begin(struct hk_http_transfer *t)
 /* ---- the answer ---- */
 
 /* The connection may carry another request when nothing of this one is left, in either direction. */
-static void finish(struct hk_h1_transfer *h, bool more_came)
+static void finish(struct hk_h1_transfer *h)
 {
     bool whole = false;
     (void)h->t.self->wire->sent(&h->t, &whole);
-    if (whole && !more_came && hk_h1_keeps(&h->answer)) {
-        uint64_t said_ms = (uint64_t)h->answer.idle_s * 1000 * 4 / 5; /* it may have counted before us */
+    if (whole && h->clean) {
+        uint64_t said_ms =
+            (uint64_t)h->answer.framing.idle_s * 1000 * 4 / 5; /* it may have counted before us */
         hk_h1_conn_rest(h->conn, said_ms && said_ms < HK_H1_IDLE_MS ? said_ms : HK_H1_IDLE_MS);
         h->conn = NULL;
     }
     hk_http_end(&h->t);
+}
+
+/* No more of the answer is wanted. */
+static void answered(struct hk_h1_transfer *h, bool clean)
+{
+    h->clean = clean && hk_h1_framing_keeps(&h->answer.framing);
+    if (!hk_http_early(&h->t))
+        finish(h);
+    else if (h->conn->broken)
+        hk_http_fail(&h->t, HK_FAULT_RESET, strerror(h->conn->broken));
+    else
+        h->answered = true;
 }
 
 static void stopped(struct hk_h1_transfer *h, enum hk_h1_stop why)
@@ -290,7 +306,7 @@ static void stopped(struct hk_h1_transfer *h, enum hk_h1_stop why)
     struct hk_http_transfer *t = &h->t;
     switch (why) {
     case HK_H1_ENOUGH:
-        hk_http_end(t);
+        answered(h, false);
         break;
     case HK_H1_TOO_BIG:
         hk_http_fail(t, HK_FAULT_PROTOCOL, hk_http_stop_text(HK_RESPONSE_TOO_BIG));
@@ -312,13 +328,17 @@ void hk_h1_came(struct hk_h1_conn *conn, struct hk_str bytes)
     struct hk_h1_transfer *h = conn->owner;
     size_t used = 0;
     enum hk_h1_stop why = HK_H1_ENOUGH;
+    if (h->answered) {
+        h->clean = false; /* nobody asked for more */
+        return;
+    }
     if (!h->t.response.any)
         h->t.window_ms = hk_loop_round_ms(h->t.self->loop);
     switch (hk_h1_feed(&h->answer, &h->t.response, bytes, &used, &why)) {
     case HK_H1_MORE:
         break;
     case HK_H1_DONE:
-        finish(h, used < bytes.len);
+        answered(h, used == bytes.len);
         break;
     case HK_H1_STOP:
         stopped(h, why);
@@ -326,9 +346,22 @@ void hk_h1_came(struct hk_h1_conn *conn, struct hk_str bytes)
     }
 }
 
+void hk_h1_all_out(struct hk_h1_conn *conn)
+{
+    if (conn->owner->answered)
+        finish(conn->owner);
+}
+
 void hk_h1_lost(struct hk_h1_conn *conn, int error)
 {
     struct hk_h1_transfer *h = conn->owner;
+    if (!error && !conn->broken && hk_http_early(&h->t)) { /* said all that it will, and may still read */
+        h->answered = true;
+        h->clean = false;
+        conn->ended = true;
+        hk_watch_set(conn->watch, HK_WATCH_WRITE);
+        return;
+    }
     if (conn->used && h->sent == 0 && !h->t.response.any)
         hk_h1_stale(conn);
     else if (error)

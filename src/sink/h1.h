@@ -30,7 +30,9 @@ struct hk_h1_conn {
     struct hk_watch *watch;
     int fd;
     enum hk_h1_phase phase;
-    bool used; /* carried a request before the present one */
+    bool used;  /* carried a request before the present one */
+    bool ended; /* the other side will send no more; it may still read */
+    int broken; /* errno of a write that failed, 0 = none */
     struct hk_address address;
     char text[HK_IP_TEXT_MAX + 16]; /* address and port, once it stands */
     uint64_t made_ms, idle_until_ms;
@@ -45,6 +47,8 @@ struct hk_h1_transfer {
     int error;                                 /* of the last one that failed */
     size_t sent;                               /* bytes of head and payload that the system took */
     struct hk_h1_answer answer;
+    bool answered; /* with a success, and the request is not all out yet: it goes on */
+    bool clean;    /* nothing that came is against using the connection again */
 };
 
 struct hk_h1_sink {
@@ -69,6 +73,8 @@ void hk_h1_stale(struct hk_h1_conn *conn);
 /* The connection is over: `error` (errno), or 0 = closed by the other side. */
 void hk_h1_lost(struct hk_h1_conn *conn, int error);
 void hk_h1_came(struct hk_h1_conn *conn, struct hk_str bytes);
+/* The system has taken all of the request. */
+void hk_h1_all_out(struct hk_h1_conn *conn);
 
 /* ---- h1_conn.c ---- */
 

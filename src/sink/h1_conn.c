@@ -196,15 +196,21 @@ void hk_h1_conn_send(struct hk_h1_conn *conn)
     struct hk_h1_transfer *h = conn->owner;
     ssize_t n = write_some(conn);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        conn->broken = errno;
         if (conn->used && h->sent == 0)
             hk_h1_stale(conn);
+        else if (h->answered)
+            hk_h1_lost(conn, conn->broken);
         else
             hk_watch_set(conn->watch, HK_WATCH_READ); /* an answer may lie there, or else the reason */
         return;
     }
     h->sent += n > 0 ? (size_t)n : 0;
     bool whole = h->sent == whole_bytes(h);
-    hk_watch_set(conn->watch, whole ? HK_WATCH_READ : HK_WATCH_READ | HK_WATCH_WRITE);
+    unsigned reading = conn->ended ? 0 : HK_WATCH_READ;
+    hk_watch_set(conn->watch, whole ? HK_WATCH_READ : reading | HK_WATCH_WRITE);
+    if (whole)
+        hk_h1_all_out(conn);
 }
 
 /* ---- from the loop ---- */
@@ -249,7 +255,7 @@ static void on_event(void *arg, unsigned events)
         hk_h1_conn_free(conn);
         break;
     case HK_H1_BUSY:
-        if ((!(events & HK_WATCH_READ) || read_some(conn, events & HK_WATCH_ERROR)) &&
+        if ((!(events & HK_WATCH_READ) || conn->ended || read_some(conn, events & HK_WATCH_ERROR)) &&
             (events & HK_WATCH_WRITE) && conn->owner->sent < whole_bytes(conn->owner))
             hk_h1_conn_send(conn);
         break;

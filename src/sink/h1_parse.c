@@ -20,19 +20,12 @@ void hk_h1_answer_fini(struct hk_h1_answer *a)
     hk_buf_fini(&a->part);
 }
 
-static void begin_block(struct hk_h1_answer *a)
-{
-    a->v10 = a->close = a->keep_alive = a->chunked = a->other_coding = a->has_length = a->doubtful = false;
-    a->length = 0;
-    a->idle_s = 0;
-}
-
 void hk_h1_answer_reset(struct hk_h1_answer *a)
 {
     a->state = HK_H1_STATUS;
     a->left = 0;
     hk_buf_reset(&a->part);
-    begin_block(a);
+    hk_h1_framing_reset(&a->framing);
 }
 
 /* ---- lines ---- */
@@ -97,93 +90,6 @@ static enum got next_line(struct hk_h1_answer *a, struct hk_str *rest, struct li
 
 /* ---- fields ---- */
 
-static bool is(struct hk_str s, const char *name)
-{
-    return hk_str_eqi(s, hk_str_of(name));
-}
-
-/* Whether a list with commas has this word. */
-static bool lists(struct hk_str list, const char *word)
-{
-    while (list.ptr) {
-        if (is(hk_str_trim(hk_str_cut(&list, ',')), word))
-            return true;
-    }
-    return false;
-}
-
-/* False: no length at all, as "-5". */
-static bool read_length(struct hk_h1_answer *a, struct hk_str value)
-{
-    if (!value.len || !hk_ascii_isdigit(value.ptr[0]))
-        return false;
-    uint64_t length = 0;
-    for (size_t i = 0; i < value.len; i++) {
-        if (!hk_ascii_isdigit(value.ptr[i]) || length > UINT64_MAX / 16) {
-            a->doubtful = true;
-            return true;
-        }
-        length = length * 10 + (uint64_t)(value.ptr[i] - '0');
-    }
-    if (a->has_length && a->length != length)
-        a->doubtful = true;
-    a->has_length = true;
-    a->length = length;
-    return true;
-}
-
-/* "chunked" must be the last coding, and only once; what other codings there are is not our business: nothing is
- * decoded. */
-static void read_coding(struct hk_h1_answer *a, struct hk_str value)
-{
-    while (value.ptr) {
-        struct hk_str word = hk_str_trim(hk_str_cut(&value, ','));
-        if (a->chunked)
-            a->doubtful = true;
-        if (is(word, "chunked"))
-            a->chunked = true;
-        else
-            a->other_coding = true;
-    }
-}
-
-/* "timeout=5, max=100" */
-static void read_keep_alive(struct hk_h1_answer *a, struct hk_str value)
-{
-    while (value.ptr) {
-        struct hk_str number = hk_str_trim(hk_str_cut(&value, ','));
-        struct hk_str name = hk_str_cut(&number, '=');
-        uint32_t seconds = 0;
-        for (size_t i = 0; i < number.len && hk_ascii_isdigit(number.ptr[i]) && seconds < 100000; i++)
-            seconds = seconds * 10 + (uint32_t)(number.ptr[i] - '0');
-        if (is(name, "timeout") && seconds)
-            a->idle_s = seconds;
-    }
-}
-
-/* What says how the answer is to be read; most fields do not. False: this is no HTTP. */
-static bool read_framing(struct hk_h1_answer *a, struct hk_str name, struct hk_str value)
-{
-    switch (name.len) {
-    case 10:
-        if (is(name, "connection")) {
-            a->close = a->close || lists(value, "close");
-            a->keep_alive = a->keep_alive || lists(value, "keep-alive");
-        } else if (is(name, "keep-alive")) {
-            read_keep_alive(a, value);
-        }
-        return true;
-    case 14:
-        return !is(name, "content-length") || read_length(a, value);
-    case 17:
-        if (is(name, "transfer-encoding"))
-            read_coding(a, value);
-        return true;
-    default:
-        return true;
-    }
-}
-
 /* A NUL or a CR inside of a line would be read differently by the next one. */
 static bool has_control(struct hk_str s)
 {
@@ -195,21 +101,25 @@ static bool read_field(struct hk_h1_answer *a, struct hk_response *response, str
 {
     if (has_control(line))
         return false;
-    if (line.ptr[0] == ' ' || line.ptr[0] == '\t')
-        return true; /* the rest of a value, as it was written in 1999: left out */
+    if (line.ptr[0] == ' ' || line.ptr[0] == '\t') {
+        a->framing.odd = true; /* the rest of a value, as it was written in 1999: left out */
+        return true;
+    }
     struct hk_str value = line;
     struct hk_str name = hk_str_cut(&value, ':');
     if (!value.ptr)
         return false;
     value = hk_str_trim(value);
-    if (!hk_header_name_ok(name))
-        return true; /* no field of ours, and none that says how to read on */
+    if (!hk_header_name_ok(name)) {
+        a->framing.odd = true; /* no field of ours; "Content-Length : 5" is one to some */
+        return true;
+    }
     hk_response_field(response, name, value);
-    return read_framing(a, name, value);
+    return hk_h1_framing_field(&a->framing, name, value);
 }
 
 /* "HTTP/1.1 204 No Content"; 0 when it is not that. */
-static int read_status(struct hk_h1_answer *a, struct hk_str line)
+static int read_status(struct hk_str line)
 {
     if (line.len < 12 || memcmp(line.ptr, "HTTP/1.", 7) != 0 || line.ptr[8] != ' ' || has_control(line) ||
         (line.ptr[7] != '1' && line.ptr[7] != '0') || (line.len > 12 && line.ptr[12] != ' '))
@@ -220,7 +130,6 @@ static int read_status(struct hk_h1_answer *a, struct hk_str line)
             return 0;
         status = status * 10 + (line.ptr[i] - '0');
     }
-    a->v10 = line.ptr[7] == '0';
     return status >= 100 ? status : 0;
 }
 
@@ -253,17 +162,15 @@ static enum hk_h1_next broken(const struct hk_response *response, enum hk_h1_sto
     return stop(response->final ? HK_H1_ENOUGH : HK_H1_NOT_HTTP, out);
 }
 
-static enum hk_h1_next begin_body(struct hk_h1_answer *a, const struct hk_response *response,
-                                  enum hk_h1_stop *out_stop)
+static enum hk_h1_next begin_body(struct hk_h1_answer *a, enum hk_h1_stop *out_stop)
 {
-    if (response->final == 204 || response->final == 304)
-        return HK_H1_DONE;
-    if (a->doubtful)
+    const struct hk_h1_framing *f = &a->framing;
+    if (f->doubtful)
         return stop(HK_H1_ENOUGH, out_stop);
-    a->left = a->length;
-    if (a->chunked)
+    a->left = f->length;
+    if (f->chunked)
         a->state = HK_H1_CHUNK_SIZE;
-    else if (a->other_coding || !a->has_length)
+    else if (f->other_coding || !f->has_length)
         a->state = HK_H1_UNTIL_CLOSED;
     else if (a->left)
         a->state = HK_H1_LENGTH;
@@ -278,8 +185,9 @@ static enum hk_h1_next end_block(struct hk_h1_answer *a, struct hk_response *res
     enum hk_response_next next = hk_response_end(response);
     if (next != HK_RESPONSE_MORE)
         return stopped(next, out_stop);
+    bool bodiless = hk_h1_framing_end(&a->framing, response->status);
     if (response->final)
-        return begin_body(a, response, out_stop);
+        return bodiless ? HK_H1_DONE : begin_body(a, out_stop);
     a->state = HK_H1_STATUS; /* that was an informational one */
     return HK_H1_MORE;
 }
@@ -297,10 +205,10 @@ static enum hk_h1_next take_head_line(struct hk_h1_answer *a, struct hk_response
             return end_block(a, response, out_stop);
         return read_field(a, response, line->text) ? HK_H1_MORE : broken(response, out_stop);
     }
-    begin_block(a);
-    int status = read_status(a, line->text);
+    int status = read_status(line->text);
     if (!status)
         return broken(response, out_stop);
+    hk_h1_framing_begin(&a->framing, line->text.ptr[7] == '0');
     hk_response_begin(response, status);
     a->state = HK_H1_FIELDS;
     return HK_H1_MORE;
@@ -330,7 +238,7 @@ static enum hk_h1_next take_chunk_line(struct hk_h1_answer *a, struct hk_respons
                                        const struct line *line, enum hk_h1_stop *out_stop)
 {
     response->body_bytes += line->bytes;
-    if (response->body_bytes > HK_HTTP_READ_MAX)
+    if (response->body_bytes > response->read_max)
         return stop(HK_H1_ENOUGH, out_stop);
     if (a->state == HK_H1_CHUNK_END) {
         a->state = HK_H1_CHUNK_SIZE;
@@ -401,11 +309,4 @@ enum hk_h1_next hk_h1_feed(struct hk_h1_answer *a, struct hk_response *response,
 bool hk_h1_cut_off(const struct hk_h1_answer *a)
 {
     return a->state == HK_H1_FIELDS || (a->state == HK_H1_STATUS && a->part.len > 0);
-}
-
-bool hk_h1_keeps(const struct hk_h1_answer *a)
-{
-    if (a->close || a->doubtful || (a->chunked && (a->has_length || a->v10)))
-        return false;
-    return !a->v10 || a->keep_alive;
 }

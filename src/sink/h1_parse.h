@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "sink/h1_framing.h"
 #include "sink/response.h"
 
 enum hk_h1_state {
@@ -31,12 +32,7 @@ struct hk_h1_answer {
     struct hk_buf part; /* a line's beginning, when it came in pieces */
     uint64_t left;
 
-    /* of the block that is being read */
-    bool v10, close, keep_alive; /* HTTP/1.0; what Connection says */
-    bool chunked, other_coding;  /* what Transfer-Encoding says */
-    bool has_length, doubtful;   /* doubtful: nobody can tell where the body ends */
-    uint64_t length;
-    uint32_t idle_s; /* how long the server keeps an idle connection, as it says; 0 = it does not say */
+    struct hk_h1_framing framing;
 };
 
 enum hk_h1_next {
@@ -64,7 +60,5 @@ enum hk_h1_next hk_h1_feed(struct hk_h1_answer *a, struct hk_response *response,
                            size_t *out_used, enum hk_h1_stop *out_stop) HK_MUSTCHECK;
 /* The other side closed. Some line of a block was there, but not its end. */
 bool hk_h1_cut_off(const struct hk_h1_answer *a);
-/* After HK_H1_DONE: whether another request may follow on the same connection. */
-bool hk_h1_keeps(const struct hk_h1_answer *a);
 
 #endif

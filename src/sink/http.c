@@ -106,10 +106,32 @@ static bool sent_whole(const struct hk_http_transfer *t)
     return whole;
 }
 
-/* A status beats every fault: the destination has decided, whatever became of the rest of its answer. */
+bool hk_http_early(const struct hk_http_transfer *t)
+{
+    return t->response.final / 100 == 2 && !t->excused && !sent_whole(t);
+}
+
+/* Whose connection broke under the rest of a request may have acted on its beginning, or on nothing. */
+static void settle_early(struct hk_http_transfer *t)
+{
+    char text[HK_HTTP_ERROR_MAX + 64];
+    if (t->fault != HK_FAULT_TIMEOUT && t->fault != HK_FAULT_LOCAL)
+        t->fault = HK_FAULT_RESET;
+    (void)snprintf(text, sizeof text, "HTTP %d came before the whole request was out; then: %s",
+                   t->response.final, t->error[0] ? t->error : "the connection was closed");
+    hk_http_say(t, text);
+    t->possibly_delivered = true;
+}
+
+/* A status beats every fault: the destination has decided, whatever became of the rest of its answer. But it cannot have
+ * taken what it was not sent. */
 static void settle(struct hk_http_transfer *t)
 {
     t->duration_ms = hk_loop_round_ms(t->self->loop) - t->start_ms;
+    if (hk_http_early(t)) {
+        settle_early(t);
+        return;
+    }
     t->status = t->response.final;
     if (t->status) {
         t->fault = HK_FAULT_NONE;
@@ -398,7 +420,7 @@ static void start(struct hk_http_transfer *t, uint64_t timeout_ms, hk_sink_done_
     t->deadline_ms = timeout_ms < UINT64_MAX - t->start_ms ? t->start_ms + timeout_ms : UINT64_MAX;
     t->connect_ms = t->blocked_ms = t->request_ms = t->window_ms = t->window_bytes = 0;
     t->requests = 0;
-    t->blocked = t->tried = false;
+    t->blocked = t->tried = t->excused = false;
     t->stop = HK_RESPONSE_MORE;
     t->fault = HK_FAULT_NONE;
     t->status = 0;
@@ -446,6 +468,7 @@ static enum hk_code http_send(struct hk_sink *sink, const struct hk_message *msg
         return HK_OK;
     }
     t->payload = msg->payload;
+    t->response.read_max = HK_HTTP_READ_MAX + 2 * (uint64_t)msg->payload.len;
     arm(t);
     self->wire->begin(t);
     return HK_OK;

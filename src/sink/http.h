@@ -15,8 +15,9 @@
 #include "loop/loop.h"
 #include "sink/sink.h"
 
-#define HK_HTTP_READ_MAX         ((size_t)64 * 1024) /* of an answer's body; then its status decides */
-#define HK_HTTP_KEEP_MAX         ((size_t)4 * 1024)  /* of an answer's body, for facts.body */
+/* Of an answer's body; then its status decides. Twice the payload is added to it: who echoes what it reads must not be cut off. */
+#define HK_HTTP_READ_MAX         ((size_t)64 * 1024)
+#define HK_HTTP_KEEP_MAX         ((size_t)4 * 1024) /* of an answer's body, for facts.body */
 #define HK_HTTP_HEAD_MAX         ((size_t)64 * 1024) /* of an answer's header lines, informational ones included */
 #define HK_HTTP_HEAD_LINES_MAX   512
 #define HK_HTTP_HEADERS_MAX      64                 /* headers kept for facts.headers */
@@ -57,8 +58,10 @@ struct hk_http_options {
 
 /* HK_INVALID with a message that names the destination and never a secret, HK_NOMEM, HK_UNSUPPORTED. The loop must
  * outlive the sink, and the process ignore SIGPIPE (OpenSSL writes to connections that are gone). In the result of a delivery
- * - `status` is set (and `fault` HK_FAULT_NONE) as soon as a whole final header block came, whatever happened later;
- * - `possibly_delivered`: the whole request was handed to the system, and no final status came. One send is one request:
+ * - `status` is set (and `fault` HK_FAULT_NONE) as soon as a whole final header block came, whatever happened later. One of
+ *   2xx counts when the whole request was handed to the system, or (HTTP/2) the other side said that it does not want the rest;
+ * - `possibly_delivered`: the whole request was handed to the system, and no final status came; or a 2xx came early, and the
+ *   rest of the request could not be sent. One send is one request:
  *   nothing is repeated here once a byte of it was written, so that the bound on repeats holds.
  * - HK_FAULT_BLOCKED: the address policy; HK_FAULT_INVALID_PAYLOAD: this message cannot be made a request, nothing was
  *   sent; HK_FAULT_LOCAL: aborted, or our side failed. */

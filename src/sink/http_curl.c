@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "sink/http_curl.h"
 
 static struct hk_curl_transfer *curl_of(struct hk_http_transfer *t)
@@ -69,15 +70,50 @@ static const char *text_of(const struct hk_curl_transfer *c, CURLcode code)
     if (stopped)
         return stopped;
     if (code == CURLE_OK)
-        return "the answer ended within its header lines";
+        return c->t.response.final ? "the destination closes the connection, and libcurl stopped"
+                                   : "the answer ended within its header lines";
     if (c->t.requests > 1)
         return "the connection was lost before an answer came";
     return c->curl_error[0] ? c->curl_error : curl_easy_strerror(code);
 }
 
+/* HTTP/2: the last status that came on the stream; NULL = none. */
+static const char *stream_status(const struct hk_curl_transfer *c)
+{
+    struct curl_header *h = NULL;
+    if (curl_easy_header(c->easy, ":status", 0, CURLH_PSEUDO, 0, &h) != CURLHE_OK)
+        return NULL;
+    size_t last = h->amount - 1; /* others were informational */
+    return curl_easy_header(c->easy, ":status", last, CURLH_PSEUDO, 0, &h) == CURLHE_OK ? h->value : NULL;
+}
+
+/* HTTP/2: libcurl forgets a header block when its stream ends with the same bytes, and may then think that nothing came, and
+ * want to repeat the request. Only the status is kept apart. It counts if the block was whole, so it is not believed where
+ * the connection broke, which can be within one. What else the block said, as Retry-After, is lost. */
+static void remember_status(struct hk_curl_transfer *c, CURLcode code)
+{
+    bool by_stream = code == CURLE_HTTP2_STREAM || code == CURLE_HTTP2 || code == CURLE_GOT_NOTHING;
+    if (c->t.response.final || c->h1 || !(by_stream || c->t.requests > 1))
+        return;
+    const char *status = stream_status(c);
+    if (status)
+        hk_response_final(&c->t.response, hk_str_of(status));
+}
+
+/* HTTP/2: the other side ended the stream without an error, though the request was not all out. That is how it says that it
+ * has all that it wants (RFC 9113, 8.1). libcurl has a text only for streams that ended with one. */
+static bool is_excused(const struct hk_curl_transfer *c, CURLcode code)
+{
+    if (c->h1 || !c->t.response.final)
+        return false;
+    return code == CURLE_OK || (code == CURLE_HTTP2_STREAM && !c->curl_error[0]);
+}
+
 static void judge(struct hk_curl_transfer *c, CURLcode code)
 {
     struct hk_http_transfer *t = &c->t;
+    remember_status(c, code);
+    t->excused = is_excused(c, code);
     if (t->blocked && !t->tried) {
         t->fault = HK_FAULT_BLOCKED; /* its text is there already */
         return;
@@ -147,6 +183,8 @@ static void begin(struct hk_http_transfer *t)
     struct hk_curl_transfer *c = curl_of(t);
     c->spoiled = 0;
     c->local_port = 0;
+    c->h1 = false;
+    hk_h1_framing_reset(&c->framing);
     c->resolving = false;
     c->curl_error[0] = '\0';
     hk_curl_easy_load(c);

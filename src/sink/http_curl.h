@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 
+#include "sink/h1_framing.h"
 #include "sink/http_impl.h"
 #include "sink/http_loop.h"
 
@@ -23,6 +24,8 @@ struct hk_curl_transfer {
         again; /* not over: to be given to libcurl once more, since it was not its turn or its connection was bad */
     unsigned spoiled; /* connections that were */
     int local_port;   /* of the connection that it is on, 0 = none yet */
+    bool h1;          /* the answer is one of HTTP/1, and this is what it says of its end: */
+    struct hk_h1_framing framing;
 };
 
 struct hk_curl_sink {
@@ -38,6 +41,10 @@ void hk_curl_resolved(struct hk_curl_transfer *c); /* its name is */
 void hk_curl_on_ran(void *sink);
 
 /* ---- http_easy.c ---- */
+
+/* The connection that is about to carry this request holds bytes that came, were decrypted, and were read by nobody. They
+ * lie in no socket, and the next reader would take them for its answer. Known of OpenSSL only. */
+bool hk_curl_tls_left(CURL *easy); /* http_tls.c */
 
 bool hk_curl_easy_init(struct hk_curl_transfer *c); /* false: out of memory */
 void hk_curl_easy_load(struct hk_curl_transfer *c); /* puts the request into `easy` */

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/str.h"
+#include "sink/header.h"
 #include "sink/http_curl.h"
 
 /* ---- the address policy ---- */
@@ -79,7 +80,10 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
 /* Bounded, in case that every connection is. */
 static bool is_spoiled(struct hk_curl_transfer *c, int local_port)
 {
-    if (hk_http_loop_use(&sink_of(c)->http, local_port) || c->spoiled > c->t.self->max_connections)
+    struct hk_http_loop *http = &sink_of(c)->http;
+    if (hk_http_loop_idle(http, local_port) && hk_curl_tls_left(c->easy))
+        hk_http_loop_taint(http, local_port);
+    if (hk_http_loop_use(http, local_port) || c->spoiled > c->t.self->max_connections)
         return false;
     c->spoiled++;
     return true;
@@ -126,13 +130,43 @@ static size_t taken(struct hk_http_transfer *t, enum hk_response_next next, size
 static void bound_framing(const struct hk_curl_transfer *c, struct hk_str line)
 {
     if (hk_str_eqi(hk_str_cut(&line, ':'), hk_str_of("transfer-encoding")))
-        hk_http_loop_bound(&sink_of(c)->http, c->local_port, 4 * HK_HTTP_READ_MAX);
+        hk_http_loop_bound(&sink_of(c)->http, c->local_port, 4 * c->t.response.read_max);
+}
+
+static void note_field(struct hk_curl_transfer *c, struct hk_str line)
+{
+    struct hk_str value = line;
+    struct hk_str name = hk_str_cut(&value, ':');
+    if (!value.ptr || !hk_header_name_ok(name)) /* also the rest of a value, on a line of its own */
+        c->framing.odd = true;
+    else
+        (void)hk_h1_framing_field(&c->framing, name, hk_str_trim(value));
+}
+
+/* libcurl uses a connection again after a 204 that announces a body, and the like: it must not. */
+static void watch_framing(struct hk_curl_transfer *c, struct hk_str line)
+{
+    while (line.len && (line.ptr[line.len - 1] == '\n' || line.ptr[line.len - 1] == '\r'))
+        line.len--;
+    if (c->t.response.final) /* trailers */
+        return;
+    if (hk_str_starts(line, hk_str_of("HTTP/"))) {
+        c->h1 = hk_str_starts(line, hk_str_of("HTTP/1."));
+        hk_h1_framing_begin(&c->framing, hk_str_starts(line, hk_str_of("HTTP/1.0")));
+    } else if (line.len) {
+        note_field(c, line);
+    } else {
+        (void)hk_h1_framing_end(&c->framing, c->t.response.status);
+        if (c->h1 && !hk_h1_framing_keeps(&c->framing))
+            hk_http_loop_taint(&sink_of(c)->http, c->local_port);
+    }
 }
 
 static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 {
     struct hk_http_transfer *t = &((struct hk_curl_transfer *)arg)->t;
     bound_framing(arg, (struct hk_str){bytes, size * n});
+    watch_framing(arg, (struct hk_str){bytes, size * n});
     if (!t->response.any)
         t->window_ms = hk_loop_now_ms(t->self->loop);
     return taken(t, hk_response_line(&t->response, (struct hk_str){bytes, size * n}), size * n);

@@ -37,6 +37,7 @@ struct hk_http_transfer {
     uint64_t window_bytes;
     unsigned requests;   /* times that a request went out */
     bool blocked, tried; /* some address was refused; some was not */
+    bool excused;        /* the other side said that it does not want the rest of the request */
     uint64_t blocked_ms; /* when the last one was */
     enum hk_response_next stop;
     char address[HK_IP_TEXT_MAX + 16];
@@ -103,6 +104,8 @@ void hk_http_move(struct hk_http_transfer *t, struct hk_http_list *to);
 /* After its response, or `fault` and `error`, were set. A status beats every fault. */
 void hk_http_end(struct hk_http_transfer *t);
 void hk_http_fail(struct hk_http_transfer *t, enum hk_fault fault, const char *text);
+/* A success is there and the request is not all out. It counts when the rest is; if that fails, nobody knows. */
+bool hk_http_early(const struct hk_http_transfer *t);
 /* Look at its deadlines then at the latest. */
 void hk_http_look_at(struct hk_http_transfer *t, uint64_t at_ms);
 const char *hk_http_stop_text(enum hk_response_next stop); /* NULL: it did not stop for that */

@@ -25,6 +25,7 @@ struct hk_http_socket {
     uint64_t bound_bytes; /* of what ever came in on it; 0 = none */
     int port;             /* our end's, 0 = not asked yet */
     bool ours;            /* opened by hk_http_loop_open */
+    bool tainted;         /* no other request may go out on it */
     bool stands;          /* connected, TLS included: libcurl closes it by hk_http_loop_close only */
 };
 
@@ -91,6 +92,13 @@ static bool spoiled(struct hk_http_socket *s)
     return any;
 }
 
+/* No more is taken in or sent: libcurl finds it dead. */
+static bool end_of(const struct hk_http_socket *s)
+{
+    (void)shutdown(s->fd, SHUT_RDWR);
+    return true;
+}
+
 static int local_port(struct hk_http_socket *s)
 {
     struct sockaddr_storage at = {.ss_family = AF_UNSPEC};
@@ -112,11 +120,29 @@ bool hk_http_loop_use(struct hk_http_loop *hl, int port)
         if (!s->ours || local_port(s) != port)
             continue;
         s->bound_bytes = 0;
-        if (s->stands && !s->wanted && spoiled(s))
+        if (s->stands && !s->wanted && (s->tainted ? end_of(s) : spoiled(s)))
             good = false;
         s->stands = true;
     }
     return good;
+}
+
+bool hk_http_loop_idle(struct hk_http_loop *hl, int port)
+{
+    for (size_t i = 0; i < hl->n; i++) {
+        struct hk_http_socket *s = hl->sockets[i];
+        if (s->ours && local_port(s) == port && s->stands && !s->wanted)
+            return true;
+    }
+    return false;
+}
+
+void hk_http_loop_taint(struct hk_http_loop *hl, int port)
+{
+    for (size_t i = 0; i < hl->n; i++) {
+        if (hl->sockets[i]->ours && local_port(hl->sockets[i]) == port)
+            hl->sockets[i]->tainted = true;
+    }
 }
 
 /* ---- answers without end ---- */

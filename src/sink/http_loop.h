@@ -44,5 +44,9 @@ int hk_http_loop_close(void *hl, curl_socket_t fd);
  * it was idle: it was closed, or that would be taken for the answer to the next request. Such a connection is made
  * useless, so that libcurl makes another. (By its port, for libcurl does not tell the descriptor at this point.) */
 bool hk_http_loop_use(struct hk_http_loop *hl, int local_port);
+/* Whether it stands and nothing is under way on it. */
+bool hk_http_loop_idle(struct hk_http_loop *hl, int local_port);
+/* Its answer leaves doubt about where it ends: no other request goes out on it. */
+void hk_http_loop_taint(struct hk_http_loop *hl, int local_port);
 
 #endif

@@ -12,6 +12,7 @@ void hk_response_init(struct hk_response *response)
     memset(response, 0, sizeof *response);
     hk_buf_init(&response->text, HK_HTTP_HEADERS_KEEP_MAX);
     hk_buf_init(&response->body, HK_HTTP_KEEP_MAX);
+    response->read_max = HK_HTTP_READ_MAX;
 }
 
 void hk_response_fini(struct hk_response *response)
@@ -37,6 +38,18 @@ void hk_response_reset(struct hk_response *response)
     response->lines = 0;
 }
 
+/* Three digits at least; 0 when they are not there. */
+static int number_of(struct hk_str rest)
+{
+    int status = 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (i >= rest.len || !hk_ascii_isdigit(rest.ptr[i]))
+            return 0;
+        status = status * 10 + (rest.ptr[i] - '0');
+    }
+    return status;
+}
+
 /* "HTTP/1.1 204 No Content", "HTTP/2 204"; 0 when there is no status. */
 static int status_of(struct hk_str line)
 {
@@ -46,13 +59,7 @@ static int status_of(struct hk_str line)
         rest.ptr++;
         rest.len--;
     }
-    int status = 0;
-    for (size_t i = 0; i < 3; i++) {
-        if (i >= rest.len || !hk_ascii_isdigit(rest.ptr[i]))
-            return 0;
-        status = status * 10 + (rest.ptr[i] - '0');
-    }
-    return status;
+    return number_of(rest);
 }
 
 /* What does not fit is left out: hints stand near the top, and they are hints. */
@@ -104,6 +111,12 @@ enum hk_response_next hk_response_end(struct hk_response *response)
     return HK_RESPONSE_MORE;
 }
 
+void hk_response_final(struct hk_response *response, struct hk_str status)
+{
+    hk_response_begin(response, number_of(status));
+    (void)hk_response_end(response);
+}
+
 enum hk_response_next hk_response_count(struct hk_response *response, size_t line_bytes)
 {
     response->any = true;
@@ -135,7 +148,7 @@ enum hk_response_next hk_response_body(struct hk_response *response, struct hk_s
     size_t room = HK_HTTP_KEEP_MAX - response->body.len;
     (void)hk_buf_add(&response->body, piece.ptr, piece.len < room ? piece.len : room);
     response->body_bytes += piece.len;
-    return response->body_bytes > HK_HTTP_READ_MAX ? HK_RESPONSE_ENOUGH : HK_RESPONSE_MORE;
+    return response->body_bytes > response->read_max ? HK_RESPONSE_ENOUGH : HK_RESPONSE_MORE;
 }
 
 /* Shorter ones stand in any text by chance. */

@@ -17,6 +17,7 @@ struct hk_response {
     int final;  /* the status, once a whole block with one of 200 and more came; 0 = not yet */
     bool any;   /* a byte came */
     uint64_t head_bytes, body_bytes;
+    uint64_t read_max; /* of the body; then its status decides [HK_HTTP_READ_MAX] */
     unsigned lines;
     struct hk_buf text; /* "name\0value\0" of the kept headers */
 
@@ -48,6 +49,8 @@ void hk_response_field(struct hk_response *response, struct hk_str name, struct 
 enum hk_response_next hk_response_end(struct hk_response *response);
 /* For who does not: `line` with its line end; the empty line ends a block. */
 enum hk_response_next hk_response_line(struct hk_response *response, struct hk_str line);
+/* All that is known of a final block is its status, as text. */
+void hk_response_final(struct hk_response *response, struct hk_str status);
 enum hk_response_next hk_response_body(struct hk_response *response, struct hk_str piece);
 
 /* An answer may repeat what it was sent: every occurrence of a secret becomes as many stars, also where it is cut off at the end. */

@@ -39,7 +39,7 @@ struct server {
     pthread_mutex_t lock;
     struct conn *conns;
     unsigned n_conns, n_requests;
-    size_t sent;
+    size_t sent, got;
     char *last;
     size_t last_len;
     char *given;
@@ -101,6 +101,9 @@ static bool get(struct conn *c)
         if (n <= 0)
             return false;
         c->len += (size_t)n;
+        pthread_mutex_lock(&c->server->lock);
+        c->server->got += (size_t)n;
+        pthread_mutex_unlock(&c->server->lock);
         return true;
     }
     return false;
@@ -128,14 +131,29 @@ static size_t content_length(const char *head, size_t len)
     return 0;
 }
 
+/* How long the head is; 0 = it is not all there. */
+static size_t head_bytes(const struct conn *c)
+{
+    for (size_t i = 0; i + 4 <= c->len; i++) {
+        if (memcmp(c->buf + i, "\r\n\r\n", 4) == 0)
+            return i + 4;
+    }
+    return 0;
+}
+
+static bool read_head(struct conn *c)
+{
+    while (!head_bytes(c)) {
+        if (!get(c))
+            return false;
+    }
+    return true;
+}
+
 static bool read_request(struct conn *c)
 {
     for (;;) {
-        size_t head = 0;
-        for (size_t i = 0; i + 4 <= c->len && !head; i++) {
-            if (memcmp(c->buf + i, "\r\n\r\n", 4) == 0)
-                head = i + 4;
-        }
+        size_t head = head_bytes(c);
         size_t whole = head ? head + content_length(c->buf, head) : 0;
         if (head && c->len >= whole) {
             struct server *s = c->server;
@@ -149,6 +167,33 @@ static bool read_request(struct conn *c)
         }
         if (!get(c))
             return false;
+    }
+}
+
+/* Frames up to the one that ends a request, or its header block. */
+static bool read_h2(struct conn *c, bool head)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    for (;;) {
+        const unsigned char *b = (const unsigned char *)c->buf;
+        size_t n = 9 + (c->len >= 9 ? (size_t)b[0] << 16 | (size_t)b[1] << 8 | b[2] : 0);
+        if (c->len >= sizeof preface - 1 && memcmp(c->buf, preface, sizeof preface - 1) == 0) {
+            use(c, sizeof preface - 1);
+            continue;
+        }
+        if (c->len < 9 || c->len < n || (c->buf[0] == 'P' && c->len < sizeof preface - 1)) {
+            if (!get(c))
+                return false;
+            continue;
+        }
+        bool end = b[3] <= 1 && b[4] & 1, block = b[3] == 1 && b[4] & 4; /* DATA or HEADERS that end it */
+        use(c, n);
+        if (!end && !(head && block))
+            continue;
+        pthread_mutex_lock(&c->server->lock);
+        c->server->n_requests++;
+        pthread_mutex_unlock(&c->server->lock);
+        return true;
     }
 }
 
@@ -214,6 +259,10 @@ static bool run_step(struct conn *c, const struct step *s)
         return false;
     case OP_REQUEST:
         return read_request(c);
+    case OP_HEAD:
+        return read_head(c);
+    case OP_H2:
+        return read_h2(c, s->n == 1);
     case OP_READ:
         while (c->len < s->n) {
             if (!get(c))
@@ -341,6 +390,15 @@ static int listen_at(const char *ip, int *out_port)
     return fd;
 }
 
+static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+                     unsigned in_len, void *arg)
+{
+    (void)ssl, (void)arg, (void)in, (void)in_len;
+    *out = (const unsigned char *)"h2";
+    *out_len = 2;
+    return SSL_TLSEXT_ERR_OK;
+}
+
 /* Or the contrary. */
 static void harden(SSL_CTX *ctx, const struct server_tls *tls)
 {
@@ -349,6 +407,8 @@ static void harden(SSL_CTX *ctx, const struct server_tls *tls)
         die("TLS version");
     if (tls->ciphers && SSL_CTX_set_cipher_list(ctx, tls->ciphers) != 1)
         die("ciphers");
+    if (tls->h2)
+        SSL_CTX_set_alpn_select_cb(ctx, choose_h2, NULL);
     if (tls->client_ca) {
         if (SSL_CTX_load_verify_locations(ctx, tls->client_ca, NULL) != 1)
             die("client authority");
@@ -438,6 +498,14 @@ size_t server_sent(struct server *server)
 {
     pthread_mutex_lock(&server->lock);
     size_t n = server->sent;
+    pthread_mutex_unlock(&server->lock);
+    return n;
+}
+
+size_t server_got(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    size_t n = server->got;
     pthread_mutex_unlock(&server->lock);
     return n;
 }

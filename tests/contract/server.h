@@ -11,7 +11,9 @@
 enum op {
     OP_END = 0, /* close */
     OP_REQUEST, /* read one whole request */
+    OP_HEAD,    /* wait for a request's head, and leave it to OP_REQUEST */
     OP_READ,    /* read n bytes */
+    OP_H2,      /* HTTP/2: read a whole request, or (n = 1) its header block */
     OP_SEND,    /* send the text (n bytes when given) */
     OP_REPEAT,  /* send the text n times */
     OP_ENDLESS, /* send the text until the other side is gone, at most n MiB */
@@ -36,6 +38,7 @@ struct server_tls {
     int max_version;       /* of TLS, as OpenSSL numbers them; 0 = the newest */
     const char *ciphers;   /* of TLS 1.2 and older; NULL = the usual */
     const char *client_ca; /* demands certificates of clients, signed by it */
+    bool h2;               /* speaks HTTP/2, as far as the script does */
 };
 
 struct server;
@@ -48,6 +51,7 @@ int server_port(const struct server *server);
 unsigned server_connections(struct server *server);
 unsigned server_requests(struct server *server);
 size_t server_sent(struct server *server); /* bytes, by all connections */
+size_t server_got(struct server *server);  /* bytes, by all connections */
 /* The last whole request, head and body; valid until the next call. */
 const char *server_last(struct server *server, size_t *out_len);
 

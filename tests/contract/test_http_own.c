@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What our own HTTP/1.1 does and libcurl does not, or not so: it believes what a server says about its patience, drops a
- * connection in doubt, and an address that hangs does not hold up the next. */
+/* What our own HTTP/1.1 does and libcurl does not, or not so: it believes what a server says about its patience, and
+ * an address that hangs does not hold up the next. */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -77,38 +77,8 @@ static void a_server_that_says_how_long_it_waits_is_believed(void **state)
     tear_down(&f);
 }
 
-/* An answer that leaves any doubt about its end takes its connection with it, though it counts. */
-static void a_doubtful_answer_costs_the_connection_only(void **state)
-{
-    (void)state;
-    static const struct step scripts[][8] = {
-        {{OP_REQUEST},
-         {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n"},
-         {OP_AGAIN}},
-        {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n\r\n"}, {OP_AGAIN}},
-        {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nhi"}, {OP_AGAIN}},
-        {{OP_REQUEST}, {OP_SEND, "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"}, {OP_AGAIN}},
-        {{OP_REQUEST},
-         {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"},
-         {OP_AGAIN}},
-    };
-    for (size_t s = 0; s < COUNT(scripts); s++) {
-        struct fixture f;
-        struct outcome got;
-        set_up(&f, scripts[s], NULL, "127.0.0.1");
-        client_open_http(&f.client, &f.options);
-        for (unsigned i = 0; i < 3; i++) {
-            client_deliver(&f.client, short_message(), 5000, &got);
-            assert_int_equal(got.status / 100, 2);
-        }
-        NOTE_IF(server_connections(f.server) != 3, "script %zu\n", s);
-        assert_int_equal(server_connections(f.server), 3);
-        tear_down(&f);
-    }
-}
-
-/* The answer is there before the request is all out: it counts, and the rest of the request is not sent to anybody. */
-static void an_early_answer_ends_the_request(void **state)
+/* A refusal is there before the request is all out: it counts, and the rest of the request is not sent to anybody. */
+static void an_early_refusal_ends_the_request(void **state)
 {
     (void)state;
     static const struct step early[8] = {
@@ -273,8 +243,7 @@ int main(void)
     (void)signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_says_how_long_it_waits_is_believed),
-        cmocka_unit_test(a_doubtful_answer_costs_the_connection_only),
-        cmocka_unit_test(an_early_answer_ends_the_request),
+        cmocka_unit_test(an_early_refusal_ends_the_request),
         cmocka_unit_test(a_name_is_remembered_for_a_while),
         cmocka_unit_test(an_address_that_hangs_does_not_hold_up_the_next),
         cmocka_unit_test(a_name_that_fails_fails_those_who_wait_and_no_others),

@@ -93,6 +93,18 @@ static const struct row rows[] = {
     {"gzip is left alone", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08Z"}}, .status = 200, .body = "\x1f\x8b\x08Z"},
     {"a stack of encodings", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br, gzip, zstd, gzip, deflate, gzip, gzip\r\nContent-Length: 3\r\n\r\nabc"}}, .status = 200, .body = "abc"},
 
+    /* an answer before the request is all out: 2xx counts when the rest is (test_http_wire), any other decides at once */
+    {"early 413", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"}, {OP_HOLD}}, .status = 413, .payload_bytes = 16 << 20, .body = "big"},
+    {"early 413, closed", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"}, {OP_SHUT}}, .status = 413, .payload_bytes = 16 << 20},
+    {"early 413, then reset", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"}, {OP_SLEEP, NULL, 60}, {OP_RESET}}, .status = 413, .payload_bytes = 16 << 20},
+    {"early 429", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"}, {OP_HOLD}}, .status = 429, .payload_bytes = 16 << 20},
+    {"early 500", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"}, {OP_HOLD}}, .status = 500, .payload_bytes = 16 << 20},
+    {"early 302", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"}, {OP_HOLD}}, .status = 302, .payload_bytes = 16 << 20},
+    {"early 200, then reset", {{OP_HEAD}, {OP_SEND, OK_EMPTY}, {OP_SLEEP, NULL, 60}, {OP_RESET}}, HK_FAULT_RESET, .possibly_delivered = true, .payload_bytes = 16 << 20, .says = "HTTP 200 came before the whole request was out"},
+    {"early 204, closed", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 204 No Content\r\n\r\n"}, {OP_SLEEP, NULL, 60}, {OP_END}}, HK_FAULT_RESET, .possibly_delivered = true, .payload_bytes = 16 << 20, .says = "HTTP 204 came before"},
+    {"early 200, reset inside its body", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"}, {OP_SLEEP, NULL, 60}, {OP_RESET}}, HK_FAULT_RESET, .possibly_delivered = true, .payload_bytes = 16 << 20},
+    {"early 200, the rest is not read", {{OP_HEAD}, {OP_SEND, OK_EMPTY}, {OP_SLEEP, NULL, 5000}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 400, .payload_bytes = 16 << 20, .says = "HTTP 200 came before"},
+
     /* no answer: the connection (16 MiB are more than the system takes in by itself) */
     {"closed at once", {{OP_END}}, HK_FAULT_RESET, .possibly_delivered = true},
     {"closed after the request", {{OP_REQUEST}, {OP_END}}, HK_FAULT_RESET, .possibly_delivered = true},
