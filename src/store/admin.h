@@ -113,6 +113,25 @@ struct hk_blocking {
     struct hk_count n;
 };
 
+/* What waits for one destination, or by route for one event type. Looked for among the HK_WAITING_ROWS oldest rows of a
+ * destination, in outbox and of those that are due again. */
+struct hk_waiting_row {
+    struct hk_str destination; /* "" = by route */
+    struct hk_str event_type;  /* of those by route, cut; else "" */
+    int64_t oldest_ms;         /* when the oldest was written; 0 = not known */
+    int64_t due_ms; /* since when the oldest could have gone that no head of its key holds; 0 = none is due */
+    bool behind;    /* some are due, and a head of their key holds them */
+};
+
+#define HK_WAITING_ROWS  1000
+#define HK_WAITING_DESTS 1000
+
+struct hk_waiting {
+    int64_t now_ms;
+    struct hk_waiting_row *items;
+    size_t n;
+};
+
 /* ---- messages ---- */
 
 /* Where a row lies, in the order of a listing. */
@@ -296,6 +315,10 @@ struct hk_store_admin_ops {
     /* Fills `n` of each. Exact up to HK_COUNT_EXACT, then estimated, unless `exact`. */
     enum hk_code (*blocked)(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
                             struct hk_err *err);
+    /* Who waits, and for how long, but for the order of keys: `ordered` (of which `n` is not looked at) are the destinations
+     * that keep it. Pauses, breakers and rates are not looked at. Bounded. */
+    enum hk_code (*waiting)(struct hk_admin *admin, const struct hk_blocking *ordered, size_t n,
+                            const struct hk_waiting **out, struct hk_err *err);
     /* What keeps a row that has not gone out from doing so. Bounded. */
     enum hk_code (*why)(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,
                         struct hk_err *err);

@@ -333,6 +333,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .status = hk_pa_status,
     .status_exact = hk_pa_status_exact,
     .blocked = hk_pa_blocked,
+    .waiting = hk_pa_waiting,
     .why = hk_pa_why,
     .figures = hk_pa_figures,
     .figures_put = hk_pa_figures_put,

@@ -29,6 +29,7 @@ struct hk_admin {
     struct hk_shown shown;
     struct hk_figures figures;
     struct hk_why why;
+    struct hk_waiting waiting;
 };
 
 /* Adds the time for statements that begin with it: NULL, which is the server's own, unless a test has its own clock. */
@@ -49,6 +50,8 @@ void hk_pa_attempt(struct hk_pg *pg, const PGresult *res, int row, struct hk_tri
 enum hk_code hk_pa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
 enum hk_code hk_pa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
                                 struct hk_err *err);
+enum hk_code hk_pa_waiting(struct hk_admin *admin, const struct hk_blocking *ordered, size_t n,
+                           const struct hk_waiting **out, struct hk_err *err);
 enum hk_code hk_pa_blocked(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
                            struct hk_err *err);
 enum hk_code hk_pa_why(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,

@@ -287,6 +287,42 @@ _Static_assert(HK_COUNT_EXACT == 100000, "the number stands in the statements");
     "EXISTS (SELECT 1 FROM @outbox_retry q WHERE " OF_KEY("q", "r.message_key") " AND NOT q.deferred "       \
                                                                                 "AND (q.id + 0) < r.id)"
 
+/* ---- who waits ---- */
+
+/* clang-format off: it does not know where SQL breaks */
+/* The names of destinations as w, from name to name through an index. */
+#define WAITING_NAMES(w, table, where)                                                                       \
+    w " (name) AS (SELECT (SELECT " NAME("t.destination") " FROM " table " t WHERE " where                   \
+                                                          " ORDER BY " NAME("t.destination") IN_ORDER        \
+        " LIMIT 1) UNION ALL SELECT (SELECT " NAME("t.destination") " FROM " table " t WHERE " where         \
+                                                                    " AND " NAME("t.destination") IN_ORDER   \
+        " > " w ".name ORDER BY " NAME("t.destination") IN_ORDER " LIMIT 1) FROM " w " WHERE " w             \
+                                                                 ".name IS NOT NULL)"
+#define WAITING_COLUMNS                                                                                      \
+    "t.id, coalesce(t.destination, '') AS destination, t.event_type, t.message_key, "                        \
+    "coalesce(" FAST_MS("t.created_at") ", 0) AS created_ms, "
+/* Rows of outbox hold no key, as retry rows that were merely deferred. */
+#define WAITING_FRESH(which)                                                                                 \
+    "(SELECT " WAITING_COLUMNS                                                                               \
+    "coalesce(" FAST_MS("t.not_before") ", 0) AS from_ms, true AS deferred, true AS fresh "                  \
+                                        "FROM @outbox t WHERE " NAME("t.destination") which                  \
+        " ORDER BY " NAME("t.destination") IN_ORDER ", (t.id + 0) LIMIT $4::bigint) t"
+#define WAITING_AGAIN                                                                                        \
+    "(SELECT " WAITING_COLUMNS                                                                               \
+    "t.due_ms, t.deferred, false FROM @outbox_retry t WHERE " NAME("t.destination") IN_ORDER                 \
+        " = n.name AND t.claim IS NULL AND t.due_ms <= " ONCE " ORDER BY t.due_ms, t.id LIMIT $4::bigint) t"
+#define WAITING_SOME(w)                                                                                      \
+    "(SELECT " w ".name FROM " w " WHERE " w ".name IS NOT NULL LIMIT $5::bigint) n CROSS JOIN LATERAL "
+/* $2 destinations that keep order, $3 those of them that dead letters do not block */
+#define WAITING_BEHIND                                                                                                   \
+    "t.destination = ANY ($2::text[]) AND coalesce(t.message_key, '') <> '' AND (EXISTS (SELECT 1 FROM @outbox_retry q " \
+    "WHERE " SAME_KEY(                                                                                                   \
+        "q",                                                                                                             \
+        "t") " AND NOT q.deferred AND (t.deferred OR (q.id + 0) < t.id)) OR (t.deferred AND "                            \
+             "t.destination <> ALL ($3::text[]) AND EXISTS (SELECT 1 FROM @dead_letters d WHERE " SAME_KEY(              \
+                 "d", "t") " AND " HELD_LETTER("d") ")))"
+/* clang-format on */
+
 /* ---- the table ---- */
 
 /* Our functions that have, or had, their owner's rights, each with the table that its trigger hangs on. */
@@ -533,6 +569,22 @@ static const char *const texts[HK_PA_NSTMTS] = {
              " WHEN r.due_ms > " NOW
              " THEN false ELSE EXISTS (SELECT 1 FROM @outbox_retry q WHERE " OF_KEY("q", "r.message_key") " AND NOT q.deferred) OR ($4::boolean AND EXISTS (SELECT 1 FROM @dead_letters d WHERE " OF_KEY(
                  "d", "r.message_key") " AND " HELD_LETTER("d") ")) END",
+    /* $1 the time, $2 destinations that keep order, $3 those of them that dead letters do not block, $4 LIMIT of rows, $5 of
+     * destinations: the time; destination (NULL: nothing waits), event type, oldest, due since, some are behind */
+    /* clang-format off */
+    [HK_PA_WAITING] =
+        "WITH RECURSIVE " WAITING_NAMES("w", "@outbox", "true") ", "
+        WAITING_NAMES("v", "@outbox_retry", "t.claim IS NULL") ", old AS MATERIALIZED (SELECT t.* FROM " WAITING_SOME("w")
+        WAITING_FRESH(IN_ORDER " = n.name") " UNION ALL SELECT t.* FROM " WAITING_FRESH(" IS NULL")
+        " UNION ALL SELECT t.* FROM " WAITING_SOME("v") WAITING_AGAIN "), "
+        "told AS (SELECT t.destination AS d, t.event_type AS e, t.created_ms, greatest(t.from_ms, "
+        "CASE WHEN t.fresh THEN t.created_ms END, 1) AS due_ms, t.from_ms <= " ONCE " AND NOT (t.fresh AND t.id IN "
+        "(SELECT u.id FROM @outbox_claim c, unnest(c.ids) AS u (id) WHERE u.id IS NOT NULL)) AS due, " WAITING_BEHIND " AS behind FROM old t) "
+        "SELECT " ONCE ", g.* FROM (SELECT 1) x LEFT JOIN (SELECT " SMALL("r.d") " AS d, CASE WHEN r.d = '' THEN left(r.e, 250) "
+        "ELSE '' END AS e, coalesce(min(nullif(r.created_ms, 0)), 0), coalesce(min(r.due_ms) FILTER (WHERE r.due AND "
+        "NOT r.behind), 0), coalesce(bool_or(r.due AND r.behind), false) FROM told r GROUP BY 1, 2 "
+        "ORDER BY 1, 2 LIMIT 2 * $5::bigint) g ON true",
+    /* clang-format on */
     /* Both, estimated, for many: $1 the time, $2 destinations, $3 those of them that dead letters do not block: destination, how
      * many */
     [HK_PA_BLOCKED_ABOUT] =

@@ -63,10 +63,11 @@ static void take_estimates(struct hk_pg *pg, struct hk_blocking *items, size_t n
     PQclear(res);
 }
 
-static void estimate(struct hk_admin *admin, struct hk_blocking *items, size_t n)
+/* Adds the destinations, and those of them that dead letters do not block. False: no memory, which sticks. */
+static bool arg_ordered(struct hk_admin *admin, const struct hk_blocking *items, size_t n,
+                        struct hk_pg_args *a)
 {
     struct hk_pg *pg = &admin->pg;
-    struct hk_pg_args a = {.n = 0};
     struct hk_str *names = hk_pg_alloc(pg, n + 1, sizeof *names),
                   *skip = hk_pg_alloc(pg, n + 1, sizeof *skip);
     size_t skips = 0;
@@ -76,10 +77,19 @@ static void estimate(struct hk_admin *admin, struct hk_blocking *items, size_t n
             skip[skips++] = names[i];
     }
     if (!names || !skip)
-        return;
+        return false;
+    hk_pg_arg_texts(pg, a, names, n);
+    hk_pg_arg_texts(pg, a, skip, skips);
+    return true;
+}
+
+static void estimate(struct hk_admin *admin, struct hk_blocking *items, size_t n)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
     hk_pa_arg_now(admin, &a);
-    hk_pg_arg_texts(pg, &a, names, n);
-    hk_pg_arg_texts(pg, &a, skip, skips);
+    if (!arg_ordered(admin, items, n, &a))
+        return;
     hk_pg_begin(pg, false);
     hk_pg_add(pg, HK_PA_BLOCKED_ABOUT, &a);
     hk_pg_send(pg);
@@ -104,6 +114,49 @@ enum hk_code hk_pa_blocked(struct hk_admin *admin, struct hk_blocking *items, si
         estimate(admin, items, n);
     enum hk_code rc = hk_pg_end(pg, "count what is blocked", err);
     pg->call_ms = call_ms;
+    return rc;
+}
+
+/* ---- who waits ---- */
+
+static void ask_waiting(struct hk_admin *admin, const struct hk_blocking *ordered, size_t n)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    hk_pa_arg_now(admin, &a);
+    if (!arg_ordered(admin, ordered, n, &a))
+        return;
+    hk_pg_arg_i64(pg, &a, HK_WAITING_ROWS);
+    hk_pg_arg_i64(pg, &a, HK_WAITING_DESTS);
+    hk_pg_begin(pg, false);
+    hk_pg_add(pg, HK_PA_WAITING, &a);
+    hk_pg_send(pg);
+}
+
+enum hk_code hk_pa_waiting(struct hk_admin *admin, const struct hk_blocking *ordered, size_t n,
+                           const struct hk_waiting **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_waiting *w = &admin->waiting;
+    *w = (struct hk_waiting){.n = 0};
+    hk_pg_call(pg);
+    ask_waiting(admin, ordered, n);
+    PGresult *res = hk_pg_result(pg);
+    int rows = res ? PQntuples(res) : 0;
+    w->items = hk_pg_alloc(pg, (size_t)rows + 1, sizeof *w->items);
+    if (rows)
+        w->now_ms = hk_pg_now(pg, hk_pg_i64(res, 0, 0));
+    for (int i = 0; w->items && i < rows; i++)
+        if (!hk_pg_null(res, i, 1))
+            w->items[w->n++] = (struct hk_waiting_row){.destination = hk_pg_text(pg, res, i, 1),
+                                                       .event_type = hk_pg_text(pg, res, i, 2),
+                                                       .oldest_ms = hk_pg_i64(res, i, 3),
+                                                       .due_ms = hk_pg_i64(res, i, 4),
+                                                       .behind = hk_pg_bool(res, i, 5)};
+    PQclear(res);
+    enum hk_code rc = hk_pg_end(pg, "read what waits", err);
+    if (rc == HK_OK)
+        *out = w;
     return rc;
 }
 

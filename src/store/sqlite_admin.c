@@ -216,6 +216,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .status = hk_sa_status,
     .status_exact = hk_sa_status_exact,
     .blocked = hk_sa_blocked,
+    .waiting = hk_sa_waiting,
     .why = hk_sa_why,
     .figures = hk_sa_figures,
     .figures_put = hk_sa_figures_put,

@@ -29,6 +29,7 @@ struct hk_admin {
     struct hk_shown shown;
     struct hk_figures figures;
     struct hk_why why;
+    struct hk_waiting waiting;
 };
 
 /* What manifests name: `held` by claim, `named` by row of outbox. */
@@ -37,6 +38,13 @@ struct hk_admin {
     "JOIN outbox_relay r ON r.lane = c.lane), "                                                              \
     "named AS MATERIALIZED (SELECT CAST(j.value AS INTEGER) AS id, h.claimed_ms, h.name FROM held h "        \
     "JOIN json_each(CASE WHEN json_valid(h.ids) THEN h.ids ELSE '[]' END) j) "
+
+/* From name to name through an index: the cost is in destinations, not in rows. */
+#define HK_SA_NAMES(from, where)                                                                             \
+    "WITH RECURSIVE d (name) AS (SELECT (SELECT destination FROM " from " WHERE " where                      \
+    " ORDER BY destination LIMIT 1) UNION ALL SELECT (SELECT destination FROM " from " WHERE " where         \
+    " AND destination > d.name ORDER BY destination LIMIT 1) FROM d WHERE d.name IS NOT NULL LIMIT 1002) "   \
+    "SELECT name FROM d WHERE name IS NOT NULL"
 
 /* NULL when an error sticks. To be finalized by the caller, before the transaction ends. */
 sqlite3_stmt *hk_sa_prepare(struct hk_store *store, const char *sql);
@@ -59,6 +67,8 @@ double hk_sa_sample(struct hk_store *store, const char *table, const char *condi
 enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
 enum hk_code hk_sa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
                                 struct hk_err *err);
+enum hk_code hk_sa_waiting(struct hk_admin *admin, const struct hk_blocking *ordered, size_t n,
+                           const struct hk_waiting **out, struct hk_err *err);
 enum hk_code hk_sa_blocked(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
                            struct hk_err *err);
 enum hk_code hk_sa_why(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,

@@ -234,12 +234,6 @@ static struct hk_dest_status *dest_of(struct taker *t, sqlite3_stmt *q, int colu
     return &dests[out->n_dests++];
 }
 
-/* From name to name through an index: the cost is in destinations, not in rows. */
-#define NAMES(from, where)                                                                                   \
-    "WITH RECURSIVE d (name) AS (SELECT (SELECT destination FROM " from " WHERE " where                      \
-    " ORDER BY destination LIMIT 1) UNION ALL SELECT (SELECT destination FROM " from " WHERE " where         \
-    " AND destination > d.name ORDER BY destination LIMIT 1) FROM d WHERE d.name IS NOT NULL LIMIT 1002) "   \
-    "SELECT name FROM d WHERE name IS NOT NULL"
 /* How many of one destination: from an index alone. */
 #define COUNTS(from, where)                                                                                  \
     "SELECT count(*) FROM (SELECT 1 FROM " from " WHERE " where " AND destination = ?1 LIMIT ?2)"
@@ -278,11 +272,11 @@ static void add_dead(struct hk_dest_status *d, struct hk_count all, struct hk_co
 }
 
 static const struct by_dest kinds[] = {
-    {"outbox", NAMES(OUTBOX, "destination IS NOT NULL"), COUNTS(OUTBOX, "destination IS NOT NULL"), NULL, "1",
-     add_fresh},
-    {"outbox_retry", NAMES(RETRY, "claim IS NULL"), COUNTS(RETRY, "claim IS NULL"), TRIED, "claim IS NULL",
-     add_tried},
-    {"dead_letters", NAMES(DEAD, "status = 'failed'"), COUNTS(DEAD, "status = 'failed'"), NULL,
+    {"outbox", HK_SA_NAMES(OUTBOX, "destination IS NOT NULL"), COUNTS(OUTBOX, "destination IS NOT NULL"),
+     NULL, "1", add_fresh},
+    {"outbox_retry", HK_SA_NAMES(RETRY, "claim IS NULL"), COUNTS(RETRY, "claim IS NULL"), TRIED,
+     "claim IS NULL", add_tried},
+    {"dead_letters", HK_SA_NAMES(DEAD, "status = 'failed'"), COUNTS(DEAD, "status = 'failed'"), NULL,
      "status = 'failed'", add_dead},
 };
 
