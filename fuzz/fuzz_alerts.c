@@ -96,6 +96,7 @@ static void evaluate(struct hk_alert_board *board, int64_t now_ms, struct hk_str
                                              .reason = name,
                                              .n = n,
                                              .again = n / 2,
+                                             .second = n / 4,
                                              .letter_id = (int64_t)n,
                                              .message_id = name};
         dests[i] = (struct hk_alert_dest){.name = name,
@@ -112,7 +113,10 @@ static void evaluate(struct hk_alert_board *board, int64_t now_ms, struct hk_str
                                          .figures = byte_of(rest) & 1,
                                          .dead = byte_of(rest),
                                          .oldest_ms = since_1970(number_of(rest)),
+                                         .oldest_dest = dests[0].name,
                                          .oldest_due_ms = since_1970(number_of(rest)),
+                                         .due_dest = dests[1].name,
+                                         .oldest_free_ms = since_1970(number_of(rest)),
                                          .progress = number_of(rest)};
     board->n_tells = 0;
     MUST(hk_alert_evaluate(board, rules, HK_NALERT_KINDS, &settings, &facts) == HK_OK);
@@ -139,6 +143,9 @@ static void check_told(const struct hk_notice *n)
     MUST(hk_alerts_facts_read(hk_buf_str(&text), &arena, &again) == HK_OK);
     MUST(again.about == n->about && again.severity == n->severity && again.since_ms == n->since_ms &&
          again.at_ms == n->at_ms && (again.count == n->count || n->count > INT64_MAX));
+    MUST(again.n_lines == n->n_lines && (again.more_lines == n->more_lines || n->more_lines > INT64_MAX));
+    for (size_t i = 0; i < n->n_lines; i++)
+        MUST(again.lines[i].about == n->lines[i].about && again.lines[i].over == n->lines[i].over);
     MUST(again.detail.len <= HK_ALERT_TEXT_MAX && again.reason.len <= HK_ALERT_TEXT_MAX);
     if (fabs(n->value) < 1e12)
         MUST(nearly(again.value, n->value));
@@ -150,14 +157,15 @@ static void check_alert(const struct hk_alert *a)
 {
     struct hk_str texts[HK_ALERTS_TEXTS];
     char series[HK_ALERTS_SERIES_MAX];
-    int64_t again[HK_ALERT_SERIES];
+    struct hk_alert again = {.count = 0};
     MUST(a->status < HK_NALERT_STATUSES);
     hk_alerts_texts(a, texts);
     for (size_t i = 0; i < HK_ALERTS_TEXTS; i++)
         MUST(texts[i].len <= HK_ALERT_TEXT_MAX);
-    hk_alerts_series_text(a->series, series);
-    hk_alerts_series_of(hk_str_of(series), again);
-    MUST(memcmp(again, a->series, sizeof again) == 0);
+    hk_alerts_series_text(a, series);
+    hk_alerts_series_of(hk_str_of(series), &again);
+    MUST(memcmp(again.series, a->series, sizeof again.series) == 0);
+    MUST(again.told_figure == a->told_figure || a->told_figure > INT64_MAX);
 }
 
 static void check_tells(const struct hk_alert_board *board, int64_t now_ms)
@@ -169,7 +177,11 @@ static void check_tells(const struct hk_alert_board *board, int64_t now_ms)
         MUST(tell->alert < board->n && tell->rule < HK_NALERT_KINDS && tell->kind != HK_NOTICE_TEST);
         const struct hk_alert *a = &board->alerts[tell->alert];
         MUST(a->told || tell->kind == HK_NOTICE_RESOLVED);
+        MUST(!a->leader_at); /* what follows is a line of another notice */
         hk_alerts_notice_of(&plan, a, tell->kind, now_ms, &n);
+        for (size_t other = 0; other < board->n; other++)
+            if (hk_alert_is_line(board, tell, other))
+                hk_alerts_notice_add_line(&n, &board->alerts[other]);
         check_told(&n);
     }
     for (size_t i = 0; i < board->n; i++)
@@ -180,12 +192,12 @@ static void check_tells(const struct hk_alert_board *board, int64_t now_ms)
 static void check_text(struct hk_str text)
 {
     struct hk_arena arena = {.blocks = NULL};
-    int64_t series[HK_ALERT_SERIES];
+    struct hk_alert series;
     struct hk_notice n = {.kind = HK_NOTICE_FIRING};
     MUST(hk_alerts_facts_read(text, &arena, &n) == HK_OK);
     MUST(n.about < HK_NALERT_KINDS && n.severity <= HK_ALERT_CRITICAL);
     check_told(&n);
-    hk_alerts_series_of(text, series);
+    hk_alerts_series_of(text, &series);
     hk_arena_fini(&arena);
 }
 

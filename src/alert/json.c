@@ -26,6 +26,32 @@ static void put_time(struct hk_json *json, const char *key, int64_t unix_ms)
     hk_json_cstr(json, text);
 }
 
+static void put_line(struct hk_json *json, const struct hk_notice_line *line)
+{
+    const bool compares = hk_words_compares(line->about);
+    hk_json_object(json);
+    hk_json_key(json, "kind");
+    hk_json_cstr(json, hk_alert_kind_word(line->about));
+    put_text(json, "destination", line->destination);
+    put_text(json, "reason", line->reason);
+    hk_json_key(json, "count");
+    hk_json_u64(json, line->count);
+    hk_json_key(json, "value");
+    hk_json_double(json, compares ? line->value : (double)NAN); /* null */
+    hk_json_key(json, "over");
+    hk_json_bool(json, line->over);
+    hk_json_end(json);
+}
+
+static void put_story(struct hk_json *json, const struct hk_notice *n)
+{
+    hk_json_key(json, "story");
+    hk_json_array(json);
+    for (size_t i = 0; i < n->n_lines && i < HK_NOTICE_LINES_MAX; i++)
+        put_line(json, &n->lines[i]);
+    hk_json_end(json);
+}
+
 static void put_facts(struct hk_json *json, const struct hk_notice *n)
 {
     put_text(json, "rule", hk_str_of(n->rule));
@@ -48,6 +74,7 @@ static void put_facts(struct hk_json *json, const struct hk_notice *n)
     put_text(json, "event_type", n->event_type);
     put_text(json, "example_id", n->example_id);
     put_text(json, "detail", n->detail);
+    put_story(json, n);
     put_text(json, "relay", hk_str_of(n->relay));
     put_text(json, "link", hk_str_of(hk_words_link(n)));
 }

@@ -13,6 +13,17 @@
 #include "base/cidr.h"
 #include "core/alert.h" /* severities, kinds of notices and alerts, languages */
 
+/* Another alert of the same story (core/alert_story.c). */
+struct hk_notice_line {
+    enum hk_alert_kind about;
+    struct hk_str destination, reason;
+    uint64_t count;
+    double value, threshold;
+    bool over;
+};
+
+#define HK_NOTICE_LINES_MAX 8
+
 /* One that is to be told. Texts are masked already; they may hold anything, and each channel quotes them as it must. */
 struct hk_notice {
     enum hk_notice_kind kind;
@@ -31,6 +42,9 @@ struct hk_notice {
                                 the window) */
     const char *relay; /* who tells */
     const char *link;  /* to the dashboard; NULL = none is configured */
+    struct hk_notice_line lines[HK_NOTICE_LINES_MAX];
+    size_t n_lines;
+    uint64_t more_lines; /* that found no place */
 };
 
 /* ---- channels ---- */

@@ -334,10 +334,35 @@ static struct hk_str text_of(const struct hk_notice *n, enum hk_fact_kind kind)
     case HK_FACT_COUNT:
     case HK_FACT_VALUE:
     case HK_FACT_SINCE:
+    case HK_FACT_STORY:
     case HK_NFACTS:
         break;
     }
     return (struct hk_str){NULL, 0};
+}
+
+/* Each other alert of the story as its own title would say it. */
+static void add_story(const struct telling *t)
+{
+    const struct hk_notice *n = t->notice;
+    for (size_t i = 0; i < n->n_lines && i < HK_NOTICE_LINES_MAX; i++) {
+        const struct hk_notice_line *line = &n->lines[i];
+        const struct hk_notice one = {.about = line->about,
+                                      .destination = line->destination,
+                                      .reason = line->reason,
+                                      .count = line->count,
+                                      .value = line->value,
+                                      .threshold = line->threshold};
+        const struct telling of_one = {&one, t->words, t->out};
+        hk_buf_adds(t->out, i ? t->words->story_gap : "");
+        tell(&of_one, line->over ? kind_of(&of_one)->ended : kind_of(&of_one)->title);
+    }
+    if (!n->n_lines || !n->more_lines)
+        return;
+    const struct hk_notice more = {.count = n->more_lines};
+    const struct telling of_more = {&more, t->words, t->out};
+    hk_buf_adds(t->out, t->words->story_gap);
+    tell(&of_more, t->words->story_more);
 }
 
 /* When it is over, what was measured last is of no use; and a test is about nothing. */
@@ -367,6 +392,9 @@ static void add_fact(const struct telling *t, enum hk_fact_kind kind)
         break;
     case HK_FACT_SINCE:
         tell(t, age_s(n) >= 1 ? t->words->since : t->words->since_now);
+        break;
+    case HK_FACT_STORY:
+        add_story(t);
         break;
     case HK_FACT_DESTINATION:
     case HK_FACT_REASON:

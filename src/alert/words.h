@@ -20,6 +20,7 @@ enum hk_fact_kind {
     HK_FACT_EXAMPLE,
     HK_FACT_SINCE,
     HK_FACT_DETAIL,
+    HK_FACT_STORY, /* what else is told by this notice */
     HK_FACT_RULE,
     HK_FACT_RELAY,
     HK_NFACTS
@@ -46,6 +47,8 @@ struct hk_words {
     const char *still;            /* what an update adds, with {age} */
     const char *since;            /* of {time} and {age} */
     const char *since_now;        /* of {time}, when it has only begun */
+    const char *story_gap;        /* between the lines of a story */
+    const char *story_more;       /* of {n}: those that found no place */
     const char *test_title, *test_text;
     const char *units[4]; /* day, hour, minute, second */
     const char *unit_gap; /* between two of them */

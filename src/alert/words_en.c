@@ -18,6 +18,7 @@ const struct hk_words hk_words_en = {
             [HK_FACT_VALUE] = "Measured",
             [HK_FACT_EXAMPLE] = "Example",
             [HK_FACT_SINCE] = "Since",
+            [HK_FACT_STORY] = "Also",
             [HK_FACT_DETAIL] = "Last error",
             [HK_FACT_RULE] = "Rule",
             [HK_FACT_RELAY] = "Told by",
@@ -29,6 +30,8 @@ const struct hk_words hk_words_en = {
     .measured = "{value}[ (limit {limit})]",
     .still = " It has been so for {age}.",
     .since = "{time} ({age} ago)",
+    .story_gap = "; ",
+    .story_more = "{n} more {n:alert|alerts}",
     .since_now = "{time}",
     .test_title = "hikyaku can reach this channel[ ({relay})]",
     .test_text = "This is a test. Nothing is wrong, and nothing needs to be done.",
@@ -84,8 +87,10 @@ const struct hk_words hk_words_en = {
             [HK_ALERT_NO_PROGRESS] =
                 {.title = "Nothing was delivered[ to {dest}] for {value}, though messages are due",
                  .ended = "Messages are delivered[ to {dest}] again",
-                 .text = "Nothing was sent for {value} (limit {limit})[, though {n} {n:message is|messages "
-                         "are} due]. Is a relay running?",
+                 .text =
+                     "Nothing was sent for {value} (limit {limit}), though messages are due and nothing "
+                     "holds them back: neither a pause, nor a breaker, nor a rate, nor the order of a key. "
+                     "Is every relay running?",
                  .ended_text = "What was due is being sent."},
             [HK_ALERT_LAG_GROWING] =
                 {.title = "Deliveries[ to {dest}] fall behind: {value} late",

@@ -18,6 +18,7 @@ const struct hk_words hk_words_ja = {
             [HK_FACT_VALUE] = "測定値",
             [HK_FACT_EXAMPLE] = "メッセージ例",
             [HK_FACT_SINCE] = "発生時刻",
+            [HK_FACT_STORY] = "関連",
             [HK_FACT_DETAIL] = "直近のエラー",
             [HK_FACT_RULE] = "ルール",
             [HK_FACT_RELAY] = "通知元",
@@ -29,6 +30,8 @@ const struct hk_words hk_words_ja = {
     .measured = "{value}[ (しきい値 {limit})]",
     .still = "発生から{age}が経過し、まだ続いています。",
     .since = "{time} ({age}前)",
+    .story_gap = " / ",
+    .story_more = "ほか{n}件",
     .since_now = "{time}",
     .test_title = "このチャネルに通知が届きました[ ({relay})]",
     .test_text = "テスト通知です。異常はありません。対応は不要です。",
@@ -81,9 +84,9 @@ const struct hk_words hk_words_ja = {
             [HK_ALERT_NO_PROGRESS] =
                 {.title = "[{dest} への]配信が{value}止まっています",
                  .ended = "[{dest} への]配信が再開しました",
-                 .text =
-                     "送るべきメッセージ[{n}件]がありますが、{value}何も送られていません (しきい値 {limit})。"
-                     "リレーが動いているか確認してください。",
+                 .text = "送るべきメッセージがありますが、{value}何も送られていません (しきい値 {limit})。"
+                         "一時停止、ブレーカー、流量制限、キーの順序待ちによるものではありません。"
+                         "リレーがすべて動いているか確認してください。",
                  .ended_text = "たまっていたメッセージを送っています。"},
             [HK_ALERT_LAG_GROWING] =
                 {.title = "[{dest} への]配信の遅れが拡大中: {value}遅れ",

@@ -19,8 +19,9 @@ static void about_text(const struct hk_alert *a, struct hk_buf *out)
             (void)hk_buf_addf(out, ": %.0f destinations", a->value);
         return;
     }
-    (void)hk_buf_add(out, a->destination.ptr, a->destination.len);
-    if (a->destination.len > 0 && a->reason.len > 0)
+    struct hk_str destination = hk_alert_about(a);
+    (void)hk_buf_add(out, destination.ptr, destination.len);
+    if (destination.len > 0 && a->reason.len > 0)
         (void)hk_buf_adds(out, ", ");
     (void)hk_buf_add(out, a->reason.ptr, a->reason.len);
     if (out->len == 0)
@@ -139,14 +140,14 @@ static void put_alert(struct hk_json *json, const struct hk_alert *a)
     hk_put_cstr(json, "severity", hk_severity_word(a->severity));
     hk_put_str(json, "rule", a->rule);
     hk_put_cstr(json, "when", hk_alert_kind_word(a->kind));
-    hk_put_str(json, "destination", a->destination);
+    hk_put_str(json, "destination", hk_alert_about(a));
     hk_put_str(json, "reason", a->reason);
     hk_put_str(json, "event_type", a->event_type);
     hk_put_u64(json, "count", a->count);
     hk_put_double(json, "value", a->value);
     hk_put_double(json, "threshold", a->threshold);
     hk_put_str(json, "example_id", a->example_id);
-    hk_put_str(json, "detail", a->detail);
+    hk_put_str(json, "detail", hk_alert_detail(a));
     hk_put_time(json, "since", a->since_ms);
     hk_put_time(json, "fired_at", a->fired_ms);
     hk_put_time(json, "resolved_at", a->resolved_ms);

@@ -11,6 +11,8 @@
 /* A rule that one relay does not know may be another one's, while a configuration is rolled out or for good: each evaluates in
  * its turn, and what one ends the other would begin and tell anew, turn by turn. */
 #define RETIRE_MS UINT64_C(600000)
+/* News of an alert that was told wait for this long, and go out together. */
+#define NEWS_MS UINT64_C(60000)
 
 /* ---- the board ---- */
 
@@ -286,9 +288,10 @@ static void resolve(struct hk_alert *a, int64_t now_ms)
     a->told = false;
 }
 
-/* What is to be told of one that is firing or resolved by now. */
-static bool tell(struct hk_alert *a, uint64_t update_ms, int64_t now_ms, enum hk_notice_kind *out_kind)
+bool hk_alert_tells(struct hk_alert *a, uint64_t update_ms, bool news, int64_t now_ms,
+                    enum hk_notice_kind *out_kind)
 {
+    uint64_t wait_ms = news && update_ms > NEWS_MS ? NEWS_MS : update_ms;
     bool resolved = a->status == HK_ALERT_RESOLVED && a->owed;
     bool firing = a->status == HK_ALERT_FIRING && a->active;
     if (resolved) {
@@ -297,7 +300,7 @@ static bool tell(struct hk_alert *a, uint64_t update_ms, int64_t now_ms, enum hk
     } else if (firing && !a->told) {
         a->told = true;
         *out_kind = HK_NOTICE_FIRING;
-    } else if (firing && has_passed(a->told_ms, update_ms, now_ms)) {
+    } else if (firing && has_passed(a->told_ms, wait_ms, now_ms)) {
         *out_kind = HK_NOTICE_UPDATE;
     } else {
         return false;
@@ -363,8 +366,8 @@ static void move_on(struct hk_alert *a, const struct hk_alert_rule *rule,
     }
 }
 
-bool hk_alert_step(struct hk_alert *a, const struct hk_alert_rule *rule,
-                   const struct hk_alert_settings *settings, int64_t now_ms, enum hk_notice_kind *out_kind)
+void hk_alert_advance(struct hk_alert *a, const struct hk_alert_rule *rule,
+                      const struct hk_alert_settings *settings, int64_t now_ms)
 {
     a->changed |= a->fresh > 0;
     if (a->severity != rule->severity) {
@@ -375,9 +378,15 @@ bool hk_alert_step(struct hk_alert *a, const struct hk_alert_rule *rule,
     move_on(a, rule, settings, now_ms);
     a->fresh = 0;
     a->gone = a->status == HK_ALERT_WATCHING && !looks_back(a->kind);
+}
+
+bool hk_alert_step(struct hk_alert *a, const struct hk_alert_rule *rule,
+                   const struct hk_alert_settings *settings, int64_t now_ms, enum hk_notice_kind *out_kind)
+{
+    hk_alert_advance(a, rule, settings, now_ms);
     if (hk_alert_is_silent(settings, a->rule, a->severity, now_ms))
         return false;
-    return tell(a, settings->update_ms, now_ms, out_kind);
+    return hk_alert_tells(a, settings->update_ms, false, now_ms, out_kind);
 }
 
 /* ---- what rules find ---- */
@@ -462,14 +471,24 @@ static struct hk_alert *find(struct finder *f, struct hk_str destination, struct
     return a ? take(f, a) : make(f, destination, reason);
 }
 
+/* Letters that an alert has not counted yet. While it lasts it has counted those that die once more: they were not settled in
+ * between. (Where a letter died of another cause before, that cause's alert has counted it.) */
+static uint64_t new_letters(const struct hk_alert *a, const struct hk_alert_deaths *d)
+{
+    bool again = a->kind == HK_ALERT_REQUEUE_FAILED;
+    bool lasts = a->status == HK_ALERT_PENDING || a->status == HK_ALERT_FIRING || a->owed;
+    if (!lasts)
+        return again ? d->again : d->n;
+    return again ? d->second : d->n - d->again;
+}
+
 static void find_letters(struct finder *f)
 {
     bool again = f->rule->kind == HK_ALERT_REQUEUE_FAILED;
     for (size_t i = 0; i < f->facts->n_deaths; i++) {
         const struct hk_alert_deaths *d = &f->facts->deaths[i];
-        uint64_t n = again ? d->again : d->n;
-        if (!n || !fits(f->rule->destination, d->destination) || !fits(f->rule->reason, d->reason) ||
-            !fits(f->rule->event_type, d->event_type))
+        if (!(again ? d->again : d->n) || !fits(f->rule->destination, d->destination) ||
+            !fits(f->rule->reason, d->reason) || !fits(f->rule->event_type, d->event_type))
             continue;
         struct hk_alert *a = find(f, d->destination, d->reason);
         if (!a)
@@ -480,7 +499,7 @@ static void find_letters(struct finder *f)
         else if (!hk_str_eq(a->event_type, d->event_type))
             a->event_type = hk_str_of(""); /* several */
         a->active = true;
-        a->fresh += n;
+        a->fresh += new_letters(a, d);
         a->letter_id = d->letter_id;
         memset(a->series, 0,
                sizeof a->series); /* where the store looks for open ones: from the beginning again */
@@ -518,6 +537,15 @@ static void find_dests(struct finder *f)
     count_others(f, others);
 }
 
+/* Of a rule for all: the destination that it is about by now. What is over keeps the one that it was about. */
+static void blame(struct hk_alert *a, struct hk_str destination)
+{
+    if (!a || !a->active || hk_str_eq(a->detail, destination))
+        return;
+    a->detail = destination;
+    a->changed = true;
+}
+
 static void compare(struct hk_alert *a, double value, double threshold)
 {
     if (!a)
@@ -527,13 +555,25 @@ static void compare(struct hk_alert *a, double value, double threshold)
     a->threshold = threshold;
 }
 
+/* The destination that has more than half of the open letters; empty: none has. */
+static struct hk_str most_dead(const struct hk_alert_facts *facts)
+{
+    for (size_t i = 0; i < facts->n_dests; i++)
+        if (facts->dests[i].dead > facts->dead / 2)
+            return facts->dests[i].name;
+    return none;
+}
+
 /* Without a destination: all together. */
 static void find_above(struct finder *f)
 {
     double threshold = (double)f->rule->above;
     if (!f->rule->destination) {
-        if ((double)f->facts->dead >= threshold || look_up(f, none, none))
-            compare(find(f, none, none), (double)f->facts->dead, threshold);
+        if ((double)f->facts->dead >= threshold || look_up(f, none, none)) {
+            struct hk_alert *a = find(f, none, none);
+            compare(a, (double)f->facts->dead, threshold);
+            blame(a, most_dead(f->facts));
+        }
         return;
     }
     double others = 0;
@@ -559,6 +599,26 @@ static int64_t plus(int64_t a, int64_t b)
     a = a > 0 ? a : 0;
     b = b > 0 ? b : 0;
     return a < INT64_MAX - b ? a + b : INT64_MAX;
+}
+
+/* The destination where more than half of these deaths were, by majority vote; empty: nowhere. */
+static struct hk_str most_deaths(const struct finder *f, uint64_t all)
+{
+    const struct hk_alert_facts *facts = f->facts;
+    struct hk_str found = none;
+    uint64_t votes = 0, n = 0;
+    for (size_t i = 0; i < facts->n_deaths; i++) {
+        const struct hk_alert_deaths *d = &facts->deaths[i];
+        if (!fits(f->rule->destination, d->destination))
+            continue;
+        if (!votes)
+            found = d->destination;
+        bool same = hk_str_eq(found, d->destination);
+        votes = same ? votes + d->n : votes > d->n ? votes - d->n : 0;
+    }
+    for (size_t i = 0; i < facts->n_deaths; i++)
+        n += hk_str_eq(facts->deaths[i].destination, found) ? facts->deaths[i].n : 0;
+    return n > all / 2 ? found : none;
 }
 
 /* Deaths by parts of the window, the newest first; one part more than the window has. */
@@ -587,6 +647,8 @@ static void find_rising(struct finder *f)
     for (size_t i = 0; i < HK_ALERT_SERIES; i++)
         sum = plus(sum, a->series[i]);
     compare(a, (double)sum, (double)f->rule->above);
+    if (n > 0)
+        blame(a, most_deaths(f, (uint64_t)n));
     a->fresh = (uint64_t)n;
 }
 
@@ -594,25 +656,29 @@ static void find_age(struct finder *f)
 {
     int64_t age_ms = f->facts->oldest_ms ? f->facts->now_ms - f->facts->oldest_ms : 0;
     bool too_old = age_ms > 0 && (uint64_t)age_ms >= f->rule->age_ms;
-    if (too_old || look_up(f, none, none))
-        compare(find(f, none, none), (double)age_ms / 1000, (double)f->rule->age_ms / 1000);
+    if (!too_old && !look_up(f, none, none))
+        return;
+    struct hk_alert *a = find(f, none, none);
+    compare(a, (double)age_ms / 1000, (double)f->rule->age_ms / 1000);
+    blame(a, f->facts->oldest_dest);
 }
 
+/* Only what could have gone stands still. While all that is due is held back (a pause, a breaker, a rate, a key) time does not
+ * count, which is written: once it is let go it is as old as the pause was long. */
 static void find_standstill(struct finder *f)
 {
     struct hk_alert *a = find(f, none, none);
-    int64_t now = f->facts->now_ms;
+    int64_t now = f->facts->now_ms, free_ms = f->facts->oldest_free_ms;
     if (!a)
         return;
     bool moved = !a->series_ms || now < a->series_ms || a->series[0] != f->facts->progress;
-    if (moved || !f->facts->oldest_due_ms) {
-        a->changed |= moved;
+    if (moved || !free_ms) {
+        a->changed |= moved || f->facts->held;
         a->series[0] = f->facts->progress;
         a->series_ms = now;
     }
-    int64_t from = a->series_ms > f->facts->oldest_due_ms ? a->series_ms : f->facts->oldest_due_ms;
-    compare(a, f->facts->oldest_due_ms && now > from ? (double)(now - from) / 1000 : 0,
-            (double)f->rule->age_ms / 1000);
+    int64_t from = a->series_ms > free_ms ? a->series_ms : free_ms;
+    compare(a, free_ms && now > from ? (double)(now - from) / 1000 : 0, (double)f->rule->age_ms / 1000);
 }
 
 /* Every sample of the window is above the one before, and by a fifth of the window in all. */
@@ -638,6 +704,7 @@ static void find_lag(struct finder *f)
     a->active = grows;
     a->value = (double)lag / 1000;
     a->threshold = (double)f->rule->age_ms / 1000;
+    blame(a, f->facts->due_dest);
 }
 
 static void find_all(struct finder *f)
@@ -674,7 +741,8 @@ static void find_all(struct finder *f)
 
 /* ---- all of them ---- */
 
-static void evaluate_rule(struct finder *f, size_t rule, const struct hk_alert_settings *settings)
+/* Every alert's next state; nobody is told yet. */
+static void advance_rule(struct finder *f, size_t rule, const struct hk_alert_settings *settings)
 {
     f->held = 0;
     for (size_t i = 0; i < f->board->n; i++) {
@@ -688,10 +756,26 @@ static void evaluate_rule(struct finder *f, size_t rule, const struct hk_alert_s
     find_all(f);
     for (size_t i = 0; i < f->board->n && f->rc == HK_OK; i++) {
         struct hk_alert *a = &f->board->alerts[i];
+        if (!is_of(a, f->rule))
+            continue;
+        a->rule_at = rule + 1; /* some are new */
+        hk_alert_advance(a, f->rule, settings, f->facts->now_ms);
+    }
+}
+
+/* Those of one rule that nobody speaks for. */
+static void tell_rule(struct finder *f, size_t rule, const struct hk_alert_settings *settings)
+{
+    struct hk_alert_board *board = f->board;
+    for (size_t i = 0; i < board->n && f->rc == HK_OK; i++) {
+        struct hk_alert *a = &board->alerts[i];
         enum hk_notice_kind kind = HK_NOTICE_FIRING;
-        if (is_of(a, f->rule) && hk_alert_step(a, f->rule, settings, f->facts->now_ms, &kind) &&
-            !add_tell(f->board, (struct hk_alert_tell){i, rule, kind}))
+        if (a->rule_at != rule + 1 || a->silent || a->leader_at ||
+            !hk_alert_tells(a, settings->update_ms, hk_alert_has_news(board, i), f->facts->now_ms, &kind))
+            continue;
+        if (!add_tell(board, (struct hk_alert_tell){i, rule, kind}))
             f->rc = HK_NOMEM;
+        hk_alert_carry(board, i, f->facts->now_ms);
     }
 }
 
@@ -713,10 +797,20 @@ static void retire(struct hk_alert *a, int64_t now_ms)
     a->owed = false;
 }
 
+static size_t place_of_rule(const struct hk_alert *a, const struct hk_alert_rule *rules, size_t n_rules)
+{
+    for (size_t i = 0; i < n_rules; i++)
+        if (is_of(a, &rules[i]))
+            return i + 1;
+    return 0;
+}
+
 enum hk_code hk_alert_evaluate(struct hk_alert_board *board, const struct hk_alert_rule *rules,
                                size_t n_rules, const struct hk_alert_settings *settings,
                                const struct hk_alert_facts *facts)
 {
+    for (size_t i = 0; i < board->n; i++)
+        board->alerts[i].rule_at = place_of_rule(&board->alerts[i], rules, n_rules);
     struct finder f = {.board = board,
                        .facts = facts,
                        .separate = settings->separate ? settings->separate : HK_ALERT_SEPARATE,
@@ -724,15 +818,16 @@ enum hk_code hk_alert_evaluate(struct hk_alert_board *board, const struct hk_ale
     for (size_t i = 0; i < n_rules && f.rc == HK_OK; i++) {
         f.rule = &rules[i];
         if (facts->figures || !hk_alert_kind_has_figures(rules[i].kind))
-            evaluate_rule(&f, i, settings);
+            advance_rule(&f, i, settings);
     }
-    for (size_t i = 0; i < board->n; i++) {
-        bool known = false;
-        for (size_t r = 0; r < n_rules && !known; r++)
-            known = is_of(&board->alerts[i], &rules[r]);
-        if (!known)
+    if (f.rc == HK_OK)
+        f.rc = hk_alert_find_leaders(board, rules, settings, facts->now_ms);
+    for (size_t i = 0; i < n_rules && f.rc == HK_OK; i++)
+        if (facts->figures || !hk_alert_kind_has_figures(rules[i].kind))
+            tell_rule(&f, i, settings);
+    for (size_t i = 0; i < board->n; i++)
+        if (!board->alerts[i].rule_at)
             retire(&board->alerts[i], facts->now_ms);
-    }
     return f.rc;
 }
 

@@ -11,6 +11,8 @@
  *   and as long as there is that one, no new ones begin beside it: a thousand destinations that fail, and come back one
  *   after the other, are so many notices and one, and as many ends.
  * - Never two firings without a resolved in between; never silence for ever while one fires and may be told.
+ * - One cause is one story: alerts about one destination follow the most severe one that was told first (alert_story.c). A
+ *   follower is a line of its leader's notices, and speaks for itself when the leader is over.
  * - While its rule is muted, or in quiet hours, nothing is told. Afterwards what still is, is told once; what ended meanwhile
  *   is told only to those who had been told that it began. */
 #ifndef HK_CORE_ALERT_H
@@ -65,8 +67,9 @@ struct hk_alert_rule {
     enum hk_severity_level severity;
     const char *destination, *event_type, *reason; /* '*' stands for any text; NULL = any */
     uint64_t above;                                /* dead_letters_above, dead_letters_rising */
-    uint64_t age_ms; /* oldest_age, no_progress; the window of dead_letters_rising and lag_growing */
-    uint64_t for_ms; /* must hold so long before it is told */
+    uint64_t age_ms;   /* oldest_age, no_progress; the window of dead_letters_rising and lag_growing */
+    uint64_t for_ms;   /* must hold so long before it is told */
+    uint32_t channels; /* that are told, as bits: no leader speaks for channels that do not hear it */
 };
 
 struct hk_quiet_hours {
@@ -95,6 +98,7 @@ struct hk_alert_settings {
 struct hk_alert_deaths {
     struct hk_str destination, reason, event_type;
     uint64_t n, again;        /* `again`: of those, how many had been requeued */
+    uint64_t second;          /* of those again, how many for the first time: it was their second death */
     int64_t letter_id;        /* of one of them */
     struct hk_str message_id; /* its */
 };
@@ -115,8 +119,14 @@ struct hk_alert_facts {
     bool figures;      /* are the next ones, and hk_alert_dest.dead, known? Else rules that need them wait */
     uint64_t dead;     /* open letters, everywhere */
     int64_t oldest_ms; /* when the oldest undelivered message was written; 0 = there is none */
-    int64_t oldest_due_ms; /* since when the oldest one could have gone; 0 = nothing is due */
-    int64_t progress;      /* another number whenever something was delivered or buried */
+    struct hk_str oldest_dest; /* its destination; empty = not known */
+    /* Since when the oldest message is due that neither a pause, nor a breaker, nor its key holds back; 0 = there is none. */
+    int64_t oldest_due_ms;
+    struct hk_str due_dest; /* its destination */
+    /* The same without those that a rate holds back: they could have gone. */
+    int64_t oldest_free_ms;
+    bool held;        /* something is due and may not go */
+    int64_t progress; /* another number whenever something was delivered or buried */
 };
 
 /* ---- alerts ---- */
@@ -151,6 +161,8 @@ struct hk_alert {
     int64_t letter_id; /* one of its letters that is not settled, as far as is known; 0 = none */
     /* What rules that look back remember: deaths by part of the window, lags, a progress. */
     int64_t series_ms, series[HK_ALERT_SERIES];
+    /* How many the last notice spoke of, by itself or as a line of its leader's; 0 = not known. */
+    uint64_t told_figure;
     /* of one evaluation */
     bool open;    /* in, for rules about letters: some letter of it is not settled */
     bool active;  /* it holds now */
@@ -158,6 +170,9 @@ struct hk_alert {
     bool changed; /* out: to be written; in: the same */
     bool gone;    /* out: to be deleted */
     uint64_t fresh;
+    size_t rule_at;   /* the place of its rule, and one; 0 = no rule looked at it */
+    bool silent;      /* muted, or in quiet hours */
+    size_t leader_at; /* out: the place of the alert that speaks for it, and one; 0 = none */
 };
 
 /* Tell all that the rule says. */
@@ -189,6 +204,29 @@ enum hk_code hk_alert_evaluate(struct hk_alert_board *board, const struct hk_ale
  * hk_alert_evaluate does for each. */
 bool hk_alert_step(struct hk_alert *alert, const struct hk_alert_rule *rule,
                    const struct hk_alert_settings *settings, int64_t now_ms, enum hk_notice_kind *out_kind);
+
+/* Its next state alone. */
+void hk_alert_advance(struct hk_alert *alert, const struct hk_alert_rule *rule,
+                      const struct hk_alert_settings *settings, int64_t now_ms);
+/* Is something to be told of one that nobody speaks for? `news`: an update may come before its time. */
+bool hk_alert_tells(struct hk_alert *alert, uint64_t update_ms, bool news, int64_t now_ms,
+                    enum hk_notice_kind *out_kind);
+
+/* ---- stories (alert_story.c) ---- */
+
+/* Whose leader each alert is: sets `silent` and `leader_at`. Uses `rule_at`. */
+enum hk_code hk_alert_find_leaders(struct hk_alert_board *board, const struct hk_alert_rule *rules,
+                                   const struct hk_alert_settings *settings, int64_t now_ms) HK_MUSTCHECK;
+/* Does the story of the alert at `place` have news: a follower that nobody heard of, or numbers that grew? */
+bool hk_alert_has_news(const struct hk_alert_board *board, size_t place);
+/* The alert at `place` is told now: so are its followers. */
+void hk_alert_carry(struct hk_alert_board *board, size_t place, int64_t now_ms);
+/* Is the alert at `other` a line of this notice? Of an end also what was over before. */
+bool hk_alert_is_line(const struct hk_alert_board *board, const struct hk_alert_tell *tell, size_t other);
+/* The destination that an alert is about, be it the one that has most of what a rule for all found; empty = none. */
+struct hk_str hk_alert_about(const struct hk_alert *alert);
+/* The last error, or who paused it, and why; empty = none. */
+struct hk_str hk_alert_detail(const struct hk_alert *alert);
 
 void hk_alert_fingerprint(struct hk_str rule, struct hk_str destination, struct hk_str reason,
                           char out[HK_ALERT_FINGERPRINT_MAX]);

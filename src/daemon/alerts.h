@@ -2,6 +2,7 @@
 /* Alerts in the process, from inside:
  *
  *   alerts_plan.c   the configuration's rules and channels, copied: a reload may come while a channel hangs
+ *   alerts_waiting.c  which messages could have gone
  *   alerts_facts.c  a notice as JSON, and back
  *   alerts_desk.c   the store's side, which blocks: evaluate, claim, settle; runs on one thread of its own
  *   part_alerts.c   the loop's side: when to do what, which channel is free, what is told without the store
@@ -32,19 +33,28 @@ struct hk_alerts_stats {
 
 #define HK_ALERTS_CHANNELS_MAX 32
 
+struct hk_alerts_route {
+    const char *event_type;
+    const char *const *destinations;
+    size_t n;
+};
+
 struct hk_alerts_plan {
     struct hk_arena arena;
     struct hk_alert_rule *rules;
-    uint32_t *told; /* by rule: a bit for each channel */
     size_t n_rules;
     struct hk_channel *channels;
     size_t n_channels;
     struct hk_alert_settings settings; /* without mutes */
     uint64_t interval_ms, keep_ms;
-    uint64_t lease_ms;        /* longer than any attempt */
-    const char *relay, *link; /* link: NULL = none */
-    struct hk_masks *masks;   /* NULL = nothing is masked */
-    bool figures;             /* some rule looks at counts or ages */
+    uint64_t lease_ms;           /* longer than any attempt */
+    const char *relay, *link;    /* link: NULL = none */
+    struct hk_masks *masks;      /* NULL = nothing is masked */
+    bool figures;                /* some rule looks at counts or ages */
+    struct hk_blocking *ordered; /* destinations that keep the order of keys */
+    size_t n_ordered;
+    struct hk_alerts_route *routes; /* in the order of the file */
+    size_t n_routes;
     unsigned refs;
 };
 
@@ -61,6 +71,14 @@ enum hk_code hk_alerts_check_channel(const struct hk_config *config, const struc
 struct hk_alerts_plan *hk_alerts_plan_ref(struct hk_alerts_plan *plan);
 void hk_alerts_plan_unref(struct hk_alerts_plan *plan); /* accepts NULL */
 
+/* ---- what could have gone ---- */
+
+/* Fills in `facts` (from `oldest_dest` on) what waits and could go: neither to a destination that is paused or broken (`dests` of
+ * the facts) nor, for `oldest_free_ms`, to one whose rate is used up (`figures`). Their texts become those of `waiting` and
+ * of the plan. */
+void hk_alerts_judge_waiting(const struct hk_alerts_plan *plan, const struct hk_waiting *waiting,
+                             const struct hk_figures *figures, struct hk_alert_facts *facts);
+
 /* ---- a notice as JSON ---- */
 
 /* Without kind, fingerprint and rule, which stand beside it. */
@@ -68,6 +86,8 @@ void hk_alerts_facts_write(const struct hk_notice *notice, struct hk_buf *out);
 /* The texts go into `arena`. What is missing or not ours stays as it is: no row makes this fail but for HK_NOMEM. */
 enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_arena *arena,
                                   struct hk_notice *out) HK_MUSTCHECK;
+/* Tells of another alert, too, if there is room. */
+void hk_alerts_notice_add_line(struct hk_notice *notice, const struct hk_alert *alert);
 /* What an alert is by now. */
 void hk_alerts_notice_of(const struct hk_alerts_plan *plan, const struct hk_alert *alert,
                          enum hk_notice_kind kind, int64_t now_ms, struct hk_notice *out);

@@ -116,17 +116,11 @@ static void keep_rest(struct seen *s, const struct hk_alerts_looked *looked)
     s->facts.progress = looked->progress;
 }
 
-/* Counts and ages; with the destinations that have letters. However large the outbox is, the store spends one part in
- * FIGURES_SHARE of its time on them: rules that need them are looked at less often then. */
+/* Counts and ages; with the destinations that have letters. */
 static enum hk_code keep_figures(struct seen *s, struct hk_alerts_desk *desk, struct hk_err *err)
 {
     const struct hk_store_status *status = NULL;
-    int64_t began_us = hk_clock_us();
-    if (began_us < desk->figures_at_us)
-        return HK_OK;
     enum hk_code rc = desk->ops->status(desk->admin, &status, err);
-    int64_t ended_us = hk_clock_us();
-    desk->figures_at_us = ended_us + (ended_us - began_us) * FIGURES_SHARE;
     if (rc != HK_OK)
         return rc;
     struct hk_alert_dest *all = hk_arena_alloc(&s->arena, s->n_dests + status->n_dests + 1, sizeof *all);
@@ -147,11 +141,46 @@ static enum hk_code keep_figures(struct seen *s, struct hk_alerts_desk *desk, st
     }
     s->dests = all;
     s->n_dests = n;
-    s->facts.figures = true;
     s->facts.dead = status->dead.n;
     s->facts.oldest_ms = status->oldest_ms;
-    s->facts.oldest_due_ms = status->oldest_due_ms;
     return HK_OK;
+}
+
+/* What waits, and whether it could have gone. What relays saw lately is told by them, and may be missing. */
+static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_desk *desk,
+                                 const struct hk_alerts_plan *plan, struct hk_err *err)
+{
+    const struct hk_figures none = {.n = 0}, *figures = NULL;
+    const struct hk_waiting *waiting = NULL;
+    struct hk_err no_figures = {.message = ""};
+    if (desk->ops->figures(desk->admin, &figures, &no_figures) != HK_OK)
+        figures = &none;
+    enum hk_code rc = desk->ops->waiting(desk->admin, plan->ordered, plan->n_ordered, &waiting, err);
+    if (rc != HK_OK)
+        return rc;
+    s->facts.dests = s->dests;
+    s->facts.n_dests = s->n_dests;
+    hk_alerts_judge_waiting(plan, waiting, figures, &s->facts);
+    s->facts.oldest_dest = keep(s, hk_alerts_cut(s->facts.oldest_dest));
+    s->facts.due_dest = keep(s, hk_alerts_cut(s->facts.due_dest));
+    return HK_OK;
+}
+
+/* However large the outbox is, the store spends one part in FIGURES_SHARE of its time on figures: rules that need them are
+ * looked at less often then. */
+static enum hk_code keep_counts(struct seen *s, struct hk_alerts_desk *desk,
+                                const struct hk_alerts_plan *plan, struct hk_err *err)
+{
+    int64_t began_us = hk_clock_us();
+    if (began_us < desk->figures_at_us)
+        return HK_OK;
+    enum hk_code rc = keep_figures(s, desk, err);
+    if (rc == HK_OK)
+        rc = keep_waiting(s, desk, plan, err);
+    int64_t ended_us = hk_clock_us();
+    desk->figures_at_us = ended_us + (ended_us - began_us) * FIGURES_SHARE;
+    s->facts.figures = rc == HK_OK;
+    return rc;
 }
 
 /* ---- the last error of an example, masked ---- */
@@ -238,19 +267,23 @@ struct notices {
     size_t n;
 };
 
-static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const struct hk_alert *a,
+static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const struct hk_alert_board *board,
                         const struct hk_alert_tell *tell, struct notices *out)
 {
+    const struct hk_alert *a = &board->alerts[tell->alert];
     struct hk_notice notice;
     struct hk_buf facts;
     hk_alerts_notice_of(plan, a, tell->kind, s->facts.now_ms, &notice);
+    for (size_t i = 0; i < board->n; i++)
+        if (hk_alert_is_line(board, tell, i))
+            hk_alerts_notice_add_line(&notice, &board->alerts[i]);
     hk_buf_init(&facts, TEXT_MAX);
     hk_alerts_facts_write(&notice, &facts);
     s->failed = s->failed || hk_buf_status(&facts) != HK_OK;
     struct hk_str kept = keep(s, hk_buf_str(&facts));
     hk_buf_fini(&facts);
     for (size_t i = 0; i < plan->n_channels && !s->failed; i++)
-        if (plan->told[tell->rule] >> i & 1u)
+        if (plan->rules[tell->rule].channels >> i & 1u)
             out->items[out->n++] = (struct hk_alerts_notice){.fingerprint = a->fingerprint,
                                                              .rule = plan->rules[tell->rule].name,
                                                              .channel = plan->channels[i].name,
@@ -269,7 +302,7 @@ static enum hk_code make_notices(struct hk_alerts_desk *desk, const struct hk_al
         struct hk_alert *a = &board->alerts[board->tells[i].alert];
         if (hk_alert_kind_has_letters(a->kind) && a->letter_id && board->tells[i].kind != HK_NOTICE_RESOLVED)
             rc = read_detail(desk, plan, s, a, err);
-        add_notices(s, plan, a, &board->tells[i], out);
+        add_notices(s, plan, board, &board->tells[i], out);
     }
     return rc;
 }
@@ -296,7 +329,7 @@ static enum hk_code judge(struct hk_alerts_desk *desk, const struct hk_alerts_pl
 {
     struct hk_alert_settings settings = plan->settings;
     struct notices notices = {.n = 0};
-    enum hk_code rc = plan->figures ? keep_figures(s, desk, err) : HK_OK;
+    enum hk_code rc = plan->figures ? keep_counts(s, desk, plan, err) : HK_OK;
     if (rc != HK_OK)
         return rc;
     settings.mutes = s->mutes;

@@ -29,6 +29,19 @@ static int64_t thousandths(double value)
     return value > -most && value < most ? (int64_t)(value * 1000) : 0;
 }
 
+static void put_line(struct hk_json *json, const struct hk_notice_line *line)
+{
+    hk_json_object(json);
+    put_str(json, "about", hk_str_of(hk_alert_kind_word(line->about)));
+    put_str(json, "destination", line->destination);
+    put_str(json, "reason", line->reason);
+    put_i64(json, "count", (int64_t)line->count);
+    put_i64(json, "value_ms", thousandths(line->value));
+    put_i64(json, "threshold_ms", thousandths(line->threshold));
+    put_i64(json, "over", line->over);
+    hk_json_end(json);
+}
+
 void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
 {
     struct hk_json json;
@@ -47,6 +60,12 @@ void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
     put_i64(&json, "value_ms", thousandths(n->value));
     put_i64(&json, "threshold_ms", thousandths(n->threshold));
     put_str(&json, "relay", hk_str_of(n->relay));
+    hk_json_key(&json, "story");
+    hk_json_array(&json);
+    for (size_t i = 0; i < n->n_lines; i++)
+        put_line(&json, &n->lines[i]);
+    hk_json_end(&json);
+    put_i64(&json, "more_lines", (int64_t)n->more_lines);
     hk_json_end(&json);
 }
 
@@ -55,6 +74,7 @@ void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
 struct reader {
     struct hk_arena *arena;
     struct hk_notice *out;
+    struct hk_notice_line *line; /* NULL: the notice itself */
     bool failed;
 };
 
@@ -63,8 +83,8 @@ static void read_text(struct reader *r, struct hk_str key, struct hk_str raw)
     const struct {
         const char *key;
         struct hk_str *out;
-    } texts[] = {{"destination", &r->out->destination},
-                 {"reason", &r->out->reason},
+    } texts[] = {{"destination", r->line ? &r->line->destination : &r->out->destination},
+                 {"reason", r->line ? &r->line->reason : &r->out->reason},
                  {"event_type", &r->out->event_type},
                  {"example_id", &r->out->example_id},
                  {"detail", &r->out->detail}};
@@ -83,7 +103,7 @@ static void read_text(struct reader *r, struct hk_str key, struct hk_str raw)
     if (hk_scan_text_eq(key, hk_str_of("relay")))
         r->out->relay = copy;
     if (hk_scan_text_eq(key, hk_str_of("about")))
-        (void)hk_alert_kind_of(value, &r->out->about);
+        (void)hk_alert_kind_of(value, r->line ? &r->line->about : &r->out->about);
     if (hk_scan_text_eq(key, hk_str_of("severity")))
         (void)hk_severity_of(value, &r->out->severity);
 }
@@ -93,16 +113,32 @@ static void read_number(struct reader *r, struct hk_str key, struct hk_str raw)
     int64_t value = 0;
     if (hk_parse_i64(raw, &value, NULL) != HK_OK)
         return;
+    const uint64_t count = value < 0 ? 0 : (uint64_t)value;
     if (hk_scan_text_eq(key, hk_str_of("count")))
-        r->out->count = value < 0 ? 0 : (uint64_t)value;
+        *(r->line ? &r->line->count : &r->out->count) = count;
     else if (hk_scan_text_eq(key, hk_str_of("since_ms")))
         r->out->since_ms = value;
     else if (hk_scan_text_eq(key, hk_str_of("at_ms")))
         r->out->at_ms = value;
     else if (hk_scan_text_eq(key, hk_str_of("value_ms")))
-        r->out->value = (double)value / 1000;
+        *(r->line ? &r->line->value : &r->out->value) = (double)value / 1000;
     else if (hk_scan_text_eq(key, hk_str_of("threshold_ms")))
-        r->out->threshold = (double)value / 1000;
+        *(r->line ? &r->line->threshold : &r->out->threshold) = (double)value / 1000;
+    else if (hk_scan_text_eq(key, hk_str_of("more_lines")))
+        r->out->more_lines = count;
+    else if (r->line && hk_scan_text_eq(key, hk_str_of("over")))
+        r->line->over = value != 0;
+}
+
+/* {"story": [{ … a line … }]} */
+static void begin_line(struct reader *r, struct hk_str key)
+{
+    struct hk_notice *n = r->out;
+    r->line = NULL;
+    if (!hk_scan_text_eq(key, hk_str_of("story")) || n->n_lines == HK_NOTICE_LINES_MAX)
+        return;
+    r->line = &n->lines[n->n_lines++];
+    *r->line = (struct hk_notice_line){.destination = {"", 0}, .reason = {"", 0}};
 }
 
 enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_arena *arena, struct hk_notice *out)
@@ -110,13 +146,19 @@ enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_arena *arena, s
     struct reader r = {.arena = arena, .out = out};
     struct hk_json_scan scan;
     struct hk_scan_token token;
-    struct hk_str key = {"", 0};
+    struct hk_str key = {"", 0}, outer = key;
     enum hk_scan_kind kind = HK_SCAN_END;
     hk_scan_init(&scan, facts);
     while ((kind = hk_scan_next(&scan, &token)) != HK_SCAN_END && kind != HK_SCAN_ERROR && !r.failed) {
-        if (scan.depth != 1)
+        if (kind == HK_SCAN_OBJECT && scan.depth == 3)
+            begin_line(&r, outer);
+        else if (kind == HK_SCAN_OBJECT_END)
+            r.line = NULL;
+        if (scan.depth != 1 && !(scan.depth == 3 && r.line))
             continue;
-        if (kind == HK_SCAN_KEY)
+        if (kind == HK_SCAN_KEY && scan.depth == 1)
+            outer = key = token.raw;
+        else if (kind == HK_SCAN_KEY)
             key = token.raw;
         else if (kind == HK_SCAN_STRING)
             read_text(&r, key, token.raw);
@@ -124,6 +166,21 @@ enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_arena *arena, s
             read_number(&r, key, token.raw);
     }
     return r.failed ? HK_NOMEM : HK_OK;
+}
+
+void hk_alerts_notice_add_line(struct hk_notice *n, const struct hk_alert *a)
+{
+    if (n->n_lines == HK_NOTICE_LINES_MAX) {
+        n->more_lines++;
+        return;
+    }
+    n->lines[n->n_lines++] = (struct hk_notice_line){.about = a->kind,
+                                                     .destination = hk_alert_about(a),
+                                                     .reason = a->reason,
+                                                     .count = a->count,
+                                                     .value = a->value,
+                                                     .threshold = a->threshold,
+                                                     .over = a->status == HK_ALERT_RESOLVED};
 }
 
 void hk_alerts_notice_of(const struct hk_alerts_plan *plan, const struct hk_alert *a,
@@ -136,11 +193,11 @@ void hk_alerts_notice_of(const struct hk_alerts_plan *plan, const struct hk_aler
                               .count = a->count,
                               .since_ms = a->since_ms,
                               .at_ms = now_ms,
-                              .destination = a->destination,
+                              .destination = hk_alert_about(a),
                               .reason = a->reason,
                               .event_type = a->event_type,
                               .example_id = a->example_id,
-                              .detail = a->detail,
+                              .detail = hk_alert_detail(a),
                               .value = a->value,
                               .threshold = a->threshold,
                               .relay = plan->relay,

@@ -128,8 +128,37 @@ static void copy_rule(struct copier *c, const struct hk_config *config, const st
         if (hk_conf_rule_has(conf, channel))
             told |= UINT32_C(1) << i;
     plan->figures = plan->figures || hk_alert_kind_has_figures(rule.kind);
-    plan->told[plan->n_rules] = told;
+    rule.channels = told;
     plan->rules[plan->n_rules++] = rule;
+}
+
+static void copy_orders(struct hk_alerts_plan *plan, struct copier *c, const struct hk_config *config)
+{
+    const struct hk_conf_destination *conf = NULL;
+    size_t n = 0;
+    while (hk_config_destination(config, n))
+        n++;
+    plan->ordered = hk_arena_alloc(c->arena, n + 1, sizeof *plan->ordered);
+    c->failed = c->failed || !plan->ordered;
+    for (size_t i = 0; !c->failed && (conf = hk_config_destination(config, i)) != NULL; i++)
+        if (conf->order == HK_ORDER_KEY)
+            plan->ordered[plan->n_ordered++] = (struct hk_blocking){
+                .destination = copy(c, conf->name), .skip_dead = conf->on_dead == HK_ON_DEAD_SKIP};
+}
+
+static void copy_routes(struct hk_alerts_plan *plan, struct copier *c, const struct hk_config *config)
+{
+    const struct hk_conf_route *conf = NULL;
+    size_t n = 0;
+    while (hk_config_route(config, n))
+        n++;
+    plan->routes = hk_arena_alloc(c->arena, n + 1, sizeof *plan->routes);
+    c->failed = c->failed || !plan->routes;
+    for (size_t i = 0; !c->failed && (conf = hk_config_route(config, i)) != NULL; i++)
+        plan->routes[plan->n_routes++] =
+            (struct hk_alerts_route){.event_type = copy(c, conf->event_type),
+                                     .destinations = copy_list(c, &conf->destinations),
+                                     .n = conf->destinations.n};
 }
 
 static void fill(struct hk_alerts_plan *plan, struct copier *c, const struct hk_config *config)
@@ -140,8 +169,7 @@ static void fill(struct hk_alerts_plan *plan, struct copier *c, const struct hk_
         n_rules++;
     plan->channels = hk_arena_alloc(c->arena, config->channels.n, sizeof *plan->channels);
     plan->rules = hk_arena_alloc(c->arena, n_rules + 1, sizeof *plan->rules);
-    plan->told = hk_arena_alloc(c->arena, n_rules + 1, sizeof *plan->told);
-    c->failed = !plan->channels || !plan->rules || !plan->told;
+    c->failed = !plan->channels || !plan->rules;
     for (size_t i = 0; i < config->channels.n && !c->failed; i++) {
         const struct hk_conf_channel *conf = hk_config_channel(config, i);
         plan->channels[i].language = hk_conf_language(config, conf);
@@ -151,6 +179,8 @@ static void fill(struct hk_alerts_plan *plan, struct copier *c, const struct hk_
     }
     for (size_t i = 0; !c->failed && (rule = hk_config_alert_rule(config, i)) != NULL; i++)
         copy_rule(c, config, rule, plan);
+    copy_orders(plan, c, config);
+    copy_routes(plan, c, config);
 }
 
 static enum hk_code check_channels(const struct hk_alerts_plan *plan, struct hk_err *err)

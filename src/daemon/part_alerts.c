@@ -277,7 +277,7 @@ static void step_own(struct part *p, size_t r, bool store_ok)
     if (!hk_alert_step(&own->alert, rule, &settings, now_ms, &kind))
         return;
     for (size_t i = 0; i < p->plan->n_channels; i++)
-        if (p->plan->told[r] >> i & 1u)
+        if (rule->channels >> i & 1u)
             tell_directly(p, own, rule, i, kind, now_ms);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which store's alerts a URL means, and what stores write alike. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/parse.h"
 #include "base/str.h"
@@ -33,21 +32,26 @@ void hk_alerts_texts(const struct hk_alert *a, struct hk_str out[HK_ALERTS_TEXTS
         out[i] = hk_alerts_cut(texts[i]);
 }
 
-void hk_alerts_series_text(const int64_t *series, char out[HK_ALERTS_SERIES_MAX])
+void hk_alerts_series_text(const struct hk_alert *a, char out[HK_ALERTS_SERIES_MAX])
 {
     size_t used = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < HK_ALERT_SERIES && used < HK_ALERTS_SERIES_MAX; i++)
-        used += (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%s%lld", i ? " " : "",
-                                 (long long)series[i]);
+    for (size_t i = 0; i < HK_ALERT_SERIES; i++)
+        used += (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%lld ", (long long)a->series[i]);
+    (void)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%llu", (unsigned long long)a->told_figure);
 }
 
-void hk_alerts_series_of(struct hk_str text, int64_t *series)
+static int64_t read_number(struct hk_str *text)
 {
-    memset(series, 0, HK_ALERT_SERIES * sizeof *series);
-    for (size_t i = 0; i < HK_ALERT_SERIES && text.len; i++)
-        if (hk_parse_i64(hk_str_cut(&text, ' '), &series[i], NULL) != HK_OK)
-            series[i] = 0;
+    int64_t n = 0;
+    return text->len && hk_parse_i64(hk_str_cut(text, ' '), &n, NULL) == HK_OK ? n : 0;
+}
+
+void hk_alerts_series_of(struct hk_str text, struct hk_alert *a)
+{
+    for (size_t i = 0; i < HK_ALERT_SERIES; i++)
+        a->series[i] = read_number(&text);
+    int64_t told = read_number(&text);
+    a->told_figure = told > 0 ? (uint64_t)told : 0;
 }
 
 struct hk_str hk_alerts_cut(struct hk_str s)

@@ -8,7 +8,7 @@
  *
  * - A look changes nothing. It gives each death once: `decide` remembers where it ended, together with what was decided, and
  *   only if nobody else has decided since (HK_BUSY). So N relays evaluate once, and a relay that dies in between loses nothing.
- * - A letter counts when it died and is not settled yet, once for each life.
+ * - A letter is news when it died and is not settled yet, once for each life; core/alert.c counts it once.
  * - A notice is written with the decision that it tells of, claimed for a time, and settled. Who dies with one in hand leaves
  *   it to be claimed again: it is told at least once. Of one alert a channel is told in order.
  * - Texts are cut to HK_ALERT_TEXT_MAX bytes. */
@@ -141,9 +141,10 @@ const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct
 
 /* ---- what implementations share (alerts.c) ---- */
 
-#define HK_ALERTS_SERIES_MAX (HK_ALERT_SERIES * 22)
-void hk_alerts_series_text(const int64_t *series, char out[HK_ALERTS_SERIES_MAX]);
-void hk_alerts_series_of(struct hk_str text, int64_t *series); /* 0 for what cannot be read */
+/* An alert's series, and behind it what was told: a relay of the version before reads the first and drops the second. */
+#define HK_ALERTS_SERIES_MAX ((HK_ALERT_SERIES + 1) * 22)
+void hk_alerts_series_text(const struct hk_alert *alert, char out[HK_ALERTS_SERIES_MAX]);
+void hk_alerts_series_of(struct hk_str text, struct hk_alert *alert); /* 0 for what cannot be read */
 /* The longest beginning that is whole UTF-8 and fits. */
 struct hk_str hk_alerts_cut(struct hk_str s);
 /* Of an alert, cut, in the order of their columns: fingerprint, rule … detail. */

@@ -33,6 +33,7 @@ static void add_deaths(struct hk_admin *admin, PGresult *res, bool again, struct
                                       .letter_id = hk_pg_i64(res, i, 4),
                                       .message_id = hk_pg_text(pg, res, i, 5)};
         d->again = again ? d->n : 0;
+        d->second = again ? hk_pa_u64(res, i, 6) : 0;
     }
     out->deaths = items;
     PQclear(res);
@@ -87,7 +88,7 @@ void hk_pn_alert(struct hk_pg *pg, const PGresult *res, int i, struct hk_alert *
     (void)hk_alert_kind_of(hk_str_of(PQgetvalue(res, i, 2)), &out->kind);
     (void)hk_severity_of(hk_str_of(PQgetvalue(res, i, 3)), &out->severity);
     (void)hk_alert_status_of(hk_str_of(PQgetvalue(res, i, 4)), &out->status);
-    hk_alerts_series_of(hk_str_of(PQgetvalue(res, i, 23)), out->series);
+    hk_alerts_series_of(hk_str_of(PQgetvalue(res, i, 23)), out);
 }
 
 static struct hk_alert *take_alerts(struct hk_pg *pg, PGresult *res, struct hk_alerts_looked *out)

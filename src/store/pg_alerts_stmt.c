@@ -23,10 +23,10 @@
     "episode, count, since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold, letter_id, " \
     "series_ms, series"
 #define COLUMNS      "d.id, " TEXT("d.destination") " AS destination, " TEXT("d.reason_code") " AS reason, " \
-    TEXT("d.event_type") " AS event_type, " TEXT("d.message_id") " AS message_id, d.status"
-/* destination, reason, event type, how many, the newest letter and its message_id */
+    TEXT("d.event_type") " AS event_type, " TEXT("d.message_id") " AS message_id, d.status, d.life"
+/* destination, reason, event type, how many, the newest letter and its message_id, how many in their second life */
 #define GROUPS(from) "SELECT w.destination, w.reason, w.event_type, count(*), max(w.id), " \
-    "(array_agg(w.message_id ORDER BY w.id DESC))[1] FROM (" from ") w WHERE w.status IN ('failed', 'retrying') " \
+    "(array_agg(w.message_id ORDER BY w.id DESC))[1], count(*) FILTER (WHERE w.life = 2) FROM (" from ") w WHERE w.status IN ('failed', 'retrying') " \
     "GROUP BY w.destination, w.reason, w.event_type"
 /* $1 ids above this, $2 how many */
 #define PAGE(columns) "SELECT " columns " FROM @dead_letters d WHERE d.id > $1::bigint ORDER BY d.id LIMIT $2::bigint"

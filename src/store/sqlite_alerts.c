@@ -33,14 +33,15 @@ static void add_deaths(struct hk_store *store, sqlite3_stmt *q, bool again, stru
                                   .letter_id = sqlite3_column_int64(q, 4),
                                   .message_id = hk_sa_text(store, q, 5, HK_ALERT_TEXT_MAX)};
     d->again = again ? d->n : 0;
+    d->second = again ? (uint64_t)sqlite3_column_int64(q, 6) : 0;
 }
 
 /* The bare column is of the row that max() comes from. */
 #define GROUPS(from)                                                                                         \
     "SELECT " TEXT("destination") " AS g1, " TEXT("reason_code") " AS g2, " TEXT(                            \
-        "event_type") " AS g3, count(*), max(id), " TEXT("message_id") " FROM (" from                        \
+        "event_type") " AS g3, count(*), max(id), " TEXT("message_id") ", sum(life = 2) FROM (" from         \
                                                                        ") WHERE status IN ('failed', 'retrying') GROUP BY g1, g2, g3"
-#define COLUMNS       "id, destination, reason_code, event_type, message_id, status"
+#define COLUMNS       "id, destination, reason_code, event_type, message_id, status, life"
 #define PAGE(columns) "SELECT " columns " FROM dead_letters NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2"
 
 static void read_fresh(struct hk_store *store, struct hk_alerts_looked *out, size_t *room)
@@ -139,7 +140,7 @@ void hk_sn_alert(struct hk_store *store, sqlite3_stmt *q, struct hk_alert *out)
     (void)hk_alert_kind_of(hk_sa_text(store, q, 2, 64), &out->kind);
     (void)hk_severity_of(hk_sa_text(store, q, 3, 64), &out->severity);
     (void)hk_alert_status_of(hk_sa_text(store, q, 4, 64), &out->status);
-    hk_alerts_series_of(hk_sa_text(store, q, 23, HK_ALERTS_SERIES_MAX), out->series);
+    hk_alerts_series_of(hk_sa_text(store, q, 23, HK_ALERTS_SERIES_MAX), out);
 }
 
 static bool is_open(struct hk_store *store, const struct hk_alert *a)

@@ -188,8 +188,15 @@ static void dying_again_counts_again_and_says_so(void **state)
     assert_int_equal(looked->n_deaths, 1);
     assert_int_equal(looked->deaths[0].n, 1);
     assert_int_equal(looked->deaths[0].again, 1);
+    assert_int_equal(looked->deaths[0].second, 1);
     assert_int_equal(looked->deaths[0].letter_id, 1);
     assert_int_equal(next(admin)->n_deaths, 0);
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did, HK_DID_IT);
+    suite_clock_ms += 1000;
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD); /* the third time */
+    looked = next(admin);
+    assert_int_equal(looked->deaths[0].again, 1);
+    assert_int_equal(looked->deaths[0].second, 0);
     suite_close(store);
     admin_ops->close(admin);
 }
@@ -258,10 +265,12 @@ static void an_alert_comes_back_as_it_was_written(void **state)
     a.series_ms = 16;
     for (int i = 0; i < HK_ALERT_SERIES; i++)
         a.series[i] = INT64_MIN / (i + 1);
+    a.told_figure = UINT64_C(4000000000);
     put_alert(admin, &a);
     const struct hk_alerts_looked *looked = next(admin);
     assert_int_equal(looked->n_alerts, 1);
     const struct hk_alert *b = &looked->alerts[0];
+    assert_int_equal(b->told_figure, a.told_figure);
     assert_string_equal(b->fingerprint, a.fingerprint);
     assert_true(hk_str_eq(b->rule, a.rule) && hk_str_eq(b->destination, a.destination));
     assert_true(hk_str_eq(b->event_type, a.event_type) && hk_str_eq(b->example_id, a.example_id));
@@ -351,6 +360,103 @@ static void pauses_breakers_and_progress_are_seen(void **state)
     assert_int_equal(next(admin)->n_dests, 1);
     letters_fill(store, lane, 1, NULL);
     assert_int_not_equal(next(admin)->progress, before);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* ---- who waits ---- */
+
+#define OLD_TEXT "2027-01-15T07:00:00Z"
+#define OLD_MS   INT64_C(1799996400000)
+
+/* By route without an event type that counts: the first of the destination. */
+static struct hk_waiting_row waiting(struct hk_admin *admin, const char *destination, const char *event_type,
+                                     bool skip_dead)
+{
+    const struct hk_waiting *out = NULL;
+    struct hk_err err = {0};
+    const struct hk_blocking ordered[] = {{.destination = "none"},
+                                          {.destination = "a", .skip_dead = skip_dead}};
+    struct hk_waiting_row row = {.oldest_ms = -1};
+    enum hk_code rc = admin_ops->waiting(admin, ordered, 2, &out, &err);
+    NOTE_IF(rc != HK_OK, "waiting: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    assert_int_equal(out->now_ms, suite_clock_ms);
+    for (size_t i = 0; i < out->n; i++)
+        if (hk_str_eq(out->items[i].destination, hk_str_of(destination)) &&
+            hk_str_eq(out->items[i].event_type, hk_str_of(event_type)))
+            row = out->items[i];
+    return row;
+}
+
+static void insert_old(const char *id, const char *destination, const char *event_type, const char *key)
+{
+    char sql[400];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO outbox (message_id, destination, event_type, message_key, created_at) "
+             "VALUES ('%s', %s, '%s', %s, '" OLD_TEXT "')",
+             id, destination, event_type, key);
+    store_kind->sql(sql);
+}
+
+static void who_waits_is_known_by_destination_and_by_event_type(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    assert_int_equal(waiting(admin, "a", "", false).oldest_ms, -1);
+    insert_old("m1", "'a'", "Made", "NULL");
+    insert_old("m2", "''", "Paid", "NULL");
+    insert_old("m3", "NULL", "Sent", "NULL"); /* as ORMs write it */
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, not_before, created_at) VALUES "
+                    "('m4', 'later', 'Made', '2028-01-01T00:00:00Z', '" OLD_TEXT "')");
+    assert_int_equal(waiting(admin, "a", "", false).due_ms, OLD_MS);
+    assert_int_equal(waiting(admin, "", "Paid", false).due_ms, OLD_MS);
+    assert_int_equal(waiting(admin, "", "Sent", false).due_ms, OLD_MS);
+    assert_int_equal(waiting(admin, "later", "", false).oldest_ms, OLD_MS);
+    assert_int_equal(waiting(admin, "later", "", false).due_ms, 0);
+    int64_t lane = suite_acquire(store);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1); /* in flight */
+    assert_int_equal(waiting(admin, "a", "", false).due_ms, 0);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    store_kind->sql("UPDATE outbox_retry SET due_ms = 4000000000000");
+    assert_int_equal(waiting(admin, "a", "", false).due_ms, 0);
+    store_kind->sql("UPDATE outbox_retry SET due_ms = 1799990000000");
+    assert_int_equal(waiting(admin, "a", "", false).due_ms, INT64_C(1799990000000));
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* What a head of its key holds is not due; where no order is kept nothing holds it. */
+static void what_its_key_holds_could_not_have_gone(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    insert_old("m1", "'a'", "Made", "'k'");
+    insert_old("m2", "'a'", "Made", "'k'");
+    insert_old("m3", "'b'", "Made", "'k'");
+    int64_t lane = suite_acquire(store);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    store_kind->sql("UPDATE outbox_retry SET due_ms = 4000000000000");
+    struct hk_waiting_row row = waiting(admin, "a", "", false);
+    assert_true(row.due_ms == 0 && row.behind);
+    row = waiting(admin, "b", "", false);
+    assert_true(row.due_ms == OLD_MS && !row.behind);
+    store_kind->sql("UPDATE outbox_retry SET due_ms = 1799990000000"); /* the head itself may go */
+    row = waiting(admin, "a", "", false);
+    assert_true(row.due_ms == INT64_C(1799990000000) && row.behind);
+    s = suite_settle(
+        suite_claim(store, lane, HK_FROM_RETRY, suite_number("SELECT min(id) FROM outbox_retry")),
+        HK_FROM_RETRY, suite_number("SELECT min(id) FROM outbox_retry"), HK_SETTLE_DEAD);
+    suite_settle_one(store, lane, &s);
+    row = waiting(admin, "a", "", false);
+    assert_true(row.due_ms == 0 && row.behind);
+    row = waiting(admin, "a", "", true); /* dead letters do not block there */
+    assert_true(row.due_ms == OLD_MS && !row.behind);
     suite_close(store);
     admin_ops->close(admin);
 }
@@ -550,6 +656,8 @@ size_t alerts_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(an_alert_is_open_as_long_as_one_of_its_letters_is),
         TEST(letters_of_another_cause_do_not_keep_it_open),
         TEST(pauses_breakers_and_progress_are_seen),
+        TEST(who_waits_is_known_by_destination_and_by_event_type),
+        TEST(what_its_key_holds_could_not_have_gone),
         TEST(a_notice_is_claimed_once_and_again_when_nobody_settled_it),
         TEST(a_failed_notice_waits_is_given_up_and_is_seen),
         TEST(a_clock_that_goes_back_holds_no_notice_back),

@@ -406,10 +406,10 @@ static void out_of_memory_is_said_by_every_kind_of_rule(void **state)
     for (int i = 0; i < HK_NALERT_KINDS; i++) {
         kind_now = (enum hk_alert_kind)i;
         size_t n = fail_each_allocation(evaluate_kind, HK_OK);
-        /* alerts, where they are found, and notices; rules that look back have nothing to say yet, and the store's reach is not
+        /* alerts, where they are found, who leads, and notices; rules that look back have nothing to say yet, and the store's reach is not
          * looked at here */
         bool quiet = kind_now == HK_ALERT_NO_PROGRESS || kind_now == HK_ALERT_LAG_GROWING;
-        size_t expected = kind_now == HK_ALERT_STORE_UNREACHABLE ? 1 : quiet ? 2 : 3;
+        size_t expected = kind_now == HK_ALERT_STORE_UNREACHABLE ? 2 : quiet ? 3 : 4;
         NOTE_IF(n != expected, "%s: %zu\n", hk_alert_kind_word(kind_now), n);
         assert_int_equal(n, expected);
     }

@@ -84,6 +84,26 @@ static void add_others(struct hk_notice n, enum hk_alert_language language, stru
         add_one(&n, ", others", language, out);
 }
 
+/* One that speaks for others, too. */
+static void add_story(struct hk_notice n, enum hk_alert_language language, struct hk_buf *out)
+{
+    if (n.about != HK_ALERT_BREAKER_OPEN || n.kind == HK_NOTICE_TEST)
+        return;
+    bool over = n.kind == HK_NOTICE_RESOLVED;
+    n.lines[n.n_lines++] = (struct hk_notice_line){.about = HK_ALERT_DEAD_LETTER,
+                                                   .destination = n.destination,
+                                                   .reason = str("RETRY_EXHAUSTED"),
+                                                   .count = 312};
+    n.lines[n.n_lines++] = (struct hk_notice_line){.about = HK_ALERT_OLDEST_AGE,
+                                                   .destination = n.destination,
+                                                   .reason = str(""),
+                                                   .value = 1260,
+                                                   .threshold = 900,
+                                                   .over = over};
+    n.more_lines = over;
+    add_one(&n, ", with others", language, out);
+}
+
 static void add_all(enum hk_alert_language language, struct hk_buf *out)
 {
     for (unsigned about = 0; about < HK_NALERT_KINDS; about++) {
@@ -91,6 +111,7 @@ static void add_all(enum hk_alert_language language, struct hk_buf *out)
             const struct hk_notice n = notice_of((enum hk_alert_kind)about, (enum hk_notice_kind)kind);
             add_one(&n, "", language, out);
             add_others(n, language, out);
+            add_story(n, language, out);
         }
     }
     assert_int_equal(hk_buf_status(out), HK_OK);
