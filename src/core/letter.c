@@ -2,10 +2,14 @@
 /* Names of a letter's states, whose fault it was, and the fingerprint that puts letters which failed in the same way into
  * one group.
  *
- * The fingerprint is stored: a change of the folding below splits every group that exists. It hashes class, reason,
- * destination and the error's text with
- *   - each word that has a digit or an @ in it, or is a hexadecimal number of letters alone, as '#'
- *   - whatever stands in quotes as '#', those of Japanese included
+ * The fingerprint is stored: a change of the folding below splits every group that exists, needs a new HK_FINGERPRINT_VERSION, and a
+ * relay then makes those of open letters anew (store/letters.h, regroup). It hashes class, reason, destination and the error's text
+ * with (docs/reasons.md says it for people)
+ *   - each word that has a digit or an @ in it, is a hexadecimal number of letters alone, or base64 with its padding, as '#', with
+ *     the sign before it; what masks left (***) as well
+ *   - names of months and days beside a number as that number, and what is counted by one in the singular
+ *   - what stands in quotes as '#', those of Japanese included; but one word (or path) without blanks that does not fold stays, for
+ *     it names a field: 'currency' is missing is another failure than 'price' is missing
  *   - several of them in a list as one
  *   - blanks and controls as one blank, none at the ends, and ASCII capitals as small letters. */
 #include <string.h>
@@ -104,6 +108,9 @@ enum hk_blame hk_blame_of(struct hk_str reason, struct hk_str cause, int status)
 
 enum {
     HEX_LETTERS = 8, /* that a word of letters alone needs to be taken for a number */
+    BASE64_MIN = 12, /* characters before the padding */
+    NAME_MAX = 40,   /* bytes of a quoted name; what is longer is no name */
+    PLURAL_MIN = 4,
     FOLDED_MAX =
         256 /* bytes of folded text that count: the ends of long texts are cut by whoever gave them */
 };
@@ -179,14 +186,24 @@ static bool is_hex_letter(char c)
     return l >= 'a' && l <= 'f';
 }
 
-/* A word begins and ends with a letter or digit; inside it may join several: a UUID, 10.0.0.1, a.b@example.com. */
+/* Does what stands at `i`, inside of a word, join what is before it to what is behind? A UUID, 10.0.0.1:80, a.b@example.com. */
+static bool joins(struct hk_str s, size_t i)
+{
+    char c = s.ptr[i], before = s.ptr[i - 1];
+    bool between = i + 1 < s.len && hk_ascii_isdigit(before) && hk_ascii_isdigit(s.ptr[i + 1]);
+    if (c == ':')
+        return between; /* a time, a port */
+    return is_alnum(before) ? memchr("_-.@+", c, 5) != NULL : (c == '_' || c == '-') && strchr("_-", before);
+}
+
+/* A word begins and ends with a letter or digit. */
 static size_t word_length(struct hk_str s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s.len; i++)
         if (is_alnum(s.ptr[i]))
             n = i + 1;
-        else if (i == 0 || i != n || !memchr("_-.@+", s.ptr[i], 5))
+        else if (i == 0 || !joins(s, i))
             break;
     return n;
 }
@@ -202,12 +219,49 @@ static bool word_folds(struct hk_str word)
     return hex == word.len && hex >= HEX_LETTERS;
 }
 
-static void put_word(struct fold *f, struct hk_str word)
+/* With its padding; 0: it is none. */
+static size_t base64_length(struct hk_str s)
 {
-    if (word_folds(word)) {
+    size_t n = 0;
+    while (n < s.len && (is_alnum(s.ptr[n]) || memchr("+/_-", s.ptr[n], 4)))
+        n++;
+    size_t end = n;
+    while (end < s.len && end < n + 2 && s.ptr[end] == '=')
+        end++;
+    return n >= BASE64_MIN && end > n && (end == s.len || !is_alnum(s.ptr[end])) ? end : 0;
+}
+
+static bool is_calendar(struct hk_str word)
+{
+    static const char *const calendar[] = {
+        "january",   "february",  "march",   "april",    "may",      "june",   "july",
+        "august",    "september", "october", "november", "december", "monday", "tuesday",
+        "wednesday", "thursday",  "friday",  "saturday", "sunday",
+    };
+    for (size_t i = 0; i < sizeof calendar / sizeof calendar[0]; i++)
+        if (hk_str_eqi(word, hk_str_of(calendar[i])) || hk_str_eqi(word, (struct hk_str){calendar[i], 3}))
+            return true;
+    return hk_str_eqi(word, hk_str_of("am")) || hk_str_eqi(word, hk_str_of("pm"));
+}
+
+/* Is a number the next that comes? */
+static bool number_follows(struct hk_str rest)
+{
+    size_t i = 0;
+    while (i < rest.len && (is_blank(rest.ptr[i]) || rest.ptr[i] == ',' || rest.ptr[i] == '.'))
+        i++;
+    return i < rest.len && hk_ascii_isdigit(rest.ptr[i]);
+}
+
+static void put_word(struct fold *f, struct hk_str word, struct hk_str rest)
+{
+    if (word_folds(word) || (is_calendar(word) && (f->last == '#' || number_follows(rest)))) {
         put_folded(f);
         return;
     }
+    bool counted = f->last == '#' && !f->comma && word.len >= PLURAL_MIN;
+    if (counted && hk_ascii_lower(word.ptr[word.len - 1]) == 's')
+        word.len--;
     for (size_t i = 0; i < word.len; i++)
         put(f, word.ptr[i]);
 }
@@ -225,9 +279,14 @@ static bool ends_quote(struct hk_str rest, struct hk_str mark)
     return hk_str_starts(rest, mark) && (rest.len == mark.len || !is_alnum(rest.ptr[mark.len]));
 }
 
-/* The length of what stands in quotes at the beginning of `s`, with them; 0 = nothing does. An apostrophe inside a word
- * neither opens (words are read whole) nor closes. */
-static size_t quoted_length(struct hk_str s)
+/* What stands in quotes. */
+struct quoted {
+    size_t len; /* with them; 0 = nothing does */
+    struct hk_str inside;
+};
+
+/* At the beginning of `s`. An apostrophe inside a word neither opens (words are read whole) nor closes. */
+static struct quoted find_quoted(struct hk_str s)
 {
     for (size_t q = 0; q < sizeof quotes / sizeof quotes[0]; q++) {
         struct hk_str open = hk_str_of(quotes[q].open), mark = hk_str_of(quotes[q].close);
@@ -235,9 +294,9 @@ static size_t quoted_length(struct hk_str s)
             continue;
         for (size_t i = open.len; i < s.len; i++)
             if (ends_quote((struct hk_str){s.ptr + i, s.len - i}, mark))
-                return i + mark.len;
+                return (struct quoted){i + mark.len, {s.ptr + open.len, i - open.len}};
     }
-    return 0;
+    return (struct quoted){.len = 0};
 }
 
 /* 0-9 in the full width of Japanese text. */
@@ -247,26 +306,88 @@ static bool is_wide_digit(struct hk_str s)
            (unsigned char)s.ptr[2] <= 0x99;
 }
 
+/* One word, or a path of them: something in it does not fold, and no blank is there, those of Japanese included. */
+static bool is_name(struct hk_str inside)
+{
+    bool name = false;
+    if (inside.len > NAME_MAX)
+        return false;
+    for (size_t i = 0; i < inside.len;) {
+        struct hk_str rest = {inside.ptr + i, inside.len - i};
+        size_t n = word_length(rest);
+        if (is_blank(rest.ptr[0]) || hk_str_starts(rest, hk_str_of("\u3000")))
+            return false;
+        if (is_wide_digit(rest))
+            n = 3;
+        else
+            name =
+                name || (n ? !word_folds((struct hk_str){rest.ptr, n}) : (unsigned char)rest.ptr[0] >= 0x80);
+        i += n ? n : 1;
+    }
+    return name;
+}
+
+/* Signs before a word that folds, and strokes behind it, fold with it. 0: no such word. */
+static size_t signed_length(struct hk_str s)
+{
+    size_t from = 0;
+    while (from < s.len && memchr("-+_", s.ptr[from], 3))
+        from++;
+    struct hk_str rest = {s.ptr + from, s.len - from};
+    size_t n = base64_length(rest) ? base64_length(rest) : word_length(rest);
+    bool folds = n && (base64_length(rest) || word_folds((struct hk_str){rest.ptr, n}));
+    while (folds && from + n < s.len && memchr("-_", s.ptr[from + n], 2))
+        n++;
+    return folds ? from + n : 0;
+}
+
+static size_t stars_length(struct hk_str s)
+{
+    size_t n = 0;
+    while (n < s.len && s.ptr[n] == '*')
+        n++;
+    return n >= 3 ? n : 0;
+}
+
+static void fold_text(struct fold *f, struct hk_str s);
+
+static size_t fold_quoted(struct fold *f, struct hk_str s)
+{
+    struct quoted q = find_quoted(s);
+    if (q.len && is_name(q.inside)) {
+        put(f, '"'); /* whatever quotes they are */
+        fold_text(f, q.inside);
+        put(f, '"');
+    } else if (q.len) {
+        put_folded(f);
+    }
+    return q.len;
+}
+
 /* Folds what stands at the beginning of `s`, and says how much that was. */
 static size_t fold_next(struct fold *f, struct hk_str s, bool after_word)
 {
-    size_t n = word_length(s);
-    if (n) {
-        put_word(f, (struct hk_str){s.ptr, n});
-        return n;
-    }
-    n = after_word ? 0 : quoted_length(s);
-    if (!n && is_wide_digit(s))
-        n = 3;
+    size_t n = after_word ? 0 : signed_length(s);
+    if (!n)
+        n = is_wide_digit(s) ? 3 : stars_length(s);
     if (n) {
         put_folded(f);
         return n;
     }
+    n = word_length(s);
+    if (n) {
+        put_word(f, (struct hk_str){s.ptr, n}, (struct hk_str){s.ptr + n, s.len - n});
+        return n;
+    }
+    n = after_word ? 0 : fold_quoted(f, s);
+    if (n)
+        return n;
     put_other(f, s.ptr[0]);
     return 1;
 }
 
-static void hash_folded(struct fold *f, struct hk_str s)
+/* Of what is in quotes no quotes are left to be found: the first that could end them did. */
+static void fold_text(struct fold *f, struct hk_str s)
 {
     size_t at = 0;
     bool after_word = false;
@@ -292,7 +413,7 @@ void hk_fingerprint(enum hk_class failure_class, struct hk_str reason, struct hk
     hash_field(&f, hk_str_of(hk_class_name(failure_class)));
     hash_field(&f, reason);
     hash_field(&f, destination);
-    hash_folded(&f, error);
+    fold_text(&f, error);
     uint64_t hash = mixed(f.hash);
     for (size_t i = 0; i < HK_FINGERPRINT_MAX - 1; i++)
         out[i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];

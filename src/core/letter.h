@@ -36,7 +36,10 @@ enum hk_blame hk_blame_of(struct hk_str reason, struct hk_str cause, int status)
 
 #define HK_FINGERPRINT_MAX 17
 /* Letters that failed in the same way at the same destination have the same one: class, reason code, destination, and the error's
- * text with numbers, ids and quoted values folded. 16 hex digits, the same on every machine and in every version. */
+ * text with numbers, ids and quoted values folded. 16 hex digits, the same on every machine. Beside each stands, in fingerprint_made,
+ * which version of the rule made it and what it made: where that is something else, a relay of another version wrote the fingerprint. */
+#define HK_FINGERPRINT_VERSION "2"
+#define HK_FINGERPRINT_MADE    HK_FINGERPRINT_VERSION ":" /* and the fingerprint */
 void hk_fingerprint(enum hk_class failure_class, struct hk_str reason, struct hk_str destination,
                     struct hk_str error, char out[HK_FINGERPRINT_MAX]);
 
