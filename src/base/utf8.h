@@ -17,5 +17,7 @@
 size_t hk_utf8_next(struct hk_str s, uint32_t *out_char);
 /* Well-formed, and no NUL in it: what a database takes as text. */
 bool hk_utf8_is_text(struct hk_str s);
+/* What may not stand in a line as it is: it would end the line, change how the rest of it is shown, or be invisible. */
+bool hk_utf8_is_unruly(uint32_t c);
 
 #endif

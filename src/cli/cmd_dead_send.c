@@ -16,6 +16,7 @@
 #include "config/payload.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
+#include "payload/answer.h"
 #include "relay/wiring.h"
 
 #define LONGEST_MS UINT64_C(300000)
@@ -119,11 +120,29 @@ static void write_json(struct sending *s, const struct hk_attempt_record *a)
     (void)hk_buf_addc(&s->out, '\n');
 }
 
+/* As the relay says it, so that the letter stays in its group: masked, whatever --reveal shows here. */
+static struct hk_str error_of(const struct sending *s, const struct hk_facts *facts,
+                              char out[HK_ANSWER_ERROR_MAX])
+{
+    const struct hk_mask_about about = {.event_type = s->message.event_type,
+                                        .headers = s->message.headers,
+                                        .payloads = &s->message.payload,
+                                        .n_payloads = 1};
+    struct hk_masks *masks = NULL;
+    struct hk_err err = {.message = ""};
+    struct hk_str body = facts->body;
+    if (hk_config_make_masks(s->dead.op.config, &masks, &err) != HK_OK)
+        body.len = 0; /* what it may say is not known */
+    struct hk_str error = hk_answer_error(masks, &about, facts->status, body, out);
+    hk_masks_free(masks);
+    return error;
+}
+
 /* Shown first: recording ends what the letter's texts live on. */
 static void on_done(void *arg, const struct hk_sink_result *result)
 {
     struct sending *s = arg;
-    char cause[HK_REASON_MAX] = "", answer[40];
+    char cause[HK_REASON_MAX] = "", answer[HK_ANSWER_ERROR_MAX];
     bool pause = false;
     struct hk_sink_shown shown = result->show(result);
     struct hk_attempt_record attempt = {
@@ -142,11 +161,8 @@ static void on_done(void *arg, const struct hk_sink_result *result)
         .possibly_delivered = result->facts.possibly_delivered};
     hk_crash_point("send-answered");
     s->ok = attempt.failure_class == HK_CLASS_SUCCESS;
-    if (!s->ok && attempt.error.len == 0 &&
-        attempt.status > 0) { /* as the relay says it: the letter stays in its group */
-        (void)snprintf(answer, sizeof answer, "the answer was HTTP %d", attempt.status);
-        attempt.error = hk_str_of(answer);
-    }
+    if (!s->ok && attempt.error.len == 0 && attempt.status > 0)
+        attempt.error = error_of(s, &result->facts, answer);
     if (hk_args_flag(s->cli, "json"))
         write_json(s, &attempt);
     else

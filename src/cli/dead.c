@@ -376,32 +376,29 @@ static bool knows_payloads(const struct hk_dead *dead, const struct hk_letter *l
     return true;
 }
 
-/* Hides in `text` what is masked in one payload; the result takes the text's place. A text that failed stays so. */
-static void hide_payload(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str payload,
-                         struct hk_buf *text)
+/* Every payload that the text may be about: the letter's, and those of its history. NULL: out of memory. */
+static struct hk_str *payloads_of(const struct hk_dead *dead, const struct hk_letter *letter, size_t *out_n)
 {
-    struct hk_buf scratch, hidden;
-    struct hk_letter as = *letter;
-    bool ok = true;
-    if (hk_buf_status(text) != HK_OK)
-        return;
-    as.payload = payload;
-    hk_buf_init(&scratch, HK_PAYLOAD_MAX);
-    hk_buf_init(&hidden, HK_OPERATE_OUTPUT_MAX);
-    payload = hk_dead_payload(&as, &scratch, &ok);
-    (void)hk_mask_text(dead->masks, letter->event_type, payload, hk_buf_str(text), &hidden);
-    if (hk_buf_status(&scratch) != HK_OK)
-        hidden.status = HK_NOMEM; /* what had to be hidden could not be read */
-    hk_buf_fini(&scratch);
-    hk_buf_fini(text);
-    *text = hidden;
+    const struct hk_letter_shown *history = dead->history;
+    size_t n = history != NULL ? history->n_versions : 0, at = 0;
+    struct hk_str *all = hk_mem_zalloc(n + 2, sizeof *all);
+    if (all == NULL)
+        return NULL;
+    all[at++] = letter->payload;
+    for (size_t i = 0; i < n; i++)
+        all[at++] = history->versions[i].payload;
+    if (history != NULL && history->letter.payload.ptr != letter->payload.ptr)
+        all[at++] = history->letter.payload;
+    *out_n = at;
+    return all;
 }
 
 void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
                        struct hk_buf *out)
 {
-    const struct hk_letter_shown *history = dead->history;
-    struct hk_buf hidden;
+    struct hk_mask_about about = {
+        .event_type = letter->event_type, .encoding = letter->encoding, .headers = letter->headers};
+    struct hk_buf hidden, shown;
     if (!hk_masks_fit(dead->masks, letter->event_type)) {
         (void)hk_buf_add(out, text.ptr, text.len);
         return;
@@ -413,18 +410,18 @@ void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *lette
         return;
     }
     hk_buf_init(&hidden, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
     hide_headers(dead, letter, text, &hidden);
-    hide_payload(dead, letter, letter->payload, &hidden);
-    for (size_t i = 0; history != NULL && i < history->n_versions; i++)
-        hide_payload(dead, letter, history->versions[i].payload, &hidden);
-    if (history != NULL && history->letter.payload.ptr != letter->payload.ptr)
-        hide_payload(dead, letter, history->letter.payload, &hidden);
-    if (hk_buf_status(&hidden) == HK_OK)
-        (void)hk_mask_header_values(dead->masks, letter->event_type, letter->headers, hk_buf_str(&hidden),
-                                    out);
+    struct hk_str *payloads = payloads_of(dead, letter, &about.n_payloads);
+    about.payloads = payloads;
+    if (payloads != NULL && hk_buf_status(&hidden) == HK_OK &&
+        hk_mask_about(dead->masks, &about, hk_buf_str(&hidden), &shown) == HK_OK)
+        (void)hk_buf_add(out, shown.data, shown.len);
     else
         (void)hk_buf_adds(out, "(out of memory)");
+    hk_mem_free(payloads);
     hk_buf_fini(&hidden);
+    hk_buf_fini(&shown);
 }
 
 const char *hk_dead_status(const struct hk_letter *letter)

@@ -89,9 +89,9 @@ struct hk_action {
 struct hk_sent {
     struct hk_facts facts;
     struct hk_str request_headers, response_headers, address;
-    /* NULL, or what fills the first two when somebody wants them: of what went well nobody does. */
+    /* NULL, or what fills the first two, and facts.error, when somebody wants them: of what went well nobody does. */
     void (*show)(struct hk_sent *sent);
-    const void *show_arg;
+    void *show_arg;
 };
 
 /* Counters that only grow. */

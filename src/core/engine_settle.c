@@ -55,8 +55,8 @@ static bool copy_message(struct hk_slot *slot, const struct hk_message *msg)
     return true;
 }
 
-/* One line for a person. An answer that says no has none of its own; without it the error of an earlier attempt would
- * seem to be the reason. */
+/* One line for a person. Whoever sent it puts the receiver's words there; where there are none, the error of an earlier attempt
+ * must not seem to be the reason. */
 static struct hk_str error_of(const struct hk_facts *facts, char room[32])
 {
     if (facts->error.len || facts->status <= 0)
@@ -77,7 +77,7 @@ static void copy_record(struct hk_slot *slot, const struct hk_sent *sent)
         shown.show(&shown);
     slot->record = at;
     char answered[32];
-    r->error = copy_str(&at, error_of(&sent->facts, answered), KEEP_ERROR);
+    r->error = copy_str(&at, error_of(&shown.facts, answered), KEEP_ERROR);
     r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
     r->response_headers = copy_str(&at, shown.response_headers, KEEP_HEADERS);
     r->response_body = copy_str(&at, sent->facts.body, KEEP_BODY);

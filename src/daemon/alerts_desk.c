@@ -3,10 +3,7 @@
  * of it blocks, and none of it is the relay's own connection. */
 #include <string.h>
 
-#include "base/base64.h"
-#include "base/mem.h"
 #include "base/str.h"
-#include "core/encoding.h"
 #include "daemon/alerts.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
@@ -185,32 +182,6 @@ static enum hk_code keep_counts(struct seen *s, struct hk_alerts_desk *desk,
 
 /* ---- the last error of an example, masked ---- */
 
-static struct hk_str decode(struct hk_str payload, struct hk_str encoding, unsigned char **out_bytes)
-{
-    size_t len = 0;
-    if (!hk_encoding_is_base64(encoding))
-        return payload;
-    *out_bytes = hk_mem_alloc(hk_base64_room(payload.len));
-    if (*out_bytes &&
-        hk_base64_decode(payload, HK_BASE64_LINES, *out_bytes, hk_base64_room(payload.len), &len))
-        return (struct hk_str){(const char *)*out_bytes, len};
-    return payload;
-}
-
-/* Hides in `text` what is masked in one payload; the result takes the text's place. */
-static void hide(const struct hk_masks *masks, const struct hk_letter *letter, struct hk_str payload,
-                 struct hk_buf *text)
-{
-    struct hk_buf hidden;
-    unsigned char *bytes = NULL;
-    hk_buf_init(&hidden, TEXT_MAX);
-    (void)hk_mask_text(masks, letter->event_type, decode(payload, letter->encoding, &bytes), hk_buf_str(text),
-                       &hidden);
-    hk_mem_free(bytes);
-    hk_buf_fini(text);
-    *text = hidden;
-}
-
 static bool is_whole(const struct hk_letter_shown *shown)
 {
     bool whole = shown->letter.payload.len == shown->letter.payload_bytes &&
@@ -220,26 +191,32 @@ static bool is_whole(const struct hk_letter_shown *shown)
     return whole;
 }
 
-static void mask_error(const struct hk_masks *masks, const struct hk_letter_shown *shown, struct hk_buf *out)
+/* All payloads that its attempts may have been about; NULL: out of memory. */
+static const struct hk_str *payloads_of(struct seen *s, const struct hk_letter_shown *shown, size_t *out_n)
+{
+    struct hk_str *all = hk_arena_alloc(&s->arena, shown->n_versions + 1, sizeof *all);
+    *out_n = shown->n_versions + 1;
+    for (size_t i = 0; all && i < shown->n_versions; i++)
+        all[i] = shown->versions[i].payload;
+    if (all)
+        all[shown->n_versions] = shown->letter.payload;
+    return all;
+}
+
+static void mask_error(struct seen *s, const struct hk_masks *masks, const struct hk_letter_shown *shown,
+                       struct hk_buf *out)
 {
     const struct hk_letter *l = &shown->letter;
-    struct hk_buf text;
-    if (!hk_masks_fit(masks, l->event_type)) {
-        (void)hk_buf_add(out, l->error.ptr, l->error.len);
-        return;
-    }
-    if (!is_whole(shown)) {
+    struct hk_mask_about about = {
+        .event_type = l->event_type, .encoding = l->encoding, .headers = l->headers};
+    bool hides = hk_masks_fit(masks, l->event_type);
+    if (hides && !is_whole(shown)) {
         (void)hk_buf_adds(out, "(hidden: masks apply, and the payload is too large)");
         return;
     }
-    hk_buf_init(&text, TEXT_MAX);
-    (void)hk_buf_add(&text, l->error.ptr, l->error.len);
-    hide(masks, l, l->payload, &text);
-    for (size_t i = 0; i < shown->n_versions; i++)
-        hide(masks, l, shown->versions[i].payload, &text);
-    if (hk_buf_status(&text) == HK_OK)
-        (void)hk_mask_header_values(masks, l->event_type, l->headers, hk_buf_str(&text), out);
-    hk_buf_fini(&text);
+    about.payloads = hides ? payloads_of(s, shown, &about.n_payloads) : NULL;
+    s->failed =
+        s->failed || (hides && !about.payloads) || hk_mask_about(masks, &about, l->error, out) != HK_OK;
 }
 
 /* A letter that is gone meanwhile has no error to show. */
@@ -253,8 +230,8 @@ static enum hk_code read_detail(struct hk_alerts_desk *desk, const struct hk_ale
     if (rc != HK_OK)
         return rc == HK_NOTFOUND ? HK_OK : rc;
     hk_buf_init(&text, TEXT_MAX);
-    mask_error(plan->masks, shown, &text);
-    if (hk_buf_status(&text) == HK_OK)
+    mask_error(s, plan->masks, shown, &text);
+    if (!s->failed)
         a->detail = keep(s, hk_alerts_cut(hk_buf_str(&text)));
     hk_buf_fini(&text);
     return HK_OK;

@@ -182,17 +182,13 @@ static void keep(char *out, size_t room, struct hk_str text)
 
 static void hide(const struct part *p, const struct hk_message *m, struct hk_str text, struct hk_buf *out)
 {
-    struct hk_buf half;
+    const struct hk_mask_about about = {
+        .event_type = m->event_type, .headers = m->headers, .payloads = &m->payload, .n_payloads = 1};
     if (p->no_masks || m->payload.len > MASKED_BYTES_MAX) {
         (void)hk_buf_adds(out, "(hidden: masks apply)");
         return;
     }
-    hk_buf_init(&half, MASKED_BYTES_MAX);
-    enum hk_code rc = hk_mask_text(p->masks, m->event_type, m->payload, text, &half);
-    if (rc == HK_OK)
-        rc = hk_mask_header_values(p->masks, m->event_type, m->headers, hk_buf_str(&half), out);
-    hk_buf_fini(&half);
-    if (rc != HK_OK) {
+    if (hk_mask_about(p->masks, &about, text, out) != HK_OK) {
         hk_buf_reset(out);
         (void)hk_buf_adds(out, "(hidden)");
     }

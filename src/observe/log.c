@@ -195,14 +195,6 @@ static bool begin_field(struct hk_log_line *line, const char *key)
     return true;
 }
 
-/* What may not stand in a line as it is: it would end the line, change how the rest of it is shown, or be invisible. */
-static bool is_unruly(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-           (c >= 0xfff9 && c <= 0xfffb);
-}
-
 static size_t escape(enum hk_log_format format, uint32_t c, const char *bytes, size_t n,
                      char out[ESCAPE_MAX * 4])
 {
@@ -258,7 +250,7 @@ static size_t put_text(struct hk_log_line *line, struct hk_str value)
         uint32_t c;
         size_t n = hk_utf8_next((struct hk_str){value.ptr + at, value.len - at}, &c), len = n;
         const char *bytes = value.ptr + at;
-        if (c == HK_UTF8_BAD || c == '"' || c == '\\' || is_unruly(c)) {
+        if (c == HK_UTF8_BAD || c == '"' || c == '\\' || hk_utf8_is_unruly(c)) {
             len = escape(line->format, c, bytes, n, escaped);
             bytes = escaped;
         }

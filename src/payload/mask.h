@@ -52,6 +52,25 @@ enum hk_code hk_mask_text(const struct hk_masks *masks, struct hk_str event_type
 enum hk_code hk_mask_header_values(const struct hk_masks *masks, struct hk_str event_type,
                                    struct hk_str headers, struct hk_str text, struct hk_buf *out);
 
+/* What a text is about: a message, and all that a receiver may have been sent of it. */
+struct hk_mask_about {
+    struct hk_str event_type;
+    struct hk_str encoding;        /* of the payloads, as stored; "" = they are plain */
+    struct hk_str headers;         /* the message's own, a JSON object */
+    const struct hk_str *payloads; /* every version of it, whole */
+    size_t n_payloads;
+};
+
+/* hk_mask_text by each payload, then hk_mask_header_values: the one way to show a text about a message. Not HK_OK: some value that
+ * must be hidden could not be read or looked for, and nothing of the text may be shown. */
+enum hk_code hk_mask_about(const struct hk_masks *masks, const struct hk_mask_about *about,
+                           struct hk_str text, struct hk_buf *out) HK_MUSTCHECK;
+
+/* A receiver's answer, which may have been cut: if it is JSON as far as it goes, with the masked paths in it hidden. Values of the
+ * payload are not looked for. */
+enum hk_code hk_mask_answer(const struct hk_masks *masks, struct hk_str event_type, struct hk_str body,
+                            struct hk_buf *out) HK_MUSTCHECK;
+
 /* What `payload` was changed to: as hk_mask_payload, and every name or value in it that holds what is masked in `payload` as well, so
  * that nobody sees a field by moving it elsewhere. Stays JSON. `out` must be empty. */
 enum hk_code hk_mask_changed(const struct hk_masks *masks, struct hk_str event_type, struct hk_str payload,

@@ -109,16 +109,27 @@ static void note_claimed(struct hk_attempt_log *al, const struct hk_exchanged *d
 
 /* ---- masks ---- */
 
+/* The store has decoded its payload. */
+static struct hk_mask_about about_message(const struct hk_message *m)
+{
+    return (struct hk_mask_about){
+        .event_type = m->event_type, .headers = m->headers, .payloads = &m->payload, .n_payloads = 1};
+}
+
 enum hk_code hk_attempt_mask_error(const struct hk_masks *masks, const struct hk_message *m,
                                    struct hk_str error, struct hk_buf *out)
 {
-    struct hk_buf half;
-    hk_buf_init(&half, MASK_MAX);
-    enum hk_code rc = hk_mask_text(masks, m->event_type, m->payload, error, &half);
-    if (rc == HK_OK)
-        rc = hk_mask_header_values(masks, m->event_type, m->headers, hk_buf_str(&half), out);
-    hk_buf_fini(&half);
-    return rc;
+    const struct hk_mask_about about = about_message(m);
+    return hk_mask_about(masks, &about, error, out);
+}
+
+struct hk_str hk_attempt_log_error(const struct hk_attempt_log *al, const struct hk_message *m,
+                                   const struct hk_facts *facts, char out[HK_ANSWER_ERROR_MAX])
+{
+    const struct hk_mask_about about = about_message(m);
+    if (facts->error.len || facts->status <= 0)
+        return facts->error;
+    return hk_answer_error(al->masks, &about, facts->status, facts->body, out);
 }
 
 static void note_masked(struct hk_attempt_log *al, const struct hk_message *m, const char *traceparent,

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "core/exchange.h"
 #include "observe/log.h"
-#include "payload/mask.h"
+#include "payload/answer.h"
 
 struct hk_attempt_log;
 
@@ -37,5 +37,8 @@ void hk_attempt_log_exchanged(struct hk_attempt_log *al, const struct hk_exchang
  * it may be shown. */
 enum hk_code hk_attempt_mask_error(const struct hk_masks *masks, const struct hk_message *message,
                                    struct hk_str error, struct hk_buf *out) HK_MUSTCHECK;
+/* The error of an attempt: its own, or else what the answer says (payload/answer.h); "" when nobody answered. */
+struct hk_str hk_attempt_log_error(const struct hk_attempt_log *al, const struct hk_message *message,
+                                   const struct hk_facts *facts, char out[HK_ANSWER_ERROR_MAX]);
 
 #endif

@@ -17,6 +17,7 @@
 #include "relay/events.h"
 #include "relay/redrive.h"
 #include "relay/relay.h"
+#include "relay/store_settings.h"
 #include "relay/wiring.h"
 #include "store/store.h"
 
@@ -122,34 +123,11 @@ static void pump_soon(struct hk_relay *r)
 
 /* ---- the store's thread ---- */
 
-static struct hk_store_options store_options(const struct hk_config *c)
-{
-    static const enum hk_store_history history[] = {[HK_HISTORY_FAILURES] = HK_STORE_HISTORY_FAILURES,
-                                                    [HK_HISTORY_ALL] = HK_STORE_HISTORY_ALL,
-                                                    [HK_HISTORY_NONE] = HK_STORE_HISTORY_NONE};
-
-    return (struct hk_store_options){.keep_sent = c->retention.sent_ms > 0 && c->retention.sent_rows > 0,
-                                     .history = history[c->relay.history],
-                                     .max_payload_bytes = c->relay.max_payload_bytes};
-}
-
-static struct hk_retention retention_of(const struct hk_config *c)
-{
-    return (struct hk_retention){.sent_ms = c->retention.sent_ms,
-                                 .sent_rows = c->retention.sent_rows,
-                                 .discarded_ms = c->retention.discarded_ms,
-                                 .resolved_ms = c->retention.resolved_ms,
-                                 .cancelled_ms = c->retention.cancelled_ms,
-                                 .attempts_ms = c->retention.attempts_ms,
-                                 .dead_ms = c->retention.dead_ms,
-                                 .audit_ms = c->retention.audit_ms};
-}
-
 /* The old one goes only when the new one is there. No lane is held meanwhile. */
 static enum hk_code reopen_store(struct hk_relay *r)
 {
     struct hk_store *fresh = NULL;
-    struct hk_store_options o = store_options(r->reload_to);
+    struct hk_store_options o = hk_relay_store_options(r->reload_to);
     enum hk_code rc = r->ops->open(r->options.url, &o, &fresh, &r->err);
     if (rc != HK_OK)
         return rc;
@@ -161,7 +139,7 @@ static enum hk_code reopen_store(struct hk_relay *r)
 static enum hk_code do_own_job(struct hk_relay *r)
 {
     if (r->job == OPEN_JOB) {
-        struct hk_store_options o = store_options(r->options.config);
+        struct hk_store_options o = hk_relay_store_options(r->options.config);
         o.create = r->options.create;
         return r->ops->open(r->options.url, &o, &r->store, &r->err);
     }
@@ -177,7 +155,7 @@ static enum hk_code do_own_job(struct hk_relay *r)
         r->store = NULL;
         return HK_OK;
     }
-    struct hk_retention retention = retention_of(r->options.config);
+    struct hk_retention retention = hk_relay_retention(r->options.config);
     return r->ops->purge(r->store, &retention, PURGE_ROWS, &r->purged, &r->err);
 }
 
@@ -425,12 +403,27 @@ static void ended(struct delivery *d, const struct hk_facts *facts, int64_t stor
     TELL(r, attempt_ended, &attempt, facts);
 }
 
+/* An answer, and room for what it says. */
+struct answer {
+    const struct delivery *delivery;
+    const struct hk_sink_result *result;
+    char error[HK_ANSWER_ERROR_MAX];
+};
+
+static struct hk_str error_of(struct answer *answer)
+{
+    const struct delivery *d = answer->delivery;
+    return hk_attempt_log_error(d->relay->attempts, d->action.message, &answer->result->facts, answer->error);
+}
+
 static void show(struct hk_sent *sent)
 {
-    const struct hk_sink_result *result = sent->show_arg;
-    struct hk_sink_shown shown = result->show(result);
+    struct answer *answer = sent->show_arg;
+    struct hk_sink_shown shown = answer->result->show(answer->result);
     sent->request_headers = shown.request_headers;
     sent->response_headers = shown.response_headers;
+    if (!sent->facts.error.len) /* a policy may take a 200 for a failure */
+        sent->facts.error = error_of(answer);
 }
 
 static void sent(void *arg, const struct hk_sink_result *result)
@@ -438,11 +431,14 @@ static void sent(void *arg, const struct hk_sink_result *result)
     struct delivery *d = arg;
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
+    struct answer answer = {.delivery = d, .result = result};
     struct hk_sent sent = {
-        .facts = result->facts, .address = result->address, .show = show, .show_arg = result};
+        .facts = result->facts, .address = result->address, .show = show, .show_arg = &answer};
     int64_t now = now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
     hk_crash_point("sent");
-    ended(d, &result->facts, store_ms);
+    if (sent.facts.status >= 300)
+        sent.facts.error = error_of(&answer);
+    ended(d, &sent.facts, store_ms);
     hk_engine_on_sent(r->engine, now, a->slot, &sent);
     landed(r);
 }
@@ -579,13 +575,6 @@ static void end_engine(struct hk_relay *r)
     r->deliveries = NULL;
 }
 
-static bool same_store_options(const struct hk_config *a, const struct hk_config *b)
-{
-    struct hk_store_options x = store_options(a);
-    struct hk_store_options y = store_options(b);
-    return x.keep_sent == y.keep_sent && x.history == y.history && x.max_payload_bytes == y.max_payload_bytes;
-}
-
 /* The old engine has drained: the next one takes over. When it cannot (the store could not be opened anew, or memory is
  * short: hk_relay_reload checked the rest) the old configuration goes on. */
 static void switch_config(struct hk_relay *r)
@@ -617,7 +606,7 @@ static void engine_stopped(struct hk_relay *r)
 {
     if (!r->reload_to || r->draining)
         finish(r);
-    else if (!r->reopened && !same_store_options(r->options.config, r->reload_to))
+    else if (!r->reopened && !hk_relay_same_store_options(r->options.config, r->reload_to))
         submit(r, REOPEN_JOB);
     else
         switch_config(r);

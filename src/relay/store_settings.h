@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a configuration says of the store: how it is opened, and for how long it keeps what. */
+#ifndef HK_RELAY_STORE_SETTINGS_H
+#define HK_RELAY_STORE_SETTINGS_H
+
+#include "config/config.h"
+#include "store/store.h"
+
+struct hk_store_options hk_relay_store_options(const struct hk_config *config);
+/* Can a store that was opened for `a` go on for `b`? */
+bool hk_relay_same_store_options(const struct hk_config *a, const struct hk_config *b);
+struct hk_retention hk_relay_retention(const struct hk_config *config);
+
+#endif
