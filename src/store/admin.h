@@ -342,7 +342,8 @@ struct hk_store_admin_ops {
     /* A waiting message is due now; its history stays. */
     enum hk_code (*retry)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
-    /* `*out_changed`: false when it was so already (a pause then has a new actor and reason). */
+    /* `*out_changed`: false when it was so already (a pause then has a new actor and reason). Who resumes says that the destination is
+     * well: its breaker closes, too, whether it was paused or not. */
     enum hk_code (*pause)(struct hk_admin *admin, const char *destination, bool paused, const char *actor,
                           const char *reason, bool *out_changed, struct hk_err *err);
 

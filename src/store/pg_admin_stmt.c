@@ -343,10 +343,11 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "$8, $9, $10, 'epoch'::timestamptz + $11::bigint * interval '1 ms', "
         "'epoch'::timestamptz + $12::bigint * interval '1 ms', $13, $14::int, $15::text) RETURNING message_id",
     /* $1 the time, $2 destination, $3 paused, $4 actor, $5 reason: was it so already? A pause that is repeated has a new
-     * actor and reason. */
+     * actor and reason. A resume also closes its breaker, paused or not. */
     [HK_PA_PAUSE] =
-        "WITH was AS MATERIALIZED (SELECT paused FROM @outbox_destination WHERE name = $2 FOR UPDATE), "
-        "changes AS MATERIALIZED (SELECT $3::boolean IS DISTINCT FROM coalesce((SELECT paused FROM was), false) AS yes), "
+        "WITH was AS MATERIALIZED (SELECT paused, open_until_ms FROM @outbox_destination WHERE name = $2 FOR UPDATE), "
+        "changes AS MATERIALIZED (SELECT $3::boolean IS DISTINCT FROM coalesce((SELECT paused FROM was), false) "
+        "OR (NOT $3 AND EXISTS (SELECT 1 FROM was WHERE open_until_ms <> 0)) AS yes), "
         "put AS (INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms) "
         "SELECT $2, $3, $4, $5, " NOW " FROM changes WHERE yes OR $3 ON CONFLICT (name) DO UPDATE SET "
         "paused_total_ms = d.paused_total_ms + CASE WHEN d.paused THEN greatest(0, excluded.since_ms - d.since_ms) "

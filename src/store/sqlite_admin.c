@@ -147,13 +147,17 @@ static enum hk_code sa_enqueue(struct hk_admin *admin, const struct hk_enqueue *
 
 /* ---- pause ---- */
 
-static bool is_paused(struct hk_store *store, const char *destination)
+/* A resume also closes its breaker, paused or not. */
+static bool pause_changes(struct hk_store *store, const char *destination, bool paused)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT paused FROM outbox_destination WHERE name = ?1");
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "SELECT paused, open_until_ms <> 0 FROM outbox_destination WHERE name = ?1");
     hk_sq_bind_cstr(store, q, 1, destination);
-    bool paused = hk_sq_row(store, q) && sqlite3_column_int(q, 0) != 0;
+    bool there = hk_sq_row(store, q);
+    bool was_paused = there && sqlite3_column_int(q, 0) != 0;
+    bool was_open = there && sqlite3_column_int(q, 1) != 0;
     sqlite3_finalize(q);
-    return paused;
+    return was_paused != paused || (!paused && was_open);
 }
 
 static enum hk_code sa_pause(struct hk_admin *admin, const char *destination, bool paused, const char *actor,
@@ -164,7 +168,7 @@ static enum hk_code sa_pause(struct hk_admin *admin, const char *destination, bo
     hk_sq_begin_write(store);
     hk_sq_clock_lift(store);
     int64_t now_ms = hk_sq_now(store);
-    bool changed = is_paused(store, destination) != paused;
+    bool changed = pause_changes(store, destination, paused);
     if (changed || paused) {
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_PAUSE);
         hk_sq_bind_cstr(store, q, 1, destination);

@@ -558,6 +558,43 @@ static void an_open_breaker_is_shown_while_it_is_open(void **state)
     admin_ops->close(admin);
 }
 
+static int64_t polled_open_until(struct hk_store *store)
+{
+    const struct hk_poll *poll = NULL;
+    struct hk_err err = {0};
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_true(poll->changed);
+    return poll->n_dests ? poll->dests[0].open_until_ms : 0;
+}
+
+static void a_resume_closes_the_breaker_of_one_that_is_not_paused(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store), until_ms = suite_clock_ms + 60000;
+    bool changed = false;
+    suite_circuit(store, lane, until_ms);
+    assert_int_equal(polled_open_until(store), until_ms);
+    assert_int_equal(admin_ops->pause(admin, "a", false, "ann", "mended", &changed, NULL), HK_OK);
+    assert_true(changed);
+    assert_int_equal(polled_open_until(store), 0); /* so that every relay closes its own */
+    assert_int_equal(status(admin)->n_dests, 0);
+    assert_count("outbox_audit WHERE act = 'resume' AND actor = 'ann' AND destination = 'a'", 1);
+    suite_clock_ms += 1000;
+    assert_int_equal(admin_ops->pause(admin, "a", false, "ann", "mended", &changed, NULL), HK_OK);
+    assert_false(changed);
+    /* its open time is over, and nobody has probed it: alerts still see it */
+    suite_circuit(store, lane, suite_clock_ms + 10);
+    suite_clock_ms += 1000;
+    assert_int_equal(admin_ops->pause(admin, "a", false, "ann", "mended", &changed, NULL), HK_OK);
+    assert_true(changed);
+    assert_count("outbox_destination WHERE open_until_ms <> 0 OR paused_total_ms <> 0", 0);
+    assert_count("outbox_audit", 2);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void pauses_are_seen_by_the_relay_and_kept_with_who_and_why(void **state)
 {
     (void)state;
@@ -946,6 +983,7 @@ size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(a_cancelled_requeue_closes_its_letter),
         TEST(a_cancelled_part_leaves_the_letter_of_one_that_died),
         TEST(an_open_breaker_is_shown_while_it_is_open),
+        TEST(a_resume_closes_the_breaker_of_one_that_is_not_paused),
         TEST(pauses_are_seen_by_the_relay_and_kept_with_who_and_why),
         TEST(relays_are_told_with_what_they_have_in_hand),
         TEST(every_failing_allocation_is_survived),
