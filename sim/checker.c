@@ -205,7 +205,7 @@ static void add_leg(struct checker *c, size_t msg, struct hk_str dest, struct hk
     (void)hk_names_get(&c->leg_names, hk_checker_pair(room, sizeof room, name, dest));
     size_t d = get_dest(c, dest);
     struct cleg *leg = PUSH(c->legs);
-    *leg = (struct cleg){.msg = msg, .dest = d, .life = 1, .next = NOBODY};
+    *leg = (struct cleg){.msg = msg, .name = msg, .dest = d, .life = 1, .next = NOBODY};
     c->msgs.items[msg].n_legs++;
     if (!key.len || c->dests.items[leg->dest].order == ORDER_NONE)
         return;
@@ -529,6 +529,7 @@ static void on_send(struct checker *c)
     row->leg = l;
     leg->open_sends += stands;
     leg->ever_sent = true;
+    leg->maybe |= !stands; /* what comes of it nobody writes down */
     c->result->sends++;
 }
 
@@ -542,7 +543,7 @@ static void on_recv(struct checker *c)
         hk_checker_complain(c, "I2", "%s is received where it was not to go", hk_checker_msg_name(c, m));
         return;
     }
-    hk_checker_bytes(c, &c->legs.items[l], hk_checker_text(c, "hash"));
+    hk_checker_bytes(c, &c->legs.items[l], hk_checker_text(c, "m"), hk_checker_text(c, "hash"));
     c->result->receipts++;
     if (!hk_checker_number(c, "acted"))
         return;
@@ -583,8 +584,10 @@ static void on_fail(struct checker *c)
     close_send(c, s);
     s->failed = true;
     s->maybe = hk_checker_number(c, "maybe");
+    s->local = is(hk_checker_text(c, "kind"), "local");
     s->status = hk_checker_number(c, "status");
     struct cleg *leg = &c->legs.items[s->leg];
+    leg->maybe |= s->maybe;
     int64_t wait = hk_checker_number(c, "wait"), cap = c->dests.items[leg->dest].hint_cap;
     if (!s->orphaned) /* what a relay hears that has lost the message, nobody acts upon */
         leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
@@ -667,15 +670,22 @@ static void settle_dead(struct checker *c, struct cleg *leg)
     hk_checker_end_leg(c, leg, LEG_DEAD);
 }
 
+/* A relay that ends its own send gives the message back, and charges nothing. */
+static bool is_given_back(const struct checker *c, const struct cleg *leg, const struct csend *send)
+{
+    return send && send->local && send->maybe && hk_checker_number(c, "n") == leg->attempts;
+}
+
 static void settle_retry(struct checker *c, struct cleg *leg)
 {
     const struct csend *send = find_send(c);
     if (!send || !send->failed)
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
-    count_attempt(c, leg, true, send);
+    bool made = !is_given_back(c, leg, send);
+    count_attempt(c, leg, made, send);
     int64_t max = c->msgs.items[leg->msg].max;
-    if (max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
+    if (made && max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
         hk_checker_complain(c, "I7", "%s is to be retried after %lld attempts of %lld",
                             hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)max);
     leg->due = hk_checker_number(c, "due");
@@ -764,6 +774,7 @@ static void on_orphan(struct checker *c)
     if (s) {
         close_send(c, s);
         s->orphaned = true;
+        c->legs.items[s->leg].maybe |= !s->failed || s->maybe;
     }
     row->claim = 0;
     if (row->msg == NOBODY)
@@ -823,6 +834,7 @@ static const struct {
     {"edit", hk_checker_act},
     {"redrive", hk_checker_redrive},
     {"told", hk_checker_told},
+    {"closed", hk_checker_closed},
     {"breaker", hk_checker_breaker},
     {"exit", on_exit},
     {"dest", on_dest},

@@ -7,8 +7,7 @@
 #include "checker_impl.h"
 
 enum {
-    OLD_BYTES_MS = 10000,   /* so long after a requeue a request of the life before may arrive */
-    FORGOTTEN_MS = 60000,   /* … and one of a life that a standby has forgotten */
+    FORGOTTEN_MS = 60000,   /* so long a request may arrive of a life that a standby has forgotten */
     CHOSEN_MAX = 64,        /* sends that were chosen before a pause was known, where there is no cap */
     REDRIVE_BUCKET_MS = 500 /* docs/runbook.md: over any time t no more than rate * (t + 0.5 s), and one */
 };
@@ -98,8 +97,26 @@ static void rename_msg(struct checker *c, size_t m)
     c->msgs.items[i].alias = m + 1;
 }
 
+/* Under which name, and with which bytes? Other bytes need a new name as soon as a request with the old ones may be on its way: it
+ * could be the later one to arrive. A standby may have forgotten that there was one. */
+static void go_out(struct checker *c, struct cleg *leg)
+{
+    struct hk_str as = hk_checker_text(c, "as");
+    if (leg->edited && leg->maybe && !as.len && c->forgot_at == INT64_MIN)
+        hk_checker_complain(c, "I10", "%s was edited, may have arrived, and goes out under the same id",
+                            hk_checker_msg_name(c, leg->msg));
+    if (as.len) {
+        leg->name = hk_names_find(&c->msg_names, as);
+        leg->maybe = false;
+    }
+    struct hk_str hash = leg->hash.ptr ? leg->hash : c->msgs.items[leg->msg].hash;
+    *(leg->name == leg->msg ? &leg->out_hash : &c->msgs.items[leg->name].hash) = hash;
+    leg->edited = false;
+}
+
 static void begin_life(struct checker *c, struct cleg *leg)
 {
+    go_out(c, leg);
     leg->state = LEG_LIVE;
     leg->life++;
     leg->requeued_at = c->t;
@@ -110,7 +127,7 @@ static void begin_life(struct checker *c, struct cleg *leg)
 static void edit(struct checker *c, struct cleg *leg)
 {
     size_t hash = hk_names_get(&c->texts, hk_checker_text(c, "hash"));
-    leg->old_hash = leg->hash;
+    leg->edited = true;
     leg->hash = (struct hk_str){c->texts.texts[hash], c->texts.lens[hash]};
 }
 
@@ -201,6 +218,7 @@ void hk_checker_act(struct checker *c)
     if (m == NOBODY)
         return;
     note_act(c, hk_checker_text(c, "ev"));
+    rename_msg(c, m); /* may move the array */
     const struct cmsg *msg = &c->msgs.items[m];
     size_t first = msg->first_leg, n = msg->n_legs;
     size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
@@ -214,21 +232,18 @@ void hk_checker_act(struct checker *c)
     }
     if (is(hk_checker_text(c, "ev"), "requeue"))
         check_job(c, m);
-    rename_msg(c, m); /* may move the array */
 }
 
-/* I10: the bytes of the commit, or since the requeue after an edit those of the edit. */
-void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str hash)
+/* I10: under its first name the bytes of the commit, or those that it was last requeued with; under another those that the name was
+ * given for. */
+void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str name, struct hk_str hash)
 {
-    struct hk_str first = c->msgs.items[leg->msg].hash;
-    if (hk_str_eq(hash, leg->hash.ptr ? leg->hash : first))
-        return;
-    bool early =
-        c->t - leg->requeued_at < OLD_BYTES_MS || leg->state == LEG_DEAD || leg->state == LEG_DISCARDED;
-    bool old =
-        leg->hash.ptr && (hk_str_eq(hash, first) || (leg->old_hash.ptr && hk_str_eq(hash, leg->old_hash)));
+    size_t i = hk_names_find(&c->msg_names, name);
+    struct hk_str right = c->msgs.items[i].hash;
+    if (i == leg->msg && leg->out_hash.ptr)
+        right = leg->out_hash;
     bool forgotten = c->forgot_at != INT64_MIN && c->t - c->forgot_at < FORGOTTEN_MS;
-    if (!(old && early) && !forgotten)
+    if (!hk_str_eq(hash, right) && !forgotten)
         hk_checker_complain(c, "I10", "%s is received with other bytes", hk_checker_msg_name(c, leg->msg));
 }
 
@@ -244,6 +259,7 @@ void hk_checker_pause(struct checker *c)
     if (c->dests.items[dest].paused)
         return;
     c->dests.items[dest].resumed_at = c->t;
+    c->dests.items[dest].open_until = 0;
     size_t kept = 0;
     for (size_t i = 0; i < c->guards.n; i++)
         if (c->guards.items[i].dest != dest)
@@ -269,11 +285,33 @@ static void set_guard(struct checker *c, size_t relay, size_t dest, int64_t unti
     *PUSH(c->guards) = (struct cguard){.relay = relay, .dest = dest, .until = until};
 }
 
+/* Who hears that a destination is broken keeps to it from then on; and who resumed it has closed its breaker, for everybody. */
+static void check_told(struct checker *c, size_t dest, int64_t until)
+{
+    bool judged = !hk_checker_clock_is_odd(c) && c->forgot_at == INT64_MIN;
+    if (judged && until > c->t && is(hk_checker_text(c, "kind"), "closed"))
+        hk_checker_complain(c, "I14", "%s is broken, and a relay that hears it keeps its breaker closed",
+                            hk_checker_dest_name(c, dest));
+    if (judged && c->dests.items[dest].resumed_at && c->dests.items[dest].open_until != until)
+        hk_checker_complain(c, "I14", "%s was resumed, and its breaker is said to be open",
+                            hk_checker_dest_name(c, dest));
+}
+
+void hk_checker_closed(struct checker *c)
+{
+    if (is(hk_checker_text(c, "kind"), "open") && !hk_checker_clock_is_odd(c))
+        hk_checker_complain(c, "I14",
+                            "the breaker of %.*s was closed, and a relay that hears it keeps its own open",
+                            (int)hk_checker_text(c, "dest").len, hk_checker_text(c, "dest").ptr);
+}
+
 void hk_checker_told(struct checker *c)
 {
     size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
     int64_t until = hk_checker_number(c, "until");
+    if (dest != NOBODY && until)
+        check_told(c, dest, until);
     if (dest != NOBODY && (until || c->dests.items[dest].paused)) /* else it is resumed already */
         set_guard(c, relay, dest, until ? until : INT64_MAX, false);
 }
@@ -312,6 +350,8 @@ static void check_opened(struct checker *c, size_t relay, size_t dest, int64_t u
 void hk_checker_breaker(struct checker *c)
 {
     size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
+    if (dest != NOBODY)
+        c->dests.items[dest].open_until = hk_checker_number(c, "until");
     for (size_t i = 0; !hk_checker_number(c, "until") && i < c->guards.n; i++)
         if (c->guards.items[i].dest == dest && c->guards.items[i].until != INT64_MAX)
             c->guards.items[i].until = 0;

@@ -33,6 +33,7 @@ struct cdest {
     int64_t hint_cap; /* a Retry-After counts up to this */
     int64_t open_ms;  /* its breaker opens for so long at least; 0 = not known */
     int64_t resumed_at;
+    int64_t open_until; /* of its breaker, as relays wrote it since it was resumed; 0 = closed */
     bool paused;
 };
 
@@ -40,7 +41,7 @@ struct cmsg {
     bool committed, rolled_back;
     size_t alias;       /* 0, or the number + 1 of the message whose new name this is */
     bool forgotten;     /* by a standby that took over: it was committed once, and never was */
-    struct hk_str hash; /* texts of `texts` */
+    struct hk_str hash; /* texts of `texts`; of a new name: the bytes that went out under it */
     int64_t began, committed_at, due, max;
     size_t key;               /* number of the key; NOBODY = none */
     size_t first_leg, n_legs; /* its legs, one after the other */
@@ -66,13 +67,17 @@ struct cleg {
     int64_t parted_at;                         /* fanned out: it has a row of its own since; 0 = never */
     int64_t job;                               /* the last one that requeued it; 0 = none */
     bool job_sent;                             /* and it arrived since its last requeue */
-    struct hk_str hash, old_hash;              /* since it was edited; ptr NULL = never */
-    int64_t crashes;                           /* orphaned since the last attempt that was settled */
-    size_t acted;                              /* receipts that the receiver took, over all lives */
-    size_t sent;                               /* settled so, over all lives */
-    size_t next;                               /* of the same destination and key; NOBODY = none */
+    struct hk_str hash;                        /* since it was edited; ptr NULL = never */
+    struct hk_str out_hash; /* the bytes that went out under its first name; NULL = as committed */
+    size_t name;            /* its newest one: number of a message */
+    int64_t crashes;        /* orphaned since the last attempt that was settled */
+    size_t acted;           /* receipts that the receiver took, over all lives */
+    size_t sent;            /* settled so, over all lives */
+    size_t next;            /* of the same destination and key; NOBODY = none */
     size_t open_sends;
     bool ever_sent; /* in this life */
+    bool edited;    /* since it was last requeued */
+    bool maybe;     /* a request under its newest name may have arrived, or arrive yet */
     bool died_unrouted;
     bool shared_letter; /* with the others of its fan-out, once */
     bool orphaned;      /* ever */
@@ -96,6 +101,7 @@ struct csend {
     size_t before; /* of the same row; NOBODY = none */
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
+    bool local;     /* its relay ended it itself */
     bool forgotten; /* its claim, by a standby: the number may come again */
     bool gone;      /* so is the process that sent it: it has none on its way */
     bool suspect;   /* it has killed relays, and was to go alone */
@@ -215,12 +221,14 @@ void hk_checker_act(struct checker *c); /* cancel, discard, requeue, restore, ed
 void hk_checker_redrive(struct checker *c);
 void hk_checker_pause(struct checker *c); /* and resume */
 void hk_checker_told(struct checker *c);
+void hk_checker_closed(struct checker *c);
 void hk_checker_breaker(struct checker *c);
 void hk_checker_process(struct checker *c, size_t relay); /* began or ended: what it knew is gone */
 void hk_checker_guard(struct checker *c, size_t relay, size_t dest);
 void hk_checker_drain(struct checker *c);
 void hk_checker_failing(struct checker *c, size_t relay, size_t dest);
-void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str hash);
+/* What was received under this name. */
+void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str name, struct hk_str hash);
 void hk_checker_audit_line(struct checker *c);
 void hk_checker_totals_line(struct checker *c);
 void hk_checker_audit_end(struct checker *c);

@@ -399,7 +399,7 @@ static void add_sends(struct hk_canon *c, const struct checker *k)
         N(c, s->leg);
         hk_canon_claim(c, s->claim);
         N(c, s->confirmed | s->failed << 1 | s->maybe << 2 | s->orphaned << 3 | s->settled << 4 |
-                 s->suspect << 5);
+                 s->suspect << 5 | s->local << 6);
         N(c, s->status);
     }
     for (int i = 0; i < MESSAGES_MAX; i++)
@@ -444,9 +444,9 @@ LOOKED_AT(hk_dest, 288);
 LOOKED_AT(hk_model, 624);
 LOOKED_AT(model_row, 200);
 LOOKED_AT(checker, 4224);
-LOOKED_AT(cleg, 272);
+LOOKED_AT(cleg, 280);
 LOOKED_AT(crow, 48);
-LOOKED_AT(csend, 56);
+LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);
 #endif
 

@@ -180,6 +180,7 @@ static void answer(struct mini *w, struct mini_relay *r, uint32_t slot)
     wire->stage = IDLE;
     struct hk_event_line line = wire->line;
     line.ev = sent.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
+    line.kind = hk_str_of(sent.facts.fault == HK_FAULT_LOCAL ? "local" : "");
     line.status = sent.facts.status;
     line.maybe = sent.facts.possibly_delivered;
     log_line(w, line);

@@ -26,6 +26,7 @@ struct model_row {
     int64_t due_ms;
     bool deferred;
     bool lasting; /* it had expired when it was requeued: now it does not */
+    bool maybe;   /* some attempt may have arrived */
     uint32_t crashes, life;
     size_t letter; /* index + 1; 0 = none */
     struct hk_history history;
@@ -66,6 +67,8 @@ struct model_letter {
     const struct hk_model_msg *msg;
     char destination[HK_MODEL_TEXT], reason[HK_REASON_MAX];
     enum letter_status status;
+    bool maybe;  /* some attempt of some life may have arrived */
+    bool edited; /* since it last went out */
     uint32_t attempts, life;
 };
 

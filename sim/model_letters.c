@@ -97,6 +97,7 @@ bool hk_model_edit(struct hk_model *model, uint64_t pick)
     for (const char *p = msg->payload; *p; p++)
         msg->hash = (msg->hash ^ (unsigned char)*p) * 0x100000001b3u;
     letter->msg = msg;
+    letter->edited = true;
     acted(model);
     hk_model_audit(model, "edit", msg->message_id, letter->destination, "operator");
     log_letter(model, letter, (struct hk_event_line){.ev = HK_LOG_EDIT, .hash = msg->hash});
@@ -150,6 +151,8 @@ static bool requeue(struct hk_model *model, struct model_letter *letter, bool an
     hk_model_text(was, hk_str_of(letter->msg->message_id));
     if (job)
         (void)snprintf(actor, sizeof actor, "redrive %" PRId64, job);
+    anew |= letter->edited && letter->maybe; /* a late request brings the old bytes: they have that id */
+    letter->edited = false;
     if (anew) {
         struct hk_model_msg *msg = new_version(model, letter->msg);
         (void)snprintf(msg->message_id, sizeof msg->message_id, "n%zu", model->versions.n);
@@ -160,6 +163,7 @@ static bool requeue(struct hk_model *model, struct model_letter *letter, bool an
     struct model_row *row = hk_model_add_retry(model, letter->msg, hk_str_of(letter->destination));
     row->due_ms = hk_model_now(model);
     row->life = letter->life + 1;
+    row->maybe = letter->maybe;
     row->lasting = letter->msg->expires_ms && letter->msg->expires_ms <= row->due_ms;
     row->letter = (size_t)(letter - model->letters.items) + 1;
     acted(model);

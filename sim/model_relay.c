@@ -283,8 +283,9 @@ static void settle_dead(struct hk_model *model, const struct hk_settle *s, struc
     bool reopens = letter && letter->status != LETTER_FAILED && letter->life < row->life;
     letter = reopens ? letter : MODEL_PUSH(model->letters);
     int64_t job = reopens ? letter->job : 0;
+    bool maybe = row->maybe || s->attempt.possibly_delivered || (reopens && letter->maybe);
     *letter = (struct model_letter){
-        .job = job, .msg = row->msg, .attempts = s->history.attempts, .life = row->life};
+        .job = job, .msg = row->msg, .maybe = maybe, .attempts = s->history.attempts, .life = row->life};
     if (!hk_str_copy(letter->reason, sizeof letter->reason, s->reason))
         abort();
     hk_model_text(letter->destination, s->destination);
@@ -306,6 +307,7 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
             row->deferred = false;
     }
     row->claim = 0;
+    row->maybe |= s->attempt.possibly_delivered;
     row->due_ms = s->due_ms;
     if (s->source == HK_FROM_OUTBOX && row->msg->not_before_ms > s->due_ms) { /* never before its own time */
         row->due_ms = row->msg->not_before_ms;
@@ -318,7 +320,8 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     row->history = s->history;
     row->history.paused_ms = 0;
     row->first_failed_ms = s->first_failed_ms;
-    row->crashes = 0; /* an attempt was settled: it does not kill relays */
+    if (s->attempt.made)
+        row->crashes = 0; /* an attempt was settled: it does not kill relays */
 }
 
 static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, struct model_row *row)
@@ -331,6 +334,7 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
         child->due_ms = early ? old.msg->not_before_ms : hk_model_now(model);
         child->deferred = old.deferred || early;
         child->lasting = old.lasting;
+        child->maybe = old.maybe;
         child->crashes = old.crashes;
         child->life = old.life;
         child->letter = old.letter;

@@ -211,6 +211,7 @@ static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
     struct model_row *row = hk_model_add_retry(model, old.msg, hk_str_of(old.msg->destination));
     row->deferred = old.msg->not_before_ms > now_ms;
     row->due_ms = row->deferred ? old.msg->not_before_ms : now_ms;
+    row->maybe = true;
     row->crashes = 1;
 }
 
@@ -223,6 +224,7 @@ void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
         hk_model_log_row(model, HK_FROM_RETRY, row,
                          (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = lane, .claim = row->claim});
         row->claim = 0;
+        row->maybe = true;
         row->crashes++;
         row->deferred = false;
         row->due_ms = now_ms;

@@ -77,9 +77,9 @@ static void answer(struct world *w, struct relay *r)
         hk_engine_on_acquired(r->engine, now, reply.rc, reply.lane, reply.now_ms);
         break;
     case HK_ACT_POLL:
+        hk_engine_on_poll(r->engine, now, reply.rc, &reply.poll);
         if (reply.rc == HK_OK)
             hk_world_heard(w, r, &reply.poll);
-        hk_engine_on_poll(r->engine, now, reply.rc, &reply.poll);
         break;
     case HK_ACT_HELD_KEYS:
         hk_engine_on_held_keys(r->engine, now, reply.rc, reply.keys, reply.n_keys);
@@ -329,6 +329,7 @@ void hk_world_relay_answer(struct world *w, const struct event *ev)
     send->over = true;
     struct hk_event_line line = send->line;
     line.ev = sent.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
+    line.kind = hk_str_of(sent.facts.fault == HK_FAULT_LOCAL ? "local" : "");
     line.status = sent.facts.status;
     line.maybe = sent.facts.possibly_delivered;
     line.wait = sent.facts.n_headers ? send->hint_s * 1000 : 0;

@@ -256,7 +256,34 @@ static const struct row bad[] = {
     {"I3", "what was not discarded is restored", DIED ACT(8, "restore", "m"), ""},
     {"I10", "bytes of before the edit",
      DIED LINE(8, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"")
-         ACT(9, "requeue", "m") RECV(10010, "m"),
+         ACT(9, "requeue", "m") RECV(10, "m"),
+     ""},
+    {"I10", "edited, under the id of what may have arrived",
+     UNDER_WAY FAIL(6, "m", "o1", 1, 1, 0) DEAD(7, "m", "o1", 1, 1, "TIMEOUT") LINE(
+         8, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"") ACT(9, "requeue", "m"),
+     ""},
+    {"I10", "the same, and its relay died with it",
+     UNDER_WAY LINE(5, "crash", ",\"relay\":\"r\"") ORPHAN(6, "m", "o1", 1) ACQUIRE(7, 2, 500)
+         LINE(8, "claim", NEXT) LINE(9, "send", NEXT ",\"n\":1") REFUSED(10, "m")
+             LINE(11, "fail", NEXT ",\"status\":500,\"maybe\":0,\"wait\":0")
+                 LINE(12, "settle",
+                      NEXT ",\"kind\":\"dead\",\"n\":1,\"charged\":1,\"rows\":1,\"reason\":\"HTTP_422\"")
+                     LINE(13, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"")
+                         ACT(14, "requeue", "m"),
+     ""},
+    {"I13", "an attempt that nobody ended is not counted",
+     UNDER_WAY FAIL(6, "m", "o1", 1, 1, 0) RETRY(7, "m", "o1", 1, 0, 8), ""},
+    {"I14", "resumed, and still said to be broken",
+     DELIVERED BREAKER(20, 300) LINE(21, "resume", ",\"dest\":\"d\",\"actor\":\"me\"")
+         LINE(22, "told", ",\"dest\":\"d\",\"relay\":\"r\",\"kind\":\"open\",\"until\":300"),
+     ""},
+    {"I14", "a relay hears of it and does not heed it",
+     DELIVERED BREAKER(20, 300)
+         LINE(22, "told", ",\"dest\":\"d\",\"relay\":\"s\",\"kind\":\"closed\",\"until\":300"),
+     ""},
+    {"I14", "closed, and a relay does not heed it",
+     DELIVERED BREAKER(20, 300) BREAKER(21, 0)
+         LINE(22, "closed", ",\"dest\":\"d\",\"relay\":\"s\",\"kind\":\"open\""),
      ""},
     {"I14", "broken, and sent to",
      CAP_OF_ONE BREAKER(20, 300) CLAIM(21, "n", "o2", 2) SEND(22, "n", "o2", 2, 1) REFUSED(23, "n")
@@ -339,6 +366,16 @@ static const struct row good[] = {
     {"", "one was chosen before the pause was known",
      CAP_OF_ONE LINE(19, "pause", ",\"dest\":\"d\",\"actor\":\"me\"") TOLD(20) CLAIM(21, "n", "o2", 2)
          SEND(22, "n", "o2", 2, 1),
+     ""},
+    {"", "given back, and may have arrived",
+     UNDER_WAY LINE(6, "fail", HAND("m", "o1", 1) ",\"kind\":\"local\",\"status\":0,\"maybe\":1,\"wait\":0")
+         RETRY(7, "m", "o1", 1, 0, 8),
+     ""},
+    {"", "the old bytes arrive late, under the old name",
+     UNDER_WAY FAIL(6, "m", "o1", 1, 1, 0) DEAD(7, "m", "o1", 1, 1, "TIMEOUT")
+         LINE(8, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"")
+             LINE(9, "requeue", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"as\":\"x\",\"life\":2")
+                 RECV(20000, "m"),
      ""},
     {"", "a new name, and new bytes",
      DIED LINE(8, "edit", ",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"me\",\"hash\":\"bb\"")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the checker could not know from outside: how long a healed world may take, and when a relay got to know of a pause. */
 #include "base/str.h"
+#include "core/engine_impl.h"
 #include "world_impl.h"
 
 /* Lease and poll; breakers and the store's back-off; and as long as all messages take, one after the other, at the lowest rate. */
@@ -22,6 +23,15 @@ uint32_t hk_world_cap(const struct world *w, size_t dest)
     return cap ? cap : w->options.concurrency < 64 ? w->options.concurrency : 64;
 }
 
+/* What the relay's own breaker is, now that it heard. "" = it has news of its own, which the store does not know yet. */
+static struct hk_str breaker_of(const struct world *w, const struct relay *r, size_t d)
+{
+    struct hk_dest_view view;
+    if (r->engine->dests[d].tell_circuit || !hk_engine_view_dest(r->engine, d, w->now + r->clock_ms, &view))
+        return hk_str_of("");
+    return hk_str_of(hk_breaker_state_name(view.breaker));
+}
+
 /* Whose breaker it is does not matter: who hears of it keeps to it, unless it was closed while the answer was on its way. */
 static void heard_breakers(struct world *w, struct relay *r, const struct hk_poll *poll)
 {
@@ -30,11 +40,12 @@ static void heard_breakers(struct world *w, struct relay *r, const struct hk_pol
         for (size_t i = 0; i < poll->n_dests; i++)
             if (hk_str_eq(poll->dests[i].name, hk_str_of(w->dests[d].name)))
                 until_ms = poll->dests[i].open_until_ms;
-        if (until_ms && until_ms != r->open_until_ms[d] && w->engine_dests[d].breaker &&
+        if (until_ms != r->open_until_ms[d] && w->engine_dests[d].breaker &&
             hk_model_open_until(w->model, w->dests[d].name) == until_ms)
-            hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_TOLD,
+            hk_world_log(w, (struct hk_event_line){.ev = until_ms ? HK_LOG_TOLD : HK_LOG_CLOSED,
                                                    .dest = hk_str_of(w->dests[d].name),
                                                    .relay = hk_str_of(r->name),
+                                                   .kind = breaker_of(w, r, d),
                                                    .until = until_ms});
         r->open_until_ms[d] = until_ms;
     }

@@ -172,9 +172,10 @@ static enum hk_code call(struct act *a, const struct hk_letter_act *act, const s
 {
     const struct hk_store_letters_ops *ops = a->dead.letters;
     struct hk_admin *admin = a->dead.op.admin;
+    bool even_so = a->ids == HK_REQUEUE_SAME && hk_args_flag(a->cli, "yes");
     switch (a->kind) {
     case REQUEUE:
-        return ops->requeue(admin, act, a->ids, done, err);
+        return ops->requeue(admin, act, even_so ? HK_REQUEUE_SAME_ALWAYS : a->ids, done, err);
     case RESOLVE:
         return ops->resolve(admin, act, done, err);
     case DISCARD:

@@ -166,20 +166,26 @@ static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
     d->seen_open_ms = seen->open_until_ms;
 }
 
+/* A person says that it is well again. */
+static void resume_dest(struct hk_dest *d, int64_t now_ms)
+{
+    hk_limiter_resume(d->limiter, now_ms);
+    hk_circuit_resumed(d, now_ms);
+    d->auth_in_row = 0;
+}
+
+/* One poll may tell of a resume and of a breaker that another relay opened since. The store closes breakers when a person
+ * resumes, so that the breaker is the later news and has the last word. */
 static void apply_pauses(struct hk_engine *e, int64_t now_ms)
 {
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
+        bool ours = d->pause_due; /* and not on disk yet */
+        if (!ours && d->paused && !d->seen_paused)
+            resume_dest(d, now_ms);
         hk_circuit_told(e, d, d->seen_open_ms, now_ms);
-        if (d->pause_due)
-            continue; /* ours is not on disk yet */
-        if (d->paused && !d->seen_paused) {
-            hk_limiter_resume(d->limiter, now_ms);
-            if (d->breaker)
-                hk_breaker_reset(d->breaker, now_ms); /* a person says that it is well again */
-            d->auth_in_row = 0;
-        }
-        d->paused = d->seen_paused;
+        if (!ours)
+            d->paused = d->seen_paused;
     }
 }
 

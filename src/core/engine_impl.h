@@ -273,6 +273,8 @@ void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_
 void hk_quota_undone(struct hk_engine *e);
 /* An outcome was recorded with its breaker: has that changed? */
 void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+/* A person resumed the destination: its breaker closes, and what was still to be told of it is out of date. */
+void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms);
 /* What a poll says of the others' breakers. */
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);
 

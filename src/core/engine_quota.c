@@ -168,13 +168,23 @@ void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
     d->tell_circuit = true;
 }
 
+void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms)
+{
+    if (!d->breaker)
+        return;
+    hk_breaker_reset(d->breaker, now_ms);
+    d->circuit = HK_BREAKER_CLOSED;
+    d->circuit_open_ms = d->circuit_seen_ms = 0;
+    d->tell_circuit = false;
+}
+
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms)
 {
     if (!d->breaker || d->tell_circuit || open_until_ms == d->circuit_seen_ms)
         return;
     d->circuit_seen_ms = open_until_ms;
     if (open_until_ms == 0)
-        hk_breaker_reset(d->breaker, now_ms);         /* another's probes went well */
+        hk_breaker_reset(d->breaker, now_ms);         /* another's probes went well, or a person resumed it */
     else if (open_until_ms - e->ahead_lo_ms > now_ms) /* rather late than early: clocks are known vaguely */
         hk_breaker_trip(d->breaker, open_until_ms - e->ahead_lo_ms, now_ms);
     d->circuit = hk_breaker_state(d->breaker, now_ms);

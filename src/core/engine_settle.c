@@ -9,6 +9,8 @@
 #include "core/engine_impl.h"
 #include "core/policy_impl.h"
 
+#define HK_STOPPED_SENDING "the relay stopped while it was sending; it may have arrived"
+
 enum {
     KEEP_BODY = 4096,
     KEEP_HEADERS = 8192,
@@ -209,6 +211,23 @@ void hk_slot_give_back(struct hk_engine *e, uint32_t i, int64_t now_ms)
     hk_slot_settle(e, i, HK_SETTLE_RELEASE, now_ms);
 }
 
+/* We ended the send ourselves, and it may have arrived. That has to stay known: under the same id nobody may send other bytes
+ * later. A row of outbox has no place for it, so the message waits in outbox_retry, due at once, and holds its key. No
+ * attempt is charged. */
+static void settle_doubtful(struct hk_engine *e, uint32_t i, int64_t now_ms)
+{
+    struct hk_slot *slot = hk_engine_slot(e, i);
+    int64_t store_now = hk_engine_store_now(e, now_ms);
+    keep_history(slot);
+    slot->settle.due_ms = store_now;
+    slot->settle.attempt = (struct hk_attempt_record){.failure_class = HK_CLASS_TRANSIENT,
+                                                      .started_ms = store_now - (now_ms - slot->started_ms),
+                                                      .error = hk_str_of(HK_STOPPED_SENDING),
+                                                      .possibly_delivered = true};
+    hk_slot_landed(e, slot, now_ms);
+    hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);
+}
+
 static void settle_deferred(struct hk_engine *e, uint32_t i, int64_t due_ms, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
@@ -387,7 +406,10 @@ void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const st
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i);
     } else if (slot->aborted && sent->facts.fault == HK_FAULT_LOCAL) {
-        hk_slot_give_back(e, i, now_ms);
+        if (sent->facts.possibly_delivered)
+            settle_doubtful(e, i, now_ms);
+        else
+            hk_slot_give_back(e, i, now_ms);
     } else if (is_refusal(&sent->facts)) {
         refused_by_sink(e, i, sent, now_ms);
     } else {

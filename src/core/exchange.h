@@ -95,7 +95,9 @@ struct hk_claim {
 
 enum hk_settle_kind {
     HK_SETTLE_SENT = 0,
-    HK_SETTLE_RETRY, /* a failed attempt: into outbox_retry, due at due_ms; one that was made sets crashes back to 0 */
+    /* A failed attempt: into outbox_retry, due at due_ms; one that was made sets crashes back to 0. Also a send that the relay
+     * ended itself and that may have arrived: then no attempt counts as made. */
+    HK_SETTLE_RETRY,
     HK_SETTLE_DEAD,    /* into dead_letters, atomically; a requeued message reopens its letter instead */
     HK_SETTLE_RELEASE, /* back to where it was, as if never claimed */
     HK_SETTLE_DEFER, /* not before due_ms: into outbox_retry, no attempt; what the row's history counts never shrinks */

@@ -33,6 +33,7 @@ enum hk_logged {
     HK_LOG_PAUSE,
     HK_LOG_RESUME,
     HK_LOG_TOLD,    /* a relay gets to know that a destination is paused, or (until `until`) broken */
+    HK_LOG_CLOSED,  /* a relay gets to know that a breaker was closed */
     HK_LOG_BREAKER, /* a relay writes down that its breaker opened, until `until`; 0 = closed */
     HK_LOG_START,   /* from here on: what happens to a relay's process */
     HK_LOG_CRASH,
@@ -57,7 +58,8 @@ struct hk_event_line {
     struct hk_str key;
     struct hk_str relay;
     struct hk_str
-        kind; /* settle: sent, retry, dead, release, defer, fan_out; dest: none, block, skip; redrive */
+        kind; /* settle: sent, retry, dead, release, defer, fan_out; dest: none, block, skip; redrive; fail: "local" =
+                 the relay ended it itself, or its own side failed; told and closed: the relay's own breaker since */
     struct hk_str reason; /* settle: of a dead letter */
     struct hk_str actor;
     struct hk_str as; /* requeue: its new message id; "" = it keeps the one it has */

@@ -172,6 +172,7 @@ void hk_events_sent(struct hk_events *e, int64_t store_now_ms, int64_t lane, int
     struct hk_event_line line = in_hand(store_now_ms, lane, claim, message, destination);
     bool confirmed = facts->fault == HK_FAULT_NONE && facts->status >= 200 && facts->status <= 299;
     line.ev = confirmed ? HK_LOG_CONFIRM : HK_LOG_FAIL;
+    line.kind = hk_str_of(facts->fault == HK_FAULT_LOCAL ? "local" : "");
     line.status = facts->status;
     line.maybe = facts->possibly_delivered;
     line.wait = asked_ms(facts, store_now_ms);

@@ -156,8 +156,11 @@ enum hk_requeue_id {
     HK_REQUEUE_AUTO =
         0, /* the same id while nobody has edited the payload since it last went out, else a new one. (Edited, and
               requeued under its new id: that one may have arrived, so it is kept.) */
-    HK_REQUEUE_SAME, /* that of its newest life */
-    HK_REQUEUE_NEW
+    /* That of its newest life; but a new one for a letter that somebody edited since, and that may have arrived: a request of the old
+     * life may be the later one to arrive, and a receiver that knows the id drops the repair. */
+    HK_REQUEUE_SAME,
+    HK_REQUEUE_NEW,
+    HK_REQUEUE_SAME_ALWAYS /* even then: by hand, for who knows better; no job has it */
 };
 
 struct hk_letter_edit {

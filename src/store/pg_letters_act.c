@@ -38,6 +38,8 @@ const char *hk_pl_ids_name(enum hk_requeue_id ids)
         return "same";
     case HK_REQUEUE_NEW:
         return "new";
+    case HK_REQUEUE_SAME_ALWAYS:
+        return "same-always";
     case HK_REQUEUE_AUTO:
         break;
     }

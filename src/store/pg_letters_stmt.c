@@ -192,14 +192,16 @@
     "WHERE d.id = l.id AND l.did = 0), " TRAIL(act) " " DONE(status, "l.newest")
 #define CLOSED    "sending_at = NULL, resolved_at = " TIME(NOW) ", resolution = $3::text || ': ' || $4::text"
 
-/* $5 which id (auto, same, new), $6 job or NULL. Edited since it last went out: what arrived under the old id was something
- * else. */
+/* $5 which id (auto, same, new, same-always), $6 job or NULL. Edited since it last went out: what arrived under the old id was
+ * something else. Which of the two was later decides, so that neither is dated before the other, whatever the clock does. */
+#define EDITED    "(d.edited_at IS NOT NULL AND (d.requeued_at IS NULL OR d.edited_at > d.requeued_at))"
 #define REQUEUED(guard)                                                                                      \
     MEANT(OPEN, "d.status = 'retrying' AND d.sending_at IS NULL",                                            \
-          ", CASE WHEN $5::text = 'new' OR ($5 = 'auto' AND d.edited_at IS NOT NULL "                        \
-          "AND (d.requeued_at IS NULL OR d.edited_at > d.requeued_at)) THEN gen_random_uuid()::text "        \
+          ", CASE WHEN $5::text = 'new' OR (" EDITED " AND ($5 = 'auto' OR ($5 = 'same' AND d.possibly_delivered))) " \
+          "THEN gen_random_uuid()::text "                                                                    \
           "ELSE coalesce(d.requeued_as, d.message_id) END AS goes_as") MEANT_IDS guard "), "                 \
-    "u AS (UPDATE @dead_letters d SET status = 'retrying', requeued_at = " TIME(NOW) ", requeues = d.requeues + 1, " \
+    "u AS (UPDATE @dead_letters d SET status = 'retrying', requeued_at = greatest(" TIME(NOW) ", d.edited_at), " \
+    "requeues = d.requeues + 1, " \
     "requeued_as = nullif(l.goes_as, d.message_id), redrive_id = coalesce($6::bigint, d.redrive_id) FROM l " \
     "WHERE d.id = l.id AND l.did = 0), "                                                                     \
     "o AS (UPDATE @outbox_redrive o SET lost = o.lost + n.n FROM (SELECT d.redrive_id, count(*) AS n FROM l "  \
@@ -329,7 +331,8 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         " END AS before FROM @dead_letters d WHERE d.id = $2::bigint), "
         "v AS (INSERT INTO @dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
         "SELECT d.id, d.payload_version, " NOW ", $3, $4, d.payload FROM l JOIN @dead_letters d ON d.id = l.id WHERE l.ok), "
-        "u AS (UPDATE @dead_letters d SET payload = $6::text, payload_version = d.payload_version + 1, edited_at = " TIME(NOW)
+        "u AS (UPDATE @dead_letters d SET payload = $6::text, payload_version = d.payload_version + 1, "
+        "edited_at = greatest(" TIME(NOW) ", d.requeued_at + interval '1 ms')"
         " FROM l WHERE d.id = l.id AND l.ok RETURNING d.payload_version), "
         "a AS (" TO_AUDIT(", before_hash, after_hash, detail") "SELECT " NOW ", $3, $7, l.message_id, l.destination, $4, l.id, "
         "l.before, " HASH("$6::text") ", '{\"version\":' || l.payload_version + 1 || '}' FROM l WHERE l.ok) "

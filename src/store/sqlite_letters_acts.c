@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/ms.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "observe/crash.h"
@@ -19,14 +20,16 @@ struct found {
     enum hk_letter_status status;
     bool sending;
     struct hk_str message_id, destination, requeued_as;
-    bool edited_since;  /* it was last requeued */
+    bool edited_since;       /* it was last requeued */
+    bool possibly_delivered; /* in some life */
+    int64_t edited_ms, requeued_ms;
     int64_t expires_ms; /* 0 = never, or nobody can tell */
 };
 
 #define FIND                                                                                                 \
     "SELECT status, sending_at IS NOT NULL, message_id, destination, requeued_as, "                          \
-    "payload_version > 1 AND (requeued_at IS NULL OR edited_at > requeued_at), "                             \
-    "expires_at FROM dead_letters NOT INDEXED WHERE id = ?1"
+    "payload_version > 1 AND (requeued_at IS NULL OR edited_at > requeued_at), possibly_delivered, "         \
+    "edited_at, requeued_at, expires_at FROM dead_letters NOT INDEXED WHERE id = ?1"
 
 static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
 {
@@ -41,7 +44,10 @@ static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
             .destination = hk_sa_text(store, q, 3, SIZE_MAX),
             .requeued_as = hk_sa_text(store, q, 4, SIZE_MAX),
             .edited_since = sqlite3_column_int(q, 5) != 0,
-            .expires_ms = hk_sa_time(q, 6),
+            .possibly_delivered = sqlite3_column_int(q, 6) != 0,
+            .edited_ms = hk_sa_time(q, 7),
+            .requeued_ms = hk_sa_time(q, 8),
+            .expires_ms = hk_sa_time(q, 9),
         };
     hk_sq_done(q);
     return f;
@@ -141,10 +147,25 @@ static void crash_inside(const struct hk_sl_requeuer *r)
         hk_crash_point("act-inside");
 }
 
+static bool needs_new_id(enum hk_requeue_id ids, const struct found *f)
+{
+    switch (ids) {
+    case HK_REQUEUE_AUTO:
+        return f->edited_since;
+    case HK_REQUEUE_SAME:
+        return f->edited_since && f->possibly_delivered;
+    case HK_REQUEUE_SAME_ALWAYS:
+        return false;
+    case HK_REQUEUE_NEW:
+        break;
+    }
+    return true;
+}
+
 /* Under which id, and is that the application's? */
 static struct hk_str choose_id(struct hk_sl_requeuer *r, const struct found *f, bool *out_own)
 {
-    bool anew = r->ids == HK_REQUEUE_NEW || (r->ids == HK_REQUEUE_AUTO && f->edited_since);
+    bool anew = needs_new_id(r->ids, f);
     *out_own = !anew && f->requeued_as.len == 0;
     if (anew)
         return new_id(r->store, r->now_ms);
@@ -178,7 +199,8 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
         hk_sq_run(store, r->lose);
     }
     hk_sq_bind_i64(store, r->update, 1, done->id);
-    hk_sq_bind_text(store, r->update, 2, hk_sl_time_text(r->now_ms, now));
+    /* not before the edit that it carries, whatever the clock does: which of them was later decides about the next id */
+    hk_sq_bind_text(store, r->update, 2, hk_sl_time_text(hk_ms_later(r->now_ms, f.edited_ms), now));
     hk_sq_bind_text_or_null(store, r->update, 3, own ? none : as);
     if (r->redrive)
         hk_sq_bind_i64(store, r->update, 4, r->redrive);
@@ -410,9 +432,11 @@ static void hash_old(struct hk_store *store, int64_t id, char out[HK_AUDIT_HASH_
     sqlite3_finalize(q);
 }
 
-static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit, int64_t now_ms)
+static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit, const struct found *f,
+                       int64_t now_ms)
 {
-    char now[32];
+    char edited[32];
+    int64_t after_ms = f->requeued_ms ? f->requeued_ms + 1 : INT64_MIN; /* whatever the clock does */
     sqlite3_stmt *q = hk_sl_prepare_for(
         store,
         "INSERT INTO dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
@@ -429,7 +453,7 @@ static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit
                           "edited_at = ?3 WHERE id = ?1",
                           edit->id);
     bind_payload(store, q, 2, edit->payload);
-    hk_sq_bind_text(store, q, 3, hk_sl_time_text(now_ms, now));
+    hk_sq_bind_text(store, q, 3, hk_sl_time_text(hk_ms_later(now_ms, after_ms), edited));
     hk_sq_run(store, q);
     sqlite3_finalize(q);
 }
@@ -444,7 +468,7 @@ static void edit_open(struct hk_store *store, const struct hk_letter_edit *edit,
         hk_sq_fail(store, SQLITE_NOMEM);
     (void)snprintf(detail, sizeof detail, "{\"version\":%u}", (unsigned)edit->version + 1);
     hk_crash_point("edit-begun");
-    write_edit(store, edit, now_ms);
+    write_edit(store, edit, f, now_ms);
     hk_crash_point("edit-inside");
     audit_letter(store, f,
                  &(struct hk_audit_row){.at_ms = now_ms,

@@ -16,8 +16,10 @@ static const struct hk_sl_bound step_bound = {10000, UINT64_C(8) * 1024 * 1024};
 #define STRUGGLING_MAX "10000"
 #define ENDING_MAX     ((size_t)64 * 1024)
 
-static const char *const id_names[] = {
-    [HK_REQUEUE_AUTO] = "auto", [HK_REQUEUE_SAME] = "same", [HK_REQUEUE_NEW] = "new"};
+static const char *const id_names[] = {[HK_REQUEUE_AUTO] = "auto",
+                                       [HK_REQUEUE_SAME] = "same",
+                                       [HK_REQUEUE_NEW] = "new",
+                                       [HK_REQUEUE_SAME_ALWAYS] = "same"};
 
 /* ---- the row ---- */
 

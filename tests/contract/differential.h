@@ -16,6 +16,8 @@ enum {
     DIFF_TEXT = 24
 };
 
+#define DIFF_EDITED "edited" /* every edited payload */
+
 enum diff_kind {
     DIFF_INSERT,
     DIFF_ROLLBACK,
@@ -35,7 +37,8 @@ enum diff_kind {
     DIFF_CIRCUIT,
     DIFF_CANCEL,
     DIFF_DISCARD,
-    DIFF_REQUEUE,
+    DIFF_REQUEUE, /* where an edit forced a new id on it, all sides say so, and it gets its old one back: names stay comparable */
+    DIFF_EDIT,
     DIFF_NKINDS
 };
 

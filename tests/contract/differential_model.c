@@ -202,19 +202,41 @@ static void logged(const struct side *s, const char *key, char out[DIFF_TEXT])
     assert_true(hk_str_copy(out, DIFF_TEXT, (struct hk_str){found, strcspn(found, "\"")}));
 }
 
+static bool do_act(struct hk_model *model, enum diff_kind kind, uint32_t pick)
+{
+    switch (kind) {
+    case DIFF_CANCEL:
+        return hk_model_cancel(model, pick);
+    case DIFF_DISCARD:
+        return hk_model_discard(model, pick);
+    case DIFF_EDIT:
+        return hk_model_edit(model, pick);
+    default:
+        return hk_model_requeue(model, pick);
+    }
+}
+
 static void act(void *arg, enum diff_kind kind, uint32_t pick, struct diff_name *what, struct hk_buf *out)
 {
     struct side *s = arg;
+    char as[DIFF_TEXT] = "";
     hk_buf_reset(&s->log);
     what->message[0] = '\0';
-    bool done = kind == DIFF_CANCEL    ? hk_model_cancel(s->model, pick)
-                : kind == DIFF_DISCARD ? hk_model_discard(s->model, pick)
-                                       : hk_model_requeue(s->model, pick);
-    if (!done)
+    if (!do_act(s->model, kind, pick))
         return;
     logged(s, "m", what->message);
     logged(s, "dest", what->destination);
-    (void)hk_buf_adds(out, "done\n");
+    if (kind == DIFF_REQUEUE)
+        logged(s, "as", as);
+    struct hk_model_msg *newest =
+        s->model->versions.n ? s->model->versions.items[s->model->versions.n - 1] : NULL;
+    if (as[0])
+        hk_model_text(newest->message_id, hk_str_of(what->message));
+    if (kind == DIFF_EDIT) {
+        (void)snprintf(newest->payload, sizeof newest->payload, DIFF_EDITED);
+        newest->payload_bytes = strlen(newest->payload);
+    }
+    (void)hk_buf_adds(out, as[0] ? "done, under a new id\n" : "done\n");
     hk_buf_reset(&s->log);
 }
 
@@ -225,12 +247,13 @@ static const char *const statuses[] = {"failed", "retrying", "resolved", "discar
 static void dump_retry(const struct model_row *r, struct hk_buf *out)
 {
     const struct hk_history *h = &r->history;
-    (void)hk_buf_addf(
-        out,
-        "retry|%s|%s|%" PRId64 "|%d|%d|%u|%u|%u|%" PRIu64 "|%" PRId64 "|%" PRId64 "|%u|%u|%d|%" PRId64 "\n",
-        r->msg->message_id, r->destination, r->due_ms, r->claim != 0, r->deferred, h->attempts, h->charged,
-        h->failures[HK_CLASS_TRANSIENT], h->prev_wait_ms, h->first_attempt_ms, r->first_failed_ms, r->crashes,
-        r->life, r->letter != 0, h->first_attempt_ms ? r->paused_mark_ms : 0);
+    (void)hk_buf_addf(out,
+                      "retry|%s|%s|%" PRId64 "|%d|%d|%u|%u|%u|%" PRIu64 "|%" PRId64 "|%" PRId64
+                      "|%u|%u|%d|%" PRId64 "|%d\n",
+                      r->msg->message_id, r->destination, r->due_ms, r->claim != 0, r->deferred, h->attempts,
+                      h->charged, h->failures[HK_CLASS_TRANSIENT], h->prev_wait_ms, h->first_attempt_ms,
+                      r->first_failed_ms, r->crashes, r->life, r->letter != 0,
+                      h->first_attempt_ms ? r->paused_mark_ms : 0, r->maybe);
 }
 
 static void dump_past(const struct hk_model *m, struct hk_buf *out)
@@ -263,8 +286,8 @@ static void dump(void *arg, bool whole, struct hk_buf *out)
     for (size_t i = 0; i < m->letters.n; i++) {
         const struct model_letter *l = &m->letters.items[i];
         if (whole || l->status == LETTER_FAILED || l->status == LETTER_RETRYING)
-            (void)hk_buf_addf(out, "dead|%s|%s|%s|%s|%u|%u\n", l->msg->message_id, l->destination, l->reason,
-                              statuses[l->status], l->attempts, l->life);
+            (void)hk_buf_addf(out, "dead|%s|%s|%s|%s|%u|%u|%d\n", l->msg->message_id, l->destination,
+                              l->reason, statuses[l->status], l->attempts, l->life, l->maybe);
     }
     for (size_t i = 0; i < m->paused.n; i++)
         if (m->paused.items[i].paused)

@@ -254,6 +254,33 @@ static void set_paused(void *arg, const char *destination, bool paused)
     assert_int_equal(s->ops->pause(s->stores[0], destination, paused, "tester", "because", &err), HK_OK);
 }
 
+static void edit(struct side *s, int64_t id, struct hk_buf *out)
+{
+    char of[32];
+    uint32_t version = 0;
+    struct hk_err err = {0};
+    (void)snprintf(of, sizeof of, "%" PRId64, id);
+    const struct hk_letter_edit e = {
+        .id = id,
+        .version = (uint32_t)number(s, "SELECT payload_version FROM dead_letters WHERE id = ", of, NULL),
+        .payload = hk_str_of(DIFF_EDITED),
+        .actor = "tester",
+        .reason = "because",
+        .act = "edit"};
+    (void)hk_buf_addf(out, "%s\n",
+                      s->letters_ops->edit(s->admin, &e, &version, &err) == HK_OK ? "done" : err.message);
+}
+
+static void take_old_id(struct side *s, int64_t id, const char *message)
+{
+    char sql[200];
+    (void)snprintf(sql, sizeof sql, "UPDATE outbox_retry SET message_id = '%s' WHERE letter_id = %" PRId64,
+                   message, id);
+    s->sql.sql(sql);
+    (void)snprintf(sql, sizeof sql, "UPDATE dead_letters SET requeued_as = NULL WHERE id = %" PRId64, id);
+    s->sql.sql(sql);
+}
+
 static void act(void *arg, enum diff_kind kind, uint32_t pick, struct diff_name *what, struct hk_buf *out)
 {
     struct side *s = arg;
@@ -272,11 +299,20 @@ static void act(void *arg, enum diff_kind kind, uint32_t pick, struct diff_name 
     int64_t id =
         number(s, "SELECT id FROM dead_letters WHERE status = 'failed' AND message_id = ", what->message,
                what->destination);
+    if (kind == DIFF_EDIT) {
+        edit(s, id, out);
+        return;
+    }
     struct hk_letter_act a = {.ids = &id, .n = 1, .actor = "tester", .reason = "because"};
     enum hk_code rc = kind == DIFF_DISCARD
                           ? s->letters_ops->discard(s->admin, &a, &done, &err)
                           : s->letters_ops->requeue(s->admin, &a, HK_REQUEUE_SAME, &done, &err);
-    (void)hk_buf_addf(out, "%s\n", rc == HK_OK && done->changed == 1 ? "done" : err.message);
+    bool anew = rc == HK_OK && kind == DIFF_REQUEUE && done->changed == 1 &&
+                !hk_str_eq(done->items[0].message_id, hk_str_of(what->message));
+    (void)hk_buf_addf(out, "%s%s\n", rc == HK_OK && done->changed == 1 ? "done" : err.message,
+                      anew ? ", under a new id" : "");
+    if (anew)
+        take_old_id(s, id, what->message);
 }
 
 /* ---- the tables ---- */
@@ -292,7 +328,8 @@ static void dump(void *arg, bool whole, struct hk_buf *out)
         "CASE WHEN claim IS NULL THEN 0 ELSE 1 END" BAR "CASE WHEN deferred THEN 1 ELSE 0 END" BAR
         "attempts" BAR "charged" BAR "failed_transient" BAR "prev_wait_ms" BAR "first_attempt_ms" BAR
         "first_failed_ms" BAR "crashes" BAR "life" BAR "CASE WHEN letter_id = 0 THEN 0 ELSE 1 END" BAR
-        "CASE WHEN first_attempt_ms = 0 THEN 0 ELSE paused_mark_ms END FROM outbox_retry",
+        "CASE WHEN first_attempt_ms = 0 THEN 0 ELSE paused_mark_ms END" BAR
+        "CASE WHEN possibly_delivered THEN 1 ELSE 0 END FROM outbox_retry",
         "SELECT 'paused|' || name FROM outbox_destination WHERE CASE WHEN paused THEN 1 ELSE 0 END = 1",
         "SELECT 'counts|' || (SELECT count(*) FROM outbox_sent)" BAR
         "(SELECT count(*) FROM outbox_cancelled)" BAR "(SELECT count(*) FROM outbox_attempts)" BAR
@@ -303,8 +340,9 @@ static void dump(void *arg, bool whole, struct hk_buf *out)
         "SELECT 'sent|' || message_id" BAR "destination" BAR "attempts" BAR "life FROM outbox_sent",
         "SELECT 'attempt|' || message_id" BAR "destination" BAR "life" BAR "n FROM outbox_attempts",
     };
-    static const char dead[] = "SELECT 'dead|' || message_id" BAR "destination" BAR "reason_code" BAR
-                               "status" BAR "attempts" BAR "life FROM dead_letters";
+    static const char dead[] =
+        "SELECT 'dead|' || message_id" BAR "destination" BAR "reason_code" BAR "status" BAR "attempts" BAR
+        "life" BAR "CASE WHEN possibly_delivered THEN 1 ELSE 0 END FROM dead_letters";
     static const char open_ones[] = " WHERE status IN ('failed', 'retrying')";
     char sql[400];
     (void)snprintf(sql, sizeof sql, "%s%s", dead, whole ? "" : open_ones);

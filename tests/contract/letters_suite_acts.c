@@ -281,6 +281,66 @@ static void an_edited_payload_goes_out_under_a_new_id(void **state)
     admin_ops->close(admin);
 }
 
+/* A life whose relay died with it, and that then failed, waited and died: it may have arrived all the same, and may do so yet. */
+static void what_may_have_arrived_goes_out_with_other_bytes_under_another_id(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    char as[100];
+    letters_fill(store, lane, 1, NULL);
+    assert_false(letters_show(admin, 1)->letter.possibly_delivered);
+    assert_int_equal(edit(admin, 1, 1, "second"), HK_OK);
+    assert_text(letters_requeue(admin, 1, HK_REQUEUE_SAME).message_id, "m1"); /* nothing has arrived */
+    suite_claim(store, lane, HK_FROM_RETRY, letters_retry_of(1));
+    suite_close(store);
+    suite_clock_ms += 60000;
+    store = suite_open(NULL);
+    lane = suite_acquire(store);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_RETRY);
+    suite_clock_ms += 60000;
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    assert_true(letters_show(admin, 1)->letter.possibly_delivered);
+    assert_text(letters_requeue(admin, 1, HK_REQUEUE_SAME).message_id, "m1"); /* the same bytes */
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+
+    assert_int_equal(edit(admin, 1, 2, "third"), HK_OK);
+    assert_true(hk_str_copy(as, sizeof as, letters_requeue(admin, 1, HK_REQUEUE_SAME).message_id));
+    assert_int_equal(strlen(as), 36);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    assert_text(letters_requeue(admin, 1, HK_REQUEUE_SAME).message_id, as);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    assert_int_equal(edit(admin, 1, 3, "fourth"), HK_OK);
+    assert_text(letters_requeue(admin, 1, HK_REQUEUE_SAME_ALWAYS).message_id, as); /* a person insists */
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Edited after it went out, and requeued after that: in one millisecond, and while the clock goes back. */
+static void an_edit_is_later_than_the_requeue_before_it_whatever_the_clock_says(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    char as[100], again[100];
+    letters_fill(store, lane, 1, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(edit(admin, 1, i + 1, "fixed"), HK_OK);
+        assert_true(hk_str_copy(again, sizeof again, letters_requeue(admin, 1, HK_REQUEUE_AUTO).message_id));
+        assert_true(i == 0 || strcmp(as, again) != 0);
+        assert_true(hk_str_copy(as, sizeof as, hk_str_of(again)));
+        letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+        /* nobody has edited it since */
+        assert_text(letters_requeue(admin, 1, HK_REQUEUE_AUTO).message_id, as);
+        letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+        suite_clock_ms -= i * 5000;
+    }
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void what_had_expired_does_not_expire_again(void **state)
 {
     (void)state;
@@ -732,6 +792,8 @@ const struct CMUnitTest letters_act_tests[] = {
     TEST(what_its_relay_died_with_may_have_been_delivered),
     TEST(the_list_of_messages_agrees_with_the_view),
     TEST(an_edited_payload_goes_out_under_a_new_id),
+    TEST(what_may_have_arrived_goes_out_with_other_bytes_under_another_id),
+    TEST(an_edit_is_later_than_the_requeue_before_it_whatever_the_clock_says),
     TEST(what_had_expired_does_not_expire_again),
     TEST(many_are_requeued_in_the_order_of_their_ids),
     TEST(a_cancelled_requeue_is_discarded_and_can_be_restored),

@@ -169,6 +169,7 @@ static void fail_attempt(struct hk_settle *s, const struct diff_held *held, int6
                                             .duration_ms = 20,
                                             .status = 500,
                                             .failure_class = HK_CLASS_TRANSIENT,
+                                            .possibly_delivered = wait_ms % 4 == 0,
                                             .cause = hk_str_of("HTTP_500"),
                                             .error = hk_str_of("it said no")};
     s->reason = hk_str_of("HTTP_500");
@@ -304,6 +305,7 @@ static bool plan(struct step *s, struct diff_view *view)
     case DIFF_CANCEL:
     case DIFF_DISCARD:
     case DIFF_REQUEUE:
+    case DIFF_EDIT:
         return true;
     case DIFF_NKINDS:
         break;
@@ -358,6 +360,7 @@ static void perform(struct diff_side *side, struct step *s, struct diff_view *vi
     case DIFF_CANCEL:
     case DIFF_DISCARD:
     case DIFF_REQUEUE:
+    case DIFF_EDIT:
         side->act(side->arg, op->kind, op->a, &view->acted, out);
         break;
     case DIFF_TICK:
@@ -498,7 +501,7 @@ static void draw(struct diff_op *ops, size_t n, uint64_t seed)
         [DIFF_TICK] = 12,     [DIFF_SCAN] = 16,   [DIFF_SCAN_RETRY] = 14, [DIFF_HELD_KEYS] = 4,
         [DIFF_STALE] = 2,     [DIFF_ACQUIRE] = 4, [DIFF_KNOCK] = 1,       [DIFF_RELEASE] = 1,
         [DIFF_TAKE_OVER] = 2, [DIFF_PAUSE] = 2,   [DIFF_CIRCUIT] = 1,     [DIFF_CANCEL] = 2,
-        [DIFF_DISCARD] = 2,   [DIFF_REQUEUE] = 2,
+        [DIFF_DISCARD] = 2,   [DIFF_REQUEUE] = 3, [DIFF_EDIT] = 2,
     };
     struct hk_rng rng;
     hk_rng_seed(&rng, seed, 500);
@@ -548,7 +551,7 @@ static void print_difference(struct diff_op *ops, size_t n)
     static const char *const names[DIFF_NKINDS] = {"insert",  "rollback",   "hold",      "let",       "tick",
                                                    "scan",    "scan_retry", "held_keys", "exchange",  "stale",
                                                    "acquire", "knock",      "release",   "take_over", "pause",
-                                                   "circuit", "cancel",     "discard",   "requeue"};
+                                                   "circuit", "cancel",     "discard",   "requeue",   "edit"};
     struct outcome out;
     n = shrink(ops, n);
     run_trace(ops, n, 1, &out);

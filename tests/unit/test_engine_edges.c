@@ -569,32 +569,57 @@ static void a_key_of_a_paused_destination_holds_up_no_other_key(void **state)
     rig_free(rig);
 }
 
+/* The next poll tells this of destination a, or nothing: how is the destination then? */
+static struct hk_dest_view poll_tells(struct rig *rig, bool paused, int64_t open_until_ms)
+{
+    struct hk_dest_view view;
+    struct hk_poll_dest dest = {
+        .name = hk_str_of("a"), .paused = paused, .open_until_ms = open_until_ms, .retry_due_ms = INT64_MAX};
+    struct hk_poll poll = {
+        .changed = true, .dests = &dest, .n_dests = paused || open_until_ms, .last_id = HK_FIRST_ID};
+    hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+    while (rig->last.kind != HK_ACT_POLL) {
+        if (rig->last.kind == HK_ACT_WAIT)
+            rig->now_ms = rig->last.wake_ms;
+        else
+            call_store(rig, &rig->last);
+        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
+    }
+    poll.now_ms = store_now(rig);
+    hk_engine_on_poll(rig->engine, rig->now_ms, HK_OK, &poll);
+    assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
+    return view;
+}
+
 /* A store lists a destination as long as there is something to tell of it. */
 static void a_breaker_that_no_poll_tells_of_any_more_is_closed(void **state)
 {
     (void)state;
     struct rig *rig = rig_new(1);
-    struct hk_dest_view view;
     break_easily(rig);
     rig_start(rig);
     run(rig);
-    for (int i = 0; i < 2; i++) {
-        struct hk_poll_dest dest = {
-            .name = hk_str_of("a"), .open_until_ms = store_now(rig) + 60000, .retry_due_ms = INT64_MAX};
-        struct hk_poll poll = {.changed = true, .dests = &dest, .n_dests = i == 0, .last_id = HK_FIRST_ID};
-        hk_engine_next(rig->engine, rig->now_ms, &rig->last);
-        while (rig->last.kind != HK_ACT_POLL) {
-            if (rig->last.kind == HK_ACT_WAIT)
-                rig->now_ms = rig->last.wake_ms;
-            else
-                call_store(rig, &rig->last);
-            hk_engine_next(rig->engine, rig->now_ms, &rig->last);
-        }
-        poll.now_ms = store_now(rig);
-        hk_engine_on_poll(rig->engine, rig->now_ms, HK_OK, &poll);
-        assert_true(hk_engine_view_dest(rig->engine, 0, rig->now_ms, &view));
-        assert_int_equal(view.breaker, i == 0 ? HK_BREAKER_OPEN : HK_BREAKER_CLOSED);
-    }
+    assert_int_equal(poll_tells(rig, false, store_now(rig) + 60000).breaker, HK_BREAKER_OPEN);
+    assert_int_equal(poll_tells(rig, false, 0).breaker, HK_BREAKER_CLOSED);
+    rig_free(rig);
+}
+
+/* Resumed, tried by another relay and found broken, all between two polls of ours. */
+static void a_breaker_that_opened_since_the_resume_is_kept_to(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    break_easily(rig);
+    rig_start(rig);
+    run(rig);
+    int64_t first_ms = store_now(rig) + 60000;
+    struct hk_dest_view view = poll_tells(rig, true, first_ms);
+    assert_true(view.paused && view.breaker == HK_BREAKER_OPEN);
+    view = poll_tells(rig, false, first_ms + 7000);
+    assert_true(!view.paused && view.breaker == HK_BREAKER_OPEN);
+    view = poll_tells(rig, true, first_ms + 7000);
+    view = poll_tells(rig, false, 0);
+    assert_true(!view.paused && view.breaker == HK_BREAKER_CLOSED);
     rig_free(rig);
 }
 
@@ -687,6 +712,7 @@ int main(void)
         cmocka_unit_test(a_pause_that_is_not_on_disk_yet_is_not_undone_by_a_poll),
         cmocka_unit_test(a_destination_that_is_resumed_begins_with_an_empty_bucket),
         cmocka_unit_test(a_breaker_that_no_poll_tells_of_any_more_is_closed),
+        cmocka_unit_test(a_breaker_that_opened_since_the_resume_is_kept_to),
         cmocka_unit_test(a_probe_that_says_nothing_leaves_its_place_to_the_next),
         cmocka_unit_test(refused_credentials_are_counted_in_a_row),
         cmocka_unit_test(what_a_store_refused_is_tried_again_as_soon_as_it_may_be_asked),
