@@ -9,6 +9,7 @@ import hmac
 import http.server
 import sys
 import time
+import urllib.parse
 
 KEY = base64.b64decode(sys.argv[2].removeprefix("whsec_"))
 TOLERANCE_S = 300
@@ -38,7 +39,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200)  # a repeat: it was acted on before
         else:
             seen.add(self.headers["webhook-id"])
-            print("got", self.headers["webhook-id"], body.decode(), flush=True)
+            event = urllib.parse.unquote(self.headers.get("Hikyaku-Event", ""))
+            print("got", self.headers["webhook-id"], event, body.decode(), flush=True)
             self.answer(200)
 
     def answer(self, status):

@@ -48,7 +48,7 @@ static void check(struct hk_request_base *base, const struct hk_message *msg)
     struct hk_buf shown;
     hk_request_init(&request);
     hk_buf_init(&shown, 1 << 20);
-    enum hk_code rc = hk_request_build(&request, base, msg, 1700000000000, &err);
+    enum hk_code rc = hk_request_build(&request, base, msg, 1, 1700000000000, &err);
     MUST(rc == HK_OK || rc == HK_INVALID);
     MUST((rc == HK_OK) == (err.message[0] == '\0'));
     check_lines(&request, rc == HK_OK);

@@ -451,13 +451,12 @@ static enum hk_code http_send(struct hk_sink *sink, const struct hk_message *msg
                               int64_t wall_ms, uint64_t timeout_ms, hk_sink_done_fn *done, void *arg,
                               struct hk_err *err)
 {
-    (void)attempt;
     struct hk_http_sink *self = (struct hk_http_sink *)sink;
     struct hk_http_transfer *t = take_spare(self);
     if (!t)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     struct hk_err why = {.code = HK_OK};
-    enum hk_code rc = hk_request_build(&t->request, &self->base, msg, wall_ms, &why);
+    enum hk_code rc = hk_request_build(&t->request, &self->base, msg, attempt, wall_ms, &why);
     if (rc == HK_NOMEM) {
         recycle(self, t);
         return hk_err_set(err, HK_NOMEM, "%s", why.message);

@@ -23,6 +23,8 @@
 #define HK_HTTP_HEADERS_MAX      64                 /* headers kept for facts.headers */
 #define HK_HTTP_HEADERS_KEEP_MAX ((size_t)8 * 1024) /* and their bytes */
 
+/* A value that is "{event_type}", "{correlation_id}", "{attempt}", "{idempotency_key}" or "{traceparent}" names the field
+ * under which that goes out, instead of its usual name; "" with the usual name leaves it out. */
 struct hk_http_header {
     const char *name, *value;
     bool secret; /* shown as "***" in hk_sink_result.request_headers; Authorization and the like always are */

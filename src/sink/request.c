@@ -13,7 +13,7 @@
 #include "sink/header.h"
 #include "sink/request.h"
 
-#define TEXT_MAX          ((size_t)64 * 1024)
+#define TEXT_MAX          ((size_t)80 * 1024)
 #define ID_MAX            256
 #define MESSAGE_LINES_MAX 64
 #define STATIC_LINES_MAX  64
@@ -131,6 +131,12 @@ bool hk_request_has(const struct hk_request *request, struct hk_str name)
     return false;
 }
 
+static enum hk_code open_field(struct hk_request *request, const struct hk_request_base *base,
+                               enum hk_request_field field, struct hk_err *err)
+{
+    return open_line(request, hk_str_of(base->fields[field].name), base->fields[field].secret, err);
+}
+
 /* ---- Standard Webhooks, Idempotency-Key, traceparent ---- */
 
 /* The dot parts the signed texts from each other, so a signed id must not hold one. */
@@ -175,9 +181,11 @@ static enum hk_code add_webhook(struct hk_request *request, struct hk_signer *si
 }
 
 /* A string of RFC 8941: the quotes are part of the field's value. */
-static enum hk_code add_idempotency_key(struct hk_request *request, const struct hk_message *msg,
-                                        struct hk_err *err)
+static enum hk_code add_idempotency_key(struct hk_request *request, const struct hk_request_base *base,
+                                        const struct hk_message *msg, struct hk_err *err)
 {
+    if (!base->fields[HK_FIELD_IDEMPOTENCY_KEY].name[0])
+        return HK_OK;
     struct hk_str key = msg->idempotency_key.len ? msg->idempotency_key : msg->message_id;
     if (!printable(key, ' ') || key.len > HK_HEADER_VALUE_MAX / 2 - 2) {
         char shown[HK_SHOW_MAX];
@@ -185,7 +193,7 @@ static enum hk_code add_idempotency_key(struct hk_request *request, const struct
                           "idempotency_key %s must be printable ASCII of at most %d characters",
                           hk_show(key, shown), HK_HEADER_VALUE_MAX / 2 - 2);
     }
-    enum hk_code rc = open_line(request, hk_str_of("Idempotency-Key"), false, err);
+    enum hk_code rc = open_field(request, base, HK_FIELD_IDEMPOTENCY_KEY, err);
     if (rc != HK_OK)
         return rc;
     struct hk_buf *text = &request->text;
@@ -217,29 +225,65 @@ static bool is_traceparent(struct hk_str s)
     return memcmp(s.ptr + 3, zeros, 32) != 0 && memcmp(s.ptr + 36, zeros, 16) != 0;
 }
 
+static enum hk_code add_traceparent(struct hk_request *request, const struct hk_request_base *base,
+                                    struct hk_str value, struct hk_err *err)
+{
+    if (!base->fields[HK_FIELD_TRACEPARENT].name[0] || !is_traceparent(value))
+        return HK_OK;
+    enum hk_code rc = open_field(request, base, HK_FIELD_TRACEPARENT, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_buf_add(&request->text, value.ptr, value.len);
+    return close_line(request, err);
+}
+
+/* ---- texts that may hold anything ---- */
+
+/* Written as %XX: what is not plain ASCII, and '%'. Blanks at the ends too, since HTTP would drop them; with `strict` (as
+ * CloudEvents has it) all blanks and quotes. */
+static bool must_escape(struct hk_str s, size_t i, bool strict)
+{
+    unsigned char c = (unsigned char)s.ptr[i];
+    if (c > ' ' && c < 0x7f)
+        return c == '%' || (strict && c == '"');
+    return c != ' ' || strict || i == 0 || i == s.len - 1;
+}
+
+static size_t escaped_len(struct hk_str s, bool strict)
+{
+    size_t n = s.len;
+    for (size_t i = 0; i < s.len; i++)
+        n += must_escape(s, i, strict) ? 2 : 0;
+    return n;
+}
+
+static void add_escaped(struct hk_buf *text, struct hk_str s, bool strict)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t from = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        if (!must_escape(s, i, strict))
+            continue;
+        unsigned char c = (unsigned char)s.ptr[i];
+        const char escape[3] = {'%', digits[c >> 4], digits[c & 15]};
+        hk_buf_add(text, s.ptr + from, i - from);
+        hk_buf_add(text, escape, sizeof escape);
+        from = i + 1;
+    }
+    hk_buf_add(text, s.ptr + from, s.len - from);
+}
+
 /* ---- CloudEvents, binary mode ---- */
 
 static enum hk_code add_ce(struct hk_request *request, const char *name, struct hk_str value,
                            struct hk_err *err)
 {
-    static const char digits[] = "0123456789ABCDEF";
-    if (value.len > HK_HEADER_VALUE_MAX)
+    if (escaped_len(value, true) > HK_HEADER_VALUE_MAX)
         return hk_err_set(err, HK_INVALID, "%s would be over %d bytes", name, HK_HEADER_VALUE_MAX);
     enum hk_code rc = open_line(request, hk_str_of(name), false, err);
     if (rc != HK_OK)
         return rc;
-    size_t before = request->text.len;
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char c = (unsigned char)value.ptr[i];
-        if (c > ' ' && c < 0x7f && c != '"' && c != '%') {
-            hk_buf_addc(&request->text, (char)c);
-        } else {
-            char escape[3] = {'%', digits[c >> 4], digits[c & 15]};
-            hk_buf_add(&request->text, escape, sizeof escape);
-        }
-    }
-    if (request->text.len - before > HK_HEADER_VALUE_MAX)
-        return hk_err_set(err, HK_INVALID, "%s would be over %d bytes", name, HK_HEADER_VALUE_MAX);
+    add_escaped(&request->text, value, true);
     return close_line(request, err);
 }
 
@@ -266,6 +310,42 @@ static enum hk_code add_cloudevents(struct hk_request *request, const char *sour
 
 /* ---- fields of the message ---- */
 
+static bool is_named(const struct hk_request_base *base, enum hk_request_field field, struct hk_str name)
+{
+    return hk_str_eqi(hk_str_of(base->fields[field].name), name);
+}
+
+/* Left out where there is nothing to say, where it would be too long, and where the message's own headers have the name. */
+static enum hk_code add_field(struct hk_request *request, const struct hk_request_base *base,
+                              enum hk_request_field field, struct hk_str value, bool may_be_there,
+                              struct hk_err *err)
+{
+    bool strict = base->ce_source != NULL;
+    struct hk_str name = hk_str_of(base->fields[field].name);
+    if (!name.len || !value.len || escaped_len(value, strict) > HK_HEADER_VALUE_MAX ||
+        (may_be_there && hk_request_has(request, name)))
+        return HK_OK;
+    enum hk_code rc = open_field(request, base, field, err);
+    if (rc != HK_OK)
+        return rc;
+    add_escaped(&request->text, value, strict);
+    return close_line(request, err);
+}
+
+static enum hk_code add_fields(struct hk_request *request, const struct hk_request_base *base,
+                               const struct hk_message *msg, uint32_t attempt, struct hk_err *err)
+{
+    bool own = msg->headers.len > 0;
+    char number[16];
+    int len = snprintf(number, sizeof number, "%" PRIu32, attempt);
+    enum hk_code rc = add_field(request, base, HK_FIELD_EVENT_TYPE, msg->event_type, own, err);
+    if (rc == HK_OK)
+        rc = add_field(request, base, HK_FIELD_CORRELATION_ID, msg->correlation_id, own, err);
+    if (rc == HK_OK)
+        rc = add_field(request, base, HK_FIELD_ATTEMPT, (struct hk_str){number, (size_t)len}, own, err);
+    return rc;
+}
+
 struct from_message {
     struct hk_request *request;
     const struct hk_request_base *base;
@@ -280,7 +360,8 @@ static enum hk_code add_from_message(void *arg, struct hk_str name, struct hk_st
         return hk_err_set(err, HK_INVALID, "headers: more than %d", MESSAGE_LINES_MAX);
     if (hk_header_not_for_messages(name))
         return hk_err_set(err, HK_INVALID, "headers: %s is not for a message to set", hk_show(name, shown));
-    if (hk_request_has(&from->base->fixed, name))
+    if (hk_request_has(&from->base->fixed, name) || is_named(from->base, HK_FIELD_IDEMPOTENCY_KEY, name) ||
+        is_named(from->base, HK_FIELD_TRACEPARENT, name))
         return HK_OK; /* the destination's own setting wins */
     if (hk_request_has(from->request, name))
         return hk_err_set(err, HK_INVALID, "headers: %s is given twice", hk_show(name, shown));
@@ -311,7 +392,8 @@ static enum hk_code copy_fixed(struct hk_request *request, const struct hk_reque
 }
 
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
-                              const struct hk_message *msg, int64_t wall_ms, struct hk_err *err)
+                              const struct hk_message *msg, uint32_t attempt, int64_t wall_ms,
+                              struct hk_err *err)
 {
     struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
     enum hk_code rc = copy_fixed(request, &base->fixed, err);
@@ -322,15 +404,15 @@ enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base
     if (rc == HK_OK)
         rc = add_webhook(request, base->signer, msg, wall_ms, err);
     if (rc == HK_OK)
-        rc = add_idempotency_key(request, msg, err);
-    if (rc == HK_OK && is_traceparent(msg->traceparent))
-        rc = add_text(request, "traceparent", msg->traceparent, err);
+        rc = add_idempotency_key(request, base, msg, err);
+    if (rc == HK_OK)
+        rc = add_traceparent(request, base, msg->traceparent, err);
     if (rc == HK_OK && base->ce_source)
         rc = add_cloudevents(request, base->ce_source, msg, err);
     struct from_message from = {.request = request, .base = base};
     if (rc == HK_OK && msg->headers.len)
         rc = hk_headers_read(msg->headers, add_from_message, &from, err);
-    return rc;
+    return rc == HK_OK ? add_fields(request, base, msg, attempt, err) : rc;
 }
 
 /* Of a signature its start is shown: enough to compare two, useless to forge one. */
@@ -411,15 +493,68 @@ static enum hk_code add_authorization(struct hk_request *fixed, const struct hk_
                       HK_HEADER_VALUE_MAX);
 }
 
-static enum hk_code add_header(struct hk_request *fixed, const struct hk_http_header *h, struct hk_err *err)
+/* How the fields of a message are called, and what stands for each in a destination's headers. CloudEvents has a place of
+ * its own for the event type, and none for the number of an attempt. */
+static const struct {
+    const char *placeholder, *name, *ce_name;
+} fields[HK_NFIELDS] = {
+    [HK_FIELD_EVENT_TYPE] = {"{event_type}", "Hikyaku-Event", ""},
+    [HK_FIELD_CORRELATION_ID] = {"{correlation_id}", "X-Correlation-Id", "ce-correlationid"},
+    [HK_FIELD_ATTEMPT] = {"{attempt}", "Hikyaku-Attempt", ""},
+    [HK_FIELD_IDEMPOTENCY_KEY] = {"{idempotency_key}", "Idempotency-Key", "Idempotency-Key"},
+    [HK_FIELD_TRACEPARENT] = {"{traceparent}", "traceparent", "traceparent"},
+};
+
+static void name_field(struct hk_request_base *base, size_t field, struct hk_str name)
+{
+    (void)hk_str_copy(base->fields[field].name, sizeof base->fields[field].name, name);
+    base->fields[field].secret = hk_header_secret(name);
+}
+
+static bool is_taken(const struct hk_request_base *base, struct hk_str name)
+{
+    for (size_t f = 0; f < HK_NFIELDS; f++) {
+        if (base->fields[f].moved && is_named(base, (enum hk_request_field)f, name))
+            return true;
+    }
+    return hk_request_has(&base->fixed, name);
+}
+
+static enum hk_code move_field(struct hk_request_base *base, size_t field, struct hk_str name,
+                               struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
-    struct hk_str name = hk_str_of(h->name);
+    bool usual = hk_str_eqi(name, hk_str_of(fields[field].name));
+    if (!usual && (!hk_header_name_ok(name) || hk_header_not_for_messages(name)))
+        return hk_err_set(err, HK_INVALID, "header field %s cannot be set", hk_show(name, shown));
+    if (base->fields[field].moved || is_taken(base, name))
+        return hk_err_set(err, HK_INVALID, "header field %s, or what it is for, is given twice",
+                          hk_show(name, shown));
+    base->fields[field].moved = true;
+    name_field(base, field, name);
+    return HK_OK;
+}
+
+static enum hk_code add_header(struct hk_request_base *base, const struct hk_http_header *h,
+                               struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    struct hk_str name = hk_str_of(h->name), value = hk_str_of(h->value);
+    for (size_t f = 0; f < HK_NFIELDS; f++) {
+        if (hk_str_eq(value, hk_str_of(fields[f].placeholder)))
+            return move_field(base, f, name, err);
+        if (!hk_str_eqi(name, hk_str_of(fields[f].name)))
+            continue;
+        if (!base->fields[f].moved)
+            name_field(base, f, hk_str_of(""));
+        if (!value.len)
+            return HK_OK;
+    }
     if (!hk_header_name_ok(name) || hk_header_reserved(name))
         return hk_err_set(err, HK_INVALID, "header field %s cannot be set", hk_show(name, shown));
-    if (hk_request_has(fixed, name))
+    if (is_taken(base, name))
         return hk_err_set(err, HK_INVALID, "header field %s is given twice", hk_show(name, shown));
-    return add_line(fixed, name, hk_str_of(h->value), h->secret || hk_header_secret(name), err);
+    return add_line(&base->fixed, name, value, h->secret || hk_header_secret(name), err);
 }
 
 static enum hk_code add_user_agent(struct hk_request *fixed, const char *given, struct hk_err *err)
@@ -431,13 +566,17 @@ static enum hk_code add_user_agent(struct hk_request *fixed, const char *given, 
     return hk_request_has(fixed, name) ? HK_OK : add_line(fixed, name, value, false, err);
 }
 
-static enum hk_code add_fixed(struct hk_request *fixed, const struct hk_http_options *o, struct hk_err *err)
+static enum hk_code add_fixed(struct hk_request_base *base, const struct hk_http_options *o,
+                              struct hk_err *err)
 {
+    struct hk_request *fixed = &base->fixed;
+    for (size_t f = 0; f < HK_NFIELDS; f++)
+        name_field(base, f, hk_str_of(o->cloudevents ? fields[f].ce_name : fields[f].name));
     if (o->n_headers > STATIC_LINES_MAX)
         return hk_err_set(err, HK_TOOBIG, "more than %d header fields", STATIC_LINES_MAX);
     enum hk_code rc = add_authorization(fixed, o, err);
     for (size_t i = 0; i < o->n_headers && rc == HK_OK; i++)
-        rc = add_header(fixed, &o->headers[i], err);
+        rc = add_header(base, &o->headers[i], err);
     return rc == HK_OK ? add_user_agent(fixed, o->user_agent, err) : rc;
 }
 
@@ -461,7 +600,7 @@ enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_
     if (rc != HK_OK)
         rc = full(&base->fixed, err);
     if (rc == HK_OK)
-        rc = add_fixed(&base->fixed, options, err);
+        rc = add_fixed(base, options, err);
     if (rc == HK_OK)
         rc = copy_source(base, options, err);
     if (rc == HK_OK && options->n_secrets)

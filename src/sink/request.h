@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "core/message.h"
+#include "sink/header.h"
 #include "sink/http.h"
 #include "sink/sign.h"
 
@@ -35,9 +36,26 @@ struct hk_str hk_request_name(const struct hk_request *request, size_t i);
 struct hk_str hk_request_value(const struct hk_request *request, size_t i);
 bool hk_request_has(const struct hk_request *request, struct hk_str name);
 
+/* What a message says of itself, besides its id: each is a header field, under a name that the destination may change. */
+enum hk_request_field {
+    HK_FIELD_EVENT_TYPE = 0,
+    HK_FIELD_CORRELATION_ID,
+    HK_FIELD_ATTEMPT,
+    HK_FIELD_IDEMPOTENCY_KEY,
+    HK_FIELD_TRACEPARENT,
+    HK_NFIELDS
+};
+
 /* What is the same for all requests of a destination. */
 struct hk_request_base {
-    struct hk_request fixed;  /* the start, and the lines that never change */
+    struct hk_request fixed; /* the start, and the lines that never change */
+
+    struct {
+        char name[HK_HEADER_NAME_MAX + 1]; /* "" = it is left out */
+        bool moved;                        /* the destination gave it that name */
+        bool secret;
+    } fields[HK_NFIELDS];
+
     bool typed;               /* one of them is Content-Type */
     char *ce_source;          /* NULL = no CloudEvents */
     struct hk_signer *signer; /* NULL = unsigned */
@@ -50,7 +68,8 @@ void hk_request_base_fini(struct hk_request_base *base); /* wipes what is secret
 
 /* HK_INVALID: this message cannot be made a request, ever; `err` says why. HK_NOMEM. */
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
-                              const struct hk_message *msg, int64_t wall_ms, struct hk_err *err) HK_MUSTCHECK;
+                              const struct hk_message *msg, uint32_t attempt, int64_t wall_ms,
+                              struct hk_err *err) HK_MUSTCHECK;
 /* Adds a JSON object with secrets masked. */
 void hk_request_show(const struct hk_request *request, struct hk_buf *out);
 

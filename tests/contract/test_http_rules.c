@@ -181,6 +181,7 @@ static void the_request_is_as_documented(void **state)
     struct hk_message msg = message_of(payload, sizeof payload);
     msg.traceparent = hk_str_of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     msg.idempotency_key = hk_str_of("a\"b\\c");
+    msg.correlation_id = hk_str_of("order-7");
     msg.headers = hk_str_of("{\"X-Tenant\": \"7\", \"X-Team\": \"mine\", \"X-Blank\": \"  \"}");
     client_deliver(&f.client, &msg, 3000, &got);
     assert_int_equal(got.status, 200);
@@ -194,6 +195,9 @@ static void the_request_is_as_documented(void **state)
     assert_line(request, "Idempotency-Key: \"a\\\"b\\\\c\"");
     assert_line(request, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     assert_line(request, "Authorization: Bearer t0ken");
+    assert_line(request, "Hikyaku-Event: OrderCreated");
+    assert_line(request, "Hikyaku-Attempt: 1");
+    assert_line(request, "X-Correlation-Id: order-7");
     assert_line(request, "X-Team: orders");
     assert_line(request, "X-Tenant: 7");
     assert_line(request, "X-Empty:");
@@ -229,6 +233,7 @@ static void cloudevents_in_binary_mode(void **state)
     client_open_http(&f.client, &f.options);
     struct hk_message msg = *short_message();
     msg.content_type = hk_str_of("text/plain; charset=utf-8");
+    msg.correlation_id = hk_str_of("order 7");
     client_deliver(&f.client, &msg, 3000, &got);
     size_t len;
     const char *request = server_last(f.server, &len);
@@ -238,12 +243,114 @@ static void cloudevents_in_binary_mode(void **state)
     assert_line(request, "ce-source: /shop/%C3%A9%20%221%22%25");
     assert_line(request, "ce-type: OrderCreated");
     assert_line(request, "ce-time: 2026-11-15T08:30:00.250Z");
+    assert_line(request, "ce-correlationid: order%207");
+    assert_null(strstr(request, "Hikyaku-"));
+    assert_null(strstr(request, "X-Correlation-Id"));
     assert_line(request, "Content-Type: text/plain; charset=utf-8");
     assert_line(request, "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
     msg.event_type = hk_str_of("");
     client_deliver(&f.client, &msg, 3000, &got);
     assert_int_equal(got.fault, HK_FAULT_INVALID_PAYLOAD);
     tear_down(&f);
+}
+
+/* Sends one message by a destination with these headers and returns the request. */
+static const char *request_with(struct fixture *f, const struct hk_message *msg,
+                                const struct hk_http_header *headers, size_t n)
+{
+    struct outcome got;
+    size_t len;
+    set_up(f, polite, NULL, "127.0.0.1");
+    f->options.headers = headers;
+    f->options.n_headers = n;
+    client_open_http(&f->client, &f->options);
+    client_deliver(&f->client, msg, 3000, &got);
+    NOTE_IF(got.status != 200, "%s\n", got.error);
+    assert_int_equal(got.status, 200);
+    return server_last(f->server, &len);
+}
+
+static void fields_of_the_message_can_be_renamed_and_left_out(void **state)
+{
+    (void)state;
+    static const struct hk_http_header moved[] = {{"X-Event-Type", "{event_type}", false},
+                                                  {"X-Request-Id", "{correlation_id}", false},
+                                                  {"X-Try", "{attempt}", false},
+                                                  {"X-Idem", "{idempotency_key}", false},
+                                                  {"X-Trace-Token", "{traceparent}", false},
+                                                  {"X-Brace", "{event-type}", false}},
+                                       dropped[] = {{"hikyaku-event", "", false},
+                                                    {"X-Correlation-Id", "", false},
+                                                    {"Hikyaku-Attempt", "", false},
+                                                    {"Idempotency-Key", "", false},
+                                                    {"traceparent", "", false}},
+                                       fixed[] = {{"Hikyaku-Event", "order", false},
+                                                  {"Idempotency-Key", "{idempotency_key}", false}};
+    struct fixture f;
+    struct hk_message msg = *short_message();
+    msg.correlation_id = hk_str_of("order-7");
+    msg.traceparent = hk_str_of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    msg.headers = hk_str_of("{\"X-Idem\": \"mine\", \"X-Try\": \"7\"}");
+    const char *request = request_with(&f, &msg, moved, COUNT(moved));
+    assert_line(request, "X-Event-Type: OrderCreated");
+    assert_line(request, "X-Request-Id: order-7");
+    assert_line(request, "X-Try: 7"); /* the message's own */
+    assert_line(request, "X-Idem: \"msg_2Lh9\"");
+    assert_line(request, "X-Trace-Token: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    assert_line(request, "X-Brace: {event-type}");
+    static const char *const usual[] = {"Hikyaku-", "X-Correlation-Id", "Idempotency-Key", "traceparent"};
+    for (size_t i = 0; i < COUNT(usual); i++)
+        assert_null(strstr(request, usual[i]));
+    tear_down(&f);
+    msg.headers = hk_str_of("");
+    request = request_with(&f, &msg, dropped, COUNT(dropped));
+    for (size_t i = 0; i < COUNT(usual); i++)
+        assert_null(strstr(request, usual[i]));
+    tear_down(&f);
+    request = request_with(&f, &msg, fixed, COUNT(fixed));
+    assert_line(request, "Hikyaku-Event: order");
+    assert_line(request, "Idempotency-Key: \"msg_2Lh9\"");
+    tear_down(&f);
+}
+
+/* Rows may hold anything: what cannot stand in a header is written as %XX, and what would be too long is left out. */
+static void fields_of_the_message_are_safe_in_any_script(void **state)
+{
+    (void)state;
+    static char longer[4000];
+    memset(longer, '%', sizeof longer - 1);
+
+    static const struct {
+        const char *event, *correlation, *headers, *lines[2];
+    } cases[] = {
+        {"\xe6\xb3\xa8\xe6\x96\x87.created",
+         "a b",
+         "",
+         {"Hikyaku-Event: %E6%B3%A8%E6%96%87.created", "X-Correlation-Id: a b"}},
+        {"a\r\nEvil: 1", "100%", "", {"Hikyaku-Event: a%0D%0AEvil: 1", "X-Correlation-Id: 100%25"}},
+        {" a\t", "\x7f\xff\"", "", {"Hikyaku-Event: %20a%09", "X-Correlation-Id: %7F%FF\""}},
+        {" ", "%", "", {"Hikyaku-Event: %20", "X-Correlation-Id: %25"}},
+        {"", "", "", {"Hikyaku-Attempt: 1", NULL}},
+        {longer, "c", "", {"X-Correlation-Id: c", NULL}},
+        {"OrderCreated",
+         "column",
+         "{\"x-correlation-id\": \"own\"}",
+         {"Hikyaku-Event: OrderCreated", "x-correlation-id: own"}},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct fixture f;
+        struct hk_message msg = *short_message();
+        msg.event_type = hk_str_of(cases[i].event);
+        msg.correlation_id = hk_str_of(cases[i].correlation);
+        msg.headers = hk_str_of(cases[i].headers);
+        const char *request = request_with(&f, &msg, NULL, 0);
+        for (size_t k = 0; k < 2 && cases[i].lines[k]; k++)
+            assert_line(request, cases[i].lines[k]);
+        assert_null(strstr(request, "column"));
+        assert_true((cases[i].event[0] && cases[i].event != longer) || !strstr(request, "Hikyaku-Event"));
+        tear_down(&f);
+    }
 }
 
 /* What the `openssl` program makes of the same bytes. */
@@ -437,7 +544,11 @@ static void bad_options_are_refused_by_name_and_without_secrets(void **state)
                              *const bad_base64[] = {"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS!"};
     static const struct hk_http_header reserved[] = {{"Host", "x", false}},
                                        broken[] = {{"X", "s3cret\r\nEvil: 1", false}},
-                                       twice[] = {{"X", "1", false}, {"x", "2", false}};
+                                       twice[] = {{"X", "1", false}, {"x", "2", false}},
+                                       moved_twice[] = {{"X", "{attempt}", false}, {"Y", "{attempt}", false}},
+                                       moved_on[] = {{"X", "{attempt}", false}, {"x", "2", false}},
+                                       moved_to[] = {{"User-Agent", "{attempt}", false}},
+                                       key[] = {{"Idempotency-Key", "always the same", false}};
     const struct hk_http_options cases[] = {
         {.url = NULL},
         {.url = ""},
@@ -458,6 +569,10 @@ static void bad_options_are_refused_by_name_and_without_secrets(void **state)
         {.url = "http://x/", .headers = reserved, .n_headers = 1},
         {.url = "http://x/", .headers = broken, .n_headers = 1},
         {.url = "http://x/", .headers = twice, .n_headers = 2},
+        {.url = "http://x/", .headers = moved_twice, .n_headers = 2},
+        {.url = "http://x/", .headers = moved_on, .n_headers = 2},
+        {.url = "http://x/", .headers = moved_to, .n_headers = 1},
+        {.url = "http://x/", .headers = key, .n_headers = 1},
         {.url = "http://x/", .bearer = "s3cret\r\n"},
         {.url = "http://x/", .bearer = "a", .basic_user = "b", .basic_password = "c"},
         {.url = "http://x/", .basic_user = "s3cret"},
@@ -579,6 +694,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_environment_has_no_say),
         cmocka_unit_test(the_request_is_as_documented),
         cmocka_unit_test(cloudevents_in_binary_mode),
+        cmocka_unit_test(fields_of_the_message_can_be_renamed_and_left_out),
+        cmocka_unit_test(fields_of_the_message_are_safe_in_any_script),
         cmocka_unit_test(signatures_agree_with_a_second_opinion),
         cmocka_unit_test(a_dot_in_the_id_is_refused_only_where_it_is_signed),
         cmocka_unit_test(messages_that_cannot_be_sent_are_refused_and_nothing_goes_out),

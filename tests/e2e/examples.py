@@ -174,7 +174,7 @@ def the_receiver_verifies_and_drops_repeats():
         w.insert(destination="liar", message_id="forged")
         w.settled(sent=2, dead=1)
         out.seek(0)
-        assert out.read().splitlines() == ['got once {"n":1}']
+        assert out.read().splitlines() == ['got once OrderCreated {"n":1}']
         assert w.sql("SELECT reason_code FROM dead_letters") == [("AUTH_FAILED",)]
         out.close()
 
