@@ -645,11 +645,11 @@ static void settle_sent(struct checker *c, struct cleg *leg)
     leg->sent++;
 }
 
-/* Refused by its own sink before anything was sent: no attempt was made. */
+/* Refused by its own sink, or by our address policy, before anything was sent: no attempt was made. */
 static bool refused_unsent(const struct csend *send, struct hk_str reason)
 {
-    bool of_message =
-        is(reason, "VALIDATION_ERROR") || is(reason, "SCHEMA_MISMATCH") || is(reason, "PAYLOAD_TOO_LARGE");
+    bool of_message = is(reason, "VALIDATION_ERROR") || is(reason, "SCHEMA_MISMATCH") ||
+                      is(reason, "PAYLOAD_TOO_LARGE") || is(reason, "BLOCKED_BY_POLICY");
     return of_message && !send->status && !send->maybe;
 }
 

@@ -222,6 +222,8 @@ static const struct row bad[] = {
     {"I13", "a release is charged", UNDER_WAY SETTLE(7, "m", "o1", 1, "release", 1, ",\"rows\":1"), ""},
     {"I13", "what its own sink refused is charged",
      UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 1, "VALIDATION_ERROR"), ""},
+    {"I13", "what our address policy refused is charged",
+     UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 1, "BLOCKED_BY_POLICY"), ""},
     {"I13", "what the destination refused is not charged",
      UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR"), ""},
     {"I13", "an attempt is not charged",
@@ -402,6 +404,9 @@ static const struct row good[] = {
      ""},
     {"", "refused by its own sink",
      UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "VALIDATION_ERROR") END,
+     TABLE("dead", "m", ",\"status\":\"failed\",\"n\":0,\"life\":1")},
+    {"", "refused by our address policy",
+     UNDER_WAY UNSENT(6, "m", "o1", 1) DEAD(7, "m", "o1", 1, 0, "BLOCKED_BY_POLICY") END,
      TABLE("dead", "m", ",\"status\":\"failed\",\"n\":0,\"life\":1")},
     {"", "requeued, and arrived", REQUEUED_AND_SENT END,
      TABLE("sent", "m", ",\"n\":1,\"life\":2")

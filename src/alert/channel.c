@@ -55,7 +55,7 @@ static enum hk_code code_of(int status)
         return HK_OK;
     if (status == 429)
         return HK_BUSY;
-    if (status == 408 || status == 425 || status >= 500)
+    if (status == 408 || status == 409 || status == 423 || status == 425 || status >= 500)
         return HK_UNAVAILABLE;
     return HK_INVALID;
 }

@@ -25,6 +25,7 @@ static const struct hk_facts samples[] = {
     {.status = 410},
     {.status = 413},
     {.status = 422},
+    {.status = 423},
     {.status = 425},
     {.status = 429},
     {.status = 500},

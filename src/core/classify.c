@@ -56,6 +56,7 @@ static const struct {
     {407, 407, HK_CLASS_AUTH, "AUTH_FAILED", false},
     {408, 409, HK_CLASS_TRANSIENT, NULL, false}, /* request timeout; conflict, often a lock */
     {410, 410, HK_CLASS_PERMANENT, NULL, true},  /* gone: nothing more is to be sent there */
+    {423, 423, HK_CLASS_TRANSIENT, NULL, false}, /* locked */
     {425, 425, HK_CLASS_TRANSIENT, NULL, false}, /* too early */
     {429, 429, HK_CLASS_RATE_LIMIT, "RATE_LIMITED", false},
     {400, 499, HK_CLASS_PERMANENT, NULL, false}, /* caused by what we sent */

@@ -346,6 +346,18 @@ static enum hk_settle_kind apply(struct hk_slot *slot, const struct hk_decision 
     return HK_SETTLE_RELEASE;
 }
 
+/* Our own address policy let nothing out, and that is what the message dies of: there was no attempt. Where a policy retries
+ * it each try counts, or it would never end. */
+static bool is_blocked(const struct hk_facts *facts, const struct hk_decision *d)
+{
+    char cause[HK_REASON_MAX];
+    bool pause;
+    if (facts->fault != HK_FAULT_BLOCKED || d->verdict != HK_DEAD)
+        return false;
+    (void)hk_default_class(facts, cause, &pause);
+    return strcmp(cause, d->reason) == 0;
+}
+
 static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
@@ -362,6 +374,14 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, i
     hk_policy_decide(hk_slot_policy(e, slot), NULL, &overrides, &slot->settle.history, &facts, store_now,
                      store_now, &e->rng, &d);
     enum hk_settle_kind kind = apply(slot, &d, store_now);
+    tell_breaker(e, slot, &d, now_ms);
+    tell_dest(dest, &d, now_ms);
+    if (is_blocked(&facts, &d)) {
+        hk_slot_landed(e, slot, now_ms);
+        settle_unsent(e, i, d.failure_class, "the address is blocked by policy", now_ms);
+        copy_record(slot, sent); /* its own words, if there is memory for them */
+        return;
+    }
     slot->settle.attempt = (struct hk_attempt_record){.made = true,
                                                       .started_ms = store_now - (now_ms - slot->started_ms),
                                                       .duration_ms = facts.duration_ms,
@@ -371,8 +391,6 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, i
                                                       .possibly_delivered = facts.possibly_delivered};
     if (d.verdict != HK_DELIVERED)
         copy_record(slot, sent);
-    tell_breaker(e, slot, &d, now_ms);
-    tell_dest(dest, &d, now_ms);
     hk_slot_landed(e, slot, now_ms);
     hk_slot_settle(e, i, kind, now_ms);
 }

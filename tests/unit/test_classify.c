@@ -44,7 +44,8 @@ static void test_every_status(void **state)
         } else if (status == 429) {
             cls = HK_CLASS_RATE_LIMIT;
             snprintf(cause, sizeof cause, "RATE_LIMITED");
-        } else if (status == 408 || status == 409 || status == 425 || (status >= 500 && status <= 599)) {
+        } else if (status == 408 || status == 409 || status == 423 || status == 425 ||
+                   (status >= 500 && status <= 599)) {
             cls = HK_CLASS_TRANSIENT;
         } else if (status >= 400 && status <= 499) {
             cls = HK_CLASS_PERMANENT;

@@ -372,6 +372,42 @@ static void what_its_own_sink_refuses_is_dead_without_an_attempt(void **state)
     rig_free(rig);
 }
 
+static void an_address_that_policy_blocks_is_no_attempt(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(2);
+    rig_start(rig);
+    struct hk_facts blocked = {.fault = HK_FAULT_BLOCKED, .error = hk_str_of("blocked: 10.0.0.1")};
+    commit(rig, put(rig, "first", "a", ""));
+    wait_ms(rig, 60);
+    answer_facts(rig, "first", blocked);
+    assert_true(dead_of(rig, "first", "BLOCKED_BY_POLICY"));
+    assert_true(logged(rig, "first", "\"n\":0,\"charged\":0"));
+    commit(rig, put(rig, "later", "a", "")); /* the name leads elsewhere now: what was tried stays counted */
+    wait_ms(rig, 60);
+    answer(rig, "later", 500);
+    wait_ms(rig, 110);
+    answer_facts(rig, "later", blocked);
+    assert_true(dead_of(rig, "later", "BLOCKED_BY_POLICY"));
+    assert_true(logged(rig, "later", "\"n\":1,\"charged\":1"));
+    rig_free(rig);
+}
+
+/* Who retries it has it counted, or it would never end. */
+static void an_address_that_policy_blocks_is_retried_a_bounded_number_of_times(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    struct hk_rule rule = {.kind = HK_MATCH_FAULT, .fault = HK_FAULT_BLOCKED, .to_class = HK_CLASS_TRANSIENT};
+    assert_int_equal(hk_policy_add_rule(rig->policy, &rule, NULL), HK_OK);
+    rig_start(rig);
+    commit(rig, put(rig, "m", "a", ""));
+    wait_ms(rig, 60);
+    answer_facts(rig, "m", (struct hk_facts){.fault = HK_FAULT_BLOCKED});
+    assert_true(logged(rig, "m", "\"n\":1,\"charged\":1"));
+    rig_free(rig);
+}
+
 /* Gives a message this long. */
 static struct rig *rig_new_hasty(uint64_t max_elapsed_ms)
 {
@@ -611,6 +647,8 @@ int main(void)
         cmocka_unit_test(a_zombie_changes_nothing_and_counts_it),
         cmocka_unit_test(what_cannot_be_sent_is_dead_with_its_reason),
         cmocka_unit_test(what_its_own_sink_refuses_is_dead_without_an_attempt),
+        cmocka_unit_test(an_address_that_policy_blocks_is_no_attempt),
+        cmocka_unit_test(an_address_that_policy_blocks_is_retried_a_bounded_number_of_times),
         cmocka_unit_test(out_of_time_is_dead_not_sent),
         cmocka_unit_test(time_runs_from_the_first_attempt_not_from_the_last),
         cmocka_unit_test(paused_time_is_not_spent_time),
