@@ -11,6 +11,7 @@
 #include "admin/listen.h"
 #include "base/cidr.h"
 #include "base/parse.h"
+#include "base/socket.h"
 #include "base/str.h"
 
 enum {
@@ -72,7 +73,7 @@ static void format(int fd, char out[HK_LISTEN_TEXT_MAX])
 static int listen_at(const union address *at, socklen_t len)
 {
     int on = 1, off = 0;
-    int fd = socket(at->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = hk_socket(at->any.sa_family, SOCK_STREAM, 0);
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

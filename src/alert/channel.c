@@ -117,7 +117,8 @@ enum hk_code hk_channel_post(struct hk_channel_call *call, const char *url, stru
                                          .timeout_ms = call->channel->timeout_ms,
                                          .ca_file = call->channel->ca_file,
                                          .allow = call->channel->allow,
-                                         .n_allow = call->channel->n_allow};
+                                         .n_allow = call->channel->n_allow,
+                                         .abandoned = call->channel->abandoned};
     return post(call, &request, text, err);
 }
 

@@ -38,7 +38,8 @@ static enum hk_code send(const struct hk_channel_call *call, const struct envelo
                                       .n_to = c->n_to,
                                       .message = message,
                                       .timeout_ms = c->timeout_ms,
-                                      .ca_file = c->ca_file};
+                                      .ca_file = c->ca_file,
+                                      .abandoned = c->abandoned};
     return hk_send_mail(&mail, err);
 }
 

@@ -85,7 +85,8 @@ static enum hk_code run(const struct hk_channel_call *call, const struct environ
                                          .env = variables,
                                          .n_env = env->n + 2,
                                          .input = input,
-                                         .timeout_ms = call->channel->timeout_ms};
+                                         .timeout_ms = call->channel->timeout_ms,
+                                         .abandoned = call->channel->abandoned};
     return hk_send_exec(&program, err);
 }
 

@@ -3,6 +3,7 @@
 #ifndef HK_ALERT_NOTICE_H
 #define HK_ALERT_NOTICE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -76,11 +77,14 @@ struct hk_channel {
     size_t n_allow;
     const char *const *argv; /* exec: program and arguments, no shell; the notice as JSON on stdin */
     size_t n_argv;
+    /* NULL, or becomes true from another thread: what is under way is abandoned within about a second. */
+    const atomic_bool *abandoned;
 };
 
 /* Blocking, bounded by timeout_ms, from any thread but the loop's. `id` is stable over repeats of one notice (webhook-id,
  * Message-ID, dedup_key where it fits). HK_OK: it was taken. Other codes: `err` says why without any secret; HK_INVALID:
- * it will never be (4xx), anything else may be tried again; `*out_retry_ms`: 0 or what Retry-After asked for. */
+ * it will never be (4xx), HK_CANCELLED: it was abandoned, and may
+ * have arrived; anything else may be tried again; `*out_retry_ms`: 0 or what Retry-After asked for. */
 enum hk_code hk_channel_send(const struct hk_channel *channel, const struct hk_notice *notice, const char *id,
                              uint64_t *out_retry_ms, struct hk_err *err) HK_MUSTCHECK;
 

@@ -23,6 +23,7 @@ struct hk_send_http {
     const char *ca_file;
     const struct hk_cidr *allow; /* addresses outside of the public internet that may be used */
     size_t n_allow;
+    const atomic_bool *abandoned; /* as in struct hk_channel; so below */
 };
 
 struct hk_send_answer {
@@ -47,6 +48,7 @@ struct hk_send_mail {
     struct hk_str message; /* with its header, lines end in CRLF */
     uint64_t timeout_ms;
     const char *ca_file;
+    const atomic_bool *abandoned;
 };
 
 /* HK_OK: the server took it for at least one recipient. HK_INVALID: it said 5xx; others as above. */
@@ -62,10 +64,11 @@ struct hk_send_exec {
     size_t n_env;
     struct hk_str input;
     uint64_t timeout_ms;
+    const atomic_bool *abandoned;
 };
 
 /* HK_OK: it ended with 0. HK_UNAVAILABLE: with 75, or by a signal, or it could not be started for want of resources.
- * HK_TIMEOUT: it was killed, with all of its process group. HK_INVALID: anything else. */
+ * HK_TIMEOUT, HK_CANCELLED: it was killed, with all of its process group. HK_INVALID: anything else. */
 enum hk_code hk_send_exec(const struct hk_send_exec *program, struct hk_err *err) HK_MUSTCHECK;
 
 #endif

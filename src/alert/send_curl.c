@@ -2,7 +2,6 @@
 /* One request or one mail by libcurl's easy interface. Each has a handle of its own, and so a connection of its own: alerts
  * are rare, and nothing of one channel can be used by another. */
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
@@ -10,6 +9,7 @@
 
 #include "alert/send.h"
 #include "base/show.h"
+#include "base/socket.h"
 #include "base/str.h"
 #include "exec/clock.h"
 #include "loop/loop.h"
@@ -30,6 +30,7 @@ struct transfer {
     struct hk_str upload; /* what is left of a mail */
     char reply[200];      /* of an SMTP server: the last one, if it was a refusal */
     size_t talked;        /* by it, in bytes */
+    const atomic_bool *abandoned;
     char curl_error[CURL_ERROR_SIZE];
 };
 
@@ -48,8 +49,7 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
         return CURL_SOCKET_BAD;
     }
     t->tried = true;
-    /* libcurl does not look whether it could make it so itself: no time-out would end one that blocks */
-    return socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
+    return hk_socket(address->family, address->socktype, address->protocol);
 }
 
 /* ---- what comes in and goes out ---- */
@@ -106,6 +106,14 @@ static size_t on_upload(char *to, size_t size, size_t n, void *arg)
     return len;
 }
 
+/* libcurl asks about once a second while nothing happens; 1 ends the transfer. */
+static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    (void)down_all, (void)down, (void)up_all, (void)up;
+    const struct transfer *t = arg;
+    return atomic_load(t->abandoned);
+}
+
 /* ---- setting up ---- */
 
 static long timeout_of(uint64_t ms)
@@ -118,6 +126,11 @@ static bool set_common(struct transfer *t, const char *url, const char *protocol
                        uint64_t timeout_ms)
 {
     CURL *easy = t->easy;
+    if (t->abandoned) {
+        curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(easy, CURLOPT_XFERINFODATA, t);
+    }
     bool ok = curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK &&
               curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, protocols) == CURLE_OK &&
               curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK && /* whatever the environment says */
@@ -228,6 +241,8 @@ static enum hk_code code_of(CURLcode code)
     switch ((int)code) {
     case CURLE_OPERATION_TIMEDOUT:
         return HK_TIMEOUT;
+    case CURLE_ABORTED_BY_CALLBACK:
+        return HK_CANCELLED;
     case CURLE_OUT_OF_MEMORY:
         return HK_NOMEM;
     case CURLE_URL_MALFORMAT:
@@ -254,6 +269,8 @@ static enum hk_code say_failed(const struct transfer *t, CURLcode code, struct h
     char shown[HK_SHOW_MAX];
     if (t->blocked && !t->tried)
         return say_blocked(t, err);
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        return hk_err_set(err, HK_CANCELLED, "abandoned: the relay stops");
     if (code == CURLE_USE_SSL_FAILED)
         return hk_err_set(err, HK_UNAVAILABLE,
                           "the mail server does not offer STARTTLS, which is required here");
@@ -302,6 +319,7 @@ enum hk_code hk_send_http(const struct hk_send_http *request, struct hk_send_ans
 {
     struct transfer t;
     enum hk_code rc = begin(&t, err);
+    t.abandoned = request->abandoned;
     if (rc == HK_OK && !set_http(&t, request))
         rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the request");
     if (rc == HK_OK) {
@@ -319,6 +337,7 @@ enum hk_code hk_send_mail(const struct hk_send_mail *mail, struct hk_err *err)
 {
     struct transfer t;
     enum hk_code rc = begin(&t, err);
+    t.abandoned = mail->abandoned;
     if (rc == HK_OK && !set_mail(&t, mail))
         rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the mail");
     if (rc == HK_OK) {

@@ -30,6 +30,7 @@ struct child {
     int in, out; /* our ends; -1 = closed */
     struct hk_str input;
     int64_t deadline_ms;
+    const atomic_bool *abandoned;
     char said[SAID_MAX];
     size_t n_said;
 };
@@ -227,7 +228,12 @@ static bool has_ended(const struct child *c, int options, int *out_status)
     }
 }
 
-/* False: the time was up, and it was killed with its children. */
+static bool is_abandoned(const struct child *c)
+{
+    return c->abandoned && atomic_load(c->abandoned);
+}
+
+/* False: the time was up, or nobody waits for it any more, and it was killed with its children. */
 static bool attend(struct child *c, int *out_status)
 {
     for (;;) {
@@ -237,7 +243,7 @@ static bool attend(struct child *c, int *out_status)
             listen_to(c);
             return true;
         }
-        if (now_ms() >= c->deadline_ms) {
+        if (now_ms() >= c->deadline_ms || is_abandoned(c)) {
             (void)kill(-c->pid, SIGKILL);
             return !has_ended(c, 0, out_status);
         }
@@ -292,13 +298,15 @@ enum hk_code hk_send_exec(const struct hk_send_exec *program, struct hk_err *err
     uint64_t ms = program->timeout_ms ? program->timeout_ms : DEFAULT_TIMEOUT_MS;
     ms = ms < TIMEOUT_MAX_MS ? ms : TIMEOUT_MAX_MS;
     int status = 0;
-    struct child c = {.in = -1, .out = -1, .input = program->input};
+    struct child c = {.in = -1, .out = -1, .input = program->input, .abandoned = program->abandoned};
     c.deadline_ms = now_ms() + (int64_t)ms;
     enum hk_code rc = start(&c, program, err);
     if (rc != HK_OK)
         return rc;
     if (attend(&c, &status))
         rc = judge(&c, status, err);
+    else if (is_abandoned(&c))
+        rc = hk_err_set(err, HK_CANCELLED, "abandoned: the relay stops");
     else
         rc = say(&c, HK_TIMEOUT, "was killed after", ms, err);
     shut(&c.in);

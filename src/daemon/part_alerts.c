@@ -88,6 +88,7 @@ struct part {
     int64_t muted_ms;
     bool in_trouble; /* said so */
     bool stopping;
+    atomic_bool abandoned; /* it stops: channels are not waited for */
 };
 
 static void pump(void *arg);
@@ -107,7 +108,9 @@ static void errand_free(struct errand *e)
 static void run_errand(void *arg)
 {
     struct errand *e = arg;
-    e->rc = hk_channel_send(&e->plan->channels[e->channel], &e->notice, e->id, &e->asked_ms, &e->err);
+    struct hk_channel channel = e->plan->channels[e->channel];
+    channel.abandoned = &e->part->abandoned;
+    e->rc = hk_channel_send(&channel, &e->notice, e->id, &e->asked_ms, &e->err);
     if (e->rc == HK_OK)
         hk_crash_point("alert-sent");
 }
@@ -136,6 +139,10 @@ static uint64_t judge(struct errand *e)
         atomic_fetch_add(&stats->sent, 1);
         log_errand(e, "notice sent", HK_LOG_INFO, 0);
         return wait_ms;
+    }
+    if (e->rc == HK_CANCELLED) { /* another relay tells it, or this one when it is started again */
+        log_errand(e, "notice abandoned", HK_LOG_INFO, 0);
+        return 0;
     }
     atomic_fetch_add(&stats->failed, 1);
     if (e->rc != HK_INVALID)
@@ -528,6 +535,7 @@ static void stop(void *arg)
     struct part *p = arg;
     struct hk_err err = {.message = ""};
     p->stopping = true;
+    atomic_store(&p->abandoned, true);
     hk_timer_free(p->timer);
     hk_worker_free(p->store); /* its job ends first: what it has claimed is given back */
     for (size_t i = 0; i < HK_ALERTS_CHANNELS_MAX; i++)

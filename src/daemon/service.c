@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/socket.h"
 #include "base/str.h"
 #include "daemon/service.h"
 
@@ -22,7 +23,7 @@ enum hk_code hk_service_open(struct hk_service *s, const char *where, struct hk_
     memcpy(to.sun_path, where, len);
     if (where[0] == '@')
         to.sun_path[0] = '\0';
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = hk_socket(AF_UNIX, SOCK_DGRAM, 0);
     /* an abstract name ends with the address, a path with a NUL */
     socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (where[0] == '/'));
     if (fd < 0 || connect(fd, (const struct sockaddr *)&to, n) != 0) {

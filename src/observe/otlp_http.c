@@ -8,6 +8,7 @@
 #include <hikyaku/policy.h>
 
 #include "base/mem.h"
+#include "base/socket.h"
 #include "base/str.h"
 #include "observe/otlp_http.h"
 
@@ -82,11 +83,10 @@ static bool set_tls(CURL *easy, const struct hk_otlp_target *t)
            (!t->key_file || curl_easy_setopt(easy, CURLOPT_SSLKEY, t->key_file) == CURLE_OK);
 }
 
-/* libcurl does not look whether it could make it non-blocking itself: no time-out would end one that blocks. */
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)arg, (void)purpose;
-    return socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
+    return hk_socket(address->family, address->socktype, address->protocol);
 }
 
 static bool set_up(struct hk_otlp_http *http, const struct hk_otlp_target *t)

@@ -311,3 +311,13 @@ void hk_attempt_log_free(struct hk_attempt_log *al)
     hk_masks_free(al->masks);
     hk_mem_free(al);
 }
+
+void hk_attempt_log_paused(struct hk_attempt_log *al, const char *destination, const char *reason)
+{
+    struct hk_log_line line;
+    hk_log_begin(&line, al->log, HK_LOG_WARN, "destination paused");
+    hk_log_cstr(&line, "destination", destination);
+    hk_log_cstr(&line, "reason", reason);
+    hk_log_cstr(&line, "next", "mend the cause, then: hikyaku destinations resume");
+    hk_log_end(&line);
+}

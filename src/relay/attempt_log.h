@@ -33,6 +33,9 @@ void hk_attempt_log_ended(struct hk_attempt_log *al, const struct hk_message *me
 void hk_attempt_log_exchanged(struct hk_attempt_log *al, const struct hk_exchange *asked,
                               const struct hk_exchanged *done);
 
+/* A destination was paused because of what it answered: nobody asked for it, and nothing goes there until somebody acts. */
+void hk_attempt_log_paused(struct hk_attempt_log *al, const char *destination, const char *reason);
+
 /* The error of an attempt without what is masked in the message's payload and header fields, added to `out`. Not HK_OK: nothing of
  * it may be shown. */
 enum hk_code hk_attempt_mask_error(const struct hk_masks *masks, const struct hk_message *message,

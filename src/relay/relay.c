@@ -299,6 +299,8 @@ static void report(struct hk_relay *r)
         hk_engine_on_done(r->engine, now, r->rc);
         break;
     case HK_ACT_PAUSE:
+        if (r->rc == HK_OK)
+            hk_attempt_log_paused(r->attempts, r->action.dest_name, r->action.reason);
         hk_engine_on_done(r->engine, now, r->rc);
         break;
     case HK_ACT_WAIT:

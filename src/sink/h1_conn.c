@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/socket.h"
 #include "sink/h1.h"
 
 #define KEEPALIVE_S 60
@@ -79,7 +80,7 @@ static int start_connecting(const struct hk_address *address, uint16_t port, int
 {
     struct sockaddr_storage to;
     socklen_t len = sockaddr_of(address, port, &to);
-    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+    int fd = hk_socket(to.ss_family, SOCK_STREAM, IPPROTO_TCP);
     if (fd >= 0) {
         set_options(fd);
         if (connect(fd, (const struct sockaddr *)&to, len) == 0 || errno == EINPROGRESS)

@@ -15,6 +15,7 @@
 #endif
 
 #include "base/mem.h"
+#include "base/socket.h"
 #include "sink/http_loop.h"
 
 struct hk_http_socket {
@@ -310,8 +311,7 @@ static unsigned forget_namesake(struct hk_http_loop *hl, curl_socket_t fd)
 
 curl_socket_t hk_http_loop_open(struct hk_http_loop *hl, const struct curl_sockaddr *address)
 {
-    /* libcurl does not look whether it could make it so itself: one that blocks would stop the loop for good */
-    int fd = socket(address->family, address->socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->protocol);
+    int fd = hk_socket(address->family, address->socktype, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
     unsigned wanted = forget_namesake(hl, fd);

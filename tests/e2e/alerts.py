@@ -435,6 +435,29 @@ def a_channel_that_hangs_slows_nobody():
 
 
 @test
+def a_relay_that_stops_waits_for_no_channel():
+    slow = {"exec": {"command": ["sleep", "600"]}, "timeout": "1m"}
+    with Town(channels=("slack",)) as w:
+        w.config["channels"]["slack"]["timeout"] = "1m"
+        w.config["channels"]["slow"] = slow
+        w.write_config()
+        w.slack.answer = None
+        first = w.daemon("first").ready()
+        w.bury(3)
+        until(lambda: w.slack.bodies, "somebody to knock at Slack")
+        until(lambda: w.sql("SELECT count(*) FROM outbox_notice WHERE attempts = 1") == [(2,)], "the program to run")
+        first.stop()
+        assert "notice abandoned" in first.log(), first.log()[-2000:]
+        claimed = w.sql("SELECT count(*) FROM outbox_notice WHERE claim_until_ms > 0 OR sent_ms > 0 OR given_up_ms > 0")
+        assert claimed == [(0,)], "another relay may tell it at once"
+        w.slack.answer = (200, b"ok")
+        del w.config["channels"]["slow"]
+        w.write_config()
+        w.daemon("next").ready()
+        until(lambda: w.told() == {("slack", "firing"): 1}, lambda: w.told())
+
+
+@test
 def a_channel_that_is_down_is_tried_again_and_hears_of_it_in_order():
     with Town(channels=("slack",)) as w:
         w.slack.answer = (503, b"later")

@@ -511,11 +511,13 @@ def five_refused_credentials_in_a_row_pause_the_destination_and_nothing_else():
         w.receiver.on("locked", 401)
         w.insert_many(30, prefix="l", destination="locked")
         w.insert_many(30)
-        w.daemon()
+        daemon = w.daemon()
         until(lambda: w.statuses().get("dead") == 5 and len(w.receiver.accepted("shop")) == 30,
               lambda: str(w.statuses()))
         paused = w.sql("SELECT name, paused, reason FROM outbox_destination")
         assert paused == [("locked", 1, "AUTH_FAILED")], paused
+        lines = [line for line in daemon.says("destination paused").log().splitlines() if "destination paused" in line]
+        assert len(lines) == 1 and "locked" in lines[0] and "AUTH_FAILED" in lines[0] and "resume" in lines[0], lines
         time.sleep(1)
         assert len(w.receiver.arrived(destination="locked")) == 5
         assert w.statuses("destination = 'locked'") == {"dead": 5, "pending": 25}
