@@ -12,7 +12,9 @@
 #include "cli/put.h"
 #include "cli/settings.h"
 #include "config/config.h"
+#include "config/tables.h"
 #include "daemon/alerts.h"
+#include "store/store.h"
 
 #define STDIN_MAX  ((size_t)4 << 20)
 #define REPORT_MAX ((size_t)1 << 20)
@@ -77,6 +79,34 @@ static enum hk_code check_channels(const char *file, const struct hk_config *con
                          rc == HK_NOTFOUND ? " here; no relay starts like this" : "");
     }
     return HK_OK;
+}
+
+/* A relay says so when it starts. Here rather than where the file is read: --db may name another store. */
+static void check_store(const char *file, const struct hk_config *config, struct hk_diags *diags)
+{
+    struct hk_err err = {.message = ""};
+    if (!hk_store_by_url(config->store.url, &err))
+        hk_diags_add(diags, HK_SEVERITY_ERROR, file, (struct hk_pos){0, 0}, "store: %s", err.message);
+}
+
+/* Does it hold policies and nothing else? Then it is for programs that retry by themselves. */
+static bool is_of_policies(const struct hk_config *config)
+{
+    bool others = false;
+    for (size_t i = 0; i < hk_root_table.n_opts; i++)
+        others |= HK_GIVEN(config, i) && strcmp(hk_root_table.opts[i].key, "policies") != 0 &&
+                  strcmp(hk_root_table.opts[i].key, "default_policy") != 0;
+    return config->policy_conf.n > 0 && !others;
+}
+
+/* It is allowed, as `run` works without any file. */
+static void check_destinations(const char *file, const struct hk_config *config, struct hk_diags *diags)
+{
+    if (config->destinations.n == 0 && !is_of_policies(config))
+        hk_diags_add(
+            diags, HK_SEVERITY_WARNING, file, (struct hk_pos){0, 0},
+            "no destinations: a relay with this file delivers nothing; it makes every message a dead "
+            "letter (UNKNOWN_DESTINATION)");
 }
 
 static const char *plural(size_t n)
@@ -163,6 +193,10 @@ int hk_cmd_config_check(struct hk_cli *cli)
     enum hk_code rc = load(path, &diags, &config);
     if (rc == HK_OK)
         rc = check_channels(file, config, &diags);
+    if (rc == HK_OK) {
+        check_store(file, config, &diags);
+        check_destinations(file, config, &diags);
+    }
     if (config && diags.errors > 0) {
         hk_config_free(config);
         config = NULL;

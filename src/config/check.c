@@ -22,8 +22,6 @@ void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void 
                       "\"%s\" is for database servers: a file has its tables for itself", key);
         return;
     }
-    if (strncmp(store->url, "postgres", 8) != 0)
-        return;
     struct hk_buf url;
     hk_buf_init(&url, 4096);
     hk_buf_addf(&url, "%s%c", store->url, strchr(store->url, '?') ? '&' : '?');

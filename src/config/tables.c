@@ -12,7 +12,7 @@
 static const struct hk_opt store_opts[] = {
     {"url", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_store, url), .min = 1, .max = 2048,
      .fallback = "sqlite:hikyaku.db", .check = hk_text_check_store_url,
-     .help = "sqlite:PATH, postgres://… or mysql://…"},
+     .help = "sqlite:PATH or postgres://…"},
     {"schema", HK_OPT_STRING, AT(struct hk_conf_store, schema), .min = 1, .max = 63, .fallback = "",
      .otherwise = "the connection's", .example = "outbox", .check = hk_text_check_sql_name,
      .help = "database schema that holds the tables"},

@@ -315,7 +315,7 @@ bool hk_text_check_http_url(struct hk_str s, char why[HK_WHY_MAX])
 
 bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])
 {
-    static const char *const servers[] = {"postgres", "postgresql", "mysql", "mariadb"};
+    static const char *const servers[] = {"postgres", "postgresql"};
     if (has_control(s))
         return refuse(why, "must not hold control characters");
     if (hk_str_starts(s, hk_str_of("sqlite:")))
@@ -328,7 +328,7 @@ bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])
                 return true;
         }
     }
-    return refuse(why, "must be sqlite:PATH, postgres://… or mysql://…");
+    return refuse(why, "must be sqlite:PATH or postgres://…: there is no store of another kind");
 }
 
 bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)

@@ -470,6 +470,30 @@ def check_says_what_a_good_file_holds():
 
 
 @test
+def check_names_a_store_that_this_build_has_not():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "hikyaku.yaml")
+        for url in ("mysql://u:hunter2@h/db", "orders.db"):
+            path.write_text(GOOD + f"store: '{url}'\n")
+            err = refused(CONFIG, "config", "check", str(path), says=["sqlite:PATH or postgres://"])
+            assert "hunter2" not in err, err
+            report = json.loads(hikyaku("config", "check", str(path), "--json").out)
+            assert report["ok"] is False and "sqlite:PATH" in report["errors"][0]["message"], report
+
+
+@test
+def check_warns_of_a_file_without_destinations():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "hikyaku.yaml")
+        path.write_text("store: sqlite:x.db\n")
+        result = hikyaku("config", "check", str(path))
+        assert result.code == OK and "warning: no destinations" in result.err and "dead letter" in result.err, result.err
+        assert "(1 warning)" in result.out, result.out
+        report = asks_json("config", "check", str(path))
+        assert report["ok"] is True and "no destinations" in report["warnings"][0]["message"], report
+
+
+@test
 def a_programs_own_policies_do_not_lock_the_command_line_out():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "hikyaku.yaml")
@@ -530,7 +554,9 @@ def the_schema_is_a_configuration_and_a_json_schema():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "all.yaml")
         path.write_text(ok("config", "schema"), encoding="utf-8")
-        assert "ok" in ok("config", "check", str(path))
+        result = hikyaku("config", "check", str(path))
+        assert result.code == OK and "ok" in result.out, result.err
+        assert [line for line in result.err.splitlines() if "no destinations" not in line] == [], result.err
     schema = asks_json("config", "schema")
     assert schema["$schema"].endswith("2020-12/schema") and "policies" in schema["properties"]
 

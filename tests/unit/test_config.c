@@ -266,7 +266,7 @@ static void test_every_section_is_stored(void **state)
 {
     (void)state;
     struct hk_config *c = load_good(
-        "store: { url: mysql://h/d, schema: s, prefix: p_ }\n"
+        "store: { url: postgres://h/d, schema: s, prefix: p_ }\n"
         "retention: { sent_rows: unlimited, attempts: 0, audit: 1w }\n"
         "destinations:\n"
         "  a:\n"
@@ -289,7 +289,7 @@ static void test_every_section_is_stored(void **state)
         "routes: [{ event_type: '*', destination: [a, b] }]\n"
         "validate: [{ event_type: '*', json: true, max_size: 1KiB }, { event_type: a, max_size: 9 }]\n");
     const struct hk_conf_destination *d = hk_config_destination(c, 0);
-    assert_string_equal(c->store.url, "mysql://h/d");
+    assert_string_equal(c->store.url, "postgres://h/d?schema=s&prefix=p_");
     assert_string_equal(c->store.schema, "s");
     assert_string_equal(c->store.prefix, "p_");
     assert_true(c->retention.sent_rows == HK_CONFIG_NEVER);
