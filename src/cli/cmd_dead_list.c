@@ -65,7 +65,7 @@ static void add_row(struct list *l, const struct hk_letter *letter, int64_t now_
     }
     (void)snprintf(text, sizeof text, "%" PRId64, letter->id);
     hk_table_adds(&l->table, text);
-    hk_table_add(&l->table, letter->destination);
+    hk_table_add(&l->table, hk_operate_to(letter->destination));
     hk_table_add(&l->table, letter->event_type);
     hk_table_add(&l->table, letter->reason);
     (void)snprintf(text, sizeof text, "%" PRIu32, letter->attempts);

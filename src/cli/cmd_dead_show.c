@@ -116,7 +116,7 @@ static void write_rest(struct show *s)
     fact(s, "message", l->message_id);
     fact(s, "requeued as", l->requeued_as);
     fact_number(s, "outbox id", (uint64_t)l->outbox_id);
-    fact(s, "destination", l->destination);
+    fact(s, "destination", hk_operate_to(l->destination));
     fact(s, "event type", l->event_type);
     fact(s, "class", l->failure_class);
     fact(s, "fault",

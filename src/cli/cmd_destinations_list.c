@@ -80,7 +80,7 @@ static void add_row(void *arg, const struct hk_conf_destination *conf, const str
     const struct hk_count none = {0, false};
     char limits[96] = "-", n[48];
     struct hk_str name = name_of(conf, state);
-    hk_table_add(&p->table, name.len > 0 ? name : hk_str_of("(by route)"));
+    hk_table_add(&p->table, hk_operate_to(name));
     if (conf != NULL)
         limits_text(&conf->limits, limits);
     hk_table_adds(&p->table, conf != NULL ? conf->policy : "-");

@@ -458,10 +458,7 @@ static void write_answer(struct hk_buf *out, const struct answer *a)
 {
     (void)hk_table_safe(out, a->row->message_id, 200);
     (void)hk_buf_adds(out, " to ");
-    if (a->row->destination.len > 0)
-        (void)hk_table_safe(out, a->row->destination, 200);
-    else
-        (void)hk_buf_adds(out, "(by route)");
+    (void)hk_table_safe(out, hk_operate_to(a->row->destination), 200);
     if (a->row->destination.len == 0 && a->conf != NULL)
         (void)hk_buf_addf(out, " %s", a->conf->name);
     (void)hk_buf_addf(out, ", %s\n", hk_state_name(a->row->state));

@@ -86,10 +86,7 @@ static void add_row(struct hk_table *table, const struct hk_row *row, int64_t no
     char text[96], ago[64];
     hk_table_add(table, row->message_id);
     hk_table_adds(table, hk_state_name(row->state));
-    if (row->destination.len > 0)
-        hk_table_add(table, row->destination);
-    else
-        hk_table_adds(table, "(by route)");
+    hk_table_add(table, hk_operate_to(row->destination));
     hk_table_add(table, row->event_type);
     (void)snprintf(text, sizeof text, "%" PRIu32, row->attempts);
     hk_table_adds(table, text);

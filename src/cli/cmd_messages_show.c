@@ -64,8 +64,7 @@ static void write_payload(struct hk_buf *out, const struct hk_row *row, bool who
 static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload, int64_t now_ms)
 {
     hk_operate_fact(out, "message", row->message_id);
-    hk_operate_fact(out, "destination",
-                    row->destination.len > 0 ? row->destination : hk_str_of("(by route)"));
+    hk_operate_fact(out, "destination", hk_operate_to(row->destination));
     hk_operate_fact(out, "event type", row->event_type);
     hk_operate_fact(out, "status", hk_str_of(hk_state_name(row->state)));
     hk_operate_fact(out, "letter", row->letter_status);

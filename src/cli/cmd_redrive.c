@@ -179,7 +179,7 @@ static void write_groups(struct hk_buf *out, const struct hk_letter_groups *grou
     for (size_t i = 0; i < groups->n; i++) {
         hk_table_adds(&table, hk_out_count(groups->items[i].n, number));
         hk_table_adds(&table, hk_out_count(groups->items[i].maybe, number));
-        hk_table_add(&table, groups->items[i].destination);
+        hk_table_add(&table, hk_operate_to(groups->items[i].destination));
         hk_table_add(&table, groups->items[i].reason);
         hk_table_add(&table, groups->items[i].fingerprint);
     }

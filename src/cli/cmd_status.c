@@ -90,10 +90,7 @@ static void write_dests(struct hk_buf *out, const struct hk_store_status *s)
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < s->n_dests; i++) {
         const struct hk_dest_status *d = &s->dests[i];
-        if (d->name.len > 0)
-            hk_table_add(&table, d->name);
-        else
-            hk_table_adds(&table, "(by route)");
+        hk_table_add(&table, hk_operate_to(d->name));
         hk_table_adds(&table, hk_operate_count(d->pending, n));
         hk_table_adds(&table, hk_operate_count((struct hk_count){d->processing, false}, n));
         hk_table_adds(&table, hk_operate_count(d->retrying, n));
@@ -180,7 +177,7 @@ static void write_lately(struct hk_buf *out, const struct hk_overview *o)
         if (!has_lately(d))
             continue;
         any = true;
-        hk_table_add(&table, d->name.len > 0 ? d->name : hk_str_of("(by route)"));
+        hk_table_add(&table, hk_operate_to(d->name));
         hk_table_adds(&table, rate(d->lately.in_per_s, text));
         hk_table_adds(&table, rate(d->lately.out_per_s, text));
         hk_table_adds(&table, percent(hk_overview_ratio(&d->lately), text));
@@ -195,12 +192,34 @@ static void write_lately(struct hk_buf *out, const struct hk_overview *o)
     hk_table_fini(&table);
 }
 
+/* Messages that failed, due or not, as the table by destination and `messages list` count them. */
+static struct hk_count count_retrying(const struct hk_store_status *s)
+{
+    struct hk_count all = {0, false};
+    for (size_t i = 0; i < s->n_dests; i++)
+        all = (struct hk_count){all.n + s->dests[i].retrying.n, all.about || s->dests[i].retrying.about};
+    if (all.n < s->retrying.n) /* some destinations were not looked at */
+        all = s->retrying;
+    all.about = all.about || s->more_dests;
+    return all;
+}
+
+static void write_retrying(struct hk_buf *out, const struct hk_store_status *s)
+{
+    struct hk_count all = count_retrying(s);
+    char note[96] = "failed before", n[48];
+    if (all.n > 0)
+        (void)snprintf(note, sizeof note, "failed before; %s of them not due yet",
+                       hk_operate_count(s->retrying, n));
+    figure(out, "retrying", all, note);
+}
+
 static void write_text(struct hk_buf *out, const struct hk_overview *o)
 {
     const struct hk_store_status *s = o->status;
     char note[96];
     figure(out, "due now", s->due, age(s->oldest_due_ms, s->now_ms, "the oldest for", note));
-    figure(out, "retrying", s->retrying, "waiting for their next attempt");
+    write_retrying(out, s);
     figure(out, "scheduled", s->scheduled, "for later");
     figure(out, "processing", (struct hk_count){s->processing, false}, "in flight");
     if (o->blocked_known)
@@ -331,7 +350,8 @@ static void write_json(struct hk_buf *out, const struct hk_overview *o)
     hk_json_object(&json);
     hk_put_time(&json, "now", s->now_ms);
     hk_put_count(&json, "due", s->due);
-    hk_put_count(&json, "retrying", s->retrying);
+    hk_put_count(&json, "retrying", count_retrying(s));
+    hk_put_count(&json, "retrying_later", s->retrying);
     hk_put_count(&json, "scheduled", s->scheduled);
     hk_put_count(&json, "processing", (struct hk_count){s->processing, false});
     put_blocked(&json, o->blocked_known, o->blocked);

@@ -209,6 +209,11 @@ void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value)
     (void)hk_buf_addc(out, '\n');
 }
 
+struct hk_str hk_operate_to(struct hk_str destination)
+{
+    return destination.len > 0 ? destination : hk_str_of("(by route)");
+}
+
 const char *hk_operate_count(struct hk_count count, char out[48])
 {
     char digits[HK_OUT_TEXT];

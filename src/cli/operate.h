@@ -59,6 +59,8 @@ void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
 void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value);
 /* "~" in front of estimates. */
 const char *hk_operate_count(struct hk_count count, char out[48]);
+/* A destination as every table shows it: "(by route)" for a row that names none. */
+struct hk_str hk_operate_to(struct hk_str destination);
 /* "3m12s ago", "in 5s", "now"; "-" for 0. */
 const char *hk_operate_ago(int64_t ms, int64_t now_ms, char out[64]);
 /* What keeps messages from a destination: a pause, an open breaker; nothing for neither. */

@@ -329,8 +329,11 @@ def status_has_the_figures():
         p.ok("destinations", "pause", "a", "--reason", "工事中", "--actor", "ann")
         s = p.json("status")
         figures = {k: s[k]["n"] for k in ("due", "retrying", "scheduled", "processing", "dead", "sent", "cancelled")}
-        assert figures == {"due": 3, "retrying": 1, "scheduled": 1, "processing": 1, "dead": 1, "sent": 1, "cancelled": 0}
+        assert figures == {"due": 3, "retrying": 2, "scheduled": 1, "processing": 1, "dead": 1, "sent": 1, "cancelled": 0}
         assert not any(s[k]["estimate"] for k in figures)
+        assert s["retrying_later"] == {"n": 1, "estimate": False}, s  # the other one is due
+        text = p.ok("status")
+        assert "2  failed before; 1 of them not due yet" in text and "(by route)" in text, text
         assert 59000 <= s["oldest_due_ms"] <= 90000, s["oldest_due_ms"]
         assert s["oldest_undelivered_ms"] > 86400000
         attempts = {a["attempts"]: a["messages"]["n"] for a in s["attempts"]}
