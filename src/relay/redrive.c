@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "payload/filter.h"
 #include "relay/redrive.h"
+#include "relay/regroup.h"
 
 enum {
     JOBS_MAX = 16,        /* at once; others wait */
@@ -66,7 +67,9 @@ struct saying {
 
 struct hk_redriver {
     struct hk_redriver_options options;
-    struct hk_admin *admin; /* NULL: closed */
+    struct hk_regrouper *regrouper; /* the other work on letters; it has its turn when it is due */
+    bool regroups;                  /* the work under way is its */
+    struct hk_admin *admin;         /* NULL: closed */
     struct job jobs[JOBS_MAX];
     size_t n_jobs;
     struct outage *outages;
@@ -92,6 +95,13 @@ enum hk_code hk_redriver_new(const struct hk_redriver_options *options, struct h
     rd->options = *options;
     rd->acts = INT64_MIN;
     rd->at_ms = INT64_MAX;
+    const struct hk_regrouper_options regroups = {
+        .url = options->url, .admin = options->admin, .letters = options->letters, .log = options->log};
+    enum hk_code rc = hk_regrouper_new(&regroups, &rd->regrouper, err);
+    if (rc != HK_OK) {
+        hk_mem_free(rd);
+        return rc;
+    }
     *out_redriver = rd;
     return HK_OK;
 }
@@ -113,6 +123,7 @@ void hk_redriver_close(struct hk_redriver *rd)
     while (rd->n_jobs)
         forget(rd, rd->n_jobs - 1);
     disconnect(rd);
+    hk_regrouper_close(rd->regrouper);
 }
 
 void hk_redriver_free(struct hk_redriver *rd)
@@ -120,6 +131,7 @@ void hk_redriver_free(struct hk_redriver *rd)
     if (!rd)
         return;
     hk_redriver_close(rd);
+    hk_regrouper_free(rd->regrouper);
     hk_mem_free(rd->outages);
     hk_mem_free(rd);
 }
@@ -143,6 +155,11 @@ enum hk_code hk_redriver_configure(struct hk_redriver *rd, const struct hk_confi
     struct outage *outages = hk_mem_zalloc(room, sizeof *outages);
     if (!outages)
         return hk_err_set(err, HK_NOMEM, "out of memory for redrives");
+    enum hk_code rc = hk_regrouper_configure(rd->regrouper, config, err);
+    if (rc != HK_OK) {
+        hk_mem_free(outages);
+        return rc;
+    }
     for (size_t i = 0; (d = hk_config_destination(config, i)); i++) {
         if (!d->auto_redrive || !d->has_breaker)
             continue;
@@ -481,6 +498,11 @@ static enum hk_code do_work(struct hk_redriver *rd, int64_t now_ms)
 void hk_redriver_work(struct hk_redriver *rd, int64_t now_ms)
 {
     const struct hk_store_options options = {.busy_ms = LOCK_MS};
+    rd->regroups = now_ms >= hk_regrouper_at_ms(rd->regrouper);
+    if (rd->regroups) {
+        hk_regrouper_work(rd->regrouper);
+        return;
+    }
     rd->n_sayings = 0;
     rd->looked = false;
     rd->err.message[0] = '\0';
@@ -498,7 +520,8 @@ void hk_redriver_work(struct hk_redriver *rd, int64_t now_ms)
 
 int64_t hk_redriver_at_ms(const struct hk_redriver *rd)
 {
-    return rd->at_ms;
+    int64_t at_ms = hk_regrouper_at_ms(rd->regrouper);
+    return rd->at_ms < at_ms ? rd->at_ms : at_ms;
 }
 
 static void log_saying(struct hk_redriver *rd, const struct saying *s)
@@ -550,6 +573,10 @@ static int64_t next_at_ms(struct hk_redriver *rd, int64_t store_now_ms, int64_t 
 
 void hk_redriver_done(struct hk_redriver *rd, int64_t store_now_ms, int64_t now_ms)
 {
+    if (rd->regroups) {
+        hk_regrouper_done(rd->regrouper, now_ms);
+        return;
+    }
     for (size_t i = 0; i < rd->n_sayings; i++)
         log_saying(rd, &rd->sayings[i]);
     rd->n_sayings = 0;

@@ -192,6 +192,18 @@ struct hk_redrive_jobs {
     int64_t now_ms;
 };
 
+/* ---- groups of older versions ---- */
+
+#define HK_REGROUP_MAX 1000
+
+struct hk_regrouping {
+    uint32_t limit; /* letters at a time, up to HK_REGROUP_MAX */
+    size_t payload_max;
+    /* The error that this version would have given to the letter, added to `out_error`; nothing: the one that it has stands. */
+    void (*say)(void *arg, const struct hk_letter *letter, struct hk_buf *out_error);
+    void *arg;
+};
+
 /* ---- audit ---- */
 
 struct hk_audit_page {
@@ -277,6 +289,12 @@ struct hk_store_letters_ops {
      * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended. */
     enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
                                  int64_t *out_wake_ms, struct hk_err *err);
+
+    /* Gives some of the open letters whose fingerprint another version of the rule made (core/letter.h) the one of this version, the
+     * oldest first: one look and one short transaction. Queries that name the fingerprint of before still find them. May be
+     * repeated and killed at any time, and several relays may do it at once. `*out_n`: letters that it changed, 0 = none is left. */
+    enum hk_code (*regroup)(struct hk_admin *admin, const struct hk_regrouping *how, uint32_t *out_n,
+                            struct hk_err *err);
 
     enum hk_code (*audit)(struct hk_admin *admin, const struct hk_audit_page *page,
                           const struct hk_audit_rows **out, struct hk_err *err);

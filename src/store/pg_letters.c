@@ -524,5 +524,6 @@ const struct hk_store_letters_ops hk_store_letters_postgres = {
     .redrive_list = hk_pl_redrive_list,
     .redrive_cancel = hk_pl_redrive_cancel,
     .redrive_step = hk_pl_redrive_step,
+    .regroup = hk_pl_regroup,
     .audit = hk_pl_audit,
 };

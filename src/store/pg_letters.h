@@ -6,6 +6,7 @@
  *   pg_letters_show.c     one letter with all that belongs to it; the audit
  *   pg_letters_act.c      edit, requeue, resolve, discard, restore, remark, send
  *   pg_letters_redrive.c  jobs
+ *   pg_letters_regroup.c  groups of older versions
  *   pg_letters_stmt.c     every SQL statement
  *
  * All on the operators' handle (pg_admin.h), and under its rule: a transaction goes out whole, so that no lock waits for a
@@ -67,6 +68,8 @@ enum hk_code hk_pl_find_requeued(struct hk_admin *admin, const char *message_id,
 enum hk_code hk_pl_audit(struct hk_admin *admin, const struct hk_audit_page *page,
                          const struct hk_audit_rows **out, struct hk_err *err);
 
+enum hk_code hk_pl_regroup(struct hk_admin *admin, const struct hk_regrouping *how, uint32_t *out_n,
+                           struct hk_err *err);
 enum hk_code hk_pl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
                         struct hk_err *err);
 enum hk_code hk_pl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,

@@ -7,6 +7,7 @@
  * not asked for (`$5 IS NULL OR …`) costs nothing.
  *
  * `$1`, where a statement begins with the time, is the time of tests; NULL is the server's own. */
+#include "core/letter.h"
 #include "store/admin.h"
 #include "store/pg_letters_stmt.h"
 
@@ -49,7 +50,7 @@
 #define ASKED(column, param) "(" param "::text IS NULL OR " column " = " param ") AND "
 #define FITS(t)                                                                                              \
     "($4::text[] IS NULL OR " t ".status = ANY ($4)) AND " ASKED(t ".destination", "$5")                     \
-    ASKED(t ".reason_code", "$6") ASKED(t ".fingerprint", "$7") ASKED(t ".message_id", "$8")                 \
+    ASKED(t ".reason_code", "$6") "($7::text IS NULL OR " t ".fingerprint = $7 OR " t ".fingerprint_old = $7) AND " ASKED(t ".message_id", "$8")                 \
     ASKED(t ".correlation_id", "$9") ASKED(t ".message_key", "$10")                                          \
     "($11::text IS NULL OR " t ".event_type LIKE $11) AND " ASKED(t ".failure_class", "$12")                 \
     ASKED(t ".fault", "$13") "($14::bigint IS NULL OR " t ".last_failed_at >= " TIME("$14::bigint") ") AND " \
@@ -64,10 +65,11 @@
 #define BRANCH(what, status, key, id, dir)                                                                   \
     "(SELECT " what(id) " FROM @dead_letters l WHERE l.status = '" status "' AND ($4::text[] IS NULL OR '" status \
     "' = ANY ($4)) AND " key id " > $2::bigint AND " id " < $3::bigint ORDER BY " id " " dir " LIMIT $17::bigint)"
-#define PATH(what, key, id, dir)                                                                             \
-    "SELECT * FROM (" BRANCH(what, "failed", key, id, dir) " UNION ALL " BRANCH(what, "retrying", key, id, dir) \
-    " UNION ALL " BRANCH(what, "resolved", key, id, dir) " UNION ALL " BRANCH(what, "discarded", key, id, dir) \
-    ") u ORDER BY u.at " dir " LIMIT $17::bigint"
+#define BRANCHES(what, key, id, dir)                                                                         \
+    BRANCH(what, "failed", key, id, dir) " UNION ALL " BRANCH(what, "retrying", key, id, dir)                \
+    " UNION ALL " BRANCH(what, "resolved", key, id, dir) " UNION ALL " BRANCH(what, "discarded", key, id, dir)
+#define ALL_OF(branches, dir) "SELECT * FROM (" branches ") u ORDER BY u.at " dir " LIMIT $17::bigint"
+#define PATH(what, key, id, dir) ALL_OF(BRANCHES(what, key, id, dir), dir)
 #define PATH_ID(what, dir)                                                                                   \
     "SELECT " what("l.id") " FROM @dead_letters l WHERE l.id > $2::bigint AND l.id < $3::bigint ORDER BY l.id " dir   \
     " LIMIT $17::bigint"
@@ -75,7 +77,10 @@
 #define PATH_DESTINATION(what, dir)                                                                          \
     PATH(what, "left(l.destination, 63) COLLATE \"C\" = left($5::text, 63) AND l.destination = $5 AND ", "(l.id - 0)", dir)
 #define PATH_REASON(what, dir)      PATH(what, "l.reason_code COLLATE \"C\" = $6::text AND ", "(l.id * 1)", dir)
-#define PATH_GROUP(what, dir)       PATH(what, "l.fingerprint = $7::text AND ", "(l.id / 1)", dir)
+/* Also what an older version of the rule put into that group: no letter is in both, for where nothing changed nothing is kept. */
+#define PATH_GROUP(what, dir)                                                                                \
+    ALL_OF(BRANCHES(what, "l.fingerprint = $7::text AND ", "(l.id / 1)", dir) " UNION ALL "                  \
+           BRANCHES(what, "l.fingerprint_old = $7::text AND ", "(l.id # 0)", dir), dir)
 #define PATH_REDRIVE(what, dir)     PATH(what, "l.redrive_id = $16::bigint AND ", "(l.id | 0)", dir)
 #define PATH_MESSAGE(what, dir)                                                                              \
     "SELECT " what("l.id") " FROM (SELECT * FROM @dead_letters x WHERE x.message_id = $8::text OFFSET 0) l "         \
@@ -218,6 +223,10 @@
     "a AS (" TO_AUDIT(", redrive_id, detail") "SELECT " NOW ", $3, 'requeue', l.message_id, l.destination, $4, l.id, " \
     "$6::bigint, '{\"message_id\":' || to_json(l.goes_as) || '}' "                                           \
     "FROM l WHERE l.did = 0 ORDER BY l.id)"
+
+/* As the index has it. */
+#define STALE \
+    "('" HK_FINGERPRINT_MADE "' || d.fingerprint) IS DISTINCT FROM d.fingerprint_made AND d.status IN ('failed', 'retrying')"
 
 /* ---- jobs ---- */
 
@@ -365,14 +374,28 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "status = CASE WHEN NOT l.sending THEN d.status WHEN $4::boolean THEN 'resolved' ELSE 'failed' END, "
         "resolved_at = CASE WHEN l.sending AND $4::boolean THEN " TIME(NOW) " ELSE d.resolved_at END, "
         "resolution = CASE WHEN l.sending AND $4::boolean THEN 'delivered' ELSE d.resolution END, "
-        "(last_failed_at, reason_code, error_message, error_detail, failure_class, fault, fingerprint) = "
-        "(SELECT f.* FROM (SELECT " TIME(NOW) ", $16::text, $10::text, $19::text, $8::text, $17::text, $18::text "
+        "(last_failed_at, reason_code, error_message, error_detail, failure_class, fault, fingerprint, "
+        "fingerprint_made, fingerprint_old) = "
+        "(SELECT f.* FROM (SELECT " TIME(NOW) ", $16::text, $10::text, $19::text, $8::text, $17::text, $18::text, "
+        "'" HK_FINGERPRINT_MADE "' || $18::text, NULL::text "
         "WHERE l.sending AND NOT $4::boolean UNION ALL SELECT d.last_failed_at, d.reason_code, d.error_message, d.error_detail, "
-        "d.failure_class, d.fault, d.fingerprint WHERE NOT l.sending OR $4::boolean) f) "
+        "d.failure_class, d.fault, d.fingerprint, d.fingerprint_made, d.fingerprint_old WHERE NOT l.sending OR $4::boolean) f) "
         "FROM l WHERE d.id = l.id), "
         "a AS (" TO_AUDIT("") "SELECT " NOW ", $3, CASE WHEN $4::boolean THEN 'sent' ELSE 'send-failed' END, l.newest, "
         "l.destination, coalesce(CASE WHEN NOT l.sending THEN 'too late: somebody had decided meanwhile' END, $10::text, ''), "
         "l.id FROM l) SELECT l.sending FROM l",
+
+    /* $1 how many, $2 bytes of each payload: letters whose group another version of the rule made */
+    AT(HK_PL_STALE_GROUPS) =
+        "SELECT " LETTER("t", "true", "$2") " FROM (SELECT * FROM @dead_letters d WHERE " STALE " ORDER BY d.id LIMIT $1::bigint) t "
+        "ORDER BY t.id",
+    /* $1 ids, $2 fingerprints as they were seen, $3 new ones, $4 errors ('' = it keeps its own) */
+    AT(HK_PL_REGROUP) =
+        "UPDATE @dead_letters d SET fingerprint = v.print, fingerprint_made = '" HK_FINGERPRINT_MADE "' || v.print, "
+        "fingerprint_old = CASE WHEN d.fingerprint <> v.print THEN d.fingerprint END, "
+        "error_message = coalesce(nullif(v.error, ''), d.error_message) "
+        "FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) v (id, was, print, error) "
+        "WHERE d.id = v.id AND (v.was = '' OR d.fingerprint = v.was) AND " STALE,
 
     /* $1 the time, $2 filter, $3 rate, $4 ramp, $5 canary, $6 ratio, $7 ids, $8 total, $9 actor, $10 reason: the id, or that
      * of a running one of the same filter */

@@ -55,6 +55,9 @@ enum hk_pl_id {
     HK_PL_REMARK,
     HK_PL_SEND_BEGIN,
     HK_PL_SEND_END,
+    /* pg_letters_regroup.c */
+    HK_PL_STALE_GROUPS,
+    HK_PL_REGROUP,
     /* pg_letters_redrive.c */
     HK_PL_JOB_TURN,
     HK_PL_JOB_START,

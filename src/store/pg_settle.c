@@ -133,7 +133,8 @@ static void arg_cause(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_se
 {
     const struct hk_attempt_record *at = &s->attempt;
     char fingerprint[HK_FINGERPRINT_MAX];
-    hk_fingerprint(at->failure_class, s->reason, s->destination, at->error, fingerprint);
+    hk_fingerprint(at->made ? at->failure_class : HK_CLASS_SUCCESS, s->reason, s->destination, at->error,
+                   fingerprint);
     if (at->made)
         hk_pg_arg_text(pg, a, hk_str_of(hk_class_name(at->failure_class)));
     else

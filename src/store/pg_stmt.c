@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every SQL statement of the relay's side of the PostgreSQL store. */
+#include "core/letter.h"
 #include "store/pg_stmt.h"
 
 /* Unix milliseconds: the start of the transaction by the server's clock. */
@@ -287,7 +288,8 @@
     "original_outbox_id, message_id, destination, message_created_at, crashes, life, " REST_NAMES ", "       \
     "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, " \
     "created_at, " LETTER_CAUSE ", possibly_delivered"
-#define LETTER_CAUSE    "failure_class, fault, fingerprint"
+#define LETTER_CAUSE    "failure_class, fault, fingerprint, fingerprint_made, fingerprint_old"
+#define CAUSE           "$12, $13, $14::text, '" HK_FINGERPRINT_MADE "' || $14::text, NULL"
 #define FIRST_FAILED    TIME("CASE WHEN $10::bigint > 0 THEN $10 ELSE " NOW " END")
 
 #define TO_ATTEMPT                                                                                           \
@@ -528,7 +530,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_BURY] =
         "WITH " GONE " INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.id, " MESSAGE_ID("d") ", " FRESH_NAME
         ", d.created_at, 0, 1, " REST("d") ", $6, $7, $8, $9, " FIRST_FAILED ", " TIME(NOW) ", " TIME("$11") ", "
-        TIME(NOW) ", $12, $13, $14, $15 FROM d",
+        TIME(NOW) ", " CAUSE ", $15 FROM d",
     /* A requeued message dies into the letter that it came from, unless somebody deleted that, or another of its fan-out
      * has died into it. What the row knows from
      * before stands where this settle brings nothing new. */
@@ -537,14 +539,14 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "destination = " RETRY_NAME ", reason_code = $6, error_message = coalesce($7, d.last_error), error_detail = $8, "
         "attempts = greatest($9, d.attempts), last_failed_at = " TIME(NOW) ", "
         "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
-        "crashes = d.crashes, (" LETTER_CAUSE ") = ROW($12, $13, $14), "
+        "crashes = d.crashes, (" LETTER_CAUSE ") = ROW(" CAUSE "), "
         "possibly_delivered = l.possibly_delivered OR d.possibly_delivered OR $15, payload = d.payload "
         "FROM d WHERE l.id = (SELECT d.letter_id FROM d) AND l.status <> 'failed' AND l.life < d.life RETURNING l.id) "
         "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
         ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
         FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "
         "CASE WHEN d.last_attempt_ms > 0 THEN " TIME("d.last_attempt_ms") " END), " TIME(NOW)
-        ", $12, $13, $14, d.possibly_delivered OR $15 FROM d WHERE NOT EXISTS (SELECT 1 FROM l)",
+        ", " CAUSE ", d.possibly_delivered OR $15 FROM d WHERE NOT EXISTS (SELECT 1 FROM l)",
     /* $6 … as the columns of outbox_attempts */
     [HK_PG_ADD_ATTEMPT] =
         TO_ATTEMPT MESSAGE_ID("d") ", " FRESH_NAME ", 1, " ATTEMPT " FROM @outbox d WHERE d.id = $2::bigint AND " STANDS,

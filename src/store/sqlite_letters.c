@@ -321,5 +321,6 @@ const struct hk_store_letters_ops hk_store_letters_sqlite = {
     .redrive_list = hk_sl_redrive_list,
     .redrive_cancel = hk_sl_redrive_cancel,
     .redrive_step = hk_sl_redrive_step,
+    .regroup = hk_sl_regroup,
     .audit = hk_sl_audit,
 };

@@ -11,6 +11,7 @@
  *   sqlite_letters_acts.c     requeue, resolve, discard, restore, remark, edit
  *   sqlite_letters_send.c     by hand
  *   sqlite_letters_redrive.c  jobs
+ *   sqlite_letters_regroup.c  groups of older versions
  *
  * It sits on the operators' handle (sqlite_admin.h). Payloads are read and written in sqlite_letters.c and in the statements
  * of sqlite_letters_acts.c, nowhere else. */
@@ -139,6 +140,8 @@ enum hk_code hk_sl_find_requeued(struct hk_admin *admin, const char *message_id,
                                  struct hk_err *err);
 enum hk_code hk_sl_audit(struct hk_admin *admin, const struct hk_audit_page *page,
                          const struct hk_audit_rows **out, struct hk_err *err);
+enum hk_code hk_sl_regroup(struct hk_admin *admin, const struct hk_regrouping *how, uint32_t *out_n,
+                           struct hk_err *err);
 enum hk_code hk_sl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
                         struct hk_err *err);
 enum hk_code hk_sl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,

@@ -112,6 +112,19 @@ static bool asks_each_letter(const struct hk_letter_query *q)
     return q->message_id || q->correlation_id || q->key || q->event_type || q->redrive || q->match;
 }
 
+/* Of what was one group in an older version of the rule the index knows nothing. */
+static bool asks_old_group(struct hk_store *store, const struct hk_letter_query *query)
+{
+    if (!query->fingerprint)
+        return false;
+    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT 1 FROM dead_letters INDEXED BY dead_letters_group_old "
+                                           "WHERE fingerprint_old = ?1 LIMIT 1");
+    hk_sq_bind_cstr(store, q, 1, query->fingerprint);
+    bool old = hk_sq_row(store, q);
+    sqlite3_finalize(q);
+    return old;
+}
+
 static bool equals(sqlite3_stmt *q, int column, const char *wanted)
 {
     const char *text = (const char *)sqlite3_column_text(q, column);
@@ -339,7 +352,7 @@ static void gather(struct gatherer *g, uint32_t limit)
         hk_sa_prepare(g->store, "SELECT destination, reason_code, failure_class, fault, fingerprint, "
                                 "error_message, event_type, message_id FROM dead_letters NOT INDEXED "
                                 "WHERE id = ?1");
-    if (g->items && g->slots && asks_each_letter(g->query)) {
+    if (g->items && g->slots && (asks_each_letter(g->query) || asks_old_group(g->store, g->query))) {
         gather_letters(g);
     } else if (g->items && g->slots) {
         gather_from_index(g);

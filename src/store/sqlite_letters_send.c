@@ -87,6 +87,7 @@ static void reopen(struct sending *s)
         store,
         "UPDATE dead_letters SET status = 'failed', sending_at = NULL, attempts = attempts + 1, last_failed_at = ?2, "
         "last_attempt_at = ?3, reason_code = ?4, error_message = ?5, failure_class = ?6, fault = ?7, fingerprint = ?8, "
+        "fingerprint_made = '" HK_FINGERPRINT_MADE "' || ?8, fingerprint_old = NULL, "
         "error_detail = NULL, possibly_delivered = max(possibly_delivered, ?9) WHERE id = ?1",
         s->id);
     bind_common(s, q, now, started);

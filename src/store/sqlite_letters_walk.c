@@ -55,6 +55,7 @@ enum lead {
     BY_MESSAGE,
     BY_CORRELATION,
     BY_GROUP,
+    BY_OLD_GROUP, /* beside it */
     BY_REDRIVE,
     BY_OPEN,
     BY_EVENT_TYPE,
@@ -93,6 +94,7 @@ static const struct {
     [BY_CORRELATION] = {"INDEXED BY dead_letters_correlation",
                         "correlation_id IS NOT NULL AND correlation_id = ?7 AND "},
     [BY_GROUP] = {"INDEXED BY dead_letters_group", "fingerprint = ?5 AND status = '%s' AND "},
+    [BY_OLD_GROUP] = {"INDEXED BY dead_letters_group_old", "fingerprint_old = ?5 AND status = '%s' AND "},
     [BY_REDRIVE] = {"INDEXED BY dead_letters_redrive",
                     "redrive_id IS NOT NULL AND redrive_id = ?14 AND status = '%s' AND "},
     [BY_OPEN] = {"INDEXED BY dead_letters_open", "destination = ?3 AND status = '%s' AND "},
@@ -120,7 +122,8 @@ static void add_terms(struct hk_buf *sql, const struct hk_letter_query *query)
         (void)hk_buf_adds(sql, "1");
     add_term(sql, query->destination, "destination", "=", HK_SL_DESTINATION);
     add_term(sql, query->reason, "reason_code", "=", HK_SL_REASON);
-    add_term(sql, query->fingerprint, "fingerprint", "=", HK_SL_FINGERPRINT);
+    if (query->fingerprint) /* of this version of the rule, or of one before */
+        (void)hk_buf_adds(sql, " AND (fingerprint = ?5 OR fingerprint_old IS ?5)");
     add_term(sql, query->message_id, "message_id", "=", HK_SL_MESSAGE);
     add_term(sql, query->correlation_id, "correlation_id", "=", HK_SL_CORRELATION);
     add_term(sql, query->key, "message_key", "=", HK_SL_KEY);
@@ -187,9 +190,8 @@ void hk_sl_bind(struct hk_store *store, sqlite3_stmt *q, const struct hk_letter_
 
 /* ---- walking ---- */
 
-static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, bool oldest_first)
+static void write_select(struct hk_buf *sql, const struct hk_letter_query *query, enum lead lead)
 {
-    enum lead lead = lead_of(query);
     const char *where = leads[lead].where, *status = strstr(where, "%s");
     (void)hk_buf_adds(sql, "SELECT id, ");
     add_terms(sql, query);
@@ -200,7 +202,19 @@ static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, b
     } else {
         (void)hk_buf_adds(sql, where);
     }
-    (void)hk_buf_addf(sql, "id >= ?1 AND id <= ?2 ORDER BY id%s", oldest_first ? "" : " DESC");
+    (void)hk_buf_adds(sql, "id >= ?1 AND id <= ?2");
+}
+
+/* No letter is in a group twice: where nothing changed no older fingerprint is kept. */
+static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, bool oldest_first)
+{
+    enum lead lead = lead_of(query);
+    write_select(sql, query, lead);
+    if (lead == BY_GROUP) {
+        (void)hk_buf_adds(sql, " UNION ALL ");
+        write_select(sql, query, BY_OLD_GROUP);
+    }
+    (void)hk_buf_addf(sql, " ORDER BY id%s", oldest_first ? "" : " DESC");
 }
 
 static void bind_range(struct hk_sl_walk *walk, struct hk_sl_range range)

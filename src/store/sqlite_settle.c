@@ -168,7 +168,7 @@ static void bind_cause(struct hk_store *store, sqlite3_stmt *q, const struct hk_
                        char print[HK_FINGERPRINT_MAX])
 {
     const struct hk_attempt_record *a = &s->attempt;
-    hk_fingerprint(a->failure_class, s->reason, s->destination, a->error, print);
+    hk_fingerprint(a->made ? a->failure_class : HK_CLASS_SUCCESS, s->reason, s->destination, a->error, print);
     hk_sq_bind_text_or_null(store, q, 10, hk_str_of(a->made ? hk_class_name(a->failure_class) : ""));
     hk_sq_bind_cstr(store, q, 11, hk_blame_name(hk_blame_of(s->reason, a->cause, a->status)));
     hk_sq_bind_text(store, q, 12, (struct hk_str){print, HK_FINGERPRINT_MAX - 1});

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every SQL statement of the SQLite store. INDEXED BY and NOT INDEXED pin the plans: an application may run ANALYZE
  * while the tables are empty, and a plan for an empty table must not meet a full one. */
+#include "core/letter.h"
 #include "store/sqlite_stmt.h"
 
 /* What a message is made of, wherever it lies, without id and destination. The payload last: see the schema. */
@@ -91,23 +92,24 @@
     "INSERT INTO outbox_retry (original_outbox_id, destination, due_ms, deferred, crashes, life, letter_id, " PAST \
     ", " MESSAGE ") SELECT "
 
+#define MADE(fingerprint) "'" HK_FINGERPRINT_MADE "' || " fingerprint
 #define LETTER_FATE                                                                                                      \
     "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, created_at, " \
-    "failure_class, fault, fingerprint, possibly_delivered"
+    "failure_class, fault, fingerprint, fingerprint_made, possibly_delivered"
 #define LETTER_META                                                                                          \
     "message_id, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, "    \
     "idempotency_key, expires_at, policy, max_attempts"
 #define TO_LETTER                                                                                                \
     "INSERT INTO dead_letters (original_outbox_id, destination, message_created_at, crashes, life, " LETTER_META \
     ", " LETTER_FATE ", payload) SELECT "
-#define LETTER_FATE_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, ?13, payload"
+#define LETTER_FATE_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, " MADE("?12") ", ?13, payload"
 /* What the row knows from before, where this settle brings nothing new. */
 #define LAST_ATTEMPT                                                                                         \
     "coalesce(?9, CASE WHEN last_attempt_ms > 0 "                                                            \
     "THEN strftime('%Y-%m-%dT%H:%M:%fZ', last_attempt_ms / 1000.0, 'unixepoch') END)"
 #define LETTER_FATE_RETRY                                                                                    \
     "?3, coalesce(?4, last_error), ?5, max(?6, attempts), ?7, ?8, " LAST_ATTEMPT                             \
-    ", ?8, ?10, ?11, ?12, max(?13, possibly_delivered), payload"
+    ", ?8, ?10, ?11, ?12, " MADE("?12") ", max(?13, possibly_delivered), payload"
 
 #define TO_ATTEMPT                                                                                                 \
     "INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, " \
@@ -218,14 +220,16 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "destination = CASE WHEN ?2 = '' THEN r.destination ELSE ?2 END, reason_code = ?3, "
         "error_message = coalesce(?4, r.last_error), error_detail = ?5, attempts = max(?6, r.attempts), "
         "last_failed_at = ?8, last_attempt_at = coalesce(?9, last_attempt_at), failure_class = ?10, fault = ?11, "
-        "fingerprint = ?12, possibly_delivered = max(?13, r.possibly_delivered, dead_letters.possibly_delivered), "
-        "life = max(dead_letters.life + 1, r.life), crashes = r.crashes, "
-        "requeued_as = nullif(r.message_id, dead_letters.message_id), message_key = r.message_key, "
-        "headers = r.headers, content_type = r.content_type, encoding = r.encoding, "
-        "correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key = r.idempotency_key, "
-        "expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload = r.payload "
-        "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed' "
-        "AND dead_letters.life < r.life",
+        "fingerprint = ?12, fingerprint_made = " MADE(
+            "?12") ", fingerprint_old = NULL, "
+                   "possibly_delivered = max(?13, r.possibly_delivered, dead_letters.possibly_delivered), "
+                   "life = max(dead_letters.life + 1, r.life), crashes = r.crashes, "
+                   "requeued_as = nullif(r.message_id, dead_letters.message_id), message_key = r.message_key, "
+                   "headers = r.headers, content_type = r.content_type, encoding = r.encoding, "
+                   "correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key = r.idempotency_key, "
+                   "expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload = r.payload "
+                   "FROM outbox_retry r WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed' "
+                   "AND dead_letters.life < r.life",
     [HK_SQ_RESOLVE_LETTER] =
         "UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'delivered' "
         "WHERE id = (SELECT letter_id FROM outbox_retry WHERE id = ?1) AND status = 'retrying'",

@@ -524,6 +524,160 @@ static void every_failing_allocation_is_survived(void **state)
     admin_ops->close(admin);
 }
 
+/* ---- groups of older versions ---- */
+
+#define OLD_GROUP "00000000000000aa"
+
+/* What a relay of this version finds in the letter's history. */
+static void say_words(void *arg, const struct hk_letter *letter, struct hk_buf *out)
+{
+    ++*(int *)arg;
+    assert_text(letter->error, "the answer was HTTP 422");
+    if (letter->id % 2)
+        (void)hk_buf_adds(out, "HTTP 422: field 'currency' is missing");
+    else if (letter->id < 6)
+        (void)hk_buf_adds(out, "HTTP 422: field 'price' is missing");
+}
+
+static uint32_t regroup(struct hk_admin *admin, uint32_t limit, int *said)
+{
+    const struct hk_regrouping how = {.limit = limit, .payload_max = 100, .say = say_words, .arg = said};
+    struct hk_err err = {0};
+    uint32_t n = 99;
+    enum hk_code rc = letters_ops->regroup(admin, &how, &n, &err);
+    NOTE_IF(rc != HK_OK, "regroup: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return n;
+}
+
+static uint64_t in_group(struct hk_admin *admin, const char *fingerprint, unsigned statuses)
+{
+    const struct hk_letter_query query = {.fingerprint = fingerprint, .statuses = statuses};
+    const struct hk_letter_groups *groups = NULL;
+    struct hk_count count = {.n = 0};
+    struct hk_err err = {0};
+    size_t listed = letters_list(admin, &query)->n;
+    assert_int_equal(letters_ops->count(admin, &query, &count, &err), HK_OK);
+    assert_int_equal(count.n, listed);
+    assert_int_equal(letters_ops->groups(admin, &query, 10, &groups, &err), HK_OK);
+    assert_int_equal(groups->letters, listed);
+    return listed;
+}
+
+/* As relays before schema version 5 left them. */
+static void age_letters(const char *where)
+{
+    char sql[300];
+    (void)snprintf(sql, sizeof sql,
+                   "UPDATE dead_letters SET fingerprint = '" OLD_GROUP
+                   "', fingerprint_made = NULL, fingerprint_old = NULL, "
+                   "error_message = 'the answer was HTTP 422' WHERE %s",
+                   where);
+    store_kind->sql(sql);
+}
+
+static void groups_of_an_older_version_are_made_anew(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open(), *other = admin_open();
+    const struct hk_letter_groups *groups = NULL;
+    struct hk_err err = {0};
+    char currency[HK_FINGERPRINT_MAX], print[HK_FINGERPRINT_MAX];
+    int said = 0;
+    letters_fill(store, suite_acquire(store), 8, NULL);
+    assert_int_equal(regroup(admin, 10, &said), 0); /* this version wrote them */
+    age_letters("true");
+    letters_act(letters_ops->resolve, admin, 8);
+    letters_act(letters_ops->discard, admin, 7);
+    assert_int_equal(in_group(admin, OLD_GROUP, 0), 8);
+
+    /* some at a time, by whichever relay, and it is known which are done */
+    assert_int_equal(regroup(admin, 2, &said), 2);
+    assert_int_equal(in_group(admin, OLD_GROUP, 0), 8);
+    assert_int_equal(in_group(admin, OLD_GROUP, 1u << HK_LETTER_FAILED), 6);
+    assert_int_equal(regroup(other, 3, &said), 3);
+    assert_int_equal(regroup(admin, 3, &said), 1);
+    assert_int_equal(regroup(other, 3, &said), 0);
+    assert_int_equal(said, 6);
+    assert_number("count(*) FROM dead_letters WHERE fingerprint = '" OLD_GROUP "'",
+                  2); /* what is closed stays */
+    assert_number("count(*) FROM dead_letters WHERE fingerprint_old = '" OLD_GROUP "'", 6);
+    assert_value("error_message FROM dead_letters WHERE id = 3", "HTTP 422: field 'currency' is missing");
+    assert_value("error_message FROM dead_letters WHERE id = 6", "the answer was HTTP 422");
+
+    /* as if this version had written them */
+    hk_fingerprint(HK_CLASS_TRANSIENT, hk_str_of("HTTP_500"), hk_str_of("a"),
+                   hk_str_of("HTTP 422: field 'currency' is missing"), currency);
+    assert_int_equal(in_group(admin, currency, 0), 3);
+    assert_int_equal(letters_ops->groups(admin, &open_letters, 10, &groups, &err), HK_OK);
+    assert_true(groups->n == 3 && groups->letters == 6 && groups->items[0].n == 3);
+    assert_text(groups->items[0].fingerprint, currency);
+    assert_text(groups->items[0].example_error, "HTTP 422: field 'currency' is missing");
+
+    /* what was closed and is opened again, and what an older relay writes beside this one */
+    letters_act(letters_ops->restore, admin, 7);
+    store_kind->sql(
+        "UPDATE dead_letters SET fingerprint = '00000000000000bb', error_message = 'the answer was HTTP 422' "
+        "WHERE id = 2");
+    assert_int_equal(regroup(admin, 10, &said), 2);
+    assert_int_equal(regroup(admin, 10, &said), 0);
+    assert_int_equal(in_group(admin, currency, 0), 4);
+    assert_int_equal(in_group(admin, "00000000000000bb", 0), 1);
+    assert_int_equal(in_group(admin, OLD_GROUP, 0), 7);
+
+    /* whatever somebody wrote there */
+    store_kind->sql(
+        "UPDATE dead_letters SET fingerprint = 'longer than any fingerprint', error_message = 'the answer was HTTP 422' "
+        "WHERE id = 4");
+    assert_int_equal(regroup(admin, 10, &said), 1);
+    assert_int_equal(in_group(admin, "longer than any fingerprint", 0), 1);
+
+    /* where the group stays the same nothing is kept */
+    (void)snprintf(print, sizeof print, "%s",
+                   store_kind->value("SELECT fingerprint FROM dead_letters WHERE id = 6"));
+    store_kind->sql("UPDATE dead_letters SET fingerprint_made = NULL WHERE id = 6");
+    assert_int_equal(regroup(admin, 10, &said), 1);
+    assert_value("fingerprint FROM dead_letters WHERE id = 6", print);
+    assert_number("count(*) FROM dead_letters WHERE id = 6 AND fingerprint_old IS NULL", 1);
+    suite_close(store);
+    admin_ops->close(admin);
+    admin_ops->close(other);
+}
+
+/* It was started before the upgrade, and goes on behind it. */
+static void a_job_keeps_its_group_when_groups_are_made_anew(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_letter_query query = {.fingerprint = OLD_GROUP, .statuses = 1u << HK_LETTER_FAILED};
+    const struct hk_letter_query wide = {.fingerprint = OLD_GROUP, .destination = "a"};
+    int said = 0;
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 9, NULL);
+    age_letters("id < 8");
+    int64_t id = start_as(admin, "group:" OLD_GROUP, &query,
+                          (struct hk_redrive_pace){.rate_per_s = 1, .canary = 1, .abort_ratio = 1});
+    assert_int_equal(job_of(admin, id).facts.total, 7);
+    step_to(admin, id, &query, 1);
+    assert_int_equal(regroup(admin, 3, &said), 3);
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_SENT);
+    step_to(admin, id, &query, 4);
+    assert_int_equal(regroup(admin, 100, &said), 4);
+    step_to(admin, id, &query, 7);
+    assert_number("count(*) FROM dead_letters WHERE redrive_id IS NOT NULL AND id < 8", 7);
+    assert_number("count(*) FROM dead_letters WHERE redrive_id IS NOT NULL", 7);
+    assert_int_equal(letters_list(admin, &wide)->n, 7);
+
+    /* a letter that dies again is in the group of that failure alone */
+    letters_try_again(store, lane, letters_retry_of(3), HK_SETTLE_DEAD);
+    assert_number("count(*) FROM dead_letters WHERE id = 3 AND fingerprint_old IS NULL", 1);
+    assert_int_equal(regroup(admin, 100, &said), 0);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 const struct CMUnitTest letters_redrive_tests[] = {
     TEST(a_job_is_what_was_asked_for),
     TEST(a_second_job_of_the_same_filter_is_refused_while_the_first_runs),
@@ -538,5 +692,7 @@ const struct CMUnitTest letters_redrive_tests[] = {
     TEST(an_empty_job_is_done_at_once),
     TEST(ended_jobs_go_with_what_they_resolved),
     TEST(every_failing_allocation_is_survived),
+    TEST(groups_of_an_older_version_are_made_anew),
+    TEST(a_job_keeps_its_group_when_groups_are_made_anew),
 };
 const size_t letters_redrive_count = COUNT(letters_redrive_tests);

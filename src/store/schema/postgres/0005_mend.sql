@@ -58,3 +58,13 @@ REVOKE ALL ON FUNCTION @outbox_audit_chain() FROM PUBLIC;
 -- ---- letters that may have arrived ----
 -- People ask before they repair or requeue: how many of each group? The index has only those, and answers without the letters.
 CREATE INDEX @@dead_letters_maybe ON @dead_letters (status, fingerprint) INCLUDE (id, last_failed_at) WHERE possibly_delivered;
+
+-- ---- groups by what the receiver said ----
+-- Version 2 of the rule that makes fingerprints reads the receiver's words. fingerprint_made is '2:' and the fingerprint where that
+-- version made it. Anything else there means that a relay of an older version wrote the letter, during a rolling upgrade
+-- too: a relay of this version then groups open letters anew, some at a time, and finds by the index which are left.
+-- fingerprint_old is what an older version made: filters that name it (a redrive that runs, a ticket) find the same letters.
+ALTER TABLE @dead_letters ADD fingerprint_made text COLLATE "C", ADD fingerprint_old text COLLATE "C";
+CREATE INDEX @@dead_letters_regroup ON @dead_letters (id)
+    WHERE ('2:' || fingerprint) IS DISTINCT FROM fingerprint_made AND status IN ('failed', 'retrying');
+CREATE INDEX @@dead_letters_group_old ON @dead_letters (status, fingerprint_old, (id # 0)) WHERE fingerprint_old IS NOT NULL;
