@@ -171,6 +171,35 @@ def list_groups_stats_and_export_agree():
 
 
 @test
+def what_the_receiver_says_is_seen_and_makes_the_groups():
+    def answer(request):
+        field = "price" if request.id.endswith("price") else "currency"
+        return Answer(422, {"Content-Type": "application/json"}, body=json.dumps(
+            {"request_id": f"{hash(request.id):x}", "message": f"field '{field}' is missing in order {len(request.id)}17"}).encode())
+    with Office({"shop": {}, "quiet": {}}) as w:
+        daemon = w.daemon().ready()
+        w.receiver.on("shop", answer)
+        w.receiver.on("quiet", 422)
+        for i in [f"m{'x' * n}" for n in range(6)] + ["a-price", "b--price"]:
+            w.insert(message_id=i, destination="shop")
+        w.insert(message_id="q", destination="quiet")
+        w.settled(dead=9)
+        said = "HTTP 422: field 'currency' is missing in order 117"
+        assert w.letter("m", "error_message") == (said,) and w.letter("q", "error_message") == ("the answer was HTTP 422",)
+        assert w.sql("SELECT error FROM outbox_attempts WHERE message_id = 'm'") == [(said,)]
+        assert said in w.run("dead", "show", "m").split("payload")[0] and said in w.run("dead", "list") and said in w.run("messages", "list")
+        assert len(w.json("dead", "list", "--text", "'price' is missing")["items"]) == 2
+        assert any(f'error="{said}"' in line for line in daemon.log().splitlines() if "dead letter" in line), daemon.log()
+        groups = w.json("dead", "groups")["items"]
+        assert [(g["letters"], g["example_error"].split(" in ")[0]) for g in groups] == [
+            (6, "HTTP 422: field 'currency' is missing"), (2, "HTTP 422: field 'price' is missing"), (1, "the answer was HTTP 422")], groups
+        assert "field 'price' is missing" in w.run("dead", "groups")
+        # by hand the letter stays in its group
+        w.run("dead", "send", "a-price", *WHY, code=FAILURE)
+        assert [g["letters"] for g in w.json("dead", "groups")["items"]] == [6, 2, 1]
+
+
+@test
 def show_answers_in_the_order_of_questions_and_as_curl():
     with Office() as w:
         w.receiver.on("shop", lambda r: Answer(422, {"X-Why": "no such sku"}))
@@ -701,6 +730,9 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
         i = w.letter_id("m")
         secrets = [*CANARIES.values(), "canary-header", "canary-tok%2Fen%2B1", "canary-mail"]
         assert "unknown address" in w.run("dead", "show", i, "--json"), "the answer's body is kept"
+        said = "HTTP 422: unknown address ***, card ***"
+        assert w.letter("m", "error_message") == (said,), "masked before it is stored"
+        assert w.json("dead", "groups")["items"][0]["example_error"] == said
         seen = []
         for args in (("dead", "list"), ("dead", "list", "--json"), ("dead", "groups"), ("dead", "groups", "--json"), ("dead", "show", i),
                      ("dead", "show", i, "--json"), ("dead", "show", i, "--curl"), ("dead", "export"), ("dead", "stats"),

@@ -15,7 +15,7 @@ import sys
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from dead import FAILURE, JQ, OK, WHY, Office
-from support import BINARY, POSTGRES, Skip, World, clean_environment, run_tests, until
+from support import Answer, BINARY, POSTGRES, Skip, World, clean_environment, run_tests, until
 
 TESTS = []
 KILLED = -signal.SIGKILL
@@ -310,6 +310,38 @@ def a_redrive_goes_on_in_the_next_relay_and_sends_each_letter():
         assert max(took.values()) <= 1 + len(doubts), took
         w.is_sound()
         print(f"# {sum(took.values()) - len(took)} repeats")
+
+
+# ---- groups of older versions ----
+
+@test
+def letters_of_an_older_version_are_grouped_whoever_dies_at_it():
+    with Scene() as w:
+        w.receiver.on("shop", lambda r: Answer(422, body=f"no '{'currency' if r.id < 'm-6' else 'price'}'".encode()))
+        daemon = w.daemon("first").ready()
+        for n in range(9):
+            w.insert(message_id=f"m-{n}")
+        until(lambda: len(w.letters()) == 9, "all to die")
+        daemon.stop()
+        # as a relay of schema version 4 leaves them: one group, and no words but in the detail
+        w.sql("UPDATE dead_letters SET fingerprint = '00000000000000aa', fingerprint_made = NULL, "
+              "error_message = 'the answer was HTTP 422'")
+        assert [(g["group"], g["letters"]) for g in w.json("dead", "groups")["items"]] == [("00000000000000aa", 9)]
+        w.relay_dies_at("regroup")
+        assert w.sql("SELECT count(*) FROM dead_letters WHERE fingerprint_made IS NULL") == [(9,)] or POSTGRES
+        assert w.json("dead", "groups", "--group", "00000000000000aa")["letters"] == 9
+        daemon = w.daemon("last").ready()
+        until(lambda: "are grouped" in daemon.log() or w.sql("SELECT count(*) FROM dead_letters WHERE fingerprint_made IS NULL") == [(0,)],
+              "the groups to be made anew")
+        assert sorted((g["letters"], g["example_error"]) for g in w.json("dead", "groups")["items"]) == [
+            (3, "HTTP 422: no 'price'"), (6, "HTTP 422: no 'currency'")]
+        # the group of before still means the same letters
+        assert w.json("dead", "groups", "--group", "00000000000000aa")["letters"] == 9
+        w.receiver.on("shop", 200)
+        w.run("dead", "requeue", "--filter", "group:00000000000000aa", "--yes", *WHY)
+        until(lambda: len(w.receiver.accepted()) == 9, "all to arrive")
+        daemon.stop()
+        w.is_sound()
 
 
 # ---- burying ----
