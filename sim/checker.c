@@ -259,6 +259,7 @@ static void on_dest(struct checker *c)
     dest->cap = hk_checker_number(c, "cap");
     dest->hint_cap = hk_checker_number(c, "wait");
     dest->open_ms = hk_checker_number(c, "open");
+    dest->turn_ms = hk_checker_number(c, "turn");
 }
 
 /* ---- lanes ---- */
@@ -526,6 +527,7 @@ static void on_send(struct checker *c)
     hk_checker_guard(c, relay, leg->dest);
     if (stands)
         hk_checker_in_time(c, leg);
+    hk_checker_turn(c, leg);
     row->leg = l;
     leg->open_sends += stands;
     leg->ever_sent = true;
@@ -574,6 +576,7 @@ static void on_confirm(struct checker *c)
         return;
     close_send(c, s);
     s->confirmed = true;
+    hk_checker_answered(c, &c->dests.items[c->legs.items[s->leg].dest]);
 }
 
 static void on_fail(struct checker *c)
@@ -592,6 +595,7 @@ static void on_fail(struct checker *c)
     if (!s->orphaned) /* what a relay hears that has lost the message, nobody acts upon */
         leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
     hk_checker_failing(c, s->relay, leg->dest);
+    hk_checker_answered(c, &c->dests.items[leg->dest]);
 }
 
 /* ---- settling ---- */

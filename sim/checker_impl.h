@@ -34,6 +34,9 @@ struct cdest {
     int64_t open_ms;  /* its breaker opens for so long at least; 0 = not known */
     int64_t resumed_at;
     int64_t open_until; /* of its breaker, as relays wrote it since it was resumed; 0 = closed */
+    int64_t turn_ms;    /* with work and nothing on its way it waits no longer for a place; 0 = not known */
+    int64_t idle_at;    /* when the last of its sends was answered */
+    size_t on_way;      /* sends */
     bool paused;
 };
 
@@ -237,6 +240,8 @@ void hk_checker_end_leg(struct checker *c, struct cleg *leg, enum leg_state stat
 /* checker_live.c */
 void hk_checker_healed(struct checker *c);
 void hk_checker_in_time(struct checker *c, const struct cleg *leg);
+void hk_checker_turn(struct checker *c, const struct cleg *leg);
+void hk_checker_answered(struct checker *c, struct cdest *dest);
 void hk_checker_reclaimed(struct checker *c, const struct clane *lane);
 
 /* checker_forget.c */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* I16: in a healed system whatever is due is sent within a bound that whoever wrote the log names (lease, poll and the time
- * that all of it takes), and what a dead relay had is taken over within the same. */
+ * that all of it takes), and what a dead relay had is taken over within the same.
+ * I21: a destination that has something to send and nothing on its way waits for a place no longer than its share allows,
+ * however slow the others are. */
 #include "checker_impl.h"
 
 static int64_t later(int64_t a, int64_t b)
@@ -31,6 +33,26 @@ void hk_checker_in_time(struct checker *c, const struct cleg *leg)
     if (c->t > due + c->bound_ms)
         hk_checker_complain(c, "I16", "%s is sent %lld ms after it could have been",
                             hk_checker_msg_name(c, leg->msg), (long long)(c->t - due));
+}
+
+/* At a send. Who wrote the log names the bound, of a world in which nothing else holds it up. */
+void hk_checker_turn(struct checker *c, const struct cleg *leg)
+{
+    struct cdest *dest = &c->dests.items[leg->dest];
+    const struct cmsg *msg = &c->msgs.items[leg->msg];
+    int64_t ready = later(later(leg->due, msg->due), later(msg->committed_at, dest->idle_at));
+    bool keyed = msg->key != NOBODY && dest->order != ORDER_NONE;
+    if (dest->turn_ms && !dest->on_way && !keyed && c->t > ready + dest->turn_ms)
+        hk_checker_complain(c, "I21", "%s was passed over for %lld ms, of %lld",
+                            hk_checker_dest_name(c, leg->dest), (long long)(c->t - ready),
+                            (long long)dest->turn_ms);
+    dest->on_way++;
+}
+
+void hk_checker_answered(struct checker *c, struct cdest *dest)
+{
+    dest->on_way -= dest->on_way > 0;
+    dest->idle_at = c->t;
 }
 
 /* At an orphan: the lease's end is when it could have been taken. */

@@ -146,7 +146,7 @@ static void draw_breaker(struct dest *d, struct hk_engine_dest *conf, struct hk_
         conf->breaker = &d->breaker;
 }
 
-static void draw_dest(struct world *w, size_t i, uint64_t seed)
+void hk_world_dest_draw(struct world *w, size_t i, uint64_t seed)
 {
     struct hk_rng *rng = &w->config_rng;
     struct dest *d = &w->dests[i];
@@ -219,7 +219,7 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
     for (size_t i = 0; i < w->c.n_policies; i++)
         w->policies[i] = draw_policy(&w->config_rng, i);
     for (size_t i = 0; i < w->c.n_dests; i++)
-        draw_dest(w, i, seed);
+        hk_world_dest_draw(w, i, seed);
     draw_routes(w);
     draw_engine(w, seed);
     hk_world_store_draw(w, seed);

@@ -39,7 +39,7 @@ static const struct hk_model_msg *message_by_id(const struct world *w, struct hk
 static void plan(struct world *w, struct send *send, size_t number, uint64_t timeout_ms)
 {
     struct dest *d = &w->dests[send->dest];
-    int64_t half = w->healed ? 1 : hk_world_between(&d->rng, 0, d->latency_ms / 2);
+    int64_t half = w->healed ? 1 : hk_world_between(&d->rng, d->least_ms / 2, d->latency_ms / 2);
     int64_t there = half, back = 2 * half + 1;
     int64_t limit = timeout_ms > 3600000 ? 3600000 : (int64_t)timeout_ms;
     if (send->outcome == OUT_LATE)

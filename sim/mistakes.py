@@ -9,6 +9,7 @@ ORDER, HINT, LIMITER = CORE + "order.c", CORE + "hint.c", CORE + "limiter.c"
 STORE, EXCHANGE = SIM + "model_store.c", SIM + "model_relay.c"
 LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
 SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
+SHARE = CORE + "engine_share.c"
 
 MISTAKES = [
     # ---- counting and deciding
@@ -93,8 +94,7 @@ MISTAKES = [
     ("key-ends-with-one", "only the first that was passed over for its key is remembered", CHOOSE,
      "        key->passed_id = hk_id_after(head->id); /* more may follow */", "        key->passed_id = HK_NONE_PASSED;"),
     ("key-jumps-the-unread", "a key's next one goes although its destination has yet to read what lies before", PICK,
-     "    return hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms) &&\n           hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);",
-     "    return hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms);"),
+     " &&\n           hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);", ";"),
     ("given-back-holds-no-key", "a retry that was given back does not hold its key", SETTLE,
      "        if (slot->held)\n            hold(e, slot->dest, slot->message.key, false);\n", ""),
     ("fan-out-holds-no-key", "parts of a fan-out do not hold their keys", SETTLE,
@@ -105,8 +105,8 @@ MISTAKES = [
     ("in-hand-taken-again", "what a slot has is chosen again", CHOOSE,
      "    if (head->source == HK_FROM_OUTBOX && hk_hand_has(e, head->id))\n        return IN_HAND;\n", ""),
     ("full-destination-skips", "the head that found no room is not read again", CHOOSE,
-     "        e->dests[dest].behind = true;\n        e->dests[dest].cursor = hk_id_before(head->id);\n        return true;",
-     "        e->dests[dest].behind = true;\n        e->dests[dest].cursor = head->id;\n        return true;"),
+     "        e->dests[dest].behind = true;\n        e->dests[dest].cursor = hk_id_before(head->id);\n        hk_share",
+     "        e->dests[dest].behind = true;\n        e->dests[dest].cursor = head->id;\n        hk_share"),
     ("full-engine-skips", "what a full engine could not take is passed", CHOOSE,
      "    case ENGINE_FULL:\n        return false;\n    }\n    return false;\n}\n\nstatic void count_seen",
      "    case ENGINE_FULL:\n        return true;\n    }\n    return false;\n}\n\nstatic void count_seen"),
@@ -130,6 +130,16 @@ MISTAKES = [
      "    return !d->retries_chosen && d->retry_due_ms", "    return d->retry_due_ms"),
     ("stranger-goes-anywhere", "an unknown destination is the first one", CHOOSE,
      "        return t.dest == HK_NO_DEST\n                   ? refuse", "        if (t.dest == HK_NO_DEST && e->options.n_dests)\n            t.dest = 0;\n        return t.dest == HK_NO_DEST\n                   ? refuse"),
+
+    # ---- fair shares
+    ("slow-takes-all", "a slow destination holds as many places as it likes", SHARE,
+     "    if (d->in_flight < share_of_places(e, d))\n        return true;", "    if (d)\n        return true;"),
+    ("nothing-kept-for-the-quick", "slow destinations may take the last places, too", SHARE,
+     "    return all < SMALL || e->options.n_dests < 2 ? 0 : all / 8;", "    return all < SMALL ? 0 : all / 800;"),
+    ("quick-not-noticed", "a quick destination is treated as a slow one", SHARE,
+     "    return d->answers && 4 * count_bits", "    return d->answers > 2 * ANSWERS && 4 * count_bits"),
+    ("first-turn-again", "of those that wait for a place the first of the list always has it", PICK,
+     "e->dests[i].turn < e->dests[next].turn;", "false;"),
 
     # ---- slots, lease, store
     ("one-more-at-once", "the cap is passed by one", ENGINE,

@@ -334,6 +334,10 @@ void hk_world_relay_answer(struct world *w, const struct event *ev)
     line.maybe = sent.facts.possibly_delivered;
     line.wait = sent.facts.n_headers ? send->hint_s * 1000 : 0;
     hk_world_log(w, line);
+    if (w->dests[send->dest].unknown) {
+        w->dests[send->dest].unknown = false;
+        hk_world_log_dest(w, send->dest);
+    }
     hk_engine_on_sent(r->engine, clock_of(w, r), send->slot, &sent);
     run(w, send->relay);
 }

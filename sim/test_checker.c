@@ -330,6 +330,11 @@ static const struct row bad[] = {
     {"I19", "by nobody", DIED ACT(8, "discard", "m"),
      DISCARDED_ROW TOTALS(
          0, 0, 1) "{\"table\":\"audit\",\"act\":\"discard\",\"m\":\"m\",\"dest\":\"d\",\"actor\":\"\"}\n"},
+    {"I21", "passed over for a place",
+     LINE(0, "dest", ",\"dest\":\"d\",\"kind\":\"none\",\"wait\":0,\"cap\":1,\"turn\":20") COMMIT ACQUIRE(
+         2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(4, "m", "o1", 1, 1) RECV(5, "m") CONFIRM(6, "m", "o1", 1)
+         SETTLED_SENT(7, "m", "o1", 1, 1) PUT(8, "n", "") CLAIM(28, "n", "o2", 2) SEND(29, "n", "o2", 2, 1),
+     ""},
     {"I20", "a payload in the log",
      DELIVERED LINE(9, "cancel", ",\"actor\":\"CANARY-1\",\"m\":\"m\",\"dest\":\"d\""), ""},
     {"I20", "a payload in the dump", DELIVERED, SENT_ROW TABLE("dead", "CANARY-1", "")},

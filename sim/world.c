@@ -295,22 +295,28 @@ static void dispatch_cut(struct world *w, const struct event *ev)
         hk_numbers_add(w->strikes, w->now);
 }
 
+/* Its settings, as far as the checker is to know them. */
+void hk_world_log_dest(struct world *w, size_t i)
+{
+    const struct hk_engine_dest *d = &w->engine_dests[i];
+    const char *order = !d->ordered ? "none" : d->skip_dead ? "skip" : "block";
+    uint64_t hint_cap = UINT64_MAX;
+    for (size_t k = 0; k < w->c.n_policies; k++)
+        if (hk_policy_limits(w->policies[k])->hint_cap_ms < hint_cap)
+            hint_cap = hk_policy_limits(w->policies[k])->hint_cap_ms;
+    hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_DEST,
+                                           .dest = hk_str_of(d->name),
+                                           .kind = hk_str_of(order),
+                                           .wait = (int64_t)hint_cap,
+                                           .cap = hk_world_cap(w, i),
+                                           .open = d->breaker ? (int64_t)d->breaker->open_ms : 0,
+                                           .turn = w->dests[i].unknown ? 0 : w->dests[i].turn_ms});
+}
+
 static void begin(struct world *w)
 {
-    uint64_t hint_cap = UINT64_MAX;
-    for (size_t i = 0; i < w->c.n_policies; i++)
-        if (hk_policy_limits(w->policies[i])->hint_cap_ms < hint_cap)
-            hint_cap = hk_policy_limits(w->policies[i])->hint_cap_ms;
-    for (size_t i = 0; i < w->c.n_dests; i++) {
-        const struct hk_engine_dest *d = &w->engine_dests[i];
-        const char *order = !d->ordered ? "none" : d->skip_dead ? "skip" : "block";
-        hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_DEST,
-                                               .dest = hk_str_of(d->name),
-                                               .kind = hk_str_of(order),
-                                               .wait = (int64_t)hint_cap,
-                                               .cap = hk_world_cap(w, i),
-                                               .open = d->breaker ? (int64_t)d->breaker->open_ms : 0});
-    }
+    for (size_t i = 0; i < w->c.n_dests; i++)
+        hk_world_log_dest(w, i);
     for (size_t i = 0; i < w->c.n_relays; i++)
         hk_world_at(w, (int64_t)i * 3, EV_START, i, 0);
     for (size_t i = 0; i < w->c.n_apps; i++)

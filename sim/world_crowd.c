@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Worlds that are made for one kind of trouble: few seeds meet it by chance, since much has to come together. Of each kind
  * there is one in twelve; what else befalls them is drawn as for all. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "world_impl.h"
 
 enum {
@@ -68,6 +71,87 @@ static void broken_and_crowded(struct world *w, struct hk_rng *rng)
     }
 }
 
+/* Nothing fails, so that whoever waits, waits for a place. */
+static void calm(struct world *w, struct hk_rng *rng)
+{
+    struct config *c = &w->c;
+    c->n_relays = 1;
+    c->n_messages = 150;
+    c->fault_ms = 60000;
+    c->app_gap_ms = hk_world_between(rng, 10, 150);
+    c->p_routed = c->p_unknown = c->p_scheduled = c->p_expiring = c->p_too_big = c->p_malformed = 0;
+    c->p_undecodable = c->p_poison = c->p_policy = c->p_override = c->p_hold = c->p_shards = 0;
+    c->p_store_fail = c->p_store_slow = c->p_store_hang = c->p_crash = c->p_stop = c->p_drain = 0;
+    c->p_lost_reply = c->p_deadlock = 0;
+    c->clock_jumps = c->late_silent = false;
+    c->operator_gap_ms = c->desk_gap_ms = 0;
+    c->full_from = c->full_to = c->keep_at = c->forget_at = c->away_to = 0;
+    w->options.batch_bytes = 100000;
+    w->options.batch += 20; /* what others have to send is walked over in few steps */
+    for (size_t i = 0; i < c->n_policies; i++) {
+        struct hk_limits limits = *hk_policy_limits(w->policies[i]);
+        limits.timeout_ms = 60000;
+        limits.max_elapsed_ms = 3600000;
+        if (hk_policy_set_limits(w->policies[i], &limits, NULL) != HK_OK)
+            abort();
+    }
+}
+
+static void plain_dest(struct world *w, size_t i, int64_t least_ms, int64_t most_ms)
+{
+    struct dest *d = &w->dests[i];
+    struct hk_engine_dest *conf = &w->engine_dests[i];
+    *d = (struct dest){
+        .rng = d->rng, .weights = {[OUT_OK] = 1}, .total = 1, .least_ms = least_ms, .latency_ms = most_ms};
+    (void)snprintf(d->name, sizeof d->name, "d%zu", i);
+    hk_limiter_options_init(&conf->limiter);
+    conf->limiter.concurrency = 0;
+    conf->breaker = NULL;
+}
+
+/* Messages keep coming, and every other destination has keys, of which the next message could go at once. */
+static void take_turns(struct world *w, struct hk_rng *rng)
+{
+    w->c.app_gap_ms = hk_world_between(rng, 10, 1500);
+    w->c.keys = (uint32_t)hk_rng_between(rng, 1, 2);
+    w->c.p_key = 60000;
+    for (size_t i = 0; i < w->c.n_dests; i++)
+        w->engine_dests[i].ordered = i % 2 == 0;
+}
+
+/* Destinations that take many seconds to answer, as many as would fill every place. Beside them a quick one, which must
+ * hardly notice; or nobody, but fewer places than destinations, and each must have its turn. */
+static void slow_neighbours(struct world *w, struct hk_rng *rng, uint64_t seed)
+{
+    struct config *c = &w->c;
+    bool quick = hk_rng_upto(rng, 1) == 1;
+    size_t drawn = c->n_dests;
+    calm(w, rng);
+    w->options.concurrency = (uint32_t)(quick ? hk_rng_between(rng, 16, 32) : hk_rng_between(rng, 16, 18));
+    size_t places = w->options.concurrency, least = quick ? 4 : places + 1,
+           most = quick ? places / 2 : 2 * (places - 2);
+    c->n_dests =
+        (size_t)hk_rng_between(rng, least, most) + quick; /* of 16 or 18 places two are kept for the quick */
+    for (size_t i = drawn; i < c->n_dests; i++)
+        hk_world_dest_draw(w, i, seed);
+    w->options.n_dests = c->n_dests;
+    /* to hear of a message, to walk over those of others, and to claim it */
+    int64_t store_ms = 2 * (int64_t)c->store_ms + (int64_t)w->options.linger_ms + 1;
+    int64_t look_ms = (int64_t)w->options.poll_max_ms + 30 * store_ms;
+    for (size_t i = 0; i < c->n_dests; i++) {
+        plain_dest(w, i, 4000 + look_ms, 20000);
+        w->dests[i].turn_ms = quick ? 0 : 20000 + look_ms;
+    }
+    if (!quick) {
+        take_turns(w, rng);
+        return;
+    }
+    plain_dest(w, 0, 0, 50);
+    w->engine_dests[0].ordered = false;
+    w->dests[0].turn_ms = look_ms;
+    w->dests[0].unknown = true;
+}
+
 void hk_world_crowd_draw(struct world *w, uint64_t seed)
 {
     struct hk_rng rng;
@@ -81,6 +165,9 @@ void hk_world_crowd_draw(struct world *w, uint64_t seed)
         break;
     case 2:
         broken_and_crowded(w, &rng);
+        break;
+    case 3:
+        slow_neighbours(w, &rng, seed);
         break;
     default:
         break;

@@ -14,7 +14,8 @@
 
 enum {
     MAX_RELAYS = 8,
-    MAX_DESTS = 20,
+    MAX_DESTS = 20,  /* that most worlds may draw … */
+    ROOM_DESTS = 32, /* … and those of world_crowd.c */
     MAX_APPS = 4,
     MAX_POLICIES = 3,
     TX_MAX = 3,
@@ -89,6 +90,9 @@ struct dest {
     char name[HK_MODEL_TEXT];
     uint32_t weights[N_OUTCOMES], total;
     int64_t latency_ms;
+    int64_t least_ms; /* no answer comes sooner */
+    int64_t turn_ms;  /* it waits for a place no longer (I21); 0 = that is not judged */
+    bool unknown;     /* … and not before its first answer, which shows how quick it is */
     int64_t outage_from, outage_to;
     struct hk_rng rng;
     struct hk_breaker_options breaker;
@@ -129,8 +133,8 @@ struct relay {
     struct call call;
     uint64_t wake; /* number of the wake-up that counts */
     uint32_t idle_spins;
-    uint32_t paused;                  /* destinations (bits) that it knows to be */
-    int64_t open_until_ms[MAX_DESTS]; /* what it was told of breakers */
+    uint32_t paused;                   /* destinations (bits) that it knows to be */
+    int64_t open_until_ms[ROOM_DESTS]; /* what it was told of breakers */
 };
 
 struct app {
@@ -180,8 +184,8 @@ struct world {
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];
-    struct dest dests[MAX_DESTS];
-    struct hk_engine_dest engine_dests[MAX_DESTS];
+    struct dest dests[ROOM_DESTS];
+    struct hk_engine_dest engine_dests[ROOM_DESTS];
     struct hk_engine_route routes[4];
     size_t route_dests[4][3];
     struct hk_policy *policies[MAX_POLICIES];
@@ -207,11 +211,13 @@ void hk_world_park(struct world *w, const struct event *ev);
 void hk_world_unpark(struct world *w, size_t relay);
 int64_t hk_world_store_now(void *arg);
 void hk_world_log(struct world *w, struct hk_event_line line);
+void hk_world_log_dest(struct world *w, size_t i);
 bool hk_world_chance(struct hk_rng *rng, uint32_t p); /* p in 1/65536 */
 int64_t hk_world_between(struct hk_rng *rng, int64_t lo, int64_t hi);
 
 /* config.c */
 void hk_world_config_draw(struct world *w, uint64_t seed);
+void hk_world_dest_draw(struct world *w, size_t i, uint64_t seed);
 void hk_world_config_fini(struct world *w);
 
 /* world_store.c */

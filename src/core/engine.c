@@ -180,6 +180,7 @@ enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_
     /* those in flight, as many again waiting to be settled, and a batch that is settled without sending */
     e->n_slots = options->concurrency * 2 + options->batch;
     e->oldest_ms = INT64_MAX;
+    e->landings = 1;
     e->stray_due_ms = INT64_MAX;
     e->stray_look_at_ms = INT64_MIN;
     e->wake_at_ms = INT64_MAX;

@@ -137,10 +137,12 @@ static uint32_t three_quarters(uint32_t n)
 int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
                          int64_t now_ms)
 {
-    if (d->paused || d->in_flight >= hk_dest_room(e, d))
+    if (d->paused || d->in_flight >= hk_dest_room(e, d) || !hk_share_has_place(e, d) ||
+        hk_share_lacks_bytes(e, d))
         return INT64_MAX;
-    if (source == HK_FROM_RETRY && (d->retries_in_flight >= three_quarters(d->cap) ||
-                                    e->retries_in_flight >= three_quarters(e->options.concurrency)))
+    if (source == HK_FROM_RETRY &&
+        (d->retries_in_flight >= three_quarters(d->cap) ||
+         (e->retries_in_flight >= three_quarters(e->options.concurrency) && !hk_share_spares_retries(d))))
         return INT64_MAX;
     if (hk_quota_waits(e, d, now_ms))
         return INT64_MAX;
@@ -277,10 +279,8 @@ bool hk_engine_can_take(const struct hk_engine *e)
     return !e->alone && !e->bytes_full && e->free.len && e->in_flight < e->options.concurrency;
 }
 
-static bool engine_full(struct hk_engine *e, const struct hk_head *head)
+static bool bytes_full(struct hk_engine *e, const struct hk_head *head)
 {
-    if (!hk_engine_can_take(e))
-        return true;
     e->bytes_full = e->in_flight && e->bytes + head->payload_bytes > e->options.batch_bytes;
     return e->bytes_full;
 }
@@ -294,6 +294,8 @@ static void count_in_flight(struct hk_engine *e, struct hk_slot *slot)
     d->in_flight++;
     slot->spare = d->in_flight > d->cap;
     e->bytes += slot->bytes;
+    d->bytes += slot->bytes;
+    hk_share_joins(e, d);
     e->alone |= slot->alone;
     if (slot->source == HK_FROM_RETRY) {
         e->retries_in_flight++;
@@ -369,9 +371,14 @@ static enum verdict consider(struct hk_engine *e, const struct hk_head *head, in
 {
     if (head->source == HK_FROM_OUTBOX && hk_hand_has(e, head->id))
         return IN_HAND;
-    if (engine_full(e, head))
+    if (!hk_engine_can_take(e))
         return ENGINE_FULL;
     struct target t = aim(e, head);
+    if (t.intent == HK_TO_SEND &&
+        (hk_share_waits_turn(e, t.dest) || !hk_share_has_bytes(e, &e->dests[t.dest], head->payload_bytes)))
+        return DEST_FULL;
+    if (bytes_full(e, head))
+        return ENGINE_FULL;
     if (t.intent == HK_TO_SEND && !hk_dest_ready(e, &e->dests[t.dest], head->source, now_ms))
         return DEST_FULL;
     if (!keys_allow(e, head, &t))
@@ -438,6 +445,7 @@ static bool look_fresh(struct hk_engine *e, const struct hk_head *head, int64_t 
     case DEST_FULL:
         e->dests[dest].behind = true;
         e->dests[dest].cursor = hk_id_before(head->id);
+        hk_share_joins(e, &e->dests[dest]);
         return true;
     case ENGINE_FULL:
         return false;

@@ -86,6 +86,13 @@ struct hk_dest {
     uint32_t ahead;                                    /* so many more than the cap may be claimed */
     uint32_t answered;                                 /* requests, since the last exchange began */
     int64_t answered_ms;                               /* the last one; monotonic */
+    uint16_t quick_answers,
+        answers;          /* engine_share.c: of the last ones, a bit each; and how many those are */
+    uint32_t lingering;   /* requests on their way for longer than a quick one takes */
+    uint64_t bytes;       /* of its payloads, in flight */
+    uint64_t no_bytes_at; /* how many had landed when there was no room for its next payload */
+    uint64_t turn;        /* since when it waits for one: a number that grows */
+    bool active;          /* has something in flight, or to send */
     uint32_t auth_in_row;
     uint64_t seen; /* fresh messages for it that came by */
     struct hk_meter rate, probe;
@@ -169,7 +176,6 @@ struct hk_engine {
     size_t scan_dest;
     uint64_t scan_key;
     int64_t scan_now_ms; /* store time of the heads at hand */
-    size_t turn;         /* whose turn it is to be scanned for */
     bool fresh_turn;
     size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
     int64_t last_scan_ms;
@@ -178,6 +184,12 @@ struct hk_engine {
     uint32_t in_flight, retries_in_flight, sending; /* chosen to sending; sending alone */
     uint32_t in_reserve;
     int64_t measured_ms;
+    uint32_t active;             /* destinations at work (engine_share.c) … */
+    uint32_t starved;            /* … those that have work and no place … */
+    uint32_t slow_behind;        /* … and those that are behind, and not quick */
+    uint64_t turns, oldest_turn; /* given so far; of those that are starved */
+    uint64_t landings;           /* messages that are no longer in flight; from 1 */
+    int64_t lingering_at_ms;     /* when to count again what lingers */
     uint64_t bytes;
     bool bytes_full; /* the next payload does not fit: nothing is looked for before one has landed */
     bool alone;
@@ -231,6 +243,9 @@ bool hk_engine_late_due(const struct hk_engine *e);
 /* When some destination that has work will be ready again. */
 int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms);
 
+/* Is there something to read for it, of its own, and may it be taken? */
+bool hk_dest_wants_scan(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+
 /* engine_choose.c */
 /* The position that lies just before an id, and the id just after. */
 int64_t hk_id_before(int64_t id);
@@ -261,6 +276,27 @@ void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms
 void hk_reserve_look(struct hk_engine *e, int64_t now_ms);
 /* An exchange begins: how many did each destination answer since the last one began? */
 void hk_reserve_measure(struct hk_engine *e, int64_t now_ms);
+
+/* engine_share.c */
+/* A request of the destination is over, and held its place for so long. */
+void hk_share_answered(struct hk_dest *d, int64_t held_ms);
+/* It has something in flight now, or to read. */
+void hk_share_joins(struct hk_engine *e, struct hk_dest *d);
+/* May the destination hold one more of the relay's places? */
+bool hk_share_has_place(const struct hk_engine *e, const struct hk_dest *d);
+/* A flood of others' retries does not hold up its own. */
+bool hk_share_spares_retries(const struct hk_dest *d);
+/* May it hold so many more bytes? If not, it is not looked for before something has landed. */
+bool hk_share_has_bytes(const struct hk_engine *e, struct hk_dest *d, uint64_t bytes);
+bool hk_share_lacks_bytes(const struct hk_engine *e, const struct hk_dest *d);
+/* Before a scan is picked: who is at work, and who waits for a turn? */
+void hk_share_measure(struct hk_engine *e, int64_t now_ms);
+/* The destination is looked for, or has nothing in flight any more: from now on it waits for its next turn. */
+void hk_share_turn(struct hk_engine *e, struct hk_dest *d);
+/* Is a key of the destination to wait for those that were looked for longer ago? */
+bool hk_share_key_waits(const struct hk_engine *e, const struct hk_dest *d);
+/* Others wait for a place, and this is not a scan for the destination: it gets one in its turn. */
+bool hk_share_waits_turn(const struct hk_engine *e, size_t dest);
 
 /* engine_quota.c */
 /* May the destination take one more, as far as others are concerned? If not it is asked for. */

@@ -7,9 +7,12 @@ enum {
     KEY_TRIES = 8
 };
 
-/* An ordered destination passes over what waits behind another of its key; any other takes as many as fit. */
+/* An ordered destination passes over what waits behind another of its key; any other takes as many as fit. What all read
+ * together is mostly passed over while slow destinations are behind: the sooner those are reached that lie beyond. */
 static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
+    if (!d && e->slow_behind)
+        return e->options.batch < 16 ? 16 : e->options.batch;
     uint32_t room = e->options.concurrency - e->in_flight, own = d ? hk_dest_room(e, d) : 0;
     if (d && !d->conf->ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
         room = own - d->in_flight;
@@ -22,6 +25,8 @@ static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, s
     struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
     e->scan_kind = kind;
     e->scan_dest = dest;
+    if (d)
+        hk_share_turn(e, d);
     *out = (struct hk_scan){.source = kind == HK_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
                             .destination = d ? d->name : NULL,
                             .limit = limit_of(e, d)};
@@ -43,11 +48,16 @@ static bool wants_retry(const struct hk_engine *e, struct hk_dest *d, int64_t no
            now_ms >= d->retry_look_at_ms && hk_dest_ready(e, d, HK_FROM_RETRY, now_ms);
 }
 
+bool hk_dest_wants_scan(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    return wants_retry(e, d, now_ms) || (d->behind && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms));
+}
+
 /* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
 static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
 {
     struct hk_dest *d = &e->dests[key->dest];
-    return hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms) &&
+    return !hk_share_key_waits(e, d) && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms) &&
            hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);
 }
 
@@ -70,24 +80,24 @@ static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
     return true;
 }
 
-/* Goes round the destinations, so that each gets its turn. */
+/* Of those that have something to read, whoever has waited longest: each gets its turn. */
 static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
 {
-    for (size_t n = 0; n < e->options.n_dests; n++) {
-        size_t i = (e->turn + n) % e->options.n_dests;
-        struct hk_dest *d = &e->dests[i];
-        bool retry = wants_retry(e, d, now_ms);
-        bool behind = d->behind && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms);
-        if (!retry && !behind)
-            continue;
-        /* both: one after the other */
-        bool take_retry = retry && !(behind && d->retry_last);
-        d->retry_last = take_retry;
-        e->turn = i + 1;
-        set_scan(e, take_retry ? HK_SCAN_RETRY : HK_SCAN_BEHIND, i, out);
-        return true;
+    size_t next = HK_NO_DEST;
+    for (size_t i = 0; i < e->options.n_dests; i++) {
+        bool earlier = next == HK_NO_DEST || e->dests[i].turn < e->dests[next].turn;
+        if (earlier && hk_dest_wants_scan(e, &e->dests[i], now_ms))
+            next = i;
     }
-    return false;
+    if (next == HK_NO_DEST)
+        return false;
+    struct hk_dest *d = &e->dests[next];
+    bool behind = d->behind && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms);
+    /* both: one after the other */
+    bool take_retry = wants_retry(e, d, now_ms) && !(behind && d->retry_last);
+    d->retry_last = take_retry;
+    set_scan(e, take_retry ? HK_SCAN_RETRY : HK_SCAN_BEHIND, next, out);
+    return true;
 }
 
 /* Nothing is in flight, but something may be chosen that is not to be sent. */
@@ -132,6 +142,7 @@ bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *ou
         return false;
     if (e->want_alone != HK_NO_DEST)
         return pick_alone(e, out);
+    hk_share_measure(e, now_ms);
     if (pick_key(e, now_ms, out))
         return true;
     bool fresh = e->last_id > e->cursor;

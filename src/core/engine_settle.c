@@ -102,9 +102,13 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         return;
     slot->counted = false;
     e->bytes -= slot->bytes;
+    d->bytes -= slot->bytes;
+    e->landings++;
     e->bytes_full = false;
     e->in_flight--;
     d->in_flight--;
+    if (!d->in_flight)
+        hk_share_turn(e, d);
     if (slot->source == HK_FROM_RETRY) {
         e->retries_in_flight--;
         d->retries_in_flight--;
@@ -420,6 +424,7 @@ void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const st
     dest->sending--;
     dest->answered++;
     dest->answered_ms = now_ms;
+    hk_share_answered(dest, now_ms - slot->started_ms);
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i);

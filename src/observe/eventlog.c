@@ -34,6 +34,7 @@ enum {
     JOB = 1 << 25,
     RATE = 1 << 26,
     OPEN = 1 << 27,
+    TURN = 1 << 28,
     IN_HAND = M | DEST | RELAY | ROW | LANE | CLAIM | LIFE
 };
 
@@ -41,7 +42,7 @@ static const struct {
     const char *name;
     uint32_t fields;
 } events[HK_NLOGGED] = {
-    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN},
+    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN | TURN},
     [HK_LOG_COMMIT] = {"commit", M | DEST | KEY | DUE | BEGAN | HASH | MAX},
     [HK_LOG_ROLLBACK] = {"rollback", M},
     [HK_LOG_ACQUIRE] = {"acquire", RELAY | LANE | UNTIL},
@@ -150,6 +151,7 @@ static void add_numbers(struct hk_buf *out, uint32_t fields, const struct hk_eve
         {MAX, "max", line->max},       {CAP, "cap", line->cap},       {STATUS, "status", line->status},
         {MAYBE, "maybe", line->maybe}, {ACTED, "acted", line->acted}, {ROWS, "rows", line->rows},
         {JOB, "job", line->job},       {RATE, "rate", line->rate},    {OPEN, "open", line->open},
+        {TURN, "turn", line->turn},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)

@@ -74,6 +74,8 @@ struct hk_event_line {
     uint64_t hash; /* commit, recv, edit: of the payload's bytes */
     int64_t job;   /* redrive, requeue: its number; 0 = by hand */
     int64_t open;  /* dest: for how long its breaker opens at least, ms; 0 = not known, or it has none */
+    int64_t
+        turn; /* dest: with work and nothing on its way it waits for a place no longer, ms; 0 = not known */
     uint32_t rate; /* redrive: a second, at most; in thousandths */
     uint32_t life, attempt, charged;
     uint32_t max; /* commit, dest: attempts allowed; 0 = not known */
