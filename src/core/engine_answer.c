@@ -18,10 +18,11 @@ enum {
 };
 
 /* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
- * the clocks lies. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
-static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms)
+ * the clocks lies; a time that it only reckoned may have been later by `late_ms`, and what is counted from it must not be
+ * early. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
+static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms, uint32_t late_ms)
 {
-    int64_t lo = store_now_ms - now_ms, hi = store_now_ms - e->asked_at_ms;
+    int64_t lo = store_now_ms - now_ms, hi = store_now_ms + late_ms - e->asked_at_ms;
     bool fits = e->store_known && lo <= e->ahead_hi_ms && hi >= e->ahead_lo_ms;
     e->ahead_lo_ms = fits && e->ahead_lo_ms > lo ? e->ahead_lo_ms : lo;
     e->ahead_hi_ms = fits && e->ahead_hi_ms < hi ? e->ahead_hi_ms : hi;
@@ -133,7 +134,7 @@ void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     if (!answered(e, now_ms, rc))
         return;
     e->lane = lane;
-    learn_store_time(e, now_ms, store_now_ms);
+    learn_store_time(e, now_ms, store_now_ms, 0);
     renewed(e);
     forget_positions(e);
     e->next_poll_ms = now_ms;
@@ -201,7 +202,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     }
     e->poll_ms = e->options.poll_min_ms;
     e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
-    learn_store_time(e, now_ms, poll->now_ms);
+    learn_store_time(e, now_ms, poll->now_ms, poll->late_ms);
     if (poll->reset) {
         unchoose_all(e, now_ms);
         read_anew(e); /* late ones included */
@@ -308,7 +309,7 @@ void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
 {
     if (!answered(e, now_ms, rc))
         return;
-    learn_store_time(e, now_ms, heads->now_ms);
+    learn_store_time(e, now_ms, heads->now_ms, heads->late_ms);
     if (e->scan_kind == HK_SCAN_SWEEP)
         rest_from_sweep(e, now_ms);
     if (!e->draining)
@@ -397,7 +398,7 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
             exchange_undone(e, now_ms);
         return;
     }
-    learn_store_time(e, now_ms, done->now_ms);
+    learn_store_time(e, now_ms, done->now_ms, 0);
     renewed(e);
     hk_quota_granted(e, done->grants, now_ms);
     settles_done(e, done->stale);

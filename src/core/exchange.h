@@ -37,6 +37,7 @@ struct hk_poll {
      * the same ids to other rows: all is to be read anew. Until it was said, nothing can be claimed. */
     bool reset;
     int64_t now_ms;
+    uint32_t late_ms; /* the store's time may be later by so much: it was reckoned, not asked for */
     /* Another number whenever a person has acted on a retry row or a dead letter (cancel, discard, requeue …) and so may
      * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
     int64_t acts;
@@ -73,6 +74,7 @@ struct hk_heads {
     int64_t last_id; /* of the last item, to go on from; as it was given when there is none */
     int64_t last_due_ms;
     int64_t now_ms;
+    uint32_t late_ms; /* as in hk_poll */
 };
 
 /* Keys that earlier messages hold: a retry row (claimed or not; but a row that was only deferred does not hold its key:

@@ -276,7 +276,8 @@ static void drop_lost_lanes(struct hk_store *store)
 
 void hk_pg_upkeep(struct hk_store *store)
 {
-    int64_t now_ms = hk_pg_reckon(store);
+    uint32_t late_ms;
+    int64_t now_ms = hk_pg_reckon(store, &late_ms);
     if (!store->lane || !hk_pg_ok(&store->pg) || store->lost.pending || now_ms < store->upkeep_at_ms)
         return;
     store->upkeep_at_ms = now_ms + UPKEEP_EVERY_MS;

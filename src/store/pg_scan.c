@@ -130,7 +130,7 @@ enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, stru
     enum hk_code rc = hk_pg_end(&store->pg, "poll it", err);
     if (rc != HK_OK)
         return rc;
-    poll->now_ms = hk_pg_reckon(store);
+    poll->now_ms = hk_pg_reckon(store, &poll->late_ms);
     if (asked) {
         store->polled = true;
         store->own_change = store->reset_due = false;
@@ -283,7 +283,7 @@ enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, cons
     if (scan->late && !heads->more)
         hk_pg_window_shown(&store->window);
     if (fresh || nothing)
-        heads->now_ms = hk_pg_reckon(store);
+        heads->now_ms = hk_pg_reckon(store, &heads->late_ms);
     *out = heads;
     return HK_OK;
 }

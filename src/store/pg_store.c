@@ -30,11 +30,14 @@ int64_t hk_pg_told(struct hk_store *store, int64_t server_ms)
 {
     store->told_ms = server_ms;
     store->told_at_ms = hk_pg_monotonic_us() / 1000;
+    int64_t late_ms = store->told_at_ms - store->asked_at_ms + 1; /* of whole milliseconds */
+    store->told_late_ms = late_ms < 0 || late_ms > UINT32_MAX ? 0 : (uint32_t)late_ms;
     return store->options.clock_ms ? server_ms : hk_pg_now(&store->pg, server_ms); /* the former was ours */
 }
 
-int64_t hk_pg_reckon(struct hk_store *store)
+int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms)
 {
+    *out_late_ms = store->options.clock_ms ? 0 : store->told_late_ms;
     if (store->options.clock_ms)
         return hk_pg_now(&store->pg, store->options.clock_ms(store->options.clock_arg));
     return hk_pg_now(&store->pg, store->told_ms + hk_pg_monotonic_us() / 1000 - store->told_at_ms);
@@ -49,6 +52,7 @@ void hk_pg_keep(struct hk_store *store, PGresult *res)
 bool hk_pg_relay_call(struct hk_store *store)
 {
     bool ok = hk_pg_call(&store->pg);
+    store->asked_at_ms = hk_pg_monotonic_us() / 1000;
     hk_pg_keep(store, NULL);
     hk_pg_pages_call(&store->pages, store->pg.pool);
     if (store->connects == store->pg.connects)

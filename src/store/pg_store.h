@@ -67,7 +67,9 @@ struct hk_store {
     int64_t found_at_ms;       /* when a scan last found fresh rows; monotonic */
     int64_t arm_at_ms;         /* not before, since it was refused; monotonic */
     int64_t told_ms;           /* what time the server said it was */
+    int64_t asked_at_ms;       /* when the call began that is under way; monotonic */
     int64_t told_at_ms;        /* and when; monotonic */
+    uint32_t told_late_ms;     /* so much later it may have been: the answer was on its way */
     PGresult *kept[2];         /* what heads and messages point into, beside the pools of the same call */
     struct hk_poll poll;
     struct hk_heads heads;
@@ -83,7 +85,8 @@ bool hk_pg_relay_call(struct hk_store *store);
 /* The server said that it was so late. Returns the store's time. */
 int64_t hk_pg_told(struct hk_store *store, int64_t server_ms);
 /* The store's time, as it must be by now. */
-int64_t hk_pg_reckon(struct hk_store *store);
+/* `out_late_ms`: how much later it may be in truth, since the last answer of the server was on its way for so long. */
+int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms);
 /* Keeps `res` as long as this call's pool. Accepts NULL. */
 void hk_pg_keep(struct hk_store *store, PGresult *res);
 int64_t hk_pg_monotonic_us(void);

@@ -363,6 +363,23 @@ static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void 
     puppet_free(p);
 }
 
+/* Waits are counted from the store's time: from the latest that it can be, or they would end early. */
+static void a_time_that_was_only_reckoned_makes_no_wait_shorter(void **state)
+{
+    (void)state;
+    struct puppet *p = puppet_new(1);
+    puppet_start(p);
+    until(p, HK_ACT_POLL);
+    p->poll.changed = true;
+    struct hk_poll poll = p->poll;
+    poll.now_ms =
+        puppet_store_now(p) - 23; /* as the server said, before its answer was on its way for 23 ms */
+    poll.late_ms = 23;
+    hk_engine_on_poll(p->engine, p->now_ms, HK_OK, &poll);
+    assert_int_equal(hk_engine_store_now_ms(p->engine, p->now_ms), puppet_store_now(p));
+    puppet_free(p);
+}
+
 static void retries_are_read_page_by_page_and_an_empty_last_page_is_the_end(void **state)
 {
     (void)state;
@@ -724,6 +741,7 @@ int main(void)
         cmocka_unit_test(two_rows_of_the_same_number_are_not_taken_for_each_other),
         cmocka_unit_test(an_exchange_that_wants_all_read_anew_is_followed_by_a_poll),
         cmocka_unit_test(an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again),
+        cmocka_unit_test(a_time_that_was_only_reckoned_makes_no_wait_shorter),
         cmocka_unit_test(retries_are_read_page_by_page_and_an_empty_last_page_is_the_end),
         cmocka_unit_test(ids_at_the_ends_of_their_range_have_no_neighbour_beyond),
         cmocka_unit_test(a_fan_out_waits_for_what_its_other_destination_passed_over),
