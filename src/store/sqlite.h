@@ -124,6 +124,7 @@ void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, 
 void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_message *out);
 /* 0 for NULL and ''; false: it does not parse. */
 bool hk_sq_time(sqlite3_stmt *q, int column, int64_t *out_ms);
+bool hk_sq_expiry(sqlite3_stmt *q, int column, int64_t *out_ms); /* 0 = never */
 
 /* sqlite_settle.c */
 void hk_sq_settle(struct hk_store *store, const struct hk_settle *settle, int64_t now_ms);

@@ -35,7 +35,7 @@ static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
 {
     struct found f = {.there = false};
     hk_sq_bind_i64(store, q, 1, id);
-    if (hk_sq_row(store, q))
+    if (hk_sq_row(store, q)) {
         f = (struct found){
             .there = true,
             .status = hk_sl_status(q, 0),
@@ -47,8 +47,10 @@ static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
             .possibly_delivered = sqlite3_column_int(q, 6) != 0,
             .edited_ms = hk_sa_time(q, 7),
             .requeued_ms = hk_sa_time(q, 8),
-            .expires_ms = hk_sa_time(q, 9),
         };
+        if (!hk_sq_expiry(q, 9, &f.expires_ms))
+            f.expires_ms = 0;
+    }
     hk_sq_done(q);
     return f;
 }

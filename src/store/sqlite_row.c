@@ -120,6 +120,16 @@ bool hk_sq_time(sqlite3_stmt *q, int column, int64_t *out_ms)
     return parse_time((struct hk_str){text, (size_t)len}, out_ms);
 }
 
+/* 0 stands for never: a message that expired in the very first millisecond of 1970 expired in the second. */
+bool hk_sq_expiry(sqlite3_stmt *q, int column, int64_t *out_ms)
+{
+    int type = sqlite3_column_type(q, column);
+    bool good = hk_sq_time(q, column, out_ms);
+    if (good && *out_ms == 0 && type != SQLITE_NULL && sqlite3_column_bytes(q, column) > 0)
+        *out_ms = 1;
+    return good;
+}
+
 /* 0 = as the policy says. */
 static bool max_attempts_at(sqlite3_stmt *q, int column, uint32_t *out)
 {
@@ -148,7 +158,7 @@ void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, 
     };
     if (!hk_sq_time(q, H_NOT_BEFORE, &out->not_before_ms))
         out->malformed = "not_before";
-    if (!hk_sq_time(q, H_EXPIRES, &out->expires_ms))
+    if (!hk_sq_expiry(q, H_EXPIRES, &out->expires_ms))
         out->malformed = "expires_at";
     if (!max_attempts_at(q, H_MAX_ATTEMPTS, &max_attempts))
         out->malformed = "max_attempts";
@@ -214,7 +224,7 @@ void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source sourc
     };
     if (!hk_sq_time(q, M_NOT_BEFORE, &not_before_ms))
         out->malformed = "not_before";
-    if (!hk_sq_time(q, M_EXPIRES, &out->expires_ms))
+    if (!hk_sq_expiry(q, M_EXPIRES, &out->expires_ms))
         out->malformed = "expires_at";
     if (!max_attempts_at(q, M_MAX_ATTEMPTS, &out->max_attempts))
         out->malformed = "max_attempts";

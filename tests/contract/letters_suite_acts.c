@@ -346,12 +346,14 @@ static void what_had_expired_does_not_expire_again(void **state)
     (void)state;
     struct hk_store *store = suite_open(NULL);
     struct hk_admin *admin = admin_open();
-    letters_fill(store, suite_acquire(store), 2, NULL);
+    letters_fill(store, suite_acquire(store), 3, NULL);
+    store_kind->sql("UPDATE dead_letters SET expires_at = '1970-01-01T00:00:00Z' WHERE id = 3");
     store_kind->sql("UPDATE dead_letters SET expires_at = '2027-01-15T07:00:00.000Z' WHERE id = 1");
     store_kind->sql("UPDATE dead_letters SET expires_at = '2027-01-15T09:00:00.000Z' WHERE id = 2");
     letters_requeue(admin, 1, HK_REQUEUE_AUTO);
     letters_requeue(admin, 2, HK_REQUEUE_AUTO);
-    assert_rows("outbox_retry WHERE letter_id = 1 AND expires_at IS NULL", 1);
+    letters_requeue(admin, 3, HK_REQUEUE_AUTO);
+    assert_rows("outbox_retry WHERE letter_id IN (1, 3) AND expires_at IS NULL", 2);
     assert_rows("outbox_retry WHERE letter_id = 2 AND expires_at IS NOT NULL", 1);
     suite_close(store);
     admin_ops->close(admin);

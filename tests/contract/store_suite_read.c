@@ -185,6 +185,26 @@ static void scan_shows_what_is_needed_to_choose(void **state)
     suite_close(store);
 }
 
+/* 0 ms is a time like any other, and not "never". */
+static void what_expired_with_the_epoch_has_expired(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    store_kind->sql("INSERT INTO outbox (destination, event_type, payload, not_before, expires_at) VALUES "
+                    "('a', 'Made', 'p', '1970-01-01T00:00:00Z', '1970-01-01T00:00:00Z'), "
+                    "('a', 'Made', 'p', '1969-12-31T00:00:00Z', '1969-12-31T00:00:00Z'), "
+                    "('a', 'Made', 'p', NULL, NULL)");
+    const struct hk_heads *heads = scan_it(store, (struct hk_scan){.limit = 10});
+    assert_int_equal(heads->n, 3);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(heads->items[i].expires_ms != 0 && heads->items[i].expires_ms <= 1);
+        assert_true(heads->items[i].not_before_ms <= 1);
+        assert_null(heads->items[i].malformed);
+    }
+    assert_int_equal(heads->items[2].expires_ms, 0);
+    suite_close(store);
+}
+
 static void scan_finds_by_destination_and_by_key(void **state)
 {
     (void)state;
@@ -684,6 +704,7 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(poll_lists_destinations_with_retries_and_paused_ones),
     TEST(scan_walks_outbox_in_order_and_changes_nothing),
     TEST(scan_shows_what_is_needed_to_choose),
+    TEST(what_expired_with_the_epoch_has_expired),
     TEST(scan_finds_by_destination_and_by_key),
     TEST(scan_gives_due_retries_by_keyset),
     TEST(a_scheduled_row_is_due_when_its_time_has_come),
