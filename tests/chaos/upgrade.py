@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
-from support import BINARY, POSTGRES, Skip, World, clean_environment, now_ms, run_tests, until
+from support import Answer, BINARY, POSTGRES, Skip, World, clean_environment, now_ms, run_tests, until
 if POSTGRES:
     import postgres
 
@@ -314,6 +314,37 @@ def the_version_before_goes_on_while_its_database_is_migrated_and_afterwards():
         again.stop()
         assert set(w.receiver.accepted().values()) == {1}
         assert w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
+@test
+def letters_of_the_version_before_are_grouped_by_what_the_receiver_said():
+    if NEWEST != 5:
+        raise Skip("the version before has the words already")
+    program = older()
+    with World(init=False) as w:
+        run_older(program, w, "init")
+        w.receiver.on("shop", lambda r: Answer(422, body=b"no 'currency'" if r.id.startswith("c") else b"no 'price'"))
+        old = w.daemon("old", program=program).ready()
+        w.insert_many(3, prefix="c-early")
+        w.insert_many(2, prefix="p-early")
+        w.settled(dead=5)
+        before = w.sql("SELECT DISTINCT fingerprint, error_message FROM dead_letters")
+        assert len(before) == 1 and before[0][1] == "the answer was HTTP 422", before
+        w.hikyaku("init")
+        w.insert_many(2, prefix="c-late")  # the older relay goes on, and knows nothing of the new columns
+        w.settled(dead=7)
+        assert w.sql("SELECT count(*) FROM dead_letters WHERE fingerprint_made IS NULL") == [(7,)]
+        if not POSTGRES:
+            old.stop()
+        new = w.daemon("new").ready()
+        until(lambda: w.sql("SELECT count(*) FROM dead_letters WHERE fingerprint_made IS NULL") == [(0,)], "all to be grouped")
+        groups = json.loads(w.hikyaku("dead", "groups", "--json"))["items"]
+        assert [(g["letters"], g["example_error"]) for g in groups] == [(5, "HTTP 422: no 'currency'"), (2, "HTTP 422: no 'price'")], groups
+        found = json.loads(w.hikyaku("dead", "list", "--group", before[0][0], "--json"))["items"]
+        assert len(found) == 7, "the group of before means the same letters"
+        new.stop()
+        if POSTGRES:
+            old.stop()
 
 
 exit_code = run_tests(TESTS)
