@@ -13,39 +13,26 @@
 
 enum {
     BAR = 40,
-    EXAMPLE_BYTES = 1 << 20, /* of a payload; what masks leave of an error about a larger one is not shown */
 };
 
 /* ---- groups ---- */
 
-/* Examples are read over a connection of its own: the groups live as long as nothing else is asked of theirs. */
-struct examples {
-    const struct hk_dead *dead;
-    struct hk_admin *admin; /* NULL: not needed yet, or it cannot be had */
-    struct hk_buf error;
-};
-
-/* What the receiver said to the group's example. Where masks fit only the letter's payloads tell what they leave of it. */
-static struct hk_str example_error(struct examples *e, const struct hk_letter_group *g)
+/* What the receiver said to the group's example, as far as masks let it be seen. */
+static struct hk_str example_error(const struct hk_dead *dead, const struct hk_letter_group *g,
+                                   struct hk_buf *out)
 {
-    struct hk_dead dead = *e->dead;
-    const struct hk_store_options options = {.busy_ms = 0};
-    const struct hk_letter_shown *shown = NULL;
-    struct hk_err err = {.message = ""};
-    if (!hk_masks_fit(dead.masks, g->example_event_type) || g->example_error.len == 0)
-        return g->example_error;
-    if (e->admin == NULL && dead.op.ops->open(dead.op.url, &options, &e->admin, &err) != HK_OK)
-        return hk_str_of("(hidden: masks apply, and the letter cannot be read)");
-    if (dead.letters->show(e->admin, g->example_id, EXAMPLE_BYTES, &shown, &err) != HK_OK)
-        return hk_str_of("(hidden: masks apply, and the letter cannot be read)");
-    dead.history = shown;
-    hk_buf_reset(&e->error);
-    hk_dead_show_text(&dead, &shown->letter, shown->letter.error, &e->error);
-    return hk_buf_status(&e->error) == HK_OK ? hk_buf_str(&e->error) : hk_str_of("(out of memory)");
+    /* of its payload nothing is known but that there may be one */
+    const struct hk_letter example = {
+        .id = g->example_id, .event_type = g->example_event_type, .payload_bytes = 1};
+    hk_buf_reset(out);
+    hk_dead_show_text(dead, &example, g->example_error, out);
+    return hk_buf_status(out) == HK_OK ? hk_buf_str(out) : hk_str_of("(out of memory)");
 }
 
-static void put_groups(struct hk_buf *out, struct examples *examples, const struct hk_letter_groups *groups)
+static void put_groups(struct hk_buf *out, const struct hk_dead *dead, const struct hk_letter_groups *groups)
 {
+    struct hk_buf error;
+    hk_buf_init(&error, HK_OPERATE_OUTPUT_MAX);
     struct hk_json json;
     hk_json_init(&json, out, true);
     hk_json_object(&json);
@@ -66,10 +53,11 @@ static void put_groups(struct hk_buf *out, struct examples *examples, const stru
         hk_put_id(&json, "example_id", g->example_id);
         hk_put_str(&json, "example_message_id", g->example_message_id);
         hk_put_str(&json, "example_event_type", g->example_event_type);
-        hk_put_str(&json, "example_error", example_error(examples, g));
+        hk_put_str(&json, "example_error", example_error(dead, g, &error));
         hk_json_end(&json);
     }
     hk_json_end(&json);
+    hk_buf_fini(&error);
     hk_put_u64(&json, "letters", groups->letters);
     hk_put_u64(&json, "may_have_arrived", groups->maybe);
     hk_put_bool(&json, "more", groups->more);
@@ -78,9 +66,12 @@ static void put_groups(struct hk_buf *out, struct examples *examples, const stru
     (void)hk_buf_addc(out, '\n');
 }
 
-static void write_groups(struct hk_buf *out, struct examples *examples, const struct hk_letter_groups *groups)
+static void write_groups(struct hk_buf *out, const struct hk_dead *dead,
+                         const struct hk_letter_groups *groups)
 {
+    struct hk_buf error;
     char first[64], last[64], n[HK_OUT_TEXT];
+    hk_buf_init(&error, HK_OPERATE_OUTPUT_MAX);
     for (size_t i = 0; i < groups->n; i++) {
         const struct hk_letter_group *g = &groups->items[i];
         (void)hk_buf_addf(out, "%8s  ", hk_out_count(g->n, n));
@@ -97,9 +88,10 @@ static void write_groups(struct hk_buf *out, struct examples *examples, const st
         (void)hk_buf_addf(out, ", e.g. %" PRId64 " ", g->example_id);
         (void)hk_table_safe(out, g->example_event_type, 30);
         (void)hk_buf_adds(out, ": ");
-        (void)hk_table_safe(out, example_error(examples, g), 200);
+        (void)hk_table_safe(out, example_error(dead, g, &error), 200);
         (void)hk_buf_addc(out, '\n');
     }
+    hk_buf_fini(&error);
     (void)hk_buf_addf(out, "%s letters in %s%zu groups", hk_out_count(groups->letters, n),
                       groups->more ? "more than " : "", groups->n);
     hk_dead_maybe(out, groups->maybe);
@@ -129,14 +121,10 @@ int hk_cmd_dead_groups(struct hk_cli *cli)
         if (rc != HK_OK) {
             code = hk_operate_failed(&err);
         } else {
-            struct examples examples = {.dead = &dead};
-            hk_buf_init(&examples.error, HK_OPERATE_OUTPUT_MAX);
             if (hk_args_flag(cli, "json"))
-                put_groups(&out, &examples, groups);
+                put_groups(&out, &dead, groups);
             else
-                write_groups(&out, &examples, groups);
-            hk_buf_fini(&examples.error);
-            dead.op.ops->close(examples.admin);
+                write_groups(&out, &dead, groups);
             code = hk_out_buffer(&out);
         }
         hk_buf_fini(&out);

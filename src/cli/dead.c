@@ -22,6 +22,7 @@ enum {
     FOUND_MAX = 20, /* letters of one message_id that are looked at */
     SEEN_EVERY_MS = 200,
     SEEN_WIDTH = 40,
+    ASIDE_BYTES = 1 << 20, /* of each payload that is read to find what hides in an error */
 };
 
 int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
@@ -39,7 +40,11 @@ int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
     enum hk_code rc = dead.letters != NULL ? HK_OK : err.code;
     if (rc == HK_OK && !dead.revealed)
         rc = hk_config_make_masks(dead.op.config, &dead.masks, &err);
+    if (rc == HK_OK && dead.masks != NULL &&
+        (dead.aside = hk_mem_zalloc(1, sizeof(struct hk_admin *))) == NULL)
+        rc = hk_err_set(&err, HK_NOMEM, "out of memory");
     if (rc != HK_OK) {
+        hk_masks_free(dead.masks);
         hk_operate_close(&dead.op);
         return hk_out_error(hk_settings_exit(rc), "%s", err.message);
     }
@@ -49,6 +54,9 @@ int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
 
 void hk_dead_close(struct hk_dead *dead)
 {
+    if (dead->aside != NULL)
+        dead->op.ops->close(*dead->aside);
+    hk_mem_free((void *)dead->aside);
     hk_masks_free(dead->masks);
     hk_operate_close(&dead->op);
 }
@@ -393,22 +401,26 @@ static struct hk_str *payloads_of(const struct hk_dead *dead, const struct hk_le
     return all;
 }
 
-void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
-                       struct hk_buf *out)
+/* All that is known of the letter; NULL: it cannot be read. */
+static const struct hk_letter_shown *read_aside(const struct hk_dead *dead, int64_t id)
+{
+    const struct hk_store_options options = {.busy_ms = 0};
+    const struct hk_letter_shown *shown = NULL;
+    struct hk_err err = {.message = ""};
+    if (dead->aside == NULL || dead->history != NULL || id == 0)
+        return NULL;
+    if (*dead->aside == NULL && dead->op.ops->open(dead->op.url, &options, dead->aside, &err) != HK_OK)
+        return NULL;
+    return dead->letters->show(*dead->aside, id, ASIDE_BYTES, &shown, &err) == HK_OK ? shown : NULL;
+}
+
+/* Its payloads are known. */
+static void mask_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
+                      struct hk_buf *out)
 {
     struct hk_mask_about about = {
         .event_type = letter->event_type, .encoding = letter->encoding, .headers = letter->headers};
     struct hk_buf hidden, shown;
-    if (!hk_masks_fit(dead->masks, letter->event_type)) {
-        (void)hk_buf_add(out, text.ptr, text.len);
-        return;
-    }
-    if (!knows_payloads(dead, letter)) {
-        (void)hk_buf_adds(out, letter->version > 1
-                                   ? "(hidden: masks apply, and the payload was edited: see dead show)"
-                                   : "(hidden: masks apply, and the payload was not read)");
-        return;
-    }
     hk_buf_init(&hidden, HK_OPERATE_OUTPUT_MAX);
     hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
     hide_headers(dead, letter, text, &hidden);
@@ -422,6 +434,25 @@ void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *lette
     hk_mem_free(payloads);
     hk_buf_fini(&hidden);
     hk_buf_fini(&shown);
+}
+
+void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
+                       struct hk_buf *out)
+{
+    struct hk_dead whole = *dead;
+    if (text.len == 0 || !hk_masks_fit(dead->masks, letter->event_type)) {
+        (void)hk_buf_add(out, text.ptr, text.len);
+        return;
+    }
+    if (knows_payloads(dead, letter)) {
+        mask_text(dead, letter, text, out);
+        return;
+    }
+    whole.history = read_aside(dead, letter->id);
+    if (whole.history != NULL && knows_payloads(&whole, letter))
+        mask_text(&whole, &whole.history->letter, text, out);
+    else
+        (void)hk_buf_adds(out, "(hidden: masks apply, and not all of its payloads can be read)");
 }
 
 const char *hk_dead_status(const struct hk_letter *letter)

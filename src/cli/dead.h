@@ -16,6 +16,9 @@ struct hk_dead {
     bool revealed;          /* --reveal was given: what is shown must be recorded before (hk_dead_reveal) */
     const struct hk_letter_shown
         *history; /* of the letter that is shown: all of its payloads; NULL = only the one it has */
+    /* Over which the payloads of a letter are read that a list has not read: what the list gave lives as long as nothing else is
+     * asked of its own connection. Opened when it is needed. NULL = there is none. */
+    struct hk_admin **aside;
 };
 
 /* As hk_operate_open. --reveal needs --reason. */
@@ -80,8 +83,8 @@ enum hk_code hk_dead_replace(const struct hk_dead *dead, const struct hk_letter 
                              struct hk_str payload, const struct hk_letter_edit *by, uint32_t *out_version,
                              struct hk_err *err);
 
-/* Masked, each added to `out`. `letter` must have its whole payload and its headers when masks fit its type: what hides in errors is found
- * by them. An edited letter's errors may be about an earlier payload: they are hidden unless `dead->history` has all of them. */
+/* Masked, each added to `out`. What hides in errors is found by the letter's payloads and headers, earlier payloads included: where
+ * `letter` and `dead->history` do not have all of them, they are read by its id; an error about a payload over 1 MiB is hidden then. */
 void hk_dead_show_payload(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_buf *out);
 void hk_dead_show_headers(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str headers,
                           struct hk_buf *out);

@@ -749,6 +749,7 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
                 seen.append((program, raw(w, "dead", "fix", "--filter", "id:m", "--jq", program, "--dry-run")))
         # attempts were about what is an earlier payload now
         seen.append(("edit", w.run("dead", "edit", i, "--payload", '{"customer":{"email":"new@example.com","id":43}}', *WHY)))
+        assert w.json("dead", "list")["items"][0]["error_message"] == said and said in w.run("dead", "groups"), "earlier payloads are looked at"
         for args in (("dead", "list"), ("dead", "list", "--json"), ("dead", "show", i), ("dead", "show", i, "--json"), ("dead", "export"),
                      ("dead", "show", i, "--payload-version", "1", "--json"), ("messages", "show", "m", "--json")):
             seen.append((args, w.run(*args)))
