@@ -724,10 +724,10 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "('@dead_letter_versions', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'), "
         "('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled', 'SELECT,INSERT,DELETE'), "
         "('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'), "
-        "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,DELETE'), "
+        "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), "
         "('@outbox_alert', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), "
-        "('@outbox_mute', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE')) v (t, wanted) "
+        "('@outbox_mute', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE')) v (t, wanted) "
         "CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name) WHERE NOT has_table_privilege(v.t, p.name) "
         "UNION ALL SELECT '@outbox_id_seq', 'SELECT' "
         "WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w GROUP BY w.t) g (line)",

@@ -31,13 +31,13 @@ static const struct privilege for_relay[] = {
     {"SELECT, INSERT, UPDATE, DELETE",
      "@outbox_relay, @outbox_claim, @outbox_retry, @dead_letters, @outbox_redrive, @outbox_figures", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_alert, @outbox_notice, @outbox_mute", NULL},
-    {"SELECT, UPDATE", "@outbox_alert_look", NULL},
+    {"SELECT, UPDATE", "@outbox_alert_look, @outbox_turn", NULL},
     {"SELECT, INSERT", "@dead_letter_versions", NULL},
     {"SELECT, UPDATE", "@outbox_shard", NULL},
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
-    {"SELECT, INSERT, DELETE", "@outbox_bucket", NULL},
+    {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket", NULL},
     {"SELECT", "@outbox_meta", NULL},
     {NULL, NULL, NULL}};
 
@@ -53,7 +53,7 @@ static const struct privilege for_viewer[] = {
     {"SELECT",
      "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_sent, "
      "@outbox_cancelled, @dead_letters, @dead_letter_versions, @outbox_redrive, @outbox_attempts, @outbox_destination, @outbox_quota, "
-     "@outbox_bucket, @outbox_figures, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
+     "@outbox_bucket, @outbox_turn, @outbox_figures, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
      "@outbox_audit, @outbox_meta, @outbox_messages",
      NULL},
     {NULL, NULL, NULL}};

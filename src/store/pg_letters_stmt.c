@@ -408,7 +408,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "a AS (" TO_JOB_AUDIT "SELECT " NOW ", $9, 'redrive-start', $10, j.id FROM j) "
         "SELECT (SELECT j.id FROM j), (SELECT r.id FROM r)",
     /* Who starts one waits for whoever starts another: of two of the same filter the second then sees the first. */
-    AT(HK_PL_JOB_TURN) = "SELECT pg_advisory_xact_lock(hashtextextended('@outbox_redrive'::regclass::oid || ' start', 0))",
+    AT(HK_PL_JOB_TURN) = "SELECT 1 FROM @outbox_turn WHERE name = 'redrive' FOR NO KEY UPDATE",
     /* $1 the time, $2 job (0 = all), $3 only those that run?, $4 how many */
     AT(HK_PL_JOBS) =
         "WITH j AS MATERIALIZED (SELECT * FROM @outbox_redrive j WHERE ($2::bigint = 0 OR j.id = $2) "

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the relays of one database may do together: buckets of tokens and the state of breakers, kept in its tables and
- * drawn from inside the exchange. Locks are taken and rows are touched in one order, so that relays never lock each other
- * out. */
+ * drawn from inside the exchange. A bucket that another relay has in hand gives nothing this time: no exchange waits for one. */
 #include <math.h>
 
 #include "base/str.h"
@@ -29,10 +28,7 @@ static void add_quotas(struct hk_store *store, const struct hk_exchange *x)
         numbers[2 * n + i] = micro(x->quotas[i].burst < 1 ? 1 : x->quotas[i].burst);
         numbers[3 * n + i] = x->quotas[i].want;
     }
-    struct hk_pg_args a = {0}, lock = {0};
-    hk_pg_arg_texts(pg, &lock, names, n);
-    hk_pg_arg_i64s(pg, &lock, numbers, n);
-    hk_pg_add(pg, HK_PG_QUOTA_LOCK, &lock);
+    struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
     hk_pg_arg_texts(pg, &a, names, n);
     for (size_t k = 0; k < 4; k++)
@@ -73,7 +69,6 @@ void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *x, stru
         PQclear(hk_pg_result(&store->pg));
     if (!x->n_quotas)
         return;
-    PQclear(hk_pg_result(&store->pg)); /* the lock's */
     PGresult *res = hk_pg_result(&store->pg);
     for (int i = 0; hk_pg_ok(&store->pg) && i < PQntuples(res); i++) {
         int64_t at = hk_pg_i64(res, i, 0) - 1;

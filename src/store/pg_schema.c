@@ -4,7 +4,8 @@
  *
  * A version is one transaction, so that init may be killed anywhere. A lock that it needs may be held by somebody's long
  * transaction; whoever waits for such a lock makes everybody else wait behind himself, the application first. So init
- * waits only for a moment, gives way, and tries again. An advisory lock lets two of them do one after the other. */
+ * waits only for a moment, gives way, and tries again. The row with the version lets two of them do one after the other; while
+ * there is none yet, an advisory lock, which anybody could hold. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -30,7 +31,7 @@ uint32_t hk_pg_schema_wanted(void)
 #define OUR_NAMES                                                                                                                           \
     "'@outbox', '@outbox_relay', '@outbox_shard', '@outbox_claim', '@outbox_retry', '@outbox_sent', "                                       \
     "'@outbox_cancelled', '@dead_letters', '@outbox_attempts', '@outbox_destination', '@outbox_quota', '@outbox_bucket', '@outbox_audit', " \
-    "'@outbox_meta', '@outbox_messages', '@dead_letter_versions', '@outbox_redrive', '@outbox_exchange'"
+    "'@outbox_meta', '@outbox_turn', '@outbox_messages', '@dead_letter_versions', '@outbox_redrive', '@outbox_exchange'"
 
 /* Is there an outbox_meta that could be ours; and which of our names is taken first? */
 #define LOOK                                                                                                 \
@@ -185,7 +186,9 @@ static enum hk_code apply_once(struct hk_pg *pg, const void *arg, struct hk_err 
     const struct hk_migration *m = arg;
     hk_pg_call(pg);
     run(pg, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '" HK_PG_LOCK_WAIT "'; "
-            "SET LOCAL statement_timeout = 0; SELECT pg_catalog.pg_advisory_xact_lock(7523377975159973749)");
+            "SET LOCAL statement_timeout = 0");
+    run(pg, m->version == 1 ? "SELECT pg_catalog.pg_advisory_xact_lock(7523377975159973749)"
+                            : "SELECT 1 FROM @outbox_meta WHERE key = 'schema_version' FOR UPDATE");
     uint32_t version = read_version(pg);
     if (hk_pg_ok(pg) && version >= m->version)
         run(pg, "ROLLBACK");
@@ -252,6 +255,19 @@ static const char *no_sql(unsigned id)
     return "";
 }
 
+/* Its function (pg_days.c) is no part of a migration: a new schema gets the new one. */
+static bool has_old_days(struct hk_pg *pg, const struct hk_store_inited *done)
+{
+    if (done->from == 0 || done->from >= done->to)
+        return false;
+    hk_pg_call(pg);
+    PGresult *res = hk_pg_script(
+        pg, "SELECT pg_catalog.to_regprocedure('@outbox_sent_days(bigint, bigint, bigint)') IS NOT NULL");
+    bool daily = hk_pg_ok(pg) && hk_pg_bool(res, 0, 0);
+    PQclear(res);
+    return daily;
+}
+
 enum hk_code hk_pg_init(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
                         struct hk_err *err)
 {
@@ -270,7 +286,7 @@ enum hk_code hk_pg_init(const char *url, const struct hk_store_init *how, struct
         rc = how->print ? print(&pg, how->print, &done, err) : migrate(&pg, &done, err);
     if (rc == HK_OK && !how->print)
         rc = hk_pg_mark_letters(&pg, err);
-    if (rc == HK_OK && how->partition_sent)
+    if (rc == HK_OK && (how->partition_sent || has_old_days(&pg, &done)))
         rc = hk_pg_partition_sent(&pg, how->print, err);
     if (rc == HK_OK && how->notify != HK_NOTIFY_AS_IT_IS)
         rc = hk_pg_set_notify(&pg, how, &done, err);

@@ -9,11 +9,12 @@
 
 /* ---- purge: one statement, so that its limit holds for all tables together ----
  * $1 how many at the most, $2 now; $3 sent rows to keep, and ages: $4 sent, $5 attempts, $6 cancelled, $7 resolved,
- * $8 discarded, $9 dead, $10 audit; NULL = for ever. Only one relay at a time: they would wait for each other. */
+ * $8 discarded, $9 dead, $10 audit; NULL = for ever. Only one relay at a time: they would wait for each other. Who has the
+ * row of outbox_turn has the turn; an advisory lock could be held by anybody, for ever. */
 #define PURGE_TURN                                                                                           \
     "WITH turn AS MATERIALIZED (SELECT coalesce($2::bigint, " SERVER_MS ") AS now, "                         \
-    "CASE WHEN pg_try_advisory_xact_lock(hashtextextended('@outbox_meta purge', 0)) "                        \
-    "THEN $1::bigint ELSE 0 END AS n)"
+    "$1::bigint * (SELECT count(*) FROM (SELECT 1 FROM @outbox_turn t WHERE t.name = 'purge' "               \
+    "FOR NO KEY UPDATE SKIP LOCKED) o) AS n)"
 /* Deletes the ids that `which` gives; `after` says how many are left to delete. An array, so that the planner cannot
  * think of reading the whole table. */
 #define PURGE_STEP(step, table, which, before, after)                                                        \
@@ -188,25 +189,34 @@
     "ORDER BY r.due_ms LIMIT 1) IS NULL"
 
 /* ---- what relays may do together ----
- * $2 destinations, $3 1 for the leave to probe, $4 rates and $5 bursts in millionths, $6 how many are wanted. A bucket that
- * nobody drew from yet is full. Gives the quota's place, tokens, and when there is another. Who draws holds the bucket's lock
- * (QUOTA_LOCK, a statement before, so that this one sees what the last holder left); locks are taken in one order. The time is
- * this statement's: the transaction's is older than the last holder's, and would count for twice what lies between. */
-#define QUOTA_LOCK                                                                                           \
-    "SELECT pg_advisory_xact_lock(h) FROM (SELECT DISTINCT hashtextextended('@outbox_bucket ' || u.probe || u.name, 0) "  \
-    "FROM unnest($1::text[], $2::bigint[]) AS u (name, probe) ORDER BY 1 OFFSET 0) AS l (h)"
+ * $1 now, $2 destinations, $3 1 for the leave to probe, $4 rates and $5 bursts in millionths, $6 how many are wanted. A bucket
+ * that nobody drew from yet is full. Gives the quota's place, tokens, and when there is another.
+ *
+ * Who draws locks the bucket's newest row, replaces it, and so has the bucket until COMMIT. Nobody waits for it: what another
+ * relay has locked, or has replaced since this statement began, gives no tokens this time, so that settles in the same
+ * exchange do not wait either. Only relays can lock a row; the advisory lock that was here could be held by anybody.
+ * Relays of schema version 4 still take that one, and count turns by one: counting by two, nobody ever writes a turn that they
+ * write. Only where both draw in the same moment is one draw forgotten.
+ * Two that make a bucket's first row meet at its key: the second waits for the first, in one order, and gets nothing. */
+#define QUOTA_AGAIN_MS "10"
 #define QUOTAS                                                                                               \
     "WITH t AS MATERIALIZED (SELECT coalesce($1::bigint, " CLOCK_MS ") AS now), "                            \
-    "q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.want, u.rate / 1e6::float8 AS rate, o.turn, o.at, t.now, " \
-    "least(u.burst / 1e6::float8, coalesce(o.tokens + greatest(t.now - o.at_ms, 0) * (u.rate / 1e6::float8) / 1000, " \
+    "q AS MATERIALIZED (SELECT u.n, u.name, u.probe, u.want, u.rate / 1e6::float8 AS rate, o.turn, k.at, t.now, " \
+    "least(u.burst / 1e6::float8, coalesce(k.tokens + greatest(t.now - k.at_ms, 0) * (u.rate / 1e6::float8) / 1000, " \
     "u.burst / 1e6::float8)) AS had FROM t CROSS JOIN unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]) " \
-    "WITH ORDINALITY AS u (name, probe, rate, burst, want, n) LEFT JOIN LATERAL (SELECT b.ctid AS at, b.turn, b.tokens, b.at_ms " \
-    "FROM @outbox_bucket b WHERE b.destination = u.name AND b.probe = u.probe ORDER BY b.turn DESC LIMIT 1) o ON true), " \
-    "z AS (DELETE FROM @outbox_bucket b WHERE b.ctid = ANY (ARRAY(SELECT q.at FROM q))), " \
+    "WITH ORDINALITY AS u (name, probe, rate, burst, want, n) LEFT JOIN LATERAL (SELECT b.turn FROM @outbox_bucket b " \
+    "WHERE b.destination = u.name AND b.probe = u.probe ORDER BY b.turn DESC LIMIT 1) o ON true "            \
+    "LEFT JOIN LATERAL (SELECT b.ctid AS at, b.tokens, b.at_ms FROM @outbox_bucket b WHERE b.destination = u.name " \
+    "AND b.probe = u.probe AND b.turn = o.turn FOR UPDATE SKIP LOCKED) k ON true), "                         \
+    "z AS (DELETE FROM @outbox_bucket b WHERE b.ctid = ANY (ARRAY(SELECT q.at FROM q))), "                   \
     "made AS (INSERT INTO @outbox_bucket (destination, probe, turn, tokens, at_ms) SELECT q.name, q.probe, " \
-    "coalesce(q.turn, 0) + 1, q.had - least(q.want, floor(q.had)), q.now FROM q) "                           \
-    "SELECT q.n, least(q.want, floor(q.had))::bigint, "                                                      \
-    "q.now + ceil(greatest(1 - (q.had - least(q.want, floor(q.had))), 0) * 1000 / q.rate)::bigint FROM q"
+    "coalesce(q.turn, 0) + 2, q.had - least(q.want, floor(q.had)), q.now FROM q "                            \
+    "WHERE q.turn IS NULL OR q.at IS NOT NULL ORDER BY q.name, q.probe ON CONFLICT DO NOTHING "              \
+    "RETURNING destination, probe) "                                                                         \
+    "SELECT q.n, CASE WHEN m.probe IS NULL THEN 0 ELSE least(q.want, floor(q.had))::bigint END, "            \
+    "q.now + CASE WHEN m.probe IS NULL THEN " QUOTA_AGAIN_MS                                                 \
+    " ELSE ceil(greatest(1 - (q.had - least(q.want, floor(q.had))), 0) * 1000 / q.rate)::bigint END "        \
+    "FROM q LEFT JOIN made m ON m.destination = q.name AND m.probe = q.probe"
 #define CIRCUITS                                                                                             \
     "INSERT INTO @outbox_destination (name, paused, since_ms, open_until_ms) "                               \
     "SELECT u.name, false, " NOW ", u.until FROM unnest($2::text[], $3::bigint[]) AS u (name, until) "       \
@@ -469,7 +479,6 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "UPDATE @outbox_relay SET exchange = $2::bigint WHERE lane = $1::bigint AND exchange < $2::bigint",
     [HK_PG_FREE_STRAY_RETRIES] =
         "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE " AND c.claim <> ALL ($2::bigint[])))",
-    [HK_PG_QUOTA_LOCK] = QUOTA_LOCK,
     [HK_PG_QUOTAS] = QUOTAS,
     [HK_PG_CIRCUITS] = CIRCUITS,
     [HK_PG_DROP_STRAY_CLAIMS] =

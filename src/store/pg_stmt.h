@@ -69,7 +69,6 @@ enum hk_pg_id {
     HK_PG_DROP_STRAY_CLAIMS,
 
     /* pg_quota.c */
-    HK_PG_QUOTA_LOCK,
     HK_PG_QUOTAS,
     HK_PG_CIRCUITS,
 

@@ -144,40 +144,107 @@ static void what_was_drawn_is_drawn_only_when_it_was_committed(void **state)
     suite_close(store);
 }
 
-/* Who had to wait for the bucket draws at the time when it is his turn, not at the one when he began to wait: what lies between
- * was counted for the one before. And it is one bucket, whichever way a URL says where it lies. */
-static void who_waits_for_the_bucket_counts_no_time_twice(void **state)
+/* ---- a bucket that somebody has in hand ---- */
+
+/* A role without any right, which holds whatever it can guess. */
+static PGconn *connect_stranger(void)
+{
+    PGconn *owner = pg_connect(NULL);
+    pg_exec(owner, "DO $$BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END$$");
+    PQfinish(owner);
+    PGconn *stranger = pg_connect("stranger");
+    pg_exec(stranger, "SELECT pg_advisory_lock(hashtextextended(k, 0)) FROM unnest(ARRAY["
+                      "'\"public\".\"outbox_bucket\" 0a', '\"public\".\"outbox_bucket\" 1a', "
+                      "'\"public\".\"outbox_meta\" purge', 'outbox_redrive'::regclass::oid || ' start', "
+                      "'outbox_sent'::regclass::oid || ' days']) k");
+    pg_exec(stranger, "SELECT pg_advisory_lock(7523377975159973749)");
+    return stranger;
+}
+
+static void nobody_without_rights_stops_a_relay(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"", "&schema=public"};
+    const struct hk_quota quotas[] = {
+        {.destination = "a", .rate_per_s = 1, .burst = 1, .want = 1},
+        {.destination = "a", .probe = true, .rate_per_s = 1, .burst = 1, .want = 1}};
+    struct hk_retention keep = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    uint32_t deleted = 0;
+    struct hk_store_inited done;
+    pg_make_version("&prefix=old_", 4);
+    PGconn *stranger = connect_stranger();
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_exchanged *drawn = exchange(store, lane, quotas, COUNT(quotas), NULL, 0);
+    assert_int_equal(drawn->grants[0].n, 1);
+    assert_int_equal(drawn->grants[1].n, 1);
+    keep.sent_ms = 1000;
+    store_kind->sql("INSERT INTO outbox_sent (message_id, destination, event_type, attempts, status, life, "
+                    "sent_ms) VALUES ('m', 'a', 'Made', 1, 200, 1, 1)");
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL), HK_OK);
+    assert_int_equal(deleted, 1);
+    suite_close(store);
+    assert_int_equal(
+        store_kind->ops->init(pg_url(NULL, "&prefix=old_"), &(struct hk_store_init){0}, &done, NULL), HK_OK);
+    PQfinish(stranger);
+}
+
+/* As another relay that has drawn, and whose COMMIT takes its time. */
+static void a_bucket_in_other_hands_gives_nothing_and_holds_no_settle(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "SELECT 1 FROM outbox_bucket FOR UPDATE",
+        "WITH z AS (DELETE FROM outbox_bucket RETURNING turn, at_ms) INSERT INTO outbox_bucket SELECT 'a', 0, turn + 2, 0, "
+        "at_ms FROM z"};
     const struct hk_quota quota = {.destination = "a", .rate_per_s = 1, .burst = 1, .want = 1};
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
     PGconn *other = pg_connect(NULL);
-    pg_exec(other, "CREATE TABLE drew (at_ms bigint)");
+    suite_fill(COUNT(ways), "a", NULL);
+    assert_int_equal(draw(store, lane, quota).n, 1);
     for (size_t i = 0; i < COUNT(ways); i++) {
-        struct hk_store *store = NULL;
-        int64_t lane = 0, now_ms = 0;
-        assert_int_equal(
-            store_kind->ops->open(pg_url(NULL, ways[i]), &(struct hk_store_options){0}, &store, NULL), HK_OK);
-        assert_int_equal(store_kind->ops->acquire(store, "r", "b", LEASE_MS, &lane, &now_ms, NULL), HK_OK);
-        pg_exec(other, "TRUNCATE outbox_bucket, drew");
-        assert_int_equal(
-            PQsendQuery(other, "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended("
-                               "'\"public\".\"outbox_bucket\" 0a', 0)); SELECT pg_sleep(0.5); "
-                               "INSERT INTO drew SELECT floor(extract(epoch FROM clock_timestamp()) * 1000); "
-                               "INSERT INTO outbox_bucket SELECT 'a', 0, 7, 0, at_ms FROM drew; COMMIT"),
-            1);
-        while (suite_number("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == 0)
-            continue;
-        assert_int_equal(draw(store, lane, quota).n, 0);
-        assert_int_equal(suite_number("SELECT turn FROM outbox_bucket"), 8);
-        assert_int_equal(suite_number("SELECT count(*) FROM outbox_bucket b, drew d WHERE b.at_ms < d.at_ms"),
-                         0);
-        for (PGresult *res = PQgetResult(other); res; res = PQgetResult(other))
-            PQclear(res);
-        assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
-        store_kind->ops->close(store);
+        int64_t id = (int64_t)i + 1;
+        struct hk_settle sent =
+            suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, id), HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
+        const struct hk_exchange x = {.lane = lane,
+                                      .lease_ms = LEASE_MS,
+                                      .settles = &sent,
+                                      .n_settles = 1,
+                                      .quotas = &quota,
+                                      .n_quotas = 1};
+        const struct hk_exchanged *done = NULL;
+        suite_clock_ms += 1000; /* there would be a token */
+        pg_exec(other, "BEGIN");
+        pg_exec(other, ways[i]);
+        assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
+        assert_false(done->stale[0]);
+        assert_int_equal(done->grants[0].n, 0);
+        assert_in_range(done->grants[0].ready_ms, suite_clock_ms + 1, suite_clock_ms + 100);
+        assert_int_equal(suite_number("SELECT count(*) FROM outbox"), (int64_t)COUNT(ways) - id);
+        pg_exec(other, "ROLLBACK");
+        assert_int_equal(draw(store, lane, quota).n, 1);
     }
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_bucket"), 1);
     PQfinish(other);
+    suite_close(store);
+}
+
+/* A relay of schema version 4 waits for its own lock and not for ours, and may write the turn behind the one that it saw. */
+static void an_older_relays_turn_is_never_ours(void **state)
+{
+    (void)state;
+    const struct hk_quota quota = {.destination = "a", .rate_per_s = 1, .burst = 5, .want = 1};
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    PGconn *old = pg_connect(NULL);
+    assert_int_equal(draw(store, lane, quota).n, 1);
+    pg_exec(old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT turn FROM outbox_bucket");
+    assert_int_equal(draw(store, lane, quota).n, 1);
+    pg_exec(old, "INSERT INTO outbox_bucket SELECT 'a', 0, turn + 1, 0, at_ms FROM outbox_bucket; COMMIT");
+    assert_int_equal(draw(store, lane, quota).n, 1); /* of the newer one */
+    PQfinish(old);
+    suite_close(store);
 }
 
 int main(void)
@@ -189,7 +256,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
     const struct CMUnitTest tests[] = {
         TEST(relays_draw_from_one_bucket),
-        TEST(who_waits_for_the_bucket_counts_no_time_twice),
+        TEST(nobody_without_rights_stops_a_relay),
+        TEST(a_bucket_in_other_hands_gives_nothing_and_holds_no_settle),
+        TEST(an_older_relays_turn_is_never_ours),
         TEST(each_destination_and_its_probes_have_a_bucket_of_their_own),
         TEST(a_breaker_that_opens_is_heard_of_and_so_is_its_closing),
         TEST(what_was_drawn_is_drawn_only_when_it_was_committed),

@@ -55,6 +55,31 @@ END
 $$;
 REVOKE ALL ON FUNCTION @outbox_audit_chain() FROM PUBLIC;
 
+-- ---- whose turn it is ----
+-- What one relay or operator does at a time. Whoever has locked the row has the turn. Advisory locks did this before, and every
+-- role of the database could hold those: whoever did stopped retention, new redrives, and where relays share a rate all of them.
+CREATE TABLE @outbox_turn (
+    name text PRIMARY KEY
+);
+INSERT INTO @outbox_turn (name) VALUES ('purge'), ('redrive'), ('days');
+-- Who moves messages may take turns, and lock the row of a bucket that it draws from; who looks may look.
+DO $$
+DECLARE
+    g record;
+BEGIN
+    FOR g IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role,
+                    a.privilege_type AS what
+               FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+              WHERE c.oid = '@outbox_retry'::regclass AND a.grantee <> c.relowner
+                AND a.privilege_type IN ('SELECT', 'UPDATE') LOOP
+        EXECUTE 'GRANT ' || g.what || ' ON @outbox_turn TO ' || g.role;
+        IF g.what = 'UPDATE' THEN
+            EXECUTE 'GRANT UPDATE ON @outbox_bucket TO ' || g.role;
+        END IF;
+    END LOOP;
+END
+$$;
+
 -- ---- letters that may have arrived ----
 -- People ask before they repair or requeue: how many of each group? The index has only those, and answers without the letters.
 CREATE INDEX @@dead_letters_maybe ON @dead_letters (status, fingerprint) INCLUDE (id, last_failed_at) WHERE possibly_delivered;
