@@ -126,6 +126,9 @@ struct chain {
     const char *why;
     char prev[HK_AUDIT_HASH_MAX]; /* hash of the row before; "" = nothing is chained yet */
     bool begun;
+    int64_t
+        purged_ms; /* retention deleted the rows before the first one then, and left a row about it; 0 = no such row */
+    uint64_t purged; /* how many it ever deleted */
 };
 
 static bool is(struct hk_str hash, const char *wanted)
@@ -139,6 +142,25 @@ static void fail(struct chain *c, int64_t id, const char *why)
         c->bad_id = id;
         c->why = why;
     }
+}
+
+/* Is it what retention left when it deleted the rows up to where the chain begins now? The store writes its detail, always
+ * alike. */
+static void look_for_purge(struct chain *c, const struct hk_audit_row *row, struct hk_str first_prev)
+{
+    char wanted[HK_AUDIT_HASH_MAX + 20], detail[300];
+    if (!is(row->act, "purge-audit") || first_prev.len == 0 ||
+        !hk_str_copy(detail, sizeof detail, row->detail))
+        return;
+    (void)snprintf(wanted, sizeof wanted, "\"last_hash\":\"%.*s\"", (int)first_prev.len, first_prev.ptr);
+    if (strstr(detail, wanted) == NULL)
+        return;
+    c->purged_ms = row->at_ms;
+    const char *total = strstr(detail, "\"total\":");
+    size_t skip = strlen("\"total\":");
+    if (total == NULL || hk_parse_u64((struct hk_str){total + skip, strspn(total + skip, "0123456789")},
+                                      &c->purged, NULL) != HK_OK)
+        c->purged = 0;
 }
 
 static void look_at(struct chain *c, const struct hk_audit_row *row, struct hk_str first_prev)
@@ -158,8 +180,21 @@ static void look_at(struct chain *c, const struct hk_audit_row *row, struct hk_s
         fail(c, row->id, "the rows before it are gone, and retention did not take them");
     else if (c->begun && !is(row->prev, c->prev))
         fail(c, row->id, "it does not follow the row before it: one was taken out or put in");
+    look_for_purge(c, row, first_prev);
     c->begun = true;
     (void)snprintf(c->prev, sizeof c->prev, "%.*s", (int)row->hash.len, row->hash.ptr);
+}
+
+/* Rows that are missing at its front must be accounted for by what retention left; before schema version 5 it left nothing. An empty
+ * audit ends where it begins. */
+static void look_at_ends(struct chain *c, const struct hk_audit_rows *rows)
+{
+    bool front = rows->first_prev.len > 0 && !hk_str_eq(rows->first_prev, rows->unwitnessed_prev);
+    if (!(c->begun ? is(rows->head, c->prev) : hk_str_eq(rows->head, rows->first_prev)))
+        fail(c, -1, "rows are missing at its end");
+    else if (front && c->purged_ms == 0)
+        fail(c, rows->first_id > 0 ? rows->first_id : -1,
+             "the rows before it are gone, and no purge that stands in the audit took them");
 }
 
 /* What was cut off at the end leaves a chain that is whole; the head that the store keeps does not fit it then. Somebody may act
@@ -178,8 +213,7 @@ static enum hk_code walk(const struct hk_dead *dead, struct chain *c, struct hk_
             break;
         page.after_id = rows->last_id;
     }
-    if (c->bad_id == 0 && !is(rows->head, c->prev))
-        fail(c, -1, "rows are missing at its end");
+    look_at_ends(c, rows);
     return HK_OK;
 }
 
@@ -187,6 +221,7 @@ static int report(const struct hk_cli *cli, const struct chain *c)
 {
     struct hk_buf out;
     struct hk_json json;
+    char at[HK_TIME_TEXT_MAX];
     hk_buf_init(&out, 4096);
     if (hk_args_flag(cli, "json")) {
         hk_json_init(&json, &out, true);
@@ -197,11 +232,17 @@ static int report(const struct hk_cli *cli, const struct chain *c)
         hk_put_id(&json, "bad_id", c->bad_id > 0 ? c->bad_id : 0);
         hk_put_cstr(&json, "why", c->why);
         hk_put_str(&json, "head", hk_str_of(c->prev));
+        hk_put_u64(&json, "purged", c->purged);
+        hk_put_time(&json, "purged_at", c->purged_ms);
         hk_json_end(&json);
     } else if (c->bad_id == 0) {
         (void)hk_buf_addf(&out, "%" PRIu64 " rows, the chain is whole", c->rows);
         if (c->unchained > 0)
             (void)hk_buf_addf(&out, " (%" PRIu64 " from before there was one)", c->unchained);
+        if (c->purged_ms != 0)
+            (void)hk_buf_addf(&out,
+                              "\nretention has deleted %" PRIu64 " rows before them, the last ones on %.*s",
+                              c->purged, (int)hk_format_rfc3339(c->purged_ms, at), at);
         if (c->begun)
             (void)hk_buf_addf(&out, "\nits head: %s; kept elsewhere it proves more", c->prev);
     } else if (c->bad_id > 0) {

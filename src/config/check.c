@@ -47,6 +47,23 @@ void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void 
                   "\"max_payload\" must not be above \"batch_bytes\": one message must fit in a batch");
 }
 
+/* A typo, or a 0 that was meant as "never", must not delete what nobody has looked at. */
+void hk_check_retention(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    static const uint64_t day_ms = UINT64_C(86400000);
+    const struct hk_conf_retention *r = section;
+    if (hk_walk_failed(walk))
+        return;
+    if (r->dead_ms < day_ms && !r->purge_open)
+        hk_walk_error(
+            walk, hk_walk_at(walk, node, "dead"),
+            "\"dead\" would delete open dead letters within a day: give it at least 1d, or \"never\"; "
+            "\"purge_open: true\" beside it allows less");
+    if (r->audit_ms < day_ms)
+        hk_walk_error(walk, hk_walk_at(walk, node, "audit"),
+                      "\"audit\" must keep rows for at least 1d, or \"never\" delete them");
+}
+
 /* The default port may be taken by another relay of this machine; one that was asked for may not. */
 void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {

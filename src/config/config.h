@@ -51,6 +51,7 @@ struct hk_conf_relay {
 
 struct hk_conf_retention { /* each may be HK_CONFIG_NEVER */
     uint32_t given;
+    bool purge_open; /* dead_ms may be less than a day */
     uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms,
         alerts_ms;
 };

@@ -68,13 +68,16 @@ static const struct hk_opt retention_opts[] = {
      .help = "rows of sent messages (without payload)"},
     {"sent_rows", HK_OPT_U64, AT(struct hk_conf_retention, sent_rows), .max = UINT64_C(1000000000000),
      .word = "unlimited", .word_value = HK_CONFIG_NEVER, .fallback = "1000000",
-     .help = "at most so many of them"},
+     .help = "at most so many of them; 0 keeps none"},
     {"discarded", HK_OPT_DURATION, KEEP(discarded_ms), .fallback = "90d", .help = "discarded dead letters"},
     {"resolved", HK_OPT_DURATION, KEEP(resolved_ms), .fallback = "90d", .help = "resolved dead letters"},
     {"cancelled", HK_OPT_DURATION, KEEP(cancelled_ms), .fallback = "90d", .help = "cancelled messages"},
     {"attempts", HK_OPT_DURATION, KEEP(attempts_ms), .fallback = "30d", .help = "records of attempts"},
-    {"dead", HK_OPT_DURATION, KEEP(dead_ms), .fallback = "never", .help = "open dead letters"},
-    {"audit", HK_OPT_DURATION, KEEP(audit_ms), .fallback = "never", .help = "who did what"},
+    {"dead", HK_OPT_DURATION, KEEP(dead_ms), .fallback = "never",
+     .help = "open dead letters, which nobody has settled: 1d or more, unless purge_open"},
+    {"purge_open", HK_OPT_BOOL, AT(struct hk_conf_retention, purge_open), .fallback = "false",
+     .help = "dead may be less than a day, down to 0: open dead letters go before anybody sees them"},
+    {"audit", HK_OPT_DURATION, KEEP(audit_ms), .fallback = "never", .help = "who did what: 1d or more"},
     {"alerts", HK_OPT_DURATION, KEEP(alerts_ms), .fallback = "30d", .help = "alerts that are over, notices"},
 };
 
@@ -85,6 +88,7 @@ static const struct hk_opt_table retention_table = {
     .opts = retention_opts,
     .n_opts = HK_COUNT(retention_opts),
     .example = "{ sent: 24h }",
+    .check = hk_check_retention,
 };
 
 static const struct hk_opt admin_opts[] = {

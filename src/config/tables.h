@@ -243,6 +243,7 @@ void hk_check_policy(struct hk_walk *walk, const struct hk_yaml_node *node, void
 void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_retention(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -81,7 +81,7 @@ struct hk_relay {
     const struct hk_held_key *keys;
     size_t n_keys;
     const struct hk_exchanged *exchanged;
-    uint32_t purged;
+    uint32_t purged, purged_open; /* rows that retention took, open dead letters among them */
 
     uint64_t took_us; /* the engine's action under way, at the store */
     int64_t beat_at_ms;
@@ -156,7 +156,8 @@ static enum hk_code do_own_job(struct hk_relay *r)
         return HK_OK;
     }
     struct hk_retention retention = hk_relay_retention(r->options.config);
-    return r->ops->purge(r->store, &retention, PURGE_ROWS, &r->purged, &r->err);
+    r->purged_open = 0;
+    return r->ops->purge(r->store, &retention, PURGE_ROWS, &r->purged, &r->purged_open, &r->err);
 }
 
 static enum hk_code do_action(struct hk_relay *r)
@@ -224,6 +225,18 @@ static void log_store(struct hk_relay *r, enum hk_code rc)
         hk_log_cstr(&line, "error", r->err.message);
     }
     r->last_error = rc;
+    hk_log_end(&line);
+}
+
+/* Dead letters that nobody has looked at end here: never without a word. */
+static void log_purge(struct hk_relay *r)
+{
+    struct hk_log_line line;
+    if (r->purged_open == 0)
+        return;
+    hk_log_begin(&line, r->options.log, HK_LOG_WARN, "open dead letters deleted");
+    hk_log_i64(&line, "letters", r->purged_open);
+    hk_log_cstr(&line, "why", "they are older than retention.dead");
     hk_log_end(&line);
 }
 
@@ -328,6 +341,7 @@ static void own_job_done(struct hk_relay *r)
         hk_crash_point("redriven");
         hk_redriver_done(r->redriver, hk_engine_store_now_ms(r->engine, now_ms(r)), now_ms(r));
     } else {
+        log_purge(r);
         bool more = r->rc == HK_OK && r->purged == PURGE_ROWS;
         r->purge_at_ms = now_ms(r) + (more ? 100 : PURGE_EVERY_MS);
     }

@@ -222,6 +222,8 @@ struct hk_audit_rows {
     /* where the chain begins: retention took what lies before */
     int64_t first_id;
     struct hk_str first_prev;
+    /* and where it began when a purge of the audit did not yet leave a row in it (schema version 4 and before) */
+    struct hk_str unwitnessed_prev;
     struct hk_str head; /* hash of the last row, as the store remembers it */
 };
 

@@ -23,8 +23,8 @@ static const struct privilege for_app[] = {
     {"SELECT", "@outbox_messages, @dead_letters", "looking at what became of messages"},
     {NULL, NULL, NULL}};
 
-/* And the operators' acts, which use the relay's URL: cancel, pause, repair … It can write no message of its own, and
- * rewrite no trail: rows of the audit go when retention takes the oldest. */
+/* And the operators' acts, which use the relay's URL: cancel, pause, repair … docs/postgresql.md says what whoever has it can
+ * do with it. It rewrites no trail: of the audit it may delete what is old, and that leaves a row. */
 static const struct privilege for_relay[] = {
     {"SELECT, DELETE", "@outbox", NULL},
     {"SELECT", "SEQUENCE @outbox_id_seq", NULL},

@@ -53,10 +53,11 @@ static bool is_daily(struct hk_pg *pg)
     return yes;
 }
 
-static uint32_t purge_rows(struct hk_store *store, const struct hk_retention *r, uint32_t limit)
+static uint32_t purge_rows(struct hk_store *store, const struct hk_retention *r, uint32_t limit,
+                           uint32_t *out_open)
 {
-    const uint64_t ages[] = {r->sent_ms,      r->attempts_ms, r->cancelled_ms, r->resolved_ms,
-                             r->discarded_ms, r->dead_ms,     r->audit_ms};
+    const uint64_t ages[] = {r->sent_ms,     r->attempts_ms,  r->cancelled_ms,
+                             r->resolved_ms, r->discarded_ms, r->dead_ms};
     struct hk_pg *pg = &store->pg;
     struct hk_pg_args a = {0};
     hk_pg_arg_u64(pg, &a, limit);
@@ -69,23 +70,43 @@ static uint32_t purge_rows(struct hk_store *store, const struct hk_retention *r,
         arg_age(pg, &a, ages[i]);
     PGresult *res = hk_pg_query(pg, true, HK_PG_PURGE, &a);
     uint32_t deleted = hk_pg_ok(pg) ? (uint32_t)hk_pg_i64(res, 0, 0) : 0;
+    *out_open = hk_pg_ok(pg) ? (uint32_t)hk_pg_i64(res, 0, 1) : 0;
+    PQclear(res);
+    return deleted;
+}
+
+static uint32_t purge_audit(struct hk_store *store, uint64_t keep_ms, uint32_t limit)
+{
+    struct hk_pg *pg = &store->pg;
+    struct hk_pg_args a = {0};
+    if (keep_ms > AGE_MAX_MS)
+        return 0;
+    hk_pg_arg_u64(pg, &a, limit);
+    hk_pg_arg_now(store, &a);
+    arg_age(pg, &a, keep_ms);
+    PGresult *res = hk_pg_query(pg, true, HK_PG_PURGE_AUDIT, &a);
+    uint32_t deleted = hk_pg_ok(pg) ? (uint32_t)hk_pg_i64(res, 0, 0) : 0;
     PQclear(res);
     return deleted;
 }
 
 enum hk_code hk_pg_purge(struct hk_store *store, const struct hk_retention *r, uint32_t limit,
-                         uint32_t *out_deleted, struct hk_err *err)
+                         uint32_t *out_deleted, uint32_t *out_open, struct hk_err *err)
 {
     struct hk_retention by_row = *r;
     struct hk_pg *pg = &store->pg;
-    uint32_t deleted = 0;
+    uint32_t deleted = 0, open = 0;
     hk_pg_call(pg);
     if (is_daily(pg)) {
         deleted = purge_days(store, r->sent_ms, limit);
         by_row.sent_ms = UINT64_MAX; /* sent_rows holds as it does without */
     }
     if (hk_pg_ok(pg) && deleted < limit)
-        deleted += purge_rows(store, &by_row, limit - deleted);
+        deleted += purge_rows(store, &by_row, limit - deleted, &open);
+    if (out_open) /* also when what follows fails: they are gone */
+        *out_open = open;
+    if (hk_pg_ok(pg) && deleted < limit)
+        deleted += purge_audit(store, r->audit_ms, limit - deleted);
     enum hk_code rc = hk_pg_end(pg, "delete what has outlived its retention", err);
     if (rc == HK_OK)
         *out_deleted = deleted;

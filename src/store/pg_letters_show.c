@@ -129,6 +129,7 @@ enum hk_code hk_pl_audit(struct hk_admin *admin, const struct hk_audit_page *pag
         rows->first_id = hk_pg_i64(chain, 0, 0);
         rows->first_prev = hk_pg_text(pg, chain, 0, 1);
         rows->head = hk_pg_text(pg, chain, 0, 2);
+        rows->unwitnessed_prev = hk_pg_text(pg, chain, 0, 3);
     }
     PQclear(res);
     PQclear(chain);

@@ -324,11 +324,12 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
     AT(HK_PL_AUDIT_NEWEST_OF) = AUDIT(OF_LETTER, "DESC", "min"),
     AT(HK_PL_AUDIT_OLDEST) = AUDIT(OF_ANY, "ASC", "max"),
     AT(HK_PL_AUDIT_OLDEST_OF) = AUDIT(OF_LETTER, "ASC", "max"),
-    /* the first row of the chain, what stood before it, the last hash */
+    /* the first row of the chain, what stood before it, the last hash, what stood before it when purges left no rows */
     AT(HK_PL_CHAIN) =
         "SELECT (SELECT a.id FROM @outbox_audit a WHERE a.hash IS NOT NULL ORDER BY a.id LIMIT 1), "
         "(SELECT value FROM @outbox_meta WHERE key = 'audit_first_prev'), "
-        "(SELECT value FROM @outbox_meta WHERE key = 'audit_head')",
+        "(SELECT value FROM @outbox_meta WHERE key = 'audit_head'), "
+        "(SELECT value FROM @outbox_meta WHERE key = 'audit_unwitnessed_prev')",
 
     /* $1 ids */
     AT(HK_PL_LOCK) = "SELECT d.id FROM @dead_letters d WHERE d.id = ANY ($1::bigint[]) ORDER BY d.id FOR UPDATE",

@@ -9,7 +9,7 @@
 
 /* ---- purge: one statement, so that its limit holds for all tables together ----
  * $1 how many at the most, $2 now; $3 sent rows to keep, and ages: $4 sent, $5 attempts, $6 cancelled, $7 resolved,
- * $8 discarded, $9 dead, $10 audit; NULL = for ever. Only one relay at a time: they would wait for each other. Who has the
+ * $8 discarded, $9 dead; NULL = for ever. Gives how many, and how many of them were open dead letters. Only one relay at a time: they would wait for each other. Who has the
  * row of outbox_turn has the turn; an advisory lock could be held by anybody, for ever. */
 #define PURGE_TURN                                                                                           \
     "WITH turn AS MATERIALIZED (SELECT coalesce($2::bigint, " SERVER_MS ") AS now, "                         \
@@ -52,21 +52,29 @@
         "SELECT id FROM @dead_letters WHERE created_at <= " AGO_AT("$9") " AND last_failed_at <= " AGO_AT(   \
             "$9") " AND status = 'failed' ORDER BY created_at LIMIT " LEFT("l5"),                            \
         "l5", "l6")
-/* A chain is cut only at its beginning: up to the first row that is to stay, whatever the clock did. */
-#define PURGE_AUDIT                                                                                                   \
-    PURGE_STEP(                                                                                                       \
-        "d7", "@outbox_audit",                                                                                        \
-        "SELECT id FROM (SELECT id, bool_and(at_ms <= " AGO(                                                          \
-            "$10") ") OVER (ORDER BY id) AS old "                                                                     \
-                   "FROM (SELECT id, at_ms FROM @outbox_audit WHERE $10::bigint IS NOT NULL ORDER BY id LIMIT " LEFT( \
-                       "l6") ") f) s WHERE old",                                                                      \
-        "l6", "l7")
+/* Nobody looks for a letter that is gone: the audit says how many were open. */
+#define PURGE_DEAD_TOLD                                                                                                   \
+    ", told AS (INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail) SELECT turn.now, 'hikyaku', 'purge-dead', " \
+    "'retention.dead', format('{\"letters\":%s}', g.n) FROM turn CROSS JOIN (SELECT count(*) AS n FROM d6) g WHERE g.n > 0)"
 /* Jobs of redrive, with what they resolved. */
 #define PURGE_REDRIVE                                                                                        \
     PURGE_STEP(                                                                                              \
-        "d8", "@outbox_redrive",                                                                             \
-        "SELECT id FROM @outbox_redrive WHERE ended_ms > 0 AND ended_ms <= " AGO("$7") " LIMIT " LEFT("l7"), \
-        "l7", "l8")
+        "d7", "@outbox_redrive",                                                                             \
+        "SELECT id FROM @outbox_redrive WHERE ended_ms > 0 AND ended_ms <= " AGO("$7") " LIMIT " LEFT("l6"), \
+        "l6", "l7")
+
+/* The audit by itself, since what it is told of letters must stand in it before: $1 how many, $2 now, $3 age. A chain is cut only
+ * at its beginning: up to the first row that is to stay, whatever the clock did. Rows about earlier purges go with others behind
+ * them, or when there is nothing else among so many: else each purge would leave one for the next. */
+#define PURGE_AUDIT                                                                                                                       \
+    PURGE_TURN ", old AS MATERIALIZED (SELECT f.id, f.act, bool_and(f.at_ms <= " AGO(                                                     \
+        "$3") ") OVER (ORDER BY f.id) AS old "                                                                                            \
+              "FROM (SELECT id, act, at_ms FROM @outbox_audit ORDER BY id LIMIT " LEFT(                                                   \
+                  "turn") ") f), "                                                                                                        \
+                          "d AS (DELETE FROM @outbox_audit WHERE id = ANY (ARRAY(SELECT o.id FROM old o WHERE o.old "                     \
+                          "AND ((SELECT count(*) FROM old p WHERE p.old) = " LEFT(                                                        \
+                              "turn") " OR o.id <= (SELECT max(p.id) FROM old p WHERE p.old AND p.act <> 'purge-audit')))) RETURNING 1) " \
+                                      "SELECT count(*) FROM d"
 
 /* ---- the relay's own ----
  * NOW is $1 unless said otherwise: Unix ms, NULL = the server's. Shards are a set of bits.
@@ -326,7 +334,8 @@ static const char *const texts[HK_PG_NSTMTS] = {
                     "INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason) SELECT put.since_ms, "
                     "coalesce($3, ''), CASE WHEN $2 THEN 'pause' ELSE 'resume' END, $1, coalesce($4, '') FROM put",
     [HK_PG_PURGE] = PURGE_TURN PURGE_SENT PURGE_ATTEMPTS PURGE_CANCELLED PURGE_RESOLVED PURGE_DISCARDED
-        PURGE_DEAD PURGE_AUDIT PURGE_REDRIVE " SELECT turn.n - l8.n FROM turn, l8",
+        PURGE_DEAD PURGE_DEAD_TOLD PURGE_REDRIVE " SELECT turn.n - l7.n, (SELECT count(*) FROM d6) FROM turn, l7",
+    [HK_PG_PURGE_AUDIT] = PURGE_AUDIT,
 
     [HK_PG_SENT_IS_DAILY] = "SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = '@outbox_sent'::regclass",
     /* $1 now, $2 age or NULL = for ever, $3 how many rows at the most */

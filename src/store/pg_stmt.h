@@ -10,6 +10,7 @@ enum hk_pg_id {
     HK_PG_NOW = 0,
     HK_PG_PAUSE,
     HK_PG_PURGE,
+    HK_PG_PURGE_AUDIT,
     HK_PG_SENT_IS_DAILY,
     HK_PG_SENT_DAYS, /* only when it is */
 

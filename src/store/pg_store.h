@@ -157,6 +157,6 @@ size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int6
 enum hk_code hk_pg_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
                          const char *reason, struct hk_err *err);
 enum hk_code hk_pg_purge(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
-                         uint32_t *out_deleted, struct hk_err *err);
+                         uint32_t *out_deleted, uint32_t *out_open, struct hk_err *err);
 
 #endif

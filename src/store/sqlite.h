@@ -140,7 +140,8 @@ void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
 struct hk_audit_row;
 /* Adds the row to the trail; its prev and hash are filled in here. */
 void hk_sq_audit(struct hk_store *store, const struct hk_audit_row *row);
-uint32_t hk_sq_purge_audit(struct hk_store *store, int64_t until_ms, uint32_t limit); /* rows deleted */
+uint32_t hk_sq_purge_audit(struct hk_store *store, int64_t now_ms, uint64_t keep_ms,
+                           uint32_t limit); /* rows deleted */
 
 /* sqlite_schema.c */
 enum hk_code hk_sq_init(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
@@ -171,6 +172,6 @@ enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *ex
 enum hk_code hk_sq_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
                          const char *reason, struct hk_err *err);
 enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
-                         uint32_t *out_deleted, struct hk_err *err);
+                         uint32_t *out_deleted, uint32_t *out_open, struct hk_err *err);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Housekeeping: pausing destinations, and deleting what has outlived its retention. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/parse.h"
 #include "base/str.h"
 #include "store/letters.h"
@@ -64,8 +67,25 @@ static uint32_t purge_sent_rows(struct hk_store *store, uint64_t keep_rows, uint
     return (uint32_t)hk_sq_run(store, q);
 }
 
+/* Nobody looks for a letter that is gone: the audit says how many were open. */
+static uint32_t purge_open(struct hk_store *store, uint64_t keep_ms, int64_t now_ms, uint32_t limit)
+{
+    const struct rule rule = {HK_SQ_PURGE_DEAD, keep_ms, true, NULL};
+    char detail[40];
+    uint32_t deleted = limit ? purge_rule(store, &rule, now_ms, limit) : 0;
+    if (deleted == 0)
+        return 0;
+    (void)snprintf(detail, sizeof detail, "{\"letters\":%" PRIu32 "}", deleted);
+    hk_sq_audit(store, &(struct hk_audit_row){.at_ms = now_ms,
+                                              .actor = hk_str_of("hikyaku"),
+                                              .act = hk_str_of("purge-dead"),
+                                              .reason = hk_str_of("retention.dead"),
+                                              .detail = hk_str_of(detail)});
+    return deleted;
+}
+
 enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, uint32_t limit,
-                         uint32_t *out_deleted, struct hk_err *err)
+                         uint32_t *out_deleted, uint32_t *out_open, struct hk_err *err)
 {
     const struct rule rules[] = {
         {HK_SQ_PURGE_SENT, r->sent_ms, false, NULL},
@@ -74,7 +94,6 @@ enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, u
         {HK_SQ_PURGE_LETTERS, r->resolved_ms, true, "resolved"},
         {HK_SQ_PURGE_REDRIVES, r->resolved_ms, false, NULL},
         {HK_SQ_PURGE_LETTERS, r->discarded_ms, true, "discarded"},
-        {HK_SQ_PURGE_DEAD, r->dead_ms, true, NULL},
     };
     hk_sq_call(store);
     hk_sq_begin_write(store);
@@ -82,10 +101,15 @@ enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, u
     uint32_t deleted = limit ? purge_sent_rows(store, r->sent_rows, limit) : 0;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && deleted < limit && hk_sq_ok(store); i++)
         deleted += purge_rule(store, &rules[i], now_ms, limit - deleted);
-    if (deleted < limit && r->audit_ms <= (uint64_t)now_ms)
-        deleted += hk_sq_purge_audit(store, now_ms - (int64_t)r->audit_ms, limit - deleted);
+    uint32_t open = purge_open(store, r->dead_ms, now_ms, limit - deleted);
+    deleted += open;
+    if (deleted < limit)
+        deleted += hk_sq_purge_audit(store, now_ms, r->audit_ms, limit - deleted);
     enum hk_code rc = hk_sq_end(store, "delete what has outlived its retention", err);
-    if (rc == HK_OK)
+    if (rc == HK_OK) {
         *out_deleted = deleted;
+        if (out_open)
+            *out_open = open;
+    }
     return rc;
 }

@@ -233,6 +233,7 @@ static void read_page(struct hk_store *store, const struct hk_audit_page *page, 
     sqlite3_finalize(q);
     out->first_id = first_link(store);
     out->first_prev = meta(store, "audit_first_prev");
+    out->unwitnessed_prev = meta(store, "audit_unwitnessed_prev");
     out->head = meta(store, "audit_head");
 }
 

@@ -272,7 +272,7 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "INSERT INTO outbox_audit (at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, "
         "before_hash, after_hash, detail, prev, hash) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    [HK_SQ_OLD_AUDIT] = "SELECT id, at_ms, hash FROM outbox_audit NOT INDEXED ORDER BY id LIMIT ?1",
+    [HK_SQ_OLD_AUDIT] = "SELECT id, at_ms, hash, act FROM outbox_audit NOT INDEXED ORDER BY id LIMIT ?1",
     [HK_SQ_PURGE_AUDIT] = "DELETE FROM outbox_audit WHERE id <= ?1",
 };
 

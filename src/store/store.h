@@ -165,9 +165,10 @@ struct hk_store_ops {
     /* For the next poll, on the store's thread. */
     void (*hint)(struct hk_store *store, const struct hk_store_hint *hint);
 
-    /* Deletes at most `limit` rows that have outlived their retention; *out_deleted < limit: nothing more to do. */
+    /* Deletes at most `limit` rows that have outlived their retention; *out_deleted < limit: nothing more to do. Of open dead
+     * letters, and of the audit itself, the audit is told how many went; *out_open (may be NULL): how many of those letters. */
     enum hk_code (*purge)(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
-                          uint32_t *out_deleted, struct hk_err *err);
+                          uint32_t *out_deleted, uint32_t *out_open, struct hk_err *err);
 };
 
 extern const struct hk_store_ops hk_store_sqlite;

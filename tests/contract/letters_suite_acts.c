@@ -759,7 +759,7 @@ static void a_letter_takes_its_versions_along(void **state)
     struct hk_store *store = suite_open(NULL);
     struct hk_admin *admin = admin_open();
     struct hk_err err = {0};
-    uint32_t deleted = 0;
+    uint32_t deleted = 0, open = 9;
     struct hk_retention keep = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                                 UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     letters_fill(store, suite_acquire(store), 4, NULL);
@@ -771,14 +771,23 @@ static void a_letter_takes_its_versions_along(void **state)
     suite_clock_ms += 10000;
     assert_rows("dead_letter_versions", 4);
     keep.discarded_ms = 5000;
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, &err), HK_OK);
     assert_int_equal(deleted, 1);
     assert_rows("dead_letter_versions WHERE letter_id = 1", 0);
     keep.resolved_ms = 5000;
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, &err), HK_OK);
     assert_rows("dead_letter_versions", 2);
     keep.dead_ms = 5000;
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &open, &err), HK_OK);
+    assert_int_equal(open, 1);
+    assert_rows("outbox_audit WHERE act = 'purge-dead' AND actor = 'hikyaku' AND reason = 'retention.dead' "
+                "AND detail = '{\"letters\":1}'",
+                1); /* none for those that somebody had settled */
+    assert_rows("outbox_audit WHERE act LIKE 'purge%'", 1);
+    letters_verify_audit(admin);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &open, &err), HK_OK);
+    assert_int_equal(open, 0);
+    assert_rows("outbox_audit WHERE act LIKE 'purge%'", 1);
     assert_rows("dead_letter_versions", 1); /* a send without an outcome is not thrown away */
     assert_rows("dead_letters", 1);
     suite_close(store);

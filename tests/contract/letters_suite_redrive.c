@@ -384,10 +384,10 @@ static void ended_jobs_go_with_what_they_resolved(void **state)
     assert_int_equal(letters_ops->redrive_cancel(admin, id, "ann", "x", &err), HK_OK);
     suite_clock_ms += 10000;
     keep.resolved_ms = 20000;
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, &err), HK_OK);
     assert_rows("outbox_redrive", 2);
     keep.resolved_ms = 5000;
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, &err), HK_OK);
     assert_rows("outbox_redrive", 1);
     assert_value("status FROM outbox_redrive", "running");
     suite_close(store);

@@ -585,7 +585,7 @@ static uint32_t purge_it(struct hk_store *store, const struct hk_retention *rete
 {
     uint32_t deleted = 0;
     struct hk_err err = {0};
-    enum hk_code rc = store_kind->ops->purge(store, retention, limit, &deleted, &err);
+    enum hk_code rc = store_kind->ops->purge(store, retention, limit, &deleted, NULL, &err);
     NOTE_IF(rc != HK_OK, "purge: %s\n", err.message);
     assert_int_equal(rc, HK_OK);
     return deleted;
@@ -655,10 +655,11 @@ static void each_kind_has_its_own_retention(void **state)
          "SELECT count(*) FROM dead_letters WHERE status = 'resolved'", 1, 0},
         {offsetof(struct hk_retention, discarded_ms),
          "SELECT count(*) FROM dead_letters WHERE status = 'discarded'", 1, 0},
+        {offsetof(struct hk_retention, cancelled_ms), "SELECT count(*) FROM outbox_cancelled", 1, 0},
+        {offsetof(struct hk_retention, audit_ms), "SELECT count(*) FROM outbox_audit WHERE act = 'cancel'", 1,
+         0},
         {offsetof(struct hk_retention, dead_ms), "SELECT count(*) FROM dead_letters WHERE status = 'failed'",
          1, 0},
-        {offsetof(struct hk_retention, cancelled_ms), "SELECT count(*) FROM outbox_cancelled", 1, 0},
-        {offsetof(struct hk_retention, audit_ms), "SELECT count(*) FROM outbox_audit", 1, 0},
         {offsetof(struct hk_retention, attempts_ms), "SELECT count(*) FROM outbox_attempts", 4, 0},
     };
 

@@ -64,7 +64,7 @@ static uint32_t purge(struct hk_store *store, uint64_t sent_ms, uint64_t sent_ro
     uint32_t deleted = 0;
     r.sent_ms = sent_ms;
     r.sent_rows = sent_rows;
-    enum hk_code rc = store_kind->ops->purge(store, &r, 100, &deleted, &err);
+    enum hk_code rc = store_kind->ops->purge(store, &r, 100, &deleted, NULL, &err);
     NOTE_IF(rc != HK_OK, "purge: %s\n", err.message);
     assert_int_equal(rc, HK_OK);
     return deleted;
@@ -290,7 +290,7 @@ static void relays_keep_house_with_the_rights_that_they_are_given(void **state)
     hk_buf_fini(&sql);
     assert_int_equal(
         hk_store_postgres.open(pg_url("days_relay", ""), &(struct hk_store_options){0}, &store, &err), HK_OK);
-    enum hk_code rc = hk_store_postgres.purge(store, &keep_all, 100, &deleted, &err);
+    enum hk_code rc = hk_store_postgres.purge(store, &keep_all, 100, &deleted, NULL, &err);
     NOTE_IF(rc != HK_OK, "%s\n", err.message);
     assert_int_equal(rc, HK_OK);
     /* only it, and only through the function */
@@ -302,10 +302,10 @@ static void relays_keep_house_with_the_rights_that_they_are_given(void **state)
     pg_exec(relay, "SELECT outbox_sent_days(NULL, NULL, 1)");
     /* who has lost that right is told what to do */
     store_kind->sql("REVOKE EXECUTE ON FUNCTION outbox_sent_days FROM days_relay");
-    assert_int_equal(hk_store_postgres.purge(store, &keep_all, 100, &deleted, &err), HK_UNAVAILABLE);
+    assert_int_equal(hk_store_postgres.purge(store, &keep_all, 100, &deleted, NULL, &err), HK_UNAVAILABLE);
     assert_non_null(strstr(err.message, "--print-grants"));
     must_partition(""); /* and has it back by that, too */
-    assert_int_equal(hk_store_postgres.purge(store, &keep_all, 100, &deleted, &err), HK_OK);
+    assert_int_equal(hk_store_postgres.purge(store, &keep_all, 100, &deleted, NULL, &err), HK_OK);
     hk_store_postgres.close(store);
     PQfinish(relay);
     PQfinish(app);

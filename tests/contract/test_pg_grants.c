@@ -31,6 +31,8 @@ static bool make(void)
     if (!pg_kind.make())
         return false;
     make_roles("");
+    /* the suite's clock is not the server's, by which the audit is kept from relays */
+    pg_kind.sql("UPDATE outbox_meta SET value = '-9000000000000' WHERE key = 'audit_keep_ms'");
     return true;
 }
 
@@ -146,14 +148,44 @@ static void a_relay_keeps_house(void **state)
     struct hk_err err = {0};
     uint32_t deleted = 0;
     store_kind->sql(
+        "UPDATE outbox_meta SET value = '86400000' WHERE key = 'audit_keep_ms'; "
         "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'a', 'pause', 'b'); "
         "INSERT INTO outbox_cancelled (cancelled_ms, message_id, destination, event_type, actor, reason) "
         "VALUES (1, 'a', 'b', 'c', 'd', 'e')");
     assert_int_equal(store_kind->ops->pause(store, "there", true, "me", "because", &err), HK_OK);
     assert_int_equal(store_kind->ops->pause(store, "there", false, "me", "because", &err), HK_OK);
-    assert_int_equal(store_kind->ops->purge(store, &(struct hk_retention){0}, 100, &deleted, &err), HK_OK);
-    assert_int_equal(deleted, 4); /* those two, and what the pauses left in the audit */
+    assert_int_equal(store_kind->ops->purge(store, &(struct hk_retention){0}, 100, &deleted, NULL, &err),
+                     HK_OK);
+    assert_int_equal(deleted, 2); /* those two; what the pauses left is younger than a day, and stays */
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_audit WHERE act IN ('pause', 'resume')"), 2);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_audit WHERE act = 'purge-audit' "
+                                  "AND actor = 'hk_relay' AND detail LIKE '{\"rows\":1,\"total\":1,%'"),
+                     1);
     suite_close(store);
+}
+
+/* With the rights that a relay has, by hand. */
+static void whoever_has_a_relays_role_neither_backdates_nor_hides_what_was_done(void **state)
+{
+    (void)state;
+    PGconn *relay = pg_connect("hk_relay");
+    store_kind->sql("UPDATE outbox_meta SET value = '86400000' WHERE key = 'audit_keep_ms'; "
+                    "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'a', 'pause', 'b')");
+    pg_exec(relay, "INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (1, 'ann', 'discard', 'x')");
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_audit WHERE act = 'discard' "
+                                  "AND at_ms > extract(epoch FROM now() - interval '1 minute') * 1000"),
+                     1);
+    pg_exec(relay, "DELETE FROM outbox_audit WHERE act = 'discard'");
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_audit"), 2);
+    pg_exec(relay, "DELETE FROM outbox_audit");
+    assert_string_equal(
+        store_kind->value("SELECT string_agg(act || ' ' || actor, ', ' ORDER BY id) FROM outbox_audit"),
+        "discard ann, purge-audit hk_relay");
+    assert_string_equal(pg_refusal(relay, "UPDATE outbox_meta SET value = '0' WHERE key = 'audit_keep_ms'"),
+                        "42501");
+    assert_string_equal(pg_refusal(relay, "UPDATE outbox_audit SET at_ms = 1"), "42501");
+    assert_string_equal(pg_refusal(relay, "TRUNCATE outbox_audit"), "42501");
+    PQfinish(relay);
 }
 
 /* ---- who looks ---- */
@@ -428,6 +460,7 @@ int main(void)
         TEST(what_is_optional_is_enough_for_what_it_promises),
         TEST(a_relay_cannot_write_messages_or_change_the_schema),
         TEST(a_relay_keeps_house),
+        TEST(whoever_has_a_relays_role_neither_backdates_nor_hides_what_was_done),
         TEST(a_viewer_reads_everything_and_changes_nothing),
         TEST(nobody_hangs_a_function_of_ours_on_a_table_of_his),
         TEST(what_was_hung_before_has_lost_the_owners_rights),

@@ -481,11 +481,11 @@ static void one_relay_purges_at_a_time(void **state)
                     "sent_ms) VALUES ('m', 'a', 'Made', 1, 200, 1, 1)");
     PGconn *other = pg_connect(NULL);
     pg_exec(other, "BEGIN; SELECT 1 FROM outbox_turn WHERE name = 'purge' FOR UPDATE");
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, NULL), HK_OK);
     assert_int_equal(deleted, 0);
     pg_exec(other, "ROLLBACK");
     PQfinish(other);
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, NULL), HK_OK);
     assert_int_equal(deleted, 1);
     suite_close(store);
 }

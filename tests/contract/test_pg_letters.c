@@ -362,7 +362,7 @@ static void the_audit_loses_only_its_oldest_rows(void **state)
     for (size_t i = 0; i < COUNT(refused); i++)
         assert_string_equal(pg_refusal(owner, refused[i]), "23001");
     pg_exec(owner, "DELETE FROM outbox_audit WHERE id < 3; DELETE FROM outbox_audit WHERE id < 3");
-    assert_int_equal(letters_verify_audit(admin), 3);
+    assert_int_equal(letters_verify_audit(admin), 4); /* and the row that the first DELETE left */
     PQfinish(owner);
     admin_ops->close(admin);
 }
@@ -382,9 +382,9 @@ static void retention_cuts_the_audit_at_the_first_row_that_stays(void **state)
              "FROM unnest(ARRAY[-9000, -8000, 0, -7000]) x",
              (long long)suite_clock_ms);
     store_kind->sql(sql); /* the clock was set back */
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, &err), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, &err), HK_OK);
     assert_int_equal(deleted, 2);
-    assert_int_equal(letters_verify_audit(admin), 2);
+    assert_int_equal(letters_verify_audit(admin), 3); /* those, and what it says of itself */
     suite_close(store);
     admin_ops->close(admin);
 }

@@ -170,7 +170,8 @@ static void init_and_housekeeping_work_behind_a_pooler(void **state)
     pg_exec(
         app,
         "INSERT INTO box.p_outbox_audit (at_ms, actor, act, reason) VALUES (1, 'me', 'pause', 'because')");
-    assert_int_equal(hk_store_postgres.purge(store, &(struct hk_retention){0}, 10, &deleted, &err), HK_OK);
+    assert_int_equal(hk_store_postgres.purge(store, &(struct hk_retention){0}, 10, &deleted, NULL, &err),
+                     HK_OK);
     assert_int_equal(deleted, 2); /* this one, and the pause's own */
     hk_store_postgres.close(store);
     assert_string_equal(pg_ask(app, "SELECT name FROM box.p_outbox_destination WHERE paused"), "there");

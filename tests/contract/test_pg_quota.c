@@ -181,7 +181,7 @@ static void nobody_without_rights_stops_a_relay(void **state)
     keep.sent_ms = 1000;
     store_kind->sql("INSERT INTO outbox_sent (message_id, destination, event_type, attempts, status, life, "
                     "sent_ms) VALUES ('m', 'a', 'Made', 1, 200, 1, 1)");
-    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL), HK_OK);
+    assert_int_equal(store_kind->ops->purge(store, &keep, 100, &deleted, NULL, NULL), HK_OK);
     assert_int_equal(deleted, 1);
     suite_close(store);
     assert_int_equal(

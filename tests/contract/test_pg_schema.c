@@ -266,7 +266,7 @@ static void many_at_once_do_it_once(void **state)
         assert_int_equal(status, 0);
     }
     assert_init("&schema=box", hk_pg_schema_wanted());
-    assert_string_equal(pg_ask(app, "SELECT count(*) FROM box.outbox_meta"), "4");
+    assert_string_equal(pg_ask(app, "SELECT count(*) FROM box.outbox_meta"), "7");
 }
 
 static void init_waits_for_another_one_and_gives_way_meanwhile(void **state)

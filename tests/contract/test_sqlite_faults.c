@@ -558,7 +558,7 @@ static enum hk_code do_pause(struct scene *s)
 static enum hk_code do_purge(struct scene *s)
 {
     uint32_t deleted;
-    return hk_store_sqlite.purge(s->store, &(struct hk_retention){0}, 100, &deleted, NULL);
+    return hk_store_sqlite.purge(s->store, &(struct hk_retention){0}, 100, &deleted, NULL, NULL);
 }
 
 static enum hk_code do_release(struct scene *s)

@@ -819,6 +819,61 @@ def who_changes_the_record_is_found_out():
 
 
 @test
+def open_letters_are_deleted_only_when_asked_for_and_never_silently():
+    with Office() as w:
+        for dead in ("0s", "2s", "23h59m"):
+            w.config["retention"] = {"dead": dead}
+            w.write_config()
+            assert "would delete open dead letters within a day" in w.run("config", "check", code=78)
+        w.config["retention"] = {"dead": "0s", "purge_open": True}
+        w.write_config()
+        daemon = w.daemon().ready()
+        w.receiver.on("shop", 422)
+        for i in ("m", "n"):
+            w.insert(message_id=i, destination="shop")
+        until(lambda: sum(int(n) for n in re.findall(r'"open dead letters deleted" .*?letters=(\d+)', daemon.log())) == 2,
+              daemon.log)
+        assert w.sql("SELECT id FROM dead_letters") == []
+        rows = [r[0] for r in w.sql("SELECT detail FROM outbox_audit WHERE act = 'purge-dead' AND actor = 'hikyaku'")]
+        assert sum(json.loads(r)["letters"] for r in rows) == 2, rows
+        w.chain_is_whole()
+
+
+@test
+def a_front_that_is_gone_is_told_and_accounted_for():
+    def say(key, value):
+        db.execute("UPDATE outbox_meta SET value = ? WHERE key = ?", (value, key))
+
+    with Office() as w:
+        daemon = w.daemon().ready()
+        w.dies("m")
+        daemon.stop()
+        for k in range(4):
+            w.run("dead", "note", "m", f"note {k}")
+        db = w.connect()
+        (head,), = db.execute("SELECT value FROM outbox_meta WHERE key = 'audit_head'").fetchall()
+        rows = db.execute("SELECT id, hash FROM outbox_audit ORDER BY id").fetchall()
+        if POSTGRES:  # by whoever may: it leaves a row
+            db.execute("DELETE FROM outbox_audit WHERE id = ?", (rows[0][0],))
+            assert "retention has deleted 1 rows before them" in w.run("audit", "verify")
+            told = json.loads(w.run("audit", "verify", "--json"))
+            assert told["ok"] and told["purged"] == 1 and told["purged_at"], told
+            db.execute("ALTER TABLE outbox_audit DISABLE TRIGGER USER")
+            (head,), = db.execute("SELECT value FROM outbox_meta WHERE key = 'audit_head'").fetchall()
+        db.execute("DELETE FROM outbox_audit WHERE id <= ?", (rows[1][0],))
+        say("audit_first_prev", rows[1][1])
+        assert f"broken at row {rows[2][0]}: the rows before it are gone" in w.run("audit", "verify", code=FAILURE)
+        say("audit_unwitnessed_prev", rows[1][1])  # before schema version 5 nothing was left
+        w.chain_is_whole()
+        db.execute("DELETE FROM outbox_audit")  # all of it, as retention of those versions could
+        assert "missing at its end" in w.run("audit", "verify", code=FAILURE)
+        say("audit_first_prev", head)
+        say("audit_unwitnessed_prev", head)
+        assert "0 rows, the chain is whole" in w.run("audit", "verify")
+        db.close()
+
+
+@test
 def the_record_cannot_be_updated_by_chance():
     with Office() as w:
         w.run("destinations", "pause", "shop", "--reason", "a")

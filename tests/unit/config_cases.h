@@ -110,6 +110,15 @@ static const struct {
      "1:17: \"lease\" must be from 1s to 1h, not \"2h\"\n"},
     {"duration is a word", "retention: { sent: forever }\n",
      "1:20: \"sent\" must be a duration such as 24h, or never, not \"forever\"\n"},
+    {"open dead letters deleted at once", "retention: { dead: 0s }\n",
+     "1:20: \"dead\" would delete open dead letters within a day: give it at least 1d, or \"never\"; \"purge_open: true\" "
+     "beside it allows less\n"},
+    {"open dead letters deleted soon, in so many words that they do not count",
+     "retention: { dead: 23h, purge_open: false }\n",
+     "1:20: \"dead\" would delete open dead letters within a day: give it at least 1d, or \"never\"; \"purge_open: true\" "
+     "beside it allows less\n"},
+    {"an audit that is not kept", "retention: { dead: 1d, audit: 0 }\n",
+     "1:31: \"audit\" must keep rows for at least 1d, or \"never\" delete them\n"},
     {"size with a wrong unit", "relay: { max_payload: 1Mib }\n",
      "1:23: \"max_payload\" must be a size such as 1MiB, not \"1Mib\"\n"},
     {"size out of range", "relay: { max_payload: 2GiB }\n",

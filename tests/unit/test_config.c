@@ -178,6 +178,7 @@ static void test_nothing_given_gives_the_documented_defaults(void **state)
     assert_int_equal(c->retention.discarded_ms, UINT64_C(90) * 86400000);
     assert_int_equal(c->retention.attempts_ms, UINT64_C(30) * 86400000);
     assert_true(c->retention.dead_ms == HK_CONFIG_NEVER);
+    assert_false(c->retention.purge_open);
     assert_string_equal(c->admin.listen, "127.0.0.1:8189");
     assert_string_equal(hk_policy_name(hk_policies_get(c->policies, NULL)), "standard");
     assert_null(hk_config_destination(c, 0));
@@ -267,7 +268,7 @@ static void test_every_section_is_stored(void **state)
     (void)state;
     struct hk_config *c = load_good(
         "store: { url: postgres://h/d, schema: s, prefix: p_ }\n"
-        "retention: { sent_rows: unlimited, attempts: 0, audit: 1w }\n"
+        "retention: { sent_rows: unlimited, attempts: 0, audit: 1w, dead: 0s, purge_open: true }\n"
         "destinations:\n"
         "  a:\n"
         "    http:\n"
@@ -295,6 +296,7 @@ static void test_every_section_is_stored(void **state)
     assert_true(c->retention.sent_rows == HK_CONFIG_NEVER);
     assert_int_equal(c->retention.attempts_ms, 0);
     assert_int_equal(c->retention.audit_ms, 604800000);
+    assert_int_equal(c->retention.dead_ms, 0);
     assert_int_equal(d->http.method, HK_METHOD_PUT);
     assert_string_equal(hk_conf_text(&d->http.sign.secrets, 0), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLjSw");
     assert_string_equal(hk_conf_text(&d->http.sign.secrets, 1), "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD");

@@ -13,21 +13,41 @@ END;
 $$;
 REVOKE ALL ON FUNCTION @outbox_figures_gone() FROM PUBLIC;
 
--- The audit's chain (version 2) needs the owner's rights, to write outbox_meta. It names its tables itself from now on, and
--- refuses to work for any other table than the audit.
+-- ---- the audit ----
+-- The chain (version 2) needs the owner's rights, to write outbox_meta. It names its tables itself from now on, and refuses to work
+-- for any other table than the audit. And it trusts nobody but the owner with two things more, since whoever has a relay's role
+-- could say when something was done, and delete whatever was oldest:
+--   for each row    the time is the server's
+--   DELETE          leaves what is younger than audit_keep_ms (outbox_meta; a day unless the owner sets another), as if it were
+--                   not there, and writes a row about the others: how many, up to which, by whose role. Retention of relays of
+--                   earlier versions goes the same way
+-- audit_purged counts what was ever deleted. audit_unwitnessed_prev is where the chain began when no purge left a row yet.
+INSERT INTO @outbox_meta (key, value)
+SELECT 'audit_keep_ms', '86400000' UNION ALL SELECT 'audit_purged', '0' UNION ALL
+SELECT 'audit_unwitnessed_prev', m.value FROM @outbox_meta m WHERE m.key = 'audit_first_prev';
 CREATE OR REPLACE FUNCTION @outbox_audit_chain() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    head  text := coalesce(current_setting('hikyaku.audit_head', true), '');
-    field text;
-    line  text := '';
-    last  bigint;
+    head   text := coalesce(current_setting('hikyaku.audit_head', true), '');
+    now_ms bigint := floor(extract(epoch FROM clock_timestamp()) * 1000);
+    owner  boolean := pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = TG_RELID), 'MEMBER');
+    field  text;
+    line   text := '';
+    last   bigint;
+    n      bigint;
 BEGIN
     IF TG_RELID <> '@outbox_audit'::regclass THEN
         RAISE EXCEPTION 'this trigger is for the audit only' USING ERRCODE = 'insufficient_privilege';
     ELSIF TG_OP = 'UPDATE' THEN
         RAISE EXCEPTION 'the audit is append-only' USING ERRCODE = 'restrict_violation';
+    ELSIF TG_LEVEL = 'ROW' AND TG_OP = 'DELETE' THEN
+        IF owner OR OLD.at_ms <= now_ms - (SELECT m.value::bigint FROM @outbox_meta m WHERE m.key = 'audit_keep_ms') THEN
+            RETURN OLD;
+        END IF;
     ELSIF TG_LEVEL = 'ROW' THEN
+        IF NOT owner THEN
+            NEW.at_ms := now_ms;
+        END IF;
         NEW.prev := head;
         FOREACH field IN ARRAY ARRAY[NEW.prev, NEW.at_ms::text, NEW.actor, NEW.act, NEW.message_id, NEW.destination,
                 NEW.reason, nullif(NEW.letter_id, 0)::text, nullif(NEW.redrive_id, 0)::text, NEW.before_hash,
@@ -43,17 +63,24 @@ BEGIN
     ELSIF TG_OP = 'INSERT' THEN
         UPDATE @outbox_meta m SET value = head WHERE m.key = 'audit_head' AND m.value <> head;
     ELSE
-        SELECT max(g.id) INTO last FROM gone g;
-        IF EXISTS (SELECT 1 FROM @outbox_audit a WHERE a.id < last) THEN
+        SELECT max(g.id), count(*) INTO last, n FROM gone g;
+        IF n = 0 THEN
+            RETURN NULL;
+        ELSIF EXISTS (SELECT 1 FROM @outbox_audit a WHERE a.id < last) THEN
             RAISE EXCEPTION 'only the oldest rows of the audit can be deleted' USING ERRCODE = 'restrict_violation';
         END IF;
         SELECT coalesce(g.hash, '') INTO line FROM gone g WHERE g.id = last;
-        UPDATE @outbox_meta m SET value = line WHERE m.key = 'audit_first_prev' AND last IS NOT NULL;
+        UPDATE @outbox_meta m SET value = line WHERE m.key = 'audit_first_prev';
+        UPDATE @outbox_meta m SET value = (m.value::bigint + n)::text WHERE m.key = 'audit_purged' RETURNING m.value INTO field;
+        INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
+        VALUES (now_ms, session_user, 'purge-audit', 'retention.audit',
+                format('{"rows":%s,"total":%s,"last_id":%s,"last_hash":"%s"}', n, field, last, line));
     END IF;
     RETURN NULL;
 END
 $$;
 REVOKE ALL ON FUNCTION @outbox_audit_chain() FROM PUBLIC;
+CREATE TRIGGER chain_keep BEFORE DELETE ON @outbox_audit FOR EACH ROW EXECUTE FUNCTION @outbox_audit_chain();
 
 -- ---- whose turn it is ----
 -- What one relay or operator does at a time. Whoever has locked the row has the turn. Advisory locks did this before, and every

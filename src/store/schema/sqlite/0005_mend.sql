@@ -1,5 +1,11 @@
 -- hikyaku, schema version 5: keeps facts that operators missed.
 
+-- Retention leaves a row in the audit about what it takes from it. audit_purged counts what it ever took, audit_unwitnessed_prev
+-- is where the chain began when it left no rows yet.
+INSERT INTO outbox_meta (key, value)
+SELECT 'audit_purged', '0' UNION ALL
+SELECT 'audit_unwitnessed_prev', value FROM outbox_meta WHERE key = 'audit_first_prev';
+
 -- ---- letters that may have arrived ----
 -- People ask before they repair or requeue: how many of each group? The index has only those, and answers without the letters.
 CREATE INDEX dead_letters_maybe ON dead_letters (fingerprint, status, id, last_failed_at) WHERE possibly_delivered <> 0;
