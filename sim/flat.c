@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader for flat JSON objects. Escapes other than the short ones and \u00xx are not ours and refused. */
+/* A reader for flat JSON objects. Halves of surrogate pairs by themselves are refused. */
 #include <string.h>
 
 #include "base/parse.h"
@@ -35,6 +35,31 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* Four digits. */
+static bool read_hex(struct reader *r, uint32_t *out)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = r->at < r->end ? hex_digit(*r->at++) : -1;
+        if (digit < 0)
+            return false;
+        value = value * 16 + (uint32_t)digit;
+    }
+    *out = value;
+    return true;
+}
+
+static bool put_char(struct hk_flat *flat, uint32_t c)
+{
+    if (c < 0x80)
+        return put(flat, (char)c);
+    if (c < 0x800)
+        return put(flat, (char)(0xc0 | c >> 6)) && put(flat, (char)(0x80 | (c & 63)));
+    bool lead = c < 0x10000 ? put(flat, (char)(0xe0 | c >> 12))
+                            : put(flat, (char)(0xf0 | c >> 18)) && put(flat, (char)(0x80 | (c >> 12 & 63)));
+    return lead && put(flat, (char)(0x80 | (c >> 6 & 63))) && put(flat, (char)(0x80 | (c & 63)));
+}
+
 static bool read_escape(struct reader *r)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -44,11 +69,15 @@ static bool read_escape(struct reader *r)
     const char *known = memchr(from, c, sizeof from - 1);
     if (known)
         return put(r->flat, to[known - from]);
-    if (c != 'u' || r->end - r->at < 4 || r->at[0] != '0' || r->at[1] != '0')
+    uint32_t u, low;
+    if (c != 'u' || !read_hex(r, &u) || (u >= 0xdc00 && u < 0xe000))
         return false;
-    int hi = hex_digit(r->at[2]), lo = hex_digit(r->at[3]);
-    r->at += 4;
-    return hi >= 0 && lo >= 0 && hi < 8 && put(r->flat, (char)(hi * 16 + lo));
+    if (u >= 0xd800 && u < 0xdc00) {
+        if (!eat(r, '\\') || !eat(r, 'u') || !read_hex(r, &low) || low < 0xdc00 || low > 0xdfff)
+            return false;
+        u = 0x10000 + ((u - 0xd800) << 10 | (low - 0xdc00));
+    }
+    return put_char(r->flat, u);
 }
 
 static bool read_text(struct reader *r, struct hk_str *out)

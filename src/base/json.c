@@ -79,22 +79,30 @@ void hk_json_end(struct hk_json *json)
     hk_buf_addc(json->out, json->is_object[json->depth] ? '}' : ']');
 }
 
-static void add_escape(struct hk_buf *out, char c)
+static void add_escape(struct hk_buf *out, uint32_t c)
 {
     static const char named[][2] = {{'"', '"'},  {'\\', '\\'}, {'\b', 'b'}, {'\f', 'f'},
                                     {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'}};
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
-        if (named[i][0] == c) {
+        if ((uint32_t)named[i][0] == c) {
             hk_buf_add(out, (char[]){'\\', named[i][1]}, 2);
             return;
         }
     }
-    hk_buf_addf(out, "\\u%04x", (unsigned)(unsigned char)c);
+    if (c < 0x10000)
+        hk_buf_addf(out, "\\u%04x", (unsigned)c);
+    else
+        hk_buf_addf(out, "\\u%04x\\u%04x", 0xd800 + (unsigned)((c - 0x10000) >> 10),
+                    0xdc00 + (unsigned)(c & 0x3ff));
 }
 
+/* What moves a terminal's cursor, turns the direction of a line or cannot be seen is written as an escape: JSON is looked at
+ * by people, too, and to programs the value is the same. */
 static bool is_plain(uint32_t c)
 {
-    return c >= 0x20 && c != '"' && c != '\\' && c != HK_UTF8_BAD;
+    if (c < 0x7f)
+        return c >= 0x20 && c != '"' && c != '\\';
+    return c != HK_UTF8_BAD && !hk_utf8_is_unruly(c);
 }
 
 static void add_quoted(struct hk_buf *out, struct hk_str s)
@@ -112,7 +120,7 @@ static void add_quoted(struct hk_buf *out, struct hk_str s)
             if (c == HK_UTF8_BAD)
                 hk_buf_adds(out, REPLACEMENT);
             else
-                add_escape(out, s.ptr[0]);
+                add_escape(out, c);
         }
         s.ptr += taken;
         s.len -= taken;

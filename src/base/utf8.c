@@ -60,5 +60,5 @@ bool hk_utf8_is_unruly(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-           (c >= 0xfff9 && c <= 0xfffb);
+           (c >= 0xfff9 && c <= 0xfffb) || c == 0x180e || (c >= 0xe0000 && c <= 0xe0fff);
 }

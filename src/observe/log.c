@@ -212,6 +212,11 @@ static size_t escape(enum hk_log_format format, uint32_t c, const char *bytes, s
     }
     if (c == HK_UTF8_BAD && format == HK_LOG_JSON)
         c = 0xfffd;
+    if (c != HK_UTF8_BAD && c > 0xffff)
+        return (size_t)(format == HK_LOG_JSON ? snprintf(out, ESCAPE_MAX * 4, "\\u%04x\\u%04x",
+                                                         0xd800 + (unsigned)((c - 0x10000) >> 10),
+                                                         0xdc00 + (unsigned)(c & 0x3ff))
+                                              : snprintf(out, ESCAPE_MAX * 4, "\\U%08x", (unsigned)c));
     if (c != HK_UTF8_BAD && (c > 0x7f || format == HK_LOG_JSON))
         return (size_t)snprintf(out, ESCAPE_MAX, "\\u%04x", (unsigned)c);
     for (size_t i = 0; i < n; i++) { /* logfmt: the bytes themselves */

@@ -108,12 +108,18 @@ static void strings_are_escaped_and_repaired(void **state)
         {S("plain"), "\"plain\""},
         {S("\"\\/"), "\"\\\"\\\\/\""},
         {S("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\""},
-        {S("\0\x01\x1f\x7f"), "\"\\u0000\\u0001\\u001f\x7f\""},
+        {S("\0\x01\x1f\x7f"), "\"\\u0000\\u0001\\u001f\\u007f\""},
+        {S("\xc2\x9b"
+           "2J"),
+         "\"\\u009b2J\""},                                                      /* C1: moves a cursor */
+        {S("\xe2\x80\xae\xe2\x81\xa6"), "\"\\u202e\\u2066\""},                  /* turns a line around */
+        {S("a\xe2\x80\x8b\xef\xbb\xbf\xc2\xad"), "\"a\\u200b\\ufeff\\u00ad\""}, /* not to be seen */
+        {S("\xe2\x80\xa8\xf3\xa0\x81\x81"), "\"\\u2028\\udb40\\udc41\""},
         {S("a\nb\nc"), "\"a\\nb\\nc\""},
         {S("\xe9\xa3\x9b\xe8\x84\x9a"), "\"\xe9\xa3\x9b\xe8\x84\x9a\""},
         {S("\xf0\x9f\x93\xae"), "\"\xf0\x9f\x93\xae\""},
         {S("\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"),
-         "\"\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\""},
+         "\"\\u0080\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\""},
         {S("\x80"), "\"" BAD "\""},
         {S("\xff\xfe"), "\"" BAD BAD "\""},
         {S("\xc0\xaf"), "\"" BAD BAD "\""},                 /* overlong */
