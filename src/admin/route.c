@@ -69,7 +69,17 @@ void hk_admin_problem(struct hk_admin_reply *out, unsigned status, const char *d
 
 /* ---- is it for us? ---- */
 
-/* localhost, 127.x.y.z or [::1], with a port or without. */
+/* What follows the colon, as far as anything does. */
+static bool is_port(struct hk_str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (!hk_ascii_isdigit(s.ptr[i]))
+            return false;
+    }
+    return s.len <= 5;
+}
+
+/* localhost, 127.x.y.z or [::1], with a port or without, and nothing else behind it. */
 static bool is_loopback(struct hk_str host)
 {
     struct hk_str rest = host, name;
@@ -77,9 +87,13 @@ static bool is_loopback(struct hk_str host)
     if (rest.len && rest.ptr[0] == '[') {
         rest = (struct hk_str){rest.ptr + 1, rest.len - 1};
         name = hk_str_cut(&rest, ']');
+        if (!rest.ptr || hk_str_cut(&rest, ':').len || !hk_ip_parse(name, &ip) || !ip.v6)
+            return false;
     } else {
         name = hk_str_cut(&rest, ':');
     }
+    if (!is_port(rest))
+        return false;
     if (hk_str_eqi(name, hk_str_of("localhost")))
         return true;
     if (!hk_ip_parse(name, &ip))

@@ -249,18 +249,25 @@ static bool start_thread(struct hk_admin_server *s)
     return rc == 0;
 }
 
+/* Paths are compared as they came: one that is decoded could end at a NUL and be another. */
+static size_t leave_as_it_is(void *arg, struct MHD_Connection *connection, char *text)
+{
+    (void)arg, (void)connection;
+    return strlen(text);
+}
+
 /* ---- start and stop ---- */
 
 static bool start_listener(struct hk_admin_server *s, const struct hk_admin_listener *how)
 {
     struct listener *l = &s->listeners[s->n];
     *l = (struct listener){.server = s, .how = *how};
-    l->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, l, MHD_OPTION_LISTEN_SOCKET, how->fd,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                         (unsigned)(PATIENCE_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         (size_t)HEADERS_MAX, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, l,
-                         MHD_OPTION_NOTIFY_COMPLETED, answered, l, MHD_OPTION_END);
+    l->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL, 0, NULL, NULL, handle, l, MHD_OPTION_LISTEN_SOCKET, how->fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(PATIENCE_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, connection_changed, l, MHD_OPTION_NOTIFY_COMPLETED, answered, l,
+        MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is, NULL, MHD_OPTION_END);
     s->n += l->daemon != NULL;
     return l->daemon != NULL;
 }

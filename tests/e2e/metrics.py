@@ -582,6 +582,8 @@ def answers_are_proper_http():
         status, body, headers = ask(at, "/nowhere")
         assert status == 404 and headers["Content-Type"] == "application/problem+json"
         assert json.loads(body) == {"type": "about:blank", "title": "Not Found", "status": 404}
+        for path in "/metrics%00x", "/metrics%00", "/%6detrics", "/metrics/", "//metrics":
+            assert ask(at, path)[0] == 404, path
         status, body, headers = ask(at, "/metrics", "DELETE")
         assert (status, headers["Allow"]) == (405, "GET, HEAD") and json.loads(body)["status"] == 405
         length = ask(at, "/livez")[2]["Content-Length"]

@@ -208,7 +208,17 @@ static void test_a_strangers_host_is_refused_on_loopback(void **state)
                  {"0.0.0.0:8189", 421},
                  {"[", 421},
                  {"2130706433", 421},
-                 {"127.1", 421}};
+                 {"127.1", 421},
+                 {"[::1].evil", 421},
+                 {"[::1].evil.example:8189", 421},
+                 {"[::1]8189", 421},
+                 {"[::1", 421},
+                 {"[127.0.0.1]", 421},
+                 {"[localhost]", 421},
+                 {"localhost:evil", 421},
+                 {"127.0.0.1:80:90", 421},
+                 {"[::1]:80.evil", 421},
+                 {"localhost:", 200}};
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct hk_admin_request request = {
