@@ -75,12 +75,12 @@ static void put_masked(struct sending *s, struct hk_json *json, const char *name
 
 static void write_text(struct sending *s, const struct hk_attempt_record *a)
 {
-    char line[160], took[HK_OUT_TEXT];
+    char line[160], took[HK_OUT_TEXT], url[HK_URL_SHOWN_MAX];
     (void)snprintf(line, sizeof line, "%" PRId64, s->letter->id);
     hk_operate_fact(&s->out, "letter", hk_str_of(line));
     hk_operate_fact(&s->out, "message", s->message.message_id);
     hk_operate_fact(&s->out, "destination", s->letter->destination);
-    hk_operate_fact(&s->out, "url", hk_str_of(hk_conf_target(s->conf)));
+    hk_operate_fact(&s->out, "url", hk_str_of(hk_conf_target(s->conf, url)));
     (void)snprintf(line, sizeof line, "%s%s%.*s", hk_class_name(a->failure_class),
                    a->cause.len > 0 ? ", " : "", (int)a->cause.len, a->cause.ptr);
     hk_operate_fact(&s->out, "verdict", hk_str_of(line));
@@ -354,6 +354,7 @@ static int find_destination(struct sending *s)
 
 static int say_dry_run(struct sending *s)
 {
+    char url[HK_URL_SHOWN_MAX];
     struct hk_json json;
     if (hk_args_flag(s->cli, "json")) {
         hk_json_init(&json, &s->out, true);
@@ -362,13 +363,13 @@ static int say_dry_run(struct sending *s)
         hk_put_str(&json, "message_id", s->message.message_id);
         hk_put_str(&json, "destination", s->letter->destination);
         hk_put_bool(&json, "dry_run", true);
-        hk_put_cstr(&json, "url", hk_conf_target(s->conf));
+        hk_put_cstr(&json, "url", hk_conf_target(s->conf, url));
         hk_put_u64(&json, "payload_bytes", s->message.payload.len);
         hk_json_end(&json);
         (void)hk_buf_addc(&s->out, '\n');
     } else {
         (void)hk_buf_addf(&s->out, "letter %" PRId64 " would be sent to %s, %zu bytes\n", s->letter->id,
-                          hk_conf_target(s->conf), s->message.payload.len);
+                          hk_conf_target(s->conf, url), s->message.payload.len);
     }
     return hk_out_buffer(&s->out);
 }

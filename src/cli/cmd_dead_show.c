@@ -409,7 +409,7 @@ static int write_curl(struct show *s)
     const struct hk_conf_destination *conf =
         hk_operate_destination(s->dead.op.config, s->shown->letter.destination);
     struct hk_buf payload;
-    char shown[HK_SHOW_MAX];
+    char shown[HK_SHOW_MAX], url[HK_URL_SHOWN_MAX];
     if (conf == NULL || conf->http.url == NULL)
         return hk_out_error(HK_EXIT_FAILURE, "destination %s is not an HTTP one in this configuration",
                             hk_show(s->shown->letter.destination, shown));
@@ -422,8 +422,8 @@ static int write_curl(struct show *s)
     if (hk_masks_fit(s->dead.masks, s->letter.event_type))
         (void)hk_buf_adds(&s->out, "# masked: --reveal shows the request as it is\n");
     (void)hk_buf_adds(&s->out,
-                      "# without a signature, and with *** where secrets stand\ncurl -sS -i -X POST ");
-    add_quoted(&s->out, hk_str_of(conf->http.url));
+                      "# without a signature, and with *** or … where secrets stand\ncurl -sS -i -X POST ");
+    add_quoted(&s->out, hk_str_of(hk_args_flag(s->cli, "reveal") ? conf->http.url : hk_conf_url(conf, url)));
     add_request_headers(s);
     (void)hk_buf_adds(&s->out, " \\\n  --data-raw ");
     add_quoted(&s->out, hk_buf_str(&payload));

@@ -78,7 +78,7 @@ static void add_row(void *arg, const struct hk_conf_destination *conf, const str
 {
     struct printer *p = arg;
     const struct hk_count none = {0, false};
-    char limits[96] = "-", n[48];
+    char limits[96] = "-", n[48], url[HK_URL_SHOWN_MAX];
     struct hk_str name = name_of(conf, state);
     hk_table_add(&p->table, hk_operate_to(name));
     if (conf != NULL)
@@ -88,14 +88,15 @@ static void add_row(void *arg, const struct hk_conf_destination *conf, const str
     hk_table_adds(&p->table, hk_operate_count(state != NULL ? state->pending : none, n));
     hk_table_adds(&p->table, hk_operate_count(state != NULL ? state->retrying : none, n));
     hk_table_adds(&p->table, hk_operate_count(state != NULL ? state->dead : none, n));
-    hk_table_adds(&p->table, conf != NULL ? hk_conf_target(conf) : "-");
+    hk_table_adds(&p->table, conf != NULL ? hk_conf_target(conf, url) : "-");
     add_state(&p->table, conf, state, p->now_ms);
 }
 
 static void put_conf(struct hk_json *json, const struct hk_conf_destination *conf)
 {
+    char url[HK_URL_SHOWN_MAX];
     hk_put_cstr(json, "kind", conf != NULL ? hk_conf_kind_name(conf->kind) : NULL);
-    hk_put_cstr(json, "url", conf != NULL ? conf->http.url : NULL);
+    hk_put_cstr(json, "url", conf != NULL ? hk_conf_url(conf, url) : NULL);
     hk_put_str(json, "policy", hk_str_of(conf != NULL ? conf->policy : NULL));
     hk_json_key(json, "rate_per_s");
     if (conf != NULL && conf->limits.rate_per_s > 0)

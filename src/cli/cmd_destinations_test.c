@@ -32,10 +32,10 @@ struct probe {
 
 static void write_text(struct probe *p, const struct hk_sink_result *r, const char *cause)
 {
-    char line[160], took[HK_OUT_TEXT];
+    char line[160], took[HK_OUT_TEXT], url[HK_URL_SHOWN_MAX];
     struct hk_buf *out = &p->out;
     hk_operate_fact(out, "destination", hk_str_of(p->conf->name));
-    hk_operate_fact(out, "url", hk_str_of(hk_conf_target(p->conf)));
+    hk_operate_fact(out, "url", hk_str_of(hk_conf_target(p->conf, url)));
     (void)snprintf(line, sizeof line, "%s%s%s", hk_class_name(p->failure_class), cause[0] != '\0' ? ", " : "",
                    cause);
     hk_operate_fact(out, "verdict", hk_str_of(line));
@@ -60,12 +60,13 @@ static void write_text(struct probe *p, const struct hk_sink_result *r, const ch
 
 static void write_json(struct probe *p, const struct hk_sink_result *r, const char *cause)
 {
+    char url[HK_URL_SHOWN_MAX];
     struct hk_json json;
     hk_json_init(&json, &p->out, true);
     hk_json_object(&json);
     hk_put_str(&json, "destination", hk_str_of(p->conf->name));
     hk_put_cstr(&json, "kind", hk_conf_kind_name(p->conf->kind));
-    hk_put_cstr(&json, "url", p->conf->http.url);
+    hk_put_cstr(&json, "url", hk_conf_url(p->conf, url));
     hk_put_bool(&json, "ok", p->failure_class == HK_CLASS_SUCCESS);
     hk_put_str(&json, "class", hk_str_of(hk_class_name(p->failure_class)));
     hk_put_str(&json, "cause", hk_str_of(cause));

@@ -355,9 +355,17 @@ const char *hk_conf_kind_name(enum hk_conf_kind kind)
     return "null";
 }
 
-const char *hk_conf_target(const struct hk_conf_destination *destination)
+const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])
 {
-    return destination->kind == HK_KIND_HTTP ? destination->http.url : hk_conf_kind_name(destination->kind);
+    if (destination->kind != HK_KIND_HTTP || !destination->http.url)
+        return NULL;
+    return hk_url_show(hk_str_of(destination->http.url), room);
+}
+
+const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])
+{
+    const char *url = hk_conf_url(destination, room);
+    return url ? url : hk_conf_kind_name(destination->kind);
 }
 
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i)

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cidr.h"
+#include "base/url.h"
 #include "config/arena.h"
 #include "config/diag.h"
 #include "config/env.h"
@@ -354,8 +355,10 @@ enum hk_alert_language hk_conf_language(const struct hk_config *config,
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
 const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telemetry *telemetry, size_t i);
 const char *hk_conf_kind_name(enum hk_conf_kind kind); /* its key: "http", "null" */
-/* Where its messages go, for people: the URL, or "null". */
-const char *hk_conf_target(const struct hk_conf_destination *destination);
+/* Where its messages go, for people: what of the URL may be shown, or "null". */
+const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
+/* The same without the last: NULL when it has no URL. */
+const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i);
 /* For lists of texts: secrets, a route's destinations, required fields, masked paths and headers. */
 const char *hk_conf_text(const struct hk_conf_list *list, size_t i);

@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "sink/http_impl.h"
 
 /* ---- lists ---- */
@@ -222,9 +223,24 @@ static void hide_secrets(struct hk_http_transfer *t)
     }
 }
 
+/* A receiver that says which path it does not know says its secret. */
+static void hide_url(struct hk_http_transfer *t)
+{
+    struct hk_str url = hk_str_of(t->self->url);
+    size_t at = 0;
+    for (struct hk_str part = hk_url_hidden(url, &at); part.ptr; part = hk_url_hidden(url, &at)) {
+        char plain[256];
+        hk_response_hide(&t->response, part);
+        if (memchr(part.ptr, '%', part.len))
+            hk_response_hide(&t->response, (struct hk_str){plain, hk_url_decode(part, plain, sizeof plain)});
+    }
+}
+
 static void report(struct hk_http_sink *self, struct hk_http_transfer *t)
 {
     hide_secrets(t);
+    if (self->hides_url)
+        hide_url(t);
     struct report report = {
         .result = {.facts = {.fault = t->fault,
                              .status = t->status,

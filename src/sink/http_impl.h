@@ -79,6 +79,7 @@ struct hk_http_sink {
     struct hk_request_base base;
     char *url, *method, *ca_file, *cert_file, *key_file;
     bool tls;
+    bool hides_url; /* parts of the URL are not for people to see */
     struct hk_cidr *allow;
     size_t n_allow;
     uint64_t connect_timeout_ms, first_byte_timeout_ms, low_speed_ms, max_age_ms;

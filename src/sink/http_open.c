@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "base/utf8.h"
 #include "sink/http_impl.h"
 #include "sink/sign.h"
@@ -37,7 +38,9 @@ static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http
                                  struct hk_err *err)
 {
     bool ok = true;
+    size_t at = 0;
     self->url = copy_or_null(o->url, &ok);
+    self->hides_url = hk_url_hidden(hk_str_of(o->url), &at).ptr != NULL;
     self->method = copy_or_null(o->method ? o->method : "POST", &ok);
     self->ca_file = copy_or_null(o->ca_file, &ok);
     self->cert_file = copy_or_null(o->cert_file, &ok);

@@ -21,7 +21,7 @@ int end_with_certs(void **state);
 struct fixture {
     struct server *server;
     struct client client;
-    char url[64];
+    char url[128];
     struct hk_http_options options;
 };
 

@@ -501,6 +501,28 @@ static void messages_that_cannot_be_sent_are_refused_and_nothing_goes_out(void *
     tear_down(&f);
 }
 
+/* Many receivers say which path they do not know. */
+static void an_answer_does_not_tell_the_secrets_of_the_url(void **state)
+{
+    (void)state;
+    static const struct step echo[8] = {
+        {OP_REQUEST},
+        {OP_SEND, "HTTP/1.1 404 Not Found\r\nLocation: /hooks/x7YzAbCd/go\r\nContent-Length: 61\r\n\r\n"
+                  "Cannot POST /hooks/x7YzAbCd?tenant=acme-corp or 'caf\xc3\xa9.12' !!"}};
+    struct fixture f;
+    struct outcome got;
+    set_up(&f, echo, NULL, "127.0.0.1");
+    (void)snprintf(f.url, sizeof f.url,
+                   "http://127.0.0.1:%d/hooks/x7YzAbCd?tenant=acme-corp&%%63af%%C3%%A9.12",
+                   server_port(f.server));
+    client_open_http(&f.client, &f.options);
+    client_deliver(&f.client, short_message(), 3000, &got);
+    assert_int_equal(got.status, 404);
+    assert_string_equal(got.body, "Cannot POST /hooks/********?tenant=********* or '********' !!");
+    assert_non_null(strstr(got.response_headers, "/hooks/********/go"));
+    tear_down(&f);
+}
+
 static void hints_and_headers_are_kept_within_bounds(void **state)
 {
     (void)state;
@@ -699,6 +721,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(signatures_agree_with_a_second_opinion),
         cmocka_unit_test(a_dot_in_the_id_is_refused_only_where_it_is_signed),
         cmocka_unit_test(messages_that_cannot_be_sent_are_refused_and_nothing_goes_out),
+        cmocka_unit_test(an_answer_does_not_tell_the_secrets_of_the_url),
         cmocka_unit_test(hints_and_headers_are_kept_within_bounds),
         cmocka_unit_test(bad_options_are_refused_by_name_and_without_secrets),
         cmocka_unit_test(out_of_memory_ends_a_delivery_and_nothing_else),

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a destination's URL people may see. Many receivers have their secret in the path (https://hooks.example/T0/B1/x7Yz…)
+ * or in the query, and a URL by itself does not say which part that is. Shown are scheme, host and port, and of the path what
+ * is plainly a word (hooks, order-events, v2); all else is "…". In doubt more is hidden, never less. */
+#ifndef HK_BASE_URL_H
+#define HK_BASE_URL_H
+
+#include <stddef.h>
+
+#include <hikyaku/facts.h>
+
+#define HK_URL_SHOWN_MAX 512
+
+/* Writes what may be shown and returns `out`. */
+const char *hk_url_show(struct hk_str url, char out[HK_URL_SHOWN_MAX]);
+
+/* The next part of the URL that is not shown, without what parts it from others; `*at` is 0 at first. {NULL, 0}: no more. */
+struct hk_str hk_url_hidden(struct hk_str url, size_t *at);
+/* %XX become the bytes that they stand for, as far as there is room. Returns how many bytes. */
+size_t hk_url_decode(struct hk_str part, char *out, size_t room);
+
+#endif
