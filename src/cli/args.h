@@ -8,6 +8,8 @@
 
 #include "cli/cli.h"
 
+/* Covers passwords in argv, as far as others on this machine can see it; argv itself then leads to copies. */
+void hk_args_hide(int argc, char **argv);
 /* Sorts argv into options and words; options may stand anywhere before "--". HK_EXIT_OK or HK_EXIT_USAGE. */
 int hk_args_read(struct hk_cli *cli, int argc, char *const *argv);
 /* Finds the command that the words name. HK_EXIT_OK or HK_EXIT_USAGE. */

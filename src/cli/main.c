@@ -627,6 +627,7 @@ int main(int argc, char **argv)
 {
     struct hk_cli cli = {.program = argc > 0 ? argv[0] : "hikyaku", .table = commands, .globals = globals};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
+    hk_args_hide(argc, argv);
 
     /* a reader who left shows as a failed write, and that as the exit code */
     (void)sigaction(SIGPIPE, &ignore, NULL);

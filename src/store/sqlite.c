@@ -9,6 +9,7 @@
  * Locks. Every writing call is BEGIN IMMEDIATE, so that it waits for the lock before it has read anything and can never
  * fail half-way for want of it. Calls are short; the busy handler sleeps a little, with jitter, up to busy_ms. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -411,6 +412,15 @@ static enum hk_code refuse_missing(const char *path, bool create, int why, struc
                : hk_err_set(err, HK_NOTFOUND, "%s: %s: create it with `hikyaku init`", path, strerror(why));
 }
 
+/* Payloads are nobody else's business: SQLite by itself would let everybody read them. Its -wal and -shm are made with the
+ * rights of the database. If this fails SQLite finds out why. */
+static void make_private(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 enum hk_code hk_sq_connect(const char *path, bool create, sqlite3 **out_db, bool *out_created,
                            struct hk_err *err)
 {
@@ -420,6 +430,8 @@ enum hk_code hk_sq_connect(const char *path, bool create, sqlite3 **out_db, bool
         if (rc != HK_OK)
             return rc;
     }
+    if (create && access(path, F_OK) != 0)
+        make_private(path);
     sqlite3 *db = NULL;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(path, &db, flags, NULL);

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -717,6 +718,45 @@ def bash_completes_commands_options_choices_and_policies():
     assert "--json" in complete("hikyaku", "messages", "show", "--payload", "--")
     assert "--json" in complete("hikyaku", "messages", "show", "--payload", "id", "--")
     assert "--destination" in complete("hikyaku", "enqueue", "--payload", "messages", "--")
+
+
+@test
+def a_password_does_not_stay_among_the_arguments():
+    urls = ["postgres://app:s3cret@127.0.0.1:1/shop", "postgres://app:s3/cr@et@127.0.0.1:1/shop", "postgres://app:a:s3cret@h/x",
+            "postgres://127.0.0.1:1/shop?user=a&password=s3cret&x=y", "postgres://app@127.0.0.1:1/shop"]
+    with tempfile.TemporaryDirectory() as folder:
+        slow = os.path.join(folder, "slow.yaml")
+        os.mkfifo(slow)
+        for url in urls:
+            for arguments in ["--db", url], ["--db=" + url]:
+                process = subprocess.Popen([BINARY, *arguments, "--config", slow, "status"], cwd=folder, text=True,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                with open(slow, "w", encoding="utf-8") as f:  # opened for reading: it has begun, and waits
+                    seen = pathlib.Path(f"/proc/{process.pid}/cmdline").read_text("utf-8").rstrip("\0").split("\0")
+                    f.write("{}\n")
+                assert process.communicate()[1], "nobody is there"
+                assert "s3" not in "".join(seen) and "cr@et" not in "".join(seen), seen
+                assert seen[-3:] == ["--config", slow, "status"] and "postgres://" in "".join(seen), seen
+                assert ("*" in "".join(seen)) == ("s3" in url), seen
+
+
+@test
+def a_new_sqlite_file_is_its_owners():
+    with tempfile.TemporaryDirectory() as folder:
+        mode = lambda name: os.stat(os.path.join(folder, name)).st_mode & 0o777
+        os.symlink("target.db", os.path.join(folder, "link.db"))
+        ok("init", "--db", "sqlite:new.db", cwd=folder)
+        ok("init", "--db", "sqlite:link.db", cwd=folder)
+        assert (mode("new.db"), mode("target.db")) == (0o600, 0o600)
+        with open(os.path.join(folder, "old.db"), "w", encoding="utf-8"):
+            os.chmod(os.path.join(folder, "old.db"), 0o664)
+        ok("init", "--db", "sqlite:old.db", cwd=folder)
+        assert mode("old.db") == 0o664, "what is there stays as it is"
+        with sqlite3.connect(os.path.join(folder, "new.db")) as db:
+            db.execute("INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'b', '{}')")
+            db.commit()
+            assert (mode("new.db-wal"), mode("new.db-shm")) == (0o600, 0o600)
+        db.close()
 
 
 def main():
