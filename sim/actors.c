@@ -103,6 +103,7 @@ static const struct hk_model_msg *write_message(struct world *w, const struct ap
     msg->malformed = hk_world_chance(rng, w->c.p_malformed);
     msg->undecodable = hk_world_chance(rng, w->c.p_undecodable);
     msg->poison = hk_world_chance(rng, w->c.p_poison);
+    msg->stuck = w->c.p_stuck && hk_world_chance(&w->stuck_rng, w->c.p_stuck);
     msg->hash = 0xcbf29ce484222325u;
     for (const char *p = msg->payload; *p; p++)
         msg->hash = (msg->hash ^ (unsigned char)*p) * 0x100000001b3u;

@@ -388,6 +388,8 @@ static void on_claim(struct checker *c)
         hk_checker_complain(c, "I4", "claim %lld is not a new number", (long long)claim);
     if (!lane || !lane->live)
         hk_checker_complain(c, "I5", "a lane that is gone claims");
+    if (msg != NOBODY && c->legs.items[c->msgs.items[msg].first_leg].stuck)
+        hk_checker_complain(c, "I22", "%s is claimed, and its row is stuck", hk_checker_msg_name(c, msg));
     row->claim = row->last_claim = c->last_claim = claim;
     row->lane = hk_checker_number(c, "lane");
     if (msg != NOBODY)
@@ -509,6 +511,8 @@ static void on_send(struct checker *c)
     if (leg->crashes >= CRASHES_DEAD)
         hk_checker_complain(c, "I7", "%s is sent after %lld crashes", hk_checker_msg_name(c, m),
                             (long long)leg->crashes);
+    if (leg->stuck)
+        hk_checker_complain(c, "I22", "%s is sent, and its row is stuck", hk_checker_msg_name(c, leg->msg));
     if (stands)
         hk_checker_order(c, l);
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
@@ -761,6 +765,46 @@ static void on_settle(struct checker *c)
     row->claim = 0;
 }
 
+/* To one leg, or to all of a message that is not routed yet: delivered, or as good as dead. */
+static void stick_leg(struct checker *c, struct cleg *leg, bool sent)
+{
+    struct csend *send = find_send(c);
+    if (sent && (!send || !send->confirmed))
+        hk_checker_complain(c, "I6", "%s is stuck as sent, but nobody confirmed it",
+                            hk_checker_msg_name(c, leg->msg));
+    if (sent && send)
+        send->settled = true;
+    hk_checker_end_leg(c, leg, sent ? LEG_SENT : LEG_DEAD);
+    leg->stuck = true;
+}
+
+/* The database refused a settle (or the orphaning): the row stays where it is. */
+static void on_stuck(struct checker *c)
+{
+    size_t r = get_row(c, NOBODY); /* may move the array */
+    struct crow *row = &c->rows.items[r];
+    struct hk_str kind = hk_checker_text(c, "kind");
+    if (!row->claim || row->claim != hk_checker_number(c, "claim"))
+        hk_checker_complain(c, "I5", "a row is stuck that was in nobody's hand");
+    struct csend *s = is(kind, "orphan") ? send_of(c, r, row->claim) : NULL;
+    if (s) {
+        close_send(c, s);
+        s->orphaned = true;
+    }
+    row->claim = 0;
+    if (row->msg == NOBODY)
+        return;
+    const struct cmsg *msg = &c->msgs.items[row->msg];
+    size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
+    for (size_t i = 0; i < msg->n_legs; i++) {
+        struct cleg *leg = &c->legs.items[msg->first_leg + i];
+        if (l != NOBODY && l != msg->first_leg + i)
+            continue;
+        stick_leg(c, leg, is(kind, "sent"));
+        leg->died_unrouted = l == NOBODY;
+    }
+}
+
 static void on_orphan(struct checker *c)
 {
     size_t r = get_row(c, NOBODY); /* may move the array */
@@ -825,6 +869,7 @@ static const struct {
     {"confirm", on_confirm},
     {"fail", on_fail},
     {"settle", on_settle},
+    {"stuck", on_stuck},
     {"commit", on_commit},
     {"rollback", on_rollback},
     {"acquire", on_acquire},

@@ -187,6 +187,11 @@ static void check_tables(struct checker *c, const struct cleg *leg)
 {
     const char *name = hk_checker_msg_name(c, leg->msg), *dest = hk_checker_dest_name(c, leg->dest);
     size_t places = leg->rows + leg->open_letters + leg->sents + leg->cancels;
+    if (leg->stuck && leg->state != LEG_FORGOTTEN) {
+        if (leg->rows != 1 || places != 1)
+            hk_checker_complain(c, "I22", "%s to %s is stuck, and its row is not where it was", name, dest);
+        return;
+    }
     if (leg->letters > 1)
         hk_checker_complain(c, "I12", "%s to %s has %zu letters", name, dest, leg->letters);
     if (places > 1)
@@ -203,7 +208,7 @@ static void check_tables(struct checker *c, const struct cleg *leg)
 static void check_letter(struct checker *c, const struct cleg *leg)
 {
     const char *name = hk_checker_msg_name(c, leg->msg), *dest = hk_checker_dest_name(c, leg->dest);
-    if (leg->state == LEG_FORGOTTEN || (leg->shared_letter && leg->life > 1))
+    if (leg->stuck || leg->state == LEG_FORGOTTEN || (leg->shared_letter && leg->life > 1))
         return; /* the latter: whose end it tells of, nobody can say */
     if (leg->letters == 0 && (leg->life > 1 || leg->state == LEG_DISCARDED))
         hk_checker_complain(c, "I12", "%s to %s has died, and its letter is gone", name, dest);

@@ -84,6 +84,7 @@ struct cleg {
     bool died_unrouted;
     bool shared_letter; /* with the others of its fan-out, once */
     bool orphaned;      /* ever */
+    bool stuck;         /* the database does not let its row go */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records;
     int64_t row_due, told; /* told: attempts that the row or letter speaks of */

@@ -223,6 +223,8 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
     draw_routes(w);
     draw_engine(w, seed);
     hk_world_store_draw(w, seed);
+    hk_rng_seed(&w->stuck_rng, seed, RNG_STUCK); /* worlds without these are what they were */
+    w->c.p_stuck = maybe(&w->stuck_rng, 12, 500, 12000);
     hk_world_desk_draw(w, seed);
     hk_world_crowd_draw(w, seed);
     hk_world_cut(w);

@@ -137,6 +137,7 @@ static const struct {
     CHANCE(rollback),
     CHANCE(hold),
     CHANCE(poison),
+    CHANCE(stuck),
     CHANCE(unknown),
     CHANCE(scheduled),
     CHANCE(expiring),

@@ -60,6 +60,16 @@ MISTAKES = [
     ("release-lost", "what was given back is forgotten", SETTLE,
      "    d->behind = true;\n    d->cursor = hk_id_before(slot->id);\n", "    (void)d;\n"),
 
+    # ---- rows that cannot be taken away
+    ("stuck-holds-no-key", "a row that cannot go, and was not delivered, does not hold its key", SETTLE,
+     "        hold(e, slot->dest, slot->message.key, dead);", "        (void)dead;"),
+    ("stuck-keeps-its-turn", "a row that cannot go keeps its key in flight", SETTLE,
+     "    e->held_keys_doubtful |= slot->unrouted;\n    hk_slot_free_keys(e, slot);", "    e->held_keys_doubtful |= slot->unrouted;"),
+    ("stuck-is-shown", "a store shows a row again that cannot go", EXCHANGE,
+     "    return row->visible && !row->gone && !row->stuck;", "    return row->visible && !row->gone;"),
+    ("stuck-key-forgotten", "a relay that takes over knows nothing of keys that stuck rows hold", EXCHANGE,
+     "        if (!row->stuck || row->stuck_sent ||", "        if (true || !row->stuck || row->stuck_sent ||"),
+
     # ---- order
     ("retry-holds-no-key", "a waiting head does not hold its key", SETTLE,
      "        if (kind == HK_SETTLE_RETRY)\n            hold(e, slot->dest, slot->message.key, false);\n", ""),
@@ -252,7 +262,7 @@ MISTAKES = [
     ("taken-over-with-its-rows", "a lane goes, and its manifests stay", LANES,
      "        hk_model_take_over(model, lane, now_ms);\n", ""),
     ("anothers-shard-claimed", "a relay claims what is not in its shards", EXCHANGE,
-     "    if (!row || !row->visible || !is_mine(handle, row->msg))", "    if (!row || !row->visible)"),
+     "    if (!row || !is_live(row) || !is_mine(handle, row->msg))", "    if (!row || !is_live(row))"),
     ("anothers-shard-read", "a relay reads all shards", EXCHANGE,
      "    return !(handle->lost >> hk_model_shard_of(msg) & 1);", "    return true;"),
     ("sweep-asks-in-vain", "what the sweep finds gets no token, again and again", CHOOSE,

@@ -21,6 +21,9 @@ struct model_row {
     bool gone;        /* rolled back or moved on; the place is not used again */
     int64_t began_ms;
     int64_t claim; /* the manifest that names it; 0 = none */
+    bool
+        stuck; /* it was to go, and could not: nobody is shown it. `destination`: where it was to go, resolved */
+    bool stuck_sent;
     /* outbox_retry only */
     char destination[HK_MODEL_TEXT];
     int64_t due_ms;
@@ -144,6 +147,9 @@ int64_t hk_model_now(const struct hk_model *model);
 struct model_lane *hk_model_find_lane(struct hk_model *model, int64_t lane);
 struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, uint64_t lease_ms,
                                      struct hk_model_reply *out);
+/* A row of outbox that cannot go. */
+void hk_model_stick(struct hk_model *model, int64_t lane, struct model_row *row, const char *kind,
+                    const struct hk_settle *s);
 /* What the lane has in hand goes to retry. */
 void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms);
 bool hk_model_claim_of_lane(int64_t claim, int64_t lane);

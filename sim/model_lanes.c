@@ -209,9 +209,13 @@ static void answer_all(struct hk_model_lost *lost, const struct hk_exchange *x, 
                        size_t n, struct hk_model_reply *out)
 {
     bool *stale = hk_model_reply_alloc(out, x->n_settles * sizeof *stale);
-    for (size_t i = 0; i < n; i++)
+    const char **stuck = hk_model_reply_alloc(out, x->n_settles * sizeof *stuck);
+    for (size_t i = 0; i < n; i++) {
         stale[places[i]] = out->exchanged.stale[i];
+        stuck[places[i]] = out->exchanged.stuck[i];
+    }
     out->exchanged.stale = stale;
+    out->exchanged.stuck = stuck;
     for (size_t i = 0; i < x->n_settles; i++) {
         size_t at = find_done(lost, &x->settles[i]);
         if (at < lost->n)

@@ -9,7 +9,7 @@
 
 static bool is_live(const struct model_row *row)
 {
-    return row->visible && !row->gone;
+    return row->visible && !row->gone && !row->stuck;
 }
 
 static bool same(const char *a, const char *b)
@@ -87,7 +87,7 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
             poll->last_id = model->outbox.items[i].id;
     for (size_t i = 0; i < model->retry.n; i++) {
         const struct model_row *row = &model->retry.items[i];
-        if (row->gone || row->claim || !is_mine(handle, row->msg))
+        if (row->gone || row->stuck || row->claim || !is_mine(handle, row->msg))
             continue;
         struct hk_poll_dest *dest = poll_dest(poll, out, row->destination);
         if (row->due_ms < dest->retry_due_ms)
@@ -212,7 +212,17 @@ void hk_model_held_keys(struct hk_model *model, const struct hk_model_handle *ha
                         struct hk_model_reply *out)
 {
     out->rc = HK_OK;
-    out->keys = hk_model_reply_alloc(out, (model->retry.n + model->letters.n) * sizeof *out->keys);
+    out->keys =
+        hk_model_reply_alloc(out, (model->retry.n + model->letters.n + model->outbox.n) * sizeof *out->keys);
+    for (size_t i = 0; i < model->outbox.n; i++) {
+        const struct model_row *row = &model->outbox.items[i];
+        if (!row->stuck || row->stuck_sent || !row->msg->key[0] || !is_mine(handle, row->msg))
+            continue;
+        out->keys[out->n_keys++] =
+            (struct hk_held_key){.destination = hk_model_reply_text(out, row->destination),
+                                 .key = hk_model_reply_text(out, row->msg->key),
+                                 .dead = true};
+    }
     for (size_t i = 0; i < model->retry.n; i++) {
         const struct model_row *row = &model->retry.items[i];
         if (row->gone || row->deferred || !row->msg->key[0] || !is_mine(handle, row->msg))
@@ -344,16 +354,38 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
     }
 }
 
+void hk_model_stick(struct hk_model *model, int64_t lane, struct model_row *row, const char *kind,
+                    const struct hk_settle *s)
+{
+    hk_model_log_row(model, HK_FROM_OUTBOX, row,
+                     (struct hk_event_line){.ev = HK_LOG_STUCK,
+                                            .dest = s->destination,
+                                            .lane = lane,
+                                            .claim = row->claim,
+                                            .kind = hk_str_of(kind),
+                                            .attempt = s->history.attempts,
+                                            .charged = s->history.charged});
+    hk_model_text(row->destination, s->destination);
+    row->claim = 0;
+    row->stuck = true;
+    row->stuck_sent = s->kind == HK_SETTLE_SENT;
+}
+
 static struct model_row *find_row(struct hk_model *model, enum hk_source source, int64_t id)
 {
     return hk_model_find(source == HK_FROM_RETRY ? &model->retry : &model->outbox, id);
 }
 
-static bool settle(struct hk_model *model, int64_t lane, const struct hk_settle *s)
+static bool settle(struct hk_model *model, int64_t lane, const struct hk_settle *s, const char **out_stuck)
 {
     struct model_row *row = find_row(model, s->source, s->id);
     if (!row || row->claim != s->claim)
         return false;
+    if (row->msg->stuck && s->kind != HK_SETTLE_RELEASE) {
+        hk_model_stick(model, lane, row, kinds[s->kind], s);
+        *out_stuck = "refused";
+        return true;
+    }
     log_settle(model, lane, s, row, true);
     add_attempt(model, s, row);
     switch (s->kind) {
@@ -425,7 +457,7 @@ static bool claim_one(struct hk_model *model, const struct hk_model_handle *hand
                       struct hk_model_reply *out)
 {
     struct model_row *row = find_row(model, c->source, c->id);
-    if (!row || !row->visible || !is_mine(handle, row->msg))
+    if (!row || !is_live(row) || !is_mine(handle, row->msg))
         return false;
     if (row->claim) {
         (void)snprintf(model->complaint, sizeof model->complaint,
@@ -474,8 +506,9 @@ void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *han
     lane->until_ms = out->exchanged.now_ms + (int64_t)x->lease_ms;
     hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_RENEW, .lane = x->lane, .until = lane->until_ms});
     out->exchanged.stale = hk_model_reply_alloc(out, x->n_settles * sizeof *out->exchanged.stale);
+    out->exchanged.stuck = hk_model_reply_alloc(out, x->n_settles * sizeof *out->exchanged.stuck);
     for (size_t i = 0; i < x->n_settles; i++)
-        out->exchanged.stale[i] = !settle(model, x->lane, &x->settles[i]);
+        out->exchanged.stale[i] = !settle(model, x->lane, &x->settles[i], &out->exchanged.stuck[i]);
     claim_all(model, handle, x, out);
     hk_model_grant(model, x, out);
     for (size_t i = 0; i < x->n_circuits; i++)

@@ -204,6 +204,12 @@ bool hk_model_claim_of_lane(int64_t claim, int64_t lane)
 static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
 {
     struct model_row old = model->outbox.items[i];
+    if (old.msg->stuck) { /* nor can it go to retry */
+        hk_model_stick(
+            model, hk_model_lane_of(old.claim), &model->outbox.items[i], "orphan",
+            &(struct hk_settle){.kind = HK_SETTLE_RETRY, .destination = hk_str_of(old.msg->destination)});
+        return;
+    }
     hk_model_log_row(
         model, HK_FROM_OUTBOX, &old,
         (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = hk_model_lane_of(old.claim), .claim = old.claim});
@@ -382,7 +388,7 @@ static struct model_row *pick_idle(struct hk_model *model, uint64_t pick, enum h
         for (int t = 0; t < 2; t++)
             for (size_t i = 0; i < tables[t]->n; i++) {
                 struct model_row *row = &tables[t]->items[i];
-                if (row->gone || !row->visible || row->claim)
+                if (row->gone || !row->visible || row->claim || row->stuck)
                     continue;
                 *out_source = t == 0 ? HK_FROM_OUTBOX : HK_FROM_RETRY;
                 if (round == 1 && n == pick)
@@ -425,7 +431,7 @@ static size_t live_in(const struct model_rows *rows)
 {
     size_t n = 0;
     for (size_t i = 0; i < rows->n; i++)
-        n += rows->items[i].visible && !rows->items[i].gone;
+        n += rows->items[i].visible && !rows->items[i].gone && !rows->items[i].stuck;
     return n;
 }
 
@@ -457,7 +463,22 @@ static bool fan_out_waits(const struct hk_model *model, const char *key)
 {
     for (size_t i = 0; i < model->outbox.n; i++) {
         const struct model_row *row = &model->outbox.items[i];
-        if (row->visible && !row->gone && strcmp(row->msg->key, key) == 0 && strchr(row->msg->expected, ','))
+        if (row->visible && !row->gone && !row->stuck && strcmp(row->msg->key, key) == 0 &&
+            strchr(row->msg->expected, ','))
+            return true;
+    }
+    return false;
+}
+
+/* One that cannot go and was not delivered is in the way as a dead head is. */
+static bool held_by_stuck(const struct hk_model *model, const struct model_row *row,
+                          bool (*blocks)(void *arg, const char *dest), void *arg)
+{
+    for (size_t i = 0; i < model->outbox.n; i++) {
+        const struct model_row *s = &model->outbox.items[i];
+        if (s->stuck && !s->stuck_sent && row->msg->key[0] && strcmp(s->msg->key, row->msg->key) == 0 &&
+            (is_expected(row->msg, s->destination) || fan_out_waits(model, row->msg->key)) &&
+            blocks(arg, s->destination))
             return true;
     }
     return false;
@@ -474,7 +495,7 @@ static bool held_by_letter(const struct hk_model *model, const struct model_row 
             blocks(arg, letter->destination))
             return true;
     }
-    return false;
+    return held_by_stuck(model, row, blocks, arg);
 }
 
 size_t hk_model_excused(const struct hk_model *model, int64_t by_ms,
@@ -483,7 +504,7 @@ size_t hk_model_excused(const struct hk_model *model, int64_t by_ms,
     size_t n = 0;
     for (size_t i = 0; i < model->outbox.n; i++) {
         const struct model_row *row = &model->outbox.items[i];
-        if (row->visible && !row->gone && !row->claim)
+        if (row->visible && !row->gone && !row->stuck && !row->claim)
             n += row->msg->not_before_ms > by_ms || held_by_letter(model, row, blocks, arg);
     }
     for (size_t i = 0; i < model->retry.n; i++) {

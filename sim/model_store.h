@@ -27,6 +27,7 @@ struct hk_model_msg {
     uint32_t max_logged;   /* what the checker is told */
     bool malformed, undecodable;
     bool poison; /* kills the relay that sends it */
+    bool stuck;  /* the database does not let its row go: a trigger of the application's */
 };
 
 struct hk_model_options {

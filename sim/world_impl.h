@@ -27,6 +27,7 @@ enum stream {
     RNG_STORE_FAULTS = 90,
     RNG_DESK,
     RNG_CROWD,
+    RNG_STUCK,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -43,7 +44,7 @@ struct config {
     int64_t app_gap_ms; /* between transactions, on average */
     uint32_t keys;      /* 0 = none */
     uint32_t p_key, p_routed, p_unknown, p_scheduled, p_expiring, p_too_big, p_malformed, p_undecodable,
-        p_poison, p_policy, p_override;
+        p_poison, p_policy, p_override, p_stuck;
     uint32_t p_rollback, p_hold;
     int64_t hold_ms;
     bool ids_at_insert, hide_claimed, late_silent, late_vague;
@@ -180,7 +181,7 @@ struct world {
     struct event *parked; /* for relays that are stopped */
     size_t n_parked, room_parked;
 
-    struct hk_rng config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng, desk_rng;
+    struct hk_rng config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng, stuck_rng, desk_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];

@@ -320,6 +320,21 @@ static void explain_owner(struct answer *a, const struct hk_why *why)
         explain_lease(a, why->owner, why->owner_until_ms, false);
 }
 
+/* Its row is held: neither sent nor looked at before the store could take it away after all. */
+static void explain_stuck(struct answer *a, const struct hk_why *why)
+{
+    char when[160], error[HK_SHOW_MAX];
+    struct cause *c = add(a, "stuck");
+    c->since_ms = why->stuck_ms;
+    (void)snprintf(
+        c->text, sizeof c->text,
+        "%s, but the database does not let its row go since %s: %s; it is held, and not sent again",
+        why->stuck_delivered ? "it was delivered" : "it was in a relay's hands",
+        at(why->stuck_ms, a->now_ms, when), hk_show(why->stuck_error, error));
+    (void)snprintf(c->advice, sizeof c->advice,
+                   "remove what holds the row (hikyaku doctor names it): relays try again every 30 s");
+}
+
 static void explain_queue(struct answer *a, const struct hk_why *why)
 {
     char n[48];
@@ -359,6 +374,11 @@ static enum hk_code explain_live(struct answer *a, struct hk_err *err)
     if (rc != HK_OK)
         return rc;
     a->now_ms = why->now_ms;
+    if (why->stuck_ms != 0) {
+        a->n = 0; /* nothing else matters */
+        explain_stuck(a, why);
+        return HK_OK;
+    }
     if (why->lane != 0) {
         a->n = 0; /* on its way: nothing else matters */
         explain_in_hand(a, why);

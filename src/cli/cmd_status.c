@@ -225,6 +225,9 @@ static void write_text(struct hk_buf *out, const struct hk_overview *o)
     if (o->blocked_known)
         figure(out, "blocked", o->blocked, "behind the head of their key");
     figure(out, "dead", s->dead, "letters that are open");
+    if (s->stuck > 0)
+        figure(out, "stuck", (struct hk_count){s->stuck, false},
+               "the database does not let them go: hikyaku doctor");
     figure(out, "sent", s->sent, "still kept");
     figure(out, "cancelled", s->cancelled, "still kept");
     (void)hk_buf_addc(out, '\n');
@@ -358,6 +361,7 @@ static void write_json(struct hk_buf *out, const struct hk_overview *o)
     hk_put_count(&json, "dead", s->dead);
     hk_put_count(&json, "sent", s->sent);
     hk_put_count(&json, "cancelled", s->cancelled);
+    hk_put_u64(&json, "stuck", s->stuck);
     put_age(&json, "oldest_due_ms", s->oldest_due_ms, s->now_ms);
     put_age(&json, "oldest_undelivered_ms", s->oldest_ms, s->now_ms);
     hk_json_key(&json, "attempts");

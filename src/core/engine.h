@@ -98,6 +98,7 @@ struct hk_sent {
 struct hk_engine_stats {
     uint64_t claimed, sends, sent, retried, dead, released, deferred, fanned_out;
     uint64_t stale_settles, lanes_lost, store_errors, scans, exchanges, polls;
+    uint64_t stuck; /* settles that the store refused: the row stays, and is not sent again */
     uint64_t swept; /* found by the sweep: must stay 0 on a store whose ids are in commit order */
 };
 

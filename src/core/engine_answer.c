@@ -339,13 +339,15 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
     e->n_settles = e->n_claims = 0;
 }
 
-static void settles_done(struct hk_engine *e, const bool *stale)
+static void settles_done(struct hk_engine *e, const struct hk_exchanged *done)
 {
     for (size_t k = 0; k < e->n_settles; k++) {
         uint32_t i = e->settle_slots[k];
-        if (stale[k]) {
+        if (done->stale[k]) {
             e->stats.stale_settles++;
             hk_slot_free_keys(e, &e->slots[i]);
+        } else if (hk_settle_is_stuck(done, k)) {
+            hk_slot_stuck(e, &e->slots[i]);
         } else {
             hk_slot_settled(e, &e->slots[i]);
         }
@@ -401,7 +403,7 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     learn_store_time(e, now_ms, done->now_ms, 0);
     renewed(e);
     hk_quota_granted(e, done->grants, now_ms);
-    settles_done(e, done->stale);
+    settles_done(e, done);
     claims_done(e, done, now_ms);
     if (done->reset)
         e->next_poll_ms = now_ms;

@@ -333,5 +333,7 @@ void hk_slot_overdue(struct hk_engine *e, uint32_t i, int64_t now_ms);
 void hk_slot_give_back(struct hk_engine *e, uint32_t i, int64_t now_ms);
 /* The settle is on disk: bring order and cursors up to date. */
 void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot);
+/* The store refused the settle: the row stays, and is not shown again. */
+void hk_slot_stuck(struct hk_engine *e, struct hk_slot *slot);
 
 #endif

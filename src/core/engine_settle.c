@@ -549,6 +549,20 @@ static void doubt(struct hk_engine *e, const struct hk_slot *slot)
         key->doubtful = e->held_keys_doubtful = true;
 }
 
+/* The row stays in its table, and no scan shows it again. Its key is free if it was delivered; if not, it holds it: as a retry
+ * that waits if it was one, else as a dead head does. */
+void hk_slot_stuck(struct hk_engine *e, struct hk_slot *slot)
+{
+    bool dead = slot->source == HK_FROM_OUTBOX;
+    e->stats.stuck++;
+    if (slot->dest != HK_NO_DEST && slot->settle.kind != HK_SETTLE_SENT &&
+        !(dead && e->dests[slot->dest].conf->skip_dead))
+        hold(e, slot->dest, slot->message.key, dead);
+    doubt(e, slot);
+    e->held_keys_doubtful |= slot->unrouted;
+    hk_slot_free_keys(e, slot);
+}
+
 void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot)
 {
     enum hk_settle_kind kind = slot->settle.kind;

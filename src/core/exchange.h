@@ -186,6 +186,15 @@ struct hk_exchanged {
     struct hk_grant *grants; /* one per quota */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */
+    /* NULL, or one per settle: not NULL = why the database refused it (a constraint or trigger of the application's, or a DELETE
+     * that removes nothing). The row stays where it was, is noted as stuck, and is never shown or claimed again before the
+     * store could settle it after all: what it was to become is kept. */
+    const char **stuck;
 };
+
+static inline bool hk_settle_is_stuck(const struct hk_exchanged *done, size_t settle)
+{
+    return done->stuck && done->stuck[settle];
+}
 
 #endif

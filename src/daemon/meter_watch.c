@@ -131,7 +131,7 @@ static void exchanged(void *arg, const struct hk_exchange *asked, const struct h
     struct hk_meter_watch *w = arg;
     int64_t unused;
     for (size_t i = 0; i < asked->n_settles; i++) {
-        if (done->stale[i])
+        if (done->stale[i] || hk_settle_is_stuck(done, i))
             (void)forget(w, key_of(asked->settles[i].source, asked->settles[i].id), &unused);
         else
             settled(w, &asked->settles[i], done->now_ms);
@@ -197,6 +197,7 @@ void hk_meter_watch_tick(struct hk_meter_watch *w)
     struct hk_engine_stats stats = hk_relay_stats(w->env->relay);
     hk_metrics_set(w->m, HK_METER_CLAIMED, 0, 0, (int64_t)stats.claimed);
     hk_metrics_set(w->m, HK_METER_STALE, 0, 0, (int64_t)stats.stale_settles);
+    hk_metrics_set(w->m, HK_METER_STUCK, 0, 0, (int64_t)stats.stuck);
     hk_metrics_set(w->m, HK_METER_SCANS, 0, 0, (int64_t)stats.scans);
     hk_metrics_set(w->m, HK_METER_EXCHANGES, 0, 0, (int64_t)stats.exchanges);
     hk_metrics_set(w->m, HK_METER_SWEPT, 0, 0, (int64_t)stats.swept);

@@ -17,6 +17,7 @@ enum hk_meter {
     HK_METER_CLAIMED,
     HK_METER_SETTLES, /* enum hk_settle_kind */
     HK_METER_STALE,
+    HK_METER_STUCK,
     HK_METER_LANE_EVENTS, /* enum hk_lane_event */
     HK_METER_POLLS,       /* 0 = nothing new, 1 = something */
     HK_METER_SCANS,

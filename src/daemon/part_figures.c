@@ -257,7 +257,7 @@ static void exchanged(void *arg, const struct hk_exchange *asked, const struct h
     struct part *p = arg;
     p->ahead_ms = done->now_ms - now_ms(p);
     for (size_t i = 0; i < asked->n_settles; i++)
-        settled(p, &asked->settles[i], done->stale[i], done->now_ms);
+        settled(p, &asked->settles[i], done->stale[i] || hk_settle_is_stuck(done, i), done->now_ms);
 }
 
 static void lane(void *arg, enum hk_lane_event event, int64_t number)

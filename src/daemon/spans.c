@@ -367,7 +367,7 @@ static void exchanged(void *arg, const struct hk_exchange *asked, const struct h
         struct waiting **at = waiting_at(s, settle->source, settle->id);
         if (!*at)
             continue;
-        if (!done->stale[i])
+        if (!done->stale[i] && !hk_settle_is_stuck(done, i))
             put_decision((*at)->span, settle, s->options.now_ns());
         let_go(s, at);
     }

@@ -56,6 +56,7 @@ static const struct {
     [HK_LOG_FAIL] = {"fail", IN_HAND | KIND | STATUS | MAYBE | WAIT},
     [HK_LOG_SETTLE] = {"settle",
                        M | DEST | ROW | LANE | CLAIM | LIFE | KIND | ROWS | DUE | ATTEMPT | CHARGED | REASON},
+    [HK_LOG_STUCK] = {"stuck", M | DEST | ROW | LANE | CLAIM | LIFE | KIND | ATTEMPT | CHARGED},
     [HK_LOG_ORPHAN] = {"orphan", M | DEST | ROW | LANE | CLAIM},
     [HK_LOG_CANCEL] = {"cancel", M | DEST | ACTOR},
     [HK_LOG_DISCARD] = {"discard", M | DEST | ACTOR},

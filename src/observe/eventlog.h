@@ -23,6 +23,7 @@ enum hk_logged {
     HK_LOG_CONFIRM, /* relay: the destination confirmed */
     HK_LOG_FAIL,    /* relay: it did not */
     HK_LOG_SETTLE,
+    HK_LOG_STUCK,  /* a settle that the database refused: the row stays, and is not to be sent again */
     HK_LOG_ORPHAN, /* a row found in the manifest of a lane whose lease ran out */
     HK_LOG_CANCEL, /* from here on: a person's acts */
     HK_LOG_DISCARD,

@@ -14,7 +14,9 @@ enum {
     BUCKETS = 4096, /* a power of two; notes are as many as messages in hand */
     CORRELATION_MAX = 256,
     ERROR_MAX = 1024,
-    MASK_MAX = 1 << 16
+    MASK_MAX = 1 << 16,
+    STUCK_WHY_MAX = 400,
+    STUCK_EVERY_MS = 60000
 };
 
 struct note {
@@ -34,6 +36,10 @@ struct hk_attempt_log {
     struct hk_log *log;
     const struct hk_config *config;
     struct hk_masks *masks;
+    /* of rows that are stuck: why the last one was that is in the log, when, and how many of the same kind came since */
+    char stuck_why[STUCK_WHY_MAX];
+    int64_t stuck_logged_ms;
+    uint64_t stuck_unsaid;
     struct note *buckets[BUCKETS];
 };
 
@@ -257,13 +263,48 @@ static void write_line(const struct hk_attempt_log *al, const struct hk_settle *
     hk_log_end(&line);
 }
 
+/* Thousands may be stuck for one reason: that is said once a minute. */
+static void write_stuck(struct hk_attempt_log *al, const struct hk_settle *s, const char *why, int64_t now_ms)
+{
+    struct hk_log_line line;
+    al->stuck_unsaid++;
+    if (strcmp(al->stuck_why, why) == 0 && now_ms - al->stuck_logged_ms < STUCK_EVERY_MS)
+        return;
+    hk_log_begin(&line, al->log, HK_LOG_ERROR,
+                 "the database does not let a message go: its row is held, and not sent again");
+    hk_log_str(&line, "message_id", s->message_id);
+    hk_log_str(&line, "destination", s->destination);
+    hk_log_cstr(&line, "table", s->source == HK_FROM_OUTBOX ? "outbox" : "outbox_retry");
+    hk_log_i64(&line, "row", s->id);
+    hk_log_cstr(&line, "delivered", s->kind == HK_SETTLE_SENT ? "yes" : "no");
+    hk_log_cstr(&line, "error", why);
+    hk_log_i64(&line, "rows", (int64_t)al->stuck_unsaid);
+    hk_log_end(&line);
+    (void)snprintf(al->stuck_why, sizeof al->stuck_why, "%s", why);
+    al->stuck_logged_ms = now_ms;
+    al->stuck_unsaid = 0;
+}
+
+void hk_attempt_log_guards(struct hk_attempt_log *al, const char *found)
+{
+    struct hk_log_line line;
+    if (!found[0])
+        return;
+    hk_log_begin(&line, al->log, HK_LOG_WARN,
+                 "others have put something on hikyaku's tables: a row that it does not let go is held");
+    hk_log_cstr(&line, "found", found);
+    hk_log_end(&line);
+}
+
 void hk_attempt_log_exchanged(struct hk_attempt_log *al, const struct hk_exchange *asked,
                               const struct hk_exchanged *done)
 {
     for (size_t i = 0; i < asked->n_settles; i++) {
         const struct hk_settle *s = &asked->settles[i];
         struct note **at = place_of(al, s->source, s->id);
-        if (!done->stale[i] && (s->kind == HK_SETTLE_RETRY || s->kind == HK_SETTLE_DEAD))
+        if (hk_settle_is_stuck(done, i))
+            write_stuck(al, s, done->stuck[i], done->now_ms);
+        else if (!done->stale[i] && (s->kind == HK_SETTLE_RETRY || s->kind == HK_SETTLE_DEAD))
             write_line(al, s, *at);
         drop(at);
     }

@@ -16,6 +16,8 @@
 
 struct hk_attempt_log;
 
+/* What others have put on our tables, when the relay starts; "" = nothing. */
+void hk_attempt_log_guards(struct hk_attempt_log *al, const char *found);
 enum hk_code hk_attempt_log_new(struct hk_log *log, struct hk_attempt_log **out,
                                 struct hk_err *err) HK_MUSTCHECK;
 void hk_attempt_log_free(struct hk_attempt_log *al);

@@ -86,9 +86,10 @@ static struct hk_str kind_of(enum hk_settle_kind kind)
     return hk_str_of(names[kind]);
 }
 
-static void put_settle(struct hk_events *e, int64_t t, int64_t lane, const struct hk_settle *s, bool stale)
+static void put_settle(struct hk_events *e, int64_t t, int64_t lane, const struct hk_settle *s, bool stale,
+                       bool stuck)
 {
-    put(e, (struct hk_event_line){.ev = HK_LOG_SETTLE,
+    put(e, (struct hk_event_line){.ev = stuck ? HK_LOG_STUCK : HK_LOG_SETTLE,
                                   .t = t,
                                   .m = s->message_id,
                                   .dest = s->destination,
@@ -115,7 +116,8 @@ void hk_events_exchanged(struct hk_events *e, const struct hk_exchange *asked,
                                   .lane = asked->lane,
                                   .until = done->now_ms + (int64_t)asked->lease_ms});
     for (size_t i = 0; i < asked->n_settles; i++)
-        put_settle(e, done->now_ms, asked->lane, &asked->settles[i], done->stale[i]);
+        put_settle(e, done->now_ms, asked->lane, &asked->settles[i], done->stale[i],
+                   hk_settle_is_stuck(done, i));
     for (size_t i = 0; i < done->n_messages; i++) {
         const struct hk_message *m = &done->messages[i];
         put(e, (struct hk_event_line){.ev = HK_LOG_CLAIM,

@@ -81,13 +81,13 @@ struct hk_relay {
     const struct hk_held_key *keys;
     size_t n_keys;
     const struct hk_exchanged *exchanged;
-    uint32_t purged, purged_open; /* rows that retention took, open dead letters among them */
+    uint32_t purged, purged_open;     /* rows that retention took, open dead letters among them */
+    char guards[HK_STORE_GUARDS_MAX]; /* what others put on our tables, when the store was opened */
 
     uint64_t took_us; /* the engine's action under way, at the store */
-    int64_t beat_at_ms;
-    int64_t purge_at_ms;
-    int64_t give_up_at_ms; /* of a drain; `idle_…`: when nothing is in hand that could be settled */
-    int64_t idle_give_up_at_ms;
+    int64_t beat_at_ms, purge_at_ms;
+    int64_t give_up_at_ms,
+        idle_give_up_at_ms; /* of a drain; `idle_…`: when nothing is in hand to be settled */
     enum hk_code ended;
     enum hk_code last_error; /* logged once until it changes */
     bool draining, stopping, opening;
@@ -141,7 +141,8 @@ static enum hk_code do_own_job(struct hk_relay *r)
     if (r->job == OPEN_JOB) {
         struct hk_store_options o = hk_relay_store_options(r->options.config);
         o.create = r->options.create;
-        return r->ops->open(r->options.url, &o, &r->store, &r->err);
+        enum hk_code rc = r->ops->open(r->options.url, &o, &r->store, &r->err);
+        return rc != HK_OK || r->ops->guards(r->store, r->guards, NULL) == HK_OK ? rc : HK_OK;
     }
     if (r->job == REOPEN_JOB)
         return reopen_store(r);
@@ -946,6 +947,7 @@ enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_re
         free_relay(r);
         return rc;
     }
+    hk_attempt_log_guards(r->attempts, r->guards);
     start_listening(r);
     r->purge_at_ms = now_ms(r) + PURGE_EVERY_MS;
     pump_soon(r);

@@ -68,6 +68,7 @@ struct hk_store_status {
     struct hk_count dead; /* letters that are open */
     struct hk_count sent; /* kept; what retention took is not counted */
     struct hk_count cancelled;
+    uint64_t stuck;        /* rows that the database does not let go: held, and not sent again */
     int64_t oldest_due_ms; /* since when the oldest could have gone; 0 = nothing is due */
     int64_t oldest_ms;     /* when the oldest undelivered one was written; 0 = there is none */
     struct hk_count attempts[HK_ATTEMPT_BUCKETS];
@@ -239,6 +240,10 @@ struct hk_why {
     enum hk_place head_place;
     int64_t head_id, head_due_ms;
     struct hk_str head_message_id;
+    /* it cannot be taken away: since when, why, and was it delivered; 0 = no such thing */
+    int64_t stuck_ms;
+    bool stuck_delivered;
+    struct hk_str stuck_error;
     struct hk_count ahead; /* rows of outbox for the same destination that come before it */
 };
 
@@ -277,7 +282,7 @@ struct hk_health_note {
     char text[480];
 };
 
-#define HK_NOTES_MAX 16
+#define HK_NOTES_MAX 24
 
 /* Static storage or the struct's own: valid without the handle. */
 struct hk_store_health {

@@ -95,6 +95,8 @@ struct hk_pg {
     enum hk_code rc;
     struct hk_err err;
     char sqlstate[6]; /* "" = not the server's words */
+    char
+        where[160]; /* the first line of the server's context, such as the function of a trigger; "" = none */
     bool
         commit_sent; /* COMMIT was handed to libpq: a connection that is lost now leaves the outcome unknown */
     bool committed;  /* and it was answered: so it is, whatever else went wrong */
@@ -189,6 +191,8 @@ bool hk_pg_is_name(const char *destination, struct hk_err *err);
 
 /* What a SQLSTATE is to our callers, and what a person can do about it. */
 enum hk_code hk_pg_meaning(const char *sqlstate, const char **out_advice);
+/* Is the error that sticks one of a constraint or a trigger, which concerns single rows? */
+bool hk_pg_is_refusal(const struct hk_pg *pg);
 const char *hk_pg_unconnected(const char *words); /* advice for what has no SQLSTATE */
 bool hk_pg_mends(const char *advice);             /* false: somebody must change settings or rights */
 /* Lets the error of a result stick; `res` stays the caller's. */

@@ -281,6 +281,42 @@ static void look_at_rights(struct look *l)
     PQclear(res);
 }
 
+/* What others put on our tables: what no relay works with, and what may keep it from taking a row away. */
+static void look_at_guards(struct look *l)
+{
+    PGresult *shape = hk_pg_query(&l->pg, false, HK_PA_SHAPE, NULL);
+    if (shape && PQntuples(shape) > 0)
+        note(l, HK_NOTE_FAIL, "tables", "no relay starts: %.400s", PQgetvalue(shape, 0, 0));
+    PQclear(shape);
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_GUARDS, NULL);
+    char text[300] = "";
+    size_t len = 0;
+    for (int i = 0; res && i < PQntuples(res) && len < sizeof text; i++) {
+        int n = snprintf(text + len, sizeof text - len, "%s%s %s on %s", i ? ", " : "", PQgetvalue(res, i, 0),
+                         PQgetvalue(res, i, 1), PQgetvalue(res, i, 2));
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (len)
+        note(
+            l, HK_NOTE_WARN, "tables",
+            "others have put something on hikyaku's tables: %s; a row that it does not let go is held, and not "
+            "sent again",
+            text);
+    PQclear(res);
+}
+
+static void look_at_stuck(struct look *l)
+{
+    PGresult *res = hk_pg_query(&l->pg, false, HK_PA_STUCK_COUNT, NULL);
+    if (res && PQntuples(res) == 1 && hk_pg_i64(res, 0, 0) > 0)
+        note(l, HK_NOTE_FAIL, "stuck rows",
+             "%" PRId64 " (%" PRId64
+             " of them delivered): the database does not let them go: %.250s; remove the cause, "
+             "and relays settle them within 30 s",
+             hk_pg_i64(res, 0, 0), hk_pg_i64(res, 0, 3), PQgetvalue(res, 0, 2));
+    PQclear(res);
+}
+
 #define POLLS                                                                                                \
     "relays look for themselves, every 20 to 100 ms, for about 0.3 %% of a core when there is nothing to do"
 
@@ -383,6 +419,8 @@ static enum hk_code look_at_schema(struct look *l, struct hk_err *err)
         return hk_pg_end(&l->pg, "look at its functions", err); /* that is what there is to tell */
     look_at_plan(l);
     look_at_rights(l);
+    look_at_guards(l);
+    look_at_stuck(l);
     look_at_days(l);
     look_at_wake(l);
     return hk_pg_end(&l->pg, "look at its tables", err);

@@ -289,6 +289,7 @@ static void look(struct taker *t)
         hk_pg_add(pg, (unsigned)HK_PA_WALK_OUTBOX + kind, &walk);
     hk_pg_add(pg, HK_PA_COUNT_SENT, &most);
     hk_pg_add(pg, HK_PA_COUNT_CANCELLED, &most);
+    hk_pg_add(pg, HK_PA_STUCK_COUNT, NULL);
     hk_pg_send(pg);
     PQclear(hk_pg_result(pg));
     read_relay(t);
@@ -298,6 +299,7 @@ static void look(struct taker *t)
         read_walk(t, (enum kind)kind);
     t->out->sent.n = read_number(t);
     t->out->cancelled.n = read_number(t);
+    t->out->stuck = read_number(t);
 }
 
 static void look_closer(struct taker *t)

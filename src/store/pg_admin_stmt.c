@@ -12,6 +12,7 @@
 #include "store/pg_alerts.h"
 #include "store/pg_letters_stmt.h"
 #include "store/pg_listen.h"
+#include "store/pg_stmt.h"
 
 #define NOW "coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)"
 /* A timestamptz as Unix ms; NULL for the infinities. */
@@ -646,6 +647,14 @@ static const char *const texts[HK_PA_NSTMTS] = {
     [HK_PA_WHY_AHEAD] = "SELECT count(*) FROM (SELECT 1 FROM @outbox o WHERE " NAME("o.destination") IN_ORDER
     " = left($2::text, 63) "
     "AND (o.id + 0) < $1::bigint LIMIT $3::bigint) x",
+
+    /* $1 id, $2 is it a row of outbox_retry? */
+    [HK_PA_WHY_STUCK] = "SELECT s.since_ms, s.delivered, s.error FROM @outbox_stuck s "
+                        "WHERE s.row_id = $1::bigint AND s.source = CASE WHEN $2::boolean THEN 1 ELSE 0 END",
+    [HK_PA_GUARDS] = HK_PG_GUARDS_SQL,
+    [HK_PA_SHAPE] = HK_PG_SHAPE_SQL,
+    [HK_PA_STUCK_COUNT] =
+        "SELECT count(*), min(s.since_ms), min(s.error), count(*) FILTER (WHERE s.delivered) FROM @outbox_stuck s",
 
     /* what pg_admin_inspect.c reads, in the order of its enum */
     [HK_PA_SERVER] =

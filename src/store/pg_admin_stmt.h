@@ -62,6 +62,10 @@ enum hk_pa_id {
     HK_PA_WHY_LANE,
     HK_PA_WHY_HEAD,
     HK_PA_WHY_AHEAD,
+    HK_PA_WHY_STUCK,
+    HK_PA_GUARDS,
+    HK_PA_SHAPE,
+    HK_PA_STUCK_COUNT,
     /* pg_admin_inspect.c */
     HK_PA_SERVER,
     HK_PA_HORIZON,

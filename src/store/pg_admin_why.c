@@ -185,6 +185,7 @@ static void ask(struct hk_admin *admin, const struct hk_why_ask *ask)
     hk_pg_add(pg, HK_PA_WHY_LANE, &lane);
     hk_pg_add(pg, HK_PA_WHY_HEAD, &head);
     hk_pg_add(pg, HK_PA_WHY_AHEAD, &ahead);
+    hk_pg_add(pg, HK_PA_WHY_STUCK, &lane);
     hk_pg_send(pg);
 }
 
@@ -236,8 +237,12 @@ enum hk_code hk_pa_why(struct hk_admin *admin, const struct hk_why_ask *wanted, 
     struct hk_pg *pg = &admin->pg;
     const struct hk_str none = {"", 0};
     struct hk_why *why = &admin->why;
-    *why =
-        (struct hk_why){.actor = none, .reason = none, .relay = none, .owner = none, .head_message_id = none};
+    *why = (struct hk_why){.actor = none,
+                           .reason = none,
+                           .relay = none,
+                           .owner = none,
+                           .head_message_id = none,
+                           .stuck_error = none};
     hk_pg_call(pg);
     ask(admin, wanted);
     read_place(pg, why);
@@ -246,6 +251,13 @@ enum hk_code hk_pa_why(struct hk_admin *admin, const struct hk_why_ask *wanted, 
     PGresult *res = hk_pg_result(pg);
     why->ahead.n = res && PQntuples(res) == 1 ? hk_pa_u64(res, 0, 0) : 0;
     why->ahead.about = why->ahead.n > HK_COUNT_EXACT;
+    PQclear(res);
+    res = hk_pg_result(pg);
+    if (res && PQntuples(res) > 0) {
+        why->stuck_ms = hk_pg_i64(res, 0, 0);
+        why->stuck_delivered = hk_pg_bool(res, 0, 1);
+        why->stuck_error = hk_pg_text(pg, res, 0, 2);
+    }
     PQclear(res);
     enum hk_code rc = hk_pg_end(pg, "look what a message waits for", err);
     if (rc == HK_OK)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What went wrong, told apart by SQLSTATE: for callers a code, for people the place, the server's words, and what to do. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -174,6 +175,12 @@ void hk_pg_refused(struct hk_pg *pg, const PGresult *res)
         return;
     }
     if (pg->rc == HK_OK) {
+        const char *context = PQresultErrorField(res, PG_DIAG_CONTEXT);
+        struct hk_str rest = hk_str_of(context ? context : "");
+        char line[sizeof pg->where];
+        struct hk_str first = hk_str_cut(&rest, '\n');
+        (void)snprintf(line, sizeof line, "%.*s", (int)first.len, first.len ? first.ptr : "");
+        plain(line, pg->where, sizeof pg->where);
         hk_pg_fail(pg, hk_pg_meaning(sqlstate, NULL), words);
         hk_str_copy(pg->sqlstate, sizeof pg->sqlstate, hk_str_of(sqlstate));
     }
@@ -181,6 +188,17 @@ void hk_pg_refused(struct hk_pg *pg, const PGresult *res)
         pg->never_prepare = true;
     if (ends_session(sqlstate))
         hk_pg_drop(pg);
+}
+
+/* Data and integrity exceptions, and whatever a trigger's function raises; of errors that can be the statement's own (its syntax,
+ * its rights) only those that came about in a function. */
+bool hk_pg_is_refusal(const struct hk_pg *pg)
+{
+    static const char *const classes[] = {"09", "22", "23", "27", "2F", "38", "39", "44", "P0"};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (strncmp(classes[i], pg->sqlstate, 2) == 0)
+            return true;
+    return strncmp(pg->sqlstate, "42", 2) == 0 && strstr(pg->where, "function");
 }
 
 void hk_pg_lost(struct hk_pg *pg)

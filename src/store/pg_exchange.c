@@ -55,6 +55,8 @@ struct exchanging {
     bool renewed;              /* and when is known */
     bool claim_read;           /* and all that it gave is at hand */
     bool touched_retry;        /* what a poll shows has changed */
+    bool refused;              /* by a constraint or a trigger, which may concern one row alone */
+    const char *why;           /* not NULL: nothing is settled but noted as stuck, for this reason */
 };
 
 /* ---- manifests that another store object of this lane wrote ---- */
@@ -134,6 +136,8 @@ static void note_settle(struct hk_store *store, struct exchanging *t, size_t i)
         t->fence[t->n_fence++] = claim->claim;
     claim->checked = true;
     bool fresh = s->source == HK_FROM_OUTBOX;
+    if (t->why)
+        return;
     if (fresh && s->kind == HK_SETTLE_SENT)
         t->sent[t->n_sent++] = (struct sent){.settle = s, .claim = s->claim, .id = s->id};
     claim->rewrite |= fresh && s->kind == HK_SETTLE_RELEASE;
@@ -218,12 +222,15 @@ static void add_sent(struct hk_store *store, struct exchanging *t)
     hk_pg_arg_i64s(pg, &a, t->fence, t->n_fence);
     hk_pg_arg_i64(pg, &a, t->x->lane);
     hk_pg_arg_i64s(pg, &a, t->over, t->n_over);
-    if (store->options.keep_sent) {
+    if (!store->options.keep_sent) {
+        hk_pg_arg_i64(pg, &a, (int64_t)n);
+    } else {
         hk_pg_arg_i64s(pg, &a, l.ways, l.n);
         hk_pg_arg_texts(pg, &a, w.names, w.n);
         hk_pg_arg_i64s(pg, &a, w.attempts, w.n);
         hk_pg_arg_i64s(pg, &a, w.statuses, w.n);
         hk_pg_arg_now(store, &a);
+        hk_pg_arg_i64(pg, &a, (int64_t)n);
     }
     hk_pg_add(pg, store->options.keep_sent ? HK_PG_SENT_KEPT : HK_PG_SENT, &a);
 }
@@ -318,6 +325,8 @@ static void choose(struct hk_store *store, struct exchanging *t)
     t->retries_bare = ids + 3 * x->n_claims;
     for (size_t i = 0; i < x->n_claims; i++) {
         const struct hk_claim *c = &x->claims[i];
+        if (hk_stuck_has(&store->stuck, c->source, c->id))
+            continue;
         if (c->source == HK_FROM_RETRY) {
             t->retries[t->n_retries++] = c->id;
             if (!c->payload)
@@ -538,7 +547,8 @@ static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shar
     add_mark(store, t);
     for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++)
         if (t->of[i])
-            t->n_before += hk_pg_settle(store, &t->x->settles[i], t->x->lane);
+            t->n_before += t->why ? hk_pg_stick(store, &t->x->settles[i], t->x->lane, t->why)
+                                  : hk_pg_settle(store, &t->x->settles[i], t->x->lane);
     add_rewrites(store, t);
     if (t->n_sent)
         add_sent(store, t);
@@ -725,8 +735,7 @@ static void prepare(struct hk_store *store, struct exchanging *t)
     look_at_hand(store, t);
 }
 
-static enum hk_code lane_is_gone(struct hk_store *store, const struct exchanging *t,
-                                 const struct hk_exchanged **out, struct hk_err *err)
+static enum hk_code lane_is_gone(struct hk_store *store, const struct exchanging *t, struct hk_err *err)
 {
     if (store->lane == t->x->lane)
         hk_pg_forget_lane(store);
@@ -737,41 +746,44 @@ static enum hk_code lane_is_gone(struct hk_store *store, const struct exchanging
     t->done->n_messages = 0;
     for (size_t i = 0; i < t->x->n_settles; i++)
         t->done->stale[i] = true;
-    *out = t->done;
     return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over by another relay", store->pg.url.place,
                       (long long)t->x->lane);
 }
 
-static enum hk_code committed(struct hk_store *store, const struct exchanging *t,
-                              const struct hk_exchanged **out)
+/* They were asked for again, and answered. */
+static void forget_done(struct hk_pg_lost *lost, const struct hk_exchange *x)
+{
+    for (size_t i = 0; lost->n_settles && i < x->n_settles; i++) {
+        struct hk_pg_settled *one = find_done(lost, &x->settles[i]);
+        if (one)
+            *one = lost->settles[--lost->n_settles];
+    }
+}
+
+static enum hk_code committed(struct hk_store *store, const struct exchanging *t)
 {
     struct hk_exchanged *done = t->done;
     if (done->n_messages) /* cannot fail: it was reserved */
         (void)hk_manifests_add(&store->claims, done->claim, t->members, done->n_messages);
     hk_manifests_commit(&store->claims);
-    for (size_t i = 0; store->lost.n_settles && i < t->x->n_settles; i++) {
-        struct hk_pg_settled *one = find_done(&store->lost, &t->x->settles[i]);
-        if (one)
-            *one = store->lost.settles[--store->lost.n_settles];
-    }
+    forget_done(&store->lost, t->x);
     store->strays = false;
     store->own_change |= t->touched_retry || t->x->n_circuits;
-    *out = done;
     return HK_OK;
 }
 
 static enum hk_code conclude(struct hk_store *store, const struct exchanging *t, enum hk_code rc,
-                             const struct hk_exchanged **out, struct hk_err *err)
+                             struct hk_err *err)
 {
     struct hk_pg *pg = &store->pg;
     if (rc == HK_OK) {
         hk_pg_window_wrote(&store->window);
         if (t->marked)
             note_mark(store, t->x->lane, store->number);
-        return committed(store, t, out);
+        return committed(store, t);
     }
-    if ((t->gone || rc == HK_CONFLICT) && t->done->stale)
-        return lane_is_gone(store, t, out, err);
+    if ((t->gone || (rc == HK_CONFLICT && !t->refused)) && t->done->stale)
+        return lane_is_gone(store, t, err);
     if (!t->began || (!pg->commit_unknown && !pg->committed)) {
         hk_manifests_rollback(&store->claims);
         return rc;
@@ -781,11 +793,11 @@ static enum hk_code conclude(struct hk_store *store, const struct exchanging *t,
         found_out(store, true);
     bool known = resolve_now(store);
     if (!known && pg->rc == HK_CONFLICT)
-        return lane_is_gone(store, t, out, err);
+        return lane_is_gone(store, t, err);
     /* Else all of it is asked for again, and what was done is known again. */
     if (!known || !store->lost.committed || !t->renewed || (claims_any(t) && !t->claim_read))
         return rc;
-    return committed(store, t, out);
+    return committed(store, t);
 }
 
 /* On a new connection, to a standby that took over perhaps, we may own less than we think. */
@@ -797,15 +809,11 @@ static uint64_t shards_to_claim_from(struct hk_store *store, int64_t lane)
     return store->shards_unsure ? shards & hk_pg_shards_of(store, lane) : shards;
 }
 
-enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
-                            const struct hk_exchanged **out, struct hk_err *err)
+/* One transaction. `done->stale` has room for the settles; *out_refused: a constraint or a trigger undid it. */
+static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchange *x, const char *why,
+                                 struct hk_exchanged *done, bool *out_refused, struct hk_err *err)
 {
-    if (fans_out_to_nowhere(x))
-        return hk_err_set(err, HK_INVALID,
-                          "a message cannot be fanned out to no destination: it would be lost");
-    struct exchanging t = {.x = x, .done = &store->exchanged};
-    hk_pg_relay_call(store);
-    *t.done = (struct hk_exchanged){.stale = hk_pg_alloc(&store->pg, x->n_settles, sizeof *t.done->stale)};
+    struct exchanging t = {.x = x, .done = done, .why = why};
     hk_pg_resolve(store);
     bool blocked = !hk_pg_ok(&store->pg);
     uint64_t shards = blocked || !x->n_claims ? 0 : shards_to_claim_from(store, x->lane);
@@ -821,5 +829,113 @@ enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
     hk_crash_exchange(x, "bury-committed", "arrive-committed");
     if (blocked && rc != HK_CONFLICT)
         return rc;
-    return conclude(store, &t, rc, out, err);
+    *out_refused = t.refused = rc != HK_OK && t.renewed && hk_pg_is_refusal(&store->pg);
+    return conclude(store, &t, rc, err);
+}
+
+/* ---- when the database refuses some of it ---- */
+
+/* As if its answer had been lost: should the rest go wrong, who asks for them again is told that they are done. */
+static enum hk_code note_apart(struct hk_store *store, const struct hk_exchange *x, struct hk_err *err)
+{
+    struct hk_pg_lost *lost = &store->lost;
+    if (!reserve_lost(lost, lost->n_settles + x->n_settles))
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    for (size_t i = 0; i < x->n_settles; i++)
+        lost->settles[lost->n_settles++] = (struct hk_pg_settled){
+            .claim = x->settles[i].claim, .id = x->settles[i].id, .source = x->settles[i].source};
+    return HK_OK;
+}
+
+/* It cannot be settled: noted as stuck instead. */
+static enum hk_code stick_one(struct hk_store *store, const struct hk_exchange *one, size_t at,
+                              struct hk_exchanged *done, struct hk_err *err)
+{
+    const struct hk_settle *s = one->settles;
+    bool refused = false;
+    const char *why = hk_pg_why_refused(store);
+    if (!why || !hk_stuck_add(&store->stuck, s->source, s->id))
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    struct hk_exchanged some = {.stale = done->stale + at};
+    enum hk_code rc = run_exchange(store, one, why, &some, &refused, err);
+    if (rc != HK_OK || some.stale[0]) {
+        hk_stuck_drop(&store->stuck, s->source, s->id);
+        return rc;
+    }
+    done->stuck[at] = why;
+    return note_apart(store, one, err);
+}
+
+/* Each half in a transaction by itself, down to the ones that are refused alone. */
+static enum hk_code settle_apart(struct hk_store *store, const struct hk_exchange *x, size_t from, size_t n,
+                                 struct hk_exchanged *done, struct hk_err *err)
+{
+    struct hk_exchange part = {
+        .lane = x->lane, .lease_ms = x->lease_ms, .settles = x->settles + from, .n_settles = n};
+    struct hk_exchanged some = {.stale = done->stale + from};
+    bool refused = false;
+    hk_pg_go_on(&store->pg);
+    enum hk_code rc = run_exchange(store, &part, NULL, &some, &refused, err);
+    if (rc == HK_OK)
+        return note_apart(store, &part, err);
+    if (!refused)
+        return rc;
+    if (n == 1)
+        return stick_one(store, &part, from, done, err);
+    rc = settle_apart(store, x, from, n / 2, done, err);
+    return rc == HK_OK ? settle_apart(store, x, from + n / 2, n - n / 2, done, err) : rc;
+}
+
+enum hk_code hk_pg_settle_apart(struct hk_store *store, const struct hk_settle *settle, bool *out_stale,
+                                const char **out_why)
+{
+    struct hk_exchange x = {
+        .lane = store->lane, .lease_ms = store->lease_ms, .settles = settle, .n_settles = 1};
+    struct hk_exchanged done = {.stale = out_stale, .stuck = out_why};
+    enum hk_code rc = settle_apart(store, &x, 0, 1, &done, NULL);
+    forget_done(&store->lost, &x);
+    return rc;
+}
+
+/* Then all the rest of it. */
+static enum hk_code exchange_apart(struct hk_store *store, const struct hk_exchange *x,
+                                   struct hk_exchanged *done, struct hk_err *err)
+{
+    bool refused = false;
+    struct hk_exchange rest = *x;
+    rest.n_settles = 0;
+    hk_pg_go_on(&store->pg);
+    done->stuck = hk_pg_alloc(&store->pg, x->n_settles, sizeof *done->stuck);
+    if (!done->stuck)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = settle_apart(store, x, 0, x->n_settles, done, err);
+    hk_pg_go_on(&store->pg);
+    if (rc == HK_OK)
+        rc = run_exchange(store, &rest, NULL, done, &refused, err);
+    if (rc == HK_OK)
+        forget_done(&store->lost, x);
+    for (size_t i = 0; rc == HK_CONFLICT && i < x->n_settles; i++)
+        done->stale[i] = true;
+    return rc;
+}
+
+enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
+                            const struct hk_exchanged **out, struct hk_err *err)
+{
+    if (fans_out_to_nowhere(x))
+        return hk_err_set(err, HK_INVALID,
+                          "a message cannot be fanned out to no destination: it would be lost");
+    struct hk_exchanged *done = &store->exchanged;
+    bool refused = false;
+    store->lease_ms = x->lease_ms;
+    hk_pg_relay_call(store);
+    *done = (struct hk_exchanged){.stale = hk_pg_alloc(&store->pg, x->n_settles, sizeof *done->stale)};
+    enum hk_code rc = run_exchange(store, x, NULL, done, &refused, err);
+    if (refused && x->n_settles)
+        rc = exchange_apart(store, x, done, err);
+    if (rc == HK_OK || rc == HK_CONFLICT)
+        *out = done;
+    if (rc == HK_OK && store->stuck.n)
+        hk_pg_unstick(store, done->now_ms);
+    return rc;
 }

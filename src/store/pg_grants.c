@@ -29,7 +29,8 @@ static const struct privilege for_relay[] = {
     {"SELECT, DELETE", "@outbox", NULL},
     {"SELECT", "SEQUENCE @outbox_id_seq", NULL},
     {"SELECT, INSERT, UPDATE, DELETE",
-     "@outbox_relay, @outbox_claim, @outbox_retry, @dead_letters, @outbox_redrive, @outbox_figures", NULL},
+     "@outbox_relay, @outbox_claim, @outbox_retry, @outbox_stuck, @dead_letters, @outbox_redrive, @outbox_figures",
+     NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_alert, @outbox_notice, @outbox_mute", NULL},
     {"SELECT, UPDATE", "@outbox_alert_look, @outbox_turn", NULL},
     {"SELECT, INSERT", "@dead_letter_versions", NULL},
@@ -51,7 +52,7 @@ static const struct privilege for_days[] = {
 
 static const struct privilege for_viewer[] = {
     {"SELECT",
-     "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_sent, "
+     "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_stuck, @outbox_sent, "
      "@outbox_cancelled, @dead_letters, @dead_letter_versions, @outbox_redrive, @outbox_attempts, @outbox_destination, @outbox_quota, "
      "@outbox_bucket, @outbox_turn, @outbox_figures, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
      "@outbox_audit, @outbox_meta, @outbox_messages",

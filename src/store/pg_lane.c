@@ -102,9 +102,12 @@ static struct view look(struct hk_store *store)
 
 /* ---- take-over ---- */
 
-static bool take_over(struct hk_store *store, int64_t lane)
+/* `why` not NULL: some of what the lane has in hand cannot go to retry. Then all of it is noted as stuck, and is tried row by row
+ * with the next exchange. */
+static bool take_over(struct hk_store *store, int64_t lane, const char *why)
 {
-    static const enum hk_pg_id timed[] = {HK_PG_TAKE_OVER, HK_PG_ORPHANS, HK_PG_ORPHAN_RETRIES};
+    const enum hk_pg_id timed[] = {HK_PG_TAKE_OVER, why ? HK_PG_STICK_ORPHANS : HK_PG_ORPHANS,
+                                   HK_PG_ORPHAN_RETRIES};
 
     static const enum hk_pg_id rest[] = {HK_PG_DROP_ORPHANED_CLAIMS, HK_PG_FREE_ORPHANED_SHARDS,
                                          HK_PG_DROP_ORPHANED_LANE};
@@ -114,8 +117,11 @@ static bool take_over(struct hk_store *store, int64_t lane)
     hk_pg_arg_i64(&store->pg, &a, store->lane);
     struct hk_pg_args with_now = a;
     hk_pg_arg_now(store, &with_now);
+    struct hk_pg_args with_why = with_now;
+    if (why)
+        hk_pg_arg_text(&store->pg, &with_why, hk_str_of(why));
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
-        hk_pg_add(&store->pg, timed[i], &with_now);
+        hk_pg_add(&store->pg, timed[i], timed[i] == HK_PG_STICK_ORPHANS ? &with_why : &with_now);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         hk_pg_add(&store->pg, rest[i], &a);
     hk_pg_send(&store->pg);
@@ -128,6 +134,10 @@ static bool take_over(struct hk_store *store, int64_t lane)
     hk_pg_end_moving(store);
     if (rc != HK_OK)
         return false;
+    if (why) {
+        store->stuck_stale = true;
+        store->stuck.retry_at_ms = INT64_MIN;
+    }
     if (taken)
         hk_pg_window_wrote(&store->window);
     store->own_change |= taken;
@@ -151,7 +161,11 @@ static bool take_over_all(struct hk_store *store, const struct view *v)
 {
     bool taken = false;
     for (size_t i = 0; i < v->n_expired && hk_pg_ok(&store->pg); i++) {
-        bool got = take_over(store, v->expired[i]);
+        bool got = take_over(store, v->expired[i], NULL);
+        if (hk_pg_is_refusal(&store->pg)) {
+            const char *why = hk_pg_why_refused(store);
+            got = why && take_over(store, v->expired[i], why);
+        }
         if (!got && hk_pg_ok(&store->pg))
             evict(store, v->expired[i]);
         taken |= got;
@@ -202,6 +216,7 @@ static void begin_anew(struct hk_store *store)
     hk_pg_window_restart(&store->window);
     hk_pg_pages_drop(&store->pages, store->pg.pool);
     store->reset_due = store->own_change = true;
+    store->stuck_stale = true; /* of which another relay may have found some */
 }
 
 static void take(struct hk_store *store, unsigned n)
@@ -291,7 +306,9 @@ void hk_pg_upkeep(struct hk_store *store)
     }
     learn_shards(store, v.mine);
     share(store, &v);
-    if (store->shards_unsure)
+    if (store->stuck_stale)
+        hk_pg_stuck_load(store);
+    if (store->shards_unsure || store->stuck_stale)
         store->upkeep_at_ms = INT64_MIN;
 }
 
@@ -316,6 +333,10 @@ static void check_outbox(struct hk_store *store)
         hk_pg_fail(&store->pg, HK_UNSUPPORTED,
                    "the table outbox was changed: its column xid must stand before id and default to "
                    "pg_current_xact_id(), and the sequence of its ids must not be cached");
+    PQclear(res);
+    res = hk_pg_ok(&store->pg) ? hk_pg_query(&store->pg, false, HK_PG_CHECK_SHAPE, NULL) : NULL;
+    if (hk_pg_ok(&store->pg) && PQntuples(res) > 0)
+        hk_pg_fail(&store->pg, HK_UNSUPPORTED, PQgetvalue(res, 0, 0));
     PQclear(res);
 }
 
@@ -382,6 +403,7 @@ enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char 
         note_lost_lane(store, lease_ms);
     store->lane = lane;
     store->upkeep_at_ms = INT64_MIN;
+    store->stuck_stale = true;
     hk_pg_upkeep(store);
     enum hk_code rc = hk_pg_end(&store->pg, "acquire a lane", err);
     if (rc != HK_OK) {

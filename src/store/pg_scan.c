@@ -189,7 +189,8 @@ static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const 
         struct hk_head *head = &heads->items[heads->n];
         hk_pg_head(res, i, HK_FROM_OUTBOX, head);
         heads->last_id = head->id;
-        heads->n += !scan->late || !hk_manifests_hold(&store->claims, head->id);
+        heads->n += (!scan->late || !hk_manifests_hold(&store->claims, head->id)) &&
+                    !hk_stuck_has(&store->stuck, HK_FROM_OUTBOX, head->id);
     }
     if (heads->n)
         store->found_at_ms = hk_pg_monotonic_us() / 1000;
@@ -197,17 +198,22 @@ static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const 
         hk_pg_window_passed(&store->window, heads->last_id);
 }
 
-static void add_retries(struct hk_store *store, const PGresult *res)
+/* How many there were, those included that are stuck and not shown. */
+static uint32_t add_retries(struct hk_store *store, const PGresult *res)
 {
     struct hk_heads *heads = &store->heads;
     int64_t server_ms = 0;
+    uint32_t n = 0;
     for (int i = 0; i < PQntuples(res); i++) {
         if (!hk_pg_head_due(res, i, &heads->last_due_ms, &server_ms))
             break;
         hk_pg_head(res, i, HK_FROM_RETRY, &heads->items[heads->n]);
-        heads->last_id = heads->items[heads->n++].id;
+        heads->last_id = heads->items[heads->n].id;
+        heads->n += !hk_stuck_has(&store->stuck, HK_FROM_RETRY, heads->last_id);
+        n++;
     }
     heads->now_ms = hk_pg_told(store, server_ms);
+    return n;
 }
 
 /* A late scan goes on while all that it finds is in our own hands. */
@@ -219,12 +225,12 @@ static void read_heads(struct hk_store *store, const struct hk_scan *scan)
         hk_pg_keep(store, res);
         if (!hk_pg_ok(&store->pg))
             return;
+        uint32_t n = (uint32_t)PQntuples(res);
         if (scan->source == HK_FROM_RETRY)
-            add_retries(store, res);
+            n = add_retries(store, res); /* there may be a row without one */
         else
             add_fresh(store, scan, res, 0, PQntuples(res));
-        heads->more = (uint32_t)PQntuples(res) == scan->limit &&
-                      (scan->source == HK_FROM_OUTBOX || heads->n == scan->limit);
+        heads->more = n == scan->limit;
     } while (scan->late && heads->more && heads->n == 0);
 }
 
@@ -290,13 +296,36 @@ enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, cons
 
 /* ---- held keys ---- */
 
-static size_t add_keys(struct hk_store *store, const PGresult *res, bool dead, struct hk_held_key *keys)
+/* A retry row that was delivered and could not go holds nobody; a fresh one that was not delivered does, as a dead letter would. */
+static size_t add_stuck_keys(struct hk_store *store, const PGresult *res, struct hk_held_key *keys)
 {
+    size_t n = 0;
     for (int i = 0; i < PQntuples(res); i++)
-        keys[i] = (struct hk_held_key){.destination = hk_pg_text(&store->pg, res, i, 0),
-                                       .key = hk_pg_text(&store->pg, res, i, 1),
-                                       .dead = dead};
-    return (size_t)PQntuples(res);
+        if (hk_pg_i64(res, i, 2) == 0 && !hk_pg_bool(res, i, 3))
+            keys[n++] = (struct hk_held_key){.destination = hk_pg_text(&store->pg, res, i, 0),
+                                             .key = hk_pg_text(&store->pg, res, i, 1),
+                                             .dead = true};
+    return n;
+}
+
+static bool is_over(const PGresult *stuck, int64_t retry_id)
+{
+    for (int i = 0; i < PQntuples(stuck); i++)
+        if (hk_pg_i64(stuck, i, 2) == 1 && hk_pg_i64(stuck, i, 4) == retry_id && hk_pg_bool(stuck, i, 3))
+            return true;
+    return false;
+}
+
+static size_t add_keys(struct hk_store *store, const PGresult *res, const PGresult *stuck, bool dead,
+                       struct hk_held_key *keys)
+{
+    size_t n = 0;
+    for (int i = 0; i < PQntuples(res); i++)
+        if (dead || PQntuples(stuck) == 0 || !is_over(stuck, hk_pg_i64(res, i, 2)))
+            keys[n++] = (struct hk_held_key){.destination = hk_pg_text(&store->pg, res, i, 0),
+                                             .key = hk_pg_text(&store->pg, res, i, 1),
+                                             .dead = dead};
+    return n;
 }
 
 enum hk_code hk_pg_held_keys(struct hk_store *store, const struct hk_held_key **out, size_t *out_n,
@@ -308,14 +337,21 @@ enum hk_code hk_pg_held_keys(struct hk_store *store, const struct hk_held_key **
     hk_pg_arg_i64(&store->pg, &a, (int64_t)hk_pg_shards(store));
     hk_pg_add(&store->pg, HK_PG_HELD_RETRY, &a);
     hk_pg_add(&store->pg, HK_PG_HELD_DEAD, &a);
+    if (store->stuck.n)
+        hk_pg_add(&store->pg, HK_PG_HELD_STUCK, &a);
     hk_pg_send(&store->pg);
     PGresult *retries = hk_pg_result(&store->pg), *dead = hk_pg_result(&store->pg);
-    size_t n = hk_pg_ok(&store->pg) ? (size_t)PQntuples(retries) + (size_t)PQntuples(dead) : 0;
+    PGresult *stuck = store->stuck.n ? hk_pg_result(&store->pg) : NULL; /* of which there are no tuples */
+    size_t n = hk_pg_ok(&store->pg) ? (size_t)(PQntuples(retries) + PQntuples(dead) + PQntuples(stuck)) : 0;
     struct hk_held_key *keys = hk_pg_alloc(&store->pg, n, sizeof *keys);
-    if (keys)
-        add_keys(store, dead, true, keys + add_keys(store, retries, false, keys));
+    if (keys) {
+        n = add_keys(store, retries, stuck, false, keys);
+        n += add_keys(store, dead, stuck, true, keys + n);
+        n += add_stuck_keys(store, stuck, keys + n);
+    }
     PQclear(retries);
     PQclear(dead);
+    PQclear(stuck);
     enum hk_code rc = hk_pg_end(&store->pg, "read the keys that are held", err);
     if (rc != HK_OK)
         return rc;

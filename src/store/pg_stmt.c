@@ -175,11 +175,13 @@
     "SELECT " HEAD("r") ", r.crashes, r.due_ms, " KEY_FIRST " AS first FROM " from                           \
     "r.claim IS NULL AND r.due_ms <= n.now AND (r.due_ms, r.id) > ($6::bigint, $3::bigint) AND " OURS("$2", "r") \
     " ORDER BY r.due_ms, r.id LIMIT $4::bigint) h ON true"
+#define NOT_STUCK_SENT                                                                                       \
+    " AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s WHERE s.source = 1 AND s.row_id = k.id AND s.delivered)"
 #define KEY_FIRST                                                                                            \
     "r.message_key IS NULL OR r.message_key = '' OR NOT EXISTS (SELECT 1 FROM @outbox_retry k "              \
     "WHERE " NAME("k") " = " NAME("r") " AND k.destination = r.destination AND " OF_KEY("k", "r.message_key") \
     " AND NOT k.deferred "                                                                                   \
-    "AND (k.id < r.id OR r.deferred))"
+    "AND (k.id < r.id OR r.deferred)" NOT_STUCK_SENT ")"
 
 /* Walks from name to name through the index, so that the cost is in destinations, not in rows. $1 shards. */
 #define WAITING "FROM @outbox_retry r WHERE r.claim IS NULL "
@@ -275,6 +277,22 @@
 #define GONE            "d AS (DELETE FROM @outbox o WHERE o.id = $2::bigint AND " STANDS " RETURNING o.*)"
 #define GONE_RETRY      "d AS (DELETE FROM @outbox_retry r " ON_RETRY " RETURNING r.*)"
 
+/* A row that is still there when it should have gone, or what it should have become is not: a trigger, a rule or row-level security
+ * made one of our statements do nothing. When the text is no number that is an error, which undoes the transaction; `words` of
+ * hk_pg_stays. The count keeps the planner from trying it out. */
+#define STAYS           "('" HK_PG_STAYS ", ' || (SELECT count(*) FROM d))::bigint"
+#define UNLESS_STAYS(row, made)                                                                              \
+    " SELECT CASE WHEN (SELECT count(*) FROM d) = 0 AND EXISTS (SELECT 1 FROM " row " AND " STANDS ") THEN " STAYS \
+    " WHEN " made " THEN " STAYS " END"
+#define FRESH_ROW       "@outbox o WHERE o.id = $2::bigint"
+#define RETRY_ROW       "@outbox_retry r WHERE r.id = $2::bigint AND coalesce(r.claim, $3::bigint) = $3::bigint"
+#define MADE(n)         "(SELECT count(*) FROM i) <> (SELECT count(*) FROM d) * " n
+
+/* $1 id, $2 manifest, $3 lane */
+#define RELEASED                                                                                             \
+    "r.id = $1::bigint AND r.claim = $2::bigint AND EXISTS (SELECT 1 FROM @outbox_claim c "                  \
+    "WHERE c.claim = $2::bigint AND c.lane = $3::bigint)"
+
 /* Many at once: $1 to $3 runs of ids, $4 the manifest of each, $5 each manifest once, $6 lane, $7 manifests that are done
  * with. Gives the manifests that stand, as FENCE does. */
 #define ALL_SENT                                                                                             \
@@ -283,6 +301,11 @@
     "f AS MATERIALIZED (SELECT c.claim FROM @outbox_claim c WHERE c.claim = ANY ($5::bigint[]) AND c.lane = $6::bigint)"
 #define OF_STANDING     "k.claim = ANY (ARRAY(SELECT f.claim FROM f)) AND " IN_RUN
 #define OVER            "z AS (DELETE FROM @outbox_claim c WHERE c.claim = ANY ($7::bigint[]) AND c.lane = $6::bigint)"
+/* $`n` how many rows there are to go */
+#define UNLESS_SOME_STAY(n)                                                                                  \
+    " SELECT f.claim, CASE WHEN (SELECT count(*) FROM d) <> " n "::bigint AND EXISTS (SELECT 1 FROM "        \
+    "unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS k (lo, hi, bits, claim) JOIN @outbox o ON " \
+    OF_STANDING " AND NOT EXISTS (SELECT 1 FROM d WHERE d.id = o.id)) THEN " STAYS " END FROM f"
 #define TO_SENT                                                                                              \
     "INSERT INTO @outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, "       \
     "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "
@@ -322,6 +345,22 @@
 #define TAKEN           "EXISTS (SELECT 1 FROM @outbox_relay l WHERE l.lane = $1::bigint AND l.until_ms = -$2::bigint)"
 #define OF_LANE         "SELECT c.claim FROM @outbox_claim c WHERE c.lane = $1::bigint"
 
+/* ---- rows that cannot be taken away: stuck.h ----
+ * A retry row that is stuck keeps the number of a manifest that is gone, and so is nobody's. */
+#define NOT_STUCK(source, t)                                                                                 \
+    " AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s WHERE s.source = " source " AND s.row_id = " t ".id)"
+#define TO_STUCK(values)                                                                                     \
+    "INSERT INTO @outbox_stuck AS s (source, row_id, shard, since_ms, delivered, possibly_delivered, message_id, " \
+    "destination, message_key, error, attempts, reason_code, last_error) SELECT " values
+#define STUCK_ID(t)     "coalesce(" LINE(t ".message_id") ", 'outbox-' || " t ".id)"
+#define STUCK_KEY(t)    LINE(t ".message_key")
+/* As a settle, with $6 was it delivered, $7 may it have been, $8 why, $9 attempts, $10 reason, $11 last error */
+#define STICK(source, name, row)                                                                             \
+    TO_STUCK(source ", d.id, d.shard, " NOW ", $6::boolean, $7::boolean, " STUCK_ID("d") ", " name ", " STUCK_KEY("d") ", $8::text, $9::bigint, $10::text, $11::text") \
+    " FROM " row " AND " STANDS " ON CONFLICT (source, row_id) DO UPDATE SET since_ms = excluded.since_ms, "  \
+    "delivered = excluded.delivered, possibly_delivered = s.possibly_delivered OR excluded.possibly_delivered, " \
+    "error = excluded.error, attempts = excluded.attempts, reason_code = excluded.reason_code, last_error = excluded.last_error"
+
 static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_NOW] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
     [HK_PG_PAUSE] = "WITH put AS (INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms) "
@@ -348,6 +387,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "JOIN pg_attrdef e ON e.adrelid = x.attrelid AND e.adnum = x.attnum "
         "JOIN pg_sequence q ON q.seqrelid = '@outbox_id_seq'::regclass "
         "WHERE x.attrelid = '@outbox'::regclass AND x.attname = 'xid'",
+    [HK_PG_CHECK_SHAPE] = HK_PG_SHAPE_SQL,
     [HK_PG_LANES] = "SELECT lane, until_ms <= " NOW ", exchange, " NOW " FROM @outbox_relay ORDER BY lane",
     [HK_PG_SHARDS_OF_ALL] = "SELECT shard, lane FROM @outbox_shard",
     [HK_PG_ADD_LANE] =
@@ -372,16 +412,21 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$3") " FOR UPDATE SKIP LOCKED)",
     [HK_PG_ORPHANS] =
         "WITH d AS (DELETE FROM @outbox o WHERE o.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c "
-        "WHERE c.lane = $1::bigint AND " TAKEN ")) RETURNING o.*, " MS("o.not_before") " AS earliest_ms, "
+        "WHERE c.lane = $1::bigint AND " TAKEN "))" NOT_STUCK("0", "o") " RETURNING o.*, " MS("o.not_before") " AS earliest_ms, "
         NOW_BY("$3") " AS now) "
         "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "
         "possibly_delivered, not_before, created_at, paused_mark_ms, " REST_NAMES ") "
         "SELECT d.id, " MESSAGE_ID("d") ", " DESTINATION("d") ", greatest(d.now, d.earliest_ms), "
         "d.earliest_ms > d.now, 1, true, d.not_before, d.created_at, "
         PAUSED_UP_TO("d.now", DESTINATION("d")) ", " REST("d") " FROM d",
+    /* $4 why */
+    [HK_PG_STICK_ORPHANS] =
+        TO_STUCK("0, d.id, d.shard, " NOW_BY("$3") ", false, true, " STUCK_ID("d") ", " DESTINATION("d") ", " STUCK_KEY("d") ", $4::text, 0, NULL, NULL")
+        " FROM @outbox d WHERE d.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c WHERE c.lane = $1::bigint AND " TAKEN
+        ")) ON CONFLICT DO NOTHING",
     [HK_PG_ORPHAN_RETRIES] =
-        "UPDATE @outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = false, possibly_delivered = true, due_ms = " NOW_BY("$3")
-        " WHERE claim = ANY (ARRAY(" OF_LANE " AND " TAKEN "))",
+        "UPDATE @outbox_retry r SET claim = NULL, crashes = crashes + 1, deferred = false, possibly_delivered = true, due_ms = " NOW_BY("$3")
+        " WHERE claim = ANY (ARRAY(" OF_LANE " AND " TAKEN "))" NOT_STUCK("1", "r"),
     [HK_PG_DROP_ORPHANED_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_FREE_ORPHANED_SHARDS] = "UPDATE @outbox_shard SET lane = NULL WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_DROP_ORPHANED_LANE] =
@@ -393,7 +438,8 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "AND k.transactionid = r.xmax AND k.granted JOIN pg_stat_activity a ON a.pid = k.pid "
         "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$2") " AND a.wait_event = 'ClientRead' "
         "AND a.state_change < clock_timestamp() - interval '1 second' AND pg_has_role(a.usesysid, 'MEMBER')",
-    [HK_PG_FREE_RETRIES] = "UPDATE @outbox_retry SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE "))",
+    [HK_PG_FREE_RETRIES] =
+        "UPDATE @outbox_retry r SET claim = NULL WHERE claim = ANY (ARRAY(" OF_LANE "))" NOT_STUCK("1", "r"),
     [HK_PG_DROP_LANE_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint",
     [HK_PG_DROP_LANE] =
         "WITH l AS (DELETE FROM @outbox_relay WHERE lane = $1::bigint) "
@@ -425,13 +471,16 @@ static const char *const texts[HK_PG_NSTMTS] = {
     [HK_PG_SCAN_WHOLE] = WHOLE_HEADS(FRESH_ROWS("", "o.id", "o.id")),
     [HK_PG_SCAN_DEST_WHOLE] = WHOLE_HEADS(NAMED_ROWS),
     [HK_PG_HELD_RETRY] =
-        "SELECT r.destination, r.message_key FROM @outbox_retry r WHERE r.message_key IS NOT NULL "
+        "SELECT r.destination, r.message_key, r.id FROM @outbox_retry r WHERE r.message_key IS NOT NULL "
         "AND r.message_key <> '' AND NOT r.deferred AND " OURS("$1", "r"),
     [HK_PG_HELD_DEAD] =
         "SELECT d.destination, d.message_key FROM @dead_letters d WHERE d.message_key IS NOT NULL "
         "AND d.message_key <> '' AND (d.status = 'failed' OR d.sending_at IS NOT NULL) "
         "AND (($1::bigint >> (hashtextextended(d.message_key, 0) & 63)::integer) & 1) = 1 "
         "ORDER BY " NAME("d") ", " KEY_HASH("d.message_key"), /* so that only their index will do */
+    [HK_PG_HELD_STUCK] =
+        "SELECT s.destination, s.message_key, s.source, s.delivered, s.row_id FROM @outbox_stuck s "
+        "WHERE s.message_key IS NOT NULL AND s.message_key <> '' AND " OURS("$1", "s"),
 
     /* ---- exchange ---- */
     [HK_PG_PATIENCE] = "SELECT set_config('statement_timeout', $1::bigint::text, true)",
@@ -495,60 +544,63 @@ static const char *const texts[HK_PG_NSTMTS] = {
 
     /* ---- settles ---- */
     [HK_PG_SENT] =
-        "WITH " STANDING ", d AS (" ALL_SENT ") AS k (lo, hi, bits, claim) WHERE " OF_STANDING "), " OVER
-        " SELECT claim FROM f",
-    /* $8 of each run how it was sent, counted from 1: $9 destinations, $10 attempts, $11 statuses; $12 now */
+        "WITH " STANDING ", d AS (" ALL_SENT ") AS k (lo, hi, bits, claim) WHERE " OF_STANDING " RETURNING o.id), " OVER
+        UNLESS_SOME_STAY("$8"),
+    /* $8 of each run how it was sent, counted from 1: $9 destinations, $10 attempts, $11 statuses; $12 now, $13 as $8 above */
     [HK_PG_SENT_KEPT] =
         "WITH " STANDING ", d AS (" ALL_SENT ", $8::bigint[]) AS k (lo, hi, bits, claim, how) WHERE " OF_STANDING
         " RETURNING o.id, o.message_id, o.destination, o.event_type, o.message_key, o.correlation_id, o.created_at, "
         "k.how::integer), " OVER ", s AS ("
         TO_SENT "d.id, " MESSAGE_ID("d") ", " RESOLVED("($9::text[])[d.how]", DESTINATION("d")) ", d.event_type, "
         "d.message_key, d.correlation_id, ($10::bigint[])[d.how], ($11::bigint[])[d.how], 1, d.created_at, " NOW_BY("$12")
-        " FROM d) SELECT claim FROM f",
-    [HK_PG_SENT_RETRY] = "WITH " GONE_RETRY ", " RESOLVE_LETTER " SELECT 1 FROM d",
+        " FROM d)" UNLESS_SOME_STAY("$13"),
+    [HK_PG_SENT_RETRY] = "WITH " GONE_RETRY ", " RESOLVE_LETTER UNLESS_STAYS(RETRY_ROW, "false"),
     /* $6 attempts, $7 status */
     [HK_PG_SENT_RETRY_KEPT] =
-        "WITH " GONE_RETRY ", " RESOLVE_LETTER " " TO_SENT "d.original_outbox_id, d.message_id, " RETRY_NAME
-        ", d.event_type, d.message_key, d.correlation_id, $6, $7, d.life, d.created_at, " NOW " FROM d",
+        "WITH " GONE_RETRY ", " RESOLVE_LETTER ", s AS (" TO_SENT "d.original_outbox_id, d.message_id, " RETRY_NAME
+        ", d.event_type, d.message_key, d.correlation_id, $6, $7, d.life, d.created_at, " NOW " FROM d)"
+        UNLESS_STAYS(RETRY_ROW, "false"),
     /* $5 destinations, $6 due (NULL = now), $7 is it only deferred?, $8 … what it has been through */
     [HK_PG_MOVE] =
-        "WITH " GONE " " TO_RETRY "d.id, " MESSAGE_ID("d") ", t.destination, greatest(t.due_ms, t.earliest_ms), "
+        "WITH " GONE ", i AS (" TO_RETRY "d.id, " MESSAGE_ID("d") ", t.destination, greatest(t.due_ms, t.earliest_ms), "
         "$7::boolean OR t.earliest_ms > t.due_ms, 0, 1, 0, d.not_before, d.created_at, $8, $9, $10, $11, $12, $13, $14, "
         "$15, $16, " PAUSED_TOTAL("t.destination") ", $17, $18, $19, $20, $21, " REST("d")
         " FROM d CROSS JOIN unnest($5::text[]) AS u (name) CROSS JOIN LATERAL (SELECT "
         RESOLVED("u.name", DESTINATION("d")) " AS destination, coalesce($6::bigint, " NOW ") AS due_ms, "
-        MS("d.not_before") " AS earliest_ms) t",
+        MS("d.not_before") " AS earliest_ms) t RETURNING 1)" UNLESS_STAYS(FRESH_ROW, MADE("cardinality($5::text[])")),
     [HK_PG_COPY_RETRY] =
-        "WITH " GONE_RETRY " " TO_RETRY "d.original_outbox_id, d.message_id, u.name, " NOW ", d.deferred, d.crashes, "
+        "WITH " GONE_RETRY ", i AS (" TO_RETRY "d.original_outbox_id, d.message_id, u.name, " NOW ", d.deferred, d.crashes, "
         "d.life, d.letter_id, d.not_before, d.created_at, " PAST ", " REST("d")
-        " FROM d CROSS JOIN unnest($5::text[]) AS u (name)",
+        " FROM d CROSS JOIN unnest($5::text[]) AS u (name) RETURNING 1)"
+        UNLESS_STAYS(RETRY_ROW, MADE("cardinality($5::text[])")),
     /* $6 due, $7 was an attempt made?, $8 … what it has been through */
     [HK_PG_UPDATE_RETRY] =
-        "UPDATE @outbox_retry r SET claim = NULL, deferred = false, "
+        "WITH d AS (UPDATE @outbox_retry r SET claim = NULL, deferred = false, "
         "destination = " RESOLVED("$5::text", "r.destination") ", due_ms = $6, "
         "crashes = CASE WHEN $7::boolean THEN 0 ELSE r.crashes END, "
         "(" PAST ") = ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, " MARK ", $17, "
         "greatest(r.last_attempt_ms, $18), coalesce($19, r.last_cause), coalesce($20, r.last_error), "
-        "r.possibly_delivered OR $21) " ON_RETRY,
+        "r.possibly_delivered OR $21) " ON_RETRY " RETURNING r.id)" UNLESS_STAYS(RETRY_ROW, "false"),
     /* $6 due, $7 … what it has been through: the same, without prev_wait_ms */
     [HK_PG_DEFER_RETRY] =
-        "UPDATE @outbox_retry r SET claim = NULL, destination = " RESOLVED("$5::text", "r.destination") ", "
+        "WITH d AS (UPDATE @outbox_retry r SET claim = NULL, destination = " RESOLVED("$5::text", "r.destination") ", "
         "due_ms = $6, attempts = greatest(r.attempts, $7), charged = greatest(r.charged, $8), "
         "failed_transient = greatest(r.failed_transient, $9), failed_rate_limit = greatest(r.failed_rate_limit, $10), "
         "failed_auth = greatest(r.failed_auth, $11), failed_permanent = greatest(r.failed_permanent, $12), "
         "failed_unknown = greatest(r.failed_unknown, $13), first_attempt_ms = greatest(r.first_attempt_ms, $14), "
         "paused_mark_ms = " MARK ", first_failed_ms = greatest(r.first_failed_ms, $15), "
         "last_attempt_ms = greatest(r.last_attempt_ms, $16), last_cause = coalesce($17, r.last_cause), "
-        "last_error = coalesce($18, r.last_error), possibly_delivered = r.possibly_delivered OR $19 " ON_RETRY,
+        "last_error = coalesce($18, r.last_error), possibly_delivered = r.possibly_delivered OR $19 " ON_RETRY
+        " RETURNING r.id)" UNLESS_STAYS(RETRY_ROW, "false"),
     [HK_PG_RELEASE_RETRY] =
-        "UPDATE @outbox_retry r SET claim = NULL WHERE r.id = $1::bigint AND r.claim = $2::bigint "
-        "AND EXISTS (SELECT 1 FROM @outbox_claim c WHERE c.claim = $2::bigint AND c.lane = $3::bigint)",
+        "WITH d AS (UPDATE @outbox_retry r SET claim = NULL WHERE " RELEASED " RETURNING r.id) SELECT CASE WHEN "
+        "(SELECT count(*) FROM d) = 0 AND EXISTS (SELECT 1 FROM @outbox_retry r WHERE " RELEASED ") THEN " STAYS " END",
     /* $6 reason, $7 error, $8 detail, $9 attempts, $10 first failed, $11 last attempt, $12 class, $13 fault,
      * $14 fingerprint, $15 may the attempt have arrived? */
     [HK_PG_BURY] =
-        "WITH " GONE " INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.id, " MESSAGE_ID("d") ", " FRESH_NAME
+        "WITH " GONE ", i AS (INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.id, " MESSAGE_ID("d") ", " FRESH_NAME
         ", d.created_at, 0, 1, " REST("d") ", $6, $7, $8, $9, " FIRST_FAILED ", " TIME(NOW) ", " TIME("$11") ", "
-        TIME(NOW) ", " CAUSE ", $15 FROM d",
+        TIME(NOW) ", " CAUSE ", $15 FROM d RETURNING 1)" UNLESS_STAYS(FRESH_ROW, MADE("1")),
     /* A requeued message dies into the letter that it came from, unless somebody deleted that, or another of its fan-out
      * has died into it. What the row knows from
      * before stands where this settle brings nothing new. */
@@ -559,18 +611,38 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "last_attempt_at = coalesce(" TIME("$11") ", l.last_attempt_at), life = greatest(l.life + 1, d.life), "
         "crashes = d.crashes, (" LETTER_CAUSE ") = ROW(" CAUSE "), "
         "possibly_delivered = l.possibly_delivered OR d.possibly_delivered OR $15, payload = d.payload "
-        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) AND l.status <> 'failed' AND l.life < d.life RETURNING l.id) "
-        "INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
+        "FROM d WHERE l.id = (SELECT d.letter_id FROM d) AND l.status <> 'failed' AND l.life < d.life RETURNING l.id), "
+        "i AS (INSERT INTO @dead_letters (" LETTER_NAMES ") SELECT d.original_outbox_id, d.message_id, " RETRY_NAME
         ", d.created_at, d.crashes, d.life, " REST("d") ", $6, coalesce($7, d.last_error), $8, greatest($9, d.attempts), "
         FIRST_FAILED ", " TIME(NOW) ", coalesce(" TIME("$11") ", "
         "CASE WHEN d.last_attempt_ms > 0 THEN " TIME("d.last_attempt_ms") " END), " TIME(NOW)
-        ", " CAUSE ", d.possibly_delivered OR $15 FROM d WHERE NOT EXISTS (SELECT 1 FROM l)",
+        ", " CAUSE ", d.possibly_delivered OR $15 FROM d WHERE NOT EXISTS (SELECT 1 FROM l) RETURNING 1)"
+        UNLESS_STAYS(RETRY_ROW, MADE("1 - (SELECT count(*) FROM l)")),
     /* $6 … as the columns of outbox_attempts */
     [HK_PG_ADD_ATTEMPT] =
         TO_ATTEMPT MESSAGE_ID("d") ", " FRESH_NAME ", 1, " ATTEMPT " FROM @outbox d WHERE d.id = $2::bigint AND " STANDS,
     [HK_PG_ADD_ATTEMPT_RETRY] =
         TO_ATTEMPT "d.message_id, " RETRY_NAME ", d.life, " ATTEMPT " FROM @outbox_retry d "
         "WHERE d.id = $2::bigint AND d.claim = $3::bigint AND " STANDS,
+
+    /* ---- rows that cannot be taken away ---- */
+    [HK_PG_STICK] = STICK("0", FRESH_NAME, "@outbox d WHERE d.id = $2::bigint"),
+    [HK_PG_STICK_RETRY] = STICK("1", RETRY_NAME, "@outbox_retry d WHERE d.id = $2::bigint"),
+    [HK_PG_STUCK] = "SELECT s.source, s.row_id FROM @outbox_stuck s",
+    /* $1 0 or 1, $2 id, $3 shards */
+    [HK_PG_STUCK_ONE] =
+        "SELECT s.delivered, s.possibly_delivered, s.destination, s.attempts, s.reason_code, s.last_error, s.shard "
+        "FROM @outbox_stuck s WHERE s.source = $1::smallint AND s.row_id = $2::bigint AND " OURS("$3", "s"),
+    /* $1 now, $2 id, $3 lane, $4 is it a row of outbox_retry? Gives it a manifest again, so that it can be settled. */
+    [HK_PG_RECLAIM] =
+        "WITH m AS (INSERT INTO @outbox_claim (lane, claimed_ms, ids) SELECT r.lane, " NOW ", CASE WHEN $4::boolean THEN '{}' "
+        "ELSE ARRAY[$2::bigint] END FROM @outbox_relay r WHERE r.lane = $3::bigint RETURNING claim), "
+        "d AS (UPDATE @outbox_retry r SET claim = (SELECT m.claim FROM m) WHERE $4::boolean AND r.id = $2::bigint RETURNING r.id) "
+        "SELECT CASE WHEN $4::boolean AND (SELECT count(*) FROM d) = 0 AND EXISTS (SELECT 1 FROM @outbox_retry r "
+        "WHERE r.id = $2::bigint) THEN " STAYS " ELSE m.claim END FROM m",
+    [HK_PG_UNSTICK] = "DELETE FROM @outbox_stuck s WHERE s.source = $1::smallint AND s.row_id = $2::bigint",
+    /* What others have put on our tables that may keep a statement of ours from doing what it says. */
+    [HK_PG_GUARDS] = HK_PG_GUARDS_SQL,
 };
 
 /* clang-format on */

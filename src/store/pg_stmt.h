@@ -16,6 +16,7 @@ enum hk_pg_id {
 
     /* pg_lane.c */
     HK_PG_CHECK_OUTBOX,
+    HK_PG_CHECK_SHAPE,
     HK_PG_LANES,
     HK_PG_SHARDS_OF_ALL,
     HK_PG_ADD_LANE,
@@ -26,6 +27,7 @@ enum hk_pg_id {
     HK_PG_FREE_SHARDS,
     HK_PG_TAKE_OVER, /* then the five that follow, in one transaction */
     HK_PG_ORPHANS,
+    HK_PG_STICK_ORPHANS, /* in its place, where some of them cannot go */
     HK_PG_ORPHAN_RETRIES,
     HK_PG_DROP_ORPHANED_CLAIMS,
     HK_PG_FREE_ORPHANED_SHARDS,
@@ -52,6 +54,7 @@ enum hk_pg_id {
     HK_PG_SCAN_DEST_WHOLE,
     HK_PG_HELD_RETRY,
     HK_PG_HELD_DEAD,
+    HK_PG_HELD_STUCK,
 
     /* pg_exchange.c */
     HK_PG_PATIENCE,
@@ -87,6 +90,15 @@ enum hk_pg_id {
     HK_PG_BURY_RETRY,
     HK_PG_ADD_ATTEMPT,
     HK_PG_ADD_ATTEMPT_RETRY,
+
+    /* pg_stuck.c */
+    HK_PG_STICK,
+    HK_PG_STICK_RETRY,
+    HK_PG_STUCK,
+    HK_PG_STUCK_ONE,
+    HK_PG_RECLAIM,
+    HK_PG_UNSTICK,
+    HK_PG_GUARDS,
     HK_PG_NSTMTS
 };
 
@@ -97,6 +109,34 @@ enum {
         256 * 1024,        /* the same for headers and the like; payloads have their own limit; see FITS */
     HK_PG_SMALL_MAX = 1024 /* a payload that is read along with its head; see SMALL */
 };
+
+#define HK_PG_STAYS                                                                                          \
+    "hikyaku: the row stays" /* in the server's words, when a statement of ours changed nothing */
+
+/* Triggers, rules and row-level security on our tables: what, its name, the table's; and children of outbox. Those of ours are
+ * left out. */
+#define HK_PG_GUARDS_SQL                                                                                                                       \
+    "WITH t AS (SELECT c.oid, c.relname, c.relrowsecurity, c.relforcerowsecurity FROM pg_class c WHERE c.oid IN "                              \
+    "(to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters'), to_regclass('@outbox_claim'), "                      \
+    "to_regclass('@outbox_stuck'))) "                                                                                                          \
+    "SELECT 'trigger', g.tgname::text, t.relname::text FROM t JOIN pg_trigger g ON g.tgrelid = t.oid WHERE NOT g.tgisinternal "                \
+    "AND g.tgenabled <> 'D' AND g.tgfoid <> coalesce(to_regproc('@outbox_wake_up')::oid, 0::oid) "                                             \
+    "AND (g.tgtype & 24 <> 0 OR t.oid <> to_regclass('@outbox')) "                                                                             \
+    "UNION ALL SELECT 'rule', r.rulename::text, t.relname::text FROM t JOIN pg_rewrite r ON r.ev_class = t.oid "                               \
+    "UNION ALL SELECT 'row-level security', CASE WHEN row_security_active(t.oid) THEN 'active for ' || current_user "                          \
+    "ELSE 'not for ' || current_user END, t.relname::text FROM t WHERE t.relrowsecurity "                                                      \
+    "UNION ALL SELECT 'foreign key', k.conname::text, t.relname::text FROM t JOIN pg_constraint k ON k.confrelid = t.oid AND k.contype = 'f' " \
+    "WHERE k.conrelid <> ALL (ARRAY(SELECT t.oid FROM t)) ORDER BY 3, 1, 2"
+
+/* What no relay can work with, in words; no row = nothing. Two rows of a child and its parent may have one id, and PostgreSQL supports no
+ * rules where we write. */
+#define HK_PG_SHAPE_SQL                                                                                                                       \
+    "SELECT 'the table ' || i.inhrelid::regclass || ' inherits from ' || i.inhparent::regclass || ': rows of both may have the "              \
+    "same id; end it with ALTER TABLE ... NO INHERIT' FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent "                             \
+    "WHERE i.inhparent IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters')) AND c.relkind = 'r' "          \
+    "UNION ALL SELECT 'the rule ' || r.rulename || ' on ' || r.ev_class::regclass || ' is not supported: drop it' FROM pg_rewrite r "         \
+    "WHERE r.ev_class IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters'), to_regclass('@outbox_claim')) " \
+    "LIMIT 1"
 
 const char *hk_pg_sql(enum hk_pg_id id);
 

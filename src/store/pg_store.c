@@ -64,6 +64,7 @@ bool hk_pg_relay_call(struct hk_store *store)
     store->shards_unsure = true;
     store->upkeep_at_ms = INT64_MIN;
     store->reset_due |= store->polled;
+    store->stuck_stale = true;
     return ok;
 }
 
@@ -107,6 +108,7 @@ static void pg_close(struct hk_store *store)
         return;
     hk_pg_close(&store->pg);
     hk_manifests_clear(&store->claims);
+    hk_stuck_clear(&store->stuck);
     hk_pg_window_fini(&store->window);
     hk_pg_pages_fini(&store->pages);
     hk_mem_free(store->lost.settles);
@@ -157,5 +159,6 @@ const struct hk_store_ops hk_store_postgres = {
     .listening = hk_pg_listening,
     .unlisten = hk_pg_unlisten,
     .hint = hk_pg_hint,
+    .guards = hk_pg_guards,
     .purge = hk_pg_purge,
 };

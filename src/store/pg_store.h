@@ -8,6 +8,7 @@
 #include "store/pg_pages.h"
 #include "store/pg_stmt.h"
 #include "store/pg_window.h"
+#include "store/stuck.h"
 
 /* A settle, to be known again. */
 struct hk_pg_settled {
@@ -38,9 +39,12 @@ struct hk_store {
         leaving; /* those of them that are to go: not read any more, and freed when nothing of them is in hand */
     bool shards_unsure;   /* what is ours must be read again */
     int64_t upkeep_at_ms; /* store time */
+    uint64_t lease_ms;    /* as the last exchange asked for it */
     int64_t number;       /* of the last exchange; only rises */
     int64_t mark;         /* the last one of this lane that is marked in the database; 0 = none */
     struct hk_manifests claims;
+    struct hk_stuck stuck;
+    bool stuck_stale; /* to be read again */
     struct hk_pg_lost lost;
     /* There may be a lane of ours that we know nothing of, since the answer to acquire was lost: so long, monotonic; after
      * that its lease is over. Its boot tells it. */
@@ -137,6 +141,9 @@ void hk_pg_message_ahead(struct hk_store *store, const PGresult *res, int row, s
 
 enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *exchange,
                             const struct hk_exchanged **out, struct hk_err *err);
+/* One settle in a transaction by itself; *out_why: it was refused, and is noted as stuck. */
+enum hk_code hk_pg_settle_apart(struct hk_store *store, const struct hk_settle *settle, bool *out_stale,
+                                const char **out_why);
 /* Finds out what became of an exchange whose COMMIT was not answered. Errors stick: HK_CONFLICT when the lane is gone. */
 void hk_pg_resolve(struct hk_store *store);
 
@@ -151,6 +158,19 @@ void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *exchang
 /* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. How many
  * statements. */
 size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int64_t lane);
+
+/* ---- pg_stuck.c ---- */
+
+/* Adds to the transaction under way that the row cannot be settled. How many statements. */
+size_t hk_pg_stick(struct hk_store *store, const struct hk_settle *settle, int64_t lane, const char *why);
+/* What the error that sticks says, with what it is due to; in the call's pool. No error sticks afterwards. NULL: out of memory. */
+const char *hk_pg_why_refused(struct hk_store *store);
+/* Forgets the error that sticks: the transaction that it undid is tried in another way. Not when the connection is gone. */
+void hk_pg_go_on(struct hk_pg *pg);
+enum hk_code hk_pg_guards(struct hk_store *store, char out[HK_STORE_GUARDS_MAX], struct hk_err *err);
+void hk_pg_stuck_load(struct hk_store *store);
+/* Tries again what was refused, each row in a transaction by itself. Errors are left for the next time. */
+void hk_pg_unstick(struct hk_store *store, int64_t now_ms);
 
 /* ---- pg_keep.c ---- */
 

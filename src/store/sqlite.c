@@ -54,6 +54,8 @@ static const struct meaning meanings[] = {
     {SQLITE_TOOBIG, HK_TOOBIG, "a row is larger than SQLite can move"},
     {SQLITE_CORRUPT, HK_IO,
      "the file is damaged: stop, keep a copy, and try the .recover command of the sqlite3 shell"},
+    {SQLITE_CONSTRAINT, HK_IO,
+     "a trigger or a constraint on hikyaku's tables refuses it: `hikyaku doctor` names it"},
     {SQLITE_NOTADB, HK_IO, "it is not a SQLite database (or it is encrypted)"},
 };
 
@@ -463,6 +465,8 @@ static void sq_close(struct hk_store *store)
         sqlite3_finalize(store->stmts[i]);
     sqlite3_close(store->db);
     hk_manifests_clear(&store->claims);
+    hk_stuck_clear(&store->stuck);
+    hk_mem_free(store->apart.items);
     hk_pool_fini(&store->pools[0]);
     hk_pool_fini(&store->pools[1]);
     hk_mem_free(store->path);
@@ -547,5 +551,6 @@ const struct hk_store_ops hk_store_sqlite = {
     .held_keys = hk_sq_held_keys,
     .exchange = hk_sq_exchange,
     .pause = hk_sq_pause,
+    .guards = hk_sq_guards,
     .purge = hk_sq_purge,
 };

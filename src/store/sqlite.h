@@ -10,6 +10,7 @@
  *   sqlite_row.c       rows, which may hold anything, to heads and messages
  *   sqlite_exchange.c  the one transaction that settles and claims
  *   sqlite_settle.c    one settle, by kind
+ *   sqlite_stuck.c     rows that cannot be taken away
  *   manifests.c        what this store's manifests name, in memory
  *   sqlite_keep.c      pause and purge
  *   sqlite_audit.c     the trail of acts
@@ -28,6 +29,7 @@
 #include "store/pool.h"
 #include "store/sqlite_stmt.h"
 #include "store/store.h"
+#include "store/stuck.h"
 
 enum {
     HK_SQ_HEAD_TEXT_MAX = 8 * 1024, /* a longer destination, key … is refused as malformed */
@@ -53,6 +55,17 @@ struct hk_sq_courtesy {
     int data_version;           /* as of then; 0 = not looked yet */
 };
 
+/* Settles that were committed apart from the rest of their exchange, which failed after them. Who asks for them again is told
+ * that they are done. */
+struct hk_sq_apart {
+    struct {
+        int64_t claim, id;
+        enum hk_source source;
+    } * items;
+
+    size_t n, room;
+};
+
 struct hk_store {
     sqlite3 *db;
     char *path;
@@ -70,6 +83,8 @@ struct hk_store {
         pools[2]; /* this call's results, and those of the last one, which arguments may point into */
     unsigned pool;
     struct hk_manifests claims;
+    struct hk_stuck stuck;
+    struct hk_sq_apart apart;
     int data_version;
     bool polled;
     int64_t lane; /* ours, or 0 */
@@ -136,6 +151,22 @@ void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int
 /* From outbox to outbox_retry because its relay died with it. */
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
 
+/* sqlite_stuck.c */
+/* A trigger made a statement of ours change nothing, though its row is there: an error that sticks. */
+void hk_sq_stays(struct hk_store *store, const char *table);
+/* Did the statement that made `changes` leave the row where it is? Then that is an error. */
+void hk_sq_must_change(struct hk_store *store, int changes, enum hk_source source, int64_t id,
+                       const char *table);
+/* Deletes rows of outbox from `first` to `last`, all of which may go. */
+void hk_sq_drop_range(struct hk_store *store, int64_t first, int64_t last);
+/* Is the error that sticks one of a trigger or a constraint, which concerns single rows? */
+bool hk_sq_refused(const struct hk_store *store);
+/* Notes, in the transaction under way, that the row cannot be settled. */
+void hk_sq_stick(struct hk_store *store, const struct hk_settle *settle, int64_t now_ms, const char *why);
+void hk_sq_stuck_load(struct hk_store *store);
+/* Tries again what was refused, each row in a transaction by itself. Errors are left for the next time. */
+void hk_sq_unstick(struct hk_store *store, int64_t now_ms);
+
 /* sqlite_audit.c */
 struct hk_audit_row;
 /* Adds the row to the trail; its prev and hash are filled in here. */
@@ -169,6 +200,7 @@ enum hk_code hk_sq_held_keys(struct hk_store *store, const struct hk_held_key **
                              struct hk_err *err);
 enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *exchange,
                             const struct hk_exchanged **out, struct hk_err *err);
+enum hk_code hk_sq_guards(struct hk_store *store, char out[HK_STORE_GUARDS_MAX], struct hk_err *err);
 enum hk_code hk_sq_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
                          const char *reason, struct hk_err *err);
 enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,

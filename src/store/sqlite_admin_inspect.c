@@ -95,6 +95,38 @@ static void look_at_schema(sqlite3 *db, const char *path, struct hk_store_health
         out->high_water_ms = 0;
 }
 
+static struct hk_health_note *add_note(struct hk_store_health *out, enum hk_note_level level,
+                                       const char *about)
+{
+    static struct hk_health_note spare; /* never shown: there are fewer than room */
+    struct hk_health_note *n = out->n_notes < HK_NOTES_MAX ? &out->notes[out->n_notes++] : &spare;
+    n->level = level;
+    (void)snprintf(n->about, sizeof n->about, "%s", about);
+    return n;
+}
+
+/* What others put on our tables, and what came of it. */
+static void look_at_guards(sqlite3 *db, struct hk_store_health *out)
+{
+    char text[300];
+    if (ask(db, HK_SQ_TRIGGERS_SQL, text, sizeof text) == SQLITE_OK && text[0]) {
+        struct hk_health_note *n = add_note(out, HK_NOTE_WARN, "tables");
+        (void)snprintf(n->text, sizeof n->text,
+                       "others have put something on hikyaku's tables: %s; a row that it does not let go is "
+                       "held, and not sent again",
+                       text);
+    }
+    if (ask(db,
+            "SELECT count(*) || ' (' || sum(delivered <> 0) || ' of them delivered): the database does not let them go: ' "
+            "|| substr(min(error), 1, 200) FROM outbox_stuck HAVING count(*) > 0",
+            text, sizeof text) == SQLITE_OK &&
+        text[0]) {
+        struct hk_health_note *n = add_note(out, HK_NOTE_FAIL, "stuck rows");
+        (void)snprintf(n->text, sizeof n->text,
+                       "%s; remove the cause, and the relay settles them within 30 s", text);
+    }
+}
+
 static const char *known_trap(void)
 {
     if (sqlite3_libversion_number() < 3035000)
@@ -124,6 +156,8 @@ enum hk_code hk_sa_inspect(const char *url, uint64_t integrity_ms, struct hk_sto
     }
     if (rc == HK_OK) {
         look_at_schema(db, path, &health);
+        if (health.schema == HK_OK)
+            look_at_guards(db, &health);
         look_at_pages(db, integrity_ms, &health);
     }
     sqlite3_close(db);

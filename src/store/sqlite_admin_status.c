@@ -503,6 +503,8 @@ static enum hk_code take(struct hk_admin *admin, bool exact, const struct hk_sto
     take_relay(&t);
     admin->status.sent = count_rows(&t, "outbox_sent", "", "1");
     admin->status.cancelled = count_rows(&t, "outbox_cancelled", "", "1");
+    admin->status.stuck =
+        (uint64_t)ask(t.store, "SELECT count(*) FROM (SELECT 1 FROM outbox_stuck LIMIT 1000000)");
     enum hk_code rc = hk_sq_end(t.store, "read its figures", err);
     if (rc != HK_OK)
         return rc;

@@ -260,13 +260,31 @@ static void read_ahead(struct hk_store *store, const struct hk_why_ask *ask, str
     sqlite3_finalize(q);
 }
 
+static void read_stuck(struct hk_store *store, const struct hk_why_ask *ask, struct hk_why *out)
+{
+    sqlite3_stmt *q = hk_sa_prepare(
+        store, "SELECT since_ms, delivered, error FROM outbox_stuck WHERE source = ?1 AND row_id = ?2");
+    hk_sq_bind_i64(store, q, 1, ask->place == HK_IN_RETRY);
+    hk_sq_bind_i64(store, q, 2, ask->id);
+    if (hk_sq_row(store, q)) {
+        out->stuck_ms = sqlite3_column_int64(q, 0);
+        out->stuck_delivered = sqlite3_column_int(q, 1) != 0;
+        out->stuck_error = hk_sa_text(store, q, 2, WHY_TEXT_MAX);
+    }
+    sqlite3_finalize(q);
+}
+
 enum hk_code hk_sa_why(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,
                        struct hk_err *err)
 {
     struct hk_store *store = admin->store;
     const struct hk_str none = {"", 0};
-    admin->why =
-        (struct hk_why){.actor = none, .reason = none, .relay = none, .owner = none, .head_message_id = none};
+    admin->why = (struct hk_why){.actor = none,
+                                 .reason = none,
+                                 .relay = none,
+                                 .owner = none,
+                                 .head_message_id = none,
+                                 .stuck_error = none};
     hk_sq_call(store);
     hk_sq_begin_read(store);
     hk_sq_clock_lift(store);
@@ -274,6 +292,7 @@ enum hk_code hk_sa_why(struct hk_admin *admin, const struct hk_why_ask *ask, con
     read_destination(store, ask->destination, &admin->why);
     read_running(store, &admin->why);
     read_lane(store, ask, &admin->why);
+    read_stuck(store, ask, &admin->why);
     if (ask->key.len > 0)
         read_head(store, ask, &admin->why);
     if (ask->place == HK_IN_OUTBOX)

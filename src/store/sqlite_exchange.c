@@ -3,10 +3,12 @@
  * commit. Deletes go by runs of ids and claimed rows are read through one json_each: both measured, see
  * bench/bench_store_sqlite.c. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "base/ms.h"
 #include "base/str.h"
 #include "store/crash.h"
@@ -26,7 +28,8 @@ struct settling {
     bool *stale;
     struct gone *gone;
     size_t n_gone;
-    bool touched; /* what a poll shows has changed */
+    const char *why; /* not NULL: nothing is settled but noted as stuck, for this reason */
+    bool touched;    /* what a poll shows has changed */
 };
 
 static bool claim_stands(struct hk_store *store, int64_t claim, int64_t lane)
@@ -84,16 +87,30 @@ static struct hk_manifest *standing_claim(struct hk_store *store, int64_t claim,
     return stands ? c : NULL;
 }
 
+/* By an exchange that failed behind it? */
+static bool was_done(const struct hk_sq_apart *apart, const struct hk_settle *s)
+{
+    for (size_t i = 0; i < apart->n; i++)
+        if (apart->items[i].claim == s->claim && apart->items[i].id == s->id &&
+            apart->items[i].source == s->source)
+            return true;
+    return false;
+}
+
 static void settle_one(struct hk_store *store, struct settling *t, size_t i)
 {
     const struct hk_settle *s = &t->x->settles[i];
     struct hk_manifest *claim = standing_claim(store, s->claim, t->x->lane);
     struct hk_member *member = claim ? hk_manifest_open_member(claim, s->source, s->id) : NULL;
-    t->stale[i] = !member;
+    t->stale[i] = !member && !was_done(&store->apart, s);
     if (!member)
         return;
     member->state = HK_MEMBER_SETTLING;
     claim->n_open--;
+    if (t->why) {
+        hk_sq_stick(store, s, t->now_ms, t->why);
+        return;
+    }
     hk_sq_settle(store, s, t->now_ms);
     if (s->source == HK_FROM_OUTBOX && s->kind == HK_SETTLE_RELEASE)
         claim->rewrite = true;
@@ -135,10 +152,7 @@ static void delete_gone(struct hk_store *store, struct settling *t)
         for (next = i + 1; next < t->n_gone && gone[next].id == gone[next - 1].id + 1;)
             next++;
         keep_run(store, gone + i, next - i, t->now_ms);
-        sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_RANGE);
-        hk_sq_bind_i64(store, q, 1, gone[i].id);
-        hk_sq_bind_i64(store, q, 2, gone[next - 1].id);
-        hk_sq_run(store, q);
+        hk_sq_drop_range(store, gone[i].id, gone[next - 1].id);
     }
 }
 
@@ -206,7 +220,8 @@ static struct hk_claim *choose(struct hk_store *store, const struct hk_exchange 
     size_t n = 0;
     struct hk_claim *claims = hk_sq_alloc(store, x->n_claims, sizeof *claims);
     for (size_t i = 0; claims && i < x->n_claims; i++)
-        if (x->claims[i].source == HK_FROM_RETRY || !hk_manifests_hold(&store->claims, x->claims[i].id))
+        if ((x->claims[i].source == HK_FROM_RETRY || !hk_manifests_hold(&store->claims, x->claims[i].id)) &&
+            !hk_stuck_has(&store->stuck, x->claims[i].source, x->claims[i].id))
             claims[n++] = x->claims[i];
     if (n)
         qsort(claims, n, sizeof *claims, by_place);
@@ -382,15 +397,14 @@ static void keep_circuits(struct hk_store *store, struct settling *t)
 }
 
 static enum hk_code lane_is_gone(struct hk_store *store, const struct hk_exchange *x,
-                                 const struct hk_exchanged **out, struct hk_err *err)
+                                 struct hk_exchanged *done, struct hk_err *err)
 {
     hk_sq_rollback(store);
     hk_sq_unlock(store);
     store->lane = 0;
     hk_manifests_clear(&store->claims);
     for (size_t i = 0; i < x->n_settles; i++)
-        store->exchanged.stale[i] = true;
-    *out = &store->exchanged;
+        done->stale[i] = true;
     return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over by another relay", store->path,
                       (long long)x->lane);
 }
@@ -403,22 +417,17 @@ static bool fans_out_to_nowhere(const struct hk_exchange *x)
     return false;
 }
 
-enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
-                            const struct hk_exchanged **out, struct hk_err *err)
+/* One transaction. `done->stale` has room for the settles. */
+static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchange *x, const char *why,
+                                 struct hk_exchanged *done, struct hk_err *err)
 {
-    if (fans_out_to_nowhere(x))
-        return hk_err_set(err, HK_INVALID,
-                          "a message cannot be fanned out to no destination: it would be lost");
-    hk_sq_call(store);
-    struct hk_exchanged *done = &store->exchanged;
-    *done = (struct hk_exchanged){.stale = hk_sq_alloc(store, x->n_settles, sizeof *done->stale)};
     struct settling t = {
-        .x = x, .stale = done->stale, .gone = hk_sq_alloc(store, x->n_settles, sizeof *t.gone)};
+        .x = x, .why = why, .stale = done->stale, .gone = hk_sq_alloc(store, x->n_settles, sizeof *t.gone)};
     hk_sq_begin_write(store);
     t.now_ms = done->now_ms = hk_sq_now(store);
     bool stands = renew(store, x, t.now_ms);
     if (!stands && hk_sq_ok(store))
-        return lane_is_gone(store, x, out, err);
+        return lane_is_gone(store, x, done, err);
     for (size_t i = 0; i < x->n_settles && hk_sq_ok(store); i++)
         settle_one(store, &t, i);
     if (hk_sq_ok(store))
@@ -436,6 +445,105 @@ enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
     }
     hk_manifests_commit(&store->claims);
     store->own_change |= t.touched;
-    *out = done;
     return HK_OK;
+}
+
+/* ---- when the database refuses some of it ---- */
+
+static enum hk_code note_apart(struct hk_store *store, const struct hk_exchange *x, struct hk_err *err)
+{
+    struct hk_sq_apart *a = &store->apart;
+    if (a->room < a->n + x->n_settles) {
+        size_t room = 2 * a->n + x->n_settles;
+        void *items = hk_mem_resize(a->items, room * sizeof *a->items);
+        if (!items)
+            return hk_err_set(err, HK_NOMEM, "out of memory");
+        a->items = items;
+        a->room = room;
+    }
+    for (size_t i = 0; i < x->n_settles; i++, a->n++) {
+        a->items[a->n].claim = x->settles[i].claim;
+        a->items[a->n].id = x->settles[i].id;
+        a->items[a->n].source = x->settles[i].source;
+    }
+    return HK_OK;
+}
+
+/* It cannot be settled: noted as stuck instead. */
+static enum hk_code stick_one(struct hk_store *store, const struct hk_exchange *one, size_t at,
+                              struct hk_exchanged *done, struct hk_err *err)
+{
+    const struct hk_settle *s = one->settles;
+    char *why = hk_pool_alloc(hk_sq_pool(store), 1, HK_STUCK_WHY_MAX);
+    if (!why || !hk_stuck_add(&store->stuck, s->source, s->id))
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    (void)snprintf(why, HK_STUCK_WHY_MAX, "%s", store->where);
+    store->rc = SQLITE_OK;
+    struct hk_exchanged some = {.stale = done->stale + at};
+    enum hk_code rc = run_exchange(store, one, why, &some, err);
+    if (rc != HK_OK || some.stale[0])
+        hk_stuck_drop(&store->stuck, s->source, s->id);
+    else
+        done->stuck[at] = why;
+    return rc;
+}
+
+/* Each half in a transaction by itself, down to the ones that are refused alone. */
+static enum hk_code settle_apart(struct hk_store *store, const struct hk_exchange *x, size_t from, size_t n,
+                                 struct hk_exchanged *done, struct hk_err *err)
+{
+    struct hk_exchange part = {
+        .lane = x->lane, .lease_ms = x->lease_ms, .settles = x->settles + from, .n_settles = n};
+    struct hk_exchanged some = {.stale = done->stale + from};
+    store->rc = SQLITE_OK;
+    enum hk_code rc = run_exchange(store, &part, NULL, &some, err);
+    if (rc == HK_OK)
+        return note_apart(store, &part, err);
+    if (rc == HK_CONFLICT || !hk_sq_refused(store))
+        return rc;
+    if (n == 1)
+        return stick_one(store, &part, from, done, err);
+    rc = settle_apart(store, x, from, n / 2, done, err);
+    return rc == HK_OK ? settle_apart(store, x, from + n / 2, n - n / 2, done, err) : rc;
+}
+
+/* Then all the rest of it. What was settled before something else went wrong is known when it is asked for again. */
+static enum hk_code exchange_apart(struct hk_store *store, const struct hk_exchange *x,
+                                   struct hk_exchanged *done, struct hk_err *err)
+{
+    store->rc = SQLITE_OK;
+    done->stuck = hk_sq_alloc(store, x->n_settles, sizeof *done->stuck);
+    if (!done->stuck)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = settle_apart(store, x, 0, x->n_settles, done, err);
+    struct hk_exchange rest = *x;
+    rest.n_settles = 0;
+    store->rc = SQLITE_OK;
+    if (rc == HK_OK)
+        rc = run_exchange(store, &rest, NULL, done, err);
+    if (rc == HK_CONFLICT)
+        for (size_t i = 0; i < x->n_settles; i++)
+            done->stale[i] = true;
+    return rc;
+}
+
+enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
+                            const struct hk_exchanged **out, struct hk_err *err)
+{
+    if (fans_out_to_nowhere(x))
+        return hk_err_set(err, HK_INVALID,
+                          "a message cannot be fanned out to no destination: it would be lost");
+    hk_sq_call(store);
+    struct hk_exchanged *done = &store->exchanged;
+    *done = (struct hk_exchanged){.stale = hk_sq_alloc(store, x->n_settles, sizeof *done->stale)};
+    enum hk_code rc = run_exchange(store, x, NULL, done, err);
+    if (rc != HK_OK && rc != HK_CONFLICT && x->n_settles && hk_sq_refused(store))
+        rc = exchange_apart(store, x, done, err);
+    if (rc == HK_OK || rc == HK_CONFLICT) {
+        store->apart.n = 0;
+        *out = done;
+    }
+    if (rc == HK_OK && store->stuck.n)
+        hk_sq_unstick(store, done->now_ms);
+    return rc;
 }

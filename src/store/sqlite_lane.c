@@ -40,13 +40,22 @@ static void run_on_lane(struct hk_store *store, enum hk_sq_id id, int64_t lane)
     hk_sq_run(store, q);
 }
 
-/* What the lane's manifests still name goes to retry; what they name and is gone was settled. */
-static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms)
+/* What the lane's manifests still name goes to retry; what they name and is gone was settled. `why` not NULL: some of it cannot
+ * go. Then all of it is noted as stuck, and is tried row by row with the first exchange. */
+static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms, const char *why)
 {
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANE_IDS);
     hk_sq_bind_i64(store, q, 1, lane);
-    while (hk_sq_row(store, q))
-        hk_sq_orphan(store, sqlite3_column_int64(q, 0), now_ms);
+    while (hk_sq_row(store, q)) {
+        int64_t id = sqlite3_column_int64(q, 0);
+        if (hk_stuck_has(&store->stuck, HK_FROM_OUTBOX, id))
+            continue;
+        struct hk_settle nothing = {.id = id, .kind = HK_SETTLE_RETRY, .attempt.possibly_delivered = true};
+        if (why)
+            hk_sq_stick(store, &nothing, now_ms, why);
+        else
+            hk_sq_orphan(store, id, now_ms);
+    }
     hk_sq_done(q);
     q = hk_sq_use(store, HK_SQ_ORPHAN_RETRIES);
     hk_sq_bind_i64(store, q, 1, lane);
@@ -56,7 +65,7 @@ static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms)
     run_on_lane(store, HK_SQ_DROP_LANE, lane);
 }
 
-static void take_over_all(struct hk_store *store, int64_t now_ms)
+static void take_over_all(struct hk_store *store, int64_t now_ms, const char *why)
 {
     for (;;) {
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANES);
@@ -64,7 +73,7 @@ static void take_over_all(struct hk_store *store, int64_t now_ms)
             return;
         int64_t lane = sqlite3_column_int64(q, 0);
         hk_sq_done(q);
-        take_over(store, lane, now_ms);
+        take_over(store, lane, now_ms, why);
     }
 }
 
@@ -83,7 +92,7 @@ static int64_t add_lane(struct hk_store *store, const char *name, const char *bo
 }
 
 static enum hk_code acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
-                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
+                            const char *why, int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
 {
     hk_sq_begin_write(store);
     hk_sq_clock_lift(store);
@@ -97,7 +106,10 @@ static enum hk_code acquire(struct hk_store *store, const char *name, const char
         return hk_err_set(err, HK_BUSY, "%s: relay %s holds it, for another %s unless it renews", store->path,
                           owner, left);
     }
-    take_over_all(store, now_ms);
+    hk_sq_stuck_load(store);
+    take_over_all(store, now_ms, why);
+    if (why)
+        hk_sq_stuck_load(store);
     int64_t lane = add_lane(store, name, boot, now_ms, lease_ms);
     hk_sq_clock_save(store);
     enum hk_code rc = hk_sq_end(store, "acquire a lane", err);
@@ -115,7 +127,13 @@ enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char 
 {
     hk_sq_call(store);
     hk_sq_lock(store); /* before the tables are looked at: who dies afterwards is found the next time */
-    enum hk_code rc = acquire(store, name, boot, lease_ms, out_lane, out_now_ms, err);
+    enum hk_code rc = acquire(store, name, boot, lease_ms, NULL, out_lane, out_now_ms, err);
+    if (rc != HK_OK && rc != HK_BUSY && hk_sq_refused(store)) {
+        char why[HK_SQ_WHERE_MAX];
+        (void)snprintf(why, sizeof why, "%s", store->where);
+        store->rc = SQLITE_OK;
+        rc = acquire(store, name, boot, lease_ms, why, out_lane, out_now_ms, err);
+    }
     if (rc != HK_OK && !store->lane)
         hk_sq_unlock(store); /* somebody else's turn */
     return rc;

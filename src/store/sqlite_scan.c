@@ -86,6 +86,7 @@ struct sizer {
     struct hk_store *store;
     const char *table;
     sqlite3_blob *blob;
+    size_t seen; /* rows of the scan, those included that are stuck and not shown */
 };
 
 static uint64_t payload_bytes(struct sizer *sizer, const char *type, int64_t id)
@@ -114,14 +115,14 @@ static enum hk_sq_id statement_of(const struct hk_scan *scan)
 }
 
 static sqlite3_stmt *start_scan(struct hk_store *store, enum hk_sq_id id, const struct hk_scan *scan,
-                                uint32_t limit)
+                                uint32_t limit, bool first)
 {
     const struct hk_heads *heads = &store->heads;
     sqlite3_stmt *q = hk_sq_use(store, id);
     if (scan->source == HK_FROM_RETRY) {
         hk_sq_bind_i64(store, q, 1, heads->last_id);
     } else { /* the first id to be read: an application may have written the lowest or the highest that there is */
-        bool all = heads->n == 0 && scan->after_id == HK_FIRST_ID;
+        bool all = first && scan->after_id == HK_FIRST_ID;
         if (heads->last_id == INT64_MAX)
             limit = 0;
         hk_sq_bind_i64(store, q, 1, all || limit == 0 ? heads->last_id : heads->last_id + 1);
@@ -142,7 +143,7 @@ static void add_heads(struct hk_store *store, sqlite3_stmt *q, const struct hk_s
                       struct sizer *sizer, const char *malformed)
 {
     struct hk_heads *heads = &store->heads;
-    while (heads->n < scan->limit && hk_sq_row(store, q)) {
+    while (sizer->seen < scan->limit && hk_sq_row(store, q)) {
         struct hk_head *head = &heads->items[heads->n];
         hk_sq_head(store, q, scan->source, head);
         if (malformed)
@@ -153,7 +154,8 @@ static void add_heads(struct hk_store *store, sqlite3_stmt *q, const struct hk_s
             break;
         heads->last_id = head->id;
         heads->last_due_ms = sqlite3_column_int64(q, HK_SQ_HEAD_DUE);
-        heads->n++;
+        heads->n += !hk_stuck_has(&store->stuck, scan->source, head->id);
+        sizer->seen++;
     }
     hk_sq_done(q);
 }
@@ -163,18 +165,17 @@ static void add_heads(struct hk_store *store, sqlite3_stmt *q, const struct hk_s
 static void scan_rows(struct hk_store *store, const struct hk_scan *scan, struct sizer *sizer)
 {
     enum hk_sq_id id = statement_of(scan);
-    struct hk_heads *heads = &store->heads;
     int limit = sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, HK_SQ_HEAD_TEXT_MAX);
-    while (heads->n < scan->limit) {
-        add_heads(store, start_scan(store, id, scan, scan->limit), scan, sizer, NULL);
+    while (sizer->seen < scan->limit) {
+        add_heads(store, start_scan(store, id, scan, scan->limit, !sizer->seen), scan, sizer, NULL);
         if (store->rc != SQLITE_TOOBIG)
             break;
         store->rc = SQLITE_OK;
-        size_t before = heads->n;
+        size_t before = sizer->seen;
         struct hk_scan one = *scan;
         one.limit = (uint32_t)before + 1;
-        add_heads(store, start_scan(store, id + 1, scan, 1), &one, sizer, "row");
-        if (heads->n == before)
+        add_heads(store, start_scan(store, id + 1, scan, 1, !before), &one, sizer, "row");
+        if (sizer->seen == before)
             break;
     }
     sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, limit);
@@ -198,7 +199,7 @@ enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, cons
     enum hk_code rc = hk_sq_end(store, "scan it", err);
     if (rc != HK_OK)
         return rc;
-    heads->more = heads->n == scan->limit;
+    heads->more = sizer.seen == scan->limit;
     *out = heads;
     return HK_OK;
 }
@@ -210,10 +211,25 @@ struct keys {
     size_t n, room;
 };
 
+/* A retry row that was delivered and could not go holds nobody. */
+static bool is_over(struct hk_store *store, int64_t id)
+{
+    if (!hk_stuck_has(&store->stuck, HK_FROM_RETRY, id))
+        return false;
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_STUCK_ONE);
+    hk_sq_bind_i64(store, q, 1, 1);
+    hk_sq_bind_i64(store, q, 2, id);
+    bool over = hk_sq_row(store, q) && sqlite3_column_int64(q, 0) != 0;
+    hk_sq_done(q);
+    return over;
+}
+
 static void add_keys(struct hk_store *store, enum hk_sq_id id, bool dead, struct keys *keys)
 {
     sqlite3_stmt *q = hk_sq_use(store, id);
     while (hk_sq_row(store, q)) {
+        if (id == HK_SQ_HELD_RETRY && is_over(store, sqlite3_column_int64(q, 2)))
+            continue;
         struct hk_held_key *items = hk_sa_grow(store, keys->items, keys->n, &keys->room, sizeof *items);
         if (!items)
             break;
@@ -232,6 +248,8 @@ enum hk_code hk_sq_held_keys(struct hk_store *store, const struct hk_held_key **
     if (hk_sq_begin_read(store)) {
         add_keys(store, HK_SQ_HELD_RETRY, false, &keys);
         add_keys(store, HK_SQ_HELD_DEAD, true, &keys);
+        if (store->stuck.n)
+            add_keys(store, HK_SQ_HELD_STUCK, true, &keys);
     }
     enum hk_code rc = hk_sq_end(store, "read the keys that are held", err);
     if (rc != HK_OK)

@@ -107,17 +107,14 @@ static void move(struct hk_store *store, const struct hk_settle *s, struct move 
     hk_sq_bind_i64(store, q, 4, to.deferred || earliest_ms > to.due_ms);
     hk_sq_bind_i64(store, q, 5, to.crashes);
     bind_past(store, q, s, now_ms);
-    hk_sq_run(store, q);
+    hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_OUTBOX, s->id, "outbox_retry");
 }
 
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms)
 {
     struct hk_settle nothing = {.id = id, .attempt.possibly_delivered = true};
     move(store, &nothing, (struct move){.due_ms = now_ms, .crashes = 1}, now_ms);
-    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_RANGE);
-    hk_sq_bind_i64(store, q, 1, id);
-    hk_sq_bind_i64(store, q, 2, id);
-    hk_sq_run(store, q);
+    hk_sq_drop_range(store, id, id);
 }
 
 static void update_retry(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
@@ -129,14 +126,14 @@ static void update_retry(struct hk_store *store, enum hk_sq_id statement, const 
     hk_sq_bind_i64(store, q, 3, s->due_ms);
     hk_sq_bind_i64(store, q, 6, s->attempt.made);
     bind_past(store, q, s, now_ms);
-    hk_sq_run(store, q);
+    hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, s->id, "outbox_retry");
 }
 
 static void run_on_retry(struct hk_store *store, enum hk_sq_id statement, int64_t id)
 {
     sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, id);
-    hk_sq_run(store, q);
+    hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, id, "outbox_retry");
 }
 
 static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
@@ -150,7 +147,7 @@ static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t n
         hk_sq_bind_i64(store, q, 1, s->id);
         hk_sq_bind_text(store, q, 2, s->fan_out[i]);
         hk_sq_bind_i64(store, q, 3, now_ms);
-        hk_sq_run(store, q);
+        hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, s->id, "outbox_retry");
     }
     if (s->source == HK_FROM_RETRY)
         run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
@@ -218,12 +215,14 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_
 
     hk_crash_point("bury-begun");
     if (s->source == HK_FROM_OUTBOX) {
-        write_letter(store, HK_SQ_ADD_LETTER, s, text, now_ms);
+        int letters = write_letter(store, HK_SQ_ADD_LETTER, s, text, now_ms);
+        hk_sq_must_change(store, letters, s->source, s->id, "dead_letters");
     } else {
-        bool reopened =
-            has_letter(store, s->id) && write_letter(store, HK_SQ_REOPEN_LETTER, s, text, now_ms) > 0;
-        if (!reopened)
-            write_letter(store, HK_SQ_ADD_LETTER_RETRY, s, text, now_ms);
+        int letters =
+            has_letter(store, s->id) ? write_letter(store, HK_SQ_REOPEN_LETTER, s, text, now_ms) : 0;
+        if (!letters)
+            letters = write_letter(store, HK_SQ_ADD_LETTER_RETRY, s, text, now_ms);
+        hk_sq_must_change(store, letters, s->source, s->id, "dead_letters");
         hk_crash_point("bury-inside");
         run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
     }

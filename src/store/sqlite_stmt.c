@@ -43,7 +43,8 @@
 #define FIRST                                                                                                          \
     "message_key IS NULL OR message_key = '' OR NOT EXISTS (SELECT 1 FROM outbox_retry k INDEXED BY outbox_retry_key " \
     "WHERE k.message_key IS NOT NULL AND k.destination = r.destination AND k.message_key = r.message_key "             \
-    "AND k.deferred = 0 AND (k.id < r.id OR r.deferred <> 0))"
+    "AND k.deferred = 0 AND (k.id < r.id OR r.deferred <> 0) AND NOT EXISTS (SELECT 1 FROM outbox_stuck s "            \
+    "WHERE s.source = 1 AND s.row_id = k.id AND s.delivered <> 0))"
 
 #define OF_OUTBOX "FROM outbox NOT INDEXED WHERE id >= ?1 ORDER BY id LIMIT ?2"
 /* What names the destination, and what names none: only the engine knows where a route leads. Two short index scans and a
@@ -116,6 +117,18 @@
     "class, cause, error, request_headers, response_headers, response_body, address, possibly_delivered) SELECT "
 #define ATTEMPT_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15"
 
+/* A retry row that is stuck keeps the number of a manifest that is gone, and so is nobody's. */
+#define NOT_STUCK                                                                                            \
+    " AND NOT EXISTS (SELECT 1 FROM outbox_stuck s WHERE s.source = 1 AND s.row_id = outbox_retry.id)"
+/* ?1 id, ?2 destination as the relay resolved it, ?3 now, ?4 delivered, ?5 possibly delivered, ?6 why,
+ * ?7 attempts, ?8 reason, ?9 last error */
+#define TO_STUCK(source, table)                                                                                              \
+    "INSERT OR REPLACE INTO outbox_stuck (source, row_id, since_ms, delivered, possibly_delivered, message_id, "             \
+    "destination, message_key, error, attempts, reason_code, last_error) SELECT " source                                     \
+    ", o.id, ?3, ?4, ?5, coalesce(o.message_id, 'outbox-' || o.id), "                                                        \
+    "CASE WHEN ?2 = '' THEN coalesce(o.destination, '') ELSE ?2 END, CASE WHEN length(CAST(o.message_key AS BLOB)) <= 8192 " \
+    "THEN o.message_key END, ?6, ?7, ?8, ?9 FROM " table " o NOT INDEXED WHERE o.id = ?1"
+
 static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_BEGIN_WRITE] = "BEGIN IMMEDIATE",
     [HK_SQ_BEGIN_READ] = "BEGIN",
@@ -144,11 +157,14 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_SCAN_RETRY_BARE] = "SELECT id, " BARE ", crashes, due_ms, 1 " OF_RETRY,
     [HK_SQ_SCAN_RETRY_KEY] = "SELECT id, " HEAD ", crashes, due_ms, " FIRST " " OF_RETRY_KEY,
     [HK_SQ_SCAN_RETRY_KEY_BARE] = "SELECT id, " BARE ", crashes, due_ms, 1 " OF_RETRY_KEY,
-    [HK_SQ_HELD_RETRY] = "SELECT destination, message_key FROM outbox_retry INDEXED BY outbox_retry_key "
+    [HK_SQ_HELD_RETRY] = "SELECT destination, message_key, id FROM outbox_retry INDEXED BY outbox_retry_key "
                          "WHERE message_key IS NOT NULL AND message_key <> '' AND deferred = 0",
     [HK_SQ_HELD_DEAD] = "SELECT destination, message_key FROM dead_letters INDEXED BY dead_letters_key "
                         "WHERE message_key IS NOT NULL AND message_key <> '' "
                         "AND (status = 'failed' OR sending_at IS NOT NULL)",
+
+    [HK_SQ_HELD_STUCK] = "SELECT s.destination, s.message_key FROM outbox_stuck s WHERE s.source = 0 "
+                         "AND s.delivered = 0 AND s.message_key IS NOT NULL AND s.message_key <> ''",
 
     [HK_SQ_LANES] = "SELECT lane, name, until_ms, lock FROM outbox_relay ORDER BY lane",
     [HK_SQ_ADD_LANE] = "INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms, lock) "
@@ -160,9 +176,9 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j WHERE c.lane = ?1",
     [HK_SQ_ORPHAN_RETRIES] =
         "UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = 0, due_ms = ?2, possibly_delivered = 1 "
-        "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)",
+        "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)" NOT_STUCK,
     [HK_SQ_FREE_RETRIES] = "UPDATE outbox_retry SET claim = NULL "
-                           "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)",
+                           "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)" NOT_STUCK,
     [HK_SQ_DROP_LANE_CLAIMS] = "DELETE FROM outbox_claim WHERE lane = ?1",
 
     [HK_SQ_CLAIM_STANDS] = "SELECT 1 FROM outbox_claim WHERE claim = ?1 AND lane = ?2",
@@ -237,6 +253,17 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         TO_ATTEMPT "message_id, " RESOLVED ", 1, " ATTEMPT_VALUES " FROM outbox NOT INDEXED WHERE id = ?1",
     [HK_SQ_ADD_ATTEMPT_RETRY] =
         TO_ATTEMPT "message_id, " RESOLVED ", life, " ATTEMPT_VALUES " FROM outbox_retry WHERE id = ?1",
+
+    [HK_SQ_HAS_ROW] = "SELECT 1 FROM outbox NOT INDEXED WHERE id BETWEEN ?1 AND ?2 LIMIT 1",
+    [HK_SQ_HAS_RETRY] = "SELECT 1 FROM outbox_retry NOT INDEXED WHERE id BETWEEN ?1 AND ?2 LIMIT 1",
+    [HK_SQ_TRIGGERS] = HK_SQ_TRIGGERS_SQL,
+    [HK_SQ_STICK] = TO_STUCK("0", "outbox"),
+    [HK_SQ_STICK_RETRY] = TO_STUCK("1", "outbox_retry"),
+    [HK_SQ_STUCK] = "SELECT s.source, s.row_id FROM outbox_stuck s",
+    [HK_SQ_STUCK_ONE] =
+        "SELECT s.delivered, s.possibly_delivered, s.destination, s.attempts, s.reason_code, s.last_error FROM outbox_stuck s "
+        "WHERE s.source = ?1 AND s.row_id = ?2",
+    [HK_SQ_UNSTICK] = "DELETE FROM outbox_stuck WHERE source = ?1 AND row_id = ?2",
 
     [HK_SQ_PAUSE] =
         "INSERT INTO outbox_destination AS d (name, paused, actor, reason, since_ms) "

@@ -30,6 +30,7 @@ enum hk_sq_id {
     HK_SQ_SCAN_RETRY_KEY_BARE,
     HK_SQ_HELD_RETRY,
     HK_SQ_HELD_DEAD,
+    HK_SQ_HELD_STUCK,
 
     HK_SQ_LANES,
     HK_SQ_ADD_LANE,
@@ -74,6 +75,14 @@ enum hk_sq_id {
     HK_SQ_RESOLVE_LETTER,
     HK_SQ_ADD_ATTEMPT,
     HK_SQ_ADD_ATTEMPT_RETRY,
+    HK_SQ_HAS_ROW,
+    HK_SQ_HAS_RETRY,
+    HK_SQ_TRIGGERS,
+    HK_SQ_STICK,
+    HK_SQ_STICK_RETRY,
+    HK_SQ_STUCK,
+    HK_SQ_STUCK_ONE,
+    HK_SQ_UNSTICK,
 
     HK_SQ_PAUSE,
     HK_SQ_PURGE_SENT,
@@ -88,6 +97,12 @@ enum hk_sq_id {
     HK_SQ_PURGE_AUDIT,
     HK_SQ_NSTMTS
 };
+
+/* Of others, on our tables: one line. */
+#define HK_SQ_TRIGGERS_SQL                                                                                   \
+    "SELECT group_concat('trigger ' || name || ' on ' || tbl_name, ', ') FROM sqlite_master "                \
+    "WHERE type = 'trigger' AND name <> 'dead_letters_gone' "                                                \
+    "AND lower(tbl_name) IN ('outbox', 'outbox_retry', 'dead_letters', 'outbox_claim', 'outbox_stuck')"
 
 const char *hk_sq_sql(enum hk_sq_id id);
 

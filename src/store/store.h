@@ -119,6 +119,8 @@ struct hk_store_hint {
     bool hungry; /* the listener listens, and there is nothing to do: whoever writes next shall say so */
 };
 
+#define HK_STORE_GUARDS_MAX 480
+
 struct hk_store_ops {
     const char *name; /* "sqlite" */
     bool partitions;  /* init.partition_sent is heeded */
@@ -164,6 +166,10 @@ struct hk_store_ops {
     void (*unlisten)(struct hk_listener *listener); /* accepts NULL */
     /* For the next poll, on the store's thread. */
     void (*hint)(struct hk_store *store, const struct hk_store_hint *hint);
+
+    /* What others have put on our tables (triggers, rules, row-level security, foreign keys) that may keep a row from being taken
+     * away: one line, "" = nothing. */
+    enum hk_code (*guards)(struct hk_store *store, char out[HK_STORE_GUARDS_MAX], struct hk_err *err);
 
     /* Deletes at most `limit` rows that have outlived their retention; *out_deleted < limit: nothing more to do. Of open dead
      * letters, and of the audit itself, the audit is told how many went; *out_open (may be NULL): how many of those letters. */

@@ -484,6 +484,20 @@ static void time_text(const char *column, char *out, size_t room)
     snprintf(out, room, "to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')", column);
 }
 
+static void guard(const char *table, const char *act, bool loud)
+{
+    char text[500];
+    sql("DROP FUNCTION IF EXISTS keep_p2() CASCADE");
+    if (!table)
+        return;
+    snprintf(
+        text, sizeof text,
+        "CREATE FUNCTION keep_p2() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s; END $$; "
+        "CREATE TRIGGER keep_p2 BEFORE %s ON %s FOR EACH ROW WHEN (%s.payload = 'p2') EXECUTE FUNCTION keep_p2()",
+        loud ? "RAISE EXCEPTION 'not p2'" : "RETURN NULL", act, table, act[0] == 'I' ? "new" : "old");
+    sql(text);
+}
+
 const struct store_kind pg_kind = {
     .ops = &hk_store_postgres,
     .make = make,
@@ -493,4 +507,5 @@ const struct store_kind pg_kind = {
     .value = get_value,
     .brackets = "{}",
     .time_text = time_text,
+    .guard = guard,
 };

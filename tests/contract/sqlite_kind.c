@@ -107,6 +107,18 @@ static void time_text(const char *column, char *out, size_t room)
     snprintf(out, room, "%s", column);
 }
 
+static void guard(const char *table, const char *act, bool loud)
+{
+    char text[300];
+    sql("DROP TRIGGER IF EXISTS keep_p2");
+    if (!table)
+        return;
+    snprintf(text, sizeof text,
+             "CREATE TRIGGER keep_p2 BEFORE %s ON %s WHEN %s.payload = 'p2' BEGIN SELECT RAISE(%s); END", act,
+             table, act[0] == 'I' ? "new" : "old", loud ? "ABORT, 'not p2'" : "IGNORE");
+    sql(text);
+}
+
 const struct store_kind sqlite_kind = {
     .ops = &hk_store_sqlite,
     .make = make,
@@ -118,4 +130,5 @@ const struct store_kind sqlite_kind = {
     .host_clock = true,
     .brackets = "[]",
     .time_text = time_text,
+    .guard = guard,
 };

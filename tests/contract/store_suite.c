@@ -937,5 +937,7 @@ size_t suite_tests(struct CMUnitTest *out, size_t room)
         out[n++] = own[i];
     for (size_t i = 0; i < suite_read_count && n < room; i++)
         out[n++] = suite_read_tests[i];
+    for (size_t i = 0; i < suite_stuck_count && n < room; i++)
+        out[n++] = suite_stuck_tests[i];
     return n;
 }

@@ -23,6 +23,9 @@ struct store_kind {
     /* Where dialects differ: what encloses a manifest's ids, and a column with a time, in RFC 3339 with milliseconds. */
     const char *brackets;
     void (*time_text)(const char *column, char *out, size_t room);
+    /* A trigger of the application's: `act` (DELETE …) on rows of `table` whose payload is p2 does nothing, or (`loud`) fails with
+     * "not p2". NULL table: it is dropped again. */
+    void (*guard)(const char *table, const char *act, bool loud);
 };
 
 extern const struct store_kind *store_kind; /* set by the test program */

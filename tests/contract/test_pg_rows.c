@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PostgreSQL alone: rows that hold anything that PostgreSQL lets in, texts that nobody foresaw, and no memory. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include <hikyaku/alloc.h>
@@ -540,6 +541,77 @@ static void reading_without_memory_can_be_repeated(void **state)
     suite_close(store);
 }
 
+/* ---- what applications put on our tables ---- */
+
+/* One message, claimed and confirmed; the answer to its settle. */
+static const struct hk_exchanged *send_one(struct hk_store *store)
+{
+    int64_t lane = suite_acquire(store), id = suite_number("SELECT min(id) FROM outbox");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, id), HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
+    return suite_exchange(store, lane, &s, 1, NULL, 0);
+}
+
+static void a_foreign_key_of_the_applications_is_named_also_when_it_is_deferred(void **state)
+{
+    (void)state;
+    suite_fill(1, "a", NULL);
+    store_kind->sql("CREATE TABLE orders (message bigint CONSTRAINT orders_message_fk REFERENCES outbox (id) "
+                    "DEFERRABLE INITIALLY DEFERRED); INSERT INTO orders SELECT id FROM outbox");
+    struct hk_store *store = suite_open(NULL);
+    const struct hk_exchanged *done = send_one(store);
+    assert_non_null(done->stuck);
+    assert_non_null(strstr(done->stuck[0], "orders_message_fk"));
+    char found[HK_STORE_GUARDS_MAX];
+    assert_int_equal(store_kind->ops->guards(store, found, NULL), HK_OK);
+    assert_non_null(strstr(found, "foreign key orders_message_fk on outbox"));
+    suite_close(store);
+    store_kind->sql("DROP TABLE orders");
+}
+
+/* Who may read and not delete sees rows that never go. */
+static void row_level_security_without_a_policy_for_delete_holds_rows(void **state)
+{
+    (void)state;
+    suite_fill(1, "a", NULL);
+    store_kind->sql(
+        "ALTER TABLE outbox ENABLE ROW LEVEL SECURITY; ALTER TABLE outbox FORCE ROW LEVEL SECURITY; "
+        "CREATE POLICY look ON outbox FOR SELECT USING (true); CREATE ROLE stranger LOGIN; "
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO stranger; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO stranger");
+    struct hk_store *store = NULL;
+    assert_int_equal(store_kind->ops->open(pg_url("stranger", ""),
+                                           &(struct hk_store_options){.keep_sent = true}, &store, NULL),
+                     HK_OK);
+    const struct hk_exchanged *done = send_one(store);
+    assert_non_null(done->stuck);
+    assert_non_null(strstr(done->stuck[0], "row-level security active for stranger on outbox"));
+    suite_close(store);
+    store_kind->sql("DROP OWNED BY stranger; DROP ROLE stranger");
+}
+
+static void assert_no_lane(const char *sql, const char *words)
+{
+    struct hk_err err = {0};
+    int64_t lane = 0, now_ms = 0;
+    store_kind->sql(sql);
+    struct hk_store *store = suite_open(NULL);
+    assert_int_equal(store_kind->ops->acquire(store, "r", "b", 30000, &lane, &now_ms, &err), HK_UNSUPPORTED);
+    assert_non_null(strstr(err.message, words));
+    suite_close(store);
+}
+
+static void a_rule_on_outbox_keeps_relays_from_starting(void **state)
+{
+    (void)state;
+    assert_no_lane("CREATE RULE keep AS ON DELETE TO outbox DO INSTEAD NOTHING", "the rule keep on ");
+}
+
+static void a_child_of_outbox_keeps_relays_from_starting(void **state)
+{
+    (void)state;
+    assert_no_lane("CREATE TABLE more () INHERITS (outbox)", "more inherits from ");
+}
+
 int main(void)
 {
     static const struct hk_allocator allocator = {resize_counted, release, NULL};
@@ -555,6 +627,10 @@ int main(void)
         TEST(many_are_sent_at_once_each_as_it_was),
         TEST(an_exchange_without_memory_can_be_repeated),
         TEST(reading_without_memory_can_be_repeated),
+        TEST(a_foreign_key_of_the_applications_is_named_also_when_it_is_deferred),
+        TEST(row_level_security_without_a_policy_for_delete_holds_rows),
+        TEST(a_rule_on_outbox_keeps_relays_from_starting),
+        TEST(a_child_of_outbox_keeps_relays_from_starting),
     };
     hk_allocator_set(&allocator);
     const int *over = pg_server_start();

@@ -371,7 +371,8 @@ static void an_exchange_that_failed_leaves_its_manifest_as_it_was(void **state)
     for (int64_t id = 1; id <= 2; id++) {
         struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
         struct hk_exchange x = {.lane = lane, .lease_ms = 30000, .settles = &s, .n_settles = 1};
-        store_kind->sql("CREATE TRIGGER no BEFORE DELETE ON outbox BEGIN SELECT RAISE(ABORT, 'no'); END");
+        store_kind->sql(
+            "CREATE TRIGGER no BEFORE UPDATE ON outbox_relay BEGIN SELECT RAISE(ABORT, 'no'); END");
         assert_int_not_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
         store_kind->sql("DROP TRIGGER no");
         suite_settle_one(store, lane, &s); /* not stale */

@@ -4,7 +4,7 @@
 
 int main(void)
 {
-    static struct CMUnitTest tests[100];
+    static struct CMUnitTest tests[140];
     const int *over = pg_server_start();
     if (over)
         return *over;

@@ -10,7 +10,7 @@ static const char *url(void)
 
 int main(void)
 {
-    static struct CMUnitTest tests[100];
+    static struct CMUnitTest tests[140];
     static struct store_kind pooled;
     if (!bouncer_is_here()) {
         printf("1..0 # SKIP no PgBouncer (Debian: pgbouncer)\n");

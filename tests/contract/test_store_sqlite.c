@@ -4,7 +4,7 @@
 
 int main(void)
 {
-    static struct CMUnitTest tests[100];
+    static struct CMUnitTest tests[140];
     store_kind = &sqlite_kind;
     size_t n = suite_tests(tests, COUNT(tests));
     return _cmocka_run_group_tests("store (sqlite)", tests, n, NULL, NULL);

@@ -120,3 +120,36 @@ ALTER TABLE @dead_letters ADD fingerprint_made text COLLATE "C", ADD fingerprint
 CREATE INDEX @@dead_letters_regroup ON @dead_letters (id)
     WHERE ('2:' || fingerprint) IS DISTINCT FROM fingerprint_made AND status IN ('failed', 'retrying');
 CREATE INDEX @@dead_letters_group_old ON @dead_letters (status, fingerprint_old, (id # 0)) WHERE fingerprint_old IS NOT NULL;
+
+-- Rows of outbox (source 0) and outbox_retry (1) that a trigger, a constraint or a policy of the application's did not let the relay
+-- take away. They are not sent again: the relay tries now and then to write down what became of them.
+CREATE TABLE @outbox_stuck (
+    source             smallint NOT NULL,
+    row_id             bigint   NOT NULL,
+    shard              smallint NOT NULL,
+    since_ms           bigint   NOT NULL,
+    delivered          boolean  NOT NULL, -- its receiver has confirmed it, only the row could not go
+    possibly_delivered boolean  NOT NULL,
+    message_id         text     NOT NULL,
+    destination        text     NOT NULL, -- as the relay resolved it
+    message_key        text,
+    error              text     NOT NULL, -- why the row stays
+    attempts           bigint   NOT NULL,
+    reason_code        text,              -- it was to become a dead letter; NULL = to be sent again, or delivered
+    last_error         text,              -- of its last attempt
+    PRIMARY KEY (source, row_id)
+);
+-- Roles that were given their rights before: as they may move messages.
+DO $$
+DECLARE
+    g record;
+BEGIN
+    FOR g IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role,
+                    a.privilege_type AS what
+               FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+              WHERE c.oid = '@outbox_retry'::regclass AND a.grantee <> c.relowner
+                AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') LOOP
+        EXECUTE 'GRANT ' || g.what || ' ON @outbox_stuck TO ' || g.role;
+    END LOOP;
+END
+$$;

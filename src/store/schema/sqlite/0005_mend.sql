@@ -20,3 +20,21 @@ ALTER TABLE dead_letters ADD COLUMN fingerprint_old TEXT;
 CREATE INDEX dead_letters_regroup ON dead_letters (id)
     WHERE fingerprint_made IS NOT ('2:' || fingerprint) AND status IN ('failed', 'retrying');
 CREATE INDEX dead_letters_group_old ON dead_letters (fingerprint_old, status, id) WHERE fingerprint_old IS NOT NULL;
+
+-- Rows of outbox (source 0) and outbox_retry (1) that a trigger or a constraint of the application's did not let the relay take
+-- away. They are not sent again: the relay tries now and then to write down what became of them.
+CREATE TABLE outbox_stuck (
+    source             INTEGER NOT NULL,
+    row_id             INTEGER NOT NULL,
+    since_ms           INTEGER NOT NULL,
+    delivered          INTEGER NOT NULL, -- 1: its receiver has confirmed it, only the row could not go
+    possibly_delivered INTEGER NOT NULL,
+    message_id         TEXT    NOT NULL,
+    destination        TEXT    NOT NULL, -- as the relay resolved it
+    message_key        TEXT,
+    error              TEXT    NOT NULL, -- why the row stays
+    attempts           INTEGER NOT NULL,
+    reason_code        TEXT,             -- it was to become a dead letter; NULL = to be sent again, or delivered
+    last_error         TEXT,             -- of its last attempt
+    PRIMARY KEY (source, row_id)
+) WITHOUT ROWID;
