@@ -202,6 +202,12 @@ static void check_job(struct checker *c, size_t msg)
     if (job->requeued == job->canary && !canary_arrived(c, job))
         hk_checker_complain(c, "redrive", "job %lld goes on before its canary has arrived",
                             (long long)job->number);
+    size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
+    if (dest != NOBODY && c->dests.items[dest].paused &&
+        c->t - c->dests.items[dest].paused_at >
+            10 * c->options.slack_ms) /* a real step may have begun before */
+        hk_checker_complain(c, "redrive", "job %lld requeues to %s, which is paused", (long long)job->number,
+                            hk_checker_dest_name(c, dest));
     double rate = (double)job->rate / 1e6; /* a millisecond */
     double bucket = rate * REDRIVE_BUCKET_MS > 1 ? rate * REDRIVE_BUCKET_MS : 1;
     job->tokens += rate * (double)(c->t - job->last);
@@ -256,6 +262,7 @@ void hk_checker_pause(struct checker *c)
     if (dest == NOBODY)
         return;
     c->dests.items[dest].paused = is(hk_checker_text(c, "ev"), "pause");
+    c->dests.items[dest].paused_at = c->t;
     if (c->dests.items[dest].paused)
         return;
     c->dests.items[dest].resumed_at = c->t;

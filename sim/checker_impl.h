@@ -38,6 +38,7 @@ struct cdest {
     int64_t idle_at;    /* when the last of its sends was answered */
     size_t on_way;      /* sends */
     bool paused;
+    int64_t paused_at;
 };
 
 struct cmsg {

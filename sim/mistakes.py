@@ -318,4 +318,6 @@ MISTAKES = [
      "    return fmin(kept + allowed(pace, x) - allowed(pace, then), bucket(pace, x));", "    return 1000;"),
     ("redrive-never-ends", "a job that was cancelled goes on", LETTERS,
      "        if (job->status == HK_REDRIVE_RUNNING && job->wake_ms <= now_ms)\n            step", "        if (job->wake_ms <= now_ms)\n            step"),
+    ("redrive-into-a-pause", "a redrive requeues letters to a destination that is paused", LETTERS,
+     "    return letter->status == LETTER_FAILED && hk_model_is_paused(model, letter->destination);", "    (void)letter;\n    (void)model;\n    return false;"),
 ]

@@ -290,17 +290,26 @@ static void count_fates(const struct hk_model *model, struct model_job *job)
     f->resolved = f->requeued > waiting + f->failed ? f->requeued - waiting - f->failed : 0;
 }
 
+/* Nothing is requeued into a pause: all of it would go out in the moment of its end. */
+static bool is_held(const struct hk_model *model, const struct model_job *job)
+{
+    const struct model_letter *letter = &model->letters.items[job->cursor];
+    return letter->status == LETTER_FAILED && hk_model_is_paused(model, letter->destination);
+}
+
 static void requeue_some(struct hk_model *model, struct model_job *job, const struct hk_redrive_next *next,
                          int64_t now_ms)
 {
     uint32_t done = 0;
-    while (done < next->n && job->cursor < job->last)
+    while (done < next->n && job->cursor < job->last && !is_held(model, job))
         done += requeue(model, &model->letters.items[job->cursor++], false, job->id);
     job->facts.exhausted = job->cursor >= job->last;
     job->facts.requeued += done;
     job->facts.tokens = next->tokens + (double)(next->n - done);
     job->facts.tokens_ms = now_ms;
     job->wake_ms = done < next->n || next->wake_ms < now_ms ? now_ms + 1 : next->wake_ms;
+    if (done < next->n && job->cursor < job->last)
+        job->wake_ms = now_ms + HK_REDRIVE_HELD_MS;
 }
 
 static void step(struct hk_model *model, struct model_job *job, int64_t now_ms)

@@ -337,6 +337,12 @@ int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination
     return !p ? 0 : p->total_ms + (p->paused ? hk_model_now(model) - p->since_ms : 0);
 }
 
+bool hk_model_is_paused(const struct hk_model *model, const char *destination)
+{
+    const struct model_pause *p = find_paused(model, destination);
+    return p && p->paused;
+}
+
 int64_t hk_model_open_until(const struct hk_model *model, const char *destination)
 {
     const struct model_pause *p = find_paused(model, destination);

@@ -198,9 +198,10 @@ static void write_hints(struct hk_buf *out, const struct plan *plan)
                           "message ids acts on them twice\n",
                           hk_out_count(plan->groups->maybe, number));
     if (plan->paused[0] != '\0')
-        (void)hk_buf_addf(out,
-                          "%s is paused: what is requeued to it waits until 'hikyaku destinations resume'\n",
-                          plan->paused);
+        (void)hk_buf_addf(
+            out,
+            "%s is paused: the redrive waits at its first letter to it until 'hikyaku destinations resume'\n",
+            plan->paused);
     if (plan->unknown[0] != '\0')
         (void)hk_buf_addf(out, "%s is not configured: what is requeued to it dies again\n", plan->unknown);
 }
@@ -437,6 +438,8 @@ static void put_job(struct hk_json *json, const struct hk_redrive_job *job, int6
     hk_put_time(json, "started_at", f->started_ms);
     hk_put_time(json, "ended_at", job->ended_ms);
     hk_put_str(json, "ending", job->ending);
+    hk_put_str(json, "paused_destination",
+               job->status == HK_REDRIVE_RUNNING ? job->held : (struct hk_str){0});
     hk_json_key(json, "estimated_ms");
     if (job->status == HK_REDRIVE_RUNNING)
         hk_json_u64(json, hk_redrive_eta_ms(&job->pace, f, now_ms));
@@ -475,6 +478,11 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
     (void)hk_buf_adds(out, ": ");
     (void)hk_table_safe(out, job->reason, 500);
     (void)hk_buf_addf(out, ", %s\n", hk_operate_ago(job->created_ms, now_ms, text));
+    if (job->status == HK_REDRIVE_RUNNING && job->held.len > 0) {
+        (void)hk_buf_adds(out, "waits      ");
+        (void)hk_table_safe(out, job->held, 100);
+        (void)hk_buf_adds(out, " is paused: it goes on after 'hikyaku destinations resume'\n");
+    }
     if (job->status == HK_REDRIVE_RUNNING) {
         (void)hk_buf_addf(out, "left       about %s\n",
                           hk_out_duration(hk_redrive_eta_ms(&job->pace, f, now_ms), rate));

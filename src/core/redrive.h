@@ -30,6 +30,9 @@ struct hk_redrive_pace {
 #define HK_REDRIVE_MIN_OUTCOMES                                                                              \
     10 /* before a share of failures means anything (fewer, when there are fewer letters) */
 #define HK_REDRIVE_STEP 500 /* letters a step, at most */
+/* Until a job looks again that waits at a letter whose destination is paused. What was requeued into a pause would all go out
+ * in the moment of its end, whatever the job's rate. */
+#define HK_REDRIVE_HELD_MS 1000
 
 /* Where it stands. */
 struct hk_redrive_facts {

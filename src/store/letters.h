@@ -184,6 +184,8 @@ struct hk_redrive_job {
     struct hk_str actor, reason;
     int64_t created_ms, ended_ms;
     struct hk_str ending; /* why it was aborted or cancelled, by whom */
+    struct hk_str
+        held; /* while it runs: the paused destination that its next letter would go to; "" = it goes on */
 };
 
 struct hk_redrive_jobs {
@@ -241,8 +243,7 @@ struct hk_store_letters_ops {
     enum hk_code (*show)(struct hk_admin *admin, int64_t id, size_t payload_max,
                          const struct hk_letter_shown **out, struct hk_err *err);
 
-    /* The letter whose newest life goes, or went, under this message id, which is not its own. No index knows: a million letters
-     * take a second. HK_NOTFOUND. */
+    /* The letter whose newest life goes, or went, under this message id, which is not its own. HK_NOTFOUND. */
     enum hk_code (*find_requeued)(struct hk_admin *admin, const char *message_id, int64_t *out_id,
                                   struct hk_err *err);
 

@@ -49,7 +49,8 @@ enum {
     J_STEPS,
     J_RETRYING,
     J_FAILED,
-    J_STRUGGLING
+    J_STRUGGLING,
+    J_HELD
 };
 
 /* ---- reading ---- */
@@ -121,6 +122,7 @@ static void read_job(struct hk_pg *pg, const PGresult *res, int i, struct hk_red
         .created_ms = hk_pg_i64(res, i, J_CREATED_MS),
         .ended_ms = hk_pg_i64(res, i, J_ENDED_MS),
         .ending = hk_pg_text(pg, res, i, J_ENDING),
+        .held = hk_pg_text(pg, res, i, J_HELD),
     };
     read_facts(res, i, &out->facts);
 }
@@ -251,14 +253,26 @@ struct step {
     bool enough; /* there are more */
     int64_t cursor_id;
     bool exhausted;
+    PGresult *paused;   /* names of destinations */
+    struct hk_str held; /* the one of them that the next letter would go to; ptr NULL = none */
 };
+
+static bool is_paused(const struct step *s, struct hk_str destination)
+{
+    for (int i = 0; s->paused && i < PQntuples(s->paused); i++)
+        if (hk_str_eq(hk_str_of(PQgetvalue(s->paused, i, 0)), destination))
+            return true;
+    return false;
+}
 
 static bool take_id(void *arg, const PGresult *res, int row, const struct hk_letter *letter)
 {
     struct step *s = arg;
-    (void)res;
-    (void)row;
-    s->enough = s->n == s->want;
+    if (s->n < s->want && is_paused(s, letter->destination))
+        s->held = hk_pg_text(&s->admin->pg, res, row, HK_PL_W_LETTER + HK_PL_C_DESTINATION);
+    s->enough = s->n == s->want || s->held.ptr;
+    if (s->held.ptr)
+        s->cursor_id = letter->id - 1;
     if (s->enough)
         return false;
     s->ids[s->n++] = letter->id;
@@ -307,6 +321,7 @@ static bool write_step(struct step *s, double tokens)
     hk_pg_arg_bool(pg, &a, s->exhausted);
     arg_f64(pg, &a, tokens);
     hk_pg_arg_i64(pg, &a, s->now_ms);
+    hk_pg_arg_text_or_null(pg, &a, s->held);
     hk_pg_begin(pg, true);
     hk_pg_add(pg, HK_PL_LOCK, &lock);
     hk_pg_add(pg, HK_PL_STEP, &a);
@@ -316,7 +331,9 @@ static bool write_step(struct step *s, double tokens)
     PQclear(hk_pg_result(pg));
     PGresult *res = hk_pg_result(pg);
     bool ours = res && PQntuples(res) == 1;
-    s->job.facts.requeued += ours ? hk_pa_u64(res, 0, 0) : 0;
+    uint64_t done = ours ? hk_pa_u64(res, 0, 0) : 0;
+    s->job.facts.requeued += done;
+    s->job.facts.tokens = tokens + (double)(s->n - done);
     PQclear(res);
     return ours;
 }
@@ -341,13 +358,22 @@ static bool write_end(struct step *s, enum hk_redrive_status status, const char 
 static bool go_on(struct step *s, const struct hk_letter_query *query, struct hk_redrive_next *next,
                   int64_t *out_wake_ms)
 {
+    struct hk_pg_args a = {.n = 0};
+    hk_pg_arg_i64(&s->admin->pg, &a, HK_NAMES_MAX);
     s->want = next->n < HK_REDRIVE_STEP ? next->n : HK_REDRIVE_STEP;
+    s->paused = hk_pg_query(&s->admin->pg, false, HK_PL_PAUSED, &a);
     find_letters(s, query);
+    PQclear(s->paused);
+    bool waits = s->held.ptr && s->n == 0; /* as it did before: nothing is to be written */
+    *out_wake_ms = s->now_ms + HK_REDRIVE_HELD_MS;
+    if (waits && s->cursor_id == s->job.cursor_id && hk_str_eq(s->held, s->job.held))
+        return true;
     double tokens = next->tokens + (double)(s->want - s->n); /* those that found no letter are still there */
     if (!hk_pg_ok(&s->admin->pg) || !write_step(s, tokens))
         return false;
+    if (s->held.ptr)
+        return true;
     s->job.facts.exhausted = s->exhausted;
-    s->job.facts.tokens = tokens;
     s->job.facts.tokens_ms = s->now_ms;
     hk_redrive_decide(&s->job.pace, &s->job.facts, s->now_ms, next);
     *out_wake_ms = next->step == HK_REDRIVE_WAIT && next->wake_ms > s->now_ms ? next->wake_ms : s->now_ms;

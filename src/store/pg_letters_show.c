@@ -251,12 +251,7 @@ enum hk_code hk_pl_find_requeued(struct hk_admin *admin, const char *message_id,
     struct hk_pg_args a = {.n = 0};
     hk_pg_call(pg);
     hk_pg_arg_text(pg, &a, hk_str_of(message_id));
-    hk_pg_begin(pg, false);
-    hk_pg_add(pg, HK_PL_SCANS, NULL);
-    hk_pg_add(pg, HK_PL_REQUEUED_AS, &a);
-    hk_pg_send(pg);
-    PQclear(hk_pg_result(pg));
-    PGresult *res = hk_pg_result(pg);
+    PGresult *res = hk_pg_query(pg, false, HK_PL_REQUEUED_AS, &a);
     int64_t id = res && !hk_pg_null(res, 0, 0) ? hk_pg_i64(res, 0, 0) : 0;
     PQclear(res);
     enum hk_code rc = hk_pl_end(admin, "look for a dead letter", err);

@@ -418,7 +418,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         DECIMAL("j.abort_ratio") ", j.ids, j.last_id, j.cursor_id, j.total, j.requeued, j.exhausted, " DECIMAL("j.tokens")
         ", j.tokens_ms, j.started_ms, j.created_ms, j.ended_ms, " CUT("j.actor") ", " CUT("j.reason") ", " CUT("j.ending")
         ", j.steps, " OF_JOB("= 'retrying'") ", " OF_JOB("IN ('failed', 'discarded')") " + j.lost"
-        ", CASE WHEN j.status = 'running' THEN " STRUGGLING " ELSE 0 END"
+        ", CASE WHEN j.status = 'running' THEN " STRUGGLING " ELSE 0 END, " CUT("j.held")
         " FROM (SELECT " NOW " AS now) z LEFT JOIN j ON true ORDER BY j.id DESC",
     /* $1 the time, $2 job, $3 steps as they were seen, $4 status, $5 ending, $6 act: was it done? */
     AT(HK_PL_JOB_END) =
@@ -434,7 +434,8 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "u AS (UPDATE @outbox_redrive t SET status = 'cancelled', ending = $3::text || ': ' || $4::text, steps = t.steps + 1, "
         "ended_ms = " NOW " FROM j WHERE t.id = j.id AND j.runs), "
         "a AS (" TO_JOB_AUDIT "SELECT " NOW ", $3, 'redrive-cancel', $4, j.id FROM j WHERE j.runs) SELECT j.runs FROM j",
-    /* As REQUEUE, then $7 steps as they were seen, $8 cursor, $9 exhausted?, $10 tokens, $11 when: how many were requeued. No
+    /* As REQUEUE, then $7 steps as they were seen, $8 cursor, $9 exhausted?, $10 tokens (those of letters that are not requeued
+     * after all come back), $11 when, $12 the paused destination that it waits for: how many were requeued. No
      * row: somebody else has the job in hand, or has had it; or has one that letters are taken from. Nobody waits for a job
      * while he has another: two that take each other's letters would wait for ever. */
     AT(HK_PL_STEP) =
@@ -447,7 +448,8 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "(SELECT count(*) FROM @outbox_redrive t WHERE t.id IN (SELECT p.id FROM p))), "
         REQUEUED(" AND EXISTS (SELECT 1 FROM g)") ", "
         "s AS (UPDATE @outbox_redrive t SET steps = t.steps + 1, requeued = t.requeued + (SELECT count(*) FROM l WHERE l.did = 0), "
-        "cursor_id = $8::bigint, exhausted = $9::boolean, tokens = $10::float8, tokens_ms = $11::bigint FROM g WHERE t.id = g.id) "
+        "cursor_id = $8::bigint, exhausted = $9::boolean, tokens = $10::float8 + cardinality($2::bigint[]) "
+        "- (SELECT count(*) FROM l WHERE l.did = 0), tokens_ms = $11::bigint, held = $12::text FROM g WHERE t.id = g.id) "
         "SELECT (SELECT count(*) FROM l WHERE l.did = 0) FROM g",
 };
 

@@ -25,7 +25,7 @@ static const char *const id_names[] = {[HK_REQUEUE_AUTO] = "auto",
 
 #define JOB                                                                                                  \
     "SELECT id, status, filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, last_id, cursor_id, total, "  \
-    "requeued, exhausted, tokens, tokens_ms, started_ms, created_ms, ended_ms, actor, reason, ending "       \
+    "requeued, exhausted, tokens, tokens_ms, started_ms, created_ms, ended_ms, actor, reason, ending, held " \
     "FROM outbox_redrive "
 
 static uint64_t count_at(sqlite3_stmt *q, int column)
@@ -76,6 +76,7 @@ static void read_job(struct hk_store *store, sqlite3_stmt *q, struct hk_redrive_
         .actor = hk_sa_text(store, q, 18, HK_SA_TEXT_MAX),
         .reason = hk_sa_text(store, q, 19, HK_SA_TEXT_MAX),
         .ending = hk_sa_text(store, q, 20, HK_SA_TEXT_MAX),
+        .held = hk_sa_text(store, q, 21, HK_SA_TEXT_MAX),
     };
 }
 
@@ -347,7 +348,20 @@ struct step {
     int64_t now_ms, wake_ms;
 };
 
-/* The next letters that are meant, oldest first. The cursor moves on also when there is none among those looked at. */
+/* Where the letter would go, if that is paused; ptr NULL = it is not. */
+static struct hk_str paused_destination(struct hk_store *store, int64_t letter)
+{
+    sqlite3_stmt *q = hk_sl_prepare_for(store,
+                                        "SELECT p.name FROM dead_letters d JOIN outbox_destination p "
+                                        "ON p.name = d.destination WHERE d.id = ?1 AND p.paused <> 0",
+                                        letter);
+    struct hk_str name = hk_sq_row(store, q) ? hk_sa_text(store, q, 0, HK_SA_TEXT_MAX) : (struct hk_str){0};
+    sqlite3_finalize(q);
+    return name;
+}
+
+/* The next letters that are meant, oldest first, up to one whose destination is paused. The cursor moves on also when there is
+ * none among those looked at. */
 static size_t choose(struct step *s, const struct hk_letter_query *query, int64_t *ids)
 {
     struct hk_sl_walk walk;
@@ -358,11 +372,15 @@ static size_t choose(struct step *s, const struct hk_letter_query *query, int64_
     if (!open.statuses)
         return 0;
     hk_sl_walk_begin(s->store, &open, range, step_bound, &walk);
-    while (n < s->next.n && hk_sl_walk_next(&walk))
-        ids[n++] = walk.last_id;
+    s->job.held = (struct hk_str){0};
+    while (n < s->next.n && !s->job.held.ptr && hk_sl_walk_next(&walk)) {
+        s->job.held = paused_destination(s->store, walk.last_id);
+        if (!s->job.held.ptr)
+            ids[n++] = walk.last_id;
+    }
     if (walk.looked)
-        s->job.cursor_id = walk.last_id;
-    s->job.facts.exhausted = walk.ended;
+        s->job.cursor_id = s->job.held.ptr ? walk.last_id - 1 : walk.last_id;
+    s->job.facts.exhausted = walk.ended && !s->job.held.ptr;
     hk_sl_walk_end(&walk);
     return n;
 }
@@ -372,13 +390,14 @@ static void save(struct step *s)
     sqlite3_stmt *q =
         hk_sl_prepare_for(s->store,
                           "UPDATE outbox_redrive SET cursor_id = ?2, requeued = ?3, exhausted = ?4, "
-                          "tokens = ?5, tokens_ms = ?6 WHERE id = ?1",
+                          "tokens = ?5, tokens_ms = ?6, held = ?7 WHERE id = ?1",
                           s->job.id);
     hk_sq_bind_i64(s->store, q, 2, s->job.cursor_id);
     hk_sq_bind_u64(s->store, q, 3, s->job.facts.requeued);
     hk_sq_bind_i64(s->store, q, 4, s->job.facts.exhausted);
     bind_double(s->store, q, 5, s->job.facts.tokens);
     hk_sq_bind_i64(s->store, q, 6, s->now_ms);
+    hk_sq_bind_text_or_null(s->store, q, 7, s->job.held);
     hk_sq_run(s->store, q);
     sqlite3_finalize(q);
     hk_crash_point("redrive-inside");
@@ -406,6 +425,8 @@ static void requeue(struct step *s, const struct hk_letter_query *query)
     s->job.facts.tokens = s->next.tokens + (double)(s->next.n - done); /* what was not used stays */
     save(s);
     s->wake_ms = done < s->next.n || s->next.wake_ms < s->now_ms ? s->now_ms : s->next.wake_ms;
+    if (s->job.held.ptr)
+        s->wake_ms = s->now_ms + HK_REDRIVE_HELD_MS;
 }
 
 static void take_step(struct step *s, const struct hk_letter_query *query)

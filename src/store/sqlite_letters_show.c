@@ -252,17 +252,15 @@ enum hk_code hk_sl_audit(struct hk_admin *admin, const struct hk_audit_page *pag
     return rc;
 }
 
-/* The index by status has `requeues`: only letters that were requeued are read. */
 enum hk_code hk_sl_find_requeued(struct hk_admin *admin, const char *message_id, int64_t *out_id,
                                  struct hk_err *err)
 {
     struct hk_store *store = admin->store;
     hk_sq_call(store);
     hk_sq_begin_read(store);
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT max(id) FROM dead_letters INDEXED BY dead_letters_status "
-               "WHERE status IN ('failed', 'retrying', 'resolved', 'discarded') AND requeues > 0 "
-               "AND requeued_as = ?1");
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "SELECT max(id) FROM dead_letters INDEXED BY dead_letters_requeued_as "
+                             "WHERE requeued_as IS NOT NULL AND requeued_as = ?1");
     hk_sq_bind_cstr(store, q, 1, message_id);
     int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);

@@ -359,6 +359,40 @@ static void another_process_goes_on_where_the_first_one_stopped(void **state)
     admin_ops->close(admin);
 }
 
+/* What is requeued into a pause goes out all at once when that ends. */
+static void a_job_waits_at_a_letter_whose_destination_is_paused(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    bool changed = false;
+    letters_fill(store, suite_acquire(store), 30, NULL);
+    store_kind->sql("UPDATE dead_letters SET destination = 'b' WHERE id > 2");
+    assert_int_equal(admin_ops->pause(admin, "b", true, "ann", "works", &changed, &err), HK_OK);
+    int64_t id = start(admin, &open_letters, (struct hk_redrive_pace){.rate_per_s = 10});
+    step_to(admin, id, &open_letters, 2);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(step(admin, id, &open_letters), suite_clock_ms + HK_REDRIVE_HELD_MS);
+        suite_clock_ms += 60000;
+    }
+    struct hk_redrive_job job = job_of(admin, id);
+    assert_text(job.held, "b");
+    assert_int_equal(job.status, HK_REDRIVE_RUNNING);
+    assert_number("count(*) FROM outbox_retry", 2);
+    assert_int_equal(admin_ops->pause(admin, "b", false, "ann", "done", &changed, &err), HK_OK);
+    int64_t resumed_ms = suite_clock_ms;
+    while (suite_clock_ms < resumed_ms + 1000) {
+        int64_t wake_ms = step(admin, id, &open_letters);
+        suite_clock_ms = wake_ms > suite_clock_ms ? wake_ms : suite_clock_ms + 10;
+    }
+    assert_text(job_of(admin, id).held, "");
+    assert_in_range(suite_number("SELECT count(*) FROM outbox_retry"), 2 + 5,
+                    2 + 15); /* rate * (1 s + 0.5 s) */
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void an_empty_job_is_done_at_once(void **state)
 {
     (void)state;
@@ -689,6 +723,7 @@ const struct CMUnitTest letters_redrive_tests[] = {
     TEST(a_canary_that_fails_again_ends_the_job),
     TEST(what_only_the_payload_tells_is_redriven_too),
     TEST(another_process_goes_on_where_the_first_one_stopped),
+    TEST(a_job_waits_at_a_letter_whose_destination_is_paused),
     TEST(an_empty_job_is_done_at_once),
     TEST(ended_jobs_go_with_what_they_resolved),
     TEST(every_failing_allocation_is_survived),

@@ -822,11 +822,41 @@ static void roles_keep_what_they_need(void **state)
     store_kind->sql("DROP OWNED BY pl_relay, pl_viewer; DROP ROLE pl_relay, pl_viewer");
 }
 
+static PGconn *meanwhile;
+
+static bool discard_one(const void *arg, const struct hk_letter *letter)
+{
+    (void)arg;
+    if (letter->id == 2)
+        pg_exec(meanwhile, "UPDATE dead_letters SET status = 'discarded' WHERE id = 2");
+    return true;
+}
+
+/* Somebody settles a letter between a step's look and its write. */
+static void a_letter_that_is_not_requeued_after_all_costs_no_token(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    struct hk_err err = {0};
+    int64_t wake_ms = 0;
+    const struct hk_letter_query open = {.statuses = 1u << HK_LETTER_FAILED, .match = discard_one};
+    meanwhile = pg_connect(NULL);
+    fill(9);
+    job = start_job(admin, 8);
+    store_kind->sql("UPDATE outbox_redrive SET tokens = 4, tokens_ms = started_ms");
+    assert_int_equal(OPS.redrive_step(admin, job, &open, &wake_ms, &err), HK_OK);
+    assert_int_equal(suite_number("SELECT requeued FROM outbox_redrive"), 3);
+    assert_int_equal(suite_number("SELECT tokens::bigint FROM outbox_redrive"), 1);
+    PQfinish(meanwhile);
+    admin_ops->close(admin);
+}
+
 int main(void)
 {
 #define TEST(f)  cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
 #define EMPTY(f) cmocka_unit_test_setup_teardown(f, setup_empty, suite_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_letter_that_is_not_requeued_after_all_costs_no_token),
         TEST(what_many_do_at_once_is_one_chain_and_each_letter_goes_once),
         TEST(relays_share_a_job_and_its_rate_without_doing_a_step_twice),
         TEST(what_a_step_leaves_is_for_the_next_one),

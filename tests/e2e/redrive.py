@@ -146,6 +146,25 @@ def a_redrive_sends_each_letter_once_more_under_its_own_id_and_at_its_rate():
 
 
 @test
+def a_pause_holds_a_redrive_and_after_it_the_rate_is_kept():
+    with World(policies={"quick": ONCE}) as w:
+        daemon = w.daemon().ready()
+        ids = die(w, 60)
+        w.receiver.on("shop", 200)
+        w.hikyaku("destinations", "pause", "shop", "--reason", "works")
+        number = start(w, rate="30/s")
+        until(lambda: "shop is paused" in w.hikyaku("redrive", "show", str(number)), "show to say so")
+        shown = json.loads(w.hikyaku("redrive", "show", str(number), "--json"))
+        assert shown["paused_destination"] == "shop" and shown["requeued"] == 0, shown
+        w.hikyaku("destinations", "resume", "shop", "--reason", "done")
+        ended(w, number, "done")
+        assert w.receiver.accepted() == collections.Counter(ids)
+        check_rate(requeues(w, number), 60, 30)
+        assert "paused" not in w.hikyaku("redrive", "show", str(number))
+        daemon.stop()
+
+
+@test
 def a_canary_that_fails_leaves_the_rest_alone():
     with World(policies={"quick": ONCE}) as w:
         daemon = w.daemon().ready()

@@ -107,6 +107,12 @@ BEGIN
 END
 $$;
 
+-- ---- redrives ----
+-- The paused destination that a running job waits for: its letters are not requeued into a pause.
+ALTER TABLE @outbox_redrive ADD held text;
+-- Which letter goes under a message id that is not its own.
+CREATE INDEX @@dead_letters_requeued_as ON @dead_letters USING hash (requeued_as) WHERE requeued_as IS NOT NULL;
+
 -- ---- letters that may have arrived ----
 -- People ask before they repair or requeue: how many of each group? The index has only those, and answers without the letters.
 CREATE INDEX @@dead_letters_maybe ON @dead_letters (status, fingerprint) INCLUDE (id, last_failed_at) WHERE possibly_delivered;

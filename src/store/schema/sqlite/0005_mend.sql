@@ -6,6 +6,12 @@ INSERT INTO outbox_meta (key, value)
 SELECT 'audit_purged', '0' UNION ALL
 SELECT 'audit_unwitnessed_prev', value FROM outbox_meta WHERE key = 'audit_first_prev';
 
+-- ---- redrives ----
+-- The paused destination that a running job waits for: its letters are not requeued into a pause.
+ALTER TABLE outbox_redrive ADD COLUMN held TEXT;
+-- Which letter goes under a message id that is not its own.
+CREATE INDEX dead_letters_requeued_as ON dead_letters (requeued_as) WHERE requeued_as IS NOT NULL;
+
 -- ---- letters that may have arrived ----
 -- People ask before they repair or requeue: how many of each group? The index has only those, and answers without the letters.
 CREATE INDEX dead_letters_maybe ON dead_letters (fingerprint, status, id, last_failed_at) WHERE possibly_delivered <> 0;
