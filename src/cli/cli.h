@@ -115,6 +115,7 @@ int hk_cmd_alerts_test(struct hk_cli *cli);
 int hk_cmd_alerts_mute(struct hk_cli *cli);
 int hk_cmd_alerts_unmute(struct hk_cli *cli);
 int hk_cmd_audit_list(struct hk_cli *cli);
+int hk_cmd_audit_show(struct hk_cli *cli);
 int hk_cmd_audit_verify(struct hk_cli *cli);
 int hk_cmd_doctor(struct hk_cli *cli);
 int hk_cmd_policy_list(struct hk_cli *cli);

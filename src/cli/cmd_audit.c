@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku audit list, audit verify: who did what and why, and whether anybody has changed that since. */
+/* hikyaku audit list, audit show, audit verify: who did what and why, and whether anybody has changed that since. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +13,40 @@
 #include "cli/table.h"
 
 enum {
-    PAGE = 1000,
+    VERIFY_PAGE = 100, /* rows, each with a list of up to HK_LETTER_ACTS_MAX letters */
 };
 
 /* ---- list ---- */
 
+/* A text of the row's detail, without quotes and escapes: "" when it has none. Belongs to `scratch`. */
+static struct hk_str words_of(const struct hk_audit_row *row, const char *key, struct hk_buf *scratch)
+{
+    struct hk_str raw;
+    hk_buf_reset(scratch);
+    if (!hk_dead_detail(row, key, &raw) || raw.len < 2 || raw.ptr[0] != '"')
+        return (struct hk_str){"", 0};
+    (void)hk_scan_text(raw, scratch);
+    return hk_buf_str(scratch);
+}
+
+static void put_words(struct hk_json *json, const struct hk_audit_row *row, const char *key)
+{
+    struct hk_buf scratch;
+    hk_buf_init(&scratch, HK_OPERATE_OUTPUT_MAX);
+    hk_put_str(json, key, words_of(row, key, &scratch));
+    hk_buf_fini(&scratch);
+}
+
+/* The members of an open object. */
 static void put_row(struct hk_json *json, const struct hk_audit_row *row)
 {
-    hk_json_object(json);
     hk_put_id(json, "id", row->id);
     hk_put_time(json, "at", row->at_ms);
     hk_put_str(json, "actor", row->actor);
     hk_put_str(json, "act", row->act);
     hk_put_id(json, "letter", row->letter_id);
+    hk_put_u64(json, "letters", row->letters > 0 ? row->letters : row->letter_id != 0);
+    hk_put_id(json, "act_id", row->act_id);
     hk_put_id(json, "redrive", row->redrive);
     hk_put_str(json, "message_id", row->message_id);
     hk_put_str(json, "destination", row->destination);
@@ -33,8 +54,9 @@ static void put_row(struct hk_json *json, const struct hk_audit_row *row)
     hk_put_str(json, "before", row->before);
     hk_put_str(json, "after", row->after);
     hk_put_str(json, "detail", row->detail);
+    put_words(json, row, "filter");
+    put_words(json, row, "jq");
     hk_put_str(json, "hash", row->hash);
-    hk_json_end(json);
 }
 
 static void put_rows(struct hk_buf *out, const struct hk_audit_rows *rows)
@@ -44,12 +66,29 @@ static void put_rows(struct hk_buf *out, const struct hk_audit_rows *rows)
     hk_json_object(&json);
     hk_json_key(&json, "items");
     hk_json_array(&json);
-    for (size_t i = 0; i < rows->n; i++)
+    for (size_t i = 0; i < rows->n; i++) {
+        hk_json_object(&json);
         put_row(&json, &rows->items[i]);
+        hk_json_end(&json);
+    }
     hk_json_end(&json);
     hk_put_id(&json, "next", rows->more ? rows->last_id : 0);
     hk_json_end(&json);
     (void)hk_buf_addc(out, '\n');
+}
+
+/* "4711", or "5,000 letters" that `audit show` lists. */
+static const char *letters_of(const struct hk_audit_row *row, char out[64])
+{
+    char number[HK_OUT_TEXT];
+    if (row->letter_id != 0)
+        (void)snprintf(out, 64, "%" PRId64, row->letter_id);
+    else if (row->letters > 0)
+        (void)snprintf(out, 64, "%s letter%s", hk_out_count(row->letters, number),
+                       row->letters == 1 ? "" : "s");
+    else
+        (void)snprintf(out, 64, "-");
+    return out;
 }
 
 static void write_rows(struct hk_buf *out, const struct hk_audit_rows *rows)
@@ -72,8 +111,7 @@ static void write_rows(struct hk_buf *out, const struct hk_audit_rows *rows)
         hk_table_adds(&table, at);
         hk_table_add(&table, row->actor);
         hk_table_add(&table, row->act);
-        (void)snprintf(text, sizeof text, "%" PRId64, row->letter_id);
-        hk_table_adds(&table, row->letter_id != 0 ? text : "-");
+        hk_table_adds(&table, letters_of(row, text));
         hk_table_add(&table, row->message_id);
         hk_table_add(&table, row->destination);
         hk_table_add(&table, row->reason);
@@ -114,6 +152,119 @@ int hk_cmd_audit_list(struct hk_cli *cli)
         code = hk_out_buffer(&out);
     }
     hk_buf_fini(&out);
+    hk_dead_close(&dead);
+    return code;
+}
+
+/* ---- show ---- */
+
+static void put_act(struct hk_buf *out, const struct hk_audit_row *row,
+                    const struct hk_audit_letters *letters)
+{
+    struct hk_json json;
+    hk_json_init(&json, out, true);
+    hk_json_object(&json);
+    put_row(&json, row);
+    hk_json_key(&json, "items");
+    hk_json_array(&json);
+    for (size_t i = 0; i < letters->n; i++) {
+        const struct hk_audit_letter *l = &letters->items[i];
+        hk_json_object(&json);
+        hk_put_id(&json, "letter", l->letter_id);
+        hk_put_str(&json, "message_id", l->message_id);
+        hk_put_str(&json, "destination", l->destination);
+        hk_put_str(&json, "before", l->before);
+        hk_put_str(&json, "after", l->after);
+        hk_put_str(&json, "detail", l->detail);
+        hk_json_end(&json);
+    }
+    hk_json_end(&json);
+    hk_put_id(&json, "next", letters->more ? letters->items[letters->n - 1].letter_id : 0);
+    hk_json_end(&json);
+    (void)hk_buf_addc(out, '\n');
+}
+
+static void write_letters(struct hk_buf *out, const struct hk_audit_letters *letters)
+{
+    static const struct hk_table_column columns[] = {
+        {"LETTER", true, 0}, {"MESSAGE", false, 36}, {"DESTINATION", false, 20}, {"DETAIL", false, 70}};
+    struct hk_table table;
+    char text[64];
+    hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < letters->n; i++) {
+        (void)snprintf(text, sizeof text, "%" PRId64, letters->items[i].letter_id);
+        hk_table_adds(&table, text);
+        hk_table_add(&table, letters->items[i].message_id);
+        hk_table_add(&table, letters->items[i].destination);
+        hk_table_add(&table, letters->items[i].detail);
+    }
+    hk_table_write(&table, out);
+    hk_table_fini(&table);
+    if (letters->more)
+        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n",
+                          letters->items[letters->n - 1].letter_id);
+}
+
+static void write_act(struct hk_buf *out, const struct hk_audit_row *row,
+                      const struct hk_audit_letters *letters)
+{
+    char text[64], at[HK_TIME_TEXT_MAX];
+    struct hk_buf scratch;
+    hk_buf_init(&scratch, HK_OPERATE_OUTPUT_MAX);
+    (void)snprintf(text, sizeof text, "%" PRId64, row->id);
+    hk_operate_fact(out, "act", hk_str_of(text));
+    hk_operate_fact(out, "what", row->act);
+    (void)hk_format_rfc3339(row->at_ms, at);
+    hk_operate_fact(out, "at", hk_str_of(at));
+    hk_operate_fact(out, "actor", row->actor);
+    hk_operate_fact(out, "reason", row->reason);
+    hk_operate_fact(out, "destination", row->destination);
+    hk_operate_fact(out, "message", row->message_id);
+    (void)snprintf(text, sizeof text, "%" PRId64, row->redrive);
+    hk_operate_fact(out, "redrive", hk_str_of(row->redrive != 0 ? text : ""));
+    hk_operate_fact(out, "filter", words_of(row, "filter", &scratch));
+    hk_operate_fact(out, "jq", words_of(row, "jq", &scratch));
+    hk_operate_fact(out, row->letter_id != 0 ? "letter" : "letters", hk_str_of(letters_of(row, text)));
+    if (letters->n > 0) {
+        (void)hk_buf_addc(out, '\n');
+        write_letters(out, letters);
+    }
+    hk_buf_fini(&scratch);
+}
+
+static int show_act(const struct hk_cli *cli, const struct hk_dead *dead, int64_t id)
+{
+    const struct hk_audit_row *row = NULL;
+    const struct hk_audit_letters *letters = NULL;
+    struct hk_err err = {.message = ""};
+    struct hk_buf out;
+    uint64_t limit = 50, after = 0;
+    if (!hk_args_u64(cli, "limit", 1, 100000, &limit) || !hk_args_u64(cli, "after", 1, INT64_MAX, &after))
+        return HK_EXIT_USAGE;
+    int code = hk_dead_find_act(dead, id, &row);
+    if (code != HK_EXIT_OK)
+        return code;
+    if (dead->letters->act_letters(dead->op.admin, row->id, (int64_t)after, (uint32_t)limit, &letters,
+                                   &err) != HK_OK)
+        return hk_operate_failed(&err);
+    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    if (hk_args_flag(cli, "json"))
+        put_act(&out, row, letters);
+    else
+        write_act(&out, row, letters);
+    return hk_out_buffer(&out);
+}
+
+int hk_cmd_audit_show(struct hk_cli *cli)
+{
+    struct hk_dead dead;
+    uint64_t id = 0;
+    if (hk_parse_u64(hk_str_of(cli->operands[0]), &id, NULL) != HK_OK || id == 0 || id > INT64_MAX)
+        return hk_out_error(HK_EXIT_USAGE, "an act is a number, as 'hikyaku audit list' shows it");
+    int code = hk_dead_open(cli, &dead);
+    if (code != HK_EXIT_OK)
+        return code;
+    code = show_act(cli, &dead, (int64_t)id);
     hk_dead_close(&dead);
     return code;
 }
@@ -163,6 +314,14 @@ static void look_for_purge(struct chain *c, const struct hk_audit_row *row, stru
         c->purged = 0;
 }
 
+/* The digest of the list stands in the row, which its own hash covers. A row without a digest has no list. */
+static bool list_fits(const struct hk_audit_row *row)
+{
+    struct hk_str raw = {"\"\"", 2};
+    (void)hk_dead_detail(row, "list", &raw);
+    return raw.len >= 2 && hk_str_eq((struct hk_str){raw.ptr + 1, raw.len - 2}, row->list);
+}
+
 static void look_at(struct chain *c, const struct hk_audit_row *row, struct hk_str first_prev)
 {
     char hash[HK_AUDIT_HASH_MAX];
@@ -180,6 +339,9 @@ static void look_at(struct chain *c, const struct hk_audit_row *row, struct hk_s
         fail(c, row->id, "the rows before it are gone, and retention did not take them");
     else if (c->begun && !is(row->prev, c->prev))
         fail(c, row->id, "it does not follow the row before it: one was taken out or put in");
+    else if (!list_fits(row))
+        fail(c, row->id,
+             "its list of letters does not fit its digest: letters were changed, taken out or put in");
     look_for_purge(c, row, first_prev);
     c->begun = true;
     (void)snprintf(c->prev, sizeof c->prev, "%.*s", (int)row->hash.len, row->hash.ptr);
@@ -201,7 +363,7 @@ static void look_at_ends(struct chain *c, const struct hk_audit_rows *rows)
  * while we read: then the head is read again behind the new rows. */
 static enum hk_code walk(const struct hk_dead *dead, struct chain *c, struct hk_err *err)
 {
-    struct hk_audit_page page = {.oldest_first = true, .limit = PAGE};
+    struct hk_audit_page page = {.oldest_first = true, .limit = VERIFY_PAGE, .parts = true, .lists = true};
     const struct hk_audit_rows *rows = NULL;
     for (;;) {
         enum hk_code rc = dead->letters->audit(dead->op.admin, &page, &rows, err);

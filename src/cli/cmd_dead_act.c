@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/dead.h"
+#include "cli/interrupt.h"
 #include "cli/out.h"
 #include "cli/settings.h"
 #include "cli/table.h"
@@ -38,8 +39,11 @@ struct act {
     enum kind kind;
     enum hk_requeue_id ids;
     const char *actor, *reason;
-    bool as_json, one; /* one letter was named: it is told of it alone */
+    const char *filter; /* for the audit; NULL = letters were named */
+    int64_t act_id;     /* in the audit; 0 = none yet, or one letter was named */
+    bool as_json, one;  /* one letter was named: it is told of it alone */
     uint64_t done, nothing, missing, refused;
+    uint64_t overtaken; /* of an act that is undone: somebody has decided about them since */
     struct hk_buf text; /* for reading: what was refused; or the items of a JSON array */
     struct hk_json items;
     uint64_t n_items;
@@ -130,6 +134,14 @@ static void count(struct act *a, const struct hk_letter_done *d)
     add_item(a, d->id, d->did, d->message_id, why);
 }
 
+static void say_act(const struct act *a, struct hk_buf *out)
+{
+    if (a->act_id != 0)
+        (void)hk_buf_addf(out, "act %" PRId64 ": 'hikyaku audit show %" PRId64 "' lists the letters%s\n",
+                          a->act_id, a->act_id,
+                          a->kind == DISCARD ? "; 'hikyaku dead restore --act' with it undoes it" : "");
+}
+
 static int report(struct act *a)
 {
     struct hk_buf out;
@@ -144,6 +156,9 @@ static int report(struct act *a)
         hk_put_u64(&json, "unchanged", a->nothing);
         hk_put_u64(&json, "missing", a->missing);
         hk_put_u64(&json, "refused", a->refused);
+        if (a->kind == RESTORE)
+            hk_put_u64(&json, "overtaken", a->overtaken);
+        hk_put_id(&json, "act_id", a->act_id);
         hk_put_cstr(&json, "actor", a->actor);
         hk_put_cstr(&json, "reason", a->reason);
         hk_json_key(&json, "items");
@@ -160,6 +175,11 @@ static int report(struct act *a)
                               "%" PRIu64 " changed, %" PRIu64 " unchanged, %" PRIu64 " refused, %" PRIu64
                               " missing\n",
                               a->done, a->nothing, a->refused, a->missing);
+        if (a->overtaken > 0)
+            (void)hk_buf_addf(&out,
+                              "%" PRIu64 " were left as they are: somebody has decided about them since\n",
+                              a->overtaken);
+        say_act(a, &out);
     }
     int code = hk_out_buffer(&out);
     return code == HK_EXIT_OK && a->refused + a->missing > 0 ? HK_EXIT_FAILURE : code;
@@ -191,10 +211,13 @@ static enum hk_code call(struct act *a, const struct hk_letter_act *act, const s
 static enum hk_code do_ids(struct act *a, const int64_t *ids, size_t n, struct hk_err *err)
 {
     const struct hk_letters_done *done = NULL;
-    struct hk_letter_act act = {.ids = ids, .n = n, .actor = a->actor, .reason = a->reason};
+    struct hk_letter_act act = {
+        .ids = ids, .n = n, .actor = a->actor, .reason = a->reason, .filter = a->filter, .act_id = a->act_id};
     enum hk_code rc = n > 0 ? call(a, &act, &done, err) : HK_OK;
     for (size_t i = 0; rc == HK_OK && n > 0 && i < done->n; i++)
         count(a, &done->items[i]);
+    if (rc == HK_OK && n > 0)
+        a->act_id = done->act_id;
     return rc;
 }
 
@@ -248,21 +271,62 @@ static enum hk_code do_page(struct act *a, const struct hk_letter_query *query, 
     return do_ids(a, ids, n, err);
 }
 
-static enum hk_code do_matching(struct act *a, const struct hk_letter_query *query, struct hk_err *err)
+/* One page of an act that is undone. `*after` is the last letter that was looked at. */
+static enum hk_code do_act_page(struct act *a, int64_t act_id, int64_t *after, bool *more, struct hk_err *err)
+{
+    const struct hk_audit_letters *letters = NULL;
+    int64_t ids[HK_LETTER_ACTS_MAX];
+    size_t n = 0;
+    enum hk_code rc =
+        a->dead.letters->act_letters(a->dead.op.admin, act_id, *after, HK_LETTER_ACTS_MAX, &letters, err);
+    if (rc != HK_OK)
+        return rc;
+    for (size_t i = 0; i < letters->n; i++) {
+        *after = letters->items[i].letter_id;
+        if (letters->items[i].overtaken)
+            a->overtaken++;
+        else
+            ids[n++] = *after;
+    }
+    *more = letters->more;
+    return do_ids(a, ids, n, err);
+}
+
+/* Page by page, each in a transaction of its own: what the query means, or the letters of an act that is undone. */
+static enum hk_code do_pages(struct act *a, const struct hk_letter_query *query, int64_t undo,
+                             struct hk_err *err)
 {
     struct hk_letter_page page = {.limit = HK_LETTER_ACTS_MAX, .oldest_first = true};
     bool more = true, progress = isatty(STDERR_FILENO) == 1, told = false;
+    int64_t after = 0;
     enum hk_code rc = HK_OK;
+    hk_interrupt_catch();
     while (rc == HK_OK && more) {
-        rc = do_page(a, query, &page, &more, err);
+        rc = undo != 0 ? do_act_page(a, undo, &after, &more, err) : do_page(a, query, &page, &more, err);
         if (progress && more) {
             (void)fprintf(stderr, "\r%" PRIu64 " changed", a->done);
             told = true;
         }
+        if (rc == HK_OK && more && hk_interrupted())
+            rc = hk_err_set(err, HK_CANCELLED, "interrupted: the same command goes on with the rest");
     }
     if (told)
         (void)fprintf(stderr, "\n");
     return rc;
+}
+
+static int do_all(struct act *a, const struct hk_letter_query *query, int64_t undo)
+{
+    struct hk_err err = {.message = ""};
+    if (do_pages(a, query, undo, &err) == HK_OK)
+        return report(a);
+    struct hk_buf text;
+    hk_buf_init(&text, 4096);
+    say_act(a, &text);
+    (void)hk_out_error(HK_EXIT_FAILURE, "stopped after %" PRIu64 " letters were changed; %s", a->done,
+                       hk_buf_cstr(&text));
+    hk_buf_fini(&text);
+    return hk_operate_failed(&err);
 }
 
 /* ---- which ---- */
@@ -399,22 +463,39 @@ static int look_at_named(struct act *a, const int64_t *ids, size_t n)
     return missing && code == HK_EXIT_OK ? HK_EXIT_FAILURE : code;
 }
 
-static int do_each(struct act *a, const int64_t *ids, size_t n)
+/* The letters of `ids` that may go; the others are refused. In place. */
+static enum hk_code leave_out_drops(struct act *a, int64_t *ids, size_t *n, struct hk_err *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        const struct hk_letters *found = NULL;
+        struct hk_letter_query query = {.first_id = ids[i], .last_id = ids[i]};
+        enum hk_code rc = a->dead.letters->list(a->dead.op.admin, &query,
+                                                &(struct hk_letter_page){.limit = 1}, &found, err);
+        if (rc != HK_OK)
+            return rc;
+        if (found->n > 0 && is_drop(a, &found->items[0])) {
+            refuse_drop(a, &found->items[0]);
+            continue;
+        }
+        if (found->n > 0 && a->one)
+            warn_same(a, &found->items[0]);
+        ids[kept++] = ids[i];
+    }
+    *n = kept;
+    return HK_OK;
+}
+
+static int do_each(struct act *a, int64_t *ids, size_t n)
 {
     struct hk_err err = {.message = ""};
     a->one = n == 1;
-    for (size_t i = 0; i < n; i++) {
-        bool more = false;
-        struct hk_letter_query query = {.first_id = ids[i], .last_id = ids[i]};
-        struct hk_letter_page page = {.limit = 1};
-        uint64_t before = a->n_items;
-        enum hk_code rc = do_page(a, &query, &page, &more, &err);
-        if (rc == HK_OK && a->n_items == before) /* none such: let the store say so */
-            rc = do_ids(a, &ids[i], 1, &err);
-        if (rc != HK_OK)
-            return hk_operate_failed(&err);
-    }
-    return report(a);
+    enum hk_code rc = HK_OK;
+    if (a->kind == REQUEUE && a->ids == HK_REQUEUE_SAME)
+        rc = leave_out_drops(a, ids, &n, &err);
+    for (size_t i = 0; i < n && rc == HK_OK; i += HK_LETTER_ACTS_MAX)
+        rc = do_ids(a, ids + i, n - i < HK_LETTER_ACTS_MAX ? n - i : HK_LETTER_ACTS_MAX, &err);
+    return rc == HK_OK ? report(a) : hk_operate_failed(&err);
 }
 
 /* All names are looked up before anything is changed: a word that is wrong leaves nothing half done. */
@@ -446,20 +527,63 @@ static int do_filter(struct act *a, struct hk_dead_filter *filter)
     (void)snprintf(question, sizeof question, "%s: %s dead letters?", words[a->kind].verb,
                    hk_operate_count(seen.fit, number));
     int code = seen.fit.n > 0 ? hk_dead_confirm(a->cli, question) : HK_EXIT_OK;
-    if (code != HK_EXIT_OK)
-        return code;
-    if (do_matching(a, &filter->query, &err) != HK_OK) {
-        (void)hk_out_error(HK_EXIT_FAILURE, "stopped after %" PRIu64 " were changed", a->done);
-        return hk_operate_failed(&err);
-    }
-    return report(a);
+    a->filter = hk_buf_cstr(&filter->text);
+    return code == HK_EXIT_OK ? do_all(a, &filter->query, 0) : code;
 }
 
-static int run(struct act *a, size_t n_named)
+/* Letters of the act that nobody has decided about since. */
+static enum hk_code look_at_act(struct act *a, int64_t act_id, struct outlook *out, struct hk_err *err)
+{
+    const struct hk_audit_letters *letters = NULL;
+    int64_t after = 0;
+    do {
+        enum hk_code rc = a->dead.letters->act_letters(a->dead.op.admin, act_id, after, 1000, &letters, err);
+        if (rc != HK_OK)
+            return rc;
+        for (size_t i = 0; i < letters->n; i++) {
+            after = letters->items[i].letter_id;
+            *(letters->items[i].overtaken ? &out->others.n : &out->fit.n) += 1;
+        }
+    } while (letters->more);
+    return HK_OK;
+}
+
+/* Undoes one discard of many letters, and nothing else. */
+static int do_undo(struct act *a, int64_t id)
+{
+    const struct hk_audit_row *row = NULL;
+    struct hk_err err = {.message = ""};
+    struct outlook seen = {.maybe = 0};
+    char number[48], question[160], filter[40];
+    int code = hk_dead_find_act(&a->dead, id, &row);
+    if (code != HK_EXIT_OK)
+        return code;
+    id = row->id;
+    if (!hk_str_eq(row->act, hk_str_of("discard")))
+        return hk_out_error(HK_EXIT_FAILURE, "act %" PRId64 " is a %.*s: only a discard can be undone", id,
+                            (int)(row->act.len < 40 ? row->act.len : 40), row->act.ptr);
+    if (row->letters == 0)
+        return hk_out_error(HK_EXIT_FAILURE,
+                            "act %" PRId64 " is about one letter: 'hikyaku dead restore %" PRId64 "'", id,
+                            row->letter_id);
+    if (look_at_act(a, id, &seen, &err) != HK_OK)
+        return hk_operate_failed(&err);
+    if (hk_args_flag(a->cli, "dry-run"))
+        return say_dry_run(a, &seen);
+    (void)snprintf(question, sizeof question, "restore: %s dead letters of act %" PRId64 "?",
+                   hk_operate_count(seen.fit, number), id);
+    (void)snprintf(filter, sizeof filter, "act:%" PRId64, id);
+    a->filter = filter;
+    code = seen.fit.n > 0 ? hk_dead_confirm(a->cli, question) : HK_EXIT_OK;
+    return code == HK_EXIT_OK ? do_all(a, NULL, id) : code;
+}
+
+static int run(struct act *a, size_t n_named, int64_t undo)
 {
     struct hk_dead_filter filter = {.parsed = NULL};
     int code = HK_EXIT_OK;
-    if (n_named == 0)
+    bool filtered = n_named == 0 && undo == 0;
+    if (filtered)
         code = hk_dead_filter(a->cli, a->kind == RESTORE, &filter);
     if (code != HK_EXIT_OK)
         return code;
@@ -470,11 +594,11 @@ static int run(struct act *a, size_t n_named)
             hk_json_init(&a->items, &a->text, false);
             hk_json_array(&a->items);
         }
-        code = n_named > 0 ? do_named(a, n_named) : do_filter(a, &filter);
+        code = undo != 0 ? do_undo(a, undo) : n_named > 0 ? do_named(a, n_named) : do_filter(a, &filter);
         hk_buf_fini(&a->text);
         hk_dead_close(&a->dead);
     }
-    if (n_named == 0)
+    if (filtered)
         hk_dead_filter_free(&filter);
     return code;
 }
@@ -487,14 +611,20 @@ static int act_on(const struct hk_cli *cli, enum kind kind, enum hk_requeue_id i
                     .ids = ids,
                     .actor = hk_settings_actor(cli, actor),
                     .as_json = hk_args_flag(cli, "json")};
-    if (cli->n_operands == 0 && !hk_dead_filter_given(cli))
+    uint64_t undo = 0;
+    if (kind == RESTORE && !hk_args_u64(cli, "act", 1, INT64_MAX, &undo))
+        return HK_EXIT_USAGE;
+    if (undo != 0 && (cli->n_operands > 0 || hk_dead_filter_given(cli)))
+        return hk_out_error(HK_EXIT_USAGE,
+                            "--act means the letters of that act: ids and filters do not go with it");
+    if (undo == 0 && cli->n_operands == 0 && !hk_dead_filter_given(cli))
         return hk_out_error(HK_EXIT_USAGE, "say which: ids, or --filter, --group, --reason-code …");
     if (cli->n_operands > 0 && hk_dead_filter_beside_ids(cli))
         return hk_out_error(HK_EXIT_USAGE,
                             "ids or a filter, not both (--destination says which of a message's "
                             "letters is meant)");
     a.reason = hk_args_flag(cli, "dry-run") ? "" : hk_operate_reason(cli, reason);
-    return a.reason == NULL ? HK_EXIT_USAGE : run(&a, cli->n_operands);
+    return a.reason == NULL ? HK_EXIT_USAGE : run(&a, cli->n_operands, (int64_t)undo);
 }
 
 int hk_cmd_dead_requeue(struct hk_cli *cli)
@@ -529,5 +659,5 @@ int hk_cmd_dead_note(struct hk_cli *cli)
                     .as_json = hk_args_flag(cli, "json")};
     if (hk_str_trim(hk_str_of(a.reason)).len == 0)
         return hk_out_error(HK_EXIT_USAGE, "the note is empty");
-    return run(&a, 1);
+    return run(&a, 1, 0);
 }

@@ -1,31 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hikyaku dead fix: one jq program repairs the payloads of many letters. Each result is checked as the relay would check it; the older
- * payload is kept; nothing goes out by this (dead requeue, redrive). */
+ * payload is kept; nothing goes out by this (dead requeue, redrive).
+ *
+ * DESIGN. Letters are read a page at a time, with their payloads, and what the program makes of a page is stored in one transaction. All pages
+ * are one act of the audit. A page ends early when its results are large: memory is bounded by the two limits below and one letter. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/dead.h"
+#include "cli/interrupt.h"
 #include "cli/out.h"
 #include "cli/settings.h"
 #include "cli/table.h"
 #include "config/payload.h"
+#include "core/encoding.h"
 #include "exec/clock.h"
 #include "jq/jq.h"
 #include "payload/canon.h"
 #include "payload/diff.h"
 
 enum {
-    PAGE = 50,
+    PAGE = 200, /* letters in a transaction */
     FAILURES_SHOWN = 10,
     DIFF_CONTEXT = 3,
 };
 
-#define RESULT_MAX  ((size_t)64 << 20)
+#define RESULT_MAX ((size_t)64 << 20)
+#define PAGE_BYTES                                                                                           \
+    ((size_t)8 << 20) /* of payloads, and of results: the one that reaches it is the page's last */
 #define SAMPLES_MAX ((size_t)1 << 20)
+
+/* A letter that the program has changed, until it is stored. */
+struct change {
+    const struct hk_letter *letter; /* of the page */
+    struct hk_buf result;           /* what it was changed to */
+    struct hk_buf coded;            /* the same in base64, where the letter is */
+};
 
 struct fix {
     const struct hk_cli *cli;
@@ -34,6 +49,9 @@ struct fix {
     struct hk_validate *rules;
     struct hk_jq *jq;
     const char *actor, *reason;
+    struct change changes[PAGE];
+    size_t n_changes, change_bytes;
+    int64_t act_id; /* in the audit; 0 = nothing was changed yet */
     bool dry_run, as_json, progress;
     uint64_t samples; /* still to be shown */
     uint64_t matched, changed, unchanged, failed;
@@ -160,41 +178,46 @@ static bool has_rounded(struct hk_str result)
     return false;
 }
 
-/* HK_OK: dealt with, well or badly. Anything else ends the run. */
-static enum hk_code settle_one(struct fix *f, const struct hk_letter *letter, struct hk_str before,
-                               struct hk_str after, struct hk_err *err)
+/* False: the result was dealt with. */
+static bool is_change(struct fix *f, const struct hk_letter *letter, struct hk_str before,
+                      struct hk_str after)
 {
     struct hk_finding finding;
     if (hk_json_same(before,
                      after)) { /* jq lays out anew what it read: the letter keeps its bytes and its id */
         f->unchanged++;
-        return HK_OK;
+        return false;
     }
     if (!hk_validate_payload(f->rules, letter->event_type, after, &finding)) {
         char why[sizeof finding.text + 64];
         (void)snprintf(why, sizeof why, "the result is not valid: %s", finding.text);
         add_failure(f, letter, why);
-        return HK_OK;
+        return false;
     }
     if (has_rounded(after)) {
         add_failure(f, letter, "the result holds integers beyond 2^53, which jq rounds: use dead edit");
-        return HK_OK;
+        return false;
     }
-    uint32_t version = 0;
-    struct hk_letter_edit by = {.actor = f->actor, .reason = f->reason, .act = "fix"};
-    enum hk_code rc = f->dry_run ? HK_OK : hk_dead_replace(&f->dead, letter, after, &by, &version, err);
-    if (rc == HK_CONFLICT || rc == HK_NOTFOUND) {
-        add_failure(f, letter, err->message);
-        return HK_OK;
-    }
-    if (rc == HK_OK) {
-        f->changed++;
-        f->maybe += letter->possibly_delivered;
-        add_sample(f, letter, before, after);
-    }
-    return rc;
+    return true;
 }
 
+/* Keeps what is to be stored; the result becomes the change's. */
+static enum hk_code add_change(struct fix *f, const struct hk_letter *letter, struct hk_buf *result,
+                               struct hk_err *err)
+{
+    struct change *c = &f->changes[f->n_changes++];
+    c->letter = letter;
+    c->result = *result;
+    hk_buf_init(result, RESULT_MAX);
+    hk_buf_init(&c->coded, (size_t)2 * HK_PAYLOAD_MAX);
+    if (hk_encoding_is_base64(letter->encoding))
+        (void)hk_buf_add_base64(&c->coded, hk_buf_cstr(&c->result), c->result.len);
+    f->change_bytes += c->result.len + c->coded.len;
+    enum hk_code rc = hk_buf_status(&c->coded);
+    return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "the payload does not fit");
+}
+
+/* HK_OK: dealt with, well or badly. Anything else ends the run. */
 static enum hk_code fix_one(struct fix *f, const struct hk_letter *letter, struct hk_err *err)
 {
     struct hk_buf scratch, result;
@@ -205,14 +228,114 @@ static enum hk_code fix_one(struct fix *f, const struct hk_letter *letter, struc
     struct hk_str before = hk_dead_payload(letter, &scratch, &decoded);
     const char *why = unfit(letter, before, decoded);
     enum hk_code rc = why != NULL ? HK_INVALID : hk_jq_apply(f->jq, before, &result, err);
-    if (rc == HK_OK)
-        rc = settle_one(f, letter, before, hk_buf_str(&result), err);
-    else if (rc == HK_INVALID || rc == HK_TIMEOUT || rc == HK_TOOBIG) {
+    if (rc == HK_OK && is_change(f, letter, before, hk_buf_str(&result))) {
+        rc = add_change(f, letter, &result, err);
+    } else if (rc == HK_INVALID || rc == HK_TIMEOUT || rc == HK_TOOBIG) {
         add_failure(f, letter, why != NULL ? why : err->message);
         rc = HK_OK;
     }
     hk_buf_fini(&scratch);
     hk_buf_fini(&result);
+    return rc;
+}
+
+/* ---- a page of them ---- */
+
+static void drop_changes(struct fix *f)
+{
+    for (size_t i = 0; i < f->n_changes; i++) {
+        hk_buf_fini(&f->changes[i].result);
+        hk_buf_fini(&f->changes[i].coded);
+    }
+    f->n_changes = 0;
+    f->change_bytes = 0;
+}
+
+static void count_change(struct fix *f, const struct change *c)
+{
+    struct hk_buf scratch;
+    bool decoded = true;
+    f->changed++;
+    f->maybe += c->letter->possibly_delivered;
+    if (f->samples == 0)
+        return;
+    hk_buf_init(&scratch, HK_PAYLOAD_MAX);
+    struct hk_str before = hk_dead_payload(c->letter, &scratch, &decoded);
+    if (decoded)
+        add_sample(f, c->letter, before, hk_buf_str(&c->result));
+    hk_buf_fini(&scratch);
+}
+
+static void count_refused(struct fix *f, const struct change *c, const struct hk_letter_done *done)
+{
+    char why[160];
+    if (done->did == HK_DID_NOT_FIND)
+        (void)snprintf(why, sizeof why, "it is gone");
+    else if (done->sending)
+        (void)snprintf(why, sizeof why, "it is being sent by hand: its outcome is not known yet");
+    else if (done->status != HK_LETTER_FAILED)
+        (void)snprintf(why, sizeof why, "it is not open any more: it is %s",
+                       hk_letter_status_name(done->status));
+    else
+        (void)snprintf(why, sizeof why,
+                       "somebody else has edited it meanwhile: it has version %" PRIu32 " now",
+                       done->version);
+    add_failure(f, c->letter, why);
+}
+
+/* One transaction, one row of the audit. */
+static enum hk_code store_changes(struct fix *f, struct hk_err *err)
+{
+    int64_t ids[PAGE];
+    struct hk_letter_fix fixes[PAGE];
+    const struct hk_letters_done *done = NULL;
+    for (size_t i = 0; i < f->n_changes; i++) {
+        const struct change *c = &f->changes[i];
+        ids[i] = c->letter->id;
+        fixes[i] = (struct hk_letter_fix){
+            c->letter->version,
+            hk_buf_str(hk_encoding_is_base64(c->letter->encoding) ? &c->coded : &c->result)};
+    }
+    const struct hk_letter_act act = {.ids = ids,
+                                      .n = f->n_changes,
+                                      .actor = f->actor,
+                                      .reason = f->reason,
+                                      .filter = hk_buf_cstr(&f->filter.text),
+                                      .program = hk_args_value(f->cli, "jq"),
+                                      .act_id = f->act_id};
+    enum hk_code rc = f->dead.letters->fix(f->dead.op.admin, &act, fixes, &done, err);
+    if (rc != HK_OK)
+        return rc;
+    f->act_id = done->act_id;
+    for (size_t i = 0; i < done->n; i++)
+        if (done->items[i].did == HK_DID_IT)
+            count_change(f, &f->changes[i]);
+        else
+            count_refused(f, &f->changes[i], &done->items[i]);
+    return HK_OK;
+}
+
+/* The page's letters live until the call behind the one that stores them. */
+static enum hk_code fix_page(struct fix *f, const struct hk_letters *page, int64_t *after_id, bool *more,
+                             struct hk_err *err)
+{
+    enum hk_code rc = HK_OK;
+    size_t i = 0;
+    for (; i < page->n && rc == HK_OK && f->change_bytes < PAGE_BYTES; i++) {
+        if (hk_interrupted())
+            return hk_err_set(
+                err, HK_CANCELLED,
+                "interrupted: the same command goes on with the rest, if the program leaves a payload that "
+                "it has changed as it is");
+        rc = fix_one(f, &page->items[i], err);
+        tell_progress(f, false);
+    }
+    *after_id = i < page->n ? page->items[i - 1].id : page->last_id;
+    *more = i < page->n || page->more;
+    if (rc == HK_OK && !f->dry_run && f->n_changes > 0)
+        rc = store_changes(f, err);
+    for (i = 0; rc == HK_OK && f->dry_run && i < f->n_changes; i++)
+        count_change(f, &f->changes[i]);
     return rc;
 }
 
@@ -222,30 +345,19 @@ static enum hk_code fix_all(struct fix *f, struct hk_err *err)
     int64_t after_id = 0;
     enum hk_code rc = HK_OK;
     bool more = true;
-    int64_t ids[PAGE];
+    hk_interrupt_catch();
     while (rc == HK_OK && more) {
         const struct hk_letters *found = NULL;
-        struct hk_letter_page ids_only = {.limit = PAGE, .oldest_first = true, .after_id = after_id};
-        rc = f->dead.letters->list(f->dead.op.admin, &f->filter.query, &ids_only, &found, err);
-        if (rc != HK_OK)
-            break;
-        size_t n = found->n;
-        more = found->more;
-        after_id = found->last_id;
-        for (size_t i = 0; i < n; i++)
-            ids[i] = found->items[i].id;
-        for (size_t i = 0; i < n && rc == HK_OK; i++) {
-            /* one at a time: payloads may be large, and an edit ends what a page of letters lives on */
-            struct hk_letter_query one = f->filter.query;
-            one.first_id = one.last_id = ids[i];
-            rc = f->dead.letters->list(
-                f->dead.op.admin, &one,
-                &(struct hk_letter_page){.limit = 1, .details = true, .payload_max = HK_PAYLOAD_MAX}, &found,
-                err);
-            if (rc == HK_OK && found->n > 0)
-                rc = fix_one(f, &found->items[0], err);
-            tell_progress(f, false);
-        }
+        struct hk_letter_page page = {.limit = PAGE,
+                                      .oldest_first = true,
+                                      .after_id = after_id,
+                                      .details = true,
+                                      .payload_max = HK_PAYLOAD_MAX,
+                                      .bytes_max = PAGE_BYTES};
+        rc = f->dead.letters->list(f->dead.op.admin, &f->filter.query, &page, &found, err);
+        if (rc == HK_OK)
+            rc = fix_page(f, found, &after_id, &more, err);
+        drop_changes(f);
     }
     tell_progress(f, true);
     return rc;
@@ -282,6 +394,7 @@ static int report(struct fix *f)
         hk_put_u64(&json, "unchanged", f->unchanged);
         hk_put_u64(&json, "failed", f->failed);
         hk_put_u64(&json, "may_have_arrived", f->maybe);
+        hk_put_id(&json, "act_id", f->act_id);
         hk_json_key(&json, "samples");
         hk_json_raw(&json, hk_buf_str(&f->shown));
         hk_json_key(&json, "failures");
@@ -300,8 +413,11 @@ static int report(struct fix *f)
             (void)hk_buf_adds(&out, "  …\n");
         write_maybe(f, &out);
         if (f->changed > 0 && !f->dry_run)
-            (void)hk_buf_adds(
-                &out, "the older payloads are kept; nothing was sent: see dead requeue, redrive start\n");
+            (void)hk_buf_addf(
+                &out,
+                "the older payloads are kept; nothing was sent: see dead requeue, redrive start\n"
+                "act %" PRId64 ": 'hikyaku audit show %" PRId64 "' lists the letters\n",
+                f->act_id, f->act_id);
     }
     int code = hk_out_buffer(&out);
     return code == HK_EXIT_OK && f->failed > 0 ? HK_EXIT_FAILURE : code;
@@ -356,8 +472,9 @@ static int run(struct fix *f)
         hk_json_array(&f->failures_json);
     }
     if (fix_all(f, &err) != HK_OK) {
-        (void)hk_out_error(HK_EXIT_FAILURE, "stopped after %" PRIu64 " letters, %" PRIu64 " of them changed",
-                           f->matched, f->changed);
+        (void)hk_out_error(HK_EXIT_FAILURE,
+                           "stopped after %" PRIu64 " letters were %s (act %" PRId64 " of the audit)",
+                           f->changed, f->dry_run ? "tried" : "changed", f->act_id);
         return hk_operate_failed(&err);
     }
     return report(f);

@@ -254,6 +254,46 @@ int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const cha
     return HK_EXIT_OK;
 }
 
+/* ---- acts ---- */
+
+bool hk_dead_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    hk_scan_init(&scan, row->detail);
+    bool found = false;
+    enum hk_scan_kind kind = hk_scan_next(&scan, &token);
+    while (kind != HK_SCAN_END && kind != HK_SCAN_ERROR && !found) {
+        kind = hk_scan_next(&scan, &token);
+        if (kind == HK_SCAN_KEY && scan.depth == 1 && hk_scan_text_eq(token.raw, hk_str_of(key)))
+            found = hk_scan_next(&scan, &token) != HK_SCAN_ERROR;
+    }
+    if (found)
+        *out_raw = token.raw;
+    return found;
+}
+
+int hk_dead_find_act(const struct hk_dead *dead, int64_t id, const struct hk_audit_row **out)
+{
+    struct hk_err err = {.message = ""};
+    for (int looks = 0; looks < 2; looks++) {
+        const struct hk_audit_rows *rows = NULL;
+        struct hk_audit_page page = {.after_id = id - 1, .oldest_first = true, .limit = 1, .parts = true};
+        struct hk_str first;
+        uint64_t first_id = 0;
+        if (dead->letters->audit(dead->op.admin, &page, &rows, &err) != HK_OK)
+            return hk_operate_failed(&err);
+        if (rows->n == 0 || rows->items[0].id != id)
+            break;
+        *out = &rows->items[0];
+        if (!hk_dead_detail(*out, "act", &first) || hk_parse_u64(first, &first_id, NULL) != HK_OK ||
+            first_id == 0 || first_id >= (uint64_t)id)
+            return HK_EXIT_OK;
+        id = (int64_t)first_id;
+    }
+    return hk_out_error(HK_EXIT_FAILURE, "there is no act %" PRId64 " in the audit", id);
+}
+
 /* ---- showing ---- */
 
 int hk_dead_reveal(const struct hk_cli *cli, const struct hk_dead *dead, const int64_t *ids, size_t n)
@@ -270,6 +310,7 @@ int hk_dead_reveal(const struct hk_cli *cli, const struct hk_dead *dead, const i
         act.n = n - at < HK_LETTER_ACTS_MAX ? n - at : HK_LETTER_ACTS_MAX;
         if (dead->letters->remark(dead->op.admin, &act, "reveal", &done, &err) != HK_OK)
             return hk_operate_failed(&err);
+        act.act_id = done->act_id;
     }
     return HK_EXIT_OK;
 }

@@ -31,7 +31,8 @@ extern const struct hk_cli_option hk_dead_list_options[], hk_dead_groups_options
     hk_dead_export_options[], hk_dead_reasons_options[], hk_dead_edit_options[], hk_dead_fix_options[],
     hk_dead_requeue_options[], hk_dead_act_options[], hk_dead_send_options[], hk_dead_note_options[],
     hk_redrive_plan_options[], hk_redrive_start_options[], hk_redrive_list_options[],
-    hk_redrive_show_options[], hk_redrive_cancel_options[], hk_audit_list_options[];
+    hk_redrive_show_options[], hk_redrive_cancel_options[], hk_audit_list_options[], hk_audit_show_options[],
+    hk_dead_restore_options[];
 
 /* ---- which letters ---- */
 
@@ -68,6 +69,11 @@ bool hk_dead_ids(const struct hk_cli *cli, enum hk_requeue_id *out);
 /* The letter that an operand means: its id, or a message_id (with --destination when that went to several), also one that it was requeued
  * under. HK_EXIT_OK, or said why not. A message_id of digits only must be written id:… */
 int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const char *operand, int64_t *out_id);
+
+/* The row of the audit that an act begins with, also when `id` is that of a later row of the act. HK_EXIT_OK, or said that there is none. */
+int hk_dead_find_act(const struct hk_dead *dead, int64_t id, const struct hk_audit_row **out);
+/* A member of a row's detail: "filter", "jq", "list", "act", "letters". Of a text with its quotes. False: it has none. */
+bool hk_dead_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw);
 
 /* ---- showing ---- */
 

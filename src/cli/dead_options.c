@@ -3,7 +3,13 @@
 #include "cli/dead.h"
 #include "cli/options.h"
 
-#define FILTER_OPTIONS                                                                                       \
+#define STATUS_OPTION(default_status)                                                                        \
+    {                                                                                                        \
+        .name = "status", .kind = HK_CLI_CHOICE, .value = "STATUS",                                          \
+        .choices = "failed retrying resolved discarded any", .help = "(default: " default_status ")"         \
+    }
+#define FILTER_OPTIONS FILTER_OPTIONS_BY("failed, which is open")
+#define FILTER_OPTIONS_BY(default_status)                                                                    \
     {.name = "filter",                                                                                       \
      .kind = HK_CLI_TEXT,                                                                                    \
      .value = "TERMS",                                                                                       \
@@ -19,11 +25,7 @@
          .value = "CLASS",                                                                                   \
          .choices = "transient rate_limit auth permanent unknown",                                           \
          .help = "only of this failure class"},                                                              \
-        {.name = "status",                                                                                   \
-         .kind = HK_CLI_CHOICE,                                                                              \
-         .value = "STATUS",                                                                                  \
-         .choices = "failed retrying resolved discarded any",                                                \
-         .help = "(default: failed, which is open)"},                                                        \
+        STATUS_OPTION(default_status),                                                                       \
         {.name = "group",                                                                                    \
          .kind = HK_CLI_TEXT,                                                                                \
          .value = "GROUP",                                                                                   \
@@ -123,6 +125,17 @@ const struct hk_cli_option hk_dead_requeue_options[] = {ID_OPTIONS,       FILTER
 const struct hk_cli_option hk_dead_act_options[] = {FILTER_OPTIONS, BULK_OPTIONS, HK_ACTOR_OPTIONS,
                                                     HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
+const struct hk_cli_option hk_dead_restore_options[] = {
+    {.name = "act",
+     .kind = HK_CLI_TEXT,
+     .value = "ID",
+     .help = "what this discard of many took, and nobody has decided about since (audit list)"},
+    FILTER_OPTIONS_BY("discarded"),
+    BULK_OPTIONS,
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
 const struct hk_cli_option hk_dead_send_options[] = {
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
     {.name = "dry-run", .help = "check that it could be sent, send nothing"},
@@ -167,3 +180,6 @@ const struct hk_cli_option hk_audit_list_options[] = {
     {.name = "oldest", .help = "oldest first"},
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_audit_show_options[] = {LIMIT_OPTION, AFTER_OPTION, HK_JSON_OPTION,
+                                                      HK_END_OF_OPTIONS};

@@ -55,16 +55,24 @@ static enum hk_code spawn(struct hk_jq *jq, int theirs, struct hk_err *err)
     char *argv[] = {jq->helper, NULL};
     char *envp[] = {NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     if (posix_spawn_file_actions_init(&actions) != 0)
         return hk_err_set(err, HK_NOMEM, "out of memory");
+    if (posix_spawnattr_init(&attributes) != 0) {
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    }
+    /* Ctrl-C is for the caller, who ends in good order; the helper sees its socket close. */
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     int rc = posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
     if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(&actions, theirs, STDOUT_FILENO);
     if (rc == 0)
         rc = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     if (rc == 0)
-        rc = posix_spawn(&jq->pid, jq->helper, &actions, NULL, argv, envp);
+        rc = posix_spawn(&jq->pid, jq->helper, &actions, &attributes, argv, envp);
     (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attributes);
     if (rc == 0)
         return HK_OK;
     jq->pid = 0;

@@ -87,3 +87,18 @@ void hk_audit_hash(const struct hk_audit_row *row, char out[HK_AUDIT_HASH_MAX])
     add_text(md, &ok, row->detail);
     end(md, ok, out);
 }
+
+void hk_audit_list_hash(const struct hk_audit_letter *items, size_t n, char out[HK_AUDIT_HASH_MAX])
+{
+    EVP_MD_CTX *md = begin();
+    bool ok = md != NULL;
+    for (size_t i = 0; i < n; i++) {
+        add_number(md, &ok, items[i].letter_id);
+        add_text(md, &ok, items[i].message_id);
+        add_text(md, &ok, items[i].destination);
+        add_text(md, &ok, items[i].before);
+        add_text(md, &ok, items[i].after);
+        add_text(md, &ok, items[i].detail);
+    }
+    end(md, ok, out);
+}

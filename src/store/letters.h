@@ -5,6 +5,9 @@
  * contract as a test.
  *
  * - Every act is one transaction: the letter, the retry row, the older payload, and the audit row, or nothing.
+ * - An act on many letters leaves one row, with a list of its letters beside it (outbox_audit_letters): the row's detail has the
+ *   digest of the list, and so the chain covers it. An act that takes several transactions leaves a row for each; those behind the
+ *   first name it ("act"). Programs of schema version 4 leave a row for each letter.
  * - An act names letters by id and says what came of each. Letters are locked in the order of their ids; one that is not in a
  *   state for the act is left as it is, and does not stop the others.
  * - A letter that was requeued lies in outbox_retry, too, with its letter_id: once sent it is resolved, when it dies again it
@@ -97,6 +100,17 @@ struct hk_audit_row {
     struct hk_str before, after; /* SHA-256 of what was changed, in hex; "" = does not apply */
     struct hk_str detail;        /* JSON object or "" */
     struct hk_str prev, hash;    /* "" in rows from before the chain */
+    int64_t act_id;              /* of one letter's acts: the act that has it in its list; 0 = none */
+    uint64_t letters;            /* in the lists of the whole act; 0 = it has none */
+    struct hk_str
+        list; /* where it was asked for: hk_audit_list_hash of its list as it is; "" = it has none */
+};
+
+/* A letter in the list of an act on many. */
+struct hk_audit_letter {
+    int64_t audit_id, letter_id; /* the row whose digest covers it */
+    struct hk_str message_id, destination, before, after, detail;
+    bool overtaken; /* a later act has discarded or restored it */
 };
 
 struct hk_letter_shown {
@@ -125,6 +139,9 @@ struct hk_letter_act {
     const int64_t *ids;
     size_t n; /* <= HK_LETTER_ACTS_MAX */
     const char *actor, *reason;
+    /* For the trail. One letter without any of these is a row of its own, without a list. */
+    const char *filter, *program; /* which letters were meant; the jq program of a fix. NULL = none */
+    int64_t act_id;               /* the act that this call goes on with; 0 = it begins one */
 };
 
 #define HK_LETTER_ACTS_MAX 500
@@ -143,12 +160,14 @@ struct hk_letter_done {
     bool sending;                 /* refused: a send by hand has no outcome yet */
     struct hk_str message_id;     /* requeue: under which it goes out */
     int64_t begun_ms;             /* send_begin: tells this send from others of the letter */
+    uint32_t version;             /* fix: of the payload, afterwards */
 };
 
 struct hk_letters_done {
     struct hk_letter_done *items; /* one per id, in the same order */
     size_t n;
     size_t changed;
+    int64_t act_id; /* of the act with a list; as it was given when nothing was changed */
     int64_t now_ms;
 };
 
@@ -168,6 +187,12 @@ struct hk_letter_edit {
     uint32_t version;                 /* that the editor saw: another one now is HK_CONFLICT */
     struct hk_str payload;            /* as it is to be stored */
     const char *actor, *reason, *act; /* "edit", "fix" */
+};
+
+/* One of many payloads that a program has changed. */
+struct hk_letter_fix {
+    uint32_t version;      /* that the program saw: another one now is HK_DID_REFUSE */
+    struct hk_str payload; /* as it is to be stored */
 };
 
 /* ---- redrive ---- */
@@ -212,8 +237,11 @@ struct hk_audit_page {
     int64_t after_id; /* 0 = from the beginning */
     bool oldest_first;
     uint32_t limit;
-    int64_t letter_id;       /* 0 = any */
+    int64_t
+        letter_id; /* 0 = any; else also acts that have it in their list: message_id to detail are that letter's */
     const char *actor, *act; /* NULL = any */
+    bool parts;              /* also rows that go on with an act */
+    bool lists;              /* with the digests of lists */
 };
 
 struct hk_audit_rows {
@@ -227,6 +255,12 @@ struct hk_audit_rows {
     /* and where it began when a purge of the audit did not yet leave a row in it (schema version 4 and before) */
     struct hk_str unwitnessed_prev;
     struct hk_str head; /* hash of the last row, as the store remembers it */
+};
+
+struct hk_audit_letters {
+    struct hk_audit_letter *items; /* by letter_id */
+    size_t n;
+    bool more;
 };
 
 struct hk_store_letters_ops {
@@ -253,6 +287,11 @@ struct hk_store_letters_ops {
     /* HK_CONFLICT: it is not open any more, or somebody else has edited it. */
     enum hk_code (*edit)(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
                          struct hk_err *err);
+    /* As edit, of many letters: one of `fixes` for each id. What was refused is not open any more (`status`, `sending`), or somebody else
+     * has edited it (`version`). HK_INVALID: a payload that the store cannot hold; nothing was changed. */
+    enum hk_code (*fix)(struct hk_admin *admin, const struct hk_letter_act *act,
+                        const struct hk_letter_fix *fixes, const struct hk_letters_done **out,
+                        struct hk_err *err);
     enum hk_code (*requeue)(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,
                             const struct hk_letters_done **out, struct hk_err *err);
     /* open, or a send without an outcome -> resolved. The resolution of this and of discard is "ACTOR: REASON"; "delivered"
@@ -288,7 +327,8 @@ struct hk_store_letters_ops {
                                    struct hk_err *err);
     /* One step of a running job, in one transaction: hk_redrive_decide, and what it says. `query` is the job's filter. Of
      * what was requeued all that is neither on its way nor dead again (or discarded) counts as arrived: retention, or a
-     * later job, may have taken it. Each letter leaves its own row in the audit ("requeue", with `redrive`).
+     * later job, may have taken it. A step leaves a row in the audit ("requeue", with `redrive`) with the list of its letters,
+     * which goes on with the act that started the job.
      * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended. */
     enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
                                  int64_t *out_wake_ms, struct hk_err *err);
@@ -301,6 +341,9 @@ struct hk_store_letters_ops {
 
     enum hk_code (*audit)(struct hk_admin *admin, const struct hk_audit_page *page,
                           const struct hk_audit_rows **out, struct hk_err *err);
+    /* The letters of an act: those behind `after_letter_id`. None: it has no list, or retention has taken it. */
+    enum hk_code (*act_letters)(struct hk_admin *admin, int64_t act_id, int64_t after_letter_id,
+                                uint32_t limit, const struct hk_audit_letters **out, struct hk_err *err);
 };
 
 extern const struct hk_store_letters_ops hk_store_letters_sqlite;
@@ -318,5 +361,8 @@ void hk_digest_hex(struct hk_str bytes, char out[HK_AUDIT_HASH_MAX]);
  * "<bytes>:<value>," in the order of struct hk_audit_row (at_ms, actor, act, message_id, destination, reason, letter_id,
  * redrive, before, after, detail); an id that is 0 counts as "". PostgreSQL computes the same in SQL. */
 void hk_audit_hash(const struct hk_audit_row *row, char out[HK_AUDIT_HASH_MAX]);
+/* The digest of a list, in the order of its letters: letter_id, message_id, destination, before, after, detail of each, in the same
+ * way. */
+void hk_audit_list_hash(const struct hk_audit_letter *items, size_t n, char out[HK_AUDIT_HASH_MAX]);
 
 #endif

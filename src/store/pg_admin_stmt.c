@@ -730,7 +730,7 @@ static const char *const texts[HK_PA_NSTMTS] = {
         "VALUES ('@outbox', 'SELECT,DELETE'), ('@outbox_retry', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@outbox_relay', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_claim', 'SELECT,INSERT,UPDATE,DELETE'), "
         "('@dead_letters', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_redrive', 'SELECT,INSERT,UPDATE,DELETE'), "
-        "('@dead_letter_versions', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'), "
+        "('@dead_letter_versions', 'SELECT,INSERT'), ('@outbox_audit_letters', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'), "
         "('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled', 'SELECT,INSERT,DELETE'), "
         "('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'), "
         "('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'), "

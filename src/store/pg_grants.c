@@ -33,13 +33,13 @@ static const struct privilege for_relay[] = {
      NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_alert, @outbox_notice, @outbox_mute", NULL},
     {"SELECT, UPDATE", "@outbox_alert_look, @outbox_turn", NULL},
-    {"SELECT, INSERT", "@dead_letter_versions", NULL},
+    {"SELECT, INSERT", "@dead_letter_versions, @outbox_audit_letters", NULL},
     {"SELECT, UPDATE", "@outbox_shard", NULL},
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket", NULL},
-    {"SELECT", "@outbox_meta", NULL},
+    {"SELECT", "@outbox_meta, @outbox_audit_of_letters", NULL},
     {NULL, NULL, NULL}};
 
 /* Roles that have their rights when `hikyaku init --notify` is run have this, too. */
@@ -55,7 +55,7 @@ static const struct privilege for_viewer[] = {
      "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_stuck, @outbox_sent, "
      "@outbox_cancelled, @dead_letters, @dead_letter_versions, @outbox_redrive, @outbox_attempts, @outbox_destination, @outbox_quota, "
      "@outbox_bucket, @outbox_turn, @outbox_figures, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
-     "@outbox_audit, @outbox_meta, @outbox_messages",
+     "@outbox_audit, @outbox_audit_letters, @outbox_audit_of_letters, @outbox_meta, @outbox_messages",
      NULL},
     {NULL, NULL, NULL}};
 

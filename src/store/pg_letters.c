@@ -513,6 +513,7 @@ const struct hk_store_letters_ops hk_store_letters_postgres = {
     .find_requeued = hk_pl_find_requeued,
     .paused = hk_pl_paused,
     .edit = hk_pl_edit,
+    .fix = hk_pl_fix,
     .requeue = hk_pl_requeue,
     .resolve = hk_pl_resolve,
     .discard = hk_pl_discard,
@@ -526,4 +527,5 @@ const struct hk_store_letters_ops hk_store_letters_postgres = {
     .redrive_step = hk_pl_redrive_step,
     .regroup = hk_pl_regroup,
     .audit = hk_pl_audit,
+    .act_letters = hk_pl_act_letters,
 };

@@ -70,6 +70,13 @@ enum hk_code hk_pl_audit(struct hk_admin *admin, const struct hk_audit_page *pag
 
 enum hk_code hk_pl_regroup(struct hk_admin *admin, const struct hk_regrouping *how, uint32_t *out_n,
                            struct hk_err *err);
+
+enum hk_code hk_pl_act_letters(struct hk_admin *admin, int64_t act_id, int64_t after_letter_id,
+                               uint32_t limit, const struct hk_audit_letters **out, struct hk_err *err);
+
+enum hk_code hk_pl_fix(struct hk_admin *admin, const struct hk_letter_act *act,
+                       const struct hk_letter_fix *fixes, const struct hk_letters_done **out,
+                       struct hk_err *err);
 enum hk_code hk_pl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
                         struct hk_err *err);
 enum hk_code hk_pl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,

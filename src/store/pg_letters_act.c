@@ -25,7 +25,9 @@ enum {
     D_DID,
     D_STATUS,
     D_SENDING,
-    D_MESSAGE_ID
+    D_MESSAGE_ID,
+    D_ACT,
+    D_VERSION
 };
 
 _Static_assert(HK_DID_IT == 0 && HK_DID_NOTHING == 1 && HK_DID_REFUSE == 3,
@@ -59,6 +61,7 @@ static void read_done(struct hk_pg *pg, const PGresult *res, int row, struct hk_
         .sending = hk_pg_bool(res, row, D_SENDING) && hk_pg_i64(res, row, D_DID) == HK_DID_REFUSE,
         .message_id = hk_pg_text(pg, res, row, D_MESSAGE_ID),
         .begun_ms = hk_pg_i64(res, row, D_NOW),
+        .version = hk_pa_u32(res, row, D_VERSION),
     };
 }
 
@@ -99,6 +102,7 @@ static void read_all(struct hk_pg *pg, const PGresult *res, const struct hk_lett
     for (int i = 0; i < n; i++)
         read_done(pg, res, i, &found[i]);
     out->now_ms = hk_pg_now(pg, hk_pg_i64(res, 0, D_NOW));
+    out->act_id = hk_pg_i64(res, 0, D_ACT);
     tell_each(act, found, (size_t)n, out);
 }
 
@@ -107,9 +111,41 @@ static void read_all(struct hk_pg *pg, const PGresult *res, const struct hk_lett
 struct verb {
     enum hk_pl_id statement;
     const char *doing;
-    const char *more; /* $5; NULL = it has none */
-    bool job;         /* $6: it takes a job, which there is none here */
+    const char *more;                  /* $5; NULL = it has none */
+    bool job;                          /* $6: it takes a job, which there is none here */
+    const struct hk_letter_fix *fixes; /* one for each id; NULL = it has none */
 };
+
+static void arg_words(struct hk_pg *pg, struct hk_pg_args *a, const char *text)
+{
+    if (text)
+        hk_pg_arg_text(pg, a, hk_str_of(text));
+    else
+        hk_pg_arg_null(pg, a);
+}
+
+/* The act that it belongs to, filter, program. */
+static void arg_trail(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_act *act)
+{
+    if (act->n > 1 || act->filter || act->act_id)
+        hk_pg_arg_i64(pg, a, act->act_id);
+    else
+        hk_pg_arg_null(pg, a);
+    arg_words(pg, a, act->filter);
+    arg_words(pg, a, act->program);
+}
+
+static void arg_fixes(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_fix *fixes, size_t n)
+{
+    int64_t *versions = hk_pg_alloc(pg, n + 1, sizeof *versions);
+    struct hk_str *payloads = hk_pg_alloc(pg, n + 1, sizeof *payloads);
+    for (size_t i = 0; versions && payloads && i < n; i++) {
+        versions[i] = fixes[i].version;
+        payloads[i] = fixes[i].payload;
+    }
+    hk_pg_arg_i64s(pg, a, versions, versions ? n : 0);
+    hk_pg_arg_texts(pg, a, payloads, payloads ? n : 0);
+}
 
 static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, const struct hk_letter_act *act,
                            const struct hk_letters_done **out, struct hk_err *err)
@@ -129,6 +165,9 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
         hk_pg_arg_text(pg, &a, hk_str_of(verb->more));
     if (verb->job)
         hk_pg_arg_null(pg, &a);
+    arg_trail(pg, &a, act);
+    if (verb->fixes)
+        arg_fixes(pg, &a, verb->fixes, act->n);
     hk_pg_begin(pg, true);
     hk_pg_add(pg, HK_PL_LOCK, &lock);
     hk_pg_add(pg, verb->statement, &a);
@@ -150,42 +189,42 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
 enum hk_code hk_pl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
-    const struct verb verb = {HK_PL_REQUEUE, "requeue dead letters", hk_pl_ids_name(ids), true};
+    const struct verb verb = {HK_PL_REQUEUE, "requeue dead letters", hk_pl_ids_name(ids), true, NULL};
     return act_on(admin, &verb, act, out, err);
 }
 
 enum hk_code hk_pl_resolve(struct hk_admin *admin, const struct hk_letter_act *act,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
-    static const struct verb verb = {HK_PL_RESOLVE, "resolve dead letters", NULL, false};
+    static const struct verb verb = {HK_PL_RESOLVE, "resolve dead letters", NULL, false, NULL};
     return act_on(admin, &verb, act, out, err);
 }
 
 enum hk_code hk_pl_discard(struct hk_admin *admin, const struct hk_letter_act *act,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
-    static const struct verb verb = {HK_PL_DISCARD, "discard dead letters", NULL, false};
+    static const struct verb verb = {HK_PL_DISCARD, "discard dead letters", NULL, false, NULL};
     return act_on(admin, &verb, act, out, err);
 }
 
 enum hk_code hk_pl_restore(struct hk_admin *admin, const struct hk_letter_act *act,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
-    static const struct verb verb = {HK_PL_RESTORE, "restore dead letters", NULL, false};
+    static const struct verb verb = {HK_PL_RESTORE, "restore dead letters", NULL, false, NULL};
     return act_on(admin, &verb, act, out, err);
 }
 
 enum hk_code hk_pl_remark(struct hk_admin *admin, const struct hk_letter_act *act, const char *what,
                           const struct hk_letters_done **out, struct hk_err *err)
 {
-    const struct verb verb = {HK_PL_REMARK, "remark on dead letters", what, false};
+    const struct verb verb = {HK_PL_REMARK, "remark on dead letters", what, false, NULL};
     return act_on(admin, &verb, act, out, err);
 }
 
 enum hk_code hk_pl_send_begin(struct hk_admin *admin, const struct hk_letter_act *act,
                               const struct hk_letters_done **out, struct hk_err *err)
 {
-    static const struct verb verb = {HK_PL_SEND_BEGIN, "begin to send a dead letter", NULL, false};
+    static const struct verb verb = {HK_PL_SEND_BEGIN, "begin to send a dead letter", NULL, false, NULL};
     if (act->n != 1)
         return hk_err_set(err, HK_INVALID, "letters are sent one at a time");
     return act_on(admin, &verb, act, out, err);
@@ -263,6 +302,23 @@ enum hk_code hk_pl_edit(struct hk_admin *admin, const struct hk_letter_edit *edi
     if (refused == HK_OK)
         *out_version = version;
     return refused;
+}
+
+enum hk_code hk_pl_fix(struct hk_admin *admin, const struct hk_letter_act *act,
+                       const struct hk_letter_fix *fixes, const struct hk_letters_done **out,
+                       struct hk_err *err)
+{
+    const struct verb verb = {HK_PL_FIX, "fix dead letters", NULL, false, fixes};
+    size_t bytes = 0;
+    for (size_t i = 0; i < act->n; i++) {
+        bytes += fixes[i].payload.len;
+        if (!hk_utf8_is_text(fixes[i].payload) || bytes >= PAYLOAD_MAX)
+            return hk_err_set(
+                err, HK_INVALID,
+                "a payload is not UTF-8, or they are larger than PostgreSQL takes: write bytes as "
+                "base64");
+    }
+    return act_on(admin, &verb, act, out, err);
 }
 
 /* ---- the end of a send ---- */

@@ -26,7 +26,10 @@ enum {
     A_AFTER,
     A_DETAIL,
     A_PREV,
-    A_HASH
+    A_HASH,
+    A_ACT_ID,
+    A_LETTERS,
+    A_LIST /* only of a page */
 };
 
 /* Columns before them in a page of the audit, as HK_PL_W_… of letters. */
@@ -54,6 +57,9 @@ void hk_pl_audit_row(struct hk_pg *pg, const PGresult *res, int row, int first, 
         .detail = hk_pg_text(pg, res, row, first + A_DETAIL),
         .prev = hk_pg_text(pg, res, row, first + A_PREV),
         .hash = hk_pg_text(pg, res, row, first + A_HASH),
+        .act_id = hk_pg_i64(res, row, first + A_ACT_ID),
+        .letters = hk_pa_u64(res, row, first + A_LETTERS),
+        .list = {"", 0},
     };
 }
 
@@ -72,7 +78,7 @@ static int64_t audit_limit(const struct hk_audit_page *page)
 
 static int64_t audit_looks(const struct hk_audit_page *page)
 {
-    return page->actor || page->act ? AUDIT_WINDOW : audit_limit(page) + 1;
+    return page->actor || page->act || !page->parts ? AUDIT_WINDOW : audit_limit(page) + 1;
 }
 
 static void ask_audit(struct hk_pg *pg, const struct hk_audit_page *page)
@@ -89,6 +95,8 @@ static void ask_audit(struct hk_pg *pg, const struct hk_audit_page *page)
     arg_or_null(pg, &a, page->act);
     hk_pg_arg_i64(pg, &a, audit_looks(page));
     hk_pg_arg_i64(pg, &a, audit_limit(page) + 1);
+    hk_pg_arg_bool(pg, &a, page->parts);
+    hk_pg_arg_bool(pg, &a, page->lists);
     hk_pg_add(pg, id + (page->letter_id != 0), &a);
     hk_pg_add(pg, HK_PL_CHAIN, NULL);
 }
@@ -104,7 +112,8 @@ static void read_audit(struct hk_pg *pg, const PGresult *res, const struct hk_au
     out->last_id = page->after_id;
     out->items = n ? hk_pg_alloc(pg, (size_t)n, sizeof *out->items) : NULL;
     for (int i = 0; i < n && i < limit && out->items; i++) {
-        hk_pl_audit_row(pg, res, i, P_ROW, &out->items[out->n++]);
+        hk_pl_audit_row(pg, res, i, P_ROW, &out->items[out->n]);
+        out->items[out->n++].list = hk_pg_text(pg, res, i, P_ROW + A_LIST);
         out->last_id = hk_pg_i64(res, i, P_ROW + A_ID);
     }
     out->more = full && limit > 0;
@@ -136,6 +145,41 @@ enum hk_code hk_pl_audit(struct hk_admin *admin, const struct hk_audit_page *pag
     enum hk_code rc = hk_pl_end(admin, "read the audit", err);
     if (rc == HK_OK)
         *out = rows;
+    return rc;
+}
+
+enum hk_code hk_pl_act_letters(struct hk_admin *admin, int64_t act_id, int64_t after_letter_id,
+                               uint32_t limit, const struct hk_audit_letters **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    hk_pg_call(pg);
+    struct hk_audit_letters *letters = hk_pg_alloc(pg, 1, sizeof *letters);
+    limit = limit < AUDIT_MAX ? limit : AUDIT_MAX;
+    hk_pg_arg_i64(pg, &a, act_id);
+    hk_pg_arg_i64(pg, &a, after_letter_id);
+    hk_pg_arg_i64(pg, &a, (int64_t)limit + 1);
+    PGresult *res = hk_pg_query(pg, false, HK_PL_ACT_LETTERS, &a);
+    int n = res ? PQntuples(res) : 0;
+    if (letters && n)
+        letters->items = hk_pg_alloc(pg, (size_t)n, sizeof *letters->items);
+    for (int i = 0; letters && letters->items && i < n && (uint32_t)i < limit; i++)
+        letters->items[letters->n++] = (struct hk_audit_letter){
+            .audit_id = hk_pg_i64(res, i, 0),
+            .letter_id = hk_pg_i64(res, i, 1),
+            .message_id = hk_pg_text(pg, res, i, 2),
+            .destination = hk_pg_text(pg, res, i, 3),
+            .before = hk_pg_text(pg, res, i, 4),
+            .after = hk_pg_text(pg, res, i, 5),
+            .detail = hk_pg_text(pg, res, i, 6),
+            .overtaken = hk_pg_bool(res, i, 7),
+        };
+    if (letters)
+        letters->more = n > 0 && (uint32_t)n > limit;
+    PQclear(res);
+    enum hk_code rc = hk_pl_end(admin, "read the letters of an act", err);
+    if (rc == HK_OK)
+        *out = letters;
     return rc;
 }
 

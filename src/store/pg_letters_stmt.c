@@ -161,19 +161,29 @@
 #define AUDIT_ROW                                                                                            \
     "a.id, a.at_ms, " WIDE("a.actor") ", " WIDE("a.act") ", " WIDE("a.message_id") ", " WIDE("a.destination") ", " \
     WIDE("a.reason") ", a.letter_id, a.redrive_id, " CUT("a.before_hash") ", " CUT("a.after_hash") ", "      \
-    WIDE("a.detail") ", " CUT("a.prev") ", " CUT("a.hash")
-/* $1 ids above this, $2 ids below this, $3 letter, $4 actor, $5 act, $6 rows to look at, $7 rows to find: as LIST */
+    WIDE("a.detail") ", " CUT("a.prev") ", " CUT("a.hash") ", a.act_id, "                                    \
+    "(SELECT count(*) FROM @outbox_audit_letters y WHERE y.act_id = a.id)"
+/* $1 ids above this, $2 ids below this, $3 letter, $4 actor, $5 act, $6 rows to look at, $7 rows to find, $8 also rows that go on with an
+ * act?, $9 digests?: as LIST; the digest comes last */
 #define AUDIT_PATH(letter, dir)                                                                              \
-    "SELECT * FROM @outbox_audit x WHERE x.id > $1::bigint AND x.id < $2::bigint AND " letter                \
-    " ORDER BY x.id " dir " LIMIT $6::bigint"
+    "SELECT * FROM " letter " x.id > $1::bigint AND x.id < $2::bigint ORDER BY x.id " dir " LIMIT $6::bigint"
 #define AUDIT(letter, dir, last)                                                                             \
     "WITH m AS MATERIALIZED (SELECT * FROM (" AUDIT_PATH(letter, dir) ") x WHERE ($4::text IS NULL OR x.actor = $4) " \
-    "AND ($5::text IS NULL OR x.act = $5) ORDER BY x.id " dir " LIMIT $7::bigint), "                         \
+    "AND ($5::text IS NULL OR x.act = $5) AND ($8::boolean OR x.detail IS NULL OR left(x.detail, 7) <> '{\"act\":') " \
+    "ORDER BY x.id " dir " LIMIT $7::bigint), "                                                              \
     "k AS MATERIALIZED (SELECT f.n, CASE WHEN f.n < $7 THEN (SELECT ARRAY[count(*), " last "(w.id)] FROM ("  \
     AUDIT_PATH(letter, dir) ") w) END AS looked FROM (SELECT count(*) AS n FROM m) f) "                      \
-    "SELECT k.n, k.looked[1], k.looked[2], " AUDIT_ROW " FROM k LEFT JOIN m a ON true ORDER BY a.id " dir
-#define OF_ANY    "$3::bigint IS NULL"
-#define OF_LETTER "x.letter_id = $3::bigint"
+    "SELECT k.n, k.looked[1], k.looked[2], " AUDIT_ROW ", CASE WHEN $9::boolean THEN (SELECT "                \
+    LIST_DIGEST("y", "y.letter_id", "y.before_hash", "y.after_hash", "y.detail")                             \
+    " FROM @outbox_audit_letters y WHERE y.audit_id = a.id) END FROM k LEFT JOIN m a ON true ORDER BY a.id " dir
+#define ANY_ACT   "(SELECT *, NULL::bigint AS act_id FROM @outbox_audit) x WHERE $3::bigint IS NULL AND"
+#define OF_LETTER "@outbox_audit_of_letters x WHERE x.letter_id = $3::bigint AND"
+
+/* The digest of a list: hk_audit_list_hash. */
+#define FIELD(text) "octet_length(coalesce(" text ", '')) || ':' || coalesce(" text ", '') || ','"
+#define LIST_DIGEST(t, id, before, after, detail)                                                            \
+    "encode(sha256(convert_to(string_agg(" FIELD(id "::text") " || " FIELD(t ".message_id") " || "           \
+    FIELD(t ".destination") " || " FIELD(before) " || " FIELD(after) " || " FIELD(detail) ", '' ORDER BY " id "), 'UTF8')), 'hex')"
 
 /* ---- acts: $1 the time, $2 ids, $3 actor, $4 reason ----
  * The letters are locked by the statement before (LOCK), so that this one, with a later snapshot, sees what is true until it
@@ -185,22 +195,37 @@
     "coalesce(d.requeued_as, d.message_id) AS newest, CASE WHEN " ok " THEN 0 WHEN " nothing " THEN 1 ELSE 3 END AS did" more
 #define MEANT_IDS " FROM @dead_letters d WHERE d.id = ANY ($2::bigint[])"
 #define TO_AUDIT(columns) "INSERT INTO @outbox_audit (at_ms, actor, act, message_id, destination, reason, letter_id" columns ") "
-#define TRAIL(act)                                                                                           \
-    "a AS (" TO_AUDIT("") "SELECT " NOW ", $3, " act ", l.message_id, l.destination, $4, l.id FROM l WHERE l.did = 0 " \
-    "ORDER BY l.id)"
-/* The time, id, did, status, sending, message_id */
-#define DONE(status, message_id)                                                                             \
-    "SELECT z.now, l.id, l.did, CASE l.did WHEN 0 THEN " status " ELSE l.status END, l.sending, " CUT(message_id) \
+/* What it leaves. `id`: the act that it goes on with; 0 = it begins one; NULL = it is about one letter and has no list. A list's row
+ * has the digest, and where it begins an act, its words. sqlite_letters_trail.c writes the same. */
+#define TRAIL(act, id, filter, program, job, before, after, detail)                                          \
+    "a AS (" TO_AUDIT(", redrive_id, before_hash, after_hash, detail") "SELECT " NOW ", $3, " act ", l.message_id, l.destination, $4, l.id, " \
+    job ", " before ", " after ", " detail " FROM l WHERE l.did = 0 AND (" id ") IS NULL UNION ALL "         \
+    "SELECT " NOW ", $3, " act ", NULL, NULL, $4, NULL, " job ", NULL, NULL, '{' || coalesce('\"act\":' || nullif((" id "), 0) || ',', '') || " \
+    "'\"letters\":' || k.n || ',\"list\":\"' || k.digest || '\"' || CASE WHEN (" id ") = 0 THEN "          \
+    "coalesce(',\"filter\":' || to_json(" filter "::text)::text, '') || coalesce(',\"jq\":' || to_json(" program "::text)::text, '') " \
+    "ELSE '' END || '}' FROM (SELECT count(*) AS n, " LIST_DIGEST("l", "l.id", before, after, detail)        \
+    " AS digest FROM l WHERE l.did = 0) k WHERE k.n > 0 AND (" id ") IS NOT NULL RETURNING id, letter_id), " \
+    "y AS (INSERT INTO @outbox_audit_letters (audit_id, letter_id, act_id, message_id, destination, before_hash, after_hash, detail) " \
+    "SELECT a.id, l.id, coalesce(nullif((" id "), 0), a.id), l.message_id, l.destination, " before ", " after ", " detail \
+    " FROM l CROSS JOIN a WHERE l.did = 0 AND a.letter_id IS NULL ORDER BY l.id)"
+#define NONE "NULL::text"
+/* The time, id, did, status, sending, message_id, act, version */
+#define DONE(status, message_id, id, version)                                                                \
+    "SELECT z.now, l.id, l.did, CASE l.did WHEN 0 THEN " status " ELSE l.status END, l.sending, " CUT(message_id) ", " \
+    "coalesce(nullif((" id "), 0), (SELECT a.id FROM a WHERE a.letter_id IS NULL)), " version               \
     " FROM (SELECT " NOW " AS now) z LEFT JOIN l ON true"
+/* $5 the act, $6 filter, $7 program */
 #define CHANGE(ok, nothing, set, status, act)                                                                \
     "WITH " MEANT(ok, nothing, "") MEANT_IDS "), u AS (UPDATE @dead_letters d SET status = " status ", " set " FROM l " \
-    "WHERE d.id = l.id AND l.did = 0), " TRAIL(act) " " DONE(status, "l.newest")
+    "WHERE d.id = l.id AND l.did = 0), " TRAIL(act, "$5::bigint", "$6", "$7", "NULL::bigint", NONE, NONE, NONE) " " \
+    DONE(status, "l.newest", "$5::bigint", "0")
 #define CLOSED    "sending_at = NULL, resolved_at = " TIME(NOW) ", resolution = $3::text || ': ' || $4::text"
 
-/* $5 which id (auto, same, new, same-always), $6 job or NULL. Edited since it last went out: what arrived under the old id was
- * something else. Which of the two was later decides, so that neither is dated before the other, whatever the clock does. */
+/* $5 which id (auto, same, new, same-always), $6 job or NULL; then the act, filter, program. Edited since it last went out: what arrived
+ * under the old id was something else. Which of the two was later decides, so that neither is dated before the other, whatever the clock
+ * does. */
 #define EDITED    "(d.edited_at IS NOT NULL AND (d.requeued_at IS NULL OR d.edited_at > d.requeued_at))"
-#define REQUEUED(guard)                                                                                      \
+#define REQUEUED(guard, id, filter, program)                                                                 \
     MEANT(OPEN, "d.status = 'retrying' AND d.sending_at IS NULL",                                            \
           ", CASE WHEN $5::text = 'new' OR (" EDITED " AND ($5 = 'auto' OR ($5 = 'same' AND d.possibly_delivered))) " \
           "THEN gen_random_uuid()::text "                                                                    \
@@ -220,9 +245,7 @@
     "CASE WHEN l.goes_as = d.message_id THEN d.idempotency_key END, "                                        \
     "CASE WHEN d.expires_at > " TIME(NOW) " THEN d.expires_at END, " NOW ", d.life + 1, d.id "               \
     "FROM l JOIN @dead_letters d ON d.id = l.id WHERE l.did = 0 ORDER BY l.id), "                            \
-    "a AS (" TO_AUDIT(", redrive_id, detail") "SELECT " NOW ", $3, 'requeue', l.message_id, l.destination, $4, l.id, " \
-    "$6::bigint, '{\"message_id\":' || to_json(l.goes_as) || '}' "                                           \
-    "FROM l WHERE l.did = 0 ORDER BY l.id)"
+    TRAIL("'requeue'", id, filter, program, "$6::bigint", NONE, NONE, "'{\"message_id\":' || to_json(l.goes_as) || '}'")
 
 /* As the index has it. */
 #define STALE \
@@ -230,6 +253,9 @@
 
 /* ---- jobs ---- */
 
+/* The act that a job goes on with: the row that started it; 0 when retention has taken that. */
+#define JOB_ACT                                                                                              \
+    "SELECT coalesce(min(s.id), 0) FROM @outbox_audit s WHERE s.redrive_id = $6::bigint AND s.act = 'redrive-start'"
 #define TO_JOB_AUDIT "INSERT INTO @outbox_audit (at_ms, actor, act, reason, redrive_id) "
 #define DECIMAL(x)   "round(" x "::numeric, 9)"
 /* What was requeued and is neither on its way nor dead again has arrived. */
@@ -292,7 +318,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
     AT(HK_PL_ATTEMPTS) =
         "WITH l AS MATERIALIZED (SELECT d.message_id, d.requeued_as, d.destination FROM @dead_letters d WHERE d.id = $1::bigint), "
         "n AS MATERIALIZED (SELECT l.message_id AS id FROM l UNION SELECT l.requeued_as FROM l UNION "
-        "SELECT substring(a.detail FROM '^{\"message_id\":\"([-0-9a-f]{36})\"}$') FROM @outbox_audit a "
+        "SELECT substring(a.detail FROM '^{\"message_id\":\"([-0-9a-f]{36})\"}$') FROM @outbox_audit_of_letters a "
         "WHERE a.letter_id = $1::bigint AND a.act = 'requeue'), "
         "m AS MATERIALIZED (SELECT x.* FROM l CROSS JOIN n CROSS JOIN LATERAL "
         "(SELECT * FROM @outbox_attempts x WHERE x.message_id = n.id OFFSET 0) x "
@@ -308,7 +334,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "ORDER BY v.version DESC LIMIT $3::bigint) v ORDER BY version",
     /* $1 id, $2 how many */
     AT(HK_PL_ACTS) =
-        "SELECT * FROM (SELECT " AUDIT_ROW " FROM @outbox_audit a WHERE a.letter_id = $1::bigint "
+        "SELECT * FROM (SELECT " AUDIT_ROW " FROM @outbox_audit_of_letters a WHERE a.letter_id = $1::bigint "
         "ORDER BY a.id DESC LIMIT $2::bigint) a ORDER BY id",
     /* $1 id, $2 how many: those of its key at its destination */
     AT(HK_PL_BLOCKED) =
@@ -320,9 +346,9 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "UNION ALL SELECT 1 FROM @outbox_retry r WHERE left(r.destination, 63) COLLATE \"C\" = left(l.destination, 63) "
         "AND r.destination = l.destination AND hashtextextended(r.message_key, 0) = hashtextextended(l.message_key, 0) "
         "AND r.message_key = l.message_key AND r.letter_id <> l.id) q LIMIT $2::bigint) x",
-    AT(HK_PL_AUDIT_NEWEST) = AUDIT(OF_ANY, "DESC", "min"),
+    AT(HK_PL_AUDIT_NEWEST) = AUDIT(ANY_ACT, "DESC", "min"),
     AT(HK_PL_AUDIT_NEWEST_OF) = AUDIT(OF_LETTER, "DESC", "min"),
-    AT(HK_PL_AUDIT_OLDEST) = AUDIT(OF_ANY, "ASC", "max"),
+    AT(HK_PL_AUDIT_OLDEST) = AUDIT(ANY_ACT, "ASC", "max"),
     AT(HK_PL_AUDIT_OLDEST_OF) = AUDIT(OF_LETTER, "ASC", "max"),
     /* the first row of the chain, what stood before it, the last hash, what stood before it when purges left no rows */
     AT(HK_PL_CHAIN) =
@@ -330,6 +356,13 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "(SELECT value FROM @outbox_meta WHERE key = 'audit_first_prev'), "
         "(SELECT value FROM @outbox_meta WHERE key = 'audit_head'), "
         "(SELECT value FROM @outbox_meta WHERE key = 'audit_unwitnessed_prev')",
+
+    /* $1 act, $2 letters above this, $3 how many: row, letter, message_id, destination, before, after, detail, overtaken? */
+    AT(HK_PL_ACT_LETTERS) =
+        "SELECT y.audit_id, y.letter_id, " WIDE("y.message_id") ", " WIDE("y.destination") ", " CUT("y.before_hash") ", "
+        CUT("y.after_hash") ", " WIDE("y.detail") ", EXISTS (SELECT 1 FROM @outbox_audit_of_letters a WHERE a.letter_id = y.letter_id "
+        "AND a.id > y.audit_id AND a.act IN ('discard', 'restore')) FROM @outbox_audit_letters y "
+        "WHERE y.act_id = $1::bigint AND y.letter_id > $2::bigint ORDER BY y.letter_id LIMIT $3::bigint",
 
     /* $1 ids */
     AT(HK_PL_LOCK) = "SELECT d.id FROM @dead_letters d WHERE d.id = ANY ($1::bigint[]) ORDER BY d.id FOR UPDATE",
@@ -347,8 +380,22 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "a AS (" TO_AUDIT(", before_hash, after_hash, detail") "SELECT " NOW ", $3, $7, l.message_id, l.destination, $4, l.id, "
         "l.before, " HASH("$6::text") ", '{\"version\":' || l.payload_version + 1 || '}' FROM l WHERE l.ok) "
         "SELECT l.status, l.sending, l.payload_version, (SELECT u.payload_version FROM u) FROM l",
+    /* $1 the time, $2 ids, $3 actor, $4 reason, $5 the act, $6 filter, $7 program; of each id $8 the version that was seen, $9 the payload */
+    AT(HK_PL_FIX) =
+        "WITH n AS MATERIALIZED (SELECT * FROM unnest($2::bigint[], $8::bigint[], $9::text[]) AS n (id, version, payload)), "
+        "l AS MATERIALIZED (SELECT d.id, d.status, " SENDING " AS sending, d.message_id, d.destination, "
+        "coalesce(d.requeued_as, d.message_id) AS newest, CASE WHEN " OPEN " AND d.payload_version = n.version THEN 0 ELSE 3 END AS did, "
+        "d.payload_version AS version, CASE WHEN d.payload IS NOT NULL THEN " HASH("d.payload") " END AS before, " HASH("n.payload")
+        " AS after, '{\"version\":' || d.payload_version + 1 || '}' AS detail FROM n JOIN @dead_letters d ON d.id = n.id), "
+        "v AS (INSERT INTO @dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
+        "SELECT d.id, d.payload_version, " NOW ", $3, $4, d.payload FROM l JOIN @dead_letters d ON d.id = l.id WHERE l.did = 0), "
+        "u AS (UPDATE @dead_letters d SET payload = n.payload, payload_version = d.payload_version + 1, "
+        "edited_at = greatest(" TIME(NOW) ", d.requeued_at + interval '1 ms') FROM l JOIN n ON n.id = l.id WHERE d.id = l.id AND l.did = 0), "
+        TRAIL("'fix'", "$5::bigint", "$6", "$7", "NULL::bigint", "l.before", "l.after", "l.detail") " "
+        DONE("l.status", "l.newest", "$5::bigint", "l.version + CASE l.did WHEN 0 THEN 1 ELSE 0 END"),
     AT(HK_PL_REQUEUE) =
-        "WITH " REQUEUED("") " " DONE("'retrying'", "CASE l.did WHEN 0 THEN l.goes_as ELSE l.newest END"),
+        "WITH " REQUEUED("", "$7::bigint", "$8", "$9") " "
+        DONE("'retrying'", "CASE l.did WHEN 0 THEN l.goes_as ELSE l.newest END", "$7::bigint", "0"),
     AT(HK_PL_RESOLVE) =
         CHANGE("d.status = 'failed' OR " SENDING, "d.status = 'resolved'", CLOSED, "'resolved'", "'resolve'"),
     AT(HK_PL_DISCARD) = CHANGE(OPEN, "d.status = 'discarded'", CLOSED, "'discarded'", "'discard'"),
@@ -357,8 +404,10 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         CHANGE("d.status = 'discarded' OR " SENDING, "d.status = 'failed'",
                "possibly_delivered = d.possibly_delivered OR " SENDING ", sending_at = NULL, resolved_at = NULL, "
                "resolution = NULL", "'failed'", "'restore'"),
-    /* $5 what */
-    AT(HK_PL_REMARK) = "WITH " MEANT("true", "false", "") MEANT_IDS "), " TRAIL("$5") " " DONE("l.status", "l.newest"),
+    /* $5 what, then the act, filter, program */
+    AT(HK_PL_REMARK) =
+        "WITH " MEANT("true", "false", "") MEANT_IDS "), " TRAIL("$5", "$6::bigint", "$7", "$8", "NULL::bigint", NONE, NONE, NONE) " "
+        DONE("l.status", "l.newest", "$6::bigint", "0"),
     AT(HK_PL_SEND_BEGIN) = CHANGE(OPEN, "false", "sending_at = " TIME(NOW), "'retrying'", "'send'"),
     /* $1 the time, $2 ids (one), $3 actor, $4 did it arrive?, then the attempt: $5 started, $6 duration, $7 status, $8 class,
      * $9 cause, $10 error, $11 request headers, $12 response headers, $13 response body, $14 address, $15 possibly delivered,
@@ -406,7 +455,8 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "j AS (INSERT INTO @outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, total, actor, reason, "
         "last_id, started_ms, created_ms) SELECT $2, $3::float8, $4::bigint, $5::bigint, $6::float8, $7, $8::bigint, $9, $10, "
         "coalesce((SELECT max(d.id) FROM @dead_letters d), 0), " NOW ", " NOW " WHERE NOT EXISTS (SELECT 1 FROM r) RETURNING id), "
-        "a AS (" TO_JOB_AUDIT "SELECT " NOW ", $9, 'redrive-start', $10, j.id FROM j) "
+        "a AS (INSERT INTO @outbox_audit (at_ms, actor, act, reason, redrive_id, detail) SELECT " NOW ", $9, 'redrive-start', $10, j.id, "
+        "'{\"total\":' || $8::bigint || ',\"filter\":' || to_json($2::text)::text || '}' FROM j) "
         "SELECT (SELECT j.id FROM j), (SELECT r.id FROM r)",
     /* Who starts one waits for whoever starts another: of two of the same filter the second then sees the first. */
     AT(HK_PL_JOB_TURN) = "SELECT 1 FROM @outbox_turn WHERE name = 'redrive' FOR NO KEY UPDATE",
@@ -446,7 +496,7 @@ static const char *const texts[HK_PL_END - HK_PA_NSTMTS] = {
         "q AS MATERIALIZED (SELECT t.id FROM @outbox_redrive t WHERE t.id IN (SELECT p.id FROM p) FOR UPDATE SKIP LOCKED), "
         "g AS MATERIALIZED (SELECT j.id FROM j WHERE (SELECT count(*) FROM q) = "
         "(SELECT count(*) FROM @outbox_redrive t WHERE t.id IN (SELECT p.id FROM p))), "
-        REQUEUED(" AND EXISTS (SELECT 1 FROM g)") ", "
+        REQUEUED(" AND EXISTS (SELECT 1 FROM g)", JOB_ACT, "NULL", "NULL") ", "
         "s AS (UPDATE @outbox_redrive t SET steps = t.steps + 1, requeued = t.requeued + (SELECT count(*) FROM l WHERE l.did = 0), "
         "cursor_id = $8::bigint, exhausted = $9::boolean, tokens = $10::float8 + cardinality($2::bigint[]) "
         "- (SELECT count(*) FROM l WHERE l.did = 0), tokens_ms = $11::bigint, held = $12::text FROM g WHERE t.id = g.id) "

@@ -45,9 +45,11 @@ enum hk_pl_id {
     HK_PL_AUDIT_OLDEST,
     HK_PL_AUDIT_OLDEST_OF,
     HK_PL_CHAIN,
+    HK_PL_ACT_LETTERS,
     /* pg_letters_act.c */
     HK_PL_LOCK,
     HK_PL_EDIT,
+    HK_PL_FIX,
     HK_PL_REQUEUE,
     HK_PL_RESOLVE,
     HK_PL_DISCARD,

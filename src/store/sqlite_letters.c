@@ -310,6 +310,7 @@ const struct hk_store_letters_ops hk_store_letters_sqlite = {
     .find_requeued = hk_sl_find_requeued,
     .paused = hk_sl_paused,
     .edit = hk_sl_edit,
+    .fix = hk_sl_fix,
     .requeue = hk_sl_requeue,
     .resolve = hk_sl_resolve,
     .discard = hk_sl_discard,
@@ -323,4 +324,5 @@ const struct hk_store_letters_ops hk_store_letters_sqlite = {
     .redrive_step = hk_sl_redrive_step,
     .regroup = hk_sl_regroup,
     .audit = hk_sl_audit,
+    .act_letters = hk_sl_act_letters,
 };

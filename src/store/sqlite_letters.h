@@ -8,7 +8,8 @@
  *   sqlite_letters_show.c     show, audit: what is known of one, and the trail
  *   sqlite_letters_groups.c   groups
  *   sqlite_letters_stats.c    stats
- *   sqlite_letters_acts.c     requeue, resolve, discard, restore, remark, edit
+ *   sqlite_letters_acts.c     requeue, resolve, discard, restore, remark, edit, fix
+ *   sqlite_letters_trail.c    what acts leave in the audit, and their lists of letters
  *   sqlite_letters_send.c     by hand
  *   sqlite_letters_redrive.c  jobs
  *   sqlite_letters_regroup.c  groups of older versions
@@ -107,17 +108,35 @@ int hk_sl_only_status(unsigned statuses); /* enum hk_letter_status, -1 = not jus
 
 /* ---- acts ---- */
 
+/* What an act leaves in the audit. `store` and `row` (at_ms, actor, act, reason, redrive) are the caller's; the rest is from `act`. */
+struct hk_sl_trail {
+    struct hk_store *store;
+    struct hk_audit_row row;
+    bool many; /* one row with a list; else a row for its letter */
+    const char *filter, *program;
+    int64_t act_id; /* 0 = it begins one */
+    struct hk_audit_letter *items;
+    size_t n, room;
+};
+
+void hk_sl_trail_begin(struct hk_sl_trail *t, const struct hk_letter_act *act);
+/* Letters in the order of their ids, each once; texts are copied, or of the call's pool. */
+void hk_sl_trail_add(struct hk_sl_trail *t, const struct hk_audit_letter *letter);
+int64_t hk_sl_trail_end(struct hk_sl_trail *t); /* the act's id; as it was given when there was no letter */
+/* hk_audit_list_hash of the list of a row; "" = it has none. Inside a transaction. */
+struct hk_str hk_sl_list_digest(struct hk_store *store, int64_t audit_id);
+
 /* What a requeue needs, prepared once for many. */
 struct hk_sl_requeuer {
     struct hk_store *store;
     sqlite3_stmt *read, *insert, *update, *lose;
     enum hk_requeue_id ids;
-    struct hk_str actor, reason;
     int64_t redrive; /* 0 = by hand */
     int64_t now_ms;
+    struct hk_sl_trail *trail;
 };
 
-void hk_sl_requeuer_open(struct hk_sl_requeuer *r); /* store, ids, actor, reason, redrive, now_ms are set */
+void hk_sl_requeuer_open(struct hk_sl_requeuer *r); /* store, ids, redrive, now_ms, trail are set */
 void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done); /* its id is set */
 void hk_sl_requeuer_close(struct hk_sl_requeuer *r);
 
@@ -142,6 +161,12 @@ enum hk_code hk_sl_audit(struct hk_admin *admin, const struct hk_audit_page *pag
                          const struct hk_audit_rows **out, struct hk_err *err);
 enum hk_code hk_sl_regroup(struct hk_admin *admin, const struct hk_regrouping *how, uint32_t *out_n,
                            struct hk_err *err);
+
+enum hk_code hk_sl_act_letters(struct hk_admin *admin, int64_t act_id, int64_t after_letter_id,
+                               uint32_t limit, const struct hk_audit_letters **out, struct hk_err *err);
+enum hk_code hk_sl_fix(struct hk_admin *admin, const struct hk_letter_act *act,
+                       const struct hk_letter_fix *fixes, const struct hk_letters_done **out,
+                       struct hk_err *err);
 enum hk_code hk_sl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
                         struct hk_err *err);
 enum hk_code hk_sl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,

@@ -24,12 +24,13 @@ struct found {
     bool possibly_delivered; /* in some life */
     int64_t edited_ms, requeued_ms;
     int64_t expires_ms; /* 0 = never, or nobody can tell */
+    uint32_t version;
 };
 
 #define FIND                                                                                                 \
     "SELECT status, sending_at IS NOT NULL, message_id, destination, requeued_as, "                          \
     "payload_version > 1 AND (requeued_at IS NULL OR edited_at > requeued_at), possibly_delivered, "         \
-    "edited_at, requeued_at, expires_at FROM dead_letters NOT INDEXED WHERE id = ?1"
+    "edited_at, requeued_at, expires_at, payload_version FROM dead_letters NOT INDEXED WHERE id = ?1"
 
 static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
 {
@@ -47,6 +48,7 @@ static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
             .possibly_delivered = sqlite3_column_int(q, 6) != 0,
             .edited_ms = hk_sa_time(q, 7),
             .requeued_ms = hk_sa_time(q, 8),
+            .version = hk_sa_u32(q, 10),
         };
         if (!hk_sq_expiry(q, 9, &f.expires_ms))
             f.expires_ms = 0;
@@ -62,12 +64,12 @@ static void refuse(const struct found *f, enum hk_letter_did did, struct hk_lett
     done->sending = f->sending && done->did == HK_DID_REFUSE;
 }
 
-static void audit_letter(struct hk_store *store, const struct found *f, const struct hk_audit_row *what)
+static void leave_trail(struct hk_sl_trail *trail, int64_t id, const struct found *f, struct hk_str detail)
 {
-    struct hk_audit_row row = *what;
-    row.message_id = f->message_id;
-    row.destination = f->destination;
-    hk_sq_audit(store, &row);
+    hk_sl_trail_add(trail, &(struct hk_audit_letter){.letter_id = id,
+                                                     .message_id = f->message_id,
+                                                     .destination = f->destination,
+                                                     .detail = detail});
 }
 
 /* ---- requeue ---- */
@@ -130,14 +132,7 @@ static void audit_requeue(struct hk_sl_requeuer *r, const struct found *f, int64
     hk_json_end(&json);
     if (hk_buf_status(&detail) == HK_NOMEM)
         hk_sq_fail(r->store, SQLITE_NOMEM);
-    audit_letter(r->store, f,
-                 &(struct hk_audit_row){.at_ms = r->now_ms,
-                                        .actor = r->actor,
-                                        .act = hk_str_of("requeue"),
-                                        .reason = r->reason,
-                                        .letter_id = id,
-                                        .redrive = r->redrive,
-                                        .detail = hk_buf_str(&detail)});
+    leave_trail(r->trail, id, f, hk_buf_str(&detail));
     hk_buf_fini(&detail);
 }
 
@@ -214,6 +209,119 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
         .id = done->id, .did = HK_DID_IT, .status = HK_LETTER_RETRYING, .message_id = as};
 }
 
+/* ---- edit ---- */
+
+static void bind_payload(struct hk_store *store, sqlite3_stmt *q, int i, struct hk_str payload)
+{
+    if (hk_utf8_is_text(payload))
+        hk_sq_bind_text(store, q, i, payload);
+    else if (q && sqlite3_bind_blob64(q, i, payload.ptr, payload.len, SQLITE_STATIC) != SQLITE_OK)
+        hk_sq_fail(store, SQLITE_NOMEM);
+}
+
+/* What it was, for the trail. */
+static void hash_old(struct hk_store *store, int64_t id, char out[HK_AUDIT_HASH_MAX])
+{
+    sqlite3_stmt *q =
+        hk_sl_prepare_for(store, "SELECT payload FROM dead_letters NOT INDEXED WHERE id = ?1", id);
+    out[0] = '\0';
+    if (hk_sq_row(store, q)) {
+        const void *bytes = sqlite3_column_blob(q, 0);
+        hk_digest_hex((struct hk_str){bytes, (size_t)sqlite3_column_bytes(q, 0)}, out);
+    }
+    sqlite3_finalize(q);
+}
+
+static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit, const struct found *f,
+                       int64_t now_ms)
+{
+    char edited[32];
+    int64_t after_ms = f->requeued_ms ? f->requeued_ms + 1 : INT64_MIN; /* whatever the clock does */
+    sqlite3_stmt *q = hk_sl_prepare_for(
+        store,
+        "INSERT INTO dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
+        "SELECT id, payload_version, ?2, ?3, ?4, payload FROM dead_letters NOT INDEXED WHERE id = ?1",
+        edit->id);
+    hk_sq_bind_i64(store, q, 2, now_ms);
+    hk_sq_bind_cstr(store, q, 3, edit->actor);
+    hk_sq_bind_cstr(store, q, 4, edit->reason);
+    hk_sq_run(store, q);
+    sqlite3_finalize(q);
+    hk_crash_point("edit-inside");
+    q = hk_sl_prepare_for(store,
+                          "UPDATE dead_letters SET payload = ?2, payload_version = payload_version + 1, "
+                          "edited_at = ?3 WHERE id = ?1",
+                          edit->id);
+    bind_payload(store, q, 2, edit->payload);
+    hk_sq_bind_text(store, q, 3, hk_sl_time_text(hk_ms_later(now_ms, after_ms), edited));
+    hk_sq_run(store, q);
+    sqlite3_finalize(q);
+}
+
+static void edit_open(struct hk_store *store, const struct hk_letter_edit *edit, const struct found *f,
+                      int64_t now_ms, struct hk_sl_trail *trail)
+{
+    char before[HK_AUDIT_HASH_MAX], after[HK_AUDIT_HASH_MAX], detail[48];
+    hash_old(store, edit->id, before);
+    hk_digest_hex(edit->payload, after);
+    if (!before[0] || !after[0])
+        hk_sq_fail(store, SQLITE_NOMEM);
+    (void)snprintf(detail, sizeof detail, "{\"version\":%u}", (unsigned)edit->version + 1);
+    hk_crash_point("edit-begun");
+    write_edit(store, edit, f, now_ms);
+    hk_crash_point("edit-inside");
+    hk_sl_trail_add(trail, &(struct hk_audit_letter){.letter_id = edit->id,
+                                                     .message_id = f->message_id,
+                                                     .destination = f->destination,
+                                                     .before = hk_str_of(before),
+                                                     .after = hk_str_of(after),
+                                                     .detail = hk_str_of(detail)});
+}
+
+static enum hk_code check_edit(const struct hk_letter_edit *edit, const struct found *f, struct hk_err *err)
+{
+    long long id = (long long)edit->id;
+    if (!f->there)
+        return hk_err_set(err, HK_NOTFOUND, "there is no dead letter %lld", id);
+    if (f->status != HK_LETTER_FAILED)
+        return hk_err_set(err, HK_CONFLICT, "dead letter %lld is not open any more: it is %s", id,
+                          hk_letter_status_name(f->status));
+    if (f->version != edit->version)
+        return hk_err_set(err, HK_CONFLICT,
+                          "somebody else has edited dead letter %lld meanwhile (version %u, you saw %u)", id,
+                          (unsigned)f->version, (unsigned)edit->version);
+    return HK_OK;
+}
+
+enum hk_code hk_sl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
+                        struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    int64_t now_ms = hk_sl_begin_act(admin);
+    sqlite3_stmt *q = hk_sa_prepare(store, FIND);
+    struct found f = find(store, q, edit->id);
+    sqlite3_finalize(q);
+    struct hk_sl_trail trail = {.store = store,
+                                .row = {.at_ms = now_ms,
+                                        .actor = hk_str_of(edit->actor),
+                                        .act = hk_str_of(edit->act),
+                                        .reason = hk_str_of(edit->reason)}};
+    if (hk_sq_ok(store)) {
+        enum hk_code refused = check_edit(edit, &f, err);
+        if (refused != HK_OK) {
+            hk_sq_rollback(store);
+            return refused;
+        }
+    }
+    edit_open(store, edit, &f, now_ms, &trail);
+    hk_crash_point("edit-inside");
+    enum hk_code rc = hk_sq_end(store, "edit a dead letter", err);
+    hk_crash_point("edit-committed");
+    if (rc == HK_OK)
+        *out_version = f.version + 1;
+    return rc;
+}
+
 /* ---- many ---- */
 
 struct actor {
@@ -223,8 +331,10 @@ struct actor {
     struct hk_sl_requeuer *requeuer; /* requeue */
     sqlite3_stmt *find, *update;     /* the others */
     const char *name;                /* in the trail */
-    unsigned from;                   /* statuses that it works on, as bits */
-    bool from_sending;               /* also what is being sent without an outcome */
+    struct hk_sl_trail trail;
+    const struct hk_letter_fix *fixes; /* fix: one for each id */
+    unsigned from;                     /* statuses that it works on, as bits */
+    bool from_sending;                 /* also what is being sent without an outcome */
     enum hk_letter_status to;
     bool strict; /* not even what is so already is left in peace */
     bool remark; /* changes nothing, in any state */
@@ -264,17 +374,32 @@ static void act_on_one(struct actor *a, struct hk_letter_done *done)
     if (!a->remark)
         change(a, done->id);
     hk_crash_point("act-inside");
-    audit_letter(a->store, &f,
-                 &(struct hk_audit_row){.at_ms = a->now_ms,
-                                        .actor = hk_str_of(a->act->actor),
-                                        .act = hk_str_of(a->name),
-                                        .reason = hk_str_of(a->act->reason),
-                                        .letter_id = done->id});
+    leave_trail(&a->trail, done->id, &f, (struct hk_str){"", 0});
     hk_crash_point("act-inside");
     done->did = HK_DID_IT;
     done->begun_ms = a->now_ms;
     done->status = a->remark ? f.status : a->to;
     done->message_id = f.requeued_as.len ? f.requeued_as : f.message_id;
+}
+
+static void fix_one(struct actor *a, const struct hk_letter_fix *fix, struct hk_letter_done *done)
+{
+    struct found f = find(a->store, a->find, done->id);
+    done->version = f.version;
+    if (!f.there || f.status != HK_LETTER_FAILED || f.version != fix->version) {
+        refuse(&f, HK_DID_REFUSE, done);
+        return;
+    }
+    const struct hk_letter_edit edit = {.id = done->id,
+                                        .version = fix->version,
+                                        .payload = fix->payload,
+                                        .actor = a->act->actor,
+                                        .reason = a->act->reason};
+    edit_open(a->store, &edit, &f, a->now_ms, &a->trail);
+    hk_crash_point("act-inside");
+    done->did = HK_DID_IT;
+    done->status = f.status;
+    done->version = fix->version + 1;
 }
 
 struct turn {
@@ -306,11 +431,14 @@ static void act_on_all(struct actor *a, struct hk_letters_done *out)
         *done = (struct hk_letter_done){.id = turns[i].id, .message_id = {"", 0}};
         if (a->requeuer)
             hk_sl_requeue_one(a->requeuer, done);
+        else if (a->fixes)
+            fix_one(a, &a->fixes[turns[i].at], done);
         else
             act_on_one(a, done);
         out->changed += done->did == HK_DID_IT;
     }
     out->n = n;
+    out->act_id = hk_sl_trail_end(&a->trail);
 }
 
 static enum hk_code run(struct hk_admin *admin, struct actor *a, const char *sql, const char *doing,
@@ -321,6 +449,12 @@ static enum hk_code run(struct hk_admin *admin, struct actor *a, const char *sql
         return hk_err_set(err, HK_INVALID, "at most %d dead letters at a time", HK_LETTER_ACTS_MAX);
     a->store = store;
     a->now_ms = hk_sl_begin_act(admin);
+    a->trail.store = store;
+    a->trail.row = (struct hk_audit_row){.at_ms = a->now_ms,
+                                         .actor = hk_str_of(a->act->actor),
+                                         .act = hk_str_of(a->name),
+                                         .reason = hk_str_of(a->act->reason)};
+    hk_sl_trail_begin(&a->trail, a->act);
     hk_crash_point("act-begun");
     struct hk_letters_done *done = hk_sq_alloc(store, 1, sizeof *done);
     a->find = hk_sa_prepare(store, FIND);
@@ -328,6 +462,7 @@ static enum hk_code run(struct hk_admin *admin, struct actor *a, const char *sql
     if (a->requeuer) {
         a->requeuer->store = store;
         a->requeuer->now_ms = a->now_ms;
+        a->requeuer->trail = &a->trail;
         hk_sl_requeuer_open(a->requeuer);
     }
     if (done) {
@@ -348,9 +483,8 @@ static enum hk_code run(struct hk_admin *admin, struct actor *a, const char *sql
 enum hk_code hk_sl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
-    struct hk_sl_requeuer requeuer = {
-        .ids = ids, .actor = hk_str_of(act->actor), .reason = hk_str_of(act->reason)};
-    struct actor a = {.act = act, .requeuer = &requeuer};
+    struct hk_sl_requeuer requeuer = {.ids = ids};
+    struct actor a = {.act = act, .name = "requeue", .requeuer = &requeuer};
     return run(admin, &a, NULL, "requeue dead letters", out, err);
 }
 
@@ -411,118 +545,10 @@ enum hk_code hk_sl_send_begin(struct hk_admin *admin, const struct hk_letter_act
                "begin to send a dead letter", out, err);
 }
 
-/* ---- edit ---- */
-
-static void bind_payload(struct hk_store *store, sqlite3_stmt *q, int i, struct hk_str payload)
+enum hk_code hk_sl_fix(struct hk_admin *admin, const struct hk_letter_act *act,
+                       const struct hk_letter_fix *fixes, const struct hk_letters_done **out,
+                       struct hk_err *err)
 {
-    if (hk_utf8_is_text(payload))
-        hk_sq_bind_text(store, q, i, payload);
-    else if (q && sqlite3_bind_blob64(q, i, payload.ptr, payload.len, SQLITE_STATIC) != SQLITE_OK)
-        hk_sq_fail(store, SQLITE_NOMEM);
-}
-
-/* What it was, for the trail. */
-static void hash_old(struct hk_store *store, int64_t id, char out[HK_AUDIT_HASH_MAX])
-{
-    sqlite3_stmt *q =
-        hk_sl_prepare_for(store, "SELECT payload FROM dead_letters NOT INDEXED WHERE id = ?1", id);
-    out[0] = '\0';
-    if (hk_sq_row(store, q)) {
-        const void *bytes = sqlite3_column_blob(q, 0);
-        hk_digest_hex((struct hk_str){bytes, (size_t)sqlite3_column_bytes(q, 0)}, out);
-    }
-    sqlite3_finalize(q);
-}
-
-static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit, const struct found *f,
-                       int64_t now_ms)
-{
-    char edited[32];
-    int64_t after_ms = f->requeued_ms ? f->requeued_ms + 1 : INT64_MIN; /* whatever the clock does */
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "INSERT INTO dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
-        "SELECT id, payload_version, ?2, ?3, ?4, payload FROM dead_letters NOT INDEXED WHERE id = ?1",
-        edit->id);
-    hk_sq_bind_i64(store, q, 2, now_ms);
-    hk_sq_bind_cstr(store, q, 3, edit->actor);
-    hk_sq_bind_cstr(store, q, 4, edit->reason);
-    hk_sq_run(store, q);
-    sqlite3_finalize(q);
-    hk_crash_point("edit-inside");
-    q = hk_sl_prepare_for(store,
-                          "UPDATE dead_letters SET payload = ?2, payload_version = payload_version + 1, "
-                          "edited_at = ?3 WHERE id = ?1",
-                          edit->id);
-    bind_payload(store, q, 2, edit->payload);
-    hk_sq_bind_text(store, q, 3, hk_sl_time_text(hk_ms_later(now_ms, after_ms), edited));
-    hk_sq_run(store, q);
-    sqlite3_finalize(q);
-}
-
-static void edit_open(struct hk_store *store, const struct hk_letter_edit *edit, const struct found *f,
-                      int64_t now_ms)
-{
-    char before[HK_AUDIT_HASH_MAX], after[HK_AUDIT_HASH_MAX], detail[48];
-    hash_old(store, edit->id, before);
-    hk_digest_hex(edit->payload, after);
-    if (!before[0] || !after[0])
-        hk_sq_fail(store, SQLITE_NOMEM);
-    (void)snprintf(detail, sizeof detail, "{\"version\":%u}", (unsigned)edit->version + 1);
-    hk_crash_point("edit-begun");
-    write_edit(store, edit, f, now_ms);
-    hk_crash_point("edit-inside");
-    audit_letter(store, f,
-                 &(struct hk_audit_row){.at_ms = now_ms,
-                                        .actor = hk_str_of(edit->actor),
-                                        .act = hk_str_of(edit->act),
-                                        .reason = hk_str_of(edit->reason),
-                                        .letter_id = edit->id,
-                                        .before = hk_str_of(before),
-                                        .after = hk_str_of(after),
-                                        .detail = hk_str_of(detail)});
-}
-
-static enum hk_code check_edit(const struct hk_letter_edit *edit, const struct found *f, uint32_t version,
-                               struct hk_err *err)
-{
-    long long id = (long long)edit->id;
-    if (!f->there)
-        return hk_err_set(err, HK_NOTFOUND, "there is no dead letter %lld", id);
-    if (f->status != HK_LETTER_FAILED)
-        return hk_err_set(err, HK_CONFLICT, "dead letter %lld is not open any more: it is %s", id,
-                          hk_letter_status_name(f->status));
-    if (version != edit->version)
-        return hk_err_set(err, HK_CONFLICT,
-                          "somebody else has edited dead letter %lld meanwhile (version %u, you saw %u)", id,
-                          (unsigned)version, (unsigned)edit->version);
-    return HK_OK;
-}
-
-enum hk_code hk_sl_edit(struct hk_admin *admin, const struct hk_letter_edit *edit, uint32_t *out_version,
-                        struct hk_err *err)
-{
-    struct hk_store *store = admin->store;
-    int64_t now_ms = hk_sl_begin_act(admin);
-    sqlite3_stmt *q = hk_sa_prepare(store, FIND);
-    struct found f = find(store, q, edit->id);
-    sqlite3_finalize(q);
-    q = hk_sl_prepare_for(store, "SELECT payload_version FROM dead_letters NOT INDEXED WHERE id = ?1",
-                          edit->id);
-    uint32_t version = hk_sq_row(store, q) ? hk_sa_u32(q, 0) : 0;
-    sqlite3_finalize(q);
-    if (hk_sq_ok(store)) {
-        enum hk_code refused = check_edit(edit, &f, version, err);
-        if (refused != HK_OK) {
-            hk_sq_rollback(store);
-            return refused;
-        }
-    }
-    edit_open(store, edit, &f, now_ms);
-    hk_crash_point("edit-inside");
-    enum hk_code rc = hk_sq_end(store, "edit a dead letter", err);
-    hk_crash_point("edit-committed");
-    if (rc == HK_OK)
-        *out_version = version + 1;
-    return rc;
+    struct actor a = {.act = act, .name = "fix", .fixes = fixes};
+    return run(admin, &a, NULL, "fix dead letters", out, err);
 }

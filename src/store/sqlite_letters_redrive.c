@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "observe/crash.h"
 #include "store/sqlite_letters.h"
@@ -15,6 +16,7 @@ static const struct hk_sl_bound step_bound = {10000, UINT64_C(8) * 1024 * 1024};
 #define JOBS_MAX       100
 #define STRUGGLING_MAX "10000"
 #define ENDING_MAX     ((size_t)64 * 1024)
+#define DETAIL_MAX     ((size_t)512 * 1024)
 
 static const char *const id_names[] = {[HK_REQUEUE_AUTO] = "auto",
                                        [HK_REQUEUE_SAME] = "same",
@@ -199,16 +201,27 @@ static int64_t running_twin(struct hk_store *store, struct hk_str filter)
 static int64_t write_start(struct hk_store *store, const struct hk_redrive_job *job, uint64_t total,
                            int64_t now_ms)
 {
-    char detail[64];
+    struct hk_buf detail;
+    struct hk_json json;
     int64_t id = insert_job(store, job, last_letter(store), total, now_ms);
     hk_crash_point("redrive-inside");
-    (void)snprintf(detail, sizeof detail, "{\"total\":%llu}", (unsigned long long)total);
+    hk_buf_init(&detail, DETAIL_MAX);
+    hk_json_init(&json, &detail, false);
+    hk_json_object(&json);
+    hk_json_key(&json, "total");
+    hk_json_i64(&json, (int64_t)total);
+    hk_json_key(&json, "filter");
+    hk_json_str(&json, job->filter);
+    hk_json_end(&json);
+    if (hk_buf_status(&detail) == HK_NOMEM)
+        hk_sq_fail(store, SQLITE_NOMEM);
     hk_sq_audit(store, &(struct hk_audit_row){.at_ms = now_ms,
                                               .actor = job->actor,
                                               .act = hk_str_of("redrive-start"),
                                               .reason = job->reason,
                                               .redrive = id,
-                                              .detail = hk_str_of(detail)});
+                                              .detail = hk_buf_str(&detail)});
+    hk_buf_fini(&detail);
     hk_crash_point("redrive-inside");
     return id;
 }
@@ -403,14 +416,30 @@ static void save(struct step *s)
     hk_crash_point("redrive-inside");
 }
 
+/* The row that started the job: what it requeues goes on with that act. 0: retention has taken it. */
+static int64_t find_act(struct hk_store *store, int64_t job)
+{
+    sqlite3_stmt *q = hk_sl_prepare_for(store,
+                                        "SELECT id FROM outbox_audit INDEXED BY outbox_audit_redrive "
+                                        "WHERE redrive_id = ?1 AND act = 'redrive-start' ORDER BY id LIMIT 1",
+                                        job);
+    int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    return id;
+}
+
 static void requeue(struct step *s, const struct hk_letter_query *query)
 {
-    struct hk_sl_requeuer r = {.store = s->store,
-                               .ids = s->job.ids,
-                               .actor = s->job.actor,
-                               .reason = s->job.reason,
-                               .redrive = s->job.id,
-                               .now_ms = s->now_ms};
+    struct hk_sl_trail trail = {.store = s->store,
+                                .row = {.at_ms = s->now_ms,
+                                        .actor = s->job.actor,
+                                        .act = hk_str_of("requeue"),
+                                        .reason = s->job.reason,
+                                        .redrive = s->job.id},
+                                .many = true,
+                                .act_id = find_act(s->store, s->job.id)};
+    struct hk_sl_requeuer r = {
+        .store = s->store, .ids = s->job.ids, .redrive = s->job.id, .now_ms = s->now_ms, .trail = &trail};
     int64_t *ids = hk_sq_alloc(s->store, (size_t)s->next.n + 1, sizeof *ids);
     size_t n = ids ? choose(s, query, ids) : 0, done = 0;
     hk_sl_requeuer_open(&r);
@@ -421,6 +450,7 @@ static void requeue(struct step *s, const struct hk_letter_query *query)
         done += one.did == HK_DID_IT;
     }
     hk_sl_requeuer_close(&r);
+    (void)hk_sl_trail_end(&trail);
     s->job.facts.requeued += done;
     s->job.facts.tokens = s->next.tokens + (double)(s->next.n - done); /* what was not used stays */
     save(s);

@@ -22,8 +22,10 @@ static void show_attempts(struct hk_store *store, struct hk_letter_shown *out)
         HK_SA_ATTEMPT
         "(SELECT * FROM outbox_attempts "
         "WHERE destination = ?5 AND message_id IN (SELECT ?2 UNION SELECT ?3 UNION "
-        "SELECT json_extract(CASE WHEN json_valid(detail) THEN detail END, '$.message_id') FROM outbox_audit "
-        "WHERE letter_id = ?1 AND letter_id IS NOT NULL AND act = 'requeue') "
+        "SELECT json_extract(CASE WHEN json_valid(detail) THEN detail END, '$.message_id') FROM "
+        "(SELECT detail FROM outbox_audit WHERE letter_id = ?1 AND letter_id IS NOT NULL AND act = 'requeue' "
+        "UNION ALL SELECT l.detail FROM outbox_audit_letters l JOIN outbox_audit a ON a.id = l.audit_id "
+        "WHERE l.letter_id = ?1 AND a.act = 'requeue')) "
         "ORDER BY id DESC LIMIT ?4) ORDER BY id",
         out->letter.id);
     hk_sq_bind_text(store, q, 2, out->letter.message_id);
@@ -80,7 +82,16 @@ static void show_versions(struct hk_store *store, size_t payload_max, struct hk_
 
 #define AUDIT                                                                                                \
     "SELECT id, at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash, "    \
-    "after_hash, detail, prev, hash FROM outbox_audit "
+    "after_hash, detail, prev, hash, act_id, (SELECT count(*) FROM outbox_audit_letters l WHERE l.act_id = x.id) FROM "
+#define ANY_ACT "(SELECT *, NULL AS act_id FROM outbox_audit) x "
+/* As the view outbox_audit_of_letters; what is asked for stands inside, or all of the audit would be read. */
+#define OF_LETTER(letter)                                                                                              \
+    "(SELECT id, at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash, after_hash, " \
+    "detail, prev, hash, NULL AS act_id FROM outbox_audit WHERE letter_id = " letter                                   \
+    " AND letter_id IS NOT NULL "                                                                                      \
+    "UNION ALL SELECT a.id, a.at_ms, a.actor, a.act, l.message_id, l.destination, a.reason, l.letter_id, "             \
+    "a.redrive_id, l.before_hash, l.after_hash, l.detail, a.prev, a.hash, l.act_id FROM outbox_audit_letters l "       \
+    "JOIN outbox_audit a ON a.id = l.audit_id WHERE l.letter_id = " letter ") x "
 
 /* Whole: a text that is cut has another hash. */
 static void read_act(struct hk_store *store, sqlite3_stmt *q, struct hk_audit_row *out)
@@ -100,17 +111,17 @@ static void read_act(struct hk_store *store, sqlite3_stmt *q, struct hk_audit_ro
         .detail = hk_sa_text(store, q, 11, SIZE_MAX),
         .prev = hk_sa_text(store, q, 12, SIZE_MAX),
         .hash = hk_sa_text(store, q, 13, SIZE_MAX),
+        .act_id = sqlite3_column_int64(q, 14),
+        .letters = (uint64_t)sqlite3_column_int64(q, 15),
     };
 }
 
 static void show_acts(struct hk_store *store, struct hk_letter_shown *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q =
-        hk_sl_prepare_for(store,
-                          "SELECT * FROM (" AUDIT "WHERE letter_id = ?1 AND letter_id IS NOT NULL "
-                          "ORDER BY id DESC LIMIT ?2) ORDER BY id",
-                          out->letter.id);
+    sqlite3_stmt *q = hk_sl_prepare_for(
+        store, "SELECT * FROM (" AUDIT OF_LETTER("?1") "ORDER BY id DESC LIMIT ?2) ORDER BY id",
+        out->letter.id);
     hk_sq_bind_i64(store, q, 2, ACTS_MAX);
     while (hk_sq_row(store, q)) {
         struct hk_audit_row *acts = hk_sa_grow(store, out->acts, out->n_acts, &room, sizeof *acts);
@@ -195,21 +206,24 @@ static int64_t first_link(struct hk_store *store)
     return id;
 }
 
+#define MEANT                                                                                                \
+    " AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR act = ?4) AND (?6 OR detail IS NULL OR "             \
+    "substr(detail, 1, 7) <> '{\"act\":') ORDER BY id "
+
 static sqlite3_stmt *prepare_page(struct hk_store *store, const struct hk_audit_page *page)
 {
-    const char *ascending =
-        AUDIT "WHERE id > ?1 AND (?2 = 0 OR letter_id = ?2) AND (?3 IS NULL OR actor = ?3) "
-              "AND (?4 IS NULL OR act = ?4) ORDER BY id LIMIT ?5";
-    const char *descending =
-        AUDIT "WHERE id < ?1 AND (?2 = 0 OR letter_id = ?2) AND (?3 IS NULL OR actor = ?3) "
-              "AND (?4 IS NULL OR act = ?4) ORDER BY id DESC LIMIT ?5";
     int64_t from = page->after_id || page->oldest_first ? page->after_id : INT64_MAX;
-    sqlite3_stmt *q = hk_sa_prepare(store, page->oldest_first ? ascending : descending);
+    const char *const sql[2][2] = {{AUDIT ANY_ACT "WHERE id < ?1 AND ?2 = 0" MEANT "DESC LIMIT ?5",
+                                    AUDIT OF_LETTER("?2") "WHERE id < ?1" MEANT "DESC LIMIT ?5"},
+                                   {AUDIT ANY_ACT "WHERE id > ?1 AND ?2 = 0" MEANT "LIMIT ?5",
+                                    AUDIT OF_LETTER("?2") "WHERE id > ?1" MEANT "LIMIT ?5"}};
+    sqlite3_stmt *q = hk_sa_prepare(store, sql[page->oldest_first][page->letter_id != 0]);
     hk_sq_bind_i64(store, q, 1, from);
     hk_sq_bind_i64(store, q, 2, page->letter_id);
     hk_sq_bind_text_or_null(store, q, 3, hk_str_of(page->actor));
     hk_sq_bind_text_or_null(store, q, 4, hk_str_of(page->act));
     hk_sq_bind_i64(store, q, 5, (int64_t)page->limit + 1);
+    hk_sq_bind_i64(store, q, 6, page->parts);
     return q;
 }
 
@@ -228,6 +242,8 @@ static void read_page(struct hk_store *store, const struct hk_audit_page *page, 
             break;
         out->items = rows;
         read_act(store, q, &rows[out->n]);
+        if (page->lists)
+            rows[out->n].list = hk_sl_list_digest(store, rows[out->n].id);
         out->last_id = rows[out->n++].id;
     }
     sqlite3_finalize(q);

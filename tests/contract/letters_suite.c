@@ -63,7 +63,7 @@ const struct hk_letter_shown *letters_show(struct hk_admin *admin, int64_t id)
 
 struct hk_letter_done letters_act(letters_act_fn *fn, struct hk_admin *admin, int64_t id)
 {
-    const struct hk_letter_act act = {&id, 1, "ann", "because"};
+    const struct hk_letter_act act = {.ids = &id, .n = 1, .actor = "ann", .reason = "because"};
     const struct hk_letters_done *done = NULL;
     struct hk_err err = {0};
     enum hk_code rc = fn(admin, &act, &done, &err);
@@ -77,7 +77,7 @@ struct hk_letter_done letters_act(letters_act_fn *fn, struct hk_admin *admin, in
 
 struct hk_letter_done letters_requeue(struct hk_admin *admin, int64_t id, enum hk_requeue_id ids)
 {
-    const struct hk_letter_act act = {&id, 1, "ann", "because"};
+    const struct hk_letter_act act = {.ids = &id, .n = 1, .actor = "ann", .reason = "because"};
     const struct hk_letters_done *done = NULL;
     struct hk_err err = {0};
     enum hk_code rc = letters_ops->requeue(admin, &act, ids, &done, &err);
@@ -101,9 +101,21 @@ void letters_try_again(struct hk_store *store, int64_t lane, int64_t retry_id, e
     suite_settle_one(store, lane, &s);
 }
 
+/* A row tells the digest of its list, and has no list when it tells none. */
+static void verify_list(const struct hk_audit_row *row)
+{
+    static const char key[] = "\"list\":\"";
+    char detail[2000];
+    assert_true(hk_str_copy(detail, sizeof detail, row->detail));
+    const char *at = strstr(detail, key);
+    assert_int_equal(row->list.len, at ? HK_AUDIT_HASH_MAX - 1 : 0);
+    if (at)
+        assert_memory_equal(at + sizeof key - 1, row->list.ptr, row->list.len);
+}
+
 size_t letters_verify_audit(struct hk_admin *admin)
 {
-    struct hk_audit_page page = {.oldest_first = true, .limit = 7};
+    struct hk_audit_page page = {.oldest_first = true, .limit = 7, .parts = true, .lists = true};
     const struct hk_audit_rows *rows = NULL;
     struct hk_err err = {0};
     char prev[HK_AUDIT_HASH_MAX] = "", hash[HK_AUDIT_HASH_MAX];
@@ -119,6 +131,7 @@ size_t letters_verify_audit(struct hk_admin *admin)
             hk_audit_hash(&rows->items[i], hash);
             assert_text(rows->items[i].hash, hash);
             memcpy(prev, hash, sizeof prev);
+            verify_list(&rows->items[i]);
             assert_true(rows->items[i].id > page.after_id);
             page.after_id = rows->items[i].id;
         }
@@ -802,10 +815,12 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(the_chain_goes_on_where_retention_has_cut_it),
     };
     size_t n = COUNT(tests);
-    assert_true(n + letters_act_count + letters_redrive_count <= room);
+    assert_true(n + letters_act_count + letters_list_count + letters_redrive_count <= room);
     memcpy(out, tests, sizeof tests);
     memcpy(out + n, letters_act_tests, letters_act_count * sizeof *out);
     n += letters_act_count;
+    memcpy(out + n, letters_list_tests, letters_list_count * sizeof *out);
+    n += letters_list_count;
     memcpy(out + n, letters_redrive_tests, letters_redrive_count * sizeof *out);
     return n + letters_redrive_count;
 }

@@ -127,6 +127,8 @@ static void a_relay_cannot_write_messages_or_change_the_schema(void **state)
                                              "UPDATE outbox_attempts SET status = 200",
                                              "UPDATE dead_letter_versions SET payload = 'forged'",
                                              "DELETE FROM dead_letter_versions",
+                                             "UPDATE outbox_audit_letters SET letter_id = 1",
+                                             "DELETE FROM outbox_audit_letters",
                                              "UPDATE outbox_cancelled SET actor = 'somebody else'",
                                              "UPDATE outbox_meta SET value = '2'",
                                              "INSERT INTO outbox_shard (shard) VALUES (64)",

@@ -70,7 +70,8 @@ static void *requeue_all(void *arg)
     for (int i = 0; i < ROUNDS * 4; i++)
         ids[i] = (i * 7 + w->number * 11) % (ROUNDS * 4) + 1;
     for (int i = 0; i < ROUNDS && w->rc == HK_OK; i++) {
-        const struct hk_letter_act act = {ids + (size_t)4 * (size_t)i, 4, "ann", "because"};
+        const struct hk_letter_act act = {
+            .ids = ids + (size_t)4 * (size_t)i, .n = 4, .actor = "ann", .reason = "because"};
         w->rc = OPS.requeue(w->admin, &act, HK_REQUEUE_AUTO, &done, &err);
         w->changed += w->rc == HK_OK ? done->changed : 0;
         if (w->rc == HK_OK)
@@ -105,7 +106,9 @@ static void what_many_do_at_once_is_one_chain_and_each_letter_goes_once(void **s
     assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), ROUNDS * 4);
     assert_int_equal(suite_number("SELECT count(DISTINCT letter_id) FROM outbox_retry"), ROUNDS * 4);
     struct hk_admin *admin = admin_open();
-    assert_int_equal(letters_verify_audit(admin), ROUNDS * 4 + MANY * ROUNDS * 4);
+    assert_true(letters_verify_audit(admin) > 0);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_audit_of_letters"),
+                     ROUNDS * 4 + MANY * ROUNDS * 4);
     admin_ops->close(admin);
 }
 
@@ -146,7 +149,7 @@ static int64_t start_job(struct hk_admin *admin, double rate_per_s)
 /* By how much the requeues that were written down were ever ahead of 400/s and the half second that may come at once. */
 #define AHEAD                                                                                                \
     "SELECT ceil(max(a.n - 400 * ((a.at_ms - j.started_ms) / 1000.0 + 0.5))) FROM outbox_redrive j, "        \
-    "(SELECT at_ms, row_number() OVER (ORDER BY id) AS n FROM outbox_audit WHERE act = 'requeue') a"
+    "(SELECT at_ms, row_number() OVER (ORDER BY id) AS n FROM outbox_audit_of_letters WHERE act = 'requeue') a"
 
 static void relays_share_a_job_and_its_rate_without_doing_a_step_twice(void **state)
 {
@@ -165,7 +168,9 @@ static void relays_share_a_job_and_its_rate_without_doing_a_step_twice(void **st
     assert_int_equal(suite_number("SELECT count(DISTINCT letter_id) FROM outbox_retry"), requeued);
     assert_int_equal(suite_number("SELECT count(*) FROM dead_letters WHERE redrive_id IS NOT NULL"),
                      requeued);
-    assert_true((size_t)requeued + 1 == letters_verify_audit(admin));
+    assert_true(letters_verify_audit(admin) > 1);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_audit_of_letters WHERE act = 'requeue'"),
+                     requeued);
     assert_true(suite_number(AHEAD) <= 1);
     admin_ops->close(admin);
 }
@@ -324,7 +329,7 @@ static void a_letter_that_is_locked_is_waited_for_only_so_long(void **state)
     const struct hk_letters_done *done = NULL;
     struct hk_err err = {0};
     const int64_t ids[] = {2, 1};
-    const struct hk_letter_act act = {ids, 2, "ann", "because"};
+    const struct hk_letter_act act = {.ids = ids, .n = 2, .actor = "ann", .reason = "because"};
     fill(2);
     PGconn *other = pg_connect(NULL);
     pg_exec(other, "BEGIN; UPDATE dead_letters SET crashes = 1 WHERE id = 1");
@@ -412,7 +417,7 @@ static enum hk_code do_all(struct hk_admin *admin, struct hk_err *err)
         .made = true, .failure_class = HK_CLASS_PERMANENT, .cause = hk_str_of("HTTP_410")};
     uint32_t version = 0;
     int64_t ids[] = {1}, id = 0, wake_ms = 0;
-    const struct hk_letter_act act = {ids, 1, "ann", "because"};
+    const struct hk_letter_act act = {.ids = ids, .n = 1, .actor = "ann", .reason = "because"};
     const struct hk_letter_edit edit = {1, 1, hk_str_of("fixed"), "ann", "typo", "edit"};
     const struct hk_redrive_job what = {.filter = hk_str_of("x"), .actor = hk_str_of("ann")};
     enum hk_code rc = OPS.edit(admin, &edit, &version, err);

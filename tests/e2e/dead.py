@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -871,6 +872,93 @@ def a_front_that_is_gone_is_told_and_accounted_for():
         say("audit_unwitnessed_prev", head)
         assert "0 rows, the chain is whole" in w.run("audit", "verify")
         db.close()
+
+
+@test
+def an_act_on_many_is_one_row_that_can_be_opened():
+    needs_jq()
+    with Office() as w:
+        daemon = w.daemon().ready()
+        w.dies(*[f"m-{i}" for i in range(12)], payload='{"qty":"7"}')
+        daemon.stop()
+        w.run("destinations", "pause", "shop", *WHY)
+        program = '.qty |= tonumber'
+        fixed = w.json("dead", "fix", "--reason-code", "HTTP_422", "--jq", program, "--yes", *WHY)
+        assert fixed["changed"] == 12 and fixed["act_id"], fixed
+        gone = w.json("dead", "discard", "--filter", "type:*", "--yes", "--reason", "wrong filter")
+        rows = w.json("audit", "list", "--oldest")["items"]
+        assert [(r["act"], r["letters"]) for r in rows] == [("pause", 0), ("fix", 12), ("discard", 12)], rows
+        assert rows[1]["jq"] == program and "HTTP_422" in rows[1]["filter"] and rows[2]["filter"], rows
+        assert "12 letters" in w.run("audit", "list")
+        shown = w.json("audit", "show", fixed["act_id"], "--limit", "5")
+        assert (shown["act"], shown["jq"], len(shown["items"])) == ("fix", program, 5) and shown["next"], shown
+        assert shown["items"][0]["before"] != shown["items"][0]["after"]
+        rest = w.json("audit", "show", fixed["act_id"], "--after", shown["next"])
+        assert {i["message_id"] for i in shown["items"] + rest["items"]} == {f"m-{i}" for i in range(12)} and rest["next"] is None
+        text = w.run("audit", "show", gone["act_id"])
+        assert "wrong filter" in text and "m-11" in text and "12 letters" in text, text
+        assert "no act" in w.run("audit", "show", "4711", code=FAILURE)
+        acts = w.json("audit", "list", "--letter", w.letter_id("m-3"), "--oldest")["items"]
+        assert [(a["act"], a["act_id"]) for a in acts] == [("fix", fixed["act_id"]), ("discard", gone["act_id"])], acts
+        assert [a["act"] for a in w.json("dead", "show", w.letter_id("m-3"))["acts"]] == ["fix", "discard"]
+        w.chain_is_whole()
+        db = w.connect()
+        db.execute("DELETE FROM outbox_audit_letters WHERE letter_id = ? AND audit_id = ?", (w.letter_id("m-3"), gone["act_id"]))
+        broken = w.run("audit", "verify", code=FAILURE)
+        assert f"broken at row {gone['act_id']}" in broken and "list of letters" in broken, broken
+        db.close()
+
+
+@test
+def a_discard_of_many_is_undone_and_nothing_else():
+    with Office() as w:
+        daemon = w.daemon().ready()
+        w.dies(*[f"m-{i}" for i in range(7)])
+        w.dies("other", status=400)
+        w.run("dead", "discard", "m-6", "--reason", "by name, before")
+        act = w.json("dead", "discard", "--reason-code", "HTTP_422", "--yes", "--reason", "wrong filter")["act_id"]
+        later = w.json("dead", "discard", "--reason-code", "HTTP_400", "--yes", *WHY)["act_id"]
+        w.run("dead", "restore", "m-0", *WHY)
+        w.run("dead", "discard", "m-0", "--reason", "this one was right")
+        asked = ("dead", "restore", "--act", act)
+        assert "do not go with it" in w.run(*asked, "m-1", *WHY, code=USAGE)
+        assert "default: discarded" in w.run("dead", "restore", "--help") and "default: failed" in w.run("dead", "discard", "--help")
+        assert "5 letters would be open again" in w.run(*asked, "--dry-run")
+        done = w.json(*asked, "--yes", *WHY)
+        assert (done["changed"], done["overtaken"], done["refused"]) == (5, 1, 0), done
+        assert {i: w.letter(i)[0] for i in ("m-0", "m-1", "m-5", "m-6", "other")} == {
+            "m-0": "discarded", "m-1": "failed", "m-5": "failed", "m-6": "discarded", "other": "discarded"}
+        again = w.json(*asked, "--yes", *WHY)
+        assert (again["changed"], again["overtaken"]) == (0, 6), again
+        assert "only a discard" in w.run("dead", "restore", "--act", done["act_id"], "--yes", *WHY, code=FAILURE)
+        single = [a["id"] for a in w.json("audit", "list", "--oldest")["items"] if a["reason"] == "by name, before"][0]
+        assert "one letter" in w.run("dead", "restore", "--act", single, "--yes", *WHY, code=FAILURE)
+        assert w.json("dead", "restore", "--act", later, "--yes", *WHY)["changed"] == 1
+        daemon.stop()
+        w.chain_is_whole()
+
+
+@test
+def ctrl_c_tells_what_was_done():
+    needs_jq()
+    with Office() as w:
+        columns = ("message_id, event_type, destination, reason_code, error_message, attempts, first_failed_at, last_failed_at, "
+                   "created_at, status, payload")
+        w.sql(f"INSERT INTO dead_letters ({columns}) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
+              "SELECT 'm-' || i, 'T', 'shop', 'HTTP_422', 'no', 1, '2026-11-15T00:00:00.000Z', '2026-11-15T00:00:00.000Z', "
+              "'2026-11-15T00:00:00.000Z', 'failed', '{\"n\":1}' FROM n")
+        process = w.child(BINARY, "--config", str(w.config_path), "dead", "fix", "--event-type", "T", "--jq", ".n = 2", "--yes", *WHY,
+                          env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        until(lambda: w.sql("SELECT count(*) FROM dead_letter_versions")[0][0] > 0, "the first page")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the helper, too
+        said = process.communicate(timeout=60)[1]
+        changed = w.sql("SELECT count(*) FROM dead_letters WHERE payload_version = 2")[0][0]
+        if process.returncode != 0:  # else it was done before the signal came
+            assert f"stopped after {changed} letters were changed" in said and "the same command goes on" in said, (changed, said)
+            assert 0 < changed < 1500
+        done = w.json("dead", "fix", "--event-type", "T", "--jq", ".n = 2", "--yes", *WHY)
+        assert (done["changed"], done["unchanged"]) == (1500 - changed, changed), done
+        w.chain_is_whole()
 
 
 @test

@@ -544,7 +544,7 @@ class RedriveDay(Day):
         assert self.statuses() == {"sent": EACH}, self.statuses()
         assert set(self.receiver.accepted()) == {f"shop-{i}" for i in range(EACH)}, self.receiver.accepted()
         assert self.sql("SELECT DISTINCT status, life, requeues, resolution FROM dead_letters") == [("resolved", 1, 1, "delivered")]
-        trail = [letter for letter, in self.sql("SELECT letter_id FROM outbox_audit WHERE act = 'requeue'")]
+        trail = [letter for letter, in self.sql("SELECT letter_id FROM outbox_audit_of_letters WHERE act = 'requeue'")]
         assert len(trail) == len(set(trail)) == EACH, f"requeued twice, or never: {trail}"
         assert self.sql("SELECT status, requeued FROM outbox_redrive") == [("done", EACH)], self.sql("SELECT * FROM outbox_redrive")
         self.hikyaku("audit", "verify")

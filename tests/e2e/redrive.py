@@ -114,7 +114,7 @@ def die(w, n, status=422, **columns):
 
 def requeues(w, number):
     """(when, letter) of each, in their order, as the trail has them; when: Unix ms by the store's clock."""
-    return w.sql("SELECT at_ms, letter_id FROM outbox_audit WHERE act = 'requeue' AND redrive_id = ? ORDER BY id", number)
+    return w.sql("SELECT at_ms, letter_id FROM outbox_audit_of_letters WHERE act = 'requeue' AND redrive_id = ? ORDER BY id", number)
 
 
 def check_rate(trail, n, rate):

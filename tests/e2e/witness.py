@@ -207,7 +207,7 @@ def merge(lines, added):
 
 def acts(db):
     """What people, and jobs for them, did with letters: the audit's rows as lines of the log. Those that the checker knows."""
-    rows = db.execute("SELECT at_ms, act, message_id, destination, actor FROM outbox_audit "
+    rows = db.execute("SELECT at_ms, act, message_id, destination, actor FROM outbox_audit_of_letters "
                       "WHERE act IN ('requeue', 'discard') ORDER BY id")
     return [{"t": t, "ev": act, "m": m, "dest": dest, "actor": actor} for t, act, m, dest, actor in rows]
 
@@ -236,7 +236,7 @@ def dump(db):
 
 def totals(db):
     """What people did, and how many messages ended how, as the database itself counts them: the whole audit of acts on letters."""
-    for act, m, dest, actor in db.execute("SELECT act, message_id, destination, actor FROM outbox_audit "
+    for act, m, dest, actor in db.execute("SELECT act, message_id, destination, actor FROM outbox_audit_of_letters "
                                           "WHERE act IN ('requeue', 'discard') ORDER BY id"):
         yield {"table": "audit", "act": act, "m": m, "dest": dest, "actor": actor}
     counts = {name: db.execute(f"SELECT count(*) FROM {what}").fetchone()[0]

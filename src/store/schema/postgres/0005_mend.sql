@@ -159,3 +159,48 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- ---- acts on many letters ----
+-- A row of the audit for each of 10,000 letters buries all other acts. One row stands for them now; the letters lie here, and the
+-- row's detail has the digest of its list. Programs of version 4 go on writing a row for each letter.
+CREATE TABLE @outbox_audit_letters (
+    audit_id    bigint NOT NULL REFERENCES @outbox_audit (id) ON DELETE CASCADE, -- the row that covers it
+    letter_id   bigint NOT NULL,
+    act_id      bigint NOT NULL, -- the act's first row: an act on many takes several transactions
+    message_id  text,
+    destination text,
+    before_hash text,
+    after_hash  text,
+    detail      text, -- JSON object
+    PRIMARY KEY (audit_id, letter_id)
+);
+CREATE INDEX @@outbox_audit_letters_act ON @outbox_audit_letters (act_id, letter_id);
+CREATE INDEX @@outbox_audit_letters_letter ON @outbox_audit_letters (letter_id);
+CREATE INDEX @@outbox_audit_redrive ON @outbox_audit (redrive_id) WHERE act = 'redrive-start';
+-- What was done with each letter, by acts on one and on many.
+CREATE VIEW @outbox_audit_of_letters AS
+SELECT a.id, a.at_ms, a.actor, a.act, a.message_id, a.destination, a.reason, a.letter_id, a.redrive_id, a.before_hash, a.after_hash,
+       a.detail, a.prev, a.hash, NULL::bigint AS act_id
+  FROM @outbox_audit a WHERE a.letter_id IS NOT NULL
+UNION ALL
+SELECT a.id, a.at_ms, a.actor, a.act, l.message_id, l.destination, a.reason, l.letter_id, a.redrive_id, l.before_hash, l.after_hash,
+       l.detail, a.prev, a.hash, l.act_id
+  FROM @outbox_audit_letters l JOIN @outbox_audit a ON a.id = l.audit_id;
+-- Who moves messages may add lists, and who looks may read them: rights as on outbox_retry. Rows go with the audit's, and by nobody's
+-- hand.
+DO $$
+DECLARE
+    g record;
+BEGIN
+    FOR g IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role,
+                    a.privilege_type AS what
+               FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+              WHERE c.oid = '@outbox_retry'::regclass AND a.grantee <> c.relowner
+                AND a.privilege_type IN ('SELECT', 'INSERT') LOOP
+        EXECUTE 'GRANT ' || g.what || ' ON @outbox_audit_letters TO ' || g.role;
+        IF g.what = 'SELECT' THEN
+            EXECUTE 'GRANT SELECT ON @outbox_audit_of_letters TO ' || g.role;
+        END IF;
+    END LOOP;
+END
+$$;

@@ -44,3 +44,38 @@ CREATE TABLE outbox_stuck (
     last_error         TEXT,             -- of its last attempt
     PRIMARY KEY (source, row_id)
 ) WITHOUT ROWID;
+
+-- ---- acts on many letters ----
+-- A row of the audit for each of 10,000 letters buries all other acts. One row stands for them now; the letters lie here, and the
+-- row's detail has the digest of its list. Programs of version 4 go on writing a row for each letter.
+CREATE TABLE outbox_audit_letters (
+    audit_id    INTEGER NOT NULL, -- the row of outbox_audit that covers it
+    letter_id   INTEGER NOT NULL,
+    act_id      INTEGER NOT NULL, -- the act's first row: an act on many takes several transactions
+    message_id  TEXT,
+    destination TEXT,
+    before_hash TEXT,
+    after_hash  TEXT,
+    detail      TEXT, -- JSON object
+    PRIMARY KEY (audit_id, letter_id)
+) WITHOUT ROWID;
+CREATE INDEX outbox_audit_letters_act ON outbox_audit_letters (act_id, letter_id);
+CREATE INDEX outbox_audit_letters_letter ON outbox_audit_letters (letter_id);
+CREATE INDEX outbox_audit_redrive ON outbox_audit (redrive_id) WHERE act = 'redrive-start';
+CREATE TRIGGER outbox_audit_gone AFTER DELETE ON outbox_audit
+BEGIN
+    DELETE FROM outbox_audit_letters WHERE audit_id = OLD.id;
+END;
+CREATE TRIGGER outbox_audit_letters_stay BEFORE UPDATE ON outbox_audit_letters
+BEGIN
+    SELECT raise(ABORT, 'outbox_audit_letters: what was done stays as it was written');
+END;
+-- What was done with each letter, by acts on one and on many. For people; `hikyaku audit list --letter` asks the same.
+CREATE VIEW outbox_audit_of_letters AS
+SELECT a.id, a.at_ms, a.actor, a.act, a.message_id, a.destination, a.reason, a.letter_id, a.redrive_id, a.before_hash, a.after_hash,
+       a.detail, a.prev, a.hash, NULL AS act_id
+  FROM outbox_audit a WHERE a.letter_id IS NOT NULL
+UNION ALL
+SELECT a.id, a.at_ms, a.actor, a.act, l.message_id, l.destination, a.reason, l.letter_id, a.redrive_id, l.before_hash, l.after_hash,
+       l.detail, a.prev, a.hash, l.act_id
+  FROM outbox_audit_letters l JOIN outbox_audit a ON a.id = l.audit_id;
