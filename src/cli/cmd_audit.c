@@ -34,6 +34,7 @@ static void put_words(struct hk_json *json, const struct hk_audit_row *row, cons
     struct hk_buf scratch;
     hk_buf_init(&scratch, HK_OPERATE_OUTPUT_MAX);
     hk_put_str(json, key, words_of(row, key, &scratch));
+    hk_buf_inherit(json->out, &scratch); /* rather nothing than an act without its words */
     hk_buf_fini(&scratch);
 }
 
@@ -224,6 +225,7 @@ static void write_act(struct hk_buf *out, const struct hk_audit_row *row,
     hk_operate_fact(out, "redrive", hk_str_of(row->redrive != 0 ? text : ""));
     hk_operate_fact(out, "filter", words_of(row, "filter", &scratch));
     hk_operate_fact(out, "jq", words_of(row, "jq", &scratch));
+    hk_buf_inherit(out, &scratch);
     hk_operate_fact(out, row->letter_id != 0 ? "letter" : "letters", hk_str_of(letters_of(row, text)));
     if (letters->n > 0) {
         (void)hk_buf_addc(out, '\n');
