@@ -463,6 +463,8 @@ static void sq_close(struct hk_store *store)
     hk_sq_unlock(store);
     for (int i = 0; i < HK_SQ_NSTMTS; i++)
         sqlite3_finalize(store->stmts[i]);
+    if (store->db)
+        (void)hk_sq_is_cut_off(store); /* then it is closed without a checkpoint */
     sqlite3_close(store->db);
     hk_manifests_clear(&store->claims);
     hk_stuck_clear(&store->stuck);
@@ -535,6 +537,7 @@ static enum hk_code sq_open(const char *url, const struct hk_store_options *opti
         sq_close(store);
         return rc;
     }
+    hk_sq_note_sides(store);
     *out_store = store;
     return HK_OK;
 }

@@ -10,6 +10,7 @@
  *   sqlite_row.c       rows, which may hold anything, to heads and messages
  *   sqlite_exchange.c  the one transaction that settles and claims
  *   sqlite_settle.c    one settle, by kind
+ *   sqlite_wal.c       is the log that we write the one that others read?
  *   sqlite_stuck.c     rows that cannot be taken away
  *   manifests.c        what this store's manifests name, in memory
  *   sqlite_keep.c      pause and purge
@@ -55,6 +56,11 @@ struct hk_sq_courtesy {
     int data_version;           /* as of then; 0 = not looked yet */
 };
 
+/* A file beside the database, as it was when it was opened; inode 0 = not known. */
+struct hk_sq_side {
+    uint64_t device, inode;
+};
+
 /* Settles that were committed apart from the rest of their exchange, which failed after them. Who asks for them again is told
  * that they are done. */
 struct hk_sq_apart {
@@ -69,6 +75,8 @@ struct hk_sq_apart {
 struct hk_store {
     sqlite3 *db;
     char *path;
+    struct hk_sq_side wal, shm;
+    bool cut_off;     /* they are not those any more: sqlite_wal.c */
     int64_t moved_ms; /* since when the file is not where it was; 0 = it is */
     struct hk_store_options options;
     struct hk_sq_clock clock;
@@ -150,6 +158,12 @@ void hk_sq_bind_attempt(struct hk_store *store, sqlite3_stmt *q, int at,
 void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int64_t last_id, int64_t now_ms);
 /* From outbox to outbox_retry because its relay died with it. */
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
+
+/* sqlite_wal.c */
+void hk_sq_note_sides(struct hk_store *store);
+/* Then nothing may be written, and nothing is when it is closed. */
+bool hk_sq_is_cut_off(struct hk_store *store);
+enum hk_code hk_sq_cut_off(const struct hk_store *store, struct hk_err *err);
 
 /* sqlite_stuck.c */
 /* A trigger made a statement of ours change nothing, though its row is there: an error that sticks. */

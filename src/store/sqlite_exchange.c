@@ -533,6 +533,8 @@ enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
     if (fans_out_to_nowhere(x))
         return hk_err_set(err, HK_INVALID,
                           "a message cannot be fanned out to no destination: it would be lost");
+    if (hk_sq_is_cut_off(store))
+        return hk_sq_cut_off(store, err);
     hk_sq_call(store);
     struct hk_exchanged *done = &store->exchanged;
     *done = (struct hk_exchanged){.stale = hk_sq_alloc(store, x->n_settles, sizeof *done->stale)};

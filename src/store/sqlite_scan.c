@@ -56,6 +56,8 @@ static bool is_gone(struct hk_store *store)
 enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err)
 {
     hk_sq_call(store);
+    if (hk_sq_is_cut_off(store))
+        return hk_sq_cut_off(store, err);
     if (is_gone(store))
         return hk_err_set(err, HK_IO, "%s: it was moved, deleted or replaced while it was open", store->path);
     /* Read before the rest: what is committed in between is seen again next time, never missed. */
@@ -71,6 +73,7 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     enum hk_code rc = hk_sq_end(store, "poll it", err);
     if (rc != HK_OK)
         return rc;
+    hk_sq_note_sides(store);
     store->data_version = version;
     store->polled = true;
     store->own_change = false;

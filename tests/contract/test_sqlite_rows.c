@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SQLite alone: rows that hold anything, and the schema that they lie in. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -381,6 +382,36 @@ static void an_exchange_that_failed_leaves_its_manifest_as_it_was(void **state)
     suite_close(store);
 }
 
+/* What others have committed since is not undone by a checkpoint of the old log. */
+static void a_log_that_was_deleted_ends_the_store_without_a_checkpoint(void **state)
+{
+    (void)state;
+    static const char *const suffixes[] = {"-wal", "-shm"};
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_poll *poll = NULL;
+    const struct hk_exchanged *done = NULL;
+    struct hk_err err = {0};
+    suite_fill(2, "a", NULL);
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    for (size_t i = 0; i < COUNT(suffixes); i++) {
+        char file[400];
+        snprintf(file, sizeof file, "%s%s", sqlite_path(), suffixes[i]);
+        assert_int_equal(unlink(file), 0);
+    }
+    sqlite3 *app = sqlite_connect();
+    assert_int_equal(
+        sqlite3_exec(app, "CREATE TABLE kept (n); INSERT INTO kept VALUES (1)", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_IO);
+    assert_non_null(strstr(err.message, "-wal"));
+    struct hk_exchange x = {.lane = lane, .lease_ms = 30000};
+    assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_IO);
+    suite_close(store);
+    assert_int_equal(sqlite3_exec(app, "INSERT INTO kept SELECT n + 1 FROM kept", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(app);
+}
+
 static void an_id_is_never_given_out_twice(void **state)
 {
     (void)state;
@@ -624,6 +655,7 @@ int main(void)
         TEST(the_lowest_and_the_highest_id_are_found),
         TEST(a_poll_tells_that_a_person_acted),
         TEST(an_exchange_that_failed_leaves_its_manifest_as_it_was),
+        TEST(a_log_that_was_deleted_ends_the_store_without_a_checkpoint),
         TEST(an_id_is_never_given_out_twice),
         cmocka_unit_test_setup_teardown(init_creates_once_and_may_be_repeated, dir_only, suite_teardown),
         cmocka_unit_test_setup_teardown(printing_changes_nothing_and_gives_the_same_schema, dir_only,
