@@ -35,6 +35,7 @@ static void take_snapshot(struct hk_store *store)
             hk_pg_pages_drop(&store->pages, store->pg.pool);
         hk_pg_told(store, hk_pg_i64(res, 0, 2));
         store->acts = hk_pg_i64(res, 0, 3);
+        store->beyond_id = hk_pg_null(res, 0, 4) ? HK_FIRST_ID : hk_pg_i64(res, 0, 4);
     }
     PQclear(res);
 }
@@ -109,7 +110,7 @@ static void look(struct hk_store *store, struct hk_poll *poll)
     poll->late = store->window.a != NULL;
     poll->reset = store->reset_due;
     poll->changed = !store->polled || store->own_change || poll->late || poll->reset;
-    poll->last_id = store->window.position;
+    poll->last_id = store->beyond_id > store->window.position ? store->beyond_id : store->window.position;
     poll->acts = store->acts;
     if (poll->changed && hk_pg_ok(&store->pg))
         poll_dests(store, poll);

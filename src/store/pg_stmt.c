@@ -97,7 +97,7 @@
 #define DESTINATION(t)  "coalesce(" t ".destination, '')"
 /* Of a value that may be a gigabyte octet_length reads no more than a header. */
 #define LINE(c)         "CASE WHEN octet_length(" c ") <= 8192 THEN " c " END"
-#define TEXT(t, c)      "CASE WHEN " t ".fits THEN " c " END"
+#define TEXT(t, c)      "CASE WHEN " t ".hk_f THEN " c " END"
 
 /* What indexes hold in place of a destination and a key (the schema says why). Rows of names that begin with the same 63
  * characters are shown together: nobody is called so, and each row says its own name. */
@@ -146,6 +146,13 @@
     "(" FRESH(NAME("o") " IS NULL " key "AND ", id, NAME("o") ", " order id)                                 \
     ")) u ORDER BY id LIMIT $4::bigint"
 
+/* Our columns of outbox, and no others: an application may have added one that is called as something of ours is here. */
+#define COLUMNS(t)                                                                                           \
+    t ".id, " t ".shard, " t ".max_attempts, " t ".not_before, " t ".expires_at, " t ".created_at, "         \
+    t ".message_id, " t ".destination, " t ".event_type, " t ".message_key, " t ".headers, "                 \
+    t ".content_type, " t ".encoding, " t ".correlation_id, " t ".traceparent, " t ".idempotency_key, "      \
+    t ".policy, " t ".payload"
+
 /* Small messages whole: the rest behind the head. A row that is not small gives NULLs there, but for its shard. */
 #define SMALL                                                                                                \
     "greatest(octet_length(destination), octet_length(message_id), octet_length(event_type), "               \
@@ -158,7 +165,7 @@
     IF_SMALL(t, t ".content_type") ", " IF_SMALL(t, t ".correlation_id") ", " IF_SMALL(t, t ".traceparent") ", " \
     IF_SMALL(t, t ".idempotency_key") ", " IF_SMALL(t, t ".policy") ", " t ".created_at, " IF_SMALL(t, t ".payload")
 #define FRESH_ROWS(where, id, order)                                                                         \
-    "SELECT o.*, " SMALL " FROM @outbox o WHERE " where id " > $3::bigint AND " OURS("$1", "o") " AND " SEEN  \
+    "SELECT " COLUMNS("o") ", " SMALL " FROM @outbox o WHERE " where id " > $3::bigint AND " OURS("$1", "o") " AND " SEEN  \
     " ORDER BY " order " LIMIT $4::bigint"
 #define NAMED_ROWS                                                                                           \
     "SELECT * FROM ("                                                                                        \
@@ -245,13 +252,13 @@
     t ".max_attempts, CASE WHEN octet_length(" t ".payload) <= " most "::bigint AND " t ".id <> ALL (" bare "::bigint[]) " \
     "THEN " t ".payload END AS payload, "                                                                    \
     "CASE WHEN " t ".id <> ALL (" bare "::bigint[]) THEN octet_length(" t ".payload) END AS payload_bytes, " \
-    "NOT " t ".fits AS huge"
+    "NOT " t ".hk_f AS huge"
 /* Asked once for each row: OFFSET keeps the planner from asking it for each column. */
 #define FITS                                                                                                 \
     "greatest(octet_length(destination), octet_length(message_id), octet_length(event_type), "               \
     "octet_length(message_key), octet_length(headers), octet_length(content_type), octet_length(encoding), " \
     "octet_length(correlation_id), octet_length(traceparent), octet_length(idempotency_key), "               \
-    "octet_length(policy)) <= 262144 AS fits"
+    "octet_length(policy)) <= 262144 AS hk_f"
 #define RUNS(lo, hi, bits)                                                                                   \
     "unnest(" lo "::bigint[], " hi "::bigint[], " bits "::bigint[]) AS k (lo, hi, bits) JOIN @outbox o ON " IN_RUN
 #define PICKED                                                                                               \
@@ -412,7 +419,7 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$3") " FOR UPDATE SKIP LOCKED)",
     [HK_PG_ORPHANS] =
         "WITH d AS (DELETE FROM @outbox o WHERE o.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c "
-        "WHERE c.lane = $1::bigint AND " TAKEN "))" NOT_STUCK("0", "o") " RETURNING o.*, " MS("o.not_before") " AS earliest_ms, "
+        "WHERE c.lane = $1::bigint AND " TAKEN "))" NOT_STUCK("0", "o") " RETURNING " COLUMNS("o") ", " MS("o.not_before") " AS earliest_ms, "
         NOW_BY("$3") " AS now) "
         "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "
         "possibly_delivered, not_before, created_at, paused_mark_ms, " REST_NAMES ") "
@@ -453,9 +460,12 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "ELSE setval(v.wake, v.now * 1000000) IS NOT NULL END FROM (SELECT w.wake, pg_sequence_last_value(w.wake), "
         "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint "
         "FROM (SELECT to_regclass('@outbox_wake')) AS w (wake)) AS v (wake, last, now)",
+    /* The last column: an id above all that the sequence gave out, by OVERRIDING SYSTEM VALUE, by replication or from a dump. There is
+     * mostly none, and then it costs one look at the end of the index. */
     [HK_PG_SNAPSHOT] =
-        "SELECT pg_current_snapshot()::text, CASE WHEN is_called THEN last_value END, " NOW
-        ", (SELECT a.id FROM @outbox_audit a ORDER BY a.id DESC LIMIT 1) FROM @outbox_id_seq", /* max() may walk */
+        "SELECT pg_current_snapshot()::text, CASE WHEN q.is_called THEN q.last_value END, " NOW
+        ", (SELECT a.id FROM @outbox_audit a ORDER BY a.id DESC LIMIT 1), (SELECT o.id FROM @outbox o WHERE o.id > CASE WHEN q.is_called "
+        "THEN q.last_value ELSE -9223372036854775808 END ORDER BY o.id DESC LIMIT 1) FROM @outbox_id_seq q", /* max() may walk */
     [HK_PG_TAKE_NUMBER] = "SELECT pg_current_xact_id()",
     [HK_PG_DESTS] = DESTS,
     [HK_PG_SCAN] = FRESH("", "o.id", "o.id"),

@@ -134,6 +134,11 @@ enum {
     "SELECT 'the table ' || i.inhrelid::regclass || ' inherits from ' || i.inhparent::regclass || ': rows of both may have the "              \
     "same id; end it with ALTER TABLE ... NO INHERIT' FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent "                             \
     "WHERE i.inhparent IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters')) AND c.relkind = 'r' "          \
+    "UNION ALL SELECT 'the column ' || n.name || ' of outbox is not there: was it renamed?' FROM unnest(ARRAY['xid', 'id', 'shard', "         \
+    "'max_attempts', 'not_before', 'expires_at', 'created_at', 'message_id', 'destination', 'event_type', 'message_key', 'headers', "         \
+    "'content_type', 'encoding', 'correlation_id', 'traceparent', 'idempotency_key', 'policy', 'payload']) AS n (name) "                      \
+    "WHERE NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = to_regclass('@outbox') AND a.attname = n.name "                        \
+    "AND NOT a.attisdropped) "                                                                                                                \
     "UNION ALL SELECT 'the rule ' || r.rulename || ' on ' || r.ev_class::regclass || ' is not supported: drop it' FROM pg_rewrite r "         \
     "WHERE r.ev_class IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters'), to_regclass('@outbox_claim')) " \
     "LIMIT 1"

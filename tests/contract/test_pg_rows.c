@@ -606,6 +606,57 @@ static void a_rule_on_outbox_keeps_relays_from_starting(void **state)
     assert_no_lane("CREATE RULE keep AS ON DELETE TO outbox DO INSTEAD NOTHING", "the rule keep on ");
 }
 
+static void a_renamed_column_keeps_relays_from_starting(void **state)
+{
+    (void)state;
+    assert_no_lane("ALTER TABLE outbox RENAME payload TO body", "the column payload of outbox");
+}
+
+/* Columns that are called as something in our statements is. */
+static void columns_of_the_applications_get_in_nobodys_way(void **state)
+{
+    (void)state;
+    store_kind->sql(
+        "ALTER TABLE outbox ADD small text, ADD fits text, ADD now text, ADD earliest_ms text, ADD how text, "
+        "ADD name text, ADD claim text, ADD source text, ADD huge text, ADD due_ms text");
+    suite_fill(3, "a", NULL);
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    for (int i = 0; i < 3; i++) { /* the later ones read small messages along */
+        relay_poll(store);
+        assert_string_equal(relay_scan(store, (struct hk_scan){.limit = 9}), "1,2,3");
+        assert_string_equal(relay_scan(store, (struct hk_scan){.destination = "a", .limit = 9}), "1,2,3");
+    }
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    suite_claim(store, lane, HK_FROM_OUTBOX, 2);
+    suite_close(store);
+    suite_clock_ms += 60000;
+    store = suite_open(NULL);
+    suite_acquire(store); /* takes over */
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 2);
+    suite_close(store);
+}
+
+/* By OVERRIDING SYSTEM VALUE, by replication, or from a dump with an old sequence. */
+static void an_id_that_the_sequence_did_not_give_out_is_polled_for(void **state)
+{
+    (void)state;
+    suite_fill(1, "a", NULL);
+    struct hk_store *store = suite_open(NULL);
+    suite_acquire(store);
+    assert_int_equal(relay_poll(store)->last_id, 1);
+    assert_string_equal(relay_scan(store, (struct hk_scan){.limit = 9}), "1");
+    store_kind->sql(
+        "INSERT INTO outbox (id, destination, event_type) OVERRIDING SYSTEM VALUE VALUES (1000000, 'a', 'Made')");
+    assert_int_equal(relay_poll(store)->last_id, 1000000);
+    assert_string_equal(relay_scan(store, (struct hk_scan){.after_id = 1, .limit = 9}), "1000000");
+    suite_fill(1, "a", NULL); /* and one below it is late */
+    assert_true(relay_poll(store)->late);
+    suite_close(store);
+}
+
 static void a_child_of_outbox_keeps_relays_from_starting(void **state)
 {
     (void)state;
@@ -631,6 +682,9 @@ int main(void)
         TEST(row_level_security_without_a_policy_for_delete_holds_rows),
         TEST(a_rule_on_outbox_keeps_relays_from_starting),
         TEST(a_child_of_outbox_keeps_relays_from_starting),
+        TEST(a_renamed_column_keeps_relays_from_starting),
+        TEST(columns_of_the_applications_get_in_nobodys_way),
+        TEST(an_id_that_the_sequence_did_not_give_out_is_polled_for),
     };
     hk_allocator_set(&allocator);
     const int *over = pg_server_start();
