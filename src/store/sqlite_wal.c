@@ -49,7 +49,7 @@ enum hk_code hk_sq_cut_off(const struct hk_store *store, struct hk_err *err)
 {
     return hk_err_set(
         err, HK_IO,
-        "%s: its -wal or -shm file was deleted or replaced while it was open: what others have committed "
-        "since is not seen, and nothing is written back over it; start the relay again",
+        "%s: it, or its -wal or -shm file, was moved, deleted or replaced while it was open: what others commit "
+        "is not seen, and nothing is written back over it; start the relay again",
         store->path);
 }
