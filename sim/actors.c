@@ -17,11 +17,15 @@ static void text(char *out, size_t room, const char *fmt, uint64_t n)
 
 static uint32_t attempts_of(const struct world *w, const struct hk_model_msg *msg, size_t dest)
 {
-    if (msg->max_attempts)
-        return msg->max_attempts;
     const struct hk_policy *named =
         msg->policy[0] ? w->options.policy_by_name(w->options.policy_arg, msg->policy) : NULL;
-    return hk_policy_limits(named ? named : w->engine_dests[dest].policy)->max_attempts;
+    uint32_t own = hk_policy_limits(named ? named : w->engine_dests[dest].policy)->max_attempts;
+    uint32_t ceiling = w->options.max_attempts_ceiling;
+    if (!msg->max_attempts)
+        return own;
+    if (!ceiling || msg->max_attempts <= own)
+        return msg->max_attempts;
+    return msg->max_attempts < ceiling ? msg->max_attempts : ceiling > own ? ceiling : own;
 }
 
 static void expect(struct world *w, struct hk_model_msg *msg, size_t dest)

@@ -206,6 +206,14 @@ static void draw_engine(struct world *w, uint64_t seed)
     };
 }
 
+/* By a stream of its own. */
+static void draw_ceiling(struct world *w, uint64_t seed)
+{
+    struct hk_rng rng;
+    hk_rng_seed(&rng, seed, RNG_CEILING);
+    w->options.max_attempts_ceiling = maybe(&rng, 70, 1, 6);
+}
+
 void hk_world_config_draw(struct world *w, uint64_t seed)
 {
     hk_rng_seed(&w->config_rng, seed, RNG_CONFIG);
@@ -222,6 +230,7 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
         hk_world_dest_draw(w, i, seed);
     draw_routes(w);
     draw_engine(w, seed);
+    draw_ceiling(w, seed);
     hk_world_store_draw(w, seed);
     hk_rng_seed(&w->stuck_rng, seed, RNG_STUCK); /* worlds without these are what they were */
     w->c.p_stuck = maybe(&w->stuck_rng, 12, 500, 12000);

@@ -28,6 +28,7 @@ enum stream {
     RNG_DESK,
     RNG_CROWD,
     RNG_STUCK,
+    RNG_CEILING,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,

@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "cli/view.h"
 #include "config/payload.h"
+#include "core/policy_impl.h"
 #include "exec/clock.h"
 
 #define PAYLOAD_MAX ((size_t)64 << 20)
@@ -61,7 +62,28 @@ static void write_payload(struct hk_buf *out, const struct hk_row *row, bool who
         (void)hk_buf_adds(out, "(cut)\n");
 }
 
-static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload, int64_t now_ms)
+/* What the message asks for, and what it gets where that is less. */
+static void write_max_attempts(struct hk_buf *out, const struct hk_row *row, const struct hk_config *config)
+{
+    const struct hk_conf_destination *dest = hk_operate_destination(config, row->destination);
+    char name[HK_NAME_MAX];
+    const struct hk_policy *policy = NULL;
+    if (row->max_attempts == 0)
+        return;
+    if (hk_str_copy(name, sizeof name,
+                    row->policy.len > 0 ? row->policy : hk_str_of(dest ? dest->policy : "")))
+        policy = hk_policies_get(config->policies, name);
+    uint32_t given = policy == NULL ? row->max_attempts
+                                    : hk_limits_attempts_within(hk_policy_limits(policy), row->max_attempts,
+                                                                config->relay.max_attempts_ceiling);
+    (void)hk_buf_addf(out, "%-16s %" PRIu32, "max attempts", row->max_attempts);
+    if (given < row->max_attempts)
+        (void)hk_buf_addf(out, " (relay.max_attempts_ceiling: it gets %" PRIu32 ")", given);
+    (void)hk_buf_addc(out, '\n');
+}
+
+static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload, int64_t now_ms,
+                      const struct hk_config *config)
 {
     hk_operate_fact(out, "message", row->message_id);
     hk_operate_fact(out, "destination", hk_operate_to(row->destination));
@@ -89,7 +111,7 @@ static void write_row(struct hk_buf *out, const struct hk_row *row, bool payload
     hk_operate_fact(out, "expires", row->expires_at);
     hk_operate_fact(out, "key", row->key);
     hk_operate_fact(out, "policy", row->policy);
-    fact_number(out, "max attempts", row->max_attempts);
+    write_max_attempts(out, row, config);
     hk_operate_fact(out, "correlation id", row->correlation_id);
     hk_operate_fact(out, "traceparent", row->traceparent);
     hk_operate_fact(out, "idempotency key", row->idempotency_key);
@@ -127,12 +149,13 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
     hk_table_fini(&table);
 }
 
-static void write_text(struct hk_buf *out, const struct hk_shown *shown, bool payload)
+static void write_text(struct hk_buf *out, const struct hk_shown *shown, bool payload,
+                       const struct hk_config *config)
 {
     int64_t now_ms = hk_clock_wall_ms();
     for (size_t i = 0; i < shown->n_rows; i++) {
         (void)hk_buf_adds(out, i > 0 ? "\n" : "");
-        write_row(out, &shown->rows[i], payload, now_ms);
+        write_row(out, &shown->rows[i], payload, now_ms, config);
     }
     if (shown->n_attempts > 0)
         write_attempts(out, shown);
@@ -321,7 +344,7 @@ enum hk_code hk_view_message(const struct hk_operate *op, const char *message_id
     if (rc == HK_OK && json)
         write_json(out, shown, payload);
     else if (rc == HK_OK)
-        write_text(out, shown, payload);
+        write_text(out, shown, payload, op->config);
     veil_free(veil);
     return rc;
 }

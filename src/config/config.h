@@ -45,7 +45,7 @@ struct hk_conf_relay {
     uint32_t batch;
     uint64_t batch_bytes;
     uint64_t max_payload_bytes;
-    uint32_t concurrency;
+    uint32_t concurrency, max_attempts_ceiling;
     uint64_t lease_ms;
     enum hk_conf_history history;
 };

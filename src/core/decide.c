@@ -41,6 +41,14 @@ struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy,
     return limits;
 }
 
+uint32_t hk_limits_attempts_within(const struct hk_limits *limits, uint32_t asked, uint32_t ceiling)
+{
+    if (!ceiling || !limits->max_attempts || asked <= limits->max_attempts)
+        return asked;
+    uint32_t most = ceiling > limits->max_attempts ? ceiling : limits->max_attempts;
+    return asked < most ? asked : most;
+}
+
 /* Cloud Tasks' rule: time alone ends nothing while attempts are limited as well. */
 static bool both_must_be_spent(const struct hk_limits *limits)
 {

@@ -54,6 +54,8 @@ struct hk_engine_options {
     uint64_t
         ahead_ms; /* exchanges that follow on each other sooner claim ahead (engine_reserve.c); 0 = none do */
     bool shared;  /* other relays work on the same store: limits and breakers are kept together */
+    uint32_t
+        max_attempts_ceiling; /* a message may ask for more attempts than its policy, up to this; 0 = any */
     uint64_t seed;
 };
 

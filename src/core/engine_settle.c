@@ -265,9 +265,17 @@ const struct hk_policy *hk_slot_policy(const struct hk_engine *e, const struct h
     return e->dests[slot->dest].conf->policy;
 }
 
+/* What the message itself asks for. It cannot lift the policy's bound at will. */
+static struct hk_overrides overrides_of(const struct hk_engine *e, const struct hk_slot *slot)
+{
+    return (struct hk_overrides){.max_attempts = hk_limits_attempts_within(
+                                     hk_policy_limits(hk_slot_policy(e, slot)), slot->message.max_attempts,
+                                     e->options.max_attempts_ceiling)};
+}
+
 uint64_t hk_slot_attempt_ms(const struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms)
 {
-    struct hk_overrides overrides = {.max_attempts = slot->message.max_attempts};
+    struct hk_overrides overrides = overrides_of(e, slot);
     return hk_policy_attempt_ms(hk_slot_policy(e, slot), &overrides, &slot->message.history,
                                 hk_engine_store_now(e, now_ms));
 }
@@ -368,7 +376,7 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, i
     struct hk_dest *dest = &e->dests[slot->dest];
     int64_t store_now = hk_engine_store_now(e, now_ms);
     struct hk_facts facts = sent->facts;
-    struct hk_overrides overrides = {.max_attempts = slot->message.max_attempts};
+    struct hk_overrides overrides = overrides_of(e, slot);
     struct hk_decision d;
 
     keep_history(slot);

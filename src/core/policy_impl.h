@@ -35,6 +35,10 @@ bool hk_fault_is_ours(const struct hk_facts *facts);
 struct hk_limits hk_policy_effective_limits(const struct hk_policy *policy,
                                             const struct hk_overrides *overrides);
 
+/* How many attempts a message gets that asks for `asked`: any number below the policy's own, and above it up to the ceiling
+ * (0 = there is none). A policy that names no number is bounded by time alone, so that any number is fewer. */
+uint32_t hk_limits_attempts_within(const struct hk_limits *limits, uint32_t asked, uint32_t ceiling);
+
 /* Time until the limits end the life that began at history->first_attempt_ms; UINT64_MAX: time alone does not. */
 uint64_t hk_limits_time_left_ms(const struct hk_limits *limits, const struct hk_history *history,
                                 int64_t now_ms);

@@ -231,5 +231,6 @@ struct hk_engine_options hk_wiring_engine(const struct hk_wiring *w, uint64_t se
                                       .poll_max_ms = POLL_MAX_MS,
                                       .linger_ms = LINGER_MS,
                                       .ahead_ms = AHEAD_MS,
+                                      .max_attempts_ceiling = relay->max_attempts_ceiling,
                                       .seed = seed};
 }

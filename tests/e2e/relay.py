@@ -101,6 +101,22 @@ def each_failure_class_dies_at_its_own_count_with_its_own_reason():
         assert w.sql("SELECT error_message FROM dead_letters WHERE message_id = 's422'") == [("the answer was HTTP 422",)]
 
 
+@test
+def a_message_asks_for_more_attempts_or_fewer_up_to_a_ceiling():
+    brief = {"backoff": {"kind": "fixed", "base": "5ms"}, "max_attempts": 3, "breaker": "off"}
+    cases = {"as-it-is": (None, 3), "fewer": (2, 2), "more": (5, 5), "too-many": (100000, 7)}
+    with World({"shop": {"policy": "brief"}}, policies={"brief": brief}, relay={"max_attempts_ceiling": 7}) as w:
+        w.receiver.on("shop", 503)
+        for name, (asked, _) in cases.items():
+            w.insert(message_id=name, **({"max_attempts": asked} if asked else {}))
+        w.daemon()
+        w.settled(dead=len(cases))
+        assert {name: len(w.receiver.arrived(name)) for name in cases} == {name: gets for name, (_, gets) in cases.items()}
+        shown = w.hikyaku("messages", "show", "too-many")
+        assert "100000 (relay.max_attempts_ceiling: it gets 7)" in shown, shown
+        assert "ceiling" not in w.hikyaku("messages", "show", "more")
+
+
 # ---- requirement 306 ----
 
 @test
@@ -582,6 +598,19 @@ def an_operator_pauses_and_resumes():
         assert w.receiver.arrived() == [] and w.statuses() == {"pending": 10}
         resume(w, "shop")
         w.settled(sent=10)
+
+
+@test
+def a_resume_closes_the_breaker_of_a_relay_at_work():
+    with World({"shop": {"breaker": {"failures": 3, "window": "1m", "open": "1h", "open_factor": 1}}}) as w:
+        w.receiver.on("shop", 503)
+        w.insert_many(5)
+        w.daemon()
+        until(lambda: w.sql("SELECT 1 FROM outbox_destination WHERE open_until_ms > 0"), "an open breaker")
+        w.receiver.on("shop", 200)
+        assert "shop: resumed" in w.hikyaku("destinations", "resume", "shop", "--reason", "mended", "--actor", "tester")
+        w.settled(sent=5)  # an hour before it would have been tried again
+        assert "was not paused" in w.hikyaku("destinations", "resume", "shop", "--reason", "mended", "--actor", "tester")
 
 
 # ---- what the receiver sees ----

@@ -81,11 +81,31 @@ static void the_check_finds_what_a_setter_would_have_refused(void **state)
     hk_policy_free(p);
 }
 
+static void a_message_may_ask_for_attempts_up_to_a_ceiling(void **state)
+{
+    (void)state;
+    struct hk_limits limits = {.max_attempts = 30};
+
+    const struct {
+        uint32_t own, asked, ceiling, gets;
+    } cases[] = {
+        {30, 0, 100, 0},     {30, 1, 100, 1},      {30, 30, 100, 30},      {30, 31, 100, 31},
+        {30, 100, 100, 100}, {30, 101, 100, 100},  {30, 999999, 100, 100}, {30, 40, 20, 30},
+        {30, 10, 20, 10},    {200, 500, 100, 200}, {30, 5000, 0, 5000},    {0, 5000, 100, 5000},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        limits.max_attempts = cases[i].own;
+        assert_int_equal(hk_limits_attempts_within(&limits, cases[i].asked, cases[i].ceiling), cases[i].gets);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_class_has_its_own_jitter),
         cmocka_unit_test(a_hint_is_lengthened_where_the_class_has_jitter),
+        cmocka_unit_test(a_message_may_ask_for_attempts_up_to_a_ceiling),
         cmocka_unit_test(the_check_finds_what_a_setter_would_have_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
