@@ -45,7 +45,8 @@ static const char *const small[] = {"outbox_shard",  "outbox_relay",   "outbox_d
 /* Walks along an index from its start, with a limit or because all of it is wanted. */
 static bool walks(unsigned id)
 {
-    return id == HK_PG_DESTS || id == HK_PG_HELD_RETRY || id == HK_PG_HELD_DEAD || id == HK_PG_PURGE;
+    return id == HK_PG_DESTS || id == HK_PG_HELD_RETRY || id == HK_PG_HELD_DEAD || id == HK_PG_PURGE ||
+           id == HK_PG_PURGE_AUDIT;
 }
 
 /* Reads all manifests: when a lane ends, or when an answer was lost. */
