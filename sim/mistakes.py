@@ -140,7 +140,7 @@ MISTAKES = [
     ("new-shards-not-read", "what came with another relay's share is not read", ANSWER,
      "        read_anew(e); /* late ones included */\n", ""),
     ("not-before-ignored", "a scheduled message goes at once", CHOOSE,
-     "    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_now_ms)\n        t.intent = HK_TO_DEFER;\n", ""),
+     "    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_clock_ms)\n        t.intent = HK_TO_DEFER;\n", ""),
     ("retries-chosen-twice", "retry rows are chosen again before they are claimed", PICK,
      "    return !d->retries_chosen && d->retry_due_ms", "    return d->retry_due_ms"),
     ("stranger-goes-anywhere", "an unknown destination is the first one", CHOOSE,

@@ -268,8 +268,8 @@ static void look_at_clock(struct doctor *d, const struct hk_store_health *h)
     if (lag_ms > 2000)
         finding(
             d, LEVEL_WARN, "clock",
-            "the host's clock is %s behind the time that the store has seen, and goes by: nothing is lost, but until it has "
-            "caught up waits take longer, and not_before and expires_at come early; check the clock (NTP)",
+            "the host's clock is %s behind the time that the store has seen: nothing is lost, but until it has caught up "
+            "leases and waits take longer (not_before and expires_at go by the clock); check the clock (NTP)",
             hk_out_duration((uint64_t)lag_ms, behind));
     else if (h->clock_ms < INT64_C(1704067200000)) /* 2024 */
         finding(d, LEVEL_FAIL, "clock",

@@ -102,11 +102,11 @@ static struct target aim(const struct hk_engine *e, const struct hk_head *head)
     if (head->crashes >= CRASHES_DEAD)
         return refuse(t, HK_FAULT_RELAY_CRASHED,
                       "the relay died with this message in hand, the last time with it alone");
-    if (head->expires_ms && head->expires_ms <= e->scan_now_ms)
+    if (head->expires_ms && head->expires_ms <= e->scan_clock_ms)
         t.intent = HK_TO_EXPIRE;
     else if (t.intent == HK_TO_REFUSE)
         return t;
-    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_now_ms)
+    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_clock_ms)
         t.intent = HK_TO_DEFER;
     else if (head->payload_bytes > e->options.max_payload_bytes)
         return refuse(t, HK_FAULT_TOO_LARGE, "the payload is over relay.max_payload");
@@ -691,7 +691,7 @@ static void scanned_late(struct hk_engine *e, const struct hk_heads *heads, int6
 
 void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads)
 {
-    e->scan_now_ms = heads->now_ms;
+    e->scan_clock_ms = heads->now_ms - (int64_t)heads->behind_ms;
     switch (e->scan_kind) {
     case HK_SCAN_FRESH:
         scanned_fresh(e, heads, now_ms);

@@ -175,7 +175,8 @@ struct hk_engine {
     enum hk_scan_kind scan_kind;
     size_t scan_dest;
     uint64_t scan_key;
-    int64_t scan_now_ms; /* store time of the heads at hand */
+    int64_t
+        scan_clock_ms; /* what the store's clock said with the heads at hand: not_before and expires_at go by it */
     bool fresh_turn;
     size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
     int64_t last_scan_ms;

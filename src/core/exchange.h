@@ -38,6 +38,9 @@ struct hk_poll {
     bool reset;
     int64_t now_ms;
     uint32_t late_ms; /* the store's time may be later by so much: it was reckoned, not asked for */
+    /* By so much the clock itself is behind now_ms, which never goes back: it was ahead once, or was set back. Leases and waits
+     * go by now_ms; not_before and expires_at, which the application named, by the clock. */
+    uint64_t behind_ms;
     /* Another number whenever a person has acted on a retry row or a dead letter (cancel, discard, requeue …) and so may
      * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
     int64_t acts;
@@ -74,7 +77,8 @@ struct hk_heads {
     int64_t last_id; /* of the last item, to go on from; as it was given when there is none */
     int64_t last_due_ms;
     int64_t now_ms;
-    uint32_t late_ms; /* as in hk_poll */
+    uint32_t late_ms;   /* as in hk_poll */
+    uint64_t behind_ms; /* as in hk_poll */
 };
 
 /* Keys that earlier messages hold: a retry row (claimed or not; but a row that was only deferred does not hold its key:

@@ -69,7 +69,6 @@ struct hk_relay {
     struct delivery *first_send, **last_send; /* of this round */
     struct hk_engine_stats past;              /* of engines before a reload */
 
-    bool job_busy;
     int job; /* an action's kind, or one of ours */
     struct hk_action action;
     bool held; /* an engine's action that waits for our own job */
@@ -90,7 +89,7 @@ struct hk_relay {
         idle_give_up_at_ms; /* of a drain; `idle_…`: when nothing is in hand to be settled */
     enum hk_code ended;
     enum hk_code last_error; /* logged once until it changes */
-    bool draining, stopping, opening;
+    bool draining, stopping, opening, clock_behind, job_busy;
     bool asked_more;   /* the store, when a drain was to be given up */
     bool soon;         /* the timer is set to pump at once */
     uint32_t n_landed; /* since it was pumped last */
@@ -283,6 +282,7 @@ static void report(struct hk_relay *r)
     case HK_ACT_POLL:
         if (r->rc == HK_OK) {
             hk_redriver_polled(r->redriver, r->poll, now);
+            r->clock_behind = hk_clock_log(r->options.log, r->clock_behind, r->poll->behind_ms);
             TELL(r, polled, r->poll);
         }
         hk_engine_on_poll(r->engine, now, r->rc, r->poll);

@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "loop/loop.h"
 #include "payload/validate.h"
+#include "relay/clock.h"
 #include "sink/sink.h"
 
 struct hk_wiring {

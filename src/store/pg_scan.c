@@ -132,6 +132,7 @@ enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, stru
     if (rc != HK_OK)
         return rc;
     poll->now_ms = hk_pg_reckon(store, &poll->late_ms);
+    poll->behind_ms = store->behind_ms;
     if (asked) {
         store->polled = true;
         store->own_change = store->reset_due = false;
@@ -291,6 +292,7 @@ enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, cons
         hk_pg_window_shown(&store->window);
     if (fresh || nothing)
         heads->now_ms = hk_pg_reckon(store, &heads->late_ms);
+    heads->behind_ms = store->behind_ms;
     *out = heads;
     return HK_OK;
 }

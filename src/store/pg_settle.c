@@ -83,6 +83,14 @@ static void arg_past(struct hk_store *store, struct hk_pg_args *a, const struct 
     hk_pg_arg_bool(pg, a, s->attempt.possibly_delivered);
 }
 
+/* Rows are due by the server's clock. What the engine counts from the time that we gave out, a wait, ends by so much sooner as
+ * the clock is behind that time; when a deferred message is due its application said. */
+static int64_t due_ms(const struct hk_store *store, const struct hk_settle *s)
+{
+    bool wait = s->kind == HK_SETTLE_RETRY && !store->options.clock_ms;
+    return wait ? s->due_ms - (int64_t)store->behind_ms : s->due_ms;
+}
+
 /* A fan-out is due now, all else when the settle says. */
 static void move(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
@@ -92,7 +100,7 @@ static void move(struct hk_store *store, const struct hk_settle *s, int64_t lane
     if (fan_out)
         hk_pg_arg_null(&store->pg, &a);
     else
-        hk_pg_arg_i64(&store->pg, &a, s->due_ms);
+        hk_pg_arg_i64(&store->pg, &a, due_ms(store, s));
     hk_pg_arg_bool(&store->pg, &a, s->kind == HK_SETTLE_DEFER);
     arg_past(store, &a, s, true);
     hk_pg_add(&store->pg, HK_PG_MOVE, &a);
@@ -103,7 +111,7 @@ static void update_retry(struct hk_store *store, const struct hk_settle *s, int6
     bool defer = s->kind == HK_SETTLE_DEFER;
     struct hk_pg_args a = begin_args(store, s, lane);
     hk_pg_arg_text(&store->pg, &a, s->destination);
-    hk_pg_arg_i64(&store->pg, &a, s->due_ms);
+    hk_pg_arg_i64(&store->pg, &a, due_ms(store, s));
     if (!defer)
         hk_pg_arg_bool(&store->pg, &a, s->attempt.made);
     arg_past(store, &a, s, !defer);

@@ -26,21 +26,28 @@ int64_t hk_pg_monotonic_us(void)
     return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+static int64_t give_out(struct hk_store *store, int64_t server_ms)
+{
+    int64_t now_ms = hk_pg_now(&store->pg, server_ms);
+    store->behind_ms = now_ms > server_ms ? (uint64_t)(now_ms - server_ms) : 0;
+    return now_ms;
+}
+
 int64_t hk_pg_told(struct hk_store *store, int64_t server_ms)
 {
     store->told_ms = server_ms;
     store->told_at_ms = hk_pg_monotonic_us() / 1000;
     int64_t late_ms = store->told_at_ms - store->asked_at_ms + 1; /* of whole milliseconds */
     store->told_late_ms = late_ms < 0 || late_ms > UINT32_MAX ? 0 : (uint32_t)late_ms;
-    return store->options.clock_ms ? server_ms : hk_pg_now(&store->pg, server_ms); /* the former was ours */
+    return store->options.clock_ms ? server_ms : give_out(store, server_ms); /* the former was ours */
 }
 
 int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms)
 {
     *out_late_ms = store->options.clock_ms ? 0 : store->told_late_ms;
     if (store->options.clock_ms)
-        return hk_pg_now(&store->pg, store->options.clock_ms(store->options.clock_arg));
-    return hk_pg_now(&store->pg, store->told_ms + hk_pg_monotonic_us() / 1000 - store->told_at_ms);
+        return give_out(store, store->options.clock_ms(store->options.clock_arg));
+    return give_out(store, store->told_ms + hk_pg_monotonic_us() / 1000 - store->told_at_ms);
 }
 
 void hk_pg_keep(struct hk_store *store, PGresult *res)

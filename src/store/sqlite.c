@@ -335,6 +335,12 @@ int64_t hk_sq_now(struct hk_store *store)
     return c->high_ms;
 }
 
+int64_t hk_sq_clock(struct hk_store *store)
+{
+    int64_t now_ms = hk_sq_now(store), clock_ms = store->clock.read_ms(store->clock.arg);
+    return clock_ms < now_ms ? clock_ms : now_ms;
+}
+
 #define YEAR_9999_MS INT64_C(253402300799999)
 
 void hk_sq_clock_lift(struct hk_store *store)

@@ -47,6 +47,7 @@ struct hk_sq_clock {
     int64_t high_ms;  /* the latest time that was given out */
     int64_t wall_ms;  /* what the clock said then, when it lags behind */
     int64_t saved_ms; /* high_ms as it stands in outbox_meta */
+    int64_t told_ms;  /* by the clock: when a poll last said that it is behind */
 };
 
 /* Leaves room for others' transactions, see make_way. Monotonic. */
@@ -138,6 +139,8 @@ void hk_sq_done(sqlite3_stmt *q);                        /* no more rows wanted 
 int hk_sq_run(struct hk_store *store, sqlite3_stmt *q);  /* to its end; rows changed */
 
 int64_t hk_sq_now(struct hk_store *store);
+/* The clock itself, at most hk_sq_now: not_before and expires_at go by it. */
+int64_t hk_sq_clock(struct hk_store *store);
 void hk_sq_clock_lift(struct hk_store *store); /* to the high-water time of outbox_meta */
 void hk_sq_clock_save(struct hk_store *store); /* when it moved by more than a second */
 

@@ -283,6 +283,7 @@ static bool cancel_one(struct hk_store *store, const struct target *t, const str
 static bool retry_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
                       int64_t now_ms)
 {
+    now_ms = hk_sq_clock(store); /* so that it is due by the clock, too, which what was deferred goes by */
     if (t->due_ms <= now_ms)
         return false;
     if (t->place == HK_IN_OUTBOX) {

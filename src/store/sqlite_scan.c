@@ -19,7 +19,9 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
         poll->dests = dests;
         dests[poll->n_dests++] = (struct hk_poll_dest){
             .name = hk_sq_text(store, q, 0),
-            .retry_due_ms = sqlite3_column_type(q, 1) == SQLITE_NULL ? INT64_MAX : sqlite3_column_int64(q, 1),
+            .retry_due_ms = sqlite3_column_type(q, 1) == SQLITE_NULL ? INT64_MAX
+                            : poll->behind_ms                        ? poll->now_ms
+                                                                     : sqlite3_column_int64(q, 1),
             .paused = sqlite3_column_int(q, 2) != 0,
             .open_until_ms = sqlite3_column_int64(q, 3),
         };
@@ -53,6 +55,19 @@ static bool is_gone(struct hk_store *store)
     return now_ms - store->moved_ms > MOVED_MS;
 }
 
+#define TELL_EVERY_MS 1000
+
+/* While the clock is behind, the store's time does not tell when a deferred message is due: each destination is looked at
+ * every second, by the clock. */
+static bool tells_behind(struct hk_store *store, const struct hk_poll *poll)
+{
+    int64_t clock_ms = poll->now_ms - (int64_t)poll->behind_ms, since_ms = clock_ms - store->clock.told_ms;
+    if (!poll->behind_ms || (since_ms >= 0 && since_ms < TELL_EVERY_MS))
+        return false;
+    store->clock.told_ms = clock_ms;
+    return true;
+}
+
 enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err)
 {
     hk_sq_call(store);
@@ -64,7 +79,9 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     int version = hk_sq_data_version(store);
     struct hk_poll *poll = &store->poll;
     *poll = (struct hk_poll){.now_ms = hk_sq_now(store)};
-    poll->changed = !store->polled || store->own_change || version != store->data_version;
+    poll->behind_ms = (uint64_t)(poll->now_ms - hk_sq_clock(store));
+    poll->changed =
+        !store->polled || store->own_change || version != store->data_version || tells_behind(store, poll);
     if (poll->changed && hk_sq_begin_read(store)) {
         poll->last_id = max_id(store, HK_SQ_LAST_ID);
         poll->acts = max_id(store, HK_SQ_LAST_ACT);
@@ -138,6 +155,7 @@ static sqlite3_stmt *start_scan(struct hk_store *store, enum hk_sq_id id, const 
     if (scan->source == HK_FROM_RETRY) {
         hk_sq_bind_i64(store, q, 5, heads->last_due_ms);
         hk_sq_bind_i64(store, q, 6, heads->now_ms);
+        hk_sq_bind_i64(store, q, 7, heads->now_ms - (int64_t)heads->behind_ms);
     }
     return q;
 }
@@ -193,6 +211,7 @@ enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, cons
     struct hk_heads *heads = &store->heads;
     *heads = (struct hk_heads){
         .last_id = scan->after_id, .last_due_ms = scan->after_due_ms, .now_ms = hk_sq_now(store)};
+    heads->behind_ms = (uint64_t)(heads->now_ms - hk_sq_clock(store));
     heads->items = hk_sq_alloc(store, scan->limit, sizeof *heads->items);
     struct sizer sizer = {.store = store, .table = scan->source == HK_FROM_RETRY ? "outbox_retry" : "outbox"};
     if (hk_sq_begin_read(store) &&

@@ -100,11 +100,12 @@ struct move {
 static void move(struct hk_store *store, const struct hk_settle *s, struct move to, int64_t now_ms)
 {
     int64_t earliest_ms = not_before(store, s->id);
+    bool ahead = earliest_ms > to.due_ms || earliest_ms > hk_sq_clock(store);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_MOVE);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_text(store, q, 2, to.destination);
-    hk_sq_bind_i64(store, q, 3, to.due_ms > earliest_ms ? to.due_ms : earliest_ms);
-    hk_sq_bind_i64(store, q, 4, to.deferred || earliest_ms > to.due_ms);
+    hk_sq_bind_i64(store, q, 3, ahead ? earliest_ms : to.due_ms);
+    hk_sq_bind_i64(store, q, 4, to.deferred || ahead);
     hk_sq_bind_i64(store, q, 5, to.crashes);
     bind_past(store, q, s, now_ms);
     hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_OUTBOX, s->id, "outbox_retry");
@@ -146,7 +147,7 @@ static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t n
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_COPY_RETRY);
         hk_sq_bind_i64(store, q, 1, s->id);
         hk_sq_bind_text(store, q, 2, s->fan_out[i]);
-        hk_sq_bind_i64(store, q, 3, now_ms);
+        hk_sq_bind_i64(store, q, 3, hk_sq_clock(store)); /* the row may be one that was only deferred */
         hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, s->id, "outbox_retry");
     }
     if (s->source == HK_FROM_RETRY)

@@ -56,12 +56,13 @@
     " FROM outbox INDEXED BY " index " WHERE destination = '' " key "AND id >= ?1 ORDER BY id LIMIT ?2)) "   \
     "ORDER BY 1 LIMIT ?2"
 #define BY_KEY "AND message_key = ?4 AND message_key IS NOT NULL "
+/* ?6: the store's time, by which waits end; ?7: the clock, by which a message is due that was only deferred. */
 #define OF_RETRY                                                                                             \
     "FROM outbox_retry r INDEXED BY outbox_retry_due WHERE claim IS NULL AND destination = ?3 "              \
-    "AND due_ms <= ?6 AND (due_ms, id) > (?5, ?1) ORDER BY due_ms, id LIMIT ?2"
-#define OF_RETRY_KEY                                                                                         \
-    "FROM outbox_retry r INDEXED BY outbox_retry_key WHERE destination = ?3 AND message_key = ?4 "           \
-    "AND message_key IS NOT NULL AND claim IS NULL AND due_ms <= ?6 AND (due_ms, id) > (?5, ?1) "            \
+    "AND due_ms <= ?6 AND (deferred = 0 OR due_ms <= ?7) AND (due_ms, id) > (?5, ?1) ORDER BY due_ms, id LIMIT ?2"
+#define OF_RETRY_KEY                                                                                                                 \
+    "FROM outbox_retry r INDEXED BY outbox_retry_key WHERE destination = ?3 AND message_key = ?4 "                                   \
+    "AND message_key IS NOT NULL AND claim IS NULL AND due_ms <= ?6 AND (deferred = 0 OR due_ms <= ?7) AND (due_ms, id) > (?5, ?1) " \
     "ORDER BY due_ms, id LIMIT ?2"
 
 /* Walks from name to name through the index, so that the cost is in destinations, not in rows. */

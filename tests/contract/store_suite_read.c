@@ -185,6 +185,37 @@ static void scan_shows_what_is_needed_to_choose(void **state)
     suite_close(store);
 }
 
+/* The store's time stays ahead, for leases and waits; what an application named goes by the clock. */
+static void one_wrong_moment_of_the_clock_makes_nothing_due(void **state)
+{
+    (void)state;
+    const int64_t hour_ms = 3600 * 1000, day_ms = 24 * hour_ms;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, suite_clock_ms + hour_ms);
+    suite_clock_ms += day_ms;
+    suite_exchange(store, lane, NULL, 0, NULL, 0);
+    const struct hk_heads *heads = scan_it(store, (struct hk_scan){.limit = 10});
+    assert_int_equal(heads->behind_ms, 0);
+    suite_clock_ms -= day_ms - 4000;
+    heads = scan_it(store, (struct hk_scan){.limit = 10});
+    assert_true(heads->behind_ms > (uint64_t)day_ms / 2);
+    assert_int_equal(heads->now_ms - (int64_t)heads->behind_ms, suite_clock_ms);
+    if (store_kind->host_clock) { /* else the rows are due by the server's clock, which no test moves */
+        const struct hk_poll *poll = NULL;
+        struct hk_err err;
+        struct hk_scan due = {
+            .source = HK_FROM_RETRY, .destination = "a", .after_due_ms = INT64_MIN, .limit = 10};
+        assert_int_equal(scan_it(store, due)->n, 0);
+        suite_clock_ms += hour_ms;
+        assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+        assert_true(poll->changed && poll->n_dests == 1 && poll->dests[0].retry_due_ms <= poll->now_ms);
+        assert_int_equal(scan_it(store, due)->n, 1);
+    }
+    suite_close(store);
+}
+
 /* 0 ms is a time like any other, and not "never". */
 static void what_expired_with_the_epoch_has_expired(void **state)
 {
@@ -706,6 +737,7 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(scan_walks_outbox_in_order_and_changes_nothing),
     TEST(scan_shows_what_is_needed_to_choose),
     TEST(what_expired_with_the_epoch_has_expired),
+    TEST(one_wrong_moment_of_the_clock_makes_nothing_due),
     TEST(scan_finds_by_destination_and_by_key),
     TEST(scan_gives_due_retries_by_keyset),
     TEST(a_scheduled_row_is_due_when_its_time_has_come),

@@ -363,6 +363,30 @@ static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void 
     puppet_free(p);
 }
 
+/* The clock was a day ahead, and is right again: by the store's time both are over, by the clock neither is. */
+static void not_before_and_expires_at_go_by_the_clock(void **state)
+{
+    (void)state;
+    const int64_t day_ms = 24 * 3600 * 1000;
+    struct puppet *p = puppet_new(1);
+    puppet_start(p);
+    until(p, HK_ACT_POLL);
+    p->poll.last_id = 2;
+    puppet_poll(p);
+    until_scan(p, HK_SCAN_FRESH);
+    struct hk_head rows[] = {row(1, "a", ""), row(2, "a", "")};
+    rows[0].not_before_ms = rows[1].expires_ms = puppet_store_now(p) + 3600 * 1000;
+    struct hk_heads heads = {.items = rows,
+                             .n = 2,
+                             .last_id = 2,
+                             .now_ms = puppet_store_now(p) + day_ms,
+                             .behind_ms = (uint64_t)day_ms};
+    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &heads);
+    assert_int_equal(p->engine->slots[0].intent, HK_TO_DEFER);
+    assert_int_equal(p->engine->slots[1].intent, HK_TO_SEND);
+    puppet_free(p);
+}
+
 /* Waits are counted from the store's time: from the latest that it can be, or they would end early. */
 static void a_time_that_was_only_reckoned_makes_no_wait_shorter(void **state)
 {
@@ -742,6 +766,7 @@ int main(void)
         cmocka_unit_test(an_exchange_that_wants_all_read_anew_is_followed_by_a_poll),
         cmocka_unit_test(an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again),
         cmocka_unit_test(a_time_that_was_only_reckoned_makes_no_wait_shorter),
+        cmocka_unit_test(not_before_and_expires_at_go_by_the_clock),
         cmocka_unit_test(retries_are_read_page_by_page_and_an_empty_last_page_is_the_end),
         cmocka_unit_test(ids_at_the_ends_of_their_range_have_no_neighbour_beyond),
         cmocka_unit_test(a_fan_out_waits_for_what_its_other_destination_passed_over),
