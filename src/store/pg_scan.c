@@ -22,6 +22,7 @@ static void take_snapshot(struct hk_store *store)
 {
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(&store->pg, &a, store->window.known ? store->window.passed : HK_FIRST_ID);
     PGresult *res = hk_pg_query(&store->pg, false, HK_PG_SNAPSHOT, &a);
     if (hk_pg_ok(&store->pg)) {
         struct hk_str text = {PQgetvalue(res, 0, 0), (size_t)PQgetlength(res, 0, 0)};
@@ -30,12 +31,12 @@ static void take_snapshot(struct hk_store *store)
         enum hk_code rc = hk_pg_window_see(&store->window, text, position, &changed);
         if (rc != HK_OK)
             hk_pg_fail(&store->pg, rc == HK_NOMEM ? HK_NOMEM : HK_IO, "its snapshot cannot be read");
+        store->beyond = !hk_pg_null(res, 0, 4);
         store->own_change |= changed;
         if (changed)
             hk_pg_pages_drop(&store->pages, store->pg.pool);
         hk_pg_told(store, hk_pg_i64(res, 0, 2));
         store->acts = hk_pg_i64(res, 0, 3);
-        store->beyond_id = hk_pg_null(res, 0, 4) ? HK_FIRST_ID : hk_pg_i64(res, 0, 4);
     }
     PQclear(res);
 }
@@ -97,6 +98,13 @@ static void arm(struct hk_store *store)
     store->arm_at_ms = store->read_at_ms + ARM_REST_MS;
 }
 
+/* The sequence knows nothing of ids that others chose. Of such rows the snapshot finds one, and there may be more above it. */
+static int64_t last_id(const struct hk_store *store)
+{
+    const struct hk_pg_window *w = &store->window;
+    return store->beyond ? INT64_MAX : w->passed > w->position ? w->passed : w->position;
+}
+
 /* While late rows are to be shown the horizon stays where it is. */
 static void look(struct hk_store *store, struct hk_poll *poll)
 {
@@ -110,7 +118,7 @@ static void look(struct hk_store *store, struct hk_poll *poll)
     poll->late = store->window.a != NULL;
     poll->reset = store->reset_due;
     poll->changed = !store->polled || store->own_change || poll->late || poll->reset;
-    poll->last_id = store->beyond_id > store->window.position ? store->beyond_id : store->window.position;
+    poll->last_id = last_id(store);
     poll->acts = store->acts;
     if (poll->changed && hk_pg_ok(&store->pg))
         poll_dests(store, poll);

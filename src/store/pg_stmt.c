@@ -460,12 +460,14 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "ELSE setval(v.wake, v.now * 1000000) IS NOT NULL END FROM (SELECT w.wake, pg_sequence_last_value(w.wake), "
         "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint "
         "FROM (SELECT to_regclass('@outbox_wake')) AS w (wake)) AS v (wake, last, now)",
-    /* The last column: an id above all that the sequence gave out, by OVERRIDING SYSTEM VALUE, by replication or from a dump. There is
-     * mostly none, and then it costs one look at the end of the index. */
+    /* $2 the highest id that was read. The last column: a row above that one and above the sequence, which somebody numbered
+     * himself (OVERRIDING SYSTEM VALUE, a subscription, a dump whose sequence was left behind). It is sought from below: at
+     * the other end of the index all that was delivered and not vacuumed yet would be walked over. */
     [HK_PG_SNAPSHOT] =
-        "SELECT pg_current_snapshot()::text, CASE WHEN q.is_called THEN q.last_value END, " NOW
-        ", (SELECT a.id FROM @outbox_audit a ORDER BY a.id DESC LIMIT 1), (SELECT o.id FROM @outbox o WHERE o.id > CASE WHEN q.is_called "
-        "THEN q.last_value ELSE -9223372036854775808 END ORDER BY o.id DESC LIMIT 1) FROM @outbox_id_seq q", /* max() may walk */
+        "SELECT pg_current_snapshot()::text, CASE WHEN s.is_called THEN s.last_value END, " NOW
+        ", (SELECT a.id FROM @outbox_audit a ORDER BY a.id DESC LIMIT 1), " /* max() may walk */
+        "(SELECT o.id FROM @outbox o WHERE o.id > greatest($2::bigint, CASE WHEN s.is_called THEN s.last_value END) "
+        "ORDER BY o.id LIMIT 1) FROM @outbox_id_seq s",
     [HK_PG_TAKE_NUMBER] = "SELECT pg_current_xact_id()",
     [HK_PG_DESTS] = DESTS,
     [HK_PG_SCAN] = FRESH("", "o.id", "o.id"),

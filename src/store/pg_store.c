@@ -71,7 +71,7 @@ bool hk_pg_relay_call(struct hk_store *store)
     store->shards_unsure = true;
     store->upkeep_at_ms = INT64_MIN;
     store->reset_due |= store->polled;
-    store->beyond_id = HK_FIRST_ID;
+    store->beyond = false;
     store->stuck_stale = true;
     return ok;
 }

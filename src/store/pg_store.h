@@ -59,14 +59,14 @@ struct hk_store {
 
     /* reading */
     struct hk_pg_window window;
-    struct hk_pg_pages pages; /* within its horizon */
-    int64_t beyond_id;  /* the highest in outbox that its sequence did not give out; HK_FIRST_ID = none */
-    uint64_t connects;  /* which connection that is about */
-    bool polled;        /* since the lane was acquired, or the store opened */
-    bool own_change;    /* something is new, and no poll has told it yet */
-    bool reset_due;     /* the same of a reset */
-    int64_t acts;       /* the last one that operators left in the audit */
-    int64_t read_at_ms; /* when a poll last asked the server; monotonic */
+    struct hk_pg_pages pages;  /* within its horizon */
+    uint64_t connects;         /* which connection that is about */
+    bool beyond;               /* rows lie above all ids that were read, and above the sequence */
+    bool polled;               /* since the lane was acquired, or the store opened */
+    bool own_change;           /* something is new, and no poll has told it yet */
+    bool reset_due;            /* the same of a reset */
+    int64_t acts;              /* the last one that operators left in the audit */
+    int64_t read_at_ms;        /* when a poll last asked the server; monotonic */
     struct hk_store_hint hint; /* for the next poll */
     bool armed;                /* as far as we know: who writes next will say so */
     int64_t found_at_ms;       /* when a scan last found fresh rows; monotonic */

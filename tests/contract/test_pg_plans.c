@@ -332,7 +332,7 @@ static struct cost measure(PGconn *conn, const struct relay *relay)
     long long lo = relay->cursor + 1, lane = relay->lane;
     snprintf(run, sizeof run, "'{%lld}', '{%lld}', '{-1}'", lo, lo + 63);
     pg_exec(conn, "BEGIN");
-    c.poll = cost_of(conn, HK_PG_LANES, "NULL") + cost_of(conn, HK_PG_SNAPSHOT, "NULL") +
+    c.poll = cost_of(conn, HK_PG_LANES, "NULL") + cost_of(conn, HK_PG_SNAPSHOT, "NULL, NULL") +
              cost_of(conn, HK_PG_DESTS, "-1");
     char boot[80], mark[24];
     snprintf(boot, sizeof boot, "%s", pg_ask(conn, "SELECT boot FROM outbox_relay LIMIT 1"));

@@ -11,8 +11,11 @@
 #include "base/str.h"
 #include "pg_relay.h"
 
-#define TEST(name)           cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
-#define INSERT               "INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'Made', 'p')"
+#define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
+#define INSERT     "INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'Made', 'p')"
+#define NUMBERED(id)                                                                                         \
+    "INSERT INTO outbox (id, destination, event_type, payload) OVERRIDING SYSTEM VALUE VALUES (" id          \
+    ", 'a', 'Made', 'p')"
 #define assert_count(sql, n) assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
 
 static const struct hk_scan all = {.after_id = HK_FIRST_ID, .limit = 50};
@@ -121,6 +124,45 @@ static void a_late_scan_comes_in_pages_and_is_begun_again_when_it_was_not_ended(
     assert_false(relay_poll(store)->late);
     assert_string_equal(relay_scan(store, after(6)), "7");
     PQfinish(slow);
+    suite_close(store);
+}
+
+/* An engine reads late rows first, and goes on only when the poll says that there is more. */
+static bool tells(struct hk_store *store, int64_t id)
+{
+    const struct hk_poll *poll = relay_poll(store);
+    bool told = poll->changed && poll->last_id >= id;
+    if (poll->late)
+        relay_scan(store, late);
+    return told;
+}
+
+static void ids_that_the_sequence_does_not_know_are_told(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    suite_acquire(store);
+    assert_int_equal(relay_poll(store)->last_id, HK_FIRST_ID);
+    store_kind->sql(NUMBERED("-7")); /* before the sequence was asked for the first time */
+    assert_true(tells(store, -7));
+    assert_string_equal(relay_scan(store, all), "-7");
+    store_kind->sql(INSERT);
+    assert_true(tells(store, 1));
+    assert_string_equal(relay_scan(store, after(-7)), "1");
+    store_kind->sql(NUMBERED("5000"));
+    assert_true(tells(store, 5000));
+    assert_string_equal(relay_scan(store, after(1)), "5000");
+    store_kind->sql(INSERT); /* below what was read */
+    expect_late(store, "2");
+    store_kind->sql(NUMBERED("9000"));
+    store_kind->sql(NUMBERED("9001"));
+    assert_true(tells(store, 9001));
+    assert_string_equal(relay_scan(store, (struct hk_scan){.after_id = 5000, .limit = 1}), "9000+");
+    store_kind->sql("DELETE FROM outbox WHERE id = 9000");
+    assert_true(tells(store, 9001));
+    assert_string_equal(relay_scan(store, after(9000)), "9001");
+    store_kind->sql("DELETE FROM outbox");
+    assert_int_equal(relay_poll(store)->last_id, 9001); /* what was read, no more: nobody looks in vain */
     suite_close(store);
 }
 
@@ -676,6 +718,7 @@ int main(void)
         TEST(what_lies_ahead_of_all_scans_is_not_late),
         TEST(no_scan_sees_past_the_last_poll),
         TEST(a_late_scan_comes_in_pages_and_is_begun_again_when_it_was_not_ended),
+        TEST(ids_that_the_sequence_does_not_know_are_told),
         TEST(what_is_in_our_own_hands_is_not_shown_late),
         TEST(savepoints_belong_to_their_transaction),
         TEST(prepared_transactions_count_when_they_end),
