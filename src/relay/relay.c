@@ -89,6 +89,7 @@ struct hk_relay {
         idle_give_up_at_ms; /* of a drain; `idle_…`: when nothing is in hand to be settled */
     enum hk_code ended;
     enum hk_code last_error; /* logged once until it changes */
+    int failed_call;         /* which call it came from: the engine's kind of action, or OPEN_JOB */
     bool draining, stopping, opening, clock_behind, job_busy;
     bool asked_more;   /* the store, when a drain was to be given up */
     bool soon;         /* the timer is set to pump at once */
@@ -206,21 +207,20 @@ static bool is_final(enum hk_code rc)
 
 /* ---- log ---- */
 
-static void log_store(struct hk_relay *r, enum hk_code rc)
+/* Once when it begins, and once when it ends: when that call goes well, not another that never failed. */
+static void log_store(struct hk_relay *r, enum hk_code rc, int call)
 {
     struct hk_log_line line;
-    if (rc == r->last_error)
-        return; /* said already: once when it begins, once when it ends */
-    if (rc == HK_OK) {
-        hk_log_begin(&line, r->options.log, HK_LOG_INFO, "store answers again");
-    } else {
-        hk_log_begin(&line, r->options.log,
-                     is_final(rc)    ? HK_LOG_ERROR
-                     : rc == HK_BUSY ? HK_LOG_INFO
-                                     : HK_LOG_WARN,
-                     is_final(rc)        ? "store cannot be used, stopping"
-                     : rc == HK_CONFLICT ? "lane lost, acquiring a new one"
-                                         : "store does not answer, trying again");
+    if (rc == r->last_error || (rc == HK_OK && r->failed_call != call && r->failed_call != OPEN_JOB))
+        return;
+    r->failed_call = call;
+    const char *what = rc == HK_OK         ? "store answers again"
+                       : is_final(rc)      ? "store cannot be used, stopping"
+                       : rc == HK_CONFLICT ? "lane lost, acquiring a new one"
+                                           : "store does not answer, trying again";
+    bool mild = rc == HK_OK || rc == HK_BUSY;
+    hk_log_begin(&line, r->options.log, is_final(rc) ? HK_LOG_ERROR : mild ? HK_LOG_INFO : HK_LOG_WARN, what);
+    if (rc != HK_OK) {
         hk_log_cstr(&line, "code", hk_code_name(rc));
         hk_log_cstr(&line, "error", r->err.message);
     }
@@ -363,7 +363,7 @@ static void store_done(void *arg, bool ran)
         own_job_done(r);
         return;
     }
-    log_store(r, r->rc);
+    log_store(r, r->rc, (int)r->action.kind);
     TELL(r, store_called, r->action.kind, r->rc, r->took_us);
     if (r->rc == HK_CONFLICT)
         TELL(r, lane, HK_LANE_LOST, r->lane);
@@ -897,7 +897,7 @@ static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
     int64_t give_up_at_ms = now_ms(r) + OPEN_FOR_MS;
     enum hk_code rc = open_once(r, err);
     while (rc != HK_OK && !told_to_stop(r) && may_mend(r, rc, err) && now_ms(r) < give_up_at_ms) {
-        log_store(r, rc);
+        log_store(r, rc, OPEN_JOB);
         r->opening = true;
         hk_timer_start(r->timer, OPEN_EVERY_MS);
         hk_loop_run(r->options.loop);
@@ -906,7 +906,7 @@ static enum hk_code open_store(struct hk_relay *r, struct hk_err *err)
             rc = open_once(r, err);
     }
     if (rc == HK_OK && r->last_error != HK_OK)
-        log_store(r, rc);
+        log_store(r, rc, OPEN_JOB);
     return told_to_stop(r) ? HK_CANCELLED : rc;
 }
 

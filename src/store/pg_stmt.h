@@ -3,6 +3,7 @@
 #ifndef HK_STORE_PG_STMT_H
 #define HK_STORE_PG_STMT_H
 
+#include "store/columns.h"
 #include "store/pg.h"
 
 enum hk_pg_id {
@@ -130,17 +131,17 @@ enum {
 
 /* What no relay can work with, in words; no row = nothing. Two rows of a child and its parent may have one id, and PostgreSQL supports no
  * rules where we write. */
-#define HK_PG_SHAPE_SQL                                                                                                                       \
-    "SELECT 'the table ' || i.inhrelid::regclass || ' inherits from ' || i.inhparent::regclass || ': rows of both may have the "              \
-    "same id; end it with ALTER TABLE ... NO INHERIT' FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent "                             \
-    "WHERE i.inhparent IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters')) AND c.relkind = 'r' "          \
-    "UNION ALL SELECT 'the column ' || n.name || ' of outbox is not there: was it renamed?' FROM unnest(ARRAY['xid', 'id', 'shard', "         \
-    "'max_attempts', 'not_before', 'expires_at', 'created_at', 'message_id', 'destination', 'event_type', 'message_key', 'headers', "         \
-    "'content_type', 'encoding', 'correlation_id', 'traceparent', 'idempotency_key', 'policy', 'payload']) AS n (name) "                      \
-    "WHERE NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = to_regclass('@outbox') AND a.attname = n.name "                        \
-    "AND NOT a.attisdropped) "                                                                                                                \
-    "UNION ALL SELECT 'the rule ' || r.rulename || ' on ' || r.ev_class::regclass || ' is not supported: drop it' FROM pg_rewrite r "         \
-    "WHERE r.ev_class IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters'), to_regclass('@outbox_claim')) " \
+#define HK_PG_SHAPE_SQL                                                                                                                                       \
+    "SELECT 'the table ' || i.inhrelid::regclass || ' inherits from ' || i.inhparent::regclass || ': rows of both may have the "                              \
+    "same id; end it with ALTER TABLE ... NO INHERIT' FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent "                                             \
+    "WHERE i.inhparent IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters')) AND c.relkind = 'r' "                          \
+    "UNION ALL SELECT 'the column ' || n.name || ' of ' || w.name || ' is not there: was it renamed?' FROM (VALUES ('outbox', '@outbox', '" HK_OUTBOX_COLUMNS \
+    ",xid,shard'), ('outbox_retry', '@outbox_retry', '" HK_RETRY_COLUMNS                                                                                      \
+    ",shard'), ('dead_letters', '@dead_letters', '" HK_LETTER_COLUMNS                                                                                         \
+    "')) AS w (name, place, columns), unnest(string_to_array(w.columns, ',')) AS n (name) "                                                                   \
+    "WHERE NOT EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = to_regclass(w.place) AND a.attname = n.name AND NOT a.attisdropped) "                  \
+    "UNION ALL SELECT 'the rule ' || r.rulename || ' on ' || r.ev_class::regclass || ' is not supported: drop it' FROM pg_rewrite r "                         \
+    "WHERE r.ev_class IN (to_regclass('@outbox'), to_regclass('@outbox_retry'), to_regclass('@dead_letters'), to_regclass('@outbox_claim')) "                 \
     "LIMIT 1"
 
 const char *hk_pg_sql(enum hk_pg_id id);

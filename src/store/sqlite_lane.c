@@ -122,10 +122,25 @@ static enum hk_code acquire(struct hk_store *store, const char *name, const char
     return HK_OK;
 }
 
+/* An ALTER TABLE may have renamed what every statement names. */
+static enum hk_code check_columns(struct hk_store *store, struct hk_err *err)
+{
+    char lacks[HK_SQ_WHERE_MAX] = "";
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LACKS);
+    if (hk_sq_row(store, q))
+        (void)snprintf(lacks, sizeof lacks, "%s", (const char *)sqlite3_column_text(q, 0));
+    hk_sq_done(q);
+    enum hk_code rc = hk_sq_end(store, "look at its columns", err);
+    return rc == HK_OK && lacks[0] ? hk_err_set(err, HK_UNSUPPORTED, "%s: %s", store->path, lacks) : rc;
+}
+
 enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err)
 {
     hk_sq_call(store);
+    enum hk_code fit = check_columns(store, err);
+    if (fit != HK_OK)
+        return fit;
     hk_sq_lock(store); /* before the tables are looked at: who dies afterwards is found the next time */
     enum hk_code rc = acquire(store, name, boot, lease_ms, NULL, out_lane, out_now_ms, err);
     if (rc != HK_OK && rc != HK_BUSY && hk_sq_refused(store)) {

@@ -258,6 +258,7 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_HAS_ROW] = "SELECT 1 FROM outbox NOT INDEXED WHERE id BETWEEN ?1 AND ?2 LIMIT 1",
     [HK_SQ_HAS_RETRY] = "SELECT 1 FROM outbox_retry NOT INDEXED WHERE id BETWEEN ?1 AND ?2 LIMIT 1",
     [HK_SQ_TRIGGERS] = HK_SQ_TRIGGERS_SQL,
+    [HK_SQ_LACKS] = HK_SQ_LACKS_SQL,
     [HK_SQ_STICK] = TO_STUCK("0", "outbox"),
     [HK_SQ_STICK_RETRY] = TO_STUCK("1", "outbox_retry"),
     [HK_SQ_STUCK] = "SELECT s.source, s.row_id FROM outbox_stuck s",

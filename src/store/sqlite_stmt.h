@@ -3,6 +3,8 @@
 #ifndef HK_STORE_SQLITE_STMT_H
 #define HK_STORE_SQLITE_STMT_H
 
+#include "store/columns.h"
+
 enum hk_sq_id {
     HK_SQ_BEGIN_WRITE = 0,
     HK_SQ_BEGIN_READ,
@@ -78,6 +80,7 @@ enum hk_sq_id {
     HK_SQ_HAS_ROW,
     HK_SQ_HAS_RETRY,
     HK_SQ_TRIGGERS,
+    HK_SQ_LACKS,
     HK_SQ_STICK,
     HK_SQ_STICK_RETRY,
     HK_SQ_STUCK,
@@ -97,6 +100,18 @@ enum hk_sq_id {
     HK_SQ_PURGE_AUDIT,
     HK_SQ_NSTMTS
 };
+
+/* Columns that are missing: one line; no row = none is. */
+#define HK_SQ_LACKS_ONE(table, columns)                                                                      \
+    "SELECT '" table "' AS t, j.value AS c FROM json_each('[\"' || replace('" columns                        \
+    "', ',', '\",\"') || '\"]') j WHERE NOT EXISTS (SELECT 1 FROM pragma_table_info('" table                 \
+    "') i WHERE lower(i.name) = j.value)"
+#define HK_SQ_LACKS_SQL                                                                                                  \
+    "SELECT 'the table ' || t || ' lacks ' || group_concat(c, ', ') || ': was it renamed?' FROM (" HK_SQ_LACKS_ONE(      \
+        "outbox",                                                                                                        \
+        HK_OUTBOX_COLUMNS) " UNION ALL " HK_SQ_LACKS_ONE("outbox_retry",                                                 \
+                                                         HK_RETRY_COLUMNS) " UNION ALL " HK_SQ_LACKS_ONE("dead_letters", \
+                                                                                                         HK_LETTER_COLUMNS) ") GROUP BY t ORDER BY t LIMIT 1"
 
 /* Of others, on our tables: one line. */
 #define HK_SQ_TRIGGERS_SQL                                                                                   \

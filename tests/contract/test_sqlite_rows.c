@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "sqlite_kind.h"
 #include "store/migration.h"
+#include "store/sqlite_admin.h"
 
 #define NEWEST hk_migrations_newest(hk_migrations_sqlite)
 
@@ -640,6 +641,38 @@ static void urls_are_checked(void **state)
     hk_store_sqlite.close(NULL);
 }
 
+/* ---- columns that are gone ---- */
+
+static void a_renamed_column_keeps_relays_from_starting(void **state)
+{
+    (void)state;
+    static const char *const columns[] = {"outbox.payload", "outbox.policy", "outbox_retry.due_ms",
+                                          "dead_letters.error_detail"};
+    for (size_t i = 0; i < COUNT(columns); i++) {
+        char sql[120], words[120];
+        const char *column = strchr(columns[i], '.') + 1;
+        int table = (int)(column - columns[i]) - 1;
+        struct hk_err err = {0};
+        int64_t lane = 0, now_ms = 0;
+        struct hk_store *store = suite_open(NULL);
+        snprintf(sql, sizeof sql, "ALTER TABLE %.*s RENAME %s TO other", table, columns[i], column);
+        snprintf(words, sizeof words, "the table %.*s lacks %s:", table, columns[i], column);
+        store_kind->sql(sql);
+        assert_int_equal(store_kind->ops->acquire(store, "r", "b", 30000, &lane, &now_ms, &err),
+                         HK_UNSUPPORTED);
+        assert_non_null(strstr(err.message, words));
+        struct hk_store_health health;
+        assert_int_equal(hk_sa_inspect(store_kind->url(), 1000, &health, NULL), HK_OK);
+        assert_int_equal(health.notes[0].level, HK_NOTE_FAIL);
+        assert_non_null(strstr(health.notes[0].text, words));
+        snprintf(sql, sizeof sql, "ALTER TABLE %.*s RENAME other TO %s", table, columns[i], column);
+        store_kind->sql(sql);
+        lane = suite_acquire(store);
+        assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
+        suite_close(store);
+    }
+}
+
 int main(void)
 {
     store_kind = &sqlite_kind;
@@ -657,6 +690,7 @@ int main(void)
         TEST(an_exchange_that_failed_leaves_its_manifest_as_it_was),
         TEST(a_log_that_was_deleted_ends_the_store_without_a_checkpoint),
         TEST(an_id_is_never_given_out_twice),
+        TEST(a_renamed_column_keeps_relays_from_starting),
         cmocka_unit_test_setup_teardown(init_creates_once_and_may_be_repeated, dir_only, suite_teardown),
         cmocka_unit_test_setup_teardown(printing_changes_nothing_and_gives_the_same_schema, dir_only,
                                         suite_teardown),
