@@ -127,7 +127,7 @@ enum {
     "UNION ALL SELECT 'row-level security', CASE WHEN row_security_active(t.oid) THEN 'active for ' || current_user "                          \
     "ELSE 'not for ' || current_user END, t.relname::text FROM t WHERE t.relrowsecurity "                                                      \
     "UNION ALL SELECT 'foreign key', k.conname::text, t.relname::text FROM t JOIN pg_constraint k ON k.confrelid = t.oid AND k.contype = 'f' " \
-    "WHERE k.conrelid <> ALL (ARRAY(SELECT t.oid FROM t)) ORDER BY 3, 1, 2"
+    "WHERE k.conrelid <> ALL (ARRAY(SELECT t.oid FROM t)) AND k.conrelid IS DISTINCT FROM to_regclass('@dead_letter_versions')::oid ORDER BY 3, 1, 2"
 
 /* What no relay can work with, in words; no row = nothing. Two rows of a child and its parent may have one id, and PostgreSQL supports no
  * rules where we write. */
