@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The health of a SQLite file, told without needing a schema, or a sound one. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
@@ -131,6 +133,49 @@ static void look_at_guards(sqlite3 *db, struct hk_store_health *out)
     }
 }
 
+/* Has the process a file open whose name was `gone`? Linux says so behind the name of what was deleted. */
+static bool holds_deleted(const char *process, const char *gone)
+{
+    char folder[300], entry[600], target[4200];
+    bool holds = false;
+    (void)snprintf(folder, sizeof folder, "/proc/%s/fd", process);
+    DIR *fds = opendir(folder);
+    for (struct dirent *fd; fds && !holds && (fd = readdir(fds));) {
+        (void)snprintf(entry, sizeof entry, "%s/%s", folder, fd->d_name);
+        ssize_t n = readlink(entry, target, sizeof target - 1);
+        if (n <= 0)
+            continue;
+        target[n] = '\0';
+        holds = strcmp(target, gone) == 0;
+    }
+    if (fds)
+        closedir(fds);
+    return holds;
+}
+
+/* A process that writes to a log which was deleted sees nothing of what others commit, and they nothing of what it commits. Only those
+ * are found that we may look at. */
+static void look_for_cut_off(sqlite3 *db, struct hk_store_health *out)
+{
+    const char *file = sqlite3_db_filename(db, "main");
+    char gone[4200];
+    int n = file ? snprintf(gone, sizeof gone, "%s-wal (deleted)", file) : -1;
+    DIR *all = n > 0 && (size_t)n < sizeof gone ? opendir("/proc") : NULL;
+    for (struct dirent *one; all && (one = readdir(all));) {
+        if (one->d_name[0] < '0' || one->d_name[0] > '9' || !holds_deleted(one->d_name, gone))
+            continue;
+        struct hk_health_note *note = add_note(out, HK_NOTE_FAIL, "WAL");
+        (void)snprintf(
+            note->text, sizeof note->text,
+            "process %.20s has a -wal file open that was deleted: it sees nothing of what others commit, and must not "
+            "write it back; end it with SIGKILL, so that it copies nothing, and start it again",
+            one->d_name);
+        break;
+    }
+    if (all)
+        closedir(all);
+}
+
 static const char *known_trap(void)
 {
     if (sqlite3_libversion_number() < 3035000)
@@ -162,6 +207,7 @@ enum hk_code hk_sa_inspect(const char *url, uint64_t integrity_ms, struct hk_sto
         look_at_schema(db, path, &health);
         if (health.schema == HK_OK)
             look_at_guards(db, &health);
+        look_for_cut_off(db, &health);
         look_at_pages(db, integrity_ms, &health);
     }
     sqlite3_close(db);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operators' side of SQLite under its contract, and what only SQLite has: estimates of large tables, health. */
+#include <string.h>
+
 #include "admin_suite.h"
 #include "base/str.h"
 #include "sqlite_kind.h"
@@ -138,13 +140,45 @@ static const struct admin_dialect dialect = {
     .allow = "DROP TRIGGER t",
 };
 
+static const struct hk_health_note *find_note(const struct hk_store_health *h, const char *about)
+{
+    for (size_t i = 0; i < h->n_notes; i++)
+        if (strcmp(h->notes[i].about, about) == 0)
+            return &h->notes[i];
+    return NULL;
+}
+
+static void health_tells_of_triggers_and_stuck_rows(void **state)
+{
+    (void)state;
+    struct hk_store_health h;
+    struct hk_err err = {0};
+    const struct hk_store_status *status = NULL;
+    struct hk_admin *admin = NULL;
+    assert_int_equal(hk_store_admin_sqlite.inspect(sqlite_kind.url(), 5000, &h, &err), HK_OK);
+    assert_null(find_note(&h, "tables"));
+    assert_null(find_note(&h, "stuck rows"));
+    sqlite_kind.guard("outbox", "DELETE", false);
+    sqlite_kind.sql("INSERT INTO outbox_stuck VALUES (0, 1, 1, 1, 1, 'm', 'a', NULL, 'no', 1, NULL, NULL)");
+    assert_int_equal(hk_store_admin_sqlite.inspect(sqlite_kind.url(), 5000, &h, &err), HK_OK);
+    assert_non_null(find_note(&h, "tables"));
+    assert_non_null(strstr(find_note(&h, "tables")->text, "trigger keep_p2 on outbox"));
+    assert_non_null(find_note(&h, "stuck rows"));
+    assert_int_equal(
+        hk_store_admin_sqlite.open(sqlite_kind.url(), &(struct hk_store_options){.busy_ms = 0}, &admin, &err),
+        HK_OK);
+    assert_int_equal(hk_store_admin_sqlite.status(admin, &status, &err), HK_OK);
+    assert_int_equal(status->stuck, 1);
+    hk_store_admin_sqlite.close(admin);
+}
+
 int main(void)
 {
     static struct CMUnitTest tests[60];
     store_kind = &sqlite_kind;
     admin_ops = &hk_store_admin_sqlite;
     admin_dialect = &dialect;
-    size_t n = admin_suite_tests(tests, COUNT(tests) - 3);
+    size_t n = admin_suite_tests(tests, COUNT(tests) - 5);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(rows_that_hold_anything_are_shown,
                                                                     suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(large_tables_are_estimated, suite_setup,
@@ -153,5 +187,7 @@ int main(void)
         large_destinations_are_known_from_a_sample, suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(
         health_is_told_of_sound_missing_and_damaged_files, suite_setup, suite_teardown);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(health_tells_of_triggers_and_stuck_rows,
+                                                                    suite_setup, suite_teardown);
     return _cmocka_run_group_tests("operators (sqlite)", tests, n, NULL, NULL);
 }

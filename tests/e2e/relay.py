@@ -748,6 +748,65 @@ def a_stalled_relay_changes_nothing_when_it_wakes_up():
 
 
 @test
+def a_row_that_cannot_be_deleted_is_sent_once_and_the_others_go():
+    with World() as w:
+        w.insert(message_id="held", payload='{"n": 2}')
+        if POSTGRES:
+            w.sql("CREATE FUNCTION keep_held() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+            w.sql("CREATE TRIGGER keep_held BEFORE DELETE ON outbox FOR EACH ROW WHEN (old.message_id = 'held') "
+                  "EXECUTE FUNCTION keep_held()")
+        else:
+            w.sql("CREATE TRIGGER keep_held BEFORE DELETE ON outbox WHEN old.message_id = 'held' "
+                  "BEGIN SELECT RAISE(IGNORE); END")
+        daemon = w.daemon().ready()
+        daemon.says("others have put something on hikyaku's tables")
+        daemon.says("its row is held, and not sent again")
+        w.insert_many(20)
+        w.settled(sent=20, pending=1)
+        assert "keep_held" in w.hikyaku("messages", "explain", "held")
+        assert "stuck" in w.hikyaku("status")
+        daemon.stop()
+        w.daemon("second").ready()
+        w.insert(message_id="after")
+        w.settled(sent=21, pending=1)
+        assert w.receiver.accepted()["held"] == 1, w.receiver.accepted()
+
+
+@test
+@sqlite_only
+def a_log_that_is_deleted_costs_nothing_that_was_committed_since():
+    with World() as w:
+        daemon = w.daemon().ready()
+        w.insert(message_id="before")
+        w.settled(sent=1)
+        for name in ("outbox.db-wal", "outbox.db-shm"):
+            w.path(name).unlink()
+        db = w.connect()
+        db.execute("CREATE TABLE kept (n)")
+        for i in range(20):
+            db.execute("INSERT INTO kept VALUES (?)", (i,))
+        assert daemon.wait() != 0
+        assert "moved, deleted or replaced" in daemon.log()
+        db.close()
+        assert w.sql("SELECT count(*) FROM kept") == [(20,)]
+        assert w.sql("PRAGMA integrity_check") == [("ok",)]
+
+
+@test
+@sqlite_only
+def doctor_finds_a_process_whose_log_was_deleted():
+    with World() as w:
+        db = w.connect()
+        db.execute("SELECT count(*) FROM outbox").fetchall()
+        assert "deleted" not in w.try_hikyaku("doctor")[1]
+        for name in ("outbox.db-wal", "outbox.db-shm"):
+            w.path(name).unlink()
+        code, out = w.try_hikyaku("doctor")
+        assert code != 0 and f"process {os.getpid()} has a -wal file open that was deleted" in out, out
+        db.close()
+
+
+@test
 @sqlite_only
 def a_database_that_is_replaced_ends_the_relay_with_a_word():
     with World() as w:
