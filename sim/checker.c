@@ -943,9 +943,9 @@ static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
                              &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
-    void *blocks[] = {c->msgs.items,  c->legs.items,    c->rows.items,     c->dests.items,   c->sends.items,
-                      c->lanes.items, c->records.items, c->heads.items,    c->beliefs.items, c->guards.items,
-                      c->jobs.items,  c->acts.items,    c->draining.items, c->failing.items};
+    void *blocks[] = {c->msgs.items,  c->legs.items,    c->rows.items,  c->dests.items,    c->sends.items,
+                      c->lanes.items, c->records.items, c->heads.items, c->beliefs.items,  c->guards.items,
+                      c->outs.items,  c->jobs.items,    c->acts.items,  c->draining.items, c->failing.items};
     hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);

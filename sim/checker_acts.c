@@ -97,6 +97,15 @@ static void rename_msg(struct checker *c, size_t m)
     c->msgs.items[i].alias = m + 1;
 }
 
+static struct cout *find_out(struct checker *c, const struct cleg *leg, size_t name)
+{
+    size_t l = (size_t)(leg - c->legs.items);
+    for (size_t i = 0; i < c->outs.n; i++)
+        if (c->outs.items[i].leg == l && c->outs.items[i].name == name)
+            return &c->outs.items[i];
+    return NULL;
+}
+
 /* Under which name, and with which bytes? Other bytes need a new name as soon as a request with the old ones may be on its way: it
  * could be the later one to arrive. A standby may have forgotten that there was one. */
 static void go_out(struct checker *c, struct cleg *leg)
@@ -110,7 +119,11 @@ static void go_out(struct checker *c, struct cleg *leg)
         leg->maybe = false;
     }
     struct hk_str hash = leg->hash.ptr ? leg->hash : c->msgs.items[leg->msg].hash;
-    *(leg->name == leg->msg ? &leg->out_hash : &c->msgs.items[leg->name].hash) = hash;
+    struct cout *out = find_out(c, leg, leg->name);
+    if (out)
+        out->hash = hash;
+    else
+        *PUSH(c->outs) = (struct cout){.leg = (size_t)(leg - c->legs.items), .name = leg->name, .hash = hash};
     leg->edited = false;
 }
 
@@ -240,14 +253,12 @@ void hk_checker_act(struct checker *c)
         check_job(c, m);
 }
 
-/* I10: under its first name the bytes of the commit, or those that it was last requeued with; under another those that the name was
- * given for. */
+/* I10: under each of its names the bytes that it was last requeued with; those of the commit before. */
 void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str name, struct hk_str hash)
 {
     size_t i = hk_names_find(&c->msg_names, name);
-    struct hk_str right = c->msgs.items[i].hash;
-    if (i == leg->msg && leg->out_hash.ptr)
-        right = leg->out_hash;
+    const struct cout *out = find_out(c, leg, i);
+    struct hk_str right = out ? out->hash : c->msgs.items[i].hash;
     bool forgotten = c->forgot_at != INT64_MIN && c->t - c->forgot_at < FORGOTTEN_MS;
     if (!hk_str_eq(hash, right) && !forgotten)
         hk_checker_complain(c, "I10", "%s is received with other bytes", hk_checker_msg_name(c, leg->msg));

@@ -45,7 +45,7 @@ struct cmsg {
     bool committed, rolled_back;
     size_t alias;       /* 0, or the number + 1 of the message whose new name this is */
     bool forgotten;     /* by a standby that took over: it was committed once, and never was */
-    struct hk_str hash; /* texts of `texts`; of a new name: the bytes that went out under it */
+    struct hk_str hash; /* as committed: a text of `texts` */
     int64_t began, committed_at, due, max;
     size_t key;               /* number of the key; NOBODY = none */
     size_t first_leg, n_legs; /* its legs, one after the other */
@@ -72,12 +72,11 @@ struct cleg {
     int64_t job;                               /* the last one that requeued it; 0 = none */
     bool job_sent;                             /* and it arrived since its last requeue */
     struct hk_str hash;                        /* since it was edited; ptr NULL = never */
-    struct hk_str out_hash; /* the bytes that went out under its first name; NULL = as committed */
-    size_t name;            /* its newest one: number of a message */
-    int64_t crashes;        /* orphaned since the last attempt that was settled */
-    size_t acted;           /* receipts that the receiver took, over all lives */
-    size_t sent;            /* settled so, over all lives */
-    size_t next;            /* of the same destination and key; NOBODY = none */
+    size_t name;                               /* its newest one: number of a message */
+    int64_t crashes;                           /* orphaned since the last attempt that was settled */
+    size_t acted;                              /* receipts that the receiver took, over all lives */
+    size_t sent;                               /* settled so, over all lives */
+    size_t next;                               /* of the same destination and key; NOBODY = none */
     size_t open_sends;
     bool ever_sent; /* in this life */
     bool edited;    /* since it was last requeued */
@@ -121,6 +120,12 @@ struct clane {
     bool live;
     bool dead;    /* its process is gone: a lease protects the living */
     bool doubted; /* a standby took over since: its relay may have to begin anew */
+};
+
+/* The bytes that a leg was last requeued with under one of its names. The legs of a fan-out share a name, and may be edited apart. */
+struct cout {
+    size_t leg, name;
+    struct hk_str hash;
 };
 
 /* A relay that knows a destination to be paused, or broken: so many were sent there since. */
@@ -185,6 +190,7 @@ struct checker {
     VEC(size_t, heads); /* by key number: the first leg */
     VEC(struct cbelief, beliefs);
     VEC(struct cguard, guards);
+    VEC(struct cout, outs);
     VEC(size_t, draining); /* relays */
     VEC(struct cfailing, failing);
     VEC(struct cjob, jobs);
