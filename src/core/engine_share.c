@@ -7,8 +7,8 @@
  *   - While more than half of the places are free, and nobody waits for one, anybody takes what its own limits allow.
  *   - A destination is *quick* if most of its last answers came within a second and few of its requests are older than that.
  *     A quick one gives its places back soon, so it may use all of its own concurrency.
- *   - Any other destination holds at most an equal share of the places, and leaves the last eighth of them free. Where very many
- *     are configured a destination that has not answered yet shares with all of them: nobody knows how many will be at work.
+ *   - Any other destination holds at most an equal share of the places, and leaves the last eighth of them free. Before
+ *     its first answer it shares with all that are configured: nobody knows how many will be at work, nor how quick they are.
  *   - The last eighth is for quick destinations that hold few places. Should they all hang at once, they do not hold much.
  *     (One that has never answered may be the next healthy one: it may make its first request from half of the eighth.)
  *   - With more destinations at work than places, each waits for its turn: whoever has waited longest goes first.
@@ -81,10 +81,11 @@ void hk_share_joins(struct hk_engine *e, struct hk_dest *d)
     d->active = true;
 }
 
-/* It has not answered yet, and there may be no end of others. */
+/* It has not answered yet, and the others may all be at work, too, without having answered. */
 static bool starts_slowly(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return !d->answers && 2 * e->options.n_dests > e->options.concurrency;
+    bool roomy = e->options.concurrency >= SMALL && e->options.n_dests > 1;
+    return !d->answers && (roomy || 2 * e->options.n_dests > e->options.concurrency);
 }
 
 static uint32_t share_of_places(const struct hk_engine *e, const struct hk_dest *d)

@@ -48,6 +48,24 @@ static void where_many_are_configured_each_starts_with_its_share_of_all(void **s
     rig_free(rig);
 }
 
+/* Begun cold, with nobody known to be quick: the first three must not take what the fourth needs. */
+static void those_that_never_answered_leave_room_for_the_next(void **state)
+{
+    (void)state;
+    struct rig *rig = crowded(4);
+    rig_start(rig);
+    put_many(rig, "a", 60, "a");
+    put_many(rig, "b", 60, "b");
+    put_many(rig, "c", 60, "c");
+    wait_ms(rig, 60);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(count_flying(rig, i), (PLACES - KEPT) / 4);
+    put_many(rig, "d", 1, "d");
+    wait_ms(rig, 60);
+    assert_true(in_flight(rig, "d0"));
+    rig_free(rig);
+}
+
 static void slow_ones_leave_the_last_places_to_a_quick_one(void **state)
 {
     (void)state;
@@ -233,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_many_are_configured_each_starts_with_its_share_of_all),
+        cmocka_unit_test(those_that_never_answered_leave_room_for_the_next),
         cmocka_unit_test(slow_ones_leave_the_last_places_to_a_quick_one),
         cmocka_unit_test(a_quick_one_uses_all_of_its_own_places),
         cmocka_unit_test(a_slow_one_that_is_alone_uses_all_of_its_own_places),
