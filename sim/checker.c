@@ -828,7 +828,9 @@ static void on_orphan(struct checker *c)
     if (row->msg == NOBODY)
         return;
     const struct cmsg *msg = &c->msgs.items[row->msg];
-    size_t l = row->leg;
+    size_t l = row->leg, named = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
+    if (named != NOBODY)
+        c->legs.items[named].orphans++;
     for (size_t i = 0; i < msg->n_legs; i++)
         if (l == NOBODY || l == msg->first_leg + i) {
             c->legs.items[msg->first_leg + i].crashes++;

@@ -73,6 +73,7 @@ void hk_checker_totals_line(struct checker *c)
                             "%zu of %zu that were committed are neither waiting nor sent, dead or over",
                             missing, c->legs.n);
     c->audited = is(hk_checker_text(c, "audited"), "yes");
+    c->traced = is(hk_checker_text(c, "traced"), "yes");
 }
 
 void hk_checker_audit_end(struct checker *c)

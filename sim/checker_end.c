@@ -53,6 +53,10 @@ static void dump_letter(struct checker *c, struct cleg *leg)
 static void dump_leg(struct checker *c, size_t l, struct hk_str table)
 {
     struct cleg *leg = &c->legs.items[l];
+    if (is(table, "attempts") && !hk_checker_number(c, "n")) {
+        leg->traces++;
+        return;
+    }
     if (is(table, "attempts")) {
         add_record(c, l);
         return;
@@ -93,8 +97,9 @@ void hk_checker_dump_line(struct checker *c)
     }
     const struct cmsg *msg = &c->msgs.items[m];
     size_t l = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+    bool trace = is(table, "attempts") && !hk_checker_number(c, "n");
     for (size_t i = 0; i < msg->n_legs; i++)
-        if (l == NOBODY || l == msg->first_leg + i)
+        if ((l == NOBODY && !trace) || l == msg->first_leg + i)
             dump_leg(c, msg->first_leg + i, table);
     const struct cleg *leg = &c->legs.items[l == NOBODY ? msg->first_leg : l];
     struct hk_str status = hk_checker_text(c, "status");
@@ -236,6 +241,15 @@ static int by_leg_life_n(const void *a, const void *b)
     return (x->n > y->n) - (x->n < y->n);
 }
 
+/* Each relay that died with it left a line. */
+static void check_traces(struct checker *c, const struct cleg *leg)
+{
+    if (c->traced && c->forgot_at == INT64_MIN && leg->traces != leg->orphans)
+        hk_checker_complain(c, "I13", "%s to %s: %zu relays died with it, and %zu lines tell so",
+                            hk_checker_msg_name(c, leg->msg), hk_checker_dest_name(c, leg->dest),
+                            leg->orphans, leg->traces);
+}
+
 /* Unique, without gaps, from 1 in each life. */
 static void check_records(struct checker *c)
 {
@@ -262,6 +276,7 @@ void hk_checker_end(struct checker *c)
         if (c->has_dump) {
             check_tables(c, &c->legs.items[l]);
             check_letter(c, &c->legs.items[l]);
+            check_traces(c, &c->legs.items[l]);
         }
     }
     check_records(c);

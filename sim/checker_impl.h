@@ -78,6 +78,7 @@ struct cleg {
     size_t sent;                               /* settled so, over all lives */
     size_t next;                               /* of the same destination and key; NOBODY = none */
     size_t open_sends;
+    size_t orphans; /* in its own name, not before it was routed */
     bool ever_sent; /* in this life */
     bool edited;    /* since it was last requeued */
     bool maybe;     /* a request under its newest name may have arrived, or arrive yet */
@@ -86,7 +87,7 @@ struct cleg {
     bool orphaned;      /* ever */
     bool stuck;         /* the database does not let its row go */
     /* the dump */
-    size_t rows, letters, open_letters, sents, cancels, records;
+    size_t rows, letters, open_letters, sents, cancels, records, traces;
     int64_t row_due, told; /* told: attempts that the row or letter speaks of */
     size_t letter;         /* status of the letter, by its place in the table of checker_end.c */
     int64_t letter_life;
@@ -199,6 +200,7 @@ struct checker {
     int64_t forgot_at, heal_t, bound_ms;
     size_t n_sents, n_open, n_overs; /* lines of the dump */
     bool audited, totals;
+    bool traced;        /* the dump shows what relays died with */
     struct ckept *kept; /* what a standby has; NULL = there is none */
     int64_t last_claim, last_lane;
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */

@@ -444,7 +444,7 @@ LOOKED_AT(hk_dest, 320);
 LOOKED_AT(hk_model, 624);
 LOOKED_AT(model_row, 208); /* none of its rows is stuck */
 LOOKED_AT(checker, 4248);  /* nobody edits or requeues there, so that `outs` is empty */
-LOOKED_AT(cleg, 264);
+LOOKED_AT(cleg, 280);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);

@@ -199,6 +199,8 @@ MISTAKES = [
      "    lane->until_ms = out->exchanged.now_ms + (int64_t)x->lease_ms;\n", ""),
     ("take-over-too-soon", "a lane is taken from one that lives", STORE,
      "    if (hk_model_lane_lives(model)) {", "    if (false) {"),
+    ("crash-leaves-no-trace", "what a dead relay had in hand has no line in the history", STORE,
+     "        add_trace(model, HK_FROM_RETRY, row);\n", ""),
     ("take-over-forgets-retries", "retry rows stay in a dead relay's hands", STORE,
      "        row->claim = 0;\n        row->maybe = true;\n", "        row->maybe = true;\n"),
     ("take-over-forgets-rows", "rows of outbox stay in a dead relay's hands", STORE,

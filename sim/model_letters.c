@@ -28,7 +28,8 @@ void hk_model_dump_totals(const struct hk_model *model, struct hk_buf *out)
         discarded +=
             model->letters.items[i].status == LETTER_DISCARDED && !model->letters.items[i].taken_back;
     (void)hk_buf_addf(out,
-                      "{\"table\":\"totals\",\"sent\":%zu,\"dead\":%zu,\"over\":%zu,\"audited\":\"yes\"}\n",
+                      "{\"table\":\"totals\",\"sent\":%zu,\"dead\":%zu,\"over\":%zu,\"audited\":\"yes\","
+                      "\"traced\":\"yes\"}\n",
                       sent, hk_model_open_letters(model), cancelled + discarded);
 }
 

@@ -201,6 +201,14 @@ bool hk_model_claim_of_lane(int64_t claim, int64_t lane)
     return claim && hk_model_lane_of(claim) == lane;
 }
 
+/* Its relay died with it: a line in the history, which counts as no attempt. */
+static void add_trace(struct hk_model *model, enum hk_source source, const struct model_row *row)
+{
+    struct model_attempt *attempt = MODEL_PUSH(model->attempts);
+    *attempt = (struct model_attempt){.msg = row->msg, .life = row->life};
+    hk_model_text(attempt->destination, hk_str_of(hk_model_dest_of(source, row)));
+}
+
 static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
 {
     struct model_row old = model->outbox.items[i];
@@ -210,6 +218,7 @@ static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
             &(struct hk_settle){.kind = HK_SETTLE_RETRY, .destination = hk_str_of(old.msg->destination)});
         return;
     }
+    add_trace(model, HK_FROM_OUTBOX, &old);
     hk_model_log_row(
         model, HK_FROM_OUTBOX, &old,
         (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = hk_model_lane_of(old.claim), .claim = old.claim});
@@ -229,6 +238,7 @@ void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
             continue;
         hk_model_log_row(model, HK_FROM_RETRY, row,
                          (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = lane, .claim = row->claim});
+        add_trace(model, HK_FROM_RETRY, row);
         row->claim = 0;
         row->maybe = true;
         row->crashes++;

@@ -152,8 +152,11 @@ static void write_attempt(struct show *s, const struct hk_tried *a)
     (void)hk_format_rfc3339(a->started_ms, at);
     if (a->status > 0)
         (void)snprintf(status, sizeof status, "HTTP %d", a->status);
-    (void)hk_buf_addf(&s->out, "\nattempt %" PRIu32 " of life %" PRIu32 ", %s, %s after %s\n", a->n, a->life,
-                      at, status, hk_out_duration(a->duration_ms, took));
+    if (a->n > 0)
+        (void)hk_buf_addf(&s->out, "\nattempt %" PRIu32 " of life %" PRIu32 ", %s, %s after %s\n", a->n,
+                          a->life, at, status, hk_out_duration(a->duration_ms, took));
+    else
+        (void)hk_buf_addf(&s->out, "\nan attempt without an outcome in life %" PRIu32 ", %s\n", a->life, at);
     fact(s, "  class", a->failure_class);
     fact(s, "  cause", a->cause);
     fact_masked(s, "  error", a->error, hk_dead_show_text);

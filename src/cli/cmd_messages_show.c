@@ -131,8 +131,10 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < shown->n_attempts; i++) {
         const struct hk_tried *a = &shown->attempts[i];
-        (void)snprintf(text, sizeof text, a->life > 1 ? "%" PRIu32 " (life %" PRIu32 ")" : "%" PRIu32, a->n,
-                       a->life);
+        char n[16] = "-"; /* no attempt that anybody counted: its relay died */
+        if (a->n > 0)
+            (void)snprintf(n, sizeof n, "%" PRIu32, a->n);
+        (void)snprintf(text, sizeof text, a->life > 1 ? "%s (life %" PRIu32 ")" : "%s", n, a->life);
         hk_table_adds(&table, text);
         (void)hk_format_rfc3339(a->started_ms, at);
         hk_table_adds(&table, at);

@@ -118,7 +118,7 @@ static void settled(struct hk_meter_watch *w, const struct hk_settle *s, int64_t
         return;
     if (s->attempt.made)
         hk_metrics_add(w->m, HK_METER_ATTEMPTS, dest, s->attempt.failure_class, 1);
-    if (s->attempt.made && s->attempt.possibly_delivered)
+    if (s->attempt.possibly_delivered)
         hk_metrics_add(w->m, HK_METER_MAYBE_DELIVERED, dest, 0, 1);
     if (s->kind == HK_SETTLE_RETRY)
         hk_metrics_add(w->m, HK_METER_RETRIES, dest, 0, 1);
@@ -162,6 +162,15 @@ static void lane(void *arg, enum hk_lane_event event, int64_t id)
     hk_metrics_set(w->m, HK_METER_LANE_HELD, 0, 0, event == HK_LANE_ACQUIRED);
 }
 
+static void taken_over(void *arg, const struct hk_takings *takings)
+{
+    struct hk_meter_watch *w = arg;
+    for (size_t i = 0; i < takings->n; i++)
+        hk_metrics_add(w->m, HK_METER_MAYBE_DELIVERED,
+                       hk_metrics_dest(w->m, hk_str_of(takings->items[i].destination)), 0,
+                       takings->items[i].messages);
+}
+
 void hk_meter_watch_look(struct hk_meter_watch *w, struct hk_onlooker *out)
 {
     *out = (struct hk_onlooker){.arg = w,
@@ -169,6 +178,7 @@ void hk_meter_watch_look(struct hk_meter_watch *w, struct hk_onlooker *out)
                                 .attempt_ended = attempt_ended,
                                 .exchanged = exchanged,
                                 .store_called = store_called,
+                                .taken_over = taken_over,
                                 .polled = polled,
                                 .lane = lane};
 }

@@ -127,7 +127,8 @@ const struct hk_metric_def hk_meters[HK_NMETERS] = {
                                    BOUNDS(attempt_us)},
     [HK_METER_MAYBE_DELIVERED] =
         {.name = "hikyaku_possibly_delivered_total",
-         .help = "Failed attempts of which the destination may have acted on the message.",
+         .help =
+             "Failed attempts, and messages found in the hands of a dead relay, of which the destination may have acted on the message.",
          .type = HK_METRIC_COUNTER,
          .labels = {DESTINATION}},
     [HK_METER_SENT] = {.name = "hikyaku_messages_sent_total",

@@ -362,3 +362,33 @@ void hk_attempt_log_paused(struct hk_attempt_log *al, const char *destination, c
     hk_log_cstr(&line, "next", "mend the cause, then: hikyaku destinations resume");
     hk_log_end(&line);
 }
+
+void hk_attempt_log_taken(struct hk_attempt_log *al, const struct hk_takings *takings)
+{
+    for (size_t i = 0; i < takings->n; i++) {
+        const struct hk_taken_over *t = &takings->items[i];
+        struct hk_log_line line;
+        hk_log_begin(&line, al->log, t->messages ? HK_LOG_WARN : HK_LOG_INFO,
+                     t->messages ? "took over from a relay that is gone; its messages may be repeated"
+                                 : "took over from a relay that is gone; it had nothing in hand");
+        hk_log_i64(&line, "lane", t->lane);
+        hk_log_cstr(&line, "of_relay", t->relay);
+        if (t->messages) {
+            hk_log_cstr(&line, "destination", t->destination);
+            hk_log_time(&line, "since", t->since_ms);
+        }
+        hk_log_i64(&line, "messages", (int64_t)t->messages);
+        hk_log_end(&line);
+    }
+}
+
+void hk_attempt_log_purged(struct hk_attempt_log *al, uint32_t open)
+{
+    struct hk_log_line line;
+    if (open == 0)
+        return;
+    hk_log_begin(&line, al->log, HK_LOG_WARN, "open dead letters deleted");
+    hk_log_i64(&line, "letters", open);
+    hk_log_cstr(&line, "why", "they are older than retention.dead");
+    hk_log_end(&line);
+}

@@ -13,6 +13,7 @@
 #include "core/exchange.h"
 #include "observe/log.h"
 #include "payload/answer.h"
+#include "store/store.h"
 
 struct hk_attempt_log;
 
@@ -45,5 +46,11 @@ enum hk_code hk_attempt_mask_error(const struct hk_masks *masks, const struct hk
 /* The error of an attempt: its own, or else what the answer says (payload/answer.h); "" when nobody answered. */
 struct hk_str hk_attempt_log_error(const struct hk_attempt_log *al, const struct hk_message *message,
                                    const struct hk_facts *facts, char out[HK_ANSWER_ERROR_MAX]);
+
+/* What a relay had in hand that died, or stood still past its lease: it may have arrived, and is sent again. */
+void hk_attempt_log_taken(struct hk_attempt_log *al, const struct hk_takings *takings);
+
+/* Dead letters that nobody has looked at end here: never without a word. */
+void hk_attempt_log_purged(struct hk_attempt_log *al, uint32_t open);
 
 #endif

@@ -80,6 +80,7 @@ struct hk_relay {
     const struct hk_held_key *keys;
     size_t n_keys;
     const struct hk_exchanged *exchanged;
+    struct hk_takings takings;        /* by the last acquire or poll */
     uint32_t purged, purged_open;     /* rows that retention took, open dead letters among them */
     char guards[HK_STORE_GUARDS_MAX]; /* what others put on our tables, when the store was opened */
 
@@ -195,7 +196,10 @@ static void store_work(void *arg)
 {
     struct hk_relay *r = arg;
     int64_t start_us = hk_clock_us();
+    bool may_take = r->job == HK_ACT_ACQUIRE || r->job == HK_ACT_POLL;
     r->rc = r->job >= OPEN_JOB ? do_own_job(r) : do_action(r);
+    if (may_take && r->ops->taken_over)
+        r->ops->taken_over(r->store, &r->takings);
     r->took_us = (uint64_t)(hk_clock_us() - start_us);
 }
 
@@ -225,18 +229,6 @@ static void log_store(struct hk_relay *r, enum hk_code rc, int call)
         hk_log_cstr(&line, "error", r->err.message);
     }
     r->last_error = rc;
-    hk_log_end(&line);
-}
-
-/* Dead letters that nobody has looked at end here: never without a word. */
-static void log_purge(struct hk_relay *r)
-{
-    struct hk_log_line line;
-    if (r->purged_open == 0)
-        return;
-    hk_log_begin(&line, r->options.log, HK_LOG_WARN, "open dead letters deleted");
-    hk_log_i64(&line, "letters", r->purged_open);
-    hk_log_cstr(&line, "why", "they are older than retention.dead");
     hk_log_end(&line);
 }
 
@@ -275,6 +267,11 @@ static void acquired(struct hk_relay *r)
 static void report(struct hk_relay *r)
 {
     int64_t now = now_ms(r);
+    if (r->takings.n) {
+        hk_attempt_log_taken(r->attempts, &r->takings);
+        TELL(r, taken_over, &r->takings);
+        r->takings.n = 0;
+    }
     switch (r->action.kind) {
     case HK_ACT_ACQUIRE:
         acquired(r);
@@ -342,7 +339,7 @@ static void own_job_done(struct hk_relay *r)
         hk_crash_point("redriven");
         hk_redriver_done(r->redriver, hk_engine_store_now_ms(r->engine, now_ms(r)), now_ms(r));
     } else {
-        log_purge(r);
+        hk_attempt_log_purged(r->attempts, r->purged_open);
         bool more = r->rc == HK_OK && r->purged == PURGE_ROWS;
         r->purge_at_ms = now_ms(r) + (more ? 100 : PURGE_EVERY_MS);
     }

@@ -5,6 +5,7 @@
 #define HK_RELAY_WATCH_H
 
 #include "core/engine.h"
+#include "store/store.h"
 
 enum hk_lane_event {
     HK_LANE_ACQUIRED = 0,
@@ -34,6 +35,8 @@ struct hk_onlooker {
     void (*exchanged)(void *arg, const struct hk_exchange *asked, const struct hk_exchanged *done);
     /* Every call of the engine's at the store, be it answered or not. */
     void (*store_called)(void *arg, enum hk_action_kind kind, enum hk_code rc, uint64_t took_us);
+    /* A lane that is gone had messages in hand, which may be repeated. */
+    void (*taken_over)(void *arg, const struct hk_takings *takings);
     /* A poll was answered. */
     void (*polled)(void *arg, const struct hk_poll *poll);
     void (*lane)(void *arg, enum hk_lane_event event, int64_t lane);

@@ -102,13 +102,34 @@ static struct view look(struct hk_store *store)
 
 /* ---- take-over ---- */
 
+void hk_pg_taken_over(struct hk_store *store, struct hk_takings *out)
+{
+    *out = store->takings;
+    store->takings.n = 0;
+}
+
+/* Of a lane that was ours to take: whose it was, and since when it had something in hand. */
+static struct hk_taken_over read_taken(const PGresult *res, int64_t lane)
+{
+    struct hk_taken_over one = {.lane = lane, .since_ms = hk_pg_i64(res, 0, 1)};
+    (void)hk_str_copy(one.relay, sizeof one.relay, hk_str_of(PQgetvalue(res, 0, 0)));
+    return one;
+}
+
+/* Rows that were orphaned, by destination. */
+static void read_orphans(const PGresult *res, struct hk_taken_over one, struct hk_takings *out)
+{
+    for (int i = 0; i < PQntuples(res); i++) {
+        (void)hk_str_copy(one.destination, sizeof one.destination, hk_str_of(PQgetvalue(res, i, 0)));
+        one.messages = (uint64_t)hk_pg_i64(res, i, 1);
+        hk_takings_add(out, &one);
+    }
+}
+
 /* `why` not NULL: some of what the lane has in hand cannot go to retry. Then all of it is noted as stuck, and is tried row by row
  * with the next exchange. */
 static bool take_over(struct hk_store *store, int64_t lane, const char *why)
 {
-    const enum hk_pg_id timed[] = {HK_PG_TAKE_OVER, why ? HK_PG_STICK_ORPHANS : HK_PG_ORPHANS,
-                                   HK_PG_ORPHAN_RETRIES};
-
     static const enum hk_pg_id rest[] = {HK_PG_DROP_ORPHANED_CLAIMS, HK_PG_FREE_ORPHANED_SHARDS,
                                          HK_PG_DROP_ORPHANED_LANE};
     struct hk_pg_args a = {0};
@@ -117,19 +138,32 @@ static bool take_over(struct hk_store *store, int64_t lane, const char *why)
     hk_pg_arg_i64(&store->pg, &a, store->lane);
     struct hk_pg_args with_now = a;
     hk_pg_arg_now(store, &with_now);
+    hk_pg_add(&store->pg, HK_PG_TAKE_OVER, &with_now);
+    hk_pg_arg_bool(&store->pg, &with_now, store->options.history != HK_STORE_HISTORY_NONE);
     struct hk_pg_args with_why = with_now;
     if (why)
         hk_pg_arg_text(&store->pg, &with_why, hk_str_of(why));
-    for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
-        hk_pg_add(&store->pg, timed[i], timed[i] == HK_PG_STICK_ORPHANS ? &with_why : &with_now);
+    hk_pg_add(&store->pg, why ? HK_PG_STICK_ORPHANS : HK_PG_ORPHANS, &with_why);
+    hk_pg_add(&store->pg, HK_PG_ORPHAN_RETRIES, &with_now);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         hk_pg_add(&store->pg, rest[i], &a);
     hk_pg_send(&store->pg);
     for (; n_first > 0; n_first--)
         PQclear(hk_pg_result(&store->pg));
-    PGresult *res = hk_pg_result(&store->pg);
-    bool taken = hk_pg_touched(res) > 0;
+    PGresult *res = hk_pg_result(&store->pg), *fresh = hk_pg_result(&store->pg),
+             *retries = hk_pg_result(&store->pg);
+    bool taken = hk_pg_ok(&store->pg) && PQntuples(res) > 0;
+    struct hk_takings found = {.n = 0};
+    if (taken) {
+        struct hk_taken_over one = read_taken(res, lane);
+        read_orphans(fresh, one, &found);
+        read_orphans(retries, one, &found);
+        if (!found.n)
+            hk_takings_add(&found, &one);
+    }
     PQclear(res);
+    PQclear(fresh);
+    PQclear(retries);
     enum hk_code rc = hk_pg_end(&store->pg, "take a lane over", NULL);
     hk_pg_end_moving(store);
     if (rc != HK_OK)
@@ -138,6 +172,8 @@ static bool take_over(struct hk_store *store, int64_t lane, const char *why)
         store->stuck_stale = true;
         store->stuck.retry_at_ms = INT64_MIN;
     }
+    for (size_t i = 0; i < found.n; i++)
+        hk_takings_add(&store->takings, &found.items[i]);
     if (taken)
         hk_pg_window_wrote(&store->window);
     store->own_change |= taken;

@@ -2,6 +2,7 @@
 /* Every SQL statement of the relay's side of the PostgreSQL store. */
 #include "core/letter.h"
 #include "store/pg_stmt.h"
+#include "store/store.h"
 
 /* Unix milliseconds: the start of the transaction by the server's clock. */
 #define SERVER_MS "floor(extract(epoch FROM now()) * 1000)::bigint"
@@ -350,6 +351,11 @@
  * The first of the statements marks the row if it got it, and the others ask for the mark: all of them are on their way
  * before the first is answered. */
 #define TAKEN           "EXISTS (SELECT 1 FROM @outbox_relay l WHERE l.lane = $1::bigint AND l.until_ms = -$2::bigint)"
+/* Each leaves a line in the history, if $4; gives how many there were, by destination. */
+#define ORPHANED                                                                                             \
+    "a AS (" TO_ATTEMPT "q.message_id, q.destination, q.life, 0, " NOW_BY("$3") ", 0, " NOW_BY("$3")         \
+    ", 0, 'transient', 'RELAY_CRASHED', '" HK_RELAY_DIED "', NULL, NULL, NULL, NULL, true FROM q WHERE $4::boolean) " \
+    "SELECT q.destination, count(*) FROM q GROUP BY q.destination"
 #define OF_LANE         "SELECT c.claim FROM @outbox_claim c WHERE c.lane = $1::bigint"
 
 /* ---- rows that cannot be taken away: stuck.h ----
@@ -416,24 +422,26 @@ static const char *const texts[HK_PG_NSTMTS] = {
         "UPDATE @outbox_shard s SET lane = NULL WHERE s.lane = $1::bigint AND " OURS("$2", "s"),
     [HK_PG_TAKE_OVER] =
         "UPDATE @outbox_relay SET until_ms = -$2::bigint WHERE lane = (SELECT r.lane FROM @outbox_relay r "
-        "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$3") " FOR UPDATE SKIP LOCKED)",
+        "WHERE r.lane = $1::bigint AND r.until_ms <= " NOW_BY("$3") " FOR UPDATE SKIP LOCKED) "
+        "RETURNING name, (SELECT min(c.claimed_ms) FROM @outbox_claim c WHERE c.lane = $1::bigint)",
     [HK_PG_ORPHANS] =
         "WITH d AS (DELETE FROM @outbox o WHERE o.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c "
         "WHERE c.lane = $1::bigint AND " TAKEN "))" NOT_STUCK("0", "o") " RETURNING " COLUMNS("o") ", " MS("o.not_before") " AS earliest_ms, "
-        NOW_BY("$3") " AS now) "
-        "INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "
+        NOW_BY("$3") " AS now), "
+        "q AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes, "
         "possibly_delivered, not_before, created_at, paused_mark_ms, " REST_NAMES ") "
         "SELECT d.id, " MESSAGE_ID("d") ", " DESTINATION("d") ", greatest(d.now, d.earliest_ms), "
         "d.earliest_ms > d.now, 1, true, d.not_before, d.created_at, "
-        PAUSED_UP_TO("d.now", DESTINATION("d")) ", " REST("d") " FROM d",
-    /* $4 why */
+        PAUSED_UP_TO("d.now", DESTINATION("d")) ", " REST("d") " FROM d RETURNING message_id, destination, life), "
+        ORPHANED,
+    /* $5 why */
     [HK_PG_STICK_ORPHANS] =
-        TO_STUCK("0, d.id, d.shard, " NOW_BY("$3") ", false, true, " STUCK_ID("d") ", " DESTINATION("d") ", " STUCK_KEY("d") ", $4::text, 0, NULL, NULL")
+        "WITH q AS (" TO_STUCK("0, d.id, d.shard, " NOW_BY("$3") ", false, true, " STUCK_ID("d") ", " DESTINATION("d") ", " STUCK_KEY("d") ", $5::text, 0, NULL, NULL")
         " FROM @outbox d WHERE d.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c WHERE c.lane = $1::bigint AND " TAKEN
-        ")) ON CONFLICT DO NOTHING",
+        ")) ON CONFLICT DO NOTHING RETURNING message_id, destination, 1 AS life), " ORPHANED,
     [HK_PG_ORPHAN_RETRIES] =
-        "UPDATE @outbox_retry r SET claim = NULL, crashes = crashes + 1, deferred = false, possibly_delivered = true, due_ms = " NOW_BY("$3")
-        " WHERE claim = ANY (ARRAY(" OF_LANE " AND " TAKEN "))" NOT_STUCK("1", "r"),
+        "WITH q AS (UPDATE @outbox_retry r SET claim = NULL, crashes = crashes + 1, deferred = false, possibly_delivered = true, due_ms = " NOW_BY("$3")
+        " WHERE claim = ANY (ARRAY(" OF_LANE " AND " TAKEN "))" NOT_STUCK("1", "r") " RETURNING r.message_id, r.destination, r.life), " ORPHANED,
     [HK_PG_DROP_ORPHANED_CLAIMS] = "DELETE FROM @outbox_claim WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_FREE_ORPHANED_SHARDS] = "UPDATE @outbox_shard SET lane = NULL WHERE lane = $1::bigint AND " TAKEN,
     [HK_PG_DROP_ORPHANED_LANE] =

@@ -157,6 +157,7 @@ const struct hk_store_ops hk_store_postgres = {
     .open = pg_open,
     .close = pg_close,
     .acquire = hk_pg_acquire,
+    .taken_over = hk_pg_taken_over,
     .release = hk_pg_release,
     .poll = hk_pg_poll,
     .scan = hk_pg_scan,

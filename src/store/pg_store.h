@@ -77,6 +77,7 @@ struct hk_store {
     int64_t told_at_ms;        /* and when; monotonic */
     uint32_t told_late_ms;     /* so much later it may have been: the answer was on its way */
     PGresult *kept[2];         /* what heads and messages point into, beside the pools of the same call */
+    struct hk_takings takings;
     struct hk_poll poll;
     struct hk_heads heads;
     struct hk_exchanged exchanged;
@@ -105,6 +106,7 @@ uint64_t hk_pg_moving_lease(const struct hk_store *store, uint64_t lease_ms); /*
 
 /* ---- pg_lane.c ---- */
 
+void hk_pg_taken_over(struct hk_store *store, struct hk_takings *out);
 enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
 enum hk_code hk_pg_release(struct hk_store *store, int64_t lane, struct hk_err *err);

@@ -554,6 +554,7 @@ const struct hk_store_ops hk_store_sqlite = {
     .open = sq_open,
     .close = sq_close,
     .acquire = hk_sq_acquire,
+    .taken_over = hk_sq_taken_over,
     .release = hk_sq_release,
     .poll = hk_sq_poll,
     .scan = hk_sq_scan,

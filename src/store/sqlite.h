@@ -100,6 +100,7 @@ struct hk_store {
     int lock_fd;  /* when lock_tag is not "" */
     char lock_tag[128];
     bool own_change; /* we changed what a poll shows, which data_version does not tell */
+    struct hk_takings takings;
     struct hk_poll poll;
     struct hk_heads heads;
     struct hk_exchanged exchanged;
@@ -207,6 +208,7 @@ enum hk_code hk_sq_connect(const char *path, bool create, sqlite3 **out_db, bool
 void hk_sq_lock(struct hk_store *store);
 void hk_sq_unlock(struct hk_store *store);
 
+void hk_sq_taken_over(struct hk_store *store, struct hk_takings *out);
 enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
 enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *err);

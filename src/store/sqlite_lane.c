@@ -40,10 +40,47 @@ static void run_on_lane(struct hk_store *store, enum hk_sq_id id, int64_t lane)
     hk_sq_run(store, q);
 }
 
+/* By destination: what is found in its hands. */
+static void note_hand(struct hk_store *store, int64_t lane, struct hk_str relay)
+{
+    struct hk_taken_over one = {.lane = lane};
+    (void)hk_str_copy(one.relay, sizeof one.relay, relay);
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANE_HAND);
+    hk_sq_bind_i64(store, q, 1, lane);
+    bool any = false;
+    while (hk_sq_row(store, q)) {
+        (void)hk_str_copy(one.destination, sizeof one.destination, hk_sq_text(store, q, 0));
+        one.messages = (uint64_t)sqlite3_column_int64(q, 1);
+        one.since_ms = sqlite3_column_int64(q, 2);
+        hk_takings_add(&store->takings, &one);
+        any = true;
+    }
+    hk_sq_done(q);
+    if (!any)
+        hk_takings_add(&store->takings, &one);
+}
+
+static void add_orphan_attempts(struct hk_store *store, int64_t lane, int64_t now_ms)
+{
+    if (store->options.history == HK_STORE_HISTORY_NONE)
+        return;
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_ORPHAN_ATTEMPTS);
+    hk_sq_bind_i64(store, q, 1, lane);
+    hk_sq_bind_i64(store, q, 2, now_ms);
+    hk_sq_run(store, q);
+}
+
+void hk_sq_taken_over(struct hk_store *store, struct hk_takings *out)
+{
+    *out = store->takings;
+    store->takings.n = 0;
+}
+
 /* What the lane's manifests still name goes to retry; what they name and is gone was settled. `why` not NULL: some of it cannot
  * go. Then all of it is noted as stuck, and is tried row by row with the first exchange. */
 static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms, const char *why)
 {
+    add_orphan_attempts(store, lane, now_ms);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANE_IDS);
     hk_sq_bind_i64(store, q, 1, lane);
     while (hk_sq_row(store, q)) {
@@ -72,6 +109,8 @@ static void take_over_all(struct hk_store *store, int64_t now_ms, const char *wh
         if (!hk_sq_row(store, q))
             return;
         int64_t lane = sqlite3_column_int64(q, 0);
+        struct hk_str relay = hk_sq_text(store, q, 1);
+        note_hand(store, lane, relay);
         hk_sq_done(q);
         take_over(store, lane, now_ms, why);
     }
@@ -113,8 +152,10 @@ static enum hk_code acquire(struct hk_store *store, const char *name, const char
     int64_t lane = add_lane(store, name, boot, now_ms, lease_ms);
     hk_sq_clock_save(store);
     enum hk_code rc = hk_sq_end(store, "acquire a lane", err);
-    if (rc != HK_OK)
+    if (rc != HK_OK) {
+        store->takings.n = 0;
         return rc;
+    }
     hk_manifests_clear(&store->claims);
     store->own_change = true;
     store->lane = *out_lane = lane;

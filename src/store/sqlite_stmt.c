@@ -3,6 +3,7 @@
  * while the tables are empty, and a plan for an empty table must not meet a full one. */
 #include "core/letter.h"
 #include "store/sqlite_stmt.h"
+#include "store/store.h"
 
 /* What a message is made of, wherever it lies, without id and destination. The payload last: see the schema. */
 #define META                                                                                                 \
@@ -129,6 +130,15 @@
     ", o.id, ?3, ?4, ?5, coalesce(o.message_id, 'outbox-' || o.id), "                                                        \
     "CASE WHEN ?2 = '' THEN coalesce(o.destination, '') ELSE ?2 END, CASE WHEN length(CAST(o.message_key AS BLOB)) <= 8192 " \
     "THEN o.message_key END, ?6, ?7, ?8, ?9 FROM " table " o NOT INDEXED WHERE o.id = ?1"
+/* What the manifests of lane ?1 name and is still there. */
+#define IN_HAND                                                                                              \
+    "SELECT o.message_id, o.destination, 1 AS life, c.claimed_ms FROM outbox_claim c "                       \
+    "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j "                                \
+    "JOIN outbox o ON o.id = j.value WHERE c.lane = ?1 "                                                     \
+    "AND NOT EXISTS (SELECT 1 FROM outbox_stuck s WHERE s.source = 0 AND s.row_id = o.id) "                  \
+    "UNION ALL SELECT r.message_id, r.destination, r.life, c.claimed_ms FROM outbox_claim c "                \
+    "JOIN outbox_retry r ON r.claim = c.claim WHERE c.lane = ?1 "                                            \
+    "AND NOT EXISTS (SELECT 1 FROM outbox_stuck s WHERE s.source = 1 AND s.row_id = r.id)"
 
 static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -175,6 +185,11 @@ static const char *const sql[HK_SQ_NSTMTS] = {
     [HK_SQ_LANE_IDS] =
         "SELECT CAST(j.value AS INTEGER) FROM outbox_claim c "
         "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j WHERE c.lane = ?1",
+    [HK_SQ_LANE_HAND] = "SELECT x.destination, count(*), min(x.claimed_ms) FROM (" IN_HAND ") x GROUP BY 1",
+    /* ?1 lane, ?2 now */
+    [HK_SQ_ORPHAN_ATTEMPTS] = TO_ATTEMPT
+    "x.message_id, x.destination, x.life, 0, x.claimed_ms, 0, ?2, 0, 'transient', 'RELAY_CRASHED', "
+    "'" HK_RELAY_DIED "', NULL, NULL, NULL, NULL, 1 FROM (" IN_HAND ") x",
     [HK_SQ_ORPHAN_RETRIES] =
         "UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = 0, due_ms = ?2, possibly_delivered = 1 "
         "WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)" NOT_STUCK,

@@ -15,6 +15,17 @@
 #define KNOWN "sqlite:PATH"
 #endif
 
+void hk_takings_add(struct hk_takings *takings, const struct hk_taken_over *one)
+{
+    if (takings->n < HK_TAKEN_MAX) {
+        takings->items[takings->n++] = *one;
+        return;
+    }
+    struct hk_taken_over *last = &takings->items[HK_TAKEN_MAX - 1];
+    last->messages += one->messages;
+    last->destination[0] = '\0';
+}
+
 static bool is_postgres(struct hk_str scheme)
 {
     return hk_str_eq(scheme, hk_str_of("postgres")) || hk_str_eq(scheme, hk_str_of("postgresql"));

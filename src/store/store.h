@@ -121,6 +121,29 @@ struct hk_store_hint {
 
 #define HK_STORE_GUARDS_MAX 480
 
+/* What a lane that is gone had in hand, by destination. All of it may have been sent, and will be sent again. */
+enum {
+    HK_TAKEN_MAX = 32, /* what is more is added to the last one */
+    HK_TAKEN_TEXT = 256
+};
+
+struct hk_taken_over {
+    int64_t lane;
+    char relay[HK_TAKEN_TEXT], destination[HK_TAKEN_TEXT]; /* "" = too long; destination: or by route */
+    int64_t since_ms;                                      /* its oldest claim; 0 = it had nothing in hand */
+    uint64_t messages;
+};
+
+struct hk_takings {
+    struct hk_taken_over items[HK_TAKEN_MAX];
+    size_t n;
+};
+
+/* For stores. */
+void hk_takings_add(struct hk_takings *takings, const struct hk_taken_over *one);
+/* What the history says of each of them. It is no attempt: its number is 0, and nothing is charged. */
+#define HK_RELAY_DIED "relay died while sending; may have arrived"
+
 struct hk_store_ops {
     const char *name; /* "sqlite" */
     bool partitions;  /* init.partition_sent is heeded */
@@ -141,6 +164,8 @@ struct hk_store_ops {
      * Takes over what dead lanes left: those whose lease is over, or whose process is known to be gone. `boot` is random per process. */
     enum hk_code (*acquire)(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                             int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
+    /* What acquire and poll took over since this was last asked. */
+    void (*taken_over)(struct hk_store *store, struct hk_takings *out);
     /* Hands the lane back: what its manifests still name returns to where it was, uncharged. */
     enum hk_code (*release)(struct hk_store *store, int64_t lane, struct hk_err *err);
 

@@ -302,7 +302,7 @@ static void a_stale_settle_changes_nothing_and_is_reported(void **state)
     assert_count("outbox_retry WHERE crashes = 1", 1);
     assert_count("outbox_sent", 0);
     assert_count("dead_letters", 0);
-    assert_count("outbox_attempts", 0);
+    assert_count("outbox_attempts WHERE n > 0", 0);
     suite_close(stalled);
     suite_close(fresh);
 }

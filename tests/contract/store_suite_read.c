@@ -730,6 +730,75 @@ static void a_letter_that_died_again_is_kept_from_then_on(void **state)
     suite_close(store);
 }
 
+/* ---- what a crash leaves ---- */
+
+/* What the store says that it took over: one lane, one destination. */
+static void assert_taken(struct hk_store *store, int64_t lane, uint64_t messages, int64_t since_ms)
+{
+    struct hk_takings found;
+    store_kind->ops->taken_over(store, &found);
+    assert_int_equal(found.n, 1);
+    assert_int_equal(found.items[0].lane, lane);
+    assert_string_equal(found.items[0].relay, "relay");
+    assert_int_equal(found.items[0].messages, messages);
+    assert_string_equal(found.items[0].destination, messages ? "a" : "");
+    assert_int_equal(found.items[0].since_ms, since_ms);
+    store_kind->ops->taken_over(store, &found);
+    assert_int_equal(found.n, 0); /* told once */
+}
+
+#define OF_CRASHES                                                                                           \
+    "outbox_attempts WHERE n = 0 AND possibly_delivered AND status = 0 AND cause = 'RELAY_CRASHED' "         \
+    "AND destination = 'a' AND error = 'relay died while sending; may have arrived'"
+
+static void a_crash_leaves_a_trace(void **state)
+{
+    (void)state;
+
+    static const enum hk_store_history histories[] = {HK_STORE_HISTORY_FAILURES, HK_STORE_HISTORY_ALL,
+                                                      HK_STORE_HISTORY_NONE};
+
+    suite_fill(3, "a", NULL);
+    for (size_t i = 0; i < COUNT(histories); i++) {
+        const struct hk_store_options options = {.lease_only = true, .history = histories[i]};
+        bool kept = histories[i] != HK_STORE_HISTORY_NONE;
+        struct hk_store *store = suite_open(&options);
+        int64_t lane = suite_acquire(store), since_ms = suite_clock_ms;
+        struct hk_takings none;
+        store_kind->ops->taken_over(store, &none);
+        assert_int_equal(none.n, 0);
+        const struct hk_claim claims[] = {{HK_FROM_OUTBOX, (int64_t)i + 1, true}};
+        suite_exchange(store, lane, NULL, 0, claims, 1);
+        suite_close(store);
+        store = suite_open(&options);
+        suite_clock_ms += LEASE_MS;
+        int64_t next = suite_acquire(store);
+        assert_taken(store, lane, 1, since_ms);
+        assert_count(OF_CRASHES, kept ? 1 : 0);
+
+        since_ms = suite_clock_ms; /* the same once more, from retry, with the row's own life */
+        store_kind->sql("UPDATE outbox_retry SET life = 3");
+        suite_claim(store, next, HK_FROM_RETRY, suite_number("SELECT id FROM outbox_retry"));
+        suite_close(store);
+        store = suite_open(&options);
+        suite_clock_ms += LEASE_MS;
+        lane = suite_acquire(store);
+        assert_taken(store, next, 1, since_ms);
+        assert_count(OF_CRASHES " AND life = 3", kept ? 1 : 0);
+        assert_count("outbox_retry WHERE attempts = 0 AND charged = 0 AND crashes = 2", 1);
+        suite_close(store); /* and one that dies with empty hands */
+        store = suite_open(&options);
+        suite_clock_ms += LEASE_MS;
+        next = suite_acquire(store);
+        assert_taken(store, lane, 0, 0);
+        assert_count("outbox_attempts", kept ? 2 : 0);
+        assert_int_equal(store_kind->ops->release(store, next, NULL), HK_OK);
+        suite_close(store);
+        store_kind->sql("DELETE FROM outbox_attempts");
+        store_kind->sql("DELETE FROM outbox_retry");
+    }
+}
+
 const struct CMUnitTest suite_read_tests[] = {
     TEST(poll_tells_of_changes_and_only_of_them),
     TEST(poll_tells_that_a_person_acted_and_settles_are_not_persons),
@@ -752,5 +821,6 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(purge_deletes_what_is_too_old_in_bounded_batches),
     TEST(each_kind_has_its_own_retention),
     TEST(a_letter_that_died_again_is_kept_from_then_on),
+    TEST(a_crash_leaves_a_trace),
 };
 const size_t suite_read_count = COUNT(suite_read_tests);

@@ -435,7 +435,7 @@ static void a_lane_that_came_back_in_time_is_not_taken_over(void **state)
         snprintf(now, sizeof now, "%lld", (long long)suite_clock_ms + LEASE_MS - 1 + is_dead);
         const char *const args[] = {lane, "99", now};
         PGresult *res = PQexecParams(other, hk_buf_cstr(&text), 3, NULL, args, NULL, NULL, 0);
-        assert_int_equal(PQresultStatus(res), PGRES_COMMAND_OK);
+        assert_int_equal(PQresultStatus(res), PGRES_TUPLES_OK);
         assert_string_equal(PQcmdTuples(res), is_dead ? "1" : "0");
         PQclear(res);
     }

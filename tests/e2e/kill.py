@@ -126,6 +126,11 @@ def a_message_that_kills_the_relay_ends_as_a_dead_letter_and_its_neighbours_are_
         assert deaths == 4, deaths
         assert w.letters() == {"killer": "RELAY_CRASHED"}
         assert w.sql("SELECT attempts, crashes FROM dead_letters") == [(0, 4)]
+        # a crash leaves a trace: in the log of the next relay, and with each message
+        daemon.says("took over from a relay that is gone; its messages may be repeated")
+        traces = w.sql("SELECT count(*) FROM outbox_attempts WHERE message_id = 'killer' AND n = 0 AND cause = 'RELAY_CRASHED'")
+        assert traces == [(4,)], traces
+        assert "relay died while sending; may have arrived" in w.hikyaku("messages", "show", "killer")
         assert set(w.receiver.accepted()) >= set(neighbours)
         assert len(w.receiver.arrived("killer")) == 4
 

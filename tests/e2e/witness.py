@@ -224,7 +224,7 @@ DUMP = {"outbox": "SELECT coalesce(message_id, '') m, destination dest, 0 due, 0
         "retry": "SELECT message_id m, destination dest, due_ms due, attempts n, life FROM outbox_retry",
         "sent": "SELECT message_id m, destination dest, 0 due, attempts n, life FROM outbox_sent",
         "dead": "SELECT message_id m, destination dest, 0 due, attempts n, life, status FROM dead_letters",
-        "attempts": "SELECT message_id m, destination dest, 0 due, n, life FROM outbox_attempts"}
+        "attempts": "SELECT message_id m, destination dest, 0 due, n, life FROM outbox_attempts WHERE n > 0"}
 
 
 def dump(db):
