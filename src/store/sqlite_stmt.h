@@ -73,6 +73,8 @@ enum hk_sq_id {
     HK_SQ_DEFER_RETRY,
     HK_SQ_RELEASE_RETRY,
     HK_SQ_RETRY_LETTER,
+    HK_SQ_PLAIN,
+    HK_SQ_PLAIN_RETRY,
     HK_SQ_ADD_LETTER,
     HK_SQ_ADD_LETTER_RETRY,
     HK_SQ_REOPEN_LETTER,
@@ -106,8 +108,8 @@ enum hk_sq_id {
 /* Columns that are missing: one line; no row = none is. */
 #define HK_SQ_LACKS_ONE(table, columns)                                                                      \
     "SELECT '" table "' AS t, j.value AS c FROM json_each('[\"' || replace('" columns                        \
-    "', ',', '\",\"') || '\"]') j WHERE NOT EXISTS (SELECT 1 FROM pragma_table_info('" table                 \
-    "') i WHERE lower(i.name) = j.value)"
+    "', ',', '\",\"') || '\"]') j WHERE j.value NOT IN (SELECT lower(i.name) FROM pragma_table_info('" table \
+    "') i)"
 #define HK_SQ_LACKS_SQL                                                                                                  \
     "SELECT 'the table ' || t || ' lacks ' || group_concat(c, ', ') || ': was it renamed?' FROM (" HK_SQ_LACKS_ONE(      \
         "outbox",                                                                                                        \
