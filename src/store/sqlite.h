@@ -10,6 +10,7 @@
  *   sqlite_row.c       rows, which may hold anything, to heads and messages
  *   sqlite_exchange.c  the one transaction that settles and claims
  *   sqlite_settle.c    one settle, by kind
+ *   sqlite_large.c     payloads that are too large for a statement to copy
  *   sqlite_wal.c       is the log that we write the one that others read?
  *   sqlite_stuck.c     rows that cannot be taken away
  *   manifests.c        what this store's manifests name, in memory
@@ -36,7 +37,8 @@ enum {
     HK_SQ_HEAD_TEXT_MAX = 8 * 1024, /* a longer destination, key … is refused as malformed */
     HK_SQ_TEXT_MAX = 256 * 1024,    /* the same for headers and the like; payloads have their own limit */
     HK_SQ_WHERE_MAX = 200,
-    HK_SQ_HEAD_TYPE = 8, /* columns of the statements that read heads */
+    HK_SQ_LARGE = 1024 * 1024, /* a payload over this is moved in pieces */
+    HK_SQ_HEAD_TYPE = 8,       /* columns of the statements that read heads */
     HK_SQ_HEAD_DUE = 10
 };
 
@@ -162,6 +164,12 @@ void hk_sq_bind_attempt(struct hk_store *store, sqlite3_stmt *q, int at,
 void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int64_t last_id, int64_t now_ms);
 /* From outbox to outbox_retry because its relay died with it. */
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
+
+/* sqlite_large.c */
+/* How many bytes, when they are too many to be copied by a statement; else 0. */
+int hk_sq_large_payload(struct hk_store *store, enum hk_source source, int64_t id);
+/* Over the zeros of that letter. */
+void hk_sq_copy_payload(struct hk_store *store, enum hk_source source, int64_t id, int64_t letter, int bytes);
 
 /* sqlite_wal.c */
 void hk_sq_note_sides(struct hk_store *store);

@@ -5,8 +5,11 @@
 #include "store/regroup.h"
 #include "store/sqlite_letters.h"
 
+/* Not those that sqlite_large.c wrote: to change a row is to load it. */
 #define STALE                                                                                                \
-    "fingerprint_made IS NOT ('" HK_FINGERPRINT_MADE "' || fingerprint) AND status IN ('failed', 'retrying')"
+    "NOT (fingerprint_made IS NULL AND typeof(payload) = 'blob' AND length(payload) > 1048576) "             \
+    "AND fingerprint_made IS NOT ('" HK_FINGERPRINT_MADE                                                     \
+    "' || fingerprint) AND status IN ('failed', 'retrying')"
 
 static size_t look(struct hk_store *store, uint32_t limit, int64_t *ids)
 {

@@ -174,7 +174,7 @@ static void bind_cause(struct hk_store *store, sqlite3_stmt *q, const struct hk_
 }
 
 static int write_letter(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
-                        struct hk_str detail, int64_t now_ms)
+                        struct hk_str detail, int large, int64_t now_ms)
 {
     char print[HK_FINGERPRINT_MAX];
     char first[HK_TIME_TEXT_MAX], last[HK_TIME_TEXT_MAX], attempt[HK_TIME_TEXT_MAX];
@@ -190,7 +190,23 @@ static int write_letter(struct hk_store *store, enum hk_sq_id statement, const s
     hk_sq_bind_text_or_null(store, q, 9,
                             s->attempt.made ? time_text(s->attempt.started_ms, attempt) : (struct hk_str){0});
     bind_cause(store, q, s, print);
+    if (q && statement != HK_SQ_REOPEN_LETTER) {
+        int rc = large ? sqlite3_bind_zeroblob(q, 14, large) : sqlite3_bind_null(q, 14);
+        if (rc != SQLITE_OK)
+            hk_sq_fail(store, rc);
+    }
     return hk_sq_run(store, q);
+}
+
+/* A message that was sent was small enough to be loaded; of the others nobody knows yet. */
+static int add_letter(struct hk_store *store, const struct hk_settle *s, struct hk_str detail, int64_t now_ms)
+{
+    enum hk_sq_id statement = s->source == HK_FROM_OUTBOX ? HK_SQ_ADD_LETTER : HK_SQ_ADD_LETTER_RETRY;
+    int large = s->attempt.made ? 0 : hk_sq_large_payload(store, s->source, s->id);
+    int letters = write_letter(store, statement, s, detail, large, now_ms);
+    if (letters > 0 && large)
+        hk_sq_copy_payload(store, s->source, s->id, sqlite3_last_insert_rowid(store->db), large);
+    return letters;
 }
 
 static bool has_letter(struct hk_store *store, int64_t id)
@@ -216,13 +232,13 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_
 
     hk_crash_point("bury-begun");
     if (s->source == HK_FROM_OUTBOX) {
-        int letters = write_letter(store, HK_SQ_ADD_LETTER, s, text, now_ms);
+        int letters = add_letter(store, s, text, now_ms);
         hk_sq_must_change(store, letters, s->source, s->id, "dead_letters");
     } else {
         int letters =
-            has_letter(store, s->id) ? write_letter(store, HK_SQ_REOPEN_LETTER, s, text, now_ms) : 0;
+            has_letter(store, s->id) ? write_letter(store, HK_SQ_REOPEN_LETTER, s, text, 0, now_ms) : 0;
         if (!letters)
-            letters = write_letter(store, HK_SQ_ADD_LETTER_RETRY, s, text, now_ms);
+            letters = add_letter(store, s, text, now_ms);
         hk_sq_must_change(store, letters, s->source, s->id, "dead_letters");
         hk_crash_point("bury-inside");
         run_on_retry(store, HK_SQ_DROP_RETRY, s->id);

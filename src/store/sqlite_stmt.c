@@ -96,6 +96,11 @@
     ", " MESSAGE ") SELECT "
 
 #define MADE(fingerprint) "'" HK_FINGERPRINT_MADE "' || " fingerprint
+#define PLAIN                                                                                                \
+    "typeof(payload) = 'blob' OR (typeof(payload) = 'text' AND (SELECT encoding FROM pragma_encoding) = 'UTF-8')"
+/* ?14: zeros in its place (sqlite_large.c) */
+#define PAYLOAD    "CASE WHEN ?14 IS NULL THEN payload ELSE ?14 END"
+#define MADE_SMALL "CASE WHEN ?14 IS NULL THEN " MADE("?12") " END"
 #define LETTER_FATE                                                                                                      \
     "reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, created_at, " \
     "failure_class, fault, fingerprint, fingerprint_made, possibly_delivered"
@@ -105,14 +110,14 @@
 #define TO_LETTER                                                                                                \
     "INSERT INTO dead_letters (original_outbox_id, destination, message_created_at, crashes, life, " LETTER_META \
     ", " LETTER_FATE ", payload) SELECT "
-#define LETTER_FATE_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, " MADE("?12") ", ?13, payload"
+#define LETTER_FATE_VALUES "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, " MADE_SMALL ", ?13, " PAYLOAD
 /* What the row knows from before, where this settle brings nothing new. */
 #define LAST_ATTEMPT                                                                                         \
     "coalesce(?9, CASE WHEN last_attempt_ms > 0 "                                                            \
     "THEN strftime('%Y-%m-%dT%H:%M:%fZ', last_attempt_ms / 1000.0, 'unixepoch') END)"
 #define LETTER_FATE_RETRY                                                                                    \
     "?3, coalesce(?4, last_error), ?5, max(?6, attempts), ?7, ?8, " LAST_ATTEMPT                             \
-    ", ?8, ?10, ?11, ?12, " MADE("?12") ", max(?13, possibly_delivered), payload"
+    ", ?8, ?10, ?11, ?12, " MADE_SMALL ", max(?13, possibly_delivered), " PAYLOAD
 
 #define TO_ATTEMPT                                                                                                 \
     "INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, " \
@@ -242,6 +247,8 @@ static const char *const sql[HK_SQ_NSTMTS] = {
         "possibly_delivered = max(possibly_delivered, ?21) WHERE id = ?1",
     [HK_SQ_RELEASE_RETRY] = "UPDATE outbox_retry SET claim = NULL WHERE id = ?1",
     [HK_SQ_RETRY_LETTER] = "SELECT letter_id FROM outbox_retry WHERE id = ?1",
+    [HK_SQ_PLAIN] = "SELECT " PLAIN " FROM outbox NOT INDEXED WHERE id = ?1",
+    [HK_SQ_PLAIN_RETRY] = "SELECT " PLAIN " FROM outbox_retry NOT INDEXED WHERE id = ?1",
     [HK_SQ_ADD_LETTER] = TO_LETTER "id, " RESOLVED ", created_at, 0, 1, " LETTER_META ", " LETTER_FATE_VALUES
                                    " FROM outbox NOT INDEXED WHERE id = ?1",
     [HK_SQ_ADD_LETTER_RETRY] =

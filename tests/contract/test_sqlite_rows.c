@@ -229,6 +229,37 @@ static void huge_rows_cost_nothing_and_can_be_buried(void **state)
     suite_close(store);
 }
 
+/* Sixteen megabytes, then a small one with the same statement. */
+static void a_huge_payload_is_buried_in_little_memory_and_byte_for_byte(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"hex(randomblob(8000000))", "randomblob(16000000)", "'small'"};
+    static const char whole[] = "SELECT count(*) FROM dead_letters d JOIN twin t ON d.id = t.id "
+                                "AND CAST(d.payload AS BLOB) = CAST(t.payload AS BLOB)";
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    store_kind->sql("CREATE TABLE twin (id INTEGER PRIMARY KEY, payload)");
+    for (size_t i = 0; i < COUNT(values); i++) {
+        char sql[200];
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'E', %s)", values[i]);
+        store_kind->sql(sql);
+        store_kind->sql("INSERT INTO twin (payload) SELECT payload FROM outbox");
+        (void)sqlite3_memory_highwater(1);
+        struct hk_head head = scan_one(store);
+        const struct hk_claim claim = {HK_FROM_OUTBOX, head.id, false};
+        const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
+        struct hk_settle s = suite_settle(done->claim, HK_FROM_OUTBOX, head.id, HK_SETTLE_DEAD);
+        s.attempt.made = false;
+        suite_settle_one(store, lane, &s);
+        assert_true(sqlite3_memory_highwater(0) < (sqlite3_int64)12 << 20);
+        assert_int_equal(suite_number(whole), i + 1);
+    }
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox"), 0);
+    assert_int_equal(suite_number("SELECT count(*) FROM dead_letters WHERE fingerprint_made IS NULL"), 2);
+    suite_close(store);
+}
+
 static void one_huge_row_does_not_hide_its_neighbours(void **state)
 {
     (void)state;
@@ -682,6 +713,7 @@ int main(void)
         TEST(a_message_without_an_id_is_marked),
         TEST(payloads_arrive_byte_for_byte),
         TEST(huge_rows_cost_nothing_and_can_be_buried),
+        TEST(a_huge_payload_is_buried_in_little_memory_and_byte_for_byte),
         TEST(one_huge_row_does_not_hide_its_neighbours),
         TEST(the_least_insert_and_nulls_from_orms_work),
         TEST(ids_below_one_are_found),
