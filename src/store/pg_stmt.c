@@ -184,7 +184,7 @@
     "r.claim IS NULL AND r.due_ms <= n.now AND (r.due_ms, r.id) > ($6::bigint, $3::bigint) AND " OURS("$2", "r") \
     " ORDER BY r.due_ms, r.id LIMIT $4::bigint) h ON true"
 #define NOT_STUCK_SENT                                                                                       \
-    " AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s WHERE s.source = 1 AND s.row_id = k.id AND s.delivered)"
+    " AND (SELECT 1 FROM @outbox_stuck s WHERE s.source = 1 AND s.row_id = k.id AND s.delivered) IS NULL"
 #define KEY_FIRST                                                                                            \
     "r.message_key IS NULL OR r.message_key = '' OR NOT EXISTS (SELECT 1 FROM @outbox_retry k "              \
     "WHERE " NAME("k") " = " NAME("r") " AND k.destination = r.destination AND " OF_KEY("k", "r.message_key") \
@@ -359,9 +359,10 @@
 #define OF_LANE         "SELECT c.claim FROM @outbox_claim c WHERE c.lane = $1::bigint"
 
 /* ---- rows that cannot be taken away: stuck.h ----
- * A retry row that is stuck keeps the number of a manifest that is gone, and so is nobody's. */
+ * A retry row that is stuck keeps the number of a manifest that is gone, and so is nobody's. Not by NOT EXISTS: as a join it would
+ * tempt the planner to walk through the other table. */
 #define NOT_STUCK(source, t)                                                                                 \
-    " AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s WHERE s.source = " source " AND s.row_id = " t ".id)"
+    " AND (SELECT 1 FROM @outbox_stuck s WHERE s.source = " source " AND s.row_id = " t ".id) IS NULL"
 #define TO_STUCK(values)                                                                                     \
     "INSERT INTO @outbox_stuck AS s (source, row_id, shard, since_ms, delivered, possibly_delivered, message_id, " \
     "destination, message_key, error, attempts, reason_code, last_error) SELECT " values
