@@ -84,7 +84,10 @@ static void write_payload(struct show *s)
         (void)hk_buf_addc(&s->out, '\n');
     }
     if (s->letter.payload.len < s->letter.payload_bytes)
-        (void)hk_buf_adds(&s->out, "(cut)\n");
+        (void)hk_buf_addf(
+            &s->out,
+            "(cut: it is too large to be shown; SELECT payload FROM dead_letters WHERE id = %" PRId64 ")\n",
+            s->letter.id);
     hk_buf_fini(&shown);
     hk_buf_fini(&pretty);
 }
