@@ -312,8 +312,9 @@
 /* $`n` how many rows there are to go */
 #define UNLESS_SOME_STAY(n)                                                                                  \
     " SELECT f.claim, CASE WHEN (SELECT count(*) FROM d) <> " n "::bigint AND EXISTS (SELECT 1 FROM "        \
-    "unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS k (lo, hi, bits, claim) JOIN @outbox o ON " \
-    OF_STANDING " AND NOT EXISTS (SELECT 1 FROM d WHERE d.id = o.id)) THEN " STAYS " END FROM f"
+    "unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) AS k (lo, hi, bits, claim) CROSS JOIN LATERAL " \
+    "(SELECT o.id FROM @outbox o WHERE " IN_RUN " OFFSET 0) o WHERE k.claim = ANY (ARRAY(SELECT f.claim FROM f)) " \
+    "AND NOT EXISTS (SELECT 1 FROM d WHERE d.id = o.id)) THEN " STAYS " END FROM f"
 #define TO_SENT                                                                                              \
     "INSERT INTO @outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, "       \
     "correlation_id, attempts, status, life, created_at, sent_ms) SELECT "

@@ -25,6 +25,7 @@ static const struct {
     {"outbox_exchange_pkey", "(lane ", NULL},
     {"outbox_bucket_pkey", "(destination ", NULL},
     {"outbox_retry_pkey", "(id ", NULL},
+    {"outbox_stuck_pkey", "(source ", "(row_id "},
     {"outbox_retry_due", NAME, NULL},
     {"outbox_retry_claim", "(claim ", NULL},
     {"outbox_retry_key", NAME, "(hashtextextended(message_key, "},
@@ -40,7 +41,7 @@ static const struct {
 
 /* Tables of a few rows, whatever happens: they may be read whole. */
 static const char *const small[] = {"outbox_shard",  "outbox_relay",   "outbox_destination", "outbox_quota",
-                                    "outbox_id_seq", "outbox_redrive", "outbox_turn"};
+                                    "outbox_id_seq", "outbox_redrive", "outbox_turn",        "outbox_stuck"};
 
 /* Walks along an index from its start, with a limit or because all of it is wanted. */
 static bool walks(unsigned id)
