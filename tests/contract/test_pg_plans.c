@@ -53,9 +53,9 @@ static bool walks(unsigned id)
 /* Reads all manifests: when a lane ends, or when an answer was lost. */
 static bool reads_manifests(unsigned id)
 {
-    return id == HK_PG_ORPHANS || id == HK_PG_ORPHAN_RETRIES || id == HK_PG_DROP_ORPHANED_CLAIMS ||
-           id == HK_PG_FREE_RETRIES || id == HK_PG_DROP_LANE_CLAIMS || id == HK_PG_FREE_STRAY_RETRIES ||
-           id == HK_PG_DROP_STRAY_CLAIMS;
+    return id == HK_PG_TAKE_OVER || id == HK_PG_ORPHANS || id == HK_PG_STICK_ORPHANS ||
+           id == HK_PG_ORPHAN_RETRIES || id == HK_PG_DROP_ORPHANED_CLAIMS || id == HK_PG_FREE_RETRIES ||
+           id == HK_PG_DROP_LANE_CLAIMS || id == HK_PG_FREE_STRAY_RETRIES || id == HK_PG_DROP_STRAY_CLAIMS;
 }
 
 /* Looks for a key, which the destination's rows are not to be searched for. */
@@ -70,7 +70,7 @@ static bool goes_by_key(unsigned id, const char *line)
 static bool sorts(unsigned id)
 {
     return id == HK_PG_SCAN_DEST || id == HK_PG_SCAN_DEST_WHOLE || id == HK_PG_SCAN_KEY ||
-           id == HK_PG_SCAN_RETRY_KEY || id == HK_PG_QUOTAS || id == HK_PG_CIRCUITS;
+           id == HK_PG_SCAN_RETRY_KEY || id == HK_PG_QUOTAS || id == HK_PG_CIRCUITS || id == HK_PG_GUARDS;
 }
 
 static bool is_small(const char *table)
@@ -351,7 +351,7 @@ static struct cost measure(PGconn *conn, const struct relay *relay)
     c.claim += cost_of(conn, HK_PG_READ, args);
     char claim[24];
     snprintf(claim, sizeof claim, "%s", pg_ask(conn, "SELECT max(claim) FROM outbox_claim"));
-    snprintf(args, sizeof args, "%s, '{%s}', '{%s}', %lld, '{}', '{1}', '{a}', '{1}', '{200}', NULL", run,
+    snprintf(args, sizeof args, "%s, '{%s}', '{%s}', %lld, '{}', '{1}', '{a}', '{1}', '{200}', NULL, 64", run,
              claim, claim, lane);
     c.sent = cost_of(conn, HK_PG_SENT_KEPT, args);
     pg_exec(conn, "ROLLBACK");
