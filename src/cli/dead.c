@@ -442,17 +442,16 @@ static struct hk_str *payloads_of(const struct hk_dead *dead, const struct hk_le
     return all;
 }
 
-/* All that is known of the letter; NULL: it cannot be read. */
-static const struct hk_letter_shown *read_aside(const struct hk_dead *dead, int64_t id)
+/* All that is known of the letter; NULL: it cannot be read, and `err` says why if the store did. */
+static const struct hk_letter_shown *read_aside(const struct hk_dead *dead, int64_t id, struct hk_err *err)
 {
     const struct hk_store_options options = {.busy_ms = 0};
     const struct hk_letter_shown *shown = NULL;
-    struct hk_err err = {.message = ""};
     if (dead->aside == NULL || dead->history != NULL || id == 0)
         return NULL;
-    if (*dead->aside == NULL && dead->op.ops->open(dead->op.url, &options, dead->aside, &err) != HK_OK)
+    if (*dead->aside == NULL && dead->op.ops->open(dead->op.url, &options, dead->aside, err) != HK_OK)
         return NULL;
-    return dead->letters->show(*dead->aside, id, ASIDE_BYTES, &shown, &err) == HK_OK ? shown : NULL;
+    return dead->letters->show(*dead->aside, id, ASIDE_BYTES, &shown, err) == HK_OK ? shown : NULL;
 }
 
 /* Its payloads are known. */
@@ -489,9 +488,12 @@ void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *lette
         mask_text(dead, letter, text, out);
         return;
     }
-    whole.history = read_aside(dead, letter->id);
+    struct hk_err err = {.message = ""};
+    whole.history = read_aside(dead, letter->id, &err);
     if (whole.history != NULL && knows_payloads(&whole, letter))
         mask_text(&whole, &whole.history->letter, text, out);
+    else if (err.message[0] != '\0')
+        (void)hk_buf_addf(out, "(hidden: masks apply, and its payloads cannot be read: %s)", err.message);
     else
         (void)hk_buf_adds(out, "(hidden: masks apply, and not all of its payloads can be read)");
 }
