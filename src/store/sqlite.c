@@ -341,6 +341,12 @@ int64_t hk_sq_clock(struct hk_store *store)
     return clock_ms < now_ms ? clock_ms : now_ms;
 }
 
+uint64_t hk_sq_behind(const struct hk_store *store, int64_t now_ms)
+{
+    int64_t clock_ms = store->clock.read_ms(store->clock.arg);
+    return clock_ms < now_ms ? (uint64_t)(now_ms - clock_ms) : 0;
+}
+
 #define YEAR_9999_MS INT64_C(253402300799999)
 
 void hk_sq_clock_lift(struct hk_store *store)

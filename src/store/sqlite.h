@@ -144,6 +144,8 @@ int hk_sq_run(struct hk_store *store, sqlite3_stmt *q);  /* to its end; rows cha
 int64_t hk_sq_now(struct hk_store *store);
 /* The clock itself, at most hk_sq_now: not_before and expires_at go by it. */
 int64_t hk_sq_clock(struct hk_store *store);
+/* By how much the clock is behind `now_ms`, which the store gave out a moment ago. The clock may have moved on since: then 0. */
+uint64_t hk_sq_behind(const struct hk_store *store, int64_t now_ms);
 void hk_sq_clock_lift(struct hk_store *store); /* to the high-water time of outbox_meta */
 void hk_sq_clock_save(struct hk_store *store); /* when it moved by more than a second */
 

@@ -79,7 +79,7 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     int version = hk_sq_data_version(store);
     struct hk_poll *poll = &store->poll;
     *poll = (struct hk_poll){.now_ms = hk_sq_now(store)};
-    poll->behind_ms = (uint64_t)(poll->now_ms - hk_sq_clock(store));
+    poll->behind_ms = hk_sq_behind(store, poll->now_ms);
     poll->changed =
         !store->polled || store->own_change || version != store->data_version || tells_behind(store, poll);
     if (poll->changed && hk_sq_begin_read(store)) {
@@ -211,7 +211,7 @@ enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, cons
     struct hk_heads *heads = &store->heads;
     *heads = (struct hk_heads){
         .last_id = scan->after_id, .last_due_ms = scan->after_due_ms, .now_ms = hk_sq_now(store)};
-    heads->behind_ms = (uint64_t)(heads->now_ms - hk_sq_clock(store));
+    heads->behind_ms = hk_sq_behind(store, heads->now_ms);
     heads->items = hk_sq_alloc(store, scan->limit, sizeof *heads->items);
     struct sizer sizer = {.store = store, .table = scan->source == HK_FROM_RETRY ? "outbox_retry" : "outbox"};
     if (hk_sq_begin_read(store) &&

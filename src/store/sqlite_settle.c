@@ -101,8 +101,7 @@ static void move(struct hk_store *store, const struct hk_settle *s, struct move 
 {
     int64_t earliest_ms = not_before(store, s->id);
     /* not_before goes by the clock, a wait by the store's time, which may be ahead of the clock. The later of the two counts. */
-    int64_t behind_ms = hk_sq_now(store) - hk_sq_clock(store);
-    bool ahead = earliest_ms > to.due_ms - behind_ms;
+    bool ahead = earliest_ms > to.due_ms - (int64_t)hk_sq_behind(store, now_ms);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_MOVE);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_text(store, q, 2, to.destination);
