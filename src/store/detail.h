@@ -7,6 +7,8 @@
 
 struct hk_attempt_record;
 
+#define HK_DETAIL_BYTES ((size_t)64 * 1024) /* room for it; a longer one is not kept */
+
 /* A JSON object; nothing when nothing was sent. */
 void hk_store_detail(struct hk_buf *out, const struct hk_attempt_record *attempt);
 

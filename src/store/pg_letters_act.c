@@ -15,8 +15,7 @@
 #include "store/pg_letters.h"
 #include "store/pg_store.h"
 
-#define DETAIL_BYTES ((size_t)64 * 1024)
-#define PAYLOAD_MAX  ((size_t)0x3fffffff) /* PostgreSQL's limit of one value */
+#define PAYLOAD_MAX ((size_t)0x3fffffff) /* PostgreSQL's limit of one value */
 
 /* Columns of what HK_PL_REQUEUE and its like return. */
 enum {
@@ -352,7 +351,7 @@ static void arg_cause(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_at
     hk_pg_arg_text(pg, a, hk_str_of(hk_blame_name(hk_blame_of(reason, at->cause, at->status))));
     hk_pg_arg_text(pg, a, hk_str_of(fingerprint));
     struct hk_buf detail;
-    hk_buf_init(&detail, DETAIL_BYTES);
+    hk_buf_init(&detail, HK_DETAIL_BYTES);
     hk_store_detail(&detail, at);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)

@@ -6,8 +6,6 @@
 #include "store/detail.h"
 #include "store/pg_store.h"
 
-#define DETAIL_BYTES ((size_t)64 * 1024)
-
 /* $1 now, $2 id, $3 manifest, $4 lane */
 static struct hk_pg_args begin_args(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
@@ -156,7 +154,7 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t lane
 {
     struct hk_pg *pg = &store->pg;
     struct hk_buf detail;
-    hk_buf_init(&detail, DETAIL_BYTES);
+    hk_buf_init(&detail, HK_DETAIL_BYTES);
     hk_store_detail(&detail, &s->attempt);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)

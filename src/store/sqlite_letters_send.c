@@ -3,6 +3,7 @@
  * meanwhile. */
 #include "base/str.h"
 #include "observe/crash.h"
+#include "store/detail.h"
 #include "store/sqlite_letters.h"
 
 /* A letter while it is being sent. */
@@ -88,7 +89,7 @@ static void reopen(struct sending *s)
         "UPDATE dead_letters SET status = 'failed', sending_at = NULL, attempts = attempts + 1, last_failed_at = ?2, "
         "last_attempt_at = ?3, reason_code = ?4, error_message = ?5, failure_class = ?6, fault = ?7, fingerprint = ?8, "
         "fingerprint_made = '" HK_FINGERPRINT_MADE "' || ?8, fingerprint_old = NULL, "
-        "error_detail = NULL, possibly_delivered = max(possibly_delivered, ?9) WHERE id = ?1",
+        "error_detail = ?10, possibly_delivered = max(possibly_delivered, ?9) WHERE id = ?1",
         s->id);
     bind_common(s, q, now, started);
     hk_sq_bind_text(store, q, 4, reason);
@@ -97,8 +98,16 @@ static void reopen(struct sending *s)
     hk_sq_bind_cstr(store, q, 7, hk_blame_name(hk_blame_of(reason, a->cause, a->status)));
     hk_sq_bind_cstr(store, q, 8, print);
     hk_sq_bind_i64(store, q, 9, a->possibly_delivered);
+    struct hk_buf detail;
+    hk_buf_init(&detail, HK_DETAIL_BYTES);
+    hk_store_detail(&detail, a);
+    enum hk_code status = hk_buf_status(&detail);
+    if (status == HK_NOMEM)
+        hk_sq_fail(store, SQLITE_NOMEM);
+    hk_sq_bind_text_or_null(store, q, 10, status == HK_OK ? hk_buf_str(&detail) : (struct hk_str){0});
     hk_sq_run(store, q);
     sqlite3_finalize(q);
+    hk_buf_fini(&detail);
 }
 
 /* Somebody has decided: it stays so, but what may have arrived may have arrived. */
@@ -115,6 +124,7 @@ static void come_late(struct sending *s)
 static void settle(struct sending *s, const char *actor)
 {
     char detail[64];
+    const struct hk_str late = hk_str_of("too late: somebody had decided meanwhile");
     hk_crash_point("outcome-begun");
     add_attempt(s);
     hk_crash_point("outcome-inside");
@@ -132,6 +142,7 @@ static void settle(struct sending *s, const char *actor)
                                                  .act = hk_str_of(s->ok ? "sent" : "send-failed"),
                                                  .message_id = s->message_id,
                                                  .destination = s->destination,
+                                                 .reason = s->under_way ? s->attempt->error : late,
                                                  .letter_id = s->id,
                                                  .detail = hk_str_of(detail)});
 }

@@ -8,8 +8,6 @@
 #include "store/detail.h"
 #include "store/sqlite.h"
 
-#define DETAIL_BYTES ((size_t)64 * 1024)
-
 /* ---- attempts ---- */
 
 static bool wants_attempt(const struct hk_store *store, const struct hk_attempt_record *attempt)
@@ -224,7 +222,7 @@ static bool has_letter(struct hk_store *store, int64_t id)
 static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
 {
     struct hk_buf detail;
-    hk_buf_init(&detail, DETAIL_BYTES);
+    hk_buf_init(&detail, HK_DETAIL_BYTES);
     hk_store_detail(&detail, &s->attempt);
     enum hk_code status = hk_buf_status(&detail);
     if (status == HK_NOMEM)

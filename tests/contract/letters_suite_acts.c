@@ -661,6 +661,9 @@ static void a_send_that_fails_leaves_the_letter_open(void **state)
     assert_int_equal(shown->letter.last_failed_ms, suite_clock_ms);
     assert_int_equal(shown->letter.life, 1);
     assert_text(shown->acts[1].act, "send-failed");
+    assert_text(shown->acts[1].reason, "still no");
+    assert_non_null(
+        strstr(shown->letter.error_detail.ptr, "\"status\":422")); /* of this send, not of the one before */
     assert_int_equal(letters_act(letters_ops->send_begin, admin, 1).did, HK_DID_IT);
     suite_close(store);
     admin_ops->close(admin);
