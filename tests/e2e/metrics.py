@@ -99,7 +99,8 @@ def whole(daemon):
     """A page of a relay at work that has the store's figures, too: the first one asks for them."""
     def complete():
         page = scrape(daemon)
-        return page if page.get("hikyaku_ready") and page.get("hikyaku_oldest_due_age_seconds") is not None else None
+        known = page.get("hikyaku_oldest_due_age_seconds") is not None and page.labels.get("hikyaku_queue_depth")
+        return page if page.get("hikyaku_ready") and known else None
     return until(complete, "a whole page")
 
 
