@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "sink/http.h"
-#include "sink/null.h"
+#include "sink/http/http.h"
+#include "sink/null/null.h"
 
 enum {
     PORT = 28189,

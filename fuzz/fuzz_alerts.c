@@ -16,7 +16,7 @@
 #include "daemon/alerts.h"
 #include "fuzz.h"
 #include "sqlite_values.h"
-#include "store/sqlite_alerts.h"
+#include "store/sqlite/alerts.h"
 
 enum {
     COLUMNS = 24,

@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 #include "fuzz.h"
-#include "sink/h1_parse.h"
-#include "sink/header.h"
+#include "sink/http/h1_parse.h"
+#include "sink/http/header.h"
 
 struct reading {
     struct hk_h1_answer answer;

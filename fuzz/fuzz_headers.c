@@ -7,8 +7,8 @@
 
 #include "base/str.h"
 #include "fuzz.h"
-#include "sink/header.h"
-#include "sink/request.h"
+#include "sink/http/header.h"
+#include "sink/http/request.h"
 
 #define SECRET "t0p-s3cret"
 

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "store/pg_store.h"
+#include "store/pg/store.h"
 
 enum {
     COLUMNS = 44

@@ -11,8 +11,8 @@
 #include "base/utf8.h"
 #include "core/exchange.h"
 #include "fuzz.h"
-#include "store/pg.h"
-#include "store/pg_window.h"
+#include "store/pg/pg.h"
+#include "store/pg/window.h"
 
 /* ---- snapshots ---- */
 

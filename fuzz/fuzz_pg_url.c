@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "fuzz.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define SECRET "hUnTeR2hUnTeR2"
 

@@ -9,7 +9,7 @@
 #include <hikyaku/breaker.h>
 
 #include "base/str.h"
-#include "cli/policies.h"
+#include "cli/policy/policies.h"
 #include "config/config.h"
 #include "fuzz.h"
 

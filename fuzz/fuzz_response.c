@@ -7,8 +7,8 @@
 
 #include "base/str.h"
 #include "fuzz.h"
-#include "sink/header.h"
-#include "sink/response.h"
+#include "sink/http/header.h"
+#include "sink/http/response.h"
 
 static void check_kept(const struct hk_response *response)
 {

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "fuzz.h"
-#include "sink/sign.h"
+#include "sink/http/sign.h"
 
 static void check_taken(struct hk_str s, const struct hk_secret *secret)
 {

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "fuzz.h"
 #include "sqlite_values.h"
-#include "store/sqlite.h"
+#include "store/sqlite/sqlite.h"
 
 enum {
     COLUMNS = 34

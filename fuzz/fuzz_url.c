@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 #include "fuzz.h"
-#include "sink/http.h"
+#include "sink/http/http.h"
 
 /* What must never be reached without leave, whatever else is special. */
 static bool is_inner_v4(uint32_t a)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "store/sqlite.h"
+#include "store/sqlite/sqlite.h"
 
 enum {
     VALUES_COLUMNS_MAX = 64

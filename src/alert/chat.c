@@ -8,7 +8,7 @@
 #include "alert/channel.h"
 #include "base/show.h"
 #include "base/str.h"
-#include "sink/sign.h"
+#include "sink/http/sign.h"
 
 #define ID_MAX        128
 #define PAGERDUTY_URL "https://events.pagerduty.com/v2/enqueue"

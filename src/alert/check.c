@@ -6,7 +6,7 @@
 #include "alert/channel.h"
 #include "base/show.h"
 #include "base/str.h"
-#include "sink/sign.h"
+#include "sink/http/sign.h"
 
 static enum hk_code check_ca(const struct hk_channel *c, struct hk_err *err)
 {

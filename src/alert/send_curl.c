@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "exec/clock.h"
 #include "loop/loop.h"
-#include "sink/response.h"
+#include "sink/http/response.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
 #define TIMEOUT_MAX_MS     600000

@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/args.h"
-#include "cli/dead.h"
+#include "cli/dead/dead.h"
 #include "cli/out.h"
 #include "cli/table.h"
 

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
-#include "cli/policies.h"
+#include "cli/policy/policies.h"
 #include "cli/put.h"
 #include "cli/settings.h"
 #include "config/config.h"

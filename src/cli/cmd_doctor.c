@@ -9,13 +9,13 @@
 #include "cli/args.h"
 #include "cli/operate.h"
 #include "cli/out.h"
-#include "cli/policies.h"
+#include "cli/policy/policies.h"
 #include "cli/settings.h"
 #include "cli/table.h"
 #include "daemon/alerts.h"
 #include "daemon/guard.h"
 #include "relay/wiring.h"
-#include "sink/http_version.h"
+#include "sink/http/version.h"
 
 #define INTEGRITY_MS UINT64_C(10000)
 #define MIB          (UINT64_C(1) << 20)

@@ -11,7 +11,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "cli/args.h"
-#include "cli/dead.h"
+#include "cli/dead/dead.h"
 #include "cli/out.h"
 #include "cli/settings.h"
 #include "cli/table.h"

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/out.h"
-#include "cli/policies.h"
+#include "cli/policy/policies.h"
 #include "cli/settings.h"
 #include "config/diff.h"
 #include "daemon/alerts.h"
@@ -20,7 +20,7 @@
 #include "daemon/part.h"
 #include "exec/clock.h"
 #include "relay/relay.h"
-#include "sink/sign.h"
+#include "sink/http/sign.h"
 
 enum {
     DRAIN_MS = 20000,

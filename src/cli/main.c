@@ -6,7 +6,7 @@
 
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/dead.h"
+#include "cli/dead/dead.h"
 #include "cli/options.h"
 #include "cli/out.h"
 

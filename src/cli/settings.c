@@ -8,7 +8,7 @@
 
 #include "cli/args.h"
 #include "cli/out.h"
-#include "cli/policies.h"
+#include "cli/policy/policies.h"
 #include "cli/settings.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 16)

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "config/payload.h"
 #include "relay/wiring.h"
-#include "sink/http.h"
-#include "sink/null.h"
+#include "sink/http/http.h"
+#include "sink/null/null.h"
 
 enum {
     POLL_MIN_MS = 2,

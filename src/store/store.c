@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "store/store.h"
 #if HK_POSTGRES
-#include "store/pg.h"
+#include "store/pg/pg.h"
 #endif
 
 #if HK_POSTGRES

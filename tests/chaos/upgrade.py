@@ -27,7 +27,7 @@ TESTS = []
 SEED = os.environ.get("SEED", str(time.time_ns()))
 PART = int(os.environ.get("PART", "1"))
 CHANCE = random.Random(SEED)
-NEWEST = max(int(p.name[:4]) for p in pathlib.Path(os.environ["SOURCE_DIR"], "src/store/schema/sqlite").glob("*.sql"))
+NEWEST = max(int(p.name[:4]) for p in pathlib.Path(os.environ["SOURCE_DIR"], "src/store/sqlite/schema").glob("*.sql"))
 COUNTS = {}
 
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "loop/loop.h"
-#include "sink/http.h"
+#include "sink/http/http.h"
 #include "sink/sink.h"
 
 struct outcome {

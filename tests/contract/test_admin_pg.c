@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "pg_kind.h"
 #include "pg_proxy.h"
-#include "store/pg_admin.h"
+#include "store/pg/admin.h"
 
 #define OPS hk_store_admin_postgres
 

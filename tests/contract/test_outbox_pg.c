@@ -7,7 +7,7 @@
 #include <hikyaku/outbox_pg.h>
 
 #include "pg_kind.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 static PGconn *conn;
 

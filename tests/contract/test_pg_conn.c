@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 #include "pg_kind.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 

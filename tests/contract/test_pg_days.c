@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "pg_kind.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define TEST(name)           cmocka_unit_test_setup_teardown(name, setup, suite_teardown)
 #define DAY_MS               (INT64_C(86400) * 1000)

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "pg_relay.h"
-#include "store/pg_stmt.h"
+#include "store/pg/stmt.h"
 
 #define TEST(name)           cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 #define LEASE_MS             30000

@@ -11,7 +11,7 @@
 #include "letters_suite.h"
 #include "pg_kind.h"
 #include "store/migration.h"
-#include "store/pg_letters_stmt.h"
+#include "store/pg/letters_stmt.h"
 
 #define NEWEST hk_migrations_newest(hk_migrations_postgres)
 

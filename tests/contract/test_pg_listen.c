@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "pg_bouncer.h"
 #include "pg_kind.h"
-#include "store/pg.h"
-#include "store/pg_listen.h"
+#include "store/pg/listen.h"
+#include "store/pg/pg.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define INSERT     "INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'b', 'c')"

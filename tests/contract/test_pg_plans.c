@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "pg_relay.h"
-#include "store/pg_admin_stmt.h"
-#include "store/pg_stmt.h"
+#include "store/pg/admin_stmt.h"
+#include "store/pg/stmt.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "pg_kind.h"
-#include "store/pg_admin.h"
+#include "store/pg/admin.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 

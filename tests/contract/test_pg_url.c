@@ -6,7 +6,7 @@
 
 #include "../unit/check.h"
 #include "store/migration.h"
-#include "store/pg.h"
+#include "store/pg/pg.h"
 
 #define SECRET "gEhe1m"
 

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "config/diag.h"
 #include "relay/relay.h"
-#include "sink/null.h"
+#include "sink/null/null.h"
 #include "store/admin.h"
 
 static const char config_text[] = "policies:\n"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "fixture.h"
-#include "sink/null.h"
+#include "sink/null/null.h"
 #include "sink_suite.h"
 
 static struct server *quick_server, *slow_server;

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "sqlite_kind.h"
 #include "store/migration.h"
-#include "store/sqlite_admin.h"
+#include "store/sqlite/admin.h"
 
 #define NEWEST hk_migrations_newest(hk_migrations_sqlite)
 

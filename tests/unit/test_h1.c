@@ -2,8 +2,8 @@
 /* Our own reader of HTTP/1.x: where an answer ends, and whether its connection may be used again. In doubt it may not. */
 #include "base/str.h"
 #include "check.h"
-#include "sink/h1_parse.h"
-#include "sink/header.h"
+#include "sink/http/h1_parse.h"
+#include "sink/http/header.h"
 
 struct row {
     const char *name, *text;

@@ -5,7 +5,7 @@
 #include <hikyaku/rng.h>
 
 #include "check.h"
-#include "store/pg_runs.h"
+#include "store/pg/runs.h"
 
 enum {
     MANY = 600

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "check.h"
 #include "core/exchange.h"
-#include "store/pg_window.h"
+#include "store/pg/window.h"
 
 static bool see(struct hk_pg_window *w, const char *snapshot, int64_t position)
 {

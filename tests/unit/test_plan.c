@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "cli/out.h"
-#include "cli/plan.h"
+#include "cli/policy/plan.h"
 
 struct world {
     int64_t now_ms;

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "check.h"
-#include "sink/sign.h"
+#include "sink/http/sign.h"
 
 static void secrets_are_read_strictly(void **state)
 {

@@ -6,8 +6,8 @@
 #include <hikyaku/policy.h>
 
 #include "check.h"
-#include "cli/chart.h"
-#include "cli/load.h"
+#include "cli/policy/chart.h"
+#include "cli/policy/load.h"
 
 static struct hk_policy *preset(const char *name)
 {

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the commands on dead letters; their rows stand in main.c. */
+#include "cli/dead/dead.h"
+#include "cli/options.h"
+
+#define STATUS_OPTION(default_status)                                                                        \
+    {                                                                                                        \
+        .name = "status", .kind = HK_CLI_CHOICE, .value = "STATUS",                                          \
+        .choices = "failed retrying resolved discarded any", .help = "(default: " default_status ")"         \
+    }
+#define FILTER_OPTIONS FILTER_OPTIONS_BY("failed, which is open")
+#define FILTER_OPTIONS_BY(default_status)                                                                    \
+    {.name = "filter",                                                                                       \
+     .kind = HK_CLI_TEXT,                                                                                    \
+     .value = "TERMS",                                                                                       \
+     .help = "which: 'reason:HTTP_422 payload.customer.id:42' (docs/filters.md)"},                           \
+        {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only for this one"},          \
+        {.name = "event-type",                                                                               \
+         .kind = HK_CLI_TEXT,                                                                                \
+         .value = "PATTERN",                                                                                 \
+         .help = "only of this type; * stands for any text"},                                                \
+        {.name = "reason-code", .kind = HK_CLI_TEXT, .value = "CODE", .help = "only that died of this"},     \
+        {.name = "class",                                                                                    \
+         .kind = HK_CLI_CHOICE,                                                                              \
+         .value = "CLASS",                                                                                   \
+         .choices = "transient rate_limit auth permanent unknown",                                           \
+         .help = "only of this failure class"},                                                              \
+        STATUS_OPTION(default_status),                                                                       \
+        {.name = "group",                                                                                    \
+         .kind = HK_CLI_TEXT,                                                                                \
+         .value = "GROUP",                                                                                   \
+         .help = "only of this group (dead groups)"},                                                        \
+        {.name = "older", .kind = HK_CLI_TEXT, .value = "AGE", .help = "last failed longer ago: 2h"},        \
+        {.name = "newer", .kind = HK_CLI_TEXT, .value = "AGE", .help = "last failed since: 7d"},             \
+    {                                                                                                        \
+        .name = "text", .kind = HK_CLI_TEXT, .value = "TEXT", .help = "found in error, ids or payload"       \
+    }
+#define REVEAL_OPTIONS                                                                                       \
+    {.name = "reveal", .help = "show what is masked; who and why is recorded first"}, HK_ACTOR_OPTIONS
+#define BULK_OPTIONS                                                                                         \
+    {.name = "dry-run", .help = "say how many, change nothing"},                                             \
+    {                                                                                                        \
+        .name = "yes", .help = "do not ask"                                                                  \
+    }
+#define LIMIT_OPTION                                                                                         \
+    {                                                                                                        \
+        .name = "limit", .kind = HK_CLI_TEXT, .value = "N", .help = "at most this many (default: 50)"        \
+    }
+#define AFTER_OPTION                                                                                         \
+    {                                                                                                        \
+        .name = "after", .kind = HK_CLI_TEXT, .value = "CURSOR", .help = "go on where an earlier list ended" \
+    }
+#define ID_OPTIONS                                                                                           \
+    {.name = "same-id",                                                                                      \
+     .help = "under the id that the receiver knows (default while the payload is unchanged)"},               \
+    {                                                                                                        \
+        .name = "new-id", .help = "under a new id (default once the payload was edited)"                     \
+    }
+#define PACE_OPTIONS                                                                                         \
+    {.name = "rate", .kind = HK_CLI_TEXT, .value = "N/s", .help = "letters a second (default: 50/s)"},       \
+        {.name = "ramp", .help = "from a tenth of the rate to all of it over the first minute"},             \
+        {.name = "canary",                                                                                   \
+         .kind = HK_CLI_TEXT,                                                                                \
+         .value = "N",                                                                                       \
+         .help = "so many first; the rest only when they arrived (default: 0)"},                             \
+    {                                                                                                        \
+        .name = "abort-if-failing", .kind = HK_CLI_TEXT, .value = "PERCENT",                                 \
+        .help = "stop when more fail again (default: 20%; 0%: never)"                                        \
+    }
+
+const struct hk_cli_option hk_dead_list_options[] = {
+    FILTER_OPTIONS, LIMIT_OPTION,   AFTER_OPTION,     {.name = "oldest", .help = "oldest first"},
+    REVEAL_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_groups_options[] = {FILTER_OPTIONS, LIMIT_OPTION, HK_JSON_OPTION,
+                                                       HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_show_options[] = {
+    {.name = "curl", .help = "print the request as a curl command instead"},
+    {.name = "payload-version",
+     .kind = HK_CLI_TEXT,
+     .value = "N",
+     .help = "an earlier payload instead of the present one (1 is the original)"},
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
+    REVEAL_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_reasons_options[] = {
+    {.name = "markdown", .help = "as docs/reasons.md has it"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_export_options[] = {FILTER_OPTIONS, REVEAL_OPTIONS, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_edit_options[] = {
+    {.name = "payload",
+     .kind = HK_CLI_TEXT,
+     .value = "TEXT|-|@FILE",
+     .help = "the new payload (default: $EDITOR opens the present one)"},
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
+    {.name = "dry-run", .help = "check and show the difference, change nothing"},
+    {.name = "yes", .help = "also when it is not JSON any more, or only its layout differs"},
+    REVEAL_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_fix_options[] = {
+    {.name = "jq",
+     .kind = HK_CLI_TEXT,
+     .value = "PROGRAM",
+     .help = "from the payload to the new one: '.qty |= tonumber'"},
+    {.name = "samples",
+     .kind = HK_CLI_TEXT,
+     .value = "N",
+     .help = "show so many differences (default: 3 with --dry-run, else 0)"},
+    {.name = "timeout", .kind = HK_CLI_TEXT, .value = "DURATION", .help = "for one payload (default: 5s)"},
+    FILTER_OPTIONS,
+    BULK_OPTIONS,
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_requeue_options[] = {ID_OPTIONS,       FILTER_OPTIONS, BULK_OPTIONS,
+                                                        HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_act_options[] = {FILTER_OPTIONS, BULK_OPTIONS, HK_ACTOR_OPTIONS,
+                                                    HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_restore_options[] = {
+    {.name = "act",
+     .kind = HK_CLI_TEXT,
+     .value = "ID",
+     .help = "what this discard of many took, and nobody has decided about since (audit list)"},
+    FILTER_OPTIONS_BY("discarded"),
+    BULK_OPTIONS,
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_send_options[] = {
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
+    {.name = "dry-run", .help = "check that it could be sent, send nothing"},
+    {.name = "yes", .help = "also when it was edited and may have arrived before"},
+    {.name = "force", .help = "also while the destination is paused"},
+    {.name = "reveal", .help = "show what is masked in the answer; recorded"},
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_dead_note_options[] = {
+    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
+    {.name = "actor",
+     .kind = HK_CLI_TEXT,
+     .value = "NAME",
+     .help = "who (default: $HIKYAKU_ACTOR, else user@host)"},
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_redrive_plan_options[] = {FILTER_OPTIONS, PACE_OPTIONS, HK_JSON_OPTION,
+                                                        HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_redrive_start_options[] = {FILTER_OPTIONS,   PACE_OPTIONS,     ID_OPTIONS,
+                                                         BULK_OPTIONS,     HK_ACTOR_OPTIONS, HK_JSON_OPTION,
+                                                         HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_redrive_list_options[] = {
+    {.name = "running", .help = "only those that run"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_redrive_show_options[] = {
+    {.name = "follow", .help = "until it has ended, with progress"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_redrive_cancel_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION,
+                                                          HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_audit_list_options[] = {
+    {.name = "letter", .kind = HK_CLI_TEXT, .value = "ID", .help = "only on this dead letter"},
+    {.name = "by", .kind = HK_CLI_TEXT, .value = "ACTOR", .help = "only by this one"},
+    {.name = "act", .kind = HK_CLI_TEXT, .value = "ACT", .help = "only this: requeue, discard, reveal …"},
+    LIMIT_OPTION,
+    AFTER_OPTION,
+    {.name = "oldest", .help = "oldest first"},
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
+const struct hk_cli_option hk_audit_show_options[] = {LIMIT_OPTION, AFTER_OPTION, HK_JSON_OPTION,
+                                                      HK_END_OF_OPTIONS};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP sink: one request for each delivery, signed as Standard Webhooks, over HTTP/1.1 or (TLS only) HTTP/2.
+ * Addresses that are not of the public internet are refused unless allowed; redirects are never followed; answers are
+ * read up to a bound and never decoded. Each sink has its own connections, so that policies and slowness do not mix. */
+#ifndef HK_SINK_HTTP_HTTP_H
+#define HK_SINK_HTTP_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+
+#include "base/cidr.h"
+#include "loop/loop.h"
+#include "sink/sink.h"
+
+/* Of an answer's body; then its status decides. Twice the payload is added to it: who echoes what it reads must not be cut off. */
+#define HK_HTTP_READ_MAX         ((size_t)64 * 1024)
+#define HK_HTTP_KEEP_MAX         ((size_t)4 * 1024) /* of an answer's body, for facts.body */
+#define HK_HTTP_HEAD_MAX         ((size_t)64 * 1024) /* of an answer's header lines, informational ones included */
+#define HK_HTTP_HEAD_LINES_MAX   512
+#define HK_HTTP_HEADERS_MAX      64                 /* headers kept for facts.headers */
+#define HK_HTTP_HEADERS_KEEP_MAX ((size_t)8 * 1024) /* and their bytes */
+
+/* A value that is "{event_type}", "{correlation_id}", "{attempt}", "{idempotency_key}" or "{traceparent}" names the field
+ * under which that goes out, instead of its usual name; "" with the usual name leaves it out. */
+struct hk_http_header {
+    const char *name, *value;
+    bool secret; /* shown as "***" in hk_sink_result.request_headers; Authorization and the like always are */
+};
+
+/* All is copied. 0 and NULL: the default in brackets. */
+struct hk_http_options {
+    const char *name;   /* the destination's, for messages ["http"] */
+    const char *url;    /* http:// or https://, no user, no fragment */
+    const char *method; /* POST, PUT or PATCH [POST] */
+    const struct hk_http_header *headers;
+    size_t n_headers;
+    const char *const *secrets; /* "whsec_…"; one signature for each */
+    size_t n_secrets;
+    const char *basic_user, *basic_password; /* both or none */
+    const char *bearer;
+    const char *ca_file, *cert_file, *key_file;
+    bool cloudevents;               /* 1.0, binary mode */
+    const char *cloudevents_source; /* [/hikyaku] */
+    const struct hk_cidr *allow;    /* though not of the public internet */
+    size_t n_allow;
+    const char *user_agent;      /* [hikyaku/VERSION] */
+    uint64_t connect_timeout_ms; /* name, TCP and TLS [10 s] */
+    uint64_t
+        first_byte_timeout_ms; /* from the request being under way to the answer's first byte [no limit] */
+    uint64_t low_speed_ms;     /* ends a transfer that moved fewer than low_speed_bytes in this time [15 s] */
+    uint32_t low_speed_bytes;  /* [16] */
+    uint32_t max_connections;  /* [64] */
+    uint64_t max_connection_age_ms; /* then a new one is made, and the name resolved again [5 min] */
+    bool
+        libcurl; /* also for plain http://, which our own HTTP/1.1 does at a fifth of the cost: to compare them */
+};
+
+/* HK_INVALID with a message that names the destination and never a secret, HK_NOMEM, HK_UNSUPPORTED. The loop must
+ * outlive the sink, and the process ignore SIGPIPE (OpenSSL writes to connections that are gone). In the result of a delivery
+ * - `status` is set (and `fault` HK_FAULT_NONE) as soon as a whole final header block came, whatever happened later. One of
+ *   2xx counts when the whole request was handed to the system, or (HTTP/2) the other side said that it does not want the rest;
+ * - `possibly_delivered`: the whole request was handed to the system, and no final status came; or a 2xx came early, and the
+ *   rest of the request could not be sent. One send is one request:
+ *   nothing is repeated here once a byte of it was written, so that the bound on repeats holds.
+ * - HK_FAULT_BLOCKED: the address policy; HK_FAULT_INVALID_PAYLOAD: this message cannot be made a request, nothing was
+ *   sent; HK_FAULT_LOCAL: aborted, or our side failed. */
+enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *options,
+                          struct hk_sink **out_sink, struct hk_err *err) HK_MUSTCHECK;
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking at messages: list, by keyset within each place, and show, by message_id.
+ *
+ * All places are read in one transaction, so that a message which moves meanwhile is shown once. A filter that no index serves
+ * is applied to 50,000 rows of a place in one call (WINDOW_FLOOR of admin_stmt.c): a listing of a huge table goes on page
+ * by page, each in bounded time, and none holds vacuum back for longer. */
+#include "base/show.h"
+#include "base/str.h"
+#include "store/pg/admin.h"
+
+#define LIMIT_MAX INT64_C(100000)
+
+/* ---- rows ---- */
+
+static struct hk_str text_of(struct hk_admin *admin, const PGresult *res, int row, int column)
+{
+    return hk_pg_text(&admin->pg, res, row, column);
+}
+
+static void read_brief(struct hk_admin *admin, const PGresult *res, int i, enum hk_place place,
+                       struct hk_row *out)
+{
+    *out = (struct hk_row){
+        .place = place,
+        .id = hk_pg_i64(res, i, HK_PA_C_ID),
+        .outbox_id = hk_pg_i64(res, i, HK_PA_C_OUTBOX_ID),
+        .state = (enum hk_state)hk_pg_i64(res, i, HK_PA_C_STATE),
+        .message_id = text_of(admin, res, i, HK_PA_C_MESSAGE_ID),
+        .destination = text_of(admin, res, i, HK_PA_C_DESTINATION),
+        .event_type = text_of(admin, res, i, HK_PA_C_EVENT_TYPE),
+        .key = text_of(admin, res, i, HK_PA_C_KEY),
+        .correlation_id = text_of(admin, res, i, HK_PA_C_CORRELATION_ID),
+        .attempts = hk_pa_u32(res, i, HK_PA_C_ATTEMPTS),
+        .crashes = hk_pa_u32(res, i, HK_PA_C_CRASHES),
+        .life = hk_pa_u32(res, i, HK_PA_C_LIFE),
+        .created_ms = hk_pg_i64(res, i, HK_PA_C_CREATED_MS),
+        .next_ms = hk_pg_i64(res, i, HK_PA_C_NEXT_MS),
+        .last_attempt_ms = hk_pg_i64(res, i, HK_PA_C_LAST_MS),
+        .done_ms = hk_pg_i64(res, i, HK_PA_C_DONE_MS),
+        .last_error = text_of(admin, res, i, HK_PA_C_ERROR),
+        .cause = text_of(admin, res, i, HK_PA_C_CAUSE),
+        .locked_by = text_of(admin, res, i, HK_PA_C_LOCKED_BY),
+        .locked_ms = hk_pg_i64(res, i, HK_PA_C_LOCKED_MS),
+        .status = (int)hk_pg_i64(res, i, HK_PA_C_STATUS),
+        .letter_status = text_of(admin, res, i, HK_PA_C_LETTER),
+        .actor = text_of(admin, res, i, HK_PA_C_ACTOR),
+        .reason = text_of(admin, res, i, HK_PA_C_REASON),
+    };
+}
+
+static void read_details(struct hk_admin *admin, const PGresult *res, int i, size_t payload_max,
+                         struct hk_row *out)
+{
+    out->headers = text_of(admin, res, i, HK_PA_C_HEADERS);
+    out->content_type = text_of(admin, res, i, HK_PA_C_CONTENT_TYPE);
+    out->encoding = text_of(admin, res, i, HK_PA_C_ENCODING);
+    out->traceparent = text_of(admin, res, i, HK_PA_C_TRACEPARENT);
+    out->idempotency_key = text_of(admin, res, i, HK_PA_C_IDEMPOTENCY_KEY);
+    out->policy = text_of(admin, res, i, HK_PA_C_POLICY);
+    out->max_attempts = hk_pa_u32(res, i, HK_PA_C_MAX_ATTEMPTS);
+    out->not_before = text_of(admin, res, i, HK_PA_C_NOT_BEFORE);
+    out->expires_at = text_of(admin, res, i, HK_PA_C_EXPIRES);
+    out->error_detail = text_of(admin, res, i, HK_PA_C_DETAIL);
+    out->first_failed_ms = hk_pg_i64(res, i, HK_PA_C_FIRST_MS);
+    out->has_payload = !hk_pg_null(res, i, HK_PA_C_PAYLOAD_BYTES);
+    out->payload_bytes = hk_pa_u64(res, i, HK_PA_C_PAYLOAD_BYTES);
+    out->payload = text_of(admin, res, i, HK_PA_C_PAYLOAD);
+    if (out->payload.len > payload_max) /* it was cut by characters */
+        out->payload.len = payload_max;
+}
+
+/* ---- list ---- */
+
+static bool has_state(enum hk_place place, enum hk_state state)
+{
+    static const bool table[HK_NPLACES][HK_NSTATES] = {
+        [HK_IN_RETRY] = {[HK_PENDING] = true, [HK_PROCESSING] = true, [HK_RETRYING] = true},
+        [HK_IN_OUTBOX] = {[HK_PENDING] = true, [HK_PROCESSING] = true},
+        [HK_IN_DEAD] =
+            {[HK_PROCESSING] = true, [HK_RETRYING] = true, [HK_SENT] = true, [HK_STATE_DEAD] = true},
+        [HK_IN_CANCELLED] = {[HK_STATE_CANCELLED] = true},
+        [HK_IN_SENT] = {[HK_SENT] = true},
+    };
+
+    return state == HK_STATE_NONE || table[place][state];
+}
+
+/* Is every row of the place of that state? */
+static bool is_whole(enum hk_place place, enum hk_state state)
+{
+    return (state == HK_STATE_NONE && place != HK_IN_DEAD) || place == HK_IN_CANCELLED || place == HK_IN_SENT;
+}
+
+/* Few of a destination's rows are in flight. ('' stands for NULL, too, which makes two ranges of the index.) */
+static bool is_of_one(const struct hk_list *list, enum hk_place place)
+{
+    return place == HK_IN_OUTBOX && !list->event_type && list->destination && list->destination[0];
+}
+
+/* Rows that are few whatever the tables hold, or found through an index that gives them in order. */
+static bool needs_window(const struct hk_list *list, enum hk_place place)
+{
+    if (list->state == HK_PROCESSING || (list->state == HK_RETRYING && place == HK_IN_DEAD))
+        return false;
+    if (list->event_type)
+        return true;
+    if (is_of_one(list, place))
+        return false;
+    return list->destination || !is_whole(place, list->state);
+}
+
+static enum hk_pa_id statement_of(const struct hk_list *list, enum hk_place place)
+{
+    if (place == HK_IN_DEAD && (list->state == HK_PROCESSING || list->state == HK_RETRYING))
+        return HK_PA_LIST_DEAD_AWAY;
+    if (list->state == HK_PROCESSING)
+        return place == HK_IN_OUTBOX ? HK_PA_LIST_OUTBOX_HELD : HK_PA_LIST_RETRY_HELD;
+    if (is_of_one(list, place))
+        return HK_PA_LIST_OUTBOX_OF;
+    return (enum hk_pa_id)(HK_PA_LIST + (int)place);
+}
+
+static int64_t below_of(const struct hk_list *list, enum hk_place place)
+{
+    return list->resume && list->after_place == place ? list->after_id : INT64_MAX;
+}
+
+static int64_t limit_of(const struct hk_list *list)
+{
+    return list->limit < LIMIT_MAX ? (int64_t)list->limit : LIMIT_MAX;
+}
+
+static void ask_place(struct hk_pg *pg, const struct hk_list *list, enum hk_place place)
+{
+    struct hk_pg_args a = {.n = 0}, floor = {.n = 0};
+    hk_pg_arg_i64(pg, &floor, below_of(list, place));
+    if (needs_window(list, place))
+        hk_pg_add(pg, (unsigned)HK_PA_FLOOR + (unsigned)place, &floor);
+    hk_pg_arg_i64(pg, &a, below_of(list, place));
+    hk_pg_arg_bool(pg, &a, needs_window(list, place));
+    hk_pg_arg_i64(pg, &a, limit_of(list));
+    if (list->destination)
+        hk_pg_arg_text(pg, &a, hk_str_of(list->destination));
+    else
+        hk_pg_arg_null(pg, &a);
+    if (list->event_type)
+        hk_pg_arg_text(pg, &a, hk_str_of(list->event_type));
+    else
+        hk_pg_arg_null(pg, &a);
+    hk_pg_arg_i64(pg, &a, list->state);
+    hk_pg_add(pg, statement_of(list, place), &a);
+}
+
+struct lister {
+    struct hk_admin *admin;
+    const struct hk_list *list;
+    struct hk_rows *out;
+    size_t room;
+};
+
+static void read_page(struct lister *l, const PGresult *res, enum hk_place place)
+{
+    for (int i = 0; res && i < PQntuples(res) && l->out->n < (size_t)limit_of(l->list); i++) {
+        struct hk_row *rows = hk_pa_grow(l->admin, l->out->items, l->out->n, &l->room, sizeof *rows);
+        if (!rows)
+            return;
+        l->out->items = rows;
+        read_brief(l->admin, res, i, place, &rows[l->out->n]);
+        l->out->last_place = place;
+        l->out->last_id = rows[l->out->n++].id;
+    }
+}
+
+/* True: the place has been seen to its end. What was asked for is read in any case. */
+static bool read_place(struct lister *l, enum hk_place place, bool wanted)
+{
+    struct hk_pg *pg = &l->admin->pg;
+    int64_t floor = INT64_MIN;
+    if (needs_window(l->list, place)) {
+        PGresult *res = hk_pg_result(pg);
+        if (res && PQntuples(res) == 1)
+            floor = hk_pg_i64(res, 0, 0);
+        PQclear(res);
+    }
+    PGresult *res = hk_pg_result(pg);
+    if (wanted)
+        read_page(l, res, place);
+    PQclear(res);
+    if (!wanted || l->out->n == (size_t)limit_of(l->list) || !hk_pg_ok(pg))
+        return false;
+    if (floor == INT64_MIN)
+        return true;
+    l->out->last_place = place;
+    l->out->last_id = floor;
+    return false;
+}
+
+enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
+                        struct hk_err *err)
+{
+    struct lister l = {.admin = admin, .list = list, .out = &admin->rows};
+    struct hk_pg *pg = &admin->pg;
+    const int first = list->resume ? (int)list->after_place : 0;
+    admin->rows = (struct hk_rows){.more = false};
+    hk_pg_call(pg);
+    hk_pg_begin(pg, false);
+    for (int place = first; place < HK_NPLACES; place++)
+        if (has_state((enum hk_place)place, list->state))
+            ask_place(pg, list, (enum hk_place)place);
+    hk_pg_send(pg);
+    bool ended = list->limit > 0;
+    for (int place = first; place < HK_NPLACES && hk_pg_ok(pg); place++)
+        if (has_state((enum hk_place)place, list->state))
+            ended = read_place(&l, (enum hk_place)place, ended);
+    enum hk_code rc = hk_pg_end(pg, "list messages", err);
+    if (rc != HK_OK)
+        return rc;
+    admin->rows.more = !ended && list->limit > 0;
+    *out = &admin->rows;
+    return HK_OK;
+}
+
+/* ---- show ---- */
+
+static void read_shown(struct hk_admin *admin, const PGresult *res, enum hk_place place, size_t payload_max,
+                       size_t *room)
+{
+    struct hk_shown *out = &admin->shown;
+    for (int i = 0; res && i < PQntuples(res) && out->n_rows < HK_SHOWN_MAX; i++) {
+        struct hk_row *rows = hk_pa_grow(admin, out->rows, out->n_rows, room, sizeof *rows);
+        if (!rows)
+            return;
+        out->rows = rows;
+        read_brief(admin, res, i, place, &rows[out->n_rows]);
+        read_details(admin, res, i, payload_max, &rows[out->n_rows]);
+        out->n_rows++;
+    }
+}
+
+void hk_pa_attempt(struct hk_pg *pg, const PGresult *res, int i, struct hk_tried *out)
+{
+    *out = (struct hk_tried){
+        .destination = hk_pg_text(pg, res, i, 0),
+        .life = hk_pa_u32(res, i, 1),
+        .n = hk_pa_u32(res, i, 2),
+        .started_ms = hk_pg_i64(res, i, 3),
+        .duration_ms = hk_pa_u64(res, i, 4),
+        .status = (int)hk_pg_i64(res, i, 5),
+        .failure_class = hk_pg_text(pg, res, i, 6),
+        .cause = hk_pg_text(pg, res, i, 7),
+        .error = hk_pg_text(pg, res, i, 8),
+        .request_headers = hk_pg_text(pg, res, i, 9),
+        .response_headers = hk_pg_text(pg, res, i, 10),
+        .response_body = hk_pg_bytes(pg, res, i, 11),
+        .address = hk_pg_text(pg, res, i, 12),
+        .possibly_delivered = hk_pg_bool(res, i, 13),
+    };
+}
+
+static void read_attempts(struct hk_admin *admin, const PGresult *res)
+{
+    struct hk_shown *out = &admin->shown;
+    int n = res ? PQntuples(res) : 0;
+    out->attempts = n ? hk_pg_alloc(&admin->pg, (size_t)n, sizeof *out->attempts) : NULL;
+    for (int i = 0; i < n && out->attempts; i++)
+        hk_pa_attempt(&admin->pg, res, i, &out->attempts[out->n_attempts++]);
+}
+
+static void ask_message(struct hk_pg *pg, const char *message_id, struct hk_str ids, size_t payload_max)
+{
+    struct hk_pg_args a = {.n = 0}, tried = {.n = 0};
+    hk_pg_arg_text(pg, &a, hk_str_of(message_id));
+    hk_pg_arg_text(pg, &a, ids);
+    hk_pg_arg_i64(pg, &a, payload_max < INT32_MAX ? (int64_t)payload_max : INT32_MAX);
+    hk_pg_arg_i64(pg, &a, HK_SHOWN_MAX);
+    for (unsigned place = 0; place < HK_NPLACES; place++)
+        hk_pg_add(pg, (unsigned)HK_PA_SHOW + place, &a);
+    hk_pg_arg_text(pg, &tried, hk_str_of(message_id));
+    hk_pg_arg_i64(pg, &tried, HK_TRIED_MAX);
+    hk_pg_add(pg, HK_PA_ATTEMPTS, &tried);
+}
+
+enum hk_code hk_pa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
+                        const struct hk_shown **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    char shown[HK_SHOW_MAX];
+    size_t room = 0;
+    admin->shown = (struct hk_shown){.n_rows = 0};
+    hk_pg_call(pg);
+    struct hk_str ids = hk_pa_find(admin, message_id);
+    hk_pg_begin(pg, false);
+    ask_message(pg, message_id, ids, payload_max);
+    hk_pg_send(pg);
+    for (int place = 0; place < HK_NPLACES && hk_pg_ok(pg); place++) {
+        PGresult *res = hk_pg_result(pg);
+        read_shown(admin, res, (enum hk_place)place, payload_max, &room);
+        PQclear(res);
+    }
+    PGresult *res = hk_pg_result(pg);
+    read_attempts(admin, res);
+    PQclear(res);
+    enum hk_code rc = hk_pg_end(pg, "read a message", err);
+    if (rc == HK_OK && admin->shown.n_rows == 0 && admin->shown.n_attempts == 0)
+        rc = hk_err_set(err, HK_NOTFOUND, "there is no message %s", hk_show(hk_str_of(message_id), shown));
+    if (rc == HK_OK)
+        *out = &admin->shown;
+    return rc;
+}

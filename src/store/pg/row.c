@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows to heads and messages. PostgreSQL has checked the types, so that a text is a text and a time a time; but any of them
+ * may be NULL, times may be infinite, and texts of any length: those were left out by the statement, and are marked here. */
+#include <string.h>
+
+#include "base/base64.h"
+#include "core/encoding.h"
+#include "store/pg/store.h"
+
+/* Columns of the statements that read heads and messages (stmt.c). */
+enum {
+    H_ID,
+    H_DESTINATION,
+    H_EVENT_TYPE,
+    H_KEY,
+    H_NOT_BEFORE,
+    H_EXPIRES,
+    H_MAX_ATTEMPTS,
+    H_ENCODING,
+    H_PAYLOAD_BYTES,
+    H_HUGE,
+    H_CRASHES, /* from here on only of outbox_retry */
+    H_DUE,
+    H_FIRST,
+    H_NOW,
+    H_SMALL = H_CRASHES, /* or from here on only of small messages that were read whole */
+    H_SHARD,
+    H_MESSAGE_ID,
+    H_HEADERS,
+    H_CONTENT_TYPE,
+    H_CORRELATION_ID,
+    H_TRACEPARENT,
+    H_IDEMPOTENCY_KEY,
+    H_POLICY,
+    H_CREATED,
+    H_PAYLOAD
+};
+
+enum {
+    M_CLAIM, /* 0 when it is known already */
+    M_ID,
+    M_SHARD,
+    M_DESTINATION,
+    M_MESSAGE_ID,
+    M_EVENT_TYPE,
+    M_KEY,
+    M_HEADERS,
+    M_CONTENT_TYPE,
+    M_ENCODING,
+    M_CORRELATION_ID,
+    M_TRACEPARENT,
+    M_IDEMPOTENCY_KEY,
+    M_POLICY,
+    M_NOT_BEFORE,
+    M_EXPIRES,
+    M_CREATED,
+    M_MAX_ATTEMPTS,
+    M_PAYLOAD,
+    M_PAYLOAD_BYTES, /* NULL when it is not wanted */
+    M_HUGE,
+    M_SOURCE, /* from here on only when rows of outbox_retry were asked for, too */
+    M_CRASHES,
+    M_LIFE,
+    M_LETTER,
+    M_FIRST_FAILED,
+    M_ATTEMPTS,
+    M_CHARGED,
+    M_FAILED, /* five of them */
+    M_PREV_WAIT = M_FAILED + 5,
+    M_FIRST_ATTEMPT,
+    M_PAUSED
+};
+
+_Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
+               "outbox_retry has a column for each class of failure");
+
+/* ---- values in binary ---- */
+
+static struct hk_str text_at(const PGresult *res, int row, int column)
+{
+    return (struct hk_str){PQgetvalue(res, row, column), (size_t)PQgetlength(res, row, column)};
+}
+
+/* smallint, integer, bigint, boolean; 0 for NULL. */
+static int64_t int_at(const PGresult *res, int row, int column)
+{
+    int len = PQgetlength(res, row, column);
+    const unsigned char *bytes = (const unsigned char *)PQgetvalue(res, row, column);
+    uint64_t value = len > 0 && bytes[0] & 0x80 ? UINT64_MAX : 0;
+    for (int i = 0; i < len && i < 8; i++)
+        value = value << 8 | bytes[i];
+    int64_t result;
+    memcpy(&result, &value, sizeof result);
+    return result;
+}
+
+static uint32_t count_at(const PGresult *res, int row, int column)
+{
+    int64_t value = int_at(res, row, column);
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+static uint64_t size_at(const PGresult *res, int row, int column)
+{
+    int64_t value = int_at(res, row, column);
+    return value < 0 ? 0 : (uint64_t)value;
+}
+
+/* ---- times: microseconds since 2000, the ends of the range are infinite ---- */
+
+enum infinity {
+    FINITE = 0,
+    PAST, /* -infinity */
+    FUTURE
+};
+
+/* Unix ms; `up`: rounded up, else down. 0 for NULL. */
+static enum infinity time_at(const PGresult *res, int row, int column, bool up, int64_t *out_ms)
+{
+    *out_ms = 0;
+    if (PQgetisnull(res, row, column))
+        return FINITE;
+    int64_t us = int_at(res, row, column);
+    if (us == INT64_MIN || us == INT64_MAX)
+        return us == INT64_MIN ? PAST : FUTURE;
+    int64_t ms = us / 1000, rest = us % 1000;
+    ms += (up && rest > 0) - (!up && rest < 0);
+    *out_ms = ms + INT64_C(946684800000);
+    return FINITE;
+}
+
+/* 0 = at once; false: never, which nobody means. */
+static bool not_before_at(const PGresult *res, int row, int column, int64_t *out_ms)
+{
+    if (time_at(res, row, column, true, out_ms) == FUTURE)
+        return false;
+    if (*out_ms < 0)
+        *out_ms = 0;
+    return true;
+}
+
+/* 0 = never; so whatever lies before 1970 counts as just after it. */
+static int64_t expires_at(const PGresult *res, int row, int column)
+{
+    int64_t ms;
+    enum infinity infinity = time_at(res, row, column, false, &ms);
+    if (infinity == FUTURE || PQgetisnull(res, row, column))
+        return 0;
+    return infinity == PAST || ms < 1 ? 1 : ms;
+}
+
+/* 0 = as the policy says. */
+static bool max_attempts_at(const PGresult *res, int row, int column, uint32_t *out)
+{
+    *out = count_at(res, row, column);
+    return int_at(res, row, column) >= 0;
+}
+
+/* ---- heads ---- */
+
+void hk_pg_head(const PGresult *res, int row, enum hk_source source, struct hk_head *out)
+{
+    uint32_t max_attempts;
+    *out = (struct hk_head){
+        .source = source,
+        .id = int_at(res, row, H_ID),
+        .destination = text_at(res, row, H_DESTINATION),
+        .event_type = text_at(res, row, H_EVENT_TYPE),
+        .key = text_at(res, row, H_KEY),
+        .payload_bytes = size_at(res, row, H_PAYLOAD_BYTES),
+        .expires_ms = expires_at(res, row, H_EXPIRES),
+        .key_first = true,
+    };
+    if (!not_before_at(res, row, H_NOT_BEFORE, &out->not_before_ms))
+        out->malformed = "not_before";
+    if (!max_attempts_at(res, row, H_MAX_ATTEMPTS, &max_attempts))
+        out->malformed = "max_attempts";
+    if (!hk_encoding_is_known(text_at(res, row, H_ENCODING)))
+        out->malformed = "encoding";
+    if (int_at(res, row, H_HUGE))
+        out->malformed = "row";
+    if (source == HK_FROM_OUTBOX)
+        return;
+    out->not_before_ms = 0;
+    out->crashes = count_at(res, row, H_CRASHES);
+    out->key_first = int_at(res, row, H_FIRST) != 0;
+}
+
+bool hk_pg_head_due(const PGresult *res, int row, int64_t *out_due_ms, int64_t *out_now_ms)
+{
+    *out_now_ms = int_at(res, row, H_NOW);
+    if (PQgetisnull(res, row, H_ID))
+        return false;
+    *out_due_ms = int_at(res, row, H_DUE);
+    return true;
+}
+
+/* ---- messages ---- */
+
+static void read_past(const PGresult *res, int row, struct hk_message *out)
+{
+    out->crashes = count_at(res, row, M_CRASHES);
+    out->life = count_at(res, row, M_LIFE);
+    out->letter_id = int_at(res, row, M_LETTER);
+    out->first_failed_ms = int_at(res, row, M_FIRST_FAILED);
+    out->history.attempts = count_at(res, row, M_ATTEMPTS);
+    out->history.charged = count_at(res, row, M_CHARGED);
+    for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
+        out->history.failures[c] = count_at(res, row, M_FAILED + c - HK_CLASS_TRANSIENT);
+    out->history.prev_wait_ms = size_at(res, row, M_PREV_WAIT);
+    out->history.first_attempt_ms = int_at(res, row, M_FIRST_ATTEMPT);
+    out->history.paused_ms = size_at(res, row, M_PAUSED);
+}
+
+/* Where the columns of a message stand. */
+struct columns {
+    int id, shard, destination, message_id, event_type, key, headers, content_type, encoding, correlation_id,
+        traceparent, idempotency_key, policy, not_before, expires, created, max_attempts, payload,
+        payload_bytes;
+};
+
+static const struct columns read_columns = {
+    M_ID,           M_SHARD,    M_DESTINATION,    M_MESSAGE_ID,  M_EVENT_TYPE,      M_KEY,    M_HEADERS,
+    M_CONTENT_TYPE, M_ENCODING, M_CORRELATION_ID, M_TRACEPARENT, M_IDEMPOTENCY_KEY, M_POLICY, M_NOT_BEFORE,
+    M_EXPIRES,      M_CREATED,  M_MAX_ATTEMPTS,   M_PAYLOAD,     M_PAYLOAD_BYTES};
+static const struct columns ahead_columns = {
+    H_ID,           H_SHARD,    H_DESTINATION,    H_MESSAGE_ID,  H_EVENT_TYPE,      H_KEY,    H_HEADERS,
+    H_CONTENT_TYPE, H_ENCODING, H_CORRELATION_ID, H_TRACEPARENT, H_IDEMPOTENCY_KEY, H_POLICY, H_NOT_BEFORE,
+    H_EXPIRES,      H_CREATED,  H_MAX_ATTEMPTS,   H_PAYLOAD,     H_PAYLOAD_BYTES};
+
+static void read_payload(struct hk_store *store, const PGresult *res, int row, int column,
+                         struct hk_message *out)
+{
+    struct hk_str raw = text_at(res, row, column);
+    out->payload = raw;
+    if (!raw.len || !hk_encoding_is_base64(out->encoding))
+        return;
+    out->payload = (struct hk_str){"", 0};
+    size_t room = hk_base64_room(raw.len), len = 0;
+    unsigned char *bytes = hk_pg_alloc(&store->pg, 1, room);
+    if (!bytes)
+        return;
+    out->undecodable = !hk_base64_decode(raw, HK_BASE64_LINES, bytes, room, &len);
+    if (!out->undecodable)
+        out->payload = (struct hk_str){(const char *)bytes, len};
+}
+
+static const char *malformed(const PGresult *res, int row, const struct columns *c, struct hk_message *out)
+{
+    int64_t not_before_ms;
+    if (!out->message_id.len)
+        return "message_id";
+    if (!hk_encoding_is_known(out->encoding))
+        return "encoding";
+    if (!max_attempts_at(res, row, c->max_attempts, &out->max_attempts))
+        return "max_attempts";
+    return not_before_at(res, row, c->not_before, &not_before_ms) ? NULL : "not_before";
+}
+
+static void read_message(struct hk_store *store, const PGresult *res, int row, const struct columns *c,
+                         struct hk_message *out, uint8_t *out_shard)
+{
+    *out = (struct hk_message){
+        .source = HK_FROM_OUTBOX,
+        .id = int_at(res, row, c->id),
+        .destination = text_at(res, row, c->destination),
+        .message_id = text_at(res, row, c->message_id),
+        .event_type = text_at(res, row, c->event_type),
+        .key = text_at(res, row, c->key),
+        .headers = text_at(res, row, c->headers),
+        .content_type = text_at(res, row, c->content_type),
+        .encoding = text_at(res, row, c->encoding),
+        .correlation_id = text_at(res, row, c->correlation_id),
+        .traceparent = text_at(res, row, c->traceparent),
+        .idempotency_key = text_at(res, row, c->idempotency_key),
+        .policy = text_at(res, row, c->policy),
+        .expires_ms = expires_at(res, row, c->expires),
+        .life = 1,
+    };
+    time_at(res, row, c->created, false, &out->created_ms);
+    out->malformed = malformed(res, row, c, out);
+    out->oversized = size_at(res, row, c->payload_bytes) > store->options.max_payload_bytes;
+    read_payload(store, res, row, c->payload, out);
+    *out_shard = (uint8_t)(int_at(res, row, c->shard) & (HK_PG_SHARDS - 1));
+}
+
+int64_t hk_pg_message(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
+                      uint8_t *out_shard)
+{
+    read_message(store, res, row, &read_columns, out, out_shard);
+    if (int_at(res, row, M_HUGE))
+        out->malformed = "row";
+    if (PQnfields(res) > M_SOURCE && int_at(res, row, M_SOURCE) != 0) {
+        out->source = HK_FROM_RETRY;
+        read_past(res, row, out);
+    }
+    return int_at(res, row, M_CLAIM);
+}
+
+bool hk_pg_is_whole(const PGresult *res, int row)
+{
+    return PQnfields(res) > H_PAYLOAD && int_at(res, row, H_SMALL) != 0;
+}
+
+void hk_pg_message_ahead(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,
+                         uint8_t *out_shard)
+{
+    read_message(store, res, row, &ahead_columns, out, out_shard);
+}

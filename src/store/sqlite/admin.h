@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators' side of the SQLite store from inside.
+ *
+ *   admin.c          open, close, small helpers, enqueue, pause, audit
+ *   admin_act.c      cancel and retry
+ *   admin_list.c     list and show
+ *   admin_status.c   status and relays
+ *   admin_figures.c  what relays saw lately
+ *   admin_why.c      what keeps messages from going out
+ *   admin_inspect.c  what `doctor` asks
+ *
+ * It sits on a store of its own (sqlite.h) and shares its transactions, time, busy handling and sticking errors. Its
+ * statements are prepared for each call: a person waits for them, not a relay. */
+#ifndef HK_STORE_SQLITE_ADMIN_H
+#define HK_STORE_SQLITE_ADMIN_H
+
+#include "store/admin.h"
+#include "store/sqlite/sqlite.h"
+
+enum {
+    HK_SA_TEXT_MAX = 64 * 1024, /* longer texts are cut */
+};
+
+struct hk_admin {
+    struct hk_store *store;
+    struct hk_store_status status;
+    struct hk_relays relays;
+    struct hk_rows rows;
+    struct hk_shown shown;
+    struct hk_figures figures;
+    struct hk_why why;
+    struct hk_waiting waiting;
+};
+
+/* What manifests name: `held` by claim, `named` by row of outbox. */
+#define HK_SA_NAMED                                                                                          \
+    "held AS MATERIALIZED (SELECT c.claim, c.claimed_ms, r.name, c.ids FROM outbox_claim c "                 \
+    "JOIN outbox_relay r ON r.lane = c.lane), "                                                              \
+    "named AS MATERIALIZED (SELECT CAST(j.value AS INTEGER) AS id, h.claimed_ms, h.name FROM held h "        \
+    "JOIN json_each(CASE WHEN json_valid(h.ids) THEN h.ids ELSE '[]' END) j) "
+
+/* From name to name through an index: the cost is in destinations, not in rows. */
+#define HK_SA_NAMES(from, where)                                                                             \
+    "WITH RECURSIVE d (name) AS (SELECT (SELECT destination FROM " from " WHERE " where                      \
+    " ORDER BY destination LIMIT 1) UNION ALL SELECT (SELECT destination FROM " from " WHERE " where         \
+    " AND destination > d.name ORDER BY destination LIMIT 1) FROM d WHERE d.name IS NOT NULL LIMIT 1002) "   \
+    "SELECT name FROM d WHERE name IS NOT NULL"
+
+/* NULL when an error sticks. To be finalized by the caller, before the transaction ends. */
+sqlite3_stmt *hk_sa_prepare(struct hk_store *store, const char *sql);
+/* Copied, at most `max` bytes of it; "" for NULL. */
+struct hk_str hk_sa_text(struct hk_store *store, sqlite3_stmt *q, int column, size_t max);
+int64_t hk_sa_time(sqlite3_stmt *q, int column); /* RFC 3339; 0 for what is none */
+uint32_t hk_sa_u32(sqlite3_stmt *q, int column); /* cut to what fits */
+/* Doubles in the pool: room for item `n` of an array. NULL: out of memory, which sticks. */
+void *hk_sa_grow(struct hk_store *store, void *items, size_t n, size_t *room, size_t bytes);
+void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id, struct hk_str destination,
+                 const char *actor, const char *reason, int64_t now_ms);
+
+typedef void hk_sa_sample_fn(void *arg, sqlite3_stmt *q);
+/* Looks at evenly spaced stretches of a table's ids: `each` sees destination and number of rows that `condition` holds
+ * for, and for how many of these `also` does, once for each stretch that has some. How many times more rows the table has
+ * than were looked at. */
+double hk_sa_sample(struct hk_store *store, const char *table, const char *condition, const char *also,
+                    hk_sa_sample_fn *each, void *arg);
+
+enum hk_code hk_sa_status(struct hk_admin *admin, const struct hk_store_status **out, struct hk_err *err);
+enum hk_code hk_sa_status_exact(struct hk_admin *admin, const struct hk_store_status **out,
+                                struct hk_err *err);
+enum hk_code hk_sa_waiting(struct hk_admin *admin, const struct hk_blocking *ordered, size_t n,
+                           const struct hk_waiting **out, struct hk_err *err);
+enum hk_code hk_sa_blocked(struct hk_admin *admin, struct hk_blocking *items, size_t n, bool exact,
+                           struct hk_err *err);
+enum hk_code hk_sa_why(struct hk_admin *admin, const struct hk_why_ask *ask, const struct hk_why **out,
+                       struct hk_err *err);
+enum hk_code hk_sa_figures(struct hk_admin *admin, const struct hk_figures **out, struct hk_err *err);
+enum hk_code hk_sa_figures_put(struct hk_admin *admin, int64_t lane, const struct hk_figure *items, size_t n,
+                               struct hk_err *err);
+enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
+enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
+                        struct hk_err *err);
+/* A row of outbox_attempts, and the SELECT list that it reads; what follows says from where. */
+#define HK_SA_ATTEMPT                                                                                        \
+    "SELECT destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers, "   \
+    "response_headers, response_body, address, possibly_delivered FROM "
+void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out);
+enum hk_code hk_sa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
+                        const struct hk_shown **out, struct hk_err *err);
+enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                          struct hk_err *err);
+enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
+enum hk_code hk_sa_inspect(const char *url, uint64_t integrity_ms, struct hk_store_health *out,
+                           struct hk_err *err);
+
+#endif

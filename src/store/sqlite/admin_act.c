@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts on live messages: cancel and retry.
+ *
+ * outbox has no index on message_id (every INSERT of every application would pay for it), so that a message there is
+ * looked for by reading the table: before the write lock is taken, not under it. Under the lock the rows that were found
+ * are looked at again by id; retry rows, which may be where they have gone meanwhile, through their index. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "store/sqlite/admin.h"
+
+enum {
+    TARGETS_MAX = 1000 /* rows of one message_id and destination */
+};
+
+struct target {
+    enum hk_place place; /* HK_IN_RETRY or HK_IN_OUTBOX */
+    int64_t id;
+    struct hk_str destination;
+    int64_t due_ms; /* 0 = at once */
+    bool tried;
+    bool in_flight;
+    struct hk_str relay; /* in_flight: who has it */
+    int64_t until_ms;
+};
+
+struct targets {
+    struct target *items;
+    size_t n, room;
+};
+
+static struct target *add(struct hk_store *store, struct targets *targets)
+{
+    struct target *items = hk_sa_grow(store, targets->items, targets->n, &targets->room, sizeof *items);
+    if (!items)
+        return NULL;
+    targets->items = items;
+    items[targets->n] = (struct target){.relay = {"", 0}};
+    return &items[targets->n++];
+}
+
+/* ---- finding ---- */
+
+/* Ids only; the rest is read under the lock. */
+static void find_in_outbox(struct hk_store *store, const char *message_id, struct targets *out)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT id FROM outbox NOT INDEXED "
+                                           "WHERE message_id IN (?1, CAST(?1 AS BLOB)) LIMIT ?2");
+    hk_sq_bind_cstr(store, q, 1, message_id);
+    hk_sq_bind_i64(store, q, 2, TARGETS_MAX);
+    while (hk_sq_row(store, q)) {
+        struct target *t = add(store, out);
+        if (!t)
+            break;
+        t->place = HK_IN_OUTBOX;
+        t->id = sqlite3_column_int64(q, 0);
+    }
+    sqlite3_finalize(q);
+}
+
+static void read_holder(struct hk_store *store, sqlite3_stmt *q, struct target *t)
+{
+    if (!hk_sq_row(store, q))
+        return;
+    t->in_flight = true;
+    t->relay = hk_sa_text(store, q, 0, HK_SHOW_MAX);
+    t->until_ms = sqlite3_column_int64(q, 1);
+}
+
+/* Does a manifest name this row of outbox? */
+static void find_manifest(struct hk_store *store, struct target *t)
+{
+    sqlite3_stmt *q = hk_sa_prepare(
+        store, "SELECT r.name, r.until_ms FROM outbox_claim c JOIN outbox_relay r ON r.lane = c.lane "
+               "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j "
+               "WHERE CAST(j.value AS INTEGER) = ?1");
+    hk_sq_bind_i64(store, q, 1, t->id);
+    read_holder(store, q, t);
+    sqlite3_finalize(q);
+}
+
+static void find_claim(struct hk_store *store, int64_t claim, struct target *t)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT r.name, r.until_ms FROM outbox_claim c "
+                                           "JOIN outbox_relay r ON r.lane = c.lane WHERE c.claim = ?1");
+    hk_sq_bind_i64(store, q, 1, claim);
+    read_holder(store, q, t);
+    sqlite3_finalize(q);
+    t->in_flight = true; /* whoever it is */
+}
+
+/* False: it is gone. */
+static bool reread_outbox(struct hk_store *store, const char *message_id, struct target *t)
+{
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "SELECT destination, not_before FROM outbox NOT INDEXED WHERE id = ?2 "
+                             "AND message_id IN (?1, CAST(?1 AS BLOB))");
+    hk_sq_bind_cstr(store, q, 1, message_id);
+    hk_sq_bind_i64(store, q, 2, t->id);
+    bool there = hk_sq_row(store, q);
+    if (there) {
+        t->destination = hk_sa_text(store, q, 0, HK_SA_TEXT_MAX);
+        t->due_ms = hk_sa_time(q, 1);
+    }
+    sqlite3_finalize(q);
+    if (there)
+        find_manifest(store, t);
+    return there;
+}
+
+static void find_in_retry(struct hk_store *store, const char *message_id, struct targets *out)
+{
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "SELECT id, destination, due_ms, claim, attempts > 0 OR crashes > 0 "
+                             "FROM outbox_retry INDEXED BY outbox_retry_message "
+                             "WHERE message_id IN (?1, CAST(?1 AS BLOB)) LIMIT ?2");
+    hk_sq_bind_cstr(store, q, 1, message_id);
+    hk_sq_bind_i64(store, q, 2, TARGETS_MAX);
+    while (hk_sq_row(store, q)) {
+        struct target *t = add(store, out);
+        if (!t)
+            break;
+        t->place = HK_IN_RETRY;
+        t->id = sqlite3_column_int64(q, 0);
+        t->destination = hk_sa_text(store, q, 1, HK_SA_TEXT_MAX);
+        t->due_ms = sqlite3_column_int64(q, 2);
+        t->tried = sqlite3_column_int(q, 4) != 0;
+        if (sqlite3_column_type(q, 3) != SQLITE_NULL)
+            find_claim(store, sqlite3_column_int64(q, 3), t);
+    }
+    sqlite3_finalize(q);
+}
+
+/* Under the lock: what is there now, and is meant. */
+static void look_again(struct hk_store *store, const struct hk_act *act, struct targets *targets)
+{
+    struct targets now = {.items = NULL};
+    for (size_t i = 0; i < targets->n; i++)
+        if (reread_outbox(store, act->message_id, &targets->items[i])) {
+            struct target *t = add(store, &now);
+            if (t)
+                *t = targets->items[i];
+        }
+    find_in_retry(store, act->message_id, &now);
+    size_t kept = 0;
+    for (size_t i = 0; i < now.n; i++)
+        if (!act->destination || hk_str_eq(now.items[i].destination, hk_str_of(act->destination)))
+            now.items[kept++] = now.items[i];
+    now.n = kept;
+    *targets = now;
+}
+
+/* ---- refusing ---- */
+
+static bool is_in(struct hk_store *store, const char *sql, const struct hk_act *act)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, sql);
+    hk_sq_bind_cstr(store, q, 1, act->message_id);
+    hk_sq_bind_text_or_null(store, q, 2, hk_str_of(act->destination));
+    bool found = hk_sq_row(store, q);
+    sqlite3_finalize(q);
+    return found;
+}
+
+#define WITH_ID "WHERE message_id IN (?1, CAST(?1 AS BLOB)) AND (?2 IS NULL OR destination = ?2)"
+
+/* It is not live: what has become of it? */
+static enum hk_code refuse_missing(struct hk_store *store, const struct hk_act *act, struct hk_err *err)
+{
+    static const struct {
+        const char *sql, *said;
+    } ends[] = {
+        {"SELECT 1 FROM dead_letters " WITH_ID, "is a dead letter"},
+        {"SELECT 1 FROM outbox_cancelled " WITH_ID, "was cancelled"},
+        {"SELECT 1 FROM outbox_sent " WITH_ID, "was sent"},
+    };
+
+    char shown[HK_SHOW_MAX], at[HK_SHOW_MAX];
+    hk_show(hk_str_of(act->message_id), shown);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (is_in(store, ends[i].sql, act))
+            return hk_err_set(err, HK_CONFLICT,
+                              "message %s %s: only a pending or retrying one can be changed", shown,
+                              ends[i].said);
+    if (act->destination)
+        return hk_err_set(err, HK_NOTFOUND, "there is no message %s for destination %s", shown,
+                          hk_show(hk_str_of(act->destination), at));
+    return hk_err_set(err, HK_NOTFOUND, "there is no message %s", shown);
+}
+
+static enum hk_code refuse_in_flight(const struct target *t, const struct hk_act *act, int64_t now_ms,
+                                     struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX], relay[HK_SHOW_MAX];
+    hk_show(hk_str_of(act->message_id), shown);
+    hk_show(t->relay, relay);
+    if (t->relay.len && t->until_ms <= now_ms)
+        return hk_err_set(
+            err, HK_BUSY,
+            "message %s was in flight when relay %s stopped without a word: it may have arrived. "
+            "The next relay takes it over; try again then",
+            shown, relay);
+    return hk_err_set(err, HK_BUSY, "message %s is in flight (relay %s): try again when it has come back",
+                      shown, relay);
+}
+
+static enum hk_code check(struct hk_store *store, const struct hk_act *act, const struct targets *targets,
+                          enum hk_event event, int64_t now_ms, struct hk_err *err)
+{
+    if (targets->n == 0)
+        return refuse_missing(store, act, err);
+    for (size_t i = 0; i < targets->n; i++) {
+        const struct target *t = &targets->items[i];
+        char one[HK_SHOW_MAX], other[HK_SHOW_MAX];
+        if (!hk_str_eq(t->destination, targets->items[0].destination))
+            return hk_err_set(err, HK_INVALID,
+                              "the message goes to several destinations (%s, %s …): say which",
+                              hk_show(targets->items[0].destination, one), hk_show(t->destination, other));
+        enum hk_state state = t->in_flight ? HK_PROCESSING : t->tried ? HK_RETRYING : HK_PENDING;
+        if (hk_state_after(state, event) == HK_STATE_NONE)
+            return refuse_in_flight(t, act, now_ms, err);
+    }
+    return HK_OK;
+}
+
+/* ---- acting ---- */
+
+static void run_on(struct hk_store *store, const char *sql, int64_t id, int64_t now_ms,
+                   const struct hk_act *act)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, sql);
+    hk_sq_bind_i64(store, q, 1, id);
+    if (q && sqlite3_bind_parameter_count(q) >= 2)
+        hk_sq_bind_i64(store, q, 2, now_ms);
+    if (q && sqlite3_bind_parameter_count(q) >= 4) {
+        hk_sq_bind_cstr(store, q, 3, act->actor);
+        hk_sq_bind_cstr(store, q, 4, act->reason);
+    }
+    hk_sq_run(store, q);
+    sqlite3_finalize(q);
+}
+
+#define CANCELLED                                                                                                    \
+    "INSERT INTO outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, message_key, " \
+    "headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy, created_at, actor, "     \
+    "reason, cancelled_ms, payload) SELECT "
+#define WHAT                                                                                                 \
+    "message_id, destination, event_type, message_key, headers, content_type, encoding, correlation_id, "    \
+    "traceparent, idempotency_key, policy, created_at, ?3, ?4, ?2, payload FROM "
+
+static bool cancel_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
+                       int64_t now_ms)
+{
+    if (t->place == HK_IN_OUTBOX) {
+        run_on(store, CANCELLED "id, 0, " WHAT "outbox NOT INDEXED WHERE id = ?1", t->id, now_ms, act);
+        run_on(store, "DELETE FROM outbox WHERE id = ?1", t->id, now_ms, act);
+        return true;
+    }
+    run_on(store, CANCELLED "original_outbox_id, attempts, " WHAT "outbox_retry WHERE id = ?1", t->id, now_ms,
+           act);
+    /* the letter that it was requeued from waits for an outcome that will not come */
+    run_on(store,
+           "UPDATE dead_letters SET status = 'discarded', resolution = 'cancelled', "
+           "resolved_at = strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') WHERE status = 'retrying' "
+           "AND id = (SELECT letter_id FROM outbox_retry WHERE id = ?1 AND letter_id > 0)",
+           t->id, now_ms, act);
+    run_on(store, "DELETE FROM outbox_retry WHERE id = ?1", t->id, now_ms, act);
+    return true;
+}
+
+/* A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
+ * when it is due, which is now. */
+#define MOVE                                                                                                        \
+    "INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers, "     \
+    "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "      \
+    "created_at, due_ms, deferred, payload) SELECT id, message_id, destination, event_type, message_key, headers, " \
+    "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "      \
+    "created_at, ?2, 1, payload FROM outbox NOT INDEXED WHERE id = ?1"
+
+static bool retry_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
+                      int64_t now_ms)
+{
+    now_ms = hk_sq_clock(store); /* so that it is due by the clock, too, which what was deferred goes by */
+    if (t->due_ms <= now_ms)
+        return false;
+    if (t->place == HK_IN_OUTBOX) {
+        run_on(store, MOVE, t->id, now_ms, act);
+        run_on(store, "DELETE FROM outbox WHERE id = ?1", t->id, now_ms, act);
+        return true;
+    }
+    run_on(store, "UPDATE outbox_retry SET due_ms = ?2, not_before = NULL WHERE id = ?1", t->id, now_ms, act);
+    return true;
+}
+
+struct verb {
+    const char *name, *doing;
+    enum hk_event event;
+    /* false: there was nothing to change */
+    bool (*one)(struct hk_store *store, const struct target *t, const struct hk_act *act, int64_t now_ms);
+};
+
+static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, const struct hk_act *act,
+                           struct hk_acted *out, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    struct targets targets = {.items = NULL};
+    hk_sq_call(store);
+    find_in_outbox(store, act->message_id, &targets);
+    hk_sq_begin_write(store);
+    hk_sq_clock_lift(store);
+    struct hk_acted done = {.now_ms = hk_sq_now(store)};
+    look_again(store, act, &targets);
+    if (hk_sq_ok(store)) {
+        enum hk_code refused = check(store, act, &targets, verb->event, done.now_ms, err);
+        if (refused != HK_OK && hk_sq_ok(store)) {
+            hk_sq_rollback(store);
+            return refused;
+        }
+    }
+    for (size_t i = 0; i < targets.n && hk_sq_ok(store); i++) {
+        bool changed = verb->one(store, &targets.items[i], act, done.now_ms);
+        done.changed += changed;
+        done.unchanged += !changed;
+    }
+    if (done.changed)
+        hk_sa_audit(store, verb->name, act->message_id, targets.items[0].destination, act->actor, act->reason,
+                    done.now_ms);
+    enum hk_code rc = hk_sq_end(store, verb->doing, err);
+    if (rc == HK_OK)
+        *out = done;
+    return rc;
+}
+
+enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                          struct hk_err *err)
+{
+    static const struct verb verb = {"cancel", "cancel a message", HK_EV_CANCEL, cancel_one};
+    return act_on(admin, &verb, act, out, err);
+}
+
+/* To be due now is no change of state; what may be claimed may be hurried. */
+enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err)
+{
+    static const struct verb verb = {"retry", "make a message due", HK_EV_CLAIM, retry_one};
+    return act_on(admin, &verb, act, out, err);
+}

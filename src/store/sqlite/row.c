@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows to heads and messages. Applications write the rows, and SQLite's columns hold whatever they are given: texts may be
+ * BLOBs, numbers texts, dates anything, NULL everywhere. Nothing here fails on a value; what cannot be used is marked. */
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/parse.h"
+#include "core/encoding.h"
+#include "store/sqlite/sqlite.h"
+
+/* Columns of the statements that read heads and messages (stmt.c). */
+enum {
+    H_ID,
+    H_DESTINATION,
+    H_EVENT_TYPE,
+    H_KEY,
+    H_NOT_BEFORE,
+    H_EXPIRES,
+    H_MAX_ATTEMPTS,
+    H_ENCODING,
+    H_PAYLOAD_TYPE,
+    H_CRASHES,
+    H_DUE,
+    H_FIRST
+};
+
+enum {
+    M_ID,
+    M_DESTINATION,
+    M_MESSAGE_ID,
+    M_EVENT_TYPE,
+    M_KEY,
+    M_HEADERS,
+    M_CONTENT_TYPE,
+    M_ENCODING,
+    M_CORRELATION_ID,
+    M_TRACEPARENT,
+    M_IDEMPOTENCY_KEY,
+    M_NOT_BEFORE,
+    M_EXPIRES,
+    M_POLICY,
+    M_MAX_ATTEMPTS,
+    M_CREATED,
+    M_PAYLOAD,
+    M_CRASHES,
+    M_LIFE,
+    M_LETTER,
+    M_FIRST_FAILED,
+    M_ATTEMPTS,
+    M_CHARGED,
+    M_FAILED, /* five of them */
+    M_PREV_WAIT = M_FAILED + 5,
+    M_FIRST_ATTEMPT,
+    M_PAUSED
+};
+
+_Static_assert((int)H_PAYLOAD_TYPE == HK_SQ_HEAD_TYPE && (int)H_DUE == HK_SQ_HEAD_DUE, "the same columns");
+_Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
+               "outbox_retry has a column for each class of failure");
+
+/* The value's bytes, valid until the next step. BLOBs as they are, all else as text in UTF-8. */
+static struct hk_str borrow(struct hk_store *store, sqlite3_stmt *q, int column)
+{
+    int type = sqlite3_column_type(q, column);
+    if (type == SQLITE_NULL)
+        return (struct hk_str){NULL, 0};
+    const void *bytes =
+        type == SQLITE_BLOB ? sqlite3_column_blob(q, column) : (const void *)sqlite3_column_text(q, column);
+    int len = sqlite3_column_bytes(q, column);
+    if (!bytes && (type != SQLITE_BLOB || len > 0))
+        hk_sq_fail(store, SQLITE_NOMEM);
+    return (struct hk_str){bytes, bytes && len > 0 ? (size_t)len : 0};
+}
+
+struct hk_str hk_sq_text(struct hk_store *store, sqlite3_stmt *q, int column)
+{
+    struct hk_str s = borrow(store, q, column);
+    if (!s.len)
+        return (struct hk_str){"", 0};
+    const char *copy = hk_pool_copy(hk_sq_pool(store), s.ptr, s.len);
+    if (!copy)
+        hk_sq_fail(store, SQLITE_NOMEM);
+    return (struct hk_str){copy ? copy : "", copy ? s.len : 0};
+}
+
+static uint32_t count_at(sqlite3_stmt *q, int column)
+{
+    int64_t value = sqlite3_column_int64(q, column);
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+static uint64_t size_at(sqlite3_stmt *q, int column)
+{
+    int64_t value = sqlite3_column_int64(q, column);
+    return value < 0 ? 0 : (uint64_t)value;
+}
+
+/* RFC 3339; and without zone, as SQLite's own datetime() writes it, which is UTC. */
+static bool parse_time(struct hk_str s, int64_t *out_ms)
+{
+    if (hk_parse_rfc3339(s, out_ms, NULL) == HK_OK)
+        return true;
+    char zoned[HK_TIME_TEXT_MAX];
+    if (s.len + 2 > sizeof zoned || memchr(s.ptr, '\0', s.len))
+        return false;
+    memcpy(zoned, s.ptr, s.len);
+    zoned[s.len] = 'Z';
+    return hk_parse_rfc3339((struct hk_str){zoned, s.len + 1}, out_ms, NULL) == HK_OK;
+}
+
+bool hk_sq_time(sqlite3_stmt *q, int column, int64_t *out_ms)
+{
+    *out_ms = 0;
+    if (sqlite3_column_type(q, column) == SQLITE_NULL)
+        return true;
+    const char *text = (const char *)sqlite3_column_text(q, column);
+    int len = sqlite3_column_bytes(q, column);
+    if (!text || len <= 0)
+        return true; /* '' is none, and so is an empty BLOB */
+    return parse_time((struct hk_str){text, (size_t)len}, out_ms);
+}
+
+/* 0 stands for never: a message that expired in the very first millisecond of 1970 expired in the second. */
+bool hk_sq_expiry(sqlite3_stmt *q, int column, int64_t *out_ms)
+{
+    int type = sqlite3_column_type(q, column);
+    bool good = hk_sq_time(q, column, out_ms);
+    if (good && *out_ms == 0 && type != SQLITE_NULL && sqlite3_column_bytes(q, column) > 0)
+        *out_ms = 1;
+    return good;
+}
+
+/* 0 = as the policy says. */
+static bool max_attempts_at(sqlite3_stmt *q, int column, uint32_t *out)
+{
+    int type = sqlite3_column_type(q, column);
+    *out = 0;
+    if (type == SQLITE_NULL)
+        return true;
+    int64_t value = sqlite3_column_int64(q, column);
+    if (type != SQLITE_INTEGER || value < 0 || value > UINT32_MAX)
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_head *out)
+{
+    uint32_t max_attempts;
+    *out = (struct hk_head){
+        .source = source,
+        .id = sqlite3_column_int64(q, H_ID),
+        .destination = hk_sq_text(store, q, H_DESTINATION),
+        .event_type = hk_sq_text(store, q, H_EVENT_TYPE),
+        .key = hk_sq_text(store, q, H_KEY),
+        .crashes = count_at(q, H_CRASHES),
+        .key_first = sqlite3_column_int(q, H_FIRST) != 0,
+    };
+    if (!hk_sq_time(q, H_NOT_BEFORE, &out->not_before_ms))
+        out->malformed = "not_before";
+    if (!hk_sq_expiry(q, H_EXPIRES, &out->expires_ms))
+        out->malformed = "expires_at";
+    if (!max_attempts_at(q, H_MAX_ATTEMPTS, &max_attempts))
+        out->malformed = "max_attempts";
+    if (!hk_encoding_is_known(borrow(store, q, H_ENCODING)))
+        out->malformed = "encoding";
+    if (source == HK_FROM_RETRY)
+        out->not_before_ms = 0;
+}
+
+static void read_past(sqlite3_stmt *q, struct hk_message *out)
+{
+    out->crashes = count_at(q, M_CRASHES);
+    out->life = count_at(q, M_LIFE);
+    out->letter_id = sqlite3_column_int64(q, M_LETTER);
+    out->first_failed_ms = sqlite3_column_int64(q, M_FIRST_FAILED);
+    out->history.attempts = count_at(q, M_ATTEMPTS);
+    out->history.charged = count_at(q, M_CHARGED);
+    for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
+        out->history.failures[c] = count_at(q, M_FAILED + c - HK_CLASS_TRANSIENT);
+    out->history.prev_wait_ms = size_at(q, M_PREV_WAIT);
+    out->history.first_attempt_ms = sqlite3_column_int64(q, M_FIRST_ATTEMPT);
+    out->history.paused_ms = size_at(q, M_PAUSED);
+}
+
+static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_message *out)
+{
+    struct hk_str raw = borrow(store, q, M_PAYLOAD);
+    out->payload = (struct hk_str){"", 0};
+    out->oversized = raw.len > store->options.max_payload_bytes;
+    if (!raw.len || out->oversized)
+        return;
+    if (!hk_encoding_is_base64(out->encoding)) {
+        out->payload = hk_sq_text(store, q, M_PAYLOAD);
+        return;
+    }
+    size_t room = hk_base64_room(raw.len), len = 0;
+    unsigned char *bytes = hk_sq_alloc(store, 1, room);
+    if (!bytes)
+        return;
+    out->undecodable = !hk_base64_decode(raw, HK_BASE64_LINES, bytes, room, &len);
+    if (!out->undecodable)
+        out->payload = (struct hk_str){(const char *)bytes, len};
+}
+
+void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_message *out)
+{
+    int64_t not_before_ms;
+    *out = (struct hk_message){
+        .source = source,
+        .id = sqlite3_column_int64(q, M_ID),
+        .destination = hk_sq_text(store, q, M_DESTINATION),
+        .message_id = hk_sq_text(store, q, M_MESSAGE_ID),
+        .event_type = hk_sq_text(store, q, M_EVENT_TYPE),
+        .key = hk_sq_text(store, q, M_KEY),
+        .headers = hk_sq_text(store, q, M_HEADERS),
+        .content_type = hk_sq_text(store, q, M_CONTENT_TYPE),
+        .encoding = hk_sq_text(store, q, M_ENCODING),
+        .correlation_id = hk_sq_text(store, q, M_CORRELATION_ID),
+        .traceparent = hk_sq_text(store, q, M_TRACEPARENT),
+        .idempotency_key = hk_sq_text(store, q, M_IDEMPOTENCY_KEY),
+        .policy = hk_sq_text(store, q, M_POLICY),
+        .life = 1,
+    };
+    if (!hk_sq_time(q, M_NOT_BEFORE, &not_before_ms))
+        out->malformed = "not_before";
+    if (!hk_sq_expiry(q, M_EXPIRES, &out->expires_ms))
+        out->malformed = "expires_at";
+    if (!max_attempts_at(q, M_MAX_ATTEMPTS, &out->max_attempts))
+        out->malformed = "max_attempts";
+    if (!hk_encoding_is_known(out->encoding))
+        out->malformed = "encoding";
+    if (!out->message_id.len)
+        out->malformed = "message_id";
+    if (!hk_sq_time(q, M_CREATED, &out->created_ms))
+        out->created_ms = 0; /* no more than a figure */
+    read_payload(store, q, out);
+    if (source == HK_FROM_RETRY)
+        read_past(q, out);
+}
