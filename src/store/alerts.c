@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which store's alerts a URL means, and what stores write alike. */
+/* What stores write alike of alerts. */
 #include <stdio.h>
 
 #include "base/parse.h"
 #include "base/str.h"
 #include "store/alerts.h"
-
-const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct hk_err *err)
-{
-    const struct hk_store_ops *ops = hk_store_by_url(url, err);
-#if HK_POSTGRES
-    if (ops == &hk_store_postgres)
-        return &hk_store_alerts_postgres;
-#endif
-    return ops == &hk_store_sqlite ? &hk_store_alerts_sqlite : NULL;
-}
 
 void hk_alerts_texts(const struct hk_alert *a, struct hk_str out[HK_ALERTS_TEXTS])
 {

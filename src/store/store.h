@@ -205,7 +205,7 @@ struct hk_store_ops {
 extern const struct hk_store_ops hk_store_sqlite;
 extern const struct hk_store_ops hk_store_postgres; /* only in a build with PostgreSQL */
 
-/* By the URL's scheme ("sqlite:", "postgres:", "postgresql:"); NULL and HK_UNSUPPORTED for one that this build does not know. */
+/* By the URL's scheme, from the registry (store/kinds.h); NULL and HK_UNSUPPORTED for one that this build does not have. */
 const struct hk_store_ops *hk_store_by_url(const char *url, struct hk_err *err);
 /* What a URL names, for people: without password and parameters. */
 #define HK_STORE_PLACE_MAX 512
