@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "base/str.h"
-#include "config/arena.h"
+#include "base/pool.h"
 #include "daemon/alerts.h"
 #include "fuzz.h"
 #include "sqlite_values.h"
@@ -131,7 +131,7 @@ static bool nearly(double a, double b)
 
 static void check_told(const struct hk_notice *n)
 {
-    struct hk_arena arena = {.blocks = NULL};
+    struct hk_pool arena = {.blocks = NULL};
     struct hk_notice again = {.kind = n->kind};
     struct hk_buf text;
     hk_buf_init(&text, TEXT_MAX);
@@ -150,7 +150,7 @@ static void check_told(const struct hk_notice *n)
     if (fabs(n->value) < 1e12)
         MUST(nearly(again.value, n->value));
     hk_buf_fini(&text);
-    hk_arena_fini(&arena);
+    hk_pool_wipe(&arena);
 }
 
 static void check_alert(const struct hk_alert *a)
@@ -191,14 +191,14 @@ static void check_tells(const struct hk_alert_board *board, int64_t now_ms)
 /* Any text where the facts of a notice stand. */
 static void check_text(struct hk_str text)
 {
-    struct hk_arena arena = {.blocks = NULL};
+    struct hk_pool arena = {.blocks = NULL};
     struct hk_alert series;
     struct hk_notice n = {.kind = HK_NOTICE_FIRING};
     MUST(hk_alerts_facts_read(text, &arena, &n) == HK_OK);
     MUST(n.about < HK_NALERT_KINDS && n.severity <= HK_ALERT_CRITICAL);
     check_told(&n);
     hk_alerts_series_of(text, &series);
-    hk_arena_fini(&arena);
+    hk_pool_wipe(&arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -35,6 +35,7 @@ enum hk_code {
     HK_UNSUPPORTED, /* this build or this version cannot do it */
     HK_GAVE_UP,     /* retrying ended without success */
     HK_CANCELLED,   /* the caller asked to stop */
+    HK_DENIED,      /* the caller's rights do not allow it */
     HK_NCODES
 };
 

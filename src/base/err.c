@@ -25,6 +25,7 @@ static const struct {
     [HK_UNSUPPORTED] = {"UNSUPPORTED", HK_ERRCLASS_PERMANENT},
     [HK_GAVE_UP] = {"GAVE_UP", HK_ERRCLASS_PERMANENT},
     [HK_CANCELLED] = {"CANCELLED", HK_ERRCLASS_PERMANENT},
+    [HK_DENIED] = {"DENIED", HK_ERRCLASS_PERMANENT},
 };
 
 const char *hk_code_name(enum hk_code code)

@@ -83,7 +83,7 @@ static const struct hk_conf_channel *find(const struct hk_config *config, const 
 int hk_cmd_alerts_test(struct hk_cli *cli)
 {
     struct hk_config *config = NULL;
-    struct hk_arena arena = {NULL};
+    struct hk_pool arena = {NULL};
     struct hk_channel channel;
     struct hk_err err = {.message = ""};
     char shown[HK_SHOW_MAX];
@@ -98,7 +98,7 @@ int hk_cmd_alerts_test(struct hk_cli *cli)
         code = hk_out_failure(&err);
     else
         code = send_test(cli, config, &channel);
-    hk_arena_fini(&arena);
+    hk_pool_wipe(&arena);
     hk_config_free(config);
     return code;
 }

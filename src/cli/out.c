@@ -67,6 +67,7 @@ static enum hk_exit exit_of(enum hk_code code)
     case HK_UNSUPPORTED:
     case HK_GAVE_UP:
     case HK_CANCELLED:
+    case HK_DENIED:
     case HK_NCODES:
         break;
     }

@@ -79,6 +79,7 @@ enum hk_exit hk_settings_exit(enum hk_code code)
     case HK_EXISTS:
     case HK_GAVE_UP:
     case HK_CANCELLED:
+    case HK_DENIED:
     case HK_NCODES:
         break;
     }

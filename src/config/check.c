@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "config/arena.h"
+#include "base/pool.h"
 #include "config/tables.h"
 #include "config/text.h"
 #include "config/walk.h"
@@ -29,7 +29,7 @@ void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void 
         hk_buf_addf(&url, "schema=%s%s", store->schema, store->prefix[0] ? "&" : "");
     if (store->prefix[0])
         hk_buf_addf(&url, "prefix=%s", store->prefix);
-    char *whole = hk_buf_status(&url) == HK_OK ? hk_arena_copy(walk->arena, hk_buf_str(&url)) : NULL;
+    char *whole = hk_buf_status(&url) == HK_OK ? hk_pool_copy_str(walk->arena, hk_buf_str(&url)) : NULL;
     if (whole)
         store->url = whole;
     else

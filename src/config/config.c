@@ -31,7 +31,7 @@ static bool build_index(struct hk_walk *walk, const struct hk_config *config, st
 {
     const struct hk_conf_destination *items = config->destinations.items;
     *out = (struct index){.names =
-                              hk_arena_alloc(walk->scratch, config->destinations.n + 1, sizeof *out->names)};
+                              hk_pool_alloc(walk->scratch, config->destinations.n + 1, sizeof *out->names)};
     if (!out->names) {
         walk->status = HK_NOMEM;
         return false;
@@ -222,7 +222,7 @@ static enum hk_code walk_file(const struct hk_yaml *yaml, const char *file, cons
                               struct hk_diags *diags, size_t errors_at_start, struct hk_config *config)
 {
     static const struct hk_yaml_node empty = {.kind = HK_YAML_MAPPING, .at = {1, 1}};
-    struct hk_arena scratch = {NULL};
+    struct hk_pool scratch = {NULL};
     struct hk_walk walk = {
         .file = file, .env = env, .diags = diags, .arena = &config->arena, .scratch = &scratch};
     walk.pending_tail = &walk.pending;
@@ -230,7 +230,7 @@ static enum hk_code walk_file(const struct hk_yaml *yaml, const char *file, cons
     hk_walk_section(&walk, &hk_root_table, yaml->root ? yaml->root : &empty, config);
     config->default_given = hk_yaml_get(yaml->root, "default_policy") != NULL;
     enum hk_code rc = settle(&walk, config);
-    hk_arena_fini(&scratch);
+    hk_pool_wipe(&scratch);
     return rc;
 }
 
@@ -302,7 +302,7 @@ void hk_config_free(struct hk_config *config)
     for (size_t i = 0; i < config->policy_conf.n; i++)
         hk_policy_free(items[i].built);
     hk_policies_free(config->policies);
-    hk_arena_fini(&config->arena);
+    hk_pool_wipe(&config->arena);
     hk_mem_free(config);
 }
 

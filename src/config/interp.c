@@ -58,7 +58,7 @@ static bool lack(struct interp *in, struct hk_yaml_node *node, const char *befor
         return refuse(in, node, before, what, after);
     hk_buf_init(&text, MISSING_MAX);
     if (hk_buf_addf(&text, "%s %s%s", before, hk_show(what, shown), after) == HK_OK)
-        node->missing = hk_arena_copy(&in->yaml->arena, hk_buf_str(&text));
+        node->missing = hk_pool_copy_str(&in->yaml->arena, hk_buf_str(&text));
     if (!node->missing)
         in->status = HK_NOMEM;
     hk_buf_fini(&text);
@@ -203,7 +203,7 @@ static void expand_scalar(struct interp *in, struct hk_yaml_node *node)
     hk_buf_reset(&in->value);
     if (!expand(in, node))
         return;
-    char *copy = hk_arena_copy(&in->yaml->arena, hk_buf_str(&in->value));
+    char *copy = hk_pool_copy_str(&in->yaml->arena, hk_buf_str(&in->value));
     if (!copy)
         in->status = HK_NOMEM;
     else

@@ -258,7 +258,7 @@ static char *copy_path(struct hk_walk *walk, struct hk_str s)
     hk_buf_init(&path, HK_YAML_BYTES_MAX);
     char *copy = NULL;
     if (hk_interp_join(walk->file, s, &path) == HK_OK)
-        copy = hk_arena_copy(walk->arena, hk_buf_str(&path));
+        copy = hk_pool_copy_str(walk->arena, hk_buf_str(&path));
     hk_buf_fini(&path);
     return copy;
 }
@@ -281,7 +281,7 @@ static enum verdict convert_text(struct hk_walk *walk, const struct hk_opt *opt,
         return UNFIT;
     const char *copy = s.ptr;
     if (walk)
-        copy = opt->type == HK_OPT_PATH ? copy_path(walk, s) : hk_arena_copy(walk->arena, s);
+        copy = opt->type == HK_OPT_PATH ? copy_path(walk, s) : hk_pool_copy_str(walk->arena, s);
     if (!copy)
         return NO_MEMORY;
     memcpy(dest, &copy, sizeof copy);

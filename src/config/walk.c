@@ -66,7 +66,7 @@ void hk_walk_done(struct hk_walk *walk, struct hk_buf *buf)
 void hk_walk_later(struct hk_walk *walk, enum hk_opt_ref ref, const struct hk_yaml_node *node,
                    const char *name, void *target)
 {
-    struct hk_pending *pending = hk_arena_alloc(walk->scratch, 1, sizeof *pending);
+    struct hk_pending *pending = hk_pool_alloc(walk->scratch, 1, sizeof *pending);
     if (!pending) {
         walk->status = HK_NOMEM;
         return;
@@ -337,7 +337,7 @@ void hk_walk_section(struct hk_walk *walk, const struct hk_opt_table *table, con
 
 static void *new_items(struct hk_walk *walk, const struct hk_opt *opt, size_t n, size_t size, void *dest)
 {
-    struct hk_conf_list list = {.items = hk_arena_alloc(walk->arena, n ? n : 1, size), .n = n};
+    struct hk_conf_list list = {.items = hk_pool_alloc(walk->arena, n ? n : 1, size), .n = n};
     if (!list.items) {
         walk->status = HK_NOMEM;
         return NULL;
@@ -376,7 +376,7 @@ static bool check_item_name(struct hk_walk *walk, const struct hk_opt_table *tab
 static void walk_map_item(struct hk_walk *walk, const struct hk_opt_table *table,
                           const struct hk_yaml_node *entry, unsigned char *item)
 {
-    char *name = hk_arena_copy(walk->arena, entry->key);
+    char *name = hk_pool_copy_str(walk->arena, entry->key);
     if (!name) {
         walk->status = HK_NOMEM;
         return;

@@ -31,8 +31,8 @@ struct hk_walk {
     const char *file;
     const struct hk_config_env *env;
     struct hk_diags *diags;
-    struct hk_arena *arena; /* the configuration's */
-    struct hk_arena *scratch;
+    struct hk_pool *arena; /* the configuration's */
+    struct hk_pool *scratch;
     struct hk_frame frames[HK_YAML_DEPTH_MAX + 1];
     size_t depth;
     size_t errors_at_start; /* `diags` may hold some of another file */

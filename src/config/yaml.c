@@ -140,7 +140,7 @@ static struct hk_yaml_node *new_node(struct builder *b, enum hk_yaml_kind kind, 
         stop(b, at, "more than 100000 values and keys");
         return NULL;
     }
-    struct hk_yaml_node *node = hk_arena_alloc(&b->doc->arena, 1, sizeof *node);
+    struct hk_yaml_node *node = hk_pool_alloc(&b->doc->arena, 1, sizeof *node);
     if (!node) {
         b->status = HK_NOMEM;
         return NULL;
@@ -233,7 +233,7 @@ static void on_key(struct builder *b, struct hk_str text, bool plain, bool ok, s
         hk_diags_add(b->diags, HK_SEVERITY_ERROR, b->file, at, "%s", wrong);
         top->skip_key = true;
     }
-    top->key = (struct hk_str){hk_arena_copy(&b->doc->arena, text), text.len};
+    top->key = (struct hk_str){hk_pool_copy_str(&b->doc->arena, text), text.len};
     if (!top->key.ptr)
         b->status = HK_NOMEM;
 }
@@ -256,7 +256,7 @@ static void on_scalar(struct builder *b, const yaml_event_t *ev)
     if (!node)
         return;
     node->plain = plain;
-    node->text = (struct hk_str){hk_arena_copy(&b->doc->arena, text), text.len};
+    node->text = (struct hk_str){hk_pool_copy_str(&b->doc->arena, text), text.len};
     if (!node->text.ptr)
         b->status = HK_NOMEM;
 }
@@ -426,7 +426,7 @@ enum hk_code hk_yaml_parse(const char *text, size_t len, const char *file, struc
 
 void hk_yaml_fini(struct hk_yaml *yaml)
 {
-    hk_arena_fini(&yaml->arena);
+    hk_pool_wipe(&yaml->arena);
     yaml->root = NULL;
 }
 

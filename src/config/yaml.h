@@ -11,7 +11,7 @@
 #include <hikyaku/error.h>
 #include <hikyaku/facts.h>
 
-#include "config/arena.h"
+#include "base/pool.h"
 #include "config/diag.h"
 
 #define HK_YAML_DEPTH_MAX 32u
@@ -43,7 +43,7 @@ struct hk_yaml_node {
 };
 
 struct hk_yaml {
-    struct hk_arena arena;
+    struct hk_pool arena;
     struct hk_yaml_node *root; /* NULL: the document is empty */
 };
 

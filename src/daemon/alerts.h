@@ -40,7 +40,7 @@ struct hk_alerts_route {
 };
 
 struct hk_alerts_plan {
-    struct hk_arena arena;
+    struct hk_pool arena;
     struct hk_alert_rule *rules;
     size_t n_rules;
     struct hk_channel *channels;
@@ -63,7 +63,7 @@ enum hk_code hk_alerts_plan_new(const struct hk_config *config, const char *rela
                                 struct hk_alerts_plan **out_plan, struct hk_err *err) HK_MUSTCHECK;
 /* Of one channel, whose texts are the configuration's; the lists go into the arena. */
 enum hk_code hk_alerts_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
-                               struct hk_arena *arena, struct hk_channel *out,
+                               struct hk_pool *arena, struct hk_channel *out,
                                struct hk_err *err) HK_MUSTCHECK;
 /* hk_channel_check of what a configuration says. */
 enum hk_code hk_alerts_check_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
@@ -84,7 +84,7 @@ void hk_alerts_judge_waiting(const struct hk_alerts_plan *plan, const struct hk_
 /* Without kind, fingerprint and rule, which stand beside it. */
 void hk_alerts_facts_write(const struct hk_notice *notice, struct hk_buf *out);
 /* The texts go into `arena`. What is missing or not ours stays as it is: no row makes this fail but for HK_NOMEM. */
-enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_arena *arena,
+enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_pool *arena,
                                   struct hk_notice *out) HK_MUSTCHECK;
 /* Tells of another alert, too, if there is room. */
 void hk_alerts_notice_add_line(struct hk_notice *notice, const struct hk_alert *alert);

@@ -42,7 +42,7 @@ static enum hk_code open_desk(struct hk_alerts_desk *desk, struct hk_err *err)
 /* ---- what was seen, kept while more is asked ---- */
 
 struct seen {
-    struct hk_arena arena;
+    struct hk_pool arena;
     struct hk_alerts_looked looked;
     struct hk_alert_facts facts;
     struct hk_alert_dest *dests;
@@ -53,14 +53,14 @@ struct seen {
 
 static struct hk_str keep(struct seen *s, struct hk_str text)
 {
-    const char *copy = text.len ? hk_arena_copy(&s->arena, text) : "";
+    const char *copy = text.len ? hk_pool_copy_str(&s->arena, text) : "";
     s->failed = s->failed || !copy;
     return (struct hk_str){copy, copy ? text.len : 0};
 }
 
 static void keep_deaths(struct seen *s, const struct hk_alerts_looked *looked)
 {
-    struct hk_alert_deaths *out = hk_arena_alloc(&s->arena, looked->n_deaths + 1, sizeof *out);
+    struct hk_alert_deaths *out = hk_pool_alloc(&s->arena, looked->n_deaths + 1, sizeof *out);
     s->failed = s->failed || !out;
     for (size_t i = 0; i < looked->n_deaths && !s->failed; i++) {
         out[i] = looked->deaths[i];
@@ -92,8 +92,8 @@ static enum hk_code keep_alerts(struct seen *s, const struct hk_alerts_looked *l
 
 static void keep_rest(struct seen *s, const struct hk_alerts_looked *looked)
 {
-    s->mutes = hk_arena_alloc(&s->arena, looked->n_mutes + 1, sizeof *s->mutes);
-    s->dests = hk_arena_alloc(&s->arena, looked->n_dests + 1, sizeof *s->dests);
+    s->mutes = hk_pool_alloc(&s->arena, looked->n_mutes + 1, sizeof *s->mutes);
+    s->dests = hk_pool_alloc(&s->arena, looked->n_dests + 1, sizeof *s->dests);
     s->failed = s->failed || !s->mutes || !s->dests;
     for (size_t i = 0; i < looked->n_mutes && !s->failed; i++) {
         s->mutes[i] = looked->mutes[i];
@@ -120,7 +120,7 @@ static enum hk_code keep_figures(struct seen *s, struct hk_alerts_desk *desk, st
     enum hk_code rc = desk->ops->status(desk->admin, &status, err);
     if (rc != HK_OK)
         return rc;
-    struct hk_alert_dest *all = hk_arena_alloc(&s->arena, s->n_dests + status->n_dests + 1, sizeof *all);
+    struct hk_alert_dest *all = hk_pool_alloc(&s->arena, s->n_dests + status->n_dests + 1, sizeof *all);
     s->failed = s->failed || !all;
     if (!all)
         return HK_OK;
@@ -194,7 +194,7 @@ static bool is_whole(const struct hk_letter_shown *shown)
 /* All payloads that its attempts may have been about; NULL: out of memory. */
 static const struct hk_str *payloads_of(struct seen *s, const struct hk_letter_shown *shown, size_t *out_n)
 {
-    struct hk_str *all = hk_arena_alloc(&s->arena, shown->n_versions + 1, sizeof *all);
+    struct hk_str *all = hk_pool_alloc(&s->arena, shown->n_versions + 1, sizeof *all);
     *out_n = shown->n_versions + 1;
     for (size_t i = 0; all && i < shown->n_versions; i++)
         all[i] = shown->versions[i].payload;
@@ -273,7 +273,7 @@ static enum hk_code make_notices(struct hk_alerts_desk *desk, const struct hk_al
                                  struct hk_err *err)
 {
     enum hk_code rc = HK_OK;
-    out->items = hk_arena_alloc(&s->arena, board->n_tells * plan->n_channels + 1, sizeof *out->items);
+    out->items = hk_pool_alloc(&s->arena, board->n_tells * plan->n_channels + 1, sizeof *out->items);
     s->failed = s->failed || !out->items;
     for (size_t i = 0; i < board->n_tells && rc == HK_OK && !s->failed; i++) {
         struct hk_alert *a = &board->alerts[board->tells[i].alert];
@@ -358,7 +358,7 @@ enum hk_code hk_alerts_evaluate(struct hk_alerts_desk *desk, const struct hk_ale
         sum_up(&board, plan, &s, out);
     desk->more = out->more;
     hk_alert_board_fini(&board);
-    hk_arena_fini(&s.arena);
+    hk_pool_wipe(&s.arena);
     return rc == HK_BUSY ? HK_OK : rc; /* another relay was faster, or the store is busy: later */
 }
 

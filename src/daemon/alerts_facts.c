@@ -72,7 +72,7 @@ void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
 /* ---- and back ---- */
 
 struct reader {
-    struct hk_arena *arena;
+    struct hk_pool *arena;
     struct hk_notice *out;
     struct hk_notice_line *line; /* NULL: the notice itself */
     bool failed;
@@ -91,7 +91,7 @@ static void read_text(struct reader *r, struct hk_str key, struct hk_str raw)
     struct hk_buf text;
     hk_buf_init(&text, TEXT_MAX);
     r->failed = r->failed || hk_scan_text(raw, &text) == HK_NOMEM;
-    const char *copy = hk_arena_copy(r->arena, hk_buf_str(&text));
+    const char *copy = hk_pool_copy_str(r->arena, hk_buf_str(&text));
     struct hk_str value = {copy, copy ? text.len : 0};
     r->failed = r->failed || !copy;
     hk_buf_fini(&text);
@@ -141,7 +141,7 @@ static void begin_line(struct reader *r, struct hk_str key)
     *r->line = (struct hk_notice_line){.destination = {"", 0}, .reason = {"", 0}};
 }
 
-enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_arena *arena, struct hk_notice *out)
+enum hk_code hk_alerts_facts_read(struct hk_str facts, struct hk_pool *arena, struct hk_notice *out)
 {
     struct reader r = {.arena = arena, .out = out};
     struct hk_json_scan scan;

@@ -15,20 +15,20 @@ _Static_assert((int)HK_CONF_SLACK == HK_CHANNEL_SLACK && (int)HK_CONF_EMAIL == H
                "the kinds are the same");
 
 struct copier {
-    struct hk_arena *arena;
+    struct hk_pool *arena;
     bool failed;
 };
 
 static const char *copy(struct copier *c, const char *text)
 {
-    const char *out = text ? hk_arena_copy(c->arena, hk_str_of(text)) : NULL;
+    const char *out = text ? hk_pool_copy_str(c->arena, hk_str_of(text)) : NULL;
     c->failed = c->failed || (text && !out);
     return out;
 }
 
 static const char *const *copy_list(struct copier *c, const struct hk_conf_list *list)
 {
-    const char **out = hk_arena_alloc(c->arena, list->n + 1, sizeof *out);
+    const char **out = hk_pool_alloc(c->arena, list->n + 1, sizeof *out);
     if (!out) {
         c->failed = true;
         return NULL;
@@ -41,7 +41,7 @@ static const char *const *copy_list(struct copier *c, const struct hk_conf_list 
 static const struct hk_cidr *copy_ranges(struct copier *c, const struct hk_conf_list *list)
 {
     const struct hk_cidr *ranges = list->items;
-    struct hk_cidr *out = hk_arena_alloc(c->arena, list->n + 1, sizeof *out);
+    struct hk_cidr *out = hk_pool_alloc(c->arena, list->n + 1, sizeof *out);
     c->failed = c->failed || !out;
     for (size_t i = 0; out && i < list->n; i++)
         out[i] = ranges[i];
@@ -91,7 +91,7 @@ static void copy_channel(struct copier *c, const struct hk_conf_channel *conf, s
 }
 
 enum hk_code hk_alerts_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
-                               struct hk_arena *arena, struct hk_channel *out, struct hk_err *err)
+                               struct hk_pool *arena, struct hk_channel *out, struct hk_err *err)
 {
     struct copier c = {.arena = arena};
     struct hk_channel channel = {.language = hk_conf_language(config, conf)};
@@ -105,12 +105,12 @@ enum hk_code hk_alerts_channel(const struct hk_config *config, const struct hk_c
 enum hk_code hk_alerts_check_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
                                      struct hk_err *err)
 {
-    struct hk_arena arena = {NULL};
+    struct hk_pool arena = {NULL};
     struct hk_channel channel;
     enum hk_code rc = hk_alerts_channel(config, conf, &arena, &channel, err);
     if (rc == HK_OK)
         rc = hk_channel_check(&channel, err);
-    hk_arena_fini(&arena);
+    hk_pool_wipe(&arena);
     return rc;
 }
 
@@ -138,7 +138,7 @@ static void copy_orders(struct hk_alerts_plan *plan, struct copier *c, const str
     size_t n = 0;
     while (hk_config_destination(config, n))
         n++;
-    plan->ordered = hk_arena_alloc(c->arena, n + 1, sizeof *plan->ordered);
+    plan->ordered = hk_pool_alloc(c->arena, n + 1, sizeof *plan->ordered);
     c->failed = c->failed || !plan->ordered;
     for (size_t i = 0; !c->failed && (conf = hk_config_destination(config, i)) != NULL; i++)
         if (conf->order == HK_ORDER_KEY)
@@ -152,7 +152,7 @@ static void copy_routes(struct hk_alerts_plan *plan, struct copier *c, const str
     size_t n = 0;
     while (hk_config_route(config, n))
         n++;
-    plan->routes = hk_arena_alloc(c->arena, n + 1, sizeof *plan->routes);
+    plan->routes = hk_pool_alloc(c->arena, n + 1, sizeof *plan->routes);
     c->failed = c->failed || !plan->routes;
     for (size_t i = 0; !c->failed && (conf = hk_config_route(config, i)) != NULL; i++)
         plan->routes[plan->n_routes++] =
@@ -167,8 +167,8 @@ static void fill(struct hk_alerts_plan *plan, struct copier *c, const struct hk_
     size_t n_rules = 0;
     while (hk_config_alert_rule(config, n_rules))
         n_rules++;
-    plan->channels = hk_arena_alloc(c->arena, config->channels.n, sizeof *plan->channels);
-    plan->rules = hk_arena_alloc(c->arena, n_rules + 1, sizeof *plan->rules);
+    plan->channels = hk_pool_alloc(c->arena, config->channels.n, sizeof *plan->channels);
+    plan->rules = hk_pool_alloc(c->arena, n_rules + 1, sizeof *plan->rules);
     c->failed = !plan->channels || !plan->rules;
     for (size_t i = 0; i < config->channels.n && !c->failed; i++) {
         const struct hk_conf_channel *conf = hk_config_channel(config, i);
@@ -239,6 +239,6 @@ void hk_alerts_plan_unref(struct hk_alerts_plan *plan)
     if (!plan || --plan->refs)
         return;
     hk_masks_free(plan->masks);
-    hk_arena_fini(&plan->arena);
+    hk_pool_wipe(&plan->arena);
     hk_mem_free(plan);
 }

@@ -338,6 +338,7 @@ size_t hk_meter_code(enum hk_code code)
     case HK_UNSUPPORTED:
     case HK_GAVE_UP:
     case HK_CANCELLED:
+    case HK_DENIED:
     case HK_NCODES:
         break;
     }

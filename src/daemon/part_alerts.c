@@ -29,7 +29,7 @@ struct part;
 struct errand {
     struct part *part;
     struct hk_alerts_plan *plan;
-    struct hk_arena arena;
+    struct hk_pool arena;
     size_t channel; /* its place in the plan */
     size_t slot;    /* whose thread takes it: the place of the same channel when it is sent */
     struct hk_notice notice;
@@ -99,7 +99,7 @@ static void errand_free(struct errand *e)
 {
     if (!e)
         return;
-    hk_arena_fini(&e->arena);
+    hk_pool_wipe(&e->arena);
     hk_alerts_plan_unref(e->plan);
     hk_mem_free(e);
 }
@@ -244,7 +244,7 @@ static void tell_directly(struct part *p, const struct own *own, const struct hk
     e->due_ms = 0;
     hk_alerts_notice_of(p->plan, &own->alert, kind, now_ms, &e->notice);
     e->notice.rule = rule->name; /* the plan's, as all that it points to but this */
-    e->notice.fingerprint = hk_arena_copy(&e->arena, hk_str_of(own->alert.fingerprint));
+    e->notice.fingerprint = hk_pool_copy_str(&e->arena, hk_str_of(own->alert.fingerprint));
     (void)snprintf(e->id, sizeof e->id, "%s-%s-%lld", own->alert.fingerprint, hk_notice_word(kind),
                    (long long)now_ms);
     if (e->notice.fingerprint)
@@ -360,14 +360,14 @@ static struct errand *errand_of(struct part *p, struct hk_alerts_plan *plan,
         if (hk_str_eq(claimed->channel, hk_str_of(plan->channels[i].name)))
             e->channel = e->slot = i;
     e->notice = (struct hk_notice){.kind = claimed->kind, .relay = plan->relay, .link = plan->link};
-    e->notice.rule = hk_arena_copy(&e->arena, claimed->rule);
-    e->notice.fingerprint = hk_arena_copy(&e->arena, claimed->fingerprint);
+    e->notice.rule = hk_pool_copy_str(&e->arena, claimed->rule);
+    e->notice.fingerprint = hk_pool_copy_str(&e->arena, claimed->fingerprint);
     (void)snprintf(e->id, sizeof e->id, "%.*s-%lld", (int)(claimed->fingerprint.len & 63u),
                    claimed->fingerprint.ptr, (long long)claimed->id);
     if (e->notice.rule && e->notice.fingerprint &&
         hk_alerts_facts_read(claimed->facts, &e->arena, &e->notice) == HK_OK)
         return e;
-    hk_arena_fini(&e->arena);
+    hk_pool_wipe(&e->arena);
     hk_mem_free(e);
     return NULL;
 }

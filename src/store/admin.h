@@ -4,7 +4,7 @@
  * contract as a test.
  *
  * - Every call blocks and is one transaction. Reading takes no lock that a writer would wait for.
- * - Results belong to the handle and are valid until its next call but one.
+ * - Results belong to the handle and are valid until its next call but one; `keep` gives them to the caller.
  * - Rows may hold anything: no value makes a call fail. Texts come as the bytes that are there, cut to a bound.
  * - An act on a live message takes the write lock first and is refused (HK_BUSY) while a manifest names the message, be
  *   its relay alive or dead: it may be on its way. The relay sees the change in its next poll.
@@ -17,6 +17,7 @@
 
 #include <hikyaku/outbox.h>
 
+#include "base/pool.h"
 #include "store/figures.h"
 #include "store/store.h"
 
@@ -308,6 +309,8 @@ struct hk_store_admin_ops {
     enum hk_code (*open)(const char *url, const struct hk_store_options *options, struct hk_admin **out_admin,
                          struct hk_err *err);
     void (*close)(struct hk_admin *admin); /* accepts NULL */
+    /* What the last call gave stays valid as long as `into`: copy the struct, and keep what it points to. */
+    void (*keep)(struct hk_admin *admin, struct hk_pool *into);
 
     /* All or none. `*out_ids`: their message_ids, in the same order. HK_INVALID names the message by its place, from 0. */
     enum hk_code (*enqueue)(struct hk_admin *admin, const struct hk_enqueue *items, size_t n,

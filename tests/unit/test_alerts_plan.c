@@ -171,7 +171,7 @@ static void a_notice_comes_back_as_it_was(void **state)
                                      .n_lines = 2,
                                      .more_lines = 3};
     struct hk_notice back = {.kind = HK_NOTICE_FIRING};
-    struct hk_arena arena = {NULL};
+    struct hk_pool arena = {NULL};
     struct hk_buf facts;
     hk_buf_init(&facts, 1 << 16);
     hk_alerts_facts_write(&notice, &facts);
@@ -193,7 +193,7 @@ static void a_notice_comes_back_as_it_was(void **state)
     }
     assert_true(back.lines[1].value > 1.4 && back.lines[1].threshold > 1.9);
     hk_buf_fini(&facts);
-    hk_arena_fini(&arena);
+    hk_pool_wipe(&arena);
 }
 
 /* Rows may hold anything. */
@@ -212,11 +212,11 @@ static void what_is_not_ours_is_passed_over(void **state)
         "null"};
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct hk_notice back = {.kind = HK_NOTICE_FIRING};
-        struct hk_arena arena = {NULL};
+        struct hk_pool arena = {NULL};
         assert_int_equal(hk_alerts_facts_read(hk_str_of(texts[i]), &arena, &back), HK_OK);
         assert_int_equal(back.count, 0);
         assert_int_equal(back.reason.len, 0);
-        hk_arena_fini(&arena);
+        hk_pool_wipe(&arena);
     }
 }
 

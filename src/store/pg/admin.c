@@ -296,6 +296,11 @@ static enum hk_code pa_pause(struct hk_admin *admin, const char *destination, bo
 
 /* ---- open and close ---- */
 
+static void pa_keep(struct hk_admin *admin, struct hk_pool *into)
+{
+    hk_pool_move(hk_pg_pool(&admin->pg), into);
+}
+
 static void pa_close(struct hk_admin *admin)
 {
     if (!admin)
@@ -329,6 +334,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .name = "postgres",
     .open = pa_open,
     .close = pa_close,
+    .keep = pa_keep,
     .enqueue = pa_enqueue,
     .status = hk_pa_status,
     .status_exact = hk_pa_status_exact,

@@ -33,7 +33,7 @@
 #include <libpq-fe.h>
 
 #include "base/buf.h"
-#include "store/pool.h"
+#include "base/pool.h"
 #include "store/store.h"
 
 enum {

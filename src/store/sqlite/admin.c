@@ -187,6 +187,11 @@ static enum hk_code sa_pause(struct hk_admin *admin, const char *destination, bo
 
 /* ---- open and close ---- */
 
+static void sa_keep(struct hk_admin *admin, struct hk_pool *into)
+{
+    hk_pool_move(hk_sq_pool(admin->store), into);
+}
+
 static void sa_close(struct hk_admin *admin)
 {
     if (!admin)
@@ -216,6 +221,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .name = "sqlite",
     .open = sa_open,
     .close = sa_close,
+    .keep = sa_keep,
     .enqueue = sa_enqueue,
     .status = hk_sa_status,
     .status_exact = hk_sa_status_exact,

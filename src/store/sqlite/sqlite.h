@@ -29,7 +29,7 @@
 #include <sqlite3.h>
 
 #include "store/manifests.h"
-#include "store/pool.h"
+#include "base/pool.h"
 #include "store/sqlite/stmt.h"
 #include "store/store.h"
 #include "store/stuck.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for the results of one store call: taken piece by piece, given back all at once at a later call. */
-#ifndef HK_STORE_POOL_H
-#define HK_STORE_POOL_H
+/* Memory that is freed all at once: what one store call gave, one answer of the desk, one parsed file are each thousands of
+ * small pieces with one lifetime. */
+#ifndef HK_BASE_POOL_H
+#define HK_BASE_POOL_H
 
 #include <stddef.h>
 
@@ -17,8 +18,12 @@ struct hk_pool {
 void *hk_pool_alloc(struct hk_pool *pool, size_t count, size_t bytes); /* zeroed; NULL when out of memory */
 /* `len` bytes and a terminator; NULL when out of memory. */
 char *hk_pool_copy(struct hk_pool *pool, const void *bytes, size_t len);
+char *hk_pool_copy_str(struct hk_pool *pool, struct hk_str s);
+/* All that `from` holds belongs to `into` from now on. */
+void hk_pool_move(struct hk_pool *from, struct hk_pool *into);
 void hk_pool_reset(
     struct hk_pool *pool); /* keeps one small block, so that a busy store does not call malloc */
 void hk_pool_fini(struct hk_pool *pool);
+void hk_pool_wipe(struct hk_pool *pool); /* the same for secrets: overwritten before they are freed */
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "store/pool.h"
+#include "base/pool.h"
 
 #define BLOCK_BYTES ((size_t)64 * 1024)
 
@@ -69,6 +69,21 @@ char *hk_pool_copy(struct hk_pool *pool, const void *bytes, size_t len)
     return copy;
 }
 
+char *hk_pool_copy_str(struct hk_pool *pool, struct hk_str s)
+{
+    return hk_pool_copy(pool, s.ptr, s.len);
+}
+
+void hk_pool_move(struct hk_pool *from, struct hk_pool *into)
+{
+    struct hk_pool_block **end = &from->blocks;
+    while (*end)
+        end = &(*end)->next;
+    *end = into->blocks;
+    into->blocks = from->blocks;
+    from->blocks = NULL;
+}
+
 static void free_blocks(struct hk_pool_block *block)
 {
     while (block) {
@@ -94,4 +109,19 @@ void hk_pool_fini(struct hk_pool *pool)
 {
     free_blocks(pool->blocks);
     pool->blocks = NULL;
+}
+
+/* A plain memset of memory about to be freed may be optimised away. */
+static void wipe(unsigned char *bytes, size_t len)
+{
+    volatile unsigned char *p = bytes;
+    while (len--)
+        *p++ = 0;
+}
+
+void hk_pool_wipe(struct hk_pool *pool)
+{
+    for (struct hk_pool_block *block = pool->blocks; block; block = block->next)
+        wipe(block->bytes, block->used);
+    hk_pool_fini(pool);
 }
