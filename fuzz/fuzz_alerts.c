@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
-#include "base/str.h"
 #include "base/pool.h"
+#include "base/str.h"
 #include "daemon/alerts.h"
 #include "fuzz.h"
 #include "sqlite_values.h"

@@ -39,9 +39,12 @@ struct hk_cli_option {
 };
 
 struct hk_cli;
+struct hk_op;
 
-/* One row of the command table. A row with neither `run` nor `sub` introduces the group of its name. */
+/* One row of the command table. A row with neither `run` nor `sub` introduces the group of its name. A row with `op` says only
+ * how the command prints, and which options it has besides: hk_ask_describe fills in the rest from the desk's table. */
 struct hk_cli_command {
+    const struct hk_op *op;
     const char *name; /* NULL ends the table */
     const char *sub;
     const char *operands; /* as help shows them; NULL: none */

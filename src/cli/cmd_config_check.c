@@ -9,11 +9,11 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/policies.h"
-#include "cli/put.h"
 #include "cli/settings.h"
 #include "config/config.h"
 #include "config/tables.h"
 #include "daemon/alerts.h"
+#include "desk/put.h"
 #include "store/store.h"
 
 #define STDIN_MAX  ((size_t)4 << 20)

@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
-#include "cli/put.h"
 #include "cli/settings.h"
+#include "desk/put.h"
 
 #define SQL_MAX ((size_t)4 << 20)
 

@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/args.h"
+#include "cli/ask.h"
 #include "cli/operate.h"
 #include "cli/out.h"
-#include "cli/overview.h"
 #include "cli/table.h"
-
-static const char *const buckets[HK_ATTEMPT_BUCKETS] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+"};
+#include "desk/status.h"
 
 /* ---- for reading ---- */
 
@@ -64,7 +62,7 @@ static void write_attempts(struct hk_buf *out, const struct hk_store_status *s)
     for (size_t i = 0; i < HK_ATTEMPT_BUCKETS; i++) {
         char n[48];
         if (s->attempts[i].n > 0)
-            (void)hk_buf_addf(out, "  %s: %s", buckets[i], hk_operate_count(s->attempts[i], n));
+            (void)hk_buf_addf(out, "  %s: %s", hk_status_buckets[i], hk_operate_count(s->attempts[i], n));
     }
     (void)hk_buf_addc(out, '\n');
 }
@@ -130,7 +128,7 @@ static void add_latency(struct hk_table *table, const struct hk_histogram *laten
 }
 
 /* What keeps it, beside pauses and open breakers, and what went wrong last. */
-static void add_state(struct hk_table *table, const struct hk_overview_dest *d, int64_t now_ms)
+static void add_state(struct hk_table *table, const struct hk_status_dest *d, int64_t now_ms)
 {
     struct hk_buf text;
     char ago[64];
@@ -152,12 +150,12 @@ static void add_state(struct hk_table *table, const struct hk_overview_dest *d, 
     hk_buf_fini(&text);
 }
 
-static bool has_lately(const struct hk_overview_dest *d)
+static bool has_lately(const struct hk_status_dest *d)
 {
     return d->lately.known || d->lately.last_error.len > 0 || d->blocked.n > 0;
 }
 
-static void write_lately(struct hk_buf *out, const struct hk_overview *o)
+static void write_lately(struct hk_buf *out, const struct hk_status *o)
 {
     static const struct hk_table_column columns[] = {{"IN THE LAST MINUTE", false, 40},
                                                      {"IN/S", true, 0},
@@ -173,17 +171,17 @@ static void write_lately(struct hk_buf *out, const struct hk_overview *o)
     bool any = false;
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < o->n_dests; i++) {
-        const struct hk_overview_dest *d = &o->dests[i];
+        const struct hk_status_dest *d = &o->dests[i];
         if (!has_lately(d))
             continue;
         any = true;
         hk_table_add(&table, hk_operate_to(d->name));
         hk_table_adds(&table, rate(d->lately.in_per_s, text));
         hk_table_adds(&table, rate(d->lately.out_per_s, text));
-        hk_table_adds(&table, percent(hk_overview_ratio(&d->lately), text));
+        hk_table_adds(&table, percent(hk_status_ratio(&d->lately), text));
         add_latency(&table, &d->lately.latency);
         hk_table_adds(&table, d->ordered ? hk_operate_count(d->blocked, n) : "-");
-        add_state(&table, d, o->status->now_ms);
+        add_state(&table, d, o->store.now_ms);
     }
     if (any) {
         (void)hk_buf_addc(out, '\n');
@@ -192,21 +190,10 @@ static void write_lately(struct hk_buf *out, const struct hk_overview *o)
     hk_table_fini(&table);
 }
 
-/* Messages that failed, due or not, as the table by destination and `messages list` count them. */
-static struct hk_count count_retrying(const struct hk_store_status *s)
+static void write_retrying(struct hk_buf *out, const struct hk_status *o)
 {
-    struct hk_count all = {0, false};
-    for (size_t i = 0; i < s->n_dests; i++)
-        all = (struct hk_count){all.n + s->dests[i].retrying.n, all.about || s->dests[i].retrying.about};
-    if (all.n < s->retrying.n) /* some destinations were not looked at */
-        all = s->retrying;
-    all.about = all.about || s->more_dests;
-    return all;
-}
-
-static void write_retrying(struct hk_buf *out, const struct hk_store_status *s)
-{
-    struct hk_count all = count_retrying(s);
+    const struct hk_store_status *s = &o->store;
+    struct hk_count all = o->retrying;
     char note[96] = "failed before", n[48];
     if (all.n > 0)
         (void)snprintf(note, sizeof note, "failed before; %s of them not due yet",
@@ -214,12 +201,14 @@ static void write_retrying(struct hk_buf *out, const struct hk_store_status *s)
     figure(out, "retrying", all, note);
 }
 
-static void write_text(struct hk_buf *out, const struct hk_overview *o)
+static void print_status(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
-    const struct hk_store_status *s = o->status;
+    const struct hk_status *o = result;
+    const struct hk_store_status *s = &o->store;
     char note[96];
+    (void)ask;
     figure(out, "due now", s->due, age(s->oldest_due_ms, s->now_ms, "the oldest for", note));
-    write_retrying(out, s);
+    write_retrying(out, o);
     figure(out, "scheduled", s->scheduled, "for later");
     figure(out, "processing", (struct hk_count){s->processing, false}, "in flight");
     if (o->blocked_known)
@@ -244,162 +233,7 @@ static void write_text(struct hk_buf *out, const struct hk_overview *o)
     }
 }
 
-/* ---- JSON ---- */
-
-static void put_age(struct hk_json *json, const char *key, int64_t ms, int64_t now_ms)
-{
-    hk_json_key(json, key);
-    if (ms == 0)
-        hk_json_null(json);
-    else
-        hk_json_i64(json, ms < now_ms ? now_ms - ms : 0);
-}
-
-static void put_relay(struct hk_json *json, const struct hk_store_status *s)
-{
-    hk_json_key(json, "relay");
-    if (!s->relay.known) {
-        hk_json_null(json);
-        return;
-    }
-    hk_json_object(json);
-    hk_put_bool(json, "running", s->relay.running);
-    hk_put_id(json, "lane", s->relay.lane);
-    hk_put_str(json, "name", s->relay.name);
-    hk_put_str(json, "version", s->relay.version);
-    hk_put_time(json, "started_at", s->relay.started_ms);
-    hk_put_i64(json, "lease_left_ms", s->relay.until_ms - s->now_ms);
-    hk_json_end(json);
-}
-
-static void put_ratio(struct hk_json *json, const char *key, double value)
-{
-    hk_json_key(json, key);
-    if (value < 0)
-        hk_json_null(json);
-    else
-        hk_json_double(json, value);
-}
-
-static void put_latency(struct hk_json *json, const struct hk_histogram *latency)
-{
-    hk_json_key(json, "latency_ms");
-    if (hk_histogram_count(latency) == 0) {
-        hk_json_null(json);
-        return;
-    }
-    hk_json_object(json);
-    hk_put_u64(json, "p50", hk_histogram_quantile(latency, 0.5));
-    hk_put_u64(json, "p95", hk_histogram_quantile(latency, 0.95));
-    hk_put_u64(json, "p99", hk_histogram_quantile(latency, 0.99));
-    hk_json_end(json);
-}
-
-/* null: no relay has told of it lately. */
-static void put_lately(struct hk_json *json, const struct hk_figures_sum *f)
-{
-    hk_json_key(json, "last_minute");
-    if (!f->known) {
-        hk_json_null(json);
-        return;
-    }
-    hk_json_object(json);
-    hk_put_double(json, "in_per_s", f->in_per_s);
-    hk_put_double(json, "out_per_s", f->out_per_s);
-    hk_put_u64(json, "attempts_ok", f->sent);
-    hk_put_u64(json, "attempts_failed", f->failed);
-    hk_put_u64(json, "dead", f->dead);
-    put_ratio(json, "success_ratio", hk_overview_ratio(f));
-    put_latency(json, &f->latency);
-    hk_json_end(json);
-}
-
-static void put_blocked(struct hk_json *json, bool known, struct hk_count count)
-{
-    if (known) {
-        hk_put_count(json, "blocked", count);
-        return;
-    }
-    hk_json_key(json, "blocked");
-    hk_json_null(json);
-}
-
-static void put_dest(struct hk_json *json, const struct hk_overview_dest *o, int64_t now_ms)
-{
-    const struct hk_dest_status *d = &o->backlog;
-    hk_json_object(json);
-    hk_json_key(json, "name");
-    hk_json_str(json, o->name);
-    hk_put_count(json, "pending", d->pending);
-    hk_put_count(json, "processing", (struct hk_count){d->processing, false});
-    hk_put_count(json, "retrying", d->retrying);
-    hk_put_count(json, "dead", d->dead);
-    put_blocked(json, o->ordered, o->blocked);
-    hk_put_held(json, d);
-    hk_put_cstr(json, "breaker", hk_overview_breaker(o, now_ms));
-    hk_put_bool(json, "limited", o->lately.limited);
-    hk_put_time(json, "limited_until", o->lately.ready_at_ms);
-    put_lately(json, &o->lately);
-    hk_put_str(json, "last_error", o->lately.last_error);
-    hk_put_time(json, "last_error_at", o->lately.last_error_ms);
-    hk_json_end(json);
-}
-
-static void write_json(struct hk_buf *out, const struct hk_overview *o)
-{
-    const struct hk_store_status *s = o->status;
-    struct hk_json json;
-    hk_json_init(&json, out, true);
-    hk_json_object(&json);
-    hk_put_time(&json, "now", s->now_ms);
-    hk_put_count(&json, "due", s->due);
-    hk_put_count(&json, "retrying", count_retrying(s));
-    hk_put_count(&json, "retrying_later", s->retrying);
-    hk_put_count(&json, "scheduled", s->scheduled);
-    hk_put_count(&json, "processing", (struct hk_count){s->processing, false});
-    put_blocked(&json, o->blocked_known, o->blocked);
-    hk_put_count(&json, "dead", s->dead);
-    hk_put_count(&json, "sent", s->sent);
-    hk_put_count(&json, "cancelled", s->cancelled);
-    hk_put_u64(&json, "stuck", s->stuck);
-    put_age(&json, "oldest_due_ms", s->oldest_due_ms, s->now_ms);
-    put_age(&json, "oldest_undelivered_ms", s->oldest_ms, s->now_ms);
-    hk_json_key(&json, "attempts");
-    hk_json_array(&json);
-    for (size_t i = 0; i < HK_ATTEMPT_BUCKETS; i++) {
-        hk_json_object(&json);
-        hk_put_str(&json, "attempts", hk_str_of(buckets[i]));
-        hk_put_count(&json, "messages", s->attempts[i]);
-        hk_json_end(&json);
-    }
-    hk_json_end(&json);
-    put_relay(&json, s);
-    hk_put_u64(&json, "relays_running", s->relays_running);
-    hk_json_key(&json, "destinations");
-    hk_json_array(&json);
-    for (size_t i = 0; i < o->n_dests; i++)
-        put_dest(&json, &o->dests[i], s->now_ms);
-    hk_json_end(&json);
-    hk_put_bool(&json, "more_destinations", s->more_dests);
-    hk_put_cstr(&json, "figures_error", o->no_figures.code != HK_OK ? o->no_figures.message : NULL);
-    hk_json_end(&json);
-    (void)hk_buf_addc(out, '\n');
-}
-
-static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
-                        struct hk_err *err)
-{
-    struct hk_overview overview = {.n_dests = 0};
-    enum hk_code rc = hk_overview_take(op, hk_args_flag(cli, "exact"), false, &overview, err);
-    if (rc == HK_OK && hk_args_flag(cli, "json"))
-        write_json(out, &overview);
-    else if (rc == HK_OK)
-        write_text(out, &overview);
-    hk_overview_free(&overview);
-    return rc;
-}
-
 int hk_cmd_status(struct hk_cli *cli)
 {
-    return hk_operate_show(cli, ask);
+    return hk_ask_once(cli, print_status);
 }

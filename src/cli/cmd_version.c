@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
-#include "cli/put.h"
+#include "desk/put.h"
 
 int hk_cmd_version(struct hk_cli *cli)
 {

@@ -5,10 +5,12 @@
 #include <stdio.h>
 
 #include "cli/args.h"
+#include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/dead/dead.h"
 #include "cli/options.h"
 #include "cli/out.h"
+#include "desk/status.h"
 
 static const struct hk_cli_option globals[] = {
     {.name = "config",
@@ -107,11 +109,6 @@ static const struct hk_cli_option enqueue_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option status_options[] = {
-    {.name = "exact", .help = "count everything, however long that takes"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 static const struct hk_cli_option top_options[] = {
     {.name = "interval", .kind = HK_CLI_TEXT, .value = "TIME", .help = "look this often (default: 2s)"},
     {.name = "once", .help = "print one screen and exit"},
@@ -197,7 +194,7 @@ static const struct hk_cli_option simulate_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_command commands[] = {
+static struct hk_cli_command commands[] = {
     {.name = "demo",
      .summary = "the tour: a flaky receiver, a killed relay, nothing lost",
      .details =
@@ -223,11 +220,7 @@ static const struct hk_cli_command commands[] = {
          "names its line, and nothing of that line's batch is written.",
      .options = enqueue_options,
      .run = hk_cmd_enqueue},
-    {.name = "status",
-     .summary = "what is due, waiting, dead; the oldest; who relays",
-     .details = "Exact up to 100,000 of a kind; beyond, ~ marks an estimate.",
-     .options = status_options,
-     .run = hk_cmd_status},
+    {.op = &hk_op_status, .run = hk_cmd_status},
     {.name = "top",
      .summary = "the same live in a terminal; pause, resume, open letters",
      .details = "? shows the keys. Works in 80x24, without colours, over SSH.",
@@ -315,14 +308,7 @@ static const struct hk_cli_command commands[] = {
      .options = test_options,
      .run = hk_cmd_destinations_test},
     {.name = "relays", .summary = "look at the relays"},
-    {.name = "relays",
-     .sub = "list",
-     .summary = "who runs, their shards, what they have in hand, how far behind",
-     .details =
-         "LAG is how long the oldest message that is due has waited in a relay's shards, looked for among the\n"
-         "10,000 oldest. A relay that stopped without a word is shown until another takes over.",
-     .options = json_only,
-     .run = hk_cmd_relays_list},
+    {.op = &hk_op_relays_list, .run = hk_cmd_relays_list},
     {.name = "dead", .summary = "dead letters: look, repair, send again, discard"},
     {.name = "dead",
      .sub = "list",
@@ -637,6 +623,9 @@ int main(int argc, char **argv)
     struct hk_cli cli = {.program = argc > 0 ? argv[0] : "hikyaku", .table = commands, .globals = globals};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     hk_args_hide(argc, argv);
+    for (struct hk_cli_command *c = commands; c->name != NULL || c->op != NULL; c++)
+        if (c->op != NULL)
+            hk_ask_describe(c);
 
     /* a reader who left shows as a failed write, and that as the exit code */
     (void)sigaction(SIGPIPE, &ignore, NULL);

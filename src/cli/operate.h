@@ -4,14 +4,17 @@
 #define HK_CLI_OPERATE_H
 
 #include "base/json.h"
+#include "cli/ask.h"
 #include "cli/cli.h"
-#include "cli/put.h"
 #include "config/config.h"
+#include "desk/encode.h"
 #include "store/admin.h"
 
 #define HK_OPERATE_OUTPUT_MAX ((size_t)256 << 20)
 
+/* Going away: commands ask the desk (cli/ask.h). */
 struct hk_operate {
+    struct hk_desk desk;
     struct hk_config *config;
     const char *url;
     const struct hk_store_admin_ops *ops;
@@ -31,7 +34,6 @@ typedef enum hk_code hk_operate_ask(const struct hk_cli *cli, const struct hk_op
 /* A command that only shows: opens, asks, closes, prints. Returns the exit code. */
 int hk_operate_show(const struct hk_cli *cli, hk_operate_ask *ask);
 
-#define HK_REASON_TEXT_MAX 512
 /* --reason, or asked for on a terminal; NULL: said that it is missing, exit with 2. */
 const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX]);
 
@@ -41,17 +43,6 @@ const struct hk_conf_destination *hk_operate_destination(const struct hk_config 
 #define HK_PAYLOAD_MAX ((size_t)64 << 20)
 /* TEXT itself, what comes from standard input ("-"), or what is in a file ("@FILE"). False: said why not. */
 bool hk_operate_payload(const char *given, struct hk_buf *out);
-
-/* ---- members of an object, beside those of put.h ---- */
-
-void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
-/* Who paused it, and until when its breaker is open. */
-void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
-/* The facts of one row, without its details. */
-void hk_put_row(struct hk_json *json, const struct hk_row *row);
-
-/* One attempt as an object of its own. */
-void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
 
 /* ---- for reading ---- */
 

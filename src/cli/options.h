@@ -13,14 +13,21 @@
         .name = "json", .help = "print JSON"                                                                 \
     }
 
-#define HK_ACTOR_OPTIONS                                                                                     \
-    {.name = "reason",                                                                                       \
-     .kind = HK_CLI_TEXT,                                                                                    \
-     .value = "TEXT",                                                                                        \
-     .help = "why; kept with who (asked for on a terminal)"},                                                \
+#define HK_REASON_OPTION                                                                                     \
+    {                                                                                                        \
+        .name = "reason", .kind = HK_CLI_TEXT, .value = "TEXT",                                              \
+        .help = "why; kept with who (asked for on a terminal)"                                               \
+    }
+#define HK_ACTOR_OPTION                                                                                      \
     {                                                                                                        \
         .name = "actor", .kind = HK_CLI_TEXT, .value = "NAME",                                               \
         .help = "who (default: $HIKYAKU_ACTOR, else user@host)"                                              \
+    }
+#define HK_ACTOR_OPTIONS HK_REASON_OPTION, HK_ACTOR_OPTION
+
+#define HK_REVEAL_OPTION                                                                                     \
+    {                                                                                                        \
+        .name = "reveal", .help = "show what is masked; who and why is recorded first"                       \
     }
 
 #endif

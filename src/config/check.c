@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/str.h"
 #include "base/pool.h"
+#include "base/str.h"
 #include "config/tables.h"
 #include "config/text.h"
 #include "config/walk.h"

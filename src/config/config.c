@@ -30,8 +30,8 @@ static int compare_names(const void *a, const void *b)
 static bool build_index(struct hk_walk *walk, const struct hk_config *config, struct index *out)
 {
     const struct hk_conf_destination *items = config->destinations.items;
-    *out = (struct index){.names =
-                              hk_pool_alloc(walk->scratch, config->destinations.n + 1, sizeof *out->names)};
+    *out =
+        (struct index){.names = hk_pool_alloc(walk->scratch, config->destinations.n + 1, sizeof *out->names)};
     if (!out->names) {
         walk->status = HK_NOMEM;
         return false;

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "base/cidr.h"
-#include "base/url.h"
 #include "base/pool.h"
+#include "base/url.h"
 #include "config/diag.h"
 #include "config/env.h"
 #include "core/alert.h"
@@ -323,7 +323,7 @@ struct hk_config {
     struct hk_conf_list channels; /* of struct hk_conf_channel */
     struct hk_conf_alerts alerts;
     struct hk_policies *policies; /* presets, then the file's, with the default set */
-    struct hk_pool arena;        /* owns all strings and lists */
+    struct hk_pool arena;         /* owns all strings and lists */
 };
 
 /* `env` NULL: the real environment and files. What is wrong goes to `diags` (already initialised; warnings come with

@@ -8,7 +8,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/policies.h"
-#include "cli/put.h"
+#include "desk/put.h"
 
 static bool is_default(const struct hk_policies *policies, const struct hk_policy *policy)
 {

@@ -9,7 +9,7 @@
 #include "cli/out.h"
 #include "cli/policy/plan.h"
 #include "cli/policy/policies.h"
-#include "cli/put.h"
+#include "desk/put.h"
 
 struct request {
     const struct hk_policy *policy;

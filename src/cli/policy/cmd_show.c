@@ -8,7 +8,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/policies.h"
-#include "cli/put.h"
+#include "desk/put.h"
 
 #define TEXT_MAX ((size_t)1 << 18)
 

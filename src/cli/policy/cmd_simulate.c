@@ -16,7 +16,7 @@
 #include "cli/policy/chart.h"
 #include "cli/policy/load.h"
 #include "cli/policy/policies.h"
-#include "cli/put.h"
+#include "desk/put.h"
 
 #define PICTURE_MAX ((size_t)4 << 20)
 

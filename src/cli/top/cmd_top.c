@@ -56,7 +56,8 @@ static enum hk_code look(struct app *app, struct hk_err *err)
     struct hk_operate *op = &app->op;
     enum hk_code rc = HK_OK;
     if (op->admin == NULL)
-        rc = op->ops->open(op->url, &(struct hk_store_options){.busy_ms = 0}, &op->admin, err);
+        rc = hk_desk_open(&op->desk, err);
+    op->admin = op->desk.admin;
     if (rc == HK_OK)
         return hk_top_take(app->top, op, app->letters, err);
     hk_top_keep(app->top->trouble, hk_str_of(err->message));
@@ -453,6 +454,7 @@ int hk_cmd_top(struct hk_cli *cli)
     }
     app.op.url = hk_settings_url(cli, app.op.config);
     app.op.ops = hk_store_admin_by_url(app.op.url, &err);
+    hk_desk_init(&app.op.desk, app.op.config, app.op.url);
     app.letters = app.op.ops != NULL ? hk_store_letters_by_url(app.op.url, &err) : NULL;
     (void)hk_settings_actor(cli, app.actor);
     (void)hk_store_place(app.op.url, app.top->place);
@@ -460,8 +462,7 @@ int hk_cmd_top(struct hk_cli *cli)
         code = hk_out_error(hk_settings_exit(err.code), "%s", err.message);
     else
         code = hk_args_flag(cli, "once") ? run_once(&app) : run_live(&app);
-    if (app.op.admin != NULL)
-        app.op.ops->close(app.op.admin);
+    hk_desk_fini(&app.op.desk);
     hk_config_free(app.op.config);
     hk_top_fini(app.top);
     hk_mem_free(app.top);

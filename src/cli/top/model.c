@@ -38,7 +38,7 @@ static const struct hk_top_dest *before(const struct hk_top *top, const char *na
     return NULL;
 }
 
-static void take_dest(const struct hk_top *top, const struct hk_overview_dest *from, struct hk_top_dest *out)
+static void take_dest(const struct hk_top *top, const struct hk_status_dest *from, struct hk_top_dest *out)
 {
     const struct hk_figures_sum *f = &from->lately;
     const struct hk_dest_status *b = &from->backlog;
@@ -56,7 +56,7 @@ static void take_dest(const struct hk_top *top, const struct hk_overview_dest *f
                                 .limited = f->limited,
                                 .in_per_s = f->in_per_s,
                                 .out_per_s = f->out_per_s,
-                                .ratio = hk_overview_ratio(f),
+                                .ratio = hk_status_ratio(f),
                                 .since_ms = b->since_ms,
                                 .open_until_ms = b->open_until_ms,
                                 .ready_at_ms = f->ready_at_ms,
@@ -71,7 +71,7 @@ static void take_dest(const struct hk_top *top, const struct hk_overview_dest *f
     push(out->out, f->out_per_s);
 }
 
-static enum hk_code take_dests(struct hk_top *top, const struct hk_overview *o)
+static enum hk_code take_dests(struct hk_top *top, const struct hk_status *o)
 {
     size_t n = o->n_dests < HK_TOP_DESTS ? o->n_dests : HK_TOP_DESTS;
     double in = 0, out = 0;
@@ -91,9 +91,9 @@ static enum hk_code take_dests(struct hk_top *top, const struct hk_overview *o)
     return HK_OK;
 }
 
-static void take_status(struct hk_top *top, const struct hk_overview *o)
+static void take_status(struct hk_top *top, const struct hk_status *o)
 {
-    const struct hk_store_status *s = o->status;
+    const struct hk_store_status *s = &o->store;
     top->now_ms = s->now_ms;
     top->due = s->due;
     top->retrying = s->retrying;
@@ -227,24 +227,35 @@ static void find_mark(struct hk_top *top, const char *name)
             top->marked[0] = i;
 }
 
-static enum hk_code take(struct hk_top *top, const struct hk_operate *op,
+static enum hk_code take_all(struct hk_top *top, struct hk_desk *desk, struct hk_err *err)
+{
+    static const struct hk_status_ask ask = {.all_destinations = true};
+    static const struct hk_caller viewer = {.role = HK_ROLE_VIEWER};
+    struct hk_pool mem = {NULL};
+    struct hk_status status = {.n_dests = 0};
+    enum hk_code rc = hk_desk_ask(desk, &hk_op_status, &viewer, &ask, &mem, &status, err);
+    if (rc == HK_OK) {
+        rc = take_dests(top, &status);
+        take_status(top, &status);
+        if (rc != HK_OK)
+            (void)hk_err_set(err, rc, "out of memory");
+    }
+    hk_pool_fini(&mem);
+    return rc;
+}
+
+static enum hk_code take(struct hk_top *top, struct hk_operate *op,
                          const struct hk_store_letters_ops *letters, struct hk_err *err)
 {
-    struct hk_overview overview = {.n_dests = 0};
     const struct hk_letters *open = NULL;
     const struct hk_letter_query query = {.statuses = 1u << HK_LETTER_FAILED};
     char marked[HK_TOP_TEXT] = "";
     const struct hk_top_dest *was = hk_top_dest(top, top->marked[0]);
     if (was != NULL)
         memcpy(marked, was->name, sizeof marked);
-    enum hk_code rc = hk_overview_take(op, false, true, &overview, err);
+    enum hk_code rc = take_all(top, &op->desk, err);
     if (rc != HK_OK)
         return rc;
-    rc = take_dests(top, &overview);
-    take_status(top, &overview);
-    hk_overview_free(&overview);
-    if (rc != HK_OK)
-        return hk_err_set(err, rc, "out of memory");
     rc = letters->list(op->admin, &query, &(struct hk_letter_page){.limit = HK_TOP_FAILURES}, &open, err);
     if (rc != HK_OK)
         return rc;
@@ -255,7 +266,7 @@ static enum hk_code take(struct hk_top *top, const struct hk_operate *op,
     return HK_OK;
 }
 
-enum hk_code hk_top_take(struct hk_top *top, const struct hk_operate *op,
+enum hk_code hk_top_take(struct hk_top *top, struct hk_operate *op,
                          const struct hk_store_letters_ops *letters, struct hk_err *err)
 {
     enum hk_code rc = take(top, op, letters, err);

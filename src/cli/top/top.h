@@ -4,7 +4,8 @@
 #ifndef HK_CLI_TOP_TOP_H
 #define HK_CLI_TOP_TOP_H
 
-#include "cli/overview.h"
+#include "cli/operate.h"
+#include "desk/status.h"
 #include "store/letters.h"
 
 enum {
@@ -66,7 +67,7 @@ struct hk_top {
 };
 
 /* Asks the store; on failure `trouble` says why, and what was there stays. */
-enum hk_code hk_top_take(struct hk_top *top, const struct hk_operate *op,
+enum hk_code hk_top_take(struct hk_top *top, struct hk_operate *op,
                          const struct hk_store_letters_ops *letters, struct hk_err *err);
 /* A copy, cut to what fits at the end of a character. */
 void hk_top_keep(char out[HK_TOP_TEXT], struct hk_str s);

@@ -28,8 +28,8 @@
 #include <hikyaku/rng.h>
 #include <sqlite3.h>
 
-#include "store/manifests.h"
 #include "base/pool.h"
+#include "store/manifests.h"
 #include "store/sqlite/stmt.h"
 #include "store/store.h"
 #include "store/stuck.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One member of a JSON object: key and value in one call, and one way to write what is not there (null). */
-#ifndef HK_CLI_PUT_H
-#define HK_CLI_PUT_H
+#ifndef HK_DESK_PUT_H
+#define HK_DESK_PUT_H
 
 #include "base/json.h"
 

@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "cli/put.h"
+#include "desk/put.h"
 
 #define BYTES_MAX ((size_t)256 << 20)
 

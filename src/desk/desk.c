@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The door of the desk: rights and reasons before anything is asked of a store. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "config/payload.h"
+#include "desk/desk.h"
+
+void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url)
+{
+    *desk = (struct hk_desk){.config = config, .url = url};
+}
+
+void hk_desk_fini(struct hk_desk *desk)
+{
+    if (desk->ops)
+        desk->ops->close(desk->admin);
+    hk_masks_free(desk->masks);
+    *desk = (struct hk_desk){.config = NULL};
+}
+
+bool hk_desk_is_open(const struct hk_desk *desk)
+{
+    return desk->admin != NULL;
+}
+
+enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
+{
+    if (desk->admin)
+        return HK_OK;
+    const struct hk_store_admin_ops *ops = hk_store_admin_by_url(desk->url, err);
+    if (!ops)
+        return HK_UNSUPPORTED;
+    desk->letters = hk_store_letters_by_url(desk->url, err);
+    desk->alerts = hk_store_alerts_by_url(desk->url, err);
+    enum hk_code rc = ops->open(desk->url, &(struct hk_store_options){.busy_ms = 0}, &desk->admin, err);
+    if (rc == HK_OK)
+        desk->ops = ops;
+    return rc;
+}
+
+static enum hk_code check_caller(const struct hk_op *op, const struct hk_caller *caller, struct hk_err *err)
+{
+    bool must = op->needs_reason || caller->reveal;
+    bool given = caller->reason && hk_str_trim(hk_str_of(caller->reason)).len > 0;
+    if (caller->role < op->role)
+        return hk_err_set(err, HK_DENIED, "your rights do not allow '%s%s%s'", op->noun, op->verb ? " " : "",
+                          op->verb ? op->verb : "");
+    if (caller->reveal && !op->reveals)
+        return hk_err_set(err, HK_INVALID, "nothing is masked there that could be revealed");
+    if (must && !given)
+        return hk_err_set(err, HK_INVALID, "a reason is needed: it is kept with who did it");
+    return HK_OK;
+}
+
+enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
+                         const void *request, struct hk_pool *mem, void *result, struct hk_err *err)
+{
+    desk->wrong_field = NULL;
+    enum hk_code rc = check_caller(op, caller, err);
+    if (rc == HK_OK && op->store)
+        rc = hk_desk_open(desk, err);
+    if (rc == HK_OK)
+        rc = op->run(desk, caller, request, mem, result, err);
+    return rc;
+}
+
+void hk_desk_keep(struct hk_desk *desk, struct hk_pool *mem)
+{
+    desk->ops->keep(desk->admin, mem);
+}
+
+enum hk_code hk_desk_masks(struct hk_desk *desk, const struct hk_caller *caller, struct hk_masks **out,
+                           struct hk_err *err)
+{
+    *out = NULL;
+    if (caller->reveal)
+        return HK_OK;
+    enum hk_code rc = desk->has_masks ? HK_OK : hk_config_make_masks(desk->config, &desk->masks, err);
+    desk->has_masks = rc == HK_OK;
+    if (rc == HK_OK)
+        *out = desk->masks;
+    return rc;
+}
+
+enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_err *err, const char *fmt, ...)
+{
+    char text[HK_ERR_MESSAGE_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    desk->wrong_field = field;
+    return hk_err_set(err, HK_INVALID, "%s", text);
+}
+
+void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total)
+{
+    if (caller->progress)
+        caller->progress(caller->arg, &(struct hk_progress){done, total});
+}
+
+bool hk_caller_stops(const struct hk_caller *caller)
+{
+    return caller->stop && caller->stop(caller->arg);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The desk: where people and programs ask for things. Command line and HTTP are two doors to it.
+ *
+ *   hk_desk_init  ->  hk_desk_ask (op.h says what there is)  ->  hk_desk_fini
+ *
+ * - A request is a struct of its operation, a result too: in memory that the caller owns and frees at once (`mem`).
+ * - The desk applies rights, reasons, masks and the audit. It prints nothing.
+ * - The store is opened by the first operation that asks it.
+ * - One thread at a time uses one desk. */
+#ifndef HK_DESK_DESK_H
+#define HK_DESK_DESK_H
+
+#include "config/config.h"
+#include "desk/op.h"
+#include "payload/mask.h"
+#include "store/admin.h"
+#include "store/alerts.h"
+#include "store/letters.h"
+
+struct hk_desk {
+    const struct hk_config *config; /* the caller's, like the url */
+    const char *url;
+    /* NULL until an operation asks the store */
+    const struct hk_store_admin_ops *ops;
+    const struct hk_store_letters_ops *letters;
+    const struct hk_store_alerts_ops *alerts;
+    struct hk_admin *admin;
+    struct hk_masks *masks; /* see hk_desk_masks */
+    bool has_masks;
+    const char *wrong_field; /* of the last request: what HK_INVALID is about; NULL = no field of it */
+};
+
+void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url);
+void hk_desk_fini(struct hk_desk *desk);
+
+/* The door. `request` and `result` are those of the operation; what the result points to lies in `mem`.
+ * HK_DENIED: the caller's role does not allow it. HK_INVALID: the request is wrong, and so is a missing reason.
+ * Else the store's errors (admin.h). */
+enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
+                         const void *request, struct hk_pool *mem, void *result, struct hk_err *err);
+
+/* False: the error of the last call is that of opening the store. */
+bool hk_desk_is_open(const struct hk_desk *desk);
+
+/* ---- for operations ---- */
+
+/* HK_OK, or why the store cannot be opened. */
+enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err);
+/* What the store's last call gave lies in `mem` from now on. */
+void hk_desk_keep(struct hk_desk *desk, struct hk_pool *mem);
+/* Those of the configuration, made once. `*out` NULL: nothing is masked, or the caller sees all. */
+enum hk_code hk_desk_masks(struct hk_desk *desk, const struct hk_caller *caller, struct hk_masks **out,
+                           struct hk_err *err);
+/* HK_INVALID about one field: "takes 1 to 5, not '9'", in front of which each door puts the name as it writes it. */
+enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_err *err, const char *fmt, ...)
+    HK_PRINTF(4, 5);
+void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total);
+bool hk_caller_stops(const struct hk_caller *caller);
+
+#endif

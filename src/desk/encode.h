@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results as JSON, one function for each operation, and the members that several of them have. */
+#ifndef HK_DESK_ENCODE_H
+#define HK_DESK_ENCODE_H
+
+#include "desk/put.h"
+#include "store/admin.h"
+
+void hk_encode_status(struct hk_json *json, const void *result);
+void hk_encode_relays(struct hk_json *json, const void *result);
+
+/* ---- members of an object, beside those of put.h ---- */
+
+void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
+/* Who paused it, and until when its breaker is open. */
+void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
+/* The facts of one row, without its details. */
+void hk_put_row(struct hk_json *json, const struct hk_row *row);
+/* One attempt as an object of its own. */
+void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
+
+#endif

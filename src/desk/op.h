@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be asked for at the desk: one row for each operation. Command line, help, completion, `--json` and the reference
+ * are made from these rows; so are HTTP routes.
+ *
+ * A row says in which words the operation is asked for, who may ask, what the request holds, and how the result is written
+ * as JSON. It prints nothing, and decides nothing about messages: `run` does, in the file of its family. */
+#ifndef HK_DESK_OP_H
+#define HK_DESK_OP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+
+#include "base/json.h"
+#include "base/pool.h"
+
+struct hk_desk;
+
+/* ---- who asks ---- */
+
+/* Each may do what those before may. */
+enum hk_role {
+    HK_ROLE_NONE = 0,
+    HK_ROLE_METRICS,
+    HK_ROLE_VIEWER,
+    HK_ROLE_OPERATOR,
+    HK_ROLE_ADMIN
+};
+
+/* How far a long operation has come. */
+struct hk_progress {
+    uint64_t done, total; /* total 0 = not known */
+};
+
+struct hk_caller {
+    enum hk_role role;
+    const char *actor;  /* who, as the audit keeps it */
+    const char *reason; /* NULL or "" = none was given */
+    bool reveal;        /* asks to see what is masked: needs a reason, and is recorded first */
+    /* Both may be NULL. Called by long operations, now and then. */
+    void (*progress)(void *arg, const struct hk_progress *progress);
+    bool (*stop)(void *arg); /* true: end as soon as nothing is half done */
+    void *arg;
+};
+
+/* ---- what a request holds ---- */
+
+enum hk_arg_kind {
+    HK_ARG_FLAG = 0, /* bool */
+    HK_ARG_TEXT,     /* const char *, NULL when not given */
+    HK_ARG_TEXTS,    /* struct hk_texts: may be given several times */
+    HK_ARG_CHOICE,   /* const char *: one of `choices`, NULL when not given */
+    HK_ARG_NUMBER,   /* uint64_t from `lo` to `hi` */
+    HK_ARG_DURATION, /* uint64_t, in milliseconds, from `lo` to `hi` */
+    HK_ARG_RATE,     /* double, a second, from `lo` to `hi` */
+    HK_ARG_BYTES,    /* struct hk_str, ptr NULL when not given; a command takes TEXT, - or @FILE */
+    HK_ARG_FILE,     /* const char *: a file's name */
+    HK_ARG_POLICY    /* const char *: a policy's name */
+};
+
+#define HK_TEXTS_MAX 100
+
+struct hk_texts {
+    const char *const *items;
+    size_t n;
+};
+
+struct hk_arg {
+    const char *name; /* as JSON has it: a command's option has - for _. NULL ends a list. */
+    enum hk_arg_kind kind;
+    bool subject;  /* what the operation is about: an operand of the command, a part of a route */
+    bool required; /* of a subject */
+    size_t offset; /* in the request */
+    double lo, hi; /* hi 0 = no bound */
+    double fallback;
+    const char *value;   /* how help calls the value */
+    const char *choices; /* words with blanks between */
+    const char *help;
+};
+
+/* ---- an operation ---- */
+
+typedef enum hk_code hk_op_run(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                               struct hk_pool *mem, void *result, struct hk_err *err);
+
+struct hk_op {
+    const char *noun, *verb;   /* "messages", "list"; verb NULL: the noun says all ("status") */
+    const char *summary;       /* one line, imperative, without a full stop */
+    const char *details;       /* NULL: the summary says all */
+    enum hk_role role;         /* that may ask */
+    bool store;                /* asks the store: it is opened first */
+    bool changes;              /* something */
+    bool needs_reason;         /* who and why is kept */
+    bool reveals;              /* may show what is masked, to who asks for it */
+    bool is_long;              /* reports progress, and can be stopped */
+    const struct hk_arg *args; /* NULL: none */
+    size_t request_size, result_size;
+    hk_op_run *run;
+    /* One JSON value. NULL: the result is a stream, which `run` hands to its request's function. */
+    void (*encode)(struct hk_json *json, const void *result);
+};
+
+/* Defines `name_op`, which the table can hold, around the typed function `name`. */
+#define HK_OP_RUN(name)                                                                                      \
+    static enum hk_code name##_op(struct hk_desk *desk, const struct hk_caller *caller, const void *request, \
+                                  struct hk_pool *mem, void *result, struct hk_err *err)                     \
+    {                                                                                                        \
+        return name(desk, caller, request, mem, result, err);                                                \
+    }
+
+/* All of them, in the order of the reference. */
+extern const struct hk_op *const hk_ops[];
+extern const size_t hk_n_ops;
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operations. Each row stands in the file of its family. */
+#include "desk/status.h"
+
+const struct hk_op *const hk_ops[] = {
+    &hk_op_status,
+    &hk_op_relays_list,
+};
+const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku status: asks the store three times and puts the answers side by side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "desk/encode.h"
+#include "desk/status.h"
+
+const char *const hk_status_buckets[HK_ATTEMPT_BUCKETS] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+"};
+
+/* The destinations that keep an order; `*out_n` of them. NULL: no memory. */
+static struct hk_blocking *ordered_dests(const struct hk_config *config, struct hk_pool *mem, size_t *out_n)
+{
+    const struct hk_conf_destination *conf = NULL;
+    size_t room = 0, n = 0;
+    while (hk_config_destination(config, room) != NULL)
+        room++;
+    struct hk_blocking *items = hk_pool_alloc(mem, room + 1, sizeof *items);
+    for (size_t i = 0; items != NULL && (conf = hk_config_destination(config, i)) != NULL; i++)
+        if (conf->order == HK_ORDER_KEY)
+            items[n++] = (struct hk_blocking){.destination = conf->name,
+                                              .skip_dead = conf->on_dead == HK_ON_DEAD_SKIP};
+    *out_n = n;
+    return items;
+}
+
+/* ---- side by side ---- */
+
+static struct hk_status_dest *dest_of(struct hk_status *o, size_t room, struct hk_str name)
+{
+    for (size_t i = 0; i < o->n_dests; i++)
+        if (hk_str_eq(o->dests[i].name, name))
+            return &o->dests[i];
+    if (o->n_dests == room)
+        return NULL;
+    struct hk_status_dest *d = &o->dests[o->n_dests++];
+    *d =
+        (struct hk_status_dest){.name = name, .backlog = {.name = name, .actor = {"", 0}, .reason = {"", 0}}};
+    return d;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    struct hk_str x = ((const struct hk_status_dest *)a)->name, y = ((const struct hk_status_dest *)b)->name;
+    size_t len = x.len < y.len ? x.len : y.len;
+    int order = len > 0 ? memcmp(x.ptr, y.ptr, len) : 0;
+    return order != 0 ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+static void add_names(struct hk_status *o, size_t room, const struct hk_config *config,
+                      const struct hk_figures *figures, bool all)
+{
+    const struct hk_conf_destination *conf = NULL;
+    const struct hk_str *before = NULL;
+    for (size_t i = 0; i < o->store.n_dests; i++) {
+        struct hk_status_dest *d = &o->dests[o->n_dests++];
+        *d = (struct hk_status_dest){.name = o->store.dests[i].name, .backlog = o->store.dests[i]};
+    }
+    for (size_t i = 0; i < figures->n; i++) {
+        if (before == NULL || !hk_str_eq(*before, figures->items[i].destination))
+            (void)dest_of(o, room, figures->items[i].destination);
+        before = &figures->items[i].destination;
+    }
+    for (size_t i = 0; all && (conf = hk_config_destination(config, i)) != NULL; i++)
+        (void)dest_of(o, room, hk_str_of(conf->name));
+}
+
+/* Room for whatever anybody knows of. */
+static size_t dests_room(const struct hk_status *o, const struct hk_config *config, size_t n_blocked,
+                         const struct hk_figures *figures)
+{
+    size_t configured = 0;
+    while (hk_config_destination(config, configured))
+        configured++;
+    return o->store.n_dests + figures->n + n_blocked + configured + 1;
+}
+
+static enum hk_code put_together(struct hk_status *o, const struct hk_config *config,
+                                 const struct hk_blocking *blocked, size_t n,
+                                 const struct hk_figures *figures, bool all, struct hk_pool *mem)
+{
+    size_t room = dests_room(o, config, n, figures);
+    o->dests = hk_pool_alloc(mem, room, sizeof *o->dests);
+    if (!o->dests)
+        return HK_NOMEM;
+    add_names(o, room, config, figures, all);
+    for (size_t i = 0; i < n; i++) {
+        o->blocked.n += blocked[i].n.n;
+        o->blocked.about |= blocked[i].n.about;
+        struct hk_status_dest *d =
+            blocked[i].n.n > 0 || all ? dest_of(o, room, hk_str_of(blocked[i].destination)) : NULL;
+        if (!d)
+            continue;
+        d->ordered = true;
+        d->blocked = blocked[i].n;
+    }
+    for (size_t i = 0; i < o->n_dests; i++)
+        hk_figures_sum(figures, o->dests[i].name, &o->dests[i].lately);
+    qsort(o->dests, o->n_dests, sizeof *o->dests, by_name);
+    return HK_OK;
+}
+
+/* Messages that failed, due or not, as the table by destination and `messages list` count them. */
+static struct hk_count count_retrying(const struct hk_store_status *s)
+{
+    struct hk_count all = {0, false};
+    for (size_t i = 0; i < s->n_dests; i++)
+        all = (struct hk_count){all.n + s->dests[i].retrying.n, all.about || s->dests[i].retrying.about};
+    if (all.n < s->retrying.n) /* some destinations were not looked at */
+        all = s->retrying;
+    all.about = all.about || s->more_dests;
+    return all;
+}
+
+static enum hk_code read_store(struct hk_desk *desk, bool exact, struct hk_pool *mem, struct hk_status *o,
+                               struct hk_err *err)
+{
+    const struct hk_store_status *status = NULL;
+    enum hk_code rc = (exact ? desk->ops->status_exact : desk->ops->status)(desk->admin, &status, err);
+    if (rc != HK_OK)
+        return rc;
+    o->store = *status;
+    hk_desk_keep(desk, mem);
+    o->retrying = count_retrying(&o->store);
+    return HK_OK;
+}
+
+static enum hk_code status(struct hk_desk *desk, const struct hk_caller *caller,
+                           const struct hk_status_ask *ask, struct hk_pool *mem, struct hk_status *out,
+                           struct hk_err *err)
+{
+    struct hk_status o = {.blocked_known = hk_config_destination(desk->config, 0) != NULL};
+    const struct hk_figures none = {.n = 0}, *figures = NULL;
+    size_t n = 0;
+    struct hk_blocking *blocked = ordered_dests(desk->config, mem, &n);
+    (void)caller;
+    if (!blocked)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = n > 0 ? desk->ops->blocked(desk->admin, blocked, n, ask->exact, err) : HK_OK;
+    if (rc == HK_OK)
+        rc = read_store(desk, ask->exact, mem, &o, err);
+    if (rc != HK_OK)
+        return rc;
+    if (desk->ops->figures(desk->admin, &figures, &o.no_figures) == HK_OK)
+        hk_desk_keep(desk, mem);
+    else
+        figures = &none; /* the rest is worth showing */
+    if (put_together(&o, desk->config, blocked, n, figures, ask->all_destinations, mem) != HK_OK)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    *out = o;
+    return HK_OK;
+}
+
+/* ---- what they say ---- */
+
+const char *hk_status_breaker(const struct hk_status_dest *d, int64_t now_ms)
+{
+    if (d->backlog.open_until_ms > now_ms)
+        return "open";
+    return d->lately.half_open ? "half_open" : "closed";
+}
+
+double hk_status_ratio(const struct hk_figures_sum *f)
+{
+    uint64_t all = f->sent + f->failed;
+    return all > 0 ? (double)f->sent / (double)all : -1;
+}
+
+/* ---- relays ---- */
+
+static enum hk_code relays(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                           struct hk_pool *mem, struct hk_relays *out, struct hk_err *err)
+{
+    const struct hk_relays *found = NULL;
+    (void)caller, (void)request;
+    enum hk_code rc = desk->ops->relays(desk->admin, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    *out = *found;
+    hk_desk_keep(desk, mem);
+    return HK_OK;
+}
+
+/* ---- the table ---- */
+
+HK_OP_RUN(status)
+HK_OP_RUN(relays)
+
+static const struct hk_arg status_args[] = {{.name = "exact",
+                                             .offset = offsetof(struct hk_status_ask, exact),
+                                             .help = "count everything, however long that takes"},
+                                            {.name = NULL}};
+
+const struct hk_op hk_op_status = {
+    .noun = "status",
+    .summary = "show what is due, waiting and dead, the oldest message, and who relays",
+    .details = "Exact up to 100,000 of a kind; beyond, ~ marks an estimate.",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .args = status_args,
+    .request_size = sizeof(struct hk_status_ask),
+    .result_size = sizeof(struct hk_status),
+    .run = status_op,
+    .encode = hk_encode_status};
+
+const struct hk_op hk_op_relays_list = {
+    .noun = "relays",
+    .verb = "list",
+    .summary = "show who relays: their shards, what they have in hand, how far behind they are",
+    .details =
+        "LAG is how long the oldest message that is due has waited in a relay's shards, looked for among the\n"
+        "10,000 oldest. A relay that stopped without a word is shown until another takes over.",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .result_size = sizeof(struct hk_relays),
+    .run = relays_op,
+    .encode = hk_encode_relays};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The desk's table holds together, and its door lets in who may come in. */
+#include <string.h>
+
+#include "base/str.h"
+#include "check.h"
+#include "desk/desk.h"
+
+static size_t size_of(enum hk_arg_kind kind)
+{
+    switch (kind) {
+    case HK_ARG_FLAG:
+        return sizeof(bool);
+    case HK_ARG_NUMBER:
+    case HK_ARG_DURATION:
+        return sizeof(uint64_t);
+    case HK_ARG_RATE:
+        return sizeof(double);
+    case HK_ARG_TEXTS:
+        return sizeof(struct hk_texts);
+    case HK_ARG_BYTES:
+        return sizeof(struct hk_str);
+    case HK_ARG_TEXT:
+    case HK_ARG_CHOICE:
+    case HK_ARG_FILE:
+    case HK_ARG_POLICY:
+        break;
+    }
+    return sizeof(const char *);
+}
+
+static void check_args(const struct hk_op *op)
+{
+    for (const struct hk_arg *a = op->args; a && a->name; a++) {
+        assert_true(a->offset + size_of(a->kind) <= op->request_size);
+        assert_true(a->kind == HK_ARG_FLAG || a->value);
+        assert_true(a->kind != HK_ARG_CHOICE || a->choices);
+        assert_true(a->subject || (a->help && a->help[0]));
+        assert_true(!a->required || a->subject);
+        for (const struct hk_arg *b = op->args; b < a; b++) {
+            assert_true(strcmp(a->name, b->name) != 0);
+            assert_true(a->offset >= b->offset + size_of(b->kind) ||
+                        b->offset >= a->offset + size_of(a->kind));
+        }
+    }
+}
+
+static void each_row_says_what_it_needs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < hk_n_ops; i++) {
+        const struct hk_op *op = hk_ops[i];
+        assert_true(op->noun && op->summary && op->run);
+        assert_true(op->role != HK_ROLE_NONE);
+        assert_true(op->role >= HK_ROLE_OPERATOR || !op->changes);
+        assert_true(op->changes || !op->needs_reason);
+        assert_true(op->summary[strlen(op->summary) - 1] != '.');
+        check_args(op);
+        for (size_t k = 0; k < i; k++)
+            assert_true(strcmp(op->noun, hk_ops[k]->noun) != 0 || !op->verb || !hk_ops[k]->verb ||
+                        strcmp(op->verb, hk_ops[k]->verb) != 0);
+    }
+}
+
+static enum hk_code ask_as(const struct hk_op *op, struct hk_caller caller, struct hk_err *err)
+{
+    struct hk_desk desk;
+    struct hk_pool mem = {NULL};
+    hk_desk_init(&desk, NULL, "nothing:");
+    enum hk_code rc = hk_desk_ask(&desk, op, &caller, NULL, &mem, NULL, err);
+    hk_pool_fini(&mem);
+    hk_desk_fini(&desk);
+    return rc;
+}
+
+static enum hk_code ran(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                        struct hk_pool *mem, void *result, struct hk_err *err)
+{
+    (void)caller, (void)request, (void)mem, (void)result;
+    return hk_desk_wrong(desk, "field", err, "takes %d", 5);
+}
+
+static void only_who_may_comes_in(void **state)
+{
+    (void)state;
+    struct hk_op op = {.noun = "x", .verb = "y", .role = HK_ROLE_OPERATOR, .run = ran};
+    struct hk_err err = {.message = ""};
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_VIEWER}, &err), HK_DENIED);
+    assert_string_equal(err.message, "your rights do not allow 'x y'");
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_OPERATOR}, &err), HK_INVALID);
+    assert_string_equal(err.message, "takes 5");
+    op.needs_reason = true;
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reason = " "}, &err), HK_INVALID);
+    assert_true(strstr(err.message, "a reason is needed"));
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reason = "why"}, &err),
+                     HK_INVALID);
+    assert_string_equal(err.message, "takes 5");
+}
+
+static void what_is_masked_needs_a_reason_to_be_seen(void **state)
+{
+    (void)state;
+    struct hk_op op = {.noun = "x", .role = HK_ROLE_VIEWER, .run = ran};
+    struct hk_err err = {.message = ""};
+    assert_int_equal(
+        ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .reason = "why"}, &err),
+        HK_INVALID);
+    assert_true(strstr(err.message, "nothing is masked"));
+    op.reveals = true;
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true}, &err),
+                     HK_INVALID);
+    assert_true(strstr(err.message, "a reason is needed"));
+    assert_int_equal(
+        ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .reason = "why"}, &err),
+        HK_INVALID);
+    assert_string_equal(err.message, "takes 5");
+}
+
+static void a_store_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    const struct hk_op op = {.noun = "x", .role = HK_ROLE_VIEWER, .store = true, .run = ran};
+    struct hk_err err = {.message = ""};
+    assert_true(ask_as(&op, (struct hk_caller){.role = HK_ROLE_VIEWER}, &err) != HK_OK);
+    assert_true(err.message[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_row_says_what_it_needs),
+        cmocka_unit_test(only_who_may_comes_in),
+        cmocka_unit_test(what_is_masked_needs_a_reason_to_be_seen),
+        cmocka_unit_test(a_store_that_is_not_there_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
