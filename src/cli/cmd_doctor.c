@@ -16,6 +16,7 @@
 #include "daemon/guard.h"
 #include "relay/wiring.h"
 #include "sink/http/version.h"
+#include "sink/kinds.h"
 
 #define INTEGRITY_MS UINT64_C(10000)
 #define MIB          (UINT64_C(1) << 20)
@@ -121,7 +122,7 @@ static void look_at_destination(struct doctor *d, const struct hk_conf_destinati
 {
     struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
-    if (conf->kind == HK_KIND_NULL)
+    if (hk_sink_kind_of(conf)->nowhere)
         finding(d, LEVEL_WARN, "destination",
                 "'%s' is null: its messages are confirmed and go nowhere; for benches and dry runs only",
                 conf->name);

@@ -192,12 +192,20 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
             special);
 }
 
+static enum hk_conf_kind given_kind(const struct hk_conf_destination *destination)
+{
+    unsigned kind = HK_NKINDS - 1;
+    while (kind > 0 && !HK_GIVEN(destination, HK_DEST_KINDS_OPT + kind))
+        kind--;
+    return (enum hk_conf_kind)kind;
+}
+
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     struct hk_conf_destination *destination = section;
     const struct hk_yaml_node *on_dead = hk_yaml_get(node, "on_dead");
     const struct hk_yaml_node *allow = hk_yaml_get(node, "allow");
-    destination->kind = HK_GIVEN(destination, HK_DEST_NULL_OPT) ? HK_KIND_NULL : HK_KIND_HTTP;
+    destination->kind = given_kind(destination);
     if (allow && destination->kind == HK_KIND_NULL)
         hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect without \"http\"");
     check_address(walk, node, destination);

@@ -346,13 +346,7 @@ const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telem
 
 const char *hk_conf_kind_name(enum hk_conf_kind kind)
 {
-    switch (kind) {
-    case HK_KIND_HTTP:
-        return "http";
-    case HK_KIND_NULL:
-        break;
-    }
-    return "null";
+    return hk_destination_table.opts[HK_DEST_KINDS_OPT + kind].key;
 }
 
 const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])

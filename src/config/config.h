@@ -152,9 +152,10 @@ struct hk_conf_null {
     uint64_t latency_ms;
 };
 
-enum hk_conf_kind {
+enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
-    HK_KIND_NULL
+    HK_KIND_NULL,
+    HK_NKINDS
 };
 
 struct hk_conf_limits {

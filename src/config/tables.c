@@ -375,7 +375,7 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
                            .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
 };
 
-static const struct hk_opt_table destination_table = {
+const struct hk_opt_table hk_destination_table = {
     .name = "destination",
     .where = "destinations.NAME",
     .size = sizeof(struct hk_conf_destination),
@@ -481,8 +481,8 @@ static const struct hk_opt root_opts[] = {
     {"policies", HK_OPT_MAP, AT(struct hk_config, policy_conf), .max = 1000, .sub = &hk_policy_table,
      .example = "{ orders: { max_attempts: 10 } }",
      .help = "retry policies by name; a preset's name replaces it"},
-    {"destinations", HK_OPT_MAP, AT(struct hk_config, destinations), .max = 10000, .sub = &destination_table,
-     .example = "{ billing: { http: { url: https://billing.example/hooks } } }",
+    {"destinations", HK_OPT_MAP, AT(struct hk_config, destinations), .max = 10000,
+     .sub = &hk_destination_table, .example = "{ billing: { http: { url: https://billing.example/hooks } } }",
      .help = "where messages go, by name"},
     {"routes", HK_OPT_LIST, AT(struct hk_config, routes), .max = 1000, .sub = &route_table,
      .example = "[{ event_type: \"Order*\", destination: billing }]",
@@ -513,23 +513,23 @@ const struct hk_opt_table hk_root_table = {
 const struct hk_opt_table *hk_schema_table(size_t i)
 {
     static const struct hk_opt_table *const tables[] = {
-        &hk_root_table,       &store_table,
-        &relay_table,         &retention_table,
-        &admin_table,         &hk_policy_table,
-        &hk_backoff_table,    &hk_jitter_table,
-        &hk_classes_table,    &hk_class_table,
-        &hk_rule_table,       &hk_breaker_table,
-        &destination_table,   &http_table,
-        &header_table,        &sign_table,
-        &auth_table,          &basic_table,
-        &null_table,          &limits_table,
-        &route_table,         &validate_table,
-        &mask_table,          &log_table,
-        &telemetry_table,     &telemetry_header_table,
-        &hk_channel_table,    &hk_slack_table,
-        &hk_email_table,      &hk_hook_table,
-        &hk_pagerduty_table,  &hk_exec_table,
-        &hk_alerts_table,     &hk_quiet_table,
+        &hk_root_table,        &store_table,
+        &relay_table,          &retention_table,
+        &admin_table,          &hk_policy_table,
+        &hk_backoff_table,     &hk_jitter_table,
+        &hk_classes_table,     &hk_class_table,
+        &hk_rule_table,        &hk_breaker_table,
+        &hk_destination_table, &http_table,
+        &header_table,         &sign_table,
+        &auth_table,           &basic_table,
+        &null_table,           &limits_table,
+        &route_table,          &validate_table,
+        &mask_table,           &log_table,
+        &telemetry_table,      &telemetry_header_table,
+        &hk_channel_table,     &hk_slack_table,
+        &hk_email_table,       &hk_hook_table,
+        &hk_pagerduty_table,   &hk_exec_table,
+        &hk_alerts_table,      &hk_quiet_table,
         &hk_alert_rule_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;

@@ -171,7 +171,8 @@ enum {
 };
 
 enum {
-    HK_DEST_HTTP_OPT,
+    HK_DEST_KINDS_OPT, /* one for each kind, in the order of enum hk_conf_kind */
+    HK_DEST_HTTP_OPT = HK_DEST_KINDS_OPT,
     HK_DEST_NULL_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
@@ -226,6 +227,7 @@ enum {
 };
 
 extern const struct hk_opt_table hk_root_table;
+extern const struct hk_opt_table hk_destination_table;
 extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;

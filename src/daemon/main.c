@@ -18,6 +18,7 @@
 #include "exec/clock.h"
 #include "relay/relay.h"
 #include "sink/http/sign.h"
+#include "sink/kinds.h"
 
 enum {
     DRAIN_MS = 20000,
@@ -178,7 +179,7 @@ static void log_idle_ends(struct hk_daemon *d)
         log_event(d, HK_LOG_WARN, "no destinations are configured: every message becomes a dead letter", NULL,
                   NULL);
     for (size_t i = 0; (dest = hk_config_destination(d->config, i)) != NULL; i++)
-        if (dest->kind == HK_KIND_NULL)
+        if (hk_sink_kind_of(dest)->nowhere)
             log_event(d, HK_LOG_WARN, "destination is null: its messages are confirmed and go nowhere",
                       "destination", dest->name);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reload says about two configurations. */
+/* What a reload says about two configurations; and that destinations know the kinds of sink that there are. */
 #include <stdlib.h>
 
 #include "check.h"
 #include "config/diff.h"
+#include "config/tables.h"
 #include "config_env.h"
+#include "sink/kinds.h"
 
 static char told[8192];
 
@@ -138,11 +140,29 @@ static void test_a_path_that_is_too_long_is_cut(void **state)
     assert_memory_equal(told, "~destinations.a.http.headers.hhh", 32);
 }
 
+/* The sections of a destination that exclude each other, enum hk_conf_kind and the registry of sinks are one list. */
+static void test_every_kind_of_destination_has_its_sink(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (size_t i = 0; i < hk_destination_table.n_opts; i++)
+        n += (hk_destination_table.opts[i].flags & HK_OPT_CHOICE) != 0;
+    assert_int_equal(n, HK_NKINDS);
+    for (size_t i = 0; i < n; i++) {
+        const struct hk_conf_destination conf = {.kind = (enum hk_conf_kind)i};
+        const struct hk_opt *section = &hk_destination_table.opts[HK_DEST_KINDS_OPT + i];
+        assert_true(section->flags & HK_OPT_CHOICE);
+        assert_string_equal(hk_sink_kind_of(&conf)->name, section->key);
+        assert_string_equal(hk_conf_kind_name(conf.kind), section->key);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_differences_are_told_by_their_path),
         cmocka_unit_test(test_a_path_that_is_too_long_is_cut),
+        cmocka_unit_test(test_every_kind_of_destination_has_its_sink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

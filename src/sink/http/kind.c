@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP as a kind of sink: a destination of the configuration -> the sink's options. */
+#include "base/mem.h"
+#include "sink/http/http.h"
+#include "sink/kinds.h"
+
+static const char *const methods[] = {
+    [HK_METHOD_POST] = "POST", [HK_METHOD_PUT] = "PUT", [HK_METHOD_PATCH] = "PATCH"};
+
+struct http_lists { /* arrays that hk_http_open copies */
+    struct hk_http_header *headers;
+    struct hk_cidr *allow;
+    const char **secrets;
+};
+
+static void free_lists(struct http_lists *lists)
+{
+    hk_mem_free(lists->headers);
+    hk_mem_free(lists->allow);
+    hk_mem_free(lists->secrets);
+}
+
+static bool make_lists(const struct hk_conf_destination *conf, struct hk_http_options *o,
+                       struct http_lists *lists)
+{
+    while (hk_conf_header(&conf->http, o->n_headers))
+        o->n_headers++;
+    while (hk_conf_allow(conf, o->n_allow))
+        o->n_allow++;
+    o->n_secrets = conf->http.sign.secret ? 1 : 0;
+    while (!conf->http.sign.secret && hk_conf_text(&conf->http.sign.secrets, o->n_secrets))
+        o->n_secrets++;
+    lists->headers = hk_mem_zalloc(o->n_headers + 1, sizeof *lists->headers);
+    lists->allow = hk_mem_zalloc(o->n_allow + 1, sizeof *lists->allow);
+    lists->secrets = hk_mem_zalloc(o->n_secrets + 1, sizeof *lists->secrets);
+    if (!lists->headers || !lists->allow || !lists->secrets)
+        return false;
+    for (size_t i = 0; i < o->n_headers; i++) {
+        const struct hk_conf_header *h = hk_conf_header(&conf->http, i);
+        lists->headers[i] = (struct hk_http_header){.name = h->name, .value = h->value, .secret = h->secret};
+    }
+    for (size_t i = 0; i < o->n_allow; i++)
+        lists->allow[i] = *hk_conf_allow(conf, i);
+    for (size_t i = 0; i < o->n_secrets; i++)
+        lists->secrets[i] =
+            conf->http.sign.secret ? conf->http.sign.secret : hk_conf_text(&conf->http.sign.secrets, i);
+    o->headers = lists->headers;
+    o->allow = lists->allow;
+    o->secrets = lists->secrets;
+    return true;
+}
+
+static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_loop *loop,
+                              struct hk_sink **out, struct hk_err *err)
+{
+    const struct hk_conf_http *http = &conf->http;
+    struct http_lists lists = {NULL, NULL, NULL};
+    struct hk_http_options o = {.name = conf->name,
+                                .url = http->url,
+                                .method = methods[http->method],
+                                .basic_user = http->auth.basic.user,
+                                .basic_password = http->auth.basic.password,
+                                .bearer = http->auth.bearer,
+                                .ca_file = http->ca_file,
+                                .cert_file = http->cert_file,
+                                .key_file = http->key_file,
+                                .cloudevents = http->cloudevents == HK_CLOUDEVENTS_BINARY,
+                                .max_connections = conf->limits.concurrency};
+    enum hk_code rc = make_lists(conf, &o, &lists)
+                          ? hk_http_open(loop, &o, out, err)
+                          : hk_err_set(err, HK_NOMEM, "out of memory for destination %s", conf->name);
+    free_lists(&lists);
+    return rc;
+}
+
+const struct hk_sink_kind hk_sink_kind_http = {.name = "http", .open = open_http};

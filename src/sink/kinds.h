@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of sink. A kind is one struct in its own folder (http/kind.c, null/kind.c) and one line of the registry in kinds.c.
+ *
+ * A destination has exactly one section with the name of a kind. The tables of those sections stay with the configuration
+ * (config/tables.c), because libhikyaku reads whole configurations and has no sinks. So this file and the kind.c files see the
+ * configuration, and they are part of the relay's archive. */
+#ifndef HK_SINK_KINDS_H
+#define HK_SINK_KINDS_H
+
+#include "config/config.h"
+#include "loop/loop.h"
+#include "sink/sink.h"
+
+struct hk_sink_kind {
+    const char *name; /* of its section */
+    bool nowhere;     /* confirms without sending anything: people are warned */
+    /* As the kind's own open: connects to nothing yet. The configuration may go afterwards. */
+    enum hk_code (*open)(const struct hk_conf_destination *conf, struct hk_loop *loop,
+                         struct hk_sink **out_sink, struct hk_err *err);
+};
+
+extern const struct hk_sink_kind hk_sink_kind_http;
+extern const struct hk_sink_kind hk_sink_kind_null;
+
+const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
+
+#endif
