@@ -270,6 +270,11 @@ int hk_ask_also(struct hk_ask *ask, const struct hk_op *op, const void *request,
     return rc == HK_OK ? HK_EXIT_OK : hk_ask_failed(ask);
 }
 
+enum hk_code hk_ask_quietly(struct hk_ask *ask)
+{
+    return hk_desk_ask(&ask->desk, ask->op, &ask->caller, ask->request, &ask->mem, ask->result, &ask->err);
+}
+
 int hk_ask_run(struct hk_ask *ask)
 {
     return hk_ask_also(ask, ask->op, ask->request, ask->result);

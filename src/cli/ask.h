@@ -30,6 +30,8 @@ struct hk_ask {
 int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out);
 /* Asks. HK_EXIT_OK, or said what is wrong. */
 int hk_ask_run(struct hk_ask *ask);
+/* Asks, and says nothing: for a command that has words of its own for some errors. hk_ask_failed says the others. */
+enum hk_code hk_ask_quietly(struct hk_ask *ask);
 /* The same for another operation than the command's. */
 int hk_ask_also(struct hk_ask *ask, const struct hk_op *op, const void *request, void *result);
 /* Says what the desk said in `ask->err`, and gives the exit code: 75 for what may work later, 1 for what does not fit the

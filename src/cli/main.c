@@ -10,6 +10,7 @@
 #include "cli/dead/dead.h"
 #include "cli/options.h"
 #include "cli/out.h"
+#include "desk/messages.h"
 #include "desk/status.h"
 
 static const struct hk_cli_option globals[] = {
@@ -139,12 +140,6 @@ static const struct hk_cli_option explain_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option act_options[] = {
-    HK_ACTOR_OPTIONS,
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it goes to several"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 static const struct hk_cli_option pause_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option test_options[] = {{.name = "payload",
@@ -251,26 +246,8 @@ static struct hk_cli_command commands[] = {
      .summary = "why a message has not gone out yet, and what to do",
      .options = explain_options,
      .run = hk_cmd_messages_explain},
-    {.name = "messages",
-     .sub = "cancel",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "a message that is not in flight will never be sent",
-     .details = "Exit code 75 while it is in flight.",
-     .options = act_options,
-     .run = hk_cmd_messages_cancel},
-    {.name = "messages",
-     .sub = "retry",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "a message that waits is due now",
-     .details = "Exit code 75 while it is in flight.",
-     .options = act_options,
-     .run = hk_cmd_messages_retry},
+    {.op = &hk_op_messages_cancel, .run = hk_cmd_messages_cancel},
+    {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},
     {.name = "destinations", .summary = "look at destinations, pause, resume and test them"},
     {.name = "destinations",
      .sub = "list",

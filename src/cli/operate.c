@@ -95,11 +95,7 @@ const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_
 
 const struct hk_conf_destination *hk_operate_destination(const struct hk_config *config, struct hk_str name)
 {
-    const struct hk_conf_destination *d = NULL;
-    for (size_t i = 0; (d = hk_config_destination(config, i)) != NULL; i++)
-        if (hk_str_eq(hk_str_of(d->name), name))
-            return d;
-    return NULL;
+    return hk_config_destination_named(config, name);
 }
 
 static bool read_all(FILE *file, struct hk_buf *out)

@@ -37,7 +37,7 @@ int hk_operate_show(const struct hk_cli *cli, hk_operate_ask *ask);
 /* --reason, or asked for on a terminal; NULL: said that it is missing, exit with 2. */
 const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX]);
 
-/* The configured destination of that name, or NULL. */
+/* As hk_config_destination_named, which is what to use. */
 const struct hk_conf_destination *hk_operate_destination(const struct hk_config *config, struct hk_str name);
 
 #define HK_PAYLOAD_MAX ((size_t)64 << 20)

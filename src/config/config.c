@@ -314,6 +314,16 @@ const struct hk_conf_destination *hk_config_destination(const struct hk_config *
     return i < config->destinations.n ? &items[i] : NULL;
 }
 
+const struct hk_conf_destination *hk_config_destination_named(const struct hk_config *config,
+                                                              struct hk_str name)
+{
+    const struct hk_conf_destination *items = config->destinations.items;
+    for (size_t i = 0; i < config->destinations.n; i++)
+        if (hk_str_eq(hk_str_of(items[i].name), name))
+            return &items[i];
+    return NULL;
+}
+
 const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i)
 {
     const struct hk_conf_route *items = config->routes.items;

@@ -340,6 +340,8 @@ void hk_config_free(struct hk_config *config);
 
 /* NULL past the last. */
 const struct hk_conf_destination *hk_config_destination(const struct hk_config *config, size_t i);
+const struct hk_conf_destination *hk_config_destination_named(const struct hk_config *config,
+                                                              struct hk_str name); /* NULL: there is none */
 const struct hk_conf_route *hk_config_route(const struct hk_config *config, size_t i);
 const struct hk_conf_validate *hk_config_validate(const struct hk_config *config, size_t i);
 const struct hk_conf_mask *hk_config_mask(const struct hk_config *config, size_t i);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations. Each row stands in the file of its family. */
+#include "desk/messages.h"
 #include "desk/status.h"
 
 const struct hk_op *const hk_ops[] = {
     &hk_op_status,
+    &hk_op_messages_cancel,
+    &hk_op_messages_retry,
     &hk_op_relays_list,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];
