@@ -57,6 +57,8 @@ static void aim(struct world *w, struct hk_model_msg *msg)
         return;
     }
     size_t dest = (size_t)hk_rng_upto(rng, w->c.n_dests - 1);
+    if (w->n_written <= w->c.n_flood)
+        dest = 0;
     (void)hk_str_copy(msg->destination, sizeof msg->destination, hk_str_of(w->dests[dest].name));
     expect(w, msg, dest);
 }
@@ -96,7 +98,7 @@ static const struct hk_model_msg *write_message(struct world *w, const struct ap
     if (hk_world_chance(rng, w->c.p_override))
         msg->max_attempts = (uint32_t)hk_rng_between(rng, 1, 4);
     aim(w, msg);
-    if (hk_world_chance(rng, w->c.p_key))
+    if (hk_world_chance(rng, w->c.p_key) && w->n_written > w->c.n_flood)
         draw_key(w, app, held, msg);
     if (hk_world_chance(rng, w->c.p_scheduled))
         msg->not_before_ms = now + hk_world_between(rng, 0, 20000);
@@ -153,7 +155,9 @@ void hk_world_app_step(struct world *w, size_t who)
     int64_t wait = 0;
     if (app->n_rows) {
         end(w, app);
-        wait = hk_world_between(&w->app_rng, 0, 2 * w->c.app_gap_ms * (int64_t)w->c.n_apps);
+        wait = w->n_written < w->c.n_flood
+                   ? 0
+                   : hk_world_between(&w->app_rng, 0, 2 * w->c.app_gap_ms * (int64_t)w->c.n_apps);
     } else {
         bool held = hk_world_chance(&w->app_rng, w->c.p_hold);
         begin(w, app, held);

@@ -17,8 +17,6 @@ enum {
     CRASHES_DEAD = 4
 };
 
-/* ---- memory and names ---- */
-
 void *hk_checker_grow(void *items, size_t n, size_t *room, size_t bytes)
 {
     if (n < *room)
@@ -28,70 +26,6 @@ void *hk_checker_grow(void *items, size_t n, size_t *room, size_t bytes)
     if (!bigger)
         abort();
     return bigger;
-}
-
-static size_t place_of(const struct names *names, struct hk_str name)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < name.len; i++)
-        h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001b3u;
-    size_t i = (size_t)(h ^ h >> 32) & (names->table_room - 1);
-    while (names->table[i]) {
-        size_t n = names->table[i] - 1;
-        if (names->lens[n] == name.len && memcmp(names->texts[n], name.ptr, name.len) == 0)
-            break;
-        i = (i + 1) & (names->table_room - 1);
-    }
-    return i;
-}
-
-static void grow_table(struct names *names)
-{
-    names->table_room = names->table_room ? names->table_room * 2 : 64;
-    free(names->table);
-    names->table = calloc(names->table_room, sizeof *names->table);
-    if (!names->table)
-        abort();
-    for (size_t n = 0; n < names->n; n++)
-        names->table[place_of(names, (struct hk_str){names->texts[n], names->lens[n]})] = n + 1;
-}
-
-size_t hk_names_find(const struct names *names, struct hk_str name)
-{
-    return names->n ? names->table[place_of(names, name)] - 1 : NOBODY; /* 0 - 1 is NOBODY, too */
-}
-
-size_t hk_names_get(struct names *names, struct hk_str name)
-{
-    size_t found = hk_names_find(names, name);
-    if (found != NOBODY)
-        return found;
-    if (names->n * 2 >= names->table_room)
-        grow_table(names);
-    size_t room = names->room;
-    names->texts = hk_checker_grow(names->texts, names->n, &room, sizeof *names->texts);
-    room = names->room;
-    names->lens = hk_checker_grow(names->lens, names->n, &room, sizeof *names->lens);
-    names->room = room;
-    char *copy = malloc(name.len + 1);
-    if (!copy)
-        abort();
-    if (name.len)
-        memcpy(copy, name.ptr, name.len);
-    copy[name.len] = '\0';
-    names->texts[names->n] = copy;
-    names->lens[names->n] = name.len;
-    names->table[place_of(names, name)] = names->n + 1;
-    return names->n++;
-}
-
-void hk_names_fini(struct names *names)
-{
-    for (size_t i = 0; i < names->n; i++)
-        free(names->texts[i]);
-    free(names->texts);
-    free(names->lens);
-    free(names->table);
 }
 
 /* ---- small helpers ---- */
@@ -702,6 +636,16 @@ static void settle_retry(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg), (long long)(leg->hint_due - leg->due));
 }
 
+/* Released or deferred: as if nothing had been sent, so nothing may have arrived. */
+static void settle_unsent(struct checker *c, struct cleg *leg)
+{
+    const struct csend *send = find_send(c);
+    if (send && (send->confirmed || send->maybe))
+        hk_checker_complain(c, "I6", "%s is given back as unsent, and may have arrived",
+                            hk_checker_msg_name(c, leg->msg));
+    count_attempt(c, leg, false, NULL);
+}
+
 /* To one leg, or to all of a message that is not routed yet. */
 static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
 {
@@ -712,7 +656,7 @@ static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
     else if (is(kind, "retry"))
         settle_retry(c, leg);
     else
-        count_attempt(c, leg, false, NULL);
+        settle_unsent(c, leg);
     if (is(kind, "defer"))
         leg->due = hk_checker_number(c, "due");
 }

@@ -173,7 +173,7 @@ static void draw_routes(struct world *w)
 {
     static const char *const types[] = {"e0", "e1*", "*2"};
     for (size_t i = 0; i < w->c.n_routes; i++) {
-        size_t most = w->c.n_dests < 3 ? w->c.n_dests : 3;
+        size_t most = w->c.n_dests < MAX_ROUTE ? w->c.n_dests : MAX_ROUTE;
         size_t n = (size_t)hk_rng_between(&w->config_rng, 1, most);
         size_t first = (size_t)hk_rng_upto(&w->config_rng, w->c.n_dests - 1);
         for (size_t k = 0; k < n; k++)

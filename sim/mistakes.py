@@ -100,7 +100,7 @@ MISTAKES = [
     ("fan-out-takes-no-turn", "a fan-out jumps the queue", CHOOSE,
      "    if (t->dest == HK_NO_DEST)\n        return fan_take(e, head, slot);", "    if (t->dest == HK_NO_DEST)\n        return true;"),
     ("requeued-key-trusted", "a requeued message's place in its key is believed at once", SETTLE,
-     "    doubt(e, slot);\n", "    (void)doubt;\n"),
+     "    doubt(e, slot);\n    e->held_keys_doubtful |= slot->unrouted; /* which", "    e->held_keys_doubtful |= slot->unrouted; /* which"),
     ("retry-overtakes-retry", "of two waiting ones of a key the later goes first", CHOOSE,
      "        return head->key_first && (!key ||", "        return (!key ||"),
 

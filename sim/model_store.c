@@ -456,6 +456,11 @@ size_t hk_model_live(const struct hk_model *model)
     return live_in(&model->outbox) + live_in(&model->retry);
 }
 
+size_t hk_model_letters(const struct hk_model *model)
+{
+    return model->letters.n;
+}
+
 size_t hk_model_open_letters(const struct hk_model *model)
 {
     size_t n = 0;

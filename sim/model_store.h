@@ -180,6 +180,7 @@ size_t hk_model_excused(const struct hk_model *model, int64_t by_ms,
 int64_t hk_model_open_until(const struct hk_model *model, const char *destination);
 /* Would a relay that asks for a lane now be told that another one lives? */
 bool hk_model_lane_lives(const struct hk_model *model);
+size_t hk_model_letters(const struct hk_model *model); /* whatever became of them */
 size_t hk_model_open_letters(const struct hk_model *model);
 /* A claim of something that a standing manifest names, or twice in one exchange: the engine's mistake. */
 const char *hk_model_complaint(const struct hk_model *model);

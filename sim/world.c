@@ -168,6 +168,11 @@ static bool at_rest(struct world *w)
 
 static void check(struct world *w)
 {
+    /* one for each destination of its route, and one from before it was routed; with more there would be no end of them */
+    if (hk_model_letters(w->model) > (MAX_ROUTE + 1) * w->c.n_messages) {
+        hk_world_fail(w, "%zu letters of %zu messages", hk_model_letters(w->model), w->c.n_messages);
+        return;
+    }
     if (!w->finishing)
         hk_world_operator_heal(w);
     if (!w->finishing && at_rest(w)) {

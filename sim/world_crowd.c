@@ -119,6 +119,16 @@ static void take_turns(struct world *w, struct hk_rng *rng)
         w->engine_dests[i].ordered = i % 2 == 0;
 }
 
+/* So many that the equal shares of all slow destinations fill every place but those that are kept for quick ones: who is not
+ * taken for quick then finds none. */
+static uint32_t places_for(uint32_t least, uint32_t slow)
+{
+    uint32_t places = least;
+    while ((places - places / 8) % slow)
+        places++;
+    return places;
+}
+
 /* Destinations that take many seconds to answer, as many as would fill every place. Beside them a quick one, which must
  * hardly notice; or nobody, but fewer places than destinations, and each must have its turn. */
 static void slow_neighbours(struct world *w, struct hk_rng *rng, uint64_t seed)
@@ -135,6 +145,11 @@ static void slow_neighbours(struct world *w, struct hk_rng *rng, uint64_t seed)
     for (size_t i = drawn; i < c->n_dests; i++)
         hk_world_dest_draw(w, i, seed);
     w->options.n_dests = c->n_dests;
+    if (quick) {
+        w->options.concurrency = places_for(w->options.concurrency, (uint32_t)c->n_dests - 1);
+        if (hk_rng_upto(rng, 1)) /* messages keep coming when the first have been answered */
+            c->app_gap_ms = hk_world_between(rng, 100, 400);
+    }
     /* to hear of a message, to walk over those of others, and to claim it */
     int64_t store_ms = 2 * (int64_t)c->store_ms + (int64_t)w->options.linger_ms + 1;
     int64_t look_ms = (int64_t)w->options.poll_max_ms + 30 * store_ms;
@@ -144,6 +159,7 @@ static void slow_neighbours(struct world *w, struct hk_rng *rng, uint64_t seed)
     }
     if (!quick) {
         take_turns(w, rng);
+        c->n_flood = hk_rng_upto(rng, 1) ? places : 0;
         return;
     }
     plain_dest(w, 0, 0, 50);

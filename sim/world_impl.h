@@ -18,6 +18,7 @@ enum {
     ROOM_DESTS = 32, /* … and those of world_crowd.c */
     MAX_APPS = 4,
     MAX_POLICIES = 3,
+    MAX_ROUTE = 3, /* destinations of a route */
     TX_MAX = 3,
     STORE_EPOCH_MS = 1000000 /* small numbers read better in a trace */
 };
@@ -41,6 +42,7 @@ enum stream {
 struct config {
     size_t n_relays, n_dests, n_apps, n_policies, n_routes;
     size_t n_messages;
+    size_t n_flood;     /* so many of them come first and at once, for one destination */
     int64_t fault_ms;   /* how long the first phase lasts */
     int64_t app_gap_ms; /* between transactions, on average */
     uint32_t keys;      /* 0 = none */
@@ -189,7 +191,7 @@ struct world {
     struct dest dests[ROOM_DESTS];
     struct hk_engine_dest engine_dests[ROOM_DESTS];
     struct hk_engine_route routes[4];
-    size_t route_dests[4][3];
+    size_t route_dests[4][MAX_ROUTE];
     struct hk_policy *policies[MAX_POLICIES];
     struct hk_engine_options options;
     struct app apps[MAX_APPS];
