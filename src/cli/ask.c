@@ -119,6 +119,8 @@ static bool read_bytes(struct hk_ask *ask, const char *given, struct hk_str *out
     const char *copy = ok ? hk_pool_copy(&ask->mem, hk_buf_cstr(&buf), buf.len) : NULL;
     *out = (struct hk_str){copy, buf.len};
     hk_buf_fini(&buf);
+    if (copy == NULL)
+        ask->err.code = HK_IO; /* the request is right, what it names cannot be read */
     return copy != NULL;
 }
 
@@ -255,10 +257,10 @@ int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
     if (out->request == NULL || out->result == NULL)
         return hk_out_error(HK_EXIT_FAILURE, "out of memory");
     if (!read_request(out))
-        return HK_EXIT_USAGE;
+        return out->err.code == HK_IO ? HK_EXIT_FAILURE : HK_EXIT_USAGE;
     int code = read_caller(out);
     if (code == HK_EXIT_OK)
-        code = hk_settings_config(cli, HK_FOR_ACTING, &out->config);
+        code = hk_settings_config(cli, op->sends ? HK_FOR_SENDING : HK_FOR_ACTING, &out->config);
     if (code == HK_EXIT_OK)
         hk_desk_init(&out->desk, out->config, hk_settings_url(cli, out->config));
     return code;

@@ -10,6 +10,7 @@
 #include "cli/dead/dead.h"
 #include "cli/options.h"
 #include "cli/out.h"
+#include "desk/destinations.h"
 #include "desk/messages.h"
 #include "desk/status.h"
 
@@ -142,13 +143,6 @@ static const struct hk_cli_option explain_options[] = {
 
 static const struct hk_cli_option pause_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option test_options[] = {{.name = "payload",
-                                                     .kind = HK_CLI_TEXT,
-                                                     .value = "TEXT|-|@FILE",
-                                                     .help = "what to send (default: a test object)"},
-                                                    HK_JSON_OPTION,
-                                                    HK_END_OF_OPTIONS};
-
 static const struct hk_cli_option mute_options[] = {
     {.name = "until", .kind = HK_CLI_TEXT, .value = "TIME", .help = "2026-11-15T08:30:00Z, or ..."},
     {.name = "for", .kind = HK_CLI_TEXT, .value = "TIME", .help = "... from now: 2h"},
@@ -249,41 +243,10 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_messages_cancel, .run = hk_cmd_messages_cancel},
     {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},
     {.name = "destinations", .summary = "look at destinations, pause, resume and test them"},
-    {.name = "destinations",
-     .sub = "list",
-     .summary = "those of the configuration and of the store",
-     .options = json_only,
-     .run = hk_cmd_destinations_list},
-    {.name = "destinations",
-     .sub = "pause",
-     .operands = "NAME",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "its messages wait; nothing is charged",
-     .options = pause_options,
-     .run = hk_cmd_destinations_pause},
-    {.name = "destinations",
-     .sub = "resume",
-     .operands = "NAME",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "its messages go again",
-     .options = pause_options,
-     .run = hk_cmd_destinations_resume},
-    {.name = "destinations",
-     .sub = "test",
-     .operands = "NAME",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "send one test message now, and show what came back",
-     .details =
-         "Uses the very sink of the relay, with its signature, address policy and time-outs; the store is not\n"
-         "touched. Exit code 0 only if the destination's policy calls the answer a success.",
-     .options = test_options,
-     .run = hk_cmd_destinations_test},
+    {.op = &hk_op_destinations_list, .run = hk_cmd_destinations_list},
+    {.op = &hk_op_destinations_pause, .run = hk_cmd_destinations_pause},
+    {.op = &hk_op_destinations_resume, .run = hk_cmd_destinations_resume},
+    {.op = &hk_op_destinations_test, .run = hk_cmd_destinations_test},
     {.name = "relays", .summary = "look at the relays"},
     {.op = &hk_op_relays_list, .run = hk_cmd_relays_list},
     {.name = "dead", .summary = "dead letters: look, repair, send again, discard"},

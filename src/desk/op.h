@@ -85,15 +85,16 @@ typedef enum hk_code hk_op_run(struct hk_desk *desk, const struct hk_caller *cal
                                struct hk_pool *mem, void *result, struct hk_err *err);
 
 struct hk_op {
-    const char *noun, *verb;   /* "messages", "list"; verb NULL: the noun says all ("status") */
-    const char *summary;       /* one line, imperative, without a full stop */
-    const char *details;       /* NULL: the summary says all */
-    enum hk_role role;         /* that may ask */
-    bool store;                /* asks the store: it is opened first */
-    bool changes;              /* something */
-    bool needs_reason;         /* who and why is kept */
-    bool reveals;              /* may show what is masked, to who asks for it */
-    bool is_long;              /* reports progress, and can be stopped */
+    const char *noun, *verb; /* "messages", "list"; verb NULL: the noun says all ("status") */
+    const char *summary;     /* one line, imperative, without a full stop */
+    const char *details;     /* NULL: the summary says all */
+    enum hk_role role;       /* that may ask */
+    bool store;              /* asks the store: it is opened first */
+    bool changes;            /* something */
+    bool needs_reason;       /* who and why is kept */
+    bool reveals;            /* may show what is masked, to who asks for it */
+    bool is_long;            /* reports progress, and can be stopped */
+    bool sends;              /* to a receiver or a channel: every secret of the configuration must be there */
     const struct hk_arg *args; /* NULL: none */
     size_t request_size, result_size;
     hk_op_run *run;

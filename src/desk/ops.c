@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations. Each row stands in the file of its family. */
+#include "desk/destinations.h"
 #include "desk/messages.h"
 #include "desk/status.h"
 
@@ -7,6 +8,10 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_status,
     &hk_op_messages_cancel,
     &hk_op_messages_retry,
+    &hk_op_destinations_list,
+    &hk_op_destinations_pause,
+    &hk_op_destinations_resume,
+    &hk_op_destinations_test,
     &hk_op_relays_list,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];

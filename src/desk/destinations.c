@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Destinations, as the configuration and the store know them. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "desk/destinations.h"
+#include "desk/encode.h"
+#include "exec/clock.h"
+
+/* ---- list ---- */
+
+static const struct hk_dest_status *status_of(const struct hk_store_status *s, struct hk_str name)
+{
+    for (size_t i = 0; i < s->n_dests; i++)
+        if (hk_str_eq(s->dests[i].name, name))
+            return &s->dests[i];
+    return NULL;
+}
+
+static struct hk_dest_row row_of(struct hk_str name, const struct hk_conf_destination *conf,
+                                 const struct hk_dest_status *state)
+{
+    const struct hk_dest_status nothing = {.name = name, .actor = {"", 0}, .reason = {"", 0}};
+    return (struct hk_dest_row){.name = name, .conf = conf, .state = state ? *state : nothing};
+}
+
+static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_caller *caller,
+                                      const void *request, struct hk_pool *mem, struct hk_dests *out,
+                                      struct hk_err *err)
+{
+    const struct hk_store_status *found = NULL;
+    const struct hk_conf_destination *conf = NULL;
+    size_t configured = 0;
+    (void)caller, (void)request;
+    enum hk_code rc = desk->ops->status(desk->admin, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    const struct hk_store_status s = *found;
+    hk_desk_keep(desk, mem);
+    while (hk_config_destination(desk->config, configured))
+        configured++;
+    struct hk_dests o = {.now_ms = s.now_ms,
+                         .items = hk_pool_alloc(mem, configured + s.n_dests + 1, sizeof *o.items)};
+    if (!o.items)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    for (size_t i = 0; (conf = hk_config_destination(desk->config, i)) != NULL; i++) {
+        struct hk_str name = hk_str_of(conf->name);
+        o.items[o.n++] = row_of(name, conf, status_of(&s, name));
+    }
+    for (size_t i = 0; i < s.n_dests; i++)
+        if (!hk_config_destination_named(desk->config, s.dests[i].name))
+            o.items[o.n++] = row_of(s.dests[i].name, NULL, &s.dests[i]);
+    *out = o;
+    return HK_OK;
+}
+
+/* ---- pause, resume ---- */
+
+/* A misspelt name would pause nothing, and say that it did. */
+static bool is_known(const struct hk_desk *desk, struct hk_str name)
+{
+    const struct hk_store_status *status = NULL;
+    struct hk_err err;
+    if (!hk_config_destination(desk->config, 0) || hk_config_destination_named(desk->config, name))
+        return true;
+    return desk->ops->status(desk->admin, &status, &err) != HK_OK || status_of(status, name);
+}
+
+static enum hk_code set_paused(struct hk_desk *desk, const struct hk_caller *caller, const char *name,
+                               bool paused, struct hk_dest_paused *out, struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    bool changed = false;
+    if (name[0] == '\0')
+        return hk_err_set(err, HK_INVALID, "which destination? It has no name");
+    if (paused && !is_known(desk, hk_str_of(name)))
+        return hk_err_set(err, HK_NOTFOUND,
+                          "there is no destination %s; 'hikyaku destinations list' shows them",
+                          hk_show(hk_str_of(name), shown));
+    enum hk_code rc =
+        desk->ops->pause(desk->admin, name, paused, caller->actor, caller->reason, &changed, err);
+    if (rc == HK_OK)
+        *out = (struct hk_dest_paused){.destination = name, .paused = paused, .changed = changed};
+    return rc;
+}
+
+static enum hk_code pause_destination(struct hk_desk *desk, const struct hk_caller *caller,
+                                      const struct hk_dest_ask *ask, struct hk_pool *mem,
+                                      struct hk_dest_paused *out, struct hk_err *err)
+{
+    (void)mem;
+    return set_paused(desk, caller, ask->destination, true, out, err);
+}
+
+static enum hk_code resume_destination(struct hk_desk *desk, const struct hk_caller *caller,
+                                       const struct hk_dest_ask *ask, struct hk_pool *mem,
+                                       struct hk_dest_paused *out, struct hk_err *err)
+{
+    (void)mem;
+    return set_paused(desk, caller, ask->destination, false, out, err);
+}
+
+/* ---- test ---- */
+
+enum {
+    TEXT_MAX = 128
+};
+
+static struct hk_message test_message(const struct hk_dest_test_ask *ask, const char *message_id,
+                                      struct hk_str payload)
+{
+    const struct hk_str none = {"", 0};
+    return (struct hk_message){.message_id = hk_str_of(message_id),
+                               .destination = hk_str_of(ask->destination),
+                               .event_type = hk_str_of("hikyaku.test"),
+                               .key = none,
+                               .headers = none,
+                               .content_type = hk_str_of("application/json"),
+                               .encoding = none,
+                               .correlation_id = none,
+                               .traceparent = none,
+                               .idempotency_key = none,
+                               .policy = none,
+                               .payload = payload,
+                               .created_ms = hk_clock_wall_ms(),
+                               .life = 1};
+}
+
+static enum hk_code test_destination(struct hk_desk *desk, const struct hk_caller *caller,
+                                     const struct hk_dest_test_ask *ask, struct hk_pool *mem,
+                                     struct hk_dest_tested *out, struct hk_err *err)
+{
+    char now[HK_TIME_TEXT_MAX], shown[HK_SHOW_MAX], payload[TEXT_MAX];
+    struct hk_dest_tested o = {.conf =
+                                   hk_config_destination_named(desk->config, hk_str_of(ask->destination))};
+    char *id = hk_pool_alloc(mem, 1, TEXT_MAX);
+    (void)caller;
+    if (!o.conf)
+        return hk_err_set(err, HK_NOTFOUND,
+                          "no destination %s is configured; 'hikyaku destinations list' shows them",
+                          hk_show(hk_str_of(ask->destination), shown));
+    if (!id)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    (void)hk_format_rfc3339(hk_clock_wall_ms(), now);
+    (void)snprintf(payload, sizeof payload, "{\"test\":true,\"from\":\"hikyaku\",\"at\":\"%s\"}", now);
+    (void)snprintf(id, TEXT_MAX, "test-%016" PRIx64, hk_clock_seed());
+    o.message_id = id;
+    struct hk_message message = test_message(ask, id, ask->payload.ptr ? ask->payload : hk_str_of(payload));
+    enum hk_code rc = hk_deliver(o.conf, hk_policies_get(desk->config->policies, o.conf->policy), &message,
+                                 mem, &o.got, err);
+    if (rc == HK_OK)
+        *out = o;
+    return rc;
+}
+
+/* ---- the table ---- */
+
+HK_OP_RUN(list_destinations)
+HK_OP_RUN(pause_destination)
+HK_OP_RUN(resume_destination)
+HK_OP_RUN(test_destination)
+
+static const struct hk_arg dest_args[] = {{.name = "destination",
+                                           .kind = HK_ARG_TEXT,
+                                           .subject = true,
+                                           .required = true,
+                                           .offset = offsetof(struct hk_dest_ask, destination),
+                                           .value = "NAME"},
+                                          {.name = NULL}};
+
+static const struct hk_arg test_args[] = {{.name = "destination",
+                                           .kind = HK_ARG_TEXT,
+                                           .subject = true,
+                                           .required = true,
+                                           .offset = offsetof(struct hk_dest_test_ask, destination),
+                                           .value = "NAME"},
+                                          {.name = "payload",
+                                           .kind = HK_ARG_BYTES,
+                                           .offset = offsetof(struct hk_dest_test_ask, payload),
+                                           .value = "TEXT|-|@FILE",
+                                           .help = "send this (default: a test object)"},
+                                          {.name = NULL}};
+
+const struct hk_op hk_op_destinations_list = {
+    .noun = "destinations",
+    .verb = "list",
+    .summary = "list the destinations of the configuration and of the store",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .result_size = sizeof(struct hk_dests),
+    .run = list_destinations_op,
+    .encode = hk_encode_destinations};
+
+const struct hk_op hk_op_destinations_pause = {
+    .noun = "destinations",
+    .verb = "pause",
+    .summary = "pause a destination: its messages wait, and no attempt is charged",
+    .role = HK_ROLE_OPERATOR,
+    .store = true,
+    .changes = true,
+    .needs_reason = true,
+    .args = dest_args,
+    .request_size = sizeof(struct hk_dest_ask),
+    .result_size = sizeof(struct hk_dest_paused),
+    .run = pause_destination_op,
+    .encode = hk_encode_destination_paused};
+
+const struct hk_op hk_op_destinations_resume = {.noun = "destinations",
+                                                .verb = "resume",
+                                                .summary = "resume a paused destination",
+                                                .role = HK_ROLE_OPERATOR,
+                                                .store = true,
+                                                .changes = true,
+                                                .needs_reason = true,
+                                                .args = dest_args,
+                                                .request_size = sizeof(struct hk_dest_ask),
+                                                .result_size = sizeof(struct hk_dest_paused),
+                                                .run = resume_destination_op,
+                                                .encode = hk_encode_destination_paused};
+
+const struct hk_op hk_op_destinations_test = {
+    .noun = "destinations",
+    .verb = "test",
+    .summary = "send one test message now, and show what came back",
+    .details =
+        "Uses the very sink of the relay, with its signature, address policy and time-outs; the store is not\n"
+        "touched. Exit code 0 only if the destination's policy calls the answer a success.",
+    .role = HK_ROLE_OPERATOR,
+    .changes = true,
+    .sends = true,
+    .args = test_args,
+    .request_size = sizeof(struct hk_dest_test_ask),
+    .result_size = sizeof(struct hk_dest_tested),
+    .run = test_destination_op,
+    .encode = hk_encode_destination_tested};

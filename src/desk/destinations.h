@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Destinations: which there are and what waits for them, pausing them, and a test message to one. */
+#ifndef HK_DESK_DESTINATIONS_H
+#define HK_DESK_DESTINATIONS_H
+
+#include "desk/deliver.h"
+#include "desk/desk.h"
+
+/* ---- list ---- */
+
+struct hk_dest_row {
+    struct hk_str name;                     /* "" = by route, not known yet */
+    const struct hk_conf_destination *conf; /* NULL: only the store knows it */
+    struct hk_dest_status state;            /* nothing waits where the store has not seen it */
+};
+
+struct hk_dests {
+    struct hk_dest_row *items; /* in the order of the configuration, then of the store */
+    size_t n;
+    int64_t now_ms;
+};
+
+/* ---- pause, resume ---- */
+
+struct hk_dest_ask {
+    const char *destination;
+};
+
+struct hk_dest_paused {
+    const char *destination;
+    bool paused;
+    bool changed; /* it was not so before */
+};
+
+/* ---- test ---- */
+
+struct hk_dest_test_ask {
+    const char *destination;
+    struct hk_str payload; /* ptr NULL: a test object */
+};
+
+struct hk_dest_tested {
+    const struct hk_conf_destination *conf;
+    const char *message_id;
+    struct hk_delivered got;
+};
+
+extern const struct hk_op hk_op_destinations_list, hk_op_destinations_pause, hk_op_destinations_resume,
+    hk_op_destinations_test;
+
+#endif
