@@ -169,22 +169,22 @@ static void receive(struct mini *w, struct wire *wire)
 static void answer(struct mini *w, struct mini_relay *r, uint32_t slot)
 {
     struct wire *wire = &r->wires[slot];
-    struct hk_sent sent = {.facts = {.fault = HK_FAULT_NONE}};
+    struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_NONE}};
     if (wire->aborted) {
-        sent.facts = (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true};
+        outcome.facts = (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true};
     } else if (wire->end == END_LOST) {
-        sent.facts = (struct hk_facts){.fault = HK_FAULT_RESET, .possibly_delivered = true};
+        outcome.facts = (struct hk_facts){.fault = HK_FAULT_RESET, .possibly_delivered = true};
     } else {
-        sent.facts.status = wire->end == END_OK ? 200 : 503;
+        outcome.facts.status = wire->end == END_OK ? 200 : 503;
     }
     wire->stage = IDLE;
     struct hk_event_line line = wire->line;
-    line.ev = sent.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
-    line.kind = hk_str_of(sent.facts.fault == HK_FAULT_LOCAL ? "local" : "");
-    line.status = sent.facts.status;
-    line.maybe = sent.facts.possibly_delivered;
+    line.ev = outcome.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
+    line.kind = hk_str_of(outcome.facts.fault == HK_FAULT_LOCAL ? "local" : "");
+    line.status = outcome.facts.status;
+    line.maybe = outcome.facts.possibly_delivered;
     log_line(w, line);
-    hk_engine_on_sent(r->engine, w->now_ms, slot, &sent);
+    hk_engine_on_outcome(r->engine, w->now_ms, slot, &outcome);
     run_engine(w, r);
 }
 

@@ -61,7 +61,7 @@ MISTAKES = [
      "        slot->fan_out[k] = hk_str_of(e->dests[route->dests[k]].name);",
      "        slot->fan_out[k] = hk_str_of(e->dests[route->dests[0]].name);"),
     ("aborted-is-released", "a send that the relay ended, and that may have arrived, counts as unsent", SETTLE,
-     "        if (sent->facts.possibly_delivered)\n            settle_doubtful(e, i, now_ms);\n        else\n", ""),
+     "        if (outcome->facts.possibly_delivered)\n            settle_doubtful(e, i, now_ms);\n        else\n", ""),
     ("release-lost", "what was given back is forgotten", SETTLE,
      "    d->behind = true;\n    d->cursor = hk_id_before(slot->id);\n", "    (void)d;\n"),
 

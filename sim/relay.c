@@ -322,22 +322,22 @@ void hk_world_relay_answer(struct world *w, const struct event *ev)
         return;
     struct hk_header header;
     char value[24];
-    struct hk_sent sent = {.facts = {.fault = HK_FAULT_NONE}};
-    hk_world_send_facts(w, send, &header, value, &sent.facts);
+    struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_NONE}};
+    hk_world_send_facts(w, send, &header, value, &outcome.facts);
     if (send->aborted)
-        sent.facts = (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true};
+        outcome.facts = (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true};
     send->over = true;
     struct hk_event_line line = send->line;
-    line.ev = sent.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
-    line.kind = hk_str_of(sent.facts.fault == HK_FAULT_LOCAL ? "local" : "");
-    line.status = sent.facts.status;
-    line.maybe = sent.facts.possibly_delivered;
-    line.wait = sent.facts.n_headers ? send->hint_s * 1000 : 0;
+    line.ev = outcome.facts.status == 200 ? HK_LOG_CONFIRM : HK_LOG_FAIL;
+    line.kind = hk_str_of(outcome.facts.fault == HK_FAULT_LOCAL ? "local" : "");
+    line.status = outcome.facts.status;
+    line.maybe = outcome.facts.possibly_delivered;
+    line.wait = outcome.facts.n_headers ? send->hint_s * 1000 : 0;
     hk_world_log(w, line);
     if (w->dests[send->dest].unknown) {
         w->dests[send->dest].unknown = false;
         hk_world_log_dest(w, send->dest);
     }
-    hk_engine_on_sent(r->engine, clock_of(w, r), send->slot, &sent);
+    hk_engine_on_outcome(r->engine, clock_of(w, r), send->slot, &outcome);
     run(w, send->relay);
 }

@@ -81,18 +81,18 @@ struct hk_action {
     size_t dest;
     const char *dest_name, *reason; /* PAUSE */
     uint32_t slot;
-    const struct hk_message *message; /* SEND: valid until hk_engine_on_sent */
+    const struct hk_message *message; /* SEND: valid until hk_engine_on_outcome */
     int64_t lane, claim;              /* SEND: under which it is made, for the event log */
     uint32_t attempt;
     uint64_t timeout_ms;
 };
 
 /* What the sink reports, with the texts for the history (copied, bounded). */
-struct hk_sent {
+struct hk_outcome {
     struct hk_facts facts;
     struct hk_str request_headers, response_headers, address;
     /* NULL, or what fills the first two, and facts.error, when somebody wants them: of what went well nobody does. */
-    void (*show)(struct hk_sent *sent);
+    void (*show)(struct hk_outcome *outcome);
     void *show_arg;
 };
 
@@ -124,7 +124,8 @@ void hk_engine_on_exchange(struct hk_engine *engine, int64_t now_ms, enum hk_cod
 void hk_engine_on_done(struct hk_engine *engine, int64_t now_ms, enum hk_code rc); /* PAUSE, RELEASE */
 
 /* A send is over (also after HK_ACT_ABORT). */
-void hk_engine_on_sent(struct hk_engine *engine, int64_t now_ms, uint32_t slot, const struct hk_sent *sent);
+void hk_engine_on_outcome(struct hk_engine *engine, int64_t now_ms, uint32_t slot,
+                          const struct hk_outcome *outcome);
 
 /* Somebody says that there may be something new: polls soon, but never more often than every few milliseconds, however
  * often it is said. */

@@ -68,13 +68,13 @@ static struct hk_str error_of(const struct hk_facts *facts, char room[32])
 }
 
 /* The attempt's texts; without memory for them the attempt is settled without them. */
-static void copy_record(struct hk_slot *slot, const struct hk_sent *sent)
+static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
 {
     struct hk_attempt_record *r = &slot->settle.attempt;
     char *at = hk_mem_alloc(KEEP_ERROR + 2 * KEEP_HEADERS + KEEP_BODY + 128 + 5);
     if (!at)
         return;
-    struct hk_sent shown = *sent;
+    struct hk_outcome shown = *outcome;
     if (shown.show)
         shown.show(&shown);
     slot->record = at;
@@ -82,8 +82,8 @@ static void copy_record(struct hk_slot *slot, const struct hk_sent *sent)
     r->error = copy_str(&at, error_of(&shown.facts, answered), KEEP_ERROR);
     r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
     r->response_headers = copy_str(&at, shown.response_headers, KEEP_HEADERS);
-    r->response_body = copy_str(&at, sent->facts.body, KEEP_BODY);
-    r->address = copy_str(&at, sent->address, 128);
+    r->response_body = copy_str(&at, outcome->facts.body, KEEP_BODY);
+    r->address = copy_str(&at, outcome->address, 128);
 }
 
 /* ---- guards ---- */
@@ -370,12 +370,12 @@ static bool is_blocked(const struct hk_facts *facts, const struct hk_decision *d
     return strcmp(cause, d->reason) == 0;
 }
 
-static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, int64_t now_ms)
+static void judge(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
     struct hk_dest *dest = &e->dests[slot->dest];
     int64_t store_now = hk_engine_store_now(e, now_ms);
-    struct hk_facts facts = sent->facts;
+    struct hk_facts facts = outcome->facts;
     struct hk_overrides overrides = overrides_of(e, slot);
     struct hk_decision d;
 
@@ -391,7 +391,7 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, i
     if (is_blocked(&facts, &d)) {
         hk_slot_landed(e, slot, now_ms);
         settle_unsent(e, i, d.failure_class, "the address is blocked by policy", now_ms);
-        copy_record(slot, sent); /* its own words, if there is memory for them */
+        copy_record(slot, outcome); /* its own words, if there is memory for them */
         return;
     }
     slot->settle.attempt = (struct hk_attempt_record){.made = true,
@@ -402,7 +402,7 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, i
                                                       .cause = hk_str_of(slot->cause),
                                                       .possibly_delivered = facts.possibly_delivered};
     if (d.verdict != HK_DELIVERED)
-        copy_record(slot, sent);
+        copy_record(slot, outcome);
     hk_slot_landed(e, slot, now_ms);
     hk_slot_settle(e, i, kind, now_ms);
 }
@@ -416,15 +416,15 @@ static bool is_refusal(const struct hk_facts *facts)
     return of_message && !facts->status && !facts->possibly_delivered;
 }
 
-static void refused_by_sink(struct hk_engine *e, uint32_t i, const struct hk_sent *sent, int64_t now_ms)
+static void refused_by_sink(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
     hk_slot_landed(e, slot, now_ms);
-    settle_refused(e, i, sent->facts.fault, "it cannot be made a request", now_ms);
-    copy_record(slot, sent); /* its own words, if there is memory for them */
+    settle_refused(e, i, outcome->facts.fault, "it cannot be made a request", now_ms);
+    copy_record(slot, outcome); /* its own words, if there is memory for them */
 }
 
-void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const struct hk_sent *sent)
+void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const struct hk_outcome *outcome)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
     struct hk_dest *dest = &e->dests[slot->dest];
@@ -436,15 +436,15 @@ void hk_engine_on_sent(struct hk_engine *e, int64_t now_ms, uint32_t i, const st
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i);
-    } else if (slot->aborted && sent->facts.fault == HK_FAULT_LOCAL) {
-        if (sent->facts.possibly_delivered)
+    } else if (slot->aborted && outcome->facts.fault == HK_FAULT_LOCAL) {
+        if (outcome->facts.possibly_delivered)
             settle_doubtful(e, i, now_ms);
         else
             hk_slot_give_back(e, i, now_ms);
-    } else if (is_refusal(&sent->facts)) {
-        refused_by_sink(e, i, sent, now_ms);
+    } else if (is_refusal(&outcome->facts)) {
+        refused_by_sink(e, i, outcome, now_ms);
     } else {
-        judge(e, i, sent, now_ms);
+        judge(e, i, outcome, now_ms);
     }
     hk_reserve_next(e, dest, now_ms);
 }

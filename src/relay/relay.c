@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shell around the engine: asks it what comes next and does it.
  *
- *   loop thread:   pump() -> hk_engine_next -> sink->send ...... done -> hk_engine_on_sent -> pump()
+ *   loop thread:   pump() -> hk_engine_next -> sink->send ...... done -> hk_engine_on_outcome -> pump()
  *                       `-> one store job -> store thread -> done on the loop -> hk_engine_on_… -> pump()
  *
  * The store is opened, used and closed on its own thread. Its answers stay valid until its next call, and there is only
@@ -430,14 +430,14 @@ static struct hk_str error_of(struct answer *answer)
     return hk_attempt_log_error(d->relay->attempts, d->action.message, &answer->result->facts, answer->error);
 }
 
-static void show(struct hk_sent *sent)
+static void show(struct hk_outcome *outcome)
 {
-    struct answer *answer = sent->show_arg;
+    struct answer *answer = outcome->show_arg;
     struct hk_sink_shown shown = answer->result->show(answer->result);
-    sent->request_headers = shown.request_headers;
-    sent->response_headers = shown.response_headers;
-    if (!sent->facts.error.len) /* a policy may take a 200 for a failure */
-        sent->facts.error = error_of(answer);
+    outcome->request_headers = shown.request_headers;
+    outcome->response_headers = shown.response_headers;
+    if (!outcome->facts.error.len) /* a policy may take a 200 for a failure */
+        outcome->facts.error = error_of(answer);
 }
 
 static void sent(void *arg, const struct hk_sink_result *result)
@@ -446,14 +446,14 @@ static void sent(void *arg, const struct hk_sink_result *result)
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
     struct answer answer = {.delivery = d, .result = result};
-    struct hk_sent sent = {
+    struct hk_outcome outcome = {
         .facts = result->facts, .address = result->address, .show = show, .show_arg = &answer};
     int64_t now = now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
     hk_crash_point("sent");
-    if (sent.facts.status >= 300)
-        sent.facts.error = error_of(&answer);
-    ended(d, &sent.facts, store_ms);
-    hk_engine_on_sent(r->engine, now, a->slot, &sent);
+    if (outcome.facts.status >= 300)
+        outcome.facts.error = error_of(&answer);
+    ended(d, &outcome.facts, store_ms);
+    hk_engine_on_outcome(r->engine, now, a->slot, &outcome);
     landed(r);
 }
 
@@ -472,9 +472,9 @@ static bool refused(struct delivery *d, int64_t now)
     struct hk_finding finding;
     if (hk_validate_payload(r->wiring.validate, m->event_type, m->payload, &finding))
         return false;
-    struct hk_sent failed = {.facts = {.fault = fault_of(&finding), .error = hk_str_of(finding.text)}};
+    struct hk_outcome failed = {.facts = {.fault = fault_of(&finding), .error = hk_str_of(finding.text)}};
     hk_attempt_log_ended(r->attempts, m, r->wiring.dests[d->action.dest].policy, "", &failed.facts, now);
-    hk_engine_on_sent(r->engine, now, d->action.slot, &failed);
+    hk_engine_on_outcome(r->engine, now, d->action.slot, &failed);
     pump_soon(r);
     return true;
 }
@@ -505,9 +505,9 @@ static void start_send(struct delivery *d, int64_t now)
         sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
     if (rc == HK_OK)
         return;
-    struct hk_sent failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
+    struct hk_outcome failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
     ended(d, &failed.facts, store_now_ms);
-    hk_engine_on_sent(r->engine, now, a->slot, &failed);
+    hk_engine_on_outcome(r->engine, now, a->slot, &failed);
     pump_soon(r);
 }
 

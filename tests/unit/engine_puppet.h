@@ -216,8 +216,8 @@ static inline void give_fresh(struct puppet *p, struct hk_head *heads, size_t n)
 
 static inline void puppet_sent(struct puppet *p, uint32_t slot, int status)
 {
-    struct hk_sent sent = {.facts = {.status = status}};
-    hk_engine_on_sent(p->engine, p->now_ms, slot, &sent);
+    struct hk_outcome outcome = {.facts = {.status = status}};
+    hk_engine_on_outcome(p->engine, p->now_ms, slot, &outcome);
 }
 
 #endif

@@ -259,11 +259,11 @@ static inline bool in_flight(struct rig *rig, const char *m)
 
 static inline void end_send(struct rig *rig, struct flying *send, struct hk_facts facts)
 {
-    struct hk_sent sent = {.facts = facts};
+    struct hk_outcome outcome = {.facts = facts};
     if (!send)
         abort(); /* the tests assert it before; the compiler cannot know that cmocka's assertion does not return */
     send->over = true;
-    hk_engine_on_sent(rig->engine, rig->now_ms, send->slot, &sent);
+    hk_engine_on_outcome(rig->engine, rig->now_ms, send->slot, &outcome);
     run(rig);
 }
 

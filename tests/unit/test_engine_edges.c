@@ -234,10 +234,10 @@ static void a_lane_that_is_lost_while_draining_is_not_taken_again(void **state)
 
 static bool shown;
 
-static void show_headers(struct hk_sent *sent)
+static void show_headers(struct hk_outcome *outcome)
 {
     shown = true;
-    sent->request_headers = hk_str_of("{\"a\":\"b\"}");
+    outcome->request_headers = hk_str_of("{\"a\":\"b\"}");
 }
 
 static void headers_are_made_only_for_what_is_written_down(void **state)
@@ -247,14 +247,14 @@ static void headers_are_made_only_for_what_is_written_down(void **state)
     rig_start(rig);
     put_many(rig, "m", 2, "a");
     run(rig);
-    struct hk_sent sent = {.facts = {.status = 200}, .show = show_headers};
+    struct hk_outcome outcome = {.facts = {.status = 200}, .show = show_headers};
     shown = false;
     found(rig, "m0")->over = true;
-    hk_engine_on_sent(rig->engine, rig->now_ms, rig->sends[0].slot, &sent);
+    hk_engine_on_outcome(rig->engine, rig->now_ms, rig->sends[0].slot, &outcome);
     assert_false(shown);
-    sent.facts.status = 500;
+    outcome.facts.status = 500;
     found(rig, "m1")->over = true;
-    hk_engine_on_sent(rig->engine, rig->now_ms, rig->sends[1].slot, &sent);
+    hk_engine_on_outcome(rig->engine, rig->now_ms, rig->sends[1].slot, &outcome);
     assert_true(shown);
     run(rig);
     rig_free(rig);
@@ -283,9 +283,9 @@ static void two_answers_that_pause_are_one_pause(void **state)
     put_many(rig, "m", 2, "a");
     run(rig);
     for (size_t i = 0; i < 2; i++) {
-        struct hk_sent sent = {.facts = {.status = 410}};
+        struct hk_outcome outcome = {.facts = {.status = 410}};
         rig->sends[i].over = true;
-        hk_engine_on_sent(rig->engine, rig->now_ms, rig->sends[i].slot, &sent);
+        hk_engine_on_outcome(rig->engine, rig->now_ms, rig->sends[i].slot, &outcome);
     }
     run(rig);
     assert_int_equal(rig->pauses, 1);
@@ -391,8 +391,8 @@ static void a_pause_that_is_not_on_disk_yet_is_not_undone_by_a_poll(void **state
         else if (rig->last.kind != HK_ACT_POLL)
             call_store(rig, &rig->last);
     } while (rig->last.kind != HK_ACT_POLL);
-    struct hk_sent sent = {.facts = {.status = 410}};
-    hk_engine_on_sent(rig->engine, rig->now_ms, found(rig, "m0")->slot, &sent);
+    struct hk_outcome outcome = {.facts = {.status = 410}};
+    hk_engine_on_outcome(rig->engine, rig->now_ms, found(rig, "m0")->slot, &outcome);
     found(rig, "m0")->over = true;
     commit(rig, put(rig, "n", "b", "")); /* so that the poll tells of something */
     call_store(rig, &rig->last);
