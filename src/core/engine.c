@@ -375,7 +375,7 @@ static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *ou
     if (e->stray_due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray_look_at_ms ||
         e->chosen.len) /* what is chosen and not claimed would be seen again */
         return false;
-    e->scan_kind = HK_SCAN_RETRY;
+    e->scan_kind = HK_ENGINE_SCAN_RETRY;
     e->scan_dest = HK_NO_DEST;
     *out = (struct hk_action){.kind = HK_ACT_SCAN,
                               .scan = {.source = HK_FROM_RETRY,

@@ -310,7 +310,7 @@ void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     if (!answered(e, now_ms, rc))
         return;
     learn_store_time(e, now_ms, heads->now_ms, heads->late_ms);
-    if (e->scan_kind == HK_SCAN_SWEEP)
+    if (e->scan_kind == HK_ENGINE_SCAN_SWEEP)
         rest_from_sweep(e, now_ms);
     if (!e->draining)
         hk_engine_choose(e, now_ms, heads);

@@ -205,7 +205,7 @@ int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d)
 static bool unread_before(const struct hk_engine *e, const struct hk_head *head, size_t dest)
 {
     const struct hk_dest *d = &e->dests[dest];
-    if (e->scan_kind == HK_SCAN_FRESH)
+    if (e->scan_kind == HK_ENGINE_SCAN_FRESH)
         return d->behind && d->cursor < head->id;
     return e->scan_dest != dest && hk_dest_read_to(e, d) < head->id;
 }
@@ -693,22 +693,22 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads
 {
     e->scan_clock_ms = heads->now_ms - (int64_t)heads->behind_ms;
     switch (e->scan_kind) {
-    case HK_SCAN_FRESH:
+    case HK_ENGINE_SCAN_FRESH:
         scanned_fresh(e, heads, now_ms);
         break;
-    case HK_SCAN_BEHIND:
+    case HK_ENGINE_SCAN_BEHIND:
         scanned_behind(e, heads, now_ms);
         break;
-    case HK_SCAN_RETRY:
+    case HK_ENGINE_SCAN_RETRY:
         scanned_retry(e, heads, now_ms);
         break;
-    case HK_SCAN_KEY:
+    case HK_ENGINE_SCAN_KEY:
         scanned_key(e, heads, now_ms);
         break;
-    case HK_SCAN_SWEEP:
+    case HK_ENGINE_SCAN_SWEEP:
         scanned_sweep(e, heads, now_ms);
         break;
-    case HK_SCAN_LATE:
+    case HK_ENGINE_SCAN_LATE:
         scanned_late(e, heads, now_ms);
         break;
     }

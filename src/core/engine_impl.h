@@ -125,13 +125,13 @@ struct hk_hand {
     uint32_t mask;
 };
 
-enum hk_scan_kind {
-    HK_SCAN_FRESH = 0,
-    HK_SCAN_BEHIND,
-    HK_SCAN_RETRY,
-    HK_SCAN_KEY,
-    HK_SCAN_SWEEP,
-    HK_SCAN_LATE
+enum hk_engine_scan {
+    HK_ENGINE_SCAN_FRESH = 0,
+    HK_ENGINE_SCAN_BEHIND,
+    HK_ENGINE_SCAN_RETRY,
+    HK_ENGINE_SCAN_KEY,
+    HK_ENGINE_SCAN_SWEEP,
+    HK_ENGINE_SCAN_LATE
 };
 
 struct hk_engine {
@@ -172,7 +172,7 @@ struct hk_engine {
     int64_t late_cursor;
     int64_t sweep_cursor, sweep_at_ms;
     uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
-    enum hk_scan_kind scan_kind;
+    enum hk_engine_scan scan_kind;
     size_t scan_dest;
     uint64_t scan_key;
     int64_t

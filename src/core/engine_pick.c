@@ -20,23 +20,23 @@ static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
 }
 
-static void set_scan(struct hk_engine *e, enum hk_scan_kind kind, size_t dest, struct hk_scan *out)
+static void set_scan(struct hk_engine *e, enum hk_engine_scan kind, size_t dest, struct hk_scan *out)
 {
     struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
     e->scan_kind = kind;
     e->scan_dest = dest;
     if (d)
         hk_share_turn(e, d);
-    *out = (struct hk_scan){.source = kind == HK_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
+    *out = (struct hk_scan){.source = kind == HK_ENGINE_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
                             .destination = d ? d->name : NULL,
                             .limit = limit_of(e, d)};
-    if (kind == HK_SCAN_FRESH)
+    if (kind == HK_ENGINE_SCAN_FRESH)
         out->after_id = e->cursor;
-    else if (kind == HK_SCAN_SWEEP)
+    else if (kind == HK_ENGINE_SCAN_SWEEP)
         out->after_id = e->sweep_cursor;
-    else if (d && kind == HK_SCAN_BEHIND)
+    else if (d && kind == HK_ENGINE_SCAN_BEHIND)
         out->after_id = d->cursor;
-    else if (d && kind == HK_SCAN_RETRY) {
+    else if (d && kind == HK_ENGINE_SCAN_RETRY) {
         out->after_due_ms = d->retry_after_due_ms;
         out->after_id = d->retry_after_id;
     }
@@ -72,7 +72,7 @@ static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
     }
     if (!key)
         return false;
-    set_scan(e, HK_SCAN_KEY, key->dest, out);
+    set_scan(e, HK_ENGINE_SCAN_KEY, key->dest, out);
     e->scan_key = key->hash;
     out->after_id = hk_id_before(key->passed_id);
     out->key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
@@ -96,7 +96,7 @@ static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
     /* both: one after the other */
     bool take_retry = wants_retry(e, d, now_ms) && !(behind && d->retry_last);
     d->retry_last = take_retry;
-    set_scan(e, take_retry ? HK_SCAN_RETRY : HK_SCAN_BEHIND, next, out);
+    set_scan(e, take_retry ? HK_ENGINE_SCAN_RETRY : HK_ENGINE_SCAN_BEHIND, next, out);
     return true;
 }
 
@@ -108,7 +108,7 @@ static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
         return false;
     d->retry_after_due_ms = INT64_MIN;
     d->retry_after_id = 0;
-    set_scan(e, HK_SCAN_RETRY, e->want_alone, out);
+    set_scan(e, HK_ENGINE_SCAN_RETRY, e->want_alone, out);
     e->want_alone = HK_NO_DEST;
     return true;
 }
@@ -126,7 +126,7 @@ static void pick_late(struct hk_engine *e, struct hk_scan *out)
         e->late_told = false;
         e->late_cursor = HK_FIRST_ID;
     }
-    set_scan(e, HK_SCAN_LATE, HK_NO_DEST, out);
+    set_scan(e, HK_ENGINE_SCAN_LATE, HK_NO_DEST, out);
     out->late = true;
     out->after_id = e->late_cursor;
     out->limit = e->options.batch;
@@ -148,20 +148,20 @@ bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *ou
     bool fresh = e->last_id > e->cursor;
     if (fresh && e->fresh_turn) {
         e->fresh_turn = false;
-        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
+        set_scan(e, HK_ENGINE_SCAN_FRESH, HK_NO_DEST, out);
         return true;
     }
     e->fresh_turn = true;
     if (pick_dest(e, now_ms, out))
         return true;
     if (fresh) {
-        set_scan(e, HK_SCAN_FRESH, HK_NO_DEST, out);
+        set_scan(e, HK_ENGINE_SCAN_FRESH, HK_NO_DEST, out);
         return true;
     }
     if (now_ms < e->sweep_at_ms)
         return false;
     e->sweep_at_ms = now_ms + HK_SWEEP_MS;
-    set_scan(e, HK_SCAN_SWEEP, HK_NO_DEST, out);
+    set_scan(e, HK_ENGINE_SCAN_SWEEP, HK_NO_DEST, out);
     return true;
 }
 

@@ -194,7 +194,7 @@ static inline void until(struct puppet *p, enum hk_action_kind kind)
     fail_msg("the engine never wants it");
 }
 
-static inline void until_scan(struct puppet *p, enum hk_scan_kind kind)
+static inline void until_scan(struct puppet *p, enum hk_engine_scan kind)
 {
     for (int n = 0; n < 10000; n++) {
         until(p, HK_ACT_SCAN);
@@ -209,7 +209,7 @@ static inline void until_scan(struct puppet *p, enum hk_scan_kind kind)
 static inline void give_fresh(struct puppet *p, struct hk_head *heads, size_t n)
 {
     p->poll.last_id = heads[n - 1].id;
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, heads, n, false);
     until(p, HK_ACT_WAIT);
 }

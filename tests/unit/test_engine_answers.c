@@ -91,13 +91,13 @@ static void without_memory_for_its_key_a_message_waits_and_goes_later(void **sta
     struct hk_head fresh = row(1, "a", "new");
     p->poll.last_id = 1;
     puppet_start(p);
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     too_much = TABLE_BYTES;
     puppet_heads(p, &fresh, 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 0);
     assert_int_equal(p->engine->in_flight, 0);
     too_much = SIZE_MAX;
-    until_scan(p, HK_SCAN_FRESH); /* it was not passed over */
+    until_scan(p, HK_ENGINE_SCAN_FRESH); /* it was not passed over */
     puppet_heads(p, &fresh, 1, false);
     until(p, HK_ACT_SEND);
     assert_int_equal(p->a.message->id, 1);
@@ -119,13 +119,13 @@ static void without_memory_for_one_of_its_keys_a_fan_out_takes_none(void **state
     assert_int_equal(hk_order_count(p->engine->order), TABLE_FULL - 1);
     struct hk_head late[] = {row(5, "", "k"), row(11, "c", "k")};
     p->poll.late = true;
-    until_scan(p, HK_SCAN_LATE);
+    until_scan(p, HK_ENGINE_SCAN_LATE);
     too_much = TABLE_BYTES;
     puppet_heads(p, late, 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 0);
     assert_int_equal(hk_order_count(p->engine->order), TABLE_FULL - 1);
     too_much = SIZE_MAX;
-    until_scan(p, HK_SCAN_FRESH); /* the position went back to it */
+    until_scan(p, HK_ENGINE_SCAN_FRESH); /* the position went back to it */
     puppet_heads(p, late, 2, false);
     assert_fans_out(p, 5, 3);
     end(p);
@@ -141,12 +141,12 @@ static struct puppet *fan_out_in_the_way(void)
     give_fresh(p, first, 2);
     puppet_sent(p, p->slots[0], 200);
     struct hk_head second[] = {row(3, "a", "k"), row(4, "", "k")};
-    until_scan(p, HK_SCAN_KEY);
+    until_scan(p, HK_ENGINE_SCAN_KEY);
     puppet_heads(p, second, 2, false);
     until(p, HK_ACT_WAIT);
     assert_int_equal(p->n_sends, 2);
     puppet_sent(p, p->slots[1], 200);
-    until_scan(p, HK_SCAN_KEY);
+    until_scan(p, HK_ENGINE_SCAN_KEY);
     assert_int_equal(hk_order_count(p->engine->order), TABLE_FULL);
     return p;
 }
@@ -160,7 +160,7 @@ static void a_table_of_keys_may_grow_under_a_keys_scan(void **state)
     assert_int_equal(hk_engine_in_hand(p->engine), 0);
     assert_int_equal(hk_order_count(p->engine->order), TABLE_FULL + 1);
     p->poll.last_id = 4;
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fan, 1, false);
     assert_fans_out(p, 4, 2);
     end(p);
@@ -176,7 +176,7 @@ static void what_there_is_no_memory_to_pass_over_is_left_to_the_sweep(void **sta
     too_much = SIZE_MAX;
     assert_int_equal(p->engine->given_back, 1);
     p->poll.last_id = 4;
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fan, 1, false);
     assert_fans_out(p, 4, 2);
     end(p);
@@ -189,7 +189,7 @@ static void a_row_whose_key_was_changed_is_retried_though_nothing_can_hold_its_k
     struct hk_head fresh = row(1, "a", "k");
     p->poll.last_id = 1;
     puppet_start(p);
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fresh, 1, false);
     p->rows[0].key = hk_str_of("changed");
     until(p, HK_ACT_WAIT);
@@ -210,7 +210,7 @@ static void what_is_given_back_without_memory_for_its_key_is_read_by_its_destina
     struct hk_head fresh = row(1, "a", "k");
     p->poll.last_id = 1;
     puppet_start(p);
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fresh, 1, false);
     until(p, HK_ACT_EXCHANGE);
     puppet_exchange(p, HK_OK);
@@ -220,7 +220,7 @@ static void what_is_given_back_without_memory_for_its_key_is_read_by_its_destina
     too_much = 0;
     puppet_exchange(p, HK_OK);
     too_much = SIZE_MAX;
-    until_scan(p, HK_SCAN_BEHIND);
+    until_scan(p, HK_ENGINE_SCAN_BEHIND);
     assert_string_equal(p->a.scan.destination, "a");
     assert_int_equal(p->a.scan.after_id, 0);
     puppet_heads(p, &fresh, 1, false);
@@ -245,7 +245,7 @@ static void a_stranger_whose_name_there_is_no_memory_for_waits_for_the_next_poll
     puppet_poll(p);
     assert_int_equal(p->engine->stray_due_ms, INT64_MAX);
     too_much = SIZE_MAX;
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_string_equal(p->a.scan.destination, "gone");
     end(p);
 }
@@ -266,11 +266,11 @@ static void a_stranger_that_found_no_room_is_looked_for_again_without_a_poll(voi
     p->poll.n_dests = 1;
     puppet_poll(p);
     p->poll.changed = false;
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     struct hk_head stray = retry_row(1, "gone", "");
     puppet_heads(p, &stray, 1, false);
     puppet_sent(p, p->slots[0], 200);
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_string_equal(p->a.scan.destination, "gone");
     puppet_free(p);
 }
@@ -327,7 +327,7 @@ static void an_exchange_that_wants_all_read_anew_is_followed_by_a_poll(void **st
     puppet_start(p);
     struct hk_head fresh = row(1, "a", "");
     p->poll.last_id = 1;
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fresh, 1, false);
     until(p, HK_ACT_EXCHANGE);
     struct hk_exchanged done = {
@@ -352,12 +352,12 @@ static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void 
     p->poll.n_dests = 1;
     puppet_poll(p);
     p->poll.changed = false;
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_true(puppet_store_now(p) >= due_ms);
     struct hk_heads early = {.now_ms = due_ms - 1};
     hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &early);
     assert_int_equal(p->engine->stray_due_ms, due_ms);
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     puppet_heads(p, NULL, 0, false); /* now its clock is there, and somebody else had it */
     assert_int_equal(p->engine->stray_due_ms, INT64_MAX);
     puppet_free(p);
@@ -373,7 +373,7 @@ static void not_before_and_expires_at_go_by_the_clock(void **state)
     until(p, HK_ACT_POLL);
     p->poll.last_id = 2;
     puppet_poll(p);
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     struct hk_head rows[] = {row(1, "a", ""), row(2, "a", "")};
     rows[0].not_before_ms = rows[1].expires_ms = puppet_store_now(p) + 3600 * 1000;
     struct hk_heads heads = {.items = rows,
@@ -416,9 +416,9 @@ static void retries_are_read_page_by_page_and_an_empty_last_page_is_the_end(void
     puppet_poll(p);
     p->poll.changed = false;
     struct hk_head due = retry_row(7, "a", "");
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     puppet_heads(p, &due, 1, true);
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_int_equal(p->a.scan.after_id, 7);
     puppet_heads(p, NULL, 0, false);
     assert_int_equal(p->engine->dests[0].retry_due_ms, INT64_MAX);
@@ -448,17 +448,17 @@ static void a_fan_out_waits_for_what_its_other_destination_passed_over(void **st
     assert_int_equal(p->n_sends, 2);
     puppet_sent(p, p->slots[0], 200);
     puppet_sent(p, p->slots[1], 200); /* both keys become free in one exchange */
-    until_scan(p, HK_SCAN_KEY);
+    until_scan(p, HK_ENGINE_SCAN_KEY);
     assert_string_equal(p->a.scan.destination, "a");
     puppet_heads(p, &rows[3], 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 0);
-    until_scan(p, HK_SCAN_KEY);
+    until_scan(p, HK_ENGINE_SCAN_KEY);
     assert_string_equal(p->a.scan.destination, "b");
     puppet_heads(p, &rows[2], 2, false);
     until(p, HK_ACT_WAIT);
     assert_int_equal(p->n_sends, 3);
     puppet_sent(p, p->slots[2], 200);
-    until_scan(p, HK_SCAN_KEY);
+    until_scan(p, HK_ENGINE_SCAN_KEY);
     puppet_heads(p, &rows[3], 1, false);
     assert_fans_out(p, 4, 2);
     puppet_free(p);
@@ -476,11 +476,11 @@ static void a_late_fan_out_waits_for_no_destination_that_has_read_past_it(void *
     give_fresh(p, rows, 2); /* "b" stays behind, from 6 on */
     struct hk_head late[] = {row(4, "", "k"), row(6, "b", "")};
     p->poll.late = true;
-    until_scan(p, HK_SCAN_LATE);
+    until_scan(p, HK_ENGINE_SCAN_LATE);
     puppet_heads(p, late, 1, false); /* no room */
     assert_int_equal(hk_engine_in_hand(p->engine), 1);
     puppet_sent(p, p->slots[0], 200);
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     assert_int_equal(p->a.scan.after_id, 3);
     puppet_heads(p, late, 2, false);
     assert_fans_out(p, 4, 2);
@@ -497,11 +497,11 @@ static void a_row_that_was_put_off_while_its_key_waited_is_taken_once(void **sta
     give_fresh(p, rows, 2);
     rows[1].not_before_ms = puppet_store_now(p) + 50000;
     p->poll.late = true;
-    until_scan(p, HK_SCAN_LATE);
+    until_scan(p, HK_ENGINE_SCAN_LATE);
     puppet_heads(p, &rows[1], 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 2);
     puppet_sent(p, p->slots[0], 200);
-    until_scan(p, HK_SCAN_KEY);
+    until_scan(p, HK_ENGINE_SCAN_KEY);
     puppet_heads(p, &rows[1], 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 1);
     until(p, HK_ACT_EXCHANGE);
@@ -522,7 +522,7 @@ static void what_only_the_claim_shows_to_be_unusable_is_dead_unsent(void **state
         struct hk_head fresh = row(1, "a", "k");
         p->poll.last_id = 1;
         puppet_start(p);
-        until_scan(p, HK_SCAN_FRESH);
+        until_scan(p, HK_ENGINE_SCAN_FRESH);
         puppet_heads(p, &fresh, 1, false);
         p->rows[0].oversized = kind == 0;
         p->rows[0].malformed = kind == 1 ? "max_attempts" : NULL;
@@ -581,7 +581,7 @@ static void probe_once(int status, int64_t *out_first_ms, struct hk_circuit *out
     p->poll.dests = &dest;
     p->poll.n_dests = 1;
     puppet_exchange(p, HK_OK);
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_true(puppet_store_now(p) >= first_ms);
     dest.retry_due_ms = INT64_MAX;
     puppet_heads(p, &due, 1, false);
@@ -628,7 +628,7 @@ static struct puppet *held_on_its_way(void)
     p->poll.dests = NULL;
     p->poll.n_dests = 0;
     struct hk_head due = retry_row(7, "a", "k");
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     puppet_heads(p, &due, 1, false);
     until(p, HK_ACT_WAIT);
     assert_int_equal(p->n_sends, 1);
@@ -699,7 +699,7 @@ static void an_exchange_that_fails_while_draining_leaves_its_claims_where_they_a
     struct hk_head fresh = row(1, "a", "k");
     p->poll.last_id = 1;
     puppet_start(p);
-    until_scan(p, HK_SCAN_FRESH);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fresh, 1, false);
     until(p, HK_ACT_EXCHANGE);
     hk_engine_drain(p->engine, p->now_ms, p->now_ms + 1000);
@@ -724,7 +724,7 @@ static void without_the_held_keys_the_engine_waits_for_the_store_and_does_not_sp
     p->poll.dests = &unrouted;
     p->poll.n_dests = 1;
     struct hk_head orphan = retry_row(7, "", "k");
-    until_scan(p, HK_SCAN_RETRY);
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
     p->poll.n_dests = 0;
     puppet_heads(p, &orphan, 1, false);
     until(p, HK_ACT_EXCHANGE);
@@ -734,7 +734,7 @@ static void without_the_held_keys_the_engine_waits_for_the_store_and_does_not_sp
         hk_engine_next(p->engine, p->now_ms, &p->a);
         if (p->a.kind == HK_ACT_EXCHANGE)
             break;
-        if (p->a.kind == HK_ACT_SCAN && p->engine->scan_kind == HK_SCAN_LATE)
+        if (p->a.kind == HK_ACT_SCAN && p->engine->scan_kind == HK_ENGINE_SCAN_LATE)
             hk_engine_on_scan(p->engine, p->now_ms, HK_IO, NULL);
         else
             puppet_serve(p);
