@@ -368,8 +368,8 @@ static struct hk_store *open_store(bool keep_sent, int64_t *out_lane)
 /* What is in hand, and what a scan found. */
 struct load {
     struct hk_settle settles[BATCH];
-    struct hk_claim claims[BATCH];
-    size_t n_settles, n_claims;
+    struct hk_want wants[BATCH];
+    size_t n_settles, n_wants;
 };
 
 /* What turned up late comes first, then what lies ahead. */
@@ -381,9 +381,9 @@ static void look(struct hk_store *store, struct load *load, int64_t *cursor, uin
     const struct hk_poll *poll = NULL;
     struct hk_scan scan = {.late = late, .after_id = late ? HK_FIRST_ID : *cursor, .limit = batch};
     must(hk_store_postgres.scan(store, &scan, &heads, &err) == HK_OK, "scan");
-    load->n_claims = heads->n;
+    load->n_wants = heads->n;
     for (size_t i = 0; i < heads->n; i++)
-        load->claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+        load->wants[i] = (struct hk_want){HK_FROM_OUTBOX, heads->items[i].id, true};
     bool more = heads->more;
     if (!late)
         *cursor = heads->last_id;
@@ -408,8 +408,8 @@ static void drain_on(struct hk_store *store, int64_t lane, int64_t *cursor, int6
                                              .lease_ms = LEASE_MS,
                                              .settles = load.settles,
                                              .n_settles = load.n_settles,
-                                             .claims = load.claims,
-                                             .n_claims = load.n_claims};
+                                             .wants = load.wants,
+                                             .n_wants = load.n_wants};
         must(hk_store_postgres.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
         load.n_settles = x->n_messages;
         for (size_t i = 0; i < load.n_settles; i++) {

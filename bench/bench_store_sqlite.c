@@ -146,27 +146,27 @@ static struct hk_store *open_store(bool keep_sent, int64_t *out_lane)
 static void drain_store(bool keep_sent, uint32_t batch)
 {
     static struct hk_settle settles[BATCH];
-    static struct hk_claim claims[BATCH];
+    static struct hk_want wants[BATCH];
     int64_t lane = 0, last = 0, done = 0;
     struct hk_err err;
     struct hk_store *store = open_store(keep_sent, &lane);
-    size_t n_settles = 0, n_claims = 0;
+    size_t n_settles = 0, n_wants = 0;
     do {
         const struct hk_heads *heads = NULL;
         const struct hk_exchanged *x = NULL;
         must(hk_store_sqlite.scan(store, &(struct hk_scan){.after_id = last, .limit = batch}, &heads, &err) ==
                  HK_OK,
              "scan");
-        n_claims = heads->n;
+        n_wants = heads->n;
         last = heads->last_id;
         for (size_t i = 0; i < heads->n; i++)
-            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+            wants[i] = (struct hk_want){HK_FROM_OUTBOX, heads->items[i].id, true};
         const struct hk_exchange exchange = {.lane = lane,
                                              .lease_ms = LEASE_MS,
                                              .settles = settles,
                                              .n_settles = n_settles,
-                                             .claims = claims,
-                                             .n_claims = n_claims};
+                                             .wants = wants,
+                                             .n_wants = n_wants};
         must(hk_store_sqlite.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
         n_settles = x->n_messages;
         for (size_t i = 0; i < n_settles; i++) {
@@ -175,7 +175,7 @@ static void drain_store(bool keep_sent, uint32_t batch)
                 (struct hk_settle){.claim = x->claim, .id = x->messages[i].id, .history.attempts = 1};
             settles[i].attempt.made = true;
         }
-    } while (n_settles || n_claims);
+    } while (n_settles || n_wants);
     must(done == rows, "draining all");
     hk_store_sqlite.release(store, lane, &err);
     hk_store_sqlite.close(store);
@@ -337,7 +337,7 @@ static void insert_meanwhile(void)
     struct hk_err err;
     struct hk_store *store = open_store(true, &lane);
     static struct hk_settle settles[BATCH];
-    static struct hk_claim claims[BATCH];
+    static struct hk_want wants[BATCH];
     size_t n_settles = 0;
     double start = now_s(CLOCK_MONOTONIC);
     int64_t done = 0;
@@ -349,13 +349,13 @@ static void insert_meanwhile(void)
              "scan");
         last = heads->last_id;
         for (size_t i = 0; i < heads->n; i++)
-            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+            wants[i] = (struct hk_want){HK_FROM_OUTBOX, heads->items[i].id, true};
         const struct hk_exchange exchange = {.lane = lane,
                                              .lease_ms = LEASE_MS,
                                              .settles = settles,
                                              .n_settles = n_settles,
-                                             .claims = claims,
-                                             .n_claims = heads->n};
+                                             .wants = wants,
+                                             .n_wants = heads->n};
         must(hk_store_sqlite.exchange(store, &exchange, &x, &err) == HK_OK, "exchange");
         n_settles = x->n_messages;
         done += (int64_t)n_settles;

@@ -159,9 +159,9 @@ static void add_call(struct hk_canon *c, const struct hk_engine *e)
         N(c, slot_name(e, e->settle_slots[i]));
         add_settle(c, &e->settles[i]);
     }
-    N(c, e->n_claims);
-    for (size_t i = 0; i < e->n_claims; i++)
-        N(c, slot_name(e, e->claim_slots[i]));
+    N(c, e->n_wants);
+    for (size_t i = 0; i < e->n_wants; i++)
+        N(c, slot_name(e, e->want_slots[i]));
 }
 
 static void add_lane(struct hk_canon *c, const struct hk_engine *e)

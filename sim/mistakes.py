@@ -161,9 +161,9 @@ MISTAKES = [
      "    struct hk_limiter_options limiter = conf->limiter;\n",
      "    struct hk_limiter_options limiter = conf->limiter;\n    limiter.concurrency += limiter.concurrency > 0;\n"),
     ("unclaimed-is-sent", "a message goes out before its claim is on disk", ANSWER,
-     "        slot->gone = true;\n        hk_slot_unchoose(e, slot, now_ms);\n        hk_slot_free(e, i);\n    }\n    e->n_claims = 0;",
+     "        slot->gone = true;\n        hk_slot_unchoose(e, slot, now_ms);\n        hk_slot_free(e, i);\n    }\n    e->n_wants = 0;",
      "        slot->gone = true;\n        slot->message.message_id = (struct hk_str){\"?\", 1};\n        slot->phase = HK_SLOT_READY;\n"
-     "        (void)hk_ring_push(&e->ready, i);\n    }\n    e->n_claims = 0;"),
+     "        (void)hk_ring_push(&e->ready, i);\n    }\n    e->n_wants = 0;"),
     ("lease-not-asked", "sends begin without a lease", ENGINE,
      "    return now_ms < e->lease_until_ms - lease_margin(e);", "    return true;"),
     ("lease-from-the-answer", "a lease is reckoned from when the answer came", ANSWER,
@@ -175,8 +175,8 @@ MISTAKES = [
     ("claims-dropped", "what a failed exchange was to claim is dropped", ANSWER,
      "        if (!e->draining) {\n            hk_ring_push(&e->chosen, i);\n            continue;\n        }\n", ""),
     ("gone-keeps-its-slot", "what was gone at the claim keeps its slot", ANSWER,
-     "        hk_slot_unchoose(e, slot, now_ms);\n        hk_slot_free(e, i);\n    }\n    e->n_claims = 0;",
-     "        hk_slot_unchoose(e, slot, now_ms);\n    }\n    e->n_claims = 0;"),
+     "        hk_slot_unchoose(e, slot, now_ms);\n        hk_slot_free(e, i);\n    }\n    e->n_wants = 0;",
+     "        hk_slot_unchoose(e, slot, now_ms);\n    }\n    e->n_wants = 0;"),
     ("lane-lost-goes-on", "who lost its lane goes on as if nothing had been", ANSWER,
      "        lose_lane(e, now_ms);\n        return false;", "        return false;"),
     ("drain-releases-too-soon", "the lane is released with something in hand", ENGINE,
@@ -189,7 +189,7 @@ MISTAKES = [
     ("suspect-not-waited-for", "one that killed relays goes while others are on their way", CHOOSE,
      "    if (head->crashes >= CRASHES_ALONE && e->in_flight) {", "    if (false) {"),
     ("suspect-shares-its-manifest", "one that killed relays is claimed along with others", ENGINE,
-     "!(e->n_claims && next_goes_alone(e)) &&", "true &&"),
+     "!(e->n_wants && next_goes_alone(e)) &&", "true &&"),
 
     # ---- the store (its model)
     ("no-fence", "a lane that was taken over may still exchange", EXCHANGE,

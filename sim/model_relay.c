@@ -453,7 +453,7 @@ static struct hk_message message_of(enum hk_source source, const struct model_ro
 }
 
 static bool claim_one(struct hk_model *model, const struct hk_model_handle *handle,
-                      const struct hk_exchange *x, const struct hk_claim *c, int64_t claim,
+                      const struct hk_exchange *x, const struct hk_want *c, int64_t claim,
                       struct hk_model_reply *out)
 {
     struct model_row *row = find_row(model, c->source, c->id);
@@ -483,9 +483,9 @@ static void claim_all(struct hk_model *model, const struct hk_model_handle *hand
     if (out->exchanged.reset)
         return;
     int64_t claim = model->next_claim++ << HK_MODEL_LANE_BITS | x->lane;
-    out->exchanged.messages = hk_model_reply_alloc(out, x->n_claims * sizeof *out->exchanged.messages);
-    for (size_t i = 0; i < x->n_claims; i++)
-        if (claim_one(model, handle, x, &x->claims[i], claim, out))
+    out->exchanged.messages = hk_model_reply_alloc(out, x->n_wants * sizeof *out->exchanged.messages);
+    for (size_t i = 0; i < x->n_wants; i++)
+        if (claim_one(model, handle, x, &x->wants[i], claim, out))
             out->exchanged.claim = claim;
 }
 

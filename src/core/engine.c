@@ -131,12 +131,12 @@ static bool allocate(struct hk_engine *e)
     e->circuits = hk_mem_zalloc(dests, sizeof *e->circuits);
     e->settles = hk_mem_zalloc(n, sizeof *e->settles);
     e->settle_slots = hk_mem_zalloc(n, sizeof *e->settle_slots);
-    e->claims = hk_mem_zalloc(n, sizeof *e->claims);
-    e->claim_slots = hk_mem_zalloc(n, sizeof *e->claim_slots);
+    e->wants = hk_mem_zalloc(n, sizeof *e->wants);
+    e->want_slots = hk_mem_zalloc(n, sizeof *e->want_slots);
     bool rings = ring_init(&e->free, n) && ring_init(&e->chosen, n) && ring_init(&e->ready, n) &&
                  ring_init(&e->settle, n);
-    return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->claims &&
-           e->claim_slots && rings && hk_hand_init(&e->hand, n) && e->quotas && e->quota_dests && e->circuits;
+    return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->wants && e->want_slots &&
+           rings && hk_hand_init(&e->hand, n) && e->quotas && e->quota_dests && e->circuits;
 }
 
 static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err)
@@ -211,7 +211,7 @@ void hk_engine_free(struct hk_engine *e)
         hk_limiter_free(e->dests[i].limiter);
     }
     void *blocks[] = {e->dests,        e->by_name,     e->slots,        e->settles,
-                      e->settle_slots, e->claims,      e->claim_slots,  e->free.items,
+                      e->settle_slots, e->wants,       e->want_slots,   e->free.items,
                       e->chosen.items, e->ready.items, e->settle.items, e->hand.places,
                       e->quotas,       e->quota_dests, e->circuits,     e->stray};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
@@ -300,15 +300,14 @@ static bool next_goes_alone(const struct hk_engine *e)
 static void fill_claims(struct hk_engine *e)
 {
     uint32_t i;
-    e->n_claims = 0;
-    while (e->n_claims < e->options.batch && !(e->n_claims && next_goes_alone(e)) &&
+    e->n_wants = 0;
+    while (e->n_wants < e->options.batch && !(e->n_wants && next_goes_alone(e)) &&
            hk_ring_pop(&e->chosen, &i)) {
         struct hk_slot *slot = &e->slots[i];
         slot->phase = HK_SLOT_CLAIMING;
         bool payload = slot->intent == HK_TO_SEND;
-        e->claims[e->n_claims] =
-            (struct hk_claim){.source = slot->source, .id = slot->id, .payload = payload};
-        e->claim_slots[e->n_claims++] = i;
+        e->wants[e->n_wants] = (struct hk_want){.source = slot->source, .id = slot->id, .payload = payload};
+        e->want_slots[e->n_wants++] = i;
         if (slot->alone)
             break;
     }
@@ -340,8 +339,8 @@ static void next_exchange(struct hk_engine *e, int64_t now_ms, struct hk_action 
                                            .lease_ms = e->options.lease_ms,
                                            .settles = e->settles,
                                            .n_settles = e->n_settles,
-                                           .claims = e->claims,
-                                           .n_claims = e->n_claims,
+                                           .wants = e->wants,
+                                           .n_wants = e->n_wants,
                                            .quotas = e->quotas,
                                            .n_quotas = e->n_quotas,
                                            .circuits = e->circuits,

@@ -35,7 +35,7 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
     e->lane = 0;
     e->stats.lanes_lost++;
     e->chosen.len = e->ready.len = e->settle.len = 0;
-    e->n_claims = e->n_settles = 0;
+    e->n_wants = e->n_settles = 0;
     e->in_reserve = 0;
     for (size_t i = 0; i < e->options.n_dests; i++)
         e->dests[i].reserve_len = e->dests[i].ahead = 0;
@@ -323,8 +323,8 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
         e->slots[e->settle_slots[k]].phase = HK_SLOT_SETTLE;
         hk_ring_push(&e->settle, e->settle_slots[k]);
     }
-    for (size_t k = 0; k < e->n_claims; k++) {
-        uint32_t i = e->claim_slots[k];
+    for (size_t k = 0; k < e->n_wants; k++) {
+        uint32_t i = e->want_slots[k];
         e->slots[i].phase = HK_SLOT_CHOSEN;
         if (!e->draining) {
             hk_ring_push(&e->chosen, i);
@@ -333,10 +333,10 @@ static void exchange_undone(struct hk_engine *e, int64_t now_ms)
         hk_slot_unchoose(e, &e->slots[i], now_ms);
         hk_slot_free(e, i);
     }
-    if (e->n_settles + e->n_claims)
+    if (e->n_settles + e->n_wants)
         hk_engine_wants_exchange(e, now_ms);
     e->looked = true; /* a store that only can be read must not seem to be well */
-    e->n_settles = e->n_claims = 0;
+    e->n_settles = e->n_wants = 0;
 }
 
 static void settles_done(struct hk_engine *e, const struct hk_exchanged *done)
@@ -373,8 +373,8 @@ static const struct hk_message *find_claimed(const struct hk_exchanged *done, co
 static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, int64_t now_ms)
 {
     size_t at = 0;
-    for (size_t k = 0; k < e->n_claims; k++) {
-        uint32_t i = e->claim_slots[k];
+    for (size_t k = 0; k < e->n_wants; k++) {
+        uint32_t i = e->want_slots[k];
         struct hk_slot *slot = &e->slots[i];
         const struct hk_message *msg = find_claimed(done, slot, &at);
         if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
@@ -388,7 +388,7 @@ static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, in
         hk_slot_unchoose(e, slot, now_ms);
         hk_slot_free(e, i);
     }
-    e->n_claims = 0;
+    e->n_wants = 0;
 }
 
 void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,

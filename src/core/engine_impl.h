@@ -202,9 +202,9 @@ struct hk_engine {
     struct hk_settle *settles; /* of the exchange under way, parallel to settle_slots */
     uint32_t *settle_slots;
     size_t n_settles;
-    struct hk_claim *claims;
-    uint32_t *claim_slots;
-    size_t n_claims;
+    struct hk_want *wants;
+    uint32_t *want_slots;
+    size_t n_wants;
     int64_t stray_due_ms;     /* store time; INT64_MAX = none known */
     int64_t stray_look_at_ms; /* monotonic */
     char

@@ -92,7 +92,8 @@ struct hk_held_key {
 
 /* ---- exchange ---- */
 
-struct hk_claim {
+/* A row that the relay wants in its next claim. The claim itself is the manifest, known by its id. */
+struct hk_want {
     enum hk_source source;
     int64_t id;
     bool
@@ -172,8 +173,8 @@ struct hk_exchange {
     uint64_t lease_ms; /* the lane's lease is set to now + this */
     const struct hk_settle *settles;
     size_t n_settles;
-    const struct hk_claim *claims;
-    size_t n_claims;
+    const struct hk_want *wants;
+    size_t n_wants;
     const struct hk_quota *quotas;
     size_t n_quotas;
     const struct hk_circuit *circuits;

@@ -383,7 +383,7 @@ static void what_is_cancelled_is_not_claimed(void **state)
     assert_int_equal(act(admin_ops->cancel, admin, "x", NULL, &acted), HK_OK);
     assert_int_equal(acted.changed, 1);
     assert_int_equal(act(admin_ops->cancel, admin, "y", "a", &acted), HK_OK);
-    const struct hk_claim both[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_RETRY, 1, true}};
+    const struct hk_want both[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_RETRY, 1, true}};
     suite_clock_ms += 5000;
     assert_int_equal(suite_exchange(store, lane, NULL, 0, both, 2)->n_messages, 0);
     assert_count("outbox", 0);

@@ -93,8 +93,8 @@ struct diff_exchange {
     unsigned relay;
     struct diff_settle settles[DIFF_HAND];
     size_t n_settles;
-    struct diff_name claims[DIFF_HAND];
-    size_t n_claims;
+    struct diff_name wants[DIFF_HAND];
+    size_t n_wants;
     const struct hk_circuit *circuit; /* NULL = none */
 };
 

@@ -158,19 +158,19 @@ static void exchange(void *arg, const struct diff_exchange *x, struct diff_view 
 {
     struct side *s = arg;
     struct hk_settle settles[DIFF_HAND];
-    struct hk_claim claims[DIFF_HAND];
+    struct hk_want wants[DIFF_HAND];
     struct hk_model_reply reply = {.rc = HK_OK};
     struct hk_exchange e = {.lane = s->lanes[x->relay],
                             .lease_ms = DIFF_LEASE_MS,
                             .settles = settles,
-                            .claims = claims,
+                            .wants = wants,
                             .circuits = x->circuit,
                             .n_circuits = x->circuit != NULL};
     e.n_settles = diff_book_settles(&s->book, x, settles);
-    for (size_t i = 0; i < x->n_claims; i++) {
-        const struct model_row *row = find_row(s, &x->claims[i]);
+    for (size_t i = 0; i < x->n_wants; i++) {
+        const struct model_row *row = find_row(s, &x->wants[i]);
         if (row && !row->claim)
-            claims[e.n_claims++] = (struct hk_claim){x->claims[i].source, row->id, true};
+            wants[e.n_wants++] = (struct hk_want){x->wants[i].source, row->id, true};
     }
     hk_model_exchange(s->model, &s->handles[x->relay], &e, &reply);
     diff_put_exchanged(&e, reply.rc, &reply.exchanged, out);

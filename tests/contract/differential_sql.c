@@ -225,21 +225,21 @@ static void exchange(void *arg, const struct diff_exchange *x, struct diff_view 
 {
     struct side *s = arg;
     struct hk_settle settles[DIFF_HAND];
-    struct hk_claim claims[DIFF_HAND];
+    struct hk_want wants[DIFF_HAND];
     const struct hk_exchanged *done = NULL;
     struct hk_err err = {0};
     struct hk_exchange e = {.lane = s->lanes[x->relay],
                             .lease_ms = DIFF_LEASE_MS,
                             .settles = settles,
                             .n_settles = diff_book_settles(&s->book, x, settles),
-                            .claims = claims,
+                            .wants = wants,
                             .circuits = x->circuit,
                             .n_circuits = x->circuit != NULL};
     (void)view;
-    for (size_t i = 0; i < x->n_claims; i++) {
-        int64_t id = id_of(s, &x->claims[i]);
+    for (size_t i = 0; i < x->n_wants; i++) {
+        int64_t id = id_of(s, &x->wants[i]);
         if (id)
-            claims[e.n_claims++] = (struct hk_claim){x->claims[i].source, id, true};
+            wants[e.n_wants++] = (struct hk_want){x->wants[i].source, id, true};
     }
     enum hk_code rc = s->ops->exchange(s->stores[x->relay], &e, &done, &err);
     diff_put_exchanged(&e, rc, done, out);

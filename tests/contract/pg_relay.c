@@ -82,20 +82,20 @@ static void note(struct relay *relay, const struct hk_message *m)
 static bool exchange(struct relay *relay, const struct hk_heads *heads, enum hk_code *out_rc)
 {
     struct hk_settle settles[RELAY_BATCH];
-    struct hk_claim claims[RELAY_BATCH];
+    struct hk_want wants[RELAY_BATCH];
     const struct hk_exchanged *done = NULL;
     struct hk_err err = {0};
     for (size_t i = 0; i < relay->n_held; i++)
         settles[i] = suite_settle(relay->claim, HK_FROM_OUTBOX, relay->held[i], HK_SETTLE_SENT);
     size_t n = heads ? heads->n : 0;
     for (size_t i = 0; i < n; i++)
-        claims[i] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[i].id, true};
+        wants[i] = (struct hk_want){HK_FROM_OUTBOX, heads->items[i].id, true};
     const struct hk_exchange x = {.lane = relay->lane,
                                   .lease_ms = LEASE_MS,
                                   .settles = settles,
                                   .n_settles = relay->n_held,
-                                  .claims = claims,
-                                  .n_claims = n};
+                                  .wants = wants,
+                                  .n_wants = n};
     *out_rc = store_kind->ops->exchange(relay->store, &x, &done, &err);
     NOTE_IF(*out_rc != HK_OK, "# exchange: %s\n", err.message);
     assert_true(*out_rc != HK_IO && *out_rc != HK_INVALID);
@@ -107,7 +107,7 @@ static bool exchange(struct relay *relay, const struct hk_heads *heads, enum hk_
     relay->n_held = done->n_messages;
     for (size_t i = 0; i < n; i++) /* in the order of the scan, which need not be that of the answer */
         for (size_t k = 0; k < done->n_messages; k++)
-            if (done->messages[k].id == claims[i].id)
+            if (done->messages[k].id == wants[i].id)
                 note(relay, &done->messages[k]);
     for (size_t k = 0; k < done->n_messages; k++)
         relay->held[k] = done->messages[k].id;

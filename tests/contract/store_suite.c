@@ -74,14 +74,14 @@ int64_t suite_acquire(struct hk_store *store)
 
 const struct hk_exchanged *suite_exchange(struct hk_store *store, int64_t lane,
                                           const struct hk_settle *settles, size_t n_settles,
-                                          const struct hk_claim *claims, size_t n_claims)
+                                          const struct hk_want *wants, size_t n_wants)
 {
     const struct hk_exchange x = {.lane = lane,
                                   .lease_ms = LEASE_MS,
                                   .settles = settles,
                                   .n_settles = n_settles,
-                                  .claims = claims,
-                                  .n_claims = n_claims};
+                                  .wants = wants,
+                                  .n_wants = n_wants};
     const struct hk_exchanged *done = NULL;
     struct hk_err err = {0};
     enum hk_code rc = store_kind->ops->exchange(store, &x, &done, &err);
@@ -101,7 +101,7 @@ enum hk_code suite_try_exchange(struct hk_store *store, int64_t lane, const stru
 
 int64_t suite_claim(struct hk_store *store, int64_t lane, enum hk_source source, int64_t id)
 {
-    const struct hk_claim claim = {source, id, true};
+    const struct hk_want claim = {source, id, true};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->n_messages, 1);
     assert_true(done->claim > 0);
@@ -230,8 +230,8 @@ static void what_a_dead_lane_held_goes_to_retry_due_at_once_uncharged(void **sta
     struct hk_store *store = suite_open(&lease_only);
     int64_t lane = suite_acquire(store);
     suite_fill(3, "a", NULL);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, wants, 2)->claim;
     struct hk_settle sent = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_SENT);
     suite_settle_one(store, lane, &sent); /* a part of the manifest */
     suite_close(store);                   /* without release: as a crash leaves it */
@@ -347,9 +347,9 @@ static void a_claim_is_on_disk_and_gives_the_whole_message(void **state)
         "encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, created_at) "
         "VALUES ('m-1', 'a', 'Made', '{\"x\" : 1}', 'k', '{\"h\":\"v\"}', 'application/json', 'utf8', 'c', 't', "
         "'i', '2030-01-01T00:00:00Z', 'p', 7, '2027-01-15T07:59:59.250Z')");
-    const struct hk_claim claims[] = {
+    const struct hk_want wants[] = {
         {HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 99, true}, {HK_FROM_RETRY, 99, true}};
-    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, claims, 3);
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, wants, 3);
     assert_int_equal(done->n_messages, 1); /* what is not there is left out */
     const struct hk_message *m = &done->messages[0];
     assert_true(hk_str_eq(m->message_id, hk_str_of("m-1")));
@@ -377,7 +377,7 @@ static void nothing_to_claim_makes_no_manifest(void **state)
     (void)state;
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 5, true};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 5, true};
     assert_int_equal(suite_exchange(store, lane, NULL, 0, &claim, 1)->claim, 0);
     assert_count("outbox_claim", 0);
     suite_close(store);
@@ -389,7 +389,7 @@ static void a_row_is_claimed_once(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(2, "a", NULL);
-    const struct hk_claim twice[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 1, true}};
+    const struct hk_want twice[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 1, true}};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, twice, 2);
     assert_int_equal(done->n_messages, 1);
     int64_t claim = done->claim;
@@ -398,7 +398,7 @@ static void a_row_is_claimed_once(void **state)
     suite_settle_one(store, lane, &s);
     suite_claim(store, lane, HK_FROM_RETRY, 1);
     for (int payload = 0; payload <= 1; payload++) {
-        const struct hk_claim again = {HK_FROM_RETRY, 1, payload};
+        const struct hk_want again = {HK_FROM_RETRY, 1, payload};
         assert_int_equal(suite_exchange(store, lane, NULL, 0, &again, 1)->n_messages, 0);
     }
     suite_close(store);
@@ -410,7 +410,7 @@ static void a_claim_without_payload_reads_none(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(1, "a", NULL);
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 1, false};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 1, false};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->n_messages, 1);
     assert_int_equal(done->messages[0].payload.len, 0);
@@ -446,16 +446,16 @@ static void neighbours_that_are_not_meant_stay_as_they_are(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(5, "a", NULL);
-    const struct hk_claim claims[] = {
+    const struct hk_want wants[] = {
         {HK_FROM_OUTBOX, 4, true}, {HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 3, true}};
-    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, claims, 3);
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, wants, 3);
     assert_int_equal(done->n_messages, 3);
     for (size_t i = 0; i < 3; i++)
         assert_int_not_equal(done->messages[i].id, 2);
     struct hk_settle s[3];
     for (size_t i = 0; i < 3; i++) {
-        s[i] = suite_settle(done->claim, HK_FROM_OUTBOX, claims[i].id, HK_SETTLE_SENT);
-        s[i].attempt.status = 200 + (int)claims[i].id;
+        s[i] = suite_settle(done->claim, HK_FROM_OUTBOX, wants[i].id, HK_SETTLE_SENT);
+        s[i].attempt.status = 200 + (int)wants[i].id;
     }
     suite_exchange(store, lane, s, 3, NULL, 0);
     assert_string_equal(store_kind->value("SELECT min(id) || ' ' || max(id) || ' ' || count(*) FROM outbox"),
@@ -470,8 +470,8 @@ static void neighbours_that_went_elsewhere_are_kept_with_where_they_went(void **
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(2, "", NULL); /* a route says where to */
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, wants, 2)->claim;
     struct hk_settle s[] = {suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_SENT),
                             suite_settle(claim, HK_FROM_OUTBOX, 2, HK_SETTLE_SENT)};
     s[0].destination = hk_str_of("a");
@@ -488,8 +488,8 @@ static void a_second_settle_is_stale(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(2, "a", NULL);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, wants, 2)->claim;
     struct hk_settle both[] = {suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_SENT),
                                suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD)};
     const struct hk_exchanged *done = suite_exchange(store, lane, both, 2, NULL, 0);
@@ -542,7 +542,7 @@ static void retry_keeps_the_message_and_its_history(void **state)
     assert_int_equal(suite_number("SELECT due_ms FROM outbox_retry"), s.due_ms);
 
     for (int round = 0; round < 2; round++) { /* once moved, once updated in place */
-        const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
+        const struct hk_want claim = {HK_FROM_RETRY, 1, true};
         const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
         assert_int_equal(done->n_messages, 1);
         const struct hk_message *m = &done->messages[0];
@@ -565,7 +565,7 @@ static void retry_keeps_the_message_and_its_history(void **state)
 /* Claims the only retry row, looks for how long it says that it was paused, and fails it once more. */
 static uint64_t paused_ms_at_claim(struct hk_store *store, int64_t lane)
 {
-    const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
+    const struct hk_want claim = {HK_FROM_RETRY, 1, true};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->n_messages, 1);
     uint64_t paused_ms = done->messages[0].history.paused_ms;
@@ -709,8 +709,8 @@ static void release_is_as_if_it_had_never_been_claimed(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(2, "a", NULL);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, wants, 2)->claim;
     struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_RELEASE);
     suite_settle_one(store, lane, &s);
     assert_manifest(2);
@@ -834,7 +834,7 @@ static void settles_and_claims_share_a_transaction(void **state)
     suite_fill(2, "a", NULL);
     struct hk_settle s =
         suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_SENT);
-    const struct hk_claim next = {HK_FROM_OUTBOX, 2, true};
+    const struct hk_want next = {HK_FROM_OUTBOX, 2, true};
     const struct hk_exchanged *done = suite_exchange(store, lane, &s, 1, &next, 1);
     assert_int_equal(done->n_messages, 1);
     assert_int_equal(done->messages[0].id, 2);

@@ -43,7 +43,7 @@ void suite_fill(int n, const char *destination, const char *key); /* n messages 
 int64_t suite_acquire(struct hk_store *store);                    /* for 30 s */
 const struct hk_exchanged *suite_exchange(struct hk_store *store, int64_t lane,
                                           const struct hk_settle *settles, size_t n_settles,
-                                          const struct hk_claim *claims, size_t n_claims);
+                                          const struct hk_want *wants, size_t n_wants);
 int64_t suite_claim(struct hk_store *store, int64_t lane, enum hk_source source,
                     int64_t id); /* the manifest */
 struct hk_settle suite_settle(int64_t claim, enum hk_source source, int64_t id, enum hk_settle_kind kind);

@@ -464,7 +464,7 @@ static void a_requeued_message_resolves_or_reopens_its_letter(void **state)
     suite_fill(1, "a", NULL);
     put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
     requeue();
-    const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
+    const struct hk_want claim = {HK_FROM_RETRY, 1, true};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->messages[0].life, 2);
     assert_int_equal(done->messages[0].letter_id, 1);
@@ -504,7 +504,7 @@ static void a_requeued_fan_out_has_a_letter_for_each_that_dies(void **state)
     put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD, 0);
     requeue();
     store_kind->sql("UPDATE outbox_retry SET crashes = 2");
-    const struct hk_claim claim = {HK_FROM_RETRY, 1, true};
+    const struct hk_want claim = {HK_FROM_RETRY, 1, true};
     struct hk_settle s = suite_settle(suite_exchange(store, lane, NULL, 0, &claim, 1)->claim, HK_FROM_RETRY,
                                       1, HK_SETTLE_FAN_OUT);
     s.fan_out = to;
@@ -767,8 +767,8 @@ static void a_crash_leaves_a_trace(void **state)
         struct hk_takings none;
         store_kind->ops->taken_over(store, &none);
         assert_int_equal(none.n, 0);
-        const struct hk_claim claims[] = {{HK_FROM_OUTBOX, (int64_t)i + 1, true}};
-        suite_exchange(store, lane, NULL, 0, claims, 1);
+        const struct hk_want wants[] = {{HK_FROM_OUTBOX, (int64_t)i + 1, true}};
+        suite_exchange(store, lane, NULL, 0, wants, 1);
         suite_close(store);
         store = suite_open(&options);
         suite_clock_ms += LEASE_MS;

@@ -18,12 +18,12 @@ static int64_t id_of(int i)
 /* All three in one manifest. */
 static int64_t claim_all(struct hk_store *store, int64_t lane, int64_t ids[3])
 {
-    struct hk_claim claims[3];
+    struct hk_want wants[3];
     for (int i = 0; i < 3; i++) {
         ids[i] = id_of(i + 1);
-        claims[i] = (struct hk_claim){HK_FROM_OUTBOX, ids[i], true};
+        wants[i] = (struct hk_want){HK_FROM_OUTBOX, ids[i], true};
     }
-    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, claims, 3);
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, wants, 3);
     assert_int_equal(done->n_messages, 3);
     return done->claim;
 }
@@ -69,7 +69,7 @@ static size_t held_keys(struct hk_store *store)
 static void assert_nobody_gets_it(struct hk_store **store, int64_t *lane)
 {
     for (int i = 0; i < 2; i++) {
-        const struct hk_claim claim = {HK_FROM_OUTBOX, id_of(2), true};
+        const struct hk_want claim = {HK_FROM_OUTBOX, id_of(2), true};
         assert_int_equal(scan_outbox(*store), 0);
         assert_int_equal(suite_exchange(*store, *lane, NULL, 0, &claim, 1)->n_messages, 0);
         suite_clock_ms += 1000;
@@ -190,7 +190,7 @@ static void check_retry(enum hk_settle_kind kind, const char *act, bool loud)
     assert_non_null(done->stuck);
     assert_non_null(done->stuck[0]);
     assert_int_equal(held_keys(store), kind == HK_SETTLE_SENT ? 2 : 3);
-    const struct hk_claim claim = {HK_FROM_RETRY, s.id, true};
+    const struct hk_want claim = {HK_FROM_RETRY, s.id, true};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(suite_exchange(store, lane, NULL, 0, &claim, 1)->n_messages, 0);
         store_kind->ops->release(store, lane, NULL);
@@ -276,7 +276,7 @@ static void a_stuck_row_keeps_nothing_from_being_claimed(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store), claim = claim_all(store, lane, ids);
     store_kind->sql("INSERT INTO outbox (destination, event_type, payload) VALUES ('a', 'Made', 'p4')");
-    const struct hk_claim more = {HK_FROM_OUTBOX, id_of(4), true};
+    const struct hk_want more = {HK_FROM_OUTBOX, id_of(4), true};
     struct hk_settle settles[3];
     for (int i = 0; i < 3; i++)
         settles[i] = suite_settle(claim, HK_FROM_OUTBOX, ids[i], HK_SETTLE_SENT);

@@ -241,7 +241,7 @@ static void *hammer_claims(void *arg)
     struct hk_err *err = &hammer_err[me];
     struct hk_rng rng;
     struct hk_settle settles[AT_ONCE];
-    struct hk_claim claims[AT_ONCE];
+    struct hk_want wants[AT_ONCE];
     int64_t lane = 0, now_ms = 0;
     const struct hk_poll *poll = NULL;
     hk_rng_seed(&rng, 7, me);
@@ -249,18 +249,18 @@ static void *hammer_claims(void *arg)
         store_kind->ops->open(store_kind->url(), &(struct hk_store_options){.keep_sent = true}, &store, err);
     if (rc == HK_OK)
         rc = store_kind->ops->acquire(store, "hammer", "b", 60000, &lane, &now_ms, err);
-    struct hk_exchange x = {.lane = lane, .lease_ms = 60000, .settles = settles, .claims = claims};
+    struct hk_exchange x = {.lane = lane, .lease_ms = 60000, .settles = settles, .wants = wants};
     for (int round = 0; round < ROUNDS; round++) {
         if (rc == HK_OK)
             rc = store_kind->ops->poll(store, &poll, err); /* shares shards out, too */
         for (size_t i = 0; i < AT_ONCE; i++)
-            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, round * AT_ONCE + (int64_t)i + 1, true};
-        x.n_claims = round % 4 == 0 ? 0 : AT_ONCE;
+            wants[i] = (struct hk_want){HK_FROM_OUTBOX, round * AT_ONCE + (int64_t)i + 1, true};
+        x.n_wants = round % 4 == 0 ? 0 : AT_ONCE;
         begin_round(&rng);
         if (rc == HK_OK)
             rc = exchange_once(store, &x, settles, claimed[me], err);
     }
-    for (x.n_claims = 0; rc == HK_OK && x.n_settles > 0;)
+    for (x.n_wants = 0; rc == HK_OK && x.n_settles > 0;)
         rc = exchange_once(store, &x, settles, claimed[me], err);
     store_kind->ops->close(store);
     hammer_rc[me] = rc;

@@ -222,8 +222,8 @@ static bool is_taken(const struct diff_name *name, const struct diff_exchange *x
     bool taken = false;
     for (size_t i = 0; i < view->n_hand[x->relay]; i++)
         taken |= same_turn(name, &view->hand[x->relay][i].name);
-    for (size_t i = 0; i < x->n_claims; i++)
-        taken |= same_turn(name, &x->claims[i]);
+    for (size_t i = 0; i < x->n_wants; i++)
+        taken |= same_turn(name, &x->wants[i]);
     return taken && diff_ordered(name->key);
 }
 
@@ -248,10 +248,10 @@ static void plan_exchange(struct step *s, struct diff_view *view)
         if (x->settles[i].name.destination[0])
             x->settles[i].settle.destination = hk_str_of(x->settles[i].name.destination);
     }
-    for (size_t i = 0; op->kind == DIFF_EXCHANGE && i < view->n_seen && kept + x->n_claims < DIFF_HAND / 2;
+    for (size_t i = 0; op->kind == DIFF_EXCHANGE && i < view->n_seen && kept + x->n_wants < DIFF_HAND / 2;
          i++)
         if ((op->b >> (i % 16) & 1) && !is_taken(&view->seen[i], x, view))
-            x->claims[x->n_claims++] = view->seen[i];
+            x->wants[x->n_wants++] = view->seen[i];
     if (op->kind == DIFF_EXCHANGE)
         view->n_seen = 0;
     if (op->kind == DIFF_CIRCUIT) {

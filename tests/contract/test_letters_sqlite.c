@@ -35,7 +35,7 @@ static void a_payload_of_bytes_stays_bytes(void **state)
     assert_true(l->payload_bytes == 3 && memcmp(l->payload.ptr, "a\0\xff", 3) == 0);
     assert_string_equal(sqlite_kind.value("SELECT act FROM outbox_audit"), "fix");
     assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_SAME).did, HK_DID_IT);
-    const struct hk_claim claim = {HK_FROM_RETRY, letters_retry_of(1), true};
+    const struct hk_want claim = {HK_FROM_RETRY, letters_retry_of(1), true};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->n_messages, 1);
     assert_true(done->messages[0].payload.len == 3 &&

@@ -45,7 +45,7 @@ struct scene {
     struct hk_store *store;
     int64_t lane;
     struct hk_settle settle;
-    struct hk_claim claim;
+    struct hk_want claim;
     struct hk_exchange x;
     const struct hk_exchanged *done;
 };
@@ -68,8 +68,8 @@ static enum hk_code try(struct scene *s)
 
 static void claim_too(struct scene *s)
 {
-    s->x.claims = &s->claim;
-    s->x.n_claims = 1;
+    s->x.wants = &s->claim;
+    s->x.n_wants = 1;
 }
 
 /* ---- the answer is lost ---- */
@@ -173,7 +173,7 @@ static void a_retry_row_of_a_lost_claim_is_free_again(void **state)
     set_scene(&s, HK_SETTLE_RETRY);
     suite_settle_one(s.store, s.lane, &s.settle);
     s.x.n_settles = 0;
-    s.claim = (struct hk_claim){HK_FROM_RETRY, 1, true};
+    s.claim = (struct hk_want){HK_FROM_RETRY, 1, true};
     claim_too(&s);
     proxy_arm(PROXY_LOSE_REPLY);
     assert_int_equal(try(&s), HK_UNAVAILABLE);

@@ -156,13 +156,13 @@ static void each_message_is_one_relays(void **state)
         assert_int_equal(store_kind->ops->scan(f.stores[i], &(struct hk_scan){.limit = 300}, &heads, NULL),
                          HK_OK);
         assert_true(heads->n > 20);
-        struct hk_claim claims[300];
+        struct hk_want wants[300];
         for (size_t k = 0; k < heads->n; k++) {
             owners[heads->items[k].id]++;
-            claims[k] = (struct hk_claim){HK_FROM_OUTBOX, heads->items[k].id, false};
+            wants[k] = (struct hk_want){HK_FROM_OUTBOX, heads->items[k].id, false};
         }
         size_t n = heads->n;
-        assert_int_equal(suite_exchange(f.stores[i], f.lanes[i], NULL, 0, claims, n)->n_messages, n);
+        assert_int_equal(suite_exchange(f.stores[i], f.lanes[i], NULL, 0, wants, n)->n_messages, n);
     }
     for (int id = 1; id <= 200; id++)
         assert_int_equal(owners[id], 1);
@@ -179,10 +179,10 @@ static void anothers_messages_cannot_be_claimed(void **state)
     settle_down(&f);
     suite_fill(64, "a", NULL);
     for (int i = 0; i < 2; i++) {
-        struct hk_claim claims[64];
+        struct hk_want wants[64];
         for (int k = 0; k < 64; k++)
-            claims[k] = (struct hk_claim){HK_FROM_OUTBOX, k + 1, true};
-        const struct hk_exchanged *done = suite_exchange(f.stores[i], f.lanes[i], NULL, 0, claims, 64);
+            wants[k] = (struct hk_want){HK_FROM_OUTBOX, k + 1, true};
+        const struct hk_exchanged *done = suite_exchange(f.stores[i], f.lanes[i], NULL, 0, wants, 64);
         assert_int_equal(done->n_messages, 32);
         for (size_t k = 0; k < done->n_messages; k++)
             assert_int_equal(owner_of((int)(done->messages[k].id & 63)), f.lanes[i]);
@@ -251,7 +251,7 @@ static void a_lane_without_shards_sees_nothing_and_is_well(void **state)
         "");
     assert_int_equal(store_kind->ops->held_keys(f.stores[1], &keys, &n, NULL), HK_OK);
     assert_int_equal(n, 0);
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 2, true};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 2, true};
     assert_int_equal(suite_exchange(f.stores[1], f.lanes[1], NULL, 0, &claim, 1)->n_messages, 0);
     disband(&f);
 }
@@ -271,12 +271,12 @@ static void a_new_connection_claims_only_what_the_server_says_is_ours(void **sta
     suite_fill(2, "a", NULL); /* shards 1 and 2 */
     store_kind->sql("UPDATE outbox_shard SET lane = NULL WHERE shard = 1");
     cut_all();
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    const struct hk_exchanged *done = suite_exchange(f.stores[0], f.lanes[0], NULL, 0, claims, 2);
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    const struct hk_exchanged *done = suite_exchange(f.stores[0], f.lanes[0], NULL, 0, wants, 2);
     assert_int_equal(done->n_messages, 1);
     assert_int_equal(done->messages[0].id, 2);
     look_round(&f); /* and takes it again */
-    assert_int_equal(suite_exchange(f.stores[0], f.lanes[0], NULL, 0, claims, 2)->n_messages, 1);
+    assert_int_equal(suite_exchange(f.stores[0], f.lanes[0], NULL, 0, wants, 2)->n_messages, 1);
     disband(&f);
 }
 
@@ -295,7 +295,7 @@ static void a_lane_is_lost_when_the_server_has_forgotten_what_it_did(void **stat
         join(&f);
         store_kind->sql("TRUNCATE outbox");
         suite_fill(2, "a", NULL);
-        const struct hk_claim claim = {HK_FROM_OUTBOX, suite_number("SELECT min(id) FROM outbox"), true};
+        const struct hk_want claim = {HK_FROM_OUTBOX, suite_number("SELECT min(id) FROM outbox"), true};
         int64_t manifest = suite_exchange(f.stores[0], f.lanes[0], NULL, 0, &claim, 1)->claim;
         const struct hk_settle sent = suite_settle(manifest, HK_FROM_OUTBOX, claim.id, HK_SETTLE_SENT);
         const struct hk_exchange x = {
@@ -331,7 +331,7 @@ static void a_shard_is_handed_over_with_nothing_in_hand(void **state)
     assert_int_equal(shards_of(f.lanes[0]), 63);
     assert_int_equal(owner_of(63), f.lanes[0]);
     relay_poll(f.stores[0]);
-    const struct hk_claim next = {HK_FROM_OUTBOX, 127, true}; /* the same shard: it is not read any more */
+    const struct hk_want next = {HK_FROM_OUTBOX, 127, true}; /* the same shard: it is not read any more */
     assert_int_equal(suite_exchange(f.stores[0], f.lanes[0], NULL, 0, &next, 1)->n_messages, 0);
     assert_null(strstr(relay_scan(f.stores[0], (struct hk_scan){.limit = 200}), "127"));
     struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 63, HK_SETTLE_RETRY);
@@ -354,7 +354,7 @@ static void what_was_to_be_handed_over_is_kept_when_nobody_wants_it_any_more(voi
         suite_claim(f.stores[0], f.lanes[0], HK_FROM_OUTBOX, id);
     join(&f);
     look_round(&f);
-    const struct hk_claim next = {HK_FROM_OUTBOX, 127, true};
+    const struct hk_want next = {HK_FROM_OUTBOX, 127, true};
     assert_int_equal(suite_exchange(f.stores[0], f.lanes[0], NULL, 0, &next, 1)->n_messages, 0);
     leave(&f, 1);
     look_round(&f);
@@ -374,9 +374,9 @@ static void what_a_dead_relay_had_is_taken_over_by_a_live_one(void **state)
     join(&f);
     settle_down(&f);
     suite_fill(64, "a", NULL);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 32, true}, {HK_FROM_OUTBOX, 63, true}};
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 32, true}, {HK_FROM_OUTBOX, 63, true}};
     int dead = owner_of(63) == f.lanes[0] ? 0 : 1, live = 1 - dead;
-    assert_int_equal(suite_exchange(f.stores[dead], f.lanes[dead], NULL, 0, claims, 2)->n_messages, 2);
+    assert_int_equal(suite_exchange(f.stores[dead], f.lanes[dead], NULL, 0, wants, 2)->n_messages, 2);
     suite_clock_ms += LEASE_MS - 1;
     suite_exchange(f.stores[live], f.lanes[live], NULL, 0, NULL, 0);
     relay_poll(f.stores[live]);
@@ -576,9 +576,9 @@ static void a_stale_claim_is_refused_and_changes_nothing(void **state)
     suite_settle_one(stalled, lane, &s);
     suite_clock_ms += LEASE_MS;
     suite_acquire(live);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 2, true}, {HK_FROM_RETRY, 1, true}};
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 2, true}, {HK_FROM_RETRY, 1, true}};
     for (size_t n = 1; n <= 2; n++) {
-        const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .claims = claims, .n_claims = n};
+        const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .wants = wants, .n_wants = n};
         const struct hk_exchanged *done = NULL;
         struct hk_err err;
         assert_int_equal(store_kind->ops->exchange(stalled, &x, &done, &err), HK_CONFLICT);

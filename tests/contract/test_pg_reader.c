@@ -320,7 +320,7 @@ static void a_new_connection_begins_anew(void **state)
     store_kind->value("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity "
                       "WHERE application_name = 'hikyaku' AND datname = current_database()");
     /* perhaps to a standby, where the same number is another's: what was read before is not claimed */
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 1, true};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 1, true};
     assert_int_equal(suite_exchange(store, lane, NULL, 0, &claim, 1)->n_messages, 0);
     assert_string_equal(relay_scan(store, all), "1");
     assert_int_equal(suite_exchange(store, lane, NULL, 0, &claim, 1)->n_messages, 0);
@@ -420,11 +420,11 @@ static void what_comes_to_light_among_them_is_seen_in_its_place(void **state)
 /* Claims what was read ahead. How many messages; "payload" of the last in `out`. */
 static size_t claim_ahead(struct hk_store *store, int64_t lane, int64_t lo, int64_t hi, char out[8])
 {
-    struct hk_claim claims[8];
+    struct hk_want wants[8];
     size_t n = 0;
     for (int64_t id = lo; id <= hi; id++)
-        claims[n++] = (struct hk_claim){HK_FROM_OUTBOX, id, true};
-    const struct hk_exchange x = {.lane = lane, .lease_ms = 30000, .claims = claims, .n_claims = n};
+        wants[n++] = (struct hk_want){HK_FROM_OUTBOX, id, true};
+    const struct hk_exchange x = {.lane = lane, .lease_ms = 30000, .wants = wants, .n_wants = n};
     const struct hk_exchanged *done = NULL;
     assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
     if (done->n_messages)
@@ -472,11 +472,11 @@ static void messages_at_hand_are_whole(void **state)
     relay_poll(store);
     for (int64_t last = 2; last <= 3; last++) { /* all of them at hand; not all */
         relay_scan(store, all);
-        struct hk_claim claims[3];
+        struct hk_want wants[3];
         for (int64_t i = 0; i < last; i++)
-            claims[i] = (struct hk_claim){HK_FROM_OUTBOX, i + 1, true};
+            wants[i] = (struct hk_want){HK_FROM_OUTBOX, i + 1, true};
         const struct hk_exchange x = {
-            .lane = lane, .lease_ms = 30000, .claims = claims, .n_claims = (size_t)last};
+            .lane = lane, .lease_ms = 30000, .wants = wants, .n_wants = (size_t)last};
         assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
         assert_int_equal(done->n_messages, last);
         const struct hk_message *m = &done->messages[0];

@@ -29,7 +29,7 @@ static struct hk_head scan_one(struct hk_store *store)
 
 static const struct hk_message *claim_one(struct hk_store *store, int64_t lane, bool payload)
 {
-    const struct hk_claim claim = {HK_FROM_OUTBOX, suite_number("SELECT max(id) FROM outbox"), payload};
+    const struct hk_want claim = {HK_FROM_OUTBOX, suite_number("SELECT max(id) FROM outbox"), payload};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->n_messages, 1);
     return &done->messages[0];
@@ -414,19 +414,19 @@ static void many_are_sent_at_once_each_as_it_was(void **state)
         MANY = 300
     };
     static struct hk_settle settles[MANY];
-    static struct hk_claim claims[MANY];
+    static struct hk_want wants[MANY];
     static char names[7][8];
     suite_fill(MANY, "", NULL);
     size_t n = 0;
     for (int part = 0; part < 3; part++) { /* of each manifest every third id, some left out */
-        size_t n_claims = 0;
+        size_t n_wants = 0;
         for (int id = 1 + part; id <= MANY; id += 3)
             if (id % 11)
-                claims[n_claims++] = (struct hk_claim){HK_FROM_OUTBOX, id, true};
-        const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, claims, n_claims);
-        assert_int_equal(done->n_messages, n_claims);
-        for (size_t i = 0; i < n_claims; i++) {
-            int64_t id = claims[i].id;
+                wants[n_wants++] = (struct hk_want){HK_FROM_OUTBOX, id, true};
+        const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, wants, n_wants);
+        assert_int_equal(done->n_messages, n_wants);
+        for (size_t i = 0; i < n_wants; i++) {
+            int64_t id = wants[i].id;
             struct hk_settle *s = &settles[n++];
             *s = suite_settle(done->claim, HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
             snprintf(names[id % 7], sizeof names[0], "d%d", (int)(id % 7));
@@ -480,13 +480,9 @@ static void an_exchange_without_memory_can_be_repeated(void **state)
     for (int64_t id = 1; id < 60; id++) {
         struct hk_settle s =
             suite_settle(claim, HK_FROM_OUTBOX, id, id % 2 ? HK_SETTLE_SENT : HK_SETTLE_DEAD);
-        const struct hk_claim next = {HK_FROM_OUTBOX, id + 1, true};
-        const struct hk_exchange x = {.lane = lane,
-                                      .lease_ms = LEASE_MS,
-                                      .settles = &s,
-                                      .n_settles = 1,
-                                      .claims = &next,
-                                      .n_claims = 1};
+        const struct hk_want next = {HK_FROM_OUTBOX, id + 1, true};
+        const struct hk_exchange x = {
+            .lane = lane, .lease_ms = LEASE_MS, .settles = &s, .n_settles = 1, .wants = &next, .n_wants = 1};
         const struct hk_exchanged *done = NULL;
         struct hk_err err;
         enum hk_code rc = HK_NOMEM;

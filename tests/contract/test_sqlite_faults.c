@@ -95,7 +95,7 @@ static struct hk_settle outcome(struct hk_rng *rng, int64_t claim, const struct 
     return s;
 }
 
-static size_t pick(struct hk_store *store, struct hk_rng *rng, struct hk_claim claims[BATCH])
+static size_t pick(struct hk_store *store, struct hk_rng *rng, struct hk_want wants[BATCH])
 {
     bool retries = hk_rng_upto(rng, 1);
     const struct hk_scan scan = {.source = retries ? HK_FROM_RETRY : HK_FROM_OUTBOX,
@@ -105,7 +105,7 @@ static size_t pick(struct hk_store *store, struct hk_rng *rng, struct hk_claim c
     if (hk_store_sqlite.scan(store, &scan, &heads, NULL) != HK_OK)
         return 0;
     for (size_t i = 0; i < heads->n; i++)
-        claims[i] = (struct hk_claim){heads->items[i].source, heads->items[i].id, true};
+        wants[i] = (struct hk_want){heads->items[i].source, heads->items[i].id, true};
     return heads->n;
 }
 
@@ -126,14 +126,14 @@ static enum hk_code relay(struct hk_store *store, int64_t lane, struct hk_rng *r
     struct hk_settle settles[BATCH];
     size_t n_settles = 0;
     for (int i = 0; i != rounds; i++) {
-        struct hk_claim claims[BATCH];
-        size_t n_claims = pick(store, rng, claims);
+        struct hk_want wants[BATCH];
+        size_t n_wants = pick(store, rng, wants);
         const struct hk_exchange x = {.lane = lane,
                                       .lease_ms = LEASE_MS,
                                       .settles = settles,
                                       .n_settles = n_settles,
-                                      .claims = claims,
-                                      .n_claims = n_claims};
+                                      .wants = wants,
+                                      .n_wants = n_wants};
         const struct hk_exchanged *done = NULL;
         enum hk_code rc = exchange(store, &x, &done);
         if (rc != HK_OK)
@@ -299,8 +299,8 @@ static void a_lock_that_is_not_given_up_is_busy_and_changes_nothing(void **state
     suite_fill(1, "a", NULL);
     sqlite3 *other = sqlite_connect();
     assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 1, true};
-    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .claims = &claim, .n_claims = 1};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 1, true};
+    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .wants = &claim, .n_wants = 1};
     const struct hk_exchanged *done = NULL;
     struct hk_err err = {0};
     assert_int_equal(store_kind->ops->exchange(store, &x, &done, &err), HK_BUSY);
@@ -321,8 +321,8 @@ static void what_was_settled_stays_so_when_a_later_exchange_fails(void **state)
     struct hk_store *store = suite_open(&(struct hk_store_options){.busy_ms = 1, .keep_sent = true});
     int64_t lane = suite_acquire(store);
     suite_fill(2, "a", NULL);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, wants, 2)->claim;
     struct hk_settle first = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_SENT);
     struct hk_settle second = suite_settle(claim, HK_FROM_OUTBOX, 2, HK_SETTLE_RETRY);
     suite_settle_one(store, lane, &first);
@@ -491,7 +491,7 @@ struct scene {
     struct hk_store *store;
     int64_t lane;
     struct hk_settle settles[6];
-    struct hk_claim claims[4];
+    struct hk_want wants[4];
     const struct hk_exchanged *done;
 };
 
@@ -545,8 +545,8 @@ static enum hk_code do_exchange(struct scene *s)
                                   .lease_ms = LEASE_MS,
                                   .settles = s->settles,
                                   .n_settles = COUNT(s->settles),
-                                  .claims = s->claims,
-                                  .n_claims = COUNT(s->claims)};
+                                  .wants = s->wants,
+                                  .n_wants = COUNT(s->wants)};
     return hk_store_sqlite.exchange(s->store, &x, &s->done, NULL);
 }
 
@@ -598,11 +598,11 @@ static void prepare(struct scene *s)
     suite_claim(s->store, lane, HK_FROM_RETRY, 1);
     suite_clock_ms += LEASE_MS;
     exhaust(do_acquire, s, 1, false); /* with a take-over in it */
-    struct hk_claim claims[7];
+    struct hk_want wants[7];
     for (int i = 0; i < 6; i++)
-        claims[i] = (struct hk_claim){HK_FROM_OUTBOX, i + 1, true};
-    claims[6] = (struct hk_claim){HK_FROM_RETRY, 1, true};
-    int64_t claim = suite_exchange(s->store, s->lane, NULL, 0, claims, 7)->claim;
+        wants[i] = (struct hk_want){HK_FROM_OUTBOX, i + 1, true};
+    wants[6] = (struct hk_want){HK_FROM_RETRY, 1, true};
+    int64_t claim = suite_exchange(s->store, s->lane, NULL, 0, wants, 7)->claim;
 
     static const enum hk_settle_kind kinds[] = {HK_SETTLE_SENT, HK_SETTLE_RETRY, HK_SETTLE_DEAD,
                                                 HK_SETTLE_DEFER, HK_SETTLE_RELEASE};
@@ -611,8 +611,8 @@ static void prepare(struct scene *s)
         s->settles[i] = suite_settle(claim, HK_FROM_OUTBOX, i + 1, kinds[i]);
     s->settles[5] = suite_settle(claim, HK_FROM_RETRY, 1, HK_SETTLE_DEAD);
     for (int i = 0; i < 3; i++)
-        s->claims[i] = (struct hk_claim){HK_FROM_OUTBOX, i + 7, i != 2};
-    s->claims[3] = (struct hk_claim){HK_FROM_RETRY, 2, true};
+        s->wants[i] = (struct hk_want){HK_FROM_OUTBOX, i + 7, i != 2};
+    s->wants[3] = (struct hk_want){HK_FROM_RETRY, 2, true};
 }
 
 static void no_memory_is_reported_and_leaves_no_trace(void **state)

@@ -75,7 +75,7 @@ static void bad_values_mark_the_column_and_nothing_else(void **state)
         store_kind->sql("DELETE FROM outbox");
         insert(rows[i].column, rows[i].value);
         struct hk_head head = scan_one(store);
-        const struct hk_claim claim = {HK_FROM_OUTBOX, head.id, true};
+        const struct hk_want claim = {HK_FROM_OUTBOX, head.id, true};
         const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
         const char *said = head.malformed ? head.malformed : "",
                    *want = rows[i].malformed ? rows[i].malformed : "";
@@ -115,7 +115,7 @@ static void a_message_without_an_id_is_marked(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     insert("message_id", "''");
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 1, true};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 1, true};
     assert_string_equal(suite_exchange(store, lane, NULL, 0, &claim, 1)->messages[0].malformed, "message_id");
     suite_close(store);
 }
@@ -163,7 +163,7 @@ static void payloads_arrive_byte_for_byte(void **state)
             "INSERT INTO outbox (destination, event_type, payload, encoding) VALUES ('a', 'Made', %s, '%s')",
             rows[i].value, rows[i].encoding);
         store_kind->sql(sql);
-        struct hk_claim claim = {HK_FROM_OUTBOX, (int64_t)i + 1, true};
+        struct hk_want claim = {HK_FROM_OUTBOX, (int64_t)i + 1, true};
         const struct hk_message *m = suite_exchange(store, lane, NULL, 0, &claim, 1)->messages;
         NOTE_IF(!hk_str_eq(m->payload, rows[i].bytes) || m->undecodable != rows[i].undecodable,
                 "row %zu: %s\n", i, rows[i].value);
@@ -204,7 +204,7 @@ static void huge_rows_cost_nothing_and_can_be_buried(void **state)
         NOTE_IF((head.malformed != NULL) != (rows[i].head != NULL), "row %zu\n", i);
         assert_int_equal(head.malformed != NULL, rows[i].head != NULL);
         assert_int_equal(head.payload_bytes, rows[i].bytes);
-        const struct hk_claim claim = {HK_FROM_OUTBOX, head.id, true};
+        const struct hk_want claim = {HK_FROM_OUTBOX, head.id, true};
         const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
         assert_int_equal(done->n_messages, 1);
         NOTE_IF(done->messages[0].oversized != rows[i].oversized, "row %zu\n", i);
@@ -223,9 +223,8 @@ static void huge_rows_cost_nothing_and_can_be_buried(void **state)
     assert_int_equal(heads->n, 3);
     assert_null(heads->items[0].malformed);
     assert_string_equal(heads->items[2].malformed, "row"); /* and the scan went on to here */
-    struct hk_claim claims[] = {
-        {HK_FROM_RETRY, 1, true}, {HK_FROM_RETRY, 2, true}, {HK_FROM_RETRY, 3, false}};
-    assert_int_equal(suite_exchange(store, lane, NULL, 0, claims, 3)->n_messages, 3);
+    struct hk_want wants[] = {{HK_FROM_RETRY, 1, true}, {HK_FROM_RETRY, 2, true}, {HK_FROM_RETRY, 3, false}};
+    assert_int_equal(suite_exchange(store, lane, NULL, 0, wants, 3)->n_messages, 3);
     suite_close(store);
 }
 
@@ -247,7 +246,7 @@ static void a_huge_payload_is_buried_in_little_memory_and_byte_for_byte(void **s
         store_kind->sql("INSERT INTO twin (payload) SELECT payload FROM outbox");
         (void)sqlite3_memory_highwater(1);
         struct hk_head head = scan_one(store);
-        const struct hk_claim claim = {HK_FROM_OUTBOX, head.id, false};
+        const struct hk_want claim = {HK_FROM_OUTBOX, head.id, false};
         const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
         struct hk_settle s = suite_settle(done->claim, HK_FROM_OUTBOX, head.id, HK_SETTLE_DEAD);
         s.attempt.made = false;
@@ -280,10 +279,10 @@ static void one_huge_row_does_not_hide_its_neighbours(void **state)
             assert_int_equal(heads->items[i].malformed != NULL, i == 2);
         }
     }
-    struct hk_claim claims[5];
+    struct hk_want wants[5];
     for (int i = 0; i < 5; i++)
-        claims[i] = (struct hk_claim){HK_FROM_OUTBOX, i + 1, true};
-    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, claims, 5);
+        wants[i] = (struct hk_want){HK_FROM_OUTBOX, i + 1, true};
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, wants, 5);
     assert_int_equal(done->n_messages, 5);
     int sound = 0;
     for (size_t i = 0; i < 5; i++)
@@ -398,8 +397,8 @@ static void an_exchange_that_failed_leaves_its_manifest_as_it_was(void **state)
     struct hk_store *store = suite_open(NULL);
     int64_t lane = suite_acquire(store);
     suite_fill(2, "a", NULL);
-    const struct hk_claim claims[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
-    int64_t claim = suite_exchange(store, lane, NULL, 0, claims, 2)->claim;
+    const struct hk_want wants[] = {{HK_FROM_OUTBOX, 1, true}, {HK_FROM_OUTBOX, 2, true}};
+    int64_t claim = suite_exchange(store, lane, NULL, 0, wants, 2)->claim;
     const struct hk_exchanged *done = NULL;
     for (int64_t id = 1; id <= 2; id++) {
         struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
@@ -642,7 +641,7 @@ static void utf16_databases_work(void **state)
     const struct hk_scan scan = {.destination = "\xc3\xa4", .limit = 1};
     assert_int_equal(store_kind->ops->scan(store, &scan, &heads, NULL), HK_OK);
     assert_int_equal(heads->n, 1);
-    const struct hk_claim claim = {HK_FROM_OUTBOX, 1, true};
+    const struct hk_want claim = {HK_FROM_OUTBOX, 1, true};
     const struct hk_exchanged *x = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_true(hk_str_eq(x->messages[0].payload, hk_str_of("h\xc3\xa4")));
     struct hk_settle s = suite_settle(x->claim, HK_FROM_OUTBOX, 1, HK_SETTLE_DEAD);

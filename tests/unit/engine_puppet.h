@@ -113,7 +113,7 @@ static inline void puppet_heads(struct puppet *p, struct hk_head *heads, size_t 
     hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &answer);
 }
 
-static inline const struct hk_message *puppet_row(const struct puppet *p, const struct hk_claim *claim)
+static inline const struct hk_message *puppet_row(const struct puppet *p, const struct hk_want *claim)
 {
     for (size_t i = p->n_rows; i-- > 0;)
         if (p->rows[i].source == claim->source && p->rows[i].id == claim->id)
@@ -130,8 +130,8 @@ static inline void puppet_exchange(struct puppet *p, enum hk_code rc)
     struct hk_exchanged done = {
         .now_ms = puppet_store_now(p), .claim = 1, .messages = messages, .grants = grants, .stale = p->stale};
     assert_int_equal(p->a.kind, HK_ACT_EXCHANGE);
-    for (size_t i = 0; i < p->a.exchange.n_claims && !p->gone; i++) {
-        const struct hk_message *found = puppet_row(p, &p->a.exchange.claims[i]);
+    for (size_t i = 0; i < p->a.exchange.n_wants && !p->gone; i++) {
+        const struct hk_message *found = puppet_row(p, &p->a.exchange.wants[i]);
         if (found)
             messages[done.n_messages++] = *found;
     }

@@ -297,9 +297,9 @@ static void two_rows_of_the_same_number_are_not_taken_for_each_other(void **stat
         puppet_heads(p, p->a.scan.source == HK_FROM_RETRY ? &waits : &fresh, 1, false);
     }
     until(p, HK_ACT_EXCHANGE);
-    assert_int_equal(p->a.exchange.n_claims, 2);
+    assert_int_equal(p->a.exchange.n_wants, 2);
     for (size_t i = 0; i < 2; i++) {
-        const struct hk_message *found = puppet_row(p, &p->a.exchange.claims[1 - i]);
+        const struct hk_message *found = puppet_row(p, &p->a.exchange.wants[1 - i]);
         assert_non_null(found);
         messages[i] = *found;
     }
@@ -505,7 +505,7 @@ static void a_row_that_was_put_off_while_its_key_waited_is_taken_once(void **sta
     puppet_heads(p, &rows[1], 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 1);
     until(p, HK_ACT_EXCHANGE);
-    assert_int_equal(p->a.exchange.n_claims, 0);
+    assert_int_equal(p->a.exchange.n_wants, 0);
     assert_int_equal(p->a.exchange.settles[0].kind, HK_SETTLE_DEFER);
     puppet_exchange(p, HK_OK);
     assert_int_equal(hk_order_count(p->engine->order), 0);

@@ -168,11 +168,11 @@ static void what_is_claimed_while_the_breaker_opens_is_not_sent(void **state)
         hk_engine_next(rig->engine, rig->now_ms, &action);
         if (action.kind == HK_ACT_WAIT)
             rig->now_ms = action.wake_ms;
-        else if (!(claims = action.kind == HK_ACT_EXCHANGE && action.exchange.n_claims))
+        else if (!(claims = action.kind == HK_ACT_EXCHANGE && action.exchange.n_wants))
             call_store(rig, &action);
     }
     assert_int_equal(count_flying(rig, 0), PLACES); /* all of these claims are for the reserve */
-    size_t sends = rig->n_sends, claims = action.exchange.n_claims;
+    size_t sends = rig->n_sends, claims = action.exchange.n_wants;
     end_send(rig, found(rig, "m2"), (struct hk_facts){.status = 503});
     end_send(rig, found(rig, "m3"), (struct hk_facts){.status = 503});
     call_store(rig, &action);

@@ -316,15 +316,15 @@ static void choose(struct hk_store *store, struct exchanging *t)
     t->done->reset = store->reset_due;
     if (store->reset_due)
         return;
-    int64_t *ids = hk_pg_alloc(&store->pg, 4 * x->n_claims, sizeof *ids);
+    int64_t *ids = hk_pg_alloc(&store->pg, 4 * x->n_wants, sizeof *ids);
     if (!ids)
         return;
     t->fresh = ids;
-    t->fresh_bare = ids + x->n_claims;
-    t->retries = ids + 2 * x->n_claims;
-    t->retries_bare = ids + 3 * x->n_claims;
-    for (size_t i = 0; i < x->n_claims; i++) {
-        const struct hk_claim *c = &x->claims[i];
+    t->fresh_bare = ids + x->n_wants;
+    t->retries = ids + 2 * x->n_wants;
+    t->retries_bare = ids + 3 * x->n_wants;
+    for (size_t i = 0; i < x->n_wants; i++) {
+        const struct hk_want *c = &x->wants[i];
         if (hk_stuck_has(&store->stuck, c->source, c->id))
             continue;
         if (c->source == HK_FROM_RETRY) {
@@ -484,7 +484,7 @@ static void read_rows(struct hk_store *store, struct exchanging *t, int64_t clai
     size_t n = hk_pg_ok(&store->pg) ? (size_t)PQntuples(res) : 0;
     if (!t->n_retries && !claim)
         n = 0; /* came to light between the two statements: the next scan's */
-    for (size_t i = 0; i < n && i < t->x->n_claims; i++) {
+    for (size_t i = 0; i < n && i < t->x->n_wants; i++) {
         struct hk_member member;
         int64_t named =
             hk_pg_message(store, res, (int)i, &t->done->messages[t->done->n_messages], &member.shard);
@@ -723,11 +723,11 @@ static void prepare(struct hk_store *store, struct exchanging *t)
     t->fence = hk_pg_alloc(pg, x->n_settles, sizeof *t->fence);
     t->over = hk_pg_alloc(pg, x->n_settles, sizeof *t->over);
     t->sent = hk_pg_alloc(pg, x->n_settles, sizeof *t->sent);
-    t->members = hk_pg_alloc(pg, x->n_claims, sizeof *t->members);
-    t->done->messages = hk_pg_alloc(pg, x->n_claims, sizeof *t->done->messages);
+    t->members = hk_pg_alloc(pg, x->n_wants, sizeof *t->members);
+    t->done->messages = hk_pg_alloc(pg, x->n_wants, sizeof *t->done->messages);
     t->done->grants = hk_pg_alloc(pg, x->n_quotas, sizeof *t->done->grants);
     if (!reserve_lost(&store->lost, store->lost.n_settles + x->n_settles) ||
-        !hk_manifests_reserve(&store->claims, x->n_claims))
+        !hk_manifests_reserve(&store->claims, x->n_wants))
         hk_pg_fail(pg, HK_NOMEM, "out of memory");
     for (size_t i = 0; hk_pg_ok(pg) && i < x->n_settles; i++)
         note_settle(store, t, i);
@@ -816,7 +816,7 @@ static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchang
     struct exchanging t = {.x = x, .done = done, .why = why};
     hk_pg_resolve(store);
     bool blocked = !hk_pg_ok(&store->pg);
-    uint64_t shards = blocked || !x->n_claims ? 0 : shards_to_claim_from(store, x->lane);
+    uint64_t shards = blocked || !x->n_wants ? 0 : shards_to_claim_from(store, x->lane);
     if (!blocked) {
         prepare(store, &t);
         next_number(store);

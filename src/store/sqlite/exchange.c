@@ -206,7 +206,7 @@ static void tidy_claims(struct hk_store *store)
 
 static int by_place(const void *a, const void *b)
 {
-    const struct hk_claim *x = a, *y = b;
+    const struct hk_want *x = a, *y = b;
     if (x->source != y->source)
         return x->source < y->source ? -1 : 1;
     if (x->payload != y->payload)
@@ -215,22 +215,22 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Sorted (rows of outbox with payload first), without repeats and without what is claimed already. */
-static struct hk_claim *choose(struct hk_store *store, const struct hk_exchange *x, size_t *out_n)
+static struct hk_want *choose(struct hk_store *store, const struct hk_exchange *x, size_t *out_n)
 {
     size_t n = 0;
-    struct hk_claim *claims = hk_sq_alloc(store, x->n_claims, sizeof *claims);
-    for (size_t i = 0; claims && i < x->n_claims; i++)
-        if ((x->claims[i].source == HK_FROM_RETRY || !hk_manifests_hold(&store->claims, x->claims[i].id)) &&
-            !hk_stuck_has(&store->stuck, x->claims[i].source, x->claims[i].id))
-            claims[n++] = x->claims[i];
+    struct hk_want *wants = hk_sq_alloc(store, x->n_wants, sizeof *wants);
+    for (size_t i = 0; wants && i < x->n_wants; i++)
+        if ((x->wants[i].source == HK_FROM_RETRY || !hk_manifests_hold(&store->claims, x->wants[i].id)) &&
+            !hk_stuck_has(&store->stuck, x->wants[i].source, x->wants[i].id))
+            wants[n++] = x->wants[i];
     if (n)
-        qsort(claims, n, sizeof *claims, by_place);
+        qsort(wants, n, sizeof *wants, by_place);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (kept == 0 || claims[i].source != claims[kept - 1].source || claims[i].id != claims[kept - 1].id)
-            claims[kept++] = claims[i];
+        if (kept == 0 || wants[i].source != wants[kept - 1].source || wants[i].id != wants[kept - 1].id)
+            wants[kept++] = wants[i];
     *out_n = kept;
-    return claims;
+    return wants;
 }
 
 /* So that no row, however large, is loaded. Give back what it returns. */
@@ -243,37 +243,37 @@ static int limit_rows(struct hk_store *store)
 }
 
 /* Reads one row with `statement`; false: it is not there, or (then SQLITE_TOOBIG sticks) too large. */
-static bool read_row(struct hk_store *store, enum hk_sq_id statement, const struct hk_claim *claim,
+static bool read_row(struct hk_store *store, enum hk_sq_id statement, const struct hk_want *want,
                      struct hk_message *out)
 {
     sqlite3_stmt *q = hk_sq_use(store, statement);
-    hk_sq_bind_i64(store, q, 1, claim->id);
-    if (claim->source == HK_FROM_RETRY)
+    hk_sq_bind_i64(store, q, 1, want->id);
+    if (want->source == HK_FROM_RETRY)
         hk_sq_bind_i64(store, q, 2, store->exchanged.now_ms);
     int limit = limit_rows(store);
     bool found = hk_sq_row(store, q);
     if (found)
-        hk_sq_message(store, q, claim->source, out);
+        hk_sq_message(store, q, want->source, out);
     sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, limit);
     hk_sq_done(q);
     return found;
 }
 
-static bool read_one(struct hk_store *store, const struct hk_claim *claim, struct hk_message *out)
+static bool read_one(struct hk_store *store, const struct hk_want *want, struct hk_message *out)
 {
-    bool fresh = claim->source == HK_FROM_OUTBOX;
+    bool fresh = want->source == HK_FROM_OUTBOX;
     bool oversized = false;
-    if (claim->payload) {
-        bool found = read_row(store, fresh ? HK_SQ_READ_ONE : HK_SQ_READ_RETRY, claim, out);
+    if (want->payload) {
+        bool found = read_row(store, fresh ? HK_SQ_READ_ONE : HK_SQ_READ_RETRY, want, out);
         if (store->rc != SQLITE_TOOBIG)
             return found;
         store->rc = SQLITE_OK;
         oversized = true;
     }
-    bool found = read_row(store, fresh ? HK_SQ_READ_BARE : HK_SQ_READ_RETRY_BARE, claim, out);
+    bool found = read_row(store, fresh ? HK_SQ_READ_BARE : HK_SQ_READ_RETRY_BARE, want, out);
     if (store->rc == SQLITE_TOOBIG) { /* headers of gigabytes: nothing of it is read, but it can be buried */
         store->rc = SQLITE_OK;
-        *out = (struct hk_message){.source = claim->source, .id = claim->id, .life = 1, .malformed = "row"};
+        *out = (struct hk_message){.source = want->source, .id = want->id, .life = 1, .malformed = "row"};
         found = true;
     }
     out->oversized = oversized;
@@ -282,21 +282,20 @@ static bool read_one(struct hk_store *store, const struct hk_claim *claim, struc
 
 /* Rows of outbox that are to be sent, which is all but always all of them: neighbours by one range, which is cheapest, the
  * rest through one json_each. False: one is too large, read them singly. */
-static bool read_many(struct hk_store *store, const struct hk_claim *claims, size_t n,
-                      struct hk_exchanged *out)
+static bool read_many(struct hk_store *store, const struct hk_want *wants, size_t n, struct hk_exchanged *out)
 {
     struct hk_buf ids;
     hk_buf_init(&ids, ids_bytes(n));
-    bool range = claims[n - 1].id - claims[0].id == (int64_t)n - 1;
+    bool range = wants[n - 1].id - wants[0].id == (int64_t)n - 1;
     for (size_t i = 0; i < n && !range; i++)
-        hk_buf_addf(&ids, "%c%lld", i ? ',' : '[', (long long)claims[i].id);
+        hk_buf_addf(&ids, "%c%lld", i ? ',' : '[', (long long)wants[i].id);
     hk_buf_addc(&ids, ']');
     sqlite3_stmt *q = NULL;
     if (check_buf(store, &ids))
         q = hk_sq_use(store, range ? HK_SQ_READ_RANGE : HK_SQ_READ_MANY);
     if (range) {
-        hk_sq_bind_i64(store, q, 1, claims[0].id);
-        hk_sq_bind_i64(store, q, 2, claims[n - 1].id);
+        hk_sq_bind_i64(store, q, 1, wants[0].id);
+        hk_sq_bind_i64(store, q, 2, wants[n - 1].id);
     } else {
         hk_sq_bind_text(store, q, 1, hk_buf_str(&ids));
     }
@@ -313,15 +312,15 @@ static bool read_many(struct hk_store *store, const struct hk_claim *claims, siz
     return false;
 }
 
-static void read_messages(struct hk_store *store, const struct hk_claim *claims, size_t n,
+static void read_messages(struct hk_store *store, const struct hk_want *wants, size_t n,
                           struct hk_exchanged *out)
 {
     size_t many = 0;
-    while (many < n && claims[many].source == HK_FROM_OUTBOX && claims[many].payload)
+    while (many < n && wants[many].source == HK_FROM_OUTBOX && wants[many].payload)
         many++;
-    size_t from = many && read_many(store, claims, many, out) ? many : 0;
+    size_t from = many && read_many(store, wants, many, out) ? many : 0;
     for (size_t i = from; i < n && hk_sq_ok(store); i++)
-        out->n_messages += read_one(store, &claims[i], &out->messages[out->n_messages]);
+        out->n_messages += read_one(store, &wants[i], &out->messages[out->n_messages]);
 }
 
 static int64_t add_claim(struct hk_store *store, int64_t lane, int64_t now_ms,
@@ -364,14 +363,14 @@ static void claim_all(struct hk_store *store, const struct hk_exchange *x, struc
                       struct hk_exchanged *out)
 {
     size_t n = 0;
-    struct hk_claim *claims = choose(store, x, &n);
+    struct hk_want *wants = choose(store, x, &n);
     out->messages = hk_sq_alloc(store, n, sizeof *out->messages);
-    if (!claims || !out->messages)
+    if (!wants || !out->messages)
         return;
-    read_messages(store, claims, n, out);
+    read_messages(store, wants, n, out);
     if (out->n_messages && hk_sq_ok(store))
         write_manifest(store, x->lane, t->now_ms, out);
-    t->touched |= n && claims[n - 1].source == HK_FROM_RETRY;
+    t->touched |= n && wants[n - 1].source == HK_FROM_RETRY;
 }
 
 /* ---- the whole ---- */
@@ -433,7 +432,7 @@ static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchang
     if (hk_sq_ok(store))
         delete_gone(store, &t);
     tidy_claims(store);
-    if (x->n_claims)
+    if (x->n_wants)
         claim_all(store, x, &t, done);
     keep_circuits(store, &t);
     hk_sq_clock_save(store);
