@@ -307,7 +307,7 @@ static void an_end_that_comes_too_late_changes_nothing(void **state)
     snprintf(id, sizeof id, "%lld", (long long)start_job(admin, 1));
     store_kind->sql("UPDATE outbox_redrive SET steps = 5");
     hk_buf_init(&text, (size_t)64 * 1024);
-    hk_pg_url_names(&plain, hk_pl_sql(HK_PL_JOB_END), &text);
+    hk_pg_url_names(&plain, hk_pa_sql(HK_PL_JOB_END), &text);
     PGconn *other = pg_connect(NULL);
     for (int now = 0; now <= 1; now++) {
         const char *const args[] = {"1", id, now ? "5" : "4", "done", NULL, "redrive-done"};
@@ -699,8 +699,9 @@ static void a_page_reads_no_more_than_it_shows(void **state)
             char sql[400];
             hk_buf_init(&text, (size_t)64 * 1024);
             (void)hk_buf_adds(&text, "PREPARE p AS ");
-            hk_pg_url_names(&plain, hk_pl_sql((unsigned)(way ? HK_PL_OLDEST : HK_PL_NEWEST) + cases[i].path),
-                            &text);
+            hk_pg_url_names(
+                &plain, hk_pa_sql((unsigned)(way ? HK_PL_OLDEST_BY_ID : HK_PL_NEWEST_BY_ID) + cases[i].path),
+                &text);
             pg_exec(conn, hk_buf_cstr(&text));
             hk_buf_fini(&text);
             snprintf(

@@ -8,7 +8,7 @@
  *   admin_figures.c  what relays saw lately
  *   admin_why.c      what keeps messages from going out
  *   admin_inspect.c  what `doctor` asks
- *   admin_stmt.c     every SQL statement
+ *   sql/admin.sql     every SQL statement
  *
  * It has a connection of its own (pg.h) and shares its pipelines and sticking errors. Every transaction goes out whole, an
  * act's, too: a command line that is stopped half-way holds no lock that a relay would wait for. */

@@ -2,7 +2,7 @@
 /* Looking at messages: list, by keyset within each place, and show, by message_id.
  *
  * All places are read in one transaction, so that a message which moves meanwhile is shown once. A filter that no index serves
- * is applied to 50,000 rows of a place in one call (WINDOW_FLOOR of admin_stmt.c): a listing of a huge table goes on page
+ * is applied to 50,000 rows of a place in one call (WINDOW_FLOOR of sql/admin.sql): a listing of a huge table goes on page
  * by page, each in bounded time, and none holds vacuum back for longer. */
 #include "base/show.h"
 #include "base/str.h"
@@ -117,7 +117,7 @@ static enum hk_pa_id statement_of(const struct hk_list *list, enum hk_place plac
         return place == HK_IN_OUTBOX ? HK_PA_LIST_OUTBOX_HELD : HK_PA_LIST_RETRY_HELD;
     if (is_of_one(list, place))
         return HK_PA_LIST_OUTBOX_OF;
-    return (enum hk_pa_id)(HK_PA_LIST + (int)place);
+    return (enum hk_pa_id)(HK_PA_LIST_IN_RETRY + (int)place);
 }
 
 static int64_t below_of(const struct hk_list *list, enum hk_place place)
@@ -135,7 +135,7 @@ static void ask_place(struct hk_pg *pg, const struct hk_list *list, enum hk_plac
     struct hk_pg_args a = {.n = 0}, floor = {.n = 0};
     hk_pg_arg_i64(pg, &floor, below_of(list, place));
     if (needs_window(list, place))
-        hk_pg_add(pg, (unsigned)HK_PA_FLOOR + (unsigned)place, &floor);
+        hk_pg_add(pg, (unsigned)HK_PA_FLOOR_IN_RETRY + (unsigned)place, &floor);
     hk_pg_arg_i64(pg, &a, below_of(list, place));
     hk_pg_arg_bool(pg, &a, needs_window(list, place));
     hk_pg_arg_i64(pg, &a, limit_of(list));
@@ -274,7 +274,7 @@ static void ask_message(struct hk_pg *pg, const char *message_id, struct hk_str 
     hk_pg_arg_i64(pg, &a, payload_max < INT32_MAX ? (int64_t)payload_max : INT32_MAX);
     hk_pg_arg_i64(pg, &a, HK_SHOWN_MAX);
     for (unsigned place = 0; place < HK_NPLACES; place++)
-        hk_pg_add(pg, (unsigned)HK_PA_SHOW + place, &a);
+        hk_pg_add(pg, (unsigned)HK_PA_SHOW_IN_RETRY + place, &a);
     hk_pg_arg_text(pg, &tried, hk_str_of(message_id));
     hk_pg_arg_i64(pg, &tried, HK_TRIED_MAX);
     hk_pg_add(pg, HK_PA_ATTEMPTS, &tried);

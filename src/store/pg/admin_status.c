@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a store, in bounded time: of a kind of rows no more than HK_COUNT_EXACT are counted. A table that has more
- * is looked at twice: a sample of its pages gives the whole (SAMPLED of admin_stmt.c), and a walk from destination to
+ * is looked at twice: a sample of its pages gives the whole (SAMPLED of sql/admin.sql), and a walk from destination to
  * destination finds those that are small enough to be counted, or too rare to be in the sample. */
 #include <stdlib.h>
 #include <string.h>

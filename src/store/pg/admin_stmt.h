@@ -1,84 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The statements of the operators' side of the PostgreSQL store by name. What their parameters and columns are stands
- * with each of them in admin_stmt.c. */
+ * with each of them in sql/admin.sql. */
 #ifndef HK_STORE_PG_ADMIN_STMT_H
 #define HK_STORE_PG_ADMIN_STMT_H
 
 #include "store/pg/pg.h"
 
-/* Those that exist for each place stand in the order of enum hk_place. */
-enum hk_pa_id {
-    /* admin.c */
-    HK_PA_ENQUEUE = 0,
-    HK_PA_PAUSE,
-    HK_PA_FIND,
-    /* admin_act.c */
-    HK_PA_LOCK_LANES,
-    HK_PA_LOCK_SHARDS,
-    HK_PA_LOCK_RETRIES,
-    HK_PA_CANCEL,
-    HK_PA_RETRY,
-    HK_PA_FATE,
-    /* admin_list.c */
-    HK_PA_LIST, /* and the other four places' */
-    HK_PA_FLOOR = HK_PA_LIST + 5,
-    HK_PA_SHOW = HK_PA_FLOOR + 5,
-    HK_PA_LIST_OUTBOX_HELD = HK_PA_SHOW + 5,
-    HK_PA_LIST_RETRY_HELD,
-    HK_PA_LIST_DEAD_AWAY,
-    HK_PA_LIST_OUTBOX_OF,
-    HK_PA_ATTEMPTS,
-    /* admin_status.c */
-    HK_PA_RELAY,
-    HK_PA_PAUSES,
-    HK_PA_IN_FLIGHT,
-    HK_PA_WALK_OUTBOX, /* three of each kind, in this order */
-    HK_PA_WALK_RETRY,
-    HK_PA_WALK_DEAD,
-    HK_PA_SAMPLE_OUTBOX,
-    HK_PA_SAMPLE_RETRY,
-    HK_PA_SAMPLE_DEAD,
-    HK_PA_BY_NAME_OUTBOX,
-    HK_PA_BY_NAME_RETRY,
-    HK_PA_BY_NAME_DEAD,
-    HK_PA_COUNT_SENT,
-    HK_PA_COUNT_CANCELLED,
-    HK_PA_ABOUT_SENT,
-    HK_PA_ABOUT_CANCELLED,
-    HK_PA_RELAYS,
-    HK_PA_AS_IT_IS,
-    HK_PA_NO_HURRY,
-    /* admin_figures.c */
-    HK_PA_OFFHAND,
-    HK_PA_FIGURES_PUT,
-    HK_PA_FIGURES,
-    /* admin_why.c */
-    HK_PA_HEADS,
-    HK_PA_BLOCKED_OUTBOX,
-    HK_PA_BLOCKED_RETRY,
-    HK_PA_BLOCKED_ABOUT,
-    HK_PA_WAITING,
-    HK_PA_WHY_PLACE,
-    HK_PA_WHY_LANE,
-    HK_PA_WHY_HEAD,
-    HK_PA_WHY_AHEAD,
-    HK_PA_WHY_STUCK,
-    HK_PA_GUARDS,
-    HK_PA_SHAPE,
-    HK_PA_STUCK_COUNT,
-    /* admin_inspect.c */
-    HK_PA_SERVER,
-    HK_PA_HORIZON,
-    HK_PA_PLAN,
-    HK_PA_RIGHTS,
-    HK_PA_SENT_DAYS,
-    HK_PA_WAKE,
-    HK_PA_OPEN_FUNCTIONS,
-    HK_PA_STRANGE_TRIGGERS,
-    HK_PA_NSTMTS
-};
+/* Made of sql/admin.sql, letters.sql and alerts.sql, in this order: their numbers go on. */
+/* clang-format off */
+#include "store/pg/admin_sql.h"
+#include "store/pg/letters_sql.h"
+#include "store/pg/alerts_sql.h"
 
-/* Columns of HK_PA_LIST and HK_PA_SHOW. */
+/* clang-format on */
+
+/* Columns of HK_PA_LIST_IN_RETRY and HK_PA_SHOW_IN_RETRY. */
 enum {
     HK_PA_C_ID,
     HK_PA_C_OUTBOX_ID,
@@ -103,7 +39,7 @@ enum {
     HK_PA_C_LETTER,
     HK_PA_C_ACTOR,
     HK_PA_C_REASON,
-    HK_PA_C_HEADERS, /* from here on only with HK_PA_SHOW */
+    HK_PA_C_HEADERS, /* from here on only with HK_PA_SHOW_IN_RETRY */
     HK_PA_C_CONTENT_TYPE,
     HK_PA_C_ENCODING,
     HK_PA_C_TRACEPARENT,

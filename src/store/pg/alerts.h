@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Alerts on PostgreSQL from inside: alerts.c looks, alerts_act.c writes, alerts_stmt.c has every SQL statement. All
+/* Alerts on PostgreSQL from inside: alerts.c looks, alerts_act.c writes, sql/alerts.sql has every SQL statement. All
  * on the operators' handle (admin.h), and under its rule: a transaction goes out whole. */
 #ifndef HK_STORE_PG_ALERTS_H
 #define HK_STORE_PG_ALERTS_H
@@ -7,39 +7,6 @@
 #include "store/alerts.h"
 #include "store/pg/admin.h"
 #include "store/pg/letters_stmt.h"
-
-/* Behind those of the letters; what parameters and columns are stands with each in alerts_stmt.c. */
-enum hk_pn_id {
-    HK_PN_STATE = HK_PL_END,
-    HK_PN_FRESH,
-    HK_PN_SEEN,
-    HK_PN_AGAIN_END,
-    HK_PN_AGAIN,
-    HK_PN_ALERTS,
-    HK_PN_MUTES,
-    HK_PN_DESTS,
-    HK_PN_PROGRESS,
-    HK_PN_IS_OPEN,
-    HK_PN_WALK_REASON,
-    HK_PN_WALK_ANY,
-    HK_PN_DECIDE,
-    HK_PN_PUT_ALERT,
-    HK_PN_DROP_ALERT,
-    HK_PN_NOTICE,
-    HK_PN_PURGE_NOTICES,
-    HK_PN_PURGE_ALERTS,
-    HK_PN_PURGE_MUTES,
-    HK_PN_CLAIM,
-    HK_PN_SETTLE,
-    HK_PN_LIST_ALERTS,
-    HK_PN_LIST_NOTICES,
-    HK_PN_LIST_MUTES,
-    HK_PN_MUTE,
-    HK_PN_UNMUTE,
-    HK_PN_END
-};
-
-const char *hk_pn_sql(unsigned id);
 
 /* From the columns of HK_PN_ALERTS, behind the time. */
 void hk_pn_alert(struct hk_pg *pg, const PGresult *res, int row, struct hk_alert *out);

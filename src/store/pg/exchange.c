@@ -593,7 +593,7 @@ static void read_all(struct hk_store *store, struct exchanging *t)
     t->renewed = hk_pg_ok(&store->pg);
     if (t->renewed)
         t->done->now_ms = hk_pg_told(store, hk_pg_i64(res, 0, 0));
-    else /* as RENEW in stmt.c lets it fail */
+    else /* as RENEW in sql/relay.sql lets it fail */
         t->gone = strcmp(store->pg.sqlstate, "22P02") == 0;
     PQclear(res);
     hk_pg_read_quotas(store, t->x, t->done);

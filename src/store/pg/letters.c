@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which letters a query means: list and count.
  *
- * Of what is asked for one thing is looked up in an index, the rest is compared (letters_stmt.c). What SQL cannot say
+ * Of what is asked for one thing is looked up in an index, the rest is compared (sql/letters.sql). What SQL cannot say
  * (query->match) is asked here, letter by letter: they come in portions of a bounded number of bytes, straight from the
  * result, and only those that match are kept. */
 #include <string.h>
@@ -276,7 +276,7 @@ static PGresult *ask_portion(const struct hk_pl_walk *walk, int64_t looks)
     hk_pg_arg_i64(pg, &a, PORTION_BYTES);
     hk_pg_arg_bool(pg, &a, walk->details || walk->query->match); /* which asks for the encoding */
     arg_sieve(pg, &a, &walk->query->sieve);
-    unsigned first = walk->oldest_first ? HK_PL_OLDEST : HK_PL_NEWEST;
+    unsigned first = walk->oldest_first ? HK_PL_OLDEST_BY_ID : HK_PL_NEWEST_BY_ID;
     return hk_pg_query(pg, false, first + (unsigned)path, &a);
 }
 
@@ -436,8 +436,8 @@ static struct hk_count count_sql(struct hk_admin *admin, const struct hk_letter_
     hk_pl_arg_query(admin, &a, query, above, below);
     about = a;
     hk_pg_arg_i64(pg, &a, most + 1);
-    PGresult *res =
-        hk_pg_query(pg, false, (unsigned)(more ? HK_PL_COUNT_FIT : HK_PL_COUNT) + (unsigned)path, &a);
+    PGresult *res = hk_pg_query(
+        pg, false, (unsigned)(more ? HK_PL_COUNT_FIT_BY_ID : HK_PL_COUNT_BY_ID) + (unsigned)path, &a);
     struct hk_count count = {.n = 0};
     if (res && PQntuples(res) == 1) {
         count.n = hk_pa_u64(res, 0, 2);

@@ -7,7 +7,7 @@
  *   letters_act.c      edit, requeue, resolve, discard, restore, remark, send
  *   letters_redrive.c  jobs
  *   letters_regroup.c  groups of older versions
- *   letters_stmt.c     every SQL statement
+ *   sql/letters.sql     every SQL statement
  *
  * All on the operators' handle (admin.h), and under its rule: a transaction goes out whole, so that no lock waits for a
  * person. Results lie in the call's pool and live as long. */

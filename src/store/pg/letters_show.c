@@ -11,7 +11,7 @@
 
 /* ---- the audit ---- */
 
-/* Columns of AUDIT_ROW in letters_stmt.c. */
+/* Columns of AUDIT_ROW in sql/letters.sql. */
 enum {
     A_ID,
     A_AT_MS,

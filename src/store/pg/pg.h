@@ -6,7 +6,7 @@
  *   pipe.c      transactions as pipelines
  *   error.c     what SQLSTATEs and lost connections mean to our callers
  *   value.c     parameters of statements, values of results
- *   stmt.c      every SQL statement of the relay
+ *   stmt.c      how the statements are planned; their texts: sql/relay.sql
  *   schema.c    init: create and migrate
  *   notify.c    init: the trigger that wakes relays
  *   days.c      init: sent rows by the day

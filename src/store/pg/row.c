@@ -7,70 +7,6 @@
 #include "core/encoding.h"
 #include "store/pg/store.h"
 
-/* Columns of the statements that read heads and messages (stmt.c). */
-enum {
-    H_ID,
-    H_DESTINATION,
-    H_EVENT_TYPE,
-    H_KEY,
-    H_NOT_BEFORE,
-    H_EXPIRES,
-    H_MAX_ATTEMPTS,
-    H_ENCODING,
-    H_PAYLOAD_BYTES,
-    H_HUGE,
-    H_CRASHES, /* from here on only of outbox_retry */
-    H_DUE,
-    H_FIRST,
-    H_NOW,
-    H_SMALL = H_CRASHES, /* or from here on only of small messages that were read whole */
-    H_SHARD,
-    H_MESSAGE_ID,
-    H_HEADERS,
-    H_CONTENT_TYPE,
-    H_CORRELATION_ID,
-    H_TRACEPARENT,
-    H_IDEMPOTENCY_KEY,
-    H_POLICY,
-    H_CREATED,
-    H_PAYLOAD
-};
-
-enum {
-    M_CLAIM, /* 0 when it is known already */
-    M_ID,
-    M_SHARD,
-    M_DESTINATION,
-    M_MESSAGE_ID,
-    M_EVENT_TYPE,
-    M_KEY,
-    M_HEADERS,
-    M_CONTENT_TYPE,
-    M_ENCODING,
-    M_CORRELATION_ID,
-    M_TRACEPARENT,
-    M_IDEMPOTENCY_KEY,
-    M_POLICY,
-    M_NOT_BEFORE,
-    M_EXPIRES,
-    M_CREATED,
-    M_MAX_ATTEMPTS,
-    M_PAYLOAD,
-    M_PAYLOAD_BYTES, /* NULL when it is not wanted */
-    M_HUGE,
-    M_SOURCE, /* from here on only when rows of outbox_retry were asked for, too */
-    M_CRASHES,
-    M_LIFE,
-    M_LETTER,
-    M_FIRST_FAILED,
-    M_ATTEMPTS,
-    M_CHARGED,
-    M_FAILED, /* five of them */
-    M_PREV_WAIT = M_FAILED + 5,
-    M_FIRST_ATTEMPT,
-    M_PAUSED
-};
-
 _Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
                "outbox_retry has a column for each class of failure");
 
@@ -163,35 +99,35 @@ void hk_pg_head(const PGresult *res, int row, enum hk_source source, struct hk_h
     uint32_t max_attempts;
     *out = (struct hk_head){
         .source = source,
-        .id = int_at(res, row, H_ID),
-        .destination = text_at(res, row, H_DESTINATION),
-        .event_type = text_at(res, row, H_EVENT_TYPE),
-        .key = text_at(res, row, H_KEY),
-        .payload_bytes = size_at(res, row, H_PAYLOAD_BYTES),
-        .expires_ms = expires_at(res, row, H_EXPIRES),
+        .id = int_at(res, row, HK_PG_H_ID),
+        .destination = text_at(res, row, HK_PG_H_DESTINATION),
+        .event_type = text_at(res, row, HK_PG_H_EVENT_TYPE),
+        .key = text_at(res, row, HK_PG_H_KEY),
+        .payload_bytes = size_at(res, row, HK_PG_H_PAYLOAD_BYTES),
+        .expires_ms = expires_at(res, row, HK_PG_H_EXPIRES),
         .key_first = true,
     };
-    if (!not_before_at(res, row, H_NOT_BEFORE, &out->not_before_ms))
+    if (!not_before_at(res, row, HK_PG_H_NOT_BEFORE, &out->not_before_ms))
         out->malformed = "not_before";
-    if (!max_attempts_at(res, row, H_MAX_ATTEMPTS, &max_attempts))
+    if (!max_attempts_at(res, row, HK_PG_H_MAX_ATTEMPTS, &max_attempts))
         out->malformed = "max_attempts";
-    if (!hk_encoding_is_known(text_at(res, row, H_ENCODING)))
+    if (!hk_encoding_is_known(text_at(res, row, HK_PG_H_ENCODING)))
         out->malformed = "encoding";
-    if (int_at(res, row, H_HUGE))
+    if (int_at(res, row, HK_PG_H_HUGE))
         out->malformed = "row";
     if (source == HK_FROM_OUTBOX)
         return;
     out->not_before_ms = 0;
-    out->crashes = count_at(res, row, H_CRASHES);
-    out->key_first = int_at(res, row, H_FIRST) != 0;
+    out->crashes = count_at(res, row, HK_PG_H_CRASHES);
+    out->key_first = int_at(res, row, HK_PG_H_FIRST) != 0;
 }
 
 bool hk_pg_head_due(const PGresult *res, int row, int64_t *out_due_ms, int64_t *out_now_ms)
 {
-    *out_now_ms = int_at(res, row, H_NOW);
-    if (PQgetisnull(res, row, H_ID))
+    *out_now_ms = int_at(res, row, HK_PG_H_NOW);
+    if (PQgetisnull(res, row, HK_PG_H_ID))
         return false;
-    *out_due_ms = int_at(res, row, H_DUE);
+    *out_due_ms = int_at(res, row, HK_PG_H_DUE);
     return true;
 }
 
@@ -199,17 +135,17 @@ bool hk_pg_head_due(const PGresult *res, int row, int64_t *out_due_ms, int64_t *
 
 static void read_past(const PGresult *res, int row, struct hk_message *out)
 {
-    out->crashes = count_at(res, row, M_CRASHES);
-    out->life = count_at(res, row, M_LIFE);
-    out->letter_id = int_at(res, row, M_LETTER);
-    out->first_failed_ms = int_at(res, row, M_FIRST_FAILED);
-    out->history.attempts = count_at(res, row, M_ATTEMPTS);
-    out->history.charged = count_at(res, row, M_CHARGED);
+    out->crashes = count_at(res, row, HK_PG_M_CRASHES);
+    out->life = count_at(res, row, HK_PG_M_LIFE);
+    out->letter_id = int_at(res, row, HK_PG_M_LETTER);
+    out->first_failed_ms = int_at(res, row, HK_PG_M_FIRST_FAILED);
+    out->history.attempts = count_at(res, row, HK_PG_M_ATTEMPTS);
+    out->history.charged = count_at(res, row, HK_PG_M_CHARGED);
     for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
-        out->history.failures[c] = count_at(res, row, M_FAILED + c - HK_CLASS_TRANSIENT);
-    out->history.prev_wait_ms = size_at(res, row, M_PREV_WAIT);
-    out->history.first_attempt_ms = int_at(res, row, M_FIRST_ATTEMPT);
-    out->history.paused_ms = size_at(res, row, M_PAUSED);
+        out->history.failures[c] = count_at(res, row, HK_PG_M_FAILED + c - HK_CLASS_TRANSIENT);
+    out->history.prev_wait_ms = size_at(res, row, HK_PG_M_PREV_WAIT);
+    out->history.first_attempt_ms = int_at(res, row, HK_PG_M_FIRST_ATTEMPT);
+    out->history.paused_ms = size_at(res, row, HK_PG_M_PAUSED);
 }
 
 /* Where the columns of a message stand. */
@@ -219,14 +155,26 @@ struct columns {
         payload_bytes;
 };
 
-static const struct columns read_columns = {
-    M_ID,           M_SHARD,    M_DESTINATION,    M_MESSAGE_ID,  M_EVENT_TYPE,      M_KEY,    M_HEADERS,
-    M_CONTENT_TYPE, M_ENCODING, M_CORRELATION_ID, M_TRACEPARENT, M_IDEMPOTENCY_KEY, M_POLICY, M_NOT_BEFORE,
-    M_EXPIRES,      M_CREATED,  M_MAX_ATTEMPTS,   M_PAYLOAD,     M_PAYLOAD_BYTES};
-static const struct columns ahead_columns = {
-    H_ID,           H_SHARD,    H_DESTINATION,    H_MESSAGE_ID,  H_EVENT_TYPE,      H_KEY,    H_HEADERS,
-    H_CONTENT_TYPE, H_ENCODING, H_CORRELATION_ID, H_TRACEPARENT, H_IDEMPOTENCY_KEY, H_POLICY, H_NOT_BEFORE,
-    H_EXPIRES,      H_CREATED,  H_MAX_ATTEMPTS,   H_PAYLOAD,     H_PAYLOAD_BYTES};
+static const struct columns read_columns = {HK_PG_M_ID,           HK_PG_M_SHARD,
+                                            HK_PG_M_DESTINATION,  HK_PG_M_MESSAGE_ID,
+                                            HK_PG_M_EVENT_TYPE,   HK_PG_M_KEY,
+                                            HK_PG_M_HEADERS,      HK_PG_M_CONTENT_TYPE,
+                                            HK_PG_M_ENCODING,     HK_PG_M_CORRELATION_ID,
+                                            HK_PG_M_TRACEPARENT,  HK_PG_M_IDEMPOTENCY_KEY,
+                                            HK_PG_M_POLICY,       HK_PG_M_NOT_BEFORE,
+                                            HK_PG_M_EXPIRES,      HK_PG_M_CREATED,
+                                            HK_PG_M_MAX_ATTEMPTS, HK_PG_M_PAYLOAD,
+                                            HK_PG_M_PAYLOAD_BYTES};
+static const struct columns ahead_columns = {HK_PG_H_ID,           HK_PG_W_SHARD,
+                                             HK_PG_H_DESTINATION,  HK_PG_W_MESSAGE_ID,
+                                             HK_PG_H_EVENT_TYPE,   HK_PG_H_KEY,
+                                             HK_PG_W_HEADERS,      HK_PG_W_CONTENT_TYPE,
+                                             HK_PG_H_ENCODING,     HK_PG_W_CORRELATION_ID,
+                                             HK_PG_W_TRACEPARENT,  HK_PG_W_IDEMPOTENCY_KEY,
+                                             HK_PG_W_POLICY,       HK_PG_H_NOT_BEFORE,
+                                             HK_PG_H_EXPIRES,      HK_PG_W_CREATED,
+                                             HK_PG_H_MAX_ATTEMPTS, HK_PG_W_PAYLOAD,
+                                             HK_PG_H_PAYLOAD_BYTES};
 
 static void read_payload(struct hk_store *store, const PGresult *res, int row, int column,
                          struct hk_message *out)
@@ -288,18 +236,18 @@ int64_t hk_pg_message(struct hk_store *store, const PGresult *res, int row, stru
                       uint8_t *out_shard)
 {
     read_message(store, res, row, &read_columns, out, out_shard);
-    if (int_at(res, row, M_HUGE))
+    if (int_at(res, row, HK_PG_M_HUGE))
         out->malformed = "row";
-    if (PQnfields(res) > M_SOURCE && int_at(res, row, M_SOURCE) != 0) {
+    if (PQnfields(res) > HK_PG_M_SOURCE && int_at(res, row, HK_PG_M_SOURCE) != 0) {
         out->source = HK_FROM_RETRY;
         read_past(res, row, out);
     }
-    return int_at(res, row, M_CLAIM);
+    return int_at(res, row, HK_PG_M_CLAIM);
 }
 
 bool hk_pg_is_whole(const PGresult *res, int row)
 {
-    return PQnfields(res) > H_PAYLOAD && int_at(res, row, H_SMALL) != 0;
+    return PQnfields(res) > HK_PG_W_PAYLOAD && int_at(res, row, HK_PG_W_SMALL) != 0;
 }
 
 void hk_pg_message_ahead(struct hk_store *store, const PGresult *res, int row, struct hk_message *out,

@@ -85,7 +85,7 @@ struct hk_store {
 
 /* ---- store.c ---- */
 
-/* The parameter of NOW in stmt.c: the time by options.clock_ms, or NULL for the server's own. */
+/* The parameter of NOW in sql/relay.sql: the time by options.clock_ms, or NULL for the server's own. */
 void hk_pg_arg_now(struct hk_store *store, struct hk_pg_args *a);
 /* hk_pg_call for the relay: notices a new connection, after which positions mean nothing. */
 bool hk_pg_relay_call(struct hk_store *store);

@@ -111,11 +111,11 @@ static struct hk_health_note *add_note(struct hk_store_health *out, enum hk_note
 static void look_at_guards(sqlite3 *db, struct hk_store_health *out)
 {
     char text[300];
-    if (ask(db, HK_SQ_LACKS_SQL, text, sizeof text) == SQLITE_OK && text[0]) {
+    if (ask(db, hk_sq_texts[HK_SQ_LACKS], text, sizeof text) == SQLITE_OK && text[0]) {
         struct hk_health_note *n = add_note(out, HK_NOTE_FAIL, "tables");
         (void)snprintf(n->text, sizeof n->text, "no relay starts: %s", text);
     }
-    if (ask(db, HK_SQ_TRIGGERS_SQL, text, sizeof text) == SQLITE_OK && text[0]) {
+    if (ask(db, hk_sq_texts[HK_SQ_TRIGGERS], text, sizeof text) == SQLITE_OK && text[0]) {
         struct hk_health_note *n = add_note(out, HK_NOTE_WARN, "tables");
         (void)snprintf(n->text, sizeof n->text,
                        "others have put something on hikyaku's tables: %s; a row that it does not let go is "

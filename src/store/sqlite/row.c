@@ -8,53 +8,6 @@
 #include "core/encoding.h"
 #include "store/sqlite/sqlite.h"
 
-/* Columns of the statements that read heads and messages (stmt.c). */
-enum {
-    H_ID,
-    H_DESTINATION,
-    H_EVENT_TYPE,
-    H_KEY,
-    H_NOT_BEFORE,
-    H_EXPIRES,
-    H_MAX_ATTEMPTS,
-    H_ENCODING,
-    H_PAYLOAD_TYPE,
-    H_CRASHES,
-    H_DUE,
-    H_FIRST
-};
-
-enum {
-    M_ID,
-    M_DESTINATION,
-    M_MESSAGE_ID,
-    M_EVENT_TYPE,
-    M_KEY,
-    M_HEADERS,
-    M_CONTENT_TYPE,
-    M_ENCODING,
-    M_CORRELATION_ID,
-    M_TRACEPARENT,
-    M_IDEMPOTENCY_KEY,
-    M_NOT_BEFORE,
-    M_EXPIRES,
-    M_POLICY,
-    M_MAX_ATTEMPTS,
-    M_CREATED,
-    M_PAYLOAD,
-    M_CRASHES,
-    M_LIFE,
-    M_LETTER,
-    M_FIRST_FAILED,
-    M_ATTEMPTS,
-    M_CHARGED,
-    M_FAILED, /* five of them */
-    M_PREV_WAIT = M_FAILED + 5,
-    M_FIRST_ATTEMPT,
-    M_PAUSED
-};
-
-_Static_assert((int)H_PAYLOAD_TYPE == HK_SQ_HEAD_TYPE && (int)H_DUE == HK_SQ_HEAD_DUE, "the same columns");
 _Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
                "outbox_retry has a column for each class of failure");
 
@@ -149,20 +102,20 @@ void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, 
     uint32_t max_attempts;
     *out = (struct hk_head){
         .source = source,
-        .id = sqlite3_column_int64(q, H_ID),
-        .destination = hk_sq_text(store, q, H_DESTINATION),
-        .event_type = hk_sq_text(store, q, H_EVENT_TYPE),
-        .key = hk_sq_text(store, q, H_KEY),
-        .crashes = count_at(q, H_CRASHES),
-        .key_first = sqlite3_column_int(q, H_FIRST) != 0,
+        .id = sqlite3_column_int64(q, HK_SQ_H_ID),
+        .destination = hk_sq_text(store, q, HK_SQ_H_DESTINATION),
+        .event_type = hk_sq_text(store, q, HK_SQ_H_EVENT_TYPE),
+        .key = hk_sq_text(store, q, HK_SQ_H_KEY),
+        .crashes = count_at(q, HK_SQ_H_CRASHES),
+        .key_first = sqlite3_column_int(q, HK_SQ_H_FIRST) != 0,
     };
-    if (!hk_sq_time(q, H_NOT_BEFORE, &out->not_before_ms))
+    if (!hk_sq_time(q, HK_SQ_H_NOT_BEFORE, &out->not_before_ms))
         out->malformed = "not_before";
-    if (!hk_sq_expiry(q, H_EXPIRES, &out->expires_ms))
+    if (!hk_sq_expiry(q, HK_SQ_H_EXPIRES, &out->expires_ms))
         out->malformed = "expires_at";
-    if (!max_attempts_at(q, H_MAX_ATTEMPTS, &max_attempts))
+    if (!max_attempts_at(q, HK_SQ_H_MAX_ATTEMPTS, &max_attempts))
         out->malformed = "max_attempts";
-    if (!hk_encoding_is_known(borrow(store, q, H_ENCODING)))
+    if (!hk_encoding_is_known(borrow(store, q, HK_SQ_H_ENCODING)))
         out->malformed = "encoding";
     if (source == HK_FROM_RETRY)
         out->not_before_ms = 0;
@@ -170,28 +123,28 @@ void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, 
 
 static void read_past(sqlite3_stmt *q, struct hk_message *out)
 {
-    out->crashes = count_at(q, M_CRASHES);
-    out->life = count_at(q, M_LIFE);
-    out->letter_id = sqlite3_column_int64(q, M_LETTER);
-    out->first_failed_ms = sqlite3_column_int64(q, M_FIRST_FAILED);
-    out->history.attempts = count_at(q, M_ATTEMPTS);
-    out->history.charged = count_at(q, M_CHARGED);
+    out->crashes = count_at(q, HK_SQ_M_CRASHES);
+    out->life = count_at(q, HK_SQ_M_LIFE);
+    out->letter_id = sqlite3_column_int64(q, HK_SQ_M_LETTER);
+    out->first_failed_ms = sqlite3_column_int64(q, HK_SQ_M_FIRST_FAILED);
+    out->history.attempts = count_at(q, HK_SQ_M_ATTEMPTS);
+    out->history.charged = count_at(q, HK_SQ_M_CHARGED);
     for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
-        out->history.failures[c] = count_at(q, M_FAILED + c - HK_CLASS_TRANSIENT);
-    out->history.prev_wait_ms = size_at(q, M_PREV_WAIT);
-    out->history.first_attempt_ms = sqlite3_column_int64(q, M_FIRST_ATTEMPT);
-    out->history.paused_ms = size_at(q, M_PAUSED);
+        out->history.failures[c] = count_at(q, HK_SQ_M_FAILED + c - HK_CLASS_TRANSIENT);
+    out->history.prev_wait_ms = size_at(q, HK_SQ_M_PREV_WAIT);
+    out->history.first_attempt_ms = sqlite3_column_int64(q, HK_SQ_M_FIRST_ATTEMPT);
+    out->history.paused_ms = size_at(q, HK_SQ_M_PAUSED);
 }
 
 static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_message *out)
 {
-    struct hk_str raw = borrow(store, q, M_PAYLOAD);
+    struct hk_str raw = borrow(store, q, HK_SQ_M_PAYLOAD);
     out->payload = (struct hk_str){"", 0};
     out->oversized = raw.len > store->options.max_payload_bytes;
     if (!raw.len || out->oversized)
         return;
     if (!hk_encoding_is_base64(out->encoding)) {
-        out->payload = hk_sq_text(store, q, M_PAYLOAD);
+        out->payload = hk_sq_text(store, q, HK_SQ_M_PAYLOAD);
         return;
     }
     size_t room = hk_base64_room(raw.len), len = 0;
@@ -208,31 +161,31 @@ void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source sourc
     int64_t not_before_ms;
     *out = (struct hk_message){
         .source = source,
-        .id = sqlite3_column_int64(q, M_ID),
-        .destination = hk_sq_text(store, q, M_DESTINATION),
-        .message_id = hk_sq_text(store, q, M_MESSAGE_ID),
-        .event_type = hk_sq_text(store, q, M_EVENT_TYPE),
-        .key = hk_sq_text(store, q, M_KEY),
-        .headers = hk_sq_text(store, q, M_HEADERS),
-        .content_type = hk_sq_text(store, q, M_CONTENT_TYPE),
-        .encoding = hk_sq_text(store, q, M_ENCODING),
-        .correlation_id = hk_sq_text(store, q, M_CORRELATION_ID),
-        .traceparent = hk_sq_text(store, q, M_TRACEPARENT),
-        .idempotency_key = hk_sq_text(store, q, M_IDEMPOTENCY_KEY),
-        .policy = hk_sq_text(store, q, M_POLICY),
+        .id = sqlite3_column_int64(q, HK_SQ_M_ID),
+        .destination = hk_sq_text(store, q, HK_SQ_M_DESTINATION),
+        .message_id = hk_sq_text(store, q, HK_SQ_M_MESSAGE_ID),
+        .event_type = hk_sq_text(store, q, HK_SQ_M_EVENT_TYPE),
+        .key = hk_sq_text(store, q, HK_SQ_M_KEY),
+        .headers = hk_sq_text(store, q, HK_SQ_M_HEADERS),
+        .content_type = hk_sq_text(store, q, HK_SQ_M_CONTENT_TYPE),
+        .encoding = hk_sq_text(store, q, HK_SQ_M_ENCODING),
+        .correlation_id = hk_sq_text(store, q, HK_SQ_M_CORRELATION_ID),
+        .traceparent = hk_sq_text(store, q, HK_SQ_M_TRACEPARENT),
+        .idempotency_key = hk_sq_text(store, q, HK_SQ_M_IDEMPOTENCY_KEY),
+        .policy = hk_sq_text(store, q, HK_SQ_M_POLICY),
         .life = 1,
     };
-    if (!hk_sq_time(q, M_NOT_BEFORE, &not_before_ms))
+    if (!hk_sq_time(q, HK_SQ_M_NOT_BEFORE, &not_before_ms))
         out->malformed = "not_before";
-    if (!hk_sq_expiry(q, M_EXPIRES, &out->expires_ms))
+    if (!hk_sq_expiry(q, HK_SQ_M_EXPIRES, &out->expires_ms))
         out->malformed = "expires_at";
-    if (!max_attempts_at(q, M_MAX_ATTEMPTS, &out->max_attempts))
+    if (!max_attempts_at(q, HK_SQ_M_MAX_ATTEMPTS, &out->max_attempts))
         out->malformed = "max_attempts";
     if (!hk_encoding_is_known(out->encoding))
         out->malformed = "encoding";
     if (!out->message_id.len)
         out->malformed = "message_id";
-    if (!hk_sq_time(q, M_CREATED, &out->created_ms))
+    if (!hk_sq_time(q, HK_SQ_M_CREATED, &out->created_ms))
         out->created_ms = 0; /* no more than a figure */
     read_payload(store, q, out);
     if (source == HK_FROM_RETRY)

@@ -170,11 +170,11 @@ static void add_heads(struct hk_store *store, sqlite3_stmt *q, const struct hk_s
         if (malformed)
             head->malformed = malformed;
         head->payload_bytes =
-            payload_bytes(sizer, (const char *)sqlite3_column_text(q, HK_SQ_HEAD_TYPE), head->id);
+            payload_bytes(sizer, (const char *)sqlite3_column_text(q, HK_SQ_H_PAYLOAD_TYPE), head->id);
         if (!hk_sq_ok(store))
             break;
         heads->last_id = head->id;
-        heads->last_due_ms = sqlite3_column_int64(q, HK_SQ_HEAD_DUE);
+        heads->last_due_ms = sqlite3_column_int64(q, HK_SQ_H_DUE);
         heads->n += !hk_stuck_has(&store->stuck, scan->source, head->id);
         sizer->seen++;
     }

@@ -99,7 +99,7 @@ sqlite3_stmt *hk_sq_use(struct hk_store *store, enum hk_sq_id id)
     if (!hk_sq_ok(store))
         return NULL;
     if (!store->stmts[id]) {
-        int rc = sqlite3_prepare_v3(store->db, hk_sq_sql(id), -1, SQLITE_PREPARE_PERSISTENT,
+        int rc = sqlite3_prepare_v3(store->db, hk_sq_texts[id], -1, SQLITE_PREPARE_PERSISTENT,
                                     &store->stmts[id], NULL);
         if (rc != SQLITE_OK) {
             hk_sq_fail(store, rc);

@@ -2,7 +2,7 @@
 /* The SQLite store from inside: what its files share.
  *
  *   sqlite.c    open, close, errors, transactions, busy handling, time
- *   stmt.c      every SQL statement
+ *   sql/        every SQL statement (tools/sql makes C of them)
  *   schema.c    init: create and migrate
  *   lane.c      acquire, take-over, release
  *   lock.c      the lock that tells a dead owner from a living one
@@ -38,9 +38,7 @@ enum {
     HK_SQ_HEAD_TEXT_MAX = 8 * 1024, /* a longer destination, key … is refused as malformed */
     HK_SQ_TEXT_MAX = 256 * 1024,    /* the same for headers and the like; payloads have their own limit */
     HK_SQ_WHERE_MAX = 200,
-    HK_SQ_LARGE = 1024 * 1024, /* a payload over this is moved in pieces */
-    HK_SQ_HEAD_TYPE = 8,       /* columns of the statements that read heads */
-    HK_SQ_HEAD_DUE = 10
+    HK_SQ_LARGE = 1024 * 1024 /* a payload over this is moved in pieces */
 };
 
 /* The host's clock, made never to go back. */

@@ -1,0 +1,880 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The statements of the operators' side of the PostgreSQL store.
+--
+--
+-- A person waits for them, but nobody knows how large the tables are: whatever walks over rows has a LIMIT, lists go by
+-- keyset, what is looked up by message_id is materialized before it is put in order (or the planner walks over the whole
+-- primary key to save the sorting of three rows), and no text leaves the server without a bound. Plans are made for the very
+-- parameters (plan_cache_mode), so that `$4 IS NULL OR …` costs nothing.
+--
+-- `$1::bigint`, where a statement begins with the time, is the time of tests; NULL is the server's own.
+
+--@ fragment NOW
+coalesce($1::bigint, (extract(epoch FROM now()) * 1000)::bigint)
+
+-- A timestamptz as Unix ms; NULL for the infinities.
+--@ fragment MS(t)
+(CASE WHEN isfinite({t}) THEN (extract(epoch FROM {t}) * 1000)::bigint END)
+
+-- As text that hk_parse_rfc3339 takes, or "infinity".
+--@ fragment TIME_TEXT(t)
+(CASE WHEN isfinite({t}) THEN to_char({t}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') ELSE {t}::text END)
+
+--@ fragment CUT(t)
+left({t}, 16000)
+
+--@ fragment SMALL(t)
+left({t}, 4096)
+
+-- What indexes hold of a destination, and figures go by: no relay knows a longer one.
+--@ fragment NAME(t)
+left({t}, 63)
+
+--@ fragment IN_ORDER
+COLLATE "C"
+
+--@ fragment MESSAGE_ID
+coalesce(t.message_id, 'outbox-' || t.id)
+
+-- What manifests name: `held` by claim, `named` by row of outbox.
+--@ fragment HELD
+held AS MATERIALIZED (SELECT c.claim, c.claimed_ms, c.lane, r.name, r.until_ms, c.ids FROM @outbox_claim c
+  JOIN @outbox_relay r ON r.lane = c.lane),
+named AS MATERIALIZED (SELECT u.id, h.claimed_ms, h.lane, h.name, h.until_ms FROM held h CROSS
+  JOIN unnest(h.ids) AS u (id) WHERE u.id IS NOT NULL)
+
+-- ---- acts ----
+-- $1 the time, $2 message_id, $3 destination or NULL, $4 ids of outbox: what is meant, and whether it may be changed.
+--@ fragment TARGETS
+WITH {HELD}, t AS MATERIALIZED (SELECT 1 AS place, t.id, coalesce(t.destination, '') AS destination,
+  coalesce({MS(t.not_before)}, 0) AS due_ms, false AS tried, n.id IS NOT NULL AS in_flight, n.name AS relay,
+  n.until_ms FROM @outbox t LEFT JOIN named n ON n.id = t.id WHERE t.id = ANY ($4::bigint[])
+  AND {MESSAGE_ID} = $2 AND ($3::text IS NULL OR coalesce(t.destination, '') = $3) UNION ALL
+  SELECT 0, t.id, t.destination, t.due_ms, t.attempts > 0 OR t.crashes > 0, t.claim IS NOT NULL, h.name, h.until_ms
+  FROM @outbox_retry t LEFT JOIN held h ON h.claim = t.claim WHERE t.message_id = $2 AND ($3::text IS NULL
+  OR t.destination = $3)),
+ok AS MATERIALIZED (SELECT count(*) > 0 AND NOT bool_or(in_flight) AND count(DISTINCT destination) = 1 AS yes
+  FROM t)
+
+-- Place, id, destination, due_ms, tried, in_flight, relay, until_ms, rows changed.
+--@ fragment OUTCOME(changed)
+SELECT t.place, t.id, {SMALL(t.destination)}, t.due_ms, t.tried, t.in_flight, {SMALL(t.relay)}, t.until_ms,
+{changed}
+FROM t
+ORDER BY t.place DESC, t.id
+
+--@ fragment AUDIT(act; changed)
+, audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, message_id, destination, reason)
+  SELECT {NOW}, $5, '{act}', $2, nullif(min(destination), ''), $6 FROM t WHERE {changed} > 0 HAVING count(*) > 0)
+
+--@ fragment CANCELLED
+(SELECT count(*) FROM kept)
+
+--@ fragment HURRIED
+((SELECT count(*) FROM moved) + (SELECT count(*) FROM hurried))
+
+--@ fragment META
+message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy
+
+-- ---- looking at messages ----
+--@ fragment COMMON(message_id)
+{CUT({message_id})}, {CUT(t.destination)}, {CUT(t.event_type)}, {CUT(t.message_key)}, {CUT(t.correlation_id)},
+
+--@ fragment BRIEF_RETRY
+t.id, t.original_outbox_id, {COMMON(t.message_id)} CASE WHEN t.claim IS NOT NULL THEN 2 WHEN t.attempts > 0
+  OR t.crashes > 0 THEN 3 ELSE 1 END, t.attempts, t.crashes, t.life, {MS(t.created_at)}, t.due_ms,
+t.last_attempt_ms, 0, {CUT(t.last_error)}, {CUT(t.last_cause)}, {CUT(h.name)}, h.claimed_ms, 0, NULL, NULL, NULL
+
+--@ fragment BRIEF_OUTBOX
+t.id, t.id, {COMMON({MESSAGE_ID})} CASE WHEN n.id IS NULL THEN 1 ELSE 2
+  END, 0, 0, 1, {MS(t.created_at)}, {MS(t.not_before)}, 0, 0, NULL, NULL, {CUT(n.name)}, n.claimed_ms, 0, NULL,
+NULL, NULL
+
+--@ fragment BRIEF_DEAD
+t.id, t.original_outbox_id, {COMMON(t.message_id)} CASE WHEN t.status = 'resolved' THEN 4
+  WHEN t.status <> 'retrying' THEN 5 WHEN t.sending_at IS NULL THEN 3 ELSE 2
+  END, t.attempts, t.crashes, t.life, {MS(t.message_created_at)}, 0, {MS(t.last_attempt_at)},
+{MS(coalesce(t.resolved_at, t.last_failed_at))}, {CUT(t.error_message)}, {CUT(t.reason_code)}, NULL,
+{MS(t.sending_at)}, 0, {CUT(t.status)}, NULL, NULL
+
+--@ fragment BRIEF_CANCELLED
+t.id, t.original_outbox_id, {COMMON(t.message_id)} 6, t.attempts, 0, 1, {MS(t.created_at)}, 0, 0, t.cancelled_ms,
+NULL, NULL, NULL, 0, 0, NULL, {CUT(t.actor)}, {CUT(t.reason)}
+
+--@ fragment BRIEF_SENT
+t.id, t.original_outbox_id, {COMMON(t.message_id)} 4, t.attempts, 0, t.life, {MS(t.created_at)}, 0, 0, t.sent_ms,
+NULL, NULL, NULL, 0, t.status, NULL, NULL, NULL
+
+--@ fragment JOIN_RETRY
+LEFT JOIN held h ON h.claim = t.claim
+
+--@ fragment JOIN_OUTBOX
+LEFT JOIN LATERAL (SELECT * FROM named x WHERE x.id = t.id LIMIT 1) n ON true
+
+-- A letter that was requeued shows as its new life, and by itself, too, when that has another id; one that was resolved as
+-- sent, unless outbox_sent says so itself.
+--@ fragment AWAY_LETTER
+(t.status = 'retrying' AND (t.sending_at IS NOT NULL OR t.requeued_as IS NOT NULL))
+
+--@ fragment OPEN_LETTER
+(t.status = 'failed' OR (t.status = 'discarded' AND t.resolution IS DISTINCT FROM 'cancelled'))
+
+--@ fragment SENT_LETTER
+(t.status = 'resolved' AND NOT EXISTS (SELECT 1 FROM @outbox_sent s WHERE s.message_id = t.message_id
+  AND s.destination = t.destination))
+
+-- $6 is the state; processing has statements of its own.
+--@ fragment STATE_RETRY
+($6::int = 0 OR ($6 = 1 AND t.claim IS NULL AND t.attempts <= 0 AND t.crashes <= 0) OR ($6 = 3
+  AND t.claim IS NULL AND (t.attempts > 0 OR t.crashes > 0)))
+
+--@ fragment STATE_OUTBOX
+($6::int = 0 OR t.id NOT IN (SELECT n.id FROM named n))
+
+--@ fragment STATE_DEAD
+(($6::int <> 4 AND {OPEN_LETTER}) OR ($6 <> 5 AND {SENT_LETTER}) OR ($6 = 0 AND {AWAY_LETTER}))
+
+--@ fragment STATE_ANY
+$6::int >= 0
+
+--@ fragment LEAST_ID
+(-9223372036854775808)::bigint
+
+-- Where a bounded look ends: this row is still looked at.
+--@ fragment WINDOW_FLOOR(table; below)
+SELECT f.id FROM {table} f WHERE f.id < {below}::bigint ORDER BY f.id DESC OFFSET 49999 LIMIT 1
+
+-- $1 ids below this, $2 at most WINDOW rows are looked at, $3 LIMIT, $4 destination, $5 event_type, $6 state
+--@ fragment LIST(brief; table; joined; state; null_destination)
+WITH {HELD}, p AS MATERIALIZED (SELECT t.* FROM {table} t WHERE t.id < $1::bigint AND t.id >= CASE
+  WHEN $2::boolean THEN coalesce(({WINDOW_FLOOR({table}; $1)}), {LEAST_ID}) ELSE {LEAST_ID} END AND {state}
+  AND ($4::text IS NULL OR t.destination = $4 {null_destination}) AND ($5::text IS NULL
+  OR t.event_type = $5) ORDER BY t.id DESC LIMIT $3::bigint) SELECT {brief}
+FROM p t {joined}
+ORDER BY t.id DESC
+
+--@ fragment NULL_IS_EMPTY
+OR ($4 = '' AND t.destination IS NULL)
+
+-- What is in flight is few, whatever the tables hold: found from the manifests. The same parameters, without $2.
+--@ fragment LIST_HELD(brief; rows; joined; null_destination)
+WITH {HELD}, p AS MATERIALIZED ({rows}) SELECT {brief}
+FROM p t {joined}
+WHERE t.id < $1::bigint AND $2::boolean IS NOT NULL AND ($4::text IS NULL
+  OR t.destination = $4 {null_destination}) AND ($5::text IS NULL OR t.event_type = $5) AND $6::int >= 0
+ORDER BY t.id DESC LIMIT $3::bigint
+
+--@ fragment DETAILS
+, {CUT(t.headers)}, {CUT(t.content_type)}, {CUT(t.encoding)}, {CUT(t.traceparent)}, {CUT(t.idempotency_key)},
+{CUT(t.policy)},
+
+--@ fragment PAYLOAD
+octet_length(t.payload), CASE WHEN $3::int > 0 THEN left(t.payload, $3) END
+
+--@ fragment DETAILS_RETRY
+{DETAILS} t.max_attempts, {TIME_TEXT(t.not_before)}, {TIME_TEXT(t.expires_at)}, NULL, t.first_failed_ms, {PAYLOAD}
+
+--@ fragment DETAILS_OUTBOX
+{DETAILS} t.max_attempts, {TIME_TEXT(t.not_before)}, {TIME_TEXT(t.expires_at)}, NULL, 0, {PAYLOAD}
+
+--@ fragment DETAILS_DEAD
+{DETAILS} t.max_attempts, NULL, {TIME_TEXT(t.expires_at)}, {CUT(t.error_detail)}, {MS(t.first_failed_at)}, {PAYLOAD}
+
+--@ fragment DETAILS_CANCELLED
+{DETAILS} NULL, NULL, NULL, NULL, 0, {PAYLOAD}
+
+--@ fragment DETAILS_SENT
+, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL
+
+-- $1 message_id, $2 ids of outbox that may have it, $3 how much of the payload, $4 LIMIT
+--@ fragment SHOW(columns; table; joined; which; state)
+WITH {HELD}, m AS MATERIALIZED (SELECT t.* FROM {table} t WHERE {which} LIMIT 1000)
+SELECT {columns}
+FROM m t {joined}
+WHERE {state} AND $2::bigint[] IS NOT NULL AND $3::int IS NOT NULL
+ORDER BY t.id DESC LIMIT $4::bigint
+
+--@ fragment BY_MESSAGE_ID
+t.message_id = $1
+
+-- ---- figures ----
+--@ fragment EXACT_AND_ONE
+100001
+
+-- Some pages of a table, wherever they lie. pg_class.reltuples would be cheaper, but it is -1 until the first ANALYZE
+-- and says of a queue, which fills and empties within seconds, how long it was some time ago; and this tells destinations
+-- and states apart.
+--@ fragment SIZE(table)
+coalesce((SELECT sum(pg_relation_size(p.relid)) FROM pg_partition_tree('{table}'::regclass) p),
+  pg_relation_size('{table}'::regclass))
+
+--@ fragment SAMPLED_PAGES(table; alias; bytes_per_percent)
+{table} {alias} TABLESAMPLE SYSTEM (least(100, {bytes_per_percent} / greatest(1, {SIZE({table})}))) REPEATABLE (1)
+
+--@ fragment FACTOR_OF_PAGES(table; bytes)
+greatest(1, {SIZE({table})} / {bytes})::numeric(20, 3)
+
+-- 2,000 pages.
+--@ fragment SAMPLED(table; alias)
+{SAMPLED_PAGES({table}; {alias}; 1638400000.0)}
+
+--@ fragment SAMPLE_FACTOR(table)
+{FACTOR_OF_PAGES({table}; 16384000.0)}
+
+-- 200, where each row costs a search or two.
+--@ fragment SAMPLED_FEW(table; alias)
+{SAMPLED_PAGES({table}; {alias}; 163840000.0)}
+
+--@ fragment FACTOR_OF_FEW(table)
+{FACTOR_OF_PAGES({table}; 1638400.0)}
+
+-- $1 the time, $2 LIMIT of walks
+--@ fragment NO_BUCKETS
+, 0, 0, 0, 0, 0, 0, 0
+
+--@ fragment GROUPED
+GROUP BY GROUPING SETS ((), (s.d)) ORDER BY 1 DESC, 2 LIMIT 1002
+
+-- For thousands of rows: the time is asked for once, and floating point is exact enough for ages (numeric took half of all).
+--@ fragment ONCE
+(SELECT {NOW})
+
+--@ fragment FAST_MS(t)
+(CASE WHEN isfinite({t}) THEN (date_part('epoch', {t}) * 1000)::bigint END)
+
+-- $1 the time
+--@ fragment FIGURES_OUTBOX(more; all; factor; source)
+WITH {HELD}{more} SELECT grouping(s.d), s.d, {all}, count(*) FILTER (WHERE s.held), count(*) FILTER (WHERE NOT
+  s.held AND s.from_ms > {ONCE}), count(*) FILTER (WHERE NOT s.held
+  AND s.from_ms <= {ONCE}), 0, 0, min(nullif(s.created_ms, 0)), min(greatest(s.created_ms, s.from_ms, 1)) FILTER
+(WHERE NOT s.held AND s.from_ms <= {ONCE}), count(*){NO_BUCKETS}, {factor}
+FROM (SELECT {NAME(coalesce(t.destination, ''))} AS d, coalesce({FAST_MS(t.not_before)}, 0) AS from_ms,
+  coalesce({FAST_MS(t.created_at)}, 0) AS created_ms, t.id IN (SELECT n.id FROM named n) AS held
+  FROM {source}) s {GROUPED}
+
+--@ fragment BUCKET(condition)
+count(*) FILTER (WHERE s.attempts {condition})
+
+--@ fragment FIGURES_RETRY(all; factor; source)
+SELECT grouping(s.d), s.d, {all}, count(*) FILTER (WHERE s.held), count(*) FILTER (WHERE NOT s.held
+  AND s.due_ms > {ONCE} AND NOT s.tried), count(*) FILTER (WHERE NOT s.held
+  AND s.due_ms <= {ONCE}), count(*) FILTER (WHERE NOT s.held AND s.due_ms > {ONCE}
+  AND s.tried), count(*) FILTER (WHERE NOT s.held AND s.tried), min(nullif(s.created_ms, 0)), min(greatest(s.due_ms,
+  1)) FILTER (WHERE NOT s.held AND s.due_ms <= {ONCE}), {BUCKET(<= 0)}, {BUCKET(= 1)}, {BUCKET(= 2)}, {BUCKET(= 3)},
+{BUCKET(= 4)}, {BUCKET(BETWEEN 5 AND 9)}, {BUCKET(BETWEEN 10 AND 19)}, {BUCKET(>= 20)}, {factor}
+FROM (SELECT {NAME(t.destination)} AS d, t.claim IS NOT NULL AS held, t.due_ms, t.attempts, t.attempts > 0
+  OR t.crashes > 0 AS tried, coalesce({FAST_MS(t.created_at)}, 0) AS created_ms FROM {source}) s {GROUPED}
+
+--@ fragment FIGURES_DEAD(n; factor; source)
+SELECT grouping(s.d), s.d, {n}, 0, 0, 0, 0, 0, 0, 0, 0{NO_BUCKETS}, {factor}
+FROM (SELECT {NAME(t.destination)} AS d FROM {source}) s
+WHERE $1::bigint IS NULL OR $1 IS NOT NULL {GROUPED}
+
+-- How many there are is in an index, whose they are is not, but for letters themselves, which are wide: so these are read
+-- only when they are few.
+-- How many there are comes from an index; of many only the oldest are walked over, which are the first.
+--@ fragment WALKED(table)
+(SELECT * FROM {table} ORDER BY id LIMIT (SELECT CASE WHEN c.n < $2 THEN $2 ELSE 10000 END FROM c)) t
+
+--@ fragment COUNTED(table)
+c AS MATERIALIZED (SELECT count(*) AS n FROM (SELECT 1 FROM {table} LIMIT $2::bigint) x)
+
+--@ fragment ALL_OR_SOME
+CASE WHEN grouping(s.d) = 1 THEN (SELECT c.n FROM c) ELSE count(*) END
+
+--@ fragment OPEN_LETTERS
+WITH c AS MATERIALIZED (SELECT count(*) AS n FROM (SELECT 1 FROM @dead_letters WHERE status = 'failed'
+  LIMIT $2::bigint) x)
+
+-- From name to name through an index: the cost is in destinations, not in rows. Name, rows, of them tried, and the LIMIT
+-- that counting them had: the more there are, the shorter. Few are counted twice. $1 names that are left out: it is known
+-- that they have too many. $2 how many are counted in all.
+--@ fragment COUNT_OF(table; where; tried; limit)
+(SELECT count(*) AS n, count(*) FILTER (WHERE x.tried) AS tried FROM (SELECT {tried} AS tried FROM {table} t
+  WHERE {where} AND {NAME(t.destination)} {IN_ORDER} = d.name LIMIT {limit}) x)
+
+--@ fragment BY_NAME(table; where; tried)
+WITH RECURSIVE w (name) AS (SELECT (SELECT {NAME(t.destination)} FROM {table} t WHERE {where}
+  ORDER BY {NAME(t.destination)} {IN_ORDER} LIMIT 1) UNION ALL SELECT (SELECT {NAME(t.destination)}
+  FROM {table} t WHERE {where} AND {NAME(t.destination)} {IN_ORDER} > w.name
+  ORDER BY {NAME(t.destination)} {IN_ORDER} LIMIT 1) FROM w WHERE w.name IS NOT NULL),
+few AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM (SELECT * FROM w LIMIT 1002) d CROSS
+  JOIN LATERAL {COUNT_OF({table}; {where}; {tried}; 1001)} c WHERE d.name IS NOT NULL
+  AND d.name <> ALL ($1::text[])),
+budget AS MATERIALIZED (SELECT greatest(1001, least({EXACT_AND_ONE}, $2::bigint / greatest(1, count(*)))) AS n
+  FROM few WHERE few.n > 1000),
+many AS MATERIALIZED (SELECT d.name, c.n, c.tried FROM few d CROSS
+  JOIN LATERAL {COUNT_OF({table}; {where}; {tried}; (SELECT b.n FROM budget b))} c WHERE d.n > 1000)
+SELECT {SMALL(few.name)}, few.n, few.tried, 1001
+FROM few
+WHERE few.n <= 1000
+UNION ALL SELECT {SMALL(many.name)}, many.n, many.tried, b.n
+FROM many CROSS JOIN budget b
+
+-- $1 LIMIT
+--@ fragment COUNT(table)
+SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT $1::bigint) x
+
+--@ fragment ABOUT(table)
+SELECT (count(*) * {SAMPLE_FACTOR({table})})::bigint FROM {SAMPLED({table}; t)}
+
+-- ---- order by key ----
+-- Of destination $2 (the time or an id is $1), through the indexes by key.
+--@ fragment KEYED(t)
+{NAME({t}.destination)} {IN_ORDER} = left($2::text, 63) AND {t}.destination = $2 AND {t}.message_key IS NOT NULL
+  AND {t}.message_key <> ''
+
+--@ fragment OF_KEY(t; key)
+{NAME({t}.destination)} {IN_ORDER} = left($2::text, 63) AND {t}.destination = $2
+  AND hashtextextended({t}.message_key, 0) = hashtextextended({key}, 0) AND {t}.message_key = {key}
+
+-- The same of the row `of`.
+--@ fragment SAME_KEY(t; of)
+{NAME({t}.destination)} {IN_ORDER} = left({of}.destination, 63) AND {t}.destination = {of}.destination
+  AND hashtextextended({t}.message_key, 0) = hashtextextended({of}.message_key, 0)
+  AND {t}.message_key = {of}.message_key AND {t}.message_key IS NOT NULL
+
+-- As the index has it.
+--@ fragment HELD_LETTER(t)
+({t}.status = 'failed' OR {t}.sending_at IS NOT NULL)
+
+-- A retry row that holds the same key, before `r`.
+--@ fragment BEFORE
+EXISTS (SELECT 1 FROM @outbox_retry q WHERE {OF_KEY(q; r.message_key)} AND NOT q.deferred AND (q.id + 0) < r.id)
+
+-- ---- who waits ----
+-- The names of destinations as w, from name to name through an index.
+--@ fragment WAITING_NAMES(w; table; where)
+{w} (name) AS (SELECT (SELECT {NAME(t.destination)} FROM {table} t WHERE {where}
+  ORDER BY {NAME(t.destination)} {IN_ORDER} LIMIT 1) UNION ALL SELECT (SELECT {NAME(t.destination)}
+  FROM {table} t WHERE {where} AND {NAME(t.destination)} {IN_ORDER} > {w}.name
+  ORDER BY {NAME(t.destination)} {IN_ORDER} LIMIT 1) FROM {w} WHERE {w}.name IS NOT NULL)
+
+--@ fragment WAITING_COLUMNS
+t.id, coalesce(t.destination, '') AS destination, t.event_type, t.message_key, coalesce({FAST_MS(t.created_at)}, 0)
+AS created_ms,
+
+-- Rows of outbox hold no key, as retry rows that were merely deferred.
+--@ fragment WAITING_FRESH(which)
+(SELECT {WAITING_COLUMNS} coalesce({FAST_MS(t.not_before)}, 0) AS from_ms, true AS deferred, true AS fresh
+  FROM @outbox t WHERE {NAME(t.destination)} {which} ORDER BY {NAME(t.destination)} {IN_ORDER}, (t.id + 0)
+  LIMIT $4::bigint) t
+
+--@ fragment WAITING_AGAIN
+(SELECT {WAITING_COLUMNS} t.due_ms, t.deferred, false FROM @outbox_retry t
+  WHERE {NAME(t.destination)} {IN_ORDER} = n.name AND t.claim IS NULL AND t.due_ms <= {ONCE}
+  ORDER BY t.due_ms, t.id LIMIT $4::bigint) t
+
+--@ fragment WAITING_SOME(w)
+(SELECT {w}.name FROM {w} WHERE {w}.name IS NOT NULL LIMIT $5::bigint) n CROSS JOIN LATERAL
+
+-- $2 destinations that keep order, $3 those of them that dead letters do not block
+--@ fragment WAITING_BEHIND
+t.destination = ANY ($2::text[]) AND coalesce(t.message_key, '') <> '' AND (EXISTS (SELECT 1
+  FROM @outbox_retry q WHERE {SAME_KEY(q; t)} AND NOT q.deferred AND (t.deferred OR (q.id + 0) < t.id))
+  OR (t.deferred AND t.destination <> ALL ($3::text[]) AND EXISTS (SELECT 1 FROM @dead_letters d
+  WHERE {SAME_KEY(d; t)} AND {HELD_LETTER(d)})))
+
+-- ---- the table ----
+-- Our functions that have, or had, their owner's rights, each with the table that its trigger hangs on.
+--@ fragment OUR_FUNCTIONS
+SELECT p.oid AS p, p.prosecdef AS definer, p.proacl AS acl, p.proowner AS owner, n.of
+FROM (VALUES ('@outbox_figures_gone()', '@outbox_relay'), ('@outbox_audit_chain()', '@outbox_audit'),
+  ('@outbox_wake_up()', '@outbox'), ('@outbox_sent_days(bigint, bigint, bigint)', NULL)) n (name, of)
+  JOIN pg_proc p ON p.oid = to_regprocedure(n.name)
+
+-- admin.c
+-- $1 message_id, $2 destination, $3 event_type, $4 message_key, $5 headers, $6 content_type, $7 encoding,
+-- $8 correlation_id, $9 traceparent, $10 idempotency_key, $11 not_before ms, $12 expires_at ms, $13 policy,
+-- $14 max_attempts, $15 payload
+--@ statement ENQUEUE
+INSERT INTO @outbox (message_id, destination, event_type, message_key, headers, content_type, encoding,
+  correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts, payload)
+  VALUES (coalesce($1, gen_random_uuid()::text), coalesce($2, ''), $3, $4, $5, $6, coalesce($7, 'utf8'), $8, $9,
+  $10, 'epoch'::timestamptz + $11::bigint * interval '1 ms', 'epoch'::timestamptz + $12::bigint * interval '1 ms',
+  $13, $14::int, $15::text)
+RETURNING message_id
+
+-- $1 the time, $2 destination, $3 paused, $4 actor, $5 reason: was it so already? A pause that is repeated has a new
+-- actor and reason. A resume also closes its breaker, paused or not.
+--@ statement PAUSE
+WITH was AS MATERIALIZED (SELECT paused, open_until_ms FROM @outbox_destination WHERE name = $2 FOR UPDATE),
+changes AS MATERIALIZED (SELECT $3::boolean IS DISTINCT FROM coalesce((SELECT paused FROM was), false)
+  OR (NOT $3 AND EXISTS (SELECT 1 FROM was WHERE open_until_ms <> 0)) AS yes),
+put AS (INSERT INTO @outbox_destination AS d (name, paused, actor, reason, since_ms)
+  SELECT $2, $3, $4, $5, {NOW} FROM changes WHERE yes OR $3 ON CONFLICT (name) DO UPDATE
+  SET paused_total_ms = d.paused_total_ms + CASE WHEN d.paused THEN greatest(0, excluded.since_ms - d.since_ms)
+  ELSE 0 END, paused = excluded.paused, actor = excluded.actor, reason = excluded.reason, since_ms =
+  excluded.since_ms, open_until_ms = CASE WHEN excluded.paused THEN d.open_until_ms ELSE 0 END RETURNING 1),
+audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason) SELECT {NOW}, $4, CASE
+  WHEN $3 THEN 'pause' ELSE 'resume' END, $2, $5 FROM put) SELECT yes
+FROM changes
+
+-- $1 message_id, $2, $3 from which page of the table to which: the ids there that have it, with commas between, and how many pages
+-- there are. An index on message_id, where somebody made one, is used.
+--@ statement FIND
+SELECT array_to_string(array(SELECT t.id FROM @outbox t WHERE t.message_id = $1 AND t.ctid >= $2::tid
+  AND t.ctid < $3::tid LIMIT 1000), ','), pg_relation_size('@outbox'::regclass) /
+current_setting('block_size')::bigint
+
+-- admin_act.c
+-- $1 ids of outbox, $2 message_id: see admin_act.c
+--@ statement LOCK_LANES
+SELECT r.lane
+FROM @outbox_relay r
+WHERE r.lane IN (SELECT s.lane FROM @outbox_shard s WHERE s.shard IN (SELECT o.shard FROM @outbox o
+  WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q.shard FROM @outbox_retry q WHERE q.message_id = $2))
+ORDER BY r.lane FOR UPDATE
+
+--@ statement LOCK_SHARDS
+SELECT s.shard
+FROM @outbox_shard s
+WHERE s.shard IN (SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q.shard
+  FROM @outbox_retry q WHERE q.message_id = $2)
+ORDER BY s.shard FOR UPDATE
+
+-- $1 message_id
+--@ statement LOCK_RETRIES
+WITH m AS MATERIALIZED (SELECT q.id FROM @outbox_retry q WHERE q.message_id = $1)
+SELECT q.id
+FROM @outbox_retry q
+WHERE q.id IN (SELECT m.id FROM m)
+ORDER BY q.id FOR UPDATE OF q
+
+-- $1 to $4 as TARGETS, $5 actor, $6 reason. A letter that it was requeued from waits for an outcome that will not
+-- come.
+--@ statement CANCEL
+{TARGETS}, fresh AS (DELETE FROM @outbox x USING t, ok WHERE ok.yes AND t.place = 1 AND x.id = t.id
+  RETURNING x.*), tried AS (DELETE FROM @outbox_retry x USING t, ok WHERE ok.yes AND t.place = 0 AND x.id = t.id
+  AND x.claim IS NULL RETURNING x.*),
+kept AS (INSERT INTO @outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, {META},
+  created_at, payload, actor, reason, cancelled_ms) SELECT y.*, $5, $6, {NOW}
+  FROM (SELECT t.id, 0, {MESSAGE_ID}, coalesce(t.destination, ''), t.event_type, {META}, created_at, payload
+  FROM fresh t UNION ALL SELECT original_outbox_id, attempts, message_id, destination, event_type, {META},
+  created_at, payload FROM tried) y RETURNING 1),
+letters AS (UPDATE @dead_letters d SET status = 'discarded', resolution = 'cancelled', resolved_at =
+  'epoch'::timestamptz + {NOW} * interval '1 ms' FROM tried WHERE tried.letter_id > 0 AND d.id = tried.letter_id
+  AND d.status = 'retrying'){AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
+
+-- A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
+-- when it is due, which is now.
+--@ statement RETRY
+{TARGETS}, late AS MATERIALIZED (SELECT t.place, t.id FROM t, ok WHERE ok.yes AND t.due_ms > {NOW}),
+fresh AS (DELETE FROM @outbox x USING late WHERE late.place = 1 AND x.id = late.id RETURNING x.*),
+moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
+  max_attempts, created_at, due_ms, deferred, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
+  t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, payload FROM fresh t
+  RETURNING 1), hurried AS (UPDATE @outbox_retry x SET due_ms = {NOW}, not_before = NULL FROM late
+  WHERE late.place = 0 AND x.id = late.id AND x.claim IS NULL RETURNING 1){AUDIT(retry; {HURRIED})}
+{OUTCOME({HURRIED})}
+
+-- $1 the time, $2 message_id, $3 destination or NULL: the time, and what has become of it (1 dead, 2 cancelled,
+-- 3 sent)
+--@ statement FATE
+SELECT {NOW}, CASE WHEN EXISTS (SELECT 1 FROM @dead_letters WHERE message_id = $2 AND ($3::text IS NULL
+  OR destination = $3)) THEN 1 WHEN EXISTS (SELECT 1 FROM @outbox_cancelled WHERE message_id = $2 AND ($3 IS NULL
+  OR destination = $3)) THEN 2 WHEN EXISTS (SELECT 1 FROM @outbox_sent WHERE message_id = $2 AND ($3 IS NULL
+  OR destination = $3)) THEN 3 ELSE 0 END
+
+-- admin_list.c
+-- and the other four places'
+--@ statement LIST_IN_RETRY
+{LIST({BRIEF_RETRY}; @outbox_retry; {JOIN_RETRY}; {STATE_RETRY}; )}
+
+--@ statement LIST_IN_OUTBOX
+{LIST({BRIEF_OUTBOX}; @outbox; {JOIN_OUTBOX}; {STATE_OUTBOX}; {NULL_IS_EMPTY})}
+
+--@ statement LIST_IN_DEAD
+{LIST({BRIEF_DEAD}; @dead_letters; ; {STATE_DEAD}; )}
+
+--@ statement LIST_IN_CANCELLED
+{LIST({BRIEF_CANCELLED}; @outbox_cancelled; ; {STATE_ANY}; )}
+
+--@ statement LIST_IN_SENT
+{LIST({BRIEF_SENT}; @outbox_sent; ; {STATE_ANY}; )}
+
+-- $1 ids below this
+--@ statement FLOOR_IN_RETRY
+{WINDOW_FLOOR(@outbox_retry; $1)}
+
+--@ statement FLOOR_IN_OUTBOX
+{WINDOW_FLOOR(@outbox; $1)}
+
+--@ statement FLOOR_IN_DEAD
+{WINDOW_FLOOR(@dead_letters; $1)}
+
+--@ statement FLOOR_IN_CANCELLED
+{WINDOW_FLOOR(@outbox_cancelled; $1)}
+
+--@ statement FLOOR_IN_SENT
+{WINDOW_FLOOR(@outbox_sent; $1)}
+
+--@ statement SHOW_IN_RETRY
+{SHOW({BRIEF_RETRY}{DETAILS_RETRY}; @outbox_retry; {JOIN_RETRY}; {BY_MESSAGE_ID}; true)}
+
+--@ statement SHOW_IN_OUTBOX
+{SHOW({BRIEF_OUTBOX}{DETAILS_OUTBOX}; @outbox; {JOIN_OUTBOX}; t.id = ANY ($2::bigint[])
+  AND {MESSAGE_ID} = $1; true)}
+
+--@ statement SHOW_IN_DEAD
+{SHOW({BRIEF_DEAD}{DETAILS_DEAD}; @dead_letters; ; {BY_MESSAGE_ID}; ({OPEN_LETTER} OR {SENT_LETTER}
+  OR {AWAY_LETTER}))}
+
+--@ statement SHOW_IN_CANCELLED
+{SHOW({BRIEF_CANCELLED}{DETAILS_CANCELLED}; @outbox_cancelled; ; {BY_MESSAGE_ID}; true)}
+
+--@ statement SHOW_IN_SENT
+{SHOW({BRIEF_SENT}{DETAILS_SENT}; @outbox_sent; ; {BY_MESSAGE_ID}; true)}
+
+--@ statement LIST_OUTBOX_HELD
+{LIST_HELD({BRIEF_OUTBOX}; SELECT x.* FROM (SELECT DISTINCT id FROM named) d CROSS JOIN LATERAL (SELECT o.*
+  FROM @outbox o WHERE o.id = d.id OFFSET 0) x; {JOIN_OUTBOX}; {NULL_IS_EMPTY})}
+
+--@ statement LIST_RETRY_HELD
+{LIST_HELD({BRIEF_RETRY}; SELECT * FROM @outbox_retry WHERE claim IS NOT NULL; {JOIN_RETRY}; )}
+
+-- Processing (sent by hand) or retrying: few as well, and an index has them. The same parameters.
+--@ statement LIST_DEAD_AWAY
+WITH p AS MATERIALIZED (SELECT t.* FROM @dead_letters t WHERE t.status = 'retrying' AND {AWAY_LETTER}
+  AND (t.sending_at IS NULL) = ($6::int = 3) AND (t.id + 0) < $1::bigint AND $2::boolean IS NOT NULL
+  AND ($4::text IS NULL OR t.destination = $4) AND ($5::text IS NULL OR t.event_type = $5)
+  ORDER BY (t.id + 0) DESC LIMIT $3::bigint) SELECT {BRIEF_DEAD}
+FROM p t
+ORDER BY t.id DESC
+
+-- Of one destination, whose rows an index has in order; by the primary key it might be a walk over all others' rows. The
+-- same parameters.
+--@ statement LIST_OUTBOX_OF
+WITH {HELD}, p AS MATERIALIZED (SELECT t.* FROM @outbox t WHERE {NAME(t.destination)} {IN_ORDER} = left($4::text,
+  63) AND t.destination = $4 AND (t.id + 0) < $1::bigint AND $2::boolean IS NOT NULL AND {STATE_OUTBOX}
+  AND $5::text IS NULL ORDER BY (t.id + 0) DESC LIMIT $3::bigint)
+SELECT {BRIEF_OUTBOX}
+FROM p t {JOIN_OUTBOX}
+ORDER BY t.id DESC
+
+-- $1 message_id, $2 LIMIT
+--@ statement ATTEMPTS
+WITH m AS MATERIALIZED (SELECT * FROM @outbox_attempts WHERE message_id = $1),
+l AS MATERIALIZED (SELECT * FROM m ORDER BY id DESC LIMIT $2::bigint)
+SELECT {CUT(destination)}, life, n, started_ms, duration_ms, status, {CUT(class)}, {CUT(cause)}, {CUT(error)},
+{CUT(request_headers)}, {CUT(response_headers)}, substring(response_body
+  FROM 1 FOR 8192), {CUT(address)}, possibly_delivered
+FROM l
+ORDER BY id
+
+-- admin_status.c
+-- $1 the time: the time, how many run, and the lane that was heard of last: lane, name, version, started, until
+--@ statement RELAY
+SELECT n.ms, (SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > n.ms), l.lane, {SMALL(l.name)},
+{SMALL(l.version)}, l.started_ms, l.until_ms
+FROM (SELECT {NOW} AS ms) n LEFT JOIN LATERAL (SELECT * FROM @outbox_relay r
+  ORDER BY r.until_ms DESC, r.lane DESC LIMIT 1) l ON true
+
+-- $1 the time: name, paused, actor, reason, since, breaker open until
+--@ statement PAUSES
+SELECT {SMALL(name)}, paused, {SMALL(actor)}, {SMALL(reason)}, since_ms, open_until_ms
+FROM @outbox_destination
+WHERE paused OR open_until_ms > {NOW} LIMIT 1001
+
+-- destination, how many in all, of them in outbox
+--@ statement IN_FLIGHT
+WITH {HELD} SELECT {NAME(y.d)}, count(*), count(*) FILTER (WHERE y.fresh)
+FROM (SELECT coalesce(x.destination, '') AS d, true AS fresh FROM (SELECT DISTINCT id FROM named) n CROSS
+  JOIN LATERAL (SELECT o.destination FROM @outbox o WHERE o.id = n.id OFFSET 0) x UNION ALL
+  SELECT destination, false FROM @outbox_retry WHERE claim IS NOT NULL) y
+GROUP BY 1
+
+-- three of each kind, in this order
+--@ statement WALK_OUTBOX
+{FIGURES_OUTBOX(, {COUNTED(@outbox)}; {ALL_OR_SOME}; 1; {WALKED(@outbox)})}
+
+--@ statement WALK_RETRY
+WITH {COUNTED(@outbox_retry)} {FIGURES_RETRY({ALL_OR_SOME}; 1; {WALKED(@outbox_retry)})}
+
+--@ statement WALK_DEAD
+{OPEN_LETTERS} {FIGURES_DEAD({ALL_OR_SOME}; 1; (SELECT destination FROM @dead_letters WHERE status = 'failed'
+  AND (SELECT c.n FROM c) < $2) t)}
+
+--@ statement SAMPLE_OUTBOX
+{FIGURES_OUTBOX(; count(*); {SAMPLE_FACTOR(@outbox)}; {SAMPLED(@outbox; t)})}
+
+--@ statement SAMPLE_RETRY
+{FIGURES_RETRY(count(*); {SAMPLE_FACTOR(@outbox_retry)}; {SAMPLED(@outbox_retry; t)})}
+
+--@ statement SAMPLE_DEAD
+{FIGURES_DEAD(count(*); {SAMPLE_FACTOR(@dead_letters)}; {SAMPLED(@dead_letters; t)} WHERE t.status = 'failed')}
+
+--@ statement BY_NAME_OUTBOX
+{BY_NAME(@outbox; t.destination IS NOT NULL; false)}
+
+--@ statement BY_NAME_RETRY
+{BY_NAME(@outbox_retry; t.claim IS NULL; t.attempts > 0 OR t.crashes > 0)}
+
+--@ statement BY_NAME_DEAD
+{BY_NAME(@dead_letters; t.status = 'failed'; false)}
+
+--@ statement COUNT_SENT
+{COUNT(@outbox_sent)}
+
+--@ statement COUNT_CANCELLED
+{COUNT(@outbox_cancelled)}
+
+--@ statement ABOUT_SENT
+{ABOUT(@outbox_sent)}
+
+--@ statement ABOUT_CANCELLED
+{ABOUT(@outbox_cancelled)}
+
+-- $1 the time: the time, shards, free shards; lane (NULL: there is none), name, boot, version, started, until, its
+-- shards, in hand, since when the oldest is due
+--@ statement RELAYS
+WITH {HELD}, hand AS MATERIALIZED (SELECT y.lane, count(*) AS n FROM (SELECT n.lane FROM named n CROSS
+  JOIN LATERAL (SELECT 1 FROM @outbox o WHERE o.id = n.id OFFSET 0) x UNION ALL SELECT h.lane
+  FROM @outbox_retry q JOIN held h ON h.claim = q.claim WHERE q.claim IS NOT NULL) y GROUP BY y.lane),
+due AS MATERIALIZED (SELECT y.shard, min(y.ms) AS ms FROM (SELECT t.shard, greatest({MS(t.created_at)},
+  {MS(t.not_before)}, 1) AS ms FROM (SELECT * FROM @outbox ORDER BY id LIMIT 10000) t
+  WHERE t.id NOT IN (SELECT n.id FROM named n) AND coalesce({MS(t.not_before)}, 0) <= {NOW} UNION ALL
+  SELECT t.shard, greatest(t.due_ms, 1) FROM (SELECT * FROM @outbox_retry ORDER BY id LIMIT 10000) t
+  WHERE t.claim IS NULL AND t.due_ms <= {NOW}) y GROUP BY y.shard),
+owned AS MATERIALIZED (SELECT s.lane, count(*) AS n, min(due.ms) AS ms FROM @outbox_shard s LEFT
+  JOIN due ON due.shard = s.shard GROUP BY s.lane) SELECT {NOW}, (SELECT count(*)
+  FROM @outbox_shard), (SELECT count(*) FROM @outbox_shard s WHERE s.lane IS NULL), r.lane, {SMALL(r.name)},
+{SMALL(r.boot)}, {SMALL(r.version)}, r.started_ms, r.until_ms, coalesce(o.n, 0), coalesce(h.n, 0), o.ms
+FROM (SELECT 1) one LEFT JOIN (SELECT * FROM @outbox_relay ORDER BY lane LIMIT 1000) r ON true LEFT
+  JOIN owned o ON o.lane = r.lane LEFT JOIN hand h ON h.lane = r.lane
+ORDER BY r.lane
+
+-- Counting everything takes its time.
+--@ statement AS_IT_IS
+SELECT 1
+
+--@ statement NO_HURRY
+SELECT set_config('statement_timeout', '0', true)
+
+-- admin_figures.c
+-- What is written may be lost: nobody waits for a disk.
+--@ statement OFFHAND
+SELECT set_config('synchronous_commit', 'off', true)
+
+-- $1 the time, $2 lane, $3 destinations, $4 numbers, nine of each: window, seen, sent, failed, dead, in flight, ready at, time
+-- of the last error, 0; $5 breakers, $6 latencies, $7 last errors ('' = none). How many were written.
+--@ statement FIGURES_PUT
+INSERT INTO @outbox_figures AS f (lane, destination, at_ms, window_ms, seen, sent, failed, dead, in_flight,
+  ready_at_ms, last_error_ms, breaker, latency, last_error) SELECT r.lane, x.d, {NOW}, n.v[x.i * 9 - 8], n.v[x.i * 9
+- 7], n.v[x.i * 9 - 6], n.v[x.i * 9 - 5], n.v[x.i * 9 - 4], n.v[x.i * 9 - 3], n.v[x.i * 9 - 2], n.v[x.i * 9 - 1],
+x.b, x.l, nullif(x.e, '')
+FROM @outbox_relay r CROSS JOIN (SELECT $4::bigint[] AS v) n CROSS
+  JOIN unnest($3::text[], $5::text[], $6::text[], $7::text[]) WITH ORDINALITY AS x (d, b, l, e, i)
+WHERE r.lane = $2::bigint ON CONFLICT (lane, destination) DO UPDATE
+  SET at_ms = excluded.at_ms, window_ms = excluded.window_ms, seen = excluded.seen, sent = excluded.sent, failed =
+excluded.failed, dead = excluded.dead, in_flight = excluded.in_flight, ready_at_ms = excluded.ready_at_ms,
+last_error_ms = excluded.last_error_ms, breaker = excluded.breaker, latency = excluded.latency, last_error =
+excluded.last_error
+
+-- $1 the time, $2 LIMIT: the time; lane (NULL: there is none), destination, at, the numbers, breaker, latency, last error
+--@ statement FIGURES
+SELECT n.ms, f.lane, {SMALL(f.destination)}, f.at_ms, f.window_ms, f.seen, f.sent, f.failed, f.dead, f.in_flight,
+f.ready_at_ms, f.last_error_ms, left(f.breaker, 16), left(f.latency, 8192), left(f.last_error, 240)
+FROM (SELECT {NOW} AS ms) n LEFT JOIN @outbox_figures f ON f.lane IN (SELECT r.lane FROM @outbox_relay r
+  WHERE r.until_ms > n.ms)
+ORDER BY f.destination {IN_ORDER}, f.lane LIMIT $2::bigint
+
+-- admin_why.c
+-- $1 LIMIT: rows that may hold a key, from indexes alone
+--@ statement HEADS
+SELECT (SELECT count(*) FROM (SELECT 1 FROM @outbox_retry q WHERE q.message_key IS NOT NULL
+  LIMIT $1::bigint) x) + (SELECT count(*) FROM (SELECT 1 FROM @dead_letters d WHERE d.message_key IS NOT NULL
+  AND {HELD_LETTER(d)} LIMIT $1::bigint) y)
+
+-- $1 the time, $2 destination, $3 LIMIT, $4 dead letters block: how many wait behind a head and were not tried yet
+--@ statement BLOCKED_OUTBOX
+WITH heads AS MATERIALIZED (SELECT q.message_key AS k FROM @outbox_retry q WHERE {KEYED(q)} AND NOT q.deferred
+  UNION SELECT d.message_key FROM @dead_letters d WHERE $4::boolean AND {KEYED(d)} AND {HELD_LETTER(d)})
+SELECT count(*)
+FROM (SELECT 1 FROM heads h CROSS JOIN LATERAL (SELECT 1 FROM @outbox o WHERE {OF_KEY(o; h.k)}
+  AND coalesce({MS(o.not_before)}, 0) <= {NOW} OFFSET 0) z LIMIT $3::bigint) c
+
+-- The same of retry rows.
+--@ statement BLOCKED_RETRY
+SELECT count(*)
+FROM (SELECT q.* FROM @outbox_retry q WHERE {KEYED(q)} LIMIT $3::bigint) r
+WHERE CASE WHEN r.claim IS NOT NULL THEN false WHEN NOT r.deferred THEN {BEFORE}
+  WHEN r.due_ms > {NOW} THEN false ELSE EXISTS (SELECT 1 FROM @outbox_retry q WHERE {OF_KEY(q; r.message_key)}
+  AND NOT q.deferred) OR ($4::boolean AND EXISTS (SELECT 1 FROM @dead_letters d WHERE {OF_KEY(d; r.message_key)}
+  AND {HELD_LETTER(d)})) END
+
+-- Both, estimated, for many: $1 the time, $2 destinations, $3 those of them that dead letters do not block: destination, how
+-- many
+--@ statement BLOCKED_ABOUT
+SELECT y.d, sum(y.n)::bigint
+FROM (SELECT o.destination AS d, count(*) * {FACTOR_OF_FEW(@outbox)} AS n FROM {SAMPLED_FEW(@outbox; o)}
+  WHERE o.destination = ANY ($2::text[]) AND o.message_key <> '' AND coalesce({MS(o.not_before)}, 0) <= {NOW}
+  AND (EXISTS (SELECT 1 FROM @outbox_retry q WHERE {SAME_KEY(q; o)} AND NOT q.deferred)
+  OR (o.destination <> ALL ($3::text[]) AND EXISTS (SELECT 1 FROM @dead_letters d WHERE {SAME_KEY(d; o)}
+  AND {HELD_LETTER(d)}))) GROUP BY 1 UNION ALL SELECT r.destination, count(*) * {FACTOR_OF_FEW(@outbox_retry)}
+  FROM {SAMPLED_FEW(@outbox_retry; r)} WHERE r.destination = ANY ($2) AND r.message_key <> ''
+  AND r.claim IS NULL AND NOT r.deferred AND EXISTS (SELECT 1 FROM @outbox_retry q WHERE {SAME_KEY(q; r)}
+  AND NOT q.deferred AND (q.id + 0) < r.id) GROUP BY 1) y
+GROUP BY 1
+
+-- $1 the time, $2 destinations that keep order, $3 those of them that dead letters do not block, $4 LIMIT of rows, $5 of
+-- destinations: the time; destination (NULL: nothing waits), event type, oldest, due since, some are behind
+--@ statement WAITING
+WITH RECURSIVE {WAITING_NAMES(w; @outbox; true)}, {WAITING_NAMES(v; @outbox_retry; t.claim IS NULL)}, old AS
+MATERIALIZED (SELECT t.* FROM {WAITING_SOME(w)} {WAITING_FRESH({IN_ORDER} = n.name)} UNION ALL SELECT t.*
+  FROM {WAITING_FRESH(IS NULL)} UNION ALL SELECT t.* FROM {WAITING_SOME(v)} {WAITING_AGAIN}),
+told AS (SELECT t.destination AS d, t.event_type AS e, t.created_ms, greatest(t.from_ms, CASE
+  WHEN t.fresh THEN t.created_ms END, 1) AS due_ms, t.from_ms <= {ONCE} AND NOT (t.fresh
+  AND t.id IN (SELECT u.id FROM @outbox_claim c, unnest(c.ids) AS u (id)
+  WHERE u.id IS NOT NULL)) AS due, {WAITING_BEHIND} AS behind FROM old t)
+SELECT {ONCE}, g.*
+FROM (SELECT 1) x LEFT JOIN (SELECT {SMALL(r.d)} AS d, CASE WHEN r.d = '' THEN left(r.e, 250) ELSE ''
+  END AS e, coalesce(min(nullif(r.created_ms, 0)), 0), coalesce(min(r.due_ms) FILTER (WHERE r.due
+  AND NOT r.behind), 0), coalesce(bool_or(r.due AND r.behind), false) FROM told r GROUP BY 1, 2 ORDER BY 1, 2
+  LIMIT 2 * $5::bigint) g ON true
+
+-- $1 the time, $2 destination: the time, how many run; paused, actor, reason, since, breaker open until
+--@ statement WHY_PLACE
+SELECT n.ms, (SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > n.ms), coalesce(d.paused, false),
+{SMALL(d.actor)}, {SMALL(d.reason)}, d.since_ms, d.open_until_ms
+FROM (SELECT {NOW} AS ms) n LEFT JOIN @outbox_destination d ON d.name = $2
+
+-- $1 id, $2 is it a retry row: lane that has it in hand (NULL: none), claimed, until, name; then the shard's owner: until, name
+--@ statement WHY_LANE
+WITH m AS MATERIALIZED (SELECT q.shard, q.claim FROM @outbox_retry q WHERE $2::boolean AND q.id = $1::bigint
+  UNION ALL SELECT o.shard, (SELECT c.claim FROM @outbox_claim c WHERE $1 = ANY (c.ids) LIMIT 1)
+  FROM @outbox o WHERE NOT $2 AND o.id = $1) SELECT r.lane, c.claimed_ms, r.until_ms, {SMALL(r.name)}, w.until_ms,
+{SMALL(w.name)}
+FROM m LEFT JOIN @outbox_claim c ON c.claim = m.claim LEFT JOIN @outbox_relay r ON r.lane = c.lane LEFT
+  JOIN @outbox_shard s ON s.shard = m.shard LEFT JOIN @outbox_relay w ON w.lane = s.lane
+
+-- $1 id, $2 destination, $3 key, $4 is it a retry row, $5 dead letters block: heads, the weightiest first: place, id, message_id,
+-- state, due
+--@ statement WHY_HEAD
+WITH {HELD}, me AS MATERIALIZED (SELECT coalesce((SELECT NOT q.deferred FROM @outbox_retry q WHERE $4::boolean
+  AND q.id = $1::bigint), false) AS holds) SELECT y.place, y.id, {SMALL(y.message_id)}, y.state, y.due_ms
+FROM ((SELECT 1 AS n, 2 AS place, d.id, d.message_id, 5 AS state, 0::bigint AS due_ms FROM @dead_letters d, me
+  WHERE $5::boolean AND NOT me.holds AND {OF_KEY(d; $3::text)} AND {HELD_LETTER(d)} ORDER BY d.id LIMIT 1)
+  UNION ALL (SELECT 2, 0, q.id, q.message_id, CASE WHEN q.claim IS NULL THEN 3 ELSE 2 END, q.due_ms
+  FROM @outbox_retry q, me WHERE {OF_KEY(q; $3::text)} AND NOT q.deferred AND (NOT me.holds
+  OR q.id < $1::bigint) ORDER BY q.id LIMIT 1) UNION ALL (SELECT 3, 0, q.id, q.message_id, 2, q.due_ms
+  FROM @outbox_retry q WHERE {OF_KEY(q; $3::text)} AND q.claim IS NOT NULL AND NOT ($4::boolean
+  AND q.id = $1::bigint) ORDER BY q.id LIMIT 1) UNION ALL (SELECT 4, 1, t.id, {MESSAGE_ID}, CASE
+  WHEN t.id IN (SELECT n.id FROM named n) THEN 2 ELSE 1 END, 0 FROM @outbox t WHERE {OF_KEY(t; $3::text)}
+  AND ((NOT $4::boolean AND t.id < $1::bigint AND t.not_before IS NULL) OR t.id IN (SELECT n.id FROM named n
+  WHERE $4::boolean OR n.id < $1::bigint)) ORDER BY t.id LIMIT 1)) y
+ORDER BY y.n LIMIT 1
+
+-- $1 id, $2 destination, $3 LIMIT: how many of its destination come before it
+--@ statement WHY_AHEAD
+SELECT count(*)
+FROM (SELECT 1 FROM @outbox o WHERE {NAME(o.destination)} {IN_ORDER} = left($2::text, 63)
+  AND (o.id + 0) < $1::bigint LIMIT $3::bigint) x
+
+-- $1 id, $2 is it a row of outbox_retry?
+--@ statement WHY_STUCK
+SELECT s.since_ms, s.delivered, s.error
+FROM @outbox_stuck s
+WHERE s.row_id = $1::bigint AND s.source = CASE WHEN $2::boolean THEN 1 ELSE 0 END
+
+--@ statement GUARDS
+{GUARDS_FOUND}
+
+--@ statement SHAPE
+{SHAPE_FOUND}
+
+--@ statement STUCK_COUNT
+SELECT count(*), min(s.since_ms), min(s.error), count(*) FILTER (WHERE s.delivered) FROM @outbox_stuck s
+
+-- admin_inspect.c
+-- what admin_inspect.c reads, in the order of its enum
+--@ statement SERVER
+SELECT current_setting('server_version'), pg_is_in_recovery(), (extract(epoch
+  FROM clock_timestamp()) * 1000)::bigint, current_setting('fsync')::boolean,
+current_setting('full_page_writes')::boolean, current_setting('default_transaction_read_only')::boolean,
+current_setting('autovacuum')::boolean, current_setting('max_connections')::int -
+current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true),
+  '0')::int, (SELECT count(*) FROM pg_stat_activity WHERE datid IS NOT NULL), (SELECT nullif(rolconnlimit, -1)
+  FROM pg_roles WHERE rolname = current_user AND NOT rolsuper), (SELECT count(*) FROM pg_stat_activity
+  WHERE usename = current_user), (SELECT nullif(datconnlimit, -1) FROM pg_database
+  WHERE datname = current_database()), (SELECT count(*) FROM pg_stat_activity
+  WHERE datname = current_database()), (SELECT count(*) FROM pg_stat_activity WHERE datid IS NOT NULL
+  AND backend_type IS NULL), current_user, current_database()
+
+-- What keeps vacuum from removing dead rows, the worst first: kind, name, what it is, whose, its state, age in
+-- transactions, age in seconds (NULL = not known)
+--@ statement HORIZON
+SELECT *
+FROM (SELECT 'session', a.pid::text, {SMALL(a.application_name)}, a.usename::text, a.state,
+  greatest(age(a.backend_xmin), age(a.backend_xid)) AS xids, extract(epoch
+  FROM clock_timestamp() - a.xact_start)::bigint AS s FROM pg_stat_activity a
+  WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+  AND a.backend_type NOT IN ('autovacuum worker', 'walsender') AND (a.backend_xmin IS NOT NULL
+  OR a.backend_xid IS NOT NULL) UNION ALL SELECT 'prepared', {SMALL(p.gid)}, '', p.owner::text, '',
+  age(p.transaction), extract(epoch FROM clock_timestamp() - p.prepared)::bigint FROM pg_prepared_xacts p
+  WHERE p.database = current_database() UNION ALL SELECT 'slot', s.slot_name::text, s.slot_type, '', CASE
+  WHEN s.active THEN 'in use' ELSE 'not in use' END, age(s.xmin), NULL FROM pg_replication_slots s
+  WHERE s.xmin IS NOT NULL UNION ALL SELECT 'standby', r.pid::text, {SMALL(r.application_name)},
+  coalesce(r.client_addr::text, ''), r.state, age(r.backend_xmin), NULL FROM pg_stat_replication r
+  WHERE r.backend_xmin IS NOT NULL) h
+ORDER BY xids DESC NULLS LAST LIMIT 20
+
+--@ statement PLAN
+EXPLAIN (COSTS OFF) SELECT id
+FROM @outbox
+WHERE id > 1 AND shard = ANY ('{0,1,2,3}'::smallint[])
+ORDER BY id LIMIT 500
+
+-- What a relay needs and this role does not have.
+--@ statement RIGHTS
+SELECT string_agg(g.line, ', ' ORDER BY g.line)
+FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name
+  FROM (VALUES ('@outbox', 'SELECT,DELETE'), ('@outbox_retry', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_relay',
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_claim', 'SELECT,INSERT,UPDATE,DELETE'), ('@dead_letters',
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_redrive', 'SELECT,INSERT,UPDATE,DELETE'), ('@dead_letter_versions',
+  'SELECT,INSERT'), ('@outbox_audit_letters', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'),
+  ('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled',
+  'SELECT,INSERT,DELETE'), ('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'),
+  ('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'),
+  ('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), ('@outbox_alert',
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_mute',
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE')) v (t,
+  wanted) CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name)
+  WHERE NOT has_table_privilege(v.t, p.name) UNION ALL SELECT '@outbox_id_seq', 'SELECT'
+  WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w GROUP BY w.t) g (line)
+
+-- Of sent rows by the day: NULL when they are not; how many days, whether tomorrow is one, the rest's bytes.
+--@ statement SENT_DAYS
+SELECT t.partdefid IS NOT NULL, count(*) FILTER (WHERE i.inhrelid <> t.partdefid),
+coalesce(bool_or((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''?(-?[0-9]+)'))[1]::bigint > extract(epoch
+  FROM now() + interval '1 day') * 1000), false), pg_relation_size(t.partdefid), t.partdefid::regclass
+FROM pg_partitioned_table t LEFT JOIN pg_inherits i ON i.inhparent = t.partrelid LEFT
+  JOIN pg_class c ON c.oid = i.inhrelid
+WHERE t.partrelid = '@outbox_sent'::regclass
+GROUP BY t.partdefid
+
+-- What wakes relays: the columns of listen.h; then how many listen, how many live, can transactions be prepared, how
+-- full is the queue, in percent
+--@ statement WAKE
+SELECT {=HK_PG_WAKE_COLUMNS}, (SELECT count(*) FROM pg_locks k WHERE k.locktype = 'advisory'
+  AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND k.classid::bigint = {=HK_PG_LISTENERS} AND k.objid = f.outbox AND k.objsubid = 2
+  AND k.granted), (SELECT count(*) FROM @outbox_relay r WHERE r.until_ms > floor(extract(epoch
+  FROM now()) * 1000)::bigint), current_setting('max_prepared_transactions')::integer > 0,
+floor(pg_notification_queue_usage() * 100)::bigint {=HK_PG_WAKE_FROM}
+
+-- Functions of ours with the owner's rights that everybody may run (SECURITY.md); none: NULL. They are looked for by name: in
+-- a schema of an older version not all of them are there.
+--@ statement OPEN_FUNCTIONS
+SELECT string_agg(f.p::regprocedure::text, ', ')
+FROM ({OUR_FUNCTIONS}) f
+WHERE f.definer AND EXISTS (SELECT 1 FROM aclexplode(coalesce(f.acl, acldefault('f', f.owner))) a
+  WHERE a.grantee = 0)
+
+-- Triggers that run one of them on a table that it is not meant for: trigger, table, whose.
+--@ statement STRANGE_TRIGGERS
+SELECT t.tgname::text, t.tgrelid::regclass::text, c.relowner::regrole::text
+FROM pg_trigger t JOIN ({OUR_FUNCTIONS}) f ON f.p = t.tgfoid JOIN pg_class c ON c.oid = t.tgrelid
+WHERE NOT t.tgisinternal AND t.tgrelid IS DISTINCT
+FROM to_regclass(f.of)
+ORDER BY t.oid LIMIT 3
