@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku alerts list: what fires, what is about to, what was over lately, what could not be told, and what is muted. */
+/* hikyaku alerts list */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/str.h"
-#include "cli/args.h"
+#include "cli/ask.h"
 #include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
-#include "store/alerts.h"
+#include "desk/alerts.h"
 
 /* "a, HTTP_4XX" */
 static void about_text(const struct hk_alert *a, struct hk_buf *out)
@@ -114,13 +114,14 @@ static void write_mutes(struct hk_buf *out, const struct hk_alerts_list *list)
     hk_table_fini(&table);
 }
 
-static void write_text(struct hk_buf *out, const struct hk_operate *op, const struct hk_alerts_list *list)
+static void print_alerts(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
+    const struct hk_alerts_list *list = result;
     char ago[64];
     write_alerts(out, list);
     write_notices(out, list);
     write_mutes(out, list);
-    if (op->config->channels.n == 0)
+    if (ask->config->channels.n == 0)
         (void)hk_buf_adds(out, "\nno channels are configured: nobody is told\n");
     else if (list->evaluated_ms == 0)
         (void)hk_buf_adds(out, "\nno relay has looked yet: start one with 'hikyaku run'\n");
@@ -130,99 +131,7 @@ static void write_text(struct hk_buf *out, const struct hk_operate *op, const st
                           list->relay.ptr);
 }
 
-/* ---- JSON ---- */
-
-static void put_alert(struct hk_json *json, const struct hk_alert *a)
-{
-    hk_json_object(json);
-    hk_put_cstr(json, "fingerprint", a->fingerprint);
-    hk_put_cstr(json, "status", hk_alert_status_word(a->status));
-    hk_put_cstr(json, "severity", hk_severity_word(a->severity));
-    hk_put_str(json, "rule", a->rule);
-    hk_put_cstr(json, "when", hk_alert_kind_word(a->kind));
-    hk_put_str(json, "destination", hk_alert_about(a));
-    hk_put_str(json, "reason", a->reason);
-    hk_put_str(json, "event_type", a->event_type);
-    hk_put_u64(json, "count", a->count);
-    hk_put_double(json, "value", a->value);
-    hk_put_double(json, "threshold", a->threshold);
-    hk_put_str(json, "example_id", a->example_id);
-    hk_put_str(json, "detail", hk_alert_detail(a));
-    hk_put_time(json, "since", a->since_ms);
-    hk_put_time(json, "fired_at", a->fired_ms);
-    hk_put_time(json, "resolved_at", a->resolved_ms);
-    hk_put_time(json, "told_at", a->told_ms);
-    hk_put_bool(json, "told", a->told);
-    hk_json_end(json);
-}
-
-static void put_notice(struct hk_json *json, const struct hk_alerts_notice_row *n)
-{
-    hk_json_object(json);
-    hk_put_id(json, "id", n->id);
-    hk_put_str(json, "fingerprint", n->fingerprint);
-    hk_put_cstr(json, "notice", hk_notice_word(n->kind));
-    hk_put_str(json, "rule", n->rule);
-    hk_put_str(json, "channel", n->channel);
-    hk_put_u64(json, "attempts", n->attempts);
-    hk_put_time(json, "created_at", n->created_ms);
-    hk_put_time(json, "next_at", n->given_up_ms != 0 ? 0 : n->due_ms);
-    hk_put_time(json, "given_up_at", n->given_up_ms);
-    hk_put_str(json, "last_error", n->last_error);
-    hk_json_end(json);
-}
-
-static void put_mute(struct hk_json *json, const struct hk_alerts_mute_row *m)
-{
-    hk_json_object(json);
-    hk_put_str(json, "rule", m->rule);
-    hk_put_time(json, "until", m->until_ms);
-    hk_put_time(json, "since", m->since_ms);
-    hk_put_str(json, "actor", m->actor);
-    hk_put_str(json, "reason", m->reason);
-    hk_json_end(json);
-}
-
-static void write_json(struct hk_buf *out, const struct hk_alerts_list *list)
-{
-    struct hk_json json;
-    hk_json_init(&json, out, true);
-    hk_json_object(&json);
-    hk_json_key(&json, "items");
-    hk_json_array(&json);
-    for (size_t i = 0; i < list->n_alerts; i++)
-        put_alert(&json, &list->alerts[i]);
-    hk_json_end(&json);
-    hk_json_key(&json, "notices");
-    hk_json_array(&json);
-    for (size_t i = 0; i < list->n_notices; i++)
-        put_notice(&json, &list->notices[i]);
-    hk_json_end(&json);
-    hk_json_key(&json, "mutes");
-    hk_json_array(&json);
-    for (size_t i = 0; i < list->n_mutes; i++)
-        put_mute(&json, &list->mutes[i]);
-    hk_json_end(&json);
-    hk_put_time(&json, "evaluated_at", list->evaluated_ms);
-    hk_put_str(&json, "evaluated_by", list->relay);
-    hk_json_end(&json);
-    (void)hk_buf_addc(out, '\n');
-}
-
-static enum hk_code ask(const struct hk_cli *cli, const struct hk_operate *op, struct hk_buf *out,
-                        struct hk_err *err)
-{
-    const struct hk_alerts_list *list = NULL;
-    const struct hk_store_alerts_ops *alerts = hk_store_alerts_by_url(op->url, err);
-    enum hk_code rc = alerts != NULL ? alerts->list(op->admin, &list, err) : HK_INVALID;
-    if (rc == HK_OK && hk_args_flag(cli, "json"))
-        write_json(out, list);
-    else if (rc == HK_OK)
-        write_text(out, op, list);
-    return rc;
-}
-
 int hk_cmd_alerts_list(struct hk_cli *cli)
 {
-    return hk_operate_show(cli, ask);
+    return hk_ask_once(cli, print_alerts);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alert/conf.h"
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
@@ -12,7 +13,6 @@
 #include "cli/settings.h"
 #include "config/config.h"
 #include "config/tables.h"
-#include "daemon/alerts.h"
 #include "desk/put.h"
 #include "store/store.h"
 
@@ -70,7 +70,7 @@ static enum hk_code check_channels(const char *file, const struct hk_config *con
 
     for (size_t i = 0; (conf = hk_config_channel(config, i)) != NULL; i++) {
         struct hk_err err = {.message = ""};
-        enum hk_code rc = hk_alerts_check_channel(config, conf, &err);
+        enum hk_code rc = hk_channel_check_conf(config, conf, &err);
         if (rc == HK_NOMEM)
             return rc;
         if (rc != HK_OK)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "alert/conf.h"
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/operate.h"
@@ -12,7 +13,6 @@
 #include "cli/policy/policies.h"
 #include "cli/settings.h"
 #include "cli/table.h"
-#include "daemon/alerts.h"
 #include "daemon/guard.h"
 #include "relay/wiring.h"
 #include "sink/http/version.h"
@@ -155,7 +155,7 @@ static void look_at_channels(struct doctor *d)
     size_t n = 0, wrong = 0;
     for (; d->complete && (conf = hk_config_channel(d->config, n)) != NULL; n++) {
         struct hk_err err = {.message = ""};
-        if (hk_alerts_check_channel(d->config, conf, &err) == HK_OK)
+        if (hk_channel_check_conf(d->config, conf, &err) == HK_OK)
             continue;
         wrong++;
         finding(d, LEVEL_FAIL, "channel", "'%s' cannot be used: %s", conf->name, err.message);

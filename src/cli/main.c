@@ -10,6 +10,7 @@
 #include "cli/dead/dead.h"
 #include "cli/options.h"
 #include "cli/out.h"
+#include "desk/alerts.h"
 #include "desk/destinations.h"
 #include "desk/messages.h"
 #include "desk/status.h"
@@ -138,15 +139,6 @@ static const struct hk_cli_option show_options[] = {
 
 static const struct hk_cli_option explain_options[] = {
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only about this one"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
-static const struct hk_cli_option pause_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-static const struct hk_cli_option mute_options[] = {
-    {.name = "until", .kind = HK_CLI_TEXT, .value = "TIME", .help = "2026-11-15T08:30:00Z, or ..."},
-    {.name = "for", .kind = HK_CLI_TEXT, .value = "TIME", .help = "... from now: 2h"},
-    HK_ACTOR_OPTIONS,
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
@@ -389,39 +381,10 @@ static struct hk_cli_command commands[] = {
      .options = hk_redrive_cancel_options,
      .run = hk_cmd_redrive_cancel},
     {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
-    {.name = "alerts",
-     .sub = "list",
-     .summary = "what fires, is about to, or is over; what could not be told; what is muted",
-     .options = json_only,
-     .run = hk_cmd_alerts_list},
-    {.name = "alerts",
-     .sub = "test",
-     .operands = "CHANNEL",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "send one test notice now, and say whether it was taken",
-     .options = json_only,
-     .run = hk_cmd_alerts_test},
-    {.name = "alerts",
-     .sub = "mute",
-     .operands = "RULE",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "nobody is told of this rule for a time",
-     .details = "What still is when the mute ends is told then.",
-     .options = mute_options,
-     .run = hk_cmd_alerts_mute},
-    {.name = "alerts",
-     .sub = "unmute",
-     .operands = "RULE",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "people are told again",
-     .options = pause_options,
-     .run = hk_cmd_alerts_unmute},
+    {.op = &hk_op_alerts_list, .run = hk_cmd_alerts_list},
+    {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},
+    {.op = &hk_op_alerts_mute, .run = hk_cmd_alerts_mute},
+    {.op = &hk_op_alerts_unmute, .run = hk_cmd_alerts_unmute},
     {.name = "audit", .summary = "who did what, and why"},
     {.name = "audit",
      .sub = "list",

@@ -61,13 +61,6 @@ struct hk_alerts_plan {
 /* `*out_plan` NULL: nobody is to be told. */
 enum hk_code hk_alerts_plan_new(const struct hk_config *config, const char *relay,
                                 struct hk_alerts_plan **out_plan, struct hk_err *err) HK_MUSTCHECK;
-/* Of one channel, whose texts are the configuration's; the lists go into the arena. */
-enum hk_code hk_alerts_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
-                               struct hk_pool *arena, struct hk_channel *out,
-                               struct hk_err *err) HK_MUSTCHECK;
-/* hk_channel_check of what a configuration says. */
-enum hk_code hk_alerts_check_channel(const struct hk_config *config, const struct hk_conf_channel *conf,
-                                     struct hk_err *err) HK_MUSTCHECK;
 struct hk_alerts_plan *hk_alerts_plan_ref(struct hk_alerts_plan *plan);
 void hk_alerts_plan_unref(struct hk_alerts_plan *plan); /* accepts NULL */
 

@@ -12,6 +12,9 @@ void hk_encode_message_acted(struct hk_json *json, const void *result);
 void hk_encode_destinations(struct hk_json *json, const void *result);
 void hk_encode_destination_paused(struct hk_json *json, const void *result);
 void hk_encode_destination_tested(struct hk_json *json, const void *result);
+void hk_encode_alerts(struct hk_json *json, const void *result);
+void hk_encode_alert_muted(struct hk_json *json, const void *result);
+void hk_encode_alert_tested(struct hk_json *json, const void *result);
 
 /* ---- members of an object, beside those of put.h ---- */
 

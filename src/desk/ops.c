@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations. Each row stands in the file of its family. */
+#include "desk/alerts.h"
 #include "desk/destinations.h"
 #include "desk/messages.h"
 #include "desk/status.h"
@@ -13,5 +14,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_destinations_resume,
     &hk_op_destinations_test,
     &hk_op_relays_list,
+    &hk_op_alerts_list,
+    &hk_op_alerts_test,
+    &hk_op_alerts_mute,
+    &hk_op_alerts_unmute,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];
