@@ -121,19 +121,6 @@ static const struct hk_cli_option top_options[] = {
      .help = "who pauses and resumes (default: $HIKYAKU_ACTOR, else user@host)"},
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option list_options[] = {
-    {.name = "status",
-     .kind = HK_CLI_CHOICE,
-     .value = "STATUS",
-     .choices = "pending processing retrying sent dead cancelled",
-     .help = "only these"},
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only for this one"},
-    {.name = "event-type", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only of this type"},
-    {.name = "limit", .kind = HK_CLI_TEXT, .value = "N", .help = "at most this many (default: 50)"},
-    {.name = "after", .kind = HK_CLI_TEXT, .value = "CURSOR", .help = "go on where an earlier list ended"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 static const struct hk_cli_option show_options[] = {
     {.name = "payload", .help = "with the payload"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
@@ -208,12 +195,7 @@ static struct hk_cli_command commands[] = {
      .options = top_options,
      .run = hk_cmd_top},
     {.name = "messages", .summary = "look at messages, cancel them, hurry them"},
-    {.name = "messages",
-     .sub = "list",
-     .summary = "messages, newest first within each place",
-     .details = "In this order: waiting to be retried, not tried yet, dead, cancelled, sent.",
-     .options = list_options,
-     .run = hk_cmd_messages_list},
+    {.op = &hk_op_messages_list, .run = hk_cmd_messages_list},
     {.name = "messages",
      .sub = "show",
      .operands = "ID",

@@ -5,6 +5,29 @@
 
 #include "desk/desk.h"
 
+/* ---- list ---- */
+
+struct hk_messages_ask {
+    const char *status, *destination, *event_type; /* NULL: any */
+    uint64_t limit;
+    const char *after; /* `next` of an earlier answer; NULL: from the newest on */
+};
+
+/* Some of the rows that were found, in their order. */
+struct hk_messages_page {
+    struct hk_row *items;
+    size_t n;
+    struct hk_messages_page *more; /* NULL: that was all */
+};
+
+struct hk_messages {
+    struct hk_messages_page *pages;
+    char next[48]; /* "" = there are no others */
+};
+
+/* Newest first within each place. An error is not shown where a mask applies: only the payload could tell what to hide in it. */
+extern const struct hk_op hk_op_messages_list;
+
 /* ---- cancel, retry ---- */
 
 struct hk_message_act_ask {

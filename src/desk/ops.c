@@ -7,6 +7,7 @@
 
 const struct hk_op *const hk_ops[] = {
     &hk_op_status,
+    &hk_op_messages_list,
     &hk_op_messages_cancel,
     &hk_op_messages_retry,
     &hk_op_destinations_list,
