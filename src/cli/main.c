@@ -12,6 +12,7 @@
 #include "cli/out.h"
 #include "desk/alerts.h"
 #include "desk/destinations.h"
+#include "desk/explain.h"
 #include "desk/messages.h"
 #include "desk/status.h"
 
@@ -124,11 +125,6 @@ static const struct hk_cli_option top_options[] = {
 static const struct hk_cli_option show_options[] = {
     {.name = "payload", .help = "with the payload"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option explain_options[] = {
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "only about this one"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 static const struct hk_cli_option plan_options[] = {
     {.name = "attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "show the first N attempts (1 to 1000)"},
     {.name = "class",
@@ -205,15 +201,7 @@ static struct hk_cli_command commands[] = {
      .summary = "everything about one message, and its attempts",
      .options = show_options,
      .run = hk_cmd_messages_show},
-    {.name = "messages",
-     .sub = "explain",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "why a message has not gone out yet, and what to do",
-     .options = explain_options,
-     .run = hk_cmd_messages_explain},
+    {.op = &hk_op_messages_explain, .run = hk_cmd_messages_explain},
     {.op = &hk_op_messages_cancel, .run = hk_cmd_messages_cancel},
     {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},
     {.name = "destinations", .summary = "look at destinations, pause, resume and test them"},

@@ -146,25 +146,9 @@ struct hk_str hk_operate_to(struct hk_str destination)
     return destination.len > 0 ? destination : hk_str_of("(by route)");
 }
 
-const char *hk_operate_count(struct hk_count count, char out[48])
+const char *hk_operate_count(struct hk_count count, char out[HK_SHOW_NUMBER])
 {
-    char digits[HK_OUT_TEXT];
-    (void)snprintf(out, 48, "%s%.46s", count.about ? "~" : "", hk_out_count(count.n, digits));
-    return out;
-}
-
-const char *hk_operate_ago(int64_t ms, int64_t now_ms, char out[64])
-{
-    char text[HK_OUT_TEXT];
-    if (ms == 0)
-        (void)snprintf(out, 64, "-");
-    else if (ms == now_ms)
-        (void)snprintf(out, 64, "now");
-    else if (ms < now_ms)
-        (void)snprintf(out, 64, "%s ago", hk_out_duration((uint64_t)now_ms - (uint64_t)ms, text));
-    else
-        (void)snprintf(out, 64, "in %s", hk_out_duration((uint64_t)ms - (uint64_t)now_ms, text));
-    return out;
+    return hk_show_about(count.n, count.about, out);
 }
 
 void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms)

@@ -49,11 +49,11 @@ bool hk_operate_payload(const char *given, struct hk_buf *out);
 /* One line, "name             value", made safe for a terminal; nothing when there is no value. */
 void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value);
 /* "~" in front of estimates. */
-const char *hk_operate_count(struct hk_count count, char out[48]);
+const char *hk_operate_count(struct hk_count count, char out[HK_SHOW_NUMBER]);
 /* A destination as every table shows it: "(by route)" for a row that names none. */
 struct hk_str hk_operate_to(struct hk_str destination);
-/* "3m12s ago", "in 5s", "now"; "-" for 0. */
-const char *hk_operate_ago(int64_t ms, int64_t now_ms, char out[64]);
+/* As base/show.h, where it stands. */
+#define hk_operate_ago hk_show_ago
 /* What keeps messages from a destination: a pause, an open breaker; nothing for neither. */
 void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms);
 

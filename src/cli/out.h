@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/show.h"
 #include "cli/cli.h"
 
 /* "hikyaku: message" on one line; control characters from outside are shown as '?'. Returns `code`. */
@@ -26,12 +27,10 @@ bool hk_out_utf8(void);
 bool hk_out_color(void);     /* stdout is a terminal and NO_COLOR is not set */
 unsigned hk_out_width(void); /* COLUMNS, 40 .. 240; 80 when it is not set */
 
-#define HK_OUT_TEXT 48
-/* For reading, about three digits: "250ms", "1.5s", "34m08s", "9h04m", "2d03h". */
-const char *hk_out_duration(uint64_t ms, char out[HK_OUT_TEXT]);
-/* A rate: whole from 10 on, else three digits. */
-const char *hk_out_rate(double per_s, char out[HK_OUT_TEXT]);
-/* 1234567 as "1,234,567", whatever the locale. */
-const char *hk_out_count(uint64_t n, char out[HK_OUT_TEXT]);
+/* As base/show.h, where they stand. */
+#define HK_OUT_TEXT     HK_SHOW_NUMBER
+#define hk_out_duration hk_show_duration
+#define hk_out_rate     hk_show_rate
+#define hk_out_count    hk_show_count
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* messages as JSON. */
+#include "base/str.h"
 #include "desk/encode.h"
+#include "desk/explain.h"
 #include "desk/messages.h"
 
 void hk_encode_messages(struct hk_json *json, const void *result)
@@ -17,6 +19,50 @@ void hk_encode_messages(struct hk_json *json, const void *result)
         }
     hk_json_end(json);
     hk_put_cstr(json, "next", found->next[0] ? found->next : NULL);
+    hk_json_end(json);
+}
+
+static void put_cause(struct hk_json *json, const struct hk_cause *c)
+{
+    hk_json_object(json);
+    hk_put_cstr(json, "cause", c->code);
+    hk_put_cstr(json, "text", c->text);
+    hk_put_cstr(json, "do", c->advice);
+    hk_put_time(json, "since", c->since_ms);
+    hk_put_time(json, "until", c->until_ms);
+    hk_put_str(json, "by", c->by);
+    hk_put_str(json, "reason", c->reason);
+    hk_put_str(json, "blocked_by", c->message_id);
+    hk_put_id(json, "letter", c->letter_id);
+    hk_json_end(json);
+}
+
+static void put_explained(struct hk_json *json, const struct hk_explained *e)
+{
+    hk_json_object(json);
+    hk_put_str(json, "message_id", e->row->message_id);
+    hk_put_str(json, "destination", e->to);
+    hk_put_str(json, "status", hk_str_of(hk_state_name(e->row->state)));
+    hk_put_cstr(json, "cause", e->causes[0].code);
+    hk_json_key(json, "causes");
+    hk_json_array(json);
+    for (size_t i = 0; i < e->n; i++)
+        put_cause(json, &e->causes[i]);
+    hk_json_end(json);
+    hk_json_end(json);
+}
+
+void hk_encode_explanation(struct hk_json *json, const void *result)
+{
+    const struct hk_explanation *x = result;
+    hk_json_object(json);
+    hk_put_cstr(json, "message_id", x->message_id);
+    hk_json_key(json, "items");
+    hk_json_array(json);
+    for (size_t i = 0; i < x->n; i++)
+        put_explained(json, &x->items[i]);
+    hk_json_end(json);
+    hk_put_cstr(json, "cause", x->n > 0 ? x->items[0].causes[0].code : "no_such_message");
     hk_json_end(json);
 }
 
