@@ -27,7 +27,7 @@ enum hk_blame {
 
 const char *hk_letter_status_name(enum hk_letter_status status); /* as in dead_letters.status */
 bool hk_letter_status_by_name(struct hk_str name, enum hk_letter_status *out);
-const char *hk_blame_name(enum hk_blame fault); /* "destination", "pipeline" */
+const char *hk_blame_name(enum hk_blame blame); /* "destination", "pipeline" */
 bool hk_blame_by_name(struct hk_str name, enum hk_blame *out);
 
 /* By the reason code; where that only says that we gave up (RETRY_EXHAUSTED …), by the last attempt's cause. `status` of
@@ -49,8 +49,8 @@ struct hk_letter {
     int64_t outbox_id; /* as the application's INSERT was given it; 0 = not known */
     struct hk_str message_id, event_type, destination, key, correlation_id, traceparent;
     struct hk_str reason, error;
-    struct hk_str failure_class; /* "" = nothing was sent, or not known */
-    struct hk_str fault, fingerprint;
+    struct hk_str failure_class;      /* "" = nothing was sent, or not known */
+    struct hk_str blame, fingerprint; /* of enum hk_blame by its name; the column and JSON say `fault` */
     enum hk_letter_status status;
     uint32_t attempts; /* of this life */
     uint32_t crashes, life;
@@ -90,7 +90,7 @@ struct hk_letter_sieve {
 struct hk_letter_query {
     const char *destination, *reason, *fingerprint, *message_id, *correlation_id, *key; /* NULL = any */
     const char *event_type; /* '*' stands for any text */
-    const char *failure_class, *fault;
+    const char *failure_class, *blame;
     unsigned statuses;           /* bits 1u << enum hk_letter_status; 0 = any */
     int64_t since_ms, before_ms; /* of the last failure: since_ms <= it < before_ms; 0 = any */
     int64_t redrive;             /* of this job; 0 = any */

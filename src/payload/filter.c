@@ -176,7 +176,7 @@ static const struct key keys[] = {
     {"type", INTO(event_type)},
     {"class", read_class, offsetof(struct hk_letter_query, failure_class)},
     {"status", read_status, 0},
-    {"fault", read_fault, offsetof(struct hk_letter_query, fault)},
+    {"fault", read_fault, offsetof(struct hk_letter_query, blame)},
     {"group", read_group, offsetof(struct hk_letter_query, fingerprint)},
     {"id", INTO(message_id)},
     {"correlation", INTO(correlation_id)},
@@ -499,7 +499,7 @@ void hk_filter_text(const struct hk_filter *filter, const struct hk_letter_query
     write_term("type", query->event_type, out);
     write_term("class", query->failure_class, out);
     write_statuses(query->statuses, out);
-    write_term("fault", query->fault, out);
+    write_term("fault", query->blame, out);
     write_term("group", query->fingerprint, out);
     write_term("id", query->message_id, out);
     write_term("correlation", query->correlation_id, out);

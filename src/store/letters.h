@@ -40,7 +40,7 @@ struct hk_letters {
 };
 
 struct hk_letter_group {
-    struct hk_str fingerprint, reason, failure_class, fault, destination;
+    struct hk_str fingerprint, reason, failure_class, blame, destination;
     uint64_t n;
     uint64_t maybe;            /* of them may have arrived (possibly_delivered) */
     int64_t first_ms, last_ms; /* first failure of any, last failure of any */
@@ -69,7 +69,7 @@ struct hk_tally {
 struct hk_letter_stats {
     int64_t now_ms;
     uint64_t by_status[HK_NLETTER_STATUSES];
-    uint64_t by_fault[HK_NBLAMES]; /* of those that are open */
+    uint64_t by_blame[HK_NBLAMES]; /* of those that are open */
 
     /* letters that came in, by UTC day, oldest first: the last HK_STATS_DAYS, today included */
     struct {

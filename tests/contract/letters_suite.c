@@ -159,7 +159,7 @@ static void a_letter_tells_why_it_failed_and_whose_fault_it_was(void **state)
     hk_fingerprint(HK_CLASS_TRANSIENT, hk_str_of("HTTP_500"), hk_str_of("a"), hk_str_of("it said no"), print);
     assert_text(l->fingerprint, print);
     assert_text(l->failure_class, hk_class_name(HK_CLASS_TRANSIENT));
-    assert_text(l->fault, hk_blame_name(hk_blame_of(hk_str_of("HTTP_500"), hk_str_of("HTTP_500"), 500)));
+    assert_text(l->blame, hk_blame_name(hk_blame_of(hk_str_of("HTTP_500"), hk_str_of("HTTP_500"), 500)));
     assert_text(l->message_id, "m1");
     assert_text(l->event_type, "Made");
     assert_text(l->destination, "a");
@@ -197,7 +197,7 @@ static void what_was_never_sent_has_no_class(void **state)
     suite_settle_one(store, lane, &s);
     const struct hk_letter *l = &letters_list(admin, &(struct hk_letter_query){.statuses = 0})->items[0];
     assert_text(l->failure_class, "");
-    assert_text(l->fault, hk_blame_name(hk_blame_of(hk_str_of("EXPIRED"), (struct hk_str){"", 0}, 0)));
+    assert_text(l->blame, hk_blame_name(hk_blame_of(hk_str_of("EXPIRED"), (struct hk_str){"", 0}, 0)));
     assert_int_equal(l->fingerprint.len, HK_FINGERPRINT_MAX - 1);
     assert_int_equal(l->last_attempt_ms, 0);
     suite_close(store);
@@ -275,7 +275,7 @@ static void every_term_of_a_query_must_hold(void **state)
         {{.event_type = "Order?Paid*"}, ""},
         {{.event_type = "[O]rder*"}, ""},
         {{.failure_class = "permanent"}, "1 2 3 4 5 6 7 "},
-        {{.fault = "pipeline"}, "8 9 10 "},
+        {{.blame = "pipeline"}, "8 9 10 "},
         {{.redrive = 3}, "2 6 "},
         {{.first_id = 4, .last_id = 6}, "4 5 6 "},
         {{.since_ms = first - 3 * DAY}, "5 6 7 8 9 10 "},
@@ -490,7 +490,7 @@ static void groups_are_what_failed_alike(void **state)
     assert_text(g->destination, "a");
     assert_text(g->reason, "HTTP_422");
     assert_text(g->failure_class, "permanent");
-    assert_text(g->fault, "destination");
+    assert_text(g->blame, "destination");
     assert_int_equal(g->example_id, 4);
     assert_text(g->example_error, "no 4");
     assert_text(g->example_event_type, "Order.Paid");
@@ -499,7 +499,7 @@ static void groups_are_what_failed_alike(void **state)
     assert_int_equal(g->last_ms, INT64_C(1799652600500));  /* 2027-01-11T07:30:00.500Z */
     assert_int_equal(groups->items[1].n, 3);
     assert_int_equal(groups->items[2].n, 1);
-    assert_text(groups->items[2].fault, "pipeline");
+    assert_text(groups->items[2].blame, "pipeline");
 
     assert_int_equal(letters_ops->groups(admin, &open, 1, &groups, &err), HK_OK);
     assert_true(groups->n == 1 && groups->more && groups->letters == 8 && groups->maybe == 0);
@@ -524,10 +524,10 @@ static void groups_are_what_failed_alike(void **state)
     const struct hk_letter_query of_b = {.destination = "b", .statuses = 1u << HK_LETTER_FAILED};
     assert_int_equal(letters_ops->groups(admin, &of_b, 10, &groups, &err), HK_OK);
     assert_true(groups->n == 2 && groups->letters == 4 && groups->items[0].n == 3);
-    const struct hk_letter_query one = {.fault = "pipeline", .fingerprint = "0000000000000002"};
+    const struct hk_letter_query one = {.blame = "pipeline", .fingerprint = "0000000000000002"};
     assert_int_equal(letters_ops->groups(admin, &one, 10, &groups, &err), HK_OK);
     assert_true(groups->n == 1 && groups->letters == 3);
-    const struct hk_letter_query none = {.fault = "pipeline", .fingerprint = "0000000000000001"};
+    const struct hk_letter_query none = {.blame = "pipeline", .fingerprint = "0000000000000001"};
     assert_int_equal(letters_ops->groups(admin, &none, 10, &groups, &err), HK_OK);
     assert_int_equal(groups->letters, 0);
     store_kind->sql("UPDATE dead_letters SET fingerprint = NULL WHERE id = 8");
@@ -600,8 +600,8 @@ static void stats_count_by_day_reason_type_and_fate(void **state)
     assert_int_equal(s->by_status[HK_LETTER_RETRYING], 1);
     assert_int_equal(s->by_status[HK_LETTER_RESOLVED], 1);
     assert_int_equal(s->by_status[HK_LETTER_DISCARDED], 1);
-    assert_int_equal(s->by_fault[HK_BLAME_DESTINATION], 6);
-    assert_int_equal(s->by_fault[HK_BLAME_PIPELINE], 1);
+    assert_int_equal(s->by_blame[HK_BLAME_DESTINATION], 6);
+    assert_int_equal(s->by_blame[HK_BLAME_PIPELINE], 1);
     assert_int_equal(s->days[HK_STATS_DAYS - 1].day_ms, INT64_C(1799971200000)); /* 2027-01-15 */
     const uint64_t days[] = {2, 1, 2, 2, 2, 0};
     for (int i = 0; i < 6; i++) {

@@ -184,12 +184,12 @@ static void letters_of_version_1_are_taken_along(void **state)
     hk_fingerprint(HK_CLASS_PERMANENT, hk_str_of("HTTP_422"), hk_str_of("a"), hk_str_of("no 1"), print);
     assert_true(hk_str_eq(l->fingerprint, hk_str_of(print)));
     assert_true(hk_str_eq(l->failure_class, hk_str_of("permanent")));
-    assert_true(hk_str_eq(l->fault, hk_str_of("destination")));
+    assert_true(hk_str_eq(l->blame, hk_str_of("destination")));
     assert_true(l->possibly_delivered && l->requeues == 1 && l->life == 2 && l->version == 1);
     assert_true(l->payload_bytes == 2 && l->payload.ptr[0] == '\0');
     l = &all->items[1];
     assert_true(hk_str_eq(l->resolution, hk_str_of("delivered")));
-    assert_true(hk_str_eq(l->fault, hk_str_of("pipeline")));
+    assert_true(hk_str_eq(l->blame, hk_str_of("pipeline")));
     assert_int_equal(l->fingerprint.len, 16);
     store = suite_open(NULL);
     const struct hk_poll *poll = NULL;

@@ -757,11 +757,11 @@ static void assert_old_letters(struct hk_admin *admin)
     hk_fingerprint(HK_CLASS_PERMANENT, hk_str_of("HTTP_422"), hk_str_of("a"), hk_str_of("no 1"), print);
     assert_true(hk_str_eq(l->fingerprint, hk_str_of(print)));
     assert_true(hk_str_eq(l->failure_class, hk_str_of("permanent")));
-    assert_true(hk_str_eq(l->fault, hk_str_of("destination")));
+    assert_true(hk_str_eq(l->blame, hk_str_of("destination")));
     assert_true(l->possibly_delivered && l->requeues == 1 && l->life == 2 && l->version == 1);
     l = &letters_show(admin, 2)->letter;
     assert_true(hk_str_eq(l->resolution, hk_str_of("delivered")));
-    assert_true(hk_str_eq(l->fault, hk_str_of("pipeline")));
+    assert_true(hk_str_eq(l->blame, hk_str_of("pipeline")));
     assert_true(l->fingerprint.len == 16 && l->failure_class.len == 0);
     assert_int_equal(suite_number("SELECT count(*) FROM dead_letters WHERE fingerprint IS NULL"), 0);
 }

@@ -44,7 +44,7 @@ static void every_term_has_its_place_in_the_query(void **state)
     assert_string_equal(q->event_type, "Order*");
     assert_string_equal(q->failure_class, "permanent");
     assert_int_equal(q->statuses, 1u << HK_LETTER_FAILED | 1u << HK_LETTER_DISCARDED);
-    assert_string_equal(q->fault, "pipeline");
+    assert_string_equal(q->blame, "pipeline");
     assert_string_equal(q->fingerprint, "0123456789abcdef");
     assert_string_equal(q->message_id, "m-1");
     assert_string_equal(q->correlation_id, "c:1");

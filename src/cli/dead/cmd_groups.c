@@ -47,7 +47,7 @@ static void put_groups(struct hk_buf *out, const struct hk_dead *dead, const str
         hk_put_str(&json, "destination", g->destination);
         hk_put_str(&json, "reason_code", g->reason);
         hk_put_str(&json, "class", g->failure_class);
-        hk_put_str(&json, "fault", g->fault);
+        hk_put_str(&json, "fault", g->blame);
         hk_put_time(&json, "first_failed_at", g->first_ms);
         hk_put_time(&json, "last_failed_at", g->last_ms);
         hk_put_id(&json, "example_id", g->example_id);
@@ -79,7 +79,7 @@ static void write_groups(struct hk_buf *out, const struct hk_dead *dead,
         (void)hk_buf_adds(out, "  ");
         (void)hk_table_safe(out, g->reason, 30);
         (void)hk_buf_addf(out, "  %s  first %s, last %s",
-                          hk_str_eq(g->fault, hk_str_of("pipeline")) ? "our pipeline" : "the destination",
+                          hk_str_eq(g->blame, hk_str_of("pipeline")) ? "our pipeline" : "the destination",
                           hk_operate_ago(g->first_ms, groups->now_ms, first),
                           hk_operate_ago(g->last_ms, groups->now_ms, last));
         hk_dead_maybe(out, g->maybe);
@@ -211,7 +211,7 @@ static void write_stats(struct hk_buf *out, const struct hk_letter_stats *s)
                           hk_letter_status_name((enum hk_letter_status)i));
     (void)hk_buf_addf(
         out, "\nof the open ones %s were refused by their destination, %s broke in our pipeline\n",
-        hk_out_count(s->by_fault[HK_BLAME_DESTINATION], a), hk_out_count(s->by_fault[HK_BLAME_PIPELINE], b));
+        hk_out_count(s->by_blame[HK_BLAME_DESTINATION], a), hk_out_count(s->by_blame[HK_BLAME_PIPELINE], b));
     (void)hk_buf_addf(out, "requeued: %s; %s arrived, %s failed again, ", hk_out_count(s->requeued, a),
                       hk_out_count(s->requeued_resolved, b), hk_out_count(s->requeued_failed, c));
     (void)hk_buf_addf(out, "%s on the way", hk_out_count(s->requeued_waiting, a));
@@ -263,8 +263,8 @@ static void put_stats(struct hk_buf *out, const struct hk_letter_stats *s)
     hk_put_u64(&json, "total", total(s));
     for (size_t i = 0; i < HK_NLETTER_STATUSES; i++)
         hk_put_u64(&json, hk_letter_status_name((enum hk_letter_status)i), s->by_status[i]);
-    hk_put_u64(&json, "fault_destination", s->by_fault[HK_BLAME_DESTINATION]);
-    hk_put_u64(&json, "fault_pipeline", s->by_fault[HK_BLAME_PIPELINE]);
+    hk_put_u64(&json, "fault_destination", s->by_blame[HK_BLAME_DESTINATION]);
+    hk_put_u64(&json, "fault_pipeline", s->by_blame[HK_BLAME_PIPELINE]);
     hk_json_key(&json, "requeued");
     hk_json_object(&json);
     hk_put_u64(&json, "letters", s->requeued);

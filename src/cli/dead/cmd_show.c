@@ -123,7 +123,7 @@ static void write_rest(struct show *s)
     fact(s, "event type", l->event_type);
     fact(s, "class", l->failure_class);
     fact(s, "fault",
-         hk_str_eq(l->fault, hk_str_of("pipeline")) ? hk_str_of("our pipeline broke")
+         hk_str_eq(l->blame, hk_str_of("pipeline")) ? hk_str_of("our pipeline broke")
                                                     : hk_str_of("the destination refused"));
     fact(s, "group", l->fingerprint);
     fact_time(s, "written", l->message_created_ms);

@@ -575,7 +575,7 @@ void hk_dead_put(struct hk_json *json, const struct hk_dead *dead, const struct 
     hk_put_str(json, "reason_code", letter->reason);
     put_shown(json, "error_message", dead, letter, letter->error, hk_dead_show_text);
     hk_put_str(json, "class", letter->failure_class);
-    hk_put_str(json, "fault", letter->fault);
+    hk_put_str(json, "fault", letter->blame);
     hk_put_str(json, "group", letter->fingerprint);
     hk_put_u64(json, "attempts", letter->attempts);
     hk_put_u64(json, "crashes", letter->crashes);

@@ -70,7 +70,7 @@ void hk_pl_letter(struct hk_pg *pg, const PGresult *res, int row, int first, boo
         .reason = text_at(pg, res, row, first + HK_PL_C_REASON, copy),
         .error = text_at(pg, res, row, first + HK_PL_C_ERROR, copy),
         .failure_class = text_at(pg, res, row, first + HK_PL_C_CLASS, copy),
-        .fault = text_at(pg, res, row, first + HK_PL_C_FAULT, copy),
+        .blame = text_at(pg, res, row, first + HK_PL_C_FAULT, copy),
         .fingerprint = text_at(pg, res, row, first + HK_PL_C_FINGERPRINT, copy),
         .status = status_at(res, row, first + HK_PL_C_STATUS),
         .attempts = hk_pa_u32(res, row, first + HK_PL_C_ATTEMPTS),
@@ -172,7 +172,7 @@ void hk_pl_arg_query(struct hk_admin *admin, struct hk_pg_args *a, const struct 
     arg_asked(pg, a, query->key);
     arg_pattern(pg, a, query->event_type);
     arg_asked(pg, a, query->failure_class);
-    arg_asked(pg, a, query->fault);
+    arg_asked(pg, a, query->blame);
     arg_time(pg, a, query->since_ms);
     arg_time(pg, a, query->before_ms);
     if (query->redrive)
@@ -215,7 +215,7 @@ static bool compares(const struct hk_letter_query *q, enum hk_pl_path path)
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++)
         if (terms[i].asked && terms[i].path != path)
             return true;
-    return q->correlation_id || q->key || q->event_type || q->failure_class || q->fault || q->since_ms ||
+    return q->correlation_id || q->key || q->event_type || q->failure_class || q->blame || q->since_ms ||
            q->before_ms || (q->statuses && path == HK_PL_BY_MESSAGE);
 }
 

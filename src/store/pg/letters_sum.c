@@ -43,7 +43,7 @@ static void read_group(struct hk_pg *pg, const PGresult *res, int i, struct hk_l
         .fingerprint = hk_pg_text(pg, res, i, G_FINGERPRINT),
         .reason = hk_pg_text(pg, res, i, G_REASON),
         .failure_class = hk_pg_text(pg, res, i, G_CLASS),
-        .fault = hk_pg_text(pg, res, i, G_FAULT),
+        .blame = hk_pg_text(pg, res, i, G_FAULT),
         .destination = hk_pg_text(pg, res, i, G_DESTINATION),
         .example_error = hk_pg_text(pg, res, i, G_ERROR),
         .example_event_type = hk_pg_text(pg, res, i, G_EVENT_TYPE),
@@ -155,7 +155,7 @@ static bool add_group(struct grouper *g, const PGresult *res, int row, size_t at
         .fingerprint = l.fingerprint,
         .reason = l.reason,
         .failure_class = l.failure_class,
-        .fault = l.fault,
+        .blame = l.blame,
         .destination = l.destination,
         .example_error = l.error,
         .example_event_type = l.event_type,
@@ -272,15 +272,15 @@ static void read_tally(struct hk_pg *pg, const PGresult *res, int i, struct hk_l
     struct hk_str name = hk_str_of(PQgetvalue(res, i, 1));
     uint64_t n = hk_pa_u64(res, i, 2);
     enum hk_letter_status status = HK_LETTER_DISCARDED;
-    enum hk_blame fault = HK_BLAME_DESTINATION;
+    enum hk_blame blame = HK_BLAME_DESTINATION;
     switch (hk_pg_i64(res, i, 0)) {
     case T_STATUS:
         if (hk_letter_status_by_name(name, &status))
             out->by_status[status] += n;
         break;
     case T_FAULT:
-        if (hk_blame_by_name(name, &fault))
-            out->by_fault[fault] += n;
+        if (hk_blame_by_name(name, &blame))
+            out->by_blame[blame] += n;
         break;
     case T_AGAIN:
         (void)hk_letter_status_by_name(name, &status);

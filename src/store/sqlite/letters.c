@@ -124,7 +124,7 @@ static void read_texts(const struct row *row, struct hk_letter *out)
     out->reason = text_at(row, C_REASON);
     out->error = text_at(row, C_ERROR);
     out->failure_class = text_at(row, C_CLASS);
-    out->fault = text_at(row, C_FAULT);
+    out->blame = text_at(row, C_FAULT);
     out->fingerprint = text_at(row, C_FINGERPRINT);
     out->requeued_as = text_at(row, C_REQUEUED_AS);
     out->resolution = text_at(row, C_RESOLUTION);

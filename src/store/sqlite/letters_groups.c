@@ -134,7 +134,7 @@ static bool equals(sqlite3_stmt *q, int column, const char *wanted)
 /* Does the query ask what is the same in all of a group? */
 static bool asks_groups(const struct hk_letter_query *query)
 {
-    return query->destination || query->reason || query->failure_class || query->fault;
+    return query->destination || query->reason || query->failure_class || query->blame;
 }
 
 static bool is_meant(struct gatherer *g, int64_t any_id)
@@ -145,7 +145,7 @@ static bool is_meant(struct gatherer *g, int64_t any_id)
     hk_sq_bind_i64(g->store, g->example, 1, any_id);
     bool meant = hk_sq_row(g->store, g->example) && equals(g->example, 0, query->destination) &&
                  equals(g->example, 1, query->reason) && equals(g->example, 2, query->failure_class) &&
-                 equals(g->example, 3, query->fault);
+                 equals(g->example, 3, query->blame);
     hk_sq_done(g->example);
     return meant;
 }
@@ -335,7 +335,7 @@ static void describe(struct gatherer *g, const struct group *group, struct hk_le
         out->destination = hk_sa_text(store, q, 0, HK_SA_TEXT_MAX);
         out->reason = hk_sa_text(store, q, 1, HK_SA_TEXT_MAX);
         out->failure_class = hk_sa_text(store, q, 2, HK_SA_TEXT_MAX);
-        out->fault = hk_sa_text(store, q, 3, HK_SA_TEXT_MAX);
+        out->blame = hk_sa_text(store, q, 3, HK_SA_TEXT_MAX);
         out->fingerprint = hk_sa_text(store, q, 4, HK_SA_TEXT_MAX);
         out->example_error = hk_sa_text(store, q, 5, HK_SA_TEXT_MAX);
         out->example_event_type = hk_sa_text(store, q, 6, HK_SA_TEXT_MAX);

@@ -121,10 +121,10 @@ static void walk_all(struct hk_store *store, struct tally *reasons, struct tally
                                            "FROM dead_letters INDEXED BY dead_letters_status");
     while (hk_sq_row(store, q)) {
         enum hk_letter_status status = hk_sl_status(q, 0);
-        enum hk_blame fault = HK_BLAME_DESTINATION;
+        enum hk_blame blame = HK_BLAME_DESTINATION;
         out->by_status[status]++;
-        if (status == HK_LETTER_FAILED && hk_blame_by_name(borrow(q, 1), &fault))
-            out->by_fault[fault]++;
+        if (status == HK_LETTER_FAILED && hk_blame_by_name(borrow(q, 1), &blame))
+            out->by_blame[blame]++;
         tally_add(destinations, borrow(q, 2));
         tally_add(reasons, borrow(q, 3));
         if (sqlite3_column_int(q, 4))

@@ -130,7 +130,7 @@ static void add_terms(struct hk_buf *sql, const struct hk_letter_query *query)
     if (query->event_type)
         add_term(sql, true, "event_type", is_pattern(query->event_type) ? "GLOB" : "=", HK_SL_EVENT_TYPE);
     add_term(sql, query->failure_class, "failure_class", "=", HK_SL_CLASS);
-    add_term(sql, query->fault, "fault", "=", HK_SL_FAULT);
+    add_term(sql, query->blame, "fault", "=", HK_SL_FAULT);
     add_term(sql, query->since_ms != 0, "last_failed_at", ">=", HK_SL_SINCE);
     add_term(sql, query->before_ms != 0, "last_failed_at", "<", HK_SL_BEFORE);
     add_term(sql, query->redrive != 0, "redrive_id", "=", HK_SL_REDRIVE);
@@ -181,7 +181,7 @@ void hk_sl_bind(struct hk_store *store, sqlite3_stmt *q, const struct hk_letter_
     else
         bind_if(store, q, HK_SL_EVENT_TYPE, query->event_type);
     bind_if(store, q, HK_SL_CLASS, query->failure_class);
-    bind_if(store, q, HK_SL_FAULT, query->fault);
+    bind_if(store, q, HK_SL_FAULT, query->blame);
     bind_time(store, q, HK_SL_SINCE, query->since_ms);
     bind_time(store, q, HK_SL_BEFORE, query->before_ms);
     if (query->redrive)
