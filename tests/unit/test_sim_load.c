@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "cli/policy/chart.h"
-#include "cli/policy/load.h"
+#include "cli/policy/herd.h"
 
 static struct hk_policy *preset(const char *name)
 {
@@ -31,17 +31,17 @@ static struct hk_policy *fixed(uint64_t base_ms, uint32_t max_attempts)
     return policy;
 }
 
-static struct hk_load run(const struct hk_policy *policy, uint32_t clients, uint64_t outage_ms,
+static struct hk_herd run(const struct hk_policy *policy, uint32_t clients, uint64_t outage_ms,
                           uint64_t spread_ms, double capacity, uint64_t seed)
 {
-    struct hk_load_options options = {policy, clients, outage_ms, spread_ms, capacity, seed};
-    struct hk_load load;
+    struct hk_herd_options options = {policy, clients, outage_ms, spread_ms, capacity, seed};
+    struct hk_herd load;
 
-    assert_int_equal(hk_load_run(&options, &load, NULL), HK_OK);
+    assert_int_equal(hk_herd_run(&options, &load, NULL), HK_OK);
     return load;
 }
 
-static uint64_t sum(const struct hk_load *load)
+static uint64_t sum(const struct hk_herd *load)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < load->n_slots; i++)
@@ -57,8 +57,8 @@ static void one_client_without_jitter_follows_the_exponential_schedule(void **st
     struct hk_policy *policy = preset("standard"), *steady = NULL;
 
     (void)state;
-    assert_int_equal(hk_load_without_jitter(policy, &steady, NULL), HK_OK);
-    struct hk_load load = run(steady, 1, 60000, 0, 10, 1);
+    assert_int_equal(hk_herd_without_jitter(policy, &steady, NULL), HK_OK);
+    struct hk_herd load = run(steady, 1, 60000, 0, 10, 1);
     assert_int_equal(load.attempts, COUNT(at));
     assert_int_equal(sum(&load), COUNT(at));
     for (size_t i = 0; i < COUNT(at); i++)
@@ -69,7 +69,7 @@ static void one_client_without_jitter_follows_the_exponential_schedule(void **st
     assert_int_equal(load.all_ms, 3000);
     assert_int_equal(load.last_ms, 63000);
     assert_int_equal(load.n_slots, 631);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(steady);
     hk_policy_free(policy);
 }
@@ -79,13 +79,13 @@ static void without_an_outage_nobody_needs_a_second_attempt(void **state)
     struct hk_policy *policy = preset("standard");
 
     (void)state;
-    struct hk_load load = run(policy, 500, 0, 1000, 1e6, 3);
+    struct hk_herd load = run(policy, 500, 0, 1000, 1e6, 3);
     assert_int_equal(load.attempts, 500);
     assert_int_equal(load.delivered, 500);
     assert_true(load.all_ms < 1000);
     assert_int_equal(load.peak_down, 0);
     assert_int_equal(load.peak_up, 500);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -95,7 +95,7 @@ static void the_destination_serves_what_it_can_and_answers_503_to_the_rest(void 
     struct hk_policy *policy = fixed(500, 100);
 
     (void)state;
-    struct hk_load load = run(policy, 10, 1000, 0, 20, 1);
+    struct hk_herd load = run(policy, 10, 1000, 0, 20, 1);
     assert_int_equal(load.attempts, 10 + 10 + 10 + 8 + 6 + 4 + 2);
     assert_int_equal(load.slots[0], 10);
     assert_int_equal(load.slots[5], 10);
@@ -108,7 +108,7 @@ static void the_destination_serves_what_it_can_and_answers_503_to_the_rest(void 
     assert_int_equal(load.peak_up, 18);
     /* 30 attempts from 1000 ms until the slot of the last one is over, at 3100 ms */
     assert_true(load.herding > 18.0 * 2.1 / 30 - 1e-9 && load.herding < 18.0 * 2.1 / 30 + 1e-9);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -117,10 +117,10 @@ static void a_capacity_below_one_a_slot_still_serves(void **state)
     struct hk_policy *policy = fixed(100, 1000);
 
     (void)state;
-    struct hk_load load = run(policy, 3, 0, 0, 1, 1);
+    struct hk_herd load = run(policy, 3, 0, 0, 1, 1);
     assert_int_equal(load.delivered, 3);
     assert_int_equal(load.all_ms, 2000);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -130,11 +130,11 @@ static void shares_are_of_all_clients(void **state)
     struct hk_policy *policy = fixed(100, 1000);
 
     (void)state;
-    struct hk_load load = run(policy, 100, 0, 0, 10, 1);
+    struct hk_herd load = run(policy, 100, 0, 0, 10, 1);
     assert_int_equal(load.half_ms, 4900);
     assert_int_equal(load.most_ms, 9800);
     assert_int_equal(load.all_ms, 9900);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -143,14 +143,14 @@ static void who_runs_out_of_attempts_is_dead(void **state)
     struct hk_policy *policy = fixed(1000, 3);
 
     (void)state;
-    struct hk_load load = run(policy, 50, 60000, 1000, 10, 1);
+    struct hk_herd load = run(policy, 50, 60000, 1000, 10, 1);
     assert_int_equal(load.dead, 50);
     assert_int_equal(load.delivered, 0);
     assert_int_equal(load.attempts, 150);
     assert_true(load.half_ms == UINT64_MAX && load.most_ms == UINT64_MAX && load.all_ms == UINT64_MAX);
     assert_int_equal(load.peak_up, 0);
     assert_true(load.herding >= 0.0 && load.herding <= 0.0);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -162,10 +162,10 @@ static void a_policy_that_calls_a_refused_connection_permanent_gives_up_at_once(
 
     (void)state;
     assert_int_equal(hk_policy_add_rule(policy, &rule, NULL), HK_OK);
-    struct hk_load load = run(policy, 20, 5000, 0, 10, 1);
+    struct hk_herd load = run(policy, 20, 5000, 0, 10, 1);
     assert_int_equal(load.dead, 20);
     assert_int_equal(load.attempts, 20);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -174,10 +174,10 @@ static void who_waits_longer_than_a_week_is_left_waiting(void **state)
     struct hk_policy *policy = fixed(UINT64_C(8) * 24 * 3600 * 1000, 100);
 
     (void)state;
-    struct hk_load load = run(policy, 4, 1000, 0, 10, 1);
+    struct hk_herd load = run(policy, 4, 1000, 0, 10, 1);
     assert_int_equal(load.waiting, 4);
     assert_int_equal(load.attempts, 4);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -189,16 +189,16 @@ static void every_client_ends_once_and_every_attempt_is_counted(void **state)
     for (size_t p = 0; hk_preset_name(p) != NULL; p++)
         for (uint64_t seed = 1; seed <= 3; seed++) {
             struct hk_policy *policy = preset(hk_preset_name(p));
-            struct hk_load load = run(policy, 700, 20000, 2000, 35, seed);
+            struct hk_herd load = run(policy, 700, 20000, 2000, 35, seed);
             NOTE_IF(sum(&load) != load.attempts, "preset %s\n", hk_preset_name(p));
             assert_int_equal(load.delivered + load.dead + load.waiting, 700);
             assert_int_equal(sum(&load), load.attempts);
             assert_true(load.slots[load.n_slots - 1] > 0);
-            assert_int_equal(load.n_slots, load.last_ms / HK_LOAD_SLOT_MS + 1);
+            assert_int_equal(load.n_slots, load.last_ms / HK_HERD_SLOT_MS + 1);
             assert_true(load.half_ms <= load.most_ms && load.most_ms <= load.all_ms);
             if (load.delivered == 700) /* 35 a second, and one slot's worth at once */
-                assert_true(load.all_ms >= UINT64_C(700 - 4) * 1000 / 35 - HK_LOAD_SLOT_MS);
-            hk_load_fini(&load);
+                assert_true(load.all_ms >= UINT64_C(700 - 4) * 1000 / 35 - HK_HERD_SLOT_MS);
+            hk_herd_fini(&load);
             hk_policy_free(policy);
         }
 }
@@ -208,15 +208,15 @@ static void the_same_seed_gives_the_same_load_and_another_seed_another(void **st
     struct hk_policy *policy = preset("standard");
 
     (void)state;
-    struct hk_load a = run(policy, 300, 10000, 1000, 30, 7);
-    struct hk_load b = run(policy, 300, 10000, 1000, 30, 7);
-    struct hk_load c = run(policy, 300, 10000, 1000, 30, 8);
+    struct hk_herd a = run(policy, 300, 10000, 1000, 30, 7);
+    struct hk_herd b = run(policy, 300, 10000, 1000, 30, 7);
+    struct hk_herd c = run(policy, 300, 10000, 1000, 30, 8);
     assert_int_equal(a.n_slots, b.n_slots);
     assert_memory_equal(a.slots, b.slots, a.n_slots * sizeof a.slots[0]);
     assert_true(a.n_slots != c.n_slots || memcmp(a.slots, c.slots, a.n_slots * sizeof a.slots[0]) != 0);
-    hk_load_fini(&a);
-    hk_load_fini(&b);
-    hk_load_fini(&c);
+    hk_herd_fini(&a);
+    hk_herd_fini(&b);
+    hk_herd_fini(&c);
     hk_policy_free(policy);
 }
 
@@ -225,9 +225,9 @@ static void without_jitter_no_wait_depends_on_chance(void **state)
     (void)state;
     for (size_t p = 0; hk_preset_name(p) != NULL; p++) {
         struct hk_policy *policy = preset(hk_preset_name(p)), *steady = NULL;
-        assert_int_equal(hk_load_without_jitter(policy, &steady, NULL), HK_OK);
+        assert_int_equal(hk_herd_without_jitter(policy, &steady, NULL), HK_OK);
         assert_int_equal(hk_policy_check(steady, NULL), HK_OK);
-        assert_false(hk_load_has_jitter(steady));
+        assert_false(hk_herd_has_jitter(steady));
         for (uint32_t n = 1; n < 50; n++) {
             uint64_t lo = 1, hi = 0;
             hk_backoff_bounds_ms(hk_policy_backoff(steady), hk_policy_jitter(steady), n, &lo, &hi);
@@ -246,14 +246,14 @@ static void a_class_of_its_own_loses_its_jitter_too(void **state)
     struct hk_class_rule rule = *hk_policy_class(policy, HK_CLASS_TRANSIENT);
 
     (void)state;
-    assert_false(hk_load_has_jitter(policy));
+    assert_false(hk_herd_has_jitter(policy));
     rule.has_backoff = rule.has_jitter = true;
     rule.backoff = (struct hk_backoff){.kind = HK_BACKOFF_FIXED, .base_ms = 1000, .cap_ms = 1000};
     rule.jitter = (struct hk_jitter){.kind = HK_JITTER_FULL};
     assert_int_equal(hk_policy_set_class(policy, HK_CLASS_TRANSIENT, &rule, NULL), HK_OK);
-    assert_true(hk_load_has_jitter(policy));
-    assert_int_equal(hk_load_without_jitter(policy, &steady, NULL), HK_OK);
-    assert_false(hk_load_has_jitter(steady));
+    assert_true(hk_herd_has_jitter(policy));
+    assert_int_equal(hk_herd_without_jitter(policy, &steady, NULL), HK_OK);
+    assert_false(hk_herd_has_jitter(steady));
     hk_policy_free(steady);
     hk_policy_free(policy);
 }
@@ -263,15 +263,15 @@ static void full_jitter_breaks_up_the_herd(void **state)
     struct hk_policy *policy = preset("standard"), *steady = NULL;
 
     (void)state;
-    assert_int_equal(hk_load_without_jitter(policy, &steady, NULL), HK_OK);
-    struct hk_load with = run(policy, 2000, 60000, 1000, 200, 1);
-    struct hk_load without = run(steady, 2000, 60000, 1000, 200, 1);
+    assert_int_equal(hk_herd_without_jitter(policy, &steady, NULL), HK_OK);
+    struct hk_herd with = run(policy, 2000, 60000, 1000, 200, 1);
+    struct hk_herd without = run(steady, 2000, 60000, 1000, 200, 1);
     assert_int_equal(without.peak_up, 2000);
     assert_true(with.peak_up < 100);
     assert_true(with.most_ms < without.most_ms);
     assert_true(with.herding < without.herding);
-    hk_load_fini(&with);
-    hk_load_fini(&without);
+    hk_herd_fini(&with);
+    hk_herd_fini(&without);
     hk_policy_free(steady);
     hk_policy_free(policy);
 }
@@ -281,21 +281,21 @@ static void full_jitter_breaks_up_the_herd(void **state)
 static void options_outside_their_bounds_are_refused(void **state)
 {
     struct hk_policy *policy = preset("standard");
-    const struct hk_load_options bad[] = {
+    const struct hk_herd_options bad[] = {
         {policy, 0, 1000, 1000, 10, 1},
-        {policy, HK_LOAD_CLIENTS_MAX + 1, 1000, 1000, 10, 1},
-        {policy, 10, HK_LOAD_OUTAGE_MAX + 1, 1000, 10, 1},
-        {policy, 10, 1000, HK_LOAD_OUTAGE_MAX + 1, 10, 1},
+        {policy, HK_HERD_CLIENTS_MAX + 1, 1000, 1000, 10, 1},
+        {policy, 10, HK_HERD_OUTAGE_MAX + 1, 1000, 10, 1},
+        {policy, 10, 1000, HK_HERD_OUTAGE_MAX + 1, 10, 1},
         {policy, 10, 1000, 1000, 0, 1},
         {policy, 10, 1000, 1000, -1, 1},
         {policy, 10, 1000, 1000, 1e10, 1},
     };
-    struct hk_load load;
+    struct hk_herd load;
     struct hk_err err;
 
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(hk_load_run(&bad[i], &load, &err), HK_RANGE);
+        assert_int_equal(hk_herd_run(&bad[i], &load, &err), HK_RANGE);
     hk_policy_free(policy);
 }
 
@@ -338,17 +338,17 @@ static void out_of_memory_is_returned_and_leaks_nothing(void **state)
             struct failing f = {.left = k, .for_ever = for_ever != 0};
             struct hk_allocator allocator = {failing_resize, failing_release, &f};
             struct hk_policy *policy = preset("azure-exponential"), *steady = NULL;
-            struct hk_load_options options = {NULL, 20, 200000, 0, 5, 1};
-            struct hk_load load = {.slots = NULL};
+            struct hk_herd_options options = {NULL, 20, 200000, 0, 5, 1};
+            struct hk_herd load = {.slots = NULL};
             struct hk_err err = {.code = HK_OK};
 
             assert_int_equal(f.live, 0);
             hk_allocator_set(&allocator);
-            enum hk_code rc = hk_load_without_jitter(policy, &steady, &err);
+            enum hk_code rc = hk_herd_without_jitter(policy, &steady, &err);
             options.policy = steady;
             if (rc == HK_OK)
-                rc = hk_load_run(&options, &load, &err);
-            hk_load_fini(&load);
+                rc = hk_herd_run(&options, &load, &err);
+            hk_herd_fini(&load);
             hk_policy_free(steady);
             hk_allocator_set(NULL);
             hk_policy_free(policy);
@@ -371,7 +371,7 @@ static void round_numbers_are_never_too_small(void **state)
         assert_true(hk_chart_nice_count(n) < 3 * n || n == 1);
         assert_true(hk_chart_tick_ms(n) >= n);
         assert_true(hk_chart_bar_ms(n) >= n);
-        assert_int_equal(hk_chart_bar_ms(n) % HK_LOAD_SLOT_MS, 0);
+        assert_int_equal(hk_chart_bar_ms(n) % HK_HERD_SLOT_MS, 0);
     }
     assert_int_equal(hk_chart_nice_count(10000), 10000);
     assert_int_equal(hk_chart_nice_count(10001), 20000);
@@ -382,12 +382,12 @@ static void round_numbers_are_never_too_small(void **state)
 static void pictures_end_behind_the_outage_and_hold_both_series(void **state)
 {
     struct hk_policy *policy = preset("standard");
-    struct hk_load_options options = {policy, 100, 10000, 1000, 10, 1};
-    struct hk_load load;
+    struct hk_herd_options options = {policy, 100, 10000, 1000, 10, 1};
+    struct hk_herd load;
     struct hk_buf text, svg;
 
     (void)state;
-    assert_int_equal(hk_load_run(&options, &load, NULL), HK_OK);
+    assert_int_equal(hk_herd_run(&options, &load, NULL), HK_OK);
     struct hk_chart chart = {
         "<p&q>", "without jitter", &options, {&load, &load}, hk_chart_span_ms(&options, &load)};
     assert_true(chart.span_ms > options.outage_ms + load.most_ms);
@@ -412,7 +412,7 @@ static void pictures_end_behind_the_outage_and_hold_both_series(void **state)
     assert_null(strstr(hk_buf_cstr(&svg), "nan"));
     hk_buf_fini(&text);
     hk_buf_fini(&svg);
-    hk_load_fini(&load);
+    hk_herd_fini(&load);
     hk_policy_free(policy);
 }
 
@@ -421,9 +421,9 @@ static void full_jitter_is_put_on_every_class_that_can_have_it(void **state)
     (void)state;
     for (size_t p = 0; hk_preset_name(p) != NULL; p++) {
         struct hk_policy *policy = preset(hk_preset_name(p)), *spread = NULL;
-        assert_int_equal(hk_load_with_full_jitter(policy, &spread, NULL), HK_OK);
+        assert_int_equal(hk_herd_with_full_jitter(policy, &spread, NULL), HK_OK);
         assert_int_equal(hk_policy_check(spread, NULL), HK_OK);
-        assert_true(hk_load_has_jitter(spread));
+        assert_true(hk_herd_has_jitter(spread));
         for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++) {
             const struct hk_class_rule *rule = hk_policy_class(spread, (enum hk_class)c);
             bool azure =
@@ -446,9 +446,9 @@ static void full_jitter_beside_an_azure_backoff(void **state)
     rule.backoff = (struct hk_backoff){.kind = HK_BACKOFF_FIXED, .base_ms = 1000, .cap_ms = 1000};
     rule.jitter = (struct hk_jitter){.kind = HK_JITTER_NONE};
     assert_int_equal(hk_policy_set_class(policy, HK_CLASS_TRANSIENT, &rule, NULL), HK_OK);
-    assert_false(hk_load_has_jitter(policy));
-    assert_int_equal(hk_load_with_full_jitter(policy, &spread, NULL), HK_OK);
-    assert_true(hk_load_has_jitter(spread));
+    assert_false(hk_herd_has_jitter(policy));
+    assert_int_equal(hk_herd_with_full_jitter(policy, &spread, NULL), HK_OK);
+    assert_true(hk_herd_has_jitter(spread));
     assert_int_equal(hk_policy_class(spread, HK_CLASS_TRANSIENT)->jitter.kind, HK_JITTER_FULL);
     assert_false(hk_policy_class(spread, HK_CLASS_UNKNOWN)->has_jitter);
     hk_policy_free(spread);

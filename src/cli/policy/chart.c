@@ -68,7 +68,7 @@ uint64_t hk_chart_nice_count(uint64_t n)
     }
 }
 
-uint64_t hk_chart_span_ms(const struct hk_load_options *options, const struct hk_load *policy)
+uint64_t hk_chart_span_ms(const struct hk_herd_options *options, const struct hk_herd *policy)
 {
     uint64_t served_ms =
         policy->most_ms == UINT64_MAX ? policy->last_ms : options->outage_ms + policy->most_ms;
@@ -84,7 +84,7 @@ static uint64_t most_within(const struct hk_chart *chart, uint64_t from_ms, uint
 
     for (unsigned s = 0; s < HK_CHART_SERIES; s++)
         for (uint64_t ms = from_ms; ms < chart->span_ms; ms += bin_ms) {
-            uint64_t n = hk_load_between(chart->series[s], ms, ms + bin_ms);
+            uint64_t n = hk_herd_between(chart->series[s], ms, ms + bin_ms);
             most = n > most ? n : most;
         }
     return most;
@@ -103,7 +103,7 @@ uint64_t hk_chart_scale(const struct hk_chart *chart, uint64_t bin_ms)
 struct panel {
     const struct hk_chart *chart;
     const struct hk_chart_look *look;
-    const struct hk_load *load;
+    const struct hk_herd *load;
     const char *color;
     unsigned columns;
     uint64_t bar_ms;
@@ -112,7 +112,7 @@ struct panel {
 
 static uint64_t bar(const struct panel *p, unsigned column)
 {
-    return hk_load_between(p->load, column * p->bar_ms, (column + 1) * p->bar_ms);
+    return hk_herd_between(p->load, column * p->bar_ms, (column + 1) * p->bar_ms);
 }
 
 /* Eighths of a row, rounded up: what is not zero is seen. */

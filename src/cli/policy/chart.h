@@ -4,7 +4,7 @@
 #define HK_CLI_POLICY_CHART_H
 
 #include "base/buf.h"
-#include "cli/policy/load.h"
+#include "cli/policy/herd.h"
 
 enum {
     HK_CHART_POLICY = 0,
@@ -16,8 +16,8 @@ enum {
 struct hk_chart {
     const char *policy; /* its name */
     const char *other;  /* how the second series differs: "without jitter" */
-    const struct hk_load_options *options;
-    const struct hk_load *series[HK_CHART_SERIES];
+    const struct hk_herd_options *options;
+    const struct hk_herd *series[HK_CHART_SERIES];
     uint64_t span_ms; /* the time that is drawn, from 0 */
 };
 
@@ -26,7 +26,7 @@ struct hk_chart {
 uint64_t hk_chart_scale(const struct hk_chart *chart, uint64_t bin_ms);
 
 /* How much time a picture should show: until the policy's own clients are served, and the outage in view. */
-uint64_t hk_chart_span_ms(const struct hk_load_options *options, const struct hk_load *policy);
+uint64_t hk_chart_span_ms(const struct hk_herd_options *options, const struct hk_herd *policy);
 
 struct hk_chart_look {
     unsigned width; /* columns */

@@ -14,7 +14,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/chart.h"
-#include "cli/policy/load.h"
+#include "cli/policy/herd.h"
 #include "cli/policy/policies.h"
 #include "desk/put.h"
 
@@ -22,9 +22,9 @@
 
 struct comparison {
     const struct hk_policy *policy;
-    struct hk_load_options options;
+    struct hk_herd_options options;
     bool has_jitter;
-    struct hk_load loads[HK_CHART_SERIES];
+    struct hk_herd loads[HK_CHART_SERIES];
 };
 
 static const char *other_name(const struct comparison *c)
@@ -61,7 +61,7 @@ static void print_served(const char *what, uint64_t a, uint64_t b)
 
 static void print_figures(const struct comparison *c)
 {
-    const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
+    const struct hk_herd *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
     char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
 
     print_figure("", hk_policy_name(c->policy), other_name(c));
@@ -89,7 +89,7 @@ static const char *plural(uint64_t n)
 /* A herd of one is none: only what becomes of it. */
 static void conclude_one(const struct comparison *c, struct hk_buf *out)
 {
-    const struct hk_load *a = &c->loads[HK_CHART_POLICY];
+    const struct hk_herd *a = &c->loads[HK_CHART_POLICY];
     char attempts[HK_OUT_TEXT], after[HK_OUT_TEXT];
 
     (void)hk_out_count(a->attempts, attempts);
@@ -108,7 +108,7 @@ static void conclude_one(const struct comparison *c, struct hk_buf *out)
 
 static void conclude_dead(const struct comparison *c, struct hk_buf *out)
 {
-    const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
+    const struct hk_herd *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
     char dead[HK_OUT_TEXT], all[HK_OUT_TEXT];
 
     (void)hk_buf_addf(out, "%s of %s clients give up and become dead letters: ", hk_out_count(a->dead, dead),
@@ -127,7 +127,7 @@ static void conclude_dead(const struct comparison *c, struct hk_buf *out)
 
 static void conclude_times(const struct comparison *c, struct hk_buf *out)
 {
-    const struct hk_load *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
+    const struct hk_herd *a = &c->loads[HK_CHART_POLICY], *b = &c->loads[HK_CHART_BASELINE];
     char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
 
     if (a->most_ms == UINT64_MAX)
@@ -190,7 +190,7 @@ static void member_u64(struct hk_json *json, const char *key, uint64_t value)
         hk_json_u64(json, value);
 }
 
-static void load_json(struct hk_json *json, const char *key, const struct hk_load *load)
+static void load_json(struct hk_json *json, const char *key, const struct hk_herd *load)
 {
     hk_json_key(json, key);
     hk_json_object(json);
@@ -349,17 +349,17 @@ static int print_text(const struct comparison *c, const char *conclusion)
 static int run_both(struct comparison *c)
 {
     struct hk_policy *other = NULL;
-    struct hk_load_options options = c->options;
+    struct hk_herd_options options = c->options;
     struct hk_err err;
 
-    c->has_jitter = hk_load_has_jitter(c->policy);
-    enum hk_code rc = c->has_jitter ? hk_load_without_jitter(c->policy, &other, &err)
-                                    : hk_load_with_full_jitter(c->policy, &other, &err);
+    c->has_jitter = hk_herd_has_jitter(c->policy);
+    enum hk_code rc = c->has_jitter ? hk_herd_without_jitter(c->policy, &other, &err)
+                                    : hk_herd_with_full_jitter(c->policy, &other, &err);
     if (rc == HK_OK)
-        rc = hk_load_run(&options, &c->loads[HK_CHART_POLICY], &err);
+        rc = hk_herd_run(&options, &c->loads[HK_CHART_POLICY], &err);
     options.policy = other;
     if (rc == HK_OK)
-        rc = hk_load_run(&options, &c->loads[HK_CHART_BASELINE], &err);
+        rc = hk_herd_run(&options, &c->loads[HK_CHART_BASELINE], &err);
     hk_policy_free(other);
     return rc == HK_OK ? HK_EXIT_OK : hk_out_failure(&err);
 }
@@ -384,16 +384,16 @@ static int show(const struct hk_cli *cli, const struct comparison *c)
     return code;
 }
 
-static bool read_options(const struct hk_cli *cli, struct hk_load_options *o)
+static bool read_options(const struct hk_cli *cli, struct hk_herd_options *o)
 {
     uint64_t clients = 10000;
 
     o->outage_ms = 60000;
     o->spread_ms = 1000;
     o->seed = 1;
-    if (!hk_args_u64(cli, "clients", 1, HK_LOAD_CLIENTS_MAX, &clients) ||
-        !hk_args_duration(cli, "outage", 0, HK_LOAD_OUTAGE_MAX, &o->outage_ms) ||
-        !hk_args_duration(cli, "spread", 0, HK_LOAD_OUTAGE_MAX, &o->spread_ms) ||
+    if (!hk_args_u64(cli, "clients", 1, HK_HERD_CLIENTS_MAX, &clients) ||
+        !hk_args_duration(cli, "outage", 0, HK_HERD_OUTAGE_MAX, &o->outage_ms) ||
+        !hk_args_duration(cli, "spread", 0, HK_HERD_OUTAGE_MAX, &o->spread_ms) ||
         !hk_args_u64(cli, "seed", 0, UINT64_MAX, &o->seed))
         return false;
     o->clients = (uint32_t)clients;
@@ -414,8 +414,8 @@ int hk_cmd_policy_simulate(struct hk_cli *cli)
         code = run_both(&c);
     if (code == HK_EXIT_OK)
         code = show(cli, &c);
-    hk_load_fini(&c.loads[HK_CHART_POLICY]);
-    hk_load_fini(&c.loads[HK_CHART_BASELINE]);
+    hk_herd_fini(&c.loads[HK_CHART_POLICY]);
+    hk_herd_fini(&c.loads[HK_CHART_BASELINE]);
     hk_policies_free(policies);
     return code;
 }

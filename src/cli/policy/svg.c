@@ -65,13 +65,13 @@ static double y_of(const struct canvas *c, int panel_top, double per_s)
     return panel_top + PANEL_HEIGHT * (1.0 - per_s / (double)c->top);
 }
 
-static double rate_at(const struct canvas *c, const struct hk_load *load, uint64_t from_ms)
+static double rate_at(const struct canvas *c, const struct hk_herd *load, uint64_t from_ms)
 {
-    return (double)hk_load_between(load, from_ms, from_ms + c->bin_ms) * 1000.0 / (double)c->bin_ms;
+    return (double)hk_herd_between(load, from_ms, from_ms + c->bin_ms) * 1000.0 / (double)c->bin_ms;
 }
 
 /* All bars as one outline; empty stretches are left out. */
-static void draw_bars(const struct canvas *c, const struct hk_load *load, int top, const char *class_name)
+static void draw_bars(const struct canvas *c, const struct hk_herd *load, int top, const char *class_name)
 {
     (void)hk_buf_addf(c->out, "<path class=\"%s\" d=\"", class_name);
     for (uint64_t ms = 0; ms < c->chart->span_ms; ms += c->bin_ms) {
@@ -138,7 +138,7 @@ static void draw_capacity(const struct canvas *c, int top)
 }
 
 /* When half, 99 % and all of the clients were served; their labels stand above the panel, apart from each other. */
-static void draw_marks(const struct canvas *c, const struct hk_load *load, int top)
+static void draw_marks(const struct canvas *c, const struct hk_herd *load, int top)
 {
     const struct {
         const char *label;
@@ -175,7 +175,7 @@ static void add_served(struct hk_buf *out, const char *share, uint64_t ms)
 
 static void draw_caption(const struct canvas *c, unsigned series, int top)
 {
-    const struct hk_load *load = c->chart->series[series];
+    const struct hk_herd *load = c->chart->series[series];
     char peak[HK_OUT_TEXT], attempts[HK_OUT_TEXT];
 
     (void)hk_buf_addf(c->out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
@@ -204,7 +204,7 @@ static void draw_caption(const struct canvas *c, unsigned series, int top)
 }
 
 /* What the picture leaves out: the tops of bars that do not fit, and the time behind the axis. */
-static void draw_rest(const struct canvas *c, const struct hk_load *load, int top)
+static void draw_rest(const struct canvas *c, const struct hk_herd *load, int top)
 {
     double most = 0;
     char text[HK_OUT_TEXT];
@@ -240,7 +240,7 @@ static void draw_time_axis(const struct canvas *c)
 
 static void draw_head(const struct canvas *c)
 {
-    const struct hk_load_options *o = c->chart->options;
+    const struct hk_herd_options *o = c->chart->options;
     char clients[HK_OUT_TEXT], outage[HK_OUT_TEXT], rate[HK_OUT_TEXT];
 
     (void)hk_buf_addf(

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The load that many clients of one policy make on a destination that was down: pure, event by event.
+/* The herd: the load that many clients of one policy make on a destination that was down. Pure, event by event.
  *
  * Each client sends one request at a random time within the first `spread_ms`. Until `outage_ms` every attempt
  * is refused; afterwards the destination serves `capacity_per_s`, measured out in slots of 100 ms, and answers
  * 503 to the rest. A client follows hk_policy_decide until it is served or gives up. Attempts take no time. */
-#ifndef HK_CLI_POLICY_LOAD_H
-#define HK_CLI_POLICY_LOAD_H
+#ifndef HK_CLI_POLICY_HERD_H
+#define HK_CLI_POLICY_HERD_H
 
 #include <hikyaku/policy.h>
 
-#define HK_LOAD_SLOT_MS     100
-#define HK_LOAD_CLIENTS_MAX 1000000
-#define HK_LOAD_OUTAGE_MAX  UINT64_C(86400000) /* a day */
-#define HK_LOAD_HORIZON_MS                                                                                   \
+#define HK_HERD_SLOT_MS     100
+#define HK_HERD_CLIENTS_MAX 1000000
+#define HK_HERD_OUTAGE_MAX  UINT64_C(86400000) /* a day */
+#define HK_HERD_HORIZON_MS                                                                                   \
     UINT64_C(604800000) /* a week behind the outage: what waits longer is left waiting */
-#define HK_LOAD_ATTEMPTS_MAX UINT64_C(30000000) /* half a minute of work */
+#define HK_HERD_ATTEMPTS_MAX UINT64_C(30000000) /* half a minute of work */
 
-struct hk_load_options {
+struct hk_herd_options {
     const struct hk_policy *policy;
     uint32_t clients;
     uint64_t outage_ms;
@@ -25,8 +25,8 @@ struct hk_load_options {
     uint64_t seed;
 };
 
-struct hk_load {
-    uint32_t *slots; /* attempts per HK_LOAD_SLOT_MS */
+struct hk_herd {
+    uint32_t *slots; /* attempts per HK_HERD_SLOT_MS */
     size_t n_slots;  /* up to the last attempt */
     uint64_t attempts;
     uint32_t delivered, dead, waiting; /* clients; together all of them */
@@ -38,20 +38,20 @@ struct hk_load {
 };
 
 /* HK_NOMEM; HK_RANGE for options outside the bounds; HK_TOOBIG when there are too many attempts. */
-enum hk_code hk_load_run(const struct hk_load_options *options, struct hk_load *out_load,
+enum hk_code hk_herd_run(const struct hk_herd_options *options, struct hk_herd *out_load,
                          struct hk_err *err) HK_MUSTCHECK;
-void hk_load_fini(struct hk_load *load);
+void hk_herd_fini(struct hk_herd *load);
 
 /* Attempts from `from_ms` until before `to_ms`, both whole slots. */
-uint64_t hk_load_between(const struct hk_load *load, uint64_t from_ms, uint64_t to_ms);
+uint64_t hk_herd_between(const struct hk_herd *load, uint64_t from_ms, uint64_t to_ms);
 
 /* A copy of the policy whose waits are not random: what a herd looks like. */
-enum hk_code hk_load_without_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
+enum hk_code hk_herd_without_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                     struct hk_err *err) HK_MUSTCHECK;
 /* A copy of the policy with full jitter on every wait: what a herd could look like instead. */
-enum hk_code hk_load_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
+enum hk_code hk_herd_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                       struct hk_err *err) HK_MUSTCHECK;
 /* Does any wait of the policy depend on chance? */
-bool hk_load_has_jitter(const struct hk_policy *policy);
+bool hk_herd_has_jitter(const struct hk_policy *policy);
 
 #endif

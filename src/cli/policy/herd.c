@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/policy/load.h"
+#include "cli/policy/herd.h"
 
 enum {
-    SLOTS_PER_S = 1000 / HK_LOAD_SLOT_MS
+    SLOTS_PER_S = 1000 / HK_HERD_SLOT_MS
 };
 
 /* Streams of the seed: one for the starts, so that both runs of a comparison start alike; then one per client. */
@@ -27,14 +27,14 @@ struct client {
 };
 
 struct sim {
-    const struct hk_load_options *options;
+    const struct hk_herd_options *options;
     struct client *clients;
     struct event *heap;
     uint32_t n_heap;
     size_t room; /* of load->slots */
     double tokens, burst;
     uint64_t token_slot; /* the slot that `tokens` belongs to */
-    struct hk_load load;
+    struct hk_herd load;
 };
 
 /* Clients break ties, so that a run does not depend on how the heap is built. */
@@ -70,7 +70,7 @@ static void drop_first(struct sim *sim)
 
 static enum hk_code count_attempt(struct sim *sim, uint64_t at_ms)
 {
-    size_t slot = (size_t)(at_ms / HK_LOAD_SLOT_MS);
+    size_t slot = (size_t)(at_ms / HK_HERD_SLOT_MS);
 
     if (slot >= sim->room) {
         size_t room = slot + slot / 2 + 1024;
@@ -91,7 +91,7 @@ static enum hk_code count_attempt(struct sim *sim, uint64_t at_ms)
 /* May this attempt be served? A bucket that is filled at each slot's start and holds one slot's worth. */
 static bool take_token(struct sim *sim, uint64_t at_ms)
 {
-    uint64_t slot = (at_ms - sim->options->outage_ms) / HK_LOAD_SLOT_MS;
+    uint64_t slot = (at_ms - sim->options->outage_ms) / HK_HERD_SLOT_MS;
     double gain = (double)(slot - sim->token_slot) * sim->options->capacity_per_s / SLOTS_PER_S;
 
     sim->tokens = fmin(sim->burst, sim->tokens + gain);
@@ -104,7 +104,7 @@ static bool take_token(struct sim *sim, uint64_t at_ms)
 
 static void note_served(struct sim *sim, uint64_t at_ms)
 {
-    struct hk_load *load = &sim->load;
+    struct hk_herd *load = &sim->load;
     uint64_t clients = sim->options->clients;
     uint64_t since_ms = at_ms - sim->options->outage_ms;
 
@@ -122,7 +122,7 @@ static enum hk_code step(struct sim *sim)
 {
     static const struct hk_facts refused = {.fault = HK_FAULT_CONNECT};
     static const struct hk_facts overloaded = {.status = 503};
-    const struct hk_load_options *options = sim->options;
+    const struct hk_herd_options *options = sim->options;
     struct event *first = &sim->heap[0];
     struct client *client = &sim->clients[first->client];
     struct hk_decision decision;
@@ -139,7 +139,7 @@ static enum hk_code step(struct sim *sim)
     }
     hk_policy_decide(options->policy, NULL, NULL, &client->history, up ? &overloaded : &refused,
                      (int64_t)now_ms, (int64_t)now_ms, &client->rng, &decision);
-    if (decision.verdict == HK_RETRY && now_ms + decision.wait_ms < options->outage_ms + HK_LOAD_HORIZON_MS) {
+    if (decision.verdict == HK_RETRY && now_ms + decision.wait_ms < options->outage_ms + HK_HERD_HORIZON_MS) {
         first->at_ms = now_ms + decision.wait_ms;
         sift_down(sim, 0);
         return HK_OK;
@@ -152,18 +152,18 @@ static enum hk_code step(struct sim *sim)
     return HK_OK;
 }
 
-static enum hk_code check(const struct hk_load_options *o, struct hk_err *err)
+static enum hk_code check(const struct hk_herd_options *o, struct hk_err *err)
 {
-    if (o->clients < 1 || o->clients > HK_LOAD_CLIENTS_MAX)
-        return hk_err_set(err, HK_RANGE, "clients must be from 1 to %d", HK_LOAD_CLIENTS_MAX);
-    if (o->outage_ms > HK_LOAD_OUTAGE_MAX || o->spread_ms > HK_LOAD_OUTAGE_MAX)
+    if (o->clients < 1 || o->clients > HK_HERD_CLIENTS_MAX)
+        return hk_err_set(err, HK_RANGE, "clients must be from 1 to %d", HK_HERD_CLIENTS_MAX);
+    if (o->outage_ms > HK_HERD_OUTAGE_MAX || o->spread_ms > HK_HERD_OUTAGE_MAX)
         return hk_err_set(err, HK_RANGE, "outage and spread must be at most a day");
     if (!(o->capacity_per_s > 0.0) || o->capacity_per_s > 1e9)
         return hk_err_set(err, HK_RANGE, "capacity must be above 0 and at most 1e9 a second");
     return HK_OK;
 }
 
-static enum hk_code sim_init(struct sim *sim, const struct hk_load_options *options)
+static enum hk_code sim_init(struct sim *sim, const struct hk_herd_options *options)
 {
     struct hk_rng starts;
 
@@ -188,18 +188,18 @@ static enum hk_code sim_init(struct sim *sim, const struct hk_load_options *opti
     return HK_OK;
 }
 
-uint64_t hk_load_between(const struct hk_load *load, uint64_t from_ms, uint64_t to_ms)
+uint64_t hk_herd_between(const struct hk_herd *load, uint64_t from_ms, uint64_t to_ms)
 {
-    size_t to = (size_t)(to_ms / HK_LOAD_SLOT_MS);
+    size_t to = (size_t)(to_ms / HK_HERD_SLOT_MS);
     uint64_t sum = 0;
 
-    for (size_t i = (size_t)(from_ms / HK_LOAD_SLOT_MS); i < to && i < load->n_slots; i++)
+    for (size_t i = (size_t)(from_ms / HK_HERD_SLOT_MS); i < to && i < load->n_slots; i++)
         sum += load->slots[i];
     return sum;
 }
 
 /* The most within any second of [from, to): a window of ten slots, moved by one. */
-static uint32_t peak(const struct hk_load *load, size_t from, size_t to)
+static uint32_t peak(const struct hk_herd *load, size_t from, size_t to)
 {
     uint32_t sum = 0, best = 0;
 
@@ -215,24 +215,24 @@ static uint32_t peak(const struct hk_load *load, size_t from, size_t to)
     return best;
 }
 
-static void take_figures(struct hk_load *load, uint64_t outage_ms)
+static void take_figures(struct hk_herd *load, uint64_t outage_ms)
 {
     /* a slot that the outage ends within counts as down */
-    size_t up = (size_t)((outage_ms + HK_LOAD_SLOT_MS - 1) / HK_LOAD_SLOT_MS);
+    size_t up = (size_t)((outage_ms + HK_HERD_SLOT_MS - 1) / HK_HERD_SLOT_MS);
     uint64_t end_ms = load->most_ms == UINT64_MAX ? load->last_ms : outage_ms + load->most_ms;
-    uint64_t from_ms = (uint64_t)up * HK_LOAD_SLOT_MS;
+    uint64_t from_ms = (uint64_t)up * HK_HERD_SLOT_MS;
 
     load->peak_down = peak(load, 0, up);
     load->peak_up = peak(load, up, load->n_slots);
     if (load->peak_up == 0 || end_ms < from_ms)
         return;
-    uint64_t until_ms = (end_ms / HK_LOAD_SLOT_MS + 1) * HK_LOAD_SLOT_MS;
+    uint64_t until_ms = (end_ms / HK_HERD_SLOT_MS + 1) * HK_HERD_SLOT_MS;
     double seconds = fmax(1.0, (double)(until_ms - from_ms) / 1000.0);
-    double mean = (double)hk_load_between(load, from_ms, until_ms) / seconds;
+    double mean = (double)hk_herd_between(load, from_ms, until_ms) / seconds;
     load->herding = mean > 0 ? (double)load->peak_up / mean : 0;
 }
 
-enum hk_code hk_load_run(const struct hk_load_options *options, struct hk_load *out_load, struct hk_err *err)
+enum hk_code hk_herd_run(const struct hk_herd_options *options, struct hk_herd *out_load, struct hk_err *err)
 {
     struct sim sim = {.options = options};
     enum hk_code rc = check(options, err);
@@ -240,18 +240,18 @@ enum hk_code hk_load_run(const struct hk_load_options *options, struct hk_load *
     if (rc != HK_OK)
         return rc;
     rc = sim_init(&sim, options);
-    while (rc == HK_OK && sim.n_heap > 0 && sim.load.attempts < HK_LOAD_ATTEMPTS_MAX)
+    while (rc == HK_OK && sim.n_heap > 0 && sim.load.attempts < HK_HERD_ATTEMPTS_MAX)
         rc = step(&sim);
     if (rc == HK_OK && sim.n_heap > 0)
         rc = hk_err_set(err, HK_TOOBIG,
                         "this makes more than %" PRIu64 " attempts: take fewer clients or a shorter outage",
-                        HK_LOAD_ATTEMPTS_MAX);
+                        HK_HERD_ATTEMPTS_MAX);
     else if (rc != HK_OK)
         (void)hk_err_set(err, rc, "not enough memory for %" PRIu32 " clients", options->clients);
     hk_mem_free(sim.clients);
     hk_mem_free(sim.heap);
     if (rc != HK_OK) {
-        hk_load_fini(&sim.load);
+        hk_herd_fini(&sim.load);
         return rc;
     }
     take_figures(&sim.load, options->outage_ms);
@@ -259,7 +259,7 @@ enum hk_code hk_load_run(const struct hk_load_options *options, struct hk_load *
     return HK_OK;
 }
 
-void hk_load_fini(struct hk_load *load)
+void hk_herd_fini(struct hk_herd *load)
 {
     hk_mem_free(load->slots);
     load->slots = NULL;
@@ -292,7 +292,7 @@ static enum hk_code steady_classes(struct hk_policy *policy, struct hk_err *err)
     return rc;
 }
 
-enum hk_code hk_load_without_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
+enum hk_code hk_herd_without_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                     struct hk_err *err)
 {
     const struct hk_jitter none = {.kind = HK_JITTER_NONE};
@@ -329,7 +329,7 @@ static enum hk_code spread_classes(struct hk_policy *policy, struct hk_err *err)
     return rc;
 }
 
-enum hk_code hk_load_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
+enum hk_code hk_herd_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                       struct hk_err *err)
 {
     struct hk_policy *copy = NULL;
@@ -345,7 +345,7 @@ enum hk_code hk_load_with_full_jitter(const struct hk_policy *policy, struct hk_
     return HK_OK;
 }
 
-bool hk_load_has_jitter(const struct hk_policy *policy)
+bool hk_herd_has_jitter(const struct hk_policy *policy)
 {
     const struct hk_class_rule *transient = hk_policy_class(policy, HK_CLASS_TRANSIENT);
     const struct hk_backoff *b = transient->has_backoff ? &transient->backoff : hk_policy_backoff(policy);
