@@ -18,49 +18,6 @@ enum {
     WAKE_EVERY_MS = 5
 };
 
-/* ---- rings and slots ---- */
-
-static bool ring_init(struct hk_ring *ring, uint32_t room)
-{
-    ring->items = hk_mem_zalloc(room, sizeof *ring->items);
-    ring->room = room;
-    return ring->items != NULL;
-}
-
-void hk_ring_push(struct hk_ring *ring, uint32_t item)
-{
-    assert(ring->len < ring->room);
-    ring->items[(ring->head + ring->len++) % ring->room] = item;
-}
-
-bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item)
-{
-    if (ring->len == 0)
-        return false;
-    *out_item = ring->items[ring->head];
-    ring->head = (ring->head + 1) % ring->room;
-    ring->len--;
-    return true;
-}
-
-struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i)
-{
-    return &e->slots[i];
-}
-
-void hk_slot_free(struct hk_engine *e, uint32_t i)
-{
-    struct hk_slot *slot = &e->slots[i];
-    hk_hand_remove(e, i);
-    hk_mem_free(slot->block);
-    hk_mem_free(slot->record);
-    hk_mem_free(slot->fan_out);
-    hk_mem_free(slot->fan_key);
-    *slot = (struct hk_slot){.phase = HK_SLOT_FREE};
-    e->used_slots--;
-    hk_ring_push(&e->free, i);
-}
-
 void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms)
 {
     if (e->oldest_ms == INT64_MAX)
@@ -133,8 +90,8 @@ static bool allocate(struct hk_engine *e)
     e->settle_slots = hk_mem_zalloc(n, sizeof *e->settle_slots);
     e->wants = hk_mem_zalloc(n, sizeof *e->wants);
     e->want_slots = hk_mem_zalloc(n, sizeof *e->want_slots);
-    bool rings = ring_init(&e->free, n) && ring_init(&e->chosen, n) && ring_init(&e->ready, n) &&
-                 ring_init(&e->settle, n);
+    bool rings = hk_ring_init(&e->free, n) && hk_ring_init(&e->chosen, n) && hk_ring_init(&e->ready, n) &&
+                 hk_ring_init(&e->settle, n);
     return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->wants && e->want_slots &&
            rings && hk_hand_init(&e->hand, n) && e->quotas && e->quota_dests && e->circuits;
 }
@@ -254,7 +211,7 @@ static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out
             hk_reserve_next(e, d, now_ms);
             continue;
         }
-        slot->phase = HK_SLOT_SENDING;
+        hk_slot_move(e, i, HK_MOVE_SEND);
         slot->started_ms = now_ms;
         e->sending++;
         d->sending++;
@@ -304,7 +261,7 @@ static void fill_claims(struct hk_engine *e)
     while (e->n_wants < e->options.batch && !(e->n_wants && next_goes_alone(e)) &&
            hk_ring_pop(&e->chosen, &i)) {
         struct hk_slot *slot = &e->slots[i];
-        slot->phase = HK_SLOT_CLAIMING;
+        hk_slot_move(e, i, HK_MOVE_CLAIM);
         bool payload = slot->intent == HK_TO_SEND;
         e->wants[e->n_wants] = (struct hk_want){.source = slot->source, .id = slot->id, .payload = payload};
         e->want_slots[e->n_wants++] = i;
@@ -318,7 +275,7 @@ static void fill_settles(struct hk_engine *e)
     uint32_t i;
     e->n_settles = 0;
     while (hk_ring_pop(&e->settle, &i)) {
-        e->slots[i].phase = HK_SLOT_SETTLING;
+        hk_slot_move(e, i, HK_MOVE_SETTLE);
         e->settles[e->n_settles] = e->slots[i].settle;
         e->settle_slots[e->n_settles++] = i;
     }
@@ -539,7 +496,7 @@ void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
     e->drain_deadline_ms = deadline_ms;
     while (hk_ring_pop(&e->chosen, &i)) { /* not claimed yet: as if never seen */
         hk_slot_unchoose(e, &e->slots[i], now_ms);
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
     while (hk_ring_pop(&e->ready, &i))
         hk_slot_give_back(e, i, now_ms);

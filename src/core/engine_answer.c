@@ -44,13 +44,13 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
         if (slot->phase == HK_SLOT_FREE || slot->phase == HK_SLOT_ORPHANED)
             continue;
         if (slot->phase == HK_SLOT_SENDING) {
-            slot->phase = HK_SLOT_ORPHANED;
+            hk_slot_move(e, i, HK_MOVE_LOSE_LANE);
             slot->key = 0;
             continue;
         }
         e->stats.stale_settles += slot->phase == HK_SLOT_SETTLE || slot->phase == HK_SLOT_SETTLING;
         hk_slot_landed(e, slot, now_ms);
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LOSE_LANE);
     }
     e->abort_due = e->sending > 0;
     e->oldest_ms = INT64_MAX;
@@ -83,7 +83,7 @@ static void unchoose_all(struct hk_engine *e, int64_t now_ms)
         if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
             e->dests[slot->dest].retries_chosen--;
         hk_slot_unchoose(e, slot, now_ms);
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
 }
 
@@ -319,19 +319,16 @@ void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
 /* Nothing was done: what was to be settled still is, what was to be claimed still may. */
 static void exchange_undone(struct hk_engine *e, int64_t now_ms)
 {
-    for (size_t k = 0; k < e->n_settles; k++) {
-        e->slots[e->settle_slots[k]].phase = HK_SLOT_SETTLE;
-        hk_ring_push(&e->settle, e->settle_slots[k]);
-    }
+    for (size_t k = 0; k < e->n_settles; k++)
+        hk_slot_move(e, e->settle_slots[k], HK_MOVE_UNDO);
     for (size_t k = 0; k < e->n_wants; k++) {
         uint32_t i = e->want_slots[k];
-        e->slots[i].phase = HK_SLOT_CHOSEN;
         if (!e->draining) {
-            hk_ring_push(&e->chosen, i);
+            hk_slot_move(e, i, HK_MOVE_UNDO);
             continue;
         }
         hk_slot_unchoose(e, &e->slots[i], now_ms);
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
     if (e->n_settles + e->n_wants)
         hk_engine_wants_exchange(e, now_ms);
@@ -351,7 +348,7 @@ static void settles_done(struct hk_engine *e, const struct hk_exchanged *done)
         } else {
             hk_slot_settled(e, &e->slots[i]);
         }
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
     e->n_settles = 0;
 }
@@ -386,7 +383,7 @@ static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, in
         /* gone meanwhile: cancelled, or settled by somebody */
         slot->gone = true;
         hk_slot_unchoose(e, slot, now_ms);
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
     e->n_wants = 0;
 }

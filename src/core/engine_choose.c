@@ -311,8 +311,7 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
     bool is_free = hk_ring_pop(&e->free, &i);
     assert(is_free);
     struct hk_slot *slot = hk_engine_slot(e, i);
-    *slot = (struct hk_slot){.phase = HK_SLOT_CHOSEN,
-                             .intent = t->intent,
+    *slot = (struct hk_slot){.intent = t->intent,
                              .refusal = t->refusal,
                              .refusal_text = t->text,
                              .source = head->source,
@@ -323,7 +322,7 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .not_before_ms = head->not_before_ms};
     e->used_slots++;
     hk_hand_add(e, i);
-    hk_ring_push(&e->chosen, i);
+    hk_slot_move(e, i, HK_MOVE_TAKE);
     hk_engine_wants_exchange(e, now_ms);
     return slot;
 }
@@ -331,7 +330,7 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
 static void untake_slot(struct hk_engine *e, struct hk_slot *slot)
 {
     e->chosen.len--; /* it was the last one pushed */
-    hk_slot_free(e, (uint32_t)(slot - e->slots));
+    hk_slot_free(e, (uint32_t)(slot - e->slots), HK_MOVE_LEAVE);
 }
 
 /* Everything but sending: takes a slot and its turn, and nothing else. */

@@ -20,7 +20,22 @@ enum hk_phase {
     HK_SLOT_SENDING,
     HK_SLOT_SETTLE,   /* outcome known, will be settled in the next exchange */
     HK_SLOT_SETTLING, /* in the exchange that is under way */
-    HK_SLOT_ORPHANED  /* still being sent, but the lane is gone: its outcome changes nothing */
+    HK_SLOT_ORPHANED, /* still being sent, but the lane is gone: its outcome changes nothing */
+    HK_NPHASES
+};
+
+/* What happens to a slot; which phase follows is the table of engine_slot.c. */
+enum hk_move {
+    HK_MOVE_TAKE = 0,  /* a scan chose its message */
+    HK_MOVE_CLAIM,     /* an exchange that claims it begins */
+    HK_MOVE_READY,     /* the claim is on disk, and the message is to be sent */
+    HK_MOVE_SEND,      /* the shell is told to send it */
+    HK_MOVE_DECIDE,    /* its settle is known */
+    HK_MOVE_SETTLE,    /* an exchange that settles it begins */
+    HK_MOVE_UNDO,      /* that exchange changed nothing */
+    HK_MOVE_LEAVE,     /* the engine is done with the message, or never had it */
+    HK_MOVE_LOSE_LANE, /* another relay may have the message now */
+    HK_NMOVES
 };
 
 /* Why a message is claimed. All but HK_TO_SEND are settled without sending. */
@@ -218,13 +233,19 @@ struct hk_engine {
     size_t n_circuits;
 };
 
-/* engine.c */
+/* engine_slot.c */
+bool hk_ring_init(struct hk_ring *ring, uint32_t room); /* false: out of memory */
 void hk_ring_push(struct hk_ring *ring,
                   uint32_t item); /* there is room: a ring is as long as there are slots */
 bool hk_ring_pop(struct hk_ring *ring, uint32_t *out_item);
 struct hk_slot *hk_engine_slot(struct hk_engine *e, uint32_t i);
-/* The slot's message left the engine: frees its memory and its place. */
-void hk_slot_free(struct hk_engine *e, uint32_t i);
+/* The only writer of a slot's phase. It also puts the slot into the queue of its new phase (free, chosen, ready, settle); who took
+ * it out of the one before is the caller. Asserts that the table lists the move. */
+void hk_slot_move(struct hk_engine *e, uint32_t i, enum hk_move move);
+/* The slot's message left the engine by that move: frees its memory and its place. */
+void hk_slot_free(struct hk_engine *e, uint32_t i, enum hk_move move);
+
+/* engine.c */
 void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms);
 /* A retry row of the destination is due then (store time). */
 void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms);

@@ -163,8 +163,7 @@ void hk_slot_settle(struct hk_engine *e, uint32_t i, enum hk_settle_kind kind, i
     s->life = slot->message.life;
     s->reason = hk_str_of(slot->reason);
     s->destination = dest_name(e, slot) ? hk_str_of(dest_name(e, slot)) : slot->message.destination;
-    slot->phase = HK_SLOT_SETTLE;
-    hk_ring_push(&e->settle, i);
+    hk_slot_move(e, i, HK_MOVE_DECIDE);
     hk_engine_wants_exchange(e, now_ms);
 }
 
@@ -302,8 +301,7 @@ static void make_ready(struct hk_engine *e, uint32_t i, int64_t now_ms)
         hk_slot_give_back(e, i, now_ms);
         return;
     }
-    slot->phase = HK_SLOT_READY;
-    hk_ring_push(&e->ready, i);
+    hk_slot_move(e, i, HK_MOVE_READY);
 }
 
 void hk_slot_claimed(struct hk_engine *e, uint32_t i, const struct hk_message *msg, int64_t claim,
@@ -435,7 +433,7 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
     hk_share_answered(dest, now_ms - slot->started_ms);
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
-        hk_slot_free(e, i);
+        hk_slot_free(e, i, HK_MOVE_LEAVE);
     } else if (slot->aborted && outcome->facts.fault == HK_FAULT_LOCAL) {
         if (outcome->facts.possibly_delivered)
             settle_doubtful(e, i, now_ms);

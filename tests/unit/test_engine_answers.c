@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine and answers that a store seldom gives: rows that changed meanwhile, empty pages, clocks that are behind, errors at
  * the wrong moment, and no memory left for one key more. */
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <hikyaku/alloc.h>
 
@@ -751,6 +754,80 @@ static void without_the_held_keys_the_engine_waits_for_the_store_and_does_not_sp
     puppet_free(p);
 }
 
+/* ---- slots ---- */
+
+/* False: the engine ended the process rather than make the move. */
+static bool move_is_made(enum hk_phase phase, enum hk_move move, enum hk_phase *out_to)
+{
+    int status, to[2];
+    assert_int_equal(pipe(to), 0);
+    (void)fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct hk_slot slot = {.phase = phase};
+        uint32_t room = 0;
+        struct hk_ring ring = {.items = &room, .room = 1};
+        struct hk_engine e = {.slots = &slot, .free = ring, .chosen = ring, .ready = ring, .settle = ring};
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)close(STDERR_FILENO);
+        hk_slot_move(&e, 0, move);
+        _exit(write(to[1], &slot.phase, sizeof slot.phase) == sizeof slot.phase ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    bool made = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    assert_true(made || (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+    if (made)
+        assert_int_equal(read(to[0], out_to, sizeof *out_to), sizeof *out_to);
+    (void)close(to[0]);
+    (void)close(to[1]);
+    return made;
+}
+
+static const struct {
+    enum hk_phase from;
+    enum hk_move move;
+    enum hk_phase to;
+} moves[] = {
+    {HK_SLOT_FREE, HK_MOVE_TAKE, HK_SLOT_CHOSEN},
+    {HK_SLOT_CHOSEN, HK_MOVE_CLAIM, HK_SLOT_CLAIMING},
+    {HK_SLOT_CHOSEN, HK_MOVE_LEAVE, HK_SLOT_FREE},
+    {HK_SLOT_CHOSEN, HK_MOVE_LOSE_LANE, HK_SLOT_FREE},
+    {HK_SLOT_CLAIMING, HK_MOVE_UNDO, HK_SLOT_CHOSEN},
+    {HK_SLOT_CLAIMING, HK_MOVE_READY, HK_SLOT_READY},
+    {HK_SLOT_CLAIMING, HK_MOVE_DECIDE, HK_SLOT_SETTLE},
+    {HK_SLOT_CLAIMING, HK_MOVE_LEAVE, HK_SLOT_FREE},
+    {HK_SLOT_CLAIMING, HK_MOVE_LOSE_LANE, HK_SLOT_FREE},
+    {HK_SLOT_READY, HK_MOVE_SEND, HK_SLOT_SENDING},
+    {HK_SLOT_READY, HK_MOVE_DECIDE, HK_SLOT_SETTLE},
+    {HK_SLOT_READY, HK_MOVE_LOSE_LANE, HK_SLOT_FREE},
+    {HK_SLOT_SENDING, HK_MOVE_DECIDE, HK_SLOT_SETTLE},
+    {HK_SLOT_SENDING, HK_MOVE_LOSE_LANE, HK_SLOT_ORPHANED},
+    {HK_SLOT_SETTLE, HK_MOVE_SETTLE, HK_SLOT_SETTLING},
+    {HK_SLOT_SETTLE, HK_MOVE_LOSE_LANE, HK_SLOT_FREE},
+    {HK_SLOT_SETTLING, HK_MOVE_UNDO, HK_SLOT_SETTLE},
+    {HK_SLOT_SETTLING, HK_MOVE_LEAVE, HK_SLOT_FREE},
+    {HK_SLOT_SETTLING, HK_MOVE_LOSE_LANE, HK_SLOT_FREE},
+    {HK_SLOT_ORPHANED, HK_MOVE_LEAVE, HK_SLOT_FREE},
+};
+
+static void a_slot_makes_the_listed_moves_and_no_other(void **state)
+{
+    (void)state;
+    for (int phase = 0; phase < HK_NPHASES; phase++)
+        for (int move = 0; move < HK_NMOVES; move++) {
+            size_t i = 0;
+            enum hk_phase to = HK_NPHASES;
+            while (i < COUNT(moves) && ((int)moves[i].from != phase || (int)moves[i].move != move))
+                i++;
+            bool made = move_is_made((enum hk_phase)phase, (enum hk_move)move, &to);
+            NOTE_IF(made != (i < COUNT(moves)), "phase %d, move %d\n", phase, move);
+            assert_int_equal(made, i < COUNT(moves));
+            if (made)
+                assert_int_equal(to, moves[i].to);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -780,6 +857,7 @@ int main(void)
         cmocka_unit_test(a_row_in_hand_that_is_not_among_the_held_any_more_counts_once),
         cmocka_unit_test(an_exchange_that_fails_while_draining_leaves_its_claims_where_they_are),
         cmocka_unit_test(without_the_held_keys_the_engine_waits_for_the_store_and_does_not_spin),
+        cmocka_unit_test(a_slot_makes_the_listed_moves_and_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
