@@ -146,59 +146,59 @@ static void add_order(struct hk_canon *c, struct hk_order *order)
 
 static void add_call(struct hk_canon *c, const struct hk_engine *e)
 {
-    N(c, e->store_action);
-    hk_canon_time(c, e->asked_at_ms);
-    if (e->store_action == HK_ACT_SCAN) {
-        N(c, e->scan_kind);
-        N(c, e->scan_dest);
+    N(c, e->call.kind);
+    hk_canon_time(c, e->call.asked_at_ms);
+    if (e->call.kind == HK_ACT_SCAN) {
+        N(c, e->scan.kind);
+        N(c, e->scan.dest);
     }
-    if (e->store_action != HK_ACT_EXCHANGE)
+    if (e->call.kind != HK_ACT_EXCHANGE)
         return;
-    N(c, e->n_settles);
-    for (size_t i = 0; i < e->n_settles; i++) {
-        N(c, slot_name(e, e->settle_slots[i]));
-        add_settle(c, &e->settles[i]);
+    N(c, e->exchange.n_settles);
+    for (size_t i = 0; i < e->exchange.n_settles; i++) {
+        N(c, slot_name(e, e->exchange.settle_slots[i]));
+        add_settle(c, &e->exchange.settles[i]);
     }
-    N(c, e->n_wants);
-    for (size_t i = 0; i < e->n_wants; i++)
-        N(c, slot_name(e, e->want_slots[i]));
+    N(c, e->exchange.n_wants);
+    for (size_t i = 0; i < e->exchange.n_wants; i++)
+        N(c, slot_name(e, e->exchange.want_slots[i]));
 }
 
 static void add_lane(struct hk_canon *c, const struct hk_engine *e)
 {
-    hk_canon_lane(c, e->lane);
-    if (e->lane) {
-        hk_canon_time(c, e->lease_until_ms);
-        hk_canon_deadline(c, e->renew_at_ms);
+    hk_canon_lane(c, e->lease.lane);
+    if (e->lease.lane) {
+        hk_canon_time(c, e->lease.until_ms);
+        hk_canon_deadline(c, e->lease.renew_at_ms);
     }
-    N(c, e->lease_aborted);
-    N(c, e->store_known);
-    N(c, e->ahead_lo_ms);
-    N(c, e->ahead_hi_ms);
-    N(c, e->store_backoff_ms);
-    hk_canon_deadline(c, e->store_retry_at_ms);
+    N(c, e->lease.aborted);
+    N(c, e->clock.known);
+    N(c, e->clock.lo_ms);
+    N(c, e->clock.hi_ms);
+    N(c, e->call.backoff_ms);
+    hk_canon_deadline(c, e->call.retry_at_ms);
 }
 
 static void add_reading(struct hk_canon *c, const struct hk_engine *e)
 {
-    N(c, e->held_keys_loaded | e->held_keys_stale << 1 | e->held_keys_doubtful << 2);
-    N(c, e->acts);
-    N(c, e->acts_held);
-    hk_canon_deadline(c, e->held_keys_at_ms);
-    hk_canon_deadline(c, e->held_keys_net_ms);
-    hk_canon_deadline(c, e->next_poll_ms);
-    hk_canon_time(c, e->wake_at_ms);
-    N(c, e->poll_ms);
-    N(c, e->last_id);
-    N(c, e->cursor);
-    N(c, e->late_told | e->late_begun << 1);
-    N(c, e->sweep_cursor);
-    hk_canon_deadline(c, e->sweep_at_ms);
-    N(c, e->given_back);
-    N(c, e->fresh_turn | e->looked << 1);
-    N(c, e->want_alone);
-    hk_canon_deadline(c, e->last_scan_ms + (int64_t)e->options.linger_ms);
-    hk_canon_time(c, e->stray_due_ms);
+    N(c, e->keys.loaded | e->keys.stale << 1 | e->keys.doubtful << 2);
+    N(c, e->keys.acts);
+    N(c, e->keys.acts_read);
+    hk_canon_deadline(c, e->keys.look_at_ms);
+    hk_canon_deadline(c, e->keys.net_at_ms);
+    hk_canon_deadline(c, e->polls.next_ms);
+    hk_canon_time(c, e->polls.wake_at_ms);
+    N(c, e->polls.every_ms);
+    N(c, e->reading.last_id);
+    N(c, e->reading.cursor);
+    N(c, e->reading.late_told | e->reading.late_begun << 1);
+    N(c, e->reading.sweep_cursor);
+    hk_canon_deadline(c, e->reading.sweep_at_ms);
+    N(c, e->reading.given_back);
+    N(c, e->reading.fresh_turn | e->exchange.looked << 1);
+    N(c, e->reading.want_alone);
+    hk_canon_deadline(c, e->reading.last_scan_ms + (int64_t)e->options.linger_ms);
+    hk_canon_time(c, e->stray.due_ms);
 }
 
 static void add_engine(struct hk_canon *c, struct hk_engine *e)
@@ -214,16 +214,17 @@ static void add_engine(struct hk_canon *c, struct hk_engine *e)
     add_ring(c, e, &e->ready);
     add_ring(c, e, &e->settle);
     N(c, e->used_slots);
-    N(c, e->in_flight);
-    N(c, e->retries_in_flight);
-    N(c, e->sending);
-    N(c, e->bytes);
-    N(c, e->bytes_full | e->alone << 1 | e->draining << 2 | e->drain_aborted << 3 | e->abort_due << 4);
-    hk_canon_deadline(c, e->oldest_ms);
+    N(c, e->load.in_flight);
+    N(c, e->load.retries);
+    N(c, e->load.sending);
+    N(c, e->load.bytes);
+    N(c,
+      e->load.bytes_full | e->load.alone << 1 | e->drain.on << 2 | e->drain.aborted << 3 | e->abort_due << 4);
+    hk_canon_deadline(c, e->exchange.oldest_ms);
     for (int i = 0; i < 4; i++)
         N(c, e->rng.s[i] ^ e->breaker_rng.s[i]);
-    N(c, e->store_busy);
-    if (e->store_busy)
+    N(c, e->call.busy);
+    if (e->call.busy)
         add_call(c, e);
 }
 
@@ -438,7 +439,7 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 /* A field more or less: is it hashed above, or said why not? Then, the new size.
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 976);
+LOOKED_AT(hk_engine, 992);
 LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 320);
 LOOKED_AT(hk_model, 624);

@@ -20,8 +20,8 @@ enum {
 
 void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms)
 {
-    if (e->oldest_ms == INT64_MAX)
-        e->oldest_ms = now_ms;
+    if (e->exchange.oldest_ms == INT64_MAX)
+        e->exchange.oldest_ms = now_ms;
 }
 
 void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms)
@@ -35,7 +35,7 @@ void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms)
 /* The latest that it can be: what is reckoned from it is never early. */
 int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms)
 {
-    return now_ms + e->ahead_hi_ms;
+    return now_ms + e->clock.hi_ms;
 }
 
 int64_t hk_engine_store_now_ms(const struct hk_engine *e, int64_t now_ms)
@@ -53,7 +53,7 @@ static enum hk_code init_dest(struct hk_engine *e, size_t i, int64_t now_ms, str
     uint32_t usual = e->options.concurrency < 64 ? e->options.concurrency : 64;
 
     d->conf = conf;
-    e->any_ordered |= conf->ordered;
+    e->keys.any_ordered |= conf->ordered;
     d->name = conf->name;
     d->cap = limiter.concurrency ? limiter.concurrency : usual;
     limiter.concurrency = 0; /* places are counted here, since what is in reserve takes none */
@@ -83,17 +83,18 @@ static bool allocate(struct hk_engine *e)
     e->dests = hk_mem_zalloc(dests, sizeof *e->dests);
     e->by_name = hk_mem_zalloc(dests, sizeof *e->by_name);
     e->slots = hk_mem_zalloc(n, sizeof *e->slots);
-    e->quotas = hk_mem_zalloc(2 * dests, sizeof *e->quotas);
-    e->quota_dests = hk_mem_zalloc(2 * dests, sizeof *e->quota_dests);
-    e->circuits = hk_mem_zalloc(dests, sizeof *e->circuits);
-    e->settles = hk_mem_zalloc(n, sizeof *e->settles);
-    e->settle_slots = hk_mem_zalloc(n, sizeof *e->settle_slots);
-    e->wants = hk_mem_zalloc(n, sizeof *e->wants);
-    e->want_slots = hk_mem_zalloc(n, sizeof *e->want_slots);
+    e->exchange.quotas = hk_mem_zalloc(2 * dests, sizeof *e->exchange.quotas);
+    e->exchange.quota_dests = hk_mem_zalloc(2 * dests, sizeof *e->exchange.quota_dests);
+    e->exchange.circuits = hk_mem_zalloc(dests, sizeof *e->exchange.circuits);
+    e->exchange.settles = hk_mem_zalloc(n, sizeof *e->exchange.settles);
+    e->exchange.settle_slots = hk_mem_zalloc(n, sizeof *e->exchange.settle_slots);
+    e->exchange.wants = hk_mem_zalloc(n, sizeof *e->exchange.wants);
+    e->exchange.want_slots = hk_mem_zalloc(n, sizeof *e->exchange.want_slots);
     bool rings = hk_ring_init(&e->free, n) && hk_ring_init(&e->chosen, n) && hk_ring_init(&e->ready, n) &&
                  hk_ring_init(&e->settle, n);
-    return e->dests && e->by_name && e->slots && e->settles && e->settle_slots && e->wants && e->want_slots &&
-           rings && hk_hand_init(&e->hand, n) && e->quotas && e->quota_dests && e->circuits;
+    return e->dests && e->by_name && e->slots && e->exchange.settles && e->exchange.settle_slots &&
+           e->exchange.wants && e->exchange.want_slots && rings && hk_hand_init(&e->hand, n) &&
+           e->exchange.quotas && e->exchange.quota_dests && e->exchange.circuits;
 }
 
 static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err)
@@ -136,14 +137,14 @@ enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_
     e->options = *options;
     /* those in flight, as many again waiting to be settled, and a batch that is settled without sending */
     e->n_slots = options->concurrency * 2 + options->batch;
-    e->oldest_ms = INT64_MAX;
-    e->landings = 1;
-    e->stray_due_ms = INT64_MAX;
-    e->stray_look_at_ms = INT64_MIN;
-    e->wake_at_ms = INT64_MAX;
-    e->want_alone = HK_NO_DEST;
-    e->poll_ms = options->poll_min_ms;
-    e->store_retry_at_ms = now_ms;
+    e->exchange.oldest_ms = INT64_MAX;
+    e->load.landings = 1;
+    e->stray.due_ms = INT64_MAX;
+    e->stray.look_at_ms = INT64_MIN;
+    e->polls.wake_at_ms = INT64_MAX;
+    e->reading.want_alone = HK_NO_DEST;
+    e->polls.every_ms = options->poll_min_ms;
+    e->call.retry_at_ms = now_ms;
     rc = init(e, now_ms, err);
     if (rc != HK_OK) {
         hk_engine_free(e);
@@ -167,10 +168,22 @@ void hk_engine_free(struct hk_engine *e)
         hk_breaker_free(e->dests[i].breaker);
         hk_limiter_free(e->dests[i].limiter);
     }
-    void *blocks[] = {e->dests,        e->by_name,     e->slots,        e->settles,
-                      e->settle_slots, e->wants,       e->want_slots,   e->free.items,
-                      e->chosen.items, e->ready.items, e->settle.items, e->hand.places,
-                      e->quotas,       e->quota_dests, e->circuits,     e->stray};
+    void *blocks[] = {e->dests,
+                      e->by_name,
+                      e->slots,
+                      e->exchange.settles,
+                      e->exchange.settle_slots,
+                      e->exchange.wants,
+                      e->exchange.want_slots,
+                      e->free.items,
+                      e->chosen.items,
+                      e->ready.items,
+                      e->settle.items,
+                      e->hand.places,
+                      e->exchange.quotas,
+                      e->exchange.quota_dests,
+                      e->exchange.circuits,
+                      e->stray.name};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         hk_mem_free(blocks[i]);
     hk_order_free(e->order);
@@ -187,7 +200,7 @@ static int64_t lease_margin(const struct hk_engine *e)
 /* Is the lease far enough from its end to begin something under it? (Without a lane nothing is ready.) */
 static bool lease_holds(const struct hk_engine *e, int64_t now_ms)
 {
-    return now_ms < e->lease_until_ms - lease_margin(e);
+    return now_ms < e->lease.until_ms - lease_margin(e);
 }
 
 /* The next claimed message that may be sent. One whose time is over is given up, and none is begun near the lease's
@@ -213,14 +226,14 @@ static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out
         }
         hk_slot_move(e, i, HK_MOVE_SEND);
         slot->started_ms = now_ms;
-        e->sending++;
+        e->load.sending++;
         d->sending++;
         e->stats.sends++;
         *out = (struct hk_action){.kind = HK_ACT_SEND,
                                   .slot = i,
                                   .message = &slot->message,
                                   .dest = slot->dest,
-                                  .lane = e->lane,
+                                  .lane = e->lease.lane,
                                   .claim = slot->claim,
                                   .attempt = slot->message.history.attempts + 1,
                                   .timeout_ms = timeout_ms};
@@ -239,13 +252,13 @@ static void abort_sends(struct hk_engine *e)
 
 static bool exchange_due(const struct hk_engine *e, int64_t now_ms)
 {
-    if (now_ms >= e->renew_at_ms || (!e->draining && hk_quota_at(e) <= now_ms))
+    if (now_ms >= e->lease.renew_at_ms || (!e->drain.on && hk_quota_at(e) <= now_ms))
         return true;
-    if (e->oldest_ms == INT64_MAX)
+    if (e->exchange.oldest_ms == INT64_MAX)
         return false;
     uint32_t waiting = e->settle.len + e->chosen.len;
-    return waiting >= EXCHANGE_FULL + e->in_reserve || (e->draining && e->sending == 0) ||
-           now_ms - e->oldest_ms >= (int64_t)e->options.linger_ms;
+    return waiting >= EXCHANGE_FULL + e->load.in_reserve || (e->drain.on && e->load.sending == 0) ||
+           now_ms - e->exchange.oldest_ms >= (int64_t)e->options.linger_ms;
 }
 
 /* One that goes alone gets a manifest of its own, so that no other is blamed if it kills the relay again. */
@@ -257,14 +270,15 @@ static bool next_goes_alone(const struct hk_engine *e)
 static void fill_claims(struct hk_engine *e)
 {
     uint32_t i;
-    e->n_wants = 0;
-    while (e->n_wants < e->options.batch && !(e->n_wants && next_goes_alone(e)) &&
+    e->exchange.n_wants = 0;
+    while (e->exchange.n_wants < e->options.batch && !(e->exchange.n_wants && next_goes_alone(e)) &&
            hk_ring_pop(&e->chosen, &i)) {
         struct hk_slot *slot = &e->slots[i];
         hk_slot_move(e, i, HK_MOVE_CLAIM);
         bool payload = slot->intent == HK_TO_SEND;
-        e->wants[e->n_wants] = (struct hk_want){.source = slot->source, .id = slot->id, .payload = payload};
-        e->want_slots[e->n_wants++] = i;
+        e->exchange.wants[e->exchange.n_wants] =
+            (struct hk_want){.source = slot->source, .id = slot->id, .payload = payload};
+        e->exchange.want_slots[e->exchange.n_wants++] = i;
         if (slot->alone)
             break;
     }
@@ -273,35 +287,35 @@ static void fill_claims(struct hk_engine *e)
 static void fill_settles(struct hk_engine *e)
 {
     uint32_t i;
-    e->n_settles = 0;
+    e->exchange.n_settles = 0;
     while (hk_ring_pop(&e->settle, &i)) {
         hk_slot_move(e, i, HK_MOVE_SETTLE);
-        e->settles[e->n_settles] = e->slots[i].settle;
-        e->settle_slots[e->n_settles++] = i;
+        e->exchange.settles[e->exchange.n_settles] = e->slots[i].settle;
+        e->exchange.settle_slots[e->exchange.n_settles++] = i;
     }
 }
 
 static void next_exchange(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     hk_reserve_measure(e, now_ms);
-    e->looked = false;
+    e->exchange.looked = false;
     hk_quota_fill(e, now_ms);
     fill_settles(e);
     fill_claims(e);
     if (!e->chosen.len)
-        e->oldest_ms = INT64_MAX;
+        e->exchange.oldest_ms = INT64_MAX;
     e->stats.exchanges++;
     *out = (struct hk_action){.kind = HK_ACT_EXCHANGE,
-                              .exchange = {.lane = e->lane,
+                              .exchange = {.lane = e->lease.lane,
                                            .lease_ms = e->options.lease_ms,
-                                           .settles = e->settles,
-                                           .n_settles = e->n_settles,
-                                           .wants = e->wants,
-                                           .n_wants = e->n_wants,
-                                           .quotas = e->quotas,
-                                           .n_quotas = e->n_quotas,
-                                           .circuits = e->circuits,
-                                           .n_circuits = e->n_circuits}};
+                                           .settles = e->exchange.settles,
+                                           .n_settles = e->exchange.n_settles,
+                                           .wants = e->exchange.wants,
+                                           .n_wants = e->exchange.n_wants,
+                                           .quotas = e->exchange.quotas,
+                                           .n_quotas = e->exchange.n_quotas,
+                                           .circuits = e->exchange.circuits,
+                                           .n_circuits = e->exchange.n_circuits}};
 }
 
 static bool next_pause(struct hk_engine *e, struct hk_action *out)
@@ -310,7 +324,7 @@ static bool next_pause(struct hk_engine *e, struct hk_action *out)
         struct hk_dest *d = &e->dests[i];
         if (!d->pause_due)
             continue;
-        e->pausing = i;
+        e->call.pausing = i;
         *out = (struct hk_action){
             .kind = HK_ACT_PAUSE, .dest = i, .dest_name = d->name, .reason = d->pause_reason};
         return true;
@@ -321,22 +335,22 @@ static bool next_pause(struct hk_engine *e, struct hk_action *out)
 /* Enough room to be worth a look, or long enough since the last one. */
 static bool scan_worth(const struct hk_engine *e, int64_t now_ms)
 {
-    uint32_t room = e->options.concurrency - e->in_flight;
-    return room >= e->options.concurrency / 8 + 1 || e->sending == 0 ||
-           now_ms - e->last_scan_ms >= (int64_t)e->options.linger_ms;
+    uint32_t room = e->options.concurrency - e->load.in_flight;
+    return room >= e->options.concurrency / 8 + 1 || e->load.sending == 0 ||
+           now_ms - e->reading.last_scan_ms >= (int64_t)e->options.linger_ms;
 }
 
 static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
-    if (e->stray_due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray_look_at_ms ||
+    if (e->stray.due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray.look_at_ms ||
         e->chosen.len) /* what is chosen and not claimed would be seen again */
         return false;
-    e->scan_kind = HK_ENGINE_SCAN_RETRY;
-    e->scan_dest = HK_NO_DEST;
+    e->scan.kind = HK_ENGINE_SCAN_RETRY;
+    e->scan.dest = HK_NO_DEST;
     *out = (struct hk_action){.kind = HK_ACT_SCAN,
                               .scan = {.source = HK_FROM_RETRY,
                                        .after_due_ms = INT64_MIN,
-                                       .destination = e->stray,
+                                       .destination = e->stray.name,
                                        .limit = e->options.batch}};
     return true;
 }
@@ -344,29 +358,29 @@ static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *ou
 /* Somebody's act on a retry row or a dead letter may have freed a key: when to look; INT64_MAX = no need. */
 static int64_t held_keys_at(const struct hk_engine *e)
 {
-    if (e->held_keys_doubtful)
-        return e->held_keys_at_ms;
-    if (!e->any_ordered || !e->held_keys_stale)
+    if (e->keys.doubtful)
+        return e->keys.look_at_ms;
+    if (!e->keys.any_ordered || !e->keys.stale)
         return INT64_MAX;
-    return e->acts != e->acts_held ? e->held_keys_at_ms : e->held_keys_net_ms;
+    return e->keys.acts != e->keys.acts_read ? e->keys.look_at_ms : e->keys.net_at_ms;
 }
 
 static bool held_keys_due(const struct hk_engine *e, int64_t now_ms)
 {
     if (e->chosen.len) /* what is chosen may be gone: only what is claimed is surely among the held */
         return false;
-    return !e->held_keys_loaded || held_keys_at(e) <= now_ms;
+    return !e->keys.loaded || held_keys_at(e) <= now_ms;
 }
 
 static bool next_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
-    if (!e->held_keys_loaded)
+    if (!e->keys.loaded)
         return false;
     bool worth = scan_worth(e, now_ms) || hk_engine_late_due(e);
     if (!next_stray(e, now_ms, out) && !(worth && hk_engine_pick_scan(e, now_ms, &out->scan)))
         return false;
     out->kind = HK_ACT_SCAN;
-    e->last_scan_ms = now_ms;
+    e->reading.last_scan_ms = now_ms;
     e->stats.scans++;
     return true;
 }
@@ -375,8 +389,9 @@ static bool next_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out
  * renewed. */
 static bool next_exchange_or_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
-    bool look = !e->looked && e->chosen.len < e->settle.len && now_ms < e->renew_at_ms && !e->draining;
-    e->looked = true;
+    bool look =
+        !e->exchange.looked && e->chosen.len < e->settle.len && now_ms < e->lease.renew_at_ms && !e->drain.on;
+    e->exchange.looked = true;
     if (!look || !next_scan(e, now_ms, out))
         next_exchange(e, now_ms, out);
     return true;
@@ -387,28 +402,28 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
 {
     if (next_pause(e, out))
         return true;
-    if (!e->draining && held_keys_due(e, now_ms)) {
+    if (!e->drain.on && held_keys_due(e, now_ms)) {
         *out = (struct hk_action){.kind = HK_ACT_HELD_KEYS};
         return true;
     }
     if (exchange_due(e, now_ms))
         return next_exchange_or_scan(e, now_ms, out);
-    if (e->draining) {
+    if (e->drain.on) {
         if (e->used_slots)
             return false;
         *out = (struct hk_action){.kind = HK_ACT_RELEASE};
         return true;
     }
-    if (now_ms >= hk_ms_earlier(e->next_poll_ms, e->wake_at_ms)) {
+    if (now_ms >= hk_ms_earlier(e->polls.next_ms, e->polls.wake_at_ms)) {
         *out = (struct hk_action){.kind = HK_ACT_POLL};
-        e->polled_at_ms = now_ms;
-        e->wake_at_ms = INT64_MAX; /* who asks from now on means the next one */
+        e->polls.last_ms = now_ms;
+        e->polls.wake_at_ms = INT64_MAX; /* who asks from now on means the next one */
         e->stats.polls++;
         return true;
     }
     if (next_scan(e, now_ms, out))
         return true;
-    if (e->oldest_ms == INT64_MAX || e->sending)
+    if (e->exchange.oldest_ms == INT64_MAX || e->load.sending)
         return false;
     next_exchange(e, now_ms, out); /* nobody is on the way who could join it */
     return true;
@@ -416,11 +431,11 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
 
 static bool next_store(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
-    if (now_ms < e->store_retry_at_ms)
+    if (now_ms < e->call.retry_at_ms)
         return false;
-    if (e->lane)
+    if (e->lease.lane)
         return next_with_lane(e, now_ms, out);
-    if (e->draining)
+    if (e->drain.on)
         return false;
     *out = (struct hk_action){.kind = HK_ACT_ACQUIRE};
     return true;
@@ -429,25 +444,25 @@ static bool next_store(struct hk_engine *e, int64_t now_ms, struct hk_action *ou
 static int64_t wake_at(struct hk_engine *e, int64_t now_ms)
 {
     int64_t at = INT64_MAX;
-    if (e->sending && e->lane && !e->lease_aborted)
-        at = e->lease_until_ms - lease_margin(e);
-    if (e->draining && !e->drain_aborted)
-        at = hk_ms_earlier(at, e->drain_deadline_ms);
-    if (e->store_busy)
+    if (e->load.sending && e->lease.lane && !e->lease.aborted)
+        at = e->lease.until_ms - lease_margin(e);
+    if (e->drain.on && !e->drain.aborted)
+        at = hk_ms_earlier(at, e->drain.deadline_ms);
+    if (e->call.busy)
         return at;
     int64_t work = INT64_MAX;
-    if (e->lane) {
-        work = hk_ms_earlier(e->renew_at_ms,
-                             e->draining ? INT64_MAX : hk_ms_earlier(e->next_poll_ms, e->wake_at_ms));
-        if (e->oldest_ms != INT64_MAX)
-            work = hk_ms_earlier(work, e->oldest_ms + (int64_t)e->options.linger_ms);
-        if (!e->draining)
+    if (e->lease.lane) {
+        work = hk_ms_earlier(e->lease.renew_at_ms,
+                             e->drain.on ? INT64_MAX : hk_ms_earlier(e->polls.next_ms, e->polls.wake_at_ms));
+        if (e->exchange.oldest_ms != INT64_MAX)
+            work = hk_ms_earlier(work, e->exchange.oldest_ms + (int64_t)e->options.linger_ms);
+        if (!e->drain.on)
             work = hk_ms_earlier(work, hk_engine_ready_at(e, now_ms));
-        if (!e->draining)
+        if (!e->drain.on)
             work = hk_ms_earlier(work, hk_ms_earlier(held_keys_at(e), hk_quota_at(e)));
     }
-    if (work < e->store_retry_at_ms || (!e->lane && !e->draining))
-        work = e->store_retry_at_ms;
+    if (work < e->call.retry_at_ms || (!e->lease.lane && !e->drain.on))
+        work = e->call.retry_at_ms;
     at = hk_ms_earlier(at, work);
     return at > now_ms ? at : now_ms + 1;
 }
@@ -455,13 +470,14 @@ static int64_t wake_at(struct hk_engine *e, int64_t now_ms)
 /* A request must not outlive its lease, and a drain must end. */
 static bool must_abort(struct hk_engine *e, int64_t now_ms)
 {
-    if (e->sending && e->lane && now_ms >= e->lease_until_ms - lease_margin(e) && !e->lease_aborted) {
-        e->lease_aborted = true;
+    if (e->load.sending && e->lease.lane && now_ms >= e->lease.until_ms - lease_margin(e) &&
+        !e->lease.aborted) {
+        e->lease.aborted = true;
         return true;
     }
-    if (e->draining && !e->drain_aborted && now_ms >= e->drain_deadline_ms) {
-        e->drain_aborted = true;
-        return e->sending > 0;
+    if (e->drain.on && !e->drain.aborted && now_ms >= e->drain.deadline_ms) {
+        e->drain.aborted = true;
+        return e->load.sending > 0;
     }
     return e->abort_due;
 }
@@ -476,14 +492,14 @@ void hk_engine_next(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
     }
     if (next_send(e, now_ms, out))
         return;
-    if (!e->store_busy && next_store(e, now_ms, out)) {
-        e->store_busy = true;
-        e->store_action = out->kind;
-        e->asked_at_ms = now_ms;
+    if (!e->call.busy && next_store(e, now_ms, out)) {
+        e->call.busy = true;
+        e->call.kind = out->kind;
+        e->call.asked_at_ms = now_ms;
         return;
     }
     *out = (struct hk_action){.kind = HK_ACT_WAIT};
-    if (e->draining && !e->lane && !e->store_busy && !e->sending)
+    if (e->drain.on && !e->lease.lane && !e->call.busy && !e->load.sending)
         out->kind = HK_ACT_STOPPED;
     else
         out->wake_ms = wake_at(e, now_ms);
@@ -492,8 +508,8 @@ void hk_engine_next(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
 {
     uint32_t i;
-    e->draining = true;
-    e->drain_deadline_ms = deadline_ms;
+    e->drain.on = true;
+    e->drain.deadline_ms = deadline_ms;
     while (hk_ring_pop(&e->chosen, &i)) { /* not claimed yet: as if never seen */
         hk_slot_unchoose(e, &e->slots[i], now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);
@@ -506,14 +522,14 @@ void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
 
 void hk_engine_wake(struct hk_engine *e, int64_t now_ms)
 {
-    int64_t at_ms = hk_ms_later(now_ms, hk_ms_after(e->polled_at_ms, WAKE_EVERY_MS));
-    e->wake_at_ms = hk_ms_earlier(e->wake_at_ms, at_ms);
+    int64_t at_ms = hk_ms_later(now_ms, hk_ms_after(e->polls.last_ms, WAKE_EVERY_MS));
+    e->polls.wake_at_ms = hk_ms_earlier(e->polls.wake_at_ms, at_ms);
 }
 
 bool hk_engine_hungry(const struct hk_engine *e)
 {
-    if (!e->lane || e->draining || !hk_engine_can_take(e) || hk_engine_late_due(e) || e->chosen.len ||
-        e->last_id > e->cursor)
+    if (!e->lease.lane || e->drain.on || !hk_engine_can_take(e) || hk_engine_late_due(e) || e->chosen.len ||
+        e->reading.last_id > e->reading.cursor)
         return false;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         const struct hk_dest *d = &e->dests[i];
@@ -530,7 +546,7 @@ const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *e)
 
 uint32_t hk_engine_in_flight(const struct hk_engine *e)
 {
-    return e->sending;
+    return e->load.sending;
 }
 
 uint32_t hk_engine_in_hand(const struct hk_engine *e)

@@ -22,21 +22,21 @@ enum {
  * early. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
 static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms, uint32_t late_ms)
 {
-    int64_t lo = store_now_ms - now_ms, hi = store_now_ms + late_ms - e->asked_at_ms;
-    bool fits = e->store_known && lo <= e->ahead_hi_ms && hi >= e->ahead_lo_ms;
-    e->ahead_lo_ms = fits && e->ahead_lo_ms > lo ? e->ahead_lo_ms : lo;
-    e->ahead_hi_ms = fits && e->ahead_hi_ms < hi ? e->ahead_hi_ms : hi;
-    e->store_known = true;
+    int64_t lo = store_now_ms - now_ms, hi = store_now_ms + late_ms - e->call.asked_at_ms;
+    bool fits = e->clock.known && lo <= e->clock.hi_ms && hi >= e->clock.lo_ms;
+    e->clock.lo_ms = fits && e->clock.lo_ms > lo ? e->clock.lo_ms : lo;
+    e->clock.hi_ms = fits && e->clock.hi_ms < hi ? e->clock.hi_ms : hi;
+    e->clock.known = true;
 }
 
 /* Everything that was known of the lane is gone: what is in flight goes on, but its outcome changes nothing. */
 static void lose_lane(struct hk_engine *e, int64_t now_ms)
 {
-    e->lane = 0;
+    e->lease.lane = 0;
     e->stats.lanes_lost++;
     e->chosen.len = e->ready.len = e->settle.len = 0;
-    e->n_wants = e->n_settles = 0;
-    e->in_reserve = 0;
+    e->exchange.n_wants = e->exchange.n_settles = 0;
+    e->load.in_reserve = 0;
     for (size_t i = 0; i < e->options.n_dests; i++)
         e->dests[i].reserve_len = e->dests[i].ahead = 0;
     for (uint32_t i = 0; i < e->n_slots; i++) {
@@ -52,17 +52,17 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LOSE_LANE);
     }
-    e->abort_due = e->sending > 0;
-    e->oldest_ms = INT64_MAX;
+    e->abort_due = e->load.sending > 0;
+    e->exchange.oldest_ms = INT64_MAX;
 }
 
 /* Everything is read from its first row again. What is in hand will be recognised. */
 static void read_anew(struct hk_engine *e)
 {
-    e->cursor = e->last_id = e->sweep_cursor = HK_FIRST_ID;
-    e->late_told = e->late_begun = false;
-    e->held_keys_loaded = false;
-    e->given_back = 0;
+    e->reading.cursor = e->reading.last_id = e->reading.sweep_cursor = HK_FIRST_ID;
+    e->reading.late_told = e->reading.late_begun = false;
+    e->keys.loaded = false;
+    e->reading.given_back = 0;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
         d->behind = false;
@@ -91,8 +91,8 @@ static void forget_positions(struct hk_engine *e)
 {
     read_anew(e);
     hk_order_clear(e->order);
-    e->want_alone = HK_NO_DEST;
-    e->stray_due_ms = INT64_MAX;
+    e->reading.want_alone = HK_NO_DEST;
+    e->stray.due_ms = INT64_MAX;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         e->dests[i].retries_chosen = 0;
         e->dests[i].retry_due_ms = INT64_MAX;
@@ -102,9 +102,9 @@ static void forget_positions(struct hk_engine *e)
 /* True: go on with the answer. */
 static bool answered(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
 {
-    e->store_busy = false;
+    e->call.busy = false;
     if (rc == HK_OK) {
-        e->store_backoff_ms = 0;
+        e->call.backoff_ms = 0;
         return true;
     }
     if (rc == HK_CONFLICT) {
@@ -112,20 +112,20 @@ static bool answered(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
         return false;
     }
     e->stats.store_errors++;
-    e->store_backoff_ms = e->store_backoff_ms ? e->store_backoff_ms * 2 : STORE_BACKOFF_MIN_MS;
-    bool taken = e->store_action == HK_ACT_ACQUIRE && rc == HK_BUSY;
+    e->call.backoff_ms = e->call.backoff_ms ? e->call.backoff_ms * 2 : STORE_BACKOFF_MIN_MS;
+    bool taken = e->call.kind == HK_ACT_ACQUIRE && rc == HK_BUSY;
     uint64_t most_ms = taken ? ACQUIRE_BACKOFF_MAX_MS : STORE_BACKOFF_MAX_MS;
-    if (e->store_backoff_ms > most_ms)
-        e->store_backoff_ms = most_ms;
-    e->store_retry_at_ms = now_ms + (int64_t)e->store_backoff_ms;
+    if (e->call.backoff_ms > most_ms)
+        e->call.backoff_ms = most_ms;
+    e->call.retry_at_ms = now_ms + (int64_t)e->call.backoff_ms;
     return false;
 }
 
 static void renewed(struct hk_engine *e)
 {
-    e->lease_until_ms = e->asked_at_ms + (int64_t)e->options.lease_ms;
-    e->renew_at_ms = e->asked_at_ms + (int64_t)(e->options.lease_ms / 3);
-    e->lease_aborted = false;
+    e->lease.until_ms = e->call.asked_at_ms + (int64_t)e->options.lease_ms;
+    e->lease.renew_at_ms = e->call.asked_at_ms + (int64_t)(e->options.lease_ms / 3);
+    e->lease.aborted = false;
 }
 
 void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc, int64_t lane,
@@ -133,32 +133,32 @@ void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
 {
     if (!answered(e, now_ms, rc))
         return;
-    e->lane = lane;
+    e->lease.lane = lane;
     learn_store_time(e, now_ms, store_now_ms, 0);
     renewed(e);
     forget_positions(e);
-    e->next_poll_ms = now_ms;
+    e->polls.next_ms = now_ms;
 }
 
 /* A destination that is not configured has a name of any length. False: out of memory, the next poll tries again. */
 static bool name_stray(struct hk_engine *e, struct hk_str name)
 {
-    if (name.len >= e->stray_room) {
-        char *longer = hk_mem_resize(e->stray, name.len + 1);
+    if (name.len >= e->stray.room) {
+        char *longer = hk_mem_resize(e->stray.name, name.len + 1);
         if (!longer)
             return false;
-        e->stray = longer;
-        e->stray_room = name.len + 1;
+        e->stray.name = longer;
+        e->stray.room = name.len + 1;
     }
-    return hk_str_copy(e->stray, e->stray_room, name);
+    return hk_str_copy(e->stray.name, e->stray.room, name);
 }
 
 static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
 {
     size_t i = hk_engine_dest_by_name(e, seen->name);
     if (i == HK_NO_DEST) {
-        if (seen->retry_due_ms < e->stray_due_ms && name_stray(e, seen->name))
-            e->stray_due_ms = seen->retry_due_ms;
+        if (seen->retry_due_ms < e->stray.due_ms && name_stray(e, seen->name))
+            e->stray.due_ms = seen->retry_due_ms;
         return;
     }
     struct hk_dest *d = &e->dests[i];
@@ -196,23 +196,24 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
         return;
     if (!poll->changed) {
         hk_reserve_look(e, now_ms);
-        e->poll_ms = e->poll_ms * 2 < e->options.poll_max_ms ? e->poll_ms * 2 : e->options.poll_max_ms;
-        e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
+        e->polls.every_ms =
+            e->polls.every_ms * 2 < e->options.poll_max_ms ? e->polls.every_ms * 2 : e->options.poll_max_ms;
+        e->polls.next_ms = now_ms + (int64_t)e->polls.every_ms;
         return;
     }
-    e->poll_ms = e->options.poll_min_ms;
-    e->next_poll_ms = now_ms + (int64_t)e->poll_ms;
+    e->polls.every_ms = e->options.poll_min_ms;
+    e->polls.next_ms = now_ms + (int64_t)e->polls.every_ms;
     learn_store_time(e, now_ms, poll->now_ms, poll->late_ms);
     if (poll->reset) {
         unchoose_all(e, now_ms);
         read_anew(e); /* late ones included */
     } else {
-        e->late_told |= poll->late;
+        e->reading.late_told |= poll->late;
     }
-    e->last_id = poll->last_id;
-    e->stray_due_ms = INT64_MAX;
-    e->held_keys_stale = true;
-    e->acts = poll->acts;
+    e->reading.last_id = poll->last_id;
+    e->stray.due_ms = INT64_MAX;
+    e->keys.stale = true;
+    e->keys.acts = poll->acts;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         e->dests[i].retry_due_ms = INT64_MAX;
         e->dests[i].seen_paused = false;
@@ -276,13 +277,14 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
     if (!answered(e, now_ms, rc))
         return;
     int64_t took_ms =
-        now_ms - e->asked_at_ms; /* a tenth of the store's time may go into it, as long as a second allows */
-    e->held_keys_loaded = true;
-    e->held_keys_stale = e->held_keys_doubtful = false;
-    e->acts_held = e->acts;
-    e->held_keys_at_ms =
+        now_ms -
+        e->call.asked_at_ms; /* a tenth of the store's time may go into it, as long as a second allows */
+    e->keys.loaded = true;
+    e->keys.stale = e->keys.doubtful = false;
+    e->keys.acts_read = e->keys.acts;
+    e->keys.look_at_ms =
         now_ms + hk_ms_earlier(hk_ms_later(took_ms * 10, HELD_KEYS_MIN_MS), HELD_KEYS_MAX_MS);
-    e->held_keys_net_ms =
+    e->keys.net_at_ms =
         now_ms + hk_ms_earlier(hk_ms_later(took_ms * 100, HELD_KEYS_NET_MS), HELD_KEYS_NET_MAX_MS);
     hk_order_clear_held(e->order);
     for (size_t i = 0; i < n; i++) {
@@ -299,10 +301,10 @@ void hk_engine_on_held_keys(struct hk_engine *e, int64_t now_ms, enum hk_code rc
 /* A sweep that has to walk over what was deleted, and may not be cleaned up yet, takes a hundredth of the time. */
 static void rest_from_sweep(struct hk_engine *e, int64_t now_ms)
 {
-    int64_t took_ms = now_ms - e->asked_at_ms;
+    int64_t took_ms = now_ms - e->call.asked_at_ms;
     int64_t rest_ms = took_ms < HK_SWEEP_REST_MS / 100 ? 100 * took_ms : HK_SWEEP_REST_MS;
-    if (!e->given_back)
-        e->sweep_at_ms = hk_ms_later(e->sweep_at_ms, now_ms + rest_ms);
+    if (!e->reading.given_back)
+        e->reading.sweep_at_ms = hk_ms_later(e->reading.sweep_at_ms, now_ms + rest_ms);
 }
 
 void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_heads *heads)
@@ -310,36 +312,36 @@ void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     if (!answered(e, now_ms, rc))
         return;
     learn_store_time(e, now_ms, heads->now_ms, heads->late_ms);
-    if (e->scan_kind == HK_ENGINE_SCAN_SWEEP)
+    if (e->scan.kind == HK_ENGINE_SCAN_SWEEP)
         rest_from_sweep(e, now_ms);
-    if (!e->draining)
+    if (!e->drain.on)
         hk_engine_choose(e, now_ms, heads);
 }
 
 /* Nothing was done: what was to be settled still is, what was to be claimed still may. */
 static void exchange_undone(struct hk_engine *e, int64_t now_ms)
 {
-    for (size_t k = 0; k < e->n_settles; k++)
-        hk_slot_move(e, e->settle_slots[k], HK_MOVE_UNDO);
-    for (size_t k = 0; k < e->n_wants; k++) {
-        uint32_t i = e->want_slots[k];
-        if (!e->draining) {
+    for (size_t k = 0; k < e->exchange.n_settles; k++)
+        hk_slot_move(e, e->exchange.settle_slots[k], HK_MOVE_UNDO);
+    for (size_t k = 0; k < e->exchange.n_wants; k++) {
+        uint32_t i = e->exchange.want_slots[k];
+        if (!e->drain.on) {
             hk_slot_move(e, i, HK_MOVE_UNDO);
             continue;
         }
         hk_slot_unchoose(e, &e->slots[i], now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
-    if (e->n_settles + e->n_wants)
+    if (e->exchange.n_settles + e->exchange.n_wants)
         hk_engine_wants_exchange(e, now_ms);
-    e->looked = true; /* a store that only can be read must not seem to be well */
-    e->n_settles = e->n_wants = 0;
+    e->exchange.looked = true; /* a store that only can be read must not seem to be well */
+    e->exchange.n_settles = e->exchange.n_wants = 0;
 }
 
 static void settles_done(struct hk_engine *e, const struct hk_exchanged *done)
 {
-    for (size_t k = 0; k < e->n_settles; k++) {
-        uint32_t i = e->settle_slots[k];
+    for (size_t k = 0; k < e->exchange.n_settles; k++) {
+        uint32_t i = e->exchange.settle_slots[k];
         if (done->stale[k]) {
             e->stats.stale_settles++;
             hk_slot_free_keys(e, &e->slots[i]);
@@ -350,7 +352,7 @@ static void settles_done(struct hk_engine *e, const struct hk_exchanged *done)
         }
         hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
-    e->n_settles = 0;
+    e->exchange.n_settles = 0;
 }
 
 /* Mostly in the order they were asked for, so the search starts behind the last one found. */
@@ -370,8 +372,8 @@ static const struct hk_message *find_claimed(const struct hk_exchanged *done, co
 static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, int64_t now_ms)
 {
     size_t at = 0;
-    for (size_t k = 0; k < e->n_wants; k++) {
-        uint32_t i = e->want_slots[k];
+    for (size_t k = 0; k < e->exchange.n_wants; k++) {
+        uint32_t i = e->exchange.want_slots[k];
         struct hk_slot *slot = &e->slots[i];
         const struct hk_message *msg = find_claimed(done, slot, &at);
         if (slot->source == HK_FROM_RETRY && slot->dest != HK_NO_DEST)
@@ -385,7 +387,7 @@ static void claims_done(struct hk_engine *e, const struct hk_exchanged *done, in
         hk_slot_unchoose(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);
     }
-    e->n_wants = 0;
+    e->exchange.n_wants = 0;
 }
 
 void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
@@ -403,17 +405,17 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     settles_done(e, done);
     claims_done(e, done, now_ms);
     if (done->reset)
-        e->next_poll_ms = now_ms;
+        e->polls.next_ms = now_ms;
 }
 
 void hk_engine_on_done(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
 {
-    bool pause = e->store_action == HK_ACT_PAUSE;
+    bool pause = e->call.kind == HK_ACT_PAUSE;
     if (!answered(e, now_ms, rc))
         return;
     if (!pause) {
-        e->lane = 0;
+        e->lease.lane = 0;
         return;
     }
-    e->dests[e->pausing].pause_due = false;
+    e->dests[e->call.pausing].pause_due = false;
 }

@@ -102,11 +102,11 @@ static struct target aim(const struct hk_engine *e, const struct hk_head *head)
     if (head->crashes >= CRASHES_DEAD)
         return refuse(t, HK_FAULT_RELAY_CRASHED,
                       "the relay died with this message in hand, the last time with it alone");
-    if (head->expires_ms && head->expires_ms <= e->scan_clock_ms)
+    if (head->expires_ms && head->expires_ms <= e->scan.clock_ms)
         t.intent = HK_TO_EXPIRE;
     else if (t.intent == HK_TO_REFUSE)
         return t;
-    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan_clock_ms)
+    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan.clock_ms)
         t.intent = HK_TO_DEFER;
     else if (head->payload_bytes > e->options.max_payload_bytes)
         return refuse(t, HK_FAULT_TOO_LARGE, "the payload is over relay.max_payload");
@@ -142,7 +142,7 @@ int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enu
         return INT64_MAX;
     if (source == HK_FROM_RETRY &&
         (d->retries_in_flight >= three_quarters(d->cap) ||
-         (e->retries_in_flight >= three_quarters(e->options.concurrency) && !hk_share_spares_retries(d))))
+         (e->load.retries >= three_quarters(e->options.concurrency) && !hk_share_spares_retries(d))))
         return INT64_MAX;
     if (hk_quota_waits(e, d, now_ms))
         return INT64_MAX;
@@ -197,7 +197,7 @@ static size_t ordered_dests(const struct hk_engine *e, const struct hk_head *hea
 
 int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return d->behind ? d->cursor : higher(d->cursor, e->cursor);
+    return d->behind ? d->cursor : higher(d->cursor, e->reading.cursor);
 }
 
 /* Are there rows before it that the destination has yet to read? (One that goes to a single destination is not looked at
@@ -205,9 +205,9 @@ int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d)
 static bool unread_before(const struct hk_engine *e, const struct hk_head *head, size_t dest)
 {
     const struct hk_dest *d = &e->dests[dest];
-    if (e->scan_kind == HK_ENGINE_SCAN_FRESH)
+    if (e->scan.kind == HK_ENGINE_SCAN_FRESH)
         return d->behind && d->cursor < head->id;
-    return e->scan_dest != dest && hk_dest_read_to(e, d) < head->id;
+    return e->scan.dest != dest && hk_dest_read_to(e, d) < head->id;
 }
 
 static bool keys_allow(const struct hk_engine *e, const struct hk_head *head, const struct target *t)
@@ -276,13 +276,13 @@ static bool keys_take(struct hk_engine *e, const struct hk_head *head, const str
 
 bool hk_engine_can_take(const struct hk_engine *e)
 {
-    return !e->alone && !e->bytes_full && e->free.len && e->in_flight < e->options.concurrency;
+    return !e->load.alone && !e->load.bytes_full && e->free.len && e->load.in_flight < e->options.concurrency;
 }
 
 static bool bytes_full(struct hk_engine *e, const struct hk_head *head)
 {
-    e->bytes_full = e->in_flight && e->bytes + head->payload_bytes > e->options.batch_bytes;
-    return e->bytes_full;
+    e->load.bytes_full = e->load.in_flight && e->load.bytes + head->payload_bytes > e->options.batch_bytes;
+    return e->load.bytes_full;
 }
 
 /* hk_slot_landed takes it back. */
@@ -290,15 +290,15 @@ static void count_in_flight(struct hk_engine *e, struct hk_slot *slot)
 {
     struct hk_dest *d = &e->dests[slot->dest];
     slot->counted = true;
-    e->in_flight++;
+    e->load.in_flight++;
     d->in_flight++;
     slot->spare = d->in_flight > d->cap;
-    e->bytes += slot->bytes;
+    e->load.bytes += slot->bytes;
     d->bytes += slot->bytes;
     hk_share_joins(e, d);
-    e->alone |= slot->alone;
+    e->load.alone |= slot->alone;
     if (slot->source == HK_FROM_RETRY) {
-        e->retries_in_flight++;
+        e->load.retries++;
         d->retries_in_flight++;
     }
 }
@@ -384,8 +384,8 @@ static enum verdict consider(struct hk_engine *e, const struct hk_head *head, in
         return PASSED;
     if (t.intent != HK_TO_SEND)
         return take_unsent(e, head, &t, now_ms);
-    if (head->crashes >= CRASHES_ALONE && e->in_flight) {
-        e->want_alone = t.dest; /* let what is in flight end first */
+    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {
+        e->reading.want_alone = t.dest; /* let what is in flight end first */
         return ENGINE_FULL;
     }
     return take_to_send(e, head, &t, now_ms);
@@ -395,7 +395,7 @@ void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
 {
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;
     if (key && slot->held && slot->gone) /* it may not have been counted: then it took another's place */
-        key->doubtful = e->held_keys_doubtful = true;
+        key->doubtful = e->keys.doubtful = true;
     else if (key)
         key->waiting += slot->held;
     hk_slot_free_keys(e, slot);
@@ -424,7 +424,7 @@ static void pass_keys(struct hk_engine *e, const struct hk_head *head)
         struct hk_order_key *key =
             hk_order_get(e->order, hk_order_hash(e->order, dests[k], head->key), dests[k]);
         if (!key || !hk_order_pass(key, head->id, head->key))
-            e->given_back++; /* out of memory: the sweep will find it */
+            e->reading.given_back++; /* out of memory: the sweep will find it */
     }
 }
 
@@ -465,10 +465,10 @@ static void scanned_fresh(struct hk_engine *e, const struct hk_heads *heads, int
         if (!look_fresh(e, &heads->items[i], now_ms))
             return;
         count_seen(e, &heads->items[i]);
-        e->cursor = heads->items[i].id;
+        e->reading.cursor = heads->items[i].id;
     }
     if (!heads->more)
-        e->last_id = e->cursor; /* all seen, until a poll says otherwise */
+        e->reading.last_id = e->reading.cursor; /* all seen, until a poll says otherwise */
 }
 
 /* Does the message go, or fan out, to the destination? */
@@ -493,10 +493,10 @@ static bool is_for_behind(const struct hk_engine *e, const struct hk_head *head,
 
 static void scanned_behind(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
-    struct hk_dest *d = &e->dests[e->scan_dest];
+    struct hk_dest *d = &e->dests[e->scan.dest];
     for (size_t i = 0; i < heads->n; i++) {
         const struct hk_head *head = &heads->items[i];
-        if (is_for_behind(e, head, e->scan_dest)) { /* else: it names none, and its route leads elsewhere */
+        if (is_for_behind(e, head, e->scan.dest)) { /* else: it names none, and its route leads elsewhere */
             enum verdict v = consider(e, head, now_ms);
             if (v == DEST_FULL || v == ENGINE_FULL)
                 return;
@@ -529,23 +529,23 @@ static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struc
 /* Rows of a destination that is not configured: all of them are refused, or fanned out. */
 static void scanned_stray(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
-    bool early = !heads->n && heads->now_ms < e->stray_due_ms;
+    bool early = !heads->n && heads->now_ms < e->stray.due_ms;
     size_t i = 0;
     while (i < heads->n && consider(e, &heads->items[i], now_ms) == TAKEN)
         i++;
     if (early || i < heads->n)
-        e->stray_look_at_ms = now_ms + (int64_t)e->options.poll_min_ms + 1;
+        e->stray.look_at_ms = now_ms + (int64_t)e->options.poll_min_ms + 1;
     else
-        e->stray_due_ms = INT64_MAX;
+        e->stray.due_ms = INT64_MAX;
 }
 
 static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
-    if (e->scan_dest == HK_NO_DEST) {
+    if (e->scan.dest == HK_NO_DEST) {
         scanned_stray(e, heads, now_ms);
         return;
     }
-    struct hk_dest *d = &e->dests[e->scan_dest];
+    struct hk_dest *d = &e->dests[e->scan.dest];
     for (size_t i = 0; i < heads->n; i++) {
         enum verdict v = consider(e, &heads->items[i], now_ms);
         if (v == DEST_FULL || v == ENGINE_FULL)
@@ -564,16 +564,16 @@ static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int
 /* What lies from `id` on was passed over; HK_NONE_PASSED: nothing. */
 static void set_passed(struct hk_engine *e, int64_t id)
 {
-    struct hk_order_key *key = hk_order_find(e->order, e->scan_key);
+    struct hk_order_key *key = hk_order_find(e->order, e->scan.key);
     assert(key); /* nothing happens to a free key while it is scanned for */
     key->passed_id = id;
-    hk_order_tidy(e->order, e->scan_key);
+    hk_order_tidy(e->order, e->scan.key);
 }
 
 static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
     size_t i = 0;
-    while (i < heads->n && !concerns(e, &heads->items[i], e->scan_dest))
+    while (i < heads->n && !concerns(e, &heads->items[i], e->scan.dest))
         i++;
     if (i == heads->n) {
         set_passed(e, heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED);
@@ -587,7 +587,7 @@ static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64
     } else if (v == PASSED) {
         pass_keys(e, &heads->items[i]); /* may move the table */
         /* our key is free: another of its destinations holds it up, and will read it when free */
-        hk_order_park(hk_order_find(e->order, e->scan_key));
+        hk_order_park(hk_order_find(e->order, e->scan.key));
     }
 }
 
@@ -619,33 +619,33 @@ static void look_from(struct hk_engine *e, const struct hk_head *head, size_t de
         e->dests[dest].cursor = before;
         return;
     }
-    e->last_id = higher(e->last_id, e->cursor);
-    e->cursor = before;
+    e->reading.last_id = higher(e->reading.last_id, e->reading.cursor);
+    e->reading.cursor = before;
 }
 
 /* The net under the cursor: what lies below it, is not in hand and not knowingly passed over, is taken after all. */
 static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
 {
-    for (size_t i = 0; i < heads->n && heads->items[i].id <= e->cursor; i++) {
+    for (size_t i = 0; i < heads->n && heads->items[i].id <= e->reading.cursor; i++) {
         const struct hk_head *head = &heads->items[i];
         enum verdict v = is_known(e, head) ? IN_HAND : consider(e, head, now_ms);
         if (v == ENGINE_FULL) {
             if (!hk_engine_can_take(e)) /* it was not in vain: on as soon as there is room */
-                e->sweep_at_ms = now_ms;
+                e->reading.sweep_at_ms = now_ms;
             return;
         }
         if (v == PASSED)
             pass_keys(e, head);
         if (v == DEST_FULL) /* the next time round it may find no room again: leaves do not last that long */
             look_from(e, head, fresh_dest(e, head));
-        if ((v == TAKEN || v == DEST_FULL) && e->given_back)
-            e->given_back--;
+        if ((v == TAKEN || v == DEST_FULL) && e->reading.given_back)
+            e->reading.given_back--;
         else if (v == TAKEN || v == DEST_FULL)
             e->stats.swept++;
-        e->sweep_cursor = head->id;
+        e->reading.sweep_cursor = head->id;
     }
-    if (!heads->more || heads->last_id >= e->cursor)
-        e->sweep_cursor = HK_FIRST_ID;
+    if (!heads->more || heads->last_id >= e->reading.cursor)
+        e->reading.sweep_cursor = HK_FIRST_ID;
 }
 
 /* ---- what turns up late ---- */
@@ -653,10 +653,10 @@ static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int
 /* It lies above what was read: its own scan will come to it in its turn. */
 static bool is_unread(struct hk_engine *e, const struct hk_head *head, size_t dest)
 {
-    int64_t to = dest == HK_NO_DEST ? e->cursor : hk_dest_read_to(e, &e->dests[dest]);
+    int64_t to = dest == HK_NO_DEST ? e->reading.cursor : hk_dest_read_to(e, &e->dests[dest]);
     if (head->id <= to)
         return false;
-    e->last_id = higher(e->last_id, head->id);
+    e->reading.last_id = higher(e->reading.last_id, head->id);
     return true;
 }
 
@@ -684,14 +684,14 @@ static void scanned_late(struct hk_engine *e, const struct hk_heads *heads, int6
             break;
         }
     }
-    e->late_cursor = heads->last_id;
-    e->late_begun = heads->more;
+    e->reading.late_cursor = heads->last_id;
+    e->reading.late_begun = heads->more;
 }
 
 void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads)
 {
-    e->scan_clock_ms = heads->now_ms - (int64_t)heads->behind_ms;
-    switch (e->scan_kind) {
+    e->scan.clock_ms = heads->now_ms - (int64_t)heads->behind_ms;
+    switch (e->scan.kind) {
     case HK_ENGINE_SCAN_FRESH:
         scanned_fresh(e, heads, now_ms);
         break;

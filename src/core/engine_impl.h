@@ -149,6 +149,120 @@ enum hk_engine_scan {
     HK_ENGINE_SCAN_LATE
 };
 
+/* ---- the engine's parts; times are monotonic unless they say otherwise ---- */
+
+/* The lane, and until when it is surely ours. */
+struct hk_engine_lease {
+    int64_t lane; /* 0 = none */
+    int64_t until_ms, renew_at_ms;
+    bool aborted; /* what was in flight was ended for its sake */
+};
+
+/* The store's clock: store time minus monotonic time lies between these. */
+struct hk_engine_clock {
+    int64_t lo_ms, hi_ms;
+    bool known;
+};
+
+/* The one action that may be under way at the store. */
+struct hk_engine_call {
+    bool busy;
+    enum hk_action_kind kind;
+    int64_t asked_at_ms;
+    int64_t retry_at_ms; /* not before, after an error */
+    uint64_t backoff_ms;
+    size_t pausing; /* the destination of a pause */
+};
+
+/* What is known of the keys that retry rows and dead heads hold; the keys themselves are in `order`. */
+struct hk_engine_keys {
+    bool any_ordered; /* destination */
+    bool loaded;
+    bool stale;              /* something was committed since they were read */
+    bool doubtful;           /* some counts may be wrong: as if a person had acted */
+    int64_t acts, acts_read; /* of people: as of the last poll, and when the keys were asked for */
+    int64_t look_at_ms;      /* not again before, even if people act … */
+    int64_t net_at_ms;       /* … nor before, if nobody is known to have */
+};
+
+struct hk_engine_polls {
+    int64_t next_ms, last_ms;
+    int64_t wake_at_ms; /* a poll that was asked for; INT64_MAX = none was */
+    uint64_t every_ms;
+};
+
+/* How far outbox was read by what all destinations read together. */
+struct hk_engine_reading {
+    int64_t last_id, cursor; /* the cursor: highest id that was looked at for everybody */
+    bool late_told;          /* a poll said so, and no late scan has begun since */
+    bool late_begun;         /* one goes on from late_cursor */
+    int64_t late_cursor;
+    int64_t sweep_cursor, sweep_at_ms;
+    uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
+    bool fresh_turn;
+    size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
+    int64_t last_scan_ms;
+};
+
+/* The scan under way. */
+struct hk_engine_scanning {
+    enum hk_engine_scan kind;
+    size_t dest;
+    uint64_t key;
+    int64_t
+        clock_ms; /* what the store's clock said with the heads at hand: not_before and expires_at go by it */
+};
+
+/* What is in hand, over all destinations. */
+struct hk_engine_load {
+    uint32_t in_flight, retries, sending; /* chosen to sending, retry rows among them; sending alone */
+    uint32_t in_reserve;
+    int64_t measured_ms; /* when the reserves were (engine_reserve.c) */
+    uint64_t landings;   /* messages that are no longer in flight; from 1 */
+    uint64_t bytes;
+    bool bytes_full; /* the next payload does not fit: nothing is looked for before one has landed */
+    bool alone;
+};
+
+/* Fair shares (engine_share.c). */
+struct hk_engine_share {
+    uint32_t active;             /* destinations at work … */
+    uint32_t starved;            /* … those that have work and no place … */
+    uint32_t slow_behind;        /* … and those that are behind, and not quick */
+    uint64_t turns, oldest_turn; /* given so far; of those that are starved */
+    int64_t lingering_at_ms;     /* when to count again what lingers */
+};
+
+struct hk_engine_drain {
+    bool on, aborted;
+    int64_t deadline_ms;
+};
+
+/* The exchange under way, and when the next one is due. */
+struct hk_engine_exchange {
+    struct hk_settle *settles; /* parallel to settle_slots */
+    uint32_t *settle_slots;
+    size_t n_settles;
+    struct hk_want *wants; /* parallel to want_slots */
+    uint32_t *want_slots;
+    size_t n_wants;
+    struct hk_quota *quotas; /* parallel to quota_dests */
+    size_t *quota_dests;
+    size_t n_quotas;
+    struct hk_circuit *circuits;
+    size_t n_circuits;
+    int64_t oldest_ms; /* since when something waits for the next one; INT64_MAX = nothing */
+    bool looked;       /* before the one that is due */
+};
+
+/* A destination with retry rows that is not configured (any more). */
+struct hk_engine_stray {
+    int64_t due_ms; /* store time; INT64_MAX = none known */
+    int64_t look_at_ms;
+    char *name; /* "" = left to the routes */
+    size_t room;
+};
+
 struct hk_engine {
     struct hk_engine_options options;
     struct hk_dest *dests;
@@ -160,77 +274,19 @@ struct hk_engine {
     struct hk_order *order;
     struct hk_rng rng, breaker_rng;
     struct hk_engine_stats stats;
-
-    int64_t lane;                        /* 0 = none */
-    int64_t lease_until_ms, renew_at_ms; /* monotonic */
-    int64_t ahead_lo_ms, ahead_hi_ms;    /* store time minus monotonic time lies between these */
-    bool store_known;
-    bool store_busy; /* an action is under way */
-    enum hk_action_kind store_action;
-    int64_t store_retry_at_ms;
-    uint64_t store_backoff_ms;
-    int64_t asked_at_ms;
-
-    bool held_keys_loaded;
-    bool held_keys_stale;     /* something was committed since they were read */
-    int64_t acts, acts_held;  /* of people: as of the last poll, and when the keys were asked for */
-    int64_t held_keys_at_ms;  /* not again before, even if people act … */
-    int64_t held_keys_net_ms; /* … nor before, if nobody is known to have */
-    bool held_keys_doubtful;  /* some counts may be wrong: as if a person had acted */
-    bool any_ordered;
-    int64_t next_poll_ms, polled_at_ms;
-    int64_t wake_at_ms; /* a poll that was asked for; INT64_MAX = none was */
-    uint64_t poll_ms;
-    int64_t last_id, cursor; /* the cursor: highest id that was looked at for everybody */
-    bool late_told;          /* a poll said so, and no late scan has begun since */
-    bool late_begun;         /* one goes on from late_cursor */
-    int64_t late_cursor;
-    int64_t sweep_cursor, sweep_at_ms;
-    uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
-    enum hk_engine_scan scan_kind;
-    size_t scan_dest;
-    uint64_t scan_key;
-    int64_t
-        scan_clock_ms; /* what the store's clock said with the heads at hand: not_before and expires_at go by it */
-    bool fresh_turn;
-    size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
-    int64_t last_scan_ms;
-    bool looked; /* before the exchange that is due */
-
-    uint32_t in_flight, retries_in_flight, sending; /* chosen to sending; sending alone */
-    uint32_t in_reserve;
-    int64_t measured_ms;
-    uint32_t active;             /* destinations at work (engine_share.c) … */
-    uint32_t starved;            /* … those that have work and no place … */
-    uint32_t slow_behind;        /* … and those that are behind, and not quick */
-    uint64_t turns, oldest_turn; /* given so far; of those that are starved */
-    uint64_t landings;           /* messages that are no longer in flight; from 1 */
-    int64_t lingering_at_ms;     /* when to count again what lingers */
-    uint64_t bytes;
-    bool bytes_full; /* the next payload does not fit: nothing is looked for before one has landed */
-    bool alone;
-    int64_t oldest_ms; /* since when something waits for an exchange; INT64_MAX = nothing */
-
-    bool draining, drain_aborted, abort_due, lease_aborted;
-    int64_t drain_deadline_ms;
-
-    struct hk_settle *settles; /* of the exchange under way, parallel to settle_slots */
-    uint32_t *settle_slots;
-    size_t n_settles;
-    struct hk_want *wants;
-    uint32_t *want_slots;
-    size_t n_wants;
-    int64_t stray_due_ms;     /* store time; INT64_MAX = none known */
-    int64_t stray_look_at_ms; /* monotonic */
-    char
-        *stray; /* a destination with retry rows that is not configured (any more); "" = left to the routes */
-    size_t stray_room;
-    size_t pausing;          /* the destination of the pause under way */
-    struct hk_quota *quotas; /* of the exchange under way, parallel to quota_dests */
-    size_t *quota_dests;
-    size_t n_quotas;
-    struct hk_circuit *circuits;
-    size_t n_circuits;
+    struct hk_engine_lease lease;
+    struct hk_engine_clock clock;
+    struct hk_engine_call call;
+    struct hk_engine_keys keys;
+    struct hk_engine_polls polls;
+    struct hk_engine_reading reading;
+    struct hk_engine_scanning scan;
+    struct hk_engine_load load;
+    struct hk_engine_share share;
+    struct hk_engine_exchange exchange;
+    struct hk_engine_stray stray;
+    struct hk_engine_drain drain;
+    bool abort_due; /* the lane was lost with sends on their way */
 };
 
 /* engine_slot.c */

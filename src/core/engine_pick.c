@@ -11,9 +11,9 @@ enum {
  * together is mostly passed over while slow destinations are behind: the sooner those are reached that lie beyond. */
 static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
-    if (!d && e->slow_behind)
+    if (!d && e->share.slow_behind)
         return e->options.batch < 16 ? 16 : e->options.batch;
-    uint32_t room = e->options.concurrency - e->in_flight, own = d ? hk_dest_room(e, d) : 0;
+    uint32_t room = e->options.concurrency - e->load.in_flight, own = d ? hk_dest_room(e, d) : 0;
     if (d && !d->conf->ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
         room = own - d->in_flight;
     uint32_t limit = room < e->options.batch ? room : e->options.batch;
@@ -23,17 +23,17 @@ static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 static void set_scan(struct hk_engine *e, enum hk_engine_scan kind, size_t dest, struct hk_scan *out)
 {
     struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
-    e->scan_kind = kind;
-    e->scan_dest = dest;
+    e->scan.kind = kind;
+    e->scan.dest = dest;
     if (d)
         hk_share_turn(e, d);
     *out = (struct hk_scan){.source = kind == HK_ENGINE_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
                             .destination = d ? d->name : NULL,
                             .limit = limit_of(e, d)};
     if (kind == HK_ENGINE_SCAN_FRESH)
-        out->after_id = e->cursor;
+        out->after_id = e->reading.cursor;
     else if (kind == HK_ENGINE_SCAN_SWEEP)
-        out->after_id = e->sweep_cursor;
+        out->after_id = e->reading.sweep_cursor;
     else if (d && kind == HK_ENGINE_SCAN_BEHIND)
         out->after_id = d->cursor;
     else if (d && kind == HK_ENGINE_SCAN_RETRY) {
@@ -73,7 +73,7 @@ static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
     if (!key)
         return false;
     set_scan(e, HK_ENGINE_SCAN_KEY, key->dest, out);
-    e->scan_key = key->hash;
+    e->scan.key = key->hash;
     out->after_id = hk_id_before(key->passed_id);
     out->key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
     out->limit = 2;
@@ -103,32 +103,32 @@ static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
 /* Nothing is in flight, but something may be chosen that is not to be sent. */
 static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
 {
-    struct hk_dest *d = &e->dests[e->want_alone];
-    if (e->in_flight || d->retries_chosen)
+    struct hk_dest *d = &e->dests[e->reading.want_alone];
+    if (e->load.in_flight || d->retries_chosen)
         return false;
     d->retry_after_due_ms = INT64_MIN;
     d->retry_after_id = 0;
-    set_scan(e, HK_ENGINE_SCAN_RETRY, e->want_alone, out);
-    e->want_alone = HK_NO_DEST;
+    set_scan(e, HK_ENGINE_SCAN_RETRY, e->reading.want_alone, out);
+    e->reading.want_alone = HK_NO_DEST;
     return true;
 }
 
 bool hk_engine_late_due(const struct hk_engine *e)
 {
-    return e->late_begun || e->late_told;
+    return e->reading.late_begun || e->reading.late_told;
 }
 
 /* Also when the engine is full: each late row is taken or remembered, so it never has to be scanned for again. */
 static void pick_late(struct hk_engine *e, struct hk_scan *out)
 {
-    if (!e->late_begun) {
-        e->late_begun = true;
-        e->late_told = false;
-        e->late_cursor = HK_FIRST_ID;
+    if (!e->reading.late_begun) {
+        e->reading.late_begun = true;
+        e->reading.late_told = false;
+        e->reading.late_cursor = HK_FIRST_ID;
     }
     set_scan(e, HK_ENGINE_SCAN_LATE, HK_NO_DEST, out);
     out->late = true;
-    out->after_id = e->late_cursor;
+    out->after_id = e->reading.late_cursor;
     out->limit = e->options.batch;
 }
 
@@ -140,27 +140,27 @@ bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *ou
     }
     if (!hk_engine_can_take(e))
         return false;
-    if (e->want_alone != HK_NO_DEST)
+    if (e->reading.want_alone != HK_NO_DEST)
         return pick_alone(e, out);
     hk_share_measure(e, now_ms);
     if (pick_key(e, now_ms, out))
         return true;
-    bool fresh = e->last_id > e->cursor;
-    if (fresh && e->fresh_turn) {
-        e->fresh_turn = false;
+    bool fresh = e->reading.last_id > e->reading.cursor;
+    if (fresh && e->reading.fresh_turn) {
+        e->reading.fresh_turn = false;
         set_scan(e, HK_ENGINE_SCAN_FRESH, HK_NO_DEST, out);
         return true;
     }
-    e->fresh_turn = true;
+    e->reading.fresh_turn = true;
     if (pick_dest(e, now_ms, out))
         return true;
     if (fresh) {
         set_scan(e, HK_ENGINE_SCAN_FRESH, HK_NO_DEST, out);
         return true;
     }
-    if (now_ms < e->sweep_at_ms)
+    if (now_ms < e->reading.sweep_at_ms)
         return false;
-    e->sweep_at_ms = now_ms + HK_SWEEP_MS;
+    e->reading.sweep_at_ms = now_ms + HK_SWEEP_MS;
     set_scan(e, HK_ENGINE_SCAN_SWEEP, HK_NO_DEST, out);
     return true;
 }
@@ -168,19 +168,19 @@ bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *ou
 /* store time -> monotonic time */
 static int64_t mono_of(const struct hk_engine *e, int64_t store_ms)
 {
-    return store_ms == INT64_MAX || store_ms == INT64_MIN ? store_ms : store_ms - e->ahead_hi_ms;
+    return store_ms == INT64_MAX || store_ms == INT64_MIN ? store_ms : store_ms - e->clock.hi_ms;
 }
 
 int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
 {
     int64_t at = INT64_MAX;
-    if (hk_engine_late_due(e) && e->held_keys_loaded)
+    if (hk_engine_late_due(e) && e->keys.loaded)
         return now_ms;
-    if (!hk_engine_can_take(e) || e->want_alone != HK_NO_DEST)
+    if (!hk_engine_can_take(e) || e->reading.want_alone != HK_NO_DEST)
         return at;
-    if (e->last_id > e->cursor)
-        at = e->last_scan_ms + (int64_t)e->options.linger_ms;
-    at = hk_ms_earlier(at, hk_ms_later(mono_of(e, e->stray_due_ms), e->stray_look_at_ms));
+    if (e->reading.last_id > e->reading.cursor)
+        at = e->reading.last_scan_ms + (int64_t)e->options.linger_ms;
+    at = hk_ms_earlier(at, hk_ms_later(mono_of(e, e->stray.due_ms), e->stray.look_at_ms));
     const struct hk_order_key *key = hk_order_ready(e->order);
     if (key)
         at = hk_ms_earlier(at, hk_dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));

@@ -104,8 +104,8 @@ static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
         assert(room >= 1 && room <= d->cap); /* there was when it asked, and nothing is taken meanwhile */
         q.want = late + 1 < room ? (uint32_t)late + 1 : room;
     }
-    e->quota_dests[e->n_quotas] = dest;
-    e->quotas[e->n_quotas++] = q;
+    e->exchange.quota_dests[e->exchange.n_quotas] = dest;
+    e->exchange.quotas[e->exchange.n_quotas++] = q;
 }
 
 static void tell(struct hk_engine *e, size_t dest)
@@ -113,7 +113,7 @@ static void tell(struct hk_engine *e, size_t dest)
     struct hk_dest *d = &e->dests[dest];
     if (!d->tell_circuit)
         return;
-    e->circuits[e->n_circuits++] =
+    e->exchange.circuits[e->exchange.n_circuits++] =
         (struct hk_circuit){.destination = d->name, .open_until_ms = d->circuit_until_ms};
     d->tell_circuit = false;
     d->circuit_seen_ms = d->circuit_until_ms; /* what we said ourselves is no news */
@@ -121,7 +121,7 @@ static void tell(struct hk_engine *e, size_t dest)
 
 void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
 {
-    e->n_quotas = e->n_circuits = 0;
+    e->exchange.n_quotas = e->exchange.n_circuits = 0;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         ask(e, i, false, now_ms);
         ask(e, i, true, now_ms);
@@ -131,26 +131,27 @@ void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
 
 void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_t now_ms)
 {
-    for (size_t i = 0; i < e->n_quotas; i++) {
-        struct hk_dest *d = &e->dests[e->quota_dests[i]];
-        struct hk_meter *m = e->quotas[i].probe ? &d->probe : &d->rate;
-        int64_t ready_ms = grants[i].ready_ms - e->ahead_hi_ms;
+    for (size_t i = 0; i < e->exchange.n_quotas; i++) {
+        struct hk_dest *d = &e->dests[e->exchange.quota_dests[i]];
+        struct hk_meter *m = e->exchange.quotas[i].probe ? &d->probe : &d->rate;
+        int64_t ready_ms = grants[i].ready_ms - e->clock.hi_ms;
         m->tokens = grants[i].n;
-        m->until_ms = now_ms + (int64_t)(e->quotas[i].probe ? d->conf->breaker->open_ms : TOKENS_LAST_MS);
+        m->until_ms =
+            now_ms + (int64_t)(e->exchange.quotas[i].probe ? d->conf->breaker->open_ms : TOKENS_LAST_MS);
         m->asks = !m->tokens;
         m->ask_at_ms = ready_ms > now_ms ? ready_ms : now_ms + 1;
     }
-    e->n_quotas = e->n_circuits = 0;
+    e->exchange.n_quotas = e->exchange.n_circuits = 0;
 }
 
 /* Nothing was asked, nothing told. */
 void hk_quota_undone(struct hk_engine *e)
 {
-    for (size_t i = 0; i < e->n_circuits; i++)
+    for (size_t i = 0; i < e->exchange.n_circuits; i++)
         for (size_t k = 0; k < e->options.n_dests; k++)
-            if (e->dests[k].name == e->circuits[i].destination)
+            if (e->dests[k].name == e->exchange.circuits[i].destination)
                 e->dests[k].tell_circuit = true;
-    e->n_quotas = e->n_circuits = 0;
+    e->exchange.n_quotas = e->exchange.n_circuits = 0;
 }
 
 /* ---- circuits: one relay's breaker is everybody's ---- */
@@ -185,8 +186,8 @@ void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_
     d->circuit_seen_ms = open_until_ms;
     if (open_until_ms == 0)
         hk_breaker_reset(d->breaker, now_ms);         /* another's probes went well, or a person resumed it */
-    else if (open_until_ms - e->ahead_lo_ms > now_ms) /* rather late than early: clocks are known vaguely */
-        hk_breaker_trip(d->breaker, open_until_ms - e->ahead_lo_ms, now_ms);
+    else if (open_until_ms - e->clock.lo_ms > now_ms) /* rather late than early: clocks are known vaguely */
+        hk_breaker_trip(d->breaker, open_until_ms - e->clock.lo_ms, now_ms);
     d->circuit = hk_breaker_state(d->breaker, now_ms);
     d->circuit_open_ms = d->circuit == HK_BREAKER_OPEN ? hk_breaker_ready_at_ms(d->breaker, now_ms) : 0;
 }

@@ -22,7 +22,7 @@ static uint32_t fewer(uint32_t a, uint32_t b)
 /* A rate is kept by not claiming; and a quarter of all places stays for whoever has none yet. */
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
 {
-    bool roomy = e->in_flight < e->options.concurrency / 4 * 3;
+    bool roomy = e->load.in_flight < e->options.concurrency / 4 * 3;
     return roomy && !(d->conf->limiter.rate_per_s > 0) ? d->cap + d->ahead : d->cap;
 }
 
@@ -40,7 +40,7 @@ bool hk_reserve_refuses(const struct hk_engine *e, const struct hk_slot *slot, i
 void hk_reserve_add(struct hk_engine *e, uint32_t i)
 {
     struct hk_dest *d = &e->dests[e->slots[i].dest];
-    e->in_reserve++;
+    e->load.in_reserve++;
     if (d->reserve_len++)
         e->slots[d->reserve_last].next = i;
     else
@@ -53,7 +53,7 @@ static uint32_t take_first(struct hk_engine *e, struct hk_dest *d)
     uint32_t i = d->reserve_first;
     d->reserve_first = e->slots[i].next;
     d->reserve_len--;
-    e->in_reserve--;
+    e->load.in_reserve--;
     return i;
 }
 
@@ -85,11 +85,11 @@ void hk_reserve_look(struct hk_engine *e, int64_t now_ms)
 
 void hk_reserve_measure(struct hk_engine *e, int64_t now_ms)
 {
-    bool soon = now_ms - e->measured_ms < (int64_t)e->options.ahead_ms;
+    bool soon = now_ms - e->load.measured_ms < (int64_t)e->options.ahead_ms;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
         d->ahead = soon && may_be_sent_to(d, now_ms) ? fewer(d->answered, 2 * d->cap) : 0;
         d->answered = 0;
     }
-    e->measured_ms = now_ms;
+    e->load.measured_ms = now_ms;
 }

@@ -101,20 +101,20 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
     if (!slot->counted)
         return;
     slot->counted = false;
-    e->bytes -= slot->bytes;
+    e->load.bytes -= slot->bytes;
     d->bytes -= slot->bytes;
-    e->landings++;
-    e->bytes_full = false;
-    e->in_flight--;
+    e->load.landings++;
+    e->load.bytes_full = false;
+    e->load.in_flight--;
     d->in_flight--;
     if (!d->in_flight)
         hk_share_turn(e, d);
     if (slot->source == HK_FROM_RETRY) {
-        e->retries_in_flight--;
+        e->load.retries--;
         d->retries_in_flight--;
     }
     if (slot->alone)
-        e->alone = false;
+        e->load.alone = false;
 }
 
 /* The outcome as the breaker sees it. Our own faults say nothing about the destination. */
@@ -297,7 +297,7 @@ static void make_ready(struct hk_engine *e, uint32_t i, int64_t now_ms)
                        now_ms);
         return;
     }
-    if (e->draining) {
+    if (e->drain.on) {
         hk_slot_give_back(e, i, now_ms);
         return;
     }
@@ -426,7 +426,7 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
     struct hk_dest *dest = &e->dests[slot->dest];
-    e->sending--;
+    e->load.sending--;
     dest->sending--;
     dest->answered++;
     dest->answered_ms = now_ms;
@@ -518,7 +518,7 @@ static void fanned_out(struct hk_engine *e, const struct hk_slot *slot)
 {
     const struct hk_engine_route *route = &e->options.routes[slot->route];
     if (slot->unrouted) /* rare; whether the new rows hold their keys depends on the old one */
-        e->held_keys_loaded = false;
+        e->keys.loaded = false;
     for (size_t k = 0; k < route->n_dests; k++) {
         if (slot->source == HK_FROM_OUTBOX)
             hold(e, route->dests[k], slot->message.key, false);
@@ -552,7 +552,7 @@ static void doubt(struct hk_engine *e, const struct hk_slot *slot)
     struct hk_order_key *key =
         slot->message.letter_id && slot->key ? hk_order_get(e->order, slot->key, slot->dest) : NULL;
     if (key)
-        key->doubtful = e->held_keys_doubtful = true;
+        key->doubtful = e->keys.doubtful = true;
 }
 
 /* The row stays in its table, and no scan shows it again. Its key is free if it was delivered; if not, it holds it: as a retry
@@ -565,7 +565,7 @@ void hk_slot_stuck(struct hk_engine *e, struct hk_slot *slot)
         !(dead && e->dests[slot->dest].conf->skip_dead))
         hold(e, slot->dest, slot->message.key, dead);
     doubt(e, slot);
-    e->held_keys_doubtful |= slot->unrouted;
+    e->keys.doubtful |= slot->unrouted;
     hk_slot_free_keys(e, slot);
 }
 
@@ -586,6 +586,6 @@ void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot)
             hold(e, slot->dest, slot->message.key, true);
     }
     doubt(e, slot);
-    e->held_keys_doubtful |= slot->unrouted; /* which of them are free now is not known by itself */
+    e->keys.doubtful |= slot->unrouted; /* which of them are free now is not known by itself */
     hk_slot_free_keys(e, slot);
 }

@@ -32,7 +32,7 @@ static uint32_t kept_places(const struct hk_engine *e)
 
 static uint32_t free_places(const struct hk_engine *e)
 {
-    return e->options.concurrency - e->in_flight;
+    return e->options.concurrency - e->load.in_flight;
 }
 
 /* ---- how quick a destination is ---- */
@@ -60,12 +60,12 @@ static bool is_quick(const struct hk_dest *d)
 
 static void count_lingering(struct hk_engine *e, int64_t now_ms)
 {
-    if (now_ms < e->lingering_at_ms)
+    if (now_ms < e->share.lingering_at_ms)
         return;
-    e->lingering_at_ms = now_ms + LOOK_EVERY_MS;
+    e->share.lingering_at_ms = now_ms + LOOK_EVERY_MS;
     for (size_t i = 0; i < e->options.n_dests; i++)
         e->dests[i].lingering = 0;
-    for (uint32_t i = 0; e->sending && i < e->n_slots; i++) {
+    for (uint32_t i = 0; e->load.sending && i < e->n_slots; i++) {
         const struct hk_slot *slot = &e->slots[i];
         bool on_its_way = slot->phase == HK_SLOT_SENDING || slot->phase == HK_SLOT_ORPHANED;
         if (on_its_way && now_ms - slot->started_ms > QUICK_MS)
@@ -77,7 +77,7 @@ static void count_lingering(struct hk_engine *e, int64_t now_ms)
 
 void hk_share_joins(struct hk_engine *e, struct hk_dest *d)
 {
-    e->active += !d->active;
+    e->share.active += !d->active;
     d->active = true;
 }
 
@@ -90,7 +90,7 @@ static bool starts_slowly(const struct hk_engine *e, const struct hk_dest *d)
 
 static uint32_t share_of_places(const struct hk_engine *e, const struct hk_dest *d)
 {
-    size_t sharers = starts_slowly(e, d) ? e->options.n_dests : e->active;
+    size_t sharers = starts_slowly(e, d) ? e->options.n_dests : e->share.active;
     uint32_t share = (e->options.concurrency - kept_places(e)) / (uint32_t)(sharers ? sharers : 1);
     return share ? share : 1;
 }
@@ -99,7 +99,7 @@ static uint32_t share_of_places(const struct hk_engine *e, const struct hk_dest 
 static bool is_scarce(const struct hk_engine *e)
 {
     uint32_t free = free_places(e), kept = kept_places(e);
-    return e->starved > (free > kept ? free - kept : 0);
+    return e->share.starved > (free > kept ? free - kept : 0);
 }
 
 static bool holds_few(const struct hk_engine *e, const struct hk_dest *d)
@@ -139,20 +139,20 @@ bool hk_share_has_bytes(const struct hk_engine *e, struct hk_dest *d, uint64_t b
 {
     uint64_t all = e->options.batch_bytes - kept_bytes(e);
     /* a payload that takes most of it would wait for ever: it is left to the engine's own bound, which makes room for it */
-    if (e->options.n_dests < 2 || is_quick(d) || !e->in_flight || bytes > all / 2 ||
-        2 * (e->bytes + bytes) <= e->options.batch_bytes)
+    if (e->options.n_dests < 2 || is_quick(d) || !e->load.in_flight || bytes > all / 2 ||
+        2 * (e->load.bytes + bytes) <= e->options.batch_bytes)
         return true;
-    bool fits =
-        e->bytes + bytes <= all && (!d->in_flight || d->bytes + bytes <= all / (e->active ? e->active : 1));
+    bool fits = e->load.bytes + bytes <= all &&
+                (!d->in_flight || d->bytes + bytes <= all / (e->share.active ? e->share.active : 1));
     if (!fits)
-        d->no_bytes_at = e->landings;
+        d->no_bytes_at = e->load.landings;
     return fits;
 }
 
 /* Nothing has landed since its next payload found no room. */
 bool hk_share_lacks_bytes(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return d->no_bytes_at == e->landings && e->in_flight;
+    return d->no_bytes_at == e->load.landings && e->load.in_flight;
 }
 
 /* ---- turns ---- */
@@ -173,34 +173,34 @@ static bool is_active(const struct hk_engine *e, const struct hk_dest *d, int64_
 void hk_share_measure(struct hk_engine *e, int64_t now_ms)
 {
     count_lingering(e, now_ms);
-    e->active = e->starved = e->slow_behind = 0;
-    e->oldest_turn = UINT64_MAX;
+    e->share.active = e->share.starved = e->share.slow_behind = 0;
+    e->share.oldest_turn = UINT64_MAX;
     for (size_t i = 0; i < e->options.n_dests; i++) {
         e->dests[i].active = is_active(e, &e->dests[i], now_ms);
-        e->active += e->dests[i].active;
-        e->slow_behind += e->dests[i].behind && !is_quick(&e->dests[i]);
+        e->share.active += e->dests[i].active;
+        e->share.slow_behind += e->dests[i].behind && !is_quick(&e->dests[i]);
     }
     for (size_t i = 0; i < e->options.n_dests; i++) {
         struct hk_dest *d = &e->dests[i];
         if (d->in_flight || !hk_dest_wants_scan(e, d, now_ms))
             continue;
-        e->starved++;
-        e->oldest_turn = d->turn < e->oldest_turn ? d->turn : e->oldest_turn;
+        e->share.starved++;
+        e->share.oldest_turn = d->turn < e->share.oldest_turn ? d->turn : e->share.oldest_turn;
     }
 }
 
 void hk_share_turn(struct hk_engine *e, struct hk_dest *d)
 {
-    d->turn = ++e->turns;
+    d->turn = ++e->share.turns;
 }
 
 bool hk_share_key_waits(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return is_scarce(e) && d->turn > e->oldest_turn && !(is_quick(d) && holds_few(e, d));
+    return is_scarce(e) && d->turn > e->share.oldest_turn && !(is_quick(d) && holds_few(e, d));
 }
 
 bool hk_share_waits_turn(const struct hk_engine *e, size_t dest)
 {
     const struct hk_dest *d = &e->dests[dest];
-    return e->scan_dest != dest && is_scarce(e) && !is_quick(d);
+    return e->scan.dest != dest && is_scarce(e) && !is_quick(d);
 }

@@ -198,7 +198,7 @@ static inline void until_scan(struct puppet *p, enum hk_engine_scan kind)
 {
     for (int n = 0; n < 10000; n++) {
         until(p, HK_ACT_SCAN);
-        if (p->engine->scan_kind == kind)
+        if (p->engine->scan.kind == kind)
             return;
         puppet_serve(p);
     }

@@ -98,7 +98,7 @@ static void without_memory_for_its_key_a_message_waits_and_goes_later(void **sta
     too_much = TABLE_BYTES;
     puppet_heads(p, &fresh, 1, false);
     assert_int_equal(hk_engine_in_hand(p->engine), 0);
-    assert_int_equal(p->engine->in_flight, 0);
+    assert_int_equal(p->engine->load.in_flight, 0);
     too_much = SIZE_MAX;
     until_scan(p, HK_ENGINE_SCAN_FRESH); /* it was not passed over */
     puppet_heads(p, &fresh, 1, false);
@@ -177,7 +177,7 @@ static void what_there_is_no_memory_to_pass_over_is_left_to_the_sweep(void **sta
     too_much = TABLE_BYTES;
     puppet_heads(p, &fan, 1, false);
     too_much = SIZE_MAX;
-    assert_int_equal(p->engine->given_back, 1);
+    assert_int_equal(p->engine->reading.given_back, 1);
     p->poll.last_id = 4;
     until_scan(p, HK_ENGINE_SCAN_FRESH);
     puppet_heads(p, &fan, 1, false);
@@ -246,7 +246,7 @@ static void a_stranger_whose_name_there_is_no_memory_for_waits_for_the_next_poll
     p->poll.n_dests = 3;
     too_much = 0;
     puppet_poll(p);
-    assert_int_equal(p->engine->stray_due_ms, INT64_MAX);
+    assert_int_equal(p->engine->stray.due_ms, INT64_MAX);
     too_much = SIZE_MAX;
     until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_string_equal(p->a.scan.destination, "gone");
@@ -359,10 +359,10 @@ static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void 
     assert_true(puppet_store_now(p) >= due_ms);
     struct hk_heads early = {.now_ms = due_ms - 1};
     hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &early);
-    assert_int_equal(p->engine->stray_due_ms, due_ms);
+    assert_int_equal(p->engine->stray.due_ms, due_ms);
     until_scan(p, HK_ENGINE_SCAN_RETRY);
     puppet_heads(p, NULL, 0, false); /* now its clock is there, and somebody else had it */
-    assert_int_equal(p->engine->stray_due_ms, INT64_MAX);
+    assert_int_equal(p->engine->stray.due_ms, INT64_MAX);
     puppet_free(p);
 }
 
@@ -737,7 +737,7 @@ static void without_the_held_keys_the_engine_waits_for_the_store_and_does_not_sp
         hk_engine_next(p->engine, p->now_ms, &p->a);
         if (p->a.kind == HK_ACT_EXCHANGE)
             break;
-        if (p->a.kind == HK_ACT_SCAN && p->engine->scan_kind == HK_ENGINE_SCAN_LATE)
+        if (p->a.kind == HK_ACT_SCAN && p->engine->scan.kind == HK_ENGINE_SCAN_LATE)
             hk_engine_on_scan(p->engine, p->now_ms, HK_IO, NULL);
         else
             puppet_serve(p);
