@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "letters_suite.h"
+#include "letters_suite_impl.h"
 #include "sqlite_kind.h"
 #include "store/migration.h"
 
@@ -267,6 +267,160 @@ static void a_newer_schema_is_opened_if_it_says_so(void **state)
     }
 }
 
+/* ---- payloads larger than a relay takes ---- */
+
+#define HUGE   "hex(randomblob(8000000))"
+#define LITTLE ((sqlite3_int64)12 << 20)
+
+/* What was done since the last look took little memory, and the row in `place` still has every byte. */
+static void assert_moved(const char *what, const char *place)
+{
+    char sql[400];
+    sqlite3_int64 used = sqlite3_memory_highwater(0);
+    NOTE_IF(used >= LITTLE, "%s: %lld bytes\n", what, (long long)used);
+    assert_true(used < LITTLE);
+    snprintf(
+        sql, sizeof sql,
+        "SELECT count(*) FROM (SELECT payload FROM %s) p JOIN twin t ON CAST(p.payload AS BLOB) = CAST(t.payload AS BLOB)",
+        place);
+    NOTE_IF(suite_number(sql) != 1, "%s: not in %s\n", what, place);
+    assert_int_equal(suite_number(sql), 1);
+    assert_rows("outbox_aside", 0);
+    (void)sqlite3_memory_highwater(1);
+}
+
+static void huge_insert(const char *message_id, const char *not_before)
+{
+    char sql[300];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO outbox (message_id, destination, event_type, not_before, payload) "
+             "VALUES ('%s', 'a', 'Made', %s, " HUGE ")",
+             message_id, not_before);
+    sqlite_kind.sql(sql);
+    sqlite_kind.sql("DROP TABLE IF EXISTS twin");
+    sqlite_kind.sql("CREATE TABLE twin AS SELECT payload FROM outbox");
+    (void)sqlite3_memory_highwater(1);
+}
+
+/* Claims the row as the relay does that knows its size, and settles it without an attempt. */
+static void huge_settle(struct hk_store *store, int64_t lane, enum hk_source source, enum hk_settle_kind kind)
+{
+    static const struct hk_str to[] = {{"a", 1}, {"b", 1}};
+    const char *table = source == HK_FROM_OUTBOX ? "outbox" : "outbox_retry";
+    char sql[100];
+    snprintf(sql, sizeof sql, "SELECT id FROM %s WHERE destination = 'a'", table);
+    const struct hk_claim claim = {source, suite_number(sql), false};
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
+    assert_int_equal(done->n_messages, 1);
+    struct hk_settle s = suite_settle(done->claim, source, claim.id, kind);
+    s.attempt.made = false;
+    s.due_ms = suite_clock_ms;
+    s.fan_out = to;
+    s.n_fan_out = kind == HK_SETTLE_FAN_OUT ? 2 : 0;
+    suite_settle_one(store, lane, &s);
+}
+
+static int64_t die_and_take_over(struct hk_store **store)
+{
+    suite_clock_ms += 40000;
+    struct hk_store *next = suite_open(NULL);
+    int64_t lane = suite_acquire(next);
+    suite_close(*store);
+    *store = next;
+    return lane;
+}
+
+static void a_relay_moves_a_huge_payload_in_little_memory(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    huge_insert("m", "NULL");
+    (void)suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    lane = die_and_take_over(&store);
+    assert_moved("orphan", "outbox_retry");
+    (void)suite_claim(store, lane, HK_FROM_RETRY, 1);
+    assert_moved("claim", "outbox_retry WHERE claim IS NOT NULL");
+    lane = die_and_take_over(&store);
+    assert_moved("orphan again", "outbox_retry WHERE claim IS NULL AND crashes = 2");
+    huge_settle(store, lane, HK_FROM_RETRY, HK_SETTLE_DEFER);
+    assert_moved("defer", "outbox_retry");
+    huge_settle(store, lane, HK_FROM_RETRY, HK_SETTLE_RELEASE);
+    assert_moved("release", "outbox_retry");
+    huge_settle(store, lane, HK_FROM_RETRY, HK_SETTLE_FAN_OUT);
+    assert_moved("fan out", "outbox_retry WHERE destination = 'a'");
+    assert_moved("fan out", "outbox_retry WHERE destination = 'b'");
+    huge_settle(store, lane, HK_FROM_RETRY, HK_SETTLE_DEAD);
+    assert_moved("dead", "dead_letters");
+    sqlite_kind.sql("DELETE FROM outbox_retry");
+    huge_insert("n", "NULL");
+    huge_settle(store, lane, HK_FROM_OUTBOX, HK_SETTLE_FAN_OUT);
+    assert_moved("fan out of a fresh one", "outbox_retry WHERE destination = 'b'");
+    suite_close(store);
+}
+
+static enum hk_code huge_act(enum hk_code (*fn)(struct hk_admin *, const struct hk_act *, struct hk_acted *,
+                                                struct hk_err *),
+                             struct hk_admin *admin, const char *message_id)
+{
+    struct hk_acted acted = {0};
+    struct hk_err err = {0};
+    return fn(admin, &(struct hk_act){message_id, NULL, "ann", "because"}, &acted, &err);
+}
+
+static void people_act_on_a_huge_payload_in_little_memory(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    huge_insert("m", "NULL");
+    huge_settle(store, lane, HK_FROM_OUTBOX, HK_SETTLE_DEAD);
+    assert_moved("dead", "dead_letters");
+    const int64_t ids[] = {1};
+    const struct hk_letter_act act = {.ids = ids, .n = 1, .actor = "ann", .reason = "because"};
+    const struct hk_letters_done *done = NULL;
+    struct hk_err err = {0};
+    assert_int_equal(letters_ops->discard(admin, &act, &done, &err), HK_OK);
+    assert_moved("discard", "dead_letters WHERE status = 'discarded'");
+    assert_int_equal(letters_ops->restore(admin, &act, &done, &err), HK_OK);
+    assert_moved("restore", "dead_letters WHERE status = 'failed'");
+    letters_requeue(admin, 1, HK_REQUEUE_AUTO);
+    assert_moved("requeue", "outbox_retry");
+    assert_moved("requeue", "dead_letters WHERE status = 'retrying'");
+    huge_settle(store, lane, HK_FROM_RETRY, HK_SETTLE_DEAD);
+    assert_moved("dead again", "dead_letters WHERE status = 'failed' AND life = 2");
+    letters_requeue(admin, 1, HK_REQUEUE_AUTO);
+    assert_int_equal(huge_act(admin_ops->cancel, admin, "m"), HK_OK);
+    assert_moved("cancel", "outbox_cancelled");
+    assert_moved("cancel", "dead_letters WHERE status = 'discarded' AND resolution = 'cancelled'");
+    assert_int_equal(letters_ops->restore(admin, &act, &done, &err), HK_OK);
+    assert_int_equal(letters_ops->send_begin(admin, &act, &done, &err), HK_OK);
+    const struct hk_attempt_record attempt = {
+        .made = true, .failure_class = HK_CLASS_TRANSIENT, .cause = hk_str_of("TIMEOUT")};
+    assert_int_equal(letters_ops->send_end(admin, 1, done->items[0].begun_ms, "ann", &attempt, false, &err),
+                     HK_OK);
+    assert_moved("send", "dead_letters WHERE status = 'failed' AND reason_code = 'TIMEOUT'");
+    uint32_t version = 0;
+    const struct hk_letter_edit edit = {1, 1, hk_str_of("{}"), "ann", "why", "edit"};
+    assert_int_equal(letters_ops->edit(admin, &edit, &version, &err), HK_OK);
+    (void)sqlite3_memory_highwater(1); /* its digest was taken */
+    assert_moved("edit", "dead_letter_versions");
+    sqlite_kind.sql("DELETE FROM outbox_cancelled");
+    huge_insert("n", "'2099-01-01T00:00:00Z'");
+    assert_int_equal(huge_act(admin_ops->retry, admin, "n"), HK_OK);
+    assert_moved("retry", "outbox_retry");
+    sqlite_kind.sql("UPDATE outbox_retry SET due_ms = due_ms + 60000");
+    (void)sqlite3_memory_highwater(1);
+    assert_int_equal(huge_act(admin_ops->retry, admin, "n"), HK_OK);
+    assert_moved("retry once more", "outbox_retry");
+    huge_insert("o", "NULL");
+    assert_int_equal(huge_act(admin_ops->cancel, admin, "o"), HK_OK);
+    assert_moved("cancel", "outbox_cancelled");
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static const struct letters_dialect dialect = {
     .refuse = "CREATE TRIGGER t BEFORE INSERT ON outbox_audit WHEN new.reason = 'refused' "
               "BEGIN SELECT raise(ABORT, 'no'); END",
@@ -281,12 +435,15 @@ int main(void)
     admin_ops = &hk_store_admin_sqlite;
     letters_ops = &hk_store_letters_sqlite;
     letters_dialect = &dialect;
-    size_t n = letters_suite_tests(tests, COUNT(tests) - 6);
+    size_t n = letters_suite_tests(tests, COUNT(tests) - 8);
+#undef TEST
 #define TEST(f) (struct CMUnitTest) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
     tests[n++] = TEST(a_payload_of_bytes_stays_bytes);
     tests[n++] = TEST(rows_that_hold_anything_are_shown);
     tests[n++] = TEST(a_page_of_many_that_do_not_fit_comes_in_bounded_steps);
     tests[n++] = TEST(a_step_that_finds_no_letter_costs_none_of_the_rate);
+    tests[n++] = TEST(a_relay_moves_a_huge_payload_in_little_memory);
+    tests[n++] = TEST(people_act_on_a_huge_payload_in_little_memory);
     tests[n++] = TEST(a_newer_schema_is_opened_if_it_says_so);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(letters_of_version_1_are_taken_along);
     return _cmocka_run_group_tests("dead letters (sqlite)", tests, n, NULL, NULL);

@@ -243,55 +243,87 @@ static void run_on(struct hk_store *store, const char *sql, int64_t id, int64_t 
     sqlite3_finalize(q);
 }
 
+/* Copies the row to `table` with the first statement, or with the second, which leaves a large payload out. */
+static void copy_row(struct hk_store *store, const struct target *t, const char *const sql[2],
+                     enum hk_sq_table table, int64_t now_ms, const struct hk_act *act)
+{
+    struct hk_sq_place from = {t->place == HK_IN_OUTBOX ? HK_SQ_OUTBOX : HK_SQ_RETRY, t->id};
+    int large = hk_sq_large(store, from);
+    run_on(store, sql[large > 0], t->id, now_ms, act);
+    struct hk_sq_place to = {table, sqlite3_last_insert_rowid(store->db)};
+    hk_sq_copy_large(store, from, to, large);
+}
+
+/* The letter that it was requeued from waits for an outcome that will not come. */
+static void close_letter(struct hk_store *store, int64_t id, int64_t now_ms, const struct hk_act *act)
+{
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, "SELECT d.id FROM dead_letters d JOIN outbox_retry r ON d.id = r.letter_id "
+                             "WHERE r.id = ?1 AND r.letter_id > 0 AND d.status = 'retrying'");
+    hk_sq_bind_i64(store, q, 1, id);
+    int64_t letter = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    sqlite3_finalize(q);
+    if (!letter)
+        return;
+    hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_LETTERS, letter});
+    run_on(store,
+           "UPDATE dead_letters SET status = 'discarded', resolution = 'cancelled', "
+           "resolved_at = strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') WHERE id = ?1",
+           letter, now_ms, act);
+    hk_sq_put_back(store);
+}
+
 #define CANCELLED                                                                                                    \
     "INSERT INTO outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, message_key, " \
     "headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy, created_at, actor, "     \
     "reason, cancelled_ms, payload) SELECT "
-#define WHAT                                                                                                 \
+#define WHAT(payload)                                                                                        \
     "message_id, destination, event_type, message_key, headers, content_type, encoding, correlation_id, "    \
-    "traceparent, idempotency_key, policy, created_at, ?3, ?4, ?2, payload FROM "
+    "traceparent, idempotency_key, policy, created_at, ?3, ?4, ?2, " payload " FROM "
+#define CANCEL(payload) CANCELLED "id, 0, " WHAT(payload) "outbox NOT INDEXED WHERE id = ?1"
+#define CANCEL_RETRY(payload)                                                                                \
+    CANCELLED "original_outbox_id, attempts, " WHAT(payload) "outbox_retry WHERE id = ?1"
 
 static bool cancel_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
                        int64_t now_ms)
 {
+    static const char *const fresh[] = {CANCEL("payload"), CANCEL("NULL")};
+    static const char *const retry[] = {CANCEL_RETRY("payload"), CANCEL_RETRY("NULL")};
     if (t->place == HK_IN_OUTBOX) {
-        run_on(store, CANCELLED "id, 0, " WHAT "outbox NOT INDEXED WHERE id = ?1", t->id, now_ms, act);
+        copy_row(store, t, fresh, HK_SQ_CANCELS, now_ms, act);
         run_on(store, "DELETE FROM outbox WHERE id = ?1", t->id, now_ms, act);
         return true;
     }
-    run_on(store, CANCELLED "original_outbox_id, attempts, " WHAT "outbox_retry WHERE id = ?1", t->id, now_ms,
-           act);
-    /* the letter that it was requeued from waits for an outcome that will not come */
-    run_on(store,
-           "UPDATE dead_letters SET status = 'discarded', resolution = 'cancelled', "
-           "resolved_at = strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') WHERE status = 'retrying' "
-           "AND id = (SELECT letter_id FROM outbox_retry WHERE id = ?1 AND letter_id > 0)",
-           t->id, now_ms, act);
+    copy_row(store, t, retry, HK_SQ_CANCELS, now_ms, act);
+    close_letter(store, t->id, now_ms, act);
     run_on(store, "DELETE FROM outbox_retry WHERE id = ?1", t->id, now_ms, act);
     return true;
 }
 
 /* A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
  * when it is due, which is now. */
-#define MOVE                                                                                                        \
+#define MOVE(payload)                                                                                               \
     "INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers, "     \
     "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "      \
     "created_at, due_ms, deferred, payload) SELECT id, message_id, destination, event_type, message_key, headers, " \
     "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "      \
-    "created_at, ?2, 1, payload FROM outbox NOT INDEXED WHERE id = ?1"
+    "created_at, ?2, 1, " payload " FROM outbox NOT INDEXED WHERE id = ?1"
 
 static bool retry_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
                       int64_t now_ms)
 {
+    static const char *const move[] = {MOVE("payload"), MOVE("NULL")};
     now_ms = hk_sq_clock(store); /* so that it is due by the clock, too, which what was deferred goes by */
     if (t->due_ms <= now_ms)
         return false;
     if (t->place == HK_IN_OUTBOX) {
-        run_on(store, MOVE, t->id, now_ms, act);
+        copy_row(store, t, move, HK_SQ_RETRY, now_ms, act);
         run_on(store, "DELETE FROM outbox WHERE id = ?1", t->id, now_ms, act);
         return true;
     }
+    hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_RETRY, t->id});
     run_on(store, "UPDATE outbox_retry SET due_ms = ?2, not_before = NULL WHERE id = ?1", t->id, now_ms, act);
+    hk_sq_put_back(store);
     return true;
 }
 

@@ -350,10 +350,13 @@ static void write_manifest(struct hk_store *store, int64_t lane, int64_t now_ms,
     for (size_t i = 0; i < n && hk_sq_ok(store); i++) {
         if (members[i].source != HK_FROM_RETRY)
             continue;
+        if (!out->messages[i].payload.len) /* it may not have been read */
+            hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_RETRY, members[i].id});
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_CLAIM_RETRY);
         hk_sq_bind_i64(store, q, 1, members[i].id);
         hk_sq_bind_i64(store, q, 2, out->claim);
         hk_sq_run(store, q);
+        hk_sq_put_back(store);
     }
     if (hk_sq_ok(store) && !hk_manifests_add(&store->claims, out->claim, members, n))
         hk_sq_fail(store, SQLITE_NOMEM);

@@ -76,6 +76,16 @@ void hk_sq_taken_over(struct hk_store *store, struct hk_takings *out)
     store->takings.n = 0;
 }
 
+/* The large payloads of what the lane has claimed of outbox_retry. */
+static void set_retries_aside(struct hk_store *store, int64_t lane)
+{
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANE_RETRIES);
+    hk_sq_bind_i64(store, q, 1, lane);
+    while (hk_sq_row(store, q))
+        hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_RETRY, sqlite3_column_int64(q, 0)});
+    hk_sq_done(q);
+}
+
 /* What the lane's manifests still name goes to retry; what they name and is gone was settled. `why` not NULL: some of it cannot
  * go. Then all of it is noted as stuck, and is tried row by row with the first exchange. */
 static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms, const char *why)
@@ -94,10 +104,12 @@ static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms, cons
             hk_sq_orphan(store, id, now_ms);
     }
     hk_sq_done(q);
+    set_retries_aside(store, lane);
     q = hk_sq_use(store, HK_SQ_ORPHAN_RETRIES);
     hk_sq_bind_i64(store, q, 1, lane);
     hk_sq_bind_i64(store, q, 2, now_ms);
     hk_sq_run(store, q);
+    hk_sq_put_back(store);
     run_on_lane(store, HK_SQ_DROP_LANE_CLAIMS, lane);
     run_on_lane(store, HK_SQ_DROP_LANE, lane);
 }
@@ -199,7 +211,9 @@ enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *
 {
     hk_sq_call(store);
     hk_sq_begin_write(store);
+    set_retries_aside(store, lane);
     run_on_lane(store, HK_SQ_FREE_RETRIES, lane);
+    hk_sq_put_back(store);
     run_on_lane(store, HK_SQ_DROP_LANE_CLAIMS, lane);
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DROP_LANE);
     hk_sq_bind_i64(store, q, 1, lane);

@@ -102,8 +102,9 @@ void hk_sl_requeuer_open(struct hk_sl_requeuer *r)
         "created_at, due_ms, life, letter_id, possibly_delivered, payload) SELECT original_outbox_id, ?2, "
         "destination, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, "
         "CASE WHEN ?3 THEN idempotency_key END, CASE WHEN ?4 THEN NULL ELSE expires_at END, policy, max_attempts, "
-        "message_created_at, ?5, life + 1, id, possibly_delivered, payload FROM dead_letters NOT INDEXED "
-        "WHERE id = ?1");
+        "message_created_at, ?5, life + 1, id, possibly_delivered, " HK_SQ_UNLESS_LARGE(
+            "6", "payload") " FROM dead_letters NOT INDEXED "
+                            "WHERE id = ?1");
     r->update = hk_sa_prepare(
         r->store, "UPDATE dead_letters SET status = 'retrying', requeued_at = ?2, requeues = requeues + 1, "
                   "requeued_as = ?3, redrive_id = coalesce(?4, redrive_id) WHERE id = ?1");
@@ -188,7 +189,12 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     hk_sq_bind_i64(store, r->insert, 4,
                    f.expires_ms && f.expires_ms <= r->now_ms); /* or it expires at once */
     hk_sq_bind_i64(store, r->insert, 5, r->now_ms);
+    struct hk_sq_place letter = {HK_SQ_LETTERS, done->id}, retry = {.table = HK_SQ_RETRY};
+    int large = hk_sq_large(store, letter);
+    hk_sq_bind_i64(store, r->insert, 6, large > 0);
     hk_sq_run(store, r->insert);
+    retry.id = sqlite3_last_insert_rowid(store->db);
+    hk_sq_copy_large(store, letter, retry, large);
     crash_inside(r);
     if (r->redrive) {
         hk_sq_bind_i64(store, r->lose, 1, done->id);
@@ -201,7 +207,10 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     hk_sq_bind_text_or_null(store, r->update, 3, own ? none : as);
     if (r->redrive)
         hk_sq_bind_i64(store, r->update, 4, r->redrive);
+    if (large)
+        hk_sq_set_aside(store, letter);
     hk_sq_run(store, r->update);
+    hk_sq_put_back(store);
     crash_inside(r);
     audit_requeue(r, &f, done->id, as);
     crash_inside(r);
@@ -237,16 +246,22 @@ static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit
 {
     char edited[32];
     int64_t after_ms = f->requeued_ms ? f->requeued_ms + 1 : INT64_MIN; /* whatever the clock does */
+    struct hk_sq_place letter = {HK_SQ_LETTERS, edit->id};
+    int large = hk_sq_large(store, letter);
     sqlite3_stmt *q = hk_sl_prepare_for(
         store,
         "INSERT INTO dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
-        "SELECT id, payload_version, ?2, ?3, ?4, payload FROM dead_letters NOT INDEXED WHERE id = ?1",
+        "SELECT id, payload_version, ?2, ?3, ?4, " HK_SQ_UNLESS_LARGE(
+            "5", "payload") " FROM dead_letters NOT INDEXED WHERE id = ?1",
         edit->id);
     hk_sq_bind_i64(store, q, 2, now_ms);
     hk_sq_bind_cstr(store, q, 3, edit->actor);
     hk_sq_bind_cstr(store, q, 4, edit->reason);
+    hk_sq_bind_i64(store, q, 5, large > 0);
     hk_sq_run(store, q);
     sqlite3_finalize(q);
+    struct hk_sq_place version = {HK_SQ_VERSIONS, sqlite3_last_insert_rowid(store->db)};
+    hk_sq_copy_large(store, letter, version, large);
     hk_crash_point("edit-inside");
     q = hk_sl_prepare_for(store,
                           "UPDATE dead_letters SET payload = ?2, payload_version = payload_version + 1, "
@@ -358,7 +373,9 @@ static void change(struct actor *a, int64_t id)
         hk_sq_fail(a->store, SQLITE_NOMEM);
     (void)hk_sl_time_text(a->now_ms, now);
     bind_change(a, id, now, hk_buf_str(&resolution));
+    hk_sq_set_aside(a->store, (struct hk_sq_place){HK_SQ_LETTERS, id});
     hk_sq_run(a->store, a->update);
+    hk_sq_put_back(a->store);
     hk_buf_fini(&resolution);
 }
 

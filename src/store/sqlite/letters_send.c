@@ -128,12 +128,14 @@ static void settle(struct sending *s, const char *actor)
     hk_crash_point("outcome-begun");
     add_attempt(s);
     hk_crash_point("outcome-inside");
+    hk_sq_set_aside(s->store, (struct hk_sq_place){HK_SQ_LETTERS, s->id});
     if (!s->under_way)
         come_late(s);
     else if (s->ok)
         resolve(s);
     else
         reopen(s);
+    hk_sq_put_back(s->store);
     hk_crash_point("outcome-inside");
     (void)snprintf(detail, sizeof detail, "{\"status\":%d%s}", s->attempt->status,
                    s->under_way ? "" : ",\"late\":true");

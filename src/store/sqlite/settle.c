@@ -95,8 +95,27 @@ struct move {
     int crashes;
 };
 
+static struct hk_sq_place place_of(const struct hk_settle *s)
+{
+    return (struct hk_sq_place){s->source == HK_FROM_OUTBOX ? HK_SQ_OUTBOX : HK_SQ_RETRY, s->id};
+}
+
+/* A message that was sent was small enough to be loaded; of the others nobody knows yet. */
+static int is_large(struct hk_store *store, const struct hk_settle *s)
+{
+    return s->attempt.made ? 0 : hk_sq_large(store, place_of(s));
+}
+
+/* Into the row that was just inserted. */
+static void copy_large(struct hk_store *store, const struct hk_settle *s, enum hk_sq_table table, int large)
+{
+    struct hk_sq_place to = {table, sqlite3_last_insert_rowid(store->db)};
+    hk_sq_copy_large(store, place_of(s), to, large);
+}
+
 static void move(struct hk_store *store, const struct hk_settle *s, struct move to, int64_t now_ms)
 {
+    int large = is_large(store, s);
     int64_t earliest_ms = not_before(store, s->id);
     /* not_before goes by the clock, a wait by the store's time, which may be ahead of the clock. The later of the two counts. */
     bool ahead = earliest_ms > to.due_ms - (int64_t)hk_sq_behind(store, now_ms);
@@ -106,8 +125,12 @@ static void move(struct hk_store *store, const struct hk_settle *s, struct move 
     hk_sq_bind_i64(store, q, 3, ahead ? earliest_ms : to.due_ms);
     hk_sq_bind_i64(store, q, 4, to.deferred || ahead);
     hk_sq_bind_i64(store, q, 5, to.crashes);
+    hk_sq_bind_i64(store, q, 6, large > 0);
     bind_past(store, q, s, now_ms);
-    hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_OUTBOX, s->id, "outbox_retry");
+    int moved = hk_sq_run(store, q);
+    hk_sq_must_change(store, moved, HK_FROM_OUTBOX, s->id, "outbox_retry");
+    if (moved > 0)
+        copy_large(store, s, HK_SQ_RETRY, large);
 }
 
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms)
@@ -120,6 +143,8 @@ void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms)
 static void update_retry(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
                          int64_t now_ms)
 {
+    if (!s->attempt.made)
+        hk_sq_set_aside(store, place_of(s));
     sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_text(store, q, 2, s->destination);
@@ -127,6 +152,7 @@ static void update_retry(struct hk_store *store, enum hk_sq_id statement, const 
     hk_sq_bind_i64(store, q, 6, s->attempt.made);
     bind_past(store, q, s, now_ms);
     hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, s->id, "outbox_retry");
+    hk_sq_put_back(store);
 }
 
 static void run_on_retry(struct hk_store *store, enum hk_sq_id statement, int64_t id)
@@ -136,8 +162,16 @@ static void run_on_retry(struct hk_store *store, enum hk_sq_id statement, int64_
     hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, id, "outbox_retry");
 }
 
+static void release_retry(struct hk_store *store, const struct hk_settle *s)
+{
+    hk_sq_set_aside(store, place_of(s));
+    run_on_retry(store, HK_SQ_RELEASE_RETRY, s->id);
+    hk_sq_put_back(store);
+}
+
 static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t now_ms)
 {
+    int large = s->source == HK_FROM_RETRY ? is_large(store, s) : 0;
     for (size_t i = 0; i < s->n_fan_out; i++) {
         if (s->source == HK_FROM_OUTBOX) {
             move(store, s, (struct move){.destination = s->fan_out[i], .due_ms = now_ms}, now_ms);
@@ -147,7 +181,11 @@ static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t n
         hk_sq_bind_i64(store, q, 1, s->id);
         hk_sq_bind_text(store, q, 2, s->fan_out[i]);
         hk_sq_bind_i64(store, q, 3, hk_sq_clock(store)); /* the row may be one that was only deferred */
-        hk_sq_must_change(store, hk_sq_run(store, q), HK_FROM_RETRY, s->id, "outbox_retry");
+        hk_sq_bind_i64(store, q, 4, large > 0);
+        int copied = hk_sq_run(store, q);
+        hk_sq_must_change(store, copied, HK_FROM_RETRY, s->id, "outbox_retry");
+        if (copied > 0)
+            copy_large(store, s, HK_SQ_RETRY, large);
     }
     if (s->source == HK_FROM_RETRY)
         run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
@@ -173,7 +211,7 @@ static void bind_cause(struct hk_store *store, sqlite3_stmt *q, const struct hk_
 }
 
 static int write_letter(struct hk_store *store, enum hk_sq_id statement, const struct hk_settle *s,
-                        struct hk_str detail, int large, int64_t now_ms)
+                        struct hk_str detail, bool large, int64_t now_ms)
 {
     char print[HK_FINGERPRINT_MAX];
     char first[HK_TIME_TEXT_MAX], last[HK_TIME_TEXT_MAX], attempt[HK_TIME_TEXT_MAX];
@@ -189,32 +227,42 @@ static int write_letter(struct hk_store *store, enum hk_sq_id statement, const s
     hk_sq_bind_text_or_null(store, q, 9,
                             s->attempt.made ? time_text(s->attempt.started_ms, attempt) : (struct hk_str){0});
     bind_cause(store, q, s, print);
-    if (q && statement != HK_SQ_REOPEN_LETTER) {
-        int rc = large ? sqlite3_bind_zeroblob(q, 14, large) : sqlite3_bind_null(q, 14);
-        if (rc != SQLITE_OK)
-            hk_sq_fail(store, rc);
-    }
+    hk_sq_bind_i64(store, q, 14, large);
     return hk_sq_run(store, q);
 }
 
-/* A message that was sent was small enough to be loaded; of the others nobody knows yet. */
-static int add_letter(struct hk_store *store, const struct hk_settle *s, struct hk_str detail, int64_t now_ms)
+static int add_letter(struct hk_store *store, const struct hk_settle *s, struct hk_str detail, int large,
+                      int64_t now_ms)
 {
     enum hk_sq_id statement = s->source == HK_FROM_OUTBOX ? HK_SQ_ADD_LETTER : HK_SQ_ADD_LETTER_RETRY;
-    int large = s->attempt.made ? 0 : hk_sq_large_payload(store, s->source, s->id);
-    int letters = write_letter(store, statement, s, detail, large, now_ms);
-    if (letters > 0 && large)
-        hk_sq_copy_payload(store, s->source, s->id, sqlite3_last_insert_rowid(store->db), large);
+    int letters = write_letter(store, statement, s, detail, large > 0, now_ms);
+    if (letters > 0)
+        copy_large(store, s, HK_SQ_LETTERS, large);
     return letters;
 }
 
-static bool has_letter(struct hk_store *store, int64_t id)
+/* The letter that a message of outbox_retry was requeued from; 0: none. */
+static int64_t letter_of(struct hk_store *store, enum hk_sq_id statement, int64_t id)
 {
-    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_RETRY_LETTER);
+    sqlite3_stmt *q = hk_sq_use(store, statement);
     hk_sq_bind_i64(store, q, 1, id);
-    bool has = hk_sq_row(store, q) && sqlite3_column_int64(q, 0) != 0;
+    int64_t letter = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     hk_sq_done(q);
-    return has;
+    return letter;
+}
+
+static int reopen_letter(struct hk_store *store, const struct hk_settle *s, struct hk_str detail, int large,
+                         int64_t now_ms)
+{
+    struct hk_sq_place letter = {HK_SQ_LETTERS, letter_of(store, HK_SQ_REOPENS, s->id)};
+    if (!letter.id)
+        return 0;
+    if (large)
+        hk_sq_clear_large(store, letter);
+    int letters = write_letter(store, HK_SQ_REOPEN_LETTER, s, detail, large > 0, now_ms);
+    if (letters > 0)
+        hk_sq_copy_large(store, place_of(s), letter, large);
+    return letters;
 }
 
 /* A requeued message dies into the letter that it came from, unless somebody deleted that, or another of its fan-out has
@@ -228,16 +276,16 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t now_
     if (status == HK_NOMEM)
         hk_sq_fail(store, SQLITE_NOMEM);
     struct hk_str text = status == HK_OK ? hk_buf_str(&detail) : (struct hk_str){0};
+    int large = is_large(store, s);
 
     hk_crash_point("bury-begun");
     if (s->source == HK_FROM_OUTBOX) {
-        int letters = add_letter(store, s, text, now_ms);
+        int letters = add_letter(store, s, text, large, now_ms);
         hk_sq_must_change(store, letters, s->source, s->id, "dead_letters");
     } else {
-        int letters =
-            has_letter(store, s->id) ? write_letter(store, HK_SQ_REOPEN_LETTER, s, text, 0, now_ms) : 0;
+        int letters = reopen_letter(store, s, text, large, now_ms);
         if (!letters)
-            letters = add_letter(store, s, text, now_ms);
+            letters = add_letter(store, s, text, large, now_ms);
         hk_sq_must_change(store, letters, s->source, s->id, "dead_letters");
         hk_crash_point("bury-inside");
         run_on_retry(store, HK_SQ_DROP_RETRY, s->id);
@@ -269,7 +317,7 @@ static void sent(struct hk_store *store, const struct hk_settle *s, int64_t now_
     if (store->options.keep_sent)
         hk_sq_keep_sent(store, s, s->id, now_ms);
     hk_crash_point("arrive-inside");
-    if (has_letter(store, s->id)) {
+    if (letter_of(store, HK_SQ_RETRY_LETTER, s->id)) {
         char now[HK_TIME_TEXT_MAX];
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_RESOLVE_LETTER);
         hk_sq_bind_i64(store, q, 1, s->id);
@@ -300,7 +348,7 @@ void hk_sq_settle(struct hk_store *store, const struct hk_settle *s, int64_t now
         break;
     case HK_SETTLE_RELEASE:
         if (!fresh) /* of outbox: the manifest is written again without it */
-            run_on_retry(store, HK_SQ_RELEASE_RETRY, s->id);
+            release_retry(store, s);
         break;
     case HK_SETTLE_DEFER:
         if (fresh)

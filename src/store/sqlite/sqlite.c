@@ -240,6 +240,7 @@ bool hk_sq_begin_write(struct hk_store *store)
 {
     make_way(&store->courtesy);
     hk_sq_run(store, hk_sq_use(store, HK_SQ_BEGIN_WRITE));
+    store->aside = false;
     look_for_others(store);
     return hk_sq_ok(store);
 }

@@ -10,7 +10,7 @@
  *   row.c       rows, which may hold anything, to heads and messages
  *   exchange.c  the one transaction that settles and claims
  *   settle.c    one settle, by kind
- *   large.c     payloads that are too large for a statement to copy
+ *   large.c     payloads that are too large for a statement to hold
  *   wal.c       is the log that we write the one that others read?
  *   stuck.c     rows that cannot be taken away
  *   keep.c      pause and purge
@@ -38,7 +38,7 @@ enum {
     HK_SQ_HEAD_TEXT_MAX = 8 * 1024, /* a longer destination, key … is refused as malformed */
     HK_SQ_TEXT_MAX = 256 * 1024,    /* the same for headers and the like; payloads have their own limit */
     HK_SQ_WHERE_MAX = 200,
-    HK_SQ_LARGE = 1024 * 1024 /* a payload over this is moved in pieces */
+    HK_SQ_LARGE = 1024 * 1024 /* a payload over this and over max_payload is moved in pieces */
 };
 
 /* The host's clock, made never to go back. */
@@ -101,6 +101,7 @@ struct hk_store {
     int lock_fd;  /* when lock_tag is not "" */
     char lock_tag[128];
     bool own_change; /* we changed what a poll shows, which data_version does not tell */
+    bool aside;      /* outbox_aside may have rows, in the transaction under way */
     struct hk_takings takings;
     struct hk_poll poll;
     struct hk_heads heads;
@@ -167,10 +168,33 @@ void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
 
 /* large.c */
-/* How many bytes, when they are too many to be copied by a statement; else 0. */
-int hk_sq_large_payload(struct hk_store *store, enum hk_source source, int64_t id);
-/* Over the zeros of that letter. */
-void hk_sq_copy_payload(struct hk_store *store, enum hk_source source, int64_t id, int64_t letter, int bytes);
+enum hk_sq_table {
+    HK_SQ_OUTBOX,
+    HK_SQ_RETRY,
+    HK_SQ_LETTERS,
+    HK_SQ_VERSIONS,
+    HK_SQ_CANCELS,
+    HK_SQ_ASIDE
+};
+
+struct hk_sq_place {
+    enum hk_sq_table table;
+    int64_t id; /* the rowid */
+};
+
+/* In a statement that copies a row: its payload, unless ?n says that it is large. */
+#define HK_SQ_UNLESS_LARGE(n, payload) "CASE WHEN ?" n " THEN NULL ELSE " payload " END"
+
+/* How many bytes the payload has, when they are too many for a statement; else 0. Of outbox, outbox_retry, dead_letters. */
+int hk_sq_large(struct hk_store *store, struct hk_sq_place row);
+/* Into the row `to`, which was written without payload. `bytes` is what hk_sq_large said; 0: nothing to do. */
+void hk_sq_copy_large(struct hk_store *store, struct hk_sq_place from, struct hk_sq_place to, int bytes);
+/* Before a statement that may change several rows replaces the payload: such a statement keeps what it replaces until it ends. */
+void hk_sq_clear_large(struct hk_store *store, struct hk_sq_place row);
+/* Before a row of outbox_retry or dead_letters is changed: a large payload waits elsewhere. */
+void hk_sq_set_aside(struct hk_store *store, struct hk_sq_place row);
+/* After that: all that wait go back to their rows. */
+void hk_sq_put_back(struct hk_store *store);
 
 /* wal.c */
 void hk_sq_note_sides(struct hk_store *store);

@@ -45,6 +45,16 @@ CREATE TABLE outbox_stuck (
     PRIMARY KEY (source, row_id)
 ) WITHOUT ROWID;
 
+-- ---- payloads larger than a relay takes ----
+-- While a statement changes a row of outbox_retry (home 1) or dead_letters (2), its large payload waits here: the statement would
+-- hold it in memory, twice. Rows come and go within one transaction: others always see this table empty.
+CREATE TABLE outbox_aside (
+    id      INTEGER PRIMARY KEY,
+    home    INTEGER NOT NULL,
+    row_id  INTEGER NOT NULL,
+    payload
+);
+
 -- ---- acts on many letters ----
 -- A row of the audit for each of 10,000 letters buries all other acts. One row stands for them now; the letters lie here, and the
 -- row's detail has the digest of its list. Programs of version 4 go on writing a row for each letter.

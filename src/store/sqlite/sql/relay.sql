@@ -145,12 +145,12 @@ INSERT INTO outbox_retry (original_outbox_id, destination, due_ms, deferred, cra
 --@ fragment PLAIN
 typeof(payload) = 'blob' OR (typeof(payload) = 'text' AND (SELECT encoding FROM pragma_encoding) = 'UTF-8')
 
--- ?14: zeros in its place (large.c)
---@ fragment PAYLOAD
-CASE WHEN ?14 IS NULL THEN payload ELSE ?14 END
+-- Of a row that is copied: not when it is large (large.c).
+--@ fragment UNLESS(large; payload)
+CASE WHEN {large} THEN NULL ELSE {payload} END
 
 --@ fragment MADE_SMALL
-CASE WHEN ?14 IS NULL THEN {MADE(?12)} END
+{UNLESS(?14; {MADE(?12)})}
 
 --@ fragment LETTER_FATE
 reason_code, error_message, error_detail, attempts, first_failed_at, last_failed_at, last_attempt_at, created_at,
@@ -165,7 +165,7 @@ INSERT INTO dead_letters (original_outbox_id, destination, message_created_at, c
   {LETTER_FATE}, payload) SELECT
 
 --@ fragment LETTER_FATE_VALUES
-?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, {MADE_SMALL}, ?13, {PAYLOAD}
+?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, {MADE_SMALL}, ?13, {UNLESS(?14; payload)}
 
 -- What the row knows from before, where this settle brings nothing new.
 --@ fragment LAST_ATTEMPT
@@ -174,7 +174,11 @@ coalesce(?9, CASE WHEN last_attempt_ms > 0 THEN strftime('%Y-%m-%dT%H:%M:%fZ', l
 
 --@ fragment LETTER_FATE_RETRY
 ?3, coalesce(?4, last_error), ?5, max(?6, attempts), ?7, ?8, {LAST_ATTEMPT}, ?8, ?10, ?11, ?12, {MADE_SMALL},
-max(?13, possibly_delivered), {PAYLOAD}
+max(?13, possibly_delivered), {UNLESS(?14; payload)}
+
+-- The letter that retry row ?1 was requeued from, while it waits for that row's outcome.
+--@ fragment REOPENED
+WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed' AND dead_letters.life < r.life
 
 --@ fragment TO_ATTEMPT
 INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, class,
@@ -323,6 +327,9 @@ SELECT x.destination, count(*), min(x.claimed_ms) FROM ({IN_HAND}) x GROUP BY 1
 '{=HK_RELAY_DIED}', NULL, NULL, NULL, NULL, 1
 FROM ({IN_HAND}) x
 
+--@ statement LANE_RETRIES
+SELECT id FROM outbox_retry WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)
+
 --@ statement ORPHAN_RETRIES
 UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = 0, due_ms = ?2, possibly_delivered = 1
 WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1) {NOT_STUCK}
@@ -409,10 +416,12 @@ WHERE id BETWEEN ?1 AND ?6
 SELECT not_before FROM outbox NOT INDEXED WHERE id = ?1
 
 --@ statement MOVE
-{TO_RETRY} id, {RESOLVED}, ?3, ?4, ?5, 1, 0, {PAST_VALUES}, {MESSAGE} FROM outbox NOT INDEXED WHERE id = ?1
+{TO_RETRY} id, {RESOLVED}, ?3, ?4, ?5, 1, 0, {PAST_VALUES}, {META}, {UNLESS(?6; payload)}
+FROM outbox NOT INDEXED
+WHERE id = ?1
 
 --@ statement COPY_RETRY
-{TO_RETRY} original_outbox_id, ?2, ?3, deferred, crashes, life, letter_id, {PAST}, {MESSAGE}
+{TO_RETRY} original_outbox_id, ?2, ?3, deferred, crashes, life, letter_id, {PAST}, {META}, {UNLESS(?4; payload)}
 FROM outbox_retry
 WHERE id = ?1
 
@@ -442,6 +451,9 @@ SELECT {PLAIN} FROM outbox NOT INDEXED WHERE id = ?1
 --@ statement PLAIN_RETRY
 SELECT {PLAIN} FROM outbox_retry NOT INDEXED WHERE id = ?1
 
+--@ statement PLAIN_LETTER
+SELECT {PLAIN} FROM dead_letters NOT INDEXED WHERE id = ?1
+
 --@ statement ADD_LETTER
 {TO_LETTER} id, {RESOLVED}, created_at, 0, 1, {LETTER_META}, {LETTER_FATE_VALUES}
 FROM outbox NOT INDEXED
@@ -452,18 +464,21 @@ WHERE id = ?1
 FROM outbox_retry
 WHERE id = ?1
 
+--@ statement REOPENS
+SELECT r.letter_id FROM outbox_retry r CROSS JOIN dead_letters {REOPENED}
+
 --@ statement REOPEN_LETTER
 UPDATE dead_letters SET status = 'failed', resolved_at = NULL, resolution = NULL, sending_at = NULL, destination =
 CASE WHEN ?2 = '' THEN r.destination ELSE ?2 END, reason_code = ?3, error_message = coalesce(?4, r.last_error),
 error_detail = ?5, attempts = max(?6, r.attempts), last_failed_at = ?8, last_attempt_at = coalesce(?9,
-  last_attempt_at), failure_class = ?10, fault = ?11, fingerprint = ?12, fingerprint_made = {MADE(?12)},
+  last_attempt_at), failure_class = ?10, fault = ?11, fingerprint = ?12, fingerprint_made = {MADE_SMALL},
 fingerprint_old = NULL, possibly_delivered = max(?13, r.possibly_delivered, dead_letters.possibly_delivered), life =
 max(dead_letters.life + 1, r.life), crashes = r.crashes, requeued_as = nullif(r.message_id,
   dead_letters.message_id), message_key = r.message_key, headers = r.headers, content_type = r.content_type,
 encoding = r.encoding, correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key =
-r.idempotency_key, expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload = r.payload
-FROM outbox_retry r
-WHERE r.id = ?1 AND dead_letters.id = r.letter_id AND dead_letters.status <> 'failed' AND dead_letters.life < r.life
+r.idempotency_key, expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload =
+{UNLESS(?14; r.payload)}
+FROM outbox_retry r {REOPENED}
 
 --@ statement RESOLVE_LETTER
 UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'delivered'
