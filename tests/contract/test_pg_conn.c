@@ -563,7 +563,7 @@ static void states_of_the_server_have_their_meaning(void **state)
         {"57P03", HK_UNAVAILABLE, "try again", false},
         {"42P01", HK_NOTFOUND, "hikyaku init", true},
         {"3F000", HK_NOTFOUND, "hikyaku init", true},
-        {"42703", HK_NOTFOUND, "hikyaku init", true},
+        {"42703", HK_NOTFOUND, "give it its name back", true},
         {"42501", HK_UNAVAILABLE, "--print-grants", true},
         {"23503", HK_CONFLICT, "gone", true},
         {"XX001", HK_IO, "damaged", true},

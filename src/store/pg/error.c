@@ -33,7 +33,9 @@ static const struct meaning meanings[] = {
     {"40003", HK_UNAVAILABLE, AGAIN},
     {"55P03", HK_BUSY, "somebody else holds the lock: " AGAIN},
     {"42P01", HK_NOTFOUND, "run `hikyaku init`"},
-    {"42703", HK_NOTFOUND, "its schema is not this version's: run `hikyaku init`"},
+    {"42703", HK_NOTFOUND,
+     "if somebody renamed or dropped the column, give it its name back (`hikyaku doctor` names all that are missing); if the "
+     "schema is of an older version, run `hikyaku init`"},
     {"3F000", HK_NOTFOUND, "run `hikyaku init`"},
     {"42501", HK_UNAVAILABLE, "grant it: `hikyaku init --print-grants` prints what is needed"},
     {"42P07", HK_CONFLICT,
