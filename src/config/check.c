@@ -9,6 +9,7 @@
 #include "config/tables.h"
 #include "config/text.h"
 #include "config/walk.h"
+#include "sink/http/fields.h"
 
 /* The URL is all that travels: schema and prefix become parameters of it, as they may stand there by themselves. */
 void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
@@ -108,6 +109,24 @@ static bool is_reserved(struct hk_str name)
     return false;
 }
 
+/* A name in braces that stands for no field of a message: it would be sent as it is. */
+static bool is_unknown_field(struct hk_str value)
+{
+    static const char *const known[] = {HK_STANDS_FOR_EVENT_TYPE, HK_STANDS_FOR_CORRELATION_ID,
+                                        HK_STANDS_FOR_ATTEMPT, HK_STANDS_FOR_IDEMPOTENCY_KEY,
+                                        HK_STANDS_FOR_TRACEPARENT};
+    if (value.len < 3 || value.ptr[0] != '{' || value.ptr[value.len - 1] != '}')
+        return false;
+    if (strspn(value.ptr + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. ") !=
+        value.len - 2)
+        return false; /* JSON, say */
+    for (size_t i = 0; i < HK_COUNT(known); i++) {
+        if (hk_str_eq(value, hk_str_of(known[i])))
+            return false;
+    }
+    return true;
+}
+
 static void check_headers(struct hk_walk *walk, const struct hk_yaml_node *node, bool has_auth)
 {
     char shown[HK_SHOW_MAX];
@@ -121,6 +140,12 @@ static void check_headers(struct hk_walk *walk, const struct hk_yaml_node *node,
             hk_walk_error(walk, entry->key_at, "header %s is written by the relay itself", shown);
         if (has_auth && hk_str_eqi(entry->key, hk_str_of("authorization")))
             hk_walk_error(walk, entry->key_at, "header %s is given twice: \"auth\" writes it, too", shown);
+        if (entry->kind == HK_YAML_SCALAR && !entry->secret && is_unknown_field(entry->text))
+            hk_walk_error(walk, entry->at,
+                          "header %s: this stands for no field of a message; " HK_STANDS_FOR_EVENT_TYPE
+                          ", " HK_STANDS_FOR_CORRELATION_ID ", " HK_STANDS_FOR_ATTEMPT
+                          ", " HK_STANDS_FOR_IDEMPOTENCY_KEY " and " HK_STANDS_FOR_TRACEPARENT " do",
+                          shown);
         for (const struct hk_yaml_node *other = node->first; other != entry; other = other->next) {
             if (!other->skip && hk_str_eqi(other->key, entry->key) && !hk_str_eq(other->key, entry->key)) {
                 hk_walk_error(walk, entry->key_at, "header %s is given twice: case makes no difference",

@@ -443,6 +443,13 @@ static const struct {
      "  d:\n"
      "    http: { url: \"https://a.example/\", headers: { Content-Length: 5 } }\n",
      "3:51: header \"Content-Length\" is written by the relay itself\n"},
+    {"header with a name in braces that stands for nothing",
+     "destinations:\n"
+     "  d:\n"
+     "    http: { url: \"https://a.example/\", headers: { A: \"{event_typ}\", B: \"{event_type}\", C: \"{}\", "
+     "D: '{\"a\":1}' } }\n",
+     "3:54: header \"A\": this stands for no field of a message; {event_type}, {correlation_id}, {attempt}, "
+     "{idempotency_key} and {traceparent} do\n"},
     {"header twice in two cases",
      "destinations:\n"
      "  d:\n"

@@ -498,11 +498,11 @@ static enum hk_code add_authorization(struct hk_request *fixed, const struct hk_
 static const struct {
     const char *placeholder, *name, *ce_name;
 } fields[HK_NFIELDS] = {
-    [HK_FIELD_EVENT_TYPE] = {"{event_type}", "Hikyaku-Event", ""},
-    [HK_FIELD_CORRELATION_ID] = {"{correlation_id}", "X-Correlation-Id", "ce-correlationid"},
-    [HK_FIELD_ATTEMPT] = {"{attempt}", "Hikyaku-Attempt", ""},
-    [HK_FIELD_IDEMPOTENCY_KEY] = {"{idempotency_key}", "Idempotency-Key", "Idempotency-Key"},
-    [HK_FIELD_TRACEPARENT] = {"{traceparent}", "traceparent", "traceparent"},
+    [HK_FIELD_EVENT_TYPE] = {HK_STANDS_FOR_EVENT_TYPE, "Hikyaku-Event", ""},
+    [HK_FIELD_CORRELATION_ID] = {HK_STANDS_FOR_CORRELATION_ID, "X-Correlation-Id", "ce-correlationid"},
+    [HK_FIELD_ATTEMPT] = {HK_STANDS_FOR_ATTEMPT, "Hikyaku-Attempt", ""},
+    [HK_FIELD_IDEMPOTENCY_KEY] = {HK_STANDS_FOR_IDEMPOTENCY_KEY, "Idempotency-Key", "Idempotency-Key"},
+    [HK_FIELD_TRACEPARENT] = {HK_STANDS_FOR_TRACEPARENT, "traceparent", "traceparent"},
 };
 
 static void name_field(struct hk_request_base *base, size_t field, struct hk_str name)

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "core/message.h"
+#include "sink/http/fields.h"
 #include "sink/http/header.h"
 #include "sink/http/http.h"
 #include "sink/http/sign.h"
