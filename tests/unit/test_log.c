@@ -463,7 +463,7 @@ static void a_secret_behind_another_that_was_long_is_hidden(void **state)
         n += 1500;
         size_t read = 0, len = hk_redact((struct hk_str){text, n}, shown, sizeof shown - 1, &read);
         assert_true(len < sizeof shown && read <= n);
-        shown[len] = '\0';
+        shown[len < sizeof shown ? len : 0] = '\0'; /* compilers do not know that the assertion ends it */
         assert_null(strstr(shown, "hunt"));
     }
 }
