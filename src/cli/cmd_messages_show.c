@@ -16,8 +16,6 @@
 #include "core/policy_impl.h"
 #include "exec/clock.h"
 
-#define PAYLOAD_MAX ((size_t)64 << 20)
-
 /* ---- for reading ---- */
 
 static void fact_time(struct hk_buf *out, const char *name, int64_t ms, int64_t now_ms)
@@ -43,6 +41,18 @@ static const char *done_name(enum hk_state state)
     return state == HK_SENT ? "sent" : state == HK_STATE_CANCELLED ? "cancelled" : "died";
 }
 
+static void write_cut(struct hk_buf *out, const struct hk_row *row)
+{
+    static const char *const where[HK_NPLACES] = {[HK_IN_RETRY] = "outbox_retry WHERE id",
+                                                  [HK_IN_OUTBOX] = "outbox WHERE id",
+                                                  [HK_IN_DEAD] = "dead_letters WHERE id",
+                                                  [HK_IN_CANCELLED] = "outbox_cancelled WHERE id",
+                                                  [HK_IN_SENT] = "outbox_sent WHERE id"};
+    (void)hk_buf_addc(out, '(');
+    hk_operate_cut(out, row->payload_bytes, where[row->place], row->id);
+    (void)hk_buf_adds(out, ")\n");
+}
+
 static void write_payload(struct hk_buf *out, const struct hk_row *row, bool whole)
 {
     char size[HK_OUT_TEXT];
@@ -59,7 +69,7 @@ static void write_payload(struct hk_buf *out, const struct hk_row *row, bool who
     if (row->payload.len > 0 && row->payload.ptr[row->payload.len - 1] != '\n')
         (void)hk_buf_addc(out, '\n');
     if (row->payload.len < row->payload_bytes)
-        (void)hk_buf_adds(out, "(cut)\n");
+        write_cut(out, row);
 }
 
 /* What the message asks for, and what it gets where that is less. */
@@ -340,7 +350,7 @@ enum hk_code hk_view_message(const struct hk_operate *op, const char *message_id
     if (rc == HK_OK && veil->dead.masks != NULL)
         rc = look_for_edits(veil, op, message_id, err);
     if (rc == HK_OK)
-        rc = op->ops->show(op->admin, message_id, read ? PAYLOAD_MAX : 0, &shown, err);
+        rc = op->ops->show(op->admin, message_id, read ? HK_PAYLOAD_MAX : 0, &shown, err);
     if (rc == HK_OK && veil->dead.masks != NULL)
         hide_all(veil, shown);
     if (rc == HK_OK && json)

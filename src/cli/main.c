@@ -242,6 +242,8 @@ static struct hk_cli_command commands[] = {
     {.name = "dead",
      .sub = "export",
      .summary = "whole letters as NDJSON, oldest first",
+     .details = "Exit code 1 when a payload was cut: of one over 64 MiB the first 64 MiB are written, with\n"
+                "\"payload_cut\": true, and standard error says how long it is.",
      .options = hk_dead_export_options,
      .run = hk_cmd_dead_export},
     {.name = "dead",

@@ -132,6 +132,15 @@ bool hk_operate_payload(const char *given, struct hk_buf *out)
 
 /* ---- for reading ---- */
 
+void hk_operate_cut(struct hk_buf *out, uint64_t bytes, const char *where, int64_t id)
+{
+    char all[HK_OUT_TEXT], some[HK_OUT_TEXT];
+    (void)hk_buf_addf(out,
+                      "cut: the payload has %s bytes, and this command reads the first %s; for all of it: "
+                      "SELECT payload FROM %s = %" PRId64,
+                      hk_out_count(bytes, all), hk_out_count(HK_PAYLOAD_MAX, some), where, id);
+}
+
 void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value)
 {
     if (value.len == 0)

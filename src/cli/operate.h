@@ -48,6 +48,9 @@ bool hk_operate_payload(const char *given, struct hk_buf *out);
 
 /* One line, "name             value", made safe for a terminal; nothing when there is no value. */
 void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value);
+/* How long a payload is of which only the first HK_PAYLOAD_MAX bytes were read, and where the whole is: "dead_letters WHERE id"
+ * and the id. No line end. */
+void hk_operate_cut(struct hk_buf *out, uint64_t bytes, const char *where, int64_t id);
 /* "~" in front of estimates. */
 const char *hk_operate_count(struct hk_count count, char out[HK_SHOW_NUMBER]);
 /* A destination as every table shows it: "(by route)" for a row that names none. */

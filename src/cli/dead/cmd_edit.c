@@ -280,7 +280,7 @@ static int load(struct edit *e, int64_t id)
         return hk_out_error(HK_EXIT_FAILURE, "letter %" PRId64 " is %s: only an open one can be edited", id,
                             hk_dead_status(e->letter));
     if (e->letter->payload.len < e->letter->payload_bytes)
-        return hk_out_error(HK_EXIT_FAILURE, "the payload is too large to edit");
+        return hk_dead_too_large(e->letter, "edited");
     struct hk_str payload = hk_dead_payload(e->letter, &e->before, &decoded);
     if (decoded && e->before.len == 0)
         (void)hk_buf_add(&e->before, payload.ptr, payload.len);

@@ -134,7 +134,8 @@ static const char *unfit(const struct hk_letter *letter, struct hk_str before, b
     if (!letter->has_payload)
         return "it has no payload";
     if (!decoded || letter->payload.len < letter->payload_bytes)
-        return decoded ? "the payload is too large" : "the payload is not base64, as its encoding says";
+        return decoded ? "the payload is larger than 64 MiB"
+                       : "the payload is not base64, as its encoding says";
     if (hk_scan_check(before, NULL) != HK_OK)
         return "the payload is not JSON";
     bool known = true;

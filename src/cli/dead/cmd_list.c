@@ -13,6 +13,7 @@
 
 enum {
     EXPORT_PAGE = 50,
+    CUT_TEXT_MAX = 400,
     LIST_PAGE = 500,
 };
 
@@ -180,11 +181,31 @@ static int export_one(const struct hk_dead *dead, const struct hk_letter *letter
     return hk_out_buffer(&out);
 }
 
-static int export_page(const struct hk_dead *dead, const struct hk_letters *found)
+static bool is_cut(const struct hk_letter *letter)
+{
+    return letter->has_payload && letter->payload.len < letter->payload_bytes;
+}
+
+static void warn_of_cut(const struct hk_letter *letter)
+{
+    struct hk_buf text;
+    hk_buf_init(&text, CUT_TEXT_MAX);
+    hk_operate_cut(&text, letter->payload_bytes, "dead_letters WHERE id", letter->id);
+    struct hk_str line = hk_buf_str(&text);
+    (void)fprintf(stderr, "hikyaku: letter %" PRId64 ": %.*s\n", letter->id, (int)line.len, line.ptr);
+    hk_buf_fini(&text);
+}
+
+static int export_page(const struct hk_dead *dead, const struct hk_letters *found, uint64_t *cut)
 {
     int code = HK_EXIT_OK;
-    for (size_t i = 0; i < found->n && code == HK_EXIT_OK; i++)
+    for (size_t i = 0; i < found->n && code == HK_EXIT_OK; i++) {
         code = export_one(dead, &found->items[i]);
+        if (!is_cut(&found->items[i]))
+            continue;
+        warn_of_cut(&found->items[i]);
+        ++*cut;
+    }
     return code;
 }
 
@@ -198,7 +219,7 @@ static int export_all(const struct hk_cli *cli, const struct hk_dead *dead,
                                   .bytes_max = PAGE_BYTES};
     struct hk_err err = {.message = ""};
     bool more = true, progress = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) != 1;
-    uint64_t n = 0;
+    uint64_t n = 0, cut = 0;
     int code = HK_EXIT_OK;
     while (more && code == HK_EXIT_OK) {
         const struct hk_letters *found = NULL;
@@ -206,13 +227,13 @@ static int export_all(const struct hk_cli *cli, const struct hk_dead *dead,
             return hk_operate_failed(&err);
         code = reveal(cli, dead, found);
         if (code == HK_EXIT_OK)
-            code = export_page(dead, found);
+            code = export_page(dead, found, &cut);
         n += found->n;
         more = found->more;
         if (progress)
             (void)fprintf(stderr, "\r%" PRIu64 " exported%s", n, more ? "" : "\n");
     }
-    return code;
+    return code == HK_EXIT_OK && cut > 0 ? HK_EXIT_FAILURE : code;
 }
 
 int hk_cmd_dead_export(struct hk_cli *cli)

@@ -246,8 +246,10 @@ static int check_state(const struct sending *s)
     if (l->status != HK_LETTER_FAILED)
         return hk_out_error(HK_EXIT_FAILURE, "letter %" PRId64 " is %s: only an open one can be sent", l->id,
                             hk_letter_status_name(l->status));
-    if (!l->has_payload || l->payload.len < l->payload_bytes)
+    if (!l->has_payload)
         return hk_out_error(HK_EXIT_FAILURE, "letter %" PRId64 " has no payload that could be sent", l->id);
+    if (l->payload.len < l->payload_bytes)
+        return hk_dead_too_large(l, "sent by hand");
     if (l->version > 1 && l->possibly_delivered && !hk_args_flag(s->cli, "yes"))
         return hk_out_error(
             HK_EXIT_FAILURE,

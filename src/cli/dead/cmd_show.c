@@ -62,6 +62,20 @@ static void fact_masked(struct show *s, const char *name, struct hk_str value, m
     hk_buf_fini(&shown);
 }
 
+static void write_cut(struct show *s)
+{
+    bool present = s->letter.version == s->shown->letter.version;
+    (void)hk_buf_addc(&s->out, '(');
+    if (present)
+        hk_operate_cut(&s->out, s->letter.payload_bytes, "dead_letters WHERE id", s->letter.id);
+    else
+        hk_operate_cut(&s->out, s->letter.payload_bytes, "dead_letter_versions WHERE letter_id",
+                       s->letter.id);
+    if (!present)
+        (void)hk_buf_addf(&s->out, " AND version = %" PRIu32, s->letter.version);
+    (void)hk_buf_adds(&s->out, ")\n");
+}
+
 /* JSON on one line is laid out: who wants the bytes asks for --json. */
 static void write_payload(struct show *s)
 {
@@ -84,10 +98,7 @@ static void write_payload(struct show *s)
         (void)hk_buf_addc(&s->out, '\n');
     }
     if (s->letter.payload.len < s->letter.payload_bytes)
-        (void)hk_buf_addf(
-            &s->out,
-            "(cut: it is too large to be shown; SELECT payload FROM dead_letters WHERE id = %" PRId64 ")\n",
-            s->letter.id);
+        write_cut(s);
     hk_buf_fini(&shown);
     hk_buf_fini(&pretty);
 }

@@ -594,7 +594,17 @@ void hk_dead_put(struct hk_json *json, const struct hk_dead *dead, const struct 
     if (payload) {
         put_details(json, dead, letter);
         put_payload(json, dead, letter);
+        if (letter->has_payload)
+            hk_put_bool(json, "payload_cut", letter->payload.len < letter->payload_bytes);
     }
+}
+
+int hk_dead_too_large(const struct hk_letter *letter, const char *done)
+{
+    char has[HK_OUT_TEXT], most[HK_OUT_TEXT];
+    return hk_out_error(
+        HK_EXIT_FAILURE, "letter %" PRId64 " cannot be %s: its payload has %s bytes, and at most %s can",
+        letter->id, done, hk_out_count(letter->payload_bytes, has), hk_out_count(HK_PAYLOAD_MAX, most));
 }
 
 void hk_dead_maybe(struct hk_buf *out, uint64_t n)

@@ -97,6 +97,8 @@ void hk_dead_show_headers(const struct hk_dead *dead, const struct hk_letter *le
 void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
                        struct hk_buf *out);
 
+/* Says that its payload has too many bytes to be `done` ("edited"). Returns the exit code. */
+int hk_dead_too_large(const struct hk_letter *letter, const char *done);
 /* ", 12 may have arrived"; nothing for 0. Of letters whose last attempts had no clear outcome. */
 void hk_dead_maybe(struct hk_buf *out, uint64_t n);
 
