@@ -290,7 +290,8 @@ int hk_ask_failed(const struct hk_ask *ask)
         (void)snprintf(name, sizeof name, "%s", field);
         for (char *c = name; *c != '\0'; c++)
             *c = *c == '_' ? '-' : *c;
-        return hk_out_error(HK_EXIT_USAGE, "option '--%s' %s", name, ask->err.message);
+        return hk_out_error(HK_EXIT_USAGE, ask->err.message[0] == ':' ? "--%s%s" : "option '--%s' %s", name,
+                            ask->err.message);
     }
     if (ask->op->store && !hk_desk_is_open(&ask->desk))
         return hk_out_error(hk_settings_exit(ask->err.code), "%s", ask->err.message);

@@ -23,7 +23,7 @@ static struct hk_str words_of(const struct hk_audit_row *row, const char *key, s
 {
     struct hk_str raw;
     hk_buf_reset(scratch);
-    if (!hk_dead_detail(row, key, &raw) || raw.len < 2 || raw.ptr[0] != '"')
+    if (!hk_act_detail(row, key, &raw) || raw.len < 2 || raw.ptr[0] != '"')
         return (struct hk_str){"", 0};
     (void)hk_scan_text(raw, scratch);
     return hk_buf_str(scratch);
@@ -234,16 +234,17 @@ static void write_act(struct hk_buf *out, const struct hk_audit_row *row,
     hk_buf_fini(&scratch);
 }
 
-static int show_act(const struct hk_cli *cli, const struct hk_dead *dead, int64_t id)
+static int show_act(const struct hk_cli *cli, struct hk_dead *dead, int64_t id)
 {
-    const struct hk_audit_row *row = NULL;
+    struct hk_audit_row found;
+    const struct hk_audit_row *row = &found;
     const struct hk_audit_letters *letters = NULL;
     struct hk_err err = {.message = ""};
     struct hk_buf out;
     uint64_t limit = 50, after = 0;
     if (!hk_args_u64(cli, "limit", 1, 100000, &limit) || !hk_args_u64(cli, "after", 1, INT64_MAX, &after))
         return HK_EXIT_USAGE;
-    int code = hk_dead_find_act(dead, id, &row);
+    int code = hk_dead_find_act(dead, id, &found);
     if (code != HK_EXIT_OK)
         return code;
     if (dead->letters->act_letters(dead->op.admin, row->id, (int64_t)after, (uint32_t)limit, &letters,
@@ -320,7 +321,7 @@ static void look_for_purge(struct chain *c, const struct hk_audit_row *row, stru
 static bool list_fits(const struct hk_audit_row *row)
 {
     struct hk_str raw = {"\"\"", 2};
-    (void)hk_dead_detail(row, "list", &raw);
+    (void)hk_act_detail(row, "list", &raw);
     return raw.len >= 2 && hk_str_eq((struct hk_str){raw.ptr + 1, raw.len - 2}, row->list);
 }
 

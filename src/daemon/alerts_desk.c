@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "daemon/alerts.h"
+#include "desk/letters.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
 
@@ -182,41 +183,17 @@ static enum hk_code keep_counts(struct seen *s, struct hk_alerts_desk *desk,
 
 /* ---- the last error of an example, masked ---- */
 
-static bool is_whole(const struct hk_letter_shown *shown)
-{
-    bool whole = shown->letter.payload.len == shown->letter.payload_bytes &&
-                 shown->n_versions + 1 >= shown->letter.version;
-    for (size_t i = 0; i < shown->n_versions; i++)
-        whole = whole && shown->versions[i].payload.len == shown->versions[i].payload_bytes;
-    return whole;
-}
-
-/* All payloads that its attempts may have been about; NULL: out of memory. */
-static const struct hk_str *payloads_of(struct seen *s, const struct hk_letter_shown *shown, size_t *out_n)
-{
-    struct hk_str *all = hk_pool_alloc(&s->arena, shown->n_versions + 1, sizeof *all);
-    *out_n = shown->n_versions + 1;
-    for (size_t i = 0; all && i < shown->n_versions; i++)
-        all[i] = shown->versions[i].payload;
-    if (all)
-        all[shown->n_versions] = shown->letter.payload;
-    return all;
-}
-
 static void mask_error(struct seen *s, const struct hk_masks *masks, const struct hk_letter_shown *shown,
                        struct hk_buf *out)
 {
     const struct hk_letter *l = &shown->letter;
-    struct hk_mask_about about = {
-        .event_type = l->event_type, .encoding = l->encoding, .headers = l->headers};
-    bool hides = hk_masks_fit(masks, l->event_type);
-    if (hides && !is_whole(shown)) {
+    struct hk_mask_about about;
+    if (hk_letter_about(l, shown, &s->arena, &about) != HK_OK)
+        s->failed = true;
+    else if (about.partial && hk_masks_fit(masks, l->event_type))
         (void)hk_buf_adds(out, "(hidden: masks apply, and the payload is too large)");
-        return;
-    }
-    about.payloads = hides ? payloads_of(s, shown, &about.n_payloads) : NULL;
-    s->failed =
-        s->failed || (hides && !about.payloads) || hk_mask_about(masks, &about, l->error, out) != HK_OK;
+    else
+        s->failed = hk_mask_about(masks, &about, l->error, out) != HK_OK || s->failed;
 }
 
 /* A letter that is gone meanwhile has no error to show. */

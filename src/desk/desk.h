@@ -51,7 +51,8 @@ void hk_desk_keep(struct hk_desk *desk, struct hk_pool *mem);
 /* Those of the configuration, made once. `*out` NULL: nothing is masked, or the caller sees all. */
 enum hk_code hk_desk_masks(struct hk_desk *desk, const struct hk_caller *caller, struct hk_masks **out,
                            struct hk_err *err);
-/* HK_INVALID about one field: "takes 1 to 5, not '9'", in front of which each door puts the name as it writes it. */
+/* HK_INVALID about one field: "takes 1 to 5, not '9'" or ": column 3: …", in front of which each door puts the name as it writes
+ * it. */
 enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_err *err, const char *fmt, ...)
     HK_PRINTF(4, 5);
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total);

@@ -3,10 +3,8 @@
  * allocates only for payloads in base64. */
 #include <string.h>
 
-#include "base/base64.h"
-#include "base/mem.h"
 #include "base/str.h"
-#include "core/encoding.h"
+#include "payload/codec.h"
 #include "payload/filter_impl.h"
 
 static bool contains(struct hk_str s, struct hk_str needle)
@@ -151,28 +149,14 @@ void hk_filter_sieve(struct hk_filter *f, struct hk_letter_sieve *out)
 
 /* ---- the whole ---- */
 
-/* A payload that was cut ends in the middle of a group of four characters. */
-static bool decode(struct hk_str text, unsigned char *out, size_t *out_len)
-{
-    for (size_t cut = 0; cut < 4 && cut <= text.len; cut++) {
-        struct hk_str some = {text.ptr, text.len - cut};
-        if (hk_base64_decode(some, HK_BASE64_LINES, out, hk_base64_room(text.len), out_len))
-            return true;
-    }
-    return false;
-}
-
 bool hk_filter_match(const void *arg, const struct hk_letter *letter)
 {
     const struct hk_filter *f = arg;
-    if (!hk_encoding_is_base64(letter->encoding))
-        return fits(f, letter, letter->payload);
-    unsigned char *decoded = hk_mem_alloc(hk_base64_room(letter->payload.len));
-    size_t len = 0;
-    if (!decoded) /* it is not found rather than acted upon */
-        return false;
-    bool plain = decode(letter->payload, decoded, &len);
-    bool found = fits(f, letter, plain ? (struct hk_str){(const char *)decoded, len} : letter->payload);
-    hk_mem_free(decoded);
+    struct hk_pool mem = {.blocks = NULL};
+    struct hk_str plain;
+    enum hk_code rc = hk_codec_beginning(letter->encoding, letter->payload, &mem, &plain);
+    bool found = rc != HK_NOMEM && /* it is not found rather than acted upon */
+                 fits(f, letter, rc == HK_OK ? plain : letter->payload);
+    hk_pool_fini(&mem);
     return found;
 }

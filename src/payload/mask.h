@@ -57,14 +57,25 @@ struct hk_mask_about {
     struct hk_str event_type;
     struct hk_str encoding;        /* of the payloads, as stored; "" = they are plain */
     struct hk_str headers;         /* the message's own, a JSON object */
-    const struct hk_str *payloads; /* every version of it, whole */
+    const struct hk_str *payloads; /* every version of it, as stored, whole */
     size_t n_payloads;
+    bool partial; /* some of its payloads are cut or not there: texts are hidden where masks apply */
 };
 
-/* hk_mask_text by each payload, then hk_mask_header_values: the one way to show a text about a message. Not HK_OK: some value that
- * must be hidden could not be read or looked for, and nothing of the text may be shown. */
+/* The one way to show a text about a message: the values of masked header names in it, then hk_mask_text by each payload, then
+ * hk_mask_header_values. Not HK_OK: some value that must be hidden could not be read or looked for (HK_TOOBIG: `partial`), and nothing
+ * of the text may be shown. */
 enum hk_code hk_mask_about(const struct hk_masks *masks, const struct hk_mask_about *about,
                            struct hk_str text, struct hk_buf *out) HK_MUSTCHECK;
+/* The same for people: where nothing may be shown, words that say why. */
+void hk_mask_show(const struct hk_masks *masks, const struct hk_mask_about *about, struct hk_str text,
+                  struct hk_buf *out);
+/* Header fields of the message, of a request or of an answer, for people. */
+void hk_mask_show_headers(const struct hk_masks *masks, const struct hk_mask_about *about,
+                          struct hk_str headers, struct hk_buf *out);
+/* A payload for people, given as it is stored. */
+void hk_mask_show_payload(const struct hk_masks *masks, struct hk_str event_type, struct hk_str encoding,
+                          struct hk_str stored, struct hk_buf *out);
 
 /* A receiver's answer, which may have been cut: if it is JSON as far as it goes, with the masked paths in it hidden. Values of the
  * payload are not looked for. */

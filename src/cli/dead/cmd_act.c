@@ -551,11 +551,12 @@ static enum hk_code look_at_act(struct act *a, int64_t act_id, struct outlook *o
 /* Undoes one discard of many letters, and nothing else. */
 static int do_undo(struct act *a, int64_t id)
 {
-    const struct hk_audit_row *row = NULL;
+    struct hk_audit_row found;
+    const struct hk_audit_row *row = &found;
     struct hk_err err = {.message = ""};
     struct outlook seen = {.maybe = 0};
     char number[48], question[160], filter[40];
-    int code = hk_dead_find_act(&a->dead, id, &row);
+    int code = hk_dead_find_act(&a->dead, id, &found);
     if (code != HK_EXIT_OK)
         return code;
     id = row->id;

@@ -260,7 +260,8 @@ static int store(struct edit *e, const char *reason, bool *out_kept)
     struct hk_err err = {.message = ""};
     uint32_t version = e->letter->version + 1;
     struct hk_letter_edit by = {.actor = hk_settings_actor(e->cli, actor), .reason = reason, .act = "edit"};
-    enum hk_code rc = hk_dead_replace(&e->dead, e->letter, hk_buf_str(&e->after), &by, &version, &err);
+    enum hk_code rc =
+        hk_letter_replace(&e->dead.op.desk, e->letter, hk_buf_str(&e->after), &by, &version, &err);
     *out_kept = rc == HK_OK;
     return rc == HK_OK ? report(e, version, false) : hk_operate_failed(&err);
 }

@@ -5,24 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/mem.h"
-#include "base/parse.h"
-#include "base/show.h"
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/dead/dead.h"
 #include "cli/out.h"
 #include "cli/settings.h"
 #include "config/payload.h"
-#include "core/encoding.h"
 #include "exec/clock.h"
 
 enum {
-    FOUND_MAX = 20, /* letters of one message_id that are looked at */
     SEEN_EVERY_MS = 200,
     SEEN_WIDTH = 40,
-    ASIDE_BYTES = 1 << 20, /* of each payload that is read to find what hides in an error */
 };
 
 int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
@@ -40,14 +34,15 @@ int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
     enum hk_code rc = dead.letters != NULL ? HK_OK : err.code;
     if (rc == HK_OK && !dead.revealed)
         rc = hk_config_make_masks(dead.op.config, &dead.masks, &err);
-    if (rc == HK_OK && dead.masks != NULL &&
-        (dead.aside = hk_mem_zalloc(1, sizeof(struct hk_admin *))) == NULL)
+    if (rc == HK_OK && dead.masks != NULL && (dead.aside = hk_mem_zalloc(1, sizeof *dead.aside)) == NULL)
         rc = hk_err_set(&err, HK_NOMEM, "out of memory");
     if (rc != HK_OK) {
         hk_masks_free(dead.masks);
         hk_operate_close(&dead.op);
         return hk_out_error(hk_settings_exit(rc), "%s", err.message);
     }
+    if (dead.aside != NULL)
+        hk_desk_init(dead.aside, dead.op.config, dead.op.url);
     *out = dead;
     return HK_EXIT_OK;
 }
@@ -55,9 +50,10 @@ int hk_dead_open(const struct hk_cli *cli, struct hk_dead *out)
 void hk_dead_close(struct hk_dead *dead)
 {
     if (dead->aside != NULL)
-        dead->op.ops->close(*dead->aside);
-    hk_mem_free((void *)dead->aside);
+        hk_desk_fini(dead->aside);
+    hk_mem_free(dead->aside);
     hk_masks_free(dead->masks);
+    hk_pool_fini(&dead->mem);
     hk_operate_close(&dead->op);
 }
 
@@ -74,85 +70,49 @@ bool hk_dead_ids(const struct hk_cli *cli, enum hk_requeue_id *out)
     return true;
 }
 
-static const struct {
-    const char *option, *term;
-} terms[] = {
-    {"destination", "destination"},
-    {"event-type", "type"},
-    {"reason-code", "reason"},
-    {"class", "class"},
-    {"status", "status"},
-    {"group", "group"},
-    {"older", "older"},
-    {"newer", "newer"},
-    {"text", "text"},
-};
+static struct hk_letter_words words_of(const struct hk_cli *cli)
+{
+    return (struct hk_letter_words){.filter = hk_args_value(cli, "filter"),
+                                    .destination = hk_args_value(cli, "destination"),
+                                    .event_type = hk_args_value(cli, "event-type"),
+                                    .reason_code = hk_args_value(cli, "reason-code"),
+                                    .failure_class = hk_args_value(cli, "class"),
+                                    .status = hk_args_value(cli, "status"),
+                                    .group = hk_args_value(cli, "group"),
+                                    .older = hk_args_value(cli, "older"),
+                                    .newer = hk_args_value(cli, "newer"),
+                                    .text = hk_args_value(cli, "text")};
+}
 
-enum {
-    N_TERMS = sizeof terms / sizeof terms[0]
-};
-
-/* One of blanks only says nothing: a script's variable was empty, and all letters would be meant. */
 bool hk_dead_filter_given(const struct hk_cli *cli)
 {
-    const char *filter = hk_args_value(cli, "filter");
-    bool given = filter != NULL && hk_str_trim(hk_str_of(filter)).len > 0;
-    for (size_t i = 0; i < N_TERMS; i++)
-        given = given || hk_args_value(cli, terms[i].option) != NULL;
-    return given;
+    struct hk_letter_words words = words_of(cli);
+    return hk_letter_words_given(&words);
 }
 
 bool hk_dead_filter_beside_ids(const struct hk_cli *cli)
 {
-    bool given = hk_args_value(cli, "filter") != NULL;
-    for (size_t i = 0; i < N_TERMS; i++)
-        given = given ||
-                (strcmp(terms[i].option, "destination") != 0 && hk_args_value(cli, terms[i].option) != NULL);
-    return given;
-}
-
-static void add_term(struct hk_buf *text, const char *term, const char *value)
-{
-    (void)hk_buf_addf(text, " %s:\"", term);
-    for (const char *at = value; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            (void)hk_buf_addc(text, '\\');
-        (void)hk_buf_addc(text, *at);
-    }
-    (void)hk_buf_addc(text, '"');
+    struct hk_letter_words words = words_of(cli);
+    return hk_letter_words_beside_ids(&words);
 }
 
 int hk_dead_filter(const struct hk_cli *cli, bool any_status, struct hk_dead_filter *out)
 {
-    struct hk_dead_filter filter = {.parsed = NULL};
+    struct hk_letter_words words = words_of(cli);
+    struct hk_desk desk = {.config = NULL};
+    struct hk_pool mem = {.blocks = NULL};
+    struct hk_letter_filter filter;
     struct hk_err err = {.message = ""};
-    struct hk_buf text;
-    const char *given = hk_args_value(cli, "filter");
-    hk_buf_init(&text, (size_t)2 * HK_FILTER_TEXT_MAX);
-    (void)hk_buf_adds(&text, given != NULL ? given : "");
-    for (size_t i = 0; i < N_TERMS; i++) {
-        const char *value = hk_args_value(cli, terms[i].option);
-        if (value != NULL)
-            add_term(&text, terms[i].term, value);
+    enum hk_code rc = hk_letter_filter(&desk, &words, any_status, &mem, &filter, &err);
+    if (rc == HK_OK) {
+        *out = (struct hk_dead_filter){.parsed = filter.parsed, .query = filter.query};
+        hk_buf_init(&out->text, (size_t)4 * HK_FILTER_TEXT_MAX);
+        (void)hk_buf_adds(&out->text, filter.text);
     }
-    enum hk_code rc = hk_buf_status(&text);
-    if (rc == HK_OK)
-        rc = hk_filter_parse(hk_buf_cstr(&text), hk_clock_wall_ms(), &filter.parsed, &err);
-    else
-        (void)hk_err_set(&err, rc, "the filter is too long");
-    hk_buf_fini(&text);
+    hk_pool_fini(&mem);
     if (rc != HK_OK)
-        return hk_out_error(rc == HK_NOMEM ? HK_EXIT_FAILURE : HK_EXIT_USAGE, "--filter: %s", err.message);
-    filter.query = *hk_filter_query(filter.parsed);
-    if (filter.query.statuses == 0 && !any_status)
-        filter.query.statuses = 1u << HK_LETTER_FAILED;
-    hk_buf_init(&filter.text, (size_t)4 * HK_FILTER_TEXT_MAX);
-    hk_filter_text(filter.parsed, &filter.query, &filter.text);
-    *out = filter;
-    if (hk_buf_status(&filter.text) == HK_OK)
-        return HK_EXIT_OK;
-    hk_dead_filter_free(out);
-    return hk_out_error(HK_EXIT_FAILURE, "out of memory");
+        return hk_out_error(rc == HK_NOMEM ? HK_EXIT_FAILURE : HK_EXIT_USAGE, "--filter%s", err.message);
+    return HK_EXIT_OK;
 }
 
 void hk_dead_filter_free(struct hk_dead_filter *filter)
@@ -208,90 +168,19 @@ bool hk_dead_is_paused(const struct hk_names *paused, struct hk_str destination)
     return false;
 }
 
-static int say_several(const char *shown, const struct hk_letters *found)
-{
-    struct hk_buf list;
-    char at[HK_SHOW_MAX];
-    hk_buf_init(&list, 4096);
-    for (size_t i = 0; i < found->n; i++)
-        (void)hk_buf_addf(&list, "%s%" PRId64 " (%s, %s)", i > 0 ? ", " : "", found->items[i].id,
-                          hk_show(found->items[i].destination, at),
-                          hk_letter_status_name(found->items[i].status));
-    int code = hk_out_error(HK_EXIT_USAGE, "message %s has several letters: %s; name one by its id", shown,
-                            hk_buf_cstr(&list));
-    hk_buf_fini(&list);
-    return code;
-}
-
 int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const char *operand, int64_t *out_id)
 {
-    const struct hk_letters *found = NULL;
+    struct hk_desk desk = dead->op.desk;
     struct hk_err err = {.message = ""};
-    char shown[HK_SHOW_MAX];
-    uint64_t id = 0;
-    if (hk_parse_u64(hk_str_of(operand), &id, NULL) == HK_OK && id > 0 && id <= INT64_MAX) {
-        *out_id = (int64_t)id;
-        return HK_EXIT_OK;
-    }
-    if (strncmp(operand, "id:", 3) == 0)
-        operand += 3;
-    struct hk_letter_query query = {.message_id = operand, .destination = hk_args_value(cli, "destination")};
-    enum hk_code rc = dead->letters->list(dead->op.admin, &query,
-                                          &(struct hk_letter_page){.limit = FOUND_MAX}, &found, &err);
-    if (rc != HK_OK)
-        return hk_operate_failed(&err);
-    hk_show(hk_str_of(operand), shown);
-    if (found->n == 0) {
-        rc = dead->letters->find_requeued(dead->op.admin, operand, out_id, &err);
-        return rc == HK_OK ? HK_EXIT_OK
-               : rc != HK_NOTFOUND
-                   ? hk_operate_failed(&err)
-                   : hk_out_error(HK_EXIT_FAILURE, "there is no dead letter of message %s", shown);
-    }
-    if (found->n > 1)
-        return say_several(shown, found);
-    *out_id = found->items[0].id;
-    return HK_EXIT_OK;
+    enum hk_code rc = hk_letter_find(&desk, operand, hk_args_value(cli, "destination"), out_id, &err);
+    return rc == HK_OK ? HK_EXIT_OK : hk_operate_failed(&err);
 }
 
-/* ---- acts ---- */
-
-bool hk_dead_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw)
-{
-    struct hk_json_scan scan;
-    struct hk_scan_token token;
-    hk_scan_init(&scan, row->detail);
-    bool found = false;
-    enum hk_scan_kind kind = hk_scan_next(&scan, &token);
-    while (kind != HK_SCAN_END && kind != HK_SCAN_ERROR && !found) {
-        kind = hk_scan_next(&scan, &token);
-        if (kind == HK_SCAN_KEY && scan.depth == 1 && hk_scan_text_eq(token.raw, hk_str_of(key)))
-            found = hk_scan_next(&scan, &token) != HK_SCAN_ERROR;
-    }
-    if (found)
-        *out_raw = token.raw;
-    return found;
-}
-
-int hk_dead_find_act(const struct hk_dead *dead, int64_t id, const struct hk_audit_row **out)
+int hk_dead_find_act(struct hk_dead *dead, int64_t id, struct hk_audit_row *out)
 {
     struct hk_err err = {.message = ""};
-    for (int looks = 0; looks < 2; looks++) {
-        const struct hk_audit_rows *rows = NULL;
-        struct hk_audit_page page = {.after_id = id - 1, .oldest_first = true, .limit = 1, .parts = true};
-        struct hk_str first;
-        uint64_t first_id = 0;
-        if (dead->letters->audit(dead->op.admin, &page, &rows, &err) != HK_OK)
-            return hk_operate_failed(&err);
-        if (rows->n == 0 || rows->items[0].id != id)
-            break;
-        *out = &rows->items[0];
-        if (!hk_dead_detail(*out, "act", &first) || hk_parse_u64(first, &first_id, NULL) != HK_OK ||
-            first_id == 0 || first_id >= (uint64_t)id)
-            return HK_EXIT_OK;
-        id = (int64_t)first_id;
-    }
-    return hk_out_error(HK_EXIT_FAILURE, "there is no act %" PRId64 " in the audit", id);
+    return hk_act_find(&dead->op.desk, id, &dead->mem, out, &err) == HK_OK ? HK_EXIT_OK
+                                                                           : hk_operate_failed(&err);
 }
 
 /* ---- showing ---- */
@@ -299,203 +188,51 @@ int hk_dead_find_act(const struct hk_dead *dead, int64_t id, const struct hk_aud
 int hk_dead_reveal(const struct hk_cli *cli, const struct hk_dead *dead, const int64_t *ids, size_t n)
 {
     char actor[HK_ACTOR_MAX];
-    const struct hk_letters_done *done = NULL;
+    struct hk_desk desk = dead->op.desk;
     struct hk_err err = {.message = ""};
-    if (!dead->revealed)
-        return HK_EXIT_OK;
-    struct hk_letter_act act = {.actor = hk_settings_actor(cli, actor),
-                                .reason = hk_args_value(cli, "reason")};
-    for (size_t at = 0; at < n; at += act.n) {
-        act.ids = ids + at;
-        act.n = n - at < HK_LETTER_ACTS_MAX ? n - at : HK_LETTER_ACTS_MAX;
-        if (dead->letters->remark(dead->op.admin, &act, "reveal", &done, &err) != HK_OK)
-            return hk_operate_failed(&err);
-        act.act_id = done->act_id;
-    }
-    return HK_EXIT_OK;
+    const struct hk_caller caller = {.actor = hk_settings_actor(cli, actor),
+                                     .reason = hk_args_value(cli, "reason"),
+                                     .reveal = dead->revealed};
+    return hk_letters_reveal(&desk, &caller, ids, n, &err) == HK_OK ? HK_EXIT_OK : hk_operate_failed(&err);
 }
 
 struct hk_str hk_dead_payload(const struct hk_letter *letter, struct hk_buf *scratch, bool *out_ok)
 {
-    *out_ok = true;
-    if (!hk_encoding_is_base64(letter->encoding))
-        return letter->payload;
-    size_t room = hk_base64_room(letter->payload.len), len = 0;
-    unsigned char *bytes = hk_mem_alloc(room);
-    *out_ok = bytes != NULL && hk_base64_decode(letter->payload, HK_BASE64_LINES, bytes, room, &len) &&
-              hk_buf_add(scratch, bytes, len) == HK_OK;
-    if (bytes == NULL)
+    struct hk_pool mem = {.blocks = NULL};
+    struct hk_str plain;
+    enum hk_code rc = hk_letter_plain(letter, &mem, &plain);
+    if (rc == HK_OK && mem.blocks != NULL && (rc = hk_buf_add(scratch, plain.ptr, plain.len)) == HK_OK)
+        plain = hk_buf_str(scratch);
+    if (rc == HK_NOMEM)
         scratch->status = HK_NOMEM; /* it may well be base64: nobody knows what is in it */
-    hk_mem_free(bytes);
-    return *out_ok ? hk_buf_str(scratch) : (struct hk_str){"", 0};
+    hk_pool_fini(&mem);
+    *out_ok = rc == HK_OK;
+    return *out_ok ? plain : (struct hk_str){"", 0};
 }
 
-enum hk_code hk_dead_replace(const struct hk_dead *dead, const struct hk_letter *letter,
-                             struct hk_str payload, const struct hk_letter_edit *by, uint32_t *out_version,
-                             struct hk_err *err)
+static struct hk_letter_view view_of(const struct hk_dead *dead)
 {
-    struct hk_buf coded;
-    struct hk_letter_edit edit = {.id = letter->id,
-                                  .version = letter->version,
-                                  .payload = payload,
-                                  .actor = by->actor,
-                                  .reason = by->reason,
-                                  .act = by->act};
-    hk_buf_init(&coded, (size_t)2 * HK_PAYLOAD_MAX);
-    if (hk_encoding_is_base64(letter->encoding)) {
-        (void)hk_buf_add_base64(&coded, payload.ptr, payload.len);
-        edit.payload = hk_buf_str(&coded);
-    }
-    enum hk_code rc = hk_buf_status(&coded);
-    if (rc == HK_OK)
-        rc = dead->letters->edit(dead->op.admin, &edit, out_version, err);
-    else
-        (void)hk_err_set(err, rc, "the payload does not fit");
-    hk_buf_fini(&coded);
-    return rc;
+    return (struct hk_letter_view){dead->aside, dead->masks, dead->history};
 }
 
 void hk_dead_show_payload(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_buf *out)
 {
-    struct hk_buf scratch;
-    bool ok = true;
-    hk_buf_init(&scratch, HK_PAYLOAD_MAX);
-    struct hk_str payload = hk_dead_payload(letter, &scratch, &ok);
-    if (ok)
-        (void)hk_mask_payload(dead->masks, letter->event_type, payload, out);
-    else
-        (void)hk_buf_addf(out, "(%zu bytes that are not base64)", letter->payload.len);
-    hk_buf_fini(&scratch);
-}
-
-/* Headers stand in details, too, at whatever depth: the value behind each name that is masked. `text` as it is when it is no JSON. */
-static void hide_headers(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
-                         struct hk_buf *out)
-{
-    struct hk_json_scan scan;
-    struct hk_scan_token token;
-    struct hk_buf name;
-    size_t copied = 0;
-    bool hide = false;
-    hk_buf_init(&name, HK_PAYLOAD_MAX);
-    hk_scan_init(&scan, text);
-    for (enum hk_scan_kind kind = hk_scan_next(&scan, &token); kind != HK_SCAN_END && kind != HK_SCAN_ERROR;
-         kind = hk_scan_next(&scan, &token)) {
-        if (kind == HK_SCAN_STRING && hide) {
-            (void)hk_buf_add(out, text.ptr + copied, token.at - copied);
-            (void)hk_buf_adds(out, "\"" HK_MASKED "\"");
-            copied = token.at + token.raw.len;
-        }
-        hide = false;
-        if (kind == HK_SCAN_KEY) {
-            hk_buf_reset(&name);
-            (void)hk_scan_text(token.raw, &name);
-            hide = hk_buf_status(&name) != HK_OK || /* without memory for the name: rather hidden */
-                   hk_mask_has_header(dead->masks, letter->event_type, hk_buf_str(&name));
-        }
-    }
-    (void)hk_buf_add(out, text.ptr + copied, text.len - copied);
-    hk_buf_fini(&name);
+    struct hk_letter_view view = view_of(dead);
+    hk_letter_show_payload(&view, letter, out);
 }
 
 void hk_dead_show_headers(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str headers,
                           struct hk_buf *out)
 {
-    struct hk_buf masked;
-    hk_buf_init(&masked, HK_OPERATE_OUTPUT_MAX);
-    if (headers.len > 0 && hk_mask_headers(dead->masks, letter->event_type, headers, &masked) != HK_OK)
-        (void)hk_buf_adds(out, "(out of memory)");
-    else if (headers.len > 0)
-        hk_dead_show_text(dead, letter, hk_buf_str(&masked), out); /* an answer may repeat what it was sent */
-    hk_buf_fini(&masked);
-}
-
-/* What hides every masked value of this letter is known. */
-static bool knows_payloads(const struct hk_dead *dead, const struct hk_letter *letter)
-{
-    const struct hk_letter_shown *history = dead->history;
-    if (history == NULL)
-        return letter->payload.len == letter->payload_bytes && letter->version <= 1;
-    if (history->letter.payload.len < history->letter.payload_bytes ||
-        history->n_versions + 1 < history->letter.version)
-        return false;
-    for (size_t i = 0; i < history->n_versions; i++)
-        if (history->versions[i].payload.len < history->versions[i].payload_bytes)
-            return false;
-    return true;
-}
-
-/* Every payload that the text may be about: the letter's, and those of its history. NULL: out of memory. */
-static struct hk_str *payloads_of(const struct hk_dead *dead, const struct hk_letter *letter, size_t *out_n)
-{
-    const struct hk_letter_shown *history = dead->history;
-    size_t n = history != NULL ? history->n_versions : 0, at = 0;
-    struct hk_str *all = hk_mem_zalloc(n + 2, sizeof *all);
-    if (all == NULL)
-        return NULL;
-    all[at++] = letter->payload;
-    for (size_t i = 0; i < n; i++)
-        all[at++] = history->versions[i].payload;
-    if (history != NULL && history->letter.payload.ptr != letter->payload.ptr)
-        all[at++] = history->letter.payload;
-    *out_n = at;
-    return all;
-}
-
-/* All that is known of the letter; NULL: it cannot be read, and `err` says why if the store did. */
-static const struct hk_letter_shown *read_aside(const struct hk_dead *dead, int64_t id, struct hk_err *err)
-{
-    const struct hk_store_options options = {.busy_ms = 0};
-    const struct hk_letter_shown *shown = NULL;
-    if (dead->aside == NULL || dead->history != NULL || id == 0)
-        return NULL;
-    if (*dead->aside == NULL && dead->op.ops->open(dead->op.url, &options, dead->aside, err) != HK_OK)
-        return NULL;
-    return dead->letters->show(*dead->aside, id, ASIDE_BYTES, &shown, err) == HK_OK ? shown : NULL;
-}
-
-/* Its payloads are known. */
-static void mask_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
-                      struct hk_buf *out)
-{
-    struct hk_mask_about about = {
-        .event_type = letter->event_type, .encoding = letter->encoding, .headers = letter->headers};
-    struct hk_buf hidden, shown;
-    hk_buf_init(&hidden, HK_OPERATE_OUTPUT_MAX);
-    hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
-    hide_headers(dead, letter, text, &hidden);
-    struct hk_str *payloads = payloads_of(dead, letter, &about.n_payloads);
-    about.payloads = payloads;
-    if (payloads != NULL && hk_buf_status(&hidden) == HK_OK &&
-        hk_mask_about(dead->masks, &about, hk_buf_str(&hidden), &shown) == HK_OK)
-        (void)hk_buf_add(out, shown.data, shown.len);
-    else
-        (void)hk_buf_adds(out, "(out of memory)");
-    hk_mem_free(payloads);
-    hk_buf_fini(&hidden);
-    hk_buf_fini(&shown);
+    struct hk_letter_view view = view_of(dead);
+    hk_letter_show_headers(&view, letter, headers, out);
 }
 
 void hk_dead_show_text(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
                        struct hk_buf *out)
 {
-    struct hk_dead whole = *dead;
-    if (text.len == 0 || !hk_masks_fit(dead->masks, letter->event_type)) {
-        (void)hk_buf_add(out, text.ptr, text.len);
-        return;
-    }
-    if (knows_payloads(dead, letter)) {
-        mask_text(dead, letter, text, out);
-        return;
-    }
-    struct hk_err err = {.message = ""};
-    whole.history = read_aside(dead, letter->id, &err);
-    if (whole.history != NULL && knows_payloads(&whole, letter))
-        mask_text(&whole, &whole.history->letter, text, out);
-    else if (err.message[0] != '\0')
-        (void)hk_buf_addf(out, "(hidden: masks apply, and its payloads cannot be read: %s)", err.message);
-    else
-        (void)hk_buf_adds(out, "(hidden: masks apply, and not all of its payloads can be read)");
+    struct hk_letter_view view = view_of(dead);
+    hk_letter_show_text(&view, letter, text, out);
 }
 
 const char *hk_dead_status(const struct hk_letter *letter)

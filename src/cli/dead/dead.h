@@ -5,6 +5,7 @@
 #define HK_CLI_DEAD_DEAD_H
 
 #include "cli/operate.h"
+#include "desk/letters.h"
 #include "payload/filter.h"
 #include "payload/mask.h"
 #include "store/letters.h"
@@ -18,7 +19,8 @@ struct hk_dead {
         *history; /* of the letter that is shown: all of its payloads; NULL = only the one it has */
     /* Over which the payloads of a letter are read that a list has not read: what the list gave lives as long as nothing else is
      * asked of its own connection. Opened when it is needed. NULL = there is none. */
-    struct hk_admin **aside;
+    struct hk_desk *aside;
+    struct hk_pool mem; /* until it is closed */
 };
 
 /* As hk_operate_open. --reveal needs --reason. */
@@ -70,10 +72,8 @@ bool hk_dead_ids(const struct hk_cli *cli, enum hk_requeue_id *out);
  * under. HK_EXIT_OK, or said why not. A message_id of digits only must be written id:… */
 int hk_dead_find(const struct hk_cli *cli, const struct hk_dead *dead, const char *operand, int64_t *out_id);
 
-/* The row of the audit that an act begins with, also when `id` is that of a later row of the act. HK_EXIT_OK, or said that there is none. */
-int hk_dead_find_act(const struct hk_dead *dead, int64_t id, const struct hk_audit_row **out);
-/* A member of a row's detail: "filter", "jq", "list", "act", "letters". Of a text with its quotes. False: it has none. */
-bool hk_dead_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw);
+/* hk_act_find. HK_EXIT_OK, or said that there is none. */
+int hk_dead_find_act(struct hk_dead *dead, int64_t id, struct hk_audit_row *out);
 
 /* ---- showing ---- */
 
@@ -82,12 +82,6 @@ int hk_dead_reveal(const struct hk_cli *cli, const struct hk_dead *dead, const i
 
 /* The payload as the application wrote it: base64 undone where the letter says so. "" with `*out_ok` false when it is not base64. */
 struct hk_str hk_dead_payload(const struct hk_letter *letter, struct hk_buf *scratch, bool *out_ok);
-
-/* The way back: `payload` takes the place of the letter's, encoded as the letter says. `by`: who, why and which act ("edit", "fix"). As
- * `edit` of store/letters.h. */
-enum hk_code hk_dead_replace(const struct hk_dead *dead, const struct hk_letter *letter,
-                             struct hk_str payload, const struct hk_letter_edit *by, uint32_t *out_version,
-                             struct hk_err *err);
 
 /* Masked, each added to `out`. What hides in errors is found by the letter's payloads and headers, earlier payloads included: where
  * `letter` and `dead->history` do not have all of them, they are read by its id; an error about a payload over 1 MiB is hidden then. */

@@ -3,8 +3,8 @@
  * may be NULL, times may be infinite, and texts of any length: those were left out by the statement, and are marked here. */
 #include <string.h>
 
-#include "base/base64.h"
 #include "core/encoding.h"
+#include "payload/codec.h"
 #include "store/pg/store.h"
 
 _Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
@@ -179,18 +179,11 @@ static const struct columns ahead_columns = {HK_PG_H_ID,           HK_PG_W_SHARD
 static void read_payload(struct hk_store *store, const PGresult *res, int row, int column,
                          struct hk_message *out)
 {
-    struct hk_str raw = text_at(res, row, column);
-    out->payload = raw;
-    if (!raw.len || !hk_encoding_is_base64(out->encoding))
-        return;
-    out->payload = (struct hk_str){"", 0};
-    size_t room = hk_base64_room(raw.len), len = 0;
-    unsigned char *bytes = hk_pg_alloc(&store->pg, 1, room);
-    if (!bytes)
-        return;
-    out->undecodable = !hk_base64_decode(raw, HK_BASE64_LINES, bytes, room, &len);
-    if (!out->undecodable)
-        out->payload = (struct hk_str){(const char *)bytes, len};
+    enum hk_code rc =
+        hk_codec_plain(out->encoding, text_at(res, row, column), hk_pg_pool(&store->pg), &out->payload);
+    out->undecodable = rc == HK_INVALID;
+    if (rc == HK_NOMEM)
+        hk_pg_fail(&store->pg, HK_NOMEM, "out of memory");
 }
 
 static const char *malformed(const PGresult *res, int row, const struct columns *c, struct hk_message *out)

@@ -3,9 +3,9 @@
  * BLOBs, numbers texts, dates anything, NULL everywhere. Nothing here fails on a value; what cannot be used is marked. */
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/parse.h"
 #include "core/encoding.h"
+#include "payload/codec.h"
 #include "store/sqlite/sqlite.h"
 
 _Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
@@ -143,17 +143,12 @@ static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_mess
     out->oversized = raw.len > store->options.max_payload_bytes;
     if (!raw.len || out->oversized)
         return;
-    if (!hk_encoding_is_base64(out->encoding)) {
-        out->payload = hk_sq_text(store, q, HK_SQ_M_PAYLOAD);
-        return;
-    }
-    size_t room = hk_base64_room(raw.len), len = 0;
-    unsigned char *bytes = hk_sq_alloc(store, 1, room);
-    if (!bytes)
-        return;
-    out->undecodable = !hk_base64_decode(raw, HK_BASE64_LINES, bytes, room, &len);
-    if (!out->undecodable)
-        out->payload = (struct hk_str){(const char *)bytes, len};
+    enum hk_code rc = hk_codec_plain(out->encoding, raw, hk_sq_pool(store), &out->payload);
+    out->undecodable = rc == HK_INVALID;
+    if (rc == HK_NOMEM)
+        hk_sq_fail(store, SQLITE_NOMEM);
+    else if (rc == HK_OK && out->payload.ptr == raw.ptr)
+        out->payload = hk_sq_text(store, q, HK_SQ_M_PAYLOAD); /* what is borrowed lives until the next row */
 }
 
 void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_message *out)

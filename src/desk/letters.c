@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which letters are meant: words become a query, and what somebody calls a letter becomes its id. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "desk/letters.h"
+#include "exec/clock.h"
+#include "payload/codec.h"
+#include "payload/scan.h"
+
+enum {
+    FOUND_MAX = 20,    /* letters of one message_id that are looked at */
+    SEVERAL_MAX = 300, /* bytes about them in an error */
+};
+
+/* ---- words ---- */
+
+static const struct {
+    const char *term;
+    size_t offset;
+} terms[] = {
+    {"destination", offsetof(struct hk_letter_words, destination)},
+    {"type", offsetof(struct hk_letter_words, event_type)},
+    {"reason", offsetof(struct hk_letter_words, reason_code)},
+    {"class", offsetof(struct hk_letter_words, failure_class)},
+    {"status", offsetof(struct hk_letter_words, status)},
+    {"group", offsetof(struct hk_letter_words, group)},
+    {"older", offsetof(struct hk_letter_words, older)},
+    {"newer", offsetof(struct hk_letter_words, newer)},
+    {"text", offsetof(struct hk_letter_words, text)},
+};
+
+enum {
+    N_TERMS = sizeof terms / sizeof terms[0]
+};
+
+static const char *word_of(const struct hk_letter_words *words, size_t i)
+{
+    return *(const char *const *)((const char *)words + terms[i].offset);
+}
+
+bool hk_letter_words_given(const struct hk_letter_words *words)
+{
+    bool given = words->filter && hk_str_trim(hk_str_of(words->filter)).len > 0;
+    for (size_t i = 0; i < N_TERMS; i++)
+        given = given || word_of(words, i);
+    return given;
+}
+
+bool hk_letter_words_beside_ids(const struct hk_letter_words *words)
+{
+    bool given = words->filter != NULL;
+    for (size_t i = 0; i < N_TERMS; i++)
+        given = given || (strcmp(terms[i].term, "destination") != 0 && word_of(words, i));
+    return given;
+}
+
+static void add_term(struct hk_buf *text, const char *term, const char *value)
+{
+    (void)hk_buf_addf(text, " %s:\"", term);
+    for (const char *at = value; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            (void)hk_buf_addc(text, '\\');
+        (void)hk_buf_addc(text, *at);
+    }
+    (void)hk_buf_addc(text, '"');
+}
+
+static enum hk_code parse(struct hk_desk *desk, const struct hk_letter_words *words, struct hk_filter **out,
+                          struct hk_err *err)
+{
+    struct hk_err why = {.message = "the filter is too long"};
+    struct hk_buf text;
+    hk_buf_init(&text, (size_t)2 * HK_FILTER_TEXT_MAX);
+    (void)hk_buf_adds(&text, words->filter ? words->filter : "");
+    for (size_t i = 0; i < N_TERMS; i++)
+        if (word_of(words, i))
+            add_term(&text, terms[i].term, word_of(words, i));
+    enum hk_code rc = hk_buf_status(&text);
+    if (rc == HK_OK)
+        rc = hk_filter_parse(hk_buf_cstr(&text), hk_clock_wall_ms(), out, &why);
+    hk_buf_fini(&text);
+    if (rc == HK_NOMEM)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    return rc == HK_OK ? HK_OK : hk_desk_wrong(desk, "filter", err, ": %s", why.message);
+}
+
+enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_letter_words *words, bool any_status,
+                              struct hk_pool *mem, struct hk_letter_filter *out, struct hk_err *err)
+{
+    struct hk_letter_filter filter = {.parsed = NULL};
+    struct hk_buf text;
+    enum hk_code rc = parse(desk, words, &filter.parsed, err);
+    if (rc != HK_OK)
+        return rc;
+    filter.query = *hk_filter_query(filter.parsed);
+    if (filter.query.statuses == 0 && !any_status)
+        filter.query.statuses = 1u << HK_LETTER_FAILED;
+    hk_buf_init(&text, (size_t)4 * HK_FILTER_TEXT_MAX);
+    hk_filter_text(filter.parsed, &filter.query, &text);
+    if (hk_buf_status(&text) == HK_OK)
+        filter.text = hk_pool_copy_str(mem, hk_buf_str(&text));
+    hk_buf_fini(&text);
+    *out = filter;
+    if (filter.text)
+        return HK_OK;
+    hk_letter_filter_free(out);
+    return hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+void hk_letter_filter_free(struct hk_letter_filter *filter)
+{
+    hk_filter_free(filter->parsed);
+    filter->parsed = NULL;
+}
+
+static void tell(void *arg, int64_t id)
+{
+    const struct hk_caller **caller = arg;
+    hk_caller_progress(*caller, id > 0 ? (uint64_t)id : 0, 0);
+}
+
+void hk_letter_query_tells(struct hk_letter_query *query, const struct hk_caller **caller)
+{
+    query->seen = (*caller)->progress ? tell : NULL;
+    query->seen_arg = caller;
+}
+
+/* ---- by name ---- */
+
+static enum hk_code say_several(const char *shown, const struct hk_letters *found, struct hk_err *err)
+{
+    struct hk_buf list;
+    char at[HK_SHOW_MAX];
+    hk_buf_init(&list, 4096);
+    for (size_t i = 0; i < found->n && list.len < SEVERAL_MAX; i++)
+        (void)hk_buf_addf(&list, "%s%" PRId64 " (%s, %s)", i > 0 ? ", " : "", found->items[i].id,
+                          hk_show(found->items[i].destination, at),
+                          hk_letter_status_name(found->items[i].status));
+    if (list.len >= SEVERAL_MAX) {
+        list.len = SEVERAL_MAX;
+        (void)hk_buf_adds(&list, " …");
+    }
+    enum hk_code rc = hk_err_set(err, HK_INVALID, "message %s has several letters: %s; name one by its id",
+                                 shown, hk_buf_cstr(&list));
+    hk_buf_fini(&list);
+    return rc;
+}
+
+enum hk_code hk_letter_find(struct hk_desk *desk, const char *operand, const char *destination,
+                            int64_t *out_id, struct hk_err *err)
+{
+    const struct hk_letter_page page = {.limit = FOUND_MAX};
+    const struct hk_letters *found = NULL;
+    char shown[HK_SHOW_MAX];
+    uint64_t id = 0;
+    if (hk_parse_u64(hk_str_of(operand), &id, NULL) == HK_OK && id > 0 && id <= INT64_MAX) {
+        *out_id = (int64_t)id;
+        return HK_OK;
+    }
+    if (strncmp(operand, "id:", 3) == 0)
+        operand += 3;
+    hk_show(hk_str_of(operand), shown);
+    struct hk_letter_query query = {.message_id = operand, .destination = destination};
+    enum hk_code rc = desk->letters->list(desk->admin, &query, &page, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    if (found->n > 1)
+        return say_several(shown, found, err);
+    if (found->n == 0) {
+        rc = desk->letters->find_requeued(desk->admin, operand, out_id, err);
+        return rc == HK_NOTFOUND ? hk_err_set(err, rc, "there is no dead letter of message %s", shown) : rc;
+    }
+    *out_id = found->items[0].id;
+    return HK_OK;
+}
+
+/* ---- acts ---- */
+
+bool hk_act_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    hk_scan_init(&scan, row->detail);
+    bool found = false;
+    enum hk_scan_kind kind = hk_scan_next(&scan, &token);
+    while (kind != HK_SCAN_END && kind != HK_SCAN_ERROR && !found) {
+        kind = hk_scan_next(&scan, &token);
+        if (kind == HK_SCAN_KEY && scan.depth == 1 && hk_scan_text_eq(token.raw, hk_str_of(key)))
+            found = hk_scan_next(&scan, &token) != HK_SCAN_ERROR;
+    }
+    if (found)
+        *out_raw = token.raw;
+    return found;
+}
+
+enum hk_code hk_act_words(const struct hk_audit_row *row, const char *key, struct hk_pool *mem,
+                          struct hk_str *out)
+{
+    struct hk_str raw;
+    struct hk_buf text;
+    *out = (struct hk_str){"", 0};
+    if (!hk_act_detail(row, key, &raw) || raw.len < 2 || raw.ptr[0] != '"')
+        return HK_OK;
+    hk_buf_init(&text, HK_LETTER_BYTES);
+    const char *kept = hk_scan_text(raw, &text) == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&text)) : NULL;
+    if (kept)
+        *out = (struct hk_str){kept, text.len};
+    hk_buf_fini(&text);
+    return kept ? HK_OK : HK_NOMEM;
+}
+
+enum hk_code hk_act_find(struct hk_desk *desk, int64_t id, struct hk_pool *mem, struct hk_audit_row *out,
+                         struct hk_err *err)
+{
+    for (int looks = 0; looks < 2; looks++) {
+        const struct hk_audit_rows *rows = NULL;
+        struct hk_audit_page page = {.after_id = id - 1, .oldest_first = true, .limit = 1, .parts = true};
+        struct hk_str first;
+        uint64_t first_id = 0;
+        enum hk_code rc = desk->letters->audit(desk->admin, &page, &rows, err);
+        if (rc != HK_OK)
+            return rc;
+        if (rows->n == 0 || rows->items[0].id != id)
+            break;
+        *out = rows->items[0];
+        hk_desk_keep(desk, mem);
+        if (!hk_act_detail(out, "act", &first) || hk_parse_u64(first, &first_id, NULL) != HK_OK ||
+            first_id == 0 || first_id >= (uint64_t)id)
+            return HK_OK;
+        id = (int64_t)first_id;
+    }
+    return hk_err_set(err, HK_NOTFOUND, "there is no act %" PRId64 " in the audit", id);
+}
+
+/* ---- payloads ---- */
+
+enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem, struct hk_str *out)
+{
+    return hk_codec_plain(letter->encoding, letter->payload, mem, out);
+}
+
+enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,
+                               const struct hk_letter_edit *by, uint32_t *out_version, struct hk_err *err)
+{
+    struct hk_pool mem = {.blocks = NULL};
+    struct hk_letter_edit edit = {.id = letter->id,
+                                  .version = letter->version,
+                                  .actor = by->actor,
+                                  .reason = by->reason,
+                                  .act = by->act};
+    enum hk_code rc = hk_codec_stored(letter->encoding, payload, &mem, &edit.payload);
+    if (rc == HK_OK)
+        rc = desk->letters->edit(desk->admin, &edit, out_version, err);
+    else
+        (void)hk_err_set(err, rc, "the payload does not fit");
+    hk_pool_fini(&mem);
+    return rc;
+}
