@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/str.h"
-#include "cli/ndjson.h"
+#include "desk/ndjson.h"
 #include "fuzz.h"
 
 static bool contains(struct hk_str s, struct hk_str needle)

@@ -12,6 +12,7 @@
 #include "cli/out.h"
 #include "desk/alerts.h"
 #include "desk/destinations.h"
+#include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
 #include "desk/status.h"
@@ -75,42 +76,10 @@ static const struct hk_cli_option run_options[] = {
     HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option enqueue_options[] = {
-    {.name = "destination",
-     .kind = HK_CLI_TEXT,
-     .value = "NAME",
-     .help = "where to (default: as the routes say)"},
-    {.name = "event-type", .kind = HK_CLI_TEXT, .value = "NAME", .help = "what happened"},
-    {.name = "payload", .kind = HK_CLI_TEXT, .value = "TEXT|-|@FILE", .help = "what to send, byte for byte"},
     {.name = "ndjson",
      .kind = HK_CLI_FILE,
      .value = "FILE",
      .help = "many: one JSON object a line with the names of outbox's columns; - is standard input"},
-    {.name = "key", .kind = HK_CLI_TEXT, .value = "KEY", .help = "messages of one key keep their order"},
-    {.name = "header",
-     .kind = HK_CLI_TEXT,
-     .value = "NAME=VALUE",
-     .help = "one more header; may be repeated"},
-    {.name = "content-type", .kind = HK_CLI_TEXT, .value = "TYPE", .help = "of the payload"},
-    {.name = "encoding",
-     .kind = HK_CLI_CHOICE,
-     .value = "ENCODING",
-     .choices = "utf8 base64",
-     .help = "base64: the payload is decoded when it is sent"},
-    {.name = "not-before",
-     .kind = HK_CLI_TEXT,
-     .value = "TIME",
-     .help = "2026-11-15T08:30:00Z, or from now: 90s"},
-    {.name = "expires", .kind = HK_CLI_TEXT, .value = "TIME", .help = "then it is dead; as --not-before"},
-    {.name = "message-id",
-     .kind = HK_CLI_TEXT,
-     .value = "ID",
-     .help = "what the receiver sees (default: generated)"},
-    {.name = "idempotency-key", .kind = HK_CLI_TEXT, .value = "KEY", .help = "(default: the message id)"},
-    {.name = "correlation-id", .kind = HK_CLI_TEXT, .value = "ID", .help = "to follow it in other logs"},
-    {.name = "traceparent", .kind = HK_CLI_TEXT, .value = "TEXT", .help = "W3C trace context, sent along"},
-    {.name = "policy", .kind = HK_CLI_POLICY, .value = "NAME", .help = "in place of the destination's"},
-    {.name = "max-attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "in place of the policy's"},
-    HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option top_options[] = {
@@ -177,13 +146,7 @@ static struct hk_cli_command commands[] = {
          "one hurries. SIGHUP reads the configuration again, all or nothing.",
      .options = run_options,
      .run = hk_cmd_run},
-    {.name = "enqueue",
-     .summary = "write one message into the outbox, or many",
-     .details =
-         "Prints the message id; with --ndjson one a line, as batches of up to 500 are committed. An error\n"
-         "names its line, and nothing of that line's batch is written.",
-     .options = enqueue_options,
-     .run = hk_cmd_enqueue},
+    {.op = &hk_op_enqueue, .options = enqueue_options, .run = hk_cmd_enqueue},
     {.op = &hk_op_status, .run = hk_cmd_status},
     {.name = "top",
      .summary = "the same live in a terminal; pause, resume, open letters",

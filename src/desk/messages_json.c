@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages as JSON. */
+/* enqueue and messages as JSON. */
 #include "base/str.h"
 #include "desk/encode.h"
+#include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
+
+void hk_encode_enqueued(struct hk_json *json, const void *result)
+{
+    const struct hk_enqueued *one = result;
+    hk_json_object(json);
+    hk_put_str(json, "message_id", one->message_id);
+    hk_json_end(json);
+}
 
 void hk_encode_messages(struct hk_json *json, const void *result)
 {

@@ -2,11 +2,14 @@
 /* The table of operations. Each row stands in the file of its family. */
 #include "desk/alerts.h"
 #include "desk/destinations.h"
+#include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
 #include "desk/status.h"
 
 const struct hk_op *const hk_ops[] = {
+    &hk_op_enqueue,
+    &hk_op_enqueue_lines,
     &hk_op_status,
     &hk_op_messages_list,
     &hk_op_messages_explain,

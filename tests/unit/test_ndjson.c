@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "check.h"
-#include "cli/ndjson.h"
+#include "desk/ndjson.h"
 
 static void json_values_keep_their_bytes(void **state)
 {

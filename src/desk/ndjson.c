@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
-#include "cli/ndjson.h"
+#include "desk/ndjson.h"
 
 /* ---- the bytes of a member, in a line that is known to be an object ---- */
 

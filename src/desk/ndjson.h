@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line of NDJSON as a message: an object with the names of outbox's columns. */
-#ifndef HK_CLI_NDJSON_H
-#define HK_CLI_NDJSON_H
+#ifndef HK_DESK_NDJSON_H
+#define HK_DESK_NDJSON_H
 
 #include "store/admin.h"
 

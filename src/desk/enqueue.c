@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku enqueue: one message, or many from NDJSON, in batches that are each committed whole. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "base/show.h"
+#include "base/str.h"
+#include "desk/encode.h"
+#include "desk/enqueue.h"
+#include "desk/explain.h"
+#include "desk/ndjson.h"
+#include "exec/clock.h"
+
+#define BATCH_BYTES ((size_t)4 << 20)
+
+enum {
+    BATCH = 500,
+    HEADERS_MAX = 1 << 20
+};
+
+/* ---- one ---- */
+
+/* "2026-11-15T08:30:00Z", or from now on: "90s". NULL stays NULL. */
+static enum hk_code read_time(struct hk_desk *desk, const char *field, const char *text, struct hk_pool *mem,
+                              const char **out, struct hk_err *err)
+{
+    char when[HK_TIME_TEXT_MAX];
+    uint64_t wait_ms = 0;
+    int64_t ms = 0;
+    if (!text)
+        return HK_OK;
+    if (hk_parse_duration(hk_str_of(text), &wait_ms, NULL) == HK_OK)
+        ms = hk_clock_wall_ms() + (int64_t)wait_ms;
+    else if (hk_parse_rfc3339(hk_str_of(text), &ms, NULL) != HK_OK)
+        return hk_desk_wrong(desk, field, err,
+                             "takes a time (2026-11-15T08:30:00Z) or a wait (90s, 1h30m), not '%s'", text);
+    (void)hk_format_rfc3339(ms, when);
+    *out = hk_pool_copy_str(mem, hk_str_of(when));
+    return *out ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+static enum hk_code add_headers(struct hk_desk *desk, const struct hk_texts *given, struct hk_buf *out,
+                                struct hk_err *err)
+{
+    struct hk_json json;
+    hk_json_init(&json, out, false);
+    hk_json_object(&json);
+    for (size_t i = 0; i < given->n; i++) {
+        struct hk_str value = hk_str_of(given->items[i]);
+        struct hk_str name = hk_str_cut(&value, '=');
+        char key[256];
+        if (!value.ptr || !name.len || !hk_str_copy(key, sizeof key, name))
+            return hk_desk_wrong(desk, "header", err, "takes NAME=VALUE, not '%s'", given->items[i]);
+        hk_json_key(&json, key);
+        hk_json_str(&json, value);
+    }
+    hk_json_end(&json);
+    return HK_OK;
+}
+
+/* Every NAME=VALUE as a JSON object. */
+static enum hk_code read_headers(struct hk_desk *desk, const struct hk_texts *given, struct hk_pool *mem,
+                                 const char **out, struct hk_err *err)
+{
+    struct hk_buf text;
+    if (given->n == 0)
+        return HK_OK;
+    hk_buf_init(&text, HEADERS_MAX);
+    enum hk_code rc = add_headers(desk, given, &text, err);
+    if (rc == HK_OK && hk_buf_status(&text) == HK_OK) /* else it would go without some of them */
+        *out = hk_pool_copy_str(mem, hk_buf_str(&text));
+    if (rc == HK_OK && !*out)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_buf_fini(&text);
+    return rc;
+}
+
+static enum hk_code read_one(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_pool *mem,
+                             struct hk_enqueue *out, struct hk_err *err)
+{
+    struct hk_outbox_message *m = &out->message;
+    *out = (struct hk_enqueue){.message = {.destination = ask->destination,
+                                           .event_type = ask->event_type,
+                                           .message_id = ask->message_id,
+                                           .message_key = ask->key,
+                                           .content_type = ask->content_type,
+                                           .correlation_id = ask->correlation_id,
+                                           .traceparent = ask->traceparent,
+                                           .idempotency_key = ask->idempotency_key,
+                                           .policy = ask->policy,
+                                           .max_attempts = (uint32_t)ask->max_attempts,
+                                           .payload = ask->payload.ptr,
+                                           .payload_len = ask->payload.len},
+                               .encoding = ask->encoding};
+    if (!ask->event_type || !ask->event_type[0])
+        return hk_desk_wrong(desk, "event_type", err, "is missing: what happened?");
+    enum hk_code rc = read_time(desk, "not_before", ask->not_before, mem, &m->not_before, err);
+    if (rc == HK_OK)
+        rc = read_time(desk, "expires", ask->expires, mem, &m->expires_at, err);
+    if (rc == HK_OK)
+        rc = read_headers(desk, &ask->header, mem, &m->headers, err);
+    return rc;
+}
+
+/* Unknown ones become dead letters: better said now. */
+static enum hk_code warn(const struct hk_config *config, const struct hk_enqueue_ask *ask,
+                         struct hk_pool *mem, const char **out)
+{
+    struct hk_where where =
+        hk_where(config, hk_str_of(ask->destination ? ask->destination : ""), hk_str_of(ask->event_type));
+    char shown[HK_SHOW_MAX], text[HK_SHOW_MAX + 80];
+    if (where.kind == HK_WHERE_NO_ROUTE && !hk_config_route(config, 0))
+        *out = "no destination is named, and there are no routes: a relay makes it a dead letter";
+    if (where.kind != HK_WHERE_UNKNOWN || !ask->destination)
+        return HK_OK;
+    (void)snprintf(text, sizeof text, "no destination %s is configured: a relay makes it a dead letter",
+                   hk_show(hk_str_of(ask->destination), shown));
+    *out = hk_pool_copy_str(mem, hk_str_of(text));
+    return *out ? HK_OK : HK_NOMEM;
+}
+
+static enum hk_code enqueue(struct hk_desk *desk, const struct hk_caller *caller,
+                            const struct hk_enqueue_ask *ask, struct hk_pool *mem, struct hk_enqueued *out,
+                            struct hk_err *err)
+{
+    struct hk_enqueue item;
+    const struct hk_str *ids = NULL;
+    (void)caller;
+    *out = (struct hk_enqueued){.warning = NULL};
+    enum hk_code rc = read_one(desk, ask, mem, &item, err);
+    if (rc == HK_OK && warn(desk->config, ask, mem, &out->warning) != HK_OK)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    if (rc == HK_OK)
+        rc = desk->ops->enqueue(desk->admin, &item, 1, &ids, err);
+    if (rc != HK_OK)
+        return rc;
+    out->message_id = ids[0];
+    hk_desk_keep(desk, mem);
+    return HK_OK;
+}
+
+/* ---- many ---- */
+
+struct lines {
+    struct hk_desk *desk;
+    const struct hk_caller *caller;
+    const struct hk_enqueue_lines_ask *ask;
+    struct hk_enqueued_lines *out;
+    struct hk_ndjson *read; /* BATCH of each */
+    struct hk_enqueue *items;
+    size_t n, bytes;
+    uint64_t line; /* the last one that was read */
+};
+
+static void clear_batch(struct lines *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        hk_ndjson_free(&l->read[i]);
+    l->n = l->bytes = 0;
+}
+
+static enum hk_code commit(struct lines *l, struct hk_err *err)
+{
+    const struct hk_str *ids = NULL;
+    enum hk_code rc = HK_OK;
+    size_t n = l->n;
+    for (size_t i = 0; i < n; i++)
+        l->items[i] = l->read[i].item;
+    if (n > 0)
+        rc = l->desk->ops->enqueue(l->desk->admin, l->items, n, &ids, err);
+    if (rc != HK_OK)
+        return rc;
+    l->out->messages += n;
+    l->out->lines = l->line;
+    clear_batch(l);
+    rc = n > 0 ? l->ask->took(l->ask->arg, ids, n, err) : HK_OK;
+    hk_caller_progress(l->caller, l->out->messages, 0);
+    if (rc == HK_OK && hk_caller_stops(l->caller))
+        rc = hk_err_set(err, HK_CANCELLED, "stopped");
+    return rc;
+}
+
+static enum hk_code take_line(struct lines *l, struct hk_str line, struct hk_err *err)
+{
+    struct hk_err why = {.message = ""};
+    struct hk_str text = hk_str_trim(line);
+    l->line++;
+    if (text.len > 0 && text.ptr[text.len - 1] == '\r')
+        text.len--;
+    if (!text.len)
+        return HK_OK;
+    enum hk_code rc = hk_ndjson_read(text, &l->read[l->n], &why);
+    if (rc != HK_OK)
+        return hk_err_set(err, rc, "line %" PRIu64 ": %s", l->line, why.message);
+    l->n++;
+    l->bytes += line.len;
+    return l->n == BATCH || l->bytes >= BATCH_BYTES ? commit(l, err) : HK_OK;
+}
+
+static enum hk_code take_lines(struct lines *l, struct hk_err *err)
+{
+    struct hk_str line = {"", 0};
+    enum hk_code rc = HK_OK;
+    while (rc == HK_OK && line.ptr) {
+        rc = l->ask->next(l->ask->arg, &line, err);
+        if (rc == HK_TOOBIG)
+            return hk_err_set(err, HK_TOOBIG, "line %" PRIu64 " is longer than 16 MiB", l->line + 1);
+        if (rc == HK_OK && line.ptr)
+            rc = take_line(l, line, err);
+    }
+    return rc == HK_OK ? commit(l, err) : rc;
+}
+
+static enum hk_code enqueue_lines(struct hk_desk *desk, const struct hk_caller *caller,
+                                  const struct hk_enqueue_lines_ask *ask, struct hk_pool *mem,
+                                  struct hk_enqueued_lines *out, struct hk_err *err)
+{
+    struct lines l = {.desk = desk,
+                      .caller = caller,
+                      .ask = ask,
+                      .out = out,
+                      .read = hk_pool_alloc(mem, BATCH, sizeof *l.read),
+                      .items = hk_pool_alloc(mem, BATCH, sizeof *l.items)};
+    *out = (struct hk_enqueued_lines){.messages = 0};
+    enum hk_code rc = l.read && l.items ? take_lines(&l, err) : hk_err_set(err, HK_NOMEM, "out of memory");
+    clear_batch(&l);
+    return rc;
+}
+
+/* ---- the table ---- */
+
+HK_OP_RUN(enqueue)
+HK_OP_RUN(enqueue_lines)
+
+#define FIELD(of, called, says)                                                                              \
+    .name = #of, .offset = offsetof(struct hk_enqueue_ask, of), .value = called, .help = says
+
+static const struct hk_arg enqueue_args[] = {
+    {FIELD(destination, "NAME", "where to (default: as the routes say)"), .kind = HK_ARG_TEXT},
+    {FIELD(event_type, "NAME", "what happened"), .kind = HK_ARG_TEXT},
+    {FIELD(payload, "TEXT|-|@FILE", "what to send, byte for byte"), .kind = HK_ARG_BYTES},
+    {FIELD(key, "KEY", "messages of one key keep their order"), .kind = HK_ARG_TEXT},
+    {FIELD(header, "NAME=VALUE", "one more header; may be repeated"), .kind = HK_ARG_TEXTS},
+    {FIELD(content_type, "TYPE", "of the payload"), .kind = HK_ARG_TEXT},
+    {FIELD(encoding, "ENCODING", "base64: the payload is decoded when it is sent"), .kind = HK_ARG_CHOICE,
+     .choices = "utf8 base64"},
+    {FIELD(not_before, "TIME", "2026-11-15T08:30:00Z, or from now: 90s"), .kind = HK_ARG_TEXT},
+    {FIELD(expires, "TIME", "then it is dead; as --not-before"), .kind = HK_ARG_TEXT},
+    {FIELD(message_id, "ID", "what the receiver sees (default: generated)"), .kind = HK_ARG_TEXT},
+    {FIELD(idempotency_key, "KEY", "(default: the message id)"), .kind = HK_ARG_TEXT},
+    {FIELD(correlation_id, "ID", "to follow it in other logs"), .kind = HK_ARG_TEXT},
+    {FIELD(traceparent, "TEXT", "W3C trace context, sent along"), .kind = HK_ARG_TEXT},
+    {FIELD(policy, "NAME", "in place of the destination's"), .kind = HK_ARG_POLICY},
+    {FIELD(max_attempts, "N", "in place of the policy's"), .kind = HK_ARG_NUMBER, .lo = 1, .hi = 1000000},
+    {.name = NULL}};
+
+const struct hk_op hk_op_enqueue = {
+    .noun = "enqueue",
+    .summary = "write one message into the outbox, or many",
+    .details =
+        "Prints the message id; with --ndjson one a line, as batches of up to 500 are committed. An error\n"
+        "names its line, and nothing of that line's batch is written.",
+    .role = HK_ROLE_OPERATOR,
+    .store = true,
+    .changes = true,
+    .args = enqueue_args,
+    .request_size = sizeof(struct hk_enqueue_ask),
+    .result_size = sizeof(struct hk_enqueued),
+    .run = enqueue_op,
+    .encode = hk_encode_enqueued};
+
+const struct hk_op hk_op_enqueue_lines = {.noun = "enqueue",
+                                          .verb = "lines",
+                                          .summary =
+                                              "write many messages into the outbox, one JSON object a line",
+                                          .role = HK_ROLE_OPERATOR,
+                                          .store = true,
+                                          .changes = true,
+                                          .is_long = true,
+                                          .request_size = sizeof(struct hk_enqueue_lines_ask),
+                                          .result_size = sizeof(struct hk_enqueued_lines),
+                                          .run = enqueue_lines_op};
