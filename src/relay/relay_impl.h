@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the relay is made of, shared by its files:
+ *
+ *   relay.c         its life, and the pump: asks the engine what comes next
+ *   relay_engine.c  the engine and the sinks of a configuration, and the change to the next configuration
+ *   relay_store.c   the store's thread: one table of what is asked of it, and what becomes of the answers
+ *   relay_send.c    deliveries, from the engine's word to the engine's ear
+ *   relay_wake.c    the listener that says when there is something new */
+#ifndef HK_RELAY_RELAY_IMPL_H
+#define HK_RELAY_RELAY_IMPL_H
+
+#include "observe/trace.h"
+#include "relay/attempt_log.h"
+#include "relay/events.h"
+#include "relay/redrive.h"
+#include "relay/relay.h"
+#include "relay/wiring.h"
+#include "store/store.h"
+
+/* One call at the store. All of them are rows of tables in relay_store.c. */
+struct hk_relay_job {
+    enum hk_code (*work)(struct hk_relay *r); /* on the store's thread */
+    void (*done)(struct hk_relay *r);         /* on the loop, with the answer in r->store */
+    bool of_engine;                           /* it has to hear of the answer; else it is one of our own */
+    bool may_take_over;                       /* lanes of relays that are gone */
+};
+
+/* The store, and its last answer, which stays valid until its next call. */
+struct hk_relay_store {
+    const struct hk_store_ops *ops;
+    struct hk_store *handle; /* the store thread's */
+    struct hk_worker *worker;
+    const struct hk_relay_job *job; /* the one under way, or the last one */
+    bool busy;
+    struct hk_action action;   /* the engine's */
+    bool held;                 /* it waits for a job of our own */
+    struct hk_store_hint hint; /* of the poll under way */
+
+    enum hk_code rc;
+    struct hk_err err;
+    uint64_t took_us;
+    int64_t lane, now_ms; /* of the last acquire */
+    const struct hk_poll *poll;
+    const struct hk_heads *heads;
+    const struct hk_held_key *keys;
+    size_t n_keys;
+    const struct hk_exchanged *exchanged;
+    struct hk_takings takings;        /* by the last acquire or poll */
+    uint32_t purged, purged_open;     /* rows that retention took, open dead letters among them */
+    char guards[HK_STORE_GUARDS_MAX]; /* what others put on our tables, when the store was opened */
+
+    enum hk_code last_error;               /* logged once until it changes */
+    const struct hk_relay_job *failed_job; /* that it came from */
+};
+
+struct hk_delivery {          /* one per slot: what a sink and its callback need */
+    struct hk_delivery *next; /* to be sent in this round */
+    struct hk_relay *relay;
+    struct hk_action action; /* its message is the engine's, until it is told */
+    const char *destination;
+    char traceparent
+        [HK_TRACEPARENT_SIZE]; /* sent instead of the message's own, when somebody has set it; then `onward` is what */
+    struct hk_message onward; /* the sink gets: the engine's message with that in it */
+};
+
+struct hk_relay_sends {
+    struct hk_delivery *deliveries;
+    struct hk_delivery *first, **last; /* of this round */
+    uint32_t n_landed;                 /* since the relay was pumped last */
+};
+
+struct hk_relay_wake {
+    struct hk_listener *listener; /* NULL = none: the store only polls */
+    struct hk_wake *bell;         /* that the listener rings */
+    enum hk_listening listening;  /* as it was last told */
+    bool woken;                   /* since the last poll */
+};
+
+struct hk_relay_drain {
+    bool on;
+    int64_t give_up_at_ms, idle_give_up_at_ms; /* `idle_…`: when nothing is in hand to be settled */
+    bool asked_more;                           /* the store, when the drain was to be given up */
+};
+
+struct hk_relay_reload {
+    const struct hk_config *to; /* NULL = none is under way */
+    bool reopened;              /* the store was, as `to` wants it, if `rc` is HK_OK */
+    enum hk_code rc;
+    struct hk_err err;
+};
+
+struct hk_relay {
+    struct hk_relay_options options;
+    struct hk_wiring wiring;
+    struct hk_engine *engine;    /* NULL after a reload that could not go on */
+    struct hk_engine_stats past; /* of engines before a reload */
+    struct hk_timer *timer;
+    struct hk_events *events;
+    struct hk_attempt_log *attempts;
+    struct hk_redriver *redriver;
+    int64_t redrive_ms; /* when the step under way began */
+    struct hk_relay_store store;
+    struct hk_relay_sends sends;
+    struct hk_relay_wake wake;
+    struct hk_relay_drain drain;
+    struct hk_relay_reload reload;
+    int64_t beat_at_ms, purge_at_ms;
+    enum hk_code ended; /* not HK_OK: why it cannot go on */
+    bool stopping, opening, clock_behind;
+    bool soon; /* the timer is set to pump at once */
+};
+
+/* Tells everybody who looks on. */
+#define HK_RELAY_TELL(r, what, ...)                                                                          \
+    for (size_t tell_i = 0; tell_i < (r)->options.n_watches; tell_i++)                                       \
+        if ((r)->options.watches[tell_i].what)                                                               \
+    (r)->options.watches[tell_i].what((r)->options.watches[tell_i].arg, __VA_ARGS__)
+
+/* relay.c */
+int64_t hk_relay_now_ms(const struct hk_relay *r);
+/* Asks the engine what comes next, and does it. */
+void hk_relay_pump(struct hk_relay *r);
+/* Soon, from the loop: several events of one round are answered together. */
+void hk_relay_pump_soon(struct hk_relay *r);
+/* Closes the store; then `stopped`. */
+void hk_relay_finish(struct hk_relay *r);
+
+/* relay_engine.c */
+enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *config, struct hk_err *err);
+void hk_relay_engine_end(struct hk_relay *r);
+/* It has drained: the relay ends, or goes on with its next configuration. */
+void hk_relay_engine_stopped(struct hk_relay *r);
+
+/* relay_store.c; nothing is under way but for `ask` */
+/* Opens the store on its thread, and waits for it. */
+enum hk_code hk_relay_store_open(struct hk_relay *r, struct hk_err *err);
+/* Is the action one for the store? */
+bool hk_relay_store_does(enum hk_action_kind kind);
+/* Asks what the engine wants to know, as soon as a job of our own is done. */
+void hk_relay_store_ask(struct hk_relay *r, const struct hk_action *action);
+void hk_relay_store_close(struct hk_relay *r);
+void hk_relay_store_reopen(struct hk_relay *r);
+void hk_relay_store_purge(struct hk_relay *r);
+void hk_relay_store_redrive(struct hk_relay *r, int64_t now_ms);
+
+/* relay_send.c */
+void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *action);
+/* After the store was given its next job, so that both go on side by side. */
+void hk_relay_sends_start(struct hk_relay *r, int64_t now_ms);
+void hk_relay_sends_abort(struct hk_relay *r);
+
+/* relay_wake.c */
+/* It may fail: then the store polls, as it does anyway. */
+void hk_relay_wake_start(struct hk_relay *r);
+void hk_relay_wake_stop(struct hk_relay *r);
+/* What the poll that begins may say to the store. */
+struct hk_store_hint hk_relay_wake_hint(struct hk_relay *r);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deliveries: what the engine says is to be sent goes to its sink, and what the sink says goes to everybody who looks on and
+ * then to the engine. Nothing is sent that the rules for payloads refuse. */
+#include <string.h>
+
+#include "base/str.h"
+#include "observe/crash.h"
+#include "relay/relay_impl.h"
+
+enum {
+    PUMP_EVERY = 8
+};
+
+/* The answers to a whole batch may come in one round of the loop. If the store had no work before its end, sends and store
+ * would take turns instead of going on side by side: so it is looked after in between. */
+static void landed(struct hk_relay *r)
+{
+    hk_relay_pump_soon(r);
+    if (!r->store.busy && !r->drain.on && !r->reload.to && ++r->sends.n_landed >= PUMP_EVERY)
+        hk_relay_pump(r);
+}
+
+static struct hk_try attempt_of(struct hk_delivery *d, int64_t store_ms)
+{
+    const struct hk_action *a = &d->action;
+    return (struct hk_try){.message = a->message,
+                           .destination = d->destination,
+                           .dest = a->dest,
+                           .n = a->attempt,
+                           .slot = a->slot,
+                           .store_ms = store_ms,
+                           .traceparent = d->traceparent};
+}
+
+/* Everybody who looks on hears of the end, then the engine decides. */
+static void ended(struct hk_delivery *d, const struct hk_facts *facts, int64_t store_ms)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
+    struct hk_try attempt = attempt_of(d, store_ms);
+    hk_events_sent(r->events, store_ms, a->lane, a->claim, a->message, d->destination, facts);
+    hk_attempt_log_ended(r->attempts, a->message, r->wiring.dests[a->dest].policy, d->traceparent, facts,
+                         store_ms);
+    HK_RELAY_TELL(r, attempt_ended, &attempt, facts);
+}
+
+/* An answer, and room for what it says. */
+struct answer {
+    const struct hk_delivery *delivery;
+    const struct hk_sink_result *result;
+    char error[HK_ANSWER_ERROR_MAX];
+};
+
+static struct hk_str error_of(struct answer *answer)
+{
+    const struct hk_delivery *d = answer->delivery;
+    return hk_attempt_log_error(d->relay->attempts, d->action.message, &answer->result->facts, answer->error);
+}
+
+static void show(struct hk_outcome *outcome)
+{
+    struct answer *answer = outcome->show_arg;
+    struct hk_sink_shown shown = answer->result->show(answer->result);
+    outcome->request_headers = shown.request_headers;
+    outcome->response_headers = shown.response_headers;
+    if (!outcome->facts.error.len) /* a policy may take a 200 for a failure */
+        outcome->facts.error = error_of(answer);
+}
+
+static void sent(void *arg, const struct hk_sink_result *result)
+{
+    struct hk_delivery *d = arg;
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
+    struct answer answer = {.delivery = d, .result = result};
+    struct hk_outcome outcome = {
+        .facts = result->facts, .address = result->address, .show = show, .show_arg = &answer};
+    int64_t now = hk_relay_now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
+    hk_crash_point("sent");
+    if (outcome.facts.status >= 300)
+        outcome.facts.error = error_of(&answer);
+    ended(d, &outcome.facts, store_ms);
+    hk_engine_on_outcome(r->engine, now, a->slot, &outcome);
+    landed(r);
+}
+
+static enum hk_fault fault_of(const struct hk_finding *finding)
+{
+    if (strcmp(finding->reason, "SCHEMA_MISMATCH") == 0)
+        return HK_FAULT_SCHEMA;
+    return strcmp(finding->reason, "PAYLOAD_TOO_LARGE") == 0 ? HK_FAULT_TOO_LARGE : HK_FAULT_INVALID_PAYLOAD;
+}
+
+/* A payload that is not as the rules want it is not sent: the engine makes it a dead letter, and charges no attempt. */
+static bool refused(struct hk_delivery *d, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_message *m = d->action.message;
+    struct hk_finding finding;
+    if (hk_validate_payload(r->wiring.validate, m->event_type, m->payload, &finding))
+        return false;
+    struct hk_outcome failed = {.facts = {.fault = fault_of(&finding), .error = hk_str_of(finding.text)}};
+    hk_attempt_log_ended(r->attempts, m, r->wiring.dests[d->action.dest].policy, "", &failed.facts, now);
+    hk_engine_on_outcome(r->engine, now, d->action.slot, &failed);
+    hk_relay_pump_soon(r);
+    return true;
+}
+
+static const struct hk_message *message_of(struct hk_delivery *d)
+{
+    if (!d->traceparent[0])
+        return d->action.message;
+    d->onward = *d->action.message;
+    d->onward.traceparent = hk_str_of(d->traceparent);
+    return &d->onward;
+}
+
+static void start_send(struct hk_delivery *d, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
+    if (refused(d, now))
+        return;
+    struct hk_sink *sink = r->wiring.sinks[a->dest];
+    struct hk_err err = {.message = ""};
+    int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
+    struct hk_try attempt = attempt_of(d, store_now_ms);
+    hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
+    HK_RELAY_TELL(r, attempt_begins, &attempt);
+    hk_crash_point("send");
+    enum hk_code rc =
+        sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
+    if (rc == HK_OK)
+        return;
+    struct hk_outcome failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
+    ended(d, &failed.facts, store_now_ms);
+    hk_engine_on_outcome(r->engine, now, a->slot, &failed);
+    hk_relay_pump_soon(r);
+}
+
+void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *a)
+{
+    struct hk_delivery *d = &r->sends.deliveries[a->slot];
+    *d = (struct hk_delivery){.relay = r, .action = *a, .destination = r->wiring.dests[a->dest].name};
+    *r->sends.last = d;
+    r->sends.last = &d->next;
+}
+
+void hk_relay_sends_start(struct hk_relay *r, int64_t now)
+{
+    struct hk_delivery *d = r->sends.first;
+    r->sends.first = NULL;
+    r->sends.last = &r->sends.first;
+    while (d) {
+        struct hk_delivery *next = d->next;
+        start_send(d, now);
+        d = next;
+    }
+}
+
+void hk_relay_sends_abort(struct hk_relay *r)
+{
+    for (size_t i = 0; i < r->wiring.n_dests; i++)
+        r->wiring.sinks[i]->ops->abort(r->wiring.sinks[i]);
+}
