@@ -91,9 +91,6 @@ static const struct hk_cli_option top_options[] = {
      .help = "who pauses and resumes (default: $HIKYAKU_ACTOR, else user@host)"},
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option show_options[] = {
-    {.name = "payload", .help = "with the payload"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
 static const struct hk_cli_option plan_options[] = {
     {.name = "attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "show the first N attempts (1 to 1000)"},
     {.name = "class",
@@ -155,15 +152,7 @@ static struct hk_cli_command commands[] = {
      .run = hk_cmd_top},
     {.name = "messages", .summary = "look at messages, cancel them, hurry them"},
     {.op = &hk_op_messages_list, .run = hk_cmd_messages_list},
-    {.name = "messages",
-     .sub = "show",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_TEXT,
-     .summary = "everything about one message, and its attempts",
-     .options = show_options,
-     .run = hk_cmd_messages_show},
+    {.op = &hk_op_messages_show, .run = hk_cmd_messages_show},
     {.op = &hk_op_messages_explain, .run = hk_cmd_messages_explain},
     {.op = &hk_op_messages_cancel, .run = hk_cmd_messages_cancel},
     {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},

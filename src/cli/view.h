@@ -6,8 +6,8 @@
 #include "cli/operate.h"
 
 /* As `messages show ID`. HK_NOTFOUND. */
-enum hk_code hk_view_message(const struct hk_operate *op, const char *message_id, bool payload, bool json,
-                             struct hk_buf *out, struct hk_err *err);
+enum hk_code hk_view_message(struct hk_desk *desk, const char *message_id, struct hk_buf *out,
+                             struct hk_err *err);
 /* As `dead show ID`. HK_NOTFOUND. */
 enum hk_code hk_view_letter(const struct hk_operate *op, int64_t id, struct hk_buf *out, struct hk_err *err);
 

@@ -10,6 +10,7 @@ void hk_encode_status(struct hk_json *json, const void *result);
 void hk_encode_relays(struct hk_json *json, const void *result);
 void hk_encode_enqueued(struct hk_json *json, const void *result);
 void hk_encode_messages(struct hk_json *json, const void *result);
+void hk_encode_message(struct hk_json *json, const void *result);
 void hk_encode_explanation(struct hk_json *json, const void *result);
 void hk_encode_message_acted(struct hk_json *json, const void *result);
 void hk_encode_destinations(struct hk_json *json, const void *result);

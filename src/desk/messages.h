@@ -28,6 +28,21 @@ struct hk_messages {
 /* Newest first within each place. An error is not shown where a mask applies: only the payload could tell what to hide in it. */
 extern const struct hk_op hk_op_messages_list;
 
+/* ---- show ---- */
+
+struct hk_message_show_ask {
+    const char *message_id;
+    bool payload; /* with it */
+};
+
+struct hk_message_shown {
+    struct hk_shown is; /* masked; without masks a payload is as it is stored, else plain */
+    uint32_t *attempts; /* that each row gets of the max_attempts it asks for */
+    bool payload;       /* was asked for */
+};
+
+extern const struct hk_op hk_op_messages_show;
+
 /* ---- cancel, retry ---- */
 
 struct hk_message_act_ask {

@@ -31,6 +31,55 @@ void hk_encode_messages(struct hk_json *json, const void *result)
     hk_json_end(json);
 }
 
+static void put_row(struct hk_json *json, const struct hk_row *row, bool payload)
+{
+    hk_json_object(json);
+    hk_put_row(json, row);
+    hk_put_str(json, "letter_status", row->letter_status);
+    hk_put_str(json, "cancelled_by", row->actor);
+    hk_put_str(json, "cancelled_reason", row->reason);
+    hk_put_limit(json, "answer_status", row->status > 0 ? (uint64_t)row->status : 0);
+    hk_put_str(json, "error_detail", row->error_detail);
+    hk_put_time(json, "first_failed_at", row->first_failed_ms);
+    hk_put_str(json, "not_before", row->not_before);
+    hk_put_str(json, "expires_at", row->expires_at);
+    hk_put_str(json, "policy", row->policy);
+    hk_put_limit(json, "max_attempts", row->max_attempts);
+    hk_put_str(json, "traceparent", row->traceparent);
+    hk_put_str(json, "idempotency_key", row->idempotency_key);
+    hk_put_str(json, "content_type", row->content_type);
+    hk_put_str(json, "encoding", row->encoding);
+    hk_put_str(json, "headers", row->headers);
+    hk_json_key(json, "payload_bytes");
+    if (row->has_payload)
+        hk_json_u64(json, row->payload_bytes);
+    else
+        hk_json_null(json);
+    if (payload && row->has_payload) {
+        hk_put_bytes(json, "payload", row->payload);
+        hk_put_bool(json, "payload_cut", row->payload.len < row->payload_bytes);
+    }
+    hk_json_end(json);
+}
+
+void hk_encode_message(struct hk_json *json, const void *result)
+{
+    const struct hk_message_shown *m = result;
+    hk_json_object(json);
+    hk_json_key(json, "items");
+    hk_json_array(json);
+    for (size_t i = 0; i < m->is.n_rows; i++)
+        put_row(json, &m->is.rows[i], m->payload);
+    hk_json_end(json);
+    hk_json_key(json, "attempts");
+    hk_json_array(json);
+    for (size_t i = 0; i < m->is.n_attempts; i++)
+        hk_put_attempt(json, &m->is.attempts[i]);
+    hk_json_end(json);
+    hk_put_cstr(json, "next", NULL);
+    hk_json_end(json);
+}
+
 static void put_cause(struct hk_json *json, const struct hk_cause *c)
 {
     hk_json_object(json);

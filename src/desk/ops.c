@@ -12,6 +12,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_enqueue_lines,
     &hk_op_status,
     &hk_op_messages_list,
+    &hk_op_messages_show,
     &hk_op_messages_explain,
     &hk_op_messages_cancel,
     &hk_op_messages_retry,

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hikyaku messages show: everything that is known of one message, and every attempt that was kept. */
+#include "base/str.h"
+#include "core/policy_impl.h"
+#include "desk/encode.h"
+#include "desk/letters.h"
+#include "desk/messages.h"
+
+/* ---- masks ---- */
+
+/* As masks see it. `edited`: errors may be about a payload that was replaced since. */
+static struct hk_letter letter_of(const struct hk_row *row, bool edited)
+{
+    return (struct hk_letter){.event_type = row->event_type,
+                              .encoding = row->encoding,
+                              .headers = row->headers,
+                              .error = row->last_error,
+                              .error_detail = row->error_detail,
+                              .has_payload = row->has_payload,
+                              .payload = row->payload,
+                              .payload_bytes = row->payload_bytes,
+                              .version = edited ? 2 : 1};
+}
+
+/* The row whose payload an attempt sent; without one, all that it says is hidden. */
+static struct hk_letter letter_of_attempt(const struct hk_shown *shown, const struct hk_tried *attempt,
+                                          bool edited)
+{
+    for (size_t i = 0; i < shown->n_rows; i++)
+        if (shown->rows[i].has_payload && hk_str_eq(shown->rows[i].destination, attempt->destination))
+            return letter_of(&shown->rows[i], edited);
+    return (struct hk_letter){.event_type = shown->n_rows > 0 ? shown->rows[0].event_type : hk_str_of(""),
+                              .payload_bytes = 1};
+}
+
+static void hide_row(const struct hk_letter_view *view, bool edited, struct hk_pool *mem, struct hk_row *row)
+{
+    struct hk_letter as = letter_of(row, edited);
+    bool whole = as.payload.len == as.payload_bytes;
+    if (!hk_masks_fit(view->masks, row->event_type))
+        return;
+    hk_letter_veil(view, mem, &as);
+    row->last_error = as.error;
+    row->error_detail = as.error_detail;
+    row->headers = as.headers;
+    row->payload = as.payload;
+    if (whole)
+        row->payload_bytes = as.payload.len;
+}
+
+static void hide(const struct hk_letter_view *view, bool edited, struct hk_pool *mem, struct hk_shown *shown)
+{
+    for (size_t i = 0; i < shown->n_attempts; i++) {
+        struct hk_letter as = letter_of_attempt(shown, &shown->attempts[i], edited);
+        hk_letter_veil_attempt(view, &as, mem, &shown->attempts[i]);
+    }
+    for (size_t i = 0; i < shown->n_rows; i++)
+        hide_row(view, edited, mem, &shown->rows[i]);
+}
+
+/* Attempts and errors may be about a payload that was replaced since: dead show has all of them. */
+static enum hk_code look_for_edits(struct hk_desk *desk, const char *message_id, bool *out_edited,
+                                   struct hk_err *err)
+{
+    const struct hk_letters *found = NULL;
+    struct hk_letter_query query = {.message_id = message_id};
+    enum hk_code rc = desk->letters->list(desk->admin, &query,
+                                          &(struct hk_letter_page){.limit = HK_SHOWN_MAX}, &found, err);
+    for (size_t i = 0; rc == HK_OK && i < found->n; i++)
+        *out_edited = *out_edited || found->items[i].version > 1;
+    return rc;
+}
+
+/* ---- asking ---- */
+
+/* What the message gets of the attempts that it asks for. */
+static uint32_t attempts_of(const struct hk_config *config, const struct hk_row *row)
+{
+    const struct hk_conf_destination *dest = hk_config_destination_named(config, row->destination);
+    const struct hk_policy *policy = NULL;
+    char name[HK_NAME_MAX];
+    if (hk_str_copy(name, sizeof name, row->policy.len ? row->policy : hk_str_of(dest ? dest->policy : "")))
+        policy = hk_policies_get(config->policies, name);
+    return policy ? hk_limits_attempts_within(hk_policy_limits(policy), row->max_attempts,
+                                              config->relay.max_attempts_ceiling)
+                  : row->max_attempts;
+}
+
+static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
+                         const struct hk_message_show_ask *ask, struct hk_pool *mem,
+                         struct hk_message_shown *out, struct hk_err *err)
+{
+    const struct hk_shown *found = NULL;
+    struct hk_masks *masks = NULL;
+    bool edited = false;
+    enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
+    bool read = ask->payload || masks; /* what hides in errors is found by the payload */
+    if (rc == HK_OK && masks)
+        rc = look_for_edits(desk, ask->message_id, &edited, err);
+    if (rc == HK_OK)
+        rc = desk->ops->show(desk->admin, ask->message_id, read ? HK_LETTER_BYTES : 0, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    *out = (struct hk_message_shown){.is = *found, .payload = ask->payload};
+    hk_desk_keep(desk, mem);
+    out->attempts = hk_pool_alloc(mem, out->is.n_rows + 1, sizeof *out->attempts);
+    if (!out->attempts)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    for (size_t i = 0; i < out->is.n_rows; i++)
+        out->attempts[i] = attempts_of(desk->config, &out->is.rows[i]);
+    hide(&(struct hk_letter_view){.masks = masks}, edited, mem, &out->is);
+    return HK_OK;
+}
+
+/* ---- the table ---- */
+
+HK_OP_RUN(show)
+
+static const struct hk_arg show_args[] = {
+    {.name = "message_id",
+     .kind = HK_ARG_TEXT,
+     .subject = true,
+     .required = true,
+     .offset = offsetof(struct hk_message_show_ask, message_id),
+     .value = "ID"},
+    {.name = "payload", .offset = offsetof(struct hk_message_show_ask, payload), .help = "with the payload"},
+    {.name = NULL}};
+
+const struct hk_op hk_op_messages_show = {.noun = "messages",
+                                          .verb = "show",
+                                          .summary = "show everything about one message, and its attempts",
+                                          .role = HK_ROLE_VIEWER,
+                                          .store = true,
+                                          .args = show_args,
+                                          .request_size = sizeof(struct hk_message_show_ask),
+                                          .result_size = sizeof(struct hk_message_shown),
+                                          .run = show_op,
+                                          .encode = hk_encode_message};
