@@ -240,13 +240,33 @@ static int read_caller(struct hk_ask *ask)
     ask->caller = (struct hk_caller){.role = HK_ROLE_ADMIN,
                                      .actor = hk_settings_actor(cli, ask->actor),
                                      .reveal = ask->op->reveals && hk_args_flag(cli, "reveal")};
-    if (!ask->op->needs_reason && !ask->caller.reveal)
+    if (!ask->caller.reveal && (!ask->op->needs_reason || hk_op_is_dry_run(ask->op, ask->request)))
         return HK_EXIT_OK;
     ask->caller.reason = hk_operate_reason(cli, ask->reason);
     return ask->caller.reason != NULL ? HK_EXIT_OK : HK_EXIT_USAGE;
 }
 
 /* ---- asking ---- */
+
+static int say_failed(const struct hk_ask *ask)
+{
+    char name[64];
+    const char *field = ask->desk.wrong_field;
+    if (field == NULL)
+        return hk_operate_failed(&ask->err);
+    (void)snprintf(name, sizeof name, "%s", field);
+    for (char *c = name; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : *c;
+    return hk_out_error(HK_EXIT_USAGE, ask->err.message[0] == ':' ? "--%s%s" : "option '--%s' %s", name,
+                        ask->err.message);
+}
+
+int hk_ask_failed(const struct hk_ask *ask)
+{
+    if (ask->desk.wrong_field == NULL && ask->op->store && !hk_desk_is_open(&ask->desk))
+        return hk_out_error(hk_settings_exit(ask->err.code), "%s", ask->err.message);
+    return say_failed(ask);
+}
 
 int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
 {
@@ -258,6 +278,8 @@ int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
         return hk_out_error(HK_EXIT_FAILURE, "out of memory");
     if (!read_request(out))
         return out->err.code == HK_IO ? HK_EXIT_FAILURE : HK_EXIT_USAGE;
+    if (op->check != NULL && op->check(&out->desk, out->request, &out->err) != HK_OK)
+        return say_failed(out);
     int code = read_caller(out);
     if (code == HK_EXIT_OK)
         code = hk_settings_config(cli, op->sends ? HK_FOR_SENDING : HK_FOR_ACTING, &out->config);
@@ -280,22 +302,6 @@ enum hk_code hk_ask_quietly(struct hk_ask *ask)
 int hk_ask_run(struct hk_ask *ask)
 {
     return hk_ask_also(ask, ask->op, ask->request, ask->result);
-}
-
-int hk_ask_failed(const struct hk_ask *ask)
-{
-    char name[64];
-    const char *field = ask->desk.wrong_field;
-    if (field != NULL) {
-        (void)snprintf(name, sizeof name, "%s", field);
-        for (char *c = name; *c != '\0'; c++)
-            *c = *c == '_' ? '-' : *c;
-        return hk_out_error(HK_EXIT_USAGE, ask->err.message[0] == ':' ? "--%s%s" : "option '--%s' %s", name,
-                            ask->err.message);
-    }
-    if (ask->op->store && !hk_desk_is_open(&ask->desk))
-        return hk_out_error(hk_settings_exit(ask->err.code), "%s", ask->err.message);
-    return hk_operate_failed(&ask->err);
 }
 
 int hk_ask_print(struct hk_ask *ask, hk_print_fn *print)

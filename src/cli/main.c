@@ -15,6 +15,7 @@
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
+#include "desk/redrive.h"
 #include "desk/status.h"
 
 static const struct hk_cli_option globals[] = {
@@ -31,6 +32,11 @@ static const struct hk_cli_option globals[] = {
     HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option json_only[] = {HK_JSON_OPTION, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option yes_option[] = {{.name = "yes", .help = "do not ask"}, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option follow_option[] = {
+    {.name = "follow", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option demo_options[] = {
     {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, HK_END_OF_OPTIONS};
@@ -269,41 +275,11 @@ static struct hk_cli_command commands[] = {
      .options = hk_dead_note_options,
      .run = hk_cmd_dead_note},
     {.name = "redrive", .summary = "requeue many dead letters as a job"},
-    {.name = "redrive",
-     .sub = "plan",
-     .summary = "how many fit, by group, and how long it would take",
-     .options = hk_redrive_plan_options,
-     .run = hk_cmd_redrive_plan},
-    {.name = "redrive",
-     .sub = "start",
-     .summary = "begin: at a rate, with a canary, and stopping when it fails again",
-     .details =
-         "The relays do the work; the job survives their restarts. What comes in later is not part of it.\n"
-         "  hikyaku redrive start --destination billing --rate 50/s --ramp --canary 1 --abort-if-failing 20%",
-     .options = hk_redrive_start_options,
-     .run = hk_cmd_redrive_start},
-    {.name = "redrive",
-     .sub = "list",
-     .summary = "jobs, newest first",
-     .options = hk_redrive_list_options,
-     .run = hk_cmd_redrive_list},
-    {.name = "redrive",
-     .sub = "show",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .summary = "how far a job has come",
-     .details = "With --follow the exit code is 1 when it aborted itself.",
-     .options = hk_redrive_show_options,
-     .run = hk_cmd_redrive_show},
-    {.name = "redrive",
-     .sub = "cancel",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .summary = "stop a job; what is on its way stays on its way",
-     .options = hk_redrive_cancel_options,
-     .run = hk_cmd_redrive_cancel},
+    {.op = &hk_op_redrive_plan, .run = hk_cmd_redrive_plan},
+    {.op = &hk_op_redrive_start, .options = yes_option, .run = hk_cmd_redrive_start},
+    {.op = &hk_op_redrive_list, .run = hk_cmd_redrive_list},
+    {.op = &hk_op_redrive_show, .options = follow_option, .run = hk_cmd_redrive_show},
+    {.op = &hk_op_redrive_cancel, .run = hk_cmd_redrive_cancel},
     {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
     {.op = &hk_op_alerts_list, .run = hk_cmd_alerts_list},
     {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "config/payload.h"
@@ -41,13 +42,27 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
     return rc;
 }
 
-static enum hk_code check_caller(const struct hk_op *op, const struct hk_caller *caller, struct hk_err *err)
+bool hk_op_is_dry_run(const struct hk_op *op, const void *request)
 {
-    bool must = op->needs_reason || caller->reveal;
+    for (const struct hk_arg *a = op->args; a && a->name; a++)
+        if (strcmp(a->name, "dry_run") == 0)
+            return *(const bool *)((const char *)request + a->offset);
+    return false;
+}
+
+static enum hk_code check_role(const struct hk_op *op, const struct hk_caller *caller, struct hk_err *err)
+{
+    if (caller->role >= op->role)
+        return HK_OK;
+    return hk_err_set(err, HK_DENIED, "your rights do not allow '%s%s%s'", op->noun, op->verb ? " " : "",
+                      op->verb ? op->verb : "");
+}
+
+static enum hk_code check_reason(const struct hk_op *op, const struct hk_caller *caller, const void *request,
+                                 struct hk_err *err)
+{
+    bool must = caller->reveal || (op->needs_reason && !hk_op_is_dry_run(op, request));
     bool given = caller->reason && hk_str_trim(hk_str_of(caller->reason)).len > 0;
-    if (caller->role < op->role)
-        return hk_err_set(err, HK_DENIED, "your rights do not allow '%s%s%s'", op->noun, op->verb ? " " : "",
-                          op->verb ? op->verb : "");
     if (caller->reveal && !op->reveals)
         return hk_err_set(err, HK_INVALID, "nothing is masked there that could be revealed");
     if (must && !given)
@@ -59,7 +74,11 @@ enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const str
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err)
 {
     desk->wrong_field = NULL;
-    enum hk_code rc = check_caller(op, caller, err);
+    enum hk_code rc = check_role(op, caller, err);
+    if (rc == HK_OK && op->check)
+        rc = op->check(desk, request, err);
+    if (rc == HK_OK)
+        rc = check_reason(op, caller, request, err);
     if (rc == HK_OK && op->store)
         rc = hk_desk_open(desk, err);
     if (rc == HK_OK)

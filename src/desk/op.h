@@ -81,6 +81,9 @@ struct hk_arg {
 
 /* ---- an operation ---- */
 
+/* What is wrong with a request by itself: told before a reason is asked for, and before the store is opened. */
+typedef enum hk_code hk_op_check(struct hk_desk *desk, const void *request, struct hk_err *err);
+
 typedef enum hk_code hk_op_run(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
                                struct hk_pool *mem, void *result, struct hk_err *err);
 
@@ -97,10 +100,14 @@ struct hk_op {
     bool sends;              /* to a receiver or a channel: every secret of the configuration must be there */
     const struct hk_arg *args; /* NULL: none */
     size_t request_size, result_size;
+    hk_op_check *check; /* NULL: nothing can be */
     hk_op_run *run;
     /* One JSON value. NULL: the result is a stream, which `run` hands to its request's function. */
     void (*encode)(struct hk_json *json, const void *result);
 };
+
+/* Does the request only ask what would come of it (its flag "dry_run")? Then no reason is needed. */
+bool hk_op_is_dry_run(const struct hk_op *op, const void *request);
 
 /* Defines `name_op`, which the table can hold, around the typed function `name`. */
 #define HK_OP_RUN(name)                                                                                      \

@@ -5,6 +5,7 @@
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
+#include "desk/redrive.h"
 #include "desk/status.h"
 
 const struct hk_op *const hk_ops[] = {
@@ -21,6 +22,11 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_destinations_resume,
     &hk_op_destinations_test,
     &hk_op_relays_list,
+    &hk_op_redrive_plan,
+    &hk_op_redrive_start,
+    &hk_op_redrive_list,
+    &hk_op_redrive_show,
+    &hk_op_redrive_cancel,
     &hk_op_alerts_list,
     &hk_op_alerts_test,
     &hk_op_alerts_mute,

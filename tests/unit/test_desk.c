@@ -116,6 +116,50 @@ static void what_is_masked_needs_a_reason_to_be_seen(void **state)
     assert_string_equal(err.message, "takes 5");
 }
 
+static enum hk_code wrong_by_itself(struct hk_desk *desk, const void *request, struct hk_err *err)
+{
+    (void)request;
+    return hk_desk_wrong(desk, "rate", err, "is not one");
+}
+
+static void a_wrong_request_is_told_before_a_reason_is_asked_for(void **state)
+{
+    (void)state;
+    const struct hk_op op = {.noun = "x",
+                             .role = HK_ROLE_OPERATOR,
+                             .needs_reason = true,
+                             .store = true,
+                             .check = wrong_by_itself,
+                             .run = ran};
+    struct hk_err err = {.message = ""};
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN}, &err), HK_INVALID);
+    assert_string_equal(err.message, "is not one");
+    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_VIEWER}, &err), HK_DENIED);
+}
+
+static void a_dry_run_needs_no_reason(void **state)
+{
+    (void)state;
+
+    struct request {
+        bool dry_run;
+    } request = {.dry_run = true};
+    const struct hk_arg args[] = {{.name = "dry_run", .offset = offsetof(struct request, dry_run)},
+                                  {.name = NULL}};
+    const struct hk_op op = {
+        .noun = "x", .role = HK_ROLE_OPERATOR, .needs_reason = true, .args = args, .run = ran};
+    const struct hk_caller caller = {.role = HK_ROLE_ADMIN};
+    struct hk_err err = {.message = ""};
+    struct hk_desk desk;
+    hk_desk_init(&desk, NULL, "nothing:");
+    assert_int_equal(hk_desk_ask(&desk, &op, &caller, &request, NULL, NULL, &err), HK_INVALID);
+    assert_string_equal(err.message, "takes 5");
+    request.dry_run = false;
+    assert_int_equal(hk_desk_ask(&desk, &op, &caller, &request, NULL, NULL, &err), HK_INVALID);
+    assert_true(strstr(err.message, "a reason is needed"));
+    hk_desk_fini(&desk);
+}
+
 static void a_store_that_is_not_there_is_told(void **state)
 {
     (void)state;
@@ -131,6 +175,8 @@ int main(void)
         cmocka_unit_test(each_row_says_what_it_needs),
         cmocka_unit_test(only_who_may_comes_in),
         cmocka_unit_test(what_is_masked_needs_a_reason_to_be_seen),
+        cmocka_unit_test(a_wrong_request_is_told_before_a_reason_is_asked_for),
+        cmocka_unit_test(a_dry_run_needs_no_reason),
         cmocka_unit_test(a_store_that_is_not_there_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

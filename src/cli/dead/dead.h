@@ -32,9 +32,7 @@ void hk_dead_close(struct hk_dead *dead);
 extern const struct hk_cli_option hk_dead_list_options[], hk_dead_groups_options[], hk_dead_show_options[],
     hk_dead_export_options[], hk_dead_reasons_options[], hk_dead_edit_options[], hk_dead_fix_options[],
     hk_dead_requeue_options[], hk_dead_act_options[], hk_dead_send_options[], hk_dead_note_options[],
-    hk_redrive_plan_options[], hk_redrive_start_options[], hk_redrive_list_options[],
-    hk_redrive_show_options[], hk_redrive_cancel_options[], hk_audit_list_options[], hk_audit_show_options[],
-    hk_dead_restore_options[];
+    hk_audit_list_options[], hk_audit_show_options[], hk_dead_restore_options[];
 
 /* ---- which letters ---- */
 

@@ -56,18 +56,6 @@
     {                                                                                                        \
         .name = "new-id", .help = "under a new id (default once the payload was edited)"                     \
     }
-#define PACE_OPTIONS                                                                                         \
-    {.name = "rate", .kind = HK_CLI_TEXT, .value = "N/s", .help = "letters a second (default: 50/s)"},       \
-        {.name = "ramp", .help = "from a tenth of the rate to all of it over the first minute"},             \
-        {.name = "canary",                                                                                   \
-         .kind = HK_CLI_TEXT,                                                                                \
-         .value = "N",                                                                                       \
-         .help = "so many first; the rest only when they arrived (default: 0)"},                             \
-    {                                                                                                        \
-        .name = "abort-if-failing", .kind = HK_CLI_TEXT, .value = "PERCENT",                                 \
-        .help = "stop when more fail again (default: 20%; 0%: never)"                                        \
-    }
-
 const struct hk_cli_option hk_dead_list_options[] = {
     FILTER_OPTIONS, LIMIT_OPTION,   AFTER_OPTION,     {.name = "oldest", .help = "oldest first"},
     REVEAL_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
@@ -154,22 +142,6 @@ const struct hk_cli_option hk_dead_note_options[] = {
      .help = "who (default: $HIKYAKU_ACTOR, else user@host)"},
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_redrive_plan_options[] = {FILTER_OPTIONS, PACE_OPTIONS, HK_JSON_OPTION,
-                                                        HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_redrive_start_options[] = {FILTER_OPTIONS,   PACE_OPTIONS,     ID_OPTIONS,
-                                                         BULK_OPTIONS,     HK_ACTOR_OPTIONS, HK_JSON_OPTION,
-                                                         HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_redrive_list_options[] = {
-    {.name = "running", .help = "only those that run"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_redrive_show_options[] = {
-    {.name = "follow", .help = "until it has ended, with progress"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_redrive_cancel_options[] = {HK_ACTOR_OPTIONS, HK_JSON_OPTION,
-                                                          HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_audit_list_options[] = {
     {.name = "letter", .kind = HK_CLI_TEXT, .value = "ID", .help = "only on this dead letter"},

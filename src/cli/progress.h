@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a search has come that looks through many dead letters: one line on a terminal, which is wiped away at the end. */
+#ifndef HK_CLI_PROGRESS_H
+#define HK_CLI_PROGRESS_H
+
+#include "cli/ask.h"
+
+/* hk_ask_also, and tells. */
+int hk_looking_also(struct hk_ask *ask, const struct hk_op *op, const void *request, void *result);
+/* hk_ask_once, and tells. */
+int hk_looking_once(const struct hk_cli *cli, hk_print_fn *print);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several acts on dead letters share. */
+#include "base/str.h"
+#include "desk/dead.h"
+
+enum hk_requeue_id hk_requeue_ids(bool same_id, bool new_id)
+{
+    return same_id ? HK_REQUEUE_SAME : new_id ? HK_REQUEUE_NEW : HK_REQUEUE_AUTO;
+}
+
+enum hk_code hk_requeue_ids_check(bool same_id, bool new_id, struct hk_err *err)
+{
+    if (!same_id || !new_id)
+        return HK_OK;
+    return hk_err_set(err, HK_INVALID, "--same-id and --new-id exclude each other");
+}
+
+bool hk_names_have(const struct hk_names *names, struct hk_str name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (hk_str_eq(names->items[i], name))
+            return true;
+    return false;
+}
