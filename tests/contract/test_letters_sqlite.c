@@ -309,7 +309,7 @@ static void huge_settle(struct hk_store *store, int64_t lane, enum hk_source sou
     const char *table = source == HK_FROM_OUTBOX ? "outbox" : "outbox_retry";
     char sql[100];
     snprintf(sql, sizeof sql, "SELECT id FROM %s WHERE destination = 'a'", table);
-    const struct hk_claim claim = {source, suite_number(sql), false};
+    const struct hk_want claim = {source, suite_number(sql), false};
     const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &claim, 1);
     assert_int_equal(done->n_messages, 1);
     struct hk_settle s = suite_settle(done->claim, source, claim.id, kind);
