@@ -9,7 +9,7 @@
  * - Slots of an engine are names: they are listed in their order, renamed.
  * - Left out: counters for people (stats, seen); when attempts began and first failed (the policy here has no limit of time,
  *   so that only matters whether there was one); texts that follow from a message's id; what is stale because it is written
- *   before it is read again (scan_now_ms; of an exchange or scan that is not under way; of a free slot).
+ *   before it is read again (of an exchange or scan that is not under way; of a free slot).
  * - Also left out, since there is none of it in this world: people, drains, redrives, audits and edits; a standby; a rate, a breaker or a
  *   pause; many lanes and shards; a reserve (ahead_ms is 0); a bound for liveness (no `heal`).
  * - The checker remembers every send. Of one whose claim nobody can name any more only counts whether its outcome was
@@ -148,10 +148,6 @@ static void add_call(struct hk_canon *c, const struct hk_engine *e)
 {
     N(c, e->call.kind);
     hk_canon_time(c, e->call.asked_at_ms);
-    if (e->call.kind == HK_ACT_SCAN) {
-        N(c, e->scan.kind);
-        N(c, e->scan.dest);
-    }
     if (e->call.kind != HK_ACT_EXCHANGE)
         return;
     N(c, e->exchange.n_settles);
@@ -288,6 +284,10 @@ static void add_relay(struct hk_canon *c, const struct mini *w, const struct min
         hk_canon_lane(c, r->call.exchange.lane);
     if (r->store == DONE)
         add_reply(c, r);
+    if (r->engine->call.busy && r->call.kind == HK_ACT_SCAN) {
+        N(c, r->call.purpose.kind);
+        N(c, r->call.purpose.dest);
+    }
     add_engine(c, r->engine);
     for (uint32_t i = 0; i < WIRES; i++)
         if (r->wires[i].stage != IDLE) {
@@ -439,7 +439,7 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 /* A field more or less: is it hashed above, or said why not? Then, the new size.
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 992);
+LOOKED_AT(hk_engine, 960);
 LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 320);
 LOOKED_AT(hk_model, 624);

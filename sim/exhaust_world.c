@@ -143,7 +143,7 @@ static void reply(struct mini *w, struct mini_relay *r)
         hk_engine_on_held_keys(r->engine, w->now_ms, got.rc, got.keys, got.n_keys);
         break;
     case HK_ACT_SCAN:
-        hk_engine_on_scan(r->engine, w->now_ms, got.rc, &got.heads);
+        hk_engine_on_scan(r->engine, w->now_ms, got.rc, &r->call.purpose, &got.heads);
         break;
     case HK_ACT_EXCHANGE:
         hk_engine_on_exchange(r->engine, w->now_ms, got.rc, &got.exchanged);

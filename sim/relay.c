@@ -85,7 +85,7 @@ static void answer(struct world *w, struct relay *r)
         hk_engine_on_held_keys(r->engine, now, reply.rc, reply.keys, reply.n_keys);
         break;
     case HK_ACT_SCAN:
-        hk_engine_on_scan(r->engine, now, reply.rc, &reply.heads);
+        hk_engine_on_scan(r->engine, now, reply.rc, &r->call.action.purpose, &reply.heads);
         break;
     case HK_ACT_EXCHANGE:
         hk_engine_on_exchange(r->engine, now, reply.rc, &reply.exchanged);

@@ -345,9 +345,8 @@ static bool next_stray(struct hk_engine *e, int64_t now_ms, struct hk_action *ou
     if (e->stray.due_ms > hk_engine_store_now(e, now_ms) || now_ms < e->stray.look_at_ms ||
         e->chosen.len) /* what is chosen and not claimed would be seen again */
         return false;
-    e->scan.kind = HK_ENGINE_SCAN_RETRY;
-    e->scan.dest = HK_NO_DEST;
     *out = (struct hk_action){.kind = HK_ACT_SCAN,
+                              .purpose = {.kind = HK_ENGINE_SCAN_RETRY, .dest = HK_NO_DEST},
                               .scan = {.source = HK_FROM_RETRY,
                                        .after_due_ms = INT64_MIN,
                                        .destination = e->stray.name,
@@ -377,7 +376,7 @@ static bool next_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out
     if (!e->keys.loaded)
         return false;
     bool worth = scan_worth(e, now_ms) || hk_engine_late_due(e);
-    if (!next_stray(e, now_ms, out) && !(worth && hk_engine_pick_scan(e, now_ms, &out->scan)))
+    if (!next_stray(e, now_ms, out) && !(worth && hk_engine_pick_scan(e, now_ms, out)))
         return false;
     out->kind = HK_ACT_SCAN;
     e->reading.last_scan_ms = now_ms;

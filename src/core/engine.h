@@ -73,11 +73,28 @@ enum hk_action_kind {
     HK_ACT_STOPPED    /* drained: nothing is left to do */
 };
 
+enum hk_engine_scan {
+    HK_ENGINE_SCAN_FRESH = 0,
+    HK_ENGINE_SCAN_BEHIND,
+    HK_ENGINE_SCAN_RETRY,
+    HK_ENGINE_SCAN_KEY,
+    HK_ENGINE_SCAN_SWEEP,
+    HK_ENGINE_SCAN_LATE
+};
+
+/* What a scan is for. Only the engine knows what to make of it: the shell hands it back with the answer. */
+struct hk_scan_purpose {
+    enum hk_engine_scan kind;
+    size_t dest;  /* whose rows; SIZE_MAX = everybody's, or those of a destination that is not configured */
+    uint64_t key; /* KEY: its hash */
+};
+
 struct hk_action {
     enum hk_action_kind kind;
     int64_t wake_ms; /* WAIT */
     struct hk_scan scan;
-    struct hk_exchange exchange; /* valid until the answer is reported */
+    struct hk_scan_purpose purpose; /* SCAN: for hk_engine_on_scan */
+    struct hk_exchange exchange;    /* valid until the answer is reported */
     size_t dest;
     const char *dest_name, *reason; /* PAUSE */
     uint32_t slot;
@@ -117,8 +134,9 @@ void hk_engine_on_acquired(struct hk_engine *engine, int64_t now_ms, enum hk_cod
 void hk_engine_on_poll(struct hk_engine *engine, int64_t now_ms, enum hk_code rc, const struct hk_poll *poll);
 void hk_engine_on_held_keys(struct hk_engine *engine, int64_t now_ms, enum hk_code rc,
                             const struct hk_held_key *keys, size_t n);
+/* `purpose`: as the action had it. */
 void hk_engine_on_scan(struct hk_engine *engine, int64_t now_ms, enum hk_code rc,
-                       const struct hk_heads *heads);
+                       const struct hk_scan_purpose *purpose, const struct hk_heads *heads);
 void hk_engine_on_exchange(struct hk_engine *engine, int64_t now_ms, enum hk_code rc,
                            const struct hk_exchanged *done);
 void hk_engine_on_done(struct hk_engine *engine, int64_t now_ms, enum hk_code rc); /* PAUSE, RELEASE */

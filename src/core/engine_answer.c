@@ -307,15 +307,16 @@ static void rest_from_sweep(struct hk_engine *e, int64_t now_ms)
         e->reading.sweep_at_ms = hk_ms_later(e->reading.sweep_at_ms, now_ms + rest_ms);
 }
 
-void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc, const struct hk_heads *heads)
+void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
+                       const struct hk_scan_purpose *purpose, const struct hk_heads *heads)
 {
     if (!answered(e, now_ms, rc))
         return;
     learn_store_time(e, now_ms, heads->now_ms, heads->late_ms);
-    if (e->scan.kind == HK_ENGINE_SCAN_SWEEP)
+    if (purpose->kind == HK_ENGINE_SCAN_SWEEP)
         rest_from_sweep(e, now_ms);
     if (!e->drain.on)
-        hk_engine_choose(e, now_ms, heads);
+        hk_engine_choose(e, now_ms, purpose, heads);
 }
 
 /* Nothing was done: what was to be settled still is, what was to be claimed still may. */

@@ -30,6 +30,14 @@ enum verdict {
     ENGINE_FULL /* nothing more can be taken at all */
 };
 
+/* The answer to a scan, and what the scan was for. */
+struct look {
+    const struct hk_scan_purpose *purpose;
+    const struct hk_heads *heads;
+    int64_t clock_ms; /* what the store's clock said with the heads: not_before and expires_at go by it */
+    int64_t now_ms;
+};
+
 struct target {
     enum hk_intent intent;
     size_t dest, route;
@@ -94,7 +102,7 @@ static struct target find_dest(const struct hk_engine *e, const struct hk_head *
     return t;
 }
 
-static struct target aim(const struct hk_engine *e, const struct hk_head *head)
+static struct target aim(const struct hk_engine *e, const struct look *look, const struct hk_head *head)
 {
     struct target t = find_dest(e, head);
     if (head->malformed)
@@ -102,11 +110,11 @@ static struct target aim(const struct hk_engine *e, const struct hk_head *head)
     if (head->crashes >= CRASHES_DEAD)
         return refuse(t, HK_FAULT_RELAY_CRASHED,
                       "the relay died with this message in hand, the last time with it alone");
-    if (head->expires_ms && head->expires_ms <= e->scan.clock_ms)
+    if (head->expires_ms && head->expires_ms <= look->clock_ms)
         t.intent = HK_TO_EXPIRE;
     else if (t.intent == HK_TO_REFUSE)
         return t;
-    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > e->scan.clock_ms)
+    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > look->clock_ms)
         t.intent = HK_TO_DEFER;
     else if (head->payload_bytes > e->options.max_payload_bytes)
         return refuse(t, HK_FAULT_TOO_LARGE, "the payload is over relay.max_payload");
@@ -202,22 +210,25 @@ int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d)
 
 /* Are there rows before it that the destination has yet to read? (One that goes to a single destination is not looked at
  * before them in the first place.) */
-static bool unread_before(const struct hk_engine *e, const struct hk_head *head, size_t dest)
+static bool unread_before(const struct hk_engine *e, const struct look *look, const struct hk_head *head,
+                          size_t dest)
 {
     const struct hk_dest *d = &e->dests[dest];
-    if (e->scan.kind == HK_ENGINE_SCAN_FRESH)
+    if (look->purpose->kind == HK_ENGINE_SCAN_FRESH)
         return d->behind && d->cursor < head->id;
-    return e->scan.dest != dest && hk_dest_read_to(e, d) < head->id;
+    return look->purpose->dest != dest && hk_dest_read_to(e, d) < head->id;
 }
 
-static bool keys_allow(const struct hk_engine *e, const struct hk_head *head, const struct target *t)
+static bool keys_allow(const struct hk_engine *e, const struct look *look, const struct hk_head *head,
+                       const struct target *t)
 {
     const size_t *dests;
     size_t n = ordered_dests(e, head, t, &dests);
     for (size_t k = 0; k < n; k++) {
         if (!e->dests[dests[k]].conf->ordered)
             continue;
-        if (!key_allows(e, head, dests[k]) || (t->dest == HK_NO_DEST && unread_before(e, head, dests[k])))
+        if (!key_allows(e, head, dests[k]) ||
+            (t->dest == HK_NO_DEST && unread_before(e, look, head, dests[k])))
             return false;
     }
     return true;
@@ -366,29 +377,29 @@ static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head
     return TAKEN;
 }
 
-static enum verdict consider(struct hk_engine *e, const struct hk_head *head, int64_t now_ms)
+static enum verdict consider(struct hk_engine *e, const struct look *look, const struct hk_head *head)
 {
     if (head->source == HK_FROM_OUTBOX && hk_hand_has(e, head->id))
         return IN_HAND;
     if (!hk_engine_can_take(e))
         return ENGINE_FULL;
-    struct target t = aim(e, head);
-    if (t.intent == HK_TO_SEND &&
-        (hk_share_waits_turn(e, t.dest) || !hk_share_has_bytes(e, &e->dests[t.dest], head->payload_bytes)))
+    struct target t = aim(e, look, head);
+    if (t.intent == HK_TO_SEND && (hk_share_waits_turn(e, look->purpose->dest, t.dest) ||
+                                   !hk_share_has_bytes(e, &e->dests[t.dest], head->payload_bytes)))
         return DEST_FULL;
     if (bytes_full(e, head))
         return ENGINE_FULL;
-    if (t.intent == HK_TO_SEND && !hk_dest_ready(e, &e->dests[t.dest], head->source, now_ms))
+    if (t.intent == HK_TO_SEND && !hk_dest_ready(e, &e->dests[t.dest], head->source, look->now_ms))
         return DEST_FULL;
-    if (!keys_allow(e, head, &t))
+    if (!keys_allow(e, look, head, &t))
         return PASSED;
     if (t.intent != HK_TO_SEND)
-        return take_unsent(e, head, &t, now_ms);
+        return take_unsent(e, head, &t, look->now_ms);
     if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {
         e->reading.want_alone = t.dest; /* let what is in flight end first */
         return ENGINE_FULL;
     }
-    return take_to_send(e, head, &t, now_ms);
+    return take_to_send(e, head, &t, look->now_ms);
 }
 
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
@@ -429,12 +440,12 @@ static void pass_keys(struct hk_engine *e, const struct hk_head *head)
 }
 
 /* False: the scan ends here, and this head is to be seen again. */
-static bool look_fresh(struct hk_engine *e, const struct hk_head *head, int64_t now_ms)
+static bool look_fresh(struct hk_engine *e, const struct look *look, const struct hk_head *head)
 {
     size_t dest = fresh_dest(e, head);
     if (dest != HK_NO_DEST && (e->dests[dest].behind || head->id <= e->dests[dest].cursor))
         return true;
-    switch (consider(e, head, now_ms)) {
+    switch (consider(e, look, head)) {
     case TAKEN:
     case IN_HAND:
         return true;
@@ -459,10 +470,11 @@ static void count_seen(struct hk_engine *e, const struct hk_head *head)
         e->dests[dest].seen++;
 }
 
-static void scanned_fresh(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_fresh(struct hk_engine *e, const struct look *look)
 {
+    const struct hk_heads *heads = look->heads;
     for (size_t i = 0; i < heads->n; i++) {
-        if (!look_fresh(e, &heads->items[i], now_ms))
+        if (!look_fresh(e, look, &heads->items[i]))
             return;
         count_seen(e, &heads->items[i]);
         e->reading.cursor = heads->items[i].id;
@@ -491,13 +503,15 @@ static bool is_for_behind(const struct hk_engine *e, const struct hk_head *head,
            (head->key.len && e->dests[dest].conf->ordered && concerns(e, head, dest));
 }
 
-static void scanned_behind(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_behind(struct hk_engine *e, const struct look *look)
 {
-    struct hk_dest *d = &e->dests[e->scan.dest];
+    const struct hk_heads *heads = look->heads;
+    struct hk_dest *d = &e->dests[look->purpose->dest];
     for (size_t i = 0; i < heads->n; i++) {
         const struct hk_head *head = &heads->items[i];
-        if (is_for_behind(e, head, e->scan.dest)) { /* else: it names none, and its route leads elsewhere */
-            enum verdict v = consider(e, head, now_ms);
+        if (is_for_behind(e, head,
+                          look->purpose->dest)) { /* else: it names none, and its route leads elsewhere */
+            enum verdict v = consider(e, look, head);
             if (v == DEST_FULL || v == ENGINE_FULL)
                 return;
             if (v == PASSED)
@@ -511,14 +525,14 @@ static void scanned_behind(struct hk_engine *e, const struct hk_heads *heads, in
 
 /* All that is due was seen, and the next poll tells what will be. But nobody's commit need precede it when rows are left
  * whose keys are held, or when the store's clock has not come as far as we thought: then we look again by ourselves. */
-static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struct hk_heads *heads,
-                             int64_t now_ms)
+static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struct look *look)
 {
+    const struct hk_heads *heads = look->heads;
     bool early = !heads->n && d->retry_after_id == 0 && heads->now_ms < d->retry_due_ms;
     if (d->retry_passed)
-        d->retry_look_at_ms = now_ms + LOOK_AGAIN_MS;
+        d->retry_look_at_ms = look->now_ms + LOOK_AGAIN_MS;
     else if (early)
-        d->retry_look_at_ms = now_ms + (int64_t)e->options.poll_min_ms + 1;
+        d->retry_look_at_ms = look->now_ms + (int64_t)e->options.poll_min_ms + 1;
     else
         d->retry_due_ms = INT64_MAX;
     d->retry_after_due_ms = INT64_MIN;
@@ -527,34 +541,36 @@ static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struc
 }
 
 /* Rows of a destination that is not configured: all of them are refused, or fanned out. */
-static void scanned_stray(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_stray(struct hk_engine *e, const struct look *look)
 {
+    const struct hk_heads *heads = look->heads;
     bool early = !heads->n && heads->now_ms < e->stray.due_ms;
     size_t i = 0;
-    while (i < heads->n && consider(e, &heads->items[i], now_ms) == TAKEN)
+    while (i < heads->n && consider(e, look, &heads->items[i]) == TAKEN)
         i++;
     if (early || i < heads->n)
-        e->stray.look_at_ms = now_ms + (int64_t)e->options.poll_min_ms + 1;
+        e->stray.look_at_ms = look->now_ms + (int64_t)e->options.poll_min_ms + 1;
     else
         e->stray.due_ms = INT64_MAX;
 }
 
-static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_retry(struct hk_engine *e, const struct look *look)
 {
-    if (e->scan.dest == HK_NO_DEST) {
-        scanned_stray(e, heads, now_ms);
+    const struct hk_heads *heads = look->heads;
+    if (look->purpose->dest == HK_NO_DEST) {
+        scanned_stray(e, look);
         return;
     }
-    struct hk_dest *d = &e->dests[e->scan.dest];
+    struct hk_dest *d = &e->dests[look->purpose->dest];
     for (size_t i = 0; i < heads->n; i++) {
-        enum verdict v = consider(e, &heads->items[i], now_ms);
+        enum verdict v = consider(e, look, &heads->items[i]);
         if (v == DEST_FULL || v == ENGINE_FULL)
             return;
         if (v == PASSED)
             d->retry_passed = true;
     }
     if (!heads->more) {
-        seen_all_retries(e, d, heads, now_ms);
+        seen_all_retries(e, d, look);
         return;
     }
     d->retry_after_due_ms = heads->last_due_ms;
@@ -562,32 +578,33 @@ static void scanned_retry(struct hk_engine *e, const struct hk_heads *heads, int
 }
 
 /* What lies from `id` on was passed over; HK_NONE_PASSED: nothing. */
-static void set_passed(struct hk_engine *e, int64_t id)
+static void set_passed(struct hk_engine *e, uint64_t hash, int64_t id)
 {
-    struct hk_order_key *key = hk_order_find(e->order, e->scan.key);
+    struct hk_order_key *key = hk_order_find(e->order, hash);
     assert(key); /* nothing happens to a free key while it is scanned for */
     key->passed_id = id;
-    hk_order_tidy(e->order, e->scan.key);
+    hk_order_tidy(e->order, hash);
 }
 
-static void scanned_key(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_key(struct hk_engine *e, const struct look *look)
 {
+    const struct hk_heads *heads = look->heads;
     size_t i = 0;
-    while (i < heads->n && !concerns(e, &heads->items[i], e->scan.dest))
+    while (i < heads->n && !concerns(e, &heads->items[i], look->purpose->dest))
         i++;
     if (i == heads->n) {
-        set_passed(e, heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED);
+        set_passed(e, look->purpose->key, heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED);
         return;
     }
-    set_passed(e, heads->items[i].id);
-    enum verdict v = consider(e, &heads->items[i], now_ms);
+    set_passed(e, look->purpose->key, heads->items[i].id);
+    enum verdict v = consider(e, look, &heads->items[i]);
     if (v == TAKEN || v == IN_HAND) {
         int64_t rest = heads->more ? hk_id_after(heads->last_id) : HK_NONE_PASSED;
-        set_passed(e, i + 1 < heads->n ? heads->items[i + 1].id : rest);
+        set_passed(e, look->purpose->key, i + 1 < heads->n ? heads->items[i + 1].id : rest);
     } else if (v == PASSED) {
         pass_keys(e, &heads->items[i]); /* may move the table */
         /* our key is free: another of its destinations holds it up, and will read it when free */
-        hk_order_park(hk_order_find(e->order, e->scan.key));
+        hk_order_park(hk_order_find(e->order, look->purpose->key));
     }
 }
 
@@ -624,14 +641,15 @@ static void look_from(struct hk_engine *e, const struct hk_head *head, size_t de
 }
 
 /* The net under the cursor: what lies below it, is not in hand and not knowingly passed over, is taken after all. */
-static void scanned_sweep(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_sweep(struct hk_engine *e, const struct look *look)
 {
+    const struct hk_heads *heads = look->heads;
     for (size_t i = 0; i < heads->n && heads->items[i].id <= e->reading.cursor; i++) {
         const struct hk_head *head = &heads->items[i];
-        enum verdict v = is_known(e, head) ? IN_HAND : consider(e, head, now_ms);
+        enum verdict v = is_known(e, head) ? IN_HAND : consider(e, look, head);
         if (v == ENGINE_FULL) {
             if (!hk_engine_can_take(e)) /* it was not in vain: on as soon as there is room */
-                e->reading.sweep_at_ms = now_ms;
+                e->reading.sweep_at_ms = look->now_ms;
             return;
         }
         if (v == PASSED)
@@ -663,15 +681,16 @@ static bool is_unread(struct hk_engine *e, const struct hk_head *head, size_t de
 /* Rows that became visible below what was read. Nothing else is read of outbox before all of them were looked at, so that
  * one of theirs never waits behind what was written after it. Each is taken, or remembered: a full engine is no reason to
  * stop. */
-static void scanned_late(struct hk_engine *e, const struct hk_heads *heads, int64_t now_ms)
+static void scanned_late(struct hk_engine *e, const struct look *look)
 {
+    const struct hk_heads *heads = look->heads;
     for (size_t i = 0; i < heads->n; i++) {
         const struct hk_head *head = &heads->items[i];
         size_t dest = fresh_dest(e, head);
         if (is_unread(e, head, dest))
             continue;
         count_seen(e, head);
-        switch (consider(e, head, now_ms)) {
+        switch (consider(e, look, head)) {
         case TAKEN:
         case IN_HAND:
             break;
@@ -688,27 +707,17 @@ static void scanned_late(struct hk_engine *e, const struct hk_heads *heads, int6
     e->reading.late_begun = heads->more;
 }
 
-void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads)
+void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_purpose *purpose,
+                      const struct hk_heads *heads)
 {
-    e->scan.clock_ms = heads->now_ms - (int64_t)heads->behind_ms;
-    switch (e->scan.kind) {
-    case HK_ENGINE_SCAN_FRESH:
-        scanned_fresh(e, heads, now_ms);
-        break;
-    case HK_ENGINE_SCAN_BEHIND:
-        scanned_behind(e, heads, now_ms);
-        break;
-    case HK_ENGINE_SCAN_RETRY:
-        scanned_retry(e, heads, now_ms);
-        break;
-    case HK_ENGINE_SCAN_KEY:
-        scanned_key(e, heads, now_ms);
-        break;
-    case HK_ENGINE_SCAN_SWEEP:
-        scanned_sweep(e, heads, now_ms);
-        break;
-    case HK_ENGINE_SCAN_LATE:
-        scanned_late(e, heads, now_ms);
-        break;
-    }
+    static void (*const scanned[])(struct hk_engine *, const struct look *) = {
+        [HK_ENGINE_SCAN_FRESH] = scanned_fresh, [HK_ENGINE_SCAN_BEHIND] = scanned_behind,
+        [HK_ENGINE_SCAN_RETRY] = scanned_retry, [HK_ENGINE_SCAN_KEY] = scanned_key,
+        [HK_ENGINE_SCAN_SWEEP] = scanned_sweep, [HK_ENGINE_SCAN_LATE] = scanned_late,
+    };
+    const struct look look = {.purpose = purpose,
+                              .heads = heads,
+                              .clock_ms = heads->now_ms - (int64_t)heads->behind_ms,
+                              .now_ms = now_ms};
+    scanned[purpose->kind](e, &look);
 }

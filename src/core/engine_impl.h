@@ -140,15 +140,6 @@ struct hk_hand {
     uint32_t mask;
 };
 
-enum hk_engine_scan {
-    HK_ENGINE_SCAN_FRESH = 0,
-    HK_ENGINE_SCAN_BEHIND,
-    HK_ENGINE_SCAN_RETRY,
-    HK_ENGINE_SCAN_KEY,
-    HK_ENGINE_SCAN_SWEEP,
-    HK_ENGINE_SCAN_LATE
-};
-
 /* ---- the engine's parts; times are monotonic unless they say otherwise ---- */
 
 /* The lane, and until when it is surely ours. */
@@ -202,15 +193,6 @@ struct hk_engine_reading {
     bool fresh_turn;
     size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
     int64_t last_scan_ms;
-};
-
-/* The scan under way. */
-struct hk_engine_scanning {
-    enum hk_engine_scan kind;
-    size_t dest;
-    uint64_t key;
-    int64_t
-        clock_ms; /* what the store's clock said with the heads at hand: not_before and expires_at go by it */
 };
 
 /* What is in hand, over all destinations. */
@@ -280,7 +262,6 @@ struct hk_engine {
     struct hk_engine_keys keys;
     struct hk_engine_polls polls;
     struct hk_engine_reading reading;
-    struct hk_engine_scanning scan;
     struct hk_engine_load load;
     struct hk_engine_share share;
     struct hk_engine_exchange exchange;
@@ -316,7 +297,8 @@ void hk_hand_remove(struct hk_engine *e, uint32_t slot);
 bool hk_hand_has(const struct hk_engine *e, int64_t id);
 
 /* engine_pick.c */
-bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out);
+/* Fills `scan` and `purpose` of the action. False: there is nothing to scan for. */
+bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out);
 bool hk_engine_late_due(const struct hk_engine *e);
 /* When some destination that has work will be ready again. */
 int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms);
@@ -335,7 +317,8 @@ int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enu
 bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source source, int64_t now_ms);
 /* Up to which id everything of the destination was looked at. */
 int64_t hk_dest_read_to(const struct hk_engine *e, const struct hk_dest *d);
-void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_heads *heads);
+void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_purpose *purpose,
+                      const struct hk_heads *heads);
 /* Gives back what a chosen message holds: breaker permit, limiter slot, place in the key's order. */
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
 size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
@@ -373,8 +356,8 @@ void hk_share_measure(struct hk_engine *e, int64_t now_ms);
 void hk_share_turn(struct hk_engine *e, struct hk_dest *d);
 /* Is a key of the destination to wait for those that were looked for longer ago? */
 bool hk_share_key_waits(const struct hk_engine *e, const struct hk_dest *d);
-/* Others wait for a place, and this is not a scan for the destination: it gets one in its turn. */
-bool hk_share_waits_turn(const struct hk_engine *e, size_t dest);
+/* Others wait for a place, and the scan is for another destination, or for all: this one gets a place in its turn. */
+bool hk_share_waits_turn(const struct hk_engine *e, size_t scanned_for, size_t dest);
 
 /* engine_quota.c */
 /* May the destination take one more, as far as others are concerned? If not it is asked for. */

@@ -20,25 +20,25 @@ static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
 }
 
-static void set_scan(struct hk_engine *e, enum hk_engine_scan kind, size_t dest, struct hk_scan *out)
+static void set_scan(struct hk_engine *e, enum hk_engine_scan kind, size_t dest, struct hk_action *out)
 {
     struct hk_dest *d = dest == HK_NO_DEST ? NULL : &e->dests[dest];
-    e->scan.kind = kind;
-    e->scan.dest = dest;
+    struct hk_scan *scan = &out->scan;
+    out->purpose = (struct hk_scan_purpose){.kind = kind, .dest = dest};
     if (d)
         hk_share_turn(e, d);
-    *out = (struct hk_scan){.source = kind == HK_ENGINE_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
-                            .destination = d ? d->name : NULL,
-                            .limit = limit_of(e, d)};
+    *scan = (struct hk_scan){.source = kind == HK_ENGINE_SCAN_RETRY ? HK_FROM_RETRY : HK_FROM_OUTBOX,
+                             .destination = d ? d->name : NULL,
+                             .limit = limit_of(e, d)};
     if (kind == HK_ENGINE_SCAN_FRESH)
-        out->after_id = e->reading.cursor;
+        scan->after_id = e->reading.cursor;
     else if (kind == HK_ENGINE_SCAN_SWEEP)
-        out->after_id = e->reading.sweep_cursor;
+        scan->after_id = e->reading.sweep_cursor;
     else if (d && kind == HK_ENGINE_SCAN_BEHIND)
-        out->after_id = d->cursor;
+        scan->after_id = d->cursor;
     else if (d && kind == HK_ENGINE_SCAN_RETRY) {
-        out->after_due_ms = d->retry_after_due_ms;
-        out->after_id = d->retry_after_id;
+        scan->after_due_ms = d->retry_after_due_ms;
+        scan->after_id = d->retry_after_id;
     }
 }
 
@@ -61,7 +61,7 @@ static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key,
            hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);
 }
 
-static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     struct hk_order_key *key = hk_order_ready(e->order);
     for (int tries = 0; key && !key_ready(e, key, now_ms); tries++) {
@@ -73,15 +73,15 @@ static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
     if (!key)
         return false;
     set_scan(e, HK_ENGINE_SCAN_KEY, key->dest, out);
-    e->scan.key = key->hash;
-    out->after_id = hk_id_before(key->passed_id);
-    out->key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
-    out->limit = 2;
+    out->purpose.key = key->hash;
+    out->scan.after_id = hk_id_before(key->passed_id);
+    out->scan.key = key->text; /* stays until the entry goes, and the entry stays while it is passed over */
+    out->scan.limit = 2;
     return true;
 }
 
 /* Of those that have something to read, whoever has waited longest: each gets its turn. */
-static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     size_t next = HK_NO_DEST;
     for (size_t i = 0; i < e->options.n_dests; i++) {
@@ -101,7 +101,7 @@ static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
 }
 
 /* Nothing is in flight, but something may be chosen that is not to be sent. */
-static bool pick_alone(struct hk_engine *e, struct hk_scan *out)
+static bool pick_alone(struct hk_engine *e, struct hk_action *out)
 {
     struct hk_dest *d = &e->dests[e->reading.want_alone];
     if (e->load.in_flight || d->retries_chosen)
@@ -119,7 +119,7 @@ bool hk_engine_late_due(const struct hk_engine *e)
 }
 
 /* Also when the engine is full: each late row is taken or remembered, so it never has to be scanned for again. */
-static void pick_late(struct hk_engine *e, struct hk_scan *out)
+static void pick_late(struct hk_engine *e, struct hk_action *out)
 {
     if (!e->reading.late_begun) {
         e->reading.late_begun = true;
@@ -127,12 +127,12 @@ static void pick_late(struct hk_engine *e, struct hk_scan *out)
         e->reading.late_cursor = HK_FIRST_ID;
     }
     set_scan(e, HK_ENGINE_SCAN_LATE, HK_NO_DEST, out);
-    out->late = true;
-    out->after_id = e->reading.late_cursor;
-    out->limit = e->options.batch;
+    out->scan.late = true;
+    out->scan.after_id = e->reading.late_cursor;
+    out->scan.limit = e->options.batch;
 }
 
-bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_scan *out)
+bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     if (hk_engine_late_due(e)) {
         pick_late(e, out);

@@ -199,8 +199,8 @@ bool hk_share_key_waits(const struct hk_engine *e, const struct hk_dest *d)
     return is_scarce(e) && d->turn > e->share.oldest_turn && !(is_quick(d) && holds_few(e, d));
 }
 
-bool hk_share_waits_turn(const struct hk_engine *e, size_t dest)
+bool hk_share_waits_turn(const struct hk_engine *e, size_t scanned_for, size_t dest)
 {
     const struct hk_dest *d = &e->dests[dest];
-    return e->scan.dest != dest && is_scarce(e) && !is_quick(d);
+    return scanned_for != dest && is_scarce(e) && !is_quick(d);
 }

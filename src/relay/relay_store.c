@@ -105,7 +105,7 @@ static void done_held_keys(struct hk_relay *r)
 
 static void done_scan(struct hk_relay *r)
 {
-    hk_engine_on_scan(r->engine, hk_relay_now_ms(r), r->store.rc, r->store.heads);
+    hk_engine_on_scan(r->engine, hk_relay_now_ms(r), r->store.rc, &r->store.action.purpose, r->store.heads);
 }
 
 static void done_exchange(struct hk_relay *r)

@@ -110,7 +110,7 @@ static inline void puppet_heads(struct puppet *p, struct hk_head *heads, size_t 
                               .last_id = n ? heads[n - 1].id : p->a.scan.after_id,
                               .last_due_ms = puppet_store_now(p),
                               .now_ms = puppet_store_now(p)};
-    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &answer);
+    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &p->a.purpose, &answer);
 }
 
 static inline const struct hk_message *puppet_row(const struct puppet *p, const struct hk_want *claim)
@@ -198,7 +198,7 @@ static inline void until_scan(struct puppet *p, enum hk_engine_scan kind)
 {
     for (int n = 0; n < 10000; n++) {
         until(p, HK_ACT_SCAN);
-        if (p->engine->scan.kind == kind)
+        if (p->a.purpose.kind == kind)
             return;
         puppet_serve(p);
     }

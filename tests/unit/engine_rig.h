@@ -184,7 +184,7 @@ static inline void call_store(struct rig *rig, const struct hk_action *a)
         hk_engine_on_held_keys(rig->engine, rig->now_ms, reply.rc, reply.keys, reply.n_keys);
         break;
     case HK_ACT_SCAN:
-        hk_engine_on_scan(rig->engine, rig->now_ms, reply.rc, &reply.heads);
+        hk_engine_on_scan(rig->engine, rig->now_ms, reply.rc, &a->purpose, &reply.heads);
         break;
     case HK_ACT_EXCHANGE:
         hk_engine_on_exchange(rig->engine, rig->now_ms, reply.rc, &reply.exchanged);

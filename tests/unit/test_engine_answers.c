@@ -358,7 +358,7 @@ static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void 
     until_scan(p, HK_ENGINE_SCAN_RETRY);
     assert_true(puppet_store_now(p) >= due_ms);
     struct hk_heads early = {.now_ms = due_ms - 1};
-    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &early);
+    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &p->a.purpose, &early);
     assert_int_equal(p->engine->stray.due_ms, due_ms);
     until_scan(p, HK_ENGINE_SCAN_RETRY);
     puppet_heads(p, NULL, 0, false); /* now its clock is there, and somebody else had it */
@@ -384,7 +384,7 @@ static void not_before_and_expires_at_go_by_the_clock(void **state)
                              .last_id = 2,
                              .now_ms = puppet_store_now(p) + day_ms,
                              .behind_ms = (uint64_t)day_ms};
-    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &heads);
+    hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &p->a.purpose, &heads);
     assert_int_equal(p->engine->slots[0].intent, HK_TO_DEFER);
     assert_int_equal(p->engine->slots[1].intent, HK_TO_SEND);
     puppet_free(p);
@@ -737,8 +737,8 @@ static void without_the_held_keys_the_engine_waits_for_the_store_and_does_not_sp
         hk_engine_next(p->engine, p->now_ms, &p->a);
         if (p->a.kind == HK_ACT_EXCHANGE)
             break;
-        if (p->a.kind == HK_ACT_SCAN && p->engine->scan.kind == HK_ENGINE_SCAN_LATE)
-            hk_engine_on_scan(p->engine, p->now_ms, HK_IO, NULL);
+        if (p->a.kind == HK_ACT_SCAN && p->a.purpose.kind == HK_ENGINE_SCAN_LATE)
+            hk_engine_on_scan(p->engine, p->now_ms, HK_IO, &p->a.purpose, NULL);
         else
             puppet_serve(p);
     }
