@@ -88,7 +88,7 @@ static void add_slot(struct hk_canon *c, const struct hk_slot *s)
 {
     N(c, s->phase);
     N(c, s->intent);
-    N(c, s->refusal);
+    N(c, s->refusal.fault);
     N(c, s->source);
     N(c, s->id);
     hk_canon_claim(c, s->claim);

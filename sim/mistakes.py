@@ -9,7 +9,7 @@ ORDER, HINT, LIMITER = CORE + "order.c", CORE + "hint.c", CORE + "limiter.c"
 STORE, EXCHANGE = SIM + "model_store.c", SIM + "model_relay.c"
 LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
 SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
-SHARE = CORE + "engine_share.c"
+SHARE, REFUSE = CORE + "engine_share.c", CORE + "engine_refuse.c"
 
 MISTAKES = [
     # ---- counting and deciding
@@ -140,11 +140,12 @@ MISTAKES = [
     ("new-shards-not-read", "what came with another relay's share is not read", ANSWER,
      "        read_anew(e); /* late ones included */\n", ""),
     ("not-before-ignored", "a scheduled message goes at once", CHOOSE,
-     "    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > look->clock_ms)\n        t.intent = HK_TO_DEFER;\n", ""),
+     "    else if (hk_head_is_early(head, look->clock_ms))\n        t.intent = HK_TO_DEFER;\n", ""),
     ("retries-chosen-twice", "retry rows are chosen again before they are claimed", PICK,
      "    return !d->retries_chosen && d->retry_due_ms", "    return d->retry_due_ms"),
     ("stranger-goes-anywhere", "an unknown destination is the first one", CHOOSE,
-     "        return t.dest == HK_NO_DEST\n                   ? refuse", "        if (t.dest == HK_NO_DEST && e->options.n_dests)\n            t.dest = 0;\n        return t.dest == HK_NO_DEST\n                   ? refuse"),
+     "        if (t.dest == HK_NO_DEST)\n            t.intent = HK_TO_REFUSE;\n",
+     "        if (t.dest == HK_NO_DEST && e->options.n_dests)\n            t.dest = 0;\n        if (t.dest == HK_NO_DEST)\n            t.intent = HK_TO_REFUSE;\n"),
 
     # ---- fair shares
     ("slow-takes-all", "a slow destination holds as many places as it likes", SHARE,
@@ -181,9 +182,9 @@ MISTAKES = [
      "        lose_lane(e, now_ms);\n        return false;", "        return false;"),
     ("drain-releases-too-soon", "the lane is released with something in hand", ENGINE,
      "        if (e->used_slots)\n            return false;\n", ""),
-    ("crashes-not-looked-at", "a message that kills relays is sent for ever", CHOOSE,
+    ("crashes-not-looked-at", "a message that kills relays is sent for ever", REFUSE,
      "    if (head->crashes >= CRASHES_DEAD)", "    if (head->crashes >= 1000)"),
-    ("one-crash-less", "three crashes make it dead", CHOOSE, "    CRASHES_DEAD = 4", "    CRASHES_DEAD = 3"),
+    ("one-crash-less", "three crashes make it dead", REFUSE, "    CRASHES_DEAD = 4", "    CRASHES_DEAD = 3"),
     ("suspect-in-company", "others are taken while one is on its way that killed relays", CHOOSE,
      "    e->load.alone |= slot->alone;\n", ""),
     ("suspect-not-waited-for", "one that killed relays goes while others are on their way", CHOOSE,

@@ -18,7 +18,6 @@
 
 enum {
     CRASHES_ALONE = 3,
-    CRASHES_DEAD = 4,
     LOOK_AGAIN_MS = 1000 /* at retry rows whose keys are held */
 };
 
@@ -41,8 +40,7 @@ struct look {
 struct target {
     enum hk_intent intent;
     size_t dest, route;
-    enum hk_fault refusal;
-    const char *text;
+    struct hk_refusal refusal;
 };
 
 size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name)
@@ -71,29 +69,22 @@ static size_t route_of(const struct hk_engine *e, struct hk_str event_type)
     return i;
 }
 
-/* Not to be sent; where it was to go stays known, for its order and for the dead letter. */
-static struct target refuse(struct target t, enum hk_fault fault, const char *text)
-{
-    t.intent = HK_TO_REFUSE;
-    t.refusal = fault;
-    t.text = text;
-    return t;
-}
-
-/* By name, or by route. A retry row without a name was orphaned on its first way: it is fanned out, be it to one. */
+/* By name, or by route; HK_TO_REFUSE: there is none. A retry row without a name was orphaned on its first way: it is fanned
+ * out, be it to one. */
 static struct target find_dest(const struct hk_engine *e, const struct hk_head *head)
 {
     struct target t = {.intent = HK_TO_SEND, .dest = HK_NO_DEST};
     if (head->destination.len) {
         t.dest = hk_engine_dest_by_name(e, head->destination);
-        return t.dest == HK_NO_DEST
-                   ? refuse(t, HK_FAULT_UNKNOWN_DESTINATION, "no such destination is configured")
-                   : t;
+        if (t.dest == HK_NO_DEST)
+            t.intent = HK_TO_REFUSE;
+        return t;
     }
     t.route = route_of(e, head->event_type);
-    if (t.route == e->options.n_routes)
-        return refuse(t, HK_FAULT_UNKNOWN_DESTINATION,
-                      "no destination is named, and no route matches the event type");
+    if (t.route == e->options.n_routes) {
+        t.intent = HK_TO_REFUSE;
+        return t;
+    }
     const struct hk_engine_route *route = &e->options.routes[t.route];
     if (route->n_dests == 1 && head->source == HK_FROM_OUTBOX)
         t.dest = route->dests[0];
@@ -102,22 +93,15 @@ static struct target find_dest(const struct hk_engine *e, const struct hk_head *
     return t;
 }
 
+/* Where a refused message was to go stays known, for its order and for the dead letter. */
 static struct target aim(const struct hk_engine *e, const struct look *look, const struct hk_head *head)
 {
     struct target t = find_dest(e, head);
-    if (head->malformed)
-        return refuse(t, HK_FAULT_INVALID_PAYLOAD, hk_malformed_text(head->malformed));
-    if (head->crashes >= CRASHES_DEAD)
-        return refuse(t, HK_FAULT_RELAY_CRASHED,
-                      "the relay died with this message in hand, the last time with it alone");
-    if (head->expires_ms && head->expires_ms <= look->clock_ms)
-        t.intent = HK_TO_EXPIRE;
-    else if (t.intent == HK_TO_REFUSE)
-        return t;
-    else if (head->source == HK_FROM_OUTBOX && head->not_before_ms > look->clock_ms)
+    t.refusal = hk_refusal_of_head(e, head, t.intent != HK_TO_REFUSE, look->clock_ms);
+    if (t.refusal.text)
+        t.intent = HK_TO_REFUSE;
+    else if (hk_head_is_early(head, look->clock_ms))
         t.intent = HK_TO_DEFER;
-    else if (head->payload_bytes > e->options.max_payload_bytes)
-        return refuse(t, HK_FAULT_TOO_LARGE, "the payload is over relay.max_payload");
     return t;
 }
 
@@ -324,7 +308,6 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
     struct hk_slot *slot = hk_engine_slot(e, i);
     *slot = (struct hk_slot){.intent = t->intent,
                              .refusal = t->refusal,
-                             .refusal_text = t->text,
                              .source = head->source,
                              .id = head->id,
                              .dest = t->dest,

@@ -43,15 +43,19 @@ enum hk_intent {
     HK_TO_SEND = 0,
     HK_TO_DEFER,   /* not_before lies ahead */
     HK_TO_FAN_OUT, /* its route names several destinations */
-    HK_TO_EXPIRE,
-    HK_TO_REFUSE /* unknown destination, malformed, too large, killed its relay too often */
+    HK_TO_REFUSE   /* engine_refuse.c */
+};
+
+/* Why a message is dead without an attempt. */
+struct hk_refusal {
+    enum hk_fault fault; /* the fact that makes class and reason code */
+    const char *text;    /* static storage; NULL = it is not refused */
 };
 
 struct hk_slot {
     enum hk_phase phase;
     enum hk_intent intent;
-    enum hk_fault refusal; /* HK_TO_REFUSE: the fact that the policy is asked about */
-    const char *refusal_text;
+    struct hk_refusal refusal; /* HK_TO_REFUSE */
     enum hk_source source;
     int64_t id;
     int64_t claim;
@@ -374,6 +378,19 @@ void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms);
 /* What a poll says of the others' breakers. */
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);
+
+/* engine_refuse.c */
+/* Its not_before lies ahead. */
+bool hk_head_is_early(const struct hk_head *head, int64_t clock_ms);
+/* Of what a scan shows. `has_target`: there is a destination that it goes to, or a route. */
+struct hk_refusal hk_refusal_of_head(const struct hk_engine *e, const struct hk_head *head, bool has_target,
+                                     int64_t clock_ms);
+/* Of what a claim gives. `policy`: NULL = the one that it names does not exist. */
+struct hk_refusal hk_refusal_of_message(const struct hk_message *msg, const struct hk_policy *policy);
+/* Of a send that never was: the message cannot be made a request. */
+struct hk_refusal hk_refusal_of_facts(const struct hk_facts *facts);
+/* Our own address policy let nothing out, and that is what the message dies of. */
+struct hk_refusal hk_refusal_of_decision(const struct hk_facts *facts, const struct hk_decision *d);
 
 /* engine_settle.c */
 /* The message is claimed: keep a copy, and make it ready or settle it at once. */

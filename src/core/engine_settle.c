@@ -188,13 +188,13 @@ static void settle_unsent(struct hk_engine *e, uint32_t i, enum hk_class cls, co
     hk_slot_settle(e, i, HK_SETTLE_DEAD, now_ms);
 }
 
-static void settle_refused(struct hk_engine *e, uint32_t i, enum hk_fault fault, const char *text,
-                           int64_t now_ms)
+static void settle_refused(struct hk_engine *e, uint32_t i, const struct hk_refusal *refusal, int64_t now_ms)
 {
-    struct hk_facts facts = {.fault = fault};
+    struct hk_facts facts = {.fault = refusal->fault};
     bool pause;
     enum hk_class cls = hk_default_class(&facts, hk_engine_slot(e, i)->reason, &pause);
-    settle_unsent(e, i, cls, text, now_ms);
+    hk_slot_landed(e, hk_engine_slot(e, i), now_ms);
+    settle_unsent(e, i, cls, refusal->text, now_ms);
 }
 
 void hk_slot_overdue(struct hk_engine *e, uint32_t i, int64_t now_ms)
@@ -282,19 +282,9 @@ uint64_t hk_slot_attempt_ms(const struct hk_engine *e, const struct hk_slot *slo
 static void make_ready(struct hk_engine *e, uint32_t i, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
-    const char *wrong = NULL;
-    if (slot->message.oversized)
-        wrong = "the payload is over relay.max_payload";
-    else if (slot->message.undecodable)
-        wrong = "encoding is base64, but the payload is not";
-    else if (slot->message.malformed)
-        wrong = hk_malformed_text(slot->message.malformed);
-    else if (!hk_slot_policy(e, slot))
-        wrong = "the message names a policy that does not exist";
-    if (wrong) {
-        hk_slot_landed(e, slot, now_ms);
-        settle_refused(e, i, slot->message.oversized ? HK_FAULT_TOO_LARGE : HK_FAULT_INVALID_PAYLOAD, wrong,
-                       now_ms);
+    struct hk_refusal refusal = hk_refusal_of_message(&slot->message, hk_slot_policy(e, slot));
+    if (refusal.text) {
+        settle_refused(e, i, &refusal, now_ms);
         return;
     }
     if (e->drain.on) {
@@ -326,11 +316,8 @@ void hk_slot_claimed(struct hk_engine *e, uint32_t i, const struct hk_message *m
     case HK_TO_FAN_OUT:
         settle_fan_out(e, i, now_ms);
         break;
-    case HK_TO_EXPIRE:
-        settle_refused(e, i, HK_FAULT_EXPIRED, "expires_at passed before it could be sent", now_ms);
-        break;
     case HK_TO_REFUSE:
-        settle_refused(e, i, slot->refusal, slot->refusal_text, now_ms);
+        settle_refused(e, i, &slot->refusal, now_ms);
         break;
     }
 }
@@ -356,18 +343,6 @@ static enum hk_settle_kind apply(struct hk_slot *slot, const struct hk_decision 
     return HK_SETTLE_RELEASE;
 }
 
-/* Our own address policy let nothing out, and that is what the message dies of: there was no attempt. Where a policy retries
- * it each try counts, or it would never end. */
-static bool is_blocked(const struct hk_facts *facts, const struct hk_decision *d)
-{
-    char cause[HK_REASON_MAX];
-    bool pause;
-    if (facts->fault != HK_FAULT_BLOCKED || d->verdict != HK_DEAD)
-        return false;
-    (void)hk_default_class(facts, cause, &pause);
-    return strcmp(cause, d->reason) == 0;
-}
-
 static void judge(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
@@ -386,9 +361,10 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_outcome *outc
     enum hk_settle_kind kind = apply(slot, &d, store_now);
     tell_breaker(e, slot, &d, now_ms);
     tell_dest(dest, &d, now_ms);
-    if (is_blocked(&facts, &d)) {
+    struct hk_refusal refusal = hk_refusal_of_decision(&facts, &d);
+    if (refusal.text) {
         hk_slot_landed(e, slot, now_ms);
-        settle_unsent(e, i, d.failure_class, "the address is blocked by policy", now_ms);
+        settle_unsent(e, i, d.failure_class, refusal.text, now_ms);
         copy_record(slot, outcome); /* its own words, if there is memory for them */
         return;
     }
@@ -405,27 +381,11 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_outcome *outc
     hk_slot_settle(e, i, kind, now_ms);
 }
 
-/* The sink found that this message can never be made a request: nothing was sent, so no attempt was made. It dies at once,
- * whatever a policy makes of the fault: retries that charge nothing would never end. */
-static bool is_refusal(const struct hk_facts *facts)
-{
-    bool of_message = facts->fault == HK_FAULT_INVALID_PAYLOAD || facts->fault == HK_FAULT_SCHEMA ||
-                      facts->fault == HK_FAULT_TOO_LARGE;
-    return of_message && !facts->status && !facts->possibly_delivered;
-}
-
-static void refused_by_sink(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
-{
-    struct hk_slot *slot = hk_engine_slot(e, i);
-    hk_slot_landed(e, slot, now_ms);
-    settle_refused(e, i, outcome->facts.fault, "it cannot be made a request", now_ms);
-    copy_record(slot, outcome); /* its own words, if there is memory for them */
-}
-
 void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const struct hk_outcome *outcome)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
     struct hk_dest *dest = &e->dests[slot->dest];
+    struct hk_refusal refusal = hk_refusal_of_facts(&outcome->facts);
     e->load.sending--;
     dest->sending--;
     dest->answered++;
@@ -439,8 +399,9 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
             settle_doubtful(e, i, now_ms);
         else
             hk_slot_give_back(e, i, now_ms);
-    } else if (is_refusal(&outcome->facts)) {
-        refused_by_sink(e, i, outcome, now_ms);
+    } else if (refusal.text) {
+        settle_refused(e, i, &refusal, now_ms);
+        copy_record(slot, outcome); /* its own words, if there is memory for them */
     } else {
         judge(e, i, outcome, now_ms);
     }
