@@ -9,8 +9,8 @@
 #include <hikyaku/breaker.h>
 
 #include "base/str.h"
-#include "cli/policy/policies.h"
 #include "config/config.h"
+#include "desk/policy.h"
 #include "fuzz.h"
 
 static const char *get(void *arg, const char *name)

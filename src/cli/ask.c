@@ -268,7 +268,7 @@ int hk_ask_failed(const struct hk_ask *ask)
     return say_failed(ask);
 }
 
-int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
+int hk_ask_read(const struct hk_cli *cli, struct hk_ask *out)
 {
     const struct hk_op *op = cli->command->op;
     *out = (struct hk_ask){.cli = cli, .op = op};
@@ -280,7 +280,13 @@ int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
         return out->err.code == HK_IO ? HK_EXIT_FAILURE : HK_EXIT_USAGE;
     if (op->check != NULL && op->check(&out->desk, out->request, &out->err) != HK_OK)
         return say_failed(out);
-    int code = read_caller(out);
+    return read_caller(out);
+}
+
+int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
+{
+    const struct hk_op *op = cli->command->op;
+    int code = hk_ask_read(cli, out);
     if (code == HK_EXIT_OK)
         code = hk_settings_config(cli, op->sends ? HK_FOR_SENDING : HK_FOR_ACTING, &out->config);
     if (code == HK_EXIT_OK)

@@ -28,6 +28,8 @@ struct hk_ask {
 /* Reads the command line into the request, asks for a reason where one is needed, reads the configuration. HK_EXIT_OK, or said
  * what is wrong; hk_ask_end in any case. */
 int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out);
+/* The same without the configuration: the caller makes the desk. */
+int hk_ask_read(const struct hk_cli *cli, struct hk_ask *out);
 /* Asks. HK_EXIT_OK, or said what is wrong. */
 int hk_ask_run(struct hk_ask *ask);
 /* Asks, and says nothing: for a command that has words of its own for some errors. hk_ask_failed says the others. */

@@ -3,6 +3,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/args.h"
 #include "cli/ask.h"
@@ -15,6 +16,7 @@
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
+#include "desk/policy.h"
 #include "desk/redrive.h"
 #include "desk/status.h"
 
@@ -97,37 +99,8 @@ static const struct hk_cli_option top_options[] = {
      .help = "who pauses and resumes (default: $HIKYAKU_ACTOR, else user@host)"},
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option plan_options[] = {
-    {.name = "attempts", .kind = HK_CLI_TEXT, .value = "N", .help = "show the first N attempts (1 to 1000)"},
-    {.name = "class",
-     .kind = HK_CLI_CHOICE,
-     .value = "CLASS",
-     .choices = "transient rate_limit auth permanent unknown",
-     .help = "class of the failures (default: transient)"},
-    {.name = "seed",
-     .kind = HK_CLI_TEXT,
-     .value = "S",
-     .help = "also show the waits that hk_execute draws with this seed"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
-static const struct hk_cli_option simulate_options[] = {
-    {.name = "clients", .kind = HK_CLI_TEXT, .value = "N", .help = "how many, 1 to 1000000 (default: 10000)"},
-    {.name = "outage",
-     .kind = HK_CLI_TEXT,
-     .value = "TIME",
-     .help = "how long the destination is down, up to 24h (default: 60s)"},
-    {.name = "capacity",
-     .kind = HK_CLI_TEXT,
-     .value = "RATE",
-     .help = "what it serves afterwards, e.g. 500/s (default: a tenth of the clients a second)"},
-    {.name = "spread",
-     .kind = HK_CLI_TEXT,
-     .value = "TIME",
-     .help = "the first requests come within this time (default: 1s)"},
-    {.name = "seed", .kind = HK_CLI_TEXT, .value = "S", .help = "of the random waits (default: 1)"},
+static const struct hk_cli_option svg_option[] = {
     {.name = "svg", .kind = HK_CLI_FILE, .value = "FILE", .help = "also draw a picture into FILE"},
-    HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
 static struct hk_cli_command commands[] = {
@@ -310,47 +283,10 @@ static struct hk_cli_command commands[] = {
      .options = json_only,
      .run = hk_cmd_doctor},
     {.name = "policy", .summary = "look at retry policies, and at what they do"},
-    {.name = "policy",
-     .sub = "list",
-     .summary = "the policies by name; * marks the default",
-     .options = json_only,
-     .run = hk_cmd_policy_list},
-    {.name = "policy",
-     .sub = "show",
-     .operands = "NAME",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_POLICY,
-     .summary = "one policy in full, as YAML",
-     .details = "What it prints is a configuration file: 'hikyaku config check' accepts it. Comments at the\n"
-                "end say how the policy classes common answers.",
-     .options = json_only,
-     .run = hk_cmd_policy_show},
-    {.name = "policy",
-     .sub = "plan",
-     .operands = "NAME",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_POLICY,
-     .summary = "the waits between attempts, and where they end",
-     .details =
-         "Shows what happens to a message whose every attempt fails: how long each wait is at the least,\n"
-         "usually (median of 2,001 runs) and at the most. A program that calls hk_execute with the same\n"
-         "seed waits exactly as shown.",
-     .options = plan_options,
-     .run = hk_cmd_policy_plan},
-    {.name = "policy",
-     .sub = "simulate",
-     .operands = "NAME",
-     .min_operands = 1,
-     .max_operands = 1,
-     .operand_kind = HK_CLI_POLICY,
-     .summary = "the load that many clients make on a destination that was down",
-     .details =
-         "Every client sends one request and follows the policy until it is served or gives up. Runs it\n"
-         "twice and shows both: as it is, and without its jitter, or with full jitter when it has none.",
-     .options = simulate_options,
-     .run = hk_cmd_policy_simulate},
+    {.op = &hk_op_policy_list, .run = hk_cmd_policy_list},
+    {.op = &hk_op_policy_show, .run = hk_cmd_policy_show},
+    {.op = &hk_op_policy_plan, .run = hk_cmd_policy_plan},
+    {.op = &hk_op_policy_simulate, .options = svg_option, .run = hk_cmd_policy_simulate},
     {.name = "config", .summary = "check a configuration file, and what may stand in it"},
     {.name = "config",
      .sub = "check",
@@ -394,7 +330,7 @@ static int unfinished(const struct hk_cli *cli)
     size_t used = 0;
 
     for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
-        if (c->sub != NULL && cli->command->name == c->name && used < sizeof subs)
+        if (c->sub != NULL && strcmp(cli->command->name, c->name) == 0 && used < sizeof subs)
             used += (size_t)snprintf(subs + used, sizeof subs - used, "%s%s", used > 0 ? ", " : "", c->sub);
     return hk_out_error(HK_EXIT_USAGE, "'%s' what? One of: %s. 'hikyaku help %s' says more",
                         cli->command->name, subs, cli->command->name);

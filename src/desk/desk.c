@@ -11,7 +11,7 @@
 
 void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url)
 {
-    *desk = (struct hk_desk){.config = config, .url = url};
+    *desk = (struct hk_desk){.config = config, .url = url, .policies = config ? config->policies : NULL};
 }
 
 void hk_desk_fini(struct hk_desk *desk)

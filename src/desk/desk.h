@@ -20,6 +20,7 @@
 struct hk_desk {
     const struct hk_config *config; /* the caller's, like the url */
     const char *url;
+    const struct hk_policies *policies; /* those of the configuration, unless somebody puts others there */
     /* NULL until an operation asks the store */
     const struct hk_store_admin_ops *ops;
     const struct hk_store_letters_ops *letters;

@@ -23,6 +23,11 @@ void hk_encode_redrive_plan(struct hk_json *json, const void *result);
 void hk_encode_redrives(struct hk_json *json, const void *result);
 void hk_encode_redrive(struct hk_json *json, const void *result);
 
+void hk_encode_policy_list(struct hk_json *json, const void *result);
+void hk_encode_policy(struct hk_json *json, const void *result);
+void hk_encode_policy_plan(struct hk_json *json, const void *result);
+void hk_encode_policy_simulation(struct hk_json *json, const void *result);
+
 /* ---- members of an object, beside those of put.h ---- */
 
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */

@@ -5,6 +5,7 @@
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
+#include "desk/policy.h"
 #include "desk/redrive.h"
 #include "desk/status.h"
 
@@ -31,5 +32,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_alerts_test,
     &hk_op_alerts_mute,
     &hk_op_alerts_unmute,
+    &hk_op_policy_list,
+    &hk_op_policy_show,
+    &hk_op_policy_plan,
+    &hk_op_policy_simulate,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];

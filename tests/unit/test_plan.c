@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "cli/out.h"
-#include "cli/policy/plan.h"
+#include "desk/plan.h"
 
 struct world {
     int64_t now_ms;

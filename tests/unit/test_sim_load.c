@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "cli/policy/chart.h"
-#include "cli/policy/herd.h"
+#include "desk/herd.h"
 
 static struct hk_policy *preset(const char *name)
 {

@@ -4,7 +4,7 @@
 #define HK_CLI_POLICY_CHART_H
 
 #include "base/buf.h"
-#include "cli/policy/herd.h"
+#include "desk/herd.h"
 
 enum {
     HK_CHART_POLICY = 0,

@@ -4,95 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/args.h"
 #include "cli/out.h"
-#include "cli/policy/plan.h"
 #include "cli/policy/policies.h"
-#include "desk/put.h"
 
-struct request {
-    const struct hk_policy *policy;
-    enum hk_class cls;
-    uint64_t seed;
-    uint64_t rows; /* shown at most */
-    bool show_drawn;
-    bool json;
-};
-
-static void row_json(struct hk_json *json, const struct hk_plan_row *row, uint32_t attempt)
-{
-    const struct {
-        const char *key;
-        uint64_t ms;
-    } fields[] = {{"wait_ms", row->wait_ms},
-                  {"earliest_ms", row->earliest_ms},
-                  {"median_ms", row->median_ms},
-                  {"latest_ms", row->latest_ms},
-                  {"cumulative_ms", row->cumulative_ms}};
-
-    hk_json_object(json);
-    hk_put_u64(json, "attempt", attempt);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        hk_json_key(json, fields[i].key);
-        if (row->last)
-            hk_json_null(json);
-        else
-            hk_json_u64(json, fields[i].ms);
-    }
-    hk_json_end(json);
-}
-
-static void end_json(struct hk_json *json, const struct hk_plan *plan)
-{
-    hk_json_key(json, "end");
-    hk_json_object(json);
-    hk_put_cstr(json, "reason", plan->usual_reason);
-    hk_put_u64(json, "attempts", plan->median_attempts);
-    hk_put_u64(json, "median_ms", plan->median_ms);
-    hk_put_u64(json, "mean_ms", plan->mean_ms);
-    hk_put_bool(json, "estimated", plan->estimated);
-    hk_json_end(json);
-}
-
-static int print_json(const struct request *request, const struct hk_plan *plan)
-{
-    struct hk_json json;
-    struct hk_buf buf;
-
-    hk_buf_init(&buf, 1 << 20);
-    hk_json_init(&json, &buf, true);
-    hk_json_object(&json);
-    hk_put_cstr(&json, "policy", hk_policy_name(request->policy));
-    hk_put_u64(&json, "seed", request->seed);
-    hk_put_cstr(&json, "class", hk_class_name(request->cls));
-    hk_json_key(&json, "attempts");
-    hk_json_array(&json);
-    for (uint32_t i = 0; i < plan->n_rows && i < request->rows; i++)
-        row_json(&json, &plan->rows[i], i + 1);
-    hk_json_end(&json);
-    end_json(&json, plan);
-    hk_json_end(&json);
-    (void)hk_buf_addc(&buf, '\n');
-    return hk_out_buffer(&buf);
-}
-
-static void print_row(const struct request *request, const struct hk_plan_row *row, uint32_t attempt)
+static void add_row(struct hk_buf *out, bool drawn_too, const struct hk_plan_row *row, uint32_t attempt)
 {
     char earliest[HK_OUT_TEXT], median[HK_OUT_TEXT], latest[HK_OUT_TEXT], total[HK_OUT_TEXT],
         drawn[HK_OUT_TEXT];
 
     if (row->last) {
-        (void)printf("%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt, "-", "-", "-", "-");
-        (void)printf(request->show_drawn ? "  %9s\n" : "\n", "-");
+        (void)hk_buf_addf(out, "%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt, "-", "-", "-", "-");
+        (void)hk_buf_addf(out, drawn_too ? "  %9s\n" : "\n", "-");
         return;
     }
-    (void)printf("%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt, hk_out_duration(row->earliest_ms, earliest),
-                 hk_out_duration(row->median_ms, median), hk_out_duration(row->latest_ms, latest),
-                 hk_out_duration(row->cumulative_ms, total));
-    if (request->show_drawn)
-        (void)printf("  %9s", hk_out_duration(row->wait_ms, drawn));
-    (void)printf("\n");
+    (void)hk_buf_addf(out, "%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt,
+                      hk_out_duration(row->earliest_ms, earliest), hk_out_duration(row->median_ms, median),
+                      hk_out_duration(row->latest_ms, latest), hk_out_duration(row->cumulative_ms, total));
+    if (drawn_too)
+        (void)hk_buf_addf(out, "  %9s", hk_out_duration(row->wait_ms, drawn));
+    (void)hk_buf_addf(out, "\n");
 }
 
 /* What ends it: the attempts, the time, or both together. */
@@ -126,103 +57,58 @@ static bool way_text(const struct hk_plan_limits *limits, enum way way, char out
 }
 
 /* The limit that ended most runs first, then those that could have. */
-static void print_limits(const struct request *request, const struct hk_plan *plan)
+static void add_limits(struct hk_buf *out, const struct hk_policy_planned *p)
 {
+    const struct hk_plan *plan = &p->plan;
     struct hk_plan_limits limits;
     char text[128], attempts[HK_OUT_TEXT], elapsed[HK_OUT_TEXT];
 
-    hk_plan_limits(request->policy, request->cls, &limits);
+    hk_plan_limits(p->policy, p->cls, &limits);
     enum way usual = BY_TIME;
     if (strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0)
         usual = limits.attempts != 0 && plan->median_attempts >= limits.attempts ? BY_ATTEMPTS : BY_BOTH;
     (void)way_text(&limits, usual, text);
-    (void)printf("dead letter after %s", text);
+    (void)hk_buf_addf(out, "dead letter after %s", text);
     for (int way = 0; way < N_WAYS; way++)
         if (way != (int)usual && way_text(&limits, (enum way)way, text))
-            (void)printf(" or %s", text);
+            (void)hk_buf_addf(out, " or %s", text);
     if (usual != BY_ATTEMPTS)
-        (void)printf(", usually at attempt %s%s", plan->estimated ? "~" : "",
-                     hk_out_count(plan->median_attempts, attempts));
-    (void)printf(", about %s on average\n", hk_out_duration(plan->mean_ms, elapsed));
+        (void)hk_buf_addf(out, ", usually at attempt %s%s", plan->estimated ? "~" : "",
+                          hk_out_count(plan->median_attempts, attempts));
+    (void)hk_buf_addf(out, ", about %s on average\n", hk_out_duration(plan->mean_ms, elapsed));
 }
 
-static void print_end(const struct request *request, const struct hk_plan *plan)
+static void add_end(struct hk_buf *out, const struct hk_policy_planned *p)
 {
+    const struct hk_plan *plan = &p->plan;
     if (strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0 ||
         strcmp(plan->usual_reason, "DEADLINE_EXCEEDED") == 0)
-        print_limits(request, plan);
+        add_limits(out, p);
     else /* never retried: the failure itself is the reason */
-        (void)printf("dead letter at the first failure (%s)\n", plan->usual_reason);
+        (void)hk_buf_addf(out, "dead letter at the first failure (%s)\n", plan->usual_reason);
 }
 
-static void print_table(const struct request *request, const struct hk_plan *plan)
+static void print_plan(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
-    uint32_t shown = plan->n_rows < request->rows ? plan->n_rows : (uint32_t)request->rows;
+    const struct hk_policy_planned *p = result;
+    const struct hk_plan *plan = &p->plan;
+    bool drawn_too = hk_args_flag(ask->cli, "seed");
     char more[HK_OUT_TEXT];
 
-    (void)printf("%s: waits when every attempt fails (class %s)\n\n", hk_policy_name(request->policy),
-                 hk_class_name(request->cls));
-    (void)printf("%7s  %9s  %9s  %9s  %9s", "attempt", "earliest", "median", "latest", "so far");
-    (void)printf(request->show_drawn ? "  %9s\n" : "\n", "drawn");
-    for (uint32_t i = 0; i < shown; i++)
-        print_row(request, &plan->rows[i], i + 1);
-    if (shown < plan->attempts)
-        (void)printf("    ... %s%s more\n", plan->attempts > HK_PLAN_ROWS_MAX ? "about " : "",
-                     hk_out_count(plan->attempts - shown, more));
-    (void)printf("\n");
-    print_end(request, plan);
-}
-
-static int read_class(const struct hk_cli *cli, enum hk_class *cls)
-{
-    const char *name = hk_args_value(cli, "class");
-
-    *cls = name == NULL ? HK_CLASS_TRANSIENT : hk_class_by_name(name);
-    if (*cls == HK_NCLASSES || *cls == HK_CLASS_SUCCESS)
-        return hk_out_error(
-            HK_EXIT_USAGE,
-            "option '--class' is one of transient, rate_limit, auth, permanent, unknown, not '%s'", name);
-    return HK_EXIT_OK;
-}
-
-static int make_and_print(const struct request *request)
-{
-    struct hk_facts facts;
-    struct hk_plan plan;
-    struct hk_err err;
-
-    if (!hk_plan_facts(request->policy, request->cls, &facts))
-        return hk_out_error(
-            HK_EXIT_FAILURE,
-            "policy '%s' puts no plain answer into class %s, so that there is nothing to plan",
-            hk_policy_name(request->policy), hk_class_name(request->cls));
-    if (hk_plan_make(request->policy, request->cls, &facts, request->seed, &plan, &err) != HK_OK)
-        return hk_out_failure(&err);
-    int code = HK_EXIT_OK;
-    if (request->json)
-        code = print_json(request, &plan);
-    else
-        print_table(request, &plan);
-    hk_plan_fini(&plan);
-    return code;
+    (void)hk_buf_addf(out, "%s: waits when every attempt fails (class %s)\n\n", hk_policy_name(p->policy),
+                      hk_class_name(p->cls));
+    (void)hk_buf_addf(out, "%7s  %9s  %9s  %9s  %9s", "attempt", "earliest", "median", "latest", "so far");
+    (void)hk_buf_addf(out, drawn_too ? "  %9s\n" : "\n", "drawn");
+    for (uint32_t i = 0; i < p->shown; i++)
+        add_row(out, drawn_too, &plan->rows[i], i + 1);
+    if (p->shown < plan->attempts)
+        (void)hk_buf_addf(out, "    ... %s%s more\n", plan->attempts > HK_PLAN_ROWS_MAX ? "about " : "",
+                          hk_out_count(plan->attempts - p->shown, more));
+    (void)hk_buf_addf(out, "\n");
+    add_end(out, p);
 }
 
 int hk_cmd_policy_plan(struct hk_cli *cli)
 {
-    struct request request = {.seed = 1,
-                              .rows = HK_PLAN_ROWS_MAX,
-                              .show_drawn = hk_args_flag(cli, "seed"),
-                              .json = hk_args_flag(cli, "json")};
-    struct hk_policies *policies = NULL;
-
-    if (!hk_args_u64(cli, "attempts", 1, HK_PLAN_ROWS_MAX, &request.rows) ||
-        !hk_args_u64(cli, "seed", 0, UINT64_MAX, &request.seed))
-        return HK_EXIT_USAGE;
-    int code = read_class(cli, &request.cls);
-    if (code == HK_EXIT_OK)
-        code = hk_cli_policy_to_run(cli, &policies, &request.policy);
-    if (code == HK_EXIT_OK)
-        code = make_and_print(&request);
-    hk_policies_free(policies);
-    return code;
+    return hk_policy_ask(cli, NULL, print_plan);
 }

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/parse.h"
-#include "cli/policy/policies.h"
+#include "desk/policy.h"
 
 static void add_duration(struct hk_buf *out, const char *before, uint64_t ms)
 {

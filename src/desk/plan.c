@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/policy/plan.h"
+#include "desk/plan.h"
 
 /* The wait and the running total behind each attempt, of all runs: [attempt][run]. */
 struct sample {

@@ -2,8 +2,8 @@
 /* What a policy does with a destination that never works: which waits, until when, ended by what. Runs the
  * library's own hk_policy_decide on a clock of its own, so that a program that passes the same seed to
  * hk_execute waits exactly as long. */
-#ifndef HK_CLI_POLICY_PLAN_H
-#define HK_CLI_POLICY_PLAN_H
+#ifndef HK_DESK_PLAN_H
+#define HK_DESK_PLAN_H
 
 #include <hikyaku/policy.h>
 

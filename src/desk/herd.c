@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/policy/herd.h"
+#include "desk/herd.h"
 
 enum {
     SLOTS_PER_S = 1000 / HK_HERD_SLOT_MS

@@ -4,8 +4,8 @@
  * Each client sends one request at a random time within the first `spread_ms`. Until `outage_ms` every attempt
  * is refused; afterwards the destination serves `capacity_per_s`, measured out in slots of 100 ms, and answers
  * 503 to the rest. A client follows hk_policy_decide until it is served or gives up. Attempts take no time. */
-#ifndef HK_CLI_POLICY_HERD_H
-#define HK_CLI_POLICY_HERD_H
+#ifndef HK_DESK_HERD_H
+#define HK_DESK_HERD_H
 
 #include <hikyaku/policy.h>
 

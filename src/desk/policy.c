@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on retry policies. They ask no store. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/show.h"
+#include "base/str.h"
+#include "desk/encode.h"
+#include "desk/policy.h"
+
+#define TEXT_MAX ((size_t)1 << 18)
+
+/* ---- which ---- */
+
+/* The names that look like the one that was asked for, else all. */
+static void list_names(const struct hk_policies *policies, const char *wanted, struct hk_buf *out)
+{
+    const struct hk_policy *policy = NULL;
+
+    for (size_t i = 0; (policy = hk_policies_at(policies, i)) != NULL; i++)
+        if (hk_str_distance(hk_policy_name(policy), wanted) <= 3 ||
+            hk_str_containsi(hk_str_of(hk_policy_name(policy)), hk_str_of(wanted)))
+            (void)hk_buf_addf(out, "%s'%s'", out->len > 0 ? " or " : "", hk_policy_name(policy));
+    if (out->len > 0)
+        return;
+    for (size_t i = 0; (policy = hk_policies_at(policies, i)) != NULL && i < 12; i++)
+        (void)hk_buf_addf(out, "%s%s", i > 0 ? ", " : "", hk_policy_name(policy));
+}
+
+static enum hk_code find(const struct hk_desk *desk, const char *name, const struct hk_policy **out,
+                         struct hk_err *err)
+{
+    struct hk_buf names;
+    *out = name[0] ? hk_policies_get(desk->policies, name) : NULL;
+    if (*out)
+        return HK_OK;
+    hk_buf_init(&names, 400);
+    list_names(desk->policies, name, &names);
+    bool near = hk_buf_cstr(&names)[0] == '\'';
+    enum hk_code rc = hk_err_set(err, HK_NOTFOUND, "there is no policy '%.80s'; %s %s%s", name,
+                                 near ? "did you mean" : "there are", hk_buf_cstr(&names), near ? "?" : "");
+    hk_buf_fini(&names);
+    return rc;
+}
+
+/* One that decides without code that only some program has. */
+static enum hk_code find_to_run(const struct hk_desk *desk, const char *name, const struct hk_policy **out,
+                                struct hk_err *err)
+{
+    enum hk_code rc = find(desk, name, out, err);
+    if (rc == HK_OK && hk_policy_ops(*out, NULL))
+        return hk_err_set(
+            err, HK_CONFLICT,
+            "policy '%s' decides in code that a program registers; the command line cannot plan it",
+            hk_policy_name(*out));
+    return rc;
+}
+
+static enum hk_code list(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                         struct hk_pool *mem, struct hk_policy_list *out, struct hk_err *err)
+{
+    (void)caller, (void)request, (void)mem, (void)err;
+    *out = (struct hk_policy_list){desk->policies, hk_policies_get(desk->policies, NULL)};
+    return HK_OK;
+}
+
+/* ---- show ---- */
+
+/* Answers that people ask about. */
+static const struct hk_facts samples[] = {
+    {.status = 200},
+    {.status = 302},
+    {.status = 400},
+    {.status = 401},
+    {.status = 403},
+    {.status = 404},
+    {.status = 408},
+    {.status = 409},
+    {.status = 410},
+    {.status = 413},
+    {.status = 422},
+    {.status = 423},
+    {.status = 425},
+    {.status = 429},
+    {.status = 500},
+    {.status = 502},
+    {.status = 503},
+    {.status = 504},
+    {.fault = HK_FAULT_DNS},
+    {.fault = HK_FAULT_CONNECT},
+    {.fault = HK_FAULT_TIMEOUT},
+    {.fault = HK_FAULT_RESET},
+    {.fault = HK_FAULT_TLS_VERIFY},
+    {.fault = HK_FAULT_BLOCKED},
+    {.fault = HK_FAULT_INVALID_PAYLOAD},
+};
+
+enum {
+    N_SAMPLES = sizeof samples / sizeof samples[0]
+};
+
+static void sample_name(const struct hk_facts *facts, char out[HK_REASON_MAX])
+{
+    if (facts->status != 0)
+        (void)snprintf(out, HK_REASON_MAX, "%d", facts->status);
+    else
+        (void)snprintf(out, HK_REASON_MAX, "%s", hk_fault_name(facts->fault));
+}
+
+static void judge(const struct hk_policy *policy, const struct hk_facts *facts, struct hk_policy_answer *out)
+{
+    sample_name(facts, out->name);
+    out->cls = hk_policy_classify(policy, facts, out->cause, &out->pause);
+    out->retry = out->cls != HK_CLASS_SUCCESS && hk_policy_class(policy, out->cls)->retry;
+}
+
+static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
+                         const struct hk_policy_name_ask *ask, struct hk_pool *mem,
+                         struct hk_policy_shown *out, struct hk_err *err)
+{
+    struct hk_buf yaml;
+    (void)caller;
+    enum hk_code rc = find(desk, ask->name, &out->policy, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_buf_init(&yaml, TEXT_MAX);
+    hk_policy_yaml(out->policy, &yaml);
+    const char *text = hk_buf_status(&yaml) == HK_OK ? hk_pool_copy(mem, hk_buf_cstr(&yaml), yaml.len) : NULL;
+    out->yaml = (struct hk_str){text, yaml.len};
+    hk_buf_fini(&yaml);
+    out->answers = hk_pool_alloc(mem, N_SAMPLES, sizeof *out->answers);
+    if (!text || !out->answers)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    for (size_t i = 0; i < N_SAMPLES; i++)
+        judge(out->policy, &samples[i], &out->answers[i]);
+    out->n_answers = N_SAMPLES;
+    return HK_OK;
+}
+
+/* ---- plan ---- */
+
+static enum hk_code make_plan(struct hk_policy_planned *out, struct hk_pool *mem, struct hk_err *err)
+{
+    struct hk_facts facts;
+    struct hk_plan made;
+    if (!hk_plan_facts(out->policy, out->cls, &facts))
+        return hk_err_set(err, HK_CONFLICT,
+                          "policy '%s' puts no plain answer into class %s, so that there is nothing to plan",
+                          hk_policy_name(out->policy), hk_class_name(out->cls));
+    enum hk_code rc = hk_plan_make(out->policy, out->cls, &facts, out->seed, &made, err);
+    if (rc != HK_OK)
+        return rc;
+    struct hk_plan_row *rows = hk_pool_alloc(mem, made.n_rows + 1u, sizeof *rows);
+    if (rows && made.n_rows)
+        memcpy(rows, made.rows, made.n_rows * sizeof *rows);
+    out->plan = made;
+    out->plan.rows = rows;
+    hk_plan_fini(&made);
+    return rows ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+static enum hk_code plan(struct hk_desk *desk, const struct hk_caller *caller,
+                         const struct hk_policy_plan_ask *ask, struct hk_pool *mem,
+                         struct hk_policy_planned *out, struct hk_err *err)
+{
+    (void)caller;
+    out->seed = ask->seed;
+    out->cls = ask->cls ? hk_class_by_name(ask->cls) : HK_CLASS_TRANSIENT;
+    if (out->cls == HK_NCLASSES || out->cls == HK_CLASS_SUCCESS)
+        return hk_desk_wrong(desk, "class", err,
+                             "is one of transient, rate_limit, auth, permanent, unknown, not '%s'", ask->cls);
+    enum hk_code rc = find_to_run(desk, ask->name, &out->policy, err);
+    if (rc == HK_OK)
+        rc = make_plan(out, mem, err);
+    if (rc == HK_OK)
+        out->shown = out->plan.n_rows < ask->attempts ? out->plan.n_rows : (uint32_t)ask->attempts;
+    return rc;
+}
+
+/* ---- simulate ---- */
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* A herd of one is none: only what becomes of it. */
+static void conclude_one(const struct hk_policy_simulated *c, struct hk_buf *out)
+{
+    const struct hk_herd *a = &c->as_is;
+    char attempts[HK_SHOW_NUMBER], after[HK_SHOW_NUMBER];
+
+    (void)hk_show_count(a->attempts, attempts);
+    if (a->dead > 0)
+        (void)hk_buf_addf(
+            out,
+            "The only client gives up after %s attempt%s and becomes a dead letter: this policy does "
+            "not outlast the outage.",
+            attempts, plural(a->attempts));
+    else if (a->waiting > 0)
+        (void)hk_buf_adds(out, "The only client is still waiting a week later.");
+    else
+        (void)hk_buf_addf(out, "The only client is served at attempt %s, %s after recovery.", attempts,
+                          hk_show_duration(a->all_ms, after));
+}
+
+static void conclude_dead(const struct hk_policy_simulated *c, struct hk_buf *out)
+{
+    const struct hk_herd *a = &c->as_is, *b = &c->other;
+    char dead[HK_SHOW_NUMBER], all[HK_SHOW_NUMBER];
+
+    (void)hk_buf_addf(out, "%s of %s clients give up and become dead letters: ", hk_show_count(a->dead, dead),
+                      hk_show_count(c->options.clients, all));
+    if (a->dead == c->options.clients)
+        (void)hk_buf_adds(out, "this policy does not outlast the outage.");
+    else if (!c->has_jitter)
+        (void)hk_buf_addf(
+            out,
+            "it has no jitter, so that its clients come back together. With 'jitter: full' it would "
+            "be %s.",
+            b->dead == 0 ? "none" : hk_show_count(b->dead, dead));
+    else
+        (void)hk_buf_adds(out, "allow more attempts or time, or more capacity.");
+}
+
+static void conclude_times(const struct hk_policy_simulated *c, struct hk_buf *out)
+{
+    const struct hk_herd *a = &c->as_is, *b = &c->other;
+    char left[HK_SHOW_NUMBER], right[HK_SHOW_NUMBER];
+
+    if (a->most_ms == UINT64_MAX)
+        return;
+    (void)hk_buf_addf(out, ", and has served 99 %% of them %s after its recovery",
+                      hk_show_duration(a->most_ms, left));
+    if (b->most_ms == UINT64_MAX)
+        (void)hk_buf_addf(out, " (%s: never)", c->other_name);
+    else if (a->most_ms != b->most_ms)
+        (void)hk_buf_addf(out, c->has_jitter ? " instead of %s" : " (with it: %s)",
+                          hk_show_duration(b->most_ms, right));
+}
+
+/* One sentence for somebody who reads nothing else. */
+static void conclude(const struct hk_policy_simulated *c, struct hk_buf *out)
+{
+    uint64_t a = c->as_is.peak_up, b = c->other.peak_up;
+    char left[HK_SHOW_NUMBER], right[HK_SHOW_NUMBER];
+
+    (void)hk_show_count(a, left);
+    (void)hk_show_count(b, right);
+    if (c->options.clients == 1) {
+        conclude_one(c, out);
+        return;
+    }
+    if (c->as_is.dead > 0) {
+        conclude_dead(c, out);
+        return;
+    }
+    if (c->has_jitter && a < b)
+        (void)hk_buf_addf(out,
+                          "Once it is back, the destination sees at most %s request%s a second instead of %s",
+                          left, plural(a), right);
+    else if (c->has_jitter)
+        (void)hk_buf_addf(out, "Its jitter does not lower the peak here (%s request%s a second, %s without)",
+                          left, plural(a), right);
+    else if (b < a)
+        (void)hk_buf_addf(
+            out,
+            "This policy has no jitter: once it is back, the destination sees up to %s request%s a "
+            "second (with 'jitter: full': %s)",
+            left, plural(a), right);
+    else
+        (void)hk_buf_addf(out,
+                          "This policy has no jitter, and 'jitter: full' would not lower the peak here: the "
+                          "destination sees up to %s request%s a second (with it: %s)",
+                          left, plural(a), right);
+    conclude_times(c, out);
+    (void)hk_buf_addc(out, '.');
+}
+
+/* The herd's slots belong to whoever asked. */
+static enum hk_code run_one(const struct hk_herd_options *options, struct hk_pool *mem, struct hk_herd *out,
+                            struct hk_err *err)
+{
+    struct hk_herd made;
+    enum hk_code rc = hk_herd_run(options, &made, err);
+    if (rc != HK_OK)
+        return rc;
+    uint32_t *slots = hk_pool_alloc(mem, made.n_slots + 1, sizeof *slots);
+    if (slots && made.n_slots)
+        memcpy(slots, made.slots, made.n_slots * sizeof *slots);
+    *out = made;
+    out->slots = slots;
+    hk_herd_fini(&made);
+    return slots ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+static enum hk_code run_both(struct hk_policy_simulated *out, struct hk_pool *mem, struct hk_err *err)
+{
+    struct hk_policy *other = NULL;
+    struct hk_herd_options options = out->options;
+    out->has_jitter = hk_herd_has_jitter(out->policy);
+    out->other_name = out->has_jitter ? "without jitter" : "with full jitter";
+    enum hk_code rc = out->has_jitter ? hk_herd_without_jitter(out->policy, &other, err)
+                                      : hk_herd_with_full_jitter(out->policy, &other, err);
+    if (rc == HK_OK)
+        rc = run_one(&options, mem, &out->as_is, err);
+    options.policy = other;
+    if (rc == HK_OK)
+        rc = run_one(&options, mem, &out->other, err);
+    hk_policy_free(other);
+    return rc;
+}
+
+static enum hk_code simulate(struct hk_desk *desk, const struct hk_caller *caller,
+                             const struct hk_policy_simulate_ask *ask, struct hk_pool *mem,
+                             struct hk_policy_simulated *out, struct hk_err *err)
+{
+    struct hk_buf text;
+    double usual = ask->clients > 10 ? (double)ask->clients / 10.0 : 1.0;
+    (void)caller;
+    enum hk_code rc = find_to_run(desk, ask->name, &out->policy, err);
+    if (rc != HK_OK)
+        return rc;
+    out->options =
+        (struct hk_herd_options){.policy = out->policy,
+                                 .clients = (uint32_t)ask->clients,
+                                 .outage_ms = ask->outage_ms,
+                                 .spread_ms = ask->spread_ms,
+                                 .capacity_per_s = ask->capacity_per_s > 0 ? ask->capacity_per_s : usual,
+                                 .seed = ask->seed};
+    rc = run_both(out, mem, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_buf_init(&text, 1024);
+    conclude(out, &text);
+    const char *copy = hk_buf_status(&text) == HK_OK ? hk_pool_copy(mem, hk_buf_cstr(&text), text.len) : NULL;
+    out->conclusion = (struct hk_str){copy, text.len};
+    hk_buf_fini(&text);
+    return copy ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+/* ---- the table ---- */
+
+HK_OP_RUN(list)
+HK_OP_RUN(show)
+HK_OP_RUN(plan)
+HK_OP_RUN(simulate)
+
+#define NAME_ARG(struct_)                                                                                    \
+    {                                                                                                        \
+        .name = "name", .kind = HK_ARG_POLICY, .subject = true, .required = true,                            \
+        .offset = offsetof(struct_, name), .value = "NAME"                                                   \
+    }
+#define SEED_ARG(struct_, help_)                                                                             \
+    {                                                                                                        \
+        .name = "seed", .kind = HK_ARG_NUMBER, .fallback = 1, .offset = offsetof(struct_, seed),             \
+        .value = "S", .help = help_                                                                          \
+    }
+
+static const struct hk_arg show_args[] = {NAME_ARG(struct hk_policy_name_ask), {.name = NULL}};
+
+static const struct hk_arg plan_args[] = {
+    NAME_ARG(struct hk_policy_plan_ask),
+    {.name = "attempts",
+     .kind = HK_ARG_NUMBER,
+     .lo = 1,
+     .hi = HK_PLAN_ROWS_MAX,
+     .fallback = HK_PLAN_ROWS_MAX,
+     .offset = offsetof(struct hk_policy_plan_ask, attempts),
+     .value = "N",
+     .help = "show the first N attempts (1 to 1000)"},
+    {.name = "class",
+     .kind = HK_ARG_TEXT,
+     .offset = offsetof(struct hk_policy_plan_ask, cls),
+     .value = "CLASS",
+     .choices = "transient rate_limit auth permanent unknown",
+     .help = "class of the failures (default: transient)"},
+    SEED_ARG(struct hk_policy_plan_ask, "also show the waits that hk_execute draws with this seed"),
+    {.name = NULL}};
+
+static const struct hk_arg simulate_args[] = {
+    NAME_ARG(struct hk_policy_simulate_ask),
+    {.name = "clients",
+     .kind = HK_ARG_NUMBER,
+     .lo = 1,
+     .hi = HK_HERD_CLIENTS_MAX,
+     .fallback = 10000,
+     .offset = offsetof(struct hk_policy_simulate_ask, clients),
+     .value = "N",
+     .help = "how many, 1 to 1000000 (default: 10000)"},
+    {.name = "outage",
+     .kind = HK_ARG_DURATION,
+     .hi = (double)HK_HERD_OUTAGE_MAX,
+     .fallback = 60000,
+     .offset = offsetof(struct hk_policy_simulate_ask, outage_ms),
+     .value = "TIME",
+     .help = "how long the destination is down, up to 24h (default: 60s)"},
+    {.name = "spread",
+     .kind = HK_ARG_DURATION,
+     .hi = (double)HK_HERD_OUTAGE_MAX,
+     .fallback = 1000,
+     .offset = offsetof(struct hk_policy_simulate_ask, spread_ms),
+     .value = "TIME",
+     .help = "the first requests come within this time (default: 1s)"},
+    SEED_ARG(struct hk_policy_simulate_ask, "of the random waits (default: 1)"),
+    {.name = "capacity",
+     .kind = HK_ARG_RATE,
+     .lo = 0.001,
+     .hi = 1e9,
+     .offset = offsetof(struct hk_policy_simulate_ask, capacity_per_s),
+     .value = "RATE",
+     .help = "what it serves afterwards, e.g. 500/s (default: a tenth of the clients a second)"},
+    {.name = NULL}};
+
+const struct hk_op hk_op_policy_list = {.noun = "policy",
+                                        .verb = "list",
+                                        .summary = "list the retry policies; * marks the default",
+                                        .role = HK_ROLE_VIEWER,
+                                        .result_size = sizeof(struct hk_policy_list),
+                                        .run = list_op,
+                                        .encode = hk_encode_policy_list};
+
+const struct hk_op hk_op_policy_show = {
+    .noun = "policy",
+    .verb = "show",
+    .summary = "show one policy in full, as YAML",
+    .details = "What it prints is a configuration file: 'hikyaku config check' accepts it. Comments at the\n"
+               "end say how the policy classes common answers.",
+    .role = HK_ROLE_VIEWER,
+    .args = show_args,
+    .request_size = sizeof(struct hk_policy_name_ask),
+    .result_size = sizeof(struct hk_policy_shown),
+    .run = show_op,
+    .encode = hk_encode_policy};
+
+const struct hk_op hk_op_policy_plan = {
+    .noun = "policy",
+    .verb = "plan",
+    .summary = "show the waits between attempts, and where they end",
+    .details =
+        "Shows what happens to a message whose every attempt fails: how long each wait is at the least,\n"
+        "usually (median of 2,001 runs) and at the most. A program that calls hk_execute with the same\n"
+        "seed waits exactly as shown.",
+    .role = HK_ROLE_VIEWER,
+    .args = plan_args,
+    .request_size = sizeof(struct hk_policy_plan_ask),
+    .result_size = sizeof(struct hk_policy_planned),
+    .run = plan_op,
+    .encode = hk_encode_policy_plan};
+
+const struct hk_op hk_op_policy_simulate = {
+    .noun = "policy",
+    .verb = "simulate",
+    .summary = "show the load that many clients make on a destination that was down",
+    .details =
+        "Every client sends one request and follows the policy until it is served or gives up. Runs it\n"
+        "twice and shows both: as it is, and without its jitter, or with full jitter when it has none.",
+    .role = HK_ROLE_VIEWER,
+    .args = simulate_args,
+    .request_size = sizeof(struct hk_policy_simulate_ask),
+    .result_size = sizeof(struct hk_policy_simulated),
+    .run = simulate_op,
+    .encode = hk_encode_policy_simulation};
