@@ -390,6 +390,35 @@ static void held_keys_are_those_of_retries_and_open_letters(void **state)
     suite_close(store);
 }
 
+/* No message with such a key can be sent, so that nobody waits for it; and it may be as long as a row can be. */
+static void a_key_that_is_too_long_holds_nobody(void **state)
+{
+    (void)state;
+    static const int lengths[] = {262144, 262145};
+    static char sql[263000], key[262146];
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        memset(key, 'k', (size_t)lengths[i]);
+        snprintf(
+            sql, sizeof sql,
+            "INSERT INTO outbox (destination, event_type, message_key, payload) VALUES ('a', 'Made', '%s', 'p')",
+            key);
+        store_kind->sql(sql);
+        store_kind->sql(sql);
+        (void)poll_it(store);
+        put(store, lane, HK_FROM_OUTBOX, (int64_t)i * 2 + 1, HK_SETTLE_RETRY, suite_clock_ms);
+        put(store, lane, HK_FROM_OUTBOX, (int64_t)i * 2 + 2, HK_SETTLE_DEAD, 0);
+        const struct hk_held_key *keys = NULL;
+        size_t n = 0;
+        assert_int_equal(store_kind->ops->held_keys(store, &keys, &n, NULL), HK_OK);
+        assert_int_equal(n, 2); /* the retry and the letter of the shorter one */
+        assert_int_equal(keys[0].key.len, 262144);
+        assert_int_equal(keys[1].key.len, 262144);
+    }
+    suite_close(store);
+}
+
 /* ---- dead letters ---- */
 
 static void a_dead_letter_tells_the_whole_story(void **state)
@@ -812,6 +841,7 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(a_scheduled_row_is_due_when_its_time_has_come),
     TEST(a_retry_knows_whether_it_is_the_first_of_its_key),
     TEST(held_keys_are_those_of_retries_and_open_letters),
+    TEST(a_key_that_is_too_long_holds_nobody),
     TEST(a_dead_letter_tells_the_whole_story),
     TEST(a_message_that_was_never_sent_dies_without_an_attempt),
     TEST(a_requeued_message_resolves_or_reopens_its_letter),

@@ -188,6 +188,12 @@ static void huge_rows_cost_nothing(void **state)
     }
     assert_count("dead_letters", (int)COUNT(columns));
     assert_count("outbox", 0);
+    const struct hk_held_key *keys = NULL;
+    size_t n = 1;
+    long before = peak_kib();
+    assert_int_equal(store_kind->ops->held_keys(store, &keys, &n, NULL), HK_OK);
+    assert_int_equal(n, 0);
+    assert_true(peak_kib() - before < 20000);
     suite_close(store);
 }
 

@@ -673,16 +673,21 @@ MESSAGE_ID, HEADERS, CONTENT_TYPE, CORRELATION_ID, TRACEPARENT, IDEMPOTENCY_KEY,
 --@ statement SCAN_DEST_WHOLE
 {WHOLE_HEADS({NAMED_ROWS})}
 
+-- A key over 256 KiB, or for a longer name, holds nobody: no message that has it can be sent, and it may be a gigabyte.
+--@ fragment HOLDS(t)
+octet_length({t}.message_key) <= 262144 AND octet_length({t}.destination) <= 262144
+
 --@ statement HELD_RETRY
 SELECT r.destination, r.message_key, r.id
 FROM @outbox_retry r
-WHERE r.message_key IS NOT NULL AND r.message_key <> '' AND NOT r.deferred AND {OURS($1; r)}
+WHERE r.message_key IS NOT NULL AND r.message_key <> '' AND {HOLDS(r)} AND NOT r.deferred AND {OURS($1; r)}
 
 -- so that only their index will do
 --@ statement HELD_DEAD
 SELECT d.destination, d.message_key
 FROM @dead_letters d
-WHERE d.message_key IS NOT NULL AND d.message_key <> '' AND (d.status = 'failed' OR d.sending_at IS NOT NULL)
+WHERE d.message_key IS NOT NULL AND d.message_key <> '' AND {HOLDS(d)}
+  AND (d.status = 'failed' OR d.sending_at IS NOT NULL)
   AND (($1::bigint >> (hashtextextended(d.message_key, 0) & 63)::integer) & 1) = 1
 ORDER BY {NAME(d)}, {KEY_HASH(d.message_key)}
 

@@ -286,15 +286,19 @@ SELECT id, {HEAD}, crashes, due_ms, {FIRST} {OF_RETRY_KEY}
 --@ statement SCAN_RETRY_KEY_BARE
 SELECT id, {BARE}, crashes, due_ms, 1 {OF_RETRY_KEY}
 
+-- A key over 256 KiB holds nobody: no message that has it can be sent, and it may be a gigabyte.
+--@ fragment HOLDS
+message_key IS NOT NULL AND message_key <> '' AND length(CAST(message_key AS BLOB)) <= 262144
+
 --@ statement HELD_RETRY
 SELECT destination, message_key, id
 FROM outbox_retry INDEXED BY outbox_retry_key
-WHERE message_key IS NOT NULL AND message_key <> '' AND deferred = 0
+WHERE {HOLDS} AND deferred = 0
 
 --@ statement HELD_DEAD
 SELECT destination, message_key
 FROM dead_letters INDEXED BY dead_letters_key
-WHERE message_key IS NOT NULL AND message_key <> '' AND (status = 'failed' OR sending_at IS NOT NULL)
+WHERE {HOLDS} AND (status = 'failed' OR sending_at IS NOT NULL)
 
 --@ statement HELD_STUCK
 SELECT s.destination, s.message_key
