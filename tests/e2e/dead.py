@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import Answer, BINARY, POSTGRES, World, clean_environment, run_tests, until
+from support import Answer, BINARY, POSTGRES, World, clean_environment, run_tests, sqlite_only, until
 
 TESTS = []
 OK, FAILURE, USAGE, TEMPORARY = 0, 1, 2, 75
@@ -692,6 +692,35 @@ def an_export_of_large_payloads_takes_no_more_memory_for_more_of_them():
             text = w.path("out").read_text()
             assert "canary" not in text
             assert len(text.splitlines()) >= 40
+
+
+@test
+@sqlite_only  # what is said does not depend on the store, and 64 MiB take their time
+def a_payload_that_is_cut_is_said_to_be_with_its_length_and_where_the_whole_is():
+    with Office() as w:
+        w.sql("INSERT INTO dead_letters (message_id, event_type, destination, reason_code, attempts, first_failed_at, last_failed_at, "
+              "created_at, status, payload) VALUES ('big', 'T', 'shop', 'PAYLOAD_TOO_LARGE', 0, '2026-11-15T00:00:00.000Z', "
+              "'2026-11-15T00:00:00.000Z', '2026-11-15T00:00:00.000Z', 'failed', ?)", "x" * ((64 << 20) + 1))
+        says = "cut: the payload has 67,108,865 bytes, and this command reads the first 67,108,864; for all of it: " \
+               "SELECT payload FROM dead_letters WHERE id = 1"
+
+        def ask(*args):
+            return subprocess.run([BINARY, "--config", str(w.config_path), *args], cwd=w.folder, text=True, capture_output=True,
+                                  timeout=300, check=False, env=clean_environment())
+        done = ask("dead", "export")
+        letter = json.loads(done.stdout)
+        assert done.returncode == 1 and done.stderr == f"hikyaku: letter 1: {says}\n", (done.returncode, done.stderr)
+        assert letter["payload_cut"] and letter["payload_bytes"] == 67108865 and len(letter["payload"]) == 64 << 20
+        for command in (("dead", "show", "1"), ("messages", "show", "big", "--payload")):
+            done = ask(*command)
+            assert done.returncode == 0 and f"({says})" in done.stdout, (command, done.returncode, done.stderr)
+        for command, what in ((("edit", "1", "--payload", "{}"), "edited"), (("send", "1"), "sent by hand")):
+            done = ask("dead", *command, "--reason", "x", "--yes")
+            assert done.returncode == 1, (command, done.returncode)
+            assert f"letter 1 cannot be {what}: its payload has 67,108,865 bytes, and at most 67,108,864 can" in done.stderr, done.stderr
+        w.sql("UPDATE dead_letters SET payload = '{}'")
+        done = ask("dead", "export")
+        assert done.returncode == 0 and not done.stderr and not json.loads(done.stdout)["payload_cut"]
 
 
 # ---- masks ----
