@@ -94,13 +94,6 @@ static bool read_body(struct hk_str detail, struct hk_buf *out)
     return false;
 }
 
-/* What could be hidden in it is known: all that its attempts were sent. */
-static bool may_speak(const struct hk_regrouper *rg, const struct hk_letter *letter)
-{
-    return !hk_masks_fit(rg->masks, letter->event_type) ||
-           (letter->version <= 1 && letter->payload.len == letter->payload_bytes);
-}
-
 static void say(void *arg, const struct hk_letter *letter, struct hk_buf *out)
 {
     struct hk_regrouper *rg = arg;
@@ -109,11 +102,13 @@ static void say(void *arg, const struct hk_letter *letter, struct hk_buf *out)
                                         .encoding = letter->encoding,
                                         .headers = letter->headers,
                                         .payloads = &letter->payload,
-                                        .n_payloads = 1};
+                                        .n_payloads = 1,
+                                        .partial = letter->version > 1 ||
+                                                   letter->payload.len < letter->payload_bytes};
     struct hk_buf body;
     uint64_t status = 0;
     char room[HK_ANSWER_ERROR_MAX];
-    if (!hk_str_starts(error, silent) || !may_speak(rg, letter) ||
+    if (!hk_str_starts(error, silent) ||
         hk_parse_u64((struct hk_str){error.ptr + silent.len, error.len - silent.len}, &status, NULL) !=
             HK_OK ||
         status > 999)

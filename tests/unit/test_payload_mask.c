@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "check.h"
 #include "failing.h"
+#include "payload/codec.h"
 #include "payload/mask.h"
 #include "payload_json.h"
 
@@ -603,6 +604,96 @@ static void what_was_cut_inside_of_a_detail_is_hidden_as_well(void **state)
     assert_non_null(strstr(shown, "jiro@ex"));
 }
 
+/* ---- texts about a message ---- */
+
+typedef void show_fn(const struct hk_masks *masks, const struct hk_mask_about *about, struct hk_str text,
+                     struct hk_buf *out);
+
+static const char *shown(show_fn *show, const struct hk_masks *masks, const struct hk_mask_about *about,
+                         const char *text)
+{
+    hk_buf_fini(&out);
+    hk_buf_init(&out, 100000);
+    show(masks, about, S(text), &out);
+    assert_int_equal(hk_buf_status(&out), HK_OK);
+    return hk_buf_cstr(&out);
+}
+
+static void texts_about_a_message_hide_all_that_it_was_sent_with(void **state)
+{
+    const struct hk_str payloads[] = {S("eyJjdXN0b21lciI6eyJlbWFpbCI6Imppcm9AZXhhbXBsZS5qcCJ9fQ=="),
+                                      S("{\"not\":\"base64\",\"customer\":{\"email\":\"old@example.jp\"}}")};
+    struct hk_mask_about about = {.event_type = S("Order"),
+                                  .encoding = S("base64"),
+                                  .headers = S("{\"X-Api-Key\":\"K-1234\"}"),
+                                  .payloads = payloads,
+                                  .n_payloads = 2};
+    assert_string_equal(shown(hk_mask_show, *state, &about, "jiro@example.jp, old@example.jp, K-1234"),
+                        "***, ***, ***");
+    /* another key than the message's own: the name alone says that it is hidden */
+    assert_string_equal(
+        shown(hk_mask_show, *state, &about, "{\"sent\":{\"x-api-key\":\"K-5678\",\"a\":\"b\"}}"),
+        "{\"sent\":{\"x-api-key\":\"***\",\"a\":\"b\"}}");
+    assert_string_equal(
+        shown(hk_mask_show_headers, *state, &about, "{\"authorization\":\"x\",\"echo\":\"jiro@example.jp\"}"),
+        "{\"authorization\":\"***\",\"echo\":\"***\"}");
+    assert_string_equal(shown(hk_mask_show_headers, *state, &about, ""), "");
+}
+
+static void a_text_is_hidden_where_a_payload_is_missing(void **state)
+{
+    struct hk_mask_about about = {.event_type = S("Order"), .partial = true};
+    struct hk_buf none;
+    assert_non_null(strstr(shown(hk_mask_show, *state, &about, "jiro"), "(hidden: masks apply"));
+    assert_non_null(strstr(shown(hk_mask_show_headers, *state, &about, "{\"a\":\"jiro\"}"), "(hidden:"));
+    hk_buf_init(&none, 100);
+    assert_int_equal(hk_mask_about(*state, &about, S("jiro"), &none), HK_TOOBIG);
+    assert_int_equal(none.len, 0);
+    hk_buf_fini(&none);
+    assert_string_equal(shown(hk_mask_show, NULL, &about, "jiro"), "jiro");
+}
+
+static void payloads_are_shown_plain(void **state)
+{
+    static const char coded[] = "eyJzc24iOjF9"; /* {"ssn":1} */
+    hk_buf_fini(&out);
+    hk_buf_init(&out, 1000);
+    hk_mask_show_payload(*state, S("Order"), S("base64"), S(coded), &out);
+    hk_mask_show_payload(NULL, S("Order"), S("base64"), S(coded), &out);
+    hk_mask_show_payload(*state, S("Order"), S("base64"), S("?"), &out);
+    assert_string_equal(hk_buf_cstr(&out), "{\"ssn\":\"***\"}{\"ssn\":1}(1 bytes that are not base64)");
+}
+
+/* ---- between what is stored and what was written ---- */
+
+static void what_is_stored_becomes_plain_and_back(void **state)
+{
+    static const struct {
+        const char *encoding, *stored, *plain, *beginning; /* NULL = it is not what its encoding says */
+    } rows[] = {
+        {"", "e30=", "e30=", "e30="}, {"utf8", "{}", "{}", "{}"},         {"Base64", "e30=", "{}", "{}"},
+        {"base64", "", "", ""},       {"base64", "e30", NULL, ""},        {"base64", "YWJjZA", NULL, "abc"},
+        {"base64", "?", NULL, ""},    {"base64", "????????", NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hk_pool mem = {NULL};
+        struct hk_str encoding = S(rows[i].encoding), plain, back;
+        enum hk_code rc = hk_codec_plain(encoding, S(rows[i].stored), &mem, &plain);
+        assert_int_equal(rc, rows[i].plain ? HK_OK : HK_INVALID);
+        assert_true(hk_str_eq(plain, S(rows[i].plain ? rows[i].plain : "")));
+        if (rc == HK_OK) {
+            assert_int_equal(hk_codec_stored(encoding, plain, &mem, &back), HK_OK);
+            assert_true(hk_str_eq(back, S(rows[i].stored)));
+        }
+        rc = hk_codec_beginning(encoding, S(rows[i].stored), &mem, &plain);
+        assert_int_equal(rc, rows[i].beginning ? HK_OK : HK_INVALID);
+        assert_true(hk_str_eq(plain, S(rows[i].beginning ? rows[i].beginning : "")));
+        hk_pool_fini(&mem);
+    }
+}
+
 #define WITH_MASKS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -626,6 +717,10 @@ int main(void)
         WITH_MASKS(hostile_repetition_ends),
         WITH_MASKS(values_of_masked_headers_are_hidden_in_texts),
         WITH_MASKS(a_value_that_was_moved_elsewhere_stays_hidden),
+        WITH_MASKS(texts_about_a_message_hide_all_that_it_was_sent_with),
+        WITH_MASKS(a_text_is_hidden_where_a_payload_is_missing),
+        WITH_MASKS(payloads_are_shown_plain),
+        cmocka_unit_test(what_is_stored_becomes_plain_and_back),
         cmocka_unit_test(masking_touches_masked_values_only),
         cmocka_unit_test(a_masked_value_never_appears),
         cmocka_unit_test(memory_may_run_out),
