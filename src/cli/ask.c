@@ -169,7 +169,7 @@ static bool refuse_choice(const char *name, const char *choices, const char *val
 static bool read_number(const struct hk_cli *cli, const struct hk_arg *f, const char *name, void *at)
 {
     uint64_t n = (uint64_t)f->fallback;
-    uint64_t hi = f->hi > 0 ? (uint64_t)f->hi : UINT64_MAX;
+    uint64_t hi = f->hi <= 0 ? UINT64_MAX : f->hi < (double)INT64_MAX ? (uint64_t)f->hi : INT64_MAX;
     bool ok = f->kind == HK_ARG_DURATION ? hk_args_duration(cli, name, (uint64_t)f->lo, hi, &n)
                                          : hk_args_u64(cli, name, (uint64_t)f->lo, hi, &n);
     memcpy(at, &n, sizeof n);

@@ -9,6 +9,6 @@
 enum hk_code hk_view_message(struct hk_desk *desk, const char *message_id, struct hk_buf *out,
                              struct hk_err *err);
 /* As `dead show ID`. HK_NOTFOUND. */
-enum hk_code hk_view_letter(const struct hk_operate *op, int64_t id, struct hk_buf *out, struct hk_err *err);
+enum hk_code hk_view_letter(struct hk_desk *desk, int64_t id, struct hk_buf *out, struct hk_err *err);
 
 #endif

@@ -3,12 +3,21 @@
 #ifndef HK_DESK_ENCODE_H
 #define HK_DESK_ENCODE_H
 
+#include "core/letter.h"
 #include "desk/put.h"
 #include "store/admin.h"
 
 void hk_encode_status(struct hk_json *json, const void *result);
 void hk_encode_relays(struct hk_json *json, const void *result);
 void hk_encode_enqueued(struct hk_json *json, const void *result);
+void hk_encode_letters(struct hk_json *json, const void *result);
+void hk_encode_letter_groups(struct hk_json *json, const void *result);
+void hk_encode_letter(struct hk_json *json, const void *result);
+void hk_encode_letter_stats(struct hk_json *json, const void *result);
+void hk_encode_reasons(struct hk_json *json, const void *result);
+void hk_encode_audit(struct hk_json *json, const void *result);
+void hk_encode_act(struct hk_json *json, const void *result);
+void hk_encode_verified(struct hk_json *json, const void *result);
 void hk_encode_messages(struct hk_json *json, const void *result);
 void hk_encode_message(struct hk_json *json, const void *result);
 void hk_encode_explanation(struct hk_json *json, const void *result);
@@ -35,6 +44,8 @@ void hk_put_count(struct hk_json *json, const char *key, struct hk_count count);
 void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
 /* The facts of one row, without its details. */
 void hk_put_row(struct hk_json *json, const struct hk_row *row);
+/* The facts of one letter; `whole`: with details and payload. */
+void hk_put_letter(struct hk_json *json, const struct hk_letter *letter, bool whole);
 /* One attempt as an object of its own. */
 void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
 

@@ -89,6 +89,15 @@ static enum hk_code parse(struct hk_desk *desk, const struct hk_letter_words *wo
     return rc == HK_OK ? HK_OK : hk_desk_wrong(desk, "filter", err, ": %s", why.message);
 }
 
+enum hk_code hk_letter_words_check(struct hk_desk *desk, const struct hk_letter_words *words,
+                                   struct hk_err *err)
+{
+    struct hk_filter *parsed = NULL;
+    enum hk_code rc = parse(desk, words, &parsed, err);
+    hk_filter_free(parsed);
+    return rc;
+}
+
 enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_letter_words *words, bool any_status,
                               struct hk_pool *mem, struct hk_letter_filter *out, struct hk_err *err)
 {

@@ -64,6 +64,10 @@ bool hk_letter_words_given(const struct hk_letter_words *words);
 /* Was anything given that says nothing where letters are named? (All but the destination: hk_letter_find takes that.) */
 bool hk_letter_words_beside_ids(const struct hk_letter_words *words);
 
+/* For checks: can they be read? HK_INVALID about the field "filter". */
+enum hk_code hk_letter_words_check(struct hk_desk *desk, const struct hk_letter_words *words,
+                                   struct hk_err *err);
+
 struct hk_letter_filter {
     struct hk_filter *parsed;
     struct hk_letter_query query; /* with the default status; add to it */
@@ -135,6 +139,9 @@ void hk_letter_show_text(const struct hk_letter_view *view, const struct hk_lett
 
 /* The letter for a result: its error, detail and headers masked, its payload plain and masked; all of that in `mem`. */
 void hk_letter_veil(const struct hk_letter_view *view, struct hk_pool *mem, struct hk_letter *letter);
+/* One text about it, in the same way. */
+void hk_letter_veil_text(const struct hk_letter_view *view, const struct hk_letter *letter,
+                         struct hk_pool *mem, struct hk_str *text);
 /* An attempt to send it, in the same way. `letter` as the store gave it. */
 void hk_letter_veil_attempt(const struct hk_letter_view *view, const struct hk_letter *letter,
                             struct hk_pool *mem, struct hk_tried *attempt);

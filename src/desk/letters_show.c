@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people may see of a letter: the rule itself is payload/mask.h's; here is where the payloads come from that it goes by. */
 #include "desk/letters.h"
-#include "payload/codec.h"
 
 #define SHOWN_MAX   ((size_t)256 << 20)
 #define ASIDE_BYTES ((size_t)1 << 20) /* of each payload that is read to find what hides in an error */
@@ -148,6 +147,12 @@ static void veil_payload(const struct hk_letter_view *view, const struct hk_lett
     hk_buf_init(&shown, SHOWN_MAX);
     hk_letter_show_payload(view, letter, &shown);
     settle(&shown, mem, out);
+}
+
+void hk_letter_veil_text(const struct hk_letter_view *view, const struct hk_letter *letter,
+                         struct hk_pool *mem, struct hk_str *text)
+{
+    veil(view, letter, hk_mask_show, mem, text);
 }
 
 void hk_letter_veil(const struct hk_letter_view *view, struct hk_pool *mem, struct hk_letter *letter)

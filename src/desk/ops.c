@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations. Each row stands in the file of its family. */
 #include "desk/alerts.h"
+#include "desk/audit.h"
+#include "desk/dead_look.h"
 #include "desk/destinations.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
@@ -23,6 +25,12 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_destinations_resume,
     &hk_op_destinations_test,
     &hk_op_relays_list,
+    &hk_op_dead_list,
+    &hk_op_dead_groups,
+    &hk_op_dead_show,
+    &hk_op_dead_stats,
+    &hk_op_dead_export,
+    &hk_op_dead_reasons,
     &hk_op_redrive_plan,
     &hk_op_redrive_start,
     &hk_op_redrive_list,
@@ -36,5 +44,8 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_policy_show,
     &hk_op_policy_plan,
     &hk_op_policy_simulate,
+    &hk_op_audit_list,
+    &hk_op_audit_show,
+    &hk_op_audit_verify,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];

@@ -13,23 +13,21 @@
 #include "cli/out.h"
 #include "cli/table.h"
 #include "cli/view.h"
-#include "config/payload.h"
+#include "desk/dead_look.h"
 #include "payload/pretty.h"
 
+/* The page that is written, and what it is about. */
 struct show {
-    const struct hk_cli *cli;
-    struct hk_dead dead;
-    const struct hk_letter_shown *shown;
-    struct hk_letter letter; /* with the payload that is to be shown */
-    struct hk_buf out;
-    int64_t now_ms;
+    const struct hk_dead_shown *is;
+    const struct hk_letter_shown *shown; /* the same, as it is now */
+    struct hk_buf *out;
 };
 
 /* ---- for reading ---- */
 
 static void fact(struct show *s, const char *name, struct hk_str value)
 {
-    hk_operate_fact(&s->out, name, value);
+    hk_operate_fact(s->out, name, value);
 }
 
 static void fact_number(struct show *s, const char *name, uint64_t n)
@@ -45,61 +43,45 @@ static void fact_time(struct show *s, const char *name, int64_t ms)
     if (ms == 0)
         return;
     (void)hk_format_rfc3339(ms, at);
-    (void)snprintf(line, sizeof line, "%s (%s)", at, hk_operate_ago(ms, s->now_ms, ago));
+    (void)snprintf(line, sizeof line, "%s (%s)", at, hk_operate_ago(ms, s->shown->now_ms, ago));
     fact(s, name, hk_str_of(line));
-}
-
-typedef void mask_fn(const struct hk_dead *dead, const struct hk_letter *letter, struct hk_str text,
-                     struct hk_buf *out);
-
-static void fact_masked(struct show *s, const char *name, struct hk_str value, mask_fn *mask)
-{
-    struct hk_buf shown;
-    hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
-    if (value.len > 0)
-        mask(&s->dead, &s->shown->letter, value, &shown);
-    fact(s, name, hk_buf_status(&shown) == HK_OK ? hk_buf_str(&shown) : hk_str_of("(out of memory)"));
-    hk_buf_fini(&shown);
 }
 
 static void write_cut(struct show *s)
 {
-    bool present = s->letter.version == s->shown->letter.version;
-    (void)hk_buf_addc(&s->out, '(');
+    bool present = s->is->letter.version == s->shown->letter.version;
+    (void)hk_buf_addc(s->out, '(');
     if (present)
-        hk_operate_cut(&s->out, s->letter.payload_bytes, "dead_letters WHERE id", s->letter.id);
+        hk_operate_cut(s->out, s->is->letter.payload_bytes, "dead_letters WHERE id", s->is->letter.id);
     else
-        hk_operate_cut(&s->out, s->letter.payload_bytes, "dead_letter_versions WHERE letter_id",
-                       s->letter.id);
+        hk_operate_cut(s->out, s->is->letter.payload_bytes, "dead_letter_versions WHERE letter_id",
+                       s->is->letter.id);
     if (!present)
-        (void)hk_buf_addf(&s->out, " AND version = %" PRIu32, s->letter.version);
-    (void)hk_buf_adds(&s->out, ")\n");
+        (void)hk_buf_addf(s->out, " AND version = %" PRIu32, s->is->letter.version);
+    (void)hk_buf_adds(s->out, ")\n");
 }
 
 /* JSON on one line is laid out: who wants the bytes asks for --json. */
 static void write_payload(struct show *s)
 {
     char size[HK_OUT_TEXT];
-    struct hk_buf shown, pretty;
-    if (!s->letter.has_payload) {
+    struct hk_buf pretty;
+    if (!s->is->letter.has_payload) {
         fact(s, "payload", hk_str_of("(none)"));
         return;
     }
-    (void)hk_buf_addf(&s->out, "%-16s %s bytes, version %" PRIu32 "%s\n", "payload",
-                      hk_out_count(s->letter.payload_bytes, size), s->letter.version,
-                      s->letter.version == 1 ? " (as the application wrote it)" : "");
-    hk_buf_init(&shown, HK_OPERATE_OUTPUT_MAX);
+    (void)hk_buf_addf(s->out, "%-16s %s bytes, version %" PRIu32 "%s\n", "payload",
+                      hk_out_count(s->is->letter.payload_bytes, size), s->is->letter.version,
+                      s->is->letter.version == 1 ? " (as the application wrote it)" : "");
     hk_buf_init(&pretty, HK_OPERATE_OUTPUT_MAX);
-    hk_dead_show_payload(&s->dead, &s->letter, &shown);
-    if (hk_buf_status(&shown) == HK_OK && hk_pretty_write(hk_buf_str(&shown), &pretty) == HK_OK) {
-        hk_table_safe_lines(&s->out, hk_buf_str(&pretty));
+    if (hk_pretty_write(s->is->letter.payload, &pretty) == HK_OK) {
+        hk_table_safe_lines(s->out, hk_buf_str(&pretty));
     } else {
-        hk_table_safe_lines(&s->out, hk_buf_str(&shown));
-        (void)hk_buf_addc(&s->out, '\n');
+        hk_table_safe_lines(s->out, s->is->letter.payload);
+        (void)hk_buf_addc(s->out, '\n');
     }
-    if (s->letter.payload.len < s->letter.payload_bytes)
+    if (s->is->cut)
         write_cut(s);
-    hk_buf_fini(&shown);
     hk_buf_fini(&pretty);
 }
 
@@ -111,7 +93,7 @@ static void write_first(struct show *s)
     (void)snprintf(line, sizeof line, "%" PRId64 ", %s", l->id, hk_dead_status(l));
     fact(s, "letter", hk_str_of(line));
     fact(s, "reason", l->reason);
-    fact_masked(s, "last error", l->error, hk_dead_show_text);
+    fact(s, "last error", l->error);
     (void)snprintf(line, sizeof line, "%" PRIu32 " in life %" PRIu32 ", requeued %" PRIu32 " times",
                    l->attempts, l->life, l->requeues);
     fact(s, "attempts", hk_str_of(line));
@@ -126,7 +108,7 @@ static void write_first(struct show *s)
 static void write_rest(struct show *s)
 {
     const struct hk_letter *l = &s->shown->letter;
-    (void)hk_buf_addc(&s->out, '\n');
+    (void)hk_buf_addc(s->out, '\n');
     fact(s, "message", l->message_id);
     fact(s, "requeued as", l->requeued_as);
     fact_number(s, "outbox id", (uint64_t)l->outbox_id);
@@ -157,7 +139,7 @@ static void write_rest(struct show *s)
     fact(s, "idempotency key", l->idempotency_key);
     fact(s, "content type", l->content_type);
     fact(s, "encoding", l->encoding);
-    fact_masked(s, "headers", l->headers, hk_dead_show_headers);
+    fact(s, "headers", l->headers);
 }
 
 static void write_attempt(struct show *s, const struct hk_tried *a)
@@ -167,17 +149,17 @@ static void write_attempt(struct show *s, const struct hk_tried *a)
     if (a->status > 0)
         (void)snprintf(status, sizeof status, "HTTP %d", a->status);
     if (a->n > 0)
-        (void)hk_buf_addf(&s->out, "\nattempt %" PRIu32 " of life %" PRIu32 ", %s, %s after %s\n", a->n,
+        (void)hk_buf_addf(s->out, "\nattempt %" PRIu32 " of life %" PRIu32 ", %s, %s after %s\n", a->n,
                           a->life, at, status, hk_out_duration(a->duration_ms, took));
     else
-        (void)hk_buf_addf(&s->out, "\nan attempt without an outcome in life %" PRIu32 ", %s\n", a->life, at);
+        (void)hk_buf_addf(s->out, "\nan attempt without an outcome in life %" PRIu32 ", %s\n", a->life, at);
     fact(s, "  class", a->failure_class);
     fact(s, "  cause", a->cause);
-    fact_masked(s, "  error", a->error, hk_dead_show_text);
+    fact(s, "  error", a->error);
     fact(s, "  address", a->address);
-    fact_masked(s, "  request", a->request_headers, hk_dead_show_headers);
-    fact_masked(s, "  response", a->response_headers, hk_dead_show_headers);
-    fact_masked(s, "  body", a->response_body, hk_dead_show_text);
+    fact(s, "  request", a->request_headers);
+    fact(s, "  response", a->response_headers);
+    fact(s, "  body", a->response_body);
     if (a->possibly_delivered)
         fact(s, "  delivered?", hk_str_of("perhaps"));
 }
@@ -186,29 +168,29 @@ static void write_trail(struct show *s)
 {
     char at[HK_TIME_TEXT_MAX];
     if (s->shown->n_versions > 0)
-        (void)hk_buf_adds(&s->out, "\nearlier payloads (dead show ID --payload-version N)\n");
+        (void)hk_buf_adds(s->out, "\nearlier payloads (dead show ID --payload-version N)\n");
     for (size_t i = 0; i < s->shown->n_versions; i++) {
         const struct hk_letter_version *v = &s->shown->versions[i];
         (void)hk_format_rfc3339(v->replaced_ms, at);
-        (void)hk_buf_addf(&s->out, "  version %" PRIu32 ", %" PRIu64 " bytes, replaced %s by ", v->version,
+        (void)hk_buf_addf(s->out, "  version %" PRIu32 ", %" PRIu64 " bytes, replaced %s by ", v->version,
                           v->payload_bytes, at);
-        (void)hk_table_safe(&s->out, v->actor, 60);
-        (void)hk_buf_adds(&s->out, ": ");
-        (void)hk_table_safe(&s->out, v->reason, 200);
-        (void)hk_buf_addc(&s->out, '\n');
+        (void)hk_table_safe(s->out, v->actor, 60);
+        (void)hk_buf_adds(s->out, ": ");
+        (void)hk_table_safe(s->out, v->reason, 200);
+        (void)hk_buf_addc(s->out, '\n');
     }
     if (s->shown->n_acts > 0)
-        (void)hk_buf_adds(&s->out, "\nwho did what\n");
+        (void)hk_buf_adds(s->out, "\nwho did what\n");
     for (size_t i = 0; i < s->shown->n_acts; i++) {
         const struct hk_audit_row *row = &s->shown->acts[i];
         (void)hk_format_rfc3339(row->at_ms, at);
-        (void)hk_buf_addf(&s->out, "  %s ", at);
-        (void)hk_table_safe(&s->out, row->act, 30);
-        (void)hk_buf_adds(&s->out, " by ");
-        (void)hk_table_safe(&s->out, row->actor, 60);
-        (void)hk_buf_adds(&s->out, ": ");
-        (void)hk_table_safe(&s->out, row->reason, 300);
-        (void)hk_buf_addc(&s->out, '\n');
+        (void)hk_buf_addf(s->out, "  %s ", at);
+        (void)hk_table_safe(s->out, row->act, 30);
+        (void)hk_buf_adds(s->out, " by ");
+        (void)hk_table_safe(s->out, row->actor, 60);
+        (void)hk_buf_adds(s->out, ": ");
+        (void)hk_table_safe(s->out, row->reason, 300);
+        (void)hk_buf_addc(s->out, '\n');
     }
 }
 
@@ -219,87 +201,8 @@ static void write_text(struct show *s)
     for (size_t i = 0; i < s->shown->n_attempts; i++)
         write_attempt(s, &s->shown->attempts[i]);
     if (s->shown->n_attempts == 0)
-        (void)hk_buf_adds(&s->out, "\nno attempts are on record\n");
+        (void)hk_buf_adds(s->out, "\nno attempts are on record\n");
     write_trail(s);
-}
-
-/* ---- JSON ---- */
-
-static struct hk_str mask(struct show *s, struct hk_str text, mask_fn *how, struct hk_buf *out)
-{
-    hk_buf_init(out, HK_OPERATE_OUTPUT_MAX);
-    if (text.len > 0)
-        how(&s->dead, &s->shown->letter, text, out);
-    return hk_buf_status(out) == HK_OK ? hk_buf_str(out) : hk_str_of("(out of memory)");
-}
-
-static void put_attempt(struct show *s, struct hk_json *json, const struct hk_tried *a)
-{
-    struct hk_buf error, request, response, body;
-    struct hk_tried masked = *a;
-    masked.error = mask(s, a->error, hk_dead_show_text, &error);
-    masked.request_headers = mask(s, a->request_headers, hk_dead_show_headers, &request);
-    masked.response_headers = mask(s, a->response_headers, hk_dead_show_headers, &response);
-    masked.response_body = mask(s, a->response_body, hk_dead_show_text, &body);
-    hk_put_attempt(json, &masked);
-    hk_buf_fini(&error);
-    hk_buf_fini(&request);
-    hk_buf_fini(&response);
-    hk_buf_fini(&body);
-}
-
-static void put_versions(struct show *s, struct hk_json *json)
-{
-    hk_json_key(json, "versions");
-    hk_json_array(json);
-    for (size_t i = 0; i < s->shown->n_versions; i++) {
-        const struct hk_letter_version *v = &s->shown->versions[i];
-        hk_json_object(json);
-        hk_put_u64(json, "version", v->version);
-        hk_put_time(json, "replaced_at", v->replaced_ms);
-        hk_put_str(json, "actor", v->actor);
-        hk_put_str(json, "reason", v->reason);
-        hk_put_u64(json, "payload_bytes", v->payload_bytes);
-        hk_json_end(json);
-    }
-    hk_json_end(json);
-}
-
-static void put_acts(struct show *s, struct hk_json *json)
-{
-    hk_json_key(json, "acts");
-    hk_json_array(json);
-    for (size_t i = 0; i < s->shown->n_acts; i++) {
-        const struct hk_audit_row *row = &s->shown->acts[i];
-        hk_json_object(json);
-        hk_put_id(json, "id", row->id);
-        hk_put_time(json, "at", row->at_ms);
-        hk_put_str(json, "actor", row->actor);
-        hk_put_str(json, "act", row->act);
-        hk_put_str(json, "reason", row->reason);
-        hk_put_str(json, "before", row->before);
-        hk_put_str(json, "after", row->after);
-        hk_json_end(json);
-    }
-    hk_json_end(json);
-}
-
-static void write_json(struct show *s)
-{
-    struct hk_json json;
-    hk_json_init(&json, &s->out, true);
-    hk_json_object(&json);
-    hk_dead_put(&json, &s->dead, &s->letter, true);
-    hk_put_u64(&json, "blocked", s->shown->blocked);
-    hk_json_key(&json, "attempts_made");
-    hk_json_array(&json);
-    for (size_t i = 0; i < s->shown->n_attempts; i++)
-        put_attempt(s, &json, &s->shown->attempts[i]);
-    hk_json_end(&json);
-    put_versions(s, &json);
-    put_acts(s, &json);
-    hk_json_end(&json);
-    (void)hk_buf_addc(&s->out, '\n');
 }
 
 /* ---- curl ---- */
@@ -406,129 +309,84 @@ static struct hk_str last_request(const struct hk_letter_shown *shown)
 static void add_request_headers(struct show *s)
 {
     const struct hk_letter *l = &s->shown->letter;
-    struct hk_buf masked;
-    hk_buf_init(&masked, HK_OPERATE_OUTPUT_MAX);
-    hk_dead_show_headers(&s->dead, l, last_request(s->shown), &masked);
-    if (!add_headers(&s->out, hk_buf_str(&masked))) {
-        add_header(&s->out, hk_str_of("content-type"),
+    if (!add_headers(s->out, last_request(s->shown))) {
+        add_header(s->out, hk_str_of("content-type"),
                    l->content_type.len > 0 ? l->content_type : hk_str_of("application/json"));
-        add_header(&s->out, hk_str_of("webhook-id"), l->message_id);
-        add_key(&s->out, l->idempotency_key.len > 0 ? l->idempotency_key : l->message_id);
-        hk_buf_reset(&masked);
-        hk_dead_show_headers(&s->dead, l, l->headers, &masked);
-        (void)add_headers(&s->out, hk_buf_str(&masked));
+        add_header(s->out, hk_str_of("webhook-id"), l->message_id);
+        add_key(s->out, l->idempotency_key.len > 0 ? l->idempotency_key : l->message_id);
+        (void)add_headers(s->out, l->headers);
     }
-    hk_buf_fini(&masked);
 }
 
-static int write_curl(struct show *s)
+static int write_curl(const struct hk_ask *ask, struct show *s)
 {
     const struct hk_conf_destination *conf =
-        hk_operate_destination(s->dead.op.config, s->shown->letter.destination);
-    struct hk_buf payload;
+        hk_config_destination_named(ask->config, s->shown->letter.destination);
+    struct hk_str payload = s->is->letter.payload;
     char shown[HK_SHOW_MAX], url[HK_URL_SHOWN_MAX];
     if (conf == NULL || conf->http.url == NULL)
         return hk_out_error(HK_EXIT_FAILURE, "destination %s is not an HTTP one in this configuration",
                             hk_show(s->shown->letter.destination, shown));
-    hk_buf_init(&payload, HK_OPERATE_OUTPUT_MAX);
-    hk_dead_show_payload(&s->dead, &s->letter, &payload);
-    if (memchr(hk_buf_cstr(&payload), '\0', payload.len) != NULL) {
-        hk_buf_fini(&payload);
+    if (payload.len > 0 && memchr(payload.ptr, '\0', payload.len) != NULL)
         return hk_out_error(HK_EXIT_FAILURE, "the payload holds bytes that no command line can");
-    }
-    if (hk_masks_fit(s->dead.masks, s->letter.event_type))
-        (void)hk_buf_adds(&s->out, "# masked: --reveal shows the request as it is\n");
-    (void)hk_buf_adds(&s->out,
+    if (s->is->masked)
+        (void)hk_buf_adds(s->out, "# masked: --reveal shows the request as it is\n");
+    (void)hk_buf_adds(s->out,
                       "# without a signature, and with *** or … where secrets stand\ncurl -sS -i -X POST ");
-    add_quoted(&s->out, hk_str_of(hk_args_flag(s->cli, "reveal") ? conf->http.url : hk_conf_url(conf, url)));
+    add_quoted(s->out, hk_str_of(ask->caller.reveal ? conf->http.url : hk_conf_url(conf, url)));
     add_request_headers(s);
-    (void)hk_buf_adds(&s->out, " \\\n  --data-raw ");
-    add_quoted(&s->out, hk_buf_str(&payload));
-    (void)hk_buf_addc(&s->out, '\n');
-    hk_buf_fini(&payload);
+    (void)hk_buf_adds(s->out, " \\\n  --data-raw ");
+    add_quoted(s->out, payload);
+    (void)hk_buf_addc(s->out, '\n');
     return HK_EXIT_OK;
 }
 
 /* ---- the whole ---- */
 
-static int pick_version(struct show *s)
+static void print_letter(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
-    uint64_t wanted = 0;
-    s->letter = s->shown->letter;
-    if (!hk_args_u64(s->cli, "payload-version", 1, UINT32_MAX, &wanted))
-        return HK_EXIT_USAGE;
-    if (wanted == 0 || wanted == s->letter.version)
-        return HK_EXIT_OK;
-    for (size_t i = 0; i < s->shown->n_versions; i++) {
-        const struct hk_letter_version *v = &s->shown->versions[i];
-        if (v->version == wanted) {
-            s->letter.payload = v->payload;
-            s->letter.payload_bytes = v->payload_bytes;
-            s->letter.version = v->version;
-            s->letter.has_payload = true;
-            return HK_EXIT_OK;
-        }
-    }
-    return hk_out_error(HK_EXIT_FAILURE, "letter %" PRId64 " has no version %" PRIu64, s->letter.id, wanted);
+    const struct hk_dead_shown *is = result;
+    struct show s = {.is = is, .shown = &is->all, .out = out};
+    (void)ask;
+    write_text(&s);
 }
 
-static int show(struct show *s)
+static int print_curl(const struct hk_ask *ask)
 {
-    struct hk_err err = {.message = ""};
-    int64_t id = 0;
-    int code = hk_dead_find(s->cli, &s->dead, s->cli->operands[0], &id);
-    if (code != HK_EXIT_OK)
-        return code;
-    code = hk_dead_reveal(s->cli, &s->dead, &id, 1);
-    if (code != HK_EXIT_OK)
-        return code;
-    if (s->dead.letters->show(s->dead.op.admin, id, HK_PAYLOAD_MAX, &s->shown, &err) != HK_OK)
-        return hk_operate_failed(&err);
-    s->now_ms = s->shown->now_ms;
-    s->dead.history = s->shown;
-    code = pick_version(s);
-    if (code != HK_EXIT_OK)
-        return code;
-    if (hk_args_flag(s->cli, "curl"))
-        code = write_curl(s);
-    else if (hk_args_flag(s->cli, "json"))
-        write_json(s);
-    else
-        write_text(s);
-    return code == HK_EXIT_OK ? hk_out_buffer(&s->out) : code;
+    const struct hk_dead_shown *is = ask->result;
+    struct hk_buf out;
+    struct show s = {.is = is, .shown = &is->all, .out = &out};
+    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    int code = write_curl(ask, &s);
+    if (code == HK_EXIT_OK)
+        return hk_out_buffer(&out);
+    hk_buf_fini(&out);
+    return code;
 }
 
-enum hk_code hk_view_letter(const struct hk_operate *op, int64_t id, struct hk_buf *out, struct hk_err *err)
+enum hk_code hk_view_letter(struct hk_desk *desk, int64_t id, struct hk_buf *out, struct hk_err *err)
 {
-    struct show s = {.dead = {.op = *op}};
-    s.dead.letters = hk_store_letters_by_url(op->url, err);
-    if (!s.dead.letters)
-        return err->code;
-    enum hk_code rc = hk_config_make_masks(op->config, &s.dead.masks, err);
+    const struct hk_caller caller = {.role = HK_ROLE_VIEWER};
+    struct hk_dead_shown is = {.cut = false};
+    struct hk_pool mem = {.blocks = NULL};
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRId64, id);
+    enum hk_code rc =
+        hk_desk_ask(desk, &hk_op_dead_show, &caller, &(struct hk_dead_show_ask){.id = text}, &mem, &is, err);
     if (rc == HK_OK)
-        rc = s.dead.letters->show(op->admin, id, HK_PAYLOAD_MAX, &s.shown, err);
-    if (rc == HK_OK) {
-        hk_buf_init(&s.out, HK_OPERATE_OUTPUT_MAX);
-        s.now_ms = s.shown->now_ms;
-        s.dead.history = s.shown;
-        s.letter = s.shown->letter;
-        write_text(&s);
-        (void)hk_buf_add(out, s.out.data, s.out.len);
-        hk_buf_fini(&s.out);
-    }
-    hk_masks_free(s.dead.masks);
+        print_letter(NULL, &is, out);
+    hk_pool_fini(&mem);
     return rc;
 }
 
 int hk_cmd_dead_show(struct hk_cli *cli)
 {
-    struct show s = {.cli = cli};
-    int code = hk_dead_open(cli, &s.dead);
-    if (code != HK_EXIT_OK)
-        return code;
-    hk_buf_init(&s.out, HK_OPERATE_OUTPUT_MAX);
-    code = show(&s);
-    hk_buf_fini(&s.out);
-    hk_dead_close(&s.dead);
+    struct hk_ask ask;
+    int code = hk_ask_begin(cli, &ask);
+    if (code == HK_EXIT_OK)
+        code = hk_ask_run(&ask);
+    if (code == HK_EXIT_OK)
+        code = hk_args_flag(cli, "curl") ? print_curl(&ask) : hk_ask_print(&ask, print_letter);
+    hk_ask_end(&ask);
     return code;
 }

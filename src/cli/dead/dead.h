@@ -29,10 +29,9 @@ void hk_dead_close(struct hk_dead *dead);
 
 /* ---- the commands' options ---- */
 
-extern const struct hk_cli_option hk_dead_list_options[], hk_dead_groups_options[], hk_dead_show_options[],
-    hk_dead_export_options[], hk_dead_reasons_options[], hk_dead_edit_options[], hk_dead_fix_options[],
-    hk_dead_requeue_options[], hk_dead_act_options[], hk_dead_send_options[], hk_dead_note_options[],
-    hk_audit_list_options[], hk_audit_show_options[], hk_dead_restore_options[];
+extern const struct hk_cli_option hk_dead_show_options[], hk_dead_reasons_options[], hk_dead_edit_options[],
+    hk_dead_fix_options[], hk_dead_requeue_options[], hk_dead_act_options[], hk_dead_send_options[],
+    hk_dead_note_options[], hk_dead_restore_options[];
 
 /* ---- which letters ---- */
 
@@ -96,9 +95,6 @@ void hk_dead_maybe(struct hk_buf *out, uint64_t n);
 
 /* "failed", "retrying (sending by hand since …)" … */
 const char *hk_dead_status(const struct hk_letter *letter);
-/* The facts of one letter as members of an open JSON object: all but attempts, versions and acts. `payload`: with it. */
-void hk_dead_put(struct hk_json *json, const struct hk_dead *dead, const struct hk_letter *letter,
-                 bool payload);
 
 /* Asked on a terminal, or --yes. HK_EXIT_OK, or said that it was not done. */
 int hk_dead_confirm(const struct hk_cli *cli, const char *question);

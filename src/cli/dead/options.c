@@ -42,42 +42,17 @@
     {                                                                                                        \
         .name = "yes", .help = "do not ask"                                                                  \
     }
-#define LIMIT_OPTION                                                                                         \
-    {                                                                                                        \
-        .name = "limit", .kind = HK_CLI_TEXT, .value = "N", .help = "at most this many (default: 50)"        \
-    }
-#define AFTER_OPTION                                                                                         \
-    {                                                                                                        \
-        .name = "after", .kind = HK_CLI_TEXT, .value = "CURSOR", .help = "go on where an earlier list ended" \
-    }
 #define ID_OPTIONS                                                                                           \
     {.name = "same-id",                                                                                      \
      .help = "under the id that the receiver knows (default while the payload is unchanged)"},               \
     {                                                                                                        \
         .name = "new-id", .help = "under a new id (default once the payload was edited)"                     \
     }
-const struct hk_cli_option hk_dead_list_options[] = {
-    FILTER_OPTIONS, LIMIT_OPTION,   AFTER_OPTION,     {.name = "oldest", .help = "oldest first"},
-    REVEAL_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_groups_options[] = {FILTER_OPTIONS, LIMIT_OPTION, HK_JSON_OPTION,
-                                                       HK_END_OF_OPTIONS};
-
 const struct hk_cli_option hk_dead_show_options[] = {
-    {.name = "curl", .help = "print the request as a curl command instead"},
-    {.name = "payload-version",
-     .kind = HK_CLI_TEXT,
-     .value = "N",
-     .help = "an earlier payload instead of the present one (1 is the original)"},
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
-    REVEAL_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
+    {.name = "curl", .help = "print the request as a curl command instead"}, HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_reasons_options[] = {
-    {.name = "markdown", .help = "as docs/reasons.md has it"}, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_export_options[] = {FILTER_OPTIONS, REVEAL_OPTIONS, HK_END_OF_OPTIONS};
+    {.name = "markdown", .help = "as docs/reasons.md has it"}, HK_END_OF_OPTIONS};
 
 const struct hk_cli_option hk_dead_edit_options[] = {
     {.name = "payload",
@@ -142,16 +117,3 @@ const struct hk_cli_option hk_dead_note_options[] = {
      .help = "who (default: $HIKYAKU_ACTOR, else user@host)"},
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_audit_list_options[] = {
-    {.name = "letter", .kind = HK_CLI_TEXT, .value = "ID", .help = "only on this dead letter"},
-    {.name = "by", .kind = HK_CLI_TEXT, .value = "ACTOR", .help = "only by this one"},
-    {.name = "act", .kind = HK_CLI_TEXT, .value = "ACT", .help = "only this: requeue, discard, reveal …"},
-    LIMIT_OPTION,
-    AFTER_OPTION,
-    {.name = "oldest", .help = "oldest first"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_audit_show_options[] = {LIMIT_OPTION, AFTER_OPTION, HK_JSON_OPTION,
-                                                      HK_END_OF_OPTIONS};

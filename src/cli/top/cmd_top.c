@@ -267,7 +267,7 @@ static void open_view(struct app *app, int64_t letter, const char *message_id)
     if (app->op.admin == NULL)
         return;
     hk_buf_init(&text, VIEW_MAX_BYTES);
-    enum hk_code rc = letter != 0 ? hk_view_letter(&app->op, letter, &text, &err)
+    enum hk_code rc = letter != 0 ? hk_view_letter(&app->op.desk, letter, &text, &err)
                                   : hk_view_message(&app->op.desk, message_id, &text, &err);
     if (rc == HK_OK && hk_buf_status(&text) == HK_OK)
         show_text(app, hk_buf_str(&text));

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Letters by keyset, grouped, counted and whole. Where masks apply, payloads are read to find what hides in errors, and not kept. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <hikyaku/policy.h>
+
+#include "base/str.h"
+#include "desk/dead_look.h"
+#include "desk/encode.h"
+
+enum {
+    EXPORT_PAGE = 50,
+    LIST_PAGE = 500,
+    LIMIT = 50,
+    LIMIT_MAX = 100000,
+    GROUPS_MAX = 10000,
+};
+
+/* Of each letter of a list, to find in its error what the masks hide; a larger payload hides the error instead. */
+#define LOOK_BYTES ((size_t)256 << 10)
+/* Of a page, so that 50 large payloads are not in memory at once. */
+#define PAGE_BYTES ((uint64_t)4 << 20)
+
+static enum hk_code no_memory(struct hk_err *err)
+{
+    return hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+static enum hk_code view_for(struct hk_desk *desk, const struct hk_caller *caller, struct hk_letter_view *out,
+                             struct hk_err *err)
+{
+    struct hk_masks *masks = NULL;
+    enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
+    *out = (struct hk_letter_view){.desk = desk, .masks = masks};
+    return rc;
+}
+
+/* The next letters, in `mem`, once it is recorded that the caller sees what is masked in them. */
+static enum hk_code next_page(struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_letter_query *query, struct hk_letter_page *page,
+                              struct hk_pool *mem, struct hk_letters *out, struct hk_err *err)
+{
+    int64_t ids[LIST_PAGE];
+    const struct hk_letters *found = NULL;
+    enum hk_code rc = desk->letters->list(desk->admin, query, page, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    *out = *found;
+    hk_desk_keep(desk, mem);
+    page->after_id = out->last_id;
+    for (size_t i = 0; i < out->n && i < LIST_PAGE; i++)
+        ids[i] = out->items[i].id;
+    return hk_letters_reveal(desk, caller, ids, out->n, err);
+}
+
+/* ---- list ---- */
+
+/* What a list shows of a letter, without the payload that its error was masked by. */
+static bool copy_facts(struct hk_pool *mem, struct hk_letter *l)
+{
+    struct hk_str *const texts[] = {&l->message_id,     &l->event_type,  &l->destination, &l->key,
+                                    &l->correlation_id, &l->traceparent, &l->reason,      &l->error,
+                                    &l->failure_class,  &l->blame,       &l->fingerprint, &l->requeued_as,
+                                    &l->resolution};
+    static const struct hk_str none = {"", 0};
+    l->headers = l->content_type = l->encoding = l->idempotency_key = l->policy = none;
+    l->expires_at = l->error_detail = l->payload = none;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        texts[i]->ptr = texts[i]->len > 0 ? hk_pool_copy_str(mem, *texts[i]) : "";
+        if (!texts[i]->ptr)
+            return false;
+    }
+    return true;
+}
+
+static struct hk_dead_page *add_page(const struct hk_letter_view *view, struct hk_pool *mem,
+                                     const struct hk_letters *found)
+{
+    struct hk_dead_page *page = hk_pool_alloc(mem, 1, sizeof *page);
+    struct hk_letter *items = hk_pool_alloc(mem, found->n + 1, sizeof *items);
+    if (!page || !items)
+        return NULL;
+    for (size_t i = 0; i < found->n; i++) {
+        items[i] = found->items[i];
+        hk_letter_veil_text(view, &found->items[i], mem, &items[i].error);
+        if (!copy_facts(mem, &items[i]))
+            return NULL;
+    }
+    *page = (struct hk_dead_page){.items = items, .n = found->n};
+    return page;
+}
+
+/* Until there are enough: a call of the store looks at a bounded number of rows. */
+static enum hk_code collect(const struct hk_letter_view *view, const struct hk_caller *caller,
+                            const struct hk_letter_query *query, const struct hk_dead_list_ask *ask,
+                            struct hk_pool *mem, struct hk_dead_list *out, struct hk_err *err)
+{
+    struct hk_letter_page page = {.after_id = (int64_t)ask->after,
+                                  .oldest_first = ask->oldest,
+                                  .details = view->masks != NULL, /* headers: as the payload */
+                                  .payload_max = view->masks ? LOOK_BYTES : 0,
+                                  .bytes_max = PAGE_BYTES};
+    struct hk_dead_page **end = &out->pages;
+    struct hk_letters found = {.more = true};
+    enum hk_code rc = HK_OK;
+    for (uint64_t n = 0; found.more && n < ask->limit && rc == HK_OK; n += found.n) {
+        struct hk_pool scratch = {.blocks = NULL};
+        page.limit = (uint32_t)(ask->limit - n < LIST_PAGE ? ask->limit - n : LIST_PAGE);
+        rc = next_page(view->desk, caller, query, &page, &scratch, &found, err);
+        if (rc == HK_OK && found.n > 0) {
+            *end = add_page(view, mem, &found);
+            rc = *end ? HK_OK : no_memory(err);
+            end = *end ? &(*end)->more : end;
+        }
+        out->now_ms = found.now_ms;
+        hk_pool_fini(&scratch);
+    }
+    out->next = found.more ? page.after_id : 0;
+    return rc;
+}
+
+static enum hk_code dead_list(struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_dead_list_ask *ask, struct hk_pool *mem,
+                              struct hk_dead_list *out, struct hk_err *err)
+{
+    struct hk_letter_filter filter;
+    struct hk_letter_view view;
+    enum hk_code rc = hk_letter_filter(desk, &ask->words, false, mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_letter_query_tells(&filter.query, &caller);
+    rc = view_for(desk, caller, &view, err);
+    if (rc == HK_OK)
+        rc = collect(&view, caller, &filter.query, ask, mem, out, err);
+    hk_letter_filter_free(&filter);
+    return rc;
+}
+
+/* ---- groups ---- */
+
+static enum hk_code look_at_groups(const struct hk_letter_view *view, const struct hk_letter_query *query,
+                                   uint64_t limit, struct hk_pool *mem, struct hk_letter_groups *out,
+                                   struct hk_err *err)
+{
+    const struct hk_letter_groups *found = NULL;
+    enum hk_code rc = view->desk->letters->groups(view->desk->admin, query, (uint32_t)limit, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    *out = *found;
+    hk_desk_keep(view->desk, mem);
+    for (size_t i = 0; i < out->n; i++) {
+        struct hk_letter_group *g = &out->items[i];
+        /* of its payload nothing is known but that there may be one */
+        const struct hk_letter example = {
+            .id = g->example_id, .event_type = g->example_event_type, .payload_bytes = 1};
+        hk_letter_veil_text(view, &example, mem, &g->example_error);
+    }
+    return HK_OK;
+}
+
+static enum hk_code dead_groups(struct hk_desk *desk, const struct hk_caller *caller,
+                                const struct hk_dead_groups_ask *ask, struct hk_pool *mem,
+                                struct hk_letter_groups *out, struct hk_err *err)
+{
+    struct hk_letter_filter filter;
+    struct hk_letter_view view;
+    enum hk_code rc = hk_letter_filter(desk, &ask->words, false, mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_letter_query_tells(&filter.query, &caller);
+    rc = view_for(desk, caller, &view, err);
+    if (rc == HK_OK)
+        rc = look_at_groups(&view, &filter.query, ask->limit, mem, out, err);
+    hk_letter_filter_free(&filter);
+    return rc;
+}
+
+/* ---- stats ---- */
+
+uint64_t hk_letter_stats_total(const struct hk_letter_stats *stats)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < HK_NLETTER_STATUSES; i++)
+        n += stats->by_status[i];
+    return n;
+}
+
+static enum hk_code dead_stats(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                               struct hk_pool *mem, struct hk_letter_stats *out, struct hk_err *err)
+{
+    const struct hk_letter_stats *stats = NULL;
+    (void)caller, (void)request;
+    enum hk_code rc = desk->letters->stats(desk->admin, &stats, err);
+    if (rc != HK_OK)
+        return rc;
+    *out = *stats;
+    hk_desk_keep(desk, mem);
+    return HK_OK;
+}
+
+/* ---- show ---- */
+
+static enum hk_code pick_version(const struct hk_letter_shown *shown, uint64_t wanted, struct hk_letter *out,
+                                 struct hk_err *err)
+{
+    *out = shown->letter;
+    if (wanted == 0 || wanted == out->version)
+        return HK_OK;
+    for (size_t i = 0; i < shown->n_versions; i++) {
+        const struct hk_letter_version *v = &shown->versions[i];
+        if (v->version == wanted) {
+            out->payload = v->payload;
+            out->payload_bytes = v->payload_bytes;
+            out->version = v->version;
+            out->has_payload = true;
+            return HK_OK;
+        }
+    }
+    return hk_err_set(err, HK_NOTFOUND, "letter %" PRId64 " has no version %" PRIu64, out->id, wanted);
+}
+
+/* Everything that a mask hides is gone from the result: so are payloads that were only read to find that. */
+static void veil_all(struct hk_letter_view *view, struct hk_pool *mem, struct hk_dead_shown *s)
+{
+    const struct hk_letter_shown history = s->all;
+    view->history = &history;
+    for (size_t i = 0; i < s->all.n_attempts; i++)
+        hk_letter_veil_attempt(view, &history.letter, mem, &s->all.attempts[i]);
+    s->cut = s->letter.payload.len < s->letter.payload_bytes;
+    s->masked = hk_masks_fit(view->masks, s->letter.event_type);
+    hk_letter_veil(view, mem, &s->letter);
+    s->all.letter.error = s->letter.error;
+    s->all.letter.error_detail = s->letter.error_detail;
+    s->all.letter.headers = s->letter.headers;
+    s->all.letter.payload = (struct hk_str){"", 0};
+    for (size_t i = 0; i < s->all.n_versions; i++)
+        s->all.versions[i].payload = (struct hk_str){"", 0};
+}
+
+static enum hk_code dead_show(struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_dead_show_ask *ask, struct hk_pool *mem,
+                              struct hk_dead_shown *out, struct hk_err *err)
+{
+    const struct hk_letter_shown *shown = NULL;
+    struct hk_letter_view view;
+    int64_t id = 0;
+    enum hk_code rc = view_for(desk, caller, &view, err);
+    if (rc == HK_OK)
+        rc = hk_letter_find(desk, ask->id, ask->destination, &id, err);
+    if (rc == HK_OK)
+        rc = hk_letters_reveal(desk, caller, &id, 1, err);
+    if (rc == HK_OK)
+        rc = desk->letters->show(desk->admin, id, HK_LETTER_BYTES, &shown, err);
+    if (rc != HK_OK)
+        return rc;
+    out->all = *shown;
+    hk_desk_keep(desk, mem);
+    rc = pick_version(&out->all, ask->payload_version, &out->letter, err);
+    if (rc == HK_OK)
+        veil_all(&view, mem, out);
+    return rc;
+}
+
+/* ---- export ---- */
+
+/* False: no more is wanted. */
+static bool export_page(const struct hk_letter_view *view, const struct hk_dead_export_ask *ask,
+                        const struct hk_letters *found, struct hk_dead_exported *out)
+{
+    for (size_t i = 0; i < found->n; i++) {
+        struct hk_letter letter = found->items[i];
+        struct hk_pool mem = {.blocks = NULL};
+        bool cut = letter.has_payload && letter.payload.len < letter.payload_bytes;
+        hk_letter_veil(view, &mem, &letter);
+        bool more = ask->take(ask->arg, &letter, cut);
+        hk_pool_fini(&mem);
+        if (!more)
+            return false;
+        out->letters++;
+        out->cut += cut;
+    }
+    return true;
+}
+
+static enum hk_code export_all(const struct hk_letter_view *view, const struct hk_caller *caller,
+                               const struct hk_letter_query *query, const struct hk_dead_export_ask *ask,
+                               struct hk_dead_exported *out, struct hk_err *err)
+{
+    struct hk_letter_page page = {.limit = EXPORT_PAGE,
+                                  .oldest_first = true,
+                                  .details = true,
+                                  .payload_max = HK_LETTER_BYTES,
+                                  .bytes_max = PAGE_BYTES};
+    struct hk_letters found = {.more = true};
+    enum hk_code rc = HK_OK;
+    while (rc == HK_OK && found.more && !hk_caller_stops(caller)) {
+        struct hk_pool mem = {.blocks = NULL};
+        rc = next_page(view->desk, caller, query, &page, &mem, &found, err);
+        if (rc == HK_OK && !export_page(view, ask, &found, out))
+            found.more = false;
+        hk_pool_fini(&mem);
+        hk_caller_progress(caller, out->letters, 0);
+    }
+    return rc;
+}
+
+static enum hk_code dead_export(struct hk_desk *desk, const struct hk_caller *caller,
+                                const struct hk_dead_export_ask *ask, struct hk_pool *mem,
+                                struct hk_dead_exported *out, struct hk_err *err)
+{
+    struct hk_letter_filter filter;
+    struct hk_letter_view view;
+    enum hk_code rc = hk_letter_filter(desk, &ask->words, false, mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    rc = view_for(desk, caller, &view, err);
+    if (rc == HK_OK)
+        rc = export_all(&view, caller, &filter.query, ask, out, err);
+    hk_letter_filter_free(&filter);
+    return rc;
+}
+
+/* ---- reasons ---- */
+
+static enum hk_code dead_reasons(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                                 struct hk_pool *mem, struct hk_reason_rows *out, struct hk_err *err)
+{
+    (void)desk, (void)caller, (void)request;
+    while (hk_reason_name(out->n))
+        out->n++;
+    out->items = hk_pool_alloc(mem, out->n + 1, sizeof *out->items);
+    if (!out->items)
+        return no_memory(err);
+    for (size_t i = 0; i < out->n; i++)
+        out->items[i] = (struct hk_reason_row){
+            hk_reason_name(i), hk_reason_rule(i),
+            hk_blame_name(hk_blame_of(hk_str_of(hk_reason_name(i)), hk_str_of(""), 0))};
+    return HK_OK;
+}
+
+/* ---- the table ---- */
+
+/* The words are the first that each of these requests has. */
+static enum hk_code check_words(struct hk_desk *desk, const void *request, struct hk_err *err)
+{
+    static_assert(offsetof(struct hk_dead_list_ask, words) == 0 &&
+                      offsetof(struct hk_dead_groups_ask, words) == 0 &&
+                      offsetof(struct hk_dead_export_ask, words) == 0,
+                  "a request begins with its words");
+    return hk_letter_words_check(desk, request, err);
+}
+
+HK_OP_RUN(dead_list)
+HK_OP_RUN(dead_groups)
+HK_OP_RUN(dead_stats)
+HK_OP_RUN(dead_show)
+HK_OP_RUN(dead_export)
+HK_OP_RUN(dead_reasons)
+
+static const struct hk_arg list_args[] = {
+    HK_LETTER_WORDS(hk_dead_list_ask, words),
+    {.name = "limit",
+     .kind = HK_ARG_NUMBER,
+     .offset = offsetof(struct hk_dead_list_ask, limit),
+     .lo = 1,
+     .hi = LIMIT_MAX,
+     .fallback = LIMIT,
+     .value = "N",
+     .help = "at most this many (default: 50)"},
+    {.name = "after",
+     .kind = HK_ARG_NUMBER,
+     .offset = offsetof(struct hk_dead_list_ask, after),
+     .lo = 1,
+     .hi = (double)INT64_MAX,
+     .value = "CURSOR",
+     .help = "go on where an earlier list ended"},
+    {.name = "oldest", .offset = offsetof(struct hk_dead_list_ask, oldest), .help = "oldest first"},
+    {.name = NULL}};
+
+static const struct hk_arg groups_args[] = {HK_LETTER_WORDS(hk_dead_groups_ask, words),
+                                            {.name = "limit",
+                                             .kind = HK_ARG_NUMBER,
+                                             .offset = offsetof(struct hk_dead_groups_ask, limit),
+                                             .lo = 1,
+                                             .hi = GROUPS_MAX,
+                                             .fallback = LIMIT,
+                                             .value = "N",
+                                             .help = "at most this many (default: 50)"},
+                                            {.name = NULL}};
+
+static const struct hk_arg show_args[] = {
+    HK_LETTER_SUBJECT(hk_dead_show_ask, id),
+    {.name = "payload_version",
+     .kind = HK_ARG_NUMBER,
+     .offset = offsetof(struct hk_dead_show_ask, payload_version),
+     .lo = 1,
+     .hi = UINT32_MAX,
+     .value = "N",
+     .help = "an earlier payload instead of the present one (1 is the original)"},
+    HK_LETTER_DESTINATION(hk_dead_show_ask, destination),
+    {.name = NULL}};
+
+static const struct hk_arg export_args[] = {HK_LETTER_WORDS(hk_dead_export_ask, words), {.name = NULL}};
+
+const struct hk_op hk_op_dead_list = {
+    .noun = "dead",
+    .verb = "list",
+    .summary = "list dead letters, newest first; the open ones unless --status says otherwise",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .reveals = true,
+    .args = list_args,
+    .request_size = sizeof(struct hk_dead_list_ask),
+    .result_size = sizeof(struct hk_dead_list),
+    .check = check_words,
+    .run = dead_list_op,
+    .encode = hk_encode_letters};
+
+const struct hk_op hk_op_dead_groups = {
+    .noun = "dead",
+    .verb = "groups",
+    .summary = "show what failed in the same way, the largest group first",
+    .details = "Letters of one group have the same destination, reason code and failure class, and the same\n"
+               "error but for ids and numbers. --group narrows every other command down to one.",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .args = groups_args,
+    .request_size = sizeof(struct hk_dead_groups_ask),
+    .result_size = sizeof(struct hk_letter_groups),
+    .check = check_words,
+    .run = dead_groups_op,
+    .encode = hk_encode_letter_groups};
+
+const struct hk_op hk_op_dead_show = {
+    .noun = "dead",
+    .verb = "show",
+    .summary = "show everything about one letter: why, payload, every attempt, who did what",
+    .details = "ID is the letter's, or a message's id. --curl prints the request to try by hand.",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .reveals = true,
+    .args = show_args,
+    .request_size = sizeof(struct hk_dead_show_ask),
+    .result_size = sizeof(struct hk_dead_shown),
+    .run = dead_show_op,
+    .encode = hk_encode_letter};
+
+const struct hk_op hk_op_dead_stats = {
+    .noun = "dead",
+    .verb = "stats",
+    .summary = "count letters by day, reason and type; show the oldest, and how requeues ended",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .result_size = sizeof(struct hk_letter_stats),
+    .run = dead_stats_op,
+    .encode = hk_encode_letter_stats};
+
+const struct hk_op hk_op_dead_export = {.noun = "dead",
+                                        .verb = "export",
+                                        .summary = "write whole letters as NDJSON, oldest first",
+                                        .role = HK_ROLE_VIEWER,
+                                        .store = true,
+                                        .reveals = true,
+                                        .is_long = true,
+                                        .args = export_args,
+                                        .request_size = sizeof(struct hk_dead_export_ask),
+                                        .result_size = sizeof(struct hk_dead_exported),
+                                        .check = check_words,
+                                        .run = dead_export_op};
+
+const struct hk_op hk_op_dead_reasons = {.noun = "dead",
+                                         .verb = "reasons",
+                                         .summary = "list every reason code with its rule",
+                                         .role = HK_ROLE_VIEWER,
+                                         .result_size = sizeof(struct hk_reason_rows),
+                                         .run = dead_reasons_op,
+                                         .encode = hk_encode_reasons};
