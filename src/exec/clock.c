@@ -62,6 +62,15 @@ int64_t hk_clock_wall_ms(void)
     return read_ms(CLOCK_REALTIME);
 }
 
+int64_t hk_clock_since_boot_ms(void)
+{
+#ifdef CLOCK_BOOTTIME
+    return read_ms(CLOCK_BOOTTIME);
+#else
+    return read_ms(CLOCK_MONOTONIC);
+#endif
+}
+
 int64_t hk_clock_us(void)
 {
     struct timespec ts = {0};

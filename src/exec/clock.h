@@ -11,7 +11,8 @@
 struct hk_clock hk_clock_complete(const struct hk_clock *clock);
 /* A seed that nobody can guess, or at the worst one that differs from run to run. */
 uint64_t hk_clock_seed(void);
-int64_t hk_clock_us(void);      /* monotonic */
-int64_t hk_clock_wall_ms(void); /* Unix */
+int64_t hk_clock_us(void);            /* monotonic */
+int64_t hk_clock_since_boot_ms(void); /* goes on while the machine sleeps, as a clock on the wall does */
+int64_t hk_clock_wall_ms(void);       /* Unix */
 
 #endif

@@ -133,6 +133,7 @@ static void beat(struct hk_relay *r, int64_t now)
     if (now < r->beat_at_ms)
         return;
     r->beat_at_ms = now + BEAT_MS;
+    hk_clocks_beat(&r->clocks, r->options.log);
     HK_RELAY_TELL(r, beat, now, r->store.last_error == HK_OK || r->store.last_error == HK_BUSY);
 }
 

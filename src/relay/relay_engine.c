@@ -18,7 +18,7 @@ enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *c
     if (rc != HK_OK)
         return rc;
     struct hk_engine_options o = hk_wiring_engine(&wiring, hk_clock_seed());
-    o.shared = r->store.ops->shared;
+    o.shared = r->clocks.shared = r->store.ops->shared;
     struct hk_delivery *deliveries =
         hk_mem_zalloc((size_t)o.concurrency * 2 + o.batch, sizeof *deliveries); /* as many as it has slots */
     struct hk_engine *engine = NULL;

@@ -11,6 +11,7 @@
 
 #include "observe/trace.h"
 #include "relay/attempt_log.h"
+#include "relay/clock.h"
 #include "relay/events.h"
 #include "relay/redrive.h"
 #include "relay/relay.h"
@@ -106,7 +107,8 @@ struct hk_relay {
     struct hk_relay_reload reload;
     int64_t beat_at_ms, purge_at_ms;
     enum hk_code ended; /* not HK_OK: why it cannot go on */
-    bool stopping, opening, clock_behind;
+    struct hk_clocks clocks;
+    bool stopping, opening;
     bool soon; /* the timer is set to pump at once */
 };
 

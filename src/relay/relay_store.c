@@ -92,7 +92,7 @@ static void done_poll(struct hk_relay *r)
     int64_t now_ms = hk_relay_now_ms(r);
     if (s->rc == HK_OK) {
         hk_redriver_polled(r->redriver, s->poll, now_ms);
-        r->clock_behind = hk_clock_log(r->options.log, r->clock_behind, s->poll->behind_ms);
+        hk_clocks_polled(&r->clocks, r->options.log, s->poll);
         HK_RELAY_TELL(r, polled, s->poll);
     }
     hk_engine_on_poll(r->engine, now_ms, s->rc, s->poll);
@@ -288,6 +288,7 @@ static void store_work(void *arg)
     struct hk_relay_store *s = &r->store;
     int64_t start_us = hk_clock_us();
     s->rc = s->job->work(r);
+    r->clocks.asked_ms = hk_clock_us() / 1000;
     if (s->job->may_take_over && s->ops->taken_over)
         s->ops->taken_over(s->handle, &s->takings);
     s->took_us = (uint64_t)(hk_clock_us() - start_us);
