@@ -94,6 +94,8 @@ int hk_cmd_destinations_pause(struct hk_cli *cli);
 int hk_cmd_destinations_resume(struct hk_cli *cli);
 int hk_cmd_destinations_test(struct hk_cli *cli);
 int hk_cmd_relays_list(struct hk_cli *cli);
+int hk_cmd_clock_show(struct hk_cli *cli);
+int hk_cmd_clock_reset(struct hk_cli *cli);
 int hk_cmd_dead_list(struct hk_cli *cli);
 int hk_cmd_dead_groups(struct hk_cli *cli);
 int hk_cmd_dead_show(struct hk_cli *cli);

@@ -270,7 +270,7 @@ static void look_at_clock(struct doctor *d, const struct hk_store_health *h)
         finding(
             d, LEVEL_WARN, "clock",
             "the host's clock is %s behind the time that the store has seen: nothing is lost, but until it has caught up "
-            "leases and waits take longer (not_before and expires_at go by the clock); check the clock (NTP)",
+            "leases and waits take longer (not_before and expires_at go by the clock); check the clock (NTP), and if it is right now see 'hikyaku clock show'",
             hk_out_duration((uint64_t)lag_ms, behind));
     else if (h->clock_ms < INT64_C(1704067200000)) /* 2024 */
         finding(d, LEVEL_FAIL, "clock",

@@ -105,6 +105,12 @@ static const struct hk_cli_option svg_option[] = {
     {.name = "svg", .kind = HK_CLI_FILE, .value = "FILE", .help = "also draw a picture into FILE"},
     HK_END_OF_OPTIONS};
 
+static const struct hk_cli_option clock_options[] = {
+    {.name = "dry-run", .help = "say what would be mended, change nothing"},
+    HK_ACTOR_OPTIONS,
+    HK_JSON_OPTION,
+    HK_END_OF_OPTIONS};
+
 static struct hk_cli_command commands[] = {
     {.name = "demo",
      .summary = "the tour: a flaky receiver, a killed relay, nothing lost",
@@ -144,6 +150,21 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_destinations_test, .run = hk_cmd_destinations_test},
     {.name = "relays", .summary = "look at the relays"},
     {.op = &hk_op_relays_list, .run = hk_cmd_relays_list},
+    {.name = "clock", .summary = "mend what a clock that was wrong has left behind"},
+    {.name = "clock",
+     .sub = "show",
+     .summary = "compare the clock with the store's time; count what was written with a wrong one",
+     .options = json_only,
+     .run = hk_cmd_clock_show},
+    {.name = "clock",
+     .sub = "reset",
+     .summary = "set the store's time back to the clock, and mend what waits for the wrong time",
+     .details =
+         "For a clock that was ahead and is right again. Refuses while a relay runs: stop every relay of the\n"
+         "store first. Messages that were tried meanwhile wait their time from now on; not_before and\n"
+         "expires_at stay as they are. Exit code 0 also where nothing is wrong.",
+     .options = clock_options,
+     .run = hk_cmd_clock_reset},
     {.name = "dead", .summary = "dead letters: look, repair, send again, discard"},
     {.op = &hk_op_dead_list, .run = hk_cmd_dead_list},
     {.op = &hk_op_dead_groups, .run = hk_cmd_dead_groups},

@@ -9,8 +9,6 @@
 #include "core/engine_impl.h"
 #include "core/policy_impl.h"
 
-#define HK_STOPPED_SENDING "the relay stopped while it was sending; it may have arrived"
-
 enum {
     KEEP_BODY = 4096,
     KEEP_HEADERS = 8192,

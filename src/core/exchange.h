@@ -10,6 +10,9 @@
 
 #include "core/message.h"
 
+/* The error of a message that its relay gave back while it was being sent. It is due at once. */
+#define HK_STOPPED_SENDING "the relay stopped while it was sending; it may have arrived"
+
 /* ---- reading ---- */
 
 #define HK_FIRST_ID INT64_MIN /* before the first row, whatever its id */

@@ -18,6 +18,7 @@
 #include <hikyaku/outbox.h>
 
 #include "base/pool.h"
+#include "store/clock.h"
 #include "store/figures.h"
 #include "store/store.h"
 
@@ -354,6 +355,12 @@ struct hk_store_admin_ops {
      * well: its breaker closes, too, whether it was paused or not. */
     enum hk_code (*pause)(struct hk_admin *admin, const char *destination, bool paused, const char *actor,
                           const char *reason, bool *out_changed, struct hk_err *err);
+
+    /* What a clock that was ahead has left behind, and mends it if `ask` has a reason: one transaction, and one row in the audit.
+     * Where the clock is in step nothing is changed. HK_CONFLICT: a relay runs, HK_BUSY: nobody can tell yet whether one does (ask
+     * again on this handle), HK_RANGE: the clock itself cannot be right. */
+    enum hk_code (*clock)(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
+                          struct hk_err *err);
 
     /* Needs no handle: says what is wrong with a store that cannot be opened, too. Errors only when it cannot be reached at
      * all. `integrity_ms` bounds the look at its pages. */

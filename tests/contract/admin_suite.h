@@ -16,6 +16,7 @@ extern const struct hk_store_admin_ops *admin_ops; /* set by the test program, b
 extern const struct admin_dialect *admin_dialect;
 
 size_t admin_suite_tests(struct CMUnitTest *out, size_t room);
-struct hk_admin *admin_open(void); /* goes by suite_clock_ms */
+size_t admin_clock_tests(struct CMUnitTest *out, size_t room); /* admin_suite_clock.c */
+struct hk_admin *admin_open(void);                             /* goes by suite_clock_ms */
 
 #endif

@@ -875,6 +875,65 @@ def a_jumping_wall_clock_loses_nothing_and_sends_nothing_early():
         for i in range(4):
             visits = w.receiver.arrived(f"retry-{i}")
             assert all(b.at - a.answered >= 0.7 for a, b in zip(visits, visits[1:])) or i == 1, [v.at for v in visits]
+        for jump in ("ahead", "back"):  # each was said once
+            assert daemon.log().count(f"the host's clock jumped {jump}") == 1, daemon.log()[-3000:]
+        daemon.stop()
+
+
+@test
+@sqlite_only
+def a_message_that_failed_with_a_wrong_clock_goes_after_a_reset():
+    steady = {"preset": "standard", "backoff": {"kind": "fixed", "base": "700ms"}, "jitter": "none", "breaker": "off"}
+    with World({"shop": {"policy": "steady"}}, policies={"steady": steady}) as w:
+        clock = FakeClock(w)
+        clock.set(86400)
+        down = [True]
+        w.receiver.on("shop", lambda r: 503 if down[0] else 200)
+        try:
+            daemon = w.daemon(env=clock.env).ready()
+        except AssertionError as why:
+            raise Skip(f"the program does not run under libfaketime here: {str(why)[-200:]!r}") from None
+        w.insert(message_id="late")
+        until(lambda: w.message("late")[0] == "retrying", "a failure at the wrong time")
+        code, said = w.try_hikyaku("clock", "reset", "--reason", "NTP was off")
+        assert code == 1 and "runs" in said and "stop every relay" in said, (code, said)
+        daemon.stop()
+
+        found = json.loads(w.hikyaku("clock", "show", "--json"))
+        assert not found["in_step"] and 86000000 < found["ahead_ms"] < 86500000 and found["rows"]["waits"] == 1, found
+        assert "1 message that waits for its next attempt" in w.hikyaku("clock", "reset", "--dry-run")
+        due = w.sql("SELECT due_ms FROM outbox_retry")
+        assert due[0][0] > (time.time() + 80000) * 1000, due
+        told = w.hikyaku("clock", "reset", "--reason", "NTP was off", "--actor", "ann")
+        assert "ahead of the clock, and goes by it again" in told and "1 message that waits" in told, told
+        assert "in step" in w.hikyaku("clock", "reset", "--reason", "NTP was off")
+        assert w.sql("SELECT actor, act, reason FROM outbox_audit") == [("ann", "clock-reset", "NTP was off")]
+        w.hikyaku("audit", "verify")
+
+        down[0] = False
+        daemon = w.daemon().ready()  # with the right clock: not in a day
+        until(lambda: w.receiver.accepted()["late"], lambda: f"the message: {w.message('late')}\n{daemon.log()[-2000:]}")
+        assert "clock behind" not in daemon.log()
+        daemon.stop()
+
+
+@test
+def a_reset_of_the_clock_tells_an_idle_relay_from_a_dead_one():
+    day = 86400000
+    with World({"shop": {}}, relay={"lease": "5s"}) as w:
+        daemon = w.daemon().ready()
+        until(lambda: w.sql("SELECT count(*) FROM outbox_relay") == [(1,)], "a lane")
+        # as if the clock had been ahead: no lease is renewed that ends in a day
+        w.sql(f"UPDATE outbox_relay SET until_ms = until_ms + {day}")
+        w.sql(f"UPDATE outbox_alert_look SET evaluated_ms = {now_ms() + day}")
+        code, said = w.try_hikyaku("clock", "reset", "--reason", "NTP was off")
+        assert code == 1 and "runs" in said, (code, said)
+        daemon.kill()
+        told = w.hikyaku("clock", "reset", "--reason", "NTP was off")  # where no lock tells, after a lease
+        assert "1 relay's lease" in told and "1 last look for alerts" in told, told
+        w.insert(message_id="next")
+        daemon = w.daemon().ready()
+        until(lambda: w.receiver.accepted()["next"], lambda: f"its successor to work:\n{daemon.log()[-2000:]}")
         daemon.stop()
 
 

@@ -349,5 +349,6 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .cancel = hk_pa_cancel,
     .retry = hk_pa_retry,
     .pause = pa_pause,
+    .clock = hk_pa_clock,
     .inspect = hk_pa_inspect,
 };

@@ -236,5 +236,6 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .cancel = hk_sa_cancel,
     .retry = hk_sa_retry,
     .pause = sa_pause,
+    .clock = hk_sa_clock,
     .inspect = hk_sa_inspect,
 };

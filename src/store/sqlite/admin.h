@@ -3,6 +3,7 @@
  *
  *   admin.c          open, close, small helpers, enqueue, pause, audit
  *   admin_act.c      cancel and retry
+ *   admin_clock.c    what a clock that was wrong has left behind
  *   admin_list.c     list and show
  *   admin_status.c   status and relays
  *   admin_figures.c  what relays saw lately
@@ -30,6 +31,7 @@ struct hk_admin {
     struct hk_figures figures;
     struct hk_why why;
     struct hk_waiting waiting;
+    struct hk_lane_watch lanes;
 };
 
 /* What manifests name: `held` by claim, `named` by row of outbox. */
@@ -86,6 +88,8 @@ enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, cons
 void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out);
 enum hk_code hk_sa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
                         const struct hk_shown **out, struct hk_err *err);
+enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
+                         struct hk_err *err);
 enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
 enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,

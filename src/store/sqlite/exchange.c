@@ -401,14 +401,15 @@ static void keep_circuits(struct hk_store *store, struct settling *t)
 static enum hk_code lane_is_gone(struct hk_store *store, const struct hk_exchange *x,
                                  struct hk_exchanged *done, struct hk_err *err)
 {
+    bool reset = hk_sq_clock_was_reset(store);
     hk_sq_rollback(store);
     hk_sq_unlock(store);
     store->lane = 0;
     hk_manifests_clear(&store->claims);
     for (size_t i = 0; i < x->n_settles; i++)
         done->stale[i] = true;
-    return hk_err_set(err, HK_CONFLICT, "%s: lane %lld was taken over by another relay", store->path,
-                      (long long)x->lane);
+    return hk_err_set(err, HK_CONFLICT, "%s: lane %lld %s", store->path, (long long)x->lane,
+                      reset ? "ended: an operator reset the clock" : "was taken over by another relay");
 }
 
 static bool fans_out_to_nowhere(const struct hk_exchange *x)
@@ -427,7 +428,7 @@ static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchang
         .x = x, .why = why, .stale = done->stale, .gone = hk_sq_alloc(store, x->n_settles, sizeof *t.gone)};
     hk_sq_begin_write(store);
     t.now_ms = done->now_ms = hk_sq_now(store);
-    bool stands = renew(store, x, t.now_ms);
+    bool stands = !hk_sq_clock_was_reset(store) && renew(store, x, t.now_ms);
     if (!stands && hk_sq_ok(store))
         return lane_is_gone(store, x, done, err);
     for (size_t i = 0; i < x->n_settles && hk_sq_ok(store); i++)

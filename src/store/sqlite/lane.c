@@ -7,6 +7,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "hk_version.h"
+#include "store/clock.h"
 #include "store/sqlite/sqlite.h"
 
 /* Is it surely dead? Its lock is in our hands, and it is not we who took it. */
@@ -31,6 +32,28 @@ static bool find_live(struct hk_store *store, int64_t now_ms, char name[HK_SHOW_
     }
     hk_sq_done(q);
     return found;
+}
+
+enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watch, uint64_t lease_ms,
+                              struct hk_err *err)
+{
+    enum hk_code worst = HK_OK;
+    int64_t now_ms = hk_sq_now(store);
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_LANES);
+    while (worst != HK_CONFLICT && hk_sq_row(store, q)) {
+        int64_t lane = sqlite3_column_int64(q, 0), until_ms = sqlite3_column_int64(q, 2);
+        struct hk_str relay = hk_sq_text(store, q, 1);
+        bool locked =
+            store->lock_held && hk_sq_text(store, q, 3).len > 0; /* the kernel says that somebody lives */
+        if (has_died(store, q) || (until_ms <= now_ms && !locked))
+            continue;
+        enum hk_code rc =
+            locked ? hk_lane_runs(relay, err) : hk_lane_watch(watch, lane, until_ms, lease_ms, relay, err);
+        if (rc != HK_OK)
+            worst = rc;
+    }
+    hk_sq_done(q);
+    return worst;
 }
 
 static void run_on_lane(struct hk_store *store, enum hk_sq_id id, int64_t lane)

@@ -76,7 +76,9 @@ void hk_sq_lock(struct hk_store *store)
     int fd = open_beside(database);
     if (fd < 0)
         return;
+    store->lock_held = false;
     if (fstat(fd, &st) != 0 || lock_now(fd) != 0) {
+        store->lock_held = errno == EWOULDBLOCK;
         (void)close(fd);
         return;
     }

@@ -231,8 +231,10 @@ static void look_for_others(struct hk_store *store)
     struct hk_sq_courtesy *c = &store->courtesy;
     c->began_us = monotonic_us();
     int version = hk_sq_data_version(store);
-    if (c->data_version && version != c->data_version)
+    if (c->data_version && version != c->data_version) {
         c->until_us = c->began_us + 1000000;
+        c->others = true;
+    }
     c->data_version = version;
 }
 
@@ -350,18 +352,63 @@ uint64_t hk_sq_behind(const struct hk_store *store, int64_t now_ms)
 
 #define YEAR_9999_MS INT64_C(253402300799999)
 
-void hk_sq_clock_lift(struct hk_store *store)
+/* 0 for what is none. */
+static int64_t number_of(sqlite3_stmt *q, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(q, column);
+    int64_t value = 0;
+    return text && hk_parse_i64(hk_str_of(text), &value, NULL) == HK_OK ? value : 0;
+}
+
+static bool read_marks(struct hk_store *store, int64_t *out_saved_ms, int64_t *out_resets)
 {
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_HIGH_WATER);
-    if (hk_sq_row(store, q)) {
-        const char *text = (const char *)sqlite3_column_text(q, 0);
-        int64_t saved_ms = 0;
-        if (text && hk_parse_i64(hk_str_of(text), &saved_ms, NULL) == HK_OK &&
-            saved_ms > store->clock.high_ms &&
-            saved_ms <= YEAR_9999_MS) /* else somebody wrote nonsense there */
-            store->clock.high_ms = saved_ms;
-        hk_sq_done(q);
+    if (!hk_sq_row(store, q))
+        return false;
+    *out_saved_ms = number_of(q, 0);
+    *out_resets = number_of(q, 1);
+    hk_sq_done(q);
+    return true;
+}
+
+void hk_sq_clock_lift(struct hk_store *store)
+{
+    struct hk_sq_clock *c = &store->clock;
+    int64_t saved_ms = 0, resets = 0;
+    if (!read_marks(store, &saved_ms, &resets))
+        return;
+    if (c->resets >= 0 && resets != c->resets) {
+        c->high_ms = c->saved_ms = saved_ms;
+        c->wall_ms = 0;
     }
+    c->resets = resets;
+    if (saved_ms > c->high_ms && saved_ms <= YEAR_9999_MS) /* else somebody wrote nonsense there */
+        c->high_ms = saved_ms;
+}
+
+bool hk_sq_clock_was_reset(struct hk_store *store)
+{
+    int64_t saved_ms = 0, resets = 0;
+    if (!store->courtesy.others || !read_marks(store, &saved_ms, &resets))
+        return false;
+    store->courtesy.others = resets != store->clock.resets;
+    return store->courtesy.others;
+}
+
+static void write_number(struct hk_store *store, const char *key, int64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%lld", (long long)value);
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_SET_META);
+    hk_sq_bind_cstr(store, q, 1, key);
+    hk_sq_bind_cstr(store, q, 2, text);
+    hk_sq_run(store, q);
+}
+
+void hk_sq_clock_reset(struct hk_store *store, int64_t clock_ms)
+{
+    write_number(store, "high_water_ms", clock_ms);
+    write_number(store, "clock_resets", store->clock.resets + 1);
 }
 
 void hk_sq_clock_save(struct hk_store *store)
@@ -497,6 +544,7 @@ static void set_options(struct hk_store *store, const struct hk_store_options *o
         store->options.max_payload_bytes = MAX_PAYLOAD;
     store->clock.read_ms = options->clock_ms ? options->clock_ms : system_ms;
     store->clock.arg = options->clock_arg;
+    store->clock.resets = -1;
     hk_rng_seed(&store->rng, (uint64_t)system_ms(NULL) ^ (uint64_t)getpid() << 40, 0);
 }
 

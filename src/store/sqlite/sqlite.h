@@ -48,7 +48,9 @@ struct hk_sq_clock {
     int64_t high_ms;  /* the latest time that was given out */
     int64_t wall_ms;  /* what the clock said then, when it lags behind */
     int64_t saved_ms; /* high_ms as it stands in outbox_meta */
-    int64_t told_ms;  /* by the clock: when a poll last said that it is behind */
+    int64_t
+        resets; /* how often operators have set the store's time back, as outbox_meta has it; -1 = not read yet */
+    int64_t told_ms; /* by the clock: when a poll last said that it is behind */
 };
 
 /* Leaves room for others' transactions, see make_way. Monotonic. */
@@ -56,6 +58,7 @@ struct hk_sq_courtesy {
     int64_t began_us, ended_us; /* our last writing transaction */
     int64_t until_us;           /* others are about until then */
     int data_version;           /* as of then; 0 = not looked yet */
+    bool others;                /* somebody else has committed since we looked for a reset of the clock */
 };
 
 /* A file beside the database, as it was when it was opened; inode 0 = not known. */
@@ -97,8 +100,9 @@ struct hk_store {
     struct hk_sq_apart apart;
     int data_version;
     bool polled;
-    int64_t lane; /* ours, or 0 */
-    int lock_fd;  /* when lock_tag is not "" */
+    int64_t lane;   /* ours, or 0 */
+    int lock_fd;    /* when lock_tag is not "" */
+    bool lock_held; /* the last try found it in another's hands */
     char lock_tag[128];
     bool own_change; /* we changed what a poll shows, which data_version does not tell */
     bool aside;      /* outbox_aside may have rows, in the transaction under way */
@@ -146,7 +150,12 @@ int64_t hk_sq_now(struct hk_store *store);
 int64_t hk_sq_clock(struct hk_store *store);
 /* By how much the clock is behind `now_ms`, which the store gave out a moment ago. The clock may have moved on since: then 0. */
 uint64_t hk_sq_behind(const struct hk_store *store, int64_t now_ms);
-void hk_sq_clock_lift(struct hk_store *store); /* to the high-water time of outbox_meta */
+void hk_sq_clock_lift(
+    struct hk_store *store); /* to the high-water time of outbox_meta; or down to it, after a reset */
+/* Inside a transaction that writes: the store's time is `clock_ms` from now on, for everybody. */
+void hk_sq_clock_reset(struct hk_store *store, int64_t clock_ms);
+/* Has somebody done so since the time was last lifted? Then what the relay knows of times is wrong. */
+bool hk_sq_clock_was_reset(struct hk_store *store);
 void hk_sq_clock_save(struct hk_store *store); /* when it moved by more than a second */
 
 /* row.c */
@@ -217,6 +226,12 @@ void hk_sq_stick(struct hk_store *store, const struct hk_settle *settle, int64_t
 void hk_sq_stuck_load(struct hk_store *store);
 /* Tries again what was refused, each row in a transaction by itself. Errors are left for the next time. */
 void hk_sq_unstick(struct hk_store *store, int64_t now_ms);
+
+/* lane.c */
+struct hk_lane_watch;
+/* HK_OK: every relay that holds a lane is dead. As hk_lane_watch. After hk_sq_lock. */
+enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watch, uint64_t lease_ms,
+                              struct hk_err *err);
 
 /* audit.c */
 struct hk_audit_row;

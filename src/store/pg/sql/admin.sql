@@ -878,3 +878,34 @@ FROM pg_trigger t JOIN ({OUR_FUNCTIONS}) f ON f.p = t.tgfoid JOIN pg_class c ON 
 WHERE NOT t.tgisinternal AND t.tgrelid IS DISTINCT
 FROM to_regclass(f.of)
 ORDER BY t.oid LIMIT 3
+
+-- ---- a clock that was wrong: see store/sql/clock.sql ----
+--@ fragment CLOCK_AT
+@
+
+--@ fragment CLOCK_W
+$1::bigint
+
+--@ fragment CLOCK_M
+$2::bigint
+
+--@ fragment CLOCK_NO(flag)
+NOT {flag}
+
+--@ fragment CLOCK_UNSET(time)
+{time} IS NULL
+
+-- $1 the time of tests: the server's clock
+--@ statement CLOCK_NOW
+SELECT {NOW}
+
+-- $1 the clock: lane, name, and a number that changes with everything that its relay does. A lease that ends in a day is not renewed, but
+-- locked with every exchange.
+--@ statement CLOCK_LANES
+SELECT r.lane, left(r.name, 250), r.until_ms + r.xmax::text::bigint FROM @outbox_relay r
+WHERE r.until_ms > $1::bigint ORDER BY r.lane LIMIT 1000
+
+-- $1 the clock, $2 actor, $3 reason, $4 detail
+--@ statement CLOCK_AUDIT
+INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
+VALUES ($1::bigint, $2::text, 'clock-reset', $3::text, $4::text)

@@ -226,7 +226,8 @@ COMMIT
 ROLLBACK
 
 --@ statement HIGH_WATER
-SELECT value FROM outbox_meta WHERE key = 'high_water_ms'
+SELECT (SELECT value FROM outbox_meta WHERE key = 'high_water_ms'),
+  (SELECT value FROM outbox_meta WHERE key = 'clock_resets')
 
 --@ statement SET_HIGH_WATER
 INSERT INTO outbox_meta (key, value) VALUES ('high_water_ms', ?1) ON CONFLICT (key) DO
@@ -579,3 +580,18 @@ SELECT id, at_ms, hash, act FROM outbox_audit NOT INDEXED ORDER BY id LIMIT ?1
 
 --@ statement PURGE_AUDIT
 DELETE FROM outbox_audit WHERE id <= ?1
+
+-- ---- a clock that was wrong: see store/sql/clock.sql ----
+--@ fragment CLOCK_AT
+
+--@ fragment CLOCK_W
+?1
+
+--@ fragment CLOCK_M
+?2
+
+--@ fragment CLOCK_NO(flag)
+{flag} = 0
+
+--@ fragment CLOCK_UNSET(time)
+coalesce({time}, '') = ''

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A clock that was wrong, in SQLite: the high-water mark, and what was written with its time (clock.h). All of it is one transaction
+ * under the write lock, and under the relays' lock, so that no relay begins meanwhile. */
+#include "base/buf.h"
+#include "store/letters.h"
+#include "store/sqlite/admin.h"
+
+/* Both take the clock and the mark. */
+static sqlite3_stmt *bind_times(struct hk_store *store, unsigned id, const struct hk_clock_state *state)
+{
+    sqlite3_stmt *q = hk_sq_use(store, (enum hk_sq_id)id);
+    hk_sq_bind_i64(store, q, 1, state->clock_ms);
+    hk_sq_bind_i64(store, q, 2, state->mark_ms);
+    return q;
+}
+
+/* Rows can be ahead of the mark, too: where somebody has set it back by hand. */
+static int64_t latest_written(struct hk_store *store)
+{
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_CLOCK_MARK);
+    int64_t ms = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
+    hk_sq_done(q);
+    return ms;
+}
+
+static void look(struct hk_store *store, struct hk_clock_state *out)
+{
+    hk_sq_clock_lift(store);
+    out->mark_ms = hk_sq_now(store);
+    out->clock_ms = hk_sq_clock(store);
+    int64_t written_ms = latest_written(store);
+    if (written_ms > out->mark_ms)
+        out->mark_ms = written_ms;
+    if (hk_clock_in_step(out))
+        return;
+    sqlite3_stmt *q = bind_times(store, HK_SQ_CLOCK_COUNTS, out);
+    bool found = hk_sq_row(store, q);
+    for (int i = 0; found && i < HK_NCLOCK_PARTS; i++)
+        out->rows[i] = (uint64_t)sqlite3_column_int64(q, i);
+    hk_sq_done(q);
+}
+
+static void mend(struct hk_store *store, const struct hk_clock_ask *ask, struct hk_clock_state *state)
+{
+    struct hk_buf detail;
+    for (unsigned i = 0; i < HK_NCLOCK_PARTS; i++)
+        state->rows[i] = (uint64_t)hk_sq_run(store, bind_times(store, HK_SQ_CLOCK_WAITS + i, state));
+    hk_sq_clock_reset(store, state->clock_ms);
+    hk_buf_init(&detail, HK_SA_TEXT_MAX);
+    hk_clock_detail(&detail, state);
+    if (hk_buf_status(&detail) != HK_OK)
+        hk_sq_fail(store, SQLITE_NOMEM);
+    hk_sq_audit(store, &(struct hk_audit_row){.at_ms = state->clock_ms,
+                                              .actor = hk_str_of(ask->actor),
+                                              .act = hk_str_of("clock-reset"),
+                                              .reason = hk_str_of(ask->reason),
+                                              .detail = hk_buf_str(&detail)});
+    hk_buf_fini(&detail);
+    state->mended = true;
+}
+
+/* HK_OK: it may be mended. */
+static enum hk_code may_mend(struct hk_admin *admin, const struct hk_clock_ask *ask,
+                             const struct hk_clock_state *state, struct hk_err *err)
+{
+    enum hk_code rc = hk_clock_check(state, err);
+    return rc == HK_OK ? hk_sq_lanes_dead(admin->store, &admin->lanes, ask->lease_ms, err) : rc;
+}
+
+static enum hk_code reset(struct hk_admin *admin, const struct hk_clock_ask *ask,
+                          struct hk_clock_state *state, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    hk_sq_lock(store);
+    hk_sq_begin_write(store);
+    look(store, state);
+    if (hk_sq_ok(store) && !hk_clock_in_step(state)) {
+        enum hk_code refused = may_mend(admin, ask, state, err);
+        if (refused != HK_OK && hk_sq_ok(store)) {
+            hk_sq_rollback(store);
+            hk_sq_unlock(store);
+            return refused;
+        }
+        mend(store, ask, state);
+    }
+    enum hk_code rc = hk_sq_end(store, "reset the clock", err);
+    hk_sq_unlock(store);
+    return rc;
+}
+
+enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
+                         struct hk_err *err)
+{
+    struct hk_clock_state state = {.of_server = false};
+    enum hk_code rc;
+    hk_sq_call(admin->store);
+    if (ask->reason) {
+        rc = reset(admin, ask, &state, err);
+    } else {
+        hk_sq_begin_read(admin->store);
+        look(admin->store, &state);
+        rc = hk_sq_end(admin->store, "look at the clock", err);
+    }
+    if (rc == HK_OK)
+        *out = state;
+    return rc;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A clock that was ahead and is right again: what it left behind is found and mended, and nothing else. */
+#include "../unit/failing.h"
+#include "admin_suite.h"
+#include "base/str.h"
+
+#define DAY_MS   INT64_C(86400000)
+#define LEASE_MS UINT64_C(30000)
+#define FOR_EVER (UINT64_C(1) << 40)
+
+#define assert_number(sql, n) assert_int_equal(suite_number("SELECT " sql), n)
+#define assert_count(sql, n)  assert_number("count(*) FROM " sql, n)
+
+static struct hk_clock_state look(struct hk_admin *admin)
+{
+    struct hk_clock_state out = {.mended = true};
+    struct hk_err err = {0};
+    enum hk_code rc = admin_ops->clock(admin, &(struct hk_clock_ask){.actor = "ann"}, &out, &err);
+    NOTE_IF(rc != HK_OK, "look: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    assert_false(out.mended);
+    return out;
+}
+
+static enum hk_code try_reset(struct hk_admin *admin, uint64_t lease_ms, struct hk_clock_state *out)
+{
+    struct hk_err err = {0};
+    const struct hk_clock_ask ask = {.actor = "ann", .reason = "NTP was off", .lease_ms = lease_ms};
+    enum hk_code rc = admin_ops->clock(admin, &ask, out, &err);
+    NOTE_IF(rc != HK_OK, "reset: %s\n", err.message);
+    assert_true(rc == HK_OK || (err.message[0] && err.code == rc));
+    return rc;
+}
+
+static struct hk_clock_state reset(struct hk_admin *admin)
+{
+    struct hk_clock_state out = {.mended = false};
+    assert_int_equal(try_reset(admin, 0, &out), HK_OK);
+    return out;
+}
+
+/* Fails message `id` of outbox: its next attempt is due in a second. */
+static void fail_once(struct hk_store *store, int64_t lane, int64_t id)
+{
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, id), HK_FROM_OUTBOX, id, HK_SETTLE_RETRY);
+    s.history.first_attempt_ms = s.attempt.started_ms;
+    suite_settle_one(store, lane, &s);
+}
+
+/* SQL with the time in it, as often as it says %lld. */
+static void sql_at(const char *format, int64_t ms)
+{
+    char sql[1000];
+    long long t = (long long)ms;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    (void)snprintf(sql, sizeof sql, format, t, t, t, t);
+#pragma GCC diagnostic pop
+    store_kind->sql(sql);
+}
+
+static void a_clock_that_was_never_wrong_is_in_step(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    suite_fill(2, "a", NULL);
+    int64_t lane = suite_acquire(store);
+    fail_once(store, lane, 1);
+    suite_circuit(store, lane, suite_clock_ms + 60000);
+    struct hk_clock_state s = look(admin);
+    assert_true(hk_clock_in_step(&s));
+    assert_int_equal(s.of_server, !store_kind->host_clock);
+    assert_int_equal(s.clock_ms, suite_clock_ms);
+    s = reset(admin); /* also while a relay runs: nothing is to be done */
+    assert_true(hk_clock_in_step(&s) && !s.mended);
+    for (int i = 0; i < HK_NCLOCK_PARTS; i++)
+        assert_int_equal(s.rows[i], 0);
+    assert_count("outbox_audit", 0);
+    assert_number("due_ms FROM outbox_retry", suite_clock_ms + 1000);
+    assert_number("open_until_ms FROM outbox_destination", suite_clock_ms + 60000);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Message 1 failed at the right time, 2 and 3 in the wrong one; 4 is scheduled, 5 was in the hands of a relay that was killed. Breaker,
+ * pause, redrive, notice and mute are of the wrong time; then it is right again, and the relay has stopped. */
+static void live_a_wrong_day(void)
+{
+    struct hk_store *store = suite_open(NULL), *next = suite_open(NULL);
+    suite_fill(5, "a", NULL);
+    int64_t lane = suite_acquire(store);
+    fail_once(store, lane, 1);
+    suite_clock_ms += DAY_MS;
+    fail_once(store, lane, 2);
+    suite_clock_ms += 10000;
+    fail_once(store, lane, 3);
+    struct hk_settle later =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 4), HK_FROM_OUTBOX, 4, HK_SETTLE_DEFER);
+    later.due_ms = suite_clock_ms + 3600000;
+    suite_settle_one(store, lane, &later);
+    sql_at("UPDATE outbox_retry SET not_before = '2027-01-16T09:00:10Z' WHERE original_outbox_id = 4", 0);
+    suite_circuit(store, lane, suite_clock_ms + 60000);
+    (void)suite_claim(store, lane, HK_FROM_OUTBOX, 5);
+    suite_close(store); /* killed */
+    suite_clock_ms += (int64_t)LEASE_MS;
+    lane = suite_acquire(next);
+    for (int i = 0; i < 40 && suite_number("SELECT count(*) FROM outbox_claim") > 0; i++) {
+        const struct hk_poll *poll = NULL; /* where relays share, one takes over bit by bit */
+        suite_clock_ms += 500;
+        suite_circuit(next, lane, suite_number("SELECT open_until_ms FROM outbox_destination"));
+        assert_int_equal(store_kind->ops->poll(next, &poll, NULL), HK_OK);
+    }
+    assert_count("outbox_retry WHERE crashes = 1", 1);
+    assert_int_equal(store_kind->ops->pause(next, "b", true, "bob", "works", NULL), HK_OK);
+    sql_at(
+        "INSERT INTO outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, last_id, total, started_ms, "
+        "created_ms, tokens_ms, actor, reason) VALUES ('', 10, 0, 0, 1, 'auto', 0, 0, %lld, %lld, %lld, 'bob', 'r')",
+        suite_clock_ms);
+    sql_at("INSERT INTO outbox_notice (fingerprint, rule, kind, channel, facts, created_ms, due_ms) "
+           "VALUES ('f', 'r', 'firing', 'c', '{}', %lld, %lld + 5000)",
+           suite_clock_ms);
+    sql_at(
+        "INSERT INTO outbox_mute (rule, until_ms, since_ms, actor, reason) VALUES ('r', %lld + 60000, %lld, 'bob', 'r')",
+        suite_clock_ms);
+    sql_at("UPDATE outbox_alert_look SET evaluated_ms = %lld, again_ms = %lld", suite_clock_ms);
+    (void)suite_claim(next, lane, HK_FROM_RETRY,
+                      suite_number("SELECT id FROM outbox_retry WHERE original_outbox_id = 3"));
+    assert_int_equal(store_kind->ops->release(next, lane, NULL), HK_OK);
+    suite_close(next);
+}
+
+static void what_was_written_with_a_wrong_time_is_mended(void **state)
+{
+    (void)state;
+    int64_t true_ms = suite_clock_ms;
+    live_a_wrong_day();
+    int64_t wrong_ms = suite_clock_ms;
+    int64_t scheduled_ms = suite_number("SELECT due_ms FROM outbox_retry WHERE original_outbox_id = 4");
+    suite_clock_ms = true_ms + 20000; /* 20 s of real time */
+    int64_t breaker_left_ms =
+        suite_number("SELECT open_until_ms FROM outbox_destination WHERE name = 'a'") - wrong_ms;
+    struct hk_admin *admin = admin_open();
+    struct hk_clock_state s = look(admin);
+    assert_false(hk_clock_in_step(&s));
+    assert_int_equal(s.clock_ms, suite_clock_ms);
+    assert_in_range(s.mark_ms, wrong_ms - 2000, wrong_ms); /* SQLite writes it down now and then */
+    s = reset(admin);
+    assert_true(s.mended);
+    const uint64_t wanted[HK_NCLOCK_PARTS] = {
+        [HK_CLOCK_WAITS] = 2,    [HK_CLOCK_DUE] = 1,     [HK_CLOCK_BREAKERS] = 1, [HK_CLOCK_STATES] = 2,
+        [HK_CLOCK_REDRIVES] = 1, [HK_CLOCK_NOTICES] = 1, [HK_CLOCK_MUTES] = 1,    [HK_CLOCK_LOOKS] = 1};
+    for (int i = 0; i < HK_NCLOCK_PARTS; i++) {
+        NOTE_IF(s.rows[i] != wanted[i], "%s: %llu\n", hk_clock_part_name(i), (unsigned long long)s.rows[i]);
+        assert_int_equal(s.rows[i], wanted[i]);
+    }
+    /* the wait of a second begins now, for the attempt that took 20 ms; what was tried at the right time is as it was */
+    assert_number("due_ms FROM outbox_retry WHERE original_outbox_id = 1", true_ms + 1000);
+    assert_number("due_ms FROM outbox_retry WHERE original_outbox_id = 2", suite_clock_ms + 1020);
+    assert_number("due_ms FROM outbox_retry WHERE original_outbox_id = 3", suite_clock_ms + 1020);
+    assert_number("last_attempt_ms FROM outbox_retry WHERE original_outbox_id = 2", suite_clock_ms);
+    assert_number("first_attempt_ms FROM outbox_retry WHERE original_outbox_id = 2", suite_clock_ms);
+    assert_number("due_ms FROM outbox_retry WHERE original_outbox_id = 4", scheduled_ms);
+    assert_number("due_ms FROM outbox_retry WHERE original_outbox_id = 5", suite_clock_ms);
+    assert_in_range(suite_number("SELECT open_until_ms FROM outbox_destination WHERE name = 'a'"),
+                    suite_clock_ms + (breaker_left_ms > 0 ? breaker_left_ms : 0),
+                    suite_clock_ms + (breaker_left_ms > 0 ? breaker_left_ms : 0) + 2000);
+    assert_number("since_ms FROM outbox_destination WHERE name = 'b'", suite_clock_ms);
+    assert_number("tokens_ms + started_ms FROM outbox_redrive", 2 * suite_clock_ms);
+    assert_in_range(suite_number("SELECT due_ms FROM outbox_notice"), suite_clock_ms + 5000,
+                    suite_clock_ms + 7000);
+    assert_number("until_ms FROM outbox_mute", suite_clock_ms + 60000);
+    assert_number("evaluated_ms + again_ms FROM outbox_alert_look", 2 * suite_clock_ms);
+    assert_count("outbox_audit WHERE act = 'clock-reset' AND actor = 'ann' AND reason = 'NTP was off' "
+                 "AND detail LIKE '{\"ahead_ms\":86%,\"waits\":2,\"due\":1,%'",
+                 1);
+    s = reset(admin); /* once more */
+    assert_true(hk_clock_in_step(&s) && !s.mended);
+    assert_count("outbox_audit WHERE act = 'clock-reset'", 1);
+    admin_ops->close(admin);
+}
+
+static void after_a_reset_messages_go_by_the_clock(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_heads *heads = NULL;
+    const struct hk_scan scan = {
+        .source = HK_FROM_RETRY, .destination = "a", .limit = 10, .after_due_ms = INT64_MIN};
+    int64_t lane = suite_acquire(store), now_ms = 0;
+    suite_fill(1, "a", NULL);
+    suite_clock_ms += DAY_MS;
+    fail_once(store, lane, 1);
+    assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
+    if (!store_kind->host_clock) { /* its mark is in memory alone */
+        suite_close(store);
+        store = suite_open(NULL);
+    }
+    suite_clock_ms -= DAY_MS;
+    assert_true(reset(admin).mended);
+    /* a relay that waited for its turn had seen the wrong time, too */
+    assert_int_equal(store_kind->ops->acquire(store, "one", "boot", LEASE_MS, &lane, &now_ms, NULL), HK_OK);
+    assert_int_equal(now_ms, suite_clock_ms);
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    assert_int_equal(poll->behind_ms, 0);
+    assert_int_equal(store_kind->ops->scan(store, &scan, &heads, NULL), HK_OK);
+    assert_int_equal(heads->n, 0);
+    suite_clock_ms += 1020;
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    assert_int_equal(store_kind->ops->scan(store, &scan, &heads, NULL), HK_OK);
+    assert_int_equal(heads->n, 1);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void a_reset_is_refused_while_a_relay_runs(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_clock_state s;
+    suite_fill(1, "a", NULL);
+    suite_clock_ms += DAY_MS;
+    int64_t lane = suite_acquire(store);
+    (void)suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    suite_clock_ms -= DAY_MS;
+    int64_t until_ms = suite_number("SELECT until_ms FROM outbox_relay");
+    if (store_kind->host_clock) {
+        assert_int_equal(try_reset(admin, FOR_EVER, &s), HK_CONFLICT); /* it has the lock */
+    } else {
+        assert_int_equal(try_reset(admin, FOR_EVER, &s), HK_BUSY);
+        suite_circuit(store, lane, 0); /* it does something */
+        assert_int_equal(try_reset(admin, FOR_EVER, &s), HK_CONFLICT);
+        assert_int_equal(try_reset(admin, 0, &s), HK_CONFLICT); /* that stays known */
+        admin_ops->close(admin);
+        admin = admin_open();
+        assert_int_equal(try_reset(admin, FOR_EVER, &s), HK_BUSY);
+    }
+    assert_count("outbox_audit", 0);
+    assert_number("until_ms FROM outbox_relay", until_ms);
+    assert_int_equal(look(admin).rows[HK_CLOCK_LEASES], 1);
+    suite_close(store); /* killed */
+    s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_LEASES] == 1 && s.rows[HK_CLOCK_CLAIMS] == 1);
+    assert_number("until_ms FROM outbox_relay", suite_clock_ms);
+    struct hk_store *next = suite_open(NULL); /* which need not wait for a day */
+    suite_acquire(next);
+    assert_count("outbox_relay WHERE until_ms > 0", 1);
+    suite_close(next);
+    admin_ops->close(admin);
+}
+
+static void a_relay_that_left_no_lock_is_dead_when_it_is_silent_for_a_lease(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    struct hk_clock_state s;
+    suite_clock_ms += DAY_MS;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    if (store_kind->host_clock)
+        store_kind->sql("UPDATE outbox_relay SET lock = 'of another boot'");
+    suite_circuit(store, lane, 0);
+    suite_close(store);
+    suite_clock_ms -= DAY_MS;
+    assert_int_equal(try_reset(admin, FOR_EVER, &s), HK_BUSY);
+    assert_int_equal(try_reset(admin, FOR_EVER, &s), HK_BUSY);
+    assert_int_equal(try_reset(admin, 0, &s), HK_OK);
+    admin_ops->close(admin);
+}
+
+/* Stopped for longer than its lease, and not dead. */
+static void a_relay_that_wakes_after_a_reset_loses_its_lane(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store), now_ms = 0;
+    suite_clock_ms += DAY_MS;
+    suite_circuit(store, lane, 0);
+    suite_clock_ms -= DAY_MS;
+    if (!store_kind->host_clock) {
+        suite_close(store);
+        admin_ops->close(admin);
+        return;
+    }
+    store_kind->sql("UPDATE outbox_relay SET lock = ''"); /* where locks say nothing */
+    assert_true(reset(admin).mended);
+    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS};
+    const struct hk_exchanged *done = NULL;
+    assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_CONFLICT);
+    assert_number("until_ms FROM outbox_relay", suite_clock_ms);
+    assert_int_equal(store_kind->ops->acquire(store, "one", "boot", LEASE_MS, &lane, &now_ms, NULL), HK_OK);
+    assert_int_equal(now_ms, suite_clock_ms);
+    struct hk_clock_state s = look(admin);
+    assert_true(hk_clock_in_step(&s));
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+static void a_store_is_not_set_back_to_a_time_that_cannot_be(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_clock_state s;
+    suite_fill(1, "a", NULL);
+    int64_t lane = suite_acquire(store);
+    fail_once(store, lane, 1);
+    assert_int_equal(store_kind->ops->release(store, lane, NULL), HK_OK);
+    suite_close(store);
+    suite_clock_ms = 1000;
+    assert_int_equal(try_reset(admin, 0, &s), HK_RANGE);
+    assert_count("outbox_audit", 0);
+    assert_count("outbox_retry WHERE last_attempt_ms > 1704067200000", 1);
+    admin_ops->close(admin);
+}
+
+static int64_t read_clock(void *arg)
+{
+    (void)arg;
+    return suite_clock_ms;
+}
+
+static enum hk_code break_and_reset(void)
+{
+    struct hk_admin *admin = NULL;
+    struct hk_err err = {0};
+    struct hk_clock_state out;
+    const struct hk_clock_ask ask = {.actor = "ann", .reason = "because"};
+    sql_at("UPDATE outbox_alert_look SET evaluated_ms = %lld", suite_clock_ms + DAY_MS);
+    enum hk_code rc =
+        admin_ops->open(store_kind->url(), &(struct hk_store_options){.clock_ms = read_clock}, &admin, &err);
+    if (rc == HK_OK)
+        rc = admin_ops->clock(admin, &ask, &out, &err);
+    admin_ops->close(admin);
+    return rc;
+}
+
+/* Without memory for the relays' lock it goes on without: the lanes tell. */
+static void a_reset_survives_every_failing_allocation(void **state)
+{
+    (void)state;
+    bool failed = true;
+    int64_t done = 0;
+    for (size_t k = 0; failed; k++) {
+        struct failing f = {.fail_at = k};
+        struct hk_allocator allocator = {failing_resize, failing_release, &f};
+        hk_allocator_set(&allocator);
+        enum hk_code rc = break_and_reset();
+        hk_allocator_set(NULL);
+        assert_int_equal(f.live, 0);
+        assert_true(rc == HK_OK || (rc == HK_NOMEM && f.failed));
+        done += rc == HK_OK;
+        assert_count("outbox_audit WHERE act = 'clock-reset'", done); /* all of it, or nothing */
+        failed = f.failed;
+    }
+    assert_number("evaluated_ms FROM outbox_alert_look", suite_clock_ms);
+}
+
+size_t admin_clock_tests(struct CMUnitTest *out, size_t room)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_clock_that_was_never_wrong_is_in_step),
+        TEST(what_was_written_with_a_wrong_time_is_mended),
+        TEST(after_a_reset_messages_go_by_the_clock),
+        TEST(a_reset_is_refused_while_a_relay_runs),
+        TEST(a_relay_that_left_no_lock_is_dead_when_it_is_silent_for_a_lease),
+        TEST(a_relay_that_wakes_after_a_reset_loses_its_lane),
+        TEST(a_store_is_not_set_back_to_a_time_that_cannot_be),
+        TEST(a_reset_survives_every_failing_allocation),
+    };
+    assert_true(COUNT(tests) <= room);
+    memcpy(out, tests, sizeof tests);
+    return COUNT(tests);
+}
