@@ -69,7 +69,7 @@ static enum hk_code look(struct app *app, struct hk_err *err)
 static void draw_line(void *arg, unsigned row, const char *text, unsigned attributes)
 {
     struct app *app = arg;
-    hk_screen_line(app->screen, row, text, attributes);
+    hk_screen_line(app->screen, row, text != NULL ? text : "", attributes);
 }
 
 static void draw(struct app *app)
@@ -398,9 +398,11 @@ static int run_live(struct app *app)
 static void print_line(void *arg, unsigned row, const char *text, unsigned attributes)
 {
     struct hk_buf *out = arg;
-    size_t len = strlen(text);
+    size_t len = text != NULL ? strlen(text) : 0;
     (void)row;
     (void)attributes;
+    if (text == NULL)
+        out->status = HK_NOMEM; /* a screen that lacks a line is not printed */
     while (len > 0 && text[len - 1] == ' ')
         len--;
     (void)hk_buf_add(out, text, len);

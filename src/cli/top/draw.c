@@ -68,7 +68,7 @@ static void field(struct pen *p, struct hk_str s, size_t width)
 
 static void end_line(struct pen *p, unsigned attributes)
 {
-    p->line(p->arg, p->row++, hk_buf_status(&p->text) == HK_OK ? hk_buf_cstr(&p->text) : "", attributes);
+    p->line(p->arg, p->row++, hk_buf_status(&p->text) == HK_OK ? hk_buf_cstr(&p->text) : NULL, attributes);
     hk_buf_reset(&p->text);
     p->width = 0;
 }

@@ -77,7 +77,7 @@ void hk_top_resort(struct hk_top *top);
 const struct hk_top_dest *hk_top_dest(const struct hk_top *top, size_t i);
 size_t hk_top_shown(const struct hk_top *top); /* how many the filter leaves */
 
-/* One screen, a call for each line from the top. `width` and `rows`: of the screen; `bottom`: what stands in the last line. */
+/* One screen, a call for each line from the top (NULL: there was no memory for it). `width` and `rows`: of the screen; `bottom`: what stands in the last line. */
 typedef void hk_top_line_fn(void *arg, unsigned row, const char *text, unsigned attributes);
 void hk_top_draw(struct hk_top *top, unsigned rows, unsigned width, const char *bottom, hk_top_line_fn *line,
                  void *arg);
