@@ -233,26 +233,25 @@ static enum hk_code enqueue_lines(struct hk_desk *desk, const struct hk_caller *
 HK_OP_RUN(enqueue)
 HK_OP_RUN(enqueue_lines)
 
-#define FIELD(of, called, says)                                                                              \
-    .name = #of, .offset = offsetof(struct hk_enqueue_ask, of), .value = called, .help = says
-
 static const struct hk_arg enqueue_args[] = {
-    {FIELD(destination, "NAME", "where to (default: as the routes say)"), .kind = HK_ARG_TEXT},
-    {FIELD(event_type, "NAME", "what happened"), .kind = HK_ARG_TEXT},
-    {FIELD(payload, "TEXT|-|@FILE", "what to send, byte for byte"), .kind = HK_ARG_BYTES},
-    {FIELD(key, "KEY", "messages of one key keep their order"), .kind = HK_ARG_TEXT},
-    {FIELD(header, "NAME=VALUE", "one more header; may be repeated"), .kind = HK_ARG_TEXTS},
-    {FIELD(content_type, "TYPE", "of the payload"), .kind = HK_ARG_TEXT},
-    {FIELD(encoding, "ENCODING", "base64: the payload is decoded when it is sent"), .kind = HK_ARG_CHOICE,
+    {HK_ARG(hk_enqueue_ask, destination, HK_ARG_TEXT, "NAME", "where to (default: as the routes say)")},
+    {HK_ARG(hk_enqueue_ask, event_type, HK_ARG_TEXT, "NAME", "what happened")},
+    {HK_ARG(hk_enqueue_ask, payload, HK_ARG_BYTES, "TEXT|-|@FILE", "what to send, byte for byte")},
+    {HK_ARG(hk_enqueue_ask, key, HK_ARG_TEXT, "KEY", "messages of one key keep their order")},
+    {HK_ARG(hk_enqueue_ask, header, HK_ARG_TEXTS, "NAME=VALUE", "one more header; may be repeated")},
+    {HK_ARG(hk_enqueue_ask, content_type, HK_ARG_TEXT, "TYPE", "of the payload")},
+    {HK_ARG(hk_enqueue_ask, encoding, HK_ARG_CHOICE, "ENCODING",
+            "base64: the payload is decoded when it is sent"),
      .choices = "utf8 base64"},
-    {FIELD(not_before, "TIME", "2026-11-15T08:30:00Z, or from now: 90s"), .kind = HK_ARG_TEXT},
-    {FIELD(expires, "TIME", "then it is dead; as --not-before"), .kind = HK_ARG_TEXT},
-    {FIELD(message_id, "ID", "what the receiver sees (default: generated)"), .kind = HK_ARG_TEXT},
-    {FIELD(idempotency_key, "KEY", "(default: the message id)"), .kind = HK_ARG_TEXT},
-    {FIELD(correlation_id, "ID", "to follow it in other logs"), .kind = HK_ARG_TEXT},
-    {FIELD(traceparent, "TEXT", "W3C trace context, sent along"), .kind = HK_ARG_TEXT},
-    {FIELD(policy, "NAME", "in place of the destination's"), .kind = HK_ARG_POLICY},
-    {FIELD(max_attempts, "N", "in place of the policy's"), .kind = HK_ARG_NUMBER, .lo = 1, .hi = 1000000},
+    {HK_ARG(hk_enqueue_ask, not_before, HK_ARG_TEXT, "TIME", "2026-11-15T08:30:00Z, or from now: 90s")},
+    {HK_ARG(hk_enqueue_ask, expires, HK_ARG_TEXT, "TIME", "then it is dead; as --not-before")},
+    {HK_ARG(hk_enqueue_ask, message_id, HK_ARG_TEXT, "ID", "what the receiver sees (default: generated)")},
+    {HK_ARG(hk_enqueue_ask, idempotency_key, HK_ARG_TEXT, "KEY", "(default: the message id)")},
+    {HK_ARG(hk_enqueue_ask, correlation_id, HK_ARG_TEXT, "ID", "to follow it in other logs")},
+    {HK_ARG(hk_enqueue_ask, traceparent, HK_ARG_TEXT, "TEXT", "W3C trace context, sent along")},
+    {HK_ARG(hk_enqueue_ask, policy, HK_ARG_POLICY, "NAME", "in place of the destination's")},
+    {HK_ARG(hk_enqueue_ask, max_attempts, HK_ARG_NUMBER, "N", "in place of the policy's"), .lo = 1,
+     .hi = 1000000},
     {.name = NULL}};
 
 const struct hk_op hk_op_enqueue = {

@@ -521,18 +521,10 @@ static enum hk_code explain(struct hk_desk *desk, const struct hk_caller *caller
 
 HK_OP_RUN(explain)
 
-static const struct hk_arg explain_args[] = {{.name = "message_id",
-                                              .kind = HK_ARG_TEXT,
-                                              .subject = true,
-                                              .required = true,
-                                              .offset = offsetof(struct hk_explain_ask, message_id),
-                                              .value = "ID"},
-                                             {.name = "destination",
-                                              .kind = HK_ARG_TEXT,
-                                              .offset = offsetof(struct hk_explain_ask, destination),
-                                              .value = "NAME",
-                                              .help = "only about this one"},
-                                             {.name = NULL}};
+static const struct hk_arg explain_args[] = {
+    {HK_SUBJECT(hk_explain_ask, message_id, "ID", "the message's id")},
+    {HK_ARG(hk_explain_ask, destination, HK_ARG_TEXT, "NAME", "only about this one")},
+    {.name = NULL}};
 
 const struct hk_op hk_op_messages_explain = {.noun = "messages",
                                              .verb = "explain",

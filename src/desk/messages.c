@@ -140,40 +140,25 @@ static enum hk_code retry(struct hk_desk *desk, const struct hk_caller *caller,
 
 /* ---- the table ---- */
 
+static enum hk_code check_list(struct hk_desk *desk, const void *request, struct hk_err *err)
+{
+    struct hk_list list;
+    return read_ask(desk, request, &list, err);
+}
+
 HK_OP_RUN(list_messages)
 HK_OP_RUN(cancel)
 HK_OP_RUN(retry)
 
-static const struct hk_arg list_args[] = {{.name = "status",
-                                           .kind = HK_ARG_CHOICE,
-                                           .offset = offsetof(struct hk_messages_ask, status),
-                                           .value = "STATUS",
-                                           .choices = "pending processing retrying sent dead cancelled",
-                                           .help = "only these"},
-                                          {.name = "destination",
-                                           .kind = HK_ARG_TEXT,
-                                           .offset = offsetof(struct hk_messages_ask, destination),
-                                           .value = "NAME",
-                                           .help = "only for this one"},
-                                          {.name = "event_type",
-                                           .kind = HK_ARG_TEXT,
-                                           .offset = offsetof(struct hk_messages_ask, event_type),
-                                           .value = "NAME",
-                                           .help = "only of this type"},
-                                          {.name = "limit",
-                                           .kind = HK_ARG_NUMBER,
-                                           .offset = offsetof(struct hk_messages_ask, limit),
-                                           .lo = 1,
-                                           .hi = 100000,
-                                           .fallback = 50,
-                                           .value = "N",
-                                           .help = "at most this many (default: 50)"},
-                                          {.name = "after",
-                                           .kind = HK_ARG_TEXT,
-                                           .offset = offsetof(struct hk_messages_ask, after),
-                                           .value = "CURSOR",
-                                           .help = "go on where an earlier list ended"},
-                                          {.name = NULL}};
+static const struct hk_arg list_args[] = {
+    {HK_ARG(hk_messages_ask, status, HK_ARG_CHOICE, "STATUS", "only these"),
+     .choices = "pending processing retrying sent dead cancelled"},
+    {HK_ARG(hk_messages_ask, destination, HK_ARG_TEXT, "NAME", "only for this one")},
+    {HK_ARG(hk_messages_ask, event_type, HK_ARG_TEXT, "NAME", "only of this type")},
+    {HK_ARG(hk_messages_ask, limit, HK_ARG_NUMBER, "N", "at most this many (default: 50)"), .lo = 1,
+     .hi = 100000, .fallback = 50},
+    {HK_ARG(hk_messages_ask, after, HK_ARG_TEXT, "CURSOR", "go on where an earlier list ended")},
+    {.name = NULL}};
 
 const struct hk_op hk_op_messages_list = {
     .noun = "messages",
@@ -185,47 +170,24 @@ const struct hk_op hk_op_messages_list = {
     .args = list_args,
     .request_size = sizeof(struct hk_messages_ask),
     .result_size = sizeof(struct hk_messages),
+    .check = check_list,
     .run = list_messages_op,
     .encode = hk_encode_messages};
 
-static const struct hk_arg act_args[] = {{.name = "message_id",
-                                          .kind = HK_ARG_TEXT,
-                                          .subject = true,
-                                          .required = true,
-                                          .offset = offsetof(struct hk_message_act_ask, message_id),
-                                          .value = "ID"},
-                                         {.name = "destination",
-                                          .kind = HK_ARG_TEXT,
-                                          .offset = offsetof(struct hk_message_act_ask, destination),
-                                          .value = "NAME",
-                                          .help = "which, when it goes to several"},
-                                         {.name = NULL}};
+static const struct hk_arg act_args[] = {
+    {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
+    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "which, when it goes to several")},
+    {.name = NULL}};
 
-const struct hk_op hk_op_messages_cancel = {
-    .noun = "messages",
-    .verb = "cancel",
-    .summary = "cancel a message that is not in flight, so that it is never sent",
-    .details = "Exit code 75 while it is in flight.",
-    .role = HK_ROLE_OPERATOR,
-    .store = true,
-    .changes = true,
-    .needs_reason = true,
-    .args = act_args,
-    .request_size = sizeof(struct hk_message_act_ask),
-    .result_size = sizeof(struct hk_message_acted),
-    .run = cancel_op,
-    .encode = hk_encode_message_acted};
+#define ACT(called, says, with)                                                                              \
+    {                                                                                                        \
+        .noun = "messages", .verb = called, .summary = says,                                                 \
+        .details = "Exit code 75 while it is in flight.", .role = HK_ROLE_OPERATOR, .store = true,           \
+        .changes = true, .needs_reason = true, .args = act_args,                                             \
+        .request_size = sizeof(struct hk_message_act_ask), .result_size = sizeof(struct hk_message_acted),   \
+        .run = with, .encode = hk_encode_message_acted                                                       \
+    }
 
-const struct hk_op hk_op_messages_retry = {.noun = "messages",
-                                           .verb = "retry",
-                                           .summary = "make a message that waits due now",
-                                           .details = "Exit code 75 while it is in flight.",
-                                           .role = HK_ROLE_OPERATOR,
-                                           .store = true,
-                                           .changes = true,
-                                           .needs_reason = true,
-                                           .args = act_args,
-                                           .request_size = sizeof(struct hk_message_act_ask),
-                                           .result_size = sizeof(struct hk_message_acted),
-                                           .run = retry_op,
-                                           .encode = hk_encode_message_acted};
+const struct hk_op hk_op_messages_cancel =
+    ACT("cancel", "cancel a message that is not in flight, so that it is never sent", cancel_op);
+const struct hk_op hk_op_messages_retry = ACT("retry", "make a message that waits due now", retry_op);

@@ -117,13 +117,8 @@ static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
 HK_OP_RUN(show)
 
 static const struct hk_arg show_args[] = {
-    {.name = "message_id",
-     .kind = HK_ARG_TEXT,
-     .subject = true,
-     .required = true,
-     .offset = offsetof(struct hk_message_show_ask, message_id),
-     .value = "ID"},
-    {.name = "payload", .offset = offsetof(struct hk_message_show_ask, payload), .help = "with the payload"},
+    {HK_SUBJECT(hk_message_show_ask, message_id, "ID", "the message's id")},
+    {HK_ARG(hk_message_show_ask, payload, HK_ARG_FLAG, NULL, "with the payload")},
     {.name = NULL}};
 
 const struct hk_op hk_op_messages_show = {.noun = "messages",

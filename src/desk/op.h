@@ -79,6 +79,12 @@ struct hk_arg {
     const char *help;
 };
 
+/* The members of a row that nearly all rows have, for a field of `struct type`: {HK_ARG(…), .lo = 1}. */
+#define HK_ARG(type, field, of, called, says)                                                                \
+    .name = #field, .kind = of, .offset = offsetof(struct type, field), .value = called, .help = says
+#define HK_SUBJECT(type, field, called, says)                                                                \
+    HK_ARG(type, field, HK_ARG_TEXT, called, says), .subject = true, .required = true
+
 /* ---- an operation ---- */
 
 /* What is wrong with a request by itself: told before a reason is asked for, and before the store is opened. */

@@ -173,13 +173,10 @@ void hk_attempt_log_ended(struct hk_attempt_log *al, const struct hk_message *m,
 static const struct hk_policy *policy_of(const struct hk_attempt_log *al, const struct note *note,
                                          struct hk_str destination)
 {
-    const struct hk_conf_destination *dest = NULL;
+    const struct hk_conf_destination *dest = hk_config_destination_named(al->config, destination);
     if (note && note->policy)
         return note->policy;
-    for (size_t i = 0; (dest = hk_config_destination(al->config, i)) != NULL; i++)
-        if (hk_str_eq(destination, hk_str_of(dest->name)))
-            return hk_policies_get(al->config->policies, dest->policy);
-    return NULL;
+    return dest ? hk_policies_get(al->config->policies, dest->policy) : NULL;
 }
 
 /* As hk_execute names it in its retry events: how the wait came about. */

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "check.h"
 #include "desk/desk.h"
+#include "desk/explain.h"
 
 static size_t size_of(enum hk_arg_kind kind)
 {
@@ -169,6 +170,44 @@ static void a_store_that_is_not_there_is_told(void **state)
     assert_true(err.message[0]);
 }
 
+static void where_a_message_goes_is_found_as_a_relay_finds_it(void **state)
+{
+    (void)state;
+    static const char text[] = "destinations:\n"
+                               "  a: { http: { url: \"http://127.0.0.1:1/\" } }\n"
+                               "  b: { http: { url: \"http://127.0.0.1:1/\" } }\n"
+                               "routes:\n"
+                               "  - { event_type: ShipOrder, destination: b }\n"
+                               "  - { event_type: \"Ship*\", destination: [a, b] }\n";
+
+    static const struct {
+        const char *destination, *event_type;
+        enum hk_where_kind kind;
+        const char *name; /* NULL: not to one */
+    } cases[] = {
+        {"a", "ShipOrder", HK_WHERE_ONE, "a"},         {"c", "ShipOrder", HK_WHERE_UNKNOWN, NULL},
+        {"", "ShipOrder", HK_WHERE_ONE, "b"},          {"", "ShipOther", HK_WHERE_SEVERAL, NULL},
+        {"", "OrderShipped", HK_WHERE_NO_ROUTE, NULL},
+    };
+
+    struct hk_config *config = NULL;
+    struct hk_diags diags;
+    hk_diags_init(&diags);
+    assert_int_equal(hk_config_parse(text, sizeof text - 1, "x.yaml", NULL, &diags, &config), HK_OK);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct hk_where where =
+            hk_where(config, hk_str_of(cases[i].destination), hk_str_of(cases[i].event_type));
+        assert_int_equal(where.kind, cases[i].kind);
+        assert_true((where.conf == NULL) == (cases[i].name == NULL));
+        assert_true(!where.conf || strcmp(where.conf->name, cases[i].name) == 0);
+    }
+    hk_config_free(config);
+    hk_diags_fini(&diags);
+    assert_int_equal(hk_config_defaults(&config), HK_OK);
+    assert_int_equal(hk_where(config, hk_str_of("a"), hk_str_of("T")).kind, HK_WHERE_OPEN);
+    hk_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_wrong_request_is_told_before_a_reason_is_asked_for),
         cmocka_unit_test(a_dry_run_needs_no_reason),
         cmocka_unit_test(a_store_that_is_not_there_is_told),
+        cmocka_unit_test(where_a_message_goes_is_found_as_a_relay_finds_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
