@@ -575,6 +575,29 @@ static void a_foreign_key_of_the_applications_is_named_also_when_it_is_deferred(
     store_kind->sql("DROP TABLE orders");
 }
 
+/* COMMIT is the first to refuse: what the exchange claimed was answered by then, and is claimed again without what is refused. */
+static void what_is_refused_at_commit_is_claimed_once_all_the_same(void **state)
+{
+    (void)state;
+    suite_fill(3, "a", NULL);
+    store_kind->sql(
+        "CREATE TABLE orders (message bigint REFERENCES outbox (id) DEFERRABLE INITIALLY DEFERRED); "
+        "INSERT INTO orders SELECT min(id) FROM outbox");
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store), id = suite_number("SELECT min(id) FROM outbox");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, id), HK_FROM_OUTBOX, id, HK_SETTLE_SENT);
+    struct hk_want wants[] = {{HK_FROM_OUTBOX, id + 1, true}, {HK_FROM_OUTBOX, id + 2, true}};
+    const struct hk_exchanged *done = suite_exchange(store, lane, &s, 1, wants, 2);
+    assert_non_null(done->stuck);
+    assert_non_null(done->stuck[0]);
+    assert_int_equal(done->n_messages, 2);
+    assert_int_equal(done->messages[0].id + done->messages[1].id, 2 * id + 3);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_claim"), 1);
+    suite_close(store);
+    store_kind->sql("DROP TABLE orders");
+}
+
 /* Who may read and not delete sees rows that never go. */
 static void row_level_security_without_a_policy_for_delete_holds_rows(void **state)
 {
@@ -685,6 +708,7 @@ int main(void)
         TEST(an_exchange_without_memory_can_be_repeated),
         TEST(reading_without_memory_can_be_repeated),
         TEST(a_foreign_key_of_the_applications_is_named_also_when_it_is_deferred),
+        TEST(what_is_refused_at_commit_is_claimed_once_all_the_same),
         TEST(row_level_security_without_a_policy_for_delete_holds_rows),
         TEST(a_rule_on_outbox_keeps_relays_from_starting),
         TEST(a_child_of_outbox_keeps_relays_from_starting),

@@ -814,6 +814,8 @@ static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchang
                                  struct hk_exchanged *done, bool *out_refused, struct hk_err *err)
 {
     struct exchanging t = {.x = x, .done = done, .why = why};
+    done->claim = 0; /* what was claimed by a transaction that COMMIT refused is not */
+    done->n_messages = 0;
     hk_pg_resolve(store);
     bool blocked = !hk_pg_ok(&store->pg);
     uint64_t shards = blocked || !x->n_wants ? 0 : shards_to_claim_from(store, x->lane);
