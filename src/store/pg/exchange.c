@@ -34,6 +34,7 @@ struct at_hand {
 };
 
 struct exchanging {
+    struct hk_store *store;
     const struct hk_exchange *x;
     struct hk_exchanged *done;
     struct hk_manifest **of; /* each settle's manifest; NULL: stale, or done before */
@@ -47,16 +48,14 @@ struct exchanging {
     struct hk_member *members;
     int64_t *over; /* those of them that are done with */
     size_t n_over;
-    bool marked;               /* it leaves its number behind */
-    size_t n_first;            /* statements before the renewal */
-    size_t n_before, n_behind; /* statements before and behind the one that tells which manifests stand */
-    bool began;                /* the transaction */
-    bool gone;                 /* the lane */
-    bool renewed;              /* and when is known */
-    bool claim_read;           /* and all that it gave is at hand */
-    bool touched_retry;        /* what a poll shows has changed */
-    bool refused;              /* by a constraint or a trigger, which may concern one row alone */
-    const char *why;           /* not NULL: nothing is settled but noted as stuck, for this reason */
+    bool marked;        /* it leaves its number behind */
+    bool began;         /* the transaction */
+    bool gone;          /* the lane */
+    bool renewed;       /* and when is known */
+    bool claim_read;    /* and all that it gave is at hand */
+    bool touched_retry; /* what a poll shows has changed */
+    bool refused;       /* by a constraint or a trigger, which may concern one row alone */
+    const char *why;    /* not NULL: nothing is settled but noted as stuck, for this reason */
 };
 
 /* ---- manifests that another store object of this lane wrote ---- */
@@ -198,6 +197,23 @@ static void list_runs(struct lists *l, const struct sent *sent, size_t n, int64_
     }
 }
 
+/* Which manifests stand. One that does not was taken from us by hand: what is settled from it is stale. */
+static void read_fence(void *arg, PGresult *res)
+{
+    struct exchanging *t = arg;
+    for (int i = 0; res && i < PQntuples(res); i++) {
+        struct hk_manifest *claim = hk_manifests_find(&t->store->claims, hk_pg_i64(res, i, 0));
+        if (claim)
+            claim->stands = true;
+    }
+    for (size_t i = 0; res && i < t->x->n_settles; i++)
+        if (t->of[i] && !t->of[i]->stands) {
+            t->of[i]->n_open = 0; /* nothing of it is ours */
+            t->done->stale[i] = true;
+        }
+    PQclear(res);
+}
+
 static void add_sent(struct hk_store *store, struct exchanging *t)
 {
     struct hk_pg *pg = &store->pg;
@@ -232,7 +248,7 @@ static void add_sent(struct hk_store *store, struct exchanging *t)
         hk_pg_arg_now(store, &a);
         hk_pg_arg_i64(pg, &a, (int64_t)n);
     }
-    hk_pg_add(pg, store->options.keep_sent ? HK_PG_SENT_KEPT : HK_PG_SENT, &a);
+    hk_pg_add_read(pg, store->options.keep_sent ? HK_PG_SENT_KEPT : HK_PG_SENT, &a, read_fence, t);
 }
 
 static void rewrite_claim(struct hk_store *store, struct exchanging *t, const struct hk_manifest *claim)
@@ -247,7 +263,6 @@ static void rewrite_claim(struct hk_store *store, struct exchanging *t, const st
     hk_pg_arg_i64(&store->pg, &a, t->x->lane);
     hk_pg_arg_i64s(&store->pg, &a, ids, n);
     hk_pg_add(&store->pg, HK_PG_SET_CLAIM_IDS, &a);
-    t->n_before++;
 }
 
 /* Manifests with nothing left go; one that gave something back is written again without it. */
@@ -269,7 +284,7 @@ static void add_fence(struct hk_store *store, struct exchanging *t)
     hk_pg_arg_i64s(&store->pg, &a, t->fence, t->n_fence);
     hk_pg_arg_i64(&store->pg, &a, t->x->lane);
     hk_pg_arg_i64s(&store->pg, &a, t->over, t->n_over);
-    hk_pg_add(&store->pg, HK_PG_FENCE, &a);
+    hk_pg_add_read(&store->pg, HK_PG_FENCE, &a, read_fence, t);
 }
 
 /* A manifest that was written by an exchange whose answer was lost: nobody has what it names. */
@@ -284,7 +299,6 @@ static void add_strays(struct hk_store *store, struct exchanging *t)
     hk_pg_arg_i64s(&store->pg, &a, known, n);
     hk_pg_add(&store->pg, HK_PG_FREE_STRAY_RETRIES, &a);
     hk_pg_add(&store->pg, HK_PG_DROP_STRAY_CLAIMS, &a);
-    t->n_behind += 2;
     t->touched_retry = true;
 }
 
@@ -387,48 +401,6 @@ static void arg_runs(struct hk_pg *pg, struct hk_pg_args *a, const struct runs *
         hk_pg_arg_i64s(pg, a, r->lists[i], r->n);
 }
 
-/* All but always rows of outbox alone: two simple statements then, which are cheaper than one for everything. */
-static void add_fresh_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
-{
-    struct hk_pg *pg = &store->pg;
-    struct runs runs = make_runs(pg, t->fresh, t->n_fresh);
-    struct hk_pg_args a = {0}, b = {0};
-    hk_pg_arg_now(store, &a);
-    hk_pg_arg_i64(pg, &a, (int64_t)shards);
-    arg_runs(pg, &a, &runs);
-    hk_pg_arg_i64(pg, &a, t->x->lane);
-    hk_pg_arg_i64(pg, &a, (int64_t)t->n_fresh);
-    hk_pg_add(pg, HK_PG_CLAIM, &a);
-    if (t->at_hand)
-        return;
-    hk_pg_arg_i64(pg, &b, (int64_t)shards);
-    arg_runs(pg, &b, &runs);
-    hk_pg_arg_i64s(pg, &b, t->fresh_bare, t->n_fresh_bare);
-    hk_pg_arg_u64(pg, &b, store->options.max_payload_bytes);
-    hk_pg_add(pg, HK_PG_READ, &b);
-}
-
-static void add_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
-{
-    struct hk_pg *pg = &store->pg;
-    if (!t->n_retries) {
-        add_fresh_claim(store, t, shards);
-        return;
-    }
-    struct runs runs = make_runs(pg, t->fresh, t->n_fresh);
-    struct hk_pg_args a = {0};
-    hk_pg_arg_now(store, &a);
-    hk_pg_arg_i64(pg, &a, (int64_t)shards);
-    arg_runs(pg, &a, &runs);
-    hk_pg_arg_i64s(pg, &a, t->fresh_bare, t->n_fresh_bare);
-    hk_pg_arg_u64(pg, &a, store->options.max_payload_bytes);
-    hk_pg_arg_i64(pg, &a, t->x->lane);
-    hk_pg_arg_i64s(pg, &a, t->retries, t->n_retries);
-    hk_pg_arg_i64s(pg, &a, t->retries_bare, t->n_retries_bare);
-    hk_pg_add(pg, HK_PG_CLAIM_BOTH, &a);
-    t->touched_retry = true;
-}
-
 static void add_message(struct exchanging *t, const struct hk_member *member)
 {
     const struct hk_message *m = &t->done->messages[t->done->n_messages];
@@ -466,22 +438,26 @@ static void take_at_hand(struct hk_store *store, struct exchanging *t, const cha
 }
 
 /* No manifest: nothing was there. */
-static int64_t read_manifest(struct hk_store *store, struct exchanging *t)
+static void read_manifest(void *arg, PGresult *res)
 {
-    PGresult *res = hk_pg_result(&store->pg);
-    int64_t claim = hk_pg_ok(&store->pg) && PQntuples(res) > 0 ? hk_pg_i64(res, 0, 0) : 0;
+    struct exchanging *t = arg;
+    struct hk_store *store = t->store;
+    int64_t claim = res && PQntuples(res) > 0 ? hk_pg_i64(res, 0, 0) : 0;
     if (claim && t->at_hand)
         take_at_hand(store, t, hk_pg_null(res, 0, 1) ? NULL : PQgetvalue(res, 0, 1));
     t->done->claim = claim;
+    t->claim_read = t->at_hand && hk_pg_ok(&store->pg); /* else the rows come yet */
     PQclear(res);
-    return claim;
 }
 
-static void read_rows(struct hk_store *store, struct exchanging *t, int64_t claim)
+/* What was claimed, and, where retry rows are among it, under which manifest: else that was told before. */
+static void read_rows(void *arg, PGresult *res)
 {
-    PGresult *res = hk_pg_result(&store->pg);
+    struct exchanging *t = arg;
+    struct hk_store *store = t->store;
+    int64_t claim = t->done->claim;
+    size_t n = res ? (size_t)PQntuples(res) : 0;
     hk_pg_keep(store, res);
-    size_t n = hk_pg_ok(&store->pg) ? (size_t)PQntuples(res) : 0;
     if (!t->n_retries && !claim)
         n = 0; /* came to light between the two statements: the next scan's */
     for (size_t i = 0; i < n && i < t->x->n_wants; i++) {
@@ -491,14 +467,49 @@ static void read_rows(struct hk_store *store, struct exchanging *t, int64_t clai
         t->done->claim = claim ? claim : named;
         add_message(t, &member);
     }
+    t->claim_read = hk_pg_ok(&store->pg);
 }
 
-static void read_claim(struct hk_store *store, struct exchanging *t)
+/* All but always rows of outbox alone: two simple statements then, which are cheaper than one for everything. */
+static void add_fresh_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
 {
-    int64_t claim = t->n_retries ? 0 : read_manifest(store, t);
-    if (!t->at_hand)
-        read_rows(store, t, claim);
-    t->claim_read = hk_pg_ok(&store->pg);
+    struct hk_pg *pg = &store->pg;
+    struct runs runs = make_runs(pg, t->fresh, t->n_fresh);
+    struct hk_pg_args a = {0}, b = {0};
+    hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(pg, &a, (int64_t)shards);
+    arg_runs(pg, &a, &runs);
+    hk_pg_arg_i64(pg, &a, t->x->lane);
+    hk_pg_arg_i64(pg, &a, (int64_t)t->n_fresh);
+    hk_pg_add_read(pg, HK_PG_CLAIM, &a, read_manifest, t);
+    if (t->at_hand)
+        return;
+    hk_pg_arg_i64(pg, &b, (int64_t)shards);
+    arg_runs(pg, &b, &runs);
+    hk_pg_arg_i64s(pg, &b, t->fresh_bare, t->n_fresh_bare);
+    hk_pg_arg_u64(pg, &b, store->options.max_payload_bytes);
+    hk_pg_add_read(pg, HK_PG_READ, &b, read_rows, t);
+}
+
+static void add_claim(struct hk_store *store, struct exchanging *t, uint64_t shards)
+{
+    struct hk_pg *pg = &store->pg;
+    if (!t->n_retries) {
+        add_fresh_claim(store, t, shards);
+        return;
+    }
+    struct runs runs = make_runs(pg, t->fresh, t->n_fresh);
+    struct hk_pg_args a = {0};
+    hk_pg_arg_now(store, &a);
+    hk_pg_arg_i64(pg, &a, (int64_t)shards);
+    arg_runs(pg, &a, &runs);
+    hk_pg_arg_i64s(pg, &a, t->fresh_bare, t->n_fresh_bare);
+    hk_pg_arg_u64(pg, &a, store->options.max_payload_bytes);
+    hk_pg_arg_i64(pg, &a, t->x->lane);
+    hk_pg_arg_i64s(pg, &a, t->retries, t->n_retries);
+    hk_pg_arg_i64s(pg, &a, t->retries_bare, t->n_retries_bare);
+    hk_pg_add_read(pg, HK_PG_CLAIM_BOTH, &a, read_rows, t);
+    t->touched_retry = true;
 }
 
 /* ---- the transaction ---- */
@@ -510,7 +521,18 @@ static void next_number(struct hk_store *store)
     store->number = store->number + 1 > us ? store->number + 1 : us;
 }
 
-static void add_renewal(struct hk_store *store, const struct exchanging *t)
+static void read_renewal(void *arg, PGresult *res)
+{
+    struct exchanging *t = arg;
+    t->renewed = res != NULL;
+    if (t->renewed)
+        t->done->now_ms = hk_pg_told(t->store, hk_pg_i64(res, 0, 0));
+    else /* as RENEW in sql/relay.sql lets it fail */
+        t->gone = strcmp(t->store->pg.sqlstate, "22P02") == 0;
+    PQclear(res);
+}
+
+static void add_renewal(struct hk_store *store, struct exchanging *t)
 {
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);
@@ -521,7 +543,7 @@ static void add_renewal(struct hk_store *store, const struct exchanging *t)
     bool ours = t->x->lane == store->lane;
     hk_pg_arg_text(&store->pg, &a, hk_str_of(ours ? store->boot : ""));
     hk_pg_arg_i64(&store->pg, &a, ours ? store->mark : 0);
-    hk_pg_add(&store->pg, HK_PG_RENEW, &a);
+    hk_pg_add_read(&store->pg, HK_PG_RENEW, &a, read_renewal, t);
 }
 
 /* Of one that only renews nobody needs to know what became of it. */
@@ -535,20 +557,21 @@ static void add_mark(struct hk_store *store, struct exchanging *t)
     hk_pg_arg_i64(&store->pg, &a, store->number);
     hk_pg_arg_i64(&store->pg, &a, t->x->lane == store->lane ? store->mark : 0);
     hk_pg_add(&store->pg, HK_PG_MARK, &a);
-    t->n_before++;
 }
 
 static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shards)
 {
     t->began = hk_pg_ok(&store->pg);
-    t->n_first = hk_pg_begin_moving(store);
+    hk_pg_begin_moving(store);
     add_renewal(store, t);
-    hk_pg_add_quotas(store, t->x);
+    hk_pg_add_quotas(store, t->x, t->done);
     add_mark(store, t);
-    for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++)
-        if (t->of[i])
-            t->n_before += t->why ? hk_pg_stick(store, &t->x->settles[i], t->x->lane, t->why)
-                                  : hk_pg_settle(store, &t->x->settles[i], t->x->lane);
+    for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++) {
+        if (t->of[i] && t->why)
+            hk_pg_stick(store, &t->x->settles[i], t->x->lane, t->why);
+        else if (t->of[i])
+            hk_pg_settle(store, &t->x->settles[i], t->x->lane);
+    }
     add_rewrites(store, t);
     if (t->n_sent)
         add_sent(store, t);
@@ -561,48 +584,6 @@ static void send_all(struct hk_store *store, struct exchanging *t, uint64_t shar
     hk_crash_exchange(t->x, "bury-begun", "arrive-begun");
     hk_pg_send(&store->pg);
     hk_crash_exchange(t->x, "bury-inside", "arrive-inside");
-}
-
-/* A manifest that does not stand was taken from us by hand: what is settled from it is stale. */
-static void read_fence(struct hk_store *store, struct exchanging *t)
-{
-    PGresult *res = hk_pg_result(&store->pg);
-    for (int i = 0; hk_pg_ok(&store->pg) && i < PQntuples(res); i++) {
-        struct hk_manifest *claim = hk_manifests_find(&store->claims, hk_pg_i64(res, i, 0));
-        if (claim)
-            claim->stands = true;
-    }
-    PQclear(res);
-    for (size_t i = 0; hk_pg_ok(&store->pg) && i < t->x->n_settles; i++)
-        if (t->of[i] && !t->of[i]->stands) {
-            t->of[i]->n_open = 0; /* nothing of it is ours */
-            t->done->stale[i] = true;
-        }
-}
-
-static void skip(struct hk_store *store, size_t n)
-{
-    for (; n > 0 && hk_pg_ok(&store->pg); n--)
-        PQclear(hk_pg_result(&store->pg));
-}
-
-static void read_all(struct hk_store *store, struct exchanging *t)
-{
-    skip(store, t->n_first);
-    PGresult *res = hk_pg_result(&store->pg);
-    t->renewed = hk_pg_ok(&store->pg);
-    if (t->renewed)
-        t->done->now_ms = hk_pg_told(store, hk_pg_i64(res, 0, 0));
-    else /* as RENEW in sql/relay.sql lets it fail */
-        t->gone = strcmp(store->pg.sqlstate, "22P02") == 0;
-    PQclear(res);
-    hk_pg_read_quotas(store, t->x, t->done);
-    skip(store, t->n_before);
-    if (t->n_fence)
-        read_fence(store, t);
-    skip(store, t->n_behind);
-    if (claims_any(t) && hk_pg_ok(&store->pg))
-        read_claim(store, t);
 }
 
 /* ---- when the answer is lost ---- */
@@ -813,7 +794,7 @@ static uint64_t shards_to_claim_from(struct hk_store *store, int64_t lane)
 static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchange *x, const char *why,
                                  struct hk_exchanged *done, bool *out_refused, struct hk_err *err)
 {
-    struct exchanging t = {.x = x, .done = done, .why = why};
+    struct exchanging t = {.store = store, .x = x, .done = done, .why = why};
     done->claim = 0; /* what was claimed by a transaction that COMMIT refused is not */
     done->n_messages = 0;
     hk_pg_resolve(store);
@@ -823,7 +804,7 @@ static enum hk_code run_exchange(struct hk_store *store, const struct hk_exchang
         prepare(store, &t);
         next_number(store);
         send_all(store, &t, shards);
-        read_all(store, &t);
+        hk_pg_read(&store->pg);
     }
     enum hk_code rc = hk_pg_end(&store->pg, "exchange messages", err);
     if (!blocked)

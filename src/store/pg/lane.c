@@ -126,6 +126,12 @@ static void read_orphans(const PGresult *res, struct hk_taken_over one, struct h
     }
 }
 
+static void keep_answer(void *arg, PGresult *res)
+{
+    PGresult **to = arg;
+    *to = res;
+}
+
 /* `why` not NULL: some of what the lane has in hand cannot go to retry. Then all of it is noted as stuck, and is tried row by row
  * with the next exchange. */
 static bool take_over(struct hk_store *store, int64_t lane, const char *why)
@@ -133,25 +139,23 @@ static bool take_over(struct hk_store *store, int64_t lane, const char *why)
     static const enum hk_pg_id rest[] = {HK_PG_DROP_ORPHANED_CLAIMS, HK_PG_FREE_ORPHANED_SHARDS,
                                          HK_PG_DROP_ORPHANED_LANE};
     struct hk_pg_args a = {0};
-    size_t n_first = hk_pg_begin_moving(store);
+    PGresult *res = NULL, *fresh = NULL, *retries = NULL;
+    hk_pg_begin_moving(store);
     hk_pg_arg_i64(&store->pg, &a, lane);
     hk_pg_arg_i64(&store->pg, &a, store->lane);
     struct hk_pg_args with_now = a;
     hk_pg_arg_now(store, &with_now);
-    hk_pg_add(&store->pg, HK_PG_TAKE_OVER, &with_now);
+    hk_pg_add_read(&store->pg, HK_PG_TAKE_OVER, &with_now, keep_answer, &res);
     hk_pg_arg_bool(&store->pg, &with_now, store->options.history != HK_STORE_HISTORY_NONE);
     struct hk_pg_args with_why = with_now;
     if (why)
         hk_pg_arg_text(&store->pg, &with_why, hk_str_of(why));
-    hk_pg_add(&store->pg, why ? HK_PG_STICK_ORPHANS : HK_PG_ORPHANS, &with_why);
-    hk_pg_add(&store->pg, HK_PG_ORPHAN_RETRIES, &with_now);
+    hk_pg_add_read(&store->pg, why ? HK_PG_STICK_ORPHANS : HK_PG_ORPHANS, &with_why, keep_answer, &fresh);
+    hk_pg_add_read(&store->pg, HK_PG_ORPHAN_RETRIES, &with_now, keep_answer, &retries);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
         hk_pg_add(&store->pg, rest[i], &a);
     hk_pg_send(&store->pg);
-    for (; n_first > 0; n_first--)
-        PQclear(hk_pg_result(&store->pg));
-    PGresult *res = hk_pg_result(&store->pg), *fresh = hk_pg_result(&store->pg),
-             *retries = hk_pg_result(&store->pg);
+    hk_pg_read(&store->pg);
     bool taken = hk_pg_ok(&store->pg) && PQntuples(res) > 0;
     struct hk_takings found = {.n = 0};
     if (taken) {

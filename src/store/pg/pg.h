@@ -133,7 +133,9 @@ void *hk_pg_alloc(struct hk_pg *pg, size_t count, size_t bytes); /* zeroed; NULL
 bool hk_pg_ok(const struct hk_pg *pg);
 void hk_pg_fail(struct hk_pg *pg, enum hk_code rc, const char *words); /* keeps the first */
 
-/* ---- a transaction: begin, add …, send, then one hk_pg_result per added statement in the same order, end ----
+/* ---- a transaction: begin, add …, send, read, end ----
+ * The answers come in the order of the statements. Either each statement brings a reader along, and hk_pg_read gives every
+ * answer to its own; or the caller takes one hk_pg_result per statement, where there are few and always the same.
  * A call may hold several, one after the other; hk_pg_begin reads what is left of the one before. */
 
 /* Text parameters; NULL = SQL NULL. Values must live until hk_pg_send. Numbers are formatted into the call's pool. */
@@ -159,7 +161,15 @@ void hk_pg_arg_texts(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_str
 /* READ COMMITTED when it writes; else READ ONLY, and all its statements see one snapshot. */
 void hk_pg_begin(struct hk_pg *pg, bool writes);
 void hk_pg_add(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args); /* args NULL: none */
+/* Gets the answer to its statement, which belongs to it (PQclear); NULL: that statement failed, and the error sticks. Not called
+ * when an earlier one failed. */
+typedef void hk_pg_reader(void *arg, PGresult *res);
+/* As hk_pg_add, for hk_pg_read. */
+void hk_pg_add_read(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args, hk_pg_reader *reader,
+                    void *arg);
 void hk_pg_send(struct hk_pg *pg); /* COMMIT, sync, all of it onto the wire */
+/* Every answer to its reader; those that have none are dropped. */
+void hk_pg_read(struct hk_pg *pg);
 /* Belongs to the caller (PQclear); NULL when an error sticks. */
 PGresult *hk_pg_result(struct hk_pg *pg);
 /* Reads what is left, fills `err` with `doing` and what to do about it. */

@@ -5,9 +5,9 @@
  * a process that is stopped while it still thinks about what to send would leave a transaction open at the server, with its
  * locks. So nothing goes out before everything is ready.
  *
- * libpq does not say which statement a result answers, so what was queued stands in pg->expected and is ticked off in the
- * same order. One sync ends each transaction; an error skips everything up to it, COMMIT included, and leaves a failed
- * transaction behind that hk_pg_end rolls back. */
+ * libpq does not say which statement a result answers, so what was queued stands in pg->expected, with who reads its answer,
+ * and is ticked off in the same order. One sync ends each transaction; an error skips everything up to it, COMMIT included,
+ * and leaves a failed transaction behind that hk_pg_end rolls back. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,6 +35,8 @@ struct hk_pg_expected {
     int n;
     const char *const *values;
     const int *lengths, *formats;
+    hk_pg_reader *reader; /* NULL = nobody, or whoever calls hk_pg_result */
+    void *arg;
 };
 
 /* ---- waiting ---- */
@@ -327,7 +329,8 @@ static void *copy(struct hk_pg *pg, const void *items, int n, size_t bytes)
     return to;
 }
 
-void hk_pg_add(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args)
+void hk_pg_add_read(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args, hk_pg_reader *reader,
+                    void *arg)
 {
     static const struct hk_pg_args none;
     const struct hk_pg_args *a = args ? args : &none;
@@ -345,7 +348,12 @@ void hk_pg_add(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args)
     const int *formats = copy(pg, a->formats, a->n, sizeof a->formats[0]);
     struct hk_pg_expected *e = expect(pg, EXPECT_STATEMENT, sql);
     if (e)
-        *e = (struct hk_pg_expected){EXPECT_STATEMENT, id, sql, a->n, values, lengths, formats};
+        *e = (struct hk_pg_expected){EXPECT_STATEMENT, id, sql, a->n, values, lengths, formats, reader, arg};
+}
+
+void hk_pg_add(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args)
+{
+    hk_pg_add_read(pg, id, args, NULL, NULL);
 }
 
 void hk_pg_send(struct hk_pg *pg)
@@ -368,6 +376,21 @@ PGresult *hk_pg_result(struct hk_pg *pg)
     }
     hk_pg_fail(pg, HK_IO, "a statement without an answer"); /* ours to blame */
     return NULL;
+}
+
+void hk_pg_read(struct hk_pg *pg)
+{
+    while (hk_pg_ok(pg) && pg->sent && pg->answered < pg->n_expected) {
+        struct hk_pg_expected next = pg->expected[pg->answered];
+        PGresult *res = NULL;
+        if (next.kind == EXPECT_COMMIT || next.kind == EXPECT_SYNC)
+            break;
+        (void)read_next(pg, &res); /* else the error sticks */
+        if (next.reader)
+            next.reader(next.arg, res);
+        else
+            PQclear(res);
+    }
 }
 
 PGresult *hk_pg_query(struct hk_pg *pg, bool writes, unsigned id, const struct hk_pg_args *args)

@@ -13,14 +13,34 @@ static int64_t micro(double value)
     return value > 0 && value < 1e12 ? llrint(value * MICRO) : (int64_t)1e18;
 }
 
-static void add_quotas(struct hk_store *store, const struct hk_exchange *x)
+struct grants {
+    struct hk_pg *pg;
+    struct hk_grant *grants; /* one per quota */
+    size_t n;
+};
+
+static void read_grants(void *arg, PGresult *res)
+{
+    const struct grants *to = arg;
+    for (int i = 0; hk_pg_ok(to->pg) && i < PQntuples(res); i++) {
+        int64_t at = hk_pg_i64(res, i, 0) - 1;
+        if (at >= 0 && (size_t)at < to->n)
+            to->grants[at] =
+                (struct hk_grant){.n = (uint32_t)hk_pg_i64(res, i, 1), .ready_ms = hk_pg_i64(res, i, 2)};
+    }
+    PQclear(res);
+}
+
+static void add_quotas(struct hk_store *store, const struct hk_exchange *x, struct hk_exchanged *done)
 {
     struct hk_pg *pg = &store->pg;
     size_t n = x->n_quotas;
     struct hk_str *names = hk_pg_alloc(pg, n, sizeof *names);
     int64_t *numbers = hk_pg_alloc(pg, 4 * n, sizeof *numbers);
-    if (!names || !numbers)
+    struct grants *to = hk_pg_alloc(pg, 1, sizeof *to);
+    if (!names || !numbers || !to)
         return;
+    *to = (struct grants){.pg = pg, .grants = done->grants, .n = n};
     for (size_t i = 0; i < n; i++) {
         names[i] = hk_str_of(x->quotas[i].destination);
         numbers[i] = x->quotas[i].probe;
@@ -33,7 +53,7 @@ static void add_quotas(struct hk_store *store, const struct hk_exchange *x)
     hk_pg_arg_texts(pg, &a, names, n);
     for (size_t k = 0; k < 4; k++)
         hk_pg_arg_i64s(pg, &a, numbers + k * n, n);
-    hk_pg_add(pg, HK_PG_QUOTAS, &a);
+    hk_pg_add_read(pg, HK_PG_QUOTAS, &a, read_grants, to);
 }
 
 static void add_circuits(struct hk_store *store, const struct hk_exchange *x)
@@ -55,26 +75,10 @@ static void add_circuits(struct hk_store *store, const struct hk_exchange *x)
     hk_pg_add(pg, HK_PG_CIRCUITS, &a);
 }
 
-void hk_pg_add_quotas(struct hk_store *store, const struct hk_exchange *x)
+void hk_pg_add_quotas(struct hk_store *store, const struct hk_exchange *x, struct hk_exchanged *done)
 {
     if (x->n_circuits)
         add_circuits(store, x);
     if (x->n_quotas)
-        add_quotas(store, x);
-}
-
-void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *x, struct hk_exchanged *done)
-{
-    if (x->n_circuits)
-        PQclear(hk_pg_result(&store->pg));
-    if (!x->n_quotas)
-        return;
-    PGresult *res = hk_pg_result(&store->pg);
-    for (int i = 0; hk_pg_ok(&store->pg) && i < PQntuples(res); i++) {
-        int64_t at = hk_pg_i64(res, i, 0) - 1;
-        if (at >= 0 && (size_t)at < x->n_quotas)
-            done->grants[at] =
-                (struct hk_grant){.n = (uint32_t)hk_pg_i64(res, i, 1), .ready_ms = hk_pg_i64(res, i, 2)};
-    }
-    PQclear(res);
+        add_quotas(store, x, done);
 }

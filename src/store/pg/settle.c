@@ -34,11 +34,11 @@ static bool wants_attempt(const struct hk_store *store, const struct hk_attempt_
     return false;
 }
 
-static size_t add_attempt(struct hk_store *store, const struct hk_settle *s, int64_t lane)
+static void add_attempt(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
     const struct hk_attempt_record *at = &s->attempt;
     if (!wants_attempt(store, at))
-        return 0;
+        return;
     struct hk_pg *pg = &store->pg;
     struct hk_pg_args a = begin_args(store, s, lane);
     hk_pg_arg_text(pg, &a, s->destination);
@@ -58,7 +58,6 @@ static size_t add_attempt(struct hk_store *store, const struct hk_settle *s, int
     hk_pg_arg_text_or_null(pg, &a, at->address);
     hk_pg_arg_bool(pg, &a, at->possibly_delivered);
     hk_pg_add(pg, s->source == HK_FROM_OUTBOX ? HK_PG_ADD_ATTEMPT : HK_PG_ADD_ATTEMPT_RETRY, &a);
-    return 1;
 }
 
 /* ---- into outbox_retry ---- */
@@ -188,12 +187,12 @@ static void sent_retry(struct hk_store *store, const struct hk_settle *s, int64_
     hk_pg_add(&store->pg, store->options.keep_sent ? HK_PG_SENT_RETRY_KEPT : HK_PG_SENT_RETRY, &a);
 }
 
-static size_t settle_fresh(struct hk_store *store, const struct hk_settle *s, int64_t lane)
+static void settle_fresh(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
     switch (s->kind) {
     case HK_SETTLE_SENT:    /* all of them together: exchange.c */
     case HK_SETTLE_RELEASE: /* the manifest is written again without it */
-        return 0;
+        break;
     case HK_SETTLE_RETRY:
     case HK_SETTLE_DEFER:
     case HK_SETTLE_FAN_OUT:
@@ -203,10 +202,9 @@ static size_t settle_fresh(struct hk_store *store, const struct hk_settle *s, in
         bury(store, s, lane);
         break;
     }
-    return 1;
 }
 
-static size_t settle_retry(struct hk_store *store, const struct hk_settle *s, int64_t lane)
+static void settle_retry(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
     switch (s->kind) {
     case HK_SETTLE_SENT:
@@ -226,11 +224,13 @@ static size_t settle_retry(struct hk_store *store, const struct hk_settle *s, in
         copy_retry(store, s, lane);
         break;
     }
-    return 1;
 }
 
-size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *s, int64_t lane)
+void hk_pg_settle(struct hk_store *store, const struct hk_settle *s, int64_t lane)
 {
-    size_t n = add_attempt(store, s, lane);
-    return n + (s->source == HK_FROM_OUTBOX ? settle_fresh(store, s, lane) : settle_retry(store, s, lane));
+    add_attempt(store, s, lane);
+    if (s->source == HK_FROM_OUTBOX)
+        settle_fresh(store, s, lane);
+    else
+        settle_retry(store, s, lane);
 }

@@ -78,18 +78,17 @@ bool hk_pg_relay_call(struct hk_store *store)
 
 /* ---- moving what is large ---- */
 
-size_t hk_pg_begin_moving(struct hk_store *store)
+void hk_pg_begin_moving(struct hk_store *store)
 {
     struct hk_pg *pg = &store->pg;
     struct hk_pg_args a = {0};
     hk_pg_begin(pg, true);
     store->moving_since_us = hk_pg_monotonic_us();
     if (!store->patience_ms)
-        return 0;
+        return;
     pg->call_ms = 2 * store->patience_ms;
     hk_pg_arg_u64(pg, &a, store->patience_ms);
     hk_pg_add(pg, HK_PG_PATIENCE, &a);
-    return 1;
 }
 
 /* Four times as much when it was too little; half when that was far too much. */

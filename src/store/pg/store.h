@@ -98,9 +98,9 @@ int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms);
 void hk_pg_keep(struct hk_store *store, PGresult *res);
 int64_t hk_pg_monotonic_us(void);
 
-/* A transaction that moves messages, however large, from one table to another: hk_pg_begin, and the results of as many
- * statements to be skipped before its own. The end of the call is told, too. */
-size_t hk_pg_begin_moving(struct hk_store *store);
+/* A transaction that moves messages, however large, from one table to another: as hk_pg_begin, for answers that hk_pg_read
+ * gives to their readers. The end of the call is told, too. */
+void hk_pg_begin_moving(struct hk_store *store);
 void hk_pg_end_moving(struct hk_store *store);
 uint64_t hk_pg_moving_lease(const struct hk_store *store, uint64_t lease_ms); /* with that on top */
 
@@ -153,20 +153,18 @@ void hk_pg_resolve(struct hk_store *store);
 
 /* ---- quota.c ---- */
 
-/* Adds what the exchange asks and tells of destinations; and the answers, one statement later for each kind there is. */
-void hk_pg_add_quotas(struct hk_store *store, const struct hk_exchange *exchange);
-void hk_pg_read_quotas(struct hk_store *store, const struct hk_exchange *exchange, struct hk_exchanged *done);
+/* Adds what the exchange asks and tells of destinations; `done->grants` is filled when the answers are read. */
+void hk_pg_add_quotas(struct hk_store *store, const struct hk_exchange *exchange, struct hk_exchanged *done);
 
 /* ---- settle.c ---- */
 
-/* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. How many
- * statements. */
-size_t hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int64_t lane);
+/* Adds what one settle takes to the transaction under way; of a row of outbox that was sent only the attempt. */
+void hk_pg_settle(struct hk_store *store, const struct hk_settle *settle, int64_t lane);
 
 /* ---- stuck.c ---- */
 
-/* Adds to the transaction under way that the row cannot be settled. How many statements. */
-size_t hk_pg_stick(struct hk_store *store, const struct hk_settle *settle, int64_t lane, const char *why);
+/* Adds to the transaction under way that the row cannot be settled. */
+void hk_pg_stick(struct hk_store *store, const struct hk_settle *settle, int64_t lane, const char *why);
 /* What the error that sticks says, with what it is due to; in the call's pool. No error sticks afterwards. NULL: out of memory. */
 const char *hk_pg_why_refused(struct hk_store *store);
 /* Forgets the error that sticks: the transaction that it undid is tried in another way. Not when the connection is gone. */

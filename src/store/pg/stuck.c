@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "store/pg/store.h"
 
-size_t hk_pg_stick(struct hk_store *store, const struct hk_settle *s, int64_t lane, const char *why)
+void hk_pg_stick(struct hk_store *store, const struct hk_settle *s, int64_t lane, const char *why)
 {
     struct hk_pg *pg = &store->pg;
     struct hk_pg_args a = {0};
@@ -22,7 +22,6 @@ size_t hk_pg_stick(struct hk_store *store, const struct hk_settle *s, int64_t la
     hk_pg_arg_text_or_null(pg, &a, s->kind == HK_SETTLE_DEAD ? s->reason : (struct hk_str){0});
     hk_pg_arg_text_or_null(pg, &a, s->attempt.error);
     hk_pg_add(pg, s->source == HK_FROM_OUTBOX ? HK_PG_STICK : HK_PG_STICK_RETRY, &a);
-    return 1;
 }
 
 void hk_pg_go_on(struct hk_pg *pg)
