@@ -13,6 +13,7 @@
 #include "cli/out.h"
 #include "desk/alerts.h"
 #include "desk/audit.h"
+#include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/destinations.h"
 #include "desk/enqueue.h"
@@ -38,6 +39,8 @@ static const struct hk_cli_option globals[] = {
 static const struct hk_cli_option json_only[] = {HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option yes_option[] = {{.name = "yes", .help = "do not ask"}, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option actor_option[] = {HK_ACTOR_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option follow_option[] = {
     {.name = "follow", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
@@ -188,14 +191,7 @@ static struct hk_cli_command commands[] = {
          "  hikyaku dead fix --group 3f2a… --jq '.qty |= tonumber' --dry-run",
      .options = hk_dead_fix_options,
      .run = hk_cmd_dead_fix},
-    {.name = "dead",
-     .sub = "requeue",
-     .operands = "[ID...]",
-     .max_operands = 100,
-     .summary = "back to the outbox, due now, attempts from 0: some, a group, or all that fit",
-     .details = "Asked twice it is sent once. For many at a rate, with a canary: redrive start.",
-     .options = hk_dead_requeue_options,
-     .run = hk_cmd_dead_requeue},
+    {.op = &hk_op_dead_requeue, .run = hk_cmd_dead_requeue},
     {.name = "dead",
      .sub = "send",
      .operands = "ID",
@@ -207,36 +203,10 @@ static struct hk_cli_command commands[] = {
          "it arrived.",
      .options = hk_dead_send_options,
      .run = hk_cmd_dead_send},
-    {.name = "dead",
-     .sub = "resolve",
-     .operands = "[ID...]",
-     .max_operands = 100,
-     .summary = "settled by other means; the reason is kept",
-     .options = hk_dead_act_options,
-     .run = hk_cmd_dead_resolve},
-    {.name = "dead",
-     .sub = "discard",
-     .operands = "[ID...]",
-     .max_operands = 100,
-     .summary = "will not be sent; the record is kept, and restore brings it back until retention ends",
-     .options = hk_dead_act_options,
-     .run = hk_cmd_dead_discard},
-    {.name = "dead",
-     .sub = "restore",
-     .operands = "[ID...]",
-     .max_operands = 100,
-     .summary = "open again: what was discarded, or sent by hand with an outcome that nobody knows",
-     .details = "--act ID undoes one discard of many letters: those that nobody has decided about since.",
-     .options = hk_dead_restore_options,
-     .run = hk_cmd_dead_restore},
-    {.name = "dead",
-     .sub = "note",
-     .operands = "ID TEXT",
-     .min_operands = 2,
-     .max_operands = 2,
-     .summary = "a word for the next one who looks",
-     .options = hk_dead_note_options,
-     .run = hk_cmd_dead_note},
+    {.op = &hk_op_dead_resolve, .options = yes_option, .run = hk_cmd_dead_resolve},
+    {.op = &hk_op_dead_discard, .options = yes_option, .run = hk_cmd_dead_discard},
+    {.op = &hk_op_dead_restore, .options = yes_option, .run = hk_cmd_dead_restore},
+    {.op = &hk_op_dead_note, .options = actor_option, .run = hk_cmd_dead_note},
     {.name = "redrive", .summary = "requeue many dead letters as a job"},
     {.op = &hk_op_redrive_plan, .run = hk_cmd_redrive_plan},
     {.op = &hk_op_redrive_start, .options = yes_option, .run = hk_cmd_redrive_start},

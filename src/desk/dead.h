@@ -22,4 +22,67 @@ enum hk_code hk_requeue_ids_check(bool same_id, bool new_id, struct hk_err *err)
 
 bool hk_names_have(const struct hk_names *names, struct hk_str name);
 
+/* ---- acts on some, or on all that fit ---- */
+
+enum hk_dead_kind {
+    HK_DEAD_REQUEUE,
+    HK_DEAD_RESOLVE,
+    HK_DEAD_DISCARD,
+    HK_DEAD_RESTORE,
+    HK_DEAD_NOTE
+};
+
+const char *hk_dead_verb(enum hk_dead_kind kind); /* "requeue" */
+
+struct hk_dead_ask {
+    struct hk_texts ids;          /* none: those of `words`, or of `act` */
+    struct hk_letter_words words; /* beside ids only the destination: which of a message's letters is meant */
+    uint64_t act;         /* restore: what this discard took, and nobody has decided about since; 0 = none */
+    bool same_id, new_id; /* requeue */
+    bool yes;             /* requeue: under the same id also where a receiver may drop it as a repeat */
+    bool dry_run;
+};
+
+struct hk_dead_note_ask {
+    const char *id, *text, *destination;
+};
+
+#define HK_DEAD_ITEMS 1000
+
+struct hk_dead_item {
+    int64_t id;
+    enum hk_letter_did did;
+    struct hk_str message_id; /* requeue: under which it goes out */
+    const char *why;          /* it was not done; NULL = it was, or was so already */
+};
+
+struct hk_dead_acted {
+    enum hk_dead_kind kind;
+    bool dry_run;
+    const char *actor, *reason;
+    bool one;       /* letter was named */
+    int64_t undone; /* restore: the act; 0 = none */
+    int64_t
+        same_edited; /* requeue: the one letter, when it was edited and goes out under the same id; else 0 */
+    struct hk_err stopped; /* code HK_OK, or why it ended before all were looked at */
+
+    /* of a dry run */
+    struct hk_count fit;    /* letters that it would change */
+    uint64_t maybe;         /* of them may have arrived */
+    struct hk_count others; /* letters that are meant, but in a state that does not allow it */
+
+    /* of what was done */
+    uint64_t done, nothing, missing, refused;
+    uint64_t overtaken; /* of an act that is undone: somebody has decided about them since */
+    int64_t act_id;     /* in the audit; 0 = none, or one letter was named */
+
+    struct hk_dead_item
+        *items; /* the first HK_DEAD_ITEMS of `n_all`; of a dry run those that are not there */
+    size_t n;
+    uint64_t n_all;
+};
+
+extern const struct hk_op hk_op_dead_requeue, hk_op_dead_resolve, hk_op_dead_discard, hk_op_dead_restore,
+    hk_op_dead_note;
+
 #endif

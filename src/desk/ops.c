@@ -2,6 +2,7 @@
 /* The table of operations. Each row stands in the file of its family. */
 #include "desk/alerts.h"
 #include "desk/audit.h"
+#include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/destinations.h"
 #include "desk/enqueue.h"
@@ -31,6 +32,11 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_stats,
     &hk_op_dead_export,
     &hk_op_dead_reasons,
+    &hk_op_dead_requeue,
+    &hk_op_dead_resolve,
+    &hk_op_dead_discard,
+    &hk_op_dead_restore,
+    &hk_op_dead_note,
     &hk_op_redrive_plan,
     &hk_op_redrive_start,
     &hk_op_redrive_list,

@@ -42,12 +42,6 @@
     {                                                                                                        \
         .name = "yes", .help = "do not ask"                                                                  \
     }
-#define ID_OPTIONS                                                                                           \
-    {.name = "same-id",                                                                                      \
-     .help = "under the id that the receiver knows (default while the payload is unchanged)"},               \
-    {                                                                                                        \
-        .name = "new-id", .help = "under a new id (default once the payload was edited)"                     \
-    }
 const struct hk_cli_option hk_dead_show_options[] = {
     {.name = "curl", .help = "print the request as a curl command instead"}, HK_END_OF_OPTIONS};
 
@@ -82,23 +76,6 @@ const struct hk_cli_option hk_dead_fix_options[] = {
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_dead_requeue_options[] = {ID_OPTIONS,       FILTER_OPTIONS, BULK_OPTIONS,
-                                                        HK_ACTOR_OPTIONS, HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_act_options[] = {FILTER_OPTIONS, BULK_OPTIONS, HK_ACTOR_OPTIONS,
-                                                    HK_JSON_OPTION, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_restore_options[] = {
-    {.name = "act",
-     .kind = HK_CLI_TEXT,
-     .value = "ID",
-     .help = "what this discard of many took, and nobody has decided about since (audit list)"},
-    FILTER_OPTIONS_BY("discarded"),
-    BULK_OPTIONS,
-    HK_ACTOR_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 const struct hk_cli_option hk_dead_send_options[] = {
     {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
     {.name = "dry-run", .help = "check that it could be sent, send nothing"},
@@ -106,14 +83,5 @@ const struct hk_cli_option hk_dead_send_options[] = {
     {.name = "force", .help = "also while the destination is paused"},
     {.name = "reveal", .help = "show what is masked in the answer; recorded"},
     HK_ACTOR_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_note_options[] = {
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
-    {.name = "actor",
-     .kind = HK_CLI_TEXT,
-     .value = "NAME",
-     .help = "who (default: $HIKYAKU_ACTOR, else user@host)"},
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts on dead letters that are named, or on all that fit: page by page, each page in a transaction of its own, all of them one act
+ * of the audit. Which are acted on is decided here; whether a letter's state allows it, by the store. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "desk/dead.h"
+#include "desk/encode.h"
+
+struct act {
+    struct hk_desk *desk;
+    const struct hk_caller *caller;
+    const struct hk_dead_ask *ask;
+    struct hk_pool *mem;
+    enum hk_requeue_id ids;
+    const char *filter; /* for the audit; NULL = letters were named */
+    struct hk_dead_acted o;
+};
+
+const char *hk_dead_verb(enum hk_dead_kind kind)
+{
+    static const char *const verbs[] = {[HK_DEAD_REQUEUE] = "requeue",
+                                        [HK_DEAD_RESOLVE] = "resolve",
+                                        [HK_DEAD_DISCARD] = "discard",
+                                        [HK_DEAD_RESTORE] = "restore",
+                                        [HK_DEAD_NOTE] = "note"};
+    return verbs[kind];
+}
+
+/* ---- what came of each ---- */
+
+static const char *why_refused(const struct act *a, const struct hk_letter_done *d)
+{
+    if (d->sending)
+        return "it was sent by hand and the outcome is not known: look whether it arrived, then resolve it, or restore it to "
+               "try again";
+    switch (d->status) {
+    case HK_LETTER_FAILED:
+        return a->o.kind == HK_DEAD_RESTORE ? "it is open" : "it is open, and that does not allow it";
+    case HK_LETTER_RETRYING:
+        return "it is on its way (retrying): wait for the outcome";
+    case HK_LETTER_RESOLVED:
+        return "it is resolved";
+    case HK_LETTER_DISCARDED:
+        return "it was discarded: restore it first";
+    case HK_NLETTER_STATUSES:
+        break;
+    }
+    return "its state does not allow it";
+}
+
+static void add_item(struct act *a, int64_t id, enum hk_letter_did did, struct hk_str message_id,
+                     const char *why)
+{
+    if (a->o.n_all++ >= HK_DEAD_ITEMS)
+        return;
+    struct hk_dead_item *item = &a->o.items[a->o.n++];
+    *item = (struct hk_dead_item){.id = id, .did = did, .message_id = {"", 0}, .why = why};
+    const char *copy = a->o.kind == HK_DEAD_REQUEUE ? hk_pool_copy_str(a->mem, message_id) : NULL;
+    if (copy)
+        item->message_id = (struct hk_str){copy, message_id.len};
+}
+
+static void count_done(struct act *a, const struct hk_letter_done *d)
+{
+    const char *why = NULL;
+    switch (d->did) {
+    case HK_DID_IT:
+        a->o.done++;
+        break;
+    case HK_DID_NOTHING:
+        a->o.nothing++;
+        break;
+    case HK_DID_NOT_FIND:
+        a->o.missing++;
+        why = "there is no such letter";
+        break;
+    case HK_DID_REFUSE:
+        a->o.refused++;
+        why = why_refused(a, d);
+        break;
+    }
+    add_item(a, d->id, d->did, d->message_id, why);
+}
+
+/* ---- doing ---- */
+
+static enum hk_code call_store(struct act *a, const struct hk_letter_act *act,
+                               const struct hk_letters_done **done, struct hk_err *err)
+{
+    const struct hk_store_letters_ops *ops = a->desk->letters;
+    struct hk_admin *admin = a->desk->admin;
+    switch (a->o.kind) {
+    case HK_DEAD_REQUEUE:
+        return ops->requeue(admin, act,
+                            a->ids == HK_REQUEUE_SAME && a->ask->yes ? HK_REQUEUE_SAME_ALWAYS : a->ids, done,
+                            err);
+    case HK_DEAD_RESOLVE:
+        return ops->resolve(admin, act, done, err);
+    case HK_DEAD_DISCARD:
+        return ops->discard(admin, act, done, err);
+    case HK_DEAD_RESTORE:
+        return ops->restore(admin, act, done, err);
+    case HK_DEAD_NOTE:
+        break;
+    }
+    return ops->remark(admin, act, "note", done, err);
+}
+
+static enum hk_code do_ids(struct act *a, const int64_t *ids, size_t n, struct hk_err *err)
+{
+    const struct hk_letters_done *done = NULL;
+    const struct hk_letter_act act = {.ids = ids,
+                                      .n = n,
+                                      .actor = a->o.actor,
+                                      .reason = a->o.reason,
+                                      .filter = a->filter,
+                                      .act_id = a->o.act_id};
+    enum hk_code rc = n > 0 ? call_store(a, &act, &done, err) : HK_OK;
+    if (rc != HK_OK || n == 0)
+        return rc;
+    for (size_t i = 0; i < done->n; i++)
+        count_done(a, &done->items[i]);
+    a->o.act_id = done->act_id;
+    return HK_OK;
+}
+
+/* The receiver would take it for a repeat and drop what was changed. */
+static bool refuse_drop(struct act *a, const struct hk_letter *letter)
+{
+    bool edited = a->o.kind == HK_DEAD_REQUEUE && a->ids == HK_REQUEUE_SAME && letter->version > 1;
+    if (!edited || !letter->possibly_delivered || a->ask->yes) {
+        if (edited && a->o.one)
+            a->o.same_edited = letter->id;
+        return false;
+    }
+    a->o.refused++;
+    add_item(
+        a, letter->id, HK_DID_REFUSE, letter->message_id,
+        "it was edited, and an earlier attempt may have arrived: under the same id the receiver would drop it as a "
+        "repeat; use --new-id, or --yes if you know better");
+    return true;
+}
+
+static enum hk_code do_page(struct act *a, const struct hk_letter_query *query, int64_t *after, bool *more,
+                            struct hk_err *err)
+{
+    const struct hk_letter_page page = {
+        .limit = HK_LETTER_ACTS_MAX, .oldest_first = true, .after_id = *after};
+    const struct hk_letters *found = NULL;
+    int64_t ids[HK_LETTER_ACTS_MAX];
+    size_t n = 0;
+    enum hk_code rc = a->desk->letters->list(a->desk->admin, query, &page, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    for (size_t i = 0; i < found->n; i++)
+        if (!refuse_drop(a, &found->items[i]))
+            ids[n++] = found->items[i].id;
+    *after = found->last_id;
+    *more = found->more;
+    return do_ids(a, ids, n, err);
+}
+
+/* The same of an act that is undone. */
+static enum hk_code do_act_page(struct act *a, int64_t *after, bool *more, struct hk_err *err)
+{
+    const struct hk_audit_letters *letters = NULL;
+    int64_t ids[HK_LETTER_ACTS_MAX];
+    size_t n = 0;
+    enum hk_code rc =
+        a->desk->letters->act_letters(a->desk->admin, a->o.undone, *after, HK_LETTER_ACTS_MAX, &letters, err);
+    if (rc != HK_OK)
+        return rc;
+    for (size_t i = 0; i < letters->n; i++) {
+        *after = letters->items[i].letter_id;
+        if (letters->items[i].overtaken)
+            a->o.overtaken++;
+        else
+            ids[n++] = *after;
+    }
+    *more = letters->more;
+    return do_ids(a, ids, n, err);
+}
+
+/* What was done stays done, and is told: an error on the way is part of the result. */
+static enum hk_code do_pages(struct act *a, const struct hk_letter_query *query)
+{
+    struct hk_err err = {.message = ""};
+    bool more = true;
+    int64_t after = 0;
+    enum hk_code rc = HK_OK;
+    while (rc == HK_OK && more) {
+        rc = a->o.undone != 0 ? do_act_page(a, &after, &more, &err) : do_page(a, query, &after, &more, &err);
+        if (more)
+            hk_caller_progress(a->caller, a->o.done, 0);
+        if (rc == HK_OK && more && hk_caller_stops(a->caller))
+            rc = hk_err_set(&err, HK_CANCELLED, "interrupted: the same command goes on with the rest");
+    }
+    if (rc != HK_OK)
+        a->o.stopped = err;
+    return HK_OK;
+}
+
+/* ---- what an act would meet ---- */
+
+/* Which states an act works on. */
+static unsigned statuses_of(enum hk_dead_kind kind)
+{
+    return 1u << (kind == HK_DEAD_RESTORE ? HK_LETTER_DISCARDED : HK_LETTER_FAILED);
+}
+
+/* Also a send by hand whose outcome nobody knows? Such letters are `retrying`. */
+static bool takes_unknown(enum hk_dead_kind kind)
+{
+    return kind == HK_DEAD_RESTORE || kind == HK_DEAD_RESOLVE;
+}
+
+/* Would it be changed? The store decides when it comes to it. */
+static void look_at(struct act *a, const struct hk_letter *letter)
+{
+    bool would = letter->sending_ms != 0 ? takes_unknown(a->o.kind)
+                                         : (statuses_of(a->o.kind) & 1u << letter->status) != 0;
+    if (would) {
+        a->o.fit.n++;
+        a->o.maybe += letter->possibly_delivered;
+    } else {
+        a->o.others.n++;
+    }
+}
+
+/* Those that are on their way by a relay and those that were sent by hand have the same status: one has to look at each. */
+static enum hk_code look_at_unknown(struct act *a, const struct hk_letter_query *query, struct hk_err *err)
+{
+    struct hk_letter_query retrying = *query;
+    struct hk_letter_page page = {.limit = 1000, .oldest_first = true};
+    const struct hk_letters *found = NULL;
+    retrying.statuses = 1u << HK_LETTER_RETRYING;
+    do {
+        enum hk_code rc = a->desk->letters->list(a->desk->admin, &retrying, &page, &found, err);
+        if (rc != HK_OK)
+            return rc;
+        for (size_t i = 0; i < found->n; i++)
+            look_at(a, &found->items[i]);
+        page.after_id = found->last_id;
+    } while (found->more);
+    return HK_OK;
+}
+
+static enum hk_code look_at_matching(struct act *a, const struct hk_letter_query *query, struct hk_err *err)
+{
+    const unsigned retrying = 1u << HK_LETTER_RETRYING;
+    unsigned asked = query->statuses != 0 ? query->statuses : (1u << HK_NLETTER_STATUSES) - 1;
+    const struct hk_letter_groups *groups = NULL;
+    struct hk_letter_query part = *query;
+    enum hk_code rc = HK_OK;
+    hk_letter_query_tells(&part, &a->caller);
+    part.statuses = asked & statuses_of(a->o.kind);
+    if (part.statuses != 0) {
+        rc = a->desk->letters->groups(a->desk->admin, &part, 1, &groups, err);
+        if (rc != HK_OK)
+            return rc;
+        a->o.fit = (struct hk_count){groups->letters, groups->partial};
+        a->o.maybe = groups->maybe;
+    }
+    part.statuses = asked & ~statuses_of(a->o.kind) & ~(takes_unknown(a->o.kind) ? retrying : 0);
+    if (part.statuses != 0)
+        rc = a->desk->letters->count(a->desk->admin, &part, &a->o.others, err);
+    if (rc == HK_OK && takes_unknown(a->o.kind) && (asked & retrying) != 0)
+        rc = look_at_unknown(a, query, err);
+    return rc;
+}
+
+/* Letters of the act that nobody has decided about since. */
+static enum hk_code look_at_act(struct act *a, struct hk_err *err)
+{
+    const struct hk_audit_letters *letters = NULL;
+    int64_t after = 0;
+    do {
+        enum hk_code rc =
+            a->desk->letters->act_letters(a->desk->admin, a->o.undone, after, 1000, &letters, err);
+        if (rc != HK_OK)
+            return rc;
+        for (size_t i = 0; i < letters->n; i++) {
+            after = letters->items[i].letter_id;
+            *(letters->items[i].overtaken ? &a->o.others.n : &a->o.fit.n) += 1;
+        }
+    } while (letters->more);
+    return HK_OK;
+}
+
+/* ---- which ---- */
+
+/* One letter as it is in a list; NULL: it is not there. */
+static enum hk_code find_row(struct act *a, int64_t id, const struct hk_letter **out, struct hk_err *err)
+{
+    const struct hk_letter_query query = {.first_id = id, .last_id = id};
+    const struct hk_letters *found = NULL;
+    enum hk_code rc =
+        a->desk->letters->list(a->desk->admin, &query, &(struct hk_letter_page){.limit = 1}, &found, err);
+    if (rc == HK_OK)
+        *out = found->n > 0 ? &found->items[0] : NULL;
+    return rc;
+}
+
+static enum hk_code look_at_named(struct act *a, const int64_t *ids, size_t n, struct hk_err *err)
+{
+    const struct hk_letter *letter = NULL;
+    enum hk_code rc = HK_OK;
+    for (size_t i = 0; i < n && rc == HK_OK; i++) {
+        rc = find_row(a, ids[i], &letter, err);
+        if (rc == HK_OK && letter)
+            look_at(a, letter);
+        else if (rc == HK_OK)
+            count_done(a, &(struct hk_letter_done){.id = ids[i], .did = HK_DID_NOT_FIND});
+    }
+    return rc;
+}
+
+/* The letters of `ids` that may go; the others are refused. In place. */
+static enum hk_code leave_out_drops(struct act *a, int64_t *ids, size_t *n, struct hk_err *err)
+{
+    const struct hk_letter *letter = NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        enum hk_code rc = find_row(a, ids[i], &letter, err);
+        if (rc != HK_OK)
+            return rc;
+        if (!letter || !refuse_drop(a, letter))
+            ids[kept++] = ids[i];
+    }
+    *n = kept;
+    return HK_OK;
+}
+
+/* All names are looked up before anything is changed: a word that is wrong leaves nothing half done. */
+static enum hk_code do_named(struct act *a, const struct hk_texts *names, const char *destination,
+                             struct hk_err *err)
+{
+    size_t n = names->n;
+    int64_t *ids = hk_pool_alloc(a->mem, n, sizeof *ids);
+    enum hk_code rc = ids ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+    for (size_t i = 0; i < n && rc == HK_OK; i++)
+        rc = hk_letter_find(a->desk, names->items[i], destination, &ids[i], err);
+    if (rc != HK_OK || a->o.dry_run)
+        return rc == HK_OK ? look_at_named(a, ids, n, err) : rc;
+    a->o.one = n == 1;
+    if (a->o.kind == HK_DEAD_REQUEUE && a->ids == HK_REQUEUE_SAME)
+        rc = leave_out_drops(a, ids, &n, err);
+    for (size_t i = 0; i < n && rc == HK_OK; i += HK_LETTER_ACTS_MAX)
+        rc = do_ids(a, ids + i, n - i < HK_LETTER_ACTS_MAX ? n - i : HK_LETTER_ACTS_MAX, err);
+    return rc;
+}
+
+static enum hk_code do_filter(struct act *a, struct hk_err *err)
+{
+    struct hk_letter_filter filter;
+    enum hk_code rc =
+        hk_letter_filter(a->desk, &a->ask->words, a->o.kind == HK_DEAD_RESTORE, a->mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    a->filter = filter.text;
+    if (filter.query.statuses == 0) /* restore alone asks for what it is about */
+        filter.query.statuses = 1u << HK_LETTER_DISCARDED;
+    rc = a->o.dry_run ? look_at_matching(a, &filter.query, err) : do_pages(a, &filter.query);
+    hk_letter_filter_free(&filter);
+    return rc;
+}
+
+/* Undoes one discard of many letters, and nothing else. */
+static enum hk_code do_undo(struct act *a, struct hk_err *err)
+{
+    struct hk_audit_row row;
+    char filter[40];
+    enum hk_code rc = hk_act_find(a->desk, (int64_t)a->ask->act, a->mem, &row, err);
+    if (rc != HK_OK)
+        return rc;
+    a->o.undone = row.id;
+    if (!hk_str_eq(row.act, hk_str_of("discard")))
+        return hk_err_set(err, HK_CONFLICT, "act %" PRId64 " is a %.*s: only a discard can be undone", row.id,
+                          (int)(row.act.len < 40 ? row.act.len : 40), row.act.ptr);
+    if (row.letters == 0)
+        return hk_err_set(err, HK_CONFLICT,
+                          "act %" PRId64 " is about one letter: 'hikyaku dead restore %" PRId64 "'", row.id,
+                          row.letter_id);
+    (void)snprintf(filter, sizeof filter, "act:%" PRId64, row.id);
+    a->filter = filter;
+    return a->o.dry_run ? look_at_act(a, err) : do_pages(a, NULL);
+}
+
+static enum hk_code begin(struct act *a, enum hk_dead_kind kind, struct hk_err *err)
+{
+    a->o = (struct hk_dead_acted){.kind = kind,
+                                  .dry_run = a->ask && a->ask->dry_run,
+                                  .actor = a->caller->actor,
+                                  .reason = a->caller->reason,
+                                  .items = hk_pool_alloc(a->mem, HK_DEAD_ITEMS, sizeof *a->o.items)};
+    return a->o.items ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+static enum hk_code act_on(struct act a, enum hk_dead_kind kind, struct hk_dead_acted *out,
+                           struct hk_err *err)
+{
+    a.ids = hk_requeue_ids(a.ask->same_id, a.ask->new_id);
+    enum hk_code rc = begin(&a, kind, err);
+    if (rc != HK_OK)
+        return rc;
+    if (a.ask->act != 0)
+        rc = do_undo(&a, err);
+    else if (a.ask->ids.n > 0)
+        rc = do_named(&a, &a.ask->ids, a.ask->words.destination, err);
+    else
+        rc = do_filter(&a, err);
+    if (rc == HK_OK)
+        *out = a.o;
+    return rc;
+}
+
+static enum hk_code check_act(struct hk_desk *desk, const void *request, struct hk_err *err)
+{
+    const struct hk_dead_ask *ask = request;
+    bool given = hk_letter_words_given(&ask->words);
+    (void)desk;
+    if (ask->act != 0 && (ask->ids.n > 0 || given))
+        return hk_err_set(err, HK_INVALID,
+                          "--act means the letters of that act: ids and filters do not go with it");
+    if (ask->act == 0 && ask->ids.n == 0 && !given)
+        return hk_err_set(err, HK_INVALID, "say which: ids, or --filter, --group, --reason-code …");
+    if (ask->ids.n > 0 && hk_letter_words_beside_ids(&ask->words))
+        return hk_err_set(err, HK_INVALID,
+                          "ids or a filter, not both (--destination says which of a message's "
+                          "letters is meant)");
+    return hk_requeue_ids_check(ask->same_id, ask->new_id, err);
+}
+
+/* ---- the operations ---- */
+
+#define ACT_OP(name, kind)                                                                                   \
+    static enum hk_code name(struct hk_desk *desk, const struct hk_caller *caller, const void *request,      \
+                             struct hk_pool *mem, void *result, struct hk_err *err)                          \
+    {                                                                                                        \
+        return act_on((struct act){.desk = desk, .caller = caller, .ask = request, .mem = mem}, kind,        \
+                      result, err);                                                                          \
+    }
+
+ACT_OP(requeue_op, HK_DEAD_REQUEUE)
+ACT_OP(resolve_op, HK_DEAD_RESOLVE)
+ACT_OP(discard_op, HK_DEAD_DISCARD)
+ACT_OP(restore_op, HK_DEAD_RESTORE)
+
+/* The note is what others give as the reason. */
+static enum hk_code note(struct hk_desk *desk, const struct hk_caller *caller,
+                         const struct hk_dead_note_ask *ask, struct hk_pool *mem, struct hk_dead_acted *out,
+                         struct hk_err *err)
+{
+    struct act a = {.desk = desk, .caller = caller, .mem = mem};
+    enum hk_code rc = begin(&a, HK_DEAD_NOTE, err);
+    a.o.reason = ask->text;
+    if (rc == HK_OK)
+        rc = do_named(&a, &(struct hk_texts){.items = &ask->id, .n = 1}, ask->destination, err);
+    if (rc == HK_OK)
+        *out = a.o;
+    return rc;
+}
+
+static enum hk_code check_note(struct hk_desk *desk, const void *request, struct hk_err *err)
+{
+    const struct hk_dead_note_ask *ask = request;
+    (void)desk;
+    if (hk_str_trim(hk_str_of(ask->text)).len == 0)
+        return hk_err_set(err, HK_INVALID, "the note is empty");
+    return HK_OK;
+}
+
+/* ---- the table ---- */
+
+HK_OP_RUN(note)
+
+#define IDS_ARG                                                                                              \
+    {                                                                                                        \
+        .name = "ids", .kind = HK_ARG_TEXTS, .subject = true, .offset = offsetof(struct hk_dead_ask, ids),   \
+        .value = "ID"                                                                                        \
+    }
+#define DRY_RUN_ARG                                                                                          \
+    {                                                                                                        \
+        .name = "dry_run", .offset = offsetof(struct hk_dead_ask, dry_run),                                  \
+        .help = "say how many, change nothing"                                                               \
+    }
+
+static const struct hk_arg requeue_args[] = {
+    IDS_ARG,
+    HK_REQUEUE_ID_ARGS(hk_dead_ask, same_id, new_id),
+    HK_LETTER_WORDS(hk_dead_ask, words),
+    DRY_RUN_ARG,
+    {.name = "yes", .offset = offsetof(struct hk_dead_ask, yes), .help = "do not ask"},
+    {.name = NULL}};
+
+static const struct hk_arg act_args[] = {
+    IDS_ARG, HK_LETTER_WORDS(hk_dead_ask, words), DRY_RUN_ARG, {.name = NULL}};
+
+static const struct hk_arg restore_args[] = {
+    IDS_ARG,
+    {.name = "act",
+     .kind = HK_ARG_NUMBER,
+     .offset = offsetof(struct hk_dead_ask, act),
+     .lo = 1,
+     .hi = 9007199254740992,
+     .value = "ID",
+     .help = "undo this discard of many, where nobody has decided since (audit list)"},
+    HK_LETTER_WORDS_BY(hk_dead_ask, words, "discarded"),
+    DRY_RUN_ARG,
+    {.name = NULL}};
+
+static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id),
+                                          {.name = "text",
+                                           .kind = HK_ARG_TEXT,
+                                           .subject = true,
+                                           .required = true,
+                                           .offset = offsetof(struct hk_dead_note_ask, text),
+                                           .value = "TEXT"},
+                                          HK_LETTER_DESTINATION(hk_dead_note_ask, destination),
+                                          {.name = NULL}};
+
+#define ACT_ROW(word, says, more, list, does)                                                                \
+    {                                                                                                        \
+        .noun = "dead", .verb = word, .summary = says, .details = more, .role = HK_ROLE_OPERATOR,            \
+        .store = true, .changes = true, .needs_reason = true, .is_long = true, .args = list,                 \
+        .request_size = sizeof(struct hk_dead_ask), .result_size = sizeof(struct hk_dead_acted),             \
+        .check = check_act, .run = does, .encode = hk_encode_dead_acted                                      \
+    }
+
+const struct hk_op hk_op_dead_requeue = ACT_ROW(
+    "requeue", "put letters back into the outbox, due now, attempts from 0",
+    "Some, a group, or all that fit. Asked twice it is sent once. For many at a rate, with a canary:\n"
+    "redrive start.",
+    requeue_args, requeue_op);
+
+const struct hk_op hk_op_dead_resolve = ACT_ROW(
+    "resolve", "mark letters as settled by other means; the reason is kept", NULL, act_args, resolve_op);
+
+const struct hk_op hk_op_dead_discard =
+    ACT_ROW("discard", "discard letters: the record is kept, and restore brings it back until retention ends",
+            NULL, act_args, discard_op);
+
+const struct hk_op hk_op_dead_restore = ACT_ROW(
+    "restore", "open letters again that were discarded, or sent by hand with an outcome that nobody knows",
+    "--act ID undoes one discard of many letters: those that nobody has decided about since.", restore_args,
+    restore_op);
+
+const struct hk_op hk_op_dead_note = {.noun = "dead",
+                                      .verb = "note",
+                                      .summary = "add a note to a dead letter",
+                                      .role = HK_ROLE_OPERATOR,
+                                      .store = true,
+                                      .changes = true,
+                                      .args = note_args,
+                                      .request_size = sizeof(struct hk_dead_note_ask),
+                                      .result_size = sizeof(struct hk_dead_acted),
+                                      .check = check_note,
+                                      .run = note_op,
+                                      .encode = hk_encode_dead_acted};

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts on dead letters as JSON. */
+#include "base/str.h"
+#include "desk/dead.h"
+#include "desk/encode.h"
+
+static const char *did_name(enum hk_letter_did did)
+{
+    switch (did) {
+    case HK_DID_IT:
+        return "done";
+    case HK_DID_NOTHING:
+        return "unchanged";
+    case HK_DID_NOT_FIND:
+        return "missing";
+    case HK_DID_REFUSE:
+        return "refused";
+    }
+    return "refused";
+}
+
+static void put_outlook(struct hk_json *json, const struct hk_dead_acted *o)
+{
+    hk_put_bool(json, "dry_run", true);
+    hk_put_count(json, "letters", o->fit);
+    hk_put_u64(json, "may_have_arrived", o->maybe);
+    hk_put_count(json, "other_states", o->others);
+}
+
+/* Without line breaks: there may be a thousand. */
+static void put_items(struct hk_json *json, const struct hk_dead_acted *o)
+{
+    bool pretty = json->pretty;
+    hk_json_key(json, "items");
+    json->pretty = false;
+    hk_json_array(json);
+    for (size_t i = 0; i < o->n; i++) {
+        hk_json_object(json);
+        hk_put_id(json, "id", o->items[i].id);
+        hk_put_cstr(json, "did", did_name(o->items[i].did));
+        if (o->kind == HK_DEAD_REQUEUE)
+            hk_put_str(json, "message_id", o->items[i].message_id);
+        hk_put_cstr(json, "error", o->items[i].why);
+        hk_json_end(json);
+    }
+    hk_json_end(json);
+    json->pretty = pretty;
+}
+
+void hk_encode_dead_acted(struct hk_json *json, const void *result)
+{
+    const struct hk_dead_acted *o = result;
+    hk_json_object(json);
+    hk_put_cstr(json, "act", hk_dead_verb(o->kind));
+    if (o->dry_run) {
+        put_outlook(json, o);
+        hk_json_end(json);
+        return;
+    }
+    hk_put_u64(json, "changed", o->done);
+    hk_put_u64(json, "unchanged", o->nothing);
+    hk_put_u64(json, "missing", o->missing);
+    hk_put_u64(json, "refused", o->refused);
+    if (o->kind == HK_DEAD_RESTORE)
+        hk_put_u64(json, "overtaken", o->overtaken);
+    hk_put_id(json, "act_id", o->act_id);
+    hk_put_cstr(json, "actor", o->actor);
+    hk_put_cstr(json, "reason", o->reason);
+    if (o->stopped.code != HK_OK)
+        hk_put_cstr(json, "stopped", o->stopped.message);
+    put_items(json, o);
+    hk_json_end(json);
+}
