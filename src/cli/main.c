@@ -192,17 +192,7 @@ static struct hk_cli_command commands[] = {
      .options = hk_dead_fix_options,
      .run = hk_cmd_dead_fix},
     {.op = &hk_op_dead_requeue, .run = hk_cmd_dead_requeue},
-    {.name = "dead",
-     .sub = "send",
-     .operands = "ID",
-     .min_operands = 1,
-     .max_operands = 1,
-     .summary = "send one letter once, now, from here, and show the answer",
-     .details =
-         "Resolved when it arrives; otherwise open as before, and never tried again by itself. Exit code 0 when\n"
-         "it arrived.",
-     .options = hk_dead_send_options,
-     .run = hk_cmd_dead_send},
+    {.op = &hk_op_dead_send, .run = hk_cmd_dead_send},
     {.op = &hk_op_dead_resolve, .options = yes_option, .run = hk_cmd_dead_resolve},
     {.op = &hk_op_dead_discard, .options = yes_option, .run = hk_cmd_dead_discard},
     {.op = &hk_op_dead_restore, .options = yes_option, .run = hk_cmd_dead_restore},

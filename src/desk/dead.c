@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What several acts on dead letters share. */
+#include <inttypes.h>
+
+#include "base/show.h"
 #include "base/str.h"
 #include "desk/dead.h"
 
@@ -21,4 +24,12 @@ bool hk_names_have(const struct hk_names *names, struct hk_str name)
         if (hk_str_eq(names->items[i], name))
             return true;
     return false;
+}
+
+enum hk_code hk_letter_too_large(const struct hk_letter *letter, const char *done, struct hk_err *err)
+{
+    char has[HK_SHOW_NUMBER], most[HK_SHOW_NUMBER];
+    return hk_err_set(
+        err, HK_CONFLICT, "letter %" PRId64 " cannot be %s: its payload has %s bytes, and at most %s can",
+        letter->id, done, hk_show_count(letter->payload_bytes, has), hk_show_count(HK_LETTER_BYTES, most));
 }

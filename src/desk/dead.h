@@ -3,6 +3,7 @@
 #ifndef HK_DESK_DEAD_H
 #define HK_DESK_DEAD_H
 
+#include "desk/deliver.h"
 #include "desk/letters.h"
 
 /* ---- what several of them share ---- */
@@ -21,6 +22,9 @@ enum hk_requeue_id hk_requeue_ids(bool same_id, bool new_id);
 enum hk_code hk_requeue_ids_check(bool same_id, bool new_id, struct hk_err *err);
 
 bool hk_names_have(const struct hk_names *names, struct hk_str name);
+
+/* HK_CONFLICT: "letter 5 cannot be sent by hand: its payload has …" */
+enum hk_code hk_letter_too_large(const struct hk_letter *letter, const char *done, struct hk_err *err);
 
 /* ---- acts on some, or on all that fit ---- */
 
@@ -84,5 +88,27 @@ struct hk_dead_acted {
 
 extern const struct hk_op hk_op_dead_requeue, hk_op_dead_resolve, hk_op_dead_discard, hk_op_dead_restore,
     hk_op_dead_note;
+
+/* ---- send ---- */
+
+struct hk_dead_send_ask {
+    const char *id, *destination;
+    bool yes;   /* also when it was edited and may have arrived before */
+    bool force; /* also while the destination is paused */
+    bool dry_run;
+};
+
+struct hk_dead_sent {
+    int64_t id;
+    struct hk_str message_id, destination;
+    const struct hk_conf_destination *conf;
+    bool dry_run; /* nothing below but the size */
+    uint64_t payload_bytes;
+    bool ok;                  /* it arrived, and is resolved */
+    struct hk_delivered got;  /* masked */
+    struct hk_err unrecorded; /* code HK_OK, or why the outcome could not be recorded */
+};
+
+extern const struct hk_op hk_op_dead_send;
 
 #endif

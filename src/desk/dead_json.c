@@ -71,3 +71,33 @@ void hk_encode_dead_acted(struct hk_json *json, const void *result)
     put_items(json, o);
     hk_json_end(json);
 }
+
+void hk_encode_dead_sent(struct hk_json *json, const void *result)
+{
+    const struct hk_dead_sent *sent = result;
+    const struct hk_delivered *got = &sent->got;
+    char url[HK_URL_SHOWN_MAX];
+    hk_json_object(json);
+    hk_put_id(json, "id", sent->id);
+    hk_put_str(json, "message_id", sent->message_id);
+    hk_put_str(json, "destination", sent->destination);
+    if (sent->dry_run) {
+        hk_put_bool(json, "dry_run", true);
+        hk_put_cstr(json, "url", hk_conf_target(sent->conf, url));
+        hk_put_u64(json, "payload_bytes", sent->payload_bytes);
+        hk_json_end(json);
+        return;
+    }
+    hk_put_bool(json, "ok", sent->ok);
+    hk_put_cstr(json, "class", hk_class_name(got->failure_class));
+    hk_put_str(json, "cause", got->cause);
+    hk_put_i64(json, "status", got->status);
+    hk_put_u64(json, "duration_ms", got->duration_ms);
+    hk_put_bool(json, "possibly_delivered", got->possibly_delivered);
+    hk_put_str(json, "address", got->address);
+    hk_put_bytes(json, "error", got->error);
+    hk_put_bytes(json, "request_headers", got->request_headers);
+    hk_put_bytes(json, "response_headers", got->response_headers);
+    hk_put_bytes(json, "response_body", got->body);
+    hk_json_end(json);
+}

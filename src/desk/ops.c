@@ -33,6 +33,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_export,
     &hk_op_dead_reasons,
     &hk_op_dead_requeue,
+    &hk_op_dead_send,
     &hk_op_dead_resolve,
     &hk_op_dead_discard,
     &hk_op_dead_restore,

@@ -75,13 +75,3 @@ const struct hk_cli_option hk_dead_fix_options[] = {
     HK_ACTOR_OPTIONS,
     HK_JSON_OPTION,
     HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_send_options[] = {
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
-    {.name = "dry-run", .help = "check that it could be sent, send nothing"},
-    {.name = "yes", .help = "also when it was edited and may have arrived before"},
-    {.name = "force", .help = "also while the destination is paused"},
-    {.name = "reveal", .help = "show what is masked in the answer; recorded"},
-    HK_ACTOR_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
