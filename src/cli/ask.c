@@ -332,14 +332,25 @@ void hk_ask_end(struct hk_ask *ask)
     hk_pool_fini(&ask->mem);
 }
 
-int hk_ask_once(const struct hk_cli *cli, hk_print_fn *print)
+static int ask_once(const struct hk_cli *cli, int (*begin)(const struct hk_cli *cli, struct hk_ask *out),
+                    hk_print_fn *print)
 {
     struct hk_ask ask;
-    int code = hk_ask_begin(cli, &ask);
+    int code = begin(cli, &ask);
     if (code == HK_EXIT_OK)
         code = hk_ask_run(&ask);
     if (code == HK_EXIT_OK)
         code = hk_ask_print(&ask, print);
     hk_ask_end(&ask);
     return code;
+}
+
+int hk_ask_once(const struct hk_cli *cli, hk_print_fn *print)
+{
+    return ask_once(cli, hk_ask_begin, print);
+}
+
+int hk_ask_bare(const struct hk_cli *cli, hk_print_fn *print)
+{
+    return ask_once(cli, hk_ask_read, print);
 }

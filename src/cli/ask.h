@@ -46,5 +46,7 @@ void hk_ask_end(struct hk_ask *ask);
 
 /* All of it, for a command that asks once. */
 int hk_ask_once(const struct hk_cli *cli, hk_print_fn *print);
+/* The same where nothing of the configuration is needed. */
+int hk_ask_bare(const struct hk_cli *cli, hk_print_fn *print);
 
 #endif

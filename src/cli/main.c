@@ -21,6 +21,7 @@
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/redrive.h"
+#include "desk/setup.h"
 #include "desk/status.h"
 
 static const struct hk_cli_option globals[] = {
@@ -47,27 +48,6 @@ static const struct hk_cli_option follow_option[] = {
 
 static const struct hk_cli_option demo_options[] = {
     {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, HK_END_OF_OPTIONS};
-
-static const struct hk_cli_option init_options[] = {
-    {.name = "print", .help = "print the SQL that would run, change nothing"},
-    {.name = "wal", .help = "switch an application's existing SQLite file to WAL without asking"},
-    {.name = "notify", .help = "relays are woken by whoever writes a message (PostgreSQL)"},
-    {.name = "no-notify", .help = "they only poll, as they do without --notify"},
-    {.name = "partition-sent",
-     .help = "keep sent rows by the day, in partitions that are dropped whole (PostgreSQL)"},
-    {.name = "print-grants",
-     .help = "print the SQL that gives application, relay and viewer their rights (PostgreSQL)"},
-    {.name = "app-role",
-     .kind = HK_CLI_TEXT,
-     .value = "ROLE",
-     .help = "for --print-grants (default: hikyaku_app)"},
-    {.name = "relay-role", .kind = HK_CLI_TEXT, .value = "ROLE", .help = "likewise (default: hikyaku_relay)"},
-    {.name = "viewer-role",
-     .kind = HK_CLI_TEXT,
-     .value = "ROLE",
-     .help = "likewise (default: hikyaku_viewer)"},
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option run_options[] = {
     {.name = "log-format",
@@ -122,10 +102,7 @@ static struct hk_cli_command commands[] = {
          "misbehaves, kills the relay on the way, and ends with what the receiver counted.",
      .options = demo_options,
      .run = hk_cmd_demo},
-    {.name = "init",
-     .summary = "create the schema, or bring it up to date",
-     .options = init_options,
-     .run = hk_cmd_init},
+    {.op = &hk_op_init, .run = hk_cmd_init},
     {.name = "run",
      .summary = "relay what applications commit, until stopped",
      .details =
@@ -223,21 +200,8 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_policy_plan, .run = hk_cmd_policy_plan},
     {.op = &hk_op_policy_simulate, .options = svg_option, .run = hk_cmd_policy_simulate},
     {.name = "config", .summary = "check a configuration file, and what may stand in it"},
-    {.name = "config",
-     .sub = "check",
-     .operands = "[FILE]",
-     .max_operands = 1,
-     .operand_kind = HK_CLI_FILE,
-     .summary = "find every error in a configuration file",
-     .details = "Each error is one line, file:line:col: message. Exit code 78 when there is one. '-' reads\n"
-                "standard input.",
-     .options = json_only,
-     .run = hk_cmd_config_check},
-    {.name = "config",
-     .sub = "schema",
-     .summary = "every setting with its type and default; --json: the JSON Schema",
-     .options = json_only,
-     .run = hk_cmd_config_schema},
+    {.op = &hk_op_config_check, .run = hk_cmd_config_check},
+    {.op = &hk_op_config_schema, .run = hk_cmd_config_schema},
     {.name = "completion",
      .operands = "bash|zsh|fish",
      .min_operands = 1,
@@ -249,7 +213,7 @@ static struct hk_cli_command commands[] = {
                 "  zsh:   hikyaku completion zsh > \"${fpath[1]}/_hikyaku\"\n"
                 "  fish:  hikyaku completion fish > ~/.config/fish/completions/hikyaku.fish",
      .run = hk_cmd_completion},
-    {.name = "version", .summary = "print the version", .options = json_only, .run = hk_cmd_version},
+    {.op = &hk_op_version, .run = hk_cmd_version},
     {.name = "help",
      .operands = "[COMMAND [SUB]]",
      .max_operands = 2,

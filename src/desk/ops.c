@@ -10,9 +10,11 @@
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/redrive.h"
+#include "desk/setup.h"
 #include "desk/status.h"
 
 const struct hk_op *const hk_ops[] = {
+    &hk_op_init,
     &hk_op_enqueue,
     &hk_op_enqueue_lines,
     &hk_op_status,
@@ -54,5 +56,8 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_audit_list,
     &hk_op_audit_show,
     &hk_op_audit_verify,
+    &hk_op_config_check,
+    &hk_op_config_schema,
+    &hk_op_version,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];

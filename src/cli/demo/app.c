@@ -60,37 +60,3 @@ enum hk_code hk_demo_app_order(void *app, unsigned order, bool poison, bool comm
         (void)sqlite3_exec(app, "ROLLBACK", NULL, NULL, NULL);
     return rc;
 }
-
-static void count_state(struct hk_demo_states *states, const char *status, unsigned n)
-{
-    const struct {
-        const char *name;
-        unsigned *count;
-    } all[] = {{"pending", &states->pending},
-               {"processing", &states->processing},
-               {"retrying", &states->retrying},
-               {"sent", &states->sent},
-               {"dead", &states->dead}};
-
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(all[i].name, status) == 0)
-            *all[i].count = n;
-}
-
-enum hk_code hk_demo_app_states(void *app, struct hk_demo_states *out, struct hk_err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    struct hk_demo_states states = {.pending = 0};
-    int rc = sqlite3_prepare_v2(app, "SELECT status, count(*) FROM outbox_messages GROUP BY status", -1,
-                                &stmt, NULL);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        count_state(&states, (const char *)sqlite3_column_text(stmt, 0),
-                    (unsigned)sqlite3_column_int(stmt, 1));
-        rc = SQLITE_OK;
-    }
-    (void)sqlite3_finalize(stmt);
-    if (rc != SQLITE_DONE)
-        return hk_err_set(err, HK_IO, "the demo's database: %s", sqlite3_errmsg(app));
-    *out = states;
-    return HK_OK;
-}

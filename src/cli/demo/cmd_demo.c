@@ -3,6 +3,7 @@
  * receiver that misbehaves, a relay that is killed and started again; and at the end, what the receiver counted. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 #include "cli/args.h"
 #include "cli/demo/demo.h"
 #include "cli/out.h"
-#include "store/store.h"
+#include "desk/setup.h"
+#include "desk/status.h"
 
 enum {
     ORDERS = 20,
@@ -33,6 +35,8 @@ struct demo {
     char dir[256], config[300], db[300], url[320], log[300];
     struct hk_demo_receiver *receiver;
     void *app;
+    struct hk_config *defaults; /* for the desk; the relay has a file */
+    struct hk_desk desk;
     pid_t relay; /* 0 = not running */
     unsigned port;
     bool live; /* stdout is a terminal: the table stays in place */
@@ -137,15 +141,46 @@ static int stop_relay(struct demo *d, int signum)
 
 /* ---- what is seen ---- */
 
-static void show(const struct demo *d, const char *what)
+/* How many messages are in each state. */
+struct states {
+    uint64_t pending, processing, retrying, sent, dead;
+};
+
+static enum hk_code ask(struct demo *d, const struct hk_op *op, const void *request, struct hk_pool *mem,
+                        void *result, struct hk_err *err)
 {
-    struct hk_demo_states s = {.pending = 0};
-    if (hk_demo_app_states(d->app, &s, NULL) != HK_OK)
+    static const struct hk_caller caller = {.role = HK_ROLE_ADMIN, .actor = "demo"};
+    return hk_desk_ask(&d->desk, op, &caller, request, mem, result, err);
+}
+
+static bool look(struct demo *d, struct states *out)
+{
+    static const struct hk_status_ask all = {.all_destinations = true};
+    struct hk_pool mem = {NULL};
+    struct hk_err err = {.message = ""};
+    struct hk_status is = {.n_dests = 0};
+    bool ok = ask(d, &hk_op_status, &all, &mem, &is, &err) == HK_OK;
+    if (ok) {
+        const struct hk_store_status *s = &is.store;
+        *out = (struct states){
+            .processing = s->processing, .retrying = is.retrying.n, .sent = s->sent.n, .dead = s->dead.n};
+        for (size_t i = 0; i < s->n_dests; i++)
+            out->pending += s->dests[i].pending.n;
+    }
+    hk_pool_fini(&mem);
+    return ok;
+}
+
+static void show(struct demo *d, const char *what)
+{
+    struct states s = {.pending = 0};
+    if (!look(d, &s))
         return;
     struct hk_demo_counts c = hk_demo_receiver_counts(d->receiver);
-    (void)printf("%s%7u %10u %8u %4u %4u | %8u %4u %4u %4u %6u   %s%s", d->live ? "\r" : "", s.pending,
-                 s.processing, s.retrying, s.sent, s.dead, c.requests, c.accepted, c.unavailable, c.limited,
-                 c.unique, what, d->live && what[0] == '\0' ? "\033[K" : "\n");
+    (void)printf(
+        "%s%7" PRIu64 " %10" PRIu64 " %8" PRIu64 " %4" PRIu64 " %4" PRIu64 " | %8u %4u %4u %4u %6u   %s%s",
+        d->live ? "\r" : "", s.pending, s.processing, s.retrying, s.sent, s.dead, c.requests, c.accepted,
+        c.unavailable, c.limited, c.unique, what, d->live && what[0] == '\0' ? "\033[K" : "\n");
     (void)fflush(stdout);
 }
 
@@ -157,17 +192,27 @@ static void show_head(void)
 
 /* ---- the story ---- */
 
+static enum hk_code make_outbox(struct demo *d, struct hk_err *err)
+{
+    struct hk_pool mem = {NULL};
+    struct hk_inited done;
+    if (hk_config_defaults(&d->defaults) != HK_OK)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_desk_init(&d->desk, d->defaults, d->url);
+    enum hk_code rc = ask(d, &hk_op_init, &(struct hk_init_ask){.wal = true}, &mem, &done, err);
+    hk_pool_fini(&mem);
+    return rc;
+}
+
 static enum hk_code set_up(struct demo *d, struct hk_err *err)
 {
-    const struct hk_store_init how = {.allow_wal = true};
-    struct hk_store_inited done;
     enum hk_code rc = make_folder(d, err);
     if (rc == HK_OK)
         rc = hk_demo_receiver_start((uint64_t)time(NULL), &d->receiver, &d->port, err);
     if (rc == HK_OK)
         rc = write_config(d, err);
     if (rc == HK_OK)
-        rc = hk_store_sqlite.init(d->url, &how, &done, err);
+        rc = make_outbox(d, err);
     if (rc == HK_OK)
         rc = hk_demo_app_open(d->db, &d->app, err);
     if (rc == HK_OK)
@@ -175,7 +220,7 @@ static enum hk_code set_up(struct demo *d, struct hk_err *err)
     return rc;
 }
 
-static enum hk_code commit_orders(const struct demo *d, struct hk_err *err)
+static enum hk_code commit_orders(struct demo *d, struct hk_err *err)
 {
     enum hk_code rc = HK_OK;
     for (unsigned i = 1; rc == HK_OK && i <= ORDERS; i++) {
@@ -197,10 +242,10 @@ static enum hk_code commit_orders(const struct demo *d, struct hk_err *err)
     return rc;
 }
 
-static bool settled(const struct demo *d)
+static bool settled(struct demo *d)
 {
-    struct hk_demo_states s = {.pending = 1};
-    return hk_demo_app_states(d->app, &s, NULL) == HK_OK && s.pending + s.processing + s.retrying == 0;
+    struct states s = {.pending = 1};
+    return look(d, &s) && s.pending + s.processing + s.retrying == 0;
 }
 
 /* Until nothing is left to do; on the way the relay is killed and started again. */
@@ -225,19 +270,19 @@ static enum hk_code watch(struct demo *d, struct hk_err *err)
 }
 
 /* The receiver's word. */
-static bool verdict(const struct demo *d)
+static bool verdict(struct demo *d)
 {
-    struct hk_demo_states s = {.pending = 0};
+    struct states s = {.pending = 0};
     struct hk_demo_counts c = hk_demo_receiver_counts(d->receiver);
     unsigned lost = 0, again = c.accepted - c.unique;
     for (unsigned i = 1; i <= ORDERS; i++)
         lost += !hk_demo_receiver_has(d->receiver, i);
     bool invented = hk_demo_receiver_has(d->receiver, ROLLED_BACK);
-    bool dead = hk_demo_app_states(d->app, &s, NULL) == HK_OK && s.dead == 1;
+    bool dead = look(d, &s) && s.dead == 1;
     (void)printf(
         "\nThe receiver counted: %u unique, %u duplicate%s, %u lost. Its one hang took the order and answered too\n"
         "late: that is the repeat which a receiver tells by its webhook-id. Rolled back and sent: %s. Dead\n"
-        "letters: %u (HTTP_422, the poison).\n",
+        "letters: %" PRIu64 " (HTTP_422, the poison).\n",
         c.unique, again, again == 1 ? "" : "s", lost, invented ? "YES" : "none", s.dead);
     return lost == 0 && !invented && dead && c.unique == ORDERS;
 }
@@ -292,6 +337,8 @@ static void tear_down(struct demo *d)
 {
     (void)stop_relay(d, SIGTERM);
     hk_demo_app_close(d->app);
+    hk_desk_fini(&d->desk);
+    hk_config_free(d->defaults);
     hk_demo_receiver_stop(d->receiver);
     if (d->dir[0] != '\0')
         remove_folder(d);

@@ -37,11 +37,4 @@ enum hk_code hk_demo_app_order(void *app, unsigned order, bool poison, bool comm
                                struct hk_err *err) HK_MUSTCHECK;
 void hk_demo_app_close(void *app);
 
-/* How many messages are in each state, as the view outbox_messages says. */
-struct hk_demo_states {
-    unsigned pending, processing, retrying, sent, dead;
-};
-
-enum hk_code hk_demo_app_states(void *app, struct hk_demo_states *out, struct hk_err *err) HK_MUSTCHECK;
-
 #endif
