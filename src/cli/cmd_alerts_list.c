@@ -36,7 +36,7 @@ static int64_t status_ms(const struct hk_alert *a)
 
 static void add_alert(struct hk_table *table, const struct hk_alert *a, int64_t now_ms)
 {
-    char ago[64], n[HK_OUT_TEXT];
+    char ago[64], n[HK_SHOW_NUMBER];
     struct hk_buf about;
     hk_buf_init(&about, 4096);
     about_text(a, &about);
@@ -44,9 +44,9 @@ static void add_alert(struct hk_table *table, const struct hk_alert *a, int64_t 
     hk_table_adds(table, hk_severity_word(a->severity));
     hk_table_add(table, a->rule);
     hk_table_add(table, hk_buf_str(&about));
-    hk_table_adds(table, a->count > 0 ? hk_out_count(a->count, n) : "-");
-    hk_table_adds(table, hk_operate_ago(status_ms(a), now_ms, ago));
-    hk_table_adds(table, hk_operate_ago(a->told_ms, now_ms, ago));
+    hk_table_adds(table, a->count > 0 ? hk_show_count(a->count, n) : "-");
+    hk_table_adds(table, hk_show_ago(status_ms(a), now_ms, ago));
+    hk_table_adds(table, hk_show_ago(a->told_ms, now_ms, ago));
     hk_table_add(table, a->example_id);
     hk_buf_fini(&about);
 }
@@ -85,8 +85,7 @@ static void write_notices(struct hk_buf *out, const struct hk_alerts_list *list)
         hk_table_add(&table, n->rule);
         (void)snprintf(text, sizeof text, "%" PRIu32, n->attempts);
         hk_table_adds(&table, text);
-        hk_table_adds(&table,
-                      n->given_up_ms != 0 ? "given up" : hk_operate_ago(n->due_ms, list->now_ms, text));
+        hk_table_adds(&table, n->given_up_ms != 0 ? "given up" : hk_show_ago(n->due_ms, list->now_ms, text));
         hk_table_add(&table, n->last_error);
     }
     (void)hk_buf_addc(out, '\n');
@@ -105,7 +104,7 @@ static void write_mutes(struct hk_buf *out, const struct hk_alerts_list *list)
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < list->n_mutes; i++) {
         hk_table_add(&table, list->mutes[i].rule);
-        hk_table_adds(&table, hk_operate_ago(list->mutes[i].until_ms, list->now_ms, ago));
+        hk_table_adds(&table, hk_show_ago(list->mutes[i].until_ms, list->now_ms, ago));
         hk_table_add(&table, list->mutes[i].actor);
         hk_table_add(&table, list->mutes[i].reason);
     }
@@ -126,9 +125,8 @@ static void print_alerts(const struct hk_ask *ask, const void *result, struct hk
     else if (list->evaluated_ms == 0)
         (void)hk_buf_adds(out, "\nno relay has looked yet: start one with 'hikyaku run'\n");
     else
-        (void)hk_buf_addf(out, "\nlooked at %s by %.*s\n",
-                          hk_operate_ago(list->evaluated_ms, list->now_ms, ago), (int)list->relay.len,
-                          list->relay.ptr);
+        (void)hk_buf_addf(out, "\nlooked at %s by %.*s\n", hk_show_ago(list->evaluated_ms, list->now_ms, ago),
+                          (int)list->relay.len, list->relay.ptr);
 }
 
 int hk_cmd_alerts_list(struct hk_cli *cli)

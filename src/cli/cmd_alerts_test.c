@@ -10,11 +10,11 @@ static void print_tested(const struct hk_ask *ask, const void *result, struct hk
 {
     const struct hk_alert_tested *tested = result;
     bool taken = tested->failed.code == HK_OK;
-    char took[HK_OUT_TEXT];
+    char took[HK_SHOW_NUMBER];
     (void)ask;
     (void)hk_buf_addf(out, "%s (%s): %s after %s", tested->conf->name,
                       hk_conf_channel_kind_name(tested->conf->kind), taken ? "taken" : "failed",
-                      hk_out_duration(tested->took_ms, took));
+                      hk_show_duration(tested->took_ms, took));
     if (!taken) {
         (void)hk_buf_adds(out, ": ");
         (void)hk_table_safe(out, hk_str_of(tested->failed.message), 400);

@@ -16,11 +16,11 @@
 /* "4711", or "5,000 letters" that `audit show` lists. */
 static const char *letters_of(const struct hk_audit_row *row, char out[64])
 {
-    char number[HK_OUT_TEXT];
+    char number[HK_SHOW_NUMBER];
     if (row->letter_id != 0)
         (void)snprintf(out, 64, "%" PRId64, row->letter_id);
     else if (row->letters > 0)
-        (void)snprintf(out, 64, "%s letter%s", hk_out_count(row->letters, number),
+        (void)snprintf(out, 64, "%s letter%s", hk_show_count(row->letters, number),
                        row->letters == 1 ? "" : "s");
     else
         (void)snprintf(out, 64, "-");

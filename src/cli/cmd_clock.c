@@ -60,7 +60,7 @@ static bool has_rows(const struct hk_clock_state *state)
 
 static void say_state(struct hk_buf *out, const struct hk_clock_state *state)
 {
-    char now[HK_TIME_TEXT_MAX], mark[HK_TIME_TEXT_MAX], ahead[HK_OUT_TEXT];
+    char now[HK_TIME_TEXT_MAX], mark[HK_TIME_TEXT_MAX], ahead[HK_SHOW_NUMBER];
     const char *whose = state->of_server ? "the database server's" : "this host's";
     (void)hk_format_rfc3339(state->clock_ms, now);
     (void)hk_format_rfc3339(state->mark_ms, mark);
@@ -70,7 +70,7 @@ static void say_state(struct hk_buf *out, const struct hk_clock_state *state)
         return;
     }
     (void)hk_buf_addf(out, "store's time     %s, %s ahead of the clock\n", mark,
-                      hk_out_duration(ahead_ms(state), ahead));
+                      hk_show_duration(ahead_ms(state), ahead));
     if (has_rows(state))
         (void)hk_buf_adds(out, "written with that time:\n");
     list_parts(out, state);
@@ -102,13 +102,13 @@ int hk_cmd_clock_show(struct hk_cli *cli)
 
 static void say_reset(struct hk_buf *out, const struct hk_clock_state *state)
 {
-    char ahead[HK_OUT_TEXT];
+    char ahead[HK_SHOW_NUMBER];
     if (hk_clock_in_step(state)) {
         (void)hk_buf_adds(out, "The clock is in step: there is nothing to reset.\n");
         return;
     }
     (void)hk_buf_addf(out, "The store's time %s %s ahead of the clock%s.\n", state->mended ? "was" : "is",
-                      hk_out_duration(ahead_ms(state), ahead),
+                      hk_show_duration(ahead_ms(state), ahead),
                       state->mended ? ", and goes by it again" : "; it would go by it again");
     if (has_rows(state))
         (void)hk_buf_addf(out, "%s:\n", state->mended ? "mended" : "would be mended");
@@ -129,9 +129,9 @@ static enum hk_code ask_patiently(const struct hk_operate *op, const struct hk_c
         if (rc != HK_BUSY || hk_clock_us() / 1000 >= until_ms)
             return rc;
         if (!told) {
-            char lease[HK_OUT_TEXT];
+            char lease[HK_SHOW_NUMBER];
             (void)hk_out_error(HK_EXIT_TEMPORARY, "%s; waiting for up to %s", err->message,
-                               hk_out_duration(ask->lease_ms, lease));
+                               hk_show_duration(ask->lease_ms, lease));
         }
         told = true;
         nanosleep(&wait, NULL);

@@ -12,11 +12,11 @@
 
 static const char *limits_text(const struct hk_conf_limits *limits, char out[96])
 {
-    char rate[HK_OUT_TEXT];
+    char rate[HK_SHOW_NUMBER];
     int used = 0;
     out[0] = '\0';
     if (limits->rate_per_s > 0)
-        used = snprintf(out, 96, "%s/s", hk_out_rate(limits->rate_per_s, rate));
+        used = snprintf(out, 96, "%s/s", hk_show_rate(limits->rate_per_s, rate));
     if (limits->concurrency > 0)
         (void)snprintf(out + used, 96 - (size_t)used, "%s%" PRIu32 " at once", used > 0 ? ", " : "",
                        limits->concurrency);

@@ -13,7 +13,7 @@ static void print_tested(const struct hk_ask *ask, const void *result, struct hk
 {
     const struct hk_dest_tested *tested = result;
     const struct hk_delivered *got = &tested->got;
-    char line[160], took[HK_OUT_TEXT], url[HK_URL_SHOWN_MAX];
+    char line[160], took[HK_SHOW_NUMBER], url[HK_URL_SHOWN_MAX];
     (void)ask;
     hk_operate_fact(out, "destination", hk_str_of(tested->conf->name));
     hk_operate_fact(out, "url", hk_str_of(hk_conf_target(tested->conf, url)));
@@ -25,7 +25,7 @@ static void print_tested(const struct hk_ask *ask, const void *result, struct hk
     else
         (void)snprintf(line, sizeof line, "none (%s)", hk_fault_name(got->fault));
     hk_operate_fact(out, "status", hk_str_of(line));
-    hk_operate_fact(out, "took", hk_str_of(hk_out_duration(got->duration_ms, took)));
+    hk_operate_fact(out, "took", hk_str_of(hk_show_duration(got->duration_ms, took)));
     hk_operate_fact(out, "address", got->address);
     hk_operate_fact(out, "error", got->error);
     hk_operate_fact(out, "message", hk_str_of(tested->message_id));

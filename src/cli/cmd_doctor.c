@@ -65,13 +65,13 @@ static void finding(struct doctor *d, enum level level, const char *check, const
     (void)hk_buf_addc(&d->out, '\n');
 }
 
-static const char *size_text(uint64_t bytes, char out[HK_OUT_TEXT])
+static const char *size_text(uint64_t bytes, char out[HK_SHOW_NUMBER])
 {
     double mib = (double)bytes / (double)MIB;
     if (mib >= 10240)
-        (void)snprintf(out, HK_OUT_TEXT, "%.0f GiB", mib / 1024);
+        (void)snprintf(out, HK_SHOW_NUMBER, "%.0f GiB", mib / 1024);
     else
-        (void)snprintf(out, HK_OUT_TEXT, mib >= 10 ? "%.0f MiB" : "%.1f MiB", mib);
+        (void)snprintf(out, HK_SHOW_NUMBER, mib >= 10 ? "%.0f MiB" : "%.1f MiB", mib);
     return out;
 }
 
@@ -230,7 +230,7 @@ static void look_at_engine(struct doctor *d, const struct hk_store_health *h)
 
 static void look_at_file(struct doctor *d, const struct hk_store_health *h)
 {
-    char file[HK_OUT_TEXT], wal[HK_OUT_TEXT], left[HK_OUT_TEXT];
+    char file[HK_SHOW_NUMBER], wal[HK_SHOW_NUMBER], left[HK_SHOW_NUMBER];
     if (hk_str_eq(hk_str_of(h->journal), hk_str_of("wal")))
         finding(d, LEVEL_OK, "journal", "WAL");
     else
@@ -264,14 +264,14 @@ static void look_at_file(struct doctor *d, const struct hk_store_health *h)
 
 static void look_at_clock(struct doctor *d, const struct hk_store_health *h)
 {
-    char behind[HK_OUT_TEXT];
+    char behind[HK_SHOW_NUMBER];
     int64_t lag_ms = h->high_water_ms - h->clock_ms;
     if (lag_ms > 2000)
         finding(
             d, LEVEL_WARN, "clock",
             "the host's clock is %s behind the time that the store has seen: nothing is lost, but until it has caught up "
             "leases and waits take longer (not_before and expires_at go by the clock); check the clock (NTP), and if it is right now see 'hikyaku clock show'",
-            hk_out_duration((uint64_t)lag_ms, behind));
+            hk_show_duration((uint64_t)lag_ms, behind));
     else if (h->clock_ms < INT64_C(1704067200000)) /* 2024 */
         finding(d, LEVEL_FAIL, "clock",
                 "the host's clock is in the past: set it (NTP); signatures will be refused");
@@ -283,7 +283,7 @@ static void look_at_clock(struct doctor *d, const struct hk_store_health *h)
 
 static void look_at_relay(struct doctor *d, const struct hk_store_status *s)
 {
-    char text[HK_OUT_TEXT], n[48];
+    char text[HK_SHOW_NUMBER], n[48];
     if (s->relay.running)
         finding(d, LEVEL_OK, "relay", "%.*s is running (lane %" PRId64 ")", (int)s->relay.name.len,
                 s->relay.name.ptr, s->relay.lane);
@@ -291,7 +291,7 @@ static void look_at_relay(struct doctor *d, const struct hk_store_status *s)
         finding(d, LEVEL_WARN, "relay",
                 "%.*s stopped without a word %s ago: start it again with 'hikyaku run'",
                 (int)s->relay.name.len, s->relay.name.ptr,
-                hk_out_duration((uint64_t)(s->now_ms - s->relay.until_ms), text));
+                hk_show_duration((uint64_t)(s->now_ms - s->relay.until_ms), text));
     else
         finding(d, LEVEL_WARN, "relay", "none is running: start one with 'hikyaku run'");
     if (s->due.n == 0) {
@@ -300,7 +300,7 @@ static void look_at_relay(struct doctor *d, const struct hk_store_status *s)
     }
     int64_t age_ms = s->oldest_due_ms != 0 && s->oldest_due_ms < s->now_ms ? s->now_ms - s->oldest_due_ms : 0;
     finding(d, age_ms > 60000 ? LEVEL_WARN : LEVEL_OK, "backlog", "%s due, the oldest for %s%s",
-            hk_operate_count(s->due, n), hk_out_duration((uint64_t)age_ms, text),
+            hk_operate_count(s->due, n), hk_show_duration((uint64_t)age_ms, text),
             age_ms > 60000 ? ": 'hikyaku status' shows where; is a destination paused, slow or limited?"
                            : "");
 }
@@ -312,7 +312,7 @@ static void look_at_dests(struct doctor *d, const struct hk_store_status *s)
         const struct hk_dest_status *x = &s->dests[i];
         struct hk_count live = {x->pending.n + x->retrying.n, x->pending.about || x->retrying.about};
         int len = x->name.len < 100 ? (int)x->name.len : 100;
-        if (x->name.len > 0 && live.n > 0 && hk_operate_destination(d->config, x->name) == NULL)
+        if (x->name.len > 0 && live.n > 0 && hk_config_destination_named(d->config, x->name) == NULL)
             finding(d, LEVEL_WARN, "destination",
                     "'%.*s' is not configured, %s messages name it: a relay makes them dead letters; add it",
                     len, x->name.ptr, hk_operate_count(live, n));

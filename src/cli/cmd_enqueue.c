@@ -94,8 +94,8 @@ static enum hk_code print_ids(void *arg, const struct hk_str *ids, size_t n, str
 
 static void show_count(uint64_t n, const char *end)
 {
-    char count[HK_OUT_TEXT];
-    (void)fprintf(stderr, "\r%s enqueued%s", hk_out_count(n, count), end);
+    char count[HK_SHOW_NUMBER];
+    (void)fprintf(stderr, "\r%s enqueued%s", hk_show_count(n, count), end);
 }
 
 static void show_progress(void *arg, const struct hk_progress *progress)
@@ -112,14 +112,14 @@ static int stopped(const struct many *m, const struct hk_enqueued_lines *done)
 {
     const struct hk_err *err = &m->ask.err;
     enum hk_exit code = err->code == HK_BUSY ? HK_EXIT_TEMPORARY : HK_EXIT_FAILURE;
-    char count[HK_OUT_TEXT];
+    char count[HK_SHOW_NUMBER];
     if (m->progress)
         (void)fprintf(stderr, "\n");
     if (done->messages == 0)
         return hk_out_error(code, "%s (nothing was committed)", err->message);
     return hk_out_error(
         code, "%s (committed: %s messages, lines 1 to %" PRIu64 "; nothing from line %" PRIu64 " on)",
-        err->message, hk_out_count(done->messages, count), done->lines, done->lines + 1);
+        err->message, hk_show_count(done->messages, count), done->lines, done->lines + 1);
 }
 
 static int ask_lines(struct many *m)

@@ -25,7 +25,7 @@ static void when(const struct hk_row *row, int64_t now_ms, char out[96])
         (void)snprintf(out, 96, "due");
         return;
     }
-    (void)snprintf(out, 96, "%s%s", word, hk_operate_ago(ms, now_ms, ago));
+    (void)snprintf(out, 96, "%s%s", word, hk_show_ago(ms, now_ms, ago));
 }
 
 static void add_row(struct hk_table *table, const struct hk_row *row, int64_t now_ms)
@@ -37,7 +37,7 @@ static void add_row(struct hk_table *table, const struct hk_row *row, int64_t no
     hk_table_add(table, row->event_type);
     (void)snprintf(text, sizeof text, "%" PRIu32, row->attempts);
     hk_table_adds(table, text);
-    hk_table_adds(table, hk_operate_ago(row->created_ms, now_ms, ago));
+    hk_table_adds(table, hk_show_ago(row->created_ms, now_ms, ago));
     when(row, now_ms, text);
     hk_table_adds(table, text);
     hk_table_add(table, row->state == HK_STATE_CANCELLED ? row->reason : row->last_error);

@@ -19,7 +19,7 @@ static void fact_time(struct hk_buf *out, const char *name, int64_t ms, int64_t 
     if (ms == 0)
         return;
     (void)hk_format_rfc3339(ms, time_text);
-    (void)snprintf(line, sizeof line, "%s (%s)", time_text, hk_operate_ago(ms, now_ms, ago));
+    (void)snprintf(line, sizeof line, "%s (%s)", time_text, hk_show_ago(ms, now_ms, ago));
     hk_operate_fact(out, name, hk_str_of(line));
 }
 
@@ -50,13 +50,13 @@ static void write_cut(struct hk_buf *out, const struct hk_row *row)
 
 static void write_payload(struct hk_buf *out, const struct hk_row *row, bool whole)
 {
-    char size[HK_OUT_TEXT];
+    char size[HK_SHOW_NUMBER];
     if (!row->has_payload) {
         hk_operate_fact(out, "payload",
                         hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
         return;
     }
-    (void)hk_buf_addf(out, "%-16s %s bytes%s\n", "payload", hk_out_count(row->payload_bytes, size),
+    (void)hk_buf_addf(out, "%-16s %s bytes%s\n", "payload", hk_show_count(row->payload_bytes, size),
                       whole ? ":" : " (--payload shows it)");
     if (!whole)
         return;
@@ -123,7 +123,7 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
         {"TRY", true, 0},     {"AT", false, 0},     {"TOOK", true, 0},      {"STATUS", true, 0},
         {"CLASS", false, 12}, {"CAUSE", false, 24}, {"ADDRESS", false, 30}, {"ERROR", false, 80}};
     struct hk_table table;
-    char text[96], took[HK_OUT_TEXT], at[HK_TIME_TEXT_MAX];
+    char text[96], took[HK_SHOW_NUMBER], at[HK_TIME_TEXT_MAX];
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < shown->n_attempts; i++) {
         const struct hk_tried *a = &shown->attempts[i];
@@ -134,7 +134,7 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
         hk_table_adds(&table, text);
         (void)hk_format_rfc3339(a->started_ms, at);
         hk_table_adds(&table, at);
-        hk_table_adds(&table, hk_out_duration(a->duration_ms, took));
+        hk_table_adds(&table, hk_show_duration(a->duration_ms, took));
         (void)snprintf(text, sizeof text, a->status > 0 ? "%d" : "-", a->status);
         hk_table_adds(&table, text);
         hk_table_add(&table, a->failure_class);

@@ -31,11 +31,11 @@ static void write_groups(struct hk_buf *out, const struct hk_letter_groups *grou
                                                      {.title = "REASON", .max_width = 24},
                                                      {.title = "GROUP"}};
     struct hk_table table;
-    char number[HK_OUT_TEXT];
+    char number[HK_SHOW_NUMBER];
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < groups->n; i++) {
-        hk_table_adds(&table, hk_out_count(groups->items[i].n, number));
-        hk_table_adds(&table, hk_out_count(groups->items[i].maybe, number));
+        hk_table_adds(&table, hk_show_count(groups->items[i].n, number));
+        hk_table_adds(&table, hk_show_count(groups->items[i].maybe, number));
         hk_table_add(&table, hk_operate_to(groups->items[i].destination));
         hk_table_add(&table, groups->items[i].reason);
         hk_table_add(&table, groups->items[i].fingerprint);
@@ -48,12 +48,12 @@ static void write_groups(struct hk_buf *out, const struct hk_letter_groups *grou
 
 static void write_hints(struct hk_buf *out, const struct hk_redrive_plan *plan)
 {
-    char number[HK_OUT_TEXT];
+    char number[HK_SHOW_NUMBER];
     if (plan->groups.maybe > 0)
         (void)hk_buf_addf(out,
                           "%s of these letters may have arrived: a receiver that does not know repeated "
                           "message ids acts on them twice\n",
-                          hk_out_count(plan->groups.maybe, number));
+                          hk_show_count(plan->groups.maybe, number));
     if (plan->paused != NULL)
         (void)hk_buf_addf(
             out,
@@ -65,16 +65,16 @@ static void write_hints(struct hk_buf *out, const struct hk_redrive_plan *plan)
 
 static void write_plan(struct hk_buf *out, const struct hk_redrive_plan *plan)
 {
-    char number[48], rate[HK_OUT_TEXT], eta[HK_OUT_TEXT];
+    char number[48], rate[HK_SHOW_NUMBER], eta[HK_SHOW_NUMBER];
     (void)hk_buf_addf(out, "%s letters fit: ", hk_operate_count(plan->count, number));
     (void)hk_table_safe(out, hk_str_of(plan->filter), 1000);
     (void)hk_buf_adds(out, "\n");
     if (plan->count.n == 0)
         return;
     write_groups(out, &plan->groups);
-    (void)hk_buf_addf(out, "at %s/s%s%s: about %s", hk_out_rate(plan->pace.rate_per_s, rate),
+    (void)hk_buf_addf(out, "at %s/s%s%s: about %s", hk_show_rate(plan->pace.rate_per_s, rate),
                       plan->pace.ramp_ms > 0 ? ", ramping up over a minute" : "",
-                      plan->pace.canary > 0 ? ", after the canary" : "", hk_out_duration(plan->eta_ms, eta));
+                      plan->pace.canary > 0 ? ", after the canary" : "", hk_show_duration(plan->eta_ms, eta));
     if (plan->pace.abort_ratio > 0)
         (void)hk_buf_addf(out, "; stops when more than %.0f %% fail", plan->pace.abort_ratio * 100);
     (void)hk_buf_adds(out, "\n");
@@ -97,7 +97,7 @@ int hk_cmd_redrive_plan(struct hk_cli *cli)
 static void print_started(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
     const struct hk_redrive_plan *plan = result;
-    char number[48], eta[HK_OUT_TEXT];
+    char number[48], eta[HK_SHOW_NUMBER];
     (void)ask;
     if (plan->id == 0) {
         write_plan(out, plan);
@@ -107,7 +107,7 @@ static void print_started(const struct hk_ask *ask, const void *result, struct h
                       "redrive %" PRId64 " started: %s letters, about %s\n"
                       "follow it: hikyaku redrive show %" PRId64
                       " --follow; stop it: hikyaku redrive cancel %" PRId64 "\n",
-                      plan->id, hk_operate_count(plan->count, number), hk_out_duration(plan->eta_ms, eta),
+                      plan->id, hk_operate_count(plan->count, number), hk_show_duration(plan->eta_ms, eta),
                       plan->id, plan->id);
     if (!plan->relay_runs)
         (void)hk_buf_adds(out, "no relay is running: it begins when one does\n");
@@ -169,8 +169,8 @@ static void write_jobs(struct hk_buf *out, const struct hk_redrive_jobs *jobs)
         hk_table_adds(&table, text);
         hk_table_adds(&table, hk_redrive_status_name(job->status));
         for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
-            hk_table_adds(&table, hk_out_count(numbers[k], text));
-        hk_table_adds(&table, hk_operate_ago(job->created_ms, jobs->now_ms, text));
+            hk_table_adds(&table, hk_show_count(numbers[k], text));
+        hk_table_adds(&table, hk_show_ago(job->created_ms, jobs->now_ms, text));
         hk_table_add(&table, job->actor);
         hk_table_add(&table, job->filter);
     }
@@ -208,7 +208,7 @@ static void write_bar(struct hk_buf *out, const struct hk_redrive_facts *f)
 static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int64_t now_ms)
 {
     const struct hk_redrive_facts *f = &job->facts;
-    char rate[HK_OUT_TEXT], text[64];
+    char rate[HK_SHOW_NUMBER], text[64];
     (void)hk_buf_addf(out, "redrive %" PRId64 ": %s ", job->id, hk_redrive_status_name(job->status));
     write_bar(out, f);
     (void)hk_buf_addf(out,
@@ -216,7 +216,7 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
                       "\non the way %" PRIu64 " (%" PRIu64 " of them failed at least once)\n",
                       f->requeued, f->total, f->resolved, f->failed, hk_redrive_waiting(f), f->struggling);
     (void)hk_buf_addf(out, "rate       %s/s%s, canary %" PRIu32 ", stops at %.0f %% failing\n",
-                      hk_out_rate(job->pace.rate_per_s > 0 ? job->pace.rate_per_s : HK_REDRIVE_RATE, rate),
+                      hk_show_rate(job->pace.rate_per_s > 0 ? job->pace.rate_per_s : HK_REDRIVE_RATE, rate),
                       job->pace.ramp_ms > 0 ? " after a ramp" : "", job->pace.canary,
                       job->pace.abort_ratio * 100);
     (void)hk_buf_adds(out, "filter     ");
@@ -225,7 +225,7 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
     (void)hk_table_safe(out, job->actor, 200);
     (void)hk_buf_adds(out, ": ");
     (void)hk_table_safe(out, job->reason, 500);
-    (void)hk_buf_addf(out, ", %s\n", hk_operate_ago(job->created_ms, now_ms, text));
+    (void)hk_buf_addf(out, ", %s\n", hk_show_ago(job->created_ms, now_ms, text));
     if (job->status == HK_REDRIVE_RUNNING && job->held.len > 0) {
         (void)hk_buf_adds(out, "waits      ");
         (void)hk_table_safe(out, job->held, 100);
@@ -233,10 +233,10 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
     }
     if (job->status == HK_REDRIVE_RUNNING) {
         (void)hk_buf_addf(out, "left       about %s\n",
-                          hk_out_duration(hk_redrive_eta_ms(&job->pace, f, now_ms), rate));
+                          hk_show_duration(hk_redrive_eta_ms(&job->pace, f, now_ms), rate));
         return;
     }
-    (void)hk_buf_addf(out, "ended      %s", hk_operate_ago(job->ended_ms, now_ms, text));
+    (void)hk_buf_addf(out, "ended      %s", hk_show_ago(job->ended_ms, now_ms, text));
     (void)hk_buf_adds(out, job->ending.len > 0 ? ": " : "");
     (void)hk_table_safe(out, job->ending, 500);
     (void)hk_buf_addc(out, '\n');

@@ -16,28 +16,28 @@ static uint64_t since(int64_t ms, int64_t now_ms)
 
 static const char *lease_text(const struct hk_relay_row *r, int64_t now_ms, char out[96])
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     if (r->running)
-        (void)snprintf(out, 96, "%s left", hk_out_duration((uint64_t)r->until_ms - (uint64_t)now_ms, text));
+        (void)snprintf(out, 96, "%s left", hk_show_duration((uint64_t)r->until_ms - (uint64_t)now_ms, text));
     else
         (void)snprintf(out, 96, "ended %s ago: stopped without a word",
-                       hk_out_duration(since(r->until_ms, now_ms), text));
+                       hk_show_duration(since(r->until_ms, now_ms), text));
     return out;
 }
 
 static void add_row(struct hk_table *table, const struct hk_relay_row *r, int64_t now_ms)
 {
-    char text[96], n[HK_OUT_TEXT], ago[64];
+    char text[96], n[HK_SHOW_NUMBER], ago[64];
     hk_table_add(table, r->name);
     (void)snprintf(text, sizeof text, "%" PRId64, r->lane);
     hk_table_adds(table, text);
     hk_table_add(table, r->boot);
     hk_table_add(table, r->version);
-    hk_table_adds(table, hk_operate_ago(r->started_ms, now_ms, ago));
+    hk_table_adds(table, hk_show_ago(r->started_ms, now_ms, ago));
     (void)snprintf(text, sizeof text, "%" PRIu32, r->shards);
     hk_table_adds(table, text);
-    hk_table_adds(table, hk_out_count(r->in_hand, n));
-    hk_table_adds(table, r->oldest_due_ms != 0 ? hk_out_duration(since(r->oldest_due_ms, now_ms), n) : "-");
+    hk_table_adds(table, hk_show_count(r->in_hand, n));
+    hk_table_adds(table, r->oldest_due_ms != 0 ? hk_show_duration(since(r->oldest_due_ms, now_ms), n) : "-");
     hk_table_adds(table, lease_text(r, now_ms, text));
 }
 

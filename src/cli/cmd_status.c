@@ -22,17 +22,17 @@ static void figure(struct hk_buf *out, const char *name, struct hk_count count, 
 
 static const char *age(int64_t ms, int64_t now_ms, const char *what, char out[96])
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     out[0] = '\0';
     if (ms != 0)
         (void)snprintf(out, 96, "%s %s", what,
-                       hk_out_duration(ms < now_ms ? (uint64_t)(now_ms - ms) : 0, text));
+                       hk_show_duration(ms < now_ms ? (uint64_t)(now_ms - ms) : 0, text));
     return out;
 }
 
 static void write_relay(struct hk_buf *out, const struct hk_store_status *s)
 {
-    char left[HK_OUT_TEXT];
+    char left[HK_SHOW_NUMBER];
     if (!s->relay.known) {
         (void)hk_buf_adds(out, "no relay is running: start one with 'hikyaku run'\n");
         return;
@@ -44,11 +44,11 @@ static void write_relay(struct hk_buf *out, const struct hk_store_status *s)
                           s->relays_running - 1);
     else if (s->relay.running)
         (void)hk_buf_addf(out, " (lane %" PRId64 "), lease ends in %s unless renewed\n", s->relay.lane,
-                          hk_out_duration((uint64_t)(s->relay.until_ms - s->now_ms), left));
+                          hk_show_duration((uint64_t)(s->relay.until_ms - s->now_ms), left));
     else
         (void)hk_buf_addf(out,
                           " stopped without a word, its lease ended %s ago; start one with 'hikyaku run'\n",
-                          hk_out_duration((uint64_t)(s->now_ms - s->relay.until_ms), left));
+                          hk_show_duration((uint64_t)(s->now_ms - s->relay.until_ms), left));
 }
 
 static void write_attempts(struct hk_buf *out, const struct hk_store_status *s)
@@ -104,27 +104,28 @@ static void write_dests(struct hk_buf *out, const struct hk_store_status *s)
 
 /* ---- lately ---- */
 
-static const char *rate(double per_s, char out[HK_OUT_TEXT])
+static const char *rate(double per_s, char out[HK_SHOW_NUMBER])
 {
-    return per_s > 0 ? hk_out_rate(per_s, out) : "0";
+    return per_s > 0 ? hk_show_rate(per_s, out) : "0";
 }
 
-static const char *percent(double ratio, char out[HK_OUT_TEXT])
+static const char *percent(double ratio, char out[HK_SHOW_NUMBER])
 {
     if (ratio < 0)
         return "-";
     /* what failed once is not all of it */
-    (void)snprintf(out, HK_OUT_TEXT, ratio < 1 && ratio > 0.999 ? ">99.9%%" : "%.3g%%", ratio * 100);
+    (void)snprintf(out, HK_SHOW_NUMBER, ratio < 1 && ratio > 0.999 ? ">99.9%%" : "%.3g%%", ratio * 100);
     return out;
 }
 
 static void add_latency(struct hk_table *table, const struct hk_histogram *latency)
 {
     static const double quantiles[] = {0.5, 0.95, 0.99};
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     bool any = hk_histogram_count(latency) > 0;
     for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
-        hk_table_adds(table, any ? hk_out_duration(hk_histogram_quantile(latency, quantiles[i]), text) : "-");
+        hk_table_adds(table,
+                      any ? hk_show_duration(hk_histogram_quantile(latency, quantiles[i]), text) : "-");
 }
 
 /* What keeps it, beside pauses and open breakers, and what went wrong last. */
@@ -138,9 +139,9 @@ static void add_state(struct hk_table *table, const struct hk_status_dest *d, in
     if (d->lately.limited)
         (void)hk_buf_addf(
             &text, "at its limit, next %s; ",
-            hk_operate_ago(d->lately.ready_at_ms > now_ms ? d->lately.ready_at_ms : now_ms, now_ms, ago));
+            hk_show_ago(d->lately.ready_at_ms > now_ms ? d->lately.ready_at_ms : now_ms, now_ms, ago));
     if (d->lately.last_error.len > 0) {
-        (void)hk_buf_addf(&text, "last error %s: ", hk_operate_ago(d->lately.last_error_ms, now_ms, ago));
+        (void)hk_buf_addf(&text, "last error %s: ", hk_show_ago(d->lately.last_error_ms, now_ms, ago));
         (void)hk_buf_add(&text, d->lately.last_error.ptr, d->lately.last_error.len);
     }
     struct hk_str s = hk_buf_str(&text);
@@ -167,7 +168,7 @@ static void write_lately(struct hk_buf *out, const struct hk_status *o)
                                                      {"BLOCKED", true, 0},
                                                      {"", false, 120}};
     struct hk_table table;
-    char text[HK_OUT_TEXT], n[48];
+    char text[HK_SHOW_NUMBER], n[48];
     bool any = false;
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < o->n_dests; i++) {

@@ -93,11 +93,6 @@ const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_
     return NULL;
 }
 
-const struct hk_conf_destination *hk_operate_destination(const struct hk_config *config, struct hk_str name)
-{
-    return hk_config_destination_named(config, name);
-}
-
 static bool read_all(FILE *file, struct hk_buf *out)
 {
     char chunk[16384];
@@ -134,11 +129,11 @@ bool hk_operate_payload(const char *given, struct hk_buf *out)
 
 void hk_operate_cut(struct hk_buf *out, uint64_t bytes, const char *where, int64_t id)
 {
-    char all[HK_OUT_TEXT], some[HK_OUT_TEXT];
+    char all[HK_SHOW_NUMBER], some[HK_SHOW_NUMBER];
     (void)hk_buf_addf(out,
                       "cut: the payload has %s bytes, and this command reads the first %s; for all of it: "
                       "SELECT payload FROM %s = %" PRId64,
-                      hk_out_count(bytes, all), hk_out_count(HK_PAYLOAD_MAX, some), where, id);
+                      hk_show_count(bytes, all), hk_show_count(HK_PAYLOAD_MAX, some), where, id);
 }
 
 void hk_operate_fact(struct hk_buf *out, const char *name, struct hk_str value)
@@ -164,7 +159,7 @@ void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int6
 {
     char when[HK_TIME_TEXT_MAX], ago[64];
     if (dest->paused) {
-        (void)hk_buf_addf(out, "paused %s by ", hk_operate_ago(dest->since_ms, now_ms, ago));
+        (void)hk_buf_addf(out, "paused %s by ", hk_show_ago(dest->since_ms, now_ms, ago));
         (void)hk_buf_add(out, dest->actor.ptr, dest->actor.len);
         (void)hk_buf_adds(out, ": ");
         (void)hk_buf_add(out, dest->reason.ptr, dest->reason.len);
@@ -173,5 +168,5 @@ void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int6
         return;
     (void)hk_format_rfc3339(dest->open_until_ms, when);
     (void)hk_buf_addf(out, "%sbreaker: open until %s (%s)", dest->paused ? "; " : "", when,
-                      hk_operate_ago(dest->open_until_ms, now_ms, ago));
+                      hk_show_ago(dest->open_until_ms, now_ms, ago));
 }

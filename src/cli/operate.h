@@ -37,9 +37,6 @@ int hk_operate_show(const struct hk_cli *cli, hk_operate_ask *ask);
 /* --reason, or asked for on a terminal; NULL: said that it is missing, exit with 2. */
 const char *hk_operate_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX]);
 
-/* As hk_config_destination_named, which is what to use. */
-const struct hk_conf_destination *hk_operate_destination(const struct hk_config *config, struct hk_str name);
-
 #define HK_PAYLOAD_MAX ((size_t)64 << 20)
 /* TEXT itself, what comes from standard input ("-"), or what is in a file ("@FILE"). False: said why not. */
 bool hk_operate_payload(const char *given, struct hk_buf *out);
@@ -55,8 +52,6 @@ void hk_operate_cut(struct hk_buf *out, uint64_t bytes, const char *where, int64
 const char *hk_operate_count(struct hk_count count, char out[HK_SHOW_NUMBER]);
 /* A destination as every table shows it: "(by route)" for a row that names none. */
 struct hk_str hk_operate_to(struct hk_str destination);
-/* As base/show.h, where it stands. */
-#define hk_operate_ago hk_show_ago
 /* What keeps messages from a destination: a pause, an open breaker; nothing for neither. */
 void hk_operate_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms);
 

@@ -28,9 +28,7 @@ bool hk_out_color(void);     /* stdout is a terminal and NO_COLOR is not set */
 unsigned hk_out_width(void); /* COLUMNS, 40 .. 240; 80 when it is not set */
 
 /* As base/show.h, where they stand. */
-#define HK_OUT_TEXT     HK_SHOW_NUMBER
-#define hk_out_duration hk_show_duration
-#define hk_out_rate     hk_show_rate
-#define hk_out_count    hk_show_count
+#define HK_OUT_TEXT  HK_SHOW_NUMBER
+#define hk_out_count hk_show_count
 
 #endif

@@ -16,11 +16,11 @@ static void tell_looked(void *arg, const struct hk_progress *progress)
 {
     int64_t *told_ms = arg;
     int64_t now_ms = hk_clock_wall_ms();
-    char number[HK_OUT_TEXT];
+    char number[HK_SHOW_NUMBER];
     if (now_ms - *told_ms < EVERY_MS)
         return;
     *told_ms = now_ms;
-    (void)fprintf(stderr, "\rlooking … letter %s ", hk_out_count(progress->done, number));
+    (void)fprintf(stderr, "\rlooking … letter %s ", hk_show_count(progress->done, number));
 }
 
 int hk_looking_also(struct hk_ask *ask, const struct hk_op *op, const void *request, void *result)

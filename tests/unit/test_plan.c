@@ -495,17 +495,17 @@ static void durations_read_well(void **state)
         {UINT64_C(306000000), "3d13h"},
     };
 
-    char out[HK_OUT_TEXT];
+    char out[HK_SHOW_NUMBER];
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_string_equal(hk_out_duration(rows[i].ms, out), rows[i].text);
-    assert_true(strlen(hk_out_duration(UINT64_MAX, out)) < HK_OUT_TEXT);
-    assert_string_equal(hk_out_count(0, out), "0");
-    assert_string_equal(hk_out_count(999, out), "999");
-    assert_string_equal(hk_out_count(1000, out), "1,000");
-    assert_string_equal(hk_out_count(1234567, out), "1,234,567");
-    assert_string_equal(hk_out_count(UINT64_MAX, out), "18,446,744,073,709,551,615");
+        assert_string_equal(hk_show_duration(rows[i].ms, out), rows[i].text);
+    assert_true(strlen(hk_show_duration(UINT64_MAX, out)) < HK_SHOW_NUMBER);
+    assert_string_equal(hk_show_count(0, out), "0");
+    assert_string_equal(hk_show_count(999, out), "999");
+    assert_string_equal(hk_show_count(1000, out), "1,000");
+    assert_string_equal(hk_show_count(1234567, out), "1,234,567");
+    assert_string_equal(hk_show_count(UINT64_MAX, out), "18,446,744,073,709,551,615");
 }
 
 int main(void)

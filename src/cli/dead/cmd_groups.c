@@ -21,18 +21,18 @@ enum {
 static void print_groups(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
     const struct hk_letter_groups *groups = result;
-    char first[64], last[64], n[HK_OUT_TEXT];
+    char first[64], last[64], n[HK_SHOW_NUMBER];
     (void)ask;
     for (size_t i = 0; i < groups->n; i++) {
         const struct hk_letter_group *g = &groups->items[i];
-        (void)hk_buf_addf(out, "%8s  ", hk_out_count(g->n, n));
+        (void)hk_buf_addf(out, "%8s  ", hk_show_count(g->n, n));
         (void)hk_table_safe(out, hk_operate_to(g->destination), 30);
         (void)hk_buf_adds(out, "  ");
         (void)hk_table_safe(out, g->reason, 30);
         (void)hk_buf_addf(out, "  %s  first %s, last %s",
                           hk_str_eq(g->blame, hk_str_of("pipeline")) ? "our pipeline" : "the destination",
-                          hk_operate_ago(g->first_ms, groups->now_ms, first),
-                          hk_operate_ago(g->last_ms, groups->now_ms, last));
+                          hk_show_ago(g->first_ms, groups->now_ms, first),
+                          hk_show_ago(g->last_ms, groups->now_ms, last));
         hk_dead_maybe(out, g->maybe);
         (void)hk_buf_adds(out, "\n          group ");
         (void)hk_table_safe(out, g->fingerprint.len > 0 ? g->fingerprint : hk_str_of("(none)"), 20);
@@ -42,7 +42,7 @@ static void print_groups(const struct hk_ask *ask, const void *result, struct hk
         (void)hk_table_safe(out, g->example_error, 200);
         (void)hk_buf_addc(out, '\n');
     }
-    (void)hk_buf_addf(out, "%s letters in %s%zu groups", hk_out_count(groups->letters, n),
+    (void)hk_buf_addf(out, "%s letters in %s%zu groups", hk_show_count(groups->letters, n),
                       groups->more ? "more than " : "", groups->n);
     hk_dead_maybe(out, groups->maybe);
     (void)hk_buf_addc(out, '\n');
@@ -83,12 +83,12 @@ static void write_days(struct hk_buf *out, const struct hk_letter_stats *s)
 
 static void write_tally(struct hk_buf *out, const char *title, const struct hk_tally *items, size_t n)
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     if (n == 0)
         return;
     (void)hk_buf_addf(out, "\n%s\n", title);
     for (size_t i = 0; i < n; i++) {
-        (void)hk_buf_addf(out, "  %10s  ", hk_out_count(items[i].n, text));
+        (void)hk_buf_addf(out, "  %10s  ", hk_show_count(items[i].n, text));
         (void)hk_table_safe(out, items[i].name, 60);
         (void)hk_buf_addc(out, '\n');
     }
@@ -103,7 +103,7 @@ static void write_oldest(struct hk_buf *out, const struct hk_letter_stats *s)
     for (size_t i = 0; i < s->n_oldest; i++) {
         const struct hk_letter *l = &s->oldest[i];
         (void)hk_buf_addf(out, "  %10" PRId64 "  %-12s  ", l->id,
-                          hk_operate_ago(l->first_failed_ms, s->now_ms, ago));
+                          hk_show_ago(l->first_failed_ms, s->now_ms, ago));
         (void)hk_table_safe(out, hk_operate_to(l->destination), 20);
         (void)hk_buf_adds(out, "  ");
         (void)hk_table_safe(out, l->event_type, 30);
@@ -117,17 +117,18 @@ static void print_stats(const struct hk_ask *ask, const void *result, struct hk_
 {
     const struct hk_letter_stats *s = result;
     (void)ask;
-    char a[HK_OUT_TEXT], b[HK_OUT_TEXT], c[HK_OUT_TEXT];
-    (void)hk_buf_addf(out, "%s dead letters", hk_out_count(hk_letter_stats_total(s), a));
+    char a[HK_SHOW_NUMBER], b[HK_SHOW_NUMBER], c[HK_SHOW_NUMBER];
+    (void)hk_buf_addf(out, "%s dead letters", hk_show_count(hk_letter_stats_total(s), a));
     for (size_t i = 0; i < HK_NLETTER_STATUSES; i++)
-        (void)hk_buf_addf(out, "%s %s %s", i == 0 ? ":" : ",", hk_out_count(s->by_status[i], a),
+        (void)hk_buf_addf(out, "%s %s %s", i == 0 ? ":" : ",", hk_show_count(s->by_status[i], a),
                           hk_letter_status_name((enum hk_letter_status)i));
-    (void)hk_buf_addf(
-        out, "\nof the open ones %s were refused by their destination, %s broke in our pipeline\n",
-        hk_out_count(s->by_blame[HK_BLAME_DESTINATION], a), hk_out_count(s->by_blame[HK_BLAME_PIPELINE], b));
-    (void)hk_buf_addf(out, "requeued: %s; %s arrived, %s failed again, ", hk_out_count(s->requeued, a),
-                      hk_out_count(s->requeued_resolved, b), hk_out_count(s->requeued_failed, c));
-    (void)hk_buf_addf(out, "%s on the way", hk_out_count(s->requeued_waiting, a));
+    (void)hk_buf_addf(out,
+                      "\nof the open ones %s were refused by their destination, %s broke in our pipeline\n",
+                      hk_show_count(s->by_blame[HK_BLAME_DESTINATION], a),
+                      hk_show_count(s->by_blame[HK_BLAME_PIPELINE], b));
+    (void)hk_buf_addf(out, "requeued: %s; %s arrived, %s failed again, ", hk_show_count(s->requeued, a),
+                      hk_show_count(s->requeued_resolved, b), hk_show_count(s->requeued_failed, c));
+    (void)hk_buf_addf(out, "%s on the way", hk_show_count(s->requeued_waiting, a));
     if (success_percent(s) != UINT64_MAX)
         (void)hk_buf_addf(out, "; success rate %" PRIu64 " %%", success_percent(s));
     (void)hk_buf_addc(out, '\n');

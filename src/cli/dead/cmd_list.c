@@ -27,7 +27,7 @@ static void add_row(struct hk_table *table, const struct hk_letter *letter, int6
     hk_table_add(table, letter->reason);
     (void)snprintf(text, sizeof text, "%" PRIu32, letter->attempts);
     hk_table_adds(table, text);
-    hk_table_adds(table, hk_operate_ago(letter->first_failed_ms, now_ms, text));
+    hk_table_adds(table, hk_show_ago(letter->first_failed_ms, now_ms, text));
     hk_table_adds(table, hk_dead_status(letter));
     hk_table_add(table, letter->error);
 }

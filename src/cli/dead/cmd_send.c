@@ -13,7 +13,7 @@ static void print_sent(const struct hk_ask *ask, const void *result, struct hk_b
 {
     const struct hk_dead_sent *sent = result;
     const struct hk_delivered *got = &sent->got;
-    char line[160], took[HK_OUT_TEXT], url[HK_URL_SHOWN_MAX];
+    char line[160], took[HK_SHOW_NUMBER], url[HK_URL_SHOWN_MAX];
     const char *target = hk_conf_target(sent->conf, url);
     (void)ask;
     if (sent->dry_run) {
@@ -31,7 +31,7 @@ static void print_sent(const struct hk_ask *ask, const void *result, struct hk_b
     hk_operate_fact(out, "verdict", hk_str_of(line));
     (void)snprintf(line, sizeof line, "%d", got->status);
     hk_operate_fact(out, "status", hk_str_of(got->status > 0 ? line : "none"));
-    hk_operate_fact(out, "took", hk_str_of(hk_out_duration(got->duration_ms, took)));
+    hk_operate_fact(out, "took", hk_str_of(hk_show_duration(got->duration_ms, took)));
     hk_operate_fact(out, "address", got->address);
     hk_operate_fact(out, "error", got->error);
     hk_operate_fact(out, "request headers", got->request_headers);

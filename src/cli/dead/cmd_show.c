@@ -32,9 +32,9 @@ static void fact(struct show *s, const char *name, struct hk_str value)
 
 static void fact_number(struct show *s, const char *name, uint64_t n)
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     if (n != 0)
-        fact(s, name, hk_str_of(hk_out_count(n, text)));
+        fact(s, name, hk_str_of(hk_show_count(n, text)));
 }
 
 static void fact_time(struct show *s, const char *name, int64_t ms)
@@ -43,7 +43,7 @@ static void fact_time(struct show *s, const char *name, int64_t ms)
     if (ms == 0)
         return;
     (void)hk_format_rfc3339(ms, at);
-    (void)snprintf(line, sizeof line, "%s (%s)", at, hk_operate_ago(ms, s->shown->now_ms, ago));
+    (void)snprintf(line, sizeof line, "%s (%s)", at, hk_show_ago(ms, s->shown->now_ms, ago));
     fact(s, name, hk_str_of(line));
 }
 
@@ -64,14 +64,14 @@ static void write_cut(struct show *s)
 /* JSON on one line is laid out: who wants the bytes asks for --json. */
 static void write_payload(struct show *s)
 {
-    char size[HK_OUT_TEXT];
+    char size[HK_SHOW_NUMBER];
     struct hk_buf pretty;
     if (!s->is->letter.has_payload) {
         fact(s, "payload", hk_str_of("(none)"));
         return;
     }
     (void)hk_buf_addf(s->out, "%-16s %s bytes, version %" PRIu32 "%s\n", "payload",
-                      hk_out_count(s->is->letter.payload_bytes, size), s->is->letter.version,
+                      hk_show_count(s->is->letter.payload_bytes, size), s->is->letter.version,
                       s->is->letter.version == 1 ? " (as the application wrote it)" : "");
     hk_buf_init(&pretty, HK_OPERATE_OUTPUT_MAX);
     if (hk_pretty_write(s->is->letter.payload, &pretty) == HK_OK) {
@@ -144,13 +144,13 @@ static void write_rest(struct show *s)
 
 static void write_attempt(struct show *s, const struct hk_tried *a)
 {
-    char at[HK_TIME_TEXT_MAX], took[HK_OUT_TEXT], status[24] = "no answer";
+    char at[HK_TIME_TEXT_MAX], took[HK_SHOW_NUMBER], status[24] = "no answer";
     (void)hk_format_rfc3339(a->started_ms, at);
     if (a->status > 0)
         (void)snprintf(status, sizeof status, "HTTP %d", a->status);
     if (a->n > 0)
         (void)hk_buf_addf(s->out, "\nattempt %" PRIu32 " of life %" PRIu32 ", %s, %s after %s\n", a->n,
-                          a->life, at, status, hk_out_duration(a->duration_ms, took));
+                          a->life, at, status, hk_show_duration(a->duration_ms, took));
     else
         (void)hk_buf_addf(s->out, "\nan attempt without an outcome in life %" PRIu32 ", %s\n", a->life, at);
     fact(s, "  class", a->failure_class);

@@ -135,13 +135,13 @@ static const char *block(const struct hk_chart_look *look, uint64_t eighths)
 static void draw_row(const struct panel *p, unsigned row, struct hk_buf *out)
 {
     uint64_t below = (uint64_t)row * LEVELS;
-    char label[HK_OUT_TEXT] = "";
+    char label[HK_SHOW_NUMBER] = "";
     unsigned end = p->columns;
 
     if (row == ROWS - 1)
-        (void)hk_out_count(p->top, label);
+        (void)hk_show_count(p->top, label);
     else if (row == 0)
-        (void)hk_out_count(0, label);
+        (void)hk_show_count(0, label);
     while (end > 0 && height(p, end - 1) <= below)
         end--;
     (void)hk_buf_addf(out, "%*s %s%s", LABEL, label, p->look->utf8 ? "│" : "|", p->color);
@@ -157,7 +157,7 @@ static void draw_axis(const struct panel *p, struct hk_buf *out)
 {
     uint64_t outage_ms = p->chart->options->outage_ms;
     uint64_t tick_ms = hk_chart_tick_ms(p->bar_ms * p->columns / 8);
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     unsigned at = 0;
 
     (void)hk_buf_addf(out, "%*s %s", LABEL, "down", p->look->utf8 ? "└" : "+");
@@ -169,7 +169,7 @@ static void draw_axis(const struct panel *p, struct hk_buf *out)
     (void)hk_buf_addf(out, "\n%*s  ", LABEL, "");
     for (uint64_t ms = 0; ms / p->bar_ms < p->columns; ms += tick_ms) {
         unsigned column = (unsigned)(ms / p->bar_ms);
-        size_t len = strlen(hk_out_duration(ms, text));
+        size_t len = strlen(hk_show_duration(ms, text));
         if ((at > 0 && column < at + 2) || column + len > p->columns)
             continue;
         (void)hk_buf_addf(out, "%*s%s", (int)(column - at), "", text);
@@ -181,14 +181,14 @@ static void draw_axis(const struct panel *p, struct hk_buf *out)
 static void draw_panel(const struct panel *p, const char *other, struct hk_buf *out)
 {
     uint64_t most = 0;
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
 
     for (unsigned i = 0; i < p->columns; i++)
         most = bar(p, i) > most ? bar(p, i) : most;
     (void)hk_buf_addf(out, "%*s %s%s%s: attempts per %s", LABEL, "", p->chart->policy,
-                      other[0] != '\0' ? " " : "", other, hk_out_duration(p->bar_ms, text));
+                      other[0] != '\0' ? " " : "", other, hk_show_duration(p->bar_ms, text));
     if (most > p->top)
-        (void)hk_buf_addf(out, " (cut off: up to %s)", hk_out_count(most, text));
+        (void)hk_buf_addf(out, " (cut off: up to %s)", hk_show_count(most, text));
     (void)hk_buf_addc(out, '\n');
     for (unsigned row = ROWS; row > 0; row--)
         draw_row(p, row - 1, out);

@@ -18,14 +18,14 @@ static const char *jitter_text(const struct hk_policy *policy, char out[HK_POLIC
 static void add_row(struct hk_buf *out, const struct hk_policy *policy, bool fallback, int name_width)
 {
     const struct hk_limits *limits = hk_policy_limits(policy);
-    char name[HK_NAME_MAX + 4], backoff[HK_POLICY_TEXT], jitter[HK_POLICY_TEXT], attempts[16] = "-",
-                                                                                 elapsed[HK_OUT_TEXT] = "-";
+    char name[HK_NAME_MAX + 4], backoff[HK_POLICY_TEXT], jitter[HK_POLICY_TEXT],
+        attempts[16] = "-", elapsed[HK_SHOW_NUMBER] = "-";
 
     (void)snprintf(name, sizeof name, "%s%s", hk_policy_name(policy), fallback ? " *" : "");
     if (limits->max_attempts != 0)
         (void)snprintf(attempts, sizeof attempts, "%" PRIu32, limits->max_attempts);
     if (limits->max_elapsed_ms != 0)
-        (void)hk_out_duration(limits->max_elapsed_ms, elapsed);
+        (void)hk_show_duration(limits->max_elapsed_ms, elapsed);
     (void)hk_buf_addf(out, "%-*s  %-6s  %8s  %7s  %-12s  %s\n", name_width, name,
                       hk_policy_is_preset(policy) ? "preset" : "file", attempts, elapsed,
                       jitter_text(policy, jitter),

@@ -10,8 +10,8 @@
 
 static void add_row(struct hk_buf *out, bool drawn_too, const struct hk_plan_row *row, uint32_t attempt)
 {
-    char earliest[HK_OUT_TEXT], median[HK_OUT_TEXT], latest[HK_OUT_TEXT], total[HK_OUT_TEXT],
-        drawn[HK_OUT_TEXT];
+    char earliest[HK_SHOW_NUMBER], median[HK_SHOW_NUMBER], latest[HK_SHOW_NUMBER], total[HK_SHOW_NUMBER],
+        drawn[HK_SHOW_NUMBER];
 
     if (row->last) {
         (void)hk_buf_addf(out, "%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt, "-", "-", "-", "-");
@@ -19,10 +19,10 @@ static void add_row(struct hk_buf *out, bool drawn_too, const struct hk_plan_row
         return;
     }
     (void)hk_buf_addf(out, "%7" PRIu32 "  %9s  %9s  %9s  %9s", attempt,
-                      hk_out_duration(row->earliest_ms, earliest), hk_out_duration(row->median_ms, median),
-                      hk_out_duration(row->latest_ms, latest), hk_out_duration(row->cumulative_ms, total));
+                      hk_show_duration(row->earliest_ms, earliest), hk_show_duration(row->median_ms, median),
+                      hk_show_duration(row->latest_ms, latest), hk_show_duration(row->cumulative_ms, total));
     if (drawn_too)
-        (void)hk_buf_addf(out, "  %9s", hk_out_duration(row->wait_ms, drawn));
+        (void)hk_buf_addf(out, "  %9s", hk_show_duration(row->wait_ms, drawn));
     (void)hk_buf_addf(out, "\n");
 }
 
@@ -37,18 +37,19 @@ enum way {
 /* The way in words; false when it cannot end failures of this class. */
 static bool way_text(const struct hk_plan_limits *limits, enum way way, char out[128])
 {
-    char attempts[HK_OUT_TEXT], time[HK_OUT_TEXT];
+    char attempts[HK_SHOW_NUMBER], time[HK_SHOW_NUMBER];
 
     switch (way) {
     case BY_ATTEMPTS:
-        (void)snprintf(out, 128, "%s attempts (RETRY_EXHAUSTED)", hk_out_count(limits->attempts, attempts));
+        (void)snprintf(out, 128, "%s attempts (RETRY_EXHAUSTED)", hk_show_count(limits->attempts, attempts));
         return limits->attempts != 0;
     case BY_TIME:
-        (void)snprintf(out, 128, "%s (DEADLINE_EXCEEDED)", hk_out_duration(limits->elapsed_ms, time));
+        (void)snprintf(out, 128, "%s (DEADLINE_EXCEEDED)", hk_show_duration(limits->elapsed_ms, time));
         return limits->elapsed_ms != 0;
     case BY_BOTH:
         (void)snprintf(out, 128, "%s attempts and %s (RETRY_EXHAUSTED)",
-                       hk_out_count(limits->both_attempts, attempts), hk_out_duration(limits->both_ms, time));
+                       hk_show_count(limits->both_attempts, attempts),
+                       hk_show_duration(limits->both_ms, time));
         return limits->both_attempts != 0;
     case N_WAYS:
         break;
@@ -61,7 +62,7 @@ static void add_limits(struct hk_buf *out, const struct hk_policy_planned *p)
 {
     const struct hk_plan *plan = &p->plan;
     struct hk_plan_limits limits;
-    char text[128], attempts[HK_OUT_TEXT], elapsed[HK_OUT_TEXT];
+    char text[128], attempts[HK_SHOW_NUMBER], elapsed[HK_SHOW_NUMBER];
 
     hk_plan_limits(p->policy, p->cls, &limits);
     enum way usual = BY_TIME;
@@ -74,8 +75,8 @@ static void add_limits(struct hk_buf *out, const struct hk_policy_planned *p)
             (void)hk_buf_addf(out, " or %s", text);
     if (usual != BY_ATTEMPTS)
         (void)hk_buf_addf(out, ", usually at attempt %s%s", plan->estimated ? "~" : "",
-                          hk_out_count(plan->median_attempts, attempts));
-    (void)hk_buf_addf(out, ", about %s on average\n", hk_out_duration(plan->mean_ms, elapsed));
+                          hk_show_count(plan->median_attempts, attempts));
+    (void)hk_buf_addf(out, ", about %s on average\n", hk_show_duration(plan->mean_ms, elapsed));
 }
 
 static void add_end(struct hk_buf *out, const struct hk_policy_planned *p)
@@ -93,7 +94,7 @@ static void print_plan(const struct hk_ask *ask, const void *result, struct hk_b
     const struct hk_policy_planned *p = result;
     const struct hk_plan *plan = &p->plan;
     bool drawn_too = hk_args_flag(ask->cli, "seed");
-    char more[HK_OUT_TEXT];
+    char more[HK_SHOW_NUMBER];
 
     (void)hk_buf_addf(out, "%s: waits when every attempt fails (class %s)\n\n", hk_policy_name(p->policy),
                       hk_class_name(p->cls));
@@ -103,7 +104,7 @@ static void print_plan(const struct hk_ask *ask, const void *result, struct hk_b
         add_row(out, drawn_too, &plan->rows[i], i + 1);
     if (p->shown < plan->attempts)
         (void)hk_buf_addf(out, "    ... %s%s more\n", plan->attempts > HK_PLAN_ROWS_MAX ? "about " : "",
-                          hk_out_count(plan->attempts - p->shown, more));
+                          hk_show_count(plan->attempts - p->shown, more));
     (void)hk_buf_addf(out, "\n");
     add_end(out, p);
 }

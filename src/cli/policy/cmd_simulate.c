@@ -19,9 +19,9 @@
 
 /* ---- figures ---- */
 
-static const char *served(uint64_t ms, char out[HK_OUT_TEXT])
+static const char *served(uint64_t ms, char out[HK_SHOW_NUMBER])
 {
-    return ms == UINT64_MAX ? "never" : hk_out_duration(ms, out);
+    return ms == UINT64_MAX ? "never" : hk_show_duration(ms, out);
 }
 
 static void add_figure(struct hk_buf *out, const char *what, const char *a, const char *b)
@@ -31,23 +31,23 @@ static void add_figure(struct hk_buf *out, const char *what, const char *a, cons
 
 static void add_count(struct hk_buf *out, const char *what, uint64_t a, uint64_t b, const char *unit)
 {
-    char digits[HK_OUT_TEXT], left[HK_OUT_TEXT + 4], right[HK_OUT_TEXT + 4];
+    char digits[HK_SHOW_NUMBER], left[HK_SHOW_NUMBER + 4], right[HK_SHOW_NUMBER + 4];
 
-    (void)snprintf(left, sizeof left, "%s%s", hk_out_count(a, digits), unit);
-    (void)snprintf(right, sizeof right, "%s%s", hk_out_count(b, digits), unit);
+    (void)snprintf(left, sizeof left, "%s%s", hk_show_count(a, digits), unit);
+    (void)snprintf(right, sizeof right, "%s%s", hk_show_count(b, digits), unit);
     add_figure(out, what, left, right);
 }
 
 static void add_served(struct hk_buf *out, const char *what, uint64_t a, uint64_t b)
 {
-    char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
+    char left[HK_SHOW_NUMBER], right[HK_SHOW_NUMBER];
     add_figure(out, what, served(a, left), served(b, right));
 }
 
 static void add_figures(struct hk_buf *out, const struct hk_policy_simulated *c)
 {
     const struct hk_herd *a = &c->as_is, *b = &c->other;
-    char left[HK_OUT_TEXT], right[HK_OUT_TEXT];
+    char left[HK_SHOW_NUMBER], right[HK_SHOW_NUMBER];
 
     add_figure(out, "", hk_policy_name(c->policy), c->other_name);
     add_count(out, "attempts in total", a->attempts, b->attempts, "");
@@ -165,13 +165,13 @@ static void print_simulation(const struct hk_ask *ask, const void *result, struc
     const struct hk_policy_simulated *c = result;
     struct hk_chart_look look = {.width = hk_out_width(), .utf8 = hk_out_utf8(), .color = hk_out_color()};
     struct hk_chart chart = chart_of(c);
-    char clients[HK_OUT_TEXT], outage[HK_OUT_TEXT], rate[HK_OUT_TEXT];
+    char clients[HK_SHOW_NUMBER], outage[HK_SHOW_NUMBER], rate[HK_SHOW_NUMBER];
 
     (void)ask;
     (void)hk_buf_addf(out, "%s: %s clients, destination down for %s, then it serves %s/s\n\n",
-                      hk_policy_name(c->policy), hk_out_count(c->options.clients, clients),
-                      hk_out_duration(c->options.outage_ms, outage),
-                      hk_out_rate(c->options.capacity_per_s, rate));
+                      hk_policy_name(c->policy), hk_show_count(c->options.clients, clients),
+                      hk_show_duration(c->options.outage_ms, outage),
+                      hk_show_rate(c->options.capacity_per_s, rate));
     hk_chart_text(&chart, &look, out);
     (void)hk_buf_addc(out, '\n');
     add_figures(out, c);

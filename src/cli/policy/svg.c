@@ -91,7 +91,7 @@ static void draw_bars(const struct canvas *c, const struct hk_herd *load, int to
 
 static void draw_grid(const struct canvas *c, int top)
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
 
     for (unsigned i = 0; i <= 2; i++) {
         double y = y_of(c, top, (double)c->top * i / 2);
@@ -100,7 +100,7 @@ static void draw_grid(const struct canvas *c, int top)
         if (i == 1 && c->top % 2 != 0)
             continue;
         (void)hk_buf_addf(c->out, "<text class=\"soft\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                          LEFT - 10, y + 4, hk_out_count(c->top * i / 2, text));
+                          LEFT - 10, y + 4, hk_show_count(c->top * i / 2, text));
     }
     (void)hk_buf_addf(c->out,
                       "<text class=\"soft\" transform=\"translate(20 %d) rotate(-90)\" "
@@ -125,7 +125,7 @@ static void draw_capacity(const struct canvas *c, int top)
 {
     double capacity = c->chart->options->capacity_per_s;
     double y = y_of(c, top, capacity);
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
 
     if (capacity > (double)c->top)
         return;
@@ -134,7 +134,7 @@ static void draw_capacity(const struct canvas *c, int top)
     (void)hk_buf_addf(
         c->out,
         "<text class=\"soft\" x=\"%d\" y=\"%.1f\">capacity<tspan x=\"%d\" dy=\"15\">%s/s</tspan></text>\n",
-        RIGHT + 8, y - 4, RIGHT + 8, hk_out_rate(capacity, text));
+        RIGHT + 8, y - 4, RIGHT + 8, hk_show_rate(capacity, text));
 }
 
 /* When half, 99 % and all of the clients were served; their labels stand above the panel, apart from each other. */
@@ -165,18 +165,18 @@ static void draw_marks(const struct canvas *c, const struct hk_herd *load, int t
 
 static void add_served(struct hk_buf *out, const char *share, uint64_t ms)
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
 
     if (ms == UINT64_MAX)
         (void)hk_buf_addf(out, " · %s never", share);
     else
-        (void)hk_buf_addf(out, " · %s after %s", share, hk_out_duration(ms, text));
+        (void)hk_buf_addf(out, " · %s after %s", share, hk_show_duration(ms, text));
 }
 
 static void draw_caption(const struct canvas *c, unsigned series, int top)
 {
     const struct hk_herd *load = c->chart->series[series];
-    char peak[HK_OUT_TEXT], attempts[HK_OUT_TEXT];
+    char peak[HK_SHOW_NUMBER], attempts[HK_SHOW_NUMBER];
 
     (void)hk_buf_addf(c->out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
                       series == HK_CHART_POLICY ? "policy" : "baseline", LEFT, top - 66);
@@ -190,16 +190,16 @@ static void draw_caption(const struct canvas *c, unsigned series, int top)
     (void)hk_buf_addf(
         c->out,
         "<text class=\"soft\" x=\"%d\" y=\"%d\">%s attempts · peak after recovery %s/s · served: ", LEFT,
-        top - 36, hk_out_count(load->attempts, attempts), hk_out_count(load->peak_up, peak));
-    char half[HK_OUT_TEXT];
+        top - 36, hk_show_count(load->attempts, attempts), hk_show_count(load->peak_up, peak));
+    char half[HK_SHOW_NUMBER];
     if (load->half_ms == UINT64_MAX)
         (void)hk_buf_adds(c->out, "50 % never");
     else
-        (void)hk_buf_addf(c->out, "50 %% after %s", hk_out_duration(load->half_ms, half));
+        (void)hk_buf_addf(c->out, "50 %% after %s", hk_show_duration(load->half_ms, half));
     add_served(c->out, "99 %", load->most_ms);
     add_served(c->out, "all", load->all_ms);
     if (load->dead > 0)
-        (void)hk_buf_addf(c->out, " · %s dead letters", hk_out_count(load->dead, peak));
+        (void)hk_buf_addf(c->out, " · %s dead letters", hk_show_count(load->dead, peak));
     (void)hk_buf_adds(c->out, "</text>\n");
 }
 
@@ -207,16 +207,16 @@ static void draw_caption(const struct canvas *c, unsigned series, int top)
 static void draw_rest(const struct canvas *c, const struct hk_herd *load, int top)
 {
     double most = 0;
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
 
     for (uint64_t ms = 0; ms < c->chart->span_ms; ms += c->bin_ms)
         most = rate_at(c, load, ms) > most ? rate_at(c, load, ms) : most;
     (void)hk_buf_addf(c->out, "<text class=\"soft\" x=\"%d\" y=\"%d\" text-anchor=\"end\">", RIGHT, top - 55);
     if (most > (double)c->top)
-        (void)hk_buf_addf(c->out, "↑ cut off, up to %s/s", hk_out_rate(most, text));
+        (void)hk_buf_addf(c->out, "↑ cut off, up to %s/s", hk_show_rate(most, text));
     if (load->last_ms > c->chart->span_ms)
         (void)hk_buf_addf(c->out, "%sgoes on until %s →", most > (double)c->top ? " · " : "",
-                          hk_out_duration(load->last_ms, text));
+                          hk_show_duration(load->last_ms, text));
     (void)hk_buf_adds(c->out, "</text>\n");
 }
 
@@ -224,24 +224,24 @@ static void draw_time_axis(const struct canvas *c)
 {
     uint64_t tick_ms = hk_chart_tick_ms(c->chart->span_ms / 10);
     int y = PANEL_TOP + PANEL_STEP + PANEL_HEIGHT;
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
 
     for (uint64_t ms = 0; ms <= c->chart->span_ms; ms += tick_ms)
         (void)hk_buf_addf(c->out,
                           "<path class=\"axis\" d=\"M%.1f %dv5\"/><text class=\"soft\" x=\"%.1f\" y=\"%d\" "
                           "text-anchor=\"middle\">%s</text>\n",
-                          x_of(c, ms), y, x_of(c, ms), y + 20, hk_out_duration(ms, text));
+                          x_of(c, ms), y, x_of(c, ms), y + 20, hk_show_duration(ms, text));
     (void)hk_buf_addf(
         c->out,
         "<text class=\"soft\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">time since the destination went "
         "down (bars of %s)</text>\n",
-        (LEFT + RIGHT) / 2, y + 46, hk_out_duration(c->bin_ms, text));
+        (LEFT + RIGHT) / 2, y + 46, hk_show_duration(c->bin_ms, text));
 }
 
 static void draw_head(const struct canvas *c)
 {
     const struct hk_herd_options *o = c->chart->options;
-    char clients[HK_OUT_TEXT], outage[HK_OUT_TEXT], rate[HK_OUT_TEXT];
+    char clients[HK_SHOW_NUMBER], outage[HK_SHOW_NUMBER], rate[HK_SHOW_NUMBER];
 
     (void)hk_buf_addf(
         c->out,
@@ -258,8 +258,8 @@ static void draw_head(const struct canvas *c)
         c->out,
         "<text class=\"soft\" x=\"%d\" y=\"62\">%s clients, one request each; down for %s, then it "
         "serves %s a second and answers 503 to the rest</text>\n",
-        LEFT, hk_out_count(o->clients, clients), hk_out_duration(o->outage_ms, outage),
-        hk_out_rate(o->capacity_per_s, rate));
+        LEFT, hk_show_count(o->clients, clients), hk_show_duration(o->outage_ms, outage),
+        hk_show_rate(o->capacity_per_s, rate));
 }
 
 /* Peaks are told per second, so bars are no finer where seconds can still be told apart. */

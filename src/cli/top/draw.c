@@ -88,9 +88,9 @@ static const char *compact(struct hk_count count, char out[24])
     return out;
 }
 
-static const char *rate(bool known, double per_s, char out[HK_OUT_TEXT])
+static const char *rate(bool known, double per_s, char out[HK_SHOW_NUMBER])
 {
-    return !known ? "-" : per_s > 0 ? hk_out_rate(per_s, out) : "0";
+    return !known ? "-" : per_s > 0 ? hk_show_rate(per_s, out) : "0";
 }
 
 static const char *percent(double ratio, char out[24])
@@ -151,7 +151,7 @@ static void count(struct pen *p, const char *name, struct hk_count n)
 
 static void draw_backlog(struct pen *p, const struct hk_top *top)
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     const struct hk_count waiting = {top->retrying.n + top->scheduled.n,
                                      top->retrying.about || top->scheduled.about};
     count(p, "due", top->due);
@@ -163,7 +163,7 @@ static void draw_backlog(struct pen *p, const struct hk_top *top)
     if (top->oldest_due_ms != 0) {
         puts_(p, "  oldest due ");
         puts_(p,
-              hk_out_duration(
+              hk_show_duration(
                   top->oldest_due_ms < top->now_ms ? (uint64_t)(top->now_ms - top->oldest_due_ms) : 0, text));
     }
     end_line(p, 0);
@@ -171,7 +171,7 @@ static void draw_backlog(struct pen *p, const struct hk_top *top)
 
 static void draw_rates(struct pen *p, const struct hk_top *top)
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     unsigned n = p->columns > 100 ? HK_TOP_SPARK : p->columns > 60 ? 20 : 8;
     puts_(p, "in ");
     spark(p, top->in, n);
@@ -225,11 +225,11 @@ static void draw_titles(struct pen *p, const struct hk_top *top)
 
 static const char *state_of(const struct hk_top_dest *d, int64_t now_ms, char out[96])
 {
-    char text[HK_OUT_TEXT];
+    char text[HK_SHOW_NUMBER];
     if (d->paused)
         return "paused";
     if (d->open_until_ms > now_ms) {
-        (void)snprintf(out, 96, "open %s", hk_out_duration((uint64_t)(d->open_until_ms - now_ms), text));
+        (void)snprintf(out, 96, "open %s", hk_show_duration((uint64_t)(d->open_until_ms - now_ms), text));
         return out;
     }
     return d->half_open ? "half-open" : d->limited ? "limited" : d->known ? "ok" : "-";
@@ -237,7 +237,7 @@ static const char *state_of(const struct hk_top_dest *d, int64_t now_ms, char ou
 
 static void draw_dest(struct pen *p, const struct hk_top_dest *d, int64_t now_ms, bool marked)
 {
-    char n[24], text[HK_OUT_TEXT], state[96];
+    char n[24], text[HK_SHOW_NUMBER], state[96];
     bool open = d->open_until_ms > now_ms;
     field(p, hk_str_of(d->name[0] != '\0' ? d->name : "(by route)"), name_width(p));
     cell(p, compact(d->pending, n), 7);
@@ -248,7 +248,7 @@ static void draw_dest(struct pen *p, const struct hk_top_dest *d, int64_t now_ms
     puts_(p, " ");
     spark(p, d->out, spark_width(p));
     cell(p, percent(d->ratio, n), 5);
-    cell(p, d->ratio < 0 ? "-" : hk_out_duration(d->p95_ms, text), 6);
+    cell(p, d->ratio < 0 ? "-" : hk_show_duration(d->p95_ms, text), 6);
     puts_(p, "  ");
     puts_(p, state_of(d, now_ms, state));
     end_line(p, (marked ? HK_ATTR_REVERSE : 0) | (open                        ? HK_ATTR_BAD
@@ -282,7 +282,7 @@ static void draw_dests(struct pen *p, struct hk_top *top, unsigned room)
 static void draw_detail(struct pen *p, const struct hk_top *top)
 {
     const struct hk_top_dest *d = hk_top_dest(top, top->marked[0]);
-    char ago[64], n[24], p50[HK_OUT_TEXT], p99[HK_OUT_TEXT], line[160];
+    char ago[64], n[24], p50[HK_SHOW_NUMBER], p99[HK_SHOW_NUMBER], line[160];
     if (d == NULL || top->in_failures) {
         end_line(p, 0);
         return;
@@ -292,12 +292,12 @@ static void draw_detail(struct pen *p, const struct hk_top *top)
                    compact(d->blocked, n));
     puts_(p, line);
     if (d->ratio >= 0) {
-        (void)snprintf(line, sizeof line, ", p50 %s, p99 %s", hk_out_duration(d->p50_ms, p50),
-                       hk_out_duration(d->p99_ms, p99));
+        (void)snprintf(line, sizeof line, ", p50 %s, p99 %s", hk_show_duration(d->p50_ms, p50),
+                       hk_show_duration(d->p99_ms, p99));
         puts_(p, line);
     }
     if (d->paused) {
-        (void)snprintf(line, sizeof line, ", paused %s by ", hk_operate_ago(d->since_ms, top->now_ms, ago));
+        (void)snprintf(line, sizeof line, ", paused %s by ", hk_show_ago(d->since_ms, top->now_ms, ago));
         puts_(p, line);
         puts_(p, d->actor);
         puts_(p, ": ");
@@ -313,7 +313,7 @@ static void draw_failure(struct pen *p, const struct hk_top *top, size_t i)
     const struct hk_top_failure *f = &top->failures[i];
     char ago[64], id[48];
     bool marked = top->in_failures && i == top->marked[1];
-    field(p, hk_str_of(hk_operate_ago(f->at_ms, top->now_ms, ago)), 12);
+    field(p, hk_str_of(hk_show_ago(f->at_ms, top->now_ms, ago)), 12);
     puts_(p, " ");
     field(p, hk_str_of(f->destination), p->columns > 100 ? 20 : 12);
     puts_(p, " ");
