@@ -18,7 +18,7 @@
 
 enum {
     CRASHES_ALONE = 3,
-    LOOK_AGAIN_MS = 1000 /* at retry rows whose keys are held */
+    LOOK_AGAIN_MS = 1000 /* at retry rows whose keys are held, or which are due by a clock that is behind */
 };
 
 enum verdict {
@@ -506,16 +506,28 @@ static void scanned_behind(struct hk_engine *e, const struct look *look)
         d->behind = false;
 }
 
+/* Nothing is due yet: the store's time has not come as far as we thought, or its clock, by which the row is due, is behind. */
+static bool is_early(const struct hk_heads *heads, int64_t due_ms)
+{
+    return !heads->n && heads->now_ms - (int64_t)heads->behind_ms < due_ms;
+}
+
+/* A clock that is behind may be so for a day. */
+static int64_t soon_ms(const struct hk_engine *e, const struct hk_heads *heads)
+{
+    return heads->behind_ms ? LOOK_AGAIN_MS : (int64_t)e->options.poll_min_ms + 1;
+}
+
 /* All that is due was seen, and the next poll tells what will be. But nobody's commit need precede it when rows are left
- * whose keys are held, or when the store's clock has not come as far as we thought: then we look again by ourselves. */
+ * whose keys are held, or when the store's clock has not come so far: then we look again by ourselves. */
 static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struct look *look)
 {
     const struct hk_heads *heads = look->heads;
-    bool early = !heads->n && d->retry_after_id == 0 && heads->now_ms < d->retry_due_ms;
+    bool early = d->retry_after_id == 0 && is_early(heads, d->retry_due_ms);
     if (d->retry_passed)
         d->retry_look_at_ms = look->now_ms + LOOK_AGAIN_MS;
     else if (early)
-        d->retry_look_at_ms = look->now_ms + (int64_t)e->options.poll_min_ms + 1;
+        d->retry_look_at_ms = look->now_ms + soon_ms(e, heads);
     else
         d->retry_due_ms = INT64_MAX;
     d->retry_after_due_ms = INT64_MIN;
@@ -527,12 +539,12 @@ static void seen_all_retries(struct hk_engine *e, struct hk_dest *d, const struc
 static void scanned_stray(struct hk_engine *e, const struct look *look)
 {
     const struct hk_heads *heads = look->heads;
-    bool early = !heads->n && heads->now_ms < e->stray.due_ms;
+    bool early = is_early(heads, e->stray.due_ms);
     size_t i = 0;
     while (i < heads->n && consider(e, look, &heads->items[i]) == TAKEN)
         i++;
     if (early || i < heads->n)
-        e->stray.look_at_ms = look->now_ms + (int64_t)e->options.poll_min_ms + 1;
+        e->stray.look_at_ms = look->now_ms + soon_ms(e, heads);
     else
         e->stray.due_ms = INT64_MAX;
 }

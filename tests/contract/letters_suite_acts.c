@@ -359,6 +359,26 @@ static void what_had_expired_does_not_expire_again(void **state)
     admin_ops->close(admin);
 }
 
+/* The clock was a day ahead, and the store's time still is: by the clock the letter is good for an hour, and then it is not. */
+static void what_has_not_expired_by_the_clock_keeps_its_expiry(void **state)
+{
+    (void)state;
+    const int64_t day_ms = 24 * 3600 * 1000;
+    if (!store_kind->host_clock)
+        return; /* there is one time in these tests */
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    letters_fill(store, suite_acquire(store), 2, NULL);
+    store_kind->sql("UPDATE dead_letters SET expires_at = '2027-01-15T09:00:00.000Z' WHERE id = 1");
+    suite_clock_ms += day_ms;
+    letters_requeue(admin, 2, HK_REQUEUE_AUTO);
+    suite_clock_ms -= day_ms;
+    letters_requeue(admin, 1, HK_REQUEUE_AUTO);
+    assert_rows("outbox_retry WHERE letter_id = 1 AND expires_at IS NOT NULL", 1);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void many_are_requeued_in_the_order_of_their_ids(void **state)
 {
     (void)state;
@@ -812,6 +832,7 @@ const struct CMUnitTest letters_act_tests[] = {
     TEST(what_may_have_arrived_goes_out_with_other_bytes_under_another_id),
     TEST(an_edit_is_later_than_the_requeue_before_it_whatever_the_clock_says),
     TEST(what_had_expired_does_not_expire_again),
+    TEST(what_has_not_expired_by_the_clock_keeps_its_expiry),
     TEST(many_are_requeued_in_the_order_of_their_ids),
     TEST(a_cancelled_requeue_is_discarded_and_can_be_restored),
     TEST(a_letter_is_closed_with_who_and_why_and_opened_again),

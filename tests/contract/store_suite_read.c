@@ -216,6 +216,64 @@ static void one_wrong_moment_of_the_clock_makes_nothing_due(void **state)
     suite_close(store);
 }
 
+/* While the clock is behind a poll says that something may be due by it. When it has caught up the next poll says when what is
+ * left is due, though nothing has changed: no other need come for long. */
+static void a_clock_that_has_caught_up_is_told(void **state)
+{
+    (void)state;
+    const int64_t hour_ms = 3600 * 1000, day_ms = 24 * hour_ms, right_ms = suite_clock_ms;
+    const struct hk_poll *poll = NULL;
+    struct hk_err err;
+    if (!store_kind->host_clock)
+        return; /* the time of a poll is the server's */
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, right_ms + 3 * day_ms);
+    suite_clock_ms = right_ms + day_ms;
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_true(poll->changed && poll->dests[0].retry_due_ms == right_ms + 3 * day_ms);
+    suite_clock_ms = right_ms + hour_ms;
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_true(poll->changed && poll->behind_ms && poll->dests[0].retry_due_ms == poll->now_ms);
+    suite_clock_ms = right_ms + 2 * day_ms;
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_true(poll->changed && !poll->behind_ms);
+    assert_int_equal(poll->dests[0].retry_due_ms, right_ms + 3 * day_ms);
+    suite_clock_ms += hour_ms;
+    assert_int_equal(store_kind->ops->poll(store, &poll, &err), HK_OK);
+    assert_false(poll->changed);
+    suite_close(store);
+}
+
+/* A message that was deferred was due by a clock that was wrong, and is fanned out then. Its parts do not wait for the wrong time. */
+static void parts_of_a_deferred_message_are_due_when_it_was(void **state)
+{
+    (void)state;
+    const int64_t hour_ms = 3600 * 1000, day_ms = 24 * hour_ms, right_ms = suite_clock_ms;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_str to[] = {hk_str_of("x"), hk_str_of("y")};
+    suite_fill(1, "", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, right_ms + hour_ms);
+    suite_clock_ms = right_ms + day_ms;
+    int64_t id = suite_number("SELECT id FROM outbox_retry");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_RETRY, id), HK_FROM_RETRY, id, HK_SETTLE_FAN_OUT);
+    s.fan_out = to;
+    s.n_fan_out = 2;
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(suite_number("SELECT min(due_ms) FROM outbox_retry"), right_ms + hour_ms);
+    assert_int_equal(suite_number("SELECT max(due_ms) FROM outbox_retry"), right_ms + hour_ms);
+    const struct hk_scan due = {
+        .source = HK_FROM_RETRY, .destination = "x", .after_due_ms = INT64_MIN, .limit = 10};
+    suite_clock_ms = right_ms + hour_ms - 1;
+    assert_int_equal(scan_it(store, due)->n, store_kind->host_clock ? 0 : 1);
+    suite_clock_ms = right_ms + hour_ms;
+    assert_int_equal(scan_it(store, due)->n, 1);
+    suite_close(store);
+}
+
 /* 0 ms is a time like any other, and not "never". */
 static void what_expired_with_the_epoch_has_expired(void **state)
 {
@@ -836,6 +894,8 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(scan_shows_what_is_needed_to_choose),
     TEST(what_expired_with_the_epoch_has_expired),
     TEST(one_wrong_moment_of_the_clock_makes_nothing_due),
+    TEST(a_clock_that_has_caught_up_is_told),
+    TEST(parts_of_a_deferred_message_are_due_when_it_was),
     TEST(scan_finds_by_destination_and_by_key),
     TEST(scan_gives_due_retries_by_keyset),
     TEST(a_scheduled_row_is_due_when_its_time_has_come),

@@ -366,6 +366,34 @@ static void an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again(void 
     puppet_free(p);
 }
 
+/* By the store's time the row was due an hour ago. Its clock is a day behind that, and the row is due by the clock. */
+static void what_a_clock_that_is_behind_does_not_show_is_asked_for_every_second(void **state)
+{
+    (void)state;
+    const int64_t day_ms = 24 * 3600 * 1000;
+    static const char *const whose[] = {"a", "gone"}; /* the latter is not configured */
+    for (size_t i = 0; i < sizeof whose / sizeof whose[0]; i++) {
+        struct puppet *p = puppet_new(1);
+        puppet_start(p);
+        until(p, HK_ACT_POLL);
+        int64_t due_ms = puppet_store_now(p) - 3600 * 1000;
+        struct hk_poll_dest dest = {.name = hk_str_of(whose[i]), .retry_due_ms = due_ms};
+        p->poll.dests = &dest;
+        p->poll.n_dests = 1;
+        puppet_poll(p);
+        p->poll.changed = false;
+        until_scan(p, HK_ENGINE_SCAN_RETRY);
+        struct hk_heads none = {.now_ms = puppet_store_now(p), .behind_ms = (uint64_t)day_ms};
+        int64_t asked_ms = p->now_ms;
+        hk_engine_on_scan(p->engine, p->now_ms, HK_OK, &p->a.purpose, &none);
+        until_scan(p, HK_ENGINE_SCAN_RETRY);
+        assert_in_range(p->now_ms - asked_ms, 1000, 2000);
+        puppet_heads(p, NULL, 0, false); /* now the clock is there, and somebody else had it */
+        assert_int_equal(i == 0 ? p->engine->dests[0].retry_due_ms : p->engine->stray.due_ms, INT64_MAX);
+        puppet_free(p);
+    }
+}
+
 /* The clock was a day ahead, and is right again: by the store's time both are over, by the clock neither is. */
 static void not_before_and_expires_at_go_by_the_clock(void **state)
 {
@@ -844,6 +872,7 @@ int main(void)
         cmocka_unit_test(an_empty_answer_from_a_clock_that_is_behind_is_asked_for_again),
         cmocka_unit_test(a_time_that_was_only_reckoned_makes_no_wait_shorter),
         cmocka_unit_test(not_before_and_expires_at_go_by_the_clock),
+        cmocka_unit_test(what_a_clock_that_is_behind_does_not_show_is_asked_for_every_second),
         cmocka_unit_test(retries_are_read_page_by_page_and_an_empty_last_page_is_the_end),
         cmocka_unit_test(ids_at_the_ends_of_their_range_have_no_neighbour_beyond),
         cmocka_unit_test(a_fan_out_waits_for_what_its_other_destination_passed_over),

@@ -187,7 +187,7 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     hk_sq_bind_text(store, r->insert, 2, as);
     hk_sq_bind_i64(store, r->insert, 3, own);
     hk_sq_bind_i64(store, r->insert, 4,
-                   f.expires_ms && f.expires_ms <= r->now_ms); /* or it expires at once */
+                   f.expires_ms && f.expires_ms <= hk_sq_clock(store)); /* or it expires at once */
     hk_sq_bind_i64(store, r->insert, 5, r->now_ms);
     struct hk_sq_place letter = {HK_SQ_LETTERS, done->id}, retry = {.table = HK_SQ_RETRY};
     int large = hk_sq_large(store, letter);

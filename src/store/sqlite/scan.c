@@ -58,14 +58,15 @@ static bool is_gone(struct hk_store *store)
 #define TELL_EVERY_MS 1000
 
 /* While the clock is behind, the store's time does not tell when a deferred message is due: each destination is looked at
- * every second, by the clock. */
+ * every second, by the clock; and once more when it has caught up, for from then on that time tells. */
 static bool tells_behind(struct hk_store *store, const struct hk_poll *poll)
 {
     int64_t clock_ms = poll->now_ms - (int64_t)poll->behind_ms, since_ms = clock_ms - store->clock.told_ms;
-    if (!poll->behind_ms || (since_ms >= 0 && since_ms < TELL_EVERY_MS))
+    bool was_behind = store->clock.told_ms != 0;
+    if (poll->behind_ms && since_ms >= 0 && since_ms < TELL_EVERY_MS)
         return false;
-    store->clock.told_ms = clock_ms;
-    return true;
+    store->clock.told_ms = poll->behind_ms ? clock_ms : 0;
+    return poll->behind_ms || was_behind;
 }
 
 enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err)
@@ -80,8 +81,8 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     struct hk_poll *poll = &store->poll;
     *poll = (struct hk_poll){.now_ms = hk_sq_now(store)};
     poll->behind_ms = hk_sq_behind(store, poll->now_ms);
-    poll->changed =
-        !store->polled || store->own_change || version != store->data_version || tells_behind(store, poll);
+    poll->changed = tells_behind(store, poll);
+    poll->changed |= !store->polled || store->own_change || version != store->data_version;
     if (poll->changed && hk_sq_begin_read(store)) {
         poll->last_id = max_id(store, HK_SQ_LAST_ID);
         poll->acts = max_id(store, HK_SQ_LAST_ACT);

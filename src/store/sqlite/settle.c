@@ -180,7 +180,7 @@ static void fan_out(struct hk_store *store, const struct hk_settle *s, int64_t n
         sqlite3_stmt *q = hk_sq_use(store, HK_SQ_COPY_RETRY);
         hk_sq_bind_i64(store, q, 1, s->id);
         hk_sq_bind_text(store, q, 2, s->fan_out[i]);
-        hk_sq_bind_i64(store, q, 3, hk_sq_clock(store)); /* the row may be one that was only deferred */
+        hk_sq_bind_i64(store, q, 3, now_ms);
         hk_sq_bind_i64(store, q, 4, large > 0);
         int copied = hk_sq_run(store, q);
         hk_sq_must_change(store, copied, HK_FROM_RETRY, s->id, "outbox_retry");

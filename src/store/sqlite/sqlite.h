@@ -50,7 +50,7 @@ struct hk_sq_clock {
     int64_t saved_ms; /* high_ms as it stands in outbox_meta */
     int64_t
         resets; /* how often operators have set the store's time back, as outbox_meta has it; -1 = not read yet */
-    int64_t told_ms; /* by the clock: when a poll last said that it is behind */
+    int64_t told_ms; /* by the clock: when a poll last said that it is behind; 0 = it is not */
 };
 
 /* Leaves room for others' transactions, see make_way. Monotonic. */

@@ -827,9 +827,10 @@ WITH {GONE}, i AS ({TO_RETRY} d.id, {MESSAGE_ID(d)}, t.destination, greatest(t.d
   destination, coalesce($6::bigint, {NOW}) AS due_ms, {MS(d.not_before)} AS earliest_ms) t
   RETURNING 1) {UNLESS_STAYS({FRESH_ROW}; {MADE(cardinality($5::text[]))})}
 
+-- Due when the row was: the clock at hand may be wrong.
 --@ statement COPY_RETRY
-WITH {GONE_RETRY}, i AS ({TO_RETRY} d.original_outbox_id, d.message_id, u.name, {NOW}, d.deferred, d.crashes,
-  d.life, d.letter_id, d.not_before, d.created_at, {PAST}, {REST(d)} FROM d CROSS
+WITH {GONE_RETRY}, i AS ({TO_RETRY} d.original_outbox_id, d.message_id, u.name, least(d.due_ms, {NOW}), d.deferred,
+  d.crashes, d.life, d.letter_id, d.not_before, d.created_at, {PAST}, {REST(d)} FROM d CROSS
   JOIN unnest($5::text[]) AS u (name) RETURNING 1) {UNLESS_STAYS({RETRY_ROW}; {MADE(cardinality($5::text[]))})}
 
 -- $6 due, $7 was an attempt made?, $8 … what it has been through

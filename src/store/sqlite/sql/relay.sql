@@ -425,8 +425,9 @@ SELECT not_before FROM outbox NOT INDEXED WHERE id = ?1
 FROM outbox NOT INDEXED
 WHERE id = ?1
 
+-- Due when the row was. By the clock at hand one that was deferred would wait for a time that may be wrong.
 --@ statement COPY_RETRY
-{TO_RETRY} original_outbox_id, ?2, ?3, deferred, crashes, life, letter_id, {PAST}, {META}, {UNLESS(?4; payload)}
+{TO_RETRY} original_outbox_id, ?2, min(due_ms, ?3), deferred, crashes, life, letter_id, {PAST}, {META}, {UNLESS(?4; payload)}
 FROM outbox_retry
 WHERE id = ?1
 
