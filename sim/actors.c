@@ -88,7 +88,7 @@ static const struct hk_model_msg *write_message(struct world *w, const struct ap
 {
     struct hk_rng *rng = &w->app_rng;
     struct hk_model_msg *msg = &w->messages[w->n_written];
-    int64_t now = hk_world_store_now(w);
+    int64_t now = hk_world_right_clock(w);
     text(msg->message_id, sizeof msg->message_id, "m", w->n_written++);
     text(msg->payload, sizeof msg->payload, "CANARY-", hk_rng_next(rng)); /* no log may tell it */
     msg->payload_bytes = strlen(msg->payload);
@@ -101,9 +101,9 @@ static const struct hk_model_msg *write_message(struct world *w, const struct ap
     if (hk_world_chance(rng, w->c.p_key) && w->n_written > w->c.n_flood)
         draw_key(w, app, held, msg);
     if (hk_world_chance(rng, w->c.p_scheduled))
-        msg->not_before_ms = now + hk_world_between(rng, 0, 20000);
+        msg->not_before_ms = now + hk_world_between(rng, 0, w->c.schedule_ms);
     if (hk_world_chance(rng, w->c.p_expiring))
-        msg->expires_ms = now + hk_world_between(rng, 1, 20000);
+        msg->expires_ms = now + hk_world_between(rng, 1, w->c.schedule_ms);
     if (hk_world_chance(rng, w->c.p_too_big))
         msg->payload_bytes = w->c.max_payload + 1;
     msg->malformed = hk_world_chance(rng, w->c.p_malformed);

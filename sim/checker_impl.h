@@ -47,6 +47,7 @@ struct cmsg {
     bool forgotten;     /* by a standby that took over: it was committed once, and never was */
     struct hk_str hash; /* as committed: a text of `texts` */
     int64_t began, committed_at, due, max;
+    int64_t expires;          /* 0 = never, or not known */
     size_t key;               /* number of the key; NOBODY = none */
     size_t first_leg, n_legs; /* its legs, one after the other */
 };
@@ -65,7 +66,8 @@ struct cleg {
     size_t msg, dest;
     enum leg_state state;
     int64_t life, attempts, charged;
-    int64_t due;                               /* the next attempt is not before */
+    int64_t due;                               /* the next attempt is not before … */
+    int64_t due_by_clock;                      /* … or by the clock, which was behind then */
     int64_t hint_due;                          /* the destination asked so */
     int64_t died_at, requeued_at, restored_at; /* 0 = never */
     int64_t parted_at;                         /* fanned out: it has a row of its own since; 0 = never */
@@ -180,6 +182,7 @@ struct checker {
     size_t line; /* number of the one at hand */
     bool in_dump, has_dump;
     int64_t t;
+    int64_t clock; /* what the store's clock says: it may be behind the store's time */
     struct names msg_names, leg_names, row_names, dest_names, relay_names, key_names, texts;
     VEC(struct cmsg, msgs);
     VEC(struct cleg, legs);
@@ -223,6 +226,8 @@ struct hk_str hk_checker_text(const struct checker *c, const char *key);
 int64_t hk_checker_number(const struct checker *c, const char *key);
 /* Within a while of a jump of the store's clock, leases and due times say little. */
 bool hk_checker_clock_is_odd(const struct checker *c);
+/* Has the time come that an application named? Such times go by the clock, which what happens has been asked for a while ago. */
+bool hk_checker_has_come(const struct checker *c, int64_t named);
 /* A pair of names as one. */
 struct hk_str hk_checker_pair(char *out, size_t room, struct hk_str a, struct hk_str b);
 

@@ -25,6 +25,7 @@ static void draw_sizes(struct config *c, struct hk_rng *rng)
     c->app_gap_ms = hk_world_between(rng, 1, c->fault_ms / (int64_t)c->n_messages);
     c->keys = maybe(rng, 60, 1, 6);
     c->max_payload = 1000;
+    c->schedule_ms = 20000;
 }
 
 static void draw_messages(struct config *c, struct hk_rng *rng)
@@ -248,6 +249,7 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
                                        .first_id = w->c.first_id,
                                        .log = w->log,
                                        .now_ms = hk_world_store_now,
+                                       .clock_ms = hk_world_clock,
                                        .now_arg = w};
     w->model = hk_model_new(&options);
     for (size_t i = 0; i < w->c.n_relays; i++)

@@ -112,6 +112,7 @@ static void no_operator(struct world *w, size_t none)
 static void no_clock(struct world *w, size_t none)
 {
     w->c.clock_jumps = none;
+    w->c.n_wrong = none;
 }
 
 static void no_latency(struct world *w, size_t none)

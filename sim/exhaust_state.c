@@ -442,10 +442,11 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 LOOKED_AT(hk_engine, 960);
 LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 320);
-LOOKED_AT(hk_model, 624);
+LOOKED_AT(hk_model, 632);
 LOOKED_AT(model_row, 208); /* none of its rows is stuck */
-LOOKED_AT(checker, 4248);  /* nobody edits or requeues there, so that `outs` is empty */
-LOOKED_AT(cleg, 280);
+LOOKED_AT(checker,
+          4256); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
+LOOKED_AT(cleg, 288);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);

@@ -144,6 +144,8 @@ void *hk_model_grow(void *items, size_t n, size_t *room, size_t bytes);
      &(vec).items[(vec).n++])
 
 int64_t hk_model_now(const struct hk_model *model);
+/* As a row's due_ms: at once. */
+int64_t hk_model_due_now(const struct hk_model *model);
 struct model_lane *hk_model_find_lane(struct hk_model *model, int64_t lane);
 struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, uint64_t lease_ms,
                                      struct hk_model_reply *out);
@@ -151,7 +153,7 @@ struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, 
 void hk_model_stick(struct hk_model *model, int64_t lane, struct model_row *row, const char *kind,
                     const struct hk_settle *s);
 /* What the lane has in hand goes to retry. */
-void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms);
+void hk_model_take_over(struct hk_model *model, int64_t lane);
 bool hk_model_claim_of_lane(int64_t claim, int64_t lane);
 int64_t hk_model_lane_of(int64_t claim);
 unsigned hk_model_shard_of(const struct hk_model_msg *msg);

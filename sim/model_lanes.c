@@ -94,7 +94,7 @@ static void take_over_expired(struct hk_model *model, int64_t self, int64_t now_
         int64_t lane = model->lanes.items[i].lane;
         if (lane == self || model->lanes.items[i].until_ms > now_ms)
             continue;
-        hk_model_take_over(model, lane, now_ms);
+        hk_model_take_over(model, lane);
         hk_model_free_shards(model, lane, HK_MODEL_ALL_SHARDS);
         model->lanes.items[i] = model->lanes.items[--model->lanes.n];
         model->version++;

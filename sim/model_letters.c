@@ -162,10 +162,10 @@ static bool requeue(struct hk_model *model, struct model_letter *letter, bool an
     letter->status = LETTER_RETRYING;
     belongs_to(model, letter, job);
     struct model_row *row = hk_model_add_retry(model, letter->msg, hk_str_of(letter->destination));
-    row->due_ms = hk_model_now(model);
+    row->due_ms = hk_model_due_now(model);
     row->life = letter->life + 1;
     row->maybe = letter->maybe;
-    row->lasting = letter->msg->expires_ms && letter->msg->expires_ms <= row->due_ms;
+    row->lasting = letter->msg->expires_ms && letter->msg->expires_ms <= hk_model_clock(model);
     row->letter = (size_t)(letter - model->letters.items) + 1;
     acted(model);
     hk_model_audit(model, "requeue", was, letter->destination, actor);

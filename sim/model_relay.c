@@ -64,6 +64,22 @@ static void poll_guard(struct hk_poll *poll, struct hk_model_reply *out, const s
     dest->open_until_ms = known->open_until_ms;
 }
 
+enum {
+    TELL_EVERY_MS = 1000
+};
+
+/* While the clock is behind, the store's time does not tell when a deferred message is due: they are asked for every second; and
+ * once more when it has caught up, for from then on that time tells. */
+static bool tells_behind(struct hk_model_handle *handle, const struct hk_poll *poll)
+{
+    int64_t clock_ms = poll->now_ms - (int64_t)poll->behind_ms, since_ms = clock_ms - handle->told_ms;
+    bool was_behind = handle->told_ms != 0;
+    if (poll->behind_ms && since_ms >= 0 && since_ms < TELL_EVERY_MS)
+        return false;
+    handle->told_ms = poll->behind_ms ? clock_ms : 0;
+    return poll->behind_ms || was_behind;
+}
+
 void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struct hk_model_reply *out)
 {
     out->rc = HK_OK;
@@ -73,6 +89,8 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
                              .acts = model->acts,
                              .reset = reset_due(handle),
                              .changed = !handle->polled || handle->version != model->version};
+    poll->behind_ms = (uint64_t)(poll->now_ms - hk_model_clock(model));
+    poll->changed |= !model->options.many && tells_behind(handle, poll);
     poll->changed |= poll->reset;
     handle->polled = true;
     handle->version = model->version;
@@ -90,8 +108,9 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
         if (row->gone || row->stuck || row->claim || !is_mine(handle, row->msg))
             continue;
         struct hk_poll_dest *dest = poll_dest(poll, out, row->destination);
-        if (row->due_ms < dest->retry_due_ms)
-            dest->retry_due_ms = row->due_ms;
+        int64_t due_ms = poll->behind_ms && !model->options.many ? poll->now_ms : row->due_ms;
+        if (due_ms < dest->retry_due_ms)
+            dest->retry_due_ms = due_ms;
     }
     for (size_t i = 0; i < model->paused.n; i++)
         poll_guard(poll, out, &model->paused.items[i]);
@@ -133,6 +152,8 @@ static bool in_scan(const struct hk_model *model, const struct hk_model_handle *
         return false;
     if (scan->source == HK_FROM_OUTBOX)
         return in_outbox_scan(model, handle, scan, row);
+    if ((row->deferred || model->options.many) && row->due_ms > hk_model_clock(model))
+        return false;
     if (row->claim || row->due_ms > now_ms || !same(scan->destination, row->destination))
         return false;
     return row->due_ms > scan->after_due_ms ||
@@ -199,7 +220,8 @@ void hk_model_scan(struct hk_model *model, struct hk_model_handle *handle, const
                                .more = n == scan->limit,
                                .last_id = n ? found[n - 1]->id : scan->after_id,
                                .last_due_ms = n ? found[n - 1]->due_ms : scan->after_due_ms,
-                               .now_ms = now_ms};
+                               .now_ms = now_ms,
+                               .behind_ms = (uint64_t)(now_ms - hk_model_clock(model))};
     heads->items = hk_model_reply_alloc(out, n * sizeof *heads->items);
     for (size_t i = 0; i < n; i++)
         heads->items[i] = head_of(model, scan->source, found[i], out);
@@ -318,8 +340,10 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     }
     row->claim = 0;
     row->maybe |= s->attempt.possibly_delivered;
-    row->due_ms = s->due_ms;
-    if (s->source == HK_FROM_OUTBOX && row->msg->not_before_ms > s->due_ms) { /* never before its own time */
+    int64_t behind_ms = hk_model_now(model) - hk_model_clock(model);
+    row->due_ms = s->due_ms - (retry && model->options.many ? behind_ms : 0); /* a wait, by the clock */
+    if (s->source == HK_FROM_OUTBOX &&
+        row->msg->not_before_ms > s->due_ms - behind_ms) { /* never before its own time */
         row->due_ms = row->msg->not_before_ms;
         row->deferred = true;
     }
@@ -340,8 +364,10 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
     row->gone = true;
     for (size_t i = 0; i < s->n_fan_out; i++) {
         struct model_row *child = hk_model_add_retry(model, old.msg, s->fan_out[i]);
-        bool early = s->source == HK_FROM_OUTBOX && old.msg->not_before_ms > hk_model_now(model);
-        child->due_ms = early ? old.msg->not_before_ms : hk_model_now(model);
+        bool early = s->source == HK_FROM_OUTBOX && old.msg->not_before_ms > hk_model_clock(model);
+        int64_t now_ms = hk_model_due_now(model);
+        int64_t was_ms = old.due_ms < now_ms ? old.due_ms : now_ms; /* the clock at hand may be wrong */
+        child->due_ms = s->source == HK_FROM_RETRY ? was_ms : early ? old.msg->not_before_ms : now_ms;
         child->deferred = old.deferred || early;
         child->lasting = old.lasting;
         child->maybe = old.maybe;

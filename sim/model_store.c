@@ -80,6 +80,18 @@ int64_t hk_model_now(const struct hk_model *model)
     return model->options.now_ms(model->options.now_arg);
 }
 
+int64_t hk_model_clock(const struct hk_model *model)
+{
+    int64_t now_ms = hk_model_now(model);
+    int64_t clock_ms = model->options.clock_ms ? model->options.clock_ms(model->options.now_arg) : now_ms;
+    return clock_ms < now_ms ? clock_ms : now_ms;
+}
+
+int64_t hk_model_due_now(const struct hk_model *model)
+{
+    return model->options.many ? hk_model_clock(model) : hk_model_now(model);
+}
+
 void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text)
 {
     if (!hk_str_copy(out, HK_MODEL_TEXT, text))
@@ -96,6 +108,7 @@ const char *hk_model_complaint(const struct hk_model *model)
 void hk_model_log(struct hk_model *model, struct hk_event_line line)
 {
     line.t = hk_model_now(model);
+    line.behind = line.t - hk_model_clock(model);
     hk_eventlog_add(model->options.log, &line);
 }
 
@@ -168,6 +181,7 @@ void hk_model_commit(struct hk_model *model, size_t handle)
                                                .dest = hk_str_of(msg->expected),
                                                .key = hk_str_of(msg->key),
                                                .due = msg->not_before_ms,
+                                               .expires = msg->expires_ms,
                                                .began = row->began_ms,
                                                .hash = msg->hash,
                                                .max = msg->max_logged});
@@ -209,7 +223,7 @@ static void add_trace(struct hk_model *model, enum hk_source source, const struc
     hk_model_text(attempt->destination, hk_str_of(hk_model_dest_of(source, row)));
 }
 
-static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
+static void orphan_outbox(struct hk_model *model, size_t i)
 {
     struct model_row old = model->outbox.items[i];
     if (old.msg->stuck) { /* nor can it go to retry */
@@ -224,13 +238,13 @@ static void orphan_outbox(struct hk_model *model, size_t i, int64_t now_ms)
         (struct hk_event_line){.ev = HK_LOG_ORPHAN, .lane = hk_model_lane_of(old.claim), .claim = old.claim});
     model->outbox.items[i].gone = true;
     struct model_row *row = hk_model_add_retry(model, old.msg, hk_str_of(old.msg->destination));
-    row->deferred = old.msg->not_before_ms > now_ms;
-    row->due_ms = row->deferred ? old.msg->not_before_ms : now_ms;
+    row->deferred = old.msg->not_before_ms > hk_model_clock(model);
+    row->due_ms = row->deferred ? old.msg->not_before_ms : hk_model_due_now(model);
     row->maybe = true;
     row->crashes = 1;
 }
 
-void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
+void hk_model_take_over(struct hk_model *model, int64_t lane)
 {
     for (size_t i = 0; i < model->retry.n; i++) {
         struct model_row *row = &model->retry.items[i];
@@ -243,11 +257,11 @@ void hk_model_take_over(struct hk_model *model, int64_t lane, int64_t now_ms)
         row->maybe = true;
         row->crashes++;
         row->deferred = false;
-        row->due_ms = now_ms;
+        row->due_ms = hk_model_due_now(model);
     }
     for (size_t i = 0; i < model->outbox.n; i++)
         if (!model->outbox.items[i].gone && hk_model_claim_of_lane(model->outbox.items[i].claim, lane))
-            orphan_outbox(model, i, now_ms);
+            orphan_outbox(model, i);
 }
 
 bool hk_model_lane_lives(const struct hk_model *model)
@@ -285,13 +299,12 @@ struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, 
 void hk_model_acquire(struct hk_model *model, const char *relay, uint64_t lease_ms,
                       struct hk_model_reply *out)
 {
-    int64_t now_ms = hk_model_now(model);
     if (hk_model_lane_lives(model)) {
         out->rc = HK_BUSY;
         return;
     }
     for (size_t i = 0; i < model->lanes.n; i++)
-        hk_model_take_over(model, model->lanes.items[i].lane, now_ms);
+        hk_model_take_over(model, model->lanes.items[i].lane);
     model->lanes.n = 0;
     (void)hk_model_add_lane(model, relay, lease_ms, out);
 }

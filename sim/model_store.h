@@ -38,10 +38,12 @@ struct hk_model_options {
         late_silent; /* … but it does not: as where an application writes low ids itself; what the sweep is for */
     bool late_vague;   /* late scans also give what no scan has passed yet; engines must bear both */
     bool hide_claimed; /* scans of outbox leave out what a manifest names; engines must bear both */
-    bool many;         /* several lanes live at once, each with its shards: as PostgreSQL */
-    int64_t first_id;  /* of outbox, as if an application wrote its own; 0 = 1 */
+    bool
+        many; /* several lanes live at once, each with its shards, and rows are due by the clock: as PostgreSQL */
+    int64_t first_id; /* of outbox, as if an application wrote its own; 0 = 1 */
     struct hk_buf *log;
-    int64_t (*now_ms)(void *arg); /* the store's clock; never goes back */
+    int64_t (*now_ms)(void *arg);   /* the store's time; never goes back */
+    int64_t (*clock_ms)(void *arg); /* what its clock says, which may be behind; NULL = the same */
     void *now_arg;
 };
 
@@ -92,6 +94,7 @@ struct hk_model_lost {
 struct hk_model_handle {
     bool polled;
     uint64_t version; /* of the last poll */
+    int64_t told_ms;  /* the clock, when a poll last told of what may be due by it */
     int64_t passed;   /* highest id that a scan of outbox has shown */
     uint64_t late_from,
         late_to;   /* what a late scan covers: what became visible after the one, up to the other */
@@ -171,6 +174,7 @@ int64_t hk_model_redrive_step(struct hk_model *model);
 /* ---- the world's questions ---- */
 
 /* Live rows: of outbox that are visible, and of outbox_retry. */
+int64_t hk_model_clock(const struct hk_model *model); /* never ahead of its time */
 size_t hk_model_live(const struct hk_model *model);
 /* Those of them that need not go now: behind an open dead letter of their key at a destination that blocks, or due after
  * `by_ms`. */

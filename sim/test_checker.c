@@ -178,6 +178,18 @@ static const struct row bad[] = {
      SUSPECT CLAIM(8, "m", "r1", 4) CLAIM(8, "n", "o2", 4) SEND(9, "m", "r1", 4, 1), ""},
     {"I8", "before its next attempt is due", FAILED_ONCE CLAIM(48, "m", "r1", 2) SEND(49, "m", "r1", 2, 2),
      ""},
+    {"I8", "before not_before, by a clock that is right again",
+     DEST("none") PUT(1, "m", ",\"due\":5000") ACQUIRE(2, 1, 900000) CLAIM(3, "m", "o1", 1)
+         LINE(9000, "send", HAND("m", "o1", 1) ",\"n\":1,\"behind\":8000"),
+     ""},
+    {"I23", "expires before its time",
+     DEST("none") PUT(1, "m", ",\"expires\":50") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1)
+         DEAD(49, "m", "o1", 1, 0, "EXPIRED"),
+     ""},
+    {"I23", "expires before its time, by a clock that is right again",
+     DEST("none") PUT(1, "m", ",\"expires\":5000") ACQUIRE(2, 1, 900000) CLAIM(3, "m", "o1", 1)
+         DEAD(9000, "m", "o1", 1, 0, "EXPIRED\",\"behind\":8000,\"x\":\""),
+     ""},
     {"I8", "before not_before",
      PUT(1, "m", ",\"due\":40") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(39, "m", "o1", 1, 1), ""},
     {"I8", "earlier than Retry-After",
@@ -363,6 +375,17 @@ static const struct row good[] = {
     {"", "nothing at all", "", ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},
+    {"", "what was due by a clock that was wrong just now",
+     DEST("none") PUT(1, "m", ",\"due\":5000") ACQUIRE(2, 1, 900000) LINE(9000, "clock", ",\"wait\":8998")
+         CLAIM(9000, "m", "o1", 1) LINE(9001, "clock", ",\"wait\":-8998,\"behind\":8998")
+             LINE(9001, "send", HAND("m", "o1", 1) ",\"n\":1,\"behind\":8998"),
+     ""},
+    {"", "a wait that is over by the clock, which has caught up meanwhile",
+     UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) LINE(
+         7, "settle",
+         HAND("m", "o1", 1) ",\"kind\":\"retry\",\"n\":1,\"charged\":1,\"rows\":1,\"due\":57,\"behind\":10")
+         CLAIM(47, "m", "r1", 2) SEND(48, "m", "r1", 2, 2),
+     ""},
     {"", "one that killed relays goes alone, and others before and after it",
      SUSPECT CLAIM(8, "m", "r1", 4) SEND(9, "m", "r1", 4, 1) RECV(10, "m") CONFIRM(11, "m", "r1", 4)
          SETTLED_SENT(12, "m", "r1", 4, 1) CLAIM(13, "n", "o2", 5) SEND(14, "n", "o2", 5, 1),

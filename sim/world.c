@@ -36,18 +36,10 @@ int64_t hk_world_between(struct hk_rng *rng, int64_t lo, int64_t hi)
     return lo + (int64_t)hk_rng_upto(rng, (uint64_t)(hi > lo ? hi - lo : 0));
 }
 
-int64_t hk_world_store_now(void *arg)
-{
-    struct world *w = arg;
-    int64_t wall = STORE_EPOCH_MS + w->now + w->wall_jump_ms;
-    if (wall > w->wall_high_ms)
-        w->wall_high_ms = wall;
-    return w->wall_high_ms;
-}
-
 void hk_world_log(struct world *w, struct hk_event_line line)
 {
     line.t = hk_world_store_now(w);
+    line.behind = line.t - hk_model_clock(w->model);
     hk_eventlog_add(w->log, &line);
 }
 
@@ -129,18 +121,6 @@ void hk_world_unpark(struct world *w, size_t relay)
 }
 
 /* ---- the two phases ---- */
-
-static void jump_clock(struct world *w)
-{
-    if (w->healed)
-        return;
-    int64_t jump = hk_world_between(&w->fault_rng, 0, 1) ? hk_world_between(&w->fault_rng, -20000, 20000)
-                                                         : hk_world_between(&w->fault_rng, -500, 500);
-    w->wall_jump_ms += jump;
-    w->result->faults++;
-    hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_CLOCK, .wait = jump});
-    hk_world_at(w, w->now + hk_world_between(&w->fault_rng, 1000, 20000), EV_CLOCK, 0, 0);
-}
 
 static void heal(struct world *w)
 {
@@ -261,7 +241,7 @@ static void dispatch(struct world *w, const struct event *ev)
             hk_world_relay_cont(w, ev->who);
         break;
     case EV_CLOCK:
-        jump_clock(w);
+        hk_world_clock_step(w, ev);
         break;
     case EV_DESK:
         hk_world_desk_step(w);
@@ -330,8 +310,7 @@ static void begin(struct world *w)
         hk_world_at(w, w->c.operator_gap_ms, EV_OPERATOR, 0, 0);
     if (w->c.desk_gap_ms)
         hk_world_at(w, w->c.desk_gap_ms, EV_DESK, 0, 0);
-    if (w->c.clock_jumps)
-        hk_world_at(w, 1000, EV_CLOCK, 0, 0);
+    hk_world_clock_begin(w);
     if (w->c.forget_at) {
         hk_world_at(w, w->c.keep_at, EV_KEEP, 0, 0);
         hk_world_at(w, w->c.forget_at, EV_FORGET, 0, 0);

@@ -168,6 +168,35 @@ static void slow_neighbours(struct world *w, struct hk_rng *rng, uint64_t seed)
     w->dests[0].unknown = true;
 }
 
+/* Ahead by seconds or up to a day, or behind. With many lanes rows are due by the clock, and what was written in a wrong moment
+ * waits for that time: not for a day here. */
+static int64_t wrong_by_ms(const struct config *c, struct hk_rng *rng)
+{
+    bool back = hk_rng_upto(rng, 2) == 0, much = hk_rng_upto(rng, 1) == 1;
+    if (c->many || !much)
+        return (back ? -1 : 1) * hk_world_between(rng, 1000, c->many ? 60000 : 20000);
+    return back ? -hk_world_between(rng, 20000, 15 * 60000) : hk_world_between(rng, 10 * 60000, 24 * 3600000);
+}
+
+/* The host's clock is wrong for a moment, and right again; and messages name times of the next minutes. */
+static void wrong_moments(struct world *w, struct hk_rng *rng)
+{
+    struct config *c = &w->c;
+    c->clock_jumps = false;
+    c->fault_ms = hk_world_between(rng, 6000, 20000);
+    c->n_messages = 10 + (size_t)hk_rng_upto(rng, 30);
+    c->app_gap_ms = c->fault_ms / (int64_t)c->n_messages;
+    c->p_scheduled = 40000;
+    c->p_expiring = 30000;
+    c->schedule_ms = 10 * 60000;
+    w->options.poll_max_ms += 500; /* there is little to do for minutes */
+    c->n_wrong = (size_t)hk_rng_between(rng, 1, MAX_WRONG);
+    for (size_t i = 0; i < c->n_wrong; i++)
+        c->wrong[i] = (struct wrong_moment){.at_ms = hk_world_between(rng, 0, c->fault_ms - 5000),
+                                            .for_ms = hk_world_between(rng, 100, 4000),
+                                            .by_ms = wrong_by_ms(c, rng)};
+}
+
 void hk_world_crowd_draw(struct world *w, uint64_t seed)
 {
     struct hk_rng rng;
@@ -184,6 +213,9 @@ void hk_world_crowd_draw(struct world *w, uint64_t seed)
         break;
     case 3:
         slow_neighbours(w, &rng, seed);
+        break;
+    case 4:
+        wrong_moments(w, &rng);
         break;
     default:
         break;

@@ -19,6 +19,7 @@ enum {
     MAX_APPS = 4,
     MAX_POLICIES = 3,
     MAX_ROUTE = 3, /* destinations of a route */
+    MAX_WRONG = 3,
     TX_MAX = 3,
     STORE_EPOCH_MS = 1000000 /* small numbers read better in a trace */
 };
@@ -36,6 +37,11 @@ enum stream {
     RNG_FAULTS,
     RNG_OPERATOR,
     RNG_SINKS, /* and one more for each destination */
+};
+
+/* The host's clock is wrong for a while. */
+struct wrong_moment {
+    int64_t at_ms, for_ms, by_ms;
 };
 
 /* What the seed makes possible, and how often. Chances are in 1/65536. */
@@ -58,6 +64,9 @@ struct config {
     uint32_t store_ms;                                 /* usual latency at most */
     uint32_t p_crash, p_stop, p_drain;                 /* per action of a relay */
     bool clock_jumps;
+    struct wrong_moment wrong[MAX_WRONG];
+    size_t n_wrong;
+    int64_t schedule_ms;     /* so far ahead messages name times */
     int64_t operator_gap_ms; /* 0 = there is none */
     bool op_pauses, op_cancels, op_discards, op_requeues, heal_discards;
     uint64_t max_payload;
@@ -178,6 +187,8 @@ struct world {
     struct config c;
     int64_t now; /* ms */
     int64_t wall_jump_ms, wall_high_ms;
+    int64_t wall_from_ms; /* the clock, up to which wall_high_ms has gone on at half its speed */
+    bool is_wrong[MAX_WRONG];
     uint64_t seq;
     struct event *heap;
     size_t n_events, room_events;
@@ -213,11 +224,17 @@ void hk_world_fail(struct world *w, const char *fmt, ...) HK_PRINTF(2, 3);
 void hk_world_at(struct world *w, int64_t t, enum event_kind kind, size_t who, uint64_t number);
 void hk_world_park(struct world *w, const struct event *ev);
 void hk_world_unpark(struct world *w, size_t relay);
-int64_t hk_world_store_now(void *arg);
 void hk_world_log(struct world *w, struct hk_event_line line);
 void hk_world_log_dest(struct world *w, size_t i);
 bool hk_world_chance(struct hk_rng *rng, uint32_t p); /* p in 1/65536 */
 int64_t hk_world_between(struct hk_rng *rng, int64_t lo, int64_t hi);
+
+/* world_clock.c */
+int64_t hk_world_right_clock(const struct world *w);
+int64_t hk_world_clock(void *arg);
+int64_t hk_world_store_now(void *arg);
+void hk_world_clock_begin(struct world *w);
+void hk_world_clock_step(struct world *w, const struct event *ev);
 
 /* config.c */
 void hk_world_config_draw(struct world *w, uint64_t seed);

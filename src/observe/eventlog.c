@@ -35,6 +35,7 @@ enum {
     RATE = 1 << 26,
     OPEN = 1 << 27,
     TURN = 1 << 28,
+    EXPIRES = 1 << 29,
     IN_HAND = M | DEST | RELAY | ROW | LANE | CLAIM | LIFE
 };
 
@@ -43,7 +44,7 @@ static const struct {
     uint32_t fields;
 } events[HK_NLOGGED] = {
     [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN | TURN},
-    [HK_LOG_COMMIT] = {"commit", M | DEST | KEY | DUE | BEGAN | HASH | MAX},
+    [HK_LOG_COMMIT] = {"commit", M | DEST | KEY | DUE | EXPIRES | BEGAN | HASH | MAX},
     [HK_LOG_ROLLBACK] = {"rollback", M},
     [HK_LOG_ACQUIRE] = {"acquire", RELAY | LANE | UNTIL},
     [HK_LOG_RENEW] = {"renew", LANE | UNTIL},
@@ -146,13 +147,26 @@ static void add_numbers(struct hk_buf *out, uint32_t fields, const struct hk_eve
         const char *key;
         int64_t value;
     } numbers[] = {
-        {LANE, "lane", line->lane},    {CLAIM, "claim", line->claim}, {UNTIL, "until", line->until},
-        {DUE, "due", line->due},       {BEGAN, "began", line->began}, {WAIT, "wait", line->wait},
-        {LIFE, "life", line->life},    {ATTEMPT, "n", line->attempt}, {CHARGED, "charged", line->charged},
-        {MAX, "max", line->max},       {CAP, "cap", line->cap},       {STATUS, "status", line->status},
-        {MAYBE, "maybe", line->maybe}, {ACTED, "acted", line->acted}, {ROWS, "rows", line->rows},
-        {JOB, "job", line->job},       {RATE, "rate", line->rate},    {OPEN, "open", line->open},
+        {LANE, "lane", line->lane},
+        {CLAIM, "claim", line->claim},
+        {UNTIL, "until", line->until},
+        {DUE, "due", line->due},
+        {BEGAN, "began", line->began},
+        {WAIT, "wait", line->wait},
+        {LIFE, "life", line->life},
+        {ATTEMPT, "n", line->attempt},
+        {CHARGED, "charged", line->charged},
+        {MAX, "max", line->max},
+        {CAP, "cap", line->cap},
+        {STATUS, "status", line->status},
+        {MAYBE, "maybe", line->maybe},
+        {ACTED, "acted", line->acted},
+        {ROWS, "rows", line->rows},
+        {JOB, "job", line->job},
+        {RATE, "rate", line->rate},
+        {OPEN, "open", line->open},
         {TURN, "turn", line->turn},
+        {EXPIRES, "expires", line->expires},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -177,6 +191,8 @@ void hk_eventlog_add(struct hk_buf *out, const struct hk_event_line *line)
         (void)hk_buf_addc(out, '"');
     }
     add_numbers(out, fields, line);
+    if (line->behind)
+        add_i64(out, "behind", line->behind);
     if (fields & HASH)
         (void)hk_buf_addf(out, ",\"hash\":\"%016" PRIx64 "\"", line->hash);
     (void)hk_buf_adds(out, "}\n");

@@ -52,7 +52,8 @@ enum hk_logged {
 
 /* Only the fields that belong to the event (the table in eventlog.c) are looked at. */
 struct hk_event_line {
-    int64_t t; /* store time, Unix ms */
+    int64_t t;      /* store time, Unix ms */
+    int64_t behind; /* by so much the store's clock is behind that; 0 = it is not, or nobody knows */
     enum hk_logged ev;
     struct hk_str m;    /* message id */
     struct hk_str dest; /* destination; commit: all that it must reach, with commas */
@@ -67,9 +68,10 @@ struct hk_event_line {
     char source;      /* 'o' or 'r', with `id`: the row */
     int64_t id;
     int64_t lane, claim;
-    int64_t until; /* acquire, renew, claim: end of the lease */
-    int64_t due;   /* commit: not before; settle: the next attempt; 0 = none */
-    int64_t began; /* commit: when it was inserted */
+    int64_t until;   /* acquire, renew, claim: end of the lease */
+    int64_t due;     /* commit: not before; settle: the next attempt; 0 = none */
+    int64_t began;   /* commit: when it was inserted */
+    int64_t expires; /* commit: 0 = never, or not known */
     int64_t
         wait; /* recv, fail: the Retry-After that was answered, ms; dest: the longest one that counts; clock: the jump */
     uint64_t hash; /* commit, recv, edit: of the payload's bytes */
