@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message's states and what may follow what: the one table. */
+/* A message's states and what may follow what: the one table. Operators' acts ask it. The stores do the rest in SQL, and their
+ * contract tests try every event in every state: what the view says afterwards is what the table says. A message's way through
+ * one engine is finer, and is the table of engine_slot.c. */
 #include <string.h>
 
 #include "core/message.h"
