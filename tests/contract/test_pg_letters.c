@@ -857,6 +857,20 @@ static void a_letter_that_is_not_requeued_after_all_costs_no_token(void **state)
     admin_ops->close(admin);
 }
 
+/* A gigabyte takes longer than any other statement may. */
+static void a_large_payload_is_requeued_however_long_it_takes(void **state)
+{
+    (void)state;
+    store_kind->sql(
+        "CREATE FUNCTION hurried() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF current_setting('statement_timeout') <> '0' THEN RAISE 'hurried'; END IF; RETURN NEW; END $$; "
+        "CREATE TRIGGER hurried BEFORE INSERT ON outbox_retry FOR EACH ROW EXECUTE FUNCTION hurried()");
+    fill(1);
+    struct hk_admin *admin = open_as("postgres", "", 1000);
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did, HK_DID_IT);
+    hk_store_admin_postgres.close(admin);
+}
+
 int main(void)
 {
 #define TEST(f)  cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
@@ -878,6 +892,7 @@ int main(void)
         TEST(rows_that_hold_anything_are_shown),
         TEST(what_is_not_text_is_refused_as_a_payload),
         TEST(large_payloads_come_in_portions),
+        TEST(a_large_payload_is_requeued_however_long_it_takes),
         TEST(a_filter_that_fits_little_ends_in_bounded_time),
         TEST(a_page_reads_no_more_than_it_shows),
         EMPTY(letters_of_version_1_are_taken_along),

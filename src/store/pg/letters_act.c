@@ -107,6 +107,8 @@ static void read_all(struct hk_pg *pg, const PGresult *res, const struct hk_lett
 
 /* ---- acts on many ---- */
 
+#define COPY_MS 600000
+
 struct verb {
     enum hk_pl_id statement;
     const char *doing;
@@ -167,18 +169,26 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
     arg_trail(pg, &a, act);
     if (verb->fixes)
         arg_fixes(pg, &a, verb->fixes, act->n);
+    /* Payloads may be a gigabyte, which the server copies. Locks are waited for no longer than usual. */
+    bool copies = verb->statement == HK_PL_REQUEUE;
+    uint64_t call_ms = pg->call_ms;
+    if (copies)
+        pg->call_ms = COPY_MS;
     hk_pg_begin(pg, true);
     hk_pg_add(pg, HK_PL_LOCK, &lock);
+    hk_pg_add(pg, copies ? HK_PA_NO_HURRY : HK_PA_AS_IT_IS, NULL);
     hk_pg_add(pg, verb->statement, &a);
     hk_crash_point("act-begun");
     hk_pg_send(pg);
     hk_crash_point("act-inside");
+    PQclear(hk_pg_result(pg));
     PQclear(hk_pg_result(pg));
     PGresult *res = hk_pg_result(pg);
     if (res && done)
         read_all(pg, res, act, done);
     PQclear(res);
     enum hk_code rc = hk_pa_end(admin, verb->doing, err);
+    pg->call_ms = call_ms;
     hk_crash_point("act-committed");
     if (rc == HK_OK)
         *out = done;
