@@ -33,3 +33,10 @@ enum hk_code hk_letter_too_large(const struct hk_letter *letter, const char *don
         err, HK_CONFLICT, "letter %" PRId64 " cannot be %s: its payload has %s bytes, and at most %s can",
         letter->id, done, hk_show_count(letter->payload_bytes, has), hk_show_count(HK_LETTER_BYTES, most));
 }
+
+const char *hk_letter_state(const struct hk_letter *letter)
+{
+    return letter->status == HK_LETTER_RETRYING && letter->sending_ms != 0
+               ? "retrying (sent by hand, outcome unknown)"
+               : hk_letter_status_name(letter->status);
+}

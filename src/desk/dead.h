@@ -26,6 +26,9 @@ bool hk_names_have(const struct hk_names *names, struct hk_str name);
 /* HK_CONFLICT: "letter 5 cannot be sent by hand: its payload has …" */
 enum hk_code hk_letter_too_large(const struct hk_letter *letter, const char *done, struct hk_err *err);
 
+/* "failed", "retrying (sent by hand, outcome unknown)" … */
+const char *hk_letter_state(const struct hk_letter *letter);
+
 /* ---- acts on some, or on all that fit ---- */
 
 enum hk_dead_kind {
@@ -110,5 +113,36 @@ struct hk_dead_sent {
 };
 
 extern const struct hk_op hk_op_dead_send;
+
+/* ---- edit ---- */
+
+struct hk_dead_edit_ask {
+    const char *id, *destination;
+    struct hk_str payload; /* as the application would write it */
+    bool yes;              /* also what is more likely a mistake than meant */
+    bool dry_run;
+    /* not of the table: of a door that has opened the letter first */
+    bool opened;      /* what is masked was revealed, and that is recorded */
+    uint32_t version; /* that people saw: another one now is HK_CONFLICT; 0 = whichever it has */
+};
+
+/* What an editor works on. HK_CONFLICT: it is not open, or it holds what the caller may not see. */
+struct hk_dead_opened {
+    int64_t id;
+    uint32_t version;
+    struct hk_str payload;
+};
+
+struct hk_dead_edited {
+    int64_t id;
+    bool changed, dry_run;
+    uint32_t version;   /* of the payload, now */
+    bool same;          /* the new one says the same: nothing was to be changed */
+    bool same_bytes;    /* and it is laid out in the same way */
+    struct hk_str diff; /* masked; "" = there is none */
+};
+
+extern const struct hk_op hk_op_dead_open; /* no command, no route: a step of edit */
+extern const struct hk_op hk_op_dead_edit;
 
 #endif

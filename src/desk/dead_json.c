@@ -101,3 +101,15 @@ void hk_encode_dead_sent(struct hk_json *json, const void *result)
     hk_put_bytes(json, "response_body", got->body);
     hk_json_end(json);
 }
+
+void hk_encode_dead_edited(struct hk_json *json, const void *result)
+{
+    const struct hk_dead_edited *edited = result;
+    hk_json_object(json);
+    hk_put_id(json, "id", edited->id);
+    hk_put_bool(json, "changed", edited->changed);
+    hk_put_bool(json, "dry_run", edited->dry_run);
+    hk_put_u64(json, "payload_version", edited->version);
+    hk_put_str(json, "diff", edited->diff);
+    hk_json_end(json);
+}

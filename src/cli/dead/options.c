@@ -48,18 +48,6 @@ const struct hk_cli_option hk_dead_show_options[] = {
 const struct hk_cli_option hk_dead_reasons_options[] = {
     {.name = "markdown", .help = "as docs/reasons.md has it"}, HK_END_OF_OPTIONS};
 
-const struct hk_cli_option hk_dead_edit_options[] = {
-    {.name = "payload",
-     .kind = HK_CLI_TEXT,
-     .value = "TEXT|-|@FILE",
-     .help = "the new payload (default: $EDITOR opens the present one)"},
-    {.name = "destination", .kind = HK_CLI_TEXT, .value = "NAME", .help = "which, when it went to several"},
-    {.name = "dry-run", .help = "check and show the difference, change nothing"},
-    {.name = "yes", .help = "also when it is not JSON any more, or only its layout differs"},
-    REVEAL_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 const struct hk_cli_option hk_dead_fix_options[] = {
     {.name = "jq",
      .kind = HK_CLI_TEXT,
