@@ -153,14 +153,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_dead_export, .run = hk_cmd_dead_export},
     {.op = &hk_op_dead_reasons, .options = hk_dead_reasons_options, .run = hk_cmd_dead_reasons},
     {.op = &hk_op_dead_edit, .run = hk_cmd_dead_edit},
-    {.name = "dead",
-     .sub = "fix",
-     .summary = "repair the payloads of many letters with one jq program",
-     .details =
-         "Each result is checked as the relay would check it. Nothing is sent: requeue or redrive does that.\n"
-         "  hikyaku dead fix --group 3f2a… --jq '.qty |= tonumber' --dry-run",
-     .options = hk_dead_fix_options,
-     .run = hk_cmd_dead_fix},
+    {.op = &hk_op_dead_fix, .options = yes_option, .run = hk_cmd_dead_fix},
     {.op = &hk_op_dead_requeue, .run = hk_cmd_dead_requeue},
     {.op = &hk_op_dead_send, .run = hk_cmd_dead_send},
     {.op = &hk_op_dead_resolve, .options = yes_option, .run = hk_cmd_dead_resolve},

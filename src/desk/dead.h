@@ -145,4 +145,38 @@ struct hk_dead_edited {
 extern const struct hk_op hk_op_dead_open; /* no command, no route: a step of edit */
 extern const struct hk_op hk_op_dead_edit;
 
+/* ---- fix ---- */
+
+struct hk_dead_fix_ask {
+    const char *jq; /* the program */
+    struct hk_letter_words words;
+    uint64_t samples; /* differences to show; more than a thousand: as many as fit the kind of run */
+    uint64_t timeout_ms;
+    bool dry_run;
+    bool only_count; /* not of the table: check the program, and say how many letters are meant */
+};
+
+#define HK_DEAD_FAILURES 10
+
+/* What is told of one letter: a difference, or why it failed. Masked. */
+struct hk_dead_told {
+    int64_t id;
+    struct hk_str message_id, text;
+};
+
+struct hk_dead_fixed {
+    bool dry_run;
+    struct hk_count count; /* of `only_count` */
+    uint64_t matched, changed, unchanged, failed;
+    uint64_t maybe; /* of what was changed may have arrived before */
+    int64_t act_id; /* in the audit; 0 = nothing was changed */
+    struct hk_dead_told *samples;
+    size_t n_samples;
+    struct hk_dead_told failures[HK_DEAD_FAILURES]; /* the first of `failed` */
+    size_t n_failures;
+    struct hk_err stopped; /* code HK_OK, or why it ended before all were looked at */
+};
+
+extern const struct hk_op hk_op_dead_fix;
+
 #endif

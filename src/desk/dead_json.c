@@ -72,6 +72,42 @@ void hk_encode_dead_acted(struct hk_json *json, const void *result)
     hk_json_end(json);
 }
 
+static void put_told(struct hk_json *json, const char *key, const char *text_key,
+                     const struct hk_dead_told *items, size_t n)
+{
+    bool pretty = json->pretty;
+    hk_json_key(json, key);
+    json->pretty = false;
+    hk_json_array(json);
+    for (size_t i = 0; i < n; i++) {
+        hk_json_object(json);
+        hk_put_id(json, "id", items[i].id);
+        hk_put_str(json, "message_id", items[i].message_id);
+        hk_put_str(json, text_key, items[i].text);
+        hk_json_end(json);
+    }
+    hk_json_end(json);
+    json->pretty = pretty;
+}
+
+void hk_encode_dead_fixed(struct hk_json *json, const void *result)
+{
+    const struct hk_dead_fixed *o = result;
+    hk_json_object(json);
+    hk_put_bool(json, "dry_run", o->dry_run);
+    hk_put_u64(json, "matched", o->matched);
+    hk_put_u64(json, "changed", o->changed);
+    hk_put_u64(json, "unchanged", o->unchanged);
+    hk_put_u64(json, "failed", o->failed);
+    hk_put_u64(json, "may_have_arrived", o->maybe);
+    hk_put_id(json, "act_id", o->act_id);
+    if (o->stopped.code != HK_OK)
+        hk_put_cstr(json, "stopped", o->stopped.message);
+    put_told(json, "samples", "diff", o->samples, o->n_samples);
+    put_told(json, "failures", "error", o->failures, o->n_failures);
+    hk_json_end(json);
+}
+
 void hk_encode_dead_sent(struct hk_json *json, const void *result)
 {
     const struct hk_dead_sent *sent = result;

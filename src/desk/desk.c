@@ -117,8 +117,13 @@ enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_er
 
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total)
 {
+    hk_caller_tell(caller, &(struct hk_progress){.done = done, .total = total});
+}
+
+void hk_caller_tell(const struct hk_caller *caller, const struct hk_progress *progress)
+{
     if (caller->progress)
-        caller->progress(caller->arg, &(struct hk_progress){done, total});
+        caller->progress(caller->arg, progress);
 }
 
 bool hk_caller_stops(const struct hk_caller *caller)

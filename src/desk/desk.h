@@ -26,6 +26,7 @@ struct hk_desk {
     const struct hk_store_letters_ops *letters;
     const struct hk_store_alerts_ops *alerts;
     struct hk_admin *admin;
+    const char *jq;         /* the helper program; NULL = there is none. The door's to say. */
     struct hk_masks *masks; /* see hk_desk_masks */
     bool has_masks;
     const char *wrong_field; /* of the last request: what HK_INVALID is about; NULL = no field of it */
@@ -56,6 +57,7 @@ enum hk_code hk_desk_masks(struct hk_desk *desk, const struct hk_caller *caller,
  * it. */
 enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_err *err, const char *fmt, ...)
     HK_PRINTF(4, 5);
+void hk_caller_tell(const struct hk_caller *caller, const struct hk_progress *progress);
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total);
 bool hk_caller_stops(const struct hk_caller *caller);
 

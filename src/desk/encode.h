@@ -31,6 +31,7 @@ void hk_encode_alert_tested(struct hk_json *json, const void *result);
 void hk_encode_dead_acted(struct hk_json *json, const void *result);
 void hk_encode_dead_sent(struct hk_json *json, const void *result);
 void hk_encode_dead_edited(struct hk_json *json, const void *result);
+void hk_encode_dead_fixed(struct hk_json *json, const void *result);
 void hk_encode_redrive_plan(struct hk_json *json, const void *result);
 void hk_encode_redrives(struct hk_json *json, const void *result);
 void hk_encode_redrive(struct hk_json *json, const void *result);

@@ -30,7 +30,8 @@ enum hk_role {
 
 /* How far a long operation has come. */
 struct hk_progress {
-    uint64_t done, total; /* total 0 = not known */
+    uint64_t done, total;     /* total 0 = not known */
+    uint64_t changed, failed; /* of operations that tell them apart */
 };
 
 struct hk_caller {

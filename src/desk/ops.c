@@ -35,6 +35,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_export,
     &hk_op_dead_reasons,
     &hk_op_dead_edit,
+    &hk_op_dead_fix,
     &hk_op_dead_requeue,
     &hk_op_dead_send,
     &hk_op_dead_resolve,

@@ -29,7 +29,7 @@ void hk_dead_close(struct hk_dead *dead);
 
 /* ---- the commands' options ---- */
 
-extern const struct hk_cli_option hk_dead_show_options[], hk_dead_reasons_options[], hk_dead_fix_options[];
+extern const struct hk_cli_option hk_dead_show_options[], hk_dead_reasons_options[];
 
 /* ---- which letters ---- */
 

@@ -47,19 +47,3 @@ const struct hk_cli_option hk_dead_show_options[] = {
 
 const struct hk_cli_option hk_dead_reasons_options[] = {
     {.name = "markdown", .help = "as docs/reasons.md has it"}, HK_END_OF_OPTIONS};
-
-const struct hk_cli_option hk_dead_fix_options[] = {
-    {.name = "jq",
-     .kind = HK_CLI_TEXT,
-     .value = "PROGRAM",
-     .help = "from the payload to the new one: '.qty |= tonumber'"},
-    {.name = "samples",
-     .kind = HK_CLI_TEXT,
-     .value = "N",
-     .help = "show so many differences (default: 3 with --dry-run, else 0)"},
-    {.name = "timeout", .kind = HK_CLI_TEXT, .value = "DURATION", .help = "for one payload (default: 5s)"},
-    FILTER_OPTIONS,
-    BULK_OPTIONS,
-    HK_ACTOR_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
