@@ -4,7 +4,7 @@
  *   alerts_plan.c   the configuration's rules and channels, copied: a reload may come while a channel hangs
  *   alerts_waiting.c  which messages could have gone
  *   alerts_facts.c  a notice as JSON, and back
- *   alerts_desk.c   the store's side, which blocks: evaluate, claim, settle; runs on one thread of its own
+ *   alerts_rounds.c the store's side, which blocks: evaluate, claim, settle; runs on one thread of its own
  *   part_alerts.c   the loop's side: when to do what, which channel is free, what is told without the store
  *
  * Each channel has a thread: one that hangs delays nobody but itself. */
@@ -87,7 +87,7 @@ void hk_alerts_notice_of(const struct hk_alerts_plan *plan, const struct hk_aler
 
 /* ---- the store's side ---- */
 
-struct hk_alerts_desk {
+struct hk_alerts_rounds {
     const char *url, *relay;
     struct hk_admin *admin; /* NULL: not open */
     const struct hk_store_admin_ops *ops;
@@ -97,9 +97,9 @@ struct hk_alerts_desk {
     int64_t figures_at_us; /* counts and ages cost time: not before */
 };
 
-enum hk_code hk_alerts_desk_init(struct hk_alerts_desk *desk, const char *url, const char *relay,
-                                 struct hk_err *err) HK_MUSTCHECK;
-void hk_alerts_desk_close(struct hk_alerts_desk *desk);
+enum hk_code hk_alerts_rounds_init(struct hk_alerts_rounds *rounds, const char *url, const char *relay,
+                                   struct hk_err *err) HK_MUSTCHECK;
+void hk_alerts_rounds_close(struct hk_alerts_rounds *rounds);
 
 struct hk_alerts_evaluated {
     bool mine; /* this relay's turn; else another one evaluated */
@@ -109,12 +109,13 @@ struct hk_alerts_evaluated {
         muted_ms; /* until when what is told without the store is muted: by the first such rule; 0 = not */
 };
 
-enum hk_code hk_alerts_evaluate(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+enum hk_code hk_alerts_evaluate(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
                                 struct hk_alerts_evaluated *out, struct hk_err *err) HK_MUSTCHECK;
 /* For the channels whose bits are set. */
-enum hk_code hk_alerts_claim(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan, uint32_t free,
-                             const struct hk_alerts_claims **out, struct hk_err *err) HK_MUSTCHECK;
-enum hk_code hk_alerts_settle(struct hk_alerts_desk *desk, const struct hk_alerts_settle *settle,
+enum hk_code hk_alerts_claim(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
+                             uint32_t free, const struct hk_alerts_claims **out,
+                             struct hk_err *err) HK_MUSTCHECK;
+enum hk_code hk_alerts_settle(struct hk_alerts_rounds *rounds, const struct hk_alerts_settle *settle,
                               struct hk_err *err) HK_MUSTCHECK;
 
 #endif

@@ -71,8 +71,8 @@ struct own {
 struct part {
     const struct hk_part_env *env;
     struct hk_alerts_stats *stats, own_stats;
-    struct hk_alerts_plan *plan; /* NULL: nobody is to be told */
-    struct hk_alerts_desk desk;  /* the store thread's */
+    struct hk_alerts_plan *plan;    /* NULL: nobody is to be told */
+    struct hk_alerts_rounds rounds; /* the store thread's */
     struct hk_worker *store, *senders[HK_ALERTS_CHANNELS_MAX];
     bool busy[HK_ALERTS_CHANNELS_MAX];
     struct hk_timer *timer;
@@ -378,7 +378,7 @@ static void write_settles(struct part *p, struct store_job *job)
     while (job->settled < job->n_settles && job->rc == HK_OK) {
         struct settle *s = &job->settles[job->settled];
         s->what.error = hk_str_of(s->error);
-        job->rc = hk_alerts_settle(&p->desk, &s->what, &job->err);
+        job->rc = hk_alerts_settle(&p->rounds, &s->what, &job->err);
         job->settled += job->rc == HK_OK;
     }
 }
@@ -390,16 +390,16 @@ static void run_store_job(void *arg)
     const struct hk_alerts_claims *claims = NULL;
     write_settles(p, job);
     if (job->rc == HK_OK && job->evaluate)
-        job->rc = hk_alerts_evaluate(&p->desk, job->plan, &job->evaluated, &job->err);
+        job->rc = hk_alerts_evaluate(&p->rounds, job->plan, &job->evaluated, &job->err);
     if (job->rc == HK_OK && job->free)
-        job->rc = hk_alerts_claim(&p->desk, job->plan, job->free, &claims, &job->err);
+        job->rc = hk_alerts_claim(&p->rounds, job->plan, job->free, &claims, &job->err);
     for (size_t i = 0; claims && i < claims->n; i++) {
         struct errand *e = errand_of(p, job->plan, &claims->items[i]);
         if (e)
             job->claimed[job->n_claimed++] = e;
     }
     if (job->rc != HK_OK && job->rc != HK_BUSY)
-        hk_alerts_desk_close(&p->desk);
+        hk_alerts_rounds_close(&p->rounds);
 }
 
 /* ---- the loop ---- */
@@ -541,13 +541,13 @@ static void stop(void *arg)
     for (size_t i = 0; i < HK_ALERTS_CHANNELS_MAX; i++)
         hk_worker_free(p->senders[i]);
     /* no sooner: until now it was the worker's. It is opened anew if need be */
-    hk_alerts_desk_close(&p->desk);
+    hk_alerts_rounds_close(&p->rounds);
     for (size_t i = 0; i < p->n_settles; i++) { /* or they would be told again */
         p->settles[i].what.error = hk_str_of(p->settles[i].error);
-        if (hk_alerts_settle(&p->desk, &p->settles[i].what, &err) != HK_OK)
+        if (hk_alerts_settle(&p->rounds, &p->settles[i].what, &err) != HK_OK)
             break;
     }
-    hk_alerts_desk_close(&p->desk);
+    hk_alerts_rounds_close(&p->rounds);
     for (size_t i = 0; i < p->n_direct; i++)
         errand_free(p->direct[i]);
     hk_alerts_plan_unref(p->plan);
@@ -562,7 +562,7 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
         return hk_err_set(err, HK_NOMEM, "out of memory");
     p->env = env;
     p->stats = env->alerts ? env->alerts : &p->own_stats;
-    enum hk_code rc = hk_alerts_desk_init(&p->desk, env->url, env->name, err);
+    enum hk_code rc = hk_alerts_rounds_init(&p->rounds, env->url, env->name, err);
     if (rc == HK_OK)
         rc = hk_alerts_plan_new(env->config, env->name, &p->plan, err);
     if (rc == HK_OK && hk_timer_new(env->loop, pump, p, &p->timer) != HK_OK)

@@ -92,12 +92,12 @@ static enum hk_code evaluate(void)
                                   .relay = "r",
                                   .masks = masks};
     int opened = 0;
-    struct hk_alerts_desk desk = {.url = "fake:",
-                                  .relay = "r",
-                                  .admin = (struct hk_admin *)&opened,
-                                  .ops = &fake_admin,
-                                  .letters = &fake_letters,
-                                  .alerts = &fake_alerts};
+    struct hk_alerts_rounds desk = {.url = "fake:",
+                                    .relay = "r",
+                                    .admin = (struct hk_admin *)&opened,
+                                    .ops = &fake_admin,
+                                    .letters = &fake_letters,
+                                    .alerts = &fake_alerts};
     struct hk_alerts_evaluated out;
     struct hk_err err = {.message = ""};
     told[0] = '\0';

@@ -16,28 +16,28 @@ enum {
     FIGURES_SHARE = 50
 };
 
-enum hk_code hk_alerts_desk_init(struct hk_alerts_desk *desk, const char *url, const char *relay,
-                                 struct hk_err *err)
+enum hk_code hk_alerts_rounds_init(struct hk_alerts_rounds *rounds, const char *url, const char *relay,
+                                   struct hk_err *err)
 {
-    *desk = (struct hk_alerts_desk){.url = url,
-                                    .relay = relay,
-                                    .ops = hk_store_admin_by_url(url, err),
-                                    .letters = hk_store_letters_by_url(url, err),
-                                    .alerts = hk_store_alerts_by_url(url, err)};
-    return desk->ops && desk->letters && desk->alerts ? HK_OK : err->code;
+    *rounds = (struct hk_alerts_rounds){.url = url,
+                                        .relay = relay,
+                                        .ops = hk_store_admin_by_url(url, err),
+                                        .letters = hk_store_letters_by_url(url, err),
+                                        .alerts = hk_store_alerts_by_url(url, err)};
+    return rounds->ops && rounds->letters && rounds->alerts ? HK_OK : err->code;
 }
 
-void hk_alerts_desk_close(struct hk_alerts_desk *desk)
+void hk_alerts_rounds_close(struct hk_alerts_rounds *rounds)
 {
-    if (desk->admin)
-        desk->ops->close(desk->admin);
-    desk->admin = NULL;
+    if (rounds->admin)
+        rounds->ops->close(rounds->admin);
+    rounds->admin = NULL;
 }
 
-static enum hk_code open_desk(struct hk_alerts_desk *desk, struct hk_err *err)
+static enum hk_code open_store(struct hk_alerts_rounds *rounds, struct hk_err *err)
 {
     static const struct hk_store_options options = {.busy_ms = 5000};
-    return desk->admin ? HK_OK : desk->ops->open(desk->url, &options, &desk->admin, err);
+    return rounds->admin ? HK_OK : rounds->ops->open(rounds->url, &options, &rounds->admin, err);
 }
 
 /* ---- what was seen, kept while more is asked ---- */
@@ -115,10 +115,10 @@ static void keep_rest(struct seen *s, const struct hk_alerts_looked *looked)
 }
 
 /* Counts and ages; with the destinations that have letters. */
-static enum hk_code keep_figures(struct seen *s, struct hk_alerts_desk *desk, struct hk_err *err)
+static enum hk_code keep_figures(struct seen *s, struct hk_alerts_rounds *rounds, struct hk_err *err)
 {
     const struct hk_store_status *status = NULL;
-    enum hk_code rc = desk->ops->status(desk->admin, &status, err);
+    enum hk_code rc = rounds->ops->status(rounds->admin, &status, err);
     if (rc != HK_OK)
         return rc;
     struct hk_alert_dest *all = hk_pool_alloc(&s->arena, s->n_dests + status->n_dests + 1, sizeof *all);
@@ -145,15 +145,15 @@ static enum hk_code keep_figures(struct seen *s, struct hk_alerts_desk *desk, st
 }
 
 /* What waits, and whether it could have gone. What relays saw lately is told by them, and may be missing. */
-static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_desk *desk,
+static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_rounds *rounds,
                                  const struct hk_alerts_plan *plan, struct hk_err *err)
 {
     const struct hk_figures none = {.n = 0}, *figures = NULL;
     const struct hk_waiting *waiting = NULL;
     struct hk_err no_figures = {.message = ""};
-    if (desk->ops->figures(desk->admin, &figures, &no_figures) != HK_OK)
+    if (rounds->ops->figures(rounds->admin, &figures, &no_figures) != HK_OK)
         figures = &none;
-    enum hk_code rc = desk->ops->waiting(desk->admin, plan->ordered, plan->n_ordered, &waiting, err);
+    enum hk_code rc = rounds->ops->waiting(rounds->admin, plan->ordered, plan->n_ordered, &waiting, err);
     if (rc != HK_OK)
         return rc;
     s->facts.dests = s->dests;
@@ -166,17 +166,17 @@ static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_desk *desk,
 
 /* However large the outbox is, the store spends one part in FIGURES_SHARE of its time on figures: rules that need them are
  * looked at less often then. */
-static enum hk_code keep_counts(struct seen *s, struct hk_alerts_desk *desk,
+static enum hk_code keep_counts(struct seen *s, struct hk_alerts_rounds *rounds,
                                 const struct hk_alerts_plan *plan, struct hk_err *err)
 {
     int64_t began_us = hk_clock_us();
-    if (began_us < desk->figures_at_us)
+    if (began_us < rounds->figures_at_us)
         return HK_OK;
-    enum hk_code rc = keep_figures(s, desk, err);
+    enum hk_code rc = keep_figures(s, rounds, err);
     if (rc == HK_OK)
-        rc = keep_waiting(s, desk, plan, err);
+        rc = keep_waiting(s, rounds, plan, err);
     int64_t ended_us = hk_clock_us();
-    desk->figures_at_us = ended_us + (ended_us - began_us) * FIGURES_SHARE;
+    rounds->figures_at_us = ended_us + (ended_us - began_us) * FIGURES_SHARE;
     s->facts.figures = rc == HK_OK;
     return rc;
 }
@@ -197,13 +197,13 @@ static void mask_error(struct seen *s, const struct hk_masks *masks, const struc
 }
 
 /* A letter that is gone meanwhile has no error to show. */
-static enum hk_code read_detail(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+static enum hk_code read_detail(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
                                 struct seen *s, struct hk_alert *a, struct hk_err *err)
 {
     const struct hk_letter_shown *shown = NULL;
     struct hk_buf text;
     enum hk_code rc =
-        desk->letters->show(desk->admin, a->letter_id, plan->masks ? PAYLOAD_MAX : 0, &shown, err);
+        rounds->letters->show(rounds->admin, a->letter_id, plan->masks ? PAYLOAD_MAX : 0, &shown, err);
     if (rc != HK_OK)
         return rc == HK_NOTFOUND ? HK_OK : rc;
     hk_buf_init(&text, TEXT_MAX);
@@ -245,7 +245,7 @@ static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const
                                                              .facts = kept};
 }
 
-static enum hk_code make_notices(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+static enum hk_code make_notices(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
                                  struct seen *s, struct hk_alert_board *board, struct notices *out,
                                  struct hk_err *err)
 {
@@ -255,7 +255,7 @@ static enum hk_code make_notices(struct hk_alerts_desk *desk, const struct hk_al
     for (size_t i = 0; i < board->n_tells && rc == HK_OK && !s->failed; i++) {
         struct hk_alert *a = &board->alerts[board->tells[i].alert];
         if (hk_alert_kind_has_letters(a->kind) && a->letter_id && board->tells[i].kind != HK_NOTICE_RESOLVED)
-            rc = read_detail(desk, plan, s, a, err);
+            rc = read_detail(rounds, plan, s, a, err);
         add_notices(s, plan, board, &board->tells[i], out);
     }
     return rc;
@@ -278,12 +278,12 @@ static void sum_up(const struct hk_alert_board *board, const struct hk_alerts_pl
                 out->muted_ms = s->mutes[i].until_ms;
 }
 
-static enum hk_code judge(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan, struct seen *s,
+static enum hk_code judge(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan, struct seen *s,
                           struct hk_alert_board *board, struct hk_err *err)
 {
     struct hk_alert_settings settings = plan->settings;
     struct notices notices = {.n = 0};
-    enum hk_code rc = plan->figures ? keep_counts(s, desk, plan, err) : HK_OK;
+    enum hk_code rc = plan->figures ? keep_counts(s, rounds, plan, err) : HK_OK;
     if (rc != HK_OK)
         return rc;
     settings.mutes = s->mutes;
@@ -291,7 +291,7 @@ static enum hk_code judge(struct hk_alerts_desk *desk, const struct hk_alerts_pl
     s->facts.dests = s->dests;
     s->facts.n_dests = s->n_dests;
     if (!s->failed && hk_alert_evaluate(board, plan->rules, plan->n_rules, &settings, &s->facts) == HK_OK)
-        rc = make_notices(desk, plan, s, board, &notices, err);
+        rc = make_notices(rounds, plan, s, board, &notices, err);
     else
         s->failed = true;
     if (s->failed)
@@ -299,16 +299,16 @@ static enum hk_code judge(struct hk_alerts_desk *desk, const struct hk_alerts_pl
     if (rc != HK_OK)
         return rc;
     const struct hk_alerts_decided decided = {.looked = &s->looked,
-                                              .relay = desk->relay,
+                                              .relay = rounds->relay,
                                               .alerts = board->alerts,
                                               .n_alerts = board->n,
                                               .notices = notices.items,
                                               .n_notices = notices.n,
                                               .keep_ms = plan->keep_ms};
-    return desk->alerts->decide(desk->admin, &decided, err);
+    return rounds->alerts->decide(rounds->admin, &decided, err);
 }
 
-enum hk_code hk_alerts_evaluate(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan,
+enum hk_code hk_alerts_evaluate(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
                                 struct hk_alerts_evaluated *out, struct hk_err *err)
 {
     const struct hk_alerts_looked *looked = NULL;
@@ -316,11 +316,11 @@ enum hk_code hk_alerts_evaluate(struct hk_alerts_desk *desk, const struct hk_ale
     struct hk_alert_board board;
     *out = (struct hk_alerts_evaluated){.mine = false};
     /* a little early, or timers would miss every other turn */
-    uint64_t interval_ms = desk->more ? 0 : plan->interval_ms - plan->interval_ms / 10;
-    desk->more = false;
-    enum hk_code rc = open_desk(desk, err);
+    uint64_t interval_ms = rounds->more ? 0 : plan->interval_ms - plan->interval_ms / 10;
+    rounds->more = false;
+    enum hk_code rc = open_store(rounds, err);
     if (rc == HK_OK)
-        rc = desk->alerts->look(desk->admin, interval_ms, &looked, err);
+        rc = rounds->alerts->look(rounds->admin, interval_ms, &looked, err);
     if (rc != HK_OK || !looked->due)
         return rc;
     hk_alert_board_init(&board);
@@ -330,34 +330,34 @@ enum hk_code hk_alerts_evaluate(struct hk_alerts_desk *desk, const struct hk_ale
     if (rc != HK_OK || s.failed)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
-        rc = judge(desk, plan, &s, &board, err);
+        rc = judge(rounds, plan, &s, &board, err);
     if (rc == HK_OK)
         sum_up(&board, plan, &s, out);
-    desk->more = out->more;
+    rounds->more = out->more;
     hk_alert_board_fini(&board);
     hk_pool_wipe(&s.arena);
     return rc == HK_BUSY ? HK_OK : rc; /* another relay was faster, or the store is busy: later */
 }
 
-enum hk_code hk_alerts_claim(struct hk_alerts_desk *desk, const struct hk_alerts_plan *plan, uint32_t free,
-                             const struct hk_alerts_claims **out, struct hk_err *err)
+enum hk_code hk_alerts_claim(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
+                             uint32_t free, const struct hk_alerts_claims **out, struct hk_err *err)
 {
     const char *names[HK_ALERTS_CHANNELS_MAX];
     size_t n = 0;
     for (size_t i = 0; i < plan->n_channels; i++)
         if (free >> i & 1u)
             names[n++] = plan->channels[i].name;
-    enum hk_code rc = open_desk(desk, err);
+    enum hk_code rc = open_store(rounds, err);
     if (rc == HK_OK)
-        rc = desk->alerts->claim(desk->admin, desk->relay, names, n, plan->lease_ms, out, err);
+        rc = rounds->alerts->claim(rounds->admin, rounds->relay, names, n, plan->lease_ms, out, err);
     if (rc == HK_OK && (*out)->n)
         hk_crash_point("alert-claimed");
     return rc;
 }
 
-enum hk_code hk_alerts_settle(struct hk_alerts_desk *desk, const struct hk_alerts_settle *settle,
+enum hk_code hk_alerts_settle(struct hk_alerts_rounds *rounds, const struct hk_alerts_settle *settle,
                               struct hk_err *err)
 {
-    enum hk_code rc = open_desk(desk, err);
-    return rc == HK_OK ? desk->alerts->settle(desk->admin, settle, err) : rc;
+    enum hk_code rc = open_store(rounds, err);
+    return rc == HK_OK ? rounds->alerts->settle(rounds->admin, settle, err) : rc;
 }
