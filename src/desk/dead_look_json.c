@@ -107,6 +107,8 @@ void hk_encode_letter(struct hk_json *json, const void *result)
     const struct hk_dead_shown *s = result;
     hk_json_object(json);
     hk_put_letter(json, &s->letter, true);
+    if (s->letter.has_payload)
+        hk_put_bool(json, "payload_cut", s->cut);
     hk_put_u64(json, "blocked", s->all.blocked);
     hk_json_key(json, "attempts_made");
     hk_json_array(json);
