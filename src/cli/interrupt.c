@@ -20,7 +20,8 @@ void hk_interrupt_catch(void)
     (void)sigaction(SIGTERM, &first, NULL);
 }
 
-bool hk_interrupted(void)
+bool hk_interrupted(void *unused)
 {
+    (void)unused;
     return interrupted != 0;
 }

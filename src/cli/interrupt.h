@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-void hk_interrupt_catch(void); /* from now on, to the end of the process */
-bool hk_interrupted(void);
+void hk_interrupt_catch(void);     /* from now on, to the end of the process */
+bool hk_interrupted(void *unused); /* as struct hk_caller asks */
 
 #endif

@@ -8,7 +8,6 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
-#include "cli/dead/dead.h"
 #include "cli/options.h"
 #include "cli/out.h"
 #include "desk/alerts.h"
@@ -42,6 +41,12 @@ static const struct hk_cli_option json_only[] = {HK_JSON_OPTION, HK_END_OF_OPTIO
 static const struct hk_cli_option yes_option[] = {{.name = "yes", .help = "do not ask"}, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option actor_option[] = {HK_ACTOR_OPTION, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option curl_option[] = {
+    {.name = "curl", .help = "print the request as a curl command instead"}, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option markdown_option[] = {
+    {.name = "markdown", .help = "print them as docs/reasons.md has them"}, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option follow_option[] = {
     {.name = "follow", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
@@ -148,10 +153,10 @@ static struct hk_cli_command commands[] = {
     {.name = "dead", .summary = "dead letters: look, repair, send again, discard"},
     {.op = &hk_op_dead_list, .run = hk_cmd_dead_list},
     {.op = &hk_op_dead_groups, .run = hk_cmd_dead_groups},
-    {.op = &hk_op_dead_show, .options = hk_dead_show_options, .run = hk_cmd_dead_show},
+    {.op = &hk_op_dead_show, .options = curl_option, .run = hk_cmd_dead_show},
     {.op = &hk_op_dead_stats, .run = hk_cmd_dead_stats},
     {.op = &hk_op_dead_export, .run = hk_cmd_dead_export},
-    {.op = &hk_op_dead_reasons, .options = hk_dead_reasons_options, .run = hk_cmd_dead_reasons},
+    {.op = &hk_op_dead_reasons, .options = markdown_option, .run = hk_cmd_dead_reasons},
     {.op = &hk_op_dead_edit, .run = hk_cmd_dead_edit},
     {.op = &hk_op_dead_fix, .options = yes_option, .run = hk_cmd_dead_fix},
     {.op = &hk_op_dead_requeue, .run = hk_cmd_dead_requeue},

@@ -143,12 +143,6 @@ static void tell_changed(void *arg, const struct hk_progress *progress)
     *told = true;
 }
 
-static bool is_interrupted(void *arg)
-{
-    (void)arg;
-    return hk_interrupted();
-}
-
 /* A dry run only looks. */
 static int do_act(struct hk_ask *ask)
 {
@@ -158,7 +152,7 @@ static int do_act(struct hk_ask *ask)
         return hk_looking_also(ask, ask->op, ask->request, ask->result);
     hk_interrupt_catch();
     ask->caller.progress = isatty(STDERR_FILENO) == 1 ? tell_changed : NULL;
-    ask->caller.stop = is_interrupted;
+    ask->caller.stop = hk_interrupted;
     ask->caller.arg = &told;
     enum hk_code rc = hk_ask_quietly(ask);
     if (told)

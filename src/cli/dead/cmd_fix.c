@@ -98,12 +98,6 @@ static void tell_progress(void *arg, const struct hk_progress *progress)
     say_progress(progress->done, progress->changed, progress->failed, "");
 }
 
-static bool is_interrupted(void *arg)
-{
-    (void)arg;
-    return hk_interrupted();
-}
-
 static int do_fix(struct hk_ask *ask)
 {
     const struct hk_dead_fixed *o = ask->result;
@@ -111,7 +105,7 @@ static int do_fix(struct hk_ask *ask)
     int64_t told_ms = 0;
     hk_interrupt_catch();
     ask->caller.progress = terminal ? tell_progress : NULL;
-    ask->caller.stop = is_interrupted;
+    ask->caller.stop = hk_interrupted;
     ask->caller.arg = &told_ms;
     enum hk_code rc = hk_ask_quietly(ask);
     if (terminal && rc == HK_OK)

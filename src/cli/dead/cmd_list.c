@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/dead/dead.h"
+#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "desk/dead.h"
 #include "desk/dead_look.h"
 
 enum {
@@ -28,7 +29,7 @@ static void add_row(struct hk_table *table, const struct hk_letter *letter, int6
     (void)snprintf(text, sizeof text, "%" PRIu32, letter->attempts);
     hk_table_adds(table, text);
     hk_table_adds(table, hk_show_ago(letter->first_failed_ms, now_ms, text));
-    hk_table_adds(table, hk_dead_status(letter));
+    hk_table_adds(table, hk_letter_state(letter));
     hk_table_add(table, letter->error);
 }
 
@@ -79,6 +80,8 @@ static bool write_letter(void *arg, const struct hk_letter *letter, bool cut)
     hk_json_init(&json, &out, false);
     hk_json_object(&json);
     hk_put_letter(&json, letter, true);
+    if (letter->has_payload)
+        hk_put_bool(&json, "payload_cut", cut);
     hk_json_end(&json);
     (void)hk_buf_addc(&out, '\n');
     *code = hk_out_buffer(&out);

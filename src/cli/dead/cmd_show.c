@@ -9,10 +9,11 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "cli/args.h"
-#include "cli/dead/dead.h"
+#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "cli/view.h"
+#include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "payload/pretty.h"
 
@@ -90,7 +91,7 @@ static void write_first(struct show *s)
 {
     const struct hk_letter *l = &s->shown->letter;
     char line[160];
-    (void)snprintf(line, sizeof line, "%" PRId64 ", %s", l->id, hk_dead_status(l));
+    (void)snprintf(line, sizeof line, "%" PRId64 ", %s", l->id, hk_letter_state(l));
     fact(s, "letter", hk_str_of(line));
     fact(s, "reason", l->reason);
     fact(s, "last error", l->error);
