@@ -75,7 +75,7 @@ static bool copy_facts(struct hk_pool *mem, struct hk_letter *l)
     return true;
 }
 
-static struct hk_dead_page *add_page(const struct hk_letter_view *view, struct hk_pool *mem,
+static struct hk_dead_page *add_page(const struct hk_letter_view *view, bool briefly, struct hk_pool *mem,
                                      const struct hk_letters *found)
 {
     struct hk_dead_page *page = hk_pool_alloc(mem, 1, sizeof *page);
@@ -84,7 +84,10 @@ static struct hk_dead_page *add_page(const struct hk_letter_view *view, struct h
         return NULL;
     for (size_t i = 0; i < found->n; i++) {
         items[i] = found->items[i];
-        hk_letter_veil_text(view, &found->items[i], mem, &items[i].error);
+        if (briefly)
+            items[i].error = (struct hk_str){"", 0};
+        else
+            hk_letter_veil_text(view, &found->items[i], mem, &items[i].error);
         if (!copy_facts(mem, &items[i]))
             return NULL;
     }
@@ -97,10 +100,11 @@ static enum hk_code collect(const struct hk_letter_view *view, const struct hk_c
                             const struct hk_letter_query *query, const struct hk_dead_list_ask *ask,
                             struct hk_pool *mem, struct hk_dead_list *out, struct hk_err *err)
 {
+    bool masked = view->masks && !ask->briefly;
     struct hk_letter_page page = {.after_id = (int64_t)ask->after,
                                   .oldest_first = ask->oldest,
-                                  .details = view->masks != NULL, /* headers: as the payload */
-                                  .payload_max = view->masks ? LOOK_BYTES : 0,
+                                  .details = masked, /* headers: as the payload */
+                                  .payload_max = masked ? LOOK_BYTES : 0,
                                   .bytes_max = PAGE_BYTES};
     struct hk_dead_page **end = &out->pages;
     struct hk_letters found = {.more = true};
@@ -110,7 +114,7 @@ static enum hk_code collect(const struct hk_letter_view *view, const struct hk_c
         page.limit = (uint32_t)(ask->limit - n < LIST_PAGE ? ask->limit - n : LIST_PAGE);
         rc = next_page(view->desk, caller, query, &page, &scratch, &found, err);
         if (rc == HK_OK && found.n > 0) {
-            *end = add_page(view, mem, &found);
+            *end = add_page(view, ask->briefly, mem, &found);
             rc = *end ? HK_OK : no_memory(err);
             end = *end ? &(*end)->more : end;
         }

@@ -11,6 +11,7 @@ struct hk_dead_list_ask {
     struct hk_letter_words words;
     uint64_t limit, after; /* after: `next` of an earlier answer; 0 = from the beginning */
     bool oldest;           /* first */
+    bool briefly;          /* without errors: masking them takes the payloads, which are not read then */
 };
 
 /* Some of the letters that were found, in their order; without details and payload. */

@@ -27,6 +27,12 @@ bool hk_desk_is_open(const struct hk_desk *desk)
     return desk->admin != NULL;
 }
 
+enum hk_code hk_desk_place(const struct hk_desk *desk, char out[HK_STORE_PLACE_MAX], struct hk_err *err)
+{
+    (void)hk_store_place(desk->url, out);
+    return hk_store_admin_by_url(desk->url, err) ? HK_OK : HK_UNSUPPORTED;
+}
+
 enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
 {
     if (desk->admin)

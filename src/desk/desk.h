@@ -44,6 +44,9 @@ enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const str
 /* False: the error of the last call is that of opening the store. */
 bool hk_desk_is_open(const struct hk_desk *desk);
 
+/* Which database it is, for people: without password and parameters. HK_UNSUPPORTED: of no kind that this build has. */
+enum hk_code hk_desk_place(const struct hk_desk *desk, char out[HK_STORE_PLACE_MAX], struct hk_err *err);
+
 /* ---- for operations ---- */
 
 /* HK_OK, or why the store cannot be opened. */

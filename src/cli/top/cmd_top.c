@@ -19,6 +19,7 @@
 #include "cli/top/screen.h"
 #include "cli/top/top.h"
 #include "cli/view.h"
+#include "desk/destinations.h"
 #include "exec/clock.h"
 
 enum {
@@ -32,9 +33,8 @@ enum {
 #define KEYS "q quit  ? help  s sort  / filter  p pause  r resume  Tab lists  Enter open  o id"
 
 struct app {
-    const struct hk_cli *cli;
-    struct hk_operate op; /* admin NULL: not open yet */
-    const struct hk_store_letters_ops *letters;
+    struct hk_config *config;
+    struct hk_desk desk;
     struct hk_screen *screen;
     struct hk_top *top;
     char actor[HK_ACTOR_MAX];
@@ -46,22 +46,6 @@ struct app {
 static int64_t now_ms(void)
 {
     return hk_clock_us() / 1000;
-}
-
-/* ---- the store ---- */
-
-/* Opens if need be, and looks. */
-static enum hk_code look(struct app *app, struct hk_err *err)
-{
-    struct hk_operate *op = &app->op;
-    enum hk_code rc = HK_OK;
-    if (op->admin == NULL)
-        rc = hk_desk_open(&op->desk, err);
-    op->admin = op->desk.admin;
-    if (rc == HK_OK)
-        return hk_top_take(app->top, op, app->letters, err);
-    hk_top_keep(app->top->trouble, hk_str_of(err->message));
-    return rc;
 }
 
 /* ---- drawing ---- */
@@ -131,13 +115,30 @@ static bool ask(struct app *app, const char *question, char *out, size_t room)
 
 /* ---- acts ---- */
 
+static void set_paused(struct app *app, const char *name, bool paused, const char *reason)
+{
+    const struct hk_caller caller = {.role = HK_ROLE_OPERATOR, .actor = app->actor, .reason = reason};
+    const struct hk_op *op = paused ? &hk_op_destinations_pause : &hk_op_destinations_resume;
+    struct hk_pool mem = {NULL};
+    struct hk_dest_paused done = {.changed = false};
+    struct hk_err err = {.message = ""};
+    enum hk_code rc =
+        hk_desk_ask(&app->desk, op, &caller, &(struct hk_dest_ask){.destination = name}, &mem, &done, &err);
+    if (rc != HK_OK)
+        hk_top_keep(app->said, hk_str_of(err.message));
+    else
+        (void)snprintf(app->said, sizeof app->said, "%.200s: %s", name,
+                       paused         ? "paused"
+                       : done.changed ? "resumed"
+                                      : "was not paused");
+    hk_pool_fini(&mem);
+}
+
 static void pause_marked(struct app *app, bool paused)
 {
     const struct hk_top_dest *d = hk_top_dest(app->top, app->top->marked[0]);
     char reason[HK_REASON_TEXT_MAX] = "", name[HK_TOP_TEXT], question[HK_TOP_TEXT + 80];
-    struct hk_err err = {.message = ""};
-    bool changed = false;
-    if (d == NULL || d->name[0] == '\0' || app->op.admin == NULL)
+    if (d == NULL || d->name[0] == '\0' || !hk_desk_is_open(&app->desk))
         return;
     memcpy(name, d->name, sizeof name); /* it may move while we ask */
     (void)snprintf(question, sizeof question,
@@ -146,11 +147,8 @@ static void pause_marked(struct app *app, bool paused)
         hk_top_keep(app->said, hk_str_of("nothing was changed"));
     } else if (hk_str_trim(hk_str_of(reason)).len == 0 || !hk_utf8_is_text(hk_str_of(reason))) {
         hk_top_keep(app->said, hk_str_of("nothing was changed: it takes a reason"));
-    } else if (app->op.ops->pause(app->op.admin, name, paused, app->actor, reason, &changed, &err) != HK_OK) {
-        hk_top_keep(app->said, hk_str_of(err.message));
     } else {
-        const char *done = paused ? "paused" : changed ? "resumed" : "was not paused";
-        (void)snprintf(app->said, sizeof app->said, "%.200s: %s", name, done);
+        set_paused(app, name, paused, reason);
     }
     app->look_at_ms = 0;
 }
@@ -264,11 +262,11 @@ static void open_view(struct app *app, int64_t letter, const char *message_id)
 {
     struct hk_buf text;
     struct hk_err err = {.message = ""};
-    if (app->op.admin == NULL)
+    if (!hk_desk_is_open(&app->desk))
         return;
     hk_buf_init(&text, VIEW_MAX_BYTES);
-    enum hk_code rc = letter != 0 ? hk_view_letter(&app->op.desk, letter, &text, &err)
-                                  : hk_view_message(&app->op.desk, message_id, &text, &err);
+    enum hk_code rc = letter != 0 ? hk_view_letter(&app->desk, letter, &text, &err)
+                                  : hk_view_message(&app->desk, message_id, &text, &err);
     if (rc == HK_OK && hk_buf_status(&text) == HK_OK)
         show_text(app, hk_buf_str(&text));
     else
@@ -384,7 +382,7 @@ static int run_live(struct app *app)
     draw(app);
     while (!app->quit) {
         if (now_ms() >= app->look_at_ms) {
-            (void)look(app, &err); /* what is wrong is on the screen */
+            (void)hk_top_take(app->top, &app->desk, &err); /* what is wrong is on the screen */
             app->look_at_ms = now_ms() + (int64_t)app->top->interval_ms;
         }
         draw(app);
@@ -414,14 +412,14 @@ static int run_once(struct app *app)
     struct hk_err err = {.message = ""};
     struct hk_buf out;
     uint64_t rows = ONCE_ROWS;
-    enum hk_code rc = look(app, &err);
-    if (rc != HK_OK && app->op.admin == NULL)
+    enum hk_code rc = hk_top_take(app->top, &app->desk, &err);
+    if (rc != HK_OK && !hk_desk_is_open(&app->desk))
         return hk_out_error(hk_settings_exit(rc), "%s", err.message);
     if (rc != HK_OK)
         return hk_operate_failed(&err);
     if (hk_parse_u64(hk_str_of(getenv("LINES")), &rows, NULL) != HK_OK || rows < 10 || rows > 10000)
         rows = ONCE_ROWS;
-    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&out, HK_OUTPUT_MAX);
     hk_top_draw(app->top, (unsigned)rows, hk_out_width(), "", print_line, &out);
     return hk_out_buffer(&out);
 }
@@ -441,7 +439,7 @@ static int take_interval(const struct hk_cli *cli, uint64_t *out_ms)
 
 int hk_cmd_top(struct hk_cli *cli)
 {
-    struct app app = {.cli = cli, .top = hk_mem_zalloc(1, sizeof *app.top)};
+    struct app app = {.top = hk_mem_zalloc(1, sizeof *app.top)};
     struct hk_err err = {.message = ""};
     if (app.top == NULL)
         return hk_out_error(HK_EXIT_FAILURE, "out of memory");
@@ -449,23 +447,20 @@ int hk_cmd_top(struct hk_cli *cli)
     app.top->sort = HK_TOP_BY_BACKLOG;
     int code = take_interval(cli, &app.top->interval_ms);
     if (code == HK_EXIT_OK)
-        code = hk_settings_config(cli, HK_FOR_ACTING, &app.op.config);
+        code = hk_settings_config(cli, HK_FOR_ACTING, &app.config);
     if (code != HK_EXIT_OK) {
         hk_mem_free(app.top);
         return code;
     }
-    app.op.url = hk_settings_url(cli, app.op.config);
-    app.op.ops = hk_store_admin_by_url(app.op.url, &err);
-    hk_desk_init(&app.op.desk, app.op.config, app.op.url);
-    app.letters = app.op.ops != NULL ? hk_store_letters_by_url(app.op.url, &err) : NULL;
+    hk_desk_init(&app.desk, app.config, hk_settings_url(cli, app.config));
     (void)hk_settings_actor(cli, app.actor);
-    (void)hk_store_place(app.op.url, app.top->place);
-    if (app.letters == NULL)
-        code = hk_out_error(hk_settings_exit(err.code), "%s", err.message);
+    enum hk_code rc = hk_desk_place(&app.desk, app.top->place, &err);
+    if (rc != HK_OK)
+        code = hk_out_error(hk_settings_exit(rc), "%s", err.message);
     else
         code = hk_args_flag(cli, "once") ? run_once(&app) : run_live(&app);
-    hk_desk_fini(&app.op.desk);
-    hk_config_free(app.op.config);
+    hk_desk_fini(&app.desk);
+    hk_config_free(app.config);
     hk_top_fini(app.top);
     hk_mem_free(app.top);
     return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `top` knows: asked of the store, kept by value, so that it can be shown, sorted and filtered while the store is away. */
+/* What `top` knows: asked of the desk, kept by value, so that it can be shown, sorted and filtered while the store is away. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "cli/top/top.h"
+#include "desk/dead_look.h"
 
 void hk_top_keep(char out[HK_TOP_TEXT], struct hk_str s)
 {
@@ -118,17 +119,21 @@ static int newest_first(const void *a, const void *b)
 }
 
 /* Reasons only: what errors say is in the letter, which is shown masked. */
-static void take_letters(struct hk_top *top, const struct hk_letters *letters)
+static void take_letter(struct hk_top *top, const struct hk_letter *l)
+{
+    struct hk_top_failure *f = &top->failures[top->n_failures++];
+    *f = (struct hk_top_failure){.at_ms = l->last_failed_ms, .letter = l->id};
+    hk_top_keep(f->destination, l->destination);
+    hk_top_keep(f->text, l->reason);
+    hk_top_keep(f->message_id, l->message_id);
+}
+
+static void take_letters(struct hk_top *top, const struct hk_dead_list *letters)
 {
     top->n_failures = 0;
-    for (size_t i = 0; i < letters->n && top->n_failures < HK_TOP_FAILURES; i++) {
-        const struct hk_letter *l = &letters->items[i];
-        struct hk_top_failure *f = &top->failures[top->n_failures++];
-        *f = (struct hk_top_failure){.at_ms = l->last_failed_ms, .letter = l->id};
-        hk_top_keep(f->destination, l->destination);
-        hk_top_keep(f->text, l->reason);
-        hk_top_keep(f->message_id, l->message_id);
-    }
+    for (const struct hk_dead_page *page = letters->pages; page != NULL; page = page->more)
+        for (size_t i = 0; i < page->n && top->n_failures < HK_TOP_FAILURES; i++)
+            take_letter(top, &page->items[i]);
 }
 
 static void take_errors(struct hk_top *top)
@@ -227,49 +232,42 @@ static void find_mark(struct hk_top *top, const char *name)
             top->marked[0] = i;
 }
 
-static enum hk_code take_all(struct hk_top *top, struct hk_desk *desk, struct hk_err *err)
+static enum hk_code ask(struct hk_desk *desk, struct hk_pool *mem, struct hk_status *status,
+                        struct hk_dead_list *letters, struct hk_err *err)
 {
-    static const struct hk_status_ask ask = {.all_destinations = true};
+    static const struct hk_status_ask everywhere = {.all_destinations = true};
+    static const struct hk_dead_list_ask newest = {.limit = HK_TOP_FAILURES, .briefly = true};
     static const struct hk_caller viewer = {.role = HK_ROLE_VIEWER};
-    struct hk_pool mem = {NULL};
-    struct hk_status status = {.n_dests = 0};
-    enum hk_code rc = hk_desk_ask(desk, &hk_op_status, &viewer, &ask, &mem, &status, err);
-    if (rc == HK_OK) {
-        rc = take_dests(top, &status);
-        take_status(top, &status);
-        if (rc != HK_OK)
-            (void)hk_err_set(err, rc, "out of memory");
-    }
-    hk_pool_fini(&mem);
-    return rc;
+    enum hk_code rc = hk_desk_ask(desk, &hk_op_status, &viewer, &everywhere, mem, status, err);
+    return rc == HK_OK ? hk_desk_ask(desk, &hk_op_dead_list, &viewer, &newest, mem, letters, err) : rc;
 }
 
-static enum hk_code take(struct hk_top *top, struct hk_operate *op,
-                         const struct hk_store_letters_ops *letters, struct hk_err *err)
+static enum hk_code take(struct hk_top *top, struct hk_desk *desk, struct hk_pool *mem, struct hk_err *err)
 {
-    const struct hk_letters *open = NULL;
-    const struct hk_letter_query query = {.statuses = 1u << HK_LETTER_FAILED};
+    struct hk_status status = {.n_dests = 0};
+    struct hk_dead_list letters = {.pages = NULL};
     char marked[HK_TOP_TEXT] = "";
     const struct hk_top_dest *was = hk_top_dest(top, top->marked[0]);
     if (was != NULL)
         memcpy(marked, was->name, sizeof marked);
-    enum hk_code rc = take_all(top, &op->desk, err);
+    enum hk_code rc = ask(desk, mem, &status, &letters, err);
     if (rc != HK_OK)
         return rc;
-    rc = letters->list(op->admin, &query, &(struct hk_letter_page){.limit = HK_TOP_FAILURES}, &open, err);
-    if (rc != HK_OK)
-        return rc;
-    take_letters(top, open);
+    if (take_dests(top, &status) != HK_OK)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    take_status(top, &status);
+    take_letters(top, &letters);
     take_errors(top);
     hk_top_resort(top);
     find_mark(top, marked);
     return HK_OK;
 }
 
-enum hk_code hk_top_take(struct hk_top *top, struct hk_operate *op,
-                         const struct hk_store_letters_ops *letters, struct hk_err *err)
+enum hk_code hk_top_take(struct hk_top *top, struct hk_desk *desk, struct hk_err *err)
 {
-    enum hk_code rc = take(top, op, letters, err);
+    struct hk_pool mem = {NULL};
+    enum hk_code rc = take(top, desk, &mem, err);
+    hk_pool_fini(&mem);
     top->taken |= rc == HK_OK;
     hk_top_keep(top->trouble, hk_str_of(rc == HK_OK ? "" : err->message));
     return rc;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `hikyaku top` shows: taken from the store now and then, kept by value, drawn as lines. Whatever comes from rows is made
+/* What `hikyaku top` shows: asked of the desk now and then, kept by value, drawn as lines. Whatever comes from rows is made
  * safe when it is drawn (cli/table.h). */
 #ifndef HK_CLI_TOP_TOP_H
 #define HK_CLI_TOP_TOP_H
 
 #include "cli/operate.h"
 #include "desk/status.h"
-#include "store/letters.h"
 
 enum {
     HK_TOP_TEXT = 256,
@@ -66,9 +65,8 @@ struct hk_top {
     size_t marked[2]; /* in the list of destinations that the filter leaves, in the list of failures */
 };
 
-/* Asks the store; on failure `trouble` says why, and what was there stays. */
-enum hk_code hk_top_take(struct hk_top *top, struct hk_operate *op,
-                         const struct hk_store_letters_ops *letters, struct hk_err *err);
+/* Asks the desk; on failure `trouble` says why, and what was there stays. */
+enum hk_code hk_top_take(struct hk_top *top, struct hk_desk *desk, struct hk_err *err);
 /* A copy, cut to what fits at the end of a character. */
 void hk_top_keep(char out[HK_TOP_TEXT], struct hk_str s);
 void hk_top_fini(struct hk_top *top);
