@@ -12,9 +12,11 @@
 #include "cli/out.h"
 #include "desk/alerts.h"
 #include "desk/audit.h"
+#include "desk/clock.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/destinations.h"
+#include "desk/doctor.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
@@ -35,8 +37,6 @@ static const struct hk_cli_option globals[] = {
     {.name = "help", .letter = 'h', .help = "say what a command does"},
     {.name = "version", .help = "print the version"},
     HK_END_OF_OPTIONS};
-
-static const struct hk_cli_option json_only[] = {HK_JSON_OPTION, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option yes_option[] = {{.name = "yes", .help = "do not ask"}, HK_END_OF_OPTIONS};
 
@@ -93,12 +93,6 @@ static const struct hk_cli_option svg_option[] = {
     {.name = "svg", .kind = HK_CLI_FILE, .value = "FILE", .help = "also draw a picture into FILE"},
     HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option clock_options[] = {
-    {.name = "dry-run", .help = "say what would be mended, change nothing"},
-    HK_ACTOR_OPTIONS,
-    HK_JSON_OPTION,
-    HK_END_OF_OPTIONS};
-
 static struct hk_cli_command commands[] = {
     {.name = "demo",
      .summary = "the tour: a flaky receiver, a killed relay, nothing lost",
@@ -136,20 +130,8 @@ static struct hk_cli_command commands[] = {
     {.name = "relays", .summary = "look at the relays"},
     {.op = &hk_op_relays_list, .run = hk_cmd_relays_list},
     {.name = "clock", .summary = "mend what a clock that was wrong has left behind"},
-    {.name = "clock",
-     .sub = "show",
-     .summary = "compare the clock with the store's time; count what was written with a wrong one",
-     .options = json_only,
-     .run = hk_cmd_clock_show},
-    {.name = "clock",
-     .sub = "reset",
-     .summary = "set the store's time back to the clock, and mend what waits for the wrong time",
-     .details =
-         "For a clock that was ahead and is right again. Refuses while a relay runs: stop every relay of the\n"
-         "store first. Messages that were tried meanwhile wait their time from now on; not_before and\n"
-         "expires_at stay as they are. Exit code 0 also where nothing is wrong.",
-     .options = clock_options,
-     .run = hk_cmd_clock_reset},
+    {.op = &hk_op_clock_show, .run = hk_cmd_clock_show},
+    {.op = &hk_op_clock_reset, .run = hk_cmd_clock_reset},
     {.name = "dead", .summary = "dead letters: look, repair, send again, discard"},
     {.op = &hk_op_dead_list, .run = hk_cmd_dead_list},
     {.op = &hk_op_dead_groups, .run = hk_cmd_dead_groups},
@@ -180,11 +162,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_audit_list, .run = hk_cmd_audit_list},
     {.op = &hk_op_audit_show, .run = hk_cmd_audit_show},
     {.op = &hk_op_audit_verify, .run = hk_cmd_audit_verify},
-    {.name = "doctor",
-     .summary = "find what is wrong with all that a relay needs",
-     .details = "Exit code 1 when something is wrong; a warning alone is 0.",
-     .options = json_only,
-     .run = hk_cmd_doctor},
+    {.op = &hk_op_doctor, .run = hk_cmd_doctor},
     {.name = "policy", .summary = "look at retry policies, and at what they do"},
     {.op = &hk_op_policy_list, .run = hk_cmd_policy_list},
     {.op = &hk_op_policy_show, .run = hk_cmd_policy_show},

@@ -40,6 +40,8 @@ void hk_encode_policy_list(struct hk_json *json, const void *result);
 void hk_encode_policy(struct hk_json *json, const void *result);
 void hk_encode_policy_plan(struct hk_json *json, const void *result);
 void hk_encode_policy_simulation(struct hk_json *json, const void *result);
+void hk_encode_clock(struct hk_json *json, const void *result);
+void hk_encode_diagnosis(struct hk_json *json, const void *result);
 void hk_encode_inited(struct hk_json *json, const void *result);
 void hk_encode_config_checked(struct hk_json *json, const void *result);
 void hk_encode_config_schema(struct hk_json *json, const void *result);

@@ -2,9 +2,11 @@
 /* The table of operations. Each row stands in the file of its family. */
 #include "desk/alerts.h"
 #include "desk/audit.h"
+#include "desk/clock.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/destinations.h"
+#include "desk/doctor.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/messages.h"
@@ -28,6 +30,8 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_destinations_resume,
     &hk_op_destinations_test,
     &hk_op_relays_list,
+    &hk_op_clock_show,
+    &hk_op_clock_reset,
     &hk_op_dead_list,
     &hk_op_dead_groups,
     &hk_op_dead_show,
@@ -51,6 +55,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_alerts_test,
     &hk_op_alerts_mute,
     &hk_op_alerts_unmute,
+    &hk_op_doctor,
     &hk_op_policy_list,
     &hk_op_policy_show,
     &hk_op_policy_plan,

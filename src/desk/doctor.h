@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with all that a relay needs: configuration, certificates, limits of the process, the database and what is in it. */
+#ifndef HK_DESK_DOCTOR_H
+#define HK_DESK_DOCTOR_H
+
+#include "desk/desk.h"
+
+/* What only the program that asks can know. */
+struct hk_doctor_ask {
+    const char *file; /* that the desk's configuration was read from; NULL: there is none */
+    bool broken;      /* the file has errors, and the desk's configuration is the default */
+    bool complete;    /* the configuration has its secrets */
+    bool can_lock,
+        is_root; /* of a relay that is started like this: can it give up system calls, does it run as root? */
+};
+
+struct hk_symptom {
+    enum hk_note_level level;
+    const char *check; /* what was looked at */
+    const char *text;  /* what was found, with what to do about it */
+};
+
+struct hk_diagnosis {
+    struct hk_symptom *items;
+    size_t n;
+    size_t found[HK_NOTE_FAIL + 1]; /* by level */
+};
+
+extern const char *const hk_note_names[]; /* "ok", "warn", "fail", by level */
+
+extern const struct hk_op hk_op_doctor;
+
+#endif
