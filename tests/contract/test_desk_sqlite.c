@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the desk tells of dead letters: masked throughout, recorded before it is revealed, and whole when the store is closed. */
+#include <string.h>
+
+#include "base/str.h"
+#include "desk/audit.h"
+#include "desk/dead_look.h"
+#include "desk/encode.h"
+#include "letters_suite_impl.h"
+#include "sqlite_kind.h"
+
+static const char masks[] = "masks:\n  - { paths: [mail], headers: [x-key] }\n";
+
+static struct hk_desk desk;
+static struct hk_config *config;
+static struct hk_pool mem;
+static struct hk_buf text;
+
+/* Two letters: the first was edited once, and both errors repeat the mail of an older payload. */
+static int set_up(void **state)
+{
+    struct hk_diags diags;
+    uint32_t version = 0;
+    if (suite_setup(state) != 0)
+        return -1;
+    hk_diags_init(&diags);
+    assert_int_equal(hk_config_parse(masks, strlen(masks), "test", NULL, &diags, &config), HK_OK);
+    hk_diags_fini(&diags);
+    struct hk_store *store = suite_open(NULL);
+    letters_fill(store, suite_acquire(store), 2, NULL);
+    suite_close(store);
+    sqlite_kind.sql("UPDATE dead_letters SET payload = '{\"mail\":\"old@x.jp\",\"n\":1}', "
+                    "headers = '{\"x-key\":\"K-1234\"}', error_message = 'no old@x.jp, no K-1234'");
+    sqlite_kind.sql("UPDATE outbox_attempts SET error = 'no old@x.jp', response_body = 'old@x.jp'");
+    struct hk_admin *admin = admin_open();
+    const struct hk_letter_edit e = {1, 1, hk_str_of("{\"mail\":\"new@x.jp\"}"), "ann", "why", "edit"};
+    assert_int_equal(letters_ops->edit(admin, &e, &version, NULL), HK_OK);
+    admin_ops->close(admin);
+    hk_desk_init(&desk, config, sqlite_kind.url());
+    hk_buf_init(&text, 1 << 20);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    hk_desk_fini(&desk);
+    hk_config_free(config);
+    hk_pool_fini(&mem);
+    hk_buf_fini(&text);
+    return suite_teardown(state);
+}
+
+static const struct hk_caller viewer = {.role = HK_ROLE_VIEWER, .actor = "ann"};
+static const struct hk_caller revealing = {
+    .role = HK_ROLE_OPERATOR, .actor = "ann", .reason = "asked", .reveal = true};
+
+/* The result as JSON, once the store is closed: nothing of it may lie there. */
+static const char *ask(const struct hk_op *op, const struct hk_caller *caller, const void *request,
+                       void *result)
+{
+    struct hk_err err = {.message = ""};
+    struct hk_json json;
+    enum hk_code rc = hk_desk_ask(&desk, op, caller, request, &mem, result, &err);
+    NOTE_IF(rc != HK_OK, "%s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    hk_desk_fini(&desk);
+    hk_desk_init(&desk, config, sqlite_kind.url());
+    hk_buf_reset(&text);
+    hk_json_init(&json, &text, false);
+    op->encode(&json, result);
+    assert_int_equal(hk_buf_status(&text), HK_OK);
+    return hk_buf_cstr(&text);
+}
+
+static void assert_hides(const char *json)
+{
+    assert_null(strstr(json, "old@"));
+    assert_null(strstr(json, "new@"));
+    assert_null(strstr(json, "K-1234"));
+}
+
+static void one_letter_is_masked_throughout(void **state)
+{
+    struct hk_dead_shown shown = {.cut = true};
+    (void)state;
+    const char *json = ask(&hk_op_dead_show, &viewer, &(struct hk_dead_show_ask){.id = "m1"}, &shown);
+    assert_hides(json);
+    assert_non_null(strstr(json, "\"error_message\":\"no ***, no ***\""));
+    assert_non_null(strstr(json, "\"payload\":\"{\\\"mail\\\":\\\"***\\\"}\""));
+    assert_true(shown.masked && !shown.cut);
+    /* beside what is shown, no payload is there that somebody could show */
+    assert_int_equal(shown.all.n_versions, 1);
+    assert_int_equal(shown.all.versions[0].payload.len + shown.all.letter.payload.len, 0);
+    json =
+        ask(&hk_op_dead_show, &viewer, &(struct hk_dead_show_ask){.id = "1", .payload_version = 1}, &shown);
+    assert_hides(json);
+    assert_non_null(strstr(json, "\\\"n\\\":1"));
+    assert_rows("outbox_audit WHERE act = 'reveal'", 0);
+}
+
+static void lists_and_groups_are_masked(void **state)
+{
+    struct hk_dead_list list = {.next = 0};
+    struct hk_letter_groups groups = {.n = 0};
+    (void)state;
+    const char *json =
+        ask(&hk_op_dead_list, &viewer, &(struct hk_dead_list_ask){.limit = 1, .oldest = true}, &list);
+    assert_hides(json);
+    assert_non_null(strstr(json, "\"error_message\":\"no ***, no ***\""));
+    assert_int_equal(list.pages->n, 1);
+    assert_int_equal(list.next, 1);
+    list = (struct hk_dead_list){.next = 0};
+    json = ask(&hk_op_dead_list, &viewer, &(struct hk_dead_list_ask){.limit = 9, .after = 1, .oldest = true},
+               &list);
+    assert_hides(json);
+    assert_non_null(strstr(json, "\"id\":\"2\""));
+    assert_int_equal(list.next, 0);
+    json = ask(&hk_op_dead_groups, &viewer, &(struct hk_dead_groups_ask){.limit = 9}, &groups);
+    assert_hides(json);
+    assert_non_null(strstr(json, "\"example_error\":\"no ***, no ***\""));
+}
+
+struct taken {
+    size_t n;
+    bool hides, shows;
+};
+
+static bool take(void *arg, const struct hk_letter *letter, bool cut)
+{
+    struct taken *taken = arg;
+    char payload[100];
+    assert_false(cut);
+    assert_true(hk_str_copy(payload, sizeof payload, letter->payload));
+    taken->hides = strstr(payload, "***") != NULL;
+    taken->shows = strstr(payload, "@x.jp") != NULL;
+    return ++taken->n < 2; /* whoever has enough says so */
+}
+
+static void what_is_revealed_is_recorded_first(void **state)
+{
+    struct hk_dead_shown shown = {.cut = false};
+    struct hk_dead_exported exported = {.letters = 0};
+    struct taken taken = {.n = 0};
+    struct hk_dead_export_ask request = {.take = take, .arg = &taken};
+    struct hk_err err = {.message = ""};
+    (void)state;
+    const char *json = ask(&hk_op_dead_show, &revealing, &(struct hk_dead_show_ask){.id = "1"}, &shown);
+    assert_non_null(strstr(json, "new@x.jp"));
+    assert_non_null(strstr(json, "no old@x.jp, no K-1234"));
+    assert_rows("outbox_audit WHERE act = 'reveal' AND reason = 'asked'", 1);
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_export, &viewer, &request, &mem, &exported, &err), HK_OK);
+    assert_true(taken.n == 2 && taken.hides && !taken.shows);
+    taken.n = 0;
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_export, &revealing, &request, &mem, &exported, &err),
+                     HK_OK);
+    assert_true(taken.n == 2 && !taken.hides && taken.shows);
+    /* when it cannot be recorded, nothing is shown */
+    sqlite_kind.sql("CREATE TRIGGER t BEFORE INSERT ON outbox_audit BEGIN SELECT raise(ABORT, 'no'); END");
+    taken.n = 0;
+    assert_true(hk_desk_ask(&desk, &hk_op_dead_export, &revealing, &request, &mem, &exported, &err) != HK_OK);
+    assert_int_equal(taken.n, 0);
+}
+
+static void wrong_words_are_told_before_the_store_is_asked(void **state)
+{
+    struct hk_dead_list list = {.next = 0};
+    struct hk_err err = {.message = ""};
+    const struct hk_dead_list_ask request = {.words.filter = "nonsense:1", .limit = 1};
+    (void)state;
+    desk.url = "nothing:";
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_list, &viewer, &request, &mem, &list, &err), HK_INVALID);
+    assert_string_equal(desk.wrong_field, "filter");
+    assert_int_equal(err.message[0], ':');
+}
+
+static void the_audit_is_told_and_verified(void **state)
+{
+    struct hk_audit_rows rows = {.n = 0};
+    struct hk_audit_act act = {.filter = {"", 0}};
+    struct hk_audit_verified verified = {.rows = 0};
+    (void)state;
+    const char *json = ask(&hk_op_audit_list, &viewer, &(struct hk_audit_list_ask){.limit = 9}, &rows);
+    assert_non_null(strstr(json, "\"act\":\"edit\""));
+    json = ask(&hk_op_audit_show, &viewer, &(struct hk_audit_show_ask){.id = "1", .limit = 9}, &act);
+    assert_non_null(strstr(json, "\"reason\":\"why\""));
+    json = ask(&hk_op_audit_verify, &viewer, NULL, &verified);
+    assert_non_null(strstr(json, "\"ok\":true,\"rows\":1"));
+    sqlite_kind.sql("DROP TRIGGER outbox_audit_stays");
+    sqlite_kind.sql("UPDATE outbox_audit SET actor = 'bob'");
+    verified = (struct hk_audit_verified){.rows = 0};
+    json = ask(&hk_op_audit_verify, &viewer, NULL, &verified);
+    assert_non_null(strstr(json, "\"ok\":false"));
+    assert_int_equal(verified.bad_id, 1);
+}
+
+#undef TEST
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(one_letter_is_masked_throughout),    TEST(lists_and_groups_are_masked),
+        TEST(what_is_revealed_is_recorded_first), TEST(wrong_words_are_told_before_the_store_is_asked),
+        TEST(the_audit_is_told_and_verified),
+    };
+    store_kind = &sqlite_kind;
+    admin_ops = &hk_store_admin_sqlite;
+    letters_ops = &hk_store_letters_sqlite;
+    return cmocka_run_group_tests_name("desk (sqlite)", tests, NULL, NULL);
+}
