@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command table decides what is understood. getopt_long is not used: it takes abbreviations, which turn
  * into errors when an option is added, and it knows nothing of options in front of the subcommand. */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -323,4 +325,36 @@ bool hk_args_rate(const struct hk_cli *cli, const char *option, double lo, doubl
     }
     *value_per_s = rate;
     return true;
+}
+
+static bool read_all(FILE *file, struct hk_buf *out)
+{
+    char chunk[16384];
+    size_t n = 0;
+    while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
+        if (hk_buf_add(out, chunk, n) != HK_OK)
+            return false;
+    return ferror(file) == 0;
+}
+
+bool hk_args_bytes(const char *given, struct hk_buf *out)
+{
+    if (given[0] != '@' && strcmp(given, "-") != 0)
+        return hk_buf_adds(out, given) == HK_OK ||
+               hk_out_error(HK_EXIT_FAILURE, "out of memory") == HK_EXIT_OK;
+    bool named = given[0] == '@';
+    const char *name = named ? given + 1 : "standard input";
+    FILE *file = named ? fopen(name, "rb") : stdin;
+    if (file == NULL) {
+        (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name, strerror(errno));
+        return false;
+    }
+    errno = 0;
+    bool ok = read_all(file, out);
+    if (!ok)
+        (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name,
+                           hk_buf_status(out) != HK_OK ? "it is too large" : strerror(errno));
+    if (named)
+        (void)fclose(file);
+    return ok;
 }

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "cli/cli.h"
 
 /* Covers passwords in argv, as far as others on this machine can see it; argv itself then leads to copies. */
@@ -33,5 +34,9 @@ bool hk_args_duration(const struct hk_cli *cli, const char *option, uint64_t lo_
                       uint64_t *value_ms) HK_MUSTCHECK;
 bool hk_args_rate(const struct hk_cli *cli, const char *option, double lo, double hi,
                   double *value_per_s) HK_MUSTCHECK;
+
+#define HK_ARGS_BYTES_MAX ((size_t)64 << 20)
+/* TEXT itself, what comes from standard input ("-"), or what is in a file ("@FILE"). False: said why not. */
+bool hk_args_bytes(const char *given, struct hk_buf *out) HK_MUSTCHECK;
 
 #endif

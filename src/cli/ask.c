@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/options.h"
 #include "cli/out.h"
 
@@ -114,8 +114,8 @@ void hk_ask_describe(struct hk_cli_command *command)
 static bool read_bytes(struct hk_ask *ask, const char *given, struct hk_str *out)
 {
     struct hk_buf buf;
-    hk_buf_init(&buf, HK_PAYLOAD_MAX);
-    bool ok = hk_operate_payload(given, &buf);
+    hk_buf_init(&buf, HK_ARGS_BYTES_MAX);
+    bool ok = hk_args_bytes(given, &buf);
     const char *copy = ok ? hk_pool_copy(&ask->mem, hk_buf_cstr(&buf), buf.len) : NULL;
     *out = (struct hk_str){copy, buf.len};
     hk_buf_fini(&buf);
@@ -233,6 +233,29 @@ static bool read_request(struct hk_ask *ask)
     return ok;
 }
 
+/* --reason, or asked for on a terminal; NULL: said that it is missing. */
+static const char *read_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT_MAX])
+{
+    const char *given = hk_args_value(cli, "reason");
+    out[0] = '\0';
+    if (given != NULL && strlen(given) >= HK_REASON_TEXT_MAX) {
+        (void)hk_out_error(HK_EXIT_USAGE, "the reason is longer than %d bytes", HK_REASON_TEXT_MAX - 1);
+        return NULL;
+    }
+    if (given != NULL) {
+        (void)snprintf(out, HK_REASON_TEXT_MAX, "%s", given);
+    } else if (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {
+        (void)fprintf(stderr, "Reason (it is kept): ");
+        if (fgets(out, HK_REASON_TEXT_MAX, stdin) == NULL)
+            out[0] = '\0';
+        out[strcspn(out, "\n")] = '\0';
+    }
+    if (hk_str_trim(hk_str_of(out)).len > 0)
+        return out;
+    (void)hk_out_error(HK_EXIT_USAGE, "why? Give --reason TEXT: it is kept with who did it");
+    return NULL;
+}
+
 /* Who asks: whoever may use the database may do everything. */
 static int read_caller(struct hk_ask *ask)
 {
@@ -242,18 +265,28 @@ static int read_caller(struct hk_ask *ask)
                                      .reveal = ask->op->reveals && hk_args_flag(cli, "reveal")};
     if (!ask->caller.reveal && (!ask->op->needs_reason || hk_op_is_dry_run(ask->op, ask->request)))
         return HK_EXIT_OK;
-    ask->caller.reason = hk_operate_reason(cli, ask->reason);
+    ask->caller.reason = read_reason(cli, ask->reason);
     return ask->caller.reason != NULL ? HK_EXIT_OK : HK_EXIT_USAGE;
 }
 
 /* ---- asking ---- */
+
+int hk_ask_error(const struct hk_err *err)
+{
+    enum hk_exit code = hk_settings_exit(err->code);
+    if (err->code == HK_NOTFOUND || err->code == HK_CONFLICT)
+        code = HK_EXIT_FAILURE;
+    else if (err->code == HK_INVALID)
+        code = HK_EXIT_USAGE;
+    return hk_out_error(code, "%s", err->message);
+}
 
 static int say_failed(const struct hk_ask *ask)
 {
     char name[64];
     const char *field = ask->desk.wrong_field;
     if (field == NULL)
-        return hk_operate_failed(&ask->err);
+        return hk_ask_error(&ask->err);
     (void)snprintf(name, sizeof name, "%s", field);
     for (char *c = name; *c != '\0'; c++)
         *c = *c == '_' ? '-' : *c;

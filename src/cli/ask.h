@@ -39,6 +39,8 @@ int hk_ask_also(struct hk_ask *ask, const struct hk_op *op, const void *request,
 /* Says what the desk said in `ask->err`, and gives the exit code: 75 for what may work later, 1 for what does not fit the
  * state of things, 2 for a wrong request. */
 int hk_ask_failed(const struct hk_ask *ask);
+/* The same for an error that is in a result, or of a desk without such an `ask`. */
+int hk_ask_error(const struct hk_err *err);
 /* The result: as JSON when that was asked for, else as `print` writes it. */
 typedef void hk_print_fn(const struct hk_ask *ask, const void *result, struct hk_buf *out);
 int hk_ask_print(struct hk_ask *ask, hk_print_fn *print);

@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "desk/alerts.h"

@@ -6,8 +6,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/audit.h"
 
@@ -95,19 +95,19 @@ static void print_act(const struct hk_ask *ask, const void *result, struct hk_bu
     char text[64], at[HK_TIME_TEXT_MAX];
     (void)ask;
     (void)snprintf(text, sizeof text, "%" PRId64, row->id);
-    hk_operate_fact(out, "act", hk_str_of(text));
-    hk_operate_fact(out, "what", row->act);
+    hk_say_fact(out, "act", hk_str_of(text));
+    hk_say_fact(out, "what", row->act);
     (void)hk_format_rfc3339(row->at_ms, at);
-    hk_operate_fact(out, "at", hk_str_of(at));
-    hk_operate_fact(out, "actor", row->actor);
-    hk_operate_fact(out, "reason", row->reason);
-    hk_operate_fact(out, "destination", row->destination);
-    hk_operate_fact(out, "message", row->message_id);
+    hk_say_fact(out, "at", hk_str_of(at));
+    hk_say_fact(out, "actor", row->actor);
+    hk_say_fact(out, "reason", row->reason);
+    hk_say_fact(out, "destination", row->destination);
+    hk_say_fact(out, "message", row->message_id);
     (void)snprintf(text, sizeof text, "%" PRId64, row->redrive);
-    hk_operate_fact(out, "redrive", hk_str_of(row->redrive != 0 ? text : ""));
-    hk_operate_fact(out, "filter", act->filter);
-    hk_operate_fact(out, "jq", act->jq);
-    hk_operate_fact(out, row->letter_id != 0 ? "letter" : "letters", hk_str_of(letters_of(row, text)));
+    hk_say_fact(out, "redrive", hk_str_of(row->redrive != 0 ? text : ""));
+    hk_say_fact(out, "filter", act->filter);
+    hk_say_fact(out, "jq", act->jq);
+    hk_say_fact(out, row->letter_id != 0 ? "letter" : "letters", hk_str_of(letters_of(row, text)));
     if (act->letters.n > 0) {
         (void)hk_buf_addc(out, '\n');
         write_letters(out, &act->letters);

@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/destinations.h"
 
@@ -29,7 +29,7 @@ static void add_state(struct hk_table *table, const struct hk_dest_row *row, int
     hk_buf_init(&text, 1 << 16);
     if (row->conf == NULL && row->name.len > 0)
         (void)hk_buf_adds(&text, "not configured here; ");
-    hk_operate_held(&text, &row->state, now_ms);
+    hk_say_held(&text, &row->state, now_ms);
     struct hk_str s = hk_buf_str(&text);
     if (s.len > 2 && s.ptr[s.len - 2] == ';')
         s.len -= 2;
@@ -40,12 +40,12 @@ static void add_state(struct hk_table *table, const struct hk_dest_row *row, int
 static void add_row(struct hk_table *table, const struct hk_dest_row *row, int64_t now_ms)
 {
     char limits[96], n[48], url[HK_URL_SHOWN_MAX];
-    hk_table_add(table, hk_operate_to(row->name));
+    hk_table_add(table, hk_say_to(row->name));
     hk_table_adds(table, row->conf != NULL ? row->conf->policy : "-");
     hk_table_adds(table, row->conf != NULL ? limits_text(&row->conf->limits, limits) : "-");
-    hk_table_adds(table, hk_operate_count(row->state.pending, n));
-    hk_table_adds(table, hk_operate_count(row->state.retrying, n));
-    hk_table_adds(table, hk_operate_count(row->state.dead, n));
+    hk_table_adds(table, hk_say_count(row->state.pending, n));
+    hk_table_adds(table, hk_say_count(row->state.retrying, n));
+    hk_table_adds(table, hk_say_count(row->state.dead, n));
     hk_table_adds(table, row->conf != NULL ? hk_conf_target(row->conf, url) : "-");
     add_state(table, row, now_ms);
 }

@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/destinations.h"
 
@@ -15,22 +15,22 @@ static void print_tested(const struct hk_ask *ask, const void *result, struct hk
     const struct hk_delivered *got = &tested->got;
     char line[160], took[HK_SHOW_NUMBER], url[HK_URL_SHOWN_MAX];
     (void)ask;
-    hk_operate_fact(out, "destination", hk_str_of(tested->conf->name));
-    hk_operate_fact(out, "url", hk_str_of(hk_conf_target(tested->conf, url)));
+    hk_say_fact(out, "destination", hk_str_of(tested->conf->name));
+    hk_say_fact(out, "url", hk_str_of(hk_conf_target(tested->conf, url)));
     (void)snprintf(line, sizeof line, "%s%s%.*s", hk_class_name(got->failure_class),
                    got->cause.len > 0 ? ", " : "", (int)got->cause.len, got->cause.ptr);
-    hk_operate_fact(out, "verdict", hk_str_of(line));
+    hk_say_fact(out, "verdict", hk_str_of(line));
     if (got->status > 0)
         (void)snprintf(line, sizeof line, "%d", got->status);
     else
         (void)snprintf(line, sizeof line, "none (%s)", hk_fault_name(got->fault));
-    hk_operate_fact(out, "status", hk_str_of(line));
-    hk_operate_fact(out, "took", hk_str_of(hk_show_duration(got->duration_ms, took)));
-    hk_operate_fact(out, "address", got->address);
-    hk_operate_fact(out, "error", got->error);
-    hk_operate_fact(out, "message", hk_str_of(tested->message_id));
-    hk_operate_fact(out, "request headers", got->request_headers);
-    hk_operate_fact(out, "response headers", got->response_headers);
+    hk_say_fact(out, "status", hk_str_of(line));
+    hk_say_fact(out, "took", hk_str_of(hk_show_duration(got->duration_ms, took)));
+    hk_say_fact(out, "address", got->address);
+    hk_say_fact(out, "error", got->error);
+    hk_say_fact(out, "message", hk_str_of(tested->message_id));
+    hk_say_fact(out, "request headers", got->request_headers);
+    hk_say_fact(out, "response headers", got->response_headers);
     if (got->body.len == 0)
         return;
     (void)hk_buf_adds(out, "response body:\n");

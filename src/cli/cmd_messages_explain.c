@@ -4,8 +4,8 @@
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/explain.h"
 
@@ -13,7 +13,7 @@ static void write_answer(struct hk_buf *out, const struct hk_explained *e)
 {
     (void)hk_table_safe(out, e->row->message_id, 200);
     (void)hk_buf_adds(out, " to ");
-    (void)hk_table_safe(out, hk_operate_to(e->row->destination), 200);
+    (void)hk_table_safe(out, hk_say_to(e->row->destination), 200);
     if (e->row->destination.len == 0 && e->to.len > 0)
         (void)hk_buf_addf(out, " %.*s", (int)e->to.len, e->to.ptr);
     (void)hk_buf_addf(out, ", %s\n", hk_state_name(e->row->state));

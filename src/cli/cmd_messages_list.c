@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/messages.h"
 #include "exec/clock.h"
@@ -33,7 +33,7 @@ static void add_row(struct hk_table *table, const struct hk_row *row, int64_t no
     char text[96], ago[64];
     hk_table_add(table, row->message_id);
     hk_table_adds(table, hk_state_name(row->state));
-    hk_table_add(table, hk_operate_to(row->destination));
+    hk_table_add(table, hk_say_to(row->destination));
     hk_table_add(table, row->event_type);
     (void)snprintf(text, sizeof text, "%" PRIu32, row->attempts);
     hk_table_adds(table, text);

@@ -6,8 +6,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/view.h"
 #include "desk/messages.h"
@@ -20,7 +20,7 @@ static void fact_time(struct hk_buf *out, const char *name, int64_t ms, int64_t 
         return;
     (void)hk_format_rfc3339(ms, time_text);
     (void)snprintf(line, sizeof line, "%s (%s)", time_text, hk_show_ago(ms, now_ms, ago));
-    hk_operate_fact(out, name, hk_str_of(line));
+    hk_say_fact(out, name, hk_str_of(line));
 }
 
 static void fact_number(struct hk_buf *out, const char *name, uint64_t n)
@@ -28,7 +28,7 @@ static void fact_number(struct hk_buf *out, const char *name, uint64_t n)
     char text[24];
     (void)snprintf(text, sizeof text, "%" PRIu64, n);
     if (n != 0)
-        hk_operate_fact(out, name, hk_str_of(text));
+        hk_say_fact(out, name, hk_str_of(text));
 }
 
 static const char *done_name(enum hk_state state)
@@ -44,7 +44,7 @@ static void write_cut(struct hk_buf *out, const struct hk_row *row)
                                                   [HK_IN_CANCELLED] = "outbox_cancelled WHERE id",
                                                   [HK_IN_SENT] = "outbox_sent WHERE id"};
     (void)hk_buf_addc(out, '(');
-    hk_operate_cut(out, row->payload_bytes, where[row->place], row->id);
+    hk_say_cut(out, row->payload_bytes, where[row->place], row->id);
     (void)hk_buf_adds(out, ")\n");
 }
 
@@ -52,8 +52,7 @@ static void write_payload(struct hk_buf *out, const struct hk_row *row, bool who
 {
     char size[HK_SHOW_NUMBER];
     if (!row->has_payload) {
-        hk_operate_fact(out, "payload",
-                        hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
+        hk_say_fact(out, "payload", hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
         return;
     }
     (void)hk_buf_addf(out, "%-16s %s bytes%s\n", "payload", hk_show_count(row->payload_bytes, size),
@@ -81,17 +80,17 @@ static void write_max_attempts(struct hk_buf *out, uint32_t asked, uint32_t give
 static void write_row(struct hk_buf *out, const struct hk_row *row, uint32_t attempts, bool payload,
                       int64_t now_ms)
 {
-    hk_operate_fact(out, "message", row->message_id);
-    hk_operate_fact(out, "destination", hk_operate_to(row->destination));
-    hk_operate_fact(out, "event type", row->event_type);
-    hk_operate_fact(out, "status", hk_str_of(hk_state_name(row->state)));
-    hk_operate_fact(out, "letter", row->letter_status);
-    hk_operate_fact(out, "reason", row->state == HK_STATE_DEAD ? row->cause : row->reason);
-    hk_operate_fact(out, "by", row->actor);
-    hk_operate_fact(out, "last error", row->last_error);
+    hk_say_fact(out, "message", row->message_id);
+    hk_say_fact(out, "destination", hk_say_to(row->destination));
+    hk_say_fact(out, "event type", row->event_type);
+    hk_say_fact(out, "status", hk_str_of(hk_state_name(row->state)));
+    hk_say_fact(out, "letter", row->letter_status);
+    hk_say_fact(out, "reason", row->state == HK_STATE_DEAD ? row->cause : row->reason);
+    hk_say_fact(out, "by", row->actor);
+    hk_say_fact(out, "last error", row->last_error);
     if (row->state != HK_STATE_DEAD)
-        hk_operate_fact(out, "last cause", row->cause);
-    hk_operate_fact(out, "error detail", row->error_detail);
+        hk_say_fact(out, "last cause", row->cause);
+    hk_say_fact(out, "error detail", row->error_detail);
     (void)hk_buf_addf(out, "%-16s %" PRIu32 "\n", "attempts", row->attempts);
     fact_number(out, "crashes", row->crashes);
     fact_number(out, "life", row->life > 1 ? row->life : 0);
@@ -101,19 +100,19 @@ static void write_row(struct hk_buf *out, const struct hk_row *row, uint32_t att
     fact_time(out, "last attempt", row->last_attempt_ms, now_ms);
     fact_time(out, "first failed", row->first_failed_ms, now_ms);
     fact_time(out, done_name(row->state), row->done_ms, now_ms);
-    hk_operate_fact(out, "in flight by", row->locked_by);
+    hk_say_fact(out, "in flight by", row->locked_by);
     fact_time(out, "in flight since", row->locked_ms, now_ms);
-    hk_operate_fact(out, "not before", row->not_before);
-    hk_operate_fact(out, "expires", row->expires_at);
-    hk_operate_fact(out, "key", row->key);
-    hk_operate_fact(out, "policy", row->policy);
+    hk_say_fact(out, "not before", row->not_before);
+    hk_say_fact(out, "expires", row->expires_at);
+    hk_say_fact(out, "key", row->key);
+    hk_say_fact(out, "policy", row->policy);
     write_max_attempts(out, row->max_attempts, attempts);
-    hk_operate_fact(out, "correlation id", row->correlation_id);
-    hk_operate_fact(out, "traceparent", row->traceparent);
-    hk_operate_fact(out, "idempotency key", row->idempotency_key);
-    hk_operate_fact(out, "content type", row->content_type);
-    hk_operate_fact(out, "encoding", row->encoding);
-    hk_operate_fact(out, "headers", row->headers);
+    hk_say_fact(out, "correlation id", row->correlation_id);
+    hk_say_fact(out, "traceparent", row->traceparent);
+    hk_say_fact(out, "idempotency key", row->idempotency_key);
+    hk_say_fact(out, "content type", row->content_type);
+    hk_say_fact(out, "encoding", row->encoding);
+    hk_say_fact(out, "headers", row->headers);
     write_payload(out, row, payload);
 }
 

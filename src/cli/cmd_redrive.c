@@ -9,9 +9,9 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/dead/dead.h"
-#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/redrive.h"
 
@@ -36,7 +36,7 @@ static void write_groups(struct hk_buf *out, const struct hk_letter_groups *grou
     for (size_t i = 0; i < groups->n; i++) {
         hk_table_adds(&table, hk_show_count(groups->items[i].n, number));
         hk_table_adds(&table, hk_show_count(groups->items[i].maybe, number));
-        hk_table_add(&table, hk_operate_to(groups->items[i].destination));
+        hk_table_add(&table, hk_say_to(groups->items[i].destination));
         hk_table_add(&table, groups->items[i].reason);
         hk_table_add(&table, groups->items[i].fingerprint);
     }
@@ -66,7 +66,7 @@ static void write_hints(struct hk_buf *out, const struct hk_redrive_plan *plan)
 static void write_plan(struct hk_buf *out, const struct hk_redrive_plan *plan)
 {
     char number[48], rate[HK_SHOW_NUMBER], eta[HK_SHOW_NUMBER];
-    (void)hk_buf_addf(out, "%s letters fit: ", hk_operate_count(plan->count, number));
+    (void)hk_buf_addf(out, "%s letters fit: ", hk_say_count(plan->count, number));
     (void)hk_table_safe(out, hk_str_of(plan->filter), 1000);
     (void)hk_buf_adds(out, "\n");
     if (plan->count.n == 0)
@@ -103,12 +103,11 @@ static void print_started(const struct hk_ask *ask, const void *result, struct h
         write_plan(out, plan);
         return;
     }
-    (void)hk_buf_addf(out,
-                      "redrive %" PRId64 " started: %s letters, about %s\n"
-                      "follow it: hikyaku redrive show %" PRId64
-                      " --follow; stop it: hikyaku redrive cancel %" PRId64 "\n",
-                      plan->id, hk_operate_count(plan->count, number), hk_show_duration(plan->eta_ms, eta),
-                      plan->id, plan->id);
+    (void)hk_buf_addf(
+        out,
+        "redrive %" PRId64 " started: %s letters, about %s\n"
+        "follow it: hikyaku redrive show %" PRId64 " --follow; stop it: hikyaku redrive cancel %" PRId64 "\n",
+        plan->id, hk_say_count(plan->count, number), hk_show_duration(plan->eta_ms, eta), plan->id, plan->id);
     if (!plan->relay_runs)
         (void)hk_buf_adds(out, "no relay is running: it begins when one does\n");
     write_hints(out, plan);
@@ -126,8 +125,7 @@ static int confirm_start(struct hk_ask *ask)
     int code = hk_looking_also(ask, ask->op, &look, &plan);
     if (code != HK_EXIT_OK || plan.twin != 0)
         return code;
-    (void)snprintf(question, sizeof question, "Requeue %s dead letters?",
-                   hk_operate_count(plan.count, number));
+    (void)snprintf(question, sizeof question, "Requeue %s dead letters?", hk_say_count(plan.count, number));
     return hk_dead_confirm(ask->cli, question);
 }
 

@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/status.h"
 
@@ -16,7 +16,7 @@
 static void figure(struct hk_buf *out, const char *name, struct hk_count count, const char *note)
 {
     char n[48];
-    (void)hk_buf_addf(out, "%-11s %12s%s%s\n", name, hk_operate_count(count, n), note[0] != '\0' ? "  " : "",
+    (void)hk_buf_addf(out, "%-11s %12s%s%s\n", name, hk_say_count(count, n), note[0] != '\0' ? "  " : "",
                       note);
 }
 
@@ -62,7 +62,7 @@ static void write_attempts(struct hk_buf *out, const struct hk_store_status *s)
     for (size_t i = 0; i < HK_ATTEMPT_BUCKETS; i++) {
         char n[48];
         if (s->attempts[i].n > 0)
-            (void)hk_buf_addf(out, "  %s: %s", hk_status_buckets[i], hk_operate_count(s->attempts[i], n));
+            (void)hk_buf_addf(out, "  %s: %s", hk_status_buckets[i], hk_say_count(s->attempts[i], n));
     }
     (void)hk_buf_addc(out, '\n');
 }
@@ -71,7 +71,7 @@ static void add_held(struct hk_table *table, const struct hk_dest_status *d, int
 {
     struct hk_buf text;
     hk_buf_init(&text, 1 << 16);
-    hk_operate_held(&text, d, now_ms);
+    hk_say_held(&text, d, now_ms);
     hk_table_add(table, hk_buf_str(&text));
     hk_buf_fini(&text);
 }
@@ -88,11 +88,11 @@ static void write_dests(struct hk_buf *out, const struct hk_store_status *s)
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < s->n_dests; i++) {
         const struct hk_dest_status *d = &s->dests[i];
-        hk_table_add(&table, hk_operate_to(d->name));
-        hk_table_adds(&table, hk_operate_count(d->pending, n));
-        hk_table_adds(&table, hk_operate_count((struct hk_count){d->processing, false}, n));
-        hk_table_adds(&table, hk_operate_count(d->retrying, n));
-        hk_table_adds(&table, hk_operate_count(d->dead, n));
+        hk_table_add(&table, hk_say_to(d->name));
+        hk_table_adds(&table, hk_say_count(d->pending, n));
+        hk_table_adds(&table, hk_say_count((struct hk_count){d->processing, false}, n));
+        hk_table_adds(&table, hk_say_count(d->retrying, n));
+        hk_table_adds(&table, hk_say_count(d->dead, n));
         add_held(&table, d, s->now_ms);
     }
     (void)hk_buf_addc(out, '\n');
@@ -176,12 +176,12 @@ static void write_lately(struct hk_buf *out, const struct hk_status *o)
         if (!has_lately(d))
             continue;
         any = true;
-        hk_table_add(&table, hk_operate_to(d->name));
+        hk_table_add(&table, hk_say_to(d->name));
         hk_table_adds(&table, rate(d->lately.in_per_s, text));
         hk_table_adds(&table, rate(d->lately.out_per_s, text));
         hk_table_adds(&table, percent(hk_status_ratio(&d->lately), text));
         add_latency(&table, &d->lately.latency);
-        hk_table_adds(&table, d->ordered ? hk_operate_count(d->blocked, n) : "-");
+        hk_table_adds(&table, d->ordered ? hk_say_count(d->blocked, n) : "-");
         add_state(&table, d, o->store.now_ms);
     }
     if (any) {
@@ -198,7 +198,7 @@ static void write_retrying(struct hk_buf *out, const struct hk_status *o)
     char note[96] = "failed before", n[48];
     if (all.n > 0)
         (void)snprintf(note, sizeof note, "failed before; %s of them not due yet",
-                       hk_operate_count(s->retrying, n));
+                       hk_say_count(s->retrying, n));
     figure(out, "retrying", all, note);
 }
 

@@ -6,7 +6,6 @@
 
 #include "cli/cli.h"
 #include "config/config.h"
-#include "store/store.h"
 
 enum hk_settings_for {
     HK_FOR_SENDING, /* every secret must be there */

@@ -3,7 +3,7 @@
 #ifndef HK_CLI_VIEW_H
 #define HK_CLI_VIEW_H
 
-#include "cli/operate.h"
+#include "cli/ask.h"
 
 /* As `messages show ID`. HK_NOTFOUND. */
 enum hk_code hk_view_message(struct hk_desk *desk, const char *message_id, struct hk_buf *out,

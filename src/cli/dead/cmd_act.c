@@ -9,9 +9,9 @@
 #include "cli/ask.h"
 #include "cli/dead/dead.h"
 #include "cli/interrupt.h"
-#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/dead.h"
 
@@ -30,12 +30,12 @@ static const struct words {
 static void write_outlook(struct hk_buf *out, const struct hk_dead_acted *o)
 {
     char number[48];
-    (void)hk_buf_addf(out, "%s letters would be %s", hk_operate_count(o->fit, number),
+    (void)hk_buf_addf(out, "%s letters would be %s", hk_say_count(o->fit, number),
                       o->kind == HK_DEAD_DISCARD ? "discarded" : words[o->kind].done);
     hk_dead_maybe(out, o->maybe);
     if (o->others.n > 0)
         (void)hk_buf_addf(out, "; %s are in a state that does not allow it and would stay as they are",
-                          hk_operate_count(o->others, number));
+                          hk_say_count(o->others, number));
     (void)hk_buf_addc(out, '\n');
 }
 
@@ -95,7 +95,7 @@ static int say_stopped(const struct hk_dead_acted *o)
     (void)hk_out_error(HK_EXIT_FAILURE, "stopped after %" PRIu64 " letters were changed; %s", o->done,
                        hk_buf_cstr(&text));
     hk_buf_fini(&text);
-    return hk_operate_failed(&o->stopped);
+    return hk_ask_error(&o->stopped);
 }
 
 static int report_act(struct hk_ask *ask)
@@ -132,7 +132,7 @@ static int confirm_act(struct hk_ask *ask)
     if (seen.undone != 0)
         (void)snprintf(of, sizeof of, " of act %" PRId64, seen.undone);
     (void)snprintf(question, sizeof question, "%s: %s dead letters%s?", hk_dead_verb(seen.kind),
-                   hk_operate_count(seen.fit, number), of);
+                   hk_say_count(seen.fit, number), of);
     return hk_dead_confirm(ask->cli, question);
 }
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/args.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "desk/dead.h"
@@ -139,7 +139,7 @@ static bool ask_editor(struct edit *e)
         return false;
     }
     (void)snprintf(from, sizeof from, "@%s", e->path);
-    if (!hk_operate_payload(from, &e->after))
+    if (!hk_args_bytes(from, &e->after))
         return false;
     drop_added_newline(e);
     return true;
@@ -196,7 +196,7 @@ int hk_cmd_dead_edit(struct hk_cli *cli)
     struct hk_ask ask;
     struct edit e = {.path = ""};
     int code = hk_ask_begin(cli, &ask);
-    hk_buf_init(&e.after, HK_PAYLOAD_MAX);
+    hk_buf_init(&e.after, HK_ARGS_BYTES_MAX);
     if (code == HK_EXIT_OK) {
         const struct hk_dead_edit_ask *request = ask.request;
         code = request->payload.ptr != NULL ? change(&ask, &e) : edit_by_hand(&ask, &e);

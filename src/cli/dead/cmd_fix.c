@@ -9,9 +9,9 @@
 #include "cli/ask.h"
 #include "cli/dead/dead.h"
 #include "cli/interrupt.h"
-#include "cli/operate.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/dead.h"
 #include "exec/clock.h"
@@ -60,7 +60,7 @@ static int report_fixed(struct hk_ask *ask)
         (void)hk_out_error(HK_EXIT_FAILURE,
                            "stopped after %" PRIu64 " letters were %s (act %" PRId64 " of the audit)",
                            o->changed, o->dry_run ? "tried" : "changed", o->act_id);
-        return hk_operate_failed(&o->stopped);
+        return hk_ask_error(&o->stopped);
     }
     int code = hk_ask_print(ask, print_fixed);
     return code == HK_EXIT_OK && o->failed > 0 ? HK_EXIT_FAILURE : code;
@@ -78,7 +78,7 @@ static int confirm_fix(struct hk_ask *ask)
     if (code != HK_EXIT_OK)
         return code;
     (void)snprintf(question, sizeof question, "Change the payloads of %s dead letters?",
-                   hk_operate_count(seen.count, number));
+                   hk_say_count(seen.count, number));
     return hk_dead_confirm(ask->cli, question);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/dead/dead.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/dead_look.h"
 
@@ -26,7 +27,7 @@ static void print_groups(const struct hk_ask *ask, const void *result, struct hk
     for (size_t i = 0; i < groups->n; i++) {
         const struct hk_letter_group *g = &groups->items[i];
         (void)hk_buf_addf(out, "%8s  ", hk_show_count(g->n, n));
-        (void)hk_table_safe(out, hk_operate_to(g->destination), 30);
+        (void)hk_table_safe(out, hk_say_to(g->destination), 30);
         (void)hk_buf_adds(out, "  ");
         (void)hk_table_safe(out, g->reason, 30);
         (void)hk_buf_addf(out, "  %s  first %s, last %s",
@@ -104,7 +105,7 @@ static void write_oldest(struct hk_buf *out, const struct hk_letter_stats *s)
         const struct hk_letter *l = &s->oldest[i];
         (void)hk_buf_addf(out, "  %10" PRId64 "  %-12s  ", l->id,
                           hk_show_ago(l->first_failed_ms, s->now_ms, ago));
-        (void)hk_table_safe(out, hk_operate_to(l->destination), 20);
+        (void)hk_table_safe(out, hk_say_to(l->destination), 20);
         (void)hk_buf_adds(out, "  ");
         (void)hk_table_safe(out, l->event_type, 30);
         (void)hk_buf_adds(out, "  ");

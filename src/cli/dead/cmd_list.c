@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/operate.h"
+#include "cli/ask.h"
 #include "cli/out.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/encode.h"
 
 enum {
     CUT_TEXT_MAX = 400,
@@ -23,7 +25,7 @@ static void add_row(struct hk_table *table, const struct hk_letter *letter, int6
     char text[64];
     (void)snprintf(text, sizeof text, "%" PRId64, letter->id);
     hk_table_adds(table, text);
-    hk_table_add(table, hk_operate_to(letter->destination));
+    hk_table_add(table, hk_say_to(letter->destination));
     hk_table_add(table, letter->event_type);
     hk_table_add(table, letter->reason);
     (void)snprintf(text, sizeof text, "%" PRIu32, letter->attempts);
@@ -65,7 +67,7 @@ static void warn_of_cut(const struct hk_letter *letter)
 {
     struct hk_buf text;
     hk_buf_init(&text, CUT_TEXT_MAX);
-    hk_operate_cut(&text, letter->payload_bytes, "dead_letters WHERE id", letter->id);
+    hk_say_cut(&text, letter->payload_bytes, "dead_letters WHERE id", letter->id);
     struct hk_str line = hk_buf_str(&text);
     (void)fprintf(stderr, "hikyaku: letter %" PRId64 ": %.*s\n", letter->id, (int)line.len, line.ptr);
     hk_buf_fini(&text);

@@ -5,8 +5,8 @@
 
 #include "base/str.h"
 #include "cli/ask.h"
-#include "cli/operate.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "desk/dead.h"
 
 static void print_sent(const struct hk_ask *ask, const void *result, struct hk_buf *out)
@@ -22,21 +22,21 @@ static void print_sent(const struct hk_ask *ask, const void *result, struct hk_b
         return;
     }
     (void)snprintf(line, sizeof line, "%" PRId64, sent->id);
-    hk_operate_fact(out, "letter", hk_str_of(line));
-    hk_operate_fact(out, "message", sent->message_id);
-    hk_operate_fact(out, "destination", sent->destination);
-    hk_operate_fact(out, "url", hk_str_of(target));
+    hk_say_fact(out, "letter", hk_str_of(line));
+    hk_say_fact(out, "message", sent->message_id);
+    hk_say_fact(out, "destination", sent->destination);
+    hk_say_fact(out, "url", hk_str_of(target));
     (void)snprintf(line, sizeof line, "%s%s%.*s", hk_class_name(got->failure_class),
                    got->cause.len > 0 ? ", " : "", (int)got->cause.len, got->cause.ptr);
-    hk_operate_fact(out, "verdict", hk_str_of(line));
+    hk_say_fact(out, "verdict", hk_str_of(line));
     (void)snprintf(line, sizeof line, "%d", got->status);
-    hk_operate_fact(out, "status", hk_str_of(got->status > 0 ? line : "none"));
-    hk_operate_fact(out, "took", hk_str_of(hk_show_duration(got->duration_ms, took)));
-    hk_operate_fact(out, "address", got->address);
-    hk_operate_fact(out, "error", got->error);
-    hk_operate_fact(out, "request headers", got->request_headers);
-    hk_operate_fact(out, "response headers", got->response_headers);
-    hk_operate_fact(out, "response body", got->body);
+    hk_say_fact(out, "status", hk_str_of(got->status > 0 ? line : "none"));
+    hk_say_fact(out, "took", hk_str_of(hk_show_duration(got->duration_ms, took)));
+    hk_say_fact(out, "address", got->address);
+    hk_say_fact(out, "error", got->error);
+    hk_say_fact(out, "request headers", got->request_headers);
+    hk_say_fact(out, "response headers", got->response_headers);
+    hk_say_fact(out, "response body", got->body);
     if (!sent->ok && got->possibly_delivered)
         (void)hk_buf_adds(out,
                           "it may have arrived all the same: ask the receiver before you send it again\n");

@@ -9,8 +9,9 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "cli/args.h"
-#include "cli/operate.h"
+#include "cli/ask.h"
 #include "cli/out.h"
+#include "cli/say.h"
 #include "cli/table.h"
 #include "cli/view.h"
 #include "desk/dead.h"
@@ -28,7 +29,7 @@ struct show {
 
 static void fact(struct show *s, const char *name, struct hk_str value)
 {
-    hk_operate_fact(s->out, name, value);
+    hk_say_fact(s->out, name, value);
 }
 
 static void fact_number(struct show *s, const char *name, uint64_t n)
@@ -53,10 +54,10 @@ static void write_cut(struct show *s)
     bool present = s->is->letter.version == s->shown->letter.version;
     (void)hk_buf_addc(s->out, '(');
     if (present)
-        hk_operate_cut(s->out, s->is->letter.payload_bytes, "dead_letters WHERE id", s->is->letter.id);
+        hk_say_cut(s->out, s->is->letter.payload_bytes, "dead_letters WHERE id", s->is->letter.id);
     else
-        hk_operate_cut(s->out, s->is->letter.payload_bytes, "dead_letter_versions WHERE letter_id",
-                       s->is->letter.id);
+        hk_say_cut(s->out, s->is->letter.payload_bytes, "dead_letter_versions WHERE letter_id",
+                   s->is->letter.id);
     if (!present)
         (void)hk_buf_addf(s->out, " AND version = %" PRIu32, s->is->letter.version);
     (void)hk_buf_adds(s->out, ")\n");
@@ -74,7 +75,7 @@ static void write_payload(struct show *s)
     (void)hk_buf_addf(s->out, "%-16s %s bytes, version %" PRIu32 "%s\n", "payload",
                       hk_show_count(s->is->letter.payload_bytes, size), s->is->letter.version,
                       s->is->letter.version == 1 ? " (as the application wrote it)" : "");
-    hk_buf_init(&pretty, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&pretty, HK_OUTPUT_MAX);
     if (hk_pretty_write(s->is->letter.payload, &pretty) == HK_OK) {
         hk_table_safe_lines(s->out, hk_buf_str(&pretty));
     } else {
@@ -113,7 +114,7 @@ static void write_rest(struct show *s)
     fact(s, "message", l->message_id);
     fact(s, "requeued as", l->requeued_as);
     fact_number(s, "outbox id", (uint64_t)l->outbox_id);
-    fact(s, "destination", hk_operate_to(l->destination));
+    fact(s, "destination", hk_say_to(l->destination));
     fact(s, "event type", l->event_type);
     fact(s, "class", l->failure_class);
     fact(s, "fault",
@@ -212,7 +213,7 @@ static void write_text(struct show *s)
 static bool is_harmless(struct hk_str text)
 {
     struct hk_buf safe;
-    hk_buf_init(&safe, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&safe, HK_OUTPUT_MAX);
     hk_table_safe_lines(&safe, text);
     bool same = hk_buf_status(&safe) == HK_OK && hk_str_eq(hk_buf_str(&safe), text);
     hk_buf_fini(&safe);
@@ -252,7 +253,7 @@ static void add_header(struct hk_buf *out, struct hk_str name, struct hk_str val
     struct hk_buf line;
     if (is_own(name) || name.len == 0 || name.ptr[0] == '@') /* curl would read a file */
         return;
-    hk_buf_init(&line, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&line, HK_OUTPUT_MAX);
     (void)hk_buf_add(&line, name.ptr, name.len);
     (void)hk_buf_adds(&line, ": ");
     (void)hk_buf_add(&line, value.ptr, value.len);
@@ -265,7 +266,7 @@ static void add_header(struct hk_buf *out, struct hk_str name, struct hk_str val
 static void add_key(struct hk_buf *out, struct hk_str key)
 {
     struct hk_buf quoted;
-    hk_buf_init(&quoted, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&quoted, HK_OUTPUT_MAX);
     (void)hk_buf_addf(&quoted, "\"%.*s\"", (int)key.len, key.ptr);
     add_header(out, hk_str_of("idempotency-key"), hk_buf_str(&quoted));
     hk_buf_fini(&quoted);
@@ -278,8 +279,8 @@ static bool add_headers(struct hk_buf *out, struct hk_str object)
     struct hk_scan_token token;
     struct hk_buf name, value;
     bool any = false;
-    hk_buf_init(&name, HK_OPERATE_OUTPUT_MAX);
-    hk_buf_init(&value, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&name, HK_OUTPUT_MAX);
+    hk_buf_init(&value, HK_OUTPUT_MAX);
     hk_scan_init(&scan, object);
     for (enum hk_scan_kind kind = hk_scan_next(&scan, &token); kind != HK_SCAN_END && kind != HK_SCAN_ERROR;
          kind = hk_scan_next(&scan, &token)) {
@@ -357,7 +358,7 @@ static int print_curl(const struct hk_ask *ask)
     const struct hk_dead_shown *is = ask->result;
     struct hk_buf out;
     struct show s = {.is = is, .shown = &is->all, .out = &out};
-    hk_buf_init(&out, HK_OPERATE_OUTPUT_MAX);
+    hk_buf_init(&out, HK_OUTPUT_MAX);
     int code = write_curl(ask, &s);
     if (code == HK_EXIT_OK)
         return hk_out_buffer(&out);

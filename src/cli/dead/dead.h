@@ -3,7 +3,7 @@
 #ifndef HK_CLI_DEAD_DEAD_H
 #define HK_CLI_DEAD_DEAD_H
 
-#include "cli/operate.h"
+#include "cli/ask.h"
 
 /* ", 12 may have arrived"; nothing for 0. Of letters whose last attempts had no clear outcome. */
 void hk_dead_maybe(struct hk_buf *out, uint64_t n);

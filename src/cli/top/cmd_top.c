@@ -416,7 +416,7 @@ static int run_once(struct app *app)
     if (rc != HK_OK && !hk_desk_is_open(&app->desk))
         return hk_out_error(hk_settings_exit(rc), "%s", err.message);
     if (rc != HK_OK)
-        return hk_operate_failed(&err);
+        return hk_ask_error(&err);
     if (hk_parse_u64(hk_str_of(getenv("LINES")), &rows, NULL) != HK_OK || rows < 10 || rows > 10000)
         rows = ONCE_ROWS;
     hk_buf_init(&out, HK_OUTPUT_MAX);

@@ -4,7 +4,7 @@
 #ifndef HK_CLI_TOP_TOP_H
 #define HK_CLI_TOP_TOP_H
 
-#include "cli/operate.h"
+#include "cli/ask.h"
 #include "desk/status.h"
 
 enum {
