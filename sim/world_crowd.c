@@ -168,6 +168,41 @@ static void slow_neighbours(struct world *w, struct hk_rng *rng, uint64_t seed)
     w->dests[0].unknown = true;
 }
 
+/* Leases that are nearly out when a slow store has answered, so that what was claimed is given back; among it retries that hold
+ * their keys, of which there are few. */
+static void leases_nearly_out(struct world *w, struct hk_rng *rng)
+{
+    struct config *c = &w->c;
+    c->keys = (uint32_t)hk_rng_between(rng, 1, 2);
+    c->p_key = 60000;
+    c->p_scheduled = c->p_unknown = c->p_routed = 0;
+    c->p_store_slow = 20000;
+    c->p_stop = c->p_crash = 0;
+    w->options.lease_ms = hk_rng_between(rng, 500, 900);
+    for (size_t i = 0; i < c->n_dests; i++) {
+        struct dest *d = &w->dests[i];
+        w->engine_dests[i].ordered = true;
+        d->total += 60 - d->weights[OUT_5XX];
+        d->weights[OUT_5XX] = 60;
+        d->latency_ms = hk_world_between(rng, 0, 50);
+    }
+}
+
+/* Relays of many come and go, and destinations take their time: shards move with something of them in hand. */
+static void shards_on_the_move(struct world *w, struct hk_rng *rng)
+{
+    struct config *c = &w->c;
+    if (!c->many)
+        return;
+    c->n_relays = (size_t)hk_rng_between(rng, 3, MAX_RELAYS);
+    c->p_drain = (uint32_t)hk_rng_between(rng, 100, 600);
+    c->p_crash = 0;
+    c->n_messages = 150;
+    c->app_gap_ms = hk_world_between(rng, 5, 50);
+    for (size_t i = 0; i < c->n_dests; i++)
+        w->dests[i].latency_ms = hk_world_between(rng, 200, 3000);
+}
+
 /* Ahead by seconds or up to a day, or behind. With many lanes rows are due by the clock, and what was written in a wrong moment
  * waits for that time: not for a day here. */
 static int64_t wrong_by_ms(const struct config *c, struct hk_rng *rng)
@@ -216,6 +251,12 @@ void hk_world_crowd_draw(struct world *w, uint64_t seed)
         break;
     case 4:
         wrong_moments(w, &rng);
+        break;
+    case 5:
+        leases_nearly_out(w, &rng);
+        break;
+    case 6:
+        shards_on_the_move(w, &rng);
         break;
     default:
         break;
