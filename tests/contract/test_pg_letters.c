@@ -857,6 +857,25 @@ static void a_letter_that_is_not_requeued_after_all_costs_no_token(void **state)
     admin_ops->close(admin);
 }
 
+/* As SQLite's: what lies behind max_payload is not matched, so that the server need not read it, either. */
+static void of_a_large_payload_only_the_beginning_is_searched(void **state)
+{
+    (void)state;
+    size_t seen = 0, *counter = &seen;
+    fill(2);
+    store_kind->sql("UPDATE dead_letters SET payload = CASE id WHEN 1 THEN repeat('x', 3000000) || 'needle' "
+                    "ELSE 'Needle' || repeat('x', 3000000) END");
+    struct hk_admin *admin = admin_open();
+    const struct hk_letter_query queries[] = {
+        {.match = counts, .match_arg = &counter, .sieve = {.text = "needle", .text_escapes = "needle"}},
+        {.match = counts, .match_arg = &counter, .sieve = {.value = "Needle", .value_escapes = "Needle"}}};
+    for (size_t i = 0; i < COUNT(queries); i++) {
+        assert_int_equal(letters_list(admin, &queries[i])->n, 0);
+        assert_int_equal(seen, i + 1); /* the second letter */
+    }
+    admin_ops->close(admin);
+}
+
 /* A gigabyte takes longer than any other statement may. */
 static void a_large_payload_is_requeued_however_long_it_takes(void **state)
 {
@@ -892,6 +911,7 @@ int main(void)
         TEST(rows_that_hold_anything_are_shown),
         TEST(what_is_not_text_is_refused_as_a_payload),
         TEST(large_payloads_come_in_portions),
+        TEST(of_a_large_payload_only_the_beginning_is_searched),
         TEST(a_large_payload_is_requeued_however_long_it_takes),
         TEST(a_filter_that_fits_little_ends_in_bounded_time),
         TEST(a_page_reads_no_more_than_it_shows),
