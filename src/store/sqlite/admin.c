@@ -131,11 +131,7 @@ static enum hk_code sa_enqueue(struct hk_admin *admin, const struct hk_enqueue *
     hk_sq_call(store);
     struct hk_str *ids = hk_sq_alloc(store, n ? n : 1, sizeof *ids);
     hk_sq_begin_write(store);
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "INSERT INTO outbox (message_id, destination, event_type, message_key, headers, content_type, encoding, "
-        "correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts, payload) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) RETURNING message_id");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_ENQUEUE]);
     for (size_t i = 0; ids && i < n && hk_sq_ok(store); i++)
         insert_one(store, q, &items[i], &ids[i]);
     sqlite3_finalize(q);
@@ -150,8 +146,7 @@ static enum hk_code sa_enqueue(struct hk_admin *admin, const struct hk_enqueue *
 /* A resume also closes its breaker, paused or not. */
 static bool pause_changes(struct hk_store *store, const char *destination, bool paused)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT paused, open_until_ms <> 0 FROM outbox_destination WHERE name = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_PAUSE_CHANGES]);
     hk_sq_bind_cstr(store, q, 1, destination);
     bool there = hk_sq_row(store, q);
     bool was_paused = there && sqlite3_column_int(q, 0) != 0;

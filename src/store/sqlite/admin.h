@@ -16,6 +16,7 @@
 #define HK_STORE_SQLITE_ADMIN_H
 
 #include "store/admin.h"
+#include "store/sqlite/admin_sql.h" /* made of sql/admin.sql */
 #include "store/sqlite/sqlite.h"
 
 enum {
@@ -40,13 +41,6 @@ struct hk_admin {
     "JOIN outbox_relay r ON r.lane = c.lane), "                                                              \
     "named AS MATERIALIZED (SELECT CAST(j.value AS INTEGER) AS id, h.claimed_ms, h.name FROM held h "        \
     "JOIN json_each(CASE WHEN json_valid(h.ids) THEN h.ids ELSE '[]' END) j) "
-
-/* From name to name through an index: the cost is in destinations, not in rows. */
-#define HK_SA_NAMES(from, where)                                                                             \
-    "WITH RECURSIVE d (name) AS (SELECT (SELECT destination FROM " from " WHERE " where                      \
-    " ORDER BY destination LIMIT 1) UNION ALL SELECT (SELECT destination FROM " from " WHERE " where         \
-    " AND destination > d.name ORDER BY destination LIMIT 1) FROM d WHERE d.name IS NOT NULL LIMIT 1002) "   \
-    "SELECT name FROM d WHERE name IS NOT NULL"
 
 /* NULL when an error sticks. To be finalized by the caller, before the transaction ends. */
 sqlite3_stmt *hk_sa_prepare(struct hk_store *store, const char *sql);
@@ -81,10 +75,6 @@ enum hk_code hk_sa_figures_put(struct hk_admin *admin, int64_t lane, const struc
 enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
 enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err);
-/* A row of outbox_attempts, and the SELECT list that it reads; what follows says from where. */
-#define HK_SA_ATTEMPT                                                                                        \
-    "SELECT destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers, "   \
-    "response_headers, response_body, address, possibly_delivered FROM "
 void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out);
 enum hk_code hk_sa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
                         const struct hk_shown **out, struct hk_err *err);

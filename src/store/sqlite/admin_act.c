@@ -47,8 +47,7 @@ static struct target *add(struct hk_store *store, struct targets *targets)
 /* Ids only; the rest is read under the lock. */
 static void find_in_outbox(struct hk_store *store, const char *message_id, struct targets *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT id FROM outbox NOT INDEXED "
-                                           "WHERE message_id IN (?1, CAST(?1 AS BLOB)) LIMIT ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_FIND_IN_OUTBOX]);
     hk_sq_bind_cstr(store, q, 1, message_id);
     hk_sq_bind_i64(store, q, 2, TARGETS_MAX);
     while (hk_sq_row(store, q)) {
@@ -73,10 +72,7 @@ static void read_holder(struct hk_store *store, sqlite3_stmt *q, struct target *
 /* Does a manifest name this row of outbox? */
 static void find_manifest(struct hk_store *store, struct target *t)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT r.name, r.until_ms FROM outbox_claim c JOIN outbox_relay r ON r.lane = c.lane "
-               "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j "
-               "WHERE CAST(j.value AS INTEGER) = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_FIND_MANIFEST]);
     hk_sq_bind_i64(store, q, 1, t->id);
     read_holder(store, q, t);
     sqlite3_finalize(q);
@@ -84,8 +80,7 @@ static void find_manifest(struct hk_store *store, struct target *t)
 
 static void find_claim(struct hk_store *store, int64_t claim, struct target *t)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT r.name, r.until_ms FROM outbox_claim c "
-                                           "JOIN outbox_relay r ON r.lane = c.lane WHERE c.claim = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_FIND_CLAIM]);
     hk_sq_bind_i64(store, q, 1, claim);
     read_holder(store, q, t);
     sqlite3_finalize(q);
@@ -95,9 +90,7 @@ static void find_claim(struct hk_store *store, int64_t claim, struct target *t)
 /* False: it is gone. */
 static bool reread_outbox(struct hk_store *store, const char *message_id, struct target *t)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT destination, not_before FROM outbox NOT INDEXED WHERE id = ?2 "
-                             "AND message_id IN (?1, CAST(?1 AS BLOB))");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_REREAD_OUTBOX]);
     hk_sq_bind_cstr(store, q, 1, message_id);
     hk_sq_bind_i64(store, q, 2, t->id);
     bool there = hk_sq_row(store, q);
@@ -113,10 +106,7 @@ static bool reread_outbox(struct hk_store *store, const char *message_id, struct
 
 static void find_in_retry(struct hk_store *store, const char *message_id, struct targets *out)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT id, destination, due_ms, claim, attempts > 0 OR crashes > 0 "
-                             "FROM outbox_retry INDEXED BY outbox_retry_message "
-                             "WHERE message_id IN (?1, CAST(?1 AS BLOB)) LIMIT ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_FIND_IN_RETRY]);
     hk_sq_bind_cstr(store, q, 1, message_id);
     hk_sq_bind_i64(store, q, 2, TARGETS_MAX);
     while (hk_sq_row(store, q)) {
@@ -165,17 +155,15 @@ static bool is_in(struct hk_store *store, const char *sql, const struct hk_act *
     return found;
 }
 
-#define WITH_ID "WHERE message_id IN (?1, CAST(?1 AS BLOB)) AND (?2 IS NULL OR destination = ?2)"
-
 /* It is not live: what has become of it? */
 static enum hk_code refuse_missing(struct hk_store *store, const struct hk_act *act, struct hk_err *err)
 {
-    static const struct {
+    const struct {
         const char *sql, *said;
     } ends[] = {
-        {"SELECT 1 FROM dead_letters " WITH_ID, "is a dead letter"},
-        {"SELECT 1 FROM outbox_cancelled " WITH_ID, "was cancelled"},
-        {"SELECT 1 FROM outbox_sent " WITH_ID, "was sent"},
+        {hk_sa_texts[HK_SA_IS_DEAD], "is a dead letter"},
+        {hk_sa_texts[HK_SA_IS_CANCELLED], "was cancelled"},
+        {hk_sa_texts[HK_SA_IS_SENT], "was sent"},
     };
 
     char shown[HK_SHOW_MAX], at[HK_SHOW_MAX];
@@ -257,72 +245,47 @@ static void copy_row(struct hk_store *store, const struct target *t, const char 
 /* The letter that it was requeued from waits for an outcome that will not come. */
 static void close_letter(struct hk_store *store, int64_t id, int64_t now_ms, const struct hk_act *act)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT d.id FROM dead_letters d JOIN outbox_retry r ON d.id = r.letter_id "
-                             "WHERE r.id = ?1 AND r.letter_id > 0 AND d.status = 'retrying'");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_LETTER_OF]);
     hk_sq_bind_i64(store, q, 1, id);
     int64_t letter = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
     if (!letter)
         return;
     hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_LETTERS, letter});
-    run_on(store,
-           "UPDATE dead_letters SET status = 'discarded', resolution = 'cancelled', "
-           "resolved_at = strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') WHERE id = ?1",
-           letter, now_ms, act);
+    run_on(store, hk_sa_texts[HK_SA_CLOSE_LETTER], letter, now_ms, act);
     hk_sq_put_back(store);
 }
-
-#define CANCELLED                                                                                                    \
-    "INSERT INTO outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, message_key, " \
-    "headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy, created_at, actor, "     \
-    "reason, cancelled_ms, payload) SELECT "
-#define WHAT(payload)                                                                                        \
-    "message_id, destination, event_type, message_key, headers, content_type, encoding, correlation_id, "    \
-    "traceparent, idempotency_key, policy, created_at, ?3, ?4, ?2, " payload " FROM "
-#define CANCEL(payload) CANCELLED "id, 0, " WHAT(payload) "outbox NOT INDEXED WHERE id = ?1"
-#define CANCEL_RETRY(payload)                                                                                \
-    CANCELLED "original_outbox_id, attempts, " WHAT(payload) "outbox_retry WHERE id = ?1"
 
 static bool cancel_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
                        int64_t now_ms)
 {
-    static const char *const fresh[] = {CANCEL("payload"), CANCEL("NULL")};
-    static const char *const retry[] = {CANCEL_RETRY("payload"), CANCEL_RETRY("NULL")};
+    const char *const fresh[] = {hk_sa_texts[HK_SA_CANCEL], hk_sa_texts[HK_SA_CANCEL_BARE]};
+    const char *const retry[] = {hk_sa_texts[HK_SA_CANCEL_RETRY], hk_sa_texts[HK_SA_CANCEL_RETRY_BARE]};
     if (t->place == HK_IN_OUTBOX) {
         copy_row(store, t, fresh, HK_SQ_CANCELS, now_ms, act);
-        run_on(store, "DELETE FROM outbox WHERE id = ?1", t->id, now_ms, act);
+        run_on(store, hk_sa_texts[HK_SA_DROP], t->id, now_ms, act);
         return true;
     }
     copy_row(store, t, retry, HK_SQ_CANCELS, now_ms, act);
     close_letter(store, t->id, now_ms, act);
-    run_on(store, "DELETE FROM outbox_retry WHERE id = ?1", t->id, now_ms, act);
+    run_on(store, hk_sa_texts[HK_SA_DROP_RETRY], t->id, now_ms, act);
     return true;
 }
-
-/* A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
- * when it is due, which is now. */
-#define MOVE(payload)                                                                                               \
-    "INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers, "     \
-    "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "      \
-    "created_at, due_ms, deferred, payload) SELECT id, message_id, destination, event_type, message_key, headers, " \
-    "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "      \
-    "created_at, ?2, 1, " payload " FROM outbox NOT INDEXED WHERE id = ?1"
 
 static bool retry_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
                       int64_t now_ms)
 {
-    static const char *const move[] = {MOVE("payload"), MOVE("NULL")};
+    const char *const move[] = {hk_sa_texts[HK_SA_MOVE], hk_sa_texts[HK_SA_MOVE_BARE]};
     now_ms = hk_sq_clock(store); /* so that it is due by the clock, too, which what was deferred goes by */
     if (t->due_ms <= now_ms)
         return false;
     if (t->place == HK_IN_OUTBOX) {
         copy_row(store, t, move, HK_SQ_RETRY, now_ms, act);
-        run_on(store, "DELETE FROM outbox WHERE id = ?1", t->id, now_ms, act);
+        run_on(store, hk_sa_texts[HK_SA_DROP], t->id, now_ms, act);
         return true;
     }
     hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_RETRY, t->id});
-    run_on(store, "UPDATE outbox_retry SET due_ms = ?2, not_before = NULL WHERE id = ?1", t->id, now_ms, act);
+    run_on(store, hk_sa_texts[HK_SA_HURRY_RETRY], t->id, now_ms, act);
     hk_sq_put_back(store);
     return true;
 }

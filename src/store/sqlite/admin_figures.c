@@ -3,11 +3,6 @@
 #include "base/str.h"
 #include "store/sqlite/admin.h"
 
-/* Columns of both statements, from destination on. */
-#define COLUMNS                                                                                              \
-    "destination, at_ms, window_ms, seen, sent, failed, dead, in_flight, ready_at_ms, breaker, latency, "    \
-    "last_error, last_error_ms"
-
 enum {
     LATENCY_MAX = 8 * 1024,
     NAME_MAX_BYTES = 4096
@@ -38,7 +33,7 @@ static void put_one(struct hk_store *store, sqlite3_stmt *q, int64_t lane, const
 
 static bool stands(struct hk_store *store, int64_t lane)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT 1 FROM outbox_relay WHERE lane = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_LANE_STANDS]);
     hk_sq_bind_i64(store, q, 1, lane);
     bool found = hk_sq_row(store, q);
     sqlite3_finalize(q);
@@ -53,9 +48,7 @@ enum hk_code hk_sa_figures_put(struct hk_admin *admin, int64_t lane, const struc
     hk_sq_begin_write(store);
     hk_sq_clock_lift(store);
     bool found = stands(store, lane);
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "INSERT OR REPLACE INTO outbox_figures (lane, " COLUMNS ") "
-                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_FIGURES_PUT]);
     for (size_t i = 0; found && i < n && hk_sq_ok(store); i++)
         put_one(store, q, lane, &items[i]);
     sqlite3_finalize(q);
@@ -102,9 +95,7 @@ enum hk_code hk_sa_figures(struct hk_admin *admin, const struct hk_figures **out
     hk_sq_begin_read(store);
     hk_sq_clock_lift(store);
     figures->now_ms = hk_sq_now(store);
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT lane, " COLUMNS " FROM outbox_figures WHERE lane IN "
-                                           "(SELECT r.lane FROM outbox_relay r WHERE r.until_ms > ?1) "
-                                           "ORDER BY destination, lane LIMIT ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_FIGURES]);
     hk_sq_bind_i64(store, q, 1, figures->now_ms);
     hk_sq_bind_i64(store, q, 2, HK_FIGURES_MAX);
     while (hk_sq_row(store, q)) {

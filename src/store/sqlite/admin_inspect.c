@@ -87,12 +87,10 @@ static void look_at_schema(sqlite3 *db, const char *path, struct hk_store_health
     for (const struct hk_migration *m = hk_migrations_sqlite; m->version; m++)
         out->schema_wanted = m->version;
     out->schema = hk_sq_check_schema(db, path, &out->schema_error);
-    if (ask(db, "SELECT value FROM outbox_meta WHERE key = 'schema_version'", text, sizeof text) ==
-            SQLITE_OK &&
+    if (ask(db, hk_sa_texts[HK_SA_SCHEMA_VERSION], text, sizeof text) == SQLITE_OK &&
         hk_parse_u64(hk_str_of(text), &version, NULL) == HK_OK && version <= UINT32_MAX)
         out->schema_version = (uint32_t)version;
-    if (ask(db, "SELECT value FROM outbox_meta WHERE key = 'high_water_ms'", text, sizeof text) !=
-            SQLITE_OK ||
+    if (ask(db, hk_sa_texts[HK_SA_HIGH_WATER], text, sizeof text) != SQLITE_OK ||
         hk_parse_i64(hk_str_of(text), &out->high_water_ms, NULL) != HK_OK)
         out->high_water_ms = 0;
 }
@@ -122,11 +120,7 @@ static void look_at_guards(sqlite3 *db, struct hk_store_health *out)
                        "held, and not sent again",
                        text);
     }
-    if (ask(db,
-            "SELECT count(*) || ' (' || sum(delivered <> 0) || ' of them delivered): the database does not let them go: ' "
-            "|| substr(min(error), 1, 200) FROM outbox_stuck HAVING count(*) > 0",
-            text, sizeof text) == SQLITE_OK &&
-        text[0]) {
+    if (ask(db, hk_sa_texts[HK_SA_STUCK_TEXT], text, sizeof text) == SQLITE_OK && text[0]) {
         struct hk_health_note *n = add_note(out, HK_NOTE_FAIL, "stuck rows");
         (void)snprintf(n->text, sizeof n->text,
                        "%s; remove the cause, and the relay settles them within 30 s", text);

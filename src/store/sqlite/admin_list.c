@@ -430,10 +430,7 @@ void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out
 static void show_attempts(struct hk_store *store, const char *message_id, struct hk_shown *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, HK_SA_ATTEMPT
-                      "(SELECT * FROM outbox_attempts "
-                      "WHERE message_id IN (?1, CAST(?1 AS BLOB)) ORDER BY id DESC LIMIT ?2) ORDER BY id");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_ATTEMPTS]);
     hk_sq_bind_cstr(store, q, 1, message_id);
     hk_sq_bind_i64(store, q, 2, HK_TRIED_MAX);
     while (hk_sq_row(store, q)) {

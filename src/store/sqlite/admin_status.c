@@ -140,10 +140,7 @@ static size_t bucket_of(int64_t attempts)
 
 static void walk_outbox(struct hk_store *store, int64_t now_ms, int64_t limit, struct pass *pass)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "WITH " HK_SA_NAMED
-                             "SELECT o.not_before, o.created_at, n.id IS NOT NULL FROM outbox o NOT INDEXED "
-                             "LEFT JOIN named n ON n.id = o.id ORDER BY o.id LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_WALK_OUTBOX]);
     hk_sq_bind_i64(store, q, 1, limit);
     while (hk_sq_row(store, q)) {
         int64_t from_ms = hk_sa_time(q, 0), created_ms = hk_sa_time(q, 1);
@@ -164,9 +161,7 @@ static void walk_outbox(struct hk_store *store, int64_t now_ms, int64_t limit, s
 
 static void walk_retry(struct hk_store *store, int64_t now_ms, int64_t limit, struct pass *pass)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT claim IS NOT NULL, due_ms, attempts, crashes, created_at FROM outbox_retry "
-               "NOT INDEXED ORDER BY id LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_WALK_RETRY]);
     hk_sq_bind_i64(store, q, 1, limit);
     while (hk_sq_row(store, q)) {
         int64_t due_ms = sqlite3_column_int64(q, 1), attempts = sqlite3_column_int64(q, 2);
@@ -234,21 +229,14 @@ static struct hk_dest_status *dest_of(struct taker *t, sqlite3_stmt *q, int colu
     return &dests[out->n_dests++];
 }
 
-/* How many of one destination: from an index alone. */
-#define COUNTS(from, where)                                                                                  \
-    "SELECT count(*) FROM (SELECT 1 FROM " from " WHERE " where " AND destination = ?1 LIMIT ?2)"
 /* Of how many how many were tried: from the rows themselves. */
 #define WAS_TRIED "attempts > 0 OR crashes > 0"
-#define TRIED                                                                                                \
-    "SELECT count(*), coalesce(sum(tried), 0) FROM (SELECT " WAS_TRIED " AS tried FROM " RETRY               \
-    " WHERE claim IS NULL AND destination = ?1 LIMIT ?2)"
-#define OUTBOX "outbox INDEXED BY outbox_by_destination"
-#define RETRY  "outbox_retry INDEXED BY outbox_retry_due"
-#define DEAD   "dead_letters INDEXED BY dead_letters_open"
 
 /* A table whose rows are counted by destination. */
 struct by_dest {
-    const char *table, *names, *counts, *tried, *condition; /* `tried` NULL: none of them was */
+    const char *table, *condition;
+    enum hk_sa_id names, counts;
+    bool tried; /* some of them may have been: HK_SA_TRIED counts those */
     void (*add)(struct hk_dest_status *dest, struct hk_count all, struct hk_count tried);
 };
 
@@ -272,12 +260,9 @@ static void add_dead(struct hk_dest_status *d, struct hk_count all, struct hk_co
 }
 
 static const struct by_dest kinds[] = {
-    {"outbox", HK_SA_NAMES(OUTBOX, "destination IS NOT NULL"), COUNTS(OUTBOX, "destination IS NOT NULL"),
-     NULL, "1", add_fresh},
-    {"outbox_retry", HK_SA_NAMES(RETRY, "claim IS NULL"), COUNTS(RETRY, "claim IS NULL"), TRIED,
-     "claim IS NULL", add_tried},
-    {"dead_letters", HK_SA_NAMES(DEAD, "status = 'failed'"), COUNTS(DEAD, "status = 'failed'"), NULL,
-     "status = 'failed'", add_dead},
+    {"outbox", "1", HK_SA_NAMES_OUTBOX, HK_SA_COUNT_OUTBOX, false, add_fresh},
+    {"outbox_retry", "claim IS NULL", HK_SA_NAMES_RETRY, HK_SA_COUNT_RETRY, true, add_tried},
+    {"dead_letters", "status = 'failed'", HK_SA_NAMES_DEAD, HK_SA_COUNT_DEAD, false, add_dead},
 };
 
 /* What was counted of one destination. */
@@ -325,7 +310,7 @@ static void count_tried(struct counting *c, const struct by_dest *kind, sqlite3_
                         struct counted *n)
 {
     struct hk_store *store = c->t->store;
-    sqlite3_stmt *q = kind->tried ? hk_sa_prepare(store, kind->tried) : NULL;
+    sqlite3_stmt *q = kind->tried ? hk_sa_prepare(store, hk_sa_texts[HK_SA_TRIED]) : NULL;
     if (!q || sqlite3_bind_value(q, 1, sqlite3_column_value(names, 0)) != SQLITE_OK)
         return;
     hk_sq_bind_i64(store, q, 2, *budget > LEAST ? *budget : LEAST);
@@ -344,7 +329,8 @@ static bool count_dests(struct counting *c, const struct by_dest *kind)
     const int64_t most = c->t->most;
     int64_t budget = most > HK_COUNT_EXACT ? INT64_MAX : BUDGET, rows = most;
     bool about = false;
-    sqlite3_stmt *names = hk_sa_prepare(store, kind->names), *q = hk_sa_prepare(store, kind->counts);
+    sqlite3_stmt *names = hk_sa_prepare(store, hk_sa_texts[kind->names]),
+                 *q = hk_sa_prepare(store, hk_sa_texts[kind->counts]);
     while (hk_sq_row(store, names)) {
         int64_t limit = budget > most ? most + 1 : budget > LEAST ? budget : LEAST;
         const struct hk_dest_status *d = dest_of(c->t, names, 0);
@@ -414,11 +400,7 @@ static void take_dead(struct taker *t)
 /* Few: no more than a relay's concurrency. */
 static void take_in_flight(struct taker *t)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        t->store, "WITH " HK_SA_NAMED "SELECT o.destination, count(*), 1 FROM named n "
-                  "CROSS JOIN outbox o NOT INDEXED ON o.id = n.id GROUP BY o.destination UNION ALL "
-                  "SELECT destination, count(*), 0 FROM outbox_retry INDEXED BY outbox_retry_claim "
-                  "WHERE claim IS NOT NULL GROUP BY destination");
+    sqlite3_stmt *q = hk_sa_prepare(t->store, hk_sa_texts[HK_SA_IN_FLIGHT]);
     while (hk_sq_row(t->store, q)) {
         struct hk_dest_status *d = dest_of(t, q, 0);
         uint64_t n = (uint64_t)sqlite3_column_int64(q, 1);
@@ -435,9 +417,7 @@ static void take_in_flight(struct taker *t)
 
 static void take_pauses(struct taker *t)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        t->store, "SELECT name, paused <> 0, actor, reason, since_ms, open_until_ms FROM outbox_destination "
-                  "WHERE paused <> 0 OR open_until_ms > ?1 LIMIT 1001");
+    sqlite3_stmt *q = hk_sa_prepare(t->store, hk_sa_texts[HK_SA_PAUSES]);
     hk_sq_bind_i64(t->store, q, 1, t->out->now_ms);
     while (hk_sq_row(t->store, q)) {
         struct hk_dest_status *d = dest_of(t, q, 0);
@@ -461,9 +441,7 @@ static void take_relay(struct taker *t)
 {
     struct hk_relay_status *relay = &t->out->relay;
     relay->name = relay->version = (struct hk_str){"", 0};
-    sqlite3_stmt *q = hk_sa_prepare(
-        t->store,
-        "SELECT lane, name, version, started_ms, until_ms FROM outbox_relay ORDER BY until_ms DESC, lane DESC LIMIT 1");
+    sqlite3_stmt *q = hk_sa_prepare(t->store, hk_sa_texts[HK_SA_LAST_RELAY]);
     if (hk_sq_row(t->store, q)) {
         relay->known = true;
         relay->lane = sqlite3_column_int64(q, 0);
@@ -503,8 +481,7 @@ static enum hk_code take(struct hk_admin *admin, bool exact, const struct hk_sto
     take_relay(&t);
     admin->status.sent = count_rows(&t, "outbox_sent", "", "1");
     admin->status.cancelled = count_rows(&t, "outbox_cancelled", "", "1");
-    admin->status.stuck =
-        (uint64_t)ask(t.store, "SELECT count(*) FROM (SELECT 1 FROM outbox_stuck LIMIT 1000000)");
+    admin->status.stuck = (uint64_t)ask(t.store, hk_sa_texts[HK_SA_COUNT_STUCK]);
     enum hk_code rc = hk_sq_end(t.store, "read its figures", err);
     if (rc != HK_OK)
         return rc;
@@ -545,17 +522,7 @@ static void read_relay(struct hk_store *store, sqlite3_stmt *q, int64_t now_ms, 
 static void read_relays(struct hk_store *store, struct hk_relays *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "WITH hand (lane, n) AS ("
-        "SELECT n.lane, count(*) FROM (SELECT c.lane, CAST(j.value AS INTEGER) AS id FROM outbox_claim c "
-        "JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j) n "
-        "CROSS JOIN outbox o NOT INDEXED ON o.id = n.id GROUP BY n.lane UNION ALL "
-        "SELECT c.lane, count(*) FROM outbox_retry r INDEXED BY outbox_retry_claim "
-        "JOIN outbox_claim c ON c.claim = r.claim WHERE r.claim IS NOT NULL GROUP BY c.lane) "
-        "SELECT lane, name, boot, version, started_ms, until_ms, "
-        "(SELECT coalesce(sum(h.n), 0) FROM hand h WHERE h.lane = r.lane) FROM outbox_relay r "
-        "ORDER BY lane LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_RELAYS]);
     hk_sq_bind_i64(store, q, 1, HK_RELAYS_MAX);
     while (hk_sq_row(store, q)) {
         struct hk_relay_row *items = hk_sa_grow(store, out->items, out->n, &room, sizeof *items);

@@ -16,29 +16,6 @@ struct taker {
     size_t n_ordered;
 };
 
-#define FRESH "outbox INDEXED BY outbox_by_destination"
-#define RETRY "outbox_retry INDEXED BY outbox_retry_due"
-#define HOLDS                                                                                                \
-    "EXISTS (SELECT 1 FROM outbox_retry k INDEXED BY outbox_retry_key WHERE k.destination = ?1 "             \
-    "AND k.message_key = t.message_key AND k.deferred = 0"
-#define DEAD_HOLDS                                                                                           \
-    "(?4 AND EXISTS (SELECT 1 FROM dead_letters k INDEXED BY dead_letters_key WHERE k.destination = ?1 "     \
-    "AND k.message_key = t.message_key AND (k.status = 'failed' OR k.sending_at IS NOT NULL)))"
-#define KEYED "?3 AND t.message_key IS NOT NULL AND t.message_key <> ''"
-
-/* ?1 destination, ?2 LIMIT, ?3 it keeps the order of keys, ?4 dead letters hold theirs, ?5 the time: when it was written, from
- * when on it may go, whether it is due, whether its key is held, event type */
-static const char fresh_rows[] =
-    "WITH " HK_SA_NAMED
-    "SELECT t.created_at, t.not_before, NOT EXISTS (SELECT 1 FROM named n WHERE n.id = t.id), " KEYED
-    " AND (" HOLDS ") OR " DEAD_HOLDS "), t.event_type FROM (SELECT * FROM " FRESH
-    " WHERE destination = ?1 ORDER BY id LIMIT ?2) t WHERE ?5 IS NOT NULL";
-/* The same of those that are due again. */
-static const char retry_rows[] =
-    "SELECT t.created_at, t.due_ms, 1, " KEYED " AND CASE WHEN t.deferred = 0 THEN " HOLDS
-    " AND k.id < t.id) ELSE " HOLDS ") OR " DEAD_HOLDS " END, t.event_type FROM (SELECT * FROM " RETRY
-    " WHERE claim IS NULL AND destination = ?1 AND due_ms <= ?5 ORDER BY due_ms LIMIT ?2) t";
-
 static void older(int64_t *oldest_ms, int64_t ms)
 {
     if (ms > 0 && (*oldest_ms == 0 || ms < *oldest_ms))
@@ -118,8 +95,8 @@ enum hk_code hk_sa_waiting(struct hk_admin *admin, const struct hk_blocking *ord
     hk_sq_begin_read(t.store);
     hk_sq_clock_lift(t.store);
     admin->waiting.now_ms = hk_sq_now(t.store);
-    take_dests(&t, HK_SA_NAMES(FRESH, "destination IS NOT NULL"), fresh_rows, true);
-    take_dests(&t, HK_SA_NAMES(RETRY, "claim IS NULL"), retry_rows, false);
+    take_dests(&t, hk_sa_texts[HK_SA_NAMES_OUTBOX], hk_sa_texts[HK_SA_WAITING_ROWS], true);
+    take_dests(&t, hk_sa_texts[HK_SA_NAMES_RETRY], hk_sa_texts[HK_SA_WAITING_RETRIES], false);
     enum hk_code rc = hk_sq_end(t.store, "read what waits", err);
     if (rc == HK_OK)
         *out = &admin->waiting;

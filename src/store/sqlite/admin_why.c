@@ -11,37 +11,9 @@ enum {
     WHY_TEXT_MAX = 4096
 };
 
-#define RETRY "outbox_retry INDEXED BY outbox_retry_key"
-#define DEAD  "dead_letters INDEXED BY dead_letters_key"
-#define FRESH "outbox INDEXED BY outbox_by_key"
-#define OPEN  "(status = 'failed' OR sending_at IS NOT NULL)" /* as the index has it */
 #define KEYED "message_key IS NOT NULL AND message_key <> ''"
 
 /* ---- how many ---- */
-
-/* ?1 destination, ?2 LIMIT, ?3 dead letters block, ?4 the time (not used): heads */
-#define HEADS                                                                                                \
-    "SELECT (SELECT count(*) FROM (SELECT 1 FROM " RETRY " WHERE destination = ?1 AND " KEYED                \
-    " AND deferred = 0 LIMIT ?2)) + (SELECT count(*) FROM (SELECT 1 FROM " DEAD                              \
-    " WHERE ?3 AND destination = ?1 AND " KEYED " AND " OPEN " LIMIT ?2)) WHERE ?4 IS NOT NULL"
-/* The same: how many messages that were not tried yet wait behind them */
-#define COUNT_FRESH                                                                                          \
-    "WITH heads (k) AS MATERIALIZED (SELECT message_key FROM (SELECT message_key FROM " RETRY                \
-    " WHERE destination = ?1 AND " KEYED " AND deferred = 0 LIMIT ?2) UNION "                                \
-    "SELECT message_key FROM (SELECT message_key FROM " DEAD " WHERE ?3 AND destination = ?1 AND " KEYED     \
-    " AND " OPEN " LIMIT ?2)) "                                                                              \
-    "SELECT (SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN " FRESH                                  \
-    " WHERE destination = ?1 AND message_key = h.k AND (not_before IS NULL OR "                              \
-    "coalesce((julianday(not_before) - 2440587.5) * 86400000 <= ?4, 1)) LIMIT ?2))"
-/* The same of retry rows. */
-#define COUNT_TRIED                                                                                          \
-    "SELECT coalesce(sum(CASE WHEN r.claim IS NOT NULL THEN 0 WHEN r.deferred = 0 THEN "                     \
-    "EXISTS (SELECT 1 FROM " RETRY " WHERE destination = ?1 AND message_key = r.message_key "                \
-    "AND deferred = 0 AND id < r.id) WHEN r.due_ms > ?4 THEN 0 ELSE "                                        \
-    "EXISTS (SELECT 1 FROM " RETRY " WHERE destination = ?1 AND message_key = r.message_key "                \
-    "AND deferred = 0) OR (?3 AND EXISTS (SELECT 1 FROM " DEAD " WHERE destination = ?1 "                    \
-    "AND message_key = r.message_key AND " OPEN ")) END), 0) FROM (SELECT * FROM " RETRY                     \
-    " WHERE destination = ?1 AND " KEYED " LIMIT ?2) r"
 
 /* For samples: of outbox, and of retry rows. */
 #define BEHIND(table)                                                                                        \
@@ -71,10 +43,10 @@ static bool count_all(struct hk_store *store, struct hk_blocking *items, size_t 
 {
     int64_t most = exact ? INT64_MAX - 1 : HK_COUNT_EXACT, heads = 0, found = 0;
     for (size_t i = 0; i < n && heads <= most && !exact; i++)
-        heads += count_one(store, HEADS, &items[i], most + 1 - heads);
+        heads += count_one(store, hk_sa_texts[HK_SA_COUNT_HEADS], &items[i], most + 1 - heads);
     for (size_t i = 0; i < n && heads <= most && found <= most; i++) {
-        int64_t here = count_one(store, COUNT_FRESH, &items[i], most + 1 - found);
-        here += count_one(store, COUNT_TRIED, &items[i], most + 1);
+        int64_t here = count_one(store, hk_sa_texts[HK_SA_COUNT_BLOCKED], &items[i], most + 1 - found);
+        here += count_one(store, hk_sa_texts[HK_SA_COUNT_BLOCKED_RETRIES], &items[i], most + 1);
         items[i].n = (struct hk_count){(uint64_t)here, false};
         found += here;
     }
@@ -143,8 +115,7 @@ enum hk_code hk_sa_blocked(struct hk_admin *admin, struct hk_blocking *items, si
 
 static void read_destination(struct hk_store *store, const char *name, struct hk_why *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT paused <> 0, actor, reason, since_ms, open_until_ms "
-                                           "FROM outbox_destination WHERE name = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_WHY_DESTINATION]);
     hk_sq_bind_cstr(store, q, 1, name);
     if (hk_sq_row(store, q)) {
         out->paused = sqlite3_column_int(q, 0) != 0;
@@ -158,24 +129,17 @@ static void read_destination(struct hk_store *store, const char *name, struct hk
 
 static void read_running(struct hk_store *store, struct hk_why *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT count(*) FROM outbox_relay WHERE until_ms > ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_RELAYS_RUNNING]);
     hk_sq_bind_i64(store, q, 1, out->now_ms);
     if (hk_sq_row(store, q))
         out->relays_running = hk_sa_u32(q, 0);
     sqlite3_finalize(q);
 }
 
-#define LANE                                                                                                 \
-    "SELECT r.lane, c.claimed_ms, r.until_ms, r.name FROM outbox_claim c JOIN outbox_relay r ON r.lane = c.lane "
-
 static void read_lane(struct hk_store *store, const struct hk_why_ask *ask, struct hk_why *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        ask->place == HK_IN_RETRY ? LANE "WHERE c.claim = (SELECT claim FROM outbox_retry WHERE id = ?1)"
-                                  : LANE
-            "WHERE EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j "
-            "WHERE CAST(j.value AS INTEGER) = ?1) LIMIT 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, ask->place == HK_IN_RETRY ? hk_sa_texts[HK_SA_WHY_LANE_RETRY]
+                                                                     : hk_sa_texts[HK_SA_WHY_LANE]);
     hk_sq_bind_i64(store, q, 1, ask->id);
     if (hk_sq_row(store, q)) {
         out->lane = sqlite3_column_int64(q, 0);
@@ -207,9 +171,6 @@ static bool is_head(struct hk_store *store, const char *sql, enum hk_place place
     return found;
 }
 
-#define OF_KEY " WHERE destination = ?1 AND message_key = ?2 "
-#define TRIED_HEAD                                                                                           \
-    "SELECT id, message_id, CASE WHEN claim IS NULL THEN 3 ELSE 2 END, due_ms FROM " RETRY OF_KEY
 _Static_assert(HK_PENDING == 1 && HK_PROCESSING == 2 && HK_RETRYING == 3 && HK_STATE_DEAD == 5,
                "the numbers stand in the statements");
 
@@ -218,39 +179,25 @@ static void read_head(struct hk_store *store, const struct hk_why_ask *ask, stru
 {
     bool retry = ask->place == HK_IN_RETRY, holds = false;
     if (retry) {
-        sqlite3_stmt *q = hk_sa_prepare(store, "SELECT 1 FROM outbox_retry WHERE id = ?1 AND deferred = 0");
+        sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_HOLDS_ITS_KEY]);
         hk_sq_bind_i64(store, q, 1, ask->id);
         holds = hk_sq_row(store, q);
         sqlite3_finalize(q);
     }
-    if (!holds && !ask->skip_dead &&
-        is_head(store, "SELECT id, message_id, 5, 0 FROM " DEAD OF_KEY "AND " OPEN " ORDER BY id LIMIT 1",
-                HK_IN_DEAD, ask, out))
+    if (!holds && !ask->skip_dead && is_head(store, hk_sa_texts[HK_SA_HEAD_DEAD], HK_IN_DEAD, ask, out))
         return;
-    if (is_head(store,
-                holds ? TRIED_HEAD "AND deferred = 0 AND id < ?3 ORDER BY id LIMIT 1"
-                      : TRIED_HEAD "AND deferred = 0 ORDER BY id LIMIT 1",
+    if (is_head(store, holds ? hk_sa_texts[HK_SA_HEAD_HOLDS_BEFORE] : hk_sa_texts[HK_SA_HEAD_HOLDS],
                 HK_IN_RETRY, ask, out) ||
-        is_head(store,
-                retry ? TRIED_HEAD "AND claim IS NOT NULL AND id <> ?3 ORDER BY id LIMIT 1"
-                      : TRIED_HEAD "AND claim IS NOT NULL ORDER BY id LIMIT 1",
+        is_head(store, retry ? hk_sa_texts[HK_SA_HEAD_CLAIMED_OTHER] : hk_sa_texts[HK_SA_HEAD_CLAIMED],
                 HK_IN_RETRY, ask, out))
         return;
-    (void)is_head(
-        store,
-        retry ? "WITH " HK_SA_NAMED "SELECT o.id, o.message_id, 2, 0 FROM named n CROSS JOIN outbox o "
-                "ON o.id = n.id WHERE o.destination = ?1 AND o.message_key = ?2 ORDER BY o.id LIMIT 1"
-              : "WITH " HK_SA_NAMED "SELECT id, message_id, CASE WHEN id IN (SELECT n.id FROM named n) "
-                "THEN 2 ELSE 1 END, 0 FROM " FRESH OF_KEY "AND id < ?3 "
-                "AND (not_before IS NULL OR id IN (SELECT n.id FROM named n)) ORDER BY id LIMIT 1",
-        HK_IN_OUTBOX, ask, out);
+    (void)is_head(store, retry ? hk_sa_texts[HK_SA_HEAD_IN_FLIGHT] : hk_sa_texts[HK_SA_HEAD_BEFORE],
+                  HK_IN_OUTBOX, ask, out);
 }
 
 static void read_ahead(struct hk_store *store, const struct hk_why_ask *ask, struct hk_why *out)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT count(*) FROM (SELECT 1 FROM outbox INDEXED BY outbox_by_destination "
-                             "WHERE destination = ?1 AND id < ?2 LIMIT ?3)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_COUNT_AHEAD]);
     hk_sq_bind_cstr(store, q, 1, ask->destination);
     hk_sq_bind_i64(store, q, 2, ask->id);
     hk_sq_bind_i64(store, q, 3, HK_COUNT_EXACT + 1);
@@ -262,8 +209,7 @@ static void read_ahead(struct hk_store *store, const struct hk_why_ask *ask, str
 
 static void read_stuck(struct hk_store *store, const struct hk_why_ask *ask, struct hk_why *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT since_ms, delivered, error FROM outbox_stuck WHERE source = ?1 AND row_id = ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_WHY_STUCK]);
     hk_sq_bind_i64(store, q, 1, ask->place == HK_IN_RETRY);
     hk_sq_bind_i64(store, q, 2, ask->id);
     if (hk_sq_row(store, q)) {

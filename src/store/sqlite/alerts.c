@@ -13,8 +13,6 @@ enum {
     AGAIN_LAG_MS = 5000
 };
 
-#define TEXT(column) "substr(" column ", 1, 250)"
-
 /* ---- deaths ---- */
 
 static void add_deaths(struct hk_store *store, sqlite3_stmt *q, bool again, struct hk_alerts_looked *out,
@@ -36,17 +34,9 @@ static void add_deaths(struct hk_store *store, sqlite3_stmt *q, bool again, stru
     d->second = again ? (uint64_t)sqlite3_column_int64(q, 6) : 0;
 }
 
-/* The bare column is of the row that max() comes from. */
-#define GROUPS(from)                                                                                         \
-    "SELECT " TEXT("destination") " AS g1, " TEXT("reason_code") " AS g2, " TEXT(                            \
-        "event_type") " AS g3, count(*), max(id), " TEXT("message_id") ", sum(life = 2) FROM (" from         \
-                                                                       ") WHERE status IN ('failed', 'retrying') GROUP BY g1, g2, g3"
-#define COLUMNS       "id, destination, reason_code, event_type, message_id, status, life"
-#define PAGE(columns) "SELECT " columns " FROM dead_letters NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2"
-
 static void read_fresh(struct hk_store *store, struct hk_alerts_looked *out, size_t *room)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT max(id), count(*) FROM (" PAGE("id") ")");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_FRESH_END]);
     hk_sq_bind_i64(store, q, 1, out->letter_id);
     hk_sq_bind_i64(store, q, 2, PAGE_ROWS);
     int64_t last = 0, n = 0;
@@ -57,7 +47,7 @@ static void read_fresh(struct hk_store *store, struct hk_alerts_looked *out, siz
     sqlite3_finalize(q);
     if (!n)
         return;
-    q = hk_sa_prepare(store, GROUPS(PAGE(COLUMNS)));
+    q = hk_sa_prepare(store, hk_sn_texts[HK_SN_FRESH]);
     hk_sq_bind_i64(store, q, 1, out->letter_id);
     hk_sq_bind_i64(store, q, 2, PAGE_ROWS);
     while (hk_sq_row(store, q))
@@ -72,17 +62,12 @@ static struct hk_str time_text(int64_t ms, char out[HK_TIME_TEXT_MAX])
     return (struct hk_str){out, hk_format_rfc3339(ms, out)};
 }
 
-#define AGAIN                                                                                                \
-    "FROM dead_letters INDEXED BY dead_letters_again WHERE life > 1 AND last_failed_at >= ?1 "               \
-    "AND last_failed_at < ?2 "
-
 /* Where a page of those that died again ends: not within a millisecond. */
 static int64_t again_end(struct hk_store *store, int64_t from_ms, int64_t to_ms)
 {
     char from[HK_TIME_TEXT_MAX], to[HK_TIME_TEXT_MAX];
     int64_t end_ms = to_ms;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT last_failed_at " AGAIN "ORDER BY last_failed_at LIMIT 1 OFFSET ?3");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_AGAIN_END]);
     hk_sq_bind_text(store, q, 1, time_text(from_ms, from));
     hk_sq_bind_text(store, q, 2, time_text(to_ms, to));
     hk_sq_bind_i64(store, q, 3, AGAIN_ROWS);
@@ -99,8 +84,7 @@ static void read_again(struct hk_store *store, struct hk_alerts_looked *out, siz
     if (to_ms <= out->again_ms)
         return;
     int64_t end_ms = again_end(store, out->again_ms, to_ms);
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, GROUPS("SELECT " COLUMNS " " AGAIN "AND last_failed_at > created_at"));
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_AGAIN]);
     hk_sq_bind_text(store, q, 1, time_text(out->again_ms, from));
     hk_sq_bind_text(store, q, 2, time_text(end_ms, to));
     while (hk_sq_row(store, q))
@@ -145,9 +129,7 @@ void hk_sn_alert(struct hk_store *store, sqlite3_stmt *q, struct hk_alert *out)
 
 static bool is_open(struct hk_store *store, const struct hk_alert *a)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT 1 FROM dead_letters WHERE id = ?1 AND status IN ('failed', 'retrying') "
-               "AND (?2 = '' OR " TEXT("destination") " = ?2) AND (?3 = '' OR " TEXT("reason_code") " = ?3)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_IS_OPEN]);
     hk_sq_bind_i64(store, q, 1, a->letter_id);
     hk_sq_bind_text(store, q, 2, a->destination);
     hk_sq_bind_text(store, q, 3, a->reason);
@@ -168,10 +150,7 @@ static int walk(struct hk_store *store, struct hk_alert *a, const char *status, 
 {
     int64_t last = *cursor, n = 0;
     bool found = false;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT id, " TEXT("destination") ", " TEXT(
-                                 "reason_code") " FROM dead_letters INDEXED BY dead_letters_status "
-                                                "WHERE status = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_WALK_STATUS]);
     hk_sq_bind_cstr(store, q, 1, status);
     hk_sq_bind_i64(store, q, 2, *cursor);
     hk_sq_bind_i64(store, q, 3, WALK_ROWS);
@@ -210,8 +189,7 @@ static void read_alerts(struct hk_store *store, struct hk_alerts_looked *out)
 {
     struct hk_alert *items = NULL;
     size_t n = 0, room = 0;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, HK_SN_ALERT "ORDER BY status = 'resolved', resolved_ms DESC LIMIT 5000");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_ALERTS]);
     while (hk_sq_row(store, q)) {
         struct hk_alert *more = hk_sa_grow(store, items, n, &room, sizeof *more);
         if (!more)
@@ -235,8 +213,7 @@ static void read_mutes(struct hk_store *store, struct hk_alerts_looked *out)
 {
     struct hk_alert_mute *items = NULL;
     size_t room = 0;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT rule, until_ms FROM outbox_mute WHERE until_ms > ?1 LIMIT 1000");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_MUTES]);
     hk_sq_bind_i64(store, q, 1, out->now_ms);
     while (hk_sq_row(store, q)) {
         struct hk_alert_mute *more = hk_sa_grow(store, items, out->n_mutes, &room, sizeof *more);
@@ -254,11 +231,7 @@ static void read_dests(struct hk_store *store, struct hk_alerts_looked *out)
 {
     struct hk_alert_dest *items = NULL;
     size_t room = 0;
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "SELECT name, paused, open_until_ms <> 0, CASE WHEN paused THEN " TEXT(
-            "coalesce(actor, '') || ': ' || coalesce(reason, '')") " ELSE '' END "
-                                                                   "FROM outbox_destination WHERE paused OR open_until_ms <> 0 ORDER BY name LIMIT 1000");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_DESTS]);
     while (hk_sq_row(store, q)) {
         struct hk_alert_dest *more = hk_sa_grow(store, items, out->n_dests, &room, sizeof *more);
         if (!more)
@@ -276,10 +249,7 @@ static void read_dests(struct hk_store *store, struct hk_alerts_looked *out)
 /* The ends of what was delivered and buried, and the beginning of what was not. */
 static void read_progress(struct hk_store *store, struct hk_alerts_looked *out)
 {
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT coalesce((SELECT max(id) FROM outbox_sent), 0) * 31 + "
-                             "coalesce((SELECT max(id) FROM dead_letters NOT INDEXED), 0) * 17 + "
-                             "coalesce((SELECT min(id) FROM outbox NOT INDEXED), 0)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_PROGRESS]);
     out->progress = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
 }
@@ -287,8 +257,7 @@ static void read_progress(struct hk_store *store, struct hk_alerts_looked *out)
 /* False: it is too early, or an error sticks. */
 static bool read_state(struct hk_store *store, uint64_t interval_ms, struct hk_alerts_looked *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT version, evaluated_ms, letter_id, again_ms FROM outbox_alert_look WHERE id = 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_STATE]);
     int64_t evaluated_ms = 0;
     bool found = hk_sq_row(store, q);
     if (found) {

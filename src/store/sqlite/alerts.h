@@ -6,13 +6,7 @@
 
 #include "store/alerts.h"
 #include "store/sqlite/admin.h"
-
-/* The columns of an alert, in the order of hk_sn_alert and of the UPSERT. */
-#define HK_SN_COLUMNS                                                                                        \
-    "fingerprint, rule, kind, severity, status, destination, reason, event_type, example_id, detail, "       \
-    "episode, count, since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold, "      \
-    "letter_id, series_ms, series"
-#define HK_SN_ALERT "SELECT " HK_SN_COLUMNS " FROM outbox_alert "
+#include "store/sqlite/alerts_sql.h" /* made of sql/alerts.sql */
 
 void hk_sn_alert(struct hk_store *store, sqlite3_stmt *q, struct hk_alert *out);
 

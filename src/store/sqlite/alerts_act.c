@@ -8,8 +8,6 @@
 #include "store/letters.h"
 #include "store/sqlite/alerts.h"
 
-#define OPEN "sent_ms = 0 AND given_up_ms = 0"
-
 static int64_t begin_act(struct hk_store *store)
 {
     hk_sq_call(store);
@@ -35,9 +33,7 @@ static void run(struct hk_store *store, sqlite3_stmt *q)
 /* False: somebody else has. */
 static bool write_look(struct hk_store *store, const struct hk_alerts_decided *d, int64_t now_ms)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "UPDATE outbox_alert_look SET version = version + 1, evaluated_ms = ?1, relay = ?2, "
-               "letter_id = ?3, again_ms = ?4 WHERE id = 1 AND version = ?5");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_DECIDE]);
     hk_sq_bind_i64(store, q, 1, now_ms);
     hk_sq_bind_cstr(store, q, 2, d->relay);
     hk_sq_bind_i64(store, q, 3, d->looked->letter_id);
@@ -50,7 +46,7 @@ static bool write_look(struct hk_store *store, const struct hk_alerts_decided *d
 
 static void delete_alert(struct hk_store *store, const struct hk_alert *a)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "DELETE FROM outbox_alert WHERE fingerprint = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_DROP_ALERT]);
     hk_sq_bind_cstr(store, q, 1, a->fingerprint);
     run(store, q);
 }
@@ -61,10 +57,7 @@ static void write_alert(struct hk_store *store, const struct hk_alert *a)
     struct hk_str texts[HK_ALERTS_TEXTS];
     const int64_t numbers[] = {a->episode, (int64_t)a->count, a->since_ms, a->fired_ms, a->resolved_ms,
                                a->gone_ms, a->told_ms,        a->told,     a->owed};
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "INSERT OR REPLACE INTO outbox_alert (" HK_SN_COLUMNS
-                             ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-                             "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_PUT_ALERT]);
     int i = 1;
     hk_alerts_texts(a, texts);
     for (size_t t = 0; t < HK_ALERTS_TEXTS; t++)
@@ -84,17 +77,13 @@ static void write_alert(struct hk_store *store, const struct hk_alert *a)
 static void write_notice(struct hk_store *store, const struct hk_alerts_notice *n, int64_t now_ms)
 {
     if (n->kind == HK_NOTICE_UPDATE) {
-        sqlite3_stmt *old = hk_sa_prepare(
-            store, "DELETE FROM outbox_notice WHERE fingerprint = ?1 AND channel = ?2 AND kind = 'update' "
-                   "AND claim_until_ms <= ?3 AND " OPEN);
+        sqlite3_stmt *old = hk_sa_prepare(store, hk_sn_texts[HK_SN_DROP_UPDATE]);
         hk_sq_bind_cstr(store, old, 1, n->fingerprint);
         hk_sq_bind_cstr(store, old, 2, n->channel);
         hk_sq_bind_i64(store, old, 3, now_ms);
         run(store, old);
     }
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "INSERT INTO outbox_notice (fingerprint, rule, kind, channel, facts, created_ms, due_ms) "
-               "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_ADD_NOTICE]);
     hk_sq_bind_cstr(store, q, 1, n->fingerprint);
     hk_sq_bind_cstr(store, q, 2, n->rule);
     hk_sq_bind_cstr(store, q, 3, hk_notice_word(n->kind));
@@ -106,10 +95,10 @@ static void write_notice(struct hk_store *store, const struct hk_alerts_notice *
 
 static void purge(struct hk_store *store, uint64_t keep_ms, int64_t now_ms)
 {
-    static const char *const texts[] = {
-        "DELETE FROM outbox_notice WHERE id IN (SELECT id FROM outbox_notice WHERE created_ms <= ?1 LIMIT 1000)",
-        "DELETE FROM outbox_alert WHERE status = 'resolved' AND owed = 0 AND resolved_ms <= ?1",
-        "DELETE FROM outbox_mute WHERE until_ms <= ?1",
+    const char *const texts[] = {
+        hk_sn_texts[HK_SN_PURGE_NOTICES],
+        hk_sn_texts[HK_SN_PURGE_ALERTS],
+        hk_sn_texts[HK_SN_PURGE_MUTES],
     };
     if (keep_ms > (uint64_t)now_ms)
         return;
@@ -151,14 +140,7 @@ enum hk_code hk_sn_decide(struct hk_admin *admin, const struct hk_alerts_decided
 static bool claim_one(struct hk_store *store, const char *relay, const char *channel, uint64_t lease_ms,
                       int64_t now_ms, struct hk_alerts_claimed *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "UPDATE outbox_notice SET attempts = attempts + 1, claimed_by = ?1, claim_until_ms = ?2 WHERE id = ("
-        "SELECT n.id FROM outbox_notice n INDEXED BY outbox_notice_open WHERE n.channel = ?3 AND n.sent_ms = 0 "
-        "AND n.given_up_ms = 0 AND n.due_ms <= ?4 AND n.claim_until_ms <= ?4 AND NOT EXISTS (SELECT 1 FROM "
-        "outbox_notice e WHERE e.fingerprint = n.fingerprint AND e.id < n.id AND e.channel = n.channel AND "
-        "e.sent_ms = 0 AND e.given_up_ms = 0) ORDER BY n.id LIMIT 1) "
-        "RETURNING id, fingerprint, rule, kind, channel, facts, attempts, created_ms");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_CLAIM]);
     hk_sq_bind_cstr(store, q, 1, relay);
     hk_sq_bind_i64(store, q, 2, now_ms + (int64_t)lease_ms);
     hk_sq_bind_cstr(store, q, 3, channel);
@@ -185,9 +167,7 @@ static bool has_open(struct hk_store *store)
 {
     hk_sq_begin_read(store);
     int64_t now_ms = hk_sq_now(store);
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "SELECT 1 FROM outbox_notice WHERE due_ms <= ?1 AND claim_until_ms <= ?1 AND " OPEN " LIMIT 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_HAS_OPEN_NOTICE]);
     hk_sq_bind_i64(store, q, 1, now_ms);
     bool some = hk_sq_row(store, q);
     sqlite3_finalize(q);
@@ -225,10 +205,7 @@ enum hk_code hk_sn_settle(struct hk_admin *admin, const struct hk_alerts_settle 
 {
     struct hk_store *store = admin->store;
     int64_t now_ms = begin_act(store);
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "UPDATE outbox_notice SET claimed_by = '', claim_until_ms = 0, sent_ms = ?3, given_up_ms = ?4, "
-        "due_ms = coalesce(?5, due_ms), last_error = ?6 WHERE id = ?1 AND attempts = ?2 AND " OPEN);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_SETTLE]);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_i64(store, q, 2, s->attempts);
     hk_sq_bind_i64(store, q, 3, s->outcome == HK_NOTICE_SENT ? now_ms : 0);
@@ -246,10 +223,7 @@ static void list_alerts(struct hk_store *store, struct hk_alerts_list *out)
 {
     struct hk_alert *items = NULL;
     size_t room = 0;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, HK_SN_ALERT "WHERE status IN ('firing', 'pending', 'resolved') ORDER BY "
-                                         "CASE status WHEN 'firing' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END, "
-                                         "max(since_ms, resolved_ms) DESC LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_LIST_ALERTS]);
     hk_sq_bind_i64(store, q, 1, HK_ALERTS_LIST_MAX);
     while (hk_sq_row(store, q)) {
         struct hk_alert *more = hk_sa_grow(store, items, out->n_alerts, &room, sizeof *more);
@@ -267,10 +241,7 @@ static void list_notices(struct hk_store *store, struct hk_alerts_list *out)
 {
     struct hk_alerts_notice_row *items = NULL;
     size_t room = 0;
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "SELECT id, fingerprint, rule, kind, channel, last_error, attempts, created_ms, due_ms, given_up_ms "
-        "FROM outbox_notice WHERE sent_ms = 0 ORDER BY id DESC LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_LIST_NOTICES]);
     hk_sq_bind_i64(store, q, 1, HK_ALERTS_LIST_MAX);
     while (hk_sq_row(store, q)) {
         struct hk_alerts_notice_row *more = hk_sa_grow(store, items, out->n_notices, &room, sizeof *more);
@@ -297,8 +268,7 @@ static void list_mutes(struct hk_store *store, struct hk_alerts_list *out)
 {
     struct hk_alerts_mute_row *items = NULL;
     size_t room = 0;
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT rule, actor, reason, until_ms, since_ms FROM outbox_mute "
-                                           "WHERE until_ms > ?1 ORDER BY rule LIMIT ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_LIST_MUTES]);
     hk_sq_bind_i64(store, q, 1, out->now_ms);
     hk_sq_bind_i64(store, q, 2, HK_ALERTS_LIST_MAX);
     while (hk_sq_row(store, q)) {
@@ -319,7 +289,7 @@ static void list_mutes(struct hk_store *store, struct hk_alerts_list *out)
 
 static void list_look(struct hk_store *store, struct hk_alerts_list *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT evaluated_ms, relay FROM outbox_alert_look WHERE id = 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_LIST_LOOK]);
     if (hk_sq_row(store, q)) {
         out->evaluated_ms = sqlite3_column_int64(q, 0);
         out->relay = hk_sa_text(store, q, 1, HK_ALERT_TEXT_MAX);
@@ -379,9 +349,7 @@ enum hk_code hk_sn_mute(struct hk_admin *admin, const char *rule, int64_t until_
     int64_t now_ms = begin_act(store);
     if (!until_ms)
         until_ms = now_ms + (int64_t)for_ms;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "INSERT OR REPLACE INTO outbox_mute (rule, until_ms, since_ms, actor, "
-                             "reason) VALUES (?1, ?2, ?3, ?4, ?5)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_MUTE]);
     hk_sq_bind_cstr(store, q, 1, rule);
     hk_sq_bind_i64(store, q, 2, until_ms);
     hk_sq_bind_i64(store, q, 3, now_ms);
@@ -400,7 +368,7 @@ enum hk_code hk_sn_unmute(struct hk_admin *admin, const char *rule, const char *
 {
     struct hk_store *store = admin->store;
     int64_t now_ms = begin_act(store);
-    sqlite3_stmt *q = hk_sa_prepare(store, "DELETE FROM outbox_mute WHERE rule = ?1 AND until_ms > ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_UNMUTE]);
     hk_sq_bind_cstr(store, q, 1, rule);
     hk_sq_bind_i64(store, q, 2, now_ms);
     bool changed = hk_sq_run(store, q) > 0;

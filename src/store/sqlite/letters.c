@@ -51,16 +51,6 @@ enum {
     C_MAX_ATTEMPTS
 };
 
-#define BRIEF                                                                                                     \
-    "SELECT id, original_outbox_id, message_id, event_type, destination, message_key, correlation_id, "           \
-    "traceparent, reason_code, error_message, failure_class, fault, fingerprint, status, attempts, crashes, "     \
-    "life, requeues, payload_version, possibly_delivered, message_created_at, created_at, first_failed_at, "      \
-    "last_failed_at, last_attempt_at, requeued_at, resolved_at, edited_at, sending_at, requeued_as, resolution, " \
-    "redrive_id, typeof(payload)"
-#define DETAILS                                                                                              \
-    ", headers, content_type, encoding, idempotency_key, policy, expires_at, error_detail, max_attempts"
-#define BY_ID " FROM dead_letters NOT INDEXED WHERE id = ?1"
-
 struct hk_str hk_sl_time_text(int64_t ms, char out[HK_TIME_TEXT_MAX])
 {
     return (struct hk_str){out, hk_format_rfc3339(ms, out)};
@@ -190,7 +180,7 @@ static void read_row(const struct row *row, bool details, struct hk_letter *out)
 /* A number, which sqlite3_blob_open does not take. */
 static void read_number(struct hk_sl_reader *r, size_t max, struct hk_pool *pool, struct hk_letter *out)
 {
-    sqlite3_stmt *q = hk_sl_prepare_for(r->store, "SELECT payload" BY_ID, out->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(r->store, hk_sl_texts[HK_SL_PAYLOAD], out->id);
     const struct row row = {r->store, q, pool};
     if (hk_sq_row(r->store, q))
         out->payload = text_at(&row, 0);
@@ -277,7 +267,7 @@ void hk_sl_read_version(struct hk_store *store, int64_t rowid, size_t max, struc
 void hk_sl_reader_open(struct hk_store *store, bool details, struct hk_sl_reader *out)
 {
     *out = (struct hk_sl_reader){.store = store, .details = details};
-    out->q = hk_sa_prepare(store, details ? BRIEF DETAILS BY_ID : BRIEF BY_ID);
+    out->q = hk_sa_prepare(store, details ? hk_sl_texts[HK_SL_READ_WHOLE] : hk_sl_texts[HK_SL_READ_BRIEF]);
 }
 
 bool hk_sl_read(struct hk_sl_reader *r, int64_t id, size_t payload_max, struct hk_pool *pool,

@@ -21,6 +21,7 @@
 
 #include "store/letters.h"
 #include "store/sqlite/admin.h"
+#include "store/sqlite/letters_sql.h" /* made of sql/letters.sql */
 
 /* ---- one letter ---- */
 

@@ -27,11 +27,6 @@ struct found {
     uint32_t version;
 };
 
-#define FIND                                                                                                 \
-    "SELECT status, sending_at IS NOT NULL, message_id, destination, requeued_as, "                          \
-    "payload_version > 1 AND (requeued_at IS NULL OR edited_at > requeued_at), possibly_delivered, "         \
-    "edited_at, requeued_at, expires_at, payload_version FROM dead_letters NOT INDEXED WHERE id = ?1"
-
 static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
 {
     struct found f = {.there = false};
@@ -94,23 +89,11 @@ static struct hk_str new_id(struct hk_store *store, int64_t now_ms)
 
 void hk_sl_requeuer_open(struct hk_sl_requeuer *r)
 {
-    r->read = hk_sa_prepare(r->store, FIND);
-    r->insert = hk_sa_prepare(
-        r->store,
-        "INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers, "
-        "content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, "
-        "created_at, due_ms, life, letter_id, possibly_delivered, payload) SELECT original_outbox_id, ?2, "
-        "destination, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, "
-        "CASE WHEN ?3 THEN idempotency_key END, CASE WHEN ?4 THEN NULL ELSE expires_at END, policy, max_attempts, "
-        "message_created_at, ?5, life + 1, id, possibly_delivered, " HK_SQ_UNLESS_LARGE(
-            "6", "payload") " FROM dead_letters NOT INDEXED "
-                            "WHERE id = ?1");
-    r->update = hk_sa_prepare(
-        r->store, "UPDATE dead_letters SET status = 'retrying', requeued_at = ?2, requeues = requeues + 1, "
-                  "requeued_as = ?3, redrive_id = coalesce(?4, redrive_id) WHERE id = ?1");
+    r->read = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_FIND_LETTER]);
+    r->insert = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_TO_RETRY]);
+    r->update = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_REQUEUE]);
     /* the job that had it before must not take it for arrived */
-    r->lose = hk_sa_prepare(r->store, "UPDATE outbox_redrive SET lost = lost + 1 WHERE id <> ?2 AND id = "
-                                      "(SELECT redrive_id FROM dead_letters NOT INDEXED WHERE id = ?1)");
+    r->lose = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_LOSE]);
 }
 
 void hk_sl_requeuer_close(struct hk_sl_requeuer *r)
@@ -231,8 +214,7 @@ static void bind_payload(struct hk_store *store, sqlite3_stmt *q, int i, struct 
 /* What it was, for the trail. */
 static void hash_old(struct hk_store *store, int64_t id, char out[HK_AUDIT_HASH_MAX])
 {
-    sqlite3_stmt *q =
-        hk_sl_prepare_for(store, "SELECT payload FROM dead_letters NOT INDEXED WHERE id = ?1", id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_PAYLOAD], id);
     out[0] = '\0';
     if (hk_sq_row(store, q)) {
         const void *bytes = sqlite3_column_blob(q, 0);
@@ -248,12 +230,7 @@ static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit
     int64_t after_ms = f->requeued_ms ? f->requeued_ms + 1 : INT64_MIN; /* whatever the clock does */
     struct hk_sq_place letter = {HK_SQ_LETTERS, edit->id};
     int large = hk_sq_large(store, letter);
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "INSERT INTO dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
-        "SELECT id, payload_version, ?2, ?3, ?4, " HK_SQ_UNLESS_LARGE(
-            "5", "payload") " FROM dead_letters NOT INDEXED WHERE id = ?1",
-        edit->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_KEEP_VERSION], edit->id);
     hk_sq_bind_i64(store, q, 2, now_ms);
     hk_sq_bind_cstr(store, q, 3, edit->actor);
     hk_sq_bind_cstr(store, q, 4, edit->reason);
@@ -263,10 +240,7 @@ static void write_edit(struct hk_store *store, const struct hk_letter_edit *edit
     struct hk_sq_place version = {HK_SQ_VERSIONS, sqlite3_last_insert_rowid(store->db)};
     hk_sq_copy_large(store, letter, version, large);
     hk_crash_point("edit-inside");
-    q = hk_sl_prepare_for(store,
-                          "UPDATE dead_letters SET payload = ?2, payload_version = payload_version + 1, "
-                          "edited_at = ?3 WHERE id = ?1",
-                          edit->id);
+    q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_EDIT], edit->id);
     bind_payload(store, q, 2, edit->payload);
     hk_sq_bind_text(store, q, 3, hk_sl_time_text(hk_ms_later(now_ms, after_ms), edited));
     hk_sq_run(store, q);
@@ -313,7 +287,7 @@ enum hk_code hk_sl_edit(struct hk_admin *admin, const struct hk_letter_edit *edi
 {
     struct hk_store *store = admin->store;
     int64_t now_ms = hk_sl_begin_act(admin);
-    sqlite3_stmt *q = hk_sa_prepare(store, FIND);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_FIND_LETTER]);
     struct found f = find(store, q, edit->id);
     sqlite3_finalize(q);
     struct hk_sl_trail trail = {.store = store,
@@ -474,7 +448,7 @@ static enum hk_code run(struct hk_admin *admin, struct actor *a, const char *sql
     hk_sl_trail_begin(&a->trail, a->act);
     hk_crash_point("act-begun");
     struct hk_letters_done *done = hk_sq_alloc(store, 1, sizeof *done);
-    a->find = hk_sa_prepare(store, FIND);
+    a->find = hk_sa_prepare(store, hk_sl_texts[HK_SL_FIND_LETTER]);
     a->update = sql ? hk_sa_prepare(store, sql) : NULL;
     if (a->requeuer) {
         a->requeuer->store = store;
@@ -505,10 +479,6 @@ enum hk_code hk_sl_requeue(struct hk_admin *admin, const struct hk_letter_act *a
     return run(admin, &a, NULL, "requeue dead letters", out, err);
 }
 
-#define CLOSE(status)                                                                                        \
-    "UPDATE dead_letters SET status = '" status                                                              \
-    "', resolved_at = ?2, resolution = ?3, sending_at = NULL WHERE id = ?1"
-
 enum hk_code hk_sl_resolve(struct hk_admin *admin, const struct hk_letter_act *act,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
@@ -517,7 +487,7 @@ enum hk_code hk_sl_resolve(struct hk_admin *admin, const struct hk_letter_act *a
                       .from = 1u << HK_LETTER_FAILED,
                       .from_sending = true,
                       .to = HK_LETTER_RESOLVED};
-    return run(admin, &a, CLOSE("resolved"), "resolve dead letters", out, err);
+    return run(admin, &a, hk_sl_texts[HK_SL_RESOLVE], "resolve dead letters", out, err);
 }
 
 enum hk_code hk_sl_discard(struct hk_admin *admin, const struct hk_letter_act *act,
@@ -525,7 +495,7 @@ enum hk_code hk_sl_discard(struct hk_admin *admin, const struct hk_letter_act *a
 {
     struct actor a = {
         .act = act, .name = "discard", .from = 1u << HK_LETTER_FAILED, .to = HK_LETTER_DISCARDED};
-    return run(admin, &a, CLOSE("discarded"), "discard dead letters", out, err);
+    return run(admin, &a, hk_sl_texts[HK_SL_DISCARD], "discard dead letters", out, err);
 }
 
 enum hk_code hk_sl_restore(struct hk_admin *admin, const struct hk_letter_act *act,
@@ -536,11 +506,7 @@ enum hk_code hk_sl_restore(struct hk_admin *admin, const struct hk_letter_act *a
                       .from = 1u << HK_LETTER_DISCARDED,
                       .from_sending = true,
                       .to = HK_LETTER_FAILED};
-    return run(
-        admin, &a,
-        "UPDATE dead_letters SET status = 'failed', resolved_at = NULL, resolution = NULL, sending_at = NULL, "
-        "possibly_delivered = possibly_delivered OR sending_at IS NOT NULL WHERE id = ?1 AND ?2 IS NOT NULL",
-        "restore dead letters", out, err);
+    return run(admin, &a, hk_sl_texts[HK_SL_RESTORE], "restore dead letters", out, err);
 }
 
 enum hk_code hk_sl_remark(struct hk_admin *admin, const struct hk_letter_act *act, const char *what,
@@ -558,8 +524,7 @@ enum hk_code hk_sl_send_begin(struct hk_admin *admin, const struct hk_letter_act
         .act = act, .name = "send", .from = 1u << HK_LETTER_FAILED, .to = HK_LETTER_RETRYING, .strict = true};
     if (act->n != 1)
         return hk_err_set(err, HK_INVALID, "dead letters are sent by hand one by one");
-    return run(admin, &a, "UPDATE dead_letters SET status = 'retrying', sending_at = ?2 WHERE id = ?1",
-               "begin to send a dead letter", out, err);
+    return run(admin, &a, hk_sl_texts[HK_SL_SEND_BEGIN], "begin to send a dead letter", out, err);
 }
 
 enum hk_code hk_sl_fix(struct hk_admin *admin, const struct hk_letter_act *act,

@@ -117,8 +117,7 @@ static bool asks_old_group(struct hk_store *store, const struct hk_letter_query 
 {
     if (!query->fingerprint)
         return false;
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT 1 FROM dead_letters INDEXED BY dead_letters_group_old "
-                                           "WHERE fingerprint_old = ?1 LIMIT 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_HAS_OLD_GROUP]);
     hk_sq_bind_cstr(store, q, 1, query->fingerprint);
     bool old = hk_sq_row(store, q);
     sqlite3_finalize(q);
@@ -150,18 +149,10 @@ static bool is_meant(struct gatherer *g, int64_t any_id)
     return meant;
 }
 
-/* What is grouped, and by which index. */
-#define ALL_LETTERS                                                                                          \
-    "SELECT fingerprint, count(*), min(first_failed_at), max(last_failed_at), max(id) FROM dead_letters "    \
-    "INDEXED BY dead_letters_group WHERE id >= ?1 AND id <= ?2 AND "
-#define MAYBE_ARRIVED                                                                                        \
-    "SELECT fingerprint, count(*), '', '', max(id) FROM dead_letters INDEXED BY dead_letters_maybe "         \
-    "WHERE possibly_delivered <> 0 AND id >= ?1 AND id <= ?2 AND "
-
 static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, const char *select,
                       bool one_by_one)
 {
-    (void)hk_buf_adds(sql, select);
+    (void)hk_buf_addf(sql, "%s ", select);
     if (!hk_sl_statuses(sql, query->statuses))
         (void)hk_buf_adds(sql, "1");
     if (query->fingerprint || one_by_one)
@@ -233,15 +224,13 @@ static bool gather_one(struct gatherer *g, sqlite3_stmt *at, sqlite3_stmt *count
     return hk_sq_ok(g->store);
 }
 
-#define A_GROUP "SELECT fingerprint, id FROM dead_letters INDEXED BY dead_letters_group WHERE fingerprint "
-
 /* From group to group: what is not meant costs one look each, not one a letter. */
 static void gather_meant(struct gatherer *g)
 {
-    sqlite3_stmt *count = prepare_groups(g, ALL_LETTERS, true);
-    sqlite3_stmt *none = hk_sa_prepare(g->store, A_GROUP "IS NULL ORDER BY id DESC LIMIT 1");
-    sqlite3_stmt *first = hk_sa_prepare(g->store, A_GROUP "IS NOT NULL ORDER BY fingerprint LIMIT 1");
-    sqlite3_stmt *next = hk_sa_prepare(g->store, A_GROUP "> ?1 ORDER BY fingerprint LIMIT 1");
+    sqlite3_stmt *count = prepare_groups(g, hk_sl_texts[HK_SL_ALL_LETTERS], true);
+    sqlite3_stmt *none = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_NONE]);
+    sqlite3_stmt *first = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_FIRST]);
+    sqlite3_stmt *next = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_NEXT]);
     (void)gather_one(g, none, count, NULL);
     bool more = gather_one(g, first, count, next);
     while (more)
@@ -258,7 +247,7 @@ static void gather_from_index(struct gatherer *g)
         gather_meant(g);
         return;
     }
-    sqlite3_stmt *q = prepare_groups(g, ALL_LETTERS, false);
+    sqlite3_stmt *q = prepare_groups(g, hk_sl_texts[HK_SL_ALL_LETTERS], false);
     merge_rows(g, q);
     sqlite3_finalize(q);
 }
@@ -266,7 +255,7 @@ static void gather_from_index(struct gatherer *g)
 /* Few letters may have arrived, and they have an index of their own. */
 static void add_maybe(struct gatherer *g)
 {
-    sqlite3_stmt *q = prepare_groups(g, MAYBE_ARRIVED, false);
+    sqlite3_stmt *q = prepare_groups(g, hk_sl_texts[HK_SL_MAYBE_ARRIVED], false);
     while (hk_sq_row(g->store, q)) {
         char print[PRINT_MAX];
         uint64_t n = (uint64_t)sqlite3_column_int64(q, 1);
@@ -289,9 +278,7 @@ static const struct hk_sl_bound bound = {2000000, UINT64_C(4) * 1024 * 1024 * 10
 static void gather_letters(struct gatherer *g)
 {
     struct hk_sl_walk walk;
-    sqlite3_stmt *q = hk_sa_prepare(g->store, "SELECT fingerprint, first_failed_at, last_failed_at, "
-                                              "possibly_delivered <> 0 FROM dead_letters NOT INDEXED "
-                                              "WHERE id = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_OF]);
     hk_sl_walk_begin(g->store, g->query, (struct hk_sl_range){.oldest_first = true}, bound, &walk);
     while (hk_sl_walk_next(&walk)) {
         struct group found = {.n = 1, .example_id = walk.last_id};
@@ -348,10 +335,7 @@ static void gather(struct gatherer *g, uint32_t limit)
 {
     g->items = hk_sq_alloc(g->store, GROUPS_MAX, sizeof *g->items);
     g->slots = hk_sq_alloc(g->store, SLOTS, sizeof *g->slots);
-    g->example =
-        hk_sa_prepare(g->store, "SELECT destination, reason_code, failure_class, fault, fingerprint, "
-                                "error_message, event_type, message_id FROM dead_letters NOT INDEXED "
-                                "WHERE id = ?1");
+    g->example = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_EXAMPLE]);
     if (g->items && g->slots && (asks_each_letter(g->query) || asks_old_group(g->store, g->query))) {
         gather_letters(g);
     } else if (g->items && g->slots) {

@@ -74,7 +74,7 @@ static int64_t ask(struct hk_store *store, const char *sql)
 /* What was found among the ids up to there is taken to hold for the rest. */
 static uint64_t scaled(const struct hk_sl_walk *walk, uint64_t n)
 {
-    double last = (double)ask(walk->store, "SELECT max(id) FROM dead_letters NOT INDEXED");
+    double last = (double)ask(walk->store, hk_sl_texts[HK_SL_LAST_ID]);
     if (walk->query->last_id && (double)walk->query->last_id < last)
         last = (double)walk->query->last_id;
     double seen = (double)walk->last_id - (double)walk->first_id + 1, all = last - (double)walk->first_id + 1;

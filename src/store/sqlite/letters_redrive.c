@@ -13,10 +13,9 @@
 /* Rows that a step looks at under the write lock: some milliseconds. */
 static const struct hk_sl_bound step_bound = {10000, UINT64_C(8) * 1024 * 1024};
 
-#define JOBS_MAX       100
-#define STRUGGLING_MAX "10000"
-#define ENDING_MAX     ((size_t)64 * 1024)
-#define DETAIL_MAX     ((size_t)512 * 1024)
+#define JOBS_MAX   100
+#define ENDING_MAX ((size_t)64 * 1024)
+#define DETAIL_MAX ((size_t)512 * 1024)
 
 static const char *const id_names[] = {[HK_REQUEUE_AUTO] = "auto",
                                        [HK_REQUEUE_SAME] = "same",
@@ -24,11 +23,6 @@ static const char *const id_names[] = {[HK_REQUEUE_AUTO] = "auto",
                                        [HK_REQUEUE_SAME_ALWAYS] = "same"};
 
 /* ---- the row ---- */
-
-#define JOB                                                                                                  \
-    "SELECT id, status, filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, last_id, cursor_id, total, "  \
-    "requeued, exhausted, tokens, tokens_ms, started_ms, created_ms, ended_ms, actor, reason, ending, held " \
-    "FROM outbox_redrive "
 
 static uint64_t count_at(sqlite3_stmt *q, int column)
 {
@@ -90,30 +84,22 @@ static uint64_t count(struct hk_store *store, const char *sql, int64_t id)
     return n;
 }
 
-#define OF_JOB                                                                                               \
-    "FROM dead_letters d INDEXED BY dead_letters_redrive WHERE d.redrive_id IS NOT NULL AND d.redrive_id = ?1 "
-
 /* Not on its way, and not dead again: it has arrived, and retention may have taken it since. */
 static void count_fates(struct hk_store *store, struct hk_redrive_job *job)
 {
     struct hk_redrive_facts *f = &job->facts;
     if (!f->requeued)
         return;
-    uint64_t waiting = count(store, "SELECT count(*) " OF_JOB "AND d.status = 'retrying'", job->id);
-    f->failed = count(store, "SELECT count(*) " OF_JOB "AND d.status IN ('failed', 'discarded')", job->id) +
-                count(store, "SELECT lost FROM outbox_redrive WHERE id = ?1", job->id);
+    uint64_t waiting = count(store, hk_sl_texts[HK_SL_JOB_WAITING], job->id);
+    f->failed = count(store, hk_sl_texts[HK_SL_JOB_FAILED], job->id) +
+                count(store, hk_sl_texts[HK_SL_JOB_LOST], job->id);
     f->resolved = f->requeued > waiting + f->failed ? f->requeued - waiting - f->failed : 0;
-    f->struggling = count(store,
-                          "SELECT count(*) FROM (SELECT 1 " OF_JOB
-                          "AND d.status = 'retrying' AND EXISTS (SELECT 1 FROM outbox_retry r "
-                          "INDEXED BY outbox_retry_letter WHERE r.letter_id = d.id AND r.letter_id <> 0 "
-                          "AND r.attempts > 0) LIMIT " STRUGGLING_MAX ")",
-                          job->id);
+    f->struggling = count(store, hk_sl_texts[HK_SL_JOB_STRUGGLING], job->id);
 }
 
 static bool find_job(struct hk_store *store, int64_t id, struct hk_redrive_job *out)
 {
-    sqlite3_stmt *q = hk_sl_prepare_for(store, JOB "WHERE id = ?1", id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_JOB], id);
     bool found = hk_sq_row(store, q);
     if (found)
         read_job(store, q, out);
@@ -130,7 +116,7 @@ static enum hk_code no_such_job(int64_t id, struct hk_err *err)
 
 static int64_t last_letter(struct hk_store *store)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT max(id) FROM dead_letters NOT INDEXED");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_LAST_ID]);
     int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
     return id;
@@ -145,10 +131,7 @@ static void bind_double(struct hk_store *store, sqlite3_stmt *q, int i, double v
 static int64_t insert_job(struct hk_store *store, const struct hk_redrive_job *job, int64_t last_id,
                           uint64_t total, int64_t now_ms)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "INSERT INTO outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, last_id, total, "
-        "started_ms, created_ms, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_JOB_START]);
     hk_sq_bind_text(store, q, 1, job->filter);
     bind_double(store, q, 2, job->pace.rate_per_s);
     hk_sq_bind_u64(store, q, 3, job->pace.ramp_ms);
@@ -190,8 +173,7 @@ static enum hk_code count_before(struct hk_store *store, const struct hk_letter_
 /* Of two people who start the same one the second is told. */
 static int64_t running_twin(struct hk_store *store, struct hk_str filter)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT id FROM outbox_redrive WHERE status = 'running' AND filter = ?1 ORDER BY id LIMIT 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_JOB_TWIN]);
     hk_sq_bind_text(store, q, 1, filter);
     int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
@@ -255,9 +237,7 @@ enum hk_code hk_sl_redrive_start(struct hk_admin *admin, const struct hk_letter_
 static void list(struct hk_store *store, int64_t id, bool running_only, struct hk_redrive_jobs *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store, JOB "WHERE (?1 = 0 OR id = ?1) AND (?2 = 0 OR status = 'running') ORDER BY id DESC LIMIT ?3",
-        id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_JOBS], id);
     hk_sq_bind_i64(store, q, 2, running_only);
     hk_sq_bind_i64(store, q, 3, JOBS_MAX);
     while (hk_sq_row(store, q)) {
@@ -292,8 +272,7 @@ enum hk_code hk_sl_redrive_list(struct hk_admin *admin, int64_t id, bool running
 static void end_job(struct hk_store *store, const struct hk_redrive_job *job, enum hk_redrive_status status,
                     struct hk_str ending, int64_t now_ms)
 {
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store, "UPDATE outbox_redrive SET status = ?2, ended_ms = ?3, ending = ?4 WHERE id = ?1", job->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_JOB_END], job->id);
     hk_sq_bind_cstr(store, q, 2, hk_redrive_status_name(status));
     hk_sq_bind_i64(store, q, 3, now_ms);
     hk_sq_bind_text_or_null(store, q, 4, ending);
@@ -364,10 +343,7 @@ struct step {
 /* Where the letter would go, if that is paused; ptr NULL = it is not. */
 static struct hk_str paused_destination(struct hk_store *store, int64_t letter)
 {
-    sqlite3_stmt *q = hk_sl_prepare_for(store,
-                                        "SELECT p.name FROM dead_letters d JOIN outbox_destination p "
-                                        "ON p.name = d.destination WHERE d.id = ?1 AND p.paused <> 0",
-                                        letter);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_IS_PAUSED], letter);
     struct hk_str name = hk_sq_row(store, q) ? hk_sa_text(store, q, 0, HK_SA_TEXT_MAX) : (struct hk_str){0};
     sqlite3_finalize(q);
     return name;
@@ -400,11 +376,7 @@ static size_t choose(struct step *s, const struct hk_letter_query *query, int64_
 
 static void save(struct step *s)
 {
-    sqlite3_stmt *q =
-        hk_sl_prepare_for(s->store,
-                          "UPDATE outbox_redrive SET cursor_id = ?2, requeued = ?3, exhausted = ?4, "
-                          "tokens = ?5, tokens_ms = ?6, held = ?7 WHERE id = ?1",
-                          s->job.id);
+    sqlite3_stmt *q = hk_sl_prepare_for(s->store, hk_sl_texts[HK_SL_JOB_SAVE], s->job.id);
     hk_sq_bind_i64(s->store, q, 2, s->job.cursor_id);
     hk_sq_bind_u64(s->store, q, 3, s->job.facts.requeued);
     hk_sq_bind_i64(s->store, q, 4, s->job.facts.exhausted);
@@ -419,10 +391,7 @@ static void save(struct step *s)
 /* The row that started the job: what it requeues goes on with that act. 0: retention has taken it. */
 static int64_t find_act(struct hk_store *store, int64_t job)
 {
-    sqlite3_stmt *q = hk_sl_prepare_for(store,
-                                        "SELECT id FROM outbox_audit INDEXED BY outbox_audit_redrive "
-                                        "WHERE redrive_id = ?1 AND act = 'redrive-start' ORDER BY id LIMIT 1",
-                                        job);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_JOB_ACT], job);
     int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
     return id;

@@ -5,19 +5,10 @@
 #include "store/regroup.h"
 #include "store/sqlite/letters.h"
 
-/* Not those that large.c wrote: to change a row is to load it. */
-#define STALE                                                                                                \
-    "NOT (fingerprint_made IS NULL AND typeof(payload) = 'blob' AND length(payload) > 1048576) "             \
-    "AND fingerprint_made IS NOT ('" HK_FINGERPRINT_MADE                                                     \
-    "' || fingerprint) AND status IN ('failed', 'retrying')"
-
 static size_t look(struct hk_store *store, uint32_t limit, int64_t *ids)
 {
     size_t n = 0;
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "SELECT id FROM dead_letters INDEXED BY dead_letters_regroup WHERE " STALE " ORDER BY id LIMIT ?1",
-        limit);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_STALE_GROUPS], limit);
     while (n < limit && hk_sq_row(store, q))
         ids[n++] = sqlite3_column_int64(q, 0);
     sqlite3_finalize(q);
@@ -44,12 +35,7 @@ static void judge(struct hk_store *store, const int64_t *ids, size_t n, const st
 
 static uint32_t write_one(struct hk_store *store, const struct hk_regrouped *letter)
 {
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "UPDATE dead_letters SET fingerprint = ?3, fingerprint_made = '" HK_FINGERPRINT_MADE "' || ?3, "
-        "fingerprint_old = CASE WHEN fingerprint <> ?3 THEN fingerprint END, "
-        "error_message = coalesce(?4, error_message) WHERE id = ?1 AND (?2 = '' OR fingerprint = ?2) AND " STALE,
-        letter->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_REGROUP], letter->id);
     hk_sq_bind_cstr(store, q, 2, letter->was);
     hk_sq_bind_cstr(store, q, 3, letter->print);
     hk_sq_bind_text_or_null(store, q, 4, hk_buf_str(&letter->error));

@@ -21,11 +21,7 @@ struct sending {
 static void find(struct sending *s)
 {
     char begun[32];
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        s->store,
-        "SELECT sending_at IS ?2, message_id, destination, coalesce(requeued_as, message_id), life, attempts "
-        "FROM dead_letters NOT INDEXED WHERE id = ?1",
-        s->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(s->store, hk_sl_texts[HK_SL_SEND_FIND], s->id);
     hk_sq_bind_text(s->store, q, 2, hk_sl_time_text(s->begun_ms, begun));
     s->there = hk_sq_row(s->store, q);
     if (s->there) {
@@ -43,11 +39,7 @@ static void find(struct sending *s)
 static void add_attempt(struct sending *s)
 {
     struct hk_store *store = s->store;
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, settled_ms, status, "
-        "class, cause, error, request_headers, response_headers, response_body, address, possibly_delivered) "
-        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_ADD_ATTEMPT]);
     hk_sq_bind_text(store, q, 1, s->as);
     hk_sq_bind_text(store, q, 2, s->destination);
     hk_sq_bind_i64(store, q, 3, s->life);
@@ -66,11 +58,7 @@ static void bind_common(struct sending *s, sqlite3_stmt *q, char now[32], char s
 static void resolve(struct sending *s)
 {
     char now[32], started[32];
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        s->store,
-        "UPDATE dead_letters SET status = 'resolved', resolved_at = ?2, resolution = 'delivered', sending_at = NULL, "
-        "attempts = attempts + 1, last_attempt_at = ?3 WHERE id = ?1",
-        s->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(s->store, hk_sl_texts[HK_SL_SENT], s->id);
     bind_common(s, q, now, started);
     hk_sq_run(s->store, q);
     sqlite3_finalize(q);
@@ -84,13 +72,7 @@ static void reopen(struct sending *s)
     struct hk_str reason = a->cause.len ? a->cause : hk_str_of("UNKNOWN");
     char now[32], started[32], print[HK_FINGERPRINT_MAX];
     hk_fingerprint(a->failure_class, reason, s->destination, a->error, print);
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "UPDATE dead_letters SET status = 'failed', sending_at = NULL, attempts = attempts + 1, last_failed_at = ?2, "
-        "last_attempt_at = ?3, reason_code = ?4, error_message = ?5, failure_class = ?6, fault = ?7, fingerprint = ?8, "
-        "fingerprint_made = '" HK_FINGERPRINT_MADE "' || ?8, fingerprint_old = NULL, "
-        "error_detail = ?10, possibly_delivered = max(possibly_delivered, ?9) WHERE id = ?1",
-        s->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_SEND_FAILED], s->id);
     bind_common(s, q, now, started);
     hk_sq_bind_text(store, q, 4, reason);
     hk_sq_bind_text_or_null(store, q, 5, a->error);
@@ -115,8 +97,7 @@ static void come_late(struct sending *s)
 {
     if (!s->ok && !s->attempt->possibly_delivered)
         return;
-    sqlite3_stmt *q =
-        hk_sl_prepare_for(s->store, "UPDATE dead_letters SET possibly_delivered = 1 WHERE id = ?1", s->id);
+    sqlite3_stmt *q = hk_sl_prepare_for(s->store, hk_sl_texts[HK_SL_SEND_LATE], s->id);
     hk_sq_run(s->store, q);
     sqlite3_finalize(q);
 }

@@ -17,17 +17,7 @@ static struct hk_str text_at(struct hk_store *store, sqlite3_stmt *q, int column
 static void show_attempts(struct hk_store *store, struct hk_letter_shown *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        HK_SA_ATTEMPT
-        "(SELECT * FROM outbox_attempts "
-        "WHERE destination = ?5 AND message_id IN (SELECT ?2 UNION SELECT ?3 UNION "
-        "SELECT json_extract(CASE WHEN json_valid(detail) THEN detail END, '$.message_id') FROM "
-        "(SELECT detail FROM outbox_audit WHERE letter_id = ?1 AND letter_id IS NOT NULL AND act = 'requeue' "
-        "UNION ALL SELECT l.detail FROM outbox_audit_letters l JOIN outbox_audit a ON a.id = l.audit_id "
-        "WHERE l.letter_id = ?1 AND a.act = 'requeue')) "
-        "ORDER BY id DESC LIMIT ?4) ORDER BY id",
-        out->letter.id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_ATTEMPTS], out->letter.id);
     hk_sq_bind_text(store, q, 2, out->letter.message_id);
     hk_sq_bind_text_or_null(store, q, 3, out->letter.requeued_as);
     hk_sq_bind_i64(store, q, 4, HK_TRIED_MAX);
@@ -61,12 +51,7 @@ static void read_version(struct hk_store *store, sqlite3_stmt *q, size_t payload
 static void show_versions(struct hk_store *store, size_t payload_max, struct hk_letter_shown *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "SELECT rowid, version, replaced_ms, actor, reason, typeof(payload) IN ('text', 'blob') FROM "
-        "dead_letter_versions WHERE letter_id = ?1 AND version > (SELECT max(version) FROM dead_letter_versions "
-        "WHERE letter_id = ?1) - ?2 ORDER BY version",
-        out->letter.id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_VERSIONS], out->letter.id);
     hk_sq_bind_i64(store, q, 2, VERSIONS_MAX);
     while (hk_sq_row(store, q)) {
         struct hk_letter_version *v = hk_sa_grow(store, out->versions, out->n_versions, &room, sizeof *v);
@@ -79,19 +64,6 @@ static void show_versions(struct hk_store *store, size_t payload_max, struct hk_
 }
 
 /* ---- acts ---- */
-
-#define AUDIT                                                                                                \
-    "SELECT id, at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash, "    \
-    "after_hash, detail, prev, hash, act_id, (SELECT count(*) FROM outbox_audit_letters l WHERE l.act_id = x.id) FROM "
-#define ANY_ACT "(SELECT *, NULL AS act_id FROM outbox_audit) x "
-/* As the view outbox_audit_of_letters; what is asked for stands inside, or all of the audit would be read. */
-#define OF_LETTER(letter)                                                                                              \
-    "(SELECT id, at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash, after_hash, " \
-    "detail, prev, hash, NULL AS act_id FROM outbox_audit WHERE letter_id = " letter                                   \
-    " AND letter_id IS NOT NULL "                                                                                      \
-    "UNION ALL SELECT a.id, a.at_ms, a.actor, a.act, l.message_id, l.destination, a.reason, l.letter_id, "             \
-    "a.redrive_id, l.before_hash, l.after_hash, l.detail, a.prev, a.hash, l.act_id FROM outbox_audit_letters l "       \
-    "JOIN outbox_audit a ON a.id = l.audit_id WHERE l.letter_id = " letter ") x "
 
 /* Whole: a text that is cut has another hash. */
 static void read_act(struct hk_store *store, sqlite3_stmt *q, struct hk_audit_row *out)
@@ -119,9 +91,7 @@ static void read_act(struct hk_store *store, sqlite3_stmt *q, struct hk_audit_ro
 static void show_acts(struct hk_store *store, struct hk_letter_shown *out)
 {
     size_t room = 0;
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store, "SELECT * FROM (" AUDIT OF_LETTER("?1") "ORDER BY id DESC LIMIT ?2) ORDER BY id",
-        out->letter.id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_ACTS], out->letter.id);
     hk_sq_bind_i64(store, q, 2, ACTS_MAX);
     while (hk_sq_row(store, q)) {
         struct hk_audit_row *acts = hk_sa_grow(store, out->acts, out->n_acts, &room, sizeof *acts);
@@ -141,12 +111,7 @@ static uint64_t count_blocked(struct hk_store *store, const struct hk_letter *le
     bool holds = letter->status == HK_LETTER_FAILED || letter->sending_ms;
     if (!letter->key.len || !holds)
         return 0;
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        "SELECT count(*) FROM (SELECT 1 FROM outbox INDEXED BY outbox_by_key WHERE destination = ?2 "
-        "AND message_key = ?3 AND message_key IS NOT NULL UNION ALL SELECT 1 FROM outbox_retry "
-        "INDEXED BY outbox_retry_key WHERE destination = ?2 AND message_key = ?3 AND message_key IS NOT NULL LIMIT ?1)",
-        HK_COUNT_EXACT);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_COUNT_BLOCKED], HK_COUNT_EXACT);
     hk_sq_bind_text(store, q, 2, letter->destination);
     hk_sq_bind_text(store, q, 3, letter->key);
     uint64_t n = hk_sq_row(store, q) ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
@@ -190,7 +155,7 @@ enum hk_code hk_sl_show(struct hk_admin *admin, int64_t id, size_t payload_max,
 
 static struct hk_str meta(struct hk_store *store, const char *key)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT value FROM outbox_meta WHERE key = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_META]);
     hk_sq_bind_cstr(store, q, 1, key);
     struct hk_str value = hk_sq_row(store, q) ? hk_sa_text(store, q, 0, SIZE_MAX) : (struct hk_str){"", 0};
     sqlite3_finalize(q);
@@ -199,24 +164,17 @@ static struct hk_str meta(struct hk_store *store, const char *key)
 
 static int64_t first_link(struct hk_store *store)
 {
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT id FROM outbox_audit NOT INDEXED WHERE hash IS NOT NULL ORDER BY id LIMIT 1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_CHAIN_FIRST]);
     int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
     return id;
 }
 
-#define MEANT                                                                                                \
-    " AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR act = ?4) AND (?6 OR detail IS NULL OR "             \
-    "substr(detail, 1, 7) <> '{\"act\":') ORDER BY id "
-
 static sqlite3_stmt *prepare_page(struct hk_store *store, const struct hk_audit_page *page)
 {
     int64_t from = page->after_id || page->oldest_first ? page->after_id : INT64_MAX;
-    const char *const sql[2][2] = {{AUDIT ANY_ACT "WHERE id < ?1 AND ?2 = 0" MEANT "DESC LIMIT ?5",
-                                    AUDIT OF_LETTER("?2") "WHERE id < ?1" MEANT "DESC LIMIT ?5"},
-                                   {AUDIT ANY_ACT "WHERE id > ?1 AND ?2 = 0" MEANT "LIMIT ?5",
-                                    AUDIT OF_LETTER("?2") "WHERE id > ?1" MEANT "LIMIT ?5"}};
+    const char *const sql[2][2] = {{hk_sl_texts[HK_SL_AUDIT_NEWEST], hk_sl_texts[HK_SL_AUDIT_NEWEST_OF]},
+                                   {hk_sl_texts[HK_SL_AUDIT_OLDEST], hk_sl_texts[HK_SL_AUDIT_OLDEST_OF]}};
     sqlite3_stmt *q = hk_sa_prepare(store, sql[page->oldest_first][page->letter_id != 0]);
     hk_sq_bind_i64(store, q, 1, from);
     hk_sq_bind_i64(store, q, 2, page->letter_id);
@@ -274,9 +232,7 @@ enum hk_code hk_sl_find_requeued(struct hk_admin *admin, const char *message_id,
     struct hk_store *store = admin->store;
     hk_sq_call(store);
     hk_sq_begin_read(store);
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT max(id) FROM dead_letters INDEXED BY dead_letters_requeued_as "
-                             "WHERE requeued_as IS NOT NULL AND requeued_as = ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_FIND_REQUEUED]);
     hk_sq_bind_cstr(store, q, 1, message_id);
     int64_t id = hk_sq_row(store, q) ? sqlite3_column_int64(q, 0) : 0;
     sqlite3_finalize(q);
@@ -295,8 +251,7 @@ enum hk_code hk_sl_paused(struct hk_admin *admin, const struct hk_names **out, s
     hk_sq_call(store);
     struct hk_names *names = hk_sq_alloc(store, 1, sizeof *names);
     hk_sq_begin_read(store);
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT name FROM outbox_destination WHERE paused <> 0 ORDER BY name LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_PAUSED]);
     hk_sq_bind_i64(store, q, 1, HK_NAMES_MAX);
     while (names && hk_sq_row(store, q)) {
         struct hk_str *items = hk_sa_grow(store, names->items, names->n, &room, sizeof *items);

@@ -117,8 +117,7 @@ static void count_requeued(struct hk_letter_stats *out, enum hk_letter_status st
 static void walk_all(struct hk_store *store, struct tally *reasons, struct tally *destinations,
                      struct hk_letter_stats *out)
 {
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT status, fault, destination, reason_code, requeues > 0 "
-                                           "FROM dead_letters INDEXED BY dead_letters_status");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_TALLIES]);
     while (hk_sq_row(store, q)) {
         enum hk_letter_status status = hk_sl_status(q, 0);
         enum hk_blame blame = HK_BLAME_DESTINATION;
@@ -138,9 +137,7 @@ static void walk_all(struct hk_store *store, struct tally *reasons, struct tally
 static void count_days(struct hk_store *store, struct hk_letter_stats *out)
 {
     int64_t today = out->now_ms - ((out->now_ms % DAY_MS) + DAY_MS) % DAY_MS;
-    sqlite3_stmt *q =
-        hk_sa_prepare(store, "SELECT count(*) FROM dead_letters INDEXED BY dead_letters_created "
-                             "WHERE created_at >= ?1 AND created_at < ?2");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_COUNT_DAY]);
     for (int i = 0; i < HK_STATS_DAYS; i++) {
         char from[32], to[32];
         out->days[i].day_ms = today - (HK_STATS_DAYS - 1 - i) * DAY_MS;
@@ -156,9 +153,7 @@ static void count_days(struct hk_store *store, struct hk_letter_stats *out)
 static void count_event_types(struct hk_store *store, struct hk_letter_stats *out)
 {
     struct hk_tally *top = hk_sq_alloc(store, HK_STATS_TOP, sizeof *top);
-    sqlite3_stmt *q = hk_sa_prepare(
-        store, "SELECT event_type, count(*) FROM dead_letters INDEXED BY dead_letters_event_type "
-               "GROUP BY event_type ORDER BY count(*) DESC, event_type LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_EVENT_TYPES]);
     hk_sq_bind_i64(store, q, 1, HK_STATS_TOP);
     while (top && hk_sq_row(store, q)) {
         top[out->n_event_types].name = hk_sa_text(store, q, 0, NAME_MAX);
@@ -173,8 +168,7 @@ static void read_oldest(struct hk_store *store, struct hk_letter_stats *out)
     struct hk_sl_reader reader;
     out->oldest = hk_sq_alloc(store, HK_STATS_TOP, sizeof *out->oldest);
     hk_sl_reader_open(store, false, &reader);
-    sqlite3_stmt *q = hk_sa_prepare(store, "SELECT id FROM dead_letters INDEXED BY dead_letters_group "
-                                           "WHERE status = 'failed' ORDER BY first_failed_at, id LIMIT ?1");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_LONGEST]);
     hk_sq_bind_i64(store, q, 1, HK_STATS_TOP);
     while (out->oldest && hk_sq_row(store, q))
         if (hk_sl_read(&reader, sqlite3_column_int64(q, 0), 0, hk_sq_pool(store),

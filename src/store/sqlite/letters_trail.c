@@ -93,10 +93,7 @@ static void write_detail(struct hk_sl_trail *t, struct hk_buf *out)
 static void write_list(struct hk_sl_trail *t, int64_t audit_id)
 {
     struct hk_store *store = t->store;
-    sqlite3_stmt *q = hk_sa_prepare(
-        store,
-        "INSERT INTO outbox_audit_letters (audit_id, letter_id, act_id, message_id, destination, before_hash, "
-        "after_hash, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_ADD_TO_LIST]);
     for (size_t i = 0; i < t->n && hk_sq_ok(store); i++) {
         const struct hk_audit_letter *l = &t->items[i];
         hk_sq_bind_i64(store, q, 1, audit_id);
@@ -145,9 +142,6 @@ static void read_letter(struct hk_store *store, sqlite3_stmt *q, struct hk_audit
     };
 }
 
-#define LETTER                                                                                               \
-    "SELECT l.audit_id, l.letter_id, l.message_id, l.destination, l.before_hash, l.after_hash, l.detail, "
-
 /* Whole: a text that is cut has another digest. */
 static bool read_letters(struct hk_store *store, sqlite3_stmt *q, struct hk_audit_letters *out, size_t limit)
 {
@@ -169,8 +163,7 @@ struct hk_str hk_sl_list_digest(struct hk_store *store, int64_t audit_id)
 {
     struct hk_audit_letters list = {.n = 0};
     char *digest = hk_sq_alloc(store, 1, HK_AUDIT_HASH_MAX);
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store, LETTER "0 FROM outbox_audit_letters l WHERE l.audit_id = ?1 ORDER BY l.letter_id", audit_id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_LIST_OF], audit_id);
     if (!read_letters(store, q, &list, SIZE_MAX) || !digest || !list.n)
         return (struct hk_str){"", 0};
     hk_audit_list_hash(list.items, list.n, digest);
@@ -179,12 +172,6 @@ struct hk_str hk_sl_list_digest(struct hk_store *store, int64_t audit_id)
     return hk_str_of(digest);
 }
 
-#define LATER                                                                                                          \
-    "EXISTS (SELECT 1 FROM outbox_audit a WHERE a.letter_id = l.letter_id AND a.letter_id IS NOT NULL "                \
-    "AND a.id > l.audit_id AND a.act IN ('discard', 'restore')) OR EXISTS (SELECT 1 FROM outbox_audit_letters m JOIN " \
-    "outbox_audit a ON a.id = m.audit_id WHERE m.letter_id = l.letter_id AND m.audit_id > l.audit_id "                 \
-    "AND a.act IN ('discard', 'restore')) "
-
 enum hk_code hk_sl_act_letters(struct hk_admin *admin, int64_t act_id, int64_t after_letter_id,
                                uint32_t limit, const struct hk_audit_letters **out, struct hk_err *err)
 {
@@ -192,11 +179,7 @@ enum hk_code hk_sl_act_letters(struct hk_admin *admin, int64_t act_id, int64_t a
     hk_sq_call(store);
     struct hk_audit_letters *letters = hk_sq_alloc(store, 1, sizeof *letters);
     hk_sq_begin_read(store);
-    sqlite3_stmt *q = hk_sl_prepare_for(
-        store,
-        LETTER LATER "FROM outbox_audit_letters l INDEXED BY outbox_audit_letters_act "
-                     "WHERE l.act_id = ?1 AND l.letter_id > ?2 ORDER BY l.letter_id LIMIT ?3",
-        act_id);
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_ACT_LETTERS], act_id);
     hk_sq_bind_i64(store, q, 2, after_letter_id);
     hk_sq_bind_i64(store, q, 3, (int64_t)limit + 1);
     if (letters)

@@ -191,9 +191,6 @@ struct hk_sq_place {
     int64_t id; /* the rowid */
 };
 
-/* In a statement that copies a row: its payload, unless ?n says that it is large. */
-#define HK_SQ_UNLESS_LARGE(n, payload) "CASE WHEN ?" n " THEN NULL ELSE " payload " END"
-
 /* How many bytes the payload has, when they are too many for a statement; else 0. Of outbox, outbox_retry, dead_letters. */
 int hk_sq_large(struct hk_store *store, struct hk_sq_place row);
 /* Into the row `to`, which was written without payload. `bytes` is what hk_sq_large said; 0: nothing to do. */
