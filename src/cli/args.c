@@ -327,14 +327,14 @@ bool hk_args_rate(const struct hk_cli *cli, const char *option, double lo, doubl
     return true;
 }
 
-static bool read_all(FILE *file, struct hk_buf *out)
+enum hk_code hk_args_read_file(FILE *file, struct hk_buf *out)
 {
     char chunk[16384];
     size_t n = 0;
     while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
         if (hk_buf_add(out, chunk, n) != HK_OK)
-            return false;
-    return ferror(file) == 0;
+            break;
+    return ferror(file) ? HK_IO : hk_buf_status(out);
 }
 
 bool hk_args_bytes(const char *given, struct hk_buf *out)
@@ -350,7 +350,7 @@ bool hk_args_bytes(const char *given, struct hk_buf *out)
         return false;
     }
     errno = 0;
-    bool ok = read_all(file, out);
+    bool ok = hk_args_read_file(file, out) == HK_OK;
     if (!ok)
         (void)hk_out_error(HK_EXIT_FAILURE, "cannot read %s: %s", name,
                            hk_buf_status(out) != HK_OK ? "it is too large" : strerror(errno));

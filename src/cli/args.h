@@ -5,6 +5,7 @@
 #define HK_CLI_ARGS_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "cli/cli.h"
@@ -35,6 +36,8 @@ bool hk_args_duration(const struct hk_cli *cli, const char *option, uint64_t lo_
 bool hk_args_rate(const struct hk_cli *cli, const char *option, double lo, double hi,
                   double *value_per_s) HK_MUSTCHECK;
 
+/* All that is in it, added to `out`. HK_IO, or the buffer's errors. */
+enum hk_code hk_args_read_file(FILE *file, struct hk_buf *out) HK_MUSTCHECK;
 #define HK_ARGS_BYTES_MAX ((size_t)64 << 20)
 /* TEXT itself, what comes from standard input ("-"), or what is in a file ("@FILE"). False: said why not. */
 bool hk_args_bytes(const char *given, struct hk_buf *out) HK_MUSTCHECK;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hikyaku config check */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/args.h"
@@ -8,17 +7,6 @@
 #include "cli/out.h"
 #include "cli/policy/policies.h"
 #include "desk/setup.h"
-
-static enum hk_code read_stdin(struct hk_buf *out)
-{
-    char chunk[4096];
-    size_t n = 0;
-
-    while ((n = fread(chunk, 1, sizeof chunk, stdin)) > 0)
-        if (hk_buf_add(out, chunk, n) != HK_OK)
-            break;
-    return ferror(stdin) ? HK_IO : hk_buf_status(out);
-}
 
 /* The file that was named, or the one that every command reads. `text`: what came from standard input. */
 static int choose_file(const struct hk_cli *cli, struct hk_config_check_ask *ask, struct hk_buf *text)
@@ -31,7 +19,7 @@ static int choose_file(const struct hk_cli *cli, struct hk_config_check_ask *ask
     if (strcmp(ask->file, "-") == 0) {
         ask->file = "<stdin>";
         ask->is_text = true;
-        ask->read = read_stdin(text);
+        ask->read = hk_args_read_file(stdin, text);
         ask->text = hk_buf_str(text);
     }
     return HK_EXIT_OK;

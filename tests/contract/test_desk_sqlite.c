@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the desk tells of dead letters: masked throughout, recorded before it is revealed, and whole when the store is closed. */
+/* What the desk tells of dead letters: masked throughout, recorded before it is revealed, and whole when the store is closed. And of the
+ * store itself: its schema, its health, its time. */
 #include <string.h>
 
 #include "base/str.h"
 #include "desk/audit.h"
+#include "desk/clock.h"
 #include "desk/dead_look.h"
+#include "desk/doctor.h"
 #include "desk/encode.h"
+#include "desk/setup.h"
 #include "letters_suite_impl.h"
 #include "sqlite_kind.h"
 
@@ -120,6 +124,18 @@ static void lists_and_groups_are_masked(void **state)
     assert_non_null(strstr(json, "\"example_error\":\"no ***, no ***\""));
 }
 
+static void a_brief_list_has_no_errors(void **state)
+{
+    struct hk_dead_list list = {.next = 0};
+    (void)state;
+    const char *json =
+        ask(&hk_op_dead_list, &viewer, &(struct hk_dead_list_ask){.limit = 9, .briefly = true}, &list);
+    assert_hides(json);
+    assert_int_equal(list.pages->n, 2);
+    assert_int_equal(list.pages->items[0].error.len, 0);
+    assert_true(list.pages->items[0].reason.len > 0 && list.pages->items[0].destination.len > 0);
+}
+
 struct taken {
     size_t n;
     bool hides, shows;
@@ -193,15 +209,110 @@ static void the_audit_is_told_and_verified(void **state)
     assert_int_equal(verified.bad_id, 1);
 }
 
+static const struct hk_caller admin_caller = {.role = HK_ROLE_ADMIN, .actor = "ann", .reason = "asked"};
+
+static void the_schema_is_made_once(void **state)
+{
+    struct hk_inited done = {.sql = {NULL, 0}};
+    struct hk_err err = {.message = ""};
+    (void)state;
+    assert_int_equal(
+        hk_desk_ask(&desk, &hk_op_init, &revealing, &(struct hk_init_ask){.print = true}, &mem, &done, &err),
+        HK_DENIED);
+    const char *json = ask(&hk_op_init, &admin_caller, &(struct hk_init_ask){.wal = true}, &done);
+    assert_non_null(strstr(json, "\"created\":false"));
+    assert_true(done.is.from == done.is.to && done.is.to > 0 && done.sql.ptr == NULL);
+    /* only said, not done: there is no such folder */
+    desk.url = "sqlite:/nonexistent/desk.db";
+    json = ask(&hk_op_init, &admin_caller, &(struct hk_init_ask){.print = true}, &done);
+    assert_non_null(strstr(json, "\"sql\":"));
+    assert_non_null(strstr(json, "CREATE TABLE outbox"));
+    assert_non_null(strstr(json, "desk.db"));
+}
+
+static void what_a_kind_of_store_lacks_is_told_of_the_field(void **state)
+{
+    static const struct {
+        struct hk_init_ask ask;
+        const char *field; /* NULL: no field of it alone */
+    } wrong[] = {{{.notify = true}, "notify"},
+                 {{.no_notify = true}, "no_notify"},
+                 {{.partition_sent = true}, "partition_sent"},
+                 {{.print_grants = true}, "print_grants"},
+                 {{.notify = true, .no_notify = true}, NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct hk_inited done;
+        struct hk_err err = {.message = ""};
+        assert_int_equal(hk_desk_ask(&desk, &hk_op_init, &admin_caller, &wrong[i].ask, &mem, &done, &err),
+                         HK_INVALID);
+        assert_true(wrong[i].field ? strcmp(desk.wrong_field, wrong[i].field) == 0 : !desk.wrong_field);
+    }
+}
+
+static void doctor_says_what_it_finds_with_what_to_do(void **state)
+{
+    struct hk_diagnosis found = {.n = 0};
+    (void)state;
+    const struct hk_doctor_ask sound = {.file = "x.yaml", .complete = true, .can_lock = true};
+    const char *json = ask(&hk_op_doctor, &viewer, &sound, &found);
+    assert_non_null(strstr(json, "x.yaml names no destinations"));
+    assert_non_null(strstr(json, "{\"check\":\"dead letters\",\"level\":\"warn\",\"message\":\"2 open: "));
+    assert_null(strstr(json, "\"check\":\"secrets\""));
+    assert_null(strstr(json, "\"check\":\"schema\",\"level\":\"fail\""));
+    size_t *by = found.found;
+    assert_int_equal(by[HK_NOTE_OK] + by[HK_NOTE_WARN] + by[HK_NOTE_FAIL], found.n);
+    assert_true((strstr(json, "\"ok\":true") != NULL) == (by[HK_NOTE_FAIL] == 0));
+    const struct hk_doctor_ask bad = {.file = "x.yaml", .broken = true, .is_root = true};
+    desk.url = "sqlite:/nonexistent/desk.db";
+    json = ask(&hk_op_doctor, &viewer, &bad, &found);
+    assert_non_null(strstr(json, "x.yaml has errors"));
+    assert_non_null(strstr(json, "{\"check\":\"database\",\"level\":\"fail\""));
+    assert_non_null(strstr(json, "a relay keeps all system calls"));
+    assert_non_null(strstr(json, "\"ok\":false"));
+}
+
+static void the_stores_time_is_told_and_set_back(void **state)
+{
+    struct hk_clock_state is = {.mended = true};
+    struct hk_err err = {.message = ""};
+    const struct hk_clock_reset_ask dry = {.dry_run = true}, now = {.dry_run = false};
+    (void)state;
+    sqlite_kind.sql("DELETE FROM outbox_relay"); /* its relay is dead */
+    sqlite_kind.sql(
+        "UPDATE outbox_meta SET value = strftime('%s') * 1000 + 3600000 WHERE key = 'high_water_ms'");
+    const char *json = ask(&hk_op_clock_show, &viewer, NULL, &is);
+    assert_non_null(strstr(json, "\"in_step\":false"));
+    json = ask(&hk_op_clock_reset, &admin_caller, &dry, &is);
+    assert_non_null(strstr(json, "\"in_step\":false"));
+    assert_non_null(strstr(json, "\"reset\":false"));
+    assert_true(hk_clock_ahead_ms(&is) > 3000000);
+    assert_rows("outbox_audit WHERE act = 'clock-reset'", 0);
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_clock_reset, &revealing, &now, &mem, &is, &err), HK_DENIED);
+    json = ask(&hk_op_clock_reset, &admin_caller, &now, &is);
+    assert_non_null(strstr(json, "\"reset\":true"));
+    assert_rows("outbox_audit WHERE act = 'clock-reset' AND actor = 'ann' AND reason = 'asked'", 1);
+    json = ask(&hk_op_clock_show, &viewer, NULL, &is);
+    assert_non_null(strstr(json, "\"in_step\":true"));
+}
+
 #undef TEST
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        TEST(one_letter_is_masked_throughout),    TEST(lists_and_groups_are_masked),
-        TEST(what_is_revealed_is_recorded_first), TEST(wrong_words_are_told_before_the_store_is_asked),
+        TEST(one_letter_is_masked_throughout),
+        TEST(lists_and_groups_are_masked),
+        TEST(what_is_revealed_is_recorded_first),
+        TEST(wrong_words_are_told_before_the_store_is_asked),
         TEST(the_audit_is_told_and_verified),
+        TEST(a_brief_list_has_no_errors),
+        TEST(the_schema_is_made_once),
+        TEST(what_a_kind_of_store_lacks_is_told_of_the_field),
+        TEST(doctor_says_what_it_finds_with_what_to_do),
+        TEST(the_stores_time_is_told_and_set_back),
     };
     store_kind = &sqlite_kind;
     admin_ops = &hk_store_admin_sqlite;

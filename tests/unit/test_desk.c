@@ -6,6 +6,7 @@
 #include "check.h"
 #include "desk/desk.h"
 #include "desk/explain.h"
+#include "desk/setup.h"
 
 static size_t size_of(enum hk_arg_kind kind)
 {
@@ -208,6 +209,75 @@ static void where_a_message_goes_is_found_as_a_relay_finds_it(void **state)
     hk_config_free(config);
 }
 
+/* What the operation says as JSON. `request` and `result` as hk_desk_ask has them. */
+static const char *json_of(const struct hk_op *op, const void *request, void *result, struct hk_pool *mem,
+                           struct hk_buf *out)
+{
+    const struct hk_caller caller = {.role = HK_ROLE_ADMIN};
+    struct hk_err err = {.message = ""};
+    struct hk_desk desk;
+    struct hk_json json;
+    hk_desk_init(&desk, NULL, NULL);
+    assert_int_equal(hk_desk_ask(&desk, op, &caller, request, mem, result, &err), HK_OK);
+    hk_desk_fini(&desk);
+    hk_buf_reset(out);
+    hk_json_init(&json, out, false);
+    op->encode(&json, result);
+    return hk_buf_cstr(out);
+}
+
+static void a_configuration_is_checked_as_text(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        enum hk_code read;
+        const char *says;
+    } cases[] = {
+        {"destinations: { a: { http: { url: \"http://127.0.0.1:1/\" } } }", HK_OK,
+         "{\"ok\":true,\"file\":\"x\""},
+        {"policies: { p: { preset: standard } }", HK_OK, "\"warnings\":[],\"policies\":1,"},
+        {"relay: { name: r }", HK_OK, "no destinations: a relay with this file delivers nothing"},
+        {"store: \"oracle:x\"", HK_OK, "there is no store of another kind"},
+        {"destinations: 5", HK_OK, "{\"ok\":false,\"file\":\"x\",\"errors\":[{\"file\":\"x\",\"line\":1,"},
+        {"", HK_TOOBIG, "larger than 4 MiB"},
+        {"", HK_IO, "cannot be read"},
+    };
+
+    struct hk_buf out;
+    hk_buf_init(&out, 1 << 20);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct hk_pool mem = {NULL};
+        struct hk_config_checked checked;
+        const struct hk_config_check_ask ask = {
+            .file = "x", .is_text = true, .text = hk_str_of(cases[i].text), .read = cases[i].read};
+        const char *json = json_of(&hk_op_config_check, &ask, &checked, &mem, &out);
+        assert_non_null(strstr(json, cases[i].says));
+        assert_int_equal(checked.ok, checked.found.errors == 0);
+        hk_pool_fini(&mem);
+    }
+    hk_buf_fini(&out);
+}
+
+static void version_and_settings_are_told(void **state)
+{
+    (void)state;
+    struct hk_buf out;
+    struct hk_pool mem = {NULL};
+    struct hk_version_told told = {.version = NULL};
+    struct hk_config_schema schema = {.text = {NULL, 0}};
+    hk_buf_init(&out, 4 << 20);
+    const char *json = json_of(&hk_op_version, NULL, &told, &mem, &out);
+    assert_non_null(strstr(json, told.version));
+    json = json_of(&hk_op_config_schema, NULL, &schema, &mem, &out);
+    assert_non_null(strstr(json, "json-schema.org"));
+    assert_int_equal(json[strlen(json) - 1], '}'); /* one value, and no line end */
+    assert_non_null(strstr(schema.text.ptr, "destinations:"));
+    hk_pool_fini(&mem);
+    hk_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +288,8 @@ int main(void)
         cmocka_unit_test(a_dry_run_needs_no_reason),
         cmocka_unit_test(a_store_that_is_not_there_is_told),
         cmocka_unit_test(where_a_message_goes_is_found_as_a_relay_finds_it),
+        cmocka_unit_test(a_configuration_is_checked_as_text),
+        cmocka_unit_test(version_and_settings_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
