@@ -562,8 +562,9 @@ def send_shows_the_answer_records_it_and_never_rearms():
         w.dies("m", payload='{"a":1}')
         daemon.stop()
         before = w.letter("m", "fingerprint, error_message")
-        out = w.run("dead", "send", "m", *WHY, code=FAILURE)
+        out = w.run("dead", "send", "m", *WHY, "--reveal", code=FAILURE)
         assert "422" in out and "permanent" in out, out
+        assert w.acts().count("reveal") == 1, "the answer may show what is masked"
         assert w.letter("m", "status, life") == ("failed", 1)
         assert w.letter("m", "fingerprint, error_message") == before, "it has failed in the same way, and stays in its group"
         assert w.sql("SELECT count(*) FROM outbox_retry") == [(0,)], "never re-armed"
