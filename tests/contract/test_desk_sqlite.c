@@ -4,11 +4,15 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "desk/alerts.h"
 #include "desk/audit.h"
 #include "desk/clock.h"
+#include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/destinations.h"
 #include "desk/doctor.h"
 #include "desk/encode.h"
+#include "desk/redrive.h"
 #include "desk/setup.h"
 #include "letters_suite_impl.h"
 #include "sqlite_kind.h"
@@ -297,6 +301,133 @@ static void the_stores_time_is_told_and_set_back(void **state)
     assert_non_null(strstr(json, "\"in_step\":true"));
 }
 
+static const struct hk_caller by_hand = {.role = HK_ROLE_OPERATOR, .actor = "ann", .reason = "why"};
+
+static void an_edit_shows_its_difference_masked(void **state)
+{
+    struct hk_dead_edited edited = {.id = 0};
+    struct hk_dead_opened opened = {.id = 0};
+    struct hk_dead_edit_ask request = {.id = "1", .payload = hk_str_of("{\"mail\":\"z@x.jp\",\"n\":2}")};
+    struct hk_err err = {.message = ""};
+    (void)state;
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_open, &by_hand, &request, &mem, &opened, &err),
+                     HK_CONFLICT);
+    assert_non_null(strstr(err.message, "masked fields"));
+    request.dry_run = true;
+    const char *json = ask(&hk_op_dead_edit, &by_hand, &request, &edited);
+    assert_hides(json);
+    assert_null(strstr(json, "z@x.jp"));
+    assert_non_null(strstr(json, "\"changed\":false,\"dry_run\":true,\"payload_version\":2"));
+    request.dry_run = false;
+    request.version = 1; /* somebody has edited it since */
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_edit, &by_hand, &request, &mem, &edited, &err),
+                     HK_CONFLICT);
+    request.version = 2;
+    json = ask(&hk_op_dead_edit, &by_hand, &request, &edited);
+    assert_non_null(strstr(json, "\"changed\":true,\"dry_run\":false,\"payload_version\":3"));
+    assert_rows("outbox_audit WHERE act = 'reveal'", 0);
+}
+
+static void an_act_tells_of_each_letter(void **state)
+{
+    static const char *const names[] = {"1", "9"};
+    struct hk_dead_acted acted = {.n = 0};
+    struct hk_dead_ask request = {.ids = {names, 2}, .dry_run = true};
+    struct hk_err err = {.message = ""};
+    (void)state;
+    const char *json = ask(&hk_op_dead_discard, &by_hand, &request, &acted);
+    assert_non_null(strstr(json, "\"letters\":{\"n\":1,"));
+    assert_int_equal(acted.missing, 1);
+    request.dry_run = false;
+    json = ask(&hk_op_dead_discard, &by_hand, &request, &acted);
+    assert_non_null(strstr(json, "\"changed\":1,\"unchanged\":0,\"missing\":1"));
+    assert_non_null(strstr(json, "{\"id\":\"9\",\"did\":\"missing\",\"error\":\"there is no such letter\"}"));
+    request = (struct hk_dead_ask){.words.status = "failed"};
+    json = ask(&hk_op_dead_requeue, &by_hand, &request, &acted);
+    assert_non_null(strstr(json, "\"did\":\"done\",\"message_id\":\"m2\""));
+    assert_rows("outbox_retry", 1);
+    request.ids = (struct hk_texts){names, 1};
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_requeue, &by_hand, &request, &mem, &acted, &err),
+                     HK_INVALID);
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_dead_requeue, &viewer, &request, &mem, &acted, &err),
+                     HK_DENIED);
+}
+
+static bool at_once(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* A page holds 500 letters: what was changed before somebody stopped it is told. */
+static void an_act_that_is_stopped_tells_how_far_it_came(void **state)
+{
+    struct hk_caller caller = by_hand;
+    struct hk_dead_acted acted = {.n = 0};
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    letters_fill(store, suite_acquire(store), 600, NULL);
+    suite_close(store);
+    caller.stop = at_once;
+    const char *json =
+        ask(&hk_op_dead_resolve, &caller, &(struct hk_dead_ask){.words.status = "failed"}, &acted);
+    assert_int_equal(acted.stopped.code, HK_CANCELLED);
+    assert_int_equal(acted.done, 500);
+    assert_non_null(strstr(json, "\"stopped\":\"interrupted"));
+}
+
+static void a_redrive_is_planned_started_and_cancelled(void **state)
+{
+    struct hk_redrive_plan plan = {.id = 0};
+    struct hk_redrive_jobs jobs = {.n = 0};
+    struct hk_redrive_shown shown = {.now_ms = 0};
+    struct hk_redrive_ask request = {.words.status = "failed", .rate = 5};
+    struct hk_err err = {.message = ""};
+    (void)state;
+    const char *json = ask(&hk_op_redrive_plan, &viewer, &request, &plan);
+    assert_non_null(strstr(json, "\"letters\":{\"n\":2,\"estimate\":false}"));
+    assert_non_null(strstr(json, "\"unknown_destination\":"));
+    json = ask(&hk_op_redrive_start, &by_hand, &request, &plan);
+    assert_non_null(strstr(json, "{\"redrive\":\"1\""));
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_redrive_start, &by_hand, &request, &mem, &plan, &err),
+                     HK_BUSY);
+    request.dry_run = true;
+    json = ask(&hk_op_redrive_start, &by_hand, &request, &plan);
+    assert_int_equal(plan.twin, 1);
+    json = ask(&hk_op_redrive_list, &viewer, &(struct hk_redrive_list_ask){.running = true}, &jobs);
+    assert_non_null(strstr(json, "\"actor\":\"ann\",\"reason\":\"why\""));
+    json = ask(&hk_op_redrive_cancel, &by_hand, &(struct hk_redrive_job_ask){.id = "1"}, &shown);
+    assert_non_null(strstr(json, "\"status\":\"cancelled\""));
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_redrive_show, &viewer, &(struct hk_redrive_job_ask){.id = "x"},
+                                 &mem, &shown, &err),
+                     HK_INVALID);
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_redrive_show, &viewer, &(struct hk_redrive_job_ask){.id = "7"},
+                                 &mem, &shown, &err),
+                     HK_NOTFOUND);
+}
+
+static void destinations_and_alerts_are_told_when_the_store_is_closed(void **state)
+{
+    struct hk_dests dests = {.n = 0};
+    struct hk_dest_paused paused = {.changed = false};
+    struct hk_alerts_list alerts = {.now_ms = 0};
+    struct hk_alert_muted muted = {.changed = false};
+    struct hk_alert_mute_ask mute = {.rule = "died", .for_ms = 60000};
+    struct hk_err err = {.message = ""};
+    (void)state;
+    (void)ask(&hk_op_destinations_pause, &by_hand, &(struct hk_dest_ask){.destination = "a"}, &paused);
+    assert_true(paused.paused && paused.changed);
+    const char *json = ask(&hk_op_destinations_list, &viewer, NULL, &dests);
+    assert_non_null(strstr(json, "\"paused\":true,\"paused_by\":\"ann\",\"paused_reason\":\"why\""));
+    (void)ask(&hk_op_alerts_mute, &by_hand, &mute, &muted);
+    json = ask(&hk_op_alerts_list, &viewer, NULL, &alerts);
+    assert_non_null(strstr(json, "{\"rule\":\"died\","));
+    mute.until = "2020-01-01T00:00:00Z";
+    mute.for_ms = 0;
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_alerts_mute, &by_hand, &mute, &mem, &muted, &err), HK_INVALID);
+    assert_string_equal(desk.wrong_field, "until");
+}
+
 #undef TEST
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
@@ -308,6 +439,11 @@ int main(void)
         TEST(what_is_revealed_is_recorded_first),
         TEST(wrong_words_are_told_before_the_store_is_asked),
         TEST(the_audit_is_told_and_verified),
+        TEST(an_edit_shows_its_difference_masked),
+        TEST(an_act_tells_of_each_letter),
+        TEST(an_act_that_is_stopped_tells_how_far_it_came),
+        TEST(a_redrive_is_planned_started_and_cancelled),
+        TEST(destinations_and_alerts_are_told_when_the_store_is_closed),
         TEST(a_brief_list_has_no_errors),
         TEST(the_schema_is_made_once),
         TEST(what_a_kind_of_store_lacks_is_told_of_the_field),
