@@ -216,6 +216,27 @@ static void after_a_reset_messages_go_by_the_clock(void **state)
     admin_ops->close(admin);
 }
 
+/* More of them than SQLite mends by one statement. */
+static void many_messages_are_mended_in_one_go(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    sql_at(
+        "INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, attempts, last_attempt_ms) "
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2500) "
+        "SELECT 'm', 'a', 'T', %lld + x, CASE WHEN x %% 5 = 0 THEN 0 ELSE 1 END, "
+        "CASE WHEN x %% 5 = 0 THEN 0 ELSE %lld END FROM c",
+        suite_clock_ms + DAY_MS);
+    struct hk_clock_state s = reset(admin);
+    assert_int_equal(s.rows[HK_CLOCK_WAITS], 2000);
+    assert_int_equal(s.rows[HK_CLOCK_DUE], 500);
+    assert_number("max(due_ms) FROM outbox_retry", suite_clock_ms + 2499);
+    assert_number("max(last_attempt_ms) FROM outbox_retry", suite_clock_ms);
+    s = reset(admin);
+    assert_true(hk_clock_in_step(&s));
+    admin_ops->close(admin);
+}
+
 static void a_reset_is_refused_while_a_relay_runs(void **state)
 {
     (void)state;
@@ -368,6 +389,7 @@ size_t admin_clock_tests(struct CMUnitTest *out, size_t room)
         TEST(a_clock_that_was_never_wrong_is_in_step),
         TEST(what_was_written_with_a_wrong_time_is_mended),
         TEST(after_a_reset_messages_go_by_the_clock),
+        TEST(many_messages_are_mended_in_one_go),
         TEST(a_reset_is_refused_while_a_relay_runs),
         TEST(a_relay_that_left_no_lock_is_dead_when_it_is_silent_for_a_lease),
         TEST(a_relay_that_wakes_after_a_reset_loses_its_lane),

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a clock that was wrong has left behind, found and mended: the rules are in store/clock.h. For both kinds of store. Theirs are
 -- the fragments CLOCK_AT (what stands before a table's name), CLOCK_W (the clock, which is right), CLOCK_M (the mark, the latest time
--- that the store has seen), CLOCK_NO (a flag is not set) and CLOCK_UNSET (a time is not there).
+-- that the store has seen), CLOCK_NO (a flag is not set), CLOCK_UNSET (a time is not there) and CLOCK_SLICE (which retry rows a statement
+-- looks at).
 
 --@ fragment CLOCK_AHEAD(x)
 {x} > {CLOCK_W} + 2000
@@ -92,10 +93,11 @@ SELECT {CLOCK_COUNT(outbox_retry; {CLOCK_WAITS_WRONG})}, {CLOCK_COUNT(outbox_ret
 UPDATE {CLOCK_AT}outbox_retry SET due_ms = CASE WHEN NOT ({CLOCK_NO(deferred)}) THEN due_ms
 WHEN due_ms - (last_attempt_ms - {CLOCK_W}) < {CLOCK_W} THEN {CLOCK_W} ELSE due_ms - (last_attempt_ms - {CLOCK_W}) END,
 {CLOCK_SHIFT(first_attempt_ms)}, {CLOCK_SHIFT(first_failed_ms)}, last_attempt_ms = {CLOCK_W}
-WHERE {CLOCK_WAITS_WRONG} AND {CLOCK_M} IS NOT NULL
+WHERE {CLOCK_WAITS_WRONG} AND {CLOCK_M} IS NOT NULL AND {CLOCK_SLICE}
 
 --@ statement CLOCK_DUE
 UPDATE {CLOCK_AT}outbox_retry SET due_ms = {CLOCK_W} WHERE {CLOCK_DUE_WRONG} AND {CLOCK_M} IS NOT NULL
+AND {CLOCK_SLICE}
 
 --@ statement CLOCK_BREAKERS
 UPDATE {CLOCK_AT}outbox_destination SET {CLOCK_LEFT(open_until_ms)} WHERE {CLOCK_BREAKERS_WRONG}

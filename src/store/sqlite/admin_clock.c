@@ -5,7 +5,11 @@
 #include "store/letters.h"
 #include "store/sqlite/admin.h"
 
-/* Both take the clock and the mark. */
+enum {
+    SLICE_ROWS = 1000
+};
+
+/* They take the clock and the mark. */
 static sqlite3_stmt *bind_times(struct hk_store *store, unsigned id, const struct hk_clock_state *state)
 {
     sqlite3_stmt *q = hk_sq_use(store, (enum hk_sq_id)id);
@@ -40,10 +44,34 @@ static void look(struct hk_store *store, struct hk_clock_state *out)
     hk_sq_done(q);
 }
 
+/* The rows of outbox_retry may be many: slice by slice, all in one transaction. */
+static uint64_t mend_retries(struct hk_store *store, unsigned id, const struct hk_clock_state *state)
+{
+    uint64_t rows = 0;
+    int64_t from = INT64_MIN;
+    bool more = true;
+    while (more && hk_sq_ok(store)) {
+        sqlite3_stmt *end = hk_sq_use(store, HK_SQ_CLOCK_SLICE_END);
+        hk_sq_bind_i64(store, end, 1, from);
+        hk_sq_bind_i64(store, end, 2, SLICE_ROWS);
+        more = hk_sq_row(store, end);
+        int64_t to = more ? sqlite3_column_int64(end, 0) : INT64_MAX;
+        hk_sq_done(end);
+        sqlite3_stmt *q = bind_times(store, id, state);
+        hk_sq_bind_i64(store, q, 3, from);
+        hk_sq_bind_i64(store, q, 4, to);
+        rows += (uint64_t)hk_sq_run(store, q);
+        from = to;
+    }
+    return rows;
+}
+
 static void mend(struct hk_store *store, const struct hk_clock_ask *ask, struct hk_clock_state *state)
 {
     struct hk_buf detail;
-    for (unsigned i = 0; i < HK_NCLOCK_PARTS; i++)
+    state->rows[HK_CLOCK_WAITS] = mend_retries(store, HK_SQ_CLOCK_WAITS, state);
+    state->rows[HK_CLOCK_DUE] = mend_retries(store, HK_SQ_CLOCK_DUE, state);
+    for (unsigned i = HK_CLOCK_DUE + 1; i < HK_NCLOCK_PARTS; i++)
         state->rows[i] = (uint64_t)hk_sq_run(store, bind_times(store, HK_SQ_CLOCK_WAITS + i, state));
     hk_sq_clock_reset(store, state->clock_ms);
     hk_buf_init(&detail, HK_SA_TEXT_MAX);

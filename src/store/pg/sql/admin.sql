@@ -895,6 +895,9 @@ NOT {flag}
 --@ fragment CLOCK_UNSET(time)
 {time} IS NULL
 
+--@ fragment CLOCK_SLICE
+true
+
 -- $1 the time of tests: the server's clock
 --@ statement CLOCK_NOW
 SELECT {NOW}

@@ -596,3 +596,11 @@ DELETE FROM outbox_audit WHERE id <= ?1
 
 --@ fragment CLOCK_UNSET(time)
 coalesce({time}, '') = ''
+
+-- What a statement changes it keeps in memory until its end: so it is given no more than a slice.
+--@ fragment CLOCK_SLICE
+id > ?3 AND id <= ?4
+
+-- The last row of the slice of ?2 rows behind ?1; none: that is the last slice.
+--@ statement CLOCK_SLICE_END
+SELECT id FROM outbox_retry NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT 1 OFFSET ?2 - 1
