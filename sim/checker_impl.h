@@ -182,7 +182,8 @@ struct checker {
     size_t line; /* number of the one at hand */
     bool in_dump, has_dump;
     int64_t t;
-    int64_t clock; /* what the store's clock says: it may be behind the store's time */
+    int64_t clock;     /* what the store's clock says: it may be behind the store's time */
+    int64_t clock_was; /* before it jumped; of jumps in quick succession the latest time */
     struct names msg_names, leg_names, row_names, dest_names, relay_names, key_names, texts;
     VEC(struct cmsg, msgs);
     VEC(struct cleg, legs);

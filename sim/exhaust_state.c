@@ -445,7 +445,7 @@ LOOKED_AT(hk_dest, 320);
 LOOKED_AT(hk_model, 632);
 LOOKED_AT(model_row, 208); /* none of its rows is stuck */
 LOOKED_AT(checker,
-          4256); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
+          4264); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
 LOOKED_AT(cleg, 288);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 64);

@@ -380,6 +380,13 @@ static const struct row good[] = {
          CLAIM(9000, "m", "o1", 1) LINE(9001, "clock", ",\"wait\":-8998,\"behind\":8998")
              LINE(9001, "send", HAND("m", "o1", 1) ",\"n\":1,\"behind\":8998"),
      ""},
+    {"", "a wait that was over by a clock which has jumped back just now",
+     UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) LINE(
+         7, "settle",
+         HAND("m", "o1", 1) ",\"kind\":\"retry\",\"n\":1,\"charged\":1,\"rows\":1,\"due\":57,\"behind\":10")
+         CLAIM(47, "m", "r1", 2) LINE(47, "clock", ",\"wait\":-20,\"behind\":20")
+             LINE(48, "send", HAND("m", "r1", 2) ",\"n\":2,\"behind\":20"),
+     ""},
     {"", "a wait that is over by the clock, which has caught up meanwhile",
      UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) LINE(
          7, "settle",
