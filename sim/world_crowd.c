@@ -203,14 +203,14 @@ static void shards_on_the_move(struct world *w, struct hk_rng *rng)
         w->dests[i].latency_ms = hk_world_between(rng, 200, 3000);
 }
 
-/* Ahead by seconds or up to a day, or behind. With many lanes rows are due by the clock, and what was written in a wrong moment
- * waits for that time: not for a day here. */
+/* Ahead by seconds or up to a day, or behind: by so little that no clock shows a time before 0, also when moments overlap. With
+ * many lanes rows are due by the clock, and what was written in a wrong moment waits for that time: not for a day here. */
 static int64_t wrong_by_ms(const struct config *c, struct hk_rng *rng)
 {
     bool back = hk_rng_upto(rng, 2) == 0, much = hk_rng_upto(rng, 1) == 1;
     if (c->many || !much)
         return (back ? -1 : 1) * hk_world_between(rng, 1000, c->many ? 60000 : 20000);
-    return back ? -hk_world_between(rng, 20000, 15 * 60000) : hk_world_between(rng, 10 * 60000, 24 * 3600000);
+    return back ? -hk_world_between(rng, 20000, 5 * 60000) : hk_world_between(rng, 10 * 60000, 24 * 3600000);
 }
 
 /* The host's clock is wrong for a moment, and right again; and messages name times of the next minutes. */
