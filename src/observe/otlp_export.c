@@ -128,7 +128,8 @@ static void note(struct hk_exporter *e, const struct hk_otlp_answer *answer, boo
 /* False: there is no time left for another try. Someone who wants us to stop does not wait for a collector that is down. */
 static bool pause_before_retry(struct hk_exporter *e, uint64_t wait_ms, int64_t end_ms)
 {
-    int64_t at_ms = now_ms() + 1 + (int64_t)wait_ms; /* now_ms() leaves off a part of a millisecond: never early */
+    int64_t at_ms =
+        now_ms() + 1 + (int64_t)wait_ms; /* now_ms() leaves off a part of a millisecond: never early */
     (void)pthread_mutex_lock(&e->lock);
     while (!e->stopping && at_ms < end_ms && now_ms() < at_ms)
         wait_until(e, at_ms);
