@@ -172,7 +172,7 @@ class Witness:
             end = self.ends.get(key)
             assert end, f"said to be settled, and is not: {e}"
             alike = {"release": ("release", "defer"), "defer": ("defer", "fan_out")}.get(end.kind, (end.kind,))
-            if end.kind == "defer" and e["n"] == 0:
+            if end.kind in ("defer", "release") and e["n"] == end.attempts:
                 alike += ("retry",)  # the relay ended the send itself, and it may have arrived: no attempt is charged
             assert e["kind"] in alike, f"said to be settled so: {e}, and was so: {end}"
 
