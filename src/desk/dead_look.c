@@ -226,10 +226,10 @@ static enum hk_code pick_version(const struct hk_letter_shown *shown, uint64_t w
 }
 
 /* Everything that a mask hides is gone from the result: so are payloads that were only read to find that. */
-static void veil_all(struct hk_letter_view *view, struct hk_pool *mem, struct hk_dead_shown *s)
+static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, struct hk_dead_shown *s)
 {
     const struct hk_letter_shown history = s->all;
-    view->history = &history;
+    const struct hk_letter_view whole = {alone->desk, alone->masks, &history}, *view = &whole;
     for (size_t i = 0; i < s->all.n_attempts; i++)
         hk_letter_veil_attempt(view, &history.letter, mem, &s->all.attempts[i]);
     s->cut = s->letter.payload.len < s->letter.payload_bytes;
