@@ -117,7 +117,8 @@ static enum hk_code read_store(struct hk_desk *desk, bool exact, struct hk_pool 
                                struct hk_err *err)
 {
     const struct hk_store_status *status = NULL;
-    enum hk_code rc = (exact ? desk->ops->status_exact : desk->ops->status)(desk->admin, &status, err);
+    enum hk_code rc = exact ? desk->ops->status_exact(desk->admin, &status, err)
+                            : desk->ops->status(desk->admin, &status, err);
     if (rc != HK_OK)
         return rc;
     o->store = *status;
