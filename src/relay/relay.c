@@ -53,9 +53,11 @@ static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
 {
     if (r->soon)
         return;
-    if (!r->store.busy && r->purge_at_ms < wake_ms)
+    bool ours =
+        !r->store.busy && r->store.lane; /* as hk_relay_pump asks: who waits for a lane does neither */
+    if (ours && r->purge_at_ms < wake_ms)
         wake_ms = r->purge_at_ms;
-    if (!r->store.busy && redrive_at_ms(r) < wake_ms)
+    if (ours && redrive_at_ms(r) < wake_ms)
         wake_ms = redrive_at_ms(r);
     if (r->drain.on && !r->store.busy && give_up_at(r) < wake_ms)
         wake_ms = give_up_at(r);

@@ -1055,4 +1055,25 @@ def a_damaged_database_ends_the_relay_in_good_order():
         assert daemon.log().count("level=error") == 1 and "damaged" in daemon.log()
 
 
+@test
+def a_relay_that_waits_for_a_lane_sleeps():
+    if POSTGRES:
+        raise Skip("many relays of one database have a lane each")
+
+    def cpu_s(pid):
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    with World() as w:
+        first = w.daemon().ready()
+        second = w.daemon("second").says("msg=sandbox")
+        time.sleep(1)
+        before, at = cpu_s(second.pid), time.monotonic()
+        time.sleep(2)
+        used, passed = cpu_s(second.pid) - before, time.monotonic() - at
+        assert used < passed / 5, f"{used} s of CPU in {passed} s"
+        first.stop()
+        second.ready()
+
+
 sys.exit(run_tests(TESTS))
