@@ -88,20 +88,22 @@ static void print_reset(const struct hk_ask *ask, const void *result, struct hk_
 /* A relay that left without a word is known to be dead only after a lease: asked until then. */
 static int ask_patiently(struct hk_ask *ask)
 {
-    uint64_t lease_ms = ask->config->relay.lease_ms;
-    int64_t until_ms = hk_clock_us() / 1000 + (int64_t)lease_ms + WAIT_MORE_MS;
+    const struct hk_clock_state *state = ask->result;
+    int64_t began_ms = hk_clock_us() / 1000;
     const struct timespec wait = {.tv_nsec = ASK_EVERY_MS * 1000000L};
     bool told = false;
     for (;;) {
         enum hk_code rc = hk_ask_quietly(ask);
         if (rc == HK_OK)
             return HK_EXIT_OK;
-        if (rc != HK_BUSY || !hk_desk_is_open(&ask->desk) || hk_clock_us() / 1000 >= until_ms)
+        int64_t waited_ms = hk_clock_us() / 1000 - began_ms;
+        if (rc != HK_BUSY || !hk_desk_is_open(&ask->desk) ||
+            waited_ms >= (int64_t)state->lease_ms + WAIT_MORE_MS)
             return hk_ask_failed(ask);
         if (!told) {
             char lease[HK_SHOW_NUMBER];
             (void)hk_out_error(HK_EXIT_TEMPORARY, "%s; waiting for up to %s", ask->err.message,
-                               hk_show_duration(lease_ms, lease));
+                               hk_show_duration(state->lease_ms, lease));
         }
         told = true;
         nanosleep(&wait, NULL);

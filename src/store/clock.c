@@ -112,3 +112,8 @@ enum hk_code hk_lane_watch(struct hk_lane_watch *watch, int64_t lane, int64_t si
         return hk_lane_runs(relay, err);
     return (uint64_t)(now_ms - watch->items[i].since_ms) >= lease_ms ? HK_OK : cannot_tell(relay, err);
 }
+
+uint64_t hk_lane_lease(uint64_t lease_ms, int64_t of_lane_ms)
+{
+    return of_lane_ms > 0 && (uint64_t)of_lane_ms > lease_ms ? (uint64_t)of_lane_ms : lease_ms;
+}

@@ -50,6 +50,7 @@ struct hk_clock_state {
     int64_t clock_ms, mark_ms;
     uint64_t rows[HK_NCLOCK_PARTS]; /* that are wrong, or were mended */
     bool mended;
+    uint64_t lease_ms; /* the longest lease of those that may live: HK_BUSY becomes something else after it */
 };
 
 bool hk_clock_in_step(const struct hk_clock_state *state);
@@ -57,7 +58,8 @@ bool hk_clock_in_step(const struct hk_clock_state *state);
 /* `reason` NULL: only look. Else mend, unless the clock is in step. */
 struct hk_clock_ask {
     const char *actor, *reason;
-    /* A relay that left its lane behind without a word is dead when it has not been heard of for so long, on the same handle. */
+    /* A relay that left its lane behind without a word is dead when it has not been heard of for so long, on the same handle, and
+     * for as long as its own lease. */
     uint64_t lease_ms;
 };
 
@@ -84,5 +86,7 @@ struct hk_lane_watch {
 enum hk_code hk_lane_watch(struct hk_lane_watch *watch, int64_t lane, int64_t sign, uint64_t lease_ms,
                            struct hk_str relay, struct hk_err *err);
 enum hk_code hk_lane_runs(struct hk_str relay, struct hk_err *err); /* HK_CONFLICT */
+/* The longer of both: a relay may have another lease than the configuration says that is at hand. */
+uint64_t hk_lane_lease(uint64_t lease_ms, int64_t of_lane_ms);
 
 #endif

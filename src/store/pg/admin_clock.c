@@ -42,8 +42,7 @@ static void look(struct hk_admin *admin, struct hk_clock_state *out)
 }
 
 /* Which have a lease by the server's clock: dead or not? */
-static enum hk_code check_lanes(struct hk_admin *admin, const struct hk_clock_ask *ask,
-                                const struct hk_clock_state *state, struct hk_err *err)
+static enum hk_code check_lanes(struct hk_admin *admin, struct hk_clock_state *state, struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
@@ -51,8 +50,9 @@ static enum hk_code check_lanes(struct hk_admin *admin, const struct hk_clock_as
     hk_pg_arg_i64(pg, &a, state->clock_ms);
     PGresult *res = hk_pg_query(pg, false, HK_PA_CLOCK_LANES, &a);
     for (int i = 0; res && i < PQntuples(res) && worst != HK_CONFLICT; i++) {
+        state->lease_ms = hk_lane_lease(state->lease_ms, hk_pg_i64(res, i, 3));
         enum hk_code rc = hk_lane_watch(&admin->lanes, hk_pg_i64(res, i, 0), hk_pg_i64(res, i, 2),
-                                        ask->lease_ms, hk_pg_text(pg, res, i, 1), err);
+                                        state->lease_ms, hk_pg_text(pg, res, i, 1), err);
         if (rc != HK_OK)
             worst = rc;
     }
@@ -98,14 +98,14 @@ enum hk_code hk_pa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask,
                          struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
-    struct hk_clock_state state = {.of_server = true};
+    struct hk_clock_state state = {.of_server = true, .lease_ms = ask->lease_ms};
     enum hk_code refused = HK_OK;
     hk_pg_call(pg);
     look(admin, &state);
     if (ask->reason && hk_pg_ok(pg) && !hk_clock_in_step(&state)) {
         refused = hk_clock_check(&state, err);
         if (refused == HK_OK)
-            refused = check_lanes(admin, ask, &state, err);
+            refused = check_lanes(admin, &state, err);
         if (refused == HK_OK && hk_pg_ok(pg))
             mend(admin, ask, &state);
     }
@@ -113,7 +113,7 @@ enum hk_code hk_pa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask,
     enum hk_code rc = hk_pa_end(admin, ask->reason ? "reset the clock" : "look at the clock", &broken);
     if (rc != HK_OK)
         return hk_err_set(err, rc, "%s", broken.message);
-    if (refused == HK_OK)
+    if (refused == HK_OK || refused == HK_BUSY)
         *out = state;
     return refused;
 }

@@ -88,11 +88,10 @@ static void mend(struct hk_store *store, const struct hk_clock_ask *ask, struct 
 }
 
 /* HK_OK: it may be mended. */
-static enum hk_code may_mend(struct hk_admin *admin, const struct hk_clock_ask *ask,
-                             const struct hk_clock_state *state, struct hk_err *err)
+static enum hk_code may_mend(struct hk_admin *admin, struct hk_clock_state *state, struct hk_err *err)
 {
     enum hk_code rc = hk_clock_check(state, err);
-    return rc == HK_OK ? hk_sq_lanes_dead(admin->store, &admin->lanes, ask->lease_ms, err) : rc;
+    return rc == HK_OK ? hk_sq_lanes_dead(admin->store, &admin->lanes, &state->lease_ms, err) : rc;
 }
 
 static enum hk_code reset(struct hk_admin *admin, const struct hk_clock_ask *ask,
@@ -103,7 +102,7 @@ static enum hk_code reset(struct hk_admin *admin, const struct hk_clock_ask *ask
     hk_sq_begin_write(store);
     look(store, state);
     if (hk_sq_ok(store) && !hk_clock_in_step(state)) {
-        enum hk_code refused = may_mend(admin, ask, state, err);
+        enum hk_code refused = may_mend(admin, state, err);
         if (refused != HK_OK && hk_sq_ok(store)) {
             hk_sq_rollback(store);
             hk_sq_unlock(store);
@@ -119,7 +118,7 @@ static enum hk_code reset(struct hk_admin *admin, const struct hk_clock_ask *ask
 enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
                          struct hk_err *err)
 {
-    struct hk_clock_state state = {.of_server = false};
+    struct hk_clock_state state = {.of_server = false, .lease_ms = ask->lease_ms};
     enum hk_code rc;
     hk_sq_call(admin->store);
     if (ask->reason) {
@@ -129,7 +128,7 @@ enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask,
         look(admin->store, &state);
         rc = hk_sq_end(admin->store, "look at the clock", err);
     }
-    if (rc == HK_OK)
+    if (rc == HK_OK || rc == HK_BUSY)
         *out = state;
     return rc;
 }

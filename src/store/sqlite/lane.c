@@ -34,7 +34,7 @@ static bool find_live(struct hk_store *store, int64_t now_ms, char name[HK_SHOW_
     return found;
 }
 
-enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watch, uint64_t lease_ms,
+enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watch, uint64_t *lease_ms,
                               struct hk_err *err)
 {
     enum hk_code worst = HK_OK;
@@ -47,8 +47,9 @@ enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watc
             store->lock_held && hk_sq_text(store, q, 3).len > 0; /* the kernel says that somebody lives */
         if (has_died(store, q) || (until_ms <= now_ms && !locked))
             continue;
+        *lease_ms = hk_lane_lease(*lease_ms, sqlite3_column_int64(q, 4));
         enum hk_code rc =
-            locked ? hk_lane_runs(relay, err) : hk_lane_watch(watch, lane, until_ms, lease_ms, relay, err);
+            locked ? hk_lane_runs(relay, err) : hk_lane_watch(watch, lane, until_ms, *lease_ms, relay, err);
         if (rc != HK_OK)
             worst = rc;
     }
@@ -161,6 +162,7 @@ static int64_t add_lane(struct hk_store *store, const char *name, const char *bo
     hk_sq_bind_i64(store, q, 4, now_ms);
     hk_sq_bind_i64(store, q, 5, hk_ms_after(now_ms, lease_ms));
     hk_sq_bind_text(store, q, 6, hk_str_of(store->lock_tag));
+    hk_sq_bind_i64(store, q, 7, hk_ms_after(0, lease_ms));
     hk_sq_run(store, q);
     return sqlite3_last_insert_rowid(store->db);
 }

@@ -227,7 +227,7 @@ void hk_sq_unstick(struct hk_store *store, int64_t now_ms);
 /* lane.c */
 struct hk_lane_watch;
 /* HK_OK: every relay that holds a lane is dead. As hk_lane_watch. After hk_sq_lock. */
-enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watch, uint64_t lease_ms,
+enum hk_code hk_sq_lanes_dead(struct hk_store *store, struct hk_lane_watch *watch, uint64_t *lease_ms,
                               struct hk_err *err);
 
 /* audit.c */

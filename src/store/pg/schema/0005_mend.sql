@@ -110,6 +110,9 @@ $$;
 -- ---- redrives ----
 -- The paused destination that a running job waits for: its letters are not requeued into a pause.
 ALTER TABLE @outbox_redrive ADD held text;
+
+-- For how long a relay may be silent and live: who resets the clock must not take it for dead before. 0 = not told.
+ALTER TABLE @outbox_relay ADD lease_ms bigint NOT NULL DEFAULT 0;
 -- Which letter goes under a message id that is not its own.
 CREATE INDEX @@dead_letters_requeued_as ON @dead_letters USING hash (requeued_as) WHERE requeued_as IS NOT NULL;
 

@@ -902,10 +902,10 @@ true
 --@ statement CLOCK_NOW
 SELECT {NOW}
 
--- $1 the clock: lane, name, and a number that changes with everything that its relay does. A lease that ends in a day is not renewed, but
+-- $1 the clock: lane, name, a number that changes with everything that its relay does, and its lease. A lease that ends in a day is not renewed, but
 -- locked with every exchange.
 --@ statement CLOCK_LANES
-SELECT r.lane, left(r.name, 250), r.until_ms + r.xmax::text::bigint FROM @outbox_relay r
+SELECT r.lane, left(r.name, 250), r.until_ms + r.xmax::text::bigint, r.lease_ms FROM @outbox_relay r
 WHERE r.until_ms > $1::bigint ORDER BY r.lane LIMIT 1000
 
 -- $1 the clock, $2 actor, $3 reason, $4 detail

@@ -524,8 +524,8 @@ SELECT lane, until_ms <= {NOW}, exchange, {NOW} FROM @outbox_relay ORDER BY lane
 SELECT shard, lane FROM @outbox_shard
 
 --@ statement ADD_LANE
-INSERT INTO @outbox_relay (name, boot, version, started_ms, until_ms)
-  VALUES ($2, $3, $4, {NOW}, {NOW} + $5::bigint) RETURNING lane, started_ms
+INSERT INTO @outbox_relay (name, boot, version, started_ms, until_ms, lease_ms)
+  VALUES ($2, $3, $4, {NOW}, {NOW} + $5::bigint, $5::bigint) RETURNING lane, started_ms
 
 -- $1 boot, $2 the lane that we know: the others were never used, and what shards they took are free with that
 --@ statement DROP_LOST_LANES

@@ -80,6 +80,9 @@ CREATE TRIGGER outbox_audit_letters_stay BEFORE UPDATE ON outbox_audit_letters
 BEGIN
     SELECT raise(ABORT, 'outbox_audit_letters: what was done stays as it was written');
 END;
+-- For how long a relay may be silent and live: who resets the clock must not take it for dead before. 0 = not told.
+ALTER TABLE outbox_relay ADD lease_ms INTEGER NOT NULL DEFAULT 0;
+
 -- What was done with each letter, by acts on one and on many. For people; `hikyaku audit list --letter` asks the same.
 CREATE VIEW outbox_audit_of_letters AS
 SELECT a.id, a.at_ms, a.actor, a.act, a.message_id, a.destination, a.reason, a.letter_id, a.redrive_id, a.before_hash, a.after_hash,

@@ -307,10 +307,11 @@ FROM outbox_stuck s
 WHERE s.source = 0 AND s.delivered = 0 AND s.message_key IS NOT NULL AND s.message_key <> ''
 
 --@ statement LANES
-SELECT lane, name, until_ms, lock FROM outbox_relay ORDER BY lane
+SELECT lane, name, until_ms, lock, lease_ms FROM outbox_relay ORDER BY lane
 
 --@ statement ADD_LANE
-INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms, lock) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+INSERT INTO outbox_relay (name, boot, version, started_ms, until_ms, lock, lease_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 
 --@ statement RENEW_LANE
 UPDATE outbox_relay SET until_ms = ?2 WHERE lane = ?1
