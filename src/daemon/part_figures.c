@@ -485,6 +485,10 @@ static void reloaded(void *arg)
     struct part *p = arg;
     struct hk_err err = {.message = ""};
     p->no_masks = take_config(p, &err) != HK_OK;
+    for (size_t i = 0; i < p->n_dests; i++) { /* they were masked by other rules, or by none */
+        p->dests[i].error[0] = '\0';
+        p->dests[i].error_at_ms = 0;
+    }
     if (p->no_masks) {
         free_dests(p->dests, p->n_dests);
         p->dests = NULL;

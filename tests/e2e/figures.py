@@ -4,6 +4,7 @@
 
 Usage: figures.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres: on PostgreSQL"""
 import json
+import signal
 import sys
 import time
 
@@ -67,6 +68,21 @@ def an_error_that_repeats_what_is_masked_does_not_get_into_the_figures():
         assert "4111111111111111" not in shown, shown
         rows = w.sql("SELECT last_error FROM outbox_figures")
         assert rows and all("4111111111111111" not in (r[0] or "") for r in rows), rows
+
+
+@test
+def an_error_from_before_a_mask_leaves_the_figures_with_the_reload():
+    with World(policies={"once": {"preset": "standard", "max_attempts": 1}}) as w:
+        w.config["destinations"]["shop"]["policy"] = "once"
+        w.config["destinations"]["shop"]["http"]["url"] = "http://c4111111111111111.invalid/"
+        w.write_config()
+        w.insert(payload=json.dumps({"card": "c4111111111111111"}))
+        daemon = w.daemon().ready()
+        until(lambda: "4111111111111111" in (dest(w).get("last_error") or ""), "a last error")
+        w.config["masks"] = [{"event_type": "*", "paths": ["card"]}]
+        w.write_config()
+        daemon.signal(signal.SIGHUP)
+        until(lambda: "4111111111111111" not in json.dumps(status(w)) + w.hikyaku("status"), "it is gone")
 
 
 @test
