@@ -70,6 +70,23 @@ static struct hk_str keep_id(struct fix *f, struct hk_str id)
     return copy ? (struct hk_str){copy, id.len} : (struct hk_str){"", 0};
 }
 
+/* jq quotes what it stumbled over, in brackets, and cuts it off ("object ({"card":"41...) and number"): a mask does not know a value
+ * by its first characters. */
+static void hide_cut_quotes(char *text)
+{
+    char *open = NULL;
+    for (char *p = text; *p; p++) {
+        if (*p == '(')
+            open = open ? open : p;
+        if (!open || strncmp(p, "...)", 4) != 0)
+            continue;
+        memmove(open + 4, p + 3, strlen(p + 3) + 1);
+        memcpy(open, "(***", 4);
+        p = open + 4;
+        open = NULL;
+    }
+}
+
 static void add_failure(struct fix *f, const struct hk_letter *letter, const char *why)
 {
     struct hk_buf masked;
@@ -78,7 +95,11 @@ static void add_failure(struct fix *f, const struct hk_letter *letter, const cha
         return;
     now.version = 1; /* it is about the payload of now */
     hk_buf_init(&masked, SAMPLE_MAX);
-    hk_letter_show_text(&f->view, &now, hk_str_of(why), &masked); /* jq quotes what it stumbled over */
+    char text[HK_ERR_MESSAGE_MAX];
+    (void)snprintf(text, sizeof text, "%s", why);
+    if (hk_masks_fit(f->view.masks, letter->event_type))
+        hide_cut_quotes(text);
+    hk_letter_show_text(&f->view, &now, hk_str_of(text), &masked);
     f->o.failures[f->o.n_failures++] = (struct hk_dead_told){
         .id = letter->id, .message_id = keep_id(f, letter->message_id), .text = keep_text(f, &masked)};
     hk_buf_fini(&masked);
@@ -438,7 +459,7 @@ const struct hk_op hk_op_dead_fix = {
     .summary = "repair the payloads of many letters with one jq program",
     .details =
         "Each result is checked as the relay would check it. Nothing is sent: requeue or redrive does that.\n"
-        "  hikyaku dead fix --group 3f2a… --jq '.qty |= tonumber' --dry-run",
+        "  hikyaku dead fix --group 096c42d35fa84b25 --jq '.qty |= tonumber' --dry-run",
     .role = HK_ROLE_OPERATOR,
     .store = true,
     .changes = true,

@@ -497,6 +497,18 @@ def masks_keep_the_editor_shut_only_where_they_hide_something():
 
 
 @test
+def what_jq_quotes_in_part_shows_nothing_of_a_masked_value():
+    with Office(masks=[{"paths": ["[*]", "card"]}]) as w:
+        w.daemon().ready()
+        w.dies("array", payload='["4111111111111111"]')
+        w.dies("object", payload='{"card":"4111111111111111"}')
+        for program in (". + 1", "{c:.card?} + 1", "[.] + {}"):
+            for more in ((), ("--json",)):
+                said = w.run("dead", "fix", "--status", "failed", "--jq", program, "--dry-run", *more, code=FAILURE)
+                assert "4111" not in said and "***" in said, said
+
+
+@test
 def an_edited_letter_under_the_same_id_is_refused_when_it_may_have_arrived():
     with Office({"shop": {"policy": "once"}},
                 policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "300ms", "breaker": "off"}}) as w:
