@@ -231,6 +231,10 @@ static int check_options(const struct hk_cli *cli)
 
     for (size_t i = 0; i < cli->n_given; i++) {
         const char *name = cli->given[i].option->name;
+        bool place =
+            strcmp(name, "db") == 0 || strcmp(name, "config") == 0; /* never another one by mistake */
+        if (place && cli->given[i].value[0] == '\0')
+            return hk_out_error(HK_EXIT_USAGE, "option '--%s' is empty: is a variable not set?", name);
         if (in_list(cli->globals, name, strlen(name)) == NULL &&
             in_list(command->options, name, strlen(name)) == NULL)
             return hk_out_error(HK_EXIT_USAGE, "'%s%s%s' takes no option '--%s'", command->name,

@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/out.h"
 #include "cli/say.h"
@@ -37,7 +38,9 @@ static void print_rows(const struct hk_ask *ask, const void *result, struct hk_b
     char text[64], at[HK_TIME_TEXT_MAX];
     (void)ask;
     if (rows->n == 0) {
-        (void)hk_buf_adds(out, "nobody has done anything\n");
+        bool some =
+            hk_args_flag(ask->cli, "act") || hk_args_flag(ask->cli, "by") || hk_args_flag(ask->cli, "letter");
+        (void)hk_buf_adds(out, some ? "no acts fit\n" : "nobody has done anything\n");
         return;
     }
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);

@@ -11,17 +11,20 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "cli/out.h"
 
 /* A name from a file must not move the cursor or rename the window of whoever reads the message. */
 static void make_safe(char *s)
 {
-    for (unsigned char *p = (unsigned char *)s; *p != '\0'; p++) {
-        bool c1 = p[0] == 0xC2 && p[1] >= 0x80 && p[1] <= 0x9F;
-        if (*p < 0x20 || *p == 0x7F)
-            *p = '?';
-        else if (c1)
-            p[0] = p[1] = '?';
+    struct hk_str rest = hk_str_of(s);
+    while (rest.len > 0) {
+        uint32_t c = 0;
+        size_t n = hk_utf8_next(rest, &c);
+        if (c == HK_UTF8_BAD || hk_utf8_is_unruly(c))
+            memset(s + (rest.ptr - s), '?', n);
+        rest.ptr += n;
+        rest.len -= n;
     }
 }
 

@@ -402,7 +402,19 @@ static void explain_sent(struct facts *f)
     char when[WHEN_MAX];
     struct hk_cause *c = add(f, "sent", "it was sent at %s", at(f->row->done_ms, f->now_ms, when));
     c->since_ms = f->row->done_ms;
-    advise(f, c, "nothing: it has arrived");
+    advise(f, c,
+           f->row->place == HK_IN_DEAD ? "nothing: it has arrived, or somebody has resolved its dead letter"
+                                       : "nothing: it has arrived");
+}
+
+/* A letter that somebody resolved counts as sent. */
+static void explain_resolved(struct facts *f)
+{
+    char when[WHEN_MAX];
+    struct hk_cause *c = add(f, "sent", "its dead letter was resolved at %s; no attempt was made",
+                             at(f->row->done_ms, f->now_ms, when));
+    c->since_ms = f->row->done_ms;
+    advise(f, c, "nothing: 'hikyaku dead show' says who resolved it, and why");
 }
 
 static void explain_cancelled(struct facts *f)
@@ -452,7 +464,9 @@ static enum hk_code explain_row(struct facts *f, struct hk_desk *desk, struct hk
         rc = explain_live(f, desk, err);
         break;
     case HK_IN_DEAD:
-        if (f->row->state == HK_SENT)
+        if (f->row->state == HK_SENT && f->row->attempts == 0)
+            explain_resolved(f);
+        else if (f->row->state == HK_SENT)
             explain_sent(f);
         else
             explain_letter(f);
