@@ -80,8 +80,10 @@ static bool is_url(struct hk_str s)
     for (size_t i = 0; i < s.len; i++)
         if ((unsigned char)s.ptr[i] <= ' ' || (unsigned char)s.ptr[i] >= 0x7f)
             return false;
-    return (hk_str_starts(s, hk_str_of("http://")) && s.len > 7) ||
-           (hk_str_starts(s, hk_str_of("https://")) && s.len > 8);
+    size_t host = hk_str_starts(s, hk_str_of("http://"))    ? 7
+                  : hk_str_starts(s, hk_str_of("https://")) ? 8
+                                                            : 0;
+    return host && s.len > host && s.ptr[host] != '/';
 }
 
 static enum hk_code join_url(struct hk_str base, struct hk_otlp_options *out, struct hk_err *err)
