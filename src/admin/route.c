@@ -16,8 +16,8 @@ struct route {
 };
 
 static const struct route routes[] = {
-    {"GET", "/livez", HK_ROLE_NOBODY, hk_admin_livez},
-    {"GET", "/readyz", HK_ROLE_NOBODY, hk_admin_readyz},
+    {"GET", "/livez", HK_ROLE_NONE, hk_admin_livez},
+    {"GET", "/readyz", HK_ROLE_NONE, hk_admin_readyz},
     {"GET", "/metrics", HK_ROLE_METRICS, hk_admin_metrics},
 };
 

@@ -9,17 +9,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "desk/op.h"
 #include "observe/health.h"
 #include "observe/metrics.h"
-
-/* Each may do what those before it may. */
-enum hk_role {
-    HK_ROLE_NOBODY = 0, /* no question of who asks */
-    HK_ROLE_METRICS,
-    HK_ROLE_VIEWER,
-    HK_ROLE_OPERATOR,
-    HK_ROLE_ADMIN
-};
 
 /* What handlers look at. They run on the server's thread. */
 struct hk_admin_site {

@@ -41,6 +41,7 @@ const struct hk_op hk_op_clock_show = {
     .noun = "clock",
     .verb = "show",
     .summary = "compare the clock with the store's time; count what was written with a wrong one",
+    .route = "GET /clock",
     .role = HK_ROLE_VIEWER,
     .store = true,
     .result_size = sizeof(struct hk_clock_state),
@@ -55,6 +56,7 @@ const struct hk_op hk_op_clock_reset = {
         "For a clock that was ahead and is right again. Refuses while a relay runs: stop every relay of the\n"
         "store first. Messages that were tried meanwhile wait their time from now on; not_before and\n"
         "expires_at stay as they are. Exit code 0 also where nothing is wrong.",
+    .route = "POST /clock/reset",
     .role = HK_ROLE_ADMIN,
     .store = true,
     .changes = true,

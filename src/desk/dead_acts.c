@@ -524,10 +524,11 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
 
 #define ACT_ROW(word, says, more, list, does)                                                                \
     {                                                                                                        \
-        .noun = "dead", .verb = word, .summary = says, .details = more, .role = HK_ROLE_OPERATOR,            \
-        .store = true, .changes = true, .needs_reason = true, .is_long = true, .args = list,                 \
-        .request_size = sizeof(struct hk_dead_ask), .result_size = sizeof(struct hk_dead_acted),             \
-        .check = check_act, .run = does, .encode = hk_encode_dead_acted                                      \
+        .noun = "dead", .verb = word, .summary = says, .details = more, .route = "POST /dead-letters/" word, \
+        .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .is_long = true,     \
+        .args = list, .request_size = sizeof(struct hk_dead_ask),                                            \
+        .result_size = sizeof(struct hk_dead_acted), .check = check_act, .run = does,                        \
+        .encode = hk_encode_dead_acted                                                                       \
     }
 
 const struct hk_op hk_op_dead_requeue = ACT_ROW(
@@ -551,6 +552,7 @@ const struct hk_op hk_op_dead_restore = ACT_ROW(
 const struct hk_op hk_op_dead_note = {.noun = "dead",
                                       .verb = "note",
                                       .summary = "add a note to a dead letter",
+                                      .route = "POST /dead-letters/{id}/note",
                                       .role = HK_ROLE_OPERATOR,
                                       .store = true,
                                       .changes = true,

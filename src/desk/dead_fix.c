@@ -460,6 +460,7 @@ const struct hk_op hk_op_dead_fix = {
     .details =
         "Each result is checked as the relay would check it. Nothing is sent: requeue or redrive does that.\n"
         "  hikyaku dead fix --group 096c42d35fa84b25 --jq '.qty |= tonumber' --dry-run",
+    .route = "POST /dead-letters/fix",
     .role = HK_ROLE_OPERATOR,
     .store = true,
     .changes = true,

@@ -327,6 +327,7 @@ const struct hk_op hk_op_dead_send = {
     .details =
         "Resolved when it arrives; otherwise open as before, and never tried again by itself. Exit code 0 when\n"
         "it arrived.",
+    .route = "POST /dead-letters/{id}/send",
     .role = HK_ROLE_OPERATOR,
     .store = true,
     .changes = true,

@@ -378,6 +378,7 @@ HK_OP_RUN(doctor)
 const struct hk_op hk_op_doctor = {.noun = "doctor",
                                    .summary = "find what is wrong with all that a relay needs",
                                    .details = "Exit code 1 when something is wrong; a warning alone is 0.",
+                                   .route = "GET /doctor",
                                    .role = HK_ROLE_VIEWER,
                                    .request_size = sizeof(struct hk_doctor_ask),
                                    .result_size = sizeof(struct hk_diagnosis),

@@ -261,6 +261,7 @@ const struct hk_op hk_op_enqueue = {
     .details =
         "Prints the message id; with --ndjson one a line, as batches of up to 500 are committed. An error\n"
         "names its line, and nothing of that line's batch is written.",
+    .route = "POST /messages",
     .role = HK_ROLE_OPERATOR,
     .store = true,
     .changes = true,
@@ -274,6 +275,7 @@ const struct hk_op hk_op_enqueue_lines = {.noun = "enqueue",
                                           .verb = "lines",
                                           .summary =
                                               "write many messages into the outbox, one JSON object a line",
+                                          .route = "POST /messages/batch",
                                           .role = HK_ROLE_OPERATOR,
                                           .store = true,
                                           .changes = true,

@@ -544,6 +544,7 @@ const struct hk_op hk_op_messages_explain = {.noun = "messages",
                                              .verb = "explain",
                                              .summary =
                                                  "say why a message has not gone out yet, and what to do",
+                                             .route = "GET /messages/{message_id}/explain",
                                              .role = HK_ROLE_VIEWER,
                                              .store = true,
                                              .args = explain_args,

@@ -165,6 +165,7 @@ const struct hk_op hk_op_messages_list = {
     .verb = "list",
     .summary = "list messages, newest first within each place",
     .details = "In this order: waiting to be retried, not tried yet, dead, cancelled, sent.",
+    .route = "GET /messages",
     .role = HK_ROLE_VIEWER,
     .store = true,
     .args = list_args,
@@ -182,8 +183,8 @@ static const struct hk_arg act_args[] = {
 #define ACT(called, says, with)                                                                              \
     {                                                                                                        \
         .noun = "messages", .verb = called, .summary = says,                                                 \
-        .details = "Exit code 75 while it is in flight.", .role = HK_ROLE_OPERATOR, .store = true,           \
-        .changes = true, .needs_reason = true, .args = act_args,                                             \
+        .details = "Exit code 75 while it is in flight.", .route = "POST /messages/{message_id}/" called,    \
+        .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .args = act_args,    \
         .request_size = sizeof(struct hk_message_act_ask), .result_size = sizeof(struct hk_message_acted),   \
         .run = with, .encode = hk_encode_message_acted                                                       \
     }

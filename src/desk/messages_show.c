@@ -124,6 +124,7 @@ static const struct hk_arg show_args[] = {
 const struct hk_op hk_op_messages_show = {.noun = "messages",
                                           .verb = "show",
                                           .summary = "show everything about one message, and its attempts",
+                                          .route = "GET /messages/{message_id}",
                                           .role = HK_ROLE_VIEWER,
                                           .store = true,
                                           .args = show_args,

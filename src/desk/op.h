@@ -98,13 +98,16 @@ struct hk_op {
     const char *noun, *verb; /* "messages", "list"; verb NULL: the noun says all ("status") */
     const char *summary;     /* one line, imperative, without a full stop */
     const char *details;     /* NULL: the summary says all */
-    enum hk_role role;       /* that may ask */
-    bool store;              /* asks the store: it is opened first */
-    bool changes;            /* something */
-    bool needs_reason;       /* who and why is kept */
-    bool reveals;            /* may show what is masked, to who asks for it */
-    bool is_long;            /* reports progress, and can be stopped */
-    bool sends;              /* to a receiver or a channel: every secret of the configuration must be there */
+    /* Method and path below /api/v1: "GET /messages/{message_id}". A name in braces is a subject; all other fields stand in the
+     * query of a GET, else in the JSON body. NULL: not over HTTP. */
+    const char *route;
+    enum hk_role role; /* that may ask */
+    bool store;        /* asks the store: it is opened first */
+    bool changes;      /* something */
+    bool needs_reason; /* who and why is kept */
+    bool reveals;      /* may show what is masked, to who asks for it */
+    bool is_long;      /* reports progress, and can be stopped */
+    bool sends;        /* to a receiver or a channel: every secret of the configuration must be there */
     const struct hk_arg *args; /* NULL: none */
     size_t request_size, result_size;
     hk_op_check *check; /* NULL: nothing can be */

@@ -415,6 +415,7 @@ static const struct hk_arg simulate_args[] = {
 const struct hk_op hk_op_policy_list = {.noun = "policy",
                                         .verb = "list",
                                         .summary = "list the retry policies; * marks the default",
+                                        .route = "GET /policies",
                                         .role = HK_ROLE_VIEWER,
                                         .result_size = sizeof(struct hk_policy_list),
                                         .run = list_op,
@@ -426,6 +427,7 @@ const struct hk_op hk_op_policy_show = {
     .summary = "show one policy in full, as YAML",
     .details = "What it prints is a configuration file: 'hikyaku config check' accepts it. Comments at the\n"
                "end say how the policy classes common answers.",
+    .route = "GET /policies/{name}",
     .role = HK_ROLE_VIEWER,
     .args = show_args,
     .request_size = sizeof(struct hk_policy_name_ask),
@@ -441,6 +443,7 @@ const struct hk_op hk_op_policy_plan = {
         "Shows what happens to a message whose every attempt fails: how long each wait is at the least,\n"
         "usually (median of 2,001 runs) and at the most. A program that calls hk_execute with the same\n"
         "seed waits exactly as shown.",
+    .route = "GET /policies/{name}/plan",
     .role = HK_ROLE_VIEWER,
     .args = plan_args,
     .request_size = sizeof(struct hk_policy_plan_ask),
@@ -455,6 +458,7 @@ const struct hk_op hk_op_policy_simulate = {
     .details =
         "Every client sends one request and follows the policy until it is served or gives up. Runs it\n"
         "twice and shows both: as it is, and without its jitter, or with full jitter when it has none.",
+    .route = "POST /policies/simulate",
     .role = HK_ROLE_VIEWER,
     .args = simulate_args,
     .request_size = sizeof(struct hk_policy_simulate_ask),

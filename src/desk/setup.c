@@ -297,6 +297,7 @@ const struct hk_op hk_op_config_schema = {
     .noun = "config",
     .verb = "schema",
     .summary = "list every setting with its type and default; --json: the JSON Schema",
+    .route = "GET /config/schema",
     .role = HK_ROLE_VIEWER,
     .result_size = sizeof(struct hk_config_schema),
     .run = config_schema_op,
@@ -304,6 +305,7 @@ const struct hk_op hk_op_config_schema = {
 
 const struct hk_op hk_op_version = {.noun = "version",
                                     .summary = "print the version",
+                                    .route = "GET /version",
                                     .role = HK_ROLE_VIEWER,
                                     .result_size = sizeof(struct hk_version_told),
                                     .run = version_op,

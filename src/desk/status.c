@@ -197,6 +197,7 @@ const struct hk_op hk_op_status = {
     .noun = "status",
     .summary = "show what is due, waiting and dead, the oldest message, and who relays",
     .details = "Exact up to 100,000 of a kind; beyond, ~ marks an estimate.",
+    .route = "GET /status",
     .role = HK_ROLE_VIEWER,
     .store = true,
     .args = status_args,
@@ -212,6 +213,7 @@ const struct hk_op hk_op_relays_list = {
     .details =
         "LAG is how long the oldest message that is due has waited in a relay's shards, looked for among the\n"
         "10,000 oldest. A relay that stopped without a word is shown until another takes over.",
+    .route = "GET /relays",
     .role = HK_ROLE_VIEWER,
     .store = true,
     .result_size = sizeof(struct hk_relays),

@@ -173,7 +173,7 @@ static void test_whatever_else_is_asked_for_is_a_problem(void **state)
 static void test_a_row_is_there_only_for_its_role(void **state)
 {
     struct rig *r = *state;
-    struct hk_admin_request request = {.method = "GET", .path = "/metrics", .role = HK_ROLE_NOBODY};
+    struct hk_admin_request request = {.method = "GET", .path = "/metrics", .role = HK_ROLE_NONE};
     assert_int_equal(ask_with(r, request), 404);
     request.method = "POST"; /* nor is it betrayed by a 405 */
     assert_int_equal(ask_with(r, request), 404);
