@@ -11,6 +11,10 @@
     "destination, event_type, payload, message_id, message_key, headers, content_type, encoding, "           \
     "correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts"
 
+/* All but the hash: nobody needs it to see which tokens there are. */
+#define TOKEN_COLUMNS                                                                                        \
+    "id, name, role, reveal, created_ms, created_by, reason, expires_ms, revoked_ms, revoked_by, last_used_ms"
+
 struct privilege {
     const char *what, *on;
     const char *why; /* not NULL: optional, printed as a comment */
@@ -38,7 +42,8 @@ static const struct privilege for_relay[] = {
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
-    {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket", NULL},
+    {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket, @outbox_api_calls", NULL},
+    {"SELECT, INSERT, UPDATE", "@outbox_tokens", NULL},
     {"SELECT", "@outbox_meta, @outbox_audit_of_letters", NULL},
     {NULL, NULL, NULL}};
 
@@ -57,6 +62,7 @@ static const struct privilege for_viewer[] = {
      "@outbox_bucket, @outbox_turn, @outbox_figures, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
      "@outbox_audit, @outbox_audit_letters, @outbox_audit_of_letters, @outbox_meta, @outbox_messages",
      NULL},
+    {"SELECT (" TOKEN_COLUMNS ")", "@outbox_tokens", NULL},
     {NULL, NULL, NULL}};
 
 static bool is_role(const char *name)

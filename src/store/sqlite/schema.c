@@ -43,10 +43,11 @@ static bool ask(sqlite3 *db, const char *sql, char *out, size_t room, int *out_r
     return found;
 }
 
-#define OUR_NAMES                                                                                                   \
-    "'outbox', 'outbox_relay', 'outbox_claim', 'outbox_retry', 'outbox_sent', 'outbox_cancelled', 'dead_letters', " \
-    "'outbox_attempts', 'outbox_destination', 'outbox_audit', 'outbox_meta', 'outbox_messages', "                   \
-    "'dead_letter_versions', 'outbox_redrive', 'outbox_audit_letters', 'outbox_audit_of_letters'"
+#define OUR_NAMES                                                                                                    \
+    "'outbox', 'outbox_relay', 'outbox_claim', 'outbox_retry', 'outbox_sent', 'outbox_cancelled', 'dead_letters', "  \
+    "'outbox_attempts', 'outbox_destination', 'outbox_audit', 'outbox_meta', 'outbox_messages', "                    \
+    "'dead_letter_versions', 'outbox_redrive', 'outbox_audit_letters', 'outbox_audit_of_letters', 'outbox_tokens', " \
+    "'outbox_api_calls'"
 
 /* 0 = no schema of ours, and nothing in its way. */
 static enum hk_code read_version(sqlite3 *db, const char *path, uint32_t *out_version, struct hk_err *err)
