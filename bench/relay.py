@@ -9,13 +9,10 @@ read: absolute figures move with the machine. Each figure is one run, so run it 
 import argparse, json, os, shutil, signal, socket, sqlite3, statistics, subprocess, sys, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/e2e"))
+from ports import free_port
+
 PAYLOAD = json.dumps({"order": 42, "text": "x" * 460})
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_port(port):

@@ -25,6 +25,7 @@ import nets
 import fleet
 import postgres
 from fleet import LEASE, Raging, SEED, say
+from ports import free_port
 from proxy import Proxy
 from support import Answer, FullDisk, PATIENCE, QUICK, Skip, run_tests
 
@@ -49,7 +50,7 @@ class Storm(Raging):
     def __init__(self, proxy, net, disk, seed):
         self.store_host, self.make_receiver = net.host, type("Hub", (fleet.Inbox,), {"host": net.host})
         super().__init__(proxy, DESTINATIONS, policies={"brief": BRIEF}, relay={"lease": f"{int(LEASE * 1000)}ms"}, seed=seed)
-        self.config["destinations"]["dead"]["http"]["url"] = f"http://{net.host}:{postgres.free_port()}/dead"
+        self.config["destinations"]["dead"]["http"]["url"] = f"http://{net.host}:{free_port()}/dead"
         self.net, self.disk, self.later, self.order = net, disk, [], itertools.count()
         self.leaving, self.away_until, self.seated = [], 0.0, {}
         luck = random.Random(f"{seed} receiver")

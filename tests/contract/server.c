@@ -523,13 +523,3 @@ const char *server_last(struct server *server, size_t *out_len)
     pthread_mutex_unlock(&server->lock);
     return server->given;
 }
-
-int free_port(void)
-{
-    int port = 0;
-    int fd = listen_at("127.0.0.1", &port);
-    if (fd < 0)
-        die("listen");
-    (void)close(fd);
-    return port;
-}

@@ -55,6 +55,4 @@ size_t server_got(struct server *server);  /* bytes, by all connections */
 /* The last whole request, head and body; valid until the next call. */
 const char *server_last(struct server *server, size_t *out_len);
 
-int free_port(void); /* a port where nobody listens */
-
 #endif

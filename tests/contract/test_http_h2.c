@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "ports.h"
 
 static struct {
     char dir[64], conf[96];

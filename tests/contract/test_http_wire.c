@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "fixture.h"
+#include "ports.h"
 
 static void a_refused_connection_is_a_connect_fault(void **state)
 {

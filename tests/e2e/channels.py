@@ -27,6 +27,7 @@ import threading
 import time
 import warnings
 
+from ports import free_port
 from support import BINARY, Skip, clean_environment, run_tests, until
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-aiosmtpd lies
@@ -479,12 +480,6 @@ def pagerduty_triggers_updates_and_resolves_one_incident():
 
 
 # ---- mail ----
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 class Certificates:
     def __init__(self):

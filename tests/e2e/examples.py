@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+from ports import free_port
 from support import POSTGRES, Skip, World, run_tests, sqlite_only, until
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
@@ -142,12 +143,6 @@ def go_enqueues():
         arrives_from("go", str(folder / "enqueue"), database=lambda w: w.url + "?sslmode=disable")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def listening(port):

@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True  # the source folder stays as it is
 os.environ["STORE"] = "postgres"
 import postgres
 from fleet import KEYED, LEASE, Many, PROBE, Raging, SEED, SHOPS, say
+from ports import free_port
 from proxy import CUTS, Proxy
 from support import Answer, FakeClock, PATIENCE, QUICK, Skip, World, hash_of, now_ms, rfc3339, run_tests, until
 
@@ -300,7 +301,7 @@ BRIEF = {**QUICK, "max_attempts": 4, "backoff": {"kind": "fixed", "base": "300ms
 class Chaos(Raging):
     def __init__(self, proxy):
         super().__init__(proxy, CHAOS, policies={"brief": BRIEF}, relay={"concurrency": 128 if FULL else 12})
-        self.config["destinations"]["dead"]["http"]["url"] = f"http://127.0.0.1:{postgres.free_port()}/dead"
+        self.config["destinations"]["dead"]["http"]["url"] = f"http://127.0.0.1:{free_port()}/dead"
         luck, longest = random.Random(f"{SEED} receiver"), 0.05 if FULL else 0.4
         for d in HEALTHY + KEYS:  # so that there is something in hand at any time
             self.receiver.on(d, lambda r: Answer(200, delay=luck.uniform(0, longest)))

@@ -20,7 +20,8 @@ import time
 import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import BINARY, POSTGRES, Answer, Skip, World, clean_environment, run_tests, sqlite_only, until
+from ports import free_port
+from support import BINARY, PATIENCE, POSTGRES, Answer, Skip, World, clean_environment, run_tests, sqlite_only, until
 
 if POSTGRES:
     import postgres
@@ -280,12 +281,6 @@ def the_rules_pass_prometheus_own_tests():
         assert tested.count(f'alertname="{alert}"') >= 2, f"{alert} has no test that it fires"
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def json_of(url):
     with urllib.request.urlopen(url, timeout=30) as answer:
         return json.load(answer)["data"]
@@ -497,16 +492,23 @@ def a_manager_that_cannot_be_reached_stops_nothing():
 # ---- where it listens ----
 
 class Taken:
-    """The default port, held by us, or by whoever has it already."""
+    """The default port, held by us, together with other runs of this program, or by whoever keeps it for good."""
 
     def __enter__(self):
         self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        end = time.monotonic() + PATIENCE
+        while not self.take() and time.monotonic() < end:  # a relay of another test gives it back soon
+            time.sleep(0.1)
+        return self
+
+    def take(self):
         try:
             self.socket.bind(("127.0.0.1", 8189))
             self.socket.listen(1)
+            return True
         except OSError:
-            pass
-        return self
+            return False
 
     def __exit__(self, *_):
         self.socket.close()

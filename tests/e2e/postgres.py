@@ -16,6 +16,8 @@ import tempfile
 import threading
 import time
 
+from ports import free_port
+
 POOLED = os.environ.get("POOLER") == "pgbouncer"  # relays and commands go through it
 SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-psycopg lies
 
@@ -46,12 +48,6 @@ def find_bin():
 
 def find_pooler():
     return shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 # Ends what runs in the folder when the test program is gone, however it ended.

@@ -22,6 +22,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
+from ports import free_port
 from support import Answer, PATIENCE, QUICK, Skip, World, run_tests, until
 
 TESTS = []
@@ -280,10 +281,7 @@ def after_a_restart_the_trace_goes_on_without_a_link():
 @test
 def a_dead_letter_and_an_unreachable_destination_are_told():
     with Collector() as c, World({"shop": {}, "gone": {}}, **telemetry(c), policies={"quick": {**QUICK, "max_attempts": 1}}) as w:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        w.config["destinations"]["gone"]["http"]["url"] = f"http://127.0.0.1:{port}/"
+        w.config["destinations"]["gone"]["http"]["url"] = f"http://127.0.0.1:{free_port()}/"
         w.write_config()
         w.receiver.on("shop", 404)
         w.insert(message_id="a")
@@ -561,9 +559,7 @@ def a_real_collector_takes_both_protocols():
     program = otelcol()
     for protocol in ("http/protobuf", "http/json"):
         with Collector() as behind, World() as w:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
+            port = free_port()
             w.path("collector.yaml").write_text(json.dumps({
                 "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
                 "exporters": {"otlphttp": {"endpoint": behind.url, "encoding": "json", "compression": "none"}},
