@@ -636,6 +636,12 @@ static bool is_given_back(const struct checker *c, const struct cleg *leg, const
     return send && send->local && send->maybe && hk_checker_number(c, "n") == leg->attempts;
 }
 
+static bool is_of_outbox(const struct checker *c)
+{
+    struct hk_str row = hk_checker_text(c, "row");
+    return row.len && row.ptr[0] == 'o';
+}
+
 static void settle_retry(struct checker *c, struct cleg *leg)
 {
     const struct csend *send = find_send(c);
@@ -650,6 +656,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)max);
     leg->due = hk_checker_number(c, "due");
     leg->due_by_clock = leg->due - (c->t - c->clock);
+    leg->deferred = leg->life == 1 && is_of_outbox(c) && c->msgs.items[leg->msg].due > leg->due_by_clock;
     if (leg->due + c->options.slack_ms < leg->hint_due && !hk_checker_clock_is_odd(c))
         hk_checker_complain(c, "I8", "%s: the next attempt is %lld ms before what the destination asked for",
                             hk_checker_msg_name(c, leg->msg), (long long)(leg->hint_due - leg->due));
@@ -798,6 +805,7 @@ static void on_orphan(struct checker *c)
         if (l == NOBODY || l == msg->first_leg + i) {
             c->legs.items[msg->first_leg + i].crashes++;
             c->legs.items[msg->first_leg + i].orphaned = true;
+            c->legs.items[msg->first_leg + i].deferred = false;
         }
 }
 

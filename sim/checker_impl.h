@@ -88,6 +88,7 @@ struct cleg {
     bool shared_letter; /* with the others of its fan-out, once */
     bool orphaned;      /* ever */
     bool stuck;         /* the database does not let its row go */
+    bool deferred;      /* its attempt was made before its own time: the row went back to wait for that */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records, traces;
     int64_t row_due, told; /* told: attempts that the row or letter speaks of */

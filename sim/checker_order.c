@@ -44,19 +44,14 @@ static bool requeued_in_the_way(const struct checker *c, const struct cleg *leg,
            waited && c->dests.items[leg->dest].order == ORDER_BLOCK;
 }
 
-/* It was tried while the clock was wrong, and joins the order when its time has come. */
-static bool left_too_soon(const struct checker *c, const struct cleg *leg)
-{
-    return leg->life == 1 && c->msgs.items[leg->msg].due > c->clock;
-}
-
 /* Why `leg` must not be sent while `other` is as it is; NULL: it may. */
 static const char *in_the_way(const struct checker *c, const struct cleg *leg, const struct cleg *other)
 {
     const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
     if (other->open_sends)
         return "is on its way";
-    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0 && !left_too_soon(c, other))
+    /* A message that was tried before its time, by a clock that was wrong, joins the order when it is tried in its time. */
+    if (leg->life == 1 && other->state == LEG_LIVE && other->attempts > 0 && !other->deferred)
         return "waits for its next attempt";
     if (is_over(c, other) || leg->life > 1)
         return NULL;

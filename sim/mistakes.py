@@ -164,6 +164,8 @@ MISTAKES = [
      "t.intent != HK_TO_REFUSE, look->clock_ms);", "t.intent != HK_TO_REFUSE, look->heads->now_ms);"),
     ("deferred-by-the-mark", "what was deferred is due by the store's time, which is ahead of the clock", EXCHANGE,
      "    if ((row->deferred || model->options.many) && row->due_ms > hk_model_clock(model))\n        return false;\n", ""),
+    ("tried-in-time-holds-nobody", "what was deferred and failed in its time does not hold its key", EXCHANGE,
+     "        if (retry)\n            row->deferred = false;\n", ""),
     ("caught-up-unheard", "nobody hears that a clock which was behind has caught up", EXCHANGE,
      "    return poll->behind_ms || was_behind;", "    return poll->behind_ms;"),
     ("behind-is-believed", "that nothing is due by a clock which is behind is believed for ever", CHOOSE,

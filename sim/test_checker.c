@@ -96,6 +96,20 @@
         CLAIM(4, "m", "r1", 2) ORPHAN(5, "m", "r1", 2) CLAIM(5, "m", "r1", 3) ORPHAN(6, "m", "r1", 3)        \
             LINE(7, "renew", ",\"lane\":1,\"until\":500")
 
+/* By a clock that was ahead n was tried before its time (`due`), and waits, by the clock that is right again. */
+#define TRIED_TOO_SOON(due, behind)                                                                          \
+    DEST("skip")                                                                                             \
+    PUT(1, "n", ",\"key\":\"k\",\"due\":" #due)                                                              \
+    ACQUIRE(2, 1, 900000)                                                                                    \
+    CLAIM(8005, "n", "o2", 1)                                                                                \
+    SEND(8006, "n", "o2", 1, 1)                                                                              \
+    FAIL(8007, "n", "o2", 1, 0, 0)                                                                           \
+    LINE(8008, "clock", ",\"wait\":-" #behind ",\"behind\":" #behind)                                        \
+    LINE(8008, "settle",                                                                                     \
+         HAND("n", "o2", 1) ",\"kind\":\"retry\",\"n\":1,\"charged\":1,\"rows\":1,\"due\":8050,"             \
+                            "\"behind\":" #behind)                                                           \
+    PUT(9000, "o", ",\"key\":\"k\"")
+
 struct row {
     const char *rule, *name, *log, *dump;
 };
@@ -212,6 +226,13 @@ static const struct row bad[] = {
      DEST("block") PUT(2, "n", ",\"key\":\"k\"") PUT(3, "o", ",\"key\":\"k\"") ACQUIRE(4, 1, 500)
          CLAIM(5, "n", "o2", 1) SEND(6, "n", "o2", 1, 1) FAIL(7, "n", "o2", 1, 0, 0)
              DEAD(8, "n", "o2", 1, 1, "HTTP_422") CLAIM(9, "o", "o3", 2) SEND(10, "o", "o3", 2, 1),
+     ""},
+    {"I11", "overtakes one that was tried before its time, and waits longer than until then",
+     TRIED_TOO_SOON(20, 8000) CLAIM(9010, "o", "o3", 2) SEND(9011, "o", "o3", 2, 1), ""},
+    {"I11", "overtakes one that was tried before its time, and in its time",
+     TRIED_TOO_SOON(5000, 8000) CLAIM(9001, "n", "r1", 2) SEND(9002, "n", "r1", 2, 2) REFUSED(9003, "n")
+         FAIL(9004, "n", "r1", 2, 0, 0) RETRY(9005, "n", "r1", 2, 2, 9900) CLAIM(9010, "o", "o3", 3)
+             SEND(9011, "o", "o3", 3, 1),
      ""},
     {"I12", "dead without a letter",
      UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422"),
@@ -380,6 +401,8 @@ static const struct row good[] = {
          CLAIM(9000, "m", "o1", 1) LINE(9001, "clock", ",\"wait\":-8998,\"behind\":8998")
              LINE(9001, "send", HAND("m", "o1", 1) ",\"n\":1,\"behind\":8998"),
      ""},
+    {"", "one that was tried before its time has not been tried again, though its time has come",
+     TRIED_TOO_SOON(5000, 8000) CLAIM(9010, "o", "o3", 2) SEND(9011, "o", "o3", 2, 1), ""},
     {"", "a wait that was over by a clock which has jumped back just now",
      UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) LINE(
          7, "settle",
