@@ -15,7 +15,7 @@
 #include "base/str.h"
 
 enum {
-    BACKLOG = 64
+    BACKLOG = 256 /* a client beyond waits a second for its next try */
 };
 
 union address {

@@ -25,11 +25,34 @@ enum {
     N_ROUTES = sizeof routes / sizeof routes[0]
 };
 
-/* ---- problems ---- */
+/* ---- replies ---- */
+
+void hk_admin_reply_init(struct hk_admin_reply *reply, unsigned status)
+{
+    *reply = (struct hk_admin_reply){.status = status};
+    hk_buf_init(&reply->body, HK_ADMIN_REPLY_MAX);
+}
+
+enum hk_code hk_admin_reply_header(struct hk_admin_reply *reply, const char *name, struct hk_str value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        if ((unsigned char)value.ptr[i] < ' ' || value.ptr[i] == 0x7f)
+            return HK_INVALID;
+    }
+    if (reply->n_headers == HK_ADMIN_REPLY_HEADERS ||
+        !hk_str_copy(reply->headers[reply->n_headers].value, HK_ADMIN_VALUE_MAX, value))
+        return HK_TOOBIG;
+    reply->headers[reply->n_headers++].name = name;
+    return HK_OK;
+}
 
 static const char *title_of(unsigned status)
 {
     switch (status) {
+    case 400:
+        return "Bad Request";
+    case 403:
+        return "Forbidden";
     case 404:
         return "Not Found";
     case 405:
@@ -102,10 +125,24 @@ static bool is_loopback(struct hk_str host)
     return special && strcmp(special, "loopback") == 0;
 }
 
+bool hk_admin_host_is_ours(bool loopback_only, const char *host)
+{
+    return !loopback_only || !host || is_loopback(hk_str_of(host));
+}
+
 static bool takes(const struct route *route, const char *method)
 {
     return strcmp(route->method, method) == 0 ||
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+bool hk_admin_route_has(const char *path)
+{
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        if (strcmp(routes[i].path, path) == 0)
+            return true;
+    }
+    return false;
 }
 
 static const struct route *find(const struct hk_admin_request *request, bool *out_other_method)
@@ -124,11 +161,10 @@ void hk_admin_answer(const struct hk_admin_site *site, const struct hk_admin_req
                      struct hk_admin_reply *out)
 {
     bool other_method = false;
-    *out = (struct hk_admin_reply){.status = 200};
-    hk_buf_init(&out->body, HK_ADMIN_REPLY_MAX);
+    hk_admin_reply_init(out, 200);
     const struct route *route = find(request, &other_method);
-    if (request->loopback_only && request->host && !is_loopback(hk_str_of(request->host))) {
-        hk_admin_problem(out, 421, "this address is for this machine: ask for localhost");
+    if (!hk_admin_host_is_ours(request->loopback_only, request->host)) {
+        hk_admin_problem(out, 421, HK_ADMIN_MISDIRECTED);
     } else if (other_method) {
         hk_admin_problem(out, 405, NULL);
         out->allow = "GET, HEAD"; /* as long as all rows are GET */

@@ -34,13 +34,34 @@ struct hk_admin_request {
 
 #define HK_ADMIN_REPLY_MAX ((size_t)64 << 20)
 
+#define HK_ADMIN_REPLY_HEADERS 8
+#define HK_ADMIN_VALUE_MAX     256
+
+struct hk_admin_header {
+    const char *name; /* a constant */
+    char value[HK_ADMIN_VALUE_MAX];
+};
+
 struct hk_admin_reply {
     unsigned status;
-    const char *content_type;
-    const char *allow; /* of a 405; else NULL */
+    const char *content_type; /* a constant; NULL: no body */
+    const char *allow;        /* of a 405, a constant; else NULL */
+    struct hk_admin_header headers[HK_ADMIN_REPLY_HEADERS];
+    size_t n_headers;
     struct hk_buf body;
 };
 
+/* An empty reply with this status. `body` is the caller's (hk_buf_fini) until it is given away. */
+void hk_admin_reply_init(struct hk_admin_reply *reply, unsigned status);
+/* Adds a header: ETag, Location, Retry-After and the like. `name` is a constant. HK_TOOBIG: no room, or the value is too long;
+ * HK_INVALID: it has characters that would begin another header. Nothing is added then. */
+enum hk_code hk_admin_reply_header(struct hk_admin_reply *reply, const char *name, struct hk_str value);
+
+/* Does the Host header (NULL: none) name this machine, where the listener is for this machine alone? Else it is a 421. */
+bool hk_admin_host_is_ours(bool loopback_only, const char *host);
+#define HK_ADMIN_MISDIRECTED "this address is for this machine: ask for localhost"
+/* Is this a path of the table, whatever the role? It is then answered by hk_admin_answer, and by nobody else. */
+bool hk_admin_route_has(const char *path);
 /* Always a reply. `body` is freed by the caller (hk_buf_fini). */
 void hk_admin_answer(const struct hk_admin_site *site, const struct hk_admin_request *request,
                      struct hk_admin_reply *out);

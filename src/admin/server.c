@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd, driven by one thread of ours that waits for all listeners and for the order to stop. Not by the library's own
- * threads: its time-out counts from the last byte, so that a client who sends one now and then holds a connection for hours.
- * Here every connection must have had an answer within PATIENCE_MS, or it is cut, and sooner when there are many. */
+/* libmicrohttpd, driven by one thread of ours that waits for all listeners, for exchanges that are given back, and for the order to
+ * stop. Not by the library's own threads: its time-out counts from the last byte, so that a client who sends one now and then holds a
+ * connection for hours. Here every connection must have had an answer within PATIENCE_MS, or it is cut, and sooner when there are many.
+ *
+ * Only this thread calls the library. A connection whose exchange is out is suspended: the library does not look at it, and patience does
+ * not count, since the client waits for us. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,122 +18,259 @@
 
 #include <microhttpd.h>
 
+#include "admin/exchange.h"
 #include "admin/server.h"
 #include "base/mem.h"
 
 enum {
     PATIENCE_MS = 30000, /* from connecting, or from the answer before, to the end of the next one */
     SWEEP_MS = 1000,
-    CONNECTIONS = 64, /* of a listener, for the library */
-    CROWDED =
-        48, /* from here on the one that has waited longest makes room: whoever opens many gets his own cut */
-    HEADERS_MAX = 16384
+    CONNECTIONS = 64, /* of a listener for probes, for the library */
+    CONNECTIONS_SERVICE = 256,
+    HEADERS_MAX = 16384,      /* of a connection, with what the library needs for itself */
+    DISCARD_MAX = 1024 * 1024 /* of a body that is refused when part of it is there */
 };
 
 struct client { /* one connection */
     struct client *next, **link;
     const struct listener *at;
+    struct MHD_Connection *connection;
     int fd;
     int64_t since_ms;
     bool cut;
+    bool suspended; /* it waits for us */
 };
 
 struct listener {
     struct hk_admin_server *server;
     struct hk_admin_listener how;
+    struct hk_admin_service service;
     struct MHD_Daemon *daemon;
+    unsigned room;
 };
 
 struct hk_admin_server {
     struct hk_admin_site site;
     struct listener listeners[HK_ADMIN_LISTENERS];
     size_t n;
+    struct hk_hub *hub;
     struct client *clients; /* the thread's */
+    size_t
+        n_open; /* the thread's: exchanges that were handed out, and whose connection is not done with them */
     pthread_t thread;
     int stop[2];        /* a pipe: its writing end is closed to end the thread */
     atomic_bool ending; /* the same, for when poll cannot say so */
 };
 
-/* ---- a request ---- */
+/* ---- replies ---- */
 
-static enum MHD_Result find_odd(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+static void add_headers(struct MHD_Response *response, const struct hk_admin_reply *reply, bool last)
 {
-    bool *odd = arg;
-    (void)kind;
-    (void)value;
-    *odd = *odd || strpbrk(key, " \t") != NULL;
-    return MHD_YES;
-}
-
-/* "Transfer-Encoding : chunked": the library takes it for a field that it does not know, a proxy may not. */
-static bool has_odd_name(struct MHD_Connection *connection)
-{
-    bool odd = false;
-    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, find_odd, &odd);
-    return odd;
-}
-
-/* Or what somebody else may take for one. */
-static bool has_body(struct MHD_Connection *connection)
-{
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    return (length && strcmp(length, "0") != 0) ||
-           MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding") ||
-           has_odd_name(connection);
-}
-
-static enum MHD_Result send_reply(struct MHD_Connection *connection, struct hk_admin_reply *reply, bool last)
-{
-    size_t len = reply->body.len;
-    char *body = hk_buf_detach(&reply->body);
-    struct MHD_Response *response =
-        body ? MHD_create_response_from_buffer_with_free_callback(len, body, hk_mem_free) : NULL;
-    if (!response) {
-        hk_mem_free(body);
-        return MHD_NO; /* closes the connection */
-    }
-    (void)MHD_add_response_header(response, "Content-Type", reply->content_type);
+    if (reply->content_type)
+        (void)MHD_add_response_header(response, "Content-Type", reply->content_type);
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (last)
         (void)MHD_add_response_header(response, "Connection", "close");
     if (reply->allow)
         (void)MHD_add_response_header(response, "Allow", reply->allow);
-    enum MHD_Result rc = MHD_queue_response(connection, reply->status, response);
-    MHD_destroy_response(response);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        (void)MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
+}
+
+static struct MHD_Response *response_of(struct hk_admin_reply *reply, bool last)
+{
+    size_t len = reply->body.len;
+    char *body = hk_buf_detach(&reply->body);
+    struct MHD_Response *response =
+        body ? MHD_create_response_from_buffer_with_free_callback(len, body, hk_mem_free) : NULL;
+    if (response)
+        add_headers(response, reply, last);
+    else
+        hk_mem_free(body);
+    return response;
+}
+
+/* MHD_NO closes the connection. */
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
+                             struct MHD_Response *response)
+{
+    enum MHD_Result rc = response ? MHD_queue_response(connection, status, response) : MHD_NO;
+    if (response)
+        MHD_destroy_response(response);
     return rc;
 }
 
-/* Called first when the headers are there, and again when the body is over. One that has a body is answered at once, so
- * that it is not read. */
+/* And the connection ends: what follows is not what the client thinks. */
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *detail)
+{
+    struct hk_admin_reply reply;
+    hk_admin_reply_init(&reply, status);
+    hk_admin_problem(&reply, status, detail);
+    if (status == 503)
+        (void)hk_admin_reply_header(&reply, "Retry-After", (struct hk_str){"1", 1});
+    enum MHD_Result rc = queue(connection, status, response_of(&reply, true));
+    hk_buf_fini(&reply.body);
+    return rc;
+}
+
+static enum MHD_Result send_back(struct MHD_Connection *connection, struct hk_admin_exchange *x)
+{
+    struct MHD_Response *response = response_of(&x->reply, false);
+    if (response && x->gzipped)
+        (void)MHD_add_response_header(response, "Content-Encoding", "gzip");
+    if (response)
+        (void)MHD_add_response_header(response, "Vary", "Accept-Encoding");
+    return queue(connection, x->reply.status, response);
+}
+
+/* ---- a request ---- */
+
+struct noting {
+    struct hk_head head;
+    struct hk_admin_exchange *exchange;
+    bool failed;
+};
+
+static enum MHD_Result note_header(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    struct noting *n = arg;
+    (void)kind;
+    hk_head_note(&n->head, key, value);
+    n->failed = n->failed || !hk_exchange_add_header(n->exchange, key, value ? value : "");
+    return MHD_YES;
+}
+
+static bool is_for_service(const struct listener *l, const struct hk_admin_exchange *x)
+{
+    return l->how.service && !hk_admin_route_has(x->ask.path);
+}
+
+/* Probes and metrics, here and now. */
+static enum MHD_Result answer(const struct listener *l, struct MHD_Connection *connection,
+                              const struct hk_admin_exchange *x, bool has_body)
+{
+    const struct hk_admin_request request = {.method = x->ask.method,
+                                             .path = x->ask.path,
+                                             .host = hk_admin_exchange_header(x, "Host"),
+                                             .has_body = has_body,
+                                             .role = l->how.role,
+                                             .loopback_only = l->how.loopback_only};
+    struct hk_admin_reply reply;
+    hk_admin_answer(&l->server->site, &request, &reply);
+    enum MHD_Result rc = queue(connection, reply.status, response_of(&reply, has_body));
+    hk_buf_fini(&reply.body);
+    return rc;
+}
+
+/* The head is there. A reply now means that the body is not read, and that no 100 (Continue) asks for it. */
+static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *connection,
+                             struct hk_admin_exchange *x, const char *version)
+{
+    struct hk_hub *hub = l->server->hub;
+    struct noting n = {.exchange = x};
+    struct hk_head_body body;
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, note_header, &n);
+    if (n.failed)
+        return MHD_NO;
+    const char *why = hk_head_check(&n.head, version, &body);
+    if (why)
+        return refuse(connection, 400, why);
+    x->takes_gzip = hk_head_takes_gzip(n.head.encodings);
+    if (!is_for_service(l, x))
+        return body.present ? answer(l, connection, x, true) : MHD_YES;
+    if (!hk_admin_host_is_ours(l->how.loopback_only, n.head.host))
+        return refuse(connection, 421, HK_ADMIN_MISDIRECTED);
+    if (!body.present)
+        return MHD_YES;
+    x->body_max = l->service.body_max(l->service.arg, x->ask.method, x->ask.path);
+    hk_buf_init(&x->body, x->body_max);
+    if (x->body_max == 0)
+        return refuse(connection, 413, "a request without a body is expected");
+    if (body.length != HK_HEAD_LENGTH_NONE && body.length > x->body_max)
+        return refuse(connection, 413, "the body is too long");
+    if (body.length != HK_HEAD_LENGTH_NONE && !hk_hub_has_room(hub, body.length))
+        return refuse(connection, 503, "too many bodies at a time");
+    return MHD_YES;
+}
+
+/* The library takes a reply before the body or after it. So the rest of a body that is refused in between is read and dropped, as far
+ * as that is worth it. */
+static enum MHD_Result take_body(struct hk_admin_exchange *x, const char *data, size_t *size)
+{
+    if (!x->refusal) {
+        enum hk_code rc = hk_exchange_add_body(x, data, *size);
+        if (rc != HK_OK)
+            x->refusal = rc == HK_TOOBIG ? 413 : 503;
+    }
+    if (x->refusal)
+        x->discarded += *size;
+    *size = 0;
+    return x->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result hand_out(const struct listener *l, struct client *c, struct hk_admin_exchange *x)
+{
+    if (l->server->ending)
+        return refuse(c->connection, 503, "the relay is shutting down");
+    x->ask.role = l->how.role;
+    x->ask.address = "";
+    x->home = c;
+    x->handed = true;
+    l->server->n_open++;
+    hk_exchange_hand_out(x);
+    l->service.handle(l->service.arg, x);
+    if (hk_exchange_is_back(x))
+        return send_back(c->connection, x);
+    MHD_suspend_connection(c->connection);
+    c->suspended = true;
+    return MHD_YES;
+}
+
+/* Called when the head is there, for each piece of the body, when the body is over, and when a suspended connection goes on. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *data, size_t *size,
                               void **state)
 {
     const struct listener *l = arg;
-    bool body = has_body(connection);
-    (void)version;
-    (void)data;
-    (void)size;
-    if (!*state && !body) {
-        *state = arg; /* anything but NULL: seen */
-        return MHD_YES;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct client *c = info ? info->socket_context : NULL;
+    struct hk_admin_exchange *x = *state;
+    (void)path;
+    if (!c || !x)
+        return MHD_NO; /* out of memory */
+    x->ask.method = method;
+    if (!x->begun) {
+        x->begun = true;
+        return begin(l, connection, x, version);
     }
-    const struct hk_admin_request request = {
-        .method = method,
-        .path = path,
-        .host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host"),
-        .has_body = body,
-        .role = l->how.role,
-        .loopback_only = l->how.loopback_only};
-    struct hk_admin_reply reply;
-    hk_admin_answer(&l->server->site, &request, &reply);
-    enum MHD_Result rc = send_reply(connection, &reply, body);
-    hk_buf_fini(&reply.body);
-    return rc;
+    if (*size)
+        return take_body(x, data, size);
+    if (x->handed)
+        return hk_exchange_is_back(x) ? send_back(connection, x) : MHD_NO;
+    if (x->refusal)
+        return refuse(connection, x->refusal,
+                      x->refusal == 413 ? "the body is too long" : "too many bodies at a time");
+    return is_for_service(l, x) ? hand_out(l, c, x) : answer(l, connection, x, false);
+}
+
+/* The first that the library says of a request. What this returns is the request's state. */
+static void *see_target(void *arg, const char *target, struct MHD_Connection *connection)
+{
+    const struct listener *l = arg;
+    (void)connection;
+    return hk_exchange_new(l->server->hub, target);
 }
 
 /* ---- connections ---- */
+
+static void resume(struct client *c)
+{
+    c->suspended = false;
+    c->since_ms = c->at->server->site.now_ms();
+    MHD_resume_connection(c->connection);
+}
 
 static void cut(struct client *c)
 {
@@ -138,6 +278,7 @@ static void cut(struct client *c)
     (void)shutdown(c->fd, SHUT_RDWR); /* the library finds the end of the stream, and closes it */
 }
 
+/* From three quarters on the one that has waited longest makes room: whoever opens many gets his own cut. */
 static void make_room(struct hk_admin_server *s, const struct listener *l)
 {
     struct client *oldest = NULL;
@@ -146,10 +287,10 @@ static void make_room(struct hk_admin_server *s, const struct listener *l)
         if (c->at != l || c->cut)
             continue;
         n++;
-        if (!oldest || c->since_ms <= oldest->since_ms)
+        if (!c->suspended && (!oldest || c->since_ms <= oldest->since_ms))
             oldest = c;
     }
-    if (n > CROWDED)
+    if (n > l->room / 4 * 3 && oldest)
         cut(oldest);
 }
 
@@ -172,6 +313,7 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
     if (what != MHD_CONNECTION_NOTIFY_STARTED || !info || !(c = hk_mem_zalloc(1, sizeof *c)))
         return;
     c->at = l;
+    c->connection = connection;
     c->fd = info->connect_fd;
     c->since_ms = s->site.now_ms();
     c->next = s->clients;
@@ -190,21 +332,39 @@ static void answered(void *arg, struct MHD_Connection *connection, void **state,
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct client *c = info ? info->socket_context : NULL;
+    struct hk_admin_exchange *x = *state;
     (void)code;
     *state = NULL;
     if (c)
         c->since_ms = l->server->site.now_ms();
+    if (!x)
+        return;
+    l->server->n_open -= x->handed;
+    hk_exchange_leave(x);
 }
 
 static void cut_the_slow(struct hk_admin_server *s)
 {
     int64_t now = s->site.now_ms();
     for (struct client *c = s->clients; c; c = c->next)
-        if (!c->cut && now - c->since_ms >= PATIENCE_MS)
+        if (!c->cut && !c->suspended && now - c->since_ms >= PATIENCE_MS)
             cut(c);
 }
 
 /* ---- the thread ---- */
+
+/* What was given back goes on. */
+static void take_back(struct hk_admin_server *s)
+{
+    hk_hub_awoken(s->hub);
+    struct hk_admin_exchange *next = NULL;
+    for (struct hk_admin_exchange *x = hk_hub_take(s->hub); x; x = next) {
+        struct client *c = x->home;
+        next = x->next;
+        if (c->suspended)
+            resume(c);
+    }
+}
 
 static int timeout_ms(const struct hk_admin_server *s)
 {
@@ -219,22 +379,53 @@ static int timeout_ms(const struct hk_admin_server *s)
     return any ? (int)least : -1;
 }
 
+enum {
+    POLL_STOP,
+    POLL_WAKE,
+    POLL_FIRST_LISTENER
+};
+
+static void turn(struct hk_admin_server *s, struct pollfd *fds, int wait_ms)
+{
+    if (poll(fds, (nfds_t)s->n + POLL_FIRST_LISTENER, wait_ms) < 0 && errno != EINTR)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* no memory: later, perhaps */
+    take_back(s);
+    for (size_t i = 0; i < s->n; i++)
+        (void)MHD_run(s->listeners[i].daemon);
+    cut_the_slow(s);
+}
+
+/* Exchanges that are out may come back for a while; then connections that wait for them wait no more. */
+static void end_exchanges(struct hk_admin_server *s, struct pollfd *fds)
+{
+    int64_t until = s->site.now_ms() + HK_ADMIN_STOP_MS, left = HK_ADMIN_STOP_MS;
+    fds[POLL_STOP].fd = -1; /* it has said so */
+    for (; s->n_open > 0 && left > 0; left = until - s->site.now_ms()) {
+        int wait_ms = timeout_ms(s);
+        turn(s, fds, wait_ms < 0 || wait_ms > left ? (int)left : wait_ms);
+    }
+    for (struct client *c = s->clients; c; c = c->next) {
+        if (c->suspended) {
+            cut(c);
+            resume(c); /* the library cannot stop before */
+        }
+    }
+}
+
 static void *thread_main(void *arg)
 {
     struct hk_admin_server *s = arg;
-    struct pollfd fds[HK_ADMIN_LISTENERS + 1] = {{.fd = s->stop[0], .events = POLLIN}};
+    struct pollfd fds[HK_ADMIN_LISTENERS + POLL_FIRST_LISTENER] = {
+        [POLL_STOP] = {.fd = s->stop[0], .events = POLLIN},
+        [POLL_WAKE] = {.fd = s->hub->wake[0], .events = POLLIN}};
     for (size_t i = 0; i < s->n; i++) {
         const union MHD_DaemonInfo *info =
             MHD_get_daemon_info(s->listeners[i].daemon, MHD_DAEMON_INFO_EPOLL_FD);
-        fds[i + 1] = (struct pollfd){.fd = info ? info->epoll_fd : -1, .events = POLLIN};
+        fds[i + POLL_FIRST_LISTENER] = (struct pollfd){.fd = info ? info->epoll_fd : -1, .events = POLLIN};
     }
-    while (!fds[0].revents && !s->ending) {
-        if (poll(fds, (nfds_t)s->n + 1, timeout_ms(s)) < 0 && errno != EINTR)
-            (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* no memory: later, perhaps */
-        for (size_t i = 0; i < s->n; i++)
-            (void)MHD_run(s->listeners[i].daemon);
-        cut_the_slow(s);
-    }
+    while (!fds[POLL_STOP].revents && !s->ending)
+        turn(s, fds, timeout_ms(s));
+    end_exchanges(s, fds);
     return NULL;
 }
 
@@ -261,13 +452,16 @@ static size_t leave_as_it_is(void *arg, struct MHD_Connection *connection, char 
 static bool start_listener(struct hk_admin_server *s, const struct hk_admin_listener *how)
 {
     struct listener *l = &s->listeners[s->n];
-    *l = (struct listener){.server = s, .how = *how};
+    *l =
+        (struct listener){.server = s, .how = *how, .room = how->service ? CONNECTIONS_SERVICE : CONNECTIONS};
+    if (how->service)
+        l->service = *how->service;
     l->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL, 0, NULL, NULL, handle, l, MHD_OPTION_LISTEN_SOCKET, how->fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)(PATIENCE_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
-        MHD_OPTION_NOTIFY_CONNECTION, connection_changed, l, MHD_OPTION_NOTIFY_COMPLETED, answered, l,
-        MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is, NULL, MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, l, MHD_OPTION_LISTEN_SOCKET, how->fd,
+        MHD_OPTION_CONNECTION_LIMIT, l->room, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(PATIENCE_MS / 1000),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+        connection_changed, l, MHD_OPTION_NOTIFY_COMPLETED, answered, l, MHD_OPTION_URI_LOG_CALLBACK,
+        see_target, l, MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is, NULL, MHD_OPTION_END);
     s->n += l->daemon != NULL;
     return l->daemon != NULL;
 }
@@ -279,6 +473,7 @@ static void free_server(struct hk_admin_server *s)
     (void)close(s->stop[0]);
     if (s->stop[1] >= 0)
         (void)close(s->stop[1]);
+    hk_hub_unref(s->hub);
     hk_mem_free(s);
 }
 
@@ -290,9 +485,11 @@ enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
     if (!s)
         return hk_err_set(err, HK_NOMEM, "out of memory for the admin server");
     s->site = *site;
-    if (pipe(s->stop) != 0) {
+    s->hub = hk_hub_new();
+    if (!s->hub || pipe(s->stop) != 0) {
+        hk_hub_unref(s->hub);
         hk_mem_free(s);
-        return hk_err_set(err, HK_IO, "no pipe for the admin server");
+        return hk_err_set(err, HK_IO, "no descriptors for the admin server");
     }
     (void)fcntl(s->stop[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(s->stop[1], F_SETFD, FD_CLOEXEC);

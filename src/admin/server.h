@@ -1,25 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin server: HTTP on a thread of its own, which nothing waits for. What it answers is route.h. */
+/* The admin server: HTTP on a thread of its own, which nothing waits for. Probes and metrics are answered on that thread (route.h);
+ * everything else is an exchange, handed to a service and answered from any thread, at once or later.
+ *
+ * An exchange is one request and its reply. The server makes it when the head of the request is accepted, collects the body, and gives
+ * it to the service's `handle`. From then on the service owns it and gives it back exactly once: by a reply, or as a stream. The client
+ * may leave in between, and the server may have stopped: nobody has to know. What is given back then is dropped. */
 #ifndef HK_ADMIN_SERVER_H
 #define HK_ADMIN_SERVER_H
 
+#include <hikyaku/facts.h>
+
 #include "admin/route.h"
+#include "base/cidr.h"
 
 struct hk_admin_server;
+struct hk_admin_exchange;
+
+/* ---- requests ---- */
+
+/* A request as it came. Everything in it lives until the exchange is given back. */
+struct hk_admin_ask {
+    const char *method;
+    const char *path;    /* never decoded; without the query */
+    const char *query;   /* what follows '?', never decoded; NULL: there is none */
+    struct hk_str body;  /* whole; empty when there is none. Always NUL-terminated */
+    enum hk_role role;   /* what the listener grants to everybody who reaches it */
+    const char *address; /* of the client, without port; "" on a Unix socket */
+    int64_t uid;         /* of the client's process on a Unix socket; -1 elsewhere */
+};
+
+/* What the server asks of the layer above. Both members run on the server's thread and must not block: a probe waits behind them. */
+struct hk_admin_service {
+    /* How many bytes may the body of this request have? Asked when the head is there and says that a body follows. 0: none.
+     * The server refuses a longer one with 413 and closes the connection, before it is read where its length is announced. */
+    size_t (*body_max)(void *arg, const char *method, const char *path);
+    /* A whole request. Owns `exchange` from now on and gives it back exactly once, here or later, from any thread. */
+    void (*handle)(void *arg, struct hk_admin_exchange *exchange);
+    void *arg; /* outlives the server */
+};
+
+/* From any thread, while the exchange is owned. */
+const struct hk_admin_ask *hk_admin_exchange_ask(const struct hk_admin_exchange *exchange);
+/* The value of a header, whatever the case of its name; the first one of several; NULL: there is none. Of headers that may come once
+ * (head.c lists them) there is never a second one. */
+const char *hk_admin_exchange_header(const struct hk_admin_exchange *exchange, const char *name);
+
+/* ---- replies ---- */
+
+/* Gives the exchange back: it must not be touched afterwards. From any thread, also from within `handle`. Never blocks but for
+ * compressing: a body over HK_ADMIN_GZIP_MIN bytes is compressed, here, when the client takes that. Takes the memory of `reply->body`
+ * and leaves an empty one. A body that has failed (hk_buf_status) becomes a 503. A HEAD is answered with the head of the same reply. */
+void hk_admin_exchange_reply(struct hk_admin_exchange *exchange, struct hk_admin_reply *reply);
+
+#define HK_ADMIN_GZIP_MIN   1024
+#define HK_ADMIN_BODIES_MAX ((size_t)64 << 20) /* of all requests together; beyond: 503 */
+
+/* ---- start and stop ---- */
 
 struct hk_admin_listener {
     int fd;            /* listening, non-blocking; the server's from now on, also when it cannot start */
     enum hk_role role; /* of whoever asks there */
     bool loopback_only;
+    const struct hk_admin_service *service; /* copied; NULL: probes and metrics alone */
 };
 
-#define HK_ADMIN_LISTENERS 2
+#define HK_ADMIN_LISTENERS 3
 
 /* `site` and what it points to outlive the server. */
 enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
                                    const struct hk_admin_listener *listeners, size_t n,
                                    struct hk_admin_server **out_server, struct hk_err *err) HK_MUSTCHECK;
-/* At once: answers under way are cut. Accepts NULL. */
+/* Refuses new exchanges, waits up to HK_ADMIN_STOP_MS for those that are out, and cuts the rest. At once when none is out. No `handle`
+ * runs afterwards; exchanges that are still out may be given back at any time. Accepts NULL. */
 void hk_admin_server_stop(struct hk_admin_server *server);
+
+#define HK_ADMIN_STOP_MS 1000
 
 #endif

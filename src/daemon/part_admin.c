@@ -192,7 +192,7 @@ static enum hk_code start_part(struct part *p, const struct hk_admin_listener *l
 static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
                           struct hk_err *err)
 {
-    struct hk_admin_listener listeners[HK_ADMIN_LISTENERS];
+    struct hk_admin_listener listeners[HK_ADMIN_LISTENERS] = {{0}};
     size_t n = 0;
     enum hk_code rc = listen_admin(env, listeners, &n, err);
     if (rc == HK_OK)

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An exchange has two holders once it is out: the connection, on the server's thread, and the service, on any. Whichever lets go last
+ * frees it. Neither waits for the other: all that they share is under the hub's lock, which is held for a few instructions. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "admin/exchange.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "observe/gzip.h"
+
+/* ---- where threads meet ---- */
+
+struct hk_hub *hk_hub_new(void)
+{
+    struct hk_hub *hub = hk_mem_zalloc(1, sizeof *hub);
+    if (!hub)
+        return NULL;
+    if (pthread_mutex_init(&hub->lock, NULL) != 0) {
+        hk_mem_free(hub);
+        return NULL;
+    }
+    if (pipe(hub->wake) != 0) {
+        (void)pthread_mutex_destroy(&hub->lock);
+        hk_mem_free(hub);
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)fcntl(hub->wake[i], F_SETFD, FD_CLOEXEC);
+        (void)fcntl(hub->wake[i], F_SETFL, O_NONBLOCK);
+    }
+    hub->refs = 1;
+    return hub;
+}
+
+void hk_hub_unref(struct hk_hub *hub)
+{
+    if (!hub)
+        return;
+    (void)pthread_mutex_lock(&hub->lock);
+    bool last = --hub->refs == 0;
+    (void)pthread_mutex_unlock(&hub->lock);
+    if (!last)
+        return;
+    (void)close(hub->wake[0]);
+    (void)close(hub->wake[1]);
+    (void)pthread_mutex_destroy(&hub->lock);
+    hk_mem_free(hub);
+}
+
+void hk_hub_rouse(struct hk_hub *hub)
+{
+    ssize_t n = 0;
+    do
+        n = write(hub->wake[1], "", 1);
+    while (n < 0 && errno == EINTR); /* EAGAIN: it is full, so the thread will wake */
+}
+
+void hk_hub_awoken(struct hk_hub *hub)
+{
+    char bytes[256];
+    while (read(hub->wake[0], bytes, sizeof bytes) == sizeof bytes)
+        continue;
+}
+
+struct hk_admin_exchange *hk_hub_take(struct hk_hub *hub)
+{
+    (void)pthread_mutex_lock(&hub->lock);
+    struct hk_admin_exchange *list = hub->ready;
+    hub->ready = NULL;
+    (void)pthread_mutex_unlock(&hub->lock);
+    return list;
+}
+
+bool hk_hub_has_room(struct hk_hub *hub, uint64_t bytes)
+{
+    (void)pthread_mutex_lock(&hub->lock);
+    bool room = bytes <= HK_ADMIN_BODIES_MAX - hub->body_bytes;
+    (void)pthread_mutex_unlock(&hub->lock);
+    return room;
+}
+
+/* ---- a request ---- */
+
+static void free_exchange(struct hk_admin_exchange *x)
+{
+    struct hk_hub *hub = x->hub;
+    (void)pthread_mutex_lock(&hub->lock);
+    hub->body_bytes -= x->body.len;
+    (void)pthread_mutex_unlock(&hub->lock);
+    hk_buf_fini(&x->body);
+    hk_buf_fini(&x->reply.body);
+    hk_pool_wipe(&x->pool); /* tokens stand in headers */
+    hk_mem_free(x);
+    hk_hub_unref(hub);
+}
+
+struct hk_admin_exchange *hk_exchange_new(struct hk_hub *hub, const char *target)
+{
+    struct hk_str path, query;
+    struct hk_admin_exchange *x = hk_mem_zalloc(1, sizeof *x);
+    if (!x)
+        return NULL;
+    hk_head_split(hk_str_of(target), &path, &query);
+    x->ask.path = hk_pool_copy_str(&x->pool, path);
+    x->ask.query = query.ptr ? hk_pool_copy_str(&x->pool, query) : NULL;
+    if (!x->ask.path || (query.ptr && !x->ask.query)) {
+        hk_pool_fini(&x->pool);
+        hk_mem_free(x);
+        return NULL;
+    }
+    x->ask.uid = -1;
+    x->headers_end = &x->headers;
+    x->hub = hub;
+    (void)pthread_mutex_lock(&hub->lock);
+    hub->refs++;
+    (void)pthread_mutex_unlock(&hub->lock);
+    return x;
+}
+
+bool hk_exchange_add_header(struct hk_admin_exchange *x, const char *name, const char *value)
+{
+    struct hk_exchange_header *h = hk_pool_alloc(&x->pool, 1, sizeof *h);
+    if (!h)
+        return false;
+    h->name = hk_pool_copy_str(&x->pool, hk_str_of(name));
+    h->value = hk_pool_copy_str(&x->pool, hk_str_of(value));
+    *x->headers_end = h;
+    x->headers_end = &h->next;
+    return h->name && h->value;
+}
+
+enum hk_code hk_exchange_add_body(struct hk_admin_exchange *x, const char *bytes, size_t len)
+{
+    struct hk_hub *hub = x->hub;
+    if (len > x->body_max - x->body.len)
+        return HK_TOOBIG;
+    (void)pthread_mutex_lock(&hub->lock);
+    bool room = len <= HK_ADMIN_BODIES_MAX - hub->body_bytes;
+    if (room)
+        hub->body_bytes += len;
+    (void)pthread_mutex_unlock(&hub->lock);
+    if (!room)
+        return HK_BUSY;
+    enum hk_code rc = hk_buf_add(&x->body, bytes, len);
+    if (rc != HK_OK) {
+        (void)pthread_mutex_lock(&hub->lock);
+        hub->body_bytes -= len;
+        (void)pthread_mutex_unlock(&hub->lock);
+    }
+    return rc;
+}
+
+const struct hk_admin_ask *hk_admin_exchange_ask(const struct hk_admin_exchange *x)
+{
+    return &x->ask;
+}
+
+const char *hk_admin_exchange_header(const struct hk_admin_exchange *x, const char *name)
+{
+    for (const struct hk_exchange_header *h = x->headers; h; h = h->next) {
+        if (hk_str_eqi(hk_str_of(h->name), hk_str_of(name)))
+            return h->value;
+    }
+    return NULL;
+}
+
+/* ---- there and back ---- */
+
+void hk_exchange_hand_out(struct hk_admin_exchange *x)
+{
+    x->ask.body = (struct hk_str){hk_buf_cstr(&x->body), x->body.len};
+    x->state = HK_EXCHANGE_OUT; /* nobody else knows it yet */
+}
+
+bool hk_exchange_is_back(struct hk_admin_exchange *x)
+{
+    (void)pthread_mutex_lock(&x->hub->lock);
+    bool back = x->state == HK_EXCHANGE_BACK;
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    return back;
+}
+
+void hk_exchange_leave(struct hk_admin_exchange *x)
+{
+    struct hk_hub *hub = x->hub;
+    (void)pthread_mutex_lock(&hub->lock);
+    x->left = true;
+    bool last = x->state != HK_EXCHANGE_OUT;
+    for (struct hk_admin_exchange **at = &hub->ready; *at; at = &(*at)->next) {
+        if (*at == x) {
+            *at = x->next;
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&hub->lock);
+    if (last)
+        free_exchange(x);
+}
+
+/* In place of the body when the client takes it and it is shorter. */
+static bool compress_reply(struct hk_admin_exchange *x, struct hk_admin_reply *reply)
+{
+    struct hk_buf packed;
+    if (!x->takes_gzip || reply->body.len <= HK_ADMIN_GZIP_MIN)
+        return false;
+    hk_buf_init(&packed, reply->body.len);
+    if (hk_gzip(hk_buf_str(&reply->body), &packed) != HK_OK) {
+        hk_buf_fini(&packed);
+        return false;
+    }
+    hk_buf_fini(&reply->body);
+    reply->body = packed;
+    return true;
+}
+
+void hk_admin_exchange_reply(struct hk_admin_exchange *x, struct hk_admin_reply *reply)
+{
+    struct hk_hub *hub = x->hub;
+    if (hk_buf_status(&reply->body) != HK_OK)
+        hk_admin_problem(reply, 503, "out of memory for the answer");
+    bool gzipped = compress_reply(x, reply);
+    (void)pthread_mutex_lock(&hub->lock);
+    x->reply = *reply;
+    x->gzipped = gzipped;
+    x->state = HK_EXCHANGE_BACK;
+    bool left = x->left;
+    if (!left) {
+        x->next = hub->ready;
+        hub->ready = x;
+        hk_hub_rouse(hub); /* under the lock: once it is free the exchange may be gone, and the hub with it */
+    }
+    (void)pthread_mutex_unlock(&hub->lock);
+    hk_buf_init(&reply->body, HK_ADMIN_REPLY_MAX);
+    if (left)
+        free_exchange(x);
+}
