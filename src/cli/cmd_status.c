@@ -76,28 +76,32 @@ static void add_held(struct hk_table *table, const struct hk_dest_status *d, int
     hk_buf_fini(&text);
 }
 
-static void write_dests(struct hk_buf *out, const struct hk_store_status *s)
+static void write_dests(struct hk_buf *out, const struct hk_status *o)
 {
     static const struct hk_table_column columns[] = {{"DESTINATION", false, 40}, {"PENDING", true, 0},
                                                      {"PROCESSING", true, 0},    {"RETRYING", true, 0},
                                                      {"DEAD", true, 0},          {"", false, 120}};
     struct hk_table table;
     char n[48];
-    if (s->n_dests == 0)
-        return;
+    bool any = false;
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
-    for (size_t i = 0; i < s->n_dests; i++) {
-        const struct hk_dest_status *d = &s->dests[i];
-        hk_table_add(&table, hk_say_to(d->name));
+    for (size_t i = 0; i < o->n_dests; i++) {
+        const struct hk_dest_status *d = &o->dests[i].backlog;
+        if (!hk_status_has_backlog(&o->dests[i]))
+            continue;
+        any = true;
+        hk_table_add(&table, hk_say_to(o->dests[i].name));
         hk_table_adds(&table, hk_say_count(d->pending, n));
         hk_table_adds(&table, hk_say_count((struct hk_count){d->processing, false}, n));
         hk_table_adds(&table, hk_say_count(d->retrying, n));
         hk_table_adds(&table, hk_say_count(d->dead, n));
-        add_held(&table, d, s->now_ms);
+        add_held(&table, d, o->store.now_ms);
     }
-    (void)hk_buf_addc(out, '\n');
-    hk_table_write(&table, out);
-    if (s->more_dests)
+    if (any) {
+        (void)hk_buf_addc(out, '\n');
+        hk_table_write(&table, out);
+    }
+    if (o->store.more_dests)
         (void)hk_buf_adds(out, "… and more destinations\n");
     hk_table_fini(&table);
 }
@@ -118,14 +122,12 @@ static const char *percent(double ratio, char out[HK_SHOW_NUMBER])
     return out;
 }
 
-static void add_latency(struct hk_table *table, const struct hk_histogram *latency)
+static void add_latency(struct hk_table *table, const struct hk_status_lately *lately)
 {
-    static const double quantiles[] = {0.5, 0.95, 0.99};
+    const uint64_t ms[] = {lately->p50_ms, lately->p95_ms, lately->p99_ms};
     char text[HK_SHOW_NUMBER];
-    bool any = hk_histogram_count(latency) > 0;
-    for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++)
-        hk_table_adds(table,
-                      any ? hk_show_duration(hk_histogram_quantile(latency, quantiles[i]), text) : "-");
+    for (size_t i = 0; i < sizeof ms / sizeof ms[0]; i++)
+        hk_table_adds(table, lately->has_latency ? hk_show_duration(ms[i], text) : "-");
 }
 
 /* What keeps it, beside pauses and open breakers, and what went wrong last. */
@@ -134,18 +136,17 @@ static void add_state(struct hk_table *table, const struct hk_status_dest *d, in
     struct hk_buf text;
     char ago[64];
     hk_buf_init(&text, 1 << 16);
-    if (d->lately.half_open)
+    if (d->breaker == HK_BREAKER_SEEN_HALF_OPEN)
         (void)hk_buf_adds(&text, "breaker: half-open; ");
-    if (d->lately.limited)
-        (void)hk_buf_addf(
-            &text, "at its limit, next %s; ",
-            hk_show_ago(d->lately.ready_at_ms > now_ms ? d->lately.ready_at_ms : now_ms, now_ms, ago));
-    if (d->lately.last_error.len > 0) {
-        (void)hk_buf_addf(&text, "last error %s: ", hk_show_ago(d->lately.last_error_ms, now_ms, ago));
-        (void)hk_buf_add(&text, d->lately.last_error.ptr, d->lately.last_error.len);
+    if (d->limited)
+        (void)hk_buf_addf(&text, "at its limit, next %s; ",
+                          hk_show_ago(d->ready_at_ms > now_ms ? d->ready_at_ms : now_ms, now_ms, ago));
+    if (d->last_error.len > 0) {
+        (void)hk_buf_addf(&text, "last error %s: ", hk_show_ago(d->last_error_ms, now_ms, ago));
+        (void)hk_buf_add(&text, d->last_error.ptr, d->last_error.len);
     }
     struct hk_str s = hk_buf_str(&text);
-    if (d->lately.last_error.len == 0 && s.len > 2)
+    if (d->last_error.len == 0 && s.len > 2)
         s.len -= 2;
     hk_table_add(table, s);
     hk_buf_fini(&text);
@@ -153,7 +154,7 @@ static void add_state(struct hk_table *table, const struct hk_status_dest *d, in
 
 static bool has_lately(const struct hk_status_dest *d)
 {
-    return d->lately.known || d->lately.last_error.len > 0 || d->blocked.n > 0;
+    return d->known || d->last_error.len > 0 || d->blocked.n > 0;
 }
 
 static void write_lately(struct hk_buf *out, const struct hk_status *o)
@@ -179,8 +180,8 @@ static void write_lately(struct hk_buf *out, const struct hk_status *o)
         hk_table_add(&table, hk_say_to(d->name));
         hk_table_adds(&table, rate(d->lately.in_per_s, text));
         hk_table_adds(&table, rate(d->lately.out_per_s, text));
-        hk_table_adds(&table, percent(hk_status_ratio(&d->lately), text));
-        add_latency(&table, &d->lately.latency);
+        hk_table_adds(&table, percent(d->lately.ratio, text));
+        add_latency(&table, &d->lately);
         hk_table_adds(&table, d->ordered ? hk_say_count(d->blocked, n) : "-");
         add_state(&table, d, o->store.now_ms);
     }
@@ -225,7 +226,7 @@ static void print_status(const struct hk_ask *ask, const void *result, struct hk
     if (s->oldest_ms != 0)
         (void)hk_buf_addf(out, "%s\n", age(s->oldest_ms, s->now_ms, "oldest undelivered message:", note));
     write_attempts(out, s);
-    write_dests(out, s);
+    write_dests(out, o);
     write_lately(out, o);
     if (o->no_figures.code != HK_OK) {
         (void)hk_buf_adds(out, "\nwhat relays saw lately cannot be read: ");

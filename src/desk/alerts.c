@@ -10,7 +10,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/alerts.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "exec/clock.h"
 
 /* ---- list ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts as JSON. */
 #include "desk/alerts.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 static void put_alert(struct hk_json *json, const struct hk_alert *a)
 {

@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "desk/audit.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 enum {
     LIMIT = 50,

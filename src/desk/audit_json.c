@@ -2,7 +2,7 @@
 /* The audit as JSON. */
 #include "base/str.h"
 #include "desk/audit.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 static void put_words(struct hk_json *json, const struct hk_audit_row *row, const char *key)
 {

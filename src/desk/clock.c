@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on the store's time. */
 #include "desk/clock.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 uint64_t hk_clock_ahead_ms(const struct hk_clock_state *state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store's time as JSON. */
 #include "desk/clock.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 void hk_encode_clock(struct hk_json *json, const void *result)
 {

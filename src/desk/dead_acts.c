@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "desk/dead.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 struct act {
     struct hk_desk *desk;

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "config/payload.h"
 #include "desk/dead.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "payload/canon.h"
 #include "payload/diff.h"
 #include "payload/scan.h"

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "config/payload.h"
 #include "desk/dead.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "jq/jq.h"
 #include "payload/canon.h"
 #include "payload/codec.h"

@@ -2,7 +2,7 @@
 /* Acts on dead letters as JSON. */
 #include "base/str.h"
 #include "desk/dead.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 static const char *did_name(enum hk_letter_did did)
 {

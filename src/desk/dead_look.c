@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "desk/dead_look.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 enum {
     EXPORT_PAGE = 50,

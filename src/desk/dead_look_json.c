@@ -2,7 +2,7 @@
 /* Dead letters as JSON. */
 #include "base/parse.h"
 #include "desk/dead_look.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 /* ---- one letter ---- */
 

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "config/payload.h"
 #include "desk/dead.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
 #include "payload/answer.h"

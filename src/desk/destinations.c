@@ -7,7 +7,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/destinations.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "exec/clock.h"
 
 /* ---- list ---- */

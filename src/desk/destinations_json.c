@@ -2,7 +2,7 @@
 /* Destinations as JSON. */
 #include "base/str.h"
 #include "desk/destinations.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 static void put_conf(struct hk_json *json, const struct hk_conf_destination *conf)
 {

@@ -10,7 +10,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/doctor.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "relay/wiring.h"
 #include "sink/http/version.h"
 #include "sink/kinds.h"

@@ -2,7 +2,7 @@
 /* What was found, as JSON. */
 #include "base/str.h"
 #include "desk/doctor.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 void hk_encode_diagnosis(struct hk_json *json, const void *result)
 {

@@ -6,9 +6,9 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
-#include "desk/encode.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
+#include "desk/forms.h"
 #include "desk/ndjson.h"
 #include "exec/clock.h"
 

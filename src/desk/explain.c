@@ -12,8 +12,8 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
-#include "desk/encode.h"
 #include "desk/explain.h"
+#include "desk/forms.h"
 #include "exec/clock.h"
 
 enum {

@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/messages.h"
 
 enum {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* enqueue and messages as JSON. */
 #include "base/str.h"
-#include "desk/encode.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
+#include "desk/forms.h"
 #include "desk/messages.h"
 
 void hk_encode_enqueued(struct hk_json *json, const void *result)

@@ -2,7 +2,7 @@
 /* hikyaku messages show: everything that is known of one message, and every attempt that was kept. */
 #include "base/str.h"
 #include "core/policy_impl.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/letters.h"
 #include "desk/messages.h"
 

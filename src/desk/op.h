@@ -12,8 +12,7 @@
 
 #include <hikyaku/error.h>
 
-#include "base/json.h"
-#include "base/pool.h"
+#include "desk/form.h"
 
 struct hk_desk;
 
@@ -112,10 +111,13 @@ struct hk_op {
     size_t request_size, result_size;
     hk_op_check *check; /* NULL: nothing can be */
     hk_op_run *run;
-    /* One JSON value. NULL: the result is a stream, which `run` hands to its request's function. */
-    void (*encode)(struct hk_json *json, const void *result);
+    /* The result as JSON. NULL: it is a stream, which `run` hands to its request's function. */
+    hk_form_fn *form;
+    void (*encode)(struct hk_json *json, const void *result); /* of those that have no form yet */
 };
 
+/* One JSON value, of an operation whose result is no stream. */
+void hk_op_write(const struct hk_op *op, struct hk_json *json, const void *result);
 /* Does the request only ask what would come of it (its flag "dry_run")? Then no reason is needed. */
 bool hk_op_is_dry_run(const struct hk_op *op, const void *request);
 

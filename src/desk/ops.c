@@ -68,3 +68,11 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_version,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];
+
+void hk_op_write(const struct hk_op *op, struct hk_json *json, const void *result)
+{
+    if (op->form != NULL)
+        hk_form_write(json, op->form, result);
+    else
+        op->encode(json, result);
+}

@@ -5,7 +5,7 @@
 
 #include "base/show.h"
 #include "base/str.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/policy.h"
 
 #define TEXT_MAX ((size_t)1 << 18)

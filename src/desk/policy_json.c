@@ -3,7 +3,7 @@
 #include <hikyaku/breaker.h>
 
 #include "base/str.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/policy.h"
 
 /* ---- list ---- */

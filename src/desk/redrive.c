@@ -6,7 +6,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/dead.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/redrive.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redrives as JSON. */
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/redrive.h"
 
 static void put_pace(struct hk_json *json, const struct hk_redrive_pace *pace)

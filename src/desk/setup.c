@@ -7,7 +7,7 @@
 #include "alert/conf.h"
 #include "base/buf.h"
 #include "config/tables.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/setup.h"
 #include "store/store.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schema, configuration and version as JSON. */
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/setup.h"
 
 void hk_encode_inited(struct hk_json *json, const void *result)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/status.h"
 
 const char *const hk_status_buckets[HK_ATTEMPT_BUCKETS] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+"};
@@ -76,6 +76,31 @@ static size_t dests_room(const struct hk_status *o, const struct hk_config *conf
     return o->store.n_dests + figures->n + n_blocked + configured + 1;
 }
 
+static void add_lately(struct hk_status_dest *d, const struct hk_figures *figures, int64_t now_ms)
+{
+    struct hk_figures_sum sum;
+    hk_figures_sum(figures, d->name, &sum);
+    uint64_t all = sum.sent + sum.failed;
+    d->known = sum.known;
+    d->lately = (struct hk_status_lately){.in_per_s = sum.in_per_s,
+                                          .out_per_s = sum.out_per_s,
+                                          .sent = sum.sent,
+                                          .failed = sum.failed,
+                                          .dead = sum.dead,
+                                          .ratio = all > 0 ? (double)sum.sent / (double)all : -1,
+                                          .has_latency = hk_histogram_count(&sum.latency) > 0,
+                                          .p50_ms = hk_histogram_quantile(&sum.latency, 0.5),
+                                          .p95_ms = hk_histogram_quantile(&sum.latency, 0.95),
+                                          .p99_ms = hk_histogram_quantile(&sum.latency, 0.99)};
+    d->breaker = d->backlog.open_until_ms > now_ms ? HK_BREAKER_SEEN_OPEN
+                 : sum.half_open                   ? HK_BREAKER_SEEN_HALF_OPEN
+                                                   : HK_BREAKER_SEEN_CLOSED;
+    d->limited = sum.limited;
+    d->ready_at_ms = sum.ready_at_ms;
+    d->last_error = sum.last_error;
+    d->last_error_ms = sum.last_error_ms;
+}
+
 static enum hk_code put_together(struct hk_status *o, const struct hk_config *config,
                                  const struct hk_blocking *blocked, size_t n,
                                  const struct hk_figures *figures, bool all, struct hk_pool *mem)
@@ -96,7 +121,7 @@ static enum hk_code put_together(struct hk_status *o, const struct hk_config *co
         d->blocked = blocked[i].n;
     }
     for (size_t i = 0; i < o->n_dests; i++)
-        hk_figures_sum(figures, o->dests[i].name, &o->dests[i].lately);
+        add_lately(&o->dests[i], figures, o->store.now_ms);
     qsort(o->dests, o->n_dests, sizeof *o->dests, by_name);
     return HK_OK;
 }
@@ -153,19 +178,11 @@ static enum hk_code status(struct hk_desk *desk, const struct hk_caller *caller,
     return HK_OK;
 }
 
-/* ---- what they say ---- */
-
-const char *hk_status_breaker(const struct hk_status_dest *d, int64_t now_ms)
+bool hk_status_has_backlog(const struct hk_status_dest *dest)
 {
-    if (d->backlog.open_until_ms > now_ms)
-        return "open";
-    return d->lately.half_open ? "half_open" : "closed";
-}
-
-double hk_status_ratio(const struct hk_figures_sum *f)
-{
-    uint64_t all = f->sent + f->failed;
-    return all > 0 ? (double)f->sent / (double)all : -1;
+    const struct hk_dest_status *d = &dest->backlog;
+    return d->pending.n > 0 || d->processing > 0 || d->retrying.n > 0 || d->dead.n > 0 || d->paused ||
+           d->open_until_ms != 0;
 }
 
 /* ---- relays ---- */
@@ -204,7 +221,7 @@ const struct hk_op hk_op_status = {
     .request_size = sizeof(struct hk_status_ask),
     .result_size = sizeof(struct hk_status),
     .run = status_op,
-    .encode = hk_encode_status};
+    .form = hk_form_status};
 
 const struct hk_op hk_op_relays_list = {
     .noun = "relays",
@@ -218,4 +235,4 @@ const struct hk_op hk_op_relays_list = {
     .store = true,
     .result_size = sizeof(struct hk_relays),
     .run = relays_op,
-    .encode = hk_encode_relays};
+    .form = hk_form_relays};

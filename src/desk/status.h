@@ -12,18 +12,41 @@ struct hk_status_ask {
     bool all_destinations; /* those of the configuration too that nobody has a word about */
 };
 
+enum hk_status_breaker {
+    HK_BREAKER_SEEN_CLOSED = 0,
+    HK_BREAKER_SEEN_OPEN,
+    HK_BREAKER_SEEN_HALF_OPEN,
+    HK_BREAKER_NSEEN
+};
+
+/* What relays saw of a destination in the last minute. */
+struct hk_status_lately {
+    double in_per_s, out_per_s;
+    uint64_t sent, failed; /* attempts */
+    uint64_t dead;
+    double ratio;     /* of attempts that went well; a negative one: there were none */
+    bool has_latency; /* then the following is filled */
+    uint64_t p50_ms, p95_ms, p99_ms;
+};
+
 /* One destination, whoever knows of it: the store, a relay, or (with `all_destinations`) the configuration. */
 struct hk_status_dest {
     struct hk_str name; /* "" = by route, not known yet */
     struct hk_dest_status backlog;
-    struct hk_figures_sum lately;
+    bool known; /* a relay has told of it lately */
+    struct hk_status_lately lately;
+    enum hk_status_breaker breaker;
+    bool limited;        /* a limiter let nothing through when a relay looked last */
+    int64_t ready_at_ms; /* then: until when */
+    struct hk_str last_error;
+    int64_t last_error_ms;
     bool ordered; /* by key: then `blocked` counts */
     struct hk_count blocked;
 };
 
 struct hk_status {
-    struct hk_store_status store;
-    struct hk_count retrying; /* messages that failed, due or not */
+    struct hk_store_status store; /* but for its destinations: `dests` has them all */
+    struct hk_count retrying;     /* messages that failed, due or not */
     struct hk_err no_figures; /* code HK_OK, or why relays' figures cannot be read: a right may be missing */
     bool blocked_known;       /* the configuration says which destinations keep an order */
     struct hk_count blocked;
@@ -34,10 +57,8 @@ struct hk_status {
 extern const struct hk_op hk_op_status;
 extern const char *const hk_status_buckets[HK_ATTEMPT_BUCKETS]; /* "0" … "20+" */
 
-/* "closed", "open", "half_open" */
-const char *hk_status_breaker(const struct hk_status_dest *dest, int64_t now_ms);
-/* Attempts that went well, of all in the window; a negative one: there were none. */
-double hk_status_ratio(const struct hk_figures_sum *lately);
+/* Does the store know of it: does anything wait or lie there, or is it held? */
+bool hk_status_has_backlog(const struct hk_status_dest *dest);
 
 /* ---- relays ---- */
 

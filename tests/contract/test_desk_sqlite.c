@@ -11,7 +11,7 @@
 #include "desk/dead_look.h"
 #include "desk/destinations.h"
 #include "desk/doctor.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "letters_suite_impl.h"
@@ -75,7 +75,7 @@ static const char *ask(const struct hk_op *op, const struct hk_caller *caller, c
     hk_desk_init(&desk, config, sqlite_kind.url());
     hk_buf_reset(&text);
     hk_json_init(&json, &text, false);
-    op->encode(&json, result);
+    hk_op_write(op, &json, result);
     assert_int_equal(hk_buf_status(&text), HK_OK);
     return hk_buf_cstr(&text);
 }

@@ -222,7 +222,7 @@ static const char *json_of(const struct hk_op *op, const void *request, void *re
     hk_desk_fini(&desk);
     hk_buf_reset(out);
     hk_json_init(&json, out, false);
-    op->encode(&json, result);
+    hk_op_write(op, &json, result);
     return hk_buf_cstr(out);
 }
 

@@ -12,7 +12,7 @@
 #include "cli/table.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
 
 enum {
     CUT_TEXT_MAX = 400,

@@ -164,8 +164,8 @@ static bool look(struct demo *d, struct states *out)
         const struct hk_store_status *s = &is.store;
         *out = (struct states){
             .processing = s->processing, .retrying = is.retrying.n, .sent = s->sent.n, .dead = s->dead.n};
-        for (size_t i = 0; i < s->n_dests; i++)
-            out->pending += s->dests[i].pending.n;
+        for (size_t i = 0; i < is.n_dests; i++)
+            out->pending += is.dests[i].backlog.pending.n;
     }
     hk_pool_fini(&mem);
     return ok;

@@ -41,31 +41,31 @@ static const struct hk_top_dest *before(const struct hk_top *top, const char *na
 
 static void take_dest(const struct hk_top *top, const struct hk_status_dest *from, struct hk_top_dest *out)
 {
-    const struct hk_figures_sum *f = &from->lately;
+    const struct hk_status_lately *f = &from->lately;
     const struct hk_dest_status *b = &from->backlog;
     *out = (struct hk_top_dest){.pending = b->pending,
                                 .retrying = b->retrying,
                                 .dead = b->dead,
                                 .blocked = from->blocked,
                                 .processing = b->processing,
-                                .p50_ms = hk_histogram_quantile(&f->latency, 0.5),
-                                .p95_ms = hk_histogram_quantile(&f->latency, 0.95),
-                                .p99_ms = hk_histogram_quantile(&f->latency, 0.99),
-                                .known = f->known,
+                                .p50_ms = f->p50_ms,
+                                .p95_ms = f->p95_ms,
+                                .p99_ms = f->p99_ms,
+                                .known = from->known,
                                 .paused = b->paused,
-                                .half_open = f->half_open,
-                                .limited = f->limited,
+                                .half_open = from->breaker == HK_BREAKER_SEEN_HALF_OPEN,
+                                .limited = from->limited,
                                 .in_per_s = f->in_per_s,
                                 .out_per_s = f->out_per_s,
-                                .ratio = hk_status_ratio(f),
+                                .ratio = f->ratio,
                                 .since_ms = b->since_ms,
                                 .open_until_ms = b->open_until_ms,
-                                .ready_at_ms = f->ready_at_ms,
-                                .error_ms = f->last_error_ms};
+                                .ready_at_ms = from->ready_at_ms,
+                                .error_ms = from->last_error_ms};
     hk_top_keep(out->name, from->name);
     hk_top_keep(out->actor, b->actor);
     hk_top_keep(out->reason, b->reason);
-    hk_top_keep(out->error, f->last_error);
+    hk_top_keep(out->error, from->last_error);
     const struct hk_top_dest *was = before(top, out->name);
     if (was != NULL)
         memcpy(out->out, was->out, sizeof out->out);

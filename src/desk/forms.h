@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results as JSON, one function for each operation, and the members that several of them have. */
-#ifndef HK_DESK_ENCODE_H
-#define HK_DESK_ENCODE_H
+/* The forms of all results, one for each operation, and the members that several of them have. */
+#ifndef HK_DESK_FORMS_H
+#define HK_DESK_FORMS_H
 
 #include "core/letter.h"
+#include "desk/form.h"
 #include "desk/put.h"
 #include "store/admin.h"
 
-void hk_encode_status(struct hk_json *json, const void *result);
-void hk_encode_relays(struct hk_json *json, const void *result);
+hk_form_fn hk_form_status, hk_form_relays;
 void hk_encode_enqueued(struct hk_json *json, const void *result);
 void hk_encode_letters(struct hk_json *json, const void *result);
 void hk_encode_letter_groups(struct hk_json *json, const void *result);
@@ -49,6 +49,10 @@ void hk_encode_version(struct hk_json *json, const void *result);
 
 /* ---- members of an object, beside those of put.h ---- */
 
+hk_form_fn hk_form_count_members;                                                  /* n, estimate */
+void hk_form_count(struct hk_form *form, const char *key, struct hk_count *count); /* {"n":…,"estimate":…} */
+void hk_form_exact(struct hk_form *form, const char *key, uint64_t *n);            /* the same, no estimate */
+void hk_form_held(struct hk_form *form, struct hk_dest_status *dest);
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
 /* Who paused it, and until when its breaker is open. */
 void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);

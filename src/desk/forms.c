@@ -1,7 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members that the JSON of several operations has. */
 #include "base/str.h"
-#include "desk/encode.h"
+#include "desk/forms.h"
+
+void hk_form_count_members(struct hk_form *form, void *result)
+{
+    struct hk_count *count = result;
+    hk_form_uint(form, "n", &count->n);
+    hk_form_bool(form, "estimate", &count->about);
+}
+
+void hk_form_count(struct hk_form *form, const char *key, struct hk_count *count)
+{
+    hk_form_object(form, key, NULL, hk_form_count_members, count);
+}
+
+void hk_form_exact(struct hk_form *form, const char *key, uint64_t *n)
+{
+    struct hk_count count = {*n, false};
+    hk_form_count(form, key, &count);
+    if (hk_form_reads(form))
+        *n = count.n;
+}
+
+void hk_form_held(struct hk_form *form, struct hk_dest_status *dest)
+{
+    hk_form_bool(form, "paused", &dest->paused);
+    hk_form_str(form, "paused_by", &dest->actor);
+    hk_form_str(form, "paused_reason", &dest->reason);
+    hk_form_time(form, "paused_at", &dest->since_ms);
+    hk_form_time(form, "breaker_open_until", &dest->open_until_ms);
+}
 
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count)
 {
