@@ -3,6 +3,7 @@
  * frees it. Neither waits for the other: all that they share is under the hub's lock, which is held for a few instructions. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "admin/exchange.h"
@@ -68,6 +69,8 @@ struct hk_admin_exchange *hk_hub_take(struct hk_hub *hub)
 {
     (void)pthread_mutex_lock(&hub->lock);
     struct hk_admin_exchange *list = hub->ready;
+    for (struct hk_admin_exchange *x = list; x; x = x->next)
+        x->listed = false;
     hub->ready = NULL;
     (void)pthread_mutex_unlock(&hub->lock);
     return list;
@@ -91,6 +94,7 @@ static void free_exchange(struct hk_admin_exchange *x)
     (void)pthread_mutex_unlock(&hub->lock);
     hk_buf_fini(&x->body);
     hk_buf_fini(&x->reply.body);
+    hk_buf_fini(&x->out);
     hk_pool_wipe(&x->pool); /* tokens stand in headers */
     hk_mem_free(x);
     hk_hub_unref(hub);
@@ -174,12 +178,28 @@ void hk_exchange_hand_out(struct hk_admin_exchange *x)
     x->state = HK_EXCHANGE_OUT; /* nobody else knows it yet */
 }
 
-bool hk_exchange_is_back(struct hk_admin_exchange *x)
+enum hk_exchange_state hk_exchange_state(struct hk_admin_exchange *x)
 {
     (void)pthread_mutex_lock(&x->hub->lock);
-    bool back = x->state == HK_EXCHANGE_BACK;
+    enum hk_exchange_state state = x->state;
     (void)pthread_mutex_unlock(&x->hub->lock);
-    return back;
+    return state;
+}
+
+/* With the lock held. */
+static void list_ready(struct hk_admin_exchange *x)
+{
+    if (x->left || x->listed)
+        return;
+    x->listed = true;
+    x->next = x->hub->ready;
+    x->hub->ready = x;
+    hk_hub_rouse(x->hub);
+}
+
+static bool is_with_service(const struct hk_admin_exchange *x)
+{
+    return x->state == HK_EXCHANGE_OUT || x->state == HK_EXCHANGE_STREAM;
 }
 
 void hk_exchange_leave(struct hk_admin_exchange *x)
@@ -187,13 +207,13 @@ void hk_exchange_leave(struct hk_admin_exchange *x)
     struct hk_hub *hub = x->hub;
     (void)pthread_mutex_lock(&hub->lock);
     x->left = true;
-    bool last = x->state != HK_EXCHANGE_OUT;
-    for (struct hk_admin_exchange **at = &hub->ready; *at; at = &(*at)->next) {
-        if (*at == x) {
-            *at = x->next;
-            break;
-        }
-    }
+    hub->streams -= x->streams;
+    bool last = !is_with_service(x);
+    struct hk_admin_exchange **at = &hub->ready;
+    while (x->listed && *at != x)
+        at = &(*at)->next;
+    if (x->listed)
+        *at = x->next;
     (void)pthread_mutex_unlock(&hub->lock);
     if (last)
         free_exchange(x);
@@ -226,13 +246,132 @@ void hk_admin_exchange_reply(struct hk_admin_exchange *x, struct hk_admin_reply 
     x->gzipped = gzipped;
     x->state = HK_EXCHANGE_BACK;
     bool left = x->left;
-    if (!left) {
-        x->next = hub->ready;
-        hub->ready = x;
-        hk_hub_rouse(hub); /* under the lock: once it is free the exchange may be gone, and the hub with it */
-    }
-    (void)pthread_mutex_unlock(&hub->lock);
+    list_ready(x);
+    (void)pthread_mutex_unlock(&hub->lock); /* from here on the exchange may be gone, and the hub with it */
     hk_buf_init(&reply->body, HK_ADMIN_REPLY_MAX);
     if (left)
         free_exchange(x);
+}
+
+/* ---- streams ---- */
+
+/* A stream is its exchange: the same two holders, the same end. */
+static struct hk_admin_exchange *exchange_of(struct hk_admin_stream *stream)
+{
+    return (struct hk_admin_exchange *)(void *)stream;
+}
+
+enum hk_code hk_admin_exchange_stream(struct hk_admin_exchange *x, const struct hk_admin_reply *head,
+                                      struct hk_admin_stream **out_stream)
+{
+    struct hk_hub *hub = x->hub;
+    (void)pthread_mutex_lock(&hub->lock);
+    bool room = hub->streams < HK_ADMIN_STREAMS;
+    if (room) {
+        x->reply = *head;
+        hk_buf_init(&x->reply.body, 0);
+        hk_buf_init(&x->out, HK_ADMIN_STREAM_MAX);
+        x->streams = !x->left;
+        hub->streams += x->streams;
+        x->state = HK_EXCHANGE_STREAM;
+        list_ready(x);
+    }
+    (void)pthread_mutex_unlock(&hub->lock);
+    if (!room)
+        return HK_BUSY;
+    *out_stream = (struct hk_admin_stream *)(void *)x;
+    return HK_OK;
+}
+
+/* With the lock held. What has gone makes room when there is none. */
+static enum hk_code add_out(struct hk_admin_exchange *x, struct hk_str bytes)
+{
+    if (x->left || x->broken || x->finished)
+        return HK_UNAVAILABLE;
+    size_t waiting = x->out.len - x->out_gone;
+    if (x->out_gone > 0 && bytes.len > x->out.max - x->out.len) {
+        memmove(x->out.data, x->out.data + x->out_gone, waiting);
+        x->out.len = waiting;
+        x->out_gone = 0;
+    }
+    if (hk_buf_add(&x->out, bytes.ptr, bytes.len) == HK_OK)
+        return HK_OK;
+    x->broken = true; /* it has not read for too long, or there is no memory for it */
+    return HK_UNAVAILABLE;
+}
+
+enum hk_code hk_admin_stream_push(struct hk_admin_stream *stream, struct hk_str bytes)
+{
+    struct hk_admin_exchange *x = exchange_of(stream);
+    (void)pthread_mutex_lock(&x->hub->lock);
+    enum hk_code rc = add_out(x, bytes);
+    if (bytes.len > 0)
+        list_ready(x);
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    return rc;
+}
+
+void hk_admin_stream_end(struct hk_admin_stream *stream)
+{
+    struct hk_admin_exchange *x = exchange_of(stream);
+    (void)pthread_mutex_lock(&x->hub->lock);
+    x->finished = true;
+    x->state = HK_EXCHANGE_BACK;
+    bool left = x->left;
+    list_ready(x);
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    if (left)
+        free_exchange(x);
+}
+
+enum hk_stream_read hk_stream_read(struct hk_admin_exchange *x, char *out, size_t max, size_t *out_len)
+{
+    enum hk_stream_read what = HK_STREAM_SOME;
+    (void)pthread_mutex_lock(&x->hub->lock);
+    size_t waiting = x->out.len - x->out_gone, n = waiting < max ? waiting : max;
+    if (x->broken) {
+        what = HK_STREAM_BROKEN;
+    } else if (n == 0) {
+        what = x->finished ? HK_STREAM_END : HK_STREAM_NONE;
+    } else {
+        memcpy(out, x->out.data + x->out_gone, n);
+        x->out_gone += n;
+        if (x->out_gone == x->out.len) {
+            hk_buf_reset(&x->out);
+            x->out_gone = 0;
+        }
+    }
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    *out_len = n;
+    return what;
+}
+
+void hk_stream_beat(struct hk_admin_exchange *x)
+{
+    static const char comment[] = ":\n\n";
+    (void)pthread_mutex_lock(&x->hub->lock);
+    (void)add_out(x, (struct hk_str){comment, sizeof comment - 1});
+    (void)pthread_mutex_unlock(&x->hub->lock);
+}
+
+bool hk_stream_is_broken(struct hk_admin_exchange *x)
+{
+    (void)pthread_mutex_lock(&x->hub->lock);
+    bool broken = x->broken;
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    return broken;
+}
+
+void hk_stream_break(struct hk_admin_exchange *x)
+{
+    (void)pthread_mutex_lock(&x->hub->lock);
+    x->broken = true;
+    (void)pthread_mutex_unlock(&x->hub->lock);
+}
+
+void hk_stream_finish(struct hk_admin_exchange *x)
+{
+    (void)pthread_mutex_lock(&x->hub->lock);
+    x->finished = true;
+    (void)pthread_mutex_unlock(&x->hub->lock);
 }

@@ -15,18 +15,21 @@ struct hk_hub {
     struct hk_admin_exchange *ready; /* given back; the server's thread takes them from here */
     size_t refs;                     /* the server, and each exchange */
     size_t body_bytes;               /* of all exchanges */
+    size_t streams;                  /* that a client listens to */
     int wake[2];                     /* a pipe: the server's thread waits for its first end */
 };
 
 enum hk_exchange_state {
     HK_EXCHANGE_COLLECTING = 0, /* the server's */
     HK_EXCHANGE_OUT,            /* the service's */
+    HK_EXCHANGE_STREAM,         /* the service's: it has the head of a reply and goes on */
     HK_EXCHANGE_BACK            /* has a reply; the server's */
 };
 
 struct hk_admin_exchange {
     struct hk_hub *hub;
     struct hk_admin_exchange *next; /* of `ready` */
+    bool listed;                    /* there */
     enum hk_exchange_state state;   /* under the hub's lock once it has been out */
     bool left;                      /* under the lock: no connection has use for the reply */
     bool takes_gzip, gzipped;
@@ -41,6 +44,12 @@ struct hk_admin_exchange {
     struct hk_exchange_header *headers, **headers_end;
     struct hk_buf body;
     struct hk_admin_reply reply;
+    /* Of a stream, under the lock: what was pushed, how much of it has gone, and how it ends. */
+    struct hk_buf out;
+    size_t out_gone;
+    bool streams;  /* it is one */
+    bool finished; /* nothing more comes */
+    bool broken;   /* the client is to be cut */
 };
 
 struct hk_exchange_header {
@@ -64,7 +73,21 @@ enum hk_code hk_exchange_add_body(struct hk_admin_exchange *x, const char *bytes
 bool hk_hub_has_room(struct hk_hub *hub, uint64_t bytes);
 /* From now on it is the service's. */
 void hk_exchange_hand_out(struct hk_admin_exchange *x);
-bool hk_exchange_is_back(struct hk_admin_exchange *x);
+enum hk_exchange_state hk_exchange_state(struct hk_admin_exchange *x);
+
+enum hk_stream_read {
+    HK_STREAM_SOME = 0, /* bytes */
+    HK_STREAM_NONE,     /* none now */
+    HK_STREAM_END,
+    HK_STREAM_BROKEN
+};
+
+/* Takes what was pushed, up to `max` bytes. */
+enum hk_stream_read hk_stream_read(struct hk_admin_exchange *x, char *out, size_t max, size_t *out_len);
+void hk_stream_beat(struct hk_admin_exchange *x);      /* a comment */
+bool hk_stream_is_broken(struct hk_admin_exchange *x); /* it was pushed more than there is room for */
+void hk_stream_break(struct hk_admin_exchange *x);     /* the client has left */
+void hk_stream_finish(struct hk_admin_exchange *x);    /* as if the service had ended it */
 /* The connection is over. Frees it, now or when the service gives it back. */
 void hk_exchange_leave(struct hk_admin_exchange *x);
 

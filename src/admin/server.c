@@ -27,7 +27,8 @@ enum {
     SWEEP_MS = 1000,
     CONNECTIONS = 64, /* of a listener for probes, for the library */
     CONNECTIONS_SERVICE = 256,
-    HEADERS_MAX = 16384,      /* of a connection, with what the library needs for itself */
+    HEADERS_MAX = 16384, /* of a connection, with what the library needs for itself */
+    STREAM_BLOCK = 4096,
     DISCARD_MAX = 1024 * 1024 /* of a body that is refused when part of it is there */
 };
 
@@ -38,7 +39,9 @@ struct client { /* one connection */
     int fd;
     int64_t since_ms;
     bool cut;
-    bool suspended; /* it waits for us */
+    bool suspended;                   /* it waits for us */
+    struct hk_admin_exchange *stream; /* that it listens to; NULL: none */
+    int64_t heard_ms;                 /* of the stream: when it was sent something */
 };
 
 struct listener {
@@ -55,6 +58,7 @@ struct hk_admin_server {
     size_t n;
     struct hk_hub *hub;
     struct client *clients; /* the thread's */
+    int64_t swept_ms;
     size_t
         n_open; /* the thread's: exchanges that were handed out, and whose connection is not done with them */
     pthread_t thread;
@@ -122,6 +126,72 @@ static enum MHD_Result send_back(struct MHD_Connection *connection, struct hk_ad
     if (response)
         (void)MHD_add_response_header(response, "Vary", "Accept-Encoding");
     return queue(connection, x->reply.status, response);
+}
+
+/* ---- streams ---- */
+
+static void resume(struct client *c)
+{
+    c->suspended = false;
+    c->since_ms = c->at->server->site.now_ms();
+    MHD_resume_connection(c->connection);
+}
+
+/* The library calls this again and again as long as it returns nothing, unless the connection is suspended. */
+static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
+{
+    struct hk_admin_exchange *x = arg;
+    struct client *c = x->home;
+    size_t n = 0;
+    (void)pos;
+    switch (hk_stream_read(x, out, max, &n)) {
+    case HK_STREAM_SOME:
+        c->heard_ms = c->at->server->site.now_ms();
+        return (ssize_t)n;
+    case HK_STREAM_NONE:
+        c->suspended = true;
+        MHD_suspend_connection(c->connection);
+        return 0;
+    case HK_STREAM_END:
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    case HK_STREAM_BROKEN:
+        break;
+    }
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static enum MHD_Result start_stream(struct client *c, struct hk_admin_exchange *x)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, x, NULL);
+    if (response)
+        add_headers(response, &x->reply, true);
+    if (c->at->server->ending)
+        hk_stream_finish(x);
+    c->stream = x;
+    c->heard_ms = c->at->server->site.now_ms();
+    return queue(c->connection, x->reply.status, response);
+}
+
+static bool has_left(const struct client *c)
+{
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+/* The library does not look at a suspended connection: we do. A client behind TLS is found by a heartbeat that fails. */
+static void tend_stream(struct client *c, int64_t now)
+{
+    if (!c->suspended)
+        return;
+    if (has_left(c))
+        hk_stream_break(c->stream);
+    else if (now - c->heard_ms >= HK_ADMIN_HEARTBEAT_MS)
+        hk_stream_beat(c->stream);
+    else
+        return;
+    resume(c);
 }
 
 /* ---- a request ---- */
@@ -209,6 +279,14 @@ static enum MHD_Result take_body(struct hk_admin_exchange *x, const char *data, 
     return x->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
 }
 
+/* The service has given it back. */
+static enum MHD_Result go_on(struct client *c, struct hk_admin_exchange *x, enum hk_exchange_state state)
+{
+    if (state == HK_EXCHANGE_OUT)
+        return MHD_NO; /* the server stops */
+    return x->streams ? start_stream(c, x) : send_back(c->connection, x);
+}
+
 static enum MHD_Result hand_out(const struct listener *l, struct client *c, struct hk_admin_exchange *x)
 {
     if (l->server->ending)
@@ -220,8 +298,9 @@ static enum MHD_Result hand_out(const struct listener *l, struct client *c, stru
     l->server->n_open++;
     hk_exchange_hand_out(x);
     l->service.handle(l->service.arg, x);
-    if (hk_exchange_is_back(x))
-        return send_back(c->connection, x);
+    enum hk_exchange_state state = hk_exchange_state(x);
+    if (state != HK_EXCHANGE_OUT)
+        return go_on(c, x, state);
     MHD_suspend_connection(c->connection);
     c->suspended = true;
     return MHD_YES;
@@ -248,7 +327,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     if (*size)
         return take_body(x, data, size);
     if (x->handed)
-        return hk_exchange_is_back(x) ? send_back(connection, x) : MHD_NO;
+        return go_on(c, x, hk_exchange_state(x));
     if (x->refusal)
         return refuse(connection, x->refusal,
                       x->refusal == 413 ? "the body is too long" : "too many bodies at a time");
@@ -265,13 +344,6 @@ static void *see_target(void *arg, const char *target, struct MHD_Connection *co
 
 /* ---- connections ---- */
 
-static void resume(struct client *c)
-{
-    c->suspended = false;
-    c->since_ms = c->at->server->site.now_ms();
-    MHD_resume_connection(c->connection);
-}
-
 static void cut(struct client *c)
 {
     c->cut = true;
@@ -287,7 +359,7 @@ static void make_room(struct hk_admin_server *s, const struct listener *l)
         if (c->at != l || c->cut)
             continue;
         n++;
-        if (!c->suspended && (!oldest || c->since_ms <= oldest->since_ms))
+        if (!c->suspended && !c->stream && (!oldest || c->since_ms <= oldest->since_ms))
             oldest = c;
     }
     if (n > l->room / 4 * 3 && oldest)
@@ -335,20 +407,28 @@ static void answered(void *arg, struct MHD_Connection *connection, void **state,
     struct hk_admin_exchange *x = *state;
     (void)code;
     *state = NULL;
-    if (c)
+    if (c) {
         c->since_ms = l->server->site.now_ms();
+        c->stream = NULL;
+    }
     if (!x)
         return;
     l->server->n_open -= x->handed;
     hk_exchange_leave(x);
 }
 
-static void cut_the_slow(struct hk_admin_server *s)
+static void sweep(struct hk_admin_server *s)
 {
     int64_t now = s->site.now_ms();
-    for (struct client *c = s->clients; c; c = c->next)
-        if (!c->cut && !c->suspended && now - c->since_ms >= PATIENCE_MS)
+    if (now - s->swept_ms < SWEEP_MS)
+        return;
+    s->swept_ms = now;
+    for (struct client *c = s->clients; c; c = c->next) {
+        if (c->stream)
+            tend_stream(c, now);
+        else if (!c->cut && !c->suspended && now - c->since_ms >= PATIENCE_MS)
             cut(c);
+    }
 }
 
 /* ---- the thread ---- */
@@ -361,6 +441,8 @@ static void take_back(struct hk_admin_server *s)
     for (struct hk_admin_exchange *x = hk_hub_take(s->hub); x; x = next) {
         struct client *c = x->home;
         next = x->next;
+        if (hk_stream_is_broken(x))
+            cut(c); /* it may be in the middle of a write */
         if (c->suspended)
             resume(c);
     }
@@ -392,7 +474,7 @@ static void turn(struct hk_admin_server *s, struct pollfd *fds, int wait_ms)
     take_back(s);
     for (size_t i = 0; i < s->n; i++)
         (void)MHD_run(s->listeners[i].daemon);
-    cut_the_slow(s);
+    sweep(s);
 }
 
 /* Exchanges that are out may come back for a while; then connections that wait for them wait no more. */
@@ -400,6 +482,12 @@ static void end_exchanges(struct hk_admin_server *s, struct pollfd *fds)
 {
     int64_t until = s->site.now_ms() + HK_ADMIN_STOP_MS, left = HK_ADMIN_STOP_MS;
     fds[POLL_STOP].fd = -1; /* it has said so */
+    for (struct client *c = s->clients; c; c = c->next) {
+        if (c->stream)
+            hk_stream_finish(c->stream);
+        if (c->stream && c->suspended)
+            resume(c);
+    }
     for (; s->n_open > 0 && left > 0; left = until - s->site.now_ms()) {
         int wait_ms = timeout_ms(s);
         turn(s, fds, wait_ms < 0 || wait_ms > left ? (int)left : wait_ms);

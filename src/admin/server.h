@@ -55,6 +55,26 @@ void hk_admin_exchange_reply(struct hk_admin_exchange *exchange, struct hk_admin
 #define HK_ADMIN_GZIP_MIN   1024
 #define HK_ADMIN_BODIES_MAX ((size_t)64 << 20) /* of all requests together; beyond: 503 */
 
+/* ---- streams ---- */
+
+/* A reply without an end, such as server-sent events. */
+struct hk_admin_stream;
+
+#define HK_ADMIN_STREAMS      32                  /* at a time */
+#define HK_ADMIN_STREAM_MAX   ((size_t)256 << 10) /* that a client has not read yet */
+#define HK_ADMIN_HEARTBEAT_MS 15000 /* after so much silence the server sends a comment, ":\n\n" */
+
+/* Gives the exchange back as a stream, with `head`'s status, type and headers. From any thread; never blocks. HK_BUSY: there are
+ * HK_ADMIN_STREAMS already; the exchange is still the caller's and wants a reply. On HK_OK the stream is the caller's until
+ * hk_admin_stream_end. A stream is not compressed, and patience does not cut it. */
+enum hk_code hk_admin_exchange_stream(struct hk_admin_exchange *exchange, const struct hk_admin_reply *head,
+                                      struct hk_admin_stream **out_stream) HK_MUSTCHECK;
+/* Sends bytes, all of them or none. From any thread; never blocks. HK_UNAVAILABLE: nobody listens any more (the client has left, has not
+ * read for too long and was cut, or the server is stopping): nothing that is pushed later will arrive either. */
+enum hk_code hk_admin_stream_push(struct hk_admin_stream *stream, struct hk_str bytes);
+/* The last of it; what was pushed still goes out. Exactly once, also after HK_UNAVAILABLE and after the server's end. */
+void hk_admin_stream_end(struct hk_admin_stream *stream);
+
 /* ---- start and stop ---- */
 
 struct hk_admin_listener {
@@ -70,7 +90,7 @@ struct hk_admin_listener {
 enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
                                    const struct hk_admin_listener *listeners, size_t n,
                                    struct hk_admin_server **out_server, struct hk_err *err) HK_MUSTCHECK;
-/* Refuses new exchanges, waits up to HK_ADMIN_STOP_MS for those that are out, and cuts the rest. At once when none is out. No `handle`
+/* Ends all streams, refuses new exchanges, waits up to HK_ADMIN_STOP_MS for those that are out, and cuts the rest. At once when none is out. No `handle`
  * runs afterwards; exchanges that are still out may be given back at any time. Accepts NULL. */
 void hk_admin_server_stop(struct hk_admin_server *server);
 

@@ -25,11 +25,13 @@ enum {
     ANSWER_MAX = 1 << 20
 };
 
+static atomic_int shift_ms; /* the server believes that so much time has passed */
+
 static int64_t clock_ms(void)
 {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000 + shift_ms;
 }
 
 struct rig {
@@ -576,6 +578,154 @@ static void test_headers_of_a_reply_are_checked(void **state)
     hk_buf_fini(&reply.body);
 }
 
+/* ---- streams ---- */
+
+static struct hk_admin_stream *open_stream(struct hk_admin_exchange *x)
+{
+    struct hk_admin_reply head;
+    struct hk_admin_stream *stream = NULL;
+    hk_admin_reply_init(&head, 200);
+    head.content_type = "text/event-stream";
+    enum hk_code rc = hk_admin_exchange_stream(x, &head, &stream);
+    hk_buf_fini(&head.body);
+    if (rc == HK_OK)
+        return stream;
+    assert_int_equal(rc, HK_BUSY);
+    reply_text(x, 503, (struct hk_str){"full", 4});
+    return NULL;
+}
+
+static enum hk_code push(struct hk_admin_stream *stream, const char *text)
+{
+    return hk_admin_stream_push(stream, (struct hk_str){text, strlen(text)});
+}
+
+/* Reads until `text` was there. */
+static void hear_text(int fd, const char *text)
+{
+    answer_len = 0;
+    do {
+        ssize_t n = recv(fd, answer + answer_len, ANSWER_MAX - 1 - answer_len, 0);
+        assert_true(n > 0);
+        answer_len += (size_t)n;
+        answer[answer_len] = '\0';
+    } while (!strstr(answer, text));
+}
+
+static int dial_held(struct rig *r)
+{
+    int fd = dial(r);
+    say(fd, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+    return fd;
+}
+
+static void test_a_stream_sends_what_is_pushed(void **state)
+{
+    struct rig *r = *state;
+    int fd = dial_held(r);
+    struct hk_admin_stream *stream = open_stream(wait_held(r, 1));
+    hear_text(fd, "\r\n\r\n");
+    assert_non_null(strstr(answer, "text/event-stream"));
+    for (int i = 0; i < 100; i++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "data: %d\n\n", i);
+        assert_int_equal(push(stream, text), HK_OK);
+        if (i % 10 == 0)
+            hear_text(fd, text);
+    }
+    hk_admin_stream_end(stream);
+    hear_text(fd, "data: 99\n\n");
+    (void)hear(fd, true);
+    assert_true(answer_len < 16); /* the last chunk at most */
+    (void)close(fd);
+}
+
+static void test_a_client_that_does_not_read_is_cut(void **state)
+{
+    struct rig *r = *state;
+    static char block[8192];
+    memset(block, 'x', sizeof block - 1);
+    int fd = dial_held(r), other = dial_held(r);
+    struct hk_admin_stream *stream = open_stream(wait_held(r, 1)), *second = open_stream(wait_held(r, 2));
+    size_t pushed = 0;
+    while (push(stream, block) == HK_OK)
+        assert_true(++pushed < 100000); /* 800 MiB: no buffer of the system is that large */
+    assert_true(pushed >= HK_ADMIN_STREAM_MAX / sizeof block);
+    assert_int_equal(push(stream, "x"), HK_UNAVAILABLE);
+    hk_admin_stream_end(stream);
+    (void)hear(fd, true); /* to the end */
+    assert_int_equal(push(second, "data: here\n\n"), HK_OK);
+    hear_text(other, "data: here\n\n");
+    hk_admin_stream_end(second);
+    (void)close(fd);
+    (void)close(other);
+}
+
+static void test_a_listener_that_leaves_is_noticed(void **state)
+{
+    struct rig *r = *state;
+    int fd = dial_held(r);
+    struct hk_admin_stream *stream = open_stream(wait_held(r, 1));
+    hear_text(fd, "\r\n\r\n");
+    (void)close(fd);
+    while (hk_admin_stream_push(stream, (struct hk_str){NULL, 0}) == HK_OK) /* nothing: it asks */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    hk_admin_stream_end(stream);
+}
+
+static void test_silence_is_broken_and_patience_cuts_only_the_idle(void **state)
+{
+    struct rig *r = *state;
+    int fd = dial_held(r), held = dial(r), idle = dial(r), half = dial(r);
+    struct hk_admin_stream *stream = open_stream(wait_held(r, 1));
+    hear_text(fd, "\r\n\r\n");
+    say(held, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
+    struct hk_admin_exchange *x = wait_held(r, 2);
+    say(idle, "GET /now HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(hear(idle, false), 200);
+    say(half, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhel");
+    assert_int_equal(ask(r, "GET /livez HTTP/1.1\r\n" HOST "\r\n", false), 200);
+    shift_ms += HK_ADMIN_HEARTBEAT_MS;
+    hear_text(fd, ":\n\n");
+    shift_ms += HK_ADMIN_HEARTBEAT_MS;
+    hear_text(fd, ":\n\n");
+    assert_int_equal(hear(idle, true), 0);
+    assert_int_equal(hear(half, true), 0);
+    reply_text(x, 200, (struct hk_str){"late", 4});
+    assert_int_equal(hear(held, false), 200);
+    assert_int_equal(push(stream, "data: on\n\n"), HK_OK);
+    hear_text(fd, "data: on\n\n");
+    hk_admin_stream_end(stream);
+    (void)close(fd);
+    (void)close(held);
+    (void)close(idle);
+    (void)close(half);
+}
+
+static void test_streams_are_counted(void **state)
+{
+    struct rig *r = *state;
+    struct hk_admin_stream *streams[HK_ADMIN_STREAMS];
+    int fds[HK_ADMIN_STREAMS + 1];
+    for (size_t i = 0; i < HK_ADMIN_STREAMS; i++) {
+        fds[i] = dial_held(r);
+        streams[i] = open_stream(wait_held(r, i + 1));
+        assert_non_null(streams[i]);
+    }
+    fds[HK_ADMIN_STREAMS] = dial_held(r);
+    assert_null(open_stream(wait_held(r, HK_ADMIN_STREAMS + 1)));
+    assert_int_equal(hear(fds[HK_ADMIN_STREAMS], false), 503);
+    stop(r); /* and they end with the server */
+    for (size_t i = 0; i < HK_ADMIN_STREAMS; i++) {
+        assert_int_equal(hear(fds[i], true), 200);
+        assert_non_null(strstr(answer, "\r\n0\r\n")); /* as it should */
+        assert_int_equal(push(streams[i], "late"), HK_UNAVAILABLE);
+        hk_admin_stream_end(streams[i]);
+    }
+    for (size_t i = 0; i <= HK_ADMIN_STREAMS; i++)
+        (void)close(fds[i]);
+}
+
 /* ---- the end ---- */
 
 static void *reply_soon(void *arg)
@@ -686,6 +836,11 @@ int main(void)
         TEST(test_idle_connections_make_room_for_others),
         cmocka_unit_test(test_all_bodies_together_have_a_bound),
         cmocka_unit_test(test_headers_of_a_reply_are_checked),
+        TEST(test_a_stream_sends_what_is_pushed),
+        TEST(test_a_client_that_does_not_read_is_cut),
+        TEST(test_a_listener_that_leaves_is_noticed),
+        TEST(test_silence_is_broken_and_patience_cuts_only_the_idle),
+        TEST(test_streams_are_counted),
         TEST(test_the_end_waits_for_what_is_out),
         TEST(test_the_end_does_not_wait_for_ever),
         cmocka_unit_test(test_a_pool_is_bounded_and_ends),
