@@ -57,11 +57,15 @@ static void print_messages(const struct hk_ask *ask, const void *result, struct 
         for (size_t i = 0; i < page->n; i++)
             add_row(&table, &page->items[i], now_ms);
     if (table.n_cells == 0)
-        (void)hk_buf_adds(out, "no messages\n");
+        (void)hk_buf_adds(out, found->looked > 0 ? "no messages so far\n" : "no messages\n");
     else
         hk_table_write(&table, out);
     hk_table_fini(&table);
-    if (found->next[0] != '\0')
+    if (found->looked > 0)
+        (void)hk_buf_addf(
+            out, "stopped after %" PRIu64 " rows; go on: --after %s (--scan N looks further at once)\n",
+            found->looked, found->next);
+    else if (found->next[0] != '\0')
         (void)hk_buf_addf(out, "more: --after %s\n", found->next);
 }
 

@@ -59,17 +59,6 @@ bool hk_letter_words_beside_ids(const struct hk_letter_words *words)
     return given;
 }
 
-static void add_term(struct hk_buf *text, const char *term, const char *value)
-{
-    (void)hk_buf_addf(text, " %s:\"", term);
-    for (const char *at = value; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            (void)hk_buf_addc(text, '\\');
-        (void)hk_buf_addc(text, *at);
-    }
-    (void)hk_buf_addc(text, '"');
-}
-
 static enum hk_code parse(struct hk_desk *desk, const struct hk_letter_words *words, struct hk_filter **out,
                           struct hk_err *err)
 {
@@ -79,7 +68,7 @@ static enum hk_code parse(struct hk_desk *desk, const struct hk_letter_words *wo
     (void)hk_buf_adds(&text, words->filter ? words->filter : "");
     for (size_t i = 0; i < N_TERMS; i++)
         if (word_of(words, i))
-            add_term(&text, terms[i].term, word_of(words, i));
+            hk_filter_term(terms[i].term, word_of(words, i), &text);
     enum hk_code rc = hk_buf_status(&text);
     if (rc == HK_OK)
         rc = hk_filter_parse(hk_buf_cstr(&text), hk_clock_wall_ms(), out, &why);

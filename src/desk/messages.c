@@ -25,82 +25,103 @@ static bool read_cursor(const char *text, struct hk_list *list)
            hk_parse_i64(id, &list->after_id, NULL) == HK_OK;
 }
 
-static enum hk_code read_ask(struct hk_desk *desk, const struct hk_messages_ask *ask, struct hk_list *list,
-                             struct hk_err *err)
+/* `out` is to be freed when it is HK_OK. */
+static enum hk_code read_ask(struct hk_desk *desk, const struct hk_messages_ask *ask, struct hk_pool *mem,
+                             struct hk_message_filter *out, struct hk_err *err)
 {
-    *list = (struct hk_list){
-        .state = HK_STATE_NONE, .destination = ask->destination, .event_type = ask->event_type};
-    for (int s = HK_PENDING; ask->status && s < HK_NSTATES; s++)
-        if (strcmp(ask->status, hk_state_name((enum hk_state)s)) == 0)
-            list->state = (enum hk_state)s;
-    if (ask->status && list->state == HK_STATE_NONE)
-        return hk_desk_wrong(desk, "status", err, "takes a status, not '%s'", ask->status);
-    if (ask->after && !read_cursor(ask->after, list))
-        return hk_desk_wrong(desk, "after", err, "takes what an earlier list gave as next, not '%s'",
-                             ask->after);
-    return HK_OK;
+    enum hk_code rc = hk_message_filter(desk, &ask->words, mem, out, err);
+    if (rc != HK_OK || !ask->after || read_cursor(ask->after, &out->list))
+        return rc;
+    hk_message_filter_free(out);
+    return hk_desk_wrong(desk, "after", err, "takes what an earlier list gave as next, not '%s'", ask->after);
 }
 
-static void hide_errors(struct hk_masks *masks, struct hk_row *rows, size_t n)
+static void hide_errors(const struct hk_masks *masks, struct hk_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (rows[i].last_error.len > 0 && hk_masks_fit(masks, rows[i].event_type))
             rows[i].last_error = hk_str_of("(masks apply: messages show)");
 }
 
-/* Of the last row that is shown; it may have come with an earlier page, where the list goes on now. */
-static void write_next(const struct hk_list *list, const struct hk_rows *rows, size_t shown, char out[48])
+static void write_next(char out[48], enum hk_place place, int64_t id)
 {
-    enum hk_place place = shown > 0 ? rows->items[shown - 1].place : list->after_place;
-    int64_t id = shown > 0 ? rows->items[shown - 1].id : list->after_id;
     (void)snprintf(out, 48, "%s:%" PRId64, hk_place_name(place), id);
 }
 
+struct listing {
+    struct hk_desk *desk;
+    struct hk_pool *mem;
+    struct hk_list list;
+    uint64_t left;   /* rows to be shown */
+    uint64_t looked; /* rows that were looked through */
+    bool more;
+};
+
 /* One more than wanted is asked for, so that `next` is there only when there is a next one. */
-static enum hk_code read_page(struct hk_desk *desk, struct hk_list *list, uint64_t left, struct hk_pool *mem,
-                              struct hk_messages_page *page, bool *out_more, char next[48],
+static enum hk_code read_page(struct listing *l, struct hk_messages_page *page, char next[48],
                               struct hk_err *err)
 {
     const struct hk_rows *rows = NULL;
-    list->limit = (uint32_t)(left < PAGE_ROWS ? left + 1 : PAGE_ROWS);
-    enum hk_code rc = desk->ops->list(desk->admin, list, &rows, err);
+    struct hk_list *list = &l->list;
+    list->limit = (uint32_t)(l->left < PAGE_ROWS ? l->left + 1 : PAGE_ROWS);
+    enum hk_code rc = l->desk->ops->list(l->desk->admin, list, &rows, err);
     if (rc != HK_OK)
         return rc;
-    bool over = rows->n > left;
-    *page = (struct hk_messages_page){.items = rows->items, .n = over ? (size_t)left : rows->n};
-    if (over)
-        write_next(list, rows, page->n, next);
-    *out_more = rows->more && !over;
+    bool over = rows->n > l->left;
+    *page = (struct hk_messages_page){.items = rows->items, .n = over ? (size_t)l->left : rows->n};
+    if (over && page->n > 0)
+        write_next(next, rows->items[page->n - 1].place, rows->items[page->n - 1].id);
+    else if (over) /* the last one that is shown came with an earlier page, where the list goes on now */
+        write_next(next, list->after_place, list->after_id);
+    l->more = rows->more && !over;
+    l->left -= page->n;
+    l->looked += rows->looked;
     list->resume = true;
     list->after_place = rows->last_place;
     list->after_id = rows->last_id;
-    hk_desk_keep(desk, mem);
+    hk_desk_keep(l->desk, l->mem);
     return HK_OK;
+}
+
+static enum hk_code read_pages(struct listing *l, const struct hk_masks *masks, uint64_t scan,
+                               struct hk_messages *out, struct hk_err *err)
+{
+    struct hk_messages_page **at = &out->pages;
+    for (;;) {
+        *at = hk_pool_alloc(l->mem, 1, sizeof **at);
+        if (!*at)
+            return hk_err_set(err, HK_NOMEM, "out of memory");
+        enum hk_code rc = read_page(l, *at, out->next, err);
+        if (rc != HK_OK)
+            return rc;
+        hide_errors(masks, (*at)->items, (*at)->n);
+        if (!l->more)
+            return HK_OK;
+        if (l->looked >= scan) {
+            out->looked = l->looked;
+            write_next(out->next, l->list.after_place, l->list.after_id);
+            return HK_OK;
+        }
+        at = &(*at)->more;
+    }
 }
 
 static enum hk_code list_messages(struct hk_desk *desk, const struct hk_caller *caller,
                                   const struct hk_messages_ask *ask, struct hk_pool *mem,
                                   struct hk_messages *out, struct hk_err *err)
 {
-    struct hk_list list;
+    struct hk_message_filter filter;
     struct hk_masks *masks = NULL;
-    struct hk_messages_page **at = &out->pages;
-    uint64_t left = ask->limit;
-    bool more = true;
     *out = (struct hk_messages){.pages = NULL};
-    enum hk_code rc = read_ask(desk, ask, &list, err);
+    enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
     if (rc == HK_OK)
-        rc = hk_desk_masks(desk, caller, &masks, err);
-    while (rc == HK_OK && more) {
-        *at = hk_pool_alloc(mem, 1, sizeof **at);
-        if (!*at)
-            return hk_err_set(err, HK_NOMEM, "out of memory");
-        rc = read_page(desk, &list, left, mem, *at, &more, out->next, err);
-        if (rc == HK_OK)
-            hide_errors(masks, (*at)->items, (*at)->n);
-        left -= (*at)->n;
-        at = &(*at)->more;
-    }
+        rc = read_ask(desk, ask, mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    uint64_t scan = ask->scan != 0 ? ask->scan : filter.list.match ? HK_LIST_SCAN_MATCH : HK_LIST_SCAN;
+    struct listing l = {.desk = desk, .mem = mem, .list = filter.list, .left = ask->limit};
+    rc = read_pages(&l, masks, scan, out, err);
+    hk_message_filter_free(&filter);
     return rc;
 }
 
@@ -142,8 +163,13 @@ static enum hk_code retry(struct hk_desk *desk, const struct hk_caller *caller,
 
 static enum hk_code check_list(struct hk_desk *desk, const void *request, struct hk_err *err)
 {
-    struct hk_list list;
-    return read_ask(desk, request, &list, err);
+    struct hk_message_filter filter;
+    struct hk_pool mem = {.blocks = NULL};
+    enum hk_code rc = read_ask(desk, request, &mem, &filter, err);
+    if (rc == HK_OK)
+        hk_message_filter_free(&filter);
+    hk_pool_fini(&mem);
+    return rc;
 }
 
 HK_OP_RUN(list_messages)
@@ -151,12 +177,14 @@ HK_OP_RUN(cancel)
 HK_OP_RUN(retry)
 
 static const struct hk_arg list_args[] = {
-    {HK_ARG(hk_messages_ask, status, HK_ARG_CHOICE, "STATUS", "only these"),
-     .choices = "pending processing retrying sent dead cancelled"},
-    {HK_ARG(hk_messages_ask, destination, HK_ARG_TEXT, "NAME", "only for this one")},
-    {HK_ARG(hk_messages_ask, event_type, HK_ARG_TEXT, "NAME", "only of this type")},
+    HK_MESSAGE_WORDS(hk_messages_ask, words, "pending processing retrying sent dead cancelled any"),
     {HK_ARG(hk_messages_ask, limit, HK_ARG_NUMBER, "N", "at most this many (default: 50)"), .lo = 1,
      .hi = 100000, .fallback = 50},
+    {HK_ARG(
+         hk_messages_ask, scan, HK_ARG_NUMBER, "N",
+         "look through this many rows where no index serves the filter (default: 100000, or 10000 where payloads "
+         "are read)"),
+     .lo = 1, .hi = 1000000000},
     {HK_ARG(hk_messages_ask, after, HK_ARG_TEXT, "CURSOR", "go on where an earlier list ended")},
     {.name = NULL}};
 
@@ -164,7 +192,9 @@ const struct hk_op hk_op_messages_list = {
     .noun = "messages",
     .verb = "list",
     .summary = "list messages, newest first within each place",
-    .details = "In this order: waiting to be retried, not tried yet, dead, cancelled, sent.",
+    .details =
+        "In this order: waiting to be retried, not tried yet, dead, cancelled, sent. Where no index serves the\n"
+        "filter, the list stops after --scan rows, and says how to go on.",
     .route = "GET /messages",
     .role = HK_ROLE_VIEWER,
     .store = true,

@@ -28,6 +28,7 @@ void hk_encode_messages(struct hk_json *json, const void *result)
         }
     hk_json_end(json);
     hk_put_cstr(json, "next", found->next[0] ? found->next : NULL);
+    hk_put_limit(json, "looked", found->looked);
     hk_json_end(json);
 }
 

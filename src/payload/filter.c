@@ -20,6 +20,7 @@ struct parse {
     size_t term_at; /* where the term at hand begins */
     int64_t now_ms;
     unsigned given; /* bit per row of `keys` */
+    bool messages;  /* of live and past messages, not of letters */
     struct hk_err *err;
 };
 
@@ -38,7 +39,8 @@ typedef enum hk_code read_fn(struct parse *p, const struct key *key, const char 
 struct key {
     const char *name;
     read_fn *read;
-    size_t offset; /* in the query, for read_string */
+    size_t offset;     /* in the query, for read_string */
+    bool letters_only; /* messages have no such thing */
 };
 
 static enum hk_code bad_value(const struct parse *p, const struct key *key, const char *why)
@@ -96,8 +98,23 @@ static enum hk_code read_group(struct parse *p, const struct key *key, const cha
     return read_string(p, key, value);
 }
 
+/* One, or any: each place of a listing is asked for one state. */
+static enum hk_code read_state(struct parse *p, const struct key *key, const char *value)
+{
+    unsigned states = strcmp(value, "any") == 0 ? HK_ALL_STATES : 0;
+    for (int s = HK_PENDING; s < HK_NSTATES; s++)
+        if (strcmp(value, hk_state_name((enum hk_state)s)) == 0)
+            states = 1u << s;
+    if (!states)
+        return bad_value(p, key, "pending, processing, retrying, sent, dead, cancelled or any is expected");
+    p->filter->query.statuses = states;
+    return HK_OK;
+}
+
 static enum hk_code read_status(struct parse *p, const struct key *key, const char *value)
 {
+    if (p->messages)
+        return read_state(p, key, value);
     unsigned statuses = 0;
     struct hk_str rest = hk_str_of(value);
     do {
@@ -171,22 +188,22 @@ static enum hk_code read_text(struct parse *p, const struct key *key, const char
 #define INTO(field) read_string, offsetof(struct hk_letter_query, field)
 
 static const struct key keys[] = {
-    {"destination", read_destination, offsetof(struct hk_letter_query, destination)},
-    {"reason", read_reason, offsetof(struct hk_letter_query, reason)},
-    {"type", INTO(event_type)},
-    {"class", read_class, offsetof(struct hk_letter_query, failure_class)},
-    {"status", read_status, 0},
-    {"fault", read_fault, offsetof(struct hk_letter_query, blame)},
-    {"group", read_group, offsetof(struct hk_letter_query, fingerprint)},
-    {"id", INTO(message_id)},
-    {"correlation", INTO(correlation_id)},
-    {"key", INTO(key)},
-    {"older", read_age, 0},
-    {"newer", read_age, 0},
-    {"since", read_time, 0},
-    {"before", read_time, 0},
-    {"redrive", read_redrive, 0},
-    {"text", read_text, 0}, /* the last: the only one that may be given more than once */
+    {"destination", read_destination, offsetof(struct hk_letter_query, destination), false},
+    {"reason", read_reason, offsetof(struct hk_letter_query, reason), true},
+    {"type", INTO(event_type), false},
+    {"class", read_class, offsetof(struct hk_letter_query, failure_class), true},
+    {"status", read_status, 0, false},
+    {"fault", read_fault, offsetof(struct hk_letter_query, blame), true},
+    {"group", read_group, offsetof(struct hk_letter_query, fingerprint), true},
+    {"id", INTO(message_id), true},
+    {"correlation", INTO(correlation_id), false},
+    {"key", INTO(key), false},
+    {"older", read_age, 0, false},
+    {"newer", read_age, 0, false},
+    {"since", read_time, 0, false},
+    {"before", read_time, 0, false},
+    {"redrive", read_redrive, 0, true},
+    {"text", read_text, 0, false}, /* the last: the only one that may be given more than once */
 };
 
 enum {
@@ -289,6 +306,10 @@ static enum hk_code keyed_term(struct parse *p, struct hk_str name)
         i++;
     if (i == N_KEYS)
         return unknown_key(p, name);
+    if (p->messages && keys[i].letters_only)
+        return bad_value(p, &keys[i],
+                         strcmp(keys[i].name, "id") == 0 ? "a message is named by its id: messages show ID"
+                                                         : "only dead letters have it: dead list");
     if (i != TEXT_KEY && p->given >> i & 1u)
         return bad_value(p, &keys[i], "is given twice");
     p->given |= 1u << i;
@@ -386,7 +407,8 @@ static void finish(struct hk_filter *filter)
     hk_filter_sieve(filter, &filter->query.sieve);
 }
 
-enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter **out, struct hk_err *err)
+static enum hk_code parse_filter(const char *text, int64_t now_ms, bool messages, struct hk_filter **out,
+                                 struct hk_err *err)
 {
     struct hk_str all = hk_str_of(text);
     if (all.len > HK_FILTER_TEXT_MAX)
@@ -397,9 +419,10 @@ enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter 
     struct hk_filter *filter = hk_mem_zalloc(1, sizeof *filter + 3 * room);
     if (!filter)
         return hk_err_set(err, HK_NOMEM, "out of memory");
+    filter->messages = messages;
     filter->lower = filter->storage + room;
     filter->quoted = filter->lower + room;
-    struct parse p = {.filter = filter, .text = all, .now_ms = now_ms, .err = err};
+    struct parse p = {.filter = filter, .text = all, .now_ms = now_ms, .messages = messages, .err = err};
     enum hk_code rc = all_terms(&p);
     finish(filter);
     if (rc == HK_OK)
@@ -409,6 +432,17 @@ enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter 
     else
         hk_filter_free(filter);
     return rc;
+}
+
+enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter **out, struct hk_err *err)
+{
+    return parse_filter(text, now_ms, false, out, err);
+}
+
+enum hk_code hk_filter_parse_messages(const char *text, int64_t now_ms, struct hk_filter **out,
+                                      struct hk_err *err)
+{
+    return parse_filter(text, now_ms, true, out, err);
 }
 
 const struct hk_letter_query *hk_filter_query(const struct hk_filter *filter)
@@ -442,12 +476,16 @@ static void write_value(const char *value, struct hk_buf *out)
     hk_buf_addc(out, '"');
 }
 
-static void write_term(const char *name, const char *value, struct hk_buf *out)
+void hk_filter_term(const char *name, const char *value, struct hk_buf *out)
 {
-    if (!value)
-        return;
     hk_buf_addf(out, "%s%s:", out->len ? " " : "", name);
     write_value(value, out);
+}
+
+static void write_term(const char *name, const char *value, struct hk_buf *out)
+{
+    if (value)
+        hk_filter_term(name, value, out);
 }
 
 static void write_time(const char *name, int64_t ms, struct hk_buf *out)
@@ -459,20 +497,22 @@ static void write_time(const char *name, int64_t ms, struct hk_buf *out)
     write_term(name, text, out);
 }
 
-static void write_statuses(unsigned statuses, struct hk_buf *out)
+static void write_statuses(unsigned statuses, bool messages, struct hk_buf *out)
 {
     if (!statuses)
         return;
     hk_buf_addf(out, "%sstatus:", out->len ? " " : "");
-    if (statuses == HK_ALL_STATUSES) {
+    if (statuses == (messages ? HK_ALL_STATES : HK_ALL_STATUSES)) {
         hk_buf_adds(out, "any");
         return;
     }
     const char *comma = "";
-    for (unsigned i = 0; i < HK_NLETTER_STATUSES; i++) {
+    for (unsigned i = 0; i < (messages ? (unsigned)HK_NSTATES : (unsigned)HK_NLETTER_STATUSES); i++) {
         if (!(statuses >> i & 1u))
             continue;
-        hk_buf_addf(out, "%s%s", comma, hk_letter_status_name((enum hk_letter_status)i));
+        hk_buf_addf(out, "%s%s", comma,
+                    messages ? hk_state_name((enum hk_state)i)
+                             : hk_letter_status_name((enum hk_letter_status)i));
         comma = ",";
     }
 }
@@ -498,7 +538,7 @@ void hk_filter_text(const struct hk_filter *filter, const struct hk_letter_query
     write_term("reason", query->reason, out);
     write_term("type", query->event_type, out);
     write_term("class", query->failure_class, out);
-    write_statuses(query->statuses, out);
+    write_statuses(query->statuses, filter->messages, out);
     write_term("fault", query->blame, out);
     write_term("group", query->fingerprint, out);
     write_term("id", query->message_id, out);

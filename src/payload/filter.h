@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dead letters are meant, as people write it (docs/filters.md): terms separated by blanks, all must hold.
+/* Which dead letters, or messages, are meant, as people write it (docs/filters.md): terms separated by blanks, all must hold.
  *
  *     destination:billing type:Order* older:2h payload.customer.id:42 "connection reset"
  */
@@ -19,6 +19,10 @@ struct hk_filter;
  * HK_NOMEM. */
 enum hk_code hk_filter_parse(const char *text, int64_t now_ms, struct hk_filter **out,
                              struct hk_err *err) HK_MUSTCHECK;
+/* The same about messages in any state: terms that only dead letters have are refused, and times are those of a message's creation.
+ * `statuses` of the query has bits of enum hk_state: one, all (status:any), or 0. */
+enum hk_code hk_filter_parse_messages(const char *text, int64_t now_ms, struct hk_filter **out,
+                                      struct hk_err *err) HK_MUSTCHECK;
 /* Lives as long as the filter, as do the strings in it; copy the struct to change or add something. `match` is set only when text or
  * payload terms are there; it reads `encoding` of the letter, and may be called from any thread. */
 const struct hk_letter_query *hk_filter_query(const struct hk_filter *filter);
@@ -28,5 +32,8 @@ void hk_filter_free(struct hk_filter *filter);
  * parsed, so that a default that the caller has set (a status) is in it: pass hk_filter_query(filter), or a changed copy.
  * Its first_id and last_id are not part of the text. Errors are the buffer's. */
 void hk_filter_text(const struct hk_filter *filter, const struct hk_letter_query *query, struct hk_buf *out);
+
+/* Adds one term, quoted where it must be; a blank in front unless it is the first. */
+void hk_filter_term(const char *name, const char *value, struct hk_buf *out);
 
 #endif

@@ -3,12 +3,15 @@
 #ifndef HK_PAYLOAD_FILTER_IMPL_H
 #define HK_PAYLOAD_FILTER_IMPL_H
 
+#include "core/message.h"
 #include "payload/filter.h"
 
 #define HK_ALL_STATUSES ((1u << HK_NLETTER_STATUSES) - 1)
+#define HK_ALL_STATES   (((1u << HK_NSTATES) - 1) & ~(1u << HK_STATE_NONE))
 
 struct hk_filter {
     struct hk_letter_query query;
+    bool messages; /* it is about messages: `statuses` of the query are bits of enum hk_state */
     const char *texts[HK_FILTER_TERMS_MAX];
     size_t n_texts;
     struct hk_path *paths[HK_FILTER_TERMS_MAX];

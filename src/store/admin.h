@@ -18,6 +18,7 @@
 #include <hikyaku/outbox.h>
 
 #include "base/pool.h"
+#include "core/letter.h"
 #include "store/clock.h"
 #include "store/figures.h"
 #include "store/store.h"
@@ -174,9 +175,18 @@ struct hk_row {
     struct hk_str payload; /* as stored; cut when shorter than payload_bytes */
 };
 
+/* Which messages are meant. Everything that is set must hold. */
 struct hk_list {
-    enum hk_state state;                  /* HK_STATE_NONE = any */
-    const char *destination, *event_type; /* NULL = any */
+    enum hk_state state;                            /* HK_STATE_NONE = any */
+    bool live;                                      /* only what may go out yet: HK_IN_RETRY, HK_IN_OUTBOX */
+    const char *destination, *correlation_id, *key; /* NULL = any */
+    const char *event_type;                         /* '*' stands for any text; NULL = any */
+    int64_t since_ms, before_ms;                    /* of its creation: since_ms <= it < before_ms; 0 = any */
+    /* As in struct hk_letter_query, of the letter that the row would be: message_id, event_type, destination, correlation_id, error,
+     * encoding and payload (up to the store's bound) are filled. */
+    bool (*match)(const void *arg, const struct hk_letter *letter);
+    const void *match_arg;
+    struct hk_letter_sieve sieve;
     uint32_t limit;
     /* go on behind this row: newest first within a place */
     bool resume;
@@ -191,6 +201,8 @@ struct hk_rows {
     bool more;
     enum hk_place last_place; /* where to go on when there is more */
     int64_t last_id;
+    uint64_t
+        looked; /* rows that were looked through because no index serves what is asked; 0 = an index did */
 };
 
 struct hk_tried {

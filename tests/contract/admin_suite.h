@@ -17,6 +17,7 @@ extern const struct admin_dialect *admin_dialect;
 
 size_t admin_suite_tests(struct CMUnitTest *out, size_t room);
 size_t admin_clock_tests(struct CMUnitTest *out, size_t room); /* admin_suite_clock.c */
+size_t admin_list_tests(struct CMUnitTest *out, size_t room);  /* admin_suite_list.c */
 struct hk_admin *admin_open(void);                             /* goes by suite_clock_ms */
 
 #endif

@@ -849,6 +849,7 @@ int main(void)
         return *ended_early;
     size_t n = admin_suite_tests(tests, COUNT(tests) - COUNT(own));
     n += admin_clock_tests(tests + n, COUNT(tests) - COUNT(own) - n);
+    n += admin_list_tests(tests + n, COUNT(tests) - COUNT(own) - n);
     memcpy(tests + n, own, sizeof own);
     return _cmocka_run_group_tests("operators (postgres)", tests, n + COUNT(own), NULL, NULL);
 }

@@ -180,6 +180,7 @@ int main(void)
     admin_dialect = &dialect;
     size_t n = admin_suite_tests(tests, COUNT(tests) - 5);
     n += admin_clock_tests(tests + n, COUNT(tests) - 5 - n);
+    n += admin_list_tests(tests + n, COUNT(tests) - 5 - n);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(rows_that_hold_anything_are_shown,
                                                                     suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(large_tables_are_estimated, suite_setup,

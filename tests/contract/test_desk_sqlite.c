@@ -12,6 +12,7 @@
 #include "desk/destinations.h"
 #include "desk/doctor.h"
 #include "desk/forms.h"
+#include "desk/messages.h"
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "letters_suite_impl.h"
@@ -104,6 +105,39 @@ static void one_letter_is_masked_throughout(void **state)
     assert_hides(json);
     assert_non_null(strstr(json, "\\\"n\\\":1"));
     assert_rows("outbox_audit WHERE act = 'reveal'", 0);
+}
+
+/* A list that no index serves stops at its bound, says so, and goes on from there to the same end. */
+static void a_list_stops_at_its_bound_and_goes_on(void **state)
+{
+    struct hk_messages found = {.looked = 0};
+    struct hk_messages_ask request = {.words = {.filter = "payload.n:needle"}, .limit = 10, .scan = 1};
+    char after[48] = "";
+    size_t n = 0, asked = 0;
+    (void)state;
+    sqlite_kind.sql(
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 12000) INSERT INTO outbox "
+        "(message_id, destination, event_type, payload) SELECT 'm' || x, 'a', 'T', CASE WHEN x IN (1, 6000, 12000) "
+        "THEN '{\"n\":\"needle\"}' ELSE '{}' END FROM c");
+    do {
+        const char *json = ask(&hk_op_messages_list, &viewer, &request, &found);
+        assert_true((strstr(json, "\"looked\":null") != NULL) == (found.looked == 0));
+        for (const struct hk_messages_page *page = found.pages; page; page = page->more)
+            n += page->n;
+        memcpy(after, found.next, sizeof after);
+        request.after = after;
+    } while (found.looked > 0 && ++asked < 20);
+    assert_string_equal(found.next, "");
+    assert_int_equal(n, 3);
+    assert_int_equal(asked, 2);
+    request = (struct hk_messages_ask){.words = {.filter = "payload.n:needle"}, .limit = 2, .scan = 100000};
+    (void)ask(&hk_op_messages_list, &viewer, &request, &found);
+    assert_int_equal(found.looked, 0); /* full before it came to its bound */
+    memcpy(after, found.next, sizeof after);
+    request.after = after;
+    (void)ask(&hk_op_messages_list, &viewer, &request, &found);
+    assert_int_equal(found.pages->n, 1);
+    assert_string_equal(found.next, "");
 }
 
 static void lists_and_groups_are_masked(void **state)
@@ -436,6 +470,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(one_letter_is_masked_throughout),
         TEST(lists_and_groups_are_masked),
+        TEST(a_list_stops_at_its_bound_and_goes_on),
         TEST(what_is_revealed_is_recorded_first),
         TEST(wrong_words_are_told_before_the_store_is_asked),
         TEST(the_audit_is_told_and_verified),

@@ -305,7 +305,8 @@ static void rows_of_one_destination_are_listed_by_its_index(void **state)
             "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_custom_plan");
     PQclear(PQprepare(conn, "list", hk_buf_cstr(&text), 0, NULL));
     long n = all_buffers(conn, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE list "
-                               "(9223372036854775807, false, 51, 'rare', NULL, 0)");
+                               "(9223372036854775807, NULL, 51, 'rare', NULL, 0, NULL, NULL, NULL, NULL, 0, "
+                               "9223372036854775807, NULL, NULL, NULL, NULL, NULL)");
     print_message("# %ld buffers\n", n);
     assert_true(n > 0 && n < 100);
     hk_buf_fini(&text);

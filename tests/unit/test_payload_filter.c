@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "check.h"
+#include "core/message.h"
 #include "failing.h"
 #include "payload/filter.h"
 #include "payload_json.h"
@@ -31,6 +32,45 @@ filter_of(const char *text)
 }
 
 /* ---- reading ---- */
+
+static void messages_take_the_terms_that_they_have(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"reason:X", "column 1: \"reason\": only dead letters have it: dead list"},
+        {"key:k group:0123456789abcdef", "column 7: \"group\": only dead letters have it: dead list"},
+        {"id:m", "column 1: \"id\": a message is named by its id: messages show ID"},
+        {"status:failed",
+         "column 1: \"status\": pending, processing, retrying, sent, dead, cancelled or any is expected"},
+        {"status:pending,retrying",
+         "column 1: \"status\": pending, processing, retrying, sent, dead, cancelled or any is expected"},
+    };
+
+    struct hk_filter *f = NULL;
+    struct hk_err err = {.message = ""};
+    struct hk_buf text;
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(hk_filter_parse_messages(wrong[i].text, 1000, &f, &err), HK_INVALID);
+        assert_string_equal(err.message, wrong[i].says);
+    }
+    assert_int_equal(hk_filter_parse_messages("status:retrying key:k older:1s type:A*", 2000, &f, &err),
+                     HK_OK);
+    assert_int_equal(hk_filter_query(f)->statuses, 1u << HK_RETRYING);
+    assert_int_equal(hk_filter_query(f)->before_ms, 1000);
+    hk_buf_init(&text, 1000);
+    hk_filter_text(f, hk_filter_query(f), &text);
+    assert_string_equal(hk_buf_cstr(&text), "type:A* status:retrying key:k before:1970-01-01T00:00:01.000Z");
+    hk_buf_fini(&text);
+    hk_filter_free(f);
+    assert_int_equal(hk_filter_parse_messages("status:any", 2000, &f, &err), HK_OK);
+    hk_buf_init(&text, 1000);
+    hk_filter_text(f, hk_filter_query(f), &text);
+    assert_string_equal(hk_buf_cstr(&text), "status:any");
+    hk_buf_fini(&text);
+    hk_filter_free(f);
+}
 
 static void every_term_has_its_place_in_the_query(void **state)
 {
@@ -590,6 +630,7 @@ static void without_memory_no_letter_in_base64_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_take_the_terms_that_they_have),
         cmocka_unit_test(every_term_has_its_place_in_the_query),
         cmocka_unit_test(nothing_is_asked_where_nothing_is_written),
         cmocka_unit_test(ages_and_times_narrow_each_other),

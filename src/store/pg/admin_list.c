@@ -2,13 +2,19 @@
 /* Looking at messages: list, by keyset within each place, and show, by message_id.
  *
  * All places are read in one transaction, so that a message which moves meanwhile is shown once. A filter that no index serves
- * is applied to 50,000 rows of a place in one call (WINDOW_FLOOR of sql/admin.sql): a listing of a huge table goes on page
- * by page, each in bounded time, and none holds vacuum back for longer. */
+ * is applied to WINDOW rows of a place in one call: a listing of a huge table goes on page by page, each in bounded time, and none
+ * holds vacuum back for longer. Where payloads are matched, a call looks at MATCH_WINDOW rows of one place, and what comes of them is
+ * bounded in bytes, too. */
 #include "base/show.h"
 #include "base/str.h"
-#include "store/pg/admin.h"
+#include "store/pg/letters.h"
 
-#define LIMIT_MAX INT64_C(100000)
+#define LIMIT_MAX    INT64_C(100000)
+#define WINDOW       INT64_C(50000)
+#define MATCH_WINDOW INT64_C(5000)
+#define MATCH_ROWS   INT64_C(1000)    /* that come to be matched, */
+#define MATCH_BYTES  INT64_C(8388608) /* and bytes of their payloads */
+#define PAYLOAD_MAX  (INT64_C(1) << 20)
 
 /* ---- rows ---- */
 
@@ -91,10 +97,17 @@ static bool is_whole(enum hk_place place, enum hk_state state)
     return (state == HK_STATE_NONE && place != HK_IN_DEAD) || place == HK_IN_CANCELLED || place == HK_IN_SENT;
 }
 
+/* Is nothing asked but a state and a destination? */
+static bool is_plain(const struct hk_list *list)
+{
+    return !list->event_type && !list->correlation_id && !list->key && !list->since_ms && !list->before_ms &&
+           !list->match;
+}
+
 /* Few of a destination's rows are in flight. ('' stands for NULL, too, which makes two ranges of the index.) */
 static bool is_of_one(const struct hk_list *list, enum hk_place place)
 {
-    return place == HK_IN_OUTBOX && !list->event_type && list->destination && list->destination[0];
+    return place == HK_IN_OUTBOX && is_plain(list) && list->destination && list->destination[0];
 }
 
 /* Rows that are few whatever the tables hold, or found through an index that gives them in order. */
@@ -102,11 +115,9 @@ static bool needs_window(const struct hk_list *list, enum hk_place place)
 {
     if (list->state == HK_PROCESSING || (list->state == HK_RETRYING && place == HK_IN_DEAD))
         return false;
-    if (list->event_type)
-        return true;
     if (is_of_one(list, place))
         return false;
-    return list->destination || !is_whole(place, list->state);
+    return list->destination || !is_plain(list) || !is_whole(place, list->state);
 }
 
 static enum hk_pa_id statement_of(const struct hk_list *list, enum hk_place place)
@@ -130,24 +141,43 @@ static int64_t limit_of(const struct hk_list *list)
     return list->limit < LIMIT_MAX ? (int64_t)list->limit : LIMIT_MAX;
 }
 
-static void ask_place(struct hk_pg *pg, const struct hk_list *list, enum hk_place place)
+static int64_t window_of(const struct hk_list *list)
 {
+    return list->match ? MATCH_WINDOW : WINDOW;
+}
+
+static void arg_payloads(struct hk_admin *admin, struct hk_pg_args *a, const struct hk_list *list)
+{
+    struct hk_pg *pg = &admin->pg;
+    uint64_t most = admin->options.max_payload_bytes;
+    int64_t bytes = most && most < (uint64_t)INT32_MAX ? (int64_t)most : PAYLOAD_MAX;
+    hk_pg_arg_i64(pg, a, list->match ? bytes : 0);
+    hk_pg_arg_i64(pg, a, list->match ? MATCH_BYTES : INT64_MAX);
+    hk_pl_arg_sieve(pg, a, &list->sieve);
+}
+
+static void ask_place(struct hk_admin *admin, const struct hk_list *list, enum hk_place place)
+{
+    struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0}, floor = {.n = 0};
     hk_pg_arg_i64(pg, &floor, below_of(list, place));
+    hk_pg_arg_i64(pg, &floor, window_of(list));
     if (needs_window(list, place))
         hk_pg_add(pg, (unsigned)HK_PA_FLOOR_IN_RETRY + (unsigned)place, &floor);
     hk_pg_arg_i64(pg, &a, below_of(list, place));
-    hk_pg_arg_bool(pg, &a, needs_window(list, place));
-    hk_pg_arg_i64(pg, &a, limit_of(list));
-    if (list->destination)
-        hk_pg_arg_text(pg, &a, hk_str_of(list->destination));
+    if (needs_window(list, place))
+        hk_pg_arg_i64(pg, &a, window_of(list));
     else
         hk_pg_arg_null(pg, &a);
-    if (list->event_type)
-        hk_pg_arg_text(pg, &a, hk_str_of(list->event_type));
-    else
-        hk_pg_arg_null(pg, &a);
+    hk_pg_arg_i64(pg, &a, list->match ? MATCH_ROWS : limit_of(list));
+    hk_pl_arg_asked(pg, &a, list->destination);
+    hk_pl_arg_pattern(pg, &a, list->event_type);
     hk_pg_arg_i64(pg, &a, list->state);
+    hk_pl_arg_asked(pg, &a, list->correlation_id);
+    hk_pl_arg_asked(pg, &a, list->key);
+    hk_pl_arg_time(pg, &a, list->since_ms);
+    hk_pl_arg_time(pg, &a, list->before_ms);
+    arg_payloads(admin, &a, list);
     hk_pg_add(pg, statement_of(list, place), &a);
 }
 
@@ -158,17 +188,46 @@ struct lister {
     size_t room;
 };
 
-static void read_page(struct lister *l, const PGresult *res, enum hk_place place)
+static struct hk_str raw_text(const PGresult *res, int row, int column)
 {
-    for (int i = 0; res && i < PQntuples(res) && l->out->n < (size_t)limit_of(l->list); i++) {
-        struct hk_row *rows = hk_pa_grow(l->admin, l->out->items, l->out->n, &l->room, sizeof *rows);
-        if (!rows)
-            return;
-        l->out->items = rows;
-        read_brief(l->admin, res, i, place, &rows[l->out->n]);
+    if (hk_pg_null(res, row, column))
+        return (struct hk_str){"", 0};
+    return (struct hk_str){PQgetvalue(res, row, column), (size_t)PQgetlength(res, row, column)};
+}
+
+/* Asked of the answer itself: hardly any row of it is kept. */
+static bool is_meant(const struct hk_list *list, const PGresult *res, int i)
+{
+    if (!list->match)
+        return true;
+    const struct hk_letter letter = {.id = hk_pg_i64(res, i, HK_PA_C_ID),
+                                     .message_id = raw_text(res, i, HK_PA_C_MESSAGE_ID),
+                                     .destination = raw_text(res, i, HK_PA_C_DESTINATION),
+                                     .event_type = raw_text(res, i, HK_PA_C_EVENT_TYPE),
+                                     .correlation_id = raw_text(res, i, HK_PA_C_CORRELATION_ID),
+                                     .error = raw_text(res, i, HK_PA_C_ERROR),
+                                     .encoding = raw_text(res, i, HK_PA_L_ENCODING),
+                                     .payload = raw_text(res, i, HK_PA_L_PAYLOAD)};
+    return list->match(list->match_arg, &letter);
+}
+
+/* False: there was more in the window than came. */
+static bool read_page(struct lister *l, const PGresult *res, enum hk_place place)
+{
+    int n = res ? PQntuples(res) : 0;
+    for (int i = 0; i < n && l->out->n < (size_t)limit_of(l->list); i++) {
+        if (is_meant(l->list, res, i)) {
+            struct hk_row *rows = hk_pa_grow(l->admin, l->out->items, l->out->n, &l->room, sizeof *rows);
+            if (!rows)
+                return true;
+            l->out->items = rows;
+            read_brief(l->admin, res, i, place, &rows[l->out->n++]);
+        }
         l->out->last_place = place;
-        l->out->last_id = rows[l->out->n++].id;
+        l->out->last_id = hk_pg_i64(res, i, HK_PA_C_ID);
     }
+    return !l->list->match || n == 0 ||
+           (n == hk_pg_i64(res, 0, HK_PA_L_FOUND) && hk_pg_i64(res, 0, HK_PA_L_FOUND) < MATCH_ROWS);
 }
 
 /* True: the place has been seen to its end. What was asked for is read in any case. */
@@ -178,15 +237,16 @@ static bool read_place(struct lister *l, enum hk_place place, bool wanted)
     int64_t floor = INT64_MIN;
     if (needs_window(l->list, place)) {
         PGresult *res = hk_pg_result(pg);
-        if (res && PQntuples(res) == 1)
+        if (res && PQntuples(res) == 1 && !hk_pg_null(res, 0, 0))
             floor = hk_pg_i64(res, 0, 0);
+        if (res && PQntuples(res) == 1 && wanted)
+            l->out->looked += hk_pa_u64(res, 0, 1);
         PQclear(res);
     }
     PGresult *res = hk_pg_result(pg);
-    if (wanted)
-        read_page(l, res, place);
+    bool all = !wanted || read_page(l, res, place);
     PQclear(res);
-    if (!wanted || l->out->n == (size_t)limit_of(l->list) || !hk_pg_ok(pg))
+    if (!wanted || !all || l->out->n == (size_t)limit_of(l->list) || !hk_pg_ok(pg))
         return false;
     if (floor == INT64_MIN)
         return true;
@@ -195,26 +255,42 @@ static bool read_place(struct lister *l, enum hk_place place, bool wanted)
     return false;
 }
 
+/* The places that one call asks, as a range: payloads of one place at a time, so that nothing is read in vain. */
+static int places_end(const struct hk_list *list, int first)
+{
+    int end = list->live ? HK_IN_DEAD : HK_NPLACES;
+    return list->match && first < end ? first + 1 : end;
+}
+
 enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err)
 {
     struct lister l = {.admin = admin, .list = list, .out = &admin->rows};
     struct hk_pg *pg = &admin->pg;
-    const int first = list->resume ? (int)list->after_place : 0;
+    const int last = list->live ? HK_IN_DEAD : HK_NPLACES;
+    int first = list->resume ? (int)list->after_place : 0;
+    while (first < last && !has_state((enum hk_place)first, list->state))
+        first++;
+    const int end = places_end(list, first);
     admin->rows = (struct hk_rows){.more = false};
     hk_pg_call(pg);
     hk_pg_begin(pg, false);
-    for (int place = first; place < HK_NPLACES; place++)
+    for (int place = first; place < end; place++)
         if (has_state((enum hk_place)place, list->state))
-            ask_place(pg, list, (enum hk_place)place);
+            ask_place(admin, list, (enum hk_place)place);
     hk_pg_send(pg);
     bool ended = list->limit > 0;
-    for (int place = first; place < HK_NPLACES && hk_pg_ok(pg); place++)
+    for (int place = first; place < end && hk_pg_ok(pg); place++)
         if (has_state((enum hk_place)place, list->state))
             ended = read_place(&l, (enum hk_place)place, ended);
     enum hk_code rc = hk_pg_end(pg, "list messages", err);
     if (rc != HK_OK)
         return rc;
+    if (ended && end < last) { /* the next place from its beginning */
+        admin->rows.last_place = (enum hk_place)end;
+        admin->rows.last_id = INT64_MAX;
+        ended = false;
+    }
     admin->rows.more = !ended && list->limit > 0;
     *out = &admin->rows;
     return HK_OK;

@@ -54,6 +54,13 @@ enum {
     HK_PA_C_PAYLOAD
 };
 
+/* Of HK_PA_LIST_IN_RETRY, behind HK_PA_C_REASON. */
+enum {
+    HK_PA_L_FOUND = HK_PA_C_REASON + 1,
+    HK_PA_L_ENCODING,
+    HK_PA_L_PAYLOAD
+};
+
 /* Columns of the three kinds of HK_PA_WALK and HK_PA_SAMPLE. */
 enum {
     HK_PA_W_TOTAL, /* 1: of all destinations together, the first row; else 0 */

@@ -111,7 +111,7 @@ void hk_pl_bounds(const struct hk_letter_query *query, int64_t *above, int64_t *
     *below = query->last_id && query->last_id < INT64_MAX ? query->last_id + 1 : INT64_MAX;
 }
 
-static void arg_asked(struct hk_pg *pg, struct hk_pg_args *a, const char *text)
+void hk_pl_arg_asked(struct hk_pg *pg, struct hk_pg_args *a, const char *text)
 {
     if (text)
         hk_pg_arg_text(pg, a, hk_str_of(text));
@@ -133,7 +133,7 @@ static void arg_statuses(struct hk_pg *pg, struct hk_pg_args *a, unsigned status
 }
 
 /* '*' as LIKE has it; what means something to LIKE means itself here. */
-static void arg_pattern(struct hk_pg *pg, struct hk_pg_args *a, const char *pattern)
+void hk_pl_arg_pattern(struct hk_pg *pg, struct hk_pg_args *a, const char *pattern)
 {
     size_t len = pattern ? strlen(pattern) : 0, n = 0;
     char *like = hk_pg_alloc(pg, 2 * len + 1, 1);
@@ -148,7 +148,7 @@ static void arg_pattern(struct hk_pg *pg, struct hk_pg_args *a, const char *patt
         hk_pg_arg_null(pg, a);
 }
 
-static void arg_time(struct hk_pg *pg, struct hk_pg_args *a, int64_t ms)
+void hk_pl_arg_time(struct hk_pg *pg, struct hk_pg_args *a, int64_t ms)
 {
     if (ms)
         hk_pg_arg_i64(pg, a, ms < -TIME_MAX_MS / 8 ? -TIME_MAX_MS / 8 : ms > TIME_MAX_MS ? TIME_MAX_MS : ms);
@@ -164,17 +164,17 @@ void hk_pl_arg_query(struct hk_admin *admin, struct hk_pg_args *a, const struct 
     hk_pg_arg_i64(pg, a, above);
     hk_pg_arg_i64(pg, a, below);
     arg_statuses(pg, a, query->statuses);
-    arg_asked(pg, a, query->destination);
-    arg_asked(pg, a, query->reason);
-    arg_asked(pg, a, query->fingerprint);
-    arg_asked(pg, a, query->message_id);
-    arg_asked(pg, a, query->correlation_id);
-    arg_asked(pg, a, query->key);
-    arg_pattern(pg, a, query->event_type);
-    arg_asked(pg, a, query->failure_class);
-    arg_asked(pg, a, query->blame);
-    arg_time(pg, a, query->since_ms);
-    arg_time(pg, a, query->before_ms);
+    hk_pl_arg_asked(pg, a, query->destination);
+    hk_pl_arg_asked(pg, a, query->reason);
+    hk_pl_arg_asked(pg, a, query->fingerprint);
+    hk_pl_arg_asked(pg, a, query->message_id);
+    hk_pl_arg_asked(pg, a, query->correlation_id);
+    hk_pl_arg_asked(pg, a, query->key);
+    hk_pl_arg_pattern(pg, a, query->event_type);
+    hk_pl_arg_asked(pg, a, query->failure_class);
+    hk_pl_arg_asked(pg, a, query->blame);
+    hk_pl_arg_time(pg, a, query->since_ms);
+    hk_pl_arg_time(pg, a, query->before_ms);
     if (query->redrive)
         hk_pg_arg_i64(pg, a, query->redrive);
     else
@@ -252,12 +252,12 @@ static void arg_alone(struct hk_pg *pg, struct hk_pg_args *a, const char *value)
     hk_buf_fini(&pattern);
 }
 
-static void arg_sieve(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_sieve *sieve)
+void hk_pl_arg_sieve(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_sieve *sieve)
 {
-    arg_asked(pg, a, sieve->value);
-    arg_asked(pg, a, sieve->value_escapes);
-    arg_asked(pg, a, sieve->text);
-    arg_asked(pg, a, sieve->text_escapes);
+    hk_pl_arg_asked(pg, a, sieve->value);
+    hk_pl_arg_asked(pg, a, sieve->value_escapes);
+    hk_pl_arg_asked(pg, a, sieve->text);
+    hk_pl_arg_asked(pg, a, sieve->text_escapes);
     if (sieve->value_alone)
         arg_alone(pg, a, sieve->value);
     else
@@ -275,7 +275,7 @@ static PGresult *ask_portion(const struct hk_pl_walk *walk, int64_t looks)
     hk_pg_arg_i64(pg, &a, payload_wanted(walk));
     hk_pg_arg_i64(pg, &a, PORTION_BYTES);
     hk_pg_arg_bool(pg, &a, walk->details || walk->query->match); /* which asks for the encoding */
-    arg_sieve(pg, &a, &walk->query->sieve);
+    hk_pl_arg_sieve(pg, &a, &walk->query->sieve);
     unsigned first = walk->oldest_first ? HK_PL_OLDEST_BY_ID : HK_PL_NEWEST_BY_ID;
     return hk_pg_query(pg, false, first + (unsigned)path, &a);
 }

@@ -45,6 +45,11 @@ void hk_pl_walk_init(struct hk_pl_walk *walk, struct hk_admin *admin, const stru
 typedef bool hk_pl_take_fn(void *arg, const PGresult *res, int row, const struct hk_letter *letter);
 bool hk_pl_walk_on(struct hk_pl_walk *walk, hk_pl_take_fn *take, void *arg);
 
+/* Parameters of one term each; NULL and 0 are NULL. A pattern's '*' is as LIKE has it. A sieve is five of them. */
+void hk_pl_arg_asked(struct hk_pg *pg, struct hk_pg_args *a, const char *text);
+void hk_pl_arg_pattern(struct hk_pg *pg, struct hk_pg_args *a, const char *pattern);
+void hk_pl_arg_time(struct hk_pg *pg, struct hk_pg_args *a, int64_t ms);
+void hk_pl_arg_sieve(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_sieve *sieve);
 /* The parameters of a query: $1 to $16. Ids between `above` and `below`. */
 void hk_pl_arg_query(struct hk_admin *admin, struct hk_pg_args *a, const struct hk_letter_query *query,
                      int64_t above, int64_t below);

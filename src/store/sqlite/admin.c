@@ -53,6 +53,29 @@ uint32_t hk_sa_u32(sqlite3_stmt *q, int column)
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+bool hk_sa_is_glob(const char *pattern)
+{
+    return strchr(pattern, '*') != NULL;
+}
+
+/* What else means something to GLOB stands in brackets. */
+void hk_sa_bind_glob(struct hk_store *store, sqlite3_stmt *q, int i, const char *pattern)
+{
+    size_t len = strlen(pattern);
+    char *glob = hk_sq_alloc(store, 3, len + 1);
+    char *at = glob;
+    for (size_t k = 0; glob && k < len; k++) {
+        bool special = pattern[k] == '?' || pattern[k] == '[';
+        if (special)
+            *at++ = '[';
+        *at++ = pattern[k];
+        if (special)
+            *at++ = ']';
+    }
+    if (glob)
+        hk_sq_bind_text(store, q, i, (struct hk_str){glob, (size_t)(at - glob)});
+}
+
 void *hk_sa_grow(struct hk_store *store, void *items, size_t n, size_t *room, size_t bytes)
 {
     if (n < *room)

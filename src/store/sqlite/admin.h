@@ -48,6 +48,9 @@ sqlite3_stmt *hk_sa_prepare(struct hk_store *store, const char *sql);
 struct hk_str hk_sa_text(struct hk_store *store, sqlite3_stmt *q, int column, size_t max);
 int64_t hk_sa_time(sqlite3_stmt *q, int column); /* RFC 3339; 0 for what is none */
 uint32_t hk_sa_u32(sqlite3_stmt *q, int column); /* cut to what fits */
+bool hk_sa_is_glob(const char *pattern);         /* has it a '*'? */
+/* For GLOB: '*' stands for any text, all else for itself. */
+void hk_sa_bind_glob(struct hk_store *store, sqlite3_stmt *q, int i, const char *pattern);
 /* Doubles in the pool: room for item `n` of an array. NULL: out of memory, which sticks. */
 void *hk_sa_grow(struct hk_store *store, void *items, size_t n, size_t *room, size_t bytes);
 void hk_sa_audit(struct hk_store *store, const char *act, const char *message_id, struct hk_str destination,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at messages: list, by keyset within each place, and show, by message_id.
  *
- * A filter that no index serves is applied to WINDOW rows of a place in one call: a listing of a huge table goes on page by page, each in
- * bounded time and none keeping a snapshot (and with it the WAL) for longer. */
+ * A filter that no index serves is applied to WINDOW rows of a place in one call (MATCH_WINDOW where payloads are read): a listing of a huge
+ * table goes on page by page, each in bounded time and none keeping a snapshot (and with it the WAL) for longer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +11,11 @@
 #include "base/str.h"
 #include "store/sqlite/admin.h"
 
-#define WINDOW   INT64_C(50000)
-#define SQL_MAX  ((size_t)16 * 1024)
-#define BODY_MAX ((size_t)8 * 1024)
+#define WINDOW       INT64_C(50000)
+#define MATCH_WINDOW INT64_C(5000)
+#define MATCH_BYTES  (UINT64_C(64) << 20) /* of payloads that one call reads */
+#define SQL_MAX      ((size_t)16 * 1024)
+#define BODY_MAX     ((size_t)8 * 1024)
 
 /* Columns, the same for every place. */
 enum {
@@ -218,7 +220,8 @@ static void read_number(struct hk_store *store, struct hk_row *row)
 }
 
 /* No more of it is read than is wanted: it may be a gigabyte. */
-static void read_payload(struct hk_store *store, const char *type, size_t max, struct hk_row *row)
+static void read_payload(struct hk_store *store, struct hk_pool *into, const char *type, size_t max,
+                         struct hk_row *row)
 {
     sqlite3_blob *blob = NULL;
     row->has_payload = strcmp(type, "null") != 0;
@@ -231,9 +234,11 @@ static void read_payload(struct hk_store *store, const char *type, size_t max, s
     if (rc == SQLITE_OK) {
         row->payload_bytes = (uint64_t)sqlite3_blob_bytes(blob);
         size_t len = row->payload_bytes < max ? (size_t)row->payload_bytes : max;
-        char *bytes = len ? hk_sq_alloc(store, 1, len + 1) : NULL;
+        char *bytes = len ? hk_pool_alloc(into, 1, len + 1) : NULL;
         if (bytes)
             rc = sqlite3_blob_read(blob, bytes, (int)len, 0);
+        else if (len)
+            rc = SQLITE_NOMEM;
         row->payload = (struct hk_str){bytes ? bytes : "", bytes ? len : 0};
     }
     if (rc != SQLITE_OK)
@@ -248,7 +253,15 @@ struct lister {
     const struct hk_list *list;
     struct hk_rows *out;
     size_t room;
+    uint64_t bytes;         /* of payloads that were read to match them */
+    struct hk_pool scratch; /* of the row at hand */
 };
+
+/* Is something asked that only C can tell? */
+static bool is_matched(const struct hk_list *list)
+{
+    return list->match || list->since_ms || list->before_ms;
+}
 
 static void select_from(struct hk_buf *sql, enum hk_place place, bool details)
 {
@@ -260,14 +273,21 @@ static void select_from(struct hk_buf *sql, enum hk_place place, bool details)
 /* Where a bounded look ends; INT64_MIN: at the table's end. */
 static int64_t window_floor(struct lister *l, enum hk_place place, int64_t below)
 {
-    char sql[160];
-    snprintf(sql, sizeof sql,
-             "SELECT id FROM %s NOT INDEXED WHERE id < ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2",
-             places[place].table);
+    char sql[200];
+    int64_t window = l->list->match ? MATCH_WINDOW : WINDOW;
+    snprintf(
+        sql, sizeof sql,
+        "SELECT min(id), count(*) FROM (SELECT id FROM %s NOT INDEXED WHERE id < ?1 ORDER BY id DESC LIMIT ?2)",
+        places[place].table);
     sqlite3_stmt *q = hk_sa_prepare(l->store, sql);
     hk_sq_bind_i64(l->store, q, 1, below);
-    hk_sq_bind_i64(l->store, q, 2, WINDOW - 1);
-    int64_t floor = hk_sq_row(l->store, q) ? sqlite3_column_int64(q, 0) : INT64_MIN;
+    hk_sq_bind_i64(l->store, q, 2, window);
+    int64_t floor = INT64_MIN;
+    if (hk_sq_row(l->store, q)) {
+        int64_t n = sqlite3_column_int64(q, 1);
+        floor = n == window ? sqlite3_column_int64(q, 0) : INT64_MIN;
+        l->out->looked += (uint64_t)n;
+    }
     sqlite3_finalize(q);
     return floor;
 }
@@ -276,7 +296,7 @@ static void page_sql(const struct lister *l, enum hk_place place, bool by_destin
 {
     const struct place *p = &places[place];
     const struct hk_list *list = l->list;
-    select_from(sql, place, false);
+    select_from(sql, place, list->match != NULL);
     if (by_destination)
         (void)hk_buf_adds(sql, " INDEXED BY outbox_by_destination");
     else if (list->state == HK_PROCESSING && place == HK_IN_RETRY)
@@ -289,32 +309,96 @@ static void page_sql(const struct lister *l, enum hk_place place, bool by_destin
     if (list->destination)
         (void)hk_buf_adds(sql, " AND t.destination = ?4");
     if (list->event_type)
-        (void)hk_buf_adds(sql, " AND t.event_type = ?5");
+        (void)hk_buf_addf(sql, " AND t.event_type %s ?5", hk_sa_is_glob(list->event_type) ? "GLOB" : "=");
+    if (list->correlation_id)
+        (void)hk_buf_adds(sql, " AND t.correlation_id = ?6");
+    if (list->key)
+        (void)hk_buf_adds(sql, " AND t.message_key = ?7");
     (void)hk_buf_adds(sql, " ORDER BY t.id DESC LIMIT ?3");
 }
 
 static void bind_page(struct lister *l, sqlite3_stmt *q, int64_t below, int64_t floor)
 {
+    const struct hk_list *list = l->list;
     hk_sq_bind_i64(l->store, q, 1, below);
     hk_sq_bind_i64(l->store, q, 2, floor);
-    hk_sq_bind_i64(l->store, q, 3, (int64_t)l->list->limit - (int64_t)l->out->n);
-    if (l->list->destination)
-        hk_sq_bind_cstr(l->store, q, 4, l->list->destination);
-    if (l->list->event_type)
-        hk_sq_bind_cstr(l->store, q, 5, l->list->event_type);
+    hk_sq_bind_i64(l->store, q, 3, is_matched(list) ? INT64_MAX : (int64_t)list->limit - (int64_t)l->out->n);
+    if (list->destination)
+        hk_sq_bind_cstr(l->store, q, 4, list->destination);
+    if (list->event_type && hk_sa_is_glob(list->event_type))
+        hk_sa_bind_glob(l->store, q, 5, list->event_type);
+    else if (list->event_type)
+        hk_sq_bind_cstr(l->store, q, 5, list->event_type);
+    if (list->correlation_id)
+        hk_sq_bind_cstr(l->store, q, 6, list->correlation_id);
+    if (list->key)
+        hk_sq_bind_cstr(l->store, q, 7, list->key);
 }
 
-static void read_page(struct lister *l, sqlite3_stmt *q, enum hk_place place)
+/* As the statement has it: valid until its next step. */
+static struct hk_str raw_text(sqlite3_stmt *q, int column)
 {
-    while (hk_sq_row(l->store, q)) {
-        struct hk_row *rows = hk_sa_grow(l->store, l->out->items, l->out->n, &l->room, sizeof *rows);
-        if (!rows)
-            return;
-        l->out->items = rows;
-        read_brief(l->store, q, place, &rows[l->out->n]);
+    const char *text = (const char *)sqlite3_column_text(q, column);
+    return (struct hk_str){text ? text : "", text ? (size_t)sqlite3_column_bytes(q, column) : 0};
+}
+
+static bool is_of_time(const struct hk_list *list, sqlite3_stmt *q)
+{
+    if (!list->since_ms && !list->before_ms)
+        return true;
+    int64_t ms = hk_sa_time(q, C_CREATED);
+    return ms && ms >= list->since_ms && (!list->before_ms || ms < list->before_ms);
+}
+
+/* Nothing of a row is kept before it is known that it is meant: hardly any of a window is. */
+static bool is_meant(struct lister *l, sqlite3_stmt *q, enum hk_place place)
+{
+    const struct hk_list *list = l->list;
+    if (!is_of_time(list, q))
+        return false;
+    if (!list->match)
+        return true;
+    struct hk_row row = {.place = place, .id = sqlite3_column_int64(q, C_ID), .payload = {"", 0}};
+    const char *type = (const char *)sqlite3_column_text(q, C_PAYLOAD_TYPE);
+    uint64_t most = l->store->options.max_payload_bytes;
+    hk_pool_reset(&l->scratch);
+    if (places[place].has_payload && type)
+        read_payload(l->store, &l->scratch, type, most < SIZE_MAX ? (size_t)most : SIZE_MAX, &row);
+    l->bytes += row.payload.len;
+    const struct hk_letter letter = {.id = row.id,
+                                     .message_id = raw_text(q, C_MESSAGE_ID),
+                                     .destination = raw_text(q, C_DESTINATION),
+                                     .event_type = raw_text(q, C_EVENT_TYPE),
+                                     .correlation_id = raw_text(q, C_CORRELATION_ID),
+                                     .error = raw_text(q, C_ERROR),
+                                     .encoding = raw_text(q, C_ENCODING),
+                                     .payload = row.payload};
+    return hk_sq_ok(l->store) && list->match(list->match_arg, &letter);
+}
+
+/* False: more was to be read than one call may, `last_id` is where it stopped. */
+static bool read_page(struct lister *l, sqlite3_stmt *q, enum hk_place place)
+{
+    while (l->out->n < l->list->limit && hk_sq_row(l->store, q)) {
+        if (is_meant(l, q, place)) {
+            struct hk_row *rows = hk_sa_grow(l->store, l->out->items, l->out->n, &l->room, sizeof *rows);
+            if (!rows)
+                return true;
+            l->out->items = rows;
+            read_brief(l->store, q, place, &rows[l->out->n++]);
+        }
         l->out->last_place = place;
-        l->out->last_id = rows[l->out->n++].id;
+        l->out->last_id = sqlite3_column_int64(q, C_ID);
+        if (l->bytes >= MATCH_BYTES)
+            return false;
     }
+    return true;
+}
+
+/* Is nothing asked but a state and a destination? */
+static bool is_plain(const struct hk_list *list)
+{
+    return !list->event_type && !list->correlation_id && !list->key && !is_matched(list);
 }
 
 /* Rows that are few whatever the tables hold, or found through an index that gives them in order. */
@@ -323,8 +407,8 @@ static bool needs_no_window(const struct hk_list *list, enum hk_place place, boo
     if (list->state == HK_PROCESSING || (list->state == HK_RETRYING && place == HK_IN_DEAD))
         return true;
     if (by_destination)
-        return !list->event_type; /* of a destination's rows few are in flight */
-    return !list->destination && !list->event_type && strcmp(places[place].of_state[list->state], "1") == 0;
+        return true; /* of a destination's rows few are in flight */
+    return !list->destination && is_plain(list) && strcmp(places[place].of_state[list->state], "1") == 0;
 }
 
 /* True: the place has been seen to its end. */
@@ -333,7 +417,8 @@ static bool list_place(struct lister *l, enum hk_place place)
     const struct hk_list *list = l->list;
     struct hk_buf sql;
     int64_t below = list->resume && list->after_place == place ? list->after_id : INT64_MAX;
-    bool by_destination = place == HK_IN_OUTBOX && list->destination && list->state != HK_PROCESSING;
+    bool by_destination =
+        place == HK_IN_OUTBOX && list->destination && list->state != HK_PROCESSING && is_plain(list);
     bool whole = needs_no_window(list, place, by_destination);
     int64_t floor = whole ? INT64_MIN : window_floor(l, place, below);
     hk_buf_init(&sql, SQL_MAX);
@@ -342,10 +427,10 @@ static bool list_place(struct lister *l, enum hk_place place)
         hk_sq_fail(l->store, SQLITE_NOMEM);
     sqlite3_stmt *q = hk_sa_prepare(l->store, hk_buf_cstr(&sql));
     bind_page(l, q, below, floor);
-    read_page(l, q, place);
+    bool read = read_page(l, q, place);
     sqlite3_finalize(q);
     hk_buf_fini(&sql);
-    if (l->out->n == list->limit || !hk_sq_ok(l->store))
+    if (!read || l->out->n == list->limit || !hk_sq_ok(l->store))
         return false;
     if (floor == INT64_MIN)
         return true;
@@ -363,9 +448,10 @@ enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, cons
     hk_sq_begin_read(admin->store);
     int place = list->resume ? (int)list->after_place : 0;
     bool ended = list->limit > 0;
-    for (; ended && place < HK_NPLACES; place++)
+    for (; ended && place < (list->live ? HK_IN_DEAD : HK_NPLACES); place++)
         if (places[place].of_state[list->state])
             ended = list_place(&l, (enum hk_place)place);
+    hk_pool_fini(&l.scratch);
     enum hk_code rc = hk_sq_end(admin->store, "list messages", err);
     if (rc != HK_OK)
         return rc;
@@ -399,7 +485,7 @@ static void show_place(struct hk_store *store, enum hk_place place, const char *
         read_brief(store, q, place, &rows[out->n_rows]);
         read_details(store, q, &rows[out->n_rows]);
         if (places[place].has_payload && type)
-            read_payload(store, type, payload_max, &rows[out->n_rows]);
+            read_payload(store, hk_sq_pool(store), type, payload_max, &rows[out->n_rows]);
         out->n_rows++;
     }
     sqlite3_finalize(q);

@@ -62,11 +62,6 @@ enum lead {
     BY_STATUS
 };
 
-static bool is_pattern(const char *event_type)
-{
-    return strchr(event_type, '*') != NULL;
-}
-
 static enum lead lead_of(const struct hk_letter_query *query)
 {
     int status = hk_sl_only_status(query->statuses);
@@ -80,7 +75,7 @@ static enum lead lead_of(const struct hk_letter_query *query)
         return BY_REDRIVE;
     if (query->destination && status == HK_LETTER_FAILED)
         return BY_OPEN;
-    if (query->event_type && !is_pattern(query->event_type))
+    if (query->event_type && !hk_sa_is_glob(query->event_type))
         return BY_EVENT_TYPE;
     return status >= 0 ? BY_STATUS : BY_TABLE;
 }
@@ -128,7 +123,7 @@ static void add_terms(struct hk_buf *sql, const struct hk_letter_query *query)
     add_term(sql, query->correlation_id, "correlation_id", "=", HK_SL_CORRELATION);
     add_term(sql, query->key, "message_key", "=", HK_SL_KEY);
     if (query->event_type)
-        add_term(sql, true, "event_type", is_pattern(query->event_type) ? "GLOB" : "=", HK_SL_EVENT_TYPE);
+        add_term(sql, true, "event_type", hk_sa_is_glob(query->event_type) ? "GLOB" : "=", HK_SL_EVENT_TYPE);
     add_term(sql, query->failure_class, "failure_class", "=", HK_SL_CLASS);
     add_term(sql, query->blame, "fault", "=", HK_SL_FAULT);
     add_term(sql, query->since_ms != 0, "last_failed_at", ">=", HK_SL_SINCE);
@@ -141,24 +136,6 @@ static void bind_if(struct hk_store *store, sqlite3_stmt *q, int i, const char *
 {
     if (value)
         hk_sq_bind_cstr(store, q, i, value);
-}
-
-/* '*' is GLOB's, too; what else means something there stands in brackets. */
-static void bind_pattern(struct hk_store *store, sqlite3_stmt *q, const char *event_type)
-{
-    size_t len = strlen(event_type);
-    char *glob = hk_sq_alloc(store, 3, len + 1);
-    char *at = glob;
-    for (size_t i = 0; glob && i < len; i++) {
-        bool special = event_type[i] == '?' || event_type[i] == '[';
-        if (special)
-            *at++ = '[';
-        *at++ = event_type[i];
-        if (special)
-            *at++ = ']';
-    }
-    if (glob)
-        hk_sq_bind_text(store, q, HK_SL_EVENT_TYPE, (struct hk_str){glob, (size_t)(at - glob)});
 }
 
 static void bind_time(struct hk_store *store, sqlite3_stmt *q, int i, int64_t ms)
@@ -176,8 +153,8 @@ void hk_sl_bind(struct hk_store *store, sqlite3_stmt *q, const struct hk_letter_
     bind_if(store, q, HK_SL_MESSAGE, query->message_id);
     bind_if(store, q, HK_SL_CORRELATION, query->correlation_id);
     bind_if(store, q, HK_SL_KEY, query->key);
-    if (query->event_type && is_pattern(query->event_type))
-        bind_pattern(store, q, query->event_type);
+    if (query->event_type && hk_sa_is_glob(query->event_type))
+        hk_sa_bind_glob(store, q, HK_SL_EVENT_TYPE, query->event_type);
     else
         bind_if(store, q, HK_SL_EVENT_TYPE, query->event_type);
     bind_if(store, q, HK_SL_CLASS, query->failure_class);

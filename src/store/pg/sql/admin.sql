@@ -141,28 +141,87 @@ $6::int >= 0
 (-9223372036854775808)::bigint
 
 -- Where a bounded look ends: this row is still looked at.
---@ fragment WINDOW_FLOOR(table; below)
-SELECT f.id FROM {table} f WHERE f.id < {below}::bigint ORDER BY f.id DESC OFFSET 49999 LIMIT 1
+--@ fragment WINDOW_FLOOR(table; below; rows)
+SELECT f.id FROM {table} f WHERE f.id < {below}::bigint ORDER BY f.id DESC OFFSET {rows}::bigint - 1 LIMIT 1
 
--- $1 ids below this, $2 at most WINDOW rows are looked at, $3 LIMIT, $4 destination, $5 event_type, $6 state
---@ fragment LIST(brief; table; joined; state; null_destination)
-WITH {HELD}, p AS MATERIALIZED (SELECT t.* FROM {table} t WHERE t.id < $1::bigint AND t.id >= CASE
-  WHEN $2::boolean THEN coalesce(({WINDOW_FLOOR({table}; $1)}), {LEAST_ID}) ELSE {LEAST_ID} END AND {state}
-  AND ($4::text IS NULL OR t.destination = $4 {null_destination}) AND ($5::text IS NULL
-  OR t.event_type = $5) ORDER BY t.id DESC LIMIT $3::bigint) SELECT {brief}
-FROM p t {joined}
+-- The same, or NULL at the table's end, and how many rows there are down to it.
+--@ fragment WINDOW_LOOK(table)
+SELECT CASE WHEN count(*) = $2::bigint THEN min(f.id) END, count(*)
+FROM (SELECT x.id FROM {table} x WHERE x.id < $1::bigint ORDER BY x.id DESC LIMIT $2::bigint) f
+
+-- Can it match at all (struct hk_letter_sieve; sql/letters.sql says more)? $13 and $14 of the value, $15 and $16 of the text, $17 a pattern
+-- if the value stands alone.
+--@ fragment LIST_HAS(column; param)
+strpos({column} COLLATE "C", {param}) > 0
+
+--@ fragment LIST_HAS_TEXT(column)
+coalesce(strpos(lower({column} COLLATE "C"), $15) > 0, false) OR
+
+--@ fragment LIST_BEGINNING(payload)
+(CASE WHEN octet_length({payload}) > $11::bigint THEN left({payload}, $11::int) ELSE {payload} END)
+
+--@ fragment LIST_SIEVED(message_id; error; encoding; payload)
+(($13::text IS NULL AND $15::text IS NULL) OR lower({encoding} COLLATE "C") = 'base64' OR (($13::text IS NULL
+  OR ({LIST_HAS({LIST_BEGINNING({payload})}; $13)} AND ($17::text IS NULL OR {LIST_BEGINNING({payload})} ~ $17))
+  OR {LIST_HAS({LIST_BEGINNING({payload})}; $14::text)}) AND ($15::text IS NULL OR {LIST_HAS_TEXT({error})}
+  {LIST_HAS_TEXT({message_id})} {LIST_HAS_TEXT(t.correlation_id)} {LIST_HAS_TEXT(t.event_type)}
+  {LIST_HAS_TEXT(t.destination)} {LIST_HAS_TEXT({LIST_BEGINNING({payload})})}
+  {LIST_HAS({LIST_BEGINNING({payload})}; $16::text)})))
+
+-- $1 ids below this, $2 how many rows are looked at (NULL = all), $3 LIMIT, $4 destination, $5 event_type as LIKE has it, $6 state,
+-- $7 correlation_id, $8 key, $9 since, $10 before, $11 bytes of each payload, $12 and of all; then the sieve. `of`: what a place
+-- calls message_id, created_at, error, encoding and payload.
+--@ fragment OF_RETRY(of)
+{of(t.message_id; t.created_at; t.last_error; t.encoding; t.payload)}
+
+--@ fragment OF_OUTBOX(of)
+{of({MESSAGE_ID}; t.created_at; NULL::text; t.encoding; t.payload)}
+
+--@ fragment OF_DEAD(of)
+{of(t.message_id; t.message_created_at; t.error_message; t.encoding; t.payload)}
+
+--@ fragment OF_CANCELLED(of)
+{of(t.message_id; t.created_at; NULL::text; t.encoding; t.payload)}
+
+--@ fragment OF_SENT(of)
+{of(t.message_id; t.created_at; NULL::text; NULL::text; NULL::text)}
+
+--@ fragment FITS_OF(message_id; created; error; encoding; payload)
+($5::text IS NULL OR t.event_type LIKE $5) AND ($7::text IS NULL OR t.correlation_id = $7) AND ($8::text IS NULL
+  OR t.message_key = $8) AND ($9::bigint IS NULL OR {created} >= 'epoch'::timestamptz + $9 * interval '1 ms')
+  AND ($10::bigint IS NULL OR {created} < 'epoch'::timestamptz + $10 * interval '1 ms')
+  AND {LIST_SIEVED({message_id}; {error}; {encoding}; {payload})}
+
+--@ fragment BYTES_OF(message_id; created; error; encoding; payload)
+least(coalesce(octet_length({payload}), 0), $11::bigint)
+
+--@ fragment LOOKED_OF(message_id; created; error; encoding; payload)
+{CUT({encoding})}, CASE WHEN $11::int > 0 THEN left({payload}, $11::int) END
+
+-- The rows of `p`, as far as their payloads fit; the first comes however large its payload is.
+--@ fragment LISTED(brief; rows; joined; place)
+WITH {HELD}, p AS MATERIALIZED ({rows}),
+b AS MATERIALIZED (SELECT s.id, sum(s.bytes) OVER (ORDER BY s.id DESC ROWS UNBOUNDED PRECEDING) - s.bytes AS before,
+  count(*) OVER () AS found FROM (SELECT t.id, {place(BYTES_OF)} AS bytes FROM p t) s)
+SELECT {brief}, b.found, {place(LOOKED_OF)}
+FROM p t JOIN b ON b.id = t.id {joined}
+WHERE b.before < $12::bigint
 ORDER BY t.id DESC
+
+--@ fragment LIST(brief; table; joined; state; null_destination; place)
+{LISTED({brief}; SELECT t.* FROM {table} t WHERE t.id < $1::bigint AND t.id >= CASE WHEN $2::bigint IS NOT NULL
+  THEN coalesce(({WINDOW_FLOOR({table}; $1; $2)}), {LEAST_ID}) ELSE {LEAST_ID} END AND {state}
+  AND ($4::text IS NULL OR t.destination = $4 {null_destination}) AND {place(FITS_OF)}
+  ORDER BY t.id DESC LIMIT $3::bigint; {joined}; {place})}
 
 --@ fragment NULL_IS_EMPTY
 OR ($4 = '' AND t.destination IS NULL)
 
 -- What is in flight is few, whatever the tables hold: found from the manifests. The same parameters, without $2.
---@ fragment LIST_HELD(brief; rows; joined; null_destination)
-WITH {HELD}, p AS MATERIALIZED ({rows}) SELECT {brief}
-FROM p t {joined}
-WHERE t.id < $1::bigint AND $2::boolean IS NOT NULL AND ($4::text IS NULL
-  OR t.destination = $4 {null_destination}) AND ($5::text IS NULL OR t.event_type = $5) AND $6::int >= 0
-ORDER BY t.id DESC LIMIT $3::bigint
+--@ fragment LIST_HELD(brief; rows; joined; null_destination; place)
+{LISTED({brief}; SELECT t.* FROM ({rows}) t WHERE t.id < $1::bigint AND ($2::bigint IS NULL OR $2 > 0)
+  AND ($4::text IS NULL OR t.destination = $4 {null_destination}) AND {place(FITS_OF)} AND $6::int >= 0
+  ORDER BY t.id DESC LIMIT $3::bigint; {joined}; {place})}
 
 --@ fragment DETAILS
 , {CUT(t.headers)}, {CUT(t.content_type)}, {CUT(t.encoding)}, {CUT(t.traceparent)}, {CUT(t.idempotency_key)},
@@ -479,35 +538,35 @@ SELECT {NOW}, CASE WHEN EXISTS (SELECT 1 FROM @dead_letters WHERE message_id = $
 -- admin_list.c
 -- and the other four places'
 --@ statement LIST_IN_RETRY
-{LIST({BRIEF_RETRY}; @outbox_retry; {JOIN_RETRY}; {STATE_RETRY}; )}
+{LIST({BRIEF_RETRY}; @outbox_retry; {JOIN_RETRY}; {STATE_RETRY}; ; OF_RETRY)}
 
 --@ statement LIST_IN_OUTBOX
-{LIST({BRIEF_OUTBOX}; @outbox; {JOIN_OUTBOX}; {STATE_OUTBOX}; {NULL_IS_EMPTY})}
+{LIST({BRIEF_OUTBOX}; @outbox; {JOIN_OUTBOX}; {STATE_OUTBOX}; {NULL_IS_EMPTY}; OF_OUTBOX)}
 
 --@ statement LIST_IN_DEAD
-{LIST({BRIEF_DEAD}; @dead_letters; ; {STATE_DEAD}; )}
+{LIST({BRIEF_DEAD}; @dead_letters; ; {STATE_DEAD}; ; OF_DEAD)}
 
 --@ statement LIST_IN_CANCELLED
-{LIST({BRIEF_CANCELLED}; @outbox_cancelled; ; {STATE_ANY}; )}
+{LIST({BRIEF_CANCELLED}; @outbox_cancelled; ; {STATE_ANY}; ; OF_CANCELLED)}
 
 --@ statement LIST_IN_SENT
-{LIST({BRIEF_SENT}; @outbox_sent; ; {STATE_ANY}; )}
+{LIST({BRIEF_SENT}; @outbox_sent; ; {STATE_ANY}; ; OF_SENT)}
 
--- $1 ids below this
+-- $1 ids below this, $2 how many rows
 --@ statement FLOOR_IN_RETRY
-{WINDOW_FLOOR(@outbox_retry; $1)}
+{WINDOW_LOOK(@outbox_retry)}
 
 --@ statement FLOOR_IN_OUTBOX
-{WINDOW_FLOOR(@outbox; $1)}
+{WINDOW_LOOK(@outbox)}
 
 --@ statement FLOOR_IN_DEAD
-{WINDOW_FLOOR(@dead_letters; $1)}
+{WINDOW_LOOK(@dead_letters)}
 
 --@ statement FLOOR_IN_CANCELLED
-{WINDOW_FLOOR(@outbox_cancelled; $1)}
+{WINDOW_LOOK(@outbox_cancelled)}
 
 --@ statement FLOOR_IN_SENT
-{WINDOW_FLOOR(@outbox_sent; $1)}
+{WINDOW_LOOK(@outbox_sent)}
 
 --@ statement SHOW_IN_RETRY
 {SHOW({BRIEF_RETRY}{DETAILS_RETRY}; @outbox_retry; {JOIN_RETRY}; {BY_MESSAGE_ID}; true)}
@@ -528,29 +587,24 @@ SELECT {NOW}, CASE WHEN EXISTS (SELECT 1 FROM @dead_letters WHERE message_id = $
 
 --@ statement LIST_OUTBOX_HELD
 {LIST_HELD({BRIEF_OUTBOX}; SELECT x.* FROM (SELECT DISTINCT id FROM named) d CROSS JOIN LATERAL (SELECT o.*
-  FROM @outbox o WHERE o.id = d.id OFFSET 0) x; {JOIN_OUTBOX}; {NULL_IS_EMPTY})}
+  FROM @outbox o WHERE o.id = d.id OFFSET 0) x; {JOIN_OUTBOX}; {NULL_IS_EMPTY}; OF_OUTBOX)}
 
 --@ statement LIST_RETRY_HELD
-{LIST_HELD({BRIEF_RETRY}; SELECT * FROM @outbox_retry WHERE claim IS NOT NULL; {JOIN_RETRY}; )}
+{LIST_HELD({BRIEF_RETRY}; SELECT * FROM @outbox_retry WHERE claim IS NOT NULL; {JOIN_RETRY}; ; OF_RETRY)}
 
 -- Processing (sent by hand) or retrying: few as well, and an index has them. The same parameters.
 --@ statement LIST_DEAD_AWAY
-WITH p AS MATERIALIZED (SELECT t.* FROM @dead_letters t WHERE t.status = 'retrying' AND {AWAY_LETTER}
-  AND (t.sending_at IS NULL) = ($6::int = 3) AND (t.id + 0) < $1::bigint AND $2::boolean IS NOT NULL
-  AND ($4::text IS NULL OR t.destination = $4) AND ($5::text IS NULL OR t.event_type = $5)
-  ORDER BY (t.id + 0) DESC LIMIT $3::bigint) SELECT {BRIEF_DEAD}
-FROM p t
-ORDER BY t.id DESC
+{LISTED({BRIEF_DEAD}; SELECT t.* FROM @dead_letters t WHERE t.status = 'retrying' AND {AWAY_LETTER}
+  AND (t.sending_at IS NULL) = ($6::int = 3) AND (t.id + 0) < $1::bigint AND ($2::bigint IS NULL OR $2 > 0)
+  AND ($4::text IS NULL OR t.destination = $4) AND {OF_DEAD(FITS_OF)}
+  ORDER BY (t.id + 0) DESC LIMIT $3::bigint; ; OF_DEAD)}
 
 -- Of one destination, whose rows an index has in order; by the primary key it might be a walk over all others' rows. The
 -- same parameters.
 --@ statement LIST_OUTBOX_OF
-WITH {HELD}, p AS MATERIALIZED (SELECT t.* FROM @outbox t WHERE {NAME(t.destination)} {IN_ORDER} = left($4::text,
-  63) AND t.destination = $4 AND (t.id + 0) < $1::bigint AND $2::boolean IS NOT NULL AND {STATE_OUTBOX}
-  AND $5::text IS NULL ORDER BY (t.id + 0) DESC LIMIT $3::bigint)
-SELECT {BRIEF_OUTBOX}
-FROM p t {JOIN_OUTBOX}
-ORDER BY t.id DESC
+{LISTED({BRIEF_OUTBOX}; SELECT t.* FROM @outbox t WHERE {NAME(t.destination)} {IN_ORDER} = left($4::text,
+  63) AND t.destination = $4 AND (t.id + 0) < $1::bigint AND ($2::bigint IS NULL OR $2 > 0) AND {STATE_OUTBOX}
+  AND {OF_OUTBOX(FITS_OF)} ORDER BY (t.id + 0) DESC LIMIT $3::bigint; {JOIN_OUTBOX}; OF_OUTBOX)}
 
 -- $1 message_id, $2 LIMIT
 --@ statement ATTEMPTS

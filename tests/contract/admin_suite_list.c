@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of messages by filter: what fits is found in every place, page by page, and a call looks at a bounded number of rows. */
+#include <stdlib.h>
+
+#include "admin_suite.h"
+#include "base/str.h"
+#include "payload/filter.h"
+
+#define CREATED "'2027-01-02T00:00:00Z'"
+
+/* One message in each place, each with its own key and correlation id, and others beside them. */
+static void fill_places(void)
+{
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, message_key, correlation_id, created_at, payload) "
+        "VALUES ('o1', 'a', 'Made', 'k1', 'c1', " CREATED ", '{\"n\":42,\"t\":\"Tokyo\"}'), "
+        "('o2', 'b', 'Order.Made', 'k2', 'c2', '2027-01-05T00:00:00Z', '{\"n\":7}'), "
+        "('o3', 'b', 'Order.Gone', NULL, NULL, '2027-01-05T00:00:00Z', NULL)");
+    store_kind->sql(
+        "INSERT INTO outbox_retry (message_id, destination, event_type, message_key, correlation_id, created_at, due_ms, "
+        "attempts, last_error, payload) VALUES "
+        "('r1', 'a', 'Made', 'k1', 'c3', " CREATED ", 1, 1, 'connection RESET', '{\"n\":42}'), "
+        "('r2', 'b', 'Order.Made', 'k3', 'c1', '2027-01-05T00:00:00Z', 1, 0, NULL, '{\"n\":\"42\"}')");
+    store_kind->sql(
+        "INSERT INTO dead_letters (message_id, destination, event_type, message_key, correlation_id, message_created_at, "
+        "reason_code, error_message, attempts, first_failed_at, last_failed_at, created_at, payload) VALUES "
+        "('d1', 'a', 'Made', 'k1', 'c1', " CREATED ", 'X', 'connection reset', 1, " CREATED ", " CREATED
+        ", " CREATED ", '{\"n\":42}')");
+    store_kind->sql(
+        "INSERT INTO outbox_cancelled (message_id, destination, event_type, message_key, correlation_id, created_at, actor, "
+        "reason, cancelled_ms, payload) VALUES ('x1', 'a', 'Made', 'k1', 'c1', " CREATED
+        ", 'ann', 'why', 1, '{\"n\":42}')");
+    store_kind->sql(
+        "INSERT INTO outbox_sent (message_id, destination, event_type, message_key, correlation_id, attempts, status, life, "
+        "created_at, sent_ms) VALUES ('s1', 'a', 'Made', 'k1', 'c1', 1, 200, 1, " CREATED ", 1)");
+}
+
+/* All that fits, in the order of the list, by pages of `limit`. */
+static void list_all(struct hk_admin *admin, struct hk_list how, uint32_t limit, char out[200])
+{
+    const struct hk_rows *rows = NULL;
+    struct hk_err err = {0};
+    size_t len = 0;
+    int calls = 0;
+    out[0] = '\0';
+    how.limit = limit;
+    do {
+        enum hk_code rc = admin_ops->list(admin, &how, &rows, &err);
+        NOTE_IF(rc != HK_OK, "list: %s\n", err.message);
+        assert_int_equal(rc, HK_OK);
+        assert_true(rows->n <= limit && ++calls < 50);
+        for (size_t i = 0; i < rows->n; i++)
+            len += (size_t)snprintf(out + len, 200 - len, "%s%.*s", len ? " " : "",
+                                    (int)rows->items[i].message_id.len, rows->items[i].message_id.ptr);
+        how.resume = true;
+        how.after_place = rows->last_place;
+        how.after_id = rows->last_id;
+    } while (rows->more);
+}
+
+static struct hk_list list_of(const struct hk_filter *filter, enum hk_state state)
+{
+    const struct hk_letter_query *q = hk_filter_query(filter);
+    return (struct hk_list){.state = state,
+                            .destination = q->destination,
+                            .correlation_id = q->correlation_id,
+                            .key = q->key,
+                            .event_type = q->event_type,
+                            .since_ms = q->since_ms,
+                            .before_ms = q->before_ms,
+                            .match = q->match,
+                            .match_arg = q->match_arg,
+                            .sieve = q->sieve};
+}
+
+static void every_filter_finds_what_fits_in_every_place(void **state)
+{
+    static const struct {
+        const char *filter;
+        enum hk_state state;
+        bool live;
+        const char *found;
+    } cases[] = {
+        {"", HK_STATE_NONE, false, "r2 r1 o3 o2 o1 d1 x1 s1"},
+        {"", HK_STATE_NONE, true, "r2 r1 o3 o2 o1"},
+        {"key:k1", HK_STATE_NONE, false, "r1 o1 d1 x1 s1"},
+        {"key:k1", HK_STATE_NONE, true, "r1 o1"},
+        {"correlation:c1", HK_STATE_NONE, false, "r2 o1 d1 x1 s1"},
+        {"correlation:c1 destination:a", HK_STATE_NONE, false, "o1 d1 x1 s1"},
+        {"type:Order.*", HK_STATE_NONE, false, "r2 o3 o2"},
+        {"type:Order.?ade", HK_STATE_NONE, false, ""},
+        {"type:*Made", HK_PENDING, false, "r2 o2 o1"},
+        {"type:Order_Made", HK_STATE_NONE, false, ""},
+        {"before:2027-01-03", HK_STATE_NONE, false, "r1 o1 d1 x1 s1"},
+        {"since:2027-01-03", HK_STATE_NONE, false, "r2 o3 o2"},
+        {"since:2027-01-02 before:2027-01-03 destination:a", HK_RETRYING, false, "r1"},
+        {"payload.n:42", HK_STATE_NONE, false, "r2 r1 o1 d1 x1"},
+        {"payload.n:42", HK_PENDING, false, "r2 o1"},
+        {"payload.n:42 destination:a", HK_STATE_NONE, true, "r1 o1"},
+        {"text:tokyo", HK_STATE_NONE, false, "o1"},
+        {"\"connection reset\"", HK_STATE_NONE, false, "r1 d1"},
+        {"text:s1", HK_STATE_NONE, false, "s1"},
+        {"text:nowhere", HK_STATE_NONE, false, ""},
+    };
+
+    struct hk_admin *admin = admin_open();
+    (void)state;
+    fill_places();
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (uint32_t limit = 1; limit < 12; limit += 2) {
+            struct hk_filter *filter = NULL;
+            char found[200];
+            struct hk_err err = {0};
+            assert_int_equal(hk_filter_parse_messages(cases[i].filter, 1, &filter, &err), HK_OK);
+            struct hk_list how = list_of(filter, cases[i].state);
+            how.live = cases[i].live;
+            list_all(admin, how, limit, found);
+            NOTE_IF(strcmp(found, cases[i].found) != 0, "'%s' by %u\n", cases[i].filter, (unsigned)limit);
+            assert_string_equal(found, cases[i].found);
+            hk_filter_free(filter);
+        }
+    admin_ops->close(admin);
+}
+
+/* A needle in 12,000 rows: no call looks at all of them, each says how many it looked at, and none is left out in between. */
+static void a_long_look_is_made_in_bounded_steps(void **state)
+{
+    struct hk_admin *admin = admin_open();
+    struct hk_filter *filter = NULL;
+    struct hk_err err = {0};
+    const struct hk_rows *rows = NULL;
+    uint64_t looked = 0;
+    size_t n = 0, calls = 0;
+    (void)state;
+    store_kind->sql(
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 12000) INSERT INTO outbox "
+        "(message_id, destination, event_type, payload) SELECT 'm' || x, 'a', 'T', CASE WHEN x IN (1, 6000, 12000) "
+        "THEN '{\"n\":\"needle\"}' ELSE '{\"n\":\"hay\"}' END FROM c");
+    assert_int_equal(hk_filter_parse_messages("payload.n:needle", 1, &filter, &err), HK_OK);
+    struct hk_list how = list_of(filter, HK_STATE_NONE);
+    how.limit = 10;
+    do {
+        assert_int_equal(admin_ops->list(admin, &how, &rows, &err), HK_OK);
+        assert_true(rows->looked <= 5000);
+        looked += rows->looked;
+        n += rows->n;
+        how.resume = true;
+        how.after_place = rows->last_place;
+        how.after_id = rows->last_id;
+    } while (rows->more && ++calls < 50);
+    assert_int_equal(n, 3);
+    assert_int_equal(looked, 12000);
+    assert_true(calls >= 2);
+    hk_filter_free(filter);
+    admin_ops->close(admin);
+}
+
+size_t admin_list_tests(struct CMUnitTest *out, size_t room)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(every_filter_finds_what_fits_in_every_place),
+        TEST(a_long_look_is_made_in_bounded_steps),
+    };
+    assert_true(COUNT(tests) <= room);
+    memcpy(out, tests, sizeof tests);
+    return COUNT(tests);
+}
