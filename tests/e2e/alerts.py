@@ -607,6 +607,7 @@ def a_reload_changes_who_is_told_and_of_what():
         for daemon in daemons:
             daemon.signal(signal.SIGHUP)
             daemon.says("reloaded")
+        w.looks()  # an evaluation that is under way ends as it was configured when it began
         w.bury(2)
         w.exactly(0, 1)
         assert any("\u3040" <= c <= "\u30ff" for c in w.mail.texts()[0]), w.mail.texts()[0]

@@ -24,7 +24,7 @@ if POSTGRES:
     import postgres
 
 BINARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.environ["HIKYAKU"])
-PATIENCE = 60  # seconds: how long a condition may take on a slow, busy machine before the test gives up
+PATIENCE = 120  # seconds: how long a condition may take on a slow, busy machine before the test gives up
 
 
 def is_sanitized(path=BINARY):
