@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "client.h"
 
-#define GUARD_MS 30000
+#define GUARD_MS 120000
 
 const struct hk_cidr loopback_allowed[2] = {{{127}, 8, false},
                                             {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, true}};

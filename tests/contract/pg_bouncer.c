@@ -59,7 +59,7 @@ int bouncer_start(void **state)
         become_bouncer(settings);
     char info[400];
     snprintf(info, sizeof info, "postgres:///postgres?host=%s&port=6432&user=postgres", pg_server_dir());
-    for (int i = 0; i < 500 && PQping(info) != PQPING_OK; i++)
+    for (int i = 0; i < 3000 && PQping(info) != PQPING_OK; i++)
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     return PQping(info) == PQPING_OK ? 0 : -1;
 }

@@ -29,6 +29,7 @@ struct conn {
     size_t len;
     pthread_t thread;
     struct conn *next;
+    bool done;
 };
 
 struct server {
@@ -38,7 +39,7 @@ struct server {
     pthread_t thread;
     pthread_mutex_t lock;
     struct conn *conns;
-    unsigned n_conns, n_requests;
+    unsigned n_conns, n_requests, n_done;
     size_t sent, got;
     char *last;
     size_t last_len;
@@ -234,8 +235,17 @@ static bool drip(struct conn *c, const char *text, size_t ms)
     return true;
 }
 
+static void count_done(struct conn *c)
+{
+    pthread_mutex_lock(&c->server->lock);
+    c->server->n_done += !c->done;
+    c->done = true;
+    pthread_mutex_unlock(&c->server->lock);
+}
+
 static bool hold(struct conn *c)
 {
+    count_done(c);
     while (get(c))
         c->len = 0;
     return true;
@@ -328,6 +338,7 @@ static void *conn_main(void *arg)
         SSL_free(c->ssl);
     }
     (void)close(c->fd);
+    count_done(c);
     free(c->buf);
     return NULL;
 }
@@ -490,6 +501,14 @@ unsigned server_requests(struct server *server)
 {
     pthread_mutex_lock(&server->lock);
     unsigned n = server->n_requests;
+    pthread_mutex_unlock(&server->lock);
+    return n;
+}
+
+unsigned server_done(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    unsigned n = server->n_done;
     pthread_mutex_unlock(&server->lock);
     return n;
 }

@@ -50,8 +50,9 @@ void server_stop(struct server *server);
 int server_port(const struct server *server);
 unsigned server_connections(struct server *server);
 unsigned server_requests(struct server *server);
-size_t server_sent(struct server *server); /* bytes, by all connections */
-size_t server_got(struct server *server);  /* bytes, by all connections */
+unsigned server_done(struct server *server); /* connections that it has closed, or that it only holds */
+size_t server_sent(struct server *server);   /* bytes, by all connections */
+size_t server_got(struct server *server);    /* bytes, by all connections */
 /* The last whole request, head and body; valid until the next call. */
 const char *server_last(struct server *server, size_t *out_len);
 

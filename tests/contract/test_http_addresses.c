@@ -570,15 +570,19 @@ static void the_same_spellings_reach_it_when_all_is_allowed(void **state)
     if (!everywhere)
         skip();
     struct tries t;
-    unsigned reached = 0;
+    unsigned reached = 0,
+             by_name = 0; /* a name has two addresses: the second is tried as well when the first is slow */
     open_tries(&t);
     add_hosts(&t, "http", all, COUNT(all));
     run_tries(&t);
-    for (size_t i = 0; i < t.n; i++)
-        reached += t.all[i].sink && t.all[i].got.status == 200;
+    for (size_t i = 0; i < t.n; i++) {
+        bool here = t.all[i].sink && t.all[i].got.status == 200;
+        reached += here;
+        by_name += here && strcasestr(t.all[i].url, "local");
+    }
     print_message("# %u of %zu hosts reach the listener when they may\n", reached, COUNT(hosts));
     assert_true(reached >= 150);
-    assert_int_equal(connections_in_all(&t), reached + 1);
+    assert_in_range(connections_in_all(&t), reached + 1, reached + 1 + by_name);
     close_tries(&t);
 }
 

@@ -53,7 +53,7 @@ static bool start_nginx(void)
         execl("/usr/sbin/nginx", "nginx", "-p", nginx.dir, "-c", nginx.conf, (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 3000; i++) { /* a minute */
         int status;
         if (waitpid(nginx.pid, &status, WNOHANG) != 0)
             return false;

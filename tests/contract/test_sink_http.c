@@ -84,9 +84,9 @@ static const struct row rows[] = {
     {"200, an endless chunk extension", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;a="}, {OP_ENDLESS, "bbbbbbbbbbbbbbbb"}}, .status = 200},
     {"200, chunk extensions around single bytes", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"}, {OP_ENDLESS, "1;" FILLER FILLER FILLER FILLER "\r\nx\r\n"}}, .status = 200},
     {"200, endless trailers", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"}, {OP_ENDLESS, "X-T: y\r\n"}}, .status = 200},
-    {"200, body drips, total deadline", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n"}, {OP_DRIP, "abcdefghijklmnopqrstuvwxyz", 100}}, .status = 200, .timeout_ms = 300},
-    {"200, body never comes", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"}, {OP_HOLD}}, .status = 200, .timeout_ms = 200},
-    {"200 with two lengths", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 30\r\n\r\nabc"}, {OP_HOLD}}, .status = 200, .timeout_ms = 300},
+    {"200, body drips, total deadline", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n"}, {OP_DRIP, "abcdefghijklmnopqrstuvwxyz", 200}}, .status = 200, .timeout_ms = 2000},
+    {"200, body never comes", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"}, {OP_HOLD}}, .status = 200, .timeout_ms = 2000},
+    {"200 with two lengths", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 30\r\n\r\nabc"}, {OP_HOLD}}, .status = 200, .timeout_ms = 2000},
     {"200, more than its length", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcGARBAGE GARBAGE"}}, .status = 200, .body = "abc"},
 
     /* nothing is decoded */
@@ -103,7 +103,7 @@ static const struct row rows[] = {
     {"early 200, then reset", {{OP_HEAD}, {OP_SEND, OK_EMPTY}, {OP_SLEEP, NULL, 60}, {OP_RESET}}, HK_FAULT_RESET, .possibly_delivered = true, .payload_bytes = 16 << 20, .says = "HTTP 200 came before the whole request was out"},
     {"early 204, closed", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 204 No Content\r\n\r\n"}, {OP_SLEEP, NULL, 60}, {OP_END}}, HK_FAULT_RESET, .possibly_delivered = true, .payload_bytes = 16 << 20, .says = "HTTP 204 came before"},
     {"early 200, reset inside its body", {{OP_HEAD}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"}, {OP_SLEEP, NULL, 60}, {OP_RESET}}, HK_FAULT_RESET, .possibly_delivered = true, .payload_bytes = 16 << 20},
-    {"early 200, the rest is not read", {{OP_HEAD}, {OP_SEND, OK_EMPTY}, {OP_SLEEP, NULL, 5000}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 400, .payload_bytes = 16 << 20, .says = "HTTP 200 came before"},
+    {"early 200, the rest is not read", {{OP_HEAD}, {OP_SEND, OK_EMPTY}, {OP_SLEEP, NULL, 5000}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 2000, .payload_bytes = 16 << 20, .says = "HTTP 200 came before"},
 
     /* no answer: the connection (16 MiB are more than the system takes in by itself) */
     {"closed at once", {{OP_END}}, HK_FAULT_RESET, .possibly_delivered = true},
@@ -122,11 +122,11 @@ static const struct row rows[] = {
     {"half closed", {{OP_REQUEST}, {OP_SHUT}}, HK_FAULT_RESET, .possibly_delivered = true},
 
     /* no answer: time */
-    {"no answer", {{OP_REQUEST}, {OP_HOLD}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 200},
-    {"the request is not read", {{OP_SLEEP, NULL, 5000}}, HK_FAULT_TIMEOUT, .possibly_delivered = false, .timeout_ms = 200, .payload_bytes = 16 << 20},
-    {"status line drips", {{OP_REQUEST}, {OP_DRIP, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 100}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 300},
-    {"header lines drip", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\n"}, {OP_DRIP, "X-A: b\r\nX-A: b\r\nX-A: b\r\n", 50}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 300},
-    {"100 Continue and no more", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 100 Continue\r\n\r\n"}, {OP_HOLD}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 200},
+    {"no answer", {{OP_REQUEST}, {OP_HOLD}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 2000},
+    {"the request is not read", {{OP_SLEEP, NULL, 5000}}, HK_FAULT_TIMEOUT, .possibly_delivered = false, .timeout_ms = 2000, .payload_bytes = 16 << 20},
+    {"status line drips", {{OP_REQUEST}, {OP_DRIP, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 100}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 2000},
+    {"header lines drip", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\n"}, {OP_DRIP, "X-A: b\r\nX-A: b\r\nX-A: b\r\n", 200}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 2000},
+    {"100 Continue and no more", {{OP_REQUEST}, {OP_SEND, "HTTP/1.1 100 Continue\r\n\r\n"}, {OP_HOLD}}, HK_FAULT_TIMEOUT, .possibly_delivered = true, .timeout_ms = 2000},
 
     /* no HTTP */
     {"HTTP/0.9", {{OP_REQUEST}, {OP_SEND, "<html>it works</html>\n"}}, HK_FAULT_PROTOCOL, .possibly_delivered = true},
@@ -176,7 +176,7 @@ static bool run_row(const struct row *row)
     size_t len;
     bool clean = !strstr(server_last(server, &len), "Expect"); /* libcurl would, for long payloads */
     bool bounded = server_sent(server) < (size_t)64 << 20;     /* what socket buffers take in, not a GiB */
-    bool holds = row_holds(row, &got) && clean && bounded && got.duration_ms < timeout_ms + 2000 &&
+    bool holds = row_holds(row, &got) && clean && bounded && got.duration_ms < timeout_ms + 10000 &&
                  server_requests(server) <= 1;
     NOTE_IF(!holds,
             "%s: fault %s, status %d, possibly %d, body %zu \"%s\", %u requests, %zu bytes, error \"%s\"\n",

@@ -126,9 +126,9 @@ class Town(World):
 
     def __init__(self, channels=("slack", "mail"), alerts=None, **sections):
         self.slack, self.mail = Slack(), Mail()
-        known = {"slack": {"slack": {"url": self.slack.url}, "allow": ["127.0.0.0/8"], "timeout": "1s"},
+        known = {"slack": {"slack": {"url": self.slack.url}, "allow": ["127.0.0.0/8"], "timeout": "30s"},
                  "mail": {"email": {"url": self.mail.url, "from": "hikyaku@example.com", "to": "ops@example.com",
-                                    "starttls": False}, "timeout": "5s"}}
+                                    "starttls": False}, "timeout": "30s"}}
         rules = [{"name": "died", "when": "dead_letter"}]
         super().__init__(destinations=sections.pop("destinations", ("shop", "other")),
                          channels={name: known[name] for name in channels},

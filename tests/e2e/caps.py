@@ -13,7 +13,7 @@ import threading
 import zlib
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import QUICK, Skip, World, is_sanitized, run_tests, until
+from support import PATIENCE, QUICK, Skip, World, is_sanitized, run_tests, until
 
 MIB = 1 << 20
 TAKEN_MAX = 24 * MIB  # of one answer, what the kernel keeps for both ends included
@@ -99,7 +99,7 @@ class Flood:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
             if self.context:
                 connection = self.context.wrap_socket(connection, server_side=True)
-            connection.settimeout(30)
+            connection.settimeout(PATIENCE)
             while self.one(connection):
                 pass
         except OSError:
@@ -168,8 +168,9 @@ def forget_peak(pid):
 
 class Hostile(World):
     def __init__(self):
-        once = {**QUICK, "max_attempts": 1, "timeout": "8s"}
-        super().__init__(destinations=("shop",), policies={"once": once}, relay={"concurrency": 400})
+        once = {**QUICK, "max_attempts": 1}  # only those that drip are to be ended by time
+        super().__init__(destinations=("shop",), policies={"once": {**once, "timeout": "60s"}, "drip": {**once, "timeout": "15s"}},
+                         relay={"concurrency": 400})
         cert, context = make_tls(self.folder)
         self.floods = {"own": Flood(), "libcurl": Flood(context)}  # our own HTTP/1.1 is for plain text only
         urls = {"own": f"http://127.0.0.1:{self.floods['own'].port}",
@@ -177,7 +178,7 @@ class Hostile(World):
         for way, url in urls.items():
             for name in ANSWERS:
                 http = {"url": f"{url}/{name}", **({"ca_file": cert} if way == "libcurl" else {})}
-                self.config["destinations"][f"{way}-{name}"] = {"http": http, "policy": "once",
+                self.config["destinations"][f"{way}-{name}"] = {"http": http, "policy": "drip" if ANSWERS[name][2] else "once",
                                                                 "allow": ["127.0.0.0/8", "::1"]}
         self.write_config()
 

@@ -217,7 +217,7 @@ def show_answers_in_the_order_of_questions_and_as_curl():
         w.receiver.on("shop", 200)
         curl = w.run("dead", "show", "m", "--curl")
         done = subprocess.run(["sh", "-c", re.sub(r"\bcurl\b", "curl --noproxy '*'", curl)], capture_output=True, text=True, check=False,
-                              timeout=30)
+                              timeout=120)
         if done.returncode == 127:
             return  # curl is not on this machine
         assert done.returncode == 0, (curl, done)

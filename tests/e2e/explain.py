@@ -5,7 +5,6 @@
 Usage: explain.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres: on PostgreSQL"""
 import calendar
 import json
-import os
 import re
 import signal
 import subprocess
@@ -234,7 +233,7 @@ def a_message_that_is_being_sent():
 
 @test
 def a_lease_that_a_dead_relay_holds():
-    with world(relay={"lease": "8s"}) as w:
+    with world(relay={"lease": "20s"}) as w:
         w.receiver.on("shop", HANG)
         w.insert(message_id="m")
         daemon = w.daemon().ready()
@@ -254,7 +253,7 @@ def a_lease_that_a_dead_relay_holds():
 def a_shard_whose_relay_died():
     if not POSTGRES:
         raise Skip("SQLite has one shard")
-    with world(relay={"lease": "10s"}) as w:
+    with world(relay={"lease": "20s"}) as w:
         dead, alive = w.daemon("dead").ready(), w.daemon("alive").ready()
         until(lambda: w.sql("SELECT count(*) FROM (SELECT 1 FROM outbox_shard GROUP BY lane HAVING count(*) = 32) x")[0][0] == 2,
               "both to have their share")
@@ -358,12 +357,12 @@ def no_such_message():
 def a_message_that_nothing_holds():
     with world() as w:
         daemon = w.daemon().ready()
-        os.kill(daemon.pid, signal.SIGSTOP)  # it cannot take it, and nobody can know yet
+        daemon.freeze()  # it cannot take it, and nobody can know yet
         w.insert_many(3, prefix="x")
         w.insert(message_id="m")
         c = first(w)
         assert c["cause"] == "queued" and "3 before it" in c["text"], c
-        os.kill(daemon.pid, signal.SIGCONT)
+        daemon.signal(signal.SIGCONT)
         until(lambda: causes(w) == ["sent"], lambda: explain(w))
 
 

@@ -16,12 +16,13 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from ports import free_port
-from support import BINARY, PATIENCE, POSTGRES, Answer, Skip, World, clean_environment, run_tests, sqlite_only, until
+from support import BINARY, PATIENCE, POSTGRES, Skip, World, clean_environment, run_tests, sqlite_only, until
 
 if POSTGRES:
     import postgres
@@ -81,7 +82,7 @@ def address(daemon, what="admin"):
 
 
 def ask(at, path, method="GET", headers=None, body=None):
-    connection = http.client.HTTPConnection(*at, timeout=30)
+    connection = http.client.HTTPConnection(*at, timeout=PATIENCE)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()
@@ -136,8 +137,10 @@ def metrics_are_clean_and_say_what_happened():
         w.insert_many(4, prefix="f", destination="flaky")
         w.insert(message_id="x", destination="stranger\"}\n")
         w.settled(sent=24, dead=4)
-        page = whole(daemon)
+        for kind, n in (("sent", 24), ("dead", 4)):
+            until(lambda: scrape(daemon).get("hikyaku_settles_total", kind=kind) == n, kind)  # pylint: disable=cell-var-from-loop
         until(lambda: scrape(daemon).get("hikyaku_in_flight") == 0, "nothing in flight")
+        page = whole(daemon)
         assert "warning" not in promtool("check", "metrics", stdin=page.text).lower()
         success = {"outcome": "success", "class": "none"}
         for name, value, labels in [
@@ -220,7 +223,7 @@ def a_lane_that_was_lost_is_counted():
     with World() as w:
         first = w.daemon("first").ready()
         address(first)
-        first.signal(signal.SIGSTOP)
+        first.freeze()
         second = w.daemon("second").ready()  # once the lease has run out
         w.insert_many(3)
         w.settled(sent=3)
@@ -282,7 +285,7 @@ def the_rules_pass_prometheus_own_tests():
 
 
 def json_of(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return json.load(answer)["data"]
 
 
@@ -330,7 +333,7 @@ def a_real_prometheus_scrapes_two_relays_and_a_shipped_rule_fires():
                        "severity": "warning"} in firing(), lambda: f"the alert, not {firing()}")
         until(lambda: value('max(hikyaku_queue_depth{state="dead"})') == [3], "the store's figures")
         prometheus.terminate()
-        prometheus.wait(30)
+        prometheus.wait(PATIENCE)
         relays[1].stop()
         relays[0].stop()
 
@@ -340,7 +343,8 @@ def a_real_prometheus_scrapes_two_relays_and_a_shipped_rule_fires():
 @test
 def ready_ends_with_a_drain_and_live_does_not():
     with World() as w:
-        w.receiver.on("shop", lambda r: Answer(200, delay=3.0))
+        answer = threading.Event()
+        w.receiver.on("shop", lambda r: answer.wait(PATIENCE) and 200)
         daemon = w.daemon().ready()
         until(lambda: health(daemon, "/readyz") == (200, None), "ready")
         assert health(daemon, "/livez") == (200, None)
@@ -350,6 +354,7 @@ def ready_ends_with_a_drain_and_live_does_not():
         until(lambda: health(daemon, "/readyz") == (503, "draining"), "draining")
         assert health(daemon, "/livez") == (200, None)
         assert scrape(daemon).get("hikyaku_draining") == 1
+        answer.set()
         assert daemon.wait() == 0
         w.settled(sent=1)
 
@@ -381,6 +386,13 @@ def ready_follows_the_store_and_nobody_waits_for_it():
         daemon.stop()
 
 
+def tell(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass  # a session that was about to end
+
+
 def frozen(w):
     """Sessions of the relay, stopped as a machine that hangs would stop them."""
     return [pid for pid, in w.sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
@@ -397,7 +409,7 @@ def a_store_that_hangs_is_not_ready_and_does_not_feed_the_watchdog():
         manager.hears("WATCHDOG=1", 3)
         pids = frozen(w)
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            tell(pid, signal.SIGSTOP)
         manager.drain()
         before = manager.count("WATCHDOG=1")
         try:
@@ -408,7 +420,7 @@ def a_store_that_hangs_is_not_ready_and_does_not_feed_the_watchdog():
             assert manager.count("WATCHDOG=1") - before <= 8, "fed though the store makes no progress"
         finally:
             for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+                tell(pid, signal.SIGCONT)
         until(lambda: health(daemon, "/readyz") == (200, None), "ready again")
         manager.hears("WATCHDOG=1", manager.count("WATCHDOG=1") + 3)
         daemon.stop()
@@ -595,7 +607,7 @@ def answers_are_proper_http():
         assert headers["Cache-Control"] == "no-store" and headers["X-Content-Type-Options"] == "nosniff"
         assert ask(at, "/livez", body="x" * 100)[0] == 413
         assert ask(at, "/livez?verbose=1")[0] == 200
-        connection = http.client.HTTPConnection(*at, timeout=30)  # several on one connection
+        connection = http.client.HTTPConnection(*at, timeout=PATIENCE)  # several on one connection
         for path in ("/livez", "/metrics", "/nowhere", "/livez"):
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -653,7 +665,7 @@ def slow_clients_hold_up_nobody():
         slow = []
         for i in range(300):
             s = socket.socket()
-            s.settimeout(5)
+            s.settimeout(PATIENCE)
             s.connect(at)
             s.sendall([b"", b"G", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ", b"POST /metrics HTTP/1.1\r\nHost: localhost\r\n"
                        b"Content-Length: 1000000000\r\n\r\nx"][i % 4])
@@ -687,10 +699,12 @@ def who_sends_a_byte_now_and_then_is_cut():
         with socket.socket() as drip, socket.socket() as lazy:
             for s in drip, lazy:
                 s.connect(at)
-                s.settimeout(0.5)
+                s.settimeout(PATIENCE)
             drip.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
             lazy.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b" 200 OK" in lazy.recv(4096)
+            for s in drip, lazy:
+                s.settimeout(0.5)
 
             def over(s, byte):
                 try:
@@ -726,8 +740,9 @@ def garbage_is_refused_and_forgotten():
             if chance.random() < 0.3:
                 request = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 3000)))
             with socket.socket() as s:
-                s.settimeout(0.02)
+                s.settimeout(PATIENCE)
                 s.connect(at)
+                s.settimeout(0.02)
                 try:
                     s.sendall(request)
                     s.recv(65536)

@@ -95,7 +95,7 @@ def every_message_arrives_whatever_becomes_of_listening():
     """Sessions are ended, the trigger comes and goes, relays come and go, strangers shout, writers dawdle and change their
     minds."""
     rng, ids, lock = random.Random(os.environ.get("SEED", "7")), [], threading.Lock()
-    with World({"shop": {"order": "key"}}, relay={"lease": "5s"}) as world:
+    with World({"shop": {"order": "key"}}, relay={"lease": "15s"}) as world:
         world.hikyaku("init", "--notify")
         relays = [world.daemon("a").ready(), world.daemon("b").ready()]
         over = threading.Event()

@@ -21,6 +21,8 @@ import time
 import traceback
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
+from support import PATIENCE, sees_pause, until
+
 POSTGRES = os.environ.get("STORE") == "postgres"
 if POSTGRES:
     import postgres
@@ -107,7 +109,7 @@ class Place:
             rows = db.execute(text, values).fetchall()
             db.close()
             return [tuple(v.encode() if isinstance(v, str) else v for v in row) for row in rows]
-        db = sqlite3.connect(self.path / "hikyaku.db", timeout=20)
+        db = sqlite3.connect(self.path / "hikyaku.db", timeout=PATIENCE)
         db.text_factory = bytes
         with db:
             rows = db.execute(text, values).fetchall()
@@ -512,10 +514,10 @@ def acts_need_a_reason_and_ask_for_it_on_a_terminal():
                                  stdout=subprocess.PIPE)
         os.close(slave)
         asked = b""
-        while b"Reason" not in asked and select.select([master], [], [], 20)[0]:
+        while b"Reason" not in asked and select.select([master], [], [], PATIENCE)[0]:
             asked += os.read(master, 1000)
         os.write(master, b"typed\n")
-        assert child.wait(20) == OK
+        assert child.wait(PATIENCE) == OK
         child.stdout.close()
         os.close(master)
         assert p.one("SELECT reason FROM outbox_cancelled") == b"typed"
@@ -593,11 +595,7 @@ class Receiver:
         return [h.get("webhook-id", h.get("Webhook-Id")) for _, h, _ in self.requests]
 
     def wait_for(self, message_id):
-        for _ in range(600):
-            if message_id in self.ids():
-                return
-            time.sleep(0.05)
-        raise AssertionError((message_id, self.ids()))
+        until(lambda: message_id in self.ids(), lambda: (message_id, self.ids()))
 
 
 @test
@@ -685,7 +683,7 @@ destinations:
 
 @test
 def a_running_relay_obeys():
-    with Receiver() as r, Place(config=CONFIGURED % r.url) as p:
+    with Receiver() as r, Place(config=CONFIGURED % r.url + 'admin: { listen: "127.0.0.1:0" }\n') as p:
         log = open(p.path / "log", "wb")
         relay = subprocess.Popen([BINARY, "run"], cwd=p.path, env=p.env(), stderr=log, stdout=log)
         try:
@@ -700,10 +698,7 @@ def a_running_relay_obeys():
             r.answers["/hook"] = (503, b"")
             p.enqueue("--destination", "billing", "--message-id", "failing")
             r.wait_for("failing")
-            for _ in range(200):
-                if p.json("messages", "show", "failing")["items"][0]["status"] == "retrying":
-                    break
-                time.sleep(0.05)
+            until(lambda: p.json("messages", "show", "failing")["items"][0]["status"] == "retrying", "the first attempt's end")
             r.answers["/hook"] = (200, b"")
             r.requests.clear()
             p.ok("messages", "retry", "scheduled", "--reason", "x")
@@ -711,7 +706,7 @@ def a_running_relay_obeys():
             r.wait_for("scheduled")
             r.wait_for("failing")
             p.ok("destinations", "pause", "billing", "--reason", "x")
-            time.sleep(1)
+            sees_pause((p.path / "log").read_text, "billing")
             p.enqueue("--destination", "billing", "--message-id", "held")
             time.sleep(1)
             assert "held" not in r.ids()
@@ -722,7 +717,7 @@ def a_running_relay_obeys():
             assert "held" not in r.ids() and "never" not in r.ids()
         finally:
             relay.send_signal(signal.SIGTERM)
-            assert relay.wait(30) == 0
+            assert relay.wait(PATIENCE) == 0
             log.close()
         assert p.json("status")["relay"] is None
         assert {i["message_id"]: i["status"] for i in p.json("messages", "list")["items"]} == {

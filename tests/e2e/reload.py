@@ -9,7 +9,7 @@ import sys
 import threading
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import Answer, PATIENCE, QUICK, World, run_tests, sqlite_only, until
+from support import PATIENCE, QUICK, World, run_tests, sqlite_only, until
 
 TESTS = []
 
@@ -141,7 +141,8 @@ def a_store_that_cannot_be_opened_anew_leaves_the_old_configuration_at_work():
 @test
 def a_drain_during_a_reload_ends_in_good_order():
     with World() as w:
-        w.receiver.on("shop", Answer(200, delay=1.5))
+        answer = threading.Event()
+        w.receiver.on("shop", lambda r: answer.wait(PATIENCE) and 200)
         daemon = w.daemon().ready()
         w.insert(message_id="slow")
         until(lambda: w.receiver.arrived("slow"), "a request that holds the reload up")
@@ -149,7 +150,10 @@ def a_drain_during_a_reload_ends_in_good_order():
         w.write_config()
         daemon.signal(signal.SIGHUP)
         daemon.says("msg=reloading")
-        daemon.stop()
+        daemon.signal(signal.SIGTERM)
+        daemon.says("draining")
+        answer.set()
+        assert daemon.wait() == 0
         assert w.statuses() == {"sent": 1} and "msg=reloaded" not in daemon.log()
 
 

@@ -5,10 +5,12 @@ import collections
 import contextlib
 import glob
 import hashlib
+import http.client
 import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -293,6 +295,26 @@ class Daemon:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def freeze(self):
+        """SIGSTOP. A process that is stopped while it holds SQLite's write lock would stop every writer: not then."""
+        until(self.stops_outside_of_a_transaction, f"{self.name} to be stopped")
+
+    def stops_outside_of_a_transaction(self):
+        self.signal(signal.SIGSTOP)
+        until(lambda: ") T " in pathlib.Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii"), "it to stop")
+        if POSTGRES:
+            return True
+        db = sqlite3.connect(self.world.db, timeout=0, isolation_level=None)
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("ROLLBACK")
+            return True
+        except sqlite3.OperationalError:
+            self.signal(signal.SIGCONT)
+            return False
+        finally:
+            db.close()
+
     def kill(self):
         if not self.gone():
             self.process.kill()
@@ -309,6 +331,21 @@ class Daemon:
         self.signal(signal.SIGTERM)
         code = self.wait()
         assert code == 0, (code, self.log()[-3000:])
+
+
+def sees_pause(read_log, destination):
+    """Waits until a relay, whose log `read_log()` gives, knows of a pause: it looks for pauses from time to time."""
+    address = until(lambda: re.search(r'msg="admin listening" address=(\S+)', read_log()), "the admin server")[1]
+
+    def page():
+        connection = http.client.HTTPConnection(address, timeout=PATIENCE)
+        try:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode("utf-8")
+        finally:
+            connection.close()
+
+    until(lambda: f'hikyaku_destination_paused{{destination="{destination}"}} 1\n' in page(), lambda: f"the pause:\n{page()}")
 
 
 # ---- its wall clock ----
@@ -364,6 +401,7 @@ class FullDisk:
 
 # ---- everything of one test ----
 
+LEASE = "5s"  # short, for successors wait for it; a relay that a busy machine lets wait so long would lose its lane
 QUICK = {"preset": "standard", "backoff": {"base": "20ms", "cap": "100ms"}, "jitter": "none", "breaker": "off",
          "max_attempts": 60, "timeout": "20s"}
 
@@ -381,7 +419,7 @@ class World:
         self.config_path = self.path("hikyaku.yaml")
         self.events = EventLog(self.path("events.log")) if event_log else None
         self.receiver = self.make_receiver(self.events)
-        self.config = {"store": self.url, "relay": {"lease": "2s", **sections.pop("relay", {})},
+        self.config = {"store": self.url, "relay": {"lease": LEASE, **sections.pop("relay", {})},
                        "policies": {"quick": QUICK, **sections.pop("policies", {})}, "default_policy": "quick",
                        "admin": {"listen": "127.0.0.1:0"}, "destinations": {}, **sections}
         for name in destinations:

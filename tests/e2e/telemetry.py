@@ -23,7 +23,7 @@ import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from ports import free_port
-from support import Answer, PATIENCE, QUICK, Skip, World, run_tests, until
+from support import QUICK, Skip, World, run_tests, until
 
 TESTS = []
 CONFIG = 78
@@ -462,8 +462,9 @@ def sampling_decides_what_is_exported_and_what_the_destination_is_told():
             for i in range(20):
                 w.insert(message_id=f"s-{n}-{i}", **({"traceparent": traceparent} if traceparent else {}))
             until(lambda: len(w.receiver.arrived()) == n + 20, "all are sent")
-            daemon.stop()
             told = [r.headers["traceparent"][-2:] for r in w.receiver.arrived()[n:]]
+            until(lambda: len(c.spans()) - before >= told.count("01"), "what is sampled")  # a relay that ends waits no longer than 3 s
+            daemon.stop()
             return len(c.spans()) - before, told.count("01")
 
         assert flags() == (20, 20)

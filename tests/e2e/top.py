@@ -95,7 +95,7 @@ class Term:
             text = self.text()
             return all(t in text for t in texts) and not any(t in text for t in absent)
 
-        until(seen, lambda: f"{texts} without {absent} on:\n{self.text()}", 30)
+        until(seen, lambda: f"{texts} without {absent} on:\n{self.text()}")
         return self
 
     def type(self, keys):
