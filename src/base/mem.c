@@ -70,3 +70,11 @@ void hk_mem_free(void *ptr)
     if (ptr)
         current.release(current.arg, ptr);
 }
+
+/* A plain memset of memory about to be freed may be optimised away. */
+void hk_mem_wipe(void *bytes, size_t len)
+{
+    volatile unsigned char *p = bytes;
+    while (len--)
+        *p++ = 0;
+}

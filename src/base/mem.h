@@ -12,6 +12,8 @@ void *hk_mem_zalloc(size_t count, size_t bytes); /* zeroed; NULL when the produc
 void *hk_mem_resize(void *ptr, size_t bytes);    /* NULL leaves `ptr` as it was */
 char *hk_mem_strndup(const char *s, size_t len); /* terminated copy of `len` bytes */
 char *hk_mem_strdup(const char *s);
+/* Overwrites secrets; never optimised away. */
+void hk_mem_wipe(void *bytes, size_t len);
 void hk_mem_free(void *ptr); /* accepts NULL */
 
 #endif

@@ -111,17 +111,9 @@ void hk_pool_fini(struct hk_pool *pool)
     pool->blocks = NULL;
 }
 
-/* A plain memset of memory about to be freed may be optimised away. */
-static void wipe(unsigned char *bytes, size_t len)
-{
-    volatile unsigned char *p = bytes;
-    while (len--)
-        *p++ = 0;
-}
-
 void hk_pool_wipe(struct hk_pool *pool)
 {
     for (struct hk_pool_block *block = pool->blocks; block; block = block->next)
-        wipe(block->bytes, block->used);
+        hk_mem_wipe(block->bytes, block->used);
     hk_pool_fini(pool);
 }

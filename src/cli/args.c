@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/out.h"
+#include "desk/op.h"
 
 static bool name_is(const struct hk_cli_option *option, const char *name, size_t len)
 {
@@ -225,16 +226,24 @@ static const char *sub_of(const struct hk_cli_command *command)
     return command->sub != NULL ? command->sub : "";
 }
 
+static bool asks_servers(const struct hk_cli_command *command)
+{
+    return strcmp(command->name, "top") == 0 || (command->op != NULL && command->op->route != NULL);
+}
+
 static int check_options(const struct hk_cli *cli)
 {
     const struct hk_cli_command *command = cli->command;
 
     for (size_t i = 0; i < cli->n_given; i++) {
         const char *name = cli->given[i].option->name;
-        bool place =
-            strcmp(name, "db") == 0 || strcmp(name, "config") == 0; /* never another one by mistake */
+        bool place = strcmp(name, "db") == 0 || strcmp(name, "config") == 0 ||
+                     strcmp(name, "server") == 0; /* never another one by mistake */
         if (place && cli->given[i].value[0] == '\0')
             return hk_out_error(HK_EXIT_USAGE, "option '--%s' is empty: is a variable not set?", name);
+        if (strcmp(name, "server") == 0 && !asks_servers(command))
+            return hk_out_error(HK_EXIT_USAGE, "'%s%s%s' works on this machine: it takes no '--server'",
+                                command->name, command->sub != NULL ? " " : "", sub_of(command));
         if (in_list(cli->globals, name, strlen(name)) == NULL &&
             in_list(command->options, name, strlen(name)) == NULL)
             return hk_out_error(HK_EXIT_USAGE, "'%s%s%s' takes no option '--%s'", command->name,

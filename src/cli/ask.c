@@ -262,6 +262,7 @@ static int read_caller(struct hk_ask *ask)
     const struct hk_cli *cli = ask->cli;
     ask->caller = (struct hk_caller){.role = HK_ROLE_ADMIN,
                                      .actor = hk_settings_actor(cli, ask->actor),
+                                     .may_reveal = true,
                                      .reveal = ask->op->reveals && hk_args_flag(cli, "reveal")};
     if (!ask->caller.reveal && (!ask->op->needs_reason || hk_op_is_dry_run(ask->op, ask->request)))
         return HK_EXIT_OK;
@@ -316,10 +317,28 @@ int hk_ask_read(const struct hk_cli *cli, struct hk_ask *out)
     return read_caller(out);
 }
 
+int hk_ask_elsewhere(struct hk_ask *ask, bool *out_is)
+{
+    int code = hk_remote_open(ask->cli, &ask->remote);
+    *out_is = ask->remote != NULL;
+    if (code != HK_EXIT_OK || ask->remote == NULL)
+        return code;
+    if (hk_config_defaults(&ask->config) != HK_OK)
+        return hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    hk_desk_init(&ask->desk, ask->config, NULL);
+    hk_remote_attach(ask->remote, &ask->desk);
+    return HK_EXIT_OK;
+}
+
 int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
 {
     const struct hk_op *op = cli->command->op;
+    bool elsewhere = false;
     int code = hk_ask_read(cli, out);
+    if (code == HK_EXIT_OK)
+        code = hk_ask_elsewhere(out, &elsewhere);
+    if (code != HK_EXIT_OK || elsewhere)
+        return code;
     if (code == HK_EXIT_OK)
         code = hk_settings_config(cli, op->sends ? HK_FOR_SENDING : HK_FOR_ACTING, &out->config);
     if (code == HK_EXIT_OK)
@@ -361,6 +380,7 @@ int hk_ask_print(struct hk_ask *ask, hk_print_fn *print)
 void hk_ask_end(struct hk_ask *ask)
 {
     hk_desk_fini(&ask->desk);
+    hk_remote_close(ask->remote);
     hk_config_free(ask->config);
     hk_pool_fini(&ask->mem);
 }

@@ -4,6 +4,7 @@
 #define HK_CLI_ASK_H
 
 #include "cli/cli.h"
+#include "cli/remote/remote.h"
 #include "cli/settings.h"
 #include "desk/desk.h"
 
@@ -17,6 +18,7 @@ struct hk_ask {
     const struct hk_cli *cli;
     const struct hk_op *op;
     struct hk_config *config;
+    struct hk_remote *remote; /* that the desk asks; NULL: it asks the database */
     struct hk_desk desk;
     struct hk_caller caller;
     struct hk_pool mem;
@@ -28,6 +30,9 @@ struct hk_ask {
 /* Reads the command line into the request, asks for a reason where one is needed, reads the configuration. HK_EXIT_OK, or said
  * what is wrong; hk_ask_end in any case. */
 int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out);
+/* Where a server is to be asked: makes a desk that asks there, without any configuration of this machine, and `*out_is` is true.
+ * HK_EXIT_OK, or said what is wrong. */
+int hk_ask_elsewhere(struct hk_ask *ask, bool *out_is);
 /* The same without the configuration: the caller makes the desk. */
 int hk_ask_read(const struct hk_cli *cli, struct hk_ask *out);
 /* Asks. HK_EXIT_OK, or said what is wrong. */

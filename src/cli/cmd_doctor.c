@@ -44,14 +44,18 @@ int hk_cmd_doctor(struct hk_cli *cli)
     int code = hk_ask_read(cli, &ask);
     struct hk_doctor_ask *asked = ask.request;
     const struct hk_diagnosis *all = ask.result;
-    if (code == HK_EXIT_OK && !take_config(cli, asked, &ask.config))
+    bool elsewhere = false;
+    if (code == HK_EXIT_OK)
+        code = hk_ask_elsewhere(&ask, &elsewhere);
+    if (code == HK_EXIT_OK && !elsewhere && !take_config(cli, asked, &ask.config))
         code = hk_out_error(HK_EXIT_FAILURE, "out of memory");
-    if (code == HK_EXIT_OK) {
+    if (code == HK_EXIT_OK && !elsewhere) {
         asked->can_lock = hk_guard_can_lock();
         asked->is_root = hk_guard_is_root();
         hk_desk_init(&ask.desk, ask.config, hk_settings_url(cli, ask.config));
-        code = hk_ask_run(&ask);
     }
+    if (code == HK_EXIT_OK)
+        code = hk_ask_run(&ask);
     if (code == HK_EXIT_OK) {
         code = hk_ask_print(&ask, print_findings);
         code = all->found[HK_NOTE_FAIL] > 0 ? HK_EXIT_FAILURE : code;

@@ -24,6 +24,7 @@
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "desk/status.h"
+#include "desk/whoami.h"
 
 static const struct hk_cli_option globals[] = {
     {.name = "config",
@@ -34,6 +35,18 @@ static const struct hk_cli_option globals[] = {
      .kind = HK_CLI_TEXT,
      .value = "URL",
      .help = "database (default: $HIKYAKU_DB, else store: of the configuration, else sqlite:hikyaku.db)"},
+    {.name = "server",
+     .kind = HK_CLI_TEXT,
+     .value = "URL",
+     .help = "ask this relay's HTTP API, not the database (default: $HIKYAKU_SERVER, else as logged in)"},
+    {.name = "token-file",
+     .kind = HK_CLI_FILE,
+     .value = "FILE",
+     .help = "the token for --server, on one line (default: $HIKYAKU_TOKEN_FILE, else as logged in)"},
+    {.name = "ca-file",
+     .kind = HK_CLI_FILE,
+     .value = "FILE",
+     .help = "trust these certificates of a --server (default: $HIKYAKU_CA_FILE, else the system's)"},
     {.name = "help", .letter = 'h', .help = "say what a command does"},
     {.name = "version", .help = "print the version"},
     HK_END_OF_OPTIONS};
@@ -116,6 +129,18 @@ static struct hk_cli_command commands[] = {
      .details = "? shows the keys. Works in 80x24, without colours, over SSH.",
      .options = top_options,
      .run = hk_cmd_top},
+    {.name = "login",
+     .operands = "URL",
+     .min_operands = 1,
+     .max_operands = 1,
+     .operand_kind = HK_CLI_TEXT,
+     .summary = "keep a relay's address and your token, for commands without --server",
+     .details =
+         "Asks for the token, or takes it from --token-file. Kept in ~/.config/hikyaku/login, for you alone. Commands\n"
+         "that name a database (--db, a configuration file) work on that database all the same.",
+     .run = hk_cmd_login},
+    {.name = "logout", .summary = "forget the relay and the token of 'login'", .run = hk_cmd_logout},
+    {.op = &hk_op_whoami, .run = hk_cmd_whoami},
     {.name = "messages", .summary = "look at messages, cancel them, hurry them"},
     {.op = &hk_op_messages_list, .run = hk_cmd_messages_list},
     {.op = &hk_op_messages_show, .run = hk_cmd_messages_show},

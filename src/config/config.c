@@ -294,9 +294,19 @@ enum hk_code hk_config_defaults(struct hk_config **out_config)
     return rc;
 }
 
+struct hk_config *hk_config_share(const struct hk_config *config)
+{
+    struct hk_config *own = (struct hk_config *)(uintptr_t)config; /* only its count of owners changes */
+    (void)atomic_fetch_add(&own->shared, 1);
+    return own;
+}
+
 void hk_config_free(struct hk_config *config)
 {
-    if (!config)
+    unsigned others = config ? atomic_load(&config->shared) : 0;
+    while (others > 0 && !atomic_compare_exchange_weak(&config->shared, &others, others - 1))
+        ;
+    if (!config || others > 0)
         return;
     struct hk_conf_policy *items = config->policy_conf.items;
     for (size_t i = 0; i < config->policy_conf.n; i++)

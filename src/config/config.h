@@ -3,6 +3,7 @@
 #ifndef HK_CONFIG_CONFIG_H
 #define HK_CONFIG_CONFIG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -325,6 +326,7 @@ struct hk_config {
     struct hk_conf_alerts alerts;
     struct hk_policies *policies; /* presets, then the file's, with the default set */
     struct hk_pool arena;         /* owns all strings and lists */
+    atomic_uint shared;           /* how often it was shared, and not freed since */
 };
 
 /* `env` NULL: the real environment and files. What is wrong goes to `diags` (already initialised; warnings come with
@@ -336,6 +338,8 @@ enum hk_code hk_config_parse(const char *text, size_t len, const char *file, con
                              struct hk_diags *diags, struct hk_config **out_config) HK_MUSTCHECK;
 /* As an empty file. */
 enum hk_code hk_config_defaults(struct hk_config **out_config) HK_MUSTCHECK;
+/* One more owner, who frees it, too: a reload takes no configuration away from a thread that uses it. From any thread. */
+struct hk_config *hk_config_share(const struct hk_config *config);
 void hk_config_free(struct hk_config *config);
 
 /* NULL past the last. */

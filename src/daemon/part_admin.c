@@ -11,6 +11,7 @@
 #include "admin/server.h"
 #include "base/mem.h"
 #include "daemon/alerts.h"
+#include "daemon/api_service.h"
 #include "daemon/meter_watch.h"
 #include "daemon/meters.h"
 #include "daemon/part.h"
@@ -31,6 +32,8 @@ struct part {
     struct hk_meter_watch *meter;
     struct hk_queue_gauges *gauges;
     struct hk_admin_server *server;
+    struct hk_api_service *api; /* NULL: only probes and metrics are wanted */
+    struct hk_admin_service service;
     int64_t started_ms;
 };
 
@@ -154,7 +157,9 @@ static enum hk_code set_constants(struct part *p, struct hk_err *err)
 
 static void free_part(struct part *p)
 {
+    hk_api_service_stop(p->api);
     hk_admin_server_stop(p->server);
+    hk_api_service_free(p->api);
     hk_queue_gauges_free(p->gauges);
     hk_timer_free(p->tick);
     hk_meter_watch_free(p->meter);
@@ -176,12 +181,27 @@ static enum hk_code start_metrics(struct part *p, struct hk_err *err)
     return rc;
 }
 
-static enum hk_code start_part(struct part *p, const struct hk_admin_listener *listeners, size_t n,
+/* The API is where an admin is let in: the first listener, unless it is the one for probes. */
+static enum hk_code start_api(struct part *p, struct hk_admin_listener *first, struct hk_err *err)
+{
+    if (first->role < HK_ROLE_ADMIN)
+        return HK_OK;
+    enum hk_code rc = hk_api_service_new(p->env, &p->api, err);
+    if (rc != HK_OK)
+        return rc;
+    p->service = hk_api_service_ops(p->api);
+    first->service = &p->service;
+    return HK_OK;
+}
+
+static enum hk_code start_part(struct part *p, struct hk_admin_listener *listeners, size_t n,
                                struct hk_err *err)
 {
     p->started_ms = now_ms();
     hk_health_init(&p->health, p->started_ms);
     enum hk_code rc = start_metrics(p, err);
+    if (rc == HK_OK)
+        rc = start_api(p, &listeners[0], err);
     if (rc != HK_OK)
         return rc;
     const struct hk_admin_site site = {
@@ -192,7 +212,7 @@ static enum hk_code start_part(struct part *p, const struct hk_admin_listener *l
 static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
                           struct hk_err *err)
 {
-    struct hk_admin_listener listeners[HK_ADMIN_LISTENERS] = {{0}};
+    struct hk_admin_listener listeners[HK_ADMIN_LISTENERS] = {{.fd = -1}};
     size_t n = 0;
     enum hk_code rc = listen_admin(env, listeners, &n, err);
     if (rc == HK_OK)
@@ -227,6 +247,8 @@ static void reloaded(void *part)
 {
     struct part *p = part;
     hk_meter_watch_reloaded(p->meter);
+    if (p->api)
+        hk_api_service_reloaded(p->api, p->env->config);
 }
 
 static void stop(void *part)

@@ -123,7 +123,7 @@ struct hk_dead_edit_ask {
     bool dry_run;
     /* not of the table: of a door that has opened the letter first */
     bool opened;      /* what is masked was revealed, and that is recorded */
-    uint32_t version; /* that people saw: another one now is HK_CONFLICT; 0 = whichever it has */
+    uint64_t version; /* that people saw: another one now is HK_CONFLICT; 0 = whichever it has */
 };
 
 /* What an editor works on. HK_CONFLICT: it is not open, or it holds what the caller may not see. */
@@ -142,7 +142,7 @@ struct hk_dead_edited {
     struct hk_str diff; /* masked; "" = there is none */
 };
 
-extern const struct hk_op hk_op_dead_open; /* no command, no route: a step of edit */
+extern const struct hk_op hk_op_dead_open; /* no command: a step of edit */
 extern const struct hk_op hk_op_dead_edit;
 
 /* ---- fix ---- */

@@ -166,7 +166,8 @@ static enum hk_code keep_payload(struct edit *e, const struct hk_dead_edit_ask *
     const struct hk_letter_edit by = {.actor = e->caller->actor, .reason = e->caller->reason, .act = "edit"};
     struct hk_letter seen = e->letter;
     if (ask->version != 0)
-        seen.version = ask->version; /* another one now is the store's to refuse */
+        seen.version = ask->version <= UINT32_MAX ? (uint32_t)ask->version
+                                                  : UINT32_MAX; /* another one now is the store's to refuse */
     return hk_letter_replace(e->desk, &seen, ask->payload, &by, out_version, err);
 }
 
@@ -203,8 +204,20 @@ static enum hk_code edit_letter(struct hk_desk *desk, const struct hk_caller *ca
 
 /* ---- the table ---- */
 
+static void form_opened(struct hk_form *form, void *result)
+{
+    struct hk_dead_opened *opened = result;
+    hk_form_id(form, "id", &opened->id);
+    hk_form_uint(form, "version", &opened->version);
+    hk_form_bytes(form, "payload", &opened->payload);
+}
+
 HK_OP_RUN(open_to_edit)
 HK_OP_RUN(edit_letter)
+
+static const struct hk_arg open_args[] = {HK_LETTER_SUBJECT(hk_dead_edit_ask, id),
+                                          HK_LETTER_DESTINATION(hk_dead_edit_ask, destination),
+                                          {.name = NULL}};
 
 static const struct hk_arg edit_args[] = {
     HK_LETTER_SUBJECT(hk_dead_edit_ask, id),
@@ -229,10 +242,11 @@ const struct hk_op hk_op_dead_open = {.noun = "dead",
                                       .role = HK_ROLE_OPERATOR,
                                       .store = true,
                                       .reveals = true,
-                                      .args = edit_args,
+                                      .args = open_args,
                                       .request_size = sizeof(struct hk_dead_edit_ask),
                                       .result_size = sizeof(struct hk_dead_opened),
-                                      .run = open_to_edit_op};
+                                      .run = open_to_edit_op,
+                                      .form = form_opened};
 
 const struct hk_op hk_op_dead_edit = {
     .noun = "dead",

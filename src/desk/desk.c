@@ -24,7 +24,7 @@ void hk_desk_fini(struct hk_desk *desk)
 
 bool hk_desk_is_open(const struct hk_desk *desk)
 {
-    return desk->admin != NULL;
+    return desk->admin != NULL || desk->elsewhere != NULL;
 }
 
 enum hk_code hk_desk_place(const struct hk_desk *desk, char out[HK_STORE_PLACE_MAX], struct hk_err *err)
@@ -85,6 +85,8 @@ enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const str
         rc = op->check(desk, request, err);
     if (rc == HK_OK)
         rc = check_reason(op, caller, request, err);
+    if (rc == HK_OK && desk->elsewhere)
+        return desk->elsewhere(desk->elsewhere_arg, desk, op, caller, request, mem, result, err);
     if (rc == HK_OK && op->store)
         rc = hk_desk_open(desk, err);
     if (rc == HK_OK)

@@ -29,6 +29,11 @@ struct hk_desk {
     const char *jq;         /* the helper program; NULL = there is none. The door's to say. */
     struct hk_masks *masks; /* see hk_desk_masks */
     bool has_masks;
+    /* Another desk answers: every request goes there, and no store is opened here. NULL: this one does. */
+    enum hk_code (*elsewhere)(void *arg, struct hk_desk *desk, const struct hk_op *op,
+                              const struct hk_caller *caller, const void *request, struct hk_pool *mem,
+                              void *result, struct hk_err *err);
+    void *elsewhere_arg;
     const char *wrong_field; /* of the last request: what HK_INVALID is about; NULL = no field of it */
 };
 
@@ -41,7 +46,7 @@ void hk_desk_fini(struct hk_desk *desk);
 enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err);
 
-/* False: the error of the last call is that of opening the store. */
+/* False: the error of the last call is that of opening the store. True of a desk elsewhere. */
 bool hk_desk_is_open(const struct hk_desk *desk);
 
 /* Which database it is, for people: without password and parameters. HK_UNSUPPORTED: of no kind that this build has. */

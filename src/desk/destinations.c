@@ -199,7 +199,7 @@ const struct hk_op hk_op_destinations_pause = {
     .noun = "destinations",
     .verb = "pause",
     .summary = "pause a destination: its messages wait, and no attempt is charged",
-    .route = "POST /destinations/{name}/pause",
+    .route = "POST /destinations/{destination}/pause",
     .role = HK_ROLE_OPERATOR,
     .store = true,
     .changes = true,
@@ -213,7 +213,7 @@ const struct hk_op hk_op_destinations_pause = {
 const struct hk_op hk_op_destinations_resume = {.noun = "destinations",
                                                 .verb = "resume",
                                                 .summary = "resume a paused destination",
-                                                .route = "POST /destinations/{name}/resume",
+                                                .route = "POST /destinations/{destination}/resume",
                                                 .role = HK_ROLE_OPERATOR,
                                                 .store = true,
                                                 .changes = true,
@@ -231,7 +231,7 @@ const struct hk_op hk_op_destinations_test = {
     .details =
         "Uses the very sink of the relay, with its signature, address policy and time-outs; the store is not\n"
         "touched. Exit code 0 only if the destination's policy calls the answer a success.",
-    .route = "POST /destinations/{name}/test",
+    .route = "POST /destinations/{destination}/test",
     .role = HK_ROLE_OPERATOR,
     .changes = true,
     .sends = true,

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
 #include "desk/forms.h"
@@ -98,9 +99,69 @@ static enum hk_code read_one(struct hk_desk *desk, const struct hk_enqueue_ask *
     enum hk_code rc = read_time(desk, "not_before", ask->not_before, mem, &m->not_before, err);
     if (rc == HK_OK)
         rc = read_time(desk, "expires", ask->expires, mem, &m->expires_at, err);
-    if (rc == HK_OK)
+    m->headers = ask->headers;
+    if (rc == HK_OK && !ask->headers)
         rc = read_headers(desk, &ask->header, mem, &m->headers, err);
     return rc;
+}
+
+static void put_payload(struct hk_json *json, const struct hk_enqueue *item)
+{
+    struct hk_str bytes = {item->message.payload, item->message.payload_len};
+    struct hk_buf coded;
+    if (!bytes.ptr)
+        return;
+    hk_json_key(json, "payload");
+    if (item->encoding || hk_utf8_is_text(bytes)) {
+        hk_json_str(json, bytes);
+        return;
+    }
+    hk_buf_init(&coded, 2 * bytes.len + 16);
+    (void)hk_buf_add_base64(&coded, bytes.ptr, bytes.len);
+    hk_buf_inherit(json->out, &coded);
+    hk_json_str(json, hk_buf_str(&coded));
+    hk_buf_fini(&coded);
+    hk_put_cstr(json, "encoding", "base64");
+}
+
+static void put_given(struct hk_json *json, const char *key, const char *value)
+{
+    if (value)
+        hk_put_cstr(json, key, value);
+}
+
+enum hk_code hk_enqueue_write(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_pool *mem,
+                              struct hk_buf *out, struct hk_err *err)
+{
+    struct hk_enqueue item;
+    struct hk_json json;
+    enum hk_code rc = read_one(desk, ask, mem, &item, err);
+    const struct hk_outbox_message *m = &item.message;
+    if (rc != HK_OK)
+        return rc;
+    hk_json_init(&json, out, false);
+    hk_json_object(&json);
+    put_given(&json, "destination", m->destination);
+    put_given(&json, "event_type", m->event_type);
+    put_payload(&json, &item);
+    put_given(&json, "message_id", m->message_id);
+    put_given(&json, "message_key", m->message_key);
+    if (m->headers) {
+        hk_json_key(&json, "headers");
+        hk_json_raw(&json, hk_str_of(m->headers));
+    }
+    put_given(&json, "content_type", m->content_type);
+    put_given(&json, "encoding", item.encoding);
+    put_given(&json, "not_before", m->not_before);
+    put_given(&json, "expires_at", m->expires_at);
+    put_given(&json, "idempotency_key", m->idempotency_key);
+    put_given(&json, "correlation_id", m->correlation_id);
+    put_given(&json, "traceparent", m->traceparent);
+    put_given(&json, "policy", m->policy);
+    if (m->max_attempts > 0)
+        hk_put_u64(&json, "max_attempts", m->max_attempts);
+    hk_json_end(&json);
+    return HK_OK;
 }
 
 /* Unknown ones become dead letters: better said now. */

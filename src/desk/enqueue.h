@@ -13,6 +13,7 @@ struct hk_enqueue_ask {
     struct hk_str payload;
     const char *key;
     struct hk_texts header; /* NAME=VALUE */
+    const char *headers;    /* not of the table: the same as a JSON object, in place of `header` */
     const char *content_type, *encoding;
     const char *not_before, *expires; /* a time, or a wait from now on */
     const char *message_id, *idempotency_key, *correlation_id, *traceparent, *policy;
@@ -27,6 +28,10 @@ struct hk_enqueued {
 };
 
 extern const struct hk_op hk_op_enqueue;
+
+/* The same message as a line of NDJSON, for a desk elsewhere. Bytes that are no text are sent as base64. */
+enum hk_code hk_enqueue_write(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_pool *mem,
+                              struct hk_buf *out, struct hk_err *err) HK_MUSTCHECK;
 
 /* ---- many ---- */
 

@@ -48,16 +48,16 @@ static size_t skip_value(struct hk_str s, size_t at)
     return at < s.len ? at : s.len;
 }
 
-static struct hk_str raw_member(struct hk_str line, const char *quoted_key)
+struct hk_str hk_ndjson_raw(struct hk_str line, const char *name)
 {
-    struct hk_str wanted = hk_str_of(quoted_key);
+    struct hk_str wanted = hk_str_of(name);
     size_t at = skip_blank(line, skip_blank(line, 0) + 1);
     while (at < line.len && line.ptr[at] == '"') {
         size_t key = at, key_end = skip_string(line, at);
         size_t value = skip_blank(line, skip_blank(line, key_end) + 1);
         size_t end = skip_value(line, value);
         if (key_end <= line.len && end > value &&
-            hk_str_eq((struct hk_str){line.ptr + key, key_end - key}, wanted))
+            hk_str_eq((struct hk_str){line.ptr + key + 1, key_end - key - 2}, wanted))
             return (struct hk_str){line.ptr + value, end - value};
         at = skip_blank(line, skip_blank(line, end) + 1);
     }
@@ -104,7 +104,7 @@ static enum hk_code payload(struct hk_ndjson *m, struct hk_str line, const json_
     if (json_is_null(value))
         return HK_OK;
     if (!json_is_string(value))
-        raw = raw_member(line, "\"payload\"");
+        raw = hk_ndjson_raw(line, "payload");
     if (raw.ptr == NULL)
         return hk_err_set(err, HK_INVALID, "the name payload must be written without escapes");
     m->item.message.payload = raw.ptr;
@@ -118,7 +118,7 @@ static enum hk_code headers(struct hk_ndjson *m, struct hk_str line, const json_
         return HK_OK;
     if (!json_is_object(value))
         return hk_err_set(err, HK_INVALID, "headers must be an object of strings");
-    struct hk_str raw = raw_member(line, "\"headers\"");
+    struct hk_str raw = hk_ndjson_raw(line, "headers");
     if (raw.ptr == NULL)
         return hk_err_set(err, HK_INVALID, "the name headers must be written without escapes");
     m->headers = hk_mem_strndup(raw.ptr, raw.len);
@@ -136,17 +136,58 @@ static enum hk_code encoding(const json_t *value, const char **out, struct hk_er
     return rc;
 }
 
+static const struct {
+    const char *name, *schema;
+} columns[] = {
+    {"destination", "{\"type\":[\"string\",\"null\"],\"description\":\"default: as the routes say\"}"},
+    {"event_type", "{\"type\":\"string\",\"minLength\":1}"},
+    {"payload",
+     "{\"description\":\"a text, sent as it is; or any other JSON value, byte for byte as it is written\"}"},
+    {"message_id", "{\"type\":[\"string\",\"null\"],\"description\":\"default: generated\"}"},
+    {"message_key",
+     "{\"type\":[\"string\",\"null\"],\"description\":\"messages of one key keep their order\"}"},
+    {"headers", "{\"type\":[\"object\",\"null\"],\"additionalProperties\":{\"type\":\"string\"}}"},
+    {"content_type", "{\"type\":[\"string\",\"null\"]}"},
+    {"correlation_id", "{\"type\":[\"string\",\"null\"]}"},
+    {"traceparent", "{\"type\":[\"string\",\"null\"]}"},
+    {"idempotency_key",
+     "{\"type\":[\"string\",\"null\"],\"description\":\"sent to the receiver; default: message_id\"}"},
+    {"not_before", "{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}"},
+    {"expires_at", "{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}"},
+    {"policy", "{\"type\":[\"string\",\"null\"]}"},
+    {"max_attempts", "{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":1000000}"},
+    {"encoding", "{\"enum\":[\"utf8\",\"base64\",null]}"},
+};
+
+enum {
+    N_COLUMNS = sizeof columns / sizeof columns[0]
+};
+
+void hk_ndjson_schema(struct hk_json *json)
+{
+    hk_json_key(json, "type");
+    hk_json_cstr(json, "object");
+    hk_json_key(json, "additionalProperties");
+    hk_json_bool(json, false);
+    hk_json_key(json, "required");
+    hk_json_raw(json, hk_str_of("[\"event_type\"]"));
+    hk_json_key(json, "properties");
+    hk_json_object(json);
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        hk_json_key(json, columns[i].name);
+        hk_json_raw(json, hk_str_of(columns[i].schema));
+    }
+    hk_json_end(json);
+}
+
 static enum hk_code unknown(const char *key, struct hk_err *err)
 {
-    static const char *const known[] = {"destination", "event_type",      "payload",      "message_id",
-                                        "message_key", "headers",         "content_type", "correlation_id",
-                                        "traceparent", "idempotency_key", "not_before",   "expires_at",
-                                        "policy",      "max_attempts",    "encoding"};
     char shown[HK_SHOW_MAX];
     hk_show(hk_str_of(key), shown);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (hk_str_distance(known[i], key) <= 2)
-            return hk_err_set(err, HK_INVALID, "there is no column %s; did you mean %s?", shown, known[i]);
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (hk_str_distance(columns[i].name, key) <= 2)
+            return hk_err_set(err, HK_INVALID, "there is no column %s; did you mean %s?", shown,
+                              columns[i].name);
     return hk_err_set(err, HK_INVALID, "there is no column %s", shown);
 }
 

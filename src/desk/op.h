@@ -37,6 +37,7 @@ struct hk_caller {
     enum hk_role role;
     const char *actor;  /* who, as the audit keeps it */
     const char *reason; /* NULL or "" = none was given */
+    bool may_reveal;    /* has the right to see what is masked */
     bool reveal;        /* asks to see what is masked: needs a reason, and is recorded first */
     /* Both may be NULL. Called by long operations, now and then. */
     void (*progress)(void *arg, const struct hk_progress *progress);

@@ -14,6 +14,7 @@
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "desk/status.h"
+#include "desk/whoami.h"
 
 const struct hk_op *const hk_ops[] = {
     &hk_op_init,
@@ -38,6 +39,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_stats,
     &hk_op_dead_export,
     &hk_op_dead_reasons,
+    &hk_op_dead_open,
     &hk_op_dead_edit,
     &hk_op_dead_fix,
     &hk_op_dead_requeue,
@@ -65,6 +67,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_audit_verify,
     &hk_op_config_check,
     &hk_op_config_schema,
+    &hk_op_whoami,
     &hk_op_version,
 };
 const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];

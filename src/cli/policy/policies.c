@@ -54,14 +54,17 @@ int hk_policy_ask(const struct hk_cli *cli, int (*also)(const struct hk_ask *ask
 {
     struct hk_policies *policies = NULL;
     struct hk_ask ask;
+    bool elsewhere = false;
     int code = hk_ask_read(cli, &ask);
     if (code == HK_EXIT_OK)
-        code = read_policies(cli, &policies);
-    if (code == HK_EXIT_OK) {
+        code = hk_ask_elsewhere(&ask, &elsewhere);
+    if (code == HK_EXIT_OK && !elsewhere) {
         hk_desk_init(&ask.desk, NULL, NULL);
+        code = read_policies(cli, &policies);
         ask.desk.policies = policies;
-        code = hk_ask_run(&ask);
     }
+    if (code == HK_EXIT_OK)
+        code = hk_ask_run(&ask);
     if (code == HK_EXIT_OK && also != NULL)
         code = also(&ask);
     if (code == HK_EXIT_OK)

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "cli/args.h"
 #include "cli/out.h"
+#include "cli/remote/remote.h"
 #include "cli/settings.h"
 #include "cli/table.h"
 #include "cli/top/screen.h"
@@ -34,6 +35,7 @@ enum {
 
 struct app {
     struct hk_config *config;
+    struct hk_remote *remote; /* NULL: the desk asks the database */
     struct hk_desk desk;
     struct hk_screen *screen;
     struct hk_top *top;
@@ -437,6 +439,25 @@ static int take_interval(const struct hk_cli *cli, uint64_t *out_ms)
     return HK_EXIT_OK;
 }
 
+static int open_desk(const struct hk_cli *cli, struct app *app)
+{
+    int code = hk_remote_open(cli, &app->remote);
+    if (code != HK_EXIT_OK)
+        return code;
+    if (app->remote == NULL) {
+        code = hk_settings_config(cli, HK_FOR_ACTING, &app->config);
+        if (code == HK_EXIT_OK)
+            hk_desk_init(&app->desk, app->config, hk_settings_url(cli, app->config));
+        return code;
+    }
+    if (hk_config_defaults(&app->config) != HK_OK)
+        return hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    hk_desk_init(&app->desk, app->config, NULL);
+    hk_remote_attach(app->remote, &app->desk);
+    (void)hk_str_copy(app->top->place, sizeof app->top->place, hk_str_of(hk_remote_name(app->remote)));
+    return HK_EXIT_OK;
+}
+
 int hk_cmd_top(struct hk_cli *cli)
 {
     struct app app = {.top = hk_mem_zalloc(1, sizeof *app.top)};
@@ -447,19 +468,19 @@ int hk_cmd_top(struct hk_cli *cli)
     app.top->sort = HK_TOP_BY_BACKLOG;
     int code = take_interval(cli, &app.top->interval_ms);
     if (code == HK_EXIT_OK)
-        code = hk_settings_config(cli, HK_FOR_ACTING, &app.config);
+        code = open_desk(cli, &app);
     if (code != HK_EXIT_OK) {
         hk_mem_free(app.top);
         return code;
     }
-    hk_desk_init(&app.desk, app.config, hk_settings_url(cli, app.config));
     (void)hk_settings_actor(cli, app.actor);
-    enum hk_code rc = hk_desk_place(&app.desk, app.top->place, &err);
+    enum hk_code rc = app.remote == NULL ? hk_desk_place(&app.desk, app.top->place, &err) : HK_OK;
     if (rc != HK_OK)
         code = hk_out_error(hk_settings_exit(rc), "%s", err.message);
     else
         code = hk_args_flag(cli, "once") ? run_once(&app) : run_live(&app);
     hk_desk_fini(&app.desk);
+    hk_remote_close(app.remote);
     hk_config_free(app.config);
     hk_top_fini(app.top);
     hk_mem_free(app.top);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP API without HTTP: a request's parts in, a reply out. Everything below /api/v1 is made from the desk's table of
+ * operations (desk/op.h): which paths there are, who may ask, what is read from query and body, and the JSON that comes back.
+ *
+ * hk_api_answer blocks (it asks the store), so it runs on a worker with a desk of its own. It never fails: there is always a
+ * reply. */
+#ifndef HK_ADMIN_API_H
+#define HK_ADMIN_API_H
+
+#include "base/buf.h"
+#include "desk/desk.h"
+
+#define HK_API_PREFIX    "/api/v1"
+#define HK_API_BODY_MAX  ((size_t)1 << 20)  /* of an ordinary request */
+#define HK_API_LOAD_MAX  ((size_t)16 << 20) /* of one that carries payloads */
+#define HK_API_REPLY_MAX ((size_t)64 << 20)
+
+struct hk_api_request {
+    const char *method;
+    const char *path;                                      /* whole and raw: "/api/v1/messages/a%20b" */
+    const char *query;                                     /* raw; NULL = none */
+    const char *content_type, *if_match, *idempotency_key; /* headers; NULL = not given */
+    struct hk_str body;
+    /* who asks, as far as the server knows already */
+    enum hk_role role;
+    const char *actor;
+    bool may_reveal;
+    /* Both may be NULL: should a long operation end now? */
+    bool (*stop)(void *arg);
+    void *arg;
+};
+
+struct hk_api_reply {
+    unsigned status;
+    const char *content_type;
+    char etag[32];          /* "" = none */
+    char allow[64];         /* of a 405 */
+    unsigned retry_after_s; /* 0 = none */
+    bool replayed;          /* the stored answer to the same Idempotency-Key */
+    struct hk_buf body;
+};
+
+/* `body` is the caller's to free (hk_buf_fini). */
+void hk_api_answer(struct hk_desk *desk, const struct hk_api_request *request, struct hk_api_reply *out);
+
+/* How many bytes of body a request may have: 0 = none. Asked when only its head is there. */
+size_t hk_api_body_max(const char *method, const char *path);
+bool hk_api_owns(const char *path); /* is it below the prefix, or the description of the API? */
+
+/* The row that answers, by method and raw path below the prefix; NULL: none. `out_allow`: methods that the path takes, or "". */
+const struct hk_op *hk_api_find(const char *method, struct hk_str path, char out_allow[64]);
+
+/* OpenAPI 3.1, made from the table. */
+void hk_api_describe(struct hk_buf *out);
+
+#endif

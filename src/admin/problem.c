@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One way to write a problem, and one table from our codes to HTTP's. */
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "admin/problem.h"
+#include "base/json.h"
+#include "desk/put.h"
+
+static const struct {
+    unsigned status;
+    const char *title;
+} titles[] = {
+    {400, "Bad Request"},         {401, "Unauthorized"},          {403, "Forbidden"},
+    {404, "Not Found"},           {405, "Method Not Allowed"},    {409, "Conflict"},
+    {412, "Precondition Failed"}, {413, "Content Too Large"},     {415, "Unsupported Media Type"},
+    {421, "Misdirected Request"}, {422, "Unprocessable Content"}, {428, "Precondition Required"},
+    {429, "Too Many Requests"},   {500, "Internal Server Error"}, {501, "Not Implemented"},
+    {502, "Bad Gateway"},         {503, "Service Unavailable"},   {504, "Gateway Timeout"},
+};
+
+static const char *title_of(unsigned status)
+{
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        if (titles[i].status == status)
+            return titles[i].title;
+    return "Error";
+}
+
+static void put_field(struct hk_json *json, const struct hk_problem *p)
+{
+    char pointer[128];
+    (void)snprintf(pointer, sizeof pointer, "#/%s", p->field);
+    hk_json_key(json, "errors");
+    hk_json_array(json);
+    hk_json_object(json);
+    hk_put_cstr(json, p->in_body ? "pointer" : "parameter", p->in_body ? pointer : p->field);
+    hk_put_cstr(json, "detail", p->about);
+    hk_json_end(json);
+    hk_json_end(json);
+}
+
+void hk_problem_write(const struct hk_problem *p, struct hk_buf *out)
+{
+    struct hk_json json;
+    hk_json_init(&json, out, false);
+    hk_json_object(&json);
+    hk_put_cstr(&json, "type", "about:blank");
+    hk_put_cstr(&json, "title", title_of(p->status));
+    hk_json_key(&json, "status");
+    hk_json_u64(&json, p->status);
+    if (p->detail)
+        hk_put_cstr(&json, "detail", p->detail);
+    if (p->code)
+        hk_put_cstr(&json, "code", p->code);
+    if (p->field)
+        put_field(&json, p);
+    hk_json_end(&json);
+    (void)hk_buf_addc(out, '\n');
+}
+
+unsigned hk_problem_status(enum hk_code code)
+{
+    switch (code) {
+    case HK_OK:
+        return 200;
+    case HK_INVALID:
+    case HK_RANGE:
+        return 400;
+    case HK_DENIED:
+        return 403;
+    case HK_NOTFOUND:
+        return 404;
+    case HK_EXISTS:
+    case HK_CONFLICT:
+    case HK_BUSY: /* the message is in flight, the store is locked: the same call may work in a moment */
+        return 409;
+    case HK_TOOBIG:
+        return 413;
+    case HK_UNSUPPORTED:
+        return 501;
+    case HK_TIMEOUT:
+        return 504;
+    case HK_NOMEM:
+    case HK_UNAVAILABLE:
+    case HK_CANCELLED:
+        return 503;
+    case HK_GAVE_UP:
+        return 502;
+    case HK_IO:
+    case HK_NCODES:
+        break;
+    }
+    return 500;
+}
