@@ -441,7 +441,7 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
 LOOKED_AT(hk_engine, 960);
 LOOKED_AT(hk_slot, 864);
-LOOKED_AT(hk_dest, 320);
+LOOKED_AT(hk_dest, 312);
 LOOKED_AT(hk_model, 632);
 LOOKED_AT(model_row, 208); /* none of its rows is stuck */
 LOOKED_AT(checker,

@@ -117,7 +117,6 @@ struct hk_dest {
     struct hk_meter rate, probe;
     enum hk_breaker_state circuit; /* as it was last seen … */
     int64_t circuit_open_ms;       /* … and until when; monotonic */
-    int64_t circuit_until_ms;      /* what is to be told of it; store time */
     int64_t circuit_seen_ms;       /* what polls told of it, as it was taken in */
     int64_t seen_open_ms;          /* by the last poll */
     bool tell_circuit;
@@ -373,7 +372,7 @@ void hk_quota_fill(struct hk_engine *e, int64_t now_ms);
 void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_t now_ms);
 void hk_quota_undone(struct hk_engine *e);
 /* An outcome was recorded with its breaker: has that changed? */
-void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+void hk_circuit_note(struct hk_dest *d, int64_t now_ms);
 /* A person resumed the destination: its breaker closes, and what was still to be told of it is out of date. */
 void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms);
 /* What a poll says of the others' breakers. */

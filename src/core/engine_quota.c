@@ -113,10 +113,12 @@ static void tell(struct hk_engine *e, size_t dest)
     struct hk_dest *d = &e->dests[dest];
     if (!d->tell_circuit)
         return;
+    /* In the store's time of now: it may have been set back since the breaker opened. */
+    int64_t until_ms = d->circuit == HK_BREAKER_OPEN ? hk_engine_store_now(e, d->circuit_open_ms) : 0;
     e->exchange.circuits[e->exchange.n_circuits++] =
-        (struct hk_circuit){.destination = d->name, .open_until_ms = d->circuit_until_ms};
+        (struct hk_circuit){.destination = d->name, .open_until_ms = until_ms};
     d->tell_circuit = false;
-    d->circuit_seen_ms = d->circuit_until_ms; /* what we said ourselves is no news */
+    d->circuit_seen_ms = until_ms; /* what we said ourselves is no news */
 }
 
 void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
@@ -156,7 +158,7 @@ void hk_quota_undone(struct hk_engine *e)
 
 /* ---- circuits: one relay's breaker is everybody's ---- */
 
-void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+void hk_circuit_note(struct hk_dest *d, int64_t now_ms)
 {
     enum hk_breaker_state state = hk_breaker_state(d->breaker, now_ms);
     bool open = state == HK_BREAKER_OPEN;
@@ -165,7 +167,6 @@ void hk_circuit_note(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
         return;
     d->circuit = state;
     d->circuit_open_ms = until_ms;
-    d->circuit_until_ms = open ? hk_engine_store_now(e, until_ms) : 0;
     d->tell_circuit = true;
 }
 

@@ -124,7 +124,7 @@ static void tell_breaker(struct hk_engine *e, struct hk_slot *slot, const struct
         return;
     hk_breaker_record(breaker, slot->permit, !d->unhealthy, now_ms, &e->breaker_rng);
     slot->permit = 0;
-    hk_circuit_note(e, &e->dests[slot->dest], now_ms);
+    hk_circuit_note(&e->dests[slot->dest], now_ms);
 }
 
 static void tell_dest(struct hk_dest *dest, const struct hk_decision *d, int64_t now_ms)

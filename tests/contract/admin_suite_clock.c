@@ -48,6 +48,14 @@ static struct hk_admin *forget_leases(struct hk_admin *admin)
     return admin_open();
 }
 
+/* The relay is asleep, and its lock says nothing. */
+static struct hk_admin *believe_dead(struct hk_admin *admin)
+{
+    if (store_kind->host_clock)
+        store_kind->sql("UPDATE outbox_relay SET lock = ''");
+    return forget_leases(admin);
+}
+
 /* Fails message `id` of outbox: its next attempt is due in a second. */
 static void fail_once(struct hk_store *store, int64_t lane, int64_t id)
 {
@@ -316,13 +324,7 @@ static void a_relay_that_wakes_after_a_reset_loses_its_lane(void **state)
     suite_clock_ms += DAY_MS;
     suite_circuit(store, lane, 0);
     suite_clock_ms -= DAY_MS;
-    if (!store_kind->host_clock) {
-        suite_close(store);
-        admin_ops->close(admin);
-        return;
-    }
-    store_kind->sql("UPDATE outbox_relay SET lock = ''"); /* where locks say nothing */
-    admin = forget_leases(admin);
+    admin = believe_dead(admin);
     assert_true(reset(admin).mended);
     const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS};
     const struct hk_exchanged *done = NULL;
@@ -332,6 +334,88 @@ static void a_relay_that_wakes_after_a_reset_loses_its_lane(void **state)
     assert_int_equal(now_ms, suite_clock_ms);
     struct hk_clock_state s = look(admin);
     assert_true(hk_clock_in_step(&s));
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Its lease was no longer ahead, since it renewed before the wrong moment: it is as dead as the others. */
+static void a_relay_whose_lease_was_over_loses_its_lane_too(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL), *other = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS};
+    const struct hk_exchanged *done = NULL;
+    suite_clock_ms += DAY_MS;
+    if (store_kind->host_clock)
+        store_kind->sql("UPDATE outbox_relay SET lock = ''");
+    sql_at("UPDATE outbox_alert_look SET evaluated_ms = %lld, again_ms = %lld", suite_clock_ms);
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK); /* it knows the wrong time */
+    suite_clock_ms -= DAY_MS - (int64_t)LEASE_MS - 1000;
+    assert_true(reset(admin).mended);
+    assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_CONFLICT);
+    suite_close(store);
+    suite_close(other);
+    admin_ops->close(admin);
+}
+
+/* A relay that has seen the wrong time goes on with its own, which is ahead, when the clock is right again. */
+static void a_wait_that_was_written_after_the_wrong_moment_is_kept(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_poll *poll = NULL;
+    suite_fill(1, "a", NULL);
+    int64_t lane = suite_acquire(store);
+    suite_clock_ms += DAY_MS;
+    suite_circuit(store, lane, 0);
+    suite_clock_ms -= DAY_MS;
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 1);
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    assert_in_range(poll->behind_ms, DAY_MS - 1000, DAY_MS);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    s.attempt.started_ms = s.history.first_attempt_ms = s.first_failed_ms = poll->now_ms;
+    s.due_ms = poll->now_ms + 60000;
+    suite_settle_one(store, lane, &s);
+    if (!store_kind->host_clock) { /* rows have the server's time */
+        assert_in_range(suite_number("SELECT due_ms FROM outbox_retry"), suite_clock_ms + 59000,
+                        suite_clock_ms + 60000);
+        assert_in_range(suite_number("SELECT last_attempt_ms FROM outbox_retry"), suite_clock_ms - 1000,
+                        suite_clock_ms);
+    }
+    sql_at("UPDATE outbox_alert_look SET evaluated_ms = %lld, again_ms = %lld", suite_clock_ms + DAY_MS);
+    admin = believe_dead(admin);
+    assert_true(reset(admin).mended);
+    assert_in_range(suite_number("SELECT due_ms FROM outbox_retry"), suite_clock_ms + 59000,
+                    suite_clock_ms + 61000);
+    assert_in_range(suite_number("SELECT first_attempt_ms FROM outbox_retry"), suite_clock_ms - 1000,
+                    suite_clock_ms);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* The relay that has it in hand sleeps through the reset, and gives it back when it wakes. */
+static void a_message_in_a_sleepers_hand_does_not_wait_for_the_wrong_time(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    suite_clock_ms += DAY_MS;
+    int64_t lane = suite_acquire(store);
+    sql_at("INSERT INTO outbox_retry (message_id, destination, event_type, due_ms) "
+           "VALUES ('m', 'a', 'T', %lld)",
+           suite_clock_ms);
+    (void)suite_claim(store, lane, HK_FROM_RETRY, suite_number("SELECT id FROM outbox_retry"));
+    suite_clock_ms -= DAY_MS;
+    admin = believe_dead(admin);
+    struct hk_clock_state s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_DUE] == 1);
+    (void)store_kind->ops->release(store, lane, NULL);
+    assert_count("outbox_retry WHERE claim IS NULL", 1);
+    assert_number("due_ms FROM outbox_retry", suite_clock_ms);
     suite_close(store);
     admin_ops->close(admin);
 }
@@ -407,6 +491,9 @@ size_t admin_clock_tests(struct CMUnitTest *out, size_t room)
         TEST(a_reset_is_refused_while_a_relay_runs),
         TEST(a_relay_that_left_no_lock_is_dead_when_it_is_silent_for_a_lease),
         TEST(a_relay_that_wakes_after_a_reset_loses_its_lane),
+        TEST(a_relay_whose_lease_was_over_loses_its_lane_too),
+        TEST(a_wait_that_was_written_after_the_wrong_moment_is_kept),
+        TEST(a_message_in_a_sleepers_hand_does_not_wait_for_the_wrong_time),
         TEST(a_store_is_not_set_back_to_a_time_that_cannot_be),
         TEST(a_reset_survives_every_failing_allocation),
     };

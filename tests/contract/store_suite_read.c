@@ -268,7 +268,7 @@ static void parts_of_a_deferred_message_are_due_when_it_was(void **state)
     const struct hk_scan due = {
         .source = HK_FROM_RETRY, .destination = "x", .after_due_ms = INT64_MIN, .limit = 10};
     suite_clock_ms = right_ms + hour_ms - 1;
-    assert_int_equal(scan_it(store, due)->n, store_kind->host_clock ? 0 : 1);
+    assert_int_equal(scan_it(store, due)->n, 0);
     suite_clock_ms = right_ms + hour_ms;
     assert_int_equal(scan_it(store, due)->n, 1);
     suite_close(store);

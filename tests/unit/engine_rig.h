@@ -44,6 +44,7 @@ struct rig {
     size_t n_sends;
     struct hk_buf log;
     int64_t now_ms, lane;
+    int64_t set_back_ms; /* by so much the store's time was set back */
     enum hk_code refuse; /* what the store says instead of doing it */
     size_t rows_of_a;    /* heads of destination "a" that were read */
     size_t calls, aborts, pauses, held_reads;
@@ -58,7 +59,8 @@ struct rig {
 
 static inline int64_t store_now(void *arg)
 {
-    return ((struct rig *)arg)->now_ms + 1000000;
+    const struct rig *rig = arg;
+    return rig->now_ms + 1000000 - rig->set_back_ms;
 }
 
 static inline struct rig *rig_new(size_t n_dests)

@@ -336,6 +336,28 @@ static void what_a_relay_said_itself_is_no_news(void **state)
     }
 }
 
+/* An operator has set the store's time back, and the relay has lost its lane, before it could tell of its breaker. */
+static void a_breaker_is_told_in_the_stores_time_of_then(void **state)
+{
+    (void)state;
+    struct rig *rig = broken_rig(true);
+    put_many(rig, "m", 2, "a");
+    run(rig);
+    answer(rig, "m0", 503);
+    run(rig);
+    struct hk_model_reply reply = {.rc = HK_OK};
+    hk_model_died(rig->model, "relay");
+    hk_model_acquire(rig->model, "another", LEASE_MS, &reply);
+    hk_model_died(rig->model, "another");
+    hk_model_reply_free(&reply);
+    rig->set_back_ms = 500000;
+    answer_all(rig, 0, 503);
+    wait_ms(rig, 100);
+    assert_int_equal(rig->lane, 3);
+    assert_in_range(rig->told_until_ms, store_now(rig) + 800, store_now(rig) + 1000);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +373,7 @@ int main(void)
         cmocka_unit_test(a_relay_that_is_alone_writes_its_breaker_down_as_well),
         cmocka_unit_test(a_relay_that_is_started_anew_begins_where_the_last_one_ended),
         cmocka_unit_test(what_a_relay_said_itself_is_no_news),
+        cmocka_unit_test(a_breaker_is_told_in_the_stores_time_of_then),
     };
     return cmocka_run_group_tests_name("engine: shared limits", tests, NULL, NULL);
 }

@@ -437,6 +437,8 @@ enum hk_code hk_pg_acquire(struct hk_store *store, const char *name, const char 
         store->boot[0] = '\0';
     hk_pg_forget_lane(store);
     hk_pg_relay_call(store);
+    store->pg.high_ms = store->pg.wall_ms =
+        0; /* a lane begins with the server's time, also where ours was ahead */
     check_outbox(store);
     int64_t lane = add_lane(store, name, boot, lease_ms, &now_ms);
     if (!lane && (store->pg.commit_unknown || store->pg.committed))

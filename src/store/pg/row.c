@@ -133,18 +133,18 @@ bool hk_pg_head_due(const PGresult *res, int row, int64_t *out_due_ms, int64_t *
 
 /* ---- messages ---- */
 
-static void read_past(const PGresult *res, int row, struct hk_message *out)
+static void read_past(const struct hk_store *store, const PGresult *res, int row, struct hk_message *out)
 {
     out->crashes = count_at(res, row, HK_PG_M_CRASHES);
     out->life = count_at(res, row, HK_PG_M_LIFE);
     out->letter_id = int_at(res, row, HK_PG_M_LETTER);
-    out->first_failed_ms = int_at(res, row, HK_PG_M_FIRST_FAILED);
+    out->first_failed_ms = hk_pg_of_row(store, int_at(res, row, HK_PG_M_FIRST_FAILED));
     out->history.attempts = count_at(res, row, HK_PG_M_ATTEMPTS);
     out->history.charged = count_at(res, row, HK_PG_M_CHARGED);
     for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
         out->history.failures[c] = count_at(res, row, HK_PG_M_FAILED + c - HK_CLASS_TRANSIENT);
     out->history.prev_wait_ms = size_at(res, row, HK_PG_M_PREV_WAIT);
-    out->history.first_attempt_ms = int_at(res, row, HK_PG_M_FIRST_ATTEMPT);
+    out->history.first_attempt_ms = hk_pg_of_row(store, int_at(res, row, HK_PG_M_FIRST_ATTEMPT));
     out->history.paused_ms = size_at(res, row, HK_PG_M_PAUSED);
 }
 
@@ -233,7 +233,7 @@ int64_t hk_pg_message(struct hk_store *store, const PGresult *res, int row, stru
         out->malformed = "row";
     if (PQnfields(res) > HK_PG_M_SOURCE && int_at(res, row, HK_PG_M_SOURCE) != 0) {
         out->source = HK_FROM_RETRY;
-        read_past(res, row, out);
+        read_past(store, res, row, out);
     }
     return int_at(res, row, HK_PG_M_CLAIM);
 }

@@ -43,7 +43,7 @@ static void add_attempt(struct hk_store *store, const struct hk_settle *s, int64
     struct hk_pg_args a = begin_args(store, s, lane);
     hk_pg_arg_text(pg, &a, s->destination);
     hk_pg_arg_i64(pg, &a, s->history.attempts);
-    hk_pg_arg_i64(pg, &a, at->started_ms);
+    hk_pg_arg_i64(pg, &a, hk_pg_to_row(store, at->started_ms));
     hk_pg_arg_u64(pg, &a, at->duration_ms);
     hk_pg_arg_i64(pg, &a, at->status);
     hk_pg_arg_text(pg, &a, hk_str_of(hk_class_name(at->failure_class)));
@@ -72,20 +72,18 @@ static void arg_past(struct hk_store *store, struct hk_pg_args *a, const struct 
         hk_pg_arg_i64(pg, a, h->failures[c]);
     if (prev_wait)
         hk_pg_arg_u64(pg, a, h->prev_wait_ms);
-    hk_pg_arg_i64(pg, a, h->first_attempt_ms);
-    hk_pg_arg_i64(pg, a, s->first_failed_ms);
-    hk_pg_arg_i64(pg, a, s->attempt.made ? s->attempt.started_ms : 0);
+    hk_pg_arg_i64(pg, a, hk_pg_to_row(store, h->first_attempt_ms));
+    hk_pg_arg_i64(pg, a, hk_pg_to_row(store, s->first_failed_ms));
+    hk_pg_arg_i64(pg, a, s->attempt.made ? hk_pg_to_row(store, s->attempt.started_ms) : 0);
     hk_pg_arg_text_or_null(pg, a, s->attempt.cause);
     hk_pg_arg_text_or_null(pg, a, s->attempt.error);
     hk_pg_arg_bool(pg, a, s->attempt.possibly_delivered);
 }
 
-/* Rows are due by the server's clock. What the engine counts from the time that we gave out, a wait, ends by so much sooner as
- * the clock is behind that time; when a deferred message is due its application said. */
+/* When a deferred message is due its application said: by the clock. */
 static int64_t due_ms(const struct hk_store *store, const struct hk_settle *s)
 {
-    bool wait = s->kind == HK_SETTLE_RETRY && !store->options.clock_ms;
-    return wait ? s->due_ms - (int64_t)store->behind_ms : s->due_ms;
+    return s->kind == HK_SETTLE_RETRY ? hk_pg_to_row(store, s->due_ms) : s->due_ms;
 }
 
 /* A fan-out is due now, all else when the settle says. */
@@ -164,9 +162,9 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t lane
     hk_pg_arg_text_or_null(pg, &a, s->attempt.error);
     hk_pg_arg_text_or_null(pg, &a, status == HK_OK ? hk_buf_str(&detail) : (struct hk_str){0});
     hk_pg_arg_i64(pg, &a, s->history.attempts);
-    hk_pg_arg_i64(pg, &a, s->first_failed_ms);
+    hk_pg_arg_i64(pg, &a, hk_pg_to_row(store, s->first_failed_ms));
     if (s->attempt.made)
-        hk_pg_arg_i64(pg, &a, s->attempt.started_ms);
+        hk_pg_arg_i64(pg, &a, hk_pg_to_row(store, s->attempt.started_ms));
     else
         hk_pg_arg_null(pg, &a);
     arg_cause(pg, &a, s);

@@ -13,8 +13,7 @@
 void hk_pg_arg_now(struct hk_store *store, struct hk_pg_args *a)
 {
     if (store->options.clock_ms)
-        hk_pg_arg_i64(&store->pg, a,
-                      hk_pg_now(&store->pg, store->options.clock_ms(store->options.clock_arg)));
+        hk_pg_arg_i64(&store->pg, a, store->options.clock_ms(store->options.clock_arg));
     else
         hk_pg_arg_null(&store->pg, a);
 }
@@ -39,7 +38,7 @@ int64_t hk_pg_told(struct hk_store *store, int64_t server_ms)
     store->told_at_ms = hk_pg_monotonic_us() / 1000;
     int64_t late_ms = store->told_at_ms - store->asked_at_ms + 1; /* of whole milliseconds */
     store->told_late_ms = late_ms < 0 || late_ms > UINT32_MAX ? 0 : (uint32_t)late_ms;
-    return store->options.clock_ms ? server_ms : give_out(store, server_ms); /* the former was ours */
+    return give_out(store, server_ms);
 }
 
 int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms)
@@ -48,6 +47,16 @@ int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms)
     if (store->options.clock_ms)
         return give_out(store, store->options.clock_ms(store->options.clock_arg));
     return give_out(store, store->told_ms + hk_pg_monotonic_us() / 1000 - store->told_at_ms);
+}
+
+int64_t hk_pg_to_row(const struct hk_store *store, int64_t ms)
+{
+    return ms ? ms - (int64_t)store->behind_ms : 0;
+}
+
+int64_t hk_pg_of_row(const struct hk_store *store, int64_t ms)
+{
+    return ms ? ms + (int64_t)store->behind_ms : 0;
 }
 
 void hk_pg_keep(struct hk_store *store, PGresult *res)

@@ -94,6 +94,9 @@ int64_t hk_pg_told(struct hk_store *store, int64_t server_ms);
 /* The store's time, as it must be by now. */
 /* `out_late_ms`: how much later it may be in truth, since the last answer of the server was on its way for so long. */
 int64_t hk_pg_reckon(struct hk_store *store, uint32_t *out_late_ms);
+/* Rows have times of the server's clock; the engine goes by the time that we give out, which may be ahead of it. 0 stays 0. */
+int64_t hk_pg_to_row(const struct hk_store *store, int64_t ms);
+int64_t hk_pg_of_row(const struct hk_store *store, int64_t ms);
 /* Keeps `res` as long as this call's pool. Accepts NULL. */
 void hk_pg_keep(struct hk_store *store, PGresult *res);
 int64_t hk_pg_monotonic_us(void);

@@ -34,7 +34,7 @@ ELSE {x} - (last_attempt_ms - {CLOCK_W}) END
 {CLOCK_AHEAD(last_attempt_ms)}
 
 --@ fragment CLOCK_DUE_WRONG
-{CLOCK_AHEAD(due_ms)} AND last_attempt_ms <= {CLOCK_W} + 2000 AND claim IS NULL AND {CLOCK_AT_ONCE}
+{CLOCK_AHEAD(due_ms)} AND last_attempt_ms <= {CLOCK_W} + 2000 AND {CLOCK_AT_ONCE}
 
 --@ fragment CLOCK_BREAKERS_WRONG
 {CLOCK_AHEAD(open_until_ms)} AND {CLOCK_OFF}
@@ -64,7 +64,7 @@ sent_ms = 0 AND given_up_ms = 0 AND ({CLOCK_AHEAD(due_ms)} OR {CLOCK_AHEAD(claim
 -- moved.
 --@ fragment CLOCK_WRITTEN
 SELECT max(w.at) FROM (SELECT max(last_attempt_ms) AS at FROM {CLOCK_AT}outbox_retry
-UNION ALL SELECT max(due_ms) FROM {CLOCK_AT}outbox_retry WHERE claim IS NULL AND {CLOCK_AT_ONCE}
+UNION ALL SELECT max(due_ms) FROM {CLOCK_AT}outbox_retry WHERE {CLOCK_AT_ONCE}
 UNION ALL SELECT max(since_ms) FROM {CLOCK_AT}outbox_destination
 UNION ALL SELECT max(started_ms) FROM {CLOCK_AT}outbox_relay
 UNION ALL SELECT max(until_ms) - 7200000 FROM {CLOCK_AT}outbox_relay

@@ -962,6 +962,25 @@ SELECT {NOW}
 SELECT r.lane, left(r.name, 250), r.until_ms + r.xmax::text::bigint, r.lease_ms FROM @outbox_relay r
 WHERE r.until_ms > $1::bigint ORDER BY r.lane LIMIT 1000
 
+-- A number that changes when any relay does anything.
+--@ fragment CLOCK_SIGNS
+(SELECT count(*) + coalesce(sum(r.until_ms + r.xmax::text::bigint), 0) FROM @outbox_relay r)::text
+
+--@ statement CLOCK_SIGN
+SELECT {CLOCK_SIGNS}
+
+-- Then no relay begins or renews before the end of the transaction.
+--@ statement CLOCK_STOP
+LOCK TABLE @outbox_relay IN EXCLUSIVE MODE
+
+-- $1 the number of before: fails when a relay has done something since
+--@ statement CLOCK_STILL
+SELECT CASE WHEN {CLOCK_SIGNS} = $1::text THEN 0 ELSE ('hikyaku: a relay runs: ' || {CLOCK_SIGNS})::bigint END
+
+-- $1 the clock. All of them are dead, or asleep: one that wakes has lost its lane, for no number of an exchange is higher.
+--@ statement CLOCK_FENCE
+UPDATE @outbox_relay SET exchange = 9223372036854775807, until_ms = least(until_ms, $1::bigint)
+
 -- $1 the clock, $2 actor, $3 reason, $4 detail
 --@ statement CLOCK_AUDIT
 INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
