@@ -375,7 +375,7 @@ static void a_server_that_dies_twice_loses_nothing_and_repeats_nothing(void **st
                     "SELECT 'a', 'Made', 'k' || g % 5 FROM generate_series(1, 6000) g");
     relay_open(&relay, &(struct hk_store_options){.keep_sent = true, .busy_ms = 2000});
     assert_int_equal(pthread_create(&thread, NULL, crash_twice, NULL), 0);
-    time_t end = time(NULL) + 60;
+    time_t end = time(NULL) + 240;
     while (relay.n_log < ROWS && time(NULL) < end) {
         assert_true(relay_turn(&relay, 1));
         nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);

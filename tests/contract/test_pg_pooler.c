@@ -143,7 +143,7 @@ static void a_server_connection_that_dies_is_only_one_failed_call(void **state)
     assert_int_equal(call(&pg, ADD, "a", NULL, 0), HK_OK);
     pg_exec(app, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
                  "WHERE datname = current_database() AND pid <> pg_backend_pid()");
-    for (int i = 0; i < 100 && call(&pg, ADD, "b", NULL, 0) != HK_OK; i++)
+    for (int i = 0; i < 1200 && call(&pg, ADD, "b", NULL, 0) != HK_OK; i++)
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     assert_int_equal(call(&pg, ADD, "c", NULL, 0), HK_OK);
     hk_pg_close(&pg);

@@ -349,10 +349,11 @@ static void freeing_a_worker_tells_every_job(void **state)
     struct job jobs[JOBS];
     assert_int_equal(hk_worker_new(s.loop, JOBS, &worker, NULL), HK_OK);
     for (unsigned i = 0; i < JOBS; i++) {
-        jobs[i] = (struct job){.s = &s, .worked = &worked, .sleep_ms = 20};
+        jobs[i] = (struct job){.s = &s, .worked = &worked, .sleep_ms = 300};
         assert_int_equal(hk_worker_submit(worker, do_work, work_done, &jobs[i]), HK_OK);
     }
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    while (atomic_load(&worked) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     hk_worker_free(worker);
     int ran = 0;
     for (unsigned i = 0; i < JOBS; i++) {
