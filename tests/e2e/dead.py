@@ -404,7 +404,7 @@ def needs_jq():
 def timed_out(**sections):
     """An office whose receiver never answers: what is sent may have arrived."""
     return Office({"shop": {"policy": "once"}},
-                  policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "300ms", "breaker": "off"}}, **sections)
+                  policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "3s", "breaker": "off"}}, **sections)
 
 
 @test
@@ -511,7 +511,7 @@ def what_jq_quotes_in_part_shows_nothing_of_a_masked_value():
 @test
 def an_edited_letter_under_the_same_id_is_refused_when_it_may_have_arrived():
     with Office({"shop": {"policy": "once"}},
-                policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "300ms", "breaker": "off"}}) as w:
+                policies={"once": {"preset": "standard", "max_attempts": 1, "timeout": "3s", "breaker": "off"}}) as w:
         w.daemon().ready()
         w.receiver.on("shop", Answer(200, hang=True))
         w.insert(message_id="m", payload='{"a":1}')

@@ -165,7 +165,7 @@ def without_figures_the_rest_is_shown():
 @test
 def a_limit_that_holds_messages_back_is_shown():
     with World({"shop": {"limits": {"rate": "1/s", "burst": 1}}}) as w:
-        w.insert_many(60)
+        w.insert_many(600)
         w.daemon().ready()
         until(lambda: dest(w).get("limited"), lambda: dest(w))
         assert dest(w)["limited_until"] and "at its limit" in w.hikyaku("status")

@@ -417,6 +417,7 @@ def a_relay_without_redrives_has_no_connection_for_them():
             return w.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
                          "AND pid <> pg_backend_pid()")[0][0]
 
+        until(lambda: w.sql("SELECT count(*) FROM outbox_figures") == [(1,)], "figures, for which it has a connection, too")
         alone = connections()
         die(w, 30)
         w.receiver.on("shop", 200)
