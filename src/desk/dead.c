@@ -18,6 +18,45 @@ enum hk_code hk_requeue_ids_check(bool same_id, bool new_id, struct hk_err *err)
     return hk_err_set(err, HK_INVALID, "--same-id and --new-id exclude each other");
 }
 
+enum {
+    NEAR = 3,      /* letters that differ */
+    NEAR_SHOWN = 5 /* names */
+};
+
+const char *hk_destinations_near(const struct hk_config *config, struct hk_str name, struct hk_pool *mem)
+{
+    const struct hk_conf_destination *conf;
+    char wanted[128];
+    struct hk_buf names;
+    size_t n = 0;
+    if (name.len < 2 || !hk_str_copy(wanted, sizeof wanted, name))
+        return NULL;
+    hk_buf_init(&names, 4096);
+    for (size_t i = 0; (conf = hk_config_destination(config, i)) != NULL && n < NEAR_SHOWN; i++)
+        if (hk_str_distance(conf->name, wanted) <= NEAR || hk_str_containsi(hk_str_of(conf->name), name) ||
+            hk_str_containsi(name, hk_str_of(conf->name)))
+            (void)hk_buf_addf(&names, "%s%s", n++ > 0 ? ", " : "", conf->name);
+    const char *found =
+        n > 0 && hk_buf_status(&names) == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&names)) : NULL;
+    hk_buf_fini(&names);
+    return found;
+}
+
+enum hk_code hk_requeue_to_check(struct hk_desk *desk, const char *to, struct hk_err *err)
+{
+    struct hk_pool mem = {.blocks = NULL};
+    char shown[HK_SHOW_MAX];
+    if (!to || hk_config_destination_named(desk->config, hk_str_of(to)))
+        return HK_OK;
+    const char *near = hk_destinations_near(desk->config, hk_str_of(to), &mem);
+    enum hk_code rc =
+        hk_desk_wrong(desk, "to", err, ": the configuration has no destination %s%s%s%s",
+                      hk_show(hk_str_of(to), shown), near ? "; did you mean " : "",
+                      near ? near : ": 'hikyaku destinations list' shows them", near ? "?" : "");
+    hk_pool_fini(&mem);
+    return rc;
+}
+
 bool hk_names_have(const struct hk_names *names, struct hk_str name)
 {
     for (size_t i = 0; i < names->n; i++)

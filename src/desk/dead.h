@@ -21,6 +21,17 @@ enum hk_requeue_id hk_requeue_ids(bool same_id, bool new_id);
 /* HK_INVALID: they exclude each other. */
 enum hk_code hk_requeue_ids_check(bool same_id, bool new_id, struct hk_err *err);
 
+/* Where letters go instead of their own destination. */
+#define HK_REQUEUE_TO_ARG(type, field)                                                                       \
+    {                                                                                                        \
+        .name = "to", .kind = HK_ARG_TEXT, .offset = offsetof(struct type, field), .value = "NAME",          \
+        .help = "send to this destination instead of the letter's own"                                       \
+    }
+/* HK_INVALID about the field "to": the configuration has no such destination. NULL is none. */
+enum hk_code hk_requeue_to_check(struct hk_desk *desk, const char *to, struct hk_err *err);
+/* Destinations of the configuration whose names are near, with commas between, in `mem`; NULL = none is. */
+const char *hk_destinations_near(const struct hk_config *config, struct hk_str name, struct hk_pool *mem);
+
 bool hk_names_have(const struct hk_names *names, struct hk_str name);
 
 /* HK_CONFLICT: "letter 5 cannot be sent by hand: its payload has …" */
@@ -46,6 +57,7 @@ struct hk_dead_ask {
     struct hk_letter_words words; /* beside ids only the destination: which of a message's letters is meant */
     uint64_t act;         /* restore: what this discard took, and nobody has decided about since; 0 = none */
     bool same_id, new_id; /* requeue */
+    const char *to;       /* requeue: another destination; NULL = the letter's own */
     bool yes;             /* requeue: under the same id also where a receiver may drop it as a repeat */
     bool dry_run;
 };

@@ -38,6 +38,8 @@ static const char *why_refused(const struct act *a, const struct hk_letter_done 
                "try again";
     switch (d->status) {
     case HK_LETTER_FAILED:
+        if (a->o.kind == HK_DEAD_REQUEUE)
+            return "the message went there already under this id, or is on its way: use --new-id to send it all the same";
         return a->o.kind == HK_DEAD_RESTORE ? "it is open" : "it is open, and that does not allow it";
     case HK_LETTER_RETRYING:
         return "it is on its way (retrying): wait for the outcome";
@@ -117,7 +119,8 @@ static enum hk_code do_ids(struct act *a, const int64_t *ids, size_t n, struct h
                                       .actor = a->o.actor,
                                       .reason = a->o.reason,
                                       .filter = a->filter,
-                                      .act_id = a->o.act_id};
+                                      .act_id = a->o.act_id,
+                                      .to = a->ask ? a->ask->to : NULL};
     enum hk_code rc = n > 0 ? call_store(a, &act, &done, err) : HK_OK;
     if (rc != HK_OK || n == 0)
         return rc;
@@ -421,7 +424,6 @@ static enum hk_code check_act(struct hk_desk *desk, const void *request, struct 
 {
     const struct hk_dead_ask *ask = request;
     bool given = hk_letter_words_given(&ask->words);
-    (void)desk;
     if (ask->act != 0 && (ask->ids.n > 0 || given))
         return hk_err_set(err, HK_INVALID,
                           "--act means the letters of that act: ids and filters do not go with it");
@@ -431,7 +433,8 @@ static enum hk_code check_act(struct hk_desk *desk, const void *request, struct 
         return hk_err_set(err, HK_INVALID,
                           "ids or a filter, not both (--destination says which of a message's "
                           "letters is meant)");
-    return hk_requeue_ids_check(ask->same_id, ask->new_id, err);
+    enum hk_code rc = hk_requeue_to_check(desk, ask->to, err);
+    return rc == HK_OK ? hk_requeue_ids_check(ask->same_id, ask->new_id, err) : rc;
 }
 
 /* ---- the operations ---- */
@@ -491,6 +494,7 @@ HK_OP_RUN(note)
 static const struct hk_arg requeue_args[] = {
     IDS_ARG,
     HK_REQUEUE_ID_ARGS(hk_dead_ask, same_id, new_id),
+    HK_REQUEUE_TO_ARG(hk_dead_ask, to),
     HK_LETTER_WORDS(hk_dead_ask, words),
     DRY_RUN_ARG,
     {.name = "yes", .offset = offsetof(struct hk_dead_ask, yes), .help = "do not ask"},
@@ -534,7 +538,7 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
 const struct hk_op hk_op_dead_requeue = ACT_ROW(
     "requeue", "put letters back into the outbox, due now, attempts from 0",
     "Some, a group, or all that fit. Asked twice it is sent once. For many at a rate, with a canary:\n"
-    "redrive start.",
+    "redrive start. --to sends them to another destination, whose letters they are from then on.",
     requeue_args, requeue_op);
 
 const struct hk_op hk_op_dead_resolve = ACT_ROW(

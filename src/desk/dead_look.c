@@ -7,6 +7,7 @@
 #include <hikyaku/policy.h>
 
 #include "base/str.h"
+#include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/forms.h"
 
@@ -262,9 +263,12 @@ static enum hk_code dead_show(struct hk_desk *desk, const struct hk_caller *call
     out->all = *shown;
     hk_desk_keep(desk, mem);
     rc = pick_version(&out->all, ask->payload_version, &out->letter, err);
-    if (rc == HK_OK)
-        veil_all(&view, mem, out);
-    return rc;
+    if (rc != HK_OK)
+        return rc;
+    if (hk_str_eq(out->all.letter.reason, hk_str_of("UNKNOWN_DESTINATION")))
+        out->near = hk_destinations_near(desk->config, out->all.letter.destination, mem);
+    veil_all(&view, mem, out);
+    return HK_OK;
 }
 
 /* ---- export ---- */

@@ -51,6 +51,7 @@ struct hk_dead_show_ask {
 struct hk_dead_shown {
     struct hk_letter letter;    /* with the payload that was asked for, plain, and its version */
     bool cut;                   /* that has more bytes than were read */
+    const char *near;           /* destinations whose names are near the one that nobody knew; NULL = none */
     bool masked;                /* masks apply to its event type, and nobody has asked to see all */
     struct hk_letter_shown all; /* `letter` as it is now, and no payload of `versions` */
 };

@@ -109,6 +109,7 @@ void hk_encode_letter(struct hk_json *json, const void *result)
     hk_put_letter(json, &s->letter, true);
     if (s->letter.has_payload)
         hk_put_bool(json, "payload_cut", s->cut);
+    hk_put_cstr(json, "did_you_mean", s->near);
     hk_put_u64(json, "blocked", s->all.blocked);
     hk_json_key(json, "attempts_made");
     hk_json_array(json);

@@ -66,8 +66,8 @@ static void look_at_destinations(const struct hk_desk *desk, const struct hk_nam
                                  struct hk_pool *mem, struct hk_redrive_plan *plan)
 {
     char shown[HK_SHOW_MAX];
-    for (size_t i = 0; i < plan->groups.n; i++) {
-        struct hk_str name = plan->groups.items[i].destination;
+    for (size_t i = 0; i < (plan->to ? 1 : plan->groups.n); i++) {
+        struct hk_str name = plan->to ? hk_str_of(plan->to) : plan->groups.items[i].destination;
         (void)hk_show(name, shown);
         if (!hk_config_destination_named(desk->config, name))
             plan->unknown = hk_pool_copy_str(mem, hk_str_of(shown));
@@ -118,6 +118,7 @@ static enum hk_code plan_redrive(struct hk_desk *desk, const struct hk_caller *c
     if (rc != HK_OK)
         return rc;
     plan.filter = filter.text;
+    plan.to = ask->to;
     rc = make_plan(desk, caller, &filter.query, mem, &plan, err);
     if (rc == HK_OK)
         *out = plan;
@@ -187,6 +188,7 @@ static enum hk_code start_job(struct hk_desk *desk, const struct hk_caller *call
     const struct hk_redrive_job job = {.filter = hk_str_of(filter->text),
                                        .pace = plan->pace,
                                        .ids = hk_requeue_ids(ask->same_id, ask->new_id),
+                                       .to = hk_str_of(ask->to),
                                        .facts = {.total = plan->count.n},
                                        .actor = hk_str_of(caller->actor),
                                        .reason = hk_str_of(caller->reason)};
@@ -206,6 +208,8 @@ static enum hk_code check_start(struct hk_desk *desk, const void *request, struc
             err, HK_INVALID,
             "say which letters: --filter, --destination, --group, or --status failed for all that are open");
     enum hk_code rc = read_pace(desk, ask, &pace, err);
+    if (rc == HK_OK)
+        rc = hk_requeue_to_check(desk, ask->to, err);
     return rc == HK_OK ? hk_requeue_ids_check(ask->same_id, ask->new_id, err) : rc;
 }
 
@@ -221,6 +225,7 @@ static enum hk_code start_redrive(struct hk_desk *desk, const struct hk_caller *
     if (rc != HK_OK)
         return rc;
     plan.filter = filter.text;
+    plan.to = ask->to;
     rc = find_twin(desk, &filter, &plan.twin, err);
     if (rc == HK_OK && plan.twin != 0 && !ask->dry_run)
         rc = refuse_twin(plan.twin, err);
@@ -347,6 +352,7 @@ static const struct hk_arg plan_args[] = {HK_LETTER_WORDS(hk_redrive_ask, words)
 static const struct hk_arg start_args[] = {HK_LETTER_WORDS(hk_redrive_ask, words),
                                            PACE_ARGS,
                                            HK_REQUEUE_ID_ARGS(hk_redrive_ask, same_id, new_id),
+                                           HK_REQUEUE_TO_ARG(hk_redrive_ask, to),
                                            {.name = "dry_run",
                                             .offset = offsetof(struct hk_redrive_ask, dry_run),
                                             .help = "show the plan, change nothing"},

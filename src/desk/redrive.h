@@ -16,6 +16,7 @@ struct hk_redrive_ask {
     const char *abort_if_failing; /* "20%"; NULL = that */
     /* start only */
     bool same_id, new_id; /* neither: as hk_requeue_id says */
+    const char *to;       /* another destination; NULL = each letter's own. Of a plan, too. */
     bool dry_run;
 };
 
@@ -28,6 +29,7 @@ struct hk_redrive_plan {
     uint64_t eta_ms;
     struct hk_letter_groups groups;
     bool relay_runs;
+    const char *to;               /* where the letters go; NULL = each to its own destination */
     const char *paused, *unknown; /* a destination at which it would not get far; NULL = there is none */
 };
 

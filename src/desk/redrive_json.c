@@ -18,6 +18,7 @@ void hk_encode_redrive_plan(struct hk_json *json, const void *result)
     if (plan->id != 0)
         hk_put_id(json, "redrive", plan->id);
     hk_put_cstr(json, "filter", plan->filter);
+    hk_put_cstr(json, "to", plan->to);
     hk_put_count(json, "letters", plan->count);
     hk_put_u64(json, "may_have_arrived", plan->groups.maybe);
     put_pace(json, &plan->pace);
@@ -49,6 +50,7 @@ static void put_job(struct hk_json *json, const struct hk_redrive_job *job, int6
     hk_put_id(json, "id", job->id);
     hk_put_cstr(json, "status", hk_redrive_status_name(job->status));
     hk_put_str(json, "filter", job->filter);
+    hk_put_str(json, "to", job->to);
     put_pace(json, &job->pace);
     hk_put_u64(json, "total", f->total);
     hk_put_u64(json, "requeued", f->requeued);

@@ -142,6 +142,9 @@ struct hk_letter_act {
     /* For the trail. One letter without any of these is a row of its own, without a list. */
     const char *filter, *program; /* which letters were meant; the jq program of a fix. NULL = none */
     int64_t act_id;               /* the act that this call goes on with; 0 = it begins one */
+    /* requeue: the letter goes to this destination, and is a letter of it from now on; NULL = to its own. HK_DID_REFUSE of a letter that is
+     * open: the message went there already under that id, or is on its way. */
+    const char *to;
 };
 
 #define HK_LETTER_ACTS_MAX 500
@@ -203,6 +206,7 @@ struct hk_redrive_job {
     struct hk_str filter; /* as it was written; payload/filter.h reads it */
     struct hk_redrive_pace pace;
     enum hk_requeue_id ids;
+    struct hk_str to;  /* where its letters go; "" = each to its own destination */
     int64_t last_id;   /* letters above came later and are not meant */
     int64_t cursor_id; /* letters up to here were looked at */
     struct hk_redrive_facts facts;
@@ -316,7 +320,7 @@ struct hk_store_letters_ops {
     enum hk_code (*send_end)(struct hk_admin *admin, int64_t id, int64_t begun_ms, const char *actor,
                              const struct hk_attempt_record *attempt, bool ok, struct hk_err *err);
 
-    /* `job`: filter, pace, ids, actor, reason are read, and facts.total: how many letters it means, for people; 0 = what count
+    /* `job`: filter, pace, ids, to, actor, reason are read, and facts.total: how many letters it means, for people; 0 = what count
      * says of `query`. HK_CONFLICT: a job of the same filter runs already; err names it. */
     enum hk_code (*redrive_start)(struct hk_admin *admin, const struct hk_letter_query *query,
                                   const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err);

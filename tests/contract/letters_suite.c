@@ -815,7 +815,8 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(the_chain_goes_on_where_retention_has_cut_it),
     };
     size_t n = COUNT(tests);
-    assert_true(n + letters_act_count + letters_list_count + letters_redrive_count + letters_state_count <=
+    assert_true(n + letters_act_count + letters_list_count + letters_redrive_count + letters_redirect_count +
+                    letters_state_count <=
                 room);
     memcpy(out, tests, sizeof tests);
     memcpy(out + n, letters_act_tests, letters_act_count * sizeof *out);
@@ -824,6 +825,8 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
     n += letters_list_count;
     memcpy(out + n, letters_redrive_tests, letters_redrive_count * sizeof *out);
     n += letters_redrive_count;
+    memcpy(out + n, letters_redirect_tests, letters_redirect_count * sizeof *out);
+    n += letters_redirect_count;
     memcpy(out + n, letters_state_tests, letters_state_count * sizeof *out);
     return n + letters_state_count;
 }

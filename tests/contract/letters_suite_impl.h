@@ -6,8 +6,9 @@
 #include "letters_suite.h"
 
 extern const struct CMUnitTest letters_act_tests[], letters_list_tests[], letters_redrive_tests[],
-    letters_state_tests[];
-extern const size_t letters_act_count, letters_list_count, letters_redrive_count, letters_state_count;
+    letters_redirect_tests[], letters_state_tests[];
+extern const size_t letters_act_count, letters_list_count, letters_redrive_count, letters_redirect_count,
+    letters_state_count;
 
 #define TEST(f)                 cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
 #define assert_rows(sql, n)     assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)

@@ -96,6 +96,11 @@ static void write_first(struct show *s)
     fact(s, "letter", hk_str_of(line));
     fact(s, "reason", l->reason);
     fact(s, "last error", l->error);
+    if (s->is->near != NULL) {
+        fact(s, "did you mean", hk_str_of(s->is->near));
+        (void)snprintf(line, sizeof line, "hikyaku dead requeue %" PRId64 " --to NAME sends it there", l->id);
+        fact(s, "", hk_str_of(line));
+    }
     (void)snprintf(line, sizeof line, "%" PRIu32 " in life %" PRIu32 ", requeued %" PRIu32 " times",
                    l->attempts, l->life, l->requeues);
     fact(s, "attempts", hk_str_of(line));

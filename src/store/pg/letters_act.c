@@ -169,6 +169,8 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
     arg_trail(pg, &a, act);
     if (verb->fixes)
         arg_fixes(pg, &a, verb->fixes, act->n);
+    if (verb->job)
+        arg_words(pg, &a, act->to);
     /* Payloads may be a gigabyte, which the server copies. Locks are waited for no longer than usual. */
     bool copies = verb->statement == HK_PL_REQUEUE;
     uint64_t call_ms = pg->call_ms;

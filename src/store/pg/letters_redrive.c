@@ -50,7 +50,8 @@ enum {
     J_RETRYING,
     J_FAILED,
     J_STRUGGLING,
-    J_HELD
+    J_HELD,
+    J_TO
 };
 
 /* ---- reading ---- */
@@ -123,6 +124,7 @@ static void read_job(struct hk_pg *pg, const PGresult *res, int i, struct hk_red
         .ended_ms = hk_pg_i64(res, i, J_ENDED_MS),
         .ending = hk_pg_text(pg, res, i, J_ENDING),
         .held = hk_pg_text(pg, res, i, J_HELD),
+        .to = hk_pg_text(pg, res, i, J_TO),
     };
     read_facts(res, i, &out->facts);
 }
@@ -189,6 +191,7 @@ enum hk_code hk_pl_redrive_start(struct hk_admin *admin, const struct hk_letter_
     hk_pg_arg_u64(pg, &a, total);
     hk_pg_arg_text(pg, &a, job->actor);
     hk_pg_arg_text(pg, &a, job->reason);
+    hk_pg_arg_text_or_null(pg, &a, job->to);
     hk_pg_begin(pg, true);
     hk_pg_add(pg, HK_PL_JOB_TURN, NULL);
     hk_pg_add(pg, HK_PL_JOB_START, &a);
@@ -268,8 +271,10 @@ static bool is_paused(const struct step *s, struct hk_str destination)
 static bool take_id(void *arg, const PGresult *res, int row, const struct hk_letter *letter)
 {
     struct step *s = arg;
-    if (s->n < s->want && is_paused(s, letter->destination))
-        s->held = hk_pg_text(&s->admin->pg, res, row, HK_PL_W_LETTER + HK_PL_C_DESTINATION);
+    struct hk_str to = s->job.to.len ? s->job.to : letter->destination;
+    if (s->n < s->want && is_paused(s, to))
+        s->held =
+            s->job.to.len ? to : hk_pg_text(&s->admin->pg, res, row, HK_PL_W_LETTER + HK_PL_C_DESTINATION);
     s->enough = s->n == s->want || s->held.ptr;
     if (s->held.ptr)
         s->cursor_id = letter->id - 1;
@@ -322,6 +327,7 @@ static bool write_step(struct step *s, double tokens)
     arg_f64(pg, &a, tokens);
     hk_pg_arg_i64(pg, &a, s->now_ms);
     hk_pg_arg_text_or_null(pg, &a, s->held);
+    hk_pg_arg_text_or_null(pg, &a, s->job.to);
     hk_pg_begin(pg, true);
     hk_pg_add(pg, HK_PL_LOCK, &lock);
     hk_pg_add(pg, HK_PL_STEP, &a);

@@ -130,9 +130,10 @@ struct hk_str hk_sl_list_digest(struct hk_store *store, int64_t audit_id);
 /* What a requeue needs, prepared once for many. */
 struct hk_sl_requeuer {
     struct hk_store *store;
-    sqlite3_stmt *read, *insert, *update, *lose;
+    sqlite3_stmt *read, *insert, *update, *lose, *taken;
     enum hk_requeue_id ids;
-    int64_t redrive; /* 0 = by hand */
+    struct hk_str to; /* "" = each to its own destination */
+    int64_t redrive;  /* 0 = by hand */
     int64_t now_ms;
     struct hk_sl_trail *trail;
 };

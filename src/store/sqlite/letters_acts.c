@@ -94,6 +94,7 @@ void hk_sl_requeuer_open(struct hk_sl_requeuer *r)
     r->update = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_REQUEUE]);
     /* the job that had it before must not take it for arrived */
     r->lose = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_LOSE]);
+    r->taken = hk_sa_prepare(r->store, hk_sl_texts[HK_SL_TAKEN]);
 }
 
 void hk_sl_requeuer_close(struct hk_sl_requeuer *r)
@@ -102,6 +103,25 @@ void hk_sl_requeuer_close(struct hk_sl_requeuer *r)
     sqlite3_finalize(r->insert);
     sqlite3_finalize(r->update);
     sqlite3_finalize(r->lose);
+    sqlite3_finalize(r->taken);
+}
+
+static bool is_redirected(const struct hk_sl_requeuer *r, const struct found *f)
+{
+    return r->to.len && !hk_str_eq(r->to, f->destination);
+}
+
+/* Has the new destination had the message already, or will it, under this id? A receiver would take one for a repeat of the other. */
+static bool is_taken(struct hk_sl_requeuer *r, const struct found *f, struct hk_str as, int64_t id)
+{
+    if (!is_redirected(r, f))
+        return false;
+    hk_sq_bind_text(r->store, r->taken, 1, as);
+    hk_sq_bind_text(r->store, r->taken, 2, r->to);
+    hk_sq_bind_i64(r->store, r->taken, 3, id);
+    bool taken = hk_sq_row(r->store, r->taken) && sqlite3_column_int(r->taken, 0) != 0;
+    hk_sq_done(r->taken);
+    return taken;
 }
 
 static void audit_requeue(struct hk_sl_requeuer *r, const struct found *f, int64_t id, struct hk_str as)
@@ -113,6 +133,12 @@ static void audit_requeue(struct hk_sl_requeuer *r, const struct found *f, int64
     hk_json_object(&json);
     hk_json_key(&json, "message_id");
     hk_json_str(&json, as);
+    if (is_redirected(r, f)) {
+        hk_json_key(&json, "from");
+        hk_json_str(&json, f->destination);
+        hk_json_key(&json, "to");
+        hk_json_str(&json, r->to);
+    }
     hk_json_end(&json);
     if (hk_buf_status(&detail) == HK_NOMEM)
         hk_sq_fail(r->store, SQLITE_NOMEM);
@@ -166,6 +192,11 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     const struct hk_str none = {0};
     bool own = false;
     struct hk_str as = choose_id(r, &f, &own);
+    if (is_taken(r, &f, as, done->id)) {
+        refuse(&f, HK_DID_REFUSE, done);
+        done->message_id = as;
+        return;
+    }
     hk_sq_bind_i64(store, r->insert, 1, done->id);
     hk_sq_bind_text(store, r->insert, 2, as);
     hk_sq_bind_i64(store, r->insert, 3, own);
@@ -175,6 +206,7 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     struct hk_sq_place letter = {HK_SQ_LETTERS, done->id}, retry = {.table = HK_SQ_RETRY};
     int large = hk_sq_large(store, letter);
     hk_sq_bind_i64(store, r->insert, 6, large > 0);
+    hk_sq_bind_text_or_null(store, r->insert, 7, r->to);
     hk_sq_run(store, r->insert);
     retry.id = sqlite3_last_insert_rowid(store->db);
     hk_sq_copy_large(store, letter, retry, large);
@@ -190,6 +222,7 @@ void hk_sl_requeue_one(struct hk_sl_requeuer *r, struct hk_letter_done *done)
     hk_sq_bind_text_or_null(store, r->update, 3, own ? none : as);
     if (r->redrive)
         hk_sq_bind_i64(store, r->update, 4, r->redrive);
+    hk_sq_bind_text_or_null(store, r->update, 5, r->to);
     if (large)
         hk_sq_set_aside(store, letter);
     hk_sq_run(store, r->update);
@@ -474,7 +507,7 @@ static enum hk_code run(struct hk_admin *admin, struct actor *a, const char *sql
 enum hk_code hk_sl_requeue(struct hk_admin *admin, const struct hk_letter_act *act, enum hk_requeue_id ids,
                            const struct hk_letters_done **out, struct hk_err *err)
 {
-    struct hk_sl_requeuer requeuer = {.ids = ids};
+    struct hk_sl_requeuer requeuer = {.ids = ids, .to = hk_str_of(act->to)};
     struct actor a = {.act = act, .name = "requeue", .requeuer = &requeuer};
     return run(admin, &a, NULL, "requeue dead letters", out, err);
 }

@@ -73,6 +73,7 @@ static void read_job(struct hk_store *store, sqlite3_stmt *q, struct hk_redrive_
         .reason = hk_sa_text(store, q, 19, HK_SA_TEXT_MAX),
         .ending = hk_sa_text(store, q, 20, HK_SA_TEXT_MAX),
         .held = hk_sa_text(store, q, 21, HK_SA_TEXT_MAX),
+        .to = hk_sa_text(store, q, 22, HK_SA_TEXT_MAX),
     };
 }
 
@@ -143,6 +144,7 @@ static int64_t insert_job(struct hk_store *store, const struct hk_redrive_job *j
     hk_sq_bind_i64(store, q, 9, now_ms);
     hk_sq_bind_text(store, q, 10, job->actor);
     hk_sq_bind_text(store, q, 11, job->reason);
+    hk_sq_bind_text_or_null(store, q, 12, job->to);
     hk_sq_run(store, q);
     sqlite3_finalize(q);
     return sqlite3_last_insert_rowid(store->db);
@@ -194,6 +196,10 @@ static int64_t write_start(struct hk_store *store, const struct hk_redrive_job *
     hk_json_i64(&json, (int64_t)total);
     hk_json_key(&json, "filter");
     hk_json_str(&json, job->filter);
+    if (job->to.len) {
+        hk_json_key(&json, "to");
+        hk_json_str(&json, job->to);
+    }
     hk_json_end(&json);
     if (hk_buf_status(&detail) == HK_NOMEM)
         hk_sq_fail(store, SQLITE_NOMEM);
@@ -341,9 +347,10 @@ struct step {
 };
 
 /* Where the letter would go, if that is paused; ptr NULL = it is not. */
-static struct hk_str paused_destination(struct hk_store *store, int64_t letter)
+static struct hk_str paused_destination(struct hk_store *store, int64_t letter, struct hk_str to)
 {
     sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sl_texts[HK_SL_IS_PAUSED], letter);
+    hk_sq_bind_text_or_null(store, q, 2, to);
     struct hk_str name = hk_sq_row(store, q) ? hk_sa_text(store, q, 0, HK_SA_TEXT_MAX) : (struct hk_str){0};
     sqlite3_finalize(q);
     return name;
@@ -363,7 +370,7 @@ static size_t choose(struct step *s, const struct hk_letter_query *query, int64_
     hk_sl_walk_begin(s->store, &open, range, step_bound, &walk);
     s->job.held = (struct hk_str){0};
     while (n < s->next.n && !s->job.held.ptr && hk_sl_walk_next(&walk)) {
-        s->job.held = paused_destination(s->store, walk.last_id);
+        s->job.held = paused_destination(s->store, walk.last_id, s->job.to);
         if (!s->job.held.ptr)
             ids[n++] = walk.last_id;
     }
@@ -407,8 +414,12 @@ static void requeue(struct step *s, const struct hk_letter_query *query)
                                         .redrive = s->job.id},
                                 .many = true,
                                 .act_id = find_act(s->store, s->job.id)};
-    struct hk_sl_requeuer r = {
-        .store = s->store, .ids = s->job.ids, .redrive = s->job.id, .now_ms = s->now_ms, .trail = &trail};
+    struct hk_sl_requeuer r = {.store = s->store,
+                               .ids = s->job.ids,
+                               .to = s->job.to,
+                               .redrive = s->job.id,
+                               .now_ms = s->now_ms,
+                               .trail = &trail};
     int64_t *ids = hk_sq_alloc(s->store, (size_t)s->next.n + 1, sizeof *ids);
     size_t n = ids ? choose(s, query, ids) : 0, done = 0;
     hk_sl_requeuer_open(&r);

@@ -309,12 +309,28 @@ sending_at = NULL, resolved_at = {TIME({NOW})}, resolution = $3::text || ': ' ||
 --@ fragment EDITED
 (d.edited_at IS NOT NULL AND (d.requeued_at IS NULL OR d.edited_at > d.requeued_at))
 
---@ fragment REQUEUED(guard; id; filter; program)
-{MEANT({OPEN}; d.status = 'retrying' AND d.sending_at IS NULL; , CASE WHEN $5::text = 'new' OR ({EDITED}
-  AND ($5 = 'auto' OR ($5 = 'same' AND d.possibly_delivered))) THEN gen_random_uuid()::text
-  ELSE coalesce(d.requeued_as, d.message_id) END AS goes_as)} {MEANT_IDS} {guard}), u AS (UPDATE @dead_letters d
+--@ fragment NEW_ID
+($5::text = 'new' OR ({EDITED} AND ($5 = 'auto' OR ($5 = 'same' AND d.possibly_delivered))))
+
+-- Has the new destination had the message already, or will it, under its id? Another letter of the same message among $2 may go there first.
+--@ fragment NEWEST_ID(d)
+coalesce({d}.requeued_as, {d}.message_id)
+
+--@ fragment OF_NEWEST(table; to)
+EXISTS (SELECT 1 FROM {table} x WHERE x.message_id = {NEWEST_ID(d)} AND x.destination = {to}
+
+--@ fragment TAKEN(to)
+({to}::text IS NOT NULL AND {to} <> d.destination AND NOT {NEW_ID} AND ({OF_NEWEST(@outbox_retry; {to})})
+  OR {OF_NEWEST(@outbox_sent; {to})}) OR {OF_NEWEST(@dead_letters; {to})} AND x.id <> d.id) OR EXISTS (SELECT 1
+  FROM @dead_letters e WHERE e.id = ANY ($2::bigint[]) AND e.id < d.id AND {NEWEST_ID(e)} = {NEWEST_ID(d)})))
+
+-- `to`: another destination; NULL = each goes to its own
+--@ fragment REQUEUED(guard; id; filter; program; to)
+{MEANT({OPEN} AND NOT {TAKEN({to})}; d.status = 'retrying' AND d.sending_at IS NULL; , CASE
+  WHEN {NEW_ID} THEN gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
+  coalesce({to}::text, d.destination) AS goes_to)} {MEANT_IDS} {guard}), u AS (UPDATE @dead_letters d
   SET status = 'retrying', requeued_at = greatest({TIME({NOW})}, d.edited_at), requeues = d.requeues + 1,
-requeued_as = nullif(l.goes_as, d.message_id), redrive_id = coalesce($6::bigint, d.redrive_id)
+requeued_as = nullif(l.goes_as, d.message_id), redrive_id = coalesce($6::bigint, d.redrive_id), destination = l.goes_to
 FROM l
 WHERE d.id = l.id AND l.did = 0), o AS (UPDATE @outbox_redrive o SET lost = o.lost + n.n
 FROM (SELECT d.redrive_id, count(*) AS n FROM l JOIN @dead_letters d ON d.id = l.id WHERE l.did = 0
@@ -322,14 +338,15 @@ FROM (SELECT d.redrive_id, count(*) AS n FROM l JOIN @dead_letters d ON d.id = l
 WHERE o.id = n.redrive_id), r AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination,
   event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, policy, max_attempts,
   created_at, possibly_delivered, payload, idempotency_key, expires_at, due_ms, life, letter_id)
-SELECT d.original_outbox_id, l.goes_as, d.destination, d.event_type, d.message_key, d.headers, d.content_type,
+SELECT d.original_outbox_id, l.goes_as, l.goes_to, d.event_type, d.message_key, d.headers, d.content_type,
 d.encoding, d.correlation_id, d.traceparent, d.policy, d.max_attempts, d.message_created_at, d.possibly_delivered,
 d.payload, CASE WHEN l.goes_as = d.message_id THEN d.idempotency_key END, CASE
   WHEN d.expires_at > {TIME({NOW})} THEN d.expires_at END, {NOW}, d.life + 1, d.id
 FROM l JOIN @dead_letters d ON d.id = l.id
 WHERE l.did = 0
 ORDER BY l.id), {TRAIL('requeue'; {id}; {filter}; {program}; $6::bigint; {NONE}; {NONE}; '{"message_id":' ||
-to_json(l.goes_as) || '}')}
+to_json(l.goes_as) || CASE WHEN l.goes_to <> l.destination THEN ',"from":' || to_json(l.destination) || ',"to":' ||
+to_json(l.goes_to) ELSE '' END || '}')}
 
 -- As the index has it.
 --@ fragment STALE
@@ -522,10 +539,13 @@ SELECT {CUT(d.name)} FROM @outbox_destination d WHERE d.paused ORDER BY d.name L
 WITH l AS MATERIALIZED (SELECT d.message_id, d.requeued_as, d.destination FROM @dead_letters d
   WHERE d.id = $1::bigint),
 n AS MATERIALIZED (SELECT l.message_id AS id FROM l UNION SELECT l.requeued_as FROM l UNION
-  SELECT substring(a.detail FROM '^{"message_id":"([-0-9a-f]{36})"}$') FROM @outbox_audit_of_letters a
+  SELECT substring(a.detail FROM '^{"message_id":"([-0-9a-f]{36})"[,}]') FROM @outbox_audit_of_letters a
   WHERE a.letter_id = $1::bigint AND a.act = 'requeue'),
+w AS MATERIALIZED (SELECT l.destination AS name FROM l UNION SELECT a.detail::json ->> 'from'
+  FROM @outbox_audit_of_letters a WHERE a.letter_id = $1::bigint AND a.act = 'requeue'
+  AND a.detail LIKE '{"message_id":%,"from":%}'),
 m AS MATERIALIZED (SELECT x.* FROM l CROSS JOIN n CROSS JOIN LATERAL (SELECT * FROM @outbox_attempts x
-  WHERE x.message_id = n.id OFFSET 0) x WHERE x.destination = l.destination OR n.id <> l.message_id),
+  WHERE x.message_id = n.id OFFSET 0) x WHERE x.destination IN (SELECT w.name FROM w) OR n.id <> l.message_id),
 o AS MATERIALIZED (SELECT * FROM m ORDER BY m.id DESC LIMIT $2::bigint)
 SELECT {CUT(destination)}, life, n, started_ms, duration_ms, status, {CUT(class)}, {CUT(cause)}, {CUT(error)},
 {CUT(request_headers)}, {CUT(response_headers)}, substring(response_body
@@ -627,7 +647,7 @@ u AS (UPDATE @dead_letters d SET payload = n.payload, payload_version = d.payloa
   l.newest; $5::bigint; l.version + CASE l.did WHEN 0 THEN 1 ELSE 0 END)}
 
 --@ statement REQUEUE
-WITH {REQUEUED(; $7::bigint; $8; $9)} {DONE('retrying'; CASE l.did WHEN 0 THEN l.goes_as ELSE l.newest
+WITH {REQUEUED(; $7::bigint; $8; $9; $10)} {DONE('retrying'; CASE l.did WHEN 0 THEN l.goes_as ELSE l.newest
   END; $7::bigint; 0)}
 
 --@ statement RESOLVE
@@ -697,18 +717,18 @@ WHERE d.id = v.id AND (v.was = '' OR d.fingerprint = v.was) AND {STALE}
 --@ statement JOB_TURN
 SELECT 1 FROM @outbox_turn WHERE name = 'redrive' FOR NO KEY UPDATE
 
--- $1 the time, $2 filter, $3 rate, $4 ramp, $5 canary, $6 ratio, $7 ids, $8 total, $9 actor, $10 reason: the id, or that
+-- $1 the time, $2 filter, $3 rate, $4 ramp, $5 canary, $6 ratio, $7 ids, $8 total, $9 actor, $10 reason, $11 where to: the id, or that
 -- of a running one of the same filter
 --@ statement JOB_START
 WITH r AS MATERIALIZED (SELECT t.id FROM @outbox_redrive t WHERE t.status = 'running' AND t.filter = $2
   ORDER BY t.id LIMIT 1),
 j AS (INSERT INTO @outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, total, actor, reason,
-  last_id, started_ms, created_ms) SELECT $2, $3::float8, $4::bigint, $5::bigint, $6::float8, $7, $8::bigint, $9,
-  $10, coalesce((SELECT max(d.id) FROM @dead_letters d), 0), {NOW}, {NOW} WHERE NOT EXISTS (SELECT 1
+  destination, last_id, started_ms, created_ms) SELECT $2, $3::float8, $4::bigint, $5::bigint, $6::float8, $7, $8::bigint, $9,
+  $10, $11, coalesce((SELECT max(d.id) FROM @dead_letters d), 0), {NOW}, {NOW} WHERE NOT EXISTS (SELECT 1
   FROM r) RETURNING id),
 a AS (INSERT INTO @outbox_audit (at_ms, actor, act, reason, redrive_id, detail)
   SELECT {NOW}, $9, 'redrive-start', $10, j.id, '{"total":' || $8::bigint || ',"filter":' || to_json($2::text)::text
-  || '}' FROM j) SELECT (SELECT j.id FROM j), (SELECT r.id FROM r)
+  || coalesce(',"to":' || to_json($11::text)::text, '') || '}' FROM j) SELECT (SELECT j.id FROM j), (SELECT r.id FROM r)
 
 -- $1 the time, $2 job (0 = all), $3 only those that run?, $4 how many
 --@ statement JOBS
@@ -718,7 +738,7 @@ SELECT z.now, j.id, j.status, {CUT(j.filter)}, {DECIMAL(j.rate_per_s)}, j.ramp_m
 {DECIMAL(j.abort_ratio)}, j.ids, j.last_id, j.cursor_id, j.total, j.requeued, j.exhausted, {DECIMAL(j.tokens)},
 j.tokens_ms, j.started_ms, j.created_ms, j.ended_ms, {CUT(j.actor)}, {CUT(j.reason)}, {CUT(j.ending)}, j.steps,
 {OF_JOB(= 'retrying')}, {OF_JOB(IN ('failed', 'discarded'))} + j.lost, CASE
-  WHEN j.status = 'running' THEN {STRUGGLING} ELSE 0 END, {CUT(j.held)}
+  WHEN j.status = 'running' THEN {STRUGGLING} ELSE 0 END, {CUT(j.held)}, {CUT(j.destination)}
 FROM (SELECT {NOW} AS now) z LEFT JOIN j ON true
 ORDER BY j.id DESC
 
@@ -743,7 +763,7 @@ SELECT j.runs
 FROM j
 
 -- As REQUEUE, then $7 steps as they were seen, $8 cursor, $9 exhausted?, $10 tokens (those of letters that are not requeued
--- after all come back), $11 when, $12 the paused destination that it waits for: how many were requeued. No
+-- after all come back), $11 when, $12 the paused destination that it waits for, $13 where its letters go: how many were requeued. No
 -- row: somebody else has the job in hand, or has had it; or has one that letters are taken from. Nobody waits for a job
 -- while he has another: two that take each other's letters would wait for ever.
 --@ statement STEP
@@ -754,7 +774,7 @@ p AS MATERIALIZED (SELECT DISTINCT d.redrive_id AS id FROM @dead_letters d WHERE
 q AS MATERIALIZED (SELECT t.id FROM @outbox_redrive t WHERE t.id IN (SELECT p.id FROM p) FOR UPDATE SKIP LOCKED),
 g AS MATERIALIZED (SELECT j.id FROM j WHERE (SELECT count(*) FROM q) = (SELECT count(*) FROM @outbox_redrive t
   WHERE t.id IN (SELECT p.id FROM p))), {REQUEUED(AND EXISTS (SELECT 1
-  FROM g); {JOB_ACT}; NULL; NULL)}, s AS (UPDATE @outbox_redrive t
+  FROM g); {JOB_ACT}; NULL; NULL; $13)}, s AS (UPDATE @outbox_redrive t
   SET steps = t.steps + 1, requeued = t.requeued + (SELECT count(*) FROM l
   WHERE l.did = 0), cursor_id = $8::bigint, exhausted = $9::boolean, tokens = $10::float8 +
   cardinality($2::bigint[]) - (SELECT count(*) FROM l WHERE l.did = 0), tokens_ms = $11::bigint, held = $12::text

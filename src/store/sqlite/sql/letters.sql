@@ -51,7 +51,7 @@ FROM dead_letters d INDEXED BY dead_letters_redrive WHERE d.redrive_id IS NOT NU
 -- ---- the row ----
 --@ fragment JOB
 SELECT id, status, filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, last_id, cursor_id, total, requeued,
-exhausted, tokens, tokens_ms, started_ms, created_ms, ended_ms, actor, reason, ending, held
+exhausted, tokens, tokens_ms, started_ms, created_ms, ended_ms, actor, reason, ending, held, destination
 FROM outbox_redrive
 
 -- Not those that large.c wrote: to change a row is to load it.
@@ -72,6 +72,12 @@ FROM
   UNION ALL SELECT a.id, a.at_ms, a.actor, a.act, l.message_id, l.destination, a.reason, l.letter_id, a.redrive_id,
   l.before_hash, l.after_hash, l.detail, a.prev, a.hash, l.act_id FROM outbox_audit_letters l
   JOIN outbox_audit a ON a.id = l.audit_id WHERE l.letter_id = {letter}) x
+
+-- Of the letter ?1: ids that it went out under, destinations that it was at before.
+--@ fragment REQUEUE_SAYS(path)
+json_extract(CASE WHEN json_valid(detail) THEN detail END, '{path}') FROM (SELECT detail FROM outbox_audit
+  WHERE letter_id = ?1 AND letter_id IS NOT NULL AND act = 'requeue' UNION ALL SELECT l.detail
+  FROM outbox_audit_letters l JOIN outbox_audit a ON a.id = l.audit_id WHERE l.letter_id = ?1 AND a.act = 'requeue')
 
 --@ fragment ANY_ACT
 (SELECT *, NULL AS act_id FROM outbox_audit) x
@@ -110,7 +116,7 @@ SELECT payload {BY_ID}
 INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers,
   content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts,
   created_at, due_ms, life, letter_id, possibly_delivered, payload)
-SELECT original_outbox_id, ?2, destination, event_type, message_key, headers, content_type, encoding,
+SELECT original_outbox_id, ?2, coalesce(?7, destination), event_type, message_key, headers, content_type, encoding,
 correlation_id, traceparent, CASE WHEN ?3 THEN idempotency_key END, CASE WHEN ?4 THEN NULL ELSE expires_at
   END, policy, max_attempts, message_created_at, ?5, life + 1, id, possibly_delivered, {HK_SQ_UNLESS_LARGE(6;
   payload)}
@@ -119,8 +125,14 @@ WHERE id = ?1
 
 --@ statement REQUEUE
 UPDATE dead_letters SET status = 'retrying', requeued_at = ?2, requeues = requeues + 1, requeued_as = ?3, redrive_id
-= coalesce(?4, redrive_id)
+= coalesce(?4, redrive_id), destination = coalesce(?5, destination)
 WHERE id = ?1
+
+-- ?1 message_id, ?2 destination, ?3 the letter that is to go there: is there another one of the two?
+--@ statement TAKEN
+SELECT EXISTS (SELECT 1 FROM outbox_retry WHERE message_id = ?1 AND destination = ?2) OR EXISTS (SELECT 1
+  FROM outbox_sent WHERE message_id = ?1 AND destination = ?2) OR EXISTS (SELECT 1 FROM dead_letters
+  WHERE message_id = ?1 AND destination = ?2 AND id <> ?3)
 
 --@ statement LOSE
 UPDATE outbox_redrive SET lost = lost + 1
@@ -206,7 +218,7 @@ FROM (SELECT 1 {OF_JOB} AND d.status = 'retrying' AND EXISTS (SELECT 1
 
 --@ statement JOB_START
 INSERT INTO outbox_redrive (filter, rate_per_s, ramp_ms, canary, abort_ratio, ids, last_id, total, started_ms,
-  created_ms, actor, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)
+  created_ms, actor, reason, destination) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)
 
 --@ statement JOB_TWIN
 SELECT id FROM outbox_redrive WHERE status = 'running' AND filter = ?1 ORDER BY id LIMIT 1
@@ -217,9 +229,10 @@ SELECT id FROM outbox_redrive WHERE status = 'running' AND filter = ?1 ORDER BY 
 --@ statement JOB_END
 UPDATE outbox_redrive SET status = ?2, ended_ms = ?3, ending = ?4 WHERE id = ?1
 
+-- ?2 where its letters go; NULL = each to its own
 --@ statement IS_PAUSED
 SELECT p.name
-FROM dead_letters d JOIN outbox_destination p ON p.name = d.destination
+FROM dead_letters d JOIN outbox_destination p ON p.name = coalesce(?2, d.destination)
 WHERE d.id = ?1 AND p.paused <> 0
 
 --@ statement JOB_SAVE
@@ -272,11 +285,8 @@ UPDATE dead_letters SET possibly_delivered = 1 WHERE id = ?1
 -- ---- letters_show.c ----
 
 --@ statement ATTEMPTS
-{ATTEMPT} (SELECT * FROM outbox_attempts WHERE destination = ?5 AND message_id IN (SELECT ?2 UNION SELECT ?3
-  UNION SELECT json_extract(CASE WHEN json_valid(detail) THEN detail END, '$.message_id') FROM (SELECT detail
-  FROM outbox_audit WHERE letter_id = ?1 AND letter_id IS NOT NULL AND act = 'requeue' UNION ALL
-  SELECT l.detail FROM outbox_audit_letters l JOIN outbox_audit a ON a.id = l.audit_id WHERE l.letter_id = ?1
-  AND a.act = 'requeue')) ORDER BY id DESC LIMIT ?4)
+{ATTEMPT} (SELECT * FROM outbox_attempts WHERE destination IN (SELECT ?5 UNION SELECT {REQUEUE_SAYS($.from)})
+  AND message_id IN (SELECT ?2 UNION SELECT ?3 UNION SELECT {REQUEUE_SAYS($.message_id)}) ORDER BY id DESC LIMIT ?4)
 ORDER BY id
 
 --@ statement VERSIONS
