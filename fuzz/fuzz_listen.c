@@ -48,7 +48,7 @@ static void check_listen(struct hk_str text)
         return;
     MUST(parsed);
     check_address(where, &at, len);
-    if (!hk_text_check_admin_listen(text, why))
+    if (!hk_text_listen_is_local(text))
         return;
     static const unsigned char one[16] = {[15] = 1};
     if (at.any.sa_family == AF_INET)

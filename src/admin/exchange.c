@@ -170,6 +170,25 @@ const char *hk_admin_exchange_header(const struct hk_admin_exchange *x, const ch
     return NULL;
 }
 
+const char *hk_exchange_join(struct hk_admin_exchange *x, const char *name)
+{
+    size_t len = 0;
+    for (const struct hk_exchange_header *h = x->headers; h; h = h->next)
+        len += hk_str_eqi(hk_str_of(h->name), hk_str_of(name)) ? strlen(h->value) + 1 : 0;
+    char *out = len > 0 ? hk_pool_alloc(&x->pool, 1, len) : NULL, *end = out;
+    for (const struct hk_exchange_header *h = x->headers; out && h; h = h->next) {
+        if (!hk_str_eqi(hk_str_of(h->name), hk_str_of(name)))
+            continue;
+        size_t n = strlen(h->value);
+        memcpy(end, h->value, n);
+        end[n] = ',';
+        end += n + 1;
+    }
+    if (out)
+        end[-1] = '\0';
+    return out;
+}
+
 /* ---- there and back ---- */
 
 void hk_exchange_hand_out(struct hk_admin_exchange *x)

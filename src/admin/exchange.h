@@ -39,6 +39,8 @@ struct hk_admin_exchange {
     bool handed;      /* it was out */
     unsigned refusal; /* the body was too much: what follows is not kept, and this is the status */
     size_t body_max, discarded;
+    const char *cors; /* the origin whose page may read the reply; NULL: none */
+    char address[HK_IP_TEXT_MAX];
     struct hk_admin_ask ask;
     struct hk_pool pool; /* names, values, texts */
     struct hk_exchange_header *headers, **headers_end;
@@ -67,6 +69,8 @@ struct hk_admin_exchange *hk_hub_take(struct hk_hub *hub); /* all that are back,
 /* `target`: the path with its query, as it came. NULL: out of memory. */
 struct hk_admin_exchange *hk_exchange_new(struct hk_hub *hub, const char *target);
 bool hk_exchange_add_header(struct hk_admin_exchange *x, const char *name, const char *value);
+/* All values of a header, joined by commas. NULL: there is none, or no memory. */
+const char *hk_exchange_join(struct hk_admin_exchange *x, const char *name);
 /* Keeps a piece of the body. HK_TOOBIG: over its bound; HK_BUSY: over that of all bodies; HK_NOMEM. */
 enum hk_code hk_exchange_add_body(struct hk_admin_exchange *x, const char *bytes, size_t len) HK_MUSTCHECK;
 /* Would a body of so many bytes fit beside the others? */

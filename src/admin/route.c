@@ -3,8 +3,8 @@
  * it take the method. */
 #include <string.h>
 
+#include "admin/gate.h"
 #include "admin/route.h"
-#include "base/cidr.h"
 #include "base/json.h"
 #include "base/str.h"
 
@@ -92,44 +92,6 @@ void hk_admin_problem(struct hk_admin_reply *out, unsigned status, const char *d
 
 /* ---- is it for us? ---- */
 
-/* What follows the colon, as far as anything does. */
-static bool is_port(struct hk_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (!hk_ascii_isdigit(s.ptr[i]))
-            return false;
-    }
-    return s.len <= 5;
-}
-
-/* localhost, 127.x.y.z or [::1], with a port or without, and nothing else behind it. */
-static bool is_loopback(struct hk_str host)
-{
-    struct hk_str rest = host, name;
-    struct hk_ip ip;
-    if (rest.len && rest.ptr[0] == '[') {
-        rest = (struct hk_str){rest.ptr + 1, rest.len - 1};
-        name = hk_str_cut(&rest, ']');
-        if (!rest.ptr || hk_str_cut(&rest, ':').len || !hk_ip_parse(name, &ip) || !ip.v6)
-            return false;
-    } else {
-        name = hk_str_cut(&rest, ':');
-    }
-    if (!is_port(rest))
-        return false;
-    if (hk_str_eqi(name, hk_str_of("localhost")))
-        return true;
-    if (!hk_ip_parse(name, &ip))
-        return false;
-    const char *special = hk_ip_special(&ip);
-    return special && strcmp(special, "loopback") == 0;
-}
-
-bool hk_admin_host_is_ours(bool loopback_only, const char *host)
-{
-    return !loopback_only || !host || is_loopback(hk_str_of(host));
-}
-
 static bool takes(const struct route *route, const char *method)
 {
     return strcmp(route->method, method) == 0 ||
@@ -163,8 +125,8 @@ void hk_admin_answer(const struct hk_admin_site *site, const struct hk_admin_req
     bool other_method = false;
     hk_admin_reply_init(out, 200);
     const struct route *route = find(request, &other_method);
-    if (!hk_admin_host_is_ours(request->loopback_only, request->host)) {
-        hk_admin_problem(out, 421, HK_ADMIN_MISDIRECTED);
+    if (request->loopback_only && request->host && !hk_gate_names_loopback(request->host)) {
+        hk_admin_problem(out, 421, "this address is for this machine: ask for localhost");
     } else if (other_method) {
         hk_admin_problem(out, 405, NULL);
         out->allow = "GET, HEAD"; /* as long as all rows are GET */

@@ -57,9 +57,6 @@ void hk_admin_reply_init(struct hk_admin_reply *reply, unsigned status);
  * HK_INVALID: it has characters that would begin another header. Nothing is added then. */
 enum hk_code hk_admin_reply_header(struct hk_admin_reply *reply, const char *name, struct hk_str value);
 
-/* Does the Host header (NULL: none) name this machine, where the listener is for this machine alone? Else it is a 421. */
-bool hk_admin_host_is_ours(bool loopback_only, const char *host);
-#define HK_ADMIN_MISDIRECTED "this address is for this machine: ask for localhost"
 /* Is this a path of the table, whatever the role? It is then answered by hk_admin_answer, and by nobody else. */
 bool hk_admin_route_has(const char *path);
 /* Always a reply. `body` is freed by the caller (hk_buf_fini). */

@@ -7,6 +7,7 @@
  * not count, since the client waits for us. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +20,9 @@
 #include <microhttpd.h>
 
 #include "admin/exchange.h"
+#include "admin/listen.h"
 #include "admin/server.h"
+#include "admin/tls.h"
 #include "base/mem.h"
 
 enum {
@@ -38,6 +41,10 @@ struct client { /* one connection */
     struct MHD_Connection *connection;
     int fd;
     int64_t since_ms;
+    bool has_ip; /* else it came by a Unix socket */
+    struct hk_ip ip;
+    int64_t uid;                    /* by a Unix socket; else -1 */
+    struct hk_tls_credentials *tls; /* of the session */
     bool cut;
     bool suspended;                   /* it waits for us */
     struct hk_admin_exchange *stream; /* that it listens to; NULL: none */
@@ -118,6 +125,17 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return rc;
 }
 
+/* For the page of another origin that is listed, and for no other. */
+static void add_cors(struct MHD_Response *response, const struct hk_admin_exchange *x)
+{
+    if (!response || !x->cors)
+        return;
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", x->cors);
+    (void)MHD_add_response_header(response, "Access-Control-Expose-Headers",
+                                  "ETag, Location, Retry-After, Idempotency-Replayed");
+    (void)MHD_add_response_header(response, "Vary", "Origin");
+}
+
 static enum MHD_Result send_back(struct MHD_Connection *connection, struct hk_admin_exchange *x)
 {
     struct MHD_Response *response = response_of(&x->reply, false);
@@ -125,6 +143,7 @@ static enum MHD_Result send_back(struct MHD_Connection *connection, struct hk_ad
         (void)MHD_add_response_header(response, "Content-Encoding", "gzip");
     if (response)
         (void)MHD_add_response_header(response, "Vary", "Accept-Encoding");
+    add_cors(response, x);
     return queue(connection, x->reply.status, response);
 }
 
@@ -166,6 +185,7 @@ static enum MHD_Result start_stream(struct client *c, struct hk_admin_exchange *
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, x, NULL);
     if (response)
         add_headers(response, &x->reply, true);
+    add_cors(response, x);
     if (c->at->server->ending)
         hk_stream_finish(x);
     c->stream = x;
@@ -224,13 +244,62 @@ static enum MHD_Result answer(const struct listener *l, struct MHD_Connection *c
                                              .path = x->ask.path,
                                              .host = hk_admin_exchange_header(x, "Host"),
                                              .has_body = has_body,
-                                             .role = l->how.role,
-                                             .loopback_only = l->how.loopback_only};
+                                             .role = x->ask.role};
     struct hk_admin_reply reply;
     hk_admin_answer(&l->server->site, &request, &reply);
     enum MHD_Result rc = queue(connection, reply.status, response_of(&reply, has_body));
     hk_buf_fini(&reply.body);
     return rc;
+}
+
+/* Root may do everything on this machine anyway. */
+static enum hk_role role_of(const struct listener *l, const struct client *c)
+{
+    if (l->how.gate.way != HK_GATE_UNIX || c->uid == 0 || c->uid == (int64_t)geteuid())
+        return l->how.role;
+    return HK_ROLE_NONE;
+}
+
+/* By the rules of the listener: 0, or a status and why. */
+static unsigned let_in(const struct listener *l, struct hk_admin_exchange *x, const struct hk_head *head,
+                       const char **out_why)
+{
+    const struct client *c = x->home;
+    const struct hk_gate *gate = &l->how.gate;
+    const struct hk_gate_ask ask = {
+        .method = x->ask.method,
+        .host = head->host,
+        .origin = head->origin,
+        .forwarded = gate->way == HK_GATE_PROXIED ? hk_exchange_join(x, "X-Forwarded-For") : NULL,
+        .peer = c->has_ip ? &c->ip : NULL};
+    struct hk_gate_pass pass;
+    unsigned status = hk_gate_check(gate, &ask, &pass, out_why);
+    if (status)
+        return status;
+    if (pass.has_client)
+        (void)hk_ip_format(&pass.client, x->address);
+    x->cors = pass.cors ? hk_admin_exchange_header(x, "Origin") : NULL;
+    x->ask.address = x->address;
+    x->ask.uid = c->uid;
+    x->ask.way = gate->way;
+    x->ask.role = role_of(l, c);
+    return 0;
+}
+
+/* A browser asks whether a page of another origin may send what it wants to send. */
+static enum MHD_Result answer_preflight(struct MHD_Connection *connection, const struct hk_admin_exchange *x)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (response) {
+        (void)MHD_add_response_header(response, "Access-Control-Allow-Methods",
+                                      "GET, POST, PUT, PATCH, DELETE");
+        (void)MHD_add_response_header(
+            response, "Access-Control-Allow-Headers",
+            "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID");
+        (void)MHD_add_response_header(response, "Access-Control-Max-Age", "600");
+    }
+    add_cors(response, x);
+    return queue(connection, 204, response);
 }
 
 /* The head is there. A reply now means that the body is not read, and that no 100 (Continue) asks for it. */
@@ -247,10 +316,11 @@ static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *co
     if (why)
         return refuse(connection, 400, why);
     x->takes_gzip = hk_head_takes_gzip(n.head.encodings);
+    unsigned status = let_in(l, x, &n.head, &why);
+    if (status)
+        return refuse(connection, status, why);
     if (!is_for_service(l, x))
         return body.present ? answer(l, connection, x, true) : MHD_YES;
-    if (!hk_admin_host_is_ours(l->how.loopback_only, n.head.host))
-        return refuse(connection, 421, HK_ADMIN_MISDIRECTED);
     if (!body.present)
         return MHD_YES;
     x->body_max = l->service.body_max(l->service.arg, x->ask.method, x->ask.path);
@@ -291,9 +361,9 @@ static enum MHD_Result hand_out(const struct listener *l, struct client *c, stru
 {
     if (l->server->ending)
         return refuse(c->connection, 503, "the relay is shutting down");
-    x->ask.role = l->how.role;
-    x->ask.address = "";
-    x->home = c;
+    if (x->cors && strcmp(x->ask.method, "OPTIONS") == 0 &&
+        hk_admin_exchange_header(x, "Access-Control-Request-Method"))
+        return answer_preflight(c->connection, x);
     x->handed = true;
     l->server->n_open++;
     hk_exchange_hand_out(x);
@@ -322,6 +392,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     x->ask.method = method;
     if (!x->begun) {
         x->begun = true;
+        x->home = c;
         return begin(l, connection, x, version);
     }
     if (*size)
@@ -366,6 +437,44 @@ static void make_room(struct hk_admin_server *s, const struct listener *l)
         cut(oldest);
 }
 
+static void free_client(struct client *c)
+{
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    hk_tls_credentials_unref(c->tls);
+    hk_mem_free(c);
+}
+
+static void note_peer(struct client *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *from = info ? info->client_addr : NULL;
+    c->uid = -1;
+    if (c->at->how.gate.way == HK_GATE_UNIX) {
+        c->uid = hk_listen_peer_uid(c->fd);
+    } else if (from && from->sa_family == AF_INET) {
+        c->has_ip = true;
+        memcpy(c->ip.addr, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
+    } else if (from && from->sa_family == AF_INET6) {
+        c->has_ip = c->ip.v6 = true;
+        memcpy(c->ip.addr, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
+    }
+}
+
+/* Before the first byte of the handshake. */
+static bool greet(struct client *c)
+{
+    struct hk_admin_tls *tls = c->at->how.tls;
+    if (!tls)
+        return true;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    c->tls = info && info->tls_session ? hk_admin_tls_greet(tls, info->tls_session, c->since_ms) : NULL;
+    return c->tls != NULL;
+}
+
 static void connection_changed(void *arg, struct MHD_Connection *connection, void **context,
                                enum MHD_ConnectionNotificationCode what)
 {
@@ -373,10 +482,7 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
     struct hk_admin_server *s = l->server;
     struct client *c = *context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED && c) {
-        *c->link = c->next;
-        if (c->next)
-            c->next->link = c->link;
-        hk_mem_free(c);
+        free_client(c);
         *context = NULL;
         return;
     }
@@ -394,6 +500,9 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
         c->next->link = &c->next;
     s->clients = c;
     *context = c;
+    note_peer(c);
+    if (!greet(c))
+        cut(c);
     make_room(s, l);
 }
 
@@ -537,6 +646,14 @@ static size_t leave_as_it_is(void *arg, struct MHD_Connection *connection, char 
 
 /* ---- start and stop ---- */
 
+/* The library takes its options by pointers to what it does not change. */
+static void *unconst(const char *text)
+{
+    void *out;
+    memcpy(&out, &text, sizeof out);
+    return out;
+}
+
 static bool start_listener(struct hk_admin_server *s, const struct hk_admin_listener *how)
 {
     struct listener *l = &s->listeners[s->n];
@@ -544,12 +661,19 @@ static bool start_listener(struct hk_admin_server *s, const struct hk_admin_list
         (struct listener){.server = s, .how = *how, .room = how->service ? CONNECTIONS_SERVICE : CONNECTIONS};
     if (how->service)
         l->service = *how->service;
+    const struct MHD_OptionItem with_tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, how->tls ? unconst(hk_admin_tls_cert(how->tls)) : NULL},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, how->tls ? unconst(hk_admin_tls_key(how->tls)) : NULL},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, unconst(hk_admin_tls_priorities)},
+        {MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem without[] = {{MHD_OPTION_END, 0, NULL}};
     l->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, l, MHD_OPTION_LISTEN_SOCKET, how->fd,
-        MHD_OPTION_CONNECTION_LIMIT, l->room, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(PATIENCE_MS / 1000),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
-        connection_changed, l, MHD_OPTION_NOTIFY_COMPLETED, answered, l, MHD_OPTION_URI_LOG_CALLBACK,
-        see_target, l, MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is, NULL, MHD_OPTION_END);
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (how->tls ? MHD_USE_TLS : 0U), 0, NULL, NULL, handle, l,
+        MHD_OPTION_LISTEN_SOCKET, how->fd, MHD_OPTION_CONNECTION_LIMIT, l->room,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(PATIENCE_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HEADERS_MAX, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, l, MHD_OPTION_NOTIFY_COMPLETED,
+        answered, l, MHD_OPTION_URI_LOG_CALLBACK, see_target, l, MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is,
+        NULL, MHD_OPTION_ARRAY, how->tls ? with_tls : without, MHD_OPTION_END);
     s->n += l->daemon != NULL;
     return l->daemon != NULL;
 }

@@ -10,8 +10,8 @@
 
 #include <hikyaku/facts.h>
 
+#include "admin/gate.h"
 #include "admin/route.h"
-#include "base/cidr.h"
 
 struct hk_admin_server;
 struct hk_admin_exchange;
@@ -21,12 +21,16 @@ struct hk_admin_exchange;
 /* A request as it came. Everything in it lives until the exchange is given back. */
 struct hk_admin_ask {
     const char *method;
-    const char *path;    /* never decoded; without the query */
-    const char *query;   /* what follows '?', never decoded; NULL: there is none */
-    struct hk_str body;  /* whole; empty when there is none. Always NUL-terminated */
-    enum hk_role role;   /* what the listener grants to everybody who reaches it */
-    const char *address; /* of the client, without port; "" on a Unix socket */
-    int64_t uid;         /* of the client's process on a Unix socket; -1 elsewhere */
+    const char *path;     /* never decoded; without the query */
+    const char *query;    /* what follows '?', never decoded; NULL: there is none */
+    struct hk_str body;   /* whole; empty when there is none. Always NUL-terminated */
+    enum hk_gate_way way; /* by which listener it came */
+    enum hk_role
+        role; /* what the listener grants to everybody who reaches it. On a Unix socket only the relay's own user and
+                          * root have it, others none */
+    const char
+        *address; /* of the client, without port; "" on a Unix socket. Behind proxies: whom they speak for */
+    int64_t uid;  /* of the client's process on a Unix socket; -1 elsewhere */
 };
 
 /* What the server asks of the layer above. Both members run on the server's thread and must not block: a probe waits behind them. */
@@ -77,10 +81,13 @@ void hk_admin_stream_end(struct hk_admin_stream *stream);
 
 /* ---- start and stop ---- */
 
+struct hk_admin_tls;
+
 struct hk_admin_listener {
-    int fd;            /* listening, non-blocking; the server's from now on, also when it cannot start */
-    enum hk_role role; /* of whoever asks there */
-    bool loopback_only;
+    int fd;              /* listening, non-blocking; the server's from now on, also when it cannot start */
+    enum hk_role role;   /* of whoever asks there */
+    struct hk_gate gate; /* who may come in; what it points to outlives the server */
+    struct hk_admin_tls *tls;               /* of HK_GATE_TLS; outlives the server */
     const struct hk_admin_service *service; /* copied; NULL: probes and metrics alone */
 };
 

@@ -65,12 +65,41 @@ void hk_check_retention(struct hk_walk *walk, const struct hk_yaml_node *node, v
                       "\"audit\" must keep rows for at least 1d, or \"never\" delete them");
 }
 
+static void check_admin_tls(struct hk_walk *walk, const struct hk_yaml_node *node,
+                            const struct hk_conf_admin *admin)
+{
+    const struct hk_conf_admin_tls *tls = &admin->tls;
+    bool terminated = tls->by == HK_CONF_ADMIN_TLS_TERMINATED;
+    if (!terminated && !tls->cert != !tls->key)
+        hk_walk_error(walk, hk_walk_at(walk, node, "tls"), "\"tls\" needs both \"cert\" and \"key\"");
+    else if (tls->client_ca && !tls->cert)
+        hk_walk_error(walk, hk_walk_at(walk, node, "tls"),
+                      "\"client_ca\" needs \"cert\" and \"key\" beside it");
+    if (terminated && admin->trusted_proxies.n == 0)
+        hk_walk_error(
+            walk, hk_walk_at(walk, node, "tls"),
+            "\"tls: terminated\" needs \"trusted_proxies\": the addresses of the proxies that end TLS");
+    if (!terminated && admin->trusted_proxies.n > 0)
+        hk_walk_error(walk, hk_walk_at(walk, node, "trusted_proxies"),
+                      "\"trusted_proxies\" needs \"tls: terminated\" beside it");
+}
+
 /* The default port may be taken by another relay of this machine; one that was asked for may not. */
 void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     struct hk_conf_admin *admin = section;
-    (void)walk;
     admin->listen_given = hk_yaml_get(node, "listen") != NULL;
+    if (hk_walk_failed(walk))
+        return;
+    check_admin_tls(walk, node, admin);
+    bool safe = (admin->tls.cert || admin->tls.by == HK_CONF_ADMIN_TLS_TERMINATED) &&
+                admin->auth == HK_CONF_ADMIN_AUTH_TOKENS;
+    if (!safe && !hk_text_listen_is_local(hk_str_of(admin->listen)))
+        hk_walk_error(
+            walk, hk_walk_at(walk, node, "listen"),
+            "\"listen\" must be a loopback address, or have \"auth: tokens\" and \"tls\" with cert and key (or "
+            "terminated, with trusted_proxies) beside it; \"health_listen\" may be reached from elsewhere "
+            "without them");
 }
 
 /* A credential by its name, or by its look: one long word. In doubt it is one. */

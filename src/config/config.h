@@ -58,11 +58,33 @@ struct hk_conf_retention { /* each may be HK_CONFIG_NEVER */
         alerts_ms;
 };
 
+enum hk_conf_admin_auth {
+    HK_CONF_ADMIN_AUTH_AUTO = 0, /* tokens, but for this machine */
+    HK_CONF_ADMIN_AUTH_TOKENS
+};
+
+enum hk_conf_admin_tls_by {
+    HK_CONF_ADMIN_TLS_OWN = 0,   /* by certificate and key, when they are given */
+    HK_CONF_ADMIN_TLS_TERMINATED /* by a proxy */
+};
+
+struct hk_conf_admin_tls {
+    uint32_t given;
+    enum hk_conf_admin_tls_by by;
+    const char *cert, *key, *client_ca; /* paths; NULL: not given */
+};
+
 struct hk_conf_admin {
     uint32_t given;
-    const char *listen; /* a loopback address and a port: 127.0.0.1:8189, [::1]:8189; "none" */
+    const char *listen; /* an address and a port: 127.0.0.1:8189, [::1]:8189; "none" */
     bool listen_given;
     const char *health_listen; /* any address and a port; "none" */
+    const char *unix_path;     /* a socket in the file system; NULL: none */
+    enum hk_conf_admin_auth auth;
+    struct hk_conf_admin_tls tls;
+    struct hk_conf_list trusted_proxies; /* of struct hk_cidr */
+    struct hk_conf_list hosts, cors;     /* of const char * */
+    uint32_t workers;
 };
 
 enum hk_conf_log_format {

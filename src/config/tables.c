@@ -94,15 +94,71 @@ static const struct hk_opt_table retention_table = {
     .check = hk_check_retention,
 };
 
+static const struct hk_word admin_tls_words[] = {{"terminated", HK_CONF_ADMIN_TLS_TERMINATED}, {NULL, 0}};
+
+static const struct hk_opt admin_tls_opts[] = {
+    {"by", HK_OPT_ENUM, HK_OPT_HIDDEN | HK_OPT_RESTART, AT(struct hk_conf_admin_tls, by),
+     .words = admin_tls_words, .example = "{ cert: relay.pem, key: relay.key }",
+     .help = "a proxy ends TLS in front of the relay"},
+    {"cert", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin_tls, cert), .min = 1, .max = 4096,
+     .otherwise = "none", .example = "relay.pem",
+     .help = "certificate and its chain, PEM; read again when the file changes"},
+    {"key", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin_tls, key), .min = 1, .max = 4096,
+     .otherwise = "none", .example = "relay.key", .help = "its key, PEM, without a password"},
+    {"client_ca", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin_tls, client_ca), .min = 1, .max = 4096,
+     .otherwise = "clients need no certificate", .example = "clients.pem",
+     .help = "authorities, PEM: only clients with a certificate of one of them may connect"},
+};
+
+static const struct hk_opt_table admin_tls_table = {
+    .name = "tls",
+    .where = "admin.tls",
+    .size = sizeof(struct hk_conf_admin_tls),
+    .opts = admin_tls_opts,
+    .n_opts = HK_COUNT(admin_tls_opts),
+    .shorthand = true,
+    .example = "{ cert: relay.pem, key: relay.key }",
+};
+
+static const struct hk_word admin_auth_words[] = {
+    {"auto", HK_CONF_ADMIN_AUTH_AUTO}, {"tokens", HK_CONF_ADMIN_AUTH_TOKENS}, {NULL, 0}};
+static const struct hk_opt admin_host_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 253, .check = hk_text_check_host, .example = "relay.example"};
+static const struct hk_opt admin_origin_elem = {.type = HK_OPT_STRING,
+                                                .min = 1,
+                                                .max = 300,
+                                                .check = hk_text_check_origin,
+                                                .example = "https://dash.example"};
+static const struct hk_opt admin_proxy_elem = {.type = HK_OPT_CIDR};
+
 static const struct hk_opt admin_opts[] = {
     {"listen", HK_OPT_STRING, HK_OPT_RESTART, AT(struct hk_conf_admin, listen), .min = 1, .max = 300,
-     .fallback = "127.0.0.1:8189", .check = hk_text_check_admin_listen,
+     .fallback = "127.0.0.1:8189", .check = hk_text_check_listen,
      .help =
-         "address and port of metrics, probes and later the API: a loopback address, or none; port 0: any "
-         "free one"},
+         "address and port of metrics, probes and the API, or none; port 0: any free one. Another address than "
+         "loopback needs tls and auth: tokens"},
     {"health_listen", HK_OPT_STRING, HK_OPT_RESTART, AT(struct hk_conf_admin, health_listen), .min = 1,
      .max = 300, .fallback = "none", .example = "0.0.0.0:8190", .check = hk_text_check_listen,
      .help = "one more, on any address, that serves only /metrics, /livez and /readyz"},
+    {"unix", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin, unix_path), .min = 1, .max = 100,
+     .otherwise = "none", .example = "/run/hikyaku/admin.sock",
+     .help = "one more, as a socket in the file system that only the relay's user can connect to"},
+    {"tls", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_conf_admin, tls), .sub = &admin_tls_table,
+     .otherwise = "none",
+     .help = "TLS of listen, 1.2 or later: by a certificate, or terminated by a proxy of trusted_proxies"},
+    {"auth", HK_OPT_ENUM, HK_OPT_RESTART, AT(struct hk_conf_admin, auth), .words = admin_auth_words,
+     .fallback = "auto", .help = "auto: this machine needs no token; tokens: everybody does"},
+    {"trusted_proxies", HK_OPT_LIST, HK_OPT_RESTART, AT(struct hk_conf_admin, trusted_proxies), .max = 64,
+     .elem = &admin_proxy_elem, .example = "[10.0.0.0/8]",
+     .help = "with tls: terminated, requests come from these alone, and X-Forwarded-For says for whom"},
+    {"hosts", HK_OPT_LIST, HK_OPT_RESTART, AT(struct hk_conf_admin, hosts), .max = 64,
+     .elem = &admin_host_elem, .example = "[relay.example]",
+     .help = "names, beside localhost, that clients may call this relay by"},
+    {"cors", HK_OPT_LIST, HK_OPT_RESTART, AT(struct hk_conf_admin, cors), .max = 64,
+     .elem = &admin_origin_elem, .example = "[\"https://dash.example\"]",
+     .help = "origins whose pages may use the API from a browser"},
+    {"workers", HK_OPT_U32, HK_OPT_RESTART, AT(struct hk_conf_admin, workers), .min = 1, .max = 16,
+     .fallback = "2", .help = "operations of the API at a time, each with its own connection to the store"},
 };
 
 static const struct hk_opt_table admin_table = {
@@ -474,7 +530,8 @@ static const struct hk_opt root_opts[] = {
      .help = "how long what is settled is kept"},
     {"default_policy", HK_OPT_NAME, AT(struct hk_config, default_policy), .fallback = "standard",
      .ref = HK_REF_POLICY, .help = "for destinations that name none"},
-    {"admin", HK_OPT_SECTION, AT(struct hk_config, admin), .sub = &admin_table, .help = "metrics and probes"},
+    {"admin", HK_OPT_SECTION, AT(struct hk_config, admin), .sub = &admin_table,
+     .help = "metrics, probes and the API"},
     {"log", HK_OPT_SECTION, AT(struct hk_config, log), .sub = &log_table, .help = "lines on standard error"},
     {"telemetry", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_config, telemetry), .sub = &telemetry_table,
      .help = "traces to an OpenTelemetry collector"},
@@ -513,24 +570,18 @@ const struct hk_opt_table hk_root_table = {
 const struct hk_opt_table *hk_schema_table(size_t i)
 {
     static const struct hk_opt_table *const tables[] = {
-        &hk_root_table,        &store_table,
-        &relay_table,          &retention_table,
-        &admin_table,          &hk_policy_table,
-        &hk_backoff_table,     &hk_jitter_table,
-        &hk_classes_table,     &hk_class_table,
-        &hk_rule_table,        &hk_breaker_table,
-        &hk_destination_table, &http_table,
-        &header_table,         &sign_table,
-        &auth_table,           &basic_table,
-        &null_table,           &limits_table,
-        &route_table,          &validate_table,
-        &mask_table,           &log_table,
-        &telemetry_table,      &telemetry_header_table,
-        &hk_channel_table,     &hk_slack_table,
-        &hk_email_table,       &hk_hook_table,
-        &hk_pagerduty_table,   &hk_exec_table,
-        &hk_alerts_table,      &hk_quiet_table,
-        &hk_alert_rule_table,
+        &hk_root_table,    &store_table,          &relay_table,
+        &retention_table,  &admin_table,          &admin_tls_table,
+        &hk_policy_table,  &hk_backoff_table,     &hk_jitter_table,
+        &hk_classes_table, &hk_class_table,       &hk_rule_table,
+        &hk_breaker_table, &hk_destination_table, &http_table,
+        &header_table,     &sign_table,           &auth_table,
+        &basic_table,      &null_table,           &limits_table,
+        &route_table,      &validate_table,       &mask_table,
+        &log_table,        &telemetry_table,      &telemetry_header_table,
+        &hk_channel_table, &hk_slack_table,       &hk_email_table,
+        &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
+        &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

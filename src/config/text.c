@@ -207,16 +207,18 @@ bool hk_text_check_listen(struct hk_str s, char why[HK_WHY_MAX])
            refuse(why, "must be an address and a port such as 127.0.0.1:8189 or [::1]:8189");
 }
 
-bool hk_text_check_admin_listen(struct hk_str s, char why[HK_WHY_MAX])
+bool hk_text_listen_is_local(struct hk_str s)
 {
     struct hk_ip ip;
-    if (!hk_text_check_listen(s, why))
-        return false;
     const char *special = is_listen(s, &ip) ? hk_ip_special(&ip) : "loopback";
-    return (special && strcmp(special, "loopback") == 0) ||
-           refuse(why,
-                  "must be a loopback address, since nobody is asked who he is yet; \"health_listen\" may be "
-                  "reached from elsewhere");
+    return special && strcmp(special, "loopback") == 0;
+}
+
+bool hk_text_check_host(struct hk_str s, char why[HK_WHY_MAX])
+{
+    struct hk_str rest = s;
+    return (cut_host(&rest) && !rest.ptr) ||
+           refuse(why, "must be a host name such as relay.example, without a port");
 }
 
 bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX])
@@ -311,6 +313,17 @@ bool hk_text_check_http_url(struct hk_str s, char why[HK_WHY_MAX])
     if (!is_authority(authority, false, 1))
         return refuse(why, "has a host or port that is not valid");
     return true;
+}
+
+/* As a browser writes it: nothing behind the host and port. */
+bool hk_text_check_origin(struct hk_str s, char why[HK_WHY_MAX])
+{
+    struct hk_str scheme = {NULL, 0}, rest = s;
+    if (cut_scheme(&rest, &scheme) &&
+        (hk_str_eq(scheme, hk_str_of("http")) || hk_str_eq(scheme, hk_str_of("https"))) &&
+        is_authority(rest, false, 1))
+        return true;
+    return refuse(why, "must be an origin such as https://dash.example, without a path");
 }
 
 bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])

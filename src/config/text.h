@@ -25,7 +25,8 @@ hk_opt_check_fn hk_text_check_store_url;
 hk_opt_check_fn hk_text_check_http_url;
 hk_opt_check_fn hk_text_check_sql_name;
 hk_opt_check_fn hk_text_check_listen;
-hk_opt_check_fn hk_text_check_admin_listen;
+hk_opt_check_fn hk_text_check_host;   /* a name or an address, without port */
+hk_opt_check_fn hk_text_check_origin; /* https://host, http://host:port */
 hk_opt_check_fn hk_text_check_header_name;
 hk_opt_check_fn hk_text_check_header_value;
 hk_opt_check_fn hk_text_check_printable;
@@ -41,6 +42,8 @@ hk_opt_check_fn hk_text_check_smtp_url;
 
 /* Puts the text into `why`; false. */
 bool hk_text_refuse(char why[HK_WHY_MAX], const char *text);
+/* Is a valid "listen" reached from this machine alone? "none" is. */
+bool hk_text_listen_is_local(struct hk_str s);
 bool hk_text_is_authority(struct hk_str s); /* host, host:port, [v6] or [v6]:port */
 
 #endif

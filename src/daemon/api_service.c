@@ -14,7 +14,6 @@
 #include "jq/jq.h"
 
 enum {
-    WORKERS = 2,
     STOP_MS = 2000,
     LONGEST_MS = 30000 /* of an operation; what takes longer is a job */
 };
@@ -188,7 +187,7 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_ser
     if (!hk_jq_find(s->jq))
         s->jq[0] = '\0';
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};
-    enum hk_code rc = hk_admin_pool_start(&objects, WORKERS, &s->pool, err);
+    enum hk_code rc = hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err);
     if (rc == HK_OK)
         *out = s;
     else

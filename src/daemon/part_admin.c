@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics and the admin server. The relay's side counts (meter_watch.c), a thread asks the store what only it knows
  * (queue_gauges.c), and the server's thread shows it all; nobody waits for anybody. */
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <hikyaku/hikyaku.h>
 
-#include "admin/listen.h"
 #include "admin/server.h"
 #include "base/mem.h"
 #include "daemon/alerts.h"
 #include "daemon/api_service.h"
+#include "daemon/doors.h"
 #include "daemon/meter_watch.h"
 #include "daemon/meters.h"
 #include "daemon/part.h"
@@ -31,6 +29,7 @@ struct part {
     struct hk_metrics *metrics;
     struct hk_meter_watch *meter;
     struct hk_queue_gauges *gauges;
+    struct hk_doors doors;
     struct hk_admin_server *server;
     struct hk_api_service *api; /* NULL: only probes and metrics are wanted */
     struct hk_admin_service service;
@@ -83,62 +82,6 @@ static void tick(void *arg)
 
 /* ---- start ---- */
 
-static void log_address(const struct hk_part_env *env, const char *event, const char *address)
-{
-    struct hk_log_line line;
-    hk_log_begin(&line, env->log, HK_LOG_INFO, event);
-    hk_log_cstr(&line, "address", address);
-    hk_log_end(&line);
-}
-
-static bool wanted(const char *listen)
-{
-    return strcmp(listen, "none") != 0;
-}
-
-/* The default port may be another relay's: several on one machine must just work. */
-static enum hk_code listen_admin(const struct hk_part_env *env, struct hk_admin_listener *out, size_t *n,
-                                 struct hk_err *err)
-{
-    const struct hk_conf_admin *c = &env->config->admin;
-    char address[HK_LISTEN_TEXT_MAX];
-    struct hk_log_line line;
-    if (!wanted(c->listen))
-        return HK_OK;
-    enum hk_code rc = hk_listen(c->listen, &out[*n].fd, address, err);
-    if (rc == HK_OK) {
-        out[*n].role = HK_ROLE_ADMIN; /* until there are tokens: whoever is on this machine */
-        out[*n].loopback_only = true;
-        (*n)++;
-        log_address(env, "admin listening", address);
-        return HK_OK;
-    }
-    if (rc != HK_BUSY || c->listen_given)
-        return rc;
-    hk_log_begin(&line, env->log, HK_LOG_WARN, "going on without admin server");
-    hk_log_cstr(&line, "error", err->message);
-    hk_log_cstr(&line, "hint", "set admin.listen: port 0 takes any free one, none switches it off");
-    hk_log_end(&line);
-    return HK_OK;
-}
-
-static enum hk_code listen_health(const struct hk_part_env *env, struct hk_admin_listener *out, size_t *n,
-                                  struct hk_err *err)
-{
-    const char *where = env->config->admin.health_listen;
-    char address[HK_LISTEN_TEXT_MAX];
-    if (!wanted(where))
-        return HK_OK;
-    enum hk_code rc = hk_listen(where, &out[*n].fd, address, err);
-    if (rc != HK_OK)
-        return rc;
-    out[*n].role = HK_ROLE_METRICS;
-    out[*n].loopback_only = false;
-    (*n)++;
-    log_address(env, "health listening", address);
-    return HK_OK;
-}
-
 static enum hk_code set_constants(struct part *p, struct hk_err *err)
 {
     const struct hk_store_ops *store = hk_store_by_url(p->env->url, err);
@@ -160,6 +103,7 @@ static void free_part(struct part *p)
     hk_api_service_stop(p->api);
     hk_admin_server_stop(p->server);
     hk_api_service_free(p->api);
+    hk_doors_close(&p->doors);
     hk_queue_gauges_free(p->gauges);
     hk_timer_free(p->tick);
     hk_meter_watch_free(p->meter);
@@ -181,50 +125,51 @@ static enum hk_code start_metrics(struct part *p, struct hk_err *err)
     return rc;
 }
 
-/* The API is where an admin is let in: the first listener, unless it is the one for probes. */
-static enum hk_code start_api(struct part *p, struct hk_admin_listener *first, struct hk_err *err)
+/* Wherever somebody may be let in: everywhere but at the door for probes. */
+static enum hk_code start_api(struct part *p, struct hk_err *err)
 {
-    if (first->role < HK_ROLE_ADMIN)
-        return HK_OK;
-    enum hk_code rc = hk_api_service_new(p->env, &p->api, err);
-    if (rc != HK_OK)
-        return rc;
-    p->service = hk_api_service_ops(p->api);
-    first->service = &p->service;
+    for (size_t i = 0; i < p->doors.n; i++) {
+        if (p->doors.listeners[i].gate.way == HK_GATE_OPEN)
+            continue;
+        enum hk_code rc = p->api ? HK_OK : hk_api_service_new(p->env, &p->api, err);
+        if (rc != HK_OK)
+            return rc;
+        p->service = hk_api_service_ops(p->api);
+        p->doors.listeners[i].service = &p->service;
+    }
     return HK_OK;
 }
 
-static enum hk_code start_part(struct part *p, struct hk_admin_listener *listeners, size_t n,
-                               struct hk_err *err)
+static enum hk_code start_server(struct part *p, struct hk_err *err)
 {
-    p->started_ms = now_ms();
-    hk_health_init(&p->health, p->started_ms);
-    enum hk_code rc = start_metrics(p, err);
-    if (rc == HK_OK)
-        rc = start_api(p, &listeners[0], err);
-    if (rc != HK_OK)
-        return rc;
     const struct hk_admin_site site = {
         .health = &p->health, .metrics = p->metrics, .refresh = refresh, .arg = p, .now_ms = now_ms};
-    return hk_admin_server_start(&site, listeners, n, &p->server, err);
+    return hk_admin_server_start(&site, p->doors.listeners, p->doors.n, &p->server, err);
 }
 
 static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
                           struct hk_err *err)
 {
-    struct hk_admin_listener listeners[HK_ADMIN_LISTENERS] = {{.fd = -1}};
-    size_t n = 0;
-    enum hk_code rc = listen_admin(env, listeners, &n, err);
-    if (rc == HK_OK)
-        rc = listen_health(env, listeners, &n, err);
-    struct part *p = rc == HK_OK && n > 0 ? hk_mem_zalloc(1, sizeof *p) : NULL;
-    if (!p) {
-        while (n > 0)
-            (void)close(listeners[--n].fd);
-        return rc; /* nothing is wanted, or it cannot be; without memory for it the relay goes on */
-    }
+    struct part *p = hk_mem_zalloc(1, sizeof *p);
+    if (!p)
+        return HK_OK; /* without memory for it the relay goes on */
     p->env = env;
-    rc = start_part(p, listeners, n, err);
+    enum hk_code rc = hk_doors_open(&p->doors, &env->config->admin, env->log, err);
+    if (rc != HK_OK || p->doors.n == 0) {
+        if (rc == HK_OK)
+            hk_doors_shut(&p->doors);
+        hk_mem_free(p);
+        return rc; /* nothing is wanted, or it cannot be */
+    }
+    p->started_ms = now_ms();
+    hk_health_init(&p->health, p->started_ms);
+    rc = start_metrics(p, err);
+    if (rc == HK_OK)
+        rc = start_api(p, err);
+    if (rc == HK_OK)
+        rc = start_server(p, err);
+    else
+        hk_doors_shut(&p->doors);
     if (rc != HK_OK) {
         free_part(p);
         return rc;
@@ -249,6 +194,7 @@ static void reloaded(void *part)
     hk_meter_watch_reloaded(p->meter);
     if (p->api)
         hk_api_service_reloaded(p->api, p->env->config);
+    hk_doors_reloaded(&p->doors);
 }
 
 static void stop(void *part)

@@ -172,8 +172,8 @@ static const struct {
     {"listen with a wrong port", "admin: { listen: \"127.0.0.1:99999\" }\n",
      "1:18: \"listen\" must be an address and a port such as 127.0.0.1:8189 or [::1]:8189\n"},
     {"listen beyond this machine", "admin: { listen: \"0.0.0.0:8189\" }\n",
-     "1:18: \"listen\" must be a loopback address, since nobody is asked who he is yet; \"health_listen\" may be reached "
-     "from elsewhere\n"},
+     "1:18: \"listen\" must be a loopback address, or have \"auth: tokens\" and \"tls\" with cert and key (or terminated, with "
+     "trusted_proxies) beside it; \"health_listen\" may be reached from elsewhere without them\n"},
     {"listen on a name", "admin: { health_listen: \"relay.example:8190\" }\n",
      "1:25: \"health_listen\" must be an address and a port such as 127.0.0.1:8189 or [::1]:8189\n"},
     {"relay name with a space", "relay: { name: \"a b\" }\n",

@@ -235,7 +235,8 @@ static int set_up(void **state)
     assert_int_equal(hk_admin_pool_start(&objects, 2, &r.pool, NULL), HK_OK);
     const struct hk_admin_site site = {.health = &r.health, .metrics = r.metrics, .now_ms = clock_ms};
     const struct hk_admin_service service = {.body_max = body_max, .handle = handle, .arg = &r};
-    struct hk_admin_listener listener = {.role = HK_ROLE_ADMIN, .loopback_only = true, .service = &service};
+    struct hk_admin_listener listener = {
+        .role = HK_ROLE_ADMIN, .gate = {.way = HK_GATE_LOCAL}, .service = &service};
     assert_int_equal(hk_listen("127.0.0.1:0", &listener.fd, address, NULL), HK_OK);
     r.at = (struct sockaddr_in){.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)number_at(strchr(address, ':') + 1)),
