@@ -101,11 +101,8 @@ static enum hk_code took_lines(void *arg, const struct hk_str *ids, size_t n, st
 {
     struct lines *l = arg;
     (void)err;
-    for (size_t i = 0; i < n; i++) {
-        hk_json_object(&l->json);
-        hk_put_str(&l->json, "message_id", ids[i]);
-        hk_json_end(&l->json);
-    }
+    for (size_t i = 0; i < n; i++)
+        hk_form_write(&l->json, hk_form_taken, &ids[i]);
     return HK_OK;
 }
 
@@ -167,11 +164,7 @@ static bool take_letter(void *arg, const struct hk_letter *letter, bool cut)
     struct hk_api *api = arg;
     struct hk_json json;
     hk_json_init(&json, &api->out->body, false);
-    hk_json_object(&json);
-    hk_put_letter(&json, letter, true);
-    if (letter->has_payload)
-        hk_put_bool(&json, "payload_cut", cut);
-    hk_json_end(&json);
+    hk_form_write(&json, hk_form_dead_line, &(struct hk_dead_line){*letter, cut});
     (void)hk_buf_addc(&api->out->body, '\n');
     return hk_buf_status(&api->out->body) == HK_OK;
 }

@@ -11,7 +11,7 @@
 #include "cli/ask.h"
 #include "cli/out.h"
 #include "desk/enqueue.h"
-#include "desk/put.h"
+#include "desk/forms.h"
 #include "exec/clock.h"
 
 /* ---- one ---- */
@@ -81,9 +81,7 @@ static enum hk_code print_ids(void *arg, const struct hk_str *ids, size_t n, str
     struct many *m = arg;
     for (size_t i = 0; i < n; i++) {
         if (m->as_json) {
-            hk_json_object(&m->json);
-            hk_put_str(&m->json, "message_id", ids[i]);
-            hk_json_end(&m->json);
+            hk_form_write(&m->json, hk_form_taken, &ids[i]);
         } else {
             (void)hk_buf_add(&m->out, ids[i].ptr, ids[i].len);
             (void)hk_buf_addc(&m->out, '\n');
@@ -153,7 +151,8 @@ static int run_many(struct many *m)
     int code = ask_lines(m);
     if (m->as_json && hk_desk_is_open(&m->ask.desk)) {
         hk_json_end(&m->json);
-        hk_put_cstr(&m->json, "next", NULL);
+        hk_json_key(&m->json, "next");
+        hk_json_null(&m->json);
         hk_json_end(&m->json);
         (void)hk_buf_addc(&m->out, '\n');
         if (!flush_out(m) && code == HK_EXIT_OK)

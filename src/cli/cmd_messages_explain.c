@@ -11,12 +11,12 @@
 
 static void write_answer(struct hk_buf *out, const struct hk_explained *e)
 {
-    (void)hk_table_safe(out, e->row->message_id, 200);
+    (void)hk_table_safe(out, e->message_id, 200);
     (void)hk_buf_adds(out, " to ");
-    (void)hk_table_safe(out, hk_say_to(e->row->destination), 200);
-    if (e->row->destination.len == 0 && e->to.len > 0)
+    (void)hk_table_safe(out, hk_say_to(e->by_route ? hk_str_of("") : e->to), 200);
+    if (e->by_route && e->to.len > 0)
         (void)hk_buf_addf(out, " %.*s", (int)e->to.len, e->to.ptr);
-    (void)hk_buf_addf(out, ", %s\n", hk_state_name(e->row->state));
+    (void)hk_buf_addf(out, ", %s\n", hk_state_name(e->state));
     for (size_t i = 0; i < e->n; i++) {
         (void)hk_buf_addf(out, "  %s  %s  [%s]\n", i == 0 ? "why " : "also", e->causes[i].text,
                           e->causes[i].code);

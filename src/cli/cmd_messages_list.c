@@ -53,9 +53,8 @@ static void print_messages(const struct hk_ask *ask, const void *result, struct 
     int64_t now_ms = hk_clock_wall_ms();
     (void)ask;
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
-    for (const struct hk_messages_page *page = found->pages; page != NULL; page = page->more)
-        for (size_t i = 0; i < page->n; i++)
-            add_row(&table, &page->items[i], now_ms);
+    for (size_t i = 0; i < found->n; i++)
+        add_row(&table, &found->items[i], now_ms);
     if (table.n_cells == 0)
         (void)hk_buf_adds(out, found->looked > 0 ? "no messages so far\n" : "no messages\n");
     else

@@ -48,8 +48,9 @@ static void write_cut(struct hk_buf *out, const struct hk_row *row)
     (void)hk_buf_adds(out, ")\n");
 }
 
-static void write_payload(struct hk_buf *out, const struct hk_row *row, bool whole)
+static void write_payload(struct hk_buf *out, const struct hk_row *row)
 {
+    bool whole = row->payload.ptr != NULL; /* it was asked for */
     char size[HK_SHOW_NUMBER];
     if (!row->has_payload) {
         hk_say_fact(out, "payload", hk_str_of(row->place == HK_IN_SENT ? "(not kept once sent)" : "(none)"));
@@ -77,8 +78,7 @@ static void write_max_attempts(struct hk_buf *out, uint32_t asked, uint32_t give
     (void)hk_buf_addc(out, '\n');
 }
 
-static void write_row(struct hk_buf *out, const struct hk_row *row, uint32_t attempts, bool payload,
-                      int64_t now_ms)
+static void write_row(struct hk_buf *out, const struct hk_row *row, int64_t now_ms)
 {
     hk_say_fact(out, "message", row->message_id);
     hk_say_fact(out, "destination", hk_say_to(row->destination));
@@ -106,14 +106,14 @@ static void write_row(struct hk_buf *out, const struct hk_row *row, uint32_t att
     hk_say_fact(out, "expires", row->expires_at);
     hk_say_fact(out, "key", row->key);
     hk_say_fact(out, "policy", row->policy);
-    write_max_attempts(out, row->max_attempts, attempts);
+    write_max_attempts(out, row->max_attempts, row->given_attempts);
     hk_say_fact(out, "correlation id", row->correlation_id);
     hk_say_fact(out, "traceparent", row->traceparent);
     hk_say_fact(out, "idempotency key", row->idempotency_key);
     hk_say_fact(out, "content type", row->content_type);
     hk_say_fact(out, "encoding", row->encoding);
     hk_say_fact(out, "headers", row->headers);
-    write_payload(out, row, payload);
+    write_payload(out, row);
 }
 
 static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
@@ -151,7 +151,7 @@ static void write_message(struct hk_buf *out, const struct hk_message_shown *m)
     int64_t now_ms = hk_clock_wall_ms();
     for (size_t i = 0; i < m->is.n_rows; i++) {
         (void)hk_buf_adds(out, i > 0 ? "\n" : "");
-        write_row(out, &m->is.rows[i], m->attempts[i], m->payload, now_ms);
+        write_row(out, &m->is.rows[i], now_ms);
     }
     if (m->is.n_attempts > 0)
         write_attempts(out, &m->is);

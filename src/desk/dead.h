@@ -71,7 +71,7 @@ struct hk_dead_note_ask {
 struct hk_dead_item {
     int64_t id;
     enum hk_letter_did did;
-    struct hk_str message_id; /* requeue: under which it goes out */
+    struct hk_str message_id; /* requeue: under which it goes out; else without a pointer */
     const char *why;          /* it was not done; NULL = it was, or was so already */
 };
 
@@ -116,8 +116,8 @@ struct hk_dead_send_ask {
 struct hk_dead_sent {
     int64_t id;
     struct hk_str message_id, destination;
-    const struct hk_conf_destination *conf;
-    bool dry_run; /* nothing below but the size */
+    const char *url; /* without secrets, or what stands in its place */
+    bool dry_run;    /* nothing below but the size */
     uint64_t payload_bytes;
     bool ok;                  /* it arrived, and is resolved */
     struct hk_delivered got;  /* masked */

@@ -59,10 +59,11 @@ static void add_item(struct act *a, int64_t id, enum hk_letter_did did, struct h
     if (a->o.n_all++ >= HK_DEAD_ITEMS)
         return;
     struct hk_dead_item *item = &a->o.items[a->o.n++];
-    *item = (struct hk_dead_item){.id = id, .did = did, .message_id = {"", 0}, .why = why};
-    const char *copy = a->o.kind == HK_DEAD_REQUEUE ? hk_pool_copy_str(a->mem, message_id) : NULL;
-    if (copy)
-        item->message_id = (struct hk_str){copy, message_id.len};
+    *item = (struct hk_dead_item){.id = id, .did = did, .why = why};
+    if (a->o.kind != HK_DEAD_REQUEUE)
+        return;
+    const char *copy = hk_pool_copy_str(a->mem, message_id);
+    item->message_id = copy ? (struct hk_str){copy, message_id.len} : hk_str_of("");
 }
 
 static void count_done(struct act *a, const struct hk_letter_done *d)
@@ -532,7 +533,7 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
         .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .is_long = true,     \
         .args = list, .request_size = sizeof(struct hk_dead_ask),                                            \
         .result_size = sizeof(struct hk_dead_acted), .check = check_act, .run = does,                        \
-        .encode = hk_encode_dead_acted                                                                       \
+        .form = hk_form_dead_acted                                                                           \
     }
 
 const struct hk_op hk_op_dead_requeue = ACT_ROW(
@@ -565,4 +566,4 @@ const struct hk_op hk_op_dead_note = {.noun = "dead",
                                       .result_size = sizeof(struct hk_dead_acted),
                                       .check = check_note,
                                       .run = note_op,
-                                      .encode = hk_encode_dead_acted};
+                                      .form = hk_form_dead_acted};

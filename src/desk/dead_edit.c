@@ -262,4 +262,4 @@ const struct hk_op hk_op_dead_edit = {
     .request_size = sizeof(struct hk_dead_edit_ask),
     .result_size = sizeof(struct hk_dead_edited),
     .run = edit_letter_op,
-    .encode = hk_encode_dead_edited};
+    .form = hk_form_dead_edited};

@@ -471,4 +471,4 @@ const struct hk_op hk_op_dead_fix = {
     .result_size = sizeof(struct hk_dead_fixed),
     .check = check_fix,
     .run = fix_letters_op,
-    .encode = hk_encode_dead_fixed};
+    .form = hk_form_dead_fixed};

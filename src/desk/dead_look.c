@@ -76,24 +76,20 @@ static bool copy_facts(struct hk_pool *mem, struct hk_letter *l)
     return true;
 }
 
-static struct hk_dead_page *add_page(const struct hk_letter_view *view, bool briefly, struct hk_pool *mem,
-                                     const struct hk_letters *found)
+static bool add_page(const struct hk_letter_view *view, bool briefly, struct hk_pool *mem,
+                     const struct hk_letters *found, struct hk_dead_list *out)
 {
-    struct hk_dead_page *page = hk_pool_alloc(mem, 1, sizeof *page);
-    struct hk_letter *items = hk_pool_alloc(mem, found->n + 1, sizeof *items);
-    if (!page || !items)
-        return NULL;
     for (size_t i = 0; i < found->n; i++) {
-        items[i] = found->items[i];
+        struct hk_letter *item = &out->items[out->n++];
+        *item = found->items[i];
         if (briefly)
-            items[i].error = (struct hk_str){"", 0};
+            item->error = (struct hk_str){"", 0};
         else
-            hk_letter_veil_text(view, &found->items[i], mem, &items[i].error);
-        if (!copy_facts(mem, &items[i]))
-            return NULL;
+            hk_letter_veil_text(view, &found->items[i], mem, &item->error);
+        if (!copy_facts(mem, item))
+            return false;
     }
-    *page = (struct hk_dead_page){.items = items, .n = found->n};
-    return page;
+    return true;
 }
 
 /* Until there are enough: a call of the store looks at a bounded number of rows. */
@@ -107,17 +103,16 @@ static enum hk_code collect(const struct hk_letter_view *view, const struct hk_c
                                   .details = masked, /* headers: as the payload */
                                   .payload_max = masked ? LOOK_BYTES : 0,
                                   .bytes_max = PAGE_BYTES};
-    struct hk_dead_page **end = &out->pages;
     struct hk_letters found = {.more = true};
+    size_t room = 0;
     enum hk_code rc = HK_OK;
-    for (uint64_t n = 0; found.more && n < ask->limit && rc == HK_OK; n += found.n) {
+    while (found.more && out->n < ask->limit && rc == HK_OK) {
         struct hk_pool scratch = {.blocks = NULL};
-        page.limit = (uint32_t)(ask->limit - n < LIST_PAGE ? ask->limit - n : LIST_PAGE);
+        page.limit = (uint32_t)(ask->limit - out->n < LIST_PAGE ? ask->limit - out->n : LIST_PAGE);
         rc = next_page(view->desk, caller, query, &page, &scratch, &found, err);
-        if (rc == HK_OK && found.n > 0) {
-            *end = add_page(view, ask->briefly, mem, &found);
-            rc = *end ? HK_OK : no_memory(err);
-            end = *end ? &(*end)->more : end;
+        if (rc == HK_OK) {
+            out->items = hk_desk_grow(mem, out->items, out->n, &room, found.n, sizeof *out->items);
+            rc = out->items && add_page(view, ask->briefly, mem, &found, out) ? HK_OK : no_memory(err);
         }
         out->now_ms = found.now_ms;
         hk_pool_fini(&scratch);
@@ -244,6 +239,17 @@ static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, st
         s->all.versions[i].payload = (struct hk_str){"", 0};
 }
 
+static bool add_url(const struct hk_desk *desk, const struct hk_caller *caller, struct hk_pool *mem,
+                    struct hk_dead_shown *s)
+{
+    char room[HK_URL_SHOWN_MAX];
+    const struct hk_conf_destination *conf = hk_config_destination_named(desk->config, s->letter.destination);
+    if (!conf || !conf->http.url)
+        return true;
+    s->url = hk_pool_copy_str(mem, hk_str_of(caller->reveal ? conf->http.url : hk_conf_url(conf, room)));
+    return s->url != NULL;
+}
+
 static enum hk_code dead_show(struct hk_desk *desk, const struct hk_caller *caller,
                               const struct hk_dead_show_ask *ask, struct hk_pool *mem,
                               struct hk_dead_shown *out, struct hk_err *err)
@@ -268,7 +274,7 @@ static enum hk_code dead_show(struct hk_desk *desk, const struct hk_caller *call
     if (hk_str_eq(out->all.letter.reason, hk_str_of("UNKNOWN_DESTINATION")))
         out->near = hk_destinations_near(desk->config, out->all.letter.destination, mem);
     veil_all(&view, mem, out);
-    return HK_OK;
+    return add_url(desk, caller, mem, out) ? HK_OK : no_memory(err);
 }
 
 /* ---- export ---- */
@@ -425,7 +431,7 @@ const struct hk_op hk_op_dead_list = {
     .result_size = sizeof(struct hk_dead_list),
     .check = check_words,
     .run = dead_list_op,
-    .encode = hk_encode_letters};
+    .form = hk_form_letters};
 
 const struct hk_op hk_op_dead_groups = {
     .noun = "dead",
@@ -441,7 +447,7 @@ const struct hk_op hk_op_dead_groups = {
     .result_size = sizeof(struct hk_letter_groups),
     .check = check_words,
     .run = dead_groups_op,
-    .encode = hk_encode_letter_groups};
+    .form = hk_form_letter_groups};
 
 const struct hk_op hk_op_dead_show = {
     .noun = "dead",
@@ -456,7 +462,7 @@ const struct hk_op hk_op_dead_show = {
     .request_size = sizeof(struct hk_dead_show_ask),
     .result_size = sizeof(struct hk_dead_shown),
     .run = dead_show_op,
-    .encode = hk_encode_letter};
+    .form = hk_form_letter};
 
 const struct hk_op hk_op_dead_stats = {
     .noun = "dead",
@@ -467,7 +473,7 @@ const struct hk_op hk_op_dead_stats = {
     .store = true,
     .result_size = sizeof(struct hk_letter_stats),
     .run = dead_stats_op,
-    .encode = hk_encode_letter_stats};
+    .form = hk_form_letter_stats};
 
 const struct hk_op hk_op_dead_export = {.noun = "dead",
                                         .verb = "export",
@@ -490,4 +496,4 @@ const struct hk_op hk_op_dead_reasons = {.noun = "dead",
                                          .role = HK_ROLE_VIEWER,
                                          .result_size = sizeof(struct hk_reason_rows),
                                          .run = dead_reasons_op,
-                                         .encode = hk_encode_reasons};
+                                         .form = hk_form_reasons};

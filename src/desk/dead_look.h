@@ -14,15 +14,9 @@ struct hk_dead_list_ask {
     bool briefly;          /* without errors: masking them takes the payloads, which are not read then */
 };
 
-/* Some of the letters that were found, in their order; without details and payload. */
-struct hk_dead_page {
-    struct hk_letter *items;
-    size_t n;
-    struct hk_dead_page *more; /* NULL: that was all */
-};
-
 struct hk_dead_list {
-    struct hk_dead_page *pages;
+    struct hk_letter *items; /* without details and payload */
+    size_t n;
     int64_t next; /* 0 = there are no others */
     int64_t now_ms;
 };
@@ -54,6 +48,8 @@ struct hk_dead_shown {
     const char *near;           /* destinations whose names are near the one that nobody knew; NULL = none */
     bool masked;                /* masks apply to its event type, and nobody has asked to see all */
     struct hk_letter_shown all; /* `letter` as it is now, and no payload of `versions` */
+    /* Where the destination is, its secrets hidden unless the caller reveals; NULL: not over HTTP, or it is not configured. */
+    const char *url;
 };
 
 extern const struct hk_op hk_op_dead_show;
@@ -66,6 +62,12 @@ struct hk_dead_export_ask {
      * wanted. */
     bool (*take)(void *arg, const struct hk_letter *letter, bool cut);
     void *arg;
+};
+
+/* One letter as the export writes it. */
+struct hk_dead_line {
+    struct hk_letter letter;
+    bool cut;
 };
 
 struct hk_dead_exported {

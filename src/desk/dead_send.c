@@ -272,6 +272,7 @@ static enum hk_code send_letter(struct hk_desk *desk, const struct hk_caller *ca
 {
     struct sending s = {.desk = desk, .caller = caller, .ask = ask, .mem = mem};
     struct hk_dead_sent o = {.dry_run = ask->dry_run};
+    char url[HK_URL_SHOWN_MAX];
     enum hk_code rc = hk_letter_find(desk, ask->id, ask->destination, &s.id, err);
     if (rc == HK_OK)
         rc = load_letter(&s, err);
@@ -296,8 +297,10 @@ static enum hk_code send_letter(struct hk_desk *desk, const struct hk_caller *ca
     o.id = s.id;
     o.message_id = s.message.message_id;
     o.destination = s.message.destination;
-    o.conf = s.conf;
+    o.url = hk_pool_copy_str(mem, hk_str_of(hk_conf_target(s.conf, url)));
     o.payload_bytes = s.message.payload.len;
+    if (!o.url)
+        o.url = "(out of memory)"; /* it was sent all the same */
     *out = o;
     return HK_OK;
 }
@@ -338,4 +341,4 @@ const struct hk_op hk_op_dead_send = {
     .request_size = sizeof(struct hk_dead_send_ask),
     .result_size = sizeof(struct hk_dead_sent),
     .run = send_letter_op,
-    .encode = hk_encode_dead_sent};
+    .form = hk_form_dead_sent};

@@ -138,3 +138,17 @@ bool hk_caller_stops(const struct hk_caller *caller)
 {
     return caller->stop && caller->stop(caller->arg);
 }
+
+void *hk_desk_grow(struct hk_pool *mem, void *items, size_t n, size_t *room, size_t more, size_t size)
+{
+    if (items && more <= *room - n)
+        return items;
+    size_t wanted = (n + more) * 2 + 8;
+    void *grown = hk_pool_alloc(mem, wanted, size);
+    if (!grown)
+        return NULL;
+    if (n > 0)
+        memcpy(grown, items, n * size);
+    *room = wanted;
+    return grown;
+}

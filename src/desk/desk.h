@@ -69,4 +69,8 @@ void hk_caller_tell(const struct hk_caller *caller, const struct hk_progress *pr
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total);
 bool hk_caller_stops(const struct hk_caller *caller);
 
+/* Room for `more` items behind the `n` of an array that lies in the pool; NULL: no memory. It grows by doubling, since a list may
+ * turn out to be long. */
+void *hk_desk_grow(struct hk_pool *mem, void *items, size_t n, size_t *room, size_t more, size_t size);
+
 #endif

@@ -330,7 +330,7 @@ const struct hk_op hk_op_enqueue = {
     .request_size = sizeof(struct hk_enqueue_ask),
     .result_size = sizeof(struct hk_enqueued),
     .run = enqueue_op,
-    .encode = hk_encode_enqueued};
+    .form = hk_form_enqueued};
 
 const struct hk_op hk_op_enqueue_lines = {.noun = "enqueue",
                                           .verb = "lines",

@@ -523,9 +523,13 @@ static enum hk_code explain(struct hk_desk *desk, const struct hk_caller *caller
         if (!is_meant(&shown, i, ask->destination))
             continue;
         struct hk_explained *item = &out->items[out->n++];
-        *item = (struct hk_explained){.row = &shown.rows[i], .to = shown.rows[i].destination};
+        const struct hk_row *row = &shown.rows[i];
+        *item = (struct hk_explained){.message_id = row->message_id,
+                                      .state = row->state,
+                                      .by_route = row->destination.len == 0,
+                                      .to = row->destination};
         struct facts facts = {
-            .config = desk->config, .mem = mem, .row = item->row, .now_ms = hk_clock_wall_ms(), .out = item};
+            .config = desk->config, .mem = mem, .row = row, .now_ms = hk_clock_wall_ms(), .out = item};
         rc = explain_row(&facts, desk, err);
     }
     return rc;
@@ -551,4 +555,4 @@ const struct hk_op hk_op_messages_explain = {.noun = "messages",
                                              .request_size = sizeof(struct hk_explain_ask),
                                              .result_size = sizeof(struct hk_explanation),
                                              .run = explain_op,
-                                             .encode = hk_encode_explanation};
+                                             .form = hk_form_explanation};

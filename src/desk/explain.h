@@ -44,7 +44,9 @@ struct hk_cause {
 
 /* One row, and all that is said about it. */
 struct hk_explained {
-    const struct hk_row *row;
+    struct hk_str message_id;
+    enum hk_state state;
+    bool by_route;                         /* it names no destination */
     struct hk_str to;                      /* where it goes, be it by route; "" = not known yet */
     struct hk_cause causes[HK_CAUSES_MAX]; /* the weightiest first; there is always one */
     size_t n;

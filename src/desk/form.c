@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "desk/desk.h"
 #include "desk/form_impl.h"
 
 bool hk_form_reads(const struct hk_form *form)
@@ -307,28 +308,45 @@ static void take_base64(struct hk_form *form, const char *key, struct hk_str *va
         *value = (struct hk_str){(const char *)bytes, len};
 }
 
-void hk_form_bytes(struct hk_form *form, const char *key, struct hk_str *value)
+/* `has` NULL: there always are some. */
+static void form_bytes(struct hk_form *form, const char *key, bool *has, struct hk_str *value)
 {
     char base64[64];
     struct hk_form_value got;
     (void)snprintf(base64, sizeof base64, "%s_base64", key);
-    if (form->mode == WRITING && hk_utf8_is_text(*value)) {
+    if (form->mode == WRITING && has != NULL && !*has) {
+        hk_form_null(form, key);
+    } else if (form->mode == WRITING && hk_utf8_is_text(*value)) {
         put_key(form, key);
         hk_json_str(form->json, *value);
     } else if (form->mode == WRITING) {
         put_base64(form, base64, *value);
     } else if (form->mode == DESCRIBING) {
         form->required->optional++; /* one or the other */
-        describe_plain(form, key, "string", true);
+        describe_plain(form, key, "string", has != NULL);
         describe(form, base64, "string", false);
         describe_word(form, "contentEncoding", "base64");
         end_description(form, base64);
         form->required->optional--;
     } else if (hk_form_find(form, base64, &got)) {
+        if (has != NULL)
+            *has = true;
         take_base64(form, base64, value);
-    } else {
-        hk_form_str(form, key, value);
+    } else if (hk_form_take(form, key, &got)) {
+        if (has != NULL)
+            *has = got.kind != HK_SCAN_NULL;
+        (void)take_text(form, key, has != NULL, value);
     }
+}
+
+void hk_form_bytes(struct hk_form *form, const char *key, struct hk_str *value)
+{
+    form_bytes(form, key, NULL, value);
+}
+
+void hk_form_payload(struct hk_form *form, const char *key, bool *has, struct hk_str *value)
+{
+    form_bytes(form, key, has, value);
 }
 
 /* ---- numbers ---- */
@@ -624,23 +642,6 @@ static void put_list(struct hk_form *form, const struct hk_form_list *list)
     json->pretty = pretty;
 }
 
-/* Room for one more. It grows as items turn out to be good, so that a text of empty ones gets little memory. */
-static bool grow(struct hk_form *form, char **items, size_t n, size_t *room, size_t size)
-{
-    if (n < *room)
-        return true;
-    char *more = hk_pool_alloc(form->mem, *room * 2 + 8, size);
-    if (more == NULL) {
-        hk_form_no_memory(form);
-        return false;
-    }
-    if (n > 0)
-        memcpy(more, *items, n * size);
-    *items = more;
-    *room = *room * 2 + 8;
-    return true;
-}
-
 static void read_item(struct hk_form *form, const char *key, size_t index, const struct hk_form_list *list,
                       const struct hk_form_value *got, void *item)
 {
@@ -665,12 +666,18 @@ static void read_items(struct hk_form *form, const char *key, const struct hk_fo
     char *items = list->most > 0 ? list->items : NULL;
     struct hk_form_value got;
     while (form->rc == HK_OK && hk_form_next(scan, &got)) {
-        if (n == room && list->most > 0)
+        if (n == room && list->most > 0) {
             hk_form_wrong(form, key, "has too many items");
-        else if (grow(form, &items, n, &room, list->size)) {
-            read_item(form, key, n, list, &got, items + n * list->size);
-            n++;
+            return;
         }
+        /* as items turn out to be good, so that a text of empty ones gets little memory */
+        items = hk_desk_grow(form->mem, items, n, &room, 1, list->size);
+        if (items == NULL) {
+            hk_form_no_memory(form);
+            return;
+        }
+        read_item(form, key, n, list, &got, items + n * list->size);
+        n++;
     }
     if (list->n == NULL && n != list->most)
         hk_form_wrong(form, key, "has too few items");

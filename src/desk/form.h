@@ -55,6 +55,8 @@ void hk_form_double(struct hk_form *form, const char *key, double *value);
 void hk_form_ratio(struct hk_form *form, const char *key, double *value); /* null for any that is negative */
 /* As text where it is UTF-8 without NUL, else as base64 under key + "_base64"; the other is left out. */
 void hk_form_bytes(struct hk_form *form, const char *key, struct hk_str *value);
+void hk_form_payload(struct hk_form *form, const char *key, bool *has,
+                     struct hk_str *value); /* null for !has */
 /* A message; null for HK_OK, and HK_IO when there was one: the code itself does not travel. */
 void hk_form_failure(struct hk_form *form, const char *key, struct hk_err *value);
 /* A member that is always null now. */

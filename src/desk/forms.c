@@ -50,46 +50,24 @@ void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest)
     hk_put_time(json, "breaker_open_until", dest->open_until_ms);
 }
 
-void hk_put_row(struct hk_json *json, const struct hk_row *row)
+void hk_form_attempt(struct hk_form *form, void *result)
 {
-    hk_put_id(json, "outbox_id", row->outbox_id);
-    hk_put_str(json, "message_id", row->message_id);
-    hk_put_str(json, "destination", row->destination);
-    hk_put_str(json, "event_type", row->event_type);
-    hk_put_str(json, "status", hk_str_of(hk_state_name(row->state)));
-    hk_put_u64(json, "attempts", row->attempts);
-    hk_put_time(json, "next_attempt_at", row->next_ms);
-    hk_put_time(json, "last_attempt_at", row->last_attempt_ms);
-    hk_put_str(json, "last_error", row->last_error);
-    hk_put_str(json, "cause", row->cause);
-    hk_put_str(json, "locked_by", row->locked_by);
-    hk_put_time(json, "locked_at", row->locked_ms);
-    hk_put_time(json, "created_at", row->created_ms);
-    hk_put_time(json, "sent_at", row->state == HK_SENT ? row->done_ms : 0);
-    hk_put_time(json, "dead_at", row->state == HK_STATE_DEAD ? row->done_ms : 0);
-    hk_put_time(json, "cancelled_at", row->state == HK_STATE_CANCELLED ? row->done_ms : 0);
-    hk_put_str(json, "message_key", row->key);
-    hk_put_str(json, "correlation_id", row->correlation_id);
-    hk_put_u64(json, "crashes", row->crashes);
-    hk_put_u64(json, "life", row->life);
-}
-
-void hk_put_attempt(struct hk_json *json, const struct hk_tried *a)
-{
-    hk_json_object(json);
-    hk_put_str(json, "destination", a->destination);
-    hk_put_u64(json, "life", a->life);
-    hk_put_u64(json, "attempt", a->n);
-    hk_put_time(json, "started_at", a->started_ms);
-    hk_put_u64(json, "duration_ms", a->duration_ms);
-    hk_put_limit(json, "status", a->status > 0 ? (uint64_t)a->status : 0);
-    hk_put_str(json, "class", a->failure_class);
-    hk_put_str(json, "cause", a->cause);
-    hk_put_str(json, "error", a->error);
-    hk_put_str(json, "address", a->address);
-    hk_put_str(json, "request_headers", a->request_headers);
-    hk_put_str(json, "response_headers", a->response_headers);
-    hk_put_bytes(json, "response_body", a->response_body);
-    hk_put_bool(json, "possibly_delivered", a->possibly_delivered);
-    hk_json_end(json);
+    struct hk_tried *a = result;
+    uint32_t status = a->status > 0 ? (uint32_t)a->status : 0;
+    hk_form_str(form, "destination", &a->destination);
+    hk_form_uint(form, "life", &a->life);
+    hk_form_uint(form, "attempt", &a->n);
+    hk_form_time(form, "started_at", &a->started_ms);
+    hk_form_uint(form, "duration_ms", &a->duration_ms);
+    hk_form_limit(form, "status", &status);
+    hk_form_str(form, "class", &a->failure_class);
+    hk_form_str(form, "cause", &a->cause);
+    hk_form_str(form, "error", &a->error);
+    hk_form_str(form, "address", &a->address);
+    hk_form_str(form, "request_headers", &a->request_headers);
+    hk_form_str(form, "response_headers", &a->response_headers);
+    hk_form_bytes(form, "response_body", &a->response_body);
+    hk_form_bool(form, "possibly_delivered", &a->possibly_delivered);
+    if (hk_form_reads(form))
+        a->status = (int)(status & INT32_MAX);
 }

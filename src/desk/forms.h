@@ -9,29 +9,21 @@
 #include "store/admin.h"
 
 hk_form_fn hk_form_status, hk_form_relays;
-void hk_encode_enqueued(struct hk_json *json, const void *result);
-void hk_encode_letters(struct hk_json *json, const void *result);
-void hk_encode_letter_groups(struct hk_json *json, const void *result);
-void hk_encode_letter(struct hk_json *json, const void *result);
-void hk_encode_letter_stats(struct hk_json *json, const void *result);
-void hk_encode_reasons(struct hk_json *json, const void *result);
+hk_form_fn hk_form_enqueued, hk_form_taken; /* taken: of many, one struct hk_str each */
+hk_form_fn hk_form_messages, hk_form_message, hk_form_explanation, hk_form_message_acted;
+hk_form_fn hk_form_letters, hk_form_letter_groups, hk_form_letter, hk_form_letter_stats, hk_form_reasons;
+hk_form_fn hk_form_dead_line; /* of an export */
+hk_form_fn hk_form_dead_acted, hk_form_dead_sent, hk_form_dead_edited, hk_form_dead_fixed;
+
 void hk_encode_audit(struct hk_json *json, const void *result);
 void hk_encode_act(struct hk_json *json, const void *result);
 void hk_encode_verified(struct hk_json *json, const void *result);
-void hk_encode_messages(struct hk_json *json, const void *result);
-void hk_encode_message(struct hk_json *json, const void *result);
-void hk_encode_explanation(struct hk_json *json, const void *result);
-void hk_encode_message_acted(struct hk_json *json, const void *result);
 void hk_encode_destinations(struct hk_json *json, const void *result);
 void hk_encode_destination_paused(struct hk_json *json, const void *result);
 void hk_encode_destination_tested(struct hk_json *json, const void *result);
 void hk_encode_alerts(struct hk_json *json, const void *result);
 void hk_encode_alert_muted(struct hk_json *json, const void *result);
 void hk_encode_alert_tested(struct hk_json *json, const void *result);
-void hk_encode_dead_acted(struct hk_json *json, const void *result);
-void hk_encode_dead_sent(struct hk_json *json, const void *result);
-void hk_encode_dead_edited(struct hk_json *json, const void *result);
-void hk_encode_dead_fixed(struct hk_json *json, const void *result);
 void hk_encode_redrive_plan(struct hk_json *json, const void *result);
 void hk_encode_redrives(struct hk_json *json, const void *result);
 void hk_encode_redrive(struct hk_json *json, const void *result);
@@ -56,11 +48,6 @@ void hk_form_held(struct hk_form *form, struct hk_dest_status *dest);
 void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
 /* Who paused it, and until when its breaker is open. */
 void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
-/* The facts of one row, without its details. */
-void hk_put_row(struct hk_json *json, const struct hk_row *row);
-/* The facts of one letter; `whole`: with details and payload. */
-void hk_put_letter(struct hk_json *json, const struct hk_letter *letter, bool whole);
-/* One attempt as an object of its own. */
-void hk_put_attempt(struct hk_json *json, const struct hk_tried *attempt);
+hk_form_fn hk_form_attempt; /* a struct hk_tried */
 
 #endif

@@ -58,8 +58,7 @@ struct listing {
 };
 
 /* One more than wanted is asked for, so that `next` is there only when there is a next one. */
-static enum hk_code read_page(struct listing *l, struct hk_messages_page *page, char next[48],
-                              struct hk_err *err)
+static enum hk_code read_page(struct listing *l, struct hk_rows *page, char next[48], struct hk_err *err)
 {
     const struct hk_rows *rows = NULL;
     struct hk_list *list = &l->list;
@@ -68,7 +67,7 @@ static enum hk_code read_page(struct listing *l, struct hk_messages_page *page, 
     if (rc != HK_OK)
         return rc;
     bool over = rows->n > l->left;
-    *page = (struct hk_messages_page){.items = rows->items, .n = over ? (size_t)l->left : rows->n};
+    *page = (struct hk_rows){.items = rows->items, .n = over ? (size_t)l->left : rows->n};
     if (over && page->n > 0)
         write_next(next, rows->items[page->n - 1].place, rows->items[page->n - 1].id);
     else if (over) /* the last one that is shown came with an earlier page, where the list goes on now */
@@ -86,15 +85,19 @@ static enum hk_code read_page(struct listing *l, struct hk_messages_page *page, 
 static enum hk_code read_pages(struct listing *l, const struct hk_masks *masks, uint64_t scan,
                                struct hk_messages *out, struct hk_err *err)
 {
-    struct hk_messages_page **at = &out->pages;
+    struct hk_rows page;
+    size_t room = 0;
     for (;;) {
-        *at = hk_pool_alloc(l->mem, 1, sizeof **at);
-        if (!*at)
-            return hk_err_set(err, HK_NOMEM, "out of memory");
-        enum hk_code rc = read_page(l, *at, out->next, err);
+        enum hk_code rc = read_page(l, &page, out->next, err);
         if (rc != HK_OK)
             return rc;
-        hide_errors(masks, (*at)->items, (*at)->n);
+        hide_errors(masks, page.items, page.n);
+        out->items = hk_desk_grow(l->mem, out->items, out->n, &room, page.n, sizeof *out->items);
+        if (!out->items)
+            return hk_err_set(err, HK_NOMEM, "out of memory");
+        if (page.n > 0)
+            memcpy(out->items + out->n, page.items, page.n * sizeof *page.items);
+        out->n += page.n;
         if (!l->more)
             return HK_OK;
         if (l->looked >= scan) {
@@ -102,7 +105,6 @@ static enum hk_code read_pages(struct listing *l, const struct hk_masks *masks, 
             write_next(out->next, l->list.after_place, l->list.after_id);
             return HK_OK;
         }
-        at = &(*at)->more;
     }
 }
 
@@ -112,7 +114,7 @@ static enum hk_code list_messages(struct hk_desk *desk, const struct hk_caller *
 {
     struct hk_message_filter filter;
     struct hk_masks *masks = NULL;
-    *out = (struct hk_messages){.pages = NULL};
+    *out = (struct hk_messages){.n = 0};
     enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
     if (rc == HK_OK)
         rc = read_ask(desk, ask, mem, &filter, err);
@@ -203,7 +205,7 @@ const struct hk_op hk_op_messages_list = {
     .result_size = sizeof(struct hk_messages),
     .check = check_list,
     .run = list_messages_op,
-    .encode = hk_encode_messages};
+    .form = hk_form_messages};
 
 static const struct hk_arg act_args[] = {
     {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
@@ -216,7 +218,7 @@ static const struct hk_arg act_args[] = {
         .details = "Exit code 75 while it is in flight.", .route = "POST /messages/{message_id}/" called,    \
         .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .args = act_args,    \
         .request_size = sizeof(struct hk_message_act_ask), .result_size = sizeof(struct hk_message_acted),   \
-        .run = with, .encode = hk_encode_message_acted                                                       \
+        .run = with, .form = hk_form_message_acted                                                           \
     }
 
 const struct hk_op hk_op_messages_cancel =

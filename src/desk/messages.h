@@ -64,15 +64,9 @@ struct hk_messages_ask {
 #define HK_LIST_SCAN       100000
 #define HK_LIST_SCAN_MATCH 10000 /* where payloads are read */
 
-/* Some of the rows that were found, in their order. */
-struct hk_messages_page {
+struct hk_messages {
     struct hk_row *items;
     size_t n;
-    struct hk_messages_page *more; /* NULL: that was all */
-};
-
-struct hk_messages {
-    struct hk_messages_page *pages;
     char next[48]; /* "" = there are no others */
     uint64_t
         looked; /* rows that it looked through before it stopped at its bound; 0 = it did not stop there */
@@ -89,9 +83,8 @@ struct hk_message_show_ask {
 };
 
 struct hk_message_shown {
-    struct hk_shown is; /* masked; without masks a payload is as it is stored, else plain */
-    uint32_t *attempts; /* that each row gets of the max_attempts it asks for */
-    bool payload;       /* was asked for */
+    /* Masked; without masks a payload is as it is stored, else plain. Payloads that were not asked for have no pointer. */
+    struct hk_shown is;
 };
 
 extern const struct hk_op hk_op_messages_show;

@@ -101,14 +101,17 @@ static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
         rc = desk->ops->show(desk->admin, ask->message_id, read ? HK_LETTER_BYTES : 0, &found, err);
     if (rc != HK_OK)
         return rc;
-    *out = (struct hk_message_shown){.is = *found, .payload = ask->payload};
+    *out = (struct hk_message_shown){.is = *found};
     hk_desk_keep(desk, mem);
-    out->attempts = hk_pool_alloc(mem, out->is.n_rows + 1, sizeof *out->attempts);
-    if (!out->attempts)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    for (size_t i = 0; i < out->is.n_rows; i++)
-        out->attempts[i] = attempts_of(desk->config, &out->is.rows[i]);
     hide(&(struct hk_letter_view){.masks = masks}, edited, mem, &out->is);
+    for (size_t i = 0; i < out->is.n_rows; i++) {
+        struct hk_row *row = &out->is.rows[i];
+        row->given_attempts = attempts_of(desk->config, row);
+        if (!ask->payload)
+            row->payload = (struct hk_str){NULL, 0};
+        else if (row->has_payload && !row->payload.ptr)
+            row->payload = hk_str_of("");
+    }
     return HK_OK;
 }
 
@@ -131,4 +134,4 @@ const struct hk_op hk_op_messages_show = {.noun = "messages",
                                           .request_size = sizeof(struct hk_message_show_ask),
                                           .result_size = sizeof(struct hk_message_shown),
                                           .run = show_op,
-                                          .encode = hk_encode_message};
+                                          .form = hk_form_message};

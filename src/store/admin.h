@@ -170,7 +170,8 @@ struct hk_row {
     struct hk_str error_detail;
     int64_t first_failed_ms;
     uint32_t max_attempts;
-    bool has_payload; /* false: none was written, or it is not kept */
+    uint32_t given_attempts; /* of them, that it gets: the desk says so, by its configuration */
+    bool has_payload;        /* false: none was written, or it is not kept */
     uint64_t payload_bytes;
     struct hk_str payload; /* as stored; cut when shorter than payload_bytes */
 };

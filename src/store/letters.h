@@ -66,16 +66,18 @@ struct hk_tally {
 #define HK_STATS_TOP  20
 #define HK_STATS_DAYS 30
 
+/* Letters that came in on a UTC day. */
+struct hk_letter_day {
+    int64_t day_ms; /* its beginning */
+    uint64_t n;
+};
+
 struct hk_letter_stats {
     int64_t now_ms;
     uint64_t by_status[HK_NLETTER_STATUSES];
     uint64_t by_blame[HK_NBLAMES]; /* of those that are open */
 
-    /* letters that came in, by UTC day, oldest first: the last HK_STATS_DAYS, today included */
-    struct {
-        int64_t day_ms; /* its beginning */
-        uint64_t n;
-    } days[HK_STATS_DAYS];
+    struct hk_letter_day days[HK_STATS_DAYS];              /* oldest first, today included */
     struct hk_tally *reasons, *event_types, *destinations; /* all states, the most frequent first */
     size_t n_reasons, n_event_types, n_destinations;
     struct hk_letter *oldest; /* open, by first failure */

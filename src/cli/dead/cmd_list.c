@@ -44,9 +44,8 @@ static void print_letters(const struct hk_ask *ask, const void *result, struct h
     struct hk_table table;
     (void)ask;
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
-    for (const struct hk_dead_page *page = list->pages; page != NULL; page = page->more)
-        for (size_t i = 0; i < page->n; i++)
-            add_row(&table, &page->items[i], list->now_ms);
+    for (size_t i = 0; i < list->n; i++)
+        add_row(&table, &list->items[i], list->now_ms);
     if (table.n_cells > 0)
         hk_table_write(&table, out);
     else
@@ -80,11 +79,7 @@ static bool write_letter(void *arg, const struct hk_letter *letter, bool cut)
     struct hk_json json;
     hk_buf_init(&out, (size_t)1 << 32);
     hk_json_init(&json, &out, false);
-    hk_json_object(&json);
-    hk_put_letter(&json, letter, true);
-    if (letter->has_payload)
-        hk_put_bool(&json, "payload_cut", cut);
-    hk_json_end(&json);
+    hk_form_write(&json, hk_form_dead_line, &(struct hk_dead_line){*letter, cut});
     (void)hk_buf_addc(&out, '\n');
     *code = hk_out_buffer(&out);
     if (cut)

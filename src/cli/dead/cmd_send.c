@@ -13,19 +13,18 @@ static void print_sent(const struct hk_ask *ask, const void *result, struct hk_b
 {
     const struct hk_dead_sent *sent = result;
     const struct hk_delivered *got = &sent->got;
-    char line[160], took[HK_SHOW_NUMBER], url[HK_URL_SHOWN_MAX];
-    const char *target = hk_conf_target(sent->conf, url);
+    char line[160], took[HK_SHOW_NUMBER];
     (void)ask;
     if (sent->dry_run) {
         (void)hk_buf_addf(out, "letter %" PRId64 " would be sent to %s, %" PRIu64 " bytes\n", sent->id,
-                          target, sent->payload_bytes);
+                          sent->url, sent->payload_bytes);
         return;
     }
     (void)snprintf(line, sizeof line, "%" PRId64, sent->id);
     hk_say_fact(out, "letter", hk_str_of(line));
     hk_say_fact(out, "message", sent->message_id);
     hk_say_fact(out, "destination", sent->destination);
-    hk_say_fact(out, "url", hk_str_of(target));
+    hk_say_fact(out, "url", hk_str_of(sent->url));
     (void)snprintf(line, sizeof line, "%s%s%.*s", hk_class_name(got->failure_class),
                    got->cause.len > 0 ? ", " : "", (int)got->cause.len, got->cause.ptr);
     hk_say_fact(out, "verdict", hk_str_of(line));

@@ -325,13 +325,11 @@ static void add_request_headers(struct show *s)
     }
 }
 
-static int write_curl(const struct hk_ask *ask, struct show *s)
+static int write_curl(struct show *s)
 {
-    const struct hk_conf_destination *conf =
-        hk_config_destination_named(ask->config, s->shown->letter.destination);
     struct hk_str payload = s->is->letter.payload;
-    char shown[HK_SHOW_MAX], url[HK_URL_SHOWN_MAX];
-    if (conf == NULL || conf->http.url == NULL)
+    char shown[HK_SHOW_MAX];
+    if (s->is->url == NULL)
         return hk_out_error(HK_EXIT_FAILURE, "destination %s is not an HTTP one in this configuration",
                             hk_show(s->shown->letter.destination, shown));
     if (payload.len > 0 && memchr(payload.ptr, '\0', payload.len) != NULL)
@@ -340,7 +338,7 @@ static int write_curl(const struct hk_ask *ask, struct show *s)
         (void)hk_buf_adds(s->out, "# masked: --reveal shows the request as it is\n");
     (void)hk_buf_adds(s->out,
                       "# without a signature, and with *** or … where secrets stand\ncurl -sS -i -X POST ");
-    add_quoted(s->out, hk_str_of(ask->caller.reveal ? conf->http.url : hk_conf_url(conf, url)));
+    add_quoted(s->out, hk_str_of(s->is->url));
     add_request_headers(s);
     (void)hk_buf_adds(s->out, " \\\n  --data-raw ");
     add_quoted(s->out, payload);
@@ -364,7 +362,7 @@ static int print_curl(const struct hk_ask *ask)
     struct hk_buf out;
     struct show s = {.is = is, .shown = &is->all, .out = &out};
     hk_buf_init(&out, HK_OUTPUT_MAX);
-    int code = write_curl(ask, &s);
+    int code = write_curl(&s);
     if (code == HK_EXIT_OK)
         return hk_out_buffer(&out);
     hk_buf_fini(&out);

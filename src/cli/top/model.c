@@ -131,9 +131,8 @@ static void take_letter(struct hk_top *top, const struct hk_letter *l)
 static void take_letters(struct hk_top *top, const struct hk_dead_list *letters)
 {
     top->n_failures = 0;
-    for (const struct hk_dead_page *page = letters->pages; page != NULL; page = page->more)
-        for (size_t i = 0; i < page->n && top->n_failures < HK_TOP_FAILURES; i++)
-            take_letter(top, &page->items[i]);
+    for (size_t i = 0; i < letters->n && top->n_failures < HK_TOP_FAILURES; i++)
+        take_letter(top, &letters->items[i]);
 }
 
 static void take_errors(struct hk_top *top)
@@ -245,7 +244,7 @@ static enum hk_code ask(struct hk_desk *desk, struct hk_pool *mem, struct hk_sta
 static enum hk_code take(struct hk_top *top, struct hk_desk *desk, struct hk_pool *mem, struct hk_err *err)
 {
     struct hk_status status = {.n_dests = 0};
-    struct hk_dead_list letters = {.pages = NULL};
+    struct hk_dead_list letters = {.n = 0};
     char marked[HK_TOP_TEXT] = "";
     const struct hk_top_dest *was = hk_top_dest(top, top->marked[0]);
     if (was != NULL)
