@@ -421,19 +421,39 @@ static void cut(struct client *c)
     (void)shutdown(c->fd, SHUT_RDWR); /* the library finds the end of the stream, and closes it */
 }
 
-/* From three quarters on the one that has waited longest makes room: whoever opens many gets his own cut. */
-static void make_room(struct hk_admin_server *s, const struct listener *l)
+static bool is_same_peer(const struct client *a, const struct client *b)
+{
+    return a->has_ip == b->has_ip && a->ip.v6 == b->ip.v6 &&
+           memcmp(a->ip.addr, b->ip.addr, sizeof a->ip.addr) == 0;
+}
+
+/* The one that has waited longest, and not for us; of `peer`'s alone, or of anybody's (NULL). */
+static struct client *find_idle(const struct listener *l, const struct client *peer)
 {
     struct client *oldest = NULL;
-    size_t n = 0;
-    for (struct client *c = s->clients; c; c = c->next) {
-        if (c->at != l || c->cut)
+    for (struct client *c = l->server->clients; c; c = c->next) {
+        if (c->at != l || c->cut || c->suspended || c->stream || (peer && !is_same_peer(c, peer)))
             continue;
-        n++;
-        if (!c->suspended && !c->stream && (!oldest || c->since_ms <= oldest->since_ms))
+        if (!oldest || c->since_ms <= oldest->since_ms)
             oldest = c;
     }
-    if (n > l->room / 4 * 3 && oldest)
+    return oldest;
+}
+
+/* From three quarters on one makes room for each that comes. Whoever holds a quarter of all places gets his own cut. */
+static void make_room(const struct listener *l, const struct client *comer)
+{
+    size_t all = 0, own = 0;
+    for (const struct client *c = l->server->clients; c; c = c->next) {
+        if (c->at != l || c->cut)
+            continue;
+        all++;
+        own += is_same_peer(c, comer);
+    }
+    if (all <= l->room / 4 * 3)
+        return;
+    struct client *oldest = find_idle(l, own > l->room / 4 ? comer : NULL);
+    if (oldest)
         cut(oldest);
 }
 
@@ -503,7 +523,7 @@ static void connection_changed(void *arg, struct MHD_Connection *connection, voi
     note_peer(c);
     if (!greet(c))
         cut(c);
-    make_room(s, l);
+    make_room(l, c);
 }
 
 static void answered(void *arg, struct MHD_Connection *connection, void **state,

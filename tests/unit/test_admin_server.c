@@ -133,14 +133,22 @@ static void drop_object(void *arg, void *object)
 
 /* ---- the client ---- */
 
-static int dial(const struct rig *r)
+/* `last`: the client is 127.0.0.`last`. */
+static int dial_from(const struct rig *r, uint32_t last)
 {
+    const struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = {htonl(0x7f000000 | last)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct timeval patience = {.tv_sec = 60};
     assert_true(fd >= 0);
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof from), 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&r->at, sizeof r->at), 0);
     return fd;
+}
+
+static int dial(const struct rig *r)
+{
+    return dial_from(r, 1);
 }
 
 static void put(int fd, const char *bytes, size_t len)
@@ -522,7 +530,8 @@ static void test_idle_connections_make_room_for_others(void **state)
     };
 
     static int fds[IDLE];
-    int held = dial(r);
+    int held = dial(r), other = dial_from(r, 2);
+    say(other, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhel");
     say(held, "GET /hold HTTP/1.1\r\n" HOST "\r\n");
     struct hk_admin_exchange *x = wait_held(r, 1);
     for (int i = 0; i < IDLE; i++) {
@@ -535,6 +544,10 @@ static void test_idle_connections_make_room_for_others(void **state)
     reply_text(x, 200, (struct hk_str){"still", 5}); /* one that waits for us is not cut */
     assert_int_equal(hear(held, false), 200);
     (void)close(held);
+    say(other, "lo"); /* nor is one who holds a single place, when somebody else holds many */
+    assert_int_equal(hear(other, false), 200);
+    assert_string_equal(body_of(), "hello");
+    (void)close(other);
     for (int i = 0; i < IDLE; i++)
         (void)close(fds[i]);
 }
