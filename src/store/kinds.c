@@ -81,6 +81,12 @@ const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct
     return kind ? kind->alerts : NULL;
 }
 
+const struct hk_store_api_ops *hk_store_api_by_url(const char *url, struct hk_err *err)
+{
+    const struct hk_store_kind *kind = hk_store_kind_by_url(url, err);
+    return kind ? kind->api : NULL;
+}
+
 const char *hk_store_place(const char *url, char out[HK_STORE_PLACE_MAX])
 {
     struct hk_str rest = hk_str_of(url);

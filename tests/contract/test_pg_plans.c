@@ -37,6 +37,8 @@ static const struct {
     {"dead_letters_pkey", "(id ", NULL},
     {"dead_letters_done", "(status ", NULL},
     {"dead_letters_created", "(created_at ", NULL},
+    {"outbox_api_calls_created", "(created_ms ", NULL},
+    {"outbox_api_calls_pkey", "(id ", NULL},
 };
 
 /* Tables of a few rows, whatever happens: they may be read whole. */

@@ -24,5 +24,6 @@ const struct hk_store_kind hk_store_kind_postgres = {
     .admin = &hk_store_admin_postgres,
     .letters = &hk_store_letters_postgres,
     .alerts = &hk_store_alerts_postgres,
+    .api = &hk_store_api_postgres,
     .place = show_place,
 };

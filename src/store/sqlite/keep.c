@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "store/api.h"
 #include "store/letters.h"
 #include "store/sqlite/sqlite.h"
 
@@ -94,6 +95,7 @@ enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, u
         {HK_SQ_PURGE_LETTERS, r->resolved_ms, true, "resolved"},
         {HK_SQ_PURGE_REDRIVES, r->resolved_ms, false, NULL},
         {HK_SQ_PURGE_LETTERS, r->discarded_ms, true, "discarded"},
+        {HK_SQ_PURGE_CALLS, HK_API_KEEP_MS, false, NULL},
     };
     hk_sq_call(store);
     hk_sq_begin_write(store);

@@ -74,6 +74,11 @@ to_timestamp(({AGO({age})}) / 1000.0)
 {PURGE_STEP(d7; @outbox_redrive; SELECT id FROM @outbox_redrive WHERE ended_ms > 0 AND ended_ms <= {AGO($7)}
   LIMIT {LEFT(l6)}; l6; l7)}
 
+-- Calls of the HTTP API, after a day: HK_API_KEEP_MS.
+--@ fragment PURGE_CALLS
+{PURGE_STEP(d8; @outbox_api_calls; SELECT id FROM @outbox_api_calls WHERE created_ms <= {AGO(86400000)}
+  ORDER BY created_ms LIMIT {LEFT(l7)}; l7; l8)}
+
 -- The audit by itself, since what it is told of letters must stand in it before: $1 how many, $2 now, $3 age. A chain is cut only
 -- at its beginning: up to the first row that is to stay, whatever the clock did. Rows about earlier purges go with others behind
 -- them, or when there is nothing else among so many: else each purge would leave one for the next.
@@ -490,9 +495,9 @@ SELECT put.since_ms, coalesce($3, ''), CASE WHEN $2 THEN 'pause' ELSE 'resume' E
 FROM put
 
 --@ statement PURGE
-{PURGE_TURN}{PURGE_SENT}{PURGE_ATTEMPTS}{PURGE_CANCELLED}{PURGE_RESOLVED}{PURGE_DISCARDED}{PURGE_DEAD}{PURGE_DEAD_TOLD}{PURGE_REDRIVE}
-SELECT turn.n - l7.n, (SELECT count(*) FROM d6)
-FROM turn, l7
+{PURGE_TURN}{PURGE_SENT}{PURGE_ATTEMPTS}{PURGE_CANCELLED}{PURGE_RESOLVED}{PURGE_DISCARDED}{PURGE_DEAD}{PURGE_DEAD_TOLD}{PURGE_REDRIVE}{PURGE_CALLS}
+SELECT turn.n - l8.n, (SELECT count(*) FROM d6)
+FROM turn, l8
 
 --@ statement PURGE_AUDIT
 {PURGE_AUDIT}

@@ -573,6 +573,11 @@ DELETE
 FROM outbox_redrive
 WHERE id IN (SELECT id FROM outbox_redrive WHERE status <> 'running' AND ended_ms <= ?1 ORDER BY id LIMIT ?2)
 
+--@ statement PURGE_CALLS
+DELETE
+FROM outbox_api_calls
+WHERE id IN (SELECT id FROM outbox_api_calls WHERE created_ms <= ?1 ORDER BY created_ms LIMIT ?2)
+
 --@ statement ADD_AUDIT
 INSERT INTO outbox_audit (at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash,
   after_hash, detail, prev, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
