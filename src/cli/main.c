@@ -24,6 +24,7 @@
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "desk/status.h"
+#include "desk/token.h"
 #include "desk/whoami.h"
 
 static const struct hk_cli_option globals[] = {
@@ -183,6 +184,10 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},
     {.op = &hk_op_alerts_mute, .run = hk_cmd_alerts_mute},
     {.op = &hk_op_alerts_unmute, .run = hk_cmd_alerts_unmute},
+    {.name = "token", .summary = "who may use the HTTP API: create, list and revoke tokens"},
+    {.op = &hk_op_token_create, .run = hk_cmd_token_create},
+    {.op = &hk_op_token_list, .run = hk_cmd_token_list},
+    {.op = &hk_op_token_revoke, .run = hk_cmd_token_revoke},
     {.name = "audit", .summary = "who did what, and why"},
     {.op = &hk_op_audit_list, .run = hk_cmd_audit_list},
     {.op = &hk_op_audit_show, .run = hk_cmd_audit_show},

@@ -42,6 +42,7 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
         return HK_UNSUPPORTED;
     desk->letters = hk_store_letters_by_url(desk->url, err);
     desk->alerts = hk_store_alerts_by_url(desk->url, err);
+    desk->api = hk_store_api_by_url(desk->url, err);
     enum hk_code rc = ops->open(desk->url, &(struct hk_store_options){.busy_ms = 0}, &desk->admin, err);
     if (rc == HK_OK)
         desk->ops = ops;
@@ -58,6 +59,8 @@ bool hk_op_is_dry_run(const struct hk_op *op, const void *request)
 
 static enum hk_code check_role(const struct hk_op *op, const struct hk_caller *caller, struct hk_err *err)
 {
+    if (caller->role >= op->role && caller->reveal && !caller->may_reveal)
+        return hk_err_set(err, HK_DENIED, "your rights do not allow to reveal what is masked");
     if (caller->role >= op->role)
         return HK_OK;
     return hk_err_set(err, HK_DENIED, "your rights do not allow '%s%s%s'", op->noun, op->verb ? " " : "",

@@ -15,6 +15,7 @@
 #include "payload/mask.h"
 #include "store/admin.h"
 #include "store/alerts.h"
+#include "store/api.h"
 #include "store/letters.h"
 
 struct hk_desk {
@@ -25,6 +26,7 @@ struct hk_desk {
     const struct hk_store_admin_ops *ops;
     const struct hk_store_letters_ops *letters;
     const struct hk_store_alerts_ops *alerts;
+    const struct hk_store_api_ops *api;
     struct hk_admin *admin;
     const char *jq;         /* the helper program; NULL = there is none. The door's to say. */
     struct hk_masks *masks; /* see hk_desk_masks */
@@ -41,7 +43,7 @@ void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const ch
 void hk_desk_fini(struct hk_desk *desk);
 
 /* The door. `request` and `result` are those of the operation; what the result points to lies in `mem`.
- * HK_DENIED: the caller's role does not allow it. HK_INVALID: the request is wrong, and so is a missing reason.
+ * HK_DENIED: the caller's role does not allow it, or not to reveal. HK_INVALID: the request is wrong, and so is a missing reason.
  * Else the store's errors (admin.h). */
 enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err);

@@ -108,6 +108,7 @@ struct hk_op {
     bool reveals;      /* may show what is masked, to who asks for it */
     bool is_long;      /* reports progress, and can be stopped */
     bool sends;        /* to a receiver or a channel: every secret of the configuration must be there */
+    bool secret;       /* the result holds a secret: it is shown once, and kept nowhere */
     const struct hk_arg *args; /* NULL: none */
     size_t request_size, result_size;
     hk_op_check *check; /* NULL: nothing can be */

@@ -14,6 +14,7 @@
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "desk/status.h"
+#include "desk/token.h"
 #include "desk/whoami.h"
 
 const struct hk_op *const hk_ops[] = {
@@ -62,6 +63,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_policy_show,
     &hk_op_policy_plan,
     &hk_op_policy_simulate,
+    &hk_op_token_create,
+    &hk_op_token_list,
+    &hk_op_token_revoke,
     &hk_op_audit_list,
     &hk_op_audit_show,
     &hk_op_audit_verify,

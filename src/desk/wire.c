@@ -411,12 +411,14 @@ static enum hk_code refuse_unknown(struct reading *r, const struct hk_op *op)
     return HK_OK;
 }
 
-static enum hk_code read_caller(struct reading *r, struct hk_wire_caller *out)
+/* `reveal` is a field of its own where the operation reveals nothing: `token create`. */
+static enum hk_code read_caller(struct reading *r, const struct hk_op *op, struct hk_wire_caller *out)
 {
     static const struct hk_arg reason_arg = {.name = "reason", .kind = HK_ARG_TEXT};
     enum hk_code rc = HK_OK;
     *out = (struct hk_wire_caller){.reason = NULL};
-    const struct hk_given *reason = one(r, "reason", &rc), *reveal = one(r, "reveal", &rc);
+    const struct hk_given *reason = one(r, "reason", &rc);
+    const struct hk_given *reveal = op->reveals ? one(r, "reveal", &rc) : NULL;
     if (rc == HK_OK && reason)
         rc = read_text(r, &reason_arg, reason, &out->reason);
     if (rc == HK_OK && out->reason && reason->text.len >= HK_WIRE_REASON_MAX) {
@@ -436,5 +438,5 @@ enum hk_code hk_wire_read(struct hk_wire *wire, const struct hk_op *op, void *re
     enum hk_code rc = refuse_unknown(&r, op);
     for (const struct hk_arg *a = op->args; rc == HK_OK && a && a->name; a++)
         rc = read_field(&r, a, (char *)request + a->offset);
-    return rc == HK_OK ? read_caller(&r, out_caller) : rc;
+    return rc == HK_OK ? read_caller(&r, op, out_caller) : rc;
 }

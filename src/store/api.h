@@ -20,6 +20,13 @@
 #define HK_TOKEN_TEXT_MAX 1000        /* longer texts are cut */
 #define HK_TOKEN_USED_MS  (60 * 1000) /* the last use is known this exactly */
 
+enum hk_token_state {
+    HK_TOKEN_ACTIVE = 0,
+    HK_TOKEN_EXPIRED,
+    HK_TOKEN_REVOKED,
+    HK_NTOKEN_STATES
+};
+
 struct hk_token {
     int64_t id;
     struct hk_str name, role;
@@ -29,12 +36,13 @@ struct hk_token {
     int64_t expires_ms; /* 0 = never */
     int64_t revoked_ms; /* 0 = it is not */
     struct hk_str revoked_by;
-    int64_t last_used_ms; /* 0 = never */
+    int64_t last_used_ms;      /* 0 = never */
+    enum hk_token_state state; /* the desk fills it in */
 };
 
 struct hk_tokens {
     int64_t now_ms;
-    const struct hk_token *items; /* those that are not revoked first, the newest first */
+    struct hk_token *items; /* those that are not revoked first, the newest first */
     size_t n;
     bool more; /* than HK_TOKENS_MAX */
 };
@@ -67,6 +75,7 @@ struct hk_token_found {
     bool any;   /* there is a token, or ever was one: revoked ones count */
     bool found; /* and this is the one with that hash: also if it has expired or is revoked */
     struct hk_token token;
+    struct hk_str hash; /* as it is stored */
 };
 
 /* ---- calls ---- */

@@ -138,6 +138,7 @@ static void a_token_is_found_by_its_hash(void **state)
     assert_true(f->any && f->found && f->token.reveal);
     assert_int_equal(f->now_ms, suite_clock_ms);
     assert_int_equal(f->token.id, made.id);
+    assert_text(f->hash, hash_of(1));
     assert_text(f->token.name, "ci");
     assert_text(f->token.role, "viewer");
     assert_text(f->token.created_by, "ann");

@@ -15,6 +15,7 @@
 #include "desk/messages.h"
 #include "desk/redrive.h"
 #include "desk/setup.h"
+#include "desk/token.h"
 #include "letters_suite_impl.h"
 #include "sqlite_kind.h"
 
@@ -61,7 +62,7 @@ static int tear_down(void **state)
 
 static const struct hk_caller viewer = {.role = HK_ROLE_VIEWER, .actor = "ann"};
 static const struct hk_caller revealing = {
-    .role = HK_ROLE_OPERATOR, .actor = "ann", .reason = "asked", .reveal = true};
+    .role = HK_ROLE_OPERATOR, .actor = "ann", .reason = "asked", .reveal = true, .may_reveal = true};
 
 /* The result as JSON, once the store is closed: nothing of it may lie there. */
 static const char *ask(const struct hk_op *op, const struct hk_caller *caller, const void *request,
@@ -461,6 +462,93 @@ static void destinations_and_alerts_are_told_when_the_store_is_closed(void **sta
     assert_string_equal(desk.wrong_field, "until");
 }
 
+static const struct hk_caller owner = {
+    .role = HK_ROLE_ADMIN, .actor = "ann", .reason = "why", .may_reveal = true};
+
+static void a_token_is_shown_once_and_never_kept(void **state)
+{
+    struct hk_token_created made = {.id = 0};
+    struct hk_tokens tokens = {.n = 0};
+    struct hk_token_revoked revoked = {.changed = false};
+    char sql[300], hash[HK_API_HASH_LEN + 1] = "";
+    (void)state;
+    const char *json = ask(&hk_op_token_create, &owner,
+                           &(struct hk_token_create_ask){.name = "ci", .role = "viewer"}, &made);
+    assert_true(hk_token_hash(hk_str_of(made.token), hash));
+    assert_non_null(strstr(json, made.token));
+    assert_int_equal(made.expires_ms - made.created_ms, INT64_C(90) * 86400000);
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM outbox_tokens WHERE hash = '%s' AND role = 'viewer' AND reveal = 0", hash);
+    assert_int_equal(suite_number(sql), 1);
+    json = ask(&hk_op_token_list, &owner, NULL, &tokens);
+    assert_null(strstr(json, made.token));
+    assert_null(strstr(json, hash));
+    assert_non_null(
+        strstr(json, "\"name\":\"ci\",\"state\":\"active\",\"role\":\"viewer\",\"reveal\":false"));
+    assert_non_null(strstr(json, "\"created_by\":\"ann\",\"reason\":\"why\""));
+    struct hk_token_created other = {.id = 0};
+    (void)ask(&hk_op_token_create, &owner,
+              &(struct hk_token_create_ask){.name = "b", .role = "admin", .reveal = true, .expires = "never"},
+              &other);
+    assert_string_not_equal(other.token, made.token);
+    assert_int_equal(other.expires_ms, 0);
+    json = ask(&hk_op_token_revoke, &owner, &(struct hk_token_revoke_ask){.token = "ci"}, &revoked);
+    assert_non_null(strstr(json, "\"state\":\"revoked\""));
+    assert_non_null(strstr(json, "\"revoked_by\":\"ann\",\"changed\":true"));
+    snprintf(sql, sizeof sql, "%lld", (long long)other.id);
+    (void)ask(&hk_op_token_revoke, &owner, &(struct hk_token_revoke_ask){.token = sql}, &revoked);
+    assert_true(revoked.changed && hk_str_eq(revoked.token.name, hk_str_of("b")));
+    assert_rows("outbox_audit WHERE act LIKE 'token-%' AND actor = 'ann' AND reason = 'why'", 4);
+}
+
+static void a_wrong_token_is_refused_before_it_is_made(void **state)
+{
+    static const struct hk_token_create_ask wrong[] = {
+        {.name = "", .role = "viewer"},
+        {.name = "1", .role = "viewer"},
+        {.name = "ann@host", .role = "viewer"},
+        {.name = "hikyaku", .role = "viewer"},
+        {.name = "a b", .role = "viewer"},
+        {.name = "a\nb", .role = "viewer"},
+        {.name = "a123456789012345678901234567890123456789012345678901234567890123X", .role = "viewer"},
+        {.name = "a", .role = NULL},
+        {.name = "a", .role = "root"},
+        {.name = "a", .role = "viewer", .expires = ""},
+        {.name = "a", .role = "viewer", .expires = "0"},
+        {.name = "a", .role = "viewer", .expires = "999ms"},
+        {.name = "a", .role = "viewer", .expires = "forever"},
+        {.name = "a", .role = "viewer", .expires = "36501d"},
+    };
+    struct hk_token_created made = {.id = 0};
+    struct hk_token_revoked revoked;
+    struct hk_err err = {.message = ""};
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(hk_desk_ask(&desk, &hk_op_token_create, &owner, &wrong[i], &mem, &made, &err),
+                         HK_INVALID);
+    }
+    const struct hk_token_create_ask right = {
+        .name = "a", .role = "metrics", .reveal = true, .expires = "1s"};
+    struct hk_caller less = owner;
+    less.role = HK_ROLE_OPERATOR;
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_token_create, &less, &right, &mem, &made, &err), HK_DENIED);
+    less = owner;
+    less.may_reveal = false; /* nobody gives away a right that is not his */
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_token_create, &less, &right, &mem, &made, &err), HK_DENIED);
+    less = owner;
+    less.reason = NULL;
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_token_create, &less, &right, &mem, &made, &err), HK_INVALID);
+    assert_rows("outbox_tokens", 0);
+    assert_int_equal(made.id, 0);
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_token_create, &owner, &right, &mem, &made, &err), HK_OK);
+    assert_int_equal(hk_desk_ask(&desk, &hk_op_token_create, &owner, &right, &mem, &made, &err), HK_CONFLICT);
+    const struct hk_token_revoke_ask nobody[] = {
+        {.token = "nobody"}, {.token = "99"}, {.token = "-1"}, {.token = ""}};
+    for (size_t i = 0; i < COUNT(nobody); i++)
+        assert_int_equal(hk_desk_ask(&desk, &hk_op_token_revoke, &owner, &nobody[i], &mem, &revoked, &err),
+                         HK_NOTFOUND);
+}
+
 #undef TEST
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
@@ -479,6 +567,8 @@ int main(void)
         TEST(a_redrive_is_planned_started_and_cancelled),
         TEST(destinations_and_alerts_are_told_when_the_store_is_closed),
         TEST(a_brief_list_has_no_errors),
+        TEST(a_token_is_shown_once_and_never_kept),
+        TEST(a_wrong_token_is_refused_before_it_is_made),
         TEST(the_schema_is_made_once),
         TEST(what_a_kind_of_store_lacks_is_told_of_the_field),
         TEST(doctor_says_what_it_finds_with_what_to_do),

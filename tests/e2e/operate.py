@@ -4,6 +4,7 @@
 
 Usage: operate.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres: what is not about SQLite, on PostgreSQL"""
 import calendar
+import hashlib
 import http.server
 import json
 import os
@@ -752,6 +753,56 @@ def relays_are_listed_with_what_they_have_in_hand():
         assert "stopped without a word" in p.ok("relays", "list")
         p.sql("DELETE FROM outbox")
         assert p.json("relays", "list")["items"][0]["lag_ms"] is None
+
+
+# ---- tokens ----
+
+TOKEN = re.compile(r"hk_[A-Za-z0-9_-]{43}[0-9a-f]{6}")
+
+
+@test
+def a_token_is_printed_once_and_only_its_hash_is_stored():
+    with Place() as p:
+        assert "no tokens" in p.ok("token", "list")
+        empty = p.json("token", "list")
+        assert empty["items"] == [] and empty["more"] is False, empty
+        made = p.run("token", "create", "ci-deploy", "--role", "operator", "--reason", "the pipeline", "--actor", "ann")
+        assert made.code == OK and TOKEN.fullmatch(made.out.rstrip("\n")), (made.out, made.err)
+        token = made.out.strip()
+        assert token not in made.err and "ci-deploy" in made.err and "role operator, expires 20" in made.err, made.err
+        assert p.one("SELECT hash FROM outbox_tokens").decode() == hashlib.sha256(token.encode()).hexdigest()
+        assert hashlib.sha256(token[:-6].encode()).hexdigest()[:6] == token[-6:]
+        other = p.json("token", "create", "boss", "--role", "admin", "--reveal", "--expires", "never", "--reason", "r")
+        assert TOKEN.fullmatch(other["token"]) and other["token"] != token and other["expires_at"] is None, other
+        for text in (p.ok("token", "list"), json.dumps(p.json("token", "list")), p.ok("audit", "list"),
+                     json.dumps(p.json("audit", "list"))):
+            assert token not in text and other["token"] not in text, text
+            assert token[3:20] not in text and hashlib.sha256(token.encode()).hexdigest() not in text, text
+        items = p.json("token", "list")["items"]
+        assert [(i["name"], i["state"], i["role"], i["reveal"], i["created_by"]) for i in items][1] == (
+            "ci-deploy", "active", "operator", False, "ann"), items
+        p.refused(FAILURE, "token", "create", "boss", "--role", "viewer", "--reason", "r", says=["in use"])
+        assert "revoked; relays refuse it" in p.ok("token", "revoke", "ci-deploy", "--reason", "leaked")
+        assert "was revoked already" in p.ok("token", "revoke", "ci-deploy", "--reason", "leaked")
+        assert p.json("token", "revoke", other["id"], "--reason", "leaked")["changed"] is True
+        assert {i["state"] for i in p.json("token", "list")["items"]} == {"revoked"}
+        assert [r[0] for r in p.sql("SELECT act FROM outbox_audit ORDER BY id")] == [
+            b"token-create", b"token-create", b"token-revoke", b"token-revoke"]
+        p.ok("audit", "verify")
+
+
+@test
+def what_is_wrong_with_a_token_is_said():
+    with Place() as p:
+        p.refused(USAGE, "token", "create", says=["NAME"])
+        p.refused(USAGE, "token", "create", "x", "--reason", "r", says=["--role"])
+        p.refused(USAGE, "token", "create", "x", "--role", "root", "--reason", "r", says=["metrics, viewer, operator or admin"])
+        p.refused(USAGE, "token", "create", "x", "--role", "viewer", says=["--reason"])
+        p.refused(USAGE, "token", "create", "17", "--role", "viewer", "--reason", "r", says=["begins with a letter"])
+        p.refused(USAGE, "token", "create", "x", "--role", "viewer", "--expires", "soon", "--reason", "r", says=["--expires"])
+        p.refused(FAILURE, "token", "revoke", "nobody", "--reason", "r", says=["token list"])
+        p.refused(USAGE, "token", "revoke", "nobody", says=["--reason"])
+        assert p.one("SELECT count(*) FROM outbox_tokens") == 0 and p.one("SELECT count(*) FROM outbox_audit") == 0
 
 
 # ---- doctor ----

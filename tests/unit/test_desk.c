@@ -7,6 +7,7 @@
 #include "desk/desk.h"
 #include "desk/explain.h"
 #include "desk/setup.h"
+#include "desk/token.h"
 
 static size_t size_of(enum hk_arg_kind kind)
 {
@@ -105,17 +106,78 @@ static void what_is_masked_needs_a_reason_to_be_seen(void **state)
     struct hk_op op = {.noun = "x", .role = HK_ROLE_VIEWER, .run = ran};
     struct hk_err err = {.message = ""};
     assert_int_equal(
-        ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .reason = "why"}, &err),
+        ask_as(&op,
+               (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .may_reveal = true, .reason = "why"},
+               &err),
         HK_INVALID);
     assert_true(strstr(err.message, "nothing is masked"));
     op.reveals = true;
-    assert_int_equal(ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true}, &err),
-                     HK_INVALID);
-    assert_true(strstr(err.message, "a reason is needed"));
     assert_int_equal(
         ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .reason = "why"}, &err),
+        HK_DENIED);
+    assert_string_equal(err.message, "your rights do not allow to reveal what is masked");
+    assert_int_equal(
+        ask_as(&op, (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .may_reveal = true}, &err),
+        HK_INVALID);
+    assert_true(strstr(err.message, "a reason is needed"));
+    assert_int_equal(
+        ask_as(&op,
+               (struct hk_caller){.role = HK_ROLE_ADMIN, .reveal = true, .may_reveal = true, .reason = "why"},
+               &err),
         HK_INVALID);
     assert_string_equal(err.message, "takes 5");
+}
+
+/* ---- tokens ---- */
+
+static void a_token_has_a_form_that_can_be_told_from_other_text(void **state)
+{
+    (void)state;
+    unsigned char bytes[32] = {0};
+    char text[HK_TOKEN_LEN + 1], hash[HK_API_HASH_LEN + 1] = "", again[HK_API_HASH_LEN + 1] = "";
+    /* SHA-256("hk_AAA…") begins with this, and SHA-256 of all of it is the hash: computed by other means */
+    const char zeros[] = "hk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA2fe853";
+    assert_true(hk_token_text(bytes, text));
+    assert_string_equal(text, zeros);
+    assert_true(hk_token_hash(hk_str_of(text), hash));
+    assert_string_equal(hash, "f12f6c83aac681bae95567d75cfa59cfa6da006363d31e846f2b980ec52a74ac");
+    memset(bytes, 0xff, sizeof bytes); /* base64's / is _ here */
+    assert_true(hk_token_text(bytes, text));
+    assert_non_null(strstr(text, "hk___________________________________________8"));
+    assert_true(hk_token_hash(hk_str_of(text), again));
+    assert_string_not_equal(hash, again);
+}
+
+static void any_other_text_is_no_token(void **state)
+{
+    (void)state;
+    unsigned char bytes[32] = {1, 2, 3};
+    char text[HK_TOKEN_LEN + 2] = "", hash[HK_API_HASH_LEN + 1] = "";
+    assert_true(hk_token_text(bytes, text));
+    for (size_t len = 0; len < HK_TOKEN_LEN; len++)
+        assert_false(hk_token_hash((struct hk_str){text, len}, hash));
+    text[HK_TOKEN_LEN] = 'x';
+    assert_false(hk_token_hash((struct hk_str){text, HK_TOKEN_LEN + 1}, hash));
+    for (size_t i = 0; i < HK_TOKEN_LEN; i++)
+        for (int c = 0; c < 256; c++) {
+            char was = text[i];
+            text[i] = (char)c;
+            assert_true(hk_token_hash((struct hk_str){text, HK_TOKEN_LEN}, hash) == (was == text[i]));
+            text[i] = was;
+        }
+    assert_false(hk_token_hash((struct hk_str){NULL, 0}, hash));
+}
+
+static void roles_are_words(void **state)
+{
+    (void)state;
+    assert_int_equal(hk_role_of(hk_str_of("metrics")), HK_ROLE_METRICS);
+    assert_int_equal(hk_role_of(hk_str_of("viewer")), HK_ROLE_VIEWER);
+    assert_int_equal(hk_role_of(hk_str_of("operator")), HK_ROLE_OPERATOR);
+    assert_int_equal(hk_role_of(hk_str_of("admin")), HK_ROLE_ADMIN);
+    const char *const others[] = {"", "Admin", "admin ", "root", "none", "viewer operator", "adm"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_int_equal(hk_role_of(hk_str_of(others[i])), HK_ROLE_NONE);
 }
 
 static enum hk_code wrong_by_itself(struct hk_desk *desk, const void *request, struct hk_err *err)
@@ -284,6 +346,9 @@ int main(void)
         cmocka_unit_test(each_row_says_what_it_needs),
         cmocka_unit_test(only_who_may_comes_in),
         cmocka_unit_test(what_is_masked_needs_a_reason_to_be_seen),
+        cmocka_unit_test(a_token_has_a_form_that_can_be_told_from_other_text),
+        cmocka_unit_test(any_other_text_is_no_token),
+        cmocka_unit_test(roles_are_words),
         cmocka_unit_test(a_wrong_request_is_told_before_a_reason_is_asked_for),
         cmocka_unit_test(a_dry_run_needs_no_reason),
         cmocka_unit_test(a_store_that_is_not_there_is_told),

@@ -145,8 +145,10 @@ static enum hk_code find_token(struct hk_admin *admin, const char *hash, const s
         found->now_ms = hk_pg_now(pg, hk_pg_i64(res, 0, 0));
         found->any = hk_pg_bool(res, 0, 1);
         found->found = !hk_pg_null(res, 0, 2);
-        if (found->found)
+        if (found->found) {
             take_token(pg, res, 0, 2, &found->token);
+            found->hash = hk_pg_text(pg, res, 0, 13);
+        }
     }
     PQclear(res);
     enum hk_code rc = hk_pg_end(pg, "look for a token", err);

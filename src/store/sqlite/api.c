@@ -231,8 +231,13 @@ static enum hk_code find_token(struct hk_admin *admin, const char *hash, const s
         q = hash ? prepare(store, HK_SP_BY_HASH) : NULL;
         if (q) {
             hk_sq_bind_cstr(store, q, 1, hash);
-            found->found = take_token(store, q, &found->token);
+            found->found = hk_sq_row(store, q);
         }
+        if (found->found) {
+            read_token(store, q, &found->token);
+            found->hash = hk_sa_text(store, q, 11, HK_API_HASH_LEN);
+        }
+        sqlite3_finalize(q);
     }
     enum hk_code rc = hk_sq_end(store, "look for a token", err);
     if (rc == HK_OK)

@@ -49,9 +49,9 @@ audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
 SELECT hit.revoked_ms = 0, {NOW}, {TOKEN(hit)}
 FROM hit
 
--- $1 now, $2 hash or NULL: now, is there any, and the token
+-- $1 now, $2 hash or NULL: now, is there any, the token and its hash
 --@ statement FIND
-SELECT {NOW}, EXISTS (SELECT 1 FROM @outbox_tokens), {TOKEN(t)}
+SELECT {NOW}, EXISTS (SELECT 1 FROM @outbox_tokens), {TOKEN(t)}, t.hash
 FROM (SELECT 1) AS one LEFT JOIN @outbox_tokens t ON t.hash = $2::text
 
 -- $1 now, $2 id, $3 how long a use stands; also what a clock left that was ahead

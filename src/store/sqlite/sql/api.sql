@@ -31,7 +31,7 @@ UPDATE outbox_tokens SET revoked_ms = ?2, revoked_by = ?3 WHERE id = ?1 AND revo
 SELECT 1 FROM outbox_tokens LIMIT 1
 
 --@ statement BY_HASH
-SELECT {TOKEN} FROM outbox_tokens WHERE hash = ?1
+SELECT {TOKEN}, hash FROM outbox_tokens WHERE hash = ?1
 
 -- ?1 id, ?2 now, ?3 how long a use stands; also what a clock left that was ahead
 --@ statement USE
