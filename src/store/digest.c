@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include "store/letters.h"
@@ -41,6 +42,11 @@ void hk_digest_hex(struct hk_str bytes, char out[HK_AUDIT_HASH_MAX])
     if (bytes.len)
         add(md, &ok, bytes.ptr, bytes.len);
     end(md, ok, out);
+}
+
+bool hk_digest_eq(const char a[HK_AUDIT_HASH_MAX], const char b[HK_AUDIT_HASH_MAX])
+{
+    return CRYPTO_memcmp(a, b, HK_AUDIT_HASH_MAX - 1) == 0;
 }
 
 static void add_text(EVP_MD_CTX *md, bool *ok, struct hk_str s)

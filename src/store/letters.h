@@ -363,6 +363,8 @@ const struct hk_store_letters_ops *hk_store_letters_by_url(const char *url, stru
 #define HK_AUDIT_HASH_MAX 65
 /* SHA-256 in hex; "" when out of memory. */
 void hk_digest_hex(struct hk_str bytes, char out[HK_AUDIT_HASH_MAX]);
+/* Are these two the same, in hex? Takes the same time whatever they are. */
+bool hk_digest_eq(const char a[HK_AUDIT_HASH_MAX], const char b[HK_AUDIT_HASH_MAX]);
 /* What `hash` of a row must be, given the row before: SHA-256 over prev and all fields but id and hash, each as
  * "<bytes>:<value>," in the order of struct hk_audit_row (at_ms, actor, act, message_id, destination, reason, letter_id,
  * redrive, before, after, detail); an id that is 0 counts as "". PostgreSQL computes the same in SQL. */
