@@ -6,19 +6,17 @@
  * The first byte says how large the pieces are, the second how much room there is for a result, the third whether it falls
  * silent at its end (else it closes); the rest is what it says. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "fuzz.h"
+#include "jq/impl.h"
 
 enum {
     OURS = 100, /* descriptors that never were */
@@ -79,12 +77,6 @@ static pid_t fake_wait(pid_t pid)
     return pid;
 }
 
-static int fake_clock(struct timespec *out)
-{
-    *out = (struct timespec){.tv_sec = world.now_ms / 1000, .tv_nsec = world.now_ms % 1000 * 1000000};
-    return 0;
-}
-
 /* Interrupted now and then; nothing comes from one that is silent. */
 static int fake_poll(const struct pollfd *p, int timeout_ms)
 {
@@ -127,16 +119,16 @@ static ssize_t fake_send(int fd, const void *bytes, size_t len)
     return (ssize_t)n;
 }
 
-#define socketpair(domain, type, protocol, pair)          fake_socketpair(pair)
-#define posix_spawn(pid, path, actions, attr, argv, envp) ((void)(argv), (void)(envp), fake_spawn(pid))
-#define close(fd)                                         fake_close(fd)
-#define kill(pid, signal)                                 fake_kill(pid)
-#define waitpid(pid, status, flags)                       fake_wait(pid)
-#define clock_gettime(clock, out)                         fake_clock(out)
-#define poll(fds, n, timeout_ms)                          fake_poll(fds, timeout_ms)
-#define recv(fd, out, len, flags)                         fake_recv(fd, out, len)
-#define send(fd, bytes, len, flags)                       fake_send(fd, bytes, len)
-#define HK_LIBEXEC                                        "/nonexistent"
+#define socketpair(domain, type, protocol, pair) fake_socketpair(pair)
+#define hk_jq_spawn(helper, socket, pid)         fake_spawn(pid)
+#define close(fd)                                fake_close(fd)
+#define kill(pid, signal)                        fake_kill(pid)
+#define waitpid(pid, status, flags)              fake_wait(pid)
+#define hk_jq_now_ms()                           world.now_ms
+#define poll(fds, n, timeout_ms)                 fake_poll(fds, timeout_ms)
+#define recv(fd, out, len, flags)                fake_recv(fd, out, len)
+#define send(fd, bytes, len, flags)              fake_send(fd, bytes, len)
+#define HK_LIBEXEC                               "/nonexistent"
 #include "jq/jq.c"
 
 /* ---- a second reading ---- */
@@ -234,7 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world.silent = data[2] & 1;
     struct hk_str says = world.says;
     struct reply begun = read_reply(&says, 1);
-    enum hk_code rc = hk_jq_open("/nonexistent/helper", ".", LIMIT_MS, &jq, &err);
+    enum hk_code rc = hk_jq_open("/nonexistent/helper", NULL, ".", LIMIT_MS, &jq, &err);
     MUST(rc == begun.code && world.says.len == says.len && (rc == HK_OK) == (jq != NULL));
     check_heard(".", NULL);
     check_words(&err);

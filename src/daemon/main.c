@@ -16,6 +16,8 @@
 #include "daemon/main.h"
 #include "daemon/part.h"
 #include "exec/clock.h"
+#include "jq/jq.h"
+#include "jq/starter.h"
 #include "relay/relay.h"
 #include "sink/http/sign.h"
 #include "sink/kinds.h"
@@ -39,7 +41,11 @@ struct hk_daemon {
     char *url;
     char name[128], boot[33];
     unsigned stops;
-    bool locked; /* no program can be run any more */
+    bool locked;             /* no program can be run any more */
+    char jq[HK_JQ_PATH_MAX]; /* the helper of `dead fix`; empty: there is none */
+    struct hk_jq_starter *jq_starter;
+    struct hk_watch *jq_watch; /* for the starter's end */
+    struct hk_err jq_error;    /* why there is no starter */
     enum hk_code ended;
     struct hk_signal *signals[3];
 };
@@ -226,6 +232,40 @@ static enum hk_code lower_rights(const struct hk_daemon_options *options, struct
     return rc == HK_OK && !options->core_dumps ? hk_guard_forbid_dumps(err) : rc;
 }
 
+/* ---- who runs jq ---- */
+
+/* While the process has one thread and has read no secret. A relay without it relays all the same. */
+static void start_jq_starter(struct hk_daemon *d)
+{
+    if (!hk_jq_find(d->jq))
+        d->jq[0] = '\0';
+    else if (hk_jq_starter_open(d->jq, &d->jq_starter, &d->jq_error) != HK_OK)
+        d->jq_starter = NULL;
+}
+
+/* Once the process is locked, nobody can start another one. */
+static void on_jq_starter_ended(void *arg, unsigned events)
+{
+    struct hk_daemon *d = arg;
+    (void)events;
+    hk_watch_free(d->jq_watch);
+    d->jq_watch = NULL;
+    hk_jq_starter_reap(d->jq_starter);
+    log_event(d, HK_LOG_WARN, "the process that starts jq has ended: dead fix fails here until a restart",
+              NULL, NULL);
+}
+
+static void watch_jq_starter(struct hk_daemon *d)
+{
+    struct hk_err err = d->jq_error;
+    if (d->jq_starter != NULL && hk_watch_new(d->loop, hk_jq_starter_fd(d->jq_starter), on_jq_starter_ended,
+                                              d, &d->jq_watch, &err) == HK_OK)
+        hk_watch_set(d->jq_watch, HK_WATCH_READ);
+    else if (d->jq[0] != '\0')
+        log_event(d, HK_LOG_WARN, "the process that starts jq is missing: dead fix fails in a locked relay",
+                  "error", err.message);
+}
+
 static void refuse(struct hk_daemon *d, struct hk_config *config, const char *why)
 {
     log_event(d, HK_LOG_ERROR, "reload refused, the old configuration stays", "error", why);
@@ -349,6 +389,8 @@ static enum hk_code start_parts(struct hk_daemon *d, struct hk_err *err)
                                   .name = d->name,
                                   .boot = d->boot,
                                   .log = &d->log,
+                                  .jq = d->jq[0] != '\0' ? d->jq : NULL,
+                                  .jq_starter = d->jq_starter,
                                   .alerts = &d->alerts};
     return hk_parts_start(&d->parts, &d->env, err);
 }
@@ -356,6 +398,7 @@ static enum hk_code start_parts(struct hk_daemon *d, struct hk_err *err)
 static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
 {
     enum hk_code rc = watch_signals(d, err);
+    watch_jq_starter(d);
     if (rc == HK_OK)
         rc = start_parts(d, err);
     hold_signals(false);
@@ -421,11 +464,13 @@ enum hk_code hk_daemon_new(const struct hk_daemon_options *options, struct hk_da
     hk_log_init(&d->log, STDERR_FILENO,
                 HK_LOG_INFO); /* first: it opens /proc/self/fd, which is closed to us afterwards */
     enum hk_code rc = lower_rights(options, err);
-    if (rc == HK_OK)
-        *out_daemon = d;
-    else
+    if (rc != HK_OK) {
         hk_daemon_free(d);
-    return rc;
+        return rc;
+    }
+    start_jq_starter(d);
+    *out_daemon = d;
+    return HK_OK;
 }
 
 enum hk_code hk_daemon_run(struct hk_daemon *d, struct hk_config *config, const char *url, struct hk_err *err)
@@ -453,6 +498,8 @@ void hk_daemon_free(struct hk_daemon *d)
     d->env.relay = NULL;
     hk_relay_free(d->relay);
     hk_parts_stop(&d->parts);
+    hk_watch_free(d->jq_watch);
+    hk_jq_starter_close(d->jq_starter);
     hk_loop_free(d->loop);
     hk_config_free(d->config);
     hk_config_free(d->next);

@@ -18,7 +18,9 @@ struct hk_part_env {
     const char *url;                /* of the store */
     const char *name, *boot;        /* the relay's */
     struct hk_log *log;
-    struct hk_relay *relay; /* NULL until it runs, and after it has ended */
+    const char *jq;                         /* the helper of `dead fix`, for hk_desk; NULL = there is none */
+    const struct hk_jq_starter *jq_starter; /* who runs it, since a locked process cannot */
+    struct hk_relay *relay;                 /* NULL until it runs, and after it has ended */
     /* Where parts count (daemon/meters.h), from any thread; NULL when nobody looks. It outlives the parts behind the one that
      * gave it. */
     struct hk_metrics *metrics;

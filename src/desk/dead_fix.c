@@ -362,7 +362,8 @@ static enum hk_code start_jq(struct fix *f, struct hk_err *err)
             err, HK_NOTFOUND,
             "the helper hikyaku-jq is not there: this build has no jq (libjq, libseccomp), or it was not "
             "installed; HIKYAKU_JQ may name it");
-    enum hk_code rc = hk_jq_open(f->desk->jq, f->ask->jq, f->ask->timeout_ms, &f->jq, &why);
+    enum hk_code rc =
+        hk_jq_open(f->desk->jq, f->desk->jq_starter, f->ask->jq, f->ask->timeout_ms, &f->jq, &why);
     if (rc == HK_INVALID)
         return hk_desk_wrong(f->desk, "jq", err, ": %s", why.message);
     return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "%s", why.message);

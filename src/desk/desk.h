@@ -28,7 +28,9 @@ struct hk_desk {
     const struct hk_store_alerts_ops *alerts;
     const struct hk_store_api_ops *api;
     struct hk_admin *admin;
-    const char *jq;         /* the helper program; NULL = there is none. The door's to say. */
+    const char *jq; /* the helper program; NULL = there is none. The door's to say. */
+    const struct hk_jq_starter
+        *jq_starter;        /* who runs it (jq/starter.h); NULL = this process. The door's, too. */
     struct hk_masks *masks; /* see hk_desk_masks */
     bool has_masks;
     /* Another desk answers: every request goes there, and no store is opened here. NULL: this one does. */

@@ -64,8 +64,8 @@ static bool lock_up(void)
     static char *nothing[] = {NULL};
     environ = nothing; /* clearenv() would leave NULL, which `env` of libjq 1.6 looks into */
     bool ok = chdir("/") == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
-              prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && limit(RLIMIT_CORE, 0) &&
-              limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, 3);
+              prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+              limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0) && limit(RLIMIT_NOFILE, 3);
     if (!HK_SANITIZED) /* their shadow memory is larger than any bound */
         ok = ok && limit(RLIMIT_AS, MEMORY_BYTES);
     return ok && forbid_the_rest();

@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The caller's side of the jq helper: starts it, talks in frames, and kills it when it takes too long. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/show.h"
 #include "base/str.h"
 #include "jq/frame.h"
+#include "jq/impl.h"
 #include "jq/jq.h"
 
 struct hk_jq {
     char *helper, *program;
+    const struct hk_jq_starter *starter; /* NULL: helpers are children of this process */
     uint64_t timeout_ms;
-    pid_t pid; /* 0 = none runs */
-    int fd;
+    int fd;    /* -1 = no helper runs */
+    pid_t pid; /* of our child */
+    int lease; /* or what the starter keeps it for */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- the process ---- */
 
@@ -40,6 +33,9 @@ static void stop(struct hk_jq *jq)
     if (jq->fd >= 0)
         (void)close(jq->fd);
     jq->fd = -1;
+    if (jq->lease >= 0)
+        (void)close(jq->lease); /* the starter kills it and reaps it */
+    jq->lease = -1;
     if (jq->pid > 0) {
         (void)kill(jq->pid, SIGKILL);
         while (waitpid(jq->pid, NULL, 0) < 0 && errno == EINTR)
@@ -48,37 +44,17 @@ static void stop(struct hk_jq *jq)
     jq->pid = 0;
 }
 
-/* Its standard input and output are one socket; standard error leads nowhere; no other descriptor is inherited, which
- * O_CLOEXEC everywhere sees to, and the helper's own limit of three. */
 static enum hk_code spawn(struct hk_jq *jq, int theirs, struct hk_err *err)
 {
-    char *argv[] = {jq->helper, NULL};
-    char *envp[] = {NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&actions);
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    }
-    /* Ctrl-C is for the caller, who ends in good order; the helper sees its socket close. */
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    int rc = posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_adddup2(&actions, theirs, STDOUT_FILENO);
-    if (rc == 0)
-        rc = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (rc == 0)
-        rc = posix_spawn(&jq->pid, jq->helper, &actions, &attributes, argv, envp);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attributes);
+    char shown[HK_SHOW_MAX];
+    if (jq->starter)
+        return hk_jq_starter_ask(jq->starter, theirs, &jq->lease, err);
+    int rc = hk_jq_spawn(jq->helper, theirs, &jq->pid);
     if (rc == 0)
         return HK_OK;
     jq->pid = 0;
-    char shown[HK_SHOW_MAX];
-    return hk_err_set(err, HK_UNAVAILABLE, "cannot run %s: %s", hk_show(hk_str_of(jq->helper), shown),
-                      strerror(rc));
+    return hk_err_set(err, rc == ENOMEM ? HK_NOMEM : HK_UNAVAILABLE, "cannot run %s: %s",
+                      hk_show(hk_str_of(jq->helper), shown), strerror(rc));
 }
 
 /* ---- talking ---- */
@@ -86,6 +62,9 @@ static enum hk_code spawn(struct hk_jq *jq, int theirs, struct hk_err *err)
 static enum hk_code died(struct hk_jq *jq, struct hk_err *err)
 {
     stop(jq);
+    if (jq->starter &&
+        !hk_jq_starter_runs(jq->starter)) /* its helpers die with it: not this document's doing */
+        return hk_err_set(err, HK_UNAVAILABLE, "%s", HK_JQ_NO_STARTER);
     return hk_err_set(
         err, HK_INVALID,
         "the jq helper died on it: the program needs too much memory, or asks for what it may not do");
@@ -94,7 +73,7 @@ static enum hk_code died(struct hk_jq *jq, struct hk_err *err)
 static enum hk_code wait_for(struct hk_jq *jq, short events, int64_t deadline_ms, struct hk_err *err)
 {
     for (;;) {
-        int64_t left = deadline_ms - now_ms();
+        int64_t left = deadline_ms - hk_jq_now_ms();
         struct pollfd p = {.fd = jq->fd, .events = events};
         int rc = left <= 0 ? 0 : poll(&p, 1, left > 1000000 ? 1000000 : (int)left);
         if (rc > 0)
@@ -211,7 +190,7 @@ static enum hk_code start(struct hk_jq *jq, struct hk_err *err)
     (void)close(pair[1]);
     struct hk_buf nothing;
     hk_buf_init(&nothing, 1);
-    int64_t deadline_ms = now_ms() + (int64_t)jq->timeout_ms;
+    int64_t deadline_ms = hk_jq_now_ms() + (int64_t)jq->timeout_ms;
     if (rc == HK_OK)
         rc = ask(jq, hk_str_of(jq->program), deadline_ms, err);
     if (rc == HK_OK)
@@ -222,8 +201,8 @@ static enum hk_code start(struct hk_jq *jq, struct hk_err *err)
     return rc;
 }
 
-enum hk_code hk_jq_open(const char *helper, const char *program, uint64_t timeout_ms, struct hk_jq **out,
-                        struct hk_err *err)
+enum hk_code hk_jq_open(const char *helper, const struct hk_jq_starter *starter, const char *program,
+                        uint64_t timeout_ms, struct hk_jq **out, struct hk_err *err)
 {
     if (strlen(program) > HK_JQ_FRAME_MAX)
         return hk_err_set(err, HK_TOOBIG, "the program is too long");
@@ -232,8 +211,10 @@ enum hk_code hk_jq_open(const char *helper, const char *program, uint64_t timeou
         return hk_err_set(err, HK_NOMEM, "out of memory");
     *jq = (struct hk_jq){.helper = hk_mem_strdup(helper),
                          .program = hk_mem_strdup(program),
+                         .starter = starter,
                          .timeout_ms = timeout_ms ? timeout_ms : HK_JQ_TIMEOUT_MS,
-                         .fd = -1};
+                         .fd = -1,
+                         .lease = -1};
     enum hk_code rc = jq->helper && jq->program ? start(jq, err) : hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc != HK_OK) {
         hk_jq_close(jq);
@@ -257,13 +238,13 @@ enum hk_code hk_jq_apply(struct hk_jq *jq, struct hk_str document, struct hk_buf
 {
     if (document.len > HK_JQ_FRAME_MAX)
         return hk_err_set(err, HK_TOOBIG, "the document is too large for jq");
-    if (jq->pid == 0) {
+    if (jq->fd < 0) {
         enum hk_code rc = start(jq, err);
         if (rc != HK_OK)
             return rc == HK_INVALID ? hk_err_set(err, HK_UNAVAILABLE, "the jq helper does not start again")
                                     : rc;
     }
-    int64_t deadline_ms = now_ms() + (int64_t)jq->timeout_ms;
+    int64_t deadline_ms = hk_jq_now_ms() + (int64_t)jq->timeout_ms;
     enum hk_code rc = ask(jq, document, deadline_ms, err);
     if (rc == HK_OK)
         rc = hear(jq, deadline_ms, out, err);

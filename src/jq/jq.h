@@ -11,17 +11,19 @@
 #include "base/buf.h"
 
 struct hk_jq;
+struct hk_jq_starter;
 
 #define HK_JQ_TIMEOUT_MS 5000
 
-/* `helper`: the path of hikyaku-jq. `timeout_ms` 0 = HK_JQ_TIMEOUT_MS, for each document. HK_INVALID: the program does not
- * compile, in jq's words; HK_UNAVAILABLE: the helper cannot be run. */
-enum hk_code hk_jq_open(const char *helper, const char *program, uint64_t timeout_ms, struct hk_jq **out,
-                        struct hk_err *err) HK_MUSTCHECK;
+/* `helper`: the path of hikyaku-jq. `starter`: who runs it (starter.h), and must outlive it; NULL: this process does. `timeout_ms`
+ * 0 = HK_JQ_TIMEOUT_MS, for each document. HK_INVALID: the program does not compile, in jq's words; HK_UNAVAILABLE: the helper
+ * cannot be run, or the starter has ended; HK_BUSY: the starter runs as many helpers as it may. */
+enum hk_code hk_jq_open(const char *helper, const struct hk_jq_starter *starter, const char *program,
+                        uint64_t timeout_ms, struct hk_jq **out, struct hk_err *err) HK_MUSTCHECK;
 void hk_jq_close(struct hk_jq *jq); /* accepts NULL */
 
-/* Adds the one result, on one line. HK_INVALID: in jq's words; HK_TIMEOUT; HK_TOOBIG; HK_UNAVAILABLE: the helper died and could
- * not be started again. */
+/* Adds the one result, on one line. HK_INVALID: in jq's words; HK_TIMEOUT; HK_TOOBIG; HK_UNAVAILABLE, HK_BUSY: the
+ * helper died and could not be started again. */
 enum hk_code hk_jq_apply(struct hk_jq *jq, struct hk_str document, struct hk_buf *out,
                          struct hk_err *err) HK_MUSTCHECK;
 

@@ -181,6 +181,75 @@ def a_kernel_that_refuses_is_no_reason_not_to_relay():
         daemon.stop()
 
 
+# ---- the process that starts jq ----
+
+HELPER = pathlib.Path(BINARY).resolve().parent.parent / "jq/hikyaku-jq"
+
+
+def children(pid):
+    """{pid: status} of a process's children, zombies included."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            seen = status(name)
+        except OSError:
+            continue  # it has ended
+        if seen.get("PPid") == str(pid):
+            found[int(name)] = seen
+    return found
+
+
+def starter(daemon):
+    if not HELPER.exists():
+        raise Skip("built without jq")
+    found = children(daemon.pid)
+    assert [seen["Name"] for seen in found.values()] == ["hikyaku-jqstart"], found
+    return next(iter(found))
+
+
+def ended(pid):
+    try:
+        return status(pid)["State"].startswith("Z")
+    except OSError:
+        return True
+
+
+@test
+def a_locked_relay_has_a_process_that_starts_jq_and_ends_with_it():
+    with World() as w:
+        daemon = start(w).ready()
+        locked(daemon)
+        pid = starter(daemon)
+        seen = status(pid)
+        assert seen["NoNewPrivs"] == "1" and int(seen["CapEff"], 16) == 0 and int(seen["CapPrm"], 16) == 0, seen
+        if os.geteuid() == 0:
+            held = sorted(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+            assert held[:3] == ["/dev/null"] * 3 and len(held) == 5, held
+            assert not pathlib.Path(f"/proc/{pid}/environ").read_bytes().strip(b"\0")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(pid, number)  # for its parent, as all of a process group get them
+        works(w)
+        assert starter(daemon) == pid
+        daemon.stop()
+        assert ended(pid), "the relay ended before it"
+        daemon = start(w).ready()
+        pid = starter(daemon)
+        daemon.kill()
+        until(lambda: ended(pid), "the end of what the relay had started")
+
+
+@test
+def a_relay_whose_starter_of_jq_dies_says_so_and_goes_on():
+    with World() as w:
+        daemon = start(w).ready()
+        locked(daemon)
+        os.kill(starter(daemon), signal.SIGKILL)
+        daemon.says("the process that starts jq has ended")
+        until(lambda: not children(daemon.pid), "no zombie")
+        works(w)
+        daemon.stop()
+
+
 # ---- as somebody else ----
 
 def give_to(world, user):
@@ -337,6 +406,13 @@ def filter_calls(unit):
     assert lib.seccomp_load(context) == 0
 
 
+def jq_works(command):
+    """The helper makes its cage on top of the unit's, and computes: `.a` of {"a":[1]}, in frames (src/jq/frame.h)."""
+    frames = b"".join(struct.pack(">I", len(text)) + text for text in (b".a", b'{"a":[1]}'))
+    done = subprocess.run(command, input=frames, capture_output=True, check=False)
+    assert done.stdout == b"\0\0\0\1O" + b"\0\0\0\4O[1]", done
+
+
 @test
 @sqlite_only
 def the_relay_works_under_the_unit():
@@ -351,11 +427,15 @@ def the_relay_works_under_the_unit():
     with World() as w:
         give_to(w, "nobody")
         launcher = (sys.executable, os.path.abspath(__file__), "--under-the-unit", str(w.folder))
-        daemon = start(w, wrap=("unshare", "--mount", "--propagation", "private", *launcher))
+        unshare = ("unshare", "--mount", "--propagation", "private")
+        daemon = start(w, wrap=(*unshare, *launcher))
         daemon.ready()
         assert "seccomp=on" in locked(daemon), daemon.log()  # its own, on top
         ids = status(daemon.pid)
         assert ids["NoNewPrivs"] == "1" and ids["Uid"].split()[0] != "0" and int(ids["Seccomp_filters"]) >= 2, ids
+        if HELPER.exists():
+            assert starter(daemon)
+            jq_works((*unshare, *launcher, str(HELPER)))
         works(w, 50)
         address = re.search(r'msg="admin listening" address=(\S+)', daemon.log())[1]
         fetched = subprocess.run([sys.executable, "-c", "import sys, urllib.request as r; "

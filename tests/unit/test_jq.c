@@ -30,7 +30,7 @@ static enum hk_code run(const char *program, const char *document, uint64_t time
                         struct hk_err *err)
 {
     struct hk_jq *jq = NULL;
-    enum hk_code rc = hk_jq_open(helper(), program, timeout_ms, &jq, err);
+    enum hk_code rc = hk_jq_open(helper(), NULL, program, timeout_ms, &jq, err);
     if (rc == HK_OK)
         rc = hk_jq_apply(jq, hk_str_of(document), out, err);
     hk_jq_close(jq);
@@ -114,7 +114,8 @@ static void an_endless_program_ends_and_the_next_document_is_served(void **state
     struct hk_buf out;
     struct hk_err err = {.message = ""};
     hk_buf_init(&out, ROOM);
-    assert_int_equal(hk_jq_open(helper(), "if .loop then def f: f; f else . end", 2000, &jq, &err), HK_OK);
+    assert_int_equal(hk_jq_open(helper(), NULL, "if .loop then def f: f; f else . end", 2000, &jq, &err),
+                     HK_OK);
     assert_int_equal(hk_jq_apply(jq, hk_str_of("{\"loop\":true}"), &out, &err), HK_TIMEOUT);
     assert_int_equal(hk_jq_apply(jq, hk_str_of("{\"loop\":false}"), &out, &err), HK_OK);
     assert_string_equal(hk_buf_cstr(&out), "{\"loop\":false}");
@@ -133,7 +134,7 @@ static void a_result_that_does_not_fit_is_refused(void **state)
     struct hk_buf out;
     struct hk_err err = {.message = ""};
     hk_buf_init(&out, 100);
-    assert_int_equal(hk_jq_open(helper(), "[range(.)]", PATIENT_MS, &jq, &err), HK_OK);
+    assert_int_equal(hk_jq_open(helper(), NULL, "[range(.)]", PATIENT_MS, &jq, &err), HK_OK);
     assert_int_equal(hk_jq_apply(jq, hk_str_of("1000"), &out, &err), HK_TOOBIG);
     hk_buf_reset(&out);
     assert_int_equal(hk_jq_apply(jq, hk_str_of("3"), &out, &err), HK_OK);
@@ -150,8 +151,8 @@ static void a_program_that_eats_memory_dies_alone(void **state)
     struct hk_buf out;
     struct hk_err err = {.message = ""};
     hk_buf_init(&out, ROOM);
-    assert_int_equal(hk_jq_open(helper(), "if . then [range(1e9)] | length else 1 end", 1500, &jq, &err),
-                     HK_OK);
+    assert_int_equal(
+        hk_jq_open(helper(), NULL, "if . then [range(1e9)] | length else 1 end", 1500, &jq, &err), HK_OK);
     enum hk_code rc = hk_jq_apply(jq, hk_str_of("true"), &out, &err);
     assert_true(rc == HK_INVALID || rc == HK_TIMEOUT);
     assert_int_equal(hk_jq_apply(jq, hk_str_of("false"), &out, &err), HK_OK);
@@ -165,15 +166,15 @@ static void a_missing_helper_is_said(void **state)
     (void)state;
     struct hk_jq *jq = NULL;
     struct hk_err err = {.message = ""};
-    enum hk_code rc = hk_jq_open("/nonexistent/hikyaku-jq", ".", 0, &jq, &err);
+    enum hk_code rc = hk_jq_open("/nonexistent/hikyaku-jq", NULL, ".", 0, &jq, &err);
     if (!getenv("HIKYAKU_VALGRIND")) { /* which makes a fork of posix_spawn's vfork: the parent is not told */
         assert_int_equal(rc, HK_UNAVAILABLE);
         assert_non_null(strstr(err.message, "/nonexistent/hikyaku-jq"));
     }
     assert_int_not_equal(rc, HK_OK);
     assert_null(jq);
-    assert_int_equal(hk_jq_open("/bin/false", ".", 0, &jq, &err), HK_INVALID);
-    assert_int_equal(hk_jq_open("/bin/cat", ".", 0, &jq, &err),
+    assert_int_equal(hk_jq_open("/bin/false", NULL, ".", 0, &jq, &err), HK_INVALID);
+    assert_int_equal(hk_jq_open("/bin/cat", NULL, ".", 0, &jq, &err),
                      HK_INVALID); /* answers, but not in frames of ours */
     assert_null(jq);
 }
