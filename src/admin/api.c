@@ -5,6 +5,7 @@
 
 #include "admin/api.h"
 #include "admin/api_impl.h"
+#include "admin/auth.h"
 #include "admin/problem.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -130,6 +131,17 @@ static void fail_simply(struct hk_api *api, unsigned status, const char *code, c
     hk_api_refuse(api->out, &(struct hk_problem){.status = status, .code = code, .detail = detail});
 }
 
+void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who, const char *why)
+{
+    const char *detail = who->status == 401 ? HK_AUTH_WORDS
+                         : who->status == 429
+                             ? "too many calls from this address had no valid token: wait, then try again"
+                             : why;
+    hk_api_refuse(out, &(struct hk_problem){.status = who->status, .code = who->code, .detail = detail});
+    if (who->status == 429)
+        out->retry_after_s = (unsigned)((who->retry_after_ms + 999) / 1000);
+}
+
 /* ---- reading ---- */
 
 static bool is_json(const char *content_type)
@@ -252,7 +264,7 @@ static void answer_api(struct hk_api *api)
     if (api->op && api->request->role < api->op->role)
         fail_simply(api, 403, "DENIED", "your role does not allow this");
     else if (api->op)
-        answer_row(api);
+        hk_api_answer_once(api, answer_row);
     else if (api->out->allow[0])
         fail_simply(api, 405, "METHOD_NOT_ALLOWED", NULL);
     else

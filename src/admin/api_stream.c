@@ -147,7 +147,8 @@ static void enqueue_many(struct hk_api *api)
     if (rc != HK_OK) {
         (void)hk_err_set(&more, rc, "%s (%" PRIu64 " messages, up to line %" PRIu64 ", are committed)",
                          err.message, done->messages, done->lines);
-        hk_api_fail(api, NULL, done->messages > 0 ? &more : &err);
+        api->partly = done->messages > 0;
+        hk_api_fail(api, NULL, api->partly ? &more : &err);
         return;
     }
     hk_json_end(&l.json);

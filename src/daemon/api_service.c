@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "admin/api.h"
+#include "admin/auth.h"
 #include "admin/pool.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/api_service.h"
 #include "exec/clock.h"
-#include "jq/jq.h"
 
 enum {
     STOP_MS = 2000,
@@ -20,9 +20,11 @@ enum {
 
 struct hk_api_service {
     struct hk_admin_pool *pool;
+    struct hk_auth *auth;
     const char *url;
-    char jq[HK_JQ_PATH_MAX]; /* "" = none */
-    pthread_mutex_t lock;    /* guards `config` */
+    const char *jq; /* NULL = none */
+    const struct hk_jq_starter *jq_starter;
+    pthread_mutex_t lock; /* guards `config` */
     struct hk_config *config;
     atomic_bool stopping;
     atomic_uint owners; /* the part, and each thread of the pool */
@@ -40,6 +42,7 @@ static void release(struct hk_api_service *s)
     if (atomic_fetch_sub(&s->owners, 1) > 1)
         return;
     hk_config_free(s->config);
+    hk_auth_free(s->auth);
     (void)pthread_mutex_destroy(&s->lock);
     hk_mem_free(s);
 }
@@ -59,7 +62,8 @@ static void furnish(struct worker *w)
     hk_config_free(w->config);
     w->config = config;
     hk_desk_init(&w->desk, w->config, s->url);
-    w->desk.jq = s->jq[0] ? s->jq : NULL;
+    w->desk.jq = s->jq;
+    w->desk.jq_starter = s->jq_starter;
 }
 
 static enum hk_code make_worker(void *arg, void **out_object, struct hk_err *err)
@@ -114,16 +118,40 @@ static void give_back(struct hk_admin_exchange *x, struct hk_api_reply *from)
         (void)hk_admin_reply_header(&reply, "Retry-After", hk_str_of(seconds));
     }
     if (from->status == 401)
-        (void)hk_admin_reply_header(&reply, "WWW-Authenticate", hk_str_of("Bearer"));
+        (void)hk_admin_reply_header(&reply, "WWW-Authenticate", hk_str_of(HK_AUTH_CHALLENGE));
     reply.body = from->body;
     hk_admin_exchange_reply(x, &reply);
+}
+
+/* Who asks? False: refused, and said so. */
+static bool authenticate(struct worker *w, struct hk_admin_exchange *x, struct hk_auth_answer *out)
+{
+    const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
+    struct hk_err err = {.message = ""};
+    struct hk_api_reply reply = {.status = 503};
+    const struct hk_auth_ask who = {.authorization = hk_admin_exchange_header(x, "Authorization"),
+                                    .address = ask->address[0] ? ask->address : "unix",
+                                    .local = ask->role >= HK_ROLE_ADMIN,
+                                    .actor = "local"};
+    *out = (struct hk_auth_answer){.status = 503, .code = "STORE_UNAVAILABLE"};
+    if (hk_desk_open(&w->desk, &err) == HK_OK)
+        hk_auth_check(w->service->auth, w->desk.api, w->desk.admin, &who, out, &err);
+    if (out->status == 200)
+        return true;
+    hk_buf_init(&reply.body, HK_API_REPLY_MAX);
+    hk_api_refuse_caller(&reply, out, err.message);
+    give_back(x, &reply);
+    return false;
 }
 
 static void answer(struct worker *w, struct hk_admin_exchange *x)
 {
     const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
     struct running running = {.service = w->service, .until_us = hk_clock_us() + (int64_t)LONGEST_MS * 1000};
+    struct hk_auth_answer who;
     struct hk_api_reply reply;
+    if (!authenticate(w, x, &who))
+        return;
     const struct hk_api_request request = {.method = ask->method,
                                            .path = ask->path,
                                            .query = ask->query,
@@ -131,9 +159,10 @@ static void answer(struct worker *w, struct hk_admin_exchange *x)
                                            .if_match = hk_admin_exchange_header(x, "If-Match"),
                                            .idempotency_key = hk_admin_exchange_header(x, "Idempotency-Key"),
                                            .body = ask->body,
-                                           .role = ask->role,
-                                           .actor = "api",
-                                           .may_reveal = true,
+                                           .role = who.role,
+                                           .actor = who.name,
+                                           .caller_key = who.key,
+                                           .may_reveal = who.may_reveal,
                                            .stop = should_stop,
                                            .arg = &running};
     hk_api_answer(&w->desk, &request, &reply);
@@ -174,6 +203,16 @@ static size_t body_max(void *arg, const char *method, const char *path)
 
 /* ---- start and stop ---- */
 
+static int64_t now_ms(void)
+{
+    return hk_clock_us() / 1000;
+}
+
+static bool needs_tokens(const struct hk_config *config)
+{
+    return config->admin.auth == HK_CONF_ADMIN_AUTH_TOKENS;
+}
+
 enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_service **out,
                                 struct hk_err *err)
 {
@@ -181,13 +220,16 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_ser
     if (!s)
         return hk_err_set(err, HK_NOMEM, "out of memory for the API");
     (void)pthread_mutex_init(&s->lock, NULL);
+    s->auth =
+        hk_auth_new(&(struct hk_auth_options){.tokens_only = needs_tokens(env->config), .now_ms = now_ms});
     s->url = env->url;
     s->config = hk_config_share(env->config);
     s->owners = 1;
-    if (!hk_jq_find(s->jq))
-        s->jq[0] = '\0';
+    s->jq = env->jq;
+    s->jq_starter = env->jq_starter;
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};
-    enum hk_code rc = hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err);
+    enum hk_code rc = s->auth ? hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err)
+                              : hk_err_set(err, HK_NOMEM, "out of memory for the API");
     if (rc == HK_OK)
         *out = s;
     else
@@ -206,6 +248,7 @@ void hk_api_service_reloaded(struct hk_api_service *s, const struct hk_config *c
     struct hk_config *before = s->config;
     s->config = hk_config_share(config);
     (void)pthread_mutex_unlock(&s->lock);
+    hk_auth_set_tokens_only(s->auth, needs_tokens(config));
     hk_config_free(before);
 }
 

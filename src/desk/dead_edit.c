@@ -204,14 +204,6 @@ static enum hk_code edit_letter(struct hk_desk *desk, const struct hk_caller *ca
 
 /* ---- the table ---- */
 
-static void form_opened(struct hk_form *form, void *result)
-{
-    struct hk_dead_opened *opened = result;
-    hk_form_id(form, "id", &opened->id);
-    hk_form_uint(form, "version", &opened->version);
-    hk_form_bytes(form, "payload", &opened->payload);
-}
-
 HK_OP_RUN(open_to_edit)
 HK_OP_RUN(edit_letter)
 
@@ -246,7 +238,7 @@ const struct hk_op hk_op_dead_open = {.noun = "dead",
                                       .request_size = sizeof(struct hk_dead_edit_ask),
                                       .result_size = sizeof(struct hk_dead_opened),
                                       .run = open_to_edit_op,
-                                      .form = form_opened};
+                                      .form = hk_form_dead_opened};
 
 const struct hk_op hk_op_dead_edit = {
     .noun = "dead",

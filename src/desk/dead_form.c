@@ -169,6 +169,14 @@ void hk_form_dead_sent(struct hk_form *form, void *result)
     form_answer(form, sent);
 }
 
+void hk_form_dead_opened(struct hk_form *form, void *result)
+{
+    struct hk_dead_opened *opened = result;
+    hk_form_id(form, "id", &opened->id);
+    hk_form_uint(form, "payload_version", &opened->version);
+    hk_form_bytes(form, "payload", &opened->payload);
+}
+
 void hk_form_dead_edited(struct hk_form *form, void *result)
 {
     struct hk_dead_edited *edited = result;

@@ -9,12 +9,14 @@
 #include "store/admin.h"
 
 hk_form_fn hk_form_status, hk_form_relays;
+hk_form_fn hk_form_token_created, hk_form_tokens, hk_form_token_revoked;
 hk_form_fn hk_form_enqueued, hk_form_taken; /* taken: of many, one struct hk_str each */
 hk_form_fn hk_form_messages, hk_form_message, hk_form_explanation, hk_form_message_acted;
 hk_form_fn hk_form_letters, hk_form_letter_groups, hk_form_letter, hk_form_letter_stats, hk_form_reasons;
 hk_form_fn hk_form_dead_line; /* of an export */
-hk_form_fn hk_form_dead_acted, hk_form_dead_sent, hk_form_dead_edited, hk_form_dead_fixed;
-hk_form_fn hk_form_token_created, hk_form_tokens, hk_form_token_revoked;
+hk_form_fn hk_form_dead_acted, hk_form_dead_sent, hk_form_dead_opened, hk_form_dead_edited,
+    hk_form_dead_fixed;
+
 void hk_encode_audit(struct hk_json *json, const void *result);
 void hk_encode_act(struct hk_json *json, const void *result);
 void hk_encode_verified(struct hk_json *json, const void *result);

@@ -12,6 +12,7 @@
 #include "cli/remote/remote.h"
 #include "desk/dead_look.h"
 #include "desk/enqueue.h"
+#include "desk/forms.h"
 #include "desk/wire.h"
 
 enum {
@@ -166,6 +167,53 @@ static enum hk_code enqueue_lines(struct stream *s, const struct hk_enqueue_line
     return rc;
 }
 
+/* ---- letters ---- */
+
+static enum hk_code take_letters(struct stream *s, const struct hk_dead_export_ask *ask, struct hk_str text,
+                                 struct hk_dead_exported *out)
+{
+    enum hk_code rc = HK_OK;
+    bool more = true;
+    *out = (struct hk_dead_exported){.letters = 0};
+    while (rc == HK_OK && more && text.len > 0) {
+        struct hk_str line = hk_str_cut(&text, '\n');
+        struct hk_pool mem = {NULL};
+        struct hk_dead_line letter = {.cut = false};
+        rc = hk_form_read(line, hk_form_dead_line, &mem, &letter, s->err);
+        if (rc == HK_OK) {
+            more = ask->take(ask->arg, &letter.letter, letter.cut);
+            out->letters++;
+            out->cut += letter.cut;
+        }
+        hk_pool_fini(&mem);
+    }
+    return rc;
+}
+
+static enum hk_code export_letters(struct stream *s, const struct hk_dead_export_ask *ask,
+                                   struct hk_dead_exported *out)
+{
+    struct hk_remote_answer answer = {.status = 0};
+    struct hk_wire_out wire;
+    struct hk_buf path;
+    const struct hk_wire_caller said = {.reason = s->caller->reason, .reveal = s->caller->reveal};
+    hk_wire_out_init(&wire);
+    hk_buf_init(&path, (size_t)1 << 20);
+    (void)hk_buf_adds(&path, "/api/v1");
+    enum hk_code rc = hk_wire_write(&hk_op_dead_export, ask, &said, &wire, s->err);
+    (void)hk_buf_adds(&path, hk_buf_cstr(&wire.path));
+    const struct hk_remote_call call = {
+        .method = "GET", .path = hk_buf_cstr(&path), .stop = s->caller->stop, .arg = s->caller->arg};
+    if (rc == HK_OK)
+        rc = hk_remote_call(s->remote, s->desk, &call, s->mem, &answer, s->err);
+    if (rc == HK_OK)
+        rc = take_letters(s, ask, hk_buf_str(&answer.body), out);
+    hk_buf_fini(&answer.body);
+    hk_buf_fini(&path);
+    hk_wire_out_fini(&wire);
+    return rc;
+}
+
 enum hk_code hk_remote_stream(struct hk_remote *remote, struct hk_desk *desk, const struct hk_op *op,
                               const struct hk_caller *caller, const void *request, struct hk_pool *mem,
                               void *result, struct hk_err *err)
@@ -175,5 +223,5 @@ enum hk_code hk_remote_stream(struct hk_remote *remote, struct hk_desk *desk, co
         return enqueue_one(&s, request, result);
     if (op == &hk_op_enqueue_lines)
         return enqueue_lines(&s, request, result);
-    return hk_err_set(err, HK_UNSUPPORTED, "this cannot be asked through a server yet");
+    return export_letters(&s, request, result);
 }

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The remote command line: every command says through `--server` what it says on the database: text, --json and exit code, errors
+included. Two scenes that are the same, one asked directly and one through its relay's HTTP API. Speaks TAP.
+
+Usage: remote.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
+import difflib
+import json
+import re
+import stat
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from goldens import ACTS, AFTER, ERRORS, LOOKS, WRONG_ACTS, Scene, spread, words_of
+from support import BINARY, World, clean_environment, run_tests
+
+ACTOR = "ops"
+WHO = ("--actor", ACTOR, "--reason", "a golden")
+# What is about the machine or the process that is asked, and so may differ; and what needs no server at all.
+ELSEWHERE = ("doctor", "config", "version", "completion", "help", "--")
+MORE = ["dead show 1 --payload-version 1", "messages list --limit 1", "dead list --limit 1", "dead list --filter payload.orderId:2 --limit 5",
+        "policy simulate standard --clients 50 --seed 1", "whoami"]
+MANY = '{"event_type":"OrderCreated","destination":"later","message_id":"line-%d","payload":{"orderId":%d}}\n'
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def address(daemon):
+    daemon.says('"admin listening"')
+    return re.search(r'msg="admin listening" address=(\S+)', daemon.log())[1]
+
+
+def is_here(line):
+    return not line or line.startswith(ELSEWHERE)
+
+
+class Asked(Scene):
+    """A scene whose relay runs, asked on the database or through that relay."""
+
+    def __init__(self, remote):
+        super().__init__()
+        self.remote, self.server, self.token = remote, None, self.path("token")
+
+    def begin(self):
+        made = json.loads(self.hikyaku("token", "create", ACTOR, "--role", "admin", "--reveal", "--actor", "setup", "--reason", "a test", "--json"))
+        self.token.write_text(made["token"] + "\n", encoding="ascii")
+        self.relay = self.daemon().ready()
+        self.server = f"http://{address(self.relay)}"
+
+    def place(self):
+        if self.remote:
+            return ["--server", self.server, "--token-file", str(self.token)]
+        return ["--config", str(self.config_path)]
+
+    def say(self, line, *more, stdin=b""):
+        acts = [w for w in more if not self.remote or w not in ("--actor", ACTOR)]
+        env = {**clean_environment(), "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC", "HIKYAKU_ACTOR": ACTOR,
+               "HOME": str(self.folder)}
+        done = subprocess.run([BINARY, *self.place(), *words_of(line), *acts], cwd=self.folder, input=stdin, capture_output=True, env=env,
+                              timeout=120, check=False)
+        out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        assert "Sanitizer" not in err, err
+        if "--json" in [*words_of(line), *more]:
+            out = spread(out)
+        out = re.sub(r", at http://\S+", "", out)
+        shown = " ".join([line, *(m for m in more if m not in WHO)]).strip()
+        self.said.append((shown, self.normal(out), self.normal(err), done.returncode))
+        return done.returncode
+
+
+def compare(here, there):
+    wrong = []
+    for (line, *was), (again, *now) in zip(here.said, there.said, strict=True):
+        assert line == again
+        if was != now:
+            texts = [f"{out}stderr:\n{err}exit {code}" for out, err, code in (was, now)]
+            wrong += [f"$ hikyaku {line}", *difflib.unified_diff(texts[0].splitlines(), texts[1].splitlines(), "database", "server", lineterm="", n=2)]
+    assert not wrong, "\n".join(wrong[:250])
+
+
+def ask_both(lines):
+    """`lines` is called with each scene in turn."""
+    with Asked(False) as here, Asked(True) as there:
+        for scene in here, there:
+            scene.fill()
+            scene.begin()
+            lines(scene)
+        compare(here, there)
+
+
+@test
+def every_look_is_the_same():
+    def look(scene):
+        for line in [*LOOKS, *MORE]:
+            if not is_here(line):
+                scene.say(line)
+                scene.say(line, "--json")
+    ask_both(look)
+
+
+@test
+def every_act_is_the_same():
+    def act(scene):
+        scene.hikyaku("destinations", "pause", "shop", *WHO)  # what is requeued waits, so that all see the same
+        for line in ACTS:
+            if "destinations resume shop" not in line and "dead send" not in line:
+                scene.say(line, *WHO)
+        for line in AFTER:
+            scene.say(line)
+            scene.say(line, "--json")
+    ask_both(act)
+
+
+@test
+def every_error_is_the_same():
+    def err(scene):
+        for line in ERRORS:
+            if not is_here(line):
+                scene.say(line)
+        for line in WRONG_ACTS:
+            scene.say(line, *WHO)
+    ask_both(err)
+
+
+@test
+def messages_go_in_by_the_line():
+    def put(scene):
+        lines = "".join(MANY % (i, i) for i in range(1203))
+        scene.say("enqueue --ndjson -", stdin=lines.encode())
+        scene.say("enqueue --ndjson - --json", stdin=(MANY % (5000, 1)).encode())
+        scene.say("enqueue --ndjson -", stdin=(lines.replace("line-", "next-") + "\n\nnonsense\n" + MANY % (9999, 1)).encode())
+        scene.say("enqueue --ndjson -", stdin=b'{"event_type":"X","nonsense":1}\n')
+        scene.say("enqueue --destination later --event-type One --message-id one --key k --header A=B --correlation-id c --payload @bytes")
+        scene.say("enqueue --destination later --event-type One --message-id two --payload text --not-before 1h --max-attempts 3")
+        scene.say("enqueue --destination later")
+        scene.say("messages list --destination later --limit 2000")
+        rows = scene.sql("SELECT message_id, event_type, status FROM outbox_messages WHERE destination = 'later' ORDER BY message_id")
+        assert len(rows) == 1203 + 1 + 1000 + 2 + 2, len(rows)
+        scene.said.append(("rows", str(rows), "", 0))
+
+    with Asked(False) as here, Asked(True) as there:
+        for scene in here, there:
+            scene.fill()
+            scene.begin()
+            scene.path("bytes").write_bytes(b"plain text")
+            put(scene)
+        compare(here, there)
+
+
+@test
+def a_login_is_kept_for_its_owner_alone():
+    with Asked(True) as scene:
+        scene.begin()
+        env = {**clean_environment(), "HOME": str(scene.folder), "LC_ALL": "C.UTF-8"}
+
+        def run(*args, stdin=""):
+            done = subprocess.run([BINARY, *args], cwd="/", text=True, input=stdin, capture_output=True, env=env, timeout=120, check=False)
+            return done.returncode, done.stdout + done.stderr
+
+        code, said = run("login", scene.server, "--token-file", "-", stdin="hk_wrong\n")
+        assert code != 0 and not (scene.folder / ".config/hikyaku/login").exists(), said
+        code, said = run("login", scene.server, "--token-file", str(scene.token))
+        assert code == 0 and f"as {ACTOR} (admin)" in said, said
+        kept = scene.folder / ".config/hikyaku/login"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        code, said = run("whoami")
+        assert code == 0 and said.startswith(f"{ACTOR}: admin"), said
+        code, said = run("status", "--json")
+        assert code == 0 and json.loads(said)["relays_running"] == 1, said
+        code, said = run("--db", scene.url, "status", "--json")
+        assert code == 0, said  # the database that was named, not the server
+        kept.chmod(0o644)
+        code, said = run("status")
+        assert code != 0 and "chmod 600" in said, said
+        kept.chmod(0o600)
+        assert run("logout")[0] == 0 and not kept.exists()
+        assert "nobody was logged in" in run("logout")[1]
+
+
+@test
+def a_server_that_is_not_there_is_said():
+    with World() as world:
+        for place, code, words in ((["--server", "http://127.0.0.1:1"], 69, "cannot ask"),
+                                   (["--server", "ftp://x"], 2, "--server takes"),
+                                   (["--server", "http://u:p@127.0.0.1:1"], 2, "--server takes"),
+                                   (["--server", ""], 2, "is empty"),
+                                   (["--server", "http://127.0.0.1:1", "--db", world.url], 2, "exclude each other")):
+            done = subprocess.run([BINARY, *place, "status"], cwd=world.folder, text=True, capture_output=True, env=clean_environment(),
+                                  timeout=120, check=False)
+            assert done.returncode == code and words in done.stderr, (place, done)
+        done = subprocess.run([BINARY, "--server", "http://127.0.0.1:1", "run"], cwd=world.folder, text=True, capture_output=True,
+                              env=clean_environment(), timeout=120, check=False)
+        assert done.returncode == 2 and "takes no '--server'" in done.stderr, done
+        # a receiver is no relay
+        done = subprocess.run([BINARY, "--server", re.match(r"http://[^/]+", world.receiver.url("shop"))[0], "status"], cwd=world.folder,
+                              text=True, capture_output=True, env=clean_environment(), timeout=120, check=False)
+        assert done.returncode != 0 and done.stderr.startswith("hikyaku: "), done
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
