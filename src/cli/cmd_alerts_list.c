@@ -116,10 +116,11 @@ static void print_alerts(const struct hk_ask *ask, const void *result, struct hk
 {
     const struct hk_alerts_list *list = result;
     char ago[64];
+    (void)ask;
     write_alerts(out, list);
     write_notices(out, list);
     write_mutes(out, list);
-    if (ask->config->channels.n == 0)
+    if (list->channels == 0)
         (void)hk_buf_adds(out, "\nno channels are configured: nobody is told\n");
     else if (list->evaluated_ms == 0)
         (void)hk_buf_adds(out, "\nno relay has looked yet: start one with 'hikyaku run'\n");

@@ -12,8 +12,7 @@ static void print_tested(const struct hk_ask *ask, const void *result, struct hk
     bool taken = tested->failed.code == HK_OK;
     char took[HK_SHOW_NUMBER];
     (void)ask;
-    (void)hk_buf_addf(out, "%s (%s): %s after %s", tested->conf->name,
-                      hk_conf_channel_kind_name(tested->conf->kind), taken ? "taken" : "failed",
+    (void)hk_buf_addf(out, "%s (%s): %s after %s", tested->channel, tested->kind, taken ? "taken" : "failed",
                       hk_show_duration(tested->took_ms, took));
     if (!taken) {
         (void)hk_buf_adds(out, ": ");

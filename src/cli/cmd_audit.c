@@ -108,8 +108,8 @@ static void print_act(const struct hk_ask *ask, const void *result, struct hk_bu
     hk_say_fact(out, "message", row->message_id);
     (void)snprintf(text, sizeof text, "%" PRId64, row->redrive);
     hk_say_fact(out, "redrive", hk_str_of(row->redrive != 0 ? text : ""));
-    hk_say_fact(out, "filter", act->filter);
-    hk_say_fact(out, "jq", act->jq);
+    hk_say_fact(out, "filter", row->filter);
+    hk_say_fact(out, "jq", row->jq);
     hk_say_fact(out, row->letter_id != 0 ? "letter" : "letters", hk_str_of(letters_of(row, text)));
     if (act->letters.n > 0) {
         (void)hk_buf_addc(out, '\n');

@@ -10,7 +10,7 @@
 #include "cli/table.h"
 #include "desk/destinations.h"
 
-static const char *limits_text(const struct hk_conf_limits *limits, char out[96])
+static const char *limits_text(const struct hk_dest_row *limits, char out[96])
 {
     char rate[HK_SHOW_NUMBER];
     int used = 0;
@@ -27,7 +27,7 @@ static void add_state(struct hk_table *table, const struct hk_dest_row *row, int
 {
     struct hk_buf text;
     hk_buf_init(&text, 1 << 16);
-    if (row->conf == NULL && row->name.len > 0)
+    if (!row->configured && row->name.len > 0)
         (void)hk_buf_adds(&text, "not configured here; ");
     hk_say_held(&text, &row->state, now_ms);
     struct hk_str s = hk_buf_str(&text);
@@ -39,14 +39,14 @@ static void add_state(struct hk_table *table, const struct hk_dest_row *row, int
 
 static void add_row(struct hk_table *table, const struct hk_dest_row *row, int64_t now_ms)
 {
-    char limits[96], n[48], url[HK_URL_SHOWN_MAX];
+    char limits[96], n[48];
     hk_table_add(table, hk_say_to(row->name));
-    hk_table_adds(table, row->conf != NULL ? row->conf->policy : "-");
-    hk_table_adds(table, row->conf != NULL ? limits_text(&row->conf->limits, limits) : "-");
+    hk_table_adds(table, row->policy != NULL ? row->policy : "-");
+    hk_table_adds(table, limits_text(row, limits));
     hk_table_adds(table, hk_say_count(row->state.pending, n));
     hk_table_adds(table, hk_say_count(row->state.retrying, n));
     hk_table_adds(table, hk_say_count(row->state.dead, n));
-    hk_table_adds(table, row->conf != NULL ? hk_conf_target(row->conf, url) : "-");
+    hk_table_adds(table, row->url != NULL ? row->url : row->configured ? row->kind : "-");
     add_state(table, row, now_ms);
 }
 

@@ -13,10 +13,10 @@ static void print_tested(const struct hk_ask *ask, const void *result, struct hk
 {
     const struct hk_dest_tested *tested = result;
     const struct hk_delivered *got = &tested->got;
-    char line[160], took[HK_SHOW_NUMBER], url[HK_URL_SHOWN_MAX];
+    char line[160], took[HK_SHOW_NUMBER];
     (void)ask;
-    hk_say_fact(out, "destination", hk_str_of(tested->conf->name));
-    hk_say_fact(out, "url", hk_str_of(hk_conf_target(tested->conf, url)));
+    hk_say_fact(out, "destination", hk_str_of(tested->destination));
+    hk_say_fact(out, "url", hk_str_of(tested->url != NULL ? tested->url : tested->kind));
     (void)snprintf(line, sizeof line, "%s%s%.*s", hk_class_name(got->failure_class),
                    got->cause.len > 0 ? ", " : "", (int)got->cause.len, got->cause.ptr);
     hk_say_fact(out, "verdict", hk_str_of(line));

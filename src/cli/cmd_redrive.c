@@ -230,8 +230,7 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
         (void)hk_buf_adds(out, " is paused: it goes on after 'hikyaku destinations resume'\n");
     }
     if (job->status == HK_REDRIVE_RUNNING) {
-        (void)hk_buf_addf(out, "left       about %s\n",
-                          hk_show_duration(hk_redrive_eta_ms(&job->pace, f, now_ms), rate));
+        (void)hk_buf_addf(out, "left       about %s\n", hk_show_duration(job->eta_ms, rate));
         return;
     }
     (void)hk_buf_addf(out, "ended      %s", hk_show_ago(job->ended_ms, now_ms, text));

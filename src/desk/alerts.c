@@ -24,6 +24,7 @@ static enum hk_code list_alerts(struct hk_desk *desk, const struct hk_caller *ca
     if (rc != HK_OK)
         return rc;
     *out = *found;
+    out->channels = desk->config->channels.n;
     hk_desk_keep(desk, mem);
     return HK_OK;
 }
@@ -133,11 +134,12 @@ static enum hk_code test_channel(struct hk_desk *desk, const struct hk_caller *c
     struct hk_pool arena = {NULL};
     struct hk_channel channel;
     (void)caller, (void)mem;
-    *out = (struct hk_alert_tested){.conf = find_channel(desk->config, ask->channel)};
-    if (!out->conf)
+    const struct hk_conf_channel *conf = find_channel(desk->config, ask->channel);
+    if (!conf)
         return hk_err_set(err, HK_NOTFOUND, "no channel %s is configured",
                           hk_show(hk_str_of(ask->channel), shown));
-    enum hk_code rc = hk_channel_of_conf(desk->config, out->conf, &arena, &channel, err);
+    enum hk_code rc = hk_channel_of_conf(desk->config, conf, &arena, &channel, err);
+    *out = (struct hk_alert_tested){.channel = conf->name, .kind = hk_conf_channel_kind_name(conf->kind)};
     if (rc == HK_OK)
         send_notice(desk->config, &channel, out);
     hk_pool_wipe(&arena);
@@ -198,7 +200,7 @@ const struct hk_op hk_op_alerts_list = {.noun = "alerts",
                                         .store = true,
                                         .result_size = sizeof(struct hk_alerts_list),
                                         .run = list_alerts_op,
-                                        .encode = hk_encode_alerts};
+                                        .form = hk_form_alerts};
 
 const struct hk_op hk_op_alerts_test = {.noun = "alerts",
                                         .verb = "test",
@@ -211,7 +213,7 @@ const struct hk_op hk_op_alerts_test = {.noun = "alerts",
                                         .request_size = sizeof(struct hk_alert_test_ask),
                                         .result_size = sizeof(struct hk_alert_tested),
                                         .run = test_channel_op,
-                                        .encode = hk_encode_alert_tested};
+                                        .form = hk_form_alert_tested};
 
 const struct hk_op hk_op_alerts_mute = {.noun = "alerts",
                                         .verb = "mute",
@@ -226,7 +228,7 @@ const struct hk_op hk_op_alerts_mute = {.noun = "alerts",
                                         .request_size = sizeof(struct hk_alert_mute_ask),
                                         .result_size = sizeof(struct hk_alert_muted),
                                         .run = mute_rule_op,
-                                        .encode = hk_encode_alert_muted};
+                                        .form = hk_form_alert_muted};
 
 const struct hk_op hk_op_alerts_unmute = {.noun = "alerts",
                                           .verb = "unmute",
@@ -240,4 +242,4 @@ const struct hk_op hk_op_alerts_unmute = {.noun = "alerts",
                                           .request_size = sizeof(struct hk_alert_unmute_ask),
                                           .result_size = sizeof(struct hk_alert_muted),
                                           .run = unmute_rule_op,
-                                          .encode = hk_encode_alert_muted};
+                                          .form = hk_form_alert_muted};

@@ -26,7 +26,7 @@ struct hk_alert_test_ask {
 };
 
 struct hk_alert_tested {
-    const struct hk_conf_channel *conf;
+    const char *channel, *kind;
     struct hk_err failed; /* code HK_OK: the channel took it */
     uint64_t took_ms;
 };

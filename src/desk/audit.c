@@ -16,6 +16,13 @@ enum {
 
 /* ---- list ---- */
 
+static enum hk_code add_words(struct hk_audit_row *row, struct hk_pool *mem, struct hk_err *err)
+{
+    bool ok = hk_act_words(row, "filter", mem, &row->filter) == HK_OK &&
+              hk_act_words(row, "jq", mem, &row->jq) == HK_OK;
+    return ok ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
 static enum hk_code audit_list(struct hk_desk *desk, const struct hk_caller *caller,
                                const struct hk_audit_list_ask *ask, struct hk_pool *mem,
                                struct hk_audit_rows *out, struct hk_err *err)
@@ -33,7 +40,9 @@ static enum hk_code audit_list(struct hk_desk *desk, const struct hk_caller *cal
         return rc;
     *out = *rows;
     hk_desk_keep(desk, mem);
-    return HK_OK;
+    for (size_t i = 0; rc == HK_OK && i < out->n; i++)
+        rc = add_words(&out->items[i], mem, err);
+    return rc;
 }
 
 /* ---- show ---- */
@@ -79,12 +88,7 @@ static enum hk_code audit_show(struct hk_desk *desk, const struct hk_caller *cal
         rc = hk_act_find(desk, id, mem, &out->row, err);
     if (rc == HK_OK)
         rc = read_letters(desk, ask, mem, out, err);
-    if (rc != HK_OK)
-        return rc;
-    if (hk_act_words(&out->row, "filter", mem, &out->filter) != HK_OK ||
-        hk_act_words(&out->row, "jq", mem, &out->jq) != HK_OK)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    return HK_OK;
+    return rc == HK_OK ? add_words(&out->row, mem, err) : rc;
 }
 
 /* ---- verify ---- */
@@ -251,7 +255,7 @@ const struct hk_op hk_op_audit_list = {.noun = "audit",
                                        .request_size = sizeof(struct hk_audit_list_ask),
                                        .result_size = sizeof(struct hk_audit_rows),
                                        .run = audit_list_op,
-                                       .encode = hk_encode_audit};
+                                       .form = hk_form_audit};
 
 const struct hk_op hk_op_audit_show = {.noun = "audit",
                                        .verb = "show",
@@ -264,7 +268,7 @@ const struct hk_op hk_op_audit_show = {.noun = "audit",
                                        .result_size = sizeof(struct hk_audit_act),
                                        .check = check_act,
                                        .run = audit_show_op,
-                                       .encode = hk_encode_act};
+                                       .form = hk_form_act};
 
 const struct hk_op hk_op_audit_verify = {
     .noun = "audit",
@@ -276,4 +280,4 @@ const struct hk_op hk_op_audit_verify = {
     .is_long = true,
     .result_size = sizeof(struct hk_audit_verified),
     .run = audit_verify_op,
-    .encode = hk_encode_verified};
+    .form = hk_form_verified};

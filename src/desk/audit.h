@@ -24,8 +24,7 @@ struct hk_audit_show_ask {
 };
 
 struct hk_audit_act {
-    struct hk_audit_row row;  /* that the act begins with */
-    struct hk_str filter, jq; /* "" = it had none */
+    struct hk_audit_row row; /* that the act begins with */
     struct hk_audit_letters letters;
 };
 

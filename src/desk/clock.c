@@ -46,7 +46,7 @@ const struct hk_op hk_op_clock_show = {
     .store = true,
     .result_size = sizeof(struct hk_clock_state),
     .run = show_op,
-    .encode = hk_encode_clock};
+    .form = hk_form_clock};
 
 const struct hk_op hk_op_clock_reset = {
     .noun = "clock",
@@ -65,4 +65,4 @@ const struct hk_op hk_op_clock_reset = {
     .request_size = sizeof(struct hk_clock_reset_ask),
     .result_size = sizeof(struct hk_clock_state),
     .run = reset_op,
-    .encode = hk_encode_clock};
+    .form = hk_form_clock};

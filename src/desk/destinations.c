@@ -20,11 +20,30 @@ static const struct hk_dest_status *status_of(const struct hk_store_status *s, s
     return NULL;
 }
 
+/* NULL: it has none, or there is no memory. */
+static const char *url_of(const struct hk_conf_destination *conf, struct hk_pool *mem, bool *ok)
+{
+    char room[HK_URL_SHOWN_MAX];
+    const char *url = hk_conf_url(conf, room), *copy = url ? hk_pool_copy_str(mem, hk_str_of(url)) : NULL;
+    *ok = *ok && (copy || !url);
+    return copy;
+}
+
 static struct hk_dest_row row_of(struct hk_str name, const struct hk_conf_destination *conf,
-                                 const struct hk_dest_status *state)
+                                 const struct hk_dest_status *state, struct hk_pool *mem, bool *ok)
 {
     const struct hk_dest_status nothing = {.name = name, .actor = {"", 0}, .reason = {"", 0}};
-    return (struct hk_dest_row){.name = name, .conf = conf, .state = state ? *state : nothing};
+    struct hk_dest_row row = {.name = name, .rate_per_s = -1, .state = state ? *state : nothing};
+    if (!conf)
+        return row;
+    row.configured = true;
+    row.kind = hk_conf_kind_name(conf->kind);
+    row.url = url_of(conf, mem, ok);
+    row.policy = conf->policy && conf->policy[0] ? conf->policy : NULL;
+    row.order = conf->order == HK_ORDER_KEY ? "key" : "none";
+    row.rate_per_s = conf->limits.rate_per_s > 0 ? conf->limits.rate_per_s : -1;
+    row.concurrency = conf->limits.concurrency;
+    return row;
 }
 
 static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_caller *caller,
@@ -34,6 +53,7 @@ static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_call
     const struct hk_store_status *found = NULL;
     const struct hk_conf_destination *conf = NULL;
     size_t configured = 0;
+    bool ok = true;
     (void)caller, (void)request;
     enum hk_code rc = desk->ops->status(desk->admin, &found, err);
     if (rc != HK_OK)
@@ -48,13 +68,13 @@ static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_call
         return hk_err_set(err, HK_NOMEM, "out of memory");
     for (size_t i = 0; (conf = hk_config_destination(desk->config, i)) != NULL; i++) {
         struct hk_str name = hk_str_of(conf->name);
-        o.items[o.n++] = row_of(name, conf, status_of(&s, name));
+        o.items[o.n++] = row_of(name, conf, status_of(&s, name), mem, &ok);
     }
     for (size_t i = 0; i < s.n_dests; i++)
         if (!hk_config_destination_named(desk->config, s.dests[i].name))
-            o.items[o.n++] = row_of(s.dests[i].name, NULL, &s.dests[i]);
+            o.items[o.n++] = row_of(s.dests[i].name, NULL, &s.dests[i], mem, &ok);
     *out = o;
-    return HK_OK;
+    return ok ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
 }
 
 /* ---- pause, resume ---- */
@@ -134,23 +154,26 @@ static enum hk_code test_destination(struct hk_desk *desk, const struct hk_calle
                                      struct hk_dest_tested *out, struct hk_err *err)
 {
     char now[HK_TIME_TEXT_MAX], shown[HK_SHOW_MAX], payload[TEXT_MAX];
-    struct hk_dest_tested o = {.conf =
-                                   hk_config_destination_named(desk->config, hk_str_of(ask->destination))};
+    const struct hk_conf_destination *conf =
+        hk_config_destination_named(desk->config, hk_str_of(ask->destination));
+    bool ok = true;
     char *id = hk_pool_alloc(mem, 1, TEXT_MAX);
     (void)caller;
-    if (!o.conf)
+    if (!conf)
         return hk_err_set(err, HK_NOTFOUND,
                           "no destination %s is configured; 'hikyaku destinations list' shows them",
                           hk_show(hk_str_of(ask->destination), shown));
-    if (!id)
+    struct hk_dest_tested o = {
+        .destination = conf->name, .kind = hk_conf_kind_name(conf->kind), .url = url_of(conf, mem, &ok)};
+    if (!id || !ok)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     (void)hk_format_rfc3339(hk_clock_wall_ms(), now);
     (void)snprintf(payload, sizeof payload, "{\"test\":true,\"from\":\"hikyaku\",\"at\":\"%s\"}", now);
     (void)snprintf(id, TEXT_MAX, "test-%016" PRIx64, hk_clock_seed());
     o.message_id = id;
     struct hk_message message = test_message(ask, id, ask->payload.ptr ? ask->payload : hk_str_of(payload));
-    enum hk_code rc = hk_deliver(o.conf, hk_policies_get(desk->config->policies, o.conf->policy), &message,
-                                 mem, &o.got, err);
+    enum hk_code rc =
+        hk_deliver(conf, hk_policies_get(desk->config->policies, conf->policy), &message, mem, &o.got, err);
     if (rc == HK_OK)
         *out = o;
     return rc;
@@ -193,7 +216,7 @@ const struct hk_op hk_op_destinations_list = {
     .store = true,
     .result_size = sizeof(struct hk_dests),
     .run = list_destinations_op,
-    .encode = hk_encode_destinations};
+    .form = hk_form_destinations};
 
 const struct hk_op hk_op_destinations_pause = {
     .noun = "destinations",
@@ -208,7 +231,7 @@ const struct hk_op hk_op_destinations_pause = {
     .request_size = sizeof(struct hk_dest_ask),
     .result_size = sizeof(struct hk_dest_paused),
     .run = pause_destination_op,
-    .encode = hk_encode_destination_paused};
+    .form = hk_form_destination_paused};
 
 const struct hk_op hk_op_destinations_resume = {.noun = "destinations",
                                                 .verb = "resume",
@@ -222,7 +245,7 @@ const struct hk_op hk_op_destinations_resume = {.noun = "destinations",
                                                 .request_size = sizeof(struct hk_dest_ask),
                                                 .result_size = sizeof(struct hk_dest_paused),
                                                 .run = resume_destination_op,
-                                                .encode = hk_encode_destination_paused};
+                                                .form = hk_form_destination_paused};
 
 const struct hk_op hk_op_destinations_test = {
     .noun = "destinations",
@@ -239,4 +262,4 @@ const struct hk_op hk_op_destinations_test = {
     .request_size = sizeof(struct hk_dest_test_ask),
     .result_size = sizeof(struct hk_dest_tested),
     .run = test_destination_op,
-    .encode = hk_encode_destination_tested};
+    .form = hk_form_destination_tested};

@@ -9,9 +9,14 @@
 /* ---- list ---- */
 
 struct hk_dest_row {
-    struct hk_str name;                     /* "" = by route, not known yet */
-    const struct hk_conf_destination *conf; /* NULL: only the store knows it */
-    struct hk_dest_status state;            /* nothing waits where the store has not seen it */
+    struct hk_str name; /* "" = by route, not known yet */
+    bool configured;    /* else only the store knows it, and there is nothing up to `state` */
+    const char *kind, *policy;
+    const char *url; /* its secrets hidden; NULL: it has none */
+    const char *order;
+    double rate_per_s;           /* a negative one: no limit */
+    uint32_t concurrency;        /* 0: no limit */
+    struct hk_dest_status state; /* nothing waits where the store has not seen it */
 };
 
 struct hk_dests {
@@ -40,7 +45,8 @@ struct hk_dest_test_ask {
 };
 
 struct hk_dest_tested {
-    const struct hk_conf_destination *conf;
+    const char *destination, *kind;
+    const char *url; /* its secrets hidden; NULL: it has none */
     const char *message_id;
     struct hk_delivered got;
 };

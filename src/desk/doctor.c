@@ -383,4 +383,4 @@ const struct hk_op hk_op_doctor = {.noun = "doctor",
                                    .request_size = sizeof(struct hk_doctor_ask),
                                    .result_size = sizeof(struct hk_diagnosis),
                                    .run = doctor_op,
-                                   .encode = hk_encode_diagnosis};
+                                   .form = hk_form_diagnosis};

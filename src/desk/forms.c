@@ -32,24 +32,6 @@ void hk_form_held(struct hk_form *form, struct hk_dest_status *dest)
     hk_form_time(form, "breaker_open_until", &dest->open_until_ms);
 }
 
-void hk_put_count(struct hk_json *json, const char *key, struct hk_count count)
-{
-    hk_json_key(json, key);
-    hk_json_object(json);
-    hk_put_u64(json, "n", count.n);
-    hk_put_bool(json, "estimate", count.about);
-    hk_json_end(json);
-}
-
-void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest)
-{
-    hk_put_bool(json, "paused", dest->paused);
-    hk_put_str(json, "paused_by", dest->actor);
-    hk_put_str(json, "paused_reason", dest->reason);
-    hk_put_time(json, "paused_at", dest->since_ms);
-    hk_put_time(json, "breaker_open_until", dest->open_until_ms);
-}
-
 void hk_form_attempt(struct hk_form *form, void *result)
 {
     struct hk_tried *a = result;

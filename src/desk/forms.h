@@ -8,38 +8,17 @@
 #include "desk/put.h"
 #include "store/admin.h"
 
-hk_form_fn hk_form_status, hk_form_relays;
 hk_form_fn hk_form_token_created, hk_form_tokens, hk_form_token_revoked;
 hk_form_fn hk_form_enqueued, hk_form_taken; /* taken: of many, one struct hk_str each */
 hk_form_fn hk_form_messages, hk_form_message, hk_form_explanation, hk_form_message_acted;
 hk_form_fn hk_form_letters, hk_form_letter_groups, hk_form_letter, hk_form_letter_stats, hk_form_reasons;
 hk_form_fn hk_form_dead_line; /* of an export */
-hk_form_fn hk_form_dead_acted, hk_form_dead_sent, hk_form_dead_opened, hk_form_dead_edited,
-    hk_form_dead_fixed;
-
-void hk_encode_audit(struct hk_json *json, const void *result);
-void hk_encode_act(struct hk_json *json, const void *result);
-void hk_encode_verified(struct hk_json *json, const void *result);
-void hk_encode_destinations(struct hk_json *json, const void *result);
-void hk_encode_destination_paused(struct hk_json *json, const void *result);
-void hk_encode_destination_tested(struct hk_json *json, const void *result);
-void hk_encode_alerts(struct hk_json *json, const void *result);
-void hk_encode_alert_muted(struct hk_json *json, const void *result);
-void hk_encode_alert_tested(struct hk_json *json, const void *result);
-void hk_encode_redrive_plan(struct hk_json *json, const void *result);
-void hk_encode_redrives(struct hk_json *json, const void *result);
-void hk_encode_redrive(struct hk_json *json, const void *result);
+hk_form_fn hk_form_token_created, hk_form_tokens, hk_form_token_revoked;
 
 void hk_encode_policy_list(struct hk_json *json, const void *result);
 void hk_encode_policy(struct hk_json *json, const void *result);
 void hk_encode_policy_plan(struct hk_json *json, const void *result);
 void hk_encode_policy_simulation(struct hk_json *json, const void *result);
-void hk_encode_clock(struct hk_json *json, const void *result);
-void hk_encode_diagnosis(struct hk_json *json, const void *result);
-void hk_encode_inited(struct hk_json *json, const void *result);
-void hk_encode_config_checked(struct hk_json *json, const void *result);
-void hk_encode_config_schema(struct hk_json *json, const void *result);
-void hk_encode_version(struct hk_json *json, const void *result);
 
 /* ---- members of an object, beside those of put.h ---- */
 
@@ -47,9 +26,6 @@ hk_form_fn hk_form_count_members;                                               
 void hk_form_count(struct hk_form *form, const char *key, struct hk_count *count); /* {"n":…,"estimate":…} */
 void hk_form_exact(struct hk_form *form, const char *key, uint64_t *n);            /* the same, no estimate */
 void hk_form_held(struct hk_form *form, struct hk_dest_status *dest);
-void hk_put_count(struct hk_json *json, const char *key, struct hk_count count); /* {"n":…,"estimate":…} */
-/* Who paused it, and until when its breaker is open. */
-void hk_put_held(struct hk_json *json, const struct hk_dest_status *dest);
 hk_form_fn hk_form_attempt; /* a struct hk_tried */
 
 #endif

@@ -249,6 +249,14 @@ uint64_t hk_redrive_waiting(const struct hk_redrive_facts *facts)
     return facts->requeued > known ? facts->requeued - known : 0;
 }
 
+static void reckon(struct hk_redrive_job *job, int64_t now_ms)
+{
+    bool is_running = job->status == HK_REDRIVE_RUNNING;
+    job->eta_ms = is_running ? hk_redrive_eta_ms(&job->pace, &job->facts, now_ms) : UINT64_MAX;
+    if (!is_running)
+        job->held = (struct hk_str){"", 0};
+}
+
 static enum hk_code list_redrives(struct hk_desk *desk, const struct hk_caller *caller,
                                   const struct hk_redrive_list_ask *ask, struct hk_pool *mem,
                                   struct hk_redrive_jobs *out, struct hk_err *err)
@@ -260,6 +268,8 @@ static enum hk_code list_redrives(struct hk_desk *desk, const struct hk_caller *
         return rc;
     *out = *jobs;
     hk_desk_keep(desk, mem);
+    for (size_t i = 0; i < out->n; i++)
+        reckon(&out->items[i], out->now_ms);
     return HK_OK;
 }
 
@@ -290,6 +300,7 @@ static enum hk_code show_job(struct hk_desk *desk, int64_t id, struct hk_pool *m
     if (jobs->n == 0)
         return hk_err_set(err, HK_NOTFOUND, "there is no redrive %" PRId64, id);
     *out = (struct hk_redrive_shown){.job = jobs->items[0], .now_ms = jobs->now_ms};
+    reckon(&out->job, out->now_ms);
     hk_desk_keep(desk, mem);
     return HK_OK;
 }
@@ -383,7 +394,7 @@ const struct hk_op hk_op_redrive_plan = {
     .request_size = sizeof(struct hk_redrive_ask),
     .result_size = sizeof(struct hk_redrive_plan),
     .run = plan_redrive_op,
-    .encode = hk_encode_redrive_plan};
+    .form = hk_form_redrive_plan};
 
 const struct hk_op hk_op_redrive_start = {
     .noun = "redrive",
@@ -403,7 +414,7 @@ const struct hk_op hk_op_redrive_start = {
     .result_size = sizeof(struct hk_redrive_plan),
     .check = check_start,
     .run = start_redrive_op,
-    .encode = hk_encode_redrive_plan};
+    .form = hk_form_redrive_plan};
 
 const struct hk_op hk_op_redrive_list = {.noun = "redrive",
                                          .verb = "list",
@@ -415,7 +426,7 @@ const struct hk_op hk_op_redrive_list = {.noun = "redrive",
                                          .request_size = sizeof(struct hk_redrive_list_ask),
                                          .result_size = sizeof(struct hk_redrive_jobs),
                                          .run = list_redrives_op,
-                                         .encode = hk_encode_redrives};
+                                         .form = hk_form_redrives};
 
 const struct hk_op hk_op_redrive_show = {.noun = "redrive",
                                          .verb = "show",
@@ -430,7 +441,7 @@ const struct hk_op hk_op_redrive_show = {.noun = "redrive",
                                          .result_size = sizeof(struct hk_redrive_shown),
                                          .check = check_job,
                                          .run = show_redrive_op,
-                                         .encode = hk_encode_redrive};
+                                         .form = hk_form_redrive};
 
 const struct hk_op hk_op_redrive_cancel = {
     .noun = "redrive",
@@ -446,4 +457,4 @@ const struct hk_op hk_op_redrive_cancel = {
     .result_size = sizeof(struct hk_redrive_shown),
     .check = check_job,
     .run = cancel_redrive_op,
-    .encode = hk_encode_redrive};
+    .form = hk_form_redrive};

@@ -155,16 +155,24 @@ static void check_destinations(const char *file, const struct hk_config *config,
 }
 
 /* Copies what was found to `mem`, and frees it. */
-static enum hk_code keep_found(struct hk_diags *diags, struct hk_pool *mem, struct hk_diags *out)
+static enum hk_code keep_found(struct hk_diags *diags, struct hk_pool *mem, struct hk_config_checked *out)
 {
     enum hk_code rc = HK_OK;
-    *out = *diags;
+    out->found = *diags;
+    out->errors = hk_pool_alloc(mem, diags->n + 1, sizeof *out->errors);
+    out->warnings = hk_pool_alloc(mem, diags->n + 1, sizeof *out->warnings);
     for (size_t i = 0; i < diags->n; i++) {
-        struct hk_diag *d = &out->items[i];
+        struct hk_diag *d = &out->found.items[i];
         d->file = hk_pool_copy(mem, d->file, strlen(d->file));
         d->message = hk_pool_copy(mem, d->message, strlen(d->message));
-        if (!d->file || !d->message)
+        if (!d->file || !d->message || !out->errors || !out->warnings) {
             rc = HK_NOMEM;
+            continue;
+        }
+        struct hk_config_note *note = d->severity == HK_SEVERITY_ERROR ? &out->errors[out->n_errors++]
+                                                                       : &out->warnings[out->n_warnings++];
+        *note = (struct hk_config_note){
+            .file = d->file, .message = d->message, .line = d->at.line, .col = d->at.col};
     }
     hk_diags_fini(diags);
     return rc;
@@ -198,7 +206,7 @@ static enum hk_code config_check(struct hk_desk *desk, const struct hk_caller *c
     }
     out->ok = rc == HK_OK && diags.errors == 0;
     hk_config_free(config);
-    if (keep_found(&diags, mem, &out->found) != HK_OK || rc == HK_NOMEM)
+    if (keep_found(&diags, mem, out) != HK_OK || rc == HK_NOMEM)
         return hk_err_set(err, HK_NOMEM, "not enough memory to read '%s'", ask->file);
     return HK_OK;
 }
@@ -277,7 +285,7 @@ const struct hk_op hk_op_init = {.noun = "init",
                                  .result_size = sizeof(struct hk_inited),
                                  .check = check_init,
                                  .run = init_op,
-                                 .encode = hk_encode_inited};
+                                 .form = hk_form_inited};
 
 /* Only for admins: it reads the file that is named, and says what stands in a line that is wrong. */
 const struct hk_op hk_op_config_check = {
@@ -291,7 +299,7 @@ const struct hk_op hk_op_config_check = {
     .request_size = sizeof(struct hk_config_check_ask),
     .result_size = sizeof(struct hk_config_checked),
     .run = config_check_op,
-    .encode = hk_encode_config_checked};
+    .form = hk_form_config_checked};
 
 const struct hk_op hk_op_config_schema = {
     .noun = "config",
@@ -301,7 +309,7 @@ const struct hk_op hk_op_config_schema = {
     .role = HK_ROLE_VIEWER,
     .result_size = sizeof(struct hk_config_schema),
     .run = config_schema_op,
-    .encode = hk_encode_config_schema};
+    .form = hk_form_config_schema};
 
 const struct hk_op hk_op_version = {.noun = "version",
                                     .summary = "print the version",
@@ -309,4 +317,4 @@ const struct hk_op hk_op_version = {.noun = "version",
                                     .role = HK_ROLE_VIEWER,
                                     .result_size = sizeof(struct hk_version_told),
                                     .run = version_op,
-                                    .encode = hk_encode_version};
+                                    .form = hk_form_version};

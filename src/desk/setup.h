@@ -37,10 +37,18 @@ struct hk_config_check_ask {
 
 #define HK_CONFIG_TEXT_MAX ((size_t)4 << 20)
 
+/* One of them, for programs. */
+struct hk_config_note {
+    const char *file, *message;
+    uint32_t line, col;
+};
+
 struct hk_config_checked {
     const char *file;
     bool ok;
-    struct hk_diags found; /* not to be freed: its texts lie in the result's memory */
+    struct hk_diags found;                    /* not to be freed: its texts lie in the result's memory */
+    struct hk_config_note *errors, *warnings; /* the same, apart */
+    size_t n_errors, n_warnings;
     size_t policies, destinations, routes, rules, channels; /* when it is ok */
 };
 

@@ -109,6 +109,7 @@ struct hk_alerts_list {
     size_t n_notices;
     const struct hk_alerts_mute_row *mutes;
     size_t n_mutes;
+    size_t channels; /* that are configured: the desk says so. 0 = nobody is told */
 };
 
 struct hk_store_alerts_ops {

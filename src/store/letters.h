@@ -104,6 +104,7 @@ struct hk_audit_row {
     struct hk_str prev, hash;    /* "" in rows from before the chain */
     int64_t act_id;              /* of one letter's acts: the act that has it in its list; 0 = none */
     uint64_t letters;            /* in the lists of the whole act; 0 = it has none */
+    struct hk_str filter, jq;    /* that the detail has, where the desk has looked; "" = none */
     struct hk_str
         list; /* where it was asked for: hk_audit_list_hash of its list as it is; "" = it has none */
 };
@@ -217,6 +218,7 @@ struct hk_redrive_job {
     struct hk_str ending; /* why it was aborted or cancelled, by whom */
     struct hk_str
         held; /* while it runs: the paused destination that its next letter would go to; "" = it goes on */
+    uint64_t eta_ms; /* how long it still takes, as the desk reckons; UINT64_MAX = it has ended */
 };
 
 struct hk_redrive_jobs {

@@ -64,6 +64,26 @@ static const struct hk_caller viewer = {.role = HK_ROLE_VIEWER, .actor = "ann"};
 static const struct hk_caller revealing = {
     .role = HK_ROLE_OPERATOR, .actor = "ann", .reason = "asked", .reveal = true, .may_reveal = true};
 
+/* What was written reads back, and is written again as it was. */
+static void check_reads_back(const struct hk_op *op)
+{
+    struct hk_buf again;
+    struct hk_json json;
+    struct hk_err err = {.message = ""};
+    if (!op->form)
+        return;
+    void *read = hk_pool_alloc(&mem, 1, op->result_size);
+    assert_non_null(read);
+    enum hk_code rc = hk_form_read(hk_buf_str(&text), op->form, &mem, read, &err);
+    NOTE_IF(rc != HK_OK, "%s\n%s\n", err.message, hk_buf_cstr(&text));
+    assert_int_equal(rc, HK_OK);
+    hk_buf_init(&again, HK_FORM_TEXT_MAX);
+    hk_json_init(&json, &again, false);
+    hk_op_write(op, &json, read);
+    assert_string_equal(hk_buf_cstr(&again), hk_buf_cstr(&text));
+    hk_buf_fini(&again);
+}
+
 /* The result as JSON, once the store is closed: nothing of it may lie there. */
 static const char *ask(const struct hk_op *op, const struct hk_caller *caller, const void *request,
                        void *result)
@@ -79,6 +99,7 @@ static const char *ask(const struct hk_op *op, const struct hk_caller *caller, c
     hk_json_init(&json, &text, false);
     hk_op_write(op, &json, result);
     assert_int_equal(hk_buf_status(&text), HK_OK);
+    check_reads_back(op);
     return hk_buf_cstr(&text);
 }
 
@@ -230,7 +251,7 @@ static void wrong_words_are_told_before_the_store_is_asked(void **state)
 static void the_audit_is_told_and_verified(void **state)
 {
     struct hk_audit_rows rows = {.n = 0};
-    struct hk_audit_act act = {.filter = {"", 0}};
+    struct hk_audit_act act = {.row = {.id = 0}};
     struct hk_audit_verified verified = {.rows = 0};
     (void)state;
     const char *json = ask(&hk_op_audit_list, &viewer, &(struct hk_audit_list_ask){.limit = 9}, &rows);
