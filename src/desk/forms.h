@@ -8,13 +8,19 @@
 #include "desk/put.h"
 #include "store/admin.h"
 
+hk_form_fn hk_form_status, hk_form_relays, hk_form_clock, hk_form_diagnosis;
+hk_form_fn hk_form_destinations, hk_form_destination_paused, hk_form_destination_tested;
+hk_form_fn hk_form_alerts, hk_form_alert_muted, hk_form_alert_tested;
+hk_form_fn hk_form_redrive_plan, hk_form_redrives, hk_form_redrive;
+hk_form_fn hk_form_audit, hk_form_act, hk_form_verified;
+hk_form_fn hk_form_inited, hk_form_config_checked, hk_form_config_schema, hk_form_version;
 hk_form_fn hk_form_token_created, hk_form_tokens, hk_form_token_revoked;
 hk_form_fn hk_form_enqueued, hk_form_taken; /* taken: of many, one struct hk_str each */
 hk_form_fn hk_form_messages, hk_form_message, hk_form_explanation, hk_form_message_acted;
 hk_form_fn hk_form_letters, hk_form_letter_groups, hk_form_letter, hk_form_letter_stats, hk_form_reasons;
 hk_form_fn hk_form_dead_line; /* of an export */
-hk_form_fn hk_form_token_created, hk_form_tokens, hk_form_token_revoked;
-
+hk_form_fn hk_form_dead_acted, hk_form_dead_sent, hk_form_dead_opened, hk_form_dead_edited,
+    hk_form_dead_fixed;
 void hk_encode_policy_list(struct hk_json *json, const void *result);
 void hk_encode_policy(struct hk_json *json, const void *result);
 void hk_encode_policy_plan(struct hk_json *json, const void *result);
