@@ -226,9 +226,16 @@ static const char *sub_of(const struct hk_cli_command *command)
     return command->sub != NULL ? command->sub : "";
 }
 
+bool hk_args_is_global(const struct hk_cli *cli, const char *option)
+{
+    return in_list(cli->globals, option, strlen(option)) != NULL;
+}
+
 static bool asks_servers(const struct hk_cli_command *command)
 {
-    return strcmp(command->name, "top") == 0 || (command->op != NULL && command->op->route != NULL);
+    bool stays = strcmp(command->name, "policy") == 0 || strcmp(command->name, "config") == 0 ||
+                 strcmp(command->name, "version") == 0;
+    return strcmp(command->name, "top") == 0 || (!stays && command->op != NULL && command->op->route != NULL);
 }
 
 static int check_options(const struct hk_cli *cli)

@@ -27,6 +27,8 @@ const struct hk_cli_command *hk_args_require(const struct hk_cli *cli, const cha
 /* The last value given for an option; NULL when it was not given. */
 const char *hk_args_value(const struct hk_cli *cli, const char *option);
 bool hk_args_flag(const struct hk_cli *cli, const char *option);
+/* Is it one that every command has, such as --db? */
+bool hk_args_is_global(const struct hk_cli *cli, const char *option);
 
 /* Each leaves `*value` (the default) alone when the option was not given; false: refused, exit with 2. */
 bool hk_args_u64(const struct hk_cli *cli, const char *option, uint64_t lo, uint64_t hi,

@@ -169,8 +169,7 @@ static int enqueue_many(const struct hk_cli *cli, const char *path)
         .file = stdin, .as_json = hk_args_flag(cli, "json"), .progress = isatty(STDERR_FILENO) == 1};
     for (size_t i = 0; i < cli->n_given; i++) {
         const char *name = cli->given[i].option->name;
-        if (strcmp(name, "ndjson") != 0 && strcmp(name, "json") != 0 && strcmp(name, "db") != 0 &&
-            strcmp(name, "config") != 0)
+        if (!hk_args_is_global(cli, name) && strcmp(name, "ndjson") != 0 && strcmp(name, "json") != 0)
             return hk_out_error(HK_EXIT_USAGE, "with '--ndjson' each line says it all: leave out '--%s'",
                                 name);
     }

@@ -54,17 +54,14 @@ int hk_policy_ask(const struct hk_cli *cli, int (*also)(const struct hk_ask *ask
 {
     struct hk_policies *policies = NULL;
     struct hk_ask ask;
-    bool elsewhere = false;
     int code = hk_ask_read(cli, &ask);
     if (code == HK_EXIT_OK)
-        code = hk_ask_elsewhere(&ask, &elsewhere);
-    if (code == HK_EXIT_OK && !elsewhere) {
-        hk_desk_init(&ask.desk, NULL, NULL);
         code = read_policies(cli, &policies);
+    if (code == HK_EXIT_OK) {
+        hk_desk_init(&ask.desk, NULL, NULL);
         ask.desk.policies = policies;
-    }
-    if (code == HK_EXIT_OK)
         code = hk_ask_run(&ask);
+    }
     if (code == HK_EXIT_OK && also != NULL)
         code = also(&ask);
     if (code == HK_EXIT_OK)
