@@ -420,6 +420,37 @@ static void a_message_in_a_sleepers_hand_does_not_wait_for_the_wrong_time(void *
     admin_ops->close(admin);
 }
 
+/* The wrong clock took it for due, and a relay had it in hand: it waits for its not_before, through the reset and the take-over. */
+static void a_message_whose_time_has_not_come_waits_for_it_again(void **state)
+{
+    (void)state;
+    const int64_t noon_ms = INT64_C(1800014400000);
+    struct hk_store *store = suite_open(NULL), *next = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    suite_clock_ms += DAY_MS;
+    int64_t lane = suite_acquire(store);
+    sql_at("INSERT INTO outbox_retry (message_id, destination, event_type, due_ms, not_before) "
+           "VALUES ('m', 'a', 'T', %lld, '2027-01-15T12:00:00Z')",
+           suite_clock_ms);
+    (void)suite_claim(store, lane, HK_FROM_RETRY, suite_number("SELECT id FROM outbox_retry"));
+    suite_clock_ms -= DAY_MS;
+    admin = believe_dead(admin);
+    struct hk_clock_state s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_DUE] == 1);
+    assert_number("due_ms FROM outbox_retry WHERE deferred", noon_ms);
+    suite_close(store);
+    lane = suite_acquire(next);
+    for (int i = 0; i < 40 && suite_number("SELECT count(*) FROM outbox_claim") > 0; i++) {
+        const struct hk_poll *poll = NULL; /* where relays share, one takes over bit by bit */
+        suite_clock_ms += 500;
+        suite_circuit(next, lane, 0);
+        assert_int_equal(store_kind->ops->poll(next, &poll, NULL), HK_OK);
+    }
+    assert_number("due_ms FROM outbox_retry WHERE deferred AND crashes = 1 AND claim IS NULL", noon_ms);
+    suite_close(next);
+    admin_ops->close(admin);
+}
+
 static void a_store_is_not_set_back_to_a_time_that_cannot_be(void **state)
 {
     (void)state;
@@ -494,6 +525,7 @@ size_t admin_clock_tests(struct CMUnitTest *out, size_t room)
         TEST(a_relay_whose_lease_was_over_loses_its_lane_too),
         TEST(a_wait_that_was_written_after_the_wrong_moment_is_kept),
         TEST(a_message_in_a_sleepers_hand_does_not_wait_for_the_wrong_time),
+        TEST(a_message_whose_time_has_not_come_waits_for_it_again),
         TEST(a_store_is_not_set_back_to_a_time_that_cannot_be),
         TEST(a_reset_survives_every_failing_allocation),
     };

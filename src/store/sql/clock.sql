@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a clock that was wrong has left behind, found and mended: the rules are in store/clock.h. For both kinds of store. Theirs are
 -- the fragments CLOCK_AT (what stands before a table's name), CLOCK_W (the clock, which is right), CLOCK_M (the mark, the latest time
--- that the store has seen), CLOCK_NO (a flag is not set), CLOCK_UNSET (a time is not there) and CLOCK_SLICE (which retry rows a statement
--- looks at).
+-- that the store has seen), CLOCK_NO (a flag is not set), CLOCK_YES (a flag that is), CLOCK_UNSET (a time is not there), CLOCK_NAMED
+-- (not_before in milliseconds) and CLOCK_SLICE (which retry rows a statement looks at).
 
 --@ fragment CLOCK_AHEAD(x)
 {x} > {CLOCK_W} + 2000
@@ -28,13 +28,20 @@ ELSE {x} - (last_attempt_ms - {CLOCK_W}) END
 (NOT ({CLOCK_NO(deferred)}) AND {CLOCK_UNSET(not_before)} OR {CLOCK_NO(deferred)} AND (attempts = 0 OR crashes > 0
   OR last_error = '{=HK_STOPPED_SENDING}'))
 
+-- A wrong clock took it for due: it was fanned out, found in a dead relay's hands, or tried.
+--@ fragment CLOCK_EARLY
+life = 1 AND {CLOCK_NO(deferred)} AND {CLOCK_NAMED} > {CLOCK_W}
+
+--@ fragment CLOCK_DEFER
+deferred = CASE WHEN {CLOCK_EARLY} THEN {CLOCK_YES} ELSE deferred END
+
 -- ---- which rows ----
 
 --@ fragment CLOCK_WAITS_WRONG
 {CLOCK_AHEAD(last_attempt_ms)}
 
 --@ fragment CLOCK_DUE_WRONG
-{CLOCK_AHEAD(due_ms)} AND last_attempt_ms <= {CLOCK_W} + 2000 AND {CLOCK_AT_ONCE}
+last_attempt_ms <= {CLOCK_W} + 2000 AND ({CLOCK_AHEAD(due_ms)} AND {CLOCK_AT_ONCE} OR {CLOCK_EARLY})
 
 --@ fragment CLOCK_BREAKERS_WRONG
 {CLOCK_AHEAD(open_until_ms)} AND {CLOCK_OFF}
@@ -91,13 +98,13 @@ SELECT {CLOCK_COUNT(outbox_retry; {CLOCK_WAITS_WRONG})}, {CLOCK_COUNT(outbox_ret
 
 --@ statement CLOCK_WAITS
 UPDATE {CLOCK_AT}outbox_retry SET due_ms = CASE WHEN NOT ({CLOCK_NO(deferred)}) THEN due_ms
-WHEN due_ms - (last_attempt_ms - {CLOCK_W}) < {CLOCK_W} THEN {CLOCK_W} ELSE due_ms - (last_attempt_ms - {CLOCK_W}) END,
-{CLOCK_SHIFT(first_attempt_ms)}, {CLOCK_SHIFT(first_failed_ms)}, last_attempt_ms = {CLOCK_W}
+WHEN {CLOCK_EARLY} THEN {CLOCK_NAMED} WHEN due_ms - (last_attempt_ms - {CLOCK_W}) < {CLOCK_W} THEN {CLOCK_W} ELSE due_ms - (last_attempt_ms - {CLOCK_W}) END,
+{CLOCK_DEFER}, {CLOCK_SHIFT(first_attempt_ms)}, {CLOCK_SHIFT(first_failed_ms)}, last_attempt_ms = {CLOCK_W}
 WHERE {CLOCK_WAITS_WRONG} AND {CLOCK_M} IS NOT NULL AND {CLOCK_SLICE}
 
 --@ statement CLOCK_DUE
-UPDATE {CLOCK_AT}outbox_retry SET due_ms = {CLOCK_W} WHERE {CLOCK_DUE_WRONG} AND {CLOCK_M} IS NOT NULL
-AND {CLOCK_SLICE}
+UPDATE {CLOCK_AT}outbox_retry SET due_ms = CASE WHEN {CLOCK_EARLY} THEN {CLOCK_NAMED} ELSE {CLOCK_W} END, {CLOCK_DEFER}
+WHERE {CLOCK_DUE_WRONG} AND {CLOCK_M} IS NOT NULL AND {CLOCK_SLICE}
 
 --@ statement CLOCK_BREAKERS
 UPDATE {CLOCK_AT}outbox_destination SET {CLOCK_LEFT(open_until_ms)} WHERE {CLOCK_BREAKERS_WRONG}

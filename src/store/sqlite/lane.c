@@ -132,6 +132,7 @@ static void take_over(struct hk_store *store, int64_t lane, int64_t now_ms, cons
     q = hk_sq_use(store, HK_SQ_ORPHAN_RETRIES);
     hk_sq_bind_i64(store, q, 1, lane);
     hk_sq_bind_i64(store, q, 2, now_ms);
+    hk_sq_bind_i64(store, q, 3, hk_sq_clock(store));
     hk_sq_run(store, q);
     hk_sq_put_back(store);
     run_on_lane(store, HK_SQ_DROP_LANE_CLAIMS, lane);

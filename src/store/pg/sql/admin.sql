@@ -946,6 +946,12 @@ $2::bigint
 --@ fragment CLOCK_NO(flag)
 NOT {flag}
 
+--@ fragment CLOCK_YES
+true
+
+--@ fragment CLOCK_NAMED
+{MS(not_before)}
+
 --@ fragment CLOCK_UNSET(time)
 {time} IS NULL
 

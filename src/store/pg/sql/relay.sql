@@ -581,9 +581,11 @@ WITH q AS ({TO_STUCK(0, d.id, d.shard, {NOW_BY($3)}, false, true, {STUCK_ID(d)},
   WHERE c.lane = $1::bigint AND {TAKEN})) ON CONFLICT DO NOTHING
   RETURNING message_id, destination, 1 AS life), {ORPHANED}
 
+-- Whose own time has not come was claimed by a clock that was wrong.
 --@ statement ORPHAN_RETRIES
-WITH q AS (UPDATE @outbox_retry r SET claim = NULL, crashes = crashes + 1, deferred = false, possibly_delivered =
-  true, due_ms = {NOW_BY($3)} WHERE claim = ANY (ARRAY({OF_LANE} AND {TAKEN})) {NOT_STUCK(1; r)}
+WITH q AS (UPDATE @outbox_retry r SET claim = NULL, crashes = crashes + 1, possibly_delivered = true, deferred =
+  r.life = 1 AND coalesce({MS(r.not_before)} > {NOW_BY($3)}, false), due_ms = greatest({NOW_BY($3)}, CASE r.life
+  WHEN 1 THEN {MS(r.not_before)} END) WHERE claim = ANY (ARRAY({OF_LANE} AND {TAKEN})) {NOT_STUCK(1; r)}
   RETURNING r.message_id, r.destination, r.life), {ORPHANED}
 
 --@ statement DROP_ORPHANED_CLAIMS

@@ -336,8 +336,15 @@ FROM ({IN_HAND}) x
 --@ statement LANE_RETRIES
 SELECT id FROM outbox_retry WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1)
 
+-- When its application wants it, in milliseconds.
+--@ fragment NAMED_MS
+CAST(round((julianday(not_before) - 2440587.5) * 86400000) AS INTEGER)
+
+-- ?1 lane, ?2 now, ?3 the clock: whose own time has not come was claimed by a clock that was wrong
 --@ statement ORPHAN_RETRIES
-UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, deferred = 0, due_ms = ?2, possibly_delivered = 1
+UPDATE outbox_retry SET claim = NULL, crashes = crashes + 1, possibly_delivered = 1,
+deferred = CASE WHEN life = 1 AND {NAMED_MS} > ?3 THEN 1 ELSE 0 END,
+due_ms = CASE WHEN life = 1 AND {NAMED_MS} > ?3 THEN {NAMED_MS} ELSE ?2 END
 WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1) {NOT_STUCK}
 
 --@ statement FREE_RETRIES
@@ -599,6 +606,12 @@ DELETE FROM outbox_audit WHERE id <= ?1
 
 --@ fragment CLOCK_NO(flag)
 {flag} = 0
+
+--@ fragment CLOCK_YES
+1
+
+--@ fragment CLOCK_NAMED
+{NAMED_MS}
 
 --@ fragment CLOCK_UNSET(time)
 coalesce({time}, '') = ''
