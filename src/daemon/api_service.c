@@ -14,14 +14,14 @@
 #include "exec/clock.h"
 
 enum {
-    STOP_MS = 2000,
+    STOP_MS = 5000,
     LONGEST_MS = 30000 /* of an operation; what takes longer is a job */
 };
 
 struct hk_api_service {
     struct hk_admin_pool *pool;
     struct hk_auth *auth;
-    const char *url;
+    char *url;      /* its own: a call that does not end in time outlives the daemon's */
     const char *jq; /* NULL = none */
     const struct hk_jq_starter *jq_starter;
     pthread_mutex_t lock; /* guards `config` */
@@ -43,6 +43,7 @@ static void release(struct hk_api_service *s)
         return;
     hk_config_free(s->config);
     hk_auth_free(s->auth);
+    hk_mem_free(s->url);
     (void)pthread_mutex_destroy(&s->lock);
     hk_mem_free(s);
 }
@@ -222,14 +223,15 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_ser
     (void)pthread_mutex_init(&s->lock, NULL);
     s->auth =
         hk_auth_new(&(struct hk_auth_options){.tokens_only = needs_tokens(env->config), .now_ms = now_ms});
-    s->url = env->url;
+    s->url = hk_mem_strdup(env->url);
     s->config = hk_config_share(env->config);
     s->owners = 1;
     s->jq = env->jq;
     s->jq_starter = env->jq_starter;
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};
-    enum hk_code rc = s->auth ? hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err)
-                              : hk_err_set(err, HK_NOMEM, "out of memory for the API");
+    enum hk_code rc = s->auth && s->url
+                          ? hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err)
+                          : hk_err_set(err, HK_NOMEM, "out of memory for the API");
     if (rc == HK_OK)
         *out = s;
     else

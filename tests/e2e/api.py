@@ -213,6 +213,24 @@ def a_dead_letter_is_repaired_and_sent_again():
 
 
 @test
+def a_jq_program_repairs_letters_although_the_relay_is_locked():
+    with Served() as world:
+        world.token("ops", "operator")
+        world.serve()
+        ops = world.api("ops")
+        world.dead(4)
+        ask = {"destination": "shop", "jq": '.currency = "JPY"'}
+        would = ops.good("POST", "/dead-letters/fix", {**ask, "dry_run": True, "samples": 1})
+        assert (would["matched"], would["changed"], len(would["samples"])) == (4, 4, 1), would
+        problem = ops.bad(400, "INVALID", "POST", "/dead-letters/fix", {**ask, "jq": "]]", "reason": "a typing error"})
+        assert "jq" in problem["detail"], problem
+        fixed = ops.good("POST", "/dead-letters/fix", {**ask, "reason": "the field was forgotten"})
+        assert (fixed["changed"], fixed["failed"]) == (4, 0), fixed
+        again = ops.good("POST", "/dead-letters/fix", {**ask, "reason": "once more"})
+        assert (again["changed"], again["unchanged"]) == (0, 4), again
+
+
+@test
 def a_call_with_the_same_key_is_done_once():
     with Served() as world:
         world.token("ops", "operator")
