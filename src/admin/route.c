@@ -98,10 +98,10 @@ static bool takes(const struct route *route, const char *method)
            (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
 }
 
-bool hk_admin_route_has(const char *path)
+bool hk_admin_route_has(const char *path, enum hk_role role)
 {
     for (size_t i = 0; i < N_ROUTES; i++) {
-        if (strcmp(routes[i].path, path) == 0)
+        if (strcmp(routes[i].path, path) == 0 && routes[i].role <= role)
             return true;
     }
     return false;

@@ -57,8 +57,9 @@ void hk_admin_reply_init(struct hk_admin_reply *reply, unsigned status);
  * HK_INVALID: it has characters that would begin another header. Nothing is added then. */
 enum hk_code hk_admin_reply_header(struct hk_admin_reply *reply, const char *name, struct hk_str value);
 
-/* Is this a path of the table, whatever the role? It is then answered by hk_admin_answer, and by nobody else. */
-bool hk_admin_route_has(const char *path);
+/* Is this a path of the table, for somebody with this role? Then hk_admin_answer answers it at once. Others must show who they are
+ * first. */
+bool hk_admin_route_has(const char *path, enum hk_role role);
 /* Always a reply. `body` is freed by the caller (hk_buf_fini). */
 void hk_admin_answer(const struct hk_admin_site *site, const struct hk_admin_request *request,
                      struct hk_admin_reply *out);

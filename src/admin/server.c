@@ -233,7 +233,7 @@ static enum MHD_Result note_header(void *arg, enum MHD_ValueKind kind, const cha
 
 static bool is_for_service(const struct listener *l, const struct hk_admin_exchange *x)
 {
-    return l->how.service && !hk_admin_route_has(x->ask.path);
+    return l->how.service && !hk_admin_route_has(x->ask.path, x->ask.role);
 }
 
 /* Probes and metrics, here and now. */

@@ -101,6 +101,6 @@ enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
  * runs afterwards; exchanges that are still out may be given back at any time. Accepts NULL. */
 void hk_admin_server_stop(struct hk_admin_server *server);
 
-#define HK_ADMIN_STOP_MS 1000
+#define HK_ADMIN_STOP_MS 3000
 
 #endif

@@ -21,6 +21,7 @@ enum {
 struct hk_api_service {
     struct hk_admin_pool *pool;
     struct hk_auth *auth;
+    struct hk_admin_site site;
     char *url;      /* its own: a call that does not end in time outlives the daemon's */
     const char *jq; /* NULL = none */
     const struct hk_jq_starter *jq_starter;
@@ -145,6 +146,17 @@ static bool authenticate(struct worker *w, struct hk_admin_exchange *x, struct h
     return false;
 }
 
+/* A path of the site itself (metrics), for a door that grants nothing by itself. */
+static void answer_site(const struct worker *w, const struct hk_auth_answer *who, struct hk_admin_exchange *x)
+{
+    const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
+    struct hk_admin_reply reply;
+    hk_admin_answer(&w->service->site,
+                    &(struct hk_admin_request){.method = ask->method, .path = ask->path, .role = who->role},
+                    &reply);
+    hk_admin_exchange_reply(x, &reply);
+}
+
 static void answer(struct worker *w, struct hk_admin_exchange *x)
 {
     const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
@@ -153,6 +165,10 @@ static void answer(struct worker *w, struct hk_admin_exchange *x)
     struct hk_api_reply reply;
     if (!authenticate(w, x, &who))
         return;
+    if (hk_admin_route_has(ask->path, who.role)) {
+        answer_site(w, &who, x);
+        return;
+    }
     const struct hk_api_request request = {.method = ask->method,
                                            .path = ask->path,
                                            .query = ask->query,
@@ -214,8 +230,8 @@ static bool needs_tokens(const struct hk_config *config)
     return config->admin.auth == HK_CONF_ADMIN_AUTH_TOKENS;
 }
 
-enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_service **out,
-                                struct hk_err *err)
+enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_admin_site *site,
+                                struct hk_api_service **out, struct hk_err *err)
 {
     struct hk_api_service *s = hk_mem_zalloc(1, sizeof *s);
     if (!s)
@@ -226,6 +242,7 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_ser
     s->url = hk_mem_strdup(env->url);
     s->config = hk_config_share(env->config);
     s->owners = 1;
+    s->site = *site;
     s->jq = env->jq;
     s->jq_starter = env->jq_starter;
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};

@@ -9,8 +9,9 @@
 
 struct hk_api_service;
 
-enum hk_code hk_api_service_new(const struct hk_part_env *env, struct hk_api_service **out,
-                                struct hk_err *err) HK_MUSTCHECK;
+/* `site`: what probes and metrics show; what it points to outlives the service. */
+enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_admin_site *site,
+                                struct hk_api_service **out, struct hk_err *err) HK_MUSTCHECK;
 /* What listeners are given. */
 struct hk_admin_service hk_api_service_ops(struct hk_api_service *service);
 /* On the loop's thread: there is another configuration. Calls that are being answered go on with theirs. */

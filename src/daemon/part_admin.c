@@ -41,7 +41,7 @@ static int64_t now_ms(void)
     return hk_clock_us() / 1000;
 }
 
-/* ---- on the server's thread ---- */
+/* ---- on the server's thread, or on one that answers the API ---- */
 
 static void show_alerts(struct hk_metrics *m, struct hk_alerts_stats *a)
 {
@@ -125,13 +125,20 @@ static enum hk_code start_metrics(struct part *p, struct hk_err *err)
     return rc;
 }
 
+static struct hk_admin_site site_of(struct part *p)
+{
+    return (struct hk_admin_site){
+        .health = &p->health, .metrics = p->metrics, .refresh = refresh, .arg = p, .now_ms = now_ms};
+}
+
 /* Wherever somebody may be let in: everywhere but at the door for probes. */
 static enum hk_code start_api(struct part *p, struct hk_err *err)
 {
+    const struct hk_admin_site site = site_of(p);
     for (size_t i = 0; i < p->doors.n; i++) {
         if (p->doors.listeners[i].gate.way == HK_GATE_OPEN)
             continue;
-        enum hk_code rc = p->api ? HK_OK : hk_api_service_new(p->env, &p->api, err);
+        enum hk_code rc = p->api ? HK_OK : hk_api_service_new(p->env, &site, &p->api, err);
         if (rc != HK_OK)
             return rc;
         p->service = hk_api_service_ops(p->api);
@@ -142,8 +149,7 @@ static enum hk_code start_api(struct part *p, struct hk_err *err)
 
 static enum hk_code start_server(struct part *p, struct hk_err *err)
 {
-    const struct hk_admin_site site = {
-        .health = &p->health, .metrics = p->metrics, .refresh = refresh, .arg = p, .now_ms = now_ms};
+    const struct hk_admin_site site = site_of(p);
     return hk_admin_server_start(&site, p->doors.listeners, p->doors.n, &p->server, err);
 }
 

@@ -286,11 +286,30 @@ def behind_a_proxy_only_the_proxy_may_ask():
             daemon = w.daemon().ready()
             at = address(daemon)
             assert ask(plain(at), headers={"Host": "relay.example", "X-Forwarded-For": "198.51.100.7"})[0] == expected
-            assert ask(plain(at), "/metrics", headers={"Host": "relay.example"})[0] == (404 if expected == 200 else 403)
+            assert ask(plain(at), "/metrics", headers={"Host": "relay.example"})[0] == (401 if expected == 200 else 403)
             assert ask(plain(at), headers={"Host": "evil.example"})[0] == (421 if expected == 200 else 403)
             status = ask(plain(at), "/api/v1/status", headers={"Host": "relay.example"})[0]
             assert status in (401, 403), f"nobody is let in without a token: {status}"
             daemon.stop()
+
+
+@test
+def metrics_from_elsewhere_need_a_token_for_them():
+    with World() as w:
+        made = w.hikyaku("token", "create", "prometheus", "--role", "metrics", "--actor", "setup", "--reason", "a test", "--json")
+        with_tls(w)
+        w.config["admin"].update(listen="0.0.0.0:0", auth="tokens")
+        w.write_config()
+        daemon = w.daemon().ready()
+        at, context = address(daemon), trusting(w)
+        token = {"Authorization": f"Bearer {json.loads(made)['token']}"}
+        code, page, _ = ask(secure(at, context), "/metrics", headers=token)
+        assert code == 200 and b"# TYPE hikyaku_" in page, (code, page[:300])
+        assert ask(secure(at, context), "/metrics")[0] == 401
+        assert ask(secure(at, context), "/metrics", headers={"Authorization": "Bearer hk_wrong"})[0] == 401
+        assert ask(secure(at, context), "/api/v1/status", headers=token)[0] == 403  # and for nothing else
+        assert ask(secure(at, context), "/livez")[0] == 200
+        daemon.stop()
 
 
 @test
