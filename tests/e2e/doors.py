@@ -324,6 +324,13 @@ def a_unix_socket_is_its_users_alone_and_is_left_clean():
         until(lambda: ask(Unix(path), "/readyz")[0] == 200, "ready")
         status, body, _ = ask(Unix(path), "/api/v1/status")
         assert status == 200 and json.loads(body), (status, body)
+        w.hikyaku("token", "create", "somebody", "--role", "viewer", "--actor", "setup", "--reason", "a test")
+        status, body, _ = ask(Unix(path), "/api/v1/me")  # the kernel says who it is: no token is needed
+        assert status == 200 and json.loads(body) == {"name": f"uid {os.getuid()}", "role": "admin", "reveal": True}, (status, body)
+        assert ask(Unix(path), "/api/v1/me", headers={"Authorization": "Bearer hk_wrong"})[0] == 401
+        done = subprocess.run([BINARY, "--server", f"unix:{path}", "whoami"], cwd="/", text=True, capture_output=True, timeout=60, check=False,
+                              env=clean_environment())
+        assert done.returncode == 0 and done.stdout.startswith(f"uid {os.getuid()}: admin"), done
 
         second = subprocess.run([BINARY, "--config", str(w.config_path), "run"], cwd=w.folder, text=True, capture_output=True,
                                 timeout=60, check=False, env=clean_environment())
