@@ -47,6 +47,7 @@ struct client { /* one connection */
     struct hk_tls_credentials *tls; /* of the session */
     bool cut;
     bool suspended;                   /* it waits for us */
+    struct hk_admin_exchange *asked;  /* since its target was seen, until the library is done with it */
     struct hk_admin_exchange *stream; /* that it listens to; NULL: none */
     int64_t heard_ms;                 /* of the stream: when it was sent something */
 };
@@ -376,15 +377,20 @@ static enum MHD_Result hand_out(const struct listener *l, struct client *c, stru
     return MHD_YES;
 }
 
+static struct client *client_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
 /* Called when the head is there, for each piece of the body, when the body is over, and when a suspended connection goes on. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *data, size_t *size,
                               void **state)
 {
     const struct listener *l = arg;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct client *c = info ? info->socket_context : NULL;
+    struct client *c = client_of(connection);
     struct hk_admin_exchange *x = *state;
     (void)path;
     if (!c || !x)
@@ -405,12 +411,16 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     return is_for_service(l, x) ? hand_out(l, c, x) : answer(l, connection, x, false);
 }
 
-/* The first that the library says of a request. What this returns is the request's state. */
+/* The first that the library says of a request. What this returns is the request's state. It may also be the last: of a query with more
+ * names than it has room for the library says nothing else, but closes the connection. So the connection keeps it, too. */
 static void *see_target(void *arg, const char *target, struct MHD_Connection *connection)
 {
     const struct listener *l = arg;
-    (void)connection;
-    return hk_exchange_new(l->server->hub, target);
+    struct client *c = client_of(connection);
+    struct hk_admin_exchange *x = c ? hk_exchange_new(l->server->hub, target) : NULL;
+    if (c)
+        c->asked = x;
+    return x;
 }
 
 /* ---- connections ---- */
@@ -462,6 +472,8 @@ static void free_client(struct client *c)
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
+    if (c->asked)
+        hk_exchange_leave(c->asked);
     hk_tls_credentials_unref(c->tls);
     hk_mem_free(c);
 }
@@ -530,15 +542,14 @@ static void answered(void *arg, struct MHD_Connection *connection, void **state,
                      enum MHD_RequestTerminationCode code)
 {
     const struct listener *l = arg;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct client *c = info ? info->socket_context : NULL;
+    struct client *c = client_of(connection);
     struct hk_admin_exchange *x = *state;
     (void)code;
     *state = NULL;
     if (c) {
         c->since_ms = l->server->site.now_ms();
         c->stream = NULL;
+        c->asked = NULL;
     }
     if (!x)
         return;

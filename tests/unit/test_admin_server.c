@@ -438,6 +438,22 @@ static void test_heads_that_can_be_read_in_two_ways_are_refused(void **state)
     assert_int_equal(r->handled, 0);
 }
 
+/* The library tells us of the target, and then closes the connection without another word. Nothing may stay behind: the sanitizer
+ * looks when the program ends. */
+static void test_a_query_of_more_names_than_there_is_room_for_leaves_nothing(void **state)
+{
+    struct rig *r = *state;
+    char text[8192] = "GET /now?";
+    size_t used = strlen(text);
+    for (int i = 0; i < 1200; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "a%d&", i % 100);
+    (void)snprintf(text + used, sizeof text - used, " HTTP/1.1\r\n" HOST "\r\n");
+    for (int i = 0; i < 3; i++)
+        (void)ask(r, text, true);
+    assert_int_equal(r->handled, 0);
+    assert_int_equal(ask(r, "GET /now HTTP/1.1\r\n" HOST "\r\n", false), 200);
+}
+
 /* ---- replies ---- */
 
 static void test_long_replies_are_compressed_for_those_who_take_it(void **state)
@@ -842,6 +858,7 @@ int main(void)
         TEST(test_chunks_beyond_the_bound_are_refused),
         TEST(test_a_body_is_asked_for_once_its_head_is_accepted),
         TEST(test_heads_that_can_be_read_in_two_ways_are_refused),
+        TEST(test_a_query_of_more_names_than_there_is_room_for_leaves_nothing),
         TEST(test_long_replies_are_compressed_for_those_who_take_it),
         TEST(test_head_is_answered_without_the_body),
         TEST(test_a_reply_may_come_later_and_probes_do_not_wait),
