@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the HTTP API costs the relay, and what it answers: SQLite, in one run.
+
+usage: bench/api.py HIKYAKU [--rows N] [--connections N] [--seconds S]
+
+- A backlog is drained to nginx three times: with nobody asking, with clients that ask for lists all the time, and with slow clients that
+  hold connections open. The ratios to the first are what to read.
+- Meanwhile /livez is asked ten times a second: the worst answer is told.
+- Calls a second, and their median and p99, for a few paths.
+Needs nginx. Everything runs on loopback, in a temporary folder, and is stopped at the end."""
+import argparse, http.client, os, socket, statistics, sys, tempfile, threading, time
+
+sys.path.append(os.path.dirname(os.path.realpath(__file__)))
+from relay import Nginx, Relay, wait_port
+
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/e2e"))
+from ports import free_port
+
+PATHS = ["/api/v1/version", "/api/v1/status", "/api/v1/messages?limit=50", "/api/v1/dead-letters?limit=50"]
+
+
+class Background:
+    """Runs a function again and again in threads, until the block is left."""
+
+    def __init__(self, function, threads):
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(function,)) for _ in range(threads)]
+
+    def run(self, function):
+        while not self.stop.is_set():
+            try:
+                function(self.stop)
+            except OSError:
+                time.sleep(0.05)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+
+class Probe:
+    def __init__(self, port):
+        self.port, self.worst_ms = port, 0.0
+
+    def __call__(self, stop):
+        began = time.monotonic()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/livez")
+        connection.getresponse().read()
+        connection.close()
+        self.worst_ms = max(self.worst_ms, (time.monotonic() - began) * 1000)
+        stop.wait(0.1)
+
+
+def drain(relay, rows):
+    """Messages a second. Filling is part of it, as the relay begins at once; it is the same each time."""
+    began = time.monotonic()
+    relay.fill(rows, "shop")
+    relay.drained()
+    return rows / (time.monotonic() - began)
+
+
+def ask_lists(port):
+    def ask(stop):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        while not stop.is_set():
+            connection.request("GET", "/api/v1/messages?limit=50")
+            connection.getresponse().read()
+    return ask
+
+
+def hold(port, n):
+    """n connections that have sent half a request; those that the server cuts are opened again."""
+    def once(stop):
+        held = []
+        for _ in range(n):
+            if stop.is_set():
+                break
+            s = socket.create_connection(("127.0.0.1", port), timeout=30)
+            s.sendall(b"POST /api/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+            held.append(s)
+        stop.wait(1)
+        for s in held:
+            s.close()
+    return once
+
+
+def measure_calls(port, path, seconds):
+    connection, took, end = http.client.HTTPConnection("127.0.0.1", port, timeout=30), [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200, (path, answer.status)
+        took.append((time.monotonic() - began) * 1000)
+    took.sort()
+    return len(took) / seconds, statistics.median(took), took[int(len(took) * 0.99)]
+
+
+def main():
+    parse = argparse.ArgumentParser()
+    parse.add_argument("hikyaku")
+    parse.add_argument("--rows", type=int, default=50000)
+    parse.add_argument("--connections", type=int, default=1000)
+    parse.add_argument("--seconds", type=float, default=3)
+    args = parse.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        nginx, port = Nginx(folder), free_port()
+        relay = Relay(args.hikyaku, folder, f"""admin: {{ listen: "127.0.0.1:{port}" }}
+retention: {{ sent: 0s }}
+destinations: {{ shop: {{ http: {{ url: "http://127.0.0.1:{nginx.port}/" }}, allow: [127.0.0.0/8] }} }}
+""")
+        relay.start()
+        wait_port(port)
+        try:
+            probe = Probe(port)
+            drain(relay, args.rows)  # warm
+            with Background(probe, 1):
+                alone, worst = drain(relay, args.rows), probe.worst_ms
+            print(f"nobody asks            {alone:9.0f}/s   1.00   worst /livez {worst:6.1f} ms   RSS {relay.rss_mb():.0f} MiB")
+            for name, crowd in (("2 clients ask for lists", Background(ask_lists(port), 2)),
+                                (f"{args.connections} slow connections", Background(hold(port, args.connections), 1))):
+                probe.worst_ms = 0.0
+                with crowd, Background(probe, 1):
+                    rate = drain(relay, args.rows)
+                print(f"{name:22} {rate:9.0f}/s   {rate / alone:.2f}   worst /livez {probe.worst_ms:6.1f} ms   "
+                      f"RSS {relay.rss_mb():.0f} MiB")
+            for path in PATHS:
+                rate, median, p99 = measure_calls(port, path, args.seconds)
+                print(f"{path:32} {rate:7.0f} calls/s   median {median:6.2f} ms   p99 {p99:6.2f} ms")
+        finally:
+            relay.stop()
+            nginx.stop()
+
+
+if __name__ == "__main__":
+    main()
