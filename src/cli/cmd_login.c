@@ -69,6 +69,17 @@ static int take_login(const struct hk_cli *cli, struct hk_login *out)
     return HK_EXIT_OK;
 }
 
+/* The name is what the server says: it may move no cursor. */
+static int say_logged_in(const struct hk_login *login, const struct hk_whoami *who, const char *path)
+{
+    struct hk_buf out;
+    hk_buf_init(&out, HK_OUTPUT_MAX);
+    (void)hk_buf_addf(&out, "logged in to %s as ", login->server);
+    (void)hk_table_safe(&out, who->name, 0);
+    (void)hk_buf_addf(&out, " (%s); kept in %s\n", hk_role_name(who->role), path);
+    return hk_out_buffer(&out);
+}
+
 /* Kept only if the server knows who asks. */
 static int try_login(const struct hk_cli *cli, const struct hk_login *login)
 {
@@ -87,8 +98,7 @@ static int try_login(const struct hk_cli *cli, const struct hk_login *login)
         if (hk_login_write(login, &err) != HK_OK)
             code = hk_out_failure(&err);
         else if (hk_login_path(path))
-            (void)printf("logged in to %s as %.*s (%s); kept in %s\n", login->server, (int)who.name.len,
-                         who.name.ptr, hk_role_name(who.role), path);
+            code = say_logged_in(login, &who, path);
     }
     hk_ask_end(&ask);
     return code;

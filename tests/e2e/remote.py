@@ -5,11 +5,13 @@ included. Two scenes that are the same, one asked directly and one through its r
 
 Usage: remote.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
 import difflib
+import http.server
 import json
 import re
 import stat
 import subprocess
 import sys
+import threading
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from goldens import ACTS, AFTER, ERRORS, LOOKS, WRONG_ACTS, Scene, spread, words_of
@@ -201,6 +203,96 @@ def a_server_that_is_not_there_is_said():
         done = subprocess.run([BINARY, "--server", re.match(r"http://[^/]+", world.receiver.url("shop"))[0], "status"], cwd=world.folder,
                               text=True, capture_output=True, env=clean_environment(), timeout=120, check=False)
         assert done.returncode != 0 and done.stderr.startswith("hikyaku: "), done
+
+
+class Impostor(http.server.ThreadingHTTPServer):
+    """A server that is no relay: `act(request, n, body)` answers the n-th request."""
+
+    daemon_threads = True
+
+    def __init__(self, act):
+        super().__init__(("127.0.0.1", 0), ImpostorHandler)
+        self.act, self.seen, self.lock = act, [], threading.Lock()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class ImpostorHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with self.server.lock:
+            self.server.seen.append(body)
+            n = len(self.server.seen)
+        self.server.act(self, n, body)
+
+    do_POST = do_GET
+
+    def reply(self, status, body, kind="application/json", **headers):
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def ask_impostor(world, server, *args, stdin=b""):
+    token = world.path("token")
+    token.write_text("hk_of-somebody\n", encoding="ascii")
+    env = {**clean_environment(), "HOME": str(world.folder), "LC_ALL": "C.UTF-8"}
+    place = [] if args[0] == "login" else ["--server", server.url()]
+    done = subprocess.run([BINARY, *place, "--token-file", str(token), *args], cwd=world.folder, input=stdin, capture_output=True,
+                          env=env, timeout=120, check=False)
+    assert b"Sanitizer" not in done.stderr and b"hk_of-somebody" not in done.stdout + done.stderr, done
+    return done
+
+
+@test
+def an_impostor_gets_no_terminal_and_no_second_host():
+    name = "\x1b]0;owned\x07\x9b31m\u202e"
+    me = json.dumps({"name": name, "role": "admin", "reveal": True}).encode()
+    problem = json.dumps({"detail": "no such " + name, "code": "NOTFOUND"}).encode()
+    with World(init=False) as world, Impostor(lambda r, n, body: r.reply(200, me)) as other:
+        for command in (("login", other.url()), ("whoami",)):
+            done = ask_impostor(world, other, *command)
+            assert done.returncode == 0 and b"owned" in done.stdout, done
+            assert not any(c in done.stdout for c in (b"\x1b", b"\x07", "\x9b".encode(), "\u202e".encode())), done
+        n = len(other.seen)
+        with Impostor(lambda r, n, body: r.reply(302, b"", Location=other.url() + "/api/v1/me")) as server:
+            done = ask_impostor(world, server, "whoami")
+            assert done.returncode != 0 and b"302" in done.stderr and len(other.seen) == n, done
+        with Impostor(lambda r, n, body: r.reply(404, problem, "application/problem+json; charset=utf-8")) as server:
+            done = ask_impostor(world, server, "whoami")
+            assert done.returncode == 1 and b"no such" in done.stderr and b"\x1b" not in done.stderr, done
+        with Impostor(lambda r, n, body: r.reply(401, b'{"code":"TOKEN_EXPIRED","detail":"x"}', "application/problem+json")) as server:
+            done = ask_impostor(world, server, "whoami")
+            assert done.returncode == 1 and b"(TOKEN_EXPIRED)" in done.stderr and b"hikyaku login" in done.stderr, done
+        world.damaged = True  # there is none
+
+
+@test
+def lines_that_a_server_took_without_a_word_are_not_sent_again():
+    def act(request, n, body):
+        if n == 1:
+            request.reply(200, json.dumps({"items": [{"message_id": "m"}] * body.count(b"\n"), "next": None}).encode())
+        else:
+            request.close_connection = True  # it may well have written them
+
+    with World(init=False) as world, Impostor(act) as server:
+        done = ask_impostor(world, server, "enqueue", "--ndjson", "-", stdin="".join(MANY % (i, i) for i in range(501)).encode())
+        assert done.returncode != 0, done
+        assert [body.count(b"\n") for body in server.seen] == [500, 1], [len(b) for b in server.seen]
+        world.damaged = True  # there is none
 
 
 if __name__ == "__main__":

@@ -146,6 +146,9 @@ static bool set_up(struct hk_remote_http *h, const struct hk_remote_call *call, 
                 curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_XFERINFODATA, call) == CURLE_OK;
+    /* What fails on a connection that was used before, libcurl sends again: a change without a key would be made twice. */
+    if (good && strcmp(call->method, "GET") != 0 && !call->headers[0])
+        good = curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
     if (good && strcmp(call->method, "GET") != 0)
         good = curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len) == CURLE_OK &&
                curl_easy_setopt(e, CURLOPT_POSTFIELDS, call->body.len ? call->body.ptr : "") == CURLE_OK;
@@ -178,7 +181,9 @@ static enum hk_code perform(struct hk_remote_http *h, struct hk_remote_answer *o
         return say_failed(h, code, out, err);
     (void)curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &out->status);
     (void)curl_easy_getinfo(h->easy, CURLINFO_CONTENT_TYPE, &type);
-    out->is_problem = type && strcmp(type, "application/problem+json") == 0;
+    struct hk_str rest = hk_str_of(type),
+                  kind = hk_str_trim(hk_str_cut(&rest, ';')); /* a proxy may add a charset */
+    out->is_problem = hk_str_eqi(kind, hk_str_of("application/problem+json"));
     return HK_OK;
 }
 

@@ -71,7 +71,13 @@ static enum hk_code take_problem(struct hk_desk *desk, const struct hk_remote_an
         desk->wrong_field = field;
         detail = about;
     }
-    if (problem)
+    if (problem && answer->status == 401)
+        (void)hk_err_set(
+            err, rc,
+            "the server takes no call without a valid token (%s): give --token-file FILE, or log in "
+            "(hikyaku login URL)",
+            text_member(problem, "code") ? text_member(problem, "code") : "401");
+    else if (problem)
         (void)hk_err_set(err, rc, "%s", detail ? detail : title ? title : "the server refused");
     else
         (void)hk_err_set(err, rc, "the server answered HTTP %ld, which is no answer of hikyaku's API",
