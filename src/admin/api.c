@@ -131,12 +131,13 @@ static void fail_simply(struct hk_api *api, unsigned status, const char *code, c
     hk_api_refuse(api->out, &(struct hk_problem){.status = status, .code = code, .detail = detail});
 }
 
-void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who, const char *why)
+/* Whoever is not let in learns nothing of the store: errors name its address. */
+void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who)
 {
     const char *detail = who->status == 401 ? HK_AUTH_WORDS
                          : who->status == 429
                              ? "too many calls from this address had no valid token: wait, then try again"
-                             : why;
+                             : "the store cannot say who asks: try again";
     hk_api_refuse(out, &(struct hk_problem){.status = who->status, .code = who->code, .detail = detail});
     if (who->status == 429)
         out->retry_after_s = (unsigned)((who->retry_after_ms + 999) / 1000);

@@ -44,9 +44,9 @@ struct hk_api_reply {
 /* `body` is the caller's to free (hk_buf_fini). */
 void hk_api_answer(struct hk_desk *desk, const struct hk_api_request *request, struct hk_api_reply *out);
 
-/* What somebody is answered who is not let in; `body` must be made. `why`: of a 503. */
+/* What somebody is answered who is not let in; `body` must be made. */
 struct hk_auth_answer;
-void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who, const char *why);
+void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who);
 
 /* How many bytes of body a request may have: 0 = none. Asked when only its head is there. */
 size_t hk_api_body_max(const char *method, const char *path);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "admin/gate.h"
+#include "admin/problem.h"
 #include "admin/route.h"
-#include "base/json.h"
 #include "base/str.h"
 
 struct route {
@@ -46,48 +46,36 @@ enum hk_code hk_admin_reply_header(struct hk_admin_reply *reply, const char *nam
     return HK_OK;
 }
 
-static const char *title_of(unsigned status)
+/* Of what is refused before it reaches an operation. */
+static const char *code_of(unsigned status)
 {
     switch (status) {
     case 400:
-        return "Bad Request";
+        return "INVALID";
     case 403:
-        return "Forbidden";
+        return "DENIED";
     case 404:
-        return "Not Found";
+        return "NO_SUCH_PATH";
     case 405:
-        return "Method Not Allowed";
+        return "METHOD_NOT_ALLOWED";
     case 413:
-        return "Content Too Large";
+        return "TOOBIG";
     case 421:
-        return "Misdirected Request";
+        return "MISDIRECTED";
     case 503:
-        return "Service Unavailable";
+        return "UNAVAILABLE";
     default: /* a number, not an enum of ours */
-        return "Error";
+        return NULL;
     }
 }
 
 void hk_admin_problem(struct hk_admin_reply *out, unsigned status, const char *detail)
 {
-    struct hk_json json;
     out->status = status;
     out->content_type = "application/problem+json";
     hk_buf_reset(&out->body);
-    hk_json_init(&json, &out->body, false);
-    hk_json_object(&json);
-    hk_json_key(&json, "type");
-    hk_json_cstr(&json, "about:blank");
-    hk_json_key(&json, "title");
-    hk_json_cstr(&json, title_of(status));
-    hk_json_key(&json, "status");
-    hk_json_u64(&json, status);
-    if (detail) {
-        hk_json_key(&json, "detail");
-        hk_json_cstr(&json, detail);
-    }
-    hk_json_end(&json);
-    hk_buf_addc(&out->body, '\n');
+    hk_problem_write(&(struct hk_problem){.status = status, .code = code_of(status), .detail = detail},
+                     &out->body);
 }
 
 /* ---- is it for us? ---- */

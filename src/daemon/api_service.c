@@ -155,7 +155,7 @@ static bool authenticate(struct worker *w, struct hk_admin_exchange *x, struct h
     if (out->status == 200)
         return true;
     hk_buf_init(&reply.body, HK_API_REPLY_MAX);
-    hk_api_refuse_caller(&reply, out, err.message);
+    hk_api_refuse_caller(&reply, out);
     give_back(x, &reply);
     return false;
 }
