@@ -118,7 +118,7 @@ static void put_parameter(struct hk_json *json, const struct hk_arg *a, const ch
 /* ---- where fields stand ---- */
 
 static const struct hk_arg reason_arg = {
-    .name = "reason", .kind = HK_ARG_TEXT, .help = "why: it is kept in the audit"};
+    .name = "reason", .kind = HK_ARG_TEXT, .subject = true, .help = "why: it is kept in the audit"};
 static const struct hk_arg reveal_arg = {
     .name = "reveal",
     .kind = HK_ARG_FLAG,
@@ -136,6 +136,11 @@ static const struct hk_arg match_arg = {.name = "If-Match",
 static bool is_get(const struct hk_op *op)
 {
     return hk_str_eq(hk_route_method(op->route), hk_str_of("GET"));
+}
+
+static bool takes_match(const struct hk_op *op)
+{
+    return op == &hk_op_dead_edit;
 }
 
 static bool is_in_path(const struct hk_op *op, const struct hk_arg *a)
@@ -161,7 +166,7 @@ static void put_parameters(struct hk_json *json, const struct hk_op *op)
     }
     if (op->changes)
         put_parameter(json, &key_arg, "header");
-    if (op == &hk_op_dead_edit)
+    if (takes_match(op))
         put_parameter(json, &match_arg, "header");
     hk_json_end(json);
 }
@@ -180,6 +185,14 @@ static void put_property(struct hk_json *json, const struct hk_arg *a)
     hk_json_end(json);
 }
 
+static bool has_dry_run(const struct hk_op *op)
+{
+    for (const struct hk_arg *a = op->args; a && a->name; a++)
+        if (strcmp(a->name, "dry_run") == 0)
+            return true;
+    return false;
+}
+
 static void put_required(struct hk_json *json, const struct hk_op *op)
 {
     hk_json_key(json, "required");
@@ -187,6 +200,8 @@ static void put_required(struct hk_json *json, const struct hk_op *op)
     for (const struct hk_arg *a = op->args; a && a->name; a++)
         if (a->subject && a->required && !is_in_path(op, a))
             hk_json_cstr(json, a->name);
+    if (op->needs_reason && !has_dry_run(op)) /* a dry run needs none */
+        hk_json_cstr(json, reason_arg.name);
     hk_json_end(json);
 }
 
@@ -228,16 +243,95 @@ static void put_body(struct hk_json *json, const struct hk_op *op)
 
 /* ---- what comes back ---- */
 
+enum when {
+    ALWAYS = 0,
+    WITH_BODY,    /* to a request that has one */
+    WITH_CHANGES, /* from an operation that changes something */
+    WITH_MATCH    /* where If-Match is taken */
+};
+
+/* Everything that is not 200. docs/api.md says which codes they carry. */
+static const struct {
+    const char *status, *means;
+    enum when when;
+} problems[] = {
+    {"400", "The request is wrong; detail says what to change", ALWAYS},
+    {"401", "A valid token is needed", ALWAYS},
+    {"403", "The token's role does not allow this", ALWAYS},
+    {"404", "There is no such thing", ALWAYS},
+    {"405", "The path does not take this method; Allow names those that it takes", ALWAYS},
+    {"409", "It does not fit the state of things, or is in use for the moment", ALWAYS},
+    {"412", "Somebody has changed it since (If-Match)", WITH_MATCH},
+    {"413", "The request or the answer is too large", ALWAYS},
+    {"415", "The body has another Content-Type than this operation takes", WITH_BODY},
+    {"421", "The Host is not one of this listener's", ALWAYS},
+    {"422", "The Idempotency-Key was used for another request", WITH_CHANGES},
+    {"429", "Too many calls from this address had no valid token; Retry-After says how long to wait", ALWAYS},
+    {"501", "This build or this store cannot do it", ALWAYS},
+    {"503", "The store does not answer, or too many calls wait: try again", ALWAYS},
+    {"5XX", "The relay failed", ALWAYS},
+};
+
+enum {
+    N_PROBLEMS = sizeof problems / sizeof problems[0]
+};
+
+static bool can_answer(const struct hk_op *op, enum when when)
+{
+    switch (when) {
+    case ALWAYS:
+        break;
+    case WITH_BODY:
+        return !is_get(op);
+    case WITH_CHANGES:
+        return op->changes;
+    case WITH_MATCH:
+        return takes_match(op);
+    }
+    return true;
+}
+
+/* As `enqueue --ndjson --json` prints it. */
+static void put_taken_schema(struct hk_json *json)
+{
+    hk_json_object(json);
+    put_type(json, "object");
+    open_object(json, "properties");
+    open_object(json, "items");
+    put_type(json, "array");
+    hk_json_key(json, "items");
+    hk_form_schema(json, hk_form_taken);
+    hk_json_end(json);
+    open_object(json, "next");
+    put_type(json, "null");
+    hk_json_end(json);
+    hk_json_end(json);
+    hk_json_key(json, "required");
+    hk_json_raw(json, hk_str_of("[\"items\",\"next\"]"));
+    hk_json_end(json);
+}
+
+static void put_result_schema(struct hk_json *json, const struct hk_op *op)
+{
+    if (op == &hk_op_dead_export)
+        hk_json_raw(json, hk_str_of("{\"type\":\"string\","
+                                    "\"description\":\"lines, each a JSON object: DeadLetterLine\"}"));
+    else if (op == &hk_op_enqueue_lines)
+        put_taken_schema(json);
+    else if (op->form)
+        hk_form_schema(json, op->form);
+    else
+        hk_json_raw(json, hk_str_of("{\"type\":\"object\"}"));
+}
+
 static void put_result(struct hk_json *json, const struct hk_op *op)
 {
-    bool lines = op == &hk_op_dead_export;
     open_object(json, "200");
     hk_put_cstr(json, "description", "Done");
     open_object(json, "content");
-    open_object(json, lines ? "application/x-ndjson" : "application/json");
-    open_object(json, "schema");
-    put_type(json, lines ? "string" : "object");
-    hk_json_end(json);
+    open_object(json, op == &hk_op_dead_export ? "application/x-ndjson" : "application/json");
+    hk_json_key(json, "schema");
+    put_result_schema(json, op);
     hk_json_end(json);
     hk_json_end(json);
     hk_json_end(json);
@@ -245,11 +339,17 @@ static void put_result(struct hk_json *json, const struct hk_op *op)
 
 static void put_responses(struct hk_json *json, const struct hk_op *op)
 {
+    char where[64];
     open_object(json, "responses");
     put_result(json, op);
-    open_object(json, "default");
-    hk_put_cstr(json, "$ref", "#/components/responses/Problem");
-    hk_json_end(json);
+    for (size_t i = 0; i < N_PROBLEMS; i++) {
+        if (!can_answer(op, problems[i].when))
+            continue;
+        open_object(json, problems[i].status);
+        (void)snprintf(where, sizeof where, "#/components/responses/Problem%s", problems[i].status);
+        hk_put_cstr(json, "$ref", where);
+        hk_json_end(json);
+    }
     hk_json_end(json);
 }
 
@@ -312,6 +412,20 @@ static const char problem_schema[] =
     "\"errors\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
     "\"pointer\":{\"type\":\"string\"},\"parameter\":{\"type\":\"string\"},\"detail\":{\"type\":\"string\"}}}}}}";
 
+static void put_problem(struct hk_json *json, const char *status, const char *means)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "Problem%s", status);
+    open_object(json, name);
+    hk_put_cstr(json, "description", means);
+    open_object(json, "content");
+    open_object(json, "application/problem+json");
+    open_object(json, "schema");
+    hk_put_cstr(json, "$ref", "#/components/schemas/Problem");
+    for (int i = 0; i < 4; i++)
+        hk_json_end(json);
+}
+
 static void put_components(struct hk_json *json)
 {
     open_object(json, "components");
@@ -325,16 +439,14 @@ static void put_components(struct hk_json *json)
     open_object(json, "schemas");
     hk_json_key(json, "Problem");
     hk_json_raw(json, hk_str_of(problem_schema));
+    hk_json_key(json, "DeadLetterLine");
+    hk_form_schema(json, hk_form_dead_line);
     hk_json_end(json);
     open_object(json, "responses");
-    open_object(json, "Problem");
-    hk_put_cstr(json, "description", "What went wrong (RFC 9457)");
-    open_object(json, "content");
-    open_object(json, "application/problem+json");
-    open_object(json, "schema");
-    hk_put_cstr(json, "$ref", "#/components/schemas/Problem");
-    for (int i = 0; i < 6; i++)
-        hk_json_end(json);
+    for (size_t i = 0; i < N_PROBLEMS; i++)
+        put_problem(json, problems[i].status, problems[i].means);
+    hk_json_end(json);
+    hk_json_end(json);
 }
 
 void hk_api_describe(struct hk_buf *out)
