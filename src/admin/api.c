@@ -52,8 +52,6 @@ const struct hk_op *hk_api_find(const char *method, struct hk_str path, char out
             else
                 add_method(out_allow, hk_route_method(op->route));
         }
-        if (written_out && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-            continue;
         if (written_out)
             break; /* GET /dead-letters/requeue is no letter called "requeue" */
     }
