@@ -129,12 +129,19 @@ static enum hk_code add_member(struct hk_wire *wire, struct hk_str body, const c
     }
     if (!json_is_array(value))
         return add_value(wire, name, value, err);
+    if (json_array_size(value) == 0) { /* ignored, it would be a filter that does not filter */
+        wire->wrong = name;
+        return hk_err_set(err, HK_INVALID, "is an empty list: leave it out if nothing is meant by it");
+    }
     if (json_array_size(value) > HK_WIRE_ITEMS_MAX) {
         wire->wrong = name;
         return hk_err_set(err, HK_TOOBIG, "takes at most %d items", HK_WIRE_ITEMS_MAX);
     }
-    for (size_t i = 0; rc == HK_OK && i < json_array_size(value); i++)
+    for (size_t i = 0; rc == HK_OK && i < json_array_size(value); i++) {
         rc = add_value(wire, name, json_array_get(value, i), err);
+        if (rc == HK_OK)
+            wire->items[wire->n - 1].listed = true;
+    }
     return rc;
 }
 
@@ -192,6 +199,11 @@ static const struct hk_given *one(struct reading *r, const char *name, enum hk_c
             return NULL;
         }
         found = &r->wire->items[i];
+    }
+    if (found && found->listed) {
+        r->wire->wrong = name;
+        *rc = hk_err_set(r->err, HK_INVALID, "takes one value, not a list");
+        return NULL;
     }
     return found;
 }

@@ -30,6 +30,7 @@ struct hk_given {
     const char *name;
     struct hk_str text; /* terminated */
     enum hk_given_kind kind;
+    bool listed; /* it stood in a list */
 };
 
 struct hk_wire {
