@@ -420,6 +420,58 @@ static void a_message_in_a_sleepers_hand_does_not_wait_for_the_wrong_time(void *
     admin_ops->close(admin);
 }
 
+/* It was tried at a wrong time, and in a right one since: what counts is the wait of its last attempt. */
+static void a_wait_of_the_right_time_is_kept_after_an_attempt_of_the_wrong_one(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    const struct hk_poll *poll = NULL;
+    suite_fill(1, "a", NULL);
+    int64_t lane = suite_acquire(store);
+    suite_clock_ms += DAY_MS;
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    suite_clock_ms -= DAY_MS;
+    int64_t row = suite_number("SELECT id FROM outbox_retry");
+    s = suite_settle(suite_claim(store, lane, HK_FROM_RETRY, row), HK_FROM_RETRY, row, HK_SETTLE_RETRY);
+    assert_int_equal(store_kind->ops->poll(store, &poll, NULL), HK_OK);
+    s.attempt.started_ms = poll->now_ms;
+    s.history.attempts = 2;
+    s.due_ms = poll->now_ms + 60000;
+    suite_settle_one(store, lane, &s);
+    admin = believe_dead(admin);
+    assert_true(reset(admin).mended);
+    assert_in_range(suite_number("SELECT due_ms FROM outbox_retry"), suite_clock_ms + 58000,
+                    suite_clock_ms + 61000);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* A clock that was ahead by ten seconds saw its last attempt. One that was ahead by a day had it go at once since: it is due now. */
+static void what_was_to_go_at_once_is_due_now_wherever_its_attempt_was(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t right_ms = suite_clock_ms;
+    suite_clock_ms += DAY_MS;
+    (void)suite_acquire(store);
+    sql_at(
+        "INSERT INTO outbox_retry (message_id, destination, event_type, attempts, crashes, last_error, due_ms) "
+        "VALUES ('m', 'a', 'T', 1, 1, NULL, %lld), ('n', 'a', 'T', 1, 0, '" HK_STOPPED_SENDING "', %lld)",
+        suite_clock_ms);
+    suite_clock_ms = right_ms;
+    sql_at("UPDATE outbox_retry SET last_attempt_ms = %lld", right_ms + 10000);
+    admin = believe_dead(admin);
+    struct hk_clock_state s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_WAITS] == 2);
+    assert_in_range(suite_number("SELECT max(due_ms) FROM outbox_retry"), right_ms, right_ms + 2000);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 /* The wrong clock took it for due, and a relay had it in hand: it waits for its not_before, through the reset and the take-over. */
 static void a_message_whose_time_has_not_come_waits_for_it_again(void **state)
 {
@@ -525,6 +577,8 @@ size_t admin_clock_tests(struct CMUnitTest *out, size_t room)
         TEST(a_relay_whose_lease_was_over_loses_its_lane_too),
         TEST(a_wait_that_was_written_after_the_wrong_moment_is_kept),
         TEST(a_message_in_a_sleepers_hand_does_not_wait_for_the_wrong_time),
+        TEST(a_wait_of_the_right_time_is_kept_after_an_attempt_of_the_wrong_one),
+        TEST(what_was_to_go_at_once_is_due_now_wherever_its_attempt_was),
         TEST(a_message_whose_time_has_not_come_waits_for_it_again),
         TEST(a_store_is_not_set_back_to_a_time_that_cannot_be),
         TEST(a_reset_survives_every_failing_allocation),

@@ -840,11 +840,12 @@ WITH {GONE_RETRY}, i AS ({TO_RETRY} d.original_outbox_id, d.message_id, u.name, 
   d.crashes, d.life, d.letter_id, d.not_before, d.created_at, {PAST}, {REST(d)} FROM d CROSS
   JOIN unnest($5::text[]) AS u (name) RETURNING 1) {UNLESS_STAYS({RETRY_ROW}; {MADE(cardinality($5::text[]))})}
 
--- $6 due, $7 was an attempt made?, $8 … what it has been through
+-- $6 due, $7 was an attempt made?, $8 … what it has been through. The wait and the attempt that it follows go by one clock, also where
+-- the one before was made by a clock that was ahead.
 --@ statement UPDATE_RETRY
 WITH d AS (UPDATE @outbox_retry r SET claim = NULL, deferred = false, destination = {RESOLVED($5::text;
   r.destination)}, due_ms = $6, crashes = CASE WHEN $7::boolean THEN 0 ELSE r.crashes
-  END, ({PAST}) = ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, {MARK}, $17, greatest(r.last_attempt_ms, $18),
+  END, ({PAST}) = ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, {MARK}, $17, CASE WHEN $7 THEN $18 ELSE r.last_attempt_ms END,
   coalesce($19, r.last_cause), coalesce($20, r.last_error), r.possibly_delivered OR $21) {ON_RETRY}
   RETURNING r.id) {UNLESS_STAYS({RETRY_ROW}; false)}
 

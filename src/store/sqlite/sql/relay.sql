@@ -56,7 +56,7 @@ first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, 
 CASE WHEN first_attempt_ms = 0 THEN {PAUSED_TOTAL({RESOLVED}; ?16)} ELSE paused_mark_ms END
 
 --@ fragment PAST_KEPT
-?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, {MARK_KEPT}, ?17, max(last_attempt_ms, ?18), coalesce(?19, last_cause),
+?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, {MARK_KEPT}, ?17, CASE WHEN ?6 THEN ?18 ELSE last_attempt_ms END, coalesce(?19, last_cause),
 coalesce(?20, last_error), max(possibly_delivered, ?21)
 
 -- hk_sq_head: id, destination, event_type, key, not_before, expires_at, max_attempts, encoding, type of the payload,
