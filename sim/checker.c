@@ -13,6 +13,7 @@
 enum {
     REPORTED_MAX = 20,
     ODD_CLOCK_MS = 150000,
+    DROWSY_MS = 1500, /* a relay that woke knows the time again by then */
     CRASHES_ALONE = 3,
     CRASHES_DEAD = 4
 };
@@ -200,6 +201,7 @@ static void on_dest(struct checker *c)
     dest->cap = hk_checker_number(c, "cap");
     dest->hint_cap = hk_checker_number(c, "wait");
     dest->open_ms = hk_checker_number(c, "open");
+    dest->open_most = hk_checker_number(c, "until");
     dest->turn_ms = hk_checker_number(c, "turn");
 }
 
@@ -248,6 +250,7 @@ static void on_renew(struct checker *c)
                             (long long)hk_checker_number(c, "lane"));
     else
         hk_checker_heard(c, lane);
+    hk_checker_ended(c, lane);
 }
 
 static void on_release(struct checker *c)
@@ -484,6 +487,7 @@ static void on_send(struct checker *c)
     row->leg = l;
     leg->open_sends += stands;
     leg->ever_sent = true;
+    leg->sent_at = c->t;
     leg->maybe |= !stands; /* what comes of it nobody writes down */
     c->result->sends++;
 }
@@ -656,6 +660,9 @@ static void settle_retry(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)max);
     leg->due = hk_checker_number(c, "due");
     leg->due_by_clock = leg->due - (c->t - c->clock);
+    leg->took_ms = c->t - leg->sent_at;
+    leg->wait_ms = made && leg->due > c->t ? leg->due - c->t : 0;
+    leg->drowsy = c->woke_at != INT64_MIN && c->t - c->woke_at < DROWSY_MS;
     leg->deferred = leg->life == 1 && is_of_outbox(c) && c->msgs.items[leg->msg].due > leg->due_by_clock;
     if (leg->due + c->options.slack_ms < leg->hint_due && !hk_checker_clock_is_odd(c))
         hk_checker_complain(c, "I8", "%s: the next attempt is %lld ms before what the destination asked for",
@@ -805,7 +812,9 @@ static void on_orphan(struct checker *c)
         if (l == NOBODY || l == msg->first_leg + i) {
             c->legs.items[msg->first_leg + i].crashes++;
             c->legs.items[msg->first_leg + i].orphaned = true;
-            c->legs.items[msg->first_leg + i].deferred = false;
+            c->legs.items[msg->first_leg + i].deferred =
+                c->legs.items[msg->first_leg + i].life == 1 && msg->due > c->clock;
+            c->legs.items[msg->first_leg + i].wait_ms = 0;
         }
 }
 
@@ -864,6 +873,8 @@ static const struct {
     {"exit", on_exit},
     {"dest", on_dest},
     {"clock", on_clock},
+    {"reset", hk_checker_reset},
+    {"waits", hk_checker_waits},
     {"heal", hk_checker_healed},
     {"end", on_last},
     {"pause", hk_checker_pause},

@@ -32,7 +32,7 @@ static struct cact *get_act(struct checker *c, struct hk_str act, struct hk_str 
     return &c->acts.items[i];
 }
 
-static void note_act(struct checker *c, struct hk_str act)
+void hk_checker_note_act(struct checker *c, struct hk_str act)
 {
     if (!hk_checker_text(c, "actor").len)
         hk_checker_complain(c, "I1", "nobody is named who did it");
@@ -134,7 +134,7 @@ static void begin_life(struct checker *c, struct cleg *leg)
     leg->state = LEG_LIVE;
     leg->life++;
     leg->requeued_at = c->t;
-    leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = 0;
+    leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = leg->wait_ms = 0;
     leg->ever_sent = leg->deferred = false;
 }
 
@@ -182,7 +182,7 @@ void hk_checker_redrive(struct checker *c)
     struct cjob *job = find_job(c, hk_checker_number(c, "job"));
     char act[32];
     (void)snprintf(act, sizeof act, "redrive-%.*s", (int)kind.len, kind.ptr);
-    note_act(c, hk_str_of(act));
+    hk_checker_note_act(c, hk_str_of(act));
     if (!is(kind, "start")) {
         if (job && job->over)
             hk_checker_complain(c, "redrive", "job %lld ends a second time", (long long)job->number);
@@ -237,7 +237,7 @@ void hk_checker_act(struct checker *c)
     size_t m = hk_checker_committed(c);
     if (m == NOBODY)
         return;
-    note_act(c, hk_checker_text(c, "ev"));
+    hk_checker_note_act(c, hk_checker_text(c, "ev"));
     rename_msg(c, m); /* may move the array */
     const struct cmsg *msg = &c->msgs.items[m];
     size_t first = msg->first_leg, n = msg->n_legs;
@@ -270,7 +270,7 @@ void hk_checker_bytes(struct checker *c, const struct cleg *leg, struct hk_str n
 void hk_checker_pause(struct checker *c)
 {
     size_t dest = hk_names_find(&c->dest_names, hk_checker_text(c, "dest"));
-    note_act(c, hk_checker_text(c, "ev"));
+    hk_checker_note_act(c, hk_checker_text(c, "ev"));
     if (dest == NOBODY)
         return;
     c->dests.items[dest].paused = is(hk_checker_text(c, "ev"), "pause");
@@ -377,6 +377,7 @@ void hk_checker_breaker(struct checker *c)
     for (size_t i = 0; i < c->lanes.n && dest != NOBODY; i++)
         if (c->lanes.items[i].lane == hk_checker_number(c, "lane") && c->lanes.items[i].live) {
             check_opened(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"));
+            hk_checker_told_rightly(c, dest, hk_checker_number(c, "until"));
             set_guard(c, c->lanes.items[i].relay, dest, hk_checker_number(c, "until"), true);
         }
 }

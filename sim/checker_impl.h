@@ -30,8 +30,9 @@ enum order {
 struct cdest {
     enum order order;
     int64_t cap;
-    int64_t hint_cap; /* a Retry-After counts up to this */
-    int64_t open_ms;  /* its breaker opens for so long at least; 0 = not known */
+    int64_t hint_cap;  /* a Retry-After counts up to this */
+    int64_t open_ms;   /* its breaker opens for so long at least; 0 = not known */
+    int64_t open_most; /* … and at most; 0 = not known */
     int64_t resumed_at;
     int64_t open_until; /* of its breaker, as relays wrote it since it was resumed; 0 = closed */
     int64_t turn_ms;    /* with work and nothing on its way it waits no longer for a place; 0 = not known */
@@ -66,9 +67,11 @@ struct cleg {
     size_t msg, dest;
     enum leg_state state;
     int64_t life, attempts, charged;
-    int64_t due;                               /* the next attempt is not before … */
-    int64_t due_by_clock;                      /* … or by the clock, which was behind then */
-    int64_t hint_due;                          /* the destination asked so */
+    int64_t due;              /* the next attempt is not before … */
+    int64_t due_by_clock;     /* … or by the clock, which was behind then */
+    int64_t hint_due;         /* the destination asked so */
+    int64_t sent_at, took_ms; /* its last attempt, up to its settle */
+    int64_t wait_ms;          /* it waits for so long since its last attempt; 0 = it does not */
     int64_t died_at, requeued_at, restored_at; /* 0 = never */
     int64_t parted_at;                         /* fanned out: it has a row of its own since; 0 = never */
     int64_t job;                               /* the last one that requeued it; 0 = none */
@@ -88,6 +91,7 @@ struct cleg {
     bool shared_letter; /* with the others of its fan-out, once */
     bool orphaned;      /* ever */
     bool stuck;         /* the database does not let its row go */
+    bool drowsy;        /* its relay had just woken, and took the time for later by as long as it slept */
     bool deferred;      /* its attempt was made before its own time: the row went back to wait for that */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records, traces;
@@ -122,6 +126,7 @@ struct clane {
     int64_t lost_at, touched_at; /* … before it did not for a while; and again since. INT64_MIN = never */
     size_t relay;
     bool live;
+    bool ended;   /* the store's time was set back since */
     bool dead;    /* its process is gone: a lease protects the living */
     bool doubted; /* a standby took over since: its relay may have to begin anew */
 };
@@ -211,6 +216,7 @@ struct checker {
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
     int64_t woke_at;   /* when a relay that was stopped last went on; INT64_MIN = never */
     bool healed, ended;
+    bool was_reset; /* the store's time, ever */
 };
 
 void *hk_checker_grow(void *items, size_t n, size_t *room, size_t bytes);
@@ -237,7 +243,8 @@ size_t hk_checker_msg(const struct checker *c, struct hk_str name); /* NOBODY: t
 size_t hk_checker_committed(struct checker *c);
 
 /* checker_acts.c */
-void hk_checker_act(struct checker *c); /* cancel, discard, requeue, restore, edit */
+void hk_checker_note_act(struct checker *c, struct hk_str act); /* for the audit */
+void hk_checker_act(struct checker *c);                         /* cancel, discard, requeue, restore, edit */
 void hk_checker_redrive(struct checker *c);
 void hk_checker_pause(struct checker *c); /* and resume */
 void hk_checker_told(struct checker *c);
@@ -267,6 +274,12 @@ void hk_checker_forget(struct checker *c);
 /* Does the relay that has this lane still have reason to believe so? */
 bool hk_checker_believes(const struct checker *c, int64_t lane);
 void hk_checker_drop_kept(struct checker *c);
+
+/* checker_reset.c */
+void hk_checker_reset(struct checker *c);
+void hk_checker_waits(struct checker *c);
+void hk_checker_ended(struct checker *c, const struct clane *lane); /* it did something */
+void hk_checker_told_rightly(struct checker *c, size_t dest, int64_t until);
 
 /* checker_order.c */
 void hk_checker_order(struct checker *c, size_t leg);

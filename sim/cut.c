@@ -113,6 +113,7 @@ static void no_clock(struct world *w, size_t none)
 {
     w->c.clock_jumps = none;
     w->c.n_wrong = none;
+    w->c.reset_at = (int64_t)none;
 }
 
 static void no_latency(struct world *w, size_t none)

@@ -443,10 +443,10 @@ LOOKED_AT(hk_engine, 960);
 LOOKED_AT(hk_slot, 864);
 LOOKED_AT(hk_dest, 312);
 LOOKED_AT(hk_model, 632);
-LOOKED_AT(model_row, 208); /* none of its rows is stuck */
+LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */
 LOOKED_AT(checker,
           4264); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
-LOOKED_AT(cleg, 288);
+LOOKED_AT(cleg, 320);
 LOOKED_AT(crow, 48);
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);

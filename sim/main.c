@@ -25,7 +25,7 @@ struct options {
 };
 
 struct totals {
-    uint64_t seeds, messages, sends, faults, orphans, stale, repeats, swept, bad;
+    uint64_t seeds, messages, sends, faults, orphans, stale, repeats, swept, resets, bad;
     int64_t virtual_ms;
 };
 
@@ -139,6 +139,7 @@ static void add_up(struct totals *totals, const struct hk_world_result *world,
     totals->sends += world->sends;
     totals->faults += world->faults;
     totals->swept += world->swept;
+    totals->resets += world->resets;
     totals->virtual_ms += world->virtual_ms;
     totals->orphans += check->orphans;
     totals->stale += check->stale;
@@ -222,11 +223,11 @@ static int run_seeds(const struct options *o)
     hk_room_fini(&room);
     (void)printf(
         "%s%llu seeds, %llu bad: %llu messages, %llu sends, %llu faults, %llu orphans, %llu stale settles, "
-        "%llu repeats, %.1f virtual hours, %.0f seeds/s\n",
+        "%llu repeats, %llu resets of the clock, %.1f virtual hours, %.0f seeds/s\n",
         o->tap ? "# " : "", (unsigned long long)t.seeds, (unsigned long long)t.bad,
         (unsigned long long)t.messages, (unsigned long long)t.sends, (unsigned long long)t.faults,
         (unsigned long long)t.orphans, (unsigned long long)t.stale, (unsigned long long)t.repeats,
-        (double)t.virtual_ms / 3600e3, took > 0 ? (double)t.seeds / took : 0.0);
+        (unsigned long long)t.resets, (double)t.virtual_ms / 3600e3, took > 0 ? (double)t.seeds / took : 0.0);
     return t.bad ? 1 : 0;
 }
 

@@ -6,7 +6,7 @@ CORE, SIM = "src/core/", "sim/"
 ENGINE, ANSWER, CHOOSE = CORE + "engine.c", CORE + "engine_answer.c", CORE + "engine_choose.c"
 PICK, SETTLE, DECIDE = CORE + "engine_pick.c", CORE + "engine_settle.c", CORE + "decide.c"
 ORDER, HINT, LIMITER = CORE + "order.c", CORE + "hint.c", CORE + "limiter.c"
-STORE, EXCHANGE = SIM + "model_store.c", SIM + "model_relay.c"
+STORE, EXCHANGE, RESET = SIM + "model_store.c", SIM + "model_relay.c", SIM + "model_reset.c"
 LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
 SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
 SHARE, REFUSE = CORE + "engine_share.c", CORE + "engine_refuse.c"
@@ -174,6 +174,30 @@ MISTAKES = [
      "        child->due_ms = s->source == HK_FROM_RETRY ? was_ms", "        child->due_ms = s->source == HK_FROM_RETRY ? hk_model_clock(model)"),
 
     # ---- slots, lease, store
+    ("orphan-forgets-its-time", "a scheduled message that a dead relay had in hand once more is due at once", STORE,
+     "        row->deferred = row->life == 1 && row->msg->not_before_ms > hk_model_clock(model);\n", "        row->deferred = false;\n"),
+    ("reset-keeps-waits", "a reset leaves messages waiting for the wrong time", RESET,
+     "        row->due_ms = row->deferred ? row->due_ms : due_ms;\n", ""),
+    ("reset-ends-waits", "a reset ends every wait of the wrong time", RESET,
+     "row->due_ms - by_ms < clock_ms ? clock_ms : row->due_ms - by_ms;", "clock_ms;"),
+    ("reset-forgets-at-once", "after a reset what was to go at once waits for the wrong time", RESET,
+     "    if (goes_at_once(row) && row->due_ms > clock_ms && (tried_wrong ||", "    if (false && goes_at_once(row) && (tried_wrong ||"),
+    ("reset-skips-what-is-in-hand", "a reset leaves what a sleeper has in hand as it was", RESET,
+     "        if (!model->retry.items[i].gone)\n            mend_row(", "        if (!model->retry.items[i].gone && !model->retry.items[i].claim)\n            mend_row("),
+    ("reset-hurries-the-scheduled", "after a reset what the wrong clock took for due leaves early", RESET,
+     "    bool early = row->life == 1 && !row->deferred &&", "    bool early = row->life == 0 && !row->deferred &&"),
+    ("sleeper-keeps-its-lane", "a relay that slept through a reset goes on with its lane", RESET,
+     "        model->lanes.items[i].ended = true;\n", ""),
+    ("reset-beside-a-relay", "a reset does not ask whether a relay lives", RESET,
+     "    return all;", "    return true;"),
+    ("reset-after-a-short-lease", "a reset goes by the lease that the operator knows", RESET,
+     "lane->lease_ms > lease_ms ? lane->lease_ms : lease_ms;", "lease_ms;"),
+    ("attempt-by-the-mark", "attempts are dated ahead of the clock that their waits go by", EXCHANGE,
+     "s->attempt.started_ms - (model->options.many ? behind_ms : 0)", "s->attempt.started_ms"),
+    ("reset-not-audited", "a reset leaves no trace", RESET,
+     "    hk_model_audit(model, \"clock-reset\", \"\", \"\", \"operator\");\n", ""),
+    ("reset-keeps-breakers", "a reset leaves breakers open until the wrong time", RESET,
+     "        p->open_until_ms = clock_ms + left_ms;", "        (void)left_ms;"),
     ("one-more-at-once", "the cap is passed by one", ENGINE,
      "    struct hk_limiter_options limiter = conf->limiter;\n",
      "    struct hk_limiter_options limiter = conf->limiter;\n    limiter.concurrency += limiter.concurrency > 0;\n"),
@@ -210,7 +234,7 @@ MISTAKES = [
 
     # ---- the store (its model)
     ("no-fence", "a lane that was taken over may still exchange", EXCHANGE,
-     "    if (!lane) {\n        log_stale(model, x);\n        out->rc = HK_CONFLICT;\n        return;\n    }",
+     "    if (!lane || lane->ended) {\n        log_stale(model, x);\n        out->rc = HK_CONFLICT;\n        return;\n    }",
      "    if (!lane)\n        lane = &model->lanes.items[0];"),
     ("lease-not-renewed", "an exchange does not renew", EXCHANGE,
      "    lane->until_ms = out->exchanged.now_ms + (int64_t)x->lease_ms;\n", ""),

@@ -28,13 +28,14 @@ struct model_row {
     char destination[HK_MODEL_TEXT];
     int64_t due_ms;
     bool deferred;
-    bool lasting; /* it had expired when it was requeued: now it does not */
-    bool maybe;   /* some attempt may have arrived */
+    bool lasting;    /* it had expired when it was requeued: now it does not */
+    bool maybe;      /* some attempt may have arrived */
+    bool given_back; /* by a relay that stopped while it sent it: it is due at once */
     uint32_t crashes, life;
     size_t letter; /* index + 1; 0 = none */
     struct hk_history history;
     int64_t paused_mark_ms; /* for how long its destination had been paused, at the first failure */
-    int64_t first_failed_ms;
+    int64_t first_failed_ms, last_attempt_ms;
 };
 
 struct model_rows {
@@ -98,7 +99,9 @@ struct model_pause {
 struct model_lane {
     int64_t lane, until_ms;
     char relay[HK_MODEL_TEXT];
-    bool dead; /* its process is known to be gone */
+    bool dead;               /* its process is known to be gone */
+    bool ended;              /* the store's time was set back since */
+    uint64_t lease_ms, sign; /* sign: another with everything that its relay does */
     uint64_t boot, mark;
 };
 

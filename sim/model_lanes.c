@@ -275,7 +275,8 @@ static struct hk_grant draw(struct hk_model *model, const struct hk_quota *q)
 {
     struct model_bucket *b = get_bucket(model, q);
     int64_t now_ms = hk_model_now(model);
-    double had = fmin(b->tokens + (double)(now_ms - b->at_ms) * q->rate_per_s / 1000, fmax(q->burst, 1));
+    int64_t since_ms = now_ms > b->at_ms ? now_ms - b->at_ms : 0; /* it may have been set back */
+    double had = fmin(b->tokens + (double)since_ms * q->rate_per_s / 1000, fmax(q->burst, 1));
     double given = fmin(q->want, floor(had));
     b->tokens = had - given;
     b->at_ms = now_ms;

@@ -340,6 +340,7 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     }
     row->claim = 0;
     row->maybe |= s->attempt.possibly_delivered;
+    row->given_back = retry && !s->attempt.made;
     int64_t behind_ms = hk_model_now(model) - hk_model_clock(model);
     row->due_ms = s->due_ms - (retry && model->options.many ? behind_ms : 0); /* a wait, by the clock */
     if (s->source == HK_FROM_OUTBOX &&
@@ -354,8 +355,10 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     row->history = s->history;
     row->history.paused_ms = 0;
     row->first_failed_ms = s->first_failed_ms;
-    if (s->attempt.made)
+    if (s->attempt.made) {
+        row->last_attempt_ms = s->attempt.started_ms - (model->options.many ? behind_ms : 0);
         row->crashes = 0; /* an attempt was settled: it does not kill relays */
+    }
 }
 
 static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, struct model_row *row)
@@ -377,6 +380,8 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
         child->history = old.history;
         child->paused_mark_ms = old.paused_mark_ms;
         child->first_failed_ms = old.first_failed_ms;
+        child->last_attempt_ms = old.last_attempt_ms;
+        child->given_back = old.given_back;
     }
 }
 
@@ -522,12 +527,13 @@ void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *han
     for (size_t i = 0; i < model->lanes.n; i++)
         if (model->lanes.items[i].lane == x->lane)
             lane = &model->lanes.items[i];
-    if (!lane) {
+    if (!lane || lane->ended) {
         log_stale(model, x);
         out->rc = HK_CONFLICT;
         return;
     }
     out->rc = HK_OK;
+    lane->sign++;
     out->exchanged.now_ms = hk_model_now(model);
     lane->until_ms = out->exchanged.now_ms + (int64_t)x->lease_ms;
     hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_RENEW, .lane = x->lane, .until = lane->until_ms});

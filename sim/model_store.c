@@ -256,8 +256,8 @@ void hk_model_take_over(struct hk_model *model, int64_t lane)
         row->claim = 0;
         row->maybe = true;
         row->crashes++;
-        row->deferred = false;
-        row->due_ms = hk_model_due_now(model);
+        row->deferred = row->life == 1 && row->msg->not_before_ms > hk_model_clock(model);
+        row->due_ms = row->deferred ? row->msg->not_before_ms : hk_model_due_now(model);
     }
     for (size_t i = 0; i < model->outbox.n; i++)
         if (!model->outbox.items[i].gone && hk_model_claim_of_lane(model->outbox.items[i].claim, lane))
@@ -283,7 +283,8 @@ struct model_lane *hk_model_add_lane(struct hk_model *model, const char *relay, 
 {
     int64_t now_ms = hk_model_now(model);
     struct model_lane *lane = MODEL_PUSH(model->lanes);
-    *lane = (struct model_lane){.lane = model->next_lane++, .until_ms = now_ms + (int64_t)lease_ms};
+    *lane = (struct model_lane){
+        .lane = model->next_lane++, .until_ms = now_ms + (int64_t)lease_ms, .lease_ms = lease_ms};
     hk_model_text(lane->relay, hk_str_of(relay));
     model->version++;
     out->rc = HK_OK;

@@ -145,6 +145,31 @@ void hk_model_failover(struct hk_model *model, bool reuse);
 /* The relay's connection is a new one. */
 void hk_model_handle_moved(struct hk_model_handle *handle);
 
+/* ---- an operator sets the store's time back: model_reset.c ---- */
+
+enum {
+    HK_MODEL_WATCHED = 64
+};
+
+/* A lane that an operator watches. */
+struct hk_model_watched {
+    int64_t lane, since_ms;
+    uint64_t sign;
+};
+
+struct hk_model_watch {
+    struct hk_model_watched items[HK_MODEL_WATCHED];
+    size_t n;
+};
+
+/* Is its time right, nearly? */
+bool hk_model_in_step(const struct hk_model *model);
+/* Is every relay dead, as far as one can tell? `locks`: the store knows; `now_ms`: the operator's own clock, which only goes on. */
+bool hk_model_may_reset(struct hk_model *model, struct hk_model_watch *watch, uint64_t lease_ms, bool locks,
+                        int64_t now_ms);
+/* Its time is the clock again; before, it was `mark_ms`. */
+void hk_model_reset(struct hk_model *model, int64_t mark_ms);
+
 /* Its process is gone, and the store can tell: its lane may be taken at once. */
 void hk_model_died(struct hk_model *model, const char *relay);
 

@@ -110,6 +110,10 @@ void hk_world_relay_start(struct world *w, size_t relay)
     struct relay *r = &w->relays[relay];
     if (r->engine || w->finishing)
         return;
+    if (w->maintenance && !w->healed) {
+        hk_world_at(w, w->now + 100, EV_START, relay, 0);
+        return;
+    }
     struct hk_err err;
     r->clock_ms = hk_world_between(&w->fault_rng, 0, 1000000);
     r->stopped = r->draining = false;
@@ -167,15 +171,13 @@ void hk_world_relay_crash(struct world *w, size_t relay)
     hk_world_at(w, w->now + (w->healed ? 10 : hk_world_between(&w->fault_rng, 0, 4000)), EV_START, relay, 0);
 }
 
-static void stop(struct world *w, size_t relay)
+void hk_world_relay_stop(struct world *w, size_t relay, int64_t for_ms)
 {
     struct relay *r = &w->relays[relay];
-    int64_t lease = (int64_t)w->options.lease_ms;
     w->result->faults++;
-    r->stopped = true;
-    r->store_waits = hk_rng_upto(&w->fault_rng, 1);
+    r->stopped = r->store_waits = true;
     log_process(w, r, HK_LOG_STOP);
-    hk_world_at(w, w->now + hk_world_between(&w->fault_rng, 1, 3 * lease), EV_CONT, relay, r->incarnation);
+    hk_world_at(w, w->now + for_ms, EV_CONT, relay, r->incarnation);
 }
 
 void hk_world_relay_cont(struct world *w, size_t relay)
@@ -210,7 +212,9 @@ static bool befalls(struct world *w, size_t relay)
         return true;
     }
     if (hk_world_chance(&w->fault_rng, w->c.p_stop)) {
-        stop(w, relay);
+        bool waits = hk_rng_upto(&w->fault_rng, 1);
+        hk_world_relay_stop(w, relay, hk_world_between(&w->fault_rng, 1, 3 * (int64_t)w->options.lease_ms));
+        w->relays[relay].store_waits = waits;
         return true;
     }
     if (hk_world_chance(&w->fault_rng, w->c.p_drain))

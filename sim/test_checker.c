@@ -110,6 +110,21 @@
                             "\"behind\":" #behind)                                                           \
     PUT(9000, "o", ",\"key\":\"k\"")
 
+/* m failed and waits for 100 ms when the store's time is set back by 8000 ms; then its row is due at `due`. */
+#define RESET(t)      LINE(t, "reset", ",\"actor\":\"me\",\"wait\":8000")
+#define WAITS(t, due) LINE(t, "waits", ",\"m\":\"m\",\"dest\":\"d\",\"row\":\"r1\",\"due\":" #due)
+#define WAITED                                                                                               \
+    DEST("none")                                                                                             \
+    PUT(8001, "m", "")                                                                                       \
+    ACQUIRE(8002, 1, 8500)                                                                                   \
+    CLAIM(8003, "m", "o1", 1)                                                                                \
+    SEND(8004, "m", "o1", 1, 1)                                                                              \
+    REFUSED(8005, "m")                                                                                       \
+    FAIL(8006, "m", "o1", 1, 0, 0)                                                                           \
+    RETRY(8007, "m", "o1", 1, 1, 8107)                                                                       \
+    LINE(8010, "crash", ",\"relay\":\"r\"")
+#define SET_BACK(due) WAITED RESET(11) WAITS(11, due)
+
 struct row {
     const char *rule, *name, *log, *dump;
 };
@@ -233,6 +248,15 @@ static const struct row bad[] = {
      TRIED_TOO_SOON(5000, 8000) CLAIM(9001, "n", "r1", 2) SEND(9002, "n", "r1", 2, 2) REFUSED(9003, "n")
          FAIL(9004, "n", "r1", 2, 0, 0) RETRY(9005, "n", "r1", 2, 2, 9900) CLAIM(9010, "o", "o3", 3)
              SEND(9011, "o", "o3", 3, 1),
+     ""},
+    {"I24", "waits for the wrong time after a reset", SET_BACK(8107), ""},
+    {"I24", "waits less after a reset", SET_BACK(50), ""},
+    {"I24", "a lane goes on after a reset", SET_BACK(111) LINE(20, "renew", ",\"lane\":1,\"until\":500"), ""},
+    {"I24", "the store's time is set back beside a relay",
+     DEST("none") ACQUIRE(8002, 1, 8500) LINE(8100, "reset", ",\"actor\":\"me\",\"wait\":0"), ""},
+    {"I24", "a breaker is told in the time of before",
+     LINE(0, "dest", ",\"dest\":\"d\",\"kind\":\"none\",\"wait\":1000,\"cap\":1,\"open\":100,\"until\":200")
+         RESET(11) ACQUIRE(12, 1, 500) BREAKER(13, 8200),
      ""},
     {"I12", "dead without a letter",
      UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422"),
@@ -393,6 +417,8 @@ static const struct row bad[] = {
 };
 
 static const struct row good[] = {
+    {"", "a wait begins anew when the store's time is set back", SET_BACK(111), ""},
+    {"", "a sleeper releases its lane after a reset", SET_BACK(111) LINE(20, "release", ",\"lane\":1"), ""},
     {"", "nothing at all", "", ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},

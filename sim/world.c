@@ -194,6 +194,7 @@ static bool is_relays(const struct world *w, const struct event *ev)
     case EV_START:
     case EV_CONT:
     case EV_CLOCK:
+    case EV_RESET:
     case EV_DESK:
     case EV_REDRIVE:
     case EV_KEEP:
@@ -242,6 +243,9 @@ static void dispatch(struct world *w, const struct event *ev)
         break;
     case EV_CLOCK:
         hk_world_clock_step(w, ev);
+        break;
+    case EV_RESET:
+        hk_world_reset_step(w);
         break;
     case EV_DESK:
         hk_world_desk_step(w);
@@ -295,6 +299,7 @@ void hk_world_log_dest(struct world *w, size_t i)
                                            .wait = (int64_t)hint_cap,
                                            .cap = hk_world_cap(w, i),
                                            .open = d->breaker ? (int64_t)d->breaker->open_ms : 0,
+                                           .until = d->breaker ? (int64_t)d->breaker->open_cap_ms : 0,
                                            .turn = w->dests[i].unknown ? 0 : w->dests[i].turn_ms});
 }
 
@@ -311,6 +316,8 @@ static void begin(struct world *w)
     if (w->c.desk_gap_ms)
         hk_world_at(w, w->c.desk_gap_ms, EV_DESK, 0, 0);
     hk_world_clock_begin(w);
+    if (w->c.reset_at)
+        hk_world_at(w, w->c.reset_at, EV_RESET, 0, 0);
     if (w->c.forget_at) {
         hk_world_at(w, w->c.keep_at, EV_KEEP, 0, 0);
         hk_world_at(w, w->c.forget_at, EV_FORGET, 0, 0);

@@ -251,6 +251,7 @@ void hk_world_crowd_draw(struct world *w, uint64_t seed)
         break;
     case 4:
         wrong_moments(w, &rng);
+        hk_world_reset_draw(w, seed);
         break;
     case 5:
         leases_nearly_out(w, &rng);

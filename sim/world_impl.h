@@ -31,6 +31,7 @@ enum stream {
     RNG_CROWD,
     RNG_STUCK,
     RNG_CEILING,
+    RNG_RESET,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -66,6 +67,7 @@ struct config {
     bool clock_jumps;
     struct wrong_moment wrong[MAX_WRONG];
     size_t n_wrong;
+    int64_t reset_at;        /* an operator sets the store's time back; 0 = never */
     int64_t schedule_ms;     /* so far ahead messages name times */
     int64_t operator_gap_ms; /* 0 = there is none */
     bool op_pauses, op_cancels, op_discards, op_requeues, heal_discards;
@@ -167,6 +169,7 @@ enum event_kind {
     EV_START,  /* a relay's process */
     EV_CONT,
     EV_CLOCK,
+    EV_RESET,
     EV_DESK,
     EV_REDRIVE, /* a step of the jobs that run */
     EV_KEEP,    /* a standby comes so far … */
@@ -195,7 +198,10 @@ struct world {
     struct event *parked; /* for relays that are stopped */
     size_t n_parked, room_parked;
 
-    struct hk_rng config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng, stuck_rng, desk_rng;
+    struct hk_model_watch watch;
+    bool maintenance; /* no relay is started */
+    struct hk_rng reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng, stuck_rng,
+        desk_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];
@@ -235,6 +241,10 @@ int64_t hk_world_clock(void *arg);
 int64_t hk_world_store_now(void *arg);
 void hk_world_clock_begin(struct world *w);
 void hk_world_clock_step(struct world *w, const struct event *ev);
+
+/* world_reset.c */
+void hk_world_reset_draw(struct world *w, uint64_t seed);
+void hk_world_reset_step(struct world *w);
 
 /* config.c */
 void hk_world_config_draw(struct world *w, uint64_t seed);
@@ -286,6 +296,7 @@ bool hk_world_cut_calm(const struct world *w, const struct event *ev);
 /* relay.c */
 void hk_world_relay_start(struct world *w, size_t relay);
 void hk_world_relay_crash(struct world *w, size_t relay);
+void hk_world_relay_stop(struct world *w, size_t relay, int64_t for_ms);
 void hk_world_relay_wake(struct world *w, const struct event *ev);
 void hk_world_relay_apply(struct world *w, const struct event *ev);
 void hk_world_relay_reply(struct world *w, const struct event *ev);

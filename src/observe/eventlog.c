@@ -43,7 +43,7 @@ static const struct {
     const char *name;
     uint32_t fields;
 } events[HK_NLOGGED] = {
-    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN | TURN},
+    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN | TURN | UNTIL},
     [HK_LOG_COMMIT] = {"commit", M | DEST | KEY | DUE | EXPIRES | BEGAN | HASH | MAX},
     [HK_LOG_ROLLBACK] = {"rollback", M},
     [HK_LOG_ACQUIRE] = {"acquire", RELAY | LANE | UNTIL},
@@ -77,6 +77,8 @@ static const struct {
     [HK_LOG_DRAIN] = {"drain", RELAY},
     [HK_LOG_EXIT] = {"exit", RELAY},
     [HK_LOG_CLOCK] = {"clock", WAIT},
+    [HK_LOG_RESET] = {"reset", WAIT | ACTOR},
+    [HK_LOG_WAITS] = {"waits", M | DEST | ROW | DUE},
     [HK_LOG_KEEP] = {"keep", 0},
     [HK_LOG_FORGET] = {"forget", 0},
     [HK_LOG_HEAL] = {"heal", WAIT},

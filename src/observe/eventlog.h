@@ -43,6 +43,8 @@ enum hk_logged {
     HK_LOG_DRAIN,
     HK_LOG_EXIT,   /* drained, nothing left */
     HK_LOG_CLOCK,  /* the store's clock jumped by `wait` ms */
+    HK_LOG_RESET,  /* an operator set the store's time back by `wait` ms, to the clock … */
+    HK_LOG_WAITS,  /* … and since then this row is due so (simulator only) */
     HK_LOG_KEEP,   /* a standby has all up to here … */
     HK_LOG_FORGET, /* … and takes over: what came since never was */
     HK_LOG_HEAL,   /* no more faults from here on */
@@ -68,7 +70,8 @@ struct hk_event_line {
     char source;      /* 'o' or 'r', with `id`: the row */
     int64_t id;
     int64_t lane, claim;
-    int64_t until;   /* acquire, renew, claim: end of the lease */
+    int64_t
+        until; /* acquire, renew, claim: end of the lease; dest: its breaker opens for so long at most, ms */
     int64_t due;     /* commit: not before; settle: the next attempt; 0 = none */
     int64_t began;   /* commit: when it was inserted */
     int64_t expires; /* commit: 0 = never, or not known */
