@@ -19,12 +19,13 @@ static void refuse(struct hk_api *api, unsigned status, const char *code, const 
     hk_api_refuse(api->out, &(struct hk_problem){.status = status, .code = code, .detail = detail});
 }
 
-/* Method, path, query and body, so that the same key for anything else is noticed. */
+/* Method, path, query, If-Match and body, so that the same key for anything else is noticed. */
 static enum hk_code hash_request(const struct hk_api_request *r, char out[HK_AUDIT_HASH_MAX])
 {
     struct hk_buf text;
     hk_buf_init(&text, HK_API_LOAD_MAX + ((size_t)1 << 20));
-    (void)hk_buf_addf(&text, "%s\n%s\n%s\n", r->method, r->path, r->query ? r->query : "");
+    (void)hk_buf_addf(&text, "%s\n%s\n%s\n%s\n", r->method, r->path, r->query ? r->query : "",
+                      r->if_match ? r->if_match : "");
     (void)hk_buf_add(&text, r->body.ptr, r->body.len);
     enum hk_code rc = hk_buf_status(&text);
     if (rc == HK_OK)
