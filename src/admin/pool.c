@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads are detached and counted, not joined: one that hangs in a call of the store must not hold up the end of the process. The last
- * one out frees the pool. */
+/* Threads are counted, and joined once all have done their work. One that hangs in a call of the store must not hold up the end of the
+ * process: then all are detached, and the last one out frees the pool. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +23,8 @@ struct hk_admin_pool {
     struct work queue[HK_ADMIN_POOL_QUEUE]; /* a ring */
     size_t first, n;
     size_t threads; /* that run */
+    pthread_t made[HK_ADMIN_POOL_THREADS];
+    size_t n_made; /* the starter's */
     bool stopping;
     bool abandoned; /* nobody waits: the last thread frees it */
 };
@@ -83,19 +85,14 @@ static void *worker_main(void *arg)
 }
 
 /* Signals are the loop's. */
-static bool run_detached(struct worker *w)
+static bool run_thread(struct hk_admin_pool *pool, struct worker *w)
 {
     sigset_t all, before;
-    pthread_attr_t how;
-    pthread_t thread;
-    if (pthread_attr_init(&how) != 0)
-        return false;
-    (void)pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&thread, &how, worker_main, w);
+    int rc = pthread_create(&pool->made[pool->n_made], NULL, worker_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&how);
+    pool->n_made += rc == 0;
     return rc == 0;
 }
 
@@ -113,7 +110,7 @@ static enum hk_code add_worker(struct hk_admin_pool *pool, struct hk_err *err)
     (void)pthread_mutex_lock(&pool->lock);
     pool->threads++;
     (void)pthread_mutex_unlock(&pool->lock);
-    if (run_detached(w))
+    if (run_thread(pool, w))
         return HK_OK;
     (void)pthread_mutex_lock(&pool->lock);
     pool->threads--;
@@ -207,8 +204,13 @@ enum hk_code hk_admin_pool_stop(struct hk_admin_pool *pool, unsigned wait_ms)
     }
     bool done = wait_for_threads(pool, wait_ms);
     pool->abandoned = !done;
+    for (size_t i = 0; !done && i < pool->n_made; i++)
+        (void)pthread_detach(pool->made[i]);
     (void)pthread_mutex_unlock(&pool->lock);
-    if (done)
-        free_pool(pool);
-    return done ? HK_OK : HK_BUSY;
+    if (!done)
+        return HK_BUSY;
+    for (size_t i = 0; i < pool->n_made; i++)
+        (void)pthread_join(pool->made[i], NULL); /* what libraries keep for a thread goes with it */
+    free_pool(pool);
+    return HK_OK;
 }
