@@ -326,6 +326,9 @@ class Many(World):
         self.events.add("heal")
         rest = "SELECT 1 WHERE EXISTS (SELECT FROM outbox) OR EXISTS (SELECT FROM outbox_retry)"
         until(lambda: self.sql(rest) == [], lambda: f"rest: {self.statuses()} {self.shares()} {self.left()}", seconds)
+        alive = sum(not relay.gone() for relay in self.relays)
+        if alive:  # somebody takes over from those that were killed last, once their leases are over
+            until(lambda: self.sql("SELECT count(*) FROM outbox_relay")[0][0] <= alive, lambda: f"lanes: {self.shares()} {self.left()}", seconds)
         for relay in self.relays:
             if not relay.gone():
                 relay.stop()
