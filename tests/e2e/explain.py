@@ -350,7 +350,7 @@ def no_such_message():
         w.insert(message_id="m")
         done = run(w, "m", "--json", "--destination", "other")
         assert done.returncode == 1 and json.loads(done.stdout) == {
-            "message_id": "m", "items": [], "cause": "no_such_message"}, done.stdout
+            "message_id": "m", "items": [], "cause": "no_such_message", "found": True}, done.stdout  # to another destination
 
 
 @test
