@@ -23,6 +23,8 @@ WHO = ("--actor", ACTOR, "--reason", "a golden")
 ELSEWHERE = ("doctor", "config", "version", "completion", "help", "policy", "--")
 MORE = ["dead show 1 --payload-version 1", "messages list --limit 1", "dead list --limit 1", "dead list --filter payload.orderId:2 --limit 5",
         "whoami"]
+# What a relay does meanwhile shows in these: their words differ from moment to moment, so only errors and exit codes are compared.
+LIVE = ("status", "relays list", "redrive show", "redrive list", "redrive start", "redrive cancel", "destinations list")
 MANY = '{"event_type":"OrderCreated","destination":"later","message_id":"line-%d","payload":{"orderId":%d}}\n'
 TESTS = []
 
@@ -72,6 +74,9 @@ class Asked(Scene):
         out = re.sub(r", at http://\S+", "", out)
         out = re.sub(r"\b[0-9a-f]{32}\b|\b[0-9a-f]{19}…", "<boot>", out)
         shown = " ".join([line, *(m for m in more if m not in WHO)]).strip()
+        if line.startswith(LIVE) and done.returncode == 0:
+            assert out, shown
+            out = ""
         self.said.append((shown, self.normal(out), self.normal(err), done.returncode))
         return done.returncode
 
