@@ -15,8 +15,7 @@
 #include "desk/enqueue.h"
 #include "desk/forms.h"
 #include "desk/ndjson.h"
-
-static const char *const role_names[] = {"none", "metrics", "viewer", "operator", "admin"};
+#include "desk/whoami.h"
 
 static void put_type(struct hk_json *json, const char *type)
 {
@@ -369,7 +368,7 @@ static void put_operation(struct hk_json *json, const struct hk_op *op)
     hk_put_cstr(json, "summary", op->summary);
     if (op->details)
         hk_put_cstr(json, "description", op->details);
-    hk_put_cstr(json, "x-role", role_names[op->role]);
+    hk_put_cstr(json, "x-role", hk_role_name(op->role));
     put_parameters(json, op);
     if (!is_get(op))
         put_body(json, op);
