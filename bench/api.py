@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the HTTP API costs the relay, and what it answers: SQLite, in one run.
 
-usage: bench/api.py HIKYAKU [--rows N] [--connections N] [--seconds S]
+usage: bench/api.py HIKYAKU [--rows N] [--connections N] [--idle N] [--seconds S]
 
-- A backlog is drained to nginx three times: with nobody asking, with clients that ask for lists all the time, and with slow clients that
-  hold connections open. The ratios to the first are what to read.
+- A backlog is drained to nginx five times: with nobody asking, with clients that ask for lists all the time, with slow clients that
+  hold connections open, beside very many connections that send nothing, and beside as many that are opened again whenever the relay
+  cuts one. The ratios to the first are what to read. (The relay holds at most 256 connections, and cuts idle ones for others.)
 - Meanwhile /livez is asked ten times a second: the worst answer is told.
 - Calls a second, and their median and p99, for a few paths.
 Needs nginx. Everything runs on loopback, in a temporary folder, and is stopped at the end."""
-import argparse, http.client, os, socket, statistics, sys, tempfile, threading, time
+import argparse, errno, http.client, os, resource, select, socket, statistics, sys, tempfile, threading, time
 
 sys.path.append(os.path.dirname(os.path.realpath(__file__)))
 from relay import Nginx, Relay, wait_port
@@ -92,6 +93,61 @@ def hold(port, n):
     return once
 
 
+class Idle:
+    """n connections that send nothing. With `again`, one that the server cuts is opened again at once: a storm of connections that
+    does not end."""
+
+    def __init__(self, port, n, again):
+        self.port, self.n, self.again = port, n, again
+        self.open, self.opened, self.cut, self.stayed = {}, 0, 0, 0
+        self.all_opened = threading.Event()
+
+    def start_one(self, poll):
+        s = socket.socket()
+        s.setblocking(False)
+        if s.connect_ex(("127.0.0.1", self.port)) not in (0, errno.EINPROGRESS):
+            s.close()
+            return
+        self.open[s.fileno()] = s
+        self.opened += 1
+        poll.register(s.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
+
+    def __call__(self, stop):
+        poll = select.epoll()
+        while not stop.is_set():
+            wanted = self.n - len(self.open) if self.again else self.n - self.opened
+            for _ in range(min(500, wanted)):
+                self.start_one(poll)
+            for fd, _ in poll.poll(0.05):
+                poll.unregister(fd)
+                self.open.pop(fd).close()
+                self.cut += 1
+            if self.opened >= self.n:
+                self.all_opened.set()
+        self.stayed = len(self.open)
+        for s in self.open.values():
+            s.close()
+        poll.close()
+
+
+def allow_files(n):
+    """The relay that is started later may have as many: it is not the number of its files that bounds its connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < n:
+        if hard != resource.RLIM_INFINITY and hard < n:
+            sys.exit(f"--idle needs {n} open files; the limit is {hard} (ulimit -Hn)")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n, hard))
+
+
+def files_of(relay):
+    return len(os.listdir(f"/proc/{relay.process.pid}/fd"))
+
+
+def print_drain(name, rate, alone, worst_ms, relay):
+    print(f"{name:23} {rate:9.0f}/s   {rate / alone:.2f}   worst /livez {worst_ms:7.1f} ms   RSS {relay.rss_mb():.0f} MiB   "
+          f"{files_of(relay)} files", flush=True)
+
+
 def measure_calls(port, path, seconds):
     connection, took, end = http.client.HTTPConnection("127.0.0.1", port, timeout=30), [], time.monotonic() + seconds
     while time.monotonic() < end:
@@ -110,8 +166,10 @@ def main():
     parse.add_argument("hikyaku")
     parse.add_argument("--rows", type=int, default=50000)
     parse.add_argument("--connections", type=int, default=1000)
+    parse.add_argument("--idle", type=int, default=10000)
     parse.add_argument("--seconds", type=float, default=3)
     args = parse.parse_args()
+    allow_files(args.idle + 1000)
     with tempfile.TemporaryDirectory() as folder:
         nginx, port = Nginx(folder), free_port()
         relay = Relay(args.hikyaku, folder, f"""admin: {{ listen: "127.0.0.1:{port}" }}
@@ -125,14 +183,22 @@ destinations: {{ shop: {{ http: {{ url: "http://127.0.0.1:{nginx.port}/" }}, all
             drain(relay, args.rows)  # warm
             with Background(probe, 1):
                 alone, worst = drain(relay, args.rows), probe.worst_ms
-            print(f"nobody asks            {alone:9.0f}/s   1.00   worst /livez {worst:6.1f} ms   RSS {relay.rss_mb():.0f} MiB")
-            for name, crowd in (("2 clients ask for lists", Background(ask_lists(port), 2)),
-                                (f"{args.connections} slow connections", Background(hold(port, args.connections), 1))):
-                probe.worst_ms = 0.0
-                with crowd, Background(probe, 1):
-                    rate = drain(relay, args.rows)
-                print(f"{name:22} {rate:9.0f}/s   {rate / alone:.2f}   worst /livez {probe.worst_ms:6.1f} ms   "
-                      f"RSS {relay.rss_mb():.0f} MiB")
+            print_drain("nobody asks", alone, alone, worst, relay)
+            idle, storm = Idle(port, args.idle, False), Idle(port, args.idle, True)
+            now = threading.Event()
+            now.set()
+            for name, crowd, ready in (("2 clients ask for lists", Background(ask_lists(port), 2), now),
+                                       (f"{args.connections} slow connections", Background(hold(port, args.connections), 1), now),
+                                       (f"{args.idle} idle connections", Background(idle, 1), idle.all_opened),
+                                       (f"{args.idle} that come again", Background(storm, 1), storm.all_opened)):
+                with crowd:
+                    ready.wait()
+                    probe.worst_ms = 0.0
+                    with Background(probe, 1):
+                        rate = drain(relay, args.rows)
+                    print_drain(name, rate, alone, probe.worst_ms, relay)
+            for name, some in (("idle", idle), ("that come again", storm)):
+                print(f"connections {name}: {some.opened} opened, {some.cut} cut by the relay, {some.stayed} open at the end")
             for path in PATHS:
                 rate, median, p99 = measure_calls(port, path, args.seconds)
                 print(f"{path:32} {rate:7.0f} calls/s   median {median:6.2f} ms   p99 {p99:6.2f} ms")

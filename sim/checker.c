@@ -290,6 +290,7 @@ static void on_start(struct checker *c)
         if (c->lanes.items[i].relay == relay)
             c->lanes.items[i].relay = NOBODY;
     hk_checker_process(c, relay);
+    hk_checker_unlearn(c, relay);
 }
 
 static void on_crash(struct checker *c)
@@ -338,6 +339,9 @@ static void on_claim(struct checker *c)
     row->lane = hk_checker_number(c, "lane");
     if (msg != NOBODY)
         row->leg = hk_checker_leg(c, msg, hk_checker_text(c, "dest"));
+    if (msg != NOBODY && row->leg != NOBODY && hk_checker_has_come(c, c->msgs.items[msg].due))
+        c->legs.items[row->leg].had_come = true;
+    hk_checker_aimed(c, row, lane);
     int64_t life = hk_checker_number(c, "life");
     if (msg != NOBODY && row->leg != NOBODY && life && life != c->legs.items[row->leg].life)
         hk_checker_complain(c, "I13", "is claimed in life %lld, and is in %lld", (long long)life,
@@ -363,11 +367,13 @@ static bool is_over_by_clock(const struct checker *c, const struct cleg *leg)
 }
 
 /* `stands`: its claim does; else it was lost unawares, and others have tried it since. What was requeued goes when a person said so:
- * one that died of its form, or of its age, may have died before its time. */
+ * one that died of its form, or of its age, may have died before its time. A relay that slept through a reset sends what the wrong clock
+ * let it claim, until it hears that its lease is over. */
 static void check_due(struct checker *c, const struct cleg *leg, const struct cmsg *msg, bool stands)
 {
     int64_t slack = c->options.slack_ms;
-    if (!hk_checker_has_come(c, msg->due) && leg->life == 1)
+    bool unaware = !stands && leg->had_come && hk_checker_clock_is_odd(c);
+    if (!hk_checker_has_come(c, msg->due) && leg->life == 1 && !unaware)
         hk_checker_complain(c, "I8", "is sent %lld ms before not_before", (long long)(msg->due - c->clock));
     if (stands && c->t + slack < leg->due && !is_over_by_clock(c, leg))
         hk_checker_complain(c, "I8", "is sent %lld ms before its next attempt is due",
@@ -414,21 +420,6 @@ static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
     return NULL;
 }
 
-/* One that a standby knows nothing of is answered all the same. */
-static struct csend *find_forgotten(struct checker *c)
-{
-    size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
-    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    for (size_t i = r == NOBODY ? NOBODY : c->rows.items[r].last_send; i != NOBODY;
-         i = c->sends.items[i].before) {
-        struct csend *s = &c->sends.items[i];
-        if (s->forgotten && s->relay == relay && s->claim == hk_checker_number(c, "claim") && !s->failed &&
-            !s->confirmed && !s->gone)
-            return s;
-    }
-    return NULL;
-}
-
 /* The send of the row and claim at hand; NULL: none. A row is sent at most once under a claim. */
 static struct csend *find_send(struct checker *c)
 {
@@ -446,7 +437,7 @@ static void on_send(struct checker *c)
         hk_checker_complain(c, "I2", "%s is sent where it was not to go", hk_checker_msg_name(c, m));
         return;
     }
-    size_t r = get_row(c, m);
+    size_t r = get_row(c, NOBODY);
     struct crow *row = &c->rows.items[r];
     struct cleg *leg = &c->legs.items[l];
     if (find_send(c))
@@ -481,10 +472,14 @@ static void on_send(struct checker *c)
     check_alone(c);
     check_cap(c, leg->dest, relay);
     hk_checker_guard(c, relay, leg->dest);
+    hk_checker_defined(c, relay, leg->dest);
     if (stands)
         hk_checker_in_time(c, leg);
     hk_checker_turn(c, leg);
-    row->leg = l;
+    if (stands || !row->claim) { /* else, after a failover, another message has a row of that number */
+        row->msg = m;
+        row->leg = l;
+    }
     leg->open_sends += stands;
     leg->ever_sent = true;
     leg->sent_at = c->t;
@@ -512,7 +507,7 @@ static void on_recv(struct checker *c)
 
 static struct csend *answered(struct checker *c)
 {
-    struct csend *send = find_forgotten(c);
+    struct csend *send = hk_checker_forgotten_send(c);
     if (!send)
         send = find_send(c);
     if (!send)
@@ -629,6 +624,8 @@ static void settle_dead(struct checker *c, struct cleg *leg)
     if (is(reason, "EXPIRED") && !hk_checker_has_come(c, msg->expires))
         hk_checker_complain(c, "I23", "%s expires %lld ms before its time", hk_checker_msg_name(c, leg->msg),
                             (long long)(msg->expires - c->clock));
+    if (is(reason, "UNKNOWN_DESTINATION"))
+        hk_checker_unknown(c, leg, c->rows.items[get_row(c, NOBODY)].claim_line);
     if (!reason.len)
         hk_checker_complain(c, "I12", "%s is dead without a reason", hk_checker_msg_name(c, leg->msg));
     hk_checker_end_leg(c, leg, LEG_DEAD);
@@ -662,8 +659,10 @@ static void settle_retry(struct checker *c, struct cleg *leg)
     leg->due_by_clock = leg->due - (c->t - c->clock);
     leg->took_ms = c->t - leg->sent_at;
     leg->wait_ms = made && leg->due > c->t ? leg->due - c->t : 0;
+    leg->unsure = made && leg->due <= c->t && hk_checker_clock_is_odd(c);
     leg->drowsy = c->woke_at != INT64_MIN && c->t - c->woke_at < DROWSY_MS;
-    leg->deferred = leg->life == 1 && is_of_outbox(c) && c->msgs.items[leg->msg].due > leg->due_by_clock;
+    int64_t named = c->msgs.items[leg->msg].due;
+    leg->deferred = leg->life == 1 && is_of_outbox(c) && named > leg->due_by_clock && named > c->clock;
     if (leg->due + c->options.slack_ms < leg->hint_due && !hk_checker_clock_is_odd(c))
         hk_checker_complain(c, "I8", "%s: the next attempt is %lld ms before what the destination asked for",
                             hk_checker_msg_name(c, leg->msg), (long long)(leg->hint_due - leg->due));
@@ -807,7 +806,7 @@ static void on_orphan(struct checker *c)
     const struct cmsg *msg = &c->msgs.items[row->msg];
     size_t l = row->leg, named = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (named != NOBODY)
-        c->legs.items[named].orphans++;
+        hk_checker_strays(&c->legs.items[named]);
     for (size_t i = 0; i < msg->n_legs; i++)
         if (l == NOBODY || l == msg->first_leg + i) {
             c->legs.items[msg->first_leg + i].crashes++;
@@ -881,6 +880,8 @@ static const struct {
     {"resume", hk_checker_pause},
     {"start", on_start},
     {"crash", on_crash},
+    {"define", hk_checker_define},
+    {"learn", hk_checker_learn},
     {"keep", hk_checker_keep},
     {"forget", hk_checker_forget},
     {"stop", on_other},
@@ -931,9 +932,10 @@ static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
                              &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
-    void *blocks[] = {c->msgs.items,  c->legs.items,    c->rows.items,  c->dests.items,    c->sends.items,
-                      c->lanes.items, c->records.items, c->heads.items, c->beliefs.items,  c->guards.items,
-                      c->outs.items,  c->jobs.items,    c->acts.items,  c->draining.items, c->failing.items};
+    void *blocks[] = {c->msgs.items,    c->legs.items,     c->rows.items,    c->dests.items,
+                      c->sends.items,   c->lanes.items,    c->records.items, c->heads.items,
+                      c->beliefs.items, c->guards.items,   c->outs.items,    c->jobs.items,
+                      c->acts.items,    c->draining.items, c->failing.items, c->learnt.items};
     hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);

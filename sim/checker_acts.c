@@ -273,6 +273,8 @@ void hk_checker_pause(struct checker *c)
     hk_checker_note_act(c, hk_checker_text(c, "ev"));
     if (dest == NOBODY)
         return;
+    if (!c->dests.items[dest].paused)
+        c->dests.items[dest].paused_line = c->line;
     c->dests.items[dest].paused = is(hk_checker_text(c, "ev"), "pause");
     c->dests.items[dest].paused_at = c->t;
     if (c->dests.items[dest].paused)

@@ -169,3 +169,18 @@ void hk_checker_forget(struct checker *c)
     c->last_lane = k->last_lane;
     hk_checker_drop_kept(c);
 }
+
+/* One that a standby knows nothing of is answered all the same. */
+struct csend *hk_checker_forgotten_send(struct checker *c)
+{
+    size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    for (size_t i = r == NOBODY ? NOBODY : c->rows.items[r].last_send; i != NOBODY;
+         i = c->sends.items[i].before) {
+        struct csend *s = &c->sends.items[i];
+        if (s->forgotten && s->relay == relay && s->claim == hk_checker_number(c, "claim") && !s->failed &&
+            !s->confirmed && !s->gone)
+            return s;
+    }
+    return NULL;
+}

@@ -40,6 +40,9 @@ struct cdest {
     size_t on_way;      /* sends */
     bool paused;
     int64_t paused_at;
+    size_t paused_line; /* when it was paused: number of the line */
+    bool kept, there;   /* kept in the store, and defined there now … */
+    size_t made_line;   /* … since */
 };
 
 struct cmsg {
@@ -92,7 +95,11 @@ struct cleg {
     bool orphaned;      /* ever */
     bool stuck;         /* the database does not let its row go */
     bool drowsy;        /* its relay had just woken, and took the time for later by as long as it slept */
+    bool unsure;        /* how long it waits: its relay wrote a time that was past */
+    bool unaimed;       /* whoever has it in hand knew no such destination when it was claimed … */
+    bool strayed;       /* … and died with it: it has no place in the order any more */
     bool deferred;      /* its attempt was made before its own time: the row went back to wait for that */
+    bool had_come;      /* its time, by the clock of one of its claims */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records, traces;
     int64_t row_due, told; /* told: attempts that the row or letter speaks of */
@@ -105,6 +112,7 @@ struct crow {
     size_t leg;          /* NOBODY: not routed yet */
     int64_t claim, lane; /* open; 0 = none */
     int64_t last_claim;
+    size_t claim_line;
     size_t last_send; /* and further back by csend.before; NOBODY = none */
 };
 
@@ -149,6 +157,14 @@ struct cfailing {
     size_t relay, dest;
     int64_t first; /* that it saw fail since it last wrote down what its breaker is; 0 = none */
     int64_t said;  /* until when that is open, as it wrote */
+};
+
+/* A destination of the store, as a relay goes by it. */
+struct clearnt {
+    size_t relay, dest;
+    bool there, held;
+    size_t line; /* since when it is there */
+    int64_t at;
 };
 
 /* A redrive. */
@@ -205,6 +221,7 @@ struct checker {
     VEC(size_t, draining); /* relays */
     VEC(struct cfailing, failing);
     VEC(struct cjob, jobs);
+    VEC(struct clearnt, learnt);
     VEC(struct cact, acts);
     struct names act_names;
     int64_t forgot_at, heal_t, bound_ms;
@@ -273,6 +290,7 @@ void hk_checker_keep(struct checker *c);
 void hk_checker_forget(struct checker *c);
 /* Does the relay that has this lane still have reason to believe so? */
 bool hk_checker_believes(const struct checker *c, int64_t lane);
+struct csend *hk_checker_forgotten_send(struct checker *c); /* of the row and claim at hand; NULL: none */
 void hk_checker_drop_kept(struct checker *c);
 
 /* checker_reset.c */
@@ -288,5 +306,17 @@ void hk_checker_heard(struct checker *c, struct clane *lane); /* a renewal */
 /* checker_end.c */
 void hk_checker_dump_line(struct checker *c);
 void hk_checker_end(struct checker *c);
+
+/* checker_define.c */
+void hk_checker_define(struct checker *c);
+void hk_checker_learn(struct checker *c);
+/* The row at hand is claimed: does its relay know the destination? */
+void hk_checker_aimed(struct checker *c, struct crow *row, const struct clane *lane);
+/* … and its relay died with it. */
+void hk_checker_strays(struct cleg *leg);
+void hk_checker_unlearn(struct checker *c, size_t relay);              /* a new process */
+void hk_checker_defined(struct checker *c, size_t relay, size_t dest); /* at a send */
+/* At a death for want of a destination; `claim_line`: since when the message is in hand. */
+void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);
 
 #endif

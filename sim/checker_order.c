@@ -110,7 +110,8 @@ void hk_checker_order(struct checker *c, size_t l)
     for (size_t i = number == NOBODY ? NOBODY : c->heads.items[number]; i != NOBODY;
          i = c->legs.items[i].next) {
         const struct cleg *other = &c->legs.items[i];
-        bool unknown = is_new(c, leg) || is_new(c, other);
+        bool strays = leg->strayed || (other->strayed && other->state == LEG_LIVE);
+        bool unknown = is_new(c, leg) || is_new(c, other) || strays;
         const char *why = i == l || unknown ? NULL : in_the_way(c, leg, other);
         if (why)
             hk_checker_complain(c, "I11", "%s is sent to %s while %s of its key %s",

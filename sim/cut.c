@@ -116,6 +116,14 @@ static void no_clock(struct world *w, size_t none)
     w->c.reset_at = (int64_t)none;
 }
 
+static void no_definitions(struct world *w, size_t none)
+{
+    if (!w->c.define_gap_ms)
+        return;
+    w->c.define_gap_ms = (int64_t)none;
+    w->c.first_kept = w->options.n_dests = w->c.n_dests;
+}
+
 static void no_latency(struct world *w, size_t none)
 {
     w->c.store_ms = (uint32_t)none;
@@ -167,6 +175,7 @@ static const struct {
     {"breaker", 0, no_breaker},
     {"rate", 0, no_rate},
     {"cap", 0, no_cap},
+    {"definitions", 0, no_definitions},
     {"latency", 0, no_latency},
 };
 
@@ -211,7 +220,12 @@ static void fewer_dests(struct world *w, size_t n)
 {
     if (!n || n >= w->c.n_dests)
         return;
-    w->c.n_dests = w->options.n_dests = n;
+    w->c.n_dests = n;
+    if (w->c.first_kept >= n) { /* none is left that could come and go */
+        w->c.first_kept = n;
+        w->c.define_gap_ms = 0;
+    }
+    w->options.n_dests = w->c.first_kept;
     for (size_t i = 0; i < w->c.n_routes; i++)
         w->routes[i].n_dests = fold_route(w->route_dests[i], w->routes[i].n_dests, n);
 }

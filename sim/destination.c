@@ -55,7 +55,8 @@ static void plan(struct world *w, struct send *send, size_t number, uint64_t tim
 
 size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action)
 {
-    struct dest *d = &w->dests[action->dest];
+    size_t dest = w->relays[relay].dest_of[action->dest];
+    struct dest *d = &w->dests[dest];
     struct send *send = calloc(1, sizeof *send);
     if (!send)
         abort();
@@ -70,7 +71,7 @@ size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action
     *send = (struct send){.relay = relay,
                           .incarnation = w->relays[relay].incarnation,
                           .slot = action->slot,
-                          .dest = action->dest,
+                          .dest = dest,
                           .msg = message_by_id(w, action->message->message_id, action->message->payload),
                           .outcome = draw_outcome(w, d)};
     if (w->n_sends > SENDS_MAX)

@@ -11,7 +11,8 @@
  *   so that only matters whether there was one); texts that follow from a message's id; what is stale because it is written
  *   before it is read again (of an exchange or scan that is not under way; of a free slot).
  * - Also left out, since there is none of it in this world: people, drains, redrives, audits and edits; a standby; a rate, a breaker or a
- *   pause; many lanes and shards; a reserve (ahead_ms is 0); a bound for liveness (no `heal`).
+ *   pause; many lanes and shards; a reserve (ahead_ms is 0); a bound for liveness (no `heal`); destinations that come and go.
+ * - Nor whether a destination is awake: that costs a look and changes nothing; nor how many slots it has, which follows.
  * - The checker remembers every send. Of one whose claim nobody can name any more only counts whether its outcome was
  *   unclear (I9).
  * Whoever adds a field to one of these structures must decide here whether it counts: the sizes are asserted. `hikyaku-sim
@@ -124,8 +125,8 @@ static void add_dest(struct hk_canon *c, const struct hk_dest *d)
     hk_canon_due(c, d->retry_after_due_ms);
     N(c, d->retry_after_id);
     N(c, d->retry_passed | d->retry_last << 1);
-    N(c, hk_limiter_in_flight(d->limiter));
-    hk_canon_time(c, hk_limiter_ready_at_ms(d->limiter, c->now_ms));
+    N(c, d->limiter ? hk_limiter_in_flight(d->limiter) : 0);
+    hk_canon_time(c, hk_dest_limit_at(d, c->now_ms));
 }
 
 /* One destination and one key: at most one entry. */
@@ -439,15 +440,15 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 /* A field more or less: is it hashed above, or said why not? Then, the new size.
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 960);
-LOOKED_AT(hk_slot, 864);
-LOOKED_AT(hk_dest, 312);
-LOOKED_AT(hk_model, 632);
+LOOKED_AT(hk_engine, 1056);
+LOOKED_AT(hk_slot, 872);
+LOOKED_AT(hk_dest, 408);
+LOOKED_AT(hk_model, 640);
 LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */
 LOOKED_AT(checker,
-          4264); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
+          4288); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
 LOOKED_AT(cleg, 320);
-LOOKED_AT(crow, 48);
+LOOKED_AT(crow, 56);
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);
 #endif

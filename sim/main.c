@@ -25,7 +25,7 @@ struct options {
 };
 
 struct totals {
-    uint64_t seeds, messages, sends, faults, orphans, stale, repeats, swept, resets, bad;
+    uint64_t seeds, messages, sends, faults, orphans, stale, repeats, swept, resets, defines, bad;
     int64_t virtual_ms;
 };
 
@@ -140,6 +140,7 @@ static void add_up(struct totals *totals, const struct hk_world_result *world,
     totals->faults += world->faults;
     totals->swept += world->swept;
     totals->resets += world->resets;
+    totals->defines += world->defines;
     totals->virtual_ms += world->virtual_ms;
     totals->orphans += check->orphans;
     totals->stale += check->stale;
@@ -223,11 +224,12 @@ static int run_seeds(const struct options *o)
     hk_room_fini(&room);
     (void)printf(
         "%s%llu seeds, %llu bad: %llu messages, %llu sends, %llu faults, %llu orphans, %llu stale settles, "
-        "%llu repeats, %llu resets of the clock, %.1f virtual hours, %.0f seeds/s\n",
+        "%llu repeats, %llu resets of the clock, %llu definitions, %.1f virtual hours, %.0f seeds/s\n",
         o->tap ? "# " : "", (unsigned long long)t.seeds, (unsigned long long)t.bad,
         (unsigned long long)t.messages, (unsigned long long)t.sends, (unsigned long long)t.faults,
         (unsigned long long)t.orphans, (unsigned long long)t.stale, (unsigned long long)t.repeats,
-        (unsigned long long)t.resets, (double)t.virtual_ms / 3600e3, took > 0 ? (double)t.seeds / took : 0.0);
+        (unsigned long long)t.resets, (unsigned long long)t.defines, (double)t.virtual_ms / 3600e3,
+        took > 0 ? (double)t.seeds / took : 0.0);
     return t.bad ? 1 : 0;
 }
 

@@ -9,7 +9,7 @@ ORDER, HINT, LIMITER = CORE + "order.c", CORE + "hint.c", CORE + "limiter.c"
 STORE, EXCHANGE, RESET = SIM + "model_store.c", SIM + "model_relay.c", SIM + "model_reset.c"
 LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
 SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
-SHARE, REFUSE = CORE + "engine_share.c", CORE + "engine_refuse.c"
+SHARE, REFUSE, DESTS = CORE + "engine_share.c", CORE + "engine_refuse.c", CORE + "engine_dests.c"
 
 MISTAKES = [
     # ---- counting and deciding
@@ -151,7 +151,7 @@ MISTAKES = [
     ("slow-takes-all", "a slow destination holds as many places as it likes", SHARE,
      "    if (d->in_flight < share_of_places(e, d))\n        return true;", "    if (d)\n        return true;"),
     ("nothing-kept-for-the-quick", "slow destinations may take the last places, too", SHARE,
-     "    return all < SMALL || e->options.n_dests < 2 ? 0 : all / 8;", "    return all < SMALL ? 0 : all / 800;"),
+     "    return all < SMALL || e->n_known < 2 ? 0 : all / 8;", "    return all < SMALL ? 0 : all / 800;"),
     ("quick-not-noticed", "a quick destination is treated as a slow one", SHARE,
      "    return d->answers && 4 * count_bits", "    return d->answers > 2 * ANSWERS && 4 * count_bits"),
     ("first-turn-again", "of those that wait for a place the first of the list always has it", PICK,
@@ -198,9 +198,36 @@ MISTAKES = [
      "    hk_model_audit(model, \"clock-reset\", \"\", \"\", \"operator\");\n", ""),
     ("reset-keeps-breakers", "a reset leaves breakers open until the wrong time", RESET,
      "        p->open_until_ms = clock_ms + left_ms;", "        (void)left_ms;"),
-    ("one-more-at-once", "the cap is passed by one", ENGINE,
-     "    struct hk_limiter_options limiter = conf->limiter;\n",
-     "    struct hk_limiter_options limiter = conf->limiter;\n    limiter.concurrency += limiter.concurrency > 0;\n"),
+    # ---- destinations that come and go
+    ("unknown-dies-at-once", "a message dies although the store may know its destination by now", DESTS,
+     "    if (e->told_dests == e->known_dests &&", "    if ("),
+    ("gone-takes-its-claims", "what an exchange claims after a destination is gone is sent to it", SETTLE,
+     "    if (e->drain.on || hk_dest_rests(&e->dests[slot->dest])) {", "    if (e->drain.on) {"),
+    ("held-is-sent-to", "a destination that cannot be used is", DESTS,
+     "    return d->state != HK_DEST_IN_USE || d->untold || d->conf.held;", "    return d->state != HK_DEST_IN_USE || d->untold;"),
+    ("made-before-it-is-told", "a destination begins before a poll told of its pause", DESTS,
+     "    return d->state != HK_DEST_IN_USE || d->untold || d->conf.held;", "    return d->state != HK_DEST_IN_USE || d->conf.held;"),
+    ("made-without-its-keys", "a destination begins without the keys that its dead letters hold", DESTS,
+     "            e->keys.loaded = false; /* letters and retry rows of its name may hold keys */", "            (void)0;"),
+    ("made-beside-its-refused", "a destination begins while messages that died of its absence are in hand", DESTS,
+     "        if (!d->untold || is_refusing(e, d))", "        if (!d->untold)"),
+    ("gone-keeps-its-cursor", "rows that a destination had passed over are left when it is gone", DESTS,
+     "    set_cursor_back(e, forget_keys(e, dest));", "    (void)forget_keys(e, dest);"),
+    ("gone-keeps-its-keys", "a destination leaves its keys to the next one of its place", DESTS,
+     "    int64_t passed = hk_order_forget(e->order, dest), to", "    int64_t passed = HK_NONE_PASSED, to"),
+    ("gone-forgets-what-it-chose", "what was chosen is forgotten when its destination goes", DESTS,
+     "        } else if (hk_dest_read_to(e, d) >= slot->id) {\n            d->behind = true;\n            d->cursor = hk_id_before(slot->id);\n        }\n        hk_slot_unchoose", "        }\n        hk_slot_unchoose"),
+    ("sleeps-behind", "a destination that has rows to read is not looked at any more", DESTS,
+     "d->in_hand || d->behind || d->retry_due_ms", "d->in_hand || d->retry_due_ms"),
+    ("change-closes-the-breaker", "a changed destination forgets that its breaker is open", DESTS,
+     "        hk_breaker_trip(fresh, hk_breaker_ready_at_ms(d->breaker, now_ms), now_ms);", "        (void)0;"),
+    ("change-keeps-permits", "permits of the breaker before are given to the next one", DESTS,
+     "            e->slots[i].permit = 0; /* of the breaker that goes */", "            (void)0;"),
+    ("unknown-is-lost", "a message whose destination may exist is given back, and nobody looks for it", DESTS,
+     "        e->reading.given_back += slot->source == HK_FROM_OUTBOX; /* of the others polls tell */\n", ""),
+    ("one-more-at-once", "the cap is passed by one", DESTS,
+     "    return conf->limiter.concurrency ? conf->limiter.concurrency : usual;",
+     "    return conf->limiter.concurrency ? conf->limiter.concurrency + 1 : usual;"),
     ("unclaimed-is-sent", "a message goes out before its claim is on disk", ANSWER,
      "        slot->gone = true;\n        hk_slot_unchoose(e, slot, now_ms);\n        hk_slot_free(e, i, HK_MOVE_LEAVE);\n    }\n    e->exchange.n_wants = 0;",
      "        slot->gone = true;\n        slot->message.message_id = (struct hk_str){\"?\", 1};\n        hk_slot_move(e, i, HK_MOVE_READY);\n"
@@ -296,7 +323,7 @@ MISTAKES = [
 
     # ---- the reserve
     ("reserve-kept-at-stop", "what is in reserve is sent although the relay drains", ENGINE,
-     "        hk_reserve_give_back(e, &e->dests[k], now_ms);\n}", "        (void)0;\n}"),
+     "        hk_reserve_give_back(e, &e->dests[e->awake[k]], now_ms);\n}", "        (void)0;\n}"),
     ("reserve-over-cap", "what is in reserve is sent although there is no free place", ENGINE,
      "        if (d->sending >= d->cap) {", "        if (false) {"),
 

@@ -135,6 +135,7 @@ struct hk_model {
     int64_t next_outbox, next_retry, next_lane, next_claim;
     uint64_t version;      /* one more with every commit that others can see */
     int64_t acts;          /* of operators */
+    int64_t definitions;   /* of destinations: their version */
     uint64_t boots;        /* of lanes; no standby forgets those */
     struct hk_model *kept; /* what a standby has */
     char complaint[128];

@@ -87,6 +87,7 @@ void hk_model_poll(struct hk_model *model, struct hk_model_handle *handle, struc
     *poll = (struct hk_poll){.now_ms = hk_model_now(model),
                              .last_id = HK_FIRST_ID,
                              .acts = model->acts,
+                             .definitions = model->definitions,
                              .reset = reset_due(handle),
                              .changed = !handle->polled || handle->version != model->version};
     poll->behind_ms = (uint64_t)(poll->now_ms - hk_model_clock(model));
@@ -343,7 +344,7 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     row->given_back = retry && !s->attempt.made;
     int64_t behind_ms = hk_model_now(model) - hk_model_clock(model);
     row->due_ms = s->due_ms - (retry && model->options.many ? behind_ms : 0); /* a wait, by the clock */
-    if (s->source == HK_FROM_OUTBOX &&
+    if (s->source == HK_FROM_OUTBOX && row->msg->not_before_ms > hk_model_clock(model) &&
         row->msg->not_before_ms > s->due_ms - behind_ms) { /* never before its own time */
         row->due_ms = row->msg->not_before_ms;
         row->deferred = true;
@@ -535,6 +536,7 @@ void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *han
     out->rc = HK_OK;
     lane->sign++;
     out->exchanged.now_ms = hk_model_now(model);
+    out->exchanged.definitions = model->definitions;
     lane->until_ms = out->exchanged.now_ms + (int64_t)x->lease_ms;
     hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_RENEW, .lane = x->lane, .until = lane->until_ms});
     out->exchanged.stale = hk_model_reply_alloc(out, x->n_settles * sizeof *out->exchanged.stale);

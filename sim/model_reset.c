@@ -86,7 +86,8 @@ static void mend_row(struct model_row *row, int64_t clock_ms)
     if (goes_at_once(row) && row->due_ms > clock_ms && (tried_wrong || is_ahead(row->due_ms, clock_ms)))
         row->due_ms = clock_ms; /* a wrong clock may have said so after its last attempt */
     if (early) {                /* the wrong clock took it for due */
-        row->due_ms = row->msg->not_before_ms;
+        bool waits = !goes_at_once(row) && row->due_ms > row->msg->not_before_ms;
+        row->due_ms = waits ? row->due_ms : row->msg->not_before_ms;
         row->deferred = true;
     }
 }
@@ -108,9 +109,18 @@ static void end_lanes(struct hk_model *model, int64_t clock_ms)
     }
 }
 
+/* Transactions that go on began earlier, by the new time: the log tells when. */
+static void set_transactions_back(struct hk_model *model, int64_t by_ms)
+{
+    for (size_t i = 0; i < model->outbox.n; i++)
+        if (!model->outbox.items[i].visible && !model->outbox.items[i].gone)
+            model->outbox.items[i].began_ms -= by_ms;
+}
+
 void hk_model_reset(struct hk_model *model, int64_t mark_ms)
 {
     int64_t clock_ms = hk_model_clock(model);
+    set_transactions_back(model, mark_ms - clock_ms);
     for (size_t i = 0; i < model->retry.n; i++)
         if (!model->retry.items[i].gone)
             mend_row(&model->retry.items[i], clock_ms);

@@ -389,6 +389,22 @@ void hk_model_circuit(struct hk_model *model, const char *destination, int64_t o
     get_paused(model, destination)->open_until_ms = open_until_ms;
 }
 
+void hk_model_define(struct hk_model *model, const char *destination, const char *kind)
+{
+    model->definitions++;
+    model->version++;
+    hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_DEFINE,
+                                               .dest = hk_str_of(destination),
+                                               .kind = hk_str_of(kind),
+                                               .actor = hk_str_of("operator")});
+    hk_model_audit(model, "define", "", destination, "operator");
+}
+
+int64_t hk_model_definitions(const struct hk_model *model)
+{
+    return model->definitions;
+}
+
 void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
                     struct hk_model_reply *out)
 {

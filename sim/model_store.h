@@ -170,6 +170,10 @@ bool hk_model_may_reset(struct hk_model *model, struct hk_model_watch *watch, ui
 /* Its time is the clock again; before, it was `mark_ms`. */
 void hk_model_reset(struct hk_model *model, int64_t mark_ms);
 
+/* A destination was made, changed or removed; which it is only the world knows. */
+void hk_model_define(struct hk_model *model, const char *destination, const char *kind);
+int64_t hk_model_definitions(const struct hk_model *model);
+
 /* Its process is gone, and the store can tell: its lane may be taken at once. */
 void hk_model_died(struct hk_model *model, const char *relay);
 

@@ -80,6 +80,8 @@ static void answer(struct world *w, struct relay *r)
         hk_engine_on_poll(r->engine, now, reply.rc, &reply.poll);
         if (reply.rc == HK_OK)
             hk_world_heard(w, r, &reply.poll);
+        if (reply.rc == HK_OK && reply.poll.changed)
+            hk_world_define_told(w, (size_t)(r - w->relays), reply.poll.definitions);
         break;
     case HK_ACT_HELD_KEYS:
         hk_engine_on_held_keys(r->engine, now, reply.rc, reply.keys, reply.n_keys);
@@ -89,6 +91,8 @@ static void answer(struct world *w, struct relay *r)
         break;
     case HK_ACT_EXCHANGE:
         hk_engine_on_exchange(r->engine, now, reply.rc, &reply.exchanged);
+        if (reply.rc == HK_OK)
+            hk_world_define_told(w, (size_t)(r - w->relays), reply.exchanged.definitions);
         break;
     case HK_ACT_PAUSE:
     case HK_ACT_RELEASE:
@@ -127,6 +131,7 @@ void hk_world_relay_start(struct world *w, size_t relay)
         return;
     }
     log_process(w, r, HK_LOG_START);
+    hk_world_define_begin(w, relay);
     hk_world_at(w, w->now, EV_WAKE, relay, ++r->wake);
 }
 

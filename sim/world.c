@@ -185,6 +185,7 @@ static bool is_relays(const struct world *w, const struct event *ev)
     case EV_WAKE:
     case EV_REPLY:
     case EV_ANSWER:
+    case EV_LEARN:
         return true;
     case EV_APPLY:
         return w->relays[ev->who].store_waits;
@@ -195,6 +196,7 @@ static bool is_relays(const struct world *w, const struct event *ev)
     case EV_CONT:
     case EV_CLOCK:
     case EV_RESET:
+    case EV_DEFINE:
     case EV_DESK:
     case EV_REDRIVE:
     case EV_KEEP:
@@ -246,6 +248,12 @@ static void dispatch(struct world *w, const struct event *ev)
         break;
     case EV_RESET:
         hk_world_reset_step(w);
+        break;
+    case EV_DEFINE:
+        hk_world_define_step(w);
+        break;
+    case EV_LEARN:
+        hk_world_define_learn(w, ev);
         break;
     case EV_DESK:
         hk_world_desk_step(w);
@@ -318,6 +326,8 @@ static void begin(struct world *w)
     hk_world_clock_begin(w);
     if (w->c.reset_at)
         hk_world_at(w, w->c.reset_at, EV_RESET, 0, 0);
+    if (w->c.define_gap_ms)
+        hk_world_at(w, w->c.define_gap_ms, EV_DEFINE, 0, 0);
     if (w->c.forget_at) {
         hk_world_at(w, w->c.keep_at, EV_KEEP, 0, 0);
         hk_world_at(w, w->c.forget_at, EV_FORGET, 0, 0);

@@ -16,7 +16,8 @@ struct hk_world_result {
     bool ok;
     char problem[512]; /* when not ok */
     uint64_t messages, sends, faults, steps, swept;
-    uint64_t resets; /* of the store's time */
+    uint64_t resets;  /* of the store's time */
+    uint64_t defines; /* destinations made, changed or removed */
     size_t relays, dests;
     int64_t virtual_ms;
     bool many_lanes; /* several lanes lived at once: the checker must know */

@@ -32,6 +32,7 @@ enum stream {
     RNG_STUCK,
     RNG_CEILING,
     RNG_RESET,
+    RNG_DEFINE,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -82,7 +83,11 @@ struct config {
     /* dead letters: world_desk.c */
     int64_t desk_gap_ms; /* 0 = nobody sits there */
     bool desk_edits, desk_renames, desk_restores, desk_bulk, desk_twice, desk_redrives;
-    bool desk_hurry; /* one act follows on the other, and most are requeues: world_crowd.c */
+    /* destinations that are kept in the store: world_define.c */
+    size_t first_kept;     /* from this one on they are */
+    int64_t define_gap_ms; /* 0 = nobody changes them */
+    uint32_t p_held;       /* a relay cannot use one */
+    bool desk_hurry;       /* one act follows on the other, and most are requeues: world_crowd.c */
 };
 
 enum outcome {
@@ -111,6 +116,20 @@ struct dest {
     int64_t outage_from, outage_to;
     struct hk_rng rng;
     struct hk_breaker_options breaker;
+};
+
+/* A destination that is kept in the store, as it is now; or as a relay has read it. */
+struct defined {
+    bool there;
+    int64_t version;
+    struct hk_engine_dest conf;
+    struct hk_breaker_options breaker;
+};
+
+/* … and as a relay goes by it. */
+struct learnt {
+    bool there, held;
+    int64_t version; /* -1 = nothing was read yet */
 };
 
 /* One request on its way. */
@@ -150,6 +169,11 @@ struct relay {
     uint32_t idle_spins;
     uint32_t paused;                   /* destinations (bits) that it knows to be */
     int64_t open_until_ms[ROOM_DESTS]; /* what it was told of breakers */
+    size_t dest_of[ROOM_DESTS];        /* by the engine's place */
+    struct defined read[ROOM_DESTS];
+    struct learnt learnt[ROOM_DESTS];
+    int64_t read_version;
+    bool reading; /* it will be read */
 };
 
 struct app {
@@ -170,6 +194,8 @@ enum event_kind {
     EV_CONT,
     EV_CLOCK,
     EV_RESET,
+    EV_DEFINE, /* an operator makes, changes or removes a destination … */
+    EV_LEARN,  /* … and a relay reads it, and goes by it */
     EV_DESK,
     EV_REDRIVE, /* a step of the jobs that run */
     EV_KEEP,    /* a standby comes so far … */
@@ -200,8 +226,9 @@ struct world {
 
     struct hk_model_watch watch;
     bool maintenance; /* no relay is started */
-    struct hk_rng reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng, stuck_rng,
-        desk_rng;
+    struct defined defined[ROOM_DESTS];
+    struct hk_rng define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng,
+        stuck_rng, desk_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];
@@ -245,6 +272,13 @@ void hk_world_clock_step(struct world *w, const struct event *ev);
 /* world_reset.c */
 void hk_world_reset_draw(struct world *w, uint64_t seed);
 void hk_world_reset_step(struct world *w);
+
+/* world_define.c */
+void hk_world_define_draw(struct world *w, uint64_t seed);
+void hk_world_define_step(struct world *w);
+void hk_world_define_begin(struct world *w, size_t relay);
+void hk_world_define_told(struct world *w, size_t relay, int64_t version);
+void hk_world_define_learn(struct world *w, const struct event *ev);
 
 /* config.c */
 void hk_world_config_draw(struct world *w, uint64_t seed);

@@ -101,6 +101,8 @@ static void poll(struct world *w, struct relay *r)
         share_out(w, r);
     else if (hk_model_lanes_upkeep(w->model, &r->handle) == HK_CONFLICT)
         r->call.reply.rc = HK_CONFLICT;
+    if (r->call.action.poll_all)
+        r->handle.polled = false;
     if (r->call.reply.rc == HK_OK)
         hk_model_poll(w->model, &r->handle, &r->call.reply);
 }

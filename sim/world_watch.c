@@ -27,7 +27,9 @@ uint32_t hk_world_cap(const struct world *w, size_t dest)
 static struct hk_str breaker_of(const struct world *w, const struct relay *r, size_t d)
 {
     struct hk_dest_view view;
-    if (r->engine->dests[d].tell_circuit || !hk_engine_view_dest(r->engine, d, w->now + r->clock_ms, &view))
+    size_t place = hk_engine_find_dest(r->engine, w->dests[d].name);
+    if (place == HK_NO_DEST || r->engine->dests[place].tell_circuit ||
+        !hk_engine_view_dest(r->engine, place, w->now + r->clock_ms, &view))
         return hk_str_of("");
     return hk_str_of(hk_breaker_state_name(view.breaker));
 }

@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "desk/dead.h"
 #include "desk/enqueue.h"
+#include "desk/forms.h"
+#include "desk/job.h"
 
 /* ---- which row ---- */
 
@@ -104,17 +106,54 @@ void hk_api_refuse(struct hk_api_reply *out, const struct hk_problem *problem)
 }
 
 /* The error of an operation. A message about a field does not name it: "takes 1 to 5" or ": column 3: …". */
+/* The length of an option's name at `text` ("--new-id …"), if that is a field of the request; else 0. */
+static size_t option_at(const struct hk_op *op, const char *text)
+{
+    static const struct hk_arg of_all[] = {{.name = "reason"}, {.name = "reveal"}, {.name = NULL}};
+    const struct hk_arg *const lists[] = {op ? op->args : NULL, of_all};
+    size_t len = strncmp(text, "--", 2) == 0 ? strspn(text + 2, "abcdefghijklmnopqrstuvwxyz-") : 0;
+    for (size_t i = 0; i < 2; i++)
+        for (const struct hk_arg *a = lists[i]; len > 0 && a && a->name; a++) {
+            bool same = strlen(a->name) == len;
+            for (size_t k = 0; same && k < len; k++)
+                same = text[2 + k] == (a->name[k] == '_' ? '-' : a->name[k]);
+            if (same)
+                return len;
+        }
+    return 0;
+}
+
+/* "use --new-id" is "use new_id" to somebody who sends JSON. */
+static void name_fields(const struct hk_op *op, const char *text, char out[HK_ERR_MESSAGE_MAX])
+{
+    size_t used = 0;
+    while (*text && used < HK_ERR_MESSAGE_MAX - 1) {
+        size_t len = option_at(op, text);
+        if (len == 0) {
+            out[used++] = *text++;
+            continue;
+        }
+        for (text += 2; len > 0 && used < HK_ERR_MESSAGE_MAX - 1; len--, text++)
+            out[used++] = *text == '-' ? '_' : *text;
+    }
+    out[used] = '\0';
+}
+
 void hk_api_fail(struct hk_api *api, const char *field, const struct hk_err *err)
 {
-    char detail[HK_ERR_MESSAGE_MAX + 128];
+    char detail[HK_ERR_MESSAGE_MAX + 128], named[HK_ERR_MESSAGE_MAX];
+    if (api->request->by_command)
+        (void)snprintf(named, sizeof named, "%s", err->message);
+    else
+        name_fields(api->op, err->message, named);
     struct hk_problem p = {.status = hk_problem_status(err->code),
                            .code = hk_code_name(err->code),
-                           .detail = err->message,
+                           .detail = named,
                            .field = field,
-                           .about = err->message,
+                           .about = named,
                            .in_body = strcmp(api->request->method, "GET") != 0};
     if (field) {
-        (void)snprintf(detail, sizeof detail, err->message[0] == ':' ? "%s%s" : "%s %s", field, err->message);
+        (void)snprintf(detail, sizeof detail, named[0] == ':' ? "%s%s" : "%s %s", field, named);
         p.detail = detail;
     }
     if (err->code == HK_CONFLICT && api->request->if_match)
@@ -203,6 +242,7 @@ struct hk_caller hk_api_caller(const struct hk_api *api)
                               .reason = api->said.reason,
                               .may_reveal = r->may_reveal,
                               .reveal = api->said.reveal,
+                              .background = api->said.background,
                               .stop = r->stop,
                               .arg = r->arg};
 }
@@ -222,13 +262,24 @@ void hk_api_write_result(struct hk_api *api)
 {
     struct hk_json json;
     hk_json_init(&json, &api->out->body, false);
-    if (api->op->form)
-        hk_form_write(&json, api->op->form, api->result);
-    else
-        api->op->encode(&json, api->result);
+    hk_form_write(&json, api->said.background ? hk_form_job : api->op->form, api->result);
     (void)hk_buf_addc(&api->out->body, '\n');
     api->out->content_type = "application/json";
-    add_etag(api);
+    if (api->said.background)
+        api->out->status = HK_API_ACCEPTED;
+    else
+        add_etag(api);
+}
+
+/* From the body, since an answer that is given again has nothing else. */
+static void add_location(struct hk_api *api)
+{
+    struct hk_job_shown shown = {.now_ms = 0};
+    struct hk_err err = {.message = ""};
+    if (api->out->status == HK_API_ACCEPTED &&
+        hk_form_read(hk_buf_str(&api->out->body), hk_form_job, &api->mem, &shown, &err) == HK_OK)
+        (void)snprintf(api->out->location, sizeof api->out->location, HK_API_PREFIX "/jobs/%lld",
+                       (long long)shown.job.id);
 }
 
 static void ask_desk(struct hk_api *api)
@@ -245,7 +296,10 @@ static void ask_desk(struct hk_api *api)
 static void answer_row(struct hk_api *api)
 {
     api->asked = hk_pool_alloc(&api->mem, 1, api->op->request_size + 1);
-    api->result = hk_pool_alloc(&api->mem, 1, api->op->result_size + 1);
+    size_t room = api->op->result_size;
+    if (room < sizeof(struct hk_job_shown))
+        room = sizeof(struct hk_job_shown);
+    api->result = hk_pool_alloc(&api->mem, 1, room + 1);
     if (!api->asked || !api->result) {
         fail_simply(api, 503, "NOMEM", "out of memory");
         return;
@@ -280,8 +334,11 @@ void hk_api_answer(struct hk_desk *desk, const struct hk_api_request *request, s
         hk_api_describe(&out->body);
     } else {
         answer_api(&api);
+        add_location(&api);
     }
-    if (hk_buf_status(&out->body) == HK_TOOBIG)
+    if (out->written)
+        hk_buf_reset(&out->body);
+    else if (hk_buf_status(&out->body) == HK_TOOBIG)
         fail_simply(&api, 413, "TOOBIG",
                     "the answer is larger than 64 MiB: ask for less, with a filter or a limit");
     else if (hk_buf_status(&out->body) != HK_OK)

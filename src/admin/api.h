@@ -9,11 +9,16 @@
 
 #include "base/buf.h"
 #include "desk/desk.h"
+#include "desk/events.h"
 
 #define HK_API_PREFIX    "/api/v1"
 #define HK_API_BODY_MAX  ((size_t)1 << 20)  /* of an ordinary request */
 #define HK_API_LOAD_MAX  ((size_t)16 << 20) /* of one that carries payloads */
 #define HK_API_REPLY_MAX ((size_t)64 << 20)
+#define HK_API_WHOLE_MAX ((size_t)256 << 10) /* of an answer that could be written as it is made */
+#define HK_API_LINE_MAX  ((size_t)128 << 20) /* of such an answer: a letter, with its payload */
+
+struct hk_api_reply;
 
 struct hk_api_request {
     const char *method;
@@ -26,18 +31,31 @@ struct hk_api_request {
     const char *actor;
     const char *caller_key; /* whose Idempotency-Keys they are */
     bool may_reveal;
+    bool by_command; /* our own command line asks: errors name its options, else the fields of the request */
     /* Both may be NULL: should a long operation end now? */
     bool (*stop)(void *arg);
     void *arg;
+    /* Where an answer goes that is too long for memory; both NULL: nowhere, it is kept up to HK_API_REPLY_MAX. `begin` has the head and
+     * comes first; HK_BUSY: not now. `write` takes all bytes, and waits for whoever reads them. After an error of either nothing more
+     * is written. `arg` as above. */
+    enum hk_code (*begin)(void *arg, const struct hk_api_reply *head);
+    enum hk_code (*write)(void *arg, struct hk_str bytes);
 };
 
 struct hk_api_reply {
     unsigned status;
     const char *content_type;
     char etag[32];          /* "" = none */
+    char location[64];      /* of a 202: where the job is; "" = none */
     char allow[64];         /* of a 405 */
     unsigned retry_after_s; /* 0 = none */
     bool replayed;          /* the stored answer to the same Idempotency-Key */
+    bool written;           /* it went by `begin` and `write`: `body` is of no use */
+    bool failed;            /* … and not to its end */
+    /* In place of a body: a stream of events, as was asked for. Texts lie in `events_mem`, which is the caller's to free. */
+    bool is_events;
+    struct hk_events_ask events;
+    struct hk_pool events_mem;
     struct hk_buf body;
 };
 

@@ -58,7 +58,7 @@ static void end_call(struct hk_api *api, const struct hk_api_call *call, int64_t
                                              .body = hk_buf_str(&api->out->body),
                                              .secret = api->op->secret};
     /* Neither can be told to the caller: the call itself is done. It is free again when its lease is over. */
-    if (api->out->status == STATUS_DONE || api->partly)
+    if (api->out->status == STATUS_DONE || api->out->status == HK_API_ACCEPTED || api->partly)
         (void)!desk->api->finish_call(desk->admin, call, run, &response, &err);
     else
         (void)!desk->api->forget_call(desk->admin, call, run, &err);

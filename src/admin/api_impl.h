@@ -7,6 +7,8 @@
 #include "admin/problem.h"
 #include "desk/wire.h"
 
+#define HK_API_ACCEPTED 202 /* a job was started */
+
 /* One call, while it is answered. */
 struct hk_api {
     struct hk_desk *desk;

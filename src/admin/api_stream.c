@@ -10,12 +10,14 @@
 #include "base/str.h"
 #include "desk/dead_look.h"
 #include "desk/enqueue.h"
+#include "desk/events.h"
 #include "desk/forms.h"
 #include "desk/ndjson.h"
 
 bool hk_api_is_stream(const struct hk_op *op)
 {
-    return op == &hk_op_enqueue || op == &hk_op_enqueue_lines || op == &hk_op_dead_export;
+    return op == &hk_op_enqueue || op == &hk_op_enqueue_lines || op == &hk_op_dead_export ||
+           op == &hk_op_events;
 }
 
 static bool check_type(struct hk_api *api, const char *wanted)
@@ -160,14 +162,63 @@ static void enqueue_many(struct hk_api *api)
 
 /* ---- letters ---- */
 
+/* An export is kept while it is short, so that it has a length and is compressed. From HK_API_WHOLE_MAX on it is written as it is made. */
+struct export
+{
+    struct hk_api *api;
+    enum hk_code rc; /* of writing */
+};
+
+/* What is kept so far goes out, the head before it. */
+static enum hk_code hand_on(struct hk_api *api)
+{
+    const struct hk_api_request *r = api->request;
+    struct hk_api_reply *out = api->out;
+    enum hk_code rc = out->written ? HK_OK : r->begin(r->arg, out);
+    if (rc != HK_OK)
+        return rc;
+    out->written = true;
+    rc = r->write(r->arg, hk_buf_str(&out->body));
+    hk_buf_reset(&out->body);
+    return rc;
+}
+
 static bool take_letter(void *arg, const struct hk_letter *letter, bool cut)
 {
-    struct hk_api *api = arg;
+    struct export *e = arg;
+    struct hk_buf *body = &e->api->out->body;
     struct hk_json json;
-    hk_json_init(&json, &api->out->body, false);
+    hk_json_init(&json, body, false);
     hk_form_write(&json, hk_form_dead_line, &(struct hk_dead_line){*letter, cut});
-    (void)hk_buf_addc(&api->out->body, '\n');
-    return hk_buf_status(&api->out->body) == HK_OK;
+    (void)hk_buf_addc(body, '\n');
+    e->rc = hk_buf_status(body);
+    if (e->rc == HK_OK && e->api->request->write && body->len > HK_API_WHOLE_MAX)
+        e->rc = hand_on(e->api);
+    return e->rc == HK_OK;
+}
+
+/* Ends what was begun. A client who has the head already can only be told by an end that is missing. */
+static void end_export(struct hk_api *api, enum hk_code rc, const struct hk_err *err)
+{
+    const struct hk_api_request *r = api->request;
+    struct hk_api_reply *out = api->out;
+    if (!out->written && rc != HK_OK)
+        hk_api_fail(api, api->desk->wrong_field, err);
+    if (!out->written)
+        return;
+    if (rc == HK_OK)
+        rc = r->write(r->arg, hk_buf_str(&out->body));
+    out->failed = rc != HK_OK;
+    hk_buf_reset(&out->body);
+}
+
+static void refuse_now(struct hk_api *api)
+{
+    hk_api_refuse(api->out, &(struct hk_problem){.status = 503,
+                                                 .code = "BUSY",
+                                                 .detail = "other exports are running: try again when they "
+                                                           "have ended"});
+    api->out->retry_after_s = 5;
 }
 
 static void export_letters(struct hk_api *api)
@@ -175,12 +226,50 @@ static void export_letters(struct hk_api *api)
     struct hk_err err = {.code = HK_OK};
     struct hk_dead_export_ask *ask = api->asked;
     struct hk_caller caller = hk_api_caller(api);
+    struct export e = {.api = api, .rc = HK_OK};
     ask->take = take_letter;
-    ask->arg = api;
+    ask->arg = &e;
     api->out->content_type = "application/x-ndjson";
+    if (api->request->write)
+        api->out->body.max = HK_API_LINE_MAX;
     enum hk_code rc = hk_desk_ask(api->desk, api->op, &caller, ask, &api->mem, api->result, &err);
-    if (rc != HK_OK)
+    if (rc == HK_OK && e.rc == HK_BUSY && !api->out->written) {
+        refuse_now(api);
+        return;
+    }
+    if (rc == HK_OK && e.rc != HK_OK)
+        rc = hk_err_set(&err, e.rc, "the answer could not be written");
+    end_export(api, rc, &err);
+}
+
+/* ---- events ---- */
+
+static bool copy_text(struct hk_pool *mem, const char **text)
+{
+    if (*text)
+        *text = hk_pool_copy_str(mem, hk_str_of(*text));
+    return *text != NULL;
+}
+
+/* The server makes the stream: here it is only read what is wanted. */
+static void open_events(struct hk_api *api)
+{
+    struct hk_err err = {.code = HK_OK};
+    struct hk_api_reply *out = api->out;
+    const struct hk_events_ask *ask = api->asked;
+    enum hk_code rc = api->op->check(api->desk, ask, &err);
+    if (rc != HK_OK) {
         hk_api_fail(api, api->desk->wrong_field, &err);
+        return;
+    }
+    out->events = *ask;
+    out->is_events = (!ask->types || copy_text(&out->events_mem, &out->events.types)) &&
+                     (!ask->destination || copy_text(&out->events_mem, &out->events.destination));
+    out->content_type = "text/event-stream";
+    if (!out->is_events) {
+        (void)hk_err_set(&err, HK_NOMEM, "out of memory");
+        hk_api_fail(api, NULL, &err);
+    }
 }
 
 void hk_api_stream(struct hk_api *api)
@@ -189,6 +278,10 @@ void hk_api_stream(struct hk_api *api)
         enqueue_one(api);
     else if (api->op == &hk_op_enqueue_lines)
         enqueue_many(api);
-    else if (hk_api_read(api))
+    else if (!hk_api_read(api))
+        return;
+    else if (api->op == &hk_op_events)
+        open_events(api);
+    else
         export_letters(api);
 }

@@ -158,7 +158,8 @@ static bool is_good(const struct known *k, int64_t now_ms)
 static bool decide_bare(const struct hk_auth *auth, const struct hk_auth_ask *ask, int64_t now_ms,
                         struct hk_auth_answer *out)
 {
-    bool is_known = auth->any_is_known && now_ms - auth->any_ms < HK_AUTH_FRESH_MS;
+    bool is_known =
+        auth->any_is_known && (auth->any || now_ms - auth->any_ms < HK_AUTH_FRESH_MS); /* once is for ever */
     bool must = !ask->local || auth->options.tokens_only;
     if (!must && !is_known)
         return false;

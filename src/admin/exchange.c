@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "admin/exchange.h"
@@ -13,18 +14,38 @@
 
 /* ---- where threads meet ---- */
 
+/* Waits on a clock that nobody sets. */
+static bool init_sync(struct hk_hub *hub)
+{
+    pthread_condattr_t how;
+    if (pthread_condattr_init(&how) != 0)
+        return false;
+    bool good =
+        pthread_condattr_setclock(&how, CLOCK_MONOTONIC) == 0 && pthread_mutex_init(&hub->lock, NULL) == 0;
+    if (good && pthread_cond_init(&hub->taken, &how) != 0) {
+        (void)pthread_mutex_destroy(&hub->lock);
+        good = false;
+    }
+    (void)pthread_condattr_destroy(&how);
+    return good;
+}
+
+static void free_hub(struct hk_hub *hub)
+{
+    (void)pthread_cond_destroy(&hub->taken);
+    (void)pthread_mutex_destroy(&hub->lock);
+    hk_mem_free(hub);
+}
+
 struct hk_hub *hk_hub_new(void)
 {
     struct hk_hub *hub = hk_mem_zalloc(1, sizeof *hub);
-    if (!hub)
-        return NULL;
-    if (pthread_mutex_init(&hub->lock, NULL) != 0) {
+    if (!hub || !init_sync(hub)) {
         hk_mem_free(hub);
         return NULL;
     }
     if (pipe(hub->wake) != 0) {
-        (void)pthread_mutex_destroy(&hub->lock);
-        hk_mem_free(hub);
+        free_hub(hub);
         return NULL;
     }
     for (int i = 0; i < 2; i++) {
@@ -46,8 +67,7 @@ void hk_hub_unref(struct hk_hub *hub)
         return;
     (void)close(hub->wake[0]);
     (void)close(hub->wake[1]);
-    (void)pthread_mutex_destroy(&hub->lock);
-    hk_mem_free(hub);
+    free_hub(hub);
 }
 
 void hk_hub_rouse(struct hk_hub *hub)
@@ -226,6 +246,7 @@ void hk_exchange_leave(struct hk_admin_exchange *x)
     struct hk_hub *hub = x->hub;
     (void)pthread_mutex_lock(&hub->lock);
     x->left = true;
+    (void)pthread_cond_broadcast(&hub->taken);
     hub->streams -= x->streams;
     bool last = !is_with_service(x);
     struct hk_admin_exchange **at = &hub->ready;
@@ -315,7 +336,7 @@ static enum hk_code add_out(struct hk_admin_exchange *x, struct hk_str bytes)
     }
     if (hk_buf_add(&x->out, bytes.ptr, bytes.len) == HK_OK)
         return HK_OK;
-    x->broken = true; /* it has not read for too long, or there is no memory for it */
+    x->broken = x->overrun = true; /* it has not read for too long, or there is no memory for it */
     return HK_UNAVAILABLE;
 }
 
@@ -330,17 +351,72 @@ enum hk_code hk_admin_stream_push(struct hk_admin_stream *stream, struct hk_str 
     return rc;
 }
 
-void hk_admin_stream_end(struct hk_admin_stream *stream)
+bool hk_admin_stream_is_cut(struct hk_admin_stream *stream)
 {
     struct hk_admin_exchange *x = exchange_of(stream);
     (void)pthread_mutex_lock(&x->hub->lock);
-    x->finished = true;
+    bool cut = x->overrun;
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    return cut;
+}
+
+/* With the lock held: until the client has read so much that `len` more bytes may wait for it. */
+static enum hk_code wait_for_room(struct hk_admin_exchange *x, size_t len)
+{
+    struct timespec until;
+    int rc = 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += HK_ADMIN_DOWNLOAD_MS / 1000;
+    while (!x->left && !x->broken && !x->finished && x->out.max - (x->out.len - x->out_gone) < len) {
+        if (rc == ETIMEDOUT) {
+            x->broken = true;
+            list_ready(x);
+            return HK_TIMEOUT;
+        }
+        rc = pthread_cond_timedwait(&x->hub->taken, &x->hub->lock, &until);
+    }
+    return x->left || x->broken || x->finished ? HK_UNAVAILABLE : HK_OK;
+}
+
+enum hk_code hk_admin_stream_write(struct hk_admin_stream *stream, struct hk_str bytes)
+{
+    struct hk_admin_exchange *x = exchange_of(stream);
+    enum hk_code rc = HK_OK;
+    (void)pthread_mutex_lock(&x->hub->lock);
+    while (rc == HK_OK && bytes.len > 0) {
+        size_t len = bytes.len < HK_ADMIN_DOWNLOAD_PIECE ? bytes.len : HK_ADMIN_DOWNLOAD_PIECE;
+        rc = wait_for_room(x, len);
+        if (rc == HK_OK)
+            rc = add_out(x, (struct hk_str){bytes.ptr, len});
+        list_ready(x);
+        bytes = (struct hk_str){bytes.ptr + len, bytes.len - len};
+    }
+    (void)pthread_mutex_unlock(&x->hub->lock);
+    return rc;
+}
+
+static void end_stream(struct hk_admin_stream *stream, bool well)
+{
+    struct hk_admin_exchange *x = exchange_of(stream);
+    (void)pthread_mutex_lock(&x->hub->lock);
+    x->finished = well;
+    x->broken = x->broken || !well;
     x->state = HK_EXCHANGE_BACK;
     bool left = x->left;
     list_ready(x);
     (void)pthread_mutex_unlock(&x->hub->lock);
     if (left)
         free_exchange(x);
+}
+
+void hk_admin_stream_end(struct hk_admin_stream *stream)
+{
+    end_stream(stream, true);
+}
+
+void hk_admin_stream_fail(struct hk_admin_stream *stream)
+{
+    end_stream(stream, false);
 }
 
 enum hk_stream_read hk_stream_read(struct hk_admin_exchange *x, char *out, size_t max, size_t *out_len)
@@ -359,6 +435,7 @@ enum hk_stream_read hk_stream_read(struct hk_admin_exchange *x, char *out, size_
             hk_buf_reset(&x->out);
             x->out_gone = 0;
         }
+        (void)pthread_cond_broadcast(&x->hub->taken);
     }
     (void)pthread_mutex_unlock(&x->hub->lock);
     *out_len = n;
@@ -369,7 +446,8 @@ void hk_stream_beat(struct hk_admin_exchange *x)
 {
     static const char comment[] = ":\n\n";
     (void)pthread_mutex_lock(&x->hub->lock);
-    (void)add_out(x, (struct hk_str){comment, sizeof comment - 1});
+    if (!x->reply.download)
+        (void)add_out(x, (struct hk_str){comment, sizeof comment - 1});
     (void)pthread_mutex_unlock(&x->hub->lock);
 }
 
@@ -385,12 +463,17 @@ void hk_stream_break(struct hk_admin_exchange *x)
 {
     (void)pthread_mutex_lock(&x->hub->lock);
     x->broken = true;
+    (void)pthread_cond_broadcast(&x->hub->taken);
     (void)pthread_mutex_unlock(&x->hub->lock);
 }
 
 void hk_stream_finish(struct hk_admin_exchange *x)
 {
     (void)pthread_mutex_lock(&x->hub->lock);
-    x->finished = true;
+    if (x->reply.download && x->state == HK_EXCHANGE_STREAM)
+        x->broken = true;
+    else
+        x->finished = true;
+    (void)pthread_cond_broadcast(&x->hub->taken);
     (void)pthread_mutex_unlock(&x->hub->lock);
 }

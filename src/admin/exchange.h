@@ -17,6 +17,7 @@ struct hk_hub {
     size_t body_bytes;               /* of all exchanges */
     size_t streams;                  /* that a client listens to */
     int wake[2];                     /* a pipe: the server's thread waits for its first end */
+    pthread_cond_t taken;            /* a client has read of a download, or will not read any more */
 };
 
 enum hk_exchange_state {
@@ -52,6 +53,7 @@ struct hk_admin_exchange {
     bool streams;  /* it is one */
     bool finished; /* nothing more comes */
     bool broken;   /* the client is to be cut */
+    bool overrun;  /* because it did not read */
 };
 
 struct hk_exchange_header {
@@ -88,10 +90,11 @@ enum hk_stream_read {
 
 /* Takes what was pushed, up to `max` bytes. */
 enum hk_stream_read hk_stream_read(struct hk_admin_exchange *x, char *out, size_t max, size_t *out_len);
-void hk_stream_beat(struct hk_admin_exchange *x);      /* a comment */
+void hk_stream_beat(struct hk_admin_exchange *x);      /* a comment; nothing in a download */
 bool hk_stream_is_broken(struct hk_admin_exchange *x); /* it was pushed more than there is room for */
 void hk_stream_break(struct hk_admin_exchange *x);     /* the client has left */
-void hk_stream_finish(struct hk_admin_exchange *x);    /* as if the service had ended it */
+/* The server stops: as if the service had ended it. A download that is not whole breaks. */
+void hk_stream_finish(struct hk_admin_exchange *x);
 /* The connection is over. Frees it, now or when the service gives it back. */
 void hk_exchange_leave(struct hk_admin_exchange *x);
 

@@ -65,6 +65,8 @@ const char *hk_head_check(const struct hk_head *head, const char *version, struc
         return "a header's name has characters that no name may have";
     if (head->doubled)
         return "a header came twice that may come once";
+    if (!head->host && strcmp(version, "HTTP/1.1") == 0)
+        return "HTTP/1.1 needs a Host header";
     if (head->coding && head->length)
         return "Content-Length and Transfer-Encoding exclude each other";
     if (head->coding) {

@@ -13,6 +13,7 @@
 #include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/enqueue.h"
+#include "desk/events.h"
 #include "desk/forms.h"
 #include "desk/ndjson.h"
 #include "desk/whoami.h"
@@ -123,6 +124,11 @@ static const struct hk_arg reveal_arg = {
     .kind = HK_ARG_FLAG,
     .help = "show masked fields; needs a reason and the right to reveal, and is "
             "recorded"};
+static const struct hk_arg background_arg = {
+    .name = "background",
+    .kind = HK_ARG_FLAG,
+    .help =
+        "start it as a job and do not wait for it: the answer is 202, and GET /jobs/{job_id} shows the outcome"};
 static const struct hk_arg key_arg = {
     .name = "Idempotency-Key",
     .kind = HK_ARG_TEXT,
@@ -216,6 +222,8 @@ static void put_fields(struct hk_json *json, const struct hk_op *op)
         put_property(json, &reason_arg);
     if (op->reveals)
         put_property(json, &reveal_arg);
+    if (op->job)
+        put_property(json, &background_arg);
     hk_json_end(json);
     put_required(json, op);
 }
@@ -310,11 +318,40 @@ static void put_taken_schema(struct hk_json *json)
     hk_json_end(json);
 }
 
+/* Of one event: tools that know the format look at each. */
+static void put_event_schema(struct hk_json *json)
+{
+    hk_json_object(json);
+    put_type(json, "object");
+    open_object(json, "properties");
+    open_object(json, "id");
+    put_type(json, "string");
+    hk_json_end(json);
+    open_object(json, "event");
+    put_type(json, "string");
+    hk_json_key(json, "enum");
+    hk_json_array(json);
+    for (unsigned i = 0; i < HK_NEVENT_TYPES; i++)
+        hk_json_str(json, hk_str_of(hk_event_word(i)));
+    hk_json_end(json);
+    hk_json_end(json);
+    open_object(json, "data");
+    put_type(json, "string");
+    hk_put_cstr(json, "description", "a JSON object in one line");
+    hk_json_end(json);
+    hk_json_end(json);
+    hk_json_key(json, "required");
+    hk_json_raw(json, hk_str_of("[\"event\",\"data\"]"));
+    hk_json_end(json);
+}
+
 static void put_result_schema(struct hk_json *json, const struct hk_op *op)
 {
     if (op == &hk_op_dead_export)
         hk_json_raw(json, hk_str_of("{\"type\":\"string\","
                                     "\"description\":\"lines, each a JSON object: DeadLetterLine\"}"));
+    else if (op == &hk_op_events)
+        put_event_schema(json);
     else if (op == &hk_op_enqueue_lines)
         put_taken_schema(json);
     else if (op->form)
@@ -323,12 +360,33 @@ static void put_result_schema(struct hk_json *json, const struct hk_op *op)
         hk_json_raw(json, hk_str_of("{\"type\":\"object\"}"));
 }
 
+static void put_started(struct hk_json *json)
+{
+    open_object(json, "202");
+    hk_put_cstr(json, "description", "A job was started (background); Location names it");
+    open_object(json, "headers");
+    open_object(json, "Location");
+    hk_json_key(json, "schema");
+    hk_json_raw(json, hk_str_of("{\"type\":\"string\"}"));
+    hk_json_end(json);
+    hk_json_end(json);
+    open_object(json, "content");
+    open_object(json, "application/json");
+    hk_json_key(json, "schema");
+    hk_form_schema(json, hk_form_job);
+    hk_json_end(json);
+    hk_json_end(json);
+    hk_json_end(json);
+}
+
 static void put_result(struct hk_json *json, const struct hk_op *op)
 {
     open_object(json, "200");
     hk_put_cstr(json, "description", "Done");
     open_object(json, "content");
-    open_object(json, op == &hk_op_dead_export ? "application/x-ndjson" : "application/json");
+    open_object(json, op == &hk_op_dead_export ? "application/x-ndjson"
+                      : op == &hk_op_events    ? "text/event-stream"
+                                               : "application/json");
     hk_json_key(json, "schema");
     put_result_schema(json, op);
     hk_json_end(json);
@@ -341,6 +399,8 @@ static void put_responses(struct hk_json *json, const struct hk_op *op)
     char where[64];
     open_object(json, "responses");
     put_result(json, op);
+    if (op->job)
+        put_started(json);
     for (size_t i = 0; i < N_PROBLEMS; i++) {
         if (!can_answer(op, problems[i].when))
             continue;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One way to write a problem, and one table from our codes to HTTP's. */
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "admin/problem.h"
 #include "base/json.h"
@@ -27,17 +26,34 @@ static const char *title_of(unsigned status)
     return "Error";
 }
 
+/* RFC 6901: a name may hold any character. */
+static void add_pointer(struct hk_buf *out, const char *field)
+{
+    (void)hk_buf_adds(out, "#/");
+    for (const char *c = field; *c != '\0'; c++) {
+        if (*c == '~')
+            (void)hk_buf_adds(out, "~0");
+        else if (*c == '/')
+            (void)hk_buf_adds(out, "~1");
+        else
+            (void)hk_buf_addc(out, *c);
+    }
+}
+
 static void put_field(struct hk_json *json, const struct hk_problem *p)
 {
-    char pointer[128];
-    (void)snprintf(pointer, sizeof pointer, "#/%s", p->field);
+    struct hk_buf pointer;
+    hk_buf_init(&pointer, json->out->max);
+    add_pointer(&pointer, p->field);
     hk_json_key(json, "errors");
     hk_json_array(json);
     hk_json_object(json);
-    hk_put_cstr(json, p->in_body ? "pointer" : "parameter", p->in_body ? pointer : p->field);
+    hk_put_cstr(json, p->in_body ? "pointer" : "parameter", p->in_body ? hk_buf_cstr(&pointer) : p->field);
     hk_put_cstr(json, "detail", p->about);
     hk_json_end(json);
     hk_json_end(json);
+    hk_buf_inherit(json->out, &pointer);
+    hk_buf_fini(&pointer);
 }
 
 void hk_problem_write(const struct hk_problem *p, struct hk_buf *out)

@@ -48,6 +48,8 @@ struct hk_admin_reply {
     const char *allow;        /* of a 405, a constant; else NULL */
     struct hk_admin_header headers[HK_ADMIN_REPLY_HEADERS];
     size_t n_headers;
+    bool
+        download; /* of a stream: it has an end that the client must know, so that only its writer ends it well */
     struct hk_buf body;
 };
 

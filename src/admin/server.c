@@ -31,7 +31,7 @@ enum {
     CONNECTIONS = 64, /* of a listener for probes, for the library */
     CONNECTIONS_SERVICE = 256,
     HEADERS_MAX = 16384, /* of a connection, with what the library needs for itself */
-    STREAM_BLOCK = 4096,
+    STREAM_BLOCK = 8192,
     DISCARD_MAX = 1024 * 1024 /* of a body that is refused when part of it is there */
 };
 
@@ -303,6 +303,31 @@ static enum MHD_Result answer_preflight(struct MHD_Connection *connection, const
     return queue(connection, 204, response);
 }
 
+static bool is_preflight(const struct hk_admin_exchange *x)
+{
+    return x->cors && strcmp(x->ask.method, "OPTIONS") == 0 &&
+           hk_admin_exchange_header(x, "Access-Control-Request-Method");
+}
+
+/* Before a body is read, and before anybody has work with it. True: refused, and `out` is what the library gets. `last`: a body follows
+ * that nobody will read. */
+static bool turn_away(const struct listener *l, struct MHD_Connection *connection,
+                      const struct hk_admin_exchange *x, bool last, enum MHD_Result *out)
+{
+    struct hk_admin_reply reply;
+    if (!l->service.admit || is_preflight(x))
+        return false;
+    hk_admin_reply_init(&reply, 401);
+    bool admitted = l->service.admit(l->service.arg, x, &reply);
+    if (!admitted) {
+        struct MHD_Response *response = response_of(&reply, last);
+        add_cors(response, x);
+        *out = queue(connection, reply.status, response);
+    }
+    hk_buf_fini(&reply.body);
+    return !admitted;
+}
+
 /* The head is there. A reply now means that the body is not read, and that no 100 (Continue) asks for it. */
 static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *connection,
                              struct hk_admin_exchange *x, const char *version)
@@ -310,6 +335,7 @@ static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *co
     struct hk_hub *hub = l->server->hub;
     struct noting n = {.exchange = x};
     struct hk_head_body body;
+    enum MHD_Result refused = MHD_NO;
     (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, note_header, &n);
     if (n.failed)
         return MHD_NO;
@@ -324,6 +350,8 @@ static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *co
         return body.present ? answer(l, connection, x, true) : MHD_YES;
     if (!body.present)
         return MHD_YES;
+    if (turn_away(l, connection, x, true, &refused))
+        return refused;
     x->body_max = l->service.body_max(l->service.arg, x->ask.method, x->ask.path);
     hk_buf_init(&x->body, x->body_max);
     if (x->body_max == 0)
@@ -360,11 +388,13 @@ static enum MHD_Result go_on(struct client *c, struct hk_admin_exchange *x, enum
 
 static enum MHD_Result hand_out(const struct listener *l, struct client *c, struct hk_admin_exchange *x)
 {
+    enum MHD_Result refused = MHD_NO;
     if (l->server->ending)
         return refuse(c->connection, 503, "the relay is shutting down");
-    if (x->cors && strcmp(x->ask.method, "OPTIONS") == 0 &&
-        hk_admin_exchange_header(x, "Access-Control-Request-Method"))
+    if (is_preflight(x))
         return answer_preflight(c->connection, x);
+    if (turn_away(l, c->connection, x, false, &refused))
+        return refused;
     x->handed = true;
     l->server->n_open++;
     hk_exchange_hand_out(x);

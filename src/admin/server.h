@@ -33,11 +33,14 @@ struct hk_admin_ask {
     int64_t uid;  /* of the client's process on a Unix socket; -1 elsewhere */
 };
 
-/* What the server asks of the layer above. Both members run on the server's thread and must not block: a probe waits behind them. */
+/* What the server asks of the layer above. All members run on the server's thread and must not block: a probe waits behind them. */
 struct hk_admin_service {
     /* How many bytes may the body of this request have? Asked when the head is there and says that a body follows. 0: none.
      * The server refuses a longer one with 413 and closes the connection, before it is read where its length is announced. */
     size_t (*body_max)(void *arg, const char *method, const char *path);
+    /* May this caller ask at all? Asked before the body is read, and again before `handle`. False: the server sends `out`, which has been
+     * initialized, and reads no body. NULL: everybody may. */
+    bool (*admit)(void *arg, const struct hk_admin_exchange *exchange, struct hk_admin_reply *out);
     /* A whole request. Owns `exchange` from now on and gives it back exactly once, here or later, from any thread. */
     void (*handle)(void *arg, struct hk_admin_exchange *exchange);
     void *arg; /* outlives the server */
@@ -61,10 +64,10 @@ void hk_admin_exchange_reply(struct hk_admin_exchange *exchange, struct hk_admin
 
 /* ---- streams ---- */
 
-/* A reply without an end, such as server-sent events. */
+/* A reply without an end, such as server-sent events; or a download, which is too long for memory. */
 struct hk_admin_stream;
 
-#define HK_ADMIN_STREAMS      32                  /* at a time */
+#define HK_ADMIN_STREAMS      128                 /* at a time */
 #define HK_ADMIN_STREAM_MAX   ((size_t)256 << 10) /* that a client has not read yet */
 #define HK_ADMIN_HEARTBEAT_MS 15000 /* after so much silence the server sends a comment, ":\n\n" */
 
@@ -76,8 +79,18 @@ enum hk_code hk_admin_exchange_stream(struct hk_admin_exchange *exchange, const 
 /* Sends bytes, all of them or none. From any thread; never blocks. HK_UNAVAILABLE: nobody listens any more (the client has left, has not
  * read for too long and was cut, or the server is stopping): nothing that is pushed later will arrive either. */
 enum hk_code hk_admin_stream_push(struct hk_admin_stream *stream, struct hk_str bytes);
+/* Sends bytes of a download, all of them, and waits while the client has not read HK_ADMIN_STREAM_MAX of what it was sent. Not on the
+ * server's thread. HK_UNAVAILABLE: as above. HK_TIMEOUT: the client took less than HK_ADMIN_DOWNLOAD_PIECE within
+ * HK_ADMIN_DOWNLOAD_MS, and was cut. */
+enum hk_code hk_admin_stream_write(struct hk_admin_stream *stream, struct hk_str bytes) HK_MUSTCHECK;
+#define HK_ADMIN_DOWNLOAD_PIECE ((size_t)64 << 10)
+#define HK_ADMIN_DOWNLOAD_MS    30000
+/* Was it cut because its client has not read for too long? */
+bool hk_admin_stream_is_cut(struct hk_admin_stream *stream);
 /* The last of it; what was pushed still goes out. Exactly once, also after HK_UNAVAILABLE and after the server's end. */
 void hk_admin_stream_end(struct hk_admin_stream *stream);
+/* In its place, of a download that failed: the client sees that the end is missing. */
+void hk_admin_stream_fail(struct hk_admin_stream *stream);
 
 /* ---- start and stop ---- */
 

@@ -233,8 +233,7 @@ bool hk_args_is_global(const struct hk_cli *cli, const char *option)
 
 static bool asks_servers(const struct hk_cli_command *command)
 {
-    bool stays = strcmp(command->name, "policy") == 0 || strcmp(command->name, "config") == 0 ||
-                 strcmp(command->name, "version") == 0;
+    bool stays = strcmp(command->name, "config") == 0 || strcmp(command->name, "version") == 0;
     return strcmp(command->name, "top") == 0 || (!stays && command->op != NULL && command->op->route != NULL);
 }
 

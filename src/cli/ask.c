@@ -99,11 +99,13 @@ void hk_ask_describe(struct hk_cli_command *command)
         add_option(*extra);
     if (op->reveals)
         add_option((struct hk_cli_option)HK_REVEAL_OPTION);
+    if (op->job != NULL)
+        add_option((struct hk_cli_option)HK_BACKGROUND_OPTION);
     if (op->reveals || op->needs_reason) {
         add_option((struct hk_cli_option)HK_REASON_OPTION);
         add_option((struct hk_cli_option)HK_ACTOR_OPTION);
     }
-    if (op->form != NULL || op->encode != NULL)
+    if (op->form != NULL)
         add_option((struct hk_cli_option)HK_JSON_OPTION);
     add_option((struct hk_cli_option)HK_END_OF_OPTIONS);
     command->options = n_options - first > 1 ? options + first : NULL;
@@ -366,7 +368,7 @@ int hk_ask_print(struct hk_ask *ask, hk_print_fn *print)
 {
     struct hk_buf out;
     hk_buf_init(&out, HK_OUTPUT_MAX);
-    if ((ask->op->form != NULL || ask->op->encode != NULL) && hk_args_flag(ask->cli, "json")) {
+    if (ask->op->form != NULL && hk_args_flag(ask->cli, "json")) {
         struct hk_json json;
         hk_json_init(&json, &out, true);
         hk_op_write(ask->op, &json, ask->result);

@@ -14,12 +14,15 @@
 
 /* ---- list ---- */
 
-/* "4711", or "5,000 letters" that `audit show` lists. */
+/* "4711", or "5,000 letters" or messages that `audit show` lists. */
 static const char *letters_of(const struct hk_audit_row *row, char out[64])
 {
     char number[HK_SHOW_NUMBER];
     if (row->letter_id != 0)
         (void)snprintf(out, 64, "%" PRId64, row->letter_id);
+    else if (row->messages > 0)
+        (void)snprintf(out, 64, "%s message%s", hk_show_count(row->messages, number),
+                       row->messages == 1 ? "" : "s");
     else if (row->letters > 0)
         (void)snprintf(out, 64, "%s letter%s", hk_show_count(row->letters, number),
                        row->letters == 1 ? "" : "s");
@@ -70,19 +73,24 @@ int hk_cmd_audit_list(struct hk_cli *cli)
 
 /* ---- show ---- */
 
+/* Of messages nothing but their names: `columns` without the first and the last. */
 static void write_letters(struct hk_buf *out, const struct hk_audit_letters *letters)
 {
     static const struct hk_table_column columns[] = {
         {"LETTER", true, 0}, {"MESSAGE", false, 36}, {"DESTINATION", false, 20}, {"DETAIL", false, 70}};
     struct hk_table table;
     char text[64];
-    hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
+    bool messages = letters->items[0].is_message;
+    hk_table_init(&table, messages ? columns + 1 : columns,
+                  messages ? 2 : sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < letters->n; i++) {
         (void)snprintf(text, sizeof text, "%" PRId64, letters->items[i].letter_id);
-        hk_table_adds(&table, text);
+        if (!messages)
+            hk_table_adds(&table, text);
         hk_table_add(&table, letters->items[i].message_id);
         hk_table_add(&table, letters->items[i].destination);
-        hk_table_add(&table, letters->items[i].detail);
+        if (!messages)
+            hk_table_add(&table, letters->items[i].detail);
     }
     hk_table_write(&table, out);
     hk_table_fini(&table);
@@ -110,7 +118,11 @@ static void print_act(const struct hk_ask *ask, const void *result, struct hk_bu
     hk_say_fact(out, "redrive", hk_str_of(row->redrive != 0 ? text : ""));
     hk_say_fact(out, "filter", row->filter);
     hk_say_fact(out, "jq", row->jq);
-    hk_say_fact(out, row->letter_id != 0 ? "letter" : "letters", hk_str_of(letters_of(row, text)));
+    hk_say_fact(out,
+                row->letter_id != 0  ? "letter"
+                : row->messages != 0 ? "messages"
+                                     : "letters",
+                hk_str_of(letters_of(row, text)));
     if (act->letters.n > 0) {
         (void)hk_buf_addc(out, '\n');
         write_letters(out, &act->letters);

@@ -19,7 +19,7 @@ enum {
 static void list_parts(struct hk_buf *out, const struct hk_clock_state *state)
 {
     char words[96];
-    for (int i = 0; i < HK_NCLOCK_PARTS; i++)
+    for (unsigned i = 0; i < HK_NCLOCK_PARTS; i++)
         if (state->rows[i])
             (void)hk_buf_addf(out, "  %s\n", hk_clock_part_words(i, state->rows[i], words));
 }

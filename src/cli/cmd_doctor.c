@@ -17,7 +17,7 @@ static bool take_config(const struct hk_cli *cli, struct hk_doctor_ask *asked, s
     if (asked->broken)
         return hk_config_defaults(out) == HK_OK;
     /* an operator may lack them; a relay that is started like this may not */
-    asked->complete = hk_settings_config(cli, HK_FOR_SENDING, &whole) == HK_EXIT_OK;
+    asked->complete = hk_settings_config(cli, HK_FOR_TRYING, &whole) == HK_EXIT_OK;
     if (asked->complete) {
         hk_config_free(*out);
         *out = whole;

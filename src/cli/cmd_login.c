@@ -55,7 +55,7 @@ static int take_login(const struct hk_cli *cli, struct hk_login *out)
 {
     struct hk_err err = {.message = ""};
     const char *token_file = hk_args_value(cli, "token-file"), *ca_file = hk_args_value(cli, "ca-file");
-    *out = (struct hk_login){.server = ""};
+    *out = (struct hk_login){.server = "", .insecure = hk_args_flag(cli, "insecure")};
     if (!hk_str_copy(out->server, sizeof out->server, hk_str_of(cli->operands[0])) ||
         !hk_str_copy(out->ca_file, sizeof out->ca_file, hk_str_of(ca_file)))
         return hk_out_error(HK_EXIT_USAGE, "the server's address is too long");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku messages show */
+/* hikyaku messages show, messages attempts */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -116,7 +116,7 @@ static void write_row(struct hk_buf *out, const struct hk_row *row, int64_t now_
     write_payload(out, row);
 }
 
-static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
+static void write_attempts(struct hk_buf *out, const struct hk_tried *items, size_t count)
 {
     static const struct hk_table_column columns[] = {
         {"TRY", true, 0},     {"AT", false, 0},     {"TOOK", true, 0},      {"STATUS", true, 0},
@@ -124,8 +124,8 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
     struct hk_table table;
     char text[96], took[HK_SHOW_NUMBER], at[HK_TIME_TEXT_MAX];
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
-    for (size_t i = 0; i < shown->n_attempts; i++) {
-        const struct hk_tried *a = &shown->attempts[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct hk_tried *a = &items[i];
         char n[16] = "-"; /* no attempt that anybody counted: its relay died */
         if (a->n > 0)
             (void)snprintf(n, sizeof n, "%" PRIu32, a->n);
@@ -141,7 +141,6 @@ static void write_attempts(struct hk_buf *out, const struct hk_shown *shown)
         hk_table_add(&table, a->address);
         hk_table_add(&table, a->error);
     }
-    (void)hk_buf_adds(out, shown->n_rows > 0 ? "\n" : "");
     hk_table_write(&table, out);
     hk_table_fini(&table);
 }
@@ -153,10 +152,12 @@ static void write_message(struct hk_buf *out, const struct hk_message_shown *m)
         (void)hk_buf_adds(out, i > 0 ? "\n" : "");
         write_row(out, &m->is.rows[i], now_ms);
     }
-    if (m->is.n_attempts > 0)
-        write_attempts(out, &m->is);
-    else
+    if (m->is.n_attempts > 0) {
+        (void)hk_buf_adds(out, m->is.n_rows > 0 ? "\n" : "");
+        write_attempts(out, m->is.attempts, m->is.n_attempts);
+    } else {
         (void)hk_buf_adds(out, "\nno attempts are on record\n");
+    }
 }
 
 static void print_message(const struct hk_ask *ask, const void *result, struct hk_buf *out)
@@ -182,4 +183,21 @@ enum hk_code hk_view_message(struct hk_desk *desk, const char *message_id, struc
 int hk_cmd_messages_show(struct hk_cli *cli)
 {
     return hk_ask_once(cli, print_message);
+}
+
+static void print_attempts(const struct hk_ask *ask, const void *result, struct hk_buf *out)
+{
+    const struct hk_attempts *page = result;
+    (void)ask;
+    if (page->n > 0)
+        write_attempts(out, page->items, page->n);
+    else
+        (void)hk_buf_adds(out, "no attempts are on record\n");
+    if (page->next != 0)
+        (void)hk_buf_addf(out, "more: --after %" PRId64 "\n", page->next);
+}
+
+int hk_cmd_messages_attempts(struct hk_cli *cli)
+{
+    return hk_ask_once(cli, print_attempts);
 }

@@ -209,10 +209,13 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
     char rate[HK_SHOW_NUMBER], text[64];
     (void)hk_buf_addf(out, "redrive %" PRId64 ": %s ", job->id, hk_redrive_status_name(job->status));
     write_bar(out, f);
+    (void)hk_buf_addf(out, "\nrequeued   %" PRIu64 " of %" PRIu64, f->requeued, f->total);
+    if (job->later > 0)
+        (void)hk_buf_addf(out, " (%" PRIu64 " matched only after the start)", job->later);
     (void)hk_buf_addf(out,
-                      "\nrequeued   %" PRIu64 " of %" PRIu64 "\narrived    %" PRIu64 "\nfailed     %" PRIu64
-                      "\non the way %" PRIu64 " (%" PRIu64 " of them failed at least once)\n",
-                      f->requeued, f->total, f->resolved, f->failed, hk_redrive_waiting(f), f->struggling);
+                      "\narrived    %" PRIu64 "\nfailed     %" PRIu64 "\non the way %" PRIu64 " (%" PRIu64
+                      " of them failed at least once)\n",
+                      f->resolved, f->failed, hk_redrive_waiting(f), f->struggling);
     (void)hk_buf_addf(out, "rate       %s/s%s, canary %" PRIu32 ", stops at %.0f %% failing\n",
                       hk_show_rate(job->pace.rate_per_s > 0 ? job->pace.rate_per_s : HK_REDRIVE_RATE, rate),
                       job->pace.ramp_ms > 0 ? " after a ramp" : "", job->pace.canary,

@@ -19,6 +19,8 @@
 #include "desk/doctor.h"
 #include "desk/enqueue.h"
 #include "desk/explain.h"
+#include "desk/figures.h"
+#include "desk/job.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/redrive.h"
@@ -48,6 +50,9 @@ static const struct hk_cli_option globals[] = {
      .kind = HK_CLI_FILE,
      .value = "FILE",
      .help = "trust these certificates of a --server (default: $HIKYAKU_CA_FILE, else the system's)"},
+    {.name = "insecure",
+     .help =
+         "send the token to an http:// --server on another machine, where everybody on the way can read it"},
     {.name = "help", .letter = 'h', .help = "say what a command does"},
     {.name = "version", .help = "print the version"},
     HK_END_OF_OPTIONS};
@@ -64,6 +69,9 @@ static const struct hk_cli_option markdown_option[] = {
 
 static const struct hk_cli_option follow_option[] = {
     {.name = "follow", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option wait_option[] = {
+    {.name = "wait", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option demo_options[] = {
     {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, HK_END_OF_OPTIONS};
@@ -125,6 +133,7 @@ static struct hk_cli_command commands[] = {
      .run = hk_cmd_run},
     {.op = &hk_op_enqueue, .options = enqueue_options, .run = hk_cmd_enqueue},
     {.op = &hk_op_status, .run = hk_cmd_status},
+    {.op = &hk_op_figures, .run = hk_cmd_figures},
     {.name = "top",
      .summary = "the same live in a terminal; pause, resume, open letters",
      .details = "? shows the keys. Works in 80x24, without colours, over SSH.",
@@ -142,11 +151,13 @@ static struct hk_cli_command commands[] = {
      .run = hk_cmd_login},
     {.name = "logout", .summary = "forget the relay and the token of 'login'", .run = hk_cmd_logout},
     {.op = &hk_op_whoami, .run = hk_cmd_whoami},
-    {.name = "messages", .summary = "look at messages, cancel them, hurry them"},
+    {.name = "messages", .summary = "look at messages, cancel and restore them, hurry them"},
     {.op = &hk_op_messages_list, .run = hk_cmd_messages_list},
     {.op = &hk_op_messages_show, .run = hk_cmd_messages_show},
+    {.op = &hk_op_messages_attempts, .run = hk_cmd_messages_attempts},
     {.op = &hk_op_messages_explain, .run = hk_cmd_messages_explain},
-    {.op = &hk_op_messages_cancel, .run = hk_cmd_messages_cancel},
+    {.op = &hk_op_messages_cancel, .options = yes_option, .run = hk_cmd_messages_cancel},
+    {.op = &hk_op_messages_restore, .options = yes_option, .run = hk_cmd_messages_restore},
     {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},
     {.name = "destinations", .summary = "look at destinations, pause, resume and test them"},
     {.op = &hk_op_destinations_list, .run = hk_cmd_destinations_list},
@@ -179,6 +190,10 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_redrive_list, .run = hk_cmd_redrive_list},
     {.op = &hk_op_redrive_show, .options = follow_option, .run = hk_cmd_redrive_show},
     {.op = &hk_op_redrive_cancel, .run = hk_cmd_redrive_cancel},
+    {.name = "job", .summary = "long operations in the background: look, wait, cancel"},
+    {.op = &hk_op_job_list, .run = hk_cmd_job_list},
+    {.op = &hk_op_job_show, .options = wait_option, .run = hk_cmd_job_show},
+    {.op = &hk_op_job_cancel, .run = hk_cmd_job_cancel},
     {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
     {.op = &hk_op_alerts_list, .run = hk_cmd_alerts_list},
     {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},

@@ -25,6 +25,11 @@
     }
 #define HK_ACTOR_OPTIONS HK_REASON_OPTION, HK_ACTOR_OPTION
 
+#define HK_BACKGROUND_OPTION                                                                                 \
+    {                                                                                                        \
+        .name = "background", .help = "start it as a job, which a relay carries out; do not wait for it"     \
+    }
+
 #define HK_REVEAL_OPTION                                                                                     \
     {                                                                                                        \
         .name = "reveal", .help = "show what is masked; who and why is recorded first"                       \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a search has come. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -48,4 +49,11 @@ int hk_looking_once(const struct hk_cli *cli, hk_print_fn *print)
         code = hk_ask_print(&ask, print);
     hk_ask_end(&ask);
     return code;
+}
+
+void hk_tell_changed(void *arg, const struct hk_progress *progress)
+{
+    bool *told = arg;
+    (void)fprintf(stderr, "\r%" PRIu64 " changed", progress->done);
+    *told = true;
 }

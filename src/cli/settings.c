@@ -35,9 +35,9 @@ int hk_settings_config(const struct hk_cli *cli, enum hk_settings_for purpose, s
     struct hk_diags diags;
     hk_diags_init(&diags);
     const struct hk_config_env *env =
-        purpose == HK_FOR_SENDING ? hk_config_env_system() : hk_config_env_operator();
+        purpose == HK_FOR_ACTING ? hk_config_env_operator() : hk_config_env_system();
     enum hk_code rc = hk_config_load(path, env, &diags, out_config);
-    if (rc != HK_OK || purpose == HK_FOR_SENDING) /* warnings are about sending */
+    if (rc != HK_OK || purpose != HK_FOR_ACTING) /* warnings are about sending */
         hk_settings_complain(&diags);
     size_t errors = diags.errors;
     hk_diags_fini(&diags);
@@ -45,6 +45,8 @@ int hk_settings_config(const struct hk_cli *cli, enum hk_settings_for purpose, s
         return HK_EXIT_OK;
     if (rc == HK_NOMEM)
         return hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    if (purpose == HK_FOR_TRYING)
+        return HK_EXIT_CONFIG;
     return hk_out_error(HK_EXIT_CONFIG, "%s cannot be used: %zu error%s", path, errors,
                         errors == 1 ? "" : "s");
 }

@@ -9,6 +9,7 @@
 
 enum hk_settings_for {
     HK_FOR_SENDING, /* every secret must be there */
+    HK_FOR_TRYING,  /* the same, but the caller says itself what it means when one is not */
     HK_FOR_ACTING   /* a secret that cannot be had is left out: operators need not have them */
 };
 

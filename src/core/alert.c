@@ -472,13 +472,14 @@ static struct hk_alert *find(struct finder *f, struct hk_str destination, struct
 }
 
 /* Letters that an alert has not counted yet. While it lasts it has counted those that die once more: they were not settled in
- * between. (Where a letter died of another cause before, that cause's alert has counted it.) */
+ * between. (Where a letter died of another cause before, that cause's alert has counted it.) A letter that is new and has died
+ * again since is told twice, and counts as the new one. */
 static uint64_t new_letters(const struct hk_alert *a, const struct hk_alert_deaths *d)
 {
     bool again = a->kind == HK_ALERT_REQUEUE_FAILED;
     bool lasts = a->status == HK_ALERT_PENDING || a->status == HK_ALERT_FIRING || a->owed;
     if (!lasts)
-        return again ? d->again : d->n;
+        return again ? d->again : d->n - d->known;
     return again ? d->second : d->n - d->again;
 }
 
@@ -487,7 +488,7 @@ static void find_letters(struct finder *f)
     bool again = f->rule->kind == HK_ALERT_REQUEUE_FAILED;
     for (size_t i = 0; i < f->facts->n_deaths; i++) {
         const struct hk_alert_deaths *d = &f->facts->deaths[i];
-        if (!(again ? d->again : d->n) || !fits(f->rule->destination, d->destination) ||
+        if (!(again ? d->again : d->n - d->known) || !fits(f->rule->destination, d->destination) ||
             !fits(f->rule->reason, d->reason) || !fits(f->rule->event_type, d->event_type))
             continue;
         struct hk_alert *a = find(f, d->destination, d->reason);

@@ -99,6 +99,7 @@ struct hk_alert_deaths {
     struct hk_str destination, reason, event_type;
     uint64_t n, again;        /* `again`: of those, how many had been requeued */
     uint64_t second;          /* of those again, how many for the first time: it was their second death */
+    uint64_t known;           /* of those again, how many this look or the next gives as new letters, too */
     int64_t letter_id;        /* of one of them */
     struct hk_str message_id; /* its */
 };

@@ -27,6 +27,7 @@ void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms)
 void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms)
 {
     struct hk_dest *d = &e->dests[dest];
+    hk_dest_wake(e, dest);
     if (due_ms < d->retry_due_ms)
         d->retry_due_ms = due_ms;
     d->retry_look_at_ms = INT64_MIN;
@@ -45,56 +46,19 @@ int64_t hk_engine_store_now_ms(const struct hk_engine *e, int64_t now_ms)
 
 /* ---- making and freeing ---- */
 
-static enum hk_code init_dest(struct hk_engine *e, size_t i, int64_t now_ms, struct hk_err *err)
-{
-    struct hk_dest *d = &e->dests[i];
-    const struct hk_engine_dest *conf = &e->options.dests[i];
-    struct hk_limiter_options limiter = conf->limiter;
-    uint32_t usual = e->options.concurrency < 64 ? e->options.concurrency : 64;
-
-    d->conf = conf;
-    e->keys.any_ordered |= conf->ordered;
-    d->name = conf->name;
-    d->cap = limiter.concurrency ? limiter.concurrency : usual;
-    limiter.concurrency = 0; /* places are counted here, since what is in reserve takes none */
-    d->retry_due_ms = INT64_MAX;
-    d->retry_after_due_ms = INT64_MIN;
-    enum hk_code rc = hk_limiter_new(&limiter, now_ms, &d->limiter, err);
-    if (rc == HK_OK && conf->breaker)
-        rc = hk_breaker_new(conf->breaker, &d->breaker, err);
-    return rc;
-}
-
-static void sort_names(struct hk_engine *e)
-{
-    /* insertion sort: once, and mostly sorted already */
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        size_t j = i;
-        for (; j > 0 && strcmp(e->dests[e->by_name[j - 1]].name, e->dests[i].name) > 0; j--)
-            e->by_name[j] = e->by_name[j - 1];
-        e->by_name[j] = i;
-    }
-}
-
 static bool allocate(struct hk_engine *e)
 {
     uint32_t n = e->n_slots;
-    size_t dests = e->options.n_dests ? e->options.n_dests : 1;
-    e->dests = hk_mem_zalloc(dests, sizeof *e->dests);
-    e->by_name = hk_mem_zalloc(dests, sizeof *e->by_name);
     e->slots = hk_mem_zalloc(n, sizeof *e->slots);
-    e->exchange.quotas = hk_mem_zalloc(2 * dests, sizeof *e->exchange.quotas);
-    e->exchange.quota_dests = hk_mem_zalloc(2 * dests, sizeof *e->exchange.quota_dests);
-    e->exchange.circuits = hk_mem_zalloc(dests, sizeof *e->exchange.circuits);
     e->exchange.settles = hk_mem_zalloc(n, sizeof *e->exchange.settles);
     e->exchange.settle_slots = hk_mem_zalloc(n, sizeof *e->exchange.settle_slots);
     e->exchange.wants = hk_mem_zalloc(n, sizeof *e->exchange.wants);
     e->exchange.want_slots = hk_mem_zalloc(n, sizeof *e->exchange.want_slots);
     bool rings = hk_ring_init(&e->free, n) && hk_ring_init(&e->chosen, n) && hk_ring_init(&e->ready, n) &&
                  hk_ring_init(&e->settle, n);
-    return e->dests && e->by_name && e->slots && e->exchange.settles && e->exchange.settle_slots &&
-           e->exchange.wants && e->exchange.want_slots && rings && hk_hand_init(&e->hand, n) &&
-           e->exchange.quotas && e->exchange.quota_dests && e->exchange.circuits;
+    return e->slots && e->exchange.settles && e->exchange.settle_slots && e->exchange.wants &&
+           e->exchange.want_slots && rings && hk_hand_init(&e->hand, n) &&
+           hk_dests_room(e, e->options.n_dests);
 }
 
 static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err)
@@ -102,11 +66,10 @@ static enum hk_code init(struct hk_engine *e, int64_t now_ms, struct hk_err *err
     if (!allocate(e))
         return hk_err_set(err, HK_NOMEM, "out of memory for the engine");
     for (size_t i = 0; i < e->options.n_dests; i++) {
-        enum hk_code rc = init_dest(e, i, now_ms, err);
+        enum hk_code rc = hk_dest_begin(e, &e->options.dests[i], now_ms, err);
         if (rc != HK_OK)
             return rc;
     }
-    sort_names(e);
     for (uint32_t i = 0; i < e->n_slots; i++)
         hk_ring_push(&e->free, i);
     hk_rng_seed(&e->rng, e->options.seed, HK_RNG_BACKOFF);
@@ -164,12 +127,11 @@ void hk_engine_free(struct hk_engine *e)
         hk_mem_free(e->slots[i].fan_out);
         hk_mem_free(e->slots[i].fan_key);
     }
-    for (size_t i = 0; e->dests && i < e->options.n_dests; i++) {
-        hk_breaker_free(e->dests[i].breaker);
-        hk_limiter_free(e->dests[i].limiter);
-    }
+    for (size_t i = 0; i < e->n_places; i++)
+        hk_dest_fini(&e->dests[i]);
     void *blocks[] = {e->dests,
                       e->by_name,
+                      e->awake,
                       e->slots,
                       e->exchange.settles,
                       e->exchange.settle_slots,
@@ -271,11 +233,13 @@ static void fill_claims(struct hk_engine *e)
 {
     uint32_t i;
     e->exchange.n_wants = 0;
+    e->exchange.unknown = false;
     while (e->exchange.n_wants < e->options.batch && !(e->exchange.n_wants && next_goes_alone(e)) &&
            hk_ring_pop(&e->chosen, &i)) {
         struct hk_slot *slot = &e->slots[i];
         hk_slot_move(e, i, HK_MOVE_CLAIM);
         bool payload = slot->intent == HK_TO_SEND;
+        e->exchange.unknown |= slot->refusal.fault == HK_FAULT_UNKNOWN_DESTINATION;
         e->exchange.wants[e->exchange.n_wants] =
             (struct hk_want){.source = slot->source, .id = slot->id, .payload = payload};
         e->exchange.want_slots[e->exchange.n_wants++] = i;
@@ -315,12 +279,14 @@ static void next_exchange(struct hk_engine *e, int64_t now_ms, struct hk_action 
                                            .quotas = e->exchange.quotas,
                                            .n_quotas = e->exchange.n_quotas,
                                            .circuits = e->exchange.circuits,
-                                           .n_circuits = e->exchange.n_circuits}};
+                                           .n_circuits = e->exchange.n_circuits,
+                                           .unknown = e->exchange.unknown}};
 }
 
 static bool next_pause(struct hk_engine *e, struct hk_action *out)
 {
-    for (size_t i = 0; i < e->options.n_dests; i++) {
+    for (size_t k = 0; k < e->n_awake; k++) {
+        size_t i = e->awake[k];
         struct hk_dest *d = &e->dests[i];
         if (!d->pause_due)
             continue;
@@ -414,7 +380,7 @@ static bool next_with_lane(struct hk_engine *e, int64_t now_ms, struct hk_action
         return true;
     }
     if (now_ms >= hk_ms_earlier(e->polls.next_ms, e->polls.wake_at_ms)) {
-        *out = (struct hk_action){.kind = HK_ACT_POLL};
+        *out = (struct hk_action){.kind = HK_ACT_POLL, .poll_all = e->n_untold > 0};
         e->polls.last_ms = now_ms;
         e->polls.wake_at_ms = INT64_MAX; /* who asks from now on means the next one */
         e->stats.polls++;
@@ -484,6 +450,7 @@ static bool must_abort(struct hk_engine *e, int64_t now_ms)
 void hk_engine_next(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     *out = (struct hk_action){.kind = HK_ACT_WAIT};
+    hk_dests_settle(e, now_ms);
     if (must_abort(e, now_ms)) {
         abort_sends(e);
         out->kind = HK_ACT_ABORT;
@@ -515,8 +482,8 @@ void hk_engine_drain(struct hk_engine *e, int64_t now_ms, int64_t deadline_ms)
     }
     while (hk_ring_pop(&e->ready, &i))
         hk_slot_give_back(e, i, now_ms);
-    for (size_t k = 0; k < e->options.n_dests; k++)
-        hk_reserve_give_back(e, &e->dests[k], now_ms);
+    for (size_t k = 0; k < e->n_awake; k++)
+        hk_reserve_give_back(e, &e->dests[e->awake[k]], now_ms);
 }
 
 void hk_engine_wake(struct hk_engine *e, int64_t now_ms)
@@ -530,12 +497,12 @@ bool hk_engine_hungry(const struct hk_engine *e)
     if (!e->lease.lane || e->drain.on || !hk_engine_can_take(e) || hk_engine_late_due(e) || e->chosen.len ||
         e->reading.last_id > e->reading.cursor)
         return false;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        const struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; k < e->n_awake; k++) {
+        const struct hk_dest *d = &e->dests[e->awake[k]];
         if (!d->behind && !d->paused && d->in_flight < d->cap)
             return true;
     }
-    return false;
+    return e->n_awake < e->n_known;
 }
 
 const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *e)
@@ -555,10 +522,10 @@ uint32_t hk_engine_in_hand(const struct hk_engine *e)
 
 bool hk_engine_view_dest(const struct hk_engine *e, size_t dest, int64_t now_ms, struct hk_dest_view *out)
 {
-    if (dest >= e->options.n_dests)
+    if (dest >= e->n_places || !e->dests[dest].name)
         return false;
     const struct hk_dest *d = &e->dests[dest];
-    int64_t at = hk_limiter_ready_at_ms(d->limiter, now_ms);
+    int64_t at = hk_dest_limit_at(d, now_ms);
     *out = (struct hk_dest_view){
         .name = d->name,
         .seen = d->seen,

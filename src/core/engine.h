@@ -24,10 +24,11 @@ struct hk_engine;
 
 struct hk_engine_dest {
     const char *name;
-    const struct hk_policy *policy;           /* outlives the engine */
+    const struct hk_policy *policy;           /* outlives the engine, or until the destination is settled */
     const struct hk_breaker_options *breaker; /* NULL = none */
     struct hk_limiter_options limiter;        /* its concurrency 0 = min(64, the engine's) */
     bool ordered;                             /* per key */
+    bool held;                                /* it cannot be used now: its messages wait */
     bool skip_dead;                           /* a dead head does not hold its key */
 };
 
@@ -92,6 +93,7 @@ struct hk_scan_purpose {
 struct hk_action {
     enum hk_action_kind kind;
     int64_t wake_ms; /* WAIT */
+    bool poll_all;   /* POLL: tell all there is, be it news or not */
     struct hk_scan scan;
     struct hk_scan_purpose purpose; /* SCAN: for hk_engine_on_scan */
     struct hk_exchange exchange;    /* valid until the answer is reported */
@@ -150,6 +152,27 @@ void hk_engine_on_outcome(struct hk_engine *engine, int64_t now_ms, uint32_t slo
 void hk_engine_wake(struct hk_engine *engine, int64_t now_ms);
 /* Is there nothing to do, and room, so that it is worth somebody's while to say when there is? */
 bool hk_engine_hungry(const struct hk_engine *engine);
+
+/* ---- destinations that come and go while it runs ----
+ *
+ * A destination has a place, a number, from when it is made until it is gone; then another may have the number. Those that a
+ * route names stay as they are. */
+
+/* Makes the destination, or changes the one of that name. From now on no request goes to it as it was before. What is on its
+ * way ends as it will; what was claimed and not sent is given back, uncharged, if the destination's order changes. It keeps
+ * what is known of the receiver: an open breaker, a Retry-After, what is left of its rate. */
+enum hk_code hk_engine_put_dest(struct hk_engine *engine, int64_t now_ms, const struct hk_engine_dest *conf,
+                                size_t *out_dest, struct hk_err *err) HK_MUSTCHECK;
+/* Nothing more is sent to it. It is gone when what is on its way has ended and is settled; then what waits for it dies, as
+ * messages of an unknown destination do. False: a route names it, or it is not there. */
+bool hk_engine_remove_dest(struct hk_engine *engine, int64_t now_ms, size_t dest);
+/* False: a change, or its end, is not over yet. */
+bool hk_engine_dest_settled(const struct hk_engine *engine, size_t dest);
+/* The shell knows the definitions up to this version of the store's. While the store has another one no message dies of an
+ * unknown destination. */
+void hk_engine_know_dests(struct hk_engine *engine, int64_t version);
+/* SIZE_MAX: there is none of that name. */
+size_t hk_engine_find_dest(const struct hk_engine *engine, const char *name);
 
 /* Stop claiming; finish what is in flight until `deadline_ms`, then give it back. */
 void hk_engine_drain(struct hk_engine *engine, int64_t now_ms, int64_t deadline_ms);

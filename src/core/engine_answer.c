@@ -37,7 +37,7 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
     e->chosen.len = e->ready.len = e->settle.len = 0;
     e->exchange.n_wants = e->exchange.n_settles = 0;
     e->load.in_reserve = 0;
-    for (size_t i = 0; i < e->options.n_dests; i++)
+    for (size_t i = 0; i < e->n_places; i++)
         e->dests[i].reserve_len = e->dests[i].ahead = 0;
     for (uint32_t i = 0; i < e->n_slots; i++) {
         struct hk_slot *slot = &e->slots[i];
@@ -63,7 +63,8 @@ static void read_anew(struct hk_engine *e)
     e->reading.late_told = e->reading.late_begun = false;
     e->keys.loaded = false;
     e->reading.given_back = 0;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
+    e->reading.counted_to = HK_FIRST_ID;
+    for (size_t i = 0; i < e->n_places; i++) {
         struct hk_dest *d = &e->dests[i];
         d->behind = false;
         d->cursor = HK_FIRST_ID;
@@ -93,7 +94,7 @@ static void forget_positions(struct hk_engine *e)
     hk_order_clear(e->order);
     e->reading.want_alone = HK_NO_DEST;
     e->stray.due_ms = INT64_MAX;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
+    for (size_t i = 0; i < e->n_places; i++) {
         e->dests[i].retries_chosen = 0;
         e->dests[i].retry_due_ms = INT64_MAX;
     }
@@ -141,7 +142,7 @@ void hk_engine_on_acquired(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
 }
 
 /* A destination that is not configured has a name of any length. False: out of memory, the next poll tries again. */
-static bool name_stray(struct hk_engine *e, struct hk_str name)
+bool hk_engine_name_stray(struct hk_engine *e, struct hk_str name)
 {
     if (name.len >= e->stray.room) {
         char *longer = hk_mem_resize(e->stray.name, name.len + 1);
@@ -157,10 +158,11 @@ static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
 {
     size_t i = hk_engine_dest_by_name(e, seen->name);
     if (i == HK_NO_DEST) {
-        if (seen->retry_due_ms < e->stray.due_ms && name_stray(e, seen->name))
+        if (seen->retry_due_ms < e->stray.due_ms && hk_engine_name_stray(e, seen->name))
             e->stray.due_ms = seen->retry_due_ms;
         return;
     }
+    hk_dest_wake(e, i);
     struct hk_dest *d = &e->dests[i];
     d->retry_due_ms = seen->retry_due_ms;
     d->seen_paused = seen->paused;
@@ -170,7 +172,8 @@ static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
 /* A person says that it is well again. */
 static void resume_dest(struct hk_dest *d, int64_t now_ms)
 {
-    hk_limiter_resume(d->limiter, now_ms);
+    if (hk_dest_make_guards(d, now_ms)) /* else: it was never sent to, and memory is short */
+        hk_limiter_resume(d->limiter, now_ms);
     hk_circuit_resumed(d, now_ms);
     d->auth_in_row = 0;
 }
@@ -179,8 +182,8 @@ static void resume_dest(struct hk_dest *d, int64_t now_ms)
  * resumes, so that the breaker is the later news and has the last word. */
 static void apply_pauses(struct hk_engine *e, int64_t now_ms)
 {
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
         bool ours = d->pause_due; /* and not on disk yet */
         if (!ours && d->paused && !d->seen_paused)
             resume_dest(d, now_ms);
@@ -196,6 +199,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
         return;
     if (!poll->changed) {
         hk_reserve_look(e, now_ms);
+        hk_dests_sleep(e);
         e->polls.every_ms =
             e->polls.every_ms * 2 < e->options.poll_max_ms ? e->polls.every_ms * 2 : e->options.poll_max_ms;
         e->polls.next_ms = now_ms + (int64_t)e->polls.every_ms;
@@ -214,20 +218,23 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     e->stray.due_ms = INT64_MAX;
     e->keys.stale = true;
     e->keys.acts = poll->acts;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        e->dests[i].retry_due_ms = INT64_MAX;
-        e->dests[i].seen_paused = false;
-        e->dests[i].seen_open_ms = 0;
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
+        d->retry_due_ms = INT64_MAX;
+        d->seen_paused = false;
+        d->seen_open_ms = 0;
     }
     for (size_t i = 0; i < poll->n_dests; i++)
         learn_dest(e, &poll->dests[i]);
     apply_pauses(e, now_ms);
+    hk_dests_told(e);
     hk_reserve_look(e, now_ms);
+    hk_dests_sleep(e);
 }
 
 static struct hk_order_key *held_key(struct hk_engine *e, size_t dest, const struct hk_held_key *held)
 {
-    const struct hk_engine_dest *conf = e->dests[dest].conf;
+    const struct hk_engine_dest *conf = &e->dests[dest].conf;
     if (!conf->ordered || (held->dead && conf->skip_dead))
         return NULL;
     return hk_order_get(e->order, hk_order_hash(e->order, dest, held->key), dest);
@@ -246,7 +253,7 @@ static void told_held(struct hk_engine *e, size_t dest, const struct hk_held_key
  * names none holds nobody. */
 static void told_held_unrouted(struct hk_engine *e, const struct hk_held_key *held)
 {
-    for (size_t i = 0; i < e->options.n_dests && !held->dead; i++) {
+    for (size_t i = 0; i < e->n_places && !held->dead; i++) {
         bool named = false;
         for (size_t r = 0; r < e->options.n_routes; r++)
             for (size_t k = 0; k < e->options.routes[r].n_dests; k++)
@@ -403,6 +410,7 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     learn_store_time(e, now_ms, done->now_ms, 0);
     renewed(e);
     hk_quota_granted(e, done->grants, now_ms);
+    e->told_dests = done->definitions;
     settles_done(e, done);
     claims_done(e, done, now_ms);
     if (done->reset)

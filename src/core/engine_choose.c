@@ -18,6 +18,7 @@
 
 enum {
     CRASHES_ALONE = 3,
+    NO_MEMORY_WAIT_MS = 50,
     LOOK_AGAIN_MS = 1000 /* at retry rows whose keys are held, or which are due by a clock that is behind */
 };
 
@@ -42,24 +43,6 @@ struct target {
     size_t dest, route;
     struct hk_refusal refusal;
 };
-
-size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name)
-{
-    size_t lo = 0, hi = e->options.n_dests;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        struct hk_str here = hk_str_of(e->dests[e->by_name[mid]].name);
-        size_t n = here.len < name.len ? here.len : name.len;
-        int cmp = n ? memcmp(here.ptr, name.ptr, n) : 0;
-        if (cmp == 0 && here.len == name.len)
-            return e->by_name[mid];
-        if (cmp < 0 || (cmp == 0 && here.len < name.len))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return HK_NO_DEST;
-}
 
 static size_t route_of(const struct hk_engine *e, struct hk_str event_type)
 {
@@ -129,7 +112,7 @@ static uint32_t three_quarters(uint32_t n)
 int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
                          int64_t now_ms)
 {
-    if (d->paused || d->in_flight >= hk_dest_room(e, d) || !hk_share_has_place(e, d) ||
+    if (d->paused || hk_dest_rests(d) || d->in_flight >= hk_dest_room(e, d) || !hk_share_has_place(e, d) ||
         hk_share_lacks_bytes(e, d))
         return INT64_MAX;
     if (source == HK_FROM_RETRY &&
@@ -138,7 +121,7 @@ int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enu
         return INT64_MAX;
     if (hk_quota_waits(e, d, now_ms))
         return INT64_MAX;
-    int64_t at = hk_limiter_ready_at_ms(d->limiter, now_ms);
+    int64_t at = hk_dest_limit_at(d, now_ms);
     return d->breaker ? hk_ms_later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
 }
 
@@ -209,7 +192,7 @@ static bool keys_allow(const struct hk_engine *e, const struct look *look, const
     const size_t *dests;
     size_t n = ordered_dests(e, head, t, &dests);
     for (size_t k = 0; k < n; k++) {
-        if (!e->dests[dests[k]].conf->ordered)
+        if (!e->dests[dests[k]].conf.ordered)
             continue;
         if (!key_allows(e, head, dests[k]) ||
             (t->dest == HK_NO_DEST && unread_before(e, look, head, dests[k])))
@@ -238,8 +221,7 @@ static bool fan_take(struct hk_engine *e, const struct hk_head *head, struct hk_
     slot->fan_key = hk_mem_strndup(head->key.ptr, head->key.len);
     for (size_t k = 0; slot->fan_key && k < route->n_dests; k++) {
         size_t dest = route->dests[k];
-        if (!e->dests[dest].conf->ordered ||
-            key_take(e, head, hk_order_hash(e->order, dest, head->key), dest))
+        if (!e->dests[dest].conf.ordered || key_take(e, head, hk_order_hash(e->order, dest, head->key), dest))
             continue;
         hk_slot_free_keys(e, slot); /* a key that was not taken is not held either: nothing to give back */
     }
@@ -256,7 +238,7 @@ static bool keys_take(struct hk_engine *e, const struct hk_head *head, const str
         return true;
     if (t->dest == HK_NO_DEST)
         return fan_take(e, head, slot);
-    if (!e->dests[t->dest].conf->ordered)
+    if (!e->dests[t->dest].conf.ordered)
         return true;
     uint64_t hash = hk_order_hash(e->order, t->dest, head->key);
     const struct hk_order_key *key = hk_order_find(e->order, hash);
@@ -314,7 +296,12 @@ static struct hk_slot *take_slot(struct hk_engine *e, const struct hk_head *head
                              .route = t->route,
                              .unrouted = head->source == HK_FROM_RETRY && !head->destination.len,
                              .not_before_ms = head->not_before_ms};
+    slot->born = e->puts;
     e->used_slots++;
+    if (t->dest != HK_NO_DEST)
+        hk_dest_wake(e, t->dest);
+    if (t->dest != HK_NO_DEST)
+        e->dests[t->dest].in_hand++;
     hk_hand_add(e, i);
     hk_slot_move(e, i, HK_MOVE_TAKE);
     hk_engine_wants_exchange(e, now_ms);
@@ -345,6 +332,10 @@ static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head
                                  int64_t now_ms)
 {
     struct hk_dest *d = &e->dests[t->dest];
+    if (!hk_dest_make_guards(d, now_ms)) {
+        e->call.retry_at_ms = now_ms + NO_MEMORY_WAIT_MS; /* else it would be looked for again at once */
+        return ENGINE_FULL;
+    }
     struct hk_slot *slot = take_slot(e, head, t, now_ms);
     guards_acquire(e, d, slot, now_ms);
     if (!keys_take(e, head, t, slot)) {
@@ -367,6 +358,8 @@ static enum verdict consider(struct hk_engine *e, const struct look *look, const
     if (!hk_engine_can_take(e))
         return ENGINE_FULL;
     struct target t = aim(e, look, head);
+    if (t.dest != HK_NO_DEST)
+        hk_dest_wake(e, t.dest); /* it may have to ask for leave */
     if (t.intent == HK_TO_SEND && (hk_share_waits_turn(e, look->purpose->dest, t.dest) ||
                                    !hk_share_has_bytes(e, &e->dests[t.dest], head->payload_bytes)))
         return DEST_FULL;
@@ -413,7 +406,7 @@ static void pass_keys(struct hk_engine *e, const struct hk_head *head)
     const size_t *dests;
     size_t n = ordered_dests(e, head, &t, &dests);
     for (size_t k = 0; k < n; k++) {
-        if (!e->dests[dests[k]].conf->ordered)
+        if (!e->dests[dests[k]].conf.ordered)
             continue;
         struct hk_order_key *key =
             hk_order_get(e->order, hk_order_hash(e->order, dests[k], head->key), dests[k]);
@@ -449,7 +442,7 @@ static bool look_fresh(struct hk_engine *e, const struct look *look, const struc
 static void count_seen(struct hk_engine *e, const struct hk_head *head)
 {
     size_t dest = fresh_dest(e, head);
-    if (dest != HK_NO_DEST)
+    if (dest != HK_NO_DEST && head->id > e->reading.counted_to)
         e->dests[dest].seen++;
 }
 
@@ -483,7 +476,7 @@ static bool concerns(const struct hk_engine *e, const struct hk_head *head, size
 static bool is_for_behind(const struct hk_engine *e, const struct hk_head *head, size_t dest)
 {
     return fresh_dest(e, head) == dest ||
-           (head->key.len && e->dests[dest].conf->ordered && concerns(e, head, dest));
+           (head->key.len && e->dests[dest].conf.ordered && concerns(e, head, dest));
 }
 
 static void scanned_behind(struct hk_engine *e, const struct look *look)
@@ -627,6 +620,7 @@ static void look_from(struct hk_engine *e, const struct hk_head *head, size_t de
 {
     int64_t before = hk_id_before(head->id);
     if (dest != HK_NO_DEST) {
+        hk_dest_wake(e, dest);
         e->dests[dest].behind = true;
         e->dests[dest].cursor = before;
         return;

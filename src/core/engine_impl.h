@@ -60,7 +60,8 @@ struct hk_slot {
     int64_t id;
     int64_t claim;
     uint64_t bytes;
-    size_t dest; /* HK_NO_DEST: none */
+    size_t dest;   /* HK_NO_DEST: none */
+    uint64_t born; /* so many destinations had been made when it was taken */
     size_t route;
     uint64_t key;  /* hash; 0 = not ordered, or a fan-out */
     char *fan_key; /* a fan-out's key, held at each of its destinations that is ordered; NULL = none */
@@ -92,11 +93,23 @@ struct hk_meter {
     bool asks;         /* there is work for one */
 };
 
+enum hk_dest_state {
+    HK_DEST_IN_USE = 0,
+    HK_DEST_CHANGING, /* takes nothing until nothing is in hand: then it is what `next` says */
+    HK_DEST_LEAVING   /* takes nothing until nothing is in hand: then it is gone */
+};
+
 struct hk_dest {
-    const char *name;
-    const struct hk_engine_dest *conf;
-    struct hk_breaker *breaker; /* NULL = none */
-    struct hk_limiter *limiter;
+    char *name;                 /* NULL = a free place */
+    struct hk_engine_dest conf; /* its breaker's options are our copy */
+    struct hk_dest_next *next;  /* CHANGING: what it is to be (engine_dests.c); NULL otherwise */
+    enum hk_dest_state state;
+    bool awake;                 /* is in the list of those that have something to do */
+    bool untold;                /* no poll has told of it since it was made */
+    uint64_t put;               /* the number of its making */
+    uint32_t in_hand;           /* slots */
+    struct hk_breaker *breaker; /* NULL = none, or it was never needed: then it is closed … */
+    struct hk_limiter *limiter; /* … and lets everything through; NULL: it was never needed */
     uint32_t cap;
     uint32_t in_flight, retries_in_flight; /* chosen to sending */
     uint32_t retries_chosen;               /* not claimed yet: their rows would be read again */
@@ -188,6 +201,7 @@ struct hk_engine_polls {
 /* How far outbox was read by what all destinations read together. */
 struct hk_engine_reading {
     int64_t last_id, cursor; /* the cursor: highest id that was looked at for everybody */
+    int64_t counted_to;      /* rows up to here were counted as seen before the cursor was set back */
     bool late_told;          /* a poll said so, and no late scan has begun since */
     bool late_begun;         /* one goes on from late_cursor */
     int64_t late_cursor;
@@ -236,8 +250,10 @@ struct hk_engine_exchange {
     size_t n_quotas;
     struct hk_circuit *circuits;
     size_t n_circuits;
+    size_t room;       /* destinations that quotas (two each) and circuits have room for */
     int64_t oldest_ms; /* since when something waits for the next one; INT64_MAX = nothing */
     bool looked;       /* before the one that is due */
+    bool unknown;      /* a want names a destination that nobody knows */
 };
 
 /* A destination with retry rows that is not configured (any more). */
@@ -251,7 +267,15 @@ struct hk_engine_stray {
 struct hk_engine {
     struct hk_engine_options options;
     struct hk_dest *dests;
-    size_t *by_name; /* indexes of dests, sorted by name */
+    size_t n_places, dests_room; /* of them, free ones included */
+    size_t n_known;              /* destinations; those that leave are known until they are gone */
+    size_t *by_name;             /* their places, sorted by name */
+    size_t *awake;               /* places of those that have something to do, in their order */
+    size_t n_awake;
+    size_t n_untold, n_unsettled; /* without a poll; changing or leaving */
+    uint64_t puts;                /* destinations that were made */
+    int64_t known_dests;          /* the version of the definitions that the shell has told us of … */
+    int64_t told_dests;           /* … and the one that the last exchange saw */
     struct hk_slot *slots;
     uint32_t n_slots, used_slots;
     struct hk_hand hand;
@@ -291,6 +315,35 @@ void hk_engine_wants_exchange(struct hk_engine *e, int64_t now_ms);
 void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms);
 int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms);
 
+/* A destination that is not configured has a name of any length. False: out of memory, the next poll tries again. */
+bool hk_engine_name_stray(struct hk_engine *e, struct hk_str name);
+
+/* engine_dests.c */
+/* HK_NO_DEST: there is none of that name. */
+size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
+bool hk_dests_room(struct hk_engine *e, size_t n); /* for so many; false: out of memory */
+/* Makes one that is not there yet. */
+enum hk_code hk_dest_begin(struct hk_engine *e, const struct hk_engine_dest *conf, int64_t now_ms,
+                           struct hk_err *err);
+void hk_dest_fini(struct hk_dest *d);
+/* It has something to do, or may have: it is looked at until it sleeps again. */
+void hk_dest_wake(struct hk_engine *e, size_t dest);
+/* A poll is over: who has nothing to do any more? */
+void hk_dests_sleep(struct hk_engine *e);
+/* A poll told all that there is: those that waited for it begin. */
+void hk_dests_told(struct hk_engine *e);
+/* Those of which nothing is in hand any more change, or go. */
+void hk_dests_settle(struct hk_engine *e, int64_t now_ms);
+/* It takes nothing now, whatever it has to do. */
+bool hk_dest_rests(const struct hk_dest *d);
+/* Its limiter, and its breaker if it has one, are made when they are first needed. False: out of memory. */
+bool hk_dest_make_guards(struct hk_dest *d, int64_t now_ms);
+int64_t hk_dest_limit_at(const struct hk_dest *d, int64_t now_ms);
+/* A message names a destination that we know nothing of: may the store know more by now? */
+bool hk_dest_may_exist(struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms);
+/* Such a message is back where it was. */
+void hk_dest_given_back(struct hk_engine *e, const struct hk_slot *slot);
+
 /* engine_hand.c */
 bool hk_hand_init(struct hk_hand *hand, uint32_t n_slots); /* false: out of memory */
 void hk_hand_add(struct hk_engine *e, uint32_t slot);
@@ -324,7 +377,6 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_
                       const struct hk_heads *heads);
 /* Gives back what a chosen message holds: breaker permit, limiter slot, place in the key's order. */
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
-size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
 
 /* engine_reserve.c */
 /* How many of its messages may be in hand. */

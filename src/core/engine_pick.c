@@ -14,7 +14,7 @@ static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
     if (!d && e->share.slow_behind)
         return e->options.batch < 16 ? 16 : e->options.batch;
     uint32_t room = e->options.concurrency - e->load.in_flight, own = d ? hk_dest_room(e, d) : 0;
-    if (d && !d->conf->ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
+    if (d && !d->conf.ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
         room = own - d->in_flight;
     uint32_t limit = room < e->options.batch ? room : e->options.batch;
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
@@ -54,9 +54,10 @@ bool hk_dest_wants_scan(const struct hk_engine *e, struct hk_dest *d, int64_t no
 }
 
 /* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
-static bool key_ready(const struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
+static bool key_ready(struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
 {
     struct hk_dest *d = &e->dests[key->dest];
+    hk_dest_wake(e, key->dest);
     return !hk_share_key_waits(e, d) && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms) &&
            hk_dest_read_to(e, d) >= hk_id_before(key->passed_id);
 }
@@ -84,7 +85,8 @@ static bool pick_key(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     size_t next = HK_NO_DEST;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
+    for (size_t k = 0; k < e->n_awake; k++) {
+        size_t i = e->awake[k];
         bool earlier = next == HK_NO_DEST || e->dests[i].turn < e->dests[next].turn;
         if (earlier && hk_dest_wants_scan(e, &e->dests[i], now_ms))
             next = i;
@@ -184,8 +186,8 @@ int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
     const struct hk_order_key *key = hk_order_ready(e->order);
     if (key)
         at = hk_ms_earlier(at, hk_dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
         if (d->behind)
             at = hk_ms_earlier(at, hk_dest_ready_at(e, d, HK_FROM_OUTBOX, now_ms));
         if (d->retry_due_ms == INT64_MAX || d->retries_chosen)

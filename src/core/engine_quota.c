@@ -9,6 +9,7 @@
  * anew begins where the last one ended. */
 #include <assert.h>
 
+#include "base/mem.h"
 #include "core/engine_impl.h"
 
 enum {
@@ -32,7 +33,7 @@ static bool is_probing(const struct hk_engine *e, const struct hk_dest *d, int64
 
 static bool is_rated(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return e->options.shared && d->conf->limiter.rate_per_s > 0;
+    return e->options.shared && d->conf.limiter.rate_per_s > 0;
 }
 
 bool hk_quota_ready(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
@@ -71,8 +72,8 @@ static int64_t meter_at(const struct hk_meter *m)
 int64_t hk_quota_at(const struct hk_engine *e)
 {
     int64_t at = INT64_MAX;
-    for (size_t i = 0; e->options.shared && i < e->options.n_dests; i++) {
-        const struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; e->options.shared && k < e->n_awake; k++) {
+        const struct hk_dest *d = &e->dests[e->awake[k]];
         int64_t rate = meter_at(&d->rate), probe = meter_at(&d->probe);
         at = rate < at ? rate : at;
         at = probe < at ? probe : at;
@@ -88,7 +89,7 @@ static void ask(struct hk_engine *e, size_t dest, bool probe, int64_t now_ms)
     struct hk_meter *m = probe ? &d->probe : &d->rate;
     if (!m->asks || now_ms < m->ask_at_ms)
         return;
-    const struct hk_engine_dest *conf = d->conf;
+    const struct hk_engine_dest *conf = &d->conf;
     struct hk_quota q = {.destination = d->name, .probe = probe, .want = 1};
     if (probe) {
         q.rate_per_s = 1000.0 / (double)conf->breaker->open_ms;
@@ -121,13 +122,38 @@ static void tell(struct hk_engine *e, size_t dest)
     d->circuit_seen_ms = until_ms; /* what we said ourselves is no news */
 }
 
+/* For all that are awake. Nobody reads the lists of the last exchange any more. */
+static bool make_room(struct hk_engine *e)
+{
+    struct hk_engine_exchange *x = &e->exchange;
+    if (e->n_awake <= x->room)
+        return true;
+    size_t room = e->n_awake * 2;
+    struct hk_quota *quotas = hk_mem_zalloc(2 * room, sizeof *quotas);
+    size_t *dests = hk_mem_zalloc(2 * room, sizeof *dests);
+    struct hk_circuit *circuits = hk_mem_zalloc(room, sizeof *circuits);
+    bool ok = quotas && dests && circuits;
+    hk_mem_free(ok ? x->quotas : quotas);
+    hk_mem_free(ok ? x->quota_dests : dests);
+    hk_mem_free(ok ? x->circuits : circuits);
+    if (!ok)
+        return false;
+    x->quotas = quotas;
+    x->quota_dests = dests;
+    x->circuits = circuits;
+    x->room = room;
+    return true;
+}
+
 void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
 {
     e->exchange.n_quotas = e->exchange.n_circuits = 0;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        ask(e, i, false, now_ms);
-        ask(e, i, true, now_ms);
-        tell(e, i);
+    if (!make_room(e))
+        return; /* out of memory: the next exchange tries again */
+    for (size_t k = 0; k < e->n_awake; k++) {
+        ask(e, e->awake[k], false, now_ms);
+        ask(e, e->awake[k], true, now_ms);
+        tell(e, e->awake[k]);
     }
 }
 
@@ -135,11 +161,13 @@ void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_
 {
     for (size_t i = 0; i < e->exchange.n_quotas; i++) {
         struct hk_dest *d = &e->dests[e->exchange.quota_dests[i]];
+        if (e->exchange.quotas[i].probe && !d->conf.breaker)
+            continue; /* not any more */
         struct hk_meter *m = e->exchange.quotas[i].probe ? &d->probe : &d->rate;
         int64_t ready_ms = grants[i].ready_ms - e->clock.hi_ms;
         m->tokens = grants[i].n;
         m->until_ms =
-            now_ms + (int64_t)(e->exchange.quotas[i].probe ? d->conf->breaker->open_ms : TOKENS_LAST_MS);
+            now_ms + (int64_t)(e->exchange.quotas[i].probe ? d->conf.breaker->open_ms : TOKENS_LAST_MS);
         m->asks = !m->tokens;
         m->ask_at_ms = ready_ms > now_ms ? ready_ms : now_ms + 1;
     }
@@ -150,9 +178,9 @@ void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_
 void hk_quota_undone(struct hk_engine *e)
 {
     for (size_t i = 0; i < e->exchange.n_circuits; i++)
-        for (size_t k = 0; k < e->options.n_dests; k++)
-            if (e->dests[k].name == e->exchange.circuits[i].destination)
-                e->dests[k].tell_circuit = true;
+        for (size_t k = 0; k < e->n_awake; k++)
+            if (e->dests[e->awake[k]].name == e->exchange.circuits[i].destination)
+                e->dests[e->awake[k]].tell_circuit = true;
     e->exchange.n_quotas = e->exchange.n_circuits = 0;
 }
 
@@ -182,7 +210,8 @@ void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms)
 
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms)
 {
-    if (!d->breaker || d->tell_circuit || open_until_ms == d->circuit_seen_ms)
+    if (!d->conf.breaker || d->tell_circuit || open_until_ms == d->circuit_seen_ms ||
+        !hk_dest_make_guards(d, now_ms))
         return;
     d->circuit_seen_ms = open_until_ms;
     if (open_until_ms == 0)

@@ -23,12 +23,12 @@ static uint32_t fewer(uint32_t a, uint32_t b)
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
 {
     bool roomy = e->load.in_flight < e->options.concurrency / 4 * 3;
-    return roomy && !(d->conf->limiter.rate_per_s > 0) ? d->cap + d->ahead : d->cap;
+    return roomy && !(d->conf.limiter.rate_per_s > 0) ? d->cap + d->ahead : d->cap;
 }
 
 static bool may_be_sent_to(const struct hk_dest *d, int64_t now_ms)
 {
-    return !d->paused && hk_limiter_ready_at_ms(d->limiter, now_ms) <= now_ms &&
+    return !d->paused && !hk_dest_rests(d) && hk_dest_limit_at(d, now_ms) <= now_ms &&
            (!d->breaker || hk_breaker_state(d->breaker, now_ms) == HK_BREAKER_CLOSED);
 }
 
@@ -76,8 +76,8 @@ void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 
 void hk_reserve_look(struct hk_engine *e, int64_t now_ms)
 {
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
         if (d->reserve_len && (!may_be_sent_to(d, now_ms) || now_ms - d->answered_ms >= SILENT_MS))
             hk_reserve_give_back(e, d, now_ms);
     }
@@ -86,8 +86,8 @@ void hk_reserve_look(struct hk_engine *e, int64_t now_ms)
 void hk_reserve_measure(struct hk_engine *e, int64_t now_ms)
 {
     bool soon = now_ms - e->load.measured_ms < (int64_t)e->options.ahead_ms;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
         d->ahead = soon && may_be_sent_to(d, now_ms) ? fewer(d->answered, 2 * d->cap) : 0;
         d->answered = 0;
     }

@@ -120,7 +120,7 @@ static void tell_breaker(struct hk_engine *e, struct hk_slot *slot, const struct
                          int64_t now_ms)
 {
     struct hk_breaker *breaker = e->dests[slot->dest].breaker;
-    if (!breaker || d->own_fault)
+    if (!breaker || d->own_fault || !slot->permit) /* without: its breaker is another one since */
         return;
     hk_breaker_record(breaker, slot->permit, !d->unhealthy, now_ms, &e->breaker_rng);
     slot->permit = 0;
@@ -259,7 +259,7 @@ const struct hk_policy *hk_slot_policy(const struct hk_engine *e, const struct h
 {
     if (slot->message.policy.len && e->options.policy_by_name)
         return e->options.policy_by_name(e->options.policy_arg, slot->message.policy.ptr);
-    return e->dests[slot->dest].conf->policy;
+    return e->dests[slot->dest].conf.policy;
 }
 
 /* What the message itself asks for. It cannot lift the policy's bound at will. */
@@ -285,7 +285,7 @@ static void make_ready(struct hk_engine *e, uint32_t i, int64_t now_ms)
         settle_refused(e, i, &refusal, now_ms);
         return;
     }
-    if (e->drain.on) {
+    if (e->drain.on || hk_dest_rests(&e->dests[slot->dest])) {
         hk_slot_give_back(e, i, now_ms);
         return;
     }
@@ -315,7 +315,10 @@ void hk_slot_claimed(struct hk_engine *e, uint32_t i, const struct hk_message *m
         settle_fan_out(e, i, now_ms);
         break;
     case HK_TO_REFUSE:
-        settle_refused(e, i, &slot->refusal, now_ms);
+        if (hk_dest_may_exist(e, slot, now_ms))
+            hk_slot_give_back(e, i, now_ms);
+        else
+            settle_refused(e, i, &slot->refusal, now_ms);
         break;
     }
 }
@@ -435,7 +438,7 @@ static void count(struct hk_engine_stats *stats, enum hk_settle_kind kind)
 /* A key that the table has no memory for is not held: order is lost for it rather than the message. */
 static void hold(struct hk_engine *e, size_t dest, struct hk_str text, bool dead)
 {
-    if (!e->dests[dest].conf->ordered || !text.len)
+    if (!e->dests[dest].conf.ordered || !text.len)
         return;
     struct hk_order_key *key = hk_order_get(e->order, hk_order_hash(e->order, dest, text), dest);
     if (!key)
@@ -467,7 +470,7 @@ void hk_slot_free_keys(struct hk_engine *e, struct hk_slot *slot)
         return;
     const struct hk_engine_route *route = &e->options.routes[slot->route];
     for (size_t k = 0; k < route->n_dests; k++)
-        if (e->dests[route->dests[k]].conf->ordered)
+        if (e->dests[route->dests[k]].conf.ordered)
             free_key(e, hk_order_hash(e->order, route->dests[k], hk_str_of(slot->fan_key)));
     hk_mem_free(slot->fan_key);
     slot->fan_key = NULL;
@@ -521,7 +524,7 @@ void hk_slot_stuck(struct hk_engine *e, struct hk_slot *slot)
     bool dead = slot->source == HK_FROM_OUTBOX;
     e->stats.stuck++;
     if (slot->dest != HK_NO_DEST && slot->settle.kind != HK_SETTLE_SENT &&
-        !(dead && e->dests[slot->dest].conf->skip_dead))
+        !(dead && e->dests[slot->dest].conf.skip_dead))
         hold(e, slot->dest, slot->message.key, dead);
     doubt(e, slot);
     e->keys.doubtful |= slot->unrouted;
@@ -541,8 +544,10 @@ void hk_slot_settled(struct hk_engine *e, struct hk_slot *slot)
             hk_engine_note_due(e, slot->dest, slot->settle.due_ms);
         if (kind == HK_SETTLE_RELEASE)
             released(e, slot);
-        if (kind == HK_SETTLE_DEAD && !e->dests[slot->dest].conf->skip_dead)
+        if (kind == HK_SETTLE_DEAD && !e->dests[slot->dest].conf.skip_dead)
             hold(e, slot->dest, slot->message.key, true);
+    } else if (kind == HK_SETTLE_RELEASE) {
+        hk_dest_given_back(e, slot);
     }
     doubt(e, slot);
     e->keys.doubtful |= slot->unrouted; /* which of them are free now is not known by itself */

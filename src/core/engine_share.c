@@ -27,7 +27,7 @@ enum {
 static uint32_t kept_places(const struct hk_engine *e)
 {
     uint32_t all = e->options.concurrency;
-    return all < SMALL || e->options.n_dests < 2 ? 0 : all / 8;
+    return all < SMALL || e->n_known < 2 ? 0 : all / 8;
 }
 
 static uint32_t free_places(const struct hk_engine *e)
@@ -63,8 +63,8 @@ static void count_lingering(struct hk_engine *e, int64_t now_ms)
     if (now_ms < e->share.lingering_at_ms)
         return;
     e->share.lingering_at_ms = now_ms + LOOK_EVERY_MS;
-    for (size_t i = 0; i < e->options.n_dests; i++)
-        e->dests[i].lingering = 0;
+    for (size_t k = 0; k < e->n_awake; k++)
+        e->dests[e->awake[k]].lingering = 0;
     for (uint32_t i = 0; e->load.sending && i < e->n_slots; i++) {
         const struct hk_slot *slot = &e->slots[i];
         bool on_its_way = slot->phase == HK_SLOT_SENDING || slot->phase == HK_SLOT_ORPHANED;
@@ -84,13 +84,13 @@ void hk_share_joins(struct hk_engine *e, struct hk_dest *d)
 /* It has not answered yet, and the others may all be at work, too, without having answered. */
 static bool starts_slowly(const struct hk_engine *e, const struct hk_dest *d)
 {
-    bool roomy = e->options.concurrency >= SMALL && e->options.n_dests > 1;
-    return !d->answers && (roomy || 2 * e->options.n_dests > e->options.concurrency);
+    bool roomy = e->options.concurrency >= SMALL && e->n_known > 1;
+    return !d->answers && (roomy || 2 * e->n_known > e->options.concurrency);
 }
 
 static uint32_t share_of_places(const struct hk_engine *e, const struct hk_dest *d)
 {
-    size_t sharers = starts_slowly(e, d) ? e->options.n_dests : e->share.active;
+    size_t sharers = starts_slowly(e, d) ? e->n_known : e->share.active;
     uint32_t share = (e->options.concurrency - kept_places(e)) / (uint32_t)(sharers ? sharers : 1);
     return share ? share : 1;
 }
@@ -130,7 +130,7 @@ bool hk_share_spares_retries(const struct hk_dest *d)
 static uint64_t kept_bytes(const struct hk_engine *e)
 {
     uint64_t all = e->options.batch_bytes, most = e->options.max_payload_bytes;
-    if (e->options.n_dests < 2)
+    if (e->n_known < 2)
         return 0;
     return most < all / 8 ? all / 8 : most < all / 2 ? most : all / 2;
 }
@@ -139,7 +139,7 @@ bool hk_share_has_bytes(const struct hk_engine *e, struct hk_dest *d, uint64_t b
 {
     uint64_t all = e->options.batch_bytes - kept_bytes(e);
     /* a payload that takes most of it would wait for ever: it is left to the engine's own bound, which makes room for it */
-    if (e->options.n_dests < 2 || is_quick(d) || !e->load.in_flight || bytes > all / 2 ||
+    if (e->n_known < 2 || is_quick(d) || !e->load.in_flight || bytes > all / 2 ||
         2 * (e->load.bytes + bytes) <= e->options.batch_bytes)
         return true;
     bool fits = e->load.bytes + bytes <= all &&
@@ -175,13 +175,14 @@ void hk_share_measure(struct hk_engine *e, int64_t now_ms)
     count_lingering(e, now_ms);
     e->share.active = e->share.starved = e->share.slow_behind = 0;
     e->share.oldest_turn = UINT64_MAX;
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        e->dests[i].active = is_active(e, &e->dests[i], now_ms);
-        e->share.active += e->dests[i].active;
-        e->share.slow_behind += e->dests[i].behind && !is_quick(&e->dests[i]);
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
+        d->active = is_active(e, d, now_ms);
+        e->share.active += d->active;
+        e->share.slow_behind += d->behind && !is_quick(d);
     }
-    for (size_t i = 0; i < e->options.n_dests; i++) {
-        struct hk_dest *d = &e->dests[i];
+    for (size_t k = 0; k < e->n_awake; k++) {
+        struct hk_dest *d = &e->dests[e->awake[k]];
         if (d->in_flight || !hk_dest_wants_scan(e, d, now_ms))
             continue;
         e->share.starved++;

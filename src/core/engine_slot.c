@@ -113,6 +113,8 @@ void hk_slot_free(struct hk_engine *e, uint32_t i, enum hk_move move)
 {
     struct hk_slot *slot = &e->slots[i];
     hk_hand_remove(e, i);
+    if (slot->dest != HK_NO_DEST)
+        e->dests[slot->dest].in_hand--;
     hk_mem_free(slot->block);
     hk_mem_free(slot->record);
     hk_mem_free(slot->fan_out);

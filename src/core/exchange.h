@@ -47,7 +47,8 @@ struct hk_poll {
     /* Another number whenever a person has acted on a retry row or a dead letter (cancel, discard, requeue …) and so may
      * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
     int64_t acts;
-    int64_t last_id;            /* highest id in outbox, or above it; HK_FIRST_ID = empty */
+    int64_t definitions; /* the version of the destinations that are kept in the store; 0 = none ever were */
+    int64_t last_id;     /* highest id in outbox, or above it; HK_FIRST_ID = empty */
     struct hk_poll_dest *dests; /* those with retry rows, the paused ones, and those whose breaker is open */
     size_t n_dests;
 };
@@ -182,6 +183,7 @@ struct hk_exchange {
     size_t n_quotas;
     const struct hk_circuit *circuits;
     size_t n_circuits;
+    bool unknown; /* a want names a destination that nobody knows: the answer must have `definitions` */
 };
 
 struct hk_exchanged {
@@ -190,7 +192,9 @@ struct hk_exchanged {
     struct hk_message
         *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
     size_t n_messages;
-    bool reset;              /* nothing can be claimed before a poll, which will say so, too */
+    bool reset; /* nothing can be claimed before a poll, which will say so, too */
+    int64_t
+        definitions; /* of polls, as it is after this exchange; only where `unknown` was asked. Another one than it is: nobody could say */
     struct hk_grant *grants; /* one per quota */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */

@@ -20,6 +20,7 @@
 #include "base/ms.h"
 #include "base/parse.h"
 #include "core/bounds.h"
+#include "core/limiter.h"
 
 #define MILLI     1000.0
 #define RATE_MIN  1e-5 /* a little less than one a day, which is 1.157e-5 */
@@ -180,6 +181,27 @@ void hk_limiter_resume(struct hk_limiter *limiter, int64_t now_ms)
     l->ramping = l->ramp_ms > 0;
     l->anchor_area = 0;
     l->anchor_tokens = 0;
+    l->taken = 0;
+}
+
+void hk_limiter_change(struct hk_limiter *limiter, const struct hk_limiter_options *options, int64_t now_ms)
+{
+    struct hk_limiter *l = limiter;
+
+    l->latest_ms = hk_ms_later(l->latest_ms, now_ms);
+    if (l->rate == options->rate_per_s && l->room == options->burst * MILLI &&
+        l->ramp_ms == options->ramp_ms && l->ramp_start == options->ramp_start)
+        return;
+    bool had_rate = l->rate != 0.0;
+    double left = tokens_at(l, l->latest_ms);
+    l->rate = options->rate_per_s;
+    l->room = options->burst * MILLI;
+    l->ramp_ms = options->ramp_ms;
+    l->ramp_start = options->ramp_start;
+    l->origin_ms = l->latest_ms;
+    l->ramping = false;
+    l->anchor_area = 0;
+    l->anchor_tokens = !had_rate || left > l->room ? l->room : left;
     l->taken = 0;
 }
 

@@ -194,6 +194,21 @@ void hk_order_settle(struct hk_order *order)
             hk_order_tidy(order, order->slots[i].hash);
 }
 
+int64_t hk_order_forget(struct hk_order *order, size_t dest)
+{
+    int64_t lowest = HK_NONE_PASSED;
+    for (size_t i = 0; i < order->room;) {
+        const struct hk_order_key *key = &order->slots[i];
+        if (!key->hash || key->dest != dest) {
+            i++;
+            continue;
+        }
+        lowest = key->passed_id < lowest ? key->passed_id : lowest;
+        remove_at(order, i); /* another may stand there now; one that was moved from the end was looked at */
+    }
+    return lowest;
+}
+
 bool hk_order_free_for_first(const struct hk_order_key *key)
 {
     return !key || !is_held(key);

@@ -36,6 +36,9 @@ void hk_order_clear_held(struct hk_order *order);
 /* All were told: drops what nothing is known of any more, lines up what became free. */
 void hk_order_settle(struct hk_order *order);
 
+/* Drops every key of the destination, of which nothing is in flight. Its lowest id that was passed over; HK_NONE_PASSED = none. */
+int64_t hk_order_forget(struct hk_order *order, size_t dest);
+
 uint64_t hk_order_hash(const struct hk_order *order, size_t dest, struct hk_str key); /* never 0 */
 /* NULL: nothing is known of it, so it is free. */
 struct hk_order_key *hk_order_find(struct hk_order *order, uint64_t hash);

@@ -11,12 +11,15 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/api_service.h"
+#include "daemon/event_feed.h"
 #include "exec/clock.h"
 
 enum {
     STOP_MS = 5000,
-    LONGEST_MS = 30000 /* of an operation; what takes longer is a job */
+    LONGEST_MS = 30000 /* of an operation, or between two parts of an answer; what takes longer is a job */
 };
+
+struct worker;
 
 struct hk_api_service {
     struct hk_admin_pool *pool;
@@ -27,8 +30,13 @@ struct hk_api_service {
     const struct hk_jq_starter *jq_starter;
     pthread_mutex_t lock; /* guards `config` */
     struct hk_config *config;
+    struct hk_event_feed *feed;
+    struct worker *listening; /* the feed's */
     atomic_bool stopping;
-    atomic_uint owners; /* the part, and each thread of the pool */
+    atomic_uint owners;  /* the part, each thread of the pool, and the feed */
+    atomic_bool telling; /* a thread is on its way to write down who was refused */
+    unsigned downloads_max;
+    atomic_uint downloads; /* each holds a thread for as long as its client reads */
 };
 
 /* What one thread has. */
@@ -93,7 +101,9 @@ static void drop_worker(void *arg, void *object)
 /* ---- one call ---- */
 
 struct running {
-    const struct hk_api_service *service;
+    struct hk_api_service *service;
+    struct hk_admin_exchange *exchange;
+    struct hk_admin_stream *stream; /* NULL: the answer is kept until it is whole */
     int64_t until_us;
 };
 
@@ -103,25 +113,73 @@ static bool should_stop(void *arg)
     return atomic_load(&r->service->stopping) || hk_clock_us() >= r->until_us;
 }
 
+static void extend(struct running *r)
+{
+    r->until_us = hk_clock_us() + (int64_t)LONGEST_MS * 1000;
+}
+
+/* Some threads are left to others, however slowly downloads are read. */
+static enum hk_code begin_download(void *arg, const struct hk_api_reply *head)
+{
+    struct running *r = arg;
+    struct hk_admin_reply reply;
+    if (atomic_fetch_add(&r->service->downloads, 1) >= r->service->downloads_max) {
+        (void)atomic_fetch_sub(&r->service->downloads, 1);
+        return HK_BUSY;
+    }
+    hk_admin_reply_init(&reply, head->status);
+    reply.content_type = head->content_type;
+    reply.download = true;
+    enum hk_code rc = hk_admin_exchange_stream(r->exchange, &reply, &r->stream);
+    if (rc != HK_OK)
+        (void)atomic_fetch_sub(&r->service->downloads, 1);
+    return rc;
+}
+
+static enum hk_code write_download(void *arg, struct hk_str bytes)
+{
+    struct running *r = arg;
+    enum hk_code rc = hk_admin_stream_write(r->stream, bytes);
+    extend(r);
+    return rc;
+}
+
+static void end_download(struct running *r, const struct hk_api_reply *reply)
+{
+    if (reply->failed)
+        hk_admin_stream_fail(r->stream);
+    else
+        hk_admin_stream_end(r->stream);
+    (void)atomic_fetch_sub(&r->service->downloads, 1);
+}
+
+/* Takes the body. */
+static void fill_reply(struct hk_admin_reply *reply, struct hk_api_reply *from)
+{
+    char seconds[16];
+    hk_admin_reply_init(reply, from->status);
+    reply->content_type = from->content_type;
+    if (from->allow[0])
+        (void)hk_admin_reply_header(reply, "Allow", hk_str_of(from->allow));
+    if (from->etag[0])
+        (void)hk_admin_reply_header(reply, "ETag", hk_str_of(from->etag));
+    if (from->location[0])
+        (void)hk_admin_reply_header(reply, "Location", hk_str_of(from->location));
+    if (from->replayed)
+        (void)hk_admin_reply_header(reply, "Idempotency-Replayed", hk_str_of("true"));
+    if (from->retry_after_s) {
+        (void)snprintf(seconds, sizeof seconds, "%u", from->retry_after_s);
+        (void)hk_admin_reply_header(reply, "Retry-After", hk_str_of(seconds));
+    }
+    if (from->status == 401)
+        (void)hk_admin_reply_header(reply, "WWW-Authenticate", hk_str_of(HK_AUTH_CHALLENGE));
+    reply->body = from->body;
+}
+
 static void give_back(struct hk_admin_exchange *x, struct hk_api_reply *from)
 {
     struct hk_admin_reply reply;
-    char seconds[16];
-    hk_admin_reply_init(&reply, from->status);
-    reply.content_type = from->content_type;
-    if (from->allow[0])
-        (void)hk_admin_reply_header(&reply, "Allow", hk_str_of(from->allow));
-    if (from->etag[0])
-        (void)hk_admin_reply_header(&reply, "ETag", hk_str_of(from->etag));
-    if (from->replayed)
-        (void)hk_admin_reply_header(&reply, "Idempotency-Replayed", hk_str_of("true"));
-    if (from->retry_after_s) {
-        (void)snprintf(seconds, sizeof seconds, "%u", from->retry_after_s);
-        (void)hk_admin_reply_header(&reply, "Retry-After", hk_str_of(seconds));
-    }
-    if (from->status == 401)
-        (void)hk_admin_reply_header(&reply, "WWW-Authenticate", hk_str_of(HK_AUTH_CHALLENGE));
-    reply.body = from->body;
+    fill_reply(&reply, from);
     hk_admin_exchange_reply(x, &reply);
 }
 
@@ -137,21 +195,32 @@ static bool is_known_user(const struct hk_admin_exchange *x, struct hk_auth_answ
     return true;
 }
 
-/* Who asks? False: refused, and said so. */
-static bool authenticate(struct worker *w, struct hk_admin_exchange *x, struct hk_auth_answer *out)
+static struct hk_auth_ask question_of(const struct hk_admin_exchange *x)
 {
     const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
+    return (struct hk_auth_ask){.authorization = hk_admin_exchange_header(x, "Authorization"),
+                                .address = ask->address[0] ? ask->address : "unix",
+                                .local = ask->role >= HK_ROLE_ADMIN,
+                                .actor = "local"};
+}
+
+/* Who asks? */
+static void identify(struct worker *w, const struct hk_admin_exchange *x, struct hk_auth_answer *out)
+{
     struct hk_err err = {.message = ""};
-    struct hk_api_reply reply = {.status = 503};
-    const struct hk_auth_ask who = {.authorization = hk_admin_exchange_header(x, "Authorization"),
-                                    .address = ask->address[0] ? ask->address : "unix",
-                                    .local = ask->role >= HK_ROLE_ADMIN,
-                                    .actor = "local"};
+    const struct hk_auth_ask who = question_of(x);
     if (is_known_user(x, out))
-        return true;
+        return;
     *out = (struct hk_auth_answer){.status = 503, .code = "STORE_UNAVAILABLE"};
     if (hk_desk_open(&w->desk, &err) == HK_OK)
         hk_auth_check(w->service->auth, w->desk.api, w->desk.admin, &who, out, &err);
+}
+
+/* False: refused, and said so. */
+static bool authenticate(struct worker *w, struct hk_admin_exchange *x, struct hk_auth_answer *out)
+{
+    struct hk_api_reply reply = {.status = 503};
+    identify(w, x, out);
     if (out->status == 200)
         return true;
     hk_buf_init(&reply.body, HK_API_REPLY_MAX);
@@ -171,10 +240,15 @@ static void answer_site(const struct worker *w, const struct hk_auth_answer *who
     hk_admin_exchange_reply(x, &reply);
 }
 
+static bool is_command(const struct hk_admin_exchange *x)
+{
+    return hk_str_eq(hk_str_of(hk_admin_exchange_header(x, "User-Agent")), hk_str_of("hikyaku"));
+}
+
 static void answer(struct worker *w, struct hk_admin_exchange *x)
 {
     const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
-    struct running running = {.service = w->service, .until_us = hk_clock_us() + (int64_t)LONGEST_MS * 1000};
+    struct running running = {.service = w->service, .exchange = x};
     struct hk_auth_answer who;
     struct hk_api_reply reply;
     if (!authenticate(w, x, &who))
@@ -194,10 +268,23 @@ static void answer(struct worker *w, struct hk_admin_exchange *x)
                                            .actor = who.name,
                                            .caller_key = who.key,
                                            .may_reveal = who.may_reveal,
+                                           .by_command = is_command(x),
                                            .stop = should_stop,
-                                           .arg = &running};
+                                           .arg = &running,
+                                           .begin = begin_download,
+                                           .write = write_download};
+    extend(&running);
     hk_api_answer(&w->desk, &request, &reply);
-    give_back(x, &reply);
+    bool listens = reply.is_events && strcmp(ask->method, "GET") == 0;
+    if (listens)
+        hk_event_feed_join(w->service->feed, x, &reply.events, hk_admin_exchange_header(x, "Last-Event-ID"));
+    else if (!reply.written)
+        give_back(x, &reply);
+    else
+        end_download(&running, &reply);
+    if (listens || reply.written)
+        hk_buf_fini(&reply.body);
+    hk_pool_fini(&reply.events_mem);
 }
 
 static void refuse(struct hk_admin_exchange *x, const char *why)
@@ -224,6 +311,90 @@ static void handle(void *arg, struct hk_admin_exchange *x)
     struct hk_api_service *s = arg;
     if (hk_admin_pool_submit(s->pool, work, x) != HK_OK)
         refuse(x, "too many calls wait already");
+}
+
+/* Those who were refused at the door are written down, too. */
+static void write_down(void *object, void *arg)
+{
+    struct hk_api_service *s = arg;
+    struct worker *w = object;
+    struct hk_err err = {.message = ""};
+    atomic_store(&s->telling, false);
+    if (!w)
+        return;
+    furnish(w);
+    if (hk_desk_open(&w->desk, &err) == HK_OK)
+        hk_auth_audit(s->auth, w->desk.api, w->desk.admin);
+}
+
+/* On the server's thread: what needs no store to be refused holds no memory for its body, and no place among those who wait. */
+static bool admit(void *arg, const struct hk_admin_exchange *x, struct hk_admin_reply *out)
+{
+    struct hk_api_service *s = arg;
+    struct hk_auth_answer who;
+    struct hk_api_reply reply = {.status = 401};
+    const struct hk_auth_ask question = question_of(x);
+    if (is_known_user(x, &who) || !hk_auth_quick(s->auth, &question, &who) || who.status == 200)
+        return true;
+    hk_buf_init(&reply.body, HK_API_REPLY_MAX);
+    hk_api_refuse_caller(&reply, &who);
+    fill_reply(out, &reply);
+    if (who.audit && !atomic_exchange(&s->telling, true) &&
+        hk_admin_pool_submit(s->pool, write_down, s) != HK_OK)
+        atomic_store(&s->telling, false);
+    return false;
+}
+
+/* ---- events ---- */
+
+static struct hk_desk *desk_for_events(void *arg)
+{
+    struct hk_api_service *s = arg;
+    furnish(s->listening);
+    return &s->listening->desk;
+}
+
+static void close_events(void *arg)
+{
+    struct hk_api_service *s = arg;
+    hk_desk_fini(&s->listening->desk);
+    hk_config_free(s->listening->config);
+    s->listening->config = NULL;
+}
+
+/* While the store does not answer, those who are in stay. */
+static bool may_stay(void *arg, const struct hk_admin_exchange *x)
+{
+    struct hk_api_service *s = arg;
+    struct hk_auth_answer who;
+    furnish(s->listening);
+    identify(s->listening, x, &who);
+    return (who.status == 200 && who.role >= hk_op_events.role) || who.status == 503;
+}
+
+static void events_ended(void *arg)
+{
+    struct hk_api_service *s = arg;
+    drop_worker(NULL, s->listening);
+}
+
+static enum hk_code start_feed(struct hk_api_service *s, struct hk_metrics *metrics, struct hk_err *err)
+{
+    void *worker = NULL;
+    const struct hk_event_host host = {.desk = desk_for_events,
+                                       .close = close_events,
+                                       .may_stay = may_stay,
+                                       .ended = events_ended,
+                                       .arg = s};
+    enum hk_code rc = make_worker(s, &worker, err);
+    if (rc != HK_OK)
+        return rc;
+    s->listening = worker;
+    s->feed = hk_event_feed_new(&host, metrics);
+    if (s->feed)
+        return HK_OK;
+    drop_worker(NULL, s->listening);
+    return hk_err_set(err, HK_NOMEM, "out of memory for the API");
 }
 
 static size_t body_max(void *arg, const char *method, const char *path)
@@ -259,20 +430,24 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
     s->site = *site;
     s->jq = env->jq;
     s->jq_starter = env->jq_starter;
+    s->downloads_max = env->config->admin.workers / 2 + env->config->admin.workers % 2;
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};
-    enum hk_code rc = s->auth && s->url
-                          ? hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err)
-                          : hk_err_set(err, HK_NOMEM, "out of memory for the API");
+    enum hk_code rc = s->auth && s->url ? start_feed(s, site->metrics, err)
+                                        : hk_err_set(err, HK_NOMEM, "out of memory for the API");
     if (rc == HK_OK)
+        rc = hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err);
+    if (rc == HK_OK) {
         *out = s;
-    else
-        release(s);
+        return HK_OK;
+    }
+    hk_event_feed_free(s->feed, 0);
+    release(s);
     return rc;
 }
 
 struct hk_admin_service hk_api_service_ops(struct hk_api_service *service)
 {
-    return (struct hk_admin_service){.body_max = body_max, .handle = handle, .arg = service};
+    return (struct hk_admin_service){.body_max = body_max, .admit = admit, .handle = handle, .arg = service};
 }
 
 void hk_api_service_reloaded(struct hk_api_service *s, const struct hk_config *config)
@@ -285,8 +460,15 @@ void hk_api_service_reloaded(struct hk_api_service *s, const struct hk_config *c
     hk_config_free(before);
 }
 
+void hk_api_service_drain(struct hk_api_service *s)
+{
+    if (s)
+        hk_event_feed_drain(s->feed);
+}
+
 void hk_api_service_stop(struct hk_api_service *s)
 {
+    hk_api_service_drain(s);
     if (s)
         atomic_store(&s->stopping, true);
 }
@@ -296,5 +478,6 @@ void hk_api_service_free(struct hk_api_service *s)
     if (!s)
         return;
     (void)hk_admin_pool_stop(s->pool, STOP_MS);
+    hk_event_feed_free(s->feed, STOP_MS);
     release(s);
 }

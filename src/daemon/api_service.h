@@ -16,6 +16,8 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
 struct hk_admin_service hk_api_service_ops(struct hk_api_service *service);
 /* On the loop's thread: there is another configuration. Calls that are being answered go on with theirs. */
 void hk_api_service_reloaded(struct hk_api_service *service, const struct hk_config *config);
+/* The relay is about to end: whoever listens to events is told, and let go. */
+void hk_api_service_drain(struct hk_api_service *service);
 /* Asks calls to end, and waits a little: before the server stops. */
 void hk_api_service_stop(struct hk_api_service *service);
 /* After the server has stopped. Accepts NULL. */

@@ -52,6 +52,10 @@ enum hk_meter {
     HK_METER_ALERT_LOOKS, /* 0 = ok, 1 = failed */
     HK_METER_NOTICES,     /* enum hk_meter_notice */
     HK_METER_SPANS,       /* enum hk_meter_span */
+    HK_METER_EVENT_LISTENERS,
+    HK_METER_EVENT_LOOKS,
+    HK_METER_EVENTS,
+    HK_METER_EVENT_CUT,
     HK_METER_BUILD,
     HK_METER_RELAY,
     HK_METER_START_TIME, /* ms */

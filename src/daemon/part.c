@@ -4,7 +4,7 @@
 
 const struct hk_part_ops *const hk_parts[] = {
     &hk_part_admin, /* first: the others count in its metrics */
-    &hk_part_service, &hk_part_telemetry, &hk_part_figures, &hk_part_alerts, NULL,
+    &hk_part_service, &hk_part_telemetry, &hk_part_figures, &hk_part_alerts, &hk_part_jobs, NULL,
 };
 
 _Static_assert(sizeof hk_parts / sizeof hk_parts[0] <= HK_PARTS_MAX + 1, "there is room for each");

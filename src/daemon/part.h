@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs beside the relay in one process: metrics and the admin server, figures for people, telemetry, alerts. Each is a
+/* What runs beside the relay in one process: metrics and the admin server, figures for people, telemetry, alerts, jobs. Each is a
  * part: it is started before the relay, told of reloads, and stopped after it. A part that cannot start keeps the relay from
  * starting (its configuration is wrong, or its port is taken); once started it never stops or slows the relay. */
 #ifndef HK_DAEMON_PART_H
@@ -48,6 +48,7 @@ extern const struct hk_part_ops hk_part_service;   /* the service manager's side
 extern const struct hk_part_ops hk_part_telemetry; /* part_telemetry.c */
 extern const struct hk_part_ops hk_part_figures;
 extern const struct hk_part_ops hk_part_alerts;
+extern const struct hk_part_ops hk_part_jobs; /* long operations */
 
 #define HK_PARTS_MAX 8
 extern const struct hk_part_ops *const hk_parts[]; /* up to a NULL */

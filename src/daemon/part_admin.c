@@ -192,6 +192,7 @@ static void draining(void *part)
 {
     struct part *p = part;
     hk_health_drains(&p->health);
+    hk_api_service_drain(p->api);
 }
 
 static void reloaded(void *part)

@@ -3,6 +3,7 @@
  * on whatever machine they run.
  *
  *   loop: attempts and exchanges -> windows; every 5 s what has something to say is copied -> worker: one short transaction
+ *         and -> tallies; when a minute is over they become rows of outbox_series -> the same worker
  *
  * The worker has a connection of its own, opened when there is something to write and closed when there has been nothing for a
  * while. A store that is busy or gone costs figures, nothing else: what was not written is told anew 5 s later. Rows go with
@@ -16,6 +17,7 @@
 #include "base/utf8.h"
 #include "config/payload.h"
 #include "daemon/part.h"
+#include "daemon/tally.h"
 #include "daemon/window.h"
 #include "store/admin.h"
 
@@ -31,9 +33,10 @@ enum {
 struct dest {
     const char *name; /* the configuration's */
     size_t place;
-    struct hk_window *window; /* NULL until it does something */
-    uint64_t seen;            /* as the relay counted when we looked last */
-    int64_t heard_ms;         /* when `heard` was taken; 0 = never. Monotonic */
+    struct hk_window *window;   /* NULL until it does something */
+    struct hk_tallies *tallies; /* the same */
+    uint64_t seen;              /* as the relay counted when we looked last */
+    int64_t heard_ms;           /* when `heard` was taken; 0 = never. Monotonic */
     char heard[HK_FIGURES_ERROR_MAX +
                1]; /* the last that a sink said, before it was decided whether it was a failure */
     char error[HK_FIGURES_ERROR_MAX + 1];
@@ -51,8 +54,10 @@ struct job {
     char (*errors)[HK_FIGURES_ERROR_MAX + 1];
     size_t *dests; /* which they are of */
     unsigned config;
-    bool close; /* no more than that */
+    bool close;                   /* no more than that */
+    struct hk_tally_batch *batch; /* a minute that is over; NULL = none */
     enum hk_code rc;
+    enum hk_code batch_rc;
     struct hk_err err;
 };
 
@@ -72,6 +77,12 @@ struct part {
     unsigned quiet;
     bool busy, open, troubled;
     struct job job;
+    /* Figures over time. */
+    int64_t minute_ms;              /* that is being counted, by the store's clock; 0 = none yet */
+    int64_t counted_lane;           /* the last one that we had */
+    size_t named;                   /* destinations with rows of their own in this hour */
+    struct hk_tallies others;       /* of the rest */
+    struct hk_tally_batch *batches; /* minutes that wait to be written */
 };
 
 static int64_t now_ms(const struct part *p)
@@ -120,9 +131,86 @@ static struct hk_window_slot *slot_of(struct part *p, struct dest *d)
 
 static void free_dests(struct dest *dests, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         hk_mem_free(dests[i].window);
+        hk_mem_free(dests[i].tallies);
+    }
     hk_mem_free(dests);
+}
+
+/* ---- over time ---- */
+
+/* Where to count; what there is no memory for is counted among the others. */
+static struct hk_tally *tally_of(struct part *p, struct dest *d)
+{
+    if (!d->tallies)
+        d->tallies = hk_mem_zalloc(1, sizeof *d->tallies);
+    return d->tallies ? &d->tallies->minute : &p->others.minute;
+}
+
+/* Those that were the first in this hour keep rows of their own; the rest share one, so that the sums are right all the same. */
+static void take_dest(struct part *p, struct hk_tally_batch *batch, const struct dest *d)
+{
+    struct hk_tallies *t = d->tallies;
+    if (!t || hk_tally_is_empty(&t->minute))
+        return;
+    if (!t->named && p->named < HK_SERIES_DESTS) {
+        t->named = true;
+        p->named++;
+    }
+    if (t->named && hk_tally_batch_take(batch, p->counted_lane, hk_str_of(d->name), t))
+        return;
+    if (!t->named) {
+        hk_tally_add(&p->others.minute, &t->minute);
+        t->minute = (struct hk_tally){.seen = 0};
+    }
+}
+
+static void close_hour(struct part *p)
+{
+    for (size_t i = 0; i < p->n_dests; i++)
+        if (p->dests[i].tallies) {
+            p->dests[i].tallies->hour = (struct hk_tally){.seen = 0};
+            p->dests[i].tallies->named = false;
+        }
+    p->others.hour = (struct hk_tally){.seen = 0};
+    p->named = 0;
+}
+
+/* The minute is over: what was counted in it waits to be written. Without memory it is counted into the next one. */
+static void close_minute(struct part *p)
+{
+    struct hk_tally_batch *batch = p->minute_ms > 0 && p->counted_lane > 0
+                                       ? hk_tally_batch_new(p->minute_ms, 2 * ((size_t)HK_SERIES_DESTS + 1))
+                                       : NULL;
+    if (!batch)
+        return;
+    for (size_t i = 0; i < p->n_dests; i++)
+        take_dest(p, batch, &p->dests[i]);
+    if (!hk_tally_is_empty(&p->others.minute))
+        (void)hk_tally_batch_take(batch, p->counted_lane, hk_str_of(""), &p->others);
+    (void)hk_tally_batch_queue(&p->batches, batch);
+}
+
+static void turn_minute(struct part *p, int64_t store_ms)
+{
+    int64_t minute_ms = store_ms - store_ms % HK_SERIES_MINUTE_MS;
+    if (minute_ms <= p->minute_ms)
+        return;
+    close_minute(p);
+    if (minute_ms / HK_SERIES_HOUR_MS != p->minute_ms / HK_SERIES_HOUR_MS)
+        close_hour(p);
+    p->minute_ms = minute_ms;
+}
+
+/* Another lane has rows of its own. */
+static void turn_lane(struct part *p, int64_t number)
+{
+    if (number == p->counted_lane)
+        return;
+    close_minute(p);
+    close_hour(p);
+    p->counted_lane = number;
 }
 
 /* The configuration's destinations; what is known of those that were there before stays. */
@@ -146,12 +234,16 @@ static enum hk_code take_config(struct part *p, struct hk_err *err)
         if (before) {
             dests[i] = *before;
             before->window = NULL;
+            before->tallies = NULL;
         }
         dests[i].name = name;
         dests[i].place = i;
         dests[i].seen = 0; /* engines count from 0 */
     }
     qsort(dests, n, sizeof *dests, by_name);
+    for (size_t i = 0; i < p->n_dests; i++)
+        if (p->dests[i].tallies) /* of those that are gone */
+            hk_tally_add(&p->others.minute, &p->dests[i].tallies->minute);
     free_dests(p->dests, p->n_dests);
     hk_masks_free(p->masks);
     p->masks = masks;
@@ -242,12 +334,18 @@ static void settled(struct part *p, const struct hk_settle *s, bool stale, int64
     struct hk_window_slot *slot = d ? slot_of(p, d) : NULL;
     if (!slot)
         return;
+    struct hk_tally *tally = tally_of(p, d);
     if (s->attempt.made) {
         slot->sent += s->kind == HK_SETTLE_SENT;
         slot->failed += s->kind != HK_SETTLE_SENT;
         hk_histogram_add(&slot->latency, s->attempt.duration_ms);
+        tally->sent += s->kind == HK_SETTLE_SENT;
+        tally->failed += s->kind != HK_SETTLE_SENT;
+        tally->retried += s->kind == HK_SETTLE_RETRY;
+        hk_histogram_add(&tally->latency, s->attempt.duration_ms);
     }
     slot->dead += dead && !stale;
+    tally->dead += dead && !stale;
     if (s->kind != HK_SETTLE_SENT)
         failed(d, s, store_ms);
 }
@@ -256,14 +354,25 @@ static void exchanged(void *arg, const struct hk_exchange *asked, const struct h
 {
     struct part *p = arg;
     p->ahead_ms = done->now_ms - now_ms(p);
+    turn_minute(p, done->now_ms);
     for (size_t i = 0; i < asked->n_settles; i++)
         settled(p, &asked->settles[i], done->stale[i] || hk_settle_is_stuck(done, i), done->now_ms);
+}
+
+/* Where nothing happens only polls tell the time. */
+static void polled(void *arg, const struct hk_poll *poll)
+{
+    struct part *p = arg;
+    p->ahead_ms = poll->now_ms - now_ms(p);
+    turn_minute(p, poll->now_ms);
 }
 
 static void lane(void *arg, enum hk_lane_event event, int64_t number)
 {
     struct part *p = arg;
     p->lane = event == HK_LANE_ACQUIRED ? number : 0;
+    if (p->lane != 0)
+        turn_lane(p, p->lane);
     for (size_t i = 0; i < p->n_dests; i++)
         p->dests[i].told = false;
 }
@@ -294,8 +403,10 @@ static void look(struct part *p, struct dest *d, struct hk_figure *out)
         uint64_t more = view.seen > d->seen ? view.seen - d->seen : 0;
         struct hk_window_slot *slot = more > 0 ? slot_of(p, d) : NULL;
         d->seen = view.seen;
-        if (slot)
+        if (slot) {
             slot->seen += more;
+            tally_of(p, d)->seen += more;
+        }
         out->in_flight = view.in_flight;
         out->breaker = hk_str_of(breaker_name(view.breaker));
         if (view.ready_at_ms > now && view.ready_at_ms < INT64_MAX / 2)
@@ -330,6 +441,7 @@ static void free_job(struct job *job)
     hk_mem_free(job->names);
     hk_mem_free(job->errors);
     hk_mem_free(job->dests);
+    hk_tally_batch_free(job->batch);
     *job = (struct job){.n = 0};
 }
 
@@ -360,6 +472,101 @@ static void fill_job(struct part *p)
     }
 }
 
+/* ---- how much lies in the store ---- */
+
+static uint64_t age(int64_t since_ms, int64_t now_ms)
+{
+    return since_ms > 0 && since_ms < now_ms ? (uint64_t)(now_ms - since_ms) : 0;
+}
+
+/* For both steps. */
+static void add_level(struct hk_series_row *rows, size_t *n, const struct hk_series_row *level)
+{
+    const int64_t steps[] = {HK_SERIES_MINUTE_MS, HK_SERIES_HOUR_MS};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        rows[*n] = *level;
+        rows[*n].step_ms = steps[i];
+        rows[*n].at_ms = level->at_ms - level->at_ms % steps[i];
+        (*n)++;
+    }
+}
+
+static uint64_t oldest_of(const struct hk_waiting *waiting, struct hk_str destination)
+{
+    uint64_t oldest = 0;
+    for (size_t i = 0; i < waiting->n; i++) {
+        uint64_t ms = age(waiting->items[i].due_ms, waiting->now_ms);
+        if (hk_str_eq(waiting->items[i].destination, destination) && ms > oldest)
+            oldest = ms;
+    }
+    return oldest;
+}
+
+static enum hk_code write_levels(struct part *p, int64_t minute_ms, const struct hk_store_status *s,
+                                 const struct hk_waiting *waiting, struct hk_err *err)
+{
+    const size_t room = 2 * ((size_t)HK_SERIES_DESTS + 1);
+    struct hk_series_row *rows = hk_mem_zalloc(room, sizeof *rows);
+    size_t n = 0;
+    if (!rows)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    struct hk_series_row total = {.at_ms = minute_ms,
+                                  .lane = HK_SERIES_TOTAL,
+                                  .destination = hk_str_of(""),
+                                  .waiting = s->due.n + s->retrying.n + s->scheduled.n,
+                                  .in_flight = s->processing,
+                                  .dead_open = s->dead.n,
+                                  .oldest_ms = age(s->oldest_due_ms, s->now_ms)};
+    add_level(rows, &n, &total);
+    for (size_t i = 0; i < s->n_dests && n < room; i++) {
+        const struct hk_dest_status *d = &s->dests[i];
+        const struct hk_series_row level = {.at_ms = minute_ms,
+                                            .lane = HK_SERIES_LEVELS,
+                                            .destination = d->name,
+                                            .waiting = d->pending.n + d->retrying.n,
+                                            .in_flight = d->processing,
+                                            .dead_open = d->dead.n,
+                                            .oldest_ms = oldest_of(waiting, d->name)};
+        if (level.waiting || level.in_flight || level.dead_open)
+            add_level(rows, &n, &level);
+    }
+    enum hk_code rc = p->ops->series_put(p->admin, rows, n, err);
+    hk_mem_free(rows);
+    return rc;
+}
+
+/* Once a minute one relay counts, whichever is the first: the others find its row. */
+static enum hk_code keep_levels(struct part *p, int64_t minute_ms, struct hk_err *err)
+{
+    const struct hk_series *found = NULL;
+    const struct hk_store_status *status = NULL;
+    const struct hk_waiting *waiting = NULL;
+    struct hk_pool mem = {.blocks = NULL};
+    enum hk_code rc = p->ops->series(
+        p->admin,
+        &(struct hk_series_ask){
+            .step_ms = HK_SERIES_MINUTE_MS, .since_ms = minute_ms, .until_ms = minute_ms + 1, .limit = 1},
+        &found, err);
+    if (rc != HK_OK || (found->n > 0 && found->items[0].lane == HK_SERIES_TOTAL))
+        return rc;
+    rc = p->ops->status(p->admin, &status, err);
+    if (rc == HK_OK) {
+        struct hk_store_status kept = *status;
+        p->ops->keep(p->admin, &mem);
+        rc = p->ops->waiting(p->admin, NULL, 0, &waiting, err);
+        if (rc == HK_OK)
+            rc = write_levels(p, minute_ms, &kept, waiting, err);
+    }
+    hk_pool_fini(&mem);
+    return rc;
+}
+
+static enum hk_code write_batch(struct part *p, const struct hk_tally_batch *batch, struct hk_err *err)
+{
+    enum hk_code rc = batch->n > 0 ? p->ops->series_put(p->admin, batch->rows, batch->n, err) : HK_OK;
+    return rc == HK_OK ? keep_levels(p, batch->minute_ms, err) : rc;
+}
+
 /* On the worker. */
 static void work(void *arg)
 {
@@ -375,8 +582,13 @@ static void work(void *arg)
     }
     if (!p->admin)
         job->rc = p->ops->open(p->env->url, &options, &p->admin, &job->err);
-    if (job->rc == HK_OK)
+    if (job->rc == HK_OK && job->n > 0)
         job->rc = p->ops->figures_put(p->admin, job->lane, job->figures, job->n, &job->err);
+    job->batch_rc = p->admin ? HK_OK : job->rc;
+    if (p->admin && job->batch)
+        job->batch_rc = write_batch(p, job->batch, &job->err);
+    if (job->rc == HK_OK)
+        job->rc = job->batch_rc;
 }
 
 /* Once when it begins, once when it ends. A busy file is nothing to speak of, and of a lost lane the relay tells. */
@@ -401,6 +613,11 @@ static void done(void *arg, bool ran)
     p->busy = false;
     if (ran && !job->close)
         say(p, job);
+    if (job->batch && (!ran || job->batch_rc != HK_OK)) { /* later; the oldest comes first again */
+        job->batch->next = p->batches;
+        p->batches = job->batch;
+        job->batch = NULL;
+    }
     for (size_t i = 0; ran && !job->close && job->rc == HK_OK && i < job->n; i++) {
         if (job->config != p->config || job->lane != p->lane)
             break; /* there are others now */
@@ -416,7 +633,7 @@ static void submit(struct part *p)
 {
     p->busy = hk_worker_submit(p->worker, work, done, p) == HK_OK;
     if (!p->busy)
-        free_job(&p->job);
+        done(p, false);
 }
 
 static void tick(void *arg)
@@ -430,11 +647,16 @@ static void tick(void *arg)
         return;
     }
     fill_job(p);
-    bool news = p->job.n > 0;
+    bool news = p->job.n > 0, minute = p->batches != NULL;
     p->quiet = news ? 0 : p->quiet + 1;
-    p->job.close = p->quiet == QUIET_TICKS && p->open;
-    if (news || p->job.close) {
-        p->open = news;
+    p->job.close = p->quiet >= QUIET_TICKS && p->open && !minute;
+    if (minute) {
+        p->job.batch = p->batches;
+        p->batches = p->batches->next;
+        p->job.batch->next = NULL;
+    }
+    if (news || minute || p->job.close) {
+        p->open = news || minute;
         submit(p);
     } else {
         free_job(&p->job);
@@ -443,11 +665,27 @@ static void tick(void *arg)
 
 /* ---- a part ---- */
 
+/* What was counted since the last minute, when the relay ends in order: on a store that has answered so far. */
+static void write_last(struct part *p)
+{
+    struct hk_err err = {.message = ""};
+    close_minute(p);
+    for (struct hk_tally_batch *b = p->batches; b && p->admin && !p->troubled; b = b->next)
+        if (b->n > 0 && p->ops->series_put(p->admin, b->rows, b->n, &err) != HK_OK)
+            break;
+    while (p->batches) {
+        struct hk_tally_batch *first = p->batches;
+        p->batches = first->next;
+        hk_tally_batch_free(first);
+    }
+}
+
 static void stop(void *arg)
 {
     struct part *p = arg;
     hk_timer_free(p->timer);
     hk_worker_free(p->worker);
+    write_last(p);
     if (p->ops && p->admin)
         p->ops->close(p->admin);
     free_dests(p->dests, p->n_dests);
@@ -473,8 +711,8 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
         return rc;
     }
     hk_timer_start(p->timer, TICK_MS);
-    *out_watch =
-        (struct hk_onlooker){.arg = p, .attempt_ended = attempt_ended, .exchanged = exchanged, .lane = lane};
+    *out_watch = (struct hk_onlooker){
+        .arg = p, .attempt_ended = attempt_ended, .exchanged = exchanged, .polled = polled, .lane = lane};
     *out_part = p;
     return HK_OK;
 }

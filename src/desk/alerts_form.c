@@ -4,7 +4,7 @@
 #include "desk/alerts.h"
 #include "desk/forms.h"
 
-static void form_alert(struct hk_form *form, void *result)
+void hk_form_alert(struct hk_form *form, void *result)
 {
     struct hk_alert *a = result;
     struct hk_str about = hk_alert_about(a), detail = hk_alert_detail(a);
@@ -63,7 +63,7 @@ static void form_mute(struct hk_form *form, void *result)
 void hk_form_alerts(struct hk_form *form, void *result)
 {
     struct hk_alerts_list *list = result;
-    hk_form_list(form, "items", &HK_FORM_ITEMS(list->alerts, list->n_alerts, form_alert));
+    hk_form_list(form, "items", &HK_FORM_ITEMS(list->alerts, list->n_alerts, hk_form_alert));
     hk_form_list(form, "notices", &HK_FORM_ITEMS(list->notices, list->n_notices, form_notice));
     hk_form_list(form, "mutes", &HK_FORM_ITEMS(list->mutes, list->n_mutes, form_mute));
     hk_form_time(form, "evaluated_at", &list->evaluated_ms);

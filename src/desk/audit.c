@@ -153,7 +153,7 @@ static void look_at(struct hk_audit_verified *c, const struct hk_audit_row *row,
         fail(c, row->id, "it does not follow the row before it: one was taken out or put in");
     else if (!list_fits(row))
         fail(c, row->id,
-             "its list of letters does not fit its digest: letters were changed, taken out or put in");
+             "its list does not fit its digest: letters or messages were changed, taken out or put in");
     look_for_purge(c, row, first_prev);
     c->begun = true;
     (void)snprintf(c->head, sizeof c->head, "%.*s", (int)row->hash.len, row->hash.ptr);
@@ -259,7 +259,8 @@ const struct hk_op hk_op_audit_list = {.noun = "audit",
 
 const struct hk_op hk_op_audit_show = {.noun = "audit",
                                        .verb = "show",
-                                       .summary = "show one act, with the letters that it was about",
+                                       .summary =
+                                           "show one act, with the letters or messages that it was about",
                                        .route = "GET /audit/{id}",
                                        .role = HK_ROLE_VIEWER,
                                        .store = true,

@@ -13,6 +13,7 @@ static void form_row(struct hk_form *form, void *result)
     hk_form_str(form, "act", &row->act);
     hk_form_id(form, "letter", &row->letter_id);
     hk_form_uint(form, "letters", &letters);
+    hk_form_uint(form, "messages", &row->messages);
     hk_form_id(form, "act_id", &row->act_id);
     hk_form_id(form, "redrive", &row->redrive);
     hk_form_str(form, "message_id", &row->message_id);
@@ -43,7 +44,13 @@ void hk_form_audit(struct hk_form *form, void *result)
 static void form_letter(struct hk_form *form, void *result)
 {
     struct hk_audit_letter *l = result;
-    hk_form_id(form, "letter", &l->letter_id);
+    int64_t letter = l->is_message ? 0 : l->letter_id, cancelled = l->is_message ? l->letter_id : 0;
+    hk_form_id(form, "letter", &letter);
+    hk_form_id(form, "cancelled", &cancelled);
+    if (hk_form_reads(form)) {
+        l->is_message = cancelled != 0;
+        l->letter_id = l->is_message ? cancelled : letter;
+    }
     hk_form_str(form, "message_id", &l->message_id);
     hk_form_str(form, "destination", &l->destination);
     hk_form_str(form, "before", &l->before);

@@ -46,7 +46,9 @@ enum hk_code hk_requeue_to_check(struct hk_desk *desk, const char *to, struct hk
 {
     struct hk_pool mem = {.blocks = NULL};
     char shown[HK_SHOW_MAX];
-    if (!to || hk_config_destination_named(desk->config, hk_str_of(to)))
+    if (!to || !desk->config || desk->elsewhere) /* it is asked again, where the configuration is */
+        return HK_OK;
+    if (hk_config_destination_named(desk->config, hk_str_of(to)))
         return HK_OK;
     const char *near = hk_destinations_near(desk->config, hk_str_of(to), &mem);
     enum hk_code rc =

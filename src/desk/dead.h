@@ -69,7 +69,8 @@ struct hk_dead_note_ask {
 #define HK_DEAD_ITEMS 1000
 
 struct hk_dead_item {
-    int64_t id;
+    int64_t id;         /* 0: of a message that no letter is of */
+    struct hk_str name; /* its message_id then, as it was given; else without a pointer */
     enum hk_letter_did did;
     struct hk_str message_id; /* requeue: under which it goes out; else without a pointer */
     const char *why;          /* it was not done; NULL = it was, or was so already */

@@ -8,6 +8,11 @@
 #include "base/str.h"
 #include "desk/dead.h"
 #include "desk/forms.h"
+#include "desk/job.h"
+
+enum {
+    JOB_ITEMS = 100 /* of a job the row is written with every batch */
+};
 
 struct act {
     struct hk_desk *desk;
@@ -15,7 +20,9 @@ struct act {
     const struct hk_dead_ask *ask;
     struct hk_pool *mem;
     enum hk_requeue_id ids;
-    const char *filter; /* for the audit; NULL = letters were named */
+    const char *filter;     /* for the audit; NULL = letters were named */
+    size_t room;            /* for items */
+    struct hk_job_run *run; /* of a batch; NULL: it is no job */
     struct hk_dead_acted o;
 };
 
@@ -56,7 +63,7 @@ static const char *why_refused(const struct act *a, const struct hk_letter_done 
 static void add_item(struct act *a, int64_t id, enum hk_letter_did did, struct hk_str message_id,
                      const char *why)
 {
-    if (a->o.n_all++ >= HK_DEAD_ITEMS)
+    if (a->o.n_all++ >= a->room)
         return;
     struct hk_dead_item *item = &a->o.items[a->o.n++];
     *item = (struct hk_dead_item){.id = id, .did = did, .why = why};
@@ -86,6 +93,16 @@ static void count_done(struct act *a, const struct hk_letter_done *d)
         break;
     }
     add_item(a, d->id, d->did, d->message_id, why);
+}
+
+/* A message_id that no letter has. */
+static void count_unknown(struct act *a, const char *name)
+{
+    size_t at = a->o.n;
+    a->o.missing++;
+    add_item(a, 0, HK_DID_NOT_FIND, hk_str_of(""), "there is no dead letter of this message");
+    if (a->o.n > at)
+        a->o.items[at].name = hk_str_of(name);
 }
 
 /* ---- doing ---- */
@@ -122,7 +139,9 @@ static enum hk_code do_ids(struct act *a, const int64_t *ids, size_t n, struct h
                                       .filter = a->filter,
                                       .act_id = a->o.act_id,
                                       .to = a->ask ? a->ask->to : NULL};
-    enum hk_code rc = n > 0 ? call_store(a, &act, &done, err) : HK_OK;
+    enum hk_code rc = n > 0 && a->run ? hk_job_hold(a->run, err) : HK_OK;
+    if (rc == HK_OK && n > 0)
+        rc = call_store(a, &act, &done, err);
     if (rc != HK_OK || n == 0)
         return rc;
     for (size_t i = 0; i < done->n; i++)
@@ -338,18 +357,26 @@ static enum hk_code leave_out_drops(struct act *a, int64_t *ids, size_t *n, stru
     return HK_OK;
 }
 
-/* All names are looked up before anything is changed: a word that is wrong leaves nothing half done. */
+/* All names are looked up before anything is changed. One that no letter has does not hold up the others, and is told; one that
+ * means several letters refuses all, since nobody knows what was meant. */
 static enum hk_code do_named(struct act *a, const struct hk_texts *names, const char *destination,
                              struct hk_err *err)
 {
-    size_t n = names->n;
-    int64_t *ids = hk_pool_alloc(a->mem, n, sizeof *ids);
+    size_t n = 0;
+    int64_t *ids = hk_pool_alloc(a->mem, names->n, sizeof *ids);
     enum hk_code rc = ids ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
-    for (size_t i = 0; i < n && rc == HK_OK; i++)
-        rc = hk_letter_find(a->desk, names->items[i], destination, &ids[i], err);
+    for (size_t i = 0; i < names->n && rc == HK_OK; i++) {
+        rc = hk_letter_find(a->desk, names->items[i], destination, &ids[n], err);
+        if (rc == HK_OK)
+            n++;
+        if (rc != HK_NOTFOUND || a->o.kind == HK_DEAD_NOTE)
+            continue;
+        count_unknown(a, names->items[i]);
+        rc = HK_OK;
+    }
     if (rc != HK_OK || a->o.dry_run)
         return rc == HK_OK ? look_at_named(a, ids, n, err) : rc;
-    a->o.one = n == 1;
+    a->o.one = names->n == 1;
     if (a->o.kind == HK_DEAD_REQUEUE && a->ids == HK_REQUEUE_SAME)
         rc = leave_out_drops(a, ids, &n, err);
     for (size_t i = 0; i < n && rc == HK_OK; i += HK_LETTER_ACTS_MAX)
@@ -360,8 +387,8 @@ static enum hk_code do_named(struct act *a, const struct hk_texts *names, const 
 static enum hk_code do_filter(struct act *a, struct hk_err *err)
 {
     struct hk_letter_filter filter;
-    enum hk_code rc =
-        hk_letter_filter(a->desk, &a->ask->words, a->o.kind == HK_DEAD_RESTORE, a->mem, &filter, err);
+    enum hk_code rc = hk_letter_filter(a->desk, a->caller, &a->ask->words, a->o.kind == HK_DEAD_RESTORE,
+                                       a->mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     a->filter = filter.text;
@@ -372,15 +399,15 @@ static enum hk_code do_filter(struct act *a, struct hk_err *err)
     return rc;
 }
 
-/* Undoes one discard of many letters, and nothing else. */
-static enum hk_code do_undo(struct act *a, struct hk_err *err)
+/* Which discard of many letters is meant. */
+static enum hk_code find_undone(struct act *a, char filter[40], uint64_t *out_letters, struct hk_err *err)
 {
     struct hk_audit_row row;
-    char filter[40];
     enum hk_code rc = hk_act_find(a->desk, (int64_t)a->ask->act, a->mem, &row, err);
     if (rc != HK_OK)
         return rc;
     a->o.undone = row.id;
+    *out_letters = row.letters;
     if (!hk_str_eq(row.act, hk_str_of("discard")))
         return hk_err_set(err, HK_CONFLICT, "act %" PRId64 " is a %.*s: only a discard can be undone", row.id,
                           (int)(row.act.len < 40 ? row.act.len : 40), row.act.ptr);
@@ -388,13 +415,25 @@ static enum hk_code do_undo(struct act *a, struct hk_err *err)
         return hk_err_set(err, HK_CONFLICT,
                           "act %" PRId64 " is about one letter: 'hikyaku dead restore %" PRId64 "'", row.id,
                           row.letter_id);
-    (void)snprintf(filter, sizeof filter, "act:%" PRId64, row.id);
+    (void)snprintf(filter, 40, "act:%" PRId64, row.id);
     a->filter = filter;
+    return HK_OK;
+}
+
+/* Undoes one discard of many letters, and nothing else. */
+static enum hk_code do_undo(struct act *a, struct hk_err *err)
+{
+    char filter[40];
+    uint64_t letters = 0;
+    enum hk_code rc = find_undone(a, filter, &letters, err);
+    if (rc != HK_OK)
+        return rc;
     return a->o.dry_run ? look_at_act(a, err) : do_pages(a, NULL);
 }
 
 static enum hk_code begin(struct act *a, enum hk_dead_kind kind, struct hk_err *err)
 {
+    a->room = HK_DEAD_ITEMS;
     a->o = (struct hk_dead_acted){.kind = kind,
                                   .dry_run = a->ask && a->ask->dry_run,
                                   .actor = a->caller->actor,
@@ -437,6 +476,144 @@ static enum hk_code check_act(struct hk_desk *desk, const void *request, struct 
     enum hk_code rc = hk_requeue_to_check(desk, ask->to, err);
     return rc == HK_OK ? hk_requeue_ids_check(ask->same_id, ask->new_id, err) : rc;
 }
+
+/* ---- as a job ---- */
+
+/* Letters of a filter become those of the same filter at any time; ids are few, and done at once. */
+static enum hk_code freeze(struct hk_desk *desk, const struct hk_caller *caller, struct hk_dead_ask *ask,
+                           bool any_status, struct hk_pool *mem, struct hk_err *err)
+{
+    if (ask->ids.n > 0)
+        return hk_err_set(err, HK_INVALID,
+                          "letters that are named are few: leave out background, or give a filter");
+    return ask->act != 0 ? HK_OK : hk_letter_words_freeze(desk, caller, &ask->words, any_status, mem, err);
+}
+
+static enum hk_code freeze_act(struct hk_desk *desk, const struct hk_caller *caller, void *request,
+                               struct hk_pool *mem, struct hk_err *err)
+{
+    return freeze(desk, caller, request, false, mem, err);
+}
+
+static enum hk_code freeze_restore(struct hk_desk *desk, const struct hk_caller *caller, void *request,
+                                   struct hk_pool *mem, struct hk_err *err)
+{
+    return freeze(desk, caller, request, true, mem, err);
+}
+
+/* The letters of a job are those that there were when it began: "ID of the last one looked at/ID of the last one meant". */
+struct place {
+    int64_t after, last;
+};
+
+static enum hk_code read_place(struct act *a, struct place *out, struct hk_err *err)
+{
+    const struct hk_letters *found = NULL;
+    if (sscanf(a->run->cursor, "%" SCNd64 "/%" SCNd64, &out->after, &out->last) == 2)
+        return HK_OK;
+    *out = (struct place){.after = 0};
+    enum hk_code rc = a->desk->letters->list(a->desk->admin, &(struct hk_letter_query){.statuses = 0},
+                                             &(struct hk_letter_page){.limit = 1}, &found, err);
+    if (rc == HK_OK)
+        out->last = found->n > 0 ? found->items[0].id : 0;
+    return rc;
+}
+
+static enum hk_code count_letters(struct act *a, const struct hk_letter_query *query, struct hk_err *err)
+{
+    struct hk_count count = {.n = 0};
+    if (a->run->cursor[0])
+        return HK_OK;
+    enum hk_code rc = a->desk->letters->count(a->desk->admin, query, &count, err);
+    a->run->progress.total = count.n;
+    return rc;
+}
+
+static enum hk_code batch_of_filter(struct act *a, struct place *at, struct hk_err *err)
+{
+    struct hk_letter_filter filter;
+    enum hk_code rc = hk_letter_filter(a->desk, a->caller, &a->ask->words, a->o.kind == HK_DEAD_RESTORE,
+                                       a->mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    a->filter = filter.text;
+    if (filter.query.statuses == 0)
+        filter.query.statuses = 1u << HK_LETTER_DISCARDED;
+    if (filter.query.last_id == 0 || filter.query.last_id > at->last)
+        filter.query.last_id = at->last;
+    if (at->last > 0) {
+        rc = count_letters(a, &filter.query, err);
+        if (rc == HK_OK)
+            rc = do_page(a, &filter.query, &at->after, &a->run->more, err);
+    }
+    hk_letter_filter_free(&filter);
+    return rc;
+}
+
+static enum hk_code batch_of_act(struct act *a, struct place *at, struct hk_err *err)
+{
+    char filter[40];
+    enum hk_code rc = find_undone(a, filter, &a->run->progress.total, err);
+    return rc == HK_OK ? do_act_page(a, &at->after, &a->run->more, err) : rc;
+}
+
+/* What came of the batches before, with room for more. */
+static enum hk_code go_on(struct act *a, enum hk_dead_kind kind, const struct hk_dead_acted *before,
+                          struct hk_err *err)
+{
+    struct hk_dead_item *items = hk_pool_alloc(a->mem, JOB_ITEMS, sizeof *items);
+    if (!items)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    a->o = *before;
+    a->o.n = before->n < JOB_ITEMS ? before->n : JOB_ITEMS;
+    for (size_t i = 0; i < a->o.n; i++)
+        items[i] = before->items[i];
+    a->o.items = items;
+    a->room = JOB_ITEMS;
+    a->o.kind = kind;
+    a->o.dry_run = false;
+    a->o.actor = a->caller->actor;
+    a->o.reason = a->caller->reason;
+    a->ids = hk_requeue_ids(a->ask->same_id, a->ask->new_id);
+    return HK_OK;
+}
+
+static enum hk_code do_batch(struct act a, enum hk_dead_kind kind, struct hk_dead_acted *out,
+                             struct hk_err *err)
+{
+    struct place at;
+    enum hk_code rc = go_on(&a, kind, out, err);
+    if (rc == HK_OK)
+        rc = read_place(&a, &at, err);
+    if (rc == HK_OK)
+        rc = a.ask->act != 0 ? batch_of_act(&a, &at, err) : batch_of_filter(&a, &at, err);
+    if (rc != HK_OK)
+        return rc;
+    struct hk_job_run *run = a.run;
+    run->progress.done = a.o.done + a.o.nothing + a.o.missing + a.o.refused + a.o.overtaken;
+    run->progress.changed = a.o.done;
+    run->progress.failed = a.o.missing + a.o.refused;
+    run->act_id = a.o.act_id;
+    (void)snprintf(run->cursor, sizeof run->cursor, "%" PRId64 "/%" PRId64, at.after, at.last);
+    *out = a.o;
+    return HK_OK;
+}
+
+#define ACT_JOB(name, kind, freezes)                                                                         \
+    static enum hk_code name##_batch(struct hk_job_run *run, const struct hk_caller *caller,                 \
+                                     const void *request, struct hk_pool *mem, void *result,                 \
+                                     struct hk_err *err)                                                     \
+    {                                                                                                        \
+        return do_batch(                                                                                     \
+            (struct act){.desk = run->desk, .caller = caller, .ask = request, .mem = mem, .run = run}, kind, \
+            result, err);                                                                                    \
+    }                                                                                                        \
+    static const struct hk_op_job name##_job = {.freeze = freezes, .batch = name##_batch};
+
+ACT_JOB(requeue, HK_DEAD_REQUEUE, freeze_act)
+ACT_JOB(resolve, HK_DEAD_RESOLVE, freeze_act)
+ACT_JOB(discard, HK_DEAD_DISCARD, freeze_act)
+ACT_JOB(restore, HK_DEAD_RESTORE, freeze_restore)
 
 /* ---- the operations ---- */
 
@@ -527,11 +704,11 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
                                           HK_LETTER_DESTINATION(hk_dead_note_ask, destination),
                                           {.name = NULL}};
 
-#define ACT_ROW(word, says, more, list, does)                                                                \
+#define ACT_ROW(word, says, more, list, does, batches)                                                       \
     {                                                                                                        \
         .noun = "dead", .verb = word, .summary = says, .details = more, .route = "POST /dead-letters/" word, \
         .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .is_long = true,     \
-        .args = list, .request_size = sizeof(struct hk_dead_ask),                                            \
+        .job = &(batches), .args = list, .request_size = sizeof(struct hk_dead_ask),                         \
         .result_size = sizeof(struct hk_dead_acted), .check = check_act, .run = does,                        \
         .form = hk_form_dead_acted                                                                           \
     }
@@ -540,19 +717,20 @@ const struct hk_op hk_op_dead_requeue = ACT_ROW(
     "requeue", "put letters back into the outbox, due now, attempts from 0",
     "Some, a group, or all that fit. Asked twice it is sent once. For many at a rate, with a canary:\n"
     "redrive start. --to sends them to another destination, whose letters they are from then on.",
-    requeue_args, requeue_op);
+    requeue_args, requeue_op, requeue_job);
 
-const struct hk_op hk_op_dead_resolve = ACT_ROW(
-    "resolve", "mark letters as settled by other means; the reason is kept", NULL, act_args, resolve_op);
+const struct hk_op hk_op_dead_resolve =
+    ACT_ROW("resolve", "mark letters as settled by other means; the reason is kept", NULL, act_args,
+            resolve_op, resolve_job);
 
 const struct hk_op hk_op_dead_discard =
     ACT_ROW("discard", "discard letters: the record is kept, and restore brings it back until retention ends",
-            NULL, act_args, discard_op);
+            NULL, act_args, discard_op, discard_job);
 
 const struct hk_op hk_op_dead_restore = ACT_ROW(
     "restore", "open letters again that were discarded, or sent by hand with an outcome that nobody knows",
     "--act ID undoes one discard of many letters: those that nobody has decided about since.", restore_args,
-    restore_op);
+    restore_op, restore_job);
 
 const struct hk_op hk_op_dead_note = {.noun = "dead",
                                       .verb = "note",

@@ -13,6 +13,7 @@
 #include "config/payload.h"
 #include "desk/dead.h"
 #include "desk/forms.h"
+#include "desk/job.h"
 #include "jq/jq.h"
 #include "payload/canon.h"
 #include "payload/codec.h"
@@ -30,7 +31,12 @@ enum {
 #define RESULT_MAX ((size_t)64 << 20)
 #define PAGE_BYTES                                                                                           \
     ((size_t)8 << 20) /* of payloads, and of results: the one that reaches it is the page's last */
-#define SAMPLE_MAX ((size_t)1 << 20)
+#define SAMPLE_MAX     ((size_t)1 << 20)
+#define JOB_SAMPLE_MAX ((size_t)16 << 10) /* of a job the row is written with every batch */
+
+enum {
+    JOB_SAMPLES = 20
+};
 
 /* A letter that the program has changed, until it is stored. */
 struct change {
@@ -52,7 +58,8 @@ struct fix {
     struct hk_jq *jq;
     struct change changes[PAGE];
     size_t n_changes, change_bytes;
-    uint64_t samples; /* still to be shown */
+    uint64_t samples;       /* still to be shown */
+    struct hk_job_run *run; /* of a batch; NULL: it is no job */
     struct hk_dead_fixed o;
 };
 
@@ -114,7 +121,7 @@ static void add_sample(struct fix *f, const struct change *c)
     f->samples--;
     hk_buf_init(&old, RESULT_MAX);
     hk_buf_init(&new, RESULT_MAX);
-    hk_buf_init(&diff, SAMPLE_MAX);
+    hk_buf_init(&diff, f->run ? JOB_SAMPLE_MAX : SAMPLE_MAX);
     (void)hk_mask_changed(f->view.masks, type, c->before, c->before, &old);
     (void)hk_mask_changed(f->view.masks, type, c->before, after, &new);
     if (hk_buf_status(&old) == HK_OK && hk_buf_status(&new) == HK_OK)
@@ -288,7 +295,9 @@ static enum hk_code store_changes(struct fix *f, struct hk_err *err)
                                       .filter = f->filter.text,
                                       .program = f->ask->jq,
                                       .act_id = f->o.act_id};
-    enum hk_code rc = f->desk->letters->fix(f->desk->admin, &act, fixes, &done, err);
+    enum hk_code rc = f->run ? hk_job_hold(f->run, err) : HK_OK;
+    if (rc == HK_OK)
+        rc = f->desk->letters->fix(f->desk->admin, &act, fixes, &done, err);
     if (rc != HK_OK)
         return rc;
     f->o.act_id = done->act_id;
@@ -330,25 +339,30 @@ static enum hk_code fix_page(struct fix *f, const struct hk_letters *page, int64
     return rc;
 }
 
+static enum hk_code fix_next(struct fix *f, int64_t *after_id, bool *more, struct hk_err *err)
+{
+    const struct hk_letters *found = NULL;
+    struct hk_letter_page page = {.limit = PAGE,
+                                  .oldest_first = true,
+                                  .after_id = *after_id,
+                                  .details = true,
+                                  .payload_max = HK_LETTER_BYTES,
+                                  .bytes_max = PAGE_BYTES};
+    enum hk_code rc = f->desk->letters->list(f->desk->admin, &f->filter.query, &page, &found, err);
+    if (rc == HK_OK)
+        rc = fix_page(f, found, after_id, more, err);
+    drop_changes(f);
+    return rc;
+}
+
 /* Ascending ids: what comes in meanwhile is fixed, too; what was fixed does not come again. */
 static enum hk_code fix_all(struct fix *f, struct hk_err *err)
 {
     int64_t after_id = 0;
     enum hk_code rc = HK_OK;
     bool more = true;
-    while (rc == HK_OK && more) {
-        const struct hk_letters *found = NULL;
-        struct hk_letter_page page = {.limit = PAGE,
-                                      .oldest_first = true,
-                                      .after_id = after_id,
-                                      .details = true,
-                                      .payload_max = HK_LETTER_BYTES,
-                                      .bytes_max = PAGE_BYTES};
-        rc = f->desk->letters->list(f->desk->admin, &f->filter.query, &page, &found, err);
-        if (rc == HK_OK)
-            rc = fix_page(f, found, &after_id, &more, err);
-        drop_changes(f);
-    }
+    while (rc == HK_OK && more)
+        rc = fix_next(f, &after_id, &more, err);
     return rc;
 }
 
@@ -379,7 +393,7 @@ static enum hk_code begin_fix(struct fix *f, struct hk_err *err)
     enum hk_code rc = hk_desk_masks(f->desk, f->caller, &masks, err);
     f->view.masks = masks;
     if (rc == HK_OK)
-        rc = hk_letter_filter(f->desk, &f->ask->words, false, f->mem, &f->filter, err);
+        rc = hk_letter_filter(f->desk, f->caller, &f->ask->words, false, f->mem, &f->filter, err);
     if (rc == HK_OK)
         rc = hk_config_make_validate(f->desk->config, &f->rules, err);
     return rc == HK_OK ? start_jq(f, err) : rc;
@@ -422,6 +436,85 @@ static enum hk_code check_fix(struct hk_desk *desk, const void *request, struct 
         return hk_err_set(err, HK_INVALID, "say which letters: --filter, --group, --reason-code …");
     return HK_OK;
 }
+
+/* ---- as a job ---- */
+
+static enum hk_code freeze_fix(struct hk_desk *desk, const struct hk_caller *caller, void *request,
+                               struct hk_pool *mem, struct hk_err *err)
+{
+    struct hk_dead_fix_ask *ask = request;
+    if (ask->samples <= SAMPLES_MOST && ask->samples > JOB_SAMPLES)
+        return hk_desk_wrong(desk, "samples", err, "takes at most %d in the background", JOB_SAMPLES);
+    return hk_letter_words_freeze(desk, caller, &ask->words, false, mem, err);
+}
+
+/* What came of the batches before. */
+static enum hk_code go_on(struct fix *f, const struct hk_dead_fixed *before, struct hk_err *err)
+{
+    struct hk_dead_told *samples = f->o.samples;
+    size_t n = before->n_samples < f->samples ? before->n_samples : f->samples;
+    f->o = *before;
+    f->o.samples = samples;
+    f->o.n_samples = n;
+    f->o.dry_run = false;
+    for (size_t i = 0; i < n; i++)
+        samples[i] = before->samples[i];
+    f->samples -= n;
+    if (f->run->cursor[0])
+        return HK_OK;
+    enum hk_code rc = f->desk->letters->count(f->desk->admin, &f->filter.query, &f->o.count, err);
+    f->run->progress.total = f->o.count.n;
+    f->o.count = (struct hk_count){.n = 0};
+    return rc;
+}
+
+/* A payload that the program has changed may be changed once more if it comes again: so it goes by ids, up to the last one that there
+ * was at the beginning. */
+static enum hk_code fix_to_last(struct fix *f, struct hk_err *err)
+{
+    int64_t after = 0, last = 0;
+    const struct hk_letters *found = NULL;
+    enum hk_code rc = HK_OK;
+    if (sscanf(f->run->cursor, "%" SCNd64 "/%" SCNd64, &after, &last) != 2) {
+        rc = f->desk->letters->list(f->desk->admin, &(struct hk_letter_query){.statuses = 0},
+                                    &(struct hk_letter_page){.limit = 1}, &found, err);
+        after = 0;
+        last = rc == HK_OK && found->n > 0 ? found->items[0].id : 0;
+    }
+    if (rc != HK_OK || last == 0)
+        return rc;
+    if (f->filter.query.last_id == 0 || f->filter.query.last_id > last)
+        f->filter.query.last_id = last;
+    rc = fix_next(f, &after, &f->run->more, err);
+    (void)snprintf(f->run->cursor, sizeof f->run->cursor, "%" PRId64 "/%" PRId64, after, last);
+    return rc;
+}
+
+static enum hk_code fix_batch(struct hk_job_run *run, const struct hk_caller *caller, const void *request,
+                              struct hk_pool *mem, void *result, struct hk_err *err)
+{
+    struct hk_dead_fixed *out = result;
+    struct fix f = {.desk = run->desk, .caller = caller, .ask = request, .mem = mem, .run = run};
+    enum hk_code rc = begin_fix(&f, err);
+    if (rc == HK_OK)
+        rc = go_on(&f, out, err);
+    if (rc == HK_OK)
+        rc = fix_to_last(&f, err);
+    if (rc == HK_OK) {
+        run->progress.done = f.o.matched;
+        run->progress.changed = f.o.changed;
+        run->progress.failed = f.o.failed;
+        run->act_id = f.o.act_id;
+        *out = f.o;
+    }
+    hk_jq_close(f.jq);
+    hk_validate_free(f.rules);
+    hk_letter_filter_free(&f.filter);
+    hk_pool_fini(&f.page_mem);
+    return rc;
+}
+
+static const struct hk_op_job fix_job = {.freeze = freeze_fix, .batch = fix_batch};
 
 /* ---- the table ---- */
 
@@ -467,6 +560,7 @@ const struct hk_op hk_op_dead_fix = {
     .changes = true,
     .needs_reason = true,
     .is_long = true,
+    .job = &fix_job,
     .args = fix_args,
     .request_size = sizeof(struct hk_dead_fix_ask),
     .result_size = sizeof(struct hk_dead_fixed),

@@ -4,7 +4,7 @@
 #include "desk/dead.h"
 #include "desk/forms.h"
 
-static const char *did_name(enum hk_letter_did did)
+const char *hk_did_name(enum hk_letter_did did)
 {
     static const char *const names[] = {[HK_DID_IT] = "done",
                                         [HK_DID_NOTHING] = "unchanged",
@@ -14,7 +14,7 @@ static const char *did_name(enum hk_letter_did did)
 }
 
 /* Why it ended early, where it did. */
-static void form_stopped(struct hk_form *form, struct hk_err *stopped)
+void hk_form_stopped(struct hk_form *form, struct hk_err *stopped)
 {
     bool has_stopped = stopped->code != HK_OK;
     if (hk_form_if(form, "stopped", &has_stopped)) {
@@ -29,9 +29,13 @@ static void form_stopped(struct hk_form *form, struct hk_err *stopped)
 static void form_item(struct hk_form *form, void *result)
 {
     struct hk_dead_item *item = result;
-    bool is_requeue = item->message_id.ptr != NULL;
+    bool is_requeue = item->message_id.ptr != NULL, is_named = item->name.ptr != NULL;
     hk_form_id(form, "id", &item->id);
-    hk_form_choice(form, "did", &item->did, did_name, HK_DID_REFUSE + 1);
+    if (hk_form_if(form, "name", &is_named)) {
+        hk_form_str(form, "name", &item->name);
+        hk_form_end(form);
+    }
+    hk_form_choice(form, "did", &item->did, hk_did_name, HK_DID_REFUSE + 1);
     if (hk_form_if(form, "message_id", &is_requeue)) {
         hk_form_str(form, "message_id", &item->message_id);
         hk_form_end(form);
@@ -66,7 +70,7 @@ static void form_done(struct hk_form *form, struct hk_dead_acted *o)
     hk_form_id(form, "act_id", &o->act_id);
     hk_form_cstr(form, "actor", &o->actor);
     hk_form_cstr(form, "reason", &o->reason);
-    form_stopped(form, &o->stopped);
+    hk_form_stopped(form, &o->stopped);
     hk_form_end(form);
 }
 
@@ -121,7 +125,7 @@ void hk_form_dead_fixed(struct hk_form *form, void *result)
     hk_form_uint(form, "failed", &o->failed);
     hk_form_uint(form, "may_have_arrived", &o->maybe);
     hk_form_id(form, "act_id", &o->act_id);
-    form_stopped(form, &o->stopped);
+    hk_form_stopped(form, &o->stopped);
     hk_form_list(form, "samples", &samples);
     hk_form_list(form, "failures", &failures);
     hk_form_count(form, "letters", &o->count);

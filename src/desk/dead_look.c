@@ -127,7 +127,7 @@ static enum hk_code dead_list(struct hk_desk *desk, const struct hk_caller *call
 {
     struct hk_letter_filter filter;
     struct hk_letter_view view;
-    enum hk_code rc = hk_letter_filter(desk, &ask->words, false, mem, &filter, err);
+    enum hk_code rc = hk_letter_filter(desk, caller, &ask->words, false, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     hk_letter_query_tells(&filter.query, &caller);
@@ -166,7 +166,7 @@ static enum hk_code dead_groups(struct hk_desk *desk, const struct hk_caller *ca
 {
     struct hk_letter_filter filter;
     struct hk_letter_view view;
-    enum hk_code rc = hk_letter_filter(desk, &ask->words, false, mem, &filter, err);
+    enum hk_code rc = hk_letter_filter(desk, caller, &ask->words, false, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     hk_letter_query_tells(&filter.query, &caller);
@@ -309,8 +309,11 @@ static enum hk_code export_all(const struct hk_letter_view *view, const struct h
                                   .bytes_max = PAGE_BYTES};
     struct hk_letters found = {.more = true};
     enum hk_code rc = HK_OK;
-    while (rc == HK_OK && found.more && !hk_caller_stops(caller)) {
+    while (rc == HK_OK && found.more) {
         struct hk_pool mem = {.blocks = NULL};
+        if (hk_caller_stops(caller))
+            return hk_err_set(err, HK_CANCELLED, "stopped after %" PRIu64 " letters, before the last one",
+                              out->letters);
         rc = next_page(view->desk, caller, query, &page, &mem, &found, err);
         if (rc == HK_OK && !export_page(view, ask, &found, out))
             found.more = false;
@@ -326,7 +329,7 @@ static enum hk_code dead_export(struct hk_desk *desk, const struct hk_caller *ca
 {
     struct hk_letter_filter filter;
     struct hk_letter_view view;
-    enum hk_code rc = hk_letter_filter(desk, &ask->words, false, mem, &filter, err);
+    enum hk_code rc = hk_letter_filter(desk, caller, &ask->words, false, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     rc = view_for(desk, caller, &view, err);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "config/payload.h"
 #include "desk/desk.h"
+#include "desk/job.h"
 
 void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url)
 {
@@ -43,6 +44,7 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
     desk->letters = hk_store_letters_by_url(desk->url, err);
     desk->alerts = hk_store_alerts_by_url(desk->url, err);
     desk->api = hk_store_api_by_url(desk->url, err);
+    desk->jobs = hk_store_jobs_by_url(desk->url, err);
     enum hk_code rc = ops->open(desk->url, &(struct hk_store_options){.busy_ms = 0}, &desk->admin, err);
     if (rc == HK_OK)
         desk->ops = ops;
@@ -88,10 +90,14 @@ enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const str
         rc = op->check(desk, request, err);
     if (rc == HK_OK)
         rc = check_reason(op, caller, request, err);
+    if (rc == HK_OK && caller->background)
+        rc = hk_job_check(op, request, err);
     if (rc == HK_OK && desk->elsewhere)
         return desk->elsewhere(desk->elsewhere_arg, desk, op, caller, request, mem, result, err);
     if (rc == HK_OK && op->store)
         rc = hk_desk_open(desk, err);
+    if (rc == HK_OK && caller->background)
+        return hk_job_start(desk, op, caller, request, mem, result, err);
     if (rc == HK_OK)
         rc = op->run(desk, caller, request, mem, result, err);
     return rc;
@@ -113,6 +119,13 @@ enum hk_code hk_desk_masks(struct hk_desk *desk, const struct hk_caller *caller,
     if (rc == HK_OK)
         *out = desk->masks;
     return rc;
+}
+
+enum hk_code hk_desk_hidden(struct hk_desk *desk, const struct hk_caller *caller, struct hk_masks **out,
+                            struct hk_err *err)
+{
+    *out = NULL;
+    return caller->may_reveal ? HK_OK : hk_desk_masks(desk, caller, out, err);
 }
 
 enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_err *err, const char *fmt, ...)

@@ -16,6 +16,7 @@
 #include "store/admin.h"
 #include "store/alerts.h"
 #include "store/api.h"
+#include "store/jobs.h"
 #include "store/letters.h"
 
 struct hk_desk {
@@ -27,6 +28,7 @@ struct hk_desk {
     const struct hk_store_letters_ops *letters;
     const struct hk_store_alerts_ops *alerts;
     const struct hk_store_api_ops *api;
+    const struct hk_store_jobs_ops *jobs;
     struct hk_admin *admin;
     const char *jq; /* the helper program; NULL = there is none. The door's to say. */
     const struct hk_jq_starter
@@ -44,11 +46,16 @@ struct hk_desk {
 void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url);
 void hk_desk_fini(struct hk_desk *desk);
 
-/* The door. `request` and `result` are those of the operation; what the result points to lies in `mem`.
+/* The door. `request` and `result` are those of the operation; what the result points to lies in `mem`. With caller->background
+ * the result is a struct hk_job_shown (job.h), whatever the operation's is.
  * HK_DENIED: the caller's role does not allow it, or not to reveal. HK_INVALID: the request is wrong, and so is a missing reason.
  * Else the store's errors (admin.h). */
 enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err);
+
+/* What the caller may not see at all, whatever he asks for; NULL: nothing. They live as long as the desk. */
+enum hk_code hk_desk_hidden(struct hk_desk *desk, const struct hk_caller *caller, struct hk_masks **out,
+                            struct hk_err *err);
 
 /* False: the error of the last call is that of opening the store. True of a desk elsewhere. */
 bool hk_desk_is_open(const struct hk_desk *desk);

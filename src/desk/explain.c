@@ -58,6 +58,8 @@ struct facts {
     bool failed; /* out of memory */
 };
 
+static const char *keep_text(struct facts *f, const char *fmt, va_list args) HK_PRINTF(2, 0);
+
 static const char *keep_text(struct facts *f, const char *fmt, va_list args)
 {
     char text[TEXT_MAX];

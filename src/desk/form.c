@@ -772,7 +772,8 @@ void hk_form_raw(struct hk_form *form, const char *key, struct hk_str *value)
             hk_json_null(form->json);
     } else if (form->mode == DESCRIBING) {
         describe_key(form, key);
-        hk_json_bool(form->json, true); /* anything */
+        hk_json_object(form->json); /* anything; programs that read schemas know no `true` */
+        hk_json_end(form->json);
     } else if (hk_form_take(form, key, &got)) {
         const char *copy = got.kind != HK_SCAN_NULL ? hk_pool_copy_str(form->mem, got.raw) : "";
         if (copy == NULL)

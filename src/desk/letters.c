@@ -87,14 +87,22 @@ enum hk_code hk_letter_words_check(struct hk_desk *desk, const struct hk_letter_
     return rc;
 }
 
-enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_letter_words *words, bool any_status,
-                              struct hk_pool *mem, struct hk_letter_filter *out, struct hk_err *err)
+enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_letter_words *words, bool any_status, struct hk_pool *mem,
+                              struct hk_letter_filter *out, struct hk_err *err)
 {
     struct hk_letter_filter filter = {.parsed = NULL};
+    struct hk_masks *hidden = NULL;
     struct hk_buf text;
     enum hk_code rc = parse(desk, words, &filter.parsed, err);
-    if (rc != HK_OK)
+    if (rc == HK_OK)
+        rc = hk_desk_hidden(desk, caller, &hidden, err);
+    if (rc == HK_OK)
+        rc = hk_filter_veil(filter.parsed, hidden, err);
+    if (rc != HK_OK) {
+        hk_letter_filter_free(&filter);
         return rc;
+    }
     filter.query = *hk_filter_query(filter.parsed);
     if (filter.query.statuses == 0 && !any_status)
         filter.query.statuses = 1u << HK_LETTER_FAILED;
@@ -108,6 +116,19 @@ enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_letter_words
         return HK_OK;
     hk_letter_filter_free(out);
     return hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+enum hk_code hk_letter_words_freeze(struct hk_desk *desk, const struct hk_caller *caller,
+                                    struct hk_letter_words *words, bool any_status, struct hk_pool *mem,
+                                    struct hk_err *err)
+{
+    struct hk_letter_filter filter;
+    enum hk_code rc = hk_letter_filter(desk, caller, words, any_status, mem, &filter, err);
+    if (rc != HK_OK)
+        return rc;
+    *words = (struct hk_letter_words){.filter = filter.text};
+    hk_letter_filter_free(&filter);
+    return HK_OK;
 }
 
 void hk_letter_filter_free(struct hk_letter_filter *filter)

@@ -74,10 +74,16 @@ struct hk_letter_filter {
     const char *text; /* the same as text that means the same at any time: what a job or the audit keeps */
 };
 
-/* The words together. `any_status`: without a status all are meant, else open ones. HK_INVALID about the field "filter". */
-enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_letter_words *words, bool any_status,
-                              struct hk_pool *mem, struct hk_letter_filter *out, struct hk_err *err);
+/* The words together. `any_status`: without a status all are meant, else open ones. HK_INVALID about the field "filter". HK_DENIED: it
+ * asks for what is masked, and the caller may not reveal that. */
+enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_letter_words *words, bool any_status, struct hk_pool *mem,
+                              struct hk_letter_filter *out, struct hk_err *err);
 void hk_letter_filter_free(struct hk_letter_filter *filter);
+/* For jobs: the words become one filter that means the same at any time, in `mem`. */
+enum hk_code hk_letter_words_freeze(struct hk_desk *desk, const struct hk_caller *caller,
+                                    struct hk_letter_words *words, bool any_status, struct hk_pool *mem,
+                                    struct hk_err *err);
 
 /* From now on a search that looks through many tells the caller which letter it has come to (hk_progress.done). `caller` is a variable
  * that lives as long as the query. */

@@ -26,10 +26,11 @@ static bool read_cursor(const char *text, struct hk_list *list)
 }
 
 /* `out` is to be freed when it is HK_OK. */
-static enum hk_code read_ask(struct hk_desk *desk, const struct hk_messages_ask *ask, struct hk_pool *mem,
+static enum hk_code read_ask(struct hk_desk *desk, const struct hk_caller *caller,
+                             const struct hk_messages_ask *ask, struct hk_pool *mem,
                              struct hk_message_filter *out, struct hk_err *err)
 {
-    enum hk_code rc = hk_message_filter(desk, &ask->words, mem, out, err);
+    enum hk_code rc = hk_message_filter(desk, caller, &ask->words, mem, out, err);
     if (rc != HK_OK || !ask->after || read_cursor(ask->after, &out->list))
         return rc;
     hk_message_filter_free(out);
@@ -117,7 +118,7 @@ static enum hk_code list_messages(struct hk_desk *desk, const struct hk_caller *
     *out = (struct hk_messages){.n = 0};
     enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
     if (rc == HK_OK)
-        rc = read_ask(desk, ask, mem, &filter, err);
+        rc = read_ask(desk, caller, ask, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     uint64_t scan = ask->scan != 0 ? ask->scan : filter.list.match ? HK_LIST_SCAN_MATCH : HK_LIST_SCAN;
@@ -167,7 +168,9 @@ static enum hk_code check_list(struct hk_desk *desk, const void *request, struct
 {
     struct hk_message_filter filter;
     struct hk_pool mem = {.blocks = NULL};
-    enum hk_code rc = read_ask(desk, request, &mem, &filter, err);
+    const struct hk_caller anybody = {
+        .may_reveal = true}; /* who asks is not known yet: only how it is written counts */
+    enum hk_code rc = read_ask(desk, &anybody, request, &mem, &filter, err);
     if (rc == HK_OK)
         hk_message_filter_free(&filter);
     hk_pool_fini(&mem);
@@ -212,15 +215,16 @@ static const struct hk_arg act_args[] = {
     {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "which, when it goes to several")},
     {.name = NULL}};
 
-#define ACT(called, says, with)                                                                              \
+#define ACT(called, says, path, with)                                                                        \
     {                                                                                                        \
         .noun = "messages", .verb = called, .summary = says,                                                 \
-        .details = "Exit code 75 while it is in flight.", .route = "POST /messages/{message_id}/" called,    \
+        .details = "Exit code 75 while it is in flight.", .route = "POST /messages/{message_id}/" path,      \
         .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .args = act_args,    \
         .request_size = sizeof(struct hk_message_act_ask), .result_size = sizeof(struct hk_message_acted),   \
         .run = with, .form = hk_form_message_acted                                                           \
     }
 
-const struct hk_op hk_op_messages_cancel =
-    ACT("cancel", "cancel a message that is not in flight, so that it is never sent", cancel_op);
-const struct hk_op hk_op_messages_retry = ACT("retry", "make a message that waits due now", retry_op);
+const struct hk_op hk_op_messages_cancel_one = ACT(
+    "cancel_one", "cancel a message that is not in flight, so that it is never sent", "cancel", cancel_op);
+const struct hk_op hk_op_messages_retry =
+    ACT("retry", "make a message that waits due now", "retry", retry_op);

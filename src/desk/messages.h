@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages: look at them, cancel them, hurry them. */
+/* Messages: look at them, cancel them, bring them back, hurry them. */
 #ifndef HK_DESK_MESSAGES_H
 #define HK_DESK_MESSAGES_H
 
@@ -43,9 +43,10 @@ struct hk_message_filter {
     const char *text;    /* the same as text that means the same at any time: what the audit or a job keeps */
 };
 
-/* The words together. HK_INVALID about the field "filter". */
-enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_message_words *words,
-                               struct hk_pool *mem, struct hk_message_filter *out, struct hk_err *err);
+/* The words together. HK_INVALID about the field "filter". HK_DENIED: as hk_letter_filter. */
+enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_caller *caller,
+                               const struct hk_message_words *words, struct hk_pool *mem,
+                               struct hk_message_filter *out, struct hk_err *err);
 void hk_message_filter_free(struct hk_message_filter *filter);
 /* Was anything given that says which messages are meant? A filter of blanks only says nothing. */
 bool hk_message_words_given(const struct hk_message_words *words);
@@ -89,6 +90,23 @@ struct hk_message_shown {
 
 extern const struct hk_op hk_op_messages_show;
 
+/* ---- attempts ---- */
+
+struct hk_attempts_ask {
+    const char *message_id;
+    uint64_t limit;
+    uint64_t after; /* `next` of an earlier answer; 0: from the first on */
+};
+
+/* Oldest first, masked as `show` masks them. Also of a message that is gone, as long as its attempts are kept. */
+struct hk_attempts {
+    struct hk_tried *items;
+    size_t n;
+    int64_t next; /* 0 = there are no others */
+};
+
+extern const struct hk_op hk_op_messages_attempts;
+
 /* ---- cancel, retry ---- */
 
 struct hk_message_act_ask {
@@ -102,6 +120,60 @@ struct hk_message_acted {
     struct hk_acted is; /* what came of it */
 };
 
-extern const struct hk_op hk_op_messages_cancel, hk_op_messages_retry;
+extern const struct hk_op hk_op_messages_cancel_one; /* no command: `messages cancel` does the same */
+extern const struct hk_op hk_op_messages_retry;
+
+/* ---- cancel and restore many ---- */
+
+enum hk_messages_kind {
+    HK_MESSAGES_CANCEL,
+    HK_MESSAGES_RESTORE
+};
+
+const char *hk_messages_verb(enum hk_messages_kind kind); /* "cancel" */
+
+struct hk_messages_act_ask {
+    struct hk_texts ids;           /* none: those of `words`, or of `act` */
+    struct hk_message_words words; /* beside ids only the destination: which of a message's is meant */
+    uint64_t act;                  /* restore: what this cancel of many took; 0 = none */
+    bool dry_run;
+};
+
+#define HK_MESSAGES_ITEMS    1000
+#define HK_MESSAGES_EXAMPLES 5
+
+struct hk_messages_item {
+    struct hk_str message_id, destination;
+    enum hk_letter_did did;
+    const char *why; /* it was not done, or was so already; NULL = it was done */
+};
+
+struct hk_messages_acted {
+    enum hk_messages_kind kind;
+    bool dry_run;
+    const char *message_id; /* the one that was named; NULL = several, or by filter */
+    const char *actor, *reason;
+    int64_t undone; /* restore: the act; 0 = none */
+    int64_t at_ms;
+    struct hk_err stopped; /* code HK_OK, or why it ended before all were looked at */
+
+    /* of a dry run */
+    uint64_t fit;            /* messages that it would change */
+    uint64_t others;         /* that are meant, but in a state that does not allow it */
+    struct hk_row *examples; /* of `fit`: message_id, destination, event_type, state and created_ms */
+    size_t n_examples;
+
+    /* of what was done */
+    uint64_t done, nothing, missing, refused;
+    uint64_t overtaken; /* of an act that is undone: they are not cancelled any more */
+    int64_t act_id;     /* in the audit; 0 = none, or one message was named */
+    struct hk_messages_item
+        *items; /* the first HK_MESSAGES_ITEMS of `n_all`; of a dry run those that cannot be done */
+    size_t n;
+    uint64_t n_all;
+};
+
+/* Any number, in steps that each act on the next page of a list: a step can be repeated, and ends with a cursor. */
+extern const struct hk_op hk_op_messages_cancel, hk_op_messages_restore;
 
 #endif

@@ -121,6 +121,13 @@ void hk_form_message(struct hk_form *form, void *result)
     hk_form_null(form, "next");
 }
 
+void hk_form_attempts(struct hk_form *form, void *result)
+{
+    struct hk_attempts *page = result;
+    hk_form_list(form, "items", &HK_FORM_ITEMS(page->items, page->n, hk_form_attempt));
+    hk_form_id(form, "next", &page->next);
+}
+
 /* ---- explain ---- */
 
 static void form_cause(struct hk_form *form, void *result)
@@ -175,4 +182,68 @@ void hk_form_message_acted(struct hk_form *form, void *result)
     hk_form_cstr(form, "actor", &acted->act.actor);
     hk_form_cstr(form, "reason", &acted->act.reason);
     hk_form_time(form, "at", &acted->is.now_ms);
+}
+
+static void form_item(struct hk_form *form, void *result)
+{
+    struct hk_messages_item *item = result;
+    hk_form_str(form, "message_id", &item->message_id);
+    hk_form_str(form, "destination", &item->destination);
+    hk_form_choice(form, "did", &item->did, hk_did_name, HK_DID_REFUSE + 1);
+    hk_form_cstr(form, "error", &item->why);
+}
+
+static void form_example(struct hk_form *form, void *result)
+{
+    struct hk_row *row = result;
+    hk_form_str(form, "message_id", &row->message_id);
+    hk_form_str(form, "destination", &row->destination);
+    hk_form_str(form, "event_type", &row->event_type);
+    hk_form_choice(form, "status", &row->state, hk_state_name, HK_NSTATES);
+    hk_form_time(form, "created_at", &row->created_ms);
+}
+
+static void form_outlook(struct hk_form *form, struct hk_messages_acted *o)
+{
+    struct hk_form_list examples = HK_FORM_ITEMS(o->examples, o->n_examples, form_example);
+    examples.in_a_line = true;
+    if (!hk_form_if(form, "dry_run", &o->dry_run))
+        return;
+    hk_form_bool(form, "dry_run", &o->dry_run);
+    hk_form_uint(form, "messages", &o->fit);
+    hk_form_uint(form, "other_states", &o->others);
+    hk_form_list(form, "examples", &examples);
+    hk_form_end(form);
+}
+
+static void form_acted(struct hk_form *form, struct hk_messages_acted *o)
+{
+    bool is_done = !o->dry_run;
+    if (!hk_form_if(form, "changed", &is_done))
+        return;
+    hk_form_uint(form, "changed", &o->done);
+    hk_form_uint(form, "unchanged", &o->nothing);
+    hk_form_uint(form, "missing", &o->missing);
+    hk_form_uint(form, "refused", &o->refused);
+    hk_form_id(form, "act_id", &o->act_id);
+    hk_form_cstr(form, "actor", &o->actor);
+    hk_form_cstr(form, "reason", &o->reason);
+    hk_form_time(form, "at", &o->at_ms);
+    hk_form_stopped(form, &o->stopped);
+    hk_form_end(form);
+}
+
+void hk_form_messages_acted(struct hk_form *form, void *result)
+{
+    struct hk_messages_acted *o = result;
+    struct hk_form_list items = HK_FORM_ITEMS(o->items, o->n, form_item);
+    items.in_a_line = true; /* there may be a thousand */
+    hk_form_choice(form, "act", &o->kind, hk_messages_verb, HK_MESSAGES_RESTORE + 1);
+    hk_form_cstr(form, "message_id", &o->message_id);
+    form_outlook(form, o);
+    form_acted(form, o);
+    hk_form_uint(form, "not_cancelled_any_more", &o->overtaken);
+    hk_form_list(form, "items", &items);
+    hk_form_uint(form, "items_in_all", &o->n_all);
+    hk_form_id(form, "undone_act", &o->undone);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku messages show: everything that is known of one message, and every attempt that was kept. */
+/* hikyaku messages show: everything that is known of one message, and its last attempts; messages attempts: all that were kept. */
 #include "base/str.h"
 #include "core/policy_impl.h"
 #include "desk/forms.h"
@@ -33,6 +33,15 @@ static struct hk_letter letter_of_attempt(const struct hk_shown *shown, const st
                               .payload_bytes = 1};
 }
 
+static void hide_attempts(const struct hk_letter_view *view, const struct hk_shown *shown, bool edited,
+                          struct hk_pool *mem, struct hk_tried *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct hk_letter as = letter_of_attempt(shown, &items[i], edited);
+        hk_letter_veil_attempt(view, &as, mem, &items[i]);
+    }
+}
+
 static void hide_row(const struct hk_letter_view *view, bool edited, struct hk_pool *mem, struct hk_row *row)
 {
     struct hk_letter as = letter_of(row, edited);
@@ -50,10 +59,7 @@ static void hide_row(const struct hk_letter_view *view, bool edited, struct hk_p
 
 static void hide(const struct hk_letter_view *view, bool edited, struct hk_pool *mem, struct hk_shown *shown)
 {
-    for (size_t i = 0; i < shown->n_attempts; i++) {
-        struct hk_letter as = letter_of_attempt(shown, &shown->attempts[i], edited);
-        hk_letter_veil_attempt(view, &as, mem, &shown->attempts[i]);
-    }
+    hide_attempts(view, shown, edited, mem, shown->attempts, shown->n_attempts);
     for (size_t i = 0; i < shown->n_rows; i++)
         hide_row(view, edited, mem, &shown->rows[i]);
 }
@@ -115,9 +121,49 @@ static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
     return HK_OK;
 }
 
+/* ---- attempts ---- */
+
+/* What masks hide in attempts is found by the payloads of the message. One that is gone has none, so that all is hidden. */
+static enum hk_code hide_page(struct hk_desk *desk, struct hk_masks *masks, const char *message_id,
+                              struct hk_pool *mem, struct hk_attempts *page, struct hk_err *err)
+{
+    const struct hk_shown *shown = NULL;
+    bool edited = false;
+    enum hk_code rc = look_for_edits(desk, message_id, &edited, err);
+    if (rc == HK_OK)
+        rc = desk->ops->show(desk->admin, message_id, HK_LETTER_BYTES, &shown, err);
+    if (rc == HK_OK)
+        hide_attempts(&(struct hk_letter_view){.masks = masks}, shown, edited, mem, page->items, page->n);
+    return rc;
+}
+
+/* One more than wanted is asked for, so that `next` is there only when there is a next one. */
+static enum hk_code attempts(struct hk_desk *desk, const struct hk_caller *caller,
+                             const struct hk_attempts_ask *ask, struct hk_pool *mem, struct hk_attempts *out,
+                             struct hk_err *err)
+{
+    const struct hk_tries *found = NULL;
+    const struct hk_shown *shown = NULL;
+    struct hk_masks *masks = NULL;
+    uint32_t limit = (uint32_t)ask->limit;
+    enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
+    if (rc == HK_OK)
+        rc = desk->ops->attempts(desk->admin, ask->message_id, (int64_t)ask->after, limit + 1, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    *out = (struct hk_attempts){.items = found->items, .n = found->n < limit ? found->n : limit};
+    if (found->n > limit)
+        out->next = found->items[limit - 1].id;
+    hk_desk_keep(desk, mem);
+    if (out->n == 0 && ask->after == 0) /* none yet, or no such message */
+        return desk->ops->show(desk->admin, ask->message_id, 0, &shown, err);
+    return out->n > 0 && masks ? hide_page(desk, masks, ask->message_id, mem, out, err) : HK_OK;
+}
+
 /* ---- the table ---- */
 
 HK_OP_RUN(show)
+HK_OP_RUN(attempts)
 
 static const struct hk_arg show_args[] = {
     {HK_SUBJECT(hk_message_show_ask, message_id, "ID", "the message's id")},
@@ -135,3 +181,27 @@ const struct hk_op hk_op_messages_show = {.noun = "messages",
                                           .result_size = sizeof(struct hk_message_shown),
                                           .run = show_op,
                                           .form = hk_form_message};
+
+static const struct hk_arg attempts_args[] = {
+    {HK_SUBJECT(hk_attempts_ask, message_id, "ID", "the message's id")},
+    {HK_ARG(hk_attempts_ask, limit, HK_ARG_NUMBER, "N", "at most this many (default: 50)"), .lo = 1,
+     .hi = 1000, .fallback = 50},
+    {HK_ARG(hk_attempts_ask, after, HK_ARG_NUMBER, "CURSOR", "go on where an earlier list ended"), .lo = 1,
+     .hi = 9007199254740991.0},
+    {.name = NULL}};
+
+const struct hk_op hk_op_messages_attempts = {
+    .noun = "messages",
+    .verb = "attempts",
+    .summary = "list the attempts of a message that are kept, oldest first",
+    .details =
+        "Also of a message that was sent or is dead. 'relay.history' says which attempts relays keep,\n"
+        "'retention.attempts' for how long.",
+    .route = "GET /messages/{message_id}/attempts",
+    .role = HK_ROLE_VIEWER,
+    .store = true,
+    .args = attempts_args,
+    .request_size = sizeof(struct hk_attempts_ask),
+    .result_size = sizeof(struct hk_attempts),
+    .run = attempts_op,
+    .form = hk_form_attempts};

@@ -70,14 +70,22 @@ static enum hk_state state_of(unsigned states)
     return HK_STATE_NONE;
 }
 
-enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_message_words *words,
-                               struct hk_pool *mem, struct hk_message_filter *out, struct hk_err *err)
+enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_caller *caller,
+                               const struct hk_message_words *words, struct hk_pool *mem,
+                               struct hk_message_filter *out, struct hk_err *err)
 {
     struct hk_message_filter filter = {.parsed = NULL};
+    struct hk_masks *hidden = NULL;
     struct hk_buf text;
     enum hk_code rc = parse(desk, words, &filter.parsed, err);
-    if (rc != HK_OK)
+    if (rc == HK_OK)
+        rc = hk_desk_hidden(desk, caller, &hidden, err);
+    if (rc == HK_OK)
+        rc = hk_filter_veil(filter.parsed, hidden, err);
+    if (rc != HK_OK) {
+        hk_message_filter_free(&filter);
         return rc;
+    }
     const struct hk_letter_query *query = hk_filter_query(filter.parsed);
     filter.list = (struct hk_list){.state = state_of(query->statuses),
                                    .destination = query->destination,

@@ -15,6 +15,7 @@
 #include "desk/form.h"
 
 struct hk_desk;
+struct hk_op_job;
 
 /* ---- who asks ---- */
 
@@ -39,6 +40,7 @@ struct hk_caller {
     const char *reason; /* NULL or "" = none was given */
     bool may_reveal;    /* has the right to see what is masked */
     bool reveal;        /* asks to see what is masked: needs a reason, and is recorded first */
+    bool background;    /* wants it done as a job (job.h); needs an operation that can be one */
     /* Both may be NULL. Called by long operations, now and then. */
     void (*progress)(void *arg, const struct hk_progress *progress);
     bool (*stop)(void *arg); /* true: end as soon as nothing is half done */
@@ -109,13 +111,13 @@ struct hk_op {
     bool is_long;      /* reports progress, and can be stopped */
     bool sends;        /* to a receiver or a channel: every secret of the configuration must be there */
     bool secret;       /* the result holds a secret: it is shown once, and kept nowhere */
-    const struct hk_arg *args; /* NULL: none */
+    const struct hk_op_job *job; /* how it runs in the background (job.h); NULL: it cannot */
+    const struct hk_arg *args;   /* NULL: none */
     size_t request_size, result_size;
     hk_op_check *check; /* NULL: nothing can be */
     hk_op_run *run;
     /* The result as JSON. NULL: it is a stream, which `run` hands to its request's function. */
     hk_form_fn *form;
-    void (*encode)(struct hk_json *json, const void *result); /* of those that have no form yet */
 };
 
 /* One JSON value, of an operation whose result is no stream. */

@@ -8,7 +8,10 @@
 #include "desk/destinations.h"
 #include "desk/doctor.h"
 #include "desk/enqueue.h"
+#include "desk/events.h"
 #include "desk/explain.h"
+#include "desk/figures.h"
+#include "desk/job.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/redrive.h"
@@ -22,10 +25,15 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_enqueue,
     &hk_op_enqueue_lines,
     &hk_op_status,
+    &hk_op_figures,
+    &hk_op_events,
     &hk_op_messages_list,
     &hk_op_messages_show,
+    &hk_op_messages_attempts,
     &hk_op_messages_explain,
     &hk_op_messages_cancel,
+    &hk_op_messages_cancel_one,
+    &hk_op_messages_restore,
     &hk_op_messages_retry,
     &hk_op_destinations_list,
     &hk_op_destinations_pause,
@@ -54,6 +62,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_redrive_list,
     &hk_op_redrive_show,
     &hk_op_redrive_cancel,
+    &hk_op_job_list,
+    &hk_op_job_show,
+    &hk_op_job_cancel,
     &hk_op_alerts_list,
     &hk_op_alerts_test,
     &hk_op_alerts_mute,
@@ -78,8 +89,5 @@ const size_t hk_n_ops = sizeof hk_ops / sizeof hk_ops[0];
 
 void hk_op_write(const struct hk_op *op, struct hk_json *json, const void *result)
 {
-    if (op->form != NULL)
-        hk_form_write(json, op->form, result);
-    else
-        op->encode(json, result);
+    hk_form_write(json, op->form, result);
 }

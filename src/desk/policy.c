@@ -56,11 +56,55 @@ static enum hk_code find_to_run(const struct hk_desk *desk, const char *name, co
     return rc;
 }
 
-static enum hk_code list(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
-                         struct hk_pool *mem, struct hk_policy_list *out, struct hk_err *err)
+/* ---- list ---- */
+
+static const char *kept(struct hk_pool *mem, const char *text)
 {
-    (void)caller, (void)request, (void)mem, (void)err;
-    *out = (struct hk_policy_list){desk->policies, hk_policies_get(desk->policies, NULL)};
+    return hk_pool_copy_str(mem, hk_str_of(text));
+}
+
+/* False: no memory. */
+static bool describe_row(const struct hk_policy *policy, bool details, struct hk_pool *mem,
+                         struct hk_policy_row *out)
+{
+    const struct hk_backoff *backoff = hk_policy_backoff(policy);
+    const struct hk_jitter *jitter = hk_policy_jitter(policy);
+    const struct hk_limits *limits = hk_policy_limits(policy);
+    char text[HK_POLICY_TEXT];
+    out->name = hk_policy_name(policy);
+    out->origin = hk_policy_is_preset(policy) ? "preset" : "file";
+    out->preset = hk_policy_preset(policy);
+    out->backoff = hk_backoff_kind_name(backoff->kind);
+    out->jitter = hk_policy_jitter_kind(backoff, jitter);
+    out->is_custom = hk_policy_ops(policy, NULL) != NULL;
+    out->max_attempts = limits->max_attempts;
+    out->max_elapsed_ms = limits->max_elapsed_ms;
+    if (!details)
+        return true;
+    out->backoff_text = kept(mem, hk_policy_backoff_text(backoff, text));
+    out->jitter_text =
+        hk_backoff_is_azure(backoff->kind) ? "+-20%" : kept(mem, hk_policy_jitter_text(jitter, text));
+    return out->backoff_text != NULL && out->jitter_text != NULL;
+}
+
+static enum hk_code list(struct hk_desk *desk, const struct hk_caller *caller,
+                         const struct hk_policy_list_ask *ask, struct hk_pool *mem,
+                         struct hk_policy_list *out, struct hk_err *err)
+{
+    const struct hk_policy *policy = NULL, *fallback = hk_policies_get(desk->policies, NULL);
+    size_t n = 0;
+    (void)caller;
+    while (hk_policies_at(desk->policies, n) != NULL)
+        n++;
+    out->items = hk_pool_alloc(mem, n + 1, sizeof *out->items);
+    if (out->items == NULL)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    for (; (policy = hk_policies_at(desk->policies, out->n)) != NULL && out->n < n; out->n++) {
+        struct hk_policy_row *row = &out->items[out->n];
+        row->is_default = policy == fallback;
+        if (!describe_row(policy, ask->details, mem, row))
+            return hk_err_set(err, HK_NOMEM, "out of memory");
+    }
     return HK_OK;
 }
 
@@ -114,40 +158,120 @@ static void judge(const struct hk_policy *policy, const struct hk_facts *facts, 
     out->retry = out->cls != HK_CLASS_SUCCESS && hk_policy_class(policy, out->cls)->retry;
 }
 
+static struct hk_policy_jitter jitter_at_work(const struct hk_backoff *b, const struct hk_jitter *j)
+{
+    bool is_own = hk_backoff_is_azure(b->kind);
+    return (struct hk_policy_jitter){.kind = hk_policy_jitter_kind(b, j),
+                                     .has_ratio = is_own || j->kind == HK_JITTER_RATIO,
+                                     .ratio = is_own ? 0.2 : j->ratio,
+                                     .has_add = j->kind == HK_JITTER_ADD,
+                                     .add_ms = j->add_ms};
+}
+
+static void show_class(const struct hk_policy *policy, const struct hk_class_rule *rule,
+                       struct hk_policy_class *out)
+{
+    const struct hk_backoff *b = rule->has_backoff ? &rule->backoff : hk_policy_backoff(policy);
+    *out = (struct hk_policy_class){.retry = rule->retry,
+                                    .charge = rule->charge,
+                                    .max_attempts = rule->max_attempts,
+                                    .pause_after = rule->pause_after,
+                                    .has_backoff = rule->has_backoff,
+                                    .backoff = rule->backoff,
+                                    .has_jitter = rule->has_jitter ||
+                                                  (rule->has_backoff && hk_backoff_is_azure(b->kind)),
+                                    .jitter = jitter_at_work(b, &rule->jitter)};
+}
+
+/* False: no memory. */
+static bool show_rule(const struct hk_rule *rule, struct hk_pool *mem, struct hk_policy_rule *out)
+{
+    struct hk_buf match;
+    hk_buf_init(&match, HK_PATTERN_MAX);
+    hk_policy_match_text(rule, &match);
+    out->match = hk_buf_status(&match) == HK_OK ? kept(mem, hk_buf_cstr(&match)) : NULL;
+    hk_buf_fini(&match);
+    out->header = hk_str_of(rule->header);
+    out->contains = hk_str_of(rule->header_contains);
+    out->body = hk_str_of(rule->body_contains);
+    out->cls = rule->to_class;
+    out->reason = hk_str_of(rule->to_reason);
+    out->pause = rule->pause;
+    return out->match != NULL;
+}
+
+static bool show_rules(const struct hk_policy *policy, struct hk_pool *mem, struct hk_policy_shown *out)
+{
+    size_t own = hk_policy_own_rules(policy), n = 0;
+    while (hk_policy_rule(policy, n) != NULL)
+        n++;
+    out->rules = hk_pool_alloc(mem, n + 1, sizeof *out->rules);
+    for (; out->rules != NULL && out->n_rules < n; out->n_rules++) {
+        struct hk_policy_rule *row = &out->rules[out->n_rules];
+        row->of_preset = out->n_rules >= own;
+        if (!show_rule(hk_policy_rule(policy, out->n_rules), mem, row))
+            return false;
+    }
+    return out->rules != NULL;
+}
+
+static bool show_answers(const struct hk_policy *policy, struct hk_pool *mem, struct hk_policy_shown *out)
+{
+    out->answers = hk_pool_alloc(mem, N_SAMPLES, sizeof *out->answers);
+    for (; out->answers != NULL && out->n_answers < N_SAMPLES; out->n_answers++)
+        judge(policy, &samples[out->n_answers], &out->answers[out->n_answers]);
+    return out->answers != NULL;
+}
+
+static bool show_yaml(const struct hk_policy *policy, struct hk_pool *mem, struct hk_policy_shown *out)
+{
+    struct hk_buf yaml;
+    hk_buf_init(&yaml, TEXT_MAX);
+    hk_policy_yaml(policy, &yaml);
+    const char *text = hk_buf_status(&yaml) == HK_OK ? hk_pool_copy(mem, hk_buf_cstr(&yaml), yaml.len) : NULL;
+    out->yaml = (struct hk_str){text, yaml.len};
+    hk_buf_fini(&yaml);
+    return text != NULL;
+}
+
 static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
                          const struct hk_policy_name_ask *ask, struct hk_pool *mem,
                          struct hk_policy_shown *out, struct hk_err *err)
 {
-    struct hk_buf yaml;
+    const struct hk_policy *policy = NULL;
     (void)caller;
-    enum hk_code rc = find(desk, ask->name, &out->policy, err);
+    enum hk_code rc = find(desk, ask->name, &policy, err);
     if (rc != HK_OK)
         return rc;
-    hk_buf_init(&yaml, TEXT_MAX);
-    hk_policy_yaml(out->policy, &yaml);
-    const char *text = hk_buf_status(&yaml) == HK_OK ? hk_pool_copy(mem, hk_buf_cstr(&yaml), yaml.len) : NULL;
-    out->yaml = (struct hk_str){text, yaml.len};
-    hk_buf_fini(&yaml);
-    out->answers = hk_pool_alloc(mem, N_SAMPLES, sizeof *out->answers);
-    if (!text || !out->answers)
+    const struct hk_breaker_options *breaker = hk_policy_breaker(policy);
+    out->name = hk_policy_name(policy);
+    out->preset = hk_policy_preset(policy);
+    out->is_custom = hk_policy_ops(policy, NULL) != NULL;
+    out->backoff = *hk_policy_backoff(policy);
+    out->jitter = jitter_at_work(&out->backoff, hk_policy_jitter(policy));
+    out->limits = *hk_policy_limits(policy);
+    for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
+        show_class(policy, hk_policy_class(policy, (enum hk_class)c), &out->classes[c]);
+    out->has_breaker = breaker != NULL;
+    if (breaker != NULL)
+        out->breaker = *breaker;
+    if (!show_rules(policy, mem, out) || !show_answers(policy, mem, out) || !show_yaml(policy, mem, out))
         return hk_err_set(err, HK_NOMEM, "out of memory");
-    for (size_t i = 0; i < N_SAMPLES; i++)
-        judge(out->policy, &samples[i], &out->answers[i]);
-    out->n_answers = N_SAMPLES;
     return HK_OK;
 }
 
 /* ---- plan ---- */
 
-static enum hk_code make_plan(struct hk_policy_planned *out, struct hk_pool *mem, struct hk_err *err)
+static enum hk_code make_plan(const struct hk_policy *policy, struct hk_policy_planned *out,
+                              struct hk_pool *mem, struct hk_err *err)
 {
     struct hk_facts facts;
     struct hk_plan made;
-    if (!hk_plan_facts(out->policy, out->cls, &facts))
+    if (!hk_plan_facts(policy, out->cls, &facts))
         return hk_err_set(err, HK_CONFLICT,
                           "policy '%s' puts no plain answer into class %s, so that there is nothing to plan",
-                          hk_policy_name(out->policy), hk_class_name(out->cls));
-    enum hk_code rc = hk_plan_make(out->policy, out->cls, &facts, out->seed, &made, err);
+                          hk_policy_name(policy), hk_class_name(out->cls));
+    enum hk_code rc = hk_plan_make(policy, out->cls, &facts, out->seed, &made, err);
     if (rc != HK_OK)
         return rc;
     struct hk_plan_row *rows = hk_pool_alloc(mem, made.n_rows + 1u, sizeof *rows);
@@ -163,18 +287,23 @@ static enum hk_code plan(struct hk_desk *desk, const struct hk_caller *caller,
                          const struct hk_policy_plan_ask *ask, struct hk_pool *mem,
                          struct hk_policy_planned *out, struct hk_err *err)
 {
+    const struct hk_policy *policy = NULL;
     (void)caller;
     out->seed = ask->seed;
     out->cls = ask->cls ? hk_class_by_name(ask->cls) : HK_CLASS_TRANSIENT;
     if (out->cls == HK_NCLASSES || out->cls == HK_CLASS_SUCCESS)
         return hk_desk_wrong(desk, "class", err,
                              "is one of transient, rate_limit, auth, permanent, unknown, not '%s'", ask->cls);
-    enum hk_code rc = find_to_run(desk, ask->name, &out->policy, err);
+    enum hk_code rc = find_to_run(desk, ask->name, &policy, err);
     if (rc == HK_OK)
-        rc = make_plan(out, mem, err);
-    if (rc == HK_OK)
-        out->shown = out->plan.n_rows < ask->attempts ? out->plan.n_rows : (uint32_t)ask->attempts;
-    return rc;
+        rc = make_plan(policy, out, mem, err);
+    if (rc != HK_OK)
+        return rc;
+    out->name = hk_policy_name(policy);
+    out->shown = out->plan.n_rows < ask->attempts ? out->plan.n_rows : (size_t)ask->attempts;
+    out->details = ask->details;
+    hk_plan_limits(policy, out->cls, &out->limits);
+    return HK_OK;
 }
 
 /* ---- simulate ---- */
@@ -233,7 +362,7 @@ static void conclude_times(const struct hk_policy_simulated *c, struct hk_buf *o
     (void)hk_buf_addf(out, ", and has served 99 %% of them %s after its recovery",
                       hk_show_duration(a->most_ms, left));
     if (b->most_ms == UINT64_MAX)
-        (void)hk_buf_addf(out, " (%s: never)", c->other_name);
+        (void)hk_buf_addf(out, " (%s: never)", hk_policy_other_text(c));
     else if (a->most_ms != b->most_ms)
         (void)hk_buf_addf(out, c->has_jitter ? " instead of %s" : " (with it: %s)",
                           hk_show_duration(b->most_ms, right));
@@ -277,6 +406,11 @@ static void conclude(const struct hk_policy_simulated *c, struct hk_buf *out)
     (void)hk_buf_addc(out, '.');
 }
 
+const char *hk_policy_other_text(const struct hk_policy_simulated *simulated)
+{
+    return simulated->has_jitter ? "without jitter" : "with full jitter";
+}
+
 /* The herd's slots belong to whoever asked. */
 static enum hk_code run_one(const struct hk_herd_options *options, struct hk_pool *mem, struct hk_herd *out,
                             struct hk_err *err)
@@ -296,12 +430,12 @@ static enum hk_code run_one(const struct hk_herd_options *options, struct hk_poo
 
 static enum hk_code run_both(struct hk_policy_simulated *out, struct hk_pool *mem, struct hk_err *err)
 {
+    const struct hk_policy *policy = out->options.policy;
     struct hk_policy *other = NULL;
     struct hk_herd_options options = out->options;
-    out->has_jitter = hk_herd_has_jitter(out->policy);
-    out->other_name = out->has_jitter ? "without jitter" : "with full jitter";
-    enum hk_code rc = out->has_jitter ? hk_herd_without_jitter(out->policy, &other, err)
-                                      : hk_herd_with_full_jitter(out->policy, &other, err);
+    out->has_jitter = hk_herd_has_jitter(policy);
+    enum hk_code rc = out->has_jitter ? hk_herd_without_jitter(policy, &other, err)
+                                      : hk_herd_with_full_jitter(policy, &other, err);
     if (rc == HK_OK)
         rc = run_one(&options, mem, &out->as_is, err);
     options.policy = other;
@@ -315,14 +449,16 @@ static enum hk_code simulate(struct hk_desk *desk, const struct hk_caller *calle
                              const struct hk_policy_simulate_ask *ask, struct hk_pool *mem,
                              struct hk_policy_simulated *out, struct hk_err *err)
 {
+    const struct hk_policy *policy = NULL;
     struct hk_buf text;
     double usual = ask->clients > 10 ? (double)ask->clients / 10.0 : 1.0;
     (void)caller;
-    enum hk_code rc = find_to_run(desk, ask->name, &out->policy, err);
+    enum hk_code rc = find_to_run(desk, ask->name, &policy, err);
     if (rc != HK_OK)
         return rc;
+    out->name = hk_policy_name(policy);
     out->options =
-        (struct hk_herd_options){.policy = out->policy,
+        (struct hk_herd_options){.policy = policy,
                                  .clients = (uint32_t)ask->clients,
                                  .outage_ms = ask->outage_ms,
                                  .spread_ms = ask->spread_ms,
@@ -331,6 +467,8 @@ static enum hk_code simulate(struct hk_desk *desk, const struct hk_caller *calle
     rc = run_both(out, mem, err);
     if (rc != HK_OK)
         return rc;
+    if (!ask->details)
+        out->as_is.slots = out->other.slots = NULL;
     hk_buf_init(&text, 1024);
     conclude(out, &text);
     const char *copy = hk_buf_status(&text) == HK_OK ? hk_pool_copy(mem, hk_buf_cstr(&text), text.len) : NULL;
@@ -357,6 +495,14 @@ HK_OP_RUN(simulate)
         .value = "S", .help = help_                                                                          \
     }
 
+#define DETAILS_ARG(struct_, help_)                                                                          \
+    {                                                                                                        \
+        .name = "details", .kind = HK_ARG_FLAG, .offset = offsetof(struct_, details), .help = help_          \
+    }
+
+static const struct hk_arg list_args[] = {
+    DETAILS_ARG(struct hk_policy_list_ask, "with backoff and jitter in words, in JSON too"), {.name = NULL}};
+
 static const struct hk_arg show_args[] = {NAME_ARG(struct hk_policy_name_ask), {.name = NULL}};
 
 static const struct hk_arg plan_args[] = {
@@ -376,6 +522,7 @@ static const struct hk_arg plan_args[] = {
      .choices = "transient rate_limit auth permanent unknown",
      .help = "class of the failures (default: transient)"},
     SEED_ARG(struct hk_policy_plan_ask, "also show the waits that hk_execute draws with this seed"),
+    DETAILS_ARG(struct hk_policy_plan_ask, "with the limits that can end it, in JSON too"),
     {.name = NULL}};
 
 static const struct hk_arg simulate_args[] = {
@@ -410,6 +557,7 @@ static const struct hk_arg simulate_args[] = {
      .offset = offsetof(struct hk_policy_simulate_ask, capacity_per_s),
      .value = "RATE",
      .help = "what it serves afterwards, e.g. 500/s (default: a tenth of the clients a second)"},
+    DETAILS_ARG(struct hk_policy_simulate_ask, "with the attempts in every 100 ms, in JSON too"),
     {.name = NULL}};
 
 const struct hk_op hk_op_policy_list = {.noun = "policy",
@@ -417,9 +565,11 @@ const struct hk_op hk_op_policy_list = {.noun = "policy",
                                         .summary = "list the retry policies; * marks the default",
                                         .route = "GET /policies",
                                         .role = HK_ROLE_VIEWER,
+                                        .args = list_args,
+                                        .request_size = sizeof(struct hk_policy_list_ask),
                                         .result_size = sizeof(struct hk_policy_list),
                                         .run = list_op,
-                                        .encode = hk_encode_policy_list};
+                                        .form = hk_form_policies};
 
 const struct hk_op hk_op_policy_show = {
     .noun = "policy",
@@ -433,7 +583,7 @@ const struct hk_op hk_op_policy_show = {
     .request_size = sizeof(struct hk_policy_name_ask),
     .result_size = sizeof(struct hk_policy_shown),
     .run = show_op,
-    .encode = hk_encode_policy};
+    .form = hk_form_policy};
 
 const struct hk_op hk_op_policy_plan = {
     .noun = "policy",
@@ -449,7 +599,7 @@ const struct hk_op hk_op_policy_plan = {
     .request_size = sizeof(struct hk_policy_plan_ask),
     .result_size = sizeof(struct hk_policy_planned),
     .run = plan_op,
-    .encode = hk_encode_policy_plan};
+    .form = hk_form_policy_plan};
 
 const struct hk_op hk_op_policy_simulate = {
     .noun = "policy",
@@ -464,4 +614,4 @@ const struct hk_op hk_op_policy_simulate = {
     .request_size = sizeof(struct hk_policy_simulate_ask),
     .result_size = sizeof(struct hk_policy_simulated),
     .run = simulate_op,
-    .encode = hk_encode_policy_simulation};
+    .form = hk_form_policy_simulation};

@@ -3,6 +3,7 @@
 #ifndef HK_DESK_POLICY_H
 #define HK_DESK_POLICY_H
 
+#include <hikyaku/breaker.h>
 #include <hikyaku/policies.h>
 
 #include "base/buf.h"
@@ -10,13 +11,27 @@
 #include "desk/herd.h"
 #include "desk/plan.h"
 
-/* Policies in results are the desk's, and live as long as its set of them. */
+/* Names in results are the desk's policies', and live as long as its set of them. `details` asks for what a picture or a table needs
+ * beside the figures. */
 
 /* ---- list ---- */
 
+struct hk_policy_list_ask {
+    bool details;
+};
+
+struct hk_policy_row {
+    const char *name, *origin, *preset; /* origin: "preset" or "file" */
+    const char *backoff, *jitter;       /* kinds */
+    bool is_default, is_custom;
+    uint32_t max_attempts;
+    uint64_t max_elapsed_ms;
+    const char *backoff_text, *jitter_text; /* "1s x2 to 1h"; NULL without details */
+};
+
 struct hk_policy_list {
-    const struct hk_policies *policies;
-    const struct hk_policy *fallback; /* the default */
+    struct hk_policy_row *items;
+    size_t n;
 };
 
 /* ---- show ---- */
@@ -32,8 +47,40 @@ struct hk_policy_answer {
     bool retry, pause;
 };
 
+/* Jitter as it works: the Azure backoffs draw each wait themselves, whatever is written beside them. */
+struct hk_policy_jitter {
+    const char *kind;
+    bool has_ratio, has_add;
+    double ratio;
+    uint64_t add_ms;
+};
+
+/* One class of failures: struct hk_class_rule, with the jitter as it works. */
+struct hk_policy_class {
+    bool retry, charge, has_backoff, has_jitter;
+    uint32_t max_attempts, pause_after;
+    struct hk_backoff backoff;
+    struct hk_policy_jitter jitter;
+};
+
+/* A rule of `classify`; empty texts: it does not ask for that. */
+struct hk_policy_rule {
+    const char *match;
+    struct hk_str header, contains, body, reason;
+    enum hk_class cls;
+    bool pause, of_preset;
+};
+
 struct hk_policy_shown {
-    const struct hk_policy *policy;
+    const char *name, *preset;
+    bool is_custom, has_breaker;
+    struct hk_backoff backoff;
+    struct hk_policy_jitter jitter;
+    struct hk_limits limits;
+    struct hk_policy_class classes[HK_NCLASSES];
+    struct hk_policy_rule *rules; /* in the order in which they are tried */
+    size_t n_rules;
+    struct hk_breaker_options breaker;
     struct hk_str yaml; /* a configuration file that reads back as the same policy */
     struct hk_policy_answer *answers;
     size_t n_answers;
@@ -45,14 +92,17 @@ struct hk_policy_plan_ask {
     const char *name, *cls;
     uint64_t attempts; /* shown at most */
     uint64_t seed;
+    bool details;
 };
 
 struct hk_policy_planned {
-    const struct hk_policy *policy;
+    const char *name;
     enum hk_class cls;
     uint64_t seed;
     struct hk_plan plan; /* its rows lie in the result's memory */
-    uint32_t shown;      /* rows */
+    size_t shown;        /* rows */
+    bool details;        /* asked for: `limits`, and all attempts of the plan */
+    struct hk_plan_limits limits;
 };
 
 /* ---- simulate ---- */
@@ -61,16 +111,16 @@ struct hk_policy_simulate_ask {
     const char *name;
     uint64_t clients, outage_ms, spread_ms, seed;
     double capacity_per_s; /* 0 = a tenth of the clients a second */
+    bool details;
 };
 
 /* The same crowd twice: with the policy as it is, and without its jitter; or, when it has none, with full jitter. */
 struct hk_policy_simulated {
-    const struct hk_policy *policy;
-    struct hk_herd_options options;
+    const char *name;
+    struct hk_herd_options options; /* its policy only while it runs */
     bool has_jitter;
-    struct hk_herd as_is, other;
-    const char *other_name;   /* "without jitter" */
-    struct hk_str conclusion; /* one sentence for somebody who reads nothing else */
+    struct hk_herd as_is, other; /* slots NULL without details */
+    struct hk_str conclusion;    /* one sentence for somebody who reads nothing else */
 };
 
 extern const struct hk_op hk_op_policy_list, hk_op_policy_show, hk_op_policy_plan, hk_op_policy_simulate;
@@ -79,6 +129,8 @@ extern const struct hk_op hk_op_policy_list, hk_op_policy_show, hk_op_policy_pla
 
 /* The policy as a configuration file that reads back as the same policy. */
 void hk_policy_yaml(const struct hk_policy *policy, struct hk_buf *out);
+/* How the second run differs: "without jitter". */
+const char *hk_policy_other_text(const struct hk_policy_simulated *simulated);
 /* How many of its rules, the first ones, are not its preset's. */
 size_t hk_policy_own_rules(const struct hk_policy *policy);
 /* Words of the configuration. `match` as it is written there, without quotes. */

@@ -41,14 +41,32 @@ static enum hk_code read_pace(struct hk_desk *desk, const struct hk_redrive_ask 
     return read_percent(desk, ask->abort_if_failing, &out->abort_ratio, err);
 }
 
+/* A relay goes on with the job in nobody's name, and sees all. How many letters hold some text would tell what is masked. */
+static enum hk_code refuse_search(struct hk_desk *desk, const struct hk_caller *caller,
+                                  const struct hk_letter_filter *filter, struct hk_err *err)
+{
+    struct hk_masks *hidden = NULL;
+    enum hk_code rc = hk_desk_hidden(desk, caller, &hidden, err);
+    if (rc == HK_OK && hidden && hk_filter_has_text(filter->parsed))
+        rc = hk_err_set(err, HK_DENIED,
+                        "masks apply: a redrive by text needs the right to reveal; name a group or a reason");
+    return rc;
+}
+
 /* Only open letters are requeued. */
-static enum hk_code read_filter(struct hk_desk *desk, const struct hk_letter_words *words,
-                                struct hk_pool *mem, struct hk_letter_filter *out, struct hk_err *err)
+static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *caller,
+                                const struct hk_letter_words *words, struct hk_pool *mem,
+                                struct hk_letter_filter *out, struct hk_err *err)
 {
     const unsigned open = 1u << HK_LETTER_FAILED;
-    enum hk_code rc = hk_letter_filter(desk, words, false, mem, out, err);
+    enum hk_code rc = hk_letter_filter(desk, caller, words, false, mem, out, err);
     if (rc != HK_OK)
         return rc;
+    rc = refuse_search(desk, caller, out, err);
+    if (rc != HK_OK) {
+        hk_letter_filter_free(out);
+        return rc;
+    }
     if (out->query.statuses == 0 || (out->query.statuses & open) != 0) {
         out->query.statuses = open;
         return HK_OK;
@@ -114,7 +132,7 @@ static enum hk_code plan_redrive(struct hk_desk *desk, const struct hk_caller *c
     struct hk_redrive_plan plan = {.id = 0};
     enum hk_code rc = read_pace(desk, ask, &plan.pace, err);
     if (rc == HK_OK)
-        rc = read_filter(desk, &ask->words, mem, &filter, err);
+        rc = read_filter(desk, caller, &ask->words, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     plan.filter = filter.text;
@@ -221,7 +239,7 @@ static enum hk_code start_redrive(struct hk_desk *desk, const struct hk_caller *
     struct hk_redrive_plan plan = {.id = 0};
     enum hk_code rc = read_pace(desk, ask, &plan.pace, err);
     if (rc == HK_OK)
-        rc = read_filter(desk, &ask->words, mem, &filter, err);
+        rc = read_filter(desk, caller, &ask->words, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     plan.filter = filter.text;
@@ -252,6 +270,9 @@ uint64_t hk_redrive_waiting(const struct hk_redrive_facts *facts)
 static void reckon(struct hk_redrive_job *job, int64_t now_ms)
 {
     bool is_running = job->status == HK_REDRIVE_RUNNING;
+    struct hk_redrive_facts *f = &job->facts;
+    job->later = f->requeued > f->total ? f->requeued - f->total : 0;
+    f->total += job->later;
     job->eta_ms = is_running ? hk_redrive_eta_ms(&job->pace, &job->facts, now_ms) : UINT64_MAX;
     if (!is_running)
         job->held = (struct hk_str){"", 0};

@@ -47,7 +47,7 @@ void hk_form_redrive_plan(struct hk_form *form, void *result)
     hk_form_id(form, "running_already", &plan->twin);
 }
 
-static void form_job(struct hk_form *form, void *result)
+void hk_form_redrive_job(struct hk_form *form, void *result)
 {
     struct hk_redrive_job *job = result;
     struct hk_redrive_facts *f = &job->facts;
@@ -58,6 +58,7 @@ static void form_job(struct hk_form *form, void *result)
     hk_form_str(form, "to", &job->to);
     form_pace(form, &job->pace);
     hk_form_uint(form, "total", &f->total);
+    hk_form_uint(form, "matched_later", &job->later);
     hk_form_uint(form, "requeued", &f->requeued);
     hk_form_uint(form, "resolved", &f->resolved);
     hk_form_uint(form, "failed", &f->failed);
@@ -76,7 +77,7 @@ static void form_job(struct hk_form *form, void *result)
 void hk_form_redrives(struct hk_form *form, void *result)
 {
     struct hk_redrive_jobs *jobs = result;
-    hk_form_list(form, "items", &HK_FORM_ITEMS(jobs->items, jobs->n, form_job));
+    hk_form_list(form, "items", &HK_FORM_ITEMS(jobs->items, jobs->n, hk_form_redrive_job));
     hk_form_null(form, "next");
     hk_form_time(form, "now", &jobs->now_ms);
 }
@@ -84,6 +85,6 @@ void hk_form_redrives(struct hk_form *form, void *result)
 void hk_form_redrive(struct hk_form *form, void *result)
 {
     struct hk_redrive_shown *shown = result;
-    form_job(form, &shown->job);
+    hk_form_redrive_job(form, &shown->job);
     hk_form_time(form, "now", &shown->now_ms);
 }

@@ -23,7 +23,7 @@ static void form_latency(struct hk_form *form, void *result)
     hk_form_uint(form, "p99", &f->p99_ms);
 }
 
-static void form_lately(struct hk_form *form, void *result)
+void hk_form_lately(struct hk_form *form, void *result)
 {
     struct hk_status_lately *f = result;
     hk_form_double(form, "in_per_s", &f->in_per_s);
@@ -55,7 +55,7 @@ static void form_dest(struct hk_form *form, void *result)
     hk_form_choice(form, "breaker", &o->breaker, breaker_word, HK_BREAKER_NSEEN);
     hk_form_bool(form, "limited", &o->limited);
     hk_form_time(form, "limited_until", &o->ready_at_ms);
-    hk_form_object(form, "last_minute", &o->known, form_lately, &o->lately);
+    hk_form_object(form, "last_minute", &o->known, hk_form_lately, &o->lately);
     hk_form_str(form, "last_error", &o->last_error);
     hk_form_time(form, "last_error_at", &o->last_error_ms);
     if (hk_form_reads(form)) {

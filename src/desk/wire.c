@@ -220,7 +220,7 @@ static enum hk_code read_flag(struct reading *r, const char *name, const struct 
 
 static enum hk_code read_number(struct reading *r, const struct hk_arg *a, const struct hk_given *g, void *at)
 {
-    uint64_t hi = a->hi <= 0 ? INT64_MAX : a->hi < (double)INT64_MAX ? (uint64_t)a->hi : INT64_MAX;
+    uint64_t hi = a->hi <= 0 ? UINT64_MAX : a->hi < (double)INT64_MAX ? (uint64_t)a->hi : INT64_MAX;
     uint64_t n = 0;
     char takes[128];
     bool whole = g->kind != HK_GIVEN_JSON && hk_parse_u64(g->text, &n, NULL) == HK_OK;
@@ -404,7 +404,7 @@ static bool knows(const struct hk_op *op, const char *name)
             return true;
     }
     return (strcmp(name, "reason") == 0 && (op->needs_reason || op->reveals)) ||
-           (strcmp(name, "reveal") == 0 && op->reveals);
+           (strcmp(name, "reveal") == 0 && op->reveals) || (strcmp(name, "background") == 0 && op->job);
 }
 
 /* A name that is ignored would be a filter that does not filter. */
@@ -431,6 +431,7 @@ static enum hk_code read_caller(struct reading *r, const struct hk_op *op, struc
     *out = (struct hk_wire_caller){.reason = NULL};
     const struct hk_given *reason = one(r, "reason", &rc);
     const struct hk_given *reveal = op->reveals ? one(r, "reveal", &rc) : NULL;
+    const struct hk_given *background = op->job ? one(r, "background", &rc) : NULL;
     if (rc == HK_OK && reason)
         rc = read_text(r, &reason_arg, reason, &out->reason);
     if (rc == HK_OK && out->reason && reason->text.len >= HK_WIRE_REASON_MAX) {
@@ -439,6 +440,8 @@ static enum hk_code read_caller(struct reading *r, const struct hk_op *op, struc
     }
     if (rc == HK_OK && reveal)
         rc = read_flag(r, "reveal", reveal, &out->reveal);
+    if (rc == HK_OK && background)
+        rc = read_flag(r, "background", background, &out->background);
     return rc;
 }
 

@@ -56,6 +56,7 @@ enum hk_code hk_wire_add_body(struct hk_wire *wire, const struct hk_op *op, stru
 struct hk_wire_caller {
     const char *reason; /* NULL = none */
     bool reveal;
+    bool background; /* of operations that can be jobs */
 };
 
 /* Fills `request` (zeroed, of op->request_size). HK_INVALID, HK_RANGE or HK_TOOBIG about `wire->wrong`. */
@@ -76,6 +77,10 @@ void hk_wire_out_fini(struct hk_wire_out *out);
 /* Values that are what they are without being given are left out. HK_UNSUPPORTED: the operation has no route. */
 enum hk_code hk_wire_write(const struct hk_op *op, const void *request, const struct hk_wire_caller *caller,
                            struct hk_wire_out *out, struct hk_err *err) HK_MUSTCHECK;
+
+/* All fields of a request as one JSON object, those of the path too: what hk_wire_add_body and hk_wire_read take. */
+enum hk_code hk_wire_write_fields(const struct hk_op *op, const void *request, struct hk_buf *out,
+                                  struct hk_err *err) HK_MUSTCHECK;
 
 /* ---- for routes ---- */
 

@@ -179,7 +179,10 @@ static void put_counted(struct writing *w, const struct hk_arg *a, const void *a
         put_text(w, a->name, hk_str_of(text));
     } else {
         (void)snprintf(text, sizeof text, "%llu", (unsigned long long)n);
-        put_number(w, a->name, text);
+        if (n > INT64_MAX) /* more than readers of JSON keep of a number */
+            put_text(w, a->name, hk_str_of(text));
+        else
+            put_number(w, a->name, text);
     }
 }
 
@@ -281,9 +284,25 @@ enum hk_code hk_wire_write(const struct hk_op *op, const void *request, const st
     if (caller->reason && (op->needs_reason || op->reveals))
         put_text(&w, "reason", hk_str_of(caller->reason));
     put_flag(&w, "reveal", caller->reveal && op->reveals);
+    put_flag(&w, "background", caller->background && op->job);
     if (!w.in_query)
         hk_json_end(&w.json);
     if (rc == HK_OK && (hk_buf_status(&out->path) != HK_OK || hk_buf_status(&out->body) != HK_OK))
         rc = hk_err_set(err, HK_TOOBIG, "the request is too large to be sent");
+    return rc;
+}
+
+enum hk_code hk_wire_write_fields(const struct hk_op *op, const void *request, struct hk_buf *out,
+                                  struct hk_err *err)
+{
+    struct writing w = {.out = NULL};
+    enum hk_code rc = HK_OK;
+    hk_json_init(&w.json, out, false);
+    hk_json_object(&w.json);
+    for (const struct hk_arg *a = op->args; rc == HK_OK && a && a->name; a++)
+        rc = put_field(&w, a, (const char *)request + a->offset, err);
+    hk_json_end(&w.json);
+    if (rc == HK_OK && hk_buf_status(out) != HK_OK)
+        rc = hk_err_set(err, hk_buf_status(out), "the request is too large");
     return rc;
 }

@@ -79,6 +79,8 @@ static const struct {
     [HK_LOG_CLOCK] = {"clock", WAIT},
     [HK_LOG_RESET] = {"reset", WAIT | ACTOR},
     [HK_LOG_WAITS] = {"waits", M | DEST | ROW | DUE},
+    [HK_LOG_DEFINE] = {"define", DEST | KIND | ACTOR},
+    [HK_LOG_LEARN] = {"learn", DEST | RELAY | KIND},
     [HK_LOG_KEEP] = {"keep", 0},
     [HK_LOG_FORGET] = {"forget", 0},
     [HK_LOG_HEAL] = {"heal", WAIT},

@@ -45,6 +45,8 @@ enum hk_logged {
     HK_LOG_CLOCK,  /* the store's clock jumped by `wait` ms */
     HK_LOG_RESET,  /* an operator set the store's time back by `wait` ms, to the clock … */
     HK_LOG_WAITS,  /* … and since then this row is due so (simulator only) */
+    HK_LOG_DEFINE, /* a destination that is kept in the store is made, changed or removed … */
+    HK_LOG_LEARN,  /* … and a relay goes by it: used, held, gone (simulator only) */
     HK_LOG_KEEP,   /* a standby has all up to here … */
     HK_LOG_FORGET, /* … and takes over: what came since never was */
     HK_LOG_HEAL,   /* no more faults from here on */

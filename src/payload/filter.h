@@ -7,6 +7,7 @@
 #define HK_PAYLOAD_FILTER_H
 
 #include "core/letter.h"
+#include "payload/mask.h"
 #include "payload/path.h"
 
 #define HK_FILTER_TEXT_MAX  4096 /* bytes */
@@ -27,6 +28,13 @@ enum hk_code hk_filter_parse_messages(const char *text, int64_t now_ms, struct h
  * payload terms are there; it reads `encoding` of the letter, and may be called from any thread. */
 const struct hk_letter_query *hk_filter_query(const struct hk_filter *filter);
 void hk_filter_free(struct hk_filter *filter);
+
+/* For somebody who may not see what `masks` hide: from now on the filter finds only what they leave to be seen, and nothing that is asked
+ * of the store before tells more (no sieve). In messages that masks apply to, text is not looked for in errors either. HK_DENIED: it asks
+ * for a value that is masked. Before hk_filter_query; `masks` must live as long as the filter. */
+enum hk_code hk_filter_veil(struct hk_filter *filter, const struct hk_masks *masks,
+                            struct hk_err *err) HK_MUSTCHECK;
+bool hk_filter_has_text(const struct hk_filter *filter);
 
 /* The same filter as text that means the same at any time (ages as points in time): what a job keeps. `query` is written, not what was
  * parsed, so that a default that the caller has set (a status) is in it: pass hk_filter_query(filter), or a changed copy.

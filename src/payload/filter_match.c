@@ -147,6 +147,47 @@ void hk_filter_sieve(struct hk_filter *f, struct hk_letter_sieve *out)
         sieve_text(f, text, out);
 }
 
+/* ---- for those who may not see all ---- */
+
+enum hk_code hk_filter_veil(struct hk_filter *f, const struct hk_masks *masks, struct hk_err *err)
+{
+    struct hk_buf name;
+    if (!masks || !f->query.match)
+        return HK_OK;
+    for (size_t i = 0; i < f->n_paths; i++) {
+        if (!hk_masks_cover(masks, f->query.event_type, f->paths[i]))
+            continue;
+        hk_buf_init(&name, HK_FILTER_TEXT_MAX);
+        hk_path_text(f->paths[i], &name);
+        enum hk_code rc =
+            hk_err_set(err, HK_DENIED, "payload.%.200s is masked: a filter on it needs the right to reveal",
+                       hk_buf_cstr(&name));
+        hk_buf_fini(&name);
+        return rc;
+    }
+    f->masks = masks;
+    f->query.sieve = (struct hk_letter_sieve){.value = NULL};
+    return HK_OK;
+}
+
+bool hk_filter_has_text(const struct hk_filter *f)
+{
+    return f->n_texts > 0;
+}
+
+/* As the caller would be shown it; of the error nothing, which may repeat what is masked. */
+static bool fits_veiled(const struct hk_filter *f, const struct hk_letter *letter, struct hk_str payload)
+{
+    struct hk_letter seen = *letter;
+    struct hk_buf shown;
+    seen.error = (struct hk_str){"", 0};
+    hk_buf_init(&shown, 2 * payload.len + 4096);
+    bool found = hk_mask_payload(f->masks, letter->event_type, payload, &shown) == HK_OK &&
+                 fits(f, &seen, hk_buf_str(&shown));
+    hk_buf_fini(&shown);
+    return found;
+}
+
 /* ---- the whole ---- */
 
 bool hk_filter_match(const void *arg, const struct hk_letter *letter)
@@ -155,8 +196,11 @@ bool hk_filter_match(const void *arg, const struct hk_letter *letter)
     struct hk_pool mem = {.blocks = NULL};
     struct hk_str plain;
     enum hk_code rc = hk_codec_beginning(letter->encoding, letter->payload, &mem, &plain);
+    bool is_veiled = f->masks && hk_masks_fit(f->masks, letter->event_type);
+    if (rc != HK_OK)
+        plain = letter->payload;
     bool found = rc != HK_NOMEM && /* it is not found rather than acted upon */
-                 fits(f, letter, rc == HK_OK ? plain : letter->payload);
+                 (is_veiled ? fits_veiled(f, letter, plain) : fits(f, letter, plain));
     hk_pool_fini(&mem);
     return found;
 }

@@ -117,6 +117,20 @@ bool hk_masks_fit(const struct hk_masks *masks, struct hk_str event_type)
     return false;
 }
 
+bool hk_masks_cover(const struct hk_masks *masks, const char *event_type, const struct hk_path *path)
+{
+    bool is_one = event_type && !strchr(event_type, '*');
+    for (size_t i = 0; masks && i < masks->n; i++) {
+        const struct rule *rule = &masks->rules[i];
+        if (is_one && !hk_str_glob(rule->event_type, hk_str_of(event_type)))
+            continue;
+        for (size_t k = 0; k < rule->n_paths; k++)
+            if (hk_path_covers(rule->paths[k], path))
+                return true;
+    }
+    return false;
+}
+
 /* ---- payloads ---- */
 
 enum hk_code hk_mask_fail(struct hk_buf *out, enum hk_code code)

@@ -31,6 +31,9 @@ void hk_masks_free(struct hk_masks *masks);
 /* Is there anything to hide for this event type? (Whether `--reveal` has something to reveal.) */
 bool hk_masks_fit(const struct hk_masks *masks, struct hk_str event_type);
 
+/* Is what `path` leads to hidden, or may it be, in messages of this event type ('*' stands for any text; NULL: of any type)? */
+bool hk_masks_cover(const struct hk_masks *masks, const char *event_type, const struct hk_path *path);
+
 /* The payload, every masked value (string, number, whole object …) as "***", with quotes, and all other bytes unchanged. One that
  * is not JSON while paths apply becomes `(hidden: 17 bytes, not JSON, and masks apply)`. An empty one stays empty. */
 enum hk_code hk_mask_payload(const struct hk_masks *masks, struct hk_str event_type, struct hk_str payload,

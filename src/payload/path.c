@@ -281,6 +281,21 @@ enum {
     WRITTEN_MAX = 2 * HK_PATH_TEXT_MAX + HK_PATH_STEPS_MAX * 24 /* every byte escaped, every number long */
 };
 
+static bool may_be_same(const struct step *a, const struct step *b)
+{
+    if (a->kind == STEP_NAME || b->kind == STEP_NAME)
+        return a->kind == b->kind && hk_str_eq(a->name, b->name);
+    return a->kind == STEP_EACH || b->kind == STEP_EACH || a->index == b->index;
+}
+
+bool hk_path_covers(const struct hk_path *outer, const struct hk_path *inner)
+{
+    for (size_t i = 0; i < outer->n && i < inner->n; i++)
+        if (!may_be_same(&outer->steps[i], &inner->steps[i]))
+            return false;
+    return outer->n <= inner->n;
+}
+
 void hk_path_text(const struct hk_path *path, struct hk_buf *out)
 {
     char room[WRITTEN_MAX];

@@ -24,6 +24,9 @@ size_t hk_path_column(struct hk_str text, size_t pos);
 /* In a form that parses to the same path. Errors are the buffer's. */
 void hk_path_text(const struct hk_path *path, struct hk_buf *out);
 
+/* Can a value that `inner` leads to be what `outer` leads to, or lie within it? */
+bool hk_path_covers(const struct hk_path *outer, const struct hk_path *inner);
+
 /* ---- following paths through a text ---- */
 
 enum {

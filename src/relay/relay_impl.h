@@ -52,6 +52,7 @@ struct hk_relay_store {
 
     enum hk_code last_error;               /* logged once until it changes */
     const struct hk_relay_job *failed_job; /* that it came from */
+    bool away; /* a trouble was logged, whose end is to be logged, too; to wait for a lane is none */
 };
 
 struct hk_delivery {          /* one per slot: what a sink and its callback need */

@@ -258,6 +258,20 @@ static bool is_final(enum hk_code rc)
     return rc == HK_IO || rc == HK_UNSUPPORTED;
 }
 
+/* A second relay on SQLite waits for the first one's lane: nothing is wrong with the store then. */
+static const char *store_words(enum hk_code rc, const struct hk_relay_job *job)
+{
+    if (rc == HK_OK)
+        return "store answers again";
+    if (is_final(rc))
+        return "store cannot be used, stopping";
+    if (rc == HK_CONFLICT)
+        return "lane lost, acquiring a new one";
+    if (rc == HK_BUSY && job == &engine_jobs[HK_ACT_ACQUIRE])
+        return "no lane yet, waiting";
+    return rc == HK_BUSY ? "store is busy, trying again" : "store does not answer, trying again";
+}
+
 /* Once when it begins, and once when it ends: when that call goes well, not another that never failed. */
 static void log_store(struct hk_relay *r, enum hk_code rc, const struct hk_relay_job *job)
 {
@@ -266,10 +280,13 @@ static void log_store(struct hk_relay *r, enum hk_code rc, const struct hk_relay
     if (rc == s->last_error || (rc == HK_OK && s->failed_job != job && s->failed_job != &open_job))
         return;
     s->failed_job = job;
-    const char *what = rc == HK_OK         ? "store answers again"
-                       : is_final(rc)      ? "store cannot be used, stopping"
-                       : rc == HK_CONFLICT ? "lane lost, acquiring a new one"
-                                           : "store does not answer, trying again";
+    bool waits = rc == HK_BUSY && job == &engine_jobs[HK_ACT_ACQUIRE];
+    if (rc == HK_OK && !s->away) { /* it answered all the time; "lane acquired" says the rest */
+        s->last_error = rc;
+        return;
+    }
+    s->away = rc != HK_OK && (s->away || !waits);
+    const char *what = store_words(rc, job);
     bool mild = rc == HK_OK || rc == HK_BUSY;
     hk_log_begin(&line, r->options.log, is_final(rc) ? HK_LOG_ERROR : mild ? HK_LOG_INFO : HK_LOG_WARN, what);
     if (rc != HK_OK) {

@@ -20,7 +20,9 @@
 #include "base/pool.h"
 #include "core/letter.h"
 #include "store/clock.h"
+#include "store/definition.h"
 #include "store/figures.h"
+#include "store/series.h"
 #include "store/store.h"
 
 struct hk_admin;
@@ -193,6 +195,11 @@ struct hk_list {
     bool resume;
     enum hk_place after_place;
     int64_t after_id;
+    /* Cancelled messages only, and those first that applications wrote first: by outbox_id, then id; those whose outbox_id is not known
+     * are the first of all. A list goes on behind `after_origin` and `after_id`, which are `last_origin` and `last_id` of the one before. */
+    bool by_origin;
+    int64_t after_origin;
+    int64_t act_id; /* by_origin: only those in the list of this act; 0 = any */
 };
 
 /* May hold fewer than asked for and still have `more`: a call looks at a bounded number of rows. */
@@ -202,11 +209,13 @@ struct hk_rows {
     bool more;
     enum hk_place last_place; /* where to go on when there is more */
     int64_t last_id;
+    int64_t last_origin; /* of a list by origin */
     uint64_t
         looked; /* rows that were looked through because no index serves what is asked; 0 = an index did */
 };
 
 struct hk_tried {
+    int64_t id; /* rises; from `attempts` alone */
     struct hk_str destination;
     uint32_t life, n;
     int64_t started_ms;
@@ -225,6 +234,12 @@ struct hk_shown {
 
 #define HK_SHOWN_MAX 100
 #define HK_TRIED_MAX 500
+
+/* A page of what was tried, oldest first. */
+struct hk_tries {
+    struct hk_tried *items;
+    size_t n;
+};
 
 /* ---- why ---- */
 
@@ -273,6 +288,46 @@ struct hk_act {
 struct hk_acted {
     size_t changed;   /* rows */
     size_t unchanged; /* due already */
+    int64_t now_ms;
+};
+
+/* ---- acts on many ---- */
+
+/* A row, as `list` and `show` give it. */
+struct hk_ref {
+    enum hk_place place;
+    int64_t id;
+};
+
+#define HK_REFS_MAX 500
+/* Of one message that is restored: so many of its key may wait before it. */
+#define HK_BEFORE_MAX 10000
+
+struct hk_refs_act {
+    const struct hk_ref *refs;
+    size_t n; /* <= HK_REFS_MAX */
+    const char *actor, *reason;
+    /* For the trail, as in struct hk_letter_act: one row without any of these is a row of the audit without a list. */
+    const char *filter; /* which messages were meant; NULL = none */
+    int64_t act_id;     /* the act that this call goes on with; 0 = it begins one */
+    /* restore: destinations that keep the order of keys */
+    const char *const *ordered;
+    size_t n_ordered;
+};
+
+enum hk_ref_did {
+    HK_REF_DONE = 0,
+    HK_REF_GONE,       /* there is no such row (any more) */
+    HK_REF_IN_FLIGHT,  /* cancel: a manifest names it, or the database does not let it go */
+    HK_REF_OVERTAKING, /* restore: a message of its key that comes before it is in flight */
+    HK_REF_FAR_BEHIND, /* restore: more than HK_BEFORE_MAX messages of its key wait before it */
+    HK_REF_LETTER      /* restore: people have decided about its dead letter since */
+};
+
+struct hk_refs_done {
+    enum hk_ref_did *did; /* one per row, in the same order */
+    size_t n, changed;
+    int64_t act_id; /* of the act with a list; as it was given when nothing was changed */
     int64_t now_ms;
 };
 
@@ -350,6 +405,15 @@ struct hk_store_admin_ops {
      * `lane` and `fresh` of the items are not looked at. A lane that is gone writes nothing: HK_CONFLICT. */
     enum hk_code (*figures_put)(struct hk_admin *admin, int64_t lane, const struct hk_figure *items, size_t n,
                                 struct hk_err *err);
+    /* Figures over time (store/series.h). `series` gives at most `limit` rows; fewer: there are no others. */
+    enum hk_code (*series)(struct hk_admin *admin, const struct hk_series_ask *ask,
+                           const struct hk_series **out, struct hk_err *err);
+    /* Which destinations such rows name; `limit` of them. */
+    enum hk_code (*series_names)(struct hk_admin *admin, const struct hk_series_ask *ask,
+                                 const struct hk_series_names **out, struct hk_err *err);
+    /* For a relay, as figures_put: what was counted replaces the row of before, of levels the largest stays. */
+    enum hk_code (*series_put)(struct hk_admin *admin, const struct hk_series_row *rows, size_t n,
+                               struct hk_err *err);
     /* Who relays, the dead until they are taken over included. Bounded as well. */
     enum hk_code (*relays)(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
     enum hk_code (*list)(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
@@ -357,6 +421,10 @@ struct hk_store_admin_ops {
     /* `payload_max` 0: no payload is read. HK_NOTFOUND. */
     enum hk_code (*show)(struct hk_admin *admin, const char *message_id, size_t payload_max,
                          const struct hk_shown **out, struct hk_err *err);
+    /* The attempts of a message that are kept, wherever it is by now, or when it is gone: `limit` of those behind `after_id`. None is
+     * no error. */
+    enum hk_code (*attempts)(struct hk_admin *admin, const char *message_id, int64_t after_id, uint32_t limit,
+                             const struct hk_tries **out, struct hk_err *err);
 
     /* A pending or retrying message never leaves: into outbox_cancelled. */
     enum hk_code (*cancel)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
@@ -364,10 +432,30 @@ struct hk_store_admin_ops {
     /* A waiting message is due now; its history stays. */
     enum hk_code (*retry)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
+    /* Many, of HK_IN_RETRY and HK_IN_OUTBOX: those that are in flight or gone do not stop the others. One transaction, and one row of the
+     * audit with the list of what was cancelled (outbox_audit_messages). */
+    enum hk_code (*cancel_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
+                                struct hk_refs_done *out, struct hk_err *err);
+    /* The same of HK_IN_CANCELLED: back to outbox_retry, with message_id, attempts, times and all, in the order of their outbox_ids. What was
+     * tried holds its key again. At a destination that keeps order, what was not tried and waits before it in outbox moves to
+     * outbox_retry with it: it stays before it. A dead letter that it was requeued from waits for the outcome again. */
+    enum hk_code (*restore_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
+                                 struct hk_refs_done *out, struct hk_err *err);
     /* `*out_changed`: false when it was so already (a pause then has a new actor and reason). Who resumes says that the destination is
      * well: its breaker closes, too, whether it was paused or not. */
     enum hk_code (*pause)(struct hk_admin *admin, const char *destination, bool paused, const char *actor,
                           const char *reason, bool *out_changed, struct hk_err *err);
+
+    /* Destinations that are kept here: the one of that name (none: `n` is 0), or all (NULL). */
+    enum hk_code (*definitions)(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
+                                struct hk_err *err);
+    /* Makes or changes one. HK_CONFLICT: it is there, or has another version; HK_NOTFOUND: it is not there. */
+    enum hk_code (*define)(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
+                           struct hk_err *err);
+    /* HK_NOTFOUND; HK_CONFLICT: it has another version, or messages wait for it (looked for among the oldest 100,000) and
+     * nobody forces it. Whether it is paused stays known. */
+    enum hk_code (*undefine)(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
+                             struct hk_err *err);
 
     /* What a clock that was ahead has left behind, and mends it if `ask` has a reason: one transaction, and one row in the audit.
      * Where the clock is in step nothing is changed. HK_CONFLICT: a relay runs, HK_BUSY: nobody can tell yet whether one does (ask
@@ -386,6 +474,10 @@ extern const struct hk_store_admin_ops hk_store_admin_postgres; /* where it was 
 
 /* As hk_store_by_url. */
 const struct hk_store_admin_ops *hk_store_admin_by_url(const char *url, struct hk_err *err);
+
+/* definition.c: what the stores say. `was`: the version that is there; 0 = none */
+enum hk_code hk_definition_refused(int64_t wanted, int64_t was, struct hk_err *err);
+enum hk_code hk_definition_busy(struct hk_err *err);
 
 const char *hk_place_name(enum hk_place place); /* "outbox", "retry" … */
 bool hk_place_by_name(struct hk_str name, enum hk_place *out);

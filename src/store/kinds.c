@@ -87,6 +87,12 @@ const struct hk_store_api_ops *hk_store_api_by_url(const char *url, struct hk_er
     return kind ? kind->api : NULL;
 }
 
+const struct hk_store_jobs_ops *hk_store_jobs_by_url(const char *url, struct hk_err *err)
+{
+    const struct hk_store_kind *kind = hk_store_kind_by_url(url, err);
+    return kind ? kind->jobs : NULL;
+}
+
 const char *hk_store_place(const char *url, char out[HK_STORE_PLACE_MAX])
 {
     struct hk_str rest = hk_str_of(url);

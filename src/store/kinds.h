@@ -7,6 +7,7 @@
 #include "store/admin.h"
 #include "store/alerts.h"
 #include "store/api.h"
+#include "store/jobs.h"
 #include "store/letters.h"
 #include "store/store.h"
 
@@ -19,6 +20,7 @@ struct hk_store_kind {
     const struct hk_store_letters_ops *letters; /* dead letters, on the operators' handle */
     const struct hk_store_alerts_ops *alerts;   /* alerts, on the operators' handle */
     const struct hk_store_api_ops *api;         /* tokens and calls of the HTTP API, likewise */
+    const struct hk_store_jobs_ops *jobs;       /* long operations, likewise */
     /* What a URL names, without password and parameters; false: it cannot be read, and nothing of it may be shown. */
     bool (*place)(const char *url, char out[HK_STORE_PLACE_MAX]);
 };

@@ -8,6 +8,7 @@
  * - An act on many letters leaves one row, with a list of its letters beside it (outbox_audit_letters): the row's detail has the
  *   digest of the list, and so the chain covers it. An act that takes several transactions leaves a row for each; those behind the
  *   first name it ("act"). Programs of schema version 4 leave a row for each letter.
+ * - Acts on many messages (admin.h) leave the same, with outbox_audit_messages.
  * - An act names letters by id and says what came of each. Letters are locked in the order of their ids; one that is not in a
  *   state for the act is left as it is, and does not stop the others.
  * - A letter that was requeued lies in outbox_retry, too, with its letter_id: once sent it is resolved, when it dies again it
@@ -104,14 +105,16 @@ struct hk_audit_row {
     struct hk_str prev, hash;    /* "" in rows from before the chain */
     int64_t act_id;              /* of one letter's acts: the act that has it in its list; 0 = none */
     uint64_t letters;            /* in the lists of the whole act; 0 = it has none */
+    uint64_t messages;           /* the same of an act on messages */
     struct hk_str filter, jq;    /* that the detail has, where the desk has looked; "" = none */
     struct hk_str
         list; /* where it was asked for: hk_audit_list_hash of its list as it is; "" = it has none */
 };
 
-/* A letter in the list of an act on many. */
+/* A letter in the list of an act on many; or a message, whose letter_id is that of outbox_cancelled. */
 struct hk_audit_letter {
     int64_t audit_id, letter_id; /* the row whose digest covers it */
+    bool is_message;
     struct hk_str message_id, destination, before, after, detail;
     bool overtaken; /* a later act has discarded or restored it */
 };
@@ -219,6 +222,8 @@ struct hk_redrive_job {
     struct hk_str
         held; /* while it runs: the paused destination that its next letter would go to; "" = it goes on */
     uint64_t eta_ms; /* how long it still takes, as the desk reckons; UINT64_MAX = it has ended */
+    /* Letters that did not match when it was started and did when it came to them, as the desk reckons: part of facts.total. */
+    uint64_t later;
 };
 
 struct hk_redrive_jobs {
@@ -349,7 +354,7 @@ struct hk_store_letters_ops {
 
     enum hk_code (*audit)(struct hk_admin *admin, const struct hk_audit_page *page,
                           const struct hk_audit_rows **out, struct hk_err *err);
-    /* The letters of an act: those behind `after_letter_id`. None: it has no list, or retention has taken it. */
+    /* The letters of an act, or its messages: those behind `after_letter_id`. None: it has no list, or retention has taken it. */
     enum hk_code (*act_letters)(struct hk_admin *admin, int64_t act_id, int64_t after_letter_id,
                                 uint32_t limit, const struct hk_audit_letters **out, struct hk_err *err);
 };

@@ -35,6 +35,7 @@
 
 #include "core/exchange.h"
 #include "core/message.h"
+#include "store/definition.h"
 
 struct hk_buf;
 struct hk_store;
@@ -116,6 +117,7 @@ enum hk_listening {
 /* What a poll may take into account. */
 struct hk_store_hint {
     bool woken;  /* the listener says that there is something new: look, however shortly ago it was looked */
+    bool all;    /* tell all there is, be it news or not */
     bool hungry; /* the listener listens, and there is nothing to do: whoever writes next shall say so */
 };
 
@@ -189,8 +191,13 @@ struct hk_store_ops {
                            struct hk_listener **out_listener, struct hk_err *err);
     enum hk_listening (*listening)(struct hk_listener *listener, char out_why[HK_LISTENING_WHY_MAX]);
     void (*unlisten)(struct hk_listener *listener); /* accepts NULL */
-    /* For the next poll, on the store's thread. */
+    /* For the next poll, on the store's thread. Every kind has this one. */
     void (*hint)(struct hk_store *store, const struct hk_store_hint *hint);
+
+    /* Destinations that are kept in the store. Of those that were not changed since version `known` the text is not read: its ptr
+     * is NULL. Like every answer it is valid until the next call. */
+    enum hk_code (*definitions)(struct hk_store *store, int64_t known, const struct hk_definitions **out,
+                                struct hk_err *err);
 
     /* What others have put on our tables (triggers, rules, row-level security, foreign keys) that may keep a row from being taken
      * away: one line, "" = nothing. */

@@ -16,8 +16,11 @@ extern const struct hk_store_admin_ops *admin_ops; /* set by the test program, b
 extern const struct admin_dialect *admin_dialect;
 
 size_t admin_suite_tests(struct CMUnitTest *out, size_t room);
-size_t admin_clock_tests(struct CMUnitTest *out, size_t room); /* admin_suite_clock.c */
-size_t admin_list_tests(struct CMUnitTest *out, size_t room);  /* admin_suite_list.c */
-struct hk_admin *admin_open(void);                             /* goes by suite_clock_ms */
+size_t admin_clock_tests(struct CMUnitTest *out, size_t room);  /* admin_suite_clock.c */
+size_t admin_series_tests(struct CMUnitTest *out, size_t room); /* admin_suite_series.c */
+size_t admin_define_tests(struct CMUnitTest *out, size_t room); /* admin_suite_define.c */
+size_t admin_list_tests(struct CMUnitTest *out, size_t room);   /* admin_suite_list.c */
+size_t admin_bulk_tests(struct CMUnitTest *out, size_t room);   /* admin_suite_bulk.c */
+struct hk_admin *admin_open(void);                              /* goes by suite_clock_ms */
 
 #endif

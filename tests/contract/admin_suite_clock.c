@@ -168,7 +168,7 @@ static void what_was_written_with_a_wrong_time_is_mended(void **state)
     const uint64_t wanted[HK_NCLOCK_PARTS] = {
         [HK_CLOCK_WAITS] = 2,    [HK_CLOCK_DUE] = 1,     [HK_CLOCK_BREAKERS] = 1, [HK_CLOCK_STATES] = 2,
         [HK_CLOCK_REDRIVES] = 1, [HK_CLOCK_NOTICES] = 1, [HK_CLOCK_MUTES] = 1,    [HK_CLOCK_LOOKS] = 1};
-    for (int i = 0; i < HK_NCLOCK_PARTS; i++) {
+    for (unsigned i = 0; i < HK_NCLOCK_PARTS; i++) {
         NOTE_IF(s.rows[i] != wanted[i], "%s: %llu\n", hk_clock_part_name(i), (unsigned long long)s.rows[i]);
         assert_int_equal(s.rows[i], wanted[i]);
     }
@@ -503,6 +503,82 @@ static void a_message_whose_time_has_not_come_waits_for_it_again(void **state)
     admin_ops->close(admin);
 }
 
+/* Somebody retries messages while the clock is ahead: one that was tried is due whatever the clock says later, a scheduled one
+ * after the reset. */
+static void what_was_retried_in_the_wrong_time_does_not_wait_for_it(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_acted acted = {0};
+    struct hk_err err = {0};
+    suite_fill(1, "a", NULL);
+    int64_t lane = suite_acquire(store);
+    fail_once(store, lane, 1);
+    store_kind->sql("UPDATE outbox_retry SET message_id = 'tried', due_ms = due_ms + 864000000");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, not_before, payload) "
+                    "VALUES ('scheduled', 'a', 'T', '2028-01-01T00:00:00Z', 'p')");
+    suite_clock_ms += DAY_MS;
+    const char *const ids[] = {"tried", "scheduled"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct hk_act act = {.message_id = ids[i], .actor = "ann", .reason = "r"};
+        assert_int_equal(admin_ops->retry(admin, &act, &acted, &err), HK_OK);
+        assert_int_equal(acted.changed, 1);
+    }
+    suite_clock_ms -= DAY_MS;
+    sql_at("UPDATE outbox_relay SET until_ms = %lld", suite_clock_ms);
+    assert_true(suite_number("SELECT due_ms FROM outbox_retry WHERE message_id = 'tried'") <= suite_clock_ms);
+    suite_close(store);
+    admin = believe_dead(admin);
+    struct hk_clock_state s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_DUE] == 1);
+    assert_number("max(due_ms) FROM outbox_retry", suite_clock_ms);
+    admin_ops->close(admin);
+}
+
+/* Tried before its time by the wrong clock, and told to wait longer than until then. */
+static void a_message_tried_before_its_time_waits_as_it_was_told(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    suite_clock_ms = INT64_C(1800014399500) + DAY_MS;
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    fail_once(store, lane, 1);
+    sql_at("UPDATE outbox_retry SET not_before = '2027-01-15T12:00:00Z'", 0);
+    suite_clock_ms = INT64_C(1800014399500);
+    admin = believe_dead(admin);
+    struct hk_clock_state s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_WAITS] == 1);
+    assert_number("due_ms - last_attempt_ms FROM outbox_retry WHERE deferred", 1020);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Tried again when the clock was right, and still before its time: that wait is right, too. */
+static void a_message_tried_again_before_its_time_waits_as_it_was_told(void **state)
+{
+    (void)state;
+    const int64_t right_ms = INT64_C(1800014399500);
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    suite_clock_ms = right_ms;
+    int64_t lane = suite_acquire(store);
+    suite_fill(2, "a", NULL);
+    fail_once(store, lane, 1);
+    sql_at("UPDATE outbox_retry SET not_before = '2027-01-15T12:00:00Z'", 0);
+    suite_clock_ms += DAY_MS;
+    fail_once(store, lane, 2); /* so that there is something to mend */
+    suite_clock_ms = right_ms;
+    admin = believe_dead(admin);
+    struct hk_clock_state s = reset(admin);
+    assert_true(s.mended && s.rows[HK_CLOCK_DUE] == 1);
+    assert_number("due_ms FROM outbox_retry WHERE deferred AND original_outbox_id = 1", right_ms + 1000);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void a_store_is_not_set_back_to_a_time_that_cannot_be(void **state)
 {
     (void)state;
@@ -580,6 +656,9 @@ size_t admin_clock_tests(struct CMUnitTest *out, size_t room)
         TEST(a_wait_of_the_right_time_is_kept_after_an_attempt_of_the_wrong_one),
         TEST(what_was_to_go_at_once_is_due_now_wherever_its_attempt_was),
         TEST(a_message_whose_time_has_not_come_waits_for_it_again),
+        TEST(a_message_tried_before_its_time_waits_as_it_was_told),
+        TEST(a_message_tried_again_before_its_time_waits_as_it_was_told),
+        TEST(what_was_retried_in_the_wrong_time_does_not_wait_for_it),
         TEST(a_store_is_not_set_back_to_a_time_that_cannot_be),
         TEST(a_reset_survives_every_failing_allocation),
     };

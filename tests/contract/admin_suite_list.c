@@ -155,12 +155,51 @@ static void a_long_look_is_made_in_bounded_steps(void **state)
     admin_ops->close(admin);
 }
 
+/* Each is seen once whatever the size of a page, the oldest first, and those of other messages are not. */
+static void pages_show_every_attempt_once(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_tries *page = NULL;
+    struct hk_err err = {0};
+    for (int n = 1; n <= 7; n++) {
+        char sql[512];
+        (void)snprintf(
+            sql, sizeof sql,
+            "INSERT INTO outbox_attempts (message_id, destination, life, n, started_ms, duration_ms, "
+            "settled_ms, status, class, error, possibly_delivered) VALUES "
+            "('many', 'shop', 1, %d, 0, 3, 0, 500, 'transient', 'no', false), "
+            "('other', 'shop', 1, %d, 0, 3, 0, 500, 'transient', 'no', false)",
+            n, n);
+        store_kind->sql(sql);
+    }
+    for (uint32_t limit = 1; limit <= 8; limit++) {
+        uint32_t seen = 0;
+        int64_t after = 0;
+        do {
+            assert_int_equal(admin_ops->attempts(admin, "many", after, limit, &page, &err), HK_OK);
+            assert_true(page->n <= limit);
+            for (size_t i = 0; i < page->n; i++) {
+                assert_int_equal(page->items[i].n, ++seen);
+                assert_true(page->items[i].id > after);
+                assert_true(hk_str_eq(page->items[i].error, hk_str_of("no")));
+                after = page->items[i].id;
+            }
+        } while (page->n > 0);
+        assert_int_equal(seen, 7);
+    }
+    assert_int_equal(admin_ops->attempts(admin, "nobody", 0, 10, &page, &err), HK_OK);
+    assert_int_equal(page->n, 0);
+    admin_ops->close(admin);
+}
+
 size_t admin_list_tests(struct CMUnitTest *out, size_t room)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
     const struct CMUnitTest tests[] = {
         TEST(every_filter_finds_what_fits_in_every_place),
         TEST(a_long_look_is_made_in_bounded_steps),
+        TEST(pages_show_every_attempt_once),
     };
     assert_true(COUNT(tests) <= room);
     memcpy(out, tests, sizeof tests);

@@ -201,6 +201,37 @@ static void dying_again_counts_again_and_says_so(void **state)
     admin_ops->close(admin);
 }
 
+/* What died, was requeued and died again before anybody looked: the look says which of both are the same letters. */
+static void a_new_letter_that_died_again_is_known(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    letters_fill(store, lane, 3, NULL);
+    suite_clock_ms += 1000;
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did, HK_DID_IT);
+    suite_clock_ms += 1000;
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    const struct hk_alerts_looked *looked = next(admin);
+    uint64_t again = 0, known = 0;
+    for (size_t i = 0; i < looked->n_deaths; i++) {
+        again += looked->deaths[i].again;
+        known += looked->deaths[i].known;
+    }
+    assert_int_equal(deaths(looked), 4);
+    assert_int_equal(again, 1);
+    assert_int_equal(known, 1);
+    assert_int_equal(letters_requeue(admin, 1, HK_REQUEUE_AUTO).did, HK_DID_IT);
+    suite_clock_ms += 1000;
+    letters_try_again(store, lane, letters_retry_of(1), HK_SETTLE_DEAD);
+    looked = next(admin);
+    assert_int_equal(looked->n_deaths, 1);
+    assert_int_equal(looked->deaths[0].known, 0); /* the last look had it */
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 /* ---- who decides ---- */
 
 static void one_relay_evaluates_within_an_interval(void **state)
@@ -651,6 +682,7 @@ size_t alerts_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(every_death_is_seen_once),
         TEST(what_was_settled_by_then_is_no_news),
         TEST(dying_again_counts_again_and_says_so),
+        TEST(a_new_letter_that_died_again_is_known),
         TEST(one_relay_evaluates_within_an_interval),
         TEST(an_alert_comes_back_as_it_was_written),
         TEST(an_alert_is_open_as_long_as_one_of_its_letters_is),

@@ -819,7 +819,7 @@ static const struct admin_dialect dialect = {
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
-    static struct CMUnitTest tests[60];
+    static struct CMUnitTest tests[120];
     const struct CMUnitTest own[] = {
         TEST(an_act_waits_for_the_claim_that_is_under_way),
         TEST(a_claim_waits_for_the_act_and_sees_the_row_gone),
@@ -849,7 +849,10 @@ int main(void)
         return *ended_early;
     size_t n = admin_suite_tests(tests, COUNT(tests) - COUNT(own));
     n += admin_clock_tests(tests + n, COUNT(tests) - COUNT(own) - n);
+    n += admin_define_tests(tests + n, COUNT(tests) - COUNT(own) - n);
     n += admin_list_tests(tests + n, COUNT(tests) - COUNT(own) - n);
+    n += admin_series_tests(tests + n, COUNT(tests) - COUNT(own) - n);
+    n += admin_bulk_tests(tests + n, COUNT(tests) - COUNT(own) - n);
     memcpy(tests + n, own, sizeof own);
     return _cmocka_run_group_tests("operators (postgres)", tests, n + COUNT(own), NULL, NULL);
 }

@@ -174,13 +174,16 @@ static void health_tells_of_triggers_and_stuck_rows(void **state)
 
 int main(void)
 {
-    static struct CMUnitTest tests[60];
+    static struct CMUnitTest tests[120];
     store_kind = &sqlite_kind;
     admin_ops = &hk_store_admin_sqlite;
     admin_dialect = &dialect;
     size_t n = admin_suite_tests(tests, COUNT(tests) - 5);
     n += admin_clock_tests(tests + n, COUNT(tests) - 5 - n);
+    n += admin_define_tests(tests + n, COUNT(tests) - 5 - n);
     n += admin_list_tests(tests + n, COUNT(tests) - 5 - n);
+    n += admin_series_tests(tests + n, COUNT(tests) - 5 - n);
+    n += admin_bulk_tests(tests + n, COUNT(tests) - 5 - n);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(rows_that_hold_anything_are_shown,
                                                                     suite_setup, suite_teardown);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test_setup_teardown(large_tables_are_estimated, suite_setup,

@@ -394,6 +394,15 @@ static void people_act_on_a_huge_payload_in_little_memory(void **state)
     assert_int_equal(huge_act(admin_ops->cancel, admin, "m"), HK_OK);
     assert_moved("cancel", "outbox_cancelled");
     assert_moved("cancel", "dead_letters WHERE status = 'discarded' AND resolution = 'cancelled'");
+    const struct hk_ref cancelled = {HK_IN_CANCELLED, 1};
+    const struct hk_refs_act back = {.refs = &cancelled, .n = 1, .actor = "ann", .reason = "because"};
+    struct hk_refs_done restored = {0};
+    assert_int_equal(admin_ops->restore_refs(admin, &back, &restored, &err), HK_OK);
+    assert_int_equal(restored.changed, 1);
+    assert_moved("restore a message", "outbox_retry");
+    assert_moved("restore a message", "dead_letters WHERE status = 'retrying'");
+    assert_int_equal(huge_act(admin_ops->cancel, admin, "m"), HK_OK);
+    assert_moved("cancel again", "outbox_cancelled");
     assert_int_equal(letters_ops->restore(admin, &act, &done, &err), HK_OK);
     assert_int_equal(letters_ops->send_begin(admin, &act, &done, &err), HK_OK);
     const struct hk_attempt_record attempt = {

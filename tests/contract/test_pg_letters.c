@@ -717,6 +717,27 @@ static void a_page_reads_no_more_than_it_shows(void **state)
     PQfinish(conn);
 }
 
+/* A letter is found by the id that it was requeued under without a look at all others. */
+static void a_requeued_id_is_found_by_its_index(void **state)
+{
+    (void)state;
+    static const struct hk_pg_url plain;
+    struct hk_buf text;
+    PGconn *conn = pg_connect(NULL);
+    fill(20000);
+    store_kind->sql("UPDATE dead_letters SET requeued_as = 'r' || id");
+    store_kind->sql("VACUUM ANALYZE dead_letters");
+    hk_buf_init(&text, (size_t)64 * 1024);
+    (void)hk_buf_adds(&text, "PREPARE p AS ");
+    hk_pg_url_names(&plain, hk_pa_sql(HK_PL_REQUEUED_AS), &text);
+    pg_exec(conn, hk_buf_cstr(&text));
+    hk_buf_fini(&text);
+    long n = buffers_of(conn, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE p ('r77')");
+    NOTE_IF(n < 0 || n > 20, "%ld buffers\n", n);
+    assert_in_range(n, 1, 20);
+    PQfinish(conn);
+}
+
 /* ---- migration ---- */
 
 /* The schema as version 1 had it, from its own text. */
@@ -915,6 +936,7 @@ int main(void)
         TEST(a_large_payload_is_requeued_however_long_it_takes),
         TEST(a_filter_that_fits_little_ends_in_bounded_time),
         TEST(a_page_reads_no_more_than_it_shows),
+        TEST(a_requeued_id_is_found_by_its_index),
         EMPTY(letters_of_version_1_are_taken_along),
         EMPTY(roles_keep_what_they_need),
     };

@@ -39,17 +39,20 @@ static const struct {
     {"dead_letters_created", "(created_at ", NULL},
     {"outbox_api_calls_created", "(created_ms ", NULL},
     {"outbox_api_calls_pkey", "(id ", NULL},
+    {"outbox_series_at", "(step_ms ", NULL},
+    {"outbox_series_pkey", "(id ", NULL},
 };
 
 /* Tables of a few rows, whatever happens: they may be read whole. */
-static const char *const small[] = {"outbox_shard",  "outbox_relay",   "outbox_destination", "outbox_quota",
-                                    "outbox_id_seq", "outbox_redrive", "outbox_turn",        "outbox_stuck"};
+static const char *const small[] = {"outbox_shard", "outbox_relay",  "outbox_destination",
+                                    "outbox_quota", "outbox_id_seq", "outbox_redrive",
+                                    "outbox_turn",  "outbox_stuck",  "outbox_definitions"};
 
 /* Walks along an index from its start, with a limit or because all of it is wanted. */
 static bool walks(unsigned id)
 {
     return id == HK_PG_DESTS || id == HK_PG_HELD_RETRY || id == HK_PG_HELD_DEAD || id == HK_PG_PURGE ||
-           id == HK_PG_PURGE_AUDIT;
+           id == HK_PG_PURGE_AUDIT || id == HK_PG_DEFINITIONS;
 }
 
 /* Reads all manifests: when a lane ends, or when an answer was lost. */

@@ -130,6 +130,31 @@ static void a_breaker_that_opens_is_heard_of_and_so_is_its_closing(void **state)
     suite_close(other);
 }
 
+/* A relay that has seen a clock which was ahead goes by that time; its breaker is written in the server's, as others read it. */
+static void a_breaker_goes_by_the_servers_clock(void **state)
+{
+    (void)state;
+    const int64_t day_ms = 86400000;
+    bool paused = false;
+    struct hk_store *one = suite_open(NULL);
+    suite_clock_ms += day_ms;
+    int64_t lane = suite_acquire(one);
+    suite_clock_ms -= day_ms;
+    const struct hk_poll *poll = NULL;
+    assert_int_equal(store_kind->ops->poll(one, &poll, NULL), HK_OK);
+    int64_t own_ms = poll->now_ms;
+    assert_int_equal(own_ms, suite_clock_ms + day_ms);
+    const struct hk_circuit circuit = {.destination = "a", .open_until_ms = own_ms + 10000};
+    (void)exchange(one, lane, NULL, 0, &circuit, 1);
+    assert_int_equal(suite_number("SELECT open_until_ms FROM outbox_destination"), suite_clock_ms + 10000);
+    assert_int_equal(seen(one, "a", &paused), own_ms + 10000); /* what it said itself is no news */
+    struct hk_store *other = suite_open(NULL);
+    (void)suite_acquire(other);
+    assert_int_equal(seen(other, "a", &paused), suite_clock_ms + 10000);
+    suite_close(one);
+    suite_close(other);
+}
+
 static void what_was_drawn_is_drawn_only_when_it_was_committed(void **state)
 {
     (void)state;
@@ -261,6 +286,7 @@ int main(void)
         TEST(an_older_relays_turn_is_never_ours),
         TEST(each_destination_and_its_probes_have_a_bucket_of_their_own),
         TEST(a_breaker_that_opens_is_heard_of_and_so_is_its_closing),
+        TEST(a_breaker_goes_by_the_servers_clock),
         TEST(what_was_drawn_is_drawn_only_when_it_was_committed),
     };
     return cmocka_run_group_tests_name("quotas (postgres)", tests, NULL, NULL);

@@ -95,7 +95,7 @@ class Served(World):
 # ---- who ----
 
 def fill_path(path):
-    return re.sub(r"\{\w+\}", "1", path)
+    return re.sub(r"\{\w+\}", "1", path) + ("?for=1s" if path == "/events" else "")  # which would not end
 
 
 @test
@@ -118,6 +118,56 @@ def each_role_may_do_what_the_table_says():
                     assert status not in (401, 405) and status < 500, (role, method, path, status, answer)
                     n += 1
         assert n > 150, n
+
+
+@test
+def strangers_hold_no_memory_and_no_place():
+    """Whoever has no token is refused when the head is there: no body is awaited, so that 64 MiB of bodies and 64 places stay free."""
+    with Served(admin={"listen": "127.0.0.1:0", "auth": "tokens"}) as world:
+        world.token("good", "admin")
+        world.serve()
+        host, port = world.address.rsplit(":", 1)
+        strangers = []
+        for i in range(100):
+            s = socket.create_connection((host, int(port)), timeout=60)
+            s.sendall(f"POST /api/v1/messages/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+                      f"{'Authorization: Basic x' + chr(13) + chr(10) if i < 3 else ''}Content-Length: {15 << 20}\r\n\r\n".encode()
+                      + b"x" * (i % 3))
+            strangers.append(s)
+        for s in strangers:
+            assert s.recv(65536).startswith(b"HTTP/1.1 401 "), "the body was awaited"
+        until(lambda: world.sql("SELECT count(*) FROM outbox_audit WHERE act = 'api-refused'")[0][0] > 0, "wrong tokens in the audit")
+        line = json.dumps({"event_type": "X", "destination": "shop", "payload": "x" * 1000}) + "\n"
+        made = world.api("good").good("POST", "/messages/batch", line.encode() * 100, headers={"Content-Type": "application/x-ndjson"})
+        assert len(made["items"]) == 100
+        for s in strangers:
+            s.close()
+
+
+@test
+def names_of_fields_are_pointed_to_as_they_are():
+    with Served() as world:
+        world.token("good", "admin")
+        world.serve()
+        for name, pointer in (("a/b~c", "#/a~1b~0c"), ("n" * 300, "#/" + "n" * 300), ("~1", "#/~01")):
+            problem = world.api("good").bad(400, "INVALID", "POST", "/policies/simulate", {"name": "standard", name: 1})
+            assert problem["errors"][0]["pointer"] == pointer, problem
+
+
+@test
+def errors_name_fields_and_not_options():
+    with Served() as world:
+        world.token("good", "admin")
+        world.serve()
+        world.dead()
+        for path, body, names in (("/alerts/mute", {"rule": "x", "reason": "r"}, ("until", "for")),
+                                  ("/dead-letters/requeue", {"reason": "r"}, ("filter", "group", "reason_code")),
+                                  ("/dead-letters/fix", {"reason": "r"}, ("jq",)),
+                                  ("/redrives", {"reason": "r"}, ("filter", "destination")),
+                                  ("/dead-letters/requeue", {"ids": ["1"], "same_id": True, "new_id": True, "reason": "r"}, ("same_id", "new_id"))):
+            status, _, problem = world.api("good").ask("POST", path, body)
+            assert status == 400 and all(re.search(rf"\b{n}\b", problem["detail"]) for n in names), problem
+            assert "--" not in problem["detail"], problem
 
 
 @test
@@ -172,6 +222,42 @@ def what_is_masked_needs_the_right_to_reveal():
         assert "a@example.com" in json.dumps(shown)
         audit = world.api("plain").good("GET", "/audit")["items"]
         assert any(row["actor"] == "trusted" and row["reason"] == "ticket 7" for row in audit), audit
+
+
+@test
+def a_filter_does_not_tell_what_is_masked():
+    with Served(masks=[{"event_type": "Order*", "paths": ["customer.email"]}]) as world:
+        world.token("plain", "admin")
+        world.token("trusted", "admin", "--reveal")
+        world.serve()
+        world.receiver.on("shop", Answer(422, {"Content-Type": "text/plain"}, body=b"no such customer: a@example.com"))
+        for i, kind in enumerate(("OrderCreated", "Other")):
+            world.insert(message_id=f"m{i}", event_type=kind, payload=json.dumps({"orderId": i, "customer": {"email": "a@example.com", "city": "Kyoto"}}))
+        until(lambda: world.sql("SELECT count(*) FROM dead_letters")[0][0] == 2, "letters")
+        world.insert(message_id="m2", event_type="OrderCreated", destination="shop", not_before="2099-01-01T00:00:00Z",
+                     payload='{"customer":{"email":"a@example.com","city":"Nara"}}')
+
+        def ids(who, path, **query):
+            return sorted(r["message_id"] for r in world.api(who).good("GET", path, query=query)["items"])
+
+        for path, all_of_it, seen in (("/dead-letters", ["m0", "m1"], ["m1"]), ("/messages", ["m0", "m1", "m2"], ["m1"])):
+            for text in "a@example.com", "a@exam":  # in the payload, and in what the receiver said of it
+                assert ids("trusted", path, text=text) == all_of_it, (path, ids("trusted", path, text=text))
+                assert ids("plain", path, text=text) == seen, (path, text, ids("plain", path, text=text))
+            assert ids("plain", path, text="Kyoto") == ["m0", "m1"] and ids("plain", path, text="m0") == ["m0"]
+            assert ids("plain", path, filter="payload.orderId:1") == ["m1"]
+            assert ids("trusted", path, filter="payload.customer.email:a@example.com") == all_of_it
+            for filter_ in ("payload.customer.email:a@example.com", "type:Order* payload.customer.email:x", "type:OrderCreated payload.customer.email.x:1"):
+                problem = world.api("plain").bad(403, "DENIED", "GET", path, query={"filter": filter_})
+                assert "payload.customer.email" in problem["detail"] and "reveal" in problem["detail"], problem
+            assert ids("plain", path, filter="type:Other payload.customer.email:a@example.com") == ["m1"]
+        act = {"filter": "payload.customer.email:a@example.com", "dry_run": True, "reason": "a guess"}
+        world.api("plain").bad(403, "DENIED", "POST", "/dead-letters/discard", act)
+        act["filter"] = "text:a@example.com"
+        assert world.api("plain").good("POST", "/dead-letters/discard", act)["letters"]["n"] == 1
+        world.api("plain").bad(403, "DENIED", "POST", "/redrives/plan", {"filter": "text:a@example.com"})
+        assert world.api("trusted").ask("POST", "/redrives/plan", {"filter": "text:a@example.com"})[0] == 200
+        assert len(world.api("plain").good("GET", "/dead-letters/groups", query={"text": "a@example.com"})["items"]) == 1
 
 
 @test

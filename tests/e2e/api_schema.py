@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """/openapi.json of a relay, in the hands of tools that know nothing of hikyaku: it is valid OpenAPI, every answer of a relay is as it says
-(schemathesis), and a client that is generated from it rescues a dead letter. Speaks TAP. The tools come by pip, into a folder that is
-removed again; without them the tests are skipped.
+(schemathesis), and a client that is generated from it rescues a dead letter. Speaks TAP. The tools come by pip, into the build folder, once
+for both stores and for later runs; without them the tests are skipped.
 
 Usage: api_schema.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them; TOOLS=FOLDER
 takes the tools from a virtual environment that is there."""
 import collections
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -17,7 +19,7 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Served
-from support import QUICK, Answer, Receiver, Skip, clean_environment, run_tests, until
+from support import Answer, QUICK, Receiver, Skip, clean_environment, now_ms, run_tests, until
 
 HERE = pathlib.Path(__file__).resolve().parent
 CHECKS = "not_a_server_error,response_schema_conformance,content_type_conformance,status_code_conformance"
@@ -33,7 +35,9 @@ def test(function):
 # ---- the tools ----
 
 class Tools:
-    """In a virtual environment of their own, made when the first test asks for one."""
+    """In a virtual environment, made when the first test asks for one: in the build folder, under a name that goes by the list of
+    tools. Whoever comes second waits for it (the same program runs for each store at a time). Without a build folder it is removed
+    at the end."""
 
     folder = why_not = None
 
@@ -49,17 +53,29 @@ class Tools:
             if done.returncode != 0:
                 said = (done.stderr + done.stdout).strip().splitlines() or ["?"]
                 return f"the tools cannot be had by pip: {said[-1][:160]}"
+        (self.folder / "whole").touch()
         return None
+
+    def make_or_find(self):
+        """One at a time. What was broken off is made anew."""
+        with open(f"{self.folder}.lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if (self.folder / "whole").exists():
+                return None
+            shutil.rmtree(self.folder, ignore_errors=True)
+            try:
+                return self.make()
+            except (OSError, subprocess.TimeoutExpired) as why:
+                return f"the tools cannot be had by pip: {why}"
 
     def program(self, name):
         if "TOOLS" in os.environ:
             return str(pathlib.Path(os.environ["TOOLS"]) / "bin" / name)
         if self.folder is None:
-            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-tools-"))
-            try:
-                self.why_not = self.make()
-            except (OSError, subprocess.TimeoutExpired) as why:
-                self.why_not = f"the tools cannot be had by pip: {why}"
+            wanted = (HERE / "requirements-api.txt").read_bytes() + sys.version.encode() + sys.executable.encode()
+            base = os.environ.get("BUILD_DIR") or tempfile.mkdtemp(prefix="hikyaku-tools-")
+            self.folder = pathlib.Path(base) / f"api-tools-{hashlib.sha256(wanted).hexdigest()[:12]}"
+            self.why_not = self.make_or_find()
         if self.why_not:
             raise Skip(self.why_not)
         return str(self.folder / "bin" / name)
@@ -69,8 +85,8 @@ class Tools:
         return (self.folder or pathlib.Path(os.environ["TOOLS"])) / "compiled"
 
     def close(self):
-        if self.folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder and "BUILD_DIR" not in os.environ:
+            shutil.rmtree(self.folder.parent, ignore_errors=True)
 
 
 TOOLS = Tools()
@@ -125,9 +141,14 @@ class Described(Served):
         boss.good("POST", f"/dead-letters/{ids[0]}/note", {"text": "a first act"})
         redrive = boss.good("POST", "/redrives", {"destination": "closed", "rate": "1/s", "reason": "a test"})
         until(lambda: self.statuses("message_id = 'failed'") == {"retrying": 1}, "it to have failed once")
+        # a job that does not end by itself: another relay has it in hand
+        self.sql("INSERT INTO outbox_job (operation, request, actor, reason, role, status, owner, token, lease_ms, created_ms) "
+                 "VALUES ('dead discard', '{}', 'ann', 'a test', 'operator', 'running', 'elsewhere', 1, ?, ?)",
+                 now_ms() + 3600 * 1000, now_ms())
         path = self.path("known.json")
         path.write_text(json.dumps({
             "letter": ids, "message": ["dead-0", "dead-1"], "waiting": waiting, "failed": ["failed"], "redrive": [redrive["redrive"]],
+            "job": [item["id"] for item in boss.good("GET", "/jobs")["items"]],
             "act": [item["id"] for item in boss.good("GET", "/audit")["items"]]}), encoding="utf-8")
         return path
 

@@ -139,6 +139,27 @@ def exercises_1_to_3_poison_reasons_and_a_replaced_payload():
         w.chain_is_whole()
 
 
+@test
+def an_unknown_id_is_named_and_the_known_ones_are_done():
+    with Office() as w:
+        w.daemon().ready()
+        w.dies("a", "b")
+        a, b = w.letter_id("a"), w.letter_id("b")
+        for verb, done in (("discard", "discarded; restore brings it back"), ("restore", "open again"), ("resolve", "resolved")):
+            for ids in ([a, "987654", "nope"], ["nope", "987654", a]):
+                out = w.run("dead", verb, *ids, *WHY, code=FAILURE)
+                said = done if ids[0] == a else out.split(f"{a}: ")[1].split("\n")[0]
+                assert sorted(out.splitlines()[:3]) == sorted([
+                    f"{a}: {said}", "987654: there is no such letter", "nope: there is no dead letter of this message"]), out
+                assert ("already" in said) == (ids[0] != a) and "1 unchanged" in out or "1 changed" in out, out
+                assert "0 refused, 2 missing" in out, out
+        out = w.run("dead", "requeue", "nope", b, *WHY, code=FAILURE)
+        assert out.startswith(f"nope: there is no dead letter of this message\n{b}: requeued as b\n1 changed, "), out
+        out = w.run("dead", "discard", "nope", b, "987654", "--dry-run", code=FAILURE)
+        assert "nope: there is no dead letter" in out and "987654: there is no such letter" in out, out
+        assert w.letter("b")[0] != "discarded"
+
+
 # ---- looking ----
 
 @test
@@ -252,7 +273,7 @@ def what_was_not_meant_changes_nothing():
             assert w.json("dead", verb, "--filter", "id:m", "--dry-run")["dry_run"] is True
         assert "no such letter" in w.run("dead", "discard", i, "999999", "--dry-run", code=FAILURE)
         assert "not both" in w.run("dead", "discard", i, "--reason-code", "HTTP_500", *WHY, code=USAGE)
-        assert "no dead letter" in w.run("dead", "discard", "m", "nobody", "n", *WHY, code=FAILURE)
+        assert "no dead letter" in w.run("dead", "discard", "nobody", *WHY, code=FAILURE)
         for blank in ("", "  "):
             assert "say which" in w.run("dead", "discard", "--filter", blank, "--yes", *WHY, code=USAGE)
             assert "say which" in w.run("redrive", "start", "--filter", blank, "--yes", *WHY, code=USAGE)
@@ -477,7 +498,7 @@ def a_dry_run_looks_at_states():
             seen = w.json(*asked, "--dry-run")
             assert (seen["letters"]["n"], seen["other_states"]["n"]) == (fit, others), (asked, seen)
             text = w.run(*asked, "--dry-run")
-            assert text.startswith(f"{fit} letters would be") and ("does not allow it" in text) == (others > 0), text
+            assert text.startswith(f"{fit} letter{'s' * (fit != 1)} would be") and ("does not allow it" in text) == (others > 0), text
         done = w.json("dead", "requeue", "--status", "discarded", "--yes", *WHY, code=FAILURE)
         assert (done["changed"], done["refused"]) == (0, 2), done
 
@@ -781,6 +802,7 @@ def what_is_masked_is_seen_nowhere_unless_revealed():
                      ("dead", "show", i, "--json"), ("dead", "show", i, "--curl"), ("dead", "export"), ("dead", "stats"),
                      ("messages", "list"), ("messages", "list", "--json"), ("messages", "show", "m"),
                      ("messages", "show", "m", "--payload"), ("messages", "show", "m", "--payload", "--json"), ("status",),
+                     ("messages", "attempts", "m"), ("messages", "attempts", "m", "--json"),
                      ("dead", "stats", "--json"), ("dead", "list", "--text", "unknown address"), ("redrive", "plan", "--json"),
                      ("audit", "list"), ("dead", "requeue", "--filter", "id:m", "--dry-run")):
             seen.append((args, w.run(*args)))
@@ -823,7 +845,7 @@ def a_secret_that_the_receiver_repeats_is_not_kept():
         w.insert(message_id="m")
         until(lambda: w.letters(), "it to die")
         seen = [w.run("dead", "show", "m"), w.run("dead", "show", "m", "--json"), w.run("dead", "export"),
-                w.run("messages", "show", "m", "--json"), w.run("dead", "send", "m", *WHY, code=FAILURE), daemon.log(),
+                w.run("messages", "show", "m", "--json"), w.run("messages", "attempts", "m", "--json"), w.run("dead", "send", "m", *WHY, code=FAILURE), daemon.log(),
                 str(w.sql("SELECT * FROM outbox_attempts")), str(w.sql("SELECT * FROM dead_letters"))]
         assert "not you, ***" in seen[1], seen[1]
         for text in seen:
@@ -947,7 +969,7 @@ def an_act_on_many_is_one_row_that_can_be_opened():
         db = w.connect()
         db.execute("DELETE FROM outbox_audit_letters WHERE letter_id = ? AND audit_id = ?", (w.letter_id("m-3"), gone["act_id"]))
         broken = w.run("audit", "verify", code=FAILURE)
-        assert f"broken at row {gone['act_id']}" in broken and "list of letters" in broken, broken
+        assert f"broken at row {gone['act_id']}" in broken and "its list does not fit its digest" in broken, broken
         db.close()
 
 

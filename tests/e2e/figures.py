@@ -171,5 +171,58 @@ def a_limit_that_holds_messages_back_is_shown():
         assert dest(w)["limited_until"] and "at its limit" in w.hikyaku("status")
 
 
+def lines(w, *args):
+    return {line["destination"]: line["points"] for line in json.loads(w.hikyaku("figures", "--json", *args))["items"]}
+
+
+def total(points, name):
+    return sum(p[name] or 0 for p in points)
+
+
+@test
+def figures_over_time_have_what_each_minute_brought():
+    with World(("shop", "other"), policies={"once": {"preset": "standard", "max_attempts": 1}}) as w:
+        w.config["destinations"]["other"]["policy"] = "once"
+        w.write_config()
+        w.receiver.on("shop", lambda r: Answer(200, {}, 0.02) if r.n > 1 or r.id != "bad-0000" else 500)
+        w.receiver.on("other", lambda r: 422)
+        daemon = w.daemon().ready()
+        w.insert_many(30)
+        w.insert_many(1, prefix="bad")
+        w.insert(message_id="dies", destination="other")
+        w.settled(sent=31, dead=1)
+        until(lambda: total(lines(w)[None], "attempts_ok") == 31, lambda: lines(w))  # a minute has to end
+        # what lies in the store is counted after that, by one relay
+        until(lambda: lines(w)[None][-1]["dead_open"] == 1 or lines(w)[None][-2]["dead_open"] == 1, lambda: lines(w)[None][-3:])
+        seen = lines(w, "--for", "2h", "--step", "5m")
+        assert set(seen) == {None, "shop", "other"}, seen.keys()
+        assert len(seen[None]) in (24, 25) and all(len(points) == len(seen[None]) for points in seen.values())
+        assert total(seen["shop"], "attempts_failed") == 1 == total(seen["shop"], "retried"), seen["shop"]
+        assert total(seen["other"], "dead") == 1 == total(seen["other"], "attempts_failed") and total(seen["other"], "retried") == 0
+        point = next(p for p in reversed(seen["shop"]) if p["attempts_ok"])
+        assert 18 <= point["latency_p50_ms"] <= point["latency_p95_ms"], point
+        assert seen[None][0]["waiting"] is None and seen[None][0]["attempts_ok"] == 0, "before anybody counted"
+        assert total(lines(w, "--step", "1h", "--destination", "shop")["shop"], "attempts_ok") == 31, "hours have it as well"
+        assert lines(w, "--destination", "nowhere")["nowhere"][0]["attempts_ok"] == 0
+        text = w.hikyaku("figures")
+        assert "(all)" in text and "SENT OVER TIME" in text, text
+        # what was counted since the last minute is written when the relay ends in order
+        w.insert_many(5, prefix="late")
+        w.settled(sent=36, dead=1)
+        daemon.stop()
+        assert total(lines(w)[None], "attempts_ok") == 36, lines(w)[None][-3:]
+
+
+@test
+def figures_say_what_is_wrong_with_a_span():
+    with World() as w:
+        for args, says in ((("--step", "1m", "--for", "30d"), "points"), (("--since", "yesterday"), "is no time"),
+                           (("--since", "2026-01-01T00:00:00Z", "--for", "1h"), "one of them"),
+                           (("--since", "2026-01-02T00:00:00Z", "--until", "2026-01-01T00:00:00Z"), "not before"),
+                           (("--step", "2m"), "1m")):
+            code, told = w.try_hikyaku("figures", *args)
+            assert code == 2 and says in told, (args, told)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))

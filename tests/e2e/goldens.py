@@ -39,6 +39,7 @@ LOOKS = [
     "messages list", "messages list --status dead", "messages list --status sent --limit 1", "messages list --destination slow",
     "messages list --event-type ShipOrder", "messages list --status pending",
     "messages show sent-1", "messages show slow-1", "messages show bad-1", "messages show dead-1", "messages show gone-1",
+    "messages attempts dead-1", "messages attempts slow-1 --limit 1", "messages attempts later-1",
     "messages explain sent-1", "messages explain slow-1", "messages explain later-1", "messages explain scheduled-1",
     "messages explain dead-1", "messages explain gone-1",
     "destinations list", "destinations test shop", "destinations test billing", "relays list",
@@ -47,7 +48,7 @@ LOOKS = [
     "dead groups", "dead show 1", "dead show 2", "dead show dead-1", "dead stats", "dead reasons", "dead export",
     "dead requeue --destination billing --dry-run", "dead discard --class permanent --dry-run",
     "dead fix --jq .orderId=7 --reason-code VALIDATION_ERROR --dry-run",
-    "redrive plan", "redrive plan --destination billing --rate 10/s", "redrive list",
+    "redrive plan", "redrive plan --destination billing --rate 10/s", "redrive list", "job list",
     "alerts list", "audit list", "audit verify", "doctor",
     "policy list", "policy show standard", "policy plan standard --seed 1 --attempts 6", "config check",
 ]
@@ -66,10 +67,11 @@ AFTER = ["status", "messages list", "messages show slow-1", "dead list --status 
          "redrive list", "audit list", "audit list --letter 3", "audit verify", "destinations list"]
 # What is wrong with each is said on standard error, and nothing is changed.
 ERRORS = [
-    "", "nonsense", "dead nonsense", "status --nonsense", "status extra", "messages show", "messages show no-such",
+    "", "nonsense", "dead nonsense", "status --nonsense", "status extra", "messages show", "messages show no-such", "messages attempts no-such",
     "messages explain no-such", "messages list --limit 0", "messages list --status nonsense", "messages list --after nonsense",
     "dead show 999", "dead show no-such", "dead list --filter nonsense:1", "dead list --older never", "dead list --group zz",
     "dead requeue", "dead requeue 1 --yes", "dead fix --jq . --yes", "dead note 1", "destinations test nowhere", "redrive show 99",
+    "job show 99", "job show x", "job list --after x",
     "redrive start --rate 0/s --yes", "alerts test nowhere", "policy show nowhere", "policy plan standard --attempts 0",
     "config check no-such.yaml", "enqueue --destination shop", "enqueue --destination shop --event-type X --payload @no-such",
     "completion nonsense", "--db sqlite:/no/such/folder/x.db status", "--db nonsense:x status", "--config no-such.yaml status",
@@ -79,6 +81,7 @@ WRONG_ACTS = [
     "dead edit 999 --payload {}", "dead edit 1 --payload {]", "dead edit 1 --payload {}", "dead requeue 999 --yes",
     "dead requeue 1 999 --yes --json", "dead fix --jq ]] --destination shop --yes", "dead fix --jq error(1) --destination shop --yes",
     "dead send 999 --yes", "dead note 999 x", "dead restore 1 --yes", "destinations pause nowhere", "destinations resume nowhere",
+    "job cancel 99", "dead discard 1 --background --yes", "dead discard --destination shop --background --dry-run --yes",
     "redrive cancel 99", "redrive start --destination shop --rate 0/s --yes", "alerts mute nonsense --for 1h", "alerts unmute nonsense",
     "messages cancel no-such", "messages retry no-such", "messages cancel bad-1",
 ]

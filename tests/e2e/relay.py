@@ -1049,7 +1049,7 @@ def a_relay_that_waits_for_a_lane_sleeps():
 
     with World() as w:
         first = w.daemon().ready()
-        second = w.daemon("second").says("msg=sandbox")
+        second = w.daemon("second").says("no lane yet, waiting")
         time.sleep(1)
         before, at = cpu_s(second.pid), time.monotonic()
         time.sleep(2)
@@ -1057,6 +1057,8 @@ def a_relay_that_waits_for_a_lane_sleeps():
         assert used < passed / 5, f"{used} s of CPU in {passed} s"
         first.stop()
         second.ready()
+        log = second.log()
+        assert "holds it" in log and "does not answer" not in log and "answers again" not in log, log
 
 
 sys.exit(run_tests(TESTS))

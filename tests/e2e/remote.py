@@ -19,12 +19,20 @@ from support import BINARY, World, clean_environment, run_tests
 
 ACTOR = "ops"
 WHO = ("--actor", ACTOR, "--reason", "a golden")
-# What is about the machine or the process that is asked, and so may differ; and what needs no server at all.
-ELSEWHERE = ("doctor", "config", "version", "completion", "help", "policy", "--")
+# Commands that stay on this machine, which what_stays_here_takes_no_server tests: `config` is about a file here, `version`, `completion` and `help` about
+# the program here. Lines that begin with an option name a database themselves.
+HERE = ("config", "version", "completion", "help")
+ELSEWHERE = (*HERE, "--")
 MORE = ["dead show 1 --payload-version 1", "messages list --limit 1", "dead list --limit 1", "dead list --filter payload.orderId:2 --limit 5",
-        "whoami"]
-# What a relay does meanwhile shows in these: their words differ from moment to moment, so only errors and exit codes are compared.
-LIVE = ("status", "relays list", "redrive show", "redrive list", "redrive start", "redrive cancel", "destinations list")
+        "whoami", "policy list --details", "policy show patient", "policy show azure-linear", "policy plan patient --class rate_limit",
+        "policy plan cloud-tasks --attempts 3 --details", "policy plan standard-webhooks --seed 18446744073709551615",
+        "policy simulate standard --clients 300 --seed 5", "policy simulate sync-pipeline --clients 300 --outage 5s --capacity 50/s",
+        "policy simulate patient --clients 1 --details", "policy simulate standard --clients 50 --svg out.svg --seed 18446744073709551615"]
+WRONG = ["policy plan nowhere", "policy simulate nowhere", "policy simulate standard --clients 0", "policy plan standard --class nonsense",
+         "policy simulate standard --capacity 0/s", "policy show"]
+# What a relay does meanwhile shows in these: their words differ from moment to moment, so only errors and exit codes are compared. `doctor`
+# looks at the process that is asked: here the command, there the relay.
+LIVE = ("status", "relays list", "redrive show", "redrive list", "redrive start", "redrive cancel", "destinations list", "doctor")
 MANY = '{"event_type":"OrderCreated","destination":"later","message_id":"line-%d","payload":{"orderId":%d}}\n'
 TESTS = []
 
@@ -108,7 +116,18 @@ def every_look_is_the_same():
             if not is_here(line):
                 scene.say(line)
                 scene.say(line, "--json")
+        scene.said.append(("the picture", scene.path("out.svg").read_text("utf-8"), "", 0))
     ask_both(look)
+
+
+@test
+def what_stays_here_takes_no_server():
+    with World(init=False) as world:
+        for line in "config check x.yaml", "config schema", "version":
+            done = subprocess.run([BINARY, "--server", "http://127.0.0.1:1", *line.split()], cwd=world.folder, text=True, capture_output=True,
+                                  env=clean_environment(), timeout=120, check=False)
+            assert done.returncode == 2 and "takes no '--server'" in done.stderr, done
+        world.damaged = True  # there is none
 
 
 @test
@@ -128,7 +147,7 @@ def every_act_is_the_same():
 @test
 def every_error_is_the_same():
     def err(scene):
-        for line in ERRORS:
+        for line in [*ERRORS, *WRONG]:
             if not is_here(line):
                 scene.say(line)
         for line in WRONG_ACTS:
@@ -283,6 +302,33 @@ def an_impostor_gets_no_terminal_and_no_second_host():
         with Impostor(lambda r, n, body: r.reply(401, b'{"code":"TOKEN_EXPIRED","detail":"x"}', "application/problem+json")) as server:
             done = ask_impostor(world, server, "whoami")
             assert done.returncode == 1 and b"(TOKEN_EXPIRED)" in done.stderr and b"hikyaku login" in done.stderr, done
+        world.damaged = True  # there is none
+
+
+@test
+def a_token_goes_in_clear_to_this_machine_alone():
+    me = json.dumps({"name": "ops", "role": "admin", "reveal": False}).encode()
+    with World(init=False) as world, Impostor(lambda r, n, body: r.reply(200, me)) as server:
+        port = server.server_address[1]
+        token = world.path("token")
+        token.write_text("hk_of-somebody\n", encoding="ascii")
+        env = {**clean_environment(), "HOME": str(world.folder), "LC_ALL": "C.UTF-8"}
+
+        def run(*args):
+            done = subprocess.run([BINARY, *args], cwd=world.folder, text=True, capture_output=True, env=env, timeout=120, check=False)
+            return done.returncode, done.stderr
+
+        far = f"http://127.1:{port}"  # not written as this machine's addresses are, though it is one
+        for args in (("--server", far, "--token-file", str(token), "whoami"), ("login", far, "--token-file", str(token)),
+                     ("login", "http://relay.example:1", "--token-file", str(token)),
+                     ("login", "http://[2001:db8::1]:1", "--token-file", str(token))):
+            code, said = run(*args)
+            assert code == 2 and "in clear" in said and "--insecure" in said and not server.seen, (args, said)
+        assert run("--server", far, "whoami")[0] == 0  # there is no token
+        assert run("--insecure", "--server", far, "--token-file", str(token), "whoami")[0] == 0
+        assert run("--server", f"http://localhost:{port}", "--token-file", str(token), "whoami")[0] == 0
+        assert run("login", far, "--token-file", str(token), "--insecure")[0] == 0
+        assert run("whoami")[0] == 0  # the login knows it
         world.damaged = True  # there is none
 
 

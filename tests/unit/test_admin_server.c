@@ -21,7 +21,7 @@
 
 enum {
     BODY_MAX = 100000,
-    HELD_MAX = 64,
+    HELD_MAX = HK_ADMIN_STREAMS + 32,
     ANSWER_MAX = 1 << 20
 };
 
@@ -290,6 +290,9 @@ static void test_a_request_arrives_as_it_was_sent(void **state)
     assert_string_equal(body_of(), "DELETE /now?- - uid=-1");
     r->handled = 0;
     assert_int_equal(ask(r, "GET /now HTTP/1.1\r\nHost: evil.example\r\n\r\n", true), 421);
+    assert_int_equal(ask(r, "GET /now HTTP/1.1\r\n\r\n", true), 400);
+    assert_int_equal(ask(r, "GET /livez HTTP/1.1\r\n\r\n", true), 400);
+    assert_int_equal(ask(r, "GET /now HTTP/1.1\r\nHost: localhost\r\nhost: localhost\r\n\r\n", true), 400);
     assert_int_equal(r->handled, 0);
 }
 

@@ -86,12 +86,17 @@ static void look(struct rig *r, int64_t now_ms, bool open)
     note_tells(r);
 }
 
-static void look_with_deaths(struct rig *r, int64_t now_ms, const struct hk_alert_deaths *d)
+static void look_with(struct rig *r, int64_t now_ms, const struct hk_alert_deaths *d, size_t n)
 {
     r->facts.deaths = d;
-    r->facts.n_deaths = 1;
+    r->facts.n_deaths = n;
     look(r, now_ms, true);
     r->facts.n_deaths = 0;
+}
+
+static void look_with_deaths(struct rig *r, int64_t now_ms, const struct hk_alert_deaths *d)
+{
+    look_with(r, now_ms, d, 1);
 }
 
 static const struct hk_alert *alert_of(const struct rig *r, const char *rule)
@@ -383,6 +388,30 @@ static void letters_are_counted_and_not_deaths(void **state)
     hk_alert_board_fini(&r.board);
 }
 
+/* Five letters, all of which died once more before the first look: they are told as new and as dead again. */
+static void letters_that_died_twice_before_the_first_look_count_once(void **state)
+{
+    (void)state;
+    struct rig r;
+    set_up(&r);
+    add_rule(&r, "letters", HK_ALERT_DEAD_LETTER, HK_ALERT_WARNING);
+    add_rule(&r, "requeued", HK_ALERT_REQUEUE_FAILED, HK_ALERT_WARNING);
+    struct hk_alert_deaths d[] = {
+        {.destination = S("a"), .reason = S("X"), .n = 5},
+        {.destination = S("a"), .reason = S("X"), .n = 5, .again = 5, .second = 5, .known = 5}};
+    look_with(&r, T0, d, 2);
+    assert_int_equal(alert_of(&r, "letters")->count, 5);
+    assert_int_equal(alert_of(&r, "requeued")->count, 5);
+    hk_alert_board_fini(&r.board);
+    set_up(&r); /* without the page of new ones, which comes with the next look: no alert about no letter */
+    add_rule(&r, "letters", HK_ALERT_DEAD_LETTER, HK_ALERT_WARNING);
+    look_with(&r, T0, &d[1], 1);
+    assert_int_equal(r.board.n, 0);
+    look_with(&r, T0 + MIN, &d[0], 1);
+    assert_int_equal(alert_of(&r, "letters")->count, 5);
+    hk_alert_board_fini(&r.board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +424,7 @@ int main(void)
         cmocka_unit_test(what_outlasts_its_leader_speaks_for_itself),
         cmocka_unit_test(a_number_of_another_order_is_told_again_soon),
         cmocka_unit_test(letters_are_counted_and_not_deaths),
+        cmocka_unit_test(letters_that_died_twice_before_the_first_look_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

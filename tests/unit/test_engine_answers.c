@@ -116,6 +116,7 @@ static void without_memory_for_one_of_its_keys_a_fan_out_takes_none(void **state
     puppet_start(p);
     struct hk_head rows[] = {row(10, "c", "k"), row(11, "c", "k")};
     give_fresh(p, rows, 2);
+    assert_true(hk_dest_make_guards(&p->engine->dests[2], p->now_ms));
     hk_limiter_hold(p->engine->dests[2].limiter, p->now_ms + 10000);
     puppet_sent(p, p->slots[0], 200);
     until(p, HK_ACT_WAIT);
@@ -502,6 +503,7 @@ static void a_late_fan_out_waits_for_no_destination_that_has_read_past_it(void *
     fan_out_to(p, 2);
     p->options.concurrency = 1;
     puppet_start(p);
+    assert_true(hk_dest_make_guards(&p->engine->dests[1], p->now_ms));
     hk_limiter_hold(p->engine->dests[1].limiter, p->now_ms + 10000);
     struct hk_head rows[] = {row(6, "b", ""), row(7, "a", "")};
     give_fresh(p, rows, 2); /* "b" stays behind, from 6 on */

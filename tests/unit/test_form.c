@@ -439,7 +439,7 @@ static void check_schema(const json_t *schema)
 {
     static const char *const types[] = {"object", "array", "string", "integer", "number", "boolean"};
     const json_t *type = json_object_get(schema, "type"), *members = json_object_get(schema, "properties");
-    if (json_is_true(schema))
+    if (json_is_object(schema) && json_object_size(schema) == 0) /* anything */
         return;
     const char *name = json_string_value(json_is_array(type) ? json_array_get(type, 0) : type);
     bool known = false;

@@ -2,6 +2,7 @@
 /* Paths: how they are read and written, and what they find. */
 #include <stdlib.h>
 
+#include "base/str.h"
 #include "check.h"
 #include "failing.h"
 #include "payload/path.h"
@@ -444,10 +445,33 @@ static void memory_may_run_out(void **state)
     assert_int_equal(fail_each_allocation(parse_one, HK_OK), 1);
 }
 
+static void paths_cover_what_lies_within(void **state)
+{
+    static const struct {
+        const char *outer, *inner;
+        bool covers;
+    } rows[] = {{"a", "a", true},          {"a", "a.b", true},         {"a.b", "a", false},
+                {"a", "b", false},         {"a[*].c", "a[3].c", true}, {"a[3].c", "a[*].c", true},
+                {"a[1]", "a[2]", false},   {"a[*]", "a.b", false},     {"$", "a.b[2]", true},
+                {"\"a.b\"", "a.b", false}, {"a[0]", "a[0].x", true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct hk_path *outer = NULL, *inner = NULL;
+        assert_int_equal(hk_path_parse(hk_str_of(rows[i].outer), &outer, NULL), HK_OK);
+        assert_int_equal(hk_path_parse(hk_str_of(rows[i].inner), &inner, NULL), HK_OK);
+        if (hk_path_covers(outer, inner) != rows[i].covers)
+            fail_msg("%s and %s", rows[i].outer, rows[i].inner);
+        hk_path_free(outer);
+        hk_path_free(inner);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_read_and_written),
+        cmocka_unit_test(paths_cover_what_lies_within),
         cmocka_unit_test(bad_paths_are_refused_with_the_column),
         cmocka_unit_test(long_paths_are_refused),
         cmocka_unit_test(a_path_ends_where_it_cannot_go_on),

@@ -9,6 +9,7 @@
 #include "cli/ask.h"
 #include "cli/dead/dead.h"
 #include "cli/interrupt.h"
+#include "cli/job.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/say.h"
@@ -25,12 +26,16 @@ static const struct words {
     [HK_DEAD_NOTE] = {"noted", ""},
 };
 
+enum {
+    A_FEW = 20 /* letters, each of which has its line */
+};
+
 /* ---- what is told ---- */
 
 static void write_outlook(struct hk_buf *out, const struct hk_dead_acted *o)
 {
     char number[48];
-    (void)hk_buf_addf(out, "%s letters would be %s", hk_say_count(o->fit, number),
+    (void)hk_buf_addf(out, "%s letter%s would be %s", hk_say_count(o->fit, number), o->fit.n == 1 ? "" : "s",
                       o->kind == HK_DEAD_DISCARD ? "discarded" : words[o->kind].done);
     hk_dead_maybe(out, o->maybe);
     if (o->others.n > 0)
@@ -41,21 +46,34 @@ static void write_outlook(struct hk_buf *out, const struct hk_dead_acted *o)
 
 static void write_act(struct hk_buf *out, const struct hk_dead_acted *o)
 {
-    if (o->act_id != 0)
-        (void)hk_buf_addf(
-            out, "act %" PRId64 ": 'hikyaku audit show %" PRId64 "' lists the letters%s\n", o->act_id,
-            o->act_id, o->kind == HK_DEAD_DISCARD ? "; 'hikyaku dead restore --act' with it undoes it" : "");
+    if (o->act_id == 0)
+        return;
+    (void)hk_buf_addf(out, "act %" PRId64 ": 'hikyaku audit show %" PRId64 "' lists the letters", o->act_id,
+                      o->act_id);
+    if (o->kind == HK_DEAD_DISCARD)
+        (void)hk_buf_addf(out, "; to undo it: 'hikyaku dead restore --act %" PRId64 "'", o->act_id);
+    (void)hk_buf_addc(out, '\n');
 }
 
-/* Of one letter all, of many only what was not done. */
+/* Which letter, as whoever asked named it. */
+static void write_name(struct hk_buf *out, const struct hk_dead_item *item)
+{
+    if (item->id != 0)
+        (void)hk_buf_addf(out, "%" PRId64, item->id);
+    else
+        (void)hk_table_safe(out, item->name, 200);
+}
+
+/* Of a few letters all, of many only what was not done. */
 static void write_item(struct hk_buf *out, const struct hk_dead_acted *o, size_t i)
 {
     const struct hk_dead_item *item = &o->items[i];
     if (item->why != NULL) {
-        (void)hk_buf_addf(out, "%" PRId64 ": %s\n", item->id, item->why);
+        write_name(out, item);
+        (void)hk_buf_addf(out, ": %s\n", item->why);
         return;
     }
-    if (!o->one && i > 0)
+    if (o->n_all > A_FEW)
         return;
     (void)hk_buf_addf(out, "%" PRId64 ": %s", item->id,
                       item->did == HK_DID_IT ? words[o->kind].done : words[o->kind].nothing);
@@ -98,6 +116,15 @@ static int say_stopped(const struct hk_dead_acted *o)
     return hk_ask_error(&o->stopped);
 }
 
+static void say_missing(const struct hk_dead_item *item)
+{
+    struct hk_buf name;
+    hk_buf_init(&name, 1024);
+    write_name(&name, item);
+    (void)hk_out_error(HK_EXIT_FAILURE, "%s: %s", hk_buf_cstr(&name), item->why);
+    hk_buf_fini(&name);
+}
+
 static int report_act(struct hk_ask *ask)
 {
     const struct hk_dead_acted *o = ask->result;
@@ -110,7 +137,7 @@ static int report_act(struct hk_ask *ask)
             " was edited and goes out under the same id: a receiver that has seen that id drops it",
             o->same_edited);
     for (size_t i = 0; o->dry_run && i < o->n; i++)
-        (void)hk_out_error(HK_EXIT_FAILURE, "%" PRId64 ": %s", o->items[i].id, o->items[i].why);
+        say_missing(&o->items[i]);
     int code = hk_ask_print(ask, print_acted);
     return code == HK_EXIT_OK && o->refused + o->missing > 0 ? HK_EXIT_FAILURE : code;
 }
@@ -136,13 +163,6 @@ static int confirm_act(struct hk_ask *ask)
     return hk_dead_confirm(ask->cli, question);
 }
 
-static void tell_changed(void *arg, const struct hk_progress *progress)
-{
-    bool *told = arg;
-    (void)fprintf(stderr, "\r%" PRIu64 " changed", progress->done);
-    *told = true;
-}
-
 /* A dry run only looks. */
 static int do_act(struct hk_ask *ask)
 {
@@ -151,7 +171,7 @@ static int do_act(struct hk_ask *ask)
     if (request->dry_run)
         return hk_looking_also(ask, ask->op, ask->request, ask->result);
     hk_interrupt_catch();
-    ask->caller.progress = isatty(STDERR_FILENO) == 1 ? tell_changed : NULL;
+    ask->caller.progress = isatty(STDERR_FILENO) == 1 ? hk_tell_changed : NULL;
     ask->caller.stop = hk_interrupted;
     ask->caller.arg = &told;
     enum hk_code rc = hk_ask_quietly(ask);
@@ -164,11 +184,14 @@ static int act_on(const struct hk_cli *cli)
 {
     struct hk_ask ask;
     int code = hk_ask_begin(cli, &ask);
+    bool background = hk_args_flag(cli, "background");
     if (code == HK_EXIT_OK)
         code = confirm_act(&ask);
-    if (code == HK_EXIT_OK)
+    if (code == HK_EXIT_OK && background)
+        code = hk_job_start_and_say(&ask);
+    if (code == HK_EXIT_OK && !background)
         code = do_act(&ask);
-    if (code == HK_EXIT_OK)
+    if (code == HK_EXIT_OK && !background)
         code = report_act(&ask);
     hk_ask_end(&ask);
     return code;

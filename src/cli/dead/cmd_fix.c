@@ -9,6 +9,7 @@
 #include "cli/ask.h"
 #include "cli/dead/dead.h"
 #include "cli/interrupt.h"
+#include "cli/job.h"
 #include "cli/out.h"
 #include "cli/progress.h"
 #include "cli/say.h"
@@ -122,9 +123,12 @@ int hk_cmd_dead_fix(struct hk_cli *cli)
         ask.desk.jq = hk_jq_find(path) ? path : NULL;
         code = confirm_fix(&ask);
     }
-    if (code == HK_EXIT_OK)
+    bool background = hk_args_flag(cli, "background");
+    if (code == HK_EXIT_OK && background)
+        code = hk_job_start_and_say(&ask);
+    if (code == HK_EXIT_OK && !background)
         code = do_fix(&ask);
-    if (code == HK_EXIT_OK)
+    if (code == HK_EXIT_OK && !background)
         code = report_fixed(&ask);
     hk_ask_end(&ask);
     return code;

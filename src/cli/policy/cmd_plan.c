@@ -61,17 +61,16 @@ static bool way_text(const struct hk_plan_limits *limits, enum way way, char out
 static void add_limits(struct hk_buf *out, const struct hk_policy_planned *p)
 {
     const struct hk_plan *plan = &p->plan;
-    struct hk_plan_limits limits;
+    const struct hk_plan_limits *limits = &p->limits;
     char text[128], attempts[HK_SHOW_NUMBER], elapsed[HK_SHOW_NUMBER];
 
-    hk_plan_limits(p->policy, p->cls, &limits);
     enum way usual = BY_TIME;
     if (strcmp(plan->usual_reason, "RETRY_EXHAUSTED") == 0)
-        usual = limits.attempts != 0 && plan->median_attempts >= limits.attempts ? BY_ATTEMPTS : BY_BOTH;
-    (void)way_text(&limits, usual, text);
+        usual = limits->attempts != 0 && plan->median_attempts >= limits->attempts ? BY_ATTEMPTS : BY_BOTH;
+    (void)way_text(limits, usual, text);
     (void)hk_buf_addf(out, "dead letter after %s", text);
     for (int way = 0; way < N_WAYS; way++)
-        if (way != (int)usual && way_text(&limits, (enum way)way, text))
+        if (way != (int)usual && way_text(limits, (enum way)way, text))
             (void)hk_buf_addf(out, " or %s", text);
     if (usual != BY_ATTEMPTS)
         (void)hk_buf_addf(out, ", usually at attempt %s%s", plan->estimated ? "~" : "",
@@ -96,17 +95,18 @@ static void print_plan(const struct hk_ask *ask, const void *result, struct hk_b
     bool drawn_too = hk_args_flag(ask->cli, "seed");
     char more[HK_SHOW_NUMBER];
 
-    (void)hk_buf_addf(out, "%s: waits when every attempt fails (class %s)\n\n", hk_policy_name(p->policy),
-                      hk_class_name(p->cls));
+    (void)hk_buf_addf(out, "%s: waits when every attempt fails (class %s)\n\n",
+                      p->name != NULL ? p->name : "-", hk_class_name(p->cls));
     (void)hk_buf_addf(out, "%7s  %9s  %9s  %9s  %9s", "attempt", "earliest", "median", "latest", "so far");
     (void)hk_buf_addf(out, drawn_too ? "  %9s\n" : "\n", "drawn");
-    for (uint32_t i = 0; i < p->shown; i++)
-        add_row(out, drawn_too, &plan->rows[i], i + 1);
+    for (size_t i = 0; i < p->shown; i++)
+        add_row(out, drawn_too, &plan->rows[i], (uint32_t)i + 1);
     if (p->shown < plan->attempts)
         (void)hk_buf_addf(out, "    ... %s%s more\n", plan->attempts > HK_PLAN_ROWS_MAX ? "about " : "",
                           hk_show_count(plan->attempts - p->shown, more));
     (void)hk_buf_addf(out, "\n");
     add_end(out, p);
+    hk_policy_make_safe(out);
 }
 
 int hk_cmd_policy_plan(struct hk_cli *cli)

@@ -23,6 +23,7 @@ static void print_policy(const struct hk_ask *ask, const void *result, struct hk
                           a->cause[0] != '\0' ? a->cause : "-", outcome(a),
                           a->pause ? ", and the destination is paused" : "");
     }
+    hk_policy_make_safe(out);
 }
 
 int hk_cmd_policy_show(struct hk_cli *cli)

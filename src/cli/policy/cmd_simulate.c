@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/chart.h"
 #include "cli/policy/policies.h"
+#include "cli/table.h"
+#include "config/text.h"
 
 #define PICTURE_MAX ((size_t)4 << 20)
 
@@ -49,7 +52,7 @@ static void add_figures(struct hk_buf *out, const struct hk_policy_simulated *c)
     const struct hk_herd *a = &c->as_is, *b = &c->other;
     char left[HK_SHOW_NUMBER], right[HK_SHOW_NUMBER];
 
-    add_figure(out, "", hk_policy_name(c->policy), c->other_name);
+    add_figure(out, "", c->name, hk_policy_other_text(c));
     add_count(out, "attempts in total", a->attempts, b->attempts, "");
     add_count(out, "peak during the outage", a->peak_down, b->peak_down, "/s");
     add_count(out, "peak after it", a->peak_up, b->peak_up, "/s");
@@ -69,8 +72,8 @@ static void add_figures(struct hk_buf *out, const struct hk_policy_simulated *c)
 static struct hk_chart chart_of(const struct hk_policy_simulated *c)
 {
     return (struct hk_chart){
-        .policy = hk_policy_name(c->policy),
-        .other = c->other_name,
+        .policy = c->name,
+        .other = hk_policy_other_text(c),
         .options = &c->options,
         .series = {&c->as_is, &c->other},
         .span_ms = hk_chart_span_ms(&c->options, &c->as_is),
@@ -168,22 +171,43 @@ static void print_simulation(const struct hk_ask *ask, const void *result, struc
     char clients[HK_SHOW_NUMBER], outage[HK_SHOW_NUMBER], rate[HK_SHOW_NUMBER];
 
     (void)ask;
-    (void)hk_buf_addf(out, "%s: %s clients, destination down for %s, then it serves %s/s\n\n",
-                      hk_policy_name(c->policy), hk_show_count(c->options.clients, clients),
+    (void)hk_buf_addf(out, "%s: %s clients, destination down for %s, then it serves %s/s\n\n", c->name,
+                      hk_show_count(c->options.clients, clients),
                       hk_show_duration(c->options.outage_ms, outage),
                       hk_show_rate(c->options.capacity_per_s, rate));
     hk_chart_text(&chart, &look, out);
     (void)hk_buf_addc(out, '\n');
     add_figures(out, c);
-    (void)hk_buf_addf(out, "\n%.*s\n", (int)c->conclusion.len, c->conclusion.ptr);
+    (void)hk_buf_addc(out, '\n');
+    (void)hk_table_safe(out, c->conclusion, 0);
+    (void)hk_buf_addc(out, '\n');
 }
 
 /* ---- the command ---- */
 
+/* What no run can give would be drawn without an end: a server may answer anything. */
+static bool is_possible(const struct hk_policy_simulated *c)
+{
+    const struct hk_herd *both[] = {&c->as_is, &c->other};
+    uint64_t end_ms = HK_HERD_OUTAGE_MAX + HK_HERD_HORIZON_MS;
+    for (size_t i = 0; i < 2; i++)
+        if (both[i]->last_ms > end_ms || (both[i]->most_ms != UINT64_MAX && both[i]->most_ms > end_ms))
+            return false;
+    return c->name != NULL && hk_text_is_name(hk_str_of(c->name)) &&
+           c->options.outage_ms <= HK_HERD_OUTAGE_MAX && c->options.capacity_per_s > 0 &&
+           c->options.capacity_per_s <= 1e9;
+}
+
 static int draw(const struct hk_ask *ask)
 {
+    struct hk_policy_simulated *c = ask->result;
     const char *svg = hk_args_value(ask->cli, "svg");
-    return svg != NULL ? write_svg(ask->result, svg) : HK_EXIT_OK;
+    if (!is_possible(c))
+        return hk_out_error(HK_EXIT_FAILURE, "the server's answer is no simulation");
+    int code = svg != NULL ? write_svg(c, svg) : HK_EXIT_OK;
+    if (hk_args_flag(ask->cli, "json") && !hk_args_flag(ask->cli, "details"))
+        c->as_is.slots = c->other.slots = NULL; /* asked for the picture's sake only */
+    return code;
 }
 
 int hk_cmd_policy_simulate(struct hk_cli *cli)

@@ -7,6 +7,7 @@
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/policies.h"
+#include "cli/table.h"
 #include "config/policies_impl.h"
 
 static const char usual_path[] = "hikyaku.yaml";
@@ -50,16 +51,51 @@ static int read_policies(const struct hk_cli *cli, struct hk_policies **out_poli
     return HK_EXIT_OK;
 }
 
+void hk_policy_make_safe(struct hk_buf *out)
+{
+    struct hk_buf safe;
+    if (hk_buf_status(out) != HK_OK)
+        return;
+    hk_buf_init(&safe, out->max);
+    hk_table_safe_lines(&safe, hk_buf_str(out));
+    hk_buf_reset(out);
+    (void)hk_buf_add(out, hk_buf_cstr(&safe), safe.len);
+    hk_buf_inherit(out, &safe);
+    hk_buf_fini(&safe);
+}
+
+/* Tables and pictures show what JSON has only on request. */
+static void ask_for_details(struct hk_ask *ask)
+{
+    if (hk_args_flag(ask->cli, "json") && hk_args_value(ask->cli, "svg") == NULL)
+        return;
+    for (const struct hk_arg *arg = ask->op->args; arg != NULL && arg->name != NULL; arg++)
+        if (strcmp(arg->name, "details") == 0)
+            *(bool *)((char *)ask->request + arg->offset) = true;
+}
+
+static int begin_here(const struct hk_cli *cli, struct hk_ask *ask, struct hk_policies **out_policies)
+{
+    int code = read_policies(cli, out_policies);
+    if (code == HK_EXIT_OK) {
+        hk_desk_init(&ask->desk, NULL, NULL);
+        ask->desk.policies = *out_policies;
+    }
+    return code;
+}
+
 int hk_policy_ask(const struct hk_cli *cli, int (*also)(const struct hk_ask *ask), hk_print_fn *print)
 {
     struct hk_policies *policies = NULL;
     struct hk_ask ask;
+    bool elsewhere = false;
     int code = hk_ask_read(cli, &ask);
     if (code == HK_EXIT_OK)
-        code = read_policies(cli, &policies);
+        code = hk_ask_elsewhere(&ask, &elsewhere);
+    if (code == HK_EXIT_OK && !elsewhere)
+        code = begin_here(cli, &ask, &policies);
     if (code == HK_EXIT_OK) {
-        hk_desk_init(&ask.desk, NULL, NULL);
-        ask.desk.policies = policies;
+        ask_for_details(&ask);
         code = hk_ask_run(&ask);
     }
     if (code == HK_EXIT_OK && also != NULL)

@@ -12,5 +12,7 @@ const char *hk_cli_config_path(const struct hk_cli *cli);
 
 /* Asks once, as hk_ask_once. `also`, NULL or what is done with the result before it is printed, gives an exit code. */
 int hk_policy_ask(const struct hk_cli *cli, int (*also)(const struct hk_ask *ask), hk_print_fn *print);
+/* What a server said, without anything that moves a terminal. */
+void hk_policy_make_safe(struct hk_buf *out);
 
 #endif

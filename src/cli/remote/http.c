@@ -17,6 +17,7 @@ enum {
     CONNECT_MS = 10000,
     /* A long operation ends by itself after half a minute (admin/api.h); beyond that nobody will answer. */
     TOTAL_MS = 120000,
+    SILENCE_S = 120, /* of an answer that is taken as it comes */
     SERVER_MAX = 1024
 };
 
@@ -86,15 +87,30 @@ void hk_remote_http_free(struct hk_remote_http *h)
 
 /* ---- one request ---- */
 
+/* What libcurl's functions are given. */
+struct transfer {
+    CURL *easy;
+    const struct hk_remote_call *call;
+    struct hk_remote_answer *answer;
+    bool began;   /* a body that is taken as it comes */
+    bool refused; /* it is not wanted any more */
+};
+
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
-    struct hk_remote_answer *answer = arg;
-    return hk_buf_add(&answer->body, bytes, size * n) == HK_OK ? size * n : 0;
+    struct transfer *t = arg;
+    long status = 0;
+    (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (!t->call->take || status < 200 || status >= 300)
+        return hk_buf_add(&t->answer->body, bytes, size * n) == HK_OK ? size * n : 0;
+    t->began = true;
+    t->refused = !t->call->take(t->call->take_arg, (struct hk_str){bytes, size * n});
+    return t->refused ? 0 : size * n;
 }
 
 static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
 {
-    const struct hk_remote_call *call = arg;
+    const struct hk_remote_call *call = ((const struct transfer *)arg)->call;
     (void)down_all, (void)down, (void)up_all, (void)up;
     return call->stop && call->stop(call->arg);
 }
@@ -128,24 +144,32 @@ static bool set_place(struct hk_remote_http *h)
            curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->error) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)TOTAL_MS) == CURLE_OK &&
            (!h->socket[0] || curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, h->socket) == CURLE_OK) &&
            (!h->ca_file[0] || curl_easy_setopt(e, CURLOPT_CAINFO, h->ca_file) == CURLE_OK);
 }
 
-static bool set_up(struct hk_remote_http *h, const struct hk_remote_call *call, const char *url,
-                   struct curl_slist *lines, struct hk_remote_answer *out)
+static bool set_patience(CURL *e, bool as_it_comes)
+{
+    if (!as_it_comes)
+        return curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)TOTAL_MS) == CURLE_OK;
+    return curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S) == CURLE_OK;
+}
+
+static bool set_up(struct hk_remote_http *h, struct transfer *t, const char *url, struct curl_slist *lines)
 {
     CURL *e = h->easy;
+    const struct hk_remote_call *call = t->call;
     curl_easy_reset(e);
-    bool good = set_place(h) && curl_easy_setopt(e, CURLOPT_URL, url) == CURLE_OK &&
+    bool good = set_place(h) && set_patience(e, call->take != NULL) &&
+                curl_easy_setopt(e, CURLOPT_URL, url) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_HTTPHEADER, lines) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-                curl_easy_setopt(e, CURLOPT_WRITEDATA, out) == CURLE_OK &&
+                curl_easy_setopt(e, CURLOPT_WRITEDATA, t) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
                 curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-                curl_easy_setopt(e, CURLOPT_XFERINFODATA, call) == CURLE_OK;
+                curl_easy_setopt(e, CURLOPT_XFERINFODATA, t) == CURLE_OK;
     /* What fails on a connection that was used before, libcurl sends again: a change without a key would be made twice. */
     if (good && strcmp(call->method, "GET") != 0 && !call->headers[0])
         good = curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
@@ -156,29 +180,34 @@ static bool set_up(struct hk_remote_http *h, const struct hk_remote_call *call, 
 }
 
 /* What libcurl met, as people say it. The URL has no secrets: take_place refuses user names. */
-static enum hk_code say_failed(const struct hk_remote_http *h, CURLcode code,
-                               const struct hk_remote_answer *out, struct hk_err *err)
+static enum hk_code say_failed(const struct hk_remote_http *h, CURLcode code, const struct transfer *t,
+                               struct hk_err *err)
 {
     const char *where = h->socket[0] ? h->socket : h->server;
     const char *why = h->error[0] ? h->error : curl_easy_strerror(code);
     if (code == CURLE_OUT_OF_MEMORY)
         return hk_err_set(err, HK_NOMEM, "out of memory");
-    if (code == CURLE_ABORTED_BY_CALLBACK)
+    if (code == CURLE_ABORTED_BY_CALLBACK || t->refused)
         return hk_err_set(err, HK_CANCELLED, "stopped");
-    if (code == CURLE_WRITE_ERROR && hk_buf_status(&out->body) == HK_TOOBIG)
+    if (code == CURLE_WRITE_ERROR && hk_buf_status(&t->answer->body) == HK_TOOBIG)
         return hk_err_set(err, HK_TOOBIG, "the answer of %s is larger than 256 MiB", where);
+    if (t->began)
+        return hk_err_set(err, HK_IO,
+                          "the answer of %s ended before it was complete (%s): what came is not all", where,
+                          why);
     if (code == CURLE_OPERATION_TIMEDOUT)
         return hk_err_set(err, HK_TIMEOUT, "%s did not answer in time", where);
     return hk_err_set(err, HK_UNAVAILABLE, "cannot ask %s: %s", where, why);
 }
 
-static enum hk_code perform(struct hk_remote_http *h, struct hk_remote_answer *out, struct hk_err *err)
+static enum hk_code perform(struct hk_remote_http *h, const struct transfer *t, struct hk_err *err)
 {
+    struct hk_remote_answer *out = t->answer;
     const char *type = NULL;
     h->error[0] = '\0';
     CURLcode code = curl_easy_perform(h->easy);
     if (code != CURLE_OK)
-        return say_failed(h, code, out, err);
+        return say_failed(h, code, t, err);
     (void)curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &out->status);
     (void)curl_easy_getinfo(h->easy, CURLINFO_CONTENT_TYPE, &type);
     struct hk_str rest = hk_str_of(type),
@@ -191,15 +220,16 @@ enum hk_code hk_remote_http_ask(struct hk_remote_http *h, const struct hk_remote
                                 struct hk_remote_answer *out, struct hk_err *err)
 {
     struct curl_slist *lines = NULL;
+    struct transfer t = {.easy = h->easy, .call = call, .answer = out};
     struct hk_buf url;
     *out = (struct hk_remote_answer){.status = 0};
     hk_buf_init(&out->body, ANSWER_MAX);
     hk_buf_init(&url, (size_t)1 << 20);
     (void)hk_buf_adds(&url, h->server);
     (void)hk_buf_adds(&url, call->path);
-    bool good = hk_buf_status(&url) == HK_OK && add_lines(h, call, &lines) &&
-                set_up(h, call, hk_buf_cstr(&url), lines, out);
-    enum hk_code rc = good ? perform(h, out, err) : hk_err_set(err, HK_NOMEM, "out of memory");
+    bool good =
+        hk_buf_status(&url) == HK_OK && add_lines(h, call, &lines) && set_up(h, &t, hk_buf_cstr(&url), lines);
+    enum hk_code rc = good ? perform(h, &t, err) : hk_err_set(err, HK_NOMEM, "out of memory");
     curl_slist_free_all(lines);
     hk_buf_fini(&url);
     return rc;

@@ -24,6 +24,10 @@ struct hk_remote_call {
     /* Called about once a second while nothing happens; true ends the request. May be NULL. */
     bool (*stop)(void *arg);
     void *arg;
+    /* Takes the body of a 2xx as it comes, in place of the answer's buffer; false ends the request (HK_CANCELLED). Such an answer may take
+     * as long as it likes while something comes. NULL: the body is kept. */
+    bool (*take)(void *arg, struct hk_str bytes);
+    void *take_arg;
 };
 
 struct hk_remote_answer {
@@ -37,7 +41,7 @@ enum hk_code hk_remote_http_new(const struct hk_remote_place *place, struct hk_r
                                 struct hk_err *err) HK_MUSTCHECK;
 void hk_remote_http_free(struct hk_remote_http *http);
 /* HK_OK: there is an answer, whatever its status. HK_UNAVAILABLE: the server cannot be reached; HK_TIMEOUT; HK_CANCELLED; HK_TOOBIG.
- * `out->body` is the caller's to free in any case. */
+ * HK_IO: the answer began, but its end is missing. `out->body` is the caller's to free in any case. */
 enum hk_code hk_remote_http_ask(struct hk_remote_http *http, const struct hk_remote_call *call,
                                 struct hk_remote_answer *out, struct hk_err *err) HK_MUSTCHECK;
 

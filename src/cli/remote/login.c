@@ -36,6 +36,8 @@ static void take_line(struct hk_login *login, char *line)
     if (!value)
         return;
     *value++ = '\0';
+    if (strcmp(line, "insecure") == 0)
+        login->insecure = strcmp(value, "true") == 0;
     char *to = strcmp(line, "server") == 0    ? login->server
                : strcmp(line, "token") == 0   ? login->token
                : strcmp(line, "ca_file") == 0 ? login->ca_file
@@ -89,6 +91,8 @@ static bool write_all(int fd, const struct hk_login *login)
         good = fprintf(file, "token=%s\n", login->token) > 0;
     if (good && login->ca_file[0])
         good = fprintf(file, "ca_file=%s\n", login->ca_file) > 0;
+    if (good && login->insecure)
+        good = fprintf(file, "insecure=true\n") > 0;
     good = good && fflush(file) == 0 && fsync(fd) == 0;
     return fclose(file) == 0 && good;
 }

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "base/cidr.h"
 #include "base/mem.h"
 #include "base/show.h"
 #include "base/str.h"
@@ -16,6 +17,8 @@
 #include "cli/remote/remote.h"
 #include "cli/settings.h"
 #include "desk/dead.h"
+#include "desk/forms.h"
+#include "desk/job.h"
 #include "desk/wire.h"
 
 #define PREFIX "/api/v1"
@@ -56,6 +59,18 @@ static const char *field_of(const json_t *problem, const char **out_about)
     return parameter ? parameter : pointer && strncmp(pointer, "#/", 2) == 0 ? pointer + 2 : NULL;
 }
 
+/* RFC 6901. */
+static void unescape(char *name)
+{
+    char *to = name;
+    for (const char *from = name; *from; from++, to++) {
+        *to = *from;
+        if (from[0] == '~' && (from[1] == '0' || from[1] == '1'))
+            *to = *++from == '0' ? '~' : '/';
+    }
+    *to = '\0';
+}
+
 static enum hk_code take_problem(struct hk_desk *desk, const struct hk_remote_answer *answer,
                                  struct hk_pool *mem, struct hk_err *err)
 {
@@ -67,8 +82,10 @@ static enum hk_code take_problem(struct hk_desk *desk, const struct hk_remote_an
     enum hk_code rc = code_named(text_member(problem, "code"));
     if (rc == HK_OK)
         rc = code_of_status(answer->status);
-    if (field && (field = hk_pool_copy_str(mem, hk_str_of(field)))) {
-        desk->wrong_field = field;
+    char *name = field ? hk_pool_copy_str(mem, hk_str_of(field)) : NULL;
+    if (name) {
+        unescape(name);
+        desk->wrong_field = name;
         detail = about;
     }
     if (problem && answer->status == 401)
@@ -126,14 +143,14 @@ static void add_headers(struct hk_remote_call *call, const struct hk_op *op, con
         call->headers[n++] = match;
 }
 
-static enum hk_code read_result(const struct hk_op *op, const struct hk_remote_answer *answer,
-                                struct hk_pool *mem, void *result, struct hk_err *err)
+static enum hk_code read_result(const struct hk_op *op, bool background,
+                                const struct hk_remote_answer *answer, struct hk_pool *mem, void *result,
+                                struct hk_err *err)
 {
     struct hk_err why = {.message = ""};
-    if (!op->form)
-        return hk_err_set(err, HK_UNSUPPORTED, "this cannot be asked through a server yet");
-    memset(result, 0, op->result_size);
-    enum hk_code rc = hk_form_read(hk_buf_str(&answer->body), op->form, mem, result, &why);
+    memset(result, 0, background ? sizeof(struct hk_job_shown) : op->result_size);
+    enum hk_code rc =
+        hk_form_read(hk_buf_str(&answer->body), background ? hk_form_job : op->form, mem, result, &why);
     return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "the server's answer cannot be read: %s", why.message);
 }
 
@@ -171,13 +188,14 @@ static enum hk_code ask(void *arg, struct hk_desk *desk, const struct hk_op *op,
                           "this works on the database itself, not through a server: give --db URL");
     if (hk_remote_is_stream(op))
         return hk_remote_stream(remote, desk, op, caller, request, mem, result, err);
-    const struct hk_wire_caller said = {.reason = caller->reason, .reveal = caller->reveal};
+    const struct hk_wire_caller said = {
+        .reason = caller->reason, .reveal = caller->reveal, .background = caller->background};
     hk_wire_out_init(&wire);
     enum hk_code rc = hk_wire_write(op, request, &said, &wire, err);
     if (rc == HK_OK)
         rc = ask_once(remote, desk, op, caller, request, &wire, &answer, mem, err);
     if (rc == HK_OK)
-        rc = read_result(op, &answer, mem, result, err);
+        rc = read_result(op, caller->background, &answer, mem, result, err);
     hk_buf_fini(&answer.body);
     hk_wire_out_fini(&wire);
     return rc;
@@ -221,14 +239,42 @@ static int find_place(const struct hk_cli *cli, struct hk_login *out)
         return hk_out_error(HK_EXIT_USAGE, "--server is too long");
     if (ca_file && !hk_str_copy(out->ca_file, sizeof out->ca_file, hk_str_of(ca_file)))
         return hk_out_error(HK_EXIT_USAGE, "--ca-file is too long");
+    out->insecure = out->insecure || hk_args_flag(cli, "insecure");
     if (token_file && hk_login_token_file(token_file, out->token, &err) != HK_OK)
         return hk_out_error(HK_EXIT_USAGE, "%s", err.message);
     return HK_EXIT_OK;
 }
 
+/* http:// to a name or an address that is not this machine's. */
+static bool goes_in_clear(struct hk_str server)
+{
+    const struct hk_str http = {"http://", 7};
+    const char *special = NULL;
+    struct hk_ip ip;
+    if (!hk_str_starts(server, http))
+        return false;
+    struct hk_str host = {server.ptr + http.len, server.len - http.len};
+    host = hk_str_cut(&host, '/');
+    if (host.len > 0 && host.ptr[0] == '[') {
+        host = (struct hk_str){host.ptr + 1, host.len - 1};
+        host = hk_str_cut(&host, ']');
+    } else {
+        host = hk_str_cut(&host, ':');
+    }
+    if (hk_ip_parse(host, &ip))
+        special = hk_ip_special(&ip);
+    return !hk_str_eqi(host, hk_str_of("localhost")) && !(special && strcmp(special, "loopback") == 0);
+}
+
 int hk_remote_login(const struct hk_login *login, struct hk_remote **out)
 {
     struct hk_err err = {.message = ""};
+    if (login->token[0] && !login->insecure && goes_in_clear(hk_str_of(login->server)))
+        return hk_out_error(
+            HK_EXIT_USAGE,
+            "the token would go to %.200s in clear, for everybody on the way to read: use https://, or "
+            "--insecure to send it all the same",
+            login->server);
     struct hk_remote *remote = hk_mem_zalloc(1, sizeof *remote);
     const struct hk_remote_place place = {.server = login->server,
                                           .token = login->token[0] ? login->token : NULL,

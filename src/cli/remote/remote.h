@@ -13,7 +13,7 @@ struct hk_remote;
 /* Which server: --server, HIKYAKU_SERVER, else what `hikyaku login` kept, unless --db, HIKYAKU_DB or a configuration name a database
  * here. *out NULL: none, the command works on the database. HK_EXIT_OK, or said what is wrong. */
 int hk_remote_open(const struct hk_cli *cli, struct hk_remote **out);
-/* That very one. */
+/* That very one. A token goes in clear only to this machine, or when the login says that this is known (--insecure). */
 struct hk_login;
 int hk_remote_login(const struct hk_login *login, struct hk_remote **out);
 void hk_remote_close(struct hk_remote *remote);
@@ -44,6 +44,7 @@ enum hk_code hk_remote_stream(struct hk_remote *remote, struct hk_desk *desk, co
 
 struct hk_login {
     char server[HK_LOGIN_TEXT_MAX], token[HK_LOGIN_TEXT_MAX], ca_file[HK_LOGIN_TEXT_MAX];
+    bool insecure; /* its owner knows that the token goes over the network in clear */
 };
 
 /* The file's name; false: there is no home folder. */

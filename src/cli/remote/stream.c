@@ -19,8 +19,9 @@ enum {
     BATCH = 500 /* as the desk commits them */
 };
 
-#define BATCH_BYTES ((size_t)4 << 20)
-#define BODY_MAX    ((size_t)40 << 20)
+#define BATCH_BYTES    ((size_t)4 << 20)
+#define BODY_MAX       ((size_t)40 << 20)
+#define LINE_MAX_BYTES ((size_t)256 << 20)
 
 struct stream {
     struct hk_remote *remote;
@@ -169,31 +170,60 @@ static enum hk_code enqueue_lines(struct stream *s, const struct hk_enqueue_line
 
 /* ---- letters ---- */
 
-static enum hk_code take_letters(struct stream *s, const struct hk_dead_export_ask *ask, struct hk_str text,
-                                 struct hk_dead_exported *out)
+/* Lines are taken one at a time, as they come: an export may be larger than memory. */
+struct taking {
+    const struct hk_dead_export_ask *ask;
+    struct hk_dead_exported *out;
+    struct hk_buf line; /* as far as it is there */
+    enum hk_code rc;    /* of reading one */
+    bool ended;         /* no more is wanted */
+    struct hk_err *err;
+};
+
+static bool take_letter(struct taking *t, struct hk_str line)
 {
-    enum hk_code rc = HK_OK;
-    bool more = true;
-    *out = (struct hk_dead_exported){.letters = 0};
-    while (rc == HK_OK && more && text.len > 0) {
-        struct hk_str line = hk_str_cut(&text, '\n');
-        struct hk_pool mem = {NULL};
-        struct hk_dead_line letter = {.cut = false};
-        rc = hk_form_read(line, hk_form_dead_line, &mem, &letter, s->err);
-        if (rc == HK_OK) {
-            more = ask->take(ask->arg, &letter.letter, letter.cut);
-            out->letters++;
-            out->cut += letter.cut;
-        }
-        hk_pool_fini(&mem);
+    struct hk_pool mem = {NULL};
+    struct hk_dead_line letter = {.cut = false};
+    struct hk_err why = {.message = ""};
+    t->rc = hk_form_read(line, hk_form_dead_line, &mem, &letter, &why);
+    if (t->rc == HK_OK) {
+        t->ended = !t->ask->take(t->ask->arg, &letter.letter, letter.cut);
+        t->out->letters++;
+        t->out->cut += letter.cut;
+    } else {
+        (void)hk_err_set(t->err, t->rc, "the server's answer cannot be read: %s", why.message);
     }
-    return rc;
+    hk_pool_fini(&mem);
+    return t->rc == HK_OK && !t->ended;
+}
+
+static bool take_bytes(void *arg, struct hk_str bytes)
+{
+    struct taking *t = arg;
+    const char *end = NULL;
+    while (bytes.len > 0 && (end = memchr(bytes.ptr, '\n', bytes.len)) != NULL) {
+        size_t len = (size_t)(end - bytes.ptr);
+        (void)hk_buf_add(&t->line, bytes.ptr, len);
+        if (hk_buf_status(&t->line) != HK_OK || !take_letter(t, hk_buf_str(&t->line)))
+            break;
+        hk_buf_reset(&t->line);
+        bytes = (struct hk_str){end + 1, bytes.len - len - 1};
+    }
+    if (t->rc != HK_OK || t->ended)
+        return false;
+    (void)hk_buf_add(&t->line, bytes.ptr, bytes.len);
+    t->rc = hk_buf_status(&t->line);
+    if (t->rc != HK_OK)
+        (void)hk_err_set(t->err, t->rc, "a letter of the server's answer is too large");
+    return t->rc == HK_OK;
 }
 
 static enum hk_code export_letters(struct stream *s, const struct hk_dead_export_ask *ask,
                                    struct hk_dead_exported *out)
 {
     struct hk_remote_answer answer = {.status = 0};
+    struct hk_err why = {.message = ""};
+    struct taking t = {.ask = ask, .out = out, .err = &why};
     struct hk_wire_out wire;
     struct hk_buf path;
     const struct hk_wire_caller said = {.reason = s->caller->reason, .reveal = s->caller->reveal};
@@ -202,12 +232,23 @@ static enum hk_code export_letters(struct stream *s, const struct hk_dead_export
     (void)hk_buf_adds(&path, "/api/v1");
     enum hk_code rc = hk_wire_write(&hk_op_dead_export, ask, &said, &wire, s->err);
     (void)hk_buf_adds(&path, hk_buf_cstr(&wire.path));
-    const struct hk_remote_call call = {
-        .method = "GET", .path = hk_buf_cstr(&path), .stop = s->caller->stop, .arg = s->caller->arg};
+    const struct hk_remote_call call = {.method = "GET",
+                                        .path = hk_buf_cstr(&path),
+                                        .stop = s->caller->stop,
+                                        .arg = s->caller->arg,
+                                        .take = take_bytes,
+                                        .take_arg = &t};
+    *out = (struct hk_dead_exported){.letters = 0};
+    hk_buf_init(&t.line, LINE_MAX_BYTES);
     if (rc == HK_OK)
         rc = hk_remote_call(s->remote, s->desk, &call, s->mem, &answer, s->err);
-    if (rc == HK_OK)
-        rc = take_letters(s, ask, hk_buf_str(&answer.body), out);
+    if (rc == HK_OK && t.line.len > 0) /* a proxy may hide that the end is missing */
+        rc = hk_err_set(s->err, HK_IO, "the server's answer ends in the middle of a letter");
+    if (t.rc != HK_OK)
+        rc = hk_err_set(s->err, t.rc, "%s", why.message);
+    else if (t.ended)
+        rc = HK_OK;
+    hk_buf_fini(&t.line);
     hk_buf_fini(&answer.body);
     hk_buf_fini(&path);
     hk_wire_out_fini(&wire);

@@ -3,10 +3,12 @@
  *
  *   admin.c          open, close, small helpers, enqueue, pause, finding a message
  *   admin_act.c      cancel and retry, and why they do not race a relay's claim
+ *   admin_bulk.c     cancel and restore of many
  *   admin_clock.c    what a clock that was wrong has left behind
  *   admin_list.c     list and show
  *   admin_status.c   status and relays
  *   admin_figures.c  what relays saw lately
+ *   admin_series.c   figures over time
  *   admin_why.c      what keeps messages from going out
  *   admin_inspect.c  what `doctor` asks
  *   sql/admin.sql     every SQL statement
@@ -28,7 +30,10 @@ struct hk_admin {
     struct hk_relays relays;
     struct hk_rows rows;
     struct hk_shown shown;
+    struct hk_tries tries;
     struct hk_figures figures;
+    struct hk_series series;
+    struct hk_series_names series_names;
     struct hk_why why;
     struct hk_waiting waiting;
     struct hk_lane_watch lanes;
@@ -61,17 +66,38 @@ enum hk_code hk_pa_why(struct hk_admin *admin, const struct hk_why_ask *ask, con
 enum hk_code hk_pa_figures(struct hk_admin *admin, const struct hk_figures **out, struct hk_err *err);
 enum hk_code hk_pa_figures_put(struct hk_admin *admin, int64_t lane, const struct hk_figure *items, size_t n,
                                struct hk_err *err);
+enum hk_code hk_pa_series(struct hk_admin *admin, const struct hk_series_ask *ask,
+                          const struct hk_series **out, struct hk_err *err);
+enum hk_code hk_pa_series_names(struct hk_admin *admin, const struct hk_series_ask *ask,
+                                const struct hk_series_names **out, struct hk_err *err);
+enum hk_code hk_pa_series_put(struct hk_admin *admin, const struct hk_series_row *rows, size_t n,
+                              struct hk_err *err);
 enum hk_code hk_pa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
 enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err);
 enum hk_code hk_pa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
                         const struct hk_shown **out, struct hk_err *err);
+enum hk_code hk_pa_attempts(struct hk_admin *admin, const char *message_id, int64_t after_id, uint32_t limit,
+                            const struct hk_tries **out, struct hk_err *err);
+/* admin_define.c */
+enum hk_code hk_pa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
+                               struct hk_err *err);
+enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
+                          struct hk_err *err);
+enum hk_code hk_pa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
+                            struct hk_err *err);
+
 enum hk_code hk_pa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
                          struct hk_err *err);
 enum hk_code hk_pa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
 enum hk_code hk_pa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                          struct hk_err *err);
+
+enum hk_code hk_pa_cancel_refs(struct hk_admin *admin, const struct hk_refs_act *act,
+                               struct hk_refs_done *out, struct hk_err *err);
+enum hk_code hk_pa_restore_refs(struct hk_admin *admin, const struct hk_refs_act *act,
+                                struct hk_refs_done *out, struct hk_err *err);
 
 /* What is worth a warning. */
 struct hk_pa_limits {

@@ -156,6 +156,21 @@ static void arg_payloads(struct hk_admin *admin, struct hk_pg_args *a, const str
     hk_pl_arg_sieve(pg, a, &list->sieve);
 }
 
+/* What is asked of a row, and how much of its payload; behind the first two arguments. */
+static void arg_terms(struct hk_admin *admin, struct hk_pg_args *a, const struct hk_list *list)
+{
+    struct hk_pg *pg = &admin->pg;
+    hk_pg_arg_i64(pg, a, list->match ? MATCH_ROWS : limit_of(list));
+    hk_pl_arg_asked(pg, a, list->destination);
+    hk_pl_arg_pattern(pg, a, list->event_type);
+    hk_pg_arg_i64(pg, a, list->state);
+    hk_pl_arg_asked(pg, a, list->correlation_id);
+    hk_pl_arg_asked(pg, a, list->key);
+    hk_pl_arg_time(pg, a, list->since_ms);
+    hk_pl_arg_time(pg, a, list->before_ms);
+    arg_payloads(admin, a, list);
+}
+
 static void ask_place(struct hk_admin *admin, const struct hk_list *list, enum hk_place place)
 {
     struct hk_pg *pg = &admin->pg;
@@ -169,15 +184,7 @@ static void ask_place(struct hk_admin *admin, const struct hk_list *list, enum h
         hk_pg_arg_i64(pg, &a, window_of(list));
     else
         hk_pg_arg_null(pg, &a);
-    hk_pg_arg_i64(pg, &a, list->match ? MATCH_ROWS : limit_of(list));
-    hk_pl_arg_asked(pg, &a, list->destination);
-    hk_pl_arg_pattern(pg, &a, list->event_type);
-    hk_pg_arg_i64(pg, &a, list->state);
-    hk_pl_arg_asked(pg, &a, list->correlation_id);
-    hk_pl_arg_asked(pg, &a, list->key);
-    hk_pl_arg_time(pg, &a, list->since_ms);
-    hk_pl_arg_time(pg, &a, list->before_ms);
-    arg_payloads(admin, &a, list);
+    arg_terms(admin, &a, list);
     hk_pg_add(pg, statement_of(list, place), &a);
 }
 
@@ -225,6 +232,7 @@ static bool read_page(struct lister *l, const PGresult *res, enum hk_place place
         }
         l->out->last_place = place;
         l->out->last_id = hk_pg_i64(res, i, HK_PA_C_ID);
+        l->out->last_origin = hk_pg_i64(res, i, HK_PA_C_OUTBOX_ID);
     }
     return !l->list->match || n == 0 ||
            (n == hk_pg_i64(res, 0, HK_PA_L_FOUND) && hk_pg_i64(res, 0, HK_PA_L_FOUND) < MATCH_ROWS);
@@ -262,11 +270,69 @@ static int places_end(const struct hk_list *list, int first)
     return list->match && first < end ? first + 1 : end;
 }
 
+/* ---- by origin ---- */
+
+static void ask_by_origin(struct hk_admin *admin, const struct hk_list *list, bool whole)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0}, end = {.n = 0};
+    hk_pg_arg_i64(pg, &end, list->resume ? list->after_id : INT64_MIN);
+    hk_pg_arg_i64(pg, &end, whole ? 0 : window_of(list));
+    hk_pg_arg_i64(pg, &end, list->resume ? list->after_origin : INT64_MIN);
+    hk_pg_arg_i64(pg, &a, list->resume ? list->after_id : INT64_MIN);
+    if (whole)
+        hk_pg_arg_null(pg, &a);
+    else
+        hk_pg_arg_i64(pg, &a, window_of(list));
+    arg_terms(admin, &a, list);
+    hk_pg_arg_i64(pg, &a, list->resume ? list->after_origin : INT64_MIN);
+    if (list->act_id)
+        hk_pg_arg_i64(pg, &a, list->act_id);
+    else
+        hk_pg_arg_null(pg, &a);
+    hk_pg_begin(pg, false);
+    hk_pg_add(pg, HK_PA_END_BY_ORIGIN, &end);
+    hk_pg_add(pg, HK_PA_LIST_BY_ORIGIN, &a);
+    hk_pg_send(pg);
+}
+
+static enum hk_code list_by_origin(struct hk_admin *admin, const struct hk_list *list,
+                                   const struct hk_rows **out, struct hk_err *err)
+{
+    struct lister l = {.admin = admin, .list = list, .out = &admin->rows};
+    struct hk_pg *pg = &admin->pg;
+    bool whole = is_plain(list) && !list->destination && !list->act_id, more = false;
+    admin->rows = (struct hk_rows){.more = false};
+    hk_pg_call(pg);
+    ask_by_origin(admin, list, whole);
+    PGresult *end = hk_pg_result(pg), *res = hk_pg_result(pg);
+    bool all = read_page(&l, res, HK_IN_CANCELLED);
+    if (end && PQntuples(end) == 1 && !whole) {
+        more = !hk_pg_null(end, 0, 0);
+        l.out->looked = hk_pa_u64(end, 0, 2);
+        if (more && all && l.out->n < (size_t)limit_of(list)) {
+            l.out->last_origin = hk_pg_i64(end, 0, 0);
+            l.out->last_id = hk_pg_i64(end, 0, 1);
+        }
+    }
+    PQclear(end);
+    PQclear(res);
+    enum hk_code rc = hk_pg_end(pg, "list messages", err);
+    if (rc != HK_OK)
+        return rc;
+    admin->rows.last_place = HK_IN_CANCELLED;
+    admin->rows.more = list->limit > 0 && (more || !all || admin->rows.n == (size_t)limit_of(list));
+    *out = &admin->rows;
+    return HK_OK;
+}
+
 enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err)
 {
     struct lister l = {.admin = admin, .list = list, .out = &admin->rows};
     struct hk_pg *pg = &admin->pg;
+    if (list->by_origin)
+        return list_by_origin(admin, list, out, err);
     const int last = list->live ? HK_IN_DEAD : HK_NPLACES;
     int first = list->resume ? (int)list->after_place : 0;
     while (first < last && !has_state((enum hk_place)first, list->state))
@@ -331,6 +397,31 @@ void hk_pa_attempt(struct hk_pg *pg, const PGresult *res, int i, struct hk_tried
         .address = hk_pg_text(pg, res, i, 12),
         .possibly_delivered = hk_pg_bool(res, i, 13),
     };
+}
+
+enum hk_code hk_pa_attempts(struct hk_admin *admin, const char *message_id, int64_t after_id, uint32_t limit,
+                            const struct hk_tries **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    struct hk_tries *tries = &admin->tries;
+    *tries = (struct hk_tries){.n = 0};
+    hk_pg_call(pg);
+    hk_pg_arg_text(pg, &a, hk_str_of(message_id));
+    hk_pg_arg_i64(pg, &a, limit);
+    hk_pg_arg_i64(pg, &a, after_id);
+    PGresult *res = hk_pg_query(pg, false, HK_PA_ATTEMPTS_PAGE, &a);
+    int n = res ? PQntuples(res) : 0;
+    tries->items = n ? hk_pg_alloc(pg, (size_t)n, sizeof *tries->items) : NULL;
+    for (int i = 0; i < n && tries->items; i++) {
+        hk_pa_attempt(pg, res, i, &tries->items[tries->n]);
+        tries->items[tries->n++].id = hk_pg_i64(res, i, 14);
+    }
+    PQclear(res);
+    enum hk_code rc = hk_pg_end(pg, "read attempts", err);
+    if (rc == HK_OK)
+        *out = tries;
+    return rc;
 }
 
 static void read_attempts(struct hk_admin *admin, const PGresult *res)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the statements of the operators' side are planned. Their texts are in sql/admin.sql, letters.sql, alerts.sql and
- * api.sql. */
+/* How the statements of the operators' side are planned. Their texts are in sql/admin.sql, letters.sql, alerts.sql,
+ * api.sql and jobs.sql. */
 #include "store/pg/admin_stmt.h"
 
 const char *hk_pa_sql(unsigned id)
@@ -9,7 +9,9 @@ const char *hk_pa_sql(unsigned id)
         return hk_pa_texts[id];
     if (id < HK_PL_NSTMTS)
         return hk_pl_texts[id - HK_PA_NSTMTS];
-    return id < HK_PN_NSTMTS ? hk_pn_texts[id - HK_PL_NSTMTS] : hk_pp_texts[id - HK_PN_NSTMTS];
+    if (id < HK_PN_NSTMTS)
+        return hk_pn_texts[id - HK_PL_NSTMTS];
+    return id < HK_PP_NSTMTS ? hk_pp_texts[id - HK_PN_NSTMTS] : hk_pj_texts[id - HK_PP_NSTMTS];
 }
 
 /* The tables may have grown since the statistics were taken: an index is never wrong here, and with few rows not slow. */
@@ -17,4 +19,4 @@ static const char *const settings[] = {
     "enable_seqscan",    "off", "enable_bitmapscan", "off", "jit", "off", "plan_cache_mode",
     "force_custom_plan", NULL};
 
-const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PP_NSTMTS, settings, NULL};
+const struct hk_pg_table hk_pg_admin_table = {hk_pa_sql, HK_PJ_NSTMTS, settings, NULL};

@@ -6,12 +6,13 @@
 
 #include "store/pg/pg.h"
 
-/* Made of sql/admin.sql, letters.sql, alerts.sql and api.sql, in this order: their numbers go on. */
+/* Made of sql/admin.sql, letters.sql, alerts.sql, api.sql and jobs.sql, in this order: their numbers go on. */
 /* clang-format off */
 #include "store/pg/admin_sql.h"
 #include "store/pg/letters_sql.h"
 #include "store/pg/alerts_sql.h"
 #include "store/pg/api_sql.h"
+#include "store/pg/jobs_sql.h"
 
 /* clang-format on */
 

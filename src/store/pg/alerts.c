@@ -34,6 +34,7 @@ static void add_deaths(struct hk_admin *admin, PGresult *res, bool again, struct
                                       .message_id = hk_pg_text(pg, res, i, 5)};
         d->again = again ? d->n : 0;
         d->second = again ? hk_pa_u64(res, i, 6) : 0;
+        d->known = hk_pa_u64(res, i, 7);
     }
     out->deaths = items;
     PQclear(res);
@@ -230,6 +231,8 @@ static void add_questions(struct hk_pg *pg, const struct hk_alerts_looked *out, 
     hk_pg_arg_i64(pg, &seen, out->now_ms);
     hk_pg_arg_i64(pg, &again, out->again_ms);
     hk_pg_arg_i64(pg, &again, again_to_ms);
+    hk_pg_arg_text(pg, &again, out->gaps);
+    hk_pg_arg_i64(pg, &again, out->letter_id);
     hk_pg_arg_i64(pg, &mutes, out->now_ms);
     hk_pg_begin(pg, false);
     hk_pg_add(pg, HK_PN_FRESH, &page);

@@ -918,6 +918,8 @@ enum hk_code hk_pg_exchange(struct hk_store *store, const struct hk_exchange *x,
         rc = exchange_apart(store, x, done, err);
     if (rc == HK_OK || rc == HK_CONFLICT)
         *out = done;
+    if (rc == HK_OK && x->unknown)
+        done->definitions = hk_pg_definitions_now(store);
     if (rc == HK_OK && store->stuck.n)
         hk_pg_unstick(store, done->now_ms);
     return rc;

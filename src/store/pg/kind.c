@@ -25,5 +25,6 @@ const struct hk_store_kind hk_store_kind_postgres = {
     .letters = &hk_store_letters_postgres,
     .alerts = &hk_store_alerts_postgres,
     .api = &hk_store_api_postgres,
+    .jobs = &hk_store_jobs_postgres,
     .place = show_place,
 };

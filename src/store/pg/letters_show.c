@@ -29,6 +29,7 @@ enum {
     A_HASH,
     A_ACT_ID,
     A_LETTERS,
+    A_MESSAGES,
     A_LIST /* only of a page */
 };
 
@@ -59,6 +60,7 @@ void hk_pl_audit_row(struct hk_pg *pg, const PGresult *res, int row, int first, 
         .hash = hk_pg_text(pg, res, row, first + A_HASH),
         .act_id = hk_pg_i64(res, row, first + A_ACT_ID),
         .letters = hk_pa_u64(res, row, first + A_LETTERS),
+        .messages = hk_pa_u64(res, row, first + A_MESSAGES),
         .list = {"", 0},
     };
 }
@@ -173,6 +175,7 @@ enum hk_code hk_pl_act_letters(struct hk_admin *admin, int64_t act_id, int64_t a
             .after = hk_pg_text(pg, res, i, 5),
             .detail = hk_pg_text(pg, res, i, 6),
             .overtaken = hk_pg_bool(res, i, 7),
+            .is_message = hk_pg_bool(res, i, 8),
         };
     if (letters)
         letters->more = n > 0 && (uint32_t)n > limit;

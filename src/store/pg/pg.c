@@ -270,20 +270,29 @@ static bool is_stale(struct hk_pg *pg)
     return PQstatus(pg->conn) != CONNECTION_OK;
 }
 
-bool hk_pg_call(struct hk_pg *pg)
+bool hk_pg_again(struct hk_pg *pg)
 {
     if (pg->n_expected)
         hk_pg_drop(pg); /* the last call did not come to its end */
     pg->rc = HK_OK;
     pg->late = false;
     pg->sqlstate[0] = '\0';
-    pg->pool ^= 1;
-    hk_pool_reset(hk_pg_pool(pg));
     if (pg->conn && is_stale(pg))
         hk_pg_drop(pg);
-    if (!pg->conn)
+    if (pg->held == HK_PG_HELD && !pg->conn)
+        pg->held = HK_PG_LOST;
+    if (pg->held == HK_PG_LOST)
+        hk_pg_fail(pg, HK_BUSY, "what it belongs to was rolled back");
+    else if (!pg->conn)
         connect_now(pg);
     return hk_pg_ok(pg);
+}
+
+bool hk_pg_call(struct hk_pg *pg)
+{
+    pg->pool ^= 1;
+    hk_pool_reset(hk_pg_pool(pg));
+    return hk_pg_again(pg);
 }
 
 enum hk_code hk_pg_open(struct hk_pg *pg, const char *url, const struct hk_pg_table *table, uint64_t busy_ms,

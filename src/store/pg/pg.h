@@ -77,6 +77,13 @@ struct hk_pg_table {
 
 struct hk_pg_expected;
 
+/* A transaction that several calls share: what jobs.c says. */
+enum hk_pg_held {
+    HK_PG_FREE = 0, /* each call has its own */
+    HK_PG_HELD,     /* calls join it: hk_pg_begin begins nothing, hk_pg_send does not commit */
+    HK_PG_LOST      /* one of them failed: it is rolled back, and all others fail until hk_pg_unhold */
+};
+
 /* One connection. Everything that relay and operators share. */
 struct hk_pg {
     struct hk_pg_url url;
@@ -91,6 +98,7 @@ struct hk_pg {
     char **sql;       /* with names filled in; made at first use */
     bool *prepared;   /* on this connection */
     char *settings;   /* SELECT set_config …, for this session or for each transaction */
+    enum hk_pg_held held;
     /* the transaction under way */
     enum hk_code rc;
     struct hk_err err;
@@ -128,6 +136,7 @@ PGconn *hk_pg_dial(const struct hk_pg_url *url, uint64_t timeout_ms, bool wait);
 /* Begins a call: connects if need be, results of the last but one are freed, no error sticks. False: not connected; the
  * error sticks, and hk_pg_end tells it. */
 bool hk_pg_call(struct hk_pg *pg);
+bool hk_pg_again(struct hk_pg *pg); /* the same, but results of earlier calls stay */
 struct hk_pool *hk_pg_pool(struct hk_pg *pg);
 void *hk_pg_alloc(struct hk_pg *pg, size_t count, size_t bytes); /* zeroed; NULL: the error sticks */
 bool hk_pg_ok(const struct hk_pg *pg);
@@ -168,6 +177,10 @@ typedef void hk_pg_reader(void *arg, PGresult *res);
 void hk_pg_add_read(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args, hk_pg_reader *reader,
                     void *arg);
 void hk_pg_send(struct hk_pg *pg); /* COMMIT, sync, all of it onto the wire */
+/* As hk_pg_send, without COMMIT: the transaction stays open for the calls that follow, until hk_pg_send with `held` HK_PG_FREE, or
+ * hk_pg_unhold. */
+void hk_pg_hold(struct hk_pg *pg);
+void hk_pg_unhold(struct hk_pg *pg); /* undoes what is held; nothing is: no harm */
 /* Every answer to its reader; those that have none are dropped. */
 void hk_pg_read(struct hk_pg *pg);
 /* Belongs to the caller (PQclear); NULL when an error sticks. */

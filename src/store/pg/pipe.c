@@ -262,8 +262,11 @@ static void roll_back(struct hk_pg *pg)
 static void finish(struct hk_pg *pg)
 {
     drain(pg);
-    if (!hk_pg_ok(pg))
-        roll_back(pg);
+    if (hk_pg_ok(pg))
+        return;
+    roll_back(pg);
+    if (pg->held == HK_PG_HELD)
+        pg->held = HK_PG_LOST;
 }
 
 /* ---- transactions ---- */
@@ -298,6 +301,8 @@ static void start(struct hk_pg *pg)
 void hk_pg_begin(struct hk_pg *pg, bool writes)
 {
     start(pg);
+    if (pg->held != HK_PG_FREE)
+        return;
     /* Not READ WRITE: that would overrule a default_transaction_read_only that somebody set on purpose. */
     expect(pg, EXPECT_INNER,
            writes ? "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -356,8 +361,28 @@ void hk_pg_add(struct hk_pg *pg, unsigned id, const struct hk_pg_args *args)
     hk_pg_add_read(pg, id, args, NULL, NULL);
 }
 
+void hk_pg_hold(struct hk_pg *pg)
+{
+    send_all(pg);
+    if (hk_pg_ok(pg))
+        pg->held = HK_PG_HELD;
+}
+
+void hk_pg_unhold(struct hk_pg *pg)
+{
+    bool held = pg->held == HK_PG_HELD;
+    pg->held = HK_PG_FREE;
+    drain(pg);
+    if (held)
+        roll_back(pg);
+}
+
 void hk_pg_send(struct hk_pg *pg)
 {
+    if (pg->held != HK_PG_FREE) {
+        send_all(pg);
+        return;
+    }
     expect(pg, EXPECT_COMMIT, "COMMIT");
     pg->commit_sent = hk_pg_ok(pg); /* or about to be: libpq sends what it likes when it likes */
     send_all(pg);

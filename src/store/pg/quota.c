@@ -66,7 +66,7 @@ static void add_circuits(struct hk_store *store, const struct hk_exchange *x)
         return;
     for (size_t i = 0; i < n; i++) {
         names[i] = hk_str_of(x->circuits[i].destination);
-        until[i] = x->circuits[i].open_until_ms;
+        until[i] = hk_pg_to_row(store, x->circuits[i].open_until_ms);
     }
     struct hk_pg_args a = {0};
     hk_pg_arg_now(store, &a);

@@ -57,7 +57,7 @@ static void poll_dests(struct hk_store *store, struct hk_poll *poll)
             .name = hk_pg_text(&store->pg, res, i, 0),
             .retry_due_ms = none ? INT64_MAX : hk_pg_i64(res, i, 1),
             .paused = paused,
-            .open_until_ms = open_until_ms,
+            .open_until_ms = hk_pg_of_row(store, open_until_ms),
         };
     }
     PQclear(res);
@@ -71,7 +71,7 @@ static bool asked_just_now(const struct hk_store *store)
     int64_t now_ms = hk_pg_monotonic_us() / 1000;
     bool quick = store->hint.hungry && (!store->armed || now_ms - store->found_at_ms < QUICK_MS);
     return store->polled && !store->reset_due && !store->options.clock_ms && !store->hint.woken &&
-           now_ms - store->read_at_ms < (quick ? ARM_EVERY_MS : READ_EVERY_MS);
+           !store->hint.all && now_ms - store->read_at_ms < (quick ? ARM_EVERY_MS : READ_EVERY_MS);
 }
 
 void hk_pg_hint(struct hk_store *store, const struct hk_store_hint *hint)
@@ -117,9 +117,14 @@ static void look(struct hk_store *store, struct hk_poll *poll)
         take_number(store);
     poll->late = store->window.a != NULL;
     poll->reset = store->reset_due;
-    poll->changed = !store->polled || store->own_change || poll->late || poll->reset;
+    poll->changed = !store->polled || store->own_change || store->hint.all || poll->late || poll->reset;
     poll->last_id = last_id(store);
     poll->acts = store->acts;
+    if (hk_pg_ok(&store->pg) && store->acts != store->definitions_acts) { /* each change is an act */
+        store->definitions = hk_pg_definitions_version(store);
+        store->definitions_acts = store->acts;
+    }
+    poll->definitions = store->definitions;
     if (poll->changed && hk_pg_ok(&store->pg))
         poll_dests(store, poll);
 }

@@ -176,6 +176,7 @@ const struct hk_store_ops hk_store_postgres = {
     .listening = hk_pg_listening,
     .unlisten = hk_pg_unlisten,
     .hint = hk_pg_hint,
+    .definitions = hk_pg_definitions,
     .guards = hk_pg_guards,
     .purge = hk_pg_purge,
 };

@@ -59,24 +59,25 @@ struct hk_store {
 
     /* reading */
     struct hk_pg_window window;
-    struct hk_pg_pages pages;  /* within its horizon */
-    uint64_t connects;         /* which connection that is about */
-    bool beyond;               /* rows lie above all ids that were read, and above the sequence */
-    bool polled;               /* since the lane was acquired, or the store opened */
-    bool own_change;           /* something is new, and no poll has told it yet */
-    bool reset_due;            /* the same of a reset */
-    int64_t acts;              /* the last one that operators left in the audit */
-    int64_t read_at_ms;        /* when a poll last asked the server; monotonic */
-    struct hk_store_hint hint; /* for the next poll */
-    bool armed;                /* as far as we know: who writes next will say so */
-    int64_t found_at_ms;       /* when a scan last found fresh rows; monotonic */
-    int64_t arm_at_ms;         /* not before, since it was refused; monotonic */
-    int64_t told_ms;           /* what time the server said it was */
-    uint64_t behind_ms;        /* by so much the server's clock is behind the time that we gave out last */
-    int64_t asked_at_ms;       /* when the call began that is under way; monotonic */
-    int64_t told_at_ms;        /* and when; monotonic */
-    uint32_t told_late_ms;     /* so much later it may have been: the answer was on its way */
-    PGresult *kept[2];         /* what heads and messages point into, beside the pools of the same call */
+    struct hk_pg_pages pages;              /* within its horizon */
+    uint64_t connects;                     /* which connection that is about */
+    bool beyond;                           /* rows lie above all ids that were read, and above the sequence */
+    bool polled;                           /* since the lane was acquired, or the store opened */
+    bool own_change;                       /* something is new, and no poll has told it yet */
+    bool reset_due;                        /* the same of a reset */
+    int64_t acts;                          /* the last one that operators left in the audit */
+    int64_t definitions, definitions_acts; /* the version of the destinations, and `acts` when it was read */
+    int64_t read_at_ms;                    /* when a poll last asked the server; monotonic */
+    struct hk_store_hint hint;             /* for the next poll */
+    bool armed;                            /* as far as we know: who writes next will say so */
+    int64_t found_at_ms;                   /* when a scan last found fresh rows; monotonic */
+    int64_t arm_at_ms;                     /* not before, since it was refused; monotonic */
+    int64_t told_ms;                       /* what time the server said it was */
+    uint64_t behind_ms;    /* by so much the server's clock is behind the time that we gave out last */
+    int64_t asked_at_ms;   /* when the call began that is under way; monotonic */
+    int64_t told_at_ms;    /* and when; monotonic */
+    uint32_t told_late_ms; /* so much later it may have been: the answer was on its way */
+    PGresult *kept[2];     /* what heads and messages point into, beside the pools of the same call */
     struct hk_takings takings;
     struct hk_poll poll;
     struct hk_heads heads;
@@ -122,6 +123,12 @@ uint64_t hk_pg_shards_of(struct hk_store *store, int64_t lane);
 void hk_pg_forget_lane(struct hk_store *store);
 
 /* ---- scan.c ---- */
+
+/* admin_define.c */
+int64_t hk_pg_definitions_version(struct hk_store *store); /* within a call */
+int64_t hk_pg_definitions_now(struct hk_store *store);     /* -1: it could not be read */
+enum hk_code hk_pg_definitions(struct hk_store *store, int64_t known, const struct hk_definitions **out,
+                               struct hk_err *err);
 
 enum hk_code hk_pg_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err);
 void hk_pg_hint(struct hk_store *store, const struct hk_store_hint *hint);

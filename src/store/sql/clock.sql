@@ -98,12 +98,14 @@ SELECT {CLOCK_COUNT(outbox_retry; {CLOCK_WAITS_WRONG})}, {CLOCK_COUNT(outbox_ret
 
 --@ statement CLOCK_WAITS
 UPDATE {CLOCK_AT}outbox_retry SET due_ms = CASE WHEN NOT ({CLOCK_NO(deferred)}) THEN due_ms
-WHEN {CLOCK_EARLY} THEN {CLOCK_NAMED} WHEN due_ms - (last_attempt_ms - {CLOCK_W}) < {CLOCK_W} THEN {CLOCK_W} ELSE due_ms - (last_attempt_ms - {CLOCK_W}) END,
+WHEN {CLOCK_EARLY} AND {CLOCK_NAMED} > due_ms - (last_attempt_ms - {CLOCK_W}) THEN {CLOCK_NAMED}
+WHEN due_ms - (last_attempt_ms - {CLOCK_W}) < {CLOCK_W} THEN {CLOCK_W} ELSE due_ms - (last_attempt_ms - {CLOCK_W}) END,
 {CLOCK_DEFER}, {CLOCK_SHIFT(first_attempt_ms)}, {CLOCK_SHIFT(first_failed_ms)}, last_attempt_ms = {CLOCK_W}
 WHERE {CLOCK_WAITS_WRONG} AND {CLOCK_M} IS NOT NULL AND {CLOCK_SLICE}
 
 --@ statement CLOCK_DUE
-UPDATE {CLOCK_AT}outbox_retry SET due_ms = CASE WHEN {CLOCK_EARLY} THEN {CLOCK_NAMED} ELSE {CLOCK_W} END, {CLOCK_DEFER}
+UPDATE {CLOCK_AT}outbox_retry SET due_ms = CASE WHEN {CLOCK_EARLY} AND NOT {CLOCK_AT_ONCE} AND due_ms > {CLOCK_NAMED}
+THEN due_ms WHEN {CLOCK_EARLY} THEN {CLOCK_NAMED} ELSE {CLOCK_W} END, {CLOCK_DEFER}
 WHERE {CLOCK_DUE_WRONG} AND {CLOCK_M} IS NOT NULL AND {CLOCK_SLICE}
 
 --@ statement CLOCK_BREAKERS

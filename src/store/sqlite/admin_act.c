@@ -231,15 +231,16 @@ static void run_on(struct hk_store *store, const char *sql, int64_t id, int64_t 
     sqlite3_finalize(q);
 }
 
-/* Copies the row to `table` with the first statement, or with the second, which leaves a large payload out. */
-static void copy_row(struct hk_store *store, const struct target *t, const char *const sql[2],
-                     enum hk_sq_table table, int64_t now_ms, const struct hk_act *act)
+/* Copies the row to `table` with the first statement, or with the second, which leaves a large payload out. The new row's id. */
+static int64_t copy_row(struct hk_store *store, struct hk_ref row, const char *const sql[2],
+                        enum hk_sq_table table, int64_t now_ms, const struct hk_act *act)
 {
-    struct hk_sq_place from = {t->place == HK_IN_OUTBOX ? HK_SQ_OUTBOX : HK_SQ_RETRY, t->id};
+    struct hk_sq_place from = {row.place == HK_IN_OUTBOX ? HK_SQ_OUTBOX : HK_SQ_RETRY, row.id};
     int large = hk_sq_large(store, from);
-    run_on(store, sql[large > 0], t->id, now_ms, act);
+    run_on(store, sql[large > 0], row.id, now_ms, act);
     struct hk_sq_place to = {table, sqlite3_last_insert_rowid(store->db)};
     hk_sq_copy_large(store, from, to, large);
+    return to.id;
 }
 
 /* The letter that it was requeued from waits for an outcome that will not come. */
@@ -256,19 +257,34 @@ static void close_letter(struct hk_store *store, int64_t id, int64_t now_ms, con
     hk_sq_put_back(store);
 }
 
-static bool cancel_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
-                       int64_t now_ms)
+/* What it has been through stays, for whoever restores it. */
+static void keep_past(struct hk_store *store, struct hk_ref row, int64_t cancelled_id)
+{
+    sqlite3_stmt *q = hk_sa_prepare(
+        store, hk_sa_texts[row.place == HK_IN_OUTBOX ? HK_SA_PAST_OF_OUTBOX : HK_SA_PAST_OF_RETRY]);
+    hk_sq_bind_i64(store, q, 1, row.id);
+    hk_sq_bind_i64(store, q, 2, cancelled_id);
+    hk_sq_run(store, q);
+    sqlite3_finalize(q);
+}
+
+int64_t hk_sa_cancel_row(struct hk_store *store, struct hk_ref row, const struct hk_act *act, int64_t now_ms)
 {
     const char *const fresh[] = {hk_sa_texts[HK_SA_CANCEL], hk_sa_texts[HK_SA_CANCEL_BARE]};
     const char *const retry[] = {hk_sa_texts[HK_SA_CANCEL_RETRY], hk_sa_texts[HK_SA_CANCEL_RETRY_BARE]};
-    if (t->place == HK_IN_OUTBOX) {
-        copy_row(store, t, fresh, HK_SQ_CANCELS, now_ms, act);
-        run_on(store, hk_sa_texts[HK_SA_DROP], t->id, now_ms, act);
-        return true;
-    }
-    copy_row(store, t, retry, HK_SQ_CANCELS, now_ms, act);
-    close_letter(store, t->id, now_ms, act);
-    run_on(store, hk_sa_texts[HK_SA_DROP_RETRY], t->id, now_ms, act);
+    bool is_fresh = row.place == HK_IN_OUTBOX;
+    int64_t id = copy_row(store, row, is_fresh ? fresh : retry, HK_SQ_CANCELS, now_ms, act);
+    keep_past(store, row, id);
+    if (!is_fresh)
+        close_letter(store, row.id, now_ms, act);
+    run_on(store, hk_sa_texts[is_fresh ? HK_SA_DROP : HK_SA_DROP_RETRY], row.id, now_ms, act);
+    return id;
+}
+
+static bool cancel_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
+                       int64_t now_ms)
+{
+    (void)hk_sa_cancel_row(store, (struct hk_ref){t->place, t->id}, act, now_ms);
     return true;
 }
 
@@ -280,7 +296,7 @@ static bool retry_one(struct hk_store *store, const struct target *t, const stru
     if (t->due_ms <= now_ms)
         return false;
     if (t->place == HK_IN_OUTBOX) {
-        copy_row(store, t, move, HK_SQ_RETRY, now_ms, act);
+        (void)copy_row(store, (struct hk_ref){t->place, t->id}, move, HK_SQ_RETRY, now_ms, act);
         run_on(store, hk_sa_texts[HK_SA_DROP], t->id, now_ms, act);
         return true;
     }

@@ -292,6 +292,18 @@ static int64_t window_floor(struct lister *l, enum hk_place place, int64_t below
     return floor;
 }
 
+static void add_terms(const struct hk_list *list, struct hk_buf *sql)
+{
+    if (list->destination)
+        (void)hk_buf_adds(sql, " AND t.destination = ?4");
+    if (list->event_type)
+        (void)hk_buf_addf(sql, " AND t.event_type %s ?5", hk_sa_is_glob(list->event_type) ? "GLOB" : "=");
+    if (list->correlation_id)
+        (void)hk_buf_adds(sql, " AND t.correlation_id = ?6");
+    if (list->key)
+        (void)hk_buf_adds(sql, " AND t.message_key = ?7");
+}
+
 static void page_sql(const struct lister *l, enum hk_place place, bool by_destination, struct hk_buf *sql)
 {
     const struct place *p = &places[place];
@@ -306,14 +318,7 @@ static void page_sql(const struct lister *l, enum hk_place place, bool by_destin
     else if (!(list->state == HK_PROCESSING && place == HK_IN_OUTBOX))
         (void)hk_buf_adds(sql, " NOT INDEXED");
     (void)hk_buf_addf(sql, "%s WHERE t.id < ?1 AND t.id >= ?2 AND %s", p->joined, p->of_state[list->state]);
-    if (list->destination)
-        (void)hk_buf_adds(sql, " AND t.destination = ?4");
-    if (list->event_type)
-        (void)hk_buf_addf(sql, " AND t.event_type %s ?5", hk_sa_is_glob(list->event_type) ? "GLOB" : "=");
-    if (list->correlation_id)
-        (void)hk_buf_adds(sql, " AND t.correlation_id = ?6");
-    if (list->key)
-        (void)hk_buf_adds(sql, " AND t.message_key = ?7");
+    add_terms(list, sql);
     (void)hk_buf_adds(sql, " ORDER BY t.id DESC LIMIT ?3");
 }
 
@@ -389,6 +394,7 @@ static bool read_page(struct lister *l, sqlite3_stmt *q, enum hk_place place)
         }
         l->out->last_place = place;
         l->out->last_id = sqlite3_column_int64(q, C_ID);
+        l->out->last_origin = sqlite3_column_int64(q, C_OUTBOX_ID);
         if (l->bytes >= MATCH_BYTES)
             return false;
     }
@@ -439,6 +445,106 @@ static bool list_place(struct lister *l, enum hk_place place)
     return false;
 }
 
+/* ---- by origin ---- */
+
+/* Rows whose outbox_id is not known come first, by id: while those are read, the cursor's origin is NO_ORIGIN. */
+#define NO_ORIGIN INT64_MIN
+
+struct stretch {
+    int64_t origin, id;         /* behind this row */
+    int64_t end_origin, end_id; /* up to this one */
+};
+
+static void stretch_sql(struct hk_buf *sql, const struct stretch *s)
+{
+    (void)hk_buf_addf(sql, " FROM outbox_cancelled t INDEXED BY outbox_cancelled_origin WHERE %s",
+                      s->origin == NO_ORIGIN ? "t.original_outbox_id IS NULL AND t.id > ?8 AND t.id <= ?9"
+                                             : "(t.original_outbox_id, t.id) > (?1, ?8) AND "
+                                               "(t.original_outbox_id, t.id) <= (?2, ?9)");
+}
+
+static sqlite3_stmt *prepare_stretch(struct lister *l, struct hk_buf *sql, const struct stretch *s)
+{
+    (void)hk_buf_adds(sql, " ORDER BY t.original_outbox_id, t.id LIMIT ?3");
+    if (hk_buf_status(sql) != HK_OK)
+        hk_sq_fail(l->store, SQLITE_NOMEM);
+    sqlite3_stmt *q = hk_sa_prepare(l->store, hk_buf_cstr(sql));
+    bind_page(l, q, s->origin, s->end_origin);
+    hk_sq_bind_i64(l->store, q, 8, s->id);
+    hk_sq_bind_i64(l->store, q, 9, s->end_id);
+    return q;
+}
+
+/* Where a bounded look ends, as window_floor. False: there is no more. */
+static bool window_end(struct lister *l, struct stretch *s)
+{
+    struct hk_buf sql;
+    struct lister bare = {.store = l->store, .list = &(struct hk_list){.limit = 0}, .out = l->out};
+    int64_t window = l->list->match ? MATCH_WINDOW : WINDOW, n = 0, origin = 0, id = 0;
+    hk_buf_init(&sql, SQL_MAX);
+    (void)hk_buf_adds(&sql, "SELECT t.original_outbox_id, t.id");
+    stretch_sql(&sql, s);
+    sqlite3_stmt *q = prepare_stretch(&bare, &sql, s);
+    hk_sq_bind_i64(l->store, q, 3, window);
+    for (; hk_sq_row(l->store, q); n++) {
+        origin = sqlite3_column_int64(q, 0);
+        id = sqlite3_column_int64(q, 1);
+    }
+    sqlite3_finalize(q);
+    hk_buf_fini(&sql);
+    l->out->looked += (uint64_t)n;
+    if (n < window)
+        return false;
+    s->end_origin = origin;
+    s->end_id = id;
+    return true;
+}
+
+/* True: the stretch was seen to its end, and there is nothing behind it. */
+static bool list_stretch(struct lister *l, struct stretch *s)
+{
+    const struct hk_list *list = l->list;
+    const struct place *p = &places[HK_IN_CANCELLED];
+    struct hk_buf sql;
+    bool whole = is_plain(list) && !list->destination && !list->act_id;
+    bool more = !whole && window_end(l, s);
+    hk_buf_init(&sql, SQL_MAX);
+    (void)hk_buf_addf(&sql, "SELECT %s%s", p->brief, list->match ? p->details : "");
+    stretch_sql(&sql, s);
+    add_terms(list, &sql);
+    if (list->act_id)
+        (void)hk_buf_adds(&sql, " AND EXISTS (SELECT 1 FROM outbox_audit_messages y "
+                                "WHERE y.act_id = ?10 AND y.cancelled_id = t.id)");
+    sqlite3_stmt *q = prepare_stretch(l, &sql, s);
+    if (list->act_id)
+        hk_sq_bind_i64(l->store, q, 10, list->act_id);
+    bool read = read_page(l, q, HK_IN_CANCELLED);
+    sqlite3_finalize(q);
+    hk_buf_fini(&sql);
+    if (s->origin == NO_ORIGIN)
+        l->out->last_origin = NO_ORIGIN;
+    if (!read || l->out->n == list->limit || !hk_sq_ok(l->store))
+        return false;
+    l->out->last_place = HK_IN_CANCELLED;
+    l->out->last_origin = s->origin == NO_ORIGIN ? NO_ORIGIN : s->end_origin;
+    l->out->last_id = s->end_id;
+    return !more;
+}
+
+/* True: all have been seen. */
+static bool list_by_origin(struct lister *l)
+{
+    const struct hk_list *list = l->list;
+    struct stretch s = {list->resume ? list->after_origin : NO_ORIGIN,
+                        list->resume ? list->after_id : INT64_MIN, INT64_MAX, INT64_MAX};
+    if (s.origin == NO_ORIGIN) {
+        if (!list_stretch(l, &s))
+            return false;
+        s = (struct stretch){NO_ORIGIN + 1, INT64_MIN, INT64_MAX, INT64_MAX};
+    }
+    return list_stretch(l, &s);
+}
+
 enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err)
 {
@@ -448,6 +554,10 @@ enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, cons
     hk_sq_begin_read(admin->store);
     int place = list->resume ? (int)list->after_place : 0;
     bool ended = list->limit > 0;
+    if (ended && list->by_origin) {
+        ended = list_by_origin(&l);
+        place = HK_NPLACES;
+    }
     for (; ended && place < (list->live ? HK_IN_DEAD : HK_NPLACES); place++)
         if (places[place].of_state[list->state])
             ended = list_place(&l, (enum hk_place)place);
@@ -511,6 +621,34 @@ void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out
         .address = text_of(store, q, 12),
         .possibly_delivered = sqlite3_column_int(q, 13) != 0,
     };
+}
+
+enum hk_code hk_sa_attempts(struct hk_admin *admin, const char *message_id, int64_t after_id, uint32_t limit,
+                            const struct hk_tries **out, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    struct hk_tries *tries = &admin->tries;
+    size_t room = 0;
+    *tries = (struct hk_tries){.n = 0};
+    hk_sq_call(store);
+    hk_sq_begin_read(store);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_ATTEMPTS_PAGE]);
+    hk_sq_bind_cstr(store, q, 1, message_id);
+    hk_sq_bind_i64(store, q, 2, limit);
+    hk_sq_bind_i64(store, q, 3, after_id);
+    while (hk_sq_row(store, q)) {
+        struct hk_tried *items = hk_sa_grow(store, tries->items, tries->n, &room, sizeof *items);
+        if (!items)
+            break;
+        tries->items = items;
+        hk_sa_attempt(store, q, &items[tries->n]);
+        items[tries->n++].id = sqlite3_column_int64(q, 14);
+    }
+    sqlite3_finalize(q);
+    enum hk_code rc = hk_sq_end(store, "read attempts", err);
+    if (rc == HK_OK)
+        *out = tries;
+    return rc;
 }
 
 static void show_attempts(struct hk_store *store, const char *message_id, struct hk_shown *out)

@@ -32,6 +32,7 @@ static void add_deaths(struct hk_store *store, sqlite3_stmt *q, bool again, stru
                                   .message_id = hk_sa_text(store, q, 5, HK_ALERT_TEXT_MAX)};
     d->again = again ? d->n : 0;
     d->second = again ? (uint64_t)sqlite3_column_int64(q, 6) : 0;
+    d->known = (uint64_t)sqlite3_column_int64(q, 7);
 }
 
 static void read_fresh(struct hk_store *store, struct hk_alerts_looked *out, size_t *room)
@@ -77,7 +78,8 @@ static int64_t again_end(struct hk_store *store, int64_t from_ms, int64_t to_ms)
     return end_ms > from_ms ? end_ms : to_ms;
 }
 
-static void read_again(struct hk_store *store, struct hk_alerts_looked *out, size_t *room)
+/* `letter_id`: letters above it are new to this look, or to the next. */
+static void read_again(struct hk_store *store, int64_t letter_id, struct hk_alerts_looked *out, size_t *room)
 {
     char from[HK_TIME_TEXT_MAX], to[HK_TIME_TEXT_MAX];
     int64_t to_ms = out->now_ms - AGAIN_LAG_MS;
@@ -87,6 +89,7 @@ static void read_again(struct hk_store *store, struct hk_alerts_looked *out, siz
     sqlite3_stmt *q = hk_sa_prepare(store, hk_sn_texts[HK_SN_AGAIN]);
     hk_sq_bind_text(store, q, 1, time_text(out->again_ms, from));
     hk_sq_bind_text(store, q, 2, time_text(end_ms, to));
+    hk_sq_bind_i64(store, q, 3, letter_id);
     while (hk_sq_row(store, q))
         add_deaths(store, q, true, out, room);
     sqlite3_finalize(q);
@@ -283,8 +286,9 @@ static enum hk_code look(struct hk_admin *admin, uint64_t interval_ms, const str
     if (looked) {
         looked->now_ms = hk_sq_now(store);
         if (read_state(store, interval_ms, looked)) {
+            int64_t letter_id = looked->letter_id;
             read_fresh(store, looked, &room);
-            read_again(store, looked, &room);
+            read_again(store, letter_id, looked, &room);
             read_alerts(store, looked);
             read_mutes(store, looked);
             read_dests(store, looked);

@@ -548,6 +548,8 @@ enum hk_code hk_sq_exchange(struct hk_store *store, const struct hk_exchange *x,
         store->apart.n = 0;
         *out = done;
     }
+    if (rc == HK_OK && x->unknown)
+        done->definitions = hk_sq_definitions_version(store);
     if (rc == HK_OK && store->stuck.n)
         hk_sq_unstick(store, done->now_ms);
     return rc;

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "store/api.h"
 #include "store/letters.h"
+#include "store/series.h"
 #include "store/sqlite/sqlite.h"
 
 enum hk_code hk_sq_pause(struct hk_store *store, const char *destination, bool paused, const char *actor,
@@ -94,8 +95,11 @@ enum hk_code hk_sq_purge(struct hk_store *store, const struct hk_retention *r, u
         {HK_SQ_PURGE_CANCELLED, r->cancelled_ms, false, NULL},
         {HK_SQ_PURGE_LETTERS, r->resolved_ms, true, "resolved"},
         {HK_SQ_PURGE_REDRIVES, r->resolved_ms, false, NULL},
+        {HK_SQ_PURGE_JOBS, r->resolved_ms, false, NULL},
         {HK_SQ_PURGE_LETTERS, r->discarded_ms, true, "discarded"},
         {HK_SQ_PURGE_CALLS, HK_API_KEEP_MS, false, NULL},
+        {HK_SQ_PURGE_SERIES_MINUTES, HK_SERIES_KEEP_MINUTE_MS, false, NULL},
+        {HK_SQ_PURGE_SERIES_HOURS, HK_SERIES_KEEP_HOUR_MS, false, NULL},
     };
     hk_sq_call(store);
     hk_sq_begin_write(store);

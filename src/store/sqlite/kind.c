@@ -21,5 +21,6 @@ const struct hk_store_kind hk_store_kind_sqlite = {
     .letters = &hk_store_letters_sqlite,
     .alerts = &hk_store_alerts_sqlite,
     .api = &hk_store_api_sqlite,
+    .jobs = &hk_store_jobs_sqlite,
     .place = show_place,
 };

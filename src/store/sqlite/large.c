@@ -24,8 +24,10 @@ static const char *const names[] = {
     [HK_SQ_ASIDE] = "outbox_aside",
 };
 
-static const enum hk_sq_id plain[] = {
-    [HK_SQ_OUTBOX] = HK_SQ_PLAIN, [HK_SQ_RETRY] = HK_SQ_PLAIN_RETRY, [HK_SQ_LETTERS] = HK_SQ_PLAIN_LETTER};
+static const enum hk_sq_id plain[] = {[HK_SQ_OUTBOX] = HK_SQ_PLAIN,
+                                      [HK_SQ_RETRY] = HK_SQ_PLAIN_RETRY,
+                                      [HK_SQ_LETTERS] = HK_SQ_PLAIN_LETTER,
+                                      [HK_SQ_CANCELS] = HK_SQ_PLAIN_CANCELLED};
 
 /* Of the row's payload as it stands in the file: those are the bytes that go out, unless it is text in UTF-16. */
 static bool is_plain(struct hk_store *store, struct hk_sq_place row)

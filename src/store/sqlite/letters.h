@@ -113,7 +113,8 @@ int hk_sl_only_status(unsigned statuses); /* enum hk_letter_status, -1 = not jus
 struct hk_sl_trail {
     struct hk_store *store;
     struct hk_audit_row row;
-    bool many; /* one row with a list; else a row for its letter */
+    bool messages; /* it is about messages: letter_id is that of outbox_cancelled */
+    bool many;     /* one row with a list; else a row for its letter */
     const char *filter, *program;
     int64_t act_id; /* 0 = it begins one */
     struct hk_audit_letter *items;
@@ -121,7 +122,7 @@ struct hk_sl_trail {
 };
 
 void hk_sl_trail_begin(struct hk_sl_trail *t, const struct hk_letter_act *act);
-/* Letters in the order of their ids, each once; texts are copied, or of the call's pool. */
+/* Letters in the order of their ids, each once (messages in any order); texts are copied, or of the call's pool. */
 void hk_sl_trail_add(struct hk_sl_trail *t, const struct hk_audit_letter *letter);
 int64_t hk_sl_trail_end(struct hk_sl_trail *t); /* the act's id; as it was given when there was no letter */
 /* hk_audit_list_hash of the list of a row; "" = it has none. Inside a transaction. */

@@ -85,6 +85,7 @@ static void read_act(struct hk_store *store, sqlite3_stmt *q, struct hk_audit_ro
         .hash = hk_sa_text(store, q, 13, SIZE_MAX),
         .act_id = sqlite3_column_int64(q, 14),
         .letters = (uint64_t)sqlite3_column_int64(q, 15),
+        .messages = (uint64_t)sqlite3_column_int64(q, 16),
     };
 }
 

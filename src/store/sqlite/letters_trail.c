@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an act leaves in the audit: a row that names its one letter, or a row for many with their list beside it. The digest of the list
  * stands in the row, which the chain covers; so the list is gathered first, and both are written at the end of the act. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -32,7 +33,7 @@ void hk_sl_trail_add(struct hk_sl_trail *t, const struct hk_audit_letter *letter
     struct hk_store *store = t->store;
     if (!t->many) {
         struct hk_audit_row row = t->row;
-        row.letter_id = letter->letter_id;
+        row.letter_id = t->messages ? 0 : letter->letter_id;
         row.message_id = letter->message_id;
         row.destination = letter->destination;
         row.before = letter->before;
@@ -62,7 +63,7 @@ static void put_text(struct hk_json *json, const char *key, const char *text)
     hk_json_str(json, hk_str_of(text));
 }
 
-/* {"act":17,"letters":500,"list":"…","filter":"…","jq":"…"}: a row that goes on with an act begins with "act", and leaves the words to
+/* {"act":17,"letters":500 (or "messages"),"list":"…","filter":"…","jq":"…"}: a row that goes on with an act begins with "act", and leaves the words to
  * the first. PostgreSQL writes the same in SQL. */
 static void write_detail(struct hk_sl_trail *t, struct hk_buf *out)
 {
@@ -75,7 +76,7 @@ static void write_detail(struct hk_sl_trail *t, struct hk_buf *out)
         hk_json_key(&json, "act");
         hk_json_i64(&json, t->act_id);
     }
-    hk_json_key(&json, "letters");
+    hk_json_key(&json, t->messages ? "messages" : "letters");
     hk_json_i64(&json, (int64_t)t->n);
     hk_json_key(&json, "list");
     hk_json_str(&json, hk_str_of(digest));
@@ -90,10 +91,18 @@ static void write_detail(struct hk_sl_trail *t, struct hk_buf *out)
         hk_sq_fail(t->store, SQLITE_TOOBIG);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = ((const struct hk_audit_letter *)a)->letter_id;
+    int64_t y = ((const struct hk_audit_letter *)b)->letter_id;
+    return (x > y) - (x < y);
+}
+
 static void write_list(struct hk_sl_trail *t, int64_t audit_id)
 {
     struct hk_store *store = t->store;
-    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_ADD_TO_LIST]);
+    sqlite3_stmt *q =
+        hk_sa_prepare(store, hk_sl_texts[t->messages ? HK_SL_ADD_MESSAGE_TO_LIST : HK_SL_ADD_TO_LIST]);
     for (size_t i = 0; i < t->n && hk_sq_ok(store); i++) {
         const struct hk_audit_letter *l = &t->items[i];
         hk_sq_bind_i64(store, q, 1, audit_id);
@@ -101,9 +110,11 @@ static void write_list(struct hk_sl_trail *t, int64_t audit_id)
         hk_sq_bind_i64(store, q, 3, t->act_id);
         hk_sq_bind_text_or_null(store, q, 4, l->message_id);
         hk_sq_bind_text_or_null(store, q, 5, l->destination);
-        hk_sq_bind_text_or_null(store, q, 6, l->before);
-        hk_sq_bind_text_or_null(store, q, 7, l->after);
-        hk_sq_bind_text_or_null(store, q, 8, l->detail);
+        if (!t->messages) {
+            hk_sq_bind_text_or_null(store, q, 6, l->before);
+            hk_sq_bind_text_or_null(store, q, 7, l->after);
+            hk_sq_bind_text_or_null(store, q, 8, l->detail);
+        }
         hk_sq_run(store, q);
     }
     sqlite3_finalize(q);
@@ -114,6 +125,8 @@ int64_t hk_sl_trail_end(struct hk_sl_trail *t)
     struct hk_buf detail;
     if (!t->n || !hk_sq_ok(t->store))
         return t->act_id;
+    if (t->messages)
+        qsort(t->items, t->n, sizeof *t->items, by_id);
     hk_buf_init(&detail, DETAIL_MAX);
     write_detail(t, &detail);
     t->row.detail = hk_buf_str(&detail);
@@ -139,6 +152,7 @@ static void read_letter(struct hk_store *store, sqlite3_stmt *q, struct hk_audit
         .after = hk_sa_text(store, q, 5, SIZE_MAX),
         .detail = hk_sa_text(store, q, 6, SIZE_MAX),
         .overtaken = sqlite3_column_int(q, 7) != 0,
+        .is_message = sqlite3_column_int(q, 8) != 0,
     };
 }
 

@@ -86,6 +86,7 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     if (poll->changed && hk_sq_begin_read(store)) {
         poll->last_id = max_id(store, HK_SQ_LAST_ID);
         poll->acts = max_id(store, HK_SQ_LAST_ACT);
+        poll->definitions = hk_sq_definitions_version(store);
         poll_dests(store, poll);
     }
     enum hk_code rc = hk_sq_end(store, "poll it", err);
@@ -97,6 +98,11 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     store->own_change = false;
     *out = poll;
     return HK_OK;
+}
+
+void hk_sq_hint(struct hk_store *store, const struct hk_store_hint *hint)
+{
+    store->polled &= !hint->all;
 }
 
 /* ---- scan ---- */

@@ -47,7 +47,8 @@ static bool ask(sqlite3 *db, const char *sql, char *out, size_t room, int *out_r
     "'outbox', 'outbox_relay', 'outbox_claim', 'outbox_retry', 'outbox_sent', 'outbox_cancelled', 'dead_letters', "  \
     "'outbox_attempts', 'outbox_destination', 'outbox_audit', 'outbox_meta', 'outbox_messages', "                    \
     "'dead_letter_versions', 'outbox_redrive', 'outbox_audit_letters', 'outbox_audit_of_letters', 'outbox_tokens', " \
-    "'outbox_api_calls'"
+    "'outbox_api_calls', 'outbox_job', 'outbox_series', 'outbox_audit_messages', 'outbox_cancelled_past', "          \
+    "'outbox_destination_def', 'outbox_definitions'"
 
 /* 0 = no schema of ours, and nothing in its way. */
 static enum hk_code read_version(sqlite3 *db, const char *path, uint32_t *out_version, struct hk_err *err)

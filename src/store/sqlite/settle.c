@@ -117,8 +117,10 @@ static void move(struct hk_store *store, const struct hk_settle *s, struct move 
 {
     int large = is_large(store, s);
     int64_t earliest_ms = not_before(store, s->id);
-    /* not_before goes by the clock, a wait by the store's time, which may be ahead of the clock. The later of the two counts. */
-    bool ahead = earliest_ms > to.due_ms - (int64_t)hk_sq_behind(store, now_ms);
+    /* not_before goes by the clock, a wait by the store's time, which may be ahead of the clock. The later of the two counts. One
+     * whose time has come is tried in its time, also where its relay had not heard of a jump and names a due time that is past. */
+    int64_t behind_ms = (int64_t)hk_sq_behind(store, now_ms);
+    bool ahead = earliest_ms > now_ms - behind_ms && earliest_ms > to.due_ms - behind_ms;
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_MOVE);
     hk_sq_bind_i64(store, q, 1, s->id);
     hk_sq_bind_text(store, q, 2, to.destination);

@@ -43,6 +43,7 @@ static const struct meaning meanings[] = {
     {SQLITE_PERM, HK_UNAVAILABLE, "check the permissions of the file and of its folder"},
     {SQLITE_AUTH, HK_UNAVAILABLE, "check the permissions of the file and of its folder"},
     {SQLITE_PROTOCOL, HK_BUSY, "too many processes compete for the lock; try again"},
+    {SQLITE_ABORT, HK_BUSY, "what it belongs to was rolled back; try again"},
     {SQLITE_INTERRUPT, HK_BUSY, "it was interrupted; try again"},
     {SQLITE_SCHEMA, HK_BUSY, "the schema is being changed; try again"},
     {SQLITE_IOERR_NOMEM, HK_NOMEM, "out of memory"},
@@ -183,9 +184,16 @@ int hk_sq_run(struct hk_store *store, sqlite3_stmt *q)
 
 /* ---- transactions ---- */
 
-void hk_sq_call(struct hk_store *store)
+void hk_sq_again(struct hk_store *store)
 {
     store->rc = SQLITE_OK;
+    if (store->held == HK_SQ_LOST)
+        hk_sq_fail(store, SQLITE_ABORT_ROLLBACK);
+}
+
+void hk_sq_call(struct hk_store *store)
+{
+    hk_sq_again(store);
     store->pool ^= 1;
     hk_pool_reset(hk_sq_pool(store));
 }
@@ -240,6 +248,8 @@ static void look_for_others(struct hk_store *store)
 
 bool hk_sq_begin_write(struct hk_store *store)
 {
+    if (store->held != HK_SQ_FREE)
+        return hk_sq_ok(store);
     make_way(&store->courtesy);
     hk_sq_run(store, hk_sq_use(store, HK_SQ_BEGIN_WRITE));
     store->aside = false;
@@ -257,6 +267,8 @@ int hk_sq_data_version(struct hk_store *store)
 
 bool hk_sq_begin_read(struct hk_store *store)
 {
+    if (store->held != HK_SQ_FREE)
+        return hk_sq_ok(store);
     hk_sq_run(store, hk_sq_use(store, HK_SQ_BEGIN_READ));
     return hk_sq_ok(store);
 }
@@ -273,6 +285,8 @@ static void reset_all(struct hk_store *store)
 void hk_sq_rollback(struct hk_store *store)
 {
     reset_all(store);
+    if (store->held == HK_SQ_HELD)
+        store->held = HK_SQ_LOST;
     if (sqlite3_get_autocommit(store->db)) /* some errors have rolled back already */
         return;
     sqlite3_stmt *q = store->stmts[HK_SQ_ROLLBACK];
@@ -282,7 +296,7 @@ void hk_sq_rollback(struct hk_store *store)
 
 enum hk_code hk_sq_end(struct hk_store *store, const char *doing, struct hk_err *err)
 {
-    if (hk_sq_ok(store) && !sqlite3_get_autocommit(store->db)) {
+    if (hk_sq_ok(store) && store->held == HK_SQ_FREE && !sqlite3_get_autocommit(store->db)) {
         reset_all(store);
         hk_sq_run(store, hk_sq_use(store, HK_SQ_COMMIT));
         store->courtesy.ended_us = monotonic_us();
@@ -615,6 +629,8 @@ const struct hk_store_ops hk_store_sqlite = {
     .scan = hk_sq_scan,
     .held_keys = hk_sq_held_keys,
     .exchange = hk_sq_exchange,
+    .hint = hk_sq_hint,
+    .definitions = hk_sq_definitions,
     .pause = hk_sq_pause,
     .guards = hk_sq_guards,
     .purge = hk_sq_purge,

@@ -77,8 +77,16 @@ struct hk_sq_apart {
     size_t n, room;
 };
 
+/* A transaction that several calls share: what jobs.c says. */
+enum hk_sq_held {
+    HK_SQ_FREE = 0, /* each call has its own */
+    HK_SQ_HELD,     /* calls join it; hk_sq_end leaves it open */
+    HK_SQ_LOST      /* one of them failed: it is rolled back, and all others fail until it is given up */
+};
+
 struct hk_store {
     sqlite3 *db;
+    enum hk_sq_held held;
     char *path;
     struct hk_sq_side wal, shm;
     bool cut_off;     /* they are not those any more: wal.c */
@@ -114,6 +122,8 @@ struct hk_store {
 
 /* Begins a call: results of the last but one are freed, no error sticks. */
 void hk_sq_call(struct hk_store *store);
+/* The same, but results of earlier calls stay. */
+void hk_sq_again(struct hk_store *store);
 struct hk_pool *hk_sq_pool(struct hk_store *store);
 void *hk_sq_alloc(struct hk_store *store, size_t count, size_t bytes); /* NULL: the error sticks */
 
@@ -191,7 +201,7 @@ struct hk_sq_place {
     int64_t id; /* the rowid */
 };
 
-/* How many bytes the payload has, when they are too many for a statement; else 0. Of outbox, outbox_retry, dead_letters. */
+/* How many bytes the payload has, when they are too many for a statement; else 0. Not of dead_letter_versions. */
 int hk_sq_large(struct hk_store *store, struct hk_sq_place row);
 /* Into the row `to`, which was written without payload. `bytes` is what hk_sq_large said; 0: nothing to do. */
 void hk_sq_copy_large(struct hk_store *store, struct hk_sq_place from, struct hk_sq_place to, int bytes);
@@ -257,6 +267,12 @@ void hk_sq_taken_over(struct hk_store *store, struct hk_takings *out);
 enum hk_code hk_sq_acquire(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                            int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
 enum hk_code hk_sq_release(struct hk_store *store, int64_t lane, struct hk_err *err);
+/* admin_define.c */
+int64_t hk_sq_definitions_version(struct hk_store *store);
+enum hk_code hk_sq_definitions(struct hk_store *store, int64_t known, const struct hk_definitions **out,
+                               struct hk_err *err);
+
+void hk_sq_hint(struct hk_store *store, const struct hk_store_hint *hint);
 enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, struct hk_err *err);
 enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
                         struct hk_err *err);

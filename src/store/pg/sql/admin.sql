@@ -73,6 +73,72 @@ ORDER BY t.place DESC, t.id
 --@ fragment HURRIED
 ((SELECT count(*) FROM moved) + (SELECT count(*) FROM hurried))
 
+-- What a message has been through, but for its attempts.
+--@ fragment PAST
+charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, prev_wait_ms,
+first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error, crashes, life,
+possibly_delivered
+
+--@ fragment NO_PAST
+0, 0, 0, 0, 0, 0, 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint, NULL::text, NULL::text, 0, 1, false
+
+--@ fragment WHEN
+not_before, expires_at, max_attempts
+
+-- What was deleted from outbox (`fresh`) and outbox_retry (`tried`) is kept. A letter that it was requeued from waits for an outcome that
+-- will not come.
+--@ fragment KEEP(actor; reason)
+kept AS (INSERT INTO @outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, {META},
+  created_at, payload, {WHEN}, fresh, due_ms, deferred, letter_id, {PAST}, actor, reason, cancelled_ms)
+  SELECT y.*, {actor}, {reason}, {NOW} FROM (SELECT t.id, 0, {MESSAGE_ID}, coalesce(t.destination, ''), t.event_type,
+  {META}, created_at, payload, {WHEN}, true, 0::bigint, false, 0::bigint, {NO_PAST} FROM fresh t UNION ALL
+  SELECT original_outbox_id, attempts, message_id, destination, event_type, {META}, created_at, payload, {WHEN},
+  false, due_ms, deferred, letter_id, {PAST} FROM tried) y RETURNING id, message_id, destination),
+letters AS (UPDATE @dead_letters d SET status = 'discarded', resolution = 'cancelled', resolved_at =
+  'epoch'::timestamptz + {NOW} * interval '1 ms' FROM tried WHERE tried.letter_id > 0 AND d.id = tried.letter_id
+  AND d.status = 'retrying')
+
+-- What an act on many leaves, of the messages `l`: as TRAIL of letters.sql. `id`: the act that it goes on with; 0 = it begins one; NULL =
+-- it is about one message and has no list.
+--@ fragment MESSAGES_TRAIL(act; l; actor; reason; id; filter)
+a AS (INSERT INTO @outbox_audit (at_ms, actor, act, message_id, destination, reason, detail) SELECT {NOW}, {actor},
+  '{act}', l.message_id, nullif(l.destination, ''), {reason}, NULL FROM {l} l WHERE ({id}) IS NULL UNION ALL
+  SELECT {NOW}, {actor}, '{act}', NULL, NULL, {reason}, '{' || coalesce('"act":' || nullif(({id}), 0) || ',', '') ||
+  '"messages":' || k.n || ',"list":"' || k.digest || '"' || CASE WHEN ({id}) = 0 THEN coalesce(',"filter":' ||
+  to_json({filter}::text)::text, '') ELSE '' END || '}' FROM (SELECT count(*) AS n, {LIST_DIGEST(l; l.id; NULL::text;
+  NULL::text; NULL::text)} AS digest FROM {l} l) k WHERE k.n > 0 AND ({id}) IS NOT NULL RETURNING id),
+y AS (INSERT INTO @outbox_audit_messages (audit_id, cancelled_id, act_id, message_id, destination)
+  SELECT a.id, l.id, coalesce(nullif(({id}), 0), a.id), l.message_id, l.destination FROM {l} l CROSS JOIN a
+  WHERE ({id}) IS NOT NULL)
+
+--@ fragment MESSAGES_ACT(id)
+CASE WHEN ({id}) IS NOT NULL THEN coalesce(nullif(({id}), 0), (SELECT a.id FROM a)) END
+
+-- Who must wait while an act looks at rows of these shards: see admin_act.c
+--@ fragment LOCK_LANES_OF(shards)
+SELECT r.lane
+FROM @outbox_relay r
+WHERE r.lane IN (SELECT s.lane FROM @outbox_shard s WHERE s.shard IN ({shards}))
+ORDER BY r.lane FOR UPDATE
+
+--@ fragment LOCK_SHARDS_OF(shards)
+SELECT s.shard FROM @outbox_shard s WHERE s.shard IN ({shards}) ORDER BY s.shard FOR UPDATE
+
+-- $1 ids of outbox, $2 message_id
+--@ fragment SHARDS_OF_MESSAGE
+SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q.shard FROM @outbox_retry q
+  WHERE q.message_id = $2
+
+-- $1 ids of outbox, $2 ids of outbox_retry
+--@ fragment SHARDS_OF_REFS
+SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q.shard FROM @outbox_retry q
+  WHERE q.id = ANY ($2::bigint[])
+
+-- $1 ids of outbox_cancelled, $2 destinations that keep order: as the schema reckons a key's shard
+--@ fragment SHARDS_OF_KEYS
+SELECT (hashtextextended(c.message_key, 0) & 63)::smallint FROM @outbox_cancelled c WHERE c.id = ANY ($1::bigint[])
+  AND c.destination = ANY ($2::text[]) AND c.message_key <> ''
+
 --@ fragment META
 message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy
 
@@ -479,18 +545,10 @@ current_setting('block_size')::bigint
 -- admin_act.c
 -- $1 ids of outbox, $2 message_id: see admin_act.c
 --@ statement LOCK_LANES
-SELECT r.lane
-FROM @outbox_relay r
-WHERE r.lane IN (SELECT s.lane FROM @outbox_shard s WHERE s.shard IN (SELECT o.shard FROM @outbox o
-  WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q.shard FROM @outbox_retry q WHERE q.message_id = $2))
-ORDER BY r.lane FOR UPDATE
+{LOCK_LANES_OF({SHARDS_OF_MESSAGE})}
 
 --@ statement LOCK_SHARDS
-SELECT s.shard
-FROM @outbox_shard s
-WHERE s.shard IN (SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q.shard
-  FROM @outbox_retry q WHERE q.message_id = $2)
-ORDER BY s.shard FOR UPDATE
+{LOCK_SHARDS_OF({SHARDS_OF_MESSAGE})}
 
 -- $1 message_id
 --@ statement LOCK_RETRIES
@@ -500,30 +558,24 @@ FROM @outbox_retry q
 WHERE q.id IN (SELECT m.id FROM m)
 ORDER BY q.id FOR UPDATE OF q
 
--- $1 to $4 as TARGETS, $5 actor, $6 reason. A letter that it was requeued from waits for an outcome that will not
--- come.
+-- $1 to $4 as TARGETS, $5 actor, $6 reason
 --@ statement CANCEL
 {TARGETS}, fresh AS (DELETE FROM @outbox x USING t, ok WHERE ok.yes AND t.place = 1 AND x.id = t.id
   RETURNING x.*), tried AS (DELETE FROM @outbox_retry x USING t, ok WHERE ok.yes AND t.place = 0 AND x.id = t.id
   AND x.claim IS NULL RETURNING x.*),
-kept AS (INSERT INTO @outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, {META},
-  created_at, payload, actor, reason, cancelled_ms) SELECT y.*, $5, $6, {NOW}
-  FROM (SELECT t.id, 0, {MESSAGE_ID}, coalesce(t.destination, ''), t.event_type, {META}, created_at, payload
-  FROM fresh t UNION ALL SELECT original_outbox_id, attempts, message_id, destination, event_type, {META},
-  created_at, payload FROM tried) y RETURNING 1),
-letters AS (UPDATE @dead_letters d SET status = 'discarded', resolution = 'cancelled', resolved_at =
-  'epoch'::timestamptz + {NOW} * interval '1 ms' FROM tried WHERE tried.letter_id > 0 AND d.id = tried.letter_id
-  AND d.status = 'retrying'){AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
+{KEEP($5; $6)}{AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
 
 -- A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
--- when it is due, which is now.
+-- when it is due, which is now. One that was tried is due since its last attempt: by a clock that is ahead it would wait until
+-- that time has come.
 --@ statement RETRY
 {TARGETS}, late AS MATERIALIZED (SELECT t.place, t.id FROM t, ok WHERE ok.yes AND t.due_ms > {NOW}),
 fresh AS (DELETE FROM @outbox x USING late WHERE late.place = 1 AND x.id = late.id RETURNING x.*),
 moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
   max_attempts, created_at, due_ms, deferred, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
   t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, payload FROM fresh t
-  RETURNING 1), hurried AS (UPDATE @outbox_retry x SET due_ms = {NOW}, not_before = NULL FROM late
+  RETURNING 1), hurried AS (UPDATE @outbox_retry x SET due_ms = CASE WHEN x.last_attempt_ms > 0
+  THEN least(x.last_attempt_ms, {NOW}) ELSE {NOW} END, not_before = NULL FROM late
   WHERE late.place = 0 AND x.id = late.id AND x.claim IS NULL RETURNING 1){AUDIT(retry; {HURRIED})}
 {OUTCOME({HURRIED})}
 
@@ -535,7 +587,113 @@ SELECT {NOW}, CASE WHEN EXISTS (SELECT 1 FROM @dead_letters WHERE message_id = $
   OR destination = $3)) THEN 2 WHEN EXISTS (SELECT 1 FROM @outbox_sent WHERE message_id = $2 AND ($3 IS NULL
   OR destination = $3)) THEN 3 ELSE 0 END
 
+-- admin_bulk.c
+--@ statement LOCK_LANES_OF_REFS
+{LOCK_LANES_OF({SHARDS_OF_REFS})}
+
+--@ statement LOCK_SHARDS_OF_REFS
+{LOCK_SHARDS_OF({SHARDS_OF_REFS})}
+
+-- $1 ids of outbox_retry
+--@ statement LOCK_RETRY_REFS
+SELECT q.id FROM @outbox_retry q WHERE q.id = ANY ($1::bigint[]) ORDER BY q.id FOR UPDATE
+
+-- $1 the time, $2 ids of outbox, $3 ids of outbox_retry, $4 actor, $5 reason, $6 act, $7 filter: the time, the act, then of each that is
+-- there its place, its id, and whether it was left (enum hk_ref_did)
+--@ statement CANCEL_REFS
+WITH {HELD}, t AS MATERIALIZED (SELECT 1 AS place, o.id, EXISTS (SELECT 1 FROM named n WHERE n.id = o.id)
+  OR EXISTS (SELECT 1 FROM @outbox_stuck s WHERE s.source = 0 AND s.row_id = o.id) AS held
+  FROM @outbox o WHERE o.id = ANY ($2::bigint[]) UNION ALL SELECT 0, q.id, q.claim IS NOT NULL
+  FROM @outbox_retry q WHERE q.id = ANY ($3::bigint[])),
+fresh AS (DELETE FROM @outbox x USING t WHERE t.place = 1 AND NOT t.held AND x.id = t.id RETURNING x.*),
+tried AS (DELETE FROM @outbox_retry x USING t WHERE t.place = 0 AND NOT t.held AND x.id = t.id AND x.claim IS NULL
+  RETURNING x.*), {KEEP($4; $5)}, {MESSAGES_TRAIL(cancel; kept; $4; $5; $6::bigint; $7)}
+SELECT {NOW}, {MESSAGES_ACT($6::bigint)}, t.place, t.id, CASE WHEN t.held THEN 2 ELSE 0 END
+FROM (SELECT 1) z LEFT JOIN t ON true
+
+-- $1 ids of outbox_cancelled, $2 destinations that keep order
+--@ statement LOCK_LANES_OF_KEYS
+{LOCK_LANES_OF({SHARDS_OF_KEYS})}
+
+--@ statement LOCK_SHARDS_OF_KEYS
+{LOCK_SHARDS_OF({SHARDS_OF_KEYS})}
+
+--@ statement LOCK_CANCELLED_LETTERS
+SELECT d.id
+FROM @dead_letters d
+WHERE d.id = ANY (ARRAY(SELECT c.letter_id FROM @outbox_cancelled c WHERE c.id = ANY ($1::bigint[])
+  AND c.letter_id > 0)) AND ($2::text[] IS NULL OR $2 IS NOT NULL)
+ORDER BY d.id FOR UPDATE
+
+-- $1 the time, $2 ids of outbox_cancelled, $3 actor, $4 reason, $5 act, $6 filter, $7 destinations that keep order: the time, the act, then
+-- of each that is there its id and enum hk_ref_did. `c`: what is meant, and of its letter whether that waits for it (1) or people have
+-- decided (2). `b`: what waits in outbox before one of them, of its key.
+--@ statement RESTORE_REFS
+WITH {HELD}, c AS MATERIALIZED (SELECT c.id, coalesce(c.original_outbox_id, 0) AS origin, c.destination AS dest,
+  c.message_key AS mkey, c.fresh AND coalesce({MS(c.not_before)}, 0) > {NOW} AS scheduled, c.fresh
+  AND coalesce({MS(c.not_before)}, 0) <= {NOW} AND coalesce(c.message_key, '') <> ''
+  AND c.destination = ANY ($7::text[]) AS keyed, CASE WHEN c.letter_id > 0 THEN coalesce((SELECT CASE
+  WHEN d.status = 'discarded' AND d.resolution = 'cancelled' THEN 1 WHEN d.destination = c.destination THEN 2
+  ELSE 0 END FROM @dead_letters d WHERE d.id = c.letter_id), 0) ELSE 0 END AS letter FROM @outbox_cancelled c
+  WHERE c.id = ANY ($2::bigint[])),
+k AS MATERIALIZED (SELECT c.dest AS destination, c.mkey AS message_key, max(c.origin) AS upto FROM c WHERE c.keyed
+  AND c.letter <> 2 GROUP BY 1, 2),
+b AS MATERIALIZED (SELECT o.id, o.n, k.destination, k.message_key, EXISTS (SELECT 1 FROM named n
+  WHERE n.id = o.id) AS in_flight FROM k CROSS JOIN LATERAL (SELECT w.id, row_number() OVER (ORDER BY w.id) AS n
+  FROM (SELECT (o.id - 0) AS id FROM @outbox o WHERE {SAME_KEY(o; k)} AND (o.id - 0) < k.upto
+  AND coalesce({MS(o.not_before)}, 0) <= {NOW} AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s
+  WHERE s.source = 0 AND s.row_id = o.id) ORDER BY (o.id - 0) LIMIT 10001) w) o),
+d AS MATERIALIZED (SELECT c.*, CASE WHEN c.letter = 2 THEN 5 WHEN NOT c.keyed THEN 0 ELSE coalesce((SELECT CASE
+  WHEN bool_or(b.in_flight) THEN 3 WHEN max(b.n) > 10000 THEN 4 ELSE 0 END FROM b
+  WHERE b.destination = c.dest AND b.message_key = c.mkey AND b.id < c.origin), 0) END AS did FROM c),
+gone AS (DELETE FROM @outbox_cancelled x USING d WHERE d.did = 0 AND x.id = d.id RETURNING x.*),
+ahead AS (DELETE FROM @outbox x USING b WHERE x.id = b.id AND EXISTS (SELECT 1 FROM d WHERE d.did = 0 AND d.keyed
+  AND d.dest = b.destination AND d.mkey = b.message_key AND d.origin > b.id) RETURNING x.*),
+r AS (INSERT INTO @outbox_retry (original_outbox_id, attempts, message_id, destination, event_type, {META},
+  created_at, payload, {WHEN}, due_ms, deferred, letter_id, {PAST}) SELECT original_outbox_id, attempts, message_id,
+  destination, event_type, {META}, created_at, payload, {WHEN}, CASE WHEN d.scheduled THEN {MS(g.not_before)}
+  WHEN g.fresh THEN {NOW} ELSE g.due_ms END, CASE WHEN g.fresh THEN d.scheduled ELSE g.deferred END, CASE d.letter
+  WHEN 1 THEN g.letter_id ELSE 0 END, {PAST} FROM gone g JOIN d ON d.id = g.id UNION ALL SELECT t.id, 0, {MESSAGE_ID},
+  coalesce(t.destination, ''), t.event_type, {META}, created_at, payload, {WHEN}, {NOW}, false, 0::bigint, {NO_PAST}
+  FROM ahead t ORDER BY 1 NULLS FIRST),
+u AS (UPDATE @dead_letters l SET status = 'retrying', resolution = NULL, resolved_at = NULL FROM gone g JOIN d
+  ON d.id = g.id WHERE d.letter = 1 AND l.id = g.letter_id),
+{MESSAGES_TRAIL(restore; gone; $3; $4; $5::bigint; $6)}
+SELECT {NOW}, {MESSAGES_ACT($5::bigint)}, d.id, CASE WHEN d.did = 0 AND NOT EXISTS (SELECT 1 FROM gone g
+  WHERE g.id = d.id) THEN 1 ELSE d.did END
+FROM (SELECT 1) z LEFT JOIN d ON true
+
 -- admin_list.c
+-- Cancelled messages in the order of their outbox_ids. $1 and $18 behind this id and outbox_id, $2 how many rows are looked at (NULL = all),
+-- $19 only of this act; the others as in LIST.
+--@ statement LIST_BY_ORIGIN
+WITH e AS MATERIALIZED (SELECT coalesce(x.original_outbox_id, 0) AS origin, x.id FROM @outbox_cancelled x
+  WHERE $2::bigint IS NOT NULL AND (coalesce(x.original_outbox_id, 0), (x.id + 0)) > ($18::bigint, $1::bigint)
+  ORDER BY coalesce(x.original_outbox_id, 0), (x.id + 0) OFFSET $2::bigint - 1 LIMIT 1),
+p AS MATERIALIZED (SELECT t.* FROM @outbox_cancelled t WHERE (coalesce(t.original_outbox_id, 0), (t.id + 0)) > ($18, $1)
+  AND (coalesce(t.original_outbox_id, 0), (t.id + 0)) <= (coalesce((SELECT e.origin FROM e), 9223372036854775807),
+  coalesce((SELECT e.id FROM e), 9223372036854775807)) AND $6::int >= 0 AND ($4::text IS NULL OR t.destination = $4)
+  AND {OF_CANCELLED(FITS_OF)} AND ($19::bigint IS NULL OR EXISTS (SELECT 1 FROM @outbox_audit_messages y
+  WHERE y.act_id = $19 AND y.cancelled_id = t.id)) ORDER BY coalesce(t.original_outbox_id, 0), (t.id + 0)
+  LIMIT $3::bigint),
+b AS MATERIALIZED (SELECT s.id, sum(s.bytes) OVER (ORDER BY s.origin, s.id ROWS UNBOUNDED PRECEDING) - s.bytes
+  AS before, count(*) OVER () AS found FROM (SELECT t.id, coalesce(t.original_outbox_id, 0) AS origin,
+  {OF_CANCELLED(BYTES_OF)} AS bytes FROM p t) s)
+SELECT {BRIEF_CANCELLED}, b.found, {OF_CANCELLED(LOOKED_OF)}
+FROM p t JOIN b ON b.id = t.id
+WHERE b.before < $12::bigint
+ORDER BY coalesce(t.original_outbox_id, 0), (t.id + 0)
+
+-- $1, $2, $3 (for $18) as there: outbox_id and id where such a look ends (NULL at the table's end), and how many rows there are to it
+--@ statement END_BY_ORIGIN
+WITH w AS MATERIALIZED (SELECT coalesce(x.original_outbox_id, 0) AS origin, x.id FROM @outbox_cancelled x
+  WHERE (coalesce(x.original_outbox_id, 0), (x.id + 0)) > ($3::bigint, $1::bigint)
+  ORDER BY coalesce(x.original_outbox_id, 0), (x.id + 0) LIMIT $2::bigint),
+n AS (SELECT count(*) AS n FROM w)
+SELECT l.origin, l.id, n.n
+FROM n LEFT JOIN LATERAL (SELECT w.origin, w.id FROM w WHERE n.n = $2 ORDER BY w.origin DESC, w.id DESC
+  LIMIT 1) l ON true
+
 -- and the other four places'
 --@ statement LIST_IN_RETRY
 {LIST({BRIEF_RETRY}; @outbox_retry; {JOIN_RETRY}; {STATE_RETRY}; ; OF_RETRY)}
@@ -606,13 +764,25 @@ SELECT {NOW}, CASE WHEN EXISTS (SELECT 1 FROM @dead_letters WHERE message_id = $
   63) AND t.destination = $4 AND (t.id + 0) < $1::bigint AND ($2::bigint IS NULL OR $2 > 0) AND {STATE_OUTBOX}
   AND {OF_OUTBOX(FITS_OF)} ORDER BY (t.id + 0) DESC LIMIT $3::bigint; {JOIN_OUTBOX}; OF_OUTBOX)}
 
+-- One attempt, as hk_pa_attempt reads it.
+--@ fragment ATTEMPT_COLUMNS
+{CUT(destination)}, life, n, started_ms, duration_ms, status, {CUT(class)}, {CUT(cause)}, {CUT(error)},
+{CUT(request_headers)}, {CUT(response_headers)}, substring(response_body
+  FROM 1 FOR 8192), {CUT(address)}, possibly_delivered
+
 -- $1 message_id, $2 LIMIT
 --@ statement ATTEMPTS
 WITH m AS MATERIALIZED (SELECT * FROM @outbox_attempts WHERE message_id = $1),
 l AS MATERIALIZED (SELECT * FROM m ORDER BY id DESC LIMIT $2::bigint)
-SELECT {CUT(destination)}, life, n, started_ms, duration_ms, status, {CUT(class)}, {CUT(cause)}, {CUT(error)},
-{CUT(request_headers)}, {CUT(response_headers)}, substring(response_body
-  FROM 1 FOR 8192), {CUT(address)}, possibly_delivered
+SELECT {ATTEMPT_COLUMNS}
+FROM l
+ORDER BY id
+
+-- $1 message_id, $2 LIMIT, $3 behind this id: as ATTEMPTS, and the id
+--@ statement ATTEMPTS_PAGE
+WITH m AS MATERIALIZED (SELECT * FROM @outbox_attempts WHERE message_id = $1),
+l AS MATERIALIZED (SELECT * FROM m WHERE m.id > $3::bigint ORDER BY id LIMIT $2::bigint)
+SELECT {ATTEMPT_COLUMNS}, id
 FROM l
 ORDER BY id
 
@@ -732,6 +902,39 @@ f.ready_at_ms, f.last_error_ms, left(f.breaker, 16), left(f.latency, 8192), left
 FROM (SELECT {NOW} AS ms) n LEFT JOIN @outbox_figures f ON f.lane IN (SELECT r.lane FROM @outbox_relay r
   WHERE r.until_ms > n.ms)
 ORDER BY f.destination {IN_ORDER}, f.lane LIMIT $2::bigint
+
+-- admin_series.c
+-- $1 numbers, twelve of each: step, at, lane, seen, sent, failed, retried, dead, waiting, in flight, dead open, oldest;
+-- $2 destinations, $3 latencies. What was counted is written anew; of levels the largest stays.
+--@ statement SERIES_PUT
+INSERT INTO @outbox_series AS s (step_ms, at_ms, lane, destination, seen, sent, failed, retried, dead, latency, waiting,
+  in_flight, dead_open, oldest_ms) SELECT n.v[x.i * 12 - 11], n.v[x.i * 12 - 10], n.v[x.i * 12 - 9], x.d, n.v[x.i * 12
+- 8], n.v[x.i * 12 - 7], n.v[x.i * 12 - 6], n.v[x.i * 12 - 5], n.v[x.i * 12 - 4], x.l, n.v[x.i * 12 - 3],
+n.v[x.i * 12 - 2], n.v[x.i * 12 - 1], n.v[x.i * 12]
+FROM (SELECT $1::bigint[] AS v) n CROSS JOIN unnest($2::text[], $3::text[]) WITH ORDINALITY AS x (d, l, i)
+ON CONFLICT (step_ms, at_ms, lane, destination) DO UPDATE SET seen = excluded.seen, sent = excluded.sent, failed =
+  excluded.failed, retried = excluded.retried, dead = excluded.dead, latency = excluded.latency, waiting =
+  greatest(s.waiting, excluded.waiting), in_flight = greatest(s.in_flight, excluded.in_flight), dead_open =
+  greatest(s.dead_open, excluded.dead_open), oldest_ms = greatest(s.oldest_ms, excluded.oldest_ms)
+
+-- $1 the time, $2 step, $3 since, $4 until, $5 destination or NULL, $6 LIMIT, behind $7 time, $8 lane, $9 destination: the time; then
+-- a row (NULL: there is none)
+--@ statement SERIES
+SELECT n.ms, s.step_ms, s.at_ms, s.lane, {SMALL(s.destination)}, s.seen, s.sent, s.failed, s.retried, s.dead,
+left(s.latency, 8192), s.waiting, s.in_flight, s.dead_open, s.oldest_ms
+FROM (SELECT {NOW} AS ms) n LEFT JOIN LATERAL (SELECT * FROM @outbox_series x WHERE x.step_ms = $2::bigint
+  AND x.at_ms >= $3::bigint AND x.at_ms >= $7::bigint AND x.at_ms < $4::bigint AND (x.at_ms, x.lane,
+  x.destination) > ($7::bigint, $8::bigint, $9::text) AND ($5::text IS NULL OR x.destination = $5)
+  ORDER BY x.step_ms, x.at_ms, x.lane, x.destination LIMIT $6::bigint) s ON true
+
+-- $1 step, $2 since, $3 until, $4 destination or NULL, $5 LIMIT
+--@ statement SERIES_NAMES
+SELECT {SMALL(s.destination)}
+FROM @outbox_series s
+WHERE s.step_ms = $1::bigint AND s.at_ms >= $2::bigint AND s.at_ms < $3::bigint AND ($4::text IS NULL
+  OR s.destination = $4) AND s.destination <> ''
+GROUP BY s.destination
+ORDER BY sum(s.sent + s.failed + s.dead) DESC, max(s.waiting + s.dead_open) DESC, s.destination LIMIT $5::bigint
 
 -- admin_why.c
 -- $1 LIMIT: rows that may hold a key, from indexes alone
@@ -885,12 +1088,12 @@ SELECT string_agg(g.line, ', ' ORDER BY g.line)
 FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name
   FROM (VALUES ('@outbox', 'SELECT,DELETE'), ('@outbox_retry', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_relay',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_claim', 'SELECT,INSERT,UPDATE,DELETE'), ('@dead_letters',
-  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_redrive', 'SELECT,INSERT,UPDATE,DELETE'), ('@dead_letter_versions',
-  'SELECT,INSERT'), ('@outbox_audit_letters', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'),
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_redrive', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_job', 'SELECT,INSERT,UPDATE,DELETE'), ('@dead_letter_versions',
+  'SELECT,INSERT'), ('@outbox_audit_letters', 'SELECT,INSERT'), ('@outbox_audit_messages', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'),
   ('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled',
   'SELECT,INSERT,DELETE'), ('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'),
   ('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'),
-  ('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), ('@outbox_alert',
+  ('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_series', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), ('@outbox_alert',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_mute',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE')) v (t,
   wanted) CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name)
@@ -991,3 +1194,42 @@ UPDATE @outbox_relay SET exchange = 9223372036854775807, until_ms = least(until_
 --@ statement CLOCK_AUDIT
 INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
 VALUES ($1::bigint, $2::text, 'clock-reset', $3::text, $4::text)
+
+-- ---- admin_define.c ----
+
+-- $1 name or NULL: all, $2 how many: the version of all first, then each
+--@ statement DEFINITIONS
+SELECT v.version, d.name, d.version, d.seq, d.definition, d.created_ms, {SMALL(d.created_by)}, d.changed_ms, {SMALL(d.changed_by)},
+  {SMALL(d.reason)}
+FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def WHERE $1::text IS NULL OR name = $1::text
+  ORDER BY name LIMIT $2::bigint) d ON true
+ORDER BY d.name
+
+-- $1 the time, $2 name, $3 definition, $4 which version it must have (-1 any, 0 none), $5 actor, $6 reason: the new version or NULL,
+-- now, the version that is there
+--@ statement DEFINE
+WITH turn AS (UPDATE @outbox_definitions SET version = version + 1 WHERE one RETURNING version),
+put AS (INSERT INTO @outbox_destination_def AS d (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason)
+  SELECT $2, 1, turn.version, $3, {NOW}, $5, {NOW}, $5, $6 FROM turn
+  WHERE $4::bigint <= 0 OR EXISTS (SELECT 1 FROM @outbox_destination_def WHERE name = $2)
+  ON CONFLICT (name) DO UPDATE SET version = d.version + 1, seq = excluded.seq, definition = excluded.definition,
+    changed_ms = excluded.changed_ms, changed_by = excluded.changed_by, reason = excluded.reason
+  WHERE $4::bigint = -1 OR d.version = $4::bigint RETURNING d.version),
+audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason, detail)
+  SELECT {NOW}, $5, CASE WHEN put.version = 1 THEN 'destination-create' ELSE 'destination-update' END, $2, $6,
+    '{"version":' || put.version || '}' FROM put)
+SELECT put.version, {NOW}, (SELECT version FROM @outbox_destination_def WHERE name = $2)
+FROM (SELECT 1) AS one LEFT JOIN put ON true
+
+-- $1 the time, $2 name, $3 which version it must have (-1 any), $4 actor, $5 reason, $6 even if messages wait: the version that went
+-- or NULL, now, the version that is there, does something wait
+--@ statement UNDEFINE
+WITH busy AS MATERIALIZED (SELECT NOT $6::boolean AND (EXISTS (SELECT 1 FROM @outbox_retry WHERE destination = $2)
+  OR EXISTS (SELECT 1 FROM (SELECT destination FROM @outbox ORDER BY id LIMIT 100000) o WHERE o.destination = $2)) AS yes),
+turn AS (UPDATE @outbox_definitions SET version = version + 1 WHERE one RETURNING version),
+gone AS (DELETE FROM @outbox_destination_def d USING busy, turn
+  WHERE d.name = $2 AND ($3::bigint = -1 OR d.version = $3::bigint) AND NOT busy.yes RETURNING d.version),
+audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason, detail)
+  SELECT {NOW}, $4, 'destination-delete', $2, $5, '{"version":' || gone.version || '}' FROM gone)
+SELECT gone.version, {NOW}, (SELECT version FROM @outbox_destination_def WHERE name = $2), busy.yes
+FROM busy LEFT JOIN gone ON true

@@ -34,10 +34,11 @@ since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold,
 d.id, {TEXT(d.destination)} AS destination, {TEXT(d.reason_code)} AS reason, {TEXT(d.event_type)} AS event_type,
 {TEXT(d.message_id)} AS message_id, d.status, d.life
 
--- destination, reason, event type, how many, the newest letter and its message_id, how many in their second life
---@ fragment GROUPS(from)
+-- destination, reason, event type, how many, the newest letter and its message_id, how many in their second life, how many
+-- of which FRESH tells, too
+--@ fragment GROUPS(from; known)
 SELECT w.destination, w.reason, w.event_type, count(*), max(w.id), (array_agg(w.message_id
-  ORDER BY w.id DESC))[1], count(*) FILTER (WHERE w.life = 2)
+  ORDER BY w.id DESC))[1], count(*) FILTER (WHERE w.life = 2), {known}
 FROM ({from}) w
 WHERE w.status IN ('failed', 'retrying')
 GROUP BY w.destination, w.reason, w.event_type
@@ -73,7 +74,7 @@ WHERE id = 1
 
 --@ statement FRESH
 {GROUPS(SELECT * FROM ({PAGE({COLUMNS})}) p UNION ALL SELECT {COLUMNS} FROM ({OLD_GAPS}) o
-  JOIN @dead_letters d ON d.id = o.id)}
+  JOIN @dead_letters d ON d.id = o.id; 0)}
 
 -- $4 now: the last letter, how many, and the gaps that there are now
 --@ statement SEEN
@@ -93,10 +94,11 @@ FROM @dead_letters d
 WHERE d.life > 1 AND d.last_failed_at >= {TIME($1)} AND d.last_failed_at < {TIME($2)}
 ORDER BY d.last_failed_at LIMIT 1 OFFSET $3::bigint
 
--- $1 from, $2 to (both ms); the columns of FRESH
+-- $1 from, $2 to (both ms), $3 gaps, $4 the id that FRESH begins at; the columns of FRESH
 --@ statement AGAIN
 {GROUPS(SELECT {COLUMNS} FROM @dead_letters d WHERE d.life > 1 AND d.last_failed_at >= {TIME($1)}
-  AND d.last_failed_at < {TIME($2)} AND d.last_failed_at > d.created_at)}
+  AND d.last_failed_at < {TIME($2)} AND d.last_failed_at > d.created_at; count(*) FILTER (WHERE w.id > $4::bigint
+  OR w.id IN (SELECT o.id FROM ({OLD_GAPS}) o)))}
 
 --@ statement ALERTS
 SELECT {ALERT} FROM @outbox_alert ORDER BY status = 'resolved', resolved_ms DESC LIMIT 5000

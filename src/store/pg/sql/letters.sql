@@ -217,7 +217,8 @@ SELECT {kind}, {name}::text, sum(c.n) FROM c WHERE {where} GROUP BY 2
 --@ fragment AUDIT_ROW
 a.id, a.at_ms, {WIDE(a.actor)}, {WIDE(a.act)}, {WIDE(a.message_id)}, {WIDE(a.destination)}, {WIDE(a.reason)},
 a.letter_id, a.redrive_id, {CUT(a.before_hash)}, {CUT(a.after_hash)}, {WIDE(a.detail)}, {CUT(a.prev)},
-{CUT(a.hash)}, a.act_id, (SELECT count(*) FROM @outbox_audit_letters y WHERE y.act_id = a.id)
+{CUT(a.hash)}, a.act_id, (SELECT count(*) FROM @outbox_audit_letters y WHERE y.act_id = a.id),
+(SELECT count(*) FROM @outbox_audit_messages y WHERE y.act_id = a.id)
 
 -- $1 ids above this, $2 ids below this, $3 letter, $4 actor, $5 act, $6 rows to look at, $7 rows to find, $8 also rows that go on with an
 -- act?, $9 digests?: as LIST; the digest comes last
@@ -230,8 +231,10 @@ WITH m AS MATERIALIZED (SELECT * FROM ({AUDIT_PATH({letter}; {dir})}) x WHERE ($
   OR left(x.detail, 7) <> '{"act":') ORDER BY x.id {dir} LIMIT $7::bigint),
 k AS MATERIALIZED (SELECT f.n, CASE WHEN f.n < $7 THEN (SELECT ARRAY[count(*), {last}(w.id)]
   FROM ({AUDIT_PATH({letter}; {dir})}) w) END AS looked FROM (SELECT count(*) AS n FROM m) f)
-SELECT k.n, k.looked[1], k.looked[2], {AUDIT_ROW}, CASE WHEN $9::boolean THEN (SELECT {LIST_DIGEST(y; y.letter_id;
-  y.before_hash; y.after_hash; y.detail)} FROM @outbox_audit_letters y WHERE y.audit_id = a.id) END
+SELECT k.n, k.looked[1], k.looked[2], {AUDIT_ROW}, CASE WHEN $9::boolean THEN coalesce((SELECT {LIST_DIGEST(y;
+  y.letter_id; y.before_hash; y.after_hash; y.detail)} FROM @outbox_audit_letters y WHERE y.audit_id = a.id),
+  (SELECT {LIST_DIGEST(y; y.cancelled_id; NULL::text; NULL::text; NULL::text)} FROM @outbox_audit_messages y
+  WHERE y.audit_id = a.id)) END
 FROM k LEFT JOIN m a ON true
 ORDER BY a.id {dir}
 
@@ -240,14 +243,6 @@ ORDER BY a.id {dir}
 
 --@ fragment OF_LETTER
 @outbox_audit_of_letters x WHERE x.letter_id = $3::bigint AND
-
--- The digest of a list: hk_audit_list_hash.
---@ fragment FIELD(text)
-octet_length(coalesce({text}, '')) || ':' || coalesce({text}, '') || ','
-
---@ fragment LIST_DIGEST(t; id; before; after; detail)
-encode(sha256(convert_to(string_agg({FIELD({id}::text)} || {FIELD({t}.message_id)} || {FIELD({t}.destination)} ||
-  {FIELD({before})} || {FIELD({after})} || {FIELD({detail})}, '' ORDER BY {id}), 'UTF8')), 'hex')
 
 -- ---- acts: $1 the time, $2 ids, $3 actor, $4 reason ----
 -- The letters are locked by the statement before (LOCK), so that this one, with a later snapshot, sees what is true until it
@@ -600,14 +595,19 @@ SELECT (SELECT a.id FROM @outbox_audit a WHERE a.hash IS NOT NULL ORDER BY a.id 
   FROM @outbox_meta WHERE key = 'audit_first_prev'), (SELECT value FROM @outbox_meta
   WHERE key = 'audit_head'), (SELECT value FROM @outbox_meta WHERE key = 'audit_unwitnessed_prev')
 
--- $1 act, $2 letters above this, $3 how many: row, letter, message_id, destination, before, after, detail, overtaken?
+-- $1 act, $2 letters above this, $3 how many: row, letter, message_id, destination, before, after, detail, overtaken?, is it a message? An
+-- act has a list of letters, or one of messages.
 --@ statement ACT_LETTERS
-SELECT y.audit_id, y.letter_id, {WIDE(y.message_id)}, {WIDE(y.destination)}, {CUT(y.before_hash)},
+(SELECT y.audit_id, y.letter_id, {WIDE(y.message_id)}, {WIDE(y.destination)}, {CUT(y.before_hash)},
 {CUT(y.after_hash)}, {WIDE(y.detail)}, EXISTS (SELECT 1 FROM @outbox_audit_of_letters a
-  WHERE a.letter_id = y.letter_id AND a.id > y.audit_id AND a.act IN ('discard', 'restore'))
+  WHERE a.letter_id = y.letter_id AND a.id > y.audit_id AND a.act IN ('discard', 'restore')), false
 FROM @outbox_audit_letters y
 WHERE y.act_id = $1::bigint AND y.letter_id > $2::bigint
-ORDER BY y.letter_id LIMIT $3::bigint
+ORDER BY y.letter_id LIMIT $3::bigint)
+UNION ALL (SELECT y.audit_id, y.cancelled_id, {WIDE(y.message_id)}, {WIDE(y.destination)}, NULL, NULL, NULL, false, true
+FROM @outbox_audit_messages y
+WHERE y.act_id = $1::bigint AND y.cancelled_id > $2::bigint
+ORDER BY y.cancelled_id LIMIT $3::bigint)
 
 -- letters_act.c
 -- $1 ids

@@ -79,6 +79,17 @@ to_timestamp(({AGO({age})}) / 1000.0)
 {PURGE_STEP(d8; @outbox_api_calls; SELECT id FROM @outbox_api_calls WHERE created_ms <= {AGO(86400000)}
   ORDER BY created_ms LIMIT {LEFT(l7)}; l7; l8)}
 
+-- Jobs, as redrives.
+--@ fragment PURGE_JOBS
+{PURGE_STEP(d9; @outbox_job; SELECT id FROM @outbox_job WHERE ended_ms > 0 AND ended_ms <= {AGO($7)}
+  ORDER BY ended_ms LIMIT {LEFT(l8)}; l8; l9)}
+
+-- Figures over time: minutes after 48 hours, hours after 90 days (HK_SERIES_KEEP_MINUTE_MS, HK_SERIES_KEEP_HOUR_MS).
+--@ fragment PURGE_SERIES
+{PURGE_STEP(d10; @outbox_series; SELECT id FROM @outbox_series WHERE step_ms = 60000 AND at_ms <= {AGO(172800000)}
+  ORDER BY step_ms, at_ms LIMIT {LEFT(l9)}; l9; l10)}{PURGE_STEP(d11; @outbox_series; SELECT id FROM @outbox_series
+  WHERE step_ms = 3600000 AND at_ms <= {AGO(7776000000)} ORDER BY step_ms, at_ms LIMIT {LEFT(l10)}; l10; l11)}
+
 -- The audit by itself, since what it is told of letters must stand in it before: $1 how many, $2 now, $3 age. A chain is cut only
 -- at its beginning: up to the first row that is to stay, whatever the clock did. Rows about earlier purges go with others behind
 -- them, or when there is nothing else among so many: else each purge would leave one for the next.
@@ -495,9 +506,9 @@ SELECT put.since_ms, coalesce($3, ''), CASE WHEN $2 THEN 'pause' ELSE 'resume' E
 FROM put
 
 --@ statement PURGE
-{PURGE_TURN}{PURGE_SENT}{PURGE_ATTEMPTS}{PURGE_CANCELLED}{PURGE_RESOLVED}{PURGE_DISCARDED}{PURGE_DEAD}{PURGE_DEAD_TOLD}{PURGE_REDRIVE}{PURGE_CALLS}
-SELECT turn.n - l8.n, (SELECT count(*) FROM d6)
-FROM turn, l8
+{PURGE_TURN}{PURGE_SENT}{PURGE_ATTEMPTS}{PURGE_CANCELLED}{PURGE_RESOLVED}{PURGE_DISCARDED}{PURGE_DEAD}{PURGE_DEAD_TOLD}{PURGE_REDRIVE}{PURGE_CALLS}{PURGE_JOBS}{PURGE_SERIES}
+SELECT turn.n - l11.n, (SELECT count(*) FROM d6)
+FROM turn, l11
 
 --@ statement PURGE_AUDIT
 {PURGE_AUDIT}
@@ -828,7 +839,7 @@ WITH {GONE_RETRY}, {RESOLVE_LETTER}, s AS ({TO_SENT} d.original_outbox_id, d.mes
 -- $5 destinations, $6 due (NULL = now), $7 is it only deferred?, $8 … what it has been through
 --@ statement MOVE
 WITH {GONE}, i AS ({TO_RETRY} d.id, {MESSAGE_ID(d)}, t.destination, greatest(t.due_ms, t.earliest_ms), $7::boolean
-  OR t.earliest_ms > t.due_ms, 0, 1, 0, d.not_before, d.created_at, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+  OR t.earliest_ms > greatest(t.due_ms, {NOW}), 0, 1, 0, d.not_before, d.created_at, $8, $9, $10, $11, $12, $13, $14, $15, $16,
   {PAUSED_TOTAL(t.destination)}, $17, $18, $19, $20, $21, {REST(d)} FROM d CROSS
   JOIN unnest($5::text[]) AS u (name) CROSS JOIN LATERAL (SELECT {RESOLVED(u.name; {DESTINATION(d)})} AS
   destination, coalesce($6::bigint, {NOW}) AS due_ms, {MS(d.not_before)} AS earliest_ms) t
@@ -931,3 +942,12 @@ DELETE FROM @outbox_stuck s WHERE s.source = $1::smallint AND s.row_id = $2::big
 -- What others have put on our tables that may keep a statement of ours from doing what it says.
 --@ statement GUARDS
 {GUARDS_FOUND}
+
+-- ---- destinations that are kept here ----
+
+--@ statement DEFINITIONS_VERSION
+SELECT version FROM @outbox_definitions WHERE one
+
+-- $1 what is known: only the texts of newer ones are read; $2 how many
+--@ statement DEFINITIONS
+SELECT name, version, seq, CASE WHEN seq > $1::bigint THEN definition END FROM @outbox_destination_def ORDER BY name LIMIT $2::bigint

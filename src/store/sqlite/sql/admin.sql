@@ -32,6 +32,37 @@ content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at
 FROM outbox NOT INDEXED
 WHERE id = ?1
 
+-- What a message has been through, but for attempts, which outbox_cancelled has itself.
+--@ fragment PAST
+charged, failed_transient, failed_rate_limit, failed_auth, failed_permanent, failed_unknown, prev_wait_ms,
+first_attempt_ms, paused_mark_ms, first_failed_ms, last_attempt_ms, last_cause, last_error, crashes, life,
+possibly_delivered
+
+-- ?1 id, ?2 due, ?3 deferred, ?4 letter
+--@ fragment RESTORE(payload)
+INSERT INTO outbox_retry (due_ms, deferred, letter_id, original_outbox_id, attempts, message_id, destination,
+  event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy,
+  created_at, not_before, expires_at, max_attempts, {PAST}, payload)
+SELECT ?2, ?3, ?4, c.original_outbox_id, c.attempts, c.message_id, c.destination, c.event_type, c.message_key,
+c.headers, c.content_type, c.encoding, c.correlation_id, c.traceparent, c.idempotency_key, c.policy, c.created_at,
+p.not_before, p.expires_at, p.max_attempts, coalesce(p.charged, 0), coalesce(p.failed_transient, 0),
+coalesce(p.failed_rate_limit, 0), coalesce(p.failed_auth, 0), coalesce(p.failed_permanent, 0),
+coalesce(p.failed_unknown, 0), coalesce(p.prev_wait_ms, 0), coalesce(p.first_attempt_ms, 0),
+coalesce(p.paused_mark_ms, 0), coalesce(p.first_failed_ms, 0), coalesce(p.last_attempt_ms, 0), p.last_cause,
+p.last_error, coalesce(p.crashes, 0), coalesce(p.life, 1), coalesce(p.possibly_delivered, 0), {payload}
+FROM outbox_cancelled c NOT INDEXED LEFT JOIN outbox_cancelled_past p ON p.id = c.id
+WHERE c.id = ?1
+
+-- A row of outbox that stays before one of its key that is restored.
+--@ fragment MOVE_AHEAD(payload)
+INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers,
+  content_type, encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy,
+  max_attempts, created_at, due_ms, payload) SELECT id, message_id, destination, event_type, message_key, headers,
+content_type, encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts,
+created_at, ?2, {payload}
+FROM outbox NOT INDEXED
+WHERE id = ?1
+
 -- Columns of both statements, from destination on.
 --@ fragment COLUMNS
 destination, at_ms, window_ms, seen, sent, failed, dead, in_flight, ready_at_ms, breaker, latency, last_error,
@@ -197,8 +228,78 @@ DELETE FROM outbox_retry WHERE id = ?1
 --@ statement MOVE_BARE
 {MOVE(NULL)}
 
+-- Due since its last attempt, where it had one: by a clock that is ahead it would wait until that time has come.
 --@ statement HURRY_RETRY
-UPDATE outbox_retry SET due_ms = ?2, not_before = NULL WHERE id = ?1
+UPDATE outbox_retry SET due_ms = CASE WHEN last_attempt_ms > 0 THEN min(last_attempt_ms, ?2) ELSE ?2 END, not_before = NULL
+WHERE id = ?1
+
+-- ---- admin_bulk.c ----
+
+-- ?1 the row that was cancelled, ?2 what it is now
+--@ statement PAST_OF_OUTBOX
+INSERT INTO outbox_cancelled_past (id, fresh, not_before, expires_at, max_attempts)
+SELECT ?2, 1, not_before, expires_at, max_attempts FROM outbox NOT INDEXED WHERE id = ?1
+
+--@ statement PAST_OF_RETRY
+INSERT INTO outbox_cancelled_past (id, fresh, due_ms, deferred, not_before, expires_at, max_attempts, letter_id,
+  {PAST})
+SELECT ?2, 0, due_ms, deferred, not_before, expires_at, max_attempts, letter_id, {PAST}
+FROM outbox_retry NOT INDEXED
+WHERE id = ?1
+
+--@ statement NAMED_IDS
+SELECT CAST(j.value AS INTEGER)
+FROM outbox_claim c JOIN json_each(CASE WHEN json_valid(c.ids) THEN c.ids ELSE '[]' END) j
+
+-- message_id, destination, may it not be cancelled?
+--@ statement REF_IN_OUTBOX
+SELECT o.message_id, o.destination, EXISTS (SELECT 1 FROM outbox_stuck s WHERE s.source = 0 AND s.row_id = o.id)
+FROM outbox o NOT INDEXED
+WHERE o.id = ?1
+
+--@ statement REF_IN_RETRY
+SELECT message_id, destination, claim IS NOT NULL FROM outbox_retry NOT INDEXED WHERE id = ?1
+
+-- message_id, destination, key, outbox_id, fresh, due, deferred, not_before, letter
+--@ statement REF_CANCELLED
+SELECT c.message_id, c.destination, c.message_key, coalesce(c.original_outbox_id, 0), coalesce(p.fresh, 1),
+coalesce(p.due_ms, 0), coalesce(p.deferred, 0), p.not_before, coalesce(p.letter_id, 0)
+FROM outbox_cancelled c NOT INDEXED LEFT JOIN outbox_cancelled_past p ON p.id = c.id
+WHERE c.id = ?1
+
+-- What waits in outbox before the row ?3 of its key, and is due: ?1 destination, ?2 key, ?4 LIMIT. A row that cannot go holds its key
+-- where it is.
+--@ statement BEFORE
+SELECT o.id, o.not_before
+FROM outbox o INDEXED BY outbox_by_key
+WHERE o.destination = ?1 AND o.message_key = ?2 AND o.message_key IS NOT NULL AND o.id < ?3
+  AND NOT EXISTS (SELECT 1 FROM outbox_stuck s WHERE s.source = 0 AND s.row_id = o.id)
+ORDER BY o.id LIMIT ?4
+
+-- Does it wait for what becomes of the cancelled message (1), or have people decided since (2)? Of another destination's letter nobody
+-- knows (0).
+--@ statement LETTER_WAITS
+SELECT CASE WHEN status = 'discarded' AND resolution = 'cancelled' THEN 1 WHEN destination = ?2 THEN 2 ELSE 0 END
+FROM dead_letters NOT INDEXED
+WHERE id = ?1
+
+--@ statement REOPEN_LETTER
+UPDATE dead_letters SET status = 'retrying', resolution = NULL, resolved_at = NULL WHERE id = ?1
+
+--@ statement RESTORE
+{RESTORE(c.payload)}
+
+--@ statement RESTORE_BARE
+{RESTORE(NULL)}
+
+--@ statement MOVE_AHEAD
+{MOVE_AHEAD(payload)}
+
+--@ statement MOVE_AHEAD_BARE
+{MOVE_AHEAD(NULL)}
+
+--@ statement DROP_CANCELLED
+DELETE FROM outbox_cancelled WHERE id = ?1
 
 -- ---- admin_figures.c ----
 
@@ -214,6 +315,35 @@ SELECT lane, {COLUMNS}
 FROM outbox_figures
 WHERE lane IN (SELECT r.lane FROM outbox_relay r WHERE r.until_ms > ?1)
 ORDER BY destination, lane LIMIT ?2
+
+-- ---- admin_series.c ----
+
+--@ fragment SERIES_COLUMNS
+step_ms, at_ms, lane, destination, seen, sent, failed, retried, dead, latency, waiting, in_flight, dead_open, oldest_ms
+
+-- What was counted is written anew; of levels the largest stays.
+--@ statement SERIES_PUT
+INSERT INTO outbox_series ({SERIES_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+ON CONFLICT (step_ms, at_ms, lane, destination) DO UPDATE SET seen = excluded.seen, sent = excluded.sent, failed =
+  excluded.failed, retried = excluded.retried, dead = excluded.dead, latency = excluded.latency, waiting = max(waiting,
+  excluded.waiting), in_flight = max(in_flight, excluded.in_flight), dead_open = max(dead_open, excluded.dead_open),
+  oldest_ms = max(oldest_ms, excluded.oldest_ms)
+
+-- ?1 step, ?2 since, ?3 until, ?4 destination or NULL, ?5 LIMIT, behind ?6 time, ?7 lane, ?8 destination
+--@ statement SERIES
+SELECT {SERIES_COLUMNS}
+FROM outbox_series
+WHERE step_ms = ?1 AND at_ms >= ?2 AND at_ms >= ?6 AND at_ms < ?3 AND (at_ms, lane, destination) > (?6, ?7, ?8)
+AND (?4 IS NULL OR destination = ?4)
+ORDER BY at_ms, lane, destination LIMIT ?5
+
+-- The same parameters, up to ?5.
+--@ statement SERIES_NAMES
+SELECT destination
+FROM outbox_series
+WHERE step_ms = ?1 AND at_ms >= ?2 AND at_ms < ?3 AND (?4 IS NULL OR destination = ?4) AND destination <> ''
+GROUP BY destination
+ORDER BY sum(sent + failed + dead) DESC, max(waiting + dead_open) DESC, destination LIMIT ?5
 
 -- ---- admin_inspect.c ----
 
@@ -233,6 +363,13 @@ FROM outbox_stuck HAVING count(*) > 0
 --@ statement ATTEMPTS
 {ATTEMPT} (SELECT * FROM outbox_attempts WHERE message_id IN (?1, CAST(?1 AS BLOB)) ORDER BY id DESC LIMIT ?2)
 ORDER BY id
+
+-- ?1 message_id, ?2 LIMIT, ?3 behind this id: as ATTEMPTS, and the id
+--@ statement ATTEMPTS_PAGE
+SELECT {ATTEMPT_COLUMNS}, id
+FROM outbox_attempts
+WHERE message_id IN (?1, CAST(?1 AS BLOB)) AND id > ?3
+ORDER BY id LIMIT ?2
 
 -- ---- admin_status.c ----
 
@@ -377,3 +514,33 @@ FROM (SELECT 1 FROM outbox INDEXED BY outbox_by_destination WHERE destination = 
 
 --@ statement WHY_STUCK
 SELECT since_ms, delivered, error FROM outbox_stuck WHERE source = ?1 AND row_id = ?2
+
+-- ---- admin_define.c ----
+
+--@ fragment DEFINITION
+name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason
+
+-- ?1 name or NULL: all, ?2 how many
+--@ statement DEFINITIONS
+SELECT {DEFINITION} FROM outbox_destination_def WHERE ?1 IS NULL OR name = ?1 ORDER BY name LIMIT ?2
+
+--@ statement DEFINITION_VERSION
+SELECT version FROM outbox_destination_def WHERE name = ?1
+
+--@ statement DEFINITIONS_NEXT
+UPDATE outbox_definitions SET version = version + 1 WHERE one = 1 RETURNING version
+
+-- ?1 name, ?2 seq, ?3 definition, ?4 now, ?5 actor, ?6 reason
+--@ statement DEFINE
+INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason)
+VALUES (?1, 1, ?2, ?3, ?4, ?5, ?4, ?5, ?6) ON CONFLICT (name) DO UPDATE
+SET version = version + 1, seq = ?2, definition = ?3, changed_ms = ?4, changed_by = ?5, reason = ?6
+
+--@ statement UNDEFINE
+DELETE FROM outbox_destination_def WHERE name = ?1
+
+-- ?1 name: does something wait for it, among the oldest?
+--@ statement WAITS_FOR
+SELECT EXISTS (SELECT 1 FROM outbox_retry WHERE destination = ?1)
+  OR EXISTS (SELECT 1 FROM (SELECT destination FROM outbox NOT INDEXED ORDER BY id LIMIT 100000)
+    WHERE destination IN (?1, CAST(?1 AS BLOB)))

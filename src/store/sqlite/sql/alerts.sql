@@ -8,9 +8,9 @@ SELECT {columns} FROM dead_letters NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?
 substr({column}, 1, 250)
 
 -- The bare column is of the row that max() comes from.
---@ fragment GROUPS(from)
+--@ fragment GROUPS(from; known)
 SELECT {TEXT(destination)} AS g1, {TEXT(reason_code)} AS g2, {TEXT(event_type)} AS g3, count(*), max(id),
-{TEXT(message_id)}, sum(life = 2)
+{TEXT(message_id)}, sum(life = 2), {known}
 FROM ({from})
 WHERE status IN ('failed', 'retrying')
 GROUP BY g1, g2, g3
@@ -38,13 +38,13 @@ sent_ms = 0 AND given_up_ms = 0
 SELECT max(id), count(*) FROM ({PAGE(id)})
 
 --@ statement FRESH
-{GROUPS({PAGE({COLUMNS})})}
+{GROUPS({PAGE({COLUMNS})}; 0)}
 
 --@ statement AGAIN_END
 SELECT last_failed_at {AGAIN} ORDER BY last_failed_at LIMIT 1 OFFSET ?3
 
 --@ statement AGAIN
-{GROUPS(SELECT {COLUMNS} {AGAIN} AND last_failed_at > created_at)}
+{GROUPS(SELECT {COLUMNS} {AGAIN} AND last_failed_at > created_at; sum(id > ?3))}
 
 --@ statement IS_OPEN
 SELECT 1

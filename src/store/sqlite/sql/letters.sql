@@ -62,7 +62,8 @@ NOT (fingerprint_made IS NULL AND typeof(payload) = 'blob' AND length(payload) >
 -- ---- acts ----
 --@ fragment AUDIT
 SELECT id, at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash, after_hash,
-detail, prev, hash, act_id, (SELECT count(*) FROM outbox_audit_letters l WHERE l.act_id = x.id)
+detail, prev, hash, act_id, (SELECT count(*) FROM outbox_audit_letters l WHERE l.act_id = x.id),
+(SELECT count(*) FROM outbox_audit_messages l WHERE l.act_id = x.id)
 FROM
 
 -- As the view outbox_audit_of_letters; what is asked for stands inside, or all of the audit would be read.
@@ -89,6 +90,9 @@ ORDER BY id
 
 --@ fragment LETTER
 SELECT l.audit_id, l.letter_id, l.message_id, l.destination, l.before_hash, l.after_hash, l.detail,
+
+--@ fragment MESSAGE
+SELECT l.audit_id, l.cancelled_id, l.message_id, l.destination, NULL, NULL, NULL, 0, 1
 
 --@ fragment LATER
 EXISTS (SELECT 1 FROM outbox_audit a WHERE a.letter_id = l.letter_id AND a.letter_id IS NOT NULL
@@ -356,11 +360,24 @@ ORDER BY first_failed_at, id LIMIT ?1
 INSERT INTO outbox_audit_letters (audit_id, letter_id, act_id, message_id, destination, before_hash, after_hash,
   detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 
+--@ statement ADD_MESSAGE_TO_LIST
+INSERT INTO outbox_audit_messages (audit_id, cancelled_id, act_id, message_id, destination)
+VALUES (?1, ?2, ?3, ?4, ?5)
+
+-- An act has a list of letters, or one of messages.
 --@ statement LIST_OF
-{LETTER} 0 FROM outbox_audit_letters l WHERE l.audit_id = ?1 ORDER BY l.letter_id
+{LETTER} 0, 0
+FROM outbox_audit_letters l
+WHERE l.audit_id = ?1
+UNION ALL {MESSAGE}
+FROM outbox_audit_messages l
+WHERE l.audit_id = ?1
+ORDER BY 2
 
 --@ statement ACT_LETTERS
-{LETTER} {LATER}
-FROM outbox_audit_letters l INDEXED BY outbox_audit_letters_act
-WHERE l.act_id = ?1 AND l.letter_id > ?2
-ORDER BY l.letter_id LIMIT ?3
+SELECT *
+FROM ({LETTER} {LATER}, 0 FROM outbox_audit_letters l INDEXED BY outbox_audit_letters_act WHERE l.act_id = ?1
+  AND l.letter_id > ?2 ORDER BY l.letter_id LIMIT ?3)
+UNION ALL SELECT *
+FROM ({MESSAGE} FROM outbox_audit_messages l INDEXED BY outbox_audit_messages_act WHERE l.act_id = ?1
+  AND l.cancelled_id > ?2 ORDER BY l.cancelled_id LIMIT ?3)

@@ -468,6 +468,9 @@ SELECT {PLAIN} FROM outbox_retry NOT INDEXED WHERE id = ?1
 --@ statement PLAIN_LETTER
 SELECT {PLAIN} FROM dead_letters NOT INDEXED WHERE id = ?1
 
+--@ statement PLAIN_CANCELLED
+SELECT {PLAIN} FROM outbox_cancelled NOT INDEXED WHERE id = ?1
+
 --@ statement ADD_LETTER
 {TO_LETTER} id, {RESOLVED}, created_at, 0, 1, {LETTER_META}, {LETTER_FATE_VALUES}
 FROM outbox NOT INDEXED
@@ -580,10 +583,25 @@ DELETE
 FROM outbox_redrive
 WHERE id IN (SELECT id FROM outbox_redrive WHERE status <> 'running' AND ended_ms <= ?1 ORDER BY id LIMIT ?2)
 
+--@ statement PURGE_JOBS
+DELETE
+FROM outbox_job
+WHERE id IN (SELECT id FROM outbox_job WHERE ended_ms > 0 AND ended_ms <= ?1 ORDER BY ended_ms LIMIT ?2)
+
 --@ statement PURGE_CALLS
 DELETE
 FROM outbox_api_calls
 WHERE id IN (SELECT id FROM outbox_api_calls WHERE created_ms <= ?1 ORDER BY created_ms LIMIT ?2)
+
+--@ statement PURGE_SERIES_MINUTES
+DELETE
+FROM outbox_series
+WHERE id IN (SELECT id FROM outbox_series WHERE step_ms = 60000 AND at_ms <= ?1 ORDER BY at_ms LIMIT ?2)
+
+--@ statement PURGE_SERIES_HOURS
+DELETE
+FROM outbox_series
+WHERE id IN (SELECT id FROM outbox_series WHERE step_ms = 3600000 AND at_ms <= ?1 ORDER BY at_ms LIMIT ?2)
 
 --@ statement ADD_AUDIT
 INSERT INTO outbox_audit (at_ms, actor, act, message_id, destination, reason, letter_id, redrive_id, before_hash,
@@ -623,3 +641,12 @@ id > ?3 AND id <= ?4
 -- The last row of the slice of ?2 rows behind ?1; none: that is the last slice.
 --@ statement CLOCK_SLICE_END
 SELECT id FROM outbox_retry NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT 1 OFFSET ?2 - 1
+
+-- ---- destinations that are kept here ----
+
+--@ statement DEFINITIONS_VERSION
+SELECT version FROM outbox_definitions WHERE one = 1
+
+-- ?1 what is known: only the texts of newer ones are read; ?2 how many
+--@ statement DEFINITIONS
+SELECT name, version, seq, CASE WHEN seq > ?1 THEN definition END FROM outbox_destination_def ORDER BY name LIMIT ?2

@@ -2,9 +2,12 @@
 -- Fragments that operators' statements share.
 
 -- A row of outbox_attempts, and the SELECT list that it reads; what follows says from where.
---@ fragment ATTEMPT
-SELECT destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers,
+--@ fragment ATTEMPT_COLUMNS
+destination, life, n, started_ms, duration_ms, status, class, cause, error, request_headers,
 response_headers, response_body, address, possibly_delivered
+
+--@ fragment ATTEMPT
+SELECT {ATTEMPT_COLUMNS}
 FROM
 
 -- What manifests name: `held` by claim, `named` by row of outbox.

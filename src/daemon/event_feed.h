@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /events: one thread looks at the store for all listeners, about once a second, and tells them what has changed. Without a listener
+ * it sleeps, and has no connection.
+ *
+ * - A listener who does not read is cut (HK_ADMIN_STREAM_MAX), and so is one whose token does not hold any more.
+ * - A look may take a tenth of the time: behind a slow one the next comes later.
+ * - For a while after the last listener has left the thread goes on, so that one who comes back misses nothing. */
+#ifndef HK_DAEMON_EVENT_FEED_H
+#define HK_DAEMON_EVENT_FEED_H
+
+#include "admin/server.h"
+#include "desk/events.h"
+#include "observe/metrics.h"
+
+struct hk_event_feed;
+
+/* What the thread asks of its owner. All of it runs on the thread, but for `ended`. */
+struct hk_event_host {
+    struct hk_desk *(*desk)(void *arg); /* with the present configuration */
+    void (*close)(void *arg);           /* nobody listens: give back what the desk holds */
+    /* Is whoever came with this exchange still let in? */
+    bool (*may_stay)(void *arg, const struct hk_admin_exchange *exchange);
+    void (*ended)(void *arg); /* the thread has ended, and uses nothing any more; also when it never began */
+    void *arg;
+};
+
+/* NULL: out of memory. `metrics` outlives the thread. */
+struct hk_event_feed *hk_event_feed_new(const struct hk_event_host *host, struct hk_metrics *metrics);
+/* From any thread: gives the exchange back, as a stream or with 503. `last_id` NULL: a new listener. */
+void hk_event_feed_join(struct hk_event_feed *feed, struct hk_admin_exchange *exchange,
+                        const struct hk_events_ask *ask, const char *last_id);
+/* From any thread: all listeners get a last event, and nobody is let in any more. May be called again. */
+void hk_event_feed_drain(struct hk_event_feed *feed);
+/* Waits up to `wait_ms` for the thread; one that hangs in the store ends by itself, and frees the feed. Accepts NULL. */
+void hk_event_feed_free(struct hk_event_feed *feed, unsigned wait_ms);
+
+#endif

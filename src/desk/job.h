@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: operations that a caller starts in the background, and that relays carry out (store/jobs.h).
+ *
+ * An operation that can be a job has a `struct hk_op_job` in its row of the table. That is all: `--background`, the member
+ * "background" over HTTP, the answer 202, and who resumes it after a crash, are the same for all of them.
+ *
+ *   hk_desk_ask with caller->background   writes the row                     (hk_job_start)
+ *   hk_job_work                           a relay takes one and works on it  (job_work.c)
+ *   batch … hk_job_hold … batch           each batch is one transaction
+ */
+#ifndef HK_DESK_JOB_H
+#define HK_DESK_JOB_H
+
+#include "desk/desk.h"
+#include "store/jobs.h"
+
+/* ---- for operations ---- */
+
+/* What a batch is given, and leaves for the next one. All of it is stored with the batch's changes, in one transaction. */
+struct hk_job_run {
+    struct hk_desk *desk;
+    struct hk_job_grip grip;
+    char cursor[HK_JOB_CURSOR_MAX +
+                1]; /* "" = this is the first batch. What stands there is the operation's to say. */
+    struct hk_job_progress progress;
+    int64_t act_id; /* of the audit: later batches go on with the same act */
+    bool more;      /* there is another batch */
+    /* the runner's */
+    bool held, lost, cancelled;
+};
+
+/* Begins the batch's transaction. A batch calls it once, right before its first change, when all that is slow is done. HK_CONFLICT,
+ * HK_CANCELLED: the batch returns that and has changed nothing. */
+enum hk_code hk_job_hold(struct hk_job_run *run, struct hk_err *err) HK_MUSTCHECK;
+
+struct hk_op_job {
+    /* Makes the request mean the same at any time (ages become points in time), in `mem`. HK_INVALID: it cannot be a job. */
+    enum hk_code (*freeze)(struct hk_desk *desk, const struct hk_caller *caller, void *request,
+                           struct hk_pool *mem, struct hk_err *err);
+    /* The next batch, from run->cursor on. `result` is that of the operation: zeros at first, later as the batch before left it (by
+     * way of its form, so only what the form has). After an error it is dropped, like everything that was changed. */
+    enum hk_code (*batch)(struct hk_job_run *run, const struct hk_caller *caller, const void *request,
+                          struct hk_pool *mem, void *result, struct hk_err *err);
+};
+
+/* ---- for the desk ---- */
+
+struct hk_job_shown {
+    struct hk_job job;
+    int64_t now_ms;
+};
+
+/* The row of the operation, and what is answered instead of its result. */
+enum hk_code hk_job_start(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
+                          const void *request, struct hk_pool *mem, struct hk_job_shown *out,
+                          struct hk_err *err);
+/* What must be true of a request before that: HK_INVALID. */
+enum hk_code hk_job_check(const struct hk_op *op, const void *request, struct hk_err *err);
+
+/* ---- for relays ---- */
+
+struct hk_job_worker {
+    const char *owner;
+    uint64_t lease_ms;
+    bool (*stop)(void *arg); /* true: give the job back as soon as nothing is half done */
+    void *arg;
+};
+
+/* What became of a job that was taken. */
+struct hk_job_worked {
+    int64_t id;                /* 0 = there was none to take */
+    enum hk_job_status status; /* QUEUED: given back; RUNNING: it was lost, or the store is away */
+    char operation[64];
+    struct hk_err why; /* of one that failed, or was lost */
+};
+
+/* Looks for a job, and works on it until it ends, is lost, or `stop` says so. An error: the store cannot be asked. */
+enum hk_code hk_job_work(struct hk_desk *desk, const struct hk_job_worker *worker, struct hk_job_worked *out,
+                         struct hk_err *err);
+
+/* ---- list, show, cancel ---- */
+
+struct hk_job_list_ask {
+    bool running; /* only those that wait or run */
+    uint64_t limit;
+    const char *after; /* `next` of an earlier answer; NULL: from the newest on */
+};
+
+struct hk_job_listed {
+    struct hk_jobs jobs;
+    char next[24]; /* "" = there are no others */
+};
+
+struct hk_job_ask {
+    const char *job_id;
+};
+
+extern const struct hk_op hk_op_job_list, hk_op_job_show, hk_op_job_cancel;
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all stores say when a definition is not as whoever asks thinks it is. */
+#include "store/admin.h"
+
+enum hk_code hk_definition_refused(int64_t wanted, int64_t was, struct hk_err *err)
+{
+    if (!was)
+        return hk_err_set(err, HK_NOTFOUND, "there is no destination of that name in the store");
+    if (wanted == HK_DEFINITION_MISSING)
+        return hk_err_set(err, HK_CONFLICT,
+                          "a destination of that name exists; 'destinations update' changes it");
+    return hk_err_set(err, HK_CONFLICT, "the destination has version %lld now, not %lld: look at it again",
+                      (long long)was, (long long)wanted);
+}
+
+enum hk_code hk_definition_busy(struct hk_err *err)
+{
+    return hk_err_set(
+        err, HK_CONFLICT,
+        "messages wait for it. Without it they become dead letters: --force deletes it all the same");
+}
