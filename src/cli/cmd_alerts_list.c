@@ -42,7 +42,7 @@ static void add_alert(struct hk_table *table, const struct hk_alert *a, int64_t 
     hk_table_adds(table, hk_alert_status_word(a->status));
     hk_table_adds(table, hk_severity_word(a->severity));
     hk_table_add(table, a->rule);
-    hk_table_add(table, hk_buf_str(&about));
+    hk_table_add_buf(table, &about);
     hk_table_adds(table, a->count > 0 ? hk_show_count(a->count, n) : "-");
     hk_table_adds(table, hk_show_ago(status_ms(a), now_ms, ago));
     hk_table_adds(table, hk_show_ago(a->told_ms, now_ms, ago));

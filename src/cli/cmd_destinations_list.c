@@ -30,10 +30,9 @@ static void add_state(struct hk_table *table, const struct hk_dest_row *row, int
     if (!row->configured && row->name.len > 0)
         (void)hk_buf_adds(&text, "not configured here; ");
     hk_say_held(&text, &row->state, now_ms);
-    struct hk_str s = hk_buf_str(&text);
-    if (s.len > 2 && s.ptr[s.len - 2] == ';')
-        s.len -= 2;
-    hk_table_add(table, s);
+    if (text.len > 2 && text.data[text.len - 2] == ';')
+        text.len -= 2;
+    hk_table_add_buf(table, &text);
     hk_buf_fini(&text);
 }
 

@@ -72,7 +72,7 @@ static void add_held(struct hk_table *table, const struct hk_dest_status *d, int
     struct hk_buf text;
     hk_buf_init(&text, 1 << 16);
     hk_say_held(&text, d, now_ms);
-    hk_table_add(table, hk_buf_str(&text));
+    hk_table_add_buf(table, &text);
     hk_buf_fini(&text);
 }
 
@@ -145,10 +145,9 @@ static void add_state(struct hk_table *table, const struct hk_status_dest *d, in
         (void)hk_buf_addf(&text, "last error %s: ", hk_show_ago(d->last_error_ms, now_ms, ago));
         (void)hk_buf_add(&text, d->last_error.ptr, d->last_error.len);
     }
-    struct hk_str s = hk_buf_str(&text);
-    if (d->last_error.len == 0 && s.len > 2)
-        s.len -= 2;
-    hk_table_add(table, s);
+    if (d->last_error.len == 0 && text.len > 2)
+        text.len -= 2;
+    hk_table_add_buf(table, &text);
     hk_buf_fini(&text);
 }
 

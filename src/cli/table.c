@@ -180,6 +180,12 @@ void hk_table_adds(struct hk_table *table, const char *cell)
     hk_table_add(table, hk_str_of(cell));
 }
 
+void hk_table_add_buf(struct hk_table *table, const struct hk_buf *cell)
+{
+    hk_buf_inherit(&table->text, cell);
+    hk_table_add(table, hk_buf_str(cell));
+}
+
 static size_t width_of(const char *cell)
 {
     struct hk_str s = hk_str_of(cell);

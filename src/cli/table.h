@@ -41,6 +41,8 @@ void hk_table_fini(struct hk_table *table);
 /* Cells come row by row. */
 void hk_table_add(struct hk_table *table, struct hk_str cell);
 void hk_table_adds(struct hk_table *table, const char *cell);
+/* A cell that was put together in `cell`: an error there is the table's, so that no cell is silently empty or cut. */
+void hk_table_add_buf(struct hk_table *table, const struct hk_buf *cell);
 /* With a line of titles; errors are `out`'s. */
 void hk_table_write(const struct hk_table *table, struct hk_buf *out);
 

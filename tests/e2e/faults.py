@@ -153,6 +153,8 @@ class Shelf:
                    base64.b64encode(b'{"card":"%s"}' % CARD.encode()).decode(), "--message-id", "coded")
         relay = subprocess.Popen([BINARY, "run"], cwd=self.full, stderr=subprocess.DEVNULL, env=clean_environment())
         until(lambda: self.count(self.full, "dead_letters") == ROWS + 1 and not self.count(self.full, "outbox"), "the shelf")
+        # The relay has sent its notice, and written that down: every shelf holds the same alert, with nothing under way.
+        until(lambda: self.query(self.full, "SELECT min(sent_ms) > 0 FROM outbox_notice")[0][0], "the notice")
         relay.terminate()
         assert relay.wait(60) == 0
         for i in range(ROWS):
@@ -263,7 +265,8 @@ ORIGINS = {"alloc": ["program", "libsqlite3"], "call": ["any"]}
 
 def plain(text):
     """What a command says, without what differs from run to run."""
-    text = re.sub(r"\d[\d.]*(ms|[smhd]\d*[smh]?)? ago|\(in [^)]*\)", "ago", text)
+    length = r"\d[\d.]*(ms|[smhd]\d*[smh]?)?"
+    text = re.sub(rf"{length} ago|\bin {length}|\(in [^)]*\)", "ago", text)
     return re.sub(r"[ -]+", " ", re.sub(r"\d+", "#", text))
 
 

@@ -263,6 +263,7 @@ static void add_header(struct hk_buf *out, struct hk_str name, struct hk_str val
     (void)hk_buf_adds(&line, ": ");
     (void)hk_buf_add(&line, value.ptr, value.len);
     (void)hk_buf_adds(out, " \\\n  -H ");
+    hk_buf_inherit(out, &line);
     add_quoted(out, hk_buf_str(&line));
     hk_buf_fini(&line);
 }
@@ -273,6 +274,7 @@ static void add_key(struct hk_buf *out, struct hk_str key)
     struct hk_buf quoted;
     hk_buf_init(&quoted, HK_OUTPUT_MAX);
     (void)hk_buf_addf(&quoted, "\"%.*s\"", (int)key.len, key.ptr);
+    hk_buf_inherit(out, &quoted);
     add_header(out, hk_str_of("idempotency-key"), hk_buf_str(&quoted));
     hk_buf_fini(&quoted);
 }
@@ -295,6 +297,8 @@ static bool add_headers(struct hk_buf *out, struct hk_str object)
         } else if (kind == HK_SCAN_STRING && name.len > 0) {
             hk_buf_reset(&value);
             (void)hk_scan_text(token.raw, &value);
+            hk_buf_inherit(out, &name);
+            hk_buf_inherit(out, &value);
             add_header(out, hk_buf_str(&name), hk_buf_str(&value));
             any = true;
         }
