@@ -88,6 +88,7 @@ struct hk_scan_purpose {
     enum hk_engine_scan kind;
     size_t dest;  /* whose rows; SIZE_MAX = everybody's, or those of a destination that is not configured */
     uint64_t key; /* KEY: its hash */
+    int64_t after_id; /* BEHIND: from where its destination reads */
 };
 
 struct hk_action {

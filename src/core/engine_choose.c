@@ -483,6 +483,8 @@ static void scanned_behind(struct hk_engine *e, const struct look *look)
 {
     const struct hk_heads *heads = look->heads;
     struct hk_dest *d = &e->dests[look->purpose->dest];
+    if (d->cursor != look->purpose->after_id) /* it was set back meanwhile: it reads on from there */
+        return;
     for (size_t i = 0; i < heads->n; i++) {
         const struct hk_head *head = &heads->items[i];
         if (is_for_behind(e, head,

@@ -35,7 +35,7 @@ static void set_scan(struct hk_engine *e, enum hk_engine_scan kind, size_t dest,
     else if (kind == HK_ENGINE_SCAN_SWEEP)
         scan->after_id = e->reading.sweep_cursor;
     else if (d && kind == HK_ENGINE_SCAN_BEHIND)
-        scan->after_id = d->cursor;
+        scan->after_id = out->purpose.after_id = d->cursor;
     else if (d && kind == HK_ENGINE_SCAN_RETRY) {
         scan->after_due_ms = d->retry_after_due_ms;
         scan->after_id = d->retry_after_id;

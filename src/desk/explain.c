@@ -55,7 +55,8 @@ struct facts {
     struct hk_figures_sum lately; /* of its destination */
     int64_t now_ms;
     struct hk_explained *out;
-    bool failed; /* out of memory */
+    struct hk_cause spare; /* never shown: there are fewer causes than room */
+    bool failed;           /* out of memory */
 };
 
 static const char *keep_text(struct facts *f, const char *fmt, va_list args) HK_PRINTF(2, 0);
@@ -73,8 +74,7 @@ static struct hk_cause *add(struct facts *f, const char *code, const char *fmt, 
 
 static struct hk_cause *add(struct facts *f, const char *code, const char *fmt, ...)
 {
-    static struct hk_cause spare; /* never shown: there are fewer causes than room */
-    struct hk_cause *c = f->out->n < HK_CAUSES_MAX ? &f->out->causes[f->out->n++] : &spare;
+    struct hk_cause *c = f->out->n < HK_CAUSES_MAX ? &f->out->causes[f->out->n++] : &f->spare;
     va_list args;
     va_start(args, fmt);
     *c = (struct hk_cause){.code = code,
@@ -208,7 +208,8 @@ static void explain_key(struct facts *f)
         advise(f, c, "hikyaku messages explain %s", id);
         break;
     }
-    c->message_id = why->head_message_id;
+    if (c)
+        c->message_id = why->head_message_id;
 }
 
 static void explain_due(struct facts *f)

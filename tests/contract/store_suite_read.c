@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract's other part: what is read, shown, kept and thrown away. */
+#include <stdio.h>
+
+#include "base/parse.h"
 #include "base/str.h"
 #include "store_suite_impl.h"
 
@@ -271,6 +274,43 @@ static void parts_of_a_deferred_message_are_due_when_it_was(void **state)
     assert_int_equal(scan_it(store, due)->n, 0);
     suite_clock_ms = right_ms + hour_ms;
     assert_int_equal(scan_it(store, due)->n, 1);
+    suite_close(store);
+}
+
+/* It was routed by a clock that was wrong, and its parts could not leave then: each waits for its time, and is sent in it. */
+static void parts_of_a_scheduled_message_wait_for_its_time(void **state)
+{
+    (void)state;
+    const int64_t hour_ms = 3600 * 1000, day_ms = 24 * hour_ms, right_ms = suite_clock_ms;
+    if (!store_kind->host_clock)
+        return; /* they are due by the server's clock, and so not before the wrong moment */
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_str to[] = {hk_str_of("x"), hk_str_of("y")};
+    struct hk_scan due = {
+        .source = HK_FROM_RETRY, .destination = "x", .after_due_ms = INT64_MIN, .limit = 10};
+    suite_fill(1, "", NULL);
+    char text[HK_TIME_TEXT_MAX], sql[128];
+    hk_format_rfc3339(right_ms + hour_ms, text);
+    (void)snprintf(sql, sizeof sql, "UPDATE outbox SET not_before = '%s'", text);
+    store_kind->sql(sql);
+    suite_clock_ms = right_ms + day_ms;
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_FAN_OUT);
+    s.fan_out = to;
+    s.n_fan_out = 2;
+    suite_settle_one(store, lane, &s);
+    int64_t id = suite_number("SELECT id FROM outbox_retry WHERE destination = 'x'");
+    struct hk_want want = {.source = HK_FROM_RETRY, .id = id, .payload = true};
+    suite_clock_ms = right_ms + 1000;
+    assert_int_equal(suite_exchange(store, lane, NULL, 0, &want, 1)->n_messages, 0);
+    assert_int_equal(scan_it(store, due)->n, 0);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_claim"), 0);
+    suite_clock_ms = right_ms + hour_ms;
+    assert_int_equal(scan_it(store, due)->n, 1);
+    const struct hk_exchanged *done = suite_exchange(store, lane, NULL, 0, &want, 1);
+    assert_int_equal(done->n_messages, 1);
+    assert_string_equal(done->messages[0].destination.ptr, "x");
     suite_close(store);
 }
 
@@ -895,6 +935,7 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(what_expired_with_the_epoch_has_expired),
     TEST(one_wrong_moment_of_the_clock_makes_nothing_due),
     TEST(a_clock_that_has_caught_up_is_told),
+    TEST(parts_of_a_scheduled_message_wait_for_its_time),
     TEST(parts_of_a_deferred_message_are_due_when_it_was),
     TEST(scan_finds_by_destination_and_by_key),
     TEST(scan_gives_due_retries_by_keyset),

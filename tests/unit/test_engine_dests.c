@@ -112,6 +112,54 @@ static void a_removed_one_ends_what_is_on_its_way_and_its_rows_die(void **state)
     puppet_free(p);
 }
 
+/* The exchange is over, and nothing was sent yet. The simulator's relays send at once, and so never come here. */
+static void one_that_goes_is_not_sent_what_is_ready_for_it(void **state)
+{
+    (void)state;
+    struct puppet *p = puppet_new(2);
+    puppet_start(p);
+    struct hk_head rows[] = {row(1, "a", "k"), row(2, "b", "k")};
+    p->poll.last_id = 2;
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
+    puppet_heads(p, rows, 2, false);
+    until(p, HK_ACT_EXCHANGE);
+    puppet_serve(p);
+    assert_true(hk_engine_remove_dest(p->engine, p->now_ms, hk_engine_find_dest(p->engine, "a")));
+    until(p, HK_ACT_EXCHANGE);
+    assert_int_equal(p->n_sends, 1); /* to the other one */
+    assert_int_equal(p->a.exchange.n_settles, 1);
+    assert_int_equal(p->a.exchange.settles[0].id, 1);
+    assert_int_equal(p->a.exchange.settles[0].kind, HK_SETTLE_RELEASE);
+    puppet_free(p);
+}
+
+/* What it had chosen is to be read again, and the answer to a scan from further on must not make that forgotten. */
+static void one_that_goes_while_it_is_scanned_for_leaves_no_row_behind(void **state)
+{
+    (void)state;
+    struct puppet *p = puppet_new(2);
+    p->options.linger_ms = 1000; /* the next page is read before what was chosen is claimed */
+    puppet_start(p);
+    until(p, HK_ACT_WAIT);
+    struct hk_poll_dest told = {.name = hk_str_of("a"), .retry_due_ms = INT64_MAX, .paused = true};
+    p->poll.dests = &told;
+    p->poll.n_dests = 1;
+    struct hk_head rows[] = {row(1, "a", "k"), row(2, "a", "l")};
+    give_fresh(p, rows, 2);
+    p->poll.n_dests = 0;
+    until_scan(p, HK_ENGINE_SCAN_BEHIND);
+    puppet_heads(p, rows, 1, true);
+    hk_engine_next(p->engine, p->now_ms, &p->a);
+    assert_int_equal(p->a.kind, HK_ACT_SCAN);
+    assert_int_equal(p->a.purpose.kind, HK_ENGINE_SCAN_BEHIND);
+    assert_int_equal(p->a.scan.after_id, 1);
+    assert_true(hk_engine_remove_dest(p->engine, p->now_ms, hk_engine_find_dest(p->engine, "a")));
+    puppet_heads(p, NULL, 0, false);
+    until_scan(p, HK_ENGINE_SCAN_FRESH);
+    assert_int_equal(p->a.scan.after_id, 0);
+    puppet_free(p);
+}
+
 static void an_unknown_one_is_asked_for_before_its_messages_die(void **state)
 {
     (void)state;
@@ -247,6 +295,8 @@ int main(void)
         cmocka_unit_test(a_made_one_is_sent_to_when_a_poll_has_told_of_it),
         cmocka_unit_test(order_that_changes_waits_for_what_is_in_hand),
         cmocka_unit_test(a_removed_one_ends_what_is_on_its_way_and_its_rows_die),
+        cmocka_unit_test(one_that_goes_is_not_sent_what_is_ready_for_it),
+        cmocka_unit_test(one_that_goes_while_it_is_scanned_for_leaves_no_row_behind),
         cmocka_unit_test(an_unknown_one_is_asked_for_before_its_messages_die),
         cmocka_unit_test(what_a_route_names_stays),
         cmocka_unit_test(those_that_rest_are_not_looked_at),

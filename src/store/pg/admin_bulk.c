@@ -125,7 +125,7 @@ enum hk_code hk_pa_cancel_refs(struct hk_admin *admin, const struct hk_refs_act 
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args rows = {.n = 0}, retries = {.n = 0}, a = {.n = 0};
-    struct bulk b;
+    struct bulk b = {.admin = admin};
     enum hk_code rc = begin(&b, admin, act, err);
     if (rc != HK_OK)
         return rc;
@@ -155,7 +155,7 @@ enum hk_code hk_pa_restore_refs(struct hk_admin *admin, const struct hk_refs_act
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args keys = {.n = 0}, a = {.n = 0};
-    struct bulk b;
+    struct bulk b = {.admin = admin};
     enum hk_code rc = begin(&b, admin, act, err);
     if (rc != HK_OK)
         return rc;

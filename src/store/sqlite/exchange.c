@@ -259,10 +259,27 @@ static bool read_row(struct hk_store *store, enum hk_sq_id statement, const stru
     return found;
 }
 
+/* A message whose own time has not come became a row of outbox_retry by a clock that was wrong. It waits, and is not claimed: to the
+ * engine it is gone, and the next poll tells of it. While the clock is not behind there can be none. */
+static bool put_off(struct hk_store *store, const struct hk_want *want)
+{
+    if (want->source != HK_FROM_RETRY || !hk_sq_behind(store, store->exchanged.now_ms))
+        return false;
+    hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_RETRY, want->id});
+    sqlite3_stmt *q = hk_sq_use(store, HK_SQ_PUT_OFF_RETRY);
+    hk_sq_bind_i64(store, q, 1, want->id);
+    hk_sq_bind_i64(store, q, 2, hk_sq_clock(store));
+    bool early = hk_sq_run(store, q) > 0;
+    hk_sq_put_back(store);
+    return early;
+}
+
 static bool read_one(struct hk_store *store, const struct hk_want *want, struct hk_message *out)
 {
     bool fresh = want->source == HK_FROM_OUTBOX;
     bool oversized = false;
+    if (put_off(store, want))
+        return false;
     if (want->payload) {
         bool found = read_row(store, fresh ? HK_SQ_READ_ONE : HK_SQ_READ_RETRY, want, out);
         if (store->rc != SQLITE_TOOBIG)

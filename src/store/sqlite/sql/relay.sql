@@ -347,6 +347,11 @@ deferred = CASE WHEN life = 1 AND {NAMED_MS} > ?3 THEN 1 ELSE 0 END,
 due_ms = CASE WHEN life = 1 AND {NAMED_MS} > ?3 THEN {NAMED_MS} ELSE ?2 END
 WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1) {NOT_STUCK}
 
+-- ?1 id, ?2 the clock. It was fanned out by a clock that was wrong, and nobody has tried it yet.
+--@ statement PUT_OFF_RETRY
+UPDATE outbox_retry SET deferred = 1, due_ms = {NAMED_MS}
+WHERE id = ?1 AND claim IS NULL AND deferred = 0 AND life = 1 AND attempts = 0 AND {NAMED_MS} > ?2
+
 --@ statement FREE_RETRIES
 UPDATE outbox_retry SET claim = NULL WHERE claim IN (SELECT claim FROM outbox_claim WHERE lane = ?1) {NOT_STUCK}
 
