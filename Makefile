@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
 
-.PHONY: all demo test bench san soak fuzz fmt lint coverage sbom reproducible install clean help
+.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible install clean help
 
 all: ## build the program and the library (the default)
 	@tools/deps build
@@ -55,6 +55,10 @@ lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy
 coverage: ## line and branch coverage, by folder, with the goals
 	@tools/deps coverage
 	@tools/coverage
+
+docs: ## the documentation as a searchable site, in build/site
+	@tools/deps docs
+	@tools/docs
 
 sbom: all ## what the program is made of, as SPDX and CycloneDX, in build/sbom
 	@tools/sbom build/release build/sbom

@@ -1,20 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation shows is what happens: console blocks are run, C is compiled. Speaks TAP.
+"""What the documentation shows is what happens: console blocks are run, C is compiled, links lead somewhere. Speaks TAP.
 
 Usage: docs.py [PATH-TO-HIKYAKU] (default: $HIKYAKU)"""
+import base64
+import hashlib
+import hmac
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tools"))
+import pages  # noqa: E402
+
 BINARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.environ["HIKYAKU"])
-# What the snippets take from the reader's own program.
+# What the snippets of docs/library.md take from the reader's own program. Those of the READMEs stand alone.
 PRELUDE = """
 #include <stdio.h>
 #include <hikyaku/hikyaku.h>
@@ -31,12 +40,12 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
 
 
-def compiles(page, at_least):
+def compiles(page, at_least, prelude=""):
     code = blocks(page, "c")
     assert len(code) >= at_least, f"{page} has {len(code)} pieces of C"
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder, "page.c")
-        source.write_text(PRELUDE + "\n".join(code), encoding="utf-8")
+        source.write_text(prelude + "\n".join(code), encoding="utf-8")
         done = subprocess.run(["cc", "-std=c11", "-fsyntax-only", *WARNINGS.split(), f"-I{ROOT}/include", str(source)],
                               capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -69,6 +78,42 @@ def simulated_figures(page):
                           text=True, encoding="utf-8", check=True, stdout=subprocess.PIPE)
     for line in table[1].splitlines():
         assert line in done.stdout.splitlines(), line
+
+
+def links():
+    """Every relative link of every page leads to a file, and to a heading where it names one."""
+    found = list(pages.broken())
+    assert not found, "\n".join(found)
+    assert len(pages.pages()) > 30, pages.pages()
+
+
+def signature(secret, message_id, timestamp, body):
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    mac = hmac.new(key, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
+    return "v1," + base64.b64encode(mac.digest()).decode()
+
+
+def verifiers():
+    """The programs of docs/receivers.md take what is signed rightly, and nothing else. Go and Java are compiled by hand."""
+    def secret_of(byte):
+        return "whsec_" + base64.b64encode(bytes([byte]) * 32).decode()
+
+    ours, other, body, now, old = secret_of(1), secret_of(2), b"{}\n\x00\xff", str(int(time.time())), "1700000000"
+    good, foreign = signature(ours, "m-1", now, body), signature(other, "m-1", now, body)
+    cases = [(True, now, good, body), (True, now, foreign + " " + good, body), (False, now, good, body + b"!"),
+             (False, now, foreign, body), (False, old, signature(ours, "m-1", old, body), body)]
+    with tempfile.TemporaryDirectory() as folder:
+        for language, program, name in [("python", sys.executable, "v.py"), ("sh", "sh", "v.sh"), ("js", "node", "v.mjs"),
+                                        ("ruby", "ruby", "v.rb"), ("php", "php", "v.php")]:
+            code = blocks("docs/receivers.md", language)
+            assert len(code) == 1, f"{len(code)} pieces of {language}"
+            if not shutil.which(program):
+                continue
+            pathlib.Path(folder, name).write_text(code[0], encoding="utf-8")
+            for wanted, timestamp, given, sent in cases:
+                done = subprocess.run([program, name, ours, "m-1", timestamp, given], cwd=folder, input=sent,
+                                      capture_output=True, check=False)
+                assert done.returncode == (0 if wanted else 1), (language, wanted, timestamp, given, done)
 
 
 def say(*words):
@@ -117,9 +162,12 @@ def reasons():
 TESTS = [
     ("README.md: its C compiles", lambda: compiles("README.md", 1)),
     ("README.ja.md: its C compiles", lambda: compiles("README.ja.md", 1)),
-    ("docs/library.md: its C compiles", lambda: compiles("docs/library.md", 5)),
+    ("docs/library.md: its C compiles", lambda: compiles("docs/library.md", 5, PRELUDE)),
     ("README.md: the program prints what it shows", lambda: runs("README.md", 2)),
     ("README.ja.md: the program prints what it shows", lambda: runs("README.ja.md", 2)),
+    ("docs/policies.md: the program prints what it shows", lambda: runs("docs/policies.md", 4)),
+    ("docs/receivers.md: its programs verify signatures", verifiers),
+    ("every page: links lead to files and headings", links),
     ("docs/man: every command and option, and no others", manual),
     ("docs/reasons.md: as the program prints it", reasons),
     ("README.md: the figures are the simulation's", lambda: simulated_figures("README.md")),
