@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where memory comes from. The default is the C library's. */
+/* The allocator of the whole library. Default: malloc, realloc and free of the C library. */
 #ifndef HIKYAKU_ALLOC_H
 #define HIKYAKU_ALLOC_H
 
@@ -11,15 +11,15 @@
 extern "C" {
 #endif
 
-/* As realloc and free, with `arg` in front; `resize(arg, NULL, n)` allocates. */
+/* `resize` works like realloc and `release` like free, with `arg` as first argument. `resize(arg, NULL, n)` allocates. */
 struct hk_allocator {
     void *(*resize)(void *arg, void *ptr, size_t bytes);
     void (*release)(void *arg, void *ptr);
     void *arg;
 };
 
-/* For the whole process: call it before anything else of hikyaku, or when nothing of it is allocated.
- * NULL brings back the default. */
+/* Sets the allocator for the whole process. Call it before any other function of hikyaku, or when nothing of hikyaku's is
+ * allocated. NULL restores the default. */
 HK_API void hk_allocator_set(const struct hk_allocator *allocator);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long to wait before retry n. Pure: the same arguments give the same wait; nothing overflows for any
- * 64-bit value or retry number, and no wait is ever above `cap_ms`. */
+/* How long to wait before retry n. These functions have no state and read no clock: the same arguments and random numbers
+ * give the same wait. No 64-bit value and no retry number overflows, and no wait is longer than `cap_ms`. */
 #ifndef HIKYAKU_BACKOFF_H
 #define HIKYAKU_BACKOFF_H
 
@@ -34,7 +34,7 @@ struct hk_backoff {
     uint64_t cap_ms;        /* no wait is longer */
     double factor;          /* HK_BACKOFF_EXPONENTIAL only, >= 1 */
     uint32_t max_doublings; /* HK_BACKOFF_CLOUD_TASKS only */
-    bool fast_first;        /* the first retry, and only the first, comes at once */
+    bool fast_first;        /* make the first retry immediate, and no other */
     uint32_t n_waits;       /* HK_BACKOFF_LIST only */
     uint64_t waits_ms[HK_BACKOFF_WAITS_MAX];
 };
@@ -42,7 +42,7 @@ struct hk_backoff {
 enum hk_jitter_kind {
     HK_JITTER_NONE = 0,
     HK_JITTER_RATIO,        /* ceiling * (1 ± ratio), cut at the cap */
-    HK_JITTER_ADD,          /* ceiling + 0 .. add_ms; at the cap the window slides below it */
+    HK_JITTER_ADD,          /* ceiling + 0 .. add_ms; at the cap the range moves below it */
     HK_JITTER_FULL,         /* 0 .. ceiling */
     HK_JITTER_EQUAL,        /* ceiling/2 .. ceiling */
     HK_JITTER_DECORRELATED, /* first wait .. 3 * previous wait */
@@ -59,9 +59,9 @@ struct hk_jitter {
  * For the Azure forms: with the random factor at 1. Never falls as n grows (a list may). */
 HK_API uint64_t hk_backoff_ceiling_ms(const struct hk_backoff *b, uint32_t n);
 
-/* The wait before retry `n`, drawn. `prev_ms` is the wait before the previous retry (0: there was none)
- * and matters to HK_JITTER_DECORRELATED only. The Azure forms bring their own randomness: jitter is not
- * applied on top. Draws from `rng` at most once. */
+/* Draws the wait before retry `n`. `prev_ms` is the wait before the previous retry (0: there was none); only
+ * HK_JITTER_DECORRELATED uses it. The Azure forms have their own randomness, so jitter is not
+ * applied to them. Draws from `rng` at most once. */
 HK_API uint64_t hk_backoff_wait_ms(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n,
                                    uint64_t prev_ms, struct hk_rng *rng);
 
@@ -69,14 +69,14 @@ HK_API uint64_t hk_backoff_wait_ms(const struct hk_backoff *b, const struct hk_j
 HK_API void hk_backoff_bounds_ms(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n,
                                  uint64_t *out_lo_ms, uint64_t *out_hi_ms);
 
-/* HK_INVALID or HK_RANGE, naming the field, when the parameters make no sense. */
+/* Returns HK_INVALID or HK_RANGE, and names the field, when the parameters are not valid. */
 HK_API enum hk_code hk_backoff_check(const struct hk_backoff *b, const struct hk_jitter *j,
                                      struct hk_err *err) HK_MUSTCHECK;
 
-/* The two forms that bring their own randomness: jitter is not applied to them. */
+/* True for the two forms that have their own randomness: jitter is not applied to them. */
 HK_API bool hk_backoff_is_azure(enum hk_backoff_kind kind);
 
-/* Names as in the configuration ("exponential", "azure-linear", "full" …); HK_N… when there is none. */
+/* Names as in the configuration ("exponential", "azure-linear", "full" …). An unknown name gives HK_NBACKOFFS or HK_NJITTERS. */
 HK_API const char *hk_backoff_kind_name(enum hk_backoff_kind kind);
 HK_API enum hk_backoff_kind hk_backoff_kind_by_name(const char *name);
 HK_API const char *hk_jitter_kind_name(enum hk_jitter_kind kind);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Circuit breaker, retry budget and limiter: one of each per destination. Pure: time and randomness are
- * arguments, `now_ms` never goes back (an earlier value is taken as the latest one seen). Not thread-safe. */
+/* Circuit breaker, retry budget and limiter. Create one of each for a destination and share it between the calls to it.
+ * Time and randomness are arguments. Time never goes back: an earlier `now_ms` counts as the latest one seen.
+ * Not thread-safe. */
 #ifndef HIKYAKU_BREAKER_H
 #define HIKYAKU_BREAKER_H
 
@@ -39,7 +40,7 @@ struct hk_breaker_options {
 
 struct hk_breaker;
 
-/* A permit ties an outcome to the period it was given in: a late outcome from before the breaker opened
+/* A permit ties an outcome to the period in which the call started. A late outcome from before the breaker opened
  * neither closes nor re-opens it. 0 is never a permit. */
 typedef uint64_t hk_breaker_permit;
 
@@ -50,20 +51,21 @@ HK_API enum hk_code hk_breaker_new(const struct hk_breaker_options *options, str
                                    struct hk_err *err) HK_MUSTCHECK;
 HK_API void hk_breaker_free(struct hk_breaker *breaker);
 
-/* May a call start now? Each permit is given back exactly once, by record or by release. */
+/* Returns whether a call may start now. Return each permit exactly once, with record or with release. */
 HK_API bool hk_breaker_acquire(struct hk_breaker *breaker, int64_t now_ms, hk_breaker_permit *out_permit);
 HK_API void hk_breaker_record(struct hk_breaker *breaker, hk_breaker_permit permit, bool success,
                               int64_t now_ms, struct hk_rng *rng);
-/* The call never took place, or says nothing about the destination. */
+/* For a call that did not take place, or that says nothing about the destination. */
 HK_API void hk_breaker_release(struct hk_breaker *breaker, hk_breaker_permit permit, int64_t now_ms);
-/* Open until then, and half-open after: somebody else saw it fail. One that is open for longer stays so. */
+/* Opens the breaker until `until_ms` and makes it half-open after that, because another process saw failures. A breaker
+ * that is open for longer stays open. */
 HK_API void hk_breaker_trip(struct hk_breaker *breaker, int64_t until_ms, int64_t now_ms);
 HK_API void hk_breaker_isolate(struct hk_breaker *breaker, int64_t now_ms);
-/* Closed, with nothing remembered. */
+/* Closes the breaker and forgets its history. */
 HK_API void hk_breaker_reset(struct hk_breaker *breaker, int64_t now_ms);
 HK_API enum hk_breaker_state hk_breaker_state(const struct hk_breaker *breaker, int64_t now_ms);
-/* Earliest time at which acquire may succeed: now_ms when it would now, INT64_MAX while isolated or while
- * all probes are out (their outcome decides). */
+/* The earliest time at which acquire may succeed: now_ms if it would succeed now, INT64_MAX while the breaker is isolated or
+ * while all probes are in flight (their outcome decides). */
 HK_API int64_t hk_breaker_ready_at_ms(const struct hk_breaker *breaker, int64_t now_ms);
 HK_API const char *hk_breaker_state_name(enum hk_breaker_state state);
 
@@ -88,10 +90,10 @@ HK_API void hk_budget_options_init(struct hk_budget_options *options, enum hk_bu
 HK_API enum hk_code hk_budget_new(const struct hk_budget_options *options, struct hk_budget **out_budget,
                                   struct hk_err *err) HK_MUSTCHECK;
 HK_API void hk_budget_free(struct hk_budget *budget);
-/* An attempt failed that is worth a retry: may it be retried? `wants_retry` false: it will not be (attempts or time are
- * spent), which costs nothing in AWS's form. */
+/* Reports a failed attempt and returns whether the budget allows a retry. `wants_retry` false: there will be no retry, because
+ * attempts or time are used up; this costs nothing in AWS's form. */
 HK_API bool hk_budget_failure(struct hk_budget *budget, bool timeout, bool wants_retry);
-/* An attempt succeeded; `paid` is what its retry had cost (0: first try), as given by hk_budget_cost. */
+/* Reports a successful attempt. `paid` is what its retry cost, from hk_budget_cost; 0 for a first attempt. */
 HK_API void hk_budget_success(struct hk_budget *budget, double paid);
 HK_API double hk_budget_cost(const struct hk_budget *budget, bool timeout);
 HK_API double hk_budget_tokens(const struct hk_budget *budget);
@@ -112,14 +114,14 @@ HK_API void hk_limiter_options_init(struct hk_limiter_options *options); /* no l
 HK_API enum hk_code hk_limiter_new(const struct hk_limiter_options *options, int64_t now_ms,
                                    struct hk_limiter **out_limiter, struct hk_err *err) HK_MUSTCHECK;
 HK_API void hk_limiter_free(struct hk_limiter *limiter);
-/* Takes a token and a slot, or changes nothing. Every success is followed by one release of the slot. */
+/* Takes a token and a slot, or changes nothing. Release the slot once after every success. */
 HK_API bool hk_limiter_acquire(struct hk_limiter *limiter, int64_t now_ms);
 HK_API void hk_limiter_release(struct hk_limiter *limiter);
-/* Nothing passes before `until_ms` (a rate limit that the destination announced); the later one wins. */
+/* Lets nothing pass before `until_ms`, for a rate limit that the destination announced. The latest time wins. */
 HK_API void hk_limiter_hold(struct hk_limiter *limiter, int64_t until_ms);
 /* Starts the ramp, with an empty bucket. */
 HK_API void hk_limiter_resume(struct hk_limiter *limiter, int64_t now_ms);
-/* Earliest time at which acquire may succeed; INT64_MAX while all slots are taken. */
+/* The earliest time at which acquire may succeed; INT64_MAX while all slots are taken. */
 HK_API int64_t hk_limiter_ready_at_ms(const struct hk_limiter *limiter, int64_t now_ms);
 HK_API uint32_t hk_limiter_in_flight(const struct hk_limiter *limiter);
 

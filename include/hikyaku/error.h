@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of the whole project: a code to branch on, a class to act on, a message for a person. */
+/* Errors of the whole project. Each has a code for the program, a class that says what to do, and a message for people. */
 #ifndef HIKYAKU_ERROR_H
 #define HIKYAKU_ERROR_H
 
@@ -24,7 +24,7 @@ enum hk_code {
     HK_NOMEM,       /* an allocation failed */
     HK_INVALID,     /* malformed input or argument */
     HK_RANGE,       /* well-formed, but outside what is allowed */
-    HK_TOOBIG,      /* a stated maximum would be passed */
+    HK_TOOBIG,      /* a stated maximum would be exceeded */
     HK_NOTFOUND,    /* no such thing */
     HK_EXISTS,      /* there is one already */
     HK_CONFLICT,    /* somebody else changed it first */
@@ -39,7 +39,7 @@ enum hk_code {
     HK_NCODES
 };
 
-/* What a caller can do about it, whatever the code. */
+/* What a caller can do about an error, whatever its code. */
 enum hk_errclass {
     HK_ERRCLASS_NONE = 0,  /* no error */
     HK_ERRCLASS_INPUT,     /* change what you passed */
@@ -50,14 +50,14 @@ enum hk_errclass {
 
 #define HK_ERR_MESSAGE_MAX 512
 
-/* The caller's storage. A function that fails fills it; one that succeeds leaves it alone. */
+/* Storage of the caller. A function that fails fills it; a function that succeeds does not change it. */
 struct hk_err {
     enum hk_code code;
     enum hk_errclass errclass;
     char message[HK_ERR_MESSAGE_MAX];
 };
 
-/* Stable identifier, e.g. "TIMEOUT"; "UNKNOWN" for a value out of range. Static storage. */
+/* A stable name such as "TIMEOUT"; "UNKNOWN" for a value out of range. Static storage. */
 HK_API const char *hk_code_name(enum hk_code code);
 HK_API enum hk_errclass hk_code_class(enum hk_code code);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Call this with policy X": runs a function with timeout, retries, breaker, budget and limiter around it,
- * in the caller's thread. */
+/* hk_execute calls a function and retries it by a policy, in the caller's thread. A breaker, a retry budget and a limiter can
+ * guard the calls. */
 #ifndef HIKYAKU_EXECUTE_H
 #define HIKYAKU_EXECUTE_H
 
@@ -16,21 +16,21 @@
 extern "C" {
 #endif
 
-/* What the function is told about the attempt it is to make. */
+/* What the function learns about the attempt that it makes. */
 struct hk_attempt {
     uint32_t number;     /* 1 = the first */
     uint64_t timeout_ms; /* how long this attempt may take; UINT64_MAX = no limit */
     int64_t deadline_ms; /* the same as a time on the executor's clock; INT64_MAX = none */
 };
 
-/* Makes one attempt and says what happened in `facts` (zeroed before the call: leaving it so with HK_OK is
- * a success). It must keep to `attempt->timeout_ms` itself: a thread cannot be stopped from outside. What
- * `facts` points to must stay valid until the next call or the end. HK_OK: `facts` says what happened;
- * HK_CANCELLED: stop now; any other code: our own side failed (HK_FAULT_LOCAL; HK_TIMEOUT is
- * HK_FAULT_TIMEOUT), unless `facts` names a fault or a status of 400 and above. */
+/* Makes one attempt and reports what happened in `facts`. `facts` is zeroed before the call; unchanged with HK_OK it means
+ * success. The function must keep to `attempt->timeout_ms` itself, because a thread cannot be stopped from outside. Memory that
+ * `facts` points to must stay valid until the next call or the end of hk_execute.
+ * Returns HK_OK: `facts` says what happened. HK_CANCELLED: stop now. Any other code: our own side failed (HK_FAULT_LOCAL, or
+ * HK_FAULT_TIMEOUT for HK_TIMEOUT), unless `facts` has a fault or a status of 400 or above. */
 typedef enum hk_code hk_attempt_fn(void *arg, const struct hk_attempt *attempt, struct hk_facts *facts);
 
-/* One retry, about to be waited for: every field of requirement 207. Pointers are valid during the call. */
+/* A retry, reported before its wait, with every field of requirement 207. Pointers are valid during the call. */
 struct hk_retry_event {
     const char *request_id;
     const char *policy;      /* the policy's name */
@@ -47,11 +47,11 @@ struct hk_retry_event {
 
 typedef void hk_retry_fn(void *arg, const struct hk_retry_event *event);
 
-/* Where time comes from and how to wait; NULL members mean the system's. */
+/* The clock, and how to wait. A NULL member stands for the system's. */
 struct hk_clock {
     int64_t (*now_ms)(void *arg);  /* monotonic */
     int64_t (*wall_ms)(void *arg); /* Unix time */
-    /* Returns false when the wait was cut short because the caller wants to stop. */
+    /* Returns false when the wait ended early because the caller wants to stop. */
     bool (*sleep_ms)(void *arg, uint64_t ms);
     void *arg;
 };
@@ -59,7 +59,7 @@ struct hk_clock {
 struct hk_execute_options {
     const struct hk_policy *policy;
     const char *preset; /* instead of `policy`, e.g. "standard"; both NULL is HK_INVALID, so that a policy
-                                       which was not found does not go unseen */
+                                       that was not found is noticed */
     struct hk_overrides overrides; /* for this operation; 0 = as the policy says */
     struct hk_breaker *breaker;    /* these three may be NULL and may be shared by calls of one thread */
     struct hk_budget *budget;
@@ -81,9 +81,9 @@ struct hk_execute_result {
     uint64_t slept_ms;
 };
 
-/* HK_OK: delivered. HK_GAVE_UP: the policy ended it (`out_result->decision.reason` says why).
- * HK_UNAVAILABLE: the breaker stays open, or the limiter closed, past the deadline; no attempt is charged.
- * HK_CANCELLED: the function or the clock asked to stop. HK_INVALID, HK_RANGE, HK_NOTFOUND, HK_NOMEM: nothing was called.
+/* HK_OK: delivered. HK_GAVE_UP: the policy gave up (`out_result->decision.reason` says why).
+ * HK_UNAVAILABLE: the breaker stays open, or the limiter closed, beyond the deadline; no attempt is charged.
+ * HK_CANCELLED: the function or the clock asked to stop. HK_INVALID, HK_RANGE, HK_NOTFOUND, HK_NOMEM: `fn` was not called.
  * `out_result` may be NULL; it is filled for HK_OK, HK_GAVE_UP, HK_UNAVAILABLE and HK_CANCELLED. */
 HK_API enum hk_code hk_execute(const struct hk_execute_options *options, hk_attempt_fn *fn, void *arg,
                                struct hk_execute_result *out_result, struct hk_err *err) HK_MUSTCHECK;

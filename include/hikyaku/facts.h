@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened in one attempt, told without judgement. A sink (or any caller) fills `struct hk_facts`;
- * only the policy says what they mean. */
+/* What happened in one attempt, as plain facts. A sink (or any caller) fills `struct hk_facts`; only the policy decides what
+ * the facts mean. */
 #ifndef HIKYAKU_FACTS_H
 #define HIKYAKU_FACTS_H
 
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Bytes that somebody else owns; not terminated. */
+/* Bytes that belong to somebody else, without a terminator. */
 struct hk_str {
     const char *ptr;
     size_t len;
@@ -25,7 +25,7 @@ struct hk_header {
     struct hk_str value;
 };
 
-/* Why there is no usable answer. HK_FAULT_NONE: the destination answered (`status`) or confirmed. */
+/* Why there is no usable response. HK_FAULT_NONE: the destination answered (`status`) or confirmed. */
 enum hk_fault {
     HK_FAULT_NONE = 0,
     HK_FAULT_DNS,                 /* name not resolved */
@@ -35,7 +35,7 @@ enum hk_fault {
     HK_FAULT_NETWORK,             /* any other network failure */
     HK_FAULT_TLS,                 /* handshake failed for another reason than the certificate */
     HK_FAULT_TLS_VERIFY,          /* certificate not trusted */
-    HK_FAULT_PROTOCOL,            /* the answer was not valid HTTP, AMQP … */
+    HK_FAULT_PROTOCOL,            /* the response was not valid HTTP, AMQP … */
     HK_FAULT_BLOCKED,             /* our own address policy refused the target */
     HK_FAULT_LOCAL,               /* our side failed before anything was sent */
     HK_FAULT_INVALID_PAYLOAD,     /* not parsable, or failed validation */
@@ -43,25 +43,25 @@ enum hk_fault {
     HK_FAULT_TOO_LARGE,           /* over our own or the destination's size limit */
     HK_FAULT_UNKNOWN_DESTINATION, /* no such destination is configured */
     HK_FAULT_EXPIRED,             /* the message's own expiry passed */
-    HK_FAULT_RELAY_CRASHED,       /* the sender died with this message in hand, too often */
+    HK_FAULT_RELAY_CRASHED,       /* the relay died too often while sending this message */
     HK_FAULT_BROKER_TRANSIENT,    /* broker: leader moved, not enough replicas, connection lost … */
     HK_FAULT_BROKER_THROTTLED,    /* broker: slow down */
     HK_FAULT_BROKER_AUTH,         /* broker: not allowed */
-    HK_FAULT_BROKER_REFUSED,      /* broker: this message never (too large, no such topic, unroutable) */
-    HK_FAULT_BROKER_UNKNOWN,      /* broker: an error that nobody mapped */
+    HK_FAULT_BROKER_REFUSED, /* broker: it will never accept this message (too large, no such topic …) */
+    HK_FAULT_BROKER_UNKNOWN, /* broker: an error that no rule covers */
     HK_NFAULTS
 };
 
 struct hk_facts {
     enum hk_fault fault;
-    int status;               /* HTTP-like status of the answer, 0 = none came */
-    bool possibly_delivered;  /* the destination may have acted, though no success was seen */
+    int status;               /* HTTP-like status of the response, 0 = there was none */
+    bool possibly_delivered;  /* the destination may have acted, although no success was seen */
     uint32_t failures_in_row; /* failures of this kind at this destination in a row, this one included,
                                  as the caller counts them; 0 and 1 mean "the first" */
     uint64_t duration_ms;
-    const struct hk_header *headers; /* of the answer: hints, and header rules */
+    const struct hk_header *headers; /* of the response: for hints and header rules */
     size_t n_headers;
-    struct hk_str body;  /* the first bytes of the answer, for body rules */
+    struct hk_str body;  /* the first bytes of the response, for body rules */
     struct hk_str error; /* one line for a person */
 };
 

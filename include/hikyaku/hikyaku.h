@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libhikyaku: retry policies for any program, and enqueueing inside the caller's transaction. This header includes all
- * the others. */
+/* libhikyaku: retry policies for any program, and messages enqueued in the caller's own transaction. This header includes all
+ * others. docs/library.md is the guide. */
 #ifndef HIKYAKU_HIKYAKU_H
 #define HIKYAKU_HIKYAKU_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message for the outbox, whatever the database. Only the first three members are needed. */
+/* A message for the outbox, for any database. Only event_type is required; docs/outbox.md explains every column. */
 #ifndef HIKYAKU_OUTBOX_H
 #define HIKYAKU_OUTBOX_H
 
@@ -12,13 +12,13 @@
 extern "C" {
 #endif
 
-/* NULL and 0: not given, the table's default. Times are RFC 3339 UTC texts, e.g. "2026-11-15T08:30:00.000Z". */
+/* A member that is NULL or 0 gets the table's default. Times are texts in RFC 3339, such as "2026-11-15T08:30:00.000Z". */
 struct hk_outbox_message {
-    const char *destination; /* NULL: by route */
+    const char *destination; /* NULL: the relay's routes choose */
     const char *event_type;
-    const void *payload; /* sent byte for byte */
+    const void *payload; /* the receiver gets these bytes unchanged */
     size_t payload_len;
-    const char *message_id;  /* NULL: generated; what the receiver sees, the same over all attempts */
+    const char *message_id;  /* NULL: generated. The receiver sees it, the same in every attempt */
     const char *message_key; /* order within a destination */
     const char *headers;     /* JSON object */
     const char *content_type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retry policies: facts of an attempt -> failure class -> decision.
- * Pure: time, randomness and facts are arguments; deciding allocates nothing.
- * A policy is read-only once built and may be shared between threads. */
+/* Retry policies. A policy turns the facts of an attempt into a failure class, and the class into a decision.
+ * Time, randomness and facts are arguments; a decision allocates nothing.
+ * Once built, a policy is read-only and may be shared between threads. */
 #ifndef HIKYAKU_POLICY_H
 #define HIKYAKU_POLICY_H
 
@@ -24,7 +24,7 @@ enum hk_class {
     HK_CLASS_RATE_LIMIT, /* the destination asks to slow down */
     HK_CLASS_AUTH,       /* our credentials are refused */
     HK_CLASS_PERMANENT,  /* this message will never be accepted */
-    HK_CLASS_UNKNOWN,    /* grey: a few retries, then give up */
+    HK_CLASS_UNKNOWN,    /* not clear: a few retries, then give up */
     HK_NCLASSES
 };
 
@@ -33,7 +33,7 @@ enum hk_class {
 #define HK_POLICY_RULES 32
 #define HK_NAME_MAX     64
 
-/* What a pattern of `classify` looks at. All that are set must match. */
+/* What a rule of `classify` compares. Everything that is set must match. */
 enum hk_match_kind {
     HK_MATCH_ANY = 0, /* only header / body decide */
     HK_MATCH_STATUS,  /* status_lo .. status_hi */
@@ -89,9 +89,9 @@ struct hk_limits {
 struct hk_breaker_options;
 struct hk_policy;
 
-/* One's own policy: whether failure `count` (0 = the first) is retried, and after how long. The policy's
- * limits hold all the same. `create` makes a fresh instance for one operation and may be NULL (then
- * `instance` is `arg`); it returns NULL when out of memory. No callback is called after `destroy`. */
+/* A policy of your own: should_retry says whether failure `count` (0 = the first) is retried, and after how long. The policy's
+ * limits still apply. `create` makes an instance for one operation and returns NULL when out of memory; if `create` is NULL,
+ * `instance` is `arg`. No callback is called after `destroy`. */
 struct hk_policy_ops {
     void *(*create)(void *arg);
     void (*destroy)(void *instance);
@@ -99,8 +99,8 @@ struct hk_policy_ops {
                          uint64_t *wait_ms);
 };
 
-/* What one message or operation has been through: the caller keeps it (zeroed at first), and stores it
- * if it must survive the process. */
+/* The history of one message or operation. The caller keeps it, zeroed at first, and stores it if it must survive the
+ * process. */
 struct hk_history {
     uint32_t attempts;              /* settled attempts, successes included */
     uint32_t charged;               /* those that count against max_attempts */
@@ -129,9 +129,9 @@ struct hk_decision {
     uint64_t wait_ms;           /* HK_RETRY: from now */
     bool hinted;                /* wait_ms is what the destination asked for */
     bool charged;               /* this attempt counted against the total */
-    uint64_t hold_ms;           /* hold the whole destination so long, not this message alone; 0 = no */
+    uint64_t hold_ms;           /* pause the whole destination for this long, not only this message; 0 = no */
     bool pause_destination;     /* until a person resumes it */
-    bool own_fault;             /* nothing reached the destination: the breaker is to hear nothing of it */
+    bool own_fault;             /* nothing reached the destination: do not report it to the breaker */
     bool unhealthy;             /* counts as a failure for the circuit breaker */
     char cause[HK_REASON_MAX];  /* reason code of this attempt; "" on success */
     char reason[HK_REASON_MAX]; /* HK_DEAD: the dead letter's reason code; otherwise "" */
@@ -144,7 +144,7 @@ HK_API enum hk_code hk_policy_copy(const struct hk_policy *policy, struct hk_pol
                                    struct hk_err *err) HK_MUSTCHECK;
 HK_API void hk_policy_free(struct hk_policy *policy);
 
-/* Setters check their argument and leave the policy unchanged when it is refused. */
+/* Setters check their argument. When they refuse it, the policy stays unchanged. */
 HK_API enum hk_code hk_policy_set_name(struct hk_policy *policy, const char *name,
                                        struct hk_err *err) HK_MUSTCHECK;
 HK_API enum hk_code hk_policy_set_backoff(struct hk_policy *policy, const struct hk_backoff *backoff,
@@ -161,7 +161,7 @@ HK_API enum hk_code hk_policy_set_breaker(struct hk_policy *policy, const struct
                                           struct hk_err *err) HK_MUSTCHECK;
 /* `ops` and `arg` must outlive the policy. */
 HK_API void hk_policy_set_ops(struct hk_policy *policy, const struct hk_policy_ops *ops, void *arg);
-/* Is the whole sensible? Above all: does it end? Called by everything that starts to use a policy. */
+/* Checks that the policy as a whole is valid; above all, that it ends. Everything that starts to use a policy calls it. */
 HK_API enum hk_code hk_policy_check(const struct hk_policy *policy, struct hk_err *err) HK_MUSTCHECK;
 
 HK_API const char *hk_policy_name(const struct hk_policy *policy);
@@ -182,7 +182,7 @@ HK_API enum hk_code hk_rule_parse_match(const char *match, struct hk_rule *rule,
 HK_API enum hk_class hk_policy_classify(const struct hk_policy *policy, const struct hk_facts *facts,
                                         char out_cause[HK_REASON_MAX], bool *out_pause);
 
-/* Judge one settled attempt: counts it in `history` and says what comes next. `wall_ms` is the Unix time
+/* Judges one settled attempt: counts it in `history` and decides what comes next. `wall_ms` is the Unix time
  * that HTTP dates are compared with; `now_ms` is any clock on which `history->first_attempt_ms` was taken.
  * `instance` is the operation's instance of the policy's own ops, NULL without ops. `overrides` may be NULL. */
 HK_API void hk_policy_decide(const struct hk_policy *policy, void *instance,
@@ -195,8 +195,8 @@ HK_API void hk_policy_decide(const struct hk_policy *policy, void *instance,
 HK_API uint64_t hk_policy_attempt_ms(const struct hk_policy *policy, const struct hk_overrides *overrides,
                                      const struct hk_history *history, int64_t now_ms);
 
-/* The wait that an answer's headers ask for: Retry-After, then retry-after-ms and x-ms-retry-after-ms, then
- * RateLimit. False: none, or malformed, or none asked for (0, a date in the past). */
+/* The wait that a response's headers request: Retry-After, then retry-after-ms and x-ms-retry-after-ms, then
+ * RateLimit. False: no such header, a malformed one, or no wait requested (0, a date in the past). */
 HK_API bool hk_hint_ms(const struct hk_header *headers, size_t n_headers, int64_t wall_ms,
                        uint64_t *out_wait_ms);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeded randomness (xoshiro256**): the same seed and stream give the same numbers on every machine.
- * Not for secrets. One stream per user, so that one consumer never shifts another's numbers. */
+/* Seeded random numbers (xoshiro256**): the same seed and stream give the same numbers on every machine. Not for secrets.
+ * Each consumer has its own stream, so that one never shifts the numbers of another. */
 #ifndef HIKYAKU_RNG_H
 #define HIKYAKU_RNG_H
 
