@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "desk/dead.h"
+#include "desk/definitions.h"
 #include "desk/enqueue.h"
 #include "desk/forms.h"
 #include "desk/job.h"
@@ -151,7 +152,8 @@ void hk_api_fail(struct hk_api *api, const char *field, const struct hk_err *err
                            .detail = named,
                            .field = field,
                            .about = named,
-                           .in_body = strcmp(api->request->method, "GET") != 0};
+                           .below = field && field == api->desk->wrong_field ? api->desk->wrong_below : NULL,
+                           .in_body = !hk_route_in_query(api->op->route)};
     if (field) {
         (void)snprintf(detail, sizeof detail, named[0] == ':' ? "%s%s" : "%s %s", field, named);
         p.detail = detail;
@@ -197,17 +199,29 @@ static bool check_type(struct hk_api *api)
     return false;
 }
 
-/* "3" of an ETag as this server makes it: the version of a letter's payload. */
+/* Where the request of an operation has the version that If-Match names; NULL: it takes none. */
+static uint64_t *version_of(const struct hk_api *api)
+{
+    if (api->op == &hk_op_dead_edit)
+        return &((struct hk_dead_edit_ask *)api->asked)->version;
+    if (api->op == &hk_op_destinations_update)
+        return &((struct hk_dest_define_ask *)api->asked)->version;
+    if (api->op == &hk_op_destinations_delete)
+        return &((struct hk_dest_undefine_ask *)api->asked)->version;
+    return NULL;
+}
+
+/* "3" of an ETag as this server makes it: the version of a letter's payload, or of a destination. */
 static enum hk_code take_if_match(struct hk_api *api, struct hk_err *err)
 {
     struct hk_str tag = hk_str_trim(hk_str_of(api->request->if_match));
-    uint64_t version = 0;
-    if (!api->request->if_match || api->op != &hk_op_dead_edit)
+    uint64_t version = 0, *at = version_of(api);
+    if (!api->request->if_match || !at)
         return HK_OK;
     if (tag.len < 3 || tag.ptr[0] != '"' || tag.ptr[tag.len - 1] != '"' ||
         hk_parse_u64((struct hk_str){tag.ptr + 1, tag.len - 2}, &version, NULL) != HK_OK || version == 0)
-        return hk_err_set(err, HK_CONFLICT, "If-Match is not an ETag of this letter");
-    ((struct hk_dead_edit_ask *)api->asked)->version = version;
+        return hk_err_set(err, HK_CONFLICT, "If-Match is not an ETag of this");
+    *at = version;
     return HK_OK;
 }
 
@@ -254,6 +268,10 @@ static void add_etag(struct hk_api *api)
         version = ((const struct hk_dead_opened *)api->result)->version;
     else if (api->op == &hk_op_dead_edit)
         version = ((const struct hk_dead_edited *)api->result)->version;
+    else if (api->op == &hk_op_destinations_show)
+        version = ((const struct hk_dest_shown *)api->result)->version;
+    else if (api->op == &hk_op_destinations_create || api->op == &hk_op_destinations_update)
+        version = ((const struct hk_dest_defined *)api->result)->version;
     if (version > 0)
         (void)snprintf(api->out->etag, sizeof api->out->etag, "\"%llu\"", (unsigned long long)version);
 }

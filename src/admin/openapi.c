@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/definitions.h"
 #include "desk/enqueue.h"
 #include "desk/events.h"
 #include "desk/forms.h"
@@ -119,6 +120,11 @@ static void put_parameter(struct hk_json *json, const struct hk_arg *a, const ch
 
 static const struct hk_arg reason_arg = {
     .name = "reason", .kind = HK_ARG_TEXT, .subject = true, .help = "why: it is kept in the audit"};
+static const struct hk_arg needed_reason_arg = {.name = "reason",
+                                                .kind = HK_ARG_TEXT,
+                                                .subject = true,
+                                                .required = true,
+                                                .help = "why: it is kept in the audit"};
 static const struct hk_arg reveal_arg = {
     .name = "reveal",
     .kind = HK_ARG_FLAG,
@@ -136,16 +142,21 @@ static const struct hk_arg key_arg = {
 static const struct hk_arg match_arg = {.name = "If-Match",
                                         .kind = HK_ARG_TEXT,
                                         .help =
-                                            "the ETag of the payload that you saw: 412 when it has changed"};
+                                            "the ETag of what you saw: 412 when it has changed since"};
 
 static bool is_get(const struct hk_op *op)
 {
     return hk_str_eq(hk_route_method(op->route), hk_str_of("GET"));
 }
 
+static bool in_query(const struct hk_op *op)
+{
+    return hk_route_in_query(op->route);
+}
+
 static bool takes_match(const struct hk_op *op)
 {
-    return op == &hk_op_dead_edit;
+    return op == &hk_op_dead_edit || op == &hk_op_destinations_update || op == &hk_op_destinations_delete;
 }
 
 static bool is_in_path(const struct hk_op *op, const struct hk_arg *a)
@@ -162,12 +173,14 @@ static void put_parameters(struct hk_json *json, const struct hk_op *op)
     for (const struct hk_arg *a = op->args; a && a->name; a++) {
         if (is_in_path(op, a))
             put_parameter(json, a, "path");
-        else if (is_get(op))
+        else if (in_query(op))
             put_parameter(json, a, "query");
     }
     if (is_get(op) && op->reveals) {
         put_parameter(json, &reveal_arg, "query");
         put_parameter(json, &reason_arg, "query");
+    } else if (in_query(op) && op->needs_reason) {
+        put_parameter(json, &needed_reason_arg, "query");
     }
     if (op->changes)
         put_parameter(json, &key_arg, "header");
@@ -289,7 +302,7 @@ static bool can_answer(const struct hk_op *op, enum when when)
     case ALWAYS:
         break;
     case WITH_BODY:
-        return !is_get(op);
+        return !in_query(op);
     case WITH_CHANGES:
         return op->changes;
     case WITH_MATCH:
@@ -430,7 +443,7 @@ static void put_operation(struct hk_json *json, const struct hk_op *op)
         hk_put_cstr(json, "description", op->details);
     hk_put_cstr(json, "x-role", hk_role_name(op->role));
     put_parameters(json, op);
-    if (!is_get(op))
+    if (!in_query(op))
         put_body(json, op);
     put_responses(json, op);
     hk_json_end(json);

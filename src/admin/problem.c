@@ -45,6 +45,7 @@ static void put_field(struct hk_json *json, const struct hk_problem *p)
     struct hk_buf pointer;
     hk_buf_init(&pointer, json->out->max);
     add_pointer(&pointer, p->field);
+    (void)hk_buf_adds(&pointer, p->below ? p->below : "");
     hk_json_key(json, "errors");
     hk_json_array(json);
     hk_json_object(json);

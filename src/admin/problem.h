@@ -11,6 +11,7 @@ struct hk_problem {
     const char *detail; /* for people; NULL = the title says all */
     /* What the problem is about: a field of the request, and what is wrong with it, without the field's name. NULL = no field. */
     const char *field, *about;
+    const char *below; /* a JSON pointer into the field; NULL = all of it */
     bool in_body; /* the field is a member of the body, else a parameter of the URL */
 };
 

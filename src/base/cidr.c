@@ -292,6 +292,13 @@ static bool in_range(const struct hk_cidr *cidr, const struct hk_ip *ip)
     return mask == 0 || ((cidr->addr[bytes] ^ ip->addr[bytes]) & mask) == 0;
 }
 
+bool hk_cidr_within(const struct hk_cidr *cidr, const struct hk_cidr *range)
+{
+    struct hk_ip first = {.v6 = cidr->v6};
+    memcpy(first.addr, cidr->addr, sizeof first.addr);
+    return range->bits <= cidr->bits && in_range(range, &first);
+}
+
 bool hk_cidr_has(const struct hk_cidr *cidr, const struct hk_ip *ip)
 {
     struct hk_ip plain = hk_ip_unmap(ip);

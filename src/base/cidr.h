@@ -34,6 +34,8 @@ struct hk_ip hk_ip_unmap(const struct hk_ip *ip);
 enum hk_code hk_cidr_parse(struct hk_str s, struct hk_cidr *out, struct hk_err *err) HK_MUSTCHECK;
 /* IPv4 ranges hold mapped addresses, too. */
 bool hk_cidr_has(const struct hk_cidr *cidr, const struct hk_ip *ip);
+/* Is all of it in the other range, too? */
+bool hk_cidr_within(const struct hk_cidr *cidr, const struct hk_cidr *range);
 
 /* May it be connected to? One of the public internet, or one in a range that is listed. */
 bool hk_ip_allowed(const struct hk_ip *ip, const struct hk_cidr *allow, size_t n_allow);

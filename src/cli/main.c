@@ -15,6 +15,7 @@
 #include "desk/clock.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/definitions.h"
 #include "desk/destinations.h"
 #include "desk/doctor.h"
 #include "desk/enqueue.h"
@@ -72,6 +73,10 @@ static const struct hk_cli_option follow_option[] = {
 
 static const struct hk_cli_option wait_option[] = {
     {.name = "wait", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option file_option[] = {
+    {.name = "file", .letter = 'f', .kind = HK_CLI_FILE, .value = "FILE", .help = "the same as --definitions @FILE"},
+    HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option demo_options[] = {
     {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, HK_END_OF_OPTIONS};
@@ -159,8 +164,13 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_messages_cancel, .options = yes_option, .run = hk_cmd_messages_cancel},
     {.op = &hk_op_messages_restore, .options = yes_option, .run = hk_cmd_messages_restore},
     {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},
-    {.name = "destinations", .summary = "look at destinations, pause, resume and test them"},
+    {.name = "destinations", .summary = "look at destinations, create, change, pause, resume and test them"},
     {.op = &hk_op_destinations_list, .run = hk_cmd_destinations_list},
+    {.op = &hk_op_destinations_show, .run = hk_cmd_destinations_show},
+    {.op = &hk_op_destinations_create, .run = hk_cmd_destinations_create},
+    {.op = &hk_op_destinations_update, .run = hk_cmd_destinations_update},
+    {.op = &hk_op_destinations_delete, .run = hk_cmd_destinations_delete},
+    {.op = &hk_op_destinations_apply, .options = file_option, .run = hk_cmd_destinations_apply},
     {.op = &hk_op_destinations_pause, .run = hk_cmd_destinations_pause},
     {.op = &hk_op_destinations_resume, .run = hk_cmd_destinations_resume},
     {.op = &hk_op_destinations_test, .run = hk_cmd_destinations_test},

@@ -9,4 +9,8 @@
 void hk_build_breaker(const struct hk_conf_breaker *conf, const struct hk_breaker_options *base,
                       struct hk_breaker_options *out);
 
+struct hk_walk;
+/* What one destination of the store needs of a configuration that is whole: HK_OK, HK_INVALID (reported) or HK_NOMEM. */
+enum hk_code hk_config_settle_definition(struct hk_walk *walk, const struct hk_config *config) HK_MUSTCHECK;
+
 #endif

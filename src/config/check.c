@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/pool.h"
 #include "base/str.h"
+#include "config/definition.h"
 #include "config/tables.h"
 #include "config/text.h"
 #include "config/walk.h"
@@ -102,28 +103,42 @@ void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void 
             "without them");
 }
 
-/* A credential by its name, or by its look: one long word. In doubt it is one. */
-static bool looks_secret(struct hk_str name, struct hk_str value)
+static bool is_secret_name(struct hk_str name)
 {
     static const char *const parts[] = {"auth",      "token", "secret",     "pass",    "cookie",
                                         "signature", "key",   "credential", "session", "jwt"};
-
-    enum {
-        WORD_MAX = 20
-    };
-
     for (size_t i = 0; i < HK_COUNT(parts); i++) {
         if (hk_str_containsi(name, hk_str_of(parts[i])))
             return true;
     }
-    return value.len >= WORD_MAX && !memchr(value.ptr, ' ', value.len);
+    return false;
+}
+
+/* A credential by its name, or by its look: one long word. In doubt it is one. */
+static bool looks_secret(struct hk_str name, struct hk_str value)
+{
+    enum {
+        WORD_MAX = 20
+    };
+
+    return is_secret_name(name) || (value.len >= WORD_MAX && !memchr(value.ptr, ' ', value.len));
+}
+
+/* Does the value stand for a field of the message, or for none at all? */
+static bool is_no_text(struct hk_str value)
+{
+    return value.len == 0 || (value.ptr[0] == '{' && value.ptr[value.len - 1] == '}');
 }
 
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
-    (void)walk;
+    char shown[HK_SHOW_MAX];
     struct hk_conf_header *header = section;
     header->secret = node->secret || looks_secret(node->key, node->text);
+    if (walk->is_definition && node->kind == HK_YAML_SCALAR && !node->secret && is_secret_name(node->key) &&
+        !is_no_text(node->text))
+        hk_walk_error(walk, node->at, "header %s is a secret by its name: " HK_DEFINITION_REFER,
+                      hk_show(node->key, shown));
 }
 
 /* Headers that the transport writes itself: a second one breaks the request or splits it in two. */
@@ -202,7 +217,7 @@ void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *
         check_headers(walk, headers, auth != NULL);
     check_pair(walk, node, "cert_file", "key_file");
     check_pair(walk, node, "key_file", "cert_file");
-    if (auth && HK_GIVEN(http, HK_HTTP_URL_OPT) &&
+    if (auth && http->url && HK_GIVEN(http, HK_HTTP_URL_OPT) &&
         hk_str_eqi((struct hk_str){http->url, 5}, hk_str_of("http:")) && !hk_text_url_is_local(http->url))
         hk_walk_warn(walk, auth->key_at, "credentials go out unencrypted: the URL is http, not https");
 }
@@ -234,12 +249,19 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
 {
     struct hk_ip ip;
     const struct hk_yaml_node *url = hk_yaml_get(hk_yaml_get(node, "http"), "url");
-    if (walk->env->without_secrets) /* then nothing is sent */
+    if (walk->env->without_secrets && !walk->is_definition) /* then nothing is sent */
         return;
-    if (!url || !HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) || !hk_text_url_ip(destination->http.url, &ip))
+    if (!url || !destination->http.url || !HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) ||
+        !hk_text_url_ip(destination->http.url, &ip))
         return;
     const char *special = hk_ip_special(&ip);
-    if (special && !is_allowed(destination, &ip))
+    bool blocked = special && !is_allowed(destination, &ip);
+    if (blocked && walk->is_definition)
+        hk_walk_error(walk, url->at,
+                      "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
+                      "what \"definitions.allow\" of the relay's configuration holds",
+                      special);
+    else if (blocked)
         hk_walk_warn(
             walk, url->at,
             "requests to this %s address are blocked: list it in \"allow\" of the destination, for example allow: [127.0.0.0/8]",

@@ -216,6 +216,22 @@ static enum hk_code settle(struct hk_walk *walk, struct hk_config *config)
     return walk->diags->errors > walk->errors_at_start ? HK_INVALID : HK_OK;
 }
 
+/* Routes and channels name no definition, so only its policy and its breaker are open. */
+enum hk_code hk_config_settle_definition(struct hk_walk *walk, const struct hk_config *config)
+{
+    struct policy_names names = {.config = config, .known = NULL};
+    for (const struct hk_pending *p = walk->pending; p; p = p->next)
+        if (p->ref == HK_REF_POLICY && !is_policy(&names, p->name))
+            report_unknown(walk, p, "policy", policy_word, &names);
+    settle_foreign(walk, config);
+    for (const struct hk_pending *p = walk->pending; p; p = p->next)
+        if (p->ref == HK_REF_BREAKER && walk->diags->errors == walk->errors_at_start)
+            settle_breaker(walk, config, p);
+    if (walk->status != HK_OK || walk->diags->nomem)
+        return HK_NOMEM;
+    return walk->diags->errors > walk->errors_at_start ? HK_INVALID : HK_OK;
+}
+
 /* ---- loading ---- */
 
 static enum hk_code walk_file(const struct hk_yaml *yaml, const char *file, const struct hk_config_env *env,
@@ -386,6 +402,12 @@ const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destinatio
 {
     const struct hk_cidr *items = destination->allow.items;
     return i < destination->allow.n ? &items[i] : NULL;
+}
+
+const struct hk_cidr *hk_conf_definitions_allow(const struct hk_conf_definitions *definitions, size_t i)
+{
+    const struct hk_cidr *items = definitions->allow.items;
+    return i < definitions->allow.n ? &items[i] : NULL;
 }
 
 const char *hk_conf_text(const struct hk_conf_list *list, size_t i)

@@ -222,6 +222,14 @@ struct hk_conf_destination {
     struct hk_conf_list allow; /* of struct hk_cidr */
 };
 
+/* What destinations that are kept in the store may do (config/definition.h). */
+struct hk_conf_definitions {
+    uint32_t given;
+    struct hk_conf_list allow; /* of struct hk_cidr; a definition's own ranges lie within these */
+    const char *secrets;       /* the folder that they may name files of; NULL: none */
+    uint32_t max;              /* so many are used */
+};
+
 struct hk_conf_route {
     uint32_t given;
     const char *event_type;           /* * stands for any text */
@@ -341,6 +349,7 @@ struct hk_config {
     struct hk_conf_telemetry telemetry;
     struct hk_conf_list policy_conf; /* as written; `policies` is what came of it */
     struct hk_conf_list destinations;
+    struct hk_conf_definitions definitions;
     struct hk_conf_list routes;
     struct hk_conf_list validate;
     struct hk_conf_list masks;
@@ -389,6 +398,7 @@ const char *hk_conf_target(const struct hk_conf_destination *destination, char r
 /* The same without the last: NULL when it has no URL. */
 const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i);
+const struct hk_cidr *hk_conf_definitions_allow(const struct hk_conf_definitions *definitions, size_t i);
 /* For lists of texts: secrets, a route's destinations, required fields, masked paths and headers. */
 const char *hk_conf_text(const struct hk_conf_list *list, size_t i);
 

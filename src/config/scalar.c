@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "config/definition.h"
 #include "config/interp.h"
 #include "config/tables.h"
 #include "config/text.h"
@@ -397,13 +398,33 @@ static bool report_kind(struct hk_walk *walk, const struct hk_opt *opt, const ch
     return false;
 }
 
+/* What a definition of the store may not hold: the database must neither know a secret nor open a file of the relay's host. A
+ * header's value is judged by its name (hk_check_header). */
+static bool refuse_in_definition(struct hk_walk *walk, const struct hk_opt *opt, const char *subject,
+                                 const struct hk_yaml_node *node, const void *dest)
+{
+    struct hk_err err = {.message = ""};
+    const char *path = NULL;
+    if (opt->flags & HK_OPT_SECRET && !(opt->flags & HK_OPT_HIDDEN) && !node->secret) {
+        hk_walk_error(walk, node->at, "%s is a secret: " HK_DEFINITION_REFER, subject);
+        return true;
+    }
+    if (opt->type != HK_OPT_PATH)
+        return false;
+    memcpy(&path, dest, sizeof path);
+    if (hk_folder_check(walk->folder, path, walk->env->without_secrets, &err) == HK_OK)
+        return false;
+    hk_walk_error(walk, node->at, "%s: %s", subject, err.message);
+    return true;
+}
+
 bool hk_scalar_set(struct hk_walk *walk, const struct hk_opt *opt, const char *subject,
                    const struct hk_yaml_node *node, void *dest)
 {
     char why[HK_WHY_MAX] = "";
     if (node->kind == HK_YAML_BAD)
         return false;
-    if (node->missing && opt->flags & HK_OPT_SECRET && !opt->fallback)
+    if (node->missing && ((opt->flags & HK_OPT_SECRET && !opt->fallback) || walk->is_definition))
         return true; /* left out */
     if (node->missing) {
         hk_walk_error(walk, node->at, "%s", node->missing);
@@ -420,6 +441,8 @@ bool hk_scalar_set(struct hk_walk *walk, const struct hk_opt *opt, const char *s
         report(walk, opt, subject, node, verdict, why);
         return false;
     }
+    if (walk->is_definition && refuse_in_definition(walk, opt, subject, node, dest))
+        return false;
     if (opt->ref != HK_REF_NONE)
         hk_walk_later(walk, opt->ref, node, node->text.ptr, NULL);
     return true;

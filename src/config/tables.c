@@ -442,6 +442,26 @@ const struct hk_opt_table hk_destination_table = {
     .check = hk_check_destination,
 };
 
+static const struct hk_opt definitions_opts[] = {
+    {"allow", HK_OPT_LIST, AT(struct hk_conf_definitions, allow), .max = 64, .elem = &cidr_elem,
+     .otherwise = "public addresses only", .example = "[10.20.0.0/16]",
+     .help = "what a definition's own allow may hold"},
+    {"secrets", HK_OPT_PATH, AT(struct hk_conf_definitions, secrets), .min = 1, .max = 4096,
+     .otherwise = "no files", .example = "/etc/hikyaku/secrets",
+     .help = "the folder that definitions may name files of"},
+    {"max", HK_OPT_U32, AT(struct hk_conf_definitions, max), .max = 20000, .fallback = "10000",
+     .help = "how many there may be; 0: none are used"},
+};
+
+static const struct hk_opt_table definitions_table = {
+    .name = "definitions",
+    .where = "definitions",
+    .size = sizeof(struct hk_conf_definitions),
+    .opts = definitions_opts,
+    .n_opts = HK_COUNT(definitions_opts),
+    .example = "{ allow: [10.20.0.0/16] }",
+};
+
 /* ---- routes, validation, the root ---- */
 
 static const struct hk_opt destination_elem = {
@@ -541,6 +561,8 @@ static const struct hk_opt root_opts[] = {
     {"destinations", HK_OPT_MAP, AT(struct hk_config, destinations), .max = 10000,
      .sub = &hk_destination_table, .example = "{ billing: { http: { url: https://billing.example/hooks } } }",
      .help = "where messages go, by name"},
+    {"definitions", HK_OPT_SECTION, AT(struct hk_config, definitions), .sub = &definitions_table,
+     .help = "what destinations that are created at run time may do"},
     {"routes", HK_OPT_LIST, AT(struct hk_config, routes), .max = 1000, .sub = &route_table,
      .example = "[{ event_type: \"Order*\", destination: billing }]",
      .help = "for messages that name no destination; the first match wins"},
@@ -582,6 +604,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_channel_table, &hk_slack_table,       &hk_email_table,
         &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
         &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
+        &definitions_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

@@ -390,6 +390,13 @@ static void walk_map_item(struct hk_walk *walk, const struct hk_opt_table *table
     walk->depth--;
 }
 
+void hk_walk_item(struct hk_walk *walk, const struct hk_opt_table *table, const struct hk_yaml_node *node,
+                  void *item)
+{
+    if (check_item_name(walk, table, node))
+        walk_map_item(walk, table, node, item);
+}
+
 static bool walk_map(struct hk_walk *walk, const struct hk_opt *opt, const struct hk_yaml_node *node,
                      void *dest)
 {

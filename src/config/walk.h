@@ -37,12 +37,17 @@ struct hk_walk {
     size_t depth;
     size_t errors_at_start; /* `diags` may hold some of another file */
     struct hk_pending *pending, **pending_tail;
+    bool is_definition; /* of the store, not of a file: it holds no secret, and names no file outside … */
+    const char *folder; /* … this one; NULL: none at all */
     enum hk_code status; /* HK_NOMEM ends the walk */
 };
 
 /* Fills `section`, which already holds its defaults. */
 void hk_walk_section(struct hk_walk *walk, const struct hk_opt_table *table, const struct hk_yaml_node *node,
                      void *section);
+/* The same for one item of a map, whose name is `node->key`. */
+void hk_walk_item(struct hk_walk *walk, const struct hk_opt_table *table, const struct hk_yaml_node *node,
+                  void *item);
 /* Fills in what the table says, sections included. */
 void hk_walk_defaults(const struct hk_opt_table *table, void *section);
 

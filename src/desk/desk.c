@@ -84,7 +84,7 @@ static enum hk_code check_reason(const struct hk_op *op, const struct hk_caller 
 enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err)
 {
-    desk->wrong_field = NULL;
+    desk->wrong_field = desk->wrong_below = NULL;
     enum hk_code rc = check_role(op, caller, err);
     if (rc == HK_OK && op->check)
         rc = op->check(desk, request, err);
@@ -136,6 +136,7 @@ enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_er
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     desk->wrong_field = field;
+    desk->wrong_below = NULL;
     return hk_err_set(err, HK_INVALID, "%s", text);
 }
 

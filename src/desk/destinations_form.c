@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Destinations as forms. */
+#include "desk/definitions.h"
 #include "desk/destinations.h"
 #include "desk/forms.h"
 
@@ -59,4 +60,55 @@ void hk_form_destination_tested(struct hk_form *form, void *result)
     hk_form_bytes(form, "response_body", &got->body);
     if (hk_form_reads(form))
         got->status = (int)(status & INT32_MAX);
+}
+
+void hk_form_destination_defined(struct hk_form *form, void *result)
+{
+    struct hk_dest_defined *done = result;
+    hk_form_cstr(form, "destination", &done->destination);
+    hk_form_cstr(form, "did", &done->did);
+    hk_form_uint(form, "version", &done->version);
+    hk_form_time(form, "now", &done->now_ms);
+}
+
+void hk_form_destination_shown(struct hk_form *form, void *result)
+{
+    struct hk_dest_shown *shown = result;
+    hk_form_cstr(form, "destination", &shown->destination);
+    hk_form_cstr(form, "from", &shown->from);
+    hk_form_bool(form, "also_stored", &shown->also_stored);
+    hk_form_cstr(form, "kind", &shown->kind);
+    hk_form_cstr(form, "url", &shown->url);
+    hk_form_cstr(form, "policy", &shown->policy);
+    hk_form_ratio(form, "rate_per_s", &shown->rate_per_s);
+    hk_form_limit(form, "concurrency", &shown->concurrency);
+    hk_form_cstr(form, "order", &shown->order);
+    hk_form_cstr(form, "problem", &shown->problem);
+    hk_form_limit(form, "version", &shown->version);
+    hk_form_raw(form, "definition", &shown->definition);
+    hk_form_time(form, "created_at", &shown->created_ms);
+    hk_form_str(form, "created_by", &shown->created_by);
+    hk_form_time(form, "changed_at", &shown->changed_ms);
+    hk_form_str(form, "changed_by", &shown->changed_by);
+    hk_form_str(form, "reason", &shown->reason);
+}
+
+static void form_applied_row(struct hk_form *form, void *result)
+{
+    struct hk_dest_applied_row *row = result;
+    hk_form_text(form, "destination", &row->destination);
+    hk_form_cstr(form, "did", &row->did);
+    hk_form_uint(form, "version", &row->version);
+}
+
+void hk_form_destinations_applied(struct hk_form *form, void *result)
+{
+    struct hk_dest_applied *done = result;
+    hk_form_bool(form, "dry_run", &done->dry_run);
+    hk_form_uint(form, "created", &done->created);
+    hk_form_uint(form, "updated", &done->updated);
+    hk_form_uint(form, "deleted", &done->deleted);
+    hk_form_uint(form, "unchanged", &done->unchanged);
+    hk_form_list(form, "items", &HK_FORM_ITEMS(done->items, done->n, form_applied_row));
+    hk_form_stopped(form, &done->stopped);
 }

@@ -5,6 +5,7 @@
 #include "desk/clock.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/definitions.h"
 #include "desk/destinations.h"
 #include "desk/doctor.h"
 #include "desk/enqueue.h"
@@ -36,6 +37,11 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_messages_restore,
     &hk_op_messages_retry,
     &hk_op_destinations_list,
+    &hk_op_destinations_show,
+    &hk_op_destinations_create,
+    &hk_op_destinations_update,
+    &hk_op_destinations_delete,
+    &hk_op_destinations_apply,
     &hk_op_destinations_pause,
     &hk_op_destinations_resume,
     &hk_op_destinations_test,

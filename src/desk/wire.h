@@ -87,6 +87,8 @@ enum hk_code hk_wire_write_fields(const struct hk_op *op, const void *request, s
 /* "POST", and the path behind it. */
 struct hk_str hk_route_method(const char *route);
 const char *hk_route_path(const char *route);
+/* Do its fields stand in the query (GET, DELETE), or in a JSON body? */
+bool hk_route_in_query(const char *route);
 /* Does a raw path (below /api/v1) fit the route's? Its parts in braces are added to `wire` when that is not NULL. */
 bool hk_route_fits(const char *route, struct hk_str path);
 enum hk_code hk_route_take(const char *route, struct hk_str path, struct hk_wire *wire,

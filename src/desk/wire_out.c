@@ -25,6 +25,12 @@ const char *hk_route_path(const char *route)
     return strchr(route, ' ') + 1;
 }
 
+bool hk_route_in_query(const char *route)
+{
+    struct hk_str method = hk_route_method(route);
+    return hk_str_eq(method, hk_str_of("GET")) || hk_str_eq(method, hk_str_of("DELETE"));
+}
+
 /* The next part between slashes. */
 static struct hk_str next_part(struct hk_str *rest)
 {
@@ -273,7 +279,7 @@ enum hk_code hk_wire_write(const struct hk_op *op, const void *request, const st
         return hk_err_set(err, HK_UNSUPPORTED, "this cannot be asked over HTTP");
     (void)hk_str_copy(out->method_text, sizeof out->method_text, hk_route_method(op->route));
     out->method = out->method_text;
-    w.in_query = strcmp(out->method, "GET") == 0;
+    w.in_query = hk_route_in_query(op->route);
     put_path(op, request, &out->path);
     hk_json_init(&w.json, &out->body, false);
     if (!w.in_query)

@@ -59,6 +59,8 @@ static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
         wake_ms = r->purge_at_ms;
     if (ours && redrive_at_ms(r) < wake_ms)
         wake_ms = redrive_at_ms(r);
+    if (ours && hk_kept_read_at_ms(r->kept) < wake_ms)
+        wake_ms = hk_kept_read_at_ms(r->kept);
     if (r->drain.on && !r->store.busy && give_up_at(r) < wake_ms)
         wake_ms = give_up_at(r);
     if (wake_ms == INT64_MAX)
@@ -148,6 +150,10 @@ void hk_relay_pump(struct hk_relay *r)
         return;
     int64_t now = hk_relay_now_ms(r);
     beat(r, now);
+    if (!r->store.busy && r->store.lane && now >= hk_kept_read_at_ms(r->kept))
+        hk_relay_store_definitions(r);
+    if (hk_kept_step(r->kept, now))
+        hk_relay_pump_soon(r);
     if (!r->store.busy && r->store.lane && now >= r->purge_at_ms)
         hk_relay_store_purge(r);
     if (!r->store.busy && r->store.lane && now >= redrive_at_ms(r))
@@ -176,6 +182,7 @@ static void free_relay(struct hk_relay *r)
     if (r->store.handle)
         r->store.ops->close(r->store.handle);
     hk_relay_engine_end(r);
+    hk_kept_free(r->kept);
     hk_redriver_free(r->redriver);
     hk_attempt_log_free(r->attempts);
     hk_timer_free(r->timer);
@@ -195,6 +202,9 @@ static enum hk_code start(struct hk_relay *r, struct hk_err *err)
     enum hk_code rc = hk_redriver_new(&redrives, &r->redriver, err);
     if (rc == HK_OK)
         rc = hk_attempt_log_new(r->options.log, &r->attempts, err);
+    if (rc == HK_OK)
+        rc = hk_kept_new(&(struct hk_kept_options){.loop = r->options.loop, .log = r->options.log}, &r->kept,
+                         err);
     if (rc == HK_OK)
         rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
     if (rc == HK_OK)

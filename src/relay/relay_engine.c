@@ -38,6 +38,7 @@ enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *c
     r->engine = engine;
     r->sends.deliveries = deliveries;
     r->options.config = config;
+    hk_kept_begin(r->kept, engine, config);
     return HK_OK;
 }
 
@@ -53,6 +54,8 @@ void hk_relay_engine_end(struct hk_relay *r)
 {
     if (r->engine)
         add_stats(&r->past, hk_engine_stats(r->engine));
+    if (r->kept)
+        hk_kept_end(r->kept);
     hk_engine_free(r->engine);
     hk_wiring_close(&r->wiring);
     hk_mem_free(r->sends.deliveries);

@@ -13,6 +13,7 @@
 #include "relay/attempt_log.h"
 #include "relay/clock.h"
 #include "relay/events.h"
+#include "relay/kept.h"
 #include "relay/redrive.h"
 #include "relay/relay.h"
 #include "relay/wiring.h"
@@ -48,6 +49,7 @@ struct hk_relay_store {
     const struct hk_exchanged *exchanged;
     struct hk_takings takings;        /* by the last acquire or poll */
     uint32_t purged, purged_open;     /* rows that retention took, open dead letters among them */
+    const struct hk_definitions *definitions;
     char guards[HK_STORE_GUARDS_MAX]; /* what others put on our tables, when the store was opened */
 
     enum hk_code last_error;               /* logged once until it changes */
@@ -60,6 +62,7 @@ struct hk_delivery {          /* one per slot: what a sink and its callback need
     struct hk_relay *relay;
     struct hk_action action; /* its message is the engine's, until it is told */
     const char *destination;
+    struct hk_kept_sink *kept; /* that it goes through; NULL: one of the configuration's */
     char traceparent
         [HK_TRACEPARENT_SIZE]; /* sent instead of the message's own, when somebody has set it; then `onward` is what */
     struct hk_message onward; /* the sink gets: the engine's message with that in it */
@@ -100,6 +103,7 @@ struct hk_relay {
     struct hk_events *events;
     struct hk_attempt_log *attempts;
     struct hk_redriver *redriver;
+    struct hk_kept *kept; /* destinations of the store */
     int64_t redrive_ms; /* when the step under way began */
     struct hk_relay_store store;
     struct hk_relay_sends sends;
@@ -145,6 +149,7 @@ void hk_relay_store_close(struct hk_relay *r);
 void hk_relay_store_reopen(struct hk_relay *r);
 void hk_relay_store_purge(struct hk_relay *r);
 void hk_relay_store_redrive(struct hk_relay *r, int64_t now_ms);
+void hk_relay_store_definitions(struct hk_relay *r);
 
 /* relay_send.c */
 void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *action);

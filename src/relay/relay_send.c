@@ -20,6 +20,20 @@ static void landed(struct hk_relay *r)
         hk_relay_pump(r);
 }
 
+static const struct hk_policy *policy_of(const struct hk_relay *r, size_t place)
+{
+    const char *name = NULL;
+    const struct hk_policy *policy = NULL;
+    return hk_kept_at(r->kept, place, &name, &policy) ? policy : r->wiring.dests[place].policy;
+}
+
+static const char *name_of(const struct hk_relay *r, size_t place)
+{
+    const char *name = NULL;
+    const struct hk_policy *policy = NULL;
+    return hk_kept_at(r->kept, place, &name, &policy) ? name : r->wiring.dests[place].name;
+}
+
 static struct hk_try attempt_of(struct hk_delivery *d, int64_t store_ms)
 {
     const struct hk_action *a = &d->action;
@@ -39,7 +53,7 @@ static void ended(struct hk_delivery *d, const struct hk_facts *facts, int64_t s
     const struct hk_action *a = &d->action;
     struct hk_try attempt = attempt_of(d, store_ms);
     hk_events_sent(r->events, store_ms, a->lane, a->claim, a->message, d->destination, facts);
-    hk_attempt_log_ended(r->attempts, a->message, r->wiring.dests[a->dest].policy, d->traceparent, facts,
+    hk_attempt_log_ended(r->attempts, a->message, policy_of(r, a->dest), d->traceparent, facts,
                          store_ms);
     HK_RELAY_TELL(r, attempt_ended, &attempt, facts);
 }
@@ -77,6 +91,8 @@ static void sent(void *arg, const struct hk_sink_result *result)
         .facts = result->facts, .address = result->address, .show = show, .show_arg = &answer};
     int64_t now = hk_relay_now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
     hk_crash_point("sent");
+    if (d->kept)
+        hk_kept_sent(r->kept, d->kept, now);
     if (outcome.facts.status >= 300)
         outcome.facts.error = error_of(&answer);
     ended(d, &outcome.facts, store_ms);
@@ -100,7 +116,7 @@ static bool refused(struct hk_delivery *d, int64_t now)
     if (hk_validate_payload(r->wiring.validate, m->event_type, m->payload, &finding))
         return false;
     struct hk_outcome failed = {.facts = {.fault = fault_of(&finding), .error = hk_str_of(finding.text)}};
-    hk_attempt_log_ended(r->attempts, m, r->wiring.dests[d->action.dest].policy, "", &failed.facts, now);
+    hk_attempt_log_ended(r->attempts, m, policy_of(r, d->action.dest), "", &failed.facts, now);
     hk_engine_on_outcome(r->engine, now, d->action.slot, &failed);
     hk_relay_pump_soon(r);
     return true;
@@ -115,23 +131,36 @@ static const struct hk_message *message_of(struct hk_delivery *d)
     return &d->onward;
 }
 
+static enum hk_code sink_of(struct hk_delivery *d, int64_t now, struct hk_sink **out, struct hk_err *err)
+{
+    struct hk_relay *r = d->relay;
+    size_t place = d->action.dest;
+    if (place >= r->wiring.n_dests)
+        return hk_kept_send(r->kept, place, now, &d->kept, out, err);
+    *out = r->wiring.sinks[place];
+    return HK_OK;
+}
+
 static void start_send(struct hk_delivery *d, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
     if (refused(d, now))
         return;
-    struct hk_sink *sink = r->wiring.sinks[a->dest];
+    struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
+    enum hk_code rc = sink_of(d, now, &sink, &err);
     int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
     struct hk_try attempt = attempt_of(d, store_now_ms);
     hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
     HK_RELAY_TELL(r, attempt_begins, &attempt);
     hk_crash_point("send");
-    enum hk_code rc =
-        sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
+    if (rc == HK_OK)
+        rc = sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
     if (rc == HK_OK)
         return;
+    if (d->kept)
+        hk_kept_sent(r->kept, d->kept, now);
     struct hk_outcome failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
     ended(d, &failed.facts, store_now_ms);
     hk_engine_on_outcome(r->engine, now, a->slot, &failed);
@@ -141,7 +170,7 @@ static void start_send(struct hk_delivery *d, int64_t now)
 void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *a)
 {
     struct hk_delivery *d = &r->sends.deliveries[a->slot];
-    *d = (struct hk_delivery){.relay = r, .action = *a, .destination = r->wiring.dests[a->dest].name};
+    *d = (struct hk_delivery){.relay = r, .action = *a, .destination = name_of(r, a->dest)};
     *r->sends.last = d;
     r->sends.last = &d->next;
 }
@@ -162,4 +191,5 @@ void hk_relay_sends_abort(struct hk_relay *r)
 {
     for (size_t i = 0; i < r->wiring.n_dests; i++)
         r->wiring.sinks[i]->ops->abort(r->wiring.sinks[i]);
+    hk_kept_abort(r->kept);
 }

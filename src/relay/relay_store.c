@@ -92,6 +92,7 @@ static void done_poll(struct hk_relay *r)
     int64_t now_ms = hk_relay_now_ms(r);
     if (s->rc == HK_OK) {
         hk_redriver_polled(r->redriver, s->poll, now_ms);
+        hk_kept_told(r->kept, s->poll->definitions);
         hk_clocks_polled(&r->clocks, r->options.log, s->poll);
         HK_RELAY_TELL(r, polled, s->poll);
     }
@@ -244,11 +245,28 @@ static void done_redrive(struct hk_relay *r)
     go_on(r);
 }
 
+static enum hk_code work_definitions(struct hk_relay *r)
+{
+    struct hk_relay_store *s = &r->store;
+    return s->ops->definitions(s->handle, hk_kept_known(r->kept), &s->definitions, &s->err);
+}
+
+static void done_definitions(struct hk_relay *r)
+{
+    struct hk_relay_store *s = &r->store;
+    if (s->rc == HK_OK)
+        hk_kept_take(r->kept, s->definitions, hk_relay_now_ms(r));
+    else
+        hk_kept_failed(r->kept, hk_relay_now_ms(r));
+    go_on(r);
+}
+
 static const struct hk_relay_job open_job = {.work = work_open}; /* see `opened` */
 static const struct hk_relay_job close_job = {.work = work_close, .done = done_close};
 static const struct hk_relay_job reopen_job = {.work = work_reopen, .done = done_reopen};
 static const struct hk_relay_job purge_job = {.work = work_purge, .done = done_purge};
 static const struct hk_relay_job redrive_job = {.work = work_redrive, .done = done_redrive};
+static const struct hk_relay_job definitions_job = {.work = work_definitions, .done = done_definitions};
 
 /* ---- log ---- */
 
@@ -390,6 +408,11 @@ void hk_relay_store_redrive(struct hk_relay *r, int64_t now_ms)
     hk_crash_point("redrive");
     r->redrive_ms = now_ms;
     begin_job(r, &redrive_job);
+}
+
+void hk_relay_store_definitions(struct hk_relay *r)
+{
+    begin_job(r, &definitions_job);
 }
 
 /* ---- opening ---- */

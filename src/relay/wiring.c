@@ -44,19 +44,24 @@ enum hk_code hk_wiring_sink(const struct hk_conf_destination *conf, struct hk_lo
     return hk_sink_kind_of(conf)->open(conf, loop, out, err);
 }
 
+struct hk_engine_dest hk_wiring_dest(const struct hk_config *config, const struct hk_conf_destination *conf)
+{
+    struct hk_engine_dest d = {.name = conf->name,
+                               .policy = hk_policies_get(config->policies, conf->policy),
+                               .breaker = conf->has_breaker ? &conf->breaker : NULL,
+                               .ordered = conf->order == HK_ORDER_KEY,
+                               .skip_dead = conf->on_dead == HK_ON_DEAD_SKIP};
+    hk_limiter_options_init(&d.limiter);
+    d.limiter.rate_per_s = conf->limits.rate_per_s;
+    d.limiter.burst = conf->limits.burst ? conf->limits.burst : 1;
+    d.limiter.concurrency = conf->limits.concurrency;
+    return d;
+}
+
 static enum hk_code open_dest(struct hk_wiring *w, size_t i, struct hk_loop *loop, struct hk_err *err)
 {
     const struct hk_conf_destination *conf = hk_config_destination(w->config, i);
-    struct hk_engine_dest *d = &w->dests[i];
-    d->name = conf->name;
-    d->policy = hk_policies_get(w->config->policies, conf->policy);
-    d->breaker = conf->has_breaker ? &conf->breaker : NULL;
-    d->ordered = conf->order == HK_ORDER_KEY;
-    d->skip_dead = conf->on_dead == HK_ON_DEAD_SKIP;
-    hk_limiter_options_init(&d->limiter);
-    d->limiter.rate_per_s = conf->limits.rate_per_s;
-    d->limiter.burst = conf->limits.burst ? conf->limits.burst : 1;
-    d->limiter.concurrency = conf->limits.concurrency;
+    w->dests[i] = hk_wiring_dest(w->config, conf);
     return hk_wiring_sink(conf, loop, &w->sinks[i], err);
 }
 

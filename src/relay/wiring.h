@@ -27,6 +27,8 @@ enum hk_code hk_wiring_open(const struct hk_config *config, struct hk_loop *loop
 /* One destination's sink alone; close it with its own operation. */
 enum hk_code hk_wiring_sink(const struct hk_conf_destination *conf, struct hk_loop *loop,
                             struct hk_sink **out_sink, struct hk_err *err) HK_MUSTCHECK;
+/* A destination as the engine takes it; its breaker is the configuration's. */
+struct hk_engine_dest hk_wiring_dest(const struct hk_config *config, const struct hk_conf_destination *conf);
 /* Only when nothing is in flight. */
 void hk_wiring_close(struct hk_wiring *wiring);
 /* The engine's options that come from the configuration. */

@@ -13,6 +13,13 @@ enum hk_code hk_definition_refused(int64_t wanted, int64_t was, struct hk_err *e
                       (long long)was, (long long)wanted);
 }
 
+enum hk_code hk_definition_full(uint32_t max, struct hk_err *err)
+{
+    return hk_err_set(err, HK_RANGE,
+                      "the store keeps %lu destinations already, as many as \"definitions.max\" lets in",
+                      (unsigned long)max);
+}
+
 enum hk_code hk_definition_busy(struct hk_err *err)
 {
     return hk_err_set(

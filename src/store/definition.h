@@ -35,6 +35,7 @@ struct hk_define {
     const char *name;
     struct hk_str text;
     int64_t version; /* that it must have, or one of the two above */
+    uint32_t max;    /* no more than so many are kept; 0 = no bound */
     const char *actor, *reason;
 };
 

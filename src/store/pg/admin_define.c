@@ -68,6 +68,7 @@ enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, s
     hk_pg_arg_i64(pg, &a, ask->version);
     hk_pg_arg_text(pg, &a, hk_str_of(ask->actor));
     hk_pg_arg_text(pg, &a, hk_str_of(ask->reason));
+    hk_pg_arg_i64(pg, &a, ask->max);
     PGresult *res = hk_pg_query(pg, true, HK_PA_DEFINE, &a);
     if (res && PQntuples(res) == 1) {
         done.version = hk_pg_null(res, 0, 0) ? 0 : hk_pg_i64(res, 0, 0);
@@ -77,6 +78,8 @@ enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, s
     }
     PQclear(res);
     enum hk_code rc = hk_pa_end(admin, "define a destination", err);
+    if (rc == HK_OK && !done.version && !was && ask->version <= 0)
+        return hk_definition_full(ask->max, err);
     if (rc == HK_OK && !done.version)
         return hk_definition_refused(ask->version, was, err);
     if (rc == HK_OK)

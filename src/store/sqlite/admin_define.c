@@ -80,6 +80,14 @@ static int64_t next_seq(struct hk_store *store)
     return seq;
 }
 
+static bool is_full(struct hk_store *store, uint32_t max)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_DEFINITIONS_COUNT]);
+    bool full = hk_sq_row(store, q) && sqlite3_column_int64(q, 0) >= (int64_t)max;
+    sqlite3_finalize(q);
+    return full;
+}
+
 struct act {
     const char *act, *name, *actor, *reason;
     int64_t version, now_ms;
@@ -113,6 +121,10 @@ enum hk_code hk_sa_define(struct hk_admin *admin, const struct hk_define *ask, s
     if (hk_sq_ok(store) && ask->version != HK_DEFINITION_ANY && ask->version != was) {
         hk_sq_rollback(store);
         return hk_definition_refused(ask->version, was, err);
+    }
+    if (hk_sq_ok(store) && !was && ask->max && is_full(store, ask->max)) {
+        hk_sq_rollback(store);
+        return hk_definition_full(ask->max, err);
     }
     sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_DEFINE]);
     hk_sq_bind_cstr(store, q, 1, ask->name);

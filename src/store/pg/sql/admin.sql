@@ -1205,13 +1205,14 @@ FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def WHER
   ORDER BY name LIMIT $2::bigint) d ON true
 ORDER BY d.name
 
--- $1 the time, $2 name, $3 definition, $4 which version it must have (-1 any, 0 none), $5 actor, $6 reason: the new version or NULL,
--- now, the version that is there
+-- $1 the time, $2 name, $3 definition, $4 which version it must have (-1 any, 0 none), $5 actor, $6 reason, $7 how many there may be (0
+-- any): the new version or NULL, now, the version that is there
 --@ statement DEFINE
 WITH turn AS (UPDATE @outbox_definitions SET version = version + 1 WHERE one RETURNING version),
 put AS (INSERT INTO @outbox_destination_def AS d (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason)
   SELECT $2, 1, turn.version, $3, {NOW}, $5, {NOW}, $5, $6 FROM turn
-  WHERE $4::bigint <= 0 OR EXISTS (SELECT 1 FROM @outbox_destination_def WHERE name = $2)
+  WHERE EXISTS (SELECT 1 FROM @outbox_destination_def WHERE name = $2)
+    OR ($4::bigint <= 0 AND ($7::bigint = 0 OR (SELECT count(*) FROM @outbox_destination_def) < $7::bigint))
   ON CONFLICT (name) DO UPDATE SET version = d.version + 1, seq = excluded.seq, definition = excluded.definition,
     changed_ms = excluded.changed_ms, changed_by = excluded.changed_by, reason = excluded.reason
   WHERE $4::bigint = -1 OR d.version = $4::bigint RETURNING d.version),

@@ -527,6 +527,9 @@ SELECT {DEFINITION} FROM outbox_destination_def WHERE ?1 IS NULL OR name = ?1 OR
 --@ statement DEFINITION_VERSION
 SELECT version FROM outbox_destination_def WHERE name = ?1
 
+--@ statement DEFINITIONS_COUNT
+SELECT count(*) FROM outbox_destination_def
+
 --@ statement DEFINITIONS_NEXT
 UPDATE outbox_definitions SET version = version + 1 WHERE one = 1 RETURNING version
 
