@@ -41,6 +41,17 @@ function Reveal({ onReason }) {
     ${open && html`<${ReasonDialog} title=${t('reveal.button')} words=${t('reveal.words')} run=${async (reason) => onReason(reason)} onClose=${() => set(false)} />`}`;
 }
 
+// ---- why it died: the receiver's answer first, the rest on demand ----
+
+function Words({ detail }) {
+  if (!detail) return null;
+  let parsed = null;
+  try { parsed = JSON.parse(detail); } catch { /* plain text */ }
+  const body = parsed && typeof parsed === 'object' ? parsed.response_body : null;
+  return html`${body && html`<${Text} text=${String(body)} label=${t('attempt.body')} />`}
+    <details><summary>${t('letter.detail')}</summary><${Text} text=${detail} label=${t('letter.detail')} /></details>`;
+}
+
 // ---- the screen ----
 
 function Payload({ letter, onReveal }) {
@@ -80,7 +91,7 @@ export function Letter({ id, query }) {
       <${Act} onClick=${() => setNoting(true)}>${t('act.note')}<//><//>
     ${old && html`<div class="note">${t('letter.old_version', { n: version })} <a href=${link(['dead', letter.id])}>${t('letter.present')}</a></div>`}
     ${sending && html`<${SendOnce} letter=${letter} onClose=${() => { setSending(false); reload(); }} />`}
-    <section class="card"><p><strong>${letter.error_message || letter.reason_code}</strong></p>${letter.error_detail && letter.error_detail !== letter.error_message && html`<${Text} text=${letter.error_detail} label=${t('letter.detail')} />`}
+    <section class="card"><p><strong>${letter.error_message || letter.reason_code}</strong></p><${Words} detail=${letter.error_detail} />
       ${letter.did_you_mean && html`<div class="note">${t('letter.did_you_mean', { name: letter.did_you_mean })}</div>`}
       ${letter.blocked > 0 && html`<div class="note">${t('letter.blocks', { n: letter.blocked })}</div>`}</section>
     <div class="grid"><section class="card"><h2>${t('letter.facts')}</h2><${Facts} rows=${[

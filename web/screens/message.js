@@ -34,7 +34,7 @@ function Life({ message, attempts }) {
 
 function Why({ causes }) {
   if (!causes.length) return null;
-  return html`<section class="card"><h2>${t('explain.title')}</h2>${causes.map((c) => html`<div class="note"><p><strong>${c.text}</strong></p>${c.do && html`<p>${c.do}</p>`}
+  return html`<section class="card"><h2>${t('explain.title')}</h2>${causes.map((c) => html`<div class="note"><p><strong>${known('why.' + c.cause, c.text)}</strong></p><p lang="en">${c.text}</p>${c.do && html`<p lang="en">${c.do}</p>`}
     <p class="soft">${c.since && html`${t('explain.since')} <${Time} at=${c.since} /> `}${c.until && html`${t('explain.until')} <${Time} at=${c.until} /> `}${c.by && t('explain.by', { by: c.by })} ${c.reason || ''}
     ${c.blocked_by && html` <a class="id" href=${link(['messages', c.blocked_by])}>${c.blocked_by}</a>`}${c.letter && html` <a href=${link(['dead', c.letter])}>${t('letter.title', { id: c.letter })}</a>`}</p></div>`)}</section>`;
 }

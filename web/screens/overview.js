@@ -10,15 +10,18 @@ import { Chip, Count, Empty, Head, Loading, Table, Time, Trouble } from '../part
 import { alertLink, alertText } from './alert_words.js';
 
 const LATE_MS = 5 * 60 * 1000; // a message that is due for so long is late
+const GROUPS = 3;             // of dead letters, each a sentence
 
 // ---- what needs attention: [{level, text, more, href}] ----
 
-function ofAlerts(alerts) {
-  return alerts.items.filter((a) => a.status === 'firing').map((a) => ({ level: a.severity === 'critical' ? 'bad' : 'warn', text: alertText(a), more: a.detail, href: alertLink(a), at: a.fired_at }));
+// An alert about letters whose group stands here already would say the same twice.
+function ofAlerts(alerts, groups) {
+  const told = (a) => a.when === 'dead_letter' && groups.items.slice(0, GROUPS).some((g) => g.destination === a.destination && g.reason_code === a.reason);
+  return alerts.items.filter((a) => a.status === 'firing' && !told(a)).map((a) => ({ level: a.severity === 'critical' ? 'bad' : 'warn', text: alertText(a), more: a.detail, href: alertLink(a), at: a.fired_at }));
 }
 
 function ofGroups(groups) {
-  return groups.items.slice(0, 3).map((g) => ({ level: 'bad', text: t('attention.group', { n: g.letters, destination: g.destination }),
+  return groups.items.slice(0, GROUPS).map((g) => ({ level: 'bad', text: t('attention.group', { n: g.letters, destination: g.destination }),
     more: g.example_error || g.reason_code, href: link(['dead'], { filter: `group:${g.group}`, tab: 'letters' }), at: g.last_failed_at, go: t('attention.open_group') }));
 }
 
@@ -35,7 +38,7 @@ function ofDestination(d) {
 function attention({ status, alerts, groups, redrives }) {
   const list = [];
   if (status.relays_running === 0) list.push({ level: 'bad', text: t('attention.no_relay'), href: link(['relays']) });
-  list.push(...ofAlerts(alerts), ...ofGroups(groups), ...status.destinations.flatMap(ofDestination));
+  list.push(...ofAlerts(alerts, groups), ...ofGroups(groups), ...status.destinations.flatMap(ofDestination));
   if (status.oldest_due_ms > LATE_MS) list.push({ level: 'warn', text: t('attention.late', { time: duration(status.oldest_due_ms) }), href: link(['messages'], { filter: 'status:pending' }) });
   for (const r of redrives.items) list.push({ level: 'info', text: t('attention.redrive', { id: r.id, done: r.requeued, total: r.total }), more: r.reason, href: link(['redrives', r.id]), go: t('attention.watch') });
   return list;

@@ -12,9 +12,9 @@ function Schedule({ plan }) {
   const rows = plan.attempts.filter((a) => a.latest_ms !== null && a.latest_ms !== undefined).slice(0, 20), most = Math.max(1, ...rows.map((a) => a.latest_ms));
   const x = (ms) => 2 + (Math.log1p(ms / 1000) / Math.log1p(most / 1000)) * 96;
   return html`<div role="img" aria-label=${t('policy.drawn')}><svg viewBox=${`0 0 100 ${rows.length * 4 + 2}`} width="100%" preserveAspectRatio="none" height=${rows.length * 14 + 8}>
-      ${rows.map((a, i) => html`<g><rect x=${x(a.earliest_ms)} y=${i * 4 + 1} width=${Math.max(0.6, x(a.latest_ms) - x(a.earliest_ms))} height="2.6" fill="var(--one)" opacity="0.45" /><rect x=${x(a.median_ms) - 0.3} y=${i * 4 + 1} width="0.6" height="2.6" fill="var(--two)" /></g>`)}</svg></div>
+      ${rows.map((a, i) => html`<g><rect x="0" y=${i * 4 + 1} width=${x(a.earliest_ms)} height="2.6" fill="var(--one)" opacity="0.18" /><rect x=${x(a.earliest_ms)} y=${i * 4 + 1} width=${Math.max(0.6, x(a.latest_ms) - x(a.earliest_ms))} height="2.6" fill="var(--one)" opacity="0.45" /><rect x=${x(a.median_ms) - 0.3} y=${i * 4 + 1} width="0.6" height="2.6" fill="var(--two)" /></g>`)}</svg></div>
     <p class="hint">${t('policy.drawn_hint')}</p>
-    <${Table} rows=${plan.attempts.slice(0, 30)} keyOf=${(a) => a.attempt} columns=${[{ name: t('policy.attempt'), n: true, cell: (a) => num(a.attempt) }, { name: t('policy.earliest'), n: true, cell: (a) => duration(a.earliest_ms) }, { name: t('policy.median'), n: true, cell: (a) => duration(a.median_ms) }, { name: t('policy.latest'), n: true, cell: (a) => duration(a.latest_ms) }, { name: t('policy.since_first'), n: true, cell: (a) => duration(a.cumulative_ms) }]} />
+    <${Table} rows=${plan.attempts.slice(0, 12)} keyOf=${(a) => a.attempt} columns=${[{ name: t('policy.attempt'), n: true, cell: (a) => num(a.attempt) }, { name: t('policy.earliest'), n: true, cell: (a) => duration(a.earliest_ms) }, { name: t('policy.median'), n: true, cell: (a) => duration(a.median_ms) }, { name: t('policy.latest'), n: true, cell: (a) => duration(a.latest_ms) }, { name: t('policy.since_first'), n: true, cell: (a) => duration(a.cumulative_ms) }]} />
     <p>${t('policy.end', { n: plan.end.attempts, time: duration(plan.end.median_ms) })} <span class="id">${plan.end.reason}</span></p>`;
 }
 
@@ -38,10 +38,10 @@ function Simulator({ name }) {
   const many = Math.round(10 ** (clients / 4));
   useEffect(() => {
     const abort = new AbortController();
-    const timer = setTimeout(() => ask('/policies/simulate', { name, clients: many, outage: `${outage}s`, spread: `${spread}s` }, abort.signal).then((data) => set({ data, wrong: null }), (wrong) => { if (wrong.name !== 'AbortError') set({ data: null, wrong }); }), 300);
+    const timer = setTimeout(() => ask('/policies/simulate', { name, clients: many, outage: `${outage}s`, spread: `${spread}s`, details: true }, abort.signal).then((data) => set({ data, wrong: null }), (wrong) => { if (wrong.name !== 'AbortError') set({ data: null, wrong }); }), 300);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [name, many, outage, spread]);
-  const runs = state.data && [[t('herd.as_is'), state.data.as_is], [t('herd.without'), state.data.without_jitter], [t('herd.full'), state.data.with_full_jitter]].filter(([, r]) => r);
+  const runs = state.data && [[t('herd.as_is'), state.data.as_is], [t('herd.without'), state.data.without_jitter], [t('herd.full'), state.data.with_full_jitter]].filter(([, r]) => r && r.attempts_per_100_ms);
   const most = runs ? Math.max(1, ...runs.flatMap(([, r]) => r.attempts_per_100_ms)) : 1, span = runs ? Math.max(1, ...runs.map(([, r]) => r.attempts_per_100_ms.length)) : 1;
   return html`<section class="card"><h2>${t('herd.title')}</h2><p class="hint">${t('herd.words')}</p><div class="row">
       <${Slider} id="clients" label=${t('herd.clients')} value=${clients} set=${setClients} min="4" max="16" show=${() => num(many)} />

@@ -12,7 +12,7 @@ const ROLES = ['viewer', 'operator', 'admin'];
 
 function Rights({ who }) {
   return html`<section class="card"><h2>${t('settings.rights')}</h2><${Facts} rows=${[[t('settings.name'), who.name], [t('settings.role'), t('role.' + who.role)], [t('settings.reveal'), who.reveal ? t('yes') : t('no')]]} />
-    <h3>${t('settings.roles')}</h3><ul>${ROLES.map((role) => html`<li><${Chip} state=${may(who, role) ? 'ok' : 'none'} text=${t('role.' + role)} /> ${t('role.' + role + '_may')}</li>`)}</ul></section>`;
+    <h3>${t('settings.roles')}</h3><ul class="plain">${ROLES.map((role) => html`<li><${Chip} state=${may(who, role) ? 'ok' : 'none'} text=${t('role.' + role)} /> ${t('role.' + role + '_may')}</li>`)}</ul></section>`;
 }
 
 function Look() {
