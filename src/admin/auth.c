@@ -92,6 +92,21 @@ static enum shown read_header(const char *value, char hash[HK_API_HASH_LEN + 1])
     return hk_token_hash(token, hash) ? SHOWN_TOKEN : SHOWN_NO_TOKEN;
 }
 
+/* A header goes before a session. */
+static enum shown read_ask(const struct hk_auth_ask *ask, char hash[HK_API_HASH_LEN + 1])
+{
+    enum shown shown = read_header(ask->authorization, hash);
+    if (shown != SHOWN_NOTHING || !ask->token_hash)
+        return shown;
+    (void)snprintf(hash, HK_API_HASH_LEN + 1, "%s", ask->token_hash);
+    return SHOWN_TOKEN;
+}
+
+bool hk_auth_hash(const char *authorization, char out[HK_API_HASH_LEN + 1])
+{
+    return read_header(authorization, out) == SHOWN_TOKEN;
+}
+
 /* ---- answers; the lock is held ---- */
 
 static void refuse(struct hk_auth_answer *out, unsigned status, const char *code)
@@ -196,7 +211,7 @@ static bool decide(struct hk_auth *auth, const struct hk_auth_ask *ask, enum sho
 bool hk_auth_quick(struct hk_auth *auth, const struct hk_auth_ask *ask, struct hk_auth_answer *out)
 {
     char hash[HK_API_HASH_LEN + 1] = "";
-    enum shown shown = read_header(ask->authorization, hash);
+    enum shown shown = read_ask(ask, hash);
     return decide(auth, ask, shown, hash, out);
 }
 
@@ -284,7 +299,7 @@ void hk_auth_check(struct hk_auth *auth, const struct hk_store_api_ops *api, str
 {
     char hash[HK_API_HASH_LEN + 1] = "";
     const struct hk_token_found *found = NULL;
-    enum shown shown = read_header(ask->authorization, hash);
+    enum shown shown = read_ask(ask, hash);
     if (!decide(auth, ask, shown, hash, out)) {
         int64_t asked_ms = auth->options.now_ms();
         if (api->find_token(admin, hash[0] ? hash : NULL, &found, err) != HK_OK) {

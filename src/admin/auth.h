@@ -38,6 +38,7 @@ struct hk_auth_options {
 
 struct hk_auth_ask {
     const char *authorization; /* the header's value; NULL = there is none */
+    const char *token_hash;    /* of the token that a session stands for (sessions.h); NULL = there is none */
     const char *address;       /* the client's, without port; any other text stands for itself */
     bool local; /* the listener is for this machine alone, and nobody forwards requests of others to it */
     const char *actor; /* who a caller without a token is, for the audit */
@@ -67,6 +68,8 @@ void hk_auth_set_tokens_only(struct hk_auth *auth, bool tokens_only);
  * listener for this machine, or for health alone. */
 bool hk_auth_is_needed(enum hk_role role, bool local_or_health);
 
+/* The hash of the token in the header Authorization. False: there is none that has the form of one. */
+bool hk_auth_hash(const char *authorization, char out[HK_API_HASH_LEN + 1]);
 /* False: hk_auth_check must be asked, and `out` is left alone. */
 bool hk_auth_quick(struct hk_auth *auth, const struct hk_auth_ask *ask, struct hk_auth_answer *out);
 /* Always an answer. Blocks as long as the store does. `err` says why of a 503. */

@@ -21,6 +21,7 @@ struct hk_admin_site {
     void (*refresh)(void *arg);
     void *arg;
     int64_t (*now_ms)(void); /* the clock that `health` counts on */
+    const char *ui_dir;      /* the dashboard's files, in place of those in the program; NULL: none */
 };
 
 struct hk_admin_request {
@@ -46,6 +47,7 @@ struct hk_admin_reply {
     unsigned status;
     const char *content_type; /* a constant; NULL: no body */
     const char *allow;        /* of a 405, a constant; else NULL */
+    const char *cache;        /* Cache-Control, a constant; NULL: no-store */
     struct hk_admin_header headers[HK_ADMIN_REPLY_HEADERS];
     size_t n_headers;
     bool

@@ -23,6 +23,7 @@
 #include "admin/listen.h"
 #include "admin/server.h"
 #include "admin/tls.h"
+#include "admin/ui.h"
 #include "base/mem.h"
 
 enum {
@@ -80,7 +81,7 @@ static void add_headers(struct MHD_Response *response, const struct hk_admin_rep
 {
     if (reply->content_type)
         (void)MHD_add_response_header(response, "Content-Type", reply->content_type);
-    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+    (void)MHD_add_response_header(response, "Cache-Control", reply->cache ? reply->cache : "no-store");
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (last)
         (void)MHD_add_response_header(response, "Connection", "close");
@@ -234,10 +235,23 @@ static enum MHD_Result note_header(void *arg, enum MHD_ValueKind kind, const cha
 
 static bool is_for_service(const struct listener *l, const struct hk_admin_exchange *x)
 {
-    return l->how.service && !hk_admin_route_has(x->ask.path, x->ask.role);
+    return l->how.service && !hk_admin_route_has(x->ask.path, x->ask.role) &&
+           !hk_ui_owns(l->server->site.ui_dir, x->ask.path);
 }
 
-/* Probes and metrics, here and now. */
+static void answer_page(const struct listener *l, const struct hk_admin_exchange *x,
+                        struct hk_admin_reply *out)
+{
+    const struct hk_ui_ask ask = {.method = x->ask.method,
+                                  .path = x->ask.path,
+                                  .dir = l->server->site.ui_dir,
+                                  .if_none_match = hk_admin_exchange_header(x, "If-None-Match"),
+                                  .takes_gzip = x->takes_gzip};
+    hk_admin_reply_init(out, 200);
+    hk_ui_answer(&ask, out);
+}
+
+/* Probes, metrics and the dashboard's files, here and now. */
 static enum MHD_Result answer(const struct listener *l, struct MHD_Connection *connection,
                               const struct hk_admin_exchange *x, bool has_body)
 {
@@ -247,7 +261,10 @@ static enum MHD_Result answer(const struct listener *l, struct MHD_Connection *c
                                              .has_body = has_body,
                                              .role = x->ask.role};
     struct hk_admin_reply reply;
-    hk_admin_answer(&l->server->site, &request, &reply);
+    if (l->how.service && hk_ui_owns(l->server->site.ui_dir, x->ask.path))
+        answer_page(l, x, &reply);
+    else
+        hk_admin_answer(&l->server->site, &request, &reply);
     enum MHD_Result rc = queue(connection, reply.status, response_of(&reply, has_body));
     hk_buf_fini(&reply.body);
     return rc;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hikyaku run: the relay. The process itself is daemon/main.c. */
+#include <stdlib.h>
+
 #include "cli/args.h"
 #include "cli/out.h"
 #include "cli/policy/policies.h"
@@ -18,6 +20,8 @@ int hk_cmd_run(struct hk_cli *cli)
                                         .log_format = hk_args_value(cli, "log-format"),
                                         .log_level = hk_args_value(cli, "log-level"),
                                         .user = hk_args_value(cli, "user"),
+                                        .ui_dir = hk_args_value(cli, "ui-dir"),
+                                        .ui_ticket = getenv("HIKYAKU_UI_TICKET"),
                                         .core_dumps = hk_args_flag(cli, "core-dumps"),
                                         .no_sandbox = hk_args_flag(cli, "no-sandbox")};
     struct hk_daemon *daemon = NULL;

@@ -96,6 +96,10 @@ static const struct hk_cli_option run_options[] = {
      .kind = HK_CLI_TEXT,
      .value = "USER[:GROUP]",
      .help = "started as root: become this user first"},
+    {.name = "ui-dir",
+     .kind = HK_CLI_FILE,
+     .value = "DIR",
+     .help = "serve the dashboard's files from here (tools/web folder DIR makes them)"},
     {.name = "no-sandbox", .help = "keep system calls that a relay has no use for"},
     {.name = "core-dumps", .help = "allow them, though secrets would stand in them"},
     HK_END_OF_OPTIONS};

@@ -8,6 +8,7 @@
 #include "admin/api.h"
 #include "admin/auth.h"
 #include "admin/pool.h"
+#include "admin/sessions.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/api_service.h"
@@ -24,6 +25,7 @@ struct worker;
 struct hk_api_service {
     struct hk_admin_pool *pool;
     struct hk_auth *auth;
+    struct hk_sessions *sessions;
     struct hk_admin_site site;
     char *url;      /* its own: a call that does not end in time outlives the daemon's */
     const char *jq; /* NULL = none */
@@ -52,6 +54,7 @@ static void release(struct hk_api_service *s)
         return;
     hk_config_free(s->config);
     hk_auth_free(s->auth);
+    hk_sessions_free(s->sessions);
     hk_mem_free(s->url);
     (void)pthread_mutex_destroy(&s->lock);
     hk_mem_free(s);
@@ -195,25 +198,48 @@ static bool is_known_user(const struct hk_admin_exchange *x, struct hk_auth_answ
     return true;
 }
 
-static struct hk_auth_ask question_of(const struct hk_admin_exchange *x)
+/* `session`: the one that the request belongs to, or NULL. */
+static struct hk_auth_ask question_of(const struct hk_admin_exchange *x, const struct hk_session *session)
 {
     const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
     return (struct hk_auth_ask){.authorization = hk_admin_exchange_header(x, "Authorization"),
+                                .token_hash = session ? session->token_hash : NULL,
                                 .address = ask->address[0] ? ask->address : "unix",
                                 .local = ask->role >= HK_ROLE_ADMIN,
                                 .actor = "local"};
+}
+
+static bool has_session(struct hk_api_service *s, const struct hk_admin_exchange *x, struct hk_session *out)
+{
+    return !hk_admin_exchange_header(x, "Authorization") && hk_sessions_find(s->sessions, x, out);
+}
+
+/* Its session was opened by whoever started this relay. */
+static void let_in_ticket(struct hk_auth_answer *out)
+{
+    *out = (struct hk_auth_answer){.status = 200, .role = HK_ROLE_ADMIN, .may_reveal = true};
+    (void)snprintf(out->name, sizeof out->name, "local");
+    (void)snprintf(out->key, sizeof out->key, "ticket");
 }
 
 /* Who asks? */
 static void identify(struct worker *w, const struct hk_admin_exchange *x, struct hk_auth_answer *out)
 {
     struct hk_err err = {.message = ""};
-    const struct hk_auth_ask who = question_of(x);
+    struct hk_session session;
+    bool in_session = has_session(w->service, x, &session);
+    const struct hk_auth_ask who = question_of(x, in_session ? &session : NULL);
     if (is_known_user(x, out))
         return;
+    if (in_session && !session.token_hash[0]) {
+        let_in_ticket(out);
+        return;
+    }
     *out = (struct hk_auth_answer){.status = 503, .code = "STORE_UNAVAILABLE"};
     if (hk_desk_open(&w->desk, &err) == HK_OK)
         hk_auth_check(w->service->auth, w->desk.api, w->desk.admin, &who, out, &err);
+    if (in_session && out->status == 401)
+        hk_sessions_close(w->service->sessions, session.id); /* its token is not what it was */
 }
 
 /* False: refused, and said so. */
@@ -238,6 +264,69 @@ static void answer_site(const struct worker *w, const struct hk_auth_answer *who
                     &(struct hk_admin_request){.method = ask->method, .path = ask->path, .role = who->role},
                     &reply);
     hk_admin_exchange_reply(x, &reply);
+}
+
+/* ---- sessions of the dashboard ---- */
+
+static void open_session(struct hk_api_service *s, struct hk_admin_exchange *x, const char *token_hash)
+{
+    struct hk_admin_reply reply;
+    hk_admin_reply_init(&reply, 204);
+    if (hk_sessions_open(s->sessions, x, token_hash, &reply) != HK_OK)
+        hk_admin_problem(&reply, 503, "the system gives no random bytes");
+    hk_admin_exchange_reply(x, &reply);
+}
+
+static void end_session(struct hk_api_service *s, struct hk_admin_exchange *x)
+{
+    struct hk_admin_reply reply;
+    struct hk_session session;
+    if (hk_sessions_find(s->sessions, x, &session))
+        hk_sessions_close(s->sessions, session.id);
+    hk_admin_reply_init(&reply, 204);
+    hk_sessions_forget(x, &reply);
+    hk_admin_exchange_reply(x, &reply);
+}
+
+/* A page of another origin cannot send these headers, and the gate has compared its Origin. */
+static void log_in(struct worker *w, struct hk_admin_exchange *x)
+{
+    char hash[HK_API_HASH_LEN + 1] = "";
+    struct hk_auth_answer who;
+    if (hk_sessions_take_ticket(w->service->sessions, x)) {
+        open_session(w->service, x, "");
+        return;
+    }
+    if (!authenticate(w, x, &who))
+        return;
+    if (hk_auth_hash(hk_admin_exchange_header(x, "Authorization"), hash)) {
+        open_session(w->service, x, hash);
+        return;
+    }
+    struct hk_admin_reply reply;
+    hk_admin_reply_init(&reply, 204); /* the door lets everybody in: no session is needed */
+    hk_admin_exchange_reply(x, &reply);
+}
+
+static bool is_session(const struct hk_admin_ask *ask)
+{
+    return strcmp(ask->path, HK_SESSION_PATH) == 0;
+}
+
+static void answer_session(struct worker *w, struct hk_admin_exchange *x)
+{
+    const char *method = hk_admin_exchange_ask(x)->method;
+    struct hk_admin_reply reply;
+    if (strcmp(method, "POST") == 0) {
+        log_in(w, x);
+    } else if (strcmp(method, "DELETE") == 0) {
+        end_session(w->service, x);
+    } else {
+        hk_admin_reply_init(&reply, 405);
+        hk_admin_problem(&reply, 405, NULL);
+        reply.allow = "POST, DELETE";
+        hk_admin_exchange_reply(x, &reply);
+    }
 }
 
 static bool is_command(const struct hk_admin_exchange *x)
@@ -303,7 +392,10 @@ static void work(void *object, void *arg)
         return;
     }
     furnish(object);
-    answer(object, arg);
+    if (is_session(hk_admin_exchange_ask(arg)))
+        answer_session(object, arg);
+    else
+        answer(object, arg);
 }
 
 static void handle(void *arg, struct hk_admin_exchange *x)
@@ -327,14 +419,24 @@ static void write_down(void *object, void *arg)
         hk_auth_audit(s->auth, w->desk.api, w->desk.admin);
 }
 
+/* Whoever leaves needs no rights, and a ticket is looked at later. */
+static bool is_session_end_or_ticket(const struct hk_admin_exchange *x)
+{
+    const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
+    return is_session(ask) && (strcmp(ask->method, "DELETE") == 0 ||
+                               hk_admin_exchange_header(x, HK_SESSION_TICKET));
+}
+
 /* On the server's thread: what needs no store to be refused holds no memory for its body, and no place among those who wait. */
 static bool admit(void *arg, const struct hk_admin_exchange *x, struct hk_admin_reply *out)
 {
     struct hk_api_service *s = arg;
     struct hk_auth_answer who;
     struct hk_api_reply reply = {.status = 401};
-    const struct hk_auth_ask question = question_of(x);
-    if (is_known_user(x, &who) || !hk_auth_quick(s->auth, &question, &who) || who.status == 200)
+    struct hk_session session;
+    bool in_session = has_session(s, x, &session);
+    const struct hk_auth_ask question = question_of(x, in_session ? &session : NULL);
+    if ((in_session && !session.token_hash[0]) || is_session_end_or_ticket(x) || is_known_user(x, &who) || !hk_auth_quick(s->auth, &question, &who) || who.status == 200)
         return true;
     hk_buf_init(&reply.body, HK_API_REPLY_MAX);
     hk_api_refuse_caller(&reply, &who);
@@ -424,6 +526,7 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
     (void)pthread_mutex_init(&s->lock, NULL);
     s->auth =
         hk_auth_new(&(struct hk_auth_options){.tokens_only = needs_tokens(env->config), .now_ms = now_ms});
+    s->sessions = hk_sessions_new(env->ui_ticket, now_ms);
     s->url = hk_mem_strdup(env->url);
     s->config = hk_config_share(env->config);
     s->owners = 1;
@@ -432,7 +535,7 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
     s->jq_starter = env->jq_starter;
     s->downloads_max = env->config->admin.workers / 2 + env->config->admin.workers % 2;
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};
-    enum hk_code rc = s->auth && s->url ? start_feed(s, site->metrics, err)
+    enum hk_code rc = s->auth && s->sessions && s->url ? start_feed(s, site->metrics, err)
                                         : hk_err_set(err, HK_NOMEM, "out of memory for the API");
     if (rc == HK_OK)
         rc = hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err);

@@ -391,6 +391,8 @@ static enum hk_code start_parts(struct hk_daemon *d, struct hk_err *err)
                                   .log = &d->log,
                                   .jq = d->jq[0] != '\0' ? d->jq : NULL,
                                   .jq_starter = d->jq_starter,
+                                  .ui_dir = d->options.ui_dir,
+                                  .ui_ticket = d->options.ui_ticket,
                                   .alerts = &d->alerts};
     return hk_parts_start(&d->parts, &d->env, err);
 }

@@ -20,6 +20,7 @@ struct hk_part_env {
     struct hk_log *log;
     const char *jq;                         /* the helper of `dead fix`, for hk_desk; NULL = there is none */
     const struct hk_jq_starter *jq_starter; /* who runs it, since a locked process cannot */
+    const char *ui_dir, *ui_ticket;         /* of the dashboard (admin/ui.h, sessions.h); NULL = none */
     struct hk_relay *relay;                 /* NULL until it runs, and after it has ended */
     /* Where parts count (daemon/meters.h), from any thread; NULL when nobody looks. It outlives the parts behind the one that
      * gave it. */

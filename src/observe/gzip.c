@@ -53,3 +53,24 @@ enum hk_code hk_gzip(struct hk_str in, struct hk_buf *out)
     (void)deflateEnd(&z);
     return hk_buf_status(out);
 }
+
+enum hk_code hk_gunzip(struct hk_str in, struct hk_buf *out)
+{
+    unsigned char chunk[CHUNK];
+    z_stream z = {.zalloc = take, .zfree = give};
+    if (in.len > PIECE || inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+        return in.len > PIECE ? HK_TOOBIG : HK_NOMEM;
+    z.next_in = (const unsigned char *)in.ptr;
+    z.avail_in = (unsigned)in.len;
+    int rc = Z_OK;
+    while (rc == Z_OK && hk_buf_status(out) == HK_OK) {
+        z.next_out = chunk;
+        z.avail_out = sizeof chunk;
+        rc = inflate(&z, Z_NO_FLUSH);
+        (void)hk_buf_add(out, (const char *)chunk, sizeof chunk - z.avail_out);
+    }
+    (void)inflateEnd(&z);
+    if (hk_buf_status(out) != HK_OK)
+        return hk_buf_status(out);
+    return rc == Z_STREAM_END ? HK_OK : HK_INVALID;
+}

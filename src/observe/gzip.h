@@ -10,4 +10,7 @@
 /* Adds `in`, compressed, to `out`. Errors are the buffer's: HK_NOMEM, or HK_TOOBIG beyond its maximum. */
 enum hk_code hk_gzip(struct hk_str in, struct hk_buf *out) HK_MUSTCHECK;
 
+/* The other way. HK_INVALID: it is no whole gzip stream; else the buffer's errors. */
+enum hk_code hk_gunzip(struct hk_str in, struct hk_buf *out) HK_MUSTCHECK;
+
 #endif

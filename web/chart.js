@@ -1,0 +1,66 @@
+// Lines over time, drawn by uPlot on a canvas, with the same figures as a table beside it for those who cannot see or use the drawing.
+import uPlot from './vendor/uplot.js';
+import { html, useEffect, useRef } from './dom.js';
+import { clock, lang, num, t } from './i18n.js';
+import { theme } from './theme.js';
+import { useShared } from './store.js';
+
+const HEIGHT = 190;
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function tickText(seconds, spanS) {
+  const date = new Date(seconds * 1000);
+  const how = spanS > 2 * 86400 ? { month: 'numeric', day: 'numeric' } : { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+  return new Intl.DateTimeFormat(lang(), how).format(date);
+}
+
+function optionsOf(series, unit, width) {
+  const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { stroke: colour('--line') }, font: '12px system-ui, sans-serif' };
+  return {
+    width, height: HEIGHT, cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
+    axes: [{ ...axis, space: 70, values: (u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
+      { ...axis, size: 56, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
+    series: [{ label: t('chart.time'), value: (u, s) => (s ? clock(s * 1000) : '–') },
+      ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
+        fill: s.fill ? colour(s.colour) + '22' : undefined, value: (u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
+  };
+}
+
+// times: seconds; series: [{name, colour, values, fill?, dash?}]
+export function Chart({ title, times, series, unit = '' }) {
+  const box = useRef(), plot = useRef(), chosen = useShared(theme);
+  const data = [times, ...series.map((s) => s.values)];
+  useEffect(() => {
+    const draw = () => {
+      plot.current?.destroy();
+      plot.current = new uPlot(optionsOf(series, unit, Math.max(240, box.current.clientWidth)), data, box.current);
+    };
+    draw();
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    const watch = new ResizeObserver(() => plot.current?.setSize({ width: Math.max(240, box.current.clientWidth), height: HEIGHT }));
+    dark.addEventListener('change', draw);
+    watch.observe(box.current);
+    return () => { watch.disconnect(); dark.removeEventListener('change', draw); plot.current?.destroy(); plot.current = null; };
+  }, [chosen, series.map((s) => s.name).join()]);
+  useEffect(() => { plot.current?.setData(data); });
+  return html`<div class="chart" ref=${box} role="img" aria-label=${t('chart.label', { title })}></div>
+    <${AsTable} title=${title} times=${times} series=${series} unit=${unit} />`;
+}
+
+function AsTable({ title, times, series, unit }) {
+  const rows = times.map((s, i) => [s, ...series.map((one) => one.values[i])]).filter((r) => r.slice(1).some((v) => v)).reverse().slice(0, 60);
+  return html`<details><summary>${t('chart.table')}</summary><div class="scroll"><table>
+    <caption>${title}</caption><thead><tr><th scope="col">${t('chart.time')}</th>${series.map((s) => html`<th scope="col" class="n">${s.name}${unit ? ` (${unit})` : ''}</th>`)}</tr></thead>
+    <tbody>${rows.length ? rows.map(([s, ...values]) => html`<tr><td class="tight">${clock(s * 1000)}</td>${values.map((v) => html`<td class="n">${v === null || v === undefined ? '–' : num(v, 1)}</td>`)}</tr>`)
+      : html`<tr><td colspan=${series.length + 1}>${t('chart.nothing')}</td></tr>`}</tbody></table></div></details>`;
+}
+
+// Counts by name, longest first; a table by itself, with bars in it.
+export function Bars({ rows, second = false, linkOf }) {
+  const most = Math.max(1, ...rows.map((r) => r.n));
+  return html`<div class="bars" role="list">${rows.map((r) => html`<div class="bar" role="listitem">
+    <span class="name" title=${r.name}>${linkOf ? html`<a href=${linkOf(r)}>${r.name}</a>` : r.name}</span>
+    <span class="track" aria-hidden="true"><span class=${'fill' + (second ? ' two' : '')} style=${{ width: `${(r.n / most) * 100}%` }}></span></span>
+    <span class="n">${num(r.n)}</span></div>`)}</div>`;
+}
