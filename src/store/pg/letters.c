@@ -298,7 +298,9 @@ static void go_behind(struct hk_pl_walk *walk, int64_t id)
 /* How many letters came; -1: an error. */
 static int portion(struct hk_pl_walk *walk, PGresult **out)
 {
-    int64_t looks = compares(walk->query, path_of(walk->query)) ? walk->window : (int64_t)walk->limit;
+    int64_t looks = walk->window;
+    if (looks > walk->limit && !compares(walk->query, path_of(walk->query)))
+        looks = walk->limit;
     PGresult *res = *out = ask_portion(walk, looks);
     walk->windows++;
     if (!res || PQntuples(res) == 0)
