@@ -88,6 +88,7 @@ int hk_cmd_login(struct hk_cli *cli);
 int hk_cmd_logout(struct hk_cli *cli);
 int hk_cmd_whoami(struct hk_cli *cli);
 int hk_cmd_messages_list(struct hk_cli *cli);
+int hk_cmd_events(struct hk_cli *cli);
 int hk_cmd_figures(struct hk_cli *cli);
 int hk_cmd_messages_show(struct hk_cli *cli);
 int hk_cmd_messages_attempts(struct hk_cli *cli);

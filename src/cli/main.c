@@ -19,6 +19,7 @@
 #include "desk/destinations.h"
 #include "desk/doctor.h"
 #include "desk/enqueue.h"
+#include "desk/events.h"
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
@@ -59,6 +60,9 @@ static const struct hk_cli_option globals[] = {
     HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option yes_option[] = {{.name = "yes", .help = "do not ask"}, HK_END_OF_OPTIONS};
+
+static const struct hk_cli_option json_option[] = {{.name = "json", .help = "print each event as a line of JSON"},
+                                                  HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option actor_option[] = {HK_ACTOR_OPTION, HK_END_OF_OPTIONS};
 
@@ -143,6 +147,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_enqueue, .options = enqueue_options, .run = hk_cmd_enqueue},
     {.op = &hk_op_status, .run = hk_cmd_status},
     {.op = &hk_op_figures, .run = hk_cmd_figures},
+    {.op = &hk_op_events, .options = json_option, .run = hk_cmd_events},
     {.name = "top",
      .summary = "the same live in a terminal; pause, resume, open letters",
      .details = "? shows the keys. Works in 80x24, without colours, over SSH.",

@@ -8,21 +8,14 @@
 
 #include "admin/events.h"
 #include "admin/problem.h"
-#include "base/json.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "daemon/event_feed.h"
 #include "daemon/meters.h"
-#include "desk/put.h"
 #include "exec/clock.h"
 
 enum {
     TURN_MS = 1000,
-    LOOK_MS = 1000,
-    LOOK_LONGEST_MS = 30000, /* between two looks, however long they take */
-    SHARE = 10,              /* of the time a look may take the tenth part */
-    HEARTBEAT_MS = 15000,
     LINGER_MS = 20000
 };
 
@@ -68,26 +61,13 @@ static void free_listener(struct listener *l)
 
 /* ---- telling ---- */
 
-static void write_note(struct hk_buf *out, const char *reason)
-{
-    struct hk_json json;
-    char now[HK_TIME_TEXT_MAX];
-    (void)hk_format_rfc3339(hk_clock_wall_ms(), now);
-    hk_json_init(&json, out, false);
-    hk_json_object(&json);
-    hk_put_cstr(&json, "now", now);
-    if (reason)
-        hk_put_cstr(&json, "reason", reason);
-    hk_json_end(&json);
-}
-
 /* To one, without an id: it belongs to no order. */
 static void tell_one(struct listener *l, enum hk_event_type type, const char *reason)
 {
     struct hk_buf json, frame;
     hk_buf_init(&json, 512);
     hk_buf_init(&frame, 1024);
-    write_note(&json, reason);
+    hk_event_note(&json, reason);
     hk_event_write(&frame, NULL, type, hk_buf_str(&json));
     if ((l->types >> type & 1u) != 0 && hk_buf_status(&frame) == HK_OK)
         (void)!hk_admin_stream_push(l->stream, hk_buf_str(&frame));
@@ -197,7 +177,7 @@ static void open_listeners(struct hk_event_feed *f)
 
 static void beat(struct hk_event_feed *f)
 {
-    if (now_ms() - f->beat_ms < HEARTBEAT_MS)
+    if (now_ms() - f->beat_ms < HK_EVENT_BEAT_MS)
         return;
     f->beat_ms = now_ms();
     for (struct listener *l = f->listeners; l; l = l->next)
@@ -233,8 +213,7 @@ static void look(struct hk_event_feed *f)
         return;
     hk_metrics_add(f->metrics, HK_METER_EVENT_LOOKS, 0, 0, 1);
     enum hk_code rc = hk_event_watch_look(f->watch, f->host.desk(f->host.arg), tell_all, f, &err);
-    int64_t took = now_ms() - began, wait = took * SHARE;
-    f->look_after_ms = began + (wait < LOOK_MS ? LOOK_MS : wait > LOOK_LONGEST_MS ? LOOK_LONGEST_MS : wait);
+    f->look_after_ms = began + hk_event_look_after_ms(now_ms() - began);
     if (rc == HK_OK)
         open_listeners(f);
 }

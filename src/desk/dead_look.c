@@ -92,7 +92,7 @@ static bool add_page(const struct hk_letter_view *view, bool briefly, struct hk_
     return true;
 }
 
-/* Until there are enough: a call of the store looks at a bounded number of rows. */
+/* Until there are enough, or so many were looked at in vain that the caller is told instead. */
 static enum hk_code collect(const struct hk_letter_view *view, const struct hk_caller *caller,
                             const struct hk_letter_query *query, const struct hk_dead_list_ask *ask,
                             struct hk_pool *mem, struct hk_dead_list *out, struct hk_err *err)
@@ -105,12 +105,15 @@ static enum hk_code collect(const struct hk_letter_view *view, const struct hk_c
                                   .bytes_max = PAGE_BYTES};
     struct hk_letters found = {.more = true};
     size_t room = 0;
+    uint64_t scan = hk_list_scan(ask->scan, query->match != NULL), looked = 0;
     enum hk_code rc = HK_OK;
-    while (found.more && out->n < ask->limit && rc == HK_OK) {
+    while (found.more && out->n < ask->limit && looked - out->n < scan && rc == HK_OK) {
         struct hk_pool scratch = {.blocks = NULL};
+        page.looks = scan - (looked - out->n);
         page.limit = (uint32_t)(ask->limit - out->n < LIST_PAGE ? ask->limit - out->n : LIST_PAGE);
         rc = next_page(view->desk, caller, query, &page, &scratch, &found, err);
         if (rc == HK_OK) {
+            looked += found.looked;
             out->items = hk_desk_grow(mem, out->items, out->n, &room, found.n, sizeof *out->items);
             rc = out->items && add_page(view, ask->briefly, mem, &found, out) ? HK_OK : no_memory(err);
         }
@@ -118,6 +121,7 @@ static enum hk_code collect(const struct hk_letter_view *view, const struct hk_c
         hk_pool_fini(&scratch);
     }
     out->next = found.more ? page.after_id : 0;
+    out->looked = found.more && out->n < ask->limit ? looked : 0;
     return rc;
 }
 
@@ -394,6 +398,7 @@ static const struct hk_arg list_args[] = {
      .value = "CURSOR",
      .help = "go on where an earlier list ended"},
     {.name = "oldest", .offset = offsetof(struct hk_dead_list_ask, oldest), .help = "oldest first"},
+    {HK_LIST_SCAN_ARG(hk_dead_list_ask, "letters")},
     {.name = NULL}};
 
 static const struct hk_arg groups_args[] = {HK_LETTER_WORDS(hk_dead_groups_ask, words),
@@ -425,6 +430,7 @@ const struct hk_op hk_op_dead_list = {
     .noun = "dead",
     .verb = "list",
     .summary = "list dead letters, newest first; the open ones unless --status says otherwise",
+    .details = "Where no index serves the filter, the list stops after --scan letters, and says how to go on.",
     .route = "GET /dead-letters",
     .role = HK_ROLE_VIEWER,
     .store = true,

@@ -10,6 +10,7 @@
 struct hk_dead_list_ask {
     struct hk_letter_words words;
     uint64_t limit, after; /* after: `next` of an earlier answer; 0 = from the beginning */
+    uint64_t scan;         /* letters to look through where no index serves the filter; 0: as hk_list_scan */
     bool oldest;           /* first */
     bool briefly;          /* without errors: masking them takes the payloads, which are not read then */
 };
@@ -17,7 +18,8 @@ struct hk_dead_list_ask {
 struct hk_dead_list {
     struct hk_letter *items; /* without details and payload */
     size_t n;
-    int64_t next; /* 0 = there are no others */
+    int64_t next;    /* 0 = there are no others */
+    uint64_t looked; /* letters that it looked at before it stopped at its bound; 0 = it did not stop there */
     int64_t now_ms;
 };
 

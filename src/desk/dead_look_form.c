@@ -128,6 +128,7 @@ void hk_form_letters(struct hk_form *form, void *result)
     struct hk_dead_list *list = result;
     hk_form_list(form, "items", &HK_FORM_ITEMS(list->items, list->n, form_facts));
     hk_form_id(form, "next", &list->next);
+    hk_form_limit(form, "looked", &list->looked);
     hk_form_time(form, "now", &list->now_ms);
 }
 

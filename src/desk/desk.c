@@ -156,6 +156,11 @@ bool hk_caller_stops(const struct hk_caller *caller)
     return caller->stop && caller->stop(caller->arg);
 }
 
+uint64_t hk_list_scan(uint64_t asked, bool reads_payloads)
+{
+    return asked != 0 ? asked : reads_payloads ? HK_LIST_SCAN_MATCH : HK_LIST_SCAN;
+}
+
 void *hk_desk_grow(struct hk_pool *mem, void *items, size_t n, size_t *room, size_t more, size_t size)
 {
     if (items && more <= *room - n)

@@ -81,6 +81,19 @@ void hk_caller_tell(const struct hk_caller *caller, const struct hk_progress *pr
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total);
 bool hk_caller_stops(const struct hk_caller *caller);
 
+/* Rows that a page of a list looks through where no index serves its filter: about 100 ms of CPU on either store. Then it stops, says so
+ * (`looked`), and where to go on (`next`). */
+#define HK_LIST_SCAN       30000
+#define HK_LIST_SCAN_MATCH 10000 /* where payloads are read */
+/* `asked`: by the request's argument `scan`; 0 = it is not. */
+uint64_t hk_list_scan(uint64_t asked, bool reads_payloads);
+/* That argument's row. */
+#define HK_LIST_SCAN_ARG(type, noun)                                                                         \
+    HK_ARG(type, scan, HK_ARG_NUMBER, "N",                                                                   \
+           "look through this many " noun " where no index serves the filter (default: 30000, or 10000 "     \
+           "where payloads are read)"),                                                                      \
+        .lo = 1, .hi = 1000000000
+
 /* Room for `more` items behind the `n` of an array that lies in the pool; NULL: no memory. It grows by doubling, since a list may
  * turn out to be long. */
 void *hk_desk_grow(struct hk_pool *mem, void *items, size_t n, size_t *room, size_t more, size_t size);

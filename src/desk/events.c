@@ -4,21 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "desk/alerts.h"
 #include "desk/events.h"
 #include "desk/forms.h"
 #include "desk/job.h"
+#include "desk/put.h"
 #include "desk/redrive.h"
 #include "desk/status.h"
+#include "exec/clock.h"
 
 enum {
     ITEMS_MAX = 20000,
     JSON_MAX = 64 << 10,
-    NAME_LONGEST = 4096
+    NAME_LONGEST = 4096,
+    LOOK_MS = 1000,
+    LOOK_LONGEST_MS = 30000, /* between two looks, however long they take */
+    LOOK_SHARE = 10          /* of the time a look may take the tenth part */
 };
 
 static const char *const words[HK_NEVENT_TYPES] = {
@@ -31,11 +38,11 @@ const char *hk_event_word(unsigned type)
     return words[type];
 }
 
-static bool find_type(struct hk_str word, unsigned *out)
+bool hk_event_by_word(struct hk_str word, enum hk_event_type *out)
 {
-    for (unsigned i = 0; i < HK_EVENT_OPEN; i++)
+    for (unsigned i = 0; i < HK_NEVENT_TYPES; i++)
         if (hk_str_eq(word, hk_str_of(words[i]))) {
-            *out = i;
+            *out = (enum hk_event_type)i;
             return true;
         }
     return false;
@@ -44,13 +51,14 @@ static bool find_type(struct hk_str word, unsigned *out)
 bool hk_event_types(const char *text, unsigned *out_types)
 {
     struct hk_str rest = hk_str_of(text ? text : "");
-    unsigned types = HK_EVENTS_ALWAYS, type = 0;
+    unsigned types = HK_EVENTS_ALWAYS;
+    enum hk_event_type type = HK_EVENT_STATE;
     if (!text) {
         *out_types = ~0u;
         return true;
     }
     do {
-        if (!find_type(hk_str_trim(hk_str_cut(&rest, ',')), &type))
+        if (!hk_event_by_word(hk_str_trim(hk_str_cut(&rest, ',')), &type) || type >= HK_EVENT_OPEN)
             return false;
         types |= 1u << type;
     } while (rest.ptr);
@@ -348,6 +356,25 @@ enum hk_code hk_event_watch_look(struct hk_event_watch *w, struct hk_desk *desk,
     return rc;
 }
 
+int64_t hk_event_look_after_ms(int64_t took_ms)
+{
+    int64_t wait = took_ms * LOOK_SHARE;
+    return wait < LOOK_MS ? LOOK_MS : wait > LOOK_LONGEST_MS ? LOOK_LONGEST_MS : wait;
+}
+
+void hk_event_note(struct hk_buf *out, const char *reason)
+{
+    struct hk_json json;
+    char now[HK_TIME_TEXT_MAX];
+    (void)hk_format_rfc3339(hk_clock_wall_ms(), now);
+    hk_json_init(&json, out, false);
+    hk_json_object(&json);
+    hk_put_cstr(&json, "now", now);
+    if (reason)
+        hk_put_cstr(&json, "reason", reason);
+    hk_json_end(&json);
+}
+
 /* ---- the table ---- */
 
 static enum hk_code check_events(struct hk_desk *desk, const void *request, struct hk_err *err)
@@ -361,11 +388,86 @@ static enum hk_code check_events(struct hk_desk *desk, const void *request, stru
                      "takes state, figures, alert, redrive, job and heartbeat, with commas between");
 }
 
+/* ---- on the database, without a relay ---- */
+
+struct listening {
+    const struct hk_events_ask *ask;
+    struct hk_events_told *out;
+    unsigned types;
+    bool ended;
+};
+
+static void take_event(void *arg, enum hk_event_type type, struct hk_str destination, struct hk_str json)
+{
+    struct listening *l = arg;
+    const char *only = l->ask->destination;
+    if (l->ended || (l->types >> type & 1u) == 0 ||
+        (only && destination.len > 0 && !hk_str_eq(destination, hk_str_of(only))))
+        return;
+    l->out->events++;
+    l->ended = !l->ask->take(l->ask->take_arg, type, json);
+}
+
+static void take_note(struct listening *l, enum hk_event_type type, const char *reason)
+{
+    struct hk_buf json;
+    hk_buf_init(&json, 512);
+    hk_event_note(&json, reason);
+    take_event(l, type, hk_str_of(""), hk_buf_str(&json));
+    hk_buf_fini(&json);
+}
+
+static int64_t now_ms(void)
+{
+    return hk_clock_us() / 1000;
+}
+
+/* Until then, unless somebody stops it first. */
+static void wait_until(int64_t at_ms, const struct hk_caller *caller)
+{
+    for (int64_t left = at_ms - now_ms(); left > 0 && !hk_caller_stops(caller); left = at_ms - now_ms())
+        (void)nanosleep(&(struct timespec){.tv_nsec = (left < 100 ? left : 100) * 1000000L}, NULL);
+}
+
+static enum hk_code listen_here(struct listening *l, struct hk_desk *desk, struct hk_event_watch *watch,
+                                const struct hk_caller *caller, struct hk_err *err)
+{
+    int64_t began = now_ms(), beat = began;
+    int64_t end = l->ask->for_ms > 0 ? began + (int64_t)l->ask->for_ms : INT64_MAX;
+    for (bool is_open = false; !l->ended && !hk_caller_stops(caller); is_open = true) {
+        int64_t look = now_ms();
+        enum hk_code rc = hk_event_watch_look(watch, desk, take_event, l, err);
+        if (rc != HK_OK)
+            return rc;
+        if (!is_open)
+            take_note(l, HK_EVENT_OPEN, NULL);
+        if (now_ms() - beat >= HK_EVENT_BEAT_MS) {
+            beat = now_ms();
+            take_note(l, HK_EVENT_HEARTBEAT, NULL);
+        }
+        int64_t next = look + hk_event_look_after_ms(now_ms() - look);
+        wait_until(next < end ? next : end, caller);
+        if (now_ms() >= end) {
+            take_note(l, HK_EVENT_END, "the time that was asked for is over");
+            return HK_OK;
+        }
+    }
+    return HK_OK;
+}
+
 static enum hk_code run_events(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
                                struct hk_pool *mem, void *result, struct hk_err *err)
 {
-    (void)desk, (void)caller, (void)request, (void)mem, (void)result;
-    return hk_err_set(err, HK_UNSUPPORTED, "events come from a running relay: ask one with --server URL");
+    struct listening l = {.ask = request, .out = result};
+    (void)mem;
+    *l.out = (struct hk_events_told){.events = 0};
+    if (!l.ask->take || !hk_event_types(l.ask->types, &l.types))
+        return hk_err_set(err, HK_UNSUPPORTED, "nobody takes the events");
+    struct hk_event_watch *watch = hk_event_watch_new();
+    enum hk_code rc =
+        watch ? listen_here(&l, desk, watch, caller, err) : hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_event_watch_free(watch);
+    return rc;
 }
 
 static const struct hk_arg events_args[] = {
@@ -385,13 +487,14 @@ const struct hk_op hk_op_events = {
     .noun = "events",
     .summary = "listen to what changes: counts, figures, alerts, redrives, jobs",
     .details =
-        "A stream of server-sent events. Wait for the event 'open', then load what you show: changes are told from\n"
-        "there on. After a break send Last-Event-ID. The event 'reset' says that some were missed: load again.",
+        "A stream, one line an event. Wait for the event 'open', then load what you show: changes are told from there\n"
+        "on. Over HTTP these are server-sent events: after a break send Last-Event-ID. The event 'reset' says that\n"
+        "some were missed: load again.",
     .route = "GET /events",
     .role = HK_ROLE_VIEWER,
     .store = true,
     .args = events_args,
     .request_size = sizeof(struct hk_events_ask),
-    .result_size = 1,
+    .result_size = sizeof(struct hk_events_told),
     .check = check_events,
     .run = run_events};

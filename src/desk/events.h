@@ -24,6 +24,7 @@ enum hk_event_type {
 #define HK_EVENTS_ALWAYS (1u << HK_EVENT_OPEN | 1u << HK_EVENT_RESET | 1u << HK_EVENT_END)
 
 const char *hk_event_word(unsigned type);
+bool hk_event_by_word(struct hk_str word, enum hk_event_type *out);
 /* "state,alert"; NULL: all. False: one of them is no type that can be asked for. */
 bool hk_event_types(const char *text, unsigned *out_types);
 
@@ -31,9 +32,16 @@ struct hk_events_ask {
     const char *types;       /* with commas between; NULL: all */
     const char *destination; /* only events of this one, and those of none; NULL: all */
     uint64_t for_ms;         /* end after this; 0: never */
+    /* Takes each event, as a line of JSON; false: no more is wanted. NULL where the door makes a stream of it (HTTP). */
+    bool (*take)(void *arg, enum hk_event_type type, struct hk_str json);
+    void *take_arg;
 };
 
-/* A stream: the door makes it. */
+struct hk_events_told {
+    uint64_t events;
+};
+
+/* Runs until caller->stop, the time that was asked for, or an error; HK_UNAVAILABLE: the relay that is asked has ended it. */
 extern const struct hk_op hk_op_events;
 
 /* ---- looking ---- */
@@ -47,6 +55,12 @@ typedef void hk_event_fn(void *arg, enum hk_event_type type, struct hk_str desti
 
 struct hk_event_watch *hk_event_watch_new(void); /* NULL: out of memory */
 void hk_event_watch_free(struct hk_event_watch *watch);
+/* From the beginning of a look that took `took_ms` to the next one's: looks take a tenth of the time at the most. */
+int64_t hk_event_look_after_ms(int64_t took_ms);
+#define HK_EVENT_BEAT_MS 15000 /* between two heartbeats */
+/* The JSON of open, heartbeat, reset and end. `reason` NULL: without one. */
+void hk_event_note(struct hk_buf *out, const char *reason);
+
 /* The first look tells nothing: later ones tell what is different from it. */
 enum hk_code hk_event_watch_look(struct hk_event_watch *watch, struct hk_desk *desk, hk_event_fn *tell,
                                  void *arg, struct hk_err *err) HK_MUSTCHECK;

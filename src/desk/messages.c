@@ -54,7 +54,8 @@ struct listing {
     struct hk_pool *mem;
     struct hk_list list;
     uint64_t left;   /* rows to be shown */
-    uint64_t looked; /* rows that were looked through */
+    uint64_t looked; /* rows that were looked through, */
+    uint64_t scan;   /* of so many */
     bool more;
 };
 
@@ -64,6 +65,7 @@ static enum hk_code read_page(struct listing *l, struct hk_rows *page, char next
     const struct hk_rows *rows = NULL;
     struct hk_list *list = &l->list;
     list->limit = (uint32_t)(l->left < PAGE_ROWS ? l->left + 1 : PAGE_ROWS);
+    list->looks = l->scan - l->looked;
     enum hk_code rc = l->desk->ops->list(l->desk->admin, list, &rows, err);
     if (rc != HK_OK)
         return rc;
@@ -83,8 +85,8 @@ static enum hk_code read_page(struct listing *l, struct hk_rows *page, char next
     return HK_OK;
 }
 
-static enum hk_code read_pages(struct listing *l, const struct hk_masks *masks, uint64_t scan,
-                               struct hk_messages *out, struct hk_err *err)
+static enum hk_code read_pages(struct listing *l, const struct hk_masks *masks, struct hk_messages *out,
+                               struct hk_err *err)
 {
     struct hk_rows page;
     size_t room = 0;
@@ -101,7 +103,7 @@ static enum hk_code read_pages(struct listing *l, const struct hk_masks *masks, 
         out->n += page.n;
         if (!l->more)
             return HK_OK;
-        if (l->looked >= scan) {
+        if (l->looked >= l->scan) {
             out->looked = l->looked;
             write_next(out->next, l->list.after_place, l->list.after_id);
             return HK_OK;
@@ -121,9 +123,12 @@ static enum hk_code list_messages(struct hk_desk *desk, const struct hk_caller *
         rc = read_ask(desk, caller, ask, mem, &filter, err);
     if (rc != HK_OK)
         return rc;
-    uint64_t scan = ask->scan != 0 ? ask->scan : filter.list.match ? HK_LIST_SCAN_MATCH : HK_LIST_SCAN;
-    struct listing l = {.desk = desk, .mem = mem, .list = filter.list, .left = ask->limit};
-    rc = read_pages(&l, masks, scan, out, err);
+    struct listing l = {.desk = desk,
+                        .mem = mem,
+                        .list = filter.list,
+                        .left = ask->limit,
+                        .scan = hk_list_scan(ask->scan, filter.list.match != NULL)};
+    rc = read_pages(&l, masks, out, err);
     hk_message_filter_free(&filter);
     return rc;
 }
@@ -185,11 +190,7 @@ static const struct hk_arg list_args[] = {
     HK_MESSAGE_WORDS(hk_messages_ask, words, "pending processing retrying sent dead cancelled any"),
     {HK_ARG(hk_messages_ask, limit, HK_ARG_NUMBER, "N", "at most this many (default: 50)"), .lo = 1,
      .hi = 100000, .fallback = 50},
-    {HK_ARG(
-         hk_messages_ask, scan, HK_ARG_NUMBER, "N",
-         "look through this many rows where no index serves the filter (default: 100000, or 10000 where payloads "
-         "are read)"),
-     .lo = 1, .hi = 1000000000},
+    {HK_LIST_SCAN_ARG(hk_messages_ask, "rows")},
     {HK_ARG(hk_messages_ask, after, HK_ARG_TEXT, "CURSOR", "go on where an earlier list ended")},
     {.name = NULL}};
 

@@ -58,12 +58,9 @@ bool hk_message_words_beside_ids(const struct hk_message_words *words);
 struct hk_messages_ask {
     struct hk_message_words words;
     uint64_t limit;
-    uint64_t scan;     /* rows to look through where no index serves the filter; 0: HK_LIST_SCAN */
+    uint64_t scan;     /* rows to look through where no index serves the filter; 0: as hk_list_scan */
     const char *after; /* `next` of an earlier answer; NULL: from the newest on */
 };
-
-#define HK_LIST_SCAN       100000
-#define HK_LIST_SCAN_MATCH 10000 /* where payloads are read */
 
 struct hk_messages {
     struct hk_row *items;

@@ -191,6 +191,7 @@ struct hk_list {
     const void *match_arg;
     struct hk_letter_sieve sieve;
     uint32_t limit;
+    uint64_t looks; /* rows that the call looks through where no index serves this, if the store's own bound is not lower; 0 = that */
     /* go on behind this row: newest first within a place */
     bool resume;
     enum hk_place after_place;

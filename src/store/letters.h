@@ -29,6 +29,7 @@ struct hk_letter_page {
     bool details;       /* the fields at the end of struct hk_letter but the payload */
     size_t payload_max; /* 0 = no payload is read */
     uint64_t bytes_max; /* of payloads: the letter that reaches it is the page's last one; 0 = any */
+    uint64_t looks;     /* letters to look at, if the store's own bound of a call is not lower; 0 = that */
 };
 
 /* May hold fewer than asked for and still have `more`: a call looks at a bounded number of rows. */
@@ -37,6 +38,7 @@ struct hk_letters {
     size_t n;
     bool more;
     int64_t last_id; /* where to go on */
+    uint64_t looked; /* letters that were looked at, at least `n`: those that did not fit, too */
     int64_t now_ms;
 };
 

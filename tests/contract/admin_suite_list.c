@@ -114,6 +114,7 @@ static void every_filter_finds_what_fits_in_every_place(void **state)
             assert_int_equal(hk_filter_parse_messages(cases[i].filter, 1, &filter, &err), HK_OK);
             struct hk_list how = list_of(filter, cases[i].state);
             how.live = cases[i].live;
+            how.looks = limit < 6 ? limit : 0;
             list_all(admin, how, limit, found);
             NOTE_IF(strcmp(found, cases[i].found) != 0, "'%s' by %u\n", cases[i].filter, (unsigned)limit);
             assert_string_equal(found, cases[i].found);

@@ -434,13 +434,15 @@ static void pages_show_every_letter_once_in_both_directions(void **state)
             for (int filter = 0; filter < 3; filter++) {
                 const struct hk_letter_query query = {.match = filter == 1 ? matches_odd : NULL,
                                                       .destination = filter == 2 ? "b" : NULL};
-                struct hk_letter_page page = {.limit = limit, .oldest_first = way == 1};
+                struct hk_letter_page page = {
+                    .limit = limit, .oldest_first = way == 1, .looks = limit < 4 ? limit : 0};
                 const struct hk_letters *letters;
                 int64_t last = way ? 0 : INT64_MAX;
                 size_t n = 0;
                 do {
                     letters = list_page(admin, &query, &page);
-                    assert_true(letters->n <= limit);
+                    assert_true(letters->n <= limit && letters->looked >= letters->n);
+                    assert_true(page.looks == 0 || letters->looked <= page.looks + letters->n);
                     for (size_t i = 0; i < letters->n; i++, n++) {
                         assert_true(way ? letters->items[i].id > last : letters->items[i].id < last);
                         last = letters->items[i].id;

@@ -625,7 +625,8 @@ static void a_filter_that_fits_little_ends_in_bounded_time(void **state)
     struct hk_admin *admin = admin_open();
     struct hk_err err = {0};
     fill(110000);
-    const struct hk_letter_query rare = {.event_type = "Rare", .statuses = 1u << HK_LETTER_FAILED};
+    const struct hk_letter_query rare = {.event_type = "Rare*", .statuses = 1u << HK_LETTER_FAILED};
+    const struct hk_letter_query by_index = {.event_type = "Rare", .statuses = 1u << HK_LETTER_FAILED};
     for (int way = 0; way < 2; way++) {
         struct hk_letter_page page = {.limit = 10, .oldest_first = way == 1};
         const struct hk_letters *letters = NULL;
@@ -639,6 +640,9 @@ static void a_filter_that_fits_little_ends_in_bounded_time(void **state)
         } while (letters->more);
         assert_int_equal(found, 6);
         assert_int_equal(calls, 3);
+        page.after_id = 0;
+        assert_int_equal(OPS.list(admin, &by_index, &page, &letters, &err), HK_OK);
+        assert_true(letters->n == 6 && letters->looked < 20 && !letters->more);
     }
     struct hk_count count = {0};
     const struct hk_letter_query typed = {.event_type = "M*", .statuses = 1u << HK_LETTER_FAILED};
@@ -673,21 +677,25 @@ static void a_page_reads_no_more_than_it_shows(void **state)
         enum hk_pl_path path;
         const char *params; /* $4 to $8, $16 */
         const char *redrive;
+        const char *correlation, *type; /* $9, $11; NULL = none */
     } cases[] = {
-        {HK_PL_BY_ID, "NULL, NULL, NULL, NULL, NULL", "NULL"},
-        {HK_PL_BY_STATUS, "'{failed}', NULL, NULL, NULL, NULL", "NULL"},
-        {HK_PL_BY_STATUS, "'{failed,retrying,resolved}', NULL, NULL, NULL, NULL", "NULL"},
-        {HK_PL_BY_DESTINATION, "'{failed}', 'd3', NULL, NULL, NULL", "NULL"},
-        {HK_PL_BY_REASON, "'{failed}', NULL, 'HTTP_500', NULL, NULL", "NULL"},
-        {HK_PL_BY_GROUP, "NULL, NULL, NULL, '0000000000000004', NULL", "NULL"},
-        {HK_PL_BY_REDRIVE, "NULL, NULL, NULL, NULL, NULL", "7"},
-        {HK_PL_BY_MESSAGE, "NULL, NULL, NULL, NULL, 'm77'", "NULL"},
+        {HK_PL_BY_ID, "NULL, NULL, NULL, NULL, NULL", "NULL", NULL, NULL},
+        {HK_PL_BY_STATUS, "'{failed}', NULL, NULL, NULL, NULL", "NULL", NULL, NULL},
+        {HK_PL_BY_STATUS, "'{failed,retrying,resolved}', NULL, NULL, NULL, NULL", "NULL", NULL, NULL},
+        {HK_PL_BY_DESTINATION, "'{failed}', 'd3', NULL, NULL, NULL", "NULL", NULL, NULL},
+        {HK_PL_BY_REASON, "'{failed}', NULL, 'HTTP_500', NULL, NULL", "NULL", NULL, NULL},
+        {HK_PL_BY_GROUP, "NULL, NULL, NULL, '0000000000000004', NULL", "NULL", NULL, NULL},
+        {HK_PL_BY_REDRIVE, "NULL, NULL, NULL, NULL, NULL", "7", NULL, NULL},
+        {HK_PL_BY_MESSAGE, "NULL, NULL, NULL, NULL, 'm77'", "NULL", NULL, NULL},
+        {HK_PL_BY_TYPE, "'{failed}', NULL, NULL, NULL, NULL", "NULL", NULL, "'Order\\_Paid'"},
+        {HK_PL_BY_CORRELATION, "'{failed}', NULL, NULL, NULL, NULL", "NULL", "'c-7'", NULL},
     };
     static const struct hk_pg_url plain;
     PGconn *conn = pg_connect(NULL);
     store_kind->sql("ANALYZE dead_letters");
     fill(20000);
     store_kind->sql("UPDATE dead_letters SET redrive_id = 7, status = 'resolved' WHERE id % 3 = 0");
+    store_kind->sql("UPDATE dead_letters SET event_type = 'Order_Paid', correlation_id = 'c-7' WHERE id % 1000 = 1");
     for (const char *const *s = hk_pg_admin_table.settings; *s; s += 2) {
         char sql[200];
         snprintf(sql, sizeof sql, "SELECT set_config('%s', '%s', false)", s[0], s[1]);
@@ -706,9 +714,10 @@ static void a_page_reads_no_more_than_it_shows(void **state)
             hk_buf_fini(&text);
             snprintf(
                 sql, sizeof sql,
-                "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE p (NULL, 0, 1000000, %s, NULL, NULL, NULL, NULL, NULL, "
+                "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) EXECUTE p (NULL, 0, 1000000, %s, %s, NULL, %s, NULL, NULL, "
                 "NULL, NULL, %s, 11, 11, 0, 1000000, false, NULL, NULL, NULL, NULL, NULL)",
-                cases[i].params, cases[i].redrive);
+                cases[i].params, cases[i].correlation ? cases[i].correlation : "NULL",
+                cases[i].type ? cases[i].type : "NULL", cases[i].redrive);
             long n = buffers_of(conn, sql);
             NOTE_IF(n < 0 || n > 250, "case %zu, way %d: %ld buffers\n", i, way, n);
             assert_in_range(n, 1, 250);

@@ -188,6 +188,11 @@ def list_groups_stats_and_export_agree():
         assert {r["name"]: r["letters"] for r in stats["reasons"]} == {"HTTP_422": 7, "HTTP_400": 2}
         assert stats["oldest"][0]["message_id"].startswith("a-") and stats["requeued"]["success_rate"] is None
         assert "by reason" in w.run("dead", "stats")
+        part = w.json("dead", "list", "--filter", "key:nobody", "--scan", "4")
+        assert part["items"] == [] and part["looked"] == 4 and part["next"] == str(ids[3]) and first["looked"] is None, part
+        assert f"stopped after 4 letters; go on: --after {ids[3]} " in w.run("dead", "list", "--filter", "key:nobody", "--scan", "4")
+        end = w.json("dead", "list", "--filter", "key:nobody", "--scan", "9", "--after", str(ids[3]))
+        assert (end["items"], end["looked"], end["next"]) == ([], None, None), end
         bad = w.run("dead", "list", "--filter", "reason:HTTP_422 nonsense:1", code=USAGE)
         assert "column" in bad and "nonsense" in bad, bad
 

@@ -7,7 +7,9 @@ import http.client
 import json
 import queue
 import re
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -15,7 +17,7 @@ import urllib.parse
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Served
-from support import PATIENCE, POSTGRES, Answer, Receiver, run_tests, until
+from support import BINARY, PATIENCE, POSTGRES, Answer, Receiver, clean_environment, run_tests, until
 
 TYPES = {"state", "figures", "alert", "redrive", "job", "heartbeat", "open", "reset", "end"}
 TESTS = []
@@ -298,6 +300,88 @@ def a_listener_that_does_not_read_is_cut_and_the_relay_goes_on():
         world.settled(sent=20)
         assert meter(world, "hikyaku_event_listeners") == 1
         deaf.close()
+
+
+class Command:
+    """hikyaku events, whose lines are read as they come."""
+
+    def __init__(self, place, *words):
+        self.process = subprocess.Popen([BINARY, *place, "events", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=clean_environment())
+        self.lines, self.all = queue.Queue(), []
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def next(self, what):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
+            except queue.Empty:
+                break
+            assert line is not None, f"it ended; before that: {self.all[-5:]}; {self.process.stderr.read()}"
+            self.all.append(line)
+            if what(line):
+                return line
+        raise AssertionError(f"no such line: {self.all[-10:]}")
+
+    def ended(self):
+        """(exit code, what it wrote to stderr)"""
+        code = self.process.wait(timeout=PATIENCE)
+        return code, self.process.stderr.read()
+
+
+def places(world):
+    """Where the command asks: at the relay, and on the database."""
+    token = world.path("token-file")
+    token.write_text(world.tokens["viewer"], encoding="ascii")
+    return ("--server", f"http://{world.address}", "--token-file", str(token)), ("--config", str(world.config_path))
+
+
+@test
+def the_command_tells_the_same_at_a_relay_and_on_the_database():
+    with served(destinations=("shop", "other")) as world:
+        world.serve()
+        world.receiver.on("shop", Answer(422))
+        commands = [Command(place, "--json", "--types", "state", "--destination", "shop") for place in places(world)]
+        texts = [Command(place, "--types", "state") for place in places(world)]
+        for command in commands + texts:
+            command.next(lambda line: "open" in line)
+        world.insert(message_id="m")
+        for command in commands:
+            command.next(lambda line: json.loads(line)["data"].get("dead", {}).get("n") == 1)
+            events = [json.loads(line) for line in command.all]
+            assert {e["event"] for e in events} <= {"open", "state"}, events
+            assert all(e["data"].get("destination") in (None, "shop") for e in events), events
+        for command in texts:
+            line = command.next(lambda line: "destination=shop" in line and "dead=1" in line)
+            assert re.match(r"\d\d:\d\d:\d\d state ", line), line
+        for command in commands + texts:
+            command.process.send_signal(signal.SIGINT)
+        for command in commands + texts:
+            assert command.ended() == (0, ""), command.all[-3:]
+
+
+@test
+def the_command_ends_after_its_time_and_says_when_the_relay_ends_it():
+    with served() as world:
+        world.serve()
+        remote, here = places(world)
+        for command in [Command(place, "--json", "--for", "1s") for place in (remote, here)]:
+            command.next(lambda line: json.loads(line)["event"] == "end")
+            assert command.ended() == (0, ""), command.all
+        wrong = Command(remote, "--types", "nothing")
+        code, said = wrong.ended()
+        assert code == 2 and "takes state, figures, alert" in said, (code, said)
+        left = Command(remote, "--json", "--types", "alert")
+        left.next(lambda line: "open" in line)
+        world.relay.process.send_signal(signal.SIGTERM)
+        code, said = left.ended()
+        assert code == 69 and "has ended the stream" in said, (code, said)
 
 
 if POSTGRES:

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/remote/http.h"
 #include "desk/desk.h"
+#include "desk/events.h"
 
 struct hk_remote;
 
@@ -37,6 +38,10 @@ bool hk_remote_is_stream(const struct hk_op *op);
 enum hk_code hk_remote_stream(struct hk_remote *remote, struct hk_desk *desk, const struct hk_op *op,
                               const struct hk_caller *caller, const void *request, struct hk_pool *mem,
                               void *result, struct hk_err *err);
+/* hk_op_events. */
+enum hk_code hk_remote_events(struct hk_remote *remote, struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_events_ask *ask, struct hk_pool *mem,
+                              struct hk_events_told *out, struct hk_err *err);
 
 /* ---- what `hikyaku login` keeps ---- */
 

@@ -33,7 +33,8 @@ struct stream {
 
 bool hk_remote_is_stream(const struct hk_op *op)
 {
-    return op == &hk_op_enqueue || op == &hk_op_enqueue_lines || op == &hk_op_dead_export;
+    return op == &hk_op_enqueue || op == &hk_op_enqueue_lines || op == &hk_op_dead_export ||
+           op == &hk_op_events;
 }
 
 static enum hk_code post(struct stream *s, const char *path, const char *type, const struct hk_buf *body,
@@ -264,5 +265,7 @@ enum hk_code hk_remote_stream(struct hk_remote *remote, struct hk_desk *desk, co
         return enqueue_one(&s, request, result);
     if (op == &hk_op_enqueue_lines)
         return enqueue_lines(&s, request, result);
+    if (op == &hk_op_events)
+        return hk_remote_events(remote, desk, caller, request, mem, result, err);
     return export_letters(&s, request, result);
 }

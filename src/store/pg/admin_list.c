@@ -11,6 +11,7 @@
 
 #define LIMIT_MAX    INT64_C(100000)
 #define WINDOW       INT64_C(50000)
+#define BRIEF_WINDOW INT64_C(1000)
 #define MATCH_WINDOW INT64_C(5000)
 #define MATCH_ROWS   INT64_C(1000)    /* that come to be matched, */
 #define MATCH_BYTES  INT64_C(8388608) /* and bytes of their payloads */
@@ -141,9 +142,11 @@ static int64_t limit_of(const struct hk_list *list)
     return list->limit < LIMIT_MAX ? (int64_t)list->limit : LIMIT_MAX;
 }
 
+/* Rows that a call looks through at the most. */
 static int64_t window_of(const struct hk_list *list)
 {
-    return list->match ? MATCH_WINDOW : WINDOW;
+    int64_t most = list->match ? MATCH_WINDOW : WINDOW;
+    return list->looks > 0 && list->looks < (uint64_t)most ? (int64_t)list->looks : most;
 }
 
 static void arg_payloads(struct hk_admin *admin, struct hk_pg_args *a, const struct hk_list *list)
@@ -171,17 +174,17 @@ static void arg_terms(struct hk_admin *admin, struct hk_pg_args *a, const struct
     arg_payloads(admin, a, list);
 }
 
-static void ask_place(struct hk_admin *admin, const struct hk_list *list, enum hk_place place)
+static void ask_place(struct hk_admin *admin, const struct hk_list *list, enum hk_place place, int64_t window)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0}, floor = {.n = 0};
     hk_pg_arg_i64(pg, &floor, below_of(list, place));
-    hk_pg_arg_i64(pg, &floor, window_of(list));
+    hk_pg_arg_i64(pg, &floor, window);
     if (needs_window(list, place))
         hk_pg_add(pg, (unsigned)HK_PA_FLOOR_IN_RETRY + (unsigned)place, &floor);
     hk_pg_arg_i64(pg, &a, below_of(list, place));
     if (needs_window(list, place))
-        hk_pg_arg_i64(pg, &a, window_of(list));
+        hk_pg_arg_i64(pg, &a, window);
     else
         hk_pg_arg_null(pg, &a);
     arg_terms(admin, &a, list);
@@ -194,6 +197,12 @@ struct lister {
     struct hk_rows *out;
     size_t room;
 };
+
+static int64_t looks_left(const struct lister *l)
+{
+    int64_t window = window_of(l->list);
+    return l->out->looked < (uint64_t)window ? window - (int64_t)l->out->looked : 0;
+}
 
 static struct hk_str raw_text(const PGresult *res, int row, int column)
 {
@@ -263,13 +272,6 @@ static bool read_place(struct lister *l, enum hk_place place, bool wanted)
     return false;
 }
 
-/* The places that one call asks, as a range: payloads of one place at a time, so that nothing is read in vain. */
-static int places_end(const struct hk_list *list, int first)
-{
-    int end = list->live ? HK_IN_DEAD : HK_NPLACES;
-    return list->match && first < end ? first + 1 : end;
-}
-
 /* ---- by origin ---- */
 
 static void ask_by_origin(struct hk_admin *admin, const struct hk_list *list, bool whole)
@@ -326,40 +328,62 @@ static enum hk_code list_by_origin(struct hk_admin *admin, const struct hk_list 
     return HK_OK;
 }
 
+/* Goes on with the places from the list's own on, in one snapshot. True: all of them up to `end` have been seen to their ends. */
+static bool list_at_once(struct lister *l, int end, int64_t window)
+{
+    struct hk_pg *pg = &l->admin->pg;
+    int first = l->list->resume ? (int)l->list->after_place : 0;
+    bool ended = true;
+    hk_pg_begin(pg, false);
+    for (int place = first; place < end; place++)
+        if (has_state((enum hk_place)place, l->list->state))
+            ask_place(l->admin, l->list, (enum hk_place)place, window);
+    hk_pg_send(pg);
+    for (int place = first; place < end && hk_pg_ok(pg); place++)
+        if (has_state((enum hk_place)place, l->list->state))
+            ended = read_place(l, (enum hk_place)place, ended);
+    if (ended) { /* the next place from its beginning */
+        l->out->last_place = (enum hk_place)end;
+        l->out->last_id = INT64_MAX;
+    }
+    return ended;
+}
+
+/* First a brief look at every place at once: of small tables, a message that moves meanwhile is seen once. What is large is then looked
+ * through place by place, so that nothing is looked at in vain. Payloads are matched in one place a call. */
+static void list_places(struct hk_admin *admin, struct hk_list list)
+{
+    struct lister l = {.admin = admin, .list = &list, .out = &admin->rows};
+    const int last = list.live ? HK_IN_DEAD : HK_NPLACES;
+    bool briefly = !list.match, ended = false;
+    do {
+        int place = list.resume ? (int)list.after_place : 0;
+        while (place < last && !has_state((enum hk_place)place, list.state))
+            place++;
+        int end = briefly || place >= last ? last : place + 1;
+        int64_t left = looks_left(&l);
+        ended = list_at_once(&l, end, briefly && left > BRIEF_WINDOW ? BRIEF_WINDOW : left) && end == last;
+        list.resume = true;
+        list.after_place = l.out->last_place;
+        list.after_id = l.out->last_id;
+        briefly = false;
+    } while (!ended && !list.match && hk_pg_ok(&admin->pg) && l.out->n < (size_t)limit_of(&list) && looks_left(&l) > 0);
+    l.out->more = !ended;
+}
+
 enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, const struct hk_rows **out,
                         struct hk_err *err)
 {
-    struct lister l = {.admin = admin, .list = list, .out = &admin->rows};
-    struct hk_pg *pg = &admin->pg;
     if (list->by_origin)
         return list_by_origin(admin, list, out, err);
-    const int last = list->live ? HK_IN_DEAD : HK_NPLACES;
-    int first = list->resume ? (int)list->after_place : 0;
-    while (first < last && !has_state((enum hk_place)first, list->state))
-        first++;
-    const int end = places_end(list, first);
     admin->rows = (struct hk_rows){.more = false};
-    hk_pg_call(pg);
-    hk_pg_begin(pg, false);
-    for (int place = first; place < end; place++)
-        if (has_state((enum hk_place)place, list->state))
-            ask_place(admin, list, (enum hk_place)place);
-    hk_pg_send(pg);
-    bool ended = list->limit > 0;
-    for (int place = first; place < end && hk_pg_ok(pg); place++)
-        if (has_state((enum hk_place)place, list->state))
-            ended = read_place(&l, (enum hk_place)place, ended);
-    enum hk_code rc = hk_pg_end(pg, "list messages", err);
-    if (rc != HK_OK)
-        return rc;
-    if (ended && end < last) { /* the next place from its beginning */
-        admin->rows.last_place = (enum hk_place)end;
-        admin->rows.last_id = INT64_MAX;
-        ended = false;
-    }
-    admin->rows.more = !ended && list->limit > 0;
-    *out = &admin->rows;
-    return HK_OK;
+    hk_pg_call(&admin->pg);
+    if (list->limit > 0)
+        list_places(admin, *list);
+    enum hk_code rc = hk_pg_end(&admin->pg, "list messages", err);
+    if (rc == HK_OK)
+        *out = &admin->rows;
+    return rc;
 }
 
 /* ---- show ---- */

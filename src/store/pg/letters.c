@@ -186,6 +186,8 @@ static enum hk_pl_path path_of(const struct hk_letter_query *q)
 {
     if (q->message_id)
         return HK_PL_BY_MESSAGE;
+    if (q->correlation_id)
+        return HK_PL_BY_CORRELATION;
     if (q->fingerprint)
         return HK_PL_BY_GROUP;
     if (q->redrive)
@@ -194,6 +196,8 @@ static enum hk_pl_path path_of(const struct hk_letter_query *q)
         return HK_PL_BY_REASON;
     if (q->destination)
         return HK_PL_BY_DESTINATION;
+    if (q->event_type && !strchr(q->event_type, '*'))
+        return HK_PL_BY_TYPE;
     return q->statuses ? HK_PL_BY_STATUS : HK_PL_BY_ID;
 }
 
@@ -210,13 +214,15 @@ static bool compares(const struct hk_letter_query *q, enum hk_pl_path path)
                  {q->reason != NULL, HK_PL_BY_REASON},
                  {q->fingerprint != NULL, HK_PL_BY_GROUP},
                  {q->redrive != 0, HK_PL_BY_REDRIVE},
-                 {q->message_id != NULL, HK_PL_BY_MESSAGE}};
+                 {q->message_id != NULL, HK_PL_BY_MESSAGE},
+                 {q->event_type != NULL, HK_PL_BY_TYPE},
+                 {q->correlation_id != NULL, HK_PL_BY_CORRELATION}};
 
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++)
         if (terms[i].asked && terms[i].path != path)
             return true;
-    return q->correlation_id || q->key || q->event_type || q->failure_class || q->blame || q->since_ms ||
-           q->before_ms || (q->statuses && path == HK_PL_BY_MESSAGE);
+    return q->key || q->failure_class || q->blame || q->since_ms || q->before_ms ||
+           (q->statuses && path >= HK_PL_BY_MESSAGE);
 }
 
 /* ---- walking ---- */
@@ -292,7 +298,9 @@ static void go_behind(struct hk_pl_walk *walk, int64_t id)
 /* How many letters came; -1: an error. */
 static int portion(struct hk_pl_walk *walk, PGresult **out)
 {
-    int64_t looks = compares(walk->query, path_of(walk->query)) ? walk->window : (int64_t)walk->limit;
+    int64_t looks = walk->window;
+    if (looks > walk->limit && !compares(walk->query, path_of(walk->query)))
+        looks = walk->limit;
     PGresult *res = *out = ask_portion(walk, looks);
     walk->windows++;
     if (!res || PQntuples(res) == 0)
@@ -301,9 +309,11 @@ static int portion(struct hk_pl_walk *walk, PGresult **out)
     walk->now_ms = hk_pg_i64(res, 0, HK_PL_W_NOW);
     bool full = hk_pg_null(res, 0, HK_PL_W_LOOKED);
     if (full || n < hk_pg_i64(res, 0, HK_PL_W_FOUND)) {
+        walk->compared += (uint64_t)n;
         go_behind(walk, hk_pg_i64(res, n - 1, HK_PL_W_LETTER + HK_PL_C_ID));
         return n;
     }
+    walk->compared += hk_pa_u64(res, 0, HK_PL_W_LOOKED);
     walk->ended = hk_pg_i64(res, 0, HK_PL_W_LOOKED) < looks;
     if (!walk->ended)
         go_behind(walk, hk_pg_i64(res, 0, HK_PL_W_LAST));
@@ -392,12 +402,16 @@ static void list_all(struct hk_admin *admin, const struct hk_letter_query *query
     walk.payload_max = page->payload_max;
     if (!query->match)
         walk.limit = limit_of(page) + 1;
+    if (page->looks > 0 && page->looks < WINDOW)
+        walk.window = (int64_t)page->looks;
     begin_after(&walk, page->after_id);
     out->last_id = page->after_id;
     bool more = true;
     do {
         more = hk_pl_walk_on(&walk, take_letter, &l);
-    } while (more && query->match && walk.looked < LIST_LOOKS && walk.windows < LIST_WINDOWS);
+    } while (more && query->match && walk.looked < LIST_LOOKS && walk.windows < LIST_WINDOWS &&
+             !(page->looks > 0 && walk.compared >= page->looks));
+    out->looked = walk.compared;
     if (more) { /* the rest is for another call */
         out->more = true;
         out->last_id = page->oldest_first ? walk.above : walk.below;

@@ -37,6 +37,7 @@ struct hk_pl_walk {
     int64_t now_ms;
     int64_t looked;  /* letters that were matched here, */
     int64_t windows; /* and how often the server was asked for them */
+    uint64_t compared; /* letters that the server looked at */
 };
 
 void hk_pl_walk_init(struct hk_pl_walk *walk, struct hk_admin *admin, const struct hk_letter_query *query);

@@ -15,6 +15,8 @@ enum hk_pl_path {
     HK_PL_BY_GROUP,
     HK_PL_BY_REDRIVE,
     HK_PL_BY_MESSAGE, /* without */
+    HK_PL_BY_TYPE,
+    HK_PL_BY_CORRELATION,
     HK_PL_NPATHS
 };
 

@@ -270,11 +270,20 @@ static void select_from(struct hk_buf *sql, enum hk_place place, bool details)
                       p->table);
 }
 
+/* Rows that the call may look through yet. */
+static int64_t looks_left(const struct lister *l)
+{
+    int64_t most = l->list->match ? MATCH_WINDOW : WINDOW;
+    if (l->list->looks > 0 && l->list->looks < (uint64_t)most)
+        most = (int64_t)l->list->looks;
+    return l->out->looked < (uint64_t)most ? most - (int64_t)l->out->looked : 0;
+}
+
 /* Where a bounded look ends; INT64_MIN: at the table's end. */
 static int64_t window_floor(struct lister *l, enum hk_place place, int64_t below)
 {
     char sql[200];
-    int64_t window = l->list->match ? MATCH_WINDOW : WINDOW;
+    int64_t window = looks_left(l);
     snprintf(
         sql, sizeof sql,
         "SELECT min(id), count(*) FROM (SELECT id FROM %s NOT INDEXED WHERE id < ?1 ORDER BY id DESC LIMIT ?2)",
@@ -558,13 +567,19 @@ enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, cons
         ended = list_by_origin(&l);
         place = HK_NPLACES;
     }
-    for (; ended && place < (list->live ? HK_IN_DEAD : HK_NPLACES); place++)
+    const int last = list->live ? HK_IN_DEAD : HK_NPLACES;
+    for (; ended && place < last && looks_left(&l) > 0; place++)
         if (places[place].of_state[list->state])
             ended = list_place(&l, (enum hk_place)place);
     hk_pool_fini(&l.scratch);
     enum hk_code rc = hk_sq_end(admin->store, "list messages", err);
     if (rc != HK_OK)
         return rc;
+    if (ended && place < last) { /* the next place from its beginning */
+        admin->rows.last_place = (enum hk_place)place;
+        admin->rows.last_id = INT64_MAX;
+        ended = false;
+    }
     admin->rows.more = !ended && list->limit > 0;
     *out = &admin->rows;
     return HK_OK;

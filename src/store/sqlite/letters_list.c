@@ -24,6 +24,14 @@ static void add(struct lister *l, int64_t id)
         l->bytes += items[l->out->n++].payload.len;
 }
 
+static struct hk_sl_bound bound_of(const struct hk_letter_page *page)
+{
+    struct hk_sl_bound bound = page_bound;
+    if (page->looks > 0 && page->looks < bound.rows)
+        bound.rows = page->looks;
+    return bound;
+}
+
 static bool is_full(const struct lister *l)
 {
     return l->out->n == l->page->limit || (l->page->bytes_max && l->bytes >= l->page->bytes_max);
@@ -34,10 +42,11 @@ static void list(struct lister *l, const struct hk_letter_query *query)
     struct hk_sl_walk walk;
     const struct hk_sl_range range = {l->page->after_id, l->page->oldest_first};
     hk_sl_reader_open(l->store, l->page->details, &l->reader);
-    hk_sl_walk_begin(l->store, query, range, page_bound, &walk);
+    hk_sl_walk_begin(l->store, query, range, bound_of(l->page), &walk);
     while (!is_full(l) && hk_sl_walk_next(&walk))
         add(l, walk.last_id);
     l->out->last_id = walk.looked ? walk.last_id : l->page->after_id;
+    l->out->looked = walk.looked;
     if (l->page->limit)
         l->out->more = hk_sl_walk_next(&walk) || !walk.ended; /* one more look: no empty page at the end */
     hk_sl_walk_end(&walk);

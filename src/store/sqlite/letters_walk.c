@@ -57,6 +57,7 @@ enum lead {
     BY_GROUP,
     BY_OLD_GROUP, /* beside it */
     BY_REDRIVE,
+    BY_REASON,
     BY_OPEN,
     BY_EVENT_TYPE,
     BY_STATUS
@@ -73,6 +74,8 @@ static enum lead lead_of(const struct hk_letter_query *query)
         return BY_GROUP;
     if (query->redrive && status >= 0)
         return BY_REDRIVE;
+    if (query->reason && status >= 0)
+        return BY_REASON;
     if (query->destination && status == HK_LETTER_FAILED)
         return BY_OPEN;
     if (query->event_type && !hk_sa_is_glob(query->event_type))
@@ -92,12 +95,13 @@ static const struct {
     [BY_OLD_GROUP] = {"INDEXED BY dead_letters_group_old", "fingerprint_old = ?5 AND status = '%s' AND "},
     [BY_REDRIVE] = {"INDEXED BY dead_letters_redrive",
                     "redrive_id IS NOT NULL AND redrive_id = ?14 AND status = '%s' AND "},
+    [BY_REASON] = {"INDEXED BY dead_letters_reason", "reason_code = ?4 AND status = '%s' AND "},
     [BY_OPEN] = {"INDEXED BY dead_letters_open", "destination = ?3 AND status = '%s' AND "},
     [BY_EVENT_TYPE] = {"INDEXED BY dead_letters_event_type", "event_type = ?9 AND "},
     [BY_STATUS] = {"INDEXED BY dead_letters_status", "status = '%s' AND "},
 };
 
-_Static_assert(HK_SL_DESTINATION == 3 && HK_SL_FINGERPRINT == 5 && HK_SL_MESSAGE == 6 &&
+_Static_assert(HK_SL_DESTINATION == 3 && HK_SL_REASON == 4 && HK_SL_FINGERPRINT == 5 && HK_SL_MESSAGE == 6 &&
                    HK_SL_CORRELATION == 7 && HK_SL_EVENT_TYPE == 9 && HK_SL_REDRIVE == 14,
                "the numbers stand in the statements");
 

@@ -120,6 +120,25 @@ FROM (SELECT * FROM @dead_letters x WHERE x.message_id = $8::text OFFSET 0) l
 WHERE l.id > $2::bigint AND l.id < $3::bigint
 ORDER BY l.id {dir} LIMIT $17::bigint
 
+-- $11 without what LIKE needs: it has no '*' where this path is taken.
+--@ fragment TYPE
+regexp_replace($11::text, '\\(.)', '\1', 'g')
+
+-- These two without the statuses.
+--@ fragment PATH_TYPE(what; dir)
+SELECT {what((l.id & -1))}
+FROM @dead_letters l
+WHERE left(l.event_type, 200) = left({TYPE}, 200) AND l.event_type = {TYPE} AND (l.id & -1) > $2::bigint
+  AND (l.id & -1) < $3::bigint
+ORDER BY (l.id & -1) {dir} LIMIT $17::bigint
+
+--@ fragment PATH_CORRELATION(what; dir)
+SELECT {what((l.id << 0))}
+FROM @dead_letters l
+WHERE left(l.correlation_id, 200) = left($9::text, 200) AND l.correlation_id = $9 AND (l.id << 0) > $2::bigint
+  AND (l.id << 0) < $3::bigint
+ORDER BY (l.id << 0) {dir} LIMIT $17::bigint
+
 -- Can it match at all (struct hk_letter_sieve)? $22 and $23 of the value, $24 and $25 of the text, $26 a pattern if the value stands alone. lower() in "C" changes A to Z
 -- only. What is asked last is compressed, or lies elsewhere.
 --@ fragment HAS(column; param)
@@ -398,6 +417,12 @@ NOW, FOUND, LOOKED, LAST, LETTER
 --@ statement NEWEST_BY_MESSAGE
 {NEWEST(PATH_MESSAGE)}
 
+--@ statement NEWEST_BY_TYPE
+{NEWEST(PATH_TYPE)}
+
+--@ statement NEWEST_BY_CORRELATION
+{NEWEST(PATH_CORRELATION)}
+
 --@ statement OLDEST_BY_ID
 {OLDEST(PATH_ID)}
 
@@ -418,6 +443,12 @@ NOW, FOUND, LOOKED, LAST, LETTER
 
 --@ statement OLDEST_BY_MESSAGE
 {OLDEST(PATH_MESSAGE)}
+
+--@ statement OLDEST_BY_TYPE
+{OLDEST(PATH_TYPE)}
+
+--@ statement OLDEST_BY_CORRELATION
+{OLDEST(PATH_CORRELATION)}
 
 -- what lies on the path
 --@ statement COUNT_BY_ID
@@ -441,6 +472,12 @@ NOW, FOUND, LOOKED, LAST, LETTER
 --@ statement COUNT_BY_MESSAGE
 {COUNT(PATH_MESSAGE)}
 
+--@ statement COUNT_BY_TYPE
+{COUNT(PATH_TYPE)}
+
+--@ statement COUNT_BY_CORRELATION
+{COUNT(PATH_CORRELATION)}
+
 -- and fits the rest
 --@ statement COUNT_FIT_BY_ID
 {COUNT_FIT(PATH_ID)}
@@ -462,6 +499,12 @@ NOW, FOUND, LOOKED, LAST, LETTER
 
 --@ statement COUNT_FIT_BY_MESSAGE
 {COUNT_FIT(PATH_MESSAGE)}
+
+--@ statement COUNT_FIT_BY_TYPE
+{COUNT_FIT(PATH_TYPE)}
+
+--@ statement COUNT_FIT_BY_CORRELATION
+{COUNT_FIT(PATH_CORRELATION)}
 
 -- the time, an estimate
 --@ statement ABOUT
