@@ -116,6 +116,13 @@ def verifiers():
                 assert done.returncode == (0 if wanted else 1), (language, wanted, timestamp, given, done)
 
 
+def same_blocks(page, other):
+    """A page and its translation show the same commands and outputs."""
+    ours, theirs = (re.findall(r"^```\w*\n.*?^```$", (ROOT / name).read_text("utf-8"), re.S | re.M) for name in (page, other))
+    assert len(ours) >= 5, f"{page} shows {len(ours)} blocks"
+    assert ours == theirs, [(a, b) for a, b in zip(ours, theirs) if a != b] or (len(ours), len(theirs))
+
+
 def say(*words):
     return subprocess.run([BINARY, *words], text=True, encoding="utf-8", check=True, stdout=subprocess.PIPE).stdout
 
@@ -167,6 +174,7 @@ TESTS = [
     ("README.ja.md: the program prints what it shows", lambda: runs("README.ja.md", 2)),
     ("docs/policies.md: the program prints what it shows", lambda: runs("docs/policies.md", 4)),
     ("docs/receivers.md: its programs verify signatures", verifiers),
+    ("docs/start.ja.md: as docs/start.md", lambda: same_blocks("docs/start.md", "docs/start.ja.md")),
     ("every page: links lead to files and headings", links),
     ("docs/man: every command and option, and no others", manual),
     ("docs/reasons.md: as the program prints it", reasons),
