@@ -89,8 +89,10 @@ struct hk_admin_exchange *hk_hub_take(struct hk_hub *hub)
 {
     (void)pthread_mutex_lock(&hub->lock);
     struct hk_admin_exchange *list = hub->ready;
-    for (struct hk_admin_exchange *x = list; x; x = x->next)
+    for (struct hk_admin_exchange *x = list; x; x = x->next) {
         x->listed = false;
+        x->taken = x->next; /* `next` changes when it is listed again, which may be at once */
+    }
     hub->ready = NULL;
     (void)pthread_mutex_unlock(&hub->lock);
     return list;

@@ -29,10 +29,11 @@ enum hk_exchange_state {
 
 struct hk_admin_exchange {
     struct hk_hub *hub;
-    struct hk_admin_exchange *next; /* of `ready` */
-    bool listed;                    /* there */
-    enum hk_exchange_state state;   /* under the hub's lock once it has been out */
-    bool left;                      /* under the lock: no connection has use for the reply */
+    struct hk_admin_exchange *next;  /* of `ready`; under the hub's lock */
+    bool listed;                     /* there */
+    struct hk_admin_exchange *taken; /* the next of those that the server's thread has taken; that thread's */
+    enum hk_exchange_state state;    /* under the hub's lock once it has been out */
+    bool left;                       /* under the lock: no connection has use for the reply */
     bool takes_gzip, gzipped;
     /* The rest is the server's thread's until it is out. */
     void *home;       /* the connection */
@@ -64,9 +65,10 @@ struct hk_exchange_header {
 /* NULL: out of memory, or out of descriptors. */
 struct hk_hub *hk_hub_new(void);
 void hk_hub_unref(struct hk_hub *hub);
-void hk_hub_rouse(struct hk_hub *hub);                     /* wakes the server's thread */
-void hk_hub_awoken(struct hk_hub *hub);                    /* and that it has noticed */
-struct hk_admin_exchange *hk_hub_take(struct hk_hub *hub); /* all that are back, as a list; NULL: none */
+void hk_hub_rouse(struct hk_hub *hub);  /* wakes the server's thread */
+void hk_hub_awoken(struct hk_hub *hub); /* and that it has noticed */
+struct hk_admin_exchange *
+hk_hub_take(struct hk_hub *hub); /* all that are back, linked by `taken`; NULL: none */
 
 /* `target`: the path with its query, as it came. NULL: out of memory. */
 struct hk_admin_exchange *hk_exchange_new(struct hk_hub *hub, const char *target);

@@ -627,7 +627,7 @@ static void take_back(struct hk_admin_server *s)
     struct hk_admin_exchange *next = NULL;
     for (struct hk_admin_exchange *x = hk_hub_take(s->hub); x; x = next) {
         struct client *c = x->home;
-        next = x->next;
+        next = x->taken;
         if (hk_stream_is_broken(x))
             cut(c); /* it may be in the middle of a write */
         if (c->suspended)

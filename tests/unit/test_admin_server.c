@@ -17,6 +17,7 @@
 #include "admin/pool.h"
 #include "admin/server.h"
 #include "base/parse.h"
+#include "base/str.h"
 #include "check.h"
 
 enum {
@@ -571,6 +572,42 @@ static void test_idle_connections_make_room_for_others(void **state)
         (void)close(fds[i]);
 }
 
+/* The server's thread goes through what it has taken while others push: what is listed again meanwhile must not change that list. */
+static void test_what_was_taken_stays_a_list_while_it_is_pushed_to(void **state)
+{
+    (void)state;
+
+    enum {
+        STREAMS = 3
+    };
+    struct hk_hub *hub = hk_hub_new();
+    struct hk_admin_exchange *x[STREAMS];
+    struct hk_admin_stream *streams[STREAMS];
+    struct hk_admin_reply head = {.status = 200};
+    for (int i = 0; i < STREAMS; i++) {
+        x[i] = hk_exchange_new(hub, "/events");
+        assert_non_null(x[i]);
+        hk_exchange_hand_out(x[i]);
+        assert_int_equal(hk_admin_exchange_stream(x[i], &head, &streams[i]), HK_OK);
+    }
+    const struct hk_admin_exchange *at = hk_hub_take(hub);
+    for (int n = STREAMS; n > 0; n--) {
+        assert_non_null(at);
+        assert_int_equal(hk_admin_stream_push(streams[n - 1], hk_str_of("more")), HK_OK);
+        at = at->taken;
+    }
+    assert_null(at);
+    int again = 0;
+    for (at = hk_hub_take(hub); at; at = at->taken)
+        again++;
+    assert_int_equal(again, STREAMS);
+    for (int i = 0; i < STREAMS; i++) {
+        hk_admin_stream_end(streams[i]);
+        hk_exchange_leave(x[i]);
+    }
+    hk_hub_unref(hub);
+}
+
 static void test_all_bodies_together_have_a_bound(void **state)
 {
     static char piece[1 << 20];
@@ -868,6 +905,7 @@ int main(void)
         TEST(test_a_client_may_leave_while_it_waits),
         TEST(test_a_thousand_connections_are_answered),
         TEST(test_idle_connections_make_room_for_others),
+        cmocka_unit_test(test_what_was_taken_stays_a_list_while_it_is_pushed_to),
         cmocka_unit_test(test_all_bodies_together_have_a_bound),
         cmocka_unit_test(test_headers_of_a_reply_are_checked),
         TEST(test_a_stream_sends_what_is_pushed),
