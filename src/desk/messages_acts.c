@@ -557,6 +557,7 @@ static enum hk_code count_meant(struct act *a, struct hk_list list, struct hk_er
     uint64_t looked = 0;
     enum hk_code rc = HK_OK;
     list.limit = COUNT_ROWS;
+    a->run->progress.total = 0;
     do {
         rc = a->desk->ops->list(a->desk->admin, &list, &rows, err);
         if (rc != HK_OK)
