@@ -9,8 +9,9 @@ usage: bench/api.py HIKYAKU [--rows N] [--connections N] [--idle N] [--seconds S
   cuts one. The ratios to the first are what to read. (The relay holds at most 256 connections, and cuts idle ones for others.)
 - Meanwhile /livez is asked ten times a second: the worst answer is told.
 - Calls a second, and their median and p99, for a few paths.
-Needs nginx. Everything runs on loopback, in a temporary folder, and is stopped at the end."""
-import argparse, errno, http.client, os, resource, select, socket, statistics, sys, tempfile, threading, time
+- Beside a flood of TLS handshakes at the admin door (openssl s_time), /livez at the door for probes: the worst answer, and handshakes a second.
+Needs nginx and openssl. Everything runs on loopback, in a temporary folder, and is stopped at the end."""
+import argparse, errno, http.client, os, resource, re, select, socket, statistics, subprocess, sys, tempfile, threading, time
 
 sys.path.append(os.path.dirname(os.path.realpath(__file__)))
 from relay import Nginx, Relay, wait_port
@@ -161,6 +162,31 @@ def measure_calls(port, path, seconds):
     return len(took) / seconds, statistics.median(took), took[int(len(took) * 0.99)]
 
 
+def flood(hikyaku, folder, seconds):
+    """Handshakes at one door, probes at another."""
+    at, health = free_port(), free_port()
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                    "/CN=localhost", "-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.pem"], check=True, capture_output=True)
+    relay = Relay(hikyaku, folder, f"""admin: {{ listen: "127.0.0.1:{at}", health_listen: "127.0.0.1:{health}", tls: {{ cert: tls.pem, key: tls.key }} }}
+destinations: {{ shop: {{ "null": {{}} }} }}
+""")
+    relay.start()
+    wait_port(at)
+    wait_port(health)
+    try:
+        for name, n in (("no handshakes", 0), ("2 clients shake hands", 2)):
+            clients = [subprocess.Popen(["openssl", "s_time", "-connect", f"127.0.0.1:{at}", "-new", "-time", str(int(seconds) + 2)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(n)]
+            probe = Probe(health)
+            with Background(probe, 1):
+                time.sleep(seconds)
+            said = [client.communicate()[0] for client in clients]
+            made = sum(int(found[1]) for text in said if (found := re.search(r"(\d+) connections in \d+ real seconds", text)))
+            print(f"{name:23} worst /livez {probe.worst_ms:7.1f} ms   {made / (seconds + 2):.0f} handshakes/s", flush=True)
+    finally:
+        relay.stop()
+
+
 def main():
     parse = argparse.ArgumentParser()
     parse.add_argument("hikyaku")
@@ -205,6 +231,8 @@ destinations: {{ shop: {{ http: {{ url: "http://127.0.0.1:{nginx.port}/" }}, all
         finally:
             relay.stop()
             nginx.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        flood(args.hikyaku, folder, args.seconds)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@
 #include "base/str.h"
 
 enum {
-    BACKLOG = 256 /* a client beyond waits a second for its next try */
+    BACKLOG = 4096 /* up to net.core.somaxconn; a client beyond waits a second for its next try */
 };
 
 union address {

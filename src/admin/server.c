@@ -794,13 +794,20 @@ enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
     return HK_OK;
 }
 
-void hk_admin_server_stop(struct hk_admin_server *s)
+void hk_admin_server_end(struct hk_admin_server *s)
 {
-    if (!s)
+    if (!s || s->stop[1] < 0)
         return;
     s->ending = true;
     (void)close(s->stop[1]); /* unlike a byte that is written this cannot fail */
     s->stop[1] = -1;
+}
+
+void hk_admin_server_stop(struct hk_admin_server *s)
+{
+    if (!s)
+        return;
+    hk_admin_server_end(s);
     (void)pthread_join(s->thread, NULL);
     free_server(s);
 }

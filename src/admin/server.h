@@ -60,7 +60,7 @@ const char *hk_admin_exchange_header(const struct hk_admin_exchange *exchange, c
 void hk_admin_exchange_reply(struct hk_admin_exchange *exchange, struct hk_admin_reply *reply);
 
 #define HK_ADMIN_GZIP_MIN   1024
-#define HK_ADMIN_BODIES_MAX ((size_t)64 << 20) /* of all requests together; beyond: 503 */
+#define HK_ADMIN_BODIES_MAX ((size_t)64 << 20) /* of all requests of a server together; beyond: 503 */
 
 /* ---- streams ---- */
 
@@ -110,6 +110,8 @@ struct hk_admin_listener {
 enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
                                    const struct hk_admin_listener *listeners, size_t n,
                                    struct hk_admin_server **out_server, struct hk_err *err) HK_MUSTCHECK;
+/* Tells it to stop, and does not wait: for several at once. hk_admin_server_stop must follow. Accepts NULL. */
+void hk_admin_server_end(struct hk_admin_server *server);
 /* Ends all streams, refuses new exchanges, waits up to HK_ADMIN_STOP_MS for those that are out, and cuts the rest. At once when none is out. No `handle`
  * runs afterwards; exchanges that are still out may be given back at any time. Accepts NULL. */
 void hk_admin_server_stop(struct hk_admin_server *server);

@@ -9,6 +9,7 @@
 #include "cli/args.h"
 #include "cli/ask.h"
 #include "cli/job.h"
+#include "cli/members.h"
 #include "cli/out.h"
 #include "cli/table.h"
 #include "desk/job.h"
@@ -98,6 +99,29 @@ static void write_times(struct hk_buf *out, const struct hk_job *job, int64_t no
         (void)hk_buf_addf(out, "ended      %s\n", hk_show_ago(job->ended_ms, now_ms, text));
 }
 
+struct items {
+    struct hk_buf *out;
+    uint64_t n;
+};
+
+static void write_item(void *arg, struct hk_str item)
+{
+    struct items *i = arg;
+    if (i->n++ == 0)
+        (void)hk_buf_adds(i->out, "what came of each:\n");
+    hk_members_write(i->out, item);
+    (void)hk_buf_addc(i->out, '\n');
+}
+
+/* The result keeps the first ones. */
+static void write_items(struct hk_buf *out, const struct hk_job *job)
+{
+    struct items i = {.out = out};
+    (void)hk_members_items(job->result, "items", write_item, &i);
+    if (i.n > 0 && i.n < job->progress.done)
+        (void)hk_buf_addf(out, " and %" PRIu64 " more\n", job->progress.done - i.n);
+}
+
 static void print_job(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
     const struct hk_job_shown *shown = result;
@@ -126,6 +150,7 @@ static void print_job(const struct hk_ask *ask, const void *result, struct hk_bu
     write_times(out, job, shown->now_ms);
     if (job->status == HK_JOB_RUNNING && job->cancelled_by.len > 0)
         (void)hk_buf_adds(out, "it ends before its next batch\n");
+    write_items(out, job);
 }
 
 static void tell_progress(const struct hk_job *job)

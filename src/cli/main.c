@@ -61,8 +61,8 @@ static const struct hk_cli_option globals[] = {
 
 static const struct hk_cli_option yes_option[] = {{.name = "yes", .help = "do not ask"}, HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option json_option[] = {{.name = "json", .help = "print each event as a line of JSON"},
-                                                  HK_END_OF_OPTIONS};
+static const struct hk_cli_option json_option[] = {
+    {.name = "json", .help = "print each event as a line of JSON"}, HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option actor_option[] = {HK_ACTOR_OPTION, HK_END_OF_OPTIONS};
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From an exchange of the admin server to the API (admin/api.h), on a thread that may wait. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "daemon/api_service.h"
+#include "daemon/desks.h"
 #include "daemon/event_feed.h"
 #include "exec/clock.h"
 
@@ -27,15 +27,10 @@ struct hk_api_service {
     struct hk_auth *auth;
     struct hk_sessions *sessions;
     struct hk_admin_site site;
-    char *url;      /* its own: a call that does not end in time outlives the daemon's */
-    const char *jq; /* NULL = none */
-    const struct hk_jq_starter *jq_starter;
-    pthread_mutex_t lock; /* guards `config` */
-    struct hk_config *config;
+    struct hk_desks *desks; /* of the pool's threads and the feed's: the service ends with the last of them */
     struct hk_event_feed *feed;
     struct worker *listening; /* the feed's */
     atomic_bool stopping;
-    atomic_uint owners;  /* the part, each thread of the pool, and the feed */
     atomic_bool telling; /* a thread is on its way to write down who was refused */
     unsigned downloads_max;
     atomic_uint downloads; /* each holds a thread for as long as its client reads */
@@ -44,19 +39,15 @@ struct hk_api_service {
 /* What one thread has. */
 struct worker {
     struct hk_api_service *service;
-    struct hk_config *config;
-    struct hk_desk desk;
+    struct hk_desk_of own;
+    struct hk_desk *desk; /* of `own`, as the call at hand found it */
 };
 
-static void release(struct hk_api_service *s)
+static void free_service(void *arg)
 {
-    if (atomic_fetch_sub(&s->owners, 1) > 1)
-        return;
-    hk_config_free(s->config);
+    struct hk_api_service *s = arg;
     hk_auth_free(s->auth);
     hk_sessions_free(s->sessions);
-    hk_mem_free(s->url);
-    (void)pthread_mutex_destroy(&s->lock);
     hk_mem_free(s);
 }
 
@@ -64,19 +55,7 @@ static void release(struct hk_api_service *s)
 
 static void furnish(struct worker *w)
 {
-    struct hk_api_service *s = w->service;
-    (void)pthread_mutex_lock(&s->lock);
-    bool same = w->config == s->config;
-    struct hk_config *config = same ? NULL : hk_config_share(s->config);
-    (void)pthread_mutex_unlock(&s->lock);
-    if (same)
-        return;
-    hk_desk_fini(&w->desk);
-    hk_config_free(w->config);
-    w->config = config;
-    hk_desk_init(&w->desk, w->config, s->url);
-    w->desk.jq = s->jq;
-    w->desk.jq_starter = s->jq_starter;
+    w->desk = hk_desk_of_now(&w->own);
 }
 
 static enum hk_code make_worker(void *arg, void **out_object, struct hk_err *err)
@@ -86,7 +65,7 @@ static enum hk_code make_worker(void *arg, void **out_object, struct hk_err *err
     if (!w)
         return hk_err_set(err, HK_NOMEM, "out of memory for the API");
     w->service = s;
-    (void)atomic_fetch_add(&s->owners, 1);
+    hk_desk_of_init(&w->own, s->desks);
     *out_object = w;
     return HK_OK;
 }
@@ -95,9 +74,7 @@ static void drop_worker(void *arg, void *object)
 {
     struct worker *w = object;
     (void)arg;
-    hk_desk_fini(&w->desk);
-    hk_config_free(w->config);
-    release(w->service);
+    hk_desk_of_fini(&w->own);
     hk_mem_free(w);
 }
 
@@ -236,8 +213,8 @@ static void identify(struct worker *w, const struct hk_admin_exchange *x, struct
         return;
     }
     *out = (struct hk_auth_answer){.status = 503, .code = "STORE_UNAVAILABLE"};
-    if (hk_desk_open(&w->desk, &err) == HK_OK)
-        hk_auth_check(w->service->auth, w->desk.api, w->desk.admin, &who, out, &err);
+    if (hk_desk_open(w->desk, &err) == HK_OK)
+        hk_auth_check(w->service->auth, w->desk->api, w->desk->admin, &who, out, &err);
     if (in_session && out->status == 401)
         hk_sessions_close(w->service->sessions, session.id); /* its token is not what it was */
 }
@@ -363,7 +340,7 @@ static void answer(struct worker *w, struct hk_admin_exchange *x)
                                            .begin = begin_download,
                                            .write = write_download};
     extend(&running);
-    hk_api_answer(&w->desk, &request, &reply);
+    hk_api_answer(w->desk, &request, &reply);
     bool listens = reply.is_events && strcmp(ask->method, "GET") == 0;
     if (listens)
         hk_event_feed_join(w->service->feed, x, &reply.events, hk_admin_exchange_header(x, "Last-Event-ID"));
@@ -415,8 +392,8 @@ static void write_down(void *object, void *arg)
     if (!w)
         return;
     furnish(w);
-    if (hk_desk_open(&w->desk, &err) == HK_OK)
-        hk_auth_audit(s->auth, w->desk.api, w->desk.admin);
+    if (hk_desk_open(w->desk, &err) == HK_OK)
+        hk_auth_audit(s->auth, w->desk->api, w->desk->admin);
 }
 
 /* Whoever leaves needs no rights, and a ticket is looked at later. */
@@ -453,25 +430,24 @@ static struct hk_desk *desk_for_events(void *arg)
 {
     struct hk_api_service *s = arg;
     furnish(s->listening);
-    return &s->listening->desk;
+    return s->listening->desk;
 }
 
 static void close_events(void *arg)
 {
     struct hk_api_service *s = arg;
-    hk_desk_fini(&s->listening->desk);
-    hk_config_free(s->listening->config);
-    s->listening->config = NULL;
+    hk_desk_of_rest(&s->listening->own);
 }
 
-/* While the store does not answer, those who are in stay. */
-static bool may_stay(void *arg, const struct hk_admin_exchange *x)
+static enum hk_event_stay may_stay(void *arg, const struct hk_admin_exchange *x)
 {
     struct hk_api_service *s = arg;
     struct hk_auth_answer who;
     furnish(s->listening);
     identify(s->listening, x, &who);
-    return (who.status == 200 && who.role >= hk_op_events.role) || who.status == 503;
+    if (who.status == 503)
+        return HK_EVENT_UNKNOWN;
+    return who.status == 200 && who.role >= hk_op_events.role ? HK_EVENT_STAYS : HK_EVENT_LEAVES;
 }
 
 static void events_ended(void *arg)
@@ -523,20 +499,21 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
     struct hk_api_service *s = hk_mem_zalloc(1, sizeof *s);
     if (!s)
         return hk_err_set(err, HK_NOMEM, "out of memory for the API");
-    (void)pthread_mutex_init(&s->lock, NULL);
     s->auth =
         hk_auth_new(&(struct hk_auth_options){.tokens_only = needs_tokens(env->config), .now_ms = now_ms});
     s->sessions = hk_sessions_new(env->ui_ticket, now_ms);
-    s->url = hk_mem_strdup(env->url);
-    s->config = hk_config_share(env->config);
-    s->owners = 1;
+    s->desks = hk_desks_new(env, free_service, s);
+    if (!s->desks || !s->auth || !s->sessions) {
+        if (s->desks)
+            hk_desks_unref(s->desks);
+        else
+            free_service(s);
+        return hk_err_set(err, HK_NOMEM, "out of memory for the API");
+    }
     s->site = *site;
-    s->jq = env->jq;
-    s->jq_starter = env->jq_starter;
     s->downloads_max = env->config->admin.workers / 2 + env->config->admin.workers % 2;
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = s};
-    enum hk_code rc = s->auth && s->sessions && s->url ? start_feed(s, site->metrics, err)
-                                        : hk_err_set(err, HK_NOMEM, "out of memory for the API");
+    enum hk_code rc = start_feed(s, site->metrics, err);
     if (rc == HK_OK)
         rc = hk_admin_pool_start(&objects, env->config->admin.workers, &s->pool, err);
     if (rc == HK_OK) {
@@ -544,7 +521,7 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
         return HK_OK;
     }
     hk_event_feed_free(s->feed, 0);
-    release(s);
+    hk_desks_unref(s->desks);
     return rc;
 }
 
@@ -555,12 +532,8 @@ struct hk_admin_service hk_api_service_ops(struct hk_api_service *service)
 
 void hk_api_service_reloaded(struct hk_api_service *s, const struct hk_config *config)
 {
-    (void)pthread_mutex_lock(&s->lock);
-    struct hk_config *before = s->config;
-    s->config = hk_config_share(config);
-    (void)pthread_mutex_unlock(&s->lock);
+    hk_desks_reloaded(s->desks, config);
     hk_auth_set_tokens_only(s->auth, needs_tokens(config));
-    hk_config_free(before);
 }
 
 void hk_api_service_drain(struct hk_api_service *s)
@@ -582,5 +555,5 @@ void hk_api_service_free(struct hk_api_service *s)
         return;
     (void)hk_admin_pool_stop(s->pool, STOP_MS);
     hk_event_feed_free(s->feed, STOP_MS);
-    release(s);
+    hk_desks_unref(s->desks);
 }

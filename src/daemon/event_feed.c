@@ -27,6 +27,7 @@ struct listener {
     char *destination; /* NULL: any */
     char *last_id;     /* NULL: a new one */
     int64_t until_ms;  /* 0: for ever */
+    int64_t known_ms;  /* when it was last known that it may listen */
     bool is_open;
 };
 
@@ -137,15 +138,24 @@ static void take_joining(struct hk_event_feed *f)
 }
 
 /* An empty push says whether anybody is still there. */
-static const char *why_leave(struct hk_event_feed *f, const struct listener *l, bool *out_leaves)
+static const char *why_leave(struct hk_event_feed *f, struct listener *l, bool *out_leaves)
 {
     *out_leaves = true;
     if (hk_admin_stream_push(l->stream, (struct hk_str){"", 0}) != HK_OK)
         return NULL;
     if (l->until_ms != 0 && now_ms() >= l->until_ms)
         return "the time that was asked for is over";
-    if (!f->host.may_stay(f->host.arg, l->exchange))
+    switch (f->host.may_stay(f->host.arg, l->exchange)) {
+    case HK_EVENT_STAYS:
+        l->known_ms = now_ms();
+        break;
+    case HK_EVENT_LEAVES:
         return "the token does not hold any more";
+    case HK_EVENT_UNKNOWN:
+        if (now_ms() - l->known_ms >= HK_EVENT_UNKNOWN_MS)
+            return "the store does not answer, so that nobody can check the token";
+        break;
+    }
     *out_leaves = false;
     return NULL;
 }
@@ -334,6 +344,7 @@ static struct listener *make_listener(const struct hk_events_ask *ask, const cha
         return NULL;
     l->destination = ask->destination ? hk_mem_strdup(ask->destination) : NULL;
     l->last_id = last_id ? hk_mem_strdup(last_id) : NULL;
+    l->known_ms = now_ms();
     l->until_ms = ask->for_ms > 0 ? now_ms() + (int64_t)ask->for_ms : 0;
     if (hk_event_types(ask->types, &l->types) && (!ask->destination || l->destination) &&
         (!last_id || l->last_id))

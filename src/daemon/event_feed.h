@@ -3,6 +3,7 @@
  * it sleeps, and has no connection.
  *
  * - A listener who does not read is cut (HK_ADMIN_STREAM_MAX), and so is one whose token does not hold any more.
+ * - While the store does not answer nobody can say whether a token holds: after HK_EVENT_UNKNOWN_MS its stream ends.
  * - A look may take a tenth of the time: behind a slow one the next comes later.
  * - For a while after the last listener has left the thread goes on, so that one who comes back misses nothing. */
 #ifndef HK_DAEMON_EVENT_FEED_H
@@ -14,12 +15,20 @@
 
 struct hk_event_feed;
 
+#define HK_EVENT_UNKNOWN_MS 60000
+
+enum hk_event_stay {
+    HK_EVENT_STAYS = 0,
+    HK_EVENT_LEAVES,
+    HK_EVENT_UNKNOWN /* the store does not answer */
+};
+
 /* What the thread asks of its owner. All of it runs on the thread, but for `ended`. */
 struct hk_event_host {
     struct hk_desk *(*desk)(void *arg); /* with the present configuration */
     void (*close)(void *arg);           /* nobody listens: give back what the desk holds */
     /* Is whoever came with this exchange still let in? */
-    bool (*may_stay)(void *arg, const struct hk_admin_exchange *exchange);
+    enum hk_event_stay (*may_stay)(void *arg, const struct hk_admin_exchange *exchange);
     void (*ended)(void *arg); /* the thread has ended, and uses nothing any more; also when it never began */
     void *arg;
 };

@@ -2,6 +2,7 @@
 /* Metrics and the admin server. The relay's side counts (meter_watch.c), a thread asks the store what only it knows
  * (queue_gauges.c), and the server's thread shows it all; nobody waits for anybody. */
 #include <time.h>
+#include <unistd.h>
 
 #include <hikyaku/hikyaku.h>
 
@@ -18,6 +19,7 @@
 #include "store/store.h"
 
 enum {
+    N_SERVERS = 2,
     TICK_MS = 500,
     STARTING_MS = 20 /* until there is a relay: who waits for it to be ready is told soon */
 };
@@ -30,7 +32,8 @@ struct part {
     struct hk_meter_watch *meter;
     struct hk_queue_gauges *gauges;
     struct hk_doors doors;
-    struct hk_admin_server *server;
+    /* One for the door with TLS, and one for all others: handshakes are work, and a flood of them delays no probe at another door. */
+    struct hk_admin_server *servers[N_SERVERS];
     struct hk_api_service *api; /* NULL: only probes and metrics are wanted */
     struct hk_admin_service service;
     int64_t started_ms;
@@ -101,7 +104,10 @@ static enum hk_code set_constants(struct part *p, struct hk_err *err)
 static void free_part(struct part *p)
 {
     hk_api_service_stop(p->api);
-    hk_admin_server_stop(p->server);
+    for (size_t i = 0; i < N_SERVERS; i++)
+        hk_admin_server_end(p->servers[i]);
+    for (size_t i = 0; i < N_SERVERS; i++)
+        hk_admin_server_stop(p->servers[i]);
     hk_api_service_free(p->api);
     hk_doors_close(&p->doors);
     hk_queue_gauges_free(p->gauges);
@@ -148,10 +154,23 @@ static enum hk_code start_api(struct part *p, struct hk_err *err)
     return HK_OK;
 }
 
-static enum hk_code start_server(struct part *p, struct hk_err *err)
+/* The sockets belong to the servers then, also when it cannot be. */
+static enum hk_code start_servers(struct part *p, struct hk_err *err)
 {
     const struct hk_admin_site site = site_of(p);
-    return hk_admin_server_start(&site, p->doors.listeners, p->doors.n, &p->server, err);
+    enum hk_code rc = HK_OK;
+    for (size_t i = 0; i < N_SERVERS; i++) {
+        struct hk_admin_listener chosen[HK_ADMIN_LISTENERS];
+        size_t n = 0;
+        for (size_t j = 0; j < p->doors.n; j++)
+            if ((p->doors.listeners[j].tls != NULL) == (i == 1))
+                chosen[n++] = p->doors.listeners[j];
+        for (size_t j = 0; rc != HK_OK && j < n; j++)
+            (void)close(chosen[j].fd);
+        if (n > 0 && rc == HK_OK)
+            rc = hk_admin_server_start(&site, chosen, n, &p->servers[i], err);
+    }
+    return rc;
 }
 
 static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
@@ -174,7 +193,7 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
     if (rc == HK_OK)
         rc = start_api(p, err);
     if (rc == HK_OK)
-        rc = start_server(p, err);
+        rc = start_servers(p, err);
     else
         hk_doors_shut(&p->doors);
     if (rc != HK_OK) {

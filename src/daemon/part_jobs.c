@@ -7,6 +7,7 @@
 
 #include "admin/pool.h"
 #include "base/mem.h"
+#include "daemon/desks.h"
 #include "daemon/part.h"
 #include "desk/job.h"
 
@@ -18,31 +19,18 @@ enum {
 struct part {
     const struct hk_part_env *env; /* for the loop's thread */
     struct hk_admin_pool *pool;
-    char *url, *name; /* its own: a batch that does not end in time outlives the daemon's */
-    const char *jq;
-    const struct hk_jq_starter *jq_starter;
+    struct hk_desks *desks; /* of one thread; the part ends with both */
+    char *name;             /* its own: a batch that does not end in time outlives the daemon's */
     struct hk_log *log;
-    pthread_mutex_t lock; /* guards `config`, and what `wake` tells */
+    pthread_mutex_t lock; /* guards what `wake` tells */
     pthread_cond_t wake;
-    struct hk_config *config;
     atomic_bool stopping;
-    atomic_bool logs;   /* the log is still there */
-    atomic_uint owners; /* the part, and its thread */
+    atomic_bool logs; /* the log is still there */
 };
 
-/* What the thread has. */
-struct worker {
-    struct part *part;
-    struct hk_config *config;
-    struct hk_desk desk;
-};
-
-static void release(struct part *p)
+static void free_part(void *arg)
 {
-    if (atomic_fetch_sub(&p->owners, 1) > 1)
-        return;
-    hk_config_free(p->config);
-    hk_mem_free(p->url);
+    struct part *p = arg;
     hk_mem_free(p->name);
     (void)pthread_cond_destroy(&p->wake);
     (void)pthread_mutex_destroy(&p->lock);
@@ -50,23 +38,6 @@ static void release(struct part *p)
 }
 
 /* ---- on its thread ---- */
-
-static void furnish(struct worker *w)
-{
-    struct part *p = w->part;
-    (void)pthread_mutex_lock(&p->lock);
-    bool same = w->config == p->config;
-    struct hk_config *config = same ? NULL : hk_config_share(p->config);
-    (void)pthread_mutex_unlock(&p->lock);
-    if (same)
-        return;
-    hk_desk_fini(&w->desk);
-    hk_config_free(w->config);
-    w->config = config;
-    hk_desk_init(&w->desk, w->config, p->url);
-    w->desk.jq = p->jq;
-    w->desk.jq_starter = p->jq_starter;
-}
 
 static bool is_stopping(void *arg)
 {
@@ -106,9 +77,9 @@ static void log_job(struct part *p, const struct hk_job_worked *worked)
 /* The relay says itself when the store is away: here nothing is logged of it. */
 static void work(void *object, void *arg)
 {
-    struct worker *w = object;
+    struct hk_desk_of *own = object;
     struct part *p = arg;
-    if (!w)
+    if (!own)
         return;
     while (!atomic_load(&p->stopping)) {
         struct hk_job_worked worked = {.id = 0};
@@ -116,10 +87,10 @@ static void work(void *object, void *arg)
         wait_for_next_look(p);
         if (atomic_load(&p->stopping))
             break;
-        furnish(w);
+        struct hk_desk *desk = hk_desk_of_now(own);
         const struct hk_job_worker worker = {
-            .owner = p->name, .lease_ms = w->config->relay.lease_ms, .stop = is_stopping, .arg = p};
-        if (hk_job_work(&w->desk, &worker, &worked, &err) == HK_OK && worked.id != 0)
+            .owner = p->name, .lease_ms = desk->config->relay.lease_ms, .stop = is_stopping, .arg = p};
+        if (hk_job_work(desk, &worker, &worked, &err) == HK_OK && worked.id != 0)
             log_job(p, &worked);
     }
 }
@@ -127,23 +98,19 @@ static void work(void *object, void *arg)
 static enum hk_code make_worker(void *arg, void **out_object, struct hk_err *err)
 {
     struct part *p = arg;
-    struct worker *w = hk_mem_zalloc(1, sizeof *w);
-    if (!w)
+    struct hk_desk_of *own = hk_mem_zalloc(1, sizeof *own);
+    if (!own)
         return hk_err_set(err, HK_NOMEM, "out of memory for jobs");
-    w->part = p;
-    (void)atomic_fetch_add(&p->owners, 1);
-    *out_object = w;
+    hk_desk_of_init(own, p->desks);
+    *out_object = own;
     return HK_OK;
 }
 
 static void drop_worker(void *arg, void *object)
 {
-    struct worker *w = object;
     (void)arg;
-    hk_desk_fini(&w->desk);
-    hk_config_free(w->config);
-    release(w->part);
-    hk_mem_free(w);
+    hk_desk_of_fini(object);
+    hk_mem_free(object);
 }
 
 /* ---- on the loop's thread ---- */
@@ -167,17 +134,13 @@ static void stop(void *part)
     ask_to_stop(p);
     (void)hk_admin_pool_stop(p->pool, STOP_MS);
     atomic_store(&p->logs, false);
-    release(p);
+    hk_desks_unref(p->desks);
 }
 
 static void reloaded(void *part)
 {
     struct part *p = part;
-    (void)pthread_mutex_lock(&p->lock);
-    struct hk_config *before = p->config;
-    p->config = hk_config_share(p->env->config);
-    (void)pthread_mutex_unlock(&p->lock);
-    hk_config_free(before);
+    hk_desks_reloaded(p->desks, p->env->config);
 }
 
 static enum hk_code init_wake(struct part *p)
@@ -202,22 +165,22 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
     }
     (void)pthread_mutex_init(&p->lock, NULL);
     p->env = env;
-    p->url = hk_mem_strdup(env->url);
     p->name = hk_mem_strdup(env->name);
-    p->config = hk_config_share(env->config);
-    p->jq = env->jq;
-    p->jq_starter = env->jq_starter;
     p->log = env->log;
     p->logs = true;
-    p->owners = 1;
+    p->desks = hk_desks_new(env, free_part, p);
+    if (!p->desks) {
+        free_part(p);
+        return hk_err_set(err, HK_NOMEM, "out of memory for jobs");
+    }
     const struct hk_admin_pool_objects objects = {.make = make_worker, .drop = drop_worker, .arg = p};
-    enum hk_code rc = p->url && p->name ? hk_admin_pool_start(&objects, 1, &p->pool, err)
-                                        : hk_err_set(err, HK_NOMEM, "out of memory for jobs");
+    enum hk_code rc = p->name ? hk_admin_pool_start(&objects, 1, &p->pool, err)
+                              : hk_err_set(err, HK_NOMEM, "out of memory for jobs");
     if (rc == HK_OK)
         rc = hk_admin_pool_submit(p->pool, work, p);
     if (rc != HK_OK) {
         (void)hk_admin_pool_stop(p->pool, STOP_MS);
-        release(p);
+        hk_desks_unref(p->desks);
         return rc;
     }
     *out_part = p;

@@ -10,10 +10,6 @@
 #include "desk/forms.h"
 #include "desk/job.h"
 
-enum {
-    JOB_ITEMS = 100 /* of a job the row is written with every batch */
-};
-
 struct act {
     struct hk_desk *desk;
     const struct hk_caller *caller;
@@ -23,6 +19,7 @@ struct act {
     const char *filter;     /* for the audit; NULL = letters were named */
     size_t room;            /* for items */
     struct hk_job_run *run; /* of a batch; NULL: it is no job */
+    size_t texts;           /* bytes in the items of a job */
     struct hk_dead_acted o;
 };
 
@@ -63,11 +60,14 @@ static const char *why_refused(const struct act *a, const struct hk_letter_done 
 static void add_item(struct act *a, int64_t id, enum hk_letter_did did, struct hk_str message_id,
                      const char *why)
 {
-    if (a->o.n_all++ >= a->room)
+    bool named = a->o.kind == HK_DEAD_REQUEUE;
+    a->o.n_all++;
+    a->texts += named ? message_id.len : 0;
+    if (a->o.n >= a->room || (a->run && a->texts > HK_JOB_TEXTS_MAX))
         return;
     struct hk_dead_item *item = &a->o.items[a->o.n++];
     *item = (struct hk_dead_item){.id = id, .did = did, .why = why};
-    if (a->o.kind != HK_DEAD_REQUEUE)
+    if (!named)
         return;
     const char *copy = hk_pool_copy_str(a->mem, message_id);
     item->message_id = copy ? (struct hk_str){copy, message_id.len} : hk_str_of("");
@@ -561,15 +561,17 @@ static enum hk_code batch_of_act(struct act *a, struct place *at, struct hk_err 
 static enum hk_code go_on(struct act *a, enum hk_dead_kind kind, const struct hk_dead_acted *before,
                           struct hk_err *err)
 {
-    struct hk_dead_item *items = hk_pool_alloc(a->mem, JOB_ITEMS, sizeof *items);
+    struct hk_dead_item *items = hk_pool_alloc(a->mem, HK_JOB_ITEMS, sizeof *items);
     if (!items)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     a->o = *before;
-    a->o.n = before->n < JOB_ITEMS ? before->n : JOB_ITEMS;
-    for (size_t i = 0; i < a->o.n; i++)
+    a->o.n = before->n < HK_JOB_ITEMS ? before->n : HK_JOB_ITEMS;
+    for (size_t i = 0; i < a->o.n; i++) {
         items[i] = before->items[i];
+        a->texts += items[i].message_id.len;
+    }
     a->o.items = items;
-    a->room = JOB_ITEMS;
+    a->room = before->n_all > a->o.n ? a->o.n : HK_JOB_ITEMS;
     a->o.kind = kind;
     a->o.dry_run = false;
     a->o.actor = a->caller->actor;

@@ -430,7 +430,8 @@ const struct hk_op hk_op_dead_list = {
     .noun = "dead",
     .verb = "list",
     .summary = "list dead letters, newest first; the open ones unless --status says otherwise",
-    .details = "Where no index serves the filter, the list stops after --scan letters, and says how to go on.",
+    .details =
+        "Where no index serves the filter, the list stops after --scan letters, and says how to go on.",
     .route = "GET /dead-letters",
     .role = HK_ROLE_VIEWER,
     .store = true,

@@ -317,12 +317,11 @@ static enum hk_code look_at_redrives(struct hk_event_watch *w, struct hk_desk *d
     return rc;
 }
 
-/* The newest ones: more than may wait or run. */
-static enum hk_code look_at_jobs(struct hk_event_watch *w, struct hk_desk *desk, struct hk_pool *mem,
-                                 struct hk_err *err)
+static enum hk_code look_at_jobs_of(struct hk_event_watch *w, struct hk_desk *desk, bool running,
+                                    struct hk_pool *mem, struct hk_err *err)
 {
     const struct hk_caller caller = {.role = HK_ROLE_VIEWER};
-    const struct hk_job_list_ask ask = {.limit = (uint64_t)2 * HK_JOBS_OPEN_MAX};
+    const struct hk_job_list_ask ask = {.running = running, .limit = (uint64_t)2 * HK_JOBS_OPEN_MAX};
     struct hk_job_listed listed;
     char name[24];
     enum hk_code rc = hk_desk_ask(desk, &hk_op_job_list, &caller, &ask, mem, &listed, err);
@@ -332,6 +331,14 @@ static enum hk_code look_at_jobs(struct hk_event_watch *w, struct hk_desk *desk,
                                    &listed.jobs.items[i]});
     }
     return rc;
+}
+
+/* All that wait or run, and the newest of all: so that the end of one is seen, too. */
+static enum hk_code look_at_jobs(struct hk_event_watch *w, struct hk_desk *desk, struct hk_pool *mem,
+                                 struct hk_err *err)
+{
+    enum hk_code rc = look_at_jobs_of(w, desk, true, mem, err);
+    return rc == HK_OK ? look_at_jobs_of(w, desk, false, mem, err) : rc;
 }
 
 typedef enum hk_code source_fn(struct hk_event_watch *w, struct hk_desk *desk, struct hk_pool *mem,

@@ -29,6 +29,10 @@ struct hk_job_run {
     bool held, lost, cancelled;
 };
 
+/* What the result of a job keeps of what came of each: the row is written with every batch. Where one is left out, so are all behind it. */
+#define HK_JOB_ITEMS     100
+#define HK_JOB_TEXTS_MAX ((size_t)64 << 10) /* of ids and names in them, which may be long */
+
 /* Begins the batch's transaction. A batch calls it once, right before its first change, when all that is slow is done. HK_CONFLICT,
  * HK_CANCELLED: the batch returns that and has changed nothing. */
 enum hk_code hk_job_hold(struct hk_job_run *run, struct hk_err *err) HK_MUSTCHECK;

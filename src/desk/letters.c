@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which letters are meant: words become a query, and what somebody calls a letter becomes its id. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/letters.h"
-#include "exec/clock.h"
+#include "desk/words.h"
 #include "payload/codec.h"
 #include "payload/scan.h"
 
@@ -19,10 +20,7 @@ enum {
 
 /* ---- words ---- */
 
-static const struct {
-    const char *term;
-    size_t offset;
-} terms[] = {
+static const struct hk_word words_of_letters[] = {
     {"destination", offsetof(struct hk_letter_words, destination)},
     {"type", offsetof(struct hk_letter_words, event_type)},
     {"reason", offsetof(struct hk_letter_words, reason_code)},
@@ -34,55 +32,26 @@ static const struct {
     {"text", offsetof(struct hk_letter_words, text)},
 };
 
-enum {
-    N_TERMS = sizeof terms / sizeof terms[0]
-};
+static const struct hk_words letter_words = {
+    words_of_letters, sizeof words_of_letters / sizeof words_of_letters[0], hk_filter_parse};
 
-static const char *word_of(const struct hk_letter_words *words, size_t i)
-{
-    return *(const char *const *)((const char *)words + terms[i].offset);
-}
+static_assert(offsetof(struct hk_letter_words, filter) == 0, "words begin with the filter");
 
 bool hk_letter_words_given(const struct hk_letter_words *words)
 {
-    bool given = words->filter && hk_str_trim(hk_str_of(words->filter)).len > 0;
-    for (size_t i = 0; i < N_TERMS; i++)
-        given = given || word_of(words, i);
-    return given;
+    return hk_words_given(&letter_words, words);
 }
 
 bool hk_letter_words_beside_ids(const struct hk_letter_words *words)
 {
-    bool given = words->filter != NULL;
-    for (size_t i = 0; i < N_TERMS; i++)
-        given = given || (strcmp(terms[i].term, "destination") != 0 && word_of(words, i));
-    return given;
-}
-
-static enum hk_code parse(struct hk_desk *desk, const struct hk_letter_words *words, struct hk_filter **out,
-                          struct hk_err *err)
-{
-    struct hk_err why = {.message = "the filter is too long"};
-    struct hk_buf text;
-    hk_buf_init(&text, (size_t)2 * HK_FILTER_TEXT_MAX);
-    (void)hk_buf_adds(&text, words->filter ? words->filter : "");
-    for (size_t i = 0; i < N_TERMS; i++)
-        if (word_of(words, i))
-            hk_filter_term(terms[i].term, word_of(words, i), &text);
-    enum hk_code rc = hk_buf_status(&text);
-    if (rc == HK_OK)
-        rc = hk_filter_parse(hk_buf_cstr(&text), hk_clock_wall_ms(), out, &why);
-    hk_buf_fini(&text);
-    if (rc == HK_NOMEM)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    return rc == HK_OK ? HK_OK : hk_desk_wrong(desk, "filter", err, ": %s", why.message);
+    return hk_words_beside_ids(&letter_words, words);
 }
 
 enum hk_code hk_letter_words_check(struct hk_desk *desk, const struct hk_letter_words *words,
                                    struct hk_err *err)
 {
     struct hk_filter *parsed = NULL;
-    enum hk_code rc = parse(desk, words, &parsed, err);
+    enum hk_code rc = hk_words_parse(desk, &letter_words, words, &parsed, err);
     hk_filter_free(parsed);
     return rc;
 }
@@ -92,25 +61,13 @@ enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_caller *call
                               struct hk_letter_filter *out, struct hk_err *err)
 {
     struct hk_letter_filter filter = {.parsed = NULL};
-    struct hk_masks *hidden = NULL;
-    struct hk_buf text;
-    enum hk_code rc = parse(desk, words, &filter.parsed, err);
-    if (rc == HK_OK)
-        rc = hk_desk_hidden(desk, caller, &hidden, err);
-    if (rc == HK_OK)
-        rc = hk_filter_veil(filter.parsed, hidden, err);
-    if (rc != HK_OK) {
-        hk_letter_filter_free(&filter);
+    enum hk_code rc = hk_words_filter(desk, caller, &letter_words, words, &filter.parsed, err);
+    if (rc != HK_OK)
         return rc;
-    }
     filter.query = *hk_filter_query(filter.parsed);
     if (filter.query.statuses == 0 && !any_status)
         filter.query.statuses = 1u << HK_LETTER_FAILED;
-    hk_buf_init(&text, (size_t)4 * HK_FILTER_TEXT_MAX);
-    hk_filter_text(filter.parsed, &filter.query, &text);
-    if (hk_buf_status(&text) == HK_OK)
-        filter.text = hk_pool_copy_str(mem, hk_buf_str(&text));
-    hk_buf_fini(&text);
+    filter.text = hk_words_text(filter.parsed, &filter.query, mem);
     *out = filter;
     if (filter.text)
         return HK_OK;

@@ -12,10 +12,8 @@
 #include "desk/messages.h"
 
 enum {
-    JOB_ITEMS = 100 /* of a job the row is written with every batch */
+    COUNT_ROWS = 1000
 };
-
-#define JOB_TEXTS_MAX ((size_t)64 << 10) /* of those items; ids may be long, and a job keeps little */
 
 struct act {
     struct hk_desk *desk;
@@ -55,6 +53,8 @@ static const char *why_not(enum hk_ref_did did, enum hk_messages_kind kind)
         return "more than 10000 messages of its key wait before it: restore it when some of them have gone";
     case HK_REF_LETTER:
         return "its dead letter was opened or requeued since: see 'hikyaku dead show' with its message id";
+    case HK_REF_AGAIN:
+        return "another message with its id waits for the same destination, or was sent since: it would go out twice";
     }
     return NULL;
 }
@@ -84,7 +84,7 @@ static void add_item(struct act *a, struct hk_str message_id, struct hk_str dest
     }
     a->o.n_all++;
     a->texts += message_id.len + destination.len;
-    if (a->o.n == a->room || (a->run && a->texts > JOB_TEXTS_MAX))
+    if (a->o.n == a->room || (a->run && a->texts > HK_JOB_TEXTS_MAX))
         return;
     a->o.items[a->o.n++] = (struct hk_messages_item){
         .message_id = copy(a, message_id), .destination = copy(a, destination), .did = did, .why = why};
@@ -549,6 +549,29 @@ static enum hk_code read_mark(struct act *a, struct mark *out, struct hk_err *er
     return rc;
 }
 
+/* How many are meant, for people, when the job begins: exact as long as no more than HK_COUNT_EXACT rows have to be looked at. Of more it is
+ * what was found by then, and grows with what is done. */
+static enum hk_code count_meant(struct act *a, struct hk_list list, struct hk_err *err)
+{
+    const struct hk_rows *rows = NULL;
+    uint64_t looked = 0;
+    enum hk_code rc = HK_OK;
+    list.limit = COUNT_ROWS;
+    a->run->progress.total = 0;
+    do {
+        rc = a->desk->ops->list(a->desk->admin, &list, &rows, err);
+        if (rc != HK_OK)
+            return rc;
+        a->run->progress.total += rows->n;
+        looked += rows->looked > rows->n ? rows->looked : rows->n;
+        list.resume = true;
+        list.after_place = rows->last_place;
+        list.after_id = rows->last_id;
+        list.after_origin = rows->last_origin;
+    } while (rows->more && looked < HK_COUNT_EXACT && !hk_caller_stops(a->caller));
+    return HK_OK;
+}
+
 /* The next page, and where the one behind it begins. */
 static enum hk_code batch_of_list(struct act *a, struct hk_list list, struct mark *at, struct hk_err *err)
 {
@@ -558,11 +581,14 @@ static enum hk_code batch_of_list(struct act *a, struct hk_list list, struct mar
     if (!cancels)
         list.state = HK_STATE_CANCELLED;
     a->last_cancelled = at->last;
+    enum hk_code rc = !a->run->cursor[0] && a->ask->act == 0 ? count_meant(a, list, err) : HK_OK;
+    if (rc != HK_OK)
+        return rc;
     list.resume = at->resume;
     list.after_place = at->place;
     list.after_id = at->after_id;
     list.after_origin = at->after_origin;
-    enum hk_code rc = do_page(a, &list, at->place, &more, err);
+    rc = do_page(a, &list, at->place, &more, err);
     at->after_id = list.after_id;
     at->after_origin = list.after_origin;
     a->run->more = more;
@@ -605,17 +631,17 @@ static enum hk_code batch_of_act(struct act *a, struct mark *at, struct hk_err *
 static enum hk_code go_on(struct act *a, enum hk_messages_kind kind, const struct hk_messages_acted *before,
                           struct hk_err *err)
 {
-    struct hk_messages_item *items = hk_pool_alloc(a->mem, JOB_ITEMS, sizeof *items);
+    struct hk_messages_item *items = hk_pool_alloc(a->mem, HK_JOB_ITEMS, sizeof *items);
     if (!items)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     a->o = *before;
-    a->o.n = before->n < JOB_ITEMS ? before->n : JOB_ITEMS;
+    a->o.n = before->n < HK_JOB_ITEMS ? before->n : HK_JOB_ITEMS;
     for (size_t i = 0; i < a->o.n; i++) {
         items[i] = before->items[i];
         a->texts += items[i].message_id.len + items[i].destination.len;
     }
     a->o.items = items;
-    a->room = before->n_all > a->o.n ? a->o.n : JOB_ITEMS; /* where one was left out, so are all behind it */
+    a->room = before->n_all > a->o.n ? a->o.n : HK_JOB_ITEMS;
     a->o.kind = kind;
     a->o.dry_run = false;
     a->o.actor = a->caller->actor;

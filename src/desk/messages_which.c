@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which messages are meant: words become what the store is asked for. */
-#include "base/str.h"
-#include "desk/messages.h"
-#include "exec/clock.h"
+#include <assert.h>
 
-static const struct {
-    const char *term;
-    size_t offset;
-} terms[] = {
+#include "desk/messages.h"
+#include "desk/words.h"
+
+static const struct hk_word words_of_messages[] = {
     {"status", offsetof(struct hk_message_words, status)},
     {"destination", offsetof(struct hk_message_words, destination)},
     {"type", offsetof(struct hk_message_words, event_type)},
@@ -18,47 +16,19 @@ static const struct {
     {"text", offsetof(struct hk_message_words, text)},
 };
 
-enum {
-    N_TERMS = sizeof terms / sizeof terms[0]
-};
+static const struct hk_words message_words = {
+    words_of_messages, sizeof words_of_messages / sizeof words_of_messages[0], hk_filter_parse_messages};
 
-static const char *word_of(const struct hk_message_words *words, size_t i)
-{
-    return *(const char *const *)((const char *)words + terms[i].offset);
-}
+static_assert(offsetof(struct hk_message_words, filter) == 0, "words begin with the filter");
 
 bool hk_message_words_given(const struct hk_message_words *words)
 {
-    return words->destination || (words->filter && hk_str_trim(hk_str_of(words->filter)).len > 0) ||
-           (hk_message_words_beside_ids(words) && !words->filter);
+    return hk_words_given(&message_words, words);
 }
 
 bool hk_message_words_beside_ids(const struct hk_message_words *words)
 {
-    bool given = words->filter != NULL;
-    for (size_t i = 0; i < N_TERMS; i++)
-        given = given || (terms[i].offset != offsetof(struct hk_message_words, destination) &&
-                          word_of(words, i) != NULL);
-    return given;
-}
-
-static enum hk_code parse(struct hk_desk *desk, const struct hk_message_words *words, struct hk_filter **out,
-                          struct hk_err *err)
-{
-    struct hk_err why = {.message = "the filter is too long"};
-    struct hk_buf text;
-    hk_buf_init(&text, (size_t)2 * HK_FILTER_TEXT_MAX);
-    (void)hk_buf_adds(&text, words->filter ? words->filter : "");
-    for (size_t i = 0; i < N_TERMS; i++)
-        if (word_of(words, i))
-            hk_filter_term(terms[i].term, word_of(words, i), &text);
-    enum hk_code rc = hk_buf_status(&text);
-    if (rc == HK_OK)
-        rc = hk_filter_parse_messages(hk_buf_cstr(&text), hk_clock_wall_ms(), out, &why);
-    hk_buf_fini(&text);
-    if (rc == HK_NOMEM)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    return rc == HK_OK ? HK_OK : hk_desk_wrong(desk, "filter", err, ": %s", why.message);
+    return hk_words_beside_ids(&message_words, words);
 }
 
 /* The one that is asked for; all, or none that is named: any. */
@@ -75,17 +45,9 @@ enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_caller *cal
                                struct hk_message_filter *out, struct hk_err *err)
 {
     struct hk_message_filter filter = {.parsed = NULL};
-    struct hk_masks *hidden = NULL;
-    struct hk_buf text;
-    enum hk_code rc = parse(desk, words, &filter.parsed, err);
-    if (rc == HK_OK)
-        rc = hk_desk_hidden(desk, caller, &hidden, err);
-    if (rc == HK_OK)
-        rc = hk_filter_veil(filter.parsed, hidden, err);
-    if (rc != HK_OK) {
-        hk_message_filter_free(&filter);
+    enum hk_code rc = hk_words_filter(desk, caller, &message_words, words, &filter.parsed, err);
+    if (rc != HK_OK)
         return rc;
-    }
     const struct hk_letter_query *query = hk_filter_query(filter.parsed);
     filter.list = (struct hk_list){.state = state_of(query->statuses),
                                    .destination = query->destination,
@@ -97,11 +59,7 @@ enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_caller *cal
                                    .match = query->match,
                                    .match_arg = query->match_arg,
                                    .sieve = query->sieve};
-    hk_buf_init(&text, (size_t)4 * HK_FILTER_TEXT_MAX);
-    hk_filter_text(filter.parsed, query, &text);
-    if (hk_buf_status(&text) == HK_OK)
-        filter.text = hk_pool_copy_str(mem, hk_buf_str(&text));
-    hk_buf_fini(&text);
+    filter.text = hk_words_text(filter.parsed, query, mem);
     *out = filter;
     if (filter.text)
         return HK_OK;

@@ -191,7 +191,8 @@ struct hk_list {
     const void *match_arg;
     struct hk_letter_sieve sieve;
     uint32_t limit;
-    uint64_t looks; /* rows that the call looks through where no index serves this, if the store's own bound is not lower; 0 = that */
+    uint64_t
+        looks; /* rows that the call looks through where no index serves this, if the store's own bound is not lower; 0 = that */
     /* go on behind this row: newest first within a place */
     bool resume;
     enum hk_place after_place;
@@ -303,6 +304,7 @@ struct hk_ref {
 #define HK_REFS_MAX 500
 /* Of one message that is restored: so many of its key may wait before it. */
 #define HK_BEFORE_MAX 10000
+#define HK_AGAIN_ROWS 20000
 
 struct hk_refs_act {
     const struct hk_ref *refs;
@@ -322,7 +324,9 @@ enum hk_ref_did {
     HK_REF_IN_FLIGHT,  /* cancel: a manifest names it, or the database does not let it go */
     HK_REF_OVERTAKING, /* restore: a message of its key that comes before it is in flight */
     HK_REF_FAR_BEHIND, /* restore: more than HK_BEFORE_MAX messages of its key wait before it */
-    HK_REF_LETTER      /* restore: people have decided about its dead letter since */
+    HK_REF_LETTER,     /* restore: people have decided about its dead letter since */
+    HK_REF_AGAIN /* restore: another message of its id waits for the same destination, or was written later and sent. Those that no
+                  * relay has read yet are looked for among the HK_AGAIN_ROWS newest. */
 };
 
 struct hk_refs_done {

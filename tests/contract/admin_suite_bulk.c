@@ -418,6 +418,39 @@ static void a_letter_waits_for_the_outcome_again(void **state)
     admin_ops->close(admin);
 }
 
+/* The application has taken it into its own hands: restored, it would go out twice. */
+static void what_was_written_again_stays_cancelled(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    suite_fill(1, "a", NULL);
+    insert_key("again", "a", "k");
+    insert_key("again", "b", "k");
+    assert_int_equal(ON(admin_ops->cancel_refs, admin, HK_IN_OUTBOX, 2, 3).changed, 2);
+    insert_key("again", "a", "k");
+    struct hk_refs_done done = ON(admin_ops->restore_refs, admin, HK_IN_CANCELLED, 1, 2);
+    assert_true(done.did[0] == HK_REF_AGAIN && done.did[1] == HK_REF_DONE); /* for b it was not */
+    fail_once(store, lane, 4);
+    assert_int_equal(ON(admin_ops->restore_refs, admin, HK_IN_CANCELLED, 1).did[0], HK_REF_AGAIN);
+    store_kind->sql("DELETE FROM outbox_retry WHERE destination = 'a'");
+    store_kind->sql(
+        "INSERT INTO outbox_sent (message_id, destination, event_type, original_outbox_id, attempts, status, life, created_at, "
+        "sent_ms) VALUES ('again', 'a', 'Made', 4, 1, 200, 1, '2027-01-10T08:00:00.000Z', 1)");
+    assert_int_equal(ON(admin_ops->restore_refs, admin, HK_IN_CANCELLED, 1).did[0], HK_REF_AGAIN);
+    store_kind->sql(
+        "UPDATE outbox_sent SET original_outbox_id = 1"); /* before: it was cancelled as the second of its id */
+    assert_int_equal(ON(admin_ops->restore_refs, admin, HK_IN_CANCELLED, 1).did[0], HK_REF_DONE);
+    insert_key("twice", "a", "k");
+    insert_key("twice", "a", "k");
+    assert_int_equal(ON(admin_ops->cancel_refs, admin, HK_IN_OUTBOX, 5, 6).changed, 2);
+    done = ON(admin_ops->restore_refs, admin, HK_IN_CANCELLED, 3, 4);
+    assert_true(done.did[0] == HK_REF_DONE && done.did[1] == HK_REF_AGAIN);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 /* ---- which ---- */
 
 /* message_ids by origin, in pages of `limit`. */
@@ -578,6 +611,7 @@ size_t admin_bulk_tests(struct CMUnitTest *out, size_t room)
         TEST(none_overtakes_what_is_in_flight),
         TEST(a_restored_head_holds_its_key_again),
         TEST(a_letter_waits_for_the_outcome_again),
+        TEST(what_was_written_again_stays_cancelled),
         TEST(cancelled_messages_are_listed_in_their_order),
         TEST(too_many_at_once_are_refused),
         TEST(every_failing_allocation_is_survived),

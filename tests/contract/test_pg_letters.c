@@ -695,7 +695,8 @@ static void a_page_reads_no_more_than_it_shows(void **state)
     store_kind->sql("ANALYZE dead_letters");
     fill(20000);
     store_kind->sql("UPDATE dead_letters SET redrive_id = 7, status = 'resolved' WHERE id % 3 = 0");
-    store_kind->sql("UPDATE dead_letters SET event_type = 'Order_Paid', correlation_id = 'c-7' WHERE id % 1000 = 1");
+    store_kind->sql(
+        "UPDATE dead_letters SET event_type = 'Order_Paid', correlation_id = 'c-7' WHERE id % 1000 = 1");
     for (const char *const *s = hk_pg_admin_table.settings; *s; s += 2) {
         char sql[200];
         snprintf(sql, sizeof sql, "SELECT set_config('%s', '%s', false)", s[0], s[1]);

@@ -15,6 +15,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import threading
 import warnings
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
@@ -240,6 +241,39 @@ def client_certificates_are_required_when_an_authority_is_named():
             except (ssl.SSLError, OSError, http.client.HTTPException):
                 return False
         until(eve_may, "the other authority")
+        daemon.stop()
+
+
+@test
+def handshakes_and_probes_have_threads_of_their_own():
+    """How long probes take beside a flood is measured by bench/api.py."""
+    with World() as w:
+        with_tls(w)
+        w.config["admin"]["health_listen"] = "127.0.0.1:0"
+        w.write_config()
+        daemon = w.daemon().ready()
+        at, context, over = address(daemon), trusting(w), threading.Event()
+        daemon.says('"health listening" address=')
+        probes = tuple(re.search(r'msg="health listening" address=(\S+):(\d+)', daemon.log()).groups())
+        done = [0]
+
+        def shake():
+            while not over.is_set():
+                subject_of(at, context)
+                done[0] += 1
+
+        crowd = [threading.Thread(target=shake) for _ in range(4)]
+        for thread in crowd:
+            thread.start()
+        try:
+            for _ in range(30):
+                assert ask(plain((probes[0], int(probes[1]))))[0] == 200
+            until(lambda: done[0] >= 20, "handshakes")
+            assert ask(secure(at, context), headers={"Host": "relay.example"})[0] == 200
+        finally:
+            over.set()
+            for thread in crowd:
+                thread.join()
         daemon.stop()
 
 

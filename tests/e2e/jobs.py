@@ -108,6 +108,8 @@ def a_relay_carries_it_out():
         w.is_whole(job, MANY)
         assert w.count("status = 'discarded'") == MANY
         assert len(job["result"]["items"]) == 100 and job["result"]["items_in_all"] == MANY
+        said = w.run("job", "show", job_id)
+        assert "what came of each:\n id=" in said and f" and {MANY - 100} more\n" in said, said
         again = w.start("dead", "restore", "--act", job["act_id"])
         w.is_whole(w.ends(again), MANY)
         assert w.count("status = 'failed'") == MANY
@@ -246,7 +248,7 @@ def messages_are_cancelled_and_restored_once():
         assert places(w)[2] == 0
         seen = killed_on_the_way(w, job_id, ("job-inside", 2), ("job-committed", 2))
         job = w.job(job_id)
-        assert seen[0] == BATCH < seen[1] < n, seen
+        assert seen[0] == BATCH < seen[1] < n and job["total"] == n, (seen, job)
         w.is_whole(job, n)
         assert w.sql("SELECT count(*), count(DISTINCT message_id) FROM outbox_cancelled") == [(n, n)]
         assert w.statuses("message_id <> 'other'") == {"cancelled": n}, w.statuses()

@@ -52,9 +52,10 @@ static void print_letters(const struct hk_ask *ask, const void *result, struct h
         (void)hk_buf_adds(out, list->looked > 0 ? "no dead letters fit so far\n" : "no dead letters fit\n");
     hk_table_fini(&table);
     if (list->looked > 0)
-        (void)hk_buf_addf(
-            out, "stopped after %" PRIu64 " letters; go on: --after %" PRId64 " (--scan N looks further at once)\n",
-            list->looked, list->next);
+        (void)hk_buf_addf(out,
+                          "stopped after %" PRIu64 " letters; go on: --after %" PRId64
+                          " (--scan N looks further at once)\n",
+                          list->looked, list->next);
     else if (list->next != 0)
         (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n", list->next);
 }

@@ -15,10 +15,10 @@
 struct listening {
     const struct hk_events_ask *ask;
     struct hk_events_told *out;
-    unsigned types;    /* that the caller wants */
+    unsigned types;     /* that the caller wants */
     struct hk_buf line; /* as far as it is there */
     struct hk_buf data; /* of the event that is coming */
-    bool is_event;     /* its type is known, */
+    bool is_event;      /* its type is known, */
     enum hk_event_type type;
     bool ended;   /* by the event 'end', */
     bool enough;  /* or because no more is wanted */
@@ -80,9 +80,10 @@ static enum hk_code judge(const struct listening *l, const struct hk_caller *cal
     if (l->enough || hk_caller_stops(caller) || (l->ended && in_time))
         return HK_OK;
     if (rc == HK_OK || l->ended)
-        return hk_err_set(err, HK_UNAVAILABLE,
-                          "the relay has ended the stream of events: it is shutting down, or the token does not "
-                          "hold any more");
+        return hk_err_set(
+            err, HK_UNAVAILABLE,
+            "the relay has ended the stream of events: it is shutting down, or the token does not "
+            "hold any more");
     return rc;
 }
 

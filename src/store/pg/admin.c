@@ -52,6 +52,34 @@ uint64_t hk_pa_u64(const PGresult *res, int row, int column)
     return value < 0 ? 0 : (uint64_t)value;
 }
 
+static int64_t cell_number(const struct hk_cells *row, int column)
+{
+    return hk_pg_i64(row->result, row->row, row->first + column);
+}
+
+static bool cell_flag(const struct hk_cells *row, int column)
+{
+    return hk_pg_bool(row->result, row->row, row->first + column);
+}
+
+/* The statements cut long texts. */
+static struct hk_str cell_text(const struct hk_cells *row, int column, size_t max)
+{
+    (void)max;
+    return hk_pg_text(row->store, row->result, row->row, row->first + column);
+}
+
+struct hk_cells hk_pa_cells(struct hk_pg *pg, const PGresult *res, int row, int first)
+{
+    return (struct hk_cells){.number = cell_number,
+                             .flag = cell_flag,
+                             .text = cell_text,
+                             .store = pg,
+                             .result = res,
+                             .row = row,
+                             .first = first};
+}
+
 enum hk_code hk_pa_end(struct hk_admin *admin, const char *doing, struct hk_err *err)
 {
     enum hk_code rc = hk_pg_end(&admin->pg, doing, err);

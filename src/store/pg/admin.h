@@ -19,6 +19,7 @@
 #define HK_STORE_PG_ADMIN_H
 
 #include "store/admin.h"
+#include "store/cells.h"
 #include "store/pg/admin_stmt.h"
 
 #define HK_PA_PATIENCE_MS ((uint64_t)3600 * 1000) /* for whoever asked that everything be counted */
@@ -45,6 +46,8 @@ void hk_pa_arg_now(struct hk_admin *admin, struct hk_pg_args *a);
 void *hk_pa_grow(struct hk_admin *admin, void *items, size_t n, size_t *room, size_t bytes);
 uint32_t hk_pa_u32(const PGresult *res, int row, int column); /* cut to what fits */
 uint64_t hk_pa_u64(const PGresult *res, int row, int column);
+/* A row from a column on, as all stores read it. */
+struct hk_cells hk_pa_cells(struct hk_pg *pg, const PGresult *res, int row, int first);
 /* hk_pg_end for what writes: says so when nobody knows whether it was done. */
 enum hk_code hk_pa_end(struct hk_admin *admin, const char *doing, struct hk_err *err);
 /* The ids of outbox that may have `message_id`, as a bigint[]. Reads the table from its end in bounded statements, each a

@@ -367,7 +367,8 @@ static void list_places(struct hk_admin *admin, struct hk_list list)
         list.after_place = l.out->last_place;
         list.after_id = l.out->last_id;
         briefly = false;
-    } while (!ended && !list.match && hk_pg_ok(&admin->pg) && l.out->n < (size_t)limit_of(&list) && looks_left(&l) > 0);
+    } while (!ended && !list.match && hk_pg_ok(&admin->pg) && l.out->n < (size_t)limit_of(&list) &&
+             looks_left(&l) > 0);
     l.out->more = !ended;
 }
 

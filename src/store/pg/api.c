@@ -9,17 +9,8 @@
 
 static void take_token(struct hk_pg *pg, const PGresult *res, int row, int at, struct hk_token *out)
 {
-    *out = (struct hk_token){.id = hk_pg_i64(res, row, at),
-                             .name = hk_pg_text(pg, res, row, at + 1),
-                             .role = hk_pg_text(pg, res, row, at + 2),
-                             .reveal = hk_pg_bool(res, row, at + 3),
-                             .created_ms = hk_pg_i64(res, row, at + 4),
-                             .created_by = hk_pg_text(pg, res, row, at + 5),
-                             .reason = hk_pg_text(pg, res, row, at + 6),
-                             .expires_ms = hk_pg_i64(res, row, at + 7),
-                             .revoked_ms = hk_pg_i64(res, row, at + 8),
-                             .revoked_by = hk_pg_text(pg, res, row, at + 9),
-                             .last_used_ms = hk_pg_i64(res, row, at + 10)};
+    const struct hk_cells cells = hk_pa_cells(pg, res, row, at);
+    hk_cells_token(&cells, out);
 }
 
 static void add_create(struct hk_admin *admin, const struct hk_token_new *ask)

@@ -14,45 +14,16 @@
 
 /* ---- the row ---- */
 
-enum {
-    HEAD_COLUMNS = 22
-};
-
-static void read_head(struct hk_pg *pg, const PGresult *res, int row, int at, struct hk_job *out)
-{
-    *out = (struct hk_job){.id = hk_pg_i64(res, row, at),
-                           .status = hk_job_status_by_name(hk_str_of(PQgetvalue(res, row, at + 1))),
-                           .operation = hk_pg_text(pg, res, row, at + 2),
-                           .actor = hk_pg_text(pg, res, row, at + 3),
-                           .reason = hk_pg_text(pg, res, row, at + 4),
-                           .role = hk_pg_text(pg, res, row, at + 5),
-                           .reveal = hk_pg_bool(res, row, at + 6),
-                           .progress = {.done = hk_pa_u64(res, row, at + 7),
-                                        .total = hk_pa_u64(res, row, at + 8),
-                                        .changed = hk_pa_u64(res, row, at + 9),
-                                        .failed = hk_pa_u64(res, row, at + 10)},
-                           .act_id = hk_pg_i64(res, row, at + 11),
-                           .error_code = hk_pg_text(pg, res, row, at + 12),
-                           .error = hk_pg_text(pg, res, row, at + 13),
-                           .cancelled_by = hk_pg_text(pg, res, row, at + 14),
-                           .cancel_reason = hk_pg_text(pg, res, row, at + 15),
-                           .owner = hk_pg_text(pg, res, row, at + 16),
-                           .created_ms = hk_pg_i64(res, row, at + 17),
-                           .started_ms = hk_pg_i64(res, row, at + 18),
-                           .ended_ms = hk_pg_i64(res, row, at + 19),
-                           .tries = hk_pa_u32(res, row, at + 20),
-                           .token = hk_pg_i64(res, row, at + 21)};
-}
-
 static struct hk_job *read_job(struct hk_pg *pg, const PGresult *res, int at)
 {
     struct hk_job *job = hk_pg_alloc(pg, 1, sizeof *job);
     if (!job)
         return NULL;
-    read_head(pg, res, 0, at, job);
-    job->request = hk_pg_text(pg, res, 0, at + HEAD_COLUMNS);
-    job->cursor = hk_pg_text(pg, res, 0, at + HEAD_COLUMNS + 1);
-    job->result = hk_pg_text(pg, res, 0, at + HEAD_COLUMNS + 2);
+    const struct hk_cells row = hk_pa_cells(pg, res, 0, at);
+    int next = hk_cells_job(&row, job);
+    job->request = row.text(&row, next, HK_JOB_REQUEST_MAX);
+    job->cursor = row.text(&row, next + 1, HK_JOB_CURSOR_MAX);
+    job->result = row.text(&row, next + 2, HK_JOB_RESULT_MAX);
     return job;
 }
 
@@ -109,8 +80,9 @@ static void take_list(struct hk_pg *pg, const PGresult *res, uint32_t limit, str
         if (hk_pg_null(res, i, 1))
             continue;
         out->more = out->n == limit;
+        const struct hk_cells row = hk_pa_cells(pg, res, i, 1);
         if (!out->more)
-            read_head(pg, res, i, 1, &items[out->n++]);
+            (void)hk_cells_job(&row, &items[out->n++]);
     }
     out->items = items;
 }

@@ -210,12 +210,9 @@ static bool compares(const struct hk_letter_query *q, enum hk_pl_path path)
     const struct {
         bool asked;
         enum hk_pl_path path;
-    } terms[] = {{q->destination != NULL, HK_PL_BY_DESTINATION},
-                 {q->reason != NULL, HK_PL_BY_REASON},
-                 {q->fingerprint != NULL, HK_PL_BY_GROUP},
-                 {q->redrive != 0, HK_PL_BY_REDRIVE},
-                 {q->message_id != NULL, HK_PL_BY_MESSAGE},
-                 {q->event_type != NULL, HK_PL_BY_TYPE},
+    } terms[] = {{q->destination != NULL, HK_PL_BY_DESTINATION},   {q->reason != NULL, HK_PL_BY_REASON},
+                 {q->fingerprint != NULL, HK_PL_BY_GROUP},         {q->redrive != 0, HK_PL_BY_REDRIVE},
+                 {q->message_id != NULL, HK_PL_BY_MESSAGE},        {q->event_type != NULL, HK_PL_BY_TYPE},
                  {q->correlation_id != NULL, HK_PL_BY_CORRELATION}};
 
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++)

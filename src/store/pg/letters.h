@@ -35,8 +35,8 @@ struct hk_pl_walk {
     /* results */
     bool ended;
     int64_t now_ms;
-    int64_t looked;  /* letters that were matched here, */
-    int64_t windows; /* and how often the server was asked for them */
+    int64_t looked;    /* letters that were matched here, */
+    int64_t windows;   /* and how often the server was asked for them */
     uint64_t compared; /* letters that the server looked at */
 };
 

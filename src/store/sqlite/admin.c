@@ -53,6 +53,27 @@ uint32_t hk_sa_u32(sqlite3_stmt *q, int column)
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+static int64_t cell_number(const struct hk_cells *row, int column)
+{
+    return sqlite3_column_int64(row->statement, column);
+}
+
+static bool cell_flag(const struct hk_cells *row, int column)
+{
+    return sqlite3_column_int(row->statement, column) != 0;
+}
+
+static struct hk_str cell_text(const struct hk_cells *row, int column, size_t max)
+{
+    return hk_sa_text(row->store, row->statement, column, max);
+}
+
+struct hk_cells hk_sa_cells(struct hk_store *store, sqlite3_stmt *q)
+{
+    return (struct hk_cells){
+        .number = cell_number, .flag = cell_flag, .text = cell_text, .store = store, .statement = q};
+}
+
 bool hk_sa_is_glob(const char *pattern)
 {
     return strchr(pattern, '*') != NULL;

@@ -18,6 +18,7 @@
 #define HK_STORE_SQLITE_ADMIN_H
 
 #include "store/admin.h"
+#include "store/cells.h"
 #include "store/sqlite/admin_sql.h" /* made of sql/admin.sql */
 #include "store/sqlite/sqlite.h"
 
@@ -53,7 +54,9 @@ sqlite3_stmt *hk_sa_prepare(struct hk_store *store, const char *sql);
 struct hk_str hk_sa_text(struct hk_store *store, sqlite3_stmt *q, int column, size_t max);
 int64_t hk_sa_time(sqlite3_stmt *q, int column); /* RFC 3339; 0 for what is none */
 uint32_t hk_sa_u32(sqlite3_stmt *q, int column); /* cut to what fits */
-bool hk_sa_is_glob(const char *pattern);         /* has it a '*'? */
+/* The row that the statement stands on, as all stores read it. */
+struct hk_cells hk_sa_cells(struct hk_store *store, sqlite3_stmt *q);
+bool hk_sa_is_glob(const char *pattern); /* has it a '*'? */
 /* For GLOB: '*' stands for any text, all else for itself. */
 void hk_sa_bind_glob(struct hk_store *store, sqlite3_stmt *q, int i, const char *pattern);
 /* Doubles in the pool: room for item `n` of an array. NULL: out of memory, which sticks. */

@@ -138,6 +138,7 @@ struct cancelled {
     size_t at; /* of the act's rows */
     int64_t id, origin, due_ms, not_before_ms, letter_id;
     bool there, fresh, deferred;
+    bool again; /* the application has written its id once more */
     struct hk_str message_id, destination, key;
 };
 
@@ -171,6 +172,73 @@ static int by_origin(const void *a, const void *b)
     if (x->origin != y->origin)
         return x->origin < y->origin ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
+}
+
+/* ---- written again ---- */
+
+static int compare_text(struct hk_str a, struct hk_str b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n > 0 ? memcmp(a.ptr, b.ptr, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int by_message_id(const void *a, const void *b)
+{
+    const struct cancelled *const *x = a, *const *y = b;
+    return compare_text((*x)->message_id, (*y)->message_id);
+}
+
+/* Those whose message_id is the same stand side by side. */
+static void note_again(struct cancelled **sorted, size_t n, const struct cancelled *row)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare_text(sorted[mid]->message_id, row->message_id) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < n && hk_str_eq(sorted[lo]->message_id, row->message_id); lo++)
+        if (row->id > sorted[lo]->origin && hk_str_eq(sorted[lo]->destination, row->destination))
+            sorted[lo]->again = true;
+}
+
+/* `all` by origin. One look at the newest rows of outbox for all of them: there is no index of their message_ids. */
+static void find_again(struct hk_store *store, struct cancelled *all, size_t n)
+{
+    struct cancelled **sorted = n > 0 ? hk_sq_alloc(store, n, sizeof(struct cancelled *)) : NULL;
+    if (!sorted)
+        return;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &all[i];
+    qsort(sorted, n, sizeof(struct cancelled *), by_message_id);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_NEWEST]);
+    hk_sq_bind_i64(store, q, 1, all[0].origin);
+    hk_sq_bind_i64(store, q, 2, HK_AGAIN_ROWS);
+    while (hk_sq_row(store, q)) {
+        const char *id = (const char *)sqlite3_column_text(q, 1),
+                   *to = (const char *)sqlite3_column_text(q, 2);
+        const struct cancelled row = {.id = sqlite3_column_int64(q, 0),
+                                      .message_id = hk_str_of(id ? id : ""),
+                                      .destination = hk_str_of(to ? to : "")};
+        note_again(sorted, n, &row);
+    }
+    sqlite3_finalize(q);
+}
+
+static bool is_again(struct hk_store *store, const struct cancelled *c)
+{
+    if (c->again)
+        return true;
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_AGAIN]);
+    hk_sq_bind_text(store, q, 1, c->message_id);
+    hk_sq_bind_text(store, q, 2, c->destination);
+    hk_sq_bind_i64(store, q, 3, c->origin);
+    bool again = hk_sq_row(store, q) && sqlite3_column_int(q, 0) != 0;
+    sqlite3_finalize(q);
+    return again;
 }
 
 /* When it is due, and does it hold its key? What lay in outbox waits as the relay would have let it wait. */
@@ -295,6 +363,8 @@ static void restore_ref(struct bulk *b, struct cancelled *c)
     enum hk_ref_did did = c->there ? HK_REF_DONE : HK_REF_GONE;
     if (c->there && !find_letter(b, c, &letter_id))
         did = HK_REF_LETTER;
+    if (did == HK_REF_DONE && is_again(b->store, c))
+        did = HK_REF_AGAIN;
     if (did == HK_REF_DONE) {
         schedule(b, c);
         did = move_ahead(b, c);
@@ -318,6 +388,8 @@ enum hk_code hk_sa_restore_refs(struct hk_admin *admin, const struct hk_refs_act
         read_cancelled(&b, i, &all[i]);
     if (all && act->n > 1)
         qsort(all, act->n, sizeof *all, by_origin);
+    if (all)
+        find_again(b.store, all, act->n);
     for (size_t i = 0; all && i < act->n && hk_sq_ok(b.store); i++) {
         if (i > 0 && all[i].id == all[i - 1].id) /* it was named twice */
             all[i].there = false;

@@ -32,17 +32,8 @@ static int run(struct hk_store *store, sqlite3_stmt *q)
 
 static void read_token(struct hk_store *store, sqlite3_stmt *q, struct hk_token *out)
 {
-    *out = (struct hk_token){.id = sqlite3_column_int64(q, 0),
-                             .name = hk_sa_text(store, q, 1, HK_TOKEN_TEXT_MAX),
-                             .role = hk_sa_text(store, q, 2, HK_TOKEN_TEXT_MAX),
-                             .reveal = sqlite3_column_int(q, 3) != 0,
-                             .created_ms = sqlite3_column_int64(q, 4),
-                             .created_by = hk_sa_text(store, q, 5, HK_TOKEN_TEXT_MAX),
-                             .reason = hk_sa_text(store, q, 6, HK_TOKEN_TEXT_MAX),
-                             .expires_ms = sqlite3_column_int64(q, 7),
-                             .revoked_ms = sqlite3_column_int64(q, 8),
-                             .revoked_by = hk_sa_text(store, q, 9, HK_TOKEN_TEXT_MAX),
-                             .last_used_ms = sqlite3_column_int64(q, 10)};
+    const struct hk_cells row = hk_sa_cells(store, q);
+    hk_cells_token(&row, out);
 }
 
 /* One row of `q`, which is finalized. */

@@ -33,47 +33,6 @@ static int64_t begin_act(struct hk_store *store)
 
 /* ---- the row ---- */
 
-enum {
-    HEAD_COLUMNS = 22
-};
-
-static uint64_t count_at(sqlite3_stmt *q, int column)
-{
-    int64_t value = sqlite3_column_int64(q, column);
-    return value < 0 ? 0 : (uint64_t)value;
-}
-
-static struct hk_str text_at(struct hk_store *store, sqlite3_stmt *q, int column)
-{
-    return hk_sa_text(store, q, column, HK_JOB_TEXT_MAX);
-}
-
-static void read_head(struct hk_store *store, sqlite3_stmt *q, struct hk_job *out)
-{
-    *out = (struct hk_job){.id = sqlite3_column_int64(q, 0),
-                           .status = hk_job_status_by_name(text_at(store, q, 1)),
-                           .operation = text_at(store, q, 2),
-                           .actor = text_at(store, q, 3),
-                           .reason = text_at(store, q, 4),
-                           .role = text_at(store, q, 5),
-                           .reveal = sqlite3_column_int(q, 6) != 0,
-                           .progress = {.done = count_at(q, 7),
-                                        .total = count_at(q, 8),
-                                        .changed = count_at(q, 9),
-                                        .failed = count_at(q, 10)},
-                           .act_id = sqlite3_column_int64(q, 11),
-                           .error_code = text_at(store, q, 12),
-                           .error = text_at(store, q, 13),
-                           .cancelled_by = text_at(store, q, 14),
-                           .cancel_reason = text_at(store, q, 15),
-                           .owner = text_at(store, q, 16),
-                           .created_ms = sqlite3_column_int64(q, 17),
-                           .started_ms = sqlite3_column_int64(q, 18),
-                           .ended_ms = sqlite3_column_int64(q, 19),
-                           .tries = hk_sa_u32(q, 20),
-                           .token = sqlite3_column_int64(q, 21)};
-}
-
 /* NULL: there is none, or an error sticks. */
 static struct hk_job *find_in(struct hk_store *store, int64_t id)
 {
@@ -82,10 +41,11 @@ static struct hk_job *find_in(struct hk_store *store, int64_t id)
     hk_sq_bind_i64(store, q, 1, id);
     bool found = hk_sq_row(store, q);
     if (found && job) {
-        read_head(store, q, job);
-        job->request = hk_sa_text(store, q, HEAD_COLUMNS, HK_JOB_REQUEST_MAX);
-        job->cursor = hk_sa_text(store, q, HEAD_COLUMNS + 1, HK_JOB_CURSOR_MAX);
-        job->result = hk_sa_text(store, q, HEAD_COLUMNS + 2, HK_JOB_RESULT_MAX);
+        const struct hk_cells row = hk_sa_cells(store, q);
+        int next = hk_cells_job(&row, job);
+        job->request = row.text(&row, next, HK_JOB_REQUEST_MAX);
+        job->cursor = row.text(&row, next + 1, HK_JOB_CURSOR_MAX);
+        job->result = row.text(&row, next + 2, HK_JOB_RESULT_MAX);
     }
     sqlite3_finalize(q);
     return found ? job : NULL;
@@ -181,7 +141,8 @@ static void list_in(struct hk_store *store, const struct hk_job_page *page, stru
         if (!items)
             break;
         out->items = items;
-        read_head(store, q, &items[out->n++]);
+        const struct hk_cells row = hk_sa_cells(store, q);
+        (void)hk_cells_job(&row, &items[out->n++]);
     }
     sqlite3_finalize(q);
     out->now_ms = hk_sq_now(store);

@@ -267,6 +267,16 @@ coalesce(p.due_ms, 0), coalesce(p.deferred, 0), p.not_before, coalesce(p.letter_
 FROM outbox_cancelled c NOT INDEXED LEFT JOIN outbox_cancelled_past p ON p.id = c.id
 WHERE c.id = ?1
 
+-- Does another message of the id ?1 wait for the destination ?2, or was one sent that was written behind the row ?3?
+--@ statement AGAIN
+SELECT EXISTS (SELECT 1 FROM outbox_retry r INDEXED BY outbox_retry_message WHERE r.message_id = ?1
+  AND r.destination = ?2 AND coalesce(r.original_outbox_id, 0) <> ?3) OR EXISTS (SELECT 1 FROM outbox_sent s
+  INDEXED BY outbox_sent_message WHERE s.message_id = ?1 AND s.destination = ?2 AND s.original_outbox_id > ?3)
+
+-- The newest that no relay has read yet, behind the row ?1; ?2 LIMIT
+--@ statement NEWEST
+SELECT o.id, o.message_id, o.destination FROM outbox o NOT INDEXED WHERE o.id > ?1 ORDER BY o.id DESC LIMIT ?2
+
 -- What waits in outbox before the row ?3 of its key, and is due: ?1 destination, ?2 key, ?4 LIMIT. A row that cannot go holds its key
 -- where it is.
 --@ statement BEFORE
