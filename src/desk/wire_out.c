@@ -43,7 +43,7 @@ static struct hk_str next_part(struct hk_str *rest)
 
 static bool is_hole(struct hk_str part)
 {
-    return part.len > 2 && part.ptr[0] == '{';
+    return part.ptr && part.len > 2 && part.ptr[0] == '{';
 }
 
 bool hk_route_fits(const char *route, struct hk_str path)

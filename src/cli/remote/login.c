@@ -116,12 +116,13 @@ enum hk_code hk_login_write(const struct hk_login *login, struct hk_err *err)
 
 enum hk_code hk_login_token_file(const char *path, char out[HK_LOGIN_TEXT_MAX], struct hk_err *err)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    bool ours = strcmp(path, "-") != 0;
+    FILE *file = ours ? fopen(path, "re") : stdin;
     if (!file)
         return hk_err_set(err, HK_IO, "cannot read the token file %s: %s", path, strerror(errno));
     size_t n = fread(out, 1, HK_LOGIN_TEXT_MAX - 1, file);
     bool failed = ferror(file) != 0;
-    if (file != stdin)
+    if (ours)
         (void)fclose(file);
     out[n] = '\0';
     out[strcspn(out, "\r\n")] = '\0';
