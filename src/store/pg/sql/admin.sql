@@ -626,18 +626,18 @@ WHERE d.id = ANY (ARRAY(SELECT c.letter_id FROM @outbox_cancelled c WHERE c.id =
 ORDER BY d.id FOR UPDATE
 
 -- $1 the time, $2 ids of outbox_cancelled, $3 actor, $4 reason, $5 act, $6 filter, $7 destinations that keep order: the time, the act, then
--- of each that is there its id and enum hk_ref_did. `w`: the newest that no relay has read. `a`: those whose id is written again. `c`: what
+-- of each that is there its id and enum hk_ref_did. `unread`: the newest that no relay has read. `again`: those whose id is written again. `c`: what
 -- is meant, and of its letter whether that waits for it (1) or people have decided (2). `b`: what waits in outbox before one of them, of its key.
 --@ statement RESTORE_REFS
-WITH {HELD}, w AS MATERIALIZED (SELECT t.id, {MESSAGE_ID} AS message_id, coalesce(t.destination, '') AS destination
+WITH {HELD}, unread AS MATERIALIZED (SELECT t.id, {MESSAGE_ID} AS message_id, coalesce(t.destination, '') AS destination
   FROM @outbox t ORDER BY t.id DESC LIMIT 20000),
-m AS MATERIALIZED (SELECT c.id, coalesce(c.original_outbox_id, 0) AS origin, c.message_id, c.destination,
+meant AS MATERIALIZED (SELECT c.id, coalesce(c.original_outbox_id, 0) AS origin, c.message_id, c.destination,
   row_number() OVER (PARTITION BY c.message_id, c.destination ORDER BY c.original_outbox_id NULLS FIRST, c.id) AS n
   FROM @outbox_cancelled c WHERE c.id = ANY ($2::bigint[])),
-a AS MATERIALIZED (SELECT m.id FROM m WHERE m.n > 1 UNION SELECT m.id FROM m JOIN w ON w.message_id = m.message_id
-  AND w.destination = m.destination AND w.id > m.origin UNION SELECT m.id FROM m JOIN @outbox_retry q
+again AS MATERIALIZED (SELECT m.id FROM meant m WHERE m.n > 1 UNION SELECT m.id FROM meant m JOIN unread w ON w.message_id = m.message_id
+  AND w.destination = m.destination AND w.id > m.origin UNION SELECT m.id FROM meant m JOIN @outbox_retry q
   ON q.message_id = m.message_id AND q.destination = m.destination AND coalesce(q.original_outbox_id, 0) <> m.origin
-  UNION SELECT m.id FROM m JOIN @outbox_sent s ON s.message_id = m.message_id AND s.destination = m.destination
+  UNION SELECT m.id FROM meant m JOIN @outbox_sent s ON s.message_id = m.message_id AND s.destination = m.destination
   AND s.original_outbox_id > m.origin),
 c AS MATERIALIZED (SELECT c.id, coalesce(c.original_outbox_id, 0) AS origin, c.destination AS dest,
   c.message_key AS mkey, c.fresh AND coalesce({MS(c.not_before)}, 0) > {NOW} AS scheduled, c.fresh
@@ -653,7 +653,7 @@ b AS MATERIALIZED (SELECT o.id, o.n, k.destination, k.message_key, EXISTS (SELEC
   FROM (SELECT (o.id - 0) AS id FROM @outbox o WHERE {SAME_KEY(o; k)} AND (o.id - 0) < k.upto
   AND coalesce({MS(o.not_before)}, 0) <= {NOW} AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s
   WHERE s.source = 0 AND s.row_id = o.id) ORDER BY (o.id - 0) LIMIT 10001) w) o),
-d AS MATERIALIZED (SELECT c.*, CASE WHEN c.letter = 2 THEN 5 WHEN EXISTS (SELECT 1 FROM a WHERE a.id = c.id) THEN 6
+d AS MATERIALIZED (SELECT c.*, CASE WHEN c.letter = 2 THEN 5 WHEN EXISTS (SELECT 1 FROM again WHERE again.id = c.id) THEN 6
   WHEN NOT c.keyed THEN 0 ELSE coalesce((SELECT CASE
   WHEN bool_or(b.in_flight) THEN 3 WHEN max(b.n) > 10000 THEN 4 ELSE 0 END FROM b
   WHERE b.destination = c.dest AND b.message_key = c.mkey AND b.id < c.origin), 0) END AS did FROM c),
