@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/definitions.h"
 #include "desk/forms.h"
 
 enum {
@@ -243,12 +244,13 @@ static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, st
         s->all.versions[i].payload = (struct hk_str){"", 0};
 }
 
-static bool add_url(const struct hk_desk *desk, const struct hk_caller *caller, struct hk_pool *mem,
+static bool add_url(struct hk_desk *desk, const struct hk_caller *caller, struct hk_pool *mem,
                     struct hk_dead_shown *s)
 {
     char room[HK_URL_SHOWN_MAX];
-    const struct hk_conf_destination *conf = hk_config_destination_named(desk->config, s->letter.destination);
-    if (!conf || !conf->http.url)
+    const struct hk_conf_destination *conf = NULL;
+    struct hk_err err = {.message = ""};
+    if (hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err) != HK_OK || !conf || !conf->http.url)
         return true;
     s->url = hk_pool_copy_str(mem, hk_str_of(caller->reveal ? conf->http.url : hk_conf_url(conf, room)));
     return s->url != NULL;
