@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -15,6 +18,7 @@
 
 #include <hikyaku/hikyaku.h>
 
+#include "admin/ui.h"
 #include "base/buf.h"
 #include "cli/args.h"
 #include "cli/demo/demo.h"
@@ -39,6 +43,8 @@ struct demo {
     struct hk_desk desk;
     pid_t relay; /* 0 = not running */
     unsigned port;
+    unsigned ui_port;        /* of the dashboard */
+    char ui_ticket[33];      /* opens it, once */
     bool live; /* stdout is a terminal: the table stays in place */
 };
 
@@ -68,6 +74,7 @@ static enum hk_code write_config(const struct demo *d, struct hk_err *err)
                   "# made by hikyaku demo\n"
                   "store: %s\n"
                   "relay: { name: demo, lease: 1s }   # short, so that a killed relay is replaced soon\n"
+                  "admin: { listen: 127.0.0.1:%u, auth: tokens }\n"
                   "policies:\n"
                   "  demo:\n"
                   "    backoff: { kind: exponential, base: 200ms, cap: 2s }\n"
@@ -78,8 +85,27 @@ static enum hk_code write_config(const struct demo *d, struct hk_err *err)
                   "    policy: demo\n"
                   "    breaker: off\n"
                   "    allow: [127.0.0.0/8]           # loopback is refused unless allowed\n",
-                  d->url, d->port);
+                  d->url, d->ui_port, d->port);
     return fclose(f) == 0 ? HK_OK : hk_err_set(err, HK_IO, "%s: %s", d->config, strerror(errno));
+}
+
+/* A port that nobody listens on, and a secret that only this demo and its relay know. */
+static enum hk_code prepare_dashboard(struct demo *d, struct hk_err *err)
+{
+    unsigned char bytes[16];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0 &&
+              getsockname(fd, (struct sockaddr *)&at, &len) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    if (!ok || getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return hk_err_set(err, HK_IO, "no port for the dashboard: %s", strerror(errno));
+    d->ui_port = ntohs(at.sin_port);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(d->ui_ticket + 2 * i, 3, "%02x", bytes[i]);
+    return HK_OK;
 }
 
 static enum hk_code make_folder(struct demo *d, struct hk_err *err)
@@ -123,6 +149,7 @@ static enum hk_code start_relay(struct demo *d, struct hk_err *err)
     int log = open(d->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log >= 0)
         (void)dup2(log, STDERR_FILENO);
+    (void)setenv("HIKYAKU_UI_TICKET", d->ui_ticket, 1);
     (void)execl("/proc/self/exe", "hikyaku", "--config", d->config, "run", (char *)NULL);
     _exit(127);
 }
@@ -209,6 +236,8 @@ static enum hk_code set_up(struct demo *d, struct hk_err *err)
     enum hk_code rc = make_folder(d, err);
     if (rc == HK_OK)
         rc = hk_demo_receiver_start((uint64_t)time(NULL), &d->receiver, &d->port, err);
+    if (rc == HK_OK)
+        rc = prepare_dashboard(d, err);
     if (rc == HK_OK)
         rc = write_config(d, err);
     if (rc == HK_OK)
@@ -319,9 +348,12 @@ static void next_steps(const struct demo *d, const char *called, bool keep)
                      "  %s --config %s messages list\n"
                      "  sqlite3 %s \"SELECT reason_code, error_message, payload FROM dead_letters\"\n",
                      program, config, program, config, db);
-    else
+    if (keep && hk_ui_n_files > 0)
+        (void)printf("In a browser (the link works once):\n  http://127.0.0.1:%u/#/ticket/%s\n", d->ui_port,
+                     d->ui_ticket);
+    if (!keep)
         (void)printf(
-            "\nTry next: the same, left running to play with; when each retry comes; a relay of your own, on\n"
+            "\nTry next: the same, left running to play with, also in a browser; when each retry comes; a relay of your own, on\n"
             "sqlite:hikyaku.db:\n"
             "  %s demo --keep\n"
             "  %s policy plan standard\n"

@@ -1,0 +1,403 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The dashboard, as people use it: a bad night and its rescue, log-in and roles, two operators at one letter, hostile text everywhere,
+both languages, dark and light, a phone, the keyboard alone, a relay that dies while somebody looks. Debian's Chromium against a real
+daemon (browser.py). Speaks TAP.
+
+Usage: dashboard.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
+import http.client
+import json
+import re
+import sys
+import urllib.parse
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from api import Served
+from browser import BROWSER, WEB
+from ports import free_port
+from support import Answer, run_tests, sqlite_only, until
+
+TESTS = []
+MANY, FEW = 300, 5
+SCREENS = ["", "dead", "dead?tab=letters", "dead?tab=figures", "dead/1", "dead/1?edit=yes", "dead/fix?filter=status:failed&jq=.a%3D1", "messages", "messages/order-0",
+           "redrives", "redrives/new?filter=status:failed", "destinations", "policies", "alerts", "audit", "relays", "settings"]
+# Each would show itself if it were taken as markup.
+HOSTILE = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "\"><svg onload=alert(3)>", "javascript:alert(4)", "{{constructor.constructor('alert(5)')()}}",
+           "</textarea><iframe src=//example.com>", "'-alert(6)-'", "\u202egnp.exe"]
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def answer_billing(request):
+    if "currency" in json.loads(request.body):
+        return 200
+    return Answer(422, {"Content-Type": "application/json"}, body=b'{"error":"currency is missing"}')
+
+
+class Night(Served):
+    """Orders without a currency, which the receiver refuses; a few customers that another one does not know."""
+
+    def __init__(self, many=MANY, few=FEW, **more):
+        channel = {"ops": {"slack": {"url": "http://127.0.0.1:9/nobody"}}}
+        super().__init__(destinations=("billing", "crm", "shop"), channels=channel,
+                         alerts={"interval": "200ms", "rules": [{"name": "dead-letter", "when": "dead_letter"}]}, **more)
+        self.receiver.on("billing", answer_billing)
+        self.receiver.on("crm", Answer(400, {"Content-Type": "application/json"}, body=b'{"message":"customer unknown"}'))
+        self.many, self.few = many, few
+
+    def fall(self):
+        db = self.connect()
+        db.execute("BEGIN" if hasattr(db, "info") else "BEGIN IMMEDIATE")
+        for i in range(self.many):
+            self.insert(db=db, destination="billing", message_id=f"order-{i}", payload=json.dumps({"orderId": i, "customer": {"name": "山田"}}, ensure_ascii=False))
+        for i in range(self.few):
+            self.insert(db=db, destination="crm", event_type="CustomerChanged", message_id=f"customer-{i}", payload=json.dumps({"id": i}))
+        db.execute("COMMIT")
+        db.close()
+        until(lambda: self.sql("SELECT count(*) FROM dead_letters")[0][0] == self.many + self.few, "letters")
+
+
+# ---- the bad night ----
+
+@test
+def a_bad_night_is_rescued_in_a_few_clicks():
+    with Night() as world:
+        world.serve()
+        world.fall()
+        with BROWSER.visit(world.address) as anna:
+            anna.go()
+            anna.sees(f"{MANY} dead letters for billing have the same cause:")
+            anna.sees("HTTP 422: currency is missing")
+            anna.page.locator(".attention li", has_text="currency is missing").get_by_role("link").click()
+            anna.clicks += 1
+            anna.sees(f"All {MANY} that match")
+            anna.click("Fix with jq")
+            anna.fill("jq program", '.currency = "JPY"')
+            anna.sees(f"{MANY} change")
+            assert anna.page.locator("pre.diff .add", has_text='"currency": "JPY"').count() > 0
+            anna.fill("Reason", "ticket 311: currency added")
+            anna.click(f"Fix {MANY} and redrive")
+            anna.sees(f"It has ended. All {MANY} arrived.")
+            assert anna.clicks <= 8 and anna.entries <= 2, (anna.clicks, anna.entries)
+            assert sum(1 for n in world.receiver.accepted("billing").values() if n == 1) == MANY
+            anna.move("")  # what is left is the other cause
+            anna.sees(f"{FEW} dead letters for crm have the same cause:")
+            assert world.sql("SELECT count(*) FROM dead_letters WHERE status = 'failed'")[0][0] == FEW
+            discard_and_undo(anna, world)
+
+
+def discard_and_undo(anna, world):
+    anna.move("dead?tab=letters&filter=destination:crm")
+    anna.sees(f"All {FEW} that match")
+    anna.click("Discard")
+    anna.sees(f"{FEW} dead letters or messages")  # the count comes before the act
+    anna.sees("CustomerChanged → crm")             # and so does an example
+    anna.fill("Reason", "test data")
+    anna.click(f"Discard: {FEW}")
+    anna.sees(f"{FEW} changed")
+    assert world.sql("SELECT count(*) FROM dead_letters WHERE status = 'discarded'")[0][0] == FEW
+    anna.click("Undo")
+    anna.sees(f"undone: {FEW}")
+    assert world.sql("SELECT count(*) FROM dead_letters WHERE status = 'failed'")[0][0] == FEW
+
+
+# ---- log-in, roles, sessions ----
+
+def raw(address, method, path, headers=None):
+    """(status, headers, body) of a request as it is written."""
+    host, port = address.rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    try:
+        connection.request(method, path, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
+@test
+@sqlite_only
+def a_token_logs_in_and_its_role_decides():
+    with Night(many=3, few=0) as world:
+        world.token("vera", "viewer")
+        world.token("otto", "operator")
+        world.serve()
+        world.fall()
+        with BROWSER.visit(world.address) as vera:
+            vera.go("dead/1")
+            vera.fill("Token", "hk_" + "x" * 49)
+            vera.click("Log in")
+            vera.sees("This is no valid token.")
+            vera.fill("Token", world.tokens["vera"])
+            vera.click("Log in")
+            vera.sees("Dead letter 1")  # the address was kept
+            requeue = vera.page.get_by_role("button", name="Requeue", exact=True)
+            assert requeue.get_attribute("aria-disabled") == "true" and "operator" in requeue.get_attribute("title")
+            cookies = vera.context.cookies()
+            assert len(cookies) == 1 and cookies[0]["httpOnly"] and cookies[0]["sameSite"] == "Strict", cookies
+            assert vera.page.evaluate("document.cookie") == "" and "hk_" not in vera.page.evaluate("JSON.stringify(localStorage)")
+            refused = vera.page.evaluate("fetch('/api/v1/dead-letters/requeue', {method: 'POST', headers: {'Content-Type': 'application/json'}, "
+                                         "body: JSON.stringify({ids: ['1'], reason: 'x'})}).then((r) => r.status)")
+            assert refused == 403, refused  # by the server, too
+            vera.page.reload()
+            vera.sees("vera · viewer")
+            world.hikyaku("token", "revoke", "vera", "--actor", "t", "--reason", "left")
+            vera.move("settings")
+            vera.page.get_by_label("Token").wait_for()  # within seconds, without a click
+        with BROWSER.visit(world.address) as otto:
+            otto.go()
+            otto.fill("Token", world.tokens["otto"])
+            otto.click("Log in")
+            otto.sees("otto · operator")
+            cookie = otto.context.cookies()[0]
+            otto.click("Log out")
+            otto.page.get_by_label("Token").wait_for()
+            old = {"Cookie": f"{cookie['name']}={cookie['value']}"}
+            assert raw(world.address, "GET", "/api/v1/me", old)[0] == 401  # the session is over, not only forgotten
+
+
+@test
+@sqlite_only
+def a_cookie_counts_for_our_own_pages_only():
+    with Night(many=1, few=0) as world:
+        world.token("otto", "operator")
+        world.serve()
+        origin = {"Origin": f"http://{world.address}"}
+        bearer = {"Authorization": f"Bearer {world.tokens['otto']}"}
+        status, headers, _ = raw(world.address, "POST", "/ui/session", {**bearer, **origin})
+        assert status == 204, status
+        cookie = headers["Set-Cookie"]
+        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/" in cookie and world.tokens["otto"] not in cookie, cookie
+        mine = {"Cookie": cookie.split(";")[0]}
+        pause = "/api/v1/destinations/shop/pause"
+        assert raw(world.address, "GET", "/api/v1/me", mine)[0] == 200
+        assert raw(world.address, "GET", "/api/v1/me", {**mine, "Sec-Fetch-Site": "same-site"})[0] == 401
+        assert raw(world.address, "GET", "/api/v1/me", {**mine, "Sec-Fetch-Site": "cross-site"})[0] == 401
+        assert raw(world.address, "POST", pause, mine)[0] == 401  # it names no origin
+        assert raw(world.address, "POST", pause, {**mine, "Origin": "http://evil.example"})[0] == 403
+        assert raw(world.address, "POST", pause, {**mine, **origin})[0] == 400  # let in; the reason is missing
+        assert raw(world.address, "POST", "/ui/session", {**origin, "Hikyaku-Ticket": "guess"})[0] == 401
+        assert raw(world.address, "DELETE", "/ui/session", {**mine, **origin})[0] == 204
+        assert raw(world.address, "GET", "/api/v1/me", mine)[0] == 401
+
+
+@test
+@sqlite_only
+def a_ticket_opens_one_session():
+    with Night(many=1, few=0, admin={"listen": "127.0.0.1:0", "auth": "tokens"}) as world:
+        world.relay = world.daemon(env={"HIKYAKU_UI_TICKET": "sesame-of-the-test"}).ready()
+        world.relay.says('"admin listening"')
+        world.address = re.search(r'msg="admin listening" address=(\S+)', world.relay.log())[1]
+        with BROWSER.visit(world.address) as guest, BROWSER.visit(world.address) as thief:
+            guest.go("ticket/sesame-of-the-test")
+            guest.sees("Nothing needs attention")
+            assert "sesame" not in guest.page.url
+            thief.go("ticket/sesame-of-the-test")
+            thief.page.get_by_label("Token").wait_for()
+
+
+@test
+@sqlite_only
+def files_are_served_strictly_and_kept():
+    with Night(many=1, few=0) as world:
+        world.serve()
+        BROWSER.start()  # skips where there is no dashboard
+        status, headers, page = raw(world.address, "GET", "/")
+        policy = headers["Content-Security-Policy"]
+        assert status == 200 and headers["Content-Type"].startswith("text/html") and "unsafe" not in policy, (status, policy)
+        assert "frame-ancestors 'none'" in policy and "default-src 'none'" in policy and headers["X-Content-Type-Options"] == "nosniff"
+        assert raw(world.address, "GET", "/", {"If-None-Match": headers["ETag"]})[0] == 304
+        names = re.findall(r'(?:src|href)="(/ui/[^"]+)"', page.decode())
+        assert len(names) > 10, names
+        total = 0
+        for name in names:
+            status, headers, body = raw(world.address, "GET", name, {"Accept-Encoding": "gzip"})
+            assert status == 200 and headers["Content-Encoding"] == "gzip" and "immutable" in headers["Cache-Control"], (name, status)
+            assert headers["Content-Type"].split(";")[0] in ("text/javascript", "text/css", "image/svg+xml"), (name, headers["Content-Type"])
+            total += len(body)
+        assert total < 150000, total
+        plain = raw(world.address, "GET", names[-1])
+        assert plain[0] == 200 and "Content-Encoding" not in plain[1] and b"import" in plain[2]
+        for wrong in ("/ui/nothing", "/ui/dev/main.js", "/ui/../etc/passwd"):
+            assert raw(world.address, "GET", wrong)[0] == 404, wrong
+        assert raw(world.address, "POST", "/")[0] in (403, 405)
+        assert raw(world.address, "GET", "/", {"Host": "evil.example"})[0] == 421
+
+
+# ---- two operators ----
+
+@test
+@sqlite_only
+def two_operators_edit_one_letter():
+    with Night(many=1, few=0) as world:
+        world.serve()
+        world.fall()
+        with BROWSER.visit(world.address) as anna, BROWSER.visit(world.address) as ben:
+            for who, name in ((anna, "anna"), (ben, "ben")):
+                who.go("dead/1?edit=yes")
+                who.fill("Payload", f'{{"orderId":0,"by":"{name}"}}')
+                who.page.locator("pre.diff .add", has_text=name).first.wait_for()
+                who.fill("Reason", "repair")
+            anna.click("Save as a new version")
+            anna.sees("version 2")
+            ben.click("Save as a new version")
+            ben.sees("Somebody else has saved version 2 meanwhile.")
+            ben.sees('{"orderId":0,"by":"anna"}')
+            assert "anna" in world.sql("SELECT payload FROM dead_letters")[0][0]
+            ben.click("Keep my text on top of theirs")
+            ben.page.locator("pre.diff .del", has_text="anna").first.wait_for()
+            ben.click("Save as a new version")
+            ben.sees("version 3")
+
+
+# ---- hostile text ----
+
+@test
+@sqlite_only
+def hostile_text_is_text_everywhere():
+    with Night(many=1, few=0) as world:
+        words = json.dumps({"error": HOSTILE[0]}).encode()
+        world.receiver.on("billing", Answer(422, {"Content-Type": "application/json", "X-Words": HOSTILE[2]}, body=words))
+        world.receiver.on("shop", Answer(503, {"Content-Type": "text/html"}, body=HOSTILE[1].encode()))
+        world.serve()
+        for i, text in enumerate(HOSTILE):
+            for destination in ("billing", "shop"):
+                world.insert(destination=destination, event_type=f"T {text}", message_id=f"{destination}-{i} {text}", payload=json.dumps({"note": text, text: 1}), message_key=text, correlation_id=text,
+                             headers=json.dumps({"X-Note": text.encode("ascii", "replace").decode()}))
+        world.insert(destination=HOSTILE[0], event_type="T", message_id="nowhere")
+        world.insert(destination="billing", message_id="sent", payload=json.dumps({"note": HOSTILE[0]}))
+        world.insert(destination="shop", message_id="retried", payload=json.dumps({"note": HOSTILE[0]}))
+        letters = 2 * len(HOSTILE) + 2  # the relay refuses headers like these; one is refused by its receiver, and one is retried
+        until(lambda: world.sql("SELECT count(*) FROM dead_letters")[0][0] == letters, "letters")
+        until(lambda: world.receiver.arrived("retried"), "a retry")
+        world.hikyaku("dead", "note", "1", HOSTILE[1], "--actor", HOSTILE[0])
+        world.hikyaku("destinations", "pause", "crm", "--actor", HOSTILE[2], "--reason", HOSTILE[1])
+        with BROWSER.visit(world.address) as anna:
+            anna.go()
+            for where in SCREENS + ["messages/sent", "messages/retried", "messages/" + message_path(world)]:
+                anna.move(where)
+                anna.loaded()
+                anna.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+                strange = anna.page.evaluate("document.querySelectorAll('img,iframe,object,embed,main script,[onerror],[onload],a[href^=\"javascript\"]').length")
+                assert strange == 0, where
+                assert not anna.page.evaluate("window.violations"), where
+            anna.move("messages/sent")
+            anna.sees(HOSTILE[0])
+
+
+def message_path(world):
+    name = world.sql("SELECT message_id FROM dead_letters ORDER BY id")[0][0]
+    return urllib.parse.quote(name, safe="")
+
+
+# ---- how it looks ----
+
+@test
+@sqlite_only
+def every_screen_is_accessible_in_both_languages_themes_and_widths():
+    with Night(many=12, few=2) as world:
+        world.serve()
+        world.fall()
+        world.hikyaku("dead", "note", "1", "seen", "--actor", "t")
+        for how in ({"locale": "en-GB", "theme": "light"}, {"locale": "ja-JP", "theme": "dark", "width": 375}):
+            with BROWSER.visit(world.address, **how) as anna:
+                anna.go()
+                for where in SCREENS:
+                    anna.move(where)
+                    anna.page.wait_for_selector("h1")
+                    anna.accessible((where, how))
+                    anna.fits((where, how))
+                assert anna.page.evaluate("document.documentElement.lang") == how["locale"][:2]
+
+
+@test
+@sqlite_only
+def both_languages_have_the_same_words():
+    def keys(name):
+        return set(re.findall(r"^  '((?:[^'\\]|\\.)*)':", (WEB / "words" / f"{name}.js").read_text(encoding="utf-8"), re.M))
+    english, japanese = keys("en"), keys("ja")
+    assert len(japanese) > 300 and {k for k in english if not k.endswith("_one")} == japanese, english ^ japanese
+    used, prefixes = set(), set()
+    for path in [*WEB.glob("*.js"), *WEB.glob("screens/*.js")]:
+        text = re.sub(r"^\s*//.*$", "", path.read_text(encoding="utf-8"), flags=re.M)
+        for key, more in re.findall(r"(?<![\w.$])(?:t|known)\((?:[\w.]+ \? )?'([^']+)'(\s*\+)?", text):
+            (prefixes if more else used).add(key)
+        for pair in re.findall(r"\? '([a-z_]+\.[a-z_]+)' : '([a-z_]+\.[a-z_]+)'", text):
+            used.update(pair)
+    assert used <= english, used - english
+    assert all(any(k.startswith(p) for k in english) for p in prefixes), prefixes
+    unused = {k for k in japanese if k not in used and not any(k.startswith(p) for p in prefixes)}
+    assert not unused, unused
+
+
+# ---- the keyboard ----
+
+@test
+@sqlite_only
+def the_keyboard_is_enough():
+    with Night(many=3, few=1) as world:
+        world.serve()
+        world.fall()
+        with BROWSER.visit(world.address) as anna:
+            keys = anna.page.keyboard
+            anna.go()
+            anna.sees("dead letters for billing")
+            keys.press("?")
+            anna.page.get_by_role("dialog").wait_for()
+            keys.press("Escape")
+            anna.page.get_by_role("dialog").wait_for(state="detached")
+            anna.page.evaluate("document.activeElement.blur()")
+            keys.press("g")
+            keys.press("d")
+            anna.sees("4 open dead letters in 2 groups")
+            keys.press("/")
+            keys.type("des")
+            keys.press("ArrowDown")
+            keys.press("Enter")
+            anna.page.get_by_role("option", name="destination:billing").wait_for()
+            keys.type("bil")
+            keys.press("ArrowDown")
+            keys.press("Enter")
+            keys.press("Enter")
+            anna.sees("3 open dead letters in 1 groups")
+            keys.press("Escape")
+            anna.page.evaluate("document.activeElement.blur()")
+            keys.press("j")
+            anna.page.locator("tr.at").wait_for()
+            keys.press("Enter")
+            anna.sees("All 3 that match")
+            anna.page.go_back()
+            anna.sees("3 open dead letters in 1 groups")
+
+
+# ---- a relay that dies ----
+
+@test
+@sqlite_only
+def a_relay_is_killed_while_somebody_looks():
+    with Night(many=2, few=0) as world:
+        world.config["admin"] = {"listen": f"127.0.0.1:{free_port()}"}
+        world.write_config()
+        relay = world.serve()
+        with BROWSER.visit(world.address) as anna:
+            anna.go()
+            anna.sees("Live")
+            relay.process.kill()
+            relay.process.wait()
+            anna.sees("No connection")
+            anna.sees("You see what it last said.")
+            world.serve()
+            anna.page.get_by_text("Live", exact=True).wait_for()
+            world.fall()
+            anna.sees("2 dead letters for billing have the same cause:")  # it listens again
+
+
+if __name__ == "__main__":
+    try:
+        code = run_tests(TESTS)
+    finally:
+        BROWSER.close()
+    sys.exit(code)
