@@ -1,0 +1,2 @@
+-- hikyaku, schema version 12.
+SELECT 1;
