@@ -7,6 +7,7 @@
 #include "admin/api_impl.h"
 #include "admin/auth.h"
 #include "admin/problem.h"
+#include "admin/tasks/tasks.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -70,7 +71,8 @@ static struct hk_str below_prefix(const char *path)
 
 bool hk_api_owns(const char *path)
 {
-    return below_prefix(path).ptr || strcmp(path, HK_API_PREFIX) == 0 || strcmp(path, "/openapi.json") == 0;
+    return below_prefix(path).ptr || strcmp(path, HK_API_PREFIX) == 0 || strcmp(path, "/openapi.json") == 0 ||
+           hk_tasks_owns(path);
 }
 
 static bool carries_payloads(const struct hk_op *op)
@@ -87,6 +89,8 @@ size_t hk_api_body_max(const char *method, const char *path)
 {
     char allow[64];
     struct hk_str below = below_prefix(path);
+    if (hk_tasks_owns(path))
+        return strcmp(method, "POST") == 0 || strcmp(method, "PATCH") == 0 ? HK_TASKS_BODY_MAX : 0;
     const struct hk_op *op = below.ptr ? hk_api_find(method, below, allow) : NULL;
     if (!op || hk_str_eq(hk_route_method(op->route), hk_str_of("GET")))
         return 0;
@@ -171,13 +175,16 @@ static void fail_simply(struct hk_api *api, unsigned status, const char *code, c
 }
 
 /* Whoever is not let in learns nothing of the store: errors name its address. */
-void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who)
+void hk_api_refuse_caller(struct hk_api_reply *out, const char *path, const struct hk_auth_answer *who)
 {
     const char *detail = who->status == 401 ? HK_AUTH_WORDS
                          : who->status == 429
                              ? "too many calls from this address had no valid token: wait, then try again"
                              : "the store cannot say who asks: try again";
-    hk_api_refuse(out, &(struct hk_problem){.status = who->status, .code = who->code, .detail = detail});
+    if (hk_tasks_owns(path))
+        hk_tasks_refuse(out, who->status, detail);
+    else
+        hk_api_refuse(out, &(struct hk_problem){.status = who->status, .code = who->code, .detail = detail});
     if (who->status == 429)
         out->retry_after_s = (unsigned)((who->retry_after_ms + 999) / 1000);
 }
@@ -350,6 +357,8 @@ void hk_api_answer(struct hk_desk *desk, const struct hk_api_request *request, s
     if (strcmp(request->path, "/openapi.json") == 0) {
         out->content_type = "application/json";
         hk_api_describe(&out->body);
+    } else if (hk_tasks_owns(request->path)) {
+        hk_tasks_answer(desk, request, out);
     } else {
         answer_api(&api);
         add_location(&api);

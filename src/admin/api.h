@@ -64,7 +64,7 @@ void hk_api_answer(struct hk_desk *desk, const struct hk_api_request *request, s
 
 /* What somebody is answered who is not let in; `body` must be made. */
 struct hk_auth_answer;
-void hk_api_refuse_caller(struct hk_api_reply *out, const struct hk_auth_answer *who);
+void hk_api_refuse_caller(struct hk_api_reply *out, const char *path, const struct hk_auth_answer *who);
 
 /* How many bytes of body a request may have: 0 = none. Asked when only its head is there. */
 size_t hk_api_body_max(const char *method, const char *path);

@@ -257,10 +257,11 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
     const char *special = hk_ip_special(&ip);
     bool blocked = special && !is_allowed(destination, &ip);
     if (blocked && walk->is_definition)
-        hk_walk_error(walk, url->at,
-                      "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
-                      "what \"definitions.allow\" of the relay's configuration holds",
-                      special);
+        hk_walk_error(
+            walk, url->at,
+            "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
+            "what \"definitions.allow\" of the relay's configuration holds",
+            special);
     else if (blocked)
         hk_walk_warn(
             walk, url->at,
@@ -285,9 +286,19 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
     if (allow && destination->kind == HK_KIND_NULL)
         hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect without \"http\"");
     check_address(walk, node, destination);
+    if (HK_GIVEN(destination, HK_DEST_QUEUE_OPT) && !hk_conf_is_targeted(destination))
+        hk_walk_error(walk, hk_yaml_get(node, "queue")->key_at, "\"queue\" needs http: { url: message }");
     if (on_dead && HK_GIVEN(destination, HK_DEST_ON_DEAD_OPT) && destination->order != HK_ORDER_KEY)
         hk_walk_warn(walk, on_dead->key_at, "\"on_dead\" has no effect without order: key");
     hk_walk_later(walk, HK_REF_BREAKER, node, NULL, section);
+}
+
+/* What is written there counts as "on", be it empty. */
+void hk_check_queues(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    (void)walk;
+    (void)node;
+    ((struct hk_conf_queues *)section)->on = true;
 }
 
 void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)

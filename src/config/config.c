@@ -149,13 +149,34 @@ static enum hk_code settle_policies(struct hk_walk *walk, struct hk_config *conf
     return here ? hk_policies_set_default(config->policies, config->default_policy, &err) : HK_OK;
 }
 
+/* A queue's own policy: that of its name, changed by what the queue says. */
+static void settle_queue(struct hk_walk *walk, const struct hk_config *config,
+                         const struct hk_pending *pending)
+{
+    struct hk_conf_destination *destination = pending->target;
+    struct hk_err err = {.code = HK_OK};
+    if (!destination->queue.name)
+        return;
+    if (!destination->policy)
+        destination->policy = config->queues.policy;
+    destination->also_allow = &config->queues.allow;
+    const struct hk_policy *base = hk_policies_get(config->policies, destination->policy);
+    enum hk_code rc =
+        hk_build_queue_policy(&destination->queue, base, walk->arena, &destination->own_policy, &err);
+    if (rc == HK_NOMEM)
+        walk->diags->nomem = true;
+    else if (rc != HK_OK)
+        hk_walk_error(walk, hk_walk_at(walk, pending->node, "queue"), "%s", err.message);
+}
+
 static void settle_breaker(struct hk_walk *walk, const struct hk_config *config,
                            const struct hk_pending *pending)
 {
     struct hk_conf_destination *destination = pending->target;
+    settle_queue(walk, config, pending);
     if (!destination->policy)
         destination->policy = config->default_policy;
-    const struct hk_policy *policy = hk_policies_get(config->policies, destination->policy);
+    const struct hk_policy *policy = hk_conf_policy(config, destination);
     if (!policy && walk->env->known)
         policy = hk_policies_get(walk->env->known, destination->policy);
     const struct hk_breaker_options *base = policy ? hk_policy_breaker(policy) : NULL;
@@ -385,11 +406,31 @@ const char *hk_conf_kind_name(enum hk_conf_kind kind)
     return hk_destination_table.opts[HK_DEST_KINDS_OPT + kind].key;
 }
 
+const struct hk_policy *hk_conf_policy(const struct hk_config *config,
+                                       const struct hk_conf_destination *destination)
+{
+    return destination->own_policy ? destination->own_policy
+                                   : hk_policies_get(config->policies, destination->policy);
+}
+
+const char *hk_conf_queue_id(const struct hk_conf_destination *destination)
+{
+    const char *last = destination->queue.name ? strrchr(destination->queue.name, '/') : NULL;
+    return last ? last + 1 : NULL;
+}
+
+bool hk_conf_is_targeted(const struct hk_conf_destination *destination)
+{
+    return destination->kind == HK_KIND_HTTP && destination->http.url &&
+           strcmp(destination->http.url, HK_CONF_URL_MESSAGE) == 0;
+}
+
 const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])
 {
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
-    return hk_url_show(hk_str_of(destination->http.url), room);
+    return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE
+                                            : hk_url_show(hk_str_of(destination->http.url), room);
 }
 
 const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])
@@ -400,8 +441,13 @@ const char *hk_conf_target(const struct hk_conf_destination *destination, char r
 
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i)
 {
-    const struct hk_cidr *items = destination->allow.items;
-    return i < destination->allow.n ? &items[i] : NULL;
+    const struct hk_conf_list *list = &destination->allow;
+    if (i >= list->n && destination->also_allow) {
+        i -= list->n;
+        list = destination->also_allow;
+    }
+    const struct hk_cidr *items = list->items;
+    return i < list->n ? &items[i] : NULL;
 }
 
 const struct hk_cidr *hk_conf_definitions_allow(const struct hk_conf_definitions *definitions, size_t i)

@@ -47,6 +47,7 @@ struct hk_conf_relay {
     uint64_t batch_bytes;
     uint64_t max_payload_bytes;
     uint32_t concurrency, max_attempts_ceiling;
+    uint64_t timeout_ceiling_ms;
     uint64_t lease_ms;
     enum hk_conf_history history;
 };
@@ -158,6 +159,8 @@ enum hk_conf_cloudevents {
     HK_CLOUDEVENTS_BINARY
 };
 
+#define HK_CONF_URL_MESSAGE "message" /* `url`: each message names its own (payload/target.h) */
+
 struct hk_conf_http {
     uint32_t given;
     const char *url;
@@ -205,13 +208,41 @@ enum hk_conf_on_dead {
     HK_ON_DEAD_SKIP
 };
 
+/* The destination is a queue of Cloud Tasks (docs/cloud-tasks.md). What is not given is as its policy says. */
+struct hk_conf_queue {
+    uint32_t given;
+    const char *name;      /* projects/P/locations/L/queues/Q; NULL: it is none */
+    uint64_t max_attempts; /* 0: no limit */
+    uint64_t max_retry_ms; /* 0: no limit */
+    uint64_t min_backoff_ms, max_backoff_ms;
+    uint32_t max_doublings;
+};
+
+enum hk_conf_queue_tokens {
+    HK_QUEUE_TOKENS_REFUSE = 0,
+    HK_QUEUE_TOKENS_IGNORE
+};
+
+/* For queues that clients of Cloud Tasks make. */
+struct hk_conf_queues {
+    uint32_t given;
+    bool on;                   /* the section is there */
+    struct hk_conf_list allow; /* of struct hk_cidr */
+    const char *policy;
+    enum hk_conf_queue_tokens tokens;
+    uint32_t max;
+};
+
 struct hk_conf_destination {
     uint32_t given;
     const char *name;
     enum hk_conf_kind kind; /* which of the next ones counts */
     struct hk_conf_http http;
     struct hk_conf_null null;
-    const char *policy; /* the default one's name when none was given */
+    struct hk_conf_queue queue;
+    const char *policy;                    /* the default one's name when none was given */
+    const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */
+    const struct hk_conf_list *also_allow; /* of a queue: `allow` of the section queues; NULL: it is none */
     struct hk_conf_limits limits;
     struct hk_conf_breaker breaker_conf;
     bool has_breaker;                  /* false: off */
@@ -349,6 +380,7 @@ struct hk_config {
     struct hk_conf_telemetry telemetry;
     struct hk_conf_list policy_conf; /* as written; `policies` is what came of it */
     struct hk_conf_list destinations;
+    struct hk_conf_queues queues;
     struct hk_conf_definitions definitions;
     struct hk_conf_list routes;
     struct hk_conf_list validate;
@@ -392,7 +424,13 @@ enum hk_alert_language hk_conf_language(const struct hk_config *config,
                                         const struct hk_conf_channel *channel);
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
 const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telemetry *telemetry, size_t i);
-const char *hk_conf_kind_name(enum hk_conf_kind kind); /* its key: "http", "null" */
+/* The policy that its messages have unless they name one: its own, or that of its name. */
+const struct hk_policy *hk_conf_policy(const struct hk_config *config,
+                                       const struct hk_conf_destination *destination);
+/* The queue's last part: Q of projects/P/locations/L/queues/Q. NULL: it is no queue. */
+const char *hk_conf_queue_id(const struct hk_conf_destination *destination);
+bool hk_conf_is_targeted(const struct hk_conf_destination *destination); /* messages name their URL */
+const char *hk_conf_kind_name(enum hk_conf_kind kind);                   /* its key: "http", "null" */
 /* Where its messages go, for people: what of the URL may be shown, or "null". */
 const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
 /* The same without the last: NULL when it has no URL. */

@@ -50,6 +50,9 @@ static const struct hk_opt relay_opts[] = {
     {"max_attempts_ceiling", HK_OPT_U32, AT(struct hk_conf_relay, max_attempts_ceiling), .min = 1,
      .max = 1000000, .fallback = "100",
      .help = "a message's own max_attempts may raise its policy's number up to this; it may lower it freely"},
+    {"timeout_ceiling", HK_OPT_DURATION, AT(struct hk_conf_relay, timeout_ceiling_ms), .min = 1000,
+     .max = 86400000, .fallback = "30m",
+     .help = "a message's own timeout may be longer than its policy's, up to this"},
     {"lease", HK_OPT_DURATION, AT(struct hk_conf_relay, lease_ms), .min = 1000, .max = 3600000,
      .fallback = "30s", .help = "how long a claim holds without renewal"},
     {"history", HK_OPT_ENUM, AT(struct hk_conf_relay, history), .words = history_words,
@@ -328,8 +331,9 @@ static const struct hk_word cloudevents_words[] = {
 
 static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
     [HK_HTTP_URL_OPT] = {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_http, url), .min = 1,
-                         .max = 2048, .check = hk_text_check_http_url,
-                         .example = "https://billing.example/hooks", .help = "where messages go"},
+                         .max = 2048, .check = hk_text_check_target,
+                         .example = "https://billing.example/hooks",
+                         .help = "where messages go; message: each names its own URL (docs/cloud-tasks.md)"},
     [HK_HTTP_METHOD_OPT] = {"method", HK_OPT_ENUM, AT(struct hk_conf_http, method), .words = method_words,
                             .fallback = "POST", .help = "the request's method"},
     [HK_HTTP_HEADERS_OPT] = {"headers", HK_OPT_MAP, AT(struct hk_conf_http, headers), .max = 64,
@@ -402,6 +406,67 @@ static const struct hk_word on_dead_words[] = {
     {"block", HK_ON_DEAD_BLOCK}, {"skip", HK_ON_DEAD_SKIP}, {NULL, 0}};
 static const struct hk_opt cidr_elem = {.type = HK_OPT_CIDR};
 
+static const struct hk_opt queue_opts[HK_QUEUE_NOPTS] = {
+    [HK_QUEUE_NAME_OPT] = {"name", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_queue, name), .min = 1,
+                           .max = 400, .check = hk_text_check_queue,
+                           .example = "projects/shop/locations/asia-northeast1/queues/mail",
+                           .help = "what Cloud Tasks calls it"},
+    [HK_QUEUE_MAX_ATTEMPTS_OPT] = {"max_attempts", HK_OPT_U64, AT(struct hk_conf_queue, max_attempts),
+                                   .min = 1, .max = 1000000, .word = "unlimited", .word_value = 0,
+                                   .otherwise = "as the policy", .example = "10",
+                                   .help = "the first attempt included"},
+    [HK_QUEUE_MAX_RETRY_OPT] =
+        {"max_retry_duration", HK_OPT_DURATION, AT(struct hk_conf_queue, max_retry_ms), .min = 1, TIME,
+         .word = "unlimited", .word_value = 0, .otherwise = "as the policy", .example = "1h",
+         .help = "from the first attempt; a task is dead when this and max_attempts are both spent. "
+                 "Without either it is dead after 31 days"},
+    [HK_QUEUE_MIN_BACKOFF_OPT] = {"min_backoff", HK_OPT_DURATION, AT(struct hk_conf_queue, min_backoff_ms),
+                                  TIME, .otherwise = "as the policy", .example = "1s",
+                                  .help = "the first wait"},
+    [HK_QUEUE_MAX_BACKOFF_OPT] = {"max_backoff", HK_OPT_DURATION, AT(struct hk_conf_queue, max_backoff_ms),
+                                  .min = 1, TIME, .otherwise = "as the policy", .example = "1h",
+                                  .help = "the longest wait"},
+    [HK_QUEUE_MAX_DOUBLINGS_OPT] = {"max_doublings", HK_OPT_U32, AT(struct hk_conf_queue, max_doublings),
+                                    .max = 16, .otherwise = "as the policy", .example = "5",
+                                    .help = "waits double so often, then grow by the same amount"},
+};
+
+static const struct hk_opt_table queue_table = {
+    .name = "queue",
+    .where = "destinations.NAME.queue",
+    .size = sizeof(struct hk_conf_queue),
+    .opts = queue_opts,
+    .n_opts = HK_QUEUE_NOPTS,
+    .example = "{ name: projects/shop/locations/asia-northeast1/queues/mail, max_attempts: 10 }",
+};
+
+static const struct hk_word queue_tokens_words[] = {
+    {"refuse", HK_QUEUE_TOKENS_REFUSE}, {"ignore", HK_QUEUE_TOKENS_IGNORE}, {NULL, 0}};
+
+static const struct hk_opt queues_opts[] = {
+    {"allow", HK_OPT_LIST, AT(struct hk_conf_queues, allow), .max = 64, .elem = &cidr_elem,
+     .otherwise = "public addresses only", .example = "[127.0.0.0/8]",
+     .help = "private addresses that tasks may go to"},
+    {"policy", HK_OPT_NAME, AT(struct hk_conf_queues, policy), .fallback = "cloud-tasks",
+     .ref = HK_REF_POLICY, .help = "of queues that name none; a queue's own retryConfig changes it"},
+    {"tokens", HK_OPT_ENUM, AT(struct hk_conf_queues, tokens), .words = queue_tokens_words,
+     .fallback = "refuse",
+     .help =
+         "tasks with an oidcToken or oauthToken, which only Google can make: refuse them, or ignore the token"},
+    {"max", HK_OPT_U32, AT(struct hk_conf_queues, max), .min = 1, .max = 20000, .fallback = "1000",
+     .help = "how many queues clients may make"},
+};
+
+static const struct hk_opt_table queues_table = {
+    .name = "queues",
+    .where = "queues",
+    .size = sizeof(struct hk_conf_queues),
+    .opts = queues_opts,
+    .n_opts = HK_COUNT(queues_opts),
+    .example = "{ allow: [127.0.0.0/8] }",
+    .check = hk_check_queues,
+};
+
 static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
     [HK_DEST_HTTP_OPT] = {"http", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, http),
                           .sub = &http_table, .help = "send as HTTP requests"},
@@ -429,6 +494,9 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
     [HK_DEST_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_destination, allow), .max = 64,
                            .elem = &cidr_elem, .otherwise = "public addresses only",
                            .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
+    [HK_DEST_QUEUE_OPT] = {"queue", HK_OPT_SECTION, AT(struct hk_conf_destination, queue),
+                           .sub = &queue_table, .otherwise = "it is none",
+                           .help = "it is a queue of Cloud Tasks; with url: message (docs/cloud-tasks.md)"},
 };
 
 const struct hk_opt_table hk_destination_table = {
@@ -561,6 +629,8 @@ static const struct hk_opt root_opts[] = {
     {"destinations", HK_OPT_MAP, AT(struct hk_config, destinations), .max = 10000,
      .sub = &hk_destination_table, .example = "{ billing: { http: { url: https://billing.example/hooks } } }",
      .help = "where messages go, by name"},
+    {"queues", HK_OPT_SECTION, AT(struct hk_config, queues), .sub = &queues_table, .otherwise = "off",
+     .help = "clients of Google's Cloud Tasks may make queues and tasks (docs/cloud-tasks.md)"},
     {"definitions", HK_OPT_SECTION, AT(struct hk_config, definitions), .sub = &definitions_table,
      .help = "what destinations that are created at run time may do"},
     {"routes", HK_OPT_LIST, AT(struct hk_config, routes), .max = 1000, .sub = &route_table,
@@ -604,7 +674,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_channel_table, &hk_slack_table,       &hk_email_table,
         &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
         &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
-        &definitions_table,
+        &queue_table,      &queues_table,         &definitions_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

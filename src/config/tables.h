@@ -181,7 +181,18 @@ enum {
     HK_DEST_ON_DEAD_OPT,
     HK_DEST_AUTO_REDRIVE_OPT,
     HK_DEST_ALLOW_OPT,
+    HK_DEST_QUEUE_OPT,
     HK_DEST_NOPTS
+};
+
+enum {
+    HK_QUEUE_NAME_OPT,
+    HK_QUEUE_MAX_ATTEMPTS_OPT,
+    HK_QUEUE_MAX_RETRY_OPT,
+    HK_QUEUE_MIN_BACKOFF_OPT,
+    HK_QUEUE_MAX_BACKOFF_OPT,
+    HK_QUEUE_MAX_DOUBLINGS_OPT,
+    HK_QUEUE_NOPTS
 };
 
 enum {
@@ -251,6 +262,7 @@ void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_queues(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_route(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

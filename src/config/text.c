@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "config/config.h"
 #include "config/text.h"
 #include "payload/validate.h"
 
@@ -313,6 +314,36 @@ bool hk_text_check_http_url(struct hk_str s, char why[HK_WHY_MAX])
     if (!is_authority(authority, false, 1))
         return refuse(why, "has a host or port that is not valid");
     return true;
+}
+
+/* P is 1 to 63 of letters, digits, - . : and L and Q letters, digits and -; Q up to 100. */
+static bool is_queue_part(struct hk_str s, size_t most, const char *others)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (!hk_ascii_isalpha(s.ptr[i]) && !hk_ascii_isdigit(s.ptr[i]) && !strchr(others, s.ptr[i]))
+            return false;
+    return s.len > 0 && s.len <= most;
+}
+
+bool hk_text_check_queue(struct hk_str s, char why[HK_WHY_MAX])
+{
+    static const char *const words[] = {"projects", "locations", "queues"};
+    static const char *const others[] = {"-.:", "-", "-"};
+    static const size_t most[] = {63, 63, 100};
+    for (size_t i = 0; i < 3; i++) {
+        struct hk_str word = hk_str_cut(&s, '/');
+        struct hk_str part = s.ptr ? hk_str_cut(&s, '/') : (struct hk_str){"", 0};
+        if (!hk_str_eq(word, hk_str_of(words[i])) || !is_queue_part(part, most[i], others[i]))
+            return refuse(
+                why,
+                "must be projects/P/locations/L/queues/Q, with letters, digits and hyphens in the parts");
+    }
+    return !s.ptr || refuse(why, "must end behind the queue");
+}
+
+bool hk_text_check_target(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return hk_str_eq(s, hk_str_of(HK_CONF_URL_MESSAGE)) || hk_text_check_http_url(s, why);
 }
 
 /* As a browser writes it: nothing behind the host and port. */

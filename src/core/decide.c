@@ -119,12 +119,22 @@ static uint64_t wait_as_hinted(uint64_t hint_ms, uint64_t cap_ms, bool random, s
     return random ? hint_ms + hk_rng_upto(rng, room) : hint_ms;
 }
 
+/* Cloud Tasks counts retries, whatever they were for. */
+static uint32_t all_failures(const struct hk_history *history)
+{
+    uint32_t n = 0;
+    for (int c = HK_CLASS_TRANSIENT; c < HK_NCLASSES; c++)
+        n = n > UINT32_MAX - history->failures[c] ? UINT32_MAX : n + history->failures[c];
+    return n;
+}
+
 /* Each class counts its own failures, but only the operation's very first retry may be a fast one, and never towards a
  * destination that asks us to slow down. */
 static uint64_t own_wait(const struct judgement *j, const struct hk_backoff *backoff,
                          const struct hk_jitter *jitter, struct hk_rng *rng)
 {
-    uint32_t n = j->history->failures[j->d.failure_class];
+    uint32_t n = backoff->kind == HK_BACKOFF_CLOUD_TASKS ? all_failures(j->history)
+                                                         : j->history->failures[j->d.failure_class];
     uint64_t prev_ms =
         n > 1 ? j->history->prev_wait_ms : 0; /* a class's first wait knows nothing of the others' */
     if (backoff->fast_first && (j->history->attempts > 1 || j->d.failure_class == HK_CLASS_RATE_LIMIT)) {

@@ -57,6 +57,7 @@ struct hk_engine_options {
     bool shared;  /* other relays work on the same store: limits and breakers are kept together */
     uint32_t
         max_attempts_ceiling; /* a message may ask for more attempts than its policy, up to this; 0 = any */
+    uint64_t timeout_ceiling_ms; /* a message may ask for an attempt of any length, up to this; 0 = any */
     uint64_t seed;
 };
 

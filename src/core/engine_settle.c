@@ -265,9 +265,11 @@ const struct hk_policy *hk_slot_policy(const struct hk_engine *e, const struct h
 /* What the message itself asks for. It cannot lift the policy's bound at will. */
 static struct hk_overrides overrides_of(const struct hk_engine *e, const struct hk_slot *slot)
 {
+    uint64_t ceiling_ms = e->options.timeout_ceiling_ms, asked_ms = slot->message.timeout_ms;
     return (struct hk_overrides){.max_attempts = hk_limits_attempts_within(
                                      hk_policy_limits(hk_slot_policy(e, slot)), slot->message.max_attempts,
-                                     e->options.max_attempts_ceiling)};
+                                     e->options.max_attempts_ceiling),
+                                 .timeout_ms = ceiling_ms && asked_ms > ceiling_ms ? ceiling_ms : asked_ms};
 }
 
 uint64_t hk_slot_attempt_ms(const struct hk_engine *e, const struct hk_slot *slot, int64_t now_ms)

@@ -70,8 +70,9 @@ struct hk_message {
     bool undecodable;      /* encoding says base64 and it is not: payload is empty, never send it */
     bool oversized;        /* longer than the store may read: payload is empty, never send it */
     const char *malformed; /* as in the head */
-    int64_t created_ms, expires_ms;
-    uint32_t max_attempts; /* 0 = as the policy says */
+    int64_t created_ms, not_before_ms, expires_ms; /* not_before_ms: 0 = none */
+    uint32_t max_attempts;                         /* 0 = as the policy says */
+    uint64_t timeout_ms;                           /* of one attempt; 0 = as the policy says */
     uint32_t crashes;
     uint32_t life;           /* 1; one more with each requeue */
     int64_t letter_id;       /* the dead letter that this life was requeued from; 0 = none */

@@ -233,6 +233,11 @@ enum hk_code hk_policy_check(const struct hk_policy *policy, struct hk_err *err)
     return HK_OK;
 }
 
+bool hk_policy_same(const struct hk_policy *a, const struct hk_policy *b)
+{
+    return memcmp(a, b, sizeof *a) == 0; /* both were zeroed before they were filled */
+}
+
 const char *hk_policy_name(const struct hk_policy *policy)
 {
     return policy->name;

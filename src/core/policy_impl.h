@@ -25,6 +25,9 @@ struct hk_policy {
 /* Fills `policy` with the preset's values; false when there is no such preset. */
 bool hk_preset_apply(const char *preset, struct hk_policy *policy);
 
+/* Do they decide alike? Their names count, too. */
+bool hk_policy_same(const struct hk_policy *a, const struct hk_policy *b);
+
 /* The default table alone: class, reason code and whether the destination is paused. */
 enum hk_class hk_default_class(const struct hk_facts *facts, char out_cause[HK_REASON_MAX], bool *out_pause);
 

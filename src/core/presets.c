@@ -73,6 +73,11 @@ static struct hk_rule status_rule(int lo, int hi, enum hk_class cls)
     return (struct hk_rule){.kind = HK_MATCH_STATUS, .status_lo = lo, .status_hi = hi, .to_class = cls};
 }
 
+static struct hk_rule fault_rule(enum hk_fault fault)
+{
+    return (struct hk_rule){.kind = HK_MATCH_FAULT, .fault = fault, .to_class = HK_CLASS_TRANSIENT};
+}
+
 /* Cloud Tasks retries every answer that is not 2xx, and stops when attempts and duration are both spent;
  * its default duration is unlimited. What our own validation refuses stays permanent. */
 static void cloud_tasks(struct hk_policy *p)
@@ -87,8 +92,12 @@ static void cloud_tasks(struct hk_policy *p)
     p->classes[HK_CLASS_RATE_LIMIT].charge = true;
     p->classes[HK_CLASS_UNKNOWN].max_attempts = 0;
     p->rules[p->n_rules++] = status_rule(429, 429, HK_CLASS_RATE_LIMIT);
-    p->rules[p->n_rules++] = status_rule(100, 199, HK_CLASS_TRANSIENT);
-    p->rules[p->n_rules++] = status_rule(300, 499, HK_CLASS_TRANSIENT);
+    /* responses that are no 5xx are a class by themselves: X-CloudTasks-TaskExecutionCount counts them */
+    p->rules[p->n_rules++] = status_rule(100, 199, HK_CLASS_UNKNOWN);
+    p->rules[p->n_rules++] = status_rule(300, 499, HK_CLASS_UNKNOWN);
+    p->rules[p->n_rules++] = fault_rule(HK_FAULT_TLS);
+    p->rules[p->n_rules++] = fault_rule(HK_FAULT_TLS_VERIFY);
+    p->rules[p->n_rules++] = fault_rule(HK_FAULT_PROTOCOL);
 }
 
 /* The schedule that Standard Webhooks suggests. The cap leaves room for the jitter on the last wait. */

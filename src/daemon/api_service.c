@@ -227,7 +227,7 @@ static bool authenticate(struct worker *w, struct hk_admin_exchange *x, struct h
     if (out->status == 200)
         return true;
     hk_buf_init(&reply.body, HK_API_REPLY_MAX);
-    hk_api_refuse_caller(&reply, out);
+    hk_api_refuse_caller(&reply, hk_admin_exchange_ask(x)->path, out);
     give_back(x, &reply);
     return false;
 }
@@ -416,7 +416,7 @@ static bool admit(void *arg, const struct hk_admin_exchange *x, struct hk_admin_
     if ((in_session && !session.token_hash[0]) || is_session_end_or_ticket(x) || is_known_user(x, &who) || !hk_auth_quick(s->auth, &question, &who) || who.status == 200)
         return true;
     hk_buf_init(&reply.body, HK_API_REPLY_MAX);
-    hk_api_refuse_caller(&reply, &who);
+    hk_api_refuse_caller(&reply, hk_admin_exchange_ask(x)->path, &who);
     fill_reply(out, &reply);
     if (who.audit && !atomic_exchange(&s->telling, true) &&
         hk_admin_pool_submit(s->pool, write_down, s) != HK_OK)

@@ -396,7 +396,7 @@ static bool read_target(const struct hk_conf_destination *conf, struct target *o
     static const char *const methods[] = {
         [HK_METHOD_POST] = "POST", [HK_METHOD_PUT] = "PUT", [HK_METHOD_PATCH] = "PATCH"};
     out->name = hk_mem_strdup(conf->name);
-    if (conf->kind != HK_KIND_HTTP || !conf->http.url)
+    if (conf->kind != HK_KIND_HTTP || !conf->http.url || hk_conf_is_targeted(conf))
         return out->name != NULL;
     const char *from = strstr(conf->http.url, "://");
     from = from ? from + 3 : conf->http.url;

@@ -7,10 +7,12 @@
 #include <hikyaku/policy.h>
 
 #include "base/str.h"
+#include "base/url.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "desk/definitions.h"
 #include "desk/forms.h"
+#include "payload/target.h"
 
 enum {
     EXPORT_PAGE = 50,
@@ -247,12 +249,18 @@ static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, st
 static bool add_url(struct hk_desk *desk, const struct hk_caller *caller, struct hk_pool *mem,
                     struct hk_dead_shown *s)
 {
-    char room[HK_URL_SHOWN_MAX];
+    char room[HK_URL_SHOWN_MAX], own[HK_TARGET_URL_MAX + 1] = "";
     const struct hk_conf_destination *conf = NULL;
     struct hk_err err = {.message = ""};
-    if (hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err) != HK_OK || !conf || !conf->http.url)
+    enum hk_code rc = hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err);
+    if (rc != HK_OK || !conf || !conf->http.url)
         return true;
-    s->url = hk_pool_copy_str(mem, hk_str_of(caller->reveal ? conf->http.url : hk_conf_url(conf, room)));
+    const char *whole = conf->http.url, *shown = hk_conf_url(conf, room);
+    if (hk_conf_is_targeted(conf) && hk_target_read(s->letter.headers, HK_TARGET_URL, own, sizeof own)) {
+        whole = own;
+        shown = hk_url_show(hk_str_of(own), room);
+    }
+    s->url = hk_pool_copy_str(mem, hk_str_of(caller->reveal ? whole : shown));
     return s->url != NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/show.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "config/payload.h"
 #include "desk/dead.h"
 #include "desk/definitions.h"
@@ -12,6 +13,7 @@
 #include "exec/clock.h"
 #include "observe/crash.h"
 #include "payload/answer.h"
+#include "payload/target.h"
 
 enum {
     BODY_KEPT = 4096
@@ -107,7 +109,7 @@ static enum hk_code find_destination(struct sending *s, struct hk_err *err)
         return rc;
     if (!s->conf)
         return hk_err_set(err, HK_NOTFOUND, "destination %s is not configured", hk_show(name, shown));
-    s->policy = hk_policies_get(s->desk->config->policies, s->conf->policy);
+    s->policy = hk_conf_policy(s->desk->config, s->conf);
     return s->shown.letter.policy.len > 0 ? find_own_policy(s, err) : HK_OK;
 }
 
@@ -151,6 +153,7 @@ static enum hk_code make_message(struct sending *s, struct hk_err *err)
                                      .idempotency_key = l->idempotency_key,
                                      .policy = l->policy,
                                      .payload = payload,
+                                     .timeout_ms = hk_target_timeout_ms(l->headers),
                                      .created_ms = l->message_created_ms,
                                      .life = l->life};
     return HK_OK;
@@ -275,7 +278,7 @@ static enum hk_code send_letter(struct hk_desk *desk, const struct hk_caller *ca
 {
     struct sending s = {.desk = desk, .caller = caller, .ask = ask, .mem = mem};
     struct hk_dead_sent o = {.dry_run = ask->dry_run};
-    char url[HK_URL_SHOWN_MAX];
+    char url[HK_URL_SHOWN_MAX], own[HK_TARGET_URL_MAX + 1];
     enum hk_code rc = hk_letter_find(desk, ask->id, ask->destination, &s.id, err);
     if (rc == HK_OK)
         rc = load_letter(&s, err);
@@ -300,7 +303,10 @@ static enum hk_code send_letter(struct hk_desk *desk, const struct hk_caller *ca
     o.id = s.id;
     o.message_id = s.message.message_id;
     o.destination = s.message.destination;
-    o.url = hk_pool_copy_str(mem, hk_str_of(hk_conf_target(s.conf, url)));
+    if (hk_conf_is_targeted(s.conf) && hk_target_read(s.message.headers, HK_TARGET_URL, own, sizeof own))
+        o.url = hk_pool_copy_str(mem, hk_str_of(hk_url_show(hk_str_of(own), url)));
+    else
+        o.url = hk_pool_copy_str(mem, hk_str_of(hk_conf_target(s.conf, url)));
     o.payload_bytes = s.message.payload.len;
     if (!o.url)
         o.url = "(out of memory)"; /* it was sent all the same */

@@ -46,7 +46,8 @@ static enum hk_code send_and_wait(struct delivery *d, struct hk_sink *sink, cons
                                   struct hk_err *err)
 {
     struct hk_history history = {.attempts = 0};
-    uint64_t timeout_ms = hk_policy_attempt_ms(d->policy, NULL, &history, 0);
+    const struct hk_overrides asked = {.timeout_ms = message->timeout_ms};
+    uint64_t timeout_ms = hk_policy_attempt_ms(d->policy, &asked, &history, 0);
     timeout_ms = timeout_ms == 0 || timeout_ms > LONGEST_MS ? LONGEST_MS : timeout_ms;
     d->got.started_ms = hk_clock_wall_ms();
     enum hk_code rc = sink->ops->send(sink, message, 1, d->got.started_ms, timeout_ms, on_done, d, err);

@@ -11,7 +11,9 @@
 #include "desk/explain.h"
 #include "desk/forms.h"
 #include "desk/ndjson.h"
+#include "desk/put.h"
 #include "exec/clock.h"
+#include "payload/target.h"
 
 #define BATCH_BYTES ((size_t)4 << 20)
 
@@ -41,12 +43,37 @@ static enum hk_code read_time(struct hk_desk *desk, const char *field, const cha
     return *out ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
 }
 
-static enum hk_code add_headers(struct hk_desk *desk, const struct hk_texts *given, struct hk_buf *out,
+static enum hk_code check_target(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_err *err)
+{
+    const char *wrong = ask->target_url ? hk_target_url_wrong(hk_str_of(ask->target_url)) : NULL;
+    if (wrong)
+        return hk_desk_wrong(desk, "target_url", err, "%s", wrong);
+    if (ask->headers && (ask->target_url || ask->target_method || ask->timeout))
+        return hk_desk_wrong(desk, "headers", err, "hold the target and the timeout already");
+    return HK_OK;
+}
+
+static void add_target(struct hk_json *json, const struct hk_enqueue_ask *ask)
+{
+    char timeout[HK_DURATION_TEXT_MAX];
+    if (ask->target_url)
+        hk_put_cstr(json, HK_TARGET_URL, ask->target_url);
+    if (ask->target_method)
+        hk_put_cstr(json, HK_TARGET_METHOD, ask->target_method);
+    if (ask->timeout) {
+        (void)hk_format_duration(ask->timeout, timeout);
+        hk_put_cstr(json, HK_TARGET_TIMEOUT, timeout);
+    }
+}
+
+static enum hk_code add_headers(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_buf *out,
                                 struct hk_err *err)
 {
+    const struct hk_texts *given = &ask->header;
     struct hk_json json;
     hk_json_init(&json, out, false);
     hk_json_object(&json);
+    add_target(&json, ask);
     for (size_t i = 0; i < given->n; i++) {
         struct hk_str value = hk_str_of(given->items[i]);
         struct hk_str name = hk_str_cut(&value, '=');
@@ -60,15 +87,15 @@ static enum hk_code add_headers(struct hk_desk *desk, const struct hk_texts *giv
     return HK_OK;
 }
 
-/* Every NAME=VALUE as a JSON object. */
-static enum hk_code read_headers(struct hk_desk *desk, const struct hk_texts *given, struct hk_pool *mem,
+/* Every NAME=VALUE as a JSON object, with what is said of the request. */
+static enum hk_code read_headers(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_pool *mem,
                                  const char **out, struct hk_err *err)
 {
     struct hk_buf text;
-    if (given->n == 0)
+    if (ask->header.n == 0 && !ask->target_url && !ask->target_method && !ask->timeout)
         return HK_OK;
     hk_buf_init(&text, HEADERS_MAX);
-    enum hk_code rc = add_headers(desk, given, &text, err);
+    enum hk_code rc = add_headers(desk, ask, &text, err);
     if (rc == HK_OK && hk_buf_status(&text) == HK_OK) /* else it would go without some of them */
         *out = hk_pool_copy_str(mem, hk_buf_str(&text));
     if (rc == HK_OK && !*out)
@@ -96,12 +123,14 @@ static enum hk_code read_one(struct hk_desk *desk, const struct hk_enqueue_ask *
                                .encoding = ask->encoding};
     if (!ask->event_type || !ask->event_type[0])
         return hk_desk_wrong(desk, "event_type", err, "is missing: what happened?");
-    enum hk_code rc = read_time(desk, "not_before", ask->not_before, mem, &m->not_before, err);
+    enum hk_code rc = check_target(desk, ask, err);
+    if (rc == HK_OK)
+        rc = read_time(desk, "not_before", ask->not_before, mem, &m->not_before, err);
     if (rc == HK_OK)
         rc = read_time(desk, "expires", ask->expires, mem, &m->expires_at, err);
     m->headers = ask->headers;
     if (rc == HK_OK && !ask->headers)
-        rc = read_headers(desk, &ask->header, mem, &m->headers, err);
+        rc = read_headers(desk, ask, mem, &m->headers, err);
     return rc;
 }
 
@@ -300,6 +329,14 @@ static const struct hk_arg enqueue_args[] = {
     {HK_ARG(hk_enqueue_ask, payload, HK_ARG_BYTES, "TEXT|-|@FILE", "what to send, byte for byte")},
     {HK_ARG(hk_enqueue_ask, key, HK_ARG_TEXT, "KEY",
             "messages of one key keep their order, at destinations with order: key")},
+    {HK_ARG(hk_enqueue_ask, target_url, HK_ARG_TEXT, "URL",
+            "where this one goes, at destinations with url: message")},
+    {HK_ARG(hk_enqueue_ask, target_method, HK_ARG_CHOICE, "METHOD",
+            "of its request (default: the destination's)"),
+     .choices = "GET HEAD POST PUT PATCH DELETE OPTIONS"},
+    {HK_ARG(hk_enqueue_ask, timeout, HK_ARG_DURATION, "TIME",
+            "how long an attempt may take, up to relay.timeout_ceiling (default: as the policy says)"),
+     .lo = 1, .hi = 86400000},
     {HK_ARG(hk_enqueue_ask, header, HK_ARG_TEXTS, "NAME=VALUE", "one more header; may be repeated")},
     {HK_ARG(hk_enqueue_ask, content_type, HK_ARG_TEXT, "TYPE", "of the payload")},
     {HK_ARG(hk_enqueue_ask, encoding, HK_ARG_CHOICE, "ENCODING",

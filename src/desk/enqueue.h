@@ -12,8 +12,10 @@ struct hk_enqueue_ask {
     const char *destination, *event_type;
     struct hk_str payload;
     const char *key;
-    struct hk_texts header; /* NAME=VALUE */
-    const char *headers;    /* not of the table: the same as a JSON object, in place of `header` */
+    const char *target_url, *target_method; /* for destinations with url: message; kept among the headers */
+    uint64_t timeout;                       /* of one attempt, in ms; kept there, too */
+    struct hk_texts header;                 /* NAME=VALUE */
+    const char *headers; /* not of the table: the same as a JSON object, in place of `header` */
     const char *content_type, *encoding;
     const char *not_before, *expires; /* a time, or a wait from now on */
     const char *message_id, *idempotency_key, *correlation_id, *traceparent, *policy;

@@ -176,7 +176,7 @@ static const struct hk_policy *policy_of(const struct hk_attempt_log *al, const 
     const struct hk_conf_destination *dest = hk_config_destination_named(al->config, destination);
     if (note && note->policy)
         return note->policy;
-    return dest ? hk_policies_get(al->config->policies, dest->policy) : NULL;
+    return dest ? hk_conf_policy(al->config, dest) : NULL;
 }
 
 /* As hk_execute names it in its retry events: how the wait came about. */

@@ -6,16 +6,18 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "config/definition.h"
+#include "core/policy_impl.h"
 #include "relay/kept.h"
 #include "relay/wiring.h"
 
 enum {
-    STEP_MAX = 32,          /* applied in one round: each is parsed and checked */
-    READ_AGAIN_MS = 1000,   /* after an error of the store */
-    LOOK_AGAIN_MS = 5000,   /* at those that are held */
-    IDLE_MS = 60000,        /* a sink that sent nothing for so long is closed */
+    STEP_MAX = 32,        /* applied in one round: each is parsed and checked */
+    READ_AGAIN_MS = 1000, /* after an error of the store */
+    LOOK_AGAIN_MS = 5000, /* at those that are held */
+    IDLE_MS = 60000,      /* a sink that sent nothing for so long is closed */
     BEAT_MS = 1000,
-    LOGGED_MAX = 20         /* lines for one change of the store; the rest is counted */
+    OWN_MAX = 4096,
+    LOGGED_MAX = 20 /* lines for one change of the store; the rest is counted */
 };
 
 struct kept {
@@ -55,6 +57,9 @@ struct hk_kept {
     struct kept **places; /* by the engine's place; NULL = none of these */
     size_t n_places;
     struct hk_kept_sink *sinks;
+    struct hk_policy **
+        own; /* policies of queues, each once; they live as long as this does, for attempts may use them yet */
+    size_t n_own, own_room;
     size_t n_held;
     int64_t told, read; /* versions: what polls say, what was read */
     int64_t read_at_ms; /* not before, after an error */
@@ -199,6 +204,9 @@ void hk_kept_free(struct hk_kept *k)
     hk_kept_end(k);
     for (size_t i = 0; i < k->n; i++)
         free_kept(k->items[i]);
+    for (size_t i = 0; i < k->n_own; i++)
+        hk_policy_free(k->own[i]);
+    hk_mem_free(k->own);
     hk_mem_free(k->items);
     hk_mem_free(k->places);
     hk_mem_free(k);
@@ -244,7 +252,8 @@ static void log_sum(struct hk_kept *k)
 {
     struct hk_log_line line;
     if (k->unlogged > 0 || (k->many && k->n > 0)) {
-        hk_log_begin(&line, k->options.log, k->n_held ? HK_LOG_WARN : HK_LOG_INFO, "destinations of the store");
+        hk_log_begin(&line, k->options.log, k->n_held ? HK_LOG_WARN : HK_LOG_INFO,
+                     "destinations of the store");
         hk_log_i64(&line, "destinations", (int64_t)k->n);
         hk_log_i64(&line, "held", (int64_t)k->n_held);
         hk_log_i64(&line, "version", k->read);
@@ -275,8 +284,9 @@ static void set_held(struct hk_kept *k, struct kept *d, const char *why)
 
 static struct hk_engine_dest held_conf(const struct hk_kept *k, const struct kept *d)
 {
-    struct hk_engine_dest conf = {
-        .name = d->name, .policy = hk_policies_get(k->config->policies, k->config->default_policy), .held = true};
+    struct hk_engine_dest conf = {.name = d->name,
+                                  .policy = hk_policies_get(k->config->policies, k->config->default_policy),
+                                  .held = true};
     hk_limiter_options_init(&conf.limiter);
     conf.limiter.burst = 1;
     return conf;
@@ -298,7 +308,8 @@ static bool put(struct hk_kept *k, struct kept *d, const struct hk_engine_dest *
 }
 
 /* Can its files be read now? Only a trial tells. */
-static enum hk_code try_files(const struct hk_kept *k, const struct hk_conf_destination *conf, struct hk_err *err)
+static enum hk_code try_files(const struct hk_kept *k, const struct hk_conf_destination *conf,
+                              struct hk_err *err)
 {
     struct hk_sink *sink = NULL;
     const struct hk_conf_http *http = &conf->http;
@@ -327,6 +338,34 @@ static void use_fresh(struct kept *d)
     d->fresh = NULL;
 }
 
+/* A queue has a policy of its own, which lies where its definition was read: most queues share a few. */
+static enum hk_code own_policy(struct hk_kept *k, const struct hk_policy *policy, struct hk_engine_dest *dest,
+                               struct hk_err *err)
+{
+    if (!policy)
+        return HK_OK;
+    for (size_t i = 0; i < k->n_own; i++)
+        if (hk_policy_same(k->own[i], policy)) {
+            dest->policy = k->own[i];
+            return HK_OK;
+        }
+    if (k->n_own == OWN_MAX)
+        return hk_err_set(err, HK_RANGE, "there are more than %d different retry settings of queues",
+                          OWN_MAX);
+    if (k->n_own == k->own_room) {
+        size_t room = k->own_room ? 2 * k->own_room : 8;
+        struct hk_policy **own = hk_mem_resize(k->own, room * sizeof(struct hk_policy *));
+        if (!own)
+            return hk_err_set(err, HK_NOMEM, "out of memory");
+        k->own = own;
+        k->own_room = room;
+    }
+    enum hk_code rc = hk_policy_copy(policy, &k->own[k->n_own], err);
+    if (rc == HK_OK)
+        dest->policy = k->own[k->n_own++];
+    return rc;
+}
+
 static bool apply_used(struct hk_kept *k, struct kept *d, int64_t now_ms)
 {
     struct hk_pool mem = {NULL};
@@ -342,6 +381,8 @@ static bool apply_used(struct hk_kept *k, struct kept *d, int64_t now_ms)
         rc = try_files(k, &conf, &err);
     if (rc == HK_OK)
         dest = hk_wiring_dest(k->config, &conf);
+    if (rc == HK_OK)
+        rc = own_policy(k, conf.own_policy, &dest, &err);
     d->auto_redrive = rc == HK_OK && conf.auto_redrive && conf.has_breaker;
     d->breaker_open_ms = rc == HK_OK && conf.has_breaker ? conf.breaker.open_ms : 0;
     if (rc == HK_OK)
@@ -685,7 +726,9 @@ bool hk_kept_view(const struct hk_kept *k, size_t i, struct hk_kept_view *out)
                                  .version = d->version,
                                  .place = d->place,
                                  .of_file = d->of_file,
-                                 .why_held = !d->held ? NULL : d->why ? d->why : "out of memory",
+                                 .why_held = !d->held ? NULL
+                                             : d->why ? d->why
+                                                      : "out of memory",
                                  .auto_redrive = d->auto_redrive && !d->gone,
                                  .breaker_open_ms = d->breaker_open_ms};
     return true;

@@ -47,7 +47,7 @@ enum hk_code hk_wiring_sink(const struct hk_conf_destination *conf, struct hk_lo
 struct hk_engine_dest hk_wiring_dest(const struct hk_config *config, const struct hk_conf_destination *conf)
 {
     struct hk_engine_dest d = {.name = conf->name,
-                               .policy = hk_policies_get(config->policies, conf->policy),
+                               .policy = hk_conf_policy(config, conf),
                                .breaker = conf->has_breaker ? &conf->breaker : NULL,
                                .ordered = conf->order == HK_ORDER_KEY,
                                .skip_dead = conf->on_dead == HK_ON_DEAD_SKIP};
@@ -163,5 +163,6 @@ struct hk_engine_options hk_wiring_engine(const struct hk_wiring *w, uint64_t se
                                       .linger_ms = LINGER_MS,
                                       .ahead_ms = AHEAD_MS,
                                       .max_attempts_ceiling = relay->max_attempts_ceiling,
+                                      .timeout_ceiling_ms = relay->timeout_ceiling_ms,
                                       .seed = seed};
 }

@@ -32,7 +32,13 @@ struct hk_admin;
 struct hk_enqueue {
     struct hk_outbox_message message;
     const char *encoding; /* of the payload: NULL = utf8 */
+    /* The message is a task: its message_id must be new at its destination, and stays taken until HK_TASK_TOMBSTONE_MS after its end. An
+     * open dead letter is no end. HK_EXISTS; nothing is written then. */
+    bool is_task;
 };
+
+#define HK_TASK_TOMBSTONE_MS INT64_C(3600000)
+#define HK_TASK_FORGET_MS    (INT64_C(32) * 86400000) /* names that were given so long ago are forgotten */
 
 /* ---- status ---- */
 
@@ -426,6 +432,9 @@ struct hk_store_admin_ops {
     /* `payload_max` 0: no payload is read. HK_NOTFOUND. */
     enum hk_code (*show)(struct hk_admin *admin, const char *message_id, size_t payload_max,
                          const struct hk_shown **out, struct hk_err *err);
+    /* Rows of HK_IN_RETRY and HK_IN_OUTBOX as `show` gives them, by where they lie; those that are gone are left out. */
+    enum hk_code (*fetch)(struct hk_admin *admin, const struct hk_ref *refs, size_t n, size_t payload_max,
+                          const struct hk_shown **out, struct hk_err *err);
     /* The attempts of a message that are kept, wherever it is by now, or when it is gone: `limit` of those behind `after_id`. None is
      * no error. */
     enum hk_code (*attempts)(struct hk_admin *admin, const char *message_id, int64_t after_id, uint32_t limit,

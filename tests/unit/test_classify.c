@@ -274,18 +274,18 @@ static void test_order_of_rules(void **state)
 {
     (void)state;
     struct hk_policy *p = policy_of("cloud-tasks");
-    expect(p, (struct hk_facts){.status = 404}, HK_CLASS_TRANSIENT, "HTTP_404", false);
+    expect(p, (struct hk_facts){.status = 404}, HK_CLASS_UNKNOWN, "HTTP_404", false);
     expect(p, (struct hk_facts){.status = 429}, HK_CLASS_RATE_LIMIT, "RATE_LIMITED", false);
-    expect(p, (struct hk_facts){.status = 302}, HK_CLASS_TRANSIENT, "HTTP_302", false);
+    expect(p, (struct hk_facts){.status = 302}, HK_CLASS_UNKNOWN, "HTTP_302", false);
     add(p, rule_of("404", HK_CLASS_PERMANENT));
     add(p, rule_of("4xx", HK_CLASS_AUTH));
     expect(p, (struct hk_facts){.status = 404}, HK_CLASS_PERMANENT, "HTTP_404", false);
     expect(p, (struct hk_facts){.status = 429}, HK_CLASS_AUTH, "RATE_LIMITED", false);
-    expect(p, (struct hk_facts){.status = 302}, HK_CLASS_TRANSIENT, "HTTP_302", false);
+    expect(p, (struct hk_facts){.status = 302}, HK_CLASS_UNKNOWN, "HTTP_302", false);
     assert_int_equal(hk_policy_rule(p, 0)->status_lo, 404);
     assert_int_equal(hk_policy_rule(p, 1)->status_lo, 400);
     assert_int_equal(hk_policy_rule(p, 2)->status_lo, 429);
-    assert_null(hk_policy_rule(p, 5));
+    assert_null(hk_policy_rule(p, 8));
     hk_policy_free(p);
 }
 

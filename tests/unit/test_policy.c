@@ -937,10 +937,21 @@ static void test_cloud_tasks_in_full(void **state)
     char cause[HK_REASON_MAX];
     bool pause;
     assert_int_equal(hk_policy_classify(p, &(struct hk_facts){.status = 100}, cause, &pause),
-                     HK_CLASS_TRANSIENT);
+                     HK_CLASS_UNKNOWN);
     struct life life = life_of(p);
     for (int n = 0; n < 20; n++) /* certificates are retried like everything else */
         assert_int_equal(settle(&life, (struct hk_facts){.fault = HK_FAULT_TLS_VERIFY}).verdict, HK_RETRY);
+    hk_policy_free(p);
+}
+
+/* Google counts retries, whatever they were for: a 404 between two 500s does not begin the waits anew. */
+static void test_cloud_tasks_counts_all_failures(void **state)
+{
+    static const int statuses[] = {500, 404, 500, 429, 302};
+    struct hk_policy *p = policy_of("cloud-tasks");
+    struct life life = life_of(p);
+    for (size_t i = 0; i < 5 && !*state; i++)
+        assert_int_equal(settle(&life, (struct hk_facts){.status = statuses[i]}).wait_ms, UINT64_C(100) << i);
     hk_policy_free(p);
 }
 
@@ -983,6 +994,7 @@ int main(void)
         cmocka_unit_test(test_own_policy_waits_are_bounded),
         cmocka_unit_test(test_a_class_with_its_own_limit_needs_no_other),
         cmocka_unit_test(test_cloud_tasks_in_full),
+        cmocka_unit_test(test_cloud_tasks_counts_all_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

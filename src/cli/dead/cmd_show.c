@@ -17,6 +17,7 @@
 #include "desk/dead.h"
 #include "desk/dead_look.h"
 #include "payload/pretty.h"
+#include "payload/target.h"
 
 /* The page that is written, and what it is about. */
 struct show {
@@ -256,7 +257,8 @@ static bool is_own(struct hk_str name)
 static void add_header(struct hk_buf *out, struct hk_str name, struct hk_str value)
 {
     struct hk_buf line;
-    if (is_own(name) || name.len == 0 || name.ptr[0] == '@') /* curl would read a file */
+    if (is_own(name) || name.len == 0 || hk_target_is_name(name) ||
+        name.ptr[0] == '@') /* curl would read a file */
         return;
     hk_buf_init(&line, HK_OUTPUT_MAX);
     (void)hk_buf_add(&line, name.ptr, name.len);
@@ -332,7 +334,10 @@ static void add_request_headers(struct show *s)
 static int write_curl(struct show *s)
 {
     struct hk_str payload = s->is->letter.payload;
-    char shown[HK_SHOW_MAX];
+    char shown[HK_SHOW_MAX], method[HK_TARGET_METHOD_MAX];
+    if (!hk_target_read(s->is->letter.headers, HK_TARGET_METHOD, method, sizeof method) ||
+        !hk_target_method_ok(hk_str_of(method)))
+        (void)snprintf(method, sizeof method, "POST");
     if (s->is->url == NULL)
         return hk_out_error(HK_EXIT_FAILURE, "destination %s is not an HTTP one in this configuration",
                             hk_show(s->shown->letter.destination, shown));
@@ -341,11 +346,14 @@ static int write_curl(struct show *s)
     if (s->is->masked)
         (void)hk_buf_adds(s->out, "# masked: --reveal shows the request as it is\n");
     (void)hk_buf_adds(s->out,
-                      "# without a signature, and with *** or … where secrets stand\ncurl -sS -i -X POST ");
+                      "# without a signature, and with *** or … where secrets stand\ncurl -sS -i -X ");
+    (void)hk_buf_addf(s->out, "%s ", method);
     add_quoted(s->out, hk_str_of(s->is->url));
     add_request_headers(s);
-    (void)hk_buf_adds(s->out, " \\\n  --data-raw ");
-    add_quoted(s->out, payload);
+    if (hk_target_method_has_body(hk_str_of(method))) {
+        (void)hk_buf_adds(s->out, " \\\n  --data-raw ");
+        add_quoted(s->out, payload);
+    }
     (void)hk_buf_addc(s->out, '\n');
     return HK_EXIT_OK;
 }

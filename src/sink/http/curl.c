@@ -41,7 +41,7 @@ static bool is_tls_refusal(const struct hk_curl_transfer *c, CURLcode code)
     static const char *const alerts[] = {"alert certificate",   "alert bad certificate",
                                          "alert unknown ca",    "alert unsupported certificate",
                                          "alert access denied", "alert handshake failure"};
-    if (!c->t.self->tls || c->t.response.any || (code != CURLE_RECV_ERROR && code != CURLE_SEND_ERROR))
+    if (!hk_http_is_tls(&c->t) || c->t.response.any || (code != CURLE_RECV_ERROR && code != CURLE_SEND_ERROR))
         return false;
     for (size_t i = 0; i < sizeof alerts / sizeof alerts[0]; i++) {
         if (strstr(c->curl_error, alerts[i]))
@@ -58,6 +58,9 @@ static enum hk_fault fault_of(const struct hk_http_transfer *t, CURLcode code)
     if (t->requests > 1)
         return HK_FAULT_RESET;
     bool answering = t->requests > 0;
+    if (t->self->from_message && !answering &&
+        (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL))
+        return HK_FAULT_INVALID_PAYLOAD; /* the message's own URL */
     if (answering &&
         (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_OUT_OF_MEMORY || code == CURLE_WRITE_ERROR))
         return HK_FAULT_PROTOCOL; /* no HTTP at all, a line over libcurl's bound, a bad chunk */
@@ -187,8 +190,10 @@ static void begin(struct hk_http_transfer *t)
     hk_h1_framing_reset(&c->framing);
     c->resolving = false;
     c->curl_error[0] = '\0';
-    hk_curl_easy_load(c);
-    give_to_curl(c);
+    if (hk_curl_easy_load(c))
+        give_to_curl(c);
+    else
+        hk_http_fail(t, HK_FAULT_LOCAL, "out of memory");
 }
 
 static void next(struct hk_http_sink *base)

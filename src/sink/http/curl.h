@@ -47,6 +47,7 @@ void hk_curl_on_ran(void *sink);
 bool hk_curl_tls_left(CURL *easy); /* tls.c */
 
 bool hk_curl_easy_init(struct hk_curl_transfer *c); /* false: out of memory */
-void hk_curl_easy_load(struct hk_curl_transfer *c); /* puts the request into `easy` */
+/* Puts the request into `easy`. False: out of memory. */
+bool hk_curl_easy_load(struct hk_curl_transfer *c);
 
 #endif

@@ -195,7 +195,7 @@ static bool set_files(CURL *easy, const struct hk_http_sink *self)
 
 static bool set_strings(CURL *easy, const struct hk_http_sink *self)
 {
-    return curl_easy_setopt(easy, CURLOPT_URL, self->url) == CURLE_OK &&
+    return (!self->url || curl_easy_setopt(easy, CURLOPT_URL, self->url) == CURLE_OK) &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK && /* whatever the environment says */
            curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
@@ -203,6 +203,15 @@ static bool set_strings(CURL *easy, const struct hk_http_sink *self)
            (!strcmp(self->method, "POST") ||
             curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, self->method) == CURLE_OK) &&
            set_files(easy, self);
+}
+
+/* HTTP/2 by ALPN only: libcurl before 8 cannot use an h2c connection twice. */
+static void set_version(CURL *easy, bool tls)
+{
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT,
+                     tls ? 1L : 0L); /* else one connection for each parallel request */
 }
 
 /* Numbers and pointers: cannot fail with a libcurl that knows them, and hk_http_open has asked for its version. */
@@ -217,11 +226,7 @@ static void set_rules(CURL *easy, const struct hk_http_sink *self)
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    /* HTTP/2 by ALPN only: libcurl before 8 cannot use an h2c connection twice */
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                     self->tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT,
-                     self->tls ? 1L : 0L); /* else one connection for each parallel request */
+    set_version(easy, self->tls);
     curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN,
                      (long)(self->max_age_ms / 1000 ? self->max_age_ms / 1000 : 1));
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -271,8 +276,22 @@ static char *line_for_curl(struct hk_request *request, size_t i)
     return line;
 }
 
+/* The message names the URL and perhaps the method. A handle carries one request after another: each sets all of it. */
+static bool set_target(struct hk_curl_transfer *c)
+{
+    const char *method = hk_http_method(&c->t);
+    bool body = hk_target_method_has_body(hk_str_of(method));
+    curl_easy_setopt(c->easy, CURLOPT_NOBODY, 0L);
+    curl_easy_setopt(c->easy, body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+    if (strcmp(method, "HEAD") == 0)
+        curl_easy_setopt(c->easy, CURLOPT_NOBODY, 1L);
+    set_version(c->easy, hk_http_is_tls(&c->t));
+    return curl_easy_setopt(c->easy, CURLOPT_URL, hk_http_url(&c->t)) == CURLE_OK &&
+           curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
+}
+
 /* The list for libcurl is made of our own lines: nothing is copied, nothing allocated. */
-void hk_curl_easy_load(struct hk_curl_transfer *c)
+bool hk_curl_easy_load(struct hk_curl_transfer *c)
 {
     static char no_expect[] = "Expect:"; /* else libcurl may wait a second for 100 Continue */
     struct hk_request *request = &c->t.request;
@@ -285,4 +304,5 @@ void hk_curl_easy_load(struct hk_curl_transfer *c)
     curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->lines);
     curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)payload.len);
     curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, payload.len ? payload.ptr : "");
+    return !c->t.self->from_message || set_target(c);
 }

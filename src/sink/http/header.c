@@ -86,6 +86,26 @@ bool hk_header_not_for_messages(struct hk_str name)
     return hk_header_reserved(name) || listed(name, names);
 }
 
+bool hk_header_not_for_tasks(struct hk_str name)
+{
+    static const char *const names[] = {"host",
+                                        "content-length",
+                                        "transfer-encoding",
+                                        "connection",
+                                        "te",
+                                        "trailer",
+                                        "upgrade",
+                                        "keep-alive",
+                                        "expect",
+                                        "http2-settings",
+                                        "accept-encoding",
+                                        "content-type",
+                                        "user-agent",
+                                        "traceparent",
+                                        NULL};
+    return listed(name, names) || starts_with(name, "proxy-") || starts_with(name, "x-cloudtasks-");
+}
+
 bool hk_header_secret(struct hk_str name)
 {
     static const char *const parts[] = {"auth",   "token",     "secret",  "password",

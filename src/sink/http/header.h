@@ -18,6 +18,8 @@ bool hk_header_value_ok(struct hk_str value); /* no controls but tab */
 bool hk_header_reserved(struct hk_str name);
 /* As above, for a message: also what its own columns say, and credentials. */
 bool hk_header_not_for_messages(struct hk_str name);
+/* As hk_header_reserved, for a task of a queue: only what makes up the request itself, and what the queue says of the task. */
+bool hk_header_not_for_tasks(struct hk_str name);
 bool hk_header_secret(struct hk_str name); /* whether its value is hidden from people, by its name */
 
 /* One field of a message's headers. Anything but HK_OK ends the reading. */

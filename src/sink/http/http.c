@@ -223,10 +223,28 @@ static void hide_secrets(struct hk_http_transfer *t)
     }
 }
 
+const char *hk_http_url(const struct hk_http_transfer *t)
+{
+    return t->self->from_message ? hk_buf_cstr(&t->request.url) : t->self->url;
+}
+
+const char *hk_http_method(const struct hk_http_transfer *t)
+{
+    return t->request.method[0] ? t->request.method : t->self->method;
+}
+
+bool hk_http_is_tls(const struct hk_http_transfer *t)
+{
+    static const char https[] = "https:";
+    struct hk_str url = hk_str_of(hk_http_url(t));
+    return url.len >= sizeof https &&
+           hk_str_eqi((struct hk_str){url.ptr, sizeof https - 1}, hk_str_of(https));
+}
+
 /* A receiver that says which path it does not know says its secret. */
 static void hide_url(struct hk_http_transfer *t)
 {
-    struct hk_str url = hk_str_of(t->self->url);
+    struct hk_str url = hk_str_of(hk_http_url(t));
     size_t at = 0;
     for (struct hk_str part = hk_url_hidden(url, &at); part.ptr; part = hk_url_hidden(url, &at)) {
         char plain[256];

@@ -33,8 +33,12 @@ struct hk_http_header {
 /* All is copied. 0 and NULL: the default in brackets. */
 struct hk_http_options {
     const char *name;   /* the destination's, for messages ["http"] */
-    const char *url;    /* http:// or https://, no user, no fragment */
+    const char *url;    /* http:// or https://, no user, no fragment; NULL with from_message */
     const char *method; /* POST, PUT or PATCH [POST] */
+    /* Each message names its URL, and may name its method (payload/target.h); `method` is for those that do not. Always by libcurl. */
+    bool from_message;
+    const char
+        *queue; /* requests as Google's Cloud Tasks makes them, of this queue; NULL: as Standard Webhooks */
     const struct hk_http_header *headers;
     size_t n_headers;
     const char *const *secrets; /* "whsec_…"; one signature for each */

@@ -77,8 +77,9 @@ struct hk_http_sink {
     struct hk_timer *clock; /* all deadlines */
     uint64_t clock_ms;      /* what it is set to */
     struct hk_request_base base;
-    char *url, *method, *ca_file, *cert_file, *key_file;
-    bool tls;
+    char *url, *method, *ca_file, *cert_file, *key_file; /* url: NULL when messages name theirs */
+    bool tls;                                            /* of `url` */
+    bool from_message;
     bool hides_url; /* parts of the URL are not for people to see */
     struct hk_cidr *allow;
     size_t n_allow;
@@ -115,6 +116,11 @@ const char *hk_http_stop_text(enum hk_response_next stop); /* NULL: it did not s
 bool hk_http_allowed(const struct hk_http_sink *self, const struct hk_ip *ip);
 void hk_http_say_blocked(struct hk_http_transfer *t, const struct hk_ip *ip);
 void hk_http_note_address(struct hk_http_transfer *t, const struct hk_ip *ip, int port);
+
+/* Where it goes, and whether by TLS. */
+const char *hk_http_url(const struct hk_http_transfer *t);
+const char *hk_http_method(const struct hk_http_transfer *t);
+bool hk_http_is_tls(const struct hk_http_transfer *t);
 
 /* For `make` and `unmake`. */
 void hk_http_transfer_init(struct hk_http_transfer *t, struct hk_http_sink *self);

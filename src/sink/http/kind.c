@@ -56,7 +56,10 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
     const struct hk_conf_http *http = &conf->http;
     struct http_lists lists = {NULL, NULL, NULL};
     struct hk_http_options o = {.name = conf->name,
-                                .url = http->url,
+                                .url = hk_conf_is_targeted(conf) ? NULL : http->url,
+                                .from_message = hk_conf_is_targeted(conf),
+                                .queue = hk_conf_queue_id(conf),
+                                .user_agent = conf->queue.name ? "Google-Cloud-Tasks" : NULL,
                                 .method = methods[http->method],
                                 .basic_user = http->auth.basic.user,
                                 .basic_password = http->auth.basic.password,

@@ -40,7 +40,8 @@ static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http
     bool ok = true;
     size_t at = 0;
     self->url = copy_or_null(o->url, &ok);
-    self->hides_url = hk_url_hidden(hk_str_of(o->url), &at).ptr != NULL;
+    self->from_message = o->from_message;
+    self->hides_url = o->from_message || hk_url_hidden(hk_str_of(o->url), &at).ptr != NULL;
     self->method = copy_or_null(o->method ? o->method : "POST", &ok);
     self->ca_file = copy_or_null(o->ca_file, &ok);
     self->cert_file = copy_or_null(o->cert_file, &ok);
@@ -258,9 +259,9 @@ static enum hk_code check_and_open(struct hk_loop *loop, const struct hk_http_op
 {
     struct target u = {.tls = false};
     enum hk_code rc = check_libcurl(err);
-    if (rc == HK_OK && !o->url)
+    if (rc == HK_OK && !o->url && !o->from_message)
         return hk_err_set(err, HK_INVALID, "no url");
-    if (rc == HK_OK)
+    if (rc == HK_OK && !o->from_message)
         rc = read_url(o->url, &u, err);
     if (rc == HK_OK)
         rc = open_sink(loop, o, &u, out_sink, err);

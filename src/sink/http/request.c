@@ -15,6 +15,7 @@
 
 #define TEXT_MAX          ((size_t)80 * 1024)
 #define ID_MAX            256
+#define TASK_MAX          500
 #define MESSAGE_LINES_MAX 64
 #define STATIC_LINES_MAX  64
 
@@ -139,15 +140,18 @@ static enum hk_code open_field(struct hk_request *request, const struct hk_reque
 
 /* ---- Standard Webhooks, Idempotency-Key, traceparent ---- */
 
-/* The dot parts the signed texts from each other, so a signed id must not hold one. */
-static enum hk_code check_id(struct hk_str id, bool is_signed, struct hk_err *err)
+/* The dot parts the signed texts from each other, so a signed id must not hold one. A task's name may be longer than an id. */
+static enum hk_code check_id(struct hk_str id, const struct hk_request_base *base, struct hk_err *err)
 {
-    if (id.len >= 1 && id.len <= ID_MAX && printable(id, '!') && (!is_signed || !memchr(id.ptr, '.', id.len)))
+    bool is_signed = base->signer != NULL;
+    size_t most = base->queue ? TASK_MAX : ID_MAX;
+    bool good = id.len >= 1 && id.len <= most && printable(id, '!');
+    if (good && (!is_signed || !memchr(id.ptr, '.', id.len)))
         return HK_OK;
     char shown[HK_SHOW_MAX];
-    if (id.len < 1 || id.len > ID_MAX || !printable(id, '!'))
-        return hk_err_set(err, HK_INVALID, "message_id %s must be 1 to %d visible ASCII characters",
-                          hk_show(id, shown), ID_MAX);
+    if (!good)
+        return hk_err_set(err, HK_INVALID, "message_id %s must be 1 to %zu visible ASCII characters",
+                          hk_show(id, shown), most);
     return hk_err_set(
         err, HK_INVALID,
         "message_id %s cannot be signed: it must be 1 to %d visible ASCII characters without a dot",
@@ -352,13 +356,112 @@ struct from_message {
     size_t n;
 };
 
+/* ---- what the message says of its request ---- */
+
+static enum hk_code take_url(struct hk_request *request, struct hk_str value, struct hk_err *err)
+{
+    const char *wrong = hk_target_url_wrong(value);
+    if (wrong)
+        return hk_err_set(err, HK_INVALID, "headers: " HK_TARGET_URL " %s", wrong);
+    hk_buf_reset(&request->url);
+    return hk_buf_add(&request->url, value.ptr, value.len) == HK_OK ? HK_OK : no_memory(err);
+}
+
+static enum hk_code take_target(struct from_message *from, struct hk_str name, struct hk_str value,
+                                struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    uint64_t ms = 0;
+    if (hk_str_eq(name, hk_str_of(HK_TARGET_TIMEOUT))) { /* the engine has read it */
+        if (hk_parse_duration(value, &ms, NULL) == HK_OK && ms > 0)
+            return HK_OK;
+        return hk_err_set(err, HK_INVALID, "headers: " HK_TARGET_TIMEOUT " is not a duration such as 90s");
+    }
+    bool url = hk_str_eq(name, hk_str_of(HK_TARGET_URL)),
+         method = hk_str_eq(name, hk_str_of(HK_TARGET_METHOD));
+    if (!url && !method)
+        return bad_name(name, err);
+    if (!from->base->targeted)
+        return hk_err_set(
+            err, HK_INVALID,
+            "headers: %s is only for destinations with \"url: message\", and this one has a URL",
+            hk_show(name, shown));
+    if (url)
+        return take_url(from->request, value, err);
+    if (!hk_target_method_ok(value) || !hk_str_copy(from->request->method, HK_TARGET_METHOD_MAX, value))
+        return hk_err_set(err, HK_INVALID,
+                          "headers: " HK_TARGET_METHOD
+                          " must be GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS");
+    return HK_OK;
+}
+
+static enum hk_code check_target(const struct hk_request *request, const struct hk_request_base *base,
+                                 const struct hk_message *msg, struct hk_err *err)
+{
+    if (!base->targeted)
+        return HK_OK;
+    if (!request->url.len)
+        return hk_err_set(err, HK_INVALID,
+                          "headers: " HK_TARGET_URL
+                          " is missing, and this destination has no URL of its own");
+    if (msg->payload.len && request->method[0] && !hk_target_method_has_body(hk_str_of(request->method)))
+        return hk_err_set(err, HK_INVALID, "a %s request carries no body: its payload must be empty",
+                          request->method);
+    return HK_OK;
+}
+
+/* ---- Cloud Tasks ---- */
+
+static enum hk_code add_number(struct hk_request *request, const char *name, int64_t value,
+                               struct hk_err *err)
+{
+    char number[24];
+    int len = snprintf(number, sizeof number, "%" PRId64, value);
+    return add_text(request, name, (struct hk_str){number, (size_t)len}, err);
+}
+
+/* Responses that were no 5xx: policies class those, and attempts without a response, as transient. */
+static uint32_t executions(const struct hk_history *history)
+{
+    uint32_t n = 0;
+    for (int c = HK_CLASS_TRANSIENT + 1; c < HK_NCLASSES; c++)
+        n += history->failures[c];
+    return n;
+}
+
+/* When it was to go: as scheduled at first, and at its retries when they are due, which is now. */
+static int64_t eta_s(const struct hk_message *msg, int64_t wall_ms)
+{
+    int64_t first_ms = msg->not_before_ms ? msg->not_before_ms : msg->created_ms;
+    return (msg->history.attempts || !first_ms ? wall_ms : first_ms) / 1000;
+}
+
+static enum hk_code add_queue(struct hk_request *request, const char *queue, const struct hk_message *msg,
+                              int64_t wall_ms, struct hk_err *err)
+{
+    enum hk_code rc = add_text(request, "X-CloudTasks-QueueName", hk_str_of(queue), err);
+    if (rc == HK_OK)
+        rc = add_text(request, "X-CloudTasks-TaskName", msg->message_id, err);
+    if (rc == HK_OK)
+        rc = add_number(request, "X-CloudTasks-TaskRetryCount", msg->history.attempts, err);
+    if (rc == HK_OK)
+        rc = add_number(request, "X-CloudTasks-TaskExecutionCount", executions(&msg->history), err);
+    if (rc == HK_OK)
+        rc = add_number(request, "X-CloudTasks-TaskETA", eta_s(msg, wall_ms), err);
+    return rc;
+}
+
+/* ---- its headers ---- */
+
 static enum hk_code add_from_message(void *arg, struct hk_str name, struct hk_str value, struct hk_err *err)
 {
     struct from_message *from = arg;
     char shown[HK_SHOW_MAX];
+    if (hk_target_is_name(name))
+        return take_target(from, name, value, err);
     if (++from->n > MESSAGE_LINES_MAX)
         return hk_err_set(err, HK_INVALID, "headers: more than %d", MESSAGE_LINES_MAX);
-    if (hk_header_not_for_messages(name))
+    if (from->base->queue ? hk_header_not_for_tasks(name) : hk_header_not_for_messages(name))
         return hk_err_set(err, HK_INVALID, "headers: %s is not for a message to set", hk_show(name, shown));
     if (hk_request_has(&from->base->fixed, name) || is_named(from->base, HK_FIELD_IDEMPOTENCY_KEY, name) ||
         is_named(from->base, HK_FIELD_TRACEPARENT, name))
@@ -373,13 +476,17 @@ static enum hk_code add_from_message(void *arg, struct hk_str name, struct hk_st
 void hk_request_init(struct hk_request *request)
 {
     hk_buf_init(&request->text, TEXT_MAX);
+    hk_buf_init(&request->url, HK_TARGET_URL_MAX + 1);
+    request->method[0] = '\0';
     request->n = 0;
 }
 
 void hk_request_fini(struct hk_request *request)
 {
     hk_secret_wipe(request->text.data, request->text.len);
+    hk_secret_wipe(request->url.data, request->url.len);
     hk_buf_fini(&request->text);
+    hk_buf_fini(&request->url);
 }
 
 static enum hk_code copy_fixed(struct hk_request *request, const struct hk_request *fixed, struct hk_err *err)
@@ -388,31 +495,51 @@ static enum hk_code copy_fixed(struct hk_request *request, const struct hk_reque
     hk_buf_add(&request->text, fixed->text.data, fixed->text.len);
     memcpy(request->lines, fixed->lines, fixed->n * sizeof fixed->lines[0]);
     request->n = fixed->n;
+    hk_buf_reset(&request->url);
+    request->method[0] = '\0';
     return hk_buf_status(&request->text) == HK_OK ? HK_OK : full(request, err);
+}
+
+/* What is said of a message beside its own headers. */
+static enum hk_code add_envelope(struct hk_request *request, struct hk_request_base *base,
+                                 const struct hk_message *msg, int64_t wall_ms, struct hk_err *err)
+{
+    if (base->queue)
+        return add_queue(request, base->queue, msg, wall_ms, err);
+    enum hk_code rc = add_webhook(request, base->signer, msg, wall_ms, err);
+    if (rc == HK_OK)
+        rc = add_idempotency_key(request, base, msg, err);
+    if (rc == HK_OK && base->ce_source)
+        rc = add_cloudevents(request, base->ce_source, msg, err);
+    return rc;
+}
+
+static struct hk_str type_of(const struct hk_request_base *base, const struct hk_message *msg)
+{
+    if (msg->content_type.len)
+        return msg->content_type;
+    return hk_str_of(base->queue ? "application/octet-stream" : "application/json");
 }
 
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
                               const struct hk_message *msg, uint32_t attempt, int64_t wall_ms,
                               struct hk_err *err)
 {
-    struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
     enum hk_code rc = copy_fixed(request, &base->fixed, err);
     if (rc == HK_OK)
-        rc = check_id(msg->message_id, base->signer != NULL, err);
+        rc = check_id(msg->message_id, base, err);
     if (rc == HK_OK && !base->typed)
-        rc = add_text(request, "Content-Type", type, err);
+        rc = add_text(request, "Content-Type", type_of(base, msg), err);
     if (rc == HK_OK)
-        rc = add_webhook(request, base->signer, msg, wall_ms, err);
-    if (rc == HK_OK)
-        rc = add_idempotency_key(request, base, msg, err);
+        rc = add_envelope(request, base, msg, wall_ms, err);
     if (rc == HK_OK)
         rc = add_traceparent(request, base, msg->traceparent, err);
-    if (rc == HK_OK && base->ce_source)
-        rc = add_cloudevents(request, base->ce_source, msg, err);
     struct from_message from = {.request = request, .base = base};
     if (rc == HK_OK && msg->headers.len)
         rc = hk_headers_read(msg->headers, add_from_message, &from, err);
-    return rc == HK_OK ? add_fields(request, base, msg, attempt, err) : rc;
+    if (rc == HK_OK)
+        rc = check_target(request, base, msg, err);
+    return rc == HK_OK && !base->queue ? add_fields(request, base, msg, attempt, err) : rc;
 }
 
 /* Of a signature its start is shown: enough to compare two, useless to forge one. */
@@ -605,6 +732,9 @@ enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_
         rc = copy_source(base, options, err);
     if (rc == HK_OK && options->n_secrets)
         rc = hk_signer_new(options->secrets, options->n_secrets, &base->signer, err);
+    if (rc == HK_OK && options->queue && !(base->queue = hk_mem_strdup(options->queue)))
+        rc = no_memory(err);
+    base->targeted = options->from_message;
     base->typed = hk_request_has(&base->fixed, hk_str_of("Content-Type"));
     if (rc != HK_OK)
         hk_request_base_fini(base);
@@ -615,6 +745,7 @@ void hk_request_base_fini(struct hk_request_base *base)
 {
     hk_request_fini(&base->fixed);
     hk_mem_free(base->ce_source);
+    hk_mem_free(base->queue);
     hk_signer_free(base->signer);
     memset(base, 0, sizeof *base);
 }

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "core/message.h"
+#include "payload/target.h"
 #include "sink/http/fields.h"
 #include "sink/http/header.h"
 #include "sink/http/http.h"
@@ -29,6 +30,10 @@ struct hk_request {
     } lines[HK_REQUEST_LINES_MAX];
 
     size_t n;
+
+    /* What the message says of its own request (payload/target.h); "" = nothing. */
+    struct hk_buf url;
+    char method[HK_TARGET_METHOD_MAX];
 };
 
 void hk_request_init(struct hk_request *request);
@@ -58,7 +63,9 @@ struct hk_request_base {
     } fields[HK_NFIELDS];
 
     bool typed;               /* one of them is Content-Type */
+    bool targeted;            /* messages name their URL */
     char *ce_source;          /* NULL = no CloudEvents */
+    char *queue;              /* of Cloud Tasks' requests; NULL = they are none */
     struct hk_signer *signer; /* NULL = unsigned */
 };
 

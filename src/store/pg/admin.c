@@ -248,8 +248,9 @@ static void arg_time(struct hk_pg *pg, struct hk_pg_args *a, const char *text, i
         hk_pg_arg_null(pg, a);
 }
 
-static void add_row(struct hk_pg *pg, const struct hk_outbox_message *m, const struct row *row)
+static void add_row(struct hk_pg *pg, const struct hk_enqueue *item, const struct row *row)
 {
+    const struct hk_outbox_message *m = &item->message;
     struct hk_pg_args a = {.n = 0};
     const char *const texts[] = {m->message_id,  m->destination,    m->event_type, m->message_key,
                                  m->headers,     m->content_type,   row->encoding, m->correlation_id,
@@ -267,7 +268,7 @@ static void add_row(struct hk_pg *pg, const struct hk_outbox_message *m, const s
         hk_pg_arg_bytes(pg, &a, row->payload);
     else
         hk_pg_arg_null(pg, &a);
-    hk_pg_add(pg, HK_PA_ENQUEUE, &a);
+    hk_pg_add(pg, item->is_task ? HK_PA_ENQUEUE_TASK : HK_PA_ENQUEUE, &a);
 }
 
 static enum hk_code pa_enqueue(struct hk_admin *admin, const struct hk_enqueue *items, size_t n,
@@ -284,14 +285,19 @@ static enum hk_code pa_enqueue(struct hk_admin *admin, const struct hk_enqueue *
     }
     hk_pg_begin(pg, true);
     for (size_t i = 0; i < n && hk_pg_ok(pg); i++)
-        add_row(pg, &items[i].message, &rows[i]);
+        add_row(pg, &items[i], &rows[i]);
     hk_pg_send(pg);
+    bool taken = false;
     for (size_t i = 0; i < n && hk_pg_ok(pg); i++) {
         PGresult *res = hk_pg_result(pg);
         if (res && PQntuples(res) == 1)
             ids[i] = hk_pg_text(pg, res, 0, 0);
+        else if (res && items[i].is_task)
+            taken = true;
         PQclear(res);
     }
+    if (taken && hk_pg_ok(pg))
+        hk_pg_fail(pg, HK_EXISTS, "there is a task of this name, or was within the last hour");
     enum hk_code rc = hk_pa_end(admin, "enqueue", err);
     if (rc == HK_OK)
         *out_ids = ids;
@@ -377,6 +383,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .relays = hk_pa_relays,
     .list = hk_pa_list,
     .show = hk_pa_show,
+    .fetch = hk_pa_fetch,
     .attempts = hk_pa_attempts,
     .cancel = hk_pa_cancel,
     .cancel_refs = hk_pa_cancel_refs,

@@ -80,6 +80,8 @@ enum hk_code hk_pa_list(struct hk_admin *admin, const struct hk_list *list, cons
                         struct hk_err *err);
 enum hk_code hk_pa_show(struct hk_admin *admin, const char *message_id, size_t payload_max,
                         const struct hk_shown **out, struct hk_err *err);
+enum hk_code hk_pa_fetch(struct hk_admin *admin, const struct hk_ref *refs, size_t n, size_t payload_max,
+                         const struct hk_shown **out, struct hk_err *err);
 enum hk_code hk_pa_attempts(struct hk_admin *admin, const char *message_id, int64_t after_id, uint32_t limit,
                             const struct hk_tries **out, struct hk_err *err);
 /* admin_define.c */

@@ -499,3 +499,48 @@ enum hk_code hk_pa_show(struct hk_admin *admin, const char *message_id, size_t p
         *out = &admin->shown;
     return rc;
 }
+
+static struct hk_str ids_of(struct hk_pg *pg, const struct hk_ref *refs, size_t n, enum hk_place place)
+{
+    struct hk_buf text;
+    hk_buf_init(&text, 32 * n + 8);
+    (void)hk_buf_addc(&text, '{');
+    for (size_t i = 0; i < n; i++)
+        if (refs[i].place == place)
+            (void)hk_buf_addf(&text, "%s%lld", text.len > 1 ? "," : "", (long long)refs[i].id);
+    (void)hk_buf_addc(&text, '}');
+    const char *copy =
+        hk_buf_status(&text) == HK_OK ? hk_pool_copy_str(hk_pg_pool(pg), hk_buf_str(&text)) : NULL;
+    if (!copy)
+        hk_pg_fail(pg, HK_NOMEM, "out of memory");
+    hk_buf_fini(&text);
+    return hk_str_of(copy ? copy : "{}");
+}
+
+enum hk_code hk_pa_fetch(struct hk_admin *admin, const struct hk_ref *refs, size_t n, size_t payload_max,
+                         const struct hk_shown **out, struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    size_t room = 0;
+    admin->shown = (struct hk_shown){.n_rows = 0};
+    hk_pg_call(pg);
+    hk_pg_begin(pg, false);
+    for (int place = HK_IN_RETRY; place <= HK_IN_OUTBOX; place++) {
+        struct hk_pg_args a = {.n = 0};
+        hk_pg_arg_null(pg, &a);
+        hk_pg_arg_text(pg, &a, ids_of(pg, refs, n, (enum hk_place)place));
+        hk_pg_arg_i64(pg, &a, payload_max < INT32_MAX ? (int64_t)payload_max : INT32_MAX);
+        hk_pg_arg_i64(pg, &a, (int64_t)n);
+        hk_pg_add(pg, place == HK_IN_RETRY ? HK_PA_FETCH_IN_RETRY : HK_PA_FETCH_IN_OUTBOX, &a);
+    }
+    hk_pg_send(pg);
+    for (int place = HK_IN_RETRY; place <= HK_IN_OUTBOX && hk_pg_ok(pg); place++) {
+        PGresult *res = hk_pg_result(pg);
+        read_shown(admin, res, (enum hk_place)place, payload_max, &room);
+        PQclear(res);
+    }
+    enum hk_code rc = hk_pg_end(pg, "read messages", err);
+    if (rc == HK_OK)
+        *out = &admin->shown;
+    return rc;
+}

@@ -5,6 +5,7 @@
 
 #include "core/encoding.h"
 #include "payload/codec.h"
+#include "payload/target.h"
 #include "store/pg/store.h"
 
 _Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
@@ -188,14 +189,13 @@ static void read_payload(struct hk_store *store, const PGresult *res, int row, i
 
 static const char *malformed(const PGresult *res, int row, const struct columns *c, struct hk_message *out)
 {
-    int64_t not_before_ms;
     if (!out->message_id.len)
         return "message_id";
     if (!hk_encoding_is_known(out->encoding))
         return "encoding";
     if (!max_attempts_at(res, row, c->max_attempts, &out->max_attempts))
         return "max_attempts";
-    return not_before_at(res, row, c->not_before, &not_before_ms) ? NULL : "not_before";
+    return not_before_at(res, row, c->not_before, &out->not_before_ms) ? NULL : "not_before";
 }
 
 static void read_message(struct hk_store *store, const PGresult *res, int row, const struct columns *c,
@@ -220,6 +220,7 @@ static void read_message(struct hk_store *store, const PGresult *res, int row, c
     };
     time_at(res, row, c->created, false, &out->created_ms);
     out->malformed = malformed(res, row, c, out);
+    out->timeout_ms = hk_target_timeout_ms(out->headers);
     out->oversized = size_at(res, row, c->payload_bytes) > store->options.max_payload_bytes;
     read_payload(store, res, row, c->payload, out);
     *out_shard = (uint8_t)(int_at(res, row, c->shard) & (HK_PG_SHARDS - 1));

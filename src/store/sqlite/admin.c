@@ -165,6 +165,47 @@ static void insert_one(struct hk_store *store, sqlite3_stmt *q, const struct hk_
         continue;
 }
 
+/* False: the name is taken. */
+static bool take_name(struct hk_store *store, const struct hk_enqueue *item, int64_t now_ms)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_TASK_NAME]);
+    hk_sq_bind_text_or_null(store, q, 1, hk_str_of(item->message.destination));
+    hk_sq_bind_text_or_null(store, q, 2, hk_str_of(item->message.message_id));
+    hk_sq_bind_i64(store, q, 3, now_ms);
+    hk_sq_bind_i64(store, q, 4, now_ms - HK_TASK_TOMBSTONE_MS);
+    bool ours = hk_sq_row(store, q);
+    while (hk_sq_row(store, q))
+        continue;
+    sqlite3_finalize(q);
+    return ours || !hk_sq_ok(store);
+}
+
+static void forget_names(struct hk_store *store, int64_t now_ms)
+{
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_TASK_FORGET]);
+    hk_sq_bind_i64(store, q, 1, now_ms - HK_TASK_FORGET_MS);
+    while (hk_sq_row(store, q))
+        continue;
+    sqlite3_finalize(q);
+}
+
+/* True: a name is taken, and the transaction is to be undone. */
+static bool names_taken(struct hk_store *store, const struct hk_enqueue *items, size_t n)
+{
+    bool taken = false, any = false;
+    int64_t now_ms = 0;
+    for (size_t i = 0; i < n && !taken && hk_sq_ok(store); i++) {
+        if (!items[i].is_task)
+            continue;
+        now_ms = any ? now_ms : hk_sq_now(store);
+        any = true;
+        taken = !take_name(store, &items[i], now_ms);
+    }
+    if (any && !taken)
+        forget_names(store, now_ms);
+    return taken;
+}
+
 static enum hk_code sa_enqueue(struct hk_admin *admin, const struct hk_enqueue *items, size_t n,
                                const struct hk_str **out_ids, struct hk_err *err)
 {
@@ -175,11 +216,16 @@ static enum hk_code sa_enqueue(struct hk_admin *admin, const struct hk_enqueue *
     hk_sq_call(store);
     struct hk_str *ids = hk_sq_alloc(store, n ? n : 1, sizeof *ids);
     hk_sq_begin_write(store);
+    bool taken = names_taken(store, items, n);
     sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_ENQUEUE]);
-    for (size_t i = 0; ids && i < n && hk_sq_ok(store); i++)
+    for (size_t i = 0; ids && i < n && !taken && hk_sq_ok(store); i++)
         insert_one(store, q, &items[i], &ids[i]);
     sqlite3_finalize(q);
+    if (taken)
+        hk_sq_rollback(store);
     enum hk_code rc = hk_sq_end(store, "enqueue", err);
+    if (rc == HK_OK && taken)
+        return hk_err_set(err, HK_EXISTS, "there is a task of this name, or was within the last hour");
     if (rc == HK_OK)
         *out_ids = ids;
     return rc;
@@ -275,6 +321,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .relays = hk_sa_relays,
     .list = hk_sa_list,
     .show = hk_sa_show,
+    .fetch = hk_sa_fetch,
     .attempts = hk_sa_attempts,
     .cancel = hk_sa_cancel,
     .cancel_refs = hk_sa_cancel_refs,

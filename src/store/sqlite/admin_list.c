@@ -587,6 +587,23 @@ enum hk_code hk_sa_list(struct hk_admin *admin, const struct hk_list *list, cons
 
 /* ---- show ---- */
 
+/* The row at hand, whole. False: no memory. */
+static bool add_shown(struct hk_store *store, sqlite3_stmt *q, enum hk_place place, size_t payload_max,
+                      struct hk_shown *out, size_t *room)
+{
+    struct hk_row *rows = hk_sa_grow(store, out->rows, out->n_rows, room, sizeof *rows);
+    const char *type = (const char *)sqlite3_column_text(q, C_PAYLOAD_TYPE);
+    if (!rows)
+        return false;
+    out->rows = rows;
+    read_brief(store, q, place, &rows[out->n_rows]);
+    read_details(store, q, &rows[out->n_rows]);
+    if (places[place].has_payload && type)
+        read_payload(store, hk_sq_pool(store), type, payload_max, &rows[out->n_rows]);
+    out->n_rows++;
+    return true;
+}
+
 static void show_place(struct hk_store *store, enum hk_place place, const char *message_id,
                        size_t payload_max, struct hk_shown *out, size_t *room)
 {
@@ -601,20 +618,43 @@ static void show_place(struct hk_store *store, enum hk_place place, const char *
     sqlite3_stmt *q = hk_sa_prepare(store, hk_buf_cstr(&sql));
     hk_sq_bind_cstr(store, q, 1, message_id);
     hk_sq_bind_i64(store, q, 2, HK_SHOWN_MAX - (int64_t)out->n_rows);
-    while (hk_sq_row(store, q)) {
-        struct hk_row *rows = hk_sa_grow(store, out->rows, out->n_rows, room, sizeof *rows);
-        const char *type = (const char *)sqlite3_column_text(q, C_PAYLOAD_TYPE);
-        if (!rows)
-            break;
-        out->rows = rows;
-        read_brief(store, q, place, &rows[out->n_rows]);
-        read_details(store, q, &rows[out->n_rows]);
-        if (places[place].has_payload && type)
-            read_payload(store, hk_sq_pool(store), type, payload_max, &rows[out->n_rows]);
-        out->n_rows++;
-    }
+    while (hk_sq_row(store, q) && add_shown(store, q, place, payload_max, out, room))
+        continue;
     sqlite3_finalize(q);
     hk_buf_fini(&sql);
+}
+
+static void fetch_one(struct hk_store *store, const struct hk_ref *ref, size_t payload_max,
+                      struct hk_shown *out, size_t *room)
+{
+    struct hk_buf sql;
+    hk_buf_init(&sql, SQL_MAX);
+    select_from(&sql, ref->place, true);
+    (void)hk_buf_addf(&sql, "%s WHERE t.id = ?1", places[ref->place].joined);
+    if (hk_buf_status(&sql) != HK_OK)
+        hk_sq_fail(store, SQLITE_NOMEM);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_buf_cstr(&sql));
+    hk_sq_bind_i64(store, q, 1, ref->id);
+    while (hk_sq_row(store, q) && add_shown(store, q, ref->place, payload_max, out, room))
+        continue;
+    sqlite3_finalize(q);
+    hk_buf_fini(&sql);
+}
+
+enum hk_code hk_sa_fetch(struct hk_admin *admin, const struct hk_ref *refs, size_t n, size_t payload_max,
+                         const struct hk_shown **out, struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    size_t room = 0;
+    admin->shown = (struct hk_shown){.n_rows = 0};
+    hk_sq_call(store);
+    hk_sq_begin_read(store);
+    for (size_t i = 0; i < n && hk_sq_ok(store); i++)
+        fetch_one(store, &refs[i], payload_max, &admin->shown, &room);
+    enum hk_code rc = hk_sq_end(store, "read messages", err);
+    if (rc == HK_OK)
+        *out = &admin->shown;
+    return rc;
 }
 
 void hk_sa_attempt(struct hk_store *store, sqlite3_stmt *q, struct hk_tried *out)

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "core/encoding.h"
 #include "payload/codec.h"
+#include "payload/target.h"
 #include "store/sqlite/sqlite.h"
 
 _Static_assert(HK_NCLASSES == 6 && HK_CLASS_TRANSIENT == 1,
@@ -153,7 +154,6 @@ static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_mess
 
 void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, struct hk_message *out)
 {
-    int64_t not_before_ms;
     *out = (struct hk_message){
         .source = source,
         .id = sqlite3_column_int64(q, HK_SQ_M_ID),
@@ -170,7 +170,7 @@ void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source sourc
         .policy = hk_sq_text(store, q, HK_SQ_M_POLICY),
         .life = 1,
     };
-    if (!hk_sq_time(q, HK_SQ_M_NOT_BEFORE, &not_before_ms))
+    if (!hk_sq_time(q, HK_SQ_M_NOT_BEFORE, &out->not_before_ms))
         out->malformed = "not_before";
     if (!hk_sq_expiry(q, HK_SQ_M_EXPIRES, &out->expires_ms))
         out->malformed = "expires_at";
@@ -180,6 +180,7 @@ void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source sourc
         out->malformed = "encoding";
     if (!out->message_id.len)
         out->malformed = "message_id";
+    out->timeout_ms = hk_target_timeout_ms(out->headers);
     if (!hk_sq_time(q, HK_SQ_M_CREATED, &out->created_ms))
         out->created_ms = 0; /* no more than a figure */
     read_payload(store, q, out);

@@ -512,12 +512,39 @@ FROM (VALUES ('@outbox_figures_gone()', '@outbox_relay'), ('@outbox_audit_chain(
 -- $1 message_id, $2 destination, $3 event_type, $4 message_key, $5 headers, $6 content_type, $7 encoding,
 -- $8 correlation_id, $9 traceparent, $10 idempotency_key, $11 not_before ms, $12 expires_at ms, $13 policy,
 -- $14 max_attempts, $15 payload
+--@ fragment TASK_NOW
+(extract(epoch FROM now()) * 1000)::bigint
+
 --@ statement ENQUEUE
 INSERT INTO @outbox (message_id, destination, event_type, message_key, headers, content_type, encoding,
   correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts, payload)
   VALUES (coalesce($1, gen_random_uuid()::text), coalesce($2, ''), $3, $4, $5, $6, coalesce($7, 'utf8'), $8, $9,
   $10, 'epoch'::timestamptz + $11::bigint * interval '1 ms', 'epoch'::timestamptz + $12::bigint * interval '1 ms',
   $13, $14::int, $15::text)
+RETURNING message_id
+
+-- The same for a task: no row = its name is taken, or was given within the last hour. Names are forgotten after 32 days.
+--@ statement ENQUEUE_TASK
+WITH named AS (INSERT INTO @outbox_task AS t (destination, task, created_ms)
+  VALUES ($2::text, $1::text, {TASK_NOW}) ON CONFLICT (destination, task) DO UPDATE SET created_ms = excluded.created_ms
+  WHERE t.created_ms <= {TASK_NOW} - 3600000
+    AND NOT EXISTS (SELECT 1 FROM @outbox_retry r WHERE r.message_id = $1 AND r.destination = $2)
+    AND NOT EXISTS (SELECT 1 FROM @outbox o WHERE left(o.destination, 63) = left($2, 63) AND o.destination = $2
+      AND o.message_id = $1)
+    AND NOT EXISTS (SELECT 1 FROM @dead_letters d WHERE d.message_id = $1 AND d.destination = $2
+      AND d.status IN ('failed', 'retrying'))
+    AND NOT EXISTS (SELECT 1 FROM @outbox_sent s WHERE s.message_id = $1 AND s.destination = $2
+      AND s.sent_ms > {TASK_NOW} - 3600000)
+    AND NOT EXISTS (SELECT 1 FROM @outbox_cancelled c WHERE c.message_id = $1 AND c.destination = $2
+      AND c.cancelled_ms > {TASK_NOW} - 3600000)
+  RETURNING 1), old AS (DELETE FROM @outbox_task t USING (SELECT x.destination, x.task FROM @outbox_task x
+    WHERE x.created_ms < {TASK_NOW} - 2764800000 ORDER BY x.created_ms LIMIT 100 FOR UPDATE SKIP LOCKED) x
+  WHERE t.destination = x.destination AND t.task = x.task AND (t.destination, t.task) <> ($2::text, $1::text))
+INSERT INTO @outbox (message_id, destination, event_type, message_key, headers, content_type, encoding,
+  correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts, payload)
+  SELECT $1, $2, $3, $4, $5, $6, coalesce($7, 'utf8'), $8, $9, $10,
+  'epoch'::timestamptz + $11::bigint * interval '1 ms', 'epoch'::timestamptz + $12::bigint * interval '1 ms',
+  $13, $14::int, $15::text FROM named
 RETURNING message_id
 
 -- $1 the time, $2 destination, $3 paused, $4 actor, $5 reason: was it so already? A pause that is repeated has a new
@@ -753,6 +780,15 @@ FROM n LEFT JOIN LATERAL (SELECT w.origin, w.id FROM w WHERE n.n = $2 ORDER BY w
 
 --@ statement SHOW_IN_SENT
 {SHOW({BRIEF_SENT}{DETAILS_SENT}; @outbox_sent; ; {BY_MESSAGE_ID}; true)}
+
+-- $2 ids, $3 bytes of payloads, $4 how many
+--@ statement FETCH_IN_RETRY
+{SHOW({BRIEF_RETRY}{DETAILS_RETRY}; @outbox_retry; {JOIN_RETRY}; t.id = ANY ($2::bigint[])
+  AND $1::text IS NULL; true)}
+
+--@ statement FETCH_IN_OUTBOX
+{SHOW({BRIEF_OUTBOX}{DETAILS_OUTBOX}; @outbox; {JOIN_OUTBOX}; t.id = ANY ($2::bigint[])
+  AND $1::text IS NULL; true)}
 
 --@ statement LIST_OUTBOX_HELD
 {LIST_HELD({BRIEF_OUTBOX}; SELECT x.* FROM (SELECT DISTINCT id FROM named) d CROSS JOIN LATERAL (SELECT o.*

@@ -160,6 +160,25 @@ INSERT INTO outbox (message_id, destination, event_type, message_key, headers, c
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 RETURNING message_id
 
+-- ?1 destination, ?2 task, ?3 now, ?4 an hour ago. A row: the name is ours.
+--@ statement TASK_NAME
+INSERT INTO outbox_task (destination, task, created_ms) VALUES (?1, ?2, ?3)
+ON CONFLICT (destination, task) DO UPDATE SET created_ms = excluded.created_ms
+WHERE outbox_task.created_ms <= ?4
+  AND NOT EXISTS (SELECT 1 FROM outbox_retry r INDEXED BY outbox_retry_message WHERE r.message_id = ?2 AND r.destination = ?1)
+  AND NOT EXISTS (SELECT 1 FROM outbox o INDEXED BY outbox_by_destination WHERE o.destination = ?1 AND o.message_id = ?2)
+  AND NOT EXISTS (SELECT 1 FROM dead_letters d INDEXED BY dead_letters_message WHERE d.message_id = ?2
+    AND d.destination = ?1 AND d.status IN ('failed', 'retrying'))
+  AND NOT EXISTS (SELECT 1 FROM outbox_sent s INDEXED BY outbox_sent_message WHERE s.message_id = ?2
+    AND s.destination = ?1 AND s.sent_ms > ?4)
+  AND NOT EXISTS (SELECT 1 FROM outbox_cancelled c INDEXED BY outbox_cancelled_message WHERE c.message_id = ?2
+    AND c.destination = ?1 AND c.cancelled_ms > ?4)
+RETURNING 1
+
+-- ?1 names that were given before this
+--@ statement TASK_FORGET
+DELETE FROM outbox_task WHERE id IN (SELECT id FROM outbox_task INDEXED BY outbox_task_created WHERE created_ms < ?1 LIMIT 100)
+
 --@ statement PAUSE_CHANGES
 SELECT paused, open_until_ms <> 0 FROM outbox_destination WHERE name = ?1
 

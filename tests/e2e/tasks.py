@@ -1,0 +1,659 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Cloud Tasks v2: every call as REST, hostile requests, and document 004's flow with Google's own client for Node. Speaks TAP.
+
+Usage: tasks.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them; STORE=postgres runs
+them on that store. The client is fetched by npm, as tasks_node/package-lock.json pins it; where that cannot be, its tests are skipped."""
+import atexit
+import base64
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from support import Answer, Handler, Receiver, Request, Skip, World, clean_environment, rfc3339, run_tests, until
+
+WHO = ("--actor", "setup", "--reason", "a test")
+PARENT = "projects/shop/locations/asia-northeast1"
+QUEUE = PARENT + "/queues/bigquery-sync-queue"
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+# ---- the receiver: any method, and tasks are told apart by their name ----
+
+class TaskHandler(Handler):
+    def take(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {k.lower(): v for k, v in self.headers.items()}
+        request = Request(self.path, headers, body, self.arrived)
+        request.id, request.method = headers.get("x-cloudtasks-taskname", ""), self.command
+        answer = self.server.receiver.take(request)
+        if answer is None:
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for key, value in answer.headers.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    do_POST = do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = take
+
+
+class TaskReceiver(Receiver):
+    def __init__(self, log=None):
+        super().__init__(log)
+        self.server.RequestHandlerClass = TaskHandler
+
+
+class TaskWorld(World):
+    """A relay with Cloud Tasks enabled, and a token of each role."""
+
+    make_receiver = TaskReceiver
+
+    def __init__(self, queues=None, **more):
+        section = {"allow": ["127.0.0.0/8"], **(queues or {})}
+        super().__init__(queues=section, **more)
+        self.tokens = {role: self.hikyaku("token", "create", role, "--role", role, *WHO).strip().splitlines()[-1].split()[-1]
+                       for role in ("viewer", "operator", "admin")}
+
+    def start(self):
+        self.relay = self.daemon().ready()
+        self.address = until(lambda: re.search(r'msg="admin listening" address=(\S+)', self.relay.log()), "the admin server")[1]
+        return self
+
+    def ask(self, method, path, body=None, role="admin", token=None, headers=None):
+        """(status, parsed body) of a call below /v2/."""
+        head = {"Authorization": f"Bearer {token or self.tokens[role]}", **(headers or {})}
+        if body is not None:
+            head.setdefault("Content-Type", "application/json")
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection(self.address, timeout=120)
+        try:
+            connection.request(method, "/v2/" + path, data, head)
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+        finally:
+            connection.close()
+
+    def good(self, *args, **more):
+        status, is_ = self.ask(*args, **more)
+        assert status == 200, (args, status, is_)
+        return is_
+
+    def bad(self, status, word, *args, **more):
+        """Google's form of an error; returns its message."""
+        was, is_ = self.ask(*args, **more)
+        assert was == status and set(is_) == {"error"}, (args, was, is_)
+        error = is_["error"]
+        assert error["code"] == status and error["status"] == word and error["message"] and error["details"] == [], is_
+        return error["message"]
+
+    def queue(self, name=QUEUE, **settings):
+        return self.good("POST", PARENT + "/queues", {"name": name, **settings})
+
+    def task(self, path="work", queue=QUEUE, name=None, http=None, role="operator", **more):
+        """The task that was created."""
+        task = {"httpRequest": {"url": self.receiver.url(path), **(http or {})}, **more}
+        if name:
+            task["name"] = f"{queue}/tasks/{name}"
+        return self.good("POST", queue + "/tasks", {"task": task}, role=role)
+
+
+@contextlib.contextmanager
+def world(queues=None, **more):
+    with TaskWorld(queues, **more) as w:
+        yield w.start()
+
+
+def b64(text):
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def id_of(task):
+    return task["name"].rsplit("/", 1)[1]
+
+
+# ---- queues ----
+
+@test
+def queues_are_created_shown_listed_and_deleted():
+    with world() as w:
+        made = w.queue(rateLimits={"maxDispatchesPerSecond": 5.5, "maxConcurrentDispatches": 3},
+                       retryConfig={"maxAttempts": 10, "minBackoff": "1s", "maxBackoff": "3.5s", "maxDoublings": 4, "maxRetryDuration": "7200s"})
+        assert made == {"name": QUEUE, "state": "RUNNING",
+                        "rateLimits": {"maxDispatchesPerSecond": 5.5, "maxBurstSize": 10, "maxConcurrentDispatches": 3},
+                        "retryConfig": {"maxAttempts": 10, "maxRetryDuration": "7200s", "minBackoff": "1s", "maxBackoff": "3.500s",
+                                        "maxDoublings": 4}}, made
+        assert w.good("GET", QUEUE, role="viewer") == made
+        w.bad(409, "ALREADY_EXISTS", "POST", PARENT + "/queues", {"name": QUEUE})
+        names = [f"{PARENT}/queues/q{i}" for i in range(5)]
+        for name in names:
+            is_ = w.queue(name)
+        assert is_["rateLimits"] == {"maxDispatchesPerSecond": 500, "maxBurstSize": 100, "maxConcurrentDispatches": 1000}, is_
+        assert is_["retryConfig"] == {"maxAttempts": 100, "maxRetryDuration": "0s", "minBackoff": "0.100s", "maxBackoff": "3600s",
+                                      "maxDoublings": 16}, is_
+        found, token = [], ""
+        while token is not None:
+            page = w.good("GET", f"{PARENT}/queues?pageSize=2&pageToken={token}", role="viewer")
+            assert len(page["queues"]) <= 2
+            found += [q["name"] for q in page["queues"]]
+            token = page.get("nextPageToken")
+        assert found == sorted([QUEUE, *names]), found
+        other = w.good("GET", "projects/other/locations/asia-northeast1/queues")
+        assert other == {"queues": []}, other
+        assert w.good("DELETE", names[0]) == {}
+        w.bad(404, "NOT_FOUND", "GET", names[0])
+        w.bad(404, "NOT_FOUND", "DELETE", names[0])
+
+
+@test
+def a_patch_changes_what_its_mask_names_and_makes_what_is_not_there():
+    with world() as w:
+        made = w.good("PATCH", QUEUE, {"retryConfig": {"maxAttempts": 7, "minBackoff": "2s"}})
+        assert made["retryConfig"]["maxAttempts"] == 7 and made["retryConfig"]["minBackoff"] == "2s", made
+        one = w.good("PATCH", QUEUE + "?updateMask=retryConfig.maxAttempts,rate_limits.max_concurrent_dispatches",
+                     {"name": QUEUE, "retryConfig": {"maxAttempts": -1, "minBackoff": "9s"}, "rateLimits": {"maxConcurrentDispatches": 2}})
+        assert one["retryConfig"]["maxAttempts"] == -1 and one["retryConfig"]["minBackoff"] == "2s", one
+        assert one["rateLimits"]["maxConcurrentDispatches"] == 2, one
+        again = w.good("PATCH", QUEUE + "?updateMask=retryConfig", {})
+        assert again["retryConfig"]["maxAttempts"] == 100 and again["retryConfig"]["minBackoff"] == "0.100s", again
+        w.bad(400, "INVALID_ARGUMENT", "PATCH", QUEUE + "?updateMask=nonsense", {})
+        w.bad(400, "INVALID_ARGUMENT", "PATCH", QUEUE, {"name": PARENT + "/queues/another"})
+
+
+@test
+def a_paused_queue_keeps_its_tasks_until_it_is_resumed():
+    with world() as w:
+        w.queue()
+        assert w.good("POST", QUEUE + ":pause", {}, role="operator")["state"] == "PAUSED"
+        assert w.good("GET", QUEUE)["state"] == "PAUSED"
+        w.task(name="waits")
+        listed = w.good("GET", QUEUE + "/tasks", role="viewer")["tasks"]
+        assert [id_of(t) for t in listed] == ["waits"], listed
+        assert w.good("POST", QUEUE + ":resume", {}, role="operator")["state"] == "RUNNING"
+        until(lambda: w.receiver.arrived("waits"), "the task")
+
+
+@test
+def a_purge_cancels_what_waits():
+    with world() as w:
+        w.queue()
+        w.good("POST", QUEUE + ":pause", {})
+        for i in range(7):
+            w.task(name=f"old-{i}")
+        w.good("POST", QUEUE + ":purge", {}, role="operator")
+        until(lambda: w.good("GET", QUEUE + "/tasks") == {"tasks": []}, "an empty queue")
+        w.task(name="new")
+        w.good("POST", QUEUE + ":resume", {})
+        until(lambda: w.receiver.arrived("new"), "the new task")
+        assert {r.id for r in w.receiver.arrived()} == {"new"}
+        assert w.statuses("message_id LIKE 'old-%'") == {"cancelled": 7}
+
+
+# ---- tasks ----
+
+@test
+def a_task_goes_out_as_google_sends_it():
+    with world() as w:
+        w.queue()
+        made = w.task("work?x=1", name="t1", http={"httpMethod": "PUT", "body": b64('{"a":1}'),
+                                                   "headers": {"Content-Type": "application/json", "Authorization": "Bearer mine",
+                                                               "X-CloudTasks-TaskName": "forged", "User-Agent": "forged"}})
+        assert made["name"] == QUEUE + "/tasks/t1" and made["view"] == "BASIC" and "body" not in made["httpRequest"], made
+        assert made["httpRequest"]["httpMethod"] == "PUT" and made["dispatchCount"] == 0, made
+        got = until(lambda: w.receiver.arrived("t1"), "the task")[0]
+        assert (got.method, got.path, got.body) == ("PUT", "/work?x=1", b'{"a":1}'), (got.method, got.path, got.body)
+        h = got.headers
+        assert h["x-cloudtasks-queuename"] == "bigquery-sync-queue" and h["user-agent"] == "Google-Cloud-Tasks", h
+        assert (h["x-cloudtasks-taskretrycount"], h["x-cloudtasks-taskexecutioncount"]) == ("0", "0"), h
+        assert abs(int(h["x-cloudtasks-tasketa"]) - time.time()) < 3600 and h["authorization"] == "Bearer mine", h
+        assert h["content-type"] == "application/json" and "webhook-id" not in h and "hikyaku-attempt" not in h, h
+        until(lambda: w.message("t1")[0] == "sent", "it to be settled")
+        w.bad(404, "NOT_FOUND", "GET", QUEUE + "/tasks/t1")
+
+
+@test
+def every_method_and_binary_bodies_arrive():
+    with world() as w:
+        w.queue()
+        for method in ("GET", "HEAD", "DELETE", "OPTIONS", "PATCH"):
+            w.task(name=f"m-{method}", http={"httpMethod": method})
+            assert until(lambda m=method: w.receiver.arrived(f"m-{m}"), method)[0].method == method
+        raw = bytes(range(256))
+        w.task(name="bytes", http={"httpMethod": 1, "body": base64.urlsafe_b64encode(raw).decode().rstrip("=")})
+        assert until(lambda: w.receiver.arrived("bytes"), "the bytes")[0].body == raw
+        assert w.receiver.arrived("bytes")[0].headers["content-type"] == "application/octet-stream"
+        w.bad(400, "INVALID_ARGUMENT", "POST", QUEUE + "/tasks",
+              {"task": {"httpRequest": {"url": w.receiver.url("x"), "httpMethod": "GET", "body": b64("x")}}})
+
+
+@test
+def names_are_given_once():
+    with world() as w:
+        w.queue()
+        w.queue(PARENT + "/queues/other")
+        w.task(name="only")
+        task = {"task": {"name": QUEUE + "/tasks/only", "httpRequest": {"url": w.receiver.url("x")}}}
+        w.bad(409, "ALREADY_EXISTS", "POST", QUEUE + "/tasks", task)
+        until(lambda: w.message("only")[0] == "sent", "it to be sent")
+        w.bad(409, "ALREADY_EXISTS", "POST", QUEUE + "/tasks", task)  # for an hour
+        w.task(name="only", queue=PARENT + "/queues/other")
+        race = {"task": {"name": QUEUE + "/tasks/race", "httpRequest": {"url": w.receiver.url("x")}}}
+        codes = []
+        threads = [threading.Thread(target=lambda: codes.append(w.ask("POST", QUEUE + "/tasks", race)[0])) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(codes) == [200] + [409] * 7, codes
+        names = {w.task()["name"] for _ in range(5)}
+        assert len(names) == 5
+
+
+@test
+def tasks_are_shown_listed_and_deleted():
+    with world() as w:
+        w.queue()
+        w.good("POST", QUEUE + ":pause", {})
+        later = rfc3339(time.time() + 86400)
+        w.task(name="later", scheduleTime=later, dispatchDeadline="30s", http={"body": b64("hidden")})
+        basic = w.good("GET", QUEUE + "/tasks/later", role="viewer")
+        assert basic["scheduleTime"] == later and basic["dispatchDeadline"] == "30s" and "body" not in basic["httpRequest"], basic
+        full = w.good("GET", QUEUE + "/tasks/later?responseView=FULL")
+        assert full["view"] == "FULL" and full["httpRequest"]["body"] == b64("hidden"), full
+        assert w.good("GET", QUEUE + "/tasks/later?responseView=2&$alt=json%3Benum-encoding=int")["view"] == 2
+        for i in range(5):
+            w.task(name=f"n{i}")
+        found, token = [], ""
+        while token is not None:
+            page = w.good("GET", f"{QUEUE}/tasks?pageSize=2&pageToken={token}")
+            assert len(page["tasks"]) <= 2
+            found += [id_of(t) for t in page["tasks"]]
+            token = page.get("nextPageToken")
+        assert sorted(found) == ["later", *(f"n{i}" for i in range(5))], found
+        assert w.good("DELETE", QUEUE + "/tasks/later", role="operator") == {}
+        w.bad(404, "NOT_FOUND", "GET", QUEUE + "/tasks/later")
+        w.bad(404, "NOT_FOUND", "DELETE", QUEUE + "/tasks/later")
+        w.bad(409, "ALREADY_EXISTS", "POST", QUEUE + "/tasks",
+              {"task": {"name": QUEUE + "/tasks/later", "httpRequest": {"url": w.receiver.url("x")}}})
+        w.bad(400, "INVALID_ARGUMENT", "GET", QUEUE + "/tasks?pageToken=junk")
+
+
+@test
+def a_scheduled_task_is_never_early_and_runs_at_once_when_asked():
+    with world() as w:
+        w.queue()
+        at = time.time() + 2
+        w.task(name="soon", scheduleTime=rfc3339(at))
+        w.task(name="tomorrow", scheduleTime=rfc3339(at + 86400))
+        got = until(lambda: w.receiver.arrived("soon"), "the scheduled task")[0]
+        assert got.at >= at - 0.01 and got.headers["x-cloudtasks-tasketa"] == str(int(at)), (got.at, at, got.headers)
+        assert not w.receiver.arrived("tomorrow")
+        ran = w.good("POST", QUEUE + "/tasks/tomorrow:run", {"responseView": "FULL"}, role="operator")
+        assert ran["name"].endswith("/tomorrow") and ran["view"] == "FULL", ran
+        until(lambda: w.receiver.arrived("tomorrow"), "the task that was run")
+        until(lambda: w.message("tomorrow")[0] == "sent", "it to be settled")
+        w.bad(404, "NOT_FOUND", "POST", QUEUE + "/tasks/tomorrow:run", {})
+
+
+@test
+def a_slow_handler_is_cut_off_at_its_deadline():
+    with world() as w:
+        w.queue(retryConfig={"maxAttempts": 1})
+        w.receiver.on("slow", Answer(200, hang=True))
+        w.task("slow", name="slow", dispatchDeadline="15s")
+        letter = until(lambda: w.letters().get("slow"), "the dead letter")
+        assert letter == "TIMEOUT", letter
+
+
+@test
+def limits_of_a_queue_hold():
+    with world() as w:
+        gate = threading.Event()
+        inside, most = [], []
+
+        def slow(request):
+            inside.append(request)
+            most.append(len(inside))
+            gate.wait(0.05)
+            inside.remove(request)
+            return 200
+
+        w.queue(rateLimits={"maxConcurrentDispatches": 2, "maxDispatchesPerSecond": 20, "maxBurstSize": 1})
+        w.receiver.on("slow", slow)
+        began = time.time()
+        for i in range(12):
+            w.task("slow", name=f"s{i}")
+        until(lambda: len(w.receiver.accepted()) == 12, "all of them")
+        last = max(r.at for r in w.receiver.arrived())
+        assert max(most) <= 2, most
+        assert last - began >= 10 / 20, last - began  # 12 at 20 a second, one of them saved up
+
+
+# ---- what is refused ----
+
+@test
+def hostile_requests_get_googles_errors():
+    with world() as w:
+        w.queue()
+        url, tasks = w.receiver.url("x"), QUEUE + "/tasks"
+
+        def refuse(body, *words, method="POST", path=tasks, **more):
+            message = w.bad(400, "INVALID_ARGUMENT", method, path, body, **more)
+            for word in words:
+                assert word in message, (word, message)
+
+        def http(**fields):
+            return {"task": {"httpRequest": {"url": url, **fields}}}
+
+        refuse({"task": {"httpRequest": {"url": url}, "nonsense": 1}}, "Unknown name", "nonsense", "'task'")
+        refuse({"tusk": {}}, "Unknown name")
+        refuse(b"{", "Invalid JSON")
+        refuse(b"[]", "object")
+        refuse(b'{"task":{"httpRequest":{"url":"%s"}}} x' % url.encode(), "Invalid JSON")
+        refuse({}, "url is required")
+        refuse(http(body="%%%"), "task.http_request.body")
+        refuse(http(body=5), "body")
+        refuse(http(httpMethod="FETCH"), "http_method")
+        refuse(http(httpMethod=99), "http_method")
+        refuse(http(headers={"a b": "c"}), "no name of a header")
+        refuse(http(headers={"x": "a\r\nInjected: yes"}), "control character")
+        refuse(http(headers={"Transfer-Encoding": "chunked"}), "not for a task")
+        refuse(http(headers={"x": 1}))
+        refuse(http(oidcToken={"serviceAccountEmail": "a@b"}), "oidc_token", "tokens: ignore")
+        for bad in ("ftp://a/", "//a/b", "http://u:p@a/", "http://a/#f", "http://a b/", "http:///x", "javascript:1", "http://a/\r\nX: y",
+                    "http://a/" + "x" * 2100):
+            refuse({"task": {"httpRequest": {"url": bad}}}, "url")
+        refuse({"task": {"name": QUEUE + "/tasks/a b", "httpRequest": {"url": url}}}, "Task name")
+        refuse({"task": {"name": QUEUE + "/tasks/" + "x" * 501, "httpRequest": {"url": url}}}, "Task name")
+        refuse({"task": {"name": PARENT + "/queues/other/tasks/a", "httpRequest": {"url": url}}}, "Task.name")
+        refuse({"task": {"scheduleTime": "tomorrow", "httpRequest": {"url": url}}}, "schedule_time")
+        for bad in ("5", "-1s", "1e3s", "s", "3.s", 15, "15 s"):
+            refuse({"task": {"dispatchDeadline": bad, "httpRequest": {"url": url}}}, "dispatch_deadline")
+        refuse({"task": {"dispatchDeadline": "1s", "httpRequest": {"url": url}}}, "between 15s and 1800s")
+        refuse(http(body=b64("x" * 110000)), "too large")
+        refuse({"task": {"appEngineHttpRequest": {}, "httpRequest": {"url": url}}}, "app_engine")
+        refuse({"task": {"httpRequest": {"url": url}}}, "application/json", headers={"Content-Type": "text/plain"})
+        refuse({"name": PARENT + "/queues/a b"}, path=PARENT + "/queues")
+        refuse({"name": "projects/x/locations/y/queues/z"}, "parent", path=PARENT + "/queues")
+        for section in ({"retryConfig": {"maxAttempts": -2}}, {"retryConfig": {"maxDoublings": 17}}, {"rateLimits": {"maxDispatchesPerSecond": 501}},
+                        {"rateLimits": {"maxConcurrentDispatches": 5001}}, {"retryConfig": {"minBackoff": "2s", "maxBackoff": "1s"}},
+                        {"rateLimits": {"maxDispatchesPerSecond": "NaN"}}):
+            refuse({"name": PARENT + "/queues/bad", **section}, path=PARENT + "/queues")
+        refuse(None, method="GET", path=QUEUE + "?color=red")
+        w.bad(404, "NOT_FOUND", "GET", PARENT + "/nothing")
+        w.bad(404, "NOT_FOUND", "POST", QUEUE + ":explode", {})
+        w.bad(404, "NOT_FOUND", "POST", PARENT + "/queues/missing/tasks", http())
+        refuse(b'{"task":{"httpRequest":{"url":"' + b"x" * (300 << 10) + b'"}}}', "url")
+        past = w.task(name="past", scheduleTime="2001-02-03T04:05:06Z")  # a time that is over means now
+        assert past["scheduleTime"].startswith("2001-02-03"), past
+        until(lambda: w.receiver.arrived("past"), "the task of the past")
+        assert {r.id for r in w.receiver.arrived()} == {"past"}
+
+
+@test
+def roles_decide():
+    with world() as w:
+        w.bad(403, "PERMISSION_DENIED", "POST", PARENT + "/queues", {"name": QUEUE}, role="operator")
+        w.queue()
+        task = {"task": {"httpRequest": {"url": w.receiver.url("x")}}}
+        w.bad(403, "PERMISSION_DENIED", "POST", QUEUE + "/tasks", task, role="viewer")
+        w.bad(403, "PERMISSION_DENIED", "POST", QUEUE + ":pause", {}, role="viewer")
+        w.bad(403, "PERMISSION_DENIED", "DELETE", QUEUE, role="operator")
+        w.good("GET", QUEUE, role="viewer")
+        w.bad(401, "UNAUTHENTICATED", "GET", QUEUE, token="hk_wrong")
+
+
+@test
+def nothing_is_there_without_the_section():
+    with TaskWorld() as w:
+        del w.config["queues"]
+        w.write_config()
+        w.start()
+        assert "queues: {}" in w.bad(403, "PERMISSION_DENIED", "POST", PARENT + "/queues", {"name": QUEUE})
+        w.bad(403, "PERMISSION_DENIED", "GET", PARENT + "/queues")
+
+
+@test
+def addresses_of_tasks_are_guarded():
+    with world(queues={"allow": []}) as w:
+        w.queue(retryConfig={"maxAttempts": 3})
+        w.task(name="inside")
+        assert until(lambda: w.letters().get("inside"), "the dead letter") == "BLOCKED_BY_POLICY"
+        assert not w.receiver.arrived()
+
+
+# ---- document 004, with Google's own client ----
+
+NODE = {}
+
+
+def node_modules():
+    """Fetched once for all tests, into a folder of its own."""
+    if "folder" in NODE:
+        return NODE["folder"]
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not node or not npm:
+        raise Skip("node and npm are not installed")
+    here = pathlib.Path(__file__).parent / "tasks_node"
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-npm-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for file in ("package.json", "package-lock.json", "client.js"):
+        shutil.copy(here / file, folder)
+    try:
+        done = subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True,
+                              timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        raise Skip("npm took longer than five minutes") from None
+    if done.returncode != 0:
+        raise Skip("npm cannot fetch @google-cloud/tasks: " + (done.stderr.strip().splitlines() or ["?"])[-1][:120])
+    NODE["folder"] = folder
+    return folder
+
+
+class Google:
+    """Google's client, as a process that takes calls."""
+
+    def __init__(self, w, role="admin"):
+        folder = node_modules()
+        host, port = w.address.rsplit(":", 1)
+        self.process = w.child("node", str(folder / "client.js"), host, port, w.tokens[role], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env={**clean_environment(), "NODE_PATH": str(folder / "node_modules")})
+        self.queue = self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        assert line, "the client ended"
+        answer = json.loads(line)
+        if "error" in answer:
+            raise GoogleError(answer["error"]["code"], answer["error"]["message"])
+        return answer["ok"]
+
+    def __getattr__(self, call):
+        def ask(**request):
+            self.process.stdin.write(json.dumps({"call": call, "request": request}) + "\n")
+            self.process.stdin.flush()
+            return self.read()
+        return ask
+
+
+class GoogleError(Exception):
+    """(code, what the server said)"""
+
+
+def fails(word, function, **request):
+    """Its REST transport throws what the server said, as it is."""
+    try:
+        function(**request)
+    except GoogleError as error:
+        assert json.loads(error.args[1])["error"]["status"] == word, error
+        return
+    raise AssertionError(f"no error {word}")
+
+
+def sync_task(w, path="internal_syncToBigQuery", **more):
+    """As the document registers one."""
+    data = {"userId": "u1", "sessionId": "s-42", "tableName": "events", "retryCount": 0}
+    return {"httpRequest": {"httpMethod": "POST", "url": w.receiver.url(path), "headers": {"Content-Type": "application/json"},
+                            "body": b64(json.dumps(data))},
+            "scheduleTime": {"seconds": int(time.time())}, **more}
+
+
+@test
+def googles_client_uses_every_call():
+    with world() as w:
+        c = Google(w)
+        assert c.queue == QUEUE
+        queue = c.createQueue(parent=PARENT, queue={"name": QUEUE, "retryConfig": {"maxAttempts": 10, "minBackoff": {"seconds": 1}}})
+        assert queue["name"] == QUEUE and queue["retryConfig"]["maxAttempts"] == 10, queue
+        fails("ALREADY_EXISTS", c.createQueue, parent=PARENT, queue={"name": QUEUE})
+        assert c.getQueue(name=QUEUE)["state"] in ("RUNNING", 1)
+        assert [q["name"] for q in c.listQueues(parent=PARENT)] == [QUEUE]
+        is_ = c.updateQueue(queue={"name": QUEUE, "retryConfig": {"maxAttempts": 4}}, updateMask={"paths": ["retry_config.max_attempts"]})
+        assert is_["retryConfig"]["maxAttempts"] == 4, is_
+        assert c.pauseQueue(name=QUEUE)["state"] in ("PAUSED", 2)
+        made = c.createTask(parent=QUEUE, task=sync_task(w, name=QUEUE + "/tasks/one"))
+        assert made["name"] == QUEUE + "/tasks/one", made
+        fails("ALREADY_EXISTS", c.createTask, parent=QUEUE, task=sync_task(w, name=QUEUE + "/tasks/one"))
+        full = c.getTask(name=QUEUE + "/tasks/one", responseView="FULL")
+        assert json.loads(base64.b64decode(full["httpRequest"]["body"]))["sessionId"] == "s-42", full
+        assert [t["name"] for t in c.listTasks(parent=QUEUE)] == [QUEUE + "/tasks/one"]
+        c.createTask(parent=QUEUE, task=sync_task(w, name=QUEUE + "/tasks/two"))
+        c.deleteTask(name=QUEUE + "/tasks/two")
+        fails("NOT_FOUND", c.getTask, name=QUEUE + "/tasks/two")
+        assert c.resumeQueue(name=QUEUE)["state"] in ("RUNNING", 1)
+        until(lambda: w.receiver.arrived("one"), "the task")
+        c.createTask(parent=QUEUE, task=sync_task(w, name=QUEUE + "/tasks/late", scheduleTime={"seconds": int(time.time()) + 9999}))
+        c.runTask(name=QUEUE + "/tasks/late")
+        until(lambda: w.receiver.arrived("late"), "the task that was run")
+        c.purgeQueue(name=QUEUE)
+        c.deleteQueue(name=QUEUE)
+        fails("NOT_FOUND", c.getQueue, name=QUEUE)
+        viewer = Google(w, "viewer")
+        fails("PERMISSION_DENIED", viewer.createQueue, parent=PARENT, queue={"name": QUEUE})
+
+
+class Flow:
+    """Document 004, once for its seven points: a queue with ten attempts and doubling waits, a handler that fails, a person who acts.
+    The document's second is 20 ms here."""
+
+    world = None
+    SECOND = 0.02
+
+    def __init__(self):
+        self.stack = contextlib.ExitStack()
+        atexit.register(self.stack.close)
+        self.slack = self.stack.enter_context(contextlib.closing(TaskReceiver()))
+        w = self.w = self.stack.enter_context(world(
+            channels={"slack": {"slack": {"url": self.slack.url("hook")}, "allow": ["127.0.0.0/8"]}},
+            alerts={"interval": "1s", "rules": [{"name": "dlq", "when": "dead_letter"}]}))
+        self.client = Google(w)
+        self.queue = self.client.createQueue(parent=PARENT, queue={"name": QUEUE, "retryConfig": {
+            "maxAttempts": 10, "minBackoff": {"seconds": 0, "nanos": int(self.SECOND * 1e9)}, "maxBackoff": {"seconds": 3600}, "maxDoublings": 16}})
+        self.healthy = threading.Event()
+        w.receiver.on("internal_syncToBigQuery", lambda _: 200 if self.healthy.is_set() else Answer(500, body=b"BigQuery is away"))
+        self.task = self.client.createTask(parent=QUEUE, task=sync_task(w))
+        self.id = id_of(self.task)
+        self.reason = until(lambda: w.letters().get(self.id), "the dead letter")
+        self.tries = w.receiver.arrived(self.id)
+
+
+FLOW = []
+
+
+def flow():
+    if not FLOW:
+        FLOW.append(Flow())
+    return FLOW[0]
+
+
+@test
+def point_1_the_queue_is_made():
+    f = flow()
+    assert f.queue["name"] == QUEUE and f.client.getQueue(name=QUEUE)["retryConfig"]["maxAttempts"] == 10
+
+
+@test
+def point_2_failures_are_retried_by_themselves():
+    f = flow()
+    assert [r.headers["x-cloudtasks-taskretrycount"] for r in f.tries] == [str(i) for i in range(10)]
+    assert {r.headers["x-cloudtasks-taskexecutioncount"] for r in f.tries} == {"0"}  # a 500 is no execution
+    assert {r.body for r in f.tries} == {f.tries[0].body} and json.loads(f.tries[0].body)["sessionId"] == "s-42"
+
+
+@test
+def point_3_waits_double():
+    f = flow()
+    waits = [b.at - a.answered for a, b in zip(f.tries, f.tries[1:])]
+    for i, wait in enumerate(waits):
+        assert wait >= f.SECOND * 2 ** i - 0.005, (i, waits)  # never early; how late is the machine's business
+
+
+@test
+def point_4_after_ten_failures_it_is_a_dead_letter():
+    f = flow()
+    assert len(f.tries) == 10 and f.reason == "RETRY_EXHAUSTED", (len(f.tries), f.reason)
+
+
+@test
+def point_5_dead_letters_can_be_looked_at():
+    f = flow()
+    letter = json.loads(f.w.hikyaku("dead", "show", f.id, "--json"))
+    text = json.dumps(letter)
+    assert '"attempts": 10' in text and "BigQuery is away" in text and "s-42" in text.replace("\\", ""), text[:2000]
+    assert '"status": "failed"' in text
+
+
+@test
+def point_6_people_are_told():
+    f = flow()
+    note = until(lambda: f.slack.arrived(), "the notice in Slack")[0]
+    assert b"bigquery-sync-queue" in note.body, note.body
+
+
+@test
+def point_7_a_person_processes_it_again():
+    f = flow()
+    f.healthy.set()
+    f.w.hikyaku("dead", "requeue", f.id, "--yes", *WHO)
+    until(lambda: f.w.sql("SELECT status FROM dead_letters WHERE message_id = ?", f.id) == [("resolved",)], "the letter to be resolved")
+    assert len(f.w.receiver.arrived(f.id)) == 11
+
+
+@test
+def the_category_table_holds_for_a_queue():
+    """Requirement 402: transient ten attempts, 429 four, 401 and 400 one."""
+    with world(queues={"policy": "fast-pipeline"}, policies={"fast-pipeline": {
+            "preset": "sync-pipeline", "backoff": {"base": "5ms"},
+            "classes": {"rate_limit": {"backoff": {"kind": "fixed", "base": "10ms"}}, "auth": {"pause_after": 0}}}}) as w:
+        w.queue()
+        expected = {500: 10, 429: 4, 401: 1, 400: 1}
+        for status in expected:
+            w.receiver.on(f"s{status}", status)
+            w.task(f"s{status}", name=f"t{status}")
+        until(lambda: len(w.letters()) == 4, "four dead letters")
+        assert {s: len(w.receiver.arrived(f"t{s}")) for s in expected} == expected
+        last = w.receiver.arrived("t429")[-1]
+        assert (last.headers["x-cloudtasks-taskretrycount"], last.headers["x-cloudtasks-taskexecutioncount"]) == ("3", "3"), last.headers
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
