@@ -117,7 +117,7 @@ struct hk_form_list {
 #define HK_FORM_ITEMS(array, count, form)                                                                    \
     (struct hk_form_list)                                                                                    \
     {                                                                                                        \
-        .items = &(array), .n = &(count), .size = sizeof *(array), .fn = form                                \
+        .items = &(array), .n = &(count), .size = sizeof *(array), .fn = (form)                              \
     }
 void hk_form_list(struct hk_form *form, const char *key, const struct hk_form_list *list);
 /* Which item of the list it is. */

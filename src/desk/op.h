@@ -84,7 +84,7 @@ struct hk_arg {
 
 /* The members of a row that nearly all rows have, for a field of `struct type`: {HK_ARG(…), .lo = 1}. */
 #define HK_ARG(type, field, of, called, says)                                                                \
-    .name = #field, .kind = of, .offset = offsetof(struct type, field), .value = called, .help = says
+    .name = #field, .kind = (of), .offset = offsetof(struct type, field), .value = (called), .help = (says)
 #define HK_SUBJECT(type, field, called, says)                                                                \
     HK_ARG(type, field, HK_ARG_TEXT, called, says), .subject = true, .required = true
 
