@@ -50,7 +50,7 @@ export function Chart({ title, times, series, unit = '' }) {
 
 function AsTable({ title, times, series, unit }) {
   const rows = times.map((s, i) => [s, ...series.map((one) => one.values[i])]).filter((r) => r.slice(1).some((v) => v)).reverse().slice(0, 60);
-  return html`<details><summary>${t('chart.table')}</summary><div class="scroll"><table>
+  return html`<details><summary>${t('chart.table')}</summary><div class="scroll" tabindex="0"><table>
     <caption>${title}</caption><thead><tr><th scope="col">${t('chart.time')}</th>${series.map((s) => html`<th scope="col" class="n">${s.name}${unit ? ` (${unit})` : ''}</th>`)}</tr></thead>
     <tbody>${rows.length ? rows.map(([s, ...values]) => html`<tr><td class="tight">${clock(s * 1000)}</td>${values.map((v) => html`<td class="n">${v === null || v === undefined ? '–' : num(v, 1)}</td>`)}</tr>`)
       : html`<tr><td colspan=${series.length + 1}>${t('chart.nothing')}</td></tr>`}</tbody></table></div></details>`;
