@@ -20,7 +20,7 @@ function optionsOf(series, unit, width) {
     width, height: HEIGHT, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
     axes: [{ ...axis, space: 70, values: (u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
-      { ...axis, size: 56, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
+      { ...axis, size: 66, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
     series: [{ label: t('chart.time'), value: (u, s) => (s ? clock(s * 1000) : '–') },
       ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
         fill: s.fill ? colour(s.colour) + '22' : undefined, value: (u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
