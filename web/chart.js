@@ -20,7 +20,7 @@ function optionsOf(series, unit, width) {
     width, height: HEIGHT, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
     axes: [{ ...axis, space: 70, values: (u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
-      { ...axis, size: 56, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
+      { ...axis, size: 66, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
     series: [{ label: t('chart.time'), value: (u, s) => (s ? clock(s * 1000) : '–') },
       ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
         fill: s.fill ? colour(s.colour) + '22' : undefined, value: (u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
@@ -50,7 +50,7 @@ export function Chart({ title, times, series, unit = '' }) {
 
 function AsTable({ title, times, series, unit }) {
   const rows = times.map((s, i) => [s, ...series.map((one) => one.values[i])]).filter((r) => r.slice(1).some((v) => v)).reverse().slice(0, 60);
-  return html`<details><summary>${t('chart.table')}</summary><div class="scroll"><table>
+  return html`<details><summary>${t('chart.table')}</summary><div class="scroll" tabindex="0"><table>
     <caption>${title}</caption><thead><tr><th scope="col">${t('chart.time')}</th>${series.map((s) => html`<th scope="col" class="n">${s.name}${unit ? ` (${unit})` : ''}</th>`)}</tr></thead>
     <tbody>${rows.length ? rows.map(([s, ...values]) => html`<tr><td class="tight">${clock(s * 1000)}</td>${values.map((v) => html`<td class="n">${v === null || v === undefined ? '–' : num(v, 1)}</td>`)}</tr>`)
       : html`<tr><td colspan=${series.length + 1}>${t('chart.nothing')}</td></tr>`}</tbody></table></div></details>`;

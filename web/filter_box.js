@@ -33,14 +33,16 @@ function suggest(kind, text, cursor) {
 }
 
 export function FilterBox({ kind, value, onChange, placeholder }) {
-  const [text, setText] = useState(value), [open, setOpen] = useState(false), [at, setAt] = useState(-1), [, again] = useState(0);
+  const [text, setText] = useState(value), [cursor, setCursor] = useState(value.length), [open, setOpen] = useState(false), [at, setAt] = useState(-1), [, again] = useState(0);
   const box = useRef();
-  useEffect(() => setText(value), [value]);
-  const choices = open ? suggest(kind, text, box.current ? box.current.selectionStart : text.length) : [];
+  useEffect(() => { setText(value); setCursor(value.length); }, [value]);
+  useEffect(() => { if (document.activeElement === box.current) box.current.setSelectionRange(cursor, cursor); }, [cursor]);
+  const choices = open ? suggest(kind, text, cursor) : [];
   const submit = (event) => { event?.preventDefault(); setOpen(false); onChange(text.trim()); };
   const take = (choice) => {
-    const cursor = box.current.selectionStart, from = cursor - choice.word.length;
+    const from = cursor - choice.word.length;
     setText(text.slice(0, from) + choice.text + text.slice(cursor).trimStart());
+    setCursor(from + choice.text.length);
     setAt(-1);
     setOpen(true);
     box.current.focus();
@@ -56,7 +58,7 @@ export function FilterBox({ kind, value, onChange, placeholder }) {
   return html`<form class="search" role="search" onSubmit=${submit}>
     <input ref=${box} id="filter" type="search" value=${text} placeholder=${placeholder} aria-label=${t('filter.label')} spellcheck="false" autocomplete="off"
       role="combobox" aria-expanded=${choices.length > 0 ? 'true' : 'false'} aria-controls="filter-choices" aria-autocomplete="list" aria-activedescendant=${at >= 0 ? `choice-${at}` : undefined}
-      onInput=${(e) => { setText(e.target.value); setAt(-1); setOpen(true); }} onFocus=${() => { setOpen(true); loadNames().then(() => again((n) => n + 1), () => {}); }}
+      onInput=${(e) => { setText(e.target.value); setCursor(e.target.selectionStart); setAt(-1); setOpen(true); }} onFocus=${() => { setOpen(true); loadNames().then(() => again((n) => n + 1), () => {}); }}
       onBlur=${() => setTimeout(() => setOpen(false), 150)} onKeyDown=${onKey} />
     ${choices.length > 0 && html`<ul id="filter-choices" role="listbox" aria-label=${t('filter.choices')}>${choices.map((c, i) => html`<li id=${`choice-${i}`} role="option" aria-selected=${i === at ? 'true' : 'false'}
       onMouseDown=${(e) => { e.preventDefault(); take(c); }}><span class="code">${c.text}</span><small>${c.hint}</small></li>`)}</ul>`}

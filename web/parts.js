@@ -126,7 +126,7 @@ export function Diff({ text }) {
 
 // A table that becomes a list on a phone. columns: [{name, cell(row), n?, wide?}]
 export function Table({ caption, columns, rows, keyOf, onOpen, at }) {
-  return html`<div class="scroll"><table class="stack">
+  return html`<div class="scroll" tabindex="0"><table class="stack">
     ${caption && html`<caption>${caption}</caption>`}
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.n ? 'n' : ''}>${c.name}</th>`)}</tr></thead>
     <tbody>${rows.map((row, i) => html`<tr key=${keyOf ? keyOf(row) : i} class=${(onOpen ? 'link ' : '') + (at === i ? 'at' : '')}

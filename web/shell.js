@@ -24,7 +24,7 @@ function Navigation({ here }) {
 function Live() {
   const state = useShared(connection), there = useShared(reachable);
   const word = !there ? 'lost' : state === 'live' ? 'on' : 'connecting';
-  return html`<span aria-live="polite"><span aria-hidden="true">${word === 'on' ? '●' : word === 'lost' ? '✕' : '◌'}</span> ${t('live.' + word)}</span>`;
+  return html`<span class="live" data-state=${word} aria-live="polite"><span aria-hidden="true">${word === 'on' ? '●' : word === 'lost' ? '✕' : '◌'}</span> ${t('live.' + word)}</span>`;
 }
 
 const otherLanguage = () => (lang() === 'ja' ? 'en' : 'ja');

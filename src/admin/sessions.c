@@ -99,7 +99,8 @@ static bool read_cookie(const struct hk_admin_exchange *x, char out_id[HK_SESSIO
 /* A request of our own page, or one that a person typed. */
 static bool is_own(const struct hk_admin_exchange *x)
 {
-    const char *site = hk_admin_exchange_header(x, "Sec-Fetch-Site"), *method = hk_admin_exchange_ask(x)->method;
+    const char *site = hk_admin_exchange_header(x, "Sec-Fetch-Site"),
+               *method = hk_admin_exchange_ask(x)->method;
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if (site && strcmp(site, "same-origin") != 0 && !(reads && strcmp(site, "none") == 0))
         return false;

@@ -400,8 +400,8 @@ static void write_down(void *object, void *arg)
 static bool is_session_end_or_ticket(const struct hk_admin_exchange *x)
 {
     const struct hk_admin_ask *ask = hk_admin_exchange_ask(x);
-    return is_session(ask) && (strcmp(ask->method, "DELETE") == 0 ||
-                               hk_admin_exchange_header(x, HK_SESSION_TICKET));
+    return is_session(ask) &&
+           (strcmp(ask->method, "DELETE") == 0 || hk_admin_exchange_header(x, HK_SESSION_TICKET));
 }
 
 /* On the server's thread: what needs no store to be refused holds no memory for its body, and no place among those who wait. */
@@ -413,7 +413,8 @@ static bool admit(void *arg, const struct hk_admin_exchange *x, struct hk_admin_
     struct hk_session session;
     bool in_session = has_session(s, x, &session);
     const struct hk_auth_ask question = question_of(x, in_session ? &session : NULL);
-    if ((in_session && !session.token_hash[0]) || is_session_end_or_ticket(x) || is_known_user(x, &who) || !hk_auth_quick(s->auth, &question, &who) || who.status == 200)
+    if ((in_session && !session.token_hash[0]) || is_session_end_or_ticket(x) || is_known_user(x, &who) ||
+        !hk_auth_quick(s->auth, &question, &who) || who.status == 200)
         return true;
     hk_buf_init(&reply.body, HK_API_REPLY_MAX);
     hk_api_refuse_caller(&reply, hk_admin_exchange_ask(x)->path, &who);

@@ -12,8 +12,8 @@ struct hk_daemon_options {
     const void *arg;
     const char *log_format, *log_level; /* NULL: as environment or configuration say */
     const char *user;                   /* to become; NULL: stay */
-    const char *ui_dir;                 /* the dashboard's files, for who works on them; NULL: the program's */
-    const char *ui_ticket;              /* opens one session of the dashboard; NULL: none */
+    const char *ui_dir;    /* the dashboard's files, for who works on them; NULL: the program's */
+    const char *ui_ticket; /* opens one session of the dashboard; NULL: none */
     bool core_dumps, no_sandbox;
 };
 

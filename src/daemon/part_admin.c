@@ -133,9 +133,12 @@ static enum hk_code start_metrics(struct part *p, struct hk_err *err)
 
 static struct hk_admin_site site_of(struct part *p)
 {
-    return (struct hk_admin_site){
-        .health = &p->health, .metrics = p->metrics, .refresh = refresh, .arg = p, .now_ms = now_ms,
-        .ui_dir = p->env->ui_dir};
+    return (struct hk_admin_site){.health = &p->health,
+                                  .metrics = p->metrics,
+                                  .refresh = refresh,
+                                  .arg = p,
+                                  .now_ms = now_ms,
+                                  .ui_dir = p->env->ui_dir};
 }
 
 /* Wherever somebody may be let in: everywhere but at the door for probes. */

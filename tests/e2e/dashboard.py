@@ -21,6 +21,7 @@ TESTS = []
 MANY, FEW = 300, 5
 SCREENS = ["", "dead", "dead?tab=letters", "dead?tab=figures", "dead/1", "dead/1?edit=yes", "dead/fix?filter=status:failed&jq=.a%3D1", "messages", "messages/order-0",
            "redrives", "redrives/new?filter=status:failed", "destinations", "policies", "alerts", "audit", "relays", "settings"]
+DARK = ["", "dead?tab=letters", "dead/1", "messages/order-0", "destinations"]  # colours: with these all of them have been seen
 # Each would show itself if it were taken as markup.
 HOSTILE = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "\"><svg onload=alert(3)>", "javascript:alert(4)", "{{constructor.constructor('alert(5)')()}}",
            "</textarea><iframe src=//example.com>", "'-alert(6)-'", "\u202egnp.exe"]
@@ -308,7 +309,9 @@ def every_screen_is_accessible_in_both_languages_themes_and_widths():
                 for where in SCREENS:
                     anna.move(where)
                     anna.page.wait_for_selector("h1")
-                    anna.accessible((where, how))
+                    if how["theme"] == "light" or where in DARK:
+                        anna.accessible((where, how))
+                    anna.loaded()
                     anna.fits((where, how))
                 assert anna.page.evaluate("document.documentElement.lang") == how["locale"][:2]
 
@@ -384,13 +387,13 @@ def a_relay_is_killed_while_somebody_looks():
         relay = world.serve()
         with BROWSER.visit(world.address) as anna:
             anna.go()
-            anna.sees("Live")
+            anna.page.locator(".live[data-state=on]").wait_for()
             relay.process.kill()
             relay.process.wait()
             anna.sees("No connection")
             anna.sees("You see what it last said.")
             world.serve()
-            anna.page.get_by_text("Live", exact=True).wait_for()
+            anna.page.locator(".live[data-state=on]").wait_for()
             world.fall()
             anna.sees("2 dead letters for billing have the same cause:")  # it listens again
 

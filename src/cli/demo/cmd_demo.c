@@ -43,9 +43,9 @@ struct demo {
     struct hk_desk desk;
     pid_t relay; /* 0 = not running */
     unsigned port;
-    unsigned ui_port;        /* of the dashboard */
-    char ui_ticket[33];      /* opens it, once */
-    bool live; /* stdout is a terminal: the table stays in place */
+    unsigned ui_port;   /* of the dashboard */
+    char ui_ticket[33]; /* opens it, once */
+    bool live;          /* stdout is a terminal: the table stays in place */
 };
 
 static volatile sig_atomic_t
