@@ -43,12 +43,12 @@ enum hk_code hk_desk_undefine(struct hk_desk *desk, const struct hk_caller *call
 struct hk_dest_define_ask {
     const char *destination;
     struct hk_str definition; /* YAML or JSON */
-    uint64_t version;         /* that it must have; 0 = any */
+    uint64_t if_version;      /* that it must have; 0 = any */
 };
 
 struct hk_dest_undefine_ask {
     const char *destination;
-    uint64_t version; /* 0 = any */
+    uint64_t if_version; /* 0 = any */
     bool force;
 };
 
