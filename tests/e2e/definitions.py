@@ -23,6 +23,10 @@ def test(function):
     return function
 
 
+def waiting(world):
+    return world.sql("SELECT message_id FROM outbox")
+
+
 def reload(relay):
     n = relay.log().count("msg=reloaded")
     relay.signal(signal.SIGHUP)
@@ -52,6 +56,10 @@ class Desk(Served):
         def count():
             return sum(r.path.strip("/") == path for r in self.receiver.arrived())
         until(lambda: count() >= n, lambda: f"{n} messages at {path}, not {count()}")
+
+    def only_waits(self, message_id):
+        until(lambda: waiting(self) == [(message_id,)], lambda: f"only {message_id} in outbox, not {waiting(self)}")
+        assert self.sql("SELECT count(*) FROM dead_letters") == [(0,)]
 
     def row(self, name):
         return next((r for r in self.json("destinations", "list")["items"] if r["name"] == name), None)
@@ -153,7 +161,7 @@ def messages_wait_for_one_that_a_relay_cannot_use():
         w.insert(destination="crm", message_id="m1")
         w.insert()
         w.arrived_at("shop", 1)
-        assert w.sql("SELECT count(*) FROM outbox") == [(1,)] and w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+        w.only_waits("m1")
         w.fails(FAILURE, "destinations", "delete", "crm", *WHY, says=["1 message waits", "--force"])
         (w.path("sec") / "key").write_text("s3cret\n")
         w.arrived_at("crm", 1)
@@ -168,7 +176,7 @@ def messages_wait_for_one_that_a_relay_cannot_use():
         w.insert(destination="crm", message_id="m2")
         w.insert()
         w.arrived_at("shop", 2)
-        assert w.sql("SELECT message_id FROM outbox") == [("m2",)] and w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+        w.only_waits("m2")
         problem = w.row("crm")["problem"]
         assert "/allow/1" in problem, problem
         told = w.json("messages", "explain", "m2")
@@ -258,7 +266,7 @@ def paused_tested_and_redriven_as_those_of_the_file():
         w.insert(destination="crm", message_id="m1", message_key="k")
         w.insert()
         w.arrived_at("shop", 1)
-        assert w.sql("SELECT message_id FROM outbox") == [("m1",)]
+        w.only_waits("m1")
         assert "paused" in json.dumps(w.json("messages", "explain", "m1"))
         w.hikyaku("destinations", "resume", "crm", *WHY)
         w.arrived_at("crm", 2)
