@@ -125,7 +125,8 @@ static int read_short(struct hk_cli *cli, int argc, char *const *argv, int *i)
 {
     const char *arg = argv[*i];
     const struct hk_cli_option *option = arg[2] == '\0' ? with_letter(cli->globals, arg[1]) : NULL;
-    for (const struct hk_cli_command *c = cli->table; option == NULL && arg[2] == '\0' && c->name != NULL; c++)
+    for (const struct hk_cli_command *c = cli->table; option == NULL && arg[2] == '\0' && c->name != NULL;
+         c++)
         option = with_letter(c->options, arg[1]);
     if (option != NULL)
         return take_option(cli, option, NULL, argc, argv, i);

@@ -257,10 +257,11 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
     const char *special = hk_ip_special(&ip);
     bool blocked = special && !is_allowed(destination, &ip);
     if (blocked && walk->is_definition)
-        hk_walk_error(walk, url->at,
-                      "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
-                      "what \"definitions.allow\" of the relay's configuration holds",
-                      special);
+        hk_walk_error(
+            walk, url->at,
+            "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
+            "what \"definitions.allow\" of the relay's configuration holds",
+            special);
     else if (blocked)
         hk_walk_warn(
             walk, url->at,

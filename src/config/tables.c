@@ -592,18 +592,18 @@ const struct hk_opt_table hk_root_table = {
 const struct hk_opt_table *hk_schema_table(size_t i)
 {
     static const struct hk_opt_table *const tables[] = {
-        &hk_root_table,    &store_table,          &relay_table,
-        &retention_table,  &admin_table,          &admin_tls_table,
-        &hk_policy_table,  &hk_backoff_table,     &hk_jitter_table,
-        &hk_classes_table, &hk_class_table,       &hk_rule_table,
-        &hk_breaker_table, &hk_destination_table, &http_table,
-        &header_table,     &sign_table,           &auth_table,
-        &basic_table,      &null_table,           &limits_table,
-        &route_table,      &validate_table,       &mask_table,
-        &log_table,        &telemetry_table,      &telemetry_header_table,
-        &hk_channel_table, &hk_slack_table,       &hk_email_table,
-        &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
-        &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
+        &hk_root_table,     &store_table,          &relay_table,
+        &retention_table,   &admin_table,          &admin_tls_table,
+        &hk_policy_table,   &hk_backoff_table,     &hk_jitter_table,
+        &hk_classes_table,  &hk_class_table,       &hk_rule_table,
+        &hk_breaker_table,  &hk_destination_table, &http_table,
+        &header_table,      &sign_table,           &auth_table,
+        &basic_table,       &null_table,           &limits_table,
+        &route_table,       &validate_table,       &mask_table,
+        &log_table,         &telemetry_table,      &telemetry_header_table,
+        &hk_channel_table,  &hk_slack_table,       &hk_email_table,
+        &hk_hook_table,     &hk_pagerduty_table,   &hk_exec_table,
+        &hk_alerts_table,   &hk_quiet_table,       &hk_alert_rule_table,
         &definitions_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;

@@ -246,7 +246,8 @@ static bool add_url(struct hk_desk *desk, const struct hk_caller *caller, struct
     char room[HK_URL_SHOWN_MAX];
     const struct hk_conf_destination *conf = NULL;
     struct hk_err err = {.message = ""};
-    if (hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err) != HK_OK || !conf || !conf->http.url)
+    if (hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err) != HK_OK || !conf ||
+        !conf->http.url)
         return true;
     s->url = hk_pool_copy_str(mem, hk_str_of(caller->reveal ? conf->http.url : hk_conf_url(conf, room)));
     return s->url != NULL;

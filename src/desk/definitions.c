@@ -73,8 +73,8 @@ static bool may_keep_order(struct hk_str text)
     return hk_str_containsi(text, hk_str_of("order")) || (text.len && memchr(text.ptr, '\\', text.len));
 }
 
-enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out, size_t *out_n,
-                             struct hk_err *err)
+enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out,
+                             size_t *out_n, struct hk_err *err)
 {
     const struct hk_definitions *all = NULL;
     struct hk_conf_destination conf;
@@ -96,8 +96,8 @@ enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct h
         if (rc == HK_NOMEM)
             return no_memory(err);
         if (rc == HK_OK && conf.order == HK_ORDER_KEY)
-            items[n++] = (struct hk_blocking){.destination = conf.name,
-                                              .skip_dead = conf.on_dead == HK_ON_DEAD_SKIP};
+            items[n++] =
+                (struct hk_blocking){.destination = conf.name, .skip_dead = conf.on_dead == HK_ON_DEAD_SKIP};
     }
     *out = items;
     *out_n = n;
@@ -126,9 +126,8 @@ static enum hk_code check_definition(struct hk_desk *desk, const char *name, str
     enum hk_code rc = hk_config_definition_json(text, &json, &why);
     wrongs.n = 0;
     if (rc == HK_OK)
-        rc = hk_config_define(
-            &(struct hk_definition_ask){.config = desk->config, .name = name, .text = text}, mem, &conf, &wrongs,
-            &why);
+        rc = hk_config_define(&(struct hk_definition_ask){.config = desk->config, .name = name, .text = text},
+                              mem, &conf, &wrongs, &why);
     const char *copy = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&json)) : NULL;
     *out_json = (struct hk_str){copy, json.len};
     hk_buf_fini(&json);
@@ -157,7 +156,8 @@ enum hk_code hk_desk_define(struct hk_desk *desk, const struct hk_caller *caller
                                      .actor = caller->actor,
                                      .reason = caller->reason ? caller->reason : ""};
     if (define.max == 0)
-        return hk_err_set(err, HK_DENIED, "\"definitions.max\" of the configuration is 0: the store keeps no destinations");
+        return hk_err_set(err, HK_DENIED,
+                          "\"definitions.max\" of the configuration is 0: the store keeps no destinations");
     return desk->ops->define(desk->admin, &define, out, err);
 }
 
@@ -230,12 +230,14 @@ enum hk_code hk_desk_undefine(struct hk_desk *desk, const struct hk_caller *call
     enum hk_code rc = desk->ops->undefine(desk->admin, &ask, out, err);
     if (rc == HK_NOTFOUND && is_of_file(desk, name))
         return refuse_files(name, err);
-    if (rc == HK_CONFLICT && !ask.force && count_waiting(desk, name, &waiting)) /* that comes before a version */
-        return hk_err_set(err, HK_CONFLICT,
-                          "%llu message%s wait%s for it. Without it they become dead letters "
-                          "(UNKNOWN_DESTINATION), which 'dead requeue --to' can send elsewhere: --force deletes "
-                          "it all the same",
-                          (unsigned long long)waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
+    if (rc == HK_CONFLICT && !ask.force &&
+        count_waiting(desk, name, &waiting)) /* that comes before a version */
+        return hk_err_set(
+            err, HK_CONFLICT,
+            "%llu message%s wait%s for it. Without it they become dead letters "
+            "(UNKNOWN_DESTINATION), which 'dead requeue --to' can send elsewhere: --force deletes "
+            "it all the same",
+            (unsigned long long)waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
     return rc;
 }
 
@@ -440,7 +442,8 @@ static enum hk_code apply_destinations(struct hk_desk *desk, const struct hk_cal
                                        const struct hk_dest_apply_ask *ask, struct hk_pool *mem,
                                        struct hk_dest_applied *out, struct hk_err *err)
 {
-    struct apply a = {.desk = desk, .caller = caller, .ask = ask, .mem = mem, .out = {.dry_run = ask->dry_run}};
+    struct apply a = {
+        .desk = desk, .caller = caller, .ask = ask, .mem = mem, .out = {.dry_run = ask->dry_run}};
     const struct hk_definitions *stored = NULL;
     struct hk_err why = {.message = ""};
     if (!ask->definitions.ptr)
@@ -476,7 +479,8 @@ static enum hk_code check_define(struct hk_desk *desk, const void *request, stru
 {
     const struct hk_dest_define_ask *ask = request;
     if (!ask->definition.ptr)
-        return hk_desk_wrong(desk, "definition", err, "is needed: what would stand under its name in the configuration");
+        return hk_desk_wrong(desk, "definition", err,
+                             "is needed: what would stand under its name in the configuration");
     if (ask->definition.len > HK_DEFINITION_BYTES)
         return hk_desk_wrong(desk, "definition", err, "must not be larger than %d KiB",
                              HK_DEFINITION_BYTES / 1024);

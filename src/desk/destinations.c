@@ -224,8 +224,7 @@ static enum hk_code test_destination(struct hk_desk *desk, const struct hk_calle
     (void)snprintf(id, TEXT_MAX, "test-%016" PRIx64, hk_clock_seed());
     o.message_id = id;
     struct hk_message message = test_message(ask, id, ask->payload.ptr ? ask->payload : hk_str_of(payload));
-    rc =
-        hk_deliver(conf, hk_policies_get(desk->config->policies, conf->policy), &message, mem, &o.got, err);
+    rc = hk_deliver(conf, hk_policies_get(desk->config->policies, conf->policy), &message, mem, &o.got, err);
     if (rc == HK_OK)
         *out = o;
     return rc;

@@ -10,12 +10,12 @@
 #include "relay/wiring.h"
 
 enum {
-    STEP_MAX = 32,          /* applied in one round: each is parsed and checked */
-    READ_AGAIN_MS = 1000,   /* after an error of the store */
-    LOOK_AGAIN_MS = 5000,   /* at those that are held */
-    IDLE_MS = 60000,        /* a sink that sent nothing for so long is closed */
+    STEP_MAX = 32,        /* applied in one round: each is parsed and checked */
+    READ_AGAIN_MS = 1000, /* after an error of the store */
+    LOOK_AGAIN_MS = 5000, /* at those that are held */
+    IDLE_MS = 60000,      /* a sink that sent nothing for so long is closed */
     BEAT_MS = 1000,
-    LOGGED_MAX = 20         /* lines for one change of the store; the rest is counted */
+    LOGGED_MAX = 20 /* lines for one change of the store; the rest is counted */
 };
 
 struct kept {
@@ -244,7 +244,8 @@ static void log_sum(struct hk_kept *k)
 {
     struct hk_log_line line;
     if (k->unlogged > 0 || (k->many && k->n > 0)) {
-        hk_log_begin(&line, k->options.log, k->n_held ? HK_LOG_WARN : HK_LOG_INFO, "destinations of the store");
+        hk_log_begin(&line, k->options.log, k->n_held ? HK_LOG_WARN : HK_LOG_INFO,
+                     "destinations of the store");
         hk_log_i64(&line, "destinations", (int64_t)k->n);
         hk_log_i64(&line, "held", (int64_t)k->n_held);
         hk_log_i64(&line, "version", k->read);
@@ -275,8 +276,9 @@ static void set_held(struct hk_kept *k, struct kept *d, const char *why)
 
 static struct hk_engine_dest held_conf(const struct hk_kept *k, const struct kept *d)
 {
-    struct hk_engine_dest conf = {
-        .name = d->name, .policy = hk_policies_get(k->config->policies, k->config->default_policy), .held = true};
+    struct hk_engine_dest conf = {.name = d->name,
+                                  .policy = hk_policies_get(k->config->policies, k->config->default_policy),
+                                  .held = true};
     hk_limiter_options_init(&conf.limiter);
     conf.limiter.burst = 1;
     return conf;
@@ -298,7 +300,8 @@ static bool put(struct hk_kept *k, struct kept *d, const struct hk_engine_dest *
 }
 
 /* Can its files be read now? Only a trial tells. */
-static enum hk_code try_files(const struct hk_kept *k, const struct hk_conf_destination *conf, struct hk_err *err)
+static enum hk_code try_files(const struct hk_kept *k, const struct hk_conf_destination *conf,
+                              struct hk_err *err)
 {
     struct hk_sink *sink = NULL;
     const struct hk_conf_http *http = &conf->http;
@@ -685,7 +688,9 @@ bool hk_kept_view(const struct hk_kept *k, size_t i, struct hk_kept_view *out)
                                  .version = d->version,
                                  .place = d->place,
                                  .of_file = d->of_file,
-                                 .why_held = !d->held ? NULL : d->why ? d->why : "out of memory",
+                                 .why_held = !d->held ? NULL
+                                             : d->why ? d->why
+                                                      : "out of memory",
                                  .auto_redrive = d->auto_redrive && !d->gone,
                                  .breaker_open_ms = d->breaker_open_ms};
     return true;
