@@ -141,8 +141,7 @@ static const struct hk_arg key_arg = {
     .help = "a call with the same key and the same body gets the answer of the first one, for 24 hours"};
 static const struct hk_arg match_arg = {.name = "If-Match",
                                         .kind = HK_ARG_TEXT,
-                                        .help =
-                                            "the ETag of what you saw: 412 when it has changed since"};
+                                        .help = "the ETag of what you saw: 412 when it has changed since"};
 
 static bool is_get(const struct hk_op *op)
 {

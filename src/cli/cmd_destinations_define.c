@@ -36,8 +36,10 @@ static void print_shown(const struct hk_ask *ask, const void *result, struct hk_
         (void)snprintf(line, sizeof line, "the store, version %" PRIu64, shown->version);
     hk_say_fact(out, "defined in", hk_str_of(stored ? line : "the configuration file"));
     if (shown->also_stored)
-        hk_say_fact(out, "warning",
-                    hk_str_of("the store has one of that name, too: it is not used. 'destinations delete' removes it"));
+        hk_say_fact(
+            out, "warning",
+            hk_str_of(
+                "the store has one of that name, too: it is not used. 'destinations delete' removes it"));
     if (shown->problem != NULL)
         hk_say_fact(out, "cannot be used", hk_str_of(shown->problem));
     hk_say_fact(out, "url", hk_str_of(shown->url != NULL ? shown->url : shown->kind));
@@ -118,11 +120,9 @@ static void print_applied(const struct hk_ask *ask, const void *result, struct h
     if (done->created + done->updated + done->deleted > 0)
         hk_table_write(&table, out);
     hk_table_fini(&table);
-    (void)hk_buf_addf(out,
-                      "%s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64 " deleted, %" PRIu64
-                      " unchanged\n",
-                      done->dry_run ? "would be" : "done", done->created, done->updated, done->deleted,
-                      done->unchanged);
+    (void)hk_buf_addf(
+        out, "%s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64 " deleted, %" PRIu64 " unchanged\n",
+        done->dry_run ? "would be" : "done", done->created, done->updated, done->deleted, done->unchanged);
 }
 
 static bool take_file(struct hk_ask *ask)

@@ -78,9 +78,12 @@ static const struct hk_cli_option follow_option[] = {
 static const struct hk_cli_option wait_option[] = {
     {.name = "wait", .help = "wait until it has ended, and show progress"}, HK_END_OF_OPTIONS};
 
-static const struct hk_cli_option file_option[] = {
-    {.name = "file", .letter = 'f', .kind = HK_CLI_FILE, .value = "FILE", .help = "the same as --definitions @FILE"},
-    HK_END_OF_OPTIONS};
+static const struct hk_cli_option file_option[] = {{.name = "file",
+                                                    .letter = 'f',
+                                                    .kind = HK_CLI_FILE,
+                                                    .value = "FILE",
+                                                    .help = "the same as --definitions @FILE"},
+                                                   HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option demo_options[] = {
     {.name = "keep", .help = "leave it running afterwards, until Ctrl-C"}, HK_END_OF_OPTIONS};

@@ -43,8 +43,9 @@ static bool is_below(const char *folder, const char *path)
 static enum hk_code outside(const char *folder, struct hk_err *err)
 {
     if (!folder)
-        return hk_err_set(err, HK_DENIED,
-                          "a definition names no file: \"definitions.secrets\" of the relay's configuration is not set");
+        return hk_err_set(
+            err, HK_DENIED,
+            "a definition names no file: \"definitions.secrets\" of the relay's configuration is not set");
     return hk_err_set(err, HK_DENIED, "the file is not below the folder \"definitions.secrets\"");
 }
 
@@ -127,7 +128,8 @@ static void check_scalar(struct hk_walk *walk, struct hk_yaml_node *node)
         size_t from = at ? (size_t)(at - rest.ptr) : rest.len;
         rest = (struct hk_str){rest.ptr + from, rest.len - from};
         bool literal = hk_str_starts(rest, hk_str_of("$${"));
-        const char *end = !literal && hk_str_starts(rest, hk_str_of("${")) ? memchr(rest.ptr, '}', rest.len) : NULL;
+        const char *end =
+            !literal && hk_str_starts(rest, hk_str_of("${")) ? memchr(rest.ptr, '}', rest.len) : NULL;
         size_t used = literal ? 3 : end ? (size_t)(end - rest.ptr) + 1 : rest.len > 0;
         const char *why = end ? refuse_reference(walk, (struct hk_str){rest.ptr + 2, used - 3}) : NULL;
         if (why) {
@@ -242,8 +244,8 @@ static enum hk_code report(const struct hk_diags *diags, const struct hk_yaml *y
             w->items[w->n++] = wrong;
         else
             w->more++;
-        (void)hk_buf_addf(&line, "%s%s%s%s", line.len ? "; " : "", wrong.pointer, wrong.pointer[0] ? ": " : "",
-                          wrong.message); /* what does not fit is left out */
+        (void)hk_buf_addf(&line, "%s%s%s%s", line.len ? "; " : "", wrong.pointer,
+                          wrong.pointer[0] ? ": " : "", wrong.message); /* what does not fit is left out */
     }
     (void)hk_err_set(err, HK_INVALID, "%s", line.len ? hk_buf_cstr(&line) : "it cannot be read");
     hk_buf_fini(&line);
@@ -254,7 +256,9 @@ static enum hk_code report(const struct hk_diags *diags, const struct hk_yaml *y
 
 static enum hk_code no_mapping(struct hk_err *err)
 {
-    return hk_err_set(err, HK_INVALID, "a definition must be a mapping such as { http: { url: https://billing.example/hooks } }");
+    return hk_err_set(
+        err, HK_INVALID,
+        "a definition must be a mapping such as { http: { url: https://billing.example/hooks } }");
 }
 
 static enum hk_code walk_definition(const struct hk_definition_ask *ask, struct hk_yaml *yaml,
@@ -356,7 +360,8 @@ static bool is_json_word(const struct hk_yaml_node *node)
         return false;
     if (hk_str_eq(s, hk_str_of("true")) || hk_str_eq(s, hk_str_of("false")))
         return true;
-    bool begins = s.len > 0 && (hk_ascii_isdigit(s.ptr[0]) && (s.ptr[0] != '0' || s.len == 1 || s.ptr[1] == '.'));
+    bool begins =
+        s.len > 0 && (hk_ascii_isdigit(s.ptr[0]) && (s.ptr[0] != '0' || s.len == 1 || s.ptr[1] == '.'));
     return begins && s.ptr[s.len - 1] != '.' && hk_parse_decimal(s, &number, NULL) == HK_OK;
 }
 
@@ -446,8 +451,10 @@ static enum hk_code copy_items(const struct hk_yaml_node *map, struct hk_pool *m
         struct hk_buf json;
         char shown[HK_SHOW_MAX];
         if (entry->kind != HK_YAML_MAPPING)
-            return hk_err_set(err, HK_INVALID, "destination %s must be a mapping such as { http: { url: https://billing.example/hooks } }",
-                              hk_show(entry->key, shown));
+            return hk_err_set(
+                err, HK_INVALID,
+                "destination %s must be a mapping such as { http: { url: https://billing.example/hooks } }",
+                hk_show(entry->key, shown));
         hk_buf_init(&json, (size_t)2 * TEXT_MAX);
         rc = to_json(entry, &json, err);
         const char *text = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&json)) : NULL;
@@ -470,7 +477,9 @@ enum hk_code hk_config_definitions(struct hk_str text, struct hk_pool *mem, stru
     const struct hk_yaml_node *map = rc == HK_OK ? hk_yaml_get(yaml.root, "destinations") : NULL;
     map = map ? map : yaml.root;
     if (rc == HK_OK && (!map || map->kind != HK_YAML_MAPPING))
-        rc = hk_err_set(err, HK_INVALID, "it must hold destinations by name, such as { billing: { http: { url: https://billing.example/hooks } } }");
+        rc = hk_err_set(
+            err, HK_INVALID,
+            "it must hold destinations by name, such as { billing: { http: { url: https://billing.example/hooks } } }");
     struct hk_definition_item *items = rc == HK_OK ? hk_pool_alloc(mem, map->n + 1, sizeof *items) : NULL;
     if (rc == HK_OK && !items)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");

@@ -46,7 +46,8 @@ enum hk_code hk_config_define(const struct hk_definition_ask *ask, struct hk_poo
                               struct hk_err *err) HK_MUSTCHECK;
 
 /* The text as JSON in one line, references as they stand: how definitions are kept. HK_INVALID, HK_NOMEM. */
-enum hk_code hk_config_definition_json(struct hk_str text, struct hk_buf *out, struct hk_err *err) HK_MUSTCHECK;
+enum hk_code hk_config_definition_json(struct hk_str text, struct hk_buf *out,
+                                       struct hk_err *err) HK_MUSTCHECK;
 
 /* One definition of a file that holds many. */
 struct hk_definition_item {

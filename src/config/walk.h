@@ -37,8 +37,8 @@ struct hk_walk {
     size_t depth;
     size_t errors_at_start; /* `diags` may hold some of another file */
     struct hk_pending *pending, **pending_tail;
-    bool is_definition; /* of the store, not of a file: it holds no secret, and names no file outside … */
-    const char *folder; /* … this one; NULL: none at all */
+    bool is_definition;  /* of the store, not of a file: it holds no secret, and names no file outside … */
+    const char *folder;  /* … this one; NULL: none at all */
     enum hk_code status; /* HK_NOMEM ends the walk */
 };
 

@@ -41,7 +41,8 @@ struct hk_desk {
                               void *result, struct hk_err *err);
     void *elsewhere_arg;
     const char *wrong_field; /* of the last request: what HK_INVALID is about; NULL = no field of it */
-    const char *wrong_below; /* a JSON pointer into that field; NULL = all of it. It lies in the caller's memory. */
+    const char
+        *wrong_below; /* a JSON pointer into that field; NULL = all of it. It lies in the caller's memory. */
 };
 
 void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url);

@@ -335,8 +335,8 @@ static void look_at_kept(struct doctor *d)
         finding(d, HK_NOTE_OK, "destination", "%zu of the store", used);
     if (d->kept.n > d->desk->config->definitions.max)
         finding(d, HK_NOTE_WARN, "destination",
-                "the store has %zu, and \"definitions.max\" lets in %lu: messages for the others wait", d->kept.n,
-                (unsigned long)d->desk->config->definitions.max);
+                "the store has %zu, and \"definitions.max\" lets in %lu: messages for the others wait",
+                d->kept.n, (unsigned long)d->desk->config->definitions.max);
 }
 
 static void look_at_dests(struct doctor *d, const struct hk_store_status *s)

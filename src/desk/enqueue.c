@@ -197,8 +197,8 @@ enum hk_code hk_enqueue_write(struct hk_desk *desk, const struct hk_enqueue_ask 
 static enum hk_code warn(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_pool *mem,
                          const char **out)
 {
-    struct hk_where where = hk_where(desk, hk_str_of(ask->destination ? ask->destination : ""),
-                                     hk_str_of(ask->event_type), mem);
+    struct hk_where where =
+        hk_where(desk, hk_str_of(ask->destination ? ask->destination : ""), hk_str_of(ask->event_type), mem);
     char shown[HK_SHOW_MAX], text[HK_SHOW_MAX + 80];
     if (where.kind == HK_WHERE_NO_ROUTE && !hk_config_route(desk->config, 0))
         *out = "no destination is named, and there are no routes: a relay makes it a dead letter";

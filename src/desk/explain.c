@@ -145,9 +145,9 @@ static void explain_where(struct facts *f)
                                  hk_show(f->row->event_type, shown));
         advise(f, c, "add a route for it and reload the relay");
     } else if (f->where.kind == HK_WHERE_UNUSABLE) {
-        struct hk_cause *c = add(f, "unusable_destination",
-                                 "the definition of destination %s in the store cannot be used: %s",
-                                 hk_show(f->row->destination, shown), f->where.why);
+        struct hk_cause *c =
+            add(f, "unusable_destination", "the definition of destination %s in the store cannot be used: %s",
+                hk_show(f->row->destination, shown), f->where.why);
         advise(f, c, "'hikyaku destinations update' mends it; until then the message waits, uncharged");
     }
 }

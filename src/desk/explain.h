@@ -10,8 +10,8 @@
 enum hk_where_kind {
     HK_WHERE_OPEN = 0, /* nobody here knows: this configuration has no destinations */
     HK_WHERE_ONE,
-    HK_WHERE_SEVERAL, /* one message for each, once a relay has looked at it */
-    HK_WHERE_UNKNOWN, /* no destination has that name: a relay makes it a dead letter */
+    HK_WHERE_SEVERAL,  /* one message for each, once a relay has looked at it */
+    HK_WHERE_UNKNOWN,  /* no destination has that name: a relay makes it a dead letter */
     HK_WHERE_NO_ROUTE, /* it names none, and no route takes it: likewise */
     HK_WHERE_UNUSABLE  /* the store's definition cannot be used: the message waits */
 };

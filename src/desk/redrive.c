@@ -81,8 +81,8 @@ static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *ca
 /* ---- plan ---- */
 
 /* Of the destinations in the plan, one that is paused, and one that is not in the configuration. */
-static void look_at_destinations(struct hk_desk *desk, const struct hk_names *paused,
-                                 struct hk_pool *mem, struct hk_redrive_plan *plan)
+static void look_at_destinations(struct hk_desk *desk, const struct hk_names *paused, struct hk_pool *mem,
+                                 struct hk_redrive_plan *plan)
 {
     char shown[HK_SHOW_MAX];
     for (size_t i = 0; i < (plan->to ? 1 : plan->groups.n); i++) {

@@ -85,6 +85,7 @@ struct hk_kept_view {
 bool hk_kept_view(const struct hk_kept *kept, size_t i, struct hk_kept_view *out);
 /* Changes whenever what the views say does. */
 uint64_t hk_kept_changes(const struct hk_kept *kept);
+
 /* How many, how many of them are held, and how many sinks are open. */
 struct hk_kept_counts {
     size_t n, held, sinks;

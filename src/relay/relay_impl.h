@@ -47,8 +47,8 @@ struct hk_relay_store {
     const struct hk_held_key *keys;
     size_t n_keys;
     const struct hk_exchanged *exchanged;
-    struct hk_takings takings;        /* by the last acquire or poll */
-    uint32_t purged, purged_open;     /* rows that retention took, open dead letters among them */
+    struct hk_takings takings;    /* by the last acquire or poll */
+    uint32_t purged, purged_open; /* rows that retention took, open dead letters among them */
     const struct hk_definitions *definitions;
     char guards[HK_STORE_GUARDS_MAX]; /* what others put on our tables, when the store was opened */
 
@@ -104,7 +104,7 @@ struct hk_relay {
     struct hk_attempt_log *attempts;
     struct hk_redriver *redriver;
     struct hk_kept *kept; /* destinations of the store */
-    int64_t redrive_ms; /* when the step under way began */
+    int64_t redrive_ms;   /* when the step under way began */
     struct hk_relay_store store;
     struct hk_relay_sends sends;
     struct hk_relay_wake wake;

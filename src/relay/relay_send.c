@@ -53,8 +53,7 @@ static void ended(struct hk_delivery *d, const struct hk_facts *facts, int64_t s
     const struct hk_action *a = &d->action;
     struct hk_try attempt = attempt_of(d, store_ms);
     hk_events_sent(r->events, store_ms, a->lane, a->claim, a->message, d->destination, facts);
-    hk_attempt_log_ended(r->attempts, a->message, policy_of(r, a->dest), d->traceparent, facts,
-                         store_ms);
+    hk_attempt_log_ended(r->attempts, a->message, policy_of(r, a->dest), d->traceparent, facts, store_ms);
     HK_RELAY_TELL(r, attempt_ended, &attempt, facts);
 }
 

@@ -77,12 +77,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum hk_code define(const struct hk_config *config, const char *text, bool secrets, struct hk_pool *mem,
-                           struct hk_conf_destination *out, struct hk_definition_wrongs *wrongs,
-                           struct hk_err *err)
+static enum hk_code define(const struct hk_config *config, const char *text, bool secrets,
+                           struct hk_pool *mem, struct hk_conf_destination *out,
+                           struct hk_definition_wrongs *wrongs, struct hk_err *err)
 {
     return hk_config_define(
-        &(struct hk_definition_ask){.config = config, .name = "crm", .text = hk_str_of(text), .secrets = secrets},
+        &(struct hk_definition_ask){
+            .config = config, .name = "crm", .text = hk_str_of(text), .secrets = secrets},
         mem, out, wrongs, err);
 }
 
@@ -116,22 +117,25 @@ static void secrets_come_by_reference(void **state)
     struct hk_pool mem = {NULL};
     struct hk_conf_destination d;
     struct hk_err err = {.message = ""};
-    assert_int_equal(define(rig->config,
-                            "http: { url: https://a.example/, headers: { Authorization: \"Bearer ${file:token}\", "
-                            "X-Api-Key: \"${file:within}\", Idempotency-Key: \"{idempotency_key}\", X-Tenant: acme, "
-                            "X-Session: \"\" }, auth: { bearer: \"${HIKYAKU_SECRET_A}\" } }",
-                            true, &mem, &d, NULL, &err),
-                     HK_INVALID); /* both write Authorization */
-    assert_int_equal(define(rig->config,
-                            "http: { url: https://a.example/, headers: { Authorization: \"Bearer ${file:token}\", "
-                            "X-Api-Key: \"${file:within}\", Idempotency-Key: \"{idempotency_key}\", X-Tenant: acme } }",
-                            true, &mem, &d, NULL, &err),
-                     HK_OK);
+    assert_int_equal(
+        define(rig->config,
+               "http: { url: https://a.example/, headers: { Authorization: \"Bearer ${file:token}\", "
+               "X-Api-Key: \"${file:within}\", Idempotency-Key: \"{idempotency_key}\", X-Tenant: acme, "
+               "X-Session: \"\" }, auth: { bearer: \"${HIKYAKU_SECRET_A}\" } }",
+               true, &mem, &d, NULL, &err),
+        HK_INVALID); /* both write Authorization */
+    assert_int_equal(
+        define(rig->config,
+               "http: { url: https://a.example/, headers: { Authorization: \"Bearer ${file:token}\", "
+               "X-Api-Key: \"${file:within}\", Idempotency-Key: \"{idempotency_key}\", X-Tenant: acme } }",
+               true, &mem, &d, NULL, &err),
+        HK_OK);
     assert_string_equal(hk_conf_header(&d.http, 0)->value, "Bearer s3cret");
     assert_string_equal(hk_conf_header(&d.http, 1)->value, "s3cret");
-    assert_int_equal(
-        define(rig->config, "http: { url: https://a.example/, auth: { bearer: \"${HIKYAKU_SECRET_A}\" } }", true, &mem, &d, NULL, &err),
-        HK_OK);
+    assert_int_equal(define(rig->config,
+                            "http: { url: https://a.example/, auth: { bearer: \"${HIKYAKU_SECRET_A}\" } }",
+                            true, &mem, &d, NULL, &err),
+                     HK_OK);
     assert_string_equal(d.http.auth.bearer, "aaa");
     hk_pool_wipe(&mem);
 }
@@ -149,15 +153,16 @@ static void what_it_may_not_do_is_refused_where_it_stands(void **state)
          "/http/sign/secret", "is a secret"},
         {"http: { url: https://a.example/, sign: { secrets: [whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw] } }",
          "/http/sign/secrets/0", "is a secret"},
-        {"http: { url: https://a.example/, headers: { Authorization: Bearer x } }", "/http/headers/Authorization",
-         "is a secret by its name"},
+        {"http: { url: https://a.example/, headers: { Authorization: Bearer x } }",
+         "/http/headers/Authorization", "is a secret by its name"},
         {"http: { url: \"https://u:p@a.example/\" }", "/http/url", ""},
         {"http: { url: \"https://a.example/${OTHER_SECRET}\" }", "/http/url", "HIKYAKU_SECRET_"},
         {"http: { url: \"https://a.example/${HIKYAKU_SECRET_A:-x}\" }", "/http/url", "no default"},
         {"http: { url: \"https://a.example/${file:../outside}\" }", "/http/url", "\"..\""},
         {"http: { url: \"https://a.example/${file:/etc/passwd}\" }", "/http/url", "below the folder"},
         {"http: { url: \"https://a.example/${file:link}\" }", "/http/url", "below the folder"},
-        {"http: { url: https://a.example/, ca_file: /etc/ssl/cert.pem }", "/http/ca_file", "below the folder"},
+        {"http: { url: https://a.example/, ca_file: /etc/ssl/cert.pem }", "/http/ca_file",
+         "below the folder"},
         {"http: { url: https://a.example/, ca_file: ../outside }", "/http/ca_file", "below the folder"},
         {"http: { url: https://a.example/, ca_file: link }", "/http/ca_file", "below the folder"},
         {"http: { url: https://a.example/ }\nallow: [10.0.0.0/8]", "/allow/0", "within"},
@@ -168,8 +173,8 @@ static void what_it_may_not_do_is_refused_where_it_stands(void **state)
         {"http: { url: https://a.example/ }\npolicy: nope", "/policy", "there is no policy"},
         {"http: { url: https://a.example/ }\nlimits: { rate: many }", "/limits/rate", "rate"},
         {"http: { url: https://a.example/ }\nhtpp: 1", "/htpp", "unknown key"},
-        {"http: {}", "", "needs \"url\""},
-        {"limits: { rate: 1/s }", "", "needs \"http\""},
+        {"http: {}", "/http", "needs \"url\""},
+        {"{ limits: { rate: 1/s } }", "", "needs \"http\""},
         {"- a", NULL, "must be a mapping"},
         {"", NULL, "must be a mapping"},
         {"{", NULL, ""},
@@ -200,12 +205,15 @@ static void without_a_section_nothing_is_let_through(void **state)
     (void)state;
     assert_int_equal(bare->definitions.max, 10000);
     assert_int_equal(define(bare, "http: { url: https://a.example/ }", true, &mem, &d, NULL, &err), HK_OK);
-    assert_int_equal(define(bare, "http: { url: https://a.example/ }\nallow: [10.0.0.0/8]", true, &mem, &d, NULL, &err),
-                     HK_INVALID);
-    assert_int_equal(define(bare, "http: { url: \"https://a.example/${file:token}\" }", true, &mem, &d, NULL, &err),
-                     HK_INVALID);
+    assert_int_equal(
+        define(bare, "http: { url: https://a.example/ }\nallow: [10.0.0.0/8]", true, &mem, &d, NULL, &err),
+        HK_INVALID);
+    assert_int_equal(
+        define(bare, "http: { url: \"https://a.example/${file:token}\" }", true, &mem, &d, NULL, &err),
+        HK_INVALID);
     assert_non_null(strstr(err.message, "definitions.secrets"));
-    assert_int_equal(define(bare, "http: { url: https://a.example/, key_file: k, cert_file: c }", true, &mem, &d, NULL, &err),
+    assert_int_equal(define(bare, "http: { url: https://a.example/, key_file: k, cert_file: c }", true, &mem,
+                            &d, NULL, &err),
                      HK_INVALID);
     hk_pool_wipe(&mem);
     hk_config_free(bare);
@@ -251,9 +259,12 @@ static void it_is_kept_as_json_in_one_line(void **state)
          "{\"http\":{\"url\":\"https://a.example/\",\"headers\":{\"X-N\":\"8\",\"X-M\":8}},\"allow\":[\"10.0.0.0/8\"]}"},
         {"{\"null\":{\"latency\":\"5ms\"},\"auto_redrive\":true,\"breaker\":{\"ratio\":0.5}}",
          "{\"null\":{\"latency\":\"5ms\"},\"auto_redrive\":true,\"breaker\":{\"ratio\":0.5}}"},
-        {"http: { url: \"${HIKYAKU_SECRET_A}\" }\nlimits:\n", "{\"http\":{\"url\":\"${HIKYAKU_SECRET_A}\"},\"limits\":null}"},
-        {"a: 007\nb: .5\nc: 1.\nd: yes\ne: \"true\"\n", "{\"a\":\"007\",\"b\":\".5\",\"c\":\"1.\",\"d\":\"yes\",\"e\":\"true\"}"},
+        {"http: { url: \"${HIKYAKU_SECRET_A}\" }\nlimits:\n",
+         "{\"http\":{\"url\":\"${HIKYAKU_SECRET_A}\"},\"limits\":null}"},
+        {"a: 007\nb: .5\nc: 1.\nd: yes\ne: \"true\"\n",
+         "{\"a\":\"007\",\"b\":\".5\",\"c\":\"1.\",\"d\":\"yes\",\"e\":\"true\"}"},
     };
+
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct hk_buf out, again;
@@ -271,8 +282,9 @@ static void it_is_kept_as_json_in_one_line(void **state)
 
 static void many_stand_in_one_file(void **state)
 {
-    static const char *const texts[] = {"destinations: { a: { \"null\": {} }, b: { http: { url: https://b.example/ } } }",
-                                        "a: { \"null\": {} }\nb: { http: { url: https://b.example/ } }\n"};
+    static const char *const texts[] = {
+        "destinations: { a: { \"null\": {} }, b: { http: { url: https://b.example/ } } }",
+        "a: { \"null\": {} }\nb: { http: { url: https://b.example/ } }\n"};
     static const char *const wrong[] = {"[]", "a: 1", "{", "a: {}\na: {}"};
     struct hk_definition_item *items = NULL;
     struct hk_err err = {.message = ""};
