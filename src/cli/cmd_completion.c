@@ -7,7 +7,8 @@
 #include "cli/args.h"
 #include "cli/out.h"
 
-#define SCRIPT_MAX ((size_t)1 << 18)
+#define SCRIPT_MAX  ((size_t)1 << 18)
+#define OPTIONS_MAX 256 /* different names, of all commands */
 
 /* Policies come from where the shell is: a file in the folder, or HIKYAKU_CONFIG, may have added some. */
 #define NAMES_OF_POLICIES "hikyaku policy list 2>/dev/null | sed -n '2,$s/ .*//p'"
@@ -19,13 +20,14 @@ static void each_option(const struct hk_cli *cli,
                                      struct hk_buf *out),
                         struct hk_buf *out)
 {
-    const struct hk_cli_option *seen[64];
+    const struct hk_cli_option *seen[OPTIONS_MAX];
     size_t n_seen = 0;
 
-    for (const struct hk_cli_option *o = cli->globals; o->name != NULL && n_seen < 64; o++)
+    for (const struct hk_cli_option *o = cli->globals; o->name != NULL && n_seen < OPTIONS_MAX; o++)
         seen[n_seen++] = o;
     for (const struct hk_cli_command *c = cli->table; c->name != NULL; c++)
-        for (const struct hk_cli_option *o = c->options; o != NULL && o->name != NULL && n_seen < 64; o++) {
+        for (const struct hk_cli_option *o = c->options; o != NULL && o->name != NULL && n_seen < OPTIONS_MAX;
+             o++) {
             size_t i = 0;
             while (i < n_seen && strcmp(seen[i]->name, o->name) != 0)
                 i++;
