@@ -8,7 +8,7 @@
 
 #define assert_text(s, text) assert_true(hk_str_eq(s, hk_str_of(text)))
 #define assert_count(sql, n) assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
-#define CREATED "'2027-01-02T00:00:00Z'"
+#define CREATED              "'2027-01-02T00:00:00Z'"
 
 /* One message in each place, each with its own key and correlation id, and others beside them. */
 static void fill_places(void)
