@@ -212,9 +212,9 @@ static uint64_t *version_of(const struct hk_api *api)
     if (api->op == &hk_op_dead_edit)
         return &((struct hk_dead_edit_ask *)api->asked)->version;
     if (api->op == &hk_op_destinations_update)
-        return &((struct hk_dest_define_ask *)api->asked)->version;
+        return &((struct hk_dest_define_ask *)api->asked)->if_version;
     if (api->op == &hk_op_destinations_delete)
-        return &((struct hk_dest_undefine_ask *)api->asked)->version;
+        return &((struct hk_dest_undefine_ask *)api->asked)->if_version;
     return NULL;
 }
 

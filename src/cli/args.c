@@ -85,16 +85,10 @@ static int add_given(struct hk_cli *cli, const struct hk_cli_option *option, con
     return HK_EXIT_OK;
 }
 
-/* Reads the option at argv[*i]; moves `*i` to its value when that is the next argument. */
-static int read_long(struct hk_cli *cli, int argc, char *const *argv, int *i)
+/* `value` NULL: it is the next argument, to which `*i` moves. */
+static int take_option(struct hk_cli *cli, const struct hk_cli_option *option, const char *value, int argc,
+                       char *const *argv, int *i)
 {
-    const char *arg = argv[*i];
-    size_t len = strcspn(arg, "=");
-    const char *value = arg[len] == '=' ? arg + len + 1 : NULL;
-    const struct hk_cli_option *option = find_option(cli, arg + 2, len - 2);
-
-    if (option == NULL)
-        return unknown_option(cli, arg, len);
     if (option->kind == HK_CLI_NOTHING && value != NULL)
         return hk_out_error(HK_EXIT_USAGE, "option '--%s' takes no value", option->name);
     if (option->kind == HK_CLI_NOTHING)
@@ -107,11 +101,34 @@ static int read_long(struct hk_cli *cli, int argc, char *const *argv, int *i)
     return add_given(cli, option, value);
 }
 
-static int read_short(struct hk_cli *cli, const char *arg)
+/* Reads the option at argv[*i]; moves `*i` to its value when that is the next argument. */
+static int read_long(struct hk_cli *cli, int argc, char *const *argv, int *i)
 {
-    for (const struct hk_cli_option *o = cli->globals; o->name != NULL; o++)
-        if (o->letter != 0 && arg[1] == o->letter && arg[2] == '\0')
-            return add_given(cli, o, "");
+    const char *arg = argv[*i];
+    size_t len = strcspn(arg, "=");
+    const struct hk_cli_option *option = find_option(cli, arg + 2, len - 2);
+
+    if (option == NULL)
+        return unknown_option(cli, arg, len);
+    return take_option(cli, option, arg[len] == '=' ? arg + len + 1 : NULL, argc, argv, i);
+}
+
+static const struct hk_cli_option *with_letter(const struct hk_cli_option *options, char letter)
+{
+    for (const struct hk_cli_option *o = options; o != NULL && o->name != NULL; o++)
+        if (o->letter == letter)
+            return o;
+    return NULL;
+}
+
+static int read_short(struct hk_cli *cli, int argc, char *const *argv, int *i)
+{
+    const char *arg = argv[*i];
+    const struct hk_cli_option *option = arg[2] == '\0' ? with_letter(cli->globals, arg[1]) : NULL;
+    for (const struct hk_cli_command *c = cli->table; option == NULL && arg[2] == '\0' && c->name != NULL; c++)
+        option = with_letter(c->options, arg[1]);
+    if (option != NULL)
+        return take_option(cli, option, NULL, argc, argv, i);
     return hk_out_error(HK_EXIT_USAGE, "unknown option '%s'; 'hikyaku help' lists what there is", arg);
 }
 
@@ -137,7 +154,7 @@ int hk_args_read(struct hk_cli *cli, int argc, char *const *argv)
         else if (arg[1] == '-')
             code = read_long(cli, argc, argv, &i);
         else
-            code = read_short(cli, arg);
+            code = read_short(cli, argc, argv, &i);
     }
     return code;
 }

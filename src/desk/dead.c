@@ -42,13 +42,22 @@ const char *hk_destinations_near(const struct hk_config *config, struct hk_str n
     return found;
 }
 
+/* Does the store have a destination of that name? */
+static bool is_kept(struct hk_desk *desk, const char *name)
+{
+    const struct hk_definitions *kept = NULL;
+    struct hk_err err = {.message = ""};
+    return hk_desk_open(desk, &err) == HK_OK &&
+           desk->ops->definitions(desk->admin, name, &kept, &err) == HK_OK && kept->n > 0;
+}
+
 enum hk_code hk_requeue_to_check(struct hk_desk *desk, const char *to, struct hk_err *err)
 {
     struct hk_pool mem = {.blocks = NULL};
     char shown[HK_SHOW_MAX];
     if (!to || !desk->config || desk->elsewhere) /* it is asked again, where the configuration is */
         return HK_OK;
-    if (hk_config_destination_named(desk->config, hk_str_of(to)))
+    if (hk_config_destination_named(desk->config, hk_str_of(to)) || is_kept(desk, to))
         return HK_OK;
     const char *near = hk_destinations_near(desk->config, hk_str_of(to), &mem);
     enum hk_code rc =

@@ -10,6 +10,7 @@
 #include "base/url.h"
 #include "desk/dead.h"
 #include "desk/dead_look.h"
+#include "desk/definitions.h"
 #include "desk/forms.h"
 #include "payload/target.h"
 
@@ -241,12 +242,13 @@ static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, st
         s->all.versions[i].payload = (struct hk_str){"", 0};
 }
 
-static bool add_url(const struct hk_desk *desk, const struct hk_caller *caller, struct hk_pool *mem,
+static bool add_url(struct hk_desk *desk, const struct hk_caller *caller, struct hk_pool *mem,
                     struct hk_dead_shown *s)
 {
     char room[HK_URL_SHOWN_MAX], own[HK_TARGET_URL_MAX + 1] = "";
-    const struct hk_conf_destination *conf = hk_config_destination_named(desk->config, s->letter.destination);
-    if (!conf || !conf->http.url)
+    const struct hk_conf_destination *conf = NULL;
+    struct hk_err err = {.message = ""};
+    if (hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err) != HK_OK || !conf || !conf->http.url)
         return true;
     const char *whole = conf->http.url, *shown = hk_conf_url(conf, room);
     if (hk_conf_is_targeted(conf) && hk_target_read(s->letter.headers, HK_TARGET_URL, own, sizeof own)) {

@@ -8,6 +8,7 @@
 #include "base/url.h"
 #include "config/payload.h"
 #include "desk/dead.h"
+#include "desk/definitions.h"
 #include "desk/forms.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
@@ -103,7 +104,9 @@ static enum hk_code find_destination(struct sending *s, struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
     struct hk_str name = s->shown.letter.destination;
-    s->conf = hk_config_destination_named(s->desk->config, name);
+    enum hk_code rc = hk_desk_destination(s->desk, name, true, s->mem, &s->conf, err);
+    if (rc != HK_OK)
+        return rc;
     if (!s->conf)
         return hk_err_set(err, HK_NOTFOUND, "destination %s is not configured", hk_show(name, shown));
     s->policy = hk_conf_policy(s->desk->config, s->conf);

@@ -67,6 +67,43 @@ enum hk_code hk_desk_destination(struct hk_desk *desk, struct hk_str name, bool 
     return rc;
 }
 
+/* Most keep no order, and say nothing of it: only a text with that word, or with an escape that may hide it, is read. */
+static bool may_keep_order(struct hk_str text)
+{
+    return hk_str_containsi(text, hk_str_of("order")) || (text.len && memchr(text.ptr, '\\', text.len));
+}
+
+enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out, size_t *out_n,
+                             struct hk_err *err)
+{
+    const struct hk_definitions *all = NULL;
+    struct hk_conf_destination conf;
+    size_t n = 0;
+    enum hk_code rc = desk->ops->definitions(desk->admin, NULL, &all, err);
+    if (rc != HK_OK)
+        return rc;
+    const struct hk_definitions kept = *all;
+    hk_desk_keep(desk, mem);
+    struct hk_blocking *items = hk_pool_alloc(mem, kept.n + 1, sizeof *items);
+    if (!items)
+        return no_memory(err);
+    for (size_t i = 0; i < kept.n; i++) {
+        struct hk_err why = {.message = ""};
+        if (!may_keep_order(kept.items[i].text) ||
+            hk_config_destination_named(desk->config, kept.items[i].name))
+            continue;
+        rc = read_stored(desk, &kept.items[i], false, mem, &conf, &why);
+        if (rc == HK_NOMEM)
+            return no_memory(err);
+        if (rc == HK_OK && conf.order == HK_ORDER_KEY)
+            items[n++] = (struct hk_blocking){.destination = conf.name,
+                                              .skip_dead = conf.on_dead == HK_ON_DEAD_SKIP};
+    }
+    *out = items;
+    *out_n = n;
+    return HK_OK;
+}
+
 /* ---- define ---- */
 
 static enum hk_code refuse_files(const char *name, struct hk_err *err)
@@ -157,11 +194,11 @@ static enum hk_code update_destination(struct hk_desk *desk, const struct hk_cal
     if (is_of_file(desk, ask->destination))
         return refuse_files(ask->destination, err);
     enum hk_code rc = HK_OK;
-    if (!ask->version)
+    if (!ask->if_version)
         rc = hk_desk_definition(desk, ask->destination, mem, &stored, &found, err);
-    if (rc == HK_OK && !ask->version && !found)
+    if (rc == HK_OK && !ask->if_version && !found)
         rc = hk_definition_refused(HK_DEFINITION_ANY, 0, err);
-    int64_t version = ask->version ? (int64_t)ask->version : stored.version;
+    int64_t version = ask->if_version ? (int64_t)ask->if_version : stored.version;
     return rc == HK_OK ? define_as(desk, caller, ask, version, mem, out, err) : rc;
 }
 
@@ -210,7 +247,7 @@ static enum hk_code delete_destination(struct hk_desk *desk, const struct hk_cal
 {
     struct hk_defined done;
     (void)mem;
-    int64_t version = ask->version ? (int64_t)ask->version : HK_DEFINITION_ANY;
+    int64_t version = ask->if_version ? (int64_t)ask->if_version : HK_DEFINITION_ANY;
     enum hk_code rc = hk_desk_undefine(desk, caller, ask->destination, version, ask->force, &done, err);
     if (rc == HK_OK)
         *out = (struct hk_dest_defined){.destination = ask->destination,
@@ -471,14 +508,14 @@ static const struct hk_arg update_args[] = {
     {HK_SUBJECT(hk_dest_define_ask, destination, "NAME", NULL)},
     {HK_ARG(hk_dest_define_ask, definition, HK_ARG_BYTES, "TEXT|-|@FILE",
             "the whole definition, as YAML or JSON; it replaces the one before")},
-    {HK_ARG(hk_dest_define_ask, version, HK_ARG_NUMBER, "N",
+    {HK_ARG(hk_dest_define_ask, if_version, HK_ARG_NUMBER, "N",
             "only if it has this version (default: whatever version it has)"),
      .hi = VERSION_MAX},
     {.name = NULL}};
 
 static const struct hk_arg delete_args[] = {
     {HK_SUBJECT(hk_dest_undefine_ask, destination, "NAME", NULL)},
-    {HK_ARG(hk_dest_undefine_ask, version, HK_ARG_NUMBER, "N",
+    {HK_ARG(hk_dest_undefine_ask, if_version, HK_ARG_NUMBER, "N",
             "only if it has this version (default: whatever version it has)"),
      .hi = VERSION_MAX},
     {HK_ARG(hk_dest_undefine_ask, force, HK_ARG_FLAG, NULL,

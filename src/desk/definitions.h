@@ -19,6 +19,10 @@ enum hk_code hk_desk_definition(struct hk_desk *desk, const char *name, struct h
 enum hk_code hk_desk_destination(struct hk_desk *desk, struct hk_str name, bool secrets, struct hk_pool *mem,
                                  const struct hk_conf_destination **out, struct hk_err *err);
 
+/* Those of the store that keep the order of keys. In `mem`. */
+enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out, size_t *out_n,
+                             struct hk_err *err);
+
 /* Checks a definition and keeps it. `version`: as in struct hk_define. Used by `destinations create`, `update`, `apply`, and by whatever else
  * makes destinations. HK_INVALID: what is wrong with it, about the field `definition`. HK_CONFLICT: the file's, or not of that version. */
 struct hk_desk_define {
@@ -39,12 +43,12 @@ enum hk_code hk_desk_undefine(struct hk_desk *desk, const struct hk_caller *call
 struct hk_dest_define_ask {
     const char *destination;
     struct hk_str definition; /* YAML or JSON */
-    uint64_t version;         /* that it must have; 0 = any */
+    uint64_t if_version;      /* that it must have; 0 = any */
 };
 
 struct hk_dest_undefine_ask {
     const char *destination;
-    uint64_t version; /* 0 = any */
+    uint64_t if_version; /* 0 = any */
     bool force;
 };
 

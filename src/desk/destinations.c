@@ -6,6 +6,8 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "config/definition.h"
+#include "desk/definitions.h"
 #include "desk/destinations.h"
 #include "desk/forms.h"
 #include "exec/clock.h"
@@ -46,11 +48,44 @@ static struct hk_dest_row row_of(struct hk_str name, const struct hk_conf_destin
     return row;
 }
 
+/* One of the store's, used or not. */
+static struct hk_dest_row kept_row(struct hk_desk *desk, const struct hk_definition *kept,
+                                   const struct hk_store_status *s, struct hk_pool *mem, bool *ok)
+{
+    struct hk_conf_destination conf;
+    struct hk_err why = {.message = ""};
+    const char *name = hk_pool_copy_str(mem, kept->name);
+    enum hk_code rc = HK_NOMEM;
+    if (name)
+        rc = hk_config_define(
+            &(struct hk_definition_ask){.config = desk->config, .name = name, .text = kept->text}, mem, &conf,
+            NULL, &why);
+    struct hk_dest_row row =
+        row_of(kept->name, rc == HK_OK ? &conf : NULL, status_of(s, kept->name), mem, ok);
+    row.configured = true;
+    row.kind = row.kind ? row.kind : "unknown";
+    row.from = "store";
+    row.version = (uint64_t)kept->version;
+    if (rc != HK_OK)
+        row.problem = hk_pool_copy_str(mem, hk_str_of(why.message));
+    *ok = *ok && rc != HK_NOMEM;
+    return row;
+}
+
+static const struct hk_definition *kept_as(const struct hk_definitions *kept, struct hk_str name)
+{
+    for (size_t i = 0; i < kept->n; i++)
+        if (hk_str_eq(kept->items[i].name, name))
+            return &kept->items[i];
+    return NULL;
+}
+
 static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_caller *caller,
                                       const void *request, struct hk_pool *mem, struct hk_dests *out,
                                       struct hk_err *err)
 {
     const struct hk_store_status *found = NULL;
+    const struct hk_definitions *all = NULL;
     const struct hk_conf_destination *conf = NULL;
     size_t configured = 0;
     bool ok = true;
@@ -62,16 +97,26 @@ static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_call
     hk_desk_keep(desk, mem);
     while (hk_config_destination(desk->config, configured))
         configured++;
+    rc = desk->ops->definitions(desk->admin, NULL, &all, err);
+    if (rc != HK_OK)
+        return rc;
+    const struct hk_definitions kept = *all;
+    hk_desk_keep(desk, mem);
     struct hk_dests o = {.now_ms = s.now_ms,
-                         .items = hk_pool_alloc(mem, configured + s.n_dests + 1, sizeof *o.items)};
+                         .items = hk_pool_alloc(mem, configured + kept.n + s.n_dests + 1, sizeof *o.items)};
     if (!o.items)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     for (size_t i = 0; (conf = hk_config_destination(desk->config, i)) != NULL; i++) {
         struct hk_str name = hk_str_of(conf->name);
-        o.items[o.n++] = row_of(name, conf, status_of(&s, name), mem, &ok);
+        o.items[o.n] = row_of(name, conf, status_of(&s, name), mem, &ok);
+        o.items[o.n].from = "file";
+        o.items[o.n++].also_stored = kept_as(&kept, name) != NULL;
     }
+    for (size_t i = 0; i < kept.n; i++)
+        if (!hk_config_destination_named(desk->config, kept.items[i].name))
+            o.items[o.n++] = kept_row(desk, &kept.items[i], &s, mem, &ok);
     for (size_t i = 0; i < s.n_dests; i++)
-        if (!hk_config_destination_named(desk->config, s.dests[i].name))
+        if (!hk_config_destination_named(desk->config, s.dests[i].name) && !kept_as(&kept, s.dests[i].name))
             o.items[o.n++] = row_of(s.dests[i].name, NULL, &s.dests[i], mem, &ok);
     *out = o;
     return ok ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
@@ -84,7 +129,10 @@ static bool is_known(const struct hk_desk *desk, struct hk_str name)
 {
     const struct hk_store_status *status = NULL;
     struct hk_err err;
+    const struct hk_definitions *kept = NULL;
     if (!hk_config_destination(desk->config, 0) || hk_config_destination_named(desk->config, name))
+        return true;
+    if (desk->ops->definitions(desk->admin, name.ptr, &kept, &err) != HK_OK || kept->n > 0)
         return true;
     return desk->ops->status(desk->admin, &status, &err) != HK_OK || status_of(status, name);
 }
@@ -154,11 +202,15 @@ static enum hk_code test_destination(struct hk_desk *desk, const struct hk_calle
                                      struct hk_dest_tested *out, struct hk_err *err)
 {
     char now[HK_TIME_TEXT_MAX], shown[HK_SHOW_MAX], payload[TEXT_MAX];
-    const struct hk_conf_destination *conf =
-        hk_config_destination_named(desk->config, hk_str_of(ask->destination));
+    const struct hk_conf_destination *conf = NULL;
     bool ok = true;
     char *id = hk_pool_alloc(mem, 1, TEXT_MAX);
     (void)caller;
+    if (!hk_config_destination_named(desk->config, hk_str_of(ask->destination)))
+        (void)!hk_desk_open(desk, err); /* without the store only the file's are known */
+    enum hk_code rc = hk_desk_destination(desk, hk_str_of(ask->destination), true, mem, &conf, err);
+    if (rc != HK_OK)
+        return rc;
     if (!conf)
         return hk_err_set(err, HK_NOTFOUND,
                           "no destination %s is configured; 'hikyaku destinations list' shows them",
@@ -172,7 +224,7 @@ static enum hk_code test_destination(struct hk_desk *desk, const struct hk_calle
     (void)snprintf(id, TEXT_MAX, "test-%016" PRIx64, hk_clock_seed());
     o.message_id = id;
     struct hk_message message = test_message(ask, id, ask->payload.ptr ? ask->payload : hk_str_of(payload));
-    enum hk_code rc = hk_deliver(conf, hk_conf_policy(desk->config, conf), &message, mem, &o.got, err);
+    rc = hk_deliver(conf, hk_conf_policy(desk->config, conf), &message, mem, &o.got, err);
     if (rc == HK_OK)
         *out = o;
     return rc;
@@ -251,8 +303,8 @@ const struct hk_op hk_op_destinations_test = {
     .verb = "test",
     .summary = "send one test message now, and show what came back",
     .details =
-        "Uses the very sink of the relay, with its signature, address policy and time-outs; the store is not\n"
-        "touched. Exit code 0 only if the destination's policy calls the answer a success.",
+        "Uses the very sink of the relay, with its signature, address policy and time-outs; no message is\n"
+        "written. Exit code 0 only if the destination's policy calls the answer a success.",
     .route = "POST /destinations/{destination}/test",
     .role = HK_ROLE_OPERATOR,
     .changes = true,

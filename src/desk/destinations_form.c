@@ -9,6 +9,10 @@ static void form_row(struct hk_form *form, void *result)
     struct hk_dest_row *row = result;
     hk_form_text(form, "name", &row->name);
     hk_form_bool(form, "configured", &row->configured);
+    hk_form_cstr(form, "from", &row->from);
+    hk_form_limit(form, "version", &row->version);
+    hk_form_bool(form, "also_stored", &row->also_stored);
+    hk_form_cstr(form, "problem", &row->problem);
     hk_form_cstr(form, "kind", &row->kind);
     hk_form_cstr(form, "url", &row->url);
     hk_form_cstr(form, "policy", &row->policy);

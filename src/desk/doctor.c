@@ -9,6 +9,8 @@
 #include "alert/conf.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "config/definition.h"
+#include "desk/definitions.h"
 #include "desk/doctor.h"
 #include "desk/forms.h"
 #include "relay/wiring.h"
@@ -27,6 +29,7 @@ struct doctor {
     struct hk_diagnosis *out;
     size_t room; /* of its items */
     bool nomem;
+    struct hk_definitions kept; /* destinations of the store, once it was asked */
 };
 
 static struct hk_symptom *add(struct doctor *d)
@@ -295,6 +298,47 @@ static void look_at_relay(struct doctor *d, const struct hk_store_status *s)
                            : "");
 }
 
+static bool is_kept(const struct doctor *d, struct hk_str name)
+{
+    for (size_t i = 0; i < d->kept.n; i++)
+        if (hk_str_eq(d->kept.items[i].name, name))
+            return true;
+    return false;
+}
+
+/* Destinations of the store, as far as this configuration can judge them. A relay's secrets are its own. */
+static void look_at_kept(struct doctor *d)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < d->kept.n; i++) {
+        const struct hk_definition *kept = &d->kept.items[i];
+        struct hk_conf_destination conf;
+        struct hk_err err = {.message = ""};
+        const char *name = hk_pool_copy_str(d->mem, kept->name);
+        bool of_file = hk_config_destination_named(d->desk->config, kept->name) != NULL;
+        if (name && of_file)
+            finding(d, HK_NOTE_WARN, "destination",
+                    "'%s' is defined in the configuration file and in the store: the file's is used; "
+                    "'hikyaku destinations delete' removes the other",
+                    name);
+        if (!name || of_file)
+            continue;
+        const struct hk_definition_ask ask = {.config = d->desk->config, .name = name, .text = kept->text};
+        if (hk_config_define(&ask, d->mem, &conf, NULL, &err) == HK_OK)
+            used++;
+        else
+            finding(d, HK_NOTE_WARN, "destination",
+                    "'%s' of the store cannot be used with this configuration, its messages wait: %s", name,
+                    err.message);
+    }
+    if (used > 0)
+        finding(d, HK_NOTE_OK, "destination", "%zu of the store", used);
+    if (d->kept.n > d->desk->config->definitions.max)
+        finding(d, HK_NOTE_WARN, "destination",
+                "the store has %zu, and \"definitions.max\" lets in %lu: messages for the others wait", d->kept.n,
+                (unsigned long)d->desk->config->definitions.max);
+}
+
 static void look_at_dests(struct doctor *d, const struct hk_store_status *s)
 {
     char n[48];
@@ -302,7 +346,8 @@ static void look_at_dests(struct doctor *d, const struct hk_store_status *s)
         const struct hk_dest_status *x = &s->dests[i];
         struct hk_count live = {x->pending.n + x->retrying.n, x->pending.about || x->retrying.about};
         int len = x->name.len < 100 ? (int)x->name.len : 100;
-        if (x->name.len > 0 && live.n > 0 && !hk_config_destination_named(d->desk->config, x->name))
+        if (x->name.len > 0 && live.n > 0 && !hk_config_destination_named(d->desk->config, x->name) &&
+            !is_kept(d, x->name))
             finding(d, HK_NOTE_WARN, "destination",
                     "'%.*s' is not configured, %s messages name it: a relay makes them dead letters; add it",
                     len, x->name.ptr, about(live, n));
@@ -324,9 +369,16 @@ static void look_inside(struct doctor *d)
 {
     struct hk_err err = {.message = ""};
     const struct hk_store_status *status = NULL;
+    const struct hk_definitions *kept = NULL;
     enum hk_code rc = hk_desk_open(d->desk, &err);
     if (rc == HK_OK)
+        rc = d->desk->ops->definitions(d->desk->admin, NULL, &kept, &err);
+    if (rc == HK_OK) {
+        d->kept = *kept;
+        hk_desk_keep(d->desk, d->mem);
+        look_at_kept(d);
         rc = d->desk->ops->status(d->desk->admin, &status, &err);
+    }
     if (rc != HK_OK) {
         finding(d, HK_NOTE_FAIL, "messages", "%s", err.message);
         return;

@@ -194,13 +194,13 @@ enum hk_code hk_enqueue_write(struct hk_desk *desk, const struct hk_enqueue_ask 
 }
 
 /* Unknown ones become dead letters: better said now. */
-static enum hk_code warn(const struct hk_config *config, const struct hk_enqueue_ask *ask,
-                         struct hk_pool *mem, const char **out)
+static enum hk_code warn(struct hk_desk *desk, const struct hk_enqueue_ask *ask, struct hk_pool *mem,
+                         const char **out)
 {
-    struct hk_where where =
-        hk_where(config, hk_str_of(ask->destination ? ask->destination : ""), hk_str_of(ask->event_type));
+    struct hk_where where = hk_where(desk, hk_str_of(ask->destination ? ask->destination : ""),
+                                     hk_str_of(ask->event_type), mem);
     char shown[HK_SHOW_MAX], text[HK_SHOW_MAX + 80];
-    if (where.kind == HK_WHERE_NO_ROUTE && !hk_config_route(config, 0))
+    if (where.kind == HK_WHERE_NO_ROUTE && !hk_config_route(desk->config, 0))
         *out = "no destination is named, and there are no routes: a relay makes it a dead letter";
     if (where.kind != HK_WHERE_UNKNOWN || !ask->destination)
         return HK_OK;
@@ -219,7 +219,7 @@ static enum hk_code enqueue(struct hk_desk *desk, const struct hk_caller *caller
     (void)caller;
     *out = (struct hk_enqueued){.warning = NULL};
     enum hk_code rc = read_one(desk, ask, mem, &item, err);
-    if (rc == HK_OK && warn(desk->config, ask, mem, &out->warning) != HK_OK)
+    if (rc == HK_OK && warn(desk, ask, mem, &out->warning) != HK_OK)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
         rc = desk->ops->enqueue(desk->admin, &item, 1, &ids, err);

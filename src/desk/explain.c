@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "desk/definitions.h"
 #include "desk/explain.h"
 #include "desk/forms.h"
 #include "exec/clock.h"
@@ -24,10 +25,25 @@ enum {
 
 /* ---- where a message goes ---- */
 
-struct hk_where hk_where(const struct hk_config *config, struct hk_str destination, struct hk_str event_type)
+static struct hk_where where_named(struct hk_desk *desk, struct hk_str name, struct hk_pool *mem)
 {
+    const struct hk_conf_destination *conf = NULL;
+    struct hk_err err = {.message = ""};
+    enum hk_code rc = hk_desk_destination(desk, name, false, mem, &conf, &err);
+    const char *why = rc == HK_INVALID ? hk_pool_copy_str(mem, hk_str_of(err.message)) : NULL;
+    if (why)
+        return (struct hk_where){.kind = HK_WHERE_UNUSABLE, .why = why};
+    if (rc != HK_OK || (!conf && !hk_config_destination(desk->config, 0)))
+        return (struct hk_where){.kind = HK_WHERE_OPEN};
+    return (struct hk_where){.kind = conf ? HK_WHERE_ONE : HK_WHERE_UNKNOWN, .conf = conf};
+}
+
+struct hk_where hk_where(struct hk_desk *desk, struct hk_str destination, struct hk_str event_type,
+                         struct hk_pool *mem)
+{
+    const struct hk_config *config = desk->config;
     const struct hk_conf_route *route = NULL;
-    if (!hk_config_destination(config, 0))
+    if (!destination.len && !hk_config_destination(config, 0))
         return (struct hk_where){.kind = HK_WHERE_OPEN};
     if (!destination.len) {
         for (size_t i = 0; (route = hk_config_route(config, i)) != NULL; i++)
@@ -39,8 +55,7 @@ struct hk_where hk_where(const struct hk_config *config, struct hk_str destinati
             return (struct hk_where){.kind = HK_WHERE_SEVERAL};
         destination = hk_str_of(hk_conf_text(&route->destinations, 0));
     }
-    const struct hk_conf_destination *conf = hk_config_destination_named(config, destination);
-    return (struct hk_where){conf ? HK_WHERE_ONE : HK_WHERE_UNKNOWN, conf};
+    return where_named(desk, destination, mem);
 }
 
 /* ---- causes ---- */
@@ -129,6 +144,11 @@ static void explain_where(struct facts *f)
                                  "looks at it makes it a dead letter",
                                  hk_show(f->row->event_type, shown));
         advise(f, c, "add a route for it and reload the relay");
+    } else if (f->where.kind == HK_WHERE_UNUSABLE) {
+        struct hk_cause *c = add(f, "unusable_destination",
+                                 "the definition of destination %s in the store cannot be used: %s",
+                                 hk_show(f->row->destination, shown), f->where.why);
+        advise(f, c, "'hikyaku destinations update' mends it; until then the message waits, uncharged");
     }
 }
 
@@ -366,7 +386,7 @@ static enum hk_code ask_store(struct facts *f, struct hk_desk *desk, bool known,
 
 static enum hk_code explain_live(struct facts *f, struct hk_desk *desk, struct hk_err *err)
 {
-    f->where = hk_where(f->config, f->row->destination, f->row->event_type);
+    f->where = hk_where(desk, f->row->destination, f->row->event_type, f->mem);
     if (f->where.conf)
         f->out->to = hk_str_of(f->where.conf->name);
     bool known = f->out->to.len > 0; /* else nothing can be said of a destination */

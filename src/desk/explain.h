@@ -12,16 +12,19 @@ enum hk_where_kind {
     HK_WHERE_ONE,
     HK_WHERE_SEVERAL, /* one message for each, once a relay has looked at it */
     HK_WHERE_UNKNOWN, /* no destination has that name: a relay makes it a dead letter */
-    HK_WHERE_NO_ROUTE /* it names none, and no route takes it: likewise */
+    HK_WHERE_NO_ROUTE, /* it names none, and no route takes it: likewise */
+    HK_WHERE_UNUSABLE  /* the store's definition cannot be used: the message waits */
 };
 
 struct hk_where {
     enum hk_where_kind kind;
     const struct hk_conf_destination *conf; /* HK_WHERE_ONE; else NULL */
+    const char *why;                        /* HK_WHERE_UNUSABLE */
 };
 
-/* As the engine finds it: by its name, or by the first route that takes the event type. */
-struct hk_where hk_where(const struct hk_config *config, struct hk_str destination, struct hk_str event_type);
+/* As the engine finds it: by its name, or by the first route that takes the event type. What it points to lies in `mem`. */
+struct hk_where hk_where(struct hk_desk *desk, struct hk_str destination, struct hk_str event_type,
+                         struct hk_pool *mem);
 
 /* ---- messages explain ---- */
 

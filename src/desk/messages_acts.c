@@ -6,6 +6,7 @@
 
 #include "base/show.h"
 #include "base/str.h"
+#include "desk/definitions.h"
 #include "desk/forms.h"
 #include "desk/job.h"
 #include "desk/letters.h"
@@ -447,12 +448,19 @@ static enum hk_code read_ordered(struct act *a, struct hk_err *err)
     const struct hk_conf_destination *conf = NULL;
     while (hk_config_destination(config, room))
         room++;
-    a->ordered = hk_pool_alloc(a->mem, room + 1, sizeof *a->ordered);
+    struct hk_blocking *kept = NULL;
+    size_t n_kept = 0;
+    enum hk_code rc = hk_desk_ordered(a->desk, a->mem, &kept, &n_kept, err);
+    if (rc != HK_OK)
+        return rc;
+    a->ordered = hk_pool_alloc(a->mem, room + n_kept + 1, sizeof *a->ordered);
     if (!a->ordered)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     for (size_t i = 0; (conf = hk_config_destination(config, i)) != NULL; i++)
         if (conf->order == HK_ORDER_KEY)
             a->ordered[a->n_ordered++] = conf->name;
+    for (size_t i = 0; i < n_kept; i++)
+        a->ordered[a->n_ordered++] = kept[i].destination;
     return HK_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/dead.h"
+#include "desk/definitions.h"
 #include "desk/forms.h"
 #include "desk/redrive.h"
 
@@ -80,14 +81,16 @@ static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *ca
 /* ---- plan ---- */
 
 /* Of the destinations in the plan, one that is paused, and one that is not in the configuration. */
-static void look_at_destinations(const struct hk_desk *desk, const struct hk_names *paused,
+static void look_at_destinations(struct hk_desk *desk, const struct hk_names *paused,
                                  struct hk_pool *mem, struct hk_redrive_plan *plan)
 {
     char shown[HK_SHOW_MAX];
     for (size_t i = 0; i < (plan->to ? 1 : plan->groups.n); i++) {
         struct hk_str name = plan->to ? hk_str_of(plan->to) : plan->groups.items[i].destination;
+        struct hk_err err = {.message = ""};
+        const struct hk_conf_destination *conf = NULL;
         (void)hk_show(name, shown);
-        if (!hk_config_destination_named(desk->config, name))
+        if (hk_desk_destination(desk, name, false, mem, &conf, &err) == HK_OK && !conf)
             plan->unknown = hk_pool_copy_str(mem, hk_str_of(shown));
         if (hk_names_have(paused, name))
             plan->paused = hk_pool_copy_str(mem, hk_str_of(shown));

@@ -4,23 +4,31 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "desk/definitions.h"
 #include "desk/forms.h"
 #include "desk/status.h"
 
 const char *const hk_status_buckets[HK_ATTEMPT_BUCKETS] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+"};
 
 /* The destinations that keep an order; `*out_n` of them. NULL: no memory. */
-static struct hk_blocking *ordered_dests(const struct hk_config *config, struct hk_pool *mem, size_t *out_n)
+static struct hk_blocking *ordered_dests(struct hk_desk *desk, struct hk_pool *mem, size_t *out_n)
 {
+    const struct hk_config *config = desk->config;
     const struct hk_conf_destination *conf = NULL;
-    size_t room = 0, n = 0;
+    struct hk_blocking *kept = NULL;
+    struct hk_err err = {.message = ""};
+    size_t room = 0, n = 0, n_kept = 0;
+    if (hk_desk_ordered(desk, mem, &kept, &n_kept, &err) != HK_OK)
+        n_kept = 0; /* what waits behind a key is worth no error */
     while (hk_config_destination(config, room) != NULL)
         room++;
-    struct hk_blocking *items = hk_pool_alloc(mem, room + 1, sizeof *items);
+    struct hk_blocking *items = hk_pool_alloc(mem, room + n_kept + 1, sizeof *items);
     for (size_t i = 0; items != NULL && (conf = hk_config_destination(config, i)) != NULL; i++)
         if (conf->order == HK_ORDER_KEY)
             items[n++] = (struct hk_blocking){.destination = conf->name,
                                               .skip_dead = conf->on_dead == HK_ON_DEAD_SKIP};
+    for (size_t i = 0; items != NULL && i < n_kept; i++)
+        items[n++] = kept[i];
     *out_n = n;
     return items;
 }
@@ -159,7 +167,7 @@ static enum hk_code status(struct hk_desk *desk, const struct hk_caller *caller,
     struct hk_status o = {.blocked_known = hk_config_destination(desk->config, 0) != NULL};
     const struct hk_figures none = {.n = 0}, *figures = NULL;
     size_t n = 0;
-    struct hk_blocking *blocked = ordered_dests(desk->config, mem, &n);
+    struct hk_blocking *blocked = ordered_dests(desk, mem, &n);
     (void)caller;
     if (!blocked)
         return hk_err_set(err, HK_NOMEM, "out of memory");

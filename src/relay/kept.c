@@ -271,7 +271,7 @@ static void set_held(struct hk_kept *k, struct kept *d, const char *why)
     bool same = d->why && why && strcmp(d->why, why) == 0;
     if (same || (!d->held && !why))
         return;
-    if (d->held && !why)
+    if (d->held && !why && !d->gone)
         log_change(k, d, "destination of the store can be used again");
     k->n_held += !d->held;
     k->n_held -= !why;

@@ -42,6 +42,12 @@ static int64_t redrive_at_ms(const struct hk_relay *r)
     return r->drain.on || r->reload.to ? INT64_MAX : hk_redriver_at_ms(r->redriver);
 }
 
+/* The same of destinations. */
+static int64_t definitions_at_ms(const struct hk_relay *r)
+{
+    return r->drain.on || r->reload.to ? INT64_MAX : hk_kept_read_at_ms(r->kept);
+}
+
 /* With something to be settled it is worth waiting for the store: what gets through is not sent again. Without, only the
  * lane is left, and that ends by itself. */
 static int64_t give_up_at(const struct hk_relay *r)
@@ -59,8 +65,8 @@ static void wait_until(struct hk_relay *r, int64_t wake_ms, int64_t now)
         wake_ms = r->purge_at_ms;
     if (ours && redrive_at_ms(r) < wake_ms)
         wake_ms = redrive_at_ms(r);
-    if (ours && hk_kept_read_at_ms(r->kept) < wake_ms)
-        wake_ms = hk_kept_read_at_ms(r->kept);
+    if (ours && definitions_at_ms(r) < wake_ms)
+        wake_ms = definitions_at_ms(r);
     if (r->drain.on && !r->store.busy && give_up_at(r) < wake_ms)
         wake_ms = give_up_at(r);
     if (wake_ms == INT64_MAX)
@@ -150,9 +156,9 @@ void hk_relay_pump(struct hk_relay *r)
         return;
     int64_t now = hk_relay_now_ms(r);
     beat(r, now);
-    if (!r->store.busy && r->store.lane && now >= hk_kept_read_at_ms(r->kept))
+    if (!r->store.busy && r->store.lane && now >= definitions_at_ms(r))
         hk_relay_store_definitions(r);
-    if (hk_kept_step(r->kept, now))
+    if (!r->drain.on && !r->reload.to && hk_kept_step(r->kept, now))
         hk_relay_pump_soon(r);
     if (!r->store.busy && r->store.lane && now >= r->purge_at_ms)
         hk_relay_store_purge(r);

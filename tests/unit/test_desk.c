@@ -254,12 +254,15 @@ static void where_a_message_goes_is_found_as_a_relay_finds_it(void **state)
     };
 
     struct hk_config *config = NULL;
+    struct hk_pool mem = {NULL};
+    struct hk_desk desk;
     struct hk_diags diags;
     hk_diags_init(&diags);
     assert_int_equal(hk_config_parse(text, sizeof text - 1, "x.yaml", NULL, &diags, &config), HK_OK);
+    hk_desk_init(&desk, config, NULL);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct hk_where where =
-            hk_where(config, hk_str_of(cases[i].destination), hk_str_of(cases[i].event_type));
+            hk_where(&desk, hk_str_of(cases[i].destination), hk_str_of(cases[i].event_type), &mem);
         assert_int_equal(where.kind, cases[i].kind);
         assert_true((where.conf == NULL) == (cases[i].name == NULL));
         assert_true(!where.conf || strcmp(where.conf->name, cases[i].name) == 0);
@@ -267,7 +270,9 @@ static void where_a_message_goes_is_found_as_a_relay_finds_it(void **state)
     hk_config_free(config);
     hk_diags_fini(&diags);
     assert_int_equal(hk_config_defaults(&config), HK_OK);
-    assert_int_equal(hk_where(config, hk_str_of("a"), hk_str_of("T")).kind, HK_WHERE_OPEN);
+    hk_desk_init(&desk, config, NULL);
+    assert_int_equal(hk_where(&desk, hk_str_of("a"), hk_str_of("T"), &mem).kind, HK_WHERE_OPEN);
+    hk_pool_fini(&mem);
     hk_config_free(config);
 }
 

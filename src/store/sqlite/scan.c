@@ -86,9 +86,10 @@ enum hk_code hk_sq_poll(struct hk_store *store, const struct hk_poll **out, stru
     if (poll->changed && hk_sq_begin_read(store)) {
         poll->last_id = max_id(store, HK_SQ_LAST_ID);
         poll->acts = max_id(store, HK_SQ_LAST_ACT);
-        poll->definitions = hk_sq_definitions_version(store);
+        store->definitions = hk_sq_definitions_version(store);
         poll_dests(store, poll);
     }
+    poll->definitions = store->definitions;
     enum hk_code rc = hk_sq_end(store, "poll it", err);
     if (rc != HK_OK)
         return rc;

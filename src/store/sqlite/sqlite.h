@@ -112,6 +112,7 @@ struct hk_store {
     int lock_fd;    /* when lock_tag is not "" */
     bool lock_held; /* the last try found it in another's hands */
     char lock_tag[128];
+    int64_t definitions; /* their version, as the last poll that found a change saw it */
     bool own_change; /* we changed what a poll shows, which data_version does not tell */
     bool aside;      /* outbox_aside may have rows, in the transaction under way */
     struct hk_takings takings;
