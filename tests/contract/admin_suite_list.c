@@ -6,7 +6,9 @@
 #include "base/str.h"
 #include "payload/filter.h"
 
-#define CREATED "'2027-01-02T00:00:00Z'"
+#define assert_text(s, text) assert_true(hk_str_eq(s, hk_str_of(text)))
+#define assert_count(sql, n) assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
+#define CREATED              "'2027-01-02T00:00:00Z'"
 
 /* One message in each place, each with its own key and correlation id, and others beside them. */
 static void fill_places(void)
@@ -194,6 +196,62 @@ static void pages_show_every_attempt_once(void **state)
     admin_ops->close(admin);
 }
 
+/* ---- tasks ---- */
+
+static enum hk_code create_task(struct hk_admin *admin, const char *queue, const char *name)
+{
+    const struct hk_str *ids = NULL;
+    struct hk_err err = {0};
+    const struct hk_enqueue item = {
+        .message = {.destination = queue, .event_type = "task", .message_id = name}, .is_task = true};
+    return admin_ops->enqueue(admin, &item, 1, &ids, &err);
+}
+
+static void names_of_tasks_are_given_once(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    assert_int_equal(create_task(admin, "q", "t1"), HK_OK);
+    assert_int_equal(create_task(admin, "q", "t1"), HK_EXISTS);
+    assert_int_equal(create_task(admin, "other", "t1"), HK_OK);
+    assert_count("outbox WHERE message_id = 't1'", 2);
+    store_kind->sql("UPDATE outbox_task SET created_ms = 1"); /* long ago, but it lives */
+    assert_int_equal(create_task(admin, "q", "t1"), HK_EXISTS);
+    store_kind->sql("DELETE FROM outbox WHERE destination = 'q'");
+    assert_int_equal(create_task(admin, "q", "t1"), HK_OK);
+    store_kind->sql("DELETE FROM outbox WHERE destination = 'q'");
+    assert_int_equal(create_task(admin, "q", "t1"), HK_EXISTS); /* for an hour */
+    store_kind->sql("UPDATE outbox_task SET created_ms = 1");
+    store_kind->sql(
+        "INSERT INTO dead_letters (message_id, destination, event_type, reason_code, attempts, first_failed_at, "
+        "last_failed_at, created_at) VALUES ('t1', 'q', 'task', 'X', 1, " CREATED ", " CREATED ", " CREATED
+        ")");
+    assert_int_equal(create_task(admin, "q", "t1"), HK_EXISTS); /* a dead letter is no end */
+    store_kind->sql("UPDATE dead_letters SET status = 'resolved'");
+    assert_int_equal(create_task(admin, "q", "t1"), HK_OK);
+    admin_ops->close(admin);
+}
+
+static void rows_are_fetched_by_where_they_lie(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_shown *out = NULL;
+    struct hk_err err = {0};
+    fill_places();
+    const struct hk_ref refs[] = {{HK_IN_OUTBOX, 1}, {HK_IN_RETRY, 1}, {HK_IN_OUTBOX, 99}};
+    assert_int_equal(admin_ops->fetch(admin, refs, 3, 100, &out, &err), HK_OK);
+    assert_int_equal(out->n_rows, 2);
+    for (size_t i = 0; i < 2; i++) {
+        bool fresh = out->rows[i].place == HK_IN_OUTBOX;
+        assert_text(out->rows[i].message_id, fresh ? "o1" : "r1");
+        assert_text(out->rows[i].payload, fresh ? "{\"n\":42,\"t\":\"Tokyo\"}" : "{\"n\":42}");
+    }
+    assert_int_equal(admin_ops->fetch(admin, refs, 0, 100, &out, &err), HK_OK);
+    assert_int_equal(out->n_rows, 0);
+    admin_ops->close(admin);
+}
+
 size_t admin_list_tests(struct CMUnitTest *out, size_t room)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
@@ -201,6 +259,8 @@ size_t admin_list_tests(struct CMUnitTest *out, size_t room)
         TEST(every_filter_finds_what_fits_in_every_place),
         TEST(a_long_look_is_made_in_bounded_steps),
         TEST(pages_show_every_attempt_once),
+        TEST(names_of_tasks_are_given_once),
+        TEST(rows_are_fetched_by_where_they_lie),
     };
     assert_true(COUNT(tests) <= room);
     memcpy(out, tests, sizeof tests);

@@ -441,6 +441,27 @@ def addresses_of_tasks_are_guarded():
         assert not w.receiver.arrived()
 
 
+@test
+def any_message_may_name_its_url_where_the_destination_lets_it():
+    with world(destinations={"hooks": {"http": {"url": "message"}}, "fixed": {}}) as w:
+        w.hikyaku("enqueue", "--destination", "hooks", "--event-type", "E", "--payload", "{}", "--message-id", "good",
+                  "--target-url", w.receiver.url("own"), "--target-method", "PATCH", "--timeout", "20s")
+        got = until(lambda: [r for r in w.receiver.arrived() if r.path == "/own"], "the message")[0]
+        assert got.method == "PATCH" and got.headers["webhook-id"] == "good" and not [h for h in got.headers if h[0] == ":"], got.headers
+        url = w.receiver.url("own")
+        hostile = {"none": {}, "scheme": {":url": "file:///etc/passwd"}, "user": {":url": "http://a:b@127.0.0.1/"},
+                   "lines": {":url": url + "\r\nX: y"}, "long": {":url": url + "x" * 3000}, "method": {":url": url, ":method": "TRACE"},
+                   "body": {":url": url, ":method": "GET"}, "timeout": {":url": url, ":timeout": "soon"}, "unknown": {":url": url, ":x": "y"}}
+        for name, headers in hostile.items():
+            w.insert("hooks", message_id=name, headers=json.dumps(headers))
+        w.insert("fixed", message_id="fixed", headers=json.dumps({":url": url}))
+        w.insert("hooks", message_id="guarded", headers=json.dumps({":url": "http://10.255.255.1/"}))
+        until(lambda: len(w.letters()) == len(hostile) + 2, lambda: f"dead letters: {w.letters()}")
+        assert w.letters() == {**dict.fromkeys([*hostile, "fixed"], "VALIDATION_ERROR"), "guarded": "BLOCKED_BY_POLICY"}, w.letters()
+        assert len(w.receiver.arrived()) == 1
+        assert "url: message" in json.dumps(w.sql("SELECT error_message FROM dead_letters WHERE message_id = 'fixed'"))
+
+
 # ---- document 004, with Google's own client ----
 
 NODE = {}
