@@ -225,7 +225,7 @@ static const char *pointer_to(const struct hk_yaml *yaml, struct hk_pos at, stru
 static enum hk_code report(const struct hk_diags *diags, const struct hk_yaml *yaml, struct hk_pool *mem,
                            struct hk_definition_wrongs *out, struct hk_err *err)
 {
-    struct hk_definition_wrongs room, *w = out ? out : &room;
+    struct hk_definition_wrongs room = {.n = 0}, *w = out ? out : &room;
     char text[HK_ERR_MESSAGE_MAX];
     struct hk_buf line;
     *w = (struct hk_definition_wrongs){.n = 0};
