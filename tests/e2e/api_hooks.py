@@ -17,7 +17,7 @@ WHY = {"reason": "a test"}
 SHOP = {"destination": "shop"}
 MESSAGE = {**SHOP, "event_type": "OrderCreated", "payload": {"orderId": 1.0}}
 
-# What is right, by operation: members of the body, or of the query of a GET. A text such as "<letter>" is the next known one.
+# What is right, by operation: members of the body, or of the query of a GET or DELETE. A text such as "<letter>" is the next known one.
 RIGHT = {
     "enqueue": MESSAGE,
     "enqueue_lines": f"{json.dumps(MESSAGE)}\n\n{json.dumps({**MESSAGE, 'payload': 'text'})}\n".encode(),
@@ -30,6 +30,10 @@ RIGHT = {
     "messages_cancel_one": WHY,
     "messages_restore": {**SHOP, **WHY},
     "messages_retry": WHY,
+    "destinations_create": {"destination": "<made>", "definition": {"null": {}}, **WHY},
+    "destinations_update": {"definition": {"null": {"latency": "1ms"}}, **WHY},
+    "destinations_delete": WHY,
+    "destinations_apply": {"definitions": {"applied": {"null": {}}}, **WHY},
     "destinations_pause": WHY,
     "destinations_resume": WHY,
     "destinations_test": {},
@@ -61,12 +65,14 @@ RIGHT = {
 }
 # What stands in a path: by operation, else by the parameter's name.
 NAMED = {"redrive_show": {"id": "<redrive>"}, "redrive_cancel": {"id": "<redrive>"}, "audit_show": {"id": "<act>"},
+         "destinations_update": {"destination": "kept"}, "destinations_delete": {"destination": "<doomed>"},
          "messages_cancel_one": {"message_id": "<waiting>"}, "messages_retry": {"message_id": "<failed>"}}
 NAMES = {"id": "<letter>", "job_id": "<job>", "message_id": "<message>", "destination": "shop", "name": "quick", "token": "spare"}
 
 known = {name: itertools.cycle(values)
          for name, values in json.loads(pathlib.Path(os.environ["KNOWN"]).read_text(encoding="utf-8")).items()}
 known["new"] = (f"token-{n}" for n in itertools.count())
+known["made"] = (f"made-{n}" for n in itertools.count())
 calls, answers = collections.Counter(), collections.Counter()
 
 
@@ -99,7 +105,7 @@ def before_call(_, case, kwargs):
         return
     case.query, case.headers, case.cookies = {}, {}, {}
     kwargs.get("headers", {}).pop("Content-Type", None)
-    if case.method.upper() == "GET":
+    if case.method.upper() in ("GET", "DELETE"):
         case.query = fill(RIGHT.get(name, {}))
     else:
         case.media_type = "application/x-ndjson" if name == "enqueue_lines" else "application/json"

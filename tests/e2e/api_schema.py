@@ -145,9 +145,11 @@ class Described(Served):
         self.sql("INSERT INTO outbox_job (operation, request, actor, reason, role, status, owner, token, lease_ms, created_ms) "
                  "VALUES ('dead discard', '{}', 'ann', 'a test', 'operator', 'running', 'elsewhere', 1, ?, ?)",
                  now_ms() + 3600 * 1000, now_ms())
+        doomed = [f"doomed-{i}" for i in range(20)]
+        boss.good("POST", "/destinations/apply", {"definitions": {name: {"null": {}} for name in [*doomed, "kept"]}, "reason": "a test"})
         path = self.path("known.json")
         path.write_text(json.dumps({
-            "letter": ids, "message": ["dead-0", "dead-1"], "waiting": waiting, "failed": ["failed"], "redrive": [redrive["redrive"]],
+            "letter": ids, "message": ["dead-0", "dead-1"], "waiting": waiting, "failed": ["failed"], "doomed": doomed, "redrive": [redrive["redrive"]],
             "job": [item["id"] for item in boss.good("GET", "/jobs")["items"]],
             "act": [item["id"] for item in boss.good("GET", "/audit")["items"]]}), encoding="utf-8")
         return path

@@ -257,10 +257,10 @@ def a_long_search_says_how_far_it_is_and_ends_when_it_is_told_to():
               "last_failed_at, created_at, status, payload) SELECT 'm' || i, 'T', 'shop', 'HTTP_422', 'no', 1, "
               "'2026-11-15T00:00:00.000Z', '2026-11-15T00:00:00.000Z', '2026-11-15T00:00:00.000Z', 'failed', "
               f"CASE WHEN i = 1 THEN '{{\"a\":7}}' ELSE '{slow}' END FROM {numbers}")
-        seen, code = on_a_terminal(w, "dead", "list", "--filter", "payload.a:7")
+        seen, code = on_a_terminal(w, "dead", "list", "--filter", "payload.a:7", "--scan", "20000")
         assert code == OK and b"m1" not in seen and b"HTTP_422" in seen, seen
         assert b"looking" in seen and seen.rindex(b"looking") < seen.index(b"HTTP_422"), seen[:500]
-        _, code = on_a_terminal(w, "dead", "list", "--filter", "payload.a:8", until_seen=b"looking", key=b"\x03")
+        _, code = on_a_terminal(w, "dead", "list", "--filter", "payload.a:8", "--scan", "20000", until_seen=b"looking", key=b"\x03")
         assert code == -signal.SIGINT, code
 
 
