@@ -25,6 +25,7 @@ enum hk_code hk_desk_definition(struct hk_desk *desk, const char *name, struct h
                                 struct hk_definition *out, bool *out_found, struct hk_err *err)
 {
     const struct hk_definitions *found = NULL;
+    hk_desk_keep(desk, mem); /* callers ask in the midst of what the call before gave them */
     enum hk_code rc = desk->ops->definitions(desk->admin, name, &found, err);
     *out_found = rc == HK_OK && found->n > 0;
     if (rc != HK_OK || !*out_found)

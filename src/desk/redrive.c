@@ -114,6 +114,7 @@ static enum hk_code make_plan(struct hk_desk *desk, const struct hk_caller *call
         plan->relay_runs = plan->relay_runs || relays->items[i].running;
     int64_t now_ms = relays->now_ms;
     rc = desk->letters->paused(desk->admin, &paused, err);
+    hk_desk_keep(desk, mem);
     if (rc == HK_OK)
         rc = desk->letters->groups(desk->admin, &told, GROUPS_SHOWN, &groups, err);
     if (rc != HK_OK)
