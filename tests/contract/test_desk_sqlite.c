@@ -133,7 +133,7 @@ static void one_letter_is_masked_throughout(void **state)
 static void a_list_stops_at_its_bound_and_goes_on(void **state)
 {
     struct hk_messages found = {.looked = 0};
-    struct hk_messages_ask request = {.words = {.filter = "payload.n:needle"}, .limit = 10, .scan = 1};
+    struct hk_messages_ask request = {.words = {.filter = "payload.n:needle"}, .limit = 10, .scan = 5000};
     char after[48] = "";
     size_t n = 0, asked = 0;
     (void)state;
