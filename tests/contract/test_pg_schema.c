@@ -350,7 +350,7 @@ static void no_memory_leaves_nothing(void **state)
     const struct hk_allocator allocator = {fail_resize, fail_release, NULL};
     enum hk_code rc = HK_NOMEM;
     hk_allocator_set(&allocator);
-    for (fail_at = 1; rc != HK_OK && fail_at < 200; fail_at++) {
+    for (fail_at = 1; rc != HK_OK && fail_at < 300; fail_at++) {
         pg_exec(app, "DROP SCHEMA IF EXISTS box CASCADE");
         allocations = 0;
         rc = init(NULL, "&schema=box");
