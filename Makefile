@@ -48,7 +48,7 @@ fmt: ## format all C files
 	@tools/deps fmt
 	@tools/c-files | xargs clang-format -i
 
-lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy
+lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy; tsc and eslint over the dashboard
 	@tools/deps lint
 	@tools/lint
 

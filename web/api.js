@@ -57,7 +57,7 @@ function sending(method, path, body, headers, signal) {
 }
 
 // A change is sent with a key of its own, so that a repeat after a lost answer does nothing twice.
-export async function post(path, body, { signal, once = true } = {}) {
+export async function post(path, body, { signal = undefined, once = true } = {}) {
   const headers = once ? { 'Idempotency-Key': crypto.randomUUID ? crypto.randomUUID() : String(Math.random()) + Date.now() } : {};
   return (await sending('POST', path, body, headers, signal)).body;
 }

@@ -10,26 +10,28 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 function tickText(seconds, spanS) {
   const date = new Date(seconds * 1000);
+  /** @type {Intl.DateTimeFormatOptions} */
   const how = spanS > 2 * 86400 ? { month: 'numeric', day: 'numeric' } : { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
   return new Intl.DateTimeFormat(lang(), how).format(date);
 }
 
+/** @returns {import('./vendor/uplot.js').default.Options} */
 function optionsOf(series, unit, width) {
   const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { stroke: colour('--line') }, font: '12px system-ui, sans-serif' };
   return {
     width, height: HEIGHT, cursor: { drag: { x: false, y: false } },
-    scales: { y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
-    axes: [{ ...axis, space: 70, values: (u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
-      { ...axis, size: 66, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
-    series: [{ label: t('chart.time'), value: (u, s) => (s ? clock(s * 1000) : '–') },
+    scales: { y: { range: (_u, _lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
+    axes: [{ ...axis, space: 70, values: (_u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
+      { ...axis, size: 66, values: (_u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
+    series: [{ label: t('chart.time'), value: (_u, s) => (s ? clock(s * 1000) : '–') },
       ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
-        fill: s.fill ? colour(s.colour) + '22' : undefined, value: (u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
+        fill: s.fill ? colour(s.colour) + '22' : undefined, value: (_u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
   };
 }
 
 // times: seconds; series: [{name, colour, values, fill?, dash?}]
 export function Chart({ title, times, series, unit = '' }) {
-  const box = useRef(), plot = useRef(), chosen = useShared(theme);
+  const box = useRef(null), plot = useRef(null), chosen = useShared(theme);
   const data = [times, ...series.map((s) => s.values)];
   useEffect(() => {
     const draw = () => {

@@ -34,7 +34,7 @@ async function probe() {
 export function start() {
   stop();
   source = new EventSource('/api/v1/events');
-  source.addEventListener('open', (event) => { if (event.data === undefined) connection.set('live'); });
+  source.addEventListener('open', (/** @type {MessageEvent} */ event) => { if (event.data === undefined) connection.set('live'); });
   source.addEventListener('error', () => {
     if (source && source.readyState === EventSource.CLOSED) again();
     else connection.set('connecting');

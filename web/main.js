@@ -61,8 +61,8 @@ async function takeTicket() {
 }
 
 function Root() {
-  const [ready, set] = useState(false), [problem, setProblem] = useState(null), chosen = useShared(language);
-  useEffect(() => { loadWords().then(() => set((n) => (n || 0) + 1)); }, [chosen]);
+  const [ready, set] = useState(0), [problem, setProblem] = useState(null), chosen = useShared(language);
+  useEffect(() => { loadWords().then(() => set((n) => n + 1)); }, [chosen]);
   useEffect(() => { takeTicket().then(whoAmI).then(() => setProblem(false), setProblem); }, []);
   if (!ready || problem === null) return null;
   if (problem) return html`<main class="login"><${Trouble} problem=${problem} /><button type="button" onClick=${() => location.reload()}>${t('again')}</button></main>`;

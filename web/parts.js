@@ -138,7 +138,7 @@ export function Table({ caption, columns, rows, keyOf, onOpen, at }) {
 // j and k walk through rows, Enter opens, x marks.
 export function useRows(rows, open, mark) {
   const [at, set] = useState(-1);
-  const state = useRef();
+  const state = useRef(null);
   state.current = { at, rows, open, mark };
   useEffect(() => {
     const listen = (event) => {

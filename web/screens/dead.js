@@ -49,10 +49,10 @@ function GroupHead({ group }) {
 }
 
 function usePages(filter, round) {
-  const [pages, set] = useState({ items: null, next: null, problem: null });
+  const [pages, set] = useState({ items: null, next: null, problem: null, filter });
   useEffect(() => {
     let ended = false;
-    get('/dead-letters', { filter, limit: PAGE }).then((first) => !ended && set((was) => (was.items && was.items.length > PAGE && was.filter === filter ? was : { ...first, filter })), (problem) => !ended && set({ items: [], next: null, problem }));
+    get('/dead-letters', { filter, limit: PAGE }).then((first) => !ended && set((was) => (was.items && was.items.length > PAGE && was.filter === filter ? was : { ...first, filter })), (problem) => !ended && set({ items: [], next: null, problem, filter }));
     return () => { ended = true; };
   }, [filter, round]);
   const more = () => get('/dead-letters', { filter, limit: PAGE, after: pages.next }).then((next) => set((was) => ({ ...next, filter, items: [...was.items, ...next.items] })));
@@ -71,7 +71,6 @@ function Letters({ filter }) {
   if (problem) return html`<${Trouble} problem=${problem} />`;
   const total = sums?.letters ?? items.length;
   const which = marked.size ? { ids: [...marked] } : { filter: effective(filter) };
-  const count = marked.size || total;
   const first = items[0], example = first && `${first.message_id} · ${first.event_type} → ${first.destination}`;
   const acts = letterActs();
   return html`${sums && sums.items.length === 1 && /group:/.test(filter) && html`<${GroupHead} group=${sums.items[0]} />`}
