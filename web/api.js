@@ -70,6 +70,10 @@ export async function put(path, body, etag) {
   return (await sending('PUT', path, body, etag ? { 'If-Match': etag } : {})).body;
 }
 
+export async function del(path, query, etag) {
+  return (await call('/api/v1' + path + queryOf(query), { method: 'DELETE', headers: etag ? { 'If-Match': etag } : {} })).body;
+}
+
 export const enc = encodeURIComponent;
 
 // ---- sessions ----

@@ -66,3 +66,20 @@ export function Bars({ rows, second = false, linkOf }) {
     <span class="track" aria-hidden="true"><span class=${'fill' + (second ? ' two' : '')} style=${{ width: `${(r.n / most) * 100}%` }}></span></span>
     <span class="n">${num(r.n)}</span></div>`)}</div>`;
 }
+
+// One value an hour as a small line; the figures stand in the table of HourTable.
+export function Spark({ values, label }) {
+  const most = Math.max(1, ...values), step = 100 / (values.length - 1), y = (v) => 23 - (v / most) * 21;
+  const points = values.map((v, i) => `${(i * step).toFixed(1)},${y(v).toFixed(1)}`).join(' ');
+  return html`<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label=${label}><polygon points=${`0,24 ${points} 100,24`} /><polyline points=${points} /></svg>`;
+}
+
+// rows: [{name, values}], the last value of each is the hour that has begun at `now`. The newest first; hours without anything are left out.
+export function HourTable({ title, rows, now }) {
+  const n = Math.max(0, ...rows.map((r) => r.values.length)), begun = Math.floor(Date.parse(now) / 3600000) * 3600000;
+  const hours = Array.from({ length: n }, (_, i) => n - 1 - i).filter((i) => rows.some((r) => r.values[i] > 0));
+  return html`<details><summary>${t('chart.table')}</summary><div class="scroll" tabindex="0"><table><caption>${title}</caption>
+    <thead><tr><th scope="col">${t('chart.time')}</th>${rows.map((r) => html`<th scope="col" class="n">${r.name}</th>`)}</tr></thead>
+    <tbody>${hours.length ? hours.map((i) => html`<tr><th scope="row">${clock(begun - (n - 1 - i) * 3600000)}</th>${rows.map((r) => html`<td class="n">${num(r.values[i])}</td>`)}</tr>`)
+      : html`<tr><td colspan=${rows.length + 1}>${t('chart.nothing')}</td></tr>`}</tbody></table></div></details>`;
+}

@@ -34,8 +34,8 @@ function Screen({ parts, query }) {
     case 'redrives':
       if (id === 'new') return html`<${StartRedrive} query=${query} />`;
       return id ? html`<${Redrive} id=${id} key=${id} />` : html`<${Redrives} />`;
-    case 'destinations': return html`<${Destinations} />`;
-    case 'policies': return html`<${Policies} name=${id} />`;
+    case 'destinations': return html`<${Destinations} query=${query} />`;
+    case 'policies': return html`<${Policies} name=${id} query=${query} />`;
     case 'alerts': return html`<${Alerts} />`;
     case 'audit': return html`<${Audit} query=${query} />`;
     case 'relays': return html`<${Relays} />`;

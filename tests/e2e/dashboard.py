@@ -4,9 +4,11 @@
 both languages, dark and light, a phone, the keyboard alone, a relay that dies while somebody looks. Debian's Chromium against a real
 daemon (browser.py). Speaks TAP.
 
-Usage: dashboard.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
+Usage: dashboard.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them; LETTERS=10000 is the size
+of the bad night (default: 200, for all of a night's letters are delivered twice)."""
 import http.client
 import json
+import os
 import re
 import sys
 import urllib.parse
@@ -15,10 +17,10 @@ sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Served
 from browser import BROWSER, WEB
 from ports import free_port
-from support import Answer, run_tests, sqlite_only, until
+from support import POSTGRES, Answer, run_tests, sqlite_only, until
 
 TESTS = []
-MANY, FEW = 300, 5
+MANY, FEW = int(os.environ.get("LETTERS", "200")), 30
 SCREENS = ["", "dead", "dead?tab=letters", "dead?tab=figures", "dead/1", "dead/1?edit=yes", "dead/fix?filter=status:failed&jq=.a%3D1", "messages", "messages/order-0",
            "redrives", "redrives/new?filter=status:failed", "destinations", "policies", "alerts", "audit", "relays", "settings"]
 DARK = ["", "dead?tab=letters", "dead/1", "messages/order-0", "destinations"]  # colours: with these all of them have been seen
@@ -42,12 +44,17 @@ class Night(Served):
     """Orders without a currency, which the receiver refuses; a few customers that another one does not know."""
 
     def __init__(self, many=MANY, few=FEW, **more):
-        channel = {"ops": {"slack": {"url": "http://127.0.0.1:9/nobody"}}}
-        super().__init__(destinations=("billing", "crm", "shop"), channels=channel,
-                         alerts={"interval": "200ms", "rules": [{"name": "dead-letter", "when": "dead_letter"}]}, **more)
+        super().__init__(destinations=("billing", "crm", "shop"), **more)
+        self.config["channels"] = {"ops": {"slack": {"url": self.receiver.url("slack")}, "allow": ["127.0.0.0/8"]}}
+        self.config["alerts"] = {"interval": "200ms", "resolve_after": "0s", "rules": [{"name": "dead-letter", "when": "dead_letter"}]}
+        self.write_config()
         self.receiver.on("billing", answer_billing)
         self.receiver.on("crm", Answer(400, {"Content-Type": "application/json"}, body=b'{"message":"customer unknown"}'))
         self.many, self.few = many, few
+
+    def told(self, words):
+        """Notices to people that hold these words."""
+        return [text for text in (r.body.decode() for r in self.receiver.arrived(destination="slack")) if all(w in text for w in words)]
 
     def fall(self):
         db = self.connect()
@@ -65,28 +72,40 @@ class Night(Served):
 
 @test
 def a_bad_night_is_rescued_in_a_few_clicks():
+    """Of 10,000 letters with LETTERS=10000. PostgreSQL: two relays, of which one serves the page."""
     with Night() as world:
         world.serve()
+        if POSTGRES:
+            world.daemon("second").ready()
         world.fall()
         with BROWSER.visit(world.address) as anna:
             anna.go()
-            anna.sees(f"{MANY} dead letters for billing have the same cause:")
+            anna.sees(f"{MANY:,} dead letters for billing have the same cause:")
             anna.sees("HTTP 422: currency is missing")
+            anna.page.locator("nav .count").first.wait_for()  # and an alert fires
+            until(lambda: world.told(["billing", "HTTP_422"]), "somebody to be told")
             anna.page.locator(".attention li", has_text="currency is missing").get_by_role("link").click()
             anna.clicks += 1
-            anna.sees(f"All {MANY} that match")
+            anna.sees(f"All {MANY:,} that match")
             anna.click("Fix with jq")
             anna.fill("jq program", '.currency = "JPY"')
-            anna.sees(f"{MANY} change")
+            anna.sees(f"{MANY:,} change")
             assert anna.page.locator("pre.diff .add", has_text='"currency": "JPY"').count() > 0
             anna.fill("Reason", "ticket 311: currency added")
-            anna.click(f"Fix {MANY} and redrive")
-            anna.sees(f"It has ended. All {MANY} arrived.")
+            anna.click(f"Fix {MANY:,} and redrive")
+            anna.sees("Redrive 1")
+            waits = list(anna.waits)
+            until(lambda: world.sql("SELECT count(*) FROM dead_letters WHERE status = 'resolved'")[0][0] == MANY, "the redrive's end", 1200)
+            anna.sees(f"It has ended. All {MANY:,} arrived.")
             assert anna.clicks <= 8 and anna.entries <= 2, (anna.clicks, anna.entries)
             assert sum(1 for n in world.receiver.accepted("billing").values() if n == 1) == MANY
+            until(lambda: world.told(["billing", "open any more"]), "somebody to be told that it is over")
             anna.move("")  # what is left is the other cause
             anna.sees(f"{FEW} dead letters for crm have the same cause:")
+            assert anna.page.locator(".attention", has_text="billing").count() == 0
             assert world.sql("SELECT count(*) FROM dead_letters WHERE status = 'failed'")[0][0] == FEW
+            print(f"# {MANY} letters, {anna.clicks} clicks, {anna.entries} entries; the longest waits:",
+                  ", ".join(f"{s:.2f} s ({words})" for s, words in sorted(waits, reverse=True)[:3]))
             discard_and_undo(anna, world)
 
 

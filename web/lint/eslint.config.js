@@ -26,7 +26,6 @@ export default [
       'no-script-url': 'error',
       'no-self-compare': 'error',
       'no-shadow': 'error',
-      'no-template-curly-in-string': 'error',
       'no-throw-literal': 'error',
       'no-unreachable-loop': 'error',
       'no-unused-vars': ['error', { args: 'all', argsIgnorePattern: '^_', caughtErrors: 'all' }],
