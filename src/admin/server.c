@@ -219,7 +219,7 @@ static void tend_stream(struct client *c, int64_t now)
 /* ---- a request ---- */
 
 struct noting {
-    struct hk_head head;
+    struct hk_head_values head;
     struct hk_admin_exchange *exchange;
     bool failed;
 };
@@ -279,8 +279,8 @@ static enum hk_role role_of(const struct listener *l, const struct client *c)
 }
 
 /* By the rules of the listener: 0, or a status and why. */
-static unsigned let_in(const struct listener *l, struct hk_admin_exchange *x, const struct hk_head *head,
-                       const char **out_why)
+static unsigned let_in(const struct listener *l, struct hk_admin_exchange *x,
+                       const struct hk_head_values *head, const char **out_why)
 {
     const struct client *c = x->home;
     const struct hk_gate *gate = &l->how.gate;

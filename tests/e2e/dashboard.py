@@ -48,6 +48,7 @@ class Night(Served):
         self.config["channels"] = {"ops": {"slack": {"url": self.receiver.url("slack")}, "allow": ["127.0.0.0/8"]}}
         self.config["alerts"] = {"interval": "200ms", "resolve_after": "0s", "rules": [{"name": "dead-letter", "when": "dead_letter"}]}
         self.write_config()
+        self.receiver.on("slack", Answer(200, body=b"ok"))
         self.receiver.on("billing", answer_billing)
         self.receiver.on("crm", Answer(400, {"Content-Type": "application/json"}, body=b'{"message":"customer unknown"}'))
         self.many, self.few = many, few

@@ -33,7 +33,7 @@ function Destination({ d, s, onAct }) {
       <${Act} role="admin" kind="danger" why=${readOnly(d)} onClick=${() => onAct({ kind: 'delete', d })}>${t('define.delete')}<//></div></div>
     ${d.problem && html`<div class="problem">${t('define.unusable')} ${d.problem}</div>`}
     ${d.also_stored && html`<div class="note">${t('define.also_stored')}</div>`}
-    ${d.paused && html`<div class="note">${t('attention.paused', { destination: d.name, by: d.paused_by || '?' })} ${d.paused_reason || ''} <${Time} at=${d.paused_at} /></div>`}
+    ${d.paused && html`<div class="note">${t('attention.paused', { destination: d.name, by: d.paused_by || '?' })} ${d.paused_reason ? html`<span>${d.paused_reason}</span>` : ''} · <${Time} at=${d.paused_at} /></div>`}
     ${s?.last_error && html`<p>${t('destinations.last_words')} <strong>${s.last_error}</strong> <span class="soft"><${Time} at=${s.last_error_at} /></span></p>`}
     <div class="grid"><${Facts} rows=${[[t('figure.due'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:pending` })}><${Count} of=${d.pending} /></a>`], [t('figure.retrying'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:retrying` })}><${Count} of=${d.retrying} /></a>`],
         [t('figure.dead'), html`<a href=${link(['dead'], { filter: `destination:${d.name}` })}><${Count} of=${d.dead} /></a>`], [t('figure.blocked'), s && html`<${Count} of=${s.blocked} />`], [t('destinations.breaker_until'), d.breaker_open_until && html`<${Time} at=${d.breaker_open_until} />`]]} />

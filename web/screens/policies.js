@@ -60,7 +60,7 @@ function Side({ title, plan, most, n }) {
 function Both({ running, draft }) {
   const most = longestOf(running, draft), n = Math.max(rowsOf(running).length, rowsOf(draft).length);
   const rows = Array.from({ length: Math.min(12, Math.max(running.attempts.length, draft.attempts.length)) }, (_, i) => ({ n: i + 1, a: running.attempts[i], b: draft.attempts[i] }));
-  const range = (a) => (a && a.latest_ms !== null && a.latest_ms !== undefined ? `${duration(a.earliest_ms)} – ${duration(a.latest_ms)}` : '–');
+  const range = (a) => (a && a.latest_ms !== null && a.latest_ms !== undefined ? (a.earliest_ms === a.latest_ms ? duration(a.latest_ms) : `${duration(a.earliest_ms)} – ${duration(a.latest_ms)}`) : '–');
   return html`<div class="grid"><${Side} title=${t('draft.running')} plan=${running} most=${most} n=${n} /><${Side} title=${t('draft.draft')} plan=${draft} most=${most} n=${n} /></div>
     <p class="hint">${t('policy.drawn_hint')}</p>
     <${Table} rows=${rows} keyOf=${(r) => r.n} columns=${[{ name: t('policy.attempt'), n: true, cell: (r) => num(r.n) }, { name: t('draft.running'), n: true, cell: (r) => range(r.a) }, { name: t('draft.draft'), n: true, cell: (r) => range(r.b) },
@@ -134,7 +134,7 @@ function One({ name, draft }) {
 }
 
 export function Policies({ name, query }) {
-  const { data, problem } = useLive((signal) => get('/policies', {}, signal), [], [], 600000);
+  const { data, problem } = useLive((signal) => get('/policies', { details: true }, signal), [], [], 600000);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   const chosen = name || (data.items.find((p) => p.default) || data.items[0])?.name;
   return html`<${Head} title=${t('nav.policies')} sub=${t('policy.sub')} />
