@@ -28,6 +28,7 @@ bench: all ## run the benchmarks
 	@bench/postgres.py build/hikyaku
 	@bench/metrics.py build/hikyaku
 	@bench/api.py build/hikyaku
+	@bench/dashboard.py build/hikyaku
 
 san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cppcheck
 	@tools/deps san

@@ -48,6 +48,14 @@ export async function get(path, query, signal) {
   return (await call('/api/v1' + path + queryOf(query), { signal })).body;
 }
 
+// The same question asked by two parts of the page at once is one call. It cannot be broken off.
+const underWay = new Map();
+
+export function getTogether(path) {
+  if (!underWay.has(path)) underWay.set(path, get(path).finally(() => underWay.delete(path)));
+  return underWay.get(path);
+}
+
 export async function getTagged(path, query) {
   return call('/api/v1' + path + queryOf(query), {});
 }

@@ -1,6 +1,6 @@
 // Alerts: what fires, what was sent, what is muted.
 import { html, useState } from '../dom.js';
-import { get, post } from '../api.js';
+import { getTogether, post } from '../api.js';
 import { useLive } from '../live.js';
 import { num, t } from '../i18n.js';
 import { Act, Chip, Empty, Head, Loading, Table, Time, Trouble } from '../parts.js';
@@ -9,7 +9,7 @@ import { alertLink, alertText } from './alert_words.js';
 
 export function Alerts() {
   const [muting, setMuting] = useState(null), [length, setLength] = useState('1h');
-  const { data, problem, reload } = useLive((signal) => get('/alerts', {}, signal), [], ['alert']);
+  const { data, problem, reload } = useLive(() => getTogether('/alerts'), [], ['alert']);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   const muted = (rule) => data.mutes.find((m) => m.rule === rule);
   return html`<${Head} title=${t('nav.alerts')} sub=${html`${t('alerts.sub', { n: data.channels })} ${data.evaluated_at && html`<${Time} at=${data.evaluated_at} />`}`} /><${Trouble} problem=${problem} />

@@ -1,6 +1,6 @@
 // Destinations: how each is doing, the receiver's last words, pause and resume, a test request.
 import { html, useEffect, useState } from '../dom.js';
-import { del, enc, get, post } from '../api.js';
+import { del, enc, get, getTogether, post } from '../api.js';
 import { useLive } from '../live.js';
 import { duration, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
@@ -58,7 +58,7 @@ export function Destinations({ query }) {
 function All({ show }) {
   const [act, setAct] = useState(null), [tested, setTested] = useState(null);
   const { data, problem, reload } = useLive(async (signal) => {
-    const [list, status] = await Promise.all([get('/destinations', {}, signal), get('/status', {}, signal)]);
+    const [list, status] = await Promise.all([get('/destinations', {}, signal), getTogether('/status')]);
     return { list, by: new Map(status.destinations.map((d) => [d.name, d])) };
   }, [], ['state', 'figures']);
   useEffect(() => { if (show && data) document.getElementById('destination-' + show)?.scrollIntoView({ block: 'start' }); }, [show, !data]);
