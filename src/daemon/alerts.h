@@ -51,8 +51,10 @@ struct hk_alerts_plan {
     const char *relay, *link;    /* link: NULL = none */
     struct hk_masks *masks;      /* NULL = nothing is masked */
     bool figures;                /* some rule looks at counts or ages */
-    struct hk_blocking *ordered; /* destinations that keep the order of keys */
+    struct hk_blocking *ordered; /* destinations of the configuration that keep the order of keys */
     size_t n_ordered;
+    const char **named; /* all of the configuration, by name: what the store has of the same name does not count */
+    size_t n_named;
     struct hk_alerts_route *routes; /* in the order of the file */
     size_t n_routes;
     unsigned refs;
@@ -63,6 +65,8 @@ enum hk_code hk_alerts_plan_new(const struct hk_config *config, const char *rela
                                 struct hk_alerts_plan **out_plan, struct hk_err *err) HK_MUSTCHECK;
 struct hk_alerts_plan *hk_alerts_plan_ref(struct hk_alerts_plan *plan);
 void hk_alerts_plan_unref(struct hk_alerts_plan *plan); /* accepts NULL */
+/* Does the configuration have a destination of that name? */
+bool hk_alerts_plan_names(const struct hk_alerts_plan *plan, const char *name);
 
 /* ---- what could have gone ---- */
 

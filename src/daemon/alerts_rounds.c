@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "config/definition.h"
 #include "daemon/alerts.h"
 #include "desk/letters.h"
 #include "exec/clock.h"
@@ -144,6 +145,35 @@ static enum hk_code keep_figures(struct seen *s, struct hk_alerts_rounds *rounds
     return HK_OK;
 }
 
+/* Which destinations keep the order of keys: the configuration's, and those of the store for which something waits. */
+static enum hk_code keep_ordered(struct seen *s, struct hk_alerts_rounds *rounds,
+                                 const struct hk_alerts_plan *plan, struct hk_blocking **out, size_t *out_n,
+                                 struct hk_err *err)
+{
+    const struct hk_definitions *kept = NULL;
+    size_t n_names = 0, n = 0;
+    struct hk_str *names = hk_pool_alloc(&s->arena, s->n_dests + 1, sizeof *names);
+    for (size_t i = 0; names && i < s->n_dests; i++)
+        if (s->dests[i].name.len && !hk_alerts_plan_names(plan, s->dests[i].name.ptr))
+            names[n_names++] = s->dests[i].name;
+    enum hk_code rc = names && n_names ? rounds->ops->definitions_of(rounds->admin, names, n_names, &kept, err) : HK_OK;
+    if (rc != HK_OK)
+        return rc;
+    struct hk_blocking *items = hk_pool_alloc(&s->arena, plan->n_ordered + n_names + 1, sizeof *items);
+    s->failed = s->failed || !names || !items;
+    for (size_t i = 0; !s->failed && i < plan->n_ordered; i++)
+        items[n++] = plan->ordered[i];
+    for (size_t i = 0; !s->failed && kept && i < kept->n; i++) {
+        struct hk_definition_order order = hk_config_definition_order(kept->items[i].text);
+        if (order.by_key)
+            items[n++] = (struct hk_blocking){.destination = keep(s, kept->items[i].name).ptr,
+                                              .skip_dead = order.skip_dead};
+    }
+    *out = items;
+    *out_n = n;
+    return HK_OK;
+}
+
 /* What waits, and whether it could have gone. What relays saw lately is told by them, and may be missing. */
 static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_rounds *rounds,
                                  const struct hk_alerts_plan *plan, struct hk_err *err)
@@ -151,9 +181,14 @@ static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_rounds *rounds
     const struct hk_figures none = {.n = 0}, *figures = NULL;
     const struct hk_waiting *waiting = NULL;
     struct hk_err no_figures = {.message = ""};
+    struct hk_blocking *ordered = NULL;
+    size_t n_ordered = 0;
+    enum hk_code rc = keep_ordered(s, rounds, plan, &ordered, &n_ordered, err);
+    if (rc != HK_OK || s->failed)
+        return rc;
     if (rounds->ops->figures(rounds->admin, &figures, &no_figures) != HK_OK)
         figures = &none;
-    enum hk_code rc = rounds->ops->waiting(rounds->admin, plan->ordered, plan->n_ordered, &waiting, err);
+    rc = rounds->ops->waiting(rounds->admin, ordered, n_ordered, &waiting, err);
     if (rc != HK_OK)
         return rc;
     s->facts.dests = s->dests;
