@@ -22,6 +22,8 @@ static void copy_rule(struct hk_copier *c, const struct hk_config *config,
     rule.destination = hk_copier_text(c, rule.destination);
     rule.event_type = hk_copier_text(c, rule.event_type);
     rule.reason = hk_copier_text(c, rule.reason);
+    rule.fields = hk_copier_list(c, &conf->fields);
+    rule.n_fields = conf->fields.n;
     for (size_t i = 0; (channel = hk_config_channel(config, i)) != NULL; i++)
         if (hk_conf_rule_has(conf, channel))
             told |= UINT32_C(1) << i;

@@ -87,6 +87,7 @@ static enum hk_code keep_alerts(struct seen *s, const struct hk_alerts_looked *l
         a.event_type = keep(s, a.event_type);
         a.example_id = keep(s, a.example_id);
         a.detail = keep(s, a.detail);
+        a.fields = keep(s, a.fields);
         rc = hk_alert_board_add(board, &a);
     }
     return rc;
@@ -231,20 +232,28 @@ static void mask_error(struct seen *s, const struct hk_masks *masks, const struc
         s->failed = hk_mask_about(masks, &about, l->error, out) != HK_OK || s->failed;
 }
 
-/* A letter that is gone meanwhile has no error to show. */
-static enum hk_code read_detail(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
-                                struct seen *s, struct hk_alert *a, struct hk_err *err)
+/* A letter that is gone meanwhile has nothing to show. */
+static enum hk_code read_letter(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
+                                struct seen *s, struct hk_alert *a, const struct hk_alert_rule *rule,
+                                struct hk_err *err)
 {
     const struct hk_letter_shown *shown = NULL;
     struct hk_buf text;
-    enum hk_code rc =
-        rounds->letters->show(rounds->admin, a->letter_id, plan->masks ? PAYLOAD_MAX : 0, &shown, err);
+    size_t payload_max = plan->masks || rule->n_fields ? PAYLOAD_MAX : 0;
+    enum hk_code rc = rounds->letters->show(rounds->admin, a->letter_id, payload_max, &shown, err);
     if (rc != HK_OK)
         return rc == HK_NOTFOUND ? HK_OK : rc;
     hk_buf_init(&text, TEXT_MAX);
     mask_error(s, plan->masks, shown, &text);
     if (!s->failed)
         a->detail = keep(s, hk_alerts_cut(hk_buf_str(&text)));
+    hk_buf_reset(&text);
+    if (!s->failed && hk_alerts_name_fields(plan->masks, rule, shown, &s->arena, &text) != HK_OK)
+        s->failed = true;
+    if (!s->failed) {
+        a->fields = keep(s, hk_buf_str(&text));
+        a->example_id = keep(s, hk_alerts_cut(shown->letter.message_id));
+    }
     hk_buf_fini(&text);
     return HK_OK;
 }
@@ -263,6 +272,8 @@ static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const
     struct hk_notice notice;
     struct hk_buf facts;
     hk_alerts_notice_of(plan, a, tell->kind, s->facts.now_ms, &notice);
+    s->failed = s->failed ||
+                hk_alerts_fields_of(a->fields, &s->arena, notice.fields, &notice.n_fields) != HK_OK;
     for (size_t i = 0; i < board->n; i++)
         if (hk_alert_is_line(board, tell, i))
             hk_alerts_notice_add_line(&notice, &board->alerts[i]);
@@ -290,7 +301,7 @@ static enum hk_code make_notices(struct hk_alerts_rounds *rounds, const struct h
     for (size_t i = 0; i < board->n_tells && rc == HK_OK && !s->failed; i++) {
         struct hk_alert *a = &board->alerts[board->tells[i].alert];
         if (hk_alert_kind_has_letters(a->kind) && a->letter_id && board->tells[i].kind != HK_NOTICE_RESOLVED)
-            rc = read_detail(rounds, plan, s, a, err);
+            rc = read_letter(rounds, plan, s, a, &plan->rules[board->tells[i].rule], err);
         add_notices(s, plan, board, &board->tells[i], out);
     }
     return rc;
