@@ -99,7 +99,7 @@ static void look_at_config(struct doctor *d)
                 "write hikyaku.yaml ('hikyaku config schema' shows what may stand in it)");
     else if (n == 0)
         finding(d, HK_NOTE_WARN, "configuration",
-                "%s names no destinations: everything becomes a dead letter", file);
+                "%s names no destinations: only those of the store, if there are any, can be sent to", file);
     else
         finding(d, HK_NOTE_OK, "configuration", "%s: %zu destination%s", file, n, n == 1 ? "" : "s");
     if (!d->ask->complete)

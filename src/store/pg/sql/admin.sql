@@ -1252,6 +1252,14 @@ FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def WHER
   ORDER BY name LIMIT $2::bigint) d ON true
 ORDER BY d.name
 
+-- $1 names, a JSON array, $2 how many: the same
+--@ statement DEFINITIONS_OF
+SELECT v.version, d.name, d.version, d.seq, d.definition, d.created_ms, {SMALL(d.created_by)}, d.changed_ms, {SMALL(d.changed_by)},
+  {SMALL(d.reason)}
+FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def
+  WHERE name = ANY (ARRAY(SELECT jsonb_array_elements_text($1::jsonb))) ORDER BY name LIMIT $2::bigint) d ON true
+ORDER BY d.name
+
 -- $1 the time, $2 name, $3 definition, $4 which version it must have (-1 any, 0 none), $5 actor, $6 reason, $7 how many there may be (0
 -- any): the new version or NULL, now, the version that is there
 --@ statement DEFINE
