@@ -364,6 +364,8 @@ struct hk_health_note {
 };
 
 #define HK_NOTES_MAX 24
+/* About a role that may write no messages: only who serves an API that writes them has to do something. */
+#define HK_NOTE_WRITING "writing"
 
 /* Static storage or the struct's own: valid without the handle. */
 struct hk_store_health {

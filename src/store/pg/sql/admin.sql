@@ -1142,10 +1142,15 @@ FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name
   ('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'),
   ('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_series', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), ('@outbox_alert',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_mute',
-  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE')) v (t,
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE'), ('@outbox_destination_def',
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_task', 'SELECT,INSERT,UPDATE,DELETE')) v (t,
   wanted) CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name)
   WHERE NOT has_table_privilege(v.t, p.name) UNION ALL SELECT '@outbox_id_seq', 'SELECT'
   WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w GROUP BY w.t) g (line)
+
+-- May this role write messages, as the HTTP API does?
+--@ statement MAY_WRITE
+SELECT has_column_privilege('@outbox', 'message_id', 'INSERT')
 
 -- Of sent rows by the day: NULL when they are not; how many days, whether tomorrow is one, the rest's bytes.
 --@ statement SENT_DAYS
