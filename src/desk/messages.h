@@ -16,8 +16,8 @@ struct hk_message_words {
 
 #define HK_MESSAGE_WORD(type, words, field, word, says)                                                      \
     {                                                                                                        \
-        .name = #field, .kind = HK_ARG_TEXT, .offset = offsetof(struct type, words.field), .value = word,    \
-        .help = says                                                                                         \
+        .name = #field, .kind = HK_ARG_TEXT, .offset = offsetof(struct type, words.field), .value = (word),  \
+        .help = (says)                                                                                       \
     }
 /* Their rows in the table of arguments of `struct type`, whose member `words` is such a struct. */
 #define HK_MESSAGE_WORDS(type, words, states)                                                                \
@@ -27,7 +27,7 @@ struct hk_message_words {
          .kind = HK_ARG_CHOICE,                                                                              \
          .offset = offsetof(struct type, words.status),                                                      \
          .value = "STATUS",                                                                                  \
-         .choices = states,                                                                                  \
+         .choices = (states),                                                                                \
          .help = "only these"},                                                                              \
         HK_MESSAGE_WORD(type, words, destination, "NAME", "only for this one"),                              \
         HK_MESSAGE_WORD(type, words, event_type, "PATTERN", "only of this type; * stands for any text"),     \
