@@ -213,6 +213,20 @@ enum hk_code hk_act_find(struct hk_desk *desk, int64_t id, struct hk_pool *mem, 
     return hk_err_set(err, HK_NOTFOUND, "there is no act %" PRId64 " in the audit", id);
 }
 
+enum hk_code hk_act_find_done(struct hk_desk *desk, int64_t id, const char *did, struct hk_pool *mem,
+                              struct hk_audit_row *out, char out_filter[HK_ACT_FILTER_MAX],
+                              struct hk_err *err)
+{
+    enum hk_code rc = hk_act_find(desk, id, mem, out, err);
+    if (rc != HK_OK)
+        return rc;
+    if (!hk_str_eq(out->act, hk_str_of(did)))
+        return hk_err_set(err, HK_CONFLICT, "act %" PRId64 " is a %.*s: only a %s can be undone here",
+                          out->id, (int)(out->act.len < 40 ? out->act.len : 40), out->act.ptr, did);
+    (void)snprintf(out_filter, HK_ACT_FILTER_MAX, "act:%" PRId64, out->id);
+    return HK_OK;
+}
+
 /* ---- payloads ---- */
 
 enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem, struct hk_str *out)

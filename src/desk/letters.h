@@ -98,9 +98,31 @@ enum hk_code hk_letter_find(struct hk_desk *desk, const char *operand, const cha
 
 /* ---- acts ---- */
 
+/* Arguments of every operation on some or on many, of the request `struct type` with members of these names. */
+#define HK_MANY_IDS_ARG(type)                                                                                \
+    {                                                                                                        \
+        .name = "ids", .kind = HK_ARG_TEXTS, .subject = true, .offset = offsetof(struct type, ids),          \
+        .value = "ID"                                                                                        \
+    }
+#define HK_MANY_DRY_RUN_ARG(type)                                                                            \
+    {                                                                                                        \
+        .name = "dry_run", .offset = offsetof(struct type, dry_run), .help = "say how many, change nothing"  \
+    }
+#define HK_MANY_ACT_ARG(type, says)                                                                          \
+    {                                                                                                        \
+        .name = "act", .kind = HK_ARG_NUMBER, .offset = offsetof(struct type, act), .lo = 1,                 \
+        .hi = 9007199254740992, .value = "ID", .help = (says)                                                \
+    }
+
 /* The row of the audit that an act begins with, also when `id` is that of a later row of the act; in `mem`. HK_NOTFOUND. */
 enum hk_code hk_act_find(struct hk_desk *desk, int64_t id, struct hk_pool *mem, struct hk_audit_row *out,
                          struct hk_err *err);
+/* The same of an act on many that is to be undone: it must be a `did` ("discard"). `out_filter` is what means all that it changed.
+ * HK_CONFLICT: it is another kind of act. */
+#define HK_ACT_FILTER_MAX 40
+enum hk_code hk_act_find_done(struct hk_desk *desk, int64_t id, const char *did, struct hk_pool *mem,
+                              struct hk_audit_row *out, char out_filter[HK_ACT_FILTER_MAX],
+                              struct hk_err *err);
 /* A member of a row's detail: "filter", "jq", "list", "act", "letters". Of a text with its quotes. False: it has none. */
 bool hk_act_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw);
 /* A text of it, without quotes and escapes, in `mem`: "" when it has none. HK_NOMEM. */

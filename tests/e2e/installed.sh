@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs hikyaku as a user would and builds somebody else's program against it. A plain build of its own is
-# used, for a sanitized library cannot be loaded into a plain program.
+# used, for a sanitized library cannot be loaded into a plain program. It is also the build whose warnings of -O2 are errors.
 set -u
 here=$SOURCE_DIR/tests/e2e
 plain=$BUILD_DIR/installed.build
@@ -24,8 +24,8 @@ check()
 install_hikyaku()
 {
     [ -f "$plain/build.ninja" ] ||
-        meson setup "$plain" "$SOURCE_DIR" --prefix="$prefix" --libdir=lib -Dtests=false -Doptimization=1 \
-            -Ddebug=false || return
+        meson setup "$plain" "$SOURCE_DIR" --prefix="$prefix" --libdir=lib -Dtests=false -Ddebug=false \
+            -Dwerror=true || return
     rm -rf "$prefix"
     # only what is installed: benches and the like take as long again
     installed_targets >"$work/targets" || return
