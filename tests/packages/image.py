@@ -4,7 +4,7 @@
 capability, no new privilege) by runc or crun, or in a chroot under the same rules where neither can run. Speaks TAP; running it wants root.
 `make image-test` calls it.
 
-Usage: image.py IMAGE.tar [BUILD_DIR]    BUILD_DIR: make the image a second time from it; it must be the same bytes. RUNTIME=chroot asks
+Usage: image.py IMAGE.tar [BUILD_DIR]    BUILD_DIR: make the image a second time from it; it must be the same bytes. An empty RUNTIME= asks
 neither of them."""
 import contextlib
 import ctypes
