@@ -189,7 +189,7 @@ static void the_request_is_as_documented(void **state)
     const char *request = server_last(f.server, &len);
     assert_memory_equal(request, "POST /hook HTTP/1.1\r\n", 21);
     assert_line(request, "Content-Type: application/json");
-    assert_line(request, "User-Agent: hikyaku/0.1.0");
+    assert_line(request, "User-Agent: hikyaku/0.2.0");
     assert_line(request, "webhook-id: msg_2Lh9");
     assert_line(request, "webhook-timestamp: 1794731400");
     assert_line(request, "Idempotency-Key: \"a\\\"b\\\\c\"");
