@@ -486,7 +486,7 @@ def two_operators_edit_one_letter():
 @test
 @sqlite_only
 def hostile_text_is_text_everywhere():
-    with Night(many=1, few=0) as world:
+    with Night(many=1, few=0, definitions={"allow": ["127.0.0.0/8"]}) as world:
         words = json.dumps({"error": HOSTILE[0]}).encode()
         world.receiver.on("billing", Answer(422, {"Content-Type": "application/json", "X-Words": HOSTILE[2]}, body=words))
         world.receiver.on("shop", Answer(503, {"Content-Type": "text/html"}, body=HOSTILE[1].encode()))
@@ -502,10 +502,15 @@ def hostile_text_is_text_everywhere():
         until(lambda: world.sql("SELECT count(*) FROM dead_letters")[0][0] == letters, "letters")
         until(lambda: world.receiver.arrived("retried"), "a retry")
         world.hikyaku("dead", "note", "1", HOSTILE[1], "--actor", HOSTILE[0])
-        world.hikyaku("destinations", "pause", "crm", "--actor", HOSTILE[2], "--reason", HOSTILE[1])
+        anybody = world.api()
+        anybody.good("POST", "/destinations/crm/pause", {"reason": HOSTILE[1]})
+        anybody.good("POST", "/alerts/mute", {"rule": "dead-letter", "for": "1h", "reason": HOSTILE[0]})
+        definition = json.dumps(world.destination("partner", http={"headers": {"X-Note": HOSTILE[2]}}))
+        anybody.good("POST", "/destinations", {"destination": "partner", "definition": definition, "reason": HOSTILE[1]})
+        typed = [where + urllib.parse.quote(text) for where in ("dead?tab=letters&filter=", "messages?filter=", "policies/standard?draft=", "audit?by=") for text in HOSTILE[:2]]
         with BROWSER.visit(world.address) as anna:
             anna.go()
-            for where in SCREENS + ["messages/sent", "messages/retried", "messages/" + message_path(world)]:
+            for where in SCREENS + typed + ["destinations?edit=partner", "audit?id=1", "messages/sent", "messages/retried", "messages/" + message_path(world)]:
                 anna.move(where)
                 anna.loaded()
                 anna.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
