@@ -14,6 +14,7 @@
 #include "config/interp.h"
 #include "config/tables.h"
 #include "config/walk.h"
+#include "payload/scan.h"
 
 enum {
     TEXT_MAX = 64 * 1024, /* of one; the store keeps no more */
@@ -556,4 +557,25 @@ enum hk_code hk_config_definitions(struct hk_str text, struct hk_pool *mem, stru
         *out = items;
     hk_yaml_fini(&yaml);
     return rc;
+}
+
+struct hk_definition_order hk_config_definition_order(struct hk_str json)
+{
+    struct hk_definition_order order = {.by_key = false};
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    struct hk_str key = {"", 0};
+    enum hk_scan_kind kind = HK_SCAN_END;
+    hk_scan_init(&scan, json);
+    while ((kind = hk_scan_next(&scan, &token)) != HK_SCAN_END && kind != HK_SCAN_ERROR) {
+        if (kind == HK_SCAN_KEY)
+            key = scan.depth == 1 ? token.raw : (struct hk_str){"", 0};
+        if (kind != HK_SCAN_STRING || scan.depth != 1)
+            continue;
+        if (hk_scan_text_eq(key, hk_str_of("order")))
+            order.by_key = hk_scan_text_eq(token.raw, hk_str_of("key"));
+        if (hk_scan_text_eq(key, hk_str_of("on_dead")))
+            order.skip_dead = hk_scan_text_eq(token.raw, hk_str_of("skip"));
+    }
+    return order;
 }

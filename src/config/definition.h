@@ -54,6 +54,14 @@ enum hk_code hk_config_define_policy(struct hk_str text, struct hk_pool *mem, st
 enum hk_code hk_config_definition_json(struct hk_str text, struct hk_buf *out,
                                        struct hk_err *err) HK_MUSTCHECK;
 
+/* Does a definition that is kept keep the order of keys, and pass over dead heads then? Of the text alone: no policy, no secret is looked
+ * at, and nothing is checked. */
+struct hk_definition_order {
+    bool by_key, skip_dead;
+};
+
+struct hk_definition_order hk_config_definition_order(struct hk_str json);
+
 /* One definition of a file that holds many. */
 struct hk_definition_item {
     const char *name;

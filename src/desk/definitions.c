@@ -68,40 +68,29 @@ enum hk_code hk_desk_destination(struct hk_desk *desk, struct hk_str name, bool 
     return rc;
 }
 
-/* Most keep no order, and say nothing of it: only a text with that word, or with an escape that may hide it, is read. */
-static bool may_keep_order(struct hk_str text)
+enum hk_code hk_desk_ordered(struct hk_desk *desk, const struct hk_str *names, size_t n, struct hk_pool *mem,
+                             struct hk_blocking **out, size_t *out_n, struct hk_err *err)
 {
-    return hk_str_containsi(text, hk_str_of("order")) || (text.len && memchr(text.ptr, '\\', text.len));
-}
-
-enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out,
-                             size_t *out_n, struct hk_err *err)
-{
-    const struct hk_definitions *all = NULL;
-    struct hk_conf_destination conf;
-    size_t n = 0;
-    enum hk_code rc = desk->ops->definitions(desk->admin, NULL, &all, err);
+    const struct hk_definitions *kept = NULL;
+    size_t n_items = 0;
+    enum hk_code rc = names ? desk->ops->definitions_of(desk->admin, names, n, &kept, err)
+                            : desk->ops->definitions(desk->admin, NULL, &kept, err);
     if (rc != HK_OK)
         return rc;
-    const struct hk_definitions kept = *all;
-    hk_desk_keep(desk, mem);
-    struct hk_blocking *items = hk_pool_alloc(mem, kept.n + 1, sizeof *items);
+    struct hk_blocking *items = hk_pool_alloc(mem, kept->n + 1, sizeof *items);
     if (!items)
         return no_memory(err);
-    for (size_t i = 0; i < kept.n; i++) {
-        struct hk_err why = {.message = ""};
-        if (!may_keep_order(kept.items[i].text) ||
-            hk_config_destination_named(desk->config, kept.items[i].name))
+    for (size_t i = 0; i < kept->n; i++) {
+        struct hk_definition_order order = hk_config_definition_order(kept->items[i].text);
+        if (!order.by_key)
             continue;
-        rc = read_stored(desk, &kept.items[i], false, mem, &conf, &why);
-        if (rc == HK_NOMEM)
+        const char *name = hk_pool_copy_str(mem, kept->items[i].name);
+        if (!name)
             return no_memory(err);
-        if (rc == HK_OK && conf.order == HK_ORDER_KEY)
-            items[n++] =
-                (struct hk_blocking){.destination = conf.name, .skip_dead = conf.on_dead == HK_ON_DEAD_SKIP};
+        items[n_items++] = (struct hk_blocking){.destination = name, .skip_dead = order.skip_dead};
     }
     *out = items;
-    *out_n = n;
+    *out_n = n_items;
     return HK_OK;
 }
 

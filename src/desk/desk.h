@@ -31,7 +31,8 @@ struct hk_desk {
     const struct hk_store_api_ops *api;
     const struct hk_store_jobs_ops *jobs;
     struct hk_admin *admin;
-    const char *jq; /* the helper program; NULL = there is none. The door's to say. */
+    struct hk_turns *turns; /* store/turns.h: the door's to say, before anything is asked; NULL = none */
+    const char *jq;         /* the helper program; NULL = there is none. The door's to say. */
     const struct hk_jq_starter
         *jq_starter;        /* who runs it (jq/starter.h); NULL = this process. The door's, too. */
     struct hk_masks *masks; /* see hk_desk_masks */
