@@ -358,6 +358,38 @@ def delete(anna, world):
     until(lambda: world.letters().get("late") == "UNKNOWN_DESTINATION", "the message that waited to be a dead letter")
 
 
+def queues(anna, world):
+    anna.move("destinations")
+    anna.click("New queue")
+    dialog = anna.page.locator("dialog")
+    dialog.get_by_label("Whole name").fill("projects/p/locations/l/queues/mails")
+    dialog.get_by_label("Rate limit").fill("fast")
+    dialog.get_by_label("Reason").fill("for the mails")
+    dialog.get_by_role("button", name="Create").click()
+    anna.page.locator("#queue-rate[aria-invalid=true]").wait_for()
+    dialog.get_by_label("Rate limit").fill("5/s")
+    dialog.get_by_label("Attempts").fill("7")
+    dialog.get_by_role("button", name="Create").click()
+    row = anna.page.locator("#queues tr", has_text="mails")
+    row.get_by_text("5/s").wait_for()
+    row.get_by_role("button", name="Change").click()
+    dialog.get_by_label("Attempts").fill("unlimited")
+    dialog.get_by_label("Reason").fill("they matter")
+    dialog.get_by_role("button", name="Save").click()
+    row.get_by_text("∞").wait_for()
+    is_ = world.api().good("GET", "/queues/mails")
+    assert is_["rate_per_s"] == 5 and is_["max_attempts"] is None, is_
+    row.get_by_role("button", name="Pause").click()
+    dialog.get_by_label("Reason").fill("wait")
+    dialog.get_by_role("button", name="Pause").click()
+    row.get_by_text("paused").wait_for()
+    row.get_by_role("button", name="Delete").click()
+    dialog.get_by_label("Reason").fill("no more mails")
+    dialog.get_by_role("button", name="Delete").click()
+    row.wait_for(state="detached")
+    assert world.api().good("GET", "/queues")["items"] == []
+
+
 def draft(anna):
     anna.move("policies/standard")
     anna.click("Begin with the running policy")
@@ -443,7 +475,7 @@ def tokens(anna, world):
 @test
 @sqlite_only
 def an_administrator_does_the_rest():
-    with Night(many=3, few=0, definitions={"allow": ["127.0.0.0/8"]}) as world:
+    with Night(many=3, few=0, definitions={"allow": ["127.0.0.0/8"]}, queues={"allow": ["127.0.0.0/8"]}) as world:
         world.serve()
         world.fall()
         with BROWSER.visit(world.address) as anna:
@@ -452,6 +484,7 @@ def an_administrator_does_the_rest():
             mute(anna, world)
             letters(anna, world)
             define(anna, world)
+            queues(anna, world)
             tokens(anna, world)
 
 
