@@ -27,7 +27,10 @@ static int set_up(void **state)
 {
     static struct rig r;
     clock_ms = 1000000;
-    r.hub = hk_hub_new();
+    struct hk_admin_room *room = hk_admin_room_new();
+    assert_non_null(room);
+    r.hub = hk_hub_new(room);
+    hk_admin_room_unref(room); /* the hub has its own share */
     r.sessions = hk_sessions_new("sesame", now_ms);
     assert_non_null(r.hub);
     assert_non_null(r.sessions);
