@@ -60,7 +60,7 @@ export async function getTagged(path, query) {
   return call('/api/v1' + path + queryOf(query), {});
 }
 
-function sending(method, path, body, headers, signal) {
+function sending(method, path, body, headers = {}, signal = undefined) {
   return call('/api/v1' + path, { method, signal, body: JSON.stringify(body || {}), headers: { 'Content-Type': 'application/json', ...headers } });
 }
 
@@ -76,6 +76,10 @@ export async function ask(path, body, signal) {
 
 export async function put(path, body, etag) {
   return (await sending('PUT', path, body, etag ? { 'If-Match': etag } : {})).body;
+}
+
+export async function patch(path, body) {
+  return (await sending('PATCH', path, body)).body;
 }
 
 export async function del(path, query, etag) {

@@ -165,6 +165,8 @@ static void form_group(struct hk_form *form, void *result)
                                             .in_a_line = true});
         hk_form_end(form);
     }
+    if (hk_form_reads(form) && n_hours != HK_LETTER_HOURS)
+        g->hours = NULL;
 }
 
 void hk_form_letter_groups(struct hk_form *form, void *result)

@@ -93,7 +93,10 @@ static void look_at_config(struct doctor *d)
     }
     while (hk_config_destination(d->desk->config, n))
         n++;
-    if (!file)
+    if (!d->ask->known)
+        finding(d, n == 0 ? HK_NOTE_WARN : HK_NOTE_OK, "configuration",
+                "the relay that answers has %zu destination%s of its file", n, n == 1 ? "" : "s");
+    else if (!file)
         finding(d, HK_NOTE_WARN, "configuration",
                 "no file: nothing can be sent without destinations; "
                 "write hikyaku.yaml ('hikyaku config schema' shows what may stand in it)");
@@ -102,7 +105,7 @@ static void look_at_config(struct doctor *d)
                 "%s names no destinations: only those of the store, if there are any, can be sent to", file);
     else
         finding(d, HK_NOTE_OK, "configuration", "%s: %zu destination%s", file, n, n == 1 ? "" : "s");
-    if (!d->ask->complete)
+    if (d->ask->known && !d->ask->complete)
         finding(d, HK_NOTE_WARN, "secrets",
                 "some cannot be had from here (see above): nothing can be sent from here without them");
 }
@@ -191,6 +194,8 @@ static void look_at_libcurl(struct doctor *d)
 /* What `run` would do to itself, started by whoever asks. */
 static void look_at_sandbox(struct doctor *d)
 {
+    if (!d->ask->known)
+        return;
     if (!d->ask->can_lock)
         finding(d, HK_NOTE_WARN, "sandbox",
                 "a relay keeps all system calls: no seccomp in this build or kernel");

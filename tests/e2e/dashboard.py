@@ -358,6 +358,38 @@ def delete(anna, world):
     until(lambda: world.letters().get("late") == "UNKNOWN_DESTINATION", "the message that waited to be a dead letter")
 
 
+def queues(anna, world):
+    anna.move("destinations")
+    anna.click("New queue")
+    dialog = anna.page.locator("dialog")
+    dialog.get_by_label("Whole name").fill("projects/p/locations/l/queues/mails")
+    dialog.get_by_label("Rate limit").fill("fast")
+    dialog.get_by_label("Reason").fill("for the mails")
+    dialog.get_by_role("button", name="Create").click()
+    anna.page.locator("#queue-rate[aria-invalid=true]").wait_for()
+    dialog.get_by_label("Rate limit").fill("5/s")
+    dialog.get_by_label("Attempts").fill("7")
+    dialog.get_by_role("button", name="Create").click()
+    row = anna.page.locator("#queues tr", has_text="mails")
+    row.get_by_text("5/s").wait_for()
+    row.get_by_role("button", name="Change").click()
+    dialog.get_by_label("Attempts").fill("unlimited")
+    dialog.get_by_label("Reason").fill("they matter")
+    dialog.get_by_role("button", name="Save").click()
+    row.get_by_text("∞").wait_for()
+    is_ = world.api().good("GET", "/queues/mails")
+    assert is_["rate_per_s"] == 5 and is_["max_attempts"] is None, is_
+    row.get_by_role("button", name="Pause").click()
+    dialog.get_by_label("Reason").fill("wait")
+    dialog.get_by_role("button", name="Pause").click()
+    row.get_by_text("paused").wait_for()
+    row.get_by_role("button", name="Delete").click()
+    dialog.get_by_label("Reason").fill("no more mails")
+    dialog.get_by_role("button", name="Delete").click()
+    row.wait_for(state="detached")
+    assert world.api().good("GET", "/queues")["items"] == []
+
+
 def draft(anna):
     anna.move("policies/standard")
     anna.click("Begin with the running policy")
@@ -443,7 +475,7 @@ def tokens(anna, world):
 @test
 @sqlite_only
 def an_administrator_does_the_rest():
-    with Night(many=3, few=0, definitions={"allow": ["127.0.0.0/8"]}) as world:
+    with Night(many=3, few=0, definitions={"allow": ["127.0.0.0/8"]}, queues={"allow": ["127.0.0.0/8"]}) as world:
         world.serve()
         world.fall()
         with BROWSER.visit(world.address) as anna:
@@ -452,6 +484,7 @@ def an_administrator_does_the_rest():
             mute(anna, world)
             letters(anna, world)
             define(anna, world)
+            queues(anna, world)
             tokens(anna, world)
 
 
@@ -486,7 +519,7 @@ def two_operators_edit_one_letter():
 @test
 @sqlite_only
 def hostile_text_is_text_everywhere():
-    with Night(many=1, few=0) as world:
+    with Night(many=1, few=0, definitions={"allow": ["127.0.0.0/8"]}) as world:
         words = json.dumps({"error": HOSTILE[0]}).encode()
         world.receiver.on("billing", Answer(422, {"Content-Type": "application/json", "X-Words": HOSTILE[2]}, body=words))
         world.receiver.on("shop", Answer(503, {"Content-Type": "text/html"}, body=HOSTILE[1].encode()))
@@ -502,10 +535,15 @@ def hostile_text_is_text_everywhere():
         until(lambda: world.sql("SELECT count(*) FROM dead_letters")[0][0] == letters, "letters")
         until(lambda: world.receiver.arrived("retried"), "a retry")
         world.hikyaku("dead", "note", "1", HOSTILE[1], "--actor", HOSTILE[0])
-        world.hikyaku("destinations", "pause", "crm", "--actor", HOSTILE[2], "--reason", HOSTILE[1])
+        anybody = world.api()
+        anybody.good("POST", "/destinations/crm/pause", {"reason": HOSTILE[1]})
+        anybody.good("POST", "/alerts/mute", {"rule": "dead-letter", "for": "1h", "reason": HOSTILE[0]})
+        definition = json.dumps(world.destination("partner", http={"headers": {"X-Note": HOSTILE[2]}}))
+        anybody.good("POST", "/destinations", {"destination": "partner", "definition": definition, "reason": HOSTILE[1]})
+        typed = [where + urllib.parse.quote(text) for where in ("dead?tab=letters&filter=", "messages?filter=", "policies/standard?draft=", "audit?by=") for text in HOSTILE[:2]]
         with BROWSER.visit(world.address) as anna:
             anna.go()
-            for where in SCREENS + ["messages/sent", "messages/retried", "messages/" + message_path(world)]:
+            for where in SCREENS + typed + ["destinations?edit=partner", "audit?id=1", "messages/sent", "messages/retried", "messages/" + message_path(world)]:
                 anna.move(where)
                 anna.loaded()
                 anna.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")

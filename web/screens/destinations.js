@@ -9,6 +9,7 @@ import { ReasonDialog } from '../acts.js';
 import { Dialog } from '../dialog.js';
 import { DefineDestination } from './destination_edit.js';
 import { headerLines } from './attempt.js';
+import { Queues } from './queues.js';
 
 function TestResult({ result: r, onClose }) {
   return html`<${Dialog} title=${t('test.title', { destination: r.destination })} onClose=${onClose}>
@@ -69,6 +70,7 @@ function All({ show }) {
   };
   return html`<${Head} title=${t('nav.destinations')} sub=${t('destinations.sub')}><${Act} role="admin" onClick=${() => go(['destinations'], { new: 'yes' })}>${t('define.new')}<//><//><${Trouble} problem=${problem} />
     ${data.list.items.length ? data.list.items.map((d) => html`<${Destination} key=${d.name} d=${d} s=${data.by.get(d.name)} onAct=${(next) => (next.kind === 'test' ? test(next.d, setTested, setAct) : setAct(next))} />`) : html`<div class="card"><${Empty} title=${t('destinations.none')}>${t('destinations.none_words')}<//></div>`}
+    <${Queues} />
     ${act && act.problem && html`<div class="problem" role="alert">${act.problem.message}</div>`}
     ${act && act.kind === 'delete' && html`<${Delete} d=${act.d} onClose=${() => { setAct(null); reload(); }} />`}
     ${act && ['pause', 'resume'].includes(act.kind) && html`<${ReasonDialog} title=${act.kind === 'pause' ? t('act.pause') : t('act.resume')} words=${act.kind === 'pause' ? t('act.pause_words', { destination: act.d.name }) : t('act.resume_words', { destination: act.d.name })} run=${run} onClose=${() => { setAct(null); reload(); }} />`}

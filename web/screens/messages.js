@@ -37,7 +37,7 @@ export function Messages({ query }) {
       <div class="acts" role="group" aria-label=${t('messages.quick')} style=${{ marginTop: '.7rem' }}>${QUICK.map((name) => html`<button type="button" aria-pressed=${filter.includes(`status:${name}`) ? 'true' : 'false'} class=${filter.includes(`status:${name}`) ? 'main' : ''} onClick=${() => show(withStatus(name))}>${t('state.' + name)}</button>`)}</div></div>
     <${Trouble} problem=${problem} />
     ${!items ? html`<${Loading} />` : !items.length ? !problem && html`<div class="card"><${Empty} title=${t('messages.none')}>${filter ? t('messages.none_filter') : t('messages.none_words')}<//></div>` : html`<section class="card">
-      <div class="spread"><p class="soft">${t('messages.shown', { n: items.length })}</p><div class="acts">
+      <div class="spread"><p class="soft">${next || page > 1 ? '' : t('messages.shown', { n: items.length })}</p><div class="acts">
         ${CANCELLED.test(filter) ? html`<${Act} onClick=${() => setAct(restore)}>${t('act.restore_messages')}<//>` : html`<${Act} kind="danger" why=${!filter ? t('messages.filter_first') : ENDED.test(filter) ? t('messages.cannot_cancel') : ''} onClick=${() => setAct(cancel)}>${t('act.cancel_all')}<//>`}</div></div>
       <${Table} at=${at} keyOf=${(m) => m.message_id + m.destination + m.status} onOpen=${(m) => go(['messages', m.message_id])} rows=${items} columns=${[
         { name: t('col.message'), cell: (m) => html`<a class="id" href=${link(['messages', m.message_id])}>${m.message_id}</a>` },
