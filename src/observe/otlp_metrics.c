@@ -121,7 +121,8 @@ static void pb_histogram_point(struct writer *w, const struct hk_metric_sample *
     }
     hk_pb_fixed(w->out, 2, (uint64_t)since_ns(s), 8);
     hk_pb_fixed(w->out, 3, (uint64_t)w->now_ns, 8);
-    hk_pb_fixed(w->out, 4, s->count, 8);
+    if (s->count) /* as the classes write it: nothing that is 0 anyway */
+        hk_pb_fixed(w->out, 4, s->count, 8);
     hk_pb_double(w->out, 5, scaled(s->def, s->sum));
     hk_pb_packed(w->out, 6, s->counts, s->def->n_bounds + 1);
     hk_pb_packed(w->out, 7, bounds, s->def->n_bounds);
@@ -137,7 +138,8 @@ static void pb_begin(struct writer *w)
     w->at = hk_pb_open(w->out, 2); /* ScopeMetrics.metrics */
     hk_pb_text(w->out, 1, hk_str_of(w->def->name));
     hk_pb_text(w->out, 2, hk_str_of(w->def->help));
-    hk_pb_text(w->out, 3, hk_str_of(unit_of(w->def)));
+    if (unit_of(w->def)[0])
+        hk_pb_text(w->out, 3, hk_str_of(unit_of(w->def)));
     w->data_at = hk_pb_open(w->out, data[w->def->type]);
     w->open = true;
 }
