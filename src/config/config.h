@@ -123,6 +123,8 @@ struct hk_conf_telemetry {
     enum hk_conf_compression compression;
     struct hk_conf_list headers; /* of struct hk_conf_header */
     double sample;               /* 0 to 1, of the traces that begin here */
+    bool traces, metrics;        /* what is sent */
+    uint64_t metrics_interval_ms;
 };
 
 struct hk_conf_header {

@@ -226,7 +226,7 @@ static const struct hk_word compression_words[] = {
 static const struct hk_opt telemetry_opts[] = {
     {"endpoint", HK_OPT_STRING, AT(struct hk_conf_telemetry, endpoint), .min = 1, .max = 2048, .fallback = "",
      .otherwise = "off", .example = "http://127.0.0.1:4318", .check = hk_text_check_http_url,
-     .help = "OpenTelemetry collector; /v1/traces is added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
+     .help = "OpenTelemetry collector; /v1/traces and /v1/metrics are added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
     {"protocol", HK_OPT_ENUM, AT(struct hk_conf_telemetry, protocol), .words = otlp_words,
      .fallback = "http/protobuf", .help = "of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
     {"compression", HK_OPT_ENUM, AT(struct hk_conf_telemetry, compression), .words = compression_words,
@@ -236,6 +236,12 @@ static const struct hk_opt telemetry_opts[] = {
     {"sample", HK_OPT_DOUBLE, AT(struct hk_conf_telemetry, sample), .fmin = 0, .fmax = 1, .fallback = "1",
      .help =
          "share of the traces that begin here; the others do as traceparent says. OTEL_TRACES_SAMPLER wins"},
+    {"traces", HK_OPT_BOOL, AT(struct hk_conf_telemetry, traces), .fallback = "true",
+     .help = "send spans; OTEL_TRACES_EXPORTER=none wins"},
+    {"metrics", HK_OPT_BOOL, AT(struct hk_conf_telemetry, metrics), .fallback = "true",
+     .help = "send the metrics of /metrics; OTEL_METRICS_EXPORTER=none wins"},
+    {"metrics_interval", HK_OPT_DURATION, AT(struct hk_conf_telemetry, metrics_interval_ms), .min = 100,
+     .max = 3600000, .fallback = "60s", .help = "how often; OTEL_METRIC_EXPORT_INTERVAL wins"},
 };
 
 static const struct hk_opt_table telemetry_table = {
