@@ -525,12 +525,33 @@ def hostile_requests_get_googles_errors():
         refuse(None, method="GET", path=QUEUE + "?color=red")
         w.bad(404, "NOT_FOUND", "GET", PARENT + "/nothing")
         w.bad(404, "NOT_FOUND", "POST", QUEUE + ":explode", {})
+        w.bad(404, "NOT_FOUND", "POST", QUEUE + ":getIamPolicy", {})
         w.bad(404, "NOT_FOUND", "POST", PARENT + "/queues/missing/tasks", http())
         refuse(b'{"task":{"httpRequest":{"url":"' + b"x" * (300 << 10) + b'"}}}', "url")
         past = w.task(name="past", scheduleTime="2001-02-03T04:05:06Z")  # a time that is over means now
         assert past["scheduleTime"].startswith("2001-02-03"), past
         until(lambda: w.receiver.arrived("past"), "the task of the past")
         assert {r.id for r in w.receiver.arrived()} == {"past"}
+
+
+@test
+def tokens_that_only_google_can_make_are_refused_or_left_out():
+    asked = {"oidcToken": {"serviceAccountEmail": "a@b", "audience": "https://shop.example"}}, {"oauthToken": {"serviceAccountEmail": "a@b", "scope": "s"}}
+    with world() as w:
+        w.queue()
+        for token in asked:
+            message = w.bad(400, "INVALID_ARGUMENT", "POST", QUEUE + "/tasks", {"task": {"httpRequest": {"url": w.receiver.url("x"), **token}}})
+            assert "oidc_token or oauth_token" in message and "tokens: ignore" in message, message
+        assert w.good("GET", QUEUE + "/tasks") == {"tasks": []}
+    with world(queues={"tokens": "ignore"}) as w:
+        w.queue()
+        for i, token in enumerate(asked):
+            w.task(name=f"bare-{i}", http=token)
+            w.task(name=f"own-{i}", http={**token, "headers": {"Authorization": "Bearer mine"}})
+        until(lambda: len(w.receiver.accepted()) == 4, "all four")
+        for i in range(2):
+            assert "authorization" not in w.receiver.arrived(f"bare-{i}")[0].headers
+            assert w.receiver.arrived(f"own-{i}")[0].headers["authorization"] == "Bearer mine"
 
 
 @test
@@ -544,6 +565,10 @@ def roles_decide():
         w.bad(403, "PERMISSION_DENIED", "DELETE", QUEUE, role="operator")
         w.good("GET", QUEUE, role="viewer")
         w.bad(401, "UNAUTHENTICATED", "GET", QUEUE, token="hk_wrong")
+        for header in ("", "Bearer", "Bearer ", "Basic YTpi", w.tokens["admin"]):
+            w.bad(401, "UNAUTHENTICATED", "GET", QUEUE, headers={"Authorization": header})
+        w.hikyaku("token", "revoke", "viewer", *WHO)
+        until(lambda: w.ask("GET", QUEUE, role="viewer")[0] == 401, "the revoked token to be refused")
 
 
 @test
