@@ -17,8 +17,9 @@
 enum {
     CONNECT_MS = 10000,
     PENDING_MAX = 64 << 20,
-    READ_BYTES = 64 << 10,
-    READS_MAX = 16, /* in a row: then others have their turn */
+    READ_BYTES = 16 << 10, /* as much as a record of TLS holds */
+    KEEP_BYTES = 1 << 20,  /* of the buffer, once all of it is out */
+    READS_MAX = 16,        /* in a row: then others have their turn */
     WRITE_MAX = 1 << 20,
     KEEPALIVE_S = 60
 };
@@ -311,6 +312,11 @@ static void write_out(struct hk_stream *s)
     }
     if (s->out_at == s->out_len)
         s->out_at = s->out_len = 0;
+    if (!s->out_len && s->out_room > KEEP_BYTES) {
+        hk_mem_free(s->out);
+        s->out = NULL;
+        s->out_room = 0;
+    }
     if (s->phase == OPEN)
         set_watch(s);
 }
@@ -352,7 +358,7 @@ static size_t read_once(struct hk_stream *s, char *room, size_t len)
 /* TLS may hold bytes that the descriptor does not show: it is read until there is nothing more, or looked at again soon. */
 static void read_in(struct hk_stream *s)
 {
-    static char room[READ_BYTES]; /* of the one loop thread; `came` has done with it when it returns */
+    char room[READ_BYTES];
     for (int i = 0; s->phase == OPEN && !s->closed; i++) {
         if (i == READS_MAX) {
             hk_timer_start(s->clock, 0);
@@ -412,6 +418,14 @@ static void connected(struct hk_stream *s)
     shake_hands(s);
 }
 
+static void move_bytes(struct hk_stream *s)
+{
+    read_in(s);
+    if (s->phase == OPEN && !s->closed)
+        write_out(s);
+    tell_drained(s);
+}
+
 static void on_event(void *arg, unsigned events)
 {
     struct hk_stream *s = arg;
@@ -421,12 +435,8 @@ static void on_event(void *arg, unsigned events)
         connected(s);
     else if (s->phase == SHAKING_HANDS)
         shake_hands(s);
-    else if (s->phase == OPEN) {
-        read_in(s);
-        if (s->phase == OPEN && !s->closed)
-            write_out(s);
-        tell_drained(s);
-    }
+    else if (s->phase == OPEN)
+        move_bytes(s);
     leave(s);
 }
 
@@ -448,7 +458,7 @@ static void on_clock(void *arg)
         fail(s, HK_FAULT_TIMEOUT, false, "timeout in the TLS handshake");
         break;
     case OPEN:
-        read_in(s);
+        move_bytes(s);
         break;
     case OVER:
         if (!s->closed)
@@ -499,9 +509,10 @@ void hk_stream_close(struct hk_stream *s)
         free_stream(s);
 }
 
+/* What is out is dropped when it is most of the buffer: else each write would move nearly all of it. */
 static bool make_room(struct hk_stream *s, size_t len)
 {
-    if (s->out_at) {
+    if (s->out_at > s->out_len / 2) {
         memmove(s->out, s->out + s->out_at, s->out_len - s->out_at);
         s->out_len -= s->out_at;
         s->out_at = 0;

@@ -92,7 +92,10 @@ static bool expect(SSL *ssl, const char *host)
     if (hk_ip_parse(hk_str_of(host), &ip))
         return X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+    char name[256]; /* its copy: the macro takes const away */
+    if (!hk_str_copy(name, sizeof name, hk_str_of(host)))
+        return false;
+    return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
 struct hk_tls_session *hk_tls_session_new(struct hk_stream_tls *tls, int fd, const char *host)
