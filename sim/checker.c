@@ -290,6 +290,7 @@ static void on_start(struct checker *c)
         if (c->lanes.items[i].relay == relay)
             c->lanes.items[i].relay = NOBODY;
     hk_checker_process(c, relay);
+    hk_checker_room_forget(c, relay);
     hk_checker_unlearn(c, relay);
 }
 
@@ -337,6 +338,7 @@ static void on_claim(struct checker *c)
         hk_checker_complain(c, "I22", "%s is claimed, and its row is stuck", hk_checker_msg_name(c, msg));
     row->claim = row->last_claim = c->last_claim = claim;
     row->lane = hk_checker_number(c, "lane");
+    row->taken_line = c->line;
     if (msg != NOBODY)
         row->leg = hk_checker_leg(c, msg, hk_checker_text(c, "dest"));
     if (msg != NOBODY && row->leg != NOBODY && hk_checker_has_come(c, c->msgs.items[msg].due))
@@ -472,6 +474,7 @@ static void on_send(struct checker *c)
     check_alone(c);
     check_cap(c, leg->dest, relay);
     hk_checker_guard(c, relay, leg->dest);
+    hk_checker_room_asked(c, relay, leg->dest);
     hk_checker_defined(c, relay, leg->dest);
     if (stands)
         hk_checker_in_time(c, leg);
@@ -548,6 +551,11 @@ static void on_fail(struct checker *c)
         leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
     hk_checker_failing(c, s->relay, leg->dest);
     hk_checker_answered(c, &c->dests.items[leg->dest]);
+}
+
+static void on_busy(struct checker *c)
+{
+    hk_checker_busy(c, answered(c));
 }
 
 /* ---- settling ---- */
@@ -699,7 +707,7 @@ static void part(struct checker *c, const struct cmsg *msg)
         c->legs.items[msg->first_leg + i].parted_at = c->t;
 }
 
-static void settle_legs(struct checker *c, const struct crow *row)
+static void settle_legs(struct checker *c, struct crow *row)
 {
     struct hk_str kind = hk_checker_text(c, "kind");
     if (row->msg == NOBODY)
@@ -711,6 +719,8 @@ static void settle_legs(struct checker *c, const struct crow *row)
     }
     size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (l != NOBODY) {
+        const struct clane *lane = find_lane(c, row->lane);
+        hk_checker_room_settled(c, &c->legs.items[l], find_send(c), row, lane ? lane->relay : NOBODY, kind);
         settle_leg(c, &c->legs.items[l], kind);
         return;
     }
@@ -852,6 +862,8 @@ static const struct {
     {"recv", on_recv},
     {"confirm", on_confirm},
     {"fail", on_fail},
+    {"busy", on_busy},
+    {"room", hk_checker_room},
     {"settle", on_settle},
     {"stuck", on_stuck},
     {"commit", on_commit},
@@ -932,10 +944,10 @@ static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
                              &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
-    void *blocks[] = {c->msgs.items,    c->legs.items,     c->rows.items,    c->dests.items,
-                      c->sends.items,   c->lanes.items,    c->records.items, c->heads.items,
-                      c->beliefs.items, c->guards.items,   c->outs.items,    c->jobs.items,
-                      c->acts.items,    c->draining.items, c->failing.items, c->learnt.items};
+    void *blocks[] = {c->msgs.items,   c->legs.items,    c->rows.items,  c->dests.items,    c->sends.items,
+                      c->lanes.items,  c->records.items, c->heads.items, c->beliefs.items,  c->guards.items,
+                      c->outs.items,   c->jobs.items,    c->acts.items,  c->draining.items, c->failing.items,
+                      c->learnt.items, c->fulls.items};
     hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);

@@ -17,7 +17,7 @@ struct hk_check_options {
 
 struct hk_check_result {
     size_t violations;
-    size_t messages, sends, receipts, repeats, stale, orphans;
+    size_t messages, sends, receipts, repeats, stale, orphans, busy;
 };
 
 /* Adds a line to `report` for each violation (the first 20). `dump` may be empty: then the tables are not looked at. */

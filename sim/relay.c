@@ -123,7 +123,7 @@ void hk_world_relay_start(struct world *w, size_t relay)
     r->stopped = r->draining = false;
     r->handle = (struct hk_model_handle){.polled = false};
     r->idle_spins = 0;
-    r->paused = 0;
+    r->paused = r->full = 0;
     memset(r->open_until_ms, 0, sizeof r->open_until_ms);
     w->options.seed = hk_rng_next(&w->fault_rng);
     if (hk_engine_new(&w->options, clock_of(w, r), &r->engine, &err) != HK_OK) {
@@ -267,7 +267,12 @@ static bool perform(struct world *w, size_t relay, const struct hk_action *actio
         abort_sends(w, relay);
         return true;
     case HK_ACT_SEND: {
-        size_t number = hk_world_send_start(w, relay, action);
+        bool room = hk_world_has_room(w, relay, r->dest_of[action->dest]);
+        size_t number = hk_world_send_start(w, relay, action, room);
+        if (w->result->ok && !room) {
+            hk_world_room_refused(w, relay, w->sends[number]);
+            return w->result->ok;
+        }
         if (w->result->ok && w->sends[number]->msg->poison) {
             hk_world_relay_crash(w, relay);
             return false;
@@ -348,5 +353,6 @@ void hk_world_relay_answer(struct world *w, const struct event *ev)
         hk_world_log_dest(w, send->dest);
     }
     hk_engine_on_outcome(r->engine, clock_of(w, r), send->slot, &outcome);
+    hk_world_room_freed(w, send->relay, send->dest);
     run(w, send->relay);
 }

@@ -39,6 +39,9 @@
 #define RETRY(t, m, row, claim, n, due)   SETTLE(t, m, row, claim, "retry", n, ",\"rows\":1,\"due\":" #due)
 #define DEAD(t, m, row, claim, n, reason)                                                                    \
     SETTLE(t, m, row, claim, "dead", n, ",\"rows\":1,\"reason\":\"" reason "\"")
+#define BUSY(t, m, row, claim)   LINE(t, "busy", HAND(m, row, claim))
+#define BACK(t, m, row, claim)   SETTLE(t, m, row, claim, "release", 0, ",\"rows\":1")
+#define ROOM(t)                  LINE(t, "room", ",\"relay\":\"r\",\"dest\":\"d\"")
 #define ORPHAN(t, m, row, claim) LINE(t, "orphan", HAND(m, row, claim))
 #define ACT(t, ev, m)            LINE(t, ev, ",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"me\"")
 #define NEXT                     ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"s\",\"row\":\"r1\",\"lane\":2,\"claim\":2,\"life\":1"
@@ -301,6 +304,15 @@ static const struct row bad[] = {
      DEST("none") COMMIT PUT(1, "n", "") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) CLAIM(3, "n", "o2", 1)
          SEND(4, "m", "o1", 1, 1) SEND(4, "n", "o2", 1, 1),
      ""},
+    {"I26", "retried for want of room", UNDER_WAY BUSY(4, "m", "o1", 1) RETRY(7, "m", "o1", 1, 1, 50), ""},
+    {"I26", "sent again before there was room",
+     UNDER_WAY BUSY(4, "m", "o1", 1) BACK(5, "m", "o1", 1) CLAIM(6, "m", "o1", 2) SEND(7, "m", "o1", 2, 1),
+     ""},
+    {"I26", "claimed and given back without end",
+     UNDER_WAY BUSY(4, "m", "o1", 1) BACK(5, "m", "o1", 1) CLAIM(6, "m", "o1", 2) BACK(6, "m", "o1", 2)
+         CLAIM(7, "m", "o1", 3) BACK(7, "m", "o1", 3) CLAIM(8, "m", "o1", 4) BACK(8, "m", "o1", 4)
+             CLAIM(9, "m", "o1", 5) BACK(9, "m", "o1", 5) CLAIM(10, "m", "o1", 6) BACK(10, "m", "o1", 6),
+     ""},
     {"I18", "sent while it drains",
      DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) LINE(4, "drain", ",\"relay\":\"r\"")
          SEND(5, "m", "o1", 1, 1),
@@ -420,6 +432,10 @@ static const struct row good[] = {
     {"", "a wait begins anew when the store's time is set back", SET_BACK(111), ""},
     {"", "a sleeper releases its lane after a reset", SET_BACK(111) LINE(20, "release", ",\"lane\":1"), ""},
     {"", "nothing at all", "", ""},
+    {"", "sent when there was room",
+     UNDER_WAY BUSY(4, "m", "o1", 1) BACK(5, "m", "o1", 1) ROOM(6) CLAIM(7, "m", "o1", 2)
+         SEND(8, "m", "o1", 2, 1) RECV(9, "m") CONFIRM(10, "m", "o1", 2) SETTLED_SENT(11, "m", "o1", 2, 1),
+     ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},
     {"", "what was due by a clock that was wrong just now",

@@ -394,6 +394,7 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
     dest->answered++;
     dest->answered_ms = now_ms;
     hk_share_answered(dest, now_ms - slot->started_ms);
+    hk_room_answered(dest);
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);

@@ -57,8 +57,8 @@ struct hk_relay_store {
     bool away; /* a trouble was logged, whose end is to be logged, too; to wait for a lane is none */
 };
 
-struct hk_delivery {          /* one per slot: what a sink and its callback need */
-    struct hk_delivery *next; /* to be sent in this round */
+struct hk_relay_delivery {          /* one per slot: what a sink and its callback need */
+    struct hk_relay_delivery *next; /* to be sent in this round */
     struct hk_relay *relay;
     struct hk_action action; /* its message is the engine's, until it is told */
     const char *destination;
@@ -69,9 +69,10 @@ struct hk_delivery {          /* one per slot: what a sink and its callback need
 };
 
 struct hk_relay_sends {
-    struct hk_delivery *deliveries;
-    struct hk_delivery *first, **last; /* of this round */
-    uint32_t n_landed;                 /* since the relay was pumped last */
+    struct hk_relay_delivery *deliveries;
+    struct hk_relay_delivery *first, **last; /* of this round */
+    struct hk_sink *to_flush;                /* when the round is over */
+    uint32_t n_landed;                       /* since the relay was pumped last */
 };
 
 struct hk_relay_wake {
@@ -107,6 +108,7 @@ struct hk_relay {
     int64_t redrive_ms;   /* when the step under way began */
     struct hk_relay_store store;
     struct hk_relay_sends sends;
+    struct hk_relay_room *rooms; /* parallel to the wiring's sinks */
     struct hk_relay_wake wake;
     struct hk_relay_drain drain;
     struct hk_relay_reload reload;
@@ -115,6 +117,12 @@ struct hk_relay {
     struct hk_clocks clocks;
     bool stopping, opening;
     bool soon; /* the timer is set to pump at once */
+};
+
+/* Whom a sink of the configuration tells that it has room again. */
+struct hk_relay_room {
+    struct hk_relay *relay;
+    size_t place;
 };
 
 /* Tells everybody who looks on. */
@@ -156,6 +164,8 @@ void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *action);
 /* After the store was given its next job, so that both go on side by side. */
 void hk_relay_sends_start(struct hk_relay *r, int64_t now_ms);
 void hk_relay_sends_abort(struct hk_relay *r);
+/* The sink of the engine's destination takes messages again, or is another one. */
+void hk_relay_has_room(struct hk_relay *r, size_t place);
 
 /* relay_wake.c */
 /* It may fail: then the store polls, as it does anyway. */

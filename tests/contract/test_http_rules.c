@@ -665,7 +665,14 @@ static enum hk_code deliver_in_need(struct hk_loop *loop, struct hk_timer *timer
     enum hk_code rc = hk_http_open(loop, options, &sink, NULL);
     if (rc != HK_OK)
         return rc;
-    rc = sink->ops->send(sink, &msg, 1, 1794731400250, 300, note_result, out, NULL);
+    rc = sink->ops->send(sink,
+                         &(struct hk_delivery){.msg = &msg,
+                                               .attempt = 1,
+                                               .wall_ms = 1794731400250,
+                                               .timeout_ms = 300,
+                                               .done = note_result,
+                                               .arg = out},
+                         NULL);
     while (rc == HK_OK && !out->n_done) {
         hk_timer_start(timer, 10);
         hk_loop_run(loop);
