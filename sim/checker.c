@@ -442,6 +442,8 @@ static void on_send(struct checker *c)
     struct cleg *leg = &c->legs.items[l];
     if (find_send(c))
         hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+    if (row->keyless && row->keyless == hk_checker_number(c, "claim"))
+        hk_checker_complain(c, "I25", "%s is sent, and cannot be opened", hk_checker_msg_name(c, m));
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim");
     check_lease(c, row);
     check_due(c, leg, &c->msgs.items[m], stands);
@@ -550,6 +552,26 @@ static void on_fail(struct checker *c)
     hk_checker_answered(c, &c->dests.items[leg->dest]);
 }
 
+static void on_keyless(struct checker *c)
+{
+    size_t m = hk_checker_committed(c);
+    size_t r = get_row(c, NOBODY);
+    if (m == NOBODY)
+        return;
+    if (find_send(c))
+        hk_checker_complain(c, "I25", "%s cannot be opened, and was sent", hk_checker_msg_name(c, m));
+    c->rows.items[r].keyless = hk_checker_number(c, "claim");
+    c->rows.items[r].keyless_at = c->t;
+}
+
+/* Its relay had no key for it, under the claim at hand. */
+static bool is_keyless(struct checker *c)
+{
+    size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
+    return r != NOBODY && c->rows.items[r].keyless &&
+           c->rows.items[r].keyless == hk_checker_number(c, "claim");
+}
+
 /* ---- settling ---- */
 
 void hk_checker_end_leg(struct checker *c, struct cleg *leg, enum leg_state state)
@@ -646,10 +668,15 @@ static bool is_of_outbox(const struct checker *c)
 static void settle_retry(struct checker *c, struct cleg *leg)
 {
     const struct csend *send = find_send(c);
-    if (!send || !send->failed)
+    bool keyless = is_keyless(c);
+    if (!keyless && (!send || !send->failed))
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
-    bool made = !is_given_back(c, leg, send);
+    if (keyless && hk_checker_number(c, "due") <= c->rows.items[get_row(c, NOBODY)].keyless_at &&
+        !hk_checker_clock_is_odd(c))
+        hk_checker_complain(c, "I25", "%s cannot be opened, and does not wait",
+                            hk_checker_msg_name(c, leg->msg));
+    bool made = !keyless && !is_given_back(c, leg, send);
     count_attempt(c, leg, made, send);
     int64_t max = c->msgs.items[leg->msg].max;
     if (made && max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
@@ -681,6 +708,9 @@ static void settle_unsent(struct checker *c, struct cleg *leg)
 /* To one leg, or to all of a message that is not routed yet. */
 static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
 {
+    if (is_keyless(c) && !is(kind, "retry"))
+        hk_checker_complain(c, "I25", "%s cannot be opened, and is settled as %.*s",
+                            hk_checker_msg_name(c, leg->msg), (int)kind.len, kind.ptr);
     if (is(kind, "sent"))
         settle_sent(c, leg);
     else if (is(kind, "dead"))
@@ -852,6 +882,7 @@ static const struct {
     {"recv", on_recv},
     {"confirm", on_confirm},
     {"fail", on_fail},
+    {"keyless", on_keyless},
     {"settle", on_settle},
     {"stuck", on_stuck},
     {"commit", on_commit},

@@ -112,6 +112,7 @@ struct crow {
     size_t leg;          /* NOBODY: not routed yet */
     int64_t claim, lane; /* open; 0 = none */
     int64_t last_claim;
+    int64_t keyless, keyless_at; /* under this claim its relay could not open it; 0 = never */
     size_t claim_line;
     size_t last_send; /* and further back by csend.before; NOBODY = none */
 };

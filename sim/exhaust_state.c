@@ -448,7 +448,7 @@ LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its tim
 LOOKED_AT(checker,
           4288); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
 LOOKED_AT(cleg, 320);
-LOOKED_AT(crow, 56);
+LOOKED_AT(crow, 72); /* nothing is sealed there, so that `keyless` is 0 */
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);
 #endif

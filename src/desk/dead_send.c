@@ -117,11 +117,10 @@ static enum hk_code check_payload(const struct sending *s, struct hk_str *out, s
 {
     struct hk_validate *rules = NULL;
     struct hk_finding finding;
-    enum hk_code rc = hk_letter_plain(&s->shown.letter, s->mem, out);
-    if (rc == HK_INVALID)
-        return hk_err_set(err, HK_CONFLICT, "the payload is not base64, as its encoding says: edit it first");
+    struct hk_err why = {.message = ""};
+    enum hk_code rc = hk_letter_open(s->desk, &s->shown.letter, true, s->mem, out, &why);
     if (rc != HK_OK)
-        return hk_err_set(err, rc, "out of memory");
+        return hk_err_set(err, rc, "the payload cannot be sent: %s", why.message);
     rc = hk_config_make_validate(s->desk->config, &rules, err);
     if (rc != HK_OK)
         return rc;

@@ -22,5 +22,8 @@ void hk_events_send(struct hk_events *events, int64_t store_now_ms, int64_t lane
 /* Before the engine is told. */
 void hk_events_sent(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
                     const struct hk_message *message, const char *destination, const struct hk_facts *facts);
+/* Nothing was sent: there is no key to open the message with. */
+void hk_events_keyless(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
+                       const struct hk_message *message, const char *destination);
 
 #endif
