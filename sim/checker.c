@@ -443,7 +443,7 @@ static void on_send(struct checker *c)
     if (find_send(c))
         hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
     if (row->keyless && row->keyless == hk_checker_number(c, "claim"))
-        hk_checker_complain(c, "I25", "%s is sent, and cannot be opened", hk_checker_msg_name(c, m));
+        hk_checker_complain(c, "I26", "%s is sent, and cannot be opened", hk_checker_msg_name(c, m));
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim");
     check_lease(c, row);
     check_due(c, leg, &c->msgs.items[m], stands);
@@ -559,7 +559,7 @@ static void on_keyless(struct checker *c)
     if (m == NOBODY)
         return;
     if (find_send(c))
-        hk_checker_complain(c, "I25", "%s cannot be opened, and was sent", hk_checker_msg_name(c, m));
+        hk_checker_complain(c, "I26", "%s cannot be opened, and was sent", hk_checker_msg_name(c, m));
     c->rows.items[r].keyless = hk_checker_number(c, "claim");
     c->rows.items[r].keyless_at = c->t;
 }
@@ -674,7 +674,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg));
     if (keyless && hk_checker_number(c, "due") <= c->rows.items[get_row(c, NOBODY)].keyless_at &&
         !hk_checker_clock_is_odd(c))
-        hk_checker_complain(c, "I25", "%s cannot be opened, and does not wait",
+        hk_checker_complain(c, "I26", "%s cannot be opened, and does not wait",
                             hk_checker_msg_name(c, leg->msg));
     bool made = !keyless && !is_given_back(c, leg, send);
     count_attempt(c, leg, made, send);
@@ -709,7 +709,7 @@ static void settle_unsent(struct checker *c, struct cleg *leg)
 static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
 {
     if (is_keyless(c) && !is(kind, "retry"))
-        hk_checker_complain(c, "I25", "%s cannot be opened, and is settled as %.*s",
+        hk_checker_complain(c, "I26", "%s cannot be opened, and is settled as %.*s",
                             hk_checker_msg_name(c, leg->msg), (int)kind.len, kind.ptr);
     if (is(kind, "sent"))
         settle_sent(c, leg);
