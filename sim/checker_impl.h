@@ -320,4 +320,16 @@ void hk_checker_defined(struct checker *c, size_t relay, size_t dest); /* at a s
 /* At a death for want of a destination; `claim_line`: since when the message is in hand. */
 void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);
 
+/* The row at hand. */
+size_t hk_checker_row(struct checker *c, size_t msg);
+/* The send of the row and claim at hand; NULL: none. */
+struct csend *hk_checker_send(struct checker *c);
+
+/* checker_keyless.c */
+void hk_checker_keyless(struct checker *c);
+/* Its relay had no key for it, under the claim at hand. */
+bool hk_checker_is_keyless(struct checker *c);
+void hk_checker_unopened_send(struct checker *c, const struct crow *row, size_t msg);
+void hk_checker_waits_for_key(struct checker *c, const struct cleg *leg);
+
 #endif

@@ -12,11 +12,11 @@
 #include <hikyaku/facts.h>
 #include <hikyaku/outbox.h>
 #include <hikyaku/outbox_pg.h>
-#include <hikyaku/sealer.h>
 #include <hikyaku/outbox_sqlite.h>
 #include <hikyaku/policies.h>
 #include <hikyaku/policy.h>
 #include <hikyaku/rng.h>
+#include <hikyaku/sealer.h>
 
 #ifdef __cplusplus
 extern "C" {

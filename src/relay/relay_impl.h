@@ -72,9 +72,9 @@ struct hk_delivery {          /* one per slot: what a sink and its callback need
 
 /* Of messages that wait for a key (relay_sealed.c). */
 struct hk_relay_sealed {
-    int64_t next_ms;  /* the last of them is looked at again */
-    int64_t said_ms;  /* when the log was told; 0 = never */
-    uint64_t unsaid;  /* and how many came since */
+    int64_t next_ms; /* the last of them is looked at again */
+    int64_t said_ms; /* when the log was told; 0 = never */
+    uint64_t unsaid; /* and how many came since */
 };
 
 struct hk_relay_sends {
