@@ -28,6 +28,7 @@ bench: all ## run the benchmarks
 	@bench/postgres.py build/hikyaku
 	@bench/metrics.py build/hikyaku
 	@bench/api.py build/hikyaku
+	@bench/dashboard.py build/hikyaku
 
 san: ## gcc and clang x {ASan+UBSan, TSan}, valgrind, -fanalyzer, clang-tidy, cppcheck
 	@tools/deps san
@@ -48,7 +49,7 @@ fmt: ## format all C files
 	@tools/deps fmt
 	@tools/c-files | xargs clang-format -i
 
-lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy
+lint: ## layers, banned calls, sizes, format, cppcheck, clang-tidy; tsc and eslint over the dashboard
 	@tools/deps lint
 	@tools/lint
 

@@ -441,7 +441,7 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
 LOOKED_AT(hk_engine, 1064);
-LOOKED_AT(hk_slot, 888); /* nobody names a timeout or a time to wait for */
+LOOKED_AT(hk_slot, 912); /* nobody names a timeout or a time to wait for, or reads why an attempt failed */
 LOOKED_AT(hk_dest, 408);
 LOOKED_AT(hk_model, 640);
 LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */

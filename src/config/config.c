@@ -338,9 +338,13 @@ enum hk_code hk_config_defaults(struct hk_config **out_config)
 
 struct hk_config *hk_config_share(const struct hk_config *config)
 {
-    struct hk_config *own = (struct hk_config *)(uintptr_t)config; /* only its count of owners changes */
-    (void)atomic_fetch_add(&own->shared, 1);
-    return own;
+    /* Only its count of owners changes. */
+    union {
+        const struct hk_config *shown;
+        struct hk_config *own;
+    } both = {.shown = config};
+    (void)atomic_fetch_add(&both.own->shared, 1);
+    return both.own;
 }
 
 void hk_config_free(struct hk_config *config)

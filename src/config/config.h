@@ -380,6 +380,7 @@ struct hk_conf_alert_rule {
     uint64_t above, age_ms, for_ms;
     enum hk_severity_level severity;
     struct hk_conf_list channels; /* of const char *; empty: all */
+    struct hk_conf_list fields;   /* of const char *: paths; empty: none */
 };
 
 struct hk_conf_alerts {
@@ -442,6 +443,8 @@ const struct hk_conf_mask *hk_config_mask(const struct hk_config *config, size_t
 const struct hk_conf_channel *hk_config_channel(const struct hk_config *config, size_t i);
 /* Those of the file; without any the standard ones, if there is a channel. NULL past the last. */
 const struct hk_conf_alert_rule *hk_config_alert_rule(const struct hk_config *config, size_t i);
+/* Is there a rule of that name: one of the file, or of the standard ones where the file has none? With or without channels. */
+bool hk_config_knows_rule(const struct hk_config *config, const char *name);
 /* As core/alert.h takes it; its texts are the configuration's. */
 struct hk_alert_rule hk_conf_rule(const struct hk_conf_alert_rule *rule);
 /* Is this rule told there? By its list of channels, and the severity that the channel wants. */

@@ -79,6 +79,8 @@ struct hk_message {
     int64_t first_failed_ms; /* of this life; 0 = it has not failed */
     struct hk_history
         history; /* its paused_ms: for how long the destination was paused since the first attempt, as of now */
+    struct hk_str last_cause; /* why the last attempt of this life failed, a reason code; "" = none did */
+    int last_status;          /* what it was answered; 0 = nothing */
 };
 
 #endif

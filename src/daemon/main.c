@@ -22,11 +22,13 @@
 #include "relay/relay.h"
 #include "sink/http/sign.h"
 #include "sink/kinds.h"
+#include "store/turns.h"
 
 enum {
     DRAIN_MS = 20000,
     HURRY_MS = 1000,
-    FILES_MIN = 32 /* descriptors that a relay has open before it sends anything, and some to send with */
+    TURN_MS = 15000, /* for which a writer waits for its turn at the store, before it gives up */
+    FILES_MIN = 32   /* descriptors that a relay has open before it sends anything, and some to send with */
 };
 
 struct hk_daemon {
@@ -40,6 +42,7 @@ struct hk_daemon {
     struct hk_parts parts;
     struct hk_alerts_stats alerts;
     char *url;
+    struct hk_turns *turns; /* of the process's writers at the store */
     char name[128], boot[33];
     unsigned stops;
     bool locked;             /* no program can be run any more */
@@ -394,9 +397,13 @@ static enum hk_code watch_signals(struct hk_daemon *d, struct hk_err *err)
 
 static enum hk_code start_parts(struct hk_daemon *d, struct hk_err *err)
 {
+    d->turns = hk_turns_new(TURN_MS);
+    if (!d->turns)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
     d->env = (struct hk_part_env){.loop = d->loop,
                                   .config = d->config,
                                   .url = d->url,
+                                  .turns = d->turns,
                                   .name = d->name,
                                   .boot = d->boot,
                                   .log = &d->log,
@@ -421,6 +428,7 @@ static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
     struct hk_relay_options options = {.loop = d->loop,
                                        .config = d->config,
                                        .url = d->url,
+                                       .turns = d->turns,
                                        .create = true,
                                        .name = d->name,
                                        .boot = d->boot,
@@ -519,6 +527,7 @@ void hk_daemon_free(struct hk_daemon *d)
     hk_config_free(d->next);
     hk_secret_wipe(d->url, d->url != NULL ? strlen(d->url) : 0); /* a password may stand in it */
     hk_mem_free(d->url);
+    hk_turns_unref(d->turns);
     hk_log_fini(&d->log);
     hk_mem_free(d);
 }

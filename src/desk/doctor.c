@@ -99,7 +99,7 @@ static void look_at_config(struct doctor *d)
                 "write hikyaku.yaml ('hikyaku config schema' shows what may stand in it)");
     else if (n == 0)
         finding(d, HK_NOTE_WARN, "configuration",
-                "%s names no destinations: everything becomes a dead letter", file);
+                "%s names no destinations: only those of the store, if there are any, can be sent to", file);
     else
         finding(d, HK_NOTE_OK, "configuration", "%s: %zu destination%s", file, n, n == 1 ? "" : "s");
     if (!d->ask->complete)
@@ -221,6 +221,12 @@ static void look_at_sandbox(struct doctor *d)
 
 /* ---- the store ---- */
 
+static enum hk_note_level level_of(const struct doctor *d, const struct hk_health_note *note)
+{
+    bool writes = d->desk->config && d->desk->config->queues.on;
+    return writes && strcmp(note->about, HK_NOTE_WRITING) == 0 ? HK_NOTE_WARN : note->level;
+}
+
 static void look_at_engine(struct doctor *d, const struct hk_store_health *h)
 {
     finding(d, h->trap ? HK_NOTE_FAIL : HK_NOTE_OK, "engine", "%s%s%s", h->engine, h->trap ? ": " : "",
@@ -230,7 +236,7 @@ static void look_at_engine(struct doctor *d, const struct hk_store_health *h)
     else
         finding(d, HK_NOTE_OK, "schema", "version %" PRIu32, h->schema_version);
     for (size_t i = 0; i < h->n_notes; i++)
-        finding(d, h->notes[i].level, h->notes[i].about, "%s", h->notes[i].text);
+        finding(d, level_of(d, &h->notes[i]), h->notes[i].about, "%s", h->notes[i].text);
 }
 
 static void look_at_file(struct doctor *d, const struct hk_store_health *h)

@@ -21,12 +21,14 @@ struct hk_letter_words {
 /* Their rows in the table of arguments of `struct type`, whose member `words` is such a struct. */
 #define HK_LETTER_WORD(type, words, of, field, word, says)                                                   \
     {                                                                                                        \
-        .name = (of), .kind = HK_ARG_TEXT, .offset = offsetof(struct type, words.field), .value = (word),    \
+        .name = (of), .kind = HK_ARG_TEXT,                                                                   \
+        .offset = offsetof(struct type, words) + offsetof(struct hk_letter_words, field), .value = (word),   \
         .help = (says)                                                                                       \
     }
 #define HK_LETTER_WORD_OF(type, words, of, field, word, all, says)                                           \
     {                                                                                                        \
-        .name = (of), .kind = HK_ARG_CHOICE, .offset = offsetof(struct type, words.field), .value = (word),  \
+        .name = (of), .kind = HK_ARG_CHOICE,                                                                 \
+        .offset = offsetof(struct type, words) + offsetof(struct hk_letter_words, field), .value = (word),   \
         .choices = (all), .help = (says)                                                                     \
     }
 #define HK_LETTER_WORDS(type, words) HK_LETTER_WORDS_BY(type, words, "failed, which is open")

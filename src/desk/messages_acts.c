@@ -451,7 +451,7 @@ static enum hk_code read_ordered(struct act *a, struct hk_err *err)
         room++;
     struct hk_blocking *kept = NULL;
     size_t n_kept = 0;
-    enum hk_code rc = hk_desk_ordered(a->desk, a->mem, &kept, &n_kept, err);
+    enum hk_code rc = hk_desk_ordered(a->desk, NULL, 0, a->mem, &kept, &n_kept, err);
     if (rc != HK_OK)
         return rc;
     a->ordered = hk_pool_alloc(a->mem, room + n_kept + 1, sizeof *a->ordered);

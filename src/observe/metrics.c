@@ -2,7 +2,7 @@
 /* A metric is a dense array of atomic cells, one for each combination of its labels' values (a histogram: one for each
  * bucket and one for the sum). Nothing is allocated after the start, so adding never fails and never waits.
  *
- * Destinations come and go with the configuration. Each has a slot; a slot that was given up is taken again as late as
+ * Destinations come and go, with the configuration and while the relay runs. Each has a slot; a slot that was given up is taken again as late as
  * possible, so that who still counts for the old one does not count for a new one. Only names need a lock: it is held
  * while they change and while a reader copies them, never while text is made. */
 #include <pthread.h>
@@ -238,6 +238,28 @@ void hk_metrics_destinations(struct hk_metrics *all, const char *const *names, s
     for (size_t i = 0; i < n; i++)
         if (hk_metrics_dest(all, hk_str_of(names[i])) == HK_METRIC_OTHER)
             take_slot(all, names[i]);
+    (void)pthread_mutex_unlock(&all->lock);
+}
+
+size_t hk_metrics_add_dest(struct hk_metrics *all, struct hk_str name)
+{
+    char text[HK_NAME_MAX];
+    size_t found = hk_metrics_dest(all, name);
+    if (found != HK_METRIC_OTHER || !hk_str_copy(text, sizeof text, name))
+        return found;
+    (void)pthread_mutex_lock(&all->lock);
+    take_slot(all, text);
+    (void)pthread_mutex_unlock(&all->lock);
+    return hk_metrics_dest(all, name);
+}
+
+void hk_metrics_drop_dest(struct hk_metrics *all, size_t dest)
+{
+    if (dest >= HK_METRIC_DESTS)
+        return;
+    (void)pthread_mutex_lock(&all->lock);
+    clear_slot(all, dest);
+    rehash(all);
     (void)pthread_mutex_unlock(&all->lock);
 }
 

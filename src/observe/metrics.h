@@ -63,6 +63,10 @@ int64_t hk_metrics_get(struct hk_metrics *metrics, size_t metric, size_t i, size
 
 /* The destinations from now on; those that go lose their series, those that stay keep them. One thread does this. */
 void hk_metrics_destinations(struct hk_metrics *metrics, const char *const *names, size_t n);
+/* One more, from the same thread: its index, or HK_METRIC_OTHER when all places are taken or the name is none. */
+size_t hk_metrics_add_dest(struct hk_metrics *metrics, struct hk_str name);
+/* It loses its series, and its place is free; from the same thread. */
+void hk_metrics_drop_dest(struct hk_metrics *metrics, size_t dest);
 /* A destination's index; HK_METRIC_OTHER when it has none. From the thread that names them … */
 size_t hk_metrics_dest(const struct hk_metrics *metrics, struct hk_str name);
 /* … and from any other. */

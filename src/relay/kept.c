@@ -441,6 +441,7 @@ static void forget_gone(struct hk_kept *k)
         else
             k->items[n++] = k->items[i];
     }
+    k->changes += n != k->n;
     k->n = k->next = n;
 }
 

@@ -160,6 +160,8 @@ void hk_relay_pump(struct hk_relay *r)
         hk_relay_store_definitions(r);
     if (!r->drain.on && !r->reload.to && hk_kept_step(r->kept, now))
         hk_relay_pump_soon(r);
+    else if (!r->store.busy && r->engine)
+        hk_redriver_kept(r->redriver, r->kept);
     if (!r->store.busy && r->store.lane && now >= r->purge_at_ms)
         hk_relay_store_purge(r);
     if (!r->store.busy && r->store.lane && now >= redrive_at_ms(r))
@@ -262,4 +264,9 @@ void hk_relay_free(struct hk_relay *r)
 bool hk_relay_view_dest(const struct hk_relay *r, size_t dest, struct hk_dest_view *out)
 {
     return r->engine && hk_engine_view_dest(r->engine, dest, hk_relay_now_ms(r), out);
+}
+
+const struct hk_kept *hk_relay_kept(const struct hk_relay *r)
+{
+    return r->kept;
 }

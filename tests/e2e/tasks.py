@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
+from dead_kill import has_crash_points
 from support import Answer, Handler, Receiver, Request, Skip, World, clean_environment, rfc3339, run_tests, until
 
 WHO = ("--actor", "setup", "--reason", "a test")
@@ -73,8 +75,8 @@ class TaskWorld(World):
         self.tokens = {role: self.hikyaku("token", "create", role, "--role", role, *WHO).strip().splitlines()[-1].split()[-1]
                        for role in ("viewer", "operator", "admin")}
 
-    def start(self):
-        self.relay = self.daemon().ready()
+    def start(self, name="relay", env=None):
+        self.relay = self.daemon(name, env=env).ready()
         self.address = until(lambda: re.search(r'msg="admin listening" address=(\S+)', self.relay.log()), "the admin server")[1]
         return self
 
@@ -206,6 +208,117 @@ def a_purge_cancels_what_waits():
         until(lambda: w.receiver.arrived("new"), "the new task")
         assert {r.id for r in w.receiver.arrived()} == {"new"}
         assert w.statuses("message_id LIKE 'old-%'") == {"cancelled": 7}
+
+
+# ---- queues, as people see them ----
+
+@test
+def people_make_change_and_watch_queues():
+    with world(policies={"patient": {"preset": "cloud-tasks", "backoff": {"base": "1h", "cap": "1h"}}}) as w:
+        made = json.loads(w.hikyaku("queues", "create", QUEUE, "--rate", "5/s", "--concurrency", "3", "--max-attempts", "unlimited", "--max-retry-duration",
+                                    "2h", "--min-backoff", "1s", "--max-doublings", "0", "--policy", "patient", "--json", *WHO))
+        is_ = w.good("GET", QUEUE)
+        assert is_["rateLimits"] == {"maxDispatchesPerSecond": 5, "maxBurstSize": 10, "maxConcurrentDispatches": 3}, is_
+        assert is_["retryConfig"] == {"maxAttempts": -1, "maxRetryDuration": "7200s", "minBackoff": "1s", "maxBackoff": "3600s", "maxDoublings": 0}, is_
+        assert (made["name"], made["max_attempts"], made["policy"], made["paused"]) == (QUEUE, None, "patient", False), made
+        again = json.loads(w.hikyaku("queues", "update", "bigquery-sync-queue", "--max-attempts", "7", "--reset", "rate", "--reset", "burst", "--json", *WHO))
+        assert (again["max_attempts"], again["rate_per_s"], again["burst"], again["concurrency"]) == (7, 500, 100, 3), again
+        assert "bigquery-sync-queue: paused" in w.hikyaku("queues", "pause", "bigquery-sync-queue", *WHO)
+        w.task(name="one")
+        w.task(name="two")
+        shown = json.loads(w.hikyaku("queues", "show", QUEUE, "--json"))
+        assert (shown["paused"], shown["waiting"]["n"], shown["in_flight"], shown["dead"]["n"]) == (True, 2, 0, 0), shown
+        # over HTTP it is the same
+        token = w.path("token")
+        token.write_text(w.tokens["viewer"], encoding="utf-8")
+        there = ("--server", f"http://{w.address}", "--token-file", str(token))
+        assert json.loads(w.hikyaku("queues", "show", QUEUE, "--json", *there)) == shown
+        table = w.hikyaku("queues", "list", *there).splitlines()
+        assert table[0].split() == "QUEUE RATE BURST AT ONCE ATTEMPTS RETRY FOR BACKOFF WAITING DEAD STATE".split(), table
+        assert table[1].startswith(QUEUE) and table[1].split()[1:6] == ["500/s", "100", "3", "7", "2h"] and table[1].split()[-3:] == ["2", "0", "paused"], table
+        w.hikyaku("queues", "create", PARENT + "/queues/zz", *WHO)
+        page = json.loads(w.hikyaku("queues", "list", "--parent", PARENT, "--limit", "1", "--json"))
+        assert [q["name"] for q in page["items"]] == [QUEUE] and page["next"] == QUEUE, page
+        assert [q["name"] for q in json.loads(w.hikyaku("queues", "list", "--after", page["next"], "--json"))["items"]] == [PARENT + "/queues/zz"]
+        assert "2 tasks cancelled" in w.hikyaku("queues", "purge", "bigquery-sync-queue", *WHO)
+        assert w.statuses() == {"cancelled": 2}
+        assert w.hikyaku("queues", "resume", QUEUE, *WHO) == f"{QUEUE}: running\n"
+        # a pause does not outlive its queue
+        w.hikyaku("queues", "pause", "zz", *WHO)
+        assert "deleted; 0 tasks cancelled" in w.hikyaku("queues", "delete", "zz", *WHO)
+        assert w.queue(PARENT + "/queues/zz")["state"] == "RUNNING"
+
+
+@test
+def people_are_told_what_is_wrong_with_a_queue():
+    with world() as w:
+        other = "projects/bank/locations/asia-northeast1/queues/bigquery-sync-queue"
+        w.queue()
+
+        def refuse(code, says, *command):
+            got, text = w.try_hikyaku("queues", *command, *(() if command[0] in ("show", "list") else WHO))
+            assert got == code and says in text, (command, got, text)
+
+        refuse(1, "there is a queue", "create", QUEUE)
+        refuse(2, "projects/", "create", "mail")
+        refuse(2, "'--max-attempts' takes 1 to 1000000, or unlimited; not '0'", "create", other, "--max-attempts", "0")
+        refuse(2, "'--max-doublings' takes 0 to 16", "create", other, "--max-doublings", "17")
+        refuse(2, "'--max-retry-duration' takes a duration", "create", other, "--max-retry-duration", "soon")
+        refuse(2, "minBackoff must not be above maxBackoff", "create", other, "--min-backoff", "2s", "--max-backoff", "1s")
+        refuse(2, "nosuch", "create", other, "--policy", "nosuch")
+        refuse(2, "--rate", "create", other, "--rate", "900/s")
+        refuse(1, "there is no queue \"nosuch\"", "show", "nosuch")
+        refuse(1, "there is no queue", "update", other, "--rate", "1/s")
+        refuse(2, "say what is to change", "update", QUEUE)
+        refuse(2, "'--reset' takes rate, burst", "update", QUEUE, "--reset", "colour")
+        refuse(2, "contradict", "update", QUEUE, "--reset", "rate", "--rate", "1/s")
+        refuse(1, "there is no queue", "delete", "nosuch")
+        w.hikyaku("queues", "create", other, *WHO)
+        refuse(2, "several queues are named \"bigquery-sync-queue\"", "show", "bigquery-sync-queue")
+
+
+@test
+def a_large_purge_or_delete_outlives_its_relay():
+    """The call answers at once; the rest is a job, which another relay takes over in the middle."""
+    if not has_crash_points():
+        raise Skip("a build without crash points")
+    many = 1600  # four batches
+    with TaskWorld(relay={"lease": "1s"}) as w:
+        w.start()
+        w.queue()
+        w.good("POST", QUEUE + ":pause", {})
+        destination = json.loads(w.hikyaku("queues", "show", QUEUE, "--json"))["destination"]
+        w.insert_many(many, prefix="old", destination=destination)
+        w.relay.stop()
+        w.start("dies", {"HIKYAKU_CRASH_AT": "job-saved:2"})
+        purged = w.good("POST", QUEUE + ":purge", {}, role="operator")
+        assert purged["state"] == "PAUSED" and purged["purgeTime"][:2] == "20", purged
+        assert w.relay.wait() == -signal.SIGKILL
+        w.start("survives")
+        w.task(name="young")
+        until(lambda: w.statuses("message_id LIKE 'old-%'") == {"cancelled": many}, lambda: w.statuses())
+        assert [id_of(t) for t in w.good("GET", QUEUE + "/tasks")["tasks"]] == ["young"]
+        w.good("POST", QUEUE + ":resume", {})
+        until(lambda: w.receiver.arrived("young"), "the task that came after the purge")
+
+        w.good("POST", QUEUE + ":pause", {})
+        w.insert_many(many, prefix="more", destination=destination)
+        w.relay.stop()
+        w.start("dies-too", {"HIKYAKU_CRASH_AT": "job-committed:3"})
+        assert w.good("DELETE", QUEUE) == {}
+        assert w.relay.wait() == -signal.SIGKILL
+        w.start("survives-too")
+        w.bad(404, "NOT_FOUND", "GET", QUEUE)
+        w.bad(404, "NOT_FOUND", "DELETE", QUEUE)
+        assert w.good("GET", PARENT + "/queues") == {"queues": []}
+        w.bad(404, "NOT_FOUND", "POST", QUEUE + "/tasks", {"task": {"httpRequest": {"url": w.receiver.url("x")}}})
+        until(lambda: w.ask("POST", PARENT + "/queues", {"name": QUEUE})[0] == 200, "the name to be free")
+        assert w.statuses("message_id LIKE 'more-%'") == {"cancelled": many}
+        w.task(name="next")  # the new queue of that name runs
+        until(lambda: w.receiver.arrived("next"), "a task of the new queue")
+        assert {r.id for r in w.receiver.arrived()} == {"young", "next"} and not w.letters()
+        jobs = json.loads(w.hikyaku("job", "list", "--json"))["items"]
+        assert [(j["operation"], j["status"], j["changed"]) for j in jobs] == [("queues delete", "done", many), ("messages cancel", "done", many)], jobs
 
 
 # ---- tasks ----

@@ -1,6 +1,6 @@
 // What needs attention first, in sentences; then the figures, live; then the last hours.
 import { html, useEffect, useState } from '../dom.js';
-import { get } from '../api.js';
+import { get, getTogether } from '../api.js';
 import { connection, onEvents, useLive } from '../live.js';
 import { duration, num, t } from '../i18n.js';
 import { link } from '../router.js';
@@ -132,7 +132,7 @@ function Hosts({ status }) {
 }
 
 async function load(signal) {
-  const [status, alerts, groups, redrives] = await Promise.all([get('/status', {}, signal), get('/alerts', {}, signal),
+  const [status, alerts, groups, redrives] = await Promise.all([getTogether('/status'), getTogether('/alerts'),
     get('/dead-letters/groups', { limit: 5 }, signal), get('/redrives', { running: true }, signal)]);
   return { status, alerts, groups, redrives };
 }

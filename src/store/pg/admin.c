@@ -391,6 +391,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .retry = hk_pa_retry,
     .pause = pa_pause,
     .definitions = hk_pa_definitions,
+    .definitions_of = hk_pa_definitions_of,
     .define = hk_pa_define,
     .undefine = hk_pa_undefine,
     .clock = hk_pa_clock,

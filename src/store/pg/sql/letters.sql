@@ -532,6 +532,13 @@ FROM (SELECT coalesce(sum(g.n), 0) AS letters, count(*) AS n FROM g) k LEFT JOIN
   JOIN p m ON m.key = {KEY_OF(e)}) ON true
 ORDER BY s.n DESC, s.example DESC
 
+-- $1 the time, $2 a group, $3 how many hours: the time, an hour, how many open letters failed in it
+--@ statement GROUP_HOURS
+SELECT z.now, h.hour, h.n
+FROM (SELECT {NOW} AS now) z LEFT JOIN LATERAL (SELECT {MS(l.last_failed_at)} / 3600000 AS hour, count(*) AS n
+  FROM @dead_letters l WHERE l.status = 'failed' AND l.fingerprint = $2::text
+  AND l.last_failed_at >= {TIME((z.now / 3600000 - $3::bigint + 1) * 3600000)} GROUP BY 1) h ON true
+
 -- lets the planner read tables from end to end, in this transaction
 --@ statement SCANS
 SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'off', true)
