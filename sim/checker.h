@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges an event log, and a dump of the tables at its end, by the invariants I1 to I20 of docs/simulation.md.
+/* Judges an event log, and a dump of the tables at its end, by the invariants I1 to I30 of docs/simulation.md.
  * Knows nothing of engine, store or simulator: only the log's format. */
 #ifndef HK_SIM_CHECKER_H
 #define HK_SIM_CHECKER_H

@@ -113,6 +113,7 @@ struct crow {
     size_t leg;          /* NOBODY: not routed yet */
     int64_t claim, lane; /* open; 0 = none */
     int64_t last_claim;
+    int64_t keyless, keyless_at; /* under this claim its relay could not open it; 0 = never */
     size_t claim_line;
     size_t taken_line, back_line; /* where it was claimed, and given back for want of room */
     size_t backs;                 /* … so often */
@@ -339,5 +340,17 @@ void hk_checker_unlearn(struct checker *c, size_t relay);              /* a new 
 void hk_checker_defined(struct checker *c, size_t relay, size_t dest); /* at a send */
 /* At a death for want of a destination; `claim_line`: since when the message is in hand. */
 void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);
+
+/* The row at hand. */
+size_t hk_checker_row(struct checker *c, size_t msg);
+/* The send of the row and claim at hand; NULL: none. */
+struct csend *hk_checker_send(struct checker *c);
+
+/* checker_keyless.c */
+void hk_checker_keyless(struct checker *c);
+/* Its relay had no key for it, under the claim at hand. */
+bool hk_checker_is_keyless(struct checker *c);
+void hk_checker_unopened_send(struct checker *c, const struct crow *row, size_t msg);
+void hk_checker_waits_for_key(struct checker *c, const struct cleg *leg);
 
 #endif

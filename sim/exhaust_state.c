@@ -449,7 +449,7 @@ LOOKED_AT(
     checker,
     4312); /* nobody edits or requeues there, so that `outs` is empty; no clock is behind; no sink is full */
 LOOKED_AT(cleg, 320);
-LOOKED_AT(crow, 80);
+LOOKED_AT(crow, 80); /* nothing is sealed there, so that `keyless` is 0 */
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);
 #endif

@@ -66,6 +66,20 @@ MISTAKES = [
     ("release-lost", "what was given back is forgotten", SETTLE,
      "    d->behind = true;\n    d->cursor = hk_id_before(slot->id);\n", "    (void)d;\n"),
 
+    # ---- sealed messages whose key is missing
+    ("keyless-is-charged", "a message that waits for its key is charged an attempt", SETTLE,
+     "    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;",
+     "    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;\n    slot->settle.history.attempts++;\n"
+     "    slot->settle.history.charged++;"),
+    ("keyless-dies", "a message dies of our own missing key", SETTLE,
+     "    copy_record(slot, outcome);\n    hk_slot_landed(e, slot, now_ms);\n    hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);",
+     "    (void)hk_str_copy(slot->reason, sizeof slot->reason, hk_str_of(\"LOCAL_ERROR\"));\n"
+     "    hk_slot_landed(e, slot, now_ms);\n    hk_slot_settle(e, i, HK_SETTLE_DEAD, now_ms);"),
+    ("keyless-does-not-wait", "a message without its key comes again at once", SETTLE,
+     "    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;", "    slot->settle.due_ms = store_now;"),
+    ("keyless-is-judged", "the policy judges a missing key as a failed attempt", SETTLE,
+     "    } else if (outcome->put_off_ms) {", "    } else if (false) {"),
+
     # ---- rows that cannot be taken away
     ("stuck-holds-no-key", "a row that cannot go, and was not delivered, does not hold its key", SETTLE,
      "        hold(e, slot->dest, slot->message.key, dead);", "        (void)dead;"),

@@ -52,6 +52,9 @@
 #define DELIVERED   UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1)
 #define FAILED_ONCE UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) RETRY(7, "m", "o1", 1, 1, 50)
 
+#define KEYLESS(t, m, row, claim) LINE(t, "keyless", HAND(m, row, claim))
+#define UNOPENED                  DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) KEYLESS(4, "m", "o1", 1)
+
 /* Died, and in its second life arrived. */
 #define DIED  UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422")
 #define AGAIN ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"r\",\"row\":\"r1\",\"lane\":1,\"claim\":2,\"life\":2"
@@ -187,6 +190,15 @@ static const struct row bad[] = {
      ""},
     {"I6", "retried without an attempt",
      COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) RETRY(7, "m", "o1", 1, 1, 50), ""},
+    {"I27", "sent though it cannot be opened",
+     DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) KEYLESS(4, "m", "o1", 1)
+         SEND(5, "m", "o1", 1, 1),
+     ""},
+    {"I27", "dead of a key that is missing", UNOPENED DEAD(5, "m", "o1", 1, 0, "LOCAL_ERROR"), ""},
+    {"I27", "given back for want of a key, to come again at once",
+     UNOPENED SETTLE(5, "m", "o1", 1, "release", 0, ",\"rows\":1"), ""},
+    {"I27", "does not wait for its key", UNOPENED RETRY(5, "m", "o1", 1, 0, 4), ""},
+    {"I13", "charged for a key that is missing", UNOPENED RETRY(5, "m", "o1", 1, 1, 50), ""},
     {"I7", "more attempts than allowed",
      UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0)
          SETTLE(7, "m", "o1", 1, "retry", 1, ",\"rows\":1,\"due\":9,\"x\":1") CLAIM(9, "m", "r1", 2)
@@ -461,6 +473,10 @@ static const struct row good[] = {
     {"", "one that killed relays goes alone, and others before and after it",
      SUSPECT CLAIM(8, "m", "r1", 4) SEND(9, "m", "r1", 4, 1) RECV(10, "m") CONFIRM(11, "m", "r1", 4)
          SETTLED_SENT(12, "m", "r1", 4, 1) CLAIM(13, "n", "o2", 5) SEND(14, "n", "o2", 5, 1),
+     ""},
+    {"", "waits for its key, uncharged, and is sent when it is there",
+     UNOPENED RETRY(5, "m", "o1", 1, 0, 30) CLAIM(31, "m", "r1", 2) SEND(32, "m", "r1", 2, 1) RECV(33, "m")
+         CONFIRM(34, "m", "r1", 2) SETTLED_SENT(35, "m", "r1", 2, 1),
      ""},
     {"", "counted, and nobody acted", DELIVERED END, SENT_ROW TOTALS(1, 0, 0)},
     {"", "discarded, and in the audit", DIED ACT(8, "discard", "m") END,

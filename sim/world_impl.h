@@ -34,6 +34,7 @@ enum stream {
     RNG_RESET,
     RNG_DEFINE,
     RNG_ROOM,
+    RNG_KEYLESS,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -88,6 +89,7 @@ struct config {
     size_t first_kept;     /* from this one on they are */
     int64_t define_gap_ms; /* 0 = nobody changes them */
     uint32_t p_held;       /* a relay cannot use one */
+    uint32_t p_keyless;    /* per send: the message is sealed, and the relay has no key */
     bool desk_hurry;       /* one act follows on the other, and most are requeues: world_crowd.c */
 };
 
@@ -235,7 +237,7 @@ struct world {
     bool maintenance; /* no relay is started */
     struct defined defined[ROOM_DESTS];
     struct hk_rng room_rng, define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng,
-        more_rng, stuck_rng, desk_rng;
+        more_rng, stuck_rng, desk_rng, keyless_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];

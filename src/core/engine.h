@@ -115,6 +115,11 @@ struct hk_outcome {
     /* NULL, or what fills the first two, and facts.error, when somebody wants them: of what went well nobody does. */
     void (*show)(struct hk_outcome *outcome);
     void *show_arg;
+    /* The receiver's words may repeat what the message hides: beside the status and `facts.error` nothing of them is kept. */
+    bool hushed;
+    /* Not 0: nothing was sent, since a key of ours is missing. No attempt is charged, whatever the policy says, and the message waits
+     * for so long. `facts.error` says why. */
+    uint64_t put_off_ms;
 };
 
 /* Counters that only grow. */

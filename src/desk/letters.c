@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "core/encoding.h"
 #include "desk/letters.h"
 #include "desk/words.h"
 #include "payload/codec.h"
@@ -234,6 +235,18 @@ enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem
     return hk_codec_plain(letter->encoding, letter->payload, mem, out);
 }
 
+enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter, bool reveal,
+                            struct hk_pool *mem, struct hk_str *out, struct hk_err *err)
+{
+    const struct hk_codec_of of = {
+        .keys = desk->config->keys, .encoding = letter->encoding, .message_id = letter->message_id};
+    struct hk_err why = {.message = ""};
+    if (hk_encoding_is_sealed(letter->encoding) && !reveal)
+        return hk_err_set(err, HK_CONFLICT, "it is sealed; --reveal opens it, and is recorded");
+    enum hk_code rc = hk_codec_open(&of, letter->payload, mem, out, &why);
+    return rc == HK_OK ? HK_OK : hk_err_set(err, rc == HK_NOMEM ? rc : HK_CONFLICT, "%s", why.message);
+}
+
 enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,
                                const struct hk_letter_edit *by, uint32_t *out_version, struct hk_err *err)
 {
@@ -243,11 +256,15 @@ enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *let
                                   .actor = by->actor,
                                   .reason = by->reason,
                                   .act = by->act};
-    enum hk_code rc = hk_codec_stored(letter->encoding, payload, &mem, &edit.payload);
+    const struct hk_codec_of of = {
+        .keys = desk->config->keys, .encoding = letter->encoding, .message_id = letter->message_id};
+    struct hk_err why = {.message = ""};
+    enum hk_code rc = hk_codec_seal(&of, payload, &mem, &edit.payload, &why);
     if (rc == HK_OK)
         rc = desk->letters->edit(desk->admin, &edit, out_version, err);
     else
-        (void)hk_err_set(err, rc, "the payload does not fit");
+        rc = hk_err_set(err, rc == HK_UNAVAILABLE ? HK_CONFLICT : rc, "the payload is not changed: %s",
+                        why.message);
     hk_pool_fini(&mem);
     return rc;
 }

@@ -133,6 +133,10 @@ enum hk_code hk_act_words(const struct hk_audit_row *row, const char *key, struc
 
 /* As the application wrote it: `*out` lies in `mem`, or is the letter's. HK_INVALID: it is not what its encoding says; HK_NOMEM. */
 enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem, struct hk_str *out);
+/* The same, also of what is sealed: for who may see it, and to send it. HK_CONFLICT: the caller did not ask to reveal it, or
+ * the key cannot be had; `err` says why. */
+enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter, bool reveal,
+                            struct hk_pool *mem, struct hk_str *out, struct hk_err *err);
 /* The way back: `payload` takes the place of the letter's, encoded as the letter says. `by`: who, why and which act ("edit", "fix"). As
  * `edit` of store/letters.h. */
 enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,
@@ -157,6 +161,7 @@ struct hk_letter_view {
     const struct hk_masks *masks; /* hk_desk_masks; NULL = nothing is hidden */
     const struct hk_letter_shown
         *history; /* of the letter that is shown: all of its payloads; NULL = only the one it has */
+    bool opens;   /* the caller sees what is sealed: it is recorded that he does */
 };
 
 /* Masked, each added to `out`. */

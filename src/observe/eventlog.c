@@ -57,6 +57,7 @@ static const struct {
     [HK_LOG_FAIL] = {"fail", IN_HAND | KIND | STATUS | MAYBE | WAIT},
     [HK_LOG_BUSY] = {"busy", IN_HAND},
     [HK_LOG_ROOM] = {"room", DEST | RELAY},
+    [HK_LOG_KEYLESS] = {"keyless", IN_HAND},
     [HK_LOG_SETTLE] = {"settle",
                        M | DEST | ROW | LANE | CLAIM | LIFE | KIND | ROWS | DUE | ATTEMPT | CHARGED | REASON},
     [HK_LOG_STUCK] = {"stuck", M | DEST | ROW | LANE | CLAIM | LIFE | KIND | ATTEMPT | CHARGED},

@@ -198,3 +198,13 @@ void hk_events_sent(struct hk_events *e, int64_t store_now_ms, int64_t lane, int
     line.wait = asked_ms(facts, store_now_ms);
     put(e, line);
 }
+
+void hk_events_keyless(struct hk_events *e, int64_t store_now_ms, int64_t lane, int64_t claim,
+                       const struct hk_message *message, const char *destination)
+{
+    if (!e)
+        return;
+    struct hk_event_line line = in_hand(store_now_ms, lane, claim, message, destination);
+    line.ev = HK_LOG_KEYLESS;
+    put(e, line);
+}

@@ -26,5 +26,8 @@ void hk_events_room(struct hk_events *events, int64_t store_now_ms, const char *
 /* Before the engine is told. */
 void hk_events_sent(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
                     const struct hk_message *message, const char *destination, const struct hk_facts *facts);
+/* Nothing was sent: there is no key to open the message with. */
+void hk_events_keyless(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
+                       const struct hk_message *message, const char *destination);
 
 #endif

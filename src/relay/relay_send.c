@@ -76,7 +76,7 @@ static void show(struct hk_outcome *outcome)
     struct hk_sink_shown shown = answer->result->show(answer->result);
     outcome->request_headers = shown.request_headers;
     outcome->response_headers = shown.response_headers;
-    if (!outcome->facts.error.len) /* a policy may take a 200 for a failure */
+    if (!outcome->facts.error.len && !outcome->hushed) /* a policy may take a 200 for a failure */
         outcome->facts.error = error_of(answer);
 }
 
@@ -86,16 +86,22 @@ static void sent(void *arg, const struct hk_sink_result *result)
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
     struct answer answer = {.delivery = d, .result = result};
-    struct hk_outcome outcome = {
-        .facts = result->facts, .address = result->address, .show = show, .show_arg = &answer};
+    struct hk_outcome outcome = {.facts = result->facts,
+                                 .address = result->address,
+                                 .show = show,
+                                 .show_arg = &answer,
+                                 .hushed = d->sealed};
     int64_t now = hk_relay_now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
     hk_crash_point("sent");
     if (d->kept)
         hk_kept_sent(r->kept, d->kept, now);
-    if (outcome.facts.status >= 300)
-        outcome.facts.error = error_of(&answer);
-    ended(d, &outcome.facts, store_ms);
+    struct hk_facts told = hk_relay_sealed_facts(d, &outcome.facts);
+    outcome.facts.error = told.error;
+    if (outcome.facts.status >= 300 && !d->sealed)
+        told.error = outcome.facts.error = error_of(&answer);
+    ended(d, &told, store_ms);
     hk_engine_on_outcome(r->engine, now, a->slot, &outcome);
+    hk_relay_sealed_end(d);
     landed(r);
 }
 
@@ -125,7 +131,8 @@ static const struct hk_message *message_of(struct hk_relay_delivery *d)
 {
     if (!d->traceparent[0])
         return d->action.message;
-    d->onward = *d->action.message;
+    if (!d->sealed) /* else it is there */
+        d->onward = *d->action.message;
     d->onward.traceparent = hk_str_of(d->traceparent);
     return &d->onward;
 }
@@ -190,8 +197,12 @@ static void start_send(struct hk_relay_delivery *d, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
-    if (refused(d, now))
+    if (!hk_relay_sealed_open(d, now))
         return;
+    if (refused(d, now)) {
+        hk_relay_sealed_end(d);
+        return;
+    }
     struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
     enum hk_code rc = sink_of(d, now, &sink, &err);
@@ -222,6 +233,7 @@ static void start_send(struct hk_relay_delivery *d, int64_t now)
     struct hk_outcome failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
     ended(d, &failed.facts, store_now_ms);
     hk_engine_on_outcome(r->engine, now, a->slot, &failed);
+    hk_relay_sealed_end(d);
     hk_relay_pump_soon(r);
 }
 
