@@ -19,11 +19,11 @@ static uint32_t fewer(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* A rate is kept by not claiming; and a quarter of all places stays for whoever has none yet. */
+/* A rate is kept by not claiming, and so are seats; and a quarter of all places stays for whoever has none yet. */
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
 {
     bool roomy = e->load.in_flight < e->options.concurrency / 4 * 3;
-    return roomy && !(d->conf.limiter.rate_per_s > 0) ? d->cap + d->ahead : d->cap;
+    return roomy && !(d->conf.limiter.rate_per_s > 0) && !d->conf.shared ? d->cap + d->ahead : d->cap;
 }
 
 static bool may_be_sent_to(const struct hk_dest *d, int64_t now_ms)

@@ -140,6 +140,16 @@ static enum hk_code sink_of(struct hk_delivery *d, int64_t now, struct hk_sink *
     return HK_OK;
 }
 
+/* There is no sink for it. Its destination is held from now on, so that the engine gives the message back, uncharged. */
+static void not_sent(struct hk_delivery *d, const struct hk_err *err, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_outcome outcome = {
+        .facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err->message)}};
+    hk_engine_on_outcome(r->engine, now, d->action.slot, &outcome);
+    hk_relay_pump_soon(r);
+}
+
 static void start_send(struct hk_delivery *d, int64_t now)
 {
     struct hk_relay *r = d->relay;
@@ -149,13 +159,16 @@ static void start_send(struct hk_delivery *d, int64_t now)
     struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
     enum hk_code rc = sink_of(d, now, &sink, &err);
+    if (rc != HK_OK) {
+        not_sent(d, &err, now);
+        return;
+    }
     int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
     struct hk_try attempt = attempt_of(d, store_now_ms);
     hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
     HK_RELAY_TELL(r, attempt_begins, &attempt);
     hk_crash_point("send");
-    if (rc == HK_OK)
-        rc = sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
+    rc = sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
     if (rc == HK_OK)
         return;
     if (d->kept)
