@@ -186,6 +186,27 @@ def messages_wait_for_one_that_a_relay_cannot_use():
 
 
 @test
+def one_that_comes_together_with_its_first_message():
+    """The relay meets the message before it knows the destination, and nothing else happens in the database afterwards."""
+    with Desk() as w:
+        w.serve()
+        w.define("create", "first")
+        w.relay.says("destination added")
+        db = w.connect()
+        for i in range(3):
+            db.execute("BEGIN")
+            db.execute("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "
+                       "VALUES (?, 1, ?, ?, 0, 'x', 0, 'x', 'x')", (f"d{i}", 100 + i, json.dumps(w.destination(f"d{i}"))))
+            db.execute("UPDATE outbox_definitions SET version = ?", (100 + i,))
+            db.execute("INSERT INTO outbox (message_id, destination, event_type, payload) VALUES (?, ?, 'Made', '{}')", (f"m{i}", f"d{i}"))
+            db.execute("INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (0, 'x', 'x', 'x')")
+            db.execute("COMMIT")
+            w.arrived_at(f"d{i}", 1)
+        db.close()
+        assert w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
+@test
 def they_stay_after_a_restart_and_after_a_kill():
     with Desk() as w:
         relay = w.serve()
