@@ -390,30 +390,12 @@ static void check_cap(struct checker *c, size_t dest, size_t relay)
     int64_t cap = c->dests.items[dest].cap, n = 0;
     for (size_t i = c->sends.n; cap && i-- > 0 && c->sends.n - i < 2000;) {
         const struct csend *s = &c->sends.items[i];
-        n += s->relay == relay && !s->forced && c->legs.items[s->leg].dest == dest && !s->confirmed && !s->failed &&
-             !s->orphaned && !s->gone;
+        n += s->relay == relay && !s->forced && c->legs.items[s->leg].dest == dest && !s->confirmed &&
+             !s->failed && !s->orphaned && !s->gone;
     }
     if (n > cap)
         hk_checker_complain(c, "I15", "%lld sends at once to %s, of %lld", (long long)n,
                             hk_checker_dest_name(c, dest), (long long)cap);
-}
-
-/* One that killed three relays goes alone, so that it is known who kills the fourth: while it is on its way its relay sends nothing
- * else, and its manifest names nobody else. The last send is the one at hand. */
-static void check_alone(struct checker *c)
-{
-    const struct csend *mine = &c->sends.items[c->sends.n - 1];
-    for (size_t i = c->sends.n - 1; i-- > 0 && c->sends.n - i < 2000;) {
-        const struct csend *s = &c->sends.items[i];
-        if (s->relay == mine->relay && !s->confirmed && !s->failed && !s->orphaned && !s->gone &&
-            (s->suspect || mine->suspect))
-            hk_checker_complain(c, "I7", "%s has killed relays, and is not sent alone",
-                                hk_checker_msg_name(c, c->legs.items[s->suspect ? s->leg : mine->leg].msg));
-    }
-    for (size_t i = 0; mine->suspect && i < c->rows.n; i++)
-        if (i != mine->row && c->rows.items[i].claim == mine->claim)
-            hk_checker_complain(c, "I7", "%s has killed relays, and is not alone in its manifest",
-                                hk_checker_msg_name(c, c->legs.items[mine->leg].msg));
 }
 
 static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
@@ -477,7 +459,7 @@ static void on_send(struct checker *c)
                        .orphaned = !stands,
                        .suspect = stands && leg->crashes >= CRASHES_ALONE};
     row->last_send = c->sends.n - 1;
-    check_alone(c);
+    hk_checker_alone(c);
     check_cap(c, leg->dest, relay);
     hk_checker_seats(c);
     hk_checker_forced_send(c);

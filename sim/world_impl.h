@@ -90,8 +90,8 @@ struct config {
     size_t first_kept;     /* from this one on they are */
     int64_t define_gap_ms; /* 0 = nobody changes them */
     uint32_t p_held;       /* a relay cannot use one */
-    int64_t force_gap_ms; /* nobody forces messages: 0 */
-    uint32_t p_timeout;   /* messages name their own */
+    int64_t force_gap_ms;  /* nobody forces messages: 0 */
+    uint32_t p_timeout;    /* messages name their own */
     bool desk_hurry;       /* one act follows on the other, and most are requeues: world_crowd.c */
 };
 
@@ -202,7 +202,7 @@ enum event_kind {
     EV_DEFINE, /* an operator makes, changes or removes a destination … */
     EV_LEARN,  /* … and a relay reads it, and goes by it */
     EV_DESK,
-    EV_FORCE, /* a person forces a message */
+    EV_FORCE,   /* a person forces a message */
     EV_REDRIVE, /* a step of the jobs that run */
     EV_KEEP,    /* a standby comes so far … */
     EV_FORGET,  /* … and takes over */
@@ -233,8 +233,8 @@ struct world {
     struct hk_model_watch watch;
     bool maintenance; /* no relay is started */
     struct defined defined[ROOM_DESTS];
-    struct hk_rng force_rng, timeout_rng, define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng,
-        stuck_rng, desk_rng;
+    struct hk_rng force_rng, timeout_rng, define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng,
+        operator_rng, more_rng, stuck_rng, desk_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];

@@ -144,8 +144,7 @@ static enum hk_code sink_of(struct hk_delivery *d, int64_t now, struct hk_sink *
 static void not_sent(struct hk_delivery *d, const struct hk_err *err, int64_t now)
 {
     struct hk_relay *r = d->relay;
-    const struct hk_outcome outcome = {
-        .facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err->message)}};
+    const struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err->message)}};
     hk_engine_on_outcome(r->engine, now, d->action.slot, &outcome);
     hk_relay_pump_soon(r);
 }
