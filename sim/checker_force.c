@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* I26: of a destination whose concurrency all relays share no more requests are on their way than that, over all relays whose lane lives.
- * I27: what a person forces goes within the bound, though its destination be paused or broken; so many at once, and for one attempt.
- * I28: a message that names the time of its attempt has that time, no more and, as long as its policy has not yet begun to count, no
+/* I28: of a destination whose concurrency all relays share no more requests are on their way than that, over all relays whose lane lives.
+ * I29: what a person forces goes within the bound, though its destination be paused or broken; so many at once, and for one attempt.
+ * I30: a message that names the time of its attempt has that time, no more and, as long as its policy has not yet begun to count, no
  * less; and nothing is on its way when the lease is over.
  * I7: who goes alone. */
 #include "checker_impl.h"
@@ -16,7 +16,7 @@ static bool is_on_way(const struct csend *s)
     return !s->confirmed && !s->failed && !s->orphaned && !s->gone && !s->forgotten;
 }
 
-/* ---- I26 ---- */
+/* ---- I28 ---- */
 
 void hk_checker_seats(struct checker *c)
 {
@@ -31,11 +31,11 @@ void hk_checker_seats(struct checker *c)
         n += lane && lane->live && !lane->doubted && !lane->ended && c->legs.items[s->leg].dest == dest;
     }
     if (n > cap)
-        hk_checker_complain(c, "I26", "%lld sends at once to %s by all relays, of %lld", (long long)n,
+        hk_checker_complain(c, "I28", "%lld sends at once to %s by all relays, of %lld", (long long)n,
                             hk_checker_dest_name(c, dest), (long long)cap);
 }
 
-/* ---- I27 ---- */
+/* ---- I29 ---- */
 
 void hk_checker_force(struct checker *c, size_t msg)
 {
@@ -57,7 +57,7 @@ static void check_in_time(struct checker *c, const struct cleg *leg)
     int64_t since = leg->forced_at > c->heal_t ? leg->forced_at : c->heal_t;
     if (!c->healed || !c->bound_ms || keyed || hk_checker_clock_is_odd(c) || c->t - since <= c->bound_ms)
         return;
-    hk_checker_complain(c, "I27", "%s was forced, and has waited for %lld ms",
+    hk_checker_complain(c, "I29", "%s was forced, and has waited for %lld ms",
                         hk_checker_msg_name(c, leg->msg), (long long)(c->t - since));
 }
 
@@ -83,11 +83,11 @@ void hk_checker_forced_send(struct checker *c)
         n += s->forced && s->relay == mine->relay && is_on_way(s) && c->legs.items[s->leg].dest == leg->dest;
     }
     if (c->dests.items[leg->dest].paused && n > FORCED_MAX)
-        hk_checker_complain(c, "I27", "%zu forced sends at once to %s", n,
+        hk_checker_complain(c, "I29", "%zu forced sends at once to %s", n,
                             hk_checker_dest_name(c, leg->dest));
 }
 
-/* ---- I28 ---- */
+/* ---- I30 ---- */
 
 void hk_checker_timeout(struct checker *c, bool stands)
 {
@@ -97,10 +97,10 @@ void hk_checker_timeout(struct checker *c, bool stands)
     if (!own || !mine->timeout)
         return;
     if (mine->timeout > own)
-        hk_checker_complain(c, "I28", "%s is sent with %lld ms, of %lld", hk_checker_msg_name(c, leg->msg),
+        hk_checker_complain(c, "I30", "%s is sent with %lld ms, of %lld", hk_checker_msg_name(c, leg->msg),
                             (long long)mine->timeout, (long long)own);
     if (mine->timeout < own && stands && !leg->attempts)
-        hk_checker_complain(c, "I28", "%s is sent with %lld ms, and has %lld",
+        hk_checker_complain(c, "I30", "%s is sent with %lld ms, and has %lld",
                             hk_checker_msg_name(c, leg->msg), (long long)mine->timeout, (long long)own);
 }
 
@@ -111,10 +111,10 @@ void hk_checker_took(struct checker *c, const struct csend *send)
     if (c->stopped || hk_checker_clock_is_odd(c) || c->forgot_at != INT64_MIN || send->orphaned)
         return;
     if (send->timeout && c->t - send->at > send->timeout + c->options.slack_ms + 1)
-        hk_checker_complain(c, "I28", "an attempt took %lld ms, of %lld", (long long)(c->t - send->at),
+        hk_checker_complain(c, "I30", "an attempt took %lld ms, of %lld", (long long)(c->t - send->at),
                             (long long)send->timeout);
     if (send->timeout && lane && lane->live && lane->until + c->options.slack_ms < c->t)
-        hk_checker_complain(c, "I28", "an attempt was on its way when the lease was over");
+        hk_checker_complain(c, "I30", "an attempt was on its way when the lease was over");
 }
 
 /* ---- I7 ---- */

@@ -71,12 +71,17 @@ void hk_forced_seen(struct hk_engine *e, const struct hk_heads *heads, bool all,
 
 bool hk_forced_fits(const struct hk_dest *d)
 {
-    return !hk_dest_rests(d) && d->forced < MOST;
+    return !hk_dest_rests(d) && !d->full && d->forced < MOST;
 }
 
-/* There is room for one that was left. */
+/* Those that were left may fit now. */
+void hk_forced_has_room(struct hk_engine *e, int64_t now_ms)
+{
+    e->forced.look_at_ms = hk_ms_earlier(e->forced.look_at_ms, now_ms);
+}
+
 void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
     if (d->forced-- == MOST)
-        e->forced.look_at_ms = hk_ms_earlier(e->forced.look_at_ms, now_ms);
+        hk_forced_has_room(e, now_ms);
 }

@@ -14,12 +14,14 @@
 #include "observe/log.h"
 #include "relay/watch.h"
 
+struct hk_kept;
 struct hk_relay;
 
 struct hk_relay_options {
     struct hk_loop *loop;
     const struct hk_config *config; /* outlives the relay, until a reload has replaced it */
     const char *url;                /* of the store; outlives the relay, as all texts here */
+    struct hk_turns *turns;         /* of this process's writers (store/turns.h); NULL = none */
     bool create;                    /* make a SQLite file that does not exist */
     const char *name, *boot;
     struct hk_log *log;
@@ -54,5 +56,7 @@ void hk_relay_free(struct hk_relay *relay);
 struct hk_engine_stats hk_relay_stats(const struct hk_relay *relay);
 /* From the loop's thread: how the destination of that place is. False: there is none. */
 bool hk_relay_view_dest(const struct hk_relay *relay, size_t dest, struct hk_dest_view *out);
+/* From the loop's thread: the destinations of the store (relay/kept.h). */
+const struct hk_kept *hk_relay_kept(const struct hk_relay *relay);
 
 #endif

@@ -165,6 +165,7 @@ static enum hk_code work_open(struct hk_relay *r)
     struct hk_relay_store *s = &r->store;
     struct hk_store_options o = hk_relay_store_options(r->options.config);
     o.create = r->options.create;
+    o.turns = r->options.turns;
     enum hk_code rc = s->ops->open(r->options.url, &o, &s->handle, &s->err);
     return rc != HK_OK || s->ops->guards(s->handle, s->guards, NULL) == HK_OK ? rc : HK_OK;
 }
@@ -188,6 +189,7 @@ static enum hk_code work_reopen(struct hk_relay *r)
     struct hk_relay_store *s = &r->store;
     struct hk_store *fresh = NULL;
     struct hk_store_options o = hk_relay_store_options(r->reload.to);
+    o.turns = r->options.turns;
     enum hk_code rc = s->ops->open(r->options.url, &o, &fresh, &s->err);
     if (rc != HK_OK)
         return rc;

@@ -364,6 +364,8 @@ struct hk_health_note {
 };
 
 #define HK_NOTES_MAX 24
+/* About a role that may write no messages: only who serves an API that writes them has to do something. */
+#define HK_NOTE_WRITING "writing"
 
 /* Static storage or the struct's own: valid without the handle. */
 struct hk_store_health {
@@ -467,6 +469,9 @@ struct hk_store_admin_ops {
     /* Destinations that are kept here: the one of that name (none: `n` is 0), or all (NULL). */
     enum hk_code (*definitions)(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
                                 struct hk_err *err);
+    /* Those of these names; a name that is not kept here is left out. Reads no others. */
+    enum hk_code (*definitions_of)(struct hk_admin *admin, const struct hk_str *names, size_t n,
+                                   const struct hk_definitions **out, struct hk_err *err);
     /* Makes or changes one. HK_CONFLICT: it is there, or has another version; HK_NOTFOUND: it is not there; HK_RANGE: there are too
      * many. */
     enum hk_code (*define)(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
@@ -501,6 +506,8 @@ enum hk_code hk_force_refused(const struct hk_act *act, struct hk_err *err);
 enum hk_code hk_definition_refused(int64_t wanted, int64_t was, struct hk_err *err);
 enum hk_code hk_definition_busy(struct hk_err *err);
 enum hk_code hk_definition_full(uint32_t max, struct hk_err *err);
+/* As a JSON array, which both kinds of SQL can look into. Errors are the buffer's. */
+void hk_definition_names(const struct hk_str *names, size_t n, struct hk_buf *out);
 
 const char *hk_place_name(enum hk_place place); /* "outbox", "retry" … */
 bool hk_place_by_name(struct hk_str name, enum hk_place *out);

@@ -392,6 +392,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .force = hk_pa_force,
     .pause = pa_pause,
     .definitions = hk_pa_definitions,
+    .definitions_of = hk_pa_definitions_of,
     .define = hk_pa_define,
     .undefine = hk_pa_undefine,
     .clock = hk_pa_clock,

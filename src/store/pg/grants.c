@@ -47,6 +47,8 @@ static const struct privilege for_relay[] = {
     {"SELECT, UPDATE", "@outbox_definitions", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_tokens", NULL},
     {"SELECT", "@outbox_meta, @outbox_audit_of_letters", NULL},
+    {"INSERT (" APP_COLUMNS ")", "@outbox",
+     "writing messages: POST /messages of the HTTP API, and tasks (queues:)"},
     {NULL, NULL, NULL}};
 
 /* Roles that have their rights when `hikyaku init --notify` is run have this, too. */

@@ -330,6 +330,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .force = hk_sa_force,
     .pause = sa_pause,
     .definitions = hk_sa_definitions,
+    .definitions_of = hk_sa_definitions_of,
     .define = hk_sa_define,
     .undefine = hk_sa_undefine,
     .clock = hk_sa_clock,

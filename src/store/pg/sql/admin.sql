@@ -1157,10 +1157,15 @@ FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name
   ('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_seats', 'SELECT,INSERT,UPDATE,DELETE'),
   ('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_series', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), ('@outbox_alert',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_mute',
-  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE')) v (t,
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE'), ('@outbox_destination_def',
+  'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_task', 'SELECT,INSERT,UPDATE,DELETE')) v (t,
   wanted) CROSS JOIN unnest(string_to_array(v.wanted, ',')) AS p (name)
   WHERE NOT has_table_privilege(v.t, p.name) UNION ALL SELECT '@outbox_id_seq', 'SELECT'
   WHERE NOT has_sequence_privilege('@outbox_id_seq', 'SELECT')) w GROUP BY w.t) g (line)
+
+-- May this role write messages, as the HTTP API does?
+--@ statement MAY_WRITE
+SELECT has_column_privilege('@outbox', 'message_id', 'INSERT')
 
 -- Of sent rows by the day: NULL when they are not; how many days, whether tomorrow is one, the rest's bytes.
 --@ statement SENT_DAYS
@@ -1265,6 +1270,14 @@ SELECT v.version, d.name, d.version, d.seq, d.definition, d.created_ms, {SMALL(d
   {SMALL(d.reason)}
 FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def WHERE $1::text IS NULL OR name = $1::text
   ORDER BY name LIMIT $2::bigint) d ON true
+ORDER BY d.name
+
+-- $1 names, a JSON array, $2 how many: the same
+--@ statement DEFINITIONS_OF
+SELECT v.version, d.name, d.version, d.seq, d.definition, d.created_ms, {SMALL(d.created_by)}, d.changed_ms, {SMALL(d.changed_by)},
+  {SMALL(d.reason)}
+FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def
+  WHERE name = ANY (ARRAY(SELECT jsonb_array_elements_text($1::jsonb))) ORDER BY name LIMIT $2::bigint) d ON true
 ORDER BY d.name
 
 -- $1 the time, $2 name, $3 definition, $4 which version it must have (-1 any, 0 none), $5 actor, $6 reason, $7 how many there may be (0

@@ -380,12 +380,13 @@ SELECT {WHOLE(o; $6; $7)} FROM (SELECT o.*, {FITS} FROM {RUNS($3; $4; $5)} AND {
 r AS MATERIALIZED (SELECT {WHOLE(r; $10; $7)}, 1 AS source, r.crashes, r.life, r.letter_id, r.first_failed_ms,
   r.attempts, r.charged, r.failed_transient, r.failed_rate_limit, r.failed_auth, r.failed_permanent,
   r.failed_unknown, r.prev_wait_ms, r.first_attempt_ms, CASE WHEN r.first_attempt_ms = 0 THEN 0
-  ELSE greatest(0, {PAUSED_TOTAL(r.destination)} - r.paused_mark_ms) END AS paused_ms FROM (SELECT *, {FITS}
+  ELSE greatest(0, {PAUSED_TOTAL(r.destination)} - r.paused_mark_ms) END AS paused_ms, r.last_cause,
+  left(r.last_error, 40) AS last_error FROM (SELECT *, {FITS}
   FROM @outbox_retry r WHERE r.id = ANY ($9::bigint[]) AND coalesce(r.claim, 0) = 0 AND {OURS($2; r)} FOR
   UPDATE OF r SKIP LOCKED) r)
 
 --@ fragment NO_PAST
-0, 0, 0, 0::bigint, 0::bigint, 0, 0, 0, 0, 0, 0, 0, 0::bigint, 0::bigint, 0::bigint
+0, 0, 0, 0::bigint, 0::bigint, 0, 0, 0, 0, 0, 0, 0, 0::bigint, 0::bigint, 0::bigint, NULL::text, NULL::text
 
 -- ---- settles: $1 now, $2 id, $3 manifest, $4 lane, $5 destination as the relay resolved it ----
 --@ fragment STANDS
@@ -831,7 +832,7 @@ RETURNING claim, CASE WHEN cardinality(ids) <> $7::bigint THEN ids END
 CLAIM, ID, SHARD, DESTINATION, MESSAGE_ID, EVENT_TYPE, KEY, HEADERS, CONTENT_TYPE, ENCODING, CORRELATION_ID,
 TRACEPARENT, IDEMPOTENCY_KEY, POLICY, NOT_BEFORE, EXPIRES, CREATED, MAX_ATTEMPTS, PAYLOAD, PAYLOAD_BYTES, HUGE,
 SOURCE, CRASHES, LIFE, LETTER, FIRST_FAILED, ATTEMPTS, CHARGED, FAILED, FAILED_RATE_LIMIT, FAILED_AUTH,
-FAILED_PERMANENT, FAILED_UNKNOWN, PREV_WAIT, FIRST_ATTEMPT, PAUSED
+FAILED_PERMANENT, FAILED_UNKNOWN, PREV_WAIT, FIRST_ATTEMPT, PAUSED, LAST_CAUSE, LAST_ERROR
 
 -- Messages, in binary; the same order of columns.
 -- $1 shards, $2 to $4 runs of ids, $5 those wanted without payload, $6 the longest payload. Behind CLAIM, and with the

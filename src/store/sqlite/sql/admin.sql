@@ -564,6 +564,10 @@ name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, 
 --@ statement DEFINITIONS
 SELECT {DEFINITION} FROM outbox_destination_def WHERE ?1 IS NULL OR name = ?1 ORDER BY name LIMIT ?2
 
+-- ?1 names, a JSON array; ?2 how many
+--@ statement DEFINITIONS_OF
+SELECT {DEFINITION} FROM outbox_destination_def WHERE name IN (SELECT value FROM json_each(?1)) ORDER BY name LIMIT ?2
+
 --@ statement DEFINITION_VERSION
 SELECT version FROM outbox_destination_def WHERE name = ?1
 

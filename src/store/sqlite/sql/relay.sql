@@ -135,7 +135,7 @@ SELECT o.id, o.destination, {META}, NULL
 --@ fragment WHOLE_PAST
 , crashes, life, letter_id, first_failed_ms, attempts, charged, failed_transient, failed_rate_limit, failed_auth,
 failed_permanent, failed_unknown, prev_wait_ms, first_attempt_ms, CASE WHEN first_attempt_ms = 0 THEN 0
-  ELSE max(0, {PAUSED_TOTAL(o.destination; ?2)} - paused_mark_ms) END
+  ELSE max(0, {PAUSED_TOTAL(o.destination; ?2)} - paused_mark_ms) END, last_cause, substr(last_error, 1, 40)
 
 --@ fragment TO_SENT
 INSERT INTO outbox_sent (original_outbox_id, message_id, destination, event_type, message_key, correlation_id,
@@ -401,7 +401,7 @@ DELETE FROM outbox_claim WHERE claim = ?1
 ID, DESTINATION, MESSAGE_ID, EVENT_TYPE, KEY, HEADERS, CONTENT_TYPE, ENCODING, CORRELATION_ID, TRACEPARENT,
 IDEMPOTENCY_KEY, NOT_BEFORE, EXPIRES, POLICY, MAX_ATTEMPTS, CREATED, PAYLOAD, CRASHES, LIFE, LETTER, FIRST_FAILED,
 ATTEMPTS, CHARGED, FAILED, FAILED_RATE_LIMIT, FAILED_AUTH, FAILED_PERMANENT, FAILED_UNKNOWN, PREV_WAIT,
-FIRST_ATTEMPT, PAUSED
+FIRST_ATTEMPT, PAUSED, LAST_CAUSE, LAST_ERROR
 
 -- Messages; _ONE by id, _BARE without payload. Same order of columns everywhere.
 --@ statement READ_MANY
