@@ -296,28 +296,6 @@ static void on_start(struct checker *c)
     hk_checker_unlearn(c, relay);
 }
 
-static void on_crash(struct checker *c)
-{
-    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    c->heal_t = c->t; /* of a message that kills its relay: from here on all is well again */
-    for (size_t i = 0; i < c->lanes.n; i++)
-        c->lanes.items[i].dead |= c->lanes.items[i].relay == relay;
-    for (size_t i = c->sends.n; i-- > 0 && c->sends.n - i < 2000;)
-        c->sends.items[i].gone |= c->sends.items[i].relay == relay;
-}
-
-/* A drained relay has nothing in hand (I18). */
-static void on_exit(struct checker *c)
-{
-    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    for (size_t i = 0; i < c->rows.n; i++) {
-        const struct clane *lane = c->rows.items[i].claim ? hk_checker_lane(c, c->rows.items[i].lane) : NULL;
-        if (lane && lane->live && lane->relay == relay && !lane->doubted)
-            hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
-                                c->row_names.texts[i]);
-    }
-}
-
 /* ---- claim, send, receive ---- */
 
 static void on_claim(struct checker *c)
@@ -896,7 +874,7 @@ static const struct {
     {"told", hk_checker_told},
     {"closed", hk_checker_closed},
     {"breaker", hk_checker_breaker},
-    {"exit", on_exit},
+    {"exit", hk_checker_exit},
     {"dest", on_dest},
     {"clock", on_clock},
     {"reset", hk_checker_reset},
@@ -906,7 +884,7 @@ static const struct {
     {"pause", hk_checker_pause},
     {"resume", hk_checker_pause},
     {"start", on_start},
-    {"crash", on_crash},
+    {"crash", hk_checker_crash},
     {"define", hk_checker_define},
     {"learn", hk_checker_learn},
     {"keep", hk_checker_keep},

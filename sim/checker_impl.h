@@ -306,6 +306,8 @@ void hk_checker_in_time(struct checker *c, const struct cleg *leg);
 void hk_checker_turn(struct checker *c, const struct cleg *leg);
 void hk_checker_answered(struct checker *c, struct cdest *dest);
 void hk_checker_reclaimed(struct checker *c, const struct clane *lane);
+void hk_checker_crash(struct checker *c);
+void hk_checker_exit(struct checker *c);
 
 /* checker_room.c */
 void hk_checker_busy(struct checker *c, struct csend *send); /* NULL: what is refused was never sent */

@@ -363,8 +363,6 @@ MISTAKES = [
      "        if (hk_model_find_lane(model, model->seats.items[i].lane))\n", ""),
     ("seats-of-others-overlooked", "the book gives what others have", BOOK,
      "        o.taken += s->held;", "        o.taken += s->held / 2;"),
-    ("seat-drawn-unmarked", "a standby may forget a draw that its relay goes by", LANES,
-     "rest.n_wants || rest.n_seats)", "rest.n_wants)"),
 
     # ---- messages that people force
     ("forced-not-looked-for", "nobody looks for what was forced", FORCED,
@@ -470,7 +468,7 @@ MISTAKES = [
     ("claimed-without-room", "messages are claimed for a sink without room, and given back", CHOOSE,
      "    if (d->paused || d->full || hk_dest_rests(d)", "    if (d->paused || hk_dest_rests(d)"),
     ("sent-without-room", "what was claimed is sent to a sink without room", ENGINE,
-     "        if (d->full && (slot->alone || slot->forced || !d->sending)) { /* nothing shows that there will be room soon */\n"
+     "        if (d->full &&\n            (slot->alone || slot->forced || !d->sending)) { /* nothing shows that there will be room soon */\n"
      "            hk_slot_give_back(e, i, now_ms);\n            continue;\n        }\n        if (d->full || (",
      "        if (("),
     ("forced-without-room", "a forced message is claimed for a sink without room, and given back", FORCED,
