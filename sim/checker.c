@@ -296,28 +296,6 @@ static void on_start(struct checker *c)
     hk_checker_unlearn(c, relay);
 }
 
-static void on_crash(struct checker *c)
-{
-    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    c->heal_t = c->t; /* of a message that kills its relay: from here on all is well again */
-    for (size_t i = 0; i < c->lanes.n; i++)
-        c->lanes.items[i].dead |= c->lanes.items[i].relay == relay;
-    for (size_t i = c->sends.n; i-- > 0 && c->sends.n - i < 2000;)
-        c->sends.items[i].gone |= c->sends.items[i].relay == relay;
-}
-
-/* A drained relay has nothing in hand (I18). */
-static void on_exit(struct checker *c)
-{
-    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    for (size_t i = 0; i < c->rows.n; i++) {
-        const struct clane *lane = c->rows.items[i].claim ? hk_checker_lane(c, c->rows.items[i].lane) : NULL;
-        if (lane && lane->live && lane->relay == relay && !lane->doubted)
-            hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
-                                c->row_names.texts[i]);
-    }
-}
-
 /* ---- claim, send, receive ---- */
 
 static void on_claim(struct checker *c)
@@ -400,24 +378,6 @@ static void check_cap(struct checker *c, size_t dest, size_t relay)
                             hk_checker_dest_name(c, dest), (long long)cap);
 }
 
-/* One that killed three relays goes alone, so that it is known who kills the fourth: while it is on its way its relay sends nothing
- * else, and its manifest names nobody else. The last send is the one at hand. */
-static void check_alone(struct checker *c)
-{
-    const struct csend *mine = &c->sends.items[c->sends.n - 1];
-    for (size_t i = c->sends.n - 1; i-- > 0 && c->sends.n - i < 2000;) {
-        const struct csend *s = &c->sends.items[i];
-        if (s->relay == mine->relay && !s->confirmed && !s->failed && !s->orphaned && !s->gone &&
-            (s->suspect || mine->suspect))
-            hk_checker_complain(c, "I7", "%s has killed relays, and is not sent alone",
-                                hk_checker_msg_name(c, c->legs.items[s->suspect ? s->leg : mine->leg].msg));
-    }
-    for (size_t i = 0; mine->suspect && i < c->rows.n; i++)
-        if (i != mine->row && c->rows.items[i].claim == mine->claim)
-            hk_checker_complain(c, "I7", "%s has killed relays, and is not alone in its manifest",
-                                hk_checker_msg_name(c, c->legs.items[mine->leg].msg));
-}
-
 static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
 {
     for (size_t i = c->rows.items[row].last_send; i != NOBODY; i = c->sends.items[i].before)
@@ -480,7 +440,7 @@ static void on_send(struct checker *c)
                        .orphaned = !stands,
                        .suspect = stands && leg->crashes >= CRASHES_ALONE};
     row->last_send = c->sends.n - 1;
-    check_alone(c);
+    hk_checker_alone(c);
     check_cap(c, leg->dest, relay);
     hk_checker_seats(c);
     hk_checker_forced_send(c);
@@ -914,7 +874,7 @@ static const struct {
     {"told", hk_checker_told},
     {"closed", hk_checker_closed},
     {"breaker", hk_checker_breaker},
-    {"exit", on_exit},
+    {"exit", hk_checker_exit},
     {"dest", on_dest},
     {"clock", on_clock},
     {"reset", hk_checker_reset},
@@ -924,7 +884,7 @@ static const struct {
     {"pause", hk_checker_pause},
     {"resume", hk_checker_pause},
     {"start", on_start},
-    {"crash", on_crash},
+    {"crash", hk_checker_crash},
     {"define", hk_checker_define},
     {"learn", hk_checker_learn},
     {"keep", hk_checker_keep},

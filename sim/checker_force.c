@@ -2,7 +2,8 @@
 /* I28: of a destination whose concurrency all relays share no more requests are on their way than that, over all relays whose lane lives.
  * I29: what a person forces goes within the bound, though its destination be paused or broken; so many at once, and for one attempt.
  * I30: a message that names the time of its attempt has that time, no more and, as long as its policy has not yet begun to count, no
- * less; and nothing is on its way when the lease is over. */
+ * less; and nothing is on its way when the lease is over.
+ * I7: who goes alone. */
 #include "checker_impl.h"
 
 enum {
@@ -56,8 +57,8 @@ static void check_in_time(struct checker *c, const struct cleg *leg)
     int64_t since = leg->forced_at > c->heal_t ? leg->forced_at : c->heal_t;
     if (!c->healed || !c->bound_ms || keyed || hk_checker_clock_is_odd(c) || c->t - since <= c->bound_ms)
         return;
-    hk_checker_complain(c, "I29", "%s was forced, and has waited for %lld ms", hk_checker_msg_name(c, leg->msg),
-                        (long long)(c->t - since));
+    hk_checker_complain(c, "I29", "%s was forced, and has waited for %lld ms",
+                        hk_checker_msg_name(c, leg->msg), (long long)(c->t - since));
 }
 
 void hk_checker_forced_resume(struct checker *c, size_t dest)
@@ -82,7 +83,8 @@ void hk_checker_forced_send(struct checker *c)
         n += s->forced && s->relay == mine->relay && is_on_way(s) && c->legs.items[s->leg].dest == leg->dest;
     }
     if (c->dests.items[leg->dest].paused && n > FORCED_MAX)
-        hk_checker_complain(c, "I29", "%zu forced sends at once to %s", n, hk_checker_dest_name(c, leg->dest));
+        hk_checker_complain(c, "I29", "%zu forced sends at once to %s", n,
+                            hk_checker_dest_name(c, leg->dest));
 }
 
 /* ---- I30 ---- */
@@ -98,8 +100,8 @@ void hk_checker_timeout(struct checker *c, bool stands)
         hk_checker_complain(c, "I30", "%s is sent with %lld ms, of %lld", hk_checker_msg_name(c, leg->msg),
                             (long long)mine->timeout, (long long)own);
     if (mine->timeout < own && stands && !leg->attempts)
-        hk_checker_complain(c, "I30", "%s is sent with %lld ms, and has %lld", hk_checker_msg_name(c, leg->msg),
-                            (long long)mine->timeout, (long long)own);
+        hk_checker_complain(c, "I30", "%s is sent with %lld ms, and has %lld",
+                            hk_checker_msg_name(c, leg->msg), (long long)mine->timeout, (long long)own);
 }
 
 /* At an answer. A process that was stopped hears of it late. */
@@ -113,4 +115,24 @@ void hk_checker_took(struct checker *c, const struct csend *send)
                             (long long)send->timeout);
     if (send->timeout && lane && lane->live && lane->until + c->options.slack_ms < c->t)
         hk_checker_complain(c, "I30", "an attempt was on its way when the lease was over");
+}
+
+/* ---- I7 ---- */
+
+/* One that killed three relays goes alone, so that it is known who kills the fourth: while it is on its way its relay sends nothing
+ * else, and its manifest names nobody else. The last send is the one at hand. */
+void hk_checker_alone(struct checker *c)
+{
+    const struct csend *mine = &c->sends.items[c->sends.n - 1];
+    for (size_t i = c->sends.n - 1; i-- > 0 && c->sends.n - i < 2000;) {
+        const struct csend *s = &c->sends.items[i];
+        if (s->relay == mine->relay && !s->confirmed && !s->failed && !s->orphaned && !s->gone &&
+            (s->suspect || mine->suspect))
+            hk_checker_complain(c, "I7", "%s has killed relays, and is not sent alone",
+                                hk_checker_msg_name(c, c->legs.items[s->suspect ? s->leg : mine->leg].msg));
+    }
+    for (size_t i = 0; mine->suspect && i < c->rows.n; i++)
+        if (i != mine->row && c->rows.items[i].claim == mine->claim)
+            hk_checker_complain(c, "I7", "%s has killed relays, and is not alone in its manifest",
+                                hk_checker_msg_name(c, c->legs.items[mine->leg].msg));
 }

@@ -30,7 +30,7 @@ enum order {
 struct cdest {
     enum order order;
     int64_t cap;
-    bool all; /* the cap is that of all relays together */
+    bool all;          /* the cap is that of all relays together */
     int64_t hint_cap;  /* a Retry-After counts up to this */
     int64_t open_ms;   /* its breaker opens for so long at least; 0 = not known */
     int64_t open_most; /* … and at most; 0 = not known */
@@ -129,14 +129,14 @@ struct csend {
     size_t before; /* of the same row; NOBODY = none */
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
-    bool busy;      /* its sink had no room: it never was */
-    bool local;     /* its relay ended it itself */
-    bool forgotten; /* its claim, by a standby: the number may come again */
-    bool gone;      /* so is the process that sent it: it has none on its way */
-    bool forced;    /* past what guards its destination */
+    bool busy;                 /* its sink had no room: it never was */
+    bool local;                /* its relay ended it itself */
+    bool forgotten;            /* its claim, by a standby: the number may come again */
+    bool gone;                 /* so is the process that sent it: it has none on its way */
+    bool forced;               /* past what guards its destination */
     int64_t lane, at, timeout; /* timeout: 0 = not known */
-    bool suspect;   /* it has killed relays, and was to go alone */
-    int64_t status; /* of the answer that failed it; 0 = none came */
+    bool suspect;              /* it has killed relays, and was to go alone */
+    int64_t status;            /* of the answer that failed it; 0 = none came */
 };
 
 struct clane {
@@ -245,7 +245,7 @@ struct checker {
     VEC(struct cfull, fulls);
     struct names act_names;
     int64_t forgot_at, heal_t, bound_ms;
-    size_t forgot_sends; /* so many were made before a standby took over */
+    size_t forgot_sends;             /* so many were made before a standby took over */
     size_t n_sents, n_open, n_overs; /* lines of the dump */
     bool audited, totals;
     bool traced;        /* the dump shows what relays died with */
@@ -254,7 +254,7 @@ struct checker {
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
     int64_t woke_at;   /* when a relay that was stopped last went on; INT64_MIN = never */
     bool healed, ended;
-    bool stopped; /* some process was, ever */
+    bool stopped;   /* some process was, ever */
     bool was_reset; /* the store's time, ever */
 };
 
@@ -306,6 +306,8 @@ void hk_checker_in_time(struct checker *c, const struct cleg *leg);
 void hk_checker_turn(struct checker *c, const struct cleg *leg);
 void hk_checker_answered(struct checker *c, struct cdest *dest);
 void hk_checker_reclaimed(struct checker *c, const struct clane *lane);
+void hk_checker_crash(struct checker *c);
+void hk_checker_exit(struct checker *c);
 
 /* checker_room.c */
 void hk_checker_busy(struct checker *c, struct csend *send); /* NULL: what is refused was never sent */
@@ -333,6 +335,7 @@ void hk_checker_told_rightly(struct checker *c, size_t dest, int64_t until);
 void hk_checker_force(struct checker *c, size_t msg);
 /* The last send is the one at hand. */
 void hk_checker_seats(struct checker *c);
+void hk_checker_alone(struct checker *c);
 void hk_checker_forced_send(struct checker *c);
 void hk_checker_forced_resume(struct checker *c, size_t dest); /* it was paused */
 void hk_checker_timeout(struct checker *c, bool stands);
@@ -354,7 +357,7 @@ void hk_checker_learn(struct checker *c);
 void hk_checker_aimed(struct checker *c, struct crow *row, const struct clane *lane);
 /* … and its relay died with it. */
 void hk_checker_strays(struct cleg *leg);
-void hk_checker_unlearn(struct checker *c, size_t relay);              /* a new process */
+void hk_checker_unlearn(struct checker *c, size_t relay);                           /* a new process */
 void hk_checker_defined(struct checker *c, size_t relay, size_t dest, bool forced); /* at a send */
 /* At a death for want of a destination; `claim_line`: since when the message is in hand. */
 void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);

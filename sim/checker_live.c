@@ -69,3 +69,27 @@ void hk_checker_reclaimed(struct checker *c, const struct clane *lane)
         hk_checker_complain(c, "I16", "what lane %lld had is taken over %lld ms after its lease ran out",
                             (long long)lane->lane, (long long)(c->t - lane->until));
 }
+
+/* ---- what becomes of a process ---- */
+
+void hk_checker_crash(struct checker *c)
+{
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    c->heal_t = c->t; /* of a message that kills its relay: from here on all is well again */
+    for (size_t i = 0; i < c->lanes.n; i++)
+        c->lanes.items[i].dead |= c->lanes.items[i].relay == relay;
+    for (size_t i = c->sends.n; i-- > 0 && c->sends.n - i < 2000;)
+        c->sends.items[i].gone |= c->sends.items[i].relay == relay;
+}
+
+/* A drained relay has nothing in hand (I18). */
+void hk_checker_exit(struct checker *c)
+{
+    size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
+    for (size_t i = 0; i < c->rows.n; i++) {
+        const struct clane *lane = c->rows.items[i].claim ? hk_checker_lane(c, c->rows.items[i].lane) : NULL;
+        if (lane && lane->live && lane->relay == relay && !lane->doubted)
+            hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
+                                c->row_names.texts[i]);
+    }
+}

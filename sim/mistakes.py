@@ -348,15 +348,10 @@ MISTAKES = [
     ("seats-not-asked", "a relay does not wait for a seat", SEATS,
      "    if (!is_shared(e, d) || d->in_flight < hk_seats_usable(e, d))\n        return true;\n    d->seats.asks = true;\n    return false;",
      "    if (!is_shared(e, d) || d->in_flight < hk_seats_usable(e, d))\n        return true;\n    d->seats.asks = true;\n    return true;"),
-    ("seats-of-the-lane-before", "a new lane goes by the seats of the one before", ANSWER,
-     "        hk_seats_lost(&e->dests[i]);", "        (void)0;"),
     ("seats-kept-when-idle", "a relay keeps the seats that it does not use", SEATS,
      "    if (!is_shared(e, d) || d->state == HK_DEST_LEAVING || now_ms - s->used_ms >= KEEP_MS)\n        return busy;\n"
      "    uint32_t most = fewer(s->limit, d->cap);\n    return s->held <= most ? s->held : busy > most ? busy : most;",
      "    (void)busy;\n    (void)now_ms;\n    return s->held;"),
-    ("seats-kept-from-others", "a relay with work gives nothing to those that wait", SEATS,
-     "    return is_shared(e, d) ? fewer(d->cap, fewer(d->seats.held, d->seats.limit)) : d->cap;",
-     "    return is_shared(e, d) ? fewer(d->cap, d->seats.held) : d->cap;"),
     ("seats-given-back-unconfirmed", "what another relay kept from being written counts as given back", SEATS,
      "            s->ask_at_ms = now_ms + LOCKED_MS;\n            continue;", "            s->unsure = s->asks = false;\n            continue;"),
     ("seats-given-back-in-use", "a relay gives back the seats of what is in flight", SEATS,
@@ -368,10 +363,6 @@ MISTAKES = [
      "        if (hk_model_find_lane(model, model->seats.items[i].lane))\n", ""),
     ("seats-of-others-overlooked", "the book gives what others have", BOOK,
      "        o.taken += s->held;", "        o.taken += s->held / 2;"),
-    ("waiting-not-heard", "the book does not tell who has seats that others wait for some", BOOK,
-     ".limit = o.needed > free - more ? limit : HK_SEATS_NO_LIMIT", ".limit = HK_SEATS_NO_LIMIT"),
-    ("seat-drawn-unmarked", "a standby may forget a draw that its relay goes by", LANES,
-     "rest.n_wants || rest.n_seats)", "rest.n_wants)"),
 
     # ---- messages that people force
     ("forced-not-looked-for", "nobody looks for what was forced", FORCED,
@@ -477,7 +468,7 @@ MISTAKES = [
     ("claimed-without-room", "messages are claimed for a sink without room, and given back", CHOOSE,
      "    if (d->paused || d->full || hk_dest_rests(d)", "    if (d->paused || hk_dest_rests(d)"),
     ("sent-without-room", "what was claimed is sent to a sink without room", ENGINE,
-     "        if (d->full && (slot->alone || slot->forced || !d->sending)) { /* nothing shows that there will be room soon */\n"
+     "        if (d->full &&\n            (slot->alone || slot->forced || !d->sending)) { /* nothing shows that there will be room soon */\n"
      "            hk_slot_give_back(e, i, now_ms);\n            continue;\n        }\n        if (d->full || (",
      "        if (("),
     ("forced-without-room", "a forced message is claimed for a sink without room, and given back", FORCED,

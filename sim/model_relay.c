@@ -153,8 +153,8 @@ static bool in_scan(const struct hk_model *model, const struct hk_model_handle *
         return false;
     if (scan->source == HK_FROM_OUTBOX)
         return in_outbox_scan(model, handle, scan, row);
-    bool keyset = row->due_ms > scan->after_due_ms ||
-                  (row->due_ms == scan->after_due_ms && row->id > scan->after_id);
+    bool keyset =
+        row->due_ms > scan->after_due_ms || (row->due_ms == scan->after_due_ms && row->id > scan->after_id);
     if (scan->forced)
         return row->forced && !row->claim && keyset;
     if ((row->deferred || model->options.many) && row->due_ms > hk_model_clock(model))

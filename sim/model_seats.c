@@ -44,8 +44,8 @@ struct others {
     uint32_t share, sharers;
 };
 
-static struct others look(const struct hk_model *model, const struct hk_seat_ask *q, const struct model_seat *me,
-                          int64_t now_ms)
+static struct others look(const struct hk_model *model, const struct hk_seat_ask *q,
+                          const struct model_seat *me, int64_t now_ms)
 {
     struct others o = {.sharers = q->want > 0};
     for (size_t i = 0; i < model->seats.n; i++) {
@@ -101,9 +101,8 @@ static struct hk_seats_given write_book(struct hk_model *model, int64_t lane, co
     uint32_t limit = q->most >= o.sharers ? o.share : 0;
     if (more && limit < me->held) /* it has a turn with what it was given */
         limit = me->held;
-    return (struct hk_seats_given){.written = true,
-                                   .held = me->held,
-                                   .limit = o.needed > free - more ? limit : HK_SEATS_NO_LIMIT};
+    return (struct hk_seats_given){
+        .written = true, .held = me->held, .limit = o.needed > free - more ? limit : HK_SEATS_NO_LIMIT};
 }
 
 void hk_model_seat(struct hk_model *model, const struct hk_exchange *x, struct hk_model_reply *out)

@@ -473,12 +473,14 @@ bool hk_model_cancel(struct hk_model *model, uint64_t pick)
 }
 
 /* Row of outbox go to outbox_retry, as a scheduled one does; those that keep an order stay behind what was not tried before them. */
-bool hk_model_force(struct hk_model *model, uint64_t pick, bool (*ordered)(void *arg, const char *dest), void *arg)
+bool hk_model_force(struct hk_model *model, uint64_t pick, bool (*ordered)(void *arg, const char *dest),
+                    void *arg)
 {
     enum hk_source source;
     struct model_row *row = pick_idle(model, pick, &source);
     bool fresh = row && source == HK_FROM_OUTBOX;
-    if (!row || row->msg->not_before_ms || row->msg->stuck || row->life > 1 || strchr(row->msg->expected, ',') ||
+    if (!row || row->msg->not_before_ms || row->msg->stuck || row->life > 1 ||
+        strchr(row->msg->expected, ',') ||
         (fresh && (!row->msg->destination[0] || (row->msg->key[0] && ordered(arg, row->msg->destination)))))
         return false;
     if (fresh) {

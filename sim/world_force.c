@@ -85,13 +85,15 @@ void hk_world_force_step(struct world *w)
 /* It stays so for as long as they may take. */
 bool hk_world_force_holds(const struct world *w, size_t dest)
 {
-    return w->c.force_gap_ms && dest == paused_at_last(w) && w->now - w->healed_at < LAST_MS + hk_world_bound_ms(w);
+    return w->c.force_gap_ms && dest == paused_at_last(w) &&
+           w->now - w->healed_at < LAST_MS + hk_world_bound_ms(w);
 }
 
 /* ---- time-outs ---- */
 
 enum {
-    TIMEOUT_MAX_MS = 1000 /* no policy gives up sooner: so the first attempt has as long as its message asks for */
+    TIMEOUT_MAX_MS =
+        1000 /* no policy gives up sooner: so the first attempt has as long as its message asks for */
 };
 
 void hk_world_timeout_draw(struct world *w, uint64_t seed)

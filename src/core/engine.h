@@ -29,8 +29,8 @@ struct hk_engine_dest {
     struct hk_limiter_options limiter;        /* its concurrency 0 = min(64, the engine's) */
     bool ordered;                             /* per key */
     bool held;                                /* it cannot be used now: its messages wait */
-    bool shared; /* its concurrency is that of all relays of the store together (engine_seats.c) */
-    bool skip_dead;                           /* a dead head does not hold its key */
+    bool shared;    /* its concurrency is that of all relays of the store together (engine_seats.c) */
+    bool skip_dead; /* a dead head does not hold its key */
 };
 
 struct hk_engine_route {

@@ -746,9 +746,9 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_
                       const struct hk_heads *heads)
 {
     static void (*const scanned[])(struct hk_engine *, const struct look *) = {
-        [HK_ENGINE_SCAN_FRESH] = scanned_fresh, [HK_ENGINE_SCAN_BEHIND] = scanned_behind,
-        [HK_ENGINE_SCAN_RETRY] = scanned_retry, [HK_ENGINE_SCAN_KEY] = scanned_key,
-        [HK_ENGINE_SCAN_SWEEP] = scanned_sweep, [HK_ENGINE_SCAN_LATE] = scanned_late,
+        [HK_ENGINE_SCAN_FRESH] = scanned_fresh,   [HK_ENGINE_SCAN_BEHIND] = scanned_behind,
+        [HK_ENGINE_SCAN_RETRY] = scanned_retry,   [HK_ENGINE_SCAN_KEY] = scanned_key,
+        [HK_ENGINE_SCAN_SWEEP] = scanned_sweep,   [HK_ENGINE_SCAN_LATE] = scanned_late,
         [HK_ENGINE_SCAN_FORCED] = scanned_forced,
     };
     const struct look look = {.purpose = purpose,

@@ -486,8 +486,7 @@ void hk_dests_settle(struct hk_engine *e, int64_t now_ms)
     for (size_t k = e->n_awake; k-- > 0;) {
         size_t dest = e->awake[k];
         struct hk_dest *d = &e->dests[dest];
-        if (d->state == HK_DEST_IN_USE || d->in_hand ||
-            (d->state == HK_DEST_LEAVING && hk_seats_owed(d)))
+        if (d->state == HK_DEST_IN_USE || d->in_hand || (d->state == HK_DEST_LEAVING && hk_seats_owed(d)))
             continue;
         if (d->state == HK_DEST_CHANGING && !dest_changed(e, dest, now_ms))
             continue;

@@ -147,10 +147,10 @@ struct hk_dest {
     struct hk_meter rate, probe;
     struct hk_seats seats;
     uint32_t forced, forced_sending; /* in flight, on their way: beside the other counts */
-    enum hk_breaker_state circuit; /* as it was last seen … */
-    int64_t circuit_open_ms;       /* … and until when; monotonic */
-    int64_t circuit_seen_ms;       /* what polls told of it, as it was taken in */
-    int64_t seen_open_ms;          /* by the last poll */
+    enum hk_breaker_state circuit;   /* as it was last seen … */
+    int64_t circuit_open_ms;         /* … and until when; monotonic */
+    int64_t circuit_seen_ms;         /* what polls told of it, as it was taken in */
+    int64_t seen_open_ms;            /* by the last poll */
     bool tell_circuit;
     bool paused, seen_paused;
     bool pause_due; /* to be persisted */
@@ -254,10 +254,10 @@ struct hk_engine_share {
 
 /* Messages that people have forced (engine_forced.c). */
 struct hk_engine_forced {
-    bool look;          /* there may be some */
-    bool left;          /* some of those seen since the first were not taken */
+    bool look;                     /* there may be some */
+    bool left;                     /* some of those seen since the first were not taken */
     int64_t look_at_ms, looked_ms; /* not before; the last one; monotonic */
-    int64_t acts;       /* of people, as of the last poll */
+    int64_t acts;                  /* of people, as of the last poll */
     int64_t after_due_ms, after_id;
 };
 

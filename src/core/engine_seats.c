@@ -21,7 +21,7 @@ enum {
     HEAR_MS = 200,  /* so often a relay with seats asks who waits; and one without enough asks again */
     AGAIN_MS = 50,  /* … and one without any */
     LOCKED_MS = 10, /* another relay had the book */
-    GIVE_MS = 10    /* what others wait for goes with the exchange that settles, or so soon after the last one */
+    GIVE_MS = 10 /* what others wait for goes with the exchange that settles, or so soon after the last one */
 };
 
 static uint32_t fewer(uint32_t a, uint32_t b)

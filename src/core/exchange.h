@@ -76,7 +76,8 @@ struct hk_scan {
         destination; /* NULL = any (outbox); else those that name it and, in outbox, those that name none (""),
                                 whose route only the engine knows; a retry scan names one */
     const char *key; /* NULL = any; else `destination` is given, too */
-    bool forced;     /* retry, of any destination: only those that a person has forced (hk_store_admin_ops.retry) */
+    bool
+        forced; /* retry, of any destination: only those that a person has forced (hk_store_admin_ops.retry) */
     uint32_t limit;
 };
 
@@ -219,7 +220,7 @@ struct hk_exchanged {
     bool reset; /* nothing can be claimed before a poll, which will say so, too */
     int64_t
         definitions; /* of polls, as it is after this exchange; only where `unknown` was asked. Another one than it is: nobody could say */
-    struct hk_grant *grants; /* one per quota */
+    struct hk_grant *grants;      /* one per quota */
     struct hk_seats_given *seats; /* one per asking */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */

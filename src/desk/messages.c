@@ -240,7 +240,8 @@ const struct hk_op hk_op_messages_cancel_one =
         act_args, cancel_op);
 const struct hk_op hk_op_messages_retry =
     ACT("retry", "make a message that waits due now",
-        BUSY_SAYS " --force sends it once past the pause, the breaker, the rate and the\n"
-                  "concurrency of its destination; the order of its key is kept. At most 16 forced messages are in\n"
-                  "flight at once, per destination and relay.",
+        BUSY_SAYS
+        " --force sends it once past the pause, the breaker, the rate and the\n"
+        "concurrency of its destination; the order of its key is kept. At most 16 forced messages are in\n"
+        "flight at once, per destination and relay.",
         "retry", retry_args, retry_op);

@@ -92,13 +92,14 @@ struct hk_event_line {
     uint32_t life, attempt, charged;
     uint32_t max; /* commit, dest: attempts allowed; 0 = not known */
     uint32_t cap; /* dest: sends at once; redrive: of the canary */
-    uint64_t timeout; /* commit: of an attempt, as the message asks for it and may have it, ms; 0 = as its policy says, or not
+    uint64_t
+        timeout; /* commit: of an attempt, as the message asks for it and may have it, ms; 0 = as its policy says, or not
                          known; send: as the sink was told; 0 = not known */
-    bool all; /* dest: its cap is that of all relays together */
-    int status;   /* recv, fail: HTTP-like; 0 = none */
-    bool maybe;   /* fail: the destination may have acted */
-    bool acted;   /* recv: the receiver took it */
-    bool rows;    /* settle: it changed something; false = it was stale */
+    bool all;   /* dest: its cap is that of all relays together */
+    int status; /* recv, fail: HTTP-like; 0 = none */
+    bool maybe; /* fail: the destination may have acted */
+    bool acted; /* recv: the receiver took it */
+    bool rows;  /* settle: it changed something; false = it was stale */
 };
 
 /* Adds one line. Errors are the buffer's. */

@@ -18,10 +18,11 @@ const char *hk_place_name(enum hk_place place)
 enum hk_code hk_force_refused(const struct hk_act *act, struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
-    return hk_err_set(err, HK_CONFLICT,
-                      "message %s cannot be forced: a route leads it, or it has a key and messages of that key may "
-                      "come before it; resume its destination instead",
-                      hk_show(hk_str_of(act->message_id), shown));
+    return hk_err_set(
+        err, HK_CONFLICT,
+        "message %s cannot be forced: a route leads it, or it has a key and messages of that key may "
+        "come before it; resume its destination instead",
+        hk_show(hk_str_of(act->message_id), shown));
 }
 
 bool hk_place_by_name(struct hk_str name, enum hk_place *out)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of messages by filter: what fits is found in every place, page by page, and a call looks at a bounded number of rows. */
+/* Lists of messages by filter: what fits is found in every place, page by page, and a call looks at a bounded number of rows. And messages
+ * that people force. */
 #include <stdlib.h>
 
 #include "admin_suite.h"
@@ -252,6 +253,99 @@ static void rows_are_fetched_by_where_they_lie(void **state)
     admin_ops->close(admin);
 }
 
+/* ---- forced messages ---- */
+
+static enum hk_code force(struct hk_admin *admin, const char *message_id)
+{
+    struct hk_err err = {0};
+    struct hk_acted acted = {0};
+    const struct hk_act act = {message_id, NULL, "ann", "because"};
+    enum hk_code rc = admin_ops->force(admin, &act, &acted, &err);
+    assert_int_equal(acted.changed, rc == HK_OK);
+    assert_int_equal(err.message[0] != '\0', rc != HK_OK);
+    return rc;
+}
+
+static size_t forced_heads(struct hk_store *store, int64_t *out_ids)
+{
+    const struct hk_heads *heads = NULL;
+    struct hk_err err = {0};
+    const struct hk_scan scan = {
+        .source = HK_FROM_RETRY, .forced = true, .after_due_ms = INT64_MIN, .limit = 10};
+    assert_int_equal(store_kind->ops->scan(store, &scan, &heads, &err), HK_OK);
+    for (size_t i = 0; i < heads->n; i++)
+        out_ids[i] = heads->items[i].id;
+    return heads->n;
+}
+
+static void a_forced_message_is_found_until_an_attempt_is_settled(void **state)
+{
+    (void)state;
+    int64_t ids[20];
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, not_before) "
+                    "VALUES ('failed', 'a', 'Made', 'p', NULL)");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, not_before) "
+                    "VALUES ('fresh', 'b', 'Made', 'p', NULL)");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, not_before) "
+                    "VALUES ('later', 'c', 'Made', 'p', '2028-01-01T00:00:00Z')");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, not_before) "
+                    "VALUES ('other', 'a', 'Made', 'p', NULL)");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    s.due_ms = suite_clock_ms + 100000;
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(forced_heads(store, ids), 0);
+    assert_int_equal(force(admin, "failed"), HK_OK);
+    assert_int_equal(force(admin, "fresh"), HK_OK);
+    assert_int_equal(force(admin, "later"), HK_OK);
+    assert_int_equal(force(admin, "nobody"), HK_NOTFOUND);
+    assert_count("outbox_audit WHERE act = 'force'", 3);
+    assert_count("outbox", 1);
+    assert_int_equal(forced_heads(store, ids), 3); /* of all destinations */
+    int64_t claim = suite_claim(store, lane, HK_FROM_RETRY, ids[0]);
+    assert_int_equal(forced_heads(store, ids + 1), 2);
+    assert_int_equal(force(admin, "failed"), HK_BUSY);
+    struct hk_settle back = suite_settle(claim, HK_FROM_RETRY, ids[0], HK_SETTLE_RELEASE);
+    suite_settle_one(store, lane, &back);
+    assert_int_equal(forced_heads(store, ids), 3); /* nothing was tried */
+    claim = suite_claim(store, lane, HK_FROM_RETRY, ids[0]);
+    s = suite_settle(claim, HK_FROM_RETRY, ids[0], HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(forced_heads(store, ids), 2);
+    assert_count("outbox_retry WHERE forced", 2);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Others of its key may wait in outbox before it; and where one goes that a route leads only the relay knows. */
+static void what_may_overtake_others_cannot_be_forced(void **state)
+{
+    (void)state;
+    int64_t ids[20];
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, message_key) "
+                    "VALUES ('tried', 'a', 'Made', 'p', 'k')");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, message_key) "
+                    "VALUES ('keyed', 'a', 'Made', 'p', 'k')");
+    store_kind->sql("INSERT INTO outbox (message_id, event_type, payload) VALUES ('routed', 'Made', 'p')");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(force(admin, "keyed"), HK_CONFLICT);
+    assert_int_equal(force(admin, "routed"), HK_CONFLICT);
+    assert_count("outbox", 2);
+    assert_count("outbox_audit", 0);
+    assert_int_equal(force(admin, "tried"), HK_OK);
+    assert_int_equal(forced_heads(store, ids), 1);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 size_t admin_list_tests(struct CMUnitTest *out, size_t room)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
@@ -261,6 +355,8 @@ size_t admin_list_tests(struct CMUnitTest *out, size_t room)
         TEST(pages_show_every_attempt_once),
         TEST(names_of_tasks_are_given_once),
         TEST(rows_are_fetched_by_where_they_lie),
+        TEST(a_forced_message_is_found_until_an_attempt_is_settled),
+        TEST(what_may_overtake_others_cannot_be_forced),
     };
     assert_true(COUNT(tests) <= room);
     memcpy(out, tests, sizeof tests);

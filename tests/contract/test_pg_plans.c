@@ -24,6 +24,8 @@ static const struct {
     {"outbox_claim_pkey", "(claim ", NULL},
     {"outbox_exchange_pkey", "(lane ", NULL},
     {"outbox_bucket_pkey", "(destination ", NULL},
+    {"outbox_seats_pkey", "(destination ", NULL},
+    {"outbox_retry_forced", "(ROW(due_ms, ", NULL},
     {"outbox_retry_pkey", "(id ", NULL},
     {"outbox_stuck_pkey", "(source ", "(row_id "},
     {"outbox_retry_due", NAME, NULL},
@@ -75,7 +77,8 @@ static bool goes_by_key(unsigned id, const char *line)
 static bool sorts(unsigned id)
 {
     return id == HK_PG_SCAN_DEST || id == HK_PG_SCAN_DEST_WHOLE || id == HK_PG_SCAN_KEY ||
-           id == HK_PG_SCAN_RETRY_KEY || id == HK_PG_QUOTAS || id == HK_PG_CIRCUITS || id == HK_PG_GUARDS;
+           id == HK_PG_SCAN_RETRY_KEY || id == HK_PG_QUOTAS || id == HK_PG_SEATS || id == HK_PG_CIRCUITS ||
+           id == HK_PG_GUARDS;
 }
 
 static bool is_small(const char *table)

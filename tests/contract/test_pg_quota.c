@@ -274,7 +274,8 @@ static void an_older_relays_turn_is_never_ours(void **state)
 
 /* ---- seats ---- */
 
-static struct hk_seats_given seat(struct hk_store *store, int64_t lane, uint32_t most, uint32_t hold, uint32_t want)
+static struct hk_seats_given seat(struct hk_store *store, int64_t lane, uint32_t most, uint32_t hold,
+                                  uint32_t want)
 {
     const struct hk_seat_ask ask = {.destination = "a", .most = most, .hold = hold, .want = want};
     const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .seats = &ask, .n_seats = 1};
@@ -310,7 +311,8 @@ static void lanes_share_the_seats_of_a_destination(void **state)
     assert_int_equal(given.limit, HK_SEATS_NO_LIMIT);
     assert_int_equal(held(other, second, 4, 0, 0), 0);
     assert_int_equal(held(one, lane, 4, 2, 9), 4);
-    assert_int_equal(held(one, lane, 3, 4, 4), 4); /* it has fewer seats now: who has them keeps them as long as they are in use */
+    assert_int_equal(held(one, lane, 3, 4, 4),
+                     4); /* it has fewer seats now: who has them keeps them as long as they are in use */
     assert_int_equal(held(other, second, 3, 0, 1), 0);
     assert_int_equal(store_kind->ops->release(one, lane, NULL), HK_OK);
     assert_int_equal(held(other, second, 3, 0, 3), 3); /* who is gone has none */

@@ -185,7 +185,8 @@ static void a_lane_that_is_lost_has_no_seats(void **state)
     wait_ms(rig, LEASE_MS); /* its lane is gone; another one lives, so that it gets none */
     for (size_t i = 0; i < rig->n_sends; i++)
         if (!rig->sends[i].over)
-            end_send(rig, &rig->sends[i], (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true});
+            end_send(rig, &rig->sends[i],
+                     (struct hk_facts){.fault = HK_FAULT_LOCAL, .possibly_delivered = true});
     reply = (struct hk_model_reply){.rc = HK_OK};
     hk_model_release(rig->model, o.lane, &reply);
     hk_model_reply_free(&reply);

@@ -280,10 +280,16 @@ static void read_ahead(struct hk_store *store, const struct hk_scan *scan)
     heads->more = page->used < all || (uint32_t)all == page->asked;
 }
 
+static bool lacks_destination(const struct hk_scan *scan)
+{
+    bool wants = (scan->source == HK_FROM_RETRY && !scan->forced) || scan->key;
+    return wants && !scan->destination;
+}
+
 enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
                         struct hk_err *err)
 {
-    if (((scan->source == HK_FROM_RETRY && !scan->forced) || scan->key) && !scan->destination)
+    if (lacks_destination(scan))
         return hk_err_set(err, HK_INVALID, "a scan of retries or of a key needs a destination");
     hk_pg_relay_call(store);
     struct hk_heads *heads = &store->heads;
