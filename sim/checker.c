@@ -126,7 +126,6 @@ size_t hk_checker_committed(struct checker *c)
     return NOBODY;
 }
 
-/* The row at hand. */
 size_t hk_checker_row(struct checker *c, size_t msg)
 {
     size_t i = hk_names_get(&c->row_names, hk_checker_text(c, "row"));
@@ -386,7 +385,7 @@ static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
     return NULL;
 }
 
-/* The send of the row and claim at hand; NULL: none. A row is sent at most once under a claim. */
+/* A row is sent at most once under a claim. */
 struct csend *hk_checker_send(struct checker *c)
 {
     size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
@@ -628,10 +627,8 @@ static bool is_of_outbox(const struct checker *c)
 static void settle_retry(struct checker *c, struct cleg *leg)
 {
     const struct csend *send = hk_checker_send(c);
-    bool keyless = hk_checker_is_keyless(c);
-    if (keyless)
-        hk_checker_waits_for_key(c, leg);
-    else if (!send || !send->failed)
+    bool keyless = hk_checker_waits_for_key(c, leg);
+    if (!keyless && (!send || !send->failed))
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
     bool made = !keyless && !is_given_back(c, leg, send);
@@ -667,9 +664,7 @@ static void settle_unsent(struct checker *c, struct cleg *leg)
 /* To one leg, or to all of a message that is not routed yet. */
 static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
 {
-    if (hk_checker_is_keyless(c) && !is(kind, "retry"))
-        hk_checker_complain(c, "I27", "%s cannot be opened, and is settled as %.*s",
-                            hk_checker_msg_name(c, leg->msg), (int)kind.len, kind.ptr);
+    hk_checker_keyless_settled(c, leg, kind);
     if (is(kind, "sent"))
         settle_sent(c, leg);
     else if (is(kind, "dead"))

@@ -369,9 +369,9 @@ struct csend *hk_checker_send(struct checker *c);
 
 /* checker_keyless.c */
 void hk_checker_keyless(struct checker *c);
-/* Its relay had no key for it, under the claim at hand. */
-bool hk_checker_is_keyless(struct checker *c);
 void hk_checker_unopened_send(struct checker *c, const struct crow *row, size_t msg);
-void hk_checker_waits_for_key(struct checker *c, const struct cleg *leg);
+/* It is settled as a retry. False: its relay could open it. */
+bool hk_checker_waits_for_key(struct checker *c, const struct cleg *leg);
+void hk_checker_keyless_settled(struct checker *c, const struct cleg *leg, struct hk_str kind);
 
 #endif

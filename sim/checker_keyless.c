@@ -16,7 +16,8 @@ void hk_checker_keyless(struct checker *c)
     c->rows.items[r].keyless_at = c->t;
 }
 
-bool hk_checker_is_keyless(struct checker *c)
+/* Its relay had no key for it, under the claim at hand. */
+static bool is_keyless(struct checker *c)
 {
     size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
     return r != NOBODY && c->rows.items[r].keyless &&
@@ -29,10 +30,20 @@ void hk_checker_unopened_send(struct checker *c, const struct crow *row, size_t 
         hk_checker_complain(c, "I27", "%s is sent, and cannot be opened", hk_checker_msg_name(c, msg));
 }
 
-void hk_checker_waits_for_key(struct checker *c, const struct cleg *leg)
+bool hk_checker_waits_for_key(struct checker *c, const struct cleg *leg)
 {
-    const struct crow *row = &c->rows.items[hk_checker_row(c, NOBODY)];
-    if (hk_checker_number(c, "due") <= row->keyless_at && !hk_checker_clock_is_odd(c))
+    if (!is_keyless(c))
+        return false;
+    if (hk_checker_number(c, "due") <= c->rows.items[hk_checker_row(c, NOBODY)].keyless_at &&
+        !hk_checker_clock_is_odd(c))
         hk_checker_complain(c, "I27", "%s cannot be opened, and does not wait",
                             hk_checker_msg_name(c, leg->msg));
+    return true;
+}
+
+void hk_checker_keyless_settled(struct checker *c, const struct cleg *leg, struct hk_str kind)
+{
+    if (is_keyless(c) && !hk_str_eq(kind, hk_str_of("retry")))
+        hk_checker_complain(c, "I27", "%s cannot be opened, and is settled as %.*s",
+                            hk_checker_msg_name(c, leg->msg), (int)kind.len, kind.ptr);
 }

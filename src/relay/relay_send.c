@@ -166,6 +166,7 @@ static void withdrawn(struct hk_relay_delivery *d, const struct hk_try *attempt,
     HK_RELAY_TELL(r, attempt_withdrawn, attempt);
     hk_kept_full(r->kept, d->kept);
     hk_engine_on_busy(r->engine, now, a->slot);
+    hk_relay_sealed_end(d);
     hk_relay_pump_soon(r);
 }
 
