@@ -52,6 +52,26 @@ static void put_story(struct hk_json *json, const struct hk_notice *n)
     hk_json_end(json);
 }
 
+static void put_fields(struct hk_json *json, const struct hk_notice *n)
+{
+    hk_json_key(json, "fields");
+    hk_json_array(json);
+    for (size_t i = 0; i < n->n_fields && i < HK_ALERT_FIELDS; i++) {
+        const struct hk_alert_field *f = &n->fields[i];
+        hk_json_object(json);
+        put_text(json, "path", f->path);
+        hk_json_key(json, "state");
+        hk_json_cstr(json, hk_alert_field_word(f->state));
+        hk_json_key(json, "value");
+        if (f->state == HK_ALERT_FIELD_SHOWN)
+            hk_json_str(json, f->value);
+        else
+            hk_json_null(json);
+        hk_json_end(json);
+    }
+    hk_json_end(json);
+}
+
 static void put_facts(struct hk_json *json, const struct hk_notice *n)
 {
     put_text(json, "rule", hk_str_of(n->rule));
@@ -73,6 +93,7 @@ static void put_facts(struct hk_json *json, const struct hk_notice *n)
     put_text(json, "reason", n->reason);
     put_text(json, "event_type", n->event_type);
     put_text(json, "example_id", n->example_id);
+    put_fields(json, n);
     put_text(json, "detail", n->detail);
     put_story(json, n);
     put_text(json, "relay", hk_str_of(n->relay));

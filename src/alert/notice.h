@@ -37,6 +37,8 @@ struct hk_notice {
     int64_t since_ms, at_ms;                       /* Unix ms */
     struct hk_str destination, reason, event_type; /* empty where they do not apply */
     struct hk_str example_id;                      /* a message_id */
+    struct hk_alert_field fields[HK_ALERT_FIELDS]; /* of its payload */
+    size_t n_fields;
     struct hk_str detail;                          /* the last error, or why it was paused */
     double value,
         threshold; /* of rules that compare: letters, or seconds for ages, standstills and lags (whose threshold is

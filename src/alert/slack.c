@@ -109,7 +109,7 @@ static void on_fact(void *arg, enum hk_fact_kind kind, const char *label, struct
     }
     hk_words_again(&b->text, b->json.out);
     bool code = kind == HK_FACT_DESTINATION || kind == HK_FACT_REASON || kind == HK_FACT_EVENT_TYPE ||
-                kind == HK_FACT_EXAMPLE;
+                kind == HK_FACT_EXAMPLE || kind == HK_FACT_FIELDS;
     add_labelled(&b->text, label, code ? "`" : "", value, FIELD_MAX);
     put_text(b, "mrkdwn", hk_buf_str(&b->text));
 }

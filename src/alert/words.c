@@ -335,6 +335,7 @@ static struct hk_str text_of(const struct hk_notice *n, enum hk_fact_kind kind)
     case HK_FACT_VALUE:
     case HK_FACT_SINCE:
     case HK_FACT_STORY:
+    case HK_FACT_FIELDS:
     case HK_NFACTS:
         break;
     }
@@ -363,6 +364,25 @@ static void add_story(const struct telling *t)
     const struct telling of_more = {&more, t->words, t->out};
     hk_buf_adds(t->out, t->words->story_gap);
     tell(&of_more, t->words->story_more);
+}
+
+/* "sessionId: s-1; card: (masked)". A value that could be taken for another field stands in quotes. */
+static void add_fields(const struct telling *t)
+{
+    const struct hk_notice *n = t->notice;
+    for (size_t i = 0; i < n->n_fields && i < HK_ALERT_FIELDS; i++) {
+        const struct hk_alert_field *f = &n->fields[i];
+        bool shown = f->state == HK_ALERT_FIELD_SHOWN;
+        bool quoted = shown && (!f->value.len || memchr(f->value.ptr, ';', f->value.len));
+        hk_buf_adds(t->out, i ? "; " : "");
+        hk_show_plain(f->path, NAME_MAX_CHARS, t->out);
+        hk_buf_adds(t->out, quoted ? ": \"" : ": ");
+        if (shown)
+            hk_show_plain(f->value, HK_ALERT_FIELD_MAX, t->out);
+        else
+            hk_buf_adds(t->out, t->words->field[f->state]);
+        hk_buf_adds(t->out, quoted ? "\"" : "");
+    }
 }
 
 /* When it is over, what was measured last is of no use; and a test is about nothing. */
@@ -395,6 +415,9 @@ static void add_fact(const struct telling *t, enum hk_fact_kind kind)
         break;
     case HK_FACT_STORY:
         add_story(t);
+        break;
+    case HK_FACT_FIELDS:
+        add_fields(t);
         break;
     case HK_FACT_DESTINATION:
     case HK_FACT_REASON:

@@ -18,6 +18,7 @@ enum hk_fact_kind {
     HK_FACT_COUNT,
     HK_FACT_VALUE, /* what was measured, and its limit */
     HK_FACT_EXAMPLE,
+    HK_FACT_FIELDS, /* of the payload, as the rule names them */
     HK_FACT_SINCE,
     HK_FACT_DETAIL,
     HK_FACT_STORY, /* what else is told by this notice */
@@ -40,6 +41,7 @@ struct hk_words {
     const char *over, *test;      /* the same of the end, and of a test */
     const char *level_name[3];    /* as the value of a fact */
     const char *label[HK_NFACTS]; /* of facts */
+    const char *field[HK_NALERT_FIELD_STATES]; /* in place of a value that is not shown */
     const char *paused_label;     /* of the detail, when a destination is paused */
     const char *next, *dashboard; /* labels of the command and of the link */
     const char *colon;            /* between a label and its value */

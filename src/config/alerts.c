@@ -159,6 +159,7 @@ static bool means(enum hk_alert_kind kind, int opt)
                kind == HK_ALERT_PAUSED;
     case HK_ALERT_RULE_EVENT_OPT:
     case HK_ALERT_RULE_REASON_OPT:
+    case HK_ALERT_RULE_FIELDS_OPT:
         return hk_alert_kind_has_letters(kind);
     case HK_ALERT_RULE_ABOVE_OPT:
         return kind == HK_ALERT_DEAD_LETTERS_ABOVE || kind == HK_ALERT_DEAD_LETTERS_RISING;
@@ -266,6 +267,16 @@ const struct hk_conf_alert_rule *hk_config_alert_rule(const struct hk_config *co
     if (config->channels.n && !config->alerts.rules.n)
         return i < HK_COUNT(standard) ? &standard[i] : NULL;
     return i < config->alerts.rules.n ? &items[i] : NULL;
+}
+
+bool hk_config_knows_rule(const struct hk_config *config, const char *name)
+{
+    const struct hk_conf_alert_rule *rules = config->alerts.rules.n ? config->alerts.rules.items : standard;
+    size_t n = config->alerts.rules.n ? config->alerts.rules.n : HK_COUNT(standard);
+    for (size_t i = 0; i < n; i++)
+        if (rules[i].name && strcmp(rules[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 struct hk_alert_rule hk_conf_rule(const struct hk_conf_alert_rule *rule)

@@ -19,6 +19,7 @@
 #include "config/diag.h"
 #include "config/env.h"
 #include "core/alert.h"
+#include "payload/keyring.h"
 
 #define HK_CONFIG_NEVER UINT64_MAX /* a retention that does not end, a count that is not bounded */
 
@@ -123,6 +124,8 @@ struct hk_conf_telemetry {
     enum hk_conf_compression compression;
     struct hk_conf_list headers; /* of struct hk_conf_header */
     double sample;               /* 0 to 1, of the traces that begin here */
+    bool traces, metrics;        /* what is sent */
+    uint64_t metrics_interval_ms;
 };
 
 struct hk_conf_header {
@@ -189,6 +192,7 @@ struct hk_conf_limits {
     double rate_per_s;    /* 0: no limit */
     uint32_t burst;       /* at least 1 with a rate */
     uint32_t concurrency; /* 0: 64, or the relay's if that is less */
+    bool shared;          /* of all relays of the database together */
 };
 
 /* As written; only what is given counts. The result is struct hk_breaker_options. */
@@ -282,6 +286,29 @@ struct hk_conf_mask {
     struct hk_conf_list headers; /* of const char *: names */
 };
 
+/* ---- sealed payloads ---- */
+
+#define HK_SEAL_COMMAND_MAX 32
+
+struct hk_conf_seal_key {
+    uint32_t given;
+    const char *id;
+    const char *file, *env, *credential; /* one of these; NULL: not given */
+    struct hk_conf_list command;         /* of const char *; empty: not given */
+};
+
+enum hk_conf_seal_mode {
+    HK_SEAL_OFF = 0,
+    HK_SEAL_END
+};
+
+struct hk_conf_seal {
+    uint32_t given;
+    enum hk_conf_seal_mode mode;
+    const char *store;
+    struct hk_conf_list keys; /* of struct hk_conf_seal_key; the newest first */
+};
+
 /* ---- channels and alerts ---- */
 
 struct hk_conf_slack {
@@ -356,6 +383,7 @@ struct hk_conf_alert_rule {
     uint64_t above, age_ms, for_ms;
     enum hk_severity_level severity;
     struct hk_conf_list channels; /* of const char *; empty: all */
+    struct hk_conf_list fields;   /* of const char *: paths; empty: none */
 };
 
 struct hk_conf_alerts {
@@ -385,6 +413,9 @@ struct hk_config {
     struct hk_conf_list routes;
     struct hk_conf_list validate;
     struct hk_conf_list masks;
+    struct hk_conf_seal seal;
+    struct hk_keyring *keys;      /* of `seal`; NULL: there are none */
+    void *key_sources;            /* keys.c knows */
     struct hk_conf_list channels; /* of struct hk_conf_channel */
     struct hk_conf_alerts alerts;
     struct hk_policies *policies; /* presets, then the file's, with the default set */
@@ -415,6 +446,8 @@ const struct hk_conf_mask *hk_config_mask(const struct hk_config *config, size_t
 const struct hk_conf_channel *hk_config_channel(const struct hk_config *config, size_t i);
 /* Those of the file; without any the standard ones, if there is a channel. NULL past the last. */
 const struct hk_conf_alert_rule *hk_config_alert_rule(const struct hk_config *config, size_t i);
+/* Is there a rule of that name: one of the file, or of the standard ones where the file has none? With or without channels. */
+bool hk_config_knows_rule(const struct hk_config *config, const char *name);
 /* As core/alert.h takes it; its texts are the configuration's. */
 struct hk_alert_rule hk_conf_rule(const struct hk_conf_alert_rule *rule);
 /* Is this rule told there? By its list of channels, and the severity that the channel wants. */

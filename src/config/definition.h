@@ -45,9 +45,22 @@ enum hk_code hk_config_define(const struct hk_definition_ask *ask, struct hk_poo
                               struct hk_conf_destination *out, struct hk_definition_wrongs *wrongs,
                               struct hk_err *err) HK_MUSTCHECK;
 
+/* A retry policy by itself, as it would stand under its name in the configuration: for people who try one before they put it there. It
+ * takes nothing from outside. `*out` belongs to the caller (hk_policy_free). `wrongs` as above. HK_INVALID, HK_NOMEM. */
+enum hk_code hk_config_define_policy(struct hk_str text, struct hk_pool *mem, struct hk_policy **out,
+                                     struct hk_definition_wrongs *wrongs, struct hk_err *err) HK_MUSTCHECK;
+
 /* The text as JSON in one line, references as they stand: how definitions are kept. HK_INVALID, HK_NOMEM. */
 enum hk_code hk_config_definition_json(struct hk_str text, struct hk_buf *out,
                                        struct hk_err *err) HK_MUSTCHECK;
+
+/* Does a definition that is kept keep the order of keys, and pass over dead heads then? Of the text alone: no policy, no secret is looked
+ * at, and nothing is checked. */
+struct hk_definition_order {
+    bool by_key, skip_dead;
+};
+
+struct hk_definition_order hk_config_definition_order(struct hk_str json);
 
 /* One definition of a file that holds many. */
 struct hk_definition_item {

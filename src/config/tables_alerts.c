@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "config/tables.h"
 #include "config/text.h"
+#include "payload/path.h"
 
 #define AT(type, member) .offset = offsetof(type, member)
 #define URL              .min = 1, .max = 2048
@@ -199,6 +200,12 @@ static const struct hk_word when_words[] = {{"dead_letter", HK_ALERT_DEAD_LETTER
 
 static const struct hk_opt channel_elem = {.type = HK_OPT_NAME, .ref = HK_REF_CHANNEL, .example = "ops"};
 
+static const struct hk_opt field_elem = {.type = HK_OPT_STRING,
+                                         .min = 1,
+                                         .max = HK_PATH_TEXT_MAX,
+                                         .check = hk_text_check_path,
+                                         .example = "sessionId"};
+
 #define GLOB .min = 1, .max = 255, .check = hk_text_check_printable, .otherwise = "any"
 
 static const struct hk_opt rule_opts[HK_ALERT_RULE_NOPTS] = {
@@ -230,6 +237,10 @@ static const struct hk_opt rule_opts[HK_ALERT_RULE_NOPTS] = {
     [HK_ALERT_RULE_CHANNELS_OPT] = {"channels", HK_OPT_LIST, HK_OPT_ONE,
                                     AT(struct hk_conf_alert_rule, channels), .max = 32, .elem = &channel_elem,
                                     .otherwise = "all", .example = "[ops]", .help = "who is told"},
+    [HK_ALERT_RULE_FIELDS_OPT] = {"fields", HK_OPT_LIST, HK_OPT_ONE, AT(struct hk_conf_alert_rule, fields),
+                                  .max = HK_ALERT_FIELDS, .elem = &field_elem, .otherwise = "none",
+                                  .example = "[sessionId, tableName]",
+                                  .help = "values of the payload that notices show, masked; only about single letters"},
 };
 
 const struct hk_opt_table hk_alert_rule_table = {

@@ -147,6 +147,13 @@ static const char *const notice_words[] = {[HK_NOTICE_FIRING] = "firing",
                                            [HK_NOTICE_RESOLVED] = "resolved",
                                            [HK_NOTICE_TEST] = "test"};
 
+static const char *const field_words[HK_NALERT_FIELD_STATES] = {
+    [HK_ALERT_FIELD_SHOWN] = "shown",
+    [HK_ALERT_FIELD_MASKED] = "masked",
+    [HK_ALERT_FIELD_ABSENT] = "absent",
+    [HK_ALERT_FIELD_UNREADABLE] = "unreadable",
+};
+
 #define N_WORDS(words) (sizeof(words) / sizeof(words)[0])
 
 /* The place of `word`; `n` when it is not there. */
@@ -182,6 +189,19 @@ bool hk_alert_kind_of(struct hk_str word, enum hk_alert_kind *out)
     if (i < N_WORDS(kind_words))
         *out = (enum hk_alert_kind)i;
     return i < N_WORDS(kind_words);
+}
+
+const char *hk_alert_field_word(enum hk_alert_field_state state)
+{
+    return field_words[state];
+}
+
+bool hk_alert_field_of(struct hk_str word, enum hk_alert_field_state *out)
+{
+    size_t i = place_of(field_words, N_WORDS(field_words), word);
+    if (i < N_WORDS(field_words))
+        *out = (enum hk_alert_field_state)i;
+    return i < N_WORDS(field_words);
 }
 
 const char *hk_severity_word(enum hk_severity_level level)

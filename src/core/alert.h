@@ -60,6 +60,24 @@ enum hk_alert_kind {
 
 #define HK_ALERT_SEPARATE 10
 
+/* A field of the payload that a rule names, for the notice. */
+enum hk_alert_field_state {
+    HK_ALERT_FIELD_SHOWN = 0,
+    HK_ALERT_FIELD_MASKED,    /* `masks` hide it */
+    HK_ALERT_FIELD_ABSENT,    /* the payload has no such field */
+    HK_ALERT_FIELD_UNREADABLE /* the payload is not JSON, sealed, or too large */
+};
+
+#define HK_NALERT_FIELD_STATES 4
+#define HK_ALERT_FIELDS        8   /* of one rule */
+#define HK_ALERT_FIELD_MAX     120 /* bytes of a value; longer ones are cut */
+
+struct hk_alert_field {
+    struct hk_str path; /* as the rule has it */
+    struct hk_str value;
+    enum hk_alert_field_state state;
+};
+
 /* Texts outlive the evaluation. */
 struct hk_alert_rule {
     const char *name;
@@ -69,6 +87,8 @@ struct hk_alert_rule {
     uint64_t above;                                /* dead_letters_above, dead_letters_rising */
     uint64_t age_ms;   /* oldest_age, no_progress; the window of dead_letters_rising and lag_growing */
     uint64_t for_ms;   /* must hold so long before it is told */
+    const char *const *fields; /* paths into the payload, for the notice */
+    size_t n_fields;
     uint32_t channels; /* that are told, as bits: no leader speaks for channels that do not hear it */
 };
 
@@ -162,6 +182,9 @@ struct hk_alert {
     int64_t letter_id; /* one of its letters that is not settled, as far as is known; 0 = none */
     /* What rules that look back remember: deaths by part of the window, lags, a progress. */
     int64_t series_ms, series[HK_ALERT_SERIES];
+    struct hk_str fields; /* of the letter that the last notice named: text of store/alerts.h; empty = none */
+    struct hk_alert_field *named; /* the same for people, where it was asked for */
+    size_t n_named;
     /* How many the last notice spoke of, by itself or as a line of its leader's; 0 = not known. */
     uint64_t told_figure;
     /* of one evaluation */
@@ -246,6 +269,8 @@ const char *hk_alert_status_word(enum hk_alert_status status); /* "watching" …
 bool hk_alert_status_of(struct hk_str word, enum hk_alert_status *out);
 const char *hk_alert_kind_word(enum hk_alert_kind kind); /* "dead_letter" … */
 bool hk_alert_kind_of(struct hk_str word, enum hk_alert_kind *out);
+const char *hk_alert_field_word(enum hk_alert_field_state state); /* "shown", "masked" … */
+bool hk_alert_field_of(struct hk_str word, enum hk_alert_field_state *out);
 const char *hk_severity_word(enum hk_severity_level level); /* "info" … */
 bool hk_severity_of(struct hk_str word, enum hk_severity_level *out);
 const char *hk_notice_word(enum hk_notice_kind kind); /* "firing" … */

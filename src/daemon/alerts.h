@@ -3,6 +3,7 @@
  *
  *   alerts_plan.c   the configuration's rules and channels, copied: a reload may come while a channel hangs
  *   alerts_waiting.c  which messages could have gone
+ *   alerts_fields.c the fields of a payload that a rule names
  *   alerts_facts.c  a notice as JSON, and back
  *   alerts_rounds.c the store's side, which blocks: evaluate, claim, settle; runs on one thread of its own
  *   part_alerts.c   the loop's side: when to do what, which channel is free, what is told without the store
@@ -51,8 +52,10 @@ struct hk_alerts_plan {
     const char *relay, *link;    /* link: NULL = none */
     struct hk_masks *masks;      /* NULL = nothing is masked */
     bool figures;                /* some rule looks at counts or ages */
-    struct hk_blocking *ordered; /* destinations that keep the order of keys */
+    struct hk_blocking *ordered; /* destinations of the configuration that keep the order of keys */
     size_t n_ordered;
+    const char **named; /* all of the configuration, by name: what the store has of the same name does not count */
+    size_t n_named;
     struct hk_alerts_route *routes; /* in the order of the file */
     size_t n_routes;
     unsigned refs;
@@ -63,6 +66,8 @@ enum hk_code hk_alerts_plan_new(const struct hk_config *config, const char *rela
                                 struct hk_alerts_plan **out_plan, struct hk_err *err) HK_MUSTCHECK;
 struct hk_alerts_plan *hk_alerts_plan_ref(struct hk_alerts_plan *plan);
 void hk_alerts_plan_unref(struct hk_alerts_plan *plan); /* accepts NULL */
+/* Does the configuration have a destination of that name? */
+bool hk_alerts_plan_names(const struct hk_alerts_plan *plan, const char *name);
 
 /* ---- what could have gone ---- */
 
@@ -71,6 +76,14 @@ void hk_alerts_plan_unref(struct hk_alerts_plan *plan); /* accepts NULL */
  * of the plan. */
 void hk_alerts_judge_waiting(const struct hk_alerts_plan *plan, const struct hk_waiting *waiting,
                              const struct hk_figures *figures, struct hk_alert_facts *facts);
+
+/* ---- fields of a payload (alerts_fields.c) ---- */
+
+/* What the rule names of the letter's payload, masked, as hk_alerts_fields_text writes it; nothing for a rule that names none. HK_NOMEM.
+ * `mem` holds what is read meanwhile. */
+enum hk_code hk_alerts_name_fields(const struct hk_masks *masks, const struct hk_alert_rule *rule,
+                                   const struct hk_letter_shown *shown, struct hk_pool *mem,
+                                   struct hk_buf *out) HK_MUSTCHECK;
 
 /* ---- a notice as JSON ---- */
 

@@ -29,6 +29,20 @@ static int64_t thousandths(double value)
     return value > -most && value < most ? (int64_t)(value * 1000) : 0;
 }
 
+static void put_fields(struct hk_json *json, const struct hk_notice *n)
+{
+    struct hk_buf text;
+    if (!n->n_fields)
+        return;
+    hk_buf_init(&text, HK_ALERT_FIELDS_TEXT_MAX);
+    hk_alerts_fields_text(n->fields, n->n_fields, &text);
+    hk_json_key(json, "fields");
+    hk_json_str(json, hk_buf_str(&text));
+    if (hk_buf_status(&text) != HK_OK && hk_buf_status(json->out) == HK_OK)
+        json->out->status = hk_buf_status(&text);
+    hk_buf_fini(&text);
+}
+
 static void put_line(struct hk_json *json, const struct hk_notice_line *line)
 {
     hk_json_object(json);
@@ -56,6 +70,7 @@ void hk_alerts_facts_write(const struct hk_notice *n, struct hk_buf *out)
     put_str(&json, "reason", n->reason);
     put_str(&json, "event_type", n->event_type);
     put_str(&json, "example_id", n->example_id);
+    put_fields(&json, n);
     put_str(&json, "detail", n->detail);
     put_i64(&json, "value_ms", thousandths(n->value));
     put_i64(&json, "threshold_ms", thousandths(n->threshold));
@@ -100,6 +115,9 @@ static void read_text(struct reader *r, struct hk_str key, struct hk_str raw)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (hk_scan_text_eq(key, hk_str_of(texts[i].key)))
             *texts[i].out = value;
+    if (!r->line && hk_scan_text_eq(key, hk_str_of("fields")) &&
+        hk_alerts_fields_of(value, r->arena, r->out->fields, &r->out->n_fields) != HK_OK)
+        r->failed = true;
     if (hk_scan_text_eq(key, hk_str_of("relay")))
         r->out->relay = copy;
     if (hk_scan_text_eq(key, hk_str_of("about")))

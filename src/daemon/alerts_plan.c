@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the configuration to what alerts work with. */
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "alert/conf.h"
 #include "base/mem.h"
@@ -20,12 +22,26 @@ static void copy_rule(struct hk_copier *c, const struct hk_config *config,
     rule.destination = hk_copier_text(c, rule.destination);
     rule.event_type = hk_copier_text(c, rule.event_type);
     rule.reason = hk_copier_text(c, rule.reason);
+    rule.fields = hk_copier_list(c, &conf->fields);
+    rule.n_fields = conf->fields.n;
     for (size_t i = 0; (channel = hk_config_channel(config, i)) != NULL; i++)
         if (hk_conf_rule_has(conf, channel))
             told |= UINT32_C(1) << i;
     plan->figures = plan->figures || hk_alert_kind_has_figures(rule.kind);
     rule.channels = told;
     plan->rules[plan->n_rules++] = rule;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+bool hk_alerts_plan_names(const struct hk_alerts_plan *plan, const char *name)
+{
+    return plan->n_named > 0 &&
+           bsearch(&name, plan->named, plan->n_named, sizeof *plan->named, by_text) != NULL;
 }
 
 static void copy_orders(struct hk_alerts_plan *plan, struct hk_copier *c, const struct hk_config *config)
@@ -35,7 +51,12 @@ static void copy_orders(struct hk_alerts_plan *plan, struct hk_copier *c, const 
     while (hk_config_destination(config, n))
         n++;
     plan->ordered = hk_pool_alloc(c->arena, n + 1, sizeof *plan->ordered);
-    c->failed = c->failed || !plan->ordered;
+    plan->named = hk_pool_alloc(c->arena, n + 1, sizeof *plan->named);
+    c->failed = c->failed || !plan->ordered || !plan->named;
+    for (size_t i = 0; !c->failed && (conf = hk_config_destination(config, i)) != NULL; i++)
+        plan->named[plan->n_named++] = hk_copier_text(c, conf->name);
+    if (!c->failed && plan->n_named > 1)
+        qsort(plan->named, plan->n_named, sizeof *plan->named, by_text);
     for (size_t i = 0; !c->failed && (conf = hk_config_destination(config, i)) != NULL; i++)
         if (conf->order == HK_ORDER_KEY)
             plan->ordered[plan->n_ordered++] = (struct hk_blocking){

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "config/definition.h"
 #include "daemon/alerts.h"
 #include "desk/letters.h"
 #include "exec/clock.h"
@@ -86,6 +87,7 @@ static enum hk_code keep_alerts(struct seen *s, const struct hk_alerts_looked *l
         a.event_type = keep(s, a.event_type);
         a.example_id = keep(s, a.example_id);
         a.detail = keep(s, a.detail);
+        a.fields = keep(s, a.fields);
         rc = hk_alert_board_add(board, &a);
     }
     return rc;
@@ -144,6 +146,35 @@ static enum hk_code keep_figures(struct seen *s, struct hk_alerts_rounds *rounds
     return HK_OK;
 }
 
+/* Which destinations keep the order of keys: the configuration's, and those of the store for which something waits. */
+static enum hk_code keep_ordered(struct seen *s, struct hk_alerts_rounds *rounds,
+                                 const struct hk_alerts_plan *plan, struct hk_blocking **out, size_t *out_n,
+                                 struct hk_err *err)
+{
+    const struct hk_definitions *kept = NULL;
+    size_t n_names = 0, n = 0;
+    struct hk_str *names = hk_pool_alloc(&s->arena, s->n_dests + 1, sizeof *names);
+    for (size_t i = 0; names && i < s->n_dests; i++)
+        if (s->dests[i].name.len && !hk_alerts_plan_names(plan, s->dests[i].name.ptr))
+            names[n_names++] = s->dests[i].name;
+    enum hk_code rc = names && n_names ? rounds->ops->definitions_of(rounds->admin, names, n_names, &kept, err) : HK_OK;
+    if (rc != HK_OK)
+        return rc;
+    struct hk_blocking *items = hk_pool_alloc(&s->arena, plan->n_ordered + n_names + 1, sizeof *items);
+    s->failed = s->failed || !names || !items;
+    for (size_t i = 0; !s->failed && i < plan->n_ordered; i++)
+        items[n++] = plan->ordered[i];
+    for (size_t i = 0; !s->failed && kept && i < kept->n; i++) {
+        struct hk_definition_order order = hk_config_definition_order(kept->items[i].text);
+        if (order.by_key)
+            items[n++] = (struct hk_blocking){.destination = keep(s, kept->items[i].name).ptr,
+                                              .skip_dead = order.skip_dead};
+    }
+    *out = items;
+    *out_n = n;
+    return HK_OK;
+}
+
 /* What waits, and whether it could have gone. What relays saw lately is told by them, and may be missing. */
 static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_rounds *rounds,
                                  const struct hk_alerts_plan *plan, struct hk_err *err)
@@ -151,9 +182,14 @@ static enum hk_code keep_waiting(struct seen *s, struct hk_alerts_rounds *rounds
     const struct hk_figures none = {.n = 0}, *figures = NULL;
     const struct hk_waiting *waiting = NULL;
     struct hk_err no_figures = {.message = ""};
+    struct hk_blocking *ordered = NULL;
+    size_t n_ordered = 0;
+    enum hk_code rc = keep_ordered(s, rounds, plan, &ordered, &n_ordered, err);
+    if (rc != HK_OK || s->failed)
+        return rc;
     if (rounds->ops->figures(rounds->admin, &figures, &no_figures) != HK_OK)
         figures = &none;
-    enum hk_code rc = rounds->ops->waiting(rounds->admin, plan->ordered, plan->n_ordered, &waiting, err);
+    rc = rounds->ops->waiting(rounds->admin, ordered, n_ordered, &waiting, err);
     if (rc != HK_OK)
         return rc;
     s->facts.dests = s->dests;
@@ -196,20 +232,28 @@ static void mask_error(struct seen *s, const struct hk_masks *masks, const struc
         s->failed = hk_mask_about(masks, &about, l->error, out) != HK_OK || s->failed;
 }
 
-/* A letter that is gone meanwhile has no error to show. */
-static enum hk_code read_detail(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
-                                struct seen *s, struct hk_alert *a, struct hk_err *err)
+/* A letter that is gone meanwhile has nothing to show. */
+static enum hk_code read_letter(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,
+                                struct seen *s, struct hk_alert *a, const struct hk_alert_rule *rule,
+                                struct hk_err *err)
 {
     const struct hk_letter_shown *shown = NULL;
     struct hk_buf text;
-    enum hk_code rc =
-        rounds->letters->show(rounds->admin, a->letter_id, plan->masks ? PAYLOAD_MAX : 0, &shown, err);
+    size_t payload_max = plan->masks || rule->n_fields ? PAYLOAD_MAX : 0;
+    enum hk_code rc = rounds->letters->show(rounds->admin, a->letter_id, payload_max, &shown, err);
     if (rc != HK_OK)
         return rc == HK_NOTFOUND ? HK_OK : rc;
     hk_buf_init(&text, TEXT_MAX);
     mask_error(s, plan->masks, shown, &text);
     if (!s->failed)
         a->detail = keep(s, hk_alerts_cut(hk_buf_str(&text)));
+    hk_buf_reset(&text);
+    if (!s->failed && hk_alerts_name_fields(plan->masks, rule, shown, &s->arena, &text) != HK_OK)
+        s->failed = true;
+    if (!s->failed) {
+        a->fields = keep(s, hk_buf_str(&text));
+        a->example_id = keep(s, hk_alerts_cut(shown->letter.message_id));
+    }
     hk_buf_fini(&text);
     return HK_OK;
 }
@@ -228,6 +272,8 @@ static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const
     struct hk_notice notice;
     struct hk_buf facts;
     hk_alerts_notice_of(plan, a, tell->kind, s->facts.now_ms, &notice);
+    s->failed = s->failed ||
+                hk_alerts_fields_of(a->fields, &s->arena, notice.fields, &notice.n_fields) != HK_OK;
     for (size_t i = 0; i < board->n; i++)
         if (hk_alert_is_line(board, tell, i))
             hk_alerts_notice_add_line(&notice, &board->alerts[i]);
@@ -255,7 +301,7 @@ static enum hk_code make_notices(struct hk_alerts_rounds *rounds, const struct h
     for (size_t i = 0; i < board->n_tells && rc == HK_OK && !s->failed; i++) {
         struct hk_alert *a = &board->alerts[board->tells[i].alert];
         if (hk_alert_kind_has_letters(a->kind) && a->letter_id && board->tells[i].kind != HK_NOTICE_RESOLVED)
-            rc = read_detail(rounds, plan, s, a, err);
+            rc = read_letter(rounds, plan, s, a, &plan->rules[board->tells[i].rule], err);
         add_notices(s, plan, board, &board->tells[i], out);
     }
     return rc;

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "daemon/meter_names.h"
 #include "daemon/meter_watch.h"
 #include "exec/clock.h"
 
@@ -24,6 +25,7 @@ struct hk_meter_watch {
     struct ended *ended;
     size_t n_ended, ended_size; /* a power of two */
     int64_t in_flight;
+    struct hk_meter_names names;
 };
 
 /* ---- messages between attempt and settle ---- */
@@ -88,10 +90,18 @@ static void attempt_begins(void *arg, const struct hk_try *attempt)
         w->began_us[attempt->slot] = hk_clock_us();
 }
 
+static void attempt_withdrawn(void *arg, const struct hk_try *attempt)
+{
+    struct hk_meter_watch *w = arg;
+    (void)attempt;
+    hk_metrics_set(w->m, HK_METER_IN_FLIGHT, 0, 0, --w->in_flight);
+}
+
 static void attempt_ended(void *arg, const struct hk_try *attempt, const struct hk_facts *facts)
 {
     struct hk_meter_watch *w = arg;
-    size_t dest = hk_metrics_dest(w->m, hk_str_of(attempt->destination));
+    size_t dest = hk_meter_names_use(&w->names, hk_str_of(attempt->destination), attempt->dest,
+                                     hk_clock_us() / 1000);
     uint64_t took_us = facts->duration_ms * 1000;
     if (attempt->slot < w->n_began)
         took_us = (uint64_t)(hk_clock_us() - w->began_us[attempt->slot]);
@@ -175,6 +185,7 @@ void hk_meter_watch_look(struct hk_meter_watch *w, struct hk_onlooker *out)
 {
     *out = (struct hk_onlooker){.arg = w,
                                 .attempt_begins = attempt_begins,
+                                .attempt_withdrawn = attempt_withdrawn,
                                 .attempt_ended = attempt_ended,
                                 .exchanged = exchanged,
                                 .store_called = store_called,
@@ -185,11 +196,9 @@ void hk_meter_watch_look(struct hk_meter_watch *w, struct hk_onlooker *out)
 
 /* ---- what is asked for ---- */
 
-static void show_dest(struct hk_meter_watch *w, const struct hk_dest_view *v)
+/* Only those that have a value of their own: states cannot be added up. */
+static void show_dest(struct hk_meter_watch *w, size_t dest, const struct hk_dest_view *v)
 {
-    size_t dest = hk_metrics_dest(w->m, hk_str_of(v->name));
-    if (dest == HK_METRIC_OTHER)
-        return; /* states cannot be added up */
     hk_metrics_set(w->m, HK_METER_SEEN, dest, 0, (int64_t)v->seen);
     hk_metrics_set(w->m, HK_METER_DEST_IN_FLIGHT, dest, 0, v->in_flight);
     hk_metrics_set(w->m, HK_METER_DEST_CONCURRENCY, dest, 0, v->concurrency);
@@ -211,8 +220,13 @@ void hk_meter_watch_tick(struct hk_meter_watch *w)
     hk_metrics_set(w->m, HK_METER_SCANS, 0, 0, (int64_t)stats.scans);
     hk_metrics_set(w->m, HK_METER_EXCHANGES, 0, 0, (int64_t)stats.exchanges);
     hk_metrics_set(w->m, HK_METER_SWEPT, 0, 0, (int64_t)stats.swept);
-    for (size_t i = 0; hk_relay_view_dest(w->env->relay, i, &view); i++)
-        show_dest(w, &view);
+    hk_meter_names_look(&w->names, hk_relay_kept(w->env->relay));
+    for (size_t i = 0; i < HK_METRIC_DESTS; i++) {
+        const struct hk_meter_name *name = &w->names.names[i];
+        if (name->name[0] && hk_relay_view_dest(w->env->relay, name->place, &view) &&
+            strcmp(view.name, name->name) == 0)
+            show_dest(w, i, &view);
+    }
 }
 
 /* ---- configurations come and go ---- */
@@ -239,21 +253,11 @@ static void make_room(struct hk_meter_watch *w, const struct hk_config *c)
     w->n_ended = 0;
 }
 
-static void name_dests(struct hk_meter_watch *w, const struct hk_config *c)
-{
-    const char *names[HK_METRIC_DESTS];
-    const struct hk_conf_destination *dest;
-    size_t n = 0;
-    for (; n < HK_METRIC_DESTS && (dest = hk_config_destination(c, n)) != NULL; n++)
-        names[n] = dest->name;
-    hk_metrics_destinations(w->m, names, n);
-}
-
 static void use_config(struct hk_meter_watch *w)
 {
     const struct hk_config *c = w->env->config;
     make_room(w, c);
-    name_dests(w, c);
+    hk_meter_names_configure(&w->names, c);
     hk_metrics_set(w->m, HK_METER_CONCURRENCY, 0, 0, c->relay.concurrency);
 }
 
@@ -273,6 +277,7 @@ enum hk_code hk_meter_watch_new(const struct hk_part_env *env, struct hk_metrics
         w->env = env;
         w->m = metrics;
         w->health = health;
+        hk_meter_names_init(&w->names, metrics);
         use_config(w);
     }
     if (!w || !w->ended) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics and the admin server. The relay's side counts (meter_watch.c), a thread asks the store what only it knows
  * (queue_gauges.c), and the server's thread shows it all; nobody waits for anybody. */
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ struct part {
     struct hk_doors doors;
     /* One for the door with TLS, and one for all others: handshakes are work, and a flood of them delays no probe at another door. */
     struct hk_admin_server *servers[N_SERVERS];
+    struct hk_admin_room *room;
     struct hk_api_service *api; /* NULL: only probes and metrics are wanted */
     struct hk_admin_service service;
     int64_t started_ms;
@@ -109,6 +111,7 @@ static void free_part(struct part *p)
     for (size_t i = 0; i < N_SERVERS; i++)
         hk_admin_server_stop(p->servers[i]);
     hk_api_service_free(p->api);
+    hk_admin_room_unref(p->room);
     hk_doors_close(&p->doors);
     hk_queue_gauges_free(p->gauges);
     hk_timer_free(p->tick);
@@ -120,6 +123,8 @@ static void free_part(struct part *p)
 static enum hk_code start_metrics(struct part *p, struct hk_err *err)
 {
     enum hk_code rc = hk_metrics_new(hk_meters, HK_NMETERS, &p->metrics, err);
+    if (rc == HK_OK)
+        hk_metrics_on_look(p->metrics, refresh, p);
     if (rc == HK_OK)
         rc = set_constants(p, err);
     if (rc == HK_OK)
@@ -161,7 +166,8 @@ static enum hk_code start_api(struct part *p, struct hk_err *err)
 static enum hk_code start_servers(struct part *p, struct hk_err *err)
 {
     const struct hk_admin_site site = site_of(p);
-    enum hk_code rc = HK_OK;
+    p->room = hk_admin_room_new();
+    enum hk_code rc = p->room ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory for the admin server");
     for (size_t i = 0; i < N_SERVERS; i++) {
         struct hk_admin_listener chosen[HK_ADMIN_LISTENERS];
         size_t n = 0;
@@ -171,9 +177,16 @@ static enum hk_code start_servers(struct part *p, struct hk_err *err)
         for (size_t j = 0; rc != HK_OK && j < n; j++)
             (void)close(chosen[j].fd);
         if (n > 0 && rc == HK_OK)
-            rc = hk_admin_server_start(&site, chosen, n, &p->servers[i], err);
+            rc = hk_admin_server_start(&site, p->room, chosen, n, &p->servers[i], err);
     }
     return rc;
+}
+
+/* Metrics may be sent to a collector, also where nobody may come and ask for them. */
+static bool may_push(const struct hk_part_env *env)
+{
+    return env->config->telemetry.endpoint[0] || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") ||
+           getenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
 }
 
 static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
@@ -184,7 +197,7 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
         return HK_OK; /* without memory for it the relay goes on */
     p->env = env;
     enum hk_code rc = hk_doors_open(&p->doors, &env->config->admin, env->log, err);
-    if (rc != HK_OK || p->doors.n == 0) {
+    if (rc != HK_OK || (p->doors.n == 0 && !may_push(env))) {
         if (rc == HK_OK)
             hk_doors_shut(&p->doors);
         hk_mem_free(p);

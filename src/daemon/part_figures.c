@@ -5,6 +5,9 @@
  *   loop: attempts and exchanges -> windows; every 5 s what has something to say is copied -> worker: one short transaction
  *         and -> tallies; when a minute is over they become rows of outbox_series -> the same worker
  *
+ * Destinations of the store are met at their first attempt: most of them rest, and cost nothing here. At most MET_MAX of them are known
+ * at a time; what others do is counted together.
+ *
  * The worker has a connection of its own, opened when there is something to write and closed when there has been nothing for a
  * while. A store that is busy or gone costs figures, nothing else: what was not written is told anew 5 s later. Rows go with
  * their lane (a trigger of the schema). */
@@ -27,11 +30,15 @@ enum {
     BUSY_MS = 1000,
     QUIET_TICKS = 24,           /* then the connection is closed */
     ERROR_EVERY_MS = 1000,      /* of a destination: masking takes time */
-    MASKED_BYTES_MAX = 64 << 10 /* payloads that are looked through for what an error must not repeat */
+    MASKED_BYTES_MAX = 64 << 10, /* payloads that are looked through for what an error must not repeat */
+    MET_MAX = 1024,              /* of the store; each that does something takes about 13 KB */
+    REST_MS = 10 * 60 * 1000     /* then one of the store may be forgotten */
 };
 
 struct dest {
-    const char *name; /* the configuration's */
+    const char *name; /* the configuration's, or `own` */
+    char *own;        /* of one of the store; NULL: it is the configuration's */
+    int64_t used_ms;  /* the last attempt at one of the store; monotonic */
     size_t place;
     struct hk_window *window;   /* NULL until it does something */
     struct hk_tallies *tallies; /* the same */
@@ -41,6 +48,7 @@ struct dest {
                1]; /* the last that a sink said, before it was decided whether it was a failure */
     char error[HK_FIGURES_ERROR_MAX + 1];
     int64_t heard_at_ms, error_at_ms; /* the store's time */
+    bool taken;                       /* a reload goes on with it elsewhere */
     bool told;                        /* the store has `said` */
     struct hk_figure said;            /* without its texts, but for the breaker's, which is static */
 };
@@ -52,7 +60,6 @@ struct job {
     struct hk_figure *figures;
     char (*names)[256];
     char (*errors)[HK_FIGURES_ERROR_MAX + 1];
-    size_t *dests; /* which they are of */
     unsigned config;
     bool close;                   /* no more than that */
     struct hk_tally_batch *batch; /* a minute that is over; NULL = none */
@@ -70,7 +77,9 @@ struct part {
     struct hk_masks *masks;
     bool no_masks;      /* there was no memory for them: errors are not repeated at all */
     struct dest *dests; /* by name */
-    size_t n_dests, last;
+    size_t n_dests, room, last;
+    size_t n_met;     /* of them, those of the store */
+    bool forgot;      /* some of these */
     unsigned config;  /* counts reloads */
     int64_t lane;     /* 0 = none */
     int64_t ahead_ms; /* the store's time less ours */
@@ -97,25 +106,35 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct dest *)a)->name, ((const struct dest *)b)->name);
 }
 
-static struct dest *find(struct part *p, struct hk_str name)
+/* The first that is not before `name`. */
+static size_t place_in_order(const struct part *p, struct hk_str name, bool *out_found)
 {
     size_t lo = 0, hi = p->n_dests;
-    if (p->last < p->n_dests && hk_str_eq(hk_str_of(p->dests[p->last].name), name))
-        return &p->dests[p->last];
+    *out_found = false;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         size_t len = strlen(p->dests[mid].name);
         int order = memcmp(p->dests[mid].name, name.ptr, len < name.len ? len : name.len);
-        if (order == 0 && len == name.len) {
-            p->last = mid;
-            return &p->dests[mid];
-        }
-        if (order < 0 || (order == 0 && len < name.len))
+        if (order < 0 || (order == 0 && len < name.len)) {
             lo = mid + 1;
-        else
+        } else {
             hi = mid;
+            *out_found = *out_found || (order == 0 && len == name.len);
+        }
     }
-    return NULL;
+    return lo;
+}
+
+static struct dest *find(struct part *p, struct hk_str name)
+{
+    bool found = false;
+    if (p->last < p->n_dests && hk_str_eq(hk_str_of(p->dests[p->last].name), name))
+        return &p->dests[p->last];
+    size_t at = place_in_order(p, name, &found);
+    if (!found)
+        return NULL;
+    p->last = at;
+    return &p->dests[at];
 }
 
 /* Where to count; NULL: no memory, and it is not counted. */
@@ -132,6 +151,7 @@ static struct hk_window_slot *slot_of(struct part *p, struct dest *d)
 static void free_dests(struct dest *dests, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        hk_mem_free(dests[i].own);
         hk_mem_free(dests[i].window);
         hk_mem_free(dests[i].tallies);
     }
@@ -213,13 +233,42 @@ static void turn_lane(struct part *p, int64_t number)
     p->counted_lane = number;
 }
 
+/* Engines count what they have seen from 0. */
+static struct dest take_over(struct dest *before)
+{
+    struct dest d = *before;
+    before->window = NULL;
+    before->tallies = NULL;
+    before->taken = true;
+    d.own = NULL;
+    d.seen = 0;
+    return d;
+}
+
+/* Those of the store that the configuration does not have. Where the engine has them shows at their next attempt. */
+static size_t keep_met(struct part *p, struct dest *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_dests; i++) {
+        struct dest *d = &p->dests[i];
+        if (!d->own || d->taken)
+            continue;
+        char *own = d->own;
+        d->own = NULL;
+        out[n] = take_over(d);
+        out[n].own = own;
+        out[n++].place = SIZE_MAX;
+    }
+    return n;
+}
+
 /* The configuration's destinations; what is known of those that were there before stays. */
 static enum hk_code take_config(struct part *p, struct hk_err *err)
 {
     size_t n = 0;
     while (hk_config_destination(p->env->config, n))
         n++;
-    struct dest *dests = hk_mem_zalloc(n + 1, sizeof *dests);
+    struct dest *dests = hk_mem_zalloc(n + p->n_met + 1, sizeof *dests);
     struct hk_masks *masks = NULL;
     if (!dests)
         return hk_err_set(err, HK_NOMEM, "out of memory");
@@ -231,15 +280,14 @@ static enum hk_code take_config(struct part *p, struct hk_err *err)
     for (size_t i = 0; i < n; i++) {
         const char *name = hk_config_destination(p->env->config, i)->name;
         struct dest *before = find(p, hk_str_of(name));
-        if (before) {
-            dests[i] = *before;
-            before->window = NULL;
-            before->tallies = NULL;
-        }
+        if (before)
+            dests[i] = take_over(before);
         dests[i].name = name;
         dests[i].place = i;
-        dests[i].seen = 0; /* engines count from 0 */
     }
+    p->room = n + p->n_met + 1;
+    p->n_met = keep_met(p, &dests[n]);
+    n += p->n_met;
     qsort(dests, n, sizeof *dests, by_name);
     for (size_t i = 0; i < p->n_dests; i++)
         if (p->dests[i].tallies) /* of those that are gone */
@@ -252,6 +300,90 @@ static enum hk_code take_config(struct part *p, struct hk_err *err)
     p->last = 0;
     p->config++;
     return HK_OK;
+}
+
+/* ---- destinations of the store ---- */
+
+/* Rows of an hour hold what was counted in it so far: one that has such rows is known until the hour ends. */
+static bool may_go(const struct dest *d, int64_t now)
+{
+    bool counts = d->tallies && (d->tallies->named || !hk_tally_is_empty(&d->tallies->minute));
+    return d->own && !counts && now - d->used_ms >= REST_MS;
+}
+
+static void forget_resting(struct part *p)
+{
+    size_t n = 0;
+    int64_t now = now_ms(p);
+    for (size_t i = 0; i < p->n_dests; i++) {
+        if (may_go(&p->dests[i], now)) {
+            hk_mem_free(p->dests[i].own);
+            hk_mem_free(p->dests[i].window);
+            hk_mem_free(p->dests[i].tallies);
+            p->n_met--;
+            p->forgot = true;
+        } else {
+            p->dests[n++] = p->dests[i];
+        }
+    }
+    p->n_dests = n;
+}
+
+static bool make_room(struct part *p)
+{
+    if (p->n_met == MET_MAX)
+        forget_resting(p);
+    if (p->n_met == MET_MAX)
+        return false;
+    if (p->n_dests < p->room)
+        return true;
+    size_t room = p->n_dests + p->n_dests / 2 + 16;
+    struct dest *dests = hk_mem_resize(p->dests, room * sizeof *dests);
+    if (!dests)
+        return false;
+    p->dests = dests;
+    p->room = room;
+    return true;
+}
+
+/* What came before one was met is not known any more; but those that came before any attempt of it are. */
+static uint64_t seen_before(const struct part *p, size_t place)
+{
+    struct hk_dest_view view;
+    bool there = p->forgot && p->env->relay && hk_relay_view_dest(p->env->relay, place, &view);
+    return there ? view.seen : 0;
+}
+
+/* Known from now on, if there is room. */
+static void meet(struct part *p, struct hk_str name, size_t place)
+{
+    bool found = false;
+    char *own = make_room(p) ? hk_mem_strndup(name.ptr, name.len) : NULL;
+    if (!own)
+        return;
+    size_t at = place_in_order(p, name, &found);
+    memmove(&p->dests[at + 1], &p->dests[at], (p->n_dests - at) * sizeof p->dests[0]);
+    p->dests[at] = (struct dest){.name = own, .own = own, .place = place, .seen = seen_before(p, place)};
+    p->n_dests++;
+    p->n_met++;
+    p->last = at;
+}
+
+/* Of those of the store the engine may move one to another place. */
+static void attempt_begins(void *arg, const struct hk_try *attempt)
+{
+    struct part *p = arg;
+    struct dest *d = find(p, hk_str_of(attempt->destination));
+    if (!d) {
+        meet(p, hk_str_of(attempt->destination), attempt->dest);
+        d = find(p, hk_str_of(attempt->destination));
+    }
+    if (!d || !d->own)
+        return;
+    if (d->place != attempt->dest)
+        d->seen = 0; /* another engine, or defined anew: it counts from 0 */
+    d->place = attempt->dest;
+    d->used_ms = now_ms(p);
 }
 
 /* ---- what the relay tells ---- */
@@ -332,21 +464,22 @@ static void settled(struct part *p, const struct hk_settle *s, bool stale, int64
     bool dead = s->kind == HK_SETTLE_DEAD;
     struct dest *d = s->attempt.made || dead ? find(p, s->destination) : NULL;
     struct hk_window_slot *slot = d ? slot_of(p, d) : NULL;
-    if (!slot)
-        return;
-    struct hk_tally *tally = tally_of(p, d);
-    if (s->attempt.made) {
+    struct hk_tally *tally = d ? tally_of(p, d) : &p->others.minute;
+    if (s->attempt.made && slot) {
         slot->sent += s->kind == HK_SETTLE_SENT;
         slot->failed += s->kind != HK_SETTLE_SENT;
         hk_histogram_add(&slot->latency, s->attempt.duration_ms);
+    }
+    if (s->attempt.made) {
         tally->sent += s->kind == HK_SETTLE_SENT;
         tally->failed += s->kind != HK_SETTLE_SENT;
         tally->retried += s->kind == HK_SETTLE_RETRY;
         hk_histogram_add(&tally->latency, s->attempt.duration_ms);
     }
-    slot->dead += dead && !stale;
+    if (slot)
+        slot->dead += dead && !stale;
     tally->dead += dead && !stale;
-    if (s->kind != HK_SETTLE_SENT)
+    if (d && s->kind != HK_SETTLE_SENT)
         failed(d, s, store_ms);
 }
 
@@ -399,7 +532,8 @@ static void look(struct part *p, struct dest *d, struct hk_figure *out)
     struct hk_window_slot sum = {.seen = 0};
     int64_t now = now_ms(p);
     *out = (struct hk_figure){.breaker = hk_str_of("closed")};
-    if (p->env->relay && hk_relay_view_dest(p->env->relay, d->place, &view)) {
+    if (p->env->relay && hk_relay_view_dest(p->env->relay, d->place, &view) &&
+        strcmp(view.name, d->name) == 0) {
         uint64_t more = view.seen > d->seen ? view.seen - d->seen : 0;
         struct hk_window_slot *slot = more > 0 ? slot_of(p, d) : NULL;
         d->seen = view.seen;
@@ -440,7 +574,6 @@ static void free_job(struct job *job)
     hk_mem_free(job->figures);
     hk_mem_free(job->names);
     hk_mem_free(job->errors);
-    hk_mem_free(job->dests);
     hk_tally_batch_free(job->batch);
     *job = (struct job){.n = 0};
 }
@@ -452,8 +585,7 @@ static bool make_job(struct part *p)
     job->figures = hk_mem_zalloc(p->n_dests + 1, sizeof *job->figures);
     job->names = hk_mem_zalloc(p->n_dests + 1, sizeof *job->names);
     job->errors = hk_mem_zalloc(p->n_dests + 1, sizeof *job->errors);
-    job->dests = hk_mem_zalloc(p->n_dests + 1, sizeof *job->dests);
-    return job->figures && job->names && job->errors && job->dests;
+    return job->figures && job->names && job->errors;
 }
 
 static void fill_job(struct part *p)
@@ -468,7 +600,7 @@ static void fill_job(struct part *p)
         keep(job->errors[job->n], sizeof job->errors[0], f->last_error);
         f->destination = hk_str_of(job->names[job->n]);
         f->last_error = hk_str_of(job->errors[job->n]);
-        job->dests[job->n++] = i;
+        job->n++;
     }
 }
 
@@ -621,7 +753,9 @@ static void done(void *arg, bool ran)
     for (size_t i = 0; ran && !job->close && job->rc == HK_OK && i < job->n; i++) {
         if (job->config != p->config || job->lane != p->lane)
             break; /* there are others now */
-        struct dest *d = &p->dests[job->dests[i]];
+        struct dest *d = find(p, hk_str_of(job->names[i]));
+        if (!d)
+            continue; /* forgotten meanwhile */
         d->said = job->figures[i];
         d->said.destination = d->said.last_error = (struct hk_str){"", 0};
         d->told = true;
@@ -712,7 +846,7 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
     }
     hk_timer_start(p->timer, TICK_MS);
     *out_watch = (struct hk_onlooker){
-        .arg = p, .attempt_ended = attempt_ended, .exchanged = exchanged, .polled = polled, .lane = lane};
+        .arg = p, .attempt_begins = attempt_begins, .attempt_ended = attempt_ended, .exchanged = exchanged, .polled = polled, .lane = lane};
     *out_part = p;
     return HK_OK;
 }
@@ -730,7 +864,7 @@ static void reloaded(void *arg)
     if (p->no_masks) {
         free_dests(p->dests, p->n_dests);
         p->dests = NULL;
-        p->n_dests = 0;
+        p->n_dests = p->room = p->n_met = 0;
         p->config++;
     }
 }

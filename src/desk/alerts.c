@@ -15,6 +15,24 @@
 
 /* ---- list ---- */
 
+/* What the last notices named of payloads, for people. False: no memory. */
+static bool name_fields(struct hk_alerts_list *list, struct hk_pool *mem)
+{
+    struct hk_alert *alerts = hk_pool_alloc(mem, list->n_alerts + 1, sizeof *alerts);
+    for (size_t i = 0; alerts && i < list->n_alerts; i++) {
+        struct hk_alert_field *named = NULL;
+        alerts[i] = list->alerts[i];
+        if (!alerts[i].fields.len)
+            continue;
+        named = hk_pool_alloc(mem, HK_ALERT_FIELDS, sizeof *named);
+        if (!named || hk_alerts_fields_of(alerts[i].fields, mem, named, &alerts[i].n_named) != HK_OK)
+            return false;
+        alerts[i].named = named;
+    }
+    list->alerts = alerts;
+    return alerts != NULL;
+}
+
 static enum hk_code list_alerts(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
                                 struct hk_pool *mem, struct hk_alerts_list *out, struct hk_err *err)
 {
@@ -26,7 +44,7 @@ static enum hk_code list_alerts(struct hk_desk *desk, const struct hk_caller *ca
     *out = *found;
     out->channels = desk->config->channels.n;
     hk_desk_keep(desk, mem);
-    return HK_OK;
+    return name_fields(out, mem) ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
 }
 
 /* ---- mute, unmute ---- */
@@ -34,13 +52,7 @@ static enum hk_code list_alerts(struct hk_desk *desk, const struct hk_caller *ca
 /* A misspelt name would mute nothing, and say that it did. Without a configuration nobody knows the names. */
 static bool is_known_rule(const struct hk_config *config, const char *name)
 {
-    const struct hk_conf_alert_rule *rule = hk_config_alert_rule(config, 0);
-    if (!rule)
-        return true;
-    for (size_t i = 0; (rule = hk_config_alert_rule(config, i)) != NULL; i++)
-        if (rule->name && strcmp(rule->name, name) == 0)
-            return true;
-    return false;
+    return config->given == 0 || hk_config_knows_rule(config, name);
 }
 
 static enum hk_code read_end(struct hk_desk *desk, const struct hk_alert_mute_ask *ask, int64_t *until_ms,

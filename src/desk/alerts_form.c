@@ -4,6 +4,14 @@
 #include "desk/alerts.h"
 #include "desk/forms.h"
 
+static void form_field(struct hk_form *form, void *result)
+{
+    struct hk_alert_field *f = result;
+    hk_form_str(form, "path", &f->path);
+    hk_form_choice(form, "state", &f->state, hk_alert_field_word, HK_NALERT_FIELD_STATES);
+    hk_form_str(form, "value", &f->value);
+}
+
 void hk_form_alert(struct hk_form *form, void *result)
 {
     struct hk_alert *a = result;
@@ -20,6 +28,7 @@ void hk_form_alert(struct hk_form *form, void *result)
     hk_form_double(form, "value", &a->value);
     hk_form_double(form, "threshold", &a->threshold);
     hk_form_str(form, "example_id", &a->example_id);
+    hk_form_list(form, "fields", &HK_FORM_ITEMS(a->named, a->n_named, form_field));
     hk_form_str(form, "detail", &detail);
     hk_form_time(form, "since", &a->since_ms);
     hk_form_time(form, "fired_at", &a->fired_ms);

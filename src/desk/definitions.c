@@ -68,40 +68,29 @@ enum hk_code hk_desk_destination(struct hk_desk *desk, struct hk_str name, bool 
     return rc;
 }
 
-/* Most keep no order, and say nothing of it: only a text with that word, or with an escape that may hide it, is read. */
-static bool may_keep_order(struct hk_str text)
+enum hk_code hk_desk_ordered(struct hk_desk *desk, const struct hk_str *names, size_t n, struct hk_pool *mem,
+                             struct hk_blocking **out, size_t *out_n, struct hk_err *err)
 {
-    return hk_str_containsi(text, hk_str_of("order")) || (text.len && memchr(text.ptr, '\\', text.len));
-}
-
-enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out,
-                             size_t *out_n, struct hk_err *err)
-{
-    const struct hk_definitions *all = NULL;
-    struct hk_conf_destination conf;
-    size_t n = 0;
-    enum hk_code rc = desk->ops->definitions(desk->admin, NULL, &all, err);
+    const struct hk_definitions *kept = NULL;
+    size_t n_items = 0;
+    enum hk_code rc = names ? desk->ops->definitions_of(desk->admin, names, n, &kept, err)
+                            : desk->ops->definitions(desk->admin, NULL, &kept, err);
     if (rc != HK_OK)
         return rc;
-    const struct hk_definitions kept = *all;
-    hk_desk_keep(desk, mem);
-    struct hk_blocking *items = hk_pool_alloc(mem, kept.n + 1, sizeof *items);
+    struct hk_blocking *items = hk_pool_alloc(mem, kept->n + 1, sizeof *items);
     if (!items)
         return no_memory(err);
-    for (size_t i = 0; i < kept.n; i++) {
-        struct hk_err why = {.message = ""};
-        if (!may_keep_order(kept.items[i].text) ||
-            hk_config_destination_named(desk->config, kept.items[i].name))
+    for (size_t i = 0; i < kept->n; i++) {
+        struct hk_definition_order order = hk_config_definition_order(kept->items[i].text);
+        if (!order.by_key)
             continue;
-        rc = read_stored(desk, &kept.items[i], false, mem, &conf, &why);
-        if (rc == HK_NOMEM)
+        const char *name = hk_pool_copy_str(mem, kept->items[i].name);
+        if (!name)
             return no_memory(err);
-        if (rc == HK_OK && conf.order == HK_ORDER_KEY)
-            items[n++] =
-                (struct hk_blocking){.destination = conf.name, .skip_dead = conf.on_dead == HK_ON_DEAD_SKIP};
+        items[n_items++] = (struct hk_blocking){.destination = name, .skip_dead = order.skip_dead};
     }
     *out = items;
-    *out_n = n;
+    *out_n = n_items;
     return HK_OK;
 }
 
@@ -120,23 +109,21 @@ static enum hk_code check_definition(struct hk_desk *desk, const char *name, str
                                      struct hk_pool *mem, struct hk_str *out_json, struct hk_err *err)
 {
     struct hk_conf_destination conf;
-    struct hk_definition_wrongs wrongs;
+    struct hk_definition_wrongs *wrongs = hk_pool_alloc(mem, 1, sizeof *wrongs);
     struct hk_err why = {.message = ""};
     struct hk_buf json;
     hk_buf_init(&json, DEFINITION_ROOM);
     enum hk_code rc = hk_config_definition_json(text, &json, &why);
-    wrongs.n = 0;
+    if (rc == HK_OK && !wrongs)
+        rc = HK_NOMEM;
     if (rc == HK_OK)
         rc = hk_config_define(&(struct hk_definition_ask){.config = desk->config, .name = name, .text = text},
-                              mem, &conf, &wrongs, &why);
+                              mem, &conf, wrongs, &why);
     const char *copy = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&json)) : NULL;
     *out_json = (struct hk_str){copy, json.len};
     hk_buf_fini(&json);
-    if (rc == HK_INVALID) {
-        rc = hk_desk_wrong(desk, "definition", err, ": %s", why.message);
-        desk->wrong_below = wrongs.n > 0 ? wrongs.items[0].pointer : NULL;
-        return rc;
-    }
+    if (rc == HK_INVALID && wrongs)
+        return hk_desk_wrong_below(desk, "definition", wrongs, why.message, err);
     return rc == HK_OK && copy ? HK_OK : no_memory(err);
 }
 

@@ -19,9 +19,9 @@ enum hk_code hk_desk_definition(struct hk_desk *desk, const char *name, struct h
 enum hk_code hk_desk_destination(struct hk_desk *desk, struct hk_str name, bool secrets, struct hk_pool *mem,
                                  const struct hk_conf_destination **out, struct hk_err *err);
 
-/* Those of the store that keep the order of keys. In `mem`. */
-enum hk_code hk_desk_ordered(struct hk_desk *desk, struct hk_pool *mem, struct hk_blocking **out,
-                             size_t *out_n, struct hk_err *err);
+/* Those of the store that keep the order of keys, among these names; NULL: among all. In `mem`. */
+enum hk_code hk_desk_ordered(struct hk_desk *desk, const struct hk_str *names, size_t n, struct hk_pool *mem,
+                             struct hk_blocking **out, size_t *out_n, struct hk_err *err);
 
 /* Checks a definition and keeps it. `version`: as in struct hk_define. Used by `destinations create`, `update`, `apply`, and by whatever else
  * makes destinations. HK_INVALID: what is wrong with it, about the field `definition`. HK_CONFLICT: the file's, or not of that version. */

@@ -10,15 +10,21 @@
 
 const char *const hk_status_buckets[HK_ATTEMPT_BUCKETS] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+"};
 
-/* The destinations that keep an order; `*out_n` of them. NULL: no memory. */
-static struct hk_blocking *ordered_dests(struct hk_desk *desk, struct hk_pool *mem, size_t *out_n)
+/* The destinations that keep an order: those of the configuration, and of those of the store the ones that this status shows. However
+ * many there are, no other definition is read. `*out_n` of them. NULL: no memory. */
+static struct hk_blocking *ordered_dests(struct hk_desk *desk, const struct hk_store_status *shown,
+                                         struct hk_pool *mem, size_t *out_n)
 {
     const struct hk_config *config = desk->config;
     const struct hk_conf_destination *conf = NULL;
     struct hk_blocking *kept = NULL;
     struct hk_err err = {.message = ""};
-    size_t room = 0, n = 0, n_kept = 0;
-    if (hk_desk_ordered(desk, mem, &kept, &n_kept, &err) != HK_OK)
+    size_t room = 0, n = 0, n_kept = 0, n_names = 0;
+    struct hk_str *names = hk_pool_alloc(mem, shown->n_dests + 1, sizeof *names);
+    for (size_t i = 0; names && i < shown->n_dests; i++)
+        if (shown->dests[i].name.len > 0 && !hk_config_destination_named(config, shown->dests[i].name))
+            names[n_names++] = shown->dests[i].name;
+    if (n_names > 0 && hk_desk_ordered(desk, names, n_names, mem, &kept, &n_kept, &err) != HK_OK)
         n_kept = 0; /* what waits behind a key is worth no error */
     while (hk_config_destination(config, room) != NULL)
         room++;
@@ -30,7 +36,7 @@ static struct hk_blocking *ordered_dests(struct hk_desk *desk, struct hk_pool *m
     for (size_t i = 0; items != NULL && i < n_kept; i++)
         items[n++] = kept[i];
     *out_n = n;
-    return items;
+    return names ? items : NULL;
 }
 
 /* ---- side by side ---- */
@@ -167,13 +173,14 @@ static enum hk_code status(struct hk_desk *desk, const struct hk_caller *caller,
     struct hk_status o = {.blocked_known = hk_config_destination(desk->config, 0) != NULL};
     const struct hk_figures none = {.n = 0}, *figures = NULL;
     size_t n = 0;
-    struct hk_blocking *blocked = ordered_dests(desk, mem, &n);
     (void)caller;
+    enum hk_code rc = read_store(desk, ask->exact, mem, &o, err);
+    if (rc != HK_OK)
+        return rc;
+    struct hk_blocking *blocked = ordered_dests(desk, &o.store, mem, &n);
     if (!blocked)
         return hk_err_set(err, HK_NOMEM, "out of memory");
-    enum hk_code rc = n > 0 ? desk->ops->blocked(desk->admin, blocked, n, ask->exact, err) : HK_OK;
-    if (rc == HK_OK)
-        rc = read_store(desk, ask->exact, mem, &o, err);
+    rc = n > 0 ? desk->ops->blocked(desk->admin, blocked, n, ask->exact, err) : HK_OK;
     if (rc != HK_OK)
         return rc;
     if (desk->ops->figures(desk->admin, &figures, &o.no_figures) == HK_OK)

@@ -8,6 +8,7 @@
  * rate is the job's. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -43,12 +44,15 @@ struct job {
     struct hk_filter *filter; /* NULL: this program cannot read it */
     int64_t wake_ms;          /* store time; 0 = at once */
     bool runs;                /* as the look in progress sees it */
+    bool ours;                /* a step of ours has ended it; others say nothing of its end */
 };
 
 /* A destination with auto_redrive. */
 struct outage {
-    const char *name;
+    char name[HK_NAME_MAX];
+    bool of_file;      /* the configuration's, not the store's */
     uint64_t open_ms;  /* of its breaker */
+    int64_t until_ms;  /* as the poll at hand has it; 0 = its breaker is closed */
     int64_t opened_ms; /* store time; 0 = its breaker is closed */
     int64_t since_ms;  /* letters that died since then are to be redriven … */
     unsigned reason;   /* … of this reason; N_REASONS = nothing is to be done */
@@ -72,8 +76,10 @@ struct hk_redriver {
     struct hk_admin *admin;         /* NULL: closed */
     struct job jobs[JOBS_MAX];
     size_t n_jobs;
-    struct outage *outages;
+    struct outage *outages; /* by name */
     size_t n_outages;
+    uint64_t kept_changes; /* as of the last look at the destinations of the store */
+    bool kept_known;
     bool look;
     int64_t look_at_ms; /* not before */
     int64_t acts;       /* of the last poll */
@@ -138,21 +144,53 @@ void hk_redriver_free(struct hk_redriver *rd)
 
 /* ---- outages ---- */
 
-static struct outage *find_outage(const struct hk_redriver *rd, struct hk_str name)
+static int by_name(const void *a, const void *b)
 {
-    for (size_t i = 0; i < rd->n_outages; i++)
-        if (hk_str_eq(name, hk_str_of(rd->outages[i].name)))
-            return &rd->outages[i];
-    return NULL;
+    return strcmp(((const struct outage *)a)->name, ((const struct outage *)b)->name);
 }
 
+static struct outage *find_outage(const struct hk_redriver *rd, struct hk_str name)
+{
+    struct outage key;
+    if (!rd->n_outages || !hk_str_copy(key.name, sizeof key.name, name))
+        return NULL;
+    return bsearch(&key, rd->outages, rd->n_outages, sizeof key, by_name);
+}
+
+/* One more at the end of `outages`; what is known of it stays. */
+static void add_outage(const struct hk_redriver *rd, struct outage *outages, size_t *n, const char *name,
+                       uint64_t open_ms, bool of_file)
+{
+    const struct outage *before = find_outage(rd, hk_str_of(name));
+    struct outage *o = &outages[*n];
+    *o = before ? *before : (struct outage){.reason = N_REASONS};
+    if (!hk_str_copy(o->name, sizeof o->name, hk_str_of(name)))
+        return;
+    o->open_ms = open_ms;
+    o->of_file = of_file;
+    (*n)++;
+}
+
+/* `keep_file`: those there are, of the configuration or of the store, but for the others, which `outages` has. */
+static void take_outages(struct hk_redriver *rd, struct outage *outages, size_t n, bool keep_file)
+{
+    for (size_t i = 0; i < rd->n_outages; i++)
+        if (rd->outages[i].of_file == keep_file)
+            outages[n++] = rd->outages[i];
+    qsort(outages, n, sizeof *outages, by_name);
+    hk_mem_free(rd->outages);
+    rd->outages = outages;
+    rd->n_outages = n;
+}
+
+/* Those of the store are left out until the next look at them, which tells which of them are the configuration's now. */
 enum hk_code hk_redriver_configure(struct hk_redriver *rd, const struct hk_config *config, struct hk_err *err)
 {
     const struct hk_conf_destination *d;
     size_t n = 0, room = 1;
     while (hk_config_destination(config, room - 1))
         room++;
-    struct outage *outages = hk_mem_zalloc(room, sizeof *outages);
+    struct outage *outages = hk_mem_zalloc(room + rd->n_outages, sizeof *outages);
     if (!outages)
         return hk_err_set(err, HK_NOMEM, "out of memory for redrives");
     enum hk_code rc = hk_regrouper_configure(rd->regrouper, config, err);
@@ -160,34 +198,53 @@ enum hk_code hk_redriver_configure(struct hk_redriver *rd, const struct hk_confi
         hk_mem_free(outages);
         return rc;
     }
-    for (size_t i = 0; (d = hk_config_destination(config, i)); i++) {
-        if (!d->auto_redrive || !d->has_breaker)
-            continue;
-        const struct outage *before = find_outage(rd, hk_str_of(d->name));
-        outages[n] = before ? *before : (struct outage){.reason = N_REASONS};
-        outages[n].name = d->name;
-        outages[n++].open_ms = d->breaker.open_ms;
-    }
-    hk_mem_free(rd->outages);
-    rd->outages = outages;
-    rd->n_outages = n;
+    for (size_t i = 0; (d = hk_config_destination(config, i)); i++)
+        if (d->auto_redrive && d->has_breaker)
+            add_outage(rd, outages, &n, d->name, d->breaker.open_ms, true);
+    for (size_t i = 0; i < rd->n_outages; i++) /* of which there is to be one of each name */
+        if (hk_config_destination_named(config, hk_str_of(rd->outages[i].name)))
+            rd->outages[i].of_file = true;
+    take_outages(rd, outages, n, false);
+    rd->kept_known = false;
     return HK_OK;
+}
+
+void hk_redriver_kept(struct hk_redriver *rd, const struct hk_kept *kept)
+{
+    struct hk_kept_view view;
+    size_t n = 0, wanted = 0;
+    if (rd->kept_known && rd->kept_changes == hk_kept_changes(kept))
+        return;
+    for (size_t i = 0; hk_kept_view(kept, i, &view); i++)
+        wanted += view.auto_redrive && !view.of_file;
+    struct outage *outages = hk_mem_zalloc(wanted + rd->n_outages + 1, sizeof *outages);
+    if (!outages)
+        return;
+    for (size_t i = 0; hk_kept_view(kept, i, &view); i++)
+        if (view.auto_redrive && !view.of_file)
+            add_outage(rd, outages, &n, view.name, view.breaker_open_ms, false);
+    take_outages(rd, outages, n, true);
+    rd->kept_changes = hk_kept_changes(kept);
+    rd->kept_known = true;
 }
 
 /* Others' breakers, and those of the relay before: when they opened is not told, only until when. */
 static void hear(struct hk_redriver *rd, const struct hk_poll *poll)
 {
+    for (size_t i = 0; i < rd->n_outages; i++)
+        rd->outages[i].until_ms = 0;
+    for (size_t k = 0; k < poll->n_dests; k++) {
+        struct outage *o = find_outage(rd, poll->dests[k].name);
+        if (o)
+            o->until_ms = poll->dests[k].open_until_ms;
+    }
     for (size_t i = 0; i < rd->n_outages; i++) {
         struct outage *o = &rd->outages[i];
-        int64_t until_ms = 0;
-        for (size_t k = 0; k < poll->n_dests; k++)
-            if (hk_str_eq(poll->dests[k].name, hk_str_of(o->name)))
-                until_ms = poll->dests[k].open_until_ms;
-        if (until_ms == 0)
+        int64_t began_ms = o->until_ms - (int64_t)o->open_ms;
+        if (o->until_ms == 0)
             o->opened_ms = 0; /* closed by another relay, which does what is to be done, or by a person */
         else if (o->opened_ms == 0)
-            o->opened_ms =
-                until_ms - (int64_t)o->open_ms < poll->now_ms ? until_ms - (int64_t)o->open_ms : poll->now_ms;
+            o->opened_ms = began_ms < poll->now_ms ? began_ms : poll->now_ms;
     }
 }
 
@@ -223,7 +280,11 @@ void hk_redriver_told(struct hk_redriver *rd, const struct hk_circuit *circuits,
         if (!o->opened_ms)
             continue;
         int64_t since_ms = o->opened_ms - BEFORE_OPEN_MS;
-        *o = (struct outage){.name = o->name, .open_ms = o->open_ms, .since_ms = since_ms};
+        o->opened_ms = 0;
+        o->since_ms = since_ms;
+        o->reason = 0;
+        o->job = 0;
+        o->waits = false;
         wake(rd, now_ms);
     }
 }
@@ -342,7 +403,7 @@ static enum hk_code look(struct hk_redriver *rd)
     for (size_t i = rd->n_jobs; rc == HK_OK && i-- > 0;) {
         if (rd->jobs[i].runs)
             continue;
-        rc = say_end(rd, rd->jobs[i].id, false);
+        rc = say_end(rd, rd->jobs[i].id, rd->jobs[i].ours);
         if (rc == HK_OK)
             forget(rd, i);
     }
@@ -365,8 +426,9 @@ static struct job *first_job(struct hk_redriver *rd)
 static enum hk_code step(struct hk_redriver *rd, struct job *job)
 {
     int64_t wake_ms = 0;
+    bool ended = false;
     enum hk_code rc = rd->options.letters->redrive_step(rd->admin, job->id, hk_filter_query(job->filter),
-                                                        &wake_ms, &rd->err);
+                                                        &wake_ms, &ended, &rd->err);
     if (rc == HK_NOTFOUND) { /* retention took it */
         forget(rd, (size_t)(job - rd->jobs));
         return HK_OK;
@@ -376,7 +438,8 @@ static enum hk_code step(struct hk_redriver *rd, struct job *job)
     job->wake_ms = wake_ms;
     if (wake_ms)
         return HK_OK;
-    rc = say_end(rd, job->id, true);
+    job->ours = job->ours || ended;
+    rc = say_end(rd, job->id, job->ours);
     if (rc == HK_OK)
         forget(rd, (size_t)(job - rd->jobs)); /* else the next step finds its end again */
     return rc;

@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "observe/log.h"
+#include "relay/kept.h"
 #include "store/letters.h"
 
 struct hk_redriver;
@@ -28,6 +29,9 @@ enum hk_code hk_redriver_configure(struct hk_redriver *redriver, const struct hk
                                    struct hk_err *err) HK_MUSTCHECK;
 
 /* ---- the loop ---- */
+
+/* Destinations of the store with auto_redrive, as they are by now. Without memory those known before stay. Not while work is under way. */
+void hk_redriver_kept(struct hk_redriver *redriver, const struct hk_kept *kept);
 
 /* What the relay has heard: somebody acted (a job may have begun), breakers opened or closed. */
 void hk_redriver_polled(struct hk_redriver *redriver, const struct hk_poll *poll, int64_t now_ms);

@@ -160,6 +160,8 @@ void hk_relay_pump(struct hk_relay *r)
         hk_relay_store_definitions(r);
     if (!r->drain.on && !r->reload.to && hk_kept_step(r->kept, now))
         hk_relay_pump_soon(r);
+    else if (!r->store.busy && r->engine)
+        hk_redriver_kept(r->redriver, r->kept);
     if (!r->store.busy && r->store.lane && now >= r->purge_at_ms)
         hk_relay_store_purge(r);
     if (!r->store.busy && r->store.lane && now >= redrive_at_ms(r))
@@ -196,6 +198,11 @@ static void free_relay(struct hk_relay *r)
     hk_mem_free(r);
 }
 
+static void kept_has_room(void *arg, size_t place)
+{
+    hk_relay_has_room(arg, place);
+}
+
 static enum hk_code start(struct hk_relay *r, struct hk_err *err)
 {
     const struct hk_redriver_options redrives = {.url = r->options.url,
@@ -209,8 +216,10 @@ static enum hk_code start(struct hk_relay *r, struct hk_err *err)
     if (rc == HK_OK)
         rc = hk_attempt_log_new(r->options.log, &r->attempts, err);
     if (rc == HK_OK)
-        rc = hk_kept_new(&(struct hk_kept_options){.loop = r->options.loop, .log = r->options.log}, &r->kept,
-                         err);
+        rc = hk_kept_new(
+            &(struct hk_kept_options){
+                .loop = r->options.loop, .log = r->options.log, .has_room = kept_has_room, .arg = r},
+            &r->kept, err);
     if (rc == HK_OK)
         rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
     if (rc == HK_OK)
@@ -262,4 +271,9 @@ void hk_relay_free(struct hk_relay *r)
 bool hk_relay_view_dest(const struct hk_relay *r, size_t dest, struct hk_dest_view *out)
 {
     return r->engine && hk_engine_view_dest(r->engine, dest, hk_relay_now_ms(r), out);
+}
+
+const struct hk_kept *hk_relay_kept(const struct hk_relay *r)
+{
+    return r->kept;
 }

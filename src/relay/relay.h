@@ -14,6 +14,7 @@
 #include "observe/log.h"
 #include "relay/watch.h"
 
+struct hk_kept;
 struct hk_relay;
 
 struct hk_relay_options {
@@ -55,5 +56,7 @@ void hk_relay_free(struct hk_relay *relay);
 struct hk_engine_stats hk_relay_stats(const struct hk_relay *relay);
 /* From the loop's thread: how the destination of that place is. False: there is none. */
 bool hk_relay_view_dest(const struct hk_relay *relay, size_t dest, struct hk_dest_view *out);
+/* From the loop's thread: the destinations of the store (relay/kept.h). */
+const struct hk_kept *hk_relay_kept(const struct hk_relay *relay);
 
 #endif

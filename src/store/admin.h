@@ -448,6 +448,10 @@ struct hk_store_admin_ops {
     /* A waiting message is due now; its history stays. */
     enum hk_code (*retry)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
+    /* The same, and relays send it past pause, breaker, rate and concurrency of its destination, once. HK_CONFLICT, too: a route leads it,
+     * or it has a key and was not tried yet. */
+    enum hk_code (*force)(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                          struct hk_err *err);
     /* Many, of HK_IN_RETRY and HK_IN_OUTBOX: those that are in flight or gone do not stop the others. One transaction, and one row of the
      * audit with the list of what was cancelled (outbox_audit_messages). */
     enum hk_code (*cancel_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
@@ -465,6 +469,9 @@ struct hk_store_admin_ops {
     /* Destinations that are kept here: the one of that name (none: `n` is 0), or all (NULL). */
     enum hk_code (*definitions)(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
                                 struct hk_err *err);
+    /* Those of these names; a name that is not kept here is left out. Reads no others. */
+    enum hk_code (*definitions_of)(struct hk_admin *admin, const struct hk_str *names, size_t n,
+                                   const struct hk_definitions **out, struct hk_err *err);
     /* Makes or changes one. HK_CONFLICT: it is there, or has another version; HK_NOTFOUND: it is not there; HK_RANGE: there are too
      * many. */
     enum hk_code (*define)(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
@@ -492,10 +499,15 @@ extern const struct hk_store_admin_ops hk_store_admin_postgres; /* where it was 
 /* As hk_store_by_url. */
 const struct hk_store_admin_ops *hk_store_admin_by_url(const char *url, struct hk_err *err);
 
+/* For stores: it cannot be forced. */
+enum hk_code hk_force_refused(const struct hk_act *act, struct hk_err *err);
+
 /* definition.c: what the stores say. `was`: the version that is there; 0 = none */
 enum hk_code hk_definition_refused(int64_t wanted, int64_t was, struct hk_err *err);
 enum hk_code hk_definition_busy(struct hk_err *err);
 enum hk_code hk_definition_full(uint32_t max, struct hk_err *err);
+/* As a JSON array, which both kinds of SQL can look into. Errors are the buffer's. */
+void hk_definition_names(const struct hk_str *names, size_t n, struct hk_buf *out);
 
 const char *hk_place_name(enum hk_place place); /* "outbox", "retry" … */
 bool hk_place_by_name(struct hk_str name, enum hk_place *out);

@@ -18,7 +18,8 @@
 #include "core/alert.h"
 #include "store/admin.h"
 
-#define HK_ALERT_TEXT_MAX 1000
+#define HK_ALERT_TEXT_MAX        1000
+#define HK_ALERT_FIELDS_TEXT_MAX (16 * 1024) /* of hk_alert.fields: more than HK_ALERT_FIELDS of them take */
 
 struct hk_alerts_looked {
     int64_t now_ms;
@@ -146,6 +147,11 @@ const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct
 #define HK_ALERTS_SERIES_MAX ((HK_ALERT_SERIES + 1) * 22)
 void hk_alerts_series_text(const struct hk_alert *alert, char out[HK_ALERTS_SERIES_MAX]);
 void hk_alerts_series_of(struct hk_str text, struct hk_alert *alert); /* 0 for what cannot be read */
+/* Fields of a payload as a text, and back: a JSON array. Errors are the buffer's. */
+void hk_alerts_fields_text(const struct hk_alert_field *fields, size_t n, struct hk_buf *out);
+/* Up to HK_ALERT_FIELDS of them; texts lie in `mem`. What is not ours is passed over. */
+enum hk_code hk_alerts_fields_of(struct hk_str text, struct hk_pool *mem, struct hk_alert_field *out,
+                                 size_t *out_n) HK_MUSTCHECK;
 /* The longest beginning that is whole UTF-8 and fits. */
 struct hk_str hk_alerts_cut(struct hk_str s);
 /* Of an alert, cut, in the order of their columns: fingerprint, rule … detail. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all stores say when a definition is not as whoever asks thinks it is. */
+#include "base/json.h"
 #include "store/admin.h"
 
 enum hk_code hk_definition_refused(int64_t wanted, int64_t was, struct hk_err *err)
@@ -25,4 +26,14 @@ enum hk_code hk_definition_busy(struct hk_err *err)
     return hk_err_set(
         err, HK_CONFLICT,
         "messages wait for it. Without it they become dead letters: --force deletes it all the same");
+}
+
+void hk_definition_names(const struct hk_str *names, size_t n, struct hk_buf *out)
+{
+    struct hk_json json;
+    hk_json_init(&json, out, false);
+    hk_json_array(&json);
+    for (size_t i = 0; i < n; i++)
+        hk_json_str(&json, names[i]);
+    hk_json_end(&json);
 }

@@ -87,6 +87,7 @@ enum hk_code hk_pa_attempts(struct hk_admin *admin, const char *message_id, int6
 /* admin_define.c */
 enum hk_code hk_pa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
                                struct hk_err *err);
+enum hk_code hk_pa_definitions_of(struct hk_admin *admin, const struct hk_str *names, size_t n, const struct hk_definitions **out, struct hk_err *err);
 enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
                           struct hk_err *err);
 enum hk_code hk_pa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
@@ -97,6 +98,8 @@ enum hk_code hk_pa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask,
 enum hk_code hk_pa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
 enum hk_code hk_pa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
+enum hk_code hk_pa_force(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                          struct hk_err *err);
 
 enum hk_code hk_pa_cancel_refs(struct hk_admin *admin, const struct hk_refs_act *act,

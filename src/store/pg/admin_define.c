@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Destinations that are kept in PostgreSQL: operators write them, relays read them. */
+#include <string.h>
+
 #include "base/str.h"
 #include "store/pg/admin.h"
 #include "store/pg/store.h"
@@ -30,19 +32,20 @@ static void take_definitions(struct hk_pg *pg, const PGresult *res, struct hk_de
     out->items = items;
 }
 
-enum hk_code hk_pa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
-                               struct hk_err *err)
+/* `key`: a name, or a JSON array of them; without bytes: all. */
+static enum hk_code read_definitions(struct hk_admin *admin, unsigned stmt, struct hk_str key,
+                                     const struct hk_definitions **out, struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
     hk_pg_call(pg);
     struct hk_definitions *found = hk_pg_alloc(pg, 1, sizeof *found);
-    if (name)
-        hk_pg_arg_text(pg, &a, hk_str_of(name));
+    if (key.ptr)
+        hk_pg_arg_text(pg, &a, key);
     else
         hk_pg_arg_null(pg, &a);
     hk_pg_arg_i64(pg, &a, HK_DEFINITIONS_MAX + 1);
-    PGresult *res = found ? hk_pg_query(pg, false, HK_PA_DEFINITIONS, &a) : NULL;
+    PGresult *res = found ? hk_pg_query(pg, false, stmt, &a) : NULL;
     if (found) {
         *found = (struct hk_definitions){.version = 0};
         take_definitions(pg, res, found);
@@ -51,6 +54,26 @@ enum hk_code hk_pa_definitions(struct hk_admin *admin, const char *name, const s
     enum hk_code rc = hk_pg_end(pg, "read destinations", err);
     if (rc == HK_OK)
         *out = found;
+    return rc;
+}
+
+enum hk_code hk_pa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
+                               struct hk_err *err)
+{
+    const struct hk_str key = {name, name ? strlen(name) : 0};
+    return read_definitions(admin, HK_PA_DEFINITIONS, key, out, err);
+}
+
+enum hk_code hk_pa_definitions_of(struct hk_admin *admin, const struct hk_str *names, size_t n,
+                                  const struct hk_definitions **out, struct hk_err *err)
+{
+    struct hk_buf list;
+    hk_buf_init(&list, HK_DEFINITIONS_NAMES_MAX);
+    hk_definition_names(names, n, &list);
+    enum hk_code rc = hk_buf_status(&list);
+    rc = rc == HK_OK ? read_definitions(admin, HK_PA_DEFINITIONS_OF, hk_buf_str(&list), out, err)
+                     : hk_err_set(err, rc, "there are too many names");
+    hk_buf_fini(&list);
     return rc;
 }
 

@@ -63,6 +63,8 @@ enum hk_code hk_pl_end(struct hk_admin *admin, const char *doing, struct hk_err 
 void hk_pl_audit_row(struct hk_pg *pg, const PGresult *res, int row, int first, struct hk_audit_row *out);
 const char *hk_pl_ids_name(enum hk_requeue_id ids); /* "auto", "same", "new" */
 
+enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
+                         struct hk_err *err);
 enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                           const struct hk_letter_groups **out, struct hk_err *err);
 enum hk_code hk_pl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);
@@ -107,6 +109,6 @@ enum hk_code hk_pl_redrive_list(struct hk_admin *admin, int64_t id, bool running
 enum hk_code hk_pl_redrive_cancel(struct hk_admin *admin, int64_t id, const char *actor, const char *reason,
                                   struct hk_err *err);
 enum hk_code hk_pl_redrive_step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
-                                int64_t *out_wake_ms, struct hk_err *err);
+                                int64_t *out_wake_ms, bool *out_ended, struct hk_err *err);
 
 #endif

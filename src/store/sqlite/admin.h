@@ -102,6 +102,7 @@ enum hk_code hk_sa_attempts(struct hk_admin *admin, const char *message_id, int6
 /* admin_define.c */
 enum hk_code hk_sa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
                                struct hk_err *err);
+enum hk_code hk_sa_definitions_of(struct hk_admin *admin, const struct hk_str *names, size_t n, const struct hk_definitions **out, struct hk_err *err);
 enum hk_code hk_sa_define(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
                           struct hk_err *err);
 enum hk_code hk_sa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
@@ -112,6 +113,8 @@ enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask,
 enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                           struct hk_err *err);
 enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
+enum hk_code hk_sa_force(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                          struct hk_err *err);
 /* Moves a row of outbox or outbox_retry, which nobody has in hand, to outbox_cancelled: its id there. */
 int64_t hk_sa_cancel_row(struct hk_store *store, struct hk_ref row, const struct hk_act *act, int64_t now_ms);

@@ -2,6 +2,7 @@
 /* Destinations that are kept in a SQLite file: operators write them, relays read them. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "store/letters.h"
@@ -30,8 +31,9 @@ static int64_t version_of_all(struct hk_store *store)
     return version;
 }
 
-enum hk_code hk_sa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
-                               struct hk_err *err)
+/* `key`: a name, or a JSON array of them; without bytes: all. */
+static enum hk_code read_definitions(struct hk_admin *admin, unsigned text, struct hk_str key,
+                                     const struct hk_definitions **out, struct hk_err *err)
 {
     struct hk_store *store = admin->store;
     size_t room = 0, n = 0;
@@ -40,9 +42,9 @@ enum hk_code hk_sa_definitions(struct hk_admin *admin, const char *name, const s
     struct hk_definitions *found = hk_sq_alloc(store, 1, sizeof *found);
     hk_sq_begin_read(store);
     int64_t version = version_of_all(store);
-    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_DEFINITIONS]);
-    if (name)
-        hk_sq_bind_cstr(store, q, 1, name);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[text]);
+    if (key.ptr)
+        hk_sq_bind_text(store, q, 1, key);
     hk_sq_bind_i64(store, q, 2, HK_DEFINITIONS_MAX + 1);
     while (hk_sq_row(store, q)) {
         struct hk_definition *more = hk_sa_grow(store, items, n, &room, sizeof *more);
@@ -61,6 +63,26 @@ enum hk_code hk_sa_definitions(struct hk_admin *admin, const char *name, const s
                                      .more = n > HK_DEFINITIONS_MAX};
     *out = found;
     return HK_OK;
+}
+
+enum hk_code hk_sa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
+                               struct hk_err *err)
+{
+    const struct hk_str key = {name, name ? strlen(name) : 0};
+    return read_definitions(admin, HK_SA_DEFINITIONS, key, out, err);
+}
+
+enum hk_code hk_sa_definitions_of(struct hk_admin *admin, const struct hk_str *names, size_t n,
+                                  const struct hk_definitions **out, struct hk_err *err)
+{
+    struct hk_buf list;
+    hk_buf_init(&list, HK_DEFINITIONS_NAMES_MAX);
+    hk_definition_names(names, n, &list);
+    enum hk_code rc = hk_buf_status(&list);
+    rc = rc == HK_OK ? read_definitions(admin, HK_SA_DEFINITIONS_OF, hk_buf_str(&list), out, err)
+                     : hk_err_set(err, rc, "there are too many names");
+    hk_buf_fini(&list);
+    return rc;
 }
 
 static int64_t version_of(struct hk_store *store, const char *name)
@@ -186,22 +208,28 @@ enum hk_code hk_sq_definitions(struct hk_store *store, int64_t known, const stru
 {
     hk_sq_call(store);
     struct hk_definitions *found = hk_sq_alloc(store, 1, sizeof *found);
-    struct hk_definition *items = hk_sq_alloc(store, HK_DEFINITIONS_MAX, sizeof *items);
-    if (!found || !items)
+    struct hk_definition *items = NULL;
+    size_t room = 0;
+    if (!found)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     hk_sq_begin_read(store);
-    *found = (struct hk_definitions){.version = version_of_all(store), .items = items};
+    *found = (struct hk_definitions){.version = version_of_all(store)};
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DEFINITIONS);
     hk_sq_bind_i64(store, q, 1, known);
     hk_sq_bind_i64(store, q, 2, HK_DEFINITIONS_MAX);
-    while (hk_sq_row(store, q))
+    while (hk_sq_row(store, q)) {
+        items = hk_sa_grow(store, items, found->n, &room, sizeof *items);
+        if (!items)
+            break;
         items[found->n++] = (struct hk_definition){.name = hk_sq_text(store, q, 0),
                                                    .version = sqlite3_column_int64(q, 1),
                                                    .seq = sqlite3_column_int64(q, 2),
                                                    .text = sqlite3_column_type(q, 3) == SQLITE_NULL
                                                                ? (struct hk_str){NULL, 0}
                                                                : hk_sq_text(store, q, 3)};
+    }
     hk_sq_done(q);
+    found->items = items;
     enum hk_code rc = hk_sq_end(store, "read destinations", err);
     if (rc == HK_OK)
         *out = found;

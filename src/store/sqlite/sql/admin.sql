@@ -252,6 +252,17 @@ DELETE FROM outbox_retry WHERE id = ?1
 UPDATE outbox_retry SET due_ms = CASE WHEN last_attempt_ms > 0 THEN min(last_attempt_ms, ?2) ELSE ?2 END, not_before = NULL
 WHERE id = ?1
 
+--@ statement FORCE_RETRY
+UPDATE outbox_retry SET forced = 1, due_ms = CASE WHEN last_attempt_ms > 0 THEN min(last_attempt_ms, ?2)
+  ELSE min(due_ms, ?2) END, not_before = NULL
+WHERE id = ?1
+
+--@ statement FORCE_MOVED
+UPDATE outbox_retry SET forced = 1 WHERE id = ?1
+
+--@ statement HAS_KEY
+SELECT 1 FROM outbox NOT INDEXED WHERE id = ?1 AND message_key <> ''
+
 -- ---- admin_bulk.c ----
 
 -- ?1 the row that was cancelled, ?2 what it is now
@@ -552,6 +563,10 @@ name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, 
 -- ?1 name or NULL: all, ?2 how many
 --@ statement DEFINITIONS
 SELECT {DEFINITION} FROM outbox_destination_def WHERE ?1 IS NULL OR name = ?1 ORDER BY name LIMIT ?2
+
+-- ?1 names, a JSON array; ?2 how many
+--@ statement DEFINITIONS_OF
+SELECT {DEFINITION} FROM outbox_destination_def WHERE name IN (SELECT value FROM json_each(?1)) ORDER BY name LIMIT ?2
 
 --@ statement DEFINITION_VERSION
 SELECT version FROM outbox_destination_def WHERE name = ?1
