@@ -14,6 +14,7 @@ stopped at the end."""
 import argparse
 import collections
 import http.client
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -45,7 +46,7 @@ events {{ worker_connections 4096; }}
 http {{ log_format name '$http_x_cloudtasks_taskname'; access_log {self.log} name buffer=64k flush=1s; keepalive_requests 1000000000;
 client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
 server {{ listen 127.0.0.1:{self.port} backlog=4096; location / {{ return 204; }} }} }}""")
-        self.process = subprocess.Popen(["nginx", "-c", conf, "-p", folder], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["nginx", "-c", conf, "-p", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_port(self.port)
 
     def names(self):
@@ -122,14 +123,19 @@ class OnPostgres(Relay):
         subprocess.run([hikyaku, "--config", self.path, "init"], check=True, stdout=subprocess.DEVNULL)
 
 
+def load_postgres():
+    """tests/e2e/postgres.py: there is a program of that name here, too."""
+    path = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/e2e/postgres.py")
+    spec = importlib.util.spec_from_file_location("servers", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def make_relay(args, folder, config):
     if args.store == "sqlite":
         return Relay(args.hikyaku, folder, config)
-    import postgres
-    why_not = postgres.why_not()
-    if why_not:
-        sys.exit(why_not)
-    server = postgres.Cluster(fsync="on")
+    server = args.servers.Cluster(fsync="on")
     return OnPostgres(args.hikyaku, folder, config, server.url(server.create()))
 
 
@@ -191,6 +197,11 @@ def main():
     parse.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     args = parse.parse_args()
     args.hikyaku = os.path.realpath(args.hikyaku)
+    if args.store == "postgres":  # before anything runs: it may start this program anew, with another interpreter
+        args.servers = load_postgres()
+        why_not = args.servers.why_not()
+        if why_not:
+            sys.exit(why_not)
     with tempfile.TemporaryDirectory() as folder:
         run(args, folder)
 

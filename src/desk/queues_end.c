@@ -12,7 +12,6 @@
  * waits a little for them, then they end as they end, and what fails is a dead letter. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -186,11 +185,11 @@ struct pass {
 
 static struct pass read_pass(const char *cursor)
 {
-    char *end = NULL;
-    struct pass pass = {.n = (unsigned)strtoul(cursor, &end, 10), .cursor = ""};
-    if (pass.n && *end == ' ')
-        pass.cursor = end + 1;
-    return pass;
+    struct hk_str rest = hk_str_of(cursor), head = hk_str_cut(&rest, ' ');
+    uint64_t n = 0;
+    if (hk_parse_u64(head, &n, NULL) != HK_OK || n > PASSES + 1)
+        n = 0;
+    return (struct pass){.n = (unsigned)n, .cursor = n && rest.ptr ? rest.ptr : ""};
 }
 
 static void write_pass(struct hk_job_run *run, unsigned n)
