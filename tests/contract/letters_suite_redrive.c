@@ -516,7 +516,7 @@ static enum hk_code work(struct hk_admin *admin, struct results *r)
     if (rc == HK_OK)
         rc = letters_ops->redrive_start(admin, &open_letters, &job, &r->id, &r->err);
     if (rc == HK_OK)
-        rc = letters_ops->redrive_step(admin, r->id, &open_letters, &r->wake_ms, &r->err);
+        rc = letters_ops->redrive_step(admin, r->id, &open_letters, &r->wake_ms, &(bool){false}, &r->err);
     if (rc == HK_OK)
         rc = letters_ops->redrive_list(admin, 0, false, &r->jobs, &r->err);
     return rc;

@@ -432,7 +432,7 @@ static enum hk_code do_all(struct hk_admin *admin, struct hk_err *err)
     if (rc == HK_OK)
         rc = OPS.redrive_start(admin, &failed, &what, &id, err);
     if (rc == HK_OK)
-        rc = OPS.redrive_step(admin, id, &failed, &wake_ms, err);
+        rc = OPS.redrive_step(admin, id, &failed, &wake_ms, &(bool){false}, err);
     if (rc == HK_OK)
         rc = OPS.redrive_cancel(admin, id, "ann", "enough", err);
     ids[0] = 2;
