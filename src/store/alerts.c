@@ -32,8 +32,8 @@ void hk_alerts_series_text(const struct hk_alert *a, char out[HK_ALERTS_SERIES_M
     size_t used = 0;
     for (size_t i = 0; i < HK_ALERT_SERIES; i++)
         used += (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%lld ", (long long)a->series[i]);
-    used += (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%llu",
-                             (unsigned long long)a->told_figure);
+    used +=
+        (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%llu", (unsigned long long)a->told_figure);
     if (a->fields.len && a->fields.len < HK_ALERTS_SERIES_MAX - used - 1)
         (void)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, " %.*s", (int)a->fields.len, a->fields.ptr);
 }

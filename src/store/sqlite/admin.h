@@ -102,7 +102,8 @@ enum hk_code hk_sa_attempts(struct hk_admin *admin, const char *message_id, int6
 /* admin_define.c */
 enum hk_code hk_sa_definitions(struct hk_admin *admin, const char *name, const struct hk_definitions **out,
                                struct hk_err *err);
-enum hk_code hk_sa_definitions_of(struct hk_admin *admin, const struct hk_str *names, size_t n, const struct hk_definitions **out, struct hk_err *err);
+enum hk_code hk_sa_definitions_of(struct hk_admin *admin, const struct hk_str *names, size_t n,
+                                  const struct hk_definitions **out, struct hk_err *err);
 enum hk_code hk_sa_define(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
                           struct hk_err *err);
 enum hk_code hk_sa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
