@@ -55,7 +55,7 @@ static void check_gate(const struct hk_gate *gate, const struct hk_gate_ask *ask
 
 static void check_head(struct hk_str rest, bool old)
 {
-    struct hk_head head = {0};
+    struct hk_head_fields head = {0};
     struct hk_head_body body = {.length = 77};
     static char texts[64][TEXT_MAX];
     for (size_t i = 0; i + 1 < 64 && rest.len > 0; i += 2) {

@@ -127,7 +127,7 @@ size_t hk_checker_committed(struct checker *c)
 }
 
 /* The row at hand. */
-static size_t get_row(struct checker *c, size_t msg)
+size_t hk_checker_row(struct checker *c, size_t msg)
 {
     size_t i = hk_names_get(&c->row_names, hk_checker_text(c, "row"));
     while (c->rows.n <= i)
@@ -171,6 +171,7 @@ static void on_commit(struct checker *c)
     *msg = (struct cmsg){.committed = true,
                          .hash = {c->texts.texts[hash], c->texts.lens[hash]},
                          .began = hk_checker_number(c, "began"),
+                         .timeout = hk_checker_number(c, "timeout"),
                          .committed_at = c->t,
                          .due = hk_checker_number(c, "due"),
                          .expires = hk_checker_number(c, "expires"),
@@ -199,6 +200,7 @@ static void on_dest(struct checker *c)
     struct cdest *dest = &c->dests.items[i];
     dest->order = is(order, "block") ? ORDER_BLOCK : is(order, "skip") ? ORDER_SKIP : ORDER_NONE;
     dest->cap = hk_checker_number(c, "cap");
+    dest->all = hk_checker_number(c, "all");
     dest->hint_cap = hk_checker_number(c, "wait");
     dest->open_ms = hk_checker_number(c, "open");
     dest->open_most = hk_checker_number(c, "until");
@@ -207,7 +209,7 @@ static void on_dest(struct checker *c)
 
 /* ---- lanes ---- */
 
-static struct clane *find_lane(struct checker *c, int64_t lane)
+struct clane *hk_checker_lane(struct checker *c, int64_t lane)
 {
     for (size_t i = c->lanes.n; i-- > 0;)
         if (c->lanes.items[i].lane == lane)
@@ -219,7 +221,7 @@ static void on_acquire(struct checker *c)
 {
     int64_t number = hk_checker_number(c, "lane");
     /* lanes that begin at the same time may be logged in either order */
-    if (c->options.many_lanes ? find_lane(c, number) != NULL : number <= c->last_lane)
+    if (c->options.many_lanes ? hk_checker_lane(c, number) != NULL : number <= c->last_lane)
         hk_checker_complain(c, "I4", "lane %lld is not a new number", (long long)number);
     c->last_lane = number;
     for (size_t i = 0; !c->options.many_lanes && i < c->lanes.n; i++) {
@@ -244,7 +246,7 @@ static void on_acquire(struct checker *c)
 
 static void on_renew(struct checker *c)
 {
-    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!lane || !lane->live)
         hk_checker_complain(c, "I5", "lane %lld is gone, and was renewed",
                             (long long)hk_checker_number(c, "lane"));
@@ -255,7 +257,7 @@ static void on_renew(struct checker *c)
 
 static void on_release(struct checker *c)
 {
-    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!lane || !lane->live)
         hk_checker_complain(c, "I5", "lane %lld is gone, and was released",
                             (long long)hk_checker_number(c, "lane"));
@@ -266,7 +268,7 @@ static void on_release(struct checker *c)
 /* Another took it over: its lease was out, and nothing is left in its hands. */
 static void on_expire(struct checker *c)
 {
-    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!lane || !lane->live) {
         hk_checker_complain(c, "I5", "lane %lld is gone, and was taken over",
                             (long long)hk_checker_number(c, "lane"));
@@ -290,6 +292,7 @@ static void on_start(struct checker *c)
         if (c->lanes.items[i].relay == relay)
             c->lanes.items[i].relay = NOBODY;
     hk_checker_process(c, relay);
+    hk_checker_room_forget(c, relay);
     hk_checker_unlearn(c, relay);
 }
 
@@ -308,7 +311,7 @@ static void on_exit(struct checker *c)
 {
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
     for (size_t i = 0; i < c->rows.n; i++) {
-        const struct clane *lane = c->rows.items[i].claim ? find_lane(c, c->rows.items[i].lane) : NULL;
+        const struct clane *lane = c->rows.items[i].claim ? hk_checker_lane(c, c->rows.items[i].lane) : NULL;
         if (lane && lane->live && lane->relay == relay && !lane->doubted)
             hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
                                 c->row_names.texts[i]);
@@ -320,10 +323,10 @@ static void on_exit(struct checker *c)
 static void on_claim(struct checker *c)
 {
     size_t msg = hk_checker_committed(c);
-    size_t r = get_row(c, msg); /* may move the array */
+    size_t r = hk_checker_row(c, msg); /* may move the array */
     struct crow *row = &c->rows.items[r];
     int64_t claim = hk_checker_number(c, "claim");
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (msg != NOBODY && c->msgs.items[msg].forgotten)
         hk_checker_complain(c, "I2", "%s is claimed, and the store has forgotten it",
                             hk_checker_msg_name(c, msg));
@@ -337,6 +340,7 @@ static void on_claim(struct checker *c)
         hk_checker_complain(c, "I22", "%s is claimed, and its row is stuck", hk_checker_msg_name(c, msg));
     row->claim = row->last_claim = c->last_claim = claim;
     row->lane = hk_checker_number(c, "lane");
+    row->taken_line = c->line;
     if (msg != NOBODY)
         row->leg = hk_checker_leg(c, msg, hk_checker_text(c, "dest"));
     if (msg != NOBODY && row->leg != NOBODY && hk_checker_has_come(c, c->msgs.items[msg].due))
@@ -350,7 +354,7 @@ static void on_claim(struct checker *c)
 
 static void check_lease(struct checker *c, const struct crow *row)
 {
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (hk_checker_clock_is_odd(c) || hk_checker_believes(c, hk_checker_number(c, "lane")))
         return;
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
@@ -383,11 +387,13 @@ static void check_due(struct checker *c, const struct cleg *leg, const struct cm
 /* Sends at once to a destination, by one relay. */
 static void check_cap(struct checker *c, size_t dest, size_t relay)
 {
+    if (c->sends.items[c->sends.n - 1].forced)
+        return;
     int64_t cap = c->dests.items[dest].cap, n = 0;
     for (size_t i = c->sends.n; cap && i-- > 0 && c->sends.n - i < 2000;) {
         const struct csend *s = &c->sends.items[i];
-        n += s->relay == relay && c->legs.items[s->leg].dest == dest && !s->confirmed && !s->failed &&
-             !s->orphaned && !s->gone;
+        n += s->relay == relay && !s->forced && c->legs.items[s->leg].dest == dest && !s->confirmed &&
+             !s->failed && !s->orphaned && !s->gone;
     }
     if (n > cap)
         hk_checker_complain(c, "I15", "%lld sends at once to %s, of %lld", (long long)n,
@@ -421,7 +427,7 @@ static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
 }
 
 /* The send of the row and claim at hand; NULL: none. A row is sent at most once under a claim. */
-static struct csend *find_send(struct checker *c)
+struct csend *hk_checker_send(struct checker *c)
 {
     size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
     return r == NOBODY ? NULL : send_of(c, r, hk_checker_number(c, "claim"));
@@ -437,11 +443,12 @@ static void on_send(struct checker *c)
         hk_checker_complain(c, "I2", "%s is sent where it was not to go", hk_checker_msg_name(c, m));
         return;
     }
-    size_t r = get_row(c, NOBODY);
+    size_t r = hk_checker_row(c, NOBODY);
     struct crow *row = &c->rows.items[r];
     struct cleg *leg = &c->legs.items[l];
-    if (find_send(c))
+    if (hk_checker_send(c))
         hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+    hk_checker_unopened_send(c, row, m);
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim");
     check_lease(c, row);
     check_due(c, leg, &c->msgs.items[m], stands);
@@ -465,14 +472,22 @@ static void on_send(struct checker *c)
                        .relay = relay,
                        .before = row->last_send,
                        .claim = hk_checker_number(c, "claim"),
+                       .lane = hk_checker_number(c, "lane"),
+                       .at = c->t,
+                       .timeout = hk_checker_number(c, "timeout"),
+                       .forced = leg->forced,
                        .forgotten = !stands && hk_checker_believes(c, hk_checker_number(c, "lane")),
                        .orphaned = !stands,
                        .suspect = stands && leg->crashes >= CRASHES_ALONE};
     row->last_send = c->sends.n - 1;
     check_alone(c);
     check_cap(c, leg->dest, relay);
-    hk_checker_guard(c, relay, leg->dest);
-    hk_checker_defined(c, relay, leg->dest);
+    hk_checker_seats(c);
+    hk_checker_forced_send(c);
+    hk_checker_timeout(c, stands);
+    hk_checker_guard(c, relay, leg->dest, leg->forced);
+    hk_checker_room_asked(c, relay, leg->dest);
+    hk_checker_defined(c, relay, leg->dest, leg->forced);
     if (stands)
         hk_checker_in_time(c, leg);
     hk_checker_turn(c, leg);
@@ -509,7 +524,7 @@ static struct csend *answered(struct checker *c)
 {
     struct csend *send = hk_checker_forgotten_send(c);
     if (!send)
-        send = find_send(c);
+        send = hk_checker_send(c);
     if (!send)
         hk_checker_complain(c, "I6", "an answer to nothing that was sent");
     return send;
@@ -527,6 +542,7 @@ static void on_confirm(struct checker *c)
     if (!s)
         return;
     close_send(c, s);
+    hk_checker_took(c, s);
     s->confirmed = true;
     hk_checker_answered(c, &c->dests.items[c->legs.items[s->leg].dest]);
 }
@@ -537,6 +553,7 @@ static void on_fail(struct checker *c)
     if (!s)
         return;
     close_send(c, s);
+    hk_checker_took(c, s);
     s->failed = true;
     s->maybe = hk_checker_number(c, "maybe");
     s->local = is(hk_checker_text(c, "kind"), "local");
@@ -548,6 +565,11 @@ static void on_fail(struct checker *c)
         leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
     hk_checker_failing(c, s->relay, leg->dest);
     hk_checker_answered(c, &c->dests.items[leg->dest]);
+}
+
+static void on_busy(struct checker *c)
+{
+    hk_checker_busy(c, answered(c));
 }
 
 /* ---- settling ---- */
@@ -589,7 +611,7 @@ static void count_attempt(struct checker *c, struct cleg *leg, bool made, const 
 
 static void settle_sent(struct checker *c, struct cleg *leg)
 {
-    struct csend *send = find_send(c);
+    struct csend *send = hk_checker_send(c);
     if (!send || !send->confirmed)
         hk_checker_complain(c, "I6", "%s is settled as sent, but nobody confirmed it",
                             hk_checker_msg_name(c, leg->msg));
@@ -613,7 +635,7 @@ static void settle_dead(struct checker *c, struct cleg *leg)
 {
     struct hk_str reason = hk_checker_text(c, "reason");
     const struct cmsg *msg = &c->msgs.items[leg->msg];
-    const struct csend *send = find_send(c);
+    const struct csend *send = hk_checker_send(c);
     count_attempt(c, leg, send && send->failed && !refused_unsent(send, reason), send);
     if (is(reason, "RETRY_EXHAUSTED") && msg->max && msg->n_legs == 1 && leg->charged != msg->max)
         hk_checker_complain(c, "I7", "%s is exhausted after %lld attempts of %lld",
@@ -625,7 +647,7 @@ static void settle_dead(struct checker *c, struct cleg *leg)
         hk_checker_complain(c, "I23", "%s expires %lld ms before its time", hk_checker_msg_name(c, leg->msg),
                             (long long)(msg->expires - c->clock));
     if (is(reason, "UNKNOWN_DESTINATION"))
-        hk_checker_unknown(c, leg, c->rows.items[get_row(c, NOBODY)].claim_line);
+        hk_checker_unknown(c, leg, c->rows.items[hk_checker_row(c, NOBODY)].claim_line);
     if (!reason.len)
         hk_checker_complain(c, "I12", "%s is dead without a reason", hk_checker_msg_name(c, leg->msg));
     hk_checker_end_leg(c, leg, LEG_DEAD);
@@ -645,12 +667,16 @@ static bool is_of_outbox(const struct checker *c)
 
 static void settle_retry(struct checker *c, struct cleg *leg)
 {
-    const struct csend *send = find_send(c);
-    if (!send || !send->failed)
+    const struct csend *send = hk_checker_send(c);
+    bool keyless = hk_checker_is_keyless(c);
+    if (keyless)
+        hk_checker_waits_for_key(c, leg);
+    else if (!send || !send->failed)
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
-    bool made = !is_given_back(c, leg, send);
+    bool made = !keyless && !is_given_back(c, leg, send);
     count_attempt(c, leg, made, send);
+    leg->forced = false;
     int64_t max = c->msgs.items[leg->msg].max;
     if (made && max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
         hk_checker_complain(c, "I7", "%s is to be retried after %lld attempts of %lld",
@@ -671,7 +697,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
 /* Released or deferred: as if nothing had been sent, so nothing may have arrived. */
 static void settle_unsent(struct checker *c, struct cleg *leg)
 {
-    const struct csend *send = find_send(c);
+    const struct csend *send = hk_checker_send(c);
     if (send && (send->confirmed || send->maybe))
         hk_checker_complain(c, "I6", "%s is given back as unsent, and may have arrived",
                             hk_checker_msg_name(c, leg->msg));
@@ -681,6 +707,9 @@ static void settle_unsent(struct checker *c, struct cleg *leg)
 /* To one leg, or to all of a message that is not routed yet. */
 static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
 {
+    if (hk_checker_is_keyless(c) && !is(kind, "retry"))
+        hk_checker_complain(c, "I27", "%s cannot be opened, and is settled as %.*s",
+                            hk_checker_msg_name(c, leg->msg), (int)kind.len, kind.ptr);
     if (is(kind, "sent"))
         settle_sent(c, leg);
     else if (is(kind, "dead"))
@@ -699,7 +728,7 @@ static void part(struct checker *c, const struct cmsg *msg)
         c->legs.items[msg->first_leg + i].parted_at = c->t;
 }
 
-static void settle_legs(struct checker *c, const struct crow *row)
+static void settle_legs(struct checker *c, struct crow *row)
 {
     struct hk_str kind = hk_checker_text(c, "kind");
     if (row->msg == NOBODY)
@@ -711,6 +740,9 @@ static void settle_legs(struct checker *c, const struct crow *row)
     }
     size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (l != NOBODY) {
+        const struct clane *lane = hk_checker_lane(c, row->lane);
+        hk_checker_room_settled(c, &c->legs.items[l], hk_checker_send(c), row, lane ? lane->relay : NOBODY,
+                                kind);
         settle_leg(c, &c->legs.items[l], kind);
         return;
     }
@@ -723,18 +755,18 @@ static void settle_legs(struct checker *c, const struct crow *row)
 
 static void on_settle(struct checker *c)
 {
-    size_t r = get_row(c, NOBODY); /* may move the array */
+    size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim") &&
                   row->lane == hk_checker_number(c, "lane");
     if (!hk_checker_number(c, "rows")) {
         c->result->stale++;
-        const struct clane *its = find_lane(c, hk_checker_number(c, "lane"));
+        const struct clane *its = hk_checker_lane(c, hk_checker_number(c, "lane"));
         if (stands && !(its && its->doubted))
             hk_checker_complain(c, "I5", "a settle under a claim that stands changed nothing");
         return;
     }
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!stands || !lane || !lane->live)
         hk_checker_complain(c, "I5", "a stale settle changed something");
     settle_legs(c, row);
@@ -744,7 +776,7 @@ static void on_settle(struct checker *c)
 /* To one leg, or to all of a message that is not routed yet: delivered, or as good as dead. */
 static void stick_leg(struct checker *c, struct cleg *leg, bool sent)
 {
-    struct csend *send = find_send(c);
+    struct csend *send = hk_checker_send(c);
     if (sent && (!send || !send->confirmed))
         hk_checker_complain(c, "I6", "%s is stuck as sent, but nobody confirmed it",
                             hk_checker_msg_name(c, leg->msg));
@@ -757,7 +789,7 @@ static void stick_leg(struct checker *c, struct cleg *leg, bool sent)
 /* The database refused a settle (or the orphaning): the row stays where it is. */
 static void on_stuck(struct checker *c)
 {
-    size_t r = get_row(c, NOBODY); /* may move the array */
+    size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
     struct hk_str kind = hk_checker_text(c, "kind");
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
@@ -783,9 +815,9 @@ static void on_stuck(struct checker *c)
 
 static void on_orphan(struct checker *c)
 {
-    size_t r = get_row(c, NOBODY); /* may move the array */
+    size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
         hk_checker_complain(c, "I5", "a row is orphaned that was in nobody's hand");
     if (lane && !lane->dead && lane->until > c->t + c->options.slack_ms)
@@ -827,6 +859,21 @@ static void on_clock(struct checker *c)
     c->jumped_at = c->t;
 }
 
+static void on_stop(struct checker *c)
+{
+    c->stopped = true;
+}
+
+static void on_force(struct checker *c)
+{
+    size_t m = hk_checker_committed(c);
+    if (m == NOBODY)
+        return;
+    hk_checker_force(c, m);
+    size_t r = hk_checker_row(c, m);
+    c->rows.items[r].leg = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+}
+
 static void on_cont(struct checker *c)
 {
     c->woke_at = c->t;
@@ -835,11 +882,6 @@ static void on_cont(struct checker *c)
 static void on_last(struct checker *c)
 {
     c->ended = true;
-}
-
-static void on_other(struct checker *c)
-{
-    (void)c; /* of use to a reader only */
 }
 
 static const struct {
@@ -852,6 +894,9 @@ static const struct {
     {"recv", on_recv},
     {"confirm", on_confirm},
     {"fail", on_fail},
+    {"busy", on_busy},
+    {"room", hk_checker_room},
+    {"keyless", hk_checker_keyless},
     {"settle", on_settle},
     {"stuck", on_stuck},
     {"commit", on_commit},
@@ -884,7 +929,8 @@ static const struct {
     {"learn", hk_checker_learn},
     {"keep", hk_checker_keep},
     {"forget", hk_checker_forget},
-    {"stop", on_other},
+    {"stop", on_stop},
+    {"force", on_force},
     {"cont", on_cont},
     {"drain", hk_checker_drain},
 };
@@ -932,10 +978,10 @@ static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
                              &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
-    void *blocks[] = {c->msgs.items,    c->legs.items,     c->rows.items,    c->dests.items,
-                      c->sends.items,   c->lanes.items,    c->records.items, c->heads.items,
-                      c->beliefs.items, c->guards.items,   c->outs.items,    c->jobs.items,
-                      c->acts.items,    c->draining.items, c->failing.items, c->learnt.items};
+    void *blocks[] = {c->msgs.items,   c->legs.items,    c->rows.items,  c->dests.items,    c->sends.items,
+                      c->lanes.items,  c->records.items, c->heads.items, c->beliefs.items,  c->guards.items,
+                      c->outs.items,   c->jobs.items,    c->acts.items,  c->draining.items, c->failing.items,
+                      c->learnt.items, c->fulls.items};
     hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);

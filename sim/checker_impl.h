@@ -30,6 +30,7 @@ enum order {
 struct cdest {
     enum order order;
     int64_t cap;
+    bool all; /* the cap is that of all relays together */
     int64_t hint_cap;  /* a Retry-After counts up to this */
     int64_t open_ms;   /* its breaker opens for so long at least; 0 = not known */
     int64_t open_most; /* … and at most; 0 = not known */
@@ -37,6 +38,7 @@ struct cdest {
     int64_t open_until; /* of its breaker, as relays wrote it since it was resumed; 0 = closed */
     int64_t turn_ms;    /* with work and nothing on its way it waits no longer for a place; 0 = not known */
     int64_t idle_at;    /* when the last of its sends was answered */
+    int64_t room_at;    /* when a sink that had no room last said that it has some */
     size_t on_way;      /* sends */
     bool paused;
     int64_t paused_at;
@@ -52,6 +54,7 @@ struct cmsg {
     struct hk_str hash; /* as committed: a text of `texts` */
     int64_t began, committed_at, due, max;
     int64_t expires;          /* 0 = never, or not known */
+    int64_t timeout;          /* of an attempt, as it may have it; 0 = not known */
     size_t key;               /* number of the key; NOBODY = none */
     size_t first_leg, n_legs; /* its legs, one after the other */
 };
@@ -99,6 +102,8 @@ struct cleg {
     bool unaimed;       /* whoever has it in hand knew no such destination when it was claimed … */
     bool strayed;       /* … and died with it: it has no place in the order any more */
     bool deferred;      /* its attempt was made before its own time: the row went back to wait for that */
+    bool forced;        /* by a person, since its last attempt was settled … */
+    int64_t forced_at;  /* … then */
     bool had_come;      /* its time, by the clock of one of its claims */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records, traces;
@@ -112,8 +117,11 @@ struct crow {
     size_t leg;          /* NOBODY: not routed yet */
     int64_t claim, lane; /* open; 0 = none */
     int64_t last_claim;
+    int64_t keyless, keyless_at; /* under this claim its relay could not open it; 0 = never */
     size_t claim_line;
-    size_t last_send; /* and further back by csend.before; NOBODY = none */
+    size_t taken_line, back_line; /* where it was claimed, and given back for want of room */
+    size_t backs;                 /* … so often */
+    size_t last_send;             /* and further back by csend.before; NOBODY = none */
 };
 
 struct csend {
@@ -121,9 +129,12 @@ struct csend {
     size_t before; /* of the same row; NOBODY = none */
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
+    bool busy;      /* its sink had no room: it never was */
     bool local;     /* its relay ended it itself */
     bool forgotten; /* its claim, by a standby: the number may come again */
     bool gone;      /* so is the process that sent it: it has none on its way */
+    bool forced;    /* past what guards its destination */
+    int64_t lane, at, timeout; /* timeout: 0 = not known */
     bool suspect;   /* it has killed relays, and was to go alone */
     int64_t status; /* of the answer that failed it; 0 = none came */
 };
@@ -165,6 +176,14 @@ struct clearnt {
     bool there, held;
     size_t line; /* since when it is there */
     int64_t at;
+};
+
+/* A sink without room. */
+struct cfull {
+    size_t relay, dest;
+    size_t line;   /* where that was told first … */
+    int64_t t;     /* … and when */
+    int64_t asked; /* sends since then */
 };
 
 /* A redrive. */
@@ -223,8 +242,10 @@ struct checker {
     VEC(struct cjob, jobs);
     VEC(struct clearnt, learnt);
     VEC(struct cact, acts);
+    VEC(struct cfull, fulls);
     struct names act_names;
     int64_t forgot_at, heal_t, bound_ms;
+    size_t forgot_sends; /* so many were made before a standby took over */
     size_t n_sents, n_open, n_overs; /* lines of the dump */
     bool audited, totals;
     bool traced;        /* the dump shows what relays died with */
@@ -233,6 +254,7 @@ struct checker {
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
     int64_t woke_at;   /* when a relay that was stopped last went on; INT64_MIN = never */
     bool healed, ended;
+    bool stopped; /* some process was, ever */
     bool was_reset; /* the store's time, ever */
 };
 
@@ -268,7 +290,7 @@ void hk_checker_told(struct checker *c);
 void hk_checker_closed(struct checker *c);
 void hk_checker_breaker(struct checker *c);
 void hk_checker_process(struct checker *c, size_t relay); /* began or ended: what it knew is gone */
-void hk_checker_guard(struct checker *c, size_t relay, size_t dest);
+void hk_checker_guard(struct checker *c, size_t relay, size_t dest, bool forced);
 void hk_checker_drain(struct checker *c);
 void hk_checker_failing(struct checker *c, size_t relay, size_t dest);
 /* What was received under this name. */
@@ -285,6 +307,14 @@ void hk_checker_turn(struct checker *c, const struct cleg *leg);
 void hk_checker_answered(struct checker *c, struct cdest *dest);
 void hk_checker_reclaimed(struct checker *c, const struct clane *lane);
 
+/* checker_room.c */
+void hk_checker_busy(struct checker *c, struct csend *send); /* NULL: what is refused was never sent */
+void hk_checker_room(struct checker *c);
+void hk_checker_room_forget(struct checker *c, size_t relay);
+void hk_checker_room_asked(struct checker *c, size_t relay, size_t dest);
+void hk_checker_room_settled(struct checker *c, const struct cleg *leg, const struct csend *send,
+                             struct crow *row, size_t relay, struct hk_str kind);
+
 /* checker_forget.c */
 void hk_checker_keep(struct checker *c);
 void hk_checker_forget(struct checker *c);
@@ -298,6 +328,16 @@ void hk_checker_reset(struct checker *c);
 void hk_checker_waits(struct checker *c);
 void hk_checker_ended(struct checker *c, const struct clane *lane); /* it did something */
 void hk_checker_told_rightly(struct checker *c, size_t dest, int64_t until);
+
+/* checker_force.c */
+void hk_checker_force(struct checker *c, size_t msg);
+/* The last send is the one at hand. */
+void hk_checker_seats(struct checker *c);
+void hk_checker_forced_send(struct checker *c);
+void hk_checker_forced_resume(struct checker *c, size_t dest); /* it was paused */
+void hk_checker_timeout(struct checker *c, bool stands);
+void hk_checker_took(struct checker *c, const struct csend *send);
+struct clane *hk_checker_lane(struct checker *c, int64_t lane); /* NULL: there is none */
 
 /* checker_order.c */
 void hk_checker_order(struct checker *c, size_t leg);
@@ -315,8 +355,20 @@ void hk_checker_aimed(struct checker *c, struct crow *row, const struct clane *l
 /* … and its relay died with it. */
 void hk_checker_strays(struct cleg *leg);
 void hk_checker_unlearn(struct checker *c, size_t relay);              /* a new process */
-void hk_checker_defined(struct checker *c, size_t relay, size_t dest); /* at a send */
+void hk_checker_defined(struct checker *c, size_t relay, size_t dest, bool forced); /* at a send */
 /* At a death for want of a destination; `claim_line`: since when the message is in hand. */
 void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);
+
+/* The row at hand. */
+size_t hk_checker_row(struct checker *c, size_t msg);
+/* The send of the row and claim at hand; NULL: none. */
+struct csend *hk_checker_send(struct checker *c);
+
+/* checker_keyless.c */
+void hk_checker_keyless(struct checker *c);
+/* Its relay had no key for it, under the claim at hand. */
+bool hk_checker_is_keyless(struct checker *c);
+void hk_checker_unopened_send(struct checker *c, const struct crow *row, size_t msg);
+void hk_checker_waits_for_key(struct checker *c, const struct cleg *leg);
 
 #endif

@@ -48,16 +48,24 @@ export async function get(path, query, signal) {
   return (await call('/api/v1' + path + queryOf(query), { signal })).body;
 }
 
+// The same question asked by two parts of the page at once is one call. It cannot be broken off.
+const underWay = new Map();
+
+export function getTogether(path) {
+  if (!underWay.has(path)) underWay.set(path, get(path).finally(() => underWay.delete(path)));
+  return underWay.get(path);
+}
+
 export async function getTagged(path, query) {
   return call('/api/v1' + path + queryOf(query), {});
 }
 
-function sending(method, path, body, headers, signal) {
+function sending(method, path, body, headers = {}, signal = undefined) {
   return call('/api/v1' + path, { method, signal, body: JSON.stringify(body || {}), headers: { 'Content-Type': 'application/json', ...headers } });
 }
 
 // A change is sent with a key of its own, so that a repeat after a lost answer does nothing twice.
-export async function post(path, body, { signal, once = true } = {}) {
+export async function post(path, body, { signal = undefined, once = true } = {}) {
   const headers = once ? { 'Idempotency-Key': crypto.randomUUID ? crypto.randomUUID() : String(Math.random()) + Date.now() } : {};
   return (await sending('POST', path, body, headers, signal)).body;
 }
@@ -68,6 +76,14 @@ export async function ask(path, body, signal) {
 
 export async function put(path, body, etag) {
   return (await sending('PUT', path, body, etag ? { 'If-Match': etag } : {})).body;
+}
+
+export async function patch(path, body) {
+  return (await sending('PATCH', path, body)).body;
+}
+
+export async function del(path, query, etag) {
+  return (await call('/api/v1' + path + queryOf(query), { method: 'DELETE', headers: etag ? { 'If-Match': etag } : {} })).body;
 }
 
 export const enc = encodeURIComponent;

@@ -10,26 +10,28 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 function tickText(seconds, spanS) {
   const date = new Date(seconds * 1000);
+  /** @type {Intl.DateTimeFormatOptions} */
   const how = spanS > 2 * 86400 ? { month: 'numeric', day: 'numeric' } : { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
   return new Intl.DateTimeFormat(lang(), how).format(date);
 }
 
+/** @returns {import('./vendor/uplot.js').default.Options} */
 function optionsOf(series, unit, width) {
   const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { stroke: colour('--line') }, font: '12px system-ui, sans-serif' };
   return {
     width, height: HEIGHT, cursor: { drag: { x: false, y: false } },
-    scales: { y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
-    axes: [{ ...axis, space: 70, values: (u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
-      { ...axis, size: 66, values: (u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
-    series: [{ label: t('chart.time'), value: (u, s) => (s ? clock(s * 1000) : '–') },
+    scales: { y: { range: (_u, _lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
+    axes: [{ ...axis, space: 70, values: (_u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
+      { ...axis, size: 66, values: (_u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
+    series: [{ label: t('chart.time'), value: (_u, s) => (s ? clock(s * 1000) : '–') },
       ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
-        fill: s.fill ? colour(s.colour) + '22' : undefined, value: (u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
+        fill: s.fill ? colour(s.colour) + '22' : undefined, value: (_u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
   };
 }
 
 // times: seconds; series: [{name, colour, values, fill?, dash?}]
 export function Chart({ title, times, series, unit = '' }) {
-  const box = useRef(), plot = useRef(), chosen = useShared(theme);
+  const box = useRef(null), plot = useRef(null), chosen = useShared(theme);
   const data = [times, ...series.map((s) => s.values)];
   useEffect(() => {
     const draw = () => {
@@ -63,4 +65,21 @@ export function Bars({ rows, second = false, linkOf }) {
     <span class="name" title=${r.name}>${linkOf ? html`<a href=${linkOf(r)}>${r.name}</a>` : r.name}</span>
     <span class="track" aria-hidden="true"><span class=${'fill' + (second ? ' two' : '')} style=${{ width: `${(r.n / most) * 100}%` }}></span></span>
     <span class="n">${num(r.n)}</span></div>`)}</div>`;
+}
+
+// One value an hour as a small line; the figures stand in the table of HourTable.
+export function Spark({ values, label }) {
+  const most = Math.max(1, ...values), step = 100 / (values.length - 1), y = (v) => 23 - (v / most) * 21;
+  const points = values.map((v, i) => `${(i * step).toFixed(1)},${y(v).toFixed(1)}`).join(' ');
+  return html`<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label=${label}><polygon points=${`0,24 ${points} 100,24`} /><polyline points=${points} /></svg>`;
+}
+
+// rows: [{name, values}], the last value of each is the hour that has begun at `now`. The newest first; hours without anything are left out.
+export function HourTable({ title, rows, now }) {
+  const n = Math.max(0, ...rows.map((r) => r.values.length)), begun = Math.floor(Date.parse(now) / 3600000) * 3600000;
+  const hours = Array.from({ length: n }, (_, i) => n - 1 - i).filter((i) => rows.some((r) => r.values[i] > 0));
+  return html`<details><summary>${t('chart.table')}</summary><div class="scroll" tabindex="0"><table><caption>${title}</caption>
+    <thead><tr><th scope="col">${t('chart.time')}</th>${rows.map((r) => html`<th scope="col" class="n">${r.name}</th>`)}</tr></thead>
+    <tbody>${hours.length ? hours.map((i) => html`<tr><th scope="row">${clock(begun - (n - 1 - i) * 3600000)}</th>${rows.map((r) => html`<td class="n">${num(r.values[i])}</td>`)}</tr>`)
+      : html`<tr><td colspan=${rows.length + 1}>${t('chart.nothing')}</td></tr>`}</tbody></table></div></details>`;
 }

@@ -2,9 +2,9 @@
 import { html, useEffect, useRef } from './dom.js';
 
 export function Dialog({ title, onClose, children }) {
-  const box = useRef();
+  const box = useRef(null);
   useEffect(() => {
-    const dialog = box.current, before = document.activeElement;
+    const dialog = box.current, before = /** @type {HTMLElement} */ (document.activeElement);
     dialog.showModal();
     return () => { if (dialog.open) dialog.close(); before?.focus?.(); };
   }, []);

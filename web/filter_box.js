@@ -34,7 +34,7 @@ function suggest(kind, text, cursor) {
 
 export function FilterBox({ kind, value, onChange, placeholder }) {
   const [text, setText] = useState(value), [cursor, setCursor] = useState(value.length), [open, setOpen] = useState(false), [at, setAt] = useState(-1), [, again] = useState(0);
-  const box = useRef();
+  const box = useRef(null);
   useEffect(() => { setText(value); setCursor(value.length); }, [value]);
   useEffect(() => { if (document.activeElement === box.current) box.current.setSelectionRange(cursor, cursor); }, [cursor]);
   const choices = open ? suggest(kind, text, cursor) : [];

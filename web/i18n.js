@@ -45,6 +45,7 @@ export function noteNow(text) {
 }
 export const now = () => Date.now() + offsetMs;
 
+/** @type {[string, number][]} */
 const STEPS = [['d', 86400000], ['h', 3600000], ['m', 60000], ['s', 1000]];
 
 export function duration(ms) {

@@ -34,7 +34,7 @@ async function probe() {
 export function start() {
   stop();
   source = new EventSource('/api/v1/events');
-  source.addEventListener('open', (event) => { if (event.data === undefined) connection.set('live'); });
+  source.addEventListener('open', (/** @type {MessageEvent} */ event) => { if (event.data === undefined) connection.set('live'); });
   source.addEventListener('error', () => {
     if (source && source.readyState === EventSource.CLOSED) again();
     else connection.set('connecting');
@@ -59,6 +59,7 @@ export function onEvents(types, act) {
 }
 
 const GATHER_MS = 400;  // many events are one reload
+const REST = 4;         // after a question that took long the page rests four times as long: what many ask of a large store stays bounded
 const POLL_MS = 10000;  // without events
 
 // Loads with `load(signal)`, again when an event of `types` comes, and by time where there is no stream. {data, problem, loading, reload}
@@ -68,20 +69,22 @@ export function useLive(load, inputs, types = [], every = 0) {
   const [round, setRound] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
-    let waiting = 0, running = false, wanted = false, ended = false;
+    let waiting = 0, tookMs = 0, running = false, wanted = false, ended = false;
     const run = async () => {
       if (running) { wanted = true; return; }
       running = true;
+      const began = performance.now();
       try {
         const data = await load(abort.signal);
         if (!ended) set({ data, problem: null, loading: false });
       } catch (problem) {
         if (!ended && problem.name !== 'AbortError') set((was) => ({ ...was, problem, loading: false }));
       }
+      tookMs = performance.now() - began;
       running = false;
       if (wanted && !ended) { wanted = false; soon(); }
     };
-    const soon = () => { clearTimeout(waiting); waiting = setTimeout(run, GATHER_MS); };
+    const soon = () => { clearTimeout(waiting); waiting = setTimeout(run, Math.max(GATHER_MS, REST * tookMs)); };
     set((was) => ({ ...was, loading: true, problem: null }));
     run();
     const off = onEvents(types, soon);

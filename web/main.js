@@ -34,8 +34,8 @@ function Screen({ parts, query }) {
     case 'redrives':
       if (id === 'new') return html`<${StartRedrive} query=${query} />`;
       return id ? html`<${Redrive} id=${id} key=${id} />` : html`<${Redrives} />`;
-    case 'destinations': return html`<${Destinations} />`;
-    case 'policies': return html`<${Policies} name=${id} />`;
+    case 'destinations': return html`<${Destinations} query=${query} />`;
+    case 'policies': return html`<${Policies} name=${id} query=${query} />`;
     case 'alerts': return html`<${Alerts} />`;
     case 'audit': return html`<${Audit} query=${query} />`;
     case 'relays': return html`<${Relays} />`;
@@ -61,8 +61,8 @@ async function takeTicket() {
 }
 
 function Root() {
-  const [ready, set] = useState(false), [problem, setProblem] = useState(null), chosen = useShared(language);
-  useEffect(() => { loadWords().then(() => set((n) => (n || 0) + 1)); }, [chosen]);
+  const [ready, set] = useState(0), [problem, setProblem] = useState(null), chosen = useShared(language);
+  useEffect(() => { loadWords().then(() => set((n) => n + 1)); }, [chosen]);
   useEffect(() => { takeTicket().then(whoAmI).then(() => setProblem(false), setProblem); }, []);
   if (!ready || problem === null) return null;
   if (problem) return html`<main class="login"><${Trouble} problem=${problem} /><button type="button" onClick=${() => location.reload()}>${t('again')}</button></main>`;

@@ -1,6 +1,6 @@
 // The frame around every screen: where you are, who you are, and whether what you see is live.
 import { html, useEffect, useState } from './dom.js';
-import { get, logOut, me, reachable } from './api.js';
+import { getTogether, logOut, me, reachable } from './api.js';
 import { connection, useLive } from './live.js';
 import { lang, language, num, t } from './i18n.js';
 import { link, place } from './router.js';
@@ -12,8 +12,8 @@ export const Logo = () => html`<svg viewBox="0 0 32 32" aria-hidden="true"><rect
 const PLACES = ['overview', 'dead', 'messages', 'redrives', 'destinations', 'policies', 'alerts', 'audit', 'relays', 'settings'];
 
 function Navigation({ here }) {
-  const { data } = useLive(async (signal) => {
-    const [status, alerts] = await Promise.all([get('/status', {}, signal), get('/alerts', {}, signal)]);
+  const { data } = useLive(async () => {
+    const [status, alerts] = await Promise.all([getTogether('/status'), getTogether('/alerts')]);
     return { dead: status.dead?.n, alerts: alerts.items.filter((a) => a.status === 'firing').length };
   }, [], ['state', 'alert']);
   const count = { dead: data?.dead, alerts: data?.alerts };

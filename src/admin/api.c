@@ -157,6 +157,7 @@ void hk_api_fail(struct hk_api *api, const char *field, const struct hk_err *err
                            .field = field,
                            .about = named,
                            .below = field && field == api->desk->wrong_field ? api->desk->wrong_below : NULL,
+                           .wrongs = field && field == api->desk->wrong_field ? api->desk->wrongs : NULL,
                            .in_body = !hk_route_in_query(api->op->route)};
     if (field) {
         (void)snprintf(detail, sizeof detail, named[0] == ':' ? "%s%s" : "%s %s", field, named);

@@ -3,6 +3,7 @@
  * frees it. Neither waits for the other: all that they share is under the hub's lock, which is held for a few instructions. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +12,42 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "observe/gzip.h"
+
+/* ---- what all servers of a process share ---- */
+
+struct hk_admin_room {
+    atomic_size_t refs;    /* whoever made it, and each hub */
+    atomic_size_t bodies;  /* bytes */
+    atomic_size_t streams; /* that a client listens to */
+};
+
+struct hk_admin_room *hk_admin_room_new(void)
+{
+    struct hk_admin_room *room = hk_mem_zalloc(1, sizeof *room);
+    if (room)
+        atomic_init(&room->refs, 1);
+    return room;
+}
+
+void hk_admin_room_unref(struct hk_admin_room *room)
+{
+    if (room && atomic_fetch_sub(&room->refs, 1) == 1)
+        hk_mem_free(room);
+}
+
+static bool take_room(atomic_size_t *used, size_t n, size_t max)
+{
+    size_t now = atomic_load(used);
+    while (n <= max - now)
+        if (atomic_compare_exchange_weak(used, &now, now + n))
+            return true;
+    return false;
+}
+
+static void leave_room(atomic_size_t *used, size_t n)
+{
+    (void)atomic_fetch_sub(used, n);
+}
 
 /* ---- where threads meet ---- */
 
@@ -34,16 +71,19 @@ static void free_hub(struct hk_hub *hub)
 {
     (void)pthread_cond_destroy(&hub->taken);
     (void)pthread_mutex_destroy(&hub->lock);
+    hk_admin_room_unref(hub->room);
     hk_mem_free(hub);
 }
 
-struct hk_hub *hk_hub_new(void)
+struct hk_hub *hk_hub_new(struct hk_admin_room *room)
 {
     struct hk_hub *hub = hk_mem_zalloc(1, sizeof *hub);
     if (!hub || !init_sync(hub)) {
         hk_mem_free(hub);
         return NULL;
     }
+    atomic_fetch_add(&room->refs, 1);
+    hub->room = room;
     if (pipe(hub->wake) != 0) {
         free_hub(hub);
         return NULL;
@@ -100,10 +140,7 @@ struct hk_admin_exchange *hk_hub_take(struct hk_hub *hub)
 
 bool hk_hub_has_room(struct hk_hub *hub, uint64_t bytes)
 {
-    (void)pthread_mutex_lock(&hub->lock);
-    bool room = bytes <= HK_ADMIN_BODIES_MAX - hub->body_bytes;
-    (void)pthread_mutex_unlock(&hub->lock);
-    return room;
+    return bytes <= HK_ADMIN_BODIES_MAX - atomic_load(&hub->room->bodies);
 }
 
 /* ---- a request ---- */
@@ -111,9 +148,7 @@ bool hk_hub_has_room(struct hk_hub *hub, uint64_t bytes)
 static void free_exchange(struct hk_admin_exchange *x)
 {
     struct hk_hub *hub = x->hub;
-    (void)pthread_mutex_lock(&hub->lock);
-    hub->body_bytes -= x->body.len;
-    (void)pthread_mutex_unlock(&hub->lock);
+    leave_room(&hub->room->bodies, x->body.len);
     hk_buf_fini(&x->body);
     hk_buf_fini(&x->reply.body);
     hk_buf_fini(&x->out);
@@ -159,22 +194,14 @@ bool hk_exchange_add_header(struct hk_admin_exchange *x, const char *name, const
 
 enum hk_code hk_exchange_add_body(struct hk_admin_exchange *x, const char *bytes, size_t len)
 {
-    struct hk_hub *hub = x->hub;
+    struct hk_admin_room *room = x->hub->room;
     if (len > x->body_max - x->body.len)
         return HK_TOOBIG;
-    (void)pthread_mutex_lock(&hub->lock);
-    bool room = len <= HK_ADMIN_BODIES_MAX - hub->body_bytes;
-    if (room)
-        hub->body_bytes += len;
-    (void)pthread_mutex_unlock(&hub->lock);
-    if (!room)
+    if (!take_room(&room->bodies, len, HK_ADMIN_BODIES_MAX))
         return HK_BUSY;
     enum hk_code rc = hk_buf_add(&x->body, bytes, len);
-    if (rc != HK_OK) {
-        (void)pthread_mutex_lock(&hub->lock);
-        hub->body_bytes -= len;
-        (void)pthread_mutex_unlock(&hub->lock);
-    }
+    if (rc != HK_OK)
+        leave_room(&room->bodies, len);
     return rc;
 }
 
@@ -249,7 +276,7 @@ void hk_exchange_leave(struct hk_admin_exchange *x)
     (void)pthread_mutex_lock(&hub->lock);
     x->left = true;
     (void)pthread_cond_broadcast(&hub->taken);
-    hub->streams -= x->streams;
+    leave_room(&hub->room->streams, x->streams);
     bool last = !is_with_service(x);
     struct hk_admin_exchange **at = &hub->ready;
     while (x->listed && *at != x)
@@ -308,13 +335,13 @@ enum hk_code hk_admin_exchange_stream(struct hk_admin_exchange *x, const struct 
 {
     struct hk_hub *hub = x->hub;
     (void)pthread_mutex_lock(&hub->lock);
-    bool room = hub->streams < HK_ADMIN_STREAMS;
+    bool room = take_room(&hub->room->streams, 1, HK_ADMIN_STREAMS);
     if (room) {
         x->reply = *head;
         hk_buf_init(&x->reply.body, 0);
         hk_buf_init(&x->out, HK_ADMIN_STREAM_MAX);
         x->streams = !x->left;
-        hub->streams += x->streams;
+        leave_room(&hub->room->streams, x->left);
         x->state = HK_EXCHANGE_STREAM;
         list_ready(x);
     }

@@ -14,8 +14,7 @@ struct hk_hub {
     pthread_mutex_t lock;            /* guards all below, and what an exchange says of itself */
     struct hk_admin_exchange *ready; /* given back; the server's thread takes them from here */
     size_t refs;                     /* the server, and each exchange */
-    size_t body_bytes;               /* of all exchanges */
-    size_t streams;                  /* that a client listens to */
+    struct hk_admin_room *room;      /* counted there: bytes of bodies, and streams */
     int wake[2];                     /* a pipe: the server's thread waits for its first end */
     pthread_cond_t taken;            /* a client has read of a download, or will not read any more */
 };
@@ -62,8 +61,8 @@ struct hk_exchange_header {
     const char *name, *value;
 };
 
-/* NULL: out of memory, or out of descriptors. */
-struct hk_hub *hk_hub_new(void);
+/* Keeps `room` for as long as it lives. NULL: out of memory, or out of descriptors. */
+struct hk_hub *hk_hub_new(struct hk_admin_room *room);
 void hk_hub_unref(struct hk_hub *hub);
 void hk_hub_rouse(struct hk_hub *hub);  /* wakes the server's thread */
 void hk_hub_awoken(struct hk_hub *hub); /* and that it has noticed */

@@ -25,7 +25,7 @@ static const char *const single[] = {"Authorization", "Content-Length",   "Conte
                                      "Host",          "If-Match",         "Idempotency-Key", "Last-Event-ID",
                                      "Origin",        "Transfer-Encoding"};
 
-static const char **value_of(struct hk_head *head, struct hk_str name)
+static const char **value_of(struct hk_head_fields *head, struct hk_str name)
 {
     const struct {
         const char *name;
@@ -43,7 +43,7 @@ static const char **value_of(struct hk_head *head, struct hk_str name)
     return NULL;
 }
 
-void hk_head_note(struct hk_head *head, const char *name, const char *value)
+void hk_head_note(struct hk_head_fields *head, const char *name, const char *value)
 {
     struct hk_str key = hk_str_of(name);
     const char **at = value_of(head, key);
@@ -58,7 +58,7 @@ void hk_head_note(struct hk_head *head, const char *name, const char *value)
         *at = value ? value : "";
 }
 
-const char *hk_head_check(const struct hk_head *head, const char *version, struct hk_head_body *out)
+const char *hk_head_check(const struct hk_head_fields *head, const char *version, struct hk_head_body *out)
 {
     struct hk_head_body body = {.present = false, .length = 0};
     if (head->odd)

@@ -13,7 +13,7 @@
 #define HK_HEAD_LENGTH_NONE UINT64_MAX
 
 /* A zeroed struct has seen no header. Texts are the caller's. */
-struct hk_head {
+struct hk_head_fields {
     const char *host, *origin, *encodings; /* Host, Origin, Accept-Encoding; NULL: none */
     const char *length, *coding;           /* Content-Length, Transfer-Encoding */
     unsigned seen;                         /* which of those that may come once */
@@ -27,9 +27,9 @@ struct hk_head_body {
 };
 
 /* For each header, in any order. */
-void hk_head_note(struct hk_head *head, const char *name, const char *value);
+void hk_head_note(struct hk_head_fields *head, const char *name, const char *value);
 /* NULL: `out` says what body follows. Else why the request is a 400, as a constant text. `version`: "HTTP/1.1". */
-const char *hk_head_check(const struct hk_head *head, const char *version, struct hk_head_body *out);
+const char *hk_head_check(const struct hk_head_fields *head, const char *version, struct hk_head_body *out);
 /* Does Accept-Encoding (NULL: none) allow gzip? */
 bool hk_head_takes_gzip(const char *encodings);
 

@@ -4,6 +4,7 @@
 
 #include "admin/problem.h"
 #include "base/json.h"
+#include "config/definition.h"
 #include "desk/put.h"
 
 static const struct {
@@ -40,21 +41,30 @@ static void add_pointer(struct hk_buf *out, const char *field)
     }
 }
 
-static void put_field(struct hk_json *json, const struct hk_problem *p)
+static void put_error(struct hk_json *json, const struct hk_problem *p, const char *below, const char *about)
 {
     struct hk_buf pointer;
     hk_buf_init(&pointer, json->out->max);
     add_pointer(&pointer, p->field);
-    (void)hk_buf_adds(&pointer, p->below ? p->below : "");
-    hk_json_key(json, "errors");
-    hk_json_array(json);
+    (void)hk_buf_adds(&pointer, below ? below : "");
     hk_json_object(json);
     hk_put_cstr(json, p->in_body ? "pointer" : "parameter", p->in_body ? hk_buf_cstr(&pointer) : p->field);
-    hk_put_cstr(json, "detail", p->about);
-    hk_json_end(json);
+    hk_put_cstr(json, "detail", about);
     hk_json_end(json);
     hk_buf_inherit(json->out, &pointer);
     hk_buf_fini(&pointer);
+}
+
+static void put_field(struct hk_json *json, const struct hk_problem *p)
+{
+    bool many = p->wrongs && p->wrongs->n > 1;
+    hk_json_key(json, "errors");
+    hk_json_array(json);
+    for (size_t i = 0; many && i < p->wrongs->n; i++)
+        put_error(json, p, p->wrongs->items[i].pointer, p->wrongs->items[i].message);
+    if (!many)
+        put_error(json, p, p->below, p->about);
+    hk_json_end(json);
 }
 
 void hk_problem_write(const struct hk_problem *p, struct hk_buf *out)

@@ -12,7 +12,9 @@ struct hk_problem {
     /* What the problem is about: a field of the request, and what is wrong with it, without the field's name. NULL = no field. */
     const char *field, *about;
     const char *below; /* a JSON pointer into the field; NULL = all of it */
-    bool in_body;      /* the field is a member of the body, else a parameter of the URL */
+    /* All that is wrong in the field, in the place of `below` and `about`; NULL = that is all. */
+    const struct hk_definition_wrongs *wrongs;
+    bool in_body; /* the field is a member of the body, else a parameter of the URL */
 };
 
 /* application/problem+json, with a line end. */

@@ -219,7 +219,7 @@ static void tend_stream(struct client *c, int64_t now)
 /* ---- a request ---- */
 
 struct noting {
-    struct hk_head head;
+    struct hk_head_fields head;
     struct hk_admin_exchange *exchange;
     bool failed;
 };
@@ -279,8 +279,8 @@ static enum hk_role role_of(const struct listener *l, const struct client *c)
 }
 
 /* By the rules of the listener: 0, or a status and why. */
-static unsigned let_in(const struct listener *l, struct hk_admin_exchange *x, const struct hk_head *head,
-                       const char **out_why)
+static unsigned let_in(const struct listener *l, struct hk_admin_exchange *x,
+                       const struct hk_head_fields *head, const char **out_why)
 {
     const struct client *c = x->home;
     const struct hk_gate *gate = &l->how.gate;
@@ -767,7 +767,7 @@ static void free_server(struct hk_admin_server *s)
     hk_mem_free(s);
 }
 
-enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
+enum hk_code hk_admin_server_start(const struct hk_admin_site *site, struct hk_admin_room *room,
                                    const struct hk_admin_listener *listeners, size_t n,
                                    struct hk_admin_server **out_server, struct hk_err *err)
 {
@@ -775,7 +775,7 @@ enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
     if (!s)
         return hk_err_set(err, HK_NOMEM, "out of memory for the admin server");
     s->site = *site;
-    s->hub = hk_hub_new();
+    s->hub = hk_hub_new(room);
     if (!s->hub || pipe(s->stop) != 0) {
         hk_hub_unref(s->hub);
         hk_mem_free(s);

@@ -60,14 +60,14 @@ const char *hk_admin_exchange_header(const struct hk_admin_exchange *exchange, c
 void hk_admin_exchange_reply(struct hk_admin_exchange *exchange, struct hk_admin_reply *reply);
 
 #define HK_ADMIN_GZIP_MIN   1024
-#define HK_ADMIN_BODIES_MAX ((size_t)64 << 20) /* of all requests of a server together; beyond: 503 */
+#define HK_ADMIN_BODIES_MAX ((size_t)64 << 20) /* of all requests in one room together; beyond: 503 */
 
 /* ---- streams ---- */
 
 /* A reply without an end, such as server-sent events; or a download, which is too long for memory. */
 struct hk_admin_stream;
 
-#define HK_ADMIN_STREAMS      128                 /* at a time */
+#define HK_ADMIN_STREAMS      128                 /* at a time, in one room */
 #define HK_ADMIN_STREAM_MAX   ((size_t)256 << 10) /* that a client has not read yet */
 #define HK_ADMIN_HEARTBEAT_MS 15000 /* after so much silence the server sends a comment, ":\n\n" */
 
@@ -106,8 +106,16 @@ struct hk_admin_listener {
 
 #define HK_ADMIN_LISTENERS 3
 
+/* What bodies and streams may take, of all servers that were started with it: a process has several servers, and one room. */
+struct hk_admin_room;
+
+/* NULL: out of memory. */
+struct hk_admin_room *hk_admin_room_new(void);
+/* Servers, and exchanges that outlive them, keep it as long as they need it. Accepts NULL. */
+void hk_admin_room_unref(struct hk_admin_room *room);
+
 /* `site` and what it points to outlive the server. */
-enum hk_code hk_admin_server_start(const struct hk_admin_site *site,
+enum hk_code hk_admin_server_start(const struct hk_admin_site *site, struct hk_admin_room *room,
                                    const struct hk_admin_listener *listeners, size_t n,
                                    struct hk_admin_server **out_server, struct hk_err *err) HK_MUSTCHECK;
 /* Tells it to stop, and does not wait: for several at once. hk_admin_server_stop must follow. Accepts NULL. */

@@ -190,7 +190,7 @@ static void reload(struct hk_admin_tls *tls)
         hk_buf_init(&files[i], FILE_MAX);
     enum hk_code rc = read_all(tls, files, &fresh, &err);
     wipe(files);
-    if (rc == HK_OK) {
+    if (rc == HK_OK && fresh) {
         hk_tls_credentials_unref(tls->now);
         tls->now = fresh;
     }

@@ -12,6 +12,7 @@
 static bool take_config(const struct hk_cli *cli, struct hk_doctor_ask *asked, struct hk_config **out)
 {
     struct hk_config *whole = NULL;
+    asked->known = true;
     asked->file = hk_cli_config_path(cli);
     asked->broken = hk_settings_config(cli, HK_FOR_ACTING, out) != HK_EXIT_OK;
     if (asked->broken)

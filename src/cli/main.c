@@ -25,6 +25,7 @@
 #include "desk/job.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
+#include "desk/queues.h"
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "desk/status.h"
@@ -186,6 +187,15 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_destinations_pause, .run = hk_cmd_destinations_pause},
     {.op = &hk_op_destinations_resume, .run = hk_cmd_destinations_resume},
     {.op = &hk_op_destinations_test, .run = hk_cmd_destinations_test},
+    {.name = "queues", .summary = "look at the queues of Cloud Tasks, create, change, empty and pause them"},
+    {.op = &hk_op_queues_list, .run = hk_cmd_queues_list},
+    {.op = &hk_op_queues_show, .run = hk_cmd_queues_show},
+    {.op = &hk_op_queues_create, .run = hk_cmd_queues_create},
+    {.op = &hk_op_queues_update, .run = hk_cmd_queues_update},
+    {.op = &hk_op_queues_delete, .run = hk_cmd_queues_delete},
+    {.op = &hk_op_queues_purge, .run = hk_cmd_queues_purge},
+    {.op = &hk_op_queues_pause, .run = hk_cmd_queues_pause},
+    {.op = &hk_op_queues_resume, .run = hk_cmd_queues_resume},
     {.name = "relays", .summary = "look at the relays"},
     {.op = &hk_op_relays_list, .run = hk_cmd_relays_list},
     {.name = "clock", .summary = "mend what a clock that was wrong has left behind"},

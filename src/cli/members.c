@@ -17,8 +17,11 @@ static bool write_count(struct hk_buf *out, struct hk_str object)
     struct hk_scan_token token, number = {.kind = HK_SCAN_END};
     bool about = false;
     hk_scan_init(&scan, object);
-    if (hk_scan_next(&scan, &token) != HK_SCAN_OBJECT || hk_scan_next(&scan, &token) != HK_SCAN_KEY ||
-        !hk_str_eq(token.raw, hk_str_of("\"n\"")) || hk_scan_next(&scan, &number) != HK_SCAN_NUMBER)
+    if (hk_scan_next(&scan, &token) != HK_SCAN_OBJECT)
+        return false;
+    if (hk_scan_next(&scan, &token) != HK_SCAN_KEY || !hk_str_eq(token.raw, hk_str_of("\"n\"")))
+        return false;
+    if (hk_scan_next(&scan, &number) != HK_SCAN_NUMBER)
         return false;
     while (hk_scan_next(&scan, &token) != HK_SCAN_END && token.kind != HK_SCAN_ERROR)
         about = about || token.kind == HK_SCAN_TRUE;

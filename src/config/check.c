@@ -231,6 +231,9 @@ void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void
                       "\"burst\" needs \"rate\": without one there is nothing to save up");
     if (HK_GIVEN(limits, HK_LIMITS_RATE_OPT) && !burst)
         limits->burst = (uint32_t)ceil(limits->rate_per_s);
+    if (limits->shared && !HK_GIVEN(limits, HK_LIMITS_CONCURRENCY_OPT))
+        hk_walk_error(walk, hk_yaml_get(node, "shared")->key_at,
+                      "\"shared\" needs \"concurrency\": how many requests do all relays share?");
 }
 
 static bool is_allowed(const struct hk_conf_destination *destination, const struct hk_ip *ip)
@@ -321,6 +324,21 @@ void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *
     if (!hk_walk_failed(walk) && !mask->paths.n && !mask->headers.n)
         hk_walk_error(walk, hk_walk_at(walk, NULL, ""),
                       "the mask hides nothing: give \"paths\" or \"headers\"");
+}
+
+/* Two keys of one id, and sealing without any. */
+void hk_check_seal(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_conf_seal *seal = section;
+    const struct hk_conf_seal_key *keys = seal->keys.items;
+    if (hk_walk_failed(walk))
+        return;
+    if (seal->mode != HK_SEAL_OFF && !seal->keys.n)
+        hk_walk_error(walk, hk_walk_at(walk, node, "mode"), "there is nothing to seal with: give \"keys\"");
+    for (size_t i = 0; i < seal->keys.n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(keys[i].id, keys[k].id) == 0)
+                hk_walk_error(walk, hk_walk_at(walk, node, "keys"), "two keys have the id %s", keys[i].id);
 }
 
 /* A destination that a route names twice would get each message twice: a message is known by its id and its destination. */

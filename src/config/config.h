@@ -19,6 +19,7 @@
 #include "config/diag.h"
 #include "config/env.h"
 #include "core/alert.h"
+#include "payload/keyring.h"
 
 #define HK_CONFIG_NEVER UINT64_MAX /* a retention that does not end, a count that is not bounded */
 
@@ -191,6 +192,7 @@ struct hk_conf_limits {
     double rate_per_s;    /* 0: no limit */
     uint32_t burst;       /* at least 1 with a rate */
     uint32_t concurrency; /* 0: 64, or the relay's if that is less */
+    bool shared;          /* of all relays of the database together */
 };
 
 /* As written; only what is given counts. The result is struct hk_breaker_options. */
@@ -282,6 +284,29 @@ struct hk_conf_mask {
     const char *event_type;
     struct hk_conf_list paths;   /* of const char * (payload/path.h) */
     struct hk_conf_list headers; /* of const char *: names */
+};
+
+/* ---- sealed payloads ---- */
+
+#define HK_SEAL_COMMAND_MAX 32
+
+struct hk_conf_seal_key {
+    uint32_t given;
+    const char *id;
+    const char *file, *env, *credential; /* one of these; NULL: not given */
+    struct hk_conf_list command;         /* of const char *; empty: not given */
+};
+
+enum hk_conf_seal_mode {
+    HK_SEAL_OFF = 0,
+    HK_SEAL_END
+};
+
+struct hk_conf_seal {
+    uint32_t given;
+    enum hk_conf_seal_mode mode;
+    const char *store;
+    struct hk_conf_list keys; /* of struct hk_conf_seal_key; the newest first */
 };
 
 /* ---- channels and alerts ---- */
@@ -388,6 +413,9 @@ struct hk_config {
     struct hk_conf_list routes;
     struct hk_conf_list validate;
     struct hk_conf_list masks;
+    struct hk_conf_seal seal;
+    struct hk_keyring *keys;      /* of `seal`; NULL: there are none */
+    void *key_sources;            /* keys.c knows */
     struct hk_conf_list channels; /* of struct hk_conf_channel */
     struct hk_conf_alerts alerts;
     struct hk_policies *policies; /* presets, then the file's, with the default set */

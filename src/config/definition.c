@@ -350,6 +350,73 @@ enum hk_code hk_config_define(const struct hk_definition_ask *ask, struct hk_poo
     return rc;
 }
 
+/* ---- a policy ---- */
+
+static const char *no_variable(void *arg, const char *name)
+{
+    (void)arg, (void)name;
+    return NULL;
+}
+
+static enum hk_code walk_policy(struct hk_yaml *yaml, struct hk_pool *mem, struct hk_diags *diags,
+                                struct hk_policy **out)
+{
+    struct hk_config_env none = {.get = no_variable};
+    struct hk_conf_policy conf = {.given = 0};
+    struct hk_pool scratch = {NULL};
+    struct hk_walk *walk = hk_pool_alloc(&scratch, 1, sizeof *walk);
+    enum hk_code rc = walk ? HK_OK : HK_NOMEM;
+    if (walk) {
+        *walk = (struct hk_walk){.file = "",
+                                 .env = &none,
+                                 .diags = diags,
+                                 .arena = mem,
+                                 .scratch = &scratch,
+                                 .is_definition = true};
+        walk->pending_tail = &walk->pending;
+        yaml->root->key = hk_str_of("draft");
+        yaml->root->key_at = yaml->root->at;
+        check_references(walk, yaml->root);
+        rc = hk_interp_tree(yaml, walk->file, walk->env, diags);
+    }
+    if (rc == HK_OK) {
+        hk_walk_defaults(&hk_policy_table, &conf);
+        hk_walk_item(walk, &hk_policy_table, yaml->root, &conf);
+        rc = diags->errors > 0 ? HK_INVALID : conf.built ? HK_OK : HK_NOMEM;
+    }
+    hk_pool_fini(&scratch);
+    if (rc == HK_OK)
+        *out = conf.built;
+    else
+        hk_policy_free(conf.built);
+    return rc;
+}
+
+enum hk_code hk_config_define_policy(struct hk_str text, struct hk_pool *mem, struct hk_policy **out,
+                                     struct hk_definition_wrongs *wrongs, struct hk_err *err)
+{
+    struct hk_yaml yaml = {.root = NULL};
+    struct hk_diags diags;
+    *wrongs = (struct hk_definition_wrongs){.n = 0};
+    if (text.len > TEXT_MAX)
+        return hk_err_set(err, HK_INVALID, "a policy must not be larger than %d KiB", TEXT_MAX / 1024);
+    hk_diags_init(&diags);
+    enum hk_code rc = hk_yaml_parse(text.ptr ? text.ptr : "", text.len, "", &diags, &yaml);
+    bool whole = rc == HK_OK && yaml.root && yaml.root->kind == HK_YAML_MAPPING;
+    if (rc == HK_OK && !whole)
+        rc = hk_err_set(err, HK_INVALID,
+                        "a policy must be a mapping such as { preset: standard, max_attempts: 10 }");
+    else if (rc == HK_OK)
+        rc = walk_policy(&yaml, mem, &diags, out);
+    if (whole ? rc == HK_INVALID : rc == HK_INVALID && diags.errors > 0)
+        rc = report(&diags, &yaml, mem, wrongs, err);
+    else if (rc == HK_NOMEM)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_yaml_fini(&yaml);
+    hk_diags_fini(&diags);
+    return rc;
+}
+
 /* ---- as JSON ---- */
 
 /* Written without quotes, as JSON writes numbers and truths: then it may stay as it is. */

@@ -45,6 +45,11 @@ enum hk_code hk_config_define(const struct hk_definition_ask *ask, struct hk_poo
                               struct hk_conf_destination *out, struct hk_definition_wrongs *wrongs,
                               struct hk_err *err) HK_MUSTCHECK;
 
+/* A retry policy by itself, as it would stand under its name in the configuration: for people who try one before they put it there. It
+ * takes nothing from outside. `*out` belongs to the caller (hk_policy_free). `wrongs` as above. HK_INVALID, HK_NOMEM. */
+enum hk_code hk_config_define_policy(struct hk_str text, struct hk_pool *mem, struct hk_policy **out,
+                                     struct hk_definition_wrongs *wrongs, struct hk_err *err) HK_MUSTCHECK;
+
 /* The text as JSON in one line, references as they stand: how definitions are kept. HK_INVALID, HK_NOMEM. */
 enum hk_code hk_config_definition_json(struct hk_str text, struct hk_buf *out,
                                        struct hk_err *err) HK_MUSTCHECK;

@@ -36,7 +36,7 @@ static struct hk_str copy_str(char **at, struct hk_str s, size_t most)
     X(event_type)                                                                                            \
     X(key)                                                                                                   \
     X(headers)                                                                                               \
-    X(content_type) X(encoding) X(correlation_id) X(traceparent) X(idempotency_key) X(policy) X(payload)
+    X(content_type) X(encoding) X(correlation_id) X(traceparent) X(idempotency_key) X(policy) X(last_cause) X(payload)
 
 static bool copy_message(struct hk_slot *slot, const struct hk_message *msg)
 {
@@ -79,8 +79,9 @@ static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
     char answered[32];
     r->error = copy_str(&at, error_of(&shown.facts, answered), KEEP_ERROR);
     r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
-    r->response_headers = copy_str(&at, shown.response_headers, KEEP_HEADERS);
-    r->response_body = copy_str(&at, outcome->facts.body, KEEP_BODY);
+    static const struct hk_str nothing = {"", 0};
+    r->response_headers = copy_str(&at, shown.hushed ? nothing : shown.response_headers, KEEP_HEADERS);
+    r->response_body = copy_str(&at, shown.hushed ? nothing : outcome->facts.body, KEEP_BODY);
     r->address = copy_str(&at, outcome->address, 128);
 }
 
@@ -92,7 +93,8 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         return;
     struct hk_dest *d = &e->dests[slot->dest];
     slot->guarded = false;
-    hk_limiter_release(d->limiter);
+    if (!slot->forced)
+        hk_limiter_release(d->limiter);
     if (d->breaker && slot->permit)
         hk_breaker_release(d->breaker, slot->permit, now_ms);
     slot->permit = 0;
@@ -104,6 +106,12 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
     e->load.landings++;
     e->load.bytes_full = false;
     e->load.in_flight--;
+    if (slot->alone)
+        e->load.alone = false;
+    if (slot->forced) {
+        hk_forced_landed(e, d, now_ms);
+        return;
+    }
     d->in_flight--;
     if (!d->in_flight)
         hk_share_turn(e, d);
@@ -111,8 +119,6 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         e->load.retries--;
         d->retries_in_flight--;
     }
-    if (slot->alone)
-        e->load.alone = false;
 }
 
 /* The outcome as the breaker sees it. Our own faults say nothing about the destination. */
@@ -225,6 +231,21 @@ static void settle_doubtful(struct hk_engine *e, uint32_t i, int64_t now_ms)
                                                       .started_ms = store_now - (now_ms - slot->started_ms),
                                                       .error = hk_str_of(HK_STOPPED_SENDING),
                                                       .possibly_delivered = true};
+    hk_slot_landed(e, slot, now_ms);
+    hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);
+}
+
+/* Our own side cannot send it now. It waits in outbox_retry, so that it does not stand in the way of others, and holds its key. */
+static void settle_put_off(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
+{
+    struct hk_slot *slot = hk_engine_slot(e, i);
+    int64_t store_now = hk_engine_store_now(e, now_ms);
+    keep_history(slot);
+    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;
+    (void)hk_str_copy(slot->cause, sizeof slot->cause, hk_str_of(HK_CAUSE_KEY_MISSING));
+    slot->settle.attempt = (struct hk_attempt_record){
+        .failure_class = HK_CLASS_TRANSIENT, .started_ms = store_now, .cause = hk_str_of(slot->cause)};
+    copy_record(slot, outcome);
     hk_slot_landed(e, slot, now_ms);
     hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);
 }
@@ -390,18 +411,21 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
     struct hk_dest *dest = &e->dests[slot->dest];
     struct hk_refusal refusal = hk_refusal_of_facts(&outcome->facts);
     e->load.sending--;
-    dest->sending--;
+    *(slot->forced ? &dest->forced_sending : &dest->sending) -= 1;
     dest->answered++;
     dest->answered_ms = now_ms;
     hk_share_answered(dest, now_ms - slot->started_ms);
+    hk_room_answered(dest);
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);
-    } else if (slot->aborted && outcome->facts.fault == HK_FAULT_LOCAL) {
+    } else if ((slot->aborted || dest->conf.held) && outcome->facts.fault == HK_FAULT_LOCAL) {
         if (outcome->facts.possibly_delivered)
             settle_doubtful(e, i, now_ms);
         else
             hk_slot_give_back(e, i, now_ms);
+    } else if (outcome->put_off_ms) {
+        settle_put_off(e, i, outcome, now_ms);
     } else if (refusal.text) {
         settle_refused(e, i, &refusal, now_ms);
         copy_record(slot, outcome); /* its own words, if there is memory for them */
@@ -497,6 +521,8 @@ static void released(struct hk_engine *e, const struct hk_slot *slot)
         if (slot->held)
             hold(e, slot->dest, slot->message.key, false);
         hk_engine_note_due(e, slot->dest, INT64_MIN);
+        if (slot->forced)
+            hk_forced_look(e, INT64_MIN);
         return;
     }
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;

@@ -68,7 +68,7 @@ static void count_lingering(struct hk_engine *e, int64_t now_ms)
     for (uint32_t i = 0; e->load.sending && i < e->n_slots; i++) {
         const struct hk_slot *slot = &e->slots[i];
         bool on_its_way = slot->phase == HK_SLOT_SENDING || slot->phase == HK_SLOT_ORPHANED;
-        if (on_its_way && now_ms - slot->started_ms > QUICK_MS)
+        if (on_its_way && !slot->forced && now_ms - slot->started_ms > QUICK_MS)
             e->dests[slot->dest].lingering++;
     }
 }
@@ -166,7 +166,7 @@ static bool is_active(const struct hk_engine *e, const struct hk_dest *d, int64_
 {
     if (d->in_flight)
         return true;
-    return has_work(e, d, now_ms) && !d->paused &&
+    return has_work(e, d, now_ms) && !d->paused && !d->full &&
            (!d->breaker || hk_breaker_state(d->breaker, now_ms) != HK_BREAKER_OPEN);
 }
 

@@ -66,7 +66,7 @@ struct hk_message {
     struct hk_str message_id, destination, event_type, key;
     struct hk_str headers; /* JSON object or "" */
     struct hk_str content_type, encoding, correlation_id, traceparent, idempotency_key, policy;
-    struct hk_str payload; /* the bytes to send: base64 is decoded */
+    struct hk_str payload; /* the bytes to send: base64 is decoded; what is sealed is sealed still */
     bool undecodable;      /* encoding says base64 and it is not: payload is empty, never send it */
     bool oversized;        /* longer than the store may read: payload is empty, never send it */
     const char *malformed; /* as in the head */
@@ -79,6 +79,8 @@ struct hk_message {
     int64_t first_failed_ms; /* of this life; 0 = it has not failed */
     struct hk_history
         history; /* its paused_ms: for how long the destination was paused since the first attempt, as of now */
+    struct hk_str last_cause; /* why the last attempt of this life failed, a reason code; "" = none did */
+    int last_status;          /* what it was answered; 0 = nothing */
 };
 
 #endif

@@ -17,6 +17,7 @@
 
 enum {
     STOP_MS = 5000,
+    GOODBYE_MS = 2000,
     LONGEST_MS = 30000 /* of an operation, or between two parts of an answer; what takes longer is a job */
 };
 
@@ -545,9 +546,11 @@ void hk_api_service_drain(struct hk_api_service *s)
 
 void hk_api_service_stop(struct hk_api_service *s)
 {
-    hk_api_service_drain(s);
-    if (s)
-        atomic_store(&s->stopping, true);
+    if (!s)
+        return;
+    hk_event_feed_drain(s->feed);
+    atomic_store(&s->stopping, true);
+    hk_event_feed_wait(s->feed, GOODBYE_MS);
 }
 
 void hk_api_service_free(struct hk_api_service *s)

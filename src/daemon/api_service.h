@@ -18,7 +18,7 @@ struct hk_admin_service hk_api_service_ops(struct hk_api_service *service);
 void hk_api_service_reloaded(struct hk_api_service *service, const struct hk_config *config);
 /* The relay is about to end: whoever listens to events is told, and let go. */
 void hk_api_service_drain(struct hk_api_service *service);
-/* Asks calls to end, and waits a little: before the server stops. */
+/* Asks calls to end, and waits a little until listeners have their last event: before the server stops. Accepts NULL. */
 void hk_api_service_stop(struct hk_api_service *service);
 /* After the server has stopped. Accepts NULL. */
 void hk_api_service_free(struct hk_api_service *service);

@@ -4,11 +4,13 @@
 
 #include "base/mem.h"
 #include "daemon/desks.h"
+#include "store/turns.h"
 
 struct hk_desks {
     char *url; /* its own: a call that does not end in time outlives the daemon's */
     const char *jq;
     const struct hk_jq_starter *jq_starter;
+    struct hk_turns *turns;
     pthread_mutex_t lock; /* guards `config` */
     struct hk_config *config;
     atomic_uint owners; /* the part, and each thread */
@@ -27,6 +29,7 @@ struct hk_desks *hk_desks_new(const struct hk_part_env *env, void (*ended)(void 
     d->config = hk_config_share(env->config);
     d->jq = env->jq;
     d->jq_starter = env->jq_starter;
+    d->turns = hk_turns_ref(env->turns);
     d->owners = 1;
     d->ended = ended;
     d->arg = arg;
@@ -38,6 +41,7 @@ void hk_desks_unref(struct hk_desks *d)
     if (atomic_fetch_sub(&d->owners, 1) > 1)
         return;
     d->ended(d->arg);
+    hk_turns_unref(d->turns);
     hk_config_free(d->config);
     hk_mem_free(d->url);
     (void)pthread_mutex_destroy(&d->lock);
@@ -75,6 +79,7 @@ struct hk_desk *hk_desk_of_now(struct hk_desk_of *of)
     hk_desk_init(&of->desk, config, d->url);
     of->desk.jq = d->jq;
     of->desk.jq_starter = d->jq_starter;
+    of->desk.turns = d->turns;
     return &of->desk;
 }
 

@@ -40,6 +40,7 @@ struct hk_event_feed {
     struct listener *joining;
     size_t n_listeners; /* those who join included */
     bool has_thread, is_over, draining, stopping, abandoned;
+    bool has_told; /* every listener has had its last event, and no other can come */
     /* the thread's own */
     struct listener *listeners;
     struct hk_event_watch *watch;
@@ -284,6 +285,10 @@ static void *thread_main(void *arg)
     (void)pthread_mutex_unlock(&f->lock);
     take_joining(f);
     dismiss_all(f, "the relay is shutting down");
+    (void)pthread_mutex_lock(&f->lock);
+    f->has_told = true;
+    (void)pthread_cond_broadcast(&f->ended);
+    (void)pthread_mutex_unlock(&f->lock);
     rest(f);
     f->host.ended(f->host.arg);
     (void)pthread_mutex_lock(&f->lock);
@@ -397,13 +402,29 @@ void hk_event_feed_drain(struct hk_event_feed *f)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
-void hk_event_feed_free(struct hk_event_feed *f, unsigned wait_ms)
+static struct timespec in_ms(unsigned wait_ms)
 {
     struct timespec until;
-    if (!f)
-        return;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += wait_ms / 1000 + 1;
+    return until;
+}
+
+void hk_event_feed_wait(struct hk_event_feed *f, unsigned wait_ms)
+{
+    struct timespec until = in_ms(wait_ms);
+    int rc = 0;
+    (void)pthread_mutex_lock(&f->lock);
+    while (f->has_thread && !f->has_told && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&f->ended, &f->lock, &until);
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+void hk_event_feed_free(struct hk_event_feed *f, unsigned wait_ms)
+{
+    if (!f)
+        return;
+    struct timespec until = in_ms(wait_ms);
     (void)pthread_mutex_lock(&f->lock);
     f->stopping = true;
     (void)pthread_cond_signal(&f->more);

@@ -40,6 +40,9 @@ void hk_event_feed_join(struct hk_event_feed *feed, struct hk_admin_exchange *ex
                         const struct hk_events_ask *ask, const char *last_id);
 /* From any thread: all listeners get a last event, and nobody is let in any more. May be called again. */
 void hk_event_feed_drain(struct hk_event_feed *feed);
+/* After hk_event_feed_drain: waits up to `wait_ms` until all of them have that event. What is pushed into a stream once the server has
+ * begun to stop does not arrive. */
+void hk_event_feed_wait(struct hk_event_feed *feed, unsigned wait_ms);
 /* Waits up to `wait_ms` for the thread; one that hangs in the store ends by itself, and frees the feed. Accepts NULL. */
 void hk_event_feed_free(struct hk_event_feed *feed, unsigned wait_ms);
 

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "config/diff.h"
+#include "config/keys.h"
 #include "daemon/alerts.h"
 #include "daemon/guard.h"
 #include "daemon/main.h"
@@ -21,11 +22,13 @@
 #include "relay/relay.h"
 #include "sink/http/sign.h"
 #include "sink/kinds.h"
+#include "store/turns.h"
 
 enum {
     DRAIN_MS = 20000,
     HURRY_MS = 1000,
-    FILES_MIN = 32 /* descriptors that a relay has open before it sends anything, and some to send with */
+    TURN_MS = 15000, /* for which a writer waits for its turn at the store, before it gives up */
+    FILES_MIN = 32   /* descriptors that a relay has open before it sends anything, and some to send with */
 };
 
 struct hk_daemon {
@@ -39,6 +42,7 @@ struct hk_daemon {
     struct hk_parts parts;
     struct hk_alerts_stats alerts;
     char *url;
+    struct hk_turns *turns; /* of the process's writers at the store */
     char name[128], boot[33];
     unsigned stops;
     bool locked;             /* no program can be run any more */
@@ -272,6 +276,14 @@ static void refuse(struct hk_daemon *d, struct hk_config *config, const char *wh
     hk_config_free(config);
 }
 
+/* A relay without a key goes on: what is sealed with it waits. */
+static void fetch_keys(struct hk_daemon *d, struct hk_config *config, const struct hk_config *older)
+{
+    struct hk_err err = {.message = ""};
+    if (hk_config_fetch_keys(config, older, &err) != HK_OK)
+        log_event(d, HK_LOG_ERROR, "a key is missing: messages that it sealed wait", "error", err.message);
+}
+
 static void reload(struct hk_daemon *d)
 {
     const char *path = config_path(d);
@@ -294,6 +306,8 @@ static void reload(struct hk_daemon *d)
         rc = hk_err_set(&err, HK_INVALID,
                         "a channel runs a program (exec): that needs a restart, "
                         "as this process was locked up without");
+    if (rc == HK_OK)
+        fetch_keys(d, config, d->config);
     if (rc == HK_OK)
         rc = hk_relay_reload(d->relay, config, &err);
     if (rc != HK_OK) {
@@ -383,9 +397,13 @@ static enum hk_code watch_signals(struct hk_daemon *d, struct hk_err *err)
 
 static enum hk_code start_parts(struct hk_daemon *d, struct hk_err *err)
 {
+    d->turns = hk_turns_new(TURN_MS);
+    if (!d->turns)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
     d->env = (struct hk_part_env){.loop = d->loop,
                                   .config = d->config,
                                   .url = d->url,
+                                  .turns = d->turns,
                                   .name = d->name,
                                   .boot = d->boot,
                                   .log = &d->log,
@@ -401,6 +419,7 @@ static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
 {
     enum hk_code rc = watch_signals(d, err);
     watch_jq_starter(d);
+    fetch_keys(d, d->config, NULL);
     if (rc == HK_OK)
         rc = start_parts(d, err);
     hold_signals(false);
@@ -409,6 +428,7 @@ static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
     struct hk_relay_options options = {.loop = d->loop,
                                        .config = d->config,
                                        .url = d->url,
+                                       .turns = d->turns,
                                        .create = true,
                                        .name = d->name,
                                        .boot = d->boot,
@@ -507,6 +527,7 @@ void hk_daemon_free(struct hk_daemon *d)
     hk_config_free(d->next);
     hk_secret_wipe(d->url, d->url != NULL ? strlen(d->url) : 0); /* a password may stand in it */
     hk_mem_free(d->url);
+    hk_turns_unref(d->turns);
     hk_log_fini(&d->log);
     hk_mem_free(d);
 }

@@ -16,6 +16,7 @@ struct hk_part_env {
     struct hk_loop *loop;
     const struct hk_config *config; /* the one that is used */
     const char *url;                /* of the store */
+    struct hk_turns *turns;         /* of all who write much to the store (store/turns.h) */
     const char *name, *boot;        /* the relay's */
     struct hk_log *log;
     const char *jq;                         /* the helper of `dead fix`, for hk_desk; NULL = there is none */

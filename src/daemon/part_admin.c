@@ -35,6 +35,7 @@ struct part {
     struct hk_doors doors;
     /* One for the door with TLS, and one for all others: handshakes are work, and a flood of them delays no probe at another door. */
     struct hk_admin_server *servers[N_SERVERS];
+    struct hk_admin_room *room;
     struct hk_api_service *api; /* NULL: only probes and metrics are wanted */
     struct hk_admin_service service;
     int64_t started_ms;
@@ -110,6 +111,7 @@ static void free_part(struct part *p)
     for (size_t i = 0; i < N_SERVERS; i++)
         hk_admin_server_stop(p->servers[i]);
     hk_api_service_free(p->api);
+    hk_admin_room_unref(p->room);
     hk_doors_close(&p->doors);
     hk_queue_gauges_free(p->gauges);
     hk_timer_free(p->tick);
@@ -164,7 +166,8 @@ static enum hk_code start_api(struct part *p, struct hk_err *err)
 static enum hk_code start_servers(struct part *p, struct hk_err *err)
 {
     const struct hk_admin_site site = site_of(p);
-    enum hk_code rc = HK_OK;
+    p->room = hk_admin_room_new();
+    enum hk_code rc = p->room ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory for the admin server");
     for (size_t i = 0; i < N_SERVERS; i++) {
         struct hk_admin_listener chosen[HK_ADMIN_LISTENERS];
         size_t n = 0;
@@ -174,7 +177,7 @@ static enum hk_code start_servers(struct part *p, struct hk_err *err)
         for (size_t j = 0; rc != HK_OK && j < n; j++)
             (void)close(chosen[j].fd);
         if (n > 0 && rc == HK_OK)
-            rc = hk_admin_server_start(&site, chosen, n, &p->servers[i], err);
+            rc = hk_admin_server_start(&site, p->room, chosen, n, &p->servers[i], err);
     }
     return rc;
 }

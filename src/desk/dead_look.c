@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <hikyaku/policy.h>
 
@@ -37,7 +38,7 @@ static enum hk_code view_for(struct hk_desk *desk, const struct hk_caller *calle
 {
     struct hk_masks *masks = NULL;
     enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
-    *out = (struct hk_letter_view){.desk = desk, .masks = masks};
+    *out = (struct hk_letter_view){.desk = desk, .masks = masks, .opens = caller->reveal};
     return rc;
 }
 
@@ -167,6 +168,25 @@ static enum hk_code look_at_groups(const struct hk_letter_view *view, const stru
     return HK_OK;
 }
 
+/* One question for each group: an index answers it. */
+static enum hk_code add_hours(struct hk_desk *desk, struct hk_letter_groups *groups, struct hk_pool *mem,
+                              struct hk_err *err)
+{
+    enum hk_code rc = HK_OK;
+    for (size_t i = 0; rc == HK_OK && i < groups->n; i++) {
+        struct hk_letter_group *g = &groups->items[i];
+        const char *print = g->fingerprint.len ? hk_pool_copy_str(mem, g->fingerprint) : NULL;
+        uint64_t *hours = hk_pool_alloc(mem, HK_LETTER_HOURS, sizeof *hours);
+        if (!hours || (g->fingerprint.len && !print))
+            return hk_err_set(err, HK_NOMEM, "out of memory");
+        memset(hours, 0, HK_LETTER_HOURS * sizeof *hours);
+        if (print)
+            rc = desk->letters->hours(desk->admin, print, hours, err);
+        g->hours = hours;
+    }
+    return rc;
+}
+
 static enum hk_code dead_groups(struct hk_desk *desk, const struct hk_caller *caller,
                                 const struct hk_dead_groups_ask *ask, struct hk_pool *mem,
                                 struct hk_letter_groups *out, struct hk_err *err)
@@ -180,6 +200,8 @@ static enum hk_code dead_groups(struct hk_desk *desk, const struct hk_caller *ca
     rc = view_for(desk, caller, &view, err);
     if (rc == HK_OK)
         rc = look_at_groups(&view, &filter.query, ask->limit, mem, out, err);
+    if (rc == HK_OK && ask->hours)
+        rc = add_hours(desk, out, mem, err);
     hk_letter_filter_free(&filter);
     return rc;
 }
@@ -232,7 +254,7 @@ static enum hk_code pick_version(const struct hk_letter_shown *shown, uint64_t w
 static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, struct hk_dead_shown *s)
 {
     const struct hk_letter_shown history = s->all;
-    const struct hk_letter_view whole = {alone->desk, alone->masks, &history}, *view = &whole;
+    const struct hk_letter_view whole = {alone->desk, alone->masks, &history, alone->opens}, *view = &whole;
     for (size_t i = 0; i < s->all.n_attempts; i++)
         hk_letter_veil_attempt(view, &history.letter, mem, &s->all.attempts[i]);
     s->cut = s->letter.payload.len < s->letter.payload_bytes;
@@ -411,16 +433,19 @@ static const struct hk_arg list_args[] = {
     {HK_LIST_SCAN_ARG(hk_dead_list_ask, "letters")},
     {.name = NULL}};
 
-static const struct hk_arg groups_args[] = {HK_LETTER_WORDS(hk_dead_groups_ask, words),
-                                            {.name = "limit",
-                                             .kind = HK_ARG_NUMBER,
-                                             .offset = offsetof(struct hk_dead_groups_ask, limit),
-                                             .lo = 1,
-                                             .hi = GROUPS_MAX,
-                                             .fallback = LIMIT,
-                                             .value = "N",
-                                             .help = "at most this many (default: 50)"},
-                                            {.name = NULL}};
+static const struct hk_arg groups_args[] = {
+    HK_LETTER_WORDS(hk_dead_groups_ask, words),
+    {.name = "limit",
+     .kind = HK_ARG_NUMBER,
+     .offset = offsetof(struct hk_dead_groups_ask, limit),
+     .lo = 1,
+     .hi = GROUPS_MAX,
+     .fallback = LIMIT,
+     .value = "N",
+     .help = "at most this many (default: 50)"},
+    {HK_ARG(hk_dead_groups_ask, hours, HK_ARG_FLAG, NULL,
+            "with how many open letters of each group failed in each of the last 24 hours")},
+    {.name = NULL}};
 
 static const struct hk_arg show_args[] = {
     HK_LETTER_SUBJECT(hk_dead_show_ask, id),

@@ -132,6 +132,11 @@ void hk_form_letters(struct hk_form *form, void *result)
     hk_form_time(form, "now", &list->now_ms);
 }
 
+static void form_hour(struct hk_form *form, void *result)
+{
+    hk_form_uint(form, NULL, (uint64_t *)result);
+}
+
 static void form_group(struct hk_form *form, void *result)
 {
     struct hk_letter_group *g = result;
@@ -148,6 +153,20 @@ static void form_group(struct hk_form *form, void *result)
     hk_form_str(form, "example_message_id", &g->example_message_id);
     hk_form_str(form, "example_event_type", &g->example_event_type);
     hk_form_str(form, "example_error", &g->example_error);
+    size_t n_hours = HK_LETTER_HOURS;
+    bool has_hours = g->hours != NULL;
+    if (hk_form_if(form, "hours", &has_hours)) {
+        hk_form_list(form, "hours",
+                     &(struct hk_form_list){.items = &g->hours,
+                                            .n = &n_hours,
+                                            .size = sizeof g->hours[0],
+                                            .fn = form_hour,
+                                            .are_values = true,
+                                            .in_a_line = true});
+        hk_form_end(form);
+    }
+    if (hk_form_reads(form) && n_hours != HK_LETTER_HOURS)
+        g->hours = NULL;
 }
 
 void hk_form_letter_groups(struct hk_form *form, void *result)

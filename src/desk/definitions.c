@@ -109,23 +109,21 @@ static enum hk_code check_definition(struct hk_desk *desk, const char *name, str
                                      struct hk_pool *mem, struct hk_str *out_json, struct hk_err *err)
 {
     struct hk_conf_destination conf;
-    struct hk_definition_wrongs wrongs;
+    struct hk_definition_wrongs *wrongs = hk_pool_alloc(mem, 1, sizeof *wrongs);
     struct hk_err why = {.message = ""};
     struct hk_buf json;
     hk_buf_init(&json, DEFINITION_ROOM);
     enum hk_code rc = hk_config_definition_json(text, &json, &why);
-    wrongs.n = 0;
+    if (rc == HK_OK && !wrongs)
+        rc = HK_NOMEM;
     if (rc == HK_OK)
         rc = hk_config_define(&(struct hk_definition_ask){.config = desk->config, .name = name, .text = text},
-                              mem, &conf, &wrongs, &why);
+                              mem, &conf, wrongs, &why);
     const char *copy = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&json)) : NULL;
     *out_json = (struct hk_str){copy, json.len};
     hk_buf_fini(&json);
-    if (rc == HK_INVALID) {
-        rc = hk_desk_wrong(desk, "definition", err, ": %s", why.message);
-        desk->wrong_below = wrongs.n > 0 ? wrongs.items[0].pointer : NULL;
-        return rc;
-    }
+    if (rc == HK_INVALID && wrongs)
+        return hk_desk_wrong_below(desk, "definition", wrongs, why.message, err);
     return rc == HK_OK && copy ? HK_OK : no_memory(err);
 }
 

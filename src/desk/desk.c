@@ -45,7 +45,8 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
     desk->alerts = hk_store_alerts_by_url(desk->url, err);
     desk->api = hk_store_api_by_url(desk->url, err);
     desk->jobs = hk_store_jobs_by_url(desk->url, err);
-    enum hk_code rc = ops->open(desk->url, &(struct hk_store_options){.busy_ms = 0}, &desk->admin, err);
+    enum hk_code rc =
+        ops->open(desk->url, &(struct hk_store_options){.turns = desk->turns}, &desk->admin, err);
     if (rc == HK_OK)
         desk->ops = ops;
     return rc;
@@ -85,6 +86,7 @@ enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const str
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err)
 {
     desk->wrong_field = desk->wrong_below = NULL;
+    desk->wrongs = NULL;
     enum hk_code rc = check_role(op, caller, err);
     if (rc == HK_OK && op->check)
         rc = op->check(desk, request, err);
@@ -137,7 +139,20 @@ enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_er
     va_end(args);
     desk->wrong_field = field;
     desk->wrong_below = NULL;
+    desk->wrongs = NULL;
     return hk_err_set(err, HK_INVALID, "%s", text);
+}
+
+enum hk_code hk_desk_wrong_below(struct hk_desk *desk, const char *field,
+                                 const struct hk_definition_wrongs *wrongs, const char *message,
+                                 struct hk_err *err)
+{
+    enum hk_code rc = hk_desk_wrong(desk, field, err, ": %s", message);
+    if (wrongs->n > 0) {
+        desk->wrong_below = wrongs->items[0].pointer;
+        desk->wrongs = wrongs;
+    }
+    return rc;
 }
 
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total)

@@ -11,6 +11,7 @@
 #define HK_DESK_DESK_H
 
 #include "config/config.h"
+#include "config/definition.h"
 #include "desk/op.h"
 #include "payload/mask.h"
 #include "store/admin.h"
@@ -30,7 +31,8 @@ struct hk_desk {
     const struct hk_store_api_ops *api;
     const struct hk_store_jobs_ops *jobs;
     struct hk_admin *admin;
-    const char *jq; /* the helper program; NULL = there is none. The door's to say. */
+    struct hk_turns *turns; /* store/turns.h: the door's to say, before anything is asked; NULL = none */
+    const char *jq;         /* the helper program; NULL = there is none. The door's to say. */
     const struct hk_jq_starter
         *jq_starter;        /* who runs it (jq/starter.h); NULL = this process. The door's, too. */
     struct hk_masks *masks; /* see hk_desk_masks */
@@ -43,6 +45,8 @@ struct hk_desk {
     const char *wrong_field; /* of the last request: what HK_INVALID is about; NULL = no field of it */
     const char
         *wrong_below; /* a JSON pointer into that field; NULL = all of it. It lies in the caller's memory. */
+    const struct hk_definition_wrongs
+        *wrongs; /* all that is wrong in that field, `wrong_below` first; NULL = one thing. Likewise. */
 };
 
 void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url);
@@ -78,6 +82,10 @@ enum hk_code hk_desk_masks(struct hk_desk *desk, const struct hk_caller *caller,
  * it. */
 enum hk_code hk_desk_wrong(struct hk_desk *desk, const char *field, struct hk_err *err, const char *fmt, ...)
     HK_PRINTF(4, 5);
+/* The same about what lies below the field: `wrongs`, which lies in the caller's memory. */
+enum hk_code hk_desk_wrong_below(struct hk_desk *desk, const char *field,
+                                 const struct hk_definition_wrongs *wrongs, const char *message,
+                                 struct hk_err *err);
 void hk_caller_tell(const struct hk_caller *caller, const struct hk_progress *progress);
 void hk_caller_progress(const struct hk_caller *caller, uint64_t done, uint64_t total);
 bool hk_caller_stops(const struct hk_caller *caller);

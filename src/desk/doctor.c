@@ -93,7 +93,10 @@ static void look_at_config(struct doctor *d)
     }
     while (hk_config_destination(d->desk->config, n))
         n++;
-    if (!file)
+    if (!d->ask->known)
+        finding(d, n == 0 ? HK_NOTE_WARN : HK_NOTE_OK, "configuration",
+                "the relay that answers has %zu destination%s of its file", n, n == 1 ? "" : "s");
+    else if (!file)
         finding(d, HK_NOTE_WARN, "configuration",
                 "no file: nothing can be sent without destinations; "
                 "write hikyaku.yaml ('hikyaku config schema' shows what may stand in it)");
@@ -102,9 +105,26 @@ static void look_at_config(struct doctor *d)
                 "%s names no destinations: only those of the store, if there are any, can be sent to", file);
     else
         finding(d, HK_NOTE_OK, "configuration", "%s: %zu destination%s", file, n, n == 1 ? "" : "s");
-    if (!d->ask->complete)
+    if (d->ask->known && !d->ask->complete)
         finding(d, HK_NOTE_WARN, "secrets",
                 "some cannot be had from here (see above): nothing can be sent from here without them");
+}
+
+/* Each key, as it can be had from here. */
+static void look_at_keys(struct doctor *d)
+{
+    struct hk_keyring *keys = d->desk->config->keys;
+    size_t n = keys ? hk_keyring_count(keys) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct hk_key key = {.id = ""};
+        struct hk_err err = {.message = ""};
+        if (hk_keyring_get(keys, hk_str_of(hk_keyring_id(keys, i)), &key, &err) == HK_OK)
+            finding(d, HK_NOTE_OK, "key", "%s can be read%s", key.id, i == 0 ? ", and seals" : "");
+        else
+            finding(d, HK_NOTE_FAIL, "key", "%s: messages that it sealed wait, and none of them dies of it",
+                    err.message);
+        hk_key_wipe(&key);
+    }
 }
 
 /* What only shows when a destination is put to work: certificates, keys, addresses. Nothing is connected to. */
@@ -191,6 +211,8 @@ static void look_at_libcurl(struct doctor *d)
 /* What `run` would do to itself, started by whoever asks. */
 static void look_at_sandbox(struct doctor *d)
 {
+    if (!d->ask->known)
+        return;
     if (!d->ask->can_lock)
         finding(d, HK_NOTE_WARN, "sandbox",
                 "a relay keeps all system calls: no seccomp in this build or kernel");
@@ -204,6 +226,12 @@ static void look_at_sandbox(struct doctor *d)
 
 /* ---- the store ---- */
 
+static enum hk_note_level level_of(const struct doctor *d, const struct hk_health_note *note)
+{
+    bool writes = d->desk->config && d->desk->config->queues.on;
+    return writes && strcmp(note->about, HK_NOTE_WRITING) == 0 ? HK_NOTE_WARN : note->level;
+}
+
 static void look_at_engine(struct doctor *d, const struct hk_store_health *h)
 {
     finding(d, h->trap ? HK_NOTE_FAIL : HK_NOTE_OK, "engine", "%s%s%s", h->engine, h->trap ? ": " : "",
@@ -213,7 +241,7 @@ static void look_at_engine(struct doctor *d, const struct hk_store_health *h)
     else
         finding(d, HK_NOTE_OK, "schema", "version %" PRIu32, h->schema_version);
     for (size_t i = 0; i < h->n_notes; i++)
-        finding(d, h->notes[i].level, h->notes[i].about, "%s", h->notes[i].text);
+        finding(d, level_of(d, &h->notes[i]), h->notes[i].about, "%s", h->notes[i].text);
 }
 
 static void look_at_file(struct doctor *d, const struct hk_store_health *h)
@@ -414,6 +442,7 @@ static enum hk_code doctor(struct hk_desk *desk, const struct hk_caller *caller,
     (void)caller;
     *out = (struct hk_diagnosis){.n = 0};
     look_at_config(&d);
+    look_at_keys(&d);
     look_at_destinations(&d);
     look_at_channels(&d);
     look_at_limits(&d);

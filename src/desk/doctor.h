@@ -7,6 +7,7 @@
 
 /* What only the program that asks can know. */
 struct hk_doctor_ask {
+    bool known;       /* the rest is; over HTTP it is not: a relay that runs has what it needs */
     const char *file; /* that the desk's configuration was read from; NULL: there is none */
     bool broken;      /* the file has errors, and the desk's configuration is the default */
     bool complete;    /* the configuration has its secrets */

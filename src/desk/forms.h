@@ -11,6 +11,7 @@
 hk_form_fn hk_form_figures, hk_form_status, hk_form_relays, hk_form_clock, hk_form_diagnosis;
 hk_form_fn hk_form_destinations, hk_form_destination_paused, hk_form_destination_tested;
 hk_form_fn hk_form_destination_shown, hk_form_destination_defined, hk_form_destinations_applied;
+hk_form_fn hk_form_queues, hk_form_queue, hk_form_queue_gone;
 hk_form_fn hk_form_alerts, hk_form_alert_muted, hk_form_alert_tested;
 hk_form_fn hk_form_redrive_plan, hk_form_redrives, hk_form_redrive;
 hk_form_fn hk_form_jobs, hk_form_job;

@@ -16,8 +16,9 @@ struct hk_message_words {
 
 #define HK_MESSAGE_WORD(type, words, field, word, says)                                                      \
     {                                                                                                        \
-        .name = #field, .kind = HK_ARG_TEXT, .offset = offsetof(struct type, words.field), .value = word,    \
-        .help = says                                                                                         \
+        .name = #field, .kind = HK_ARG_TEXT,                                                                 \
+        .offset = offsetof(struct type, words) + offsetof(struct hk_message_words, field), .value = (word),  \
+        .help = (says)                                                                                       \
     }
 /* Their rows in the table of arguments of `struct type`, whose member `words` is such a struct. */
 #define HK_MESSAGE_WORDS(type, words, states)                                                                \
@@ -25,9 +26,9 @@ struct hk_message_words {
                     "which: 'type:Order* payload.customer.id:42' (docs/filters.md)"),                        \
         {.name = "status",                                                                                   \
          .kind = HK_ARG_CHOICE,                                                                              \
-         .offset = offsetof(struct type, words.status),                                                      \
+         .offset = offsetof(struct type, words) + offsetof(struct hk_message_words, status),                 \
          .value = "STATUS",                                                                                  \
-         .choices = states,                                                                                  \
+         .choices = (states),                                                                                \
          .help = "only these"},                                                                              \
         HK_MESSAGE_WORD(type, words, destination, "NAME", "only for this one"),                              \
         HK_MESSAGE_WORD(type, words, event_type, "PATTERN", "only of this type; * stands for any text"),     \
@@ -109,6 +110,7 @@ extern const struct hk_op hk_op_messages_attempts;
 struct hk_message_act_ask {
     const char *message_id;
     const char *destination; /* NULL: the only one. HK_INVALID about it: the message goes to several. */
+    bool force;              /* retry */
 };
 
 struct hk_message_acted {

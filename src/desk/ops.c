@@ -15,6 +15,7 @@
 #include "desk/job.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
+#include "desk/queues.h"
 #include "desk/redrive.h"
 #include "desk/setup.h"
 #include "desk/status.h"
@@ -45,6 +46,14 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_destinations_pause,
     &hk_op_destinations_resume,
     &hk_op_destinations_test,
+    &hk_op_queues_list,
+    &hk_op_queues_show,
+    &hk_op_queues_create,
+    &hk_op_queues_update,
+    &hk_op_queues_delete,
+    &hk_op_queues_purge,
+    &hk_op_queues_pause,
+    &hk_op_queues_resume,
     &hk_op_relays_list,
     &hk_op_clock_show,
     &hk_op_clock_reset,

@@ -5,6 +5,7 @@
 
 #include "base/show.h"
 #include "base/str.h"
+#include "config/definition.h"
 #include "desk/forms.h"
 #include "desk/policy.h"
 
@@ -54,6 +55,28 @@ static enum hk_code find_to_run(const struct hk_desk *desk, const char *name, co
             "policy '%s' decides in code that a program registers; the command line cannot plan it",
             hk_policy_name(*out));
     return rc;
+}
+
+/* The policy, or what somebody would make of it: then `*out_draft` is the caller's. */
+static enum hk_code find_or_draft(struct hk_desk *desk, const char *name, struct hk_str draft,
+                                  struct hk_pool *mem, const struct hk_policy **out,
+                                  struct hk_policy **out_draft, struct hk_err *err)
+{
+    struct hk_definition_wrongs *wrongs = hk_pool_alloc(mem, 1, sizeof *wrongs);
+    struct hk_err why = {.message = ""};
+    *out_draft = NULL;
+    if (!draft.ptr)
+        return find_to_run(desk, name, out, err);
+    if (!wrongs)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = find(desk, name, out, err);
+    if (rc != HK_OK)
+        return rc;
+    rc = hk_config_define_policy(draft, mem, out_draft, wrongs, &why);
+    *out = *out_draft;
+    if (rc == HK_INVALID)
+        return hk_desk_wrong_below(desk, "draft", wrongs, why.message, err);
+    return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "%s", why.message);
 }
 
 /* ---- list ---- */
@@ -294,16 +317,18 @@ static enum hk_code plan(struct hk_desk *desk, const struct hk_caller *caller,
     if (out->cls == HK_NCLASSES || out->cls == HK_CLASS_SUCCESS)
         return hk_desk_wrong(desk, "class", err,
                              "is one of transient, rate_limit, auth, permanent, unknown, not '%s'", ask->cls);
-    enum hk_code rc = find_to_run(desk, ask->name, &policy, err);
+    struct hk_policy *draft = NULL;
+    enum hk_code rc = find_or_draft(desk, ask->name, ask->draft, mem, &policy, &draft, err);
     if (rc == HK_OK)
         rc = make_plan(policy, out, mem, err);
-    if (rc != HK_OK)
-        return rc;
-    out->name = hk_policy_name(policy);
-    out->shown = out->plan.n_rows < ask->attempts ? out->plan.n_rows : (size_t)ask->attempts;
-    out->details = ask->details;
-    hk_plan_limits(policy, out->cls, &out->limits);
-    return HK_OK;
+    if (rc == HK_OK) {
+        out->name = ask->name;
+        out->shown = out->plan.n_rows < ask->attempts ? out->plan.n_rows : (size_t)ask->attempts;
+        out->details = ask->details;
+        hk_plan_limits(policy, out->cls, &out->limits);
+    }
+    hk_policy_free(draft);
+    return rc;
 }
 
 /* ---- simulate ---- */
@@ -453,10 +478,11 @@ static enum hk_code simulate(struct hk_desk *desk, const struct hk_caller *calle
     struct hk_buf text;
     double usual = ask->clients > 10 ? (double)ask->clients / 10.0 : 1.0;
     (void)caller;
-    enum hk_code rc = find_to_run(desk, ask->name, &policy, err);
+    struct hk_policy *draft = NULL;
+    enum hk_code rc = find_or_draft(desk, ask->name, ask->draft, mem, &policy, &draft, err);
     if (rc != HK_OK)
         return rc;
-    out->name = hk_policy_name(policy);
+    out->name = ask->name;
     out->options =
         (struct hk_herd_options){.policy = policy,
                                  .clients = (uint32_t)ask->clients,
@@ -465,6 +491,7 @@ static enum hk_code simulate(struct hk_desk *desk, const struct hk_caller *calle
                                  .capacity_per_s = ask->capacity_per_s > 0 ? ask->capacity_per_s : usual,
                                  .seed = ask->seed};
     rc = run_both(out, mem, err);
+    hk_policy_free(draft);
     if (rc != HK_OK)
         return rc;
     if (!ask->details)
@@ -495,6 +522,12 @@ HK_OP_RUN(simulate)
         .value = "S", .help = help_                                                                          \
     }
 
+#define DRAFT_ARG(struct_)                                                                                   \
+    {                                                                                                        \
+        .name = "draft", .kind = HK_ARG_BYTES, .offset = offsetof(struct_, draft), .value = "TEXT|-|@FILE",  \
+        .help = "a definition, as YAML or JSON, to look at in the place of the policy's own"                 \
+    }
+
 #define DETAILS_ARG(struct_, help_)                                                                          \
     {                                                                                                        \
         .name = "details", .kind = HK_ARG_FLAG, .offset = offsetof(struct_, details), .help = help_          \
@@ -521,6 +554,7 @@ static const struct hk_arg plan_args[] = {
      .value = "CLASS",
      .choices = "transient rate_limit auth permanent unknown",
      .help = "class of the failures (default: transient)"},
+    DRAFT_ARG(struct hk_policy_plan_ask),
     SEED_ARG(struct hk_policy_plan_ask, "also show the waits that hk_execute draws with this seed"),
     DETAILS_ARG(struct hk_policy_plan_ask, "with the limits that can end it, in JSON too"),
     {.name = NULL}};
@@ -549,6 +583,7 @@ static const struct hk_arg simulate_args[] = {
      .offset = offsetof(struct hk_policy_simulate_ask, spread_ms),
      .value = "TIME",
      .help = "the first requests come within this time (default: 1s)"},
+    DRAFT_ARG(struct hk_policy_simulate_ask),
     SEED_ARG(struct hk_policy_simulate_ask, "of the random waits (default: 1)"),
     {.name = "capacity",
      .kind = HK_ARG_RATE,

@@ -90,7 +90,8 @@ struct hk_policy_shown {
 
 struct hk_policy_plan_ask {
     const char *name, *cls;
-    uint64_t attempts; /* shown at most */
+    struct hk_str draft; /* a definition to look at in the place of the policy's own; ptr NULL: none */
+    uint64_t attempts;   /* shown at most */
     uint64_t seed;
     bool details;
 };
@@ -109,6 +110,7 @@ struct hk_policy_planned {
 
 struct hk_policy_simulate_ask {
     const char *name;
+    struct hk_str draft; /* as above */
     uint64_t clients, outage_ms, spread_ms, seed;
     double capacity_per_s; /* 0 = a tenth of the clients a second */
     bool details;

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "config/definition.h"
 #include "config/text.h"
-#include "desk/messages.h"
+#include "desk/forms.h"
 #include "desk/put.h"
 #include "desk/queues.h"
 
@@ -101,21 +101,24 @@ static bool read_queue(struct hk_desk *desk, const struct hk_definition *d, stru
     return true;
 }
 
-static bool is_paused(const struct hk_store_status *status, const char *destination)
+static void add_state(struct hk_queue *q, const struct hk_dest_status *d)
 {
-    for (size_t i = 0; status && i < status->n_dests; i++)
-        if (status->dests[i].paused && hk_str_eq(status->dests[i].name, hk_str_of(destination)))
-            return true;
-    return false;
+    q->paused = d->paused;
+    q->waiting = (struct hk_count){d->pending.n + d->retrying.n + d->processing,
+                                   d->pending.about || d->retrying.about};
+    q->in_flight = d->processing;
+    q->dead = d->dead;
 }
 
-static enum hk_code look_whether_paused(struct hk_desk *desk, struct hk_queue *items, size_t n,
-                                        struct hk_err *err)
+/* Pauses, and what waits. */
+static enum hk_code look_at_state(struct hk_desk *desk, struct hk_queue *items, size_t n, struct hk_err *err)
 {
     const struct hk_store_status *status = NULL;
     enum hk_code rc = n ? desk->ops->status(desk->admin, &status, err) : HK_OK;
     for (size_t i = 0; rc == HK_OK && i < n; i++)
-        items[i].paused = is_paused(status, items[i].destination);
+        for (size_t d = 0; d < status->n_dests; d++)
+            if (hk_str_eq(status->dests[d].name, hk_str_of(items[i].destination)))
+                add_state(&items[i], &status->dests[d]);
     return rc;
 }
 
@@ -135,6 +138,41 @@ enum hk_code hk_queue_find(struct hk_desk *desk, const char *name, struct hk_poo
         return no_queue(name, err);
     if (out_version)
         *out_version = found->items[0].version;
+    return HK_OK;
+}
+
+/* Of a name without a slash: the only queue that ends so. */
+static enum hk_code find_by_id(struct hk_desk *desk, const char *id, struct hk_pool *mem, const char **out,
+                               struct hk_err *err)
+{
+    const struct hk_definitions *all = NULL;
+    struct hk_queue found = {.name = NULL}, q;
+    char shown[HK_SHOW_MAX], one[HK_SHOW_MAX], other[HK_SHOW_MAX];
+    enum hk_code rc = desk->ops->definitions(desk->admin, NULL, &all, err);
+    for (size_t i = 0; rc == HK_OK && i < all->n; i++) {
+        if (!read_queue(desk, &all->items[i], mem, &q) || strcmp(strrchr(q.name, '/') + 1, id) != 0)
+            continue;
+        if (found.name)
+            return hk_err_set(err, HK_INVALID, "several queues are named %s (%s, %s …): give the whole name",
+                              hk_show(hk_str_of(id), shown), hk_show(hk_str_of(found.name), one),
+                              hk_show(hk_str_of(q.name), other));
+        found = q;
+    }
+    if (rc == HK_OK && !found.name)
+        return no_queue(id, err);
+    *out = found.name;
+    return rc;
+}
+
+enum hk_code hk_queue_resolve(struct hk_desk *desk, const char *name, struct hk_pool *mem, const char **out,
+                              struct hk_err *err)
+{
+    enum hk_code rc = hk_queues_on(desk, err);
+    if (rc != HK_OK)
+        return rc;
+    if (!strchr(name, '/'))
+        return find_by_id(desk, name, mem, out, err);
+    *out = name;
     return HK_OK;
 }
 
@@ -220,6 +258,27 @@ static void put_wait(struct hk_json *json, const char *key, int64_t ms)
     hk_put_cstr(json, key, ms ? text : "unlimited");
 }
 
+static void write_queue(const char *name, const struct hk_queue_settings *s, struct hk_json *json)
+{
+    hk_json_key(json, "queue");
+    hk_json_object(json);
+    hk_put_cstr(json, "name", name);
+    if (s->given & HK_QUEUE_MAX_ATTEMPTS && s->max_attempts < 0)
+        hk_put_cstr(json, "max_attempts", "unlimited");
+    else if (s->given & HK_QUEUE_MAX_ATTEMPTS)
+        hk_put_u64(json, "max_attempts", (uint64_t)s->max_attempts);
+    if (s->given & HK_QUEUE_MAX_RETRY)
+        put_wait(json, "max_retry_duration", s->max_retry_ms);
+    if (s->given & HK_QUEUE_MIN_BACKOFF)
+        put_wait(json, "min_backoff", s->min_backoff_ms);
+    if (s->given & HK_QUEUE_MAX_BACKOFF)
+        put_wait(json, "max_backoff", s->max_backoff_ms);
+    if (s->given & HK_QUEUE_MAX_DOUBLINGS)
+        hk_put_u64(json, "max_doublings", (uint64_t)s->max_doublings);
+    hk_json_end(json);
+}
+
+/* `name` NULL: as a destination that is no queue. */
 static void write_definition(const char *name, const struct hk_queue_settings *s, struct hk_buf *out)
 {
     struct hk_json json;
@@ -239,22 +298,8 @@ static void write_definition(const char *name, const struct hk_queue_settings *s
     hk_put_u64(&json, "concurrency",
                (uint64_t)(s->given & HK_QUEUE_CONCURRENCY ? s->concurrency : DEFAULT_CONCURRENCY));
     hk_json_end(&json);
-    hk_json_key(&json, "queue");
-    hk_json_object(&json);
-    hk_put_cstr(&json, "name", name);
-    if (s->given & HK_QUEUE_MAX_ATTEMPTS && s->max_attempts < 0)
-        hk_put_cstr(&json, "max_attempts", "unlimited");
-    else if (s->given & HK_QUEUE_MAX_ATTEMPTS)
-        hk_put_u64(&json, "max_attempts", (uint64_t)s->max_attempts);
-    if (s->given & HK_QUEUE_MAX_RETRY)
-        put_wait(&json, "max_retry_duration", s->max_retry_ms);
-    if (s->given & HK_QUEUE_MIN_BACKOFF)
-        put_wait(&json, "min_backoff", s->min_backoff_ms);
-    if (s->given & HK_QUEUE_MAX_BACKOFF)
-        put_wait(&json, "max_backoff", s->max_backoff_ms);
-    if (s->given & HK_QUEUE_MAX_DOUBLINGS)
-        hk_put_u64(&json, "max_doublings", (uint64_t)s->max_doublings);
-    hk_json_end(&json);
+    if (name)
+        write_queue(name, s, &json);
     hk_json_end(&json);
 }
 
@@ -302,12 +347,29 @@ static enum hk_code keep_queue(struct hk_desk *desk, const struct hk_caller *cal
     return rc;
 }
 
-static enum hk_code put_queue(struct hk_desk *desk, const struct hk_caller *caller,
-                              const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
-                              struct hk_err *err)
+/* Somebody else was faster with it, or what is left of a queue of that name still has to go. */
+static enum hk_code refuse_making(struct hk_desk *desk, const struct hk_queue_put_ask *ask,
+                                  struct hk_pool *mem, struct hk_err *err)
+{
+    struct hk_queue is;
+    char shown[HK_SHOW_MAX];
+    hk_show(hk_str_of(ask->name), shown);
+    enum hk_code rc = hk_queue_find(desk, ask->name, mem, &is, NULL, err);
+    if (rc == HK_NOTFOUND)
+        return hk_err_set(err, HK_BUSY, "queue %s is being deleted, and its tasks with it: try again later",
+                          shown);
+    if (rc != HK_OK)
+        return rc;
+    return hk_err_set(err, ask->create ? HK_EXISTS : HK_CONFLICT, "there is a queue %s already", shown);
+}
+
+enum hk_code hk_queue_put(struct hk_desk *desk, const struct hk_caller *caller,
+                          const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
+                          struct hk_err *err)
 {
     struct hk_queue was = {.name = NULL};
     int64_t version = HK_DEFINITION_MISSING;
+    bool changed = false;
     enum hk_code rc = hk_queue_find(desk, ask->name, mem, &was, &version, err);
     char shown[HK_SHOW_MAX];
     if (rc == HK_OK && ask->create)
@@ -325,20 +387,58 @@ static enum hk_code put_queue(struct hk_desk *desk, const struct hk_caller *call
     rc = check_settings(&is, err);
     if (rc == HK_OK)
         rc = keep_queue(desk, caller, ask, &is, version, mem, out, err);
-    if (rc == HK_CONFLICT && ask->create)
-        rc = hk_err_set(err, HK_EXISTS, "there is a queue %s already", hk_show(hk_str_of(ask->name), shown));
-    return rc == HK_OK ? look_whether_paused(desk, out, 1, err) : rc;
+    if (rc == HK_CONFLICT && made)
+        return refuse_making(desk, ask, mem, err);
+    if (rc == HK_OK)
+        rc = look_at_state(desk, out, 1, err);
+    if (rc == HK_OK && made && out->paused) { /* one of that name was, once */
+        rc = desk->ops->pause(desk->admin, out->destination, false, caller->actor, caller->reason, &changed,
+                              err);
+        out->paused = rc != HK_OK;
+    }
+    return rc;
+}
+
+enum hk_code hk_queue_unmake(struct hk_desk *desk, const struct hk_caller *caller, const char *name,
+                             struct hk_pool *mem, struct hk_err *err)
+{
+    struct hk_queue is;
+    struct hk_buf text;
+    struct hk_defined done;
+    int64_t version = 0;
+    enum hk_code rc = hk_queue_find(desk, name, mem, &is, &version, err);
+    if (rc != HK_OK)
+        return rc == HK_NOTFOUND ? HK_OK : rc;
+    hk_buf_init(&text, HK_DEFINITION_BYTES);
+    write_definition(NULL, &is.is, &text);
+    const struct hk_define define = {.name = is.destination,
+                                     .text = hk_buf_str(&text),
+                                     .version = version,
+                                     .actor = caller->actor,
+                                     .reason = caller->reason};
+    rc = hk_buf_status(&text) == HK_OK ? desk->ops->define(desk->admin, &define, &done, err) : no_memory(err);
+    hk_buf_fini(&text);
+    return rc;
 }
 
 /* ---- looking ---- */
+
+static enum hk_code find_meant(struct hk_desk *desk, const char *name, struct hk_pool *mem,
+                               struct hk_queue *out, struct hk_err *err)
+{
+    const char *whole = NULL;
+    enum hk_code rc = hk_queue_resolve(desk, name, mem, &whole, err);
+    if (rc == HK_OK)
+        rc = hk_queue_find(desk, whole, mem, out, NULL, err);
+    return rc == HK_OK ? look_at_state(desk, out, 1, err) : rc;
+}
 
 static enum hk_code show_queue(struct hk_desk *desk, const struct hk_caller *caller,
                                const struct hk_queue_ask *ask, struct hk_pool *mem, struct hk_queue *out,
                                struct hk_err *err)
 {
     (void)caller;
-    enum hk_code rc = hk_queue_find(desk, ask->name, mem, out, NULL, err);
-    return rc == HK_OK ? look_whether_paused(desk, out, 1, err) : rc;
+    return find_meant(desk, ask->name, mem, out, err);
 }
 
 static bool is_below(const char *name, const char *parent)
@@ -377,7 +477,7 @@ static enum hk_code list_queues(struct hk_desk *desk, const struct hk_caller *ca
         o.n = ask->limit;
         o.next = o.items[o.n - 1].name;
     }
-    rc = look_whether_paused(desk, o.items, o.n, err);
+    rc = look_at_state(desk, o.items, o.n, err);
     *out = o;
     return rc;
 }
@@ -388,7 +488,7 @@ static enum hk_code set_paused(struct hk_desk *desk, const struct hk_caller *cal
                                bool paused, struct hk_pool *mem, struct hk_queue *out, struct hk_err *err)
 {
     bool changed = false;
-    enum hk_code rc = hk_queue_find(desk, name, mem, out, NULL, err);
+    enum hk_code rc = find_meant(desk, name, mem, out, err);
     if (rc == HK_OK)
         rc = desk->ops->pause(desk->admin, out->destination, paused, caller->actor, caller->reason, &changed,
                               err);
@@ -410,79 +510,98 @@ static enum hk_code resume_queue(struct hk_desk *desk, const struct hk_caller *c
     return set_paused(desk, caller, ask->name, false, mem, out, err);
 }
 
-/* ---- emptying and removing ---- */
-
-/* All that was there when it was asked for is cancelled, which a person can undo (messages restore). */
-static enum hk_code cancel_all(struct hk_desk *desk, const struct hk_caller *caller, const char *destination,
-                               struct hk_pool *mem, struct hk_queue_gone *out, struct hk_err *err)
-{
-    const struct hk_messages_act_ask ask = {.words = {.destination = destination, .older = "0s"}};
-    struct hk_caller one = *caller;
-    struct hk_messages_acted acted = {.done = 0};
-    one.background = false;
-    enum hk_code rc = hk_desk_ask(desk, &hk_op_messages_cancel, &one, &ask, mem, &acted, err);
-    if (rc == HK_OK)
-        out->cancelled = acted.done;
-    return rc;
-}
-
-static enum hk_code purge_queue(struct hk_desk *desk, const struct hk_caller *caller,
-                                const struct hk_queue_ask *ask, struct hk_pool *mem, struct hk_queue *out,
-                                struct hk_err *err)
-{
-    struct hk_queue_gone gone = {.cancelled = 0};
-    enum hk_code rc = hk_queue_find(desk, ask->name, mem, out, NULL, err);
-    if (rc == HK_OK)
-        rc = cancel_all(desk, caller, out->destination, mem, &gone, err);
-    return rc == HK_OK ? look_whether_paused(desk, out, 1, err) : rc;
-}
-
-static enum hk_code delete_queue(struct hk_desk *desk, const struct hk_caller *caller,
-                                 const struct hk_queue_ask *ask, struct hk_pool *mem,
-                                 struct hk_queue_gone *out, struct hk_err *err)
-{
-    struct hk_queue queue;
-    struct hk_defined done;
-    *out = (struct hk_queue_gone){.cancelled = 0};
-    enum hk_code rc = hk_queue_find(desk, ask->name, mem, &queue, NULL, err);
-    if (rc == HK_OK)
-        rc = cancel_all(desk, caller, queue.destination, mem, out, err);
-    const struct hk_undefine undefine = {.name = queue.destination,
-                                         .version = HK_DEFINITION_ANY,
-                                         .force = true,
-                                         .actor = caller->actor,
-                                         .reason = caller->reason};
-    return rc == HK_OK ? desk->ops->undefine(desk->admin, &undefine, &done, err) : rc;
-}
-
 /* ---- the table ---- */
+
+static enum hk_code put_queue(struct hk_desk *desk, const struct hk_caller *caller,
+                              const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
+                              struct hk_err *err)
+{
+    return hk_queue_put(desk, caller, ask, mem, out, err);
+}
 
 HK_OP_RUN(put_queue)
 HK_OP_RUN(show_queue)
 HK_OP_RUN(list_queues)
 HK_OP_RUN(pause_queue)
 HK_OP_RUN(resume_queue)
-HK_OP_RUN(purge_queue)
-HK_OP_RUN(delete_queue)
 
-#define QUEUE_OP(word, who, asks, gives, does)                                                               \
-    {                                                                                                        \
-        .noun = "queues", .verb = word, .summary = word, .role = who, .store = true,                         \
-        .changes = (who) != HK_ROLE_VIEWER, .needs_reason = (who) != HK_ROLE_VIEWER,                         \
-        .request_size = sizeof(struct asks), .result_size = sizeof(struct gives), .run = does                \
-    }
+static const struct hk_arg list_args[] = {
+    {HK_ARG(hk_queues_ask, parent, HK_ARG_TEXT, "PARENT",
+            "list only queues of this project and location: projects/P/locations/L")},
+    {HK_ARG(hk_queues_ask, limit, HK_ARG_NUMBER, "N", "list at most this many (default: 100)"), .lo = 1,
+     .hi = 1000, .fallback = 100},
+    {HK_ARG(hk_queues_ask, after, HK_ARG_TEXT, "NAME",
+            "go on behind this queue (\"next\" of an earlier list)")},
+    {.name = NULL}};
 
-const struct hk_op hk_op_queues_put =
-    QUEUE_OP("put", HK_ROLE_ADMIN, hk_queue_put_ask, hk_queue, put_queue_op);
-const struct hk_op hk_op_queues_show =
-    QUEUE_OP("show", HK_ROLE_VIEWER, hk_queue_ask, hk_queue, show_queue_op);
-const struct hk_op hk_op_queues_list =
-    QUEUE_OP("list", HK_ROLE_VIEWER, hk_queues_ask, hk_queues, list_queues_op);
-const struct hk_op hk_op_queues_pause =
-    QUEUE_OP("pause", HK_ROLE_OPERATOR, hk_queue_ask, hk_queue, pause_queue_op);
-const struct hk_op hk_op_queues_resume =
-    QUEUE_OP("resume", HK_ROLE_OPERATOR, hk_queue_ask, hk_queue, resume_queue_op);
-const struct hk_op hk_op_queues_purge =
-    QUEUE_OP("purge", HK_ROLE_OPERATOR, hk_queue_ask, hk_queue, purge_queue_op);
-const struct hk_op hk_op_queues_delete =
-    QUEUE_OP("delete", HK_ROLE_ADMIN, hk_queue_ask, hk_queue_gone, delete_queue_op);
+static const struct hk_arg queue_args[] = {{HK_SUBJECT(hk_queue_ask, name, "NAME", NULL)}, {.name = NULL}};
+
+#define LOOK_AT_ONE "NAME is projects/P/locations/L/queues/Q, or Q where no other queue ends so."
+
+const struct hk_op hk_op_queues_put = {.noun = "queues",
+                                       .verb = "put",
+                                       .summary = "make or change a queue",
+                                       .role = HK_ROLE_ADMIN,
+                                       .store = true,
+                                       .changes = true,
+                                       .needs_reason = true,
+                                       .request_size = sizeof(struct hk_queue_put_ask),
+                                       .result_size = sizeof(struct hk_queue),
+                                       .run = put_queue_op};
+
+const struct hk_op hk_op_queues_list = {.noun = "queues",
+                                        .verb = "list",
+                                        .summary = "list the queues of Cloud Tasks by name",
+                                        .route = "GET /queues",
+                                        .role = HK_ROLE_VIEWER,
+                                        .store = true,
+                                        .args = list_args,
+                                        .request_size = sizeof(struct hk_queues_ask),
+                                        .result_size = sizeof(struct hk_queues),
+                                        .run = list_queues_op,
+                                        .form = hk_form_queues};
+
+const struct hk_op hk_op_queues_show = {.noun = "queues",
+                                        .verb = "show",
+                                        .summary =
+                                            "show one queue: limits, retries, what waits and what is dead",
+                                        .details = LOOK_AT_ONE,
+                                        .route = "GET /queues/{name}",
+                                        .role = HK_ROLE_VIEWER,
+                                        .store = true,
+                                        .args = queue_args,
+                                        .request_size = sizeof(struct hk_queue_ask),
+                                        .result_size = sizeof(struct hk_queue),
+                                        .run = show_queue_op,
+                                        .form = hk_form_queue};
+
+const struct hk_op hk_op_queues_pause = {.noun = "queues",
+                                         .verb = "pause",
+                                         .summary =
+                                             "pause a queue: its tasks wait, and no attempt is charged",
+                                         .details = LOOK_AT_ONE,
+                                         .route = "POST /queues/{name}/pause",
+                                         .role = HK_ROLE_OPERATOR,
+                                         .store = true,
+                                         .changes = true,
+                                         .needs_reason = true,
+                                         .args = queue_args,
+                                         .request_size = sizeof(struct hk_queue_ask),
+                                         .result_size = sizeof(struct hk_queue),
+                                         .run = pause_queue_op,
+                                         .form = hk_form_queue};
+
+const struct hk_op hk_op_queues_resume = {.noun = "queues",
+                                          .verb = "resume",
+                                          .summary = "resume a paused queue",
+                                          .details = LOOK_AT_ONE,
+                                          .route = "POST /queues/{name}/resume",
+                                          .role = HK_ROLE_OPERATOR,
+                                          .store = true,
+                                          .changes = true,
+                                          .needs_reason = true,
+                                          .args = queue_args,
+                                          .request_size = sizeof(struct hk_queue_ask),
+                                          .result_size = sizeof(struct hk_queue),
+                                          .run = resume_queue_op,
+                                          .form = hk_form_queue};

@@ -39,10 +39,23 @@ struct hk_queue {
     const char *name, *destination;
     bool paused;
     struct hk_queue_settings is; /* as it holds: all of it is given */
+    /* as far as they are counted (store/admin.h); of a queue that was just made or changed, too */
+    struct hk_count waiting, dead; /* waiting: those in flight, too */
+    uint64_t in_flight;
 };
 
+/* `name` of these: the whole name, or its last part where no other queue ends so. */
 struct hk_queue_ask {
     const char *name;
+};
+
+/* What a person asks for. Texts, where 0 means something or "unlimited" does. NULL and 0: not given. */
+struct hk_queue_set_ask {
+    const char *name;
+    double rate;
+    uint64_t burst, concurrency, min_backoff, max_backoff;
+    const char *max_attempts, *max_retry_duration, *max_doublings, *policy;
+    struct hk_texts reset; /* update: fields that go back to the default */
 };
 
 struct hk_queue_put_ask {
@@ -64,12 +77,20 @@ struct hk_queues {
     const char *next; /* the name to go on behind; NULL: there are no others */
 };
 
+/* Purged or deleted. A page of tasks is cancelled at once, more of them by a job (job.h). */
 struct hk_queue_gone {
-    uint64_t cancelled; /* messages, as far as it was done at once */
+    const char *name, *did; /* "purged", "deleted" */
+    uint64_t cancelled;     /* tasks, as far as it is done */
+    uint64_t left;          /* delete: tasks that were in flight to the end, which nobody takes back */
+    int64_t job_id;         /* that does the rest; 0 = nothing is left to do */
+    int64_t before_ms;      /* purge: tasks that were created before this time go */
 };
 
-extern const struct hk_op hk_op_queues_put, hk_op_queues_show, hk_op_queues_list, hk_op_queues_delete,
-    hk_op_queues_purge, hk_op_queues_pause, hk_op_queues_resume;
+/* In the table. */
+extern const struct hk_op hk_op_queues_list, hk_op_queues_show, hk_op_queues_create, hk_op_queues_update,
+    hk_op_queues_delete, hk_op_queues_purge, hk_op_queues_pause, hk_op_queues_resume;
+/* Not in the table: create and update, as clients of Cloud Tasks ask for them. */
+extern const struct hk_op hk_op_queues_put;
 
 /* ---- tasks ---- */
 
@@ -124,6 +145,17 @@ extern const struct hk_op hk_op_tasks_create, hk_op_tasks_show, hk_op_tasks_list
     hk_op_tasks_run;
 
 /* ---- what their files share ---- */
+
+/* Makes or changes one: what hk_op_queues_put does. */
+enum hk_code hk_queue_put(struct hk_desk *desk, const struct hk_caller *caller,
+                          const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
+                          struct hk_err *err);
+/* The whole name of the queue that a person means. HK_NOTFOUND, HK_INVALID: several end so. */
+enum hk_code hk_queue_resolve(struct hk_desk *desk, const char *name, struct hk_pool *mem, const char **out,
+                              struct hk_err *err);
+/* Takes the section `queue` out of the definition: it is no queue any more, only a destination. No error where that is so already. */
+enum hk_code hk_queue_unmake(struct hk_desk *desk, const struct hk_caller *caller, const char *name,
+                             struct hk_pool *mem, struct hk_err *err);
 
 /* The name of the destination that is this queue. */
 void hk_queue_destination(const char *name, char out[HK_NAME_MAX]);

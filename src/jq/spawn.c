@@ -36,7 +36,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int socket)
 
 int hk_jq_spawn(const char *helper, int socket, pid_t *out_pid)
 {
-    char *argv[] = {(char *)(uintptr_t)helper, NULL};
+    char name[] = "hikyaku-jq";
+    char *argv[] = {name, NULL};
     char *envp[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;

@@ -106,3 +106,32 @@ struct hk_str hk_answer_error(const struct hk_masks *masks, const struct hk_mask
     hk_buf_fini(&line);
     return (struct hk_str){out, (size_t)len};
 }
+
+static int three_digits(struct hk_str s)
+{
+    int n = 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (i >= s.len || s.ptr[i] < '0' || s.ptr[i] > '9')
+            return 0;
+        n = n * 10 + (s.ptr[i] - '0');
+    }
+    return s.len == 3 || s.ptr[3] < '0' || s.ptr[3] > '9' ? n : 0;
+}
+
+int hk_answer_status(struct hk_str cause, struct hk_str error)
+{
+    const struct {
+        struct hk_str in, words;
+    } places[] = {
+        {cause, hk_str_of("HTTP_")}, {error, hk_str_of("HTTP ")}, {error, hk_str_of(HK_ANSWER_SILENT)}};
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        size_t n = places[i].words.len;
+        int status = places[i].in.len >= n && memcmp(places[i].in.ptr, places[i].words.ptr, n) == 0
+                         ? three_digits((struct hk_str){places[i].in.ptr + n, places[i].in.len - n})
+                         : 0;
+        if (status)
+            return status;
+    }
+    return 0;
+}

@@ -30,4 +30,8 @@ enum hk_code hk_answer_line(struct hk_str words, struct hk_buf *out);
 struct hk_str hk_answer_error(const struct hk_masks *masks, const struct hk_mask_about *about, int status,
                               struct hk_str body, char out[HK_ANSWER_ERROR_MAX]);
 
+/* The way back, from what is kept of an attempt: its reason code ("HTTP_503"), and how its error begins. 0: there was no answer, or it
+ * cannot be told. */
+int hk_answer_status(struct hk_str cause, struct hk_str error);
+
 #endif

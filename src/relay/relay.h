@@ -21,6 +21,7 @@ struct hk_relay_options {
     struct hk_loop *loop;
     const struct hk_config *config; /* outlives the relay, until a reload has replaced it */
     const char *url;                /* of the store; outlives the relay, as all texts here */
+    struct hk_turns *turns;         /* of this process's writers (store/turns.h); NULL = none */
     bool create;                    /* make a SQLite file that does not exist */
     const char *name, *boot;
     struct hk_log *log;

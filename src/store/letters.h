@@ -49,7 +49,10 @@ struct hk_letter_group {
     int64_t first_ms, last_ms; /* first failure of any, last failure of any */
     int64_t example_id;        /* the newest */
     struct hk_str example_error, example_event_type, example_message_id;
+    uint64_t *hours; /* what `hours` of the contract counted, HK_LETTER_HOURS of them; NULL = nobody asked */
 };
+
+#define HK_LETTER_HOURS 24
 
 struct hk_letter_groups {
     struct hk_letter_group *items; /* the largest first */
@@ -287,6 +290,9 @@ struct hk_store_letters_ops {
                           struct hk_err *err);
     enum hk_code (*groups)(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                            const struct hk_letter_groups **out, struct hk_err *err);
+    /* Open letters of one group by the hour (of UTC) of their last failure: the last one is the hour that has begun. */
+    enum hk_code (*hours)(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
+                          struct hk_err *err);
     enum hk_code (*stats)(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);
     /* HK_NOTFOUND. */
     enum hk_code (*show)(struct hk_admin *admin, int64_t id, size_t payload_max,

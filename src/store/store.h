@@ -39,6 +39,7 @@
 
 struct hk_buf;
 struct hk_store;
+struct hk_turns;
 
 enum hk_store_history {
     HK_STORE_HISTORY_FAILURES = 0,
@@ -48,8 +49,10 @@ enum hk_store_history {
 
 struct hk_store_options {
     uint64_t busy_ms; /* how long to wait for a lock before HK_BUSY; 0 = 5 s */
-    bool create;      /* make the schema in a database that does not exist yet */
-    bool keep_sent;   /* write outbox_sent */
+    struct hk_turns *
+        turns; /* of this process's writers (turns.h); a handle holds it as long as it is open. NULL = none */
+    bool create;    /* make the schema in a database that does not exist yet */
+    bool keep_sent; /* write outbox_sent */
     enum hk_store_history history;
     uint64_t max_payload_bytes; /* a longer payload is not read into memory; 0 = 1 MiB */
     /* Wait for the disk at every commit. Without, a power cut (not a crash) may undo the last commits as a whole: what

@@ -474,6 +474,38 @@ static void a_page_with_nothing_asked_for_is_empty(void **state)
     admin_ops->close(admin);
 }
 
+/* Hours of UTC, of which the last one has begun. */
+static void groups_are_counted_by_the_hour(void **state)
+{
+    (void)state;
+    static const char *const times[] = {"2027-01-13T09:29:00.000Z", "2027-01-13T09:00:00.000Z",
+                                        "2027-01-13T08:59:59.999Z", "2027-01-12T10:00:00.000Z"};
+    const int64_t before_ms = suite_clock_ms;
+    uint64_t hours[HK_LETTER_HOURS] = {7};
+    struct hk_err err = {0};
+    suite_clock_ms = INT64_C(1799832600000); /* 2027-01-13T09:30:00Z */
+    struct hk_admin *admin = admin_open();
+    fill_many();
+    for (size_t i = 0; i < COUNT(times); i++) {
+        char sql[120];
+        (void)snprintf(sql, sizeof sql, "UPDATE dead_letters SET last_failed_at = '%s' WHERE id = %zu",
+                       times[i], i + 1);
+        store_kind->sql(sql);
+    }
+    assert_int_equal(letters_ops->hours(admin, "0000000000000001", hours, &err), HK_OK);
+    for (size_t i = 0; i < HK_LETTER_HOURS; i++)
+        assert_int_equal(hours[i], i == 0 || i == HK_LETTER_HOURS - 2 ? 1 : i == HK_LETTER_HOURS - 1 ? 2 : 0);
+    store_kind->sql("UPDATE dead_letters SET last_failed_at = '2027-01-12T09:59:59.999Z' WHERE id = 4");
+    store_kind->sql("UPDATE dead_letters SET status = 'discarded' WHERE id = 3");
+    assert_int_equal(letters_ops->hours(admin, "0000000000000001", hours, &err), HK_OK);
+    for (size_t i = 0; i < HK_LETTER_HOURS; i++)
+        assert_int_equal(hours[i], i == HK_LETTER_HOURS - 1 ? 2 : 0);
+    assert_int_equal(letters_ops->hours(admin, "of nothing", hours, &err), HK_OK);
+    assert_int_equal(hours[HK_LETTER_HOURS - 1], 0);
+    admin_ops->close(admin);
+    suite_clock_ms = before_ms;
+}
+
 static void groups_are_what_failed_alike(void **state)
 {
     (void)state;
@@ -808,6 +840,7 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(pages_show_every_letter_once_in_both_directions),
         TEST(a_page_with_nothing_asked_for_is_empty),
         TEST(groups_are_what_failed_alike),
+        TEST(groups_are_counted_by_the_hour),
         TEST(groups_tell_how_many_may_have_arrived),
         TEST(stats_count_by_day_reason_type_and_fate),
         TEST(show_has_the_attempts_of_all_lives_and_what_waits_behind_it),

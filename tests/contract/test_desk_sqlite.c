@@ -314,7 +314,7 @@ static void doctor_says_what_it_finds_with_what_to_do(void **state)
 {
     struct hk_diagnosis found = {.n = 0};
     (void)state;
-    const struct hk_doctor_ask sound = {.file = "x.yaml", .complete = true, .can_lock = true};
+    const struct hk_doctor_ask sound = {.known = true, .file = "x.yaml", .complete = true, .can_lock = true};
     const char *json = ask(&hk_op_doctor, &viewer, &sound, &found);
     assert_non_null(strstr(json, "x.yaml names no destinations"));
     assert_non_null(strstr(json, "{\"check\":\"dead letters\",\"level\":\"warn\",\"message\":\"2 open: "));
@@ -323,7 +323,7 @@ static void doctor_says_what_it_finds_with_what_to_do(void **state)
     size_t *by = found.found;
     assert_int_equal(by[HK_NOTE_OK] + by[HK_NOTE_WARN] + by[HK_NOTE_FAIL], found.n);
     assert_true((strstr(json, "\"ok\":true") != NULL) == (by[HK_NOTE_FAIL] == 0));
-    const struct hk_doctor_ask bad = {.file = "x.yaml", .broken = true, .is_root = true};
+    const struct hk_doctor_ask bad = {.known = true, .file = "x.yaml", .broken = true, .is_root = true};
     desk.url = "sqlite:/nonexistent/desk.db";
     json = ask(&hk_op_doctor, &viewer, &bad, &found);
     assert_non_null(strstr(json, "x.yaml has errors"));

@@ -37,6 +37,12 @@ RIGHT = {
     "destinations_pause": WHY,
     "destinations_resume": WHY,
     "destinations_test": {},
+    "queues_create": {"name": "<queue_made>", "rate": "5/s", **WHY},
+    "queues_update": {"max_attempts": "7", "reset": ["rate"], **WHY},
+    "queues_delete": WHY,
+    "queues_purge": WHY,
+    "queues_pause": WHY,
+    "queues_resume": WHY,
     "clock_reset": {"dry_run": True},
     "dead_list": {**SHOP, "limit": 3, "reveal": "true", **WHY},
     "dead_groups": SHOP,
@@ -66,12 +72,14 @@ RIGHT = {
 # What stands in a path: by operation, else by the parameter's name.
 NAMED = {"redrive_show": {"id": "<redrive>"}, "redrive_cancel": {"id": "<redrive>"}, "audit_show": {"id": "<act>"},
          "destinations_update": {"destination": "kept"}, "destinations_delete": {"destination": "<doomed>"},
+         **{f"queues_{verb}": {"name": "kept"} for verb in ("show", "update", "purge", "pause", "resume")}, "queues_delete": {"name": "<doomed>"},
          "messages_cancel_one": {"message_id": "<waiting>"}, "messages_retry": {"message_id": "<failed>"}}
 NAMES = {"id": "<letter>", "job_id": "<job>", "message_id": "<message>", "destination": "shop", "name": "quick", "token": "spare"}
 
 known = {name: itertools.cycle(values)
          for name, values in json.loads(pathlib.Path(os.environ["KNOWN"]).read_text(encoding="utf-8")).items()}
 known["new"] = (f"token-{n}" for n in itertools.count())
+known["queue_made"] = (f"projects/p/locations/l/queues/made-{n}" for n in itertools.count())
 known["made"] = (f"made-{n}" for n in itertools.count())
 calls, answers = collections.Counter(), collections.Counter()
 

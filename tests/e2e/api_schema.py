@@ -111,6 +111,7 @@ class Described(Served):
         self.chat.on("chat", Answer(200, body=b"ok"))
         super().__init__(destinations={"shop": {}, "closed": {}, "down": {"policy": "patient"}},
                          policies={"patient": {**QUICK, "backoff": {"base": "1h", "cap": "1h"}}},
+                         queues={},
                          channels={"chat": {"slack": {"url": self.chat.url("chat")}, "allow": ["127.0.0.0/8"]}},
                          alerts={"rules": [{"name": "died", "when": "dead_letter"}]})
 
@@ -147,6 +148,8 @@ class Described(Served):
                  now_ms() + 3600 * 1000, now_ms())
         doomed = [f"doomed-{i}" for i in range(20)]
         boss.good("POST", "/destinations/apply", {"definitions": {name: {"null": {}} for name in [*doomed, "kept"]}, "reason": "a test"})
+        for name in [*doomed, "kept"]:
+            boss.good("POST", "/queues", {"name": f"projects/p/locations/l/queues/{name}", "reason": "a test"})
         path = self.path("known.json")
         path.write_text(json.dumps({
             "letter": ids, "message": ["dead-0", "dead-1"], "waiting": waiting, "failed": ["failed"], "doomed": doomed, "redrive": [redrive["redrive"]],

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from support import BINARY, Skip, until
 
@@ -120,7 +121,7 @@ class Visitor:
         self.context.set_default_timeout(WAIT_MS)
         self.context.add_init_script(WITNESS)
         self.browser, self.clicks, self.entries, self.wrong = browser, 0, 0, []
-        self.requests = []
+        self.requests, self.waits = [], []
         self.page = self.context.new_page()
         self.page.on("dialog", self.on_dialog)
         self.page.on("pageerror", lambda error: self.wrong.append(f"script error: {error}"))
@@ -175,7 +176,9 @@ class Visitor:
         self.page.get_by_label(label, exact=False).first.fill(text)
 
     def sees(self, text):
+        began = time.monotonic()
         self.page.get_by_text(text).first.wait_for(state="visible")
+        self.waits.append((time.monotonic() - began, text))
 
     def loaded(self):
         """The screen has what it shows. Asked from here: the page's policy forbids what the driver would run in it to wait."""
@@ -184,7 +187,8 @@ class Visitor:
     def accessible(self, where):
         """axe finds nothing. Waits until the screen has loaded what it shows."""
         self.loaded()
-        self.page.evaluate(self.browser.axe + "; 0")
+        if not self.page.evaluate("!!window.axe"):  # once a page: it is half a megabyte
+            self.page.evaluate(self.browser.axe + "; 0")
         found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) => "
                                    "`${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')}`))")
         assert not found, (where, found)

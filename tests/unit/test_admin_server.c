@@ -250,7 +250,10 @@ static int set_up(void **state)
     r.at = (struct sockaddr_in){.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)number_at(strchr(address, ':') + 1)),
                                 .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    assert_int_equal(hk_admin_server_start(&site, &listener, 1, &r.server, NULL), HK_OK);
+    struct hk_admin_room *room = hk_admin_room_new();
+    assert_non_null(room);
+    assert_int_equal(hk_admin_server_start(&site, room, &listener, 1, &r.server, NULL), HK_OK);
+    hk_admin_room_unref(room); /* the server keeps it */
     *state = &r;
     return 0;
 }
@@ -580,7 +583,10 @@ static void test_what_was_taken_stays_a_list_while_it_is_pushed_to(void **state)
     enum {
         STREAMS = 3
     };
-    struct hk_hub *hub = hk_hub_new();
+    struct hk_admin_room *room = hk_admin_room_new();
+    assert_non_null(room);
+    struct hk_hub *hub = hk_hub_new(room);
+    hk_admin_room_unref(room);
     struct hk_admin_exchange *x[STREAMS];
     struct hk_admin_stream *streams[STREAMS];
     struct hk_admin_reply head = {.status = 200};
@@ -608,14 +614,19 @@ static void test_what_was_taken_stays_a_list_while_it_is_pushed_to(void **state)
     hk_hub_unref(hub);
 }
 
+/* Of two servers, as a relay has them that listens with TLS and without. */
 static void test_all_bodies_together_have_a_bound(void **state)
 {
     static char piece[1 << 20];
     const size_t half = HK_ADMIN_BODIES_MAX / 2;
-    struct hk_hub *hub = hk_hub_new();
-    struct hk_admin_exchange *one = hk_exchange_new(hub, "/one"), *two = hk_exchange_new(hub, "/two");
+    struct hk_admin_room *room = hk_admin_room_new();
+    assert_non_null(room);
+    struct hk_hub *hub = hk_hub_new(room), *other = hk_hub_new(room);
+    hk_admin_room_unref(room);
+    assert_true(hub && other);
+    struct hk_admin_exchange *one = hk_exchange_new(other, "/one"), *two = hk_exchange_new(hub, "/two");
     (void)state;
-    assert_true(hub && one && two);
+    assert_true(one && two);
     for (struct hk_admin_exchange *x = one; x; x = x == one ? two : NULL) {
         x->body_max = HK_ADMIN_BODIES_MAX;
         hk_buf_init(&x->body, x->body_max);
@@ -630,6 +641,39 @@ static void test_all_bodies_together_have_a_bound(void **state)
     assert_int_equal(hk_exchange_add_body(two, piece, 1), HK_OK);
     hk_exchange_leave(two);
     hk_hub_unref(hub);
+    hk_hub_unref(other);
+}
+
+static void test_all_streams_together_have_a_bound(void **state)
+{
+    struct hk_admin_exchange *x[HK_ADMIN_STREAMS + 1];
+    struct hk_admin_stream *streams[HK_ADMIN_STREAMS];
+    struct hk_admin_reply head = {.status = 200};
+    struct hk_admin_room *room = hk_admin_room_new();
+    assert_non_null(room);
+    struct hk_hub *hubs[2] = {hk_hub_new(room), hk_hub_new(room)};
+    hk_admin_room_unref(room);
+    (void)state;
+    assert_true(hubs[0] && hubs[1]);
+    for (size_t i = 0; i < COUNT(x); i++) {
+        x[i] = hk_exchange_new(hubs[i % 2], "/events");
+        assert_non_null(x[i]);
+        hk_exchange_hand_out(x[i]);
+    }
+    for (size_t i = 0; i < HK_ADMIN_STREAMS; i++)
+        assert_int_equal(hk_admin_exchange_stream(x[i], &head, &streams[i]), HK_OK);
+    struct hk_admin_exchange *late = x[HK_ADMIN_STREAMS];
+    assert_int_equal(hk_admin_exchange_stream(late, &head, &streams[1]), HK_BUSY);
+    hk_exchange_leave(x[1]); /* of the other hub */
+    hk_admin_stream_end(streams[1]);
+    assert_int_equal(hk_admin_exchange_stream(late, &head, &streams[1]), HK_OK);
+    x[1] = late;
+    for (size_t i = 0; i < HK_ADMIN_STREAMS; i++) {
+        hk_exchange_leave(x[i]);
+        hk_admin_stream_end(streams[i]);
+    }
+    hk_hub_unref(hubs[0]);
+    hk_hub_unref(hubs[1]);
 }
 
 static void test_headers_of_a_reply_are_checked(void **state)
@@ -907,6 +951,7 @@ int main(void)
         TEST(test_idle_connections_make_room_for_others),
         cmocka_unit_test(test_what_was_taken_stays_a_list_while_it_is_pushed_to),
         cmocka_unit_test(test_all_bodies_together_have_a_bound),
+        cmocka_unit_test(test_all_streams_together_have_a_bound),
         cmocka_unit_test(test_headers_of_a_reply_are_checked),
         TEST(test_a_stream_sends_what_is_pushed),
         TEST(test_a_client_that_does_not_read_is_cut),

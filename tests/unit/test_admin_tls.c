@@ -227,7 +227,10 @@ static int set_up(void **state)
     assert_int_equal(hk_parse_u64(hk_str_of(strchr(address, ':') + 1), &port, NULL), HK_OK);
     r.at = (struct sockaddr_in){
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    assert_int_equal(hk_admin_server_start(&site, &listener, 1, &r.server, NULL), HK_OK);
+    struct hk_admin_room *room = hk_admin_room_new();
+    assert_non_null(room);
+    assert_int_equal(hk_admin_server_start(&site, room, &listener, 1, &r.server, NULL), HK_OK);
+    hk_admin_room_unref(room);
     *state = &r;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "check.h"
 #include "config/definition.h"
+#include "failing.h"
 
 struct rig {
     char folder[64];
@@ -306,6 +307,89 @@ static void many_stand_in_one_file(void **state)
     }
 }
 
+/* ---- a policy by itself ---- */
+
+static enum hk_code draft(const char *text, struct hk_policy **out, struct hk_definition_wrongs *wrongs,
+                          struct hk_pool *mem, struct hk_err *err)
+{
+    *out = NULL;
+    return hk_config_define_policy(hk_str_of(text), mem, out, wrongs, err);
+}
+
+static void a_policy_is_read_by_itself(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"preset: standard\nmax_attempts: 4\njitter: none\n",
+                                        "{\"preset\":\"standard\",\"max_attempts\":4,\"jitter\":\"none\"}"};
+    struct hk_pool mem = {NULL};
+    struct hk_definition_wrongs wrongs;
+    struct hk_policy *policy = NULL;
+    struct hk_err err = {.message = ""};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        assert_int_equal(draft(texts[i], &policy, &wrongs, &mem, &err), HK_OK);
+        assert_int_equal(hk_policy_limits(policy)->max_attempts, 4);
+        assert_int_equal(hk_policy_jitter(policy)->kind, HK_JITTER_NONE);
+        hk_policy_free(policy);
+    }
+    hk_pool_fini(&mem);
+}
+
+static void a_wrong_policy_says_where(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text, *pointer;
+        size_t n;
+    } rows[] = {
+        {"max_attempts: lots\n", "/max_attempts", 1},
+        {"max_attempts: lots\nbackoff: { kind: odd }\n", "/max_attempts", 2},
+        {"preset: none-such\n", "/preset", 1},
+        {"custom: mine\n", "/custom", 1},
+        {"timeout: ${PATH}\n", "/timeout", 1},
+        {"timeout: ${HIKYAKU_SECRET_A}\n", "/timeout", 1}, /* nothing comes from outside */
+        {"timeout: ${file:/etc/passwd}\n", "/timeout", 1},
+        {"[1, 2]\n", NULL, 0},
+        {"", NULL, 0},
+        {"a: [\n", "", 1},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hk_pool mem = {NULL};
+        struct hk_definition_wrongs wrongs;
+        struct hk_policy *policy = NULL;
+        struct hk_err err = {.message = ""};
+        enum hk_code rc = draft(rows[i].text, &policy, &wrongs, &mem, &err);
+        bool right = rc == HK_INVALID && wrongs.n == rows[i].n &&
+                     (!rows[i].pointer || strcmp(wrongs.items[0].pointer, rows[i].pointer) == 0);
+        NOTE_IF(!right, "%s: %s, %zu, %s: %s\n", rows[i].text, hk_code_name(rc), wrongs.n,
+                wrongs.n ? wrongs.items[0].pointer : "-", err.message);
+        assert_true(right);
+        assert_null(policy);
+        assert_null(strstr(err.message, "aaa"));
+        hk_pool_fini(&mem);
+    }
+}
+
+static enum hk_code draft_with_failures(void)
+{
+    struct hk_pool mem = {NULL};
+    struct hk_definition_wrongs wrongs;
+    struct hk_policy *policy = NULL;
+    struct hk_err err = {.message = ""};
+    enum hk_code rc = draft("{ preset: standard, max_attempts: 4, breaker: { failures: 3 } }", &policy,
+                            &wrongs, &mem, &err);
+    hk_policy_free(policy);
+    hk_pool_fini(&mem);
+    return rc;
+}
+
+static void a_policy_survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    assert_true(fail_each_allocation(draft_with_failures, HK_OK) > 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +401,9 @@ int main(void)
         cmocka_unit_test(names_are_those_of_the_file),
         cmocka_unit_test(it_is_kept_as_json_in_one_line),
         cmocka_unit_test(many_stand_in_one_file),
+        cmocka_unit_test(a_policy_is_read_by_itself),
+        cmocka_unit_test(a_wrong_policy_says_where),
+        cmocka_unit_test(a_policy_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -4,37 +4,41 @@ import { get } from '../api.js';
 import { useLive } from '../live.js';
 import { bytes, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Act, Chip, Empty, Head, Loading, Table, Time, Trouble, useRows } from '../parts.js';
+import { Act, Chip, Empty, Head, Loading, Pages, Table, Time, Trouble, useRows } from '../parts.js';
 import { ActDialog } from '../acts.js';
-import { Bars, Chart } from '../chart.js';
+import { Bars, Chart, HourTable, Spark } from '../chart.js';
 import { FilterBox } from '../filter_box.js';
 import { letterActs } from './letter_acts.js';
 
 const TABS = ['groups', 'letters', 'figures'];
-const PAGE = 50;
+const PAGE = 50, GROUPS = 50;
 
 // ---- groups ----
 
+// The last day in hours: a line, and the words for the last two of them.
+function Trend({ hours }) {
+  if (!hours) return '–';
+  const lately = hours[hours.length - 1] + hours[hours.length - 2];
+  return html`<${Spark} values=${hours} label=${t('dead.trend', { n: hours.reduce((a, b) => a + b, 0) })} /><small class="soft">${lately ? t('dead.lately', { n: lately }) : t('dead.lately_none')}</small>`;
+}
+
 function Groups({ filter }) {
-  const { data, problem } = useLive(async (signal) => {
-    const [all, hour] = await Promise.all([get('/dead-letters/groups', { filter, limit: 100 }, signal), get('/dead-letters/groups', { filter: `${filter} newer:1h`.trim(), limit: 100 }, signal).catch(() => null)]);
-    return { all, hour: hour && new Map(hour.items.map((g) => [g.group, g.letters])) };
-  }, [filter], ['state', 'alert', 'redrive', 'job']);
+  const { data: all, problem } = useLive((signal) => get('/dead-letters/groups', { filter, limit: GROUPS, hours: true }, signal), [filter], ['state', 'alert', 'redrive', 'job']);
   const open = (g) => go(['dead'], { tab: 'letters', filter: `group:${g.group}` });
-  const at = useRows(data?.all.items || [], open);
-  if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
-  if (!data.all.items.length) return html`<div class="card"><${Empty} title=${t('dead.none')}>${filter ? t('dead.none_filter') : t('dead.none_words')}<//></div>`;
-  return html`<section class="card"><${Table} at=${at} keyOf=${(g) => g.group} onOpen=${open} rows=${data.all.items}
-    caption=${t('dead.groups_caption', { n: data.all.letters, groups: data.all.items.length })} columns=${[
+  const at = useRows(all?.items || [], open);
+  if (!all) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
+  if (!all.items.length) return html`<div class="card"><${Empty} title=${t('dead.none')}>${filter ? t('dead.none_filter') : t('dead.none_words')}<//></div>`;
+  return html`<section class="card"><${Table} at=${at} keyOf=${(g) => g.group} onOpen=${open} rows=${all.items}
+    caption=${t('dead.groups_caption', { n: all.letters, groups: all.items.length })} columns=${[
       { name: t('col.letters'), n: true, cell: (g) => html`<strong>${num(g.letters)}</strong>` },
       { name: t('col.words'), wide: true, cell: (g) => html`<a href=${link(['dead'], { tab: 'letters', filter: `group:${g.group}` })}><span class="words">${g.example_error || g.reason_code}</span></a>
         ${g.may_have_arrived > 0 && html` <${Chip} state="warning" text=${t('act.maybe', { n: g.may_have_arrived })} />`}` },
       { name: t('col.destination'), cell: (g) => g.destination },
       { name: t('col.reason'), cell: (g) => html`<span class="id">${g.reason_code}</span>` },
-      { name: t('col.trend'), tight: true, cell: (g) => { const n = data.hour ? data.hour.get(g.group) || 0 : null; return n === null ? '–' : n ? html`<span aria-hidden="true">▲ </span>${t('dead.hour', { n })}` : html`<span class="soft">${t('dead.hour_none')}</span>`; } },
+      { name: t('col.trend'), tight: true, cell: (g) => html`<${Trend} hours=${g.hours} />` },
       { name: t('col.first'), tight: true, cell: (g) => html`<${Time} at=${g.first_failed_at} />` },
       { name: t('col.last'), tight: true, cell: (g) => html`<${Time} at=${g.last_failed_at} />` },
-    ]} />${data.all.more && html`<p class="hint">${t('dead.more_groups')}</p>`}</section>`;
+    ]} /><${HourTable} title=${t('dead.trend_table')} now=${all.now} rows=${all.items.slice(0, 12).map((g) => ({ name: `${g.destination} · ${g.reason_code}`, values: g.hours || [] }))} />${all.more && html`<p class="hint">${t('dead.more_groups')}</p>`}</section>`;
 }
 
 // ---- letters ----
@@ -48,22 +52,22 @@ function GroupHead({ group }) {
     <p class="soft">${t('dead.group_line', { n: group.letters, destination: group.destination, reason: group.reason_code })} · ${t('col.first')}: <${Time} at=${group.first_failed_at} /> · ${t('col.last')}: <${Time} at=${group.last_failed_at} /></p></section>`;
 }
 
-function usePages(filter, round) {
-  const [pages, set] = useState({ items: null, next: null, problem: null });
+// One page at a time: however many there are, the browser draws fifty. The address holds the page, so that back goes back.
+function usePage(filter, after, round) {
+  const [page, set] = useState({ items: null, next: null, looked: null, problem: null });
   useEffect(() => {
-    let ended = false;
-    get('/dead-letters', { filter, limit: PAGE }).then((first) => !ended && set((was) => (was.items && was.items.length > PAGE && was.filter === filter ? was : { ...first, filter })), (problem) => !ended && set({ items: [], next: null, problem }));
-    return () => { ended = true; };
-  }, [filter, round]);
-  const more = () => get('/dead-letters', { filter, limit: PAGE, after: pages.next }).then((next) => set((was) => ({ ...next, filter, items: [...was.items, ...next.items] })));
-  return { ...pages, more };
+    const abort = new AbortController();
+    get('/dead-letters', { filter, limit: PAGE, after }, abort.signal).then((found) => set({ ...found, problem: null }), (problem) => { if (problem.name !== 'AbortError') set({ items: [], next: null, looked: null, problem }); });
+    return () => abort.abort();
+  }, [filter, after, round]);
+  return page;
 }
 
-function Letters({ filter }) {
+function Letters({ filter, after, page }) {
   const [marked, setMarked] = useState(new Set()), [act, setAct] = useState(null), [round, again] = useState(0);
   const { data: sums, reload } = useLive((signal) => get('/dead-letters/groups', { filter, limit: 2 }, signal), [filter], ['state', 'redrive', 'job']);
   useEffect(() => again((n) => n + 1), [sums]);
-  const { items, next, problem, more } = usePages(filter, round);
+  const { items, next, looked, problem } = usePage(filter, after, round);
   useEffect(() => setMarked(new Set()), [filter]);
   const mark = (letter) => setMarked((was) => { const now = new Set(was); if (!now.delete(letter.id)) now.add(letter.id); return now; });
   const at = useRows(items || [], (l) => go(['dead', l.id]), mark);
@@ -71,7 +75,6 @@ function Letters({ filter }) {
   if (problem) return html`<${Trouble} problem=${problem} />`;
   const total = sums?.letters ?? items.length;
   const which = marked.size ? { ids: [...marked] } : { filter: effective(filter) };
-  const count = marked.size || total;
   const first = items[0], example = first && `${first.message_id} · ${first.event_type} → ${first.destination}`;
   const acts = letterActs();
   return html`${sums && sums.items.length === 1 && /group:/.test(filter) && html`<${GroupHead} group=${sums.items[0]} />`}
@@ -97,7 +100,7 @@ function Letters({ filter }) {
         { name: t('col.size'), n: true, tight: true, cell: (l) => bytes(l.payload_bytes) },
         { name: t('col.last'), tight: true, cell: (l) => html`<${Time} at=${l.last_failed_at} />` },
       ]} />
-      ${next && html`<p><button type="button" onClick=${more}>${t('list.more')}</button> <span class="soft">${t('list.shown', { n: items.length, total })}</span></p>`}`}
+      <${Pages} page=${page} size=${PAGE} shown=${items.length} total=${total} looked=${looked} to=${(n, cursor) => link(['dead'], { tab: 'letters', filter, page: n > 1 ? n : '', after: cursor })} next=${next} />`}
     </section>
     ${act && html`<${ActDialog} act=${act} which=${which} example=${example} onClose=${() => { setAct(null); reload(); again((n) => n + 1); }} onDone=${() => setMarked(new Set())} />`}`;
 }
@@ -134,5 +137,5 @@ export function Dead({ query }) {
   return html`<${Head} title=${t('nav.dead')} sub=${t('dead.sub')} />
     <div class="card"><${FilterBox} kind="letters" value=${filter} placeholder=${t('dead.placeholder')} onChange=${(text) => show({ filter: text })} />
       <div class="acts" role="group" aria-label=${t('dead.tabs')} style=${{ marginTop: '.7rem' }}>${TABS.map((name) => html`<button type="button" class=${name === tab ? 'main' : ''} aria-pressed=${name === tab ? 'true' : 'false'} onClick=${() => show({ tab: name })}>${t('dead.tab.' + name)}</button>`)}</div></div>
-    ${tab === 'groups' ? html`<${Groups} filter=${filter} />` : tab === 'letters' ? html`<${Letters} filter=${filter} />` : html`<${Stats} />`}`;
+    ${tab === 'groups' ? html`<${Groups} filter=${filter} />` : tab === 'letters' ? html`<${Letters} filter=${filter} after=${query.get('after') || ''} page=${Number(query.get('page')) || 1} key=${filter} />` : html`<${Stats} />`}`;
 }

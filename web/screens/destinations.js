@@ -1,13 +1,15 @@
 // Destinations: how each is doing, the receiver's last words, pause and resume, a test request.
-import { html, useState } from '../dom.js';
-import { enc, get, post } from '../api.js';
+import { html, useEffect, useState } from '../dom.js';
+import { del, enc, get, getTogether, post } from '../api.js';
 import { useLive } from '../live.js';
 import { duration, num, percent, t } from '../i18n.js';
-import { link } from '../router.js';
+import { go, link } from '../router.js';
 import { Act, Chip, Count, Empty, Facts, Head, Loading, Text, Time, Trouble } from '../parts.js';
 import { ReasonDialog } from '../acts.js';
 import { Dialog } from '../dialog.js';
+import { DefineDestination } from './destination_edit.js';
 import { headerLines } from './attempt.js';
+import { Queues } from './queues.js';
 
 function TestResult({ result: r, onClose }) {
   return html`<${Dialog} title=${t('test.title', { destination: r.destination })} onClose=${onClose}>
@@ -20,34 +22,58 @@ function TestResult({ result: r, onClose }) {
 
 const stateOf = (d, s) => (d.paused ? 'paused' : s && s.breaker !== 'closed' ? s.breaker : s && s.limited ? 'limited' : 'active');
 
+// Why it cannot be changed here; '' if it can.
+const readOnly = (d) => (d.from === 'store' ? '' : d.from === 'file' ? t('define.of_file') : t('destinations.unknown'));
+
 function Destination({ d, s, onAct }) {
   const m = s?.last_minute, tried = m && m.attempts_ok + m.attempts_failed > 0;
-  return html`<section class="card"><div class="spread"><h2>${d.name} <${Chip} state=${stateOf(d, s)} />${!d.configured && html` <${Chip} state="warning" text=${t('destinations.unknown')} />`}</h2><div class="acts">
+  return html`<section class="card" id=${'destination-' + d.name}><div class="spread"><h2>${d.name} <${Chip} state=${stateOf(d, s)} />${!d.configured && html` <${Chip} state="warning" text=${t('destinations.unknown')} />`}</h2><div class="acts">
       ${d.paused ? html`<${Act} kind="main" onClick=${() => onAct({ kind: 'resume', d })}>${t('act.resume')}<//>` : html`<${Act} onClick=${() => onAct({ kind: 'pause', d })}>${t('act.pause')}<//>`}
-      <${Act} why=${d.configured ? '' : t('destinations.unknown')} onClick=${() => onAct({ kind: 'test', d })}>${t('act.test')}<//></div></div>
-    ${d.paused && html`<div class="note">${t('attention.paused', { destination: d.name, by: d.paused_by || '?' })} ${d.paused_reason || ''} <${Time} at=${d.paused_at} /></div>`}
+      <${Act} why=${d.configured ? '' : t('destinations.unknown')} onClick=${() => onAct({ kind: 'test', d })}>${t('act.test')}<//>
+      <${Act} role="admin" why=${readOnly(d)} onClick=${() => go(['destinations'], { edit: d.name })}>${t('define.change')}<//>
+      <${Act} role="admin" kind="danger" why=${readOnly(d)} onClick=${() => onAct({ kind: 'delete', d })}>${t('define.delete')}<//></div></div>
+    ${d.problem && html`<div class="problem">${t('define.unusable')} ${d.problem}</div>`}
+    ${d.also_stored && html`<div class="note">${t('define.also_stored')}</div>`}
+    ${d.paused && html`<div class="note">${t('attention.paused', { destination: d.name, by: d.paused_by || '?' })} ${d.paused_reason ? html`<span>${d.paused_reason}</span>` : ''} · <${Time} at=${d.paused_at} /></div>`}
     ${s?.last_error && html`<p>${t('destinations.last_words')} <strong>${s.last_error}</strong> <span class="soft"><${Time} at=${s.last_error_at} /></span></p>`}
     <div class="grid"><${Facts} rows=${[[t('figure.due'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:pending` })}><${Count} of=${d.pending} /></a>`], [t('figure.retrying'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:retrying` })}><${Count} of=${d.retrying} /></a>`],
         [t('figure.dead'), html`<a href=${link(['dead'], { filter: `destination:${d.name}` })}><${Count} of=${d.dead} /></a>`], [t('figure.blocked'), s && html`<${Count} of=${s.blocked} />`], [t('destinations.breaker_until'), d.breaker_open_until && html`<${Time} at=${d.breaker_open_until} />`]]} />
       <${Facts} rows=${[[t('col.per_s'), m && num(m.out_per_s, 1)], [t('destinations.success'), tried && m.success_ratio !== null ? percent(m.success_ratio) : null], ['p50 / p95 / p99', tried ? `${duration(m.latency_ms.p50)} / ${duration(m.latency_ms.p95)} / ${duration(m.latency_ms.p99)}` : null],
-        [t('destinations.kind'), d.kind], [t('letter.url'), d.url && html`<span class="id">${d.url}</span>`], [t('message.policy'), d.policy && html`<a href=${link(['policies', d.policy])}>${d.policy}</a>`], [t('destinations.rate'), d.rate_per_s ? `${num(d.rate_per_s, 1)}/s` : null], [t('destinations.concurrency'), d.concurrency && num(d.concurrency)], [t('destinations.order'), d.order && d.order !== 'none' ? d.order : null]]} /></div></section>`;
+        [t('define.from'), d.from && t('define.from_' + d.from, { n: d.version ?? 0 })], [t('destinations.kind'), d.kind], [t('letter.url'), d.url && html`<span class="id">${d.url}</span>`], [t('message.policy'), d.policy && html`<a href=${link(['policies', d.policy])}>${d.policy}</a>`], [t('destinations.rate'), d.rate_per_s ? `${num(d.rate_per_s, 1)}/s` : null], [t('destinations.concurrency'), d.concurrency && num(d.concurrency)], [t('destinations.order'), d.order && d.order !== 'none' ? d.order : null]]} /></div></section>`;
 }
 
-export function Destinations() {
+// How many wait is said first; the relay refuses unless somebody says that they may die.
+function Delete({ d, onClose }) {
+  const [force, setForce] = useState(false), waiting = (d.pending?.n || 0) + (d.retrying?.n || 0);
+  return html`<${ReasonDialog} title=${t('define.delete_title', { name: d.name })} button=${t('define.delete')} danger words=${waiting ? t('define.delete_waiting', { n: waiting }) : t('define.delete_words')} ready=${!waiting || force}
+    run=${(reason) => del(`/destinations/${enc(d.name)}`, { reason, if_version: d.version, ...(force ? { force: true } : {}) })} onClose=${onClose}>
+    <p><label class="inline"><input type="checkbox" checked=${force} onChange=${(e) => setForce(e.target.checked)} />${t('define.force')}</label></p><//>`;
+}
+
+export function Destinations({ query }) {
+  if (query.get('edit')) return html`<${DefineDestination} name=${query.get('edit')} key=${query.get('edit')} />`;
+  if (query.get('new')) return html`<${DefineDestination} />`;
+  return html`<${All} show=${query.get('show')} />`;
+}
+
+function All({ show }) {
   const [act, setAct] = useState(null), [tested, setTested] = useState(null);
   const { data, problem, reload } = useLive(async (signal) => {
-    const [list, status] = await Promise.all([get('/destinations', {}, signal), get('/status', {}, signal)]);
+    const [list, status] = await Promise.all([get('/destinations', {}, signal), getTogether('/status')]);
     return { list, by: new Map(status.destinations.map((d) => [d.name, d])) };
   }, [], ['state', 'figures']);
+  useEffect(() => { if (show && data) document.getElementById('destination-' + show)?.scrollIntoView({ block: 'start' }); }, [show, !data]);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   const run = async (reason) => {
     const answer = await post(`/destinations/${enc(act.d.name)}/${act.kind}`, act.kind === 'test' ? {} : { reason });
     if (act.kind === 'test') setTested(answer);
   };
-  return html`<${Head} title=${t('nav.destinations')} sub=${t('destinations.sub')} /><${Trouble} problem=${problem} />
+  return html`<${Head} title=${t('nav.destinations')} sub=${t('destinations.sub')}><${Act} role="admin" onClick=${() => go(['destinations'], { new: 'yes' })}>${t('define.new')}<//><//><${Trouble} problem=${problem} />
     ${data.list.items.length ? data.list.items.map((d) => html`<${Destination} key=${d.name} d=${d} s=${data.by.get(d.name)} onAct=${(next) => (next.kind === 'test' ? test(next.d, setTested, setAct) : setAct(next))} />`) : html`<div class="card"><${Empty} title=${t('destinations.none')}>${t('destinations.none_words')}<//></div>`}
+    <${Queues} />
     ${act && act.problem && html`<div class="problem" role="alert">${act.problem.message}</div>`}
-    ${act && act.kind && html`<${ReasonDialog} title=${act.kind === 'pause' ? t('act.pause') : t('act.resume')} words=${act.kind === 'pause' ? t('act.pause_words', { destination: act.d.name }) : t('act.resume_words', { destination: act.d.name })} run=${run} onClose=${() => { setAct(null); reload(); }} />`}
+    ${act && act.kind === 'delete' && html`<${Delete} d=${act.d} onClose=${() => { setAct(null); reload(); }} />`}
+    ${act && ['pause', 'resume'].includes(act.kind) && html`<${ReasonDialog} title=${act.kind === 'pause' ? t('act.pause') : t('act.resume')} words=${act.kind === 'pause' ? t('act.pause_words', { destination: act.d.name }) : t('act.resume_words', { destination: act.d.name })} run=${run} onClose=${() => { setAct(null); reload(); }} />`}
     ${tested && html`<${TestResult} result=${tested} onClose=${() => setTested(null)} />`}`;
 }
 

@@ -1,6 +1,6 @@
 // What needs attention first, in sentences; then the figures, live; then the last hours.
 import { html, useEffect, useState } from '../dom.js';
-import { get } from '../api.js';
+import { get, getTogether } from '../api.js';
 import { connection, onEvents, useLive } from '../live.js';
 import { duration, num, t } from '../i18n.js';
 import { link } from '../router.js';
@@ -93,6 +93,9 @@ function useMinute(status) {
   return points;
 }
 
+// Relays write a minute's figures when it is over: the newest points hold nothing yet, which is not the same as zero.
+const isOpen = (p, data) => Date.parse(data.now) - Date.parse(p.at) < 2 * data.step_ms && !p.attempts_ok && !p.attempts_failed && !p.dead;
+
 function Charts({ status }) {
   const [span, setSpan] = useState('1h'), live = useMinute(status);
   const { data, problem } = useLive((signal) => get('/figures', { for: SPANS[span][0], step: SPANS[span][1] }, signal), [span], [], 15000);
@@ -100,7 +103,7 @@ function Charts({ status }) {
   if (problem) return html`<${Trouble} problem=${problem} />`;
   if (!all) return html`<${Loading} />`;
   const seconds = data.step_ms / 1000, times = all.points.map((p) => Date.parse(p.at) / 1000);
-  const of = (f) => all.points.map(f);
+  const of = (f) => all.points.map((p) => (isOpen(p, data) ? null : f(p)));
   const newest = live[live.length - 1];
   return html`<div class="spread"><h2>${t('chart.heading')}</h2><div class="acts" role="group" aria-label=${t('chart.span')}>${Object.keys(SPANS).map((name) => html`
       <button type="button" class=${span === name ? 'main' : ''} aria-pressed=${span === name ? 'true' : 'false'} onClick=${() => setSpan(name)}>${t('span.' + name)}</button>`)}</div></div>
@@ -132,7 +135,7 @@ function Hosts({ status }) {
 }
 
 async function load(signal) {
-  const [status, alerts, groups, redrives] = await Promise.all([get('/status', {}, signal), get('/alerts', {}, signal),
+  const [status, alerts, groups, redrives] = await Promise.all([getTogether('/status'), getTogether('/alerts'),
     get('/dead-letters/groups', { limit: 5 }, signal), get('/redrives', { running: true }, signal)]);
   return { status, alerts, groups, redrives };
 }

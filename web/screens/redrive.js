@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../dom.js';
 import { ask, get, post } from '../api.js';
 import { useLive } from '../live.js';
-import { duration, num, percent, t } from '../i18n.js';
+import { duration, known, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
 import { Act, Chip, Facts, Head, Loading, problemText, Table, Time, Trouble } from '../parts.js';
 import { Reason, ReasonDialog } from '../acts.js';
@@ -22,7 +22,7 @@ export function Redrive({ id }) {
   return html`<${Head} title=${t('redrive.title', { id })} sub=${html`<${Chip} state=${r.status} /> ${r.reason || ''}`}>
       ${runs && html`<${Act} kind="danger" onClick=${() => setCancelling(true)}>${t('redrive.cancel')}<//>`}<a class="button" href=${link(['dead'], { tab: 'letters', filter: `redrive:${id} status:any` })}>${t('redrive.letters')}</a><//>
     <${Trouble} problem=${problem} />
-    <section class="card" aria-live="polite"><p class="spread"><strong>${t('redrive.progress', { done: r.requeued, total: r.total })}</strong><span class="soft">${runs && r.estimated_ms !== null ? t('redrive.left', { time: duration(r.estimated_ms) }) : r.ending || ''}</span></p>
+    <section class="card" aria-live="polite"><p class="spread"><strong>${t('redrive.progress', { done: r.requeued, total: r.total })}</strong><span class="soft">${runs && r.estimated_ms !== null ? t('redrive.left', { time: duration(r.estimated_ms) }) : known('ending.' + r.ending, r.ending || '')}</span></p>
       <progress max=${Math.max(1, r.total)} value=${runs ? r.requeued : Math.max(1, r.total)} aria-label=${t('job.progress')}></progress>
       <p class="soft">${settled ? t('redrive.rate_ok', { rate: percent(r.resolved / settled) }) : t('redrive.none_settled')}</p>
       ${r.paused_destination && html`<div class="problem">${t('redrive.paused', { destination: r.paused_destination })}</div>`}

@@ -113,7 +113,9 @@ static void put_number(struct hk_json *json, const char *key, int64_t value)
     hk_json_i64(json, value);
 }
 
-static void put_queue(const struct hk_tasks_call *c, struct hk_json *json, const struct hk_queue *q)
+/* `purged_ms` 0: it is not said. */
+static void put_queue(const struct hk_tasks_call *c, struct hk_json *json, const struct hk_queue *q,
+                      int64_t purged_ms)
 {
     hk_json_object(json);
     put_name(json, "name", q->name);
@@ -137,6 +139,8 @@ static void put_queue(const struct hk_tasks_call *c, struct hk_json *json, const
         hk_json_i64(json, q->paused ? 2 : 1);
     else
         hk_json_cstr(json, q->paused ? "PAUSED" : "RUNNING");
+    if (purged_ms)
+        hk_proto_put_time(json, "purgeTime", purged_ms);
     hk_json_end(json);
 }
 
@@ -144,7 +148,7 @@ static void give_queue(struct hk_tasks_call *c, const struct hk_queue *q)
 {
     struct hk_json json;
     hk_json_init(&json, &c->out->body, false);
-    put_queue(c, &json, q);
+    put_queue(c, &json, q, 0);
 }
 
 static void give_nothing(struct hk_tasks_call *c)
@@ -264,7 +268,16 @@ void hk_tasks_queue_resume(struct hk_tasks_call *c)
 
 void hk_tasks_queue_purge(struct hk_tasks_call *c)
 {
-    act(c, &hk_op_queues_purge);
+    struct nothing none;
+    struct hk_queue q;
+    struct hk_queue_gone gone;
+    struct hk_json json;
+    const struct hk_queue_ask ask = {.name = c->queue};
+    if (!hk_tasks_read(c, &nothing_type, &none) || !hk_tasks_ask(c, &hk_op_queues_purge, &ask, &gone) ||
+        !hk_tasks_ask(c, &hk_op_queues_show, &ask, &q))
+        return;
+    hk_json_init(&json, &c->out->body, false);
+    put_queue(c, &json, &q, gone.before_ms);
 }
 
 void hk_tasks_queue_delete(struct hk_tasks_call *c)
@@ -290,7 +303,7 @@ void hk_tasks_queue_list(struct hk_tasks_call *c)
     hk_json_key(&json, "queues");
     hk_json_array(&json);
     for (size_t i = 0; i < found.n; i++)
-        put_queue(c, &json, &found.items[i]);
+        put_queue(c, &json, &found.items[i], 0);
     hk_json_end(&json);
     if (found.next)
         put_name(&json, "nextPageToken", found.next);

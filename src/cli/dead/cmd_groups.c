@@ -19,6 +19,14 @@ enum {
 
 /* ---- groups ---- */
 
+static void add_hours(struct hk_buf *out, const struct hk_letter_group *g)
+{
+    (void)hk_buf_adds(out, "          each hour of a day, now last:");
+    for (size_t i = 0; i < HK_LETTER_HOURS; i++)
+        (void)hk_buf_addf(out, " %" PRIu64, g->hours[i]);
+    (void)hk_buf_addc(out, '\n');
+}
+
 static void print_groups(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
     const struct hk_letter_groups *groups = result;
@@ -42,6 +50,8 @@ static void print_groups(const struct hk_ask *ask, const void *result, struct hk
         (void)hk_buf_adds(out, ": ");
         (void)hk_table_safe(out, g->example_error, 200);
         (void)hk_buf_addc(out, '\n');
+        if (g->hours)
+            add_hours(out, g);
     }
     (void)hk_buf_addf(out, "%s letters in %s%zu groups", hk_show_count(groups->letters, n),
                       groups->more ? "more than " : "", groups->n);

@@ -100,13 +100,9 @@ static enum hk_code take_ids(struct stream *s, const struct hk_enqueue_lines_ask
     const json_t *items = json_object_get(root, "items");
     size_t n = json_array_size(items);
     struct hk_str *ids = hk_pool_alloc(s->mem, n + 1, sizeof *ids);
-    enum hk_code rc = HK_OK;
-    if (!ids)
-        rc = hk_err_set(s->err, HK_NOMEM, "out of memory");
-    for (size_t i = 0; rc == HK_OK && i < n; i++)
+    for (size_t i = 0; ids && i < n; i++)
         ids[i] = hk_str_of(json_string_value(json_object_get(json_array_get(items, i), "message_id")));
-    if (rc == HK_OK)
-        rc = ask->took(ask->arg, ids, n, s->err);
+    enum hk_code rc = ids ? ask->took(ask->arg, ids, n, s->err) : hk_err_set(s->err, HK_NOMEM, "out of memory");
     json_decref(root);
     return rc;
 }

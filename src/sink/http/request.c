@@ -448,6 +448,10 @@ static enum hk_code add_queue(struct hk_request *request, const char *queue, con
         rc = add_number(request, "X-CloudTasks-TaskExecutionCount", executions(&msg->history), err);
     if (rc == HK_OK)
         rc = add_number(request, "X-CloudTasks-TaskETA", eta_s(msg, wall_ms), err);
+    if (rc == HK_OK && msg->last_status)
+        rc = add_number(request, "X-CloudTasks-TaskPreviousResponse", msg->last_status, err);
+    if (rc == HK_OK && msg->last_cause.len)
+        rc = add_text(request, "X-CloudTasks-TaskRetryReason", msg->last_cause, err);
     return rc;
 }
 

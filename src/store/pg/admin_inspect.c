@@ -279,6 +279,13 @@ static void look_at_rights(struct look *l)
             "this role lacks %.300s: a relay needs them, 'hikyaku init --print-grants' shows how to grant them",
             PQgetvalue(res, 0, 0));
     PQclear(res);
+    res = hk_pg_query(&l->pg, false, HK_PA_MAY_WRITE, NULL);
+    if (res && PQntuples(res) == 1 && !hk_pg_bool(res, 0, 0))
+        note(
+            l, HK_NOTE_OK, HK_NOTE_WRITING,
+            "this role moves messages and writes none; POST /messages and Cloud Tasks need INSERT on outbox, which "
+            "'hikyaku init --print-grants' prints as a comment");
+    PQclear(res);
 }
 
 /* What others put on our tables: what no relay works with, and what may keep it from taking a row away. */

@@ -519,6 +519,7 @@ const struct hk_store_letters_ops hk_store_letters_postgres = {
     .list = pl_list,
     .count = pl_count,
     .groups = hk_pl_groups,
+    .hours = hk_pl_hours,
     .stats = hk_pl_stats,
     .show = hk_pl_show,
     .find_requeued = hk_pl_find_requeued,

@@ -63,6 +63,8 @@ enum hk_code hk_pl_end(struct hk_admin *admin, const char *doing, struct hk_err 
 void hk_pl_audit_row(struct hk_pg *pg, const PGresult *res, int row, int first, struct hk_audit_row *out);
 const char *hk_pl_ids_name(enum hk_requeue_id ids); /* "auto", "same", "new" */
 
+enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
+                         struct hk_err *err);
 enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                           const struct hk_letter_groups **out, struct hk_err *err);
 enum hk_code hk_pl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);

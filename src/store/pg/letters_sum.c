@@ -8,6 +8,7 @@
 #include "store/pg/letters.h"
 
 #define GROUPS_MAX UINT32_C(100000)
+#define HOUR_MS    INT64_C(3600000)
 
 /* ---- groups ---- */
 
@@ -226,6 +227,30 @@ enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *
     enum hk_code rc = hk_pl_end(admin, "group dead letters", err);
     if (rc == HK_OK)
         *out = groups;
+    return rc;
+}
+
+enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
+                         struct hk_err *err)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    uint64_t hours[HK_LETTER_HOURS] = {0};
+    hk_pg_call(pg);
+    hk_pa_arg_now(admin, &a);
+    hk_pg_arg_text(pg, &a, hk_str_of(fingerprint));
+    hk_pg_arg_i64(pg, &a, HK_LETTER_HOURS);
+    PGresult *res = hk_pg_query(pg, false, HK_PL_GROUP_HOURS, &a);
+    for (int i = 0; res && i < PQntuples(res) && !hk_pg_null(res, i, 1); i++) {
+        int64_t now_hour = hk_pg_i64(res, i, 0) / HOUR_MS;
+        int64_t at = hk_pg_i64(res, i, 1) - now_hour + HK_LETTER_HOURS - 1;
+        if (at >= 0 && at < HK_LETTER_HOURS)
+            hours[at] = hk_pa_u64(res, i, 2);
+    }
+    PQclear(res);
+    enum hk_code rc = hk_pl_end(admin, "count a group's dead letters", err);
+    if (rc == HK_OK)
+        memcpy(out, hours, sizeof hours);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/encoding.h"
+#include "payload/answer.h"
 #include "payload/codec.h"
 #include "payload/target.h"
 #include "store/pg/store.h"
@@ -147,6 +148,8 @@ static void read_past(const struct hk_store *store, const PGresult *res, int row
     out->history.prev_wait_ms = size_at(res, row, HK_PG_M_PREV_WAIT);
     out->history.first_attempt_ms = hk_pg_of_row(store, int_at(res, row, HK_PG_M_FIRST_ATTEMPT));
     out->history.paused_ms = size_at(res, row, HK_PG_M_PAUSED);
+    out->last_cause = text_at(res, row, HK_PG_M_LAST_CAUSE);
+    out->last_status = hk_answer_status(out->last_cause, text_at(res, row, HK_PG_M_LAST_ERROR));
 }
 
 /* Where the columns of a message stand. */
@@ -181,7 +184,7 @@ static void read_payload(struct hk_store *store, const PGresult *res, int row, i
                          struct hk_message *out)
 {
     enum hk_code rc =
-        hk_codec_plain(out->encoding, text_at(res, row, column), hk_pg_pool(&store->pg), &out->payload);
+        hk_codec_carried(out->encoding, text_at(res, row, column), hk_pg_pool(&store->pg), &out->payload);
     out->undecodable = rc == HK_INVALID;
     if (rc == HK_NOMEM)
         hk_pg_fail(&store->pg, HK_NOMEM, "out of memory");

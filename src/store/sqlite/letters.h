@@ -152,6 +152,8 @@ enum hk_code hk_sl_list(struct hk_admin *admin, const struct hk_letter_query *qu
 struct hk_count hk_sl_count_in(struct hk_store *store, const struct hk_letter_query *query);
 enum hk_code hk_sl_count(struct hk_admin *admin, const struct hk_letter_query *query, struct hk_count *out,
                          struct hk_err *err);
+enum hk_code hk_sl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
+                         struct hk_err *err);
 enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                           const struct hk_letter_groups **out, struct hk_err *err);
 enum hk_code hk_sl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "store/sqlite/letters.h"
 
+#define HOUR_MS INT64_C(3600000)
 #define SQL_MAX ((size_t)4 * 1024)
 
 enum {
@@ -369,5 +370,40 @@ enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *
     enum hk_code rc = hk_sq_end(store, "group dead letters", err);
     if (rc == HK_OK)
         *out = g.out;
+    return rc;
+}
+
+/* ---- by the hour ---- */
+
+static void read_hours(struct hk_store *store, sqlite3_stmt *q, int64_t first_hour,
+                       uint64_t out[HK_LETTER_HOURS])
+{
+    while (hk_sq_row(store, q)) {
+        char hour[TIME_MAX], text[TIME_MAX + 8];
+        copy_text(hour, sizeof hour, q, 0);
+        (void)snprintf(text, sizeof text, "%s:00:00Z", hour);
+        int64_t at = time_of(text) / HOUR_MS - first_hour;
+        if (at >= 0 && at < HK_LETTER_HOURS)
+            out[at] += (uint64_t)sqlite3_column_int64(q, 1);
+    }
+}
+
+enum hk_code hk_sl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
+                         struct hk_err *err)
+{
+    struct hk_store *store = admin->store;
+    char since[HK_TIME_TEXT_MAX];
+    uint64_t hours[HK_LETTER_HOURS] = {0};
+    hk_sq_call(store);
+    hk_sq_begin_read(store);
+    int64_t first_hour = hk_sq_now(store) / HOUR_MS - (HK_LETTER_HOURS - 1);
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_GROUP_HOURS]);
+    hk_sq_bind_cstr(store, q, 1, fingerprint);
+    hk_sq_bind_text(store, q, 2, hk_sl_time_text(first_hour * HOUR_MS, since));
+    read_hours(store, q, first_hour, hours);
+    sqlite3_finalize(q);
+    enum hk_code rc = hk_sq_end(store, "count a group's dead letters", err);
+    if (rc == HK_OK)
+        memcpy(out, hours, sizeof hours);
     return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "core/encoding.h"
+#include "payload/answer.h"
 #include "payload/codec.h"
 #include "payload/target.h"
 #include "store/sqlite/sqlite.h"
@@ -122,7 +123,7 @@ void hk_sq_head(struct hk_store *store, sqlite3_stmt *q, enum hk_source source, 
         out->not_before_ms = 0;
 }
 
-static void read_past(sqlite3_stmt *q, struct hk_message *out)
+static void read_past(struct hk_store *store, sqlite3_stmt *q, struct hk_message *out)
 {
     out->crashes = count_at(q, HK_SQ_M_CRASHES);
     out->life = count_at(q, HK_SQ_M_LIFE);
@@ -135,6 +136,8 @@ static void read_past(sqlite3_stmt *q, struct hk_message *out)
     out->history.prev_wait_ms = size_at(q, HK_SQ_M_PREV_WAIT);
     out->history.first_attempt_ms = sqlite3_column_int64(q, HK_SQ_M_FIRST_ATTEMPT);
     out->history.paused_ms = size_at(q, HK_SQ_M_PAUSED);
+    out->last_cause = hk_sq_text(store, q, HK_SQ_M_LAST_CAUSE);
+    out->last_status = hk_answer_status(out->last_cause, hk_sq_text(store, q, HK_SQ_M_LAST_ERROR));
 }
 
 static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_message *out)
@@ -144,7 +147,7 @@ static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_mess
     out->oversized = raw.len > store->options.max_payload_bytes;
     if (!raw.len || out->oversized)
         return;
-    enum hk_code rc = hk_codec_plain(out->encoding, raw, hk_sq_pool(store), &out->payload);
+    enum hk_code rc = hk_codec_carried(out->encoding, raw, hk_sq_pool(store), &out->payload);
     out->undecodable = rc == HK_INVALID;
     if (rc == HK_NOMEM)
         hk_sq_fail(store, SQLITE_NOMEM);
@@ -185,5 +188,5 @@ void hk_sq_message(struct hk_store *store, sqlite3_stmt *q, enum hk_source sourc
         out->created_ms = 0; /* no more than a figure */
     read_payload(store, q, out);
     if (source == HK_FROM_RETRY)
-        read_past(q, out);
+        read_past(store, q, out);
 }

@@ -20,6 +20,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "store/sqlite/sqlite.h"
+#include "store/turns.h"
 
 #define BUSY_MS     UINT64_C(5000)
 #define MAX_PAYLOAD (UINT64_C(1024) * 1024)
@@ -246,11 +247,30 @@ static void look_for_others(struct hk_store *store)
     c->data_version = version;
 }
 
+/* Within this process writers line up, so that none of them is unlucky for long. */
+static void take_turn(struct hk_store *store)
+{
+    if (!store->options.turns || store->has_turn || !hk_sq_ok(store))
+        return;
+    store->has_turn = hk_turns_take(store->options.turns);
+    if (!store->has_turn)
+        hk_sq_fail(store, SQLITE_BUSY);
+}
+
+/* With the end of the transaction, however it ended. */
+static void give_turn(struct hk_store *store)
+{
+    if (store->has_turn)
+        hk_turns_give(store->options.turns);
+    store->has_turn = false;
+}
+
 bool hk_sq_begin_write(struct hk_store *store)
 {
     if (store->held != HK_SQ_FREE)
         return hk_sq_ok(store);
     make_way(&store->courtesy);
+    take_turn(store);
     hk_sq_run(store, hk_sq_use(store, HK_SQ_BEGIN_WRITE));
     store->aside = false;
     look_for_others(store);
@@ -287,11 +307,12 @@ void hk_sq_rollback(struct hk_store *store)
     reset_all(store);
     if (store->held == HK_SQ_HELD)
         store->held = HK_SQ_LOST;
-    if (sqlite3_get_autocommit(store->db)) /* some errors have rolled back already */
-        return;
     sqlite3_stmt *q = store->stmts[HK_SQ_ROLLBACK];
-    sqlite3_step(q);
-    sqlite3_reset(q);
+    if (!sqlite3_get_autocommit(store->db)) { /* some errors have rolled back already */
+        sqlite3_step(q);
+        sqlite3_reset(q);
+    }
+    give_turn(store);
 }
 
 enum hk_code hk_sq_end(struct hk_store *store, const char *doing, struct hk_err *err)
@@ -301,6 +322,8 @@ enum hk_code hk_sq_end(struct hk_store *store, const char *doing, struct hk_err 
         hk_sq_run(store, hk_sq_use(store, HK_SQ_COMMIT));
         store->courtesy.ended_us = monotonic_us();
     }
+    if (sqlite3_get_autocommit(store->db))
+        give_turn(store);
     if (hk_sq_ok(store))
         return HK_OK;
     hk_sq_rollback(store);
@@ -542,6 +565,8 @@ static void sq_close(struct hk_store *store)
     sqlite3_close(store->db);
     hk_manifests_clear(&store->claims);
     hk_stuck_clear(&store->stuck);
+    give_turn(store);
+    hk_turns_unref(store->options.turns);
     hk_mem_free(store->apart.items);
     hk_pool_fini(&store->pools[0]);
     hk_pool_fini(&store->pools[1]);
@@ -552,6 +577,7 @@ static void sq_close(struct hk_store *store)
 static void set_options(struct hk_store *store, const struct hk_store_options *options)
 {
     store->options = *options;
+    (void)hk_turns_ref(store->options.turns);
     if (!store->options.busy_ms)
         store->options.busy_ms = BUSY_MS;
     if (!store->options.max_payload_bytes)

@@ -87,6 +87,7 @@ enum hk_sq_held {
 struct hk_store {
     sqlite3 *db;
     enum hk_sq_held held;
+    bool has_turn; /* of options.turns */
     char *path;
     struct hk_sq_side wal, shm;
     bool cut_off;     /* they are not those any more: wal.c */

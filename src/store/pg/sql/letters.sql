@@ -341,7 +341,8 @@ EXISTS (SELECT 1 FROM {table} x WHERE x.message_id = {NEWEST_ID(d)} AND x.destin
 -- `to`: another destination; NULL = each goes to its own
 --@ fragment REQUEUED(guard; id; filter; program; to)
 {MEANT({OPEN} AND NOT {TAKEN({to})}; d.status = 'retrying' AND d.sending_at IS NULL; , CASE
-  WHEN {NEW_ID} THEN gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
+  WHEN {NEW_ID} THEN CASE WHEN lower(d.encoding COLLATE "C") = 'sealed' THEN d.message_id || '~' ELSE '' END ||
+  gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
   coalesce({to}::text, d.destination) AS goes_to)} {MEANT_IDS} {guard}), u AS (UPDATE @dead_letters d
   SET status = 'retrying', requeued_at = greatest({TIME({NOW})}, d.edited_at), requeues = d.requeues + 1,
 requeued_as = nullif(l.goes_as, d.message_id), redrive_id = coalesce($6::bigint, d.redrive_id), destination = l.goes_to
@@ -530,6 +531,13 @@ FROM (SELECT coalesce(sum(g.n), 0) AS letters, count(*) AS n FROM g) k LEFT JOIN
   JOIN LATERAL (SELECT * FROM @dead_letters x WHERE x.id = s.example OFFSET 0) e LEFT
   JOIN p m ON m.key = {KEY_OF(e)}) ON true
 ORDER BY s.n DESC, s.example DESC
+
+-- $1 the time, $2 a group, $3 how many hours: the time, an hour, how many open letters failed in it
+--@ statement GROUP_HOURS
+SELECT z.now, h.hour, h.n
+FROM (SELECT {NOW} AS now) z LEFT JOIN LATERAL (SELECT {MS(l.last_failed_at)} / 3600000 AS hour, count(*) AS n
+  FROM @dead_letters l WHERE l.status = 'failed' AND l.fingerprint = $2::text
+  AND l.last_failed_at >= {TIME((z.now / 3600000 - $3::bigint + 1) * 3600000)} GROUP BY 1) h ON true
 
 -- lets the planner read tables from end to end, in this transaction
 --@ statement SCANS

@@ -17,7 +17,7 @@ typeof(payload)
 --@ fragment FIND
 SELECT status, sending_at IS NOT NULL, message_id, destination, requeued_as, payload_version > 1
   AND (requeued_at IS NULL OR edited_at > requeued_at), possibly_delivered, edited_at, requeued_at, expires_at,
-payload_version
+payload_version, encoding
 FROM dead_letters NOT INDEXED
 WHERE id = ?1
 
@@ -189,6 +189,13 @@ SELECT 1 FROM dead_letters INDEXED BY dead_letters_group_old WHERE fingerprint_o
 SELECT fingerprint, first_failed_at, last_failed_at, possibly_delivered <> 0
 FROM dead_letters NOT INDEXED
 WHERE id = ?1
+
+-- ?1 a group, ?2 a time: hours as text, and how many letters failed in each
+--@ statement GROUP_HOURS
+SELECT substr(last_failed_at, 1, 13), count(*)
+FROM dead_letters INDEXED BY dead_letters_group
+WHERE fingerprint = ?1 AND status = 'failed' AND last_failed_at >= ?2
+GROUP BY 1
 
 --@ statement GROUP_EXAMPLE
 SELECT destination, reason_code, failure_class, fault, fingerprint, error_message, event_type, message_id
