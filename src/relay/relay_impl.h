@@ -181,11 +181,11 @@ void hk_relay_has_room(struct hk_relay *r, size_t place);
 
 /* Opens the payload of a sealed message, for the time of its delivery. False: it waits for its key, or died of being damaged, and the
  * engine knows. */
-bool hk_relay_sealed_open(struct hk_delivery *d, int64_t now);
+bool hk_relay_sealed_open(struct hk_relay_delivery *d, int64_t now);
 /* What may be told of the outcome: of a sealed message nothing that the receiver said. */
-struct hk_facts hk_relay_sealed_facts(const struct hk_delivery *d, const struct hk_facts *facts);
+struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const struct hk_facts *facts);
 /* The engine has been told: nothing that was opened is left. */
-void hk_relay_sealed_end(struct hk_delivery *d);
+void hk_relay_sealed_end(struct hk_relay_delivery *d);
 
 /* relay_wake.c */
 /* It may fail: then the store polls, as it does anyway. */

@@ -39,7 +39,7 @@ static uint64_t wait_ms(struct hk_relay_sealed *s, int64_t now)
     return (uint64_t)(at - now);
 }
 
-static void put_off(struct hk_delivery *d, const struct hk_err *why, int64_t now)
+static void put_off(struct hk_relay_delivery *d, const struct hk_err *why, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
@@ -54,7 +54,7 @@ static void put_off(struct hk_delivery *d, const struct hk_err *why, int64_t now
 
 /* ---- with it ---- */
 
-bool hk_relay_sealed_open(struct hk_delivery *d, int64_t now)
+bool hk_relay_sealed_open(struct hk_relay_delivery *d, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_message *m = d->action.message;
@@ -84,7 +84,7 @@ bool hk_relay_sealed_open(struct hk_delivery *d, int64_t now)
     return false;
 }
 
-struct hk_facts hk_relay_sealed_facts(const struct hk_delivery *d, const struct hk_facts *facts)
+struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const struct hk_facts *facts)
 {
     struct hk_facts shown = *facts;
     if (!d->sealed)
@@ -97,7 +97,7 @@ struct hk_facts hk_relay_sealed_facts(const struct hk_delivery *d, const struct 
     return shown;
 }
 
-void hk_relay_sealed_end(struct hk_delivery *d)
+void hk_relay_sealed_end(struct hk_relay_delivery *d)
 {
     if (d->sealed)
         hk_pool_wipe(&d->opened);
