@@ -39,7 +39,7 @@ struct hk_notice {
     struct hk_str example_id;                      /* a message_id */
     struct hk_alert_field fields[HK_ALERT_FIELDS]; /* of its payload */
     size_t n_fields;
-    struct hk_str detail;                          /* the last error, or why it was paused */
+    struct hk_str detail; /* the last error, or why it was paused */
     double value,
         threshold; /* of rules that compare: letters, or seconds for ages, standstills and lags (whose threshold is
                                 the window) */

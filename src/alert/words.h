@@ -36,21 +36,21 @@ struct hk_words_kind {
 
 /* One language: a table, so that who translates sees nothing else. */
 struct hk_words {
-    const char *level[3];         /* what a title begins with */
-    const char *level_update[3];  /* the same of an update */
-    const char *over, *test;      /* the same of the end, and of a test */
-    const char *level_name[3];    /* as the value of a fact */
-    const char *label[HK_NFACTS]; /* of facts */
+    const char *level[3];                      /* what a title begins with */
+    const char *level_update[3];               /* the same of an update */
+    const char *over, *test;                   /* the same of the end, and of a test */
+    const char *level_name[3];                 /* as the value of a fact */
+    const char *label[HK_NFACTS];              /* of facts */
     const char *field[HK_NALERT_FIELD_STATES]; /* in place of a value that is not shown */
-    const char *paused_label;     /* of the detail, when a destination is paused */
-    const char *next, *dashboard; /* labels of the command and of the link */
-    const char *colon;            /* between a label and its value */
-    const char *measured;         /* of {value} and {limit} */
-    const char *still;            /* what an update adds, with {age} */
-    const char *since;            /* of {time} and {age} */
-    const char *since_now;        /* of {time}, when it has only begun */
-    const char *story_gap;        /* between the lines of a story */
-    const char *story_more;       /* of {n}: those that found no place */
+    const char *paused_label;                  /* of the detail, when a destination is paused */
+    const char *next, *dashboard;              /* labels of the command and of the link */
+    const char *colon;                         /* between a label and its value */
+    const char *measured;                      /* of {value} and {limit} */
+    const char *still;                         /* what an update adds, with {age} */
+    const char *since;                         /* of {time} and {age} */
+    const char *since_now;                     /* of {time}, when it has only begun */
+    const char *story_gap;                     /* between the lines of a story */
+    const char *story_more;                    /* of {n}: those that found no place */
     const char *test_title, *test_text;
     const char *units[4]; /* day, hour, minute, second */
     const char *unit_gap; /* between two of them */

@@ -226,7 +226,8 @@ static const struct hk_word compression_words[] = {
 static const struct hk_opt telemetry_opts[] = {
     {"endpoint", HK_OPT_STRING, AT(struct hk_conf_telemetry, endpoint), .min = 1, .max = 2048, .fallback = "",
      .otherwise = "off", .example = "http://127.0.0.1:4318", .check = hk_text_check_http_url,
-     .help = "OpenTelemetry collector; /v1/traces and /v1/metrics are added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
+     .help =
+         "OpenTelemetry collector; /v1/traces and /v1/metrics are added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
     {"protocol", HK_OPT_ENUM, AT(struct hk_conf_telemetry, protocol), .words = otlp_words,
      .fallback = "http/protobuf", .help = "of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
     {"compression", HK_OPT_ENUM, AT(struct hk_conf_telemetry, compression), .words = compression_words,

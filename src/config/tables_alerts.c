@@ -237,10 +237,10 @@ static const struct hk_opt rule_opts[HK_ALERT_RULE_NOPTS] = {
     [HK_ALERT_RULE_CHANNELS_OPT] = {"channels", HK_OPT_LIST, HK_OPT_ONE,
                                     AT(struct hk_conf_alert_rule, channels), .max = 32, .elem = &channel_elem,
                                     .otherwise = "all", .example = "[ops]", .help = "who is told"},
-    [HK_ALERT_RULE_FIELDS_OPT] = {"fields", HK_OPT_LIST, HK_OPT_ONE, AT(struct hk_conf_alert_rule, fields),
-                                  .max = HK_ALERT_FIELDS, .elem = &field_elem, .otherwise = "none",
-                                  .example = "[sessionId, tableName]",
-                                  .help = "values of the payload that notices show, masked; only about single letters"},
+    [HK_ALERT_RULE_FIELDS_OPT] =
+        {"fields", HK_OPT_LIST, HK_OPT_ONE, AT(struct hk_conf_alert_rule, fields), .max = HK_ALERT_FIELDS,
+         .elem = &field_elem, .otherwise = "none", .example = "[sessionId, tableName]",
+         .help = "values of the payload that notices show, masked; only about single letters"},
 };
 
 const struct hk_opt_table hk_alert_rule_table = {

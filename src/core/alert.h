@@ -85,8 +85,8 @@ struct hk_alert_rule {
     enum hk_severity_level severity;
     const char *destination, *event_type, *reason; /* '*' stands for any text; NULL = any */
     uint64_t above;                                /* dead_letters_above, dead_letters_rising */
-    uint64_t age_ms;   /* oldest_age, no_progress; the window of dead_letters_rising and lag_growing */
-    uint64_t for_ms;   /* must hold so long before it is told */
+    uint64_t age_ms; /* oldest_age, no_progress; the window of dead_letters_rising and lag_growing */
+    uint64_t for_ms; /* must hold so long before it is told */
     const char *const *fields; /* paths into the payload, for the notice */
     size_t n_fields;
     uint32_t channels; /* that are told, as bits: no leader speaks for channels that do not hear it */

@@ -54,7 +54,8 @@ struct hk_alerts_plan {
     bool figures;                /* some rule looks at counts or ages */
     struct hk_blocking *ordered; /* destinations of the configuration that keep the order of keys */
     size_t n_ordered;
-    const char **named; /* all of the configuration, by name: what the store has of the same name does not count */
+    const char *
+        *named; /* all of the configuration, by name: what the store has of the same name does not count */
     size_t n_named;
     struct hk_alerts_route *routes; /* in the order of the file */
     size_t n_routes;

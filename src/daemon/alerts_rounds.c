@@ -157,7 +157,8 @@ static enum hk_code keep_ordered(struct seen *s, struct hk_alerts_rounds *rounds
     for (size_t i = 0; names && i < s->n_dests; i++)
         if (s->dests[i].name.len && !hk_alerts_plan_names(plan, s->dests[i].name.ptr))
             names[n_names++] = s->dests[i].name;
-    enum hk_code rc = names && n_names ? rounds->ops->definitions_of(rounds->admin, names, n_names, &kept, err) : HK_OK;
+    enum hk_code rc =
+        names && n_names ? rounds->ops->definitions_of(rounds->admin, names, n_names, &kept, err) : HK_OK;
     if (rc != HK_OK)
         return rc;
     struct hk_blocking *items = hk_pool_alloc(&s->arena, plan->n_ordered + n_names + 1, sizeof *items);
@@ -272,8 +273,8 @@ static void add_notices(struct seen *s, const struct hk_alerts_plan *plan, const
     struct hk_notice notice;
     struct hk_buf facts;
     hk_alerts_notice_of(plan, a, tell->kind, s->facts.now_ms, &notice);
-    s->failed = s->failed ||
-                hk_alerts_fields_of(a->fields, &s->arena, notice.fields, &notice.n_fields) != HK_OK;
+    s->failed =
+        s->failed || hk_alerts_fields_of(a->fields, &s->arena, notice.fields, &notice.n_fields) != HK_OK;
     for (size_t i = 0; i < board->n; i++)
         if (hk_alert_is_line(board, tell, i))
             hk_alerts_notice_add_line(&notice, &board->alerts[i]);

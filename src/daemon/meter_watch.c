@@ -100,8 +100,8 @@ static void attempt_withdrawn(void *arg, const struct hk_try *attempt)
 static void attempt_ended(void *arg, const struct hk_try *attempt, const struct hk_facts *facts)
 {
     struct hk_meter_watch *w = arg;
-    size_t dest = hk_meter_names_use(&w->names, hk_str_of(attempt->destination), attempt->dest,
-                                     hk_clock_us() / 1000);
+    size_t dest =
+        hk_meter_names_use(&w->names, hk_str_of(attempt->destination), attempt->dest, hk_clock_us() / 1000);
     uint64_t took_us = facts->duration_ms * 1000;
     if (attempt->slot < w->n_began)
         took_us = (uint64_t)(hk_clock_us() - w->began_us[attempt->slot]);

@@ -303,7 +303,8 @@ const struct hk_metric_def hk_meters[HK_NMETERS] = {
                         .type = HK_METRIC_COUNTER,
                         .labels = {{"outcome", spans}}},
     [HK_METER_PUSHES] = {.name = "hikyaku_telemetry_pushes_total",
-                         .help = "Requests with metrics for the OpenTelemetry collector, by what became of them.",
+                         .help =
+                             "Requests with metrics for the OpenTelemetry collector, by what became of them.",
                          .type = HK_METRIC_COUNTER,
                          .labels = {{"outcome", pushes}}},
     [HK_METER_BUILD] = {.name = "hikyaku_build_info",

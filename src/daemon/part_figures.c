@@ -28,8 +28,8 @@ enum {
     TICK_MS = 5000,
     BUSY_SQLITE_MS = 1, /* SQLite has one writer: we are not going to be in its way */
     BUSY_MS = 1000,
-    QUIET_TICKS = 24,           /* then the connection is closed */
-    ERROR_EVERY_MS = 1000,      /* of a destination: masking takes time */
+    QUIET_TICKS = 24,            /* then the connection is closed */
+    ERROR_EVERY_MS = 1000,       /* of a destination: masking takes time */
     MASKED_BYTES_MAX = 64 << 10, /* payloads that are looked through for what an error must not repeat */
     MET_MAX = 1024,              /* of the store; each that does something takes about 13 KB */
     REST_MS = 10 * 60 * 1000     /* then one of the store may be forgotten */
@@ -845,8 +845,12 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
         return rc;
     }
     hk_timer_start(p->timer, TICK_MS);
-    *out_watch = (struct hk_onlooker){
-        .arg = p, .attempt_begins = attempt_begins, .attempt_ended = attempt_ended, .exchanged = exchanged, .polled = polled, .lane = lane};
+    *out_watch = (struct hk_onlooker){.arg = p,
+                                      .attempt_begins = attempt_begins,
+                                      .attempt_ended = attempt_ended,
+                                      .exchanged = exchanged,
+                                      .polled = polled,
+                                      .lane = lane};
     *out_part = p;
     return HK_OK;
 }

@@ -497,7 +497,8 @@ static void read_sample(struct page *p, size_t metric, size_t i, size_t j, uint6
 }
 
 bool hk_metrics_each(struct hk_metrics *all,
-                     void (*fn)(void *arg, const struct hk_metric_def *def, const struct hk_metric_sample *sample),
+                     void (*fn)(void *arg, const struct hk_metric_def *def,
+                                const struct hk_metric_sample *sample),
                      void *arg)
 {
     uint64_t counts[HK_METRIC_BOUNDS + 1];

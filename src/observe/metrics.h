@@ -92,7 +92,8 @@ struct hk_metric_sample {
 /* Every series of every metric that is shown, one metric after the other; `fn` with `sample` NULL: the next metric begins. False when there
  * was no memory: some are left out. */
 bool hk_metrics_each(struct hk_metrics *metrics,
-                     void (*fn)(void *arg, const struct hk_metric_def *def, const struct hk_metric_sample *sample),
+                     void (*fn)(void *arg, const struct hk_metric_def *def,
+                                const struct hk_metric_sample *sample),
                      void *arg);
 
 /* All of it, in Prometheus' text format. From any thread. Errors are the buffer's. */

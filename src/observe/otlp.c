@@ -200,7 +200,8 @@ void hk_otlp_js_attr(struct hk_json *json, const struct hk_attr *attr)
     hk_otlp_js_text(json, "key", hk_str_of(attr->key));
     hk_json_key(json, "value");
     hk_json_object(json);
-    hk_otlp_js_text(json, attr->is_text ? "stringValue" : "intValue", attr->is_text ? attr->text : hk_str_of(number));
+    hk_otlp_js_text(json, attr->is_text ? "stringValue" : "intValue",
+                    attr->is_text ? attr->text : hk_str_of(number));
     hk_json_end(json);
     hk_json_end(json);
 }

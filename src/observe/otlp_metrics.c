@@ -18,13 +18,15 @@ struct writer {
     struct hk_json json; /* of the JSON writer */
     int64_t now_ns;
     const struct hk_metric_def *def;
-    bool open;         /* the metric at hand has a series */
+    bool open;          /* the metric at hand has a series */
     size_t at, data_at; /* of the protobuf writer: the metric, and its data */
     /* of the series at hand */
     struct hk_buf text;
+
     struct {
         size_t key, key_len, value, value_len; /* in `text` */
     } labels[LABELS_MAX];
+
     size_t n_labels;
 };
 

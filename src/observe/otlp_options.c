@@ -83,7 +83,8 @@ static bool is_off(const struct hk_otlp_env *env, bool metrics)
         return true;
     if (!exporter.len || names_otlp(exporter))
         return false;
-    env->warn(env->arg, "OTEL_TRACES_EXPORTER", metrics ? "only otlp and none are known: no metrics are sent"
+    env->warn(env->arg, "OTEL_TRACES_EXPORTER",
+              metrics ? "only otlp and none are known: no metrics are sent"
                       : "only otlp and none are known: no traces are sent");
     return true;
 }
@@ -141,7 +142,7 @@ static enum hk_code set_url(const struct hk_otlp_given *given, const struct hk_o
         return HK_OK;
     if (!is_url(base))
         return hk_err_set(err, HK_INVALID, "%s must be a URL that begins with http:// or https://",
-                          !value.len         ? "telemetry.endpoint"
+                          !value.len       ? "telemetry.endpoint"
                           : given->metrics ? of_metrics(name, room)
                                            : name);
     return traces.len ? keep(&out->url, traces, err) : join_url(base, given->metrics, out, err);
@@ -434,8 +435,7 @@ enum hk_code hk_otlp_options_make(const struct hk_otlp_given *given, const struc
                                   struct hk_otlp_options *out, struct hk_err *err)
 {
     struct hk_otlp_env of_traces = *env;
-    const struct hk_otlp_env renamed = {
-        .get = get_of_metrics, .warn = warn_of_metrics, .arg = &of_traces};
+    const struct hk_otlp_env renamed = {.get = get_of_metrics, .warn = warn_of_metrics, .arg = &of_traces};
     *out = (struct hk_otlp_options){.url = NULL};
     if (given->metrics)
         env = &renamed;

@@ -32,7 +32,10 @@ void hk_alerts_series_text(const struct hk_alert *a, char out[HK_ALERTS_SERIES_M
     size_t used = 0;
     for (size_t i = 0; i < HK_ALERT_SERIES; i++)
         used += (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%lld ", (long long)a->series[i]);
-    (void)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%llu", (unsigned long long)a->told_figure);
+    used +=
+        (size_t)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, "%llu", (unsigned long long)a->told_figure);
+    if (a->fields.len && a->fields.len < HK_ALERTS_SERIES_MAX - used - 1)
+        (void)snprintf(out + used, HK_ALERTS_SERIES_MAX - used, " %.*s", (int)a->fields.len, a->fields.ptr);
 }
 
 static int64_t read_number(struct hk_str *text)
@@ -47,6 +50,7 @@ void hk_alerts_series_of(struct hk_str text, struct hk_alert *a)
         a->series[i] = read_number(&text);
     int64_t told = read_number(&text);
     a->told_figure = told > 0 ? (uint64_t)told : 0;
+    a->fields = text.ptr ? text : (struct hk_str){"", 0};
 }
 
 struct hk_str hk_alerts_cut(struct hk_str s)

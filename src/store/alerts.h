@@ -19,7 +19,7 @@
 #include "store/admin.h"
 
 #define HK_ALERT_TEXT_MAX        1000
-#define HK_ALERT_FIELDS_TEXT_MAX (16 * 1024) /* of hk_alert.fields: more than HK_ALERT_FIELDS of them take */
+#define HK_ALERT_FIELDS_TEXT_MAX (12 * 1024) /* of hk_alert.fields: more than HK_ALERT_FIELDS of them take */
 
 struct hk_alerts_looked {
     int64_t now_ms;
@@ -143,10 +143,12 @@ const struct hk_store_alerts_ops *hk_store_alerts_by_url(const char *url, struct
 
 /* ---- what implementations share (alerts.c) ---- */
 
-/* An alert's series, and behind it what was told: a relay of the version before reads the first and drops the second. */
-#define HK_ALERTS_SERIES_MAX ((HK_ALERT_SERIES + 1) * 22)
+/* An alert's series, and behind it what was told and what its notice named of a payload: a relay of a version before reads what it knows
+ * and drops the rest. */
+#define HK_ALERTS_SERIES_MAX ((HK_ALERT_SERIES + 1) * 22 + HK_ALERT_FIELDS_TEXT_MAX)
 void hk_alerts_series_text(const struct hk_alert *alert, char out[HK_ALERTS_SERIES_MAX]);
-void hk_alerts_series_of(struct hk_str text, struct hk_alert *alert); /* 0 for what cannot be read */
+/* 0 for what cannot be read; `fields` becomes a part of `text`. */
+void hk_alerts_series_of(struct hk_str text, struct hk_alert *alert);
 /* Fields of a payload as a text, and back: a JSON array. Errors are the buffer's. */
 void hk_alerts_fields_text(const struct hk_alert_field *fields, size_t n, struct hk_buf *out);
 /* Up to HK_ALERT_FIELDS of them; texts lie in `mem`. What is not ours is passed over. */

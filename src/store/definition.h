@@ -10,11 +10,11 @@
 
 #include <hikyaku/facts.h>
 
-#define HK_DEFINITIONS_MAX    20000 /* more are not read */
-#define HK_DEFINITION_BYTES   (64 * 1024)
+#define HK_DEFINITIONS_MAX       20000 /* more are not read */
+#define HK_DEFINITION_BYTES      (64 * 1024)
 #define HK_DEFINITIONS_NAMES_MAX ((size_t)16 << 20) /* bytes of the names of one question */
-#define HK_DEFINITION_ANY     (-1) /* whatever version it has, or none */
-#define HK_DEFINITION_MISSING 0    /* it must not be there */
+#define HK_DEFINITION_ANY        (-1)               /* whatever version it has, or none */
+#define HK_DEFINITION_MISSING    0                  /* it must not be there */
 
 struct hk_definition {
     struct hk_str name;

@@ -123,7 +123,8 @@ static void a_job_is_what_was_asked_for(void **state)
     assert_int_equal(step(admin, id, &open_letters), 0); /* it has ended */
     assert_rows("outbox_retry", 0);
     int64_t wake_ms = 0;
-    assert_int_equal(letters_ops->redrive_step(admin, 99, &open_letters, &wake_ms, &(bool){false}, &err), HK_NOTFOUND);
+    assert_int_equal(letters_ops->redrive_step(admin, 99, &open_letters, &wake_ms, &(bool){false}, &err),
+                     HK_NOTFOUND);
     assert_int_equal(letters_verify_audit(admin), 4);
     suite_close(store);
     admin_ops->close(admin);

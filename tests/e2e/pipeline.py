@@ -103,7 +103,7 @@ def point_5_the_dead_letter_can_be_looked_at():
     p = Pipeline.run()
     text = json.dumps(p.letter())
     assert "BigQuery is away" in text and "s-42" in text and '"status": "failed"' in text, text[:2000]
-    assert p.id in p.w.hikyaku("dead", "list")
+    assert p.id in p.w.hikyaku("dead", "list", "--json")
 
 
 @test

@@ -10,11 +10,11 @@ import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from definitions import LOCAL, Desk, reload
-from support import run_tests, until
+from support import QUICK, run_tests, until
 
 TESTS = []
-BREAKER = {"failures": 3, "window": "30s", "open": "200ms"}
-TWICE = {"preset": "standard", "max_attempts": 2, "backoff": {"base": "10ms", "cap": "10ms"}}
+BREAKER = {"failures": 5, "window": "30s", "open": "300ms", "open_factor": 1, "open_jitter": 0}
+TWICE = {**QUICK, "max_attempts": 2}
 
 
 def test(function):
@@ -78,7 +78,7 @@ def names_are_bounded_and_go_to_those_that_send():
         w.serve()
         many = {f"d-{i:03}": w.destination("all") for i in range(300)}
         w.path("many.json").write_text(json.dumps(many))
-        w.hikyaku("destinations", "apply", "--definitions", f"@{w.path('many.json')}", "--actor", "ann", "--reason", "many", "--yes")
+        w.hikyaku("destinations", "apply", "--definitions", f"@{w.path('many.json')}", "--actor", "ann", "--reason", "many")
 
         def named():
             return set(re.findall(r'^hikyaku_destination_paused\{destination="([^"]+)"\}', page(w), re.M))

@@ -20,7 +20,7 @@ static struct {
     bool open;
     unsigned opens, lists, steps, counts;
     unsigned lists_before; /* so many lists work before they fail */
-    bool others_end; /* a step finds the end of a job that it did not make */
+    bool others_end;       /* a step finds the end of a job that it did not make */
     enum hk_code fail_open, fail_list, fail_step, fail_start, fail_count, fail_cancel;
     struct hk_redrive_job rows[ROWS]; /* ids from 1 */
     char filters[ROWS][128];

@@ -84,13 +84,12 @@ void hk_pn_alert(struct hk_pg *pg, const PGresult *res, int i, struct hk_alert *
         .threshold = f64_at(res, i, 20),
         .letter_id = hk_pg_i64(res, i, 21),
         .series_ms = hk_pg_i64(res, i, 22),
-        .fields = hk_pg_text(pg, res, i, 24),
     };
     (void)hk_str_copy(out->fingerprint, sizeof out->fingerprint, hk_str_of(PQgetvalue(res, i, 0)));
     (void)hk_alert_kind_of(hk_str_of(PQgetvalue(res, i, 2)), &out->kind);
     (void)hk_severity_of(hk_str_of(PQgetvalue(res, i, 3)), &out->severity);
     (void)hk_alert_status_of(hk_str_of(PQgetvalue(res, i, 4)), &out->status);
-    hk_alerts_series_of(hk_str_of(PQgetvalue(res, i, 23)), out);
+    hk_alerts_series_of(hk_pg_text(pg, res, i, 23), out);
 }
 
 static struct hk_alert *take_alerts(struct hk_pg *pg, PGresult *res, struct hk_alerts_looked *out)

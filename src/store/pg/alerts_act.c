@@ -38,7 +38,6 @@ static void add_alert(struct hk_pg *pg, const struct hk_alert *a)
     hk_pg_arg_i64(pg, &args, a->series_ms);
     hk_alerts_series_text(a, series);
     hk_pg_arg_text(pg, &args, hk_str_of(series));
-    hk_pg_arg_text(pg, &args, a->fields);
     hk_pg_add(pg, HK_PN_PUT_ALERT, &args);
 }
 

@@ -122,7 +122,6 @@ void hk_sn_alert(struct hk_store *store, sqlite3_stmt *q, struct hk_alert *out)
         .threshold = sqlite3_column_double(q, 20),
         .letter_id = sqlite3_column_int64(q, 21),
         .series_ms = sqlite3_column_int64(q, 22),
-        .fields = hk_sa_text(store, q, 24, HK_ALERT_FIELDS_TEXT_MAX),
     };
     (void)hk_str_copy(out->fingerprint, sizeof out->fingerprint, hk_sa_text(store, q, 0, 64));
     (void)hk_alert_kind_of(hk_sa_text(store, q, 2, 64), &out->kind);

@@ -69,8 +69,7 @@ static void write_alert(struct hk_store *store, const struct hk_alert *a)
     hk_sq_bind_i64(store, q, i++, a->letter_id);
     hk_sq_bind_i64(store, q, i++, a->series_ms);
     hk_alerts_series_text(a, series);
-    hk_sq_bind_cstr(store, q, i++, series);
-    hk_sq_bind_text(store, q, i, a->fields);
+    hk_sq_bind_cstr(store, q, i, series);
     run(store, q);
 }
 

@@ -28,7 +28,7 @@ sent_ms = 0 AND given_up_ms = 0
 
 --@ fragment ALERT
 fingerprint, rule, kind, severity, status, destination, reason, event_type, example_id, detail, episode, count,
-since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold, letter_id, series_ms, series, fields
+since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold, letter_id, series_ms, series
 
 --@ fragment COLUMNS
 d.id, {TEXT(d.destination)} AS destination, {TEXT(d.reason_code)} AS reason, {TEXT(d.event_type)} AS event_type,
@@ -141,7 +141,7 @@ FROM u
 
 --@ statement PUT_ALERT
 INSERT INTO @outbox_alert ({ALERT}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25) ON CONFLICT (fingerprint) DO
+  $17, $18, $19, $20, $21, $22, $23, $24) ON CONFLICT (fingerprint) DO
 UPDATE SET ({ALERT}) = ROW(excluded.*)
 
 --@ statement DROP_ALERT

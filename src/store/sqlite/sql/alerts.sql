@@ -24,7 +24,7 @@ FROM dead_letters INDEXED BY dead_letters_again WHERE life > 1 AND last_failed_a
 -- The columns of an alert, in the order of hk_sn_alert and of the UPSERT.
 --@ fragment ALERT_COLUMNS
 fingerprint, rule, kind, severity, status, destination, reason, event_type, example_id, detail, episode, count,
-since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold, letter_id, series_ms, series, fields
+since_ms, fired_ms, resolved_ms, gone_ms, told_ms, told, owed, value, threshold, letter_id, series_ms, series
 
 --@ fragment ALERT
 SELECT {ALERT_COLUMNS} FROM outbox_alert
@@ -89,7 +89,7 @@ DELETE FROM outbox_alert WHERE fingerprint = ?1
 
 --@ statement PUT_ALERT
 INSERT OR REPLACE INTO outbox_alert ({ALERT_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-  ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)
+  ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
 
 --@ statement DROP_UPDATE
 DELETE

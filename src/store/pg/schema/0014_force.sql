@@ -1,4 +1,4 @@
--- hikyaku, schema version 15: messages that people force; the concurrency that all relays keep together.
+-- hikyaku, schema version 14: messages that people force; the concurrency that all relays keep together.
 
 -- A person wants it to go now, whatever guards its destination: until an attempt of it is settled.
 ALTER TABLE @outbox_retry ADD COLUMN forced boolean NOT NULL DEFAULT false;

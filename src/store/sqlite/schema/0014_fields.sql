@@ -1,2 +1,0 @@
--- hikyaku, schema version 14: what the last notice of an alert named of a payload.
-ALTER TABLE outbox_alert ADD COLUMN fields TEXT NOT NULL DEFAULT ''; -- JSON array, masked
