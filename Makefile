@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
 
-.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible install clean help
+.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible dist deb deb-test image image-test install clean help
 
 all: ## build the program and the library (the default)
 	@tools/deps build
@@ -68,6 +68,24 @@ reproducible: ## build twice, in different places, and compare every installed f
 	@tools/deps build
 	@tools/reproducible
 
+dist: all ## a release: tarball, SPDX and CycloneDX, SHA256SUMS, in build/dist
+	@tools/dist build/dist --sbom build/release
+
+deb: ## Debian packages, judged by lintian, in build/deb
+	@tools/deps deb
+	@tools/deb build/deb
+
+deb-test: deb ## install, start, upgrade with traffic, remove, purge them in a plain Debian (root; some minutes)
+	@LINTIAN=no TZ=Asia/Tokyo LC_ALL=C.UTF-8 tools/deb build/deb-again >/dev/null
+	@tests/packages/deb.py build/deb build/deb-again
+
+image: all ## a container image (OCI), without a daemon, in build/image
+	@tools/deps image
+	@tools/image build/release build/image/hikyaku.oci.tar
+
+image-test: image ## what is in it, and a relay that runs in it (root)
+	@tests/packages/image.py build/image/hikyaku.oci.tar build/release
+
 install: all ## install to PREFIX=/usr/local, below DESTDIR if given
 	@DESTDIR="$(DESTDIR)" meson install -C build/release --no-rebuild
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
@@ -76,4 +94,4 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14

@@ -29,6 +29,7 @@ struct run {
     struct hk_sink *sink;
     struct hk_timer *timer;
     struct hk_message msg;
+    struct hk_delivery delivery;
     uint64_t done, failed, in_flight;
     bool over;
 };
@@ -76,7 +77,7 @@ static void on_done(void *arg, const struct hk_sink_result *result)
 
 static void send_one(struct run *run)
 {
-    if (run->sink->ops->send(run->sink, &run->msg, 1, 1794731400250, 30000, on_done, run, NULL) != HK_OK)
+    if (run->sink->ops->send(run->sink, &run->delivery, NULL) != HK_OK)
         abort();
     run->in_flight++;
 }
@@ -100,6 +101,12 @@ static double measure(const char *name, const struct hk_http_options *options, u
                               .event_type = hk_str_of("Bench"),
                               .payload = {payload, PAYLOAD}}};
     struct hk_err err;
+    run.delivery = (struct hk_delivery){.msg = &run.msg,
+                                        .attempt = 1,
+                                        .wall_ms = 1794731400250,
+                                        .timeout_ms = 30000,
+                                        .done = on_done,
+                                        .arg = &run};
     if (hk_loop_new(&run.loop, &err) != HK_OK || hk_timer_new(run.loop, on_time, &run, &run.timer) != HK_OK ||
         (options ? hk_http_open(run.loop, options, &run.sink, &err)
                  : hk_null_open(run.loop, 0, &run.sink, &err)) != HK_OK)

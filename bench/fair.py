@@ -75,7 +75,7 @@ class OnPostgres(Relay):
 
     def __init__(self, hikyaku, folder, config):
         import postgres
-        OnPostgres.cluster = OnPostgres.cluster or postgres.servers.Cluster(fsync="on")
+        OnPostgres.cluster = OnPostgres.cluster or postgres.servers.Cluster(fsync="on", max_wal_size="1GB")
         self.psycopg, self.url = postgres.servers.psycopg, self.cluster.url(self.cluster.create())
         self.path, self.hikyaku, self.process = os.path.join(folder, "hikyaku.yaml"), hikyaku, None
         self.log = open(os.path.join(folder, "relay.log"), "w")

@@ -127,7 +127,7 @@ size_t hk_checker_committed(struct checker *c)
 }
 
 /* The row at hand. */
-static size_t get_row(struct checker *c, size_t msg)
+size_t hk_checker_row(struct checker *c, size_t msg)
 {
     size_t i = hk_names_get(&c->row_names, hk_checker_text(c, "row"));
     while (c->rows.n <= i)
@@ -290,6 +290,7 @@ static void on_start(struct checker *c)
         if (c->lanes.items[i].relay == relay)
             c->lanes.items[i].relay = NOBODY;
     hk_checker_process(c, relay);
+    hk_checker_room_forget(c, relay);
     hk_checker_unlearn(c, relay);
 }
 
@@ -320,7 +321,7 @@ static void on_exit(struct checker *c)
 static void on_claim(struct checker *c)
 {
     size_t msg = hk_checker_committed(c);
-    size_t r = get_row(c, msg); /* may move the array */
+    size_t r = hk_checker_row(c, msg); /* may move the array */
     struct crow *row = &c->rows.items[r];
     int64_t claim = hk_checker_number(c, "claim");
     const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
@@ -337,6 +338,7 @@ static void on_claim(struct checker *c)
         hk_checker_complain(c, "I22", "%s is claimed, and its row is stuck", hk_checker_msg_name(c, msg));
     row->claim = row->last_claim = c->last_claim = claim;
     row->lane = hk_checker_number(c, "lane");
+    row->taken_line = c->line;
     if (msg != NOBODY)
         row->leg = hk_checker_leg(c, msg, hk_checker_text(c, "dest"));
     if (msg != NOBODY && row->leg != NOBODY && hk_checker_has_come(c, c->msgs.items[msg].due))
@@ -421,7 +423,7 @@ static struct csend *send_of(struct checker *c, size_t row, int64_t claim)
 }
 
 /* The send of the row and claim at hand; NULL: none. A row is sent at most once under a claim. */
-static struct csend *find_send(struct checker *c)
+struct csend *hk_checker_send(struct checker *c)
 {
     size_t r = hk_names_find(&c->row_names, hk_checker_text(c, "row"));
     return r == NOBODY ? NULL : send_of(c, r, hk_checker_number(c, "claim"));
@@ -437,11 +439,12 @@ static void on_send(struct checker *c)
         hk_checker_complain(c, "I2", "%s is sent where it was not to go", hk_checker_msg_name(c, m));
         return;
     }
-    size_t r = get_row(c, NOBODY);
+    size_t r = hk_checker_row(c, NOBODY);
     struct crow *row = &c->rows.items[r];
     struct cleg *leg = &c->legs.items[l];
-    if (find_send(c))
+    if (hk_checker_send(c))
         hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+    hk_checker_unopened_send(c, row, m);
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim");
     check_lease(c, row);
     check_due(c, leg, &c->msgs.items[m], stands);
@@ -472,6 +475,7 @@ static void on_send(struct checker *c)
     check_alone(c);
     check_cap(c, leg->dest, relay);
     hk_checker_guard(c, relay, leg->dest);
+    hk_checker_room_asked(c, relay, leg->dest);
     hk_checker_defined(c, relay, leg->dest);
     if (stands)
         hk_checker_in_time(c, leg);
@@ -509,7 +513,7 @@ static struct csend *answered(struct checker *c)
 {
     struct csend *send = hk_checker_forgotten_send(c);
     if (!send)
-        send = find_send(c);
+        send = hk_checker_send(c);
     if (!send)
         hk_checker_complain(c, "I6", "an answer to nothing that was sent");
     return send;
@@ -548,6 +552,11 @@ static void on_fail(struct checker *c)
         leg->hint_due = wait ? c->t + (wait < cap ? wait : cap) : 0;
     hk_checker_failing(c, s->relay, leg->dest);
     hk_checker_answered(c, &c->dests.items[leg->dest]);
+}
+
+static void on_busy(struct checker *c)
+{
+    hk_checker_busy(c, answered(c));
 }
 
 /* ---- settling ---- */
@@ -589,7 +598,7 @@ static void count_attempt(struct checker *c, struct cleg *leg, bool made, const 
 
 static void settle_sent(struct checker *c, struct cleg *leg)
 {
-    struct csend *send = find_send(c);
+    struct csend *send = hk_checker_send(c);
     if (!send || !send->confirmed)
         hk_checker_complain(c, "I6", "%s is settled as sent, but nobody confirmed it",
                             hk_checker_msg_name(c, leg->msg));
@@ -613,7 +622,7 @@ static void settle_dead(struct checker *c, struct cleg *leg)
 {
     struct hk_str reason = hk_checker_text(c, "reason");
     const struct cmsg *msg = &c->msgs.items[leg->msg];
-    const struct csend *send = find_send(c);
+    const struct csend *send = hk_checker_send(c);
     count_attempt(c, leg, send && send->failed && !refused_unsent(send, reason), send);
     if (is(reason, "RETRY_EXHAUSTED") && msg->max && msg->n_legs == 1 && leg->charged != msg->max)
         hk_checker_complain(c, "I7", "%s is exhausted after %lld attempts of %lld",
@@ -625,7 +634,7 @@ static void settle_dead(struct checker *c, struct cleg *leg)
         hk_checker_complain(c, "I23", "%s expires %lld ms before its time", hk_checker_msg_name(c, leg->msg),
                             (long long)(msg->expires - c->clock));
     if (is(reason, "UNKNOWN_DESTINATION"))
-        hk_checker_unknown(c, leg, c->rows.items[get_row(c, NOBODY)].claim_line);
+        hk_checker_unknown(c, leg, c->rows.items[hk_checker_row(c, NOBODY)].claim_line);
     if (!reason.len)
         hk_checker_complain(c, "I12", "%s is dead without a reason", hk_checker_msg_name(c, leg->msg));
     hk_checker_end_leg(c, leg, LEG_DEAD);
@@ -645,11 +654,14 @@ static bool is_of_outbox(const struct checker *c)
 
 static void settle_retry(struct checker *c, struct cleg *leg)
 {
-    const struct csend *send = find_send(c);
-    if (!send || !send->failed)
+    const struct csend *send = hk_checker_send(c);
+    bool keyless = hk_checker_is_keyless(c);
+    if (keyless)
+        hk_checker_waits_for_key(c, leg);
+    else if (!send || !send->failed)
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
-    bool made = !is_given_back(c, leg, send);
+    bool made = !keyless && !is_given_back(c, leg, send);
     count_attempt(c, leg, made, send);
     int64_t max = c->msgs.items[leg->msg].max;
     if (made && max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
@@ -671,7 +683,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
 /* Released or deferred: as if nothing had been sent, so nothing may have arrived. */
 static void settle_unsent(struct checker *c, struct cleg *leg)
 {
-    const struct csend *send = find_send(c);
+    const struct csend *send = hk_checker_send(c);
     if (send && (send->confirmed || send->maybe))
         hk_checker_complain(c, "I6", "%s is given back as unsent, and may have arrived",
                             hk_checker_msg_name(c, leg->msg));
@@ -681,6 +693,9 @@ static void settle_unsent(struct checker *c, struct cleg *leg)
 /* To one leg, or to all of a message that is not routed yet. */
 static void settle_leg(struct checker *c, struct cleg *leg, struct hk_str kind)
 {
+    if (hk_checker_is_keyless(c) && !is(kind, "retry"))
+        hk_checker_complain(c, "I27", "%s cannot be opened, and is settled as %.*s",
+                            hk_checker_msg_name(c, leg->msg), (int)kind.len, kind.ptr);
     if (is(kind, "sent"))
         settle_sent(c, leg);
     else if (is(kind, "dead"))
@@ -699,7 +714,7 @@ static void part(struct checker *c, const struct cmsg *msg)
         c->legs.items[msg->first_leg + i].parted_at = c->t;
 }
 
-static void settle_legs(struct checker *c, const struct crow *row)
+static void settle_legs(struct checker *c, struct crow *row)
 {
     struct hk_str kind = hk_checker_text(c, "kind");
     if (row->msg == NOBODY)
@@ -711,6 +726,8 @@ static void settle_legs(struct checker *c, const struct crow *row)
     }
     size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (l != NOBODY) {
+        const struct clane *lane = find_lane(c, row->lane);
+        hk_checker_room_settled(c, &c->legs.items[l], find_send(c), row, lane ? lane->relay : NOBODY, kind);
         settle_leg(c, &c->legs.items[l], kind);
         return;
     }
@@ -723,7 +740,7 @@ static void settle_legs(struct checker *c, const struct crow *row)
 
 static void on_settle(struct checker *c)
 {
-    size_t r = get_row(c, NOBODY); /* may move the array */
+    size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim") &&
                   row->lane == hk_checker_number(c, "lane");
@@ -744,7 +761,7 @@ static void on_settle(struct checker *c)
 /* To one leg, or to all of a message that is not routed yet: delivered, or as good as dead. */
 static void stick_leg(struct checker *c, struct cleg *leg, bool sent)
 {
-    struct csend *send = find_send(c);
+    struct csend *send = hk_checker_send(c);
     if (sent && (!send || !send->confirmed))
         hk_checker_complain(c, "I6", "%s is stuck as sent, but nobody confirmed it",
                             hk_checker_msg_name(c, leg->msg));
@@ -757,7 +774,7 @@ static void stick_leg(struct checker *c, struct cleg *leg, bool sent)
 /* The database refused a settle (or the orphaning): the row stays where it is. */
 static void on_stuck(struct checker *c)
 {
-    size_t r = get_row(c, NOBODY); /* may move the array */
+    size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
     struct hk_str kind = hk_checker_text(c, "kind");
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
@@ -783,7 +800,7 @@ static void on_stuck(struct checker *c)
 
 static void on_orphan(struct checker *c)
 {
-    size_t r = get_row(c, NOBODY); /* may move the array */
+    size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
     const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
@@ -852,6 +869,9 @@ static const struct {
     {"recv", on_recv},
     {"confirm", on_confirm},
     {"fail", on_fail},
+    {"busy", on_busy},
+    {"room", hk_checker_room},
+    {"keyless", hk_checker_keyless},
     {"settle", on_settle},
     {"stuck", on_stuck},
     {"commit", on_commit},
@@ -932,10 +952,10 @@ static void fini(struct checker *c)
 {
     struct names *names[] = {&c->msg_names,   &c->leg_names, &c->row_names, &c->dest_names,
                              &c->relay_names, &c->key_names, &c->texts,     &c->act_names};
-    void *blocks[] = {c->msgs.items,    c->legs.items,     c->rows.items,    c->dests.items,
-                      c->sends.items,   c->lanes.items,    c->records.items, c->heads.items,
-                      c->beliefs.items, c->guards.items,   c->outs.items,    c->jobs.items,
-                      c->acts.items,    c->draining.items, c->failing.items, c->learnt.items};
+    void *blocks[] = {c->msgs.items,   c->legs.items,    c->rows.items,  c->dests.items,    c->sends.items,
+                      c->lanes.items,  c->records.items, c->heads.items, c->beliefs.items,  c->guards.items,
+                      c->outs.items,   c->jobs.items,    c->acts.items,  c->draining.items, c->failing.items,
+                      c->learnt.items, c->fulls.items};
     hk_checker_drop_kept(c);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hk_names_fini(names[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges an event log, and a dump of the tables at its end, by the invariants I1 to I20 of docs/simulation.md.
+/* Judges an event log, and a dump of the tables at its end, by the invariants I1 to I30 of docs/simulation.md.
  * Knows nothing of engine, store or simulator: only the log's format. */
 #ifndef HK_SIM_CHECKER_H
 #define HK_SIM_CHECKER_H
@@ -17,7 +17,7 @@ struct hk_check_options {
 
 struct hk_check_result {
     size_t violations;
-    size_t messages, sends, receipts, repeats, stale, orphans;
+    size_t messages, sends, receipts, repeats, stale, orphans, busy;
 };
 
 /* Adds a line to `report` for each violation (the first 20). `dump` may be empty: then the tables are not looked at. */

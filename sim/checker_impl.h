@@ -37,6 +37,7 @@ struct cdest {
     int64_t open_until; /* of its breaker, as relays wrote it since it was resumed; 0 = closed */
     int64_t turn_ms;    /* with work and nothing on its way it waits no longer for a place; 0 = not known */
     int64_t idle_at;    /* when the last of its sends was answered */
+    int64_t room_at;    /* when a sink that had no room last said that it has some */
     size_t on_way;      /* sends */
     bool paused;
     int64_t paused_at;
@@ -112,8 +113,11 @@ struct crow {
     size_t leg;          /* NOBODY: not routed yet */
     int64_t claim, lane; /* open; 0 = none */
     int64_t last_claim;
+    int64_t keyless, keyless_at; /* under this claim its relay could not open it; 0 = never */
     size_t claim_line;
-    size_t last_send; /* and further back by csend.before; NOBODY = none */
+    size_t taken_line, back_line; /* where it was claimed, and given back for want of room */
+    size_t backs;                 /* … so often */
+    size_t last_send;             /* and further back by csend.before; NOBODY = none */
 };
 
 struct csend {
@@ -121,6 +125,7 @@ struct csend {
     size_t before; /* of the same row; NOBODY = none */
     int64_t claim;
     bool confirmed, failed, maybe, orphaned, settled;
+    bool busy;      /* its sink had no room: it never was */
     bool local;     /* its relay ended it itself */
     bool forgotten; /* its claim, by a standby: the number may come again */
     bool gone;      /* so is the process that sent it: it has none on its way */
@@ -165,6 +170,14 @@ struct clearnt {
     bool there, held;
     size_t line; /* since when it is there */
     int64_t at;
+};
+
+/* A sink without room. */
+struct cfull {
+    size_t relay, dest;
+    size_t line;   /* where that was told first … */
+    int64_t t;     /* … and when */
+    int64_t asked; /* sends since then */
 };
 
 /* A redrive. */
@@ -223,6 +236,7 @@ struct checker {
     VEC(struct cjob, jobs);
     VEC(struct clearnt, learnt);
     VEC(struct cact, acts);
+    VEC(struct cfull, fulls);
     struct names act_names;
     int64_t forgot_at, heal_t, bound_ms;
     size_t n_sents, n_open, n_overs; /* lines of the dump */
@@ -285,6 +299,14 @@ void hk_checker_turn(struct checker *c, const struct cleg *leg);
 void hk_checker_answered(struct checker *c, struct cdest *dest);
 void hk_checker_reclaimed(struct checker *c, const struct clane *lane);
 
+/* checker_room.c */
+void hk_checker_busy(struct checker *c, struct csend *send); /* NULL: what is refused was never sent */
+void hk_checker_room(struct checker *c);
+void hk_checker_room_forget(struct checker *c, size_t relay);
+void hk_checker_room_asked(struct checker *c, size_t relay, size_t dest);
+void hk_checker_room_settled(struct checker *c, const struct cleg *leg, const struct csend *send,
+                             struct crow *row, size_t relay, struct hk_str kind);
+
 /* checker_forget.c */
 void hk_checker_keep(struct checker *c);
 void hk_checker_forget(struct checker *c);
@@ -318,5 +340,17 @@ void hk_checker_unlearn(struct checker *c, size_t relay);              /* a new 
 void hk_checker_defined(struct checker *c, size_t relay, size_t dest); /* at a send */
 /* At a death for want of a destination; `claim_line`: since when the message is in hand. */
 void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);
+
+/* The row at hand. */
+size_t hk_checker_row(struct checker *c, size_t msg);
+/* The send of the row and claim at hand; NULL: none. */
+struct csend *hk_checker_send(struct checker *c);
+
+/* checker_keyless.c */
+void hk_checker_keyless(struct checker *c);
+/* Its relay had no key for it, under the claim at hand. */
+bool hk_checker_is_keyless(struct checker *c);
+void hk_checker_unopened_send(struct checker *c, const struct crow *row, size_t msg);
+void hk_checker_waits_for_key(struct checker *c, const struct cleg *leg);
 
 #endif

@@ -34,7 +34,8 @@ void hk_checker_in_time(struct checker *c, const struct cleg *leg)
     if (!is_judged(c) || (msg->key != NOBODY && c->dests.items[leg->dest].order != ORDER_NONE))
         return;
     int64_t due = later(leg->due, later(msg->committed_at, leg->requeued_at));
-    due = later(due, later(c->heal_t, c->dests.items[leg->dest].resumed_at));
+    due = later(due, later(c->heal_t,
+                           later(c->dests.items[leg->dest].resumed_at, c->dests.items[leg->dest].room_at)));
     int64_t late_ms = earlier(c->t - due, c->clock - msg->due); /* each by its own time */
     if (late_ms > c->bound_ms)
         hk_checker_complain(c, "I16", "%s is sent %lld ms after it could have been",

@@ -41,6 +41,8 @@ static void plan(struct world *w, struct send *send, size_t number, uint64_t tim
     struct dest *d = &w->dests[send->dest];
     int64_t half = w->healed ? 1 : hk_world_between(&d->rng, d->least_ms / 2, d->latency_ms / 2);
     int64_t there = half, back = 2 * half + 1;
+    if (d->together_ms) /* confirms of many come at once */
+        back += d->together_ms - (w->now + back) % d->together_ms;
     int64_t limit = timeout_ms > 3600000 ? 3600000 : (int64_t)timeout_ms;
     if (send->outcome == OUT_LATE)
         there = limit + hk_world_between(&d->rng, 0, 200);
@@ -53,7 +55,7 @@ static void plan(struct world *w, struct send *send, size_t number, uint64_t tim
     hk_world_at(w, w->now + back, EV_ANSWER, number, send->incarnation);
 }
 
-size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action)
+size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action, bool room)
 {
     size_t dest = w->relays[relay].dest_of[action->dest];
     struct dest *d = &w->dests[dest];
@@ -95,6 +97,8 @@ size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action
     if (action->timeout_ms == 0)
         hk_world_fail(w, "%s: is sent with no time to do so", send->msg->message_id);
     hk_world_log(w, send->line);
+    if (!room)
+        return number;
     if (send->outcome == OUT_429 || send->outcome == OUT_503_HINT)
         send->hint_s = hk_world_between(&d->rng, 1, 5);
     plan(w, send, number, action->timeout_ms);

@@ -440,15 +440,16 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 /* A field more or less: is it hashed above, or said why not? Then, the new size.
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 1064);
-LOOKED_AT(hk_slot, 912); /* nobody names a timeout or a time to wait for, or reads why an attempt failed */
-LOOKED_AT(hk_dest, 408);
+LOOKED_AT(hk_engine, 1072); /* its sinks always have room, so that what engine_room.c keeps stays 0 */
+LOOKED_AT(hk_slot, 912);    /* nobody names a timeout or a time to wait for, or reads why an attempt failed */
+LOOKED_AT(hk_dest, 432);
 LOOKED_AT(hk_model, 640);
 LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */
-LOOKED_AT(checker,
-          4288); /* nobody edits or requeues there, so that `outs` is empty; and no clock is behind */
+LOOKED_AT(
+    checker,
+    4312); /* nobody edits or requeues there, so that `outs` is empty; no clock is behind; no sink is full */
 LOOKED_AT(cleg, 320);
-LOOKED_AT(crow, 56);
+LOOKED_AT(crow, 80); /* nothing is sealed there, so that `keyless` is 0 */
 LOOKED_AT(csend, 64);
 LOOKED_AT(clane, 56);
 #endif

@@ -9,6 +9,7 @@ ORDER, HINT, LIMITER = CORE + "order.c", CORE + "hint.c", CORE + "limiter.c"
 STORE, EXCHANGE, RESET = SIM + "model_store.c", SIM + "model_relay.c", SIM + "model_reset.c"
 LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
 SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
+ROOM = CORE + "engine_room.c"
 SHARE, REFUSE, DESTS = CORE + "engine_share.c", CORE + "engine_refuse.c", CORE + "engine_dests.c"
 
 MISTAKES = [
@@ -64,6 +65,20 @@ MISTAKES = [
      "        if (outcome->facts.possibly_delivered)\n            settle_doubtful(e, i, now_ms);\n        else\n", ""),
     ("release-lost", "what was given back is forgotten", SETTLE,
      "    d->behind = true;\n    d->cursor = hk_id_before(slot->id);\n", "    (void)d;\n"),
+
+    # ---- sealed messages whose key is missing
+    ("keyless-is-charged", "a message that waits for its key is charged an attempt", SETTLE,
+     "    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;",
+     "    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;\n    slot->settle.history.attempts++;\n"
+     "    slot->settle.history.charged++;"),
+    ("keyless-dies", "a message dies of our own missing key", SETTLE,
+     "    copy_record(slot, outcome);\n    hk_slot_landed(e, slot, now_ms);\n    hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);",
+     "    (void)hk_str_copy(slot->reason, sizeof slot->reason, hk_str_of(\"LOCAL_ERROR\"));\n"
+     "    hk_slot_landed(e, slot, now_ms);\n    hk_slot_settle(e, i, HK_SETTLE_DEAD, now_ms);"),
+    ("keyless-does-not-wait", "a message without its key comes again at once", SETTLE,
+     "    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;", "    slot->settle.due_ms = store_now;"),
+    ("keyless-is-judged", "the policy judges a missing key as a failed attempt", SETTLE,
+     "    } else if (outcome->put_off_ms) {", "    } else if (false) {"),
 
     # ---- rows that cannot be taken away
     ("stuck-holds-no-key", "a row that cannot go, and was not delivered, does not hold its key", SETTLE,
@@ -325,7 +340,7 @@ MISTAKES = [
     ("reserve-kept-at-stop", "what is in reserve is sent although the relay drains", ENGINE,
      "        hk_reserve_give_back(e, &e->dests[e->awake[k]], now_ms);\n}", "        (void)0;\n}"),
     ("reserve-over-cap", "what is in reserve is sent although there is no free place", ENGINE,
-     "        if (d->sending >= d->cap) {", "        if (false) {"),
+     "        if (d->full || d->sending >= hk_room_places(d)) {", "        if (d->full) {"),
 
     # ---- many lanes
     ("shard-let-go-in-hand", "a shard is given away with something of it in hand", SHARDS,
@@ -385,6 +400,26 @@ MISTAKES = [
     ("payload-told", "the log tells a payload", LETTERS,
      "(struct hk_event_line){.ev = HK_LOG_EDIT, .hash = msg->hash}",
      "(struct hk_event_line){.ev = HK_LOG_EDIT, .hash = msg->hash, .actor = hk_str_of(msg->payload)}"),
+
+    # ---- sinks without room
+    ("no-room-forgotten", "a destination is sent to though its sink has no room", ROOM,
+     "    d->full = true;\n", ""),
+    ("room-not-heard", "a destination waits for ever for room that is there", ROOM,
+     "    d->full = false;\n", ""),
+    ("no-room-charged", "a message that found no room is retried as if it had failed", ROOM,
+     "    hk_slot_give_back(e, i, now_ms);\n}", "    hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);\n}"),
+    ("no-room-delivered", "a message that found no room counts as sent", ROOM,
+     "    hk_slot_give_back(e, i, now_ms);\n}", "    hk_slot_settle(e, i, HK_SETTLE_SENT, now_ms);\n}"),
+    ("no-room-takes-a-place", "a refused send keeps its destination's place", ROOM,
+     "    d->sending--;\n", ""),
+    ("no-room-never-ends", "a refused send is under way for ever", ROOM,
+     "    e->load.sending--;\n", ""),
+    ("claimed-without-room", "messages are claimed for a sink without room, and given back", CHOOSE,
+     "    if (d->paused || d->full || hk_dest_rests(d)", "    if (d->paused || hk_dest_rests(d)"),
+    ("sent-without-room", "what was claimed is sent to a sink without room", ENGINE,
+     "        if (d->full && (slot->alone || !d->sending)) { /* nothing shows that there will be room soon */\n"
+     "            hk_slot_give_back(e, i, now_ms);\n            continue;\n        }\n        if (d->full || d->sending",
+     "        if (d->sending"),
 
     # ---- redrives
     ("canary-not-waited-for", "a redrive goes on before its canary has arrived", REDRIVE,

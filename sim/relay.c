@@ -123,7 +123,7 @@ void hk_world_relay_start(struct world *w, size_t relay)
     r->stopped = r->draining = false;
     r->handle = (struct hk_model_handle){.polled = false};
     r->idle_spins = 0;
-    r->paused = 0;
+    r->paused = r->full = 0;
     memset(r->open_until_ms, 0, sizeof r->open_until_ms);
     w->options.seed = hk_rng_next(&w->fault_rng);
     if (hk_engine_new(&w->options, clock_of(w, r), &r->engine, &err) != HK_OK) {
@@ -251,6 +251,29 @@ static void stopped(struct world *w, size_t relay)
         hk_world_at(w, w->now + hk_world_between(&w->fault_rng, 0, 2000), EV_START, relay, 0);
 }
 
+/* The message is sealed, and this relay has no key for it now: it is not sent, and the engine knows. */
+static bool is_keyless(struct world *w, size_t relay, const struct hk_action *action)
+{
+    struct relay *r = &w->relays[relay];
+    if (!w->c.p_keyless || w->healed || !hk_world_chance(&w->keyless_rng, w->c.p_keyless))
+        return false;
+    const struct hk_message *m = action->message;
+    struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_LOCAL},
+                                 .put_off_ms = (uint64_t)hk_world_between(&w->keyless_rng, 3000, 8000)};
+    hk_world_log(w, (struct hk_event_line){.ev = HK_LOG_KEYLESS,
+                                           .m = m->message_id,
+                                           .dest = hk_str_of(w->dests[r->dest_of[action->dest]].name),
+                                           .relay = hk_str_of(r->name),
+                                           .source = m->source == HK_FROM_RETRY ? 'r' : 'o',
+                                           .id = m->id,
+                                           .lane = action->lane,
+                                           .claim = action->claim,
+                                           .life = m->life});
+    hk_engine_on_outcome(r->engine, clock_of(w, r), action->slot, &outcome);
+    w->result->faults++;
+    return true;
+}
+
 /* False: the process is not there any more, or waits. */
 static bool perform(struct world *w, size_t relay, const struct hk_action *action)
 {
@@ -267,7 +290,14 @@ static bool perform(struct world *w, size_t relay, const struct hk_action *actio
         abort_sends(w, relay);
         return true;
     case HK_ACT_SEND: {
-        size_t number = hk_world_send_start(w, relay, action);
+        if (is_keyless(w, relay, action)) /* the payload is opened before the sink is asked */
+            return w->result->ok;
+        bool room = hk_world_has_room(w, relay, r->dest_of[action->dest]);
+        size_t number = hk_world_send_start(w, relay, action, room);
+        if (w->result->ok && !room) {
+            hk_world_room_refused(w, relay, w->sends[number]);
+            return w->result->ok;
+        }
         if (w->result->ok && w->sends[number]->msg->poison) {
             hk_world_relay_crash(w, relay);
             return false;
@@ -348,5 +378,6 @@ void hk_world_relay_answer(struct world *w, const struct event *ev)
         hk_world_log_dest(w, send->dest);
     }
     hk_engine_on_outcome(r->engine, clock_of(w, r), send->slot, &outcome);
+    hk_world_room_freed(w, send->relay, send->dest);
     run(w, send->relay);
 }

@@ -39,6 +39,9 @@
 #define RETRY(t, m, row, claim, n, due)   SETTLE(t, m, row, claim, "retry", n, ",\"rows\":1,\"due\":" #due)
 #define DEAD(t, m, row, claim, n, reason)                                                                    \
     SETTLE(t, m, row, claim, "dead", n, ",\"rows\":1,\"reason\":\"" reason "\"")
+#define BUSY(t, m, row, claim)   LINE(t, "busy", HAND(m, row, claim))
+#define BACK(t, m, row, claim)   SETTLE(t, m, row, claim, "release", 0, ",\"rows\":1")
+#define ROOM(t)                  LINE(t, "room", ",\"relay\":\"r\",\"dest\":\"d\"")
 #define ORPHAN(t, m, row, claim) LINE(t, "orphan", HAND(m, row, claim))
 #define ACT(t, ev, m)            LINE(t, ev, ",\"m\":\"" m "\",\"dest\":\"d\",\"actor\":\"me\"")
 #define NEXT                     ",\"m\":\"m\",\"dest\":\"d\",\"relay\":\"s\",\"row\":\"r1\",\"lane\":2,\"claim\":2,\"life\":1"
@@ -48,6 +51,9 @@
 #define UNDER_WAY   DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) SEND(4, "m", "o1", 1, 1)
 #define DELIVERED   UNDER_WAY RECV(5, "m") CONFIRM(6, "m", "o1", 1) SETTLED_SENT(7, "m", "o1", 1, 1)
 #define FAILED_ONCE UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) RETRY(7, "m", "o1", 1, 1, 50)
+
+#define KEYLESS(t, m, row, claim) LINE(t, "keyless", HAND(m, row, claim))
+#define UNOPENED                  DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) KEYLESS(4, "m", "o1", 1)
 
 /* Died, and in its second life arrived. */
 #define DIED  UNDER_WAY REFUSED(5, "m") FAIL(6, "m", "o1", 1, 0, 0) DEAD(7, "m", "o1", 1, 1, "HTTP_422")
@@ -184,6 +190,15 @@ static const struct row bad[] = {
      ""},
     {"I6", "retried without an attempt",
      COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) RETRY(7, "m", "o1", 1, 1, 50), ""},
+    {"I27", "sent though it cannot be opened",
+     DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) KEYLESS(4, "m", "o1", 1)
+         SEND(5, "m", "o1", 1, 1),
+     ""},
+    {"I27", "dead of a key that is missing", UNOPENED DEAD(5, "m", "o1", 1, 0, "LOCAL_ERROR"), ""},
+    {"I27", "given back for want of a key, to come again at once",
+     UNOPENED SETTLE(5, "m", "o1", 1, "release", 0, ",\"rows\":1"), ""},
+    {"I27", "does not wait for its key", UNOPENED RETRY(5, "m", "o1", 1, 0, 4), ""},
+    {"I13", "charged for a key that is missing", UNOPENED RETRY(5, "m", "o1", 1, 1, 50), ""},
     {"I7", "more attempts than allowed",
      UNDER_WAY FAIL(6, "m", "o1", 1, 0, 0)
          SETTLE(7, "m", "o1", 1, "retry", 1, ",\"rows\":1,\"due\":9,\"x\":1") CLAIM(9, "m", "r1", 2)
@@ -300,6 +315,15 @@ static const struct row bad[] = {
     {"I15", "more at once than the cap",
      DEST("none") COMMIT PUT(1, "n", "") ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) CLAIM(3, "n", "o2", 1)
          SEND(4, "m", "o1", 1, 1) SEND(4, "n", "o2", 1, 1),
+     ""},
+    {"I26", "retried for want of room", UNDER_WAY BUSY(4, "m", "o1", 1) RETRY(7, "m", "o1", 1, 1, 50), ""},
+    {"I26", "sent again before there was room",
+     UNDER_WAY BUSY(4, "m", "o1", 1) BACK(5, "m", "o1", 1) CLAIM(6, "m", "o1", 2) SEND(7, "m", "o1", 2, 1),
+     ""},
+    {"I26", "claimed and given back without end",
+     UNDER_WAY BUSY(4, "m", "o1", 1) BACK(5, "m", "o1", 1) CLAIM(6, "m", "o1", 2) BACK(6, "m", "o1", 2)
+         CLAIM(7, "m", "o1", 3) BACK(7, "m", "o1", 3) CLAIM(8, "m", "o1", 4) BACK(8, "m", "o1", 4)
+             CLAIM(9, "m", "o1", 5) BACK(9, "m", "o1", 5) CLAIM(10, "m", "o1", 6) BACK(10, "m", "o1", 6),
      ""},
     {"I18", "sent while it drains",
      DEST("none") COMMIT ACQUIRE(2, 1, 500) CLAIM(3, "m", "o1", 1) LINE(4, "drain", ",\"relay\":\"r\"")
@@ -420,6 +444,10 @@ static const struct row good[] = {
     {"", "a wait begins anew when the store's time is set back", SET_BACK(111), ""},
     {"", "a sleeper releases its lane after a reset", SET_BACK(111) LINE(20, "release", ",\"lane\":1"), ""},
     {"", "nothing at all", "", ""},
+    {"", "sent when there was room",
+     UNDER_WAY BUSY(4, "m", "o1", 1) BACK(5, "m", "o1", 1) ROOM(6) CLAIM(7, "m", "o1", 2)
+         SEND(8, "m", "o1", 2, 1) RECV(9, "m") CONFIRM(10, "m", "o1", 2) SETTLED_SENT(11, "m", "o1", 2, 1),
+     ""},
     {"", "delivered", DELIVERED END, SENT_ROW TABLE("attempts", "m", ",\"n\":1,\"life\":1")},
     {"", "a log that is cut off", UNDER_WAY, ""},
     {"", "what was due by a clock that was wrong just now",
@@ -445,6 +473,10 @@ static const struct row good[] = {
     {"", "one that killed relays goes alone, and others before and after it",
      SUSPECT CLAIM(8, "m", "r1", 4) SEND(9, "m", "r1", 4, 1) RECV(10, "m") CONFIRM(11, "m", "r1", 4)
          SETTLED_SENT(12, "m", "r1", 4, 1) CLAIM(13, "n", "o2", 5) SEND(14, "n", "o2", 5, 1),
+     ""},
+    {"", "waits for its key, uncharged, and is sent when it is there",
+     UNOPENED RETRY(5, "m", "o1", 1, 0, 30) CLAIM(31, "m", "r1", 2) SEND(32, "m", "r1", 2, 1) RECV(33, "m")
+         CONFIRM(34, "m", "r1", 2) SETTLED_SENT(35, "m", "r1", 2, 1),
      ""},
     {"", "counted, and nobody acted", DELIVERED END, SENT_ROW TOTALS(1, 0, 0)},
     {"", "discarded, and in the audit", DIED ACT(8, "discard", "m") END,

@@ -130,6 +130,7 @@ static void heal(struct world *w)
     for (size_t i = 0; i < w->c.n_relays; i++)
         if (w->relays[i].stopped)
             hk_world_relay_cont(w, i);
+    hk_world_room_healed(w);
     hk_world_at(w, w->now, EV_CHECK, 0, 0);
 }
 
@@ -186,6 +187,7 @@ static bool is_relays(const struct world *w, const struct event *ev)
     case EV_REPLY:
     case EV_ANSWER:
     case EV_LEARN:
+    case EV_ROOM:
         return true;
     case EV_APPLY:
         return w->relays[ev->who].store_waits;
@@ -266,6 +268,9 @@ static void dispatch(struct world *w, const struct event *ev)
         break;
     case EV_FORGET:
         hk_world_store_forget(w);
+        break;
+    case EV_ROOM:
+        hk_world_room_step(w, ev);
         break;
     case EV_HEAL:
         heal(w);

@@ -75,6 +75,7 @@ static void go_by(struct world *w, struct relay *r, size_t dest, const struct de
     struct hk_engine_dest conf = read->conf;
     struct hk_err err;
     size_t place = hk_engine_find_dest(r->engine, w->dests[dest].name);
+    hk_world_room_tell(w, (size_t)(r - w->relays), dest); /* it gets another sink */
     if (!read->there) {
         if (l->there || l->version < 0)
             log_learnt(w, r, dest, "gone");

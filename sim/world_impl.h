@@ -33,6 +33,8 @@ enum stream {
     RNG_CEILING,
     RNG_RESET,
     RNG_DEFINE,
+    RNG_ROOM,
+    RNG_KEYLESS,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -87,6 +89,7 @@ struct config {
     size_t first_kept;     /* from this one on they are */
     int64_t define_gap_ms; /* 0 = nobody changes them */
     uint32_t p_held;       /* a relay cannot use one */
+    uint32_t p_keyless;    /* per send: the message is sealed, and the relay has no key */
     bool desk_hurry;       /* one act follows on the other, and most are requeues: world_crowd.c */
 };
 
@@ -114,6 +117,10 @@ struct dest {
     int64_t turn_ms;  /* it waits for a place no longer (I21); 0 = that is not judged */
     bool unknown;     /* … and not before its first answer, which shows how quick it is */
     int64_t outage_from, outage_to;
+    /* its sink (world_room.c) */
+    uint32_t window; /* takes so many at once; 0 = any number */
+    int64_t blocked_from, blocked_to;
+    int64_t together_ms; /* answers come at multiples of this; 0 = each by itself */
     struct hk_rng rng;
     struct hk_breaker_options breaker;
 };
@@ -167,6 +174,7 @@ struct relay {
     struct call call;
     uint64_t wake; /* number of the wake-up that counts */
     uint32_t idle_spins;
+    uint32_t full;                     /* destinations (bits) whose sinks told it that they have no room */
     uint32_t paused;                   /* destinations (bits) that it knows to be */
     int64_t open_until_ms[ROOM_DESTS]; /* what it was told of breakers */
     size_t dest_of[ROOM_DESTS];        /* by the engine's place */
@@ -200,6 +208,7 @@ enum event_kind {
     EV_REDRIVE, /* a step of the jobs that run */
     EV_KEEP,    /* a standby comes so far … */
     EV_FORGET,  /* … and takes over */
+    EV_ROOM,    /* a relay hears that a sink has room again */
     EV_HEAL,
     EV_CHECK /* is everything at rest? */
 };
@@ -227,8 +236,8 @@ struct world {
     struct hk_model_watch watch;
     bool maintenance; /* no relay is started */
     struct defined defined[ROOM_DESTS];
-    struct hk_rng define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng, more_rng,
-        stuck_rng, desk_rng;
+    struct hk_rng room_rng, define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng,
+        more_rng, stuck_rng, desk_rng, keyless_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];
@@ -315,8 +324,18 @@ void hk_world_redrive_step(struct world *w);
 /* world_crowd.c */
 void hk_world_crowd_draw(struct world *w, uint64_t seed);
 
+/* world_room.c */
+void hk_world_room_draw(struct world *w, uint64_t seed);
+bool hk_world_has_room(const struct world *w, size_t relay, size_t dest);
+void hk_world_room_refused(struct world *w, size_t relay, struct send *send);
+void hk_world_room_freed(struct world *w, size_t relay, size_t dest);
+void hk_world_room_healed(struct world *w);
+void hk_world_room_tell(struct world *w, size_t relay, size_t dest);
+void hk_world_room_step(struct world *w, const struct event *ev);
+
 /* destination.c */
-size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action);
+/* `room`: false = it is asked for, and goes nowhere. */
+size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action *action, bool room);
 void hk_world_send_received(struct world *w, struct send *send);
 /* Fills the facts of what came of it. `header` must outlive them. */
 void hk_world_send_facts(struct world *w, struct send *send, struct hk_header *header, char value[24],

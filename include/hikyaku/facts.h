@@ -61,8 +61,12 @@ struct hk_facts {
     uint64_t duration_ms;
     const struct hk_header *headers; /* of the response: for hints and header rules */
     size_t n_headers;
-    struct hk_str body;  /* the first bytes of the response, for body rules */
-    struct hk_str error; /* one line for a person */
+    struct hk_str body;        /* the first bytes of the response, for body rules */
+    struct hk_str error;       /* one line for a person */
+    struct hk_str broker_code; /* the broker's own, "312"; "" = it is no broker, or it named none */
+    bool placed;               /* a broker said where it put the message: the next two */
+    int32_t partition;         /* -1 = it has none */
+    int64_t sequence;          /* offset, sequence or delivery tag */
 };
 
 /* Stable lower-case name as used in `classify: match`, e.g. "timeout"; "none" for HK_FAULT_NONE. */

@@ -16,6 +16,7 @@
 #include <hikyaku/policies.h>
 #include <hikyaku/policy.h>
 #include <hikyaku/rng.h>
+#include <hikyaku/sealer.h>
 
 #ifdef __cplusplus
 extern "C" {

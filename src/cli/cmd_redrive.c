@@ -209,7 +209,8 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
     char rate[HK_SHOW_NUMBER], text[64];
     (void)hk_buf_addf(out, "redrive %" PRId64 ": %s ", job->id, hk_redrive_status_name(job->status));
     write_bar(out, f);
-    (void)hk_buf_addf(out, "\nrequeued   %" PRIu64 " of %" PRIu64, f->requeued, f->total);
+    (void)hk_buf_addf(out, "\nrequeued   %" PRIu64 " of %" PRIu64, f->requeued,
+                      f->total > f->requeued ? f->total : f->requeued);
     if (job->later > 0)
         (void)hk_buf_addf(out, " (%" PRIu64 " matched only after the start)", job->later);
     (void)hk_buf_addf(out,

@@ -323,6 +323,21 @@ void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *
                       "the mask hides nothing: give \"paths\" or \"headers\"");
 }
 
+/* Two keys of one id, and sealing without any. */
+void hk_check_seal(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_conf_seal *seal = section;
+    const struct hk_conf_seal_key *keys = seal->keys.items;
+    if (hk_walk_failed(walk))
+        return;
+    if (seal->mode != HK_SEAL_OFF && !seal->keys.n)
+        hk_walk_error(walk, hk_walk_at(walk, node, "mode"), "there is nothing to seal with: give \"keys\"");
+    for (size_t i = 0; i < seal->keys.n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(keys[i].id, keys[k].id) == 0)
+                hk_walk_error(walk, hk_walk_at(walk, node, "keys"), "two keys have the id %s", keys[i].id);
+}
+
 /* A destination that a route names twice would get each message twice: a message is known by its id and its destination. */
 void hk_check_route(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {

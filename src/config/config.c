@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "config/build.h"
 #include "config/interp.h"
+#include "config/keys.h"
 #include "config/policies_impl.h"
 #include "config/tables.h"
 #include "config/walk.h"
@@ -293,7 +294,11 @@ enum hk_code hk_config_parse(const char *text, size_t len, const char *file, con
     if (!config)
         return HK_NOMEM;
     hk_walk_defaults(&hk_root_table, config);
-    enum hk_code rc = parse_into(text, len, file, env ? env : hk_config_env_system(), diags, config);
+    if (!env)
+        env = hk_config_env_system();
+    enum hk_code rc = parse_into(text, len, file, env, diags, config);
+    if (rc == HK_OK)
+        rc = hk_config_make_keys(config, env, NULL); /* what may be wrong with them was said already */
     if (rc != HK_OK) {
         hk_config_free(config);
         return rc;
@@ -353,6 +358,7 @@ void hk_config_free(struct hk_config *config)
     for (size_t i = 0; i < config->policy_conf.n; i++)
         hk_policy_free(items[i].built);
     hk_policies_free(config->policies);
+    hk_keyring_free(config->keys);
     hk_pool_wipe(&config->arena);
     hk_mem_free(config);
 }

@@ -19,6 +19,7 @@
 #include "config/diag.h"
 #include "config/env.h"
 #include "core/alert.h"
+#include "payload/keyring.h"
 
 #define HK_CONFIG_NEVER UINT64_MAX /* a retention that does not end, a count that is not bounded */
 
@@ -123,6 +124,8 @@ struct hk_conf_telemetry {
     enum hk_conf_compression compression;
     struct hk_conf_list headers; /* of struct hk_conf_header */
     double sample;               /* 0 to 1, of the traces that begin here */
+    bool traces, metrics;        /* what is sent */
+    uint64_t metrics_interval_ms;
 };
 
 struct hk_conf_header {
@@ -282,6 +285,29 @@ struct hk_conf_mask {
     struct hk_conf_list headers; /* of const char *: names */
 };
 
+/* ---- sealed payloads ---- */
+
+#define HK_SEAL_COMMAND_MAX 32
+
+struct hk_conf_seal_key {
+    uint32_t given;
+    const char *id;
+    const char *file, *env, *credential; /* one of these; NULL: not given */
+    struct hk_conf_list command;         /* of const char *; empty: not given */
+};
+
+enum hk_conf_seal_mode {
+    HK_SEAL_OFF = 0,
+    HK_SEAL_END
+};
+
+struct hk_conf_seal {
+    uint32_t given;
+    enum hk_conf_seal_mode mode;
+    const char *store;
+    struct hk_conf_list keys; /* of struct hk_conf_seal_key; the newest first */
+};
+
 /* ---- channels and alerts ---- */
 
 struct hk_conf_slack {
@@ -386,6 +412,9 @@ struct hk_config {
     struct hk_conf_list routes;
     struct hk_conf_list validate;
     struct hk_conf_list masks;
+    struct hk_conf_seal seal;
+    struct hk_keyring *keys;      /* of `seal`; NULL: there are none */
+    void *key_sources;            /* keys.c knows */
     struct hk_conf_list channels; /* of struct hk_conf_channel */
     struct hk_conf_alerts alerts;
     struct hk_policies *policies; /* presets, then the file's, with the default set */

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "config/env.h"
+#include "config/keys.h"
 
 static const char *get_variable(void *arg, const char *name)
 {
@@ -48,6 +50,7 @@ static enum hk_code read_all(int fd, struct hk_buf *out, struct hk_err *err)
         if (n == 0)
             return HK_OK;
         enum hk_code rc = hk_buf_add(out, chunk, (size_t)n);
+        hk_mem_wipe(chunk, (size_t)n); /* it may have been a key */
         if (rc == HK_TOOBIG)
             return hk_err_set(err, rc, "over %zu bytes", out->max);
         if (rc != HK_OK)
@@ -76,13 +79,16 @@ static enum hk_code read_file(void *arg, const char *path, struct hk_buf *out, s
 const struct hk_config_env *hk_config_env_system(void)
 {
     static const struct hk_config_env env = {
-        .get = get_variable, .read_file = read_file, .foreign_custom = true};
+        .get = get_variable, .read_file = read_file, .run = hk_config_run, .foreign_custom = true};
     return &env;
 }
 
 const struct hk_config_env *hk_config_env_operator(void)
 {
-    static const struct hk_config_env env = {
-        .get = get_variable, .read_file = read_file, .foreign_custom = true, .without_secrets = true};
+    static const struct hk_config_env env = {.get = get_variable,
+                                             .read_file = read_file,
+                                             .run = hk_config_run,
+                                             .foreign_custom = true,
+                                             .without_secrets = true};
     return &env;
 }

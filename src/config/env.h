@@ -17,6 +17,8 @@ struct hk_config_env {
     /* Appends the file's bytes to `out`, whose maximum is the caller's; HK_TOOBIG when it is larger. Messages say
      * what is wrong without naming the path. A NULL pointer: no file can be read. */
     enum hk_code (*read_file)(void *arg, const char *path, struct hk_buf *out, struct hk_err *err);
+    /* Runs a program without a shell and appends what it prints to `out`. A NULL pointer: no program can be run. */
+    enum hk_code (*run)(const char *const *argv, struct hk_buf *out, struct hk_err *err);
     void *arg;
     /* Policies and custom operations made in code, which the file may name; may be NULL. */
     const struct hk_policies *known;

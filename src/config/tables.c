@@ -226,7 +226,7 @@ static const struct hk_word compression_words[] = {
 static const struct hk_opt telemetry_opts[] = {
     {"endpoint", HK_OPT_STRING, AT(struct hk_conf_telemetry, endpoint), .min = 1, .max = 2048, .fallback = "",
      .otherwise = "off", .example = "http://127.0.0.1:4318", .check = hk_text_check_http_url,
-     .help = "OpenTelemetry collector; /v1/traces is added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
+     .help = "OpenTelemetry collector; /v1/traces and /v1/metrics are added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
     {"protocol", HK_OPT_ENUM, AT(struct hk_conf_telemetry, protocol), .words = otlp_words,
      .fallback = "http/protobuf", .help = "of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
     {"compression", HK_OPT_ENUM, AT(struct hk_conf_telemetry, compression), .words = compression_words,
@@ -236,6 +236,12 @@ static const struct hk_opt telemetry_opts[] = {
     {"sample", HK_OPT_DOUBLE, AT(struct hk_conf_telemetry, sample), .fmin = 0, .fmax = 1, .fallback = "1",
      .help =
          "share of the traces that begin here; the others do as traceparent says. OTEL_TRACES_SAMPLER wins"},
+    {"traces", HK_OPT_BOOL, AT(struct hk_conf_telemetry, traces), .fallback = "true",
+     .help = "send spans; OTEL_TRACES_EXPORTER=none wins"},
+    {"metrics", HK_OPT_BOOL, AT(struct hk_conf_telemetry, metrics), .fallback = "true",
+     .help = "send the metrics of /metrics; OTEL_METRICS_EXPORTER=none wins"},
+    {"metrics_interval", HK_OPT_DURATION, AT(struct hk_conf_telemetry, metrics_interval_ms), .min = 100,
+     .max = 3600000, .fallback = "60s", .help = "how often; OTEL_METRIC_EXPORT_INTERVAL wins"},
 };
 
 static const struct hk_opt_table telemetry_table = {
@@ -609,6 +615,63 @@ static const struct hk_opt_table mask_table = {
     .check = hk_check_mask,
 };
 
+/* ---- sealed payloads ---- */
+
+static const struct hk_opt command_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 4096, .check = hk_text_check_printable, .example = "kms-decrypt"};
+
+static const struct hk_opt seal_key_opts[] = {
+    {"id", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_seal_key, id), .min = 1,
+     .max = HK_KEY_ID_MAX - 1, .check = hk_text_check_key_id, .example = "2026-11",
+     .help = "stands in every payload that the key sealed; never give it to another key"},
+    {"file", HK_OPT_PATH, HK_OPT_CHOICE, AT(struct hk_conf_seal_key, file), .min = 1, .max = 4096,
+     .example = "/run/keys/hikyaku", .help = "a file with 32 bytes in base64, or …"},
+    {"env", HK_OPT_STRING, HK_OPT_CHOICE, AT(struct hk_conf_seal_key, env), .min = 1, .max = 255,
+     .check = hk_text_check_printable, .example = "HIKYAKU_KEY", .help = "… the name of a variable, or …"},
+    {"credential", HK_OPT_NAME, HK_OPT_CHOICE, AT(struct hk_conf_seal_key, credential), .min = 1, .max = 255,
+     .example = "hikyaku-key", .help = "… of a credential that systemd gives the relay, or …"},
+    {"command", HK_OPT_LIST, HK_OPT_CHOICE | HK_OPT_ONE, AT(struct hk_conf_seal_key, command), .min = 1,
+     .max = HK_SEAL_COMMAND_MAX, .elem = &command_elem, .example = "[/usr/local/bin/kms-decrypt, hikyaku]",
+     .help =
+         "… a program that prints it, without a shell, in at most 10 s; a relay runs it once, at its start"},
+};
+
+static const struct hk_opt_table seal_key_table = {
+    .name = "key",
+    .where = "seal.keys[]",
+    .size = sizeof(struct hk_conf_seal_key),
+    .opts = seal_key_opts,
+    .n_opts = HK_COUNT(seal_key_opts),
+    .example = "{ id: \"2026-11\", file: /run/keys/hikyaku }",
+};
+
+static const struct hk_word seal_words[] = {{"off", HK_SEAL_OFF}, {"end", HK_SEAL_END}, {NULL, 0}};
+
+static const struct hk_opt seal_opts[HK_SEAL_NOPTS] = {
+    [HK_SEAL_MODE_OPT] = {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words,
+                          .fallback = "off",
+                          .help =
+                              "end: hikyaku enqueue seals payloads; what is sealed is opened in every mode"},
+    [HK_SEAL_STORE_OPT] = {"store", HK_OPT_STRING, AT(struct hk_conf_seal, store), .min = 1,
+                           .max = HK_SEAL_STORE_MAX - 1, .check = hk_text_check_key_id, .fallback = "hikyaku",
+                           .example = "shop",
+                           .help =
+                               "a name for the outbox: what was sealed for another one opens nowhere here"},
+    [HK_SEAL_KEYS_OPT] = {"keys", HK_OPT_LIST, AT(struct hk_conf_seal, keys), .max = HK_KEYS_MAX,
+                          .sub = &seal_key_table, .example = "[{ id: \"2026-11\", file: /run/keys/hikyaku }]",
+                          .help = "the newest first: it seals, and all of them open"},
+};
+
+static const struct hk_opt_table seal_table = {
+    .name = "seal",
+    .where = "seal",
+    .size = sizeof(struct hk_conf_seal),
+    .opts = seal_opts,
+    .n_opts = HK_SEAL_NOPTS,
+    .example = "{ mode: end, keys: [{ id: \"2026-11\", file: /run/keys/hikyaku }] }",
+    .check = hk_check_seal,
+};
+
 static const struct hk_opt root_opts[] = {
     {"store", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_config, store), .sub = &store_table,
      .help = "where the outbox is"},
@@ -642,6 +705,8 @@ static const struct hk_opt root_opts[] = {
     {"masks", HK_OPT_LIST, AT(struct hk_config, masks), .max = 1000, .sub = &mask_table,
      .example = "[{ event_type: \"Order*\", paths: [customer.email] }]",
      .help = "personal data: shown as *** wherever messages are shown, logged or exported"},
+    {"seal", HK_OPT_SECTION, AT(struct hk_config, seal), .sub = &seal_table,
+     .help = "payloads that only the holder of a key can read (docs/personal-data.md)"},
     {"channels", HK_OPT_MAP, AT(struct hk_config, channels), .max = 32, .sub = &hk_channel_table,
      .example = "{ ops: { slack: { url: \"${SLACK_URL}\" } } }",
      .help = "how people are told of alerts, by name"},
@@ -675,6 +740,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
         &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
         &queue_table,      &queues_table,         &definitions_table,
+        &seal_table,       &seal_key_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

@@ -125,6 +125,13 @@ enum {
     HK_POLICY_NOPTS
 };
 
+enum {
+    HK_SEAL_MODE_OPT,
+    HK_SEAL_STORE_OPT,
+    HK_SEAL_KEYS_OPT,
+    HK_SEAL_NOPTS
+};
+
 struct hk_conf_policy {
     uint32_t given;
     const char *name, *preset, *custom;
@@ -267,6 +274,7 @@ void hk_check_queues(struct hk_walk *walk, const struct hk_yaml_node *node, void
 void hk_check_route(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_validate(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_mask(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_seal(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_channel(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_email(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_quiet(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -80,6 +80,16 @@ bool hk_text_check_header_value(struct hk_str s, char why[HK_WHY_MAX])
     return true;
 }
 
+bool hk_text_check_key_id(struct hk_str s, char why[HK_WHY_MAX])
+{
+    bool good = s.len > 0;
+    for (size_t i = 0; i < s.len && good; i++)
+        good = hk_ascii_isalpha(s.ptr[i]) || hk_ascii_isdigit(s.ptr[i]) || s.ptr[i] == '-' || s.ptr[i] == '_';
+    if (!good)
+        (void)snprintf(why, HK_WHY_MAX, "has letters, digits, '-' and '_' only");
+    return good;
+}
+
 bool hk_text_check_header_name(struct hk_str s, char why[HK_WHY_MAX])
 {
     return hk_text_is_token(s) ||

@@ -30,6 +30,7 @@ hk_opt_check_fn hk_text_check_listen;
 hk_opt_check_fn hk_text_check_host;   /* a name or an address, without port */
 hk_opt_check_fn hk_text_check_origin; /* https://host, http://host:port */
 hk_opt_check_fn hk_text_check_header_name;
+hk_opt_check_fn hk_text_check_key_id; /* of a key, or of the store that it seals for */
 hk_opt_check_fn hk_text_check_header_value;
 hk_opt_check_fn hk_text_check_printable;
 hk_opt_check_fn hk_text_check_user;

@@ -8,6 +8,7 @@
 #include <hikyaku/facts.h>
 
 bool hk_encoding_is_base64(struct hk_str encoding);
-bool hk_encoding_is_known(struct hk_str encoding); /* that, utf8, or "" */
+bool hk_encoding_is_sealed(struct hk_str encoding);
+bool hk_encoding_is_known(struct hk_str encoding); /* one of these, utf8, or "" */
 
 #endif

@@ -173,7 +173,11 @@ static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out
     while (hk_ring_pop(&e->ready, &i)) {
         struct hk_slot *slot = &e->slots[i];
         struct hk_dest *d = &e->dests[slot->dest];
-        if (d->sending >= d->cap) {
+        if (d->full && (slot->alone || !d->sending)) { /* nothing shows that there will be room soon */
+            hk_slot_give_back(e, i, now_ms);
+            continue;
+        }
+        if (d->full || d->sending >= hk_room_places(d)) {
             hk_reserve_add(e, i);
             continue;
         }
@@ -499,7 +503,7 @@ bool hk_engine_hungry(const struct hk_engine *e)
         return false;
     for (size_t k = 0; k < e->n_awake; k++) {
         const struct hk_dest *d = &e->dests[e->awake[k]];
-        if (!d->behind && !d->paused && d->in_flight < d->cap)
+        if (!d->behind && !d->paused && !d->full && d->in_flight < d->cap)
             return true;
     }
     return e->n_awake < e->n_known;
@@ -532,6 +536,7 @@ bool hk_engine_view_dest(const struct hk_engine *e, size_t dest, int64_t now_ms,
         .in_flight = d->sending,
         .concurrency = d->cap,
         .paused = d->paused,
+        .full = d->full,
         .breaker = d->breaker ? hk_breaker_state(d->breaker, now_ms) : HK_BREAKER_CLOSED,
         .ready_at_ms = d->breaker ? hk_ms_later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at,
     };

@@ -115,14 +115,20 @@ struct hk_outcome {
     /* NULL, or what fills the first two, and facts.error, when somebody wants them: of what went well nobody does. */
     void (*show)(struct hk_outcome *outcome);
     void *show_arg;
+    /* The receiver's words may repeat what the message hides: beside the status and `facts.error` nothing of them is kept. */
+    bool hushed;
+    /* Not 0: nothing was sent, since a key of ours is missing. No attempt is charged, whatever the policy says, and the message waits
+     * for so long. `facts.error` says why. */
+    uint64_t put_off_ms;
 };
 
 /* Counters that only grow. */
 struct hk_engine_stats {
     uint64_t claimed, sends, sent, retried, dead, released, deferred, fanned_out;
     uint64_t stale_settles, lanes_lost, store_errors, scans, exchanges, polls;
-    uint64_t stuck; /* settles that the store refused: the row stays, and is not sent again */
-    uint64_t swept; /* found by the sweep: must stay 0 on a store whose ids are in commit order */
+    uint64_t stuck;   /* settles that the store refused: the row stays, and is not sent again */
+    uint64_t no_room; /* of the sends: those that a sink had no room for */
+    uint64_t swept;   /* found by the sweep: must stay 0 on a store whose ids are in commit order */
 };
 
 enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_ms,
@@ -148,6 +154,12 @@ void hk_engine_on_done(struct hk_engine *engine, int64_t now_ms, enum hk_code rc
 /* A send is over (also after HK_ACT_ABORT). */
 void hk_engine_on_outcome(struct hk_engine *engine, int64_t now_ms, uint32_t slot,
                           const struct hk_outcome *outcome);
+
+/* The sink of this send had no room: nothing was sent, nothing is charged. The message is given back, and its destination gets
+ * nothing more before hk_engine_on_room. */
+void hk_engine_on_busy(struct hk_engine *engine, int64_t now_ms, uint32_t slot);
+/* There is room again, or the destination has another sink: said once or several times, also of one that never was full. */
+void hk_engine_on_room(struct hk_engine *engine, int64_t now_ms, size_t dest);
 
 /* Somebody says that there may be something new: polls soon, but never more often than every few milliseconds, however
  * often it is said. */
@@ -190,6 +202,7 @@ struct hk_dest_view {
     uint64_t seen; /* fresh messages for it that came by; only grows */
     uint32_t in_flight, concurrency;
     bool paused;
+    bool full;                     /* its sink has no room */
     enum hk_breaker_state breaker; /* closed, too, where it has none */
     int64_t ready_at_ms;           /* before that limiter or breaker let nothing through; monotonic */
 };

@@ -112,8 +112,8 @@ static uint32_t three_quarters(uint32_t n)
 int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enum hk_source source,
                          int64_t now_ms)
 {
-    if (d->paused || hk_dest_rests(d) || d->in_flight >= hk_dest_room(e, d) || !hk_share_has_place(e, d) ||
-        hk_share_lacks_bytes(e, d))
+    if (d->paused || d->full || hk_dest_rests(d) || d->in_flight >= hk_dest_room(e, d) ||
+        !hk_share_has_place(e, d) || hk_share_lacks_bytes(e, d))
         return INT64_MAX;
     if (source == HK_FROM_RETRY &&
         (d->retries_in_flight >= three_quarters(d->cap) ||

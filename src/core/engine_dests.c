@@ -102,7 +102,7 @@ void hk_dest_wake(struct hk_engine *e, size_t dest)
 /* Nothing is in hand, nothing to be read, asked or told, and polls say nothing of it. */
 static bool is_idle(const struct hk_dest *d)
 {
-    bool work = d->in_hand || d->behind || d->retry_due_ms != INT64_MAX || d->answered || d->ahead;
+    bool work = d->in_hand || d->behind || d->retry_due_ms != INT64_MAX || d->answered || d->ahead || d->full;
     bool told = d->paused || d->seen_paused || d->seen_open_ms || d->circuit_seen_ms || d->untold;
     bool tells = d->pause_due || d->tell_circuit || d->rate.asks || d->probe.asks;
     return !work && !told && !tells && d->state == HK_DEST_IN_USE;

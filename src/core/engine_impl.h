@@ -117,7 +117,12 @@ struct hk_dest {
     uint32_t reserve_first, reserve_last, reserve_len; /* engine_reserve.c */
     uint32_t ahead;                                    /* so many more than the cap may be claimed */
     uint32_t answered;                                 /* requests, since the last exchange began */
-    int64_t answered_ms;                               /* the last one; monotonic */
+    bool full;       /* its sink has no room, and has not said since that there is some (engine_room.c) */
+    uint32_t places; /* so many sends at once it gets; 0 = as many as its cap says */
+    uint32_t bound;  /* so many its sink took before it refused one; 0 = it refused none beside others … */
+    uint32_t bound_before; /* … as it was before the row of refusals under way */
+    uint32_t within;       /* answers since one place more was tried */
+    int64_t answered_ms;   /* the last one; monotonic */
     uint16_t quick_answers,
         answers;          /* engine_share.c: of the last ones, a bit each; and how many those are */
     uint32_t lingering;   /* requests on their way for longer than a quick one takes */
@@ -392,6 +397,12 @@ void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms
 void hk_reserve_look(struct hk_engine *e, int64_t now_ms);
 /* An exchange begins: how many did each destination answer since the last one began? */
 void hk_reserve_measure(struct hk_engine *e, int64_t now_ms);
+
+/* engine_room.c */
+/* So many sends at once may it have. */
+uint32_t hk_room_places(const struct hk_dest *d);
+/* A request was answered: it may have more, if it was bound. */
+void hk_room_answered(struct hk_dest *d);
 
 /* engine_share.c */
 /* A request of the destination is over, and held its place for so long. */

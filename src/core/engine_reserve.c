@@ -23,7 +23,8 @@ static uint32_t fewer(uint32_t a, uint32_t b)
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
 {
     bool roomy = e->load.in_flight < e->options.concurrency / 4 * 3;
-    return roomy && !(d->conf.limiter.rate_per_s > 0) ? d->cap + d->ahead : d->cap;
+    uint32_t places = hk_room_places(d);
+    return roomy && !(d->conf.limiter.rate_per_s > 0) ? places + d->ahead : places;
 }
 
 static bool may_be_sent_to(const struct hk_dest *d, int64_t now_ms)
@@ -66,7 +67,7 @@ void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms
 
 void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
-    if (!d->reserve_len)
+    if (!d->reserve_len || d->full) /* its sink will say when there is room */
         return;
     if (may_be_sent_to(d, now_ms))
         hk_ring_push(&e->ready, take_first(e, d));
@@ -88,7 +89,7 @@ void hk_reserve_measure(struct hk_engine *e, int64_t now_ms)
     bool soon = now_ms - e->load.measured_ms < (int64_t)e->options.ahead_ms;
     for (size_t k = 0; k < e->n_awake; k++) {
         struct hk_dest *d = &e->dests[e->awake[k]];
-        d->ahead = soon && may_be_sent_to(d, now_ms) ? fewer(d->answered, 2 * d->cap) : 0;
+        d->ahead = soon && !d->full && may_be_sent_to(d, now_ms) ? fewer(d->answered, 2 * d->cap) : 0;
         d->answered = 0;
     }
     e->load.measured_ms = now_ms;

@@ -79,8 +79,9 @@ static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
     char answered[32];
     r->error = copy_str(&at, error_of(&shown.facts, answered), KEEP_ERROR);
     r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
-    r->response_headers = copy_str(&at, shown.response_headers, KEEP_HEADERS);
-    r->response_body = copy_str(&at, outcome->facts.body, KEEP_BODY);
+    static const struct hk_str nothing = {"", 0};
+    r->response_headers = copy_str(&at, shown.hushed ? nothing : shown.response_headers, KEEP_HEADERS);
+    r->response_body = copy_str(&at, shown.hushed ? nothing : outcome->facts.body, KEEP_BODY);
     r->address = copy_str(&at, outcome->address, 128);
 }
 
@@ -225,6 +226,21 @@ static void settle_doubtful(struct hk_engine *e, uint32_t i, int64_t now_ms)
                                                       .started_ms = store_now - (now_ms - slot->started_ms),
                                                       .error = hk_str_of(HK_STOPPED_SENDING),
                                                       .possibly_delivered = true};
+    hk_slot_landed(e, slot, now_ms);
+    hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);
+}
+
+/* Our own side cannot send it now. It waits in outbox_retry, so that it does not stand in the way of others, and holds its key. */
+static void settle_put_off(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
+{
+    struct hk_slot *slot = hk_engine_slot(e, i);
+    int64_t store_now = hk_engine_store_now(e, now_ms);
+    keep_history(slot);
+    slot->settle.due_ms = store_now + (int64_t)outcome->put_off_ms;
+    (void)hk_str_copy(slot->cause, sizeof slot->cause, hk_str_of(HK_CAUSE_KEY_MISSING));
+    slot->settle.attempt = (struct hk_attempt_record){
+        .failure_class = HK_CLASS_TRANSIENT, .started_ms = store_now, .cause = hk_str_of(slot->cause)};
+    copy_record(slot, outcome);
     hk_slot_landed(e, slot, now_ms);
     hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);
 }
@@ -394,6 +410,7 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
     dest->answered++;
     dest->answered_ms = now_ms;
     hk_share_answered(dest, now_ms - slot->started_ms);
+    hk_room_answered(dest);
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);
@@ -402,6 +419,8 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
             settle_doubtful(e, i, now_ms);
         else
             hk_slot_give_back(e, i, now_ms);
+    } else if (outcome->put_off_ms) {
+        settle_put_off(e, i, outcome, now_ms);
     } else if (refusal.text) {
         settle_refused(e, i, &refusal, now_ms);
         copy_record(slot, outcome); /* its own words, if there is memory for them */

@@ -166,7 +166,7 @@ static bool is_active(const struct hk_engine *e, const struct hk_dest *d, int64_
 {
     if (d->in_flight)
         return true;
-    return has_work(e, d, now_ms) && !d->paused &&
+    return has_work(e, d, now_ms) && !d->paused && !d->full &&
            (!d->breaker || hk_breaker_state(d->breaker, now_ms) != HK_BREAKER_OPEN);
 }
 

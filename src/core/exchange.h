@@ -13,6 +13,9 @@
 /* The error of a message that its relay gave back while it was being sent. It is due at once. */
 #define HK_STOPPED_SENDING "the relay stopped while it was sending; it may have arrived"
 
+/* The cause of one that waits for a key of ours. It is no attempt, and never a reason to die. */
+#define HK_CAUSE_KEY_MISSING "KEY_MISSING"
+
 /* ---- reading ---- */
 
 #define HK_FIRST_ID INT64_MIN /* before the first row, whatever its id */

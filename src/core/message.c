@@ -43,7 +43,7 @@ static const struct {
     {"not_before", "not_before is not a time: write it as 2026-11-15T08:30:00Z"},
     {"expires_at", "expires_at is not a time: write it as 2026-11-15T08:30:00Z"},
     {"max_attempts", "max_attempts is not a count of attempts"},
-    {"encoding", "encoding is neither utf8 nor base64"},
+    {"encoding", "encoding is none of utf8, base64 and sealed"},
     {"message_id", "message_id is not a text"},
 };
 

@@ -66,7 +66,7 @@ struct hk_message {
     struct hk_str message_id, destination, event_type, key;
     struct hk_str headers; /* JSON object or "" */
     struct hk_str content_type, encoding, correlation_id, traceparent, idempotency_key, policy;
-    struct hk_str payload; /* the bytes to send: base64 is decoded */
+    struct hk_str payload; /* the bytes to send: base64 is decoded; what is sealed is sealed still */
     bool undecodable;      /* encoding says base64 and it is not: payload is empty, never send it */
     bool oversized;        /* longer than the store may read: payload is empty, never send it */
     const char *malformed; /* as in the head */

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "config/diff.h"
+#include "config/keys.h"
 #include "daemon/alerts.h"
 #include "daemon/guard.h"
 #include "daemon/main.h"
@@ -275,6 +276,14 @@ static void refuse(struct hk_daemon *d, struct hk_config *config, const char *wh
     hk_config_free(config);
 }
 
+/* A relay without a key goes on: what is sealed with it waits. */
+static void fetch_keys(struct hk_daemon *d, struct hk_config *config, const struct hk_config *older)
+{
+    struct hk_err err = {.message = ""};
+    if (hk_config_fetch_keys(config, older, &err) != HK_OK)
+        log_event(d, HK_LOG_ERROR, "a key is missing: messages that it sealed wait", "error", err.message);
+}
+
 static void reload(struct hk_daemon *d)
 {
     const char *path = config_path(d);
@@ -297,6 +306,8 @@ static void reload(struct hk_daemon *d)
         rc = hk_err_set(&err, HK_INVALID,
                         "a channel runs a program (exec): that needs a restart, "
                         "as this process was locked up without");
+    if (rc == HK_OK)
+        fetch_keys(d, config, d->config);
     if (rc == HK_OK)
         rc = hk_relay_reload(d->relay, config, &err);
     if (rc != HK_OK) {
@@ -408,6 +419,7 @@ static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
 {
     enum hk_code rc = watch_signals(d, err);
     watch_jq_starter(d);
+    fetch_keys(d, d->config, NULL);
     if (rc == HK_OK)
         rc = start_parts(d, err);
     hold_signals(false);

@@ -90,6 +90,13 @@ static void attempt_begins(void *arg, const struct hk_try *attempt)
         w->began_us[attempt->slot] = hk_clock_us();
 }
 
+static void attempt_withdrawn(void *arg, const struct hk_try *attempt)
+{
+    struct hk_meter_watch *w = arg;
+    (void)attempt;
+    hk_metrics_set(w->m, HK_METER_IN_FLIGHT, 0, 0, --w->in_flight);
+}
+
 static void attempt_ended(void *arg, const struct hk_try *attempt, const struct hk_facts *facts)
 {
     struct hk_meter_watch *w = arg;
@@ -178,6 +185,7 @@ void hk_meter_watch_look(struct hk_meter_watch *w, struct hk_onlooker *out)
 {
     *out = (struct hk_onlooker){.arg = w,
                                 .attempt_begins = attempt_begins,
+                                .attempt_withdrawn = attempt_withdrawn,
                                 .attempt_ended = attempt_ended,
                                 .exchanged = exchanged,
                                 .store_called = store_called,

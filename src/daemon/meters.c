@@ -97,6 +97,7 @@ static const char *const spans[] = {[HK_METER_SPAN_SENT] = "sent",
                                     [HK_METER_SPAN_FAILED] = "failed",
                                     [HK_METER_SPAN_DROPPED] = "dropped",
                                     NULL};
+static const char *const pushes[] = {"sent", "failed", NULL};
 static const char *const attempts[] = {"0", "1", "2", "3", "4", "5-9", "10-19", "20+", NULL};
 
 /* 5 ms to 12 h: what is retried arrives late. */
@@ -301,6 +302,10 @@ const struct hk_metric_def hk_meters[HK_NMETERS] = {
                         .help = "Spans for the OpenTelemetry collector, by what became of them.",
                         .type = HK_METRIC_COUNTER,
                         .labels = {{"outcome", spans}}},
+    [HK_METER_PUSHES] = {.name = "hikyaku_telemetry_pushes_total",
+                         .help = "Requests with metrics for the OpenTelemetry collector, by what became of them.",
+                         .type = HK_METRIC_COUNTER,
+                         .labels = {{"outcome", pushes}}},
     [HK_METER_BUILD] = {.name = "hikyaku_build_info",
                         .help = "Always 1; the labels say what was built.",
                         .type = HK_METRIC_GAUGE},

@@ -52,6 +52,7 @@ enum hk_meter {
     HK_METER_ALERT_LOOKS, /* 0 = ok, 1 = failed */
     HK_METER_NOTICES,     /* enum hk_meter_notice */
     HK_METER_SPANS,       /* enum hk_meter_span */
+    HK_METER_PUSHES,      /* enum hk_meter_push */
     HK_METER_EVENT_LISTENERS,
     HK_METER_EVENT_LOOKS,
     HK_METER_EVENTS,
@@ -92,6 +93,11 @@ enum hk_meter_span {
     HK_METER_SPAN_SENT = 0,
     HK_METER_SPAN_FAILED,
     HK_METER_SPAN_DROPPED
+};
+
+enum hk_meter_push {
+    HK_METER_PUSH_SENT = 0,
+    HK_METER_PUSH_FAILED
 };
 
 extern const struct hk_metric_def hk_meters[HK_NMETERS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics and the admin server. The relay's side counts (meter_watch.c), a thread asks the store what only it knows
  * (queue_gauges.c), and the server's thread shows it all; nobody waits for anybody. */
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -123,6 +124,8 @@ static enum hk_code start_metrics(struct part *p, struct hk_err *err)
 {
     enum hk_code rc = hk_metrics_new(hk_meters, HK_NMETERS, &p->metrics, err);
     if (rc == HK_OK)
+        hk_metrics_on_look(p->metrics, refresh, p);
+    if (rc == HK_OK)
         rc = set_constants(p, err);
     if (rc == HK_OK)
         rc = hk_meter_watch_new(p->env, p->metrics, &p->health, &p->meter, err);
@@ -179,6 +182,13 @@ static enum hk_code start_servers(struct part *p, struct hk_err *err)
     return rc;
 }
 
+/* Metrics may be sent to a collector, also where nobody may come and ask for them. */
+static bool may_push(const struct hk_part_env *env)
+{
+    return env->config->telemetry.endpoint[0] || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") ||
+           getenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
+}
+
 static enum hk_code start(const struct hk_part_env *env, void **out_part, struct hk_onlooker *out_watch,
                           struct hk_err *err)
 {
@@ -187,7 +197,7 @@ static enum hk_code start(const struct hk_part_env *env, void **out_part, struct
         return HK_OK; /* without memory for it the relay goes on */
     p->env = env;
     enum hk_code rc = hk_doors_open(&p->doors, &env->config->admin, env->log, err);
-    if (rc != HK_OK || p->doors.n == 0) {
+    if (rc != HK_OK || (p->doors.n == 0 && !may_push(env))) {
         if (rc == HK_OK)
             hk_doors_shut(&p->doors);
         hk_mem_free(p);

@@ -24,6 +24,9 @@
 #define A_METHOD       "http.request.method"
 #define A_STATUS       "http.response.status_code"
 #define A_ERROR        "error.type"
+#define A_PARTITION    "messaging.destination.partition.id"
+#define A_BROKER_CODE  "hikyaku.broker.code"
+#define A_SEQUENCE     "hikyaku.broker.sequence"
 #define A_EVENT_TYPE   "hikyaku.event_type"
 #define A_ATTEMPT      "hikyaku.attempt"
 #define A_LIFE         "hikyaku.life"
@@ -46,6 +49,7 @@ enum {
     NAME_MAX_BYTES = 255,
     ERROR_MAX = 512,
     CAUSE_MAX = HK_REASON_MAX,
+    BROKER_CODE_MAX = 64,
     STREAM = 7 /* of our random numbers */
 };
 
@@ -238,12 +242,24 @@ static void put_failure(struct hk_spans *s, struct hk_span *span, const struct h
     hk_event_text(event, E_MESSAGE, span->failure);
 }
 
+/* What a broker said, and where it put the message. */
+static void put_broker(struct hk_span *span, const struct hk_facts *facts)
+{
+    if (facts->broker_code.len)
+        hk_span_text(span, A_BROKER_CODE, hk_span_keep(span, facts->broker_code, BROKER_CODE_MAX));
+    if (!facts->placed)
+        return;
+    if (facts->partition >= 0)
+        hk_span_number(span, A_PARTITION, facts->partition);
+    hk_span_number(span, A_SEQUENCE, facts->sequence);
+}
+
 /* PRODUCER: the span itself is where the message's trace begins; with a traceparent of the application's it is only the sending. */
 static struct hk_span *make_span(struct hk_spans *s, const struct flight *f, const struct hk_try *t,
                                  const struct hk_facts *facts, bool failed)
 {
-    struct hk_span *span =
-        hk_span_new(3 * ID_MAX + 2 * NAME_MAX_BYTES + 64 + (failed ? ERROR_MAX + 2 * CAUSE_MAX : 0));
+    struct hk_span *span = hk_span_new(3 * ID_MAX + 2 * NAME_MAX_BYTES + BROKER_CODE_MAX + 64 +
+                                       (failed ? ERROR_MAX + 2 * CAUSE_MAX : 0));
     if (!span)
         return NULL;
     span->trace = f->trace;
@@ -262,6 +278,7 @@ static struct hk_span *make_span(struct hk_spans *s, const struct flight *f, con
     put_target(s, span, t);
     if (facts->status > 0)
         hk_span_number(span, A_STATUS, facts->status);
+    put_broker(span, facts);
     if (failed)
         put_failure(s, span, t->message, facts);
     return span;

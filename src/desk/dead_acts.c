@@ -400,22 +400,19 @@ static enum hk_code do_filter(struct act *a, struct hk_err *err)
 }
 
 /* Which discard of many letters is meant. */
-static enum hk_code find_undone(struct act *a, char filter[40], uint64_t *out_letters, struct hk_err *err)
+static enum hk_code find_undone(struct act *a, char filter[HK_ACT_FILTER_MAX], uint64_t *out_letters,
+                                struct hk_err *err)
 {
     struct hk_audit_row row;
-    enum hk_code rc = hk_act_find(a->desk, (int64_t)a->ask->act, a->mem, &row, err);
+    enum hk_code rc = hk_act_find_done(a->desk, (int64_t)a->ask->act, "discard", a->mem, &row, filter, err);
     if (rc != HK_OK)
         return rc;
-    a->o.undone = row.id;
-    *out_letters = row.letters;
-    if (!hk_str_eq(row.act, hk_str_of("discard")))
-        return hk_err_set(err, HK_CONFLICT, "act %" PRId64 " is a %.*s: only a discard can be undone", row.id,
-                          (int)(row.act.len < 40 ? row.act.len : 40), row.act.ptr);
     if (row.letters == 0)
         return hk_err_set(err, HK_CONFLICT,
                           "act %" PRId64 " is about one letter: 'hikyaku dead restore %" PRId64 "'", row.id,
                           row.letter_id);
-    (void)snprintf(filter, 40, "act:%" PRId64, row.id);
+    a->o.undone = row.id;
+    *out_letters = row.letters;
     a->filter = filter;
     return HK_OK;
 }
@@ -423,7 +420,7 @@ static enum hk_code find_undone(struct act *a, char filter[40], uint64_t *out_le
 /* Undoes one discard of many letters, and nothing else. */
 static enum hk_code do_undo(struct act *a, struct hk_err *err)
 {
-    char filter[40];
+    char filter[HK_ACT_FILTER_MAX];
     uint64_t letters = 0;
     enum hk_code rc = find_undone(a, filter, &letters, err);
     if (rc != HK_OK)
@@ -552,7 +549,7 @@ static enum hk_code batch_of_filter(struct act *a, struct place *at, struct hk_e
 
 static enum hk_code batch_of_act(struct act *a, struct place *at, struct hk_err *err)
 {
-    char filter[40];
+    char filter[HK_ACT_FILTER_MAX];
     enum hk_code rc = find_undone(a, filter, &a->run->progress.total, err);
     return rc == HK_OK ? do_act_page(a, &at->after, &a->run->more, err) : rc;
 }
@@ -660,40 +657,25 @@ static enum hk_code check_note(struct hk_desk *desk, const void *request, struct
 
 HK_OP_RUN(note)
 
-#define IDS_ARG                                                                                              \
-    {                                                                                                        \
-        .name = "ids", .kind = HK_ARG_TEXTS, .subject = true, .offset = offsetof(struct hk_dead_ask, ids),   \
-        .value = "ID"                                                                                        \
-    }
-#define DRY_RUN_ARG                                                                                          \
-    {                                                                                                        \
-        .name = "dry_run", .offset = offsetof(struct hk_dead_ask, dry_run),                                  \
-        .help = "say how many, change nothing"                                                               \
-    }
-
 static const struct hk_arg requeue_args[] = {
-    IDS_ARG,
+    HK_MANY_IDS_ARG(hk_dead_ask),
     HK_REQUEUE_ID_ARGS(hk_dead_ask, same_id, new_id),
     HK_REQUEUE_TO_ARG(hk_dead_ask, to),
     HK_LETTER_WORDS(hk_dead_ask, words),
-    DRY_RUN_ARG,
+    HK_MANY_DRY_RUN_ARG(hk_dead_ask),
     {.name = "yes", .offset = offsetof(struct hk_dead_ask, yes), .help = "do not ask"},
     {.name = NULL}};
 
-static const struct hk_arg act_args[] = {
-    IDS_ARG, HK_LETTER_WORDS(hk_dead_ask, words), DRY_RUN_ARG, {.name = NULL}};
+static const struct hk_arg act_args[] = {HK_MANY_IDS_ARG(hk_dead_ask),
+                                         HK_LETTER_WORDS(hk_dead_ask, words),
+                                         HK_MANY_DRY_RUN_ARG(hk_dead_ask),
+                                         {.name = NULL}};
 
 static const struct hk_arg restore_args[] = {
-    IDS_ARG,
-    {.name = "act",
-     .kind = HK_ARG_NUMBER,
-     .offset = offsetof(struct hk_dead_ask, act),
-     .lo = 1,
-     .hi = 9007199254740992,
-     .value = "ID",
-     .help = "undo this discard of many, where nobody has decided since (audit list)"},
+    HK_MANY_IDS_ARG(hk_dead_ask),
+    HK_MANY_ACT_ARG(hk_dead_ask, "undo this discard of many, where nobody has decided since (audit list)"),
     HK_LETTER_WORDS_BY(hk_dead_ask, words, "discarded"),
-    DRY_RUN_ARG,
+    HK_MANY_DRY_RUN_ARG(hk_dead_ask),
     {.name = NULL}};
 
 static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id),
@@ -708,11 +690,11 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
 
 #define ACT_ROW(word, says, more, list, does, batches)                                                       \
     {                                                                                                        \
-        .noun = "dead", .verb = word, .summary = says, .details = more, .route = "POST /dead-letters/" word, \
-        .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .is_long = true,     \
-        .job = &(batches), .args = list, .request_size = sizeof(struct hk_dead_ask),                         \
-        .result_size = sizeof(struct hk_dead_acted), .check = check_act, .run = does,                        \
-        .form = hk_form_dead_acted                                                                           \
+        .noun = "dead", .verb = (word), .summary = (says), .details = (more),                                \
+        .route = "POST /dead-letters/" word, .role = HK_ROLE_OPERATOR, .store = true, .changes = true,       \
+        .needs_reason = true, .is_long = true, .job = &(batches), .args = (list),                            \
+        .request_size = sizeof(struct hk_dead_ask), .result_size = sizeof(struct hk_dead_acted),             \
+        .check = check_act, .run = (does), .form = hk_form_dead_acted                                        \
     }
 
 const struct hk_op hk_op_dead_requeue = ACT_ROW(

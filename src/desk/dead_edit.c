@@ -39,10 +39,9 @@ static enum hk_code load_letter(struct edit *e, int64_t id, struct hk_err *err)
                           hk_letter_state(&e->letter));
     if (e->letter.payload.len < e->letter.payload_bytes)
         return hk_letter_too_large(&e->letter, "edited", err);
-    rc = hk_letter_plain(&e->letter, e->mem, &e->before);
-    if (rc == HK_INVALID)
-        return hk_err_set(err, HK_CONFLICT, "the payload cannot be read: it is not base64");
-    return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "the payload cannot be read");
+    struct hk_err why = {.message = ""};
+    rc = hk_letter_open(e->desk, &e->letter, e->caller->reveal, e->mem, &e->before, &why);
+    return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "the payload cannot be read: %s", why.message);
 }
 
 static enum hk_code open_letter(struct edit *e, const struct hk_dead_edit_ask *ask, struct hk_err *err)

@@ -142,6 +142,8 @@ static const char *unfit(const struct hk_letter *letter, struct hk_str before, e
         return "it has no payload";
     if (decoded == HK_OK && letter->payload.len < letter->payload_bytes)
         return "the payload is larger than 64 MiB";
+    if (decoded == HK_DENIED)
+        return "the payload is sealed: use dead edit --reveal";
     if (decoded != HK_OK)
         return decoded == HK_NOMEM ? "memory is short" : "the payload is not base64, as its encoding says";
     if (hk_scan_check(before, NULL) != HK_OK)

@@ -38,7 +38,7 @@ static enum hk_code view_for(struct hk_desk *desk, const struct hk_caller *calle
 {
     struct hk_masks *masks = NULL;
     enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
-    *out = (struct hk_letter_view){.desk = desk, .masks = masks};
+    *out = (struct hk_letter_view){.desk = desk, .masks = masks, .opens = caller->reveal};
     return rc;
 }
 
@@ -254,7 +254,7 @@ static enum hk_code pick_version(const struct hk_letter_shown *shown, uint64_t w
 static void veil_all(const struct hk_letter_view *alone, struct hk_pool *mem, struct hk_dead_shown *s)
 {
     const struct hk_letter_shown history = s->all;
-    const struct hk_letter_view whole = {alone->desk, alone->masks, &history}, *view = &whole;
+    const struct hk_letter_view whole = {alone->desk, alone->masks, &history, alone->opens}, *view = &whole;
     for (size_t i = 0; i < s->all.n_attempts; i++)
         hk_letter_veil_attempt(view, &history.letter, mem, &s->all.attempts[i]);
     s->cut = s->letter.payload.len < s->letter.payload_bytes;

@@ -2,14 +2,17 @@
 /* One dead letter, once, now, from here. That it will be sent is on disk before it is; how it went is recorded behind it. Who dies in
  * between leaves a letter whose outcome nobody knows, and only a person can decide about that. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/show.h"
 #include "base/str.h"
 #include "base/url.h"
 #include "config/payload.h"
+#include "core/encoding.h"
 #include "desk/dead.h"
 #include "desk/definitions.h"
 #include "desk/forms.h"
+#include "desk/sealing.h"
 #include "exec/clock.h"
 #include "observe/crash.h"
 #include "payload/answer.h"
@@ -117,11 +120,10 @@ static enum hk_code check_payload(const struct sending *s, struct hk_str *out, s
 {
     struct hk_validate *rules = NULL;
     struct hk_finding finding;
-    enum hk_code rc = hk_letter_plain(&s->shown.letter, s->mem, out);
-    if (rc == HK_INVALID)
-        return hk_err_set(err, HK_CONFLICT, "the payload is not base64, as its encoding says: edit it first");
+    struct hk_err why = {.message = ""};
+    enum hk_code rc = hk_letter_open(s->desk, &s->shown.letter, true, s->mem, out, &why);
     if (rc != HK_OK)
-        return hk_err_set(err, rc, "out of memory");
+        return hk_err_set(err, rc, "the payload cannot be sent: %s", why.message);
     rc = hk_config_make_validate(s->desk->config, &rules, err);
     if (rc != HK_OK)
         return rc;
@@ -226,6 +228,21 @@ static struct hk_attempt_record record_of(const struct hk_delivered *got)
                                       .possibly_delivered = got->possibly_delivered};
 }
 
+/* Of a sealed message nothing that the receiver said is kept, since it may repeat the payload: as the relay does it. */
+static void hush(struct hk_attempt_record *attempt, char room[32])
+{
+    attempt->response_headers = attempt->response_body = (struct hk_str){"", 0};
+    if (attempt->status > 0) {
+        (void)snprintf(room, 32, "the answer was HTTP %d", attempt->status);
+        attempt->error = hk_str_of(room);
+    }
+}
+
+static bool is_sealed(const struct sending *s)
+{
+    return hk_encoding_is_sealed(s->shown.letter.encoding);
+}
+
 /* What the answer says may hold what the payload's masks hide. */
 static enum hk_code veil_answer(const struct sending *s, struct hk_delivered *got, struct hk_err *err)
 {
@@ -234,6 +251,11 @@ static enum hk_code veil_answer(const struct sending *s, struct hk_delivered *go
                              .request_headers = got->request_headers,
                              .response_headers = got->response_headers,
                              .response_body = got->body};
+    if (is_sealed(s)) {
+        if (!s->caller->reveal)
+            got->error = got->response_headers = got->body = hk_str_of(HK_SEALED_TEXT);
+        return HK_OK;
+    }
     enum hk_code rc = hk_desk_masks(s->desk, s->caller, &masks, err);
     if (rc != HK_OK)
         return rc;
@@ -248,7 +270,7 @@ static enum hk_code veil_answer(const struct sending *s, struct hk_delivered *go
 
 static enum hk_code deliver(struct sending *s, struct hk_dead_sent *out, struct hk_err *err)
 {
-    char answer[HK_ANSWER_ERROR_MAX];
+    char answer[HK_ANSWER_ERROR_MAX], hushed[32];
     struct hk_err why = {.message = ""};
     const struct hk_store_letters_ops *ops = s->desk->letters;
     if (hk_deliver(s->conf, s->policy, &s->message, s->mem, &out->got, &why) != HK_OK) {
@@ -265,7 +287,9 @@ static enum hk_code deliver(struct sending *s, struct hk_dead_sent *out, struct 
     }
     if (out->got.body.len > BODY_KEPT)
         out->got.body.len = BODY_KEPT;
-    const struct hk_attempt_record attempt = record_of(&out->got);
+    struct hk_attempt_record attempt = record_of(&out->got);
+    if (is_sealed(s))
+        hush(&attempt, hushed);
     if (ops->send_end(s->desk->admin, s->id, s->begun_ms, s->caller->actor, &attempt, out->ok,
                       &out->unrecorded) == HK_OK)
         out->unrecorded.code = HK_OK;

@@ -110,6 +110,23 @@ static void look_at_config(struct doctor *d)
                 "some cannot be had from here (see above): nothing can be sent from here without them");
 }
 
+/* Each key, as it can be had from here. */
+static void look_at_keys(struct doctor *d)
+{
+    struct hk_keyring *keys = d->desk->config->keys;
+    size_t n = keys ? hk_keyring_count(keys) : 0;
+    for (size_t i = 0; i < n; i++) {
+        struct hk_key key = {.id = ""};
+        struct hk_err err = {.message = ""};
+        if (hk_keyring_get(keys, hk_str_of(hk_keyring_id(keys, i)), &key, &err) == HK_OK)
+            finding(d, HK_NOTE_OK, "key", "%s can be read%s", key.id, i == 0 ? ", and seals" : "");
+        else
+            finding(d, HK_NOTE_FAIL, "key", "%s: messages that it sealed wait, and none of them dies of it",
+                    err.message);
+        hk_key_wipe(&key);
+    }
+}
+
 /* What only shows when a destination is put to work: certificates, keys, addresses. Nothing is connected to. */
 static void look_at_destination(struct doctor *d, const struct hk_conf_destination *conf,
                                 struct hk_loop *loop)
@@ -425,6 +442,7 @@ static enum hk_code doctor(struct hk_desk *desk, const struct hk_caller *caller,
     (void)caller;
     *out = (struct hk_diagnosis){.n = 0};
     look_at_config(&d);
+    look_at_keys(&d);
     look_at_destinations(&d);
     look_at_channels(&d);
     look_at_limits(&d);

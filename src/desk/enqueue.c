@@ -12,6 +12,7 @@
 #include "desk/forms.h"
 #include "desk/ndjson.h"
 #include "desk/put.h"
+#include "desk/sealing.h"
 #include "exec/clock.h"
 #include "payload/target.h"
 
@@ -222,6 +223,8 @@ static enum hk_code enqueue(struct hk_desk *desk, const struct hk_caller *caller
     if (rc == HK_OK && warn(desk, ask, mem, &out->warning) != HK_OK)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
+        rc = hk_desk_seal(desk, &item, 1, mem, err);
+    if (rc == HK_OK)
         rc = desk->ops->enqueue(desk->admin, &item, 1, &ids, err);
     if (rc != HK_OK)
         return rc;
@@ -253,12 +256,14 @@ static void clear_batch(struct lines *l)
 static enum hk_code commit(struct lines *l, struct hk_err *err)
 {
     const struct hk_str *ids = NULL;
-    enum hk_code rc = HK_OK;
+    struct hk_pool sealed = {.blocks = NULL};
     size_t n = l->n;
     for (size_t i = 0; i < n; i++)
         l->items[i] = l->read[i].item;
-    if (n > 0)
+    enum hk_code rc = hk_desk_seal(l->desk, l->items, n, &sealed, err);
+    if (rc == HK_OK && n > 0)
         rc = l->desk->ops->enqueue(l->desk->admin, l->items, n, &ids, err);
+    hk_pool_fini(&sealed);
     if (rc != HK_OK)
         return rc;
     l->out->messages += n;
@@ -340,8 +345,8 @@ static const struct hk_arg enqueue_args[] = {
     {HK_ARG(hk_enqueue_ask, header, HK_ARG_TEXTS, "NAME=VALUE", "one more header; may be repeated")},
     {HK_ARG(hk_enqueue_ask, content_type, HK_ARG_TEXT, "TYPE", "of the payload")},
     {HK_ARG(hk_enqueue_ask, encoding, HK_ARG_CHOICE, "ENCODING",
-            "base64: the payload is decoded when it is sent"),
-     .choices = "utf8 base64"},
+            "base64: the payload is decoded when it is sent; sealed: it was sealed before"),
+     .choices = "utf8 base64 sealed"},
     {HK_ARG(hk_enqueue_ask, not_before, HK_ARG_TEXT, "TIME", "2026-11-15T08:30:00Z, or from now: 90s")},
     {HK_ARG(hk_enqueue_ask, expires, HK_ARG_TEXT, "TIME", "then it is dead; as --not-before")},
     {HK_ARG(hk_enqueue_ask, message_id, HK_ARG_TEXT, "ID", "what the receiver sees (default: generated)")},

@@ -232,12 +232,29 @@ static void explain_key(struct facts *f)
         c->message_id = why->head_message_id;
 }
 
+/* It could not be opened when it was its turn. */
+static void explain_key_missing(struct facts *f)
+{
+    char when[WHEN_MAX], why[HK_SHOW_MAX], id[HK_SHOW_MAX];
+    struct hk_cause *c = add(
+        f, "key_missing", "it is sealed, and the relay could not open it (%s); it is looked at again at %s",
+        hk_show(f->row->last_error, why), at(f->row->next_ms, f->now_ms, when));
+    c->until_ms = f->row->next_ms;
+    advise(f, c,
+           "give the relay its key (seal.keys; hikyaku doctor), then: hikyaku messages retry %s --reason ...",
+           hk_show(f->row->message_id, id));
+}
+
 static void explain_due(struct facts *f)
 {
     const struct hk_row *row = f->row;
     char when[WHEN_MAX], cause[HK_SHOW_MAX], id[HK_SHOW_MAX];
     if (row->next_ms <= f->now_ms)
         return;
+    if (hk_str_eq(row->cause, hk_str_of(HK_CAUSE_KEY_MISSING))) {
+        explain_key_missing(f);
+        return;
+    }
     struct hk_cause *c =
         row->state != HK_RETRYING
             ? add(f, "not_due", "it is not due: its not_before is %s", at(row->next_ms, f->now_ms, when))

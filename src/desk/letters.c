@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "core/encoding.h"
 #include "desk/letters.h"
 #include "desk/words.h"
 #include "payload/codec.h"
@@ -213,11 +214,37 @@ enum hk_code hk_act_find(struct hk_desk *desk, int64_t id, struct hk_pool *mem, 
     return hk_err_set(err, HK_NOTFOUND, "there is no act %" PRId64 " in the audit", id);
 }
 
+enum hk_code hk_act_find_done(struct hk_desk *desk, int64_t id, const char *did, struct hk_pool *mem,
+                              struct hk_audit_row *out, char out_filter[HK_ACT_FILTER_MAX],
+                              struct hk_err *err)
+{
+    enum hk_code rc = hk_act_find(desk, id, mem, out, err);
+    if (rc != HK_OK)
+        return rc;
+    if (!hk_str_eq(out->act, hk_str_of(did)))
+        return hk_err_set(err, HK_CONFLICT, "act %" PRId64 " is a %.*s: only a %s can be undone here",
+                          out->id, (int)(out->act.len < 40 ? out->act.len : 40), out->act.ptr, did);
+    (void)snprintf(out_filter, HK_ACT_FILTER_MAX, "act:%" PRId64, out->id);
+    return HK_OK;
+}
+
 /* ---- payloads ---- */
 
 enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem, struct hk_str *out)
 {
     return hk_codec_plain(letter->encoding, letter->payload, mem, out);
+}
+
+enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter, bool reveal,
+                            struct hk_pool *mem, struct hk_str *out, struct hk_err *err)
+{
+    const struct hk_codec_of of = {
+        .keys = desk->config->keys, .encoding = letter->encoding, .message_id = letter->message_id};
+    struct hk_err why = {.message = ""};
+    if (hk_encoding_is_sealed(letter->encoding) && !reveal)
+        return hk_err_set(err, HK_CONFLICT, "it is sealed; --reveal opens it, and is recorded");
+    enum hk_code rc = hk_codec_open(&of, letter->payload, mem, out, &why);
+    return rc == HK_OK ? HK_OK : hk_err_set(err, rc == HK_NOMEM ? rc : HK_CONFLICT, "%s", why.message);
 }
 
 enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,
@@ -229,11 +256,15 @@ enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *let
                                   .actor = by->actor,
                                   .reason = by->reason,
                                   .act = by->act};
-    enum hk_code rc = hk_codec_stored(letter->encoding, payload, &mem, &edit.payload);
+    const struct hk_codec_of of = {
+        .keys = desk->config->keys, .encoding = letter->encoding, .message_id = letter->message_id};
+    struct hk_err why = {.message = ""};
+    enum hk_code rc = hk_codec_seal(&of, payload, &mem, &edit.payload, &why);
     if (rc == HK_OK)
         rc = desk->letters->edit(desk->admin, &edit, out_version, err);
     else
-        (void)hk_err_set(err, rc, "the payload does not fit");
+        rc = hk_err_set(err, rc == HK_UNAVAILABLE ? HK_CONFLICT : rc, "the payload is not changed: %s",
+                        why.message);
     hk_pool_fini(&mem);
     return rc;
 }

@@ -98,9 +98,31 @@ enum hk_code hk_letter_find(struct hk_desk *desk, const char *operand, const cha
 
 /* ---- acts ---- */
 
+/* Arguments of every operation on some or on many, of the request `struct type` with members of these names. */
+#define HK_MANY_IDS_ARG(type)                                                                                \
+    {                                                                                                        \
+        .name = "ids", .kind = HK_ARG_TEXTS, .subject = true, .offset = offsetof(struct type, ids),          \
+        .value = "ID"                                                                                        \
+    }
+#define HK_MANY_DRY_RUN_ARG(type)                                                                            \
+    {                                                                                                        \
+        .name = "dry_run", .offset = offsetof(struct type, dry_run), .help = "say how many, change nothing"  \
+    }
+#define HK_MANY_ACT_ARG(type, says)                                                                          \
+    {                                                                                                        \
+        .name = "act", .kind = HK_ARG_NUMBER, .offset = offsetof(struct type, act), .lo = 1,                 \
+        .hi = 9007199254740992, .value = "ID", .help = (says)                                                \
+    }
+
 /* The row of the audit that an act begins with, also when `id` is that of a later row of the act; in `mem`. HK_NOTFOUND. */
 enum hk_code hk_act_find(struct hk_desk *desk, int64_t id, struct hk_pool *mem, struct hk_audit_row *out,
                          struct hk_err *err);
+/* The same of an act on many that is to be undone: it must be a `did` ("discard"). `out_filter` is what means all that it changed.
+ * HK_CONFLICT: it is another kind of act. */
+#define HK_ACT_FILTER_MAX 40
+enum hk_code hk_act_find_done(struct hk_desk *desk, int64_t id, const char *did, struct hk_pool *mem,
+                              struct hk_audit_row *out, char out_filter[HK_ACT_FILTER_MAX],
+                              struct hk_err *err);
 /* A member of a row's detail: "filter", "jq", "list", "act", "letters". Of a text with its quotes. False: it has none. */
 bool hk_act_detail(const struct hk_audit_row *row, const char *key, struct hk_str *out_raw);
 /* A text of it, without quotes and escapes, in `mem`: "" when it has none. HK_NOMEM. */
@@ -111,6 +133,10 @@ enum hk_code hk_act_words(const struct hk_audit_row *row, const char *key, struc
 
 /* As the application wrote it: `*out` lies in `mem`, or is the letter's. HK_INVALID: it is not what its encoding says; HK_NOMEM. */
 enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem, struct hk_str *out);
+/* The same, also of what is sealed: for who may see it, and to send it. HK_CONFLICT: the caller did not ask to reveal it, or
+ * the key cannot be had; `err` says why. */
+enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter, bool reveal,
+                            struct hk_pool *mem, struct hk_str *out, struct hk_err *err);
 /* The way back: `payload` takes the place of the letter's, encoded as the letter says. `by`: who, why and which act ("edit", "fix"). As
  * `edit` of store/letters.h. */
 enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,
@@ -135,6 +161,7 @@ struct hk_letter_view {
     const struct hk_masks *masks; /* hk_desk_masks; NULL = nothing is hidden */
     const struct hk_letter_shown
         *history; /* of the letter that is shown: all of its payloads; NULL = only the one it has */
+    bool opens;   /* the caller sees what is sealed: it is recorded that he does */
 };
 
 /* Masked, each added to `out`. */

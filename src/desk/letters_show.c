@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people may see of a letter: the rule itself is payload/mask.h's; here is where the payloads come from that it goes by. */
+#include "core/encoding.h"
 #include "desk/letters.h"
 
 #define SHOWN_MAX   ((size_t)256 << 20)
@@ -142,6 +143,16 @@ static void veil_payload(const struct hk_letter_view *view, const struct hk_lett
                          struct hk_pool *mem, struct hk_str *out)
 {
     struct hk_buf shown;
+    struct hk_err why = {.message = ""};
+    if (hk_encoding_is_sealed(letter->encoding) && view->opens &&
+        letter->payload.len == letter->payload_bytes && letter->payload.len) {
+        if (hk_letter_open(view->desk, letter, true, mem, out, &why) == HK_OK)
+            return;
+        hk_buf_init(&shown, SHOWN_MAX);
+        (void)hk_buf_addf(&shown, "(sealed: %s)", why.message);
+        settle(&shown, mem, out);
+        return;
+    }
     if (!hk_masks_fit(view->masks, letter->event_type) && hk_letter_plain(letter, mem, out) == HK_OK)
         return;
     hk_buf_init(&shown, SHOWN_MAX);

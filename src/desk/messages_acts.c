@@ -298,17 +298,19 @@ static enum hk_code find_named(struct act *a, const char *message_id, struct nam
     const struct hk_shown *shown = NULL;
     enum hk_place other = HK_NPLACES;
     enum hk_letter_did did = HK_DID_NOT_FIND;
+    const struct hk_row *rows = NULL;
     size_t n = 0;
     enum hk_code rc = a->desk->ops->show(a->desk->admin, message_id, 0, &shown, err);
     if (rc != HK_OK && rc != HK_NOTFOUND)
         return rc;
     if (rc == HK_OK) {
+        rows = shown->rows;
         n = sort_rows(a, shown->rows, shown->n_rows, destination, &other);
-        rc = check_destinations(a, shown->rows, n, err);
+        rc = check_destinations(a, rows, n, err);
         if (rc != HK_OK)
             return rc;
     }
-    if (n == 0) {
+    if (!rows || n == 0) {
         const char *why = what_else(a, other, &did);
         add_item(a, hk_str_of(message_id), hk_str_of(destination ? destination : ""), did, why);
         return HK_OK;
@@ -317,7 +319,7 @@ static enum hk_code find_named(struct act *a, const char *message_id, struct nam
     if (!all->rows)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++)
-        all->rows[all->n++] = shown->rows[i];
+        all->rows[all->n++] = rows[i];
     hk_desk_keep(a->desk, a->mem);
     return HK_OK;
 }
@@ -404,22 +406,19 @@ static enum hk_code do_filter(struct act *a, struct hk_err *err)
 }
 
 /* The act that is undone, and how many messages it took. */
-static enum hk_code find_undone(struct act *a, char filter[40], uint64_t *out_messages, struct hk_err *err)
+static enum hk_code find_undone(struct act *a, char filter[HK_ACT_FILTER_MAX], uint64_t *out_messages,
+                                struct hk_err *err)
 {
     struct hk_audit_row row;
-    enum hk_code rc = hk_act_find(a->desk, (int64_t)a->ask->act, a->mem, &row, err);
+    enum hk_code rc = hk_act_find_done(a->desk, (int64_t)a->ask->act, "cancel", a->mem, &row, filter, err);
     if (rc != HK_OK)
         return rc;
-    if (!hk_str_eq(row.act, hk_str_of("cancel")))
-        return hk_err_set(err, HK_CONFLICT, "act %" PRId64 " is a %.*s: only a cancel can be undone here",
-                          row.id, (int)(row.act.len < 40 ? row.act.len : 40), row.act.ptr);
     if (row.messages == 0)
         return hk_err_set(err, HK_CONFLICT,
                           "act %" PRId64 " is about one message: 'hikyaku messages restore %.*s'", row.id,
                           (int)(row.message_id.len < 200 ? row.message_id.len : 200), row.message_id.ptr);
     a->o.undone = row.id;
     *out_messages = row.messages;
-    (void)snprintf(filter, 40, "act:%" PRId64, row.id);
     a->filter = filter;
     return HK_OK;
 }
@@ -427,7 +426,7 @@ static enum hk_code find_undone(struct act *a, char filter[40], uint64_t *out_me
 /* Undoes one cancel of many messages, and nothing else. */
 static enum hk_code do_undo(struct act *a, struct hk_err *err)
 {
-    char filter[40];
+    char filter[HK_ACT_FILTER_MAX];
     uint64_t messages = 0;
     enum hk_code rc = find_undone(a, filter, &messages, err);
     if (rc != HK_OK)
@@ -638,7 +637,7 @@ static enum hk_code batch_of_filter(struct act *a, struct mark *at, struct hk_er
 
 static enum hk_code batch_of_act(struct act *a, struct mark *at, struct hk_err *err)
 {
-    char filter[40];
+    char filter[HK_ACT_FILTER_MAX];
     uint64_t messages = 0;
     enum hk_code rc = find_undone(a, filter, &messages, err);
     if (rc == HK_OK)
@@ -739,43 +738,27 @@ static enum hk_code check_act(struct hk_desk *desk, const void *request, struct 
     return rc;
 }
 
-#define IDS_ARG                                                                                              \
-    {                                                                                                        \
-        .name = "ids", .kind = HK_ARG_TEXTS, .subject = true,                                                \
-        .offset = offsetof(struct hk_messages_act_ask, ids), .value = "ID"                                   \
-    }
-#define DRY_RUN_ARG                                                                                          \
-    {                                                                                                        \
-        .name = "dry_run", .offset = offsetof(struct hk_messages_act_ask, dry_run),                          \
-        .help = "say how many, change nothing"                                                               \
-    }
-
 static const struct hk_arg cancel_args[] = {
-    IDS_ARG,
+    HK_MANY_IDS_ARG(hk_messages_act_ask),
     HK_MESSAGE_WORDS(hk_messages_act_ask, words, "pending retrying any"),
-    DRY_RUN_ARG,
+    HK_MANY_DRY_RUN_ARG(hk_messages_act_ask),
     {.name = NULL}};
 
 static const struct hk_arg restore_args[] = {
-    IDS_ARG,
-    {.name = "act",
-     .kind = HK_ARG_NUMBER,
-     .offset = offsetof(struct hk_messages_act_ask, act),
-     .lo = 1,
-     .hi = 9007199254740992,
-     .value = "ID",
-     .help = "undo this cancel of many: those that are still cancelled (audit list)"},
+    HK_MANY_IDS_ARG(hk_messages_act_ask),
+    HK_MANY_ACT_ARG(hk_messages_act_ask,
+                    "undo this cancel of many: those that are still cancelled (audit list)"),
     HK_MESSAGE_WORDS(hk_messages_act_ask, words, "cancelled any"),
-    DRY_RUN_ARG,
+    HK_MANY_DRY_RUN_ARG(hk_messages_act_ask),
     {.name = NULL}};
 
 #define ACT_ROW(word, says, more, list, does, batches)                                                       \
     {                                                                                                        \
-        .noun = "messages", .verb = word, .summary = says, .details = more, .route = "POST /messages/" word, \
-        .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .is_long = true,     \
-        .job = &(batches), .args = list, .request_size = sizeof(struct hk_messages_act_ask),                 \
-        .result_size = sizeof(struct hk_messages_acted), .check = check_act, .run = does,                    \
-        .form = hk_form_messages_acted                                                                       \
+        .noun = "messages", .verb = (word), .summary = (says), .details = (more),                            \
+        .route = "POST /messages/" word, .role = HK_ROLE_OPERATOR, .store = true, .changes = true,           \
+        .needs_reason = true, .is_long = true, .job = &(batches), .args = (list),                            \
+        .request_size = sizeof(struct hk_messages_act_ask), .result_size = sizeof(struct hk_messages_acted), \
+        .check = check_act, .run = (does), .form = hk_form_messages_acted                                    \
     }
 
 const struct hk_op hk_op_messages_cancel =

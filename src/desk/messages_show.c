@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hikyaku messages show: everything that is known of one message, and its last attempts; messages attempts: all that were kept. */
 #include "base/str.h"
+#include "core/encoding.h"
 #include "core/policy_impl.h"
 #include "desk/forms.h"
 #include "desk/letters.h"
 #include "desk/messages.h"
+#include "desk/sealing.h"
 
 /* ---- masks ---- */
 
@@ -46,6 +48,10 @@ static void hide_row(const struct hk_letter_view *view, bool edited, struct hk_p
 {
     struct hk_letter as = letter_of(row, edited);
     bool whole = as.payload.len == as.payload_bytes;
+    if (hk_encoding_is_sealed(row->encoding) && row->payload.len) {
+        row->payload = hk_str_of(HK_SEALED_TEXT);
+        row->payload_bytes = row->payload.len;
+    }
     if (!hk_masks_fit(view->masks, row->event_type))
         return;
     hk_letter_veil(view, mem, &as);

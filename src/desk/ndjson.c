@@ -131,8 +131,9 @@ static enum hk_code headers(struct hk_ndjson *m, struct hk_str line, const json_
 static enum hk_code encoding(const json_t *value, const char **out, struct hk_err *err)
 {
     enum hk_code rc = text(value, "encoding", out, err);
-    if (rc == HK_OK && *out != NULL && strcmp(*out, "utf8") != 0 && strcmp(*out, "base64") != 0)
-        return hk_err_set(err, HK_INVALID, "encoding must be utf8 or base64");
+    if (rc == HK_OK && *out != NULL && strcmp(*out, "utf8") != 0 && strcmp(*out, "base64") != 0 &&
+        strcmp(*out, "sealed") != 0)
+        return hk_err_set(err, HK_INVALID, "encoding must be utf8, base64 or sealed");
     return rc;
 }
 
@@ -156,7 +157,7 @@ static const struct {
     {"expires_at", "{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}"},
     {"policy", "{\"type\":[\"string\",\"null\"]}"},
     {"max_attempts", "{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":1000000}"},
-    {"encoding", "{\"enum\":[\"utf8\",\"base64\",null]}"},
+    {"encoding", "{\"enum\":[\"utf8\",\"base64\",\"sealed\",null]}"},
 };
 
 enum {

@@ -12,6 +12,7 @@
 #include "desk/messages.h"
 #include "desk/put.h"
 #include "desk/queues.h"
+#include "desk/sealing.h"
 #include "exec/clock.h"
 #include "payload/codec.h"
 #include "payload/scan.h"
@@ -161,17 +162,19 @@ static enum hk_code create_task(struct hk_desk *desk, const struct hk_caller *ca
                    hk_clock_seed()); /* no number: commands take those for ids of letters */
     (void)hk_format_rfc3339(ask->schedule_ms, when);
     const char *headers = write_headers(ask, mem, &type);
-    const struct hk_enqueue item = {.message = {.destination = queue.destination,
-                                                .event_type = EVENT_TYPE,
-                                                .message_id = ask->task ? ask->task : id,
-                                                .headers = headers,
-                                                .content_type = type,
-                                                .not_before = ask->schedule_ms ? when : NULL,
-                                                .payload = ask->body.ptr,
-                                                .payload_len = ask->body.len},
-                                    .is_task = ask->task != NULL};
+    struct hk_enqueue item = {.message = {.destination = queue.destination,
+                                          .event_type = EVENT_TYPE,
+                                          .message_id = ask->task ? ask->task : id,
+                                          .headers = headers,
+                                          .content_type = type,
+                                          .not_before = ask->schedule_ms ? when : NULL,
+                                          .payload = ask->body.ptr,
+                                          .payload_len = ask->body.len},
+                              .is_task = ask->task != NULL};
     int64_t now_ms = hk_clock_wall_ms();
-    rc = headers ? desk->ops->enqueue(desk->admin, &item, 1, &ids, err) : no_memory(err);
+    rc = headers ? hk_desk_seal(desk, &item, 1, mem, err) : no_memory(err);
+    if (rc == HK_OK)
+        rc = desk->ops->enqueue(desk->admin, &item, 1, &ids, err);
     if (rc != HK_OK)
         return rc;
     *out = (struct hk_task){.id = ids[0],

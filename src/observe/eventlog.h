@@ -22,6 +22,9 @@ enum hk_logged {
     HK_LOG_RECV,    /* receiver: the request is here */
     HK_LOG_CONFIRM, /* relay: the destination confirmed */
     HK_LOG_FAIL,    /* relay: it did not */
+    HK_LOG_BUSY,    /* relay: its sink had no room, nothing was sent … */
+    HK_LOG_ROOM,    /* … and now there is some */
+    HK_LOG_KEYLESS, /* relay: the message is sealed, and there is no key: it is not sent */
     HK_LOG_SETTLE,
     HK_LOG_STUCK,  /* a settle that the database refused: the row stays, and is not to be sent again */
     HK_LOG_ORPHAN, /* a row found in the manifest of a lane whose lease ran out */

@@ -5,10 +5,12 @@
  * Destinations come and go, with the configuration and while the relay runs. Each has a slot; a slot that was given up is taken again as late as
  * possible, so that who still counts for the old one does not count for a new one. Only names need a lock: it is held
  * while they change and while a reader copies them, never while text is made. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <hikyaku/policy.h>
 
@@ -34,6 +36,7 @@ struct metric {
 
 struct names {
     char name[HK_METRIC_DESTS][HK_NAME_MAX]; /* "" = free */
+    int64_t since_ms[HK_METRIC_DESTS];       /* when it got its place */
 };
 
 struct hk_metrics {
@@ -43,6 +46,9 @@ struct hk_metrics {
     struct names names;
     uint16_t hash[HASH_SIZE]; /* slot + 1; 0 = nobody */
     size_t next_slot;
+    int64_t since_ms;
+    void (*look)(void *arg);
+    void *look_arg;
     struct metric metrics[];
 };
 
@@ -82,6 +88,13 @@ static bool make(const struct hk_metric_def *def, struct metric *m)
     return m->cells != NULL;
 }
 
+static int64_t wall_ms(void)
+{
+    struct timespec ts = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 enum hk_code hk_metrics_new(const struct hk_metric_def *defs, size_t n_defs, struct hk_metrics **out_metrics,
                             struct hk_err *err)
 {
@@ -90,6 +103,9 @@ enum hk_code hk_metrics_new(const struct hk_metric_def *defs, size_t n_defs, str
         return hk_err_set(err, HK_NOMEM, "out of memory for metrics");
     (void)pthread_mutex_init(&all->lock, NULL);
     all->defs = defs;
+    all->since_ms = wall_ms();
+    for (size_t i = 0; i < n_defs; i++)
+        assert(defs[i].n_bounds <= HK_METRIC_BOUNDS);
     for (bool made = true; made && all->n < n_defs; all->n++)
         made = make(&defs[all->n], &all->metrics[all->n]);
     if (n_defs > 0 && !all->metrics[n_defs - 1].cells) {
@@ -217,6 +233,7 @@ static void take_slot(struct hk_metrics *all, const char *name)
         if (all->names.name[slot][0])
             continue;
         memcpy(all->names.name[slot], name, len + 1);
+        all->names.since_ms[slot] = wall_ms();
         all->hash[find_in_hash(all, hk_str_of(name))] = (uint16_t)(slot + 1);
         return;
     }
@@ -362,6 +379,18 @@ static bool all_zero(const struct metric *m, cell *cells)
     return true;
 }
 
+void hk_metrics_on_look(struct hk_metrics *all, void (*fn)(void *arg), void *arg)
+{
+    all->look = fn;
+    all->look_arg = arg;
+}
+
+void hk_metrics_look(struct hk_metrics *all)
+{
+    if (all->look)
+        all->look(all->look_arg);
+}
+
 /* False: there is no such series now. */
 static bool label_series(struct page *p, const struct hk_metric_def *def, const size_t at[HK_METRIC_LABELS])
 {
@@ -381,7 +410,8 @@ static bool label_series(struct page *p, const struct hk_metric_def *def, const 
     return true;
 }
 
-static void add_series(struct page *p, size_t metric, size_t i, size_t j)
+/* The series at hand is shown: its labels stand in `labels`. */
+static bool is_shown(struct page *p, size_t metric, size_t i, size_t j)
 {
     const struct hk_metric_def *def = &p->all->defs[metric];
     const struct metric *m = &p->all->metrics[metric];
@@ -389,20 +419,27 @@ static void add_series(struct page *p, size_t metric, size_t i, size_t j)
     hk_buf_reset(&p->labels);
     hk_buf_adds(&p->labels, hk_buf_cstr(&m->informed));
     if (!label_series(p, def, (size_t[]){i, j}))
-        return;
+        return false;
     if (hk_buf_status(&p->labels) != HK_OK) {
         p->status = hk_buf_status(&p->labels);
-        return;
+        return false;
     }
     if (of_dests(&def->labels[0]) && i == HK_METRIC_OTHER && all_zero(m, cells))
+        return false;
+    return def->type != HK_METRIC_GAUGE ||
+           atomic_load_explicit(cells, memory_order_relaxed) != HK_METRIC_UNKNOWN;
+}
+
+static void add_series(struct page *p, size_t metric, size_t i, size_t j)
+{
+    const struct hk_metric_def *def = &p->all->defs[metric];
+    cell *cells = cells_at(p->all, metric, i, j);
+    if (!is_shown(p, metric, i, j))
         return;
-    if (def->type == HK_METRIC_HISTOGRAM) {
+    if (def->type == HK_METRIC_HISTOGRAM)
         add_histogram(p, def, cells);
-        return;
-    }
-    int64_t v = atomic_load_explicit(cells, memory_order_relaxed);
-    if (def->type == HK_METRIC_COUNTER || v != HK_METRIC_UNKNOWN)
-        add_sample(p, def, "", NULL, v, def->decimals);
+    else
+        add_sample(p, def, "", NULL, atomic_load_explicit(cells, memory_order_relaxed), def->decimals);
 }
 
 static void add_metric(struct page *p, size_t metric)
@@ -417,16 +454,67 @@ static void add_metric(struct page *p, size_t metric)
             add_series(p, metric, i, j);
 }
 
+static void read_names(struct hk_metrics *all, struct page *p)
+{
+    (void)pthread_mutex_lock(&all->lock);
+    p->names = all->names;
+    (void)pthread_mutex_unlock(&all->lock);
+}
+
 void hk_metrics_write(struct hk_metrics *all, struct hk_buf *out)
 {
     struct page p = {.all = all, .out = out};
     hk_buf_init(&p.labels, 4096);
-    (void)pthread_mutex_lock(&all->lock);
-    p.names = all->names;
-    (void)pthread_mutex_unlock(&all->lock);
+    read_names(all, &p);
     for (size_t i = 0; i < all->n; i++)
         add_metric(&p, i);
     hk_buf_fini(&p.labels);
     if (p.status != HK_OK && hk_buf_status(out) == HK_OK)
         out->status = p.status;
+}
+
+/* ---- showing to programs ---- */
+
+static void read_sample(struct page *p, size_t metric, size_t i, size_t j, uint64_t *counts,
+                        struct hk_metric_sample *out)
+{
+    const struct hk_metric_def *def = &p->all->defs[metric];
+    bool dest = of_dests(&def->labels[0]) && i < HK_METRIC_DESTS;
+    cell *cells = cells_at(p->all, metric, i, j);
+    *out = (struct hk_metric_sample){.def = def,
+                                     .labels = hk_buf_cstr(&p->labels),
+                                     .since_ms = dest ? p->names.since_ms[i] : p->all->since_ms};
+    if (def->type != HK_METRIC_HISTOGRAM) {
+        out->value = atomic_load_explicit(cells, memory_order_relaxed);
+        return;
+    }
+    for (size_t k = 0; k <= def->n_bounds && k <= HK_METRIC_BOUNDS; k++) {
+        counts[k] = (uint64_t)atomic_load_explicit(&cells[k], memory_order_relaxed);
+        out->count += counts[k];
+    }
+    out->counts = counts;
+    out->sum = atomic_load_explicit(&cells[def->n_bounds + 1], memory_order_relaxed);
+}
+
+bool hk_metrics_each(struct hk_metrics *all,
+                     void (*fn)(void *arg, const struct hk_metric_def *def, const struct hk_metric_sample *sample),
+                     void *arg)
+{
+    uint64_t counts[HK_METRIC_BOUNDS + 1];
+    struct hk_metric_sample sample;
+    struct page p = {.all = all};
+    hk_buf_init(&p.labels, 4096);
+    read_names(all, &p);
+    for (size_t m = 0; m < all->n; m++) {
+        const struct metric *metric = &all->metrics[m];
+        fn(arg, &all->defs[m], NULL);
+        for (size_t i = 0; i < metric->dims[0]; i++)
+            for (size_t j = 0; j < metric->dims[1]; j++)
+                if (is_shown(&p, m, i, j)) {
+                    read_sample(&p, m, i, j, counts, &sample);
+                    fn(arg, &all->defs[m], &sample);
+                }
+    }
+    hk_buf_fini(&p.labels);
+    return p.status == HK_OK;
 }

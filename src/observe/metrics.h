@@ -72,6 +72,29 @@ size_t hk_metrics_dest(const struct hk_metrics *metrics, struct hk_str name);
 /* … and from any other. */
 size_t hk_metrics_find_dest(struct hk_metrics *metrics, struct hk_str name);
 
+/* What is asked before anybody is shown anything: sets what only it knows. From any thread; set before others look on. */
+void hk_metrics_on_look(struct hk_metrics *metrics, void (*fn)(void *arg), void *arg);
+void hk_metrics_look(struct hk_metrics *metrics);
+
+/* One series as it is now. */
+struct hk_metric_sample {
+    const struct hk_metric_def *def;
+    const char *labels;     /* as Prometheus writes them: a="b",c="d" */
+    int64_t since_ms;       /* when it began, Unix ms */
+    int64_t value;          /* of a counter, of a gauge */
+    const uint64_t *counts; /* of a histogram: one for each bucket, n_bounds + 1 of them */
+    uint64_t count;         /* their sum */
+    int64_t sum;
+};
+
+#define HK_METRIC_BOUNDS 32 /* no histogram has more */
+
+/* Every series of every metric that is shown, one metric after the other; `fn` with `sample` NULL: the next metric begins. False when there
+ * was no memory: some are left out. */
+bool hk_metrics_each(struct hk_metrics *metrics,
+                     void (*fn)(void *arg, const struct hk_metric_def *def, const struct hk_metric_sample *sample),
+                     void *arg);
+
 /* All of it, in Prometheus' text format. From any thread. Errors are the buffer's. */
 void hk_metrics_write(struct hk_metrics *metrics, struct hk_buf *out);
 

@@ -10,7 +10,8 @@
 #include "base/str.h"
 #include "observe/otlp_options.h"
 
-#define TRACES_PATH "/v1/traces"
+#define TRACES_PATH  "/v1/traces"
+#define METRICS_PATH "/v1/metrics"
 
 enum {
     QUEUE = 8192, /* OpenTelemetry says 2048: attempts end in bursts, as they are settled */
@@ -21,7 +22,8 @@ enum {
     RESOURCE_MAX = 64,
     HEADERS_MAX = 64,
     QUEUE_MAX = 1 << 20,
-    VALUE_MAX = 4096
+    VALUE_MAX = 4096,
+    NAME_ROOM = 96
 };
 
 static struct hk_str get(const struct hk_otlp_env *env, const char *name)
@@ -53,6 +55,16 @@ static enum hk_code keep(char **out, struct hk_str s, struct hk_err *err)
     return HK_OK;
 }
 
+/* OTEL_…TRACES… has the same name for metrics, with METRICS in it. */
+static const char *of_metrics(const char *name, char room[NAME_ROOM])
+{
+    const char *at = strstr(name, "TRACES");
+    if (!at)
+        return name;
+    (void)snprintf(room, NAME_ROOM, "%.*sMETRICS%s", (int)(at - name), name, at + strlen("TRACES"));
+    return room;
+}
+
 /* ---- is it on, and where to ---- */
 
 static bool names_otlp(struct hk_str list)
@@ -63,7 +75,7 @@ static bool names_otlp(struct hk_str list)
     return false;
 }
 
-static bool is_off(const struct hk_otlp_env *env)
+static bool is_off(const struct hk_otlp_env *env, bool metrics)
 {
     struct hk_str exporter = get(env, "OTEL_TRACES_EXPORTER");
     if (hk_str_eqi(get(env, "OTEL_SDK_DISABLED"), hk_str_of("true")) ||
@@ -71,7 +83,8 @@ static bool is_off(const struct hk_otlp_env *env)
         return true;
     if (!exporter.len || names_otlp(exporter))
         return false;
-    env->warn(env->arg, "OTEL_TRACES_EXPORTER", "only otlp and none are known: no traces are sent");
+    env->warn(env->arg, "OTEL_TRACES_EXPORTER", metrics ? "only otlp and none are known: no metrics are sent"
+                      : "only otlp and none are known: no traces are sent");
     return true;
 }
 
@@ -86,17 +99,26 @@ static bool is_url(struct hk_str s)
     return host && s.len > host && s.ptr[host] != '/';
 }
 
-static enum hk_code join_url(struct hk_str base, struct hk_otlp_options *out, struct hk_err *err)
+static bool ends_with(struct hk_str s, const char *end)
 {
-    const size_t path = strlen(TRACES_PATH);
+    size_t len = strlen(end);
+    return s.len > len && memcmp(s.ptr + s.len - len, end, len) == 0;
+}
+
+/* One that is whole, for whichever signal, is taken for both. */
+static enum hk_code join_url(struct hk_str base, bool metrics, struct hk_otlp_options *out,
+                             struct hk_err *err)
+{
     while (base.len && base.ptr[base.len - 1] == '/')
         base.len--;
-    bool whole = base.len > path && memcmp(base.ptr + base.len - path, TRACES_PATH, path) == 0;
+    if (ends_with(base, TRACES_PATH))
+        base.len -= strlen(TRACES_PATH);
+    else if (ends_with(base, METRICS_PATH))
+        base.len -= strlen(METRICS_PATH);
     struct hk_buf url;
     hk_buf_init(&url, VALUE_MAX);
     (void)hk_buf_add(&url, base.ptr, base.len);
-    if (!whole)
-        (void)hk_buf_adds(&url, TRACES_PATH);
+    (void)hk_buf_adds(&url, metrics ? METRICS_PATH : TRACES_PATH);
     enum hk_code rc = hk_buf_status(&url);
     if (rc == HK_OK)
         rc = keep(&out->url, hk_buf_str(&url), err);
@@ -110,6 +132,7 @@ static enum hk_code set_url(const struct hk_otlp_given *given, const struct hk_o
                             struct hk_otlp_options *out, struct hk_err *err)
 {
     const char *name;
+    char room[NAME_ROOM];
     struct hk_str traces = get(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
     struct hk_str value =
         get_either(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", &name);
@@ -118,14 +141,17 @@ static enum hk_code set_url(const struct hk_otlp_given *given, const struct hk_o
         return HK_OK;
     if (!is_url(base))
         return hk_err_set(err, HK_INVALID, "%s must be a URL that begins with http:// or https://",
-                          value.len ? name : "telemetry.endpoint");
-    return traces.len ? keep(&out->url, traces, err) : join_url(base, out, err);
+                          !value.len         ? "telemetry.endpoint"
+                          : given->metrics ? of_metrics(name, room)
+                                           : name);
+    return traces.len ? keep(&out->url, traces, err) : join_url(base, given->metrics, out, err);
 }
 
 static enum hk_code set_protocol(const struct hk_otlp_given *given, const struct hk_otlp_env *env,
                                  struct hk_otlp_options *out, struct hk_err *err)
 {
     const char *name;
+    char room[NAME_ROOM];
     struct hk_str value =
         get_either(env, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL", &name);
     out->json = given->json;
@@ -134,7 +160,7 @@ static enum hk_code set_protocol(const struct hk_otlp_given *given, const struct
             err, HK_INVALID,
             "%s is grpc, which is not spoken here: use http/protobuf or http/json (collectors take both, usually "
             "on port 4318)",
-            name);
+            given->metrics ? of_metrics(name, room) : name);
     if (hk_str_eq(value, hk_str_of("http/json")) || hk_str_eq(value, hk_str_of("http/protobuf")))
         out->json = hk_str_eq(value, hk_str_of("http/json"));
     else if (value.len)
@@ -320,13 +346,18 @@ static uint64_t number(const struct hk_otlp_env *env, const char *name, uint64_t
     return fallback;
 }
 
-static void set_numbers(const struct hk_otlp_env *env, struct hk_otlp_options *out)
+static void set_numbers(const struct hk_otlp_given *given, const struct hk_otlp_env *env,
+                        struct hk_otlp_options *out)
 {
     const uint64_t hour = 3600000;
     uint64_t all = number(env, "OTEL_EXPORTER_OTLP_TIMEOUT", 1, hour, TIMEOUT_MS);
     out->timeout_ms = number(env, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", 1, hour, all);
     out->export_ms = number(env, "OTEL_BSP_EXPORT_TIMEOUT", 1, hour, EXPORT_MS);
     out->schedule_ms = number(env, "OTEL_BSP_SCHEDULE_DELAY", 1, hour, SCHEDULE_MS);
+    if (given->metrics) {
+        out->export_ms = number(env, "OTEL_METRIC_EXPORT_TIMEOUT", 1, hour, EXPORT_MS);
+        out->schedule_ms = number(env, "OTEL_METRIC_EXPORT_INTERVAL", 100, hour, given->interval_ms);
+    }
     out->queue = (uint32_t)number(env, "OTEL_BSP_MAX_QUEUE_SIZE", 1, QUEUE_MAX, QUEUE);
     out->batch = (uint32_t)number(env, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1, QUEUE_MAX, BATCH);
     if (out->batch > out->queue)
@@ -385,11 +416,30 @@ static void set_compression(const struct hk_otlp_given *given, const struct hk_o
 
 /* ---- the whole ---- */
 
+static const char *get_of_metrics(void *arg, const char *name)
+{
+    const struct hk_otlp_env *env = arg;
+    char room[NAME_ROOM];
+    return env->get(env->arg, of_metrics(name, room));
+}
+
+static void warn_of_metrics(void *arg, const char *variable, const char *why)
+{
+    const struct hk_otlp_env *env = arg;
+    char room[NAME_ROOM];
+    env->warn(env->arg, of_metrics(variable, room), why);
+}
+
 enum hk_code hk_otlp_options_make(const struct hk_otlp_given *given, const struct hk_otlp_env *env,
                                   struct hk_otlp_options *out, struct hk_err *err)
 {
+    struct hk_otlp_env of_traces = *env;
+    const struct hk_otlp_env renamed = {
+        .get = get_of_metrics, .warn = warn_of_metrics, .arg = &of_traces};
     *out = (struct hk_otlp_options){.url = NULL};
-    if (is_off(env))
+    if (given->metrics)
+        env = &renamed;
+    if (is_off(env, given->metrics))
         return HK_OK;
     enum hk_code rc = set_url(given, env, out, err);
     if (rc != HK_OK || !out->url)
@@ -405,7 +455,7 @@ enum hk_code hk_otlp_options_make(const struct hk_otlp_given *given, const struc
         hk_otlp_options_free(out);
         return rc;
     }
-    set_numbers(env, out);
+    set_numbers(given, env, out);
     set_sampler(given, env, out);
     set_compression(given, env, out);
     return HK_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where spans go and how, as OpenTelemetry's environment variables have it (OTEL_*), over what a configuration says. */
+/* Where spans or metrics go and how, as OpenTelemetry's environment variables have it (OTEL_*), over what a configuration says. */
 #ifndef HK_OBSERVE_OTLP_OPTIONS_H
 #define HK_OBSERVE_OTLP_OPTIONS_H
 
@@ -9,14 +9,14 @@
 #include "observe/trace.h"
 
 struct hk_otlp_options { /* texts are its own */
-    char *url;           /* whole, with /v1/traces; NULL: telemetry is off */
+    char *url;           /* whole, with /v1/traces or /v1/metrics; NULL: telemetry is off */
     bool json, gzip;
     char **headers; /* "Name: value" */
     size_t n_headers;
     char *ca_file, *cert_file, *key_file; /* NULL: not given */
     uint64_t timeout_ms;                  /* of one request */
     uint64_t export_ms;                   /* for how long a batch is tried */
-    uint64_t schedule_ms;                 /* how long spans wait for company */
+    uint64_t schedule_ms;                 /* how long spans wait for company; how often metrics are sent */
     uint32_t queue, batch;
     struct hk_sampler sampler;
     struct hk_resource resource;
@@ -33,6 +33,8 @@ struct hk_otlp_given {
 
     size_t n_headers;
     double sample;
+    bool metrics;         /* the options are for metrics, not for traces: OTEL_EXPORTER_OTLP_METRICS_… */
+    uint64_t interval_ms; /* of metrics */
     const char *instance_id, *relay, *version; /* of the resource */
 };
 

@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "outbox/sealer.h"
 
 #define SQL_MAX   ((size_t)1024)
 #define FIELD_MAX ((size_t)0x3fffffff) /* PostgreSQL's limit of one value */
@@ -28,6 +29,7 @@ struct insert {
     const char *names[COLUMNS], *values[COLUMNS];
     int lengths[COLUMNS], formats[COLUMNS];
     int n;
+    const char *encoding; /* of the payload as it is given; NULL: it is bytes */
     char max_attempts[16], not_before[HK_TIME_TEXT_MAX], expires_at[HK_TIME_TEXT_MAX];
 };
 
@@ -113,6 +115,7 @@ static void add_texts(struct insert *in, const struct hk_outbox_message *m)
     add(in, "traceparent", m->traceparent);
     add(in, "idempotency_key", m->idempotency_key);
     add(in, "policy", m->policy);
+    add(in, "encoding", in->encoding);
     add(in, "not_before", m->not_before ? in->not_before : NULL);
     add(in, "expires_at", m->expires_at ? in->expires_at : NULL);
     if (m->max_attempts) {
@@ -247,12 +250,12 @@ static enum hk_code prepare(struct insert *in, struct pg_conn *conn, const struc
     return rc;
 }
 
-enum hk_code hk_outbox_enqueue_pg(struct pg_conn *conn, const struct hk_outbox_place *place,
-                                  const struct hk_outbox_message *message, int64_t *out_id,
-                                  struct hk_err *err)
+static enum hk_code enqueue(struct pg_conn *conn, const struct hk_outbox_place *place,
+                            const struct hk_outbox_message *message, const char *encoding, int64_t *out_id,
+                            struct hk_err *err)
 {
     static const struct hk_outbox_place in_path = {NULL, NULL};
-    struct insert in = {.n = 0};
+    struct insert in = {.encoding = encoding};
 
     if (!message->event_type || !message->event_type[0])
         return hk_err_set(err, HK_INVALID, "a message needs an event type");
@@ -263,5 +266,26 @@ enum hk_code hk_outbox_enqueue_pg(struct pg_conn *conn, const struct hk_outbox_p
         rc = run(conn, &in, out_id, err);
     hk_buf_fini(&in.sql);
     hk_buf_fini(&in.encoded);
+    return rc;
+}
+
+enum hk_code hk_outbox_enqueue_pg(struct pg_conn *conn, const struct hk_outbox_place *place,
+                                  const struct hk_outbox_message *message, int64_t *out_id,
+                                  struct hk_err *err)
+{
+    return enqueue(conn, place, message, NULL, out_id, err);
+}
+
+enum hk_code hk_outbox_enqueue_sealed_pg(struct hk_sealer *sealer, struct pg_conn *conn,
+                                         const struct hk_outbox_place *place,
+                                         const struct hk_outbox_message *message, int64_t *out_id,
+                                         struct hk_err *err)
+{
+    struct hk_outbox_message sealed;
+    struct hk_buf text = {.data = NULL};
+    enum hk_code rc = hk_sealer_seal(sealer, message, &text, &sealed, err);
+    if (rc == HK_OK)
+        rc = enqueue(conn, place, &sealed, "sealed", out_id, err);
+    hk_buf_fini(&text);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "base/buf.h"
+#include "outbox/sealer.h"
 
 enum {
     SQL_MAX = 1024,
@@ -18,7 +19,7 @@ struct column {
     const char *text; /* NULL: not given */
 };
 
-static size_t columns_of(const struct hk_outbox_message *m, struct column out[COLUMNS])
+static size_t columns_of(const struct hk_outbox_message *m, const char *encoding, struct column out[COLUMNS])
 {
     const struct column all[] = {
         {"destination", m->destination}, {"event_type", m->event_type},
@@ -27,6 +28,7 @@ static size_t columns_of(const struct hk_outbox_message *m, struct column out[CO
         {"traceparent", m->traceparent}, {"correlation_id", m->correlation_id},
         {"policy", m->policy},           {"idempotency_key", m->idempotency_key},
         {"not_before", m->not_before},   {"expires_at", m->expires_at},
+        {"encoding", encoding},
     };
     size_t n = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -79,8 +81,8 @@ static bool bind(sqlite3_stmt *stmt, const struct hk_outbox_message *m, const st
     return ok;
 }
 
-enum hk_code hk_outbox_enqueue_sqlite(struct sqlite3 *db, const struct hk_outbox_message *message,
-                                      int64_t *out_id, struct hk_err *err)
+static enum hk_code enqueue(struct sqlite3 *db, const struct hk_outbox_message *message, const char *encoding,
+                            int64_t *out_id, struct hk_err *err)
 {
     struct column columns[COLUMNS];
     struct hk_buf sql;
@@ -88,7 +90,7 @@ enum hk_code hk_outbox_enqueue_sqlite(struct sqlite3 *db, const struct hk_outbox
 
     if (!message->event_type || !message->event_type[0])
         return hk_err_set(err, HK_INVALID, "a message needs an event type");
-    size_t n = columns_of(message, columns);
+    size_t n = columns_of(message, encoding, columns);
     hk_buf_init(&sql, SQL_MAX);
     build_sql(columns, n, message->max_attempts > 0, &sql);
     enum hk_code rc = hk_buf_status(&sql);
@@ -101,5 +103,24 @@ enum hk_code hk_outbox_enqueue_sqlite(struct sqlite3 *db, const struct hk_outbox
         *out_id = sqlite3_last_insert_rowid(db);
     sqlite3_finalize(stmt);
     hk_buf_fini(&sql);
+    return rc;
+}
+
+enum hk_code hk_outbox_enqueue_sqlite(struct sqlite3 *db, const struct hk_outbox_message *message,
+                                      int64_t *out_id, struct hk_err *err)
+{
+    return enqueue(db, message, NULL, out_id, err);
+}
+
+enum hk_code hk_outbox_enqueue_sealed_sqlite(struct hk_sealer *sealer, struct sqlite3 *db,
+                                             const struct hk_outbox_message *message, int64_t *out_id,
+                                             struct hk_err *err)
+{
+    struct hk_outbox_message sealed;
+    struct hk_buf text = {.data = NULL};
+    enum hk_code rc = hk_sealer_seal(sealer, message, &text, &sealed, err);
+    if (rc == HK_OK)
+        rc = enqueue(db, &sealed, "sealed", out_id, err);
+    hk_buf_fini(&text);
     return rc;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Payloads are stored as they are, or as base64. */
+/* Payloads are stored as they are, as base64, or sealed. */
 #include "base/base64.h"
 #include "core/encoding.h"
 #include "payload/codec.h"
+#include "payload/envelope.h"
+
+#define SEALED_MAX ((size_t)2 << 30)
 
 /* `spare`: so many characters at the end may belong to a group that was cut. */
 static enum hk_code decode(struct hk_str stored, size_t spare, struct hk_pool *mem, struct hk_str *out)
@@ -25,16 +28,25 @@ static enum hk_code make_plain(struct hk_str encoding, struct hk_str stored, siz
                                struct hk_pool *mem, struct hk_str *out)
 {
     *out = stored;
-    if (!stored.len || !hk_encoding_is_base64(encoding))
+    if (!stored.len || (!hk_encoding_is_base64(encoding) && !hk_encoding_is_sealed(encoding)))
         return HK_OK;
     *out = (struct hk_str){"", 0};
-    return decode(stored, spare, mem, out);
+    return hk_encoding_is_sealed(encoding) ? HK_DENIED : decode(stored, spare, mem, out);
 }
 
 enum hk_code hk_codec_plain(struct hk_str encoding, struct hk_str stored, struct hk_pool *mem,
                             struct hk_str *out)
 {
     return make_plain(encoding, stored, 0, mem, out);
+}
+
+enum hk_code hk_codec_carried(struct hk_str encoding, struct hk_str stored, struct hk_pool *mem,
+                              struct hk_str *out)
+{
+    if (!hk_encoding_is_sealed(encoding))
+        return hk_codec_plain(encoding, stored, mem, out);
+    *out = stored;
+    return HK_OK;
 }
 
 enum hk_code hk_codec_beginning(struct hk_str encoding, struct hk_str stored, struct hk_pool *mem,
@@ -47,6 +59,10 @@ enum hk_code hk_codec_stored(struct hk_str encoding, struct hk_str plain, struct
                              struct hk_str *out)
 {
     struct hk_buf coded;
+    if (hk_encoding_is_sealed(encoding)) {
+        *out = (struct hk_str){"", 0};
+        return HK_DENIED;
+    }
     *out = plain;
     if (!hk_encoding_is_base64(encoding))
         return HK_OK;
@@ -56,4 +72,65 @@ enum hk_code hk_codec_stored(struct hk_str encoding, struct hk_str plain, struct
     *out = (struct hk_str){kept ? kept : "", kept ? coded.len : 0};
     hk_buf_fini(&coded);
     return kept ? HK_OK : HK_NOMEM;
+}
+
+/* ---- with a key ---- */
+
+static enum hk_code no_keys(struct hk_err *err)
+{
+    return hk_err_set(err, HK_UNAVAILABLE, "the payload is sealed, and no key is configured (seal.keys)");
+}
+
+static const char *why_not(enum hk_code rc)
+{
+    return rc == HK_NOMEM ? "out of memory" : "the payload is not base64, as its encoding says";
+}
+
+/* A letter that was requeued under a new id is still sealed for its first one, with which the new one begins (HK_SEALED_AGAIN). */
+static enum hk_code open_sealed(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
+                                struct hk_str *out, struct hk_err *err)
+{
+    struct hk_sealed_place place = {HK_SEALED_PAYLOAD, of->message_id};
+    *out = (struct hk_str){"", 0};
+    if (!of->keys)
+        return no_keys(err);
+    enum hk_code rc = hk_envelope_open(of->keys, &place, stored, mem, out, err);
+    while (rc == HK_INVALID && place.message_id.len &&
+           place.message_id.ptr[--place.message_id.len] != HK_SEALED_AGAIN)
+        ;
+    if (rc == HK_INVALID && place.message_id.len)
+        rc = hk_envelope_open(of->keys, &place, stored, mem, out, err);
+    return rc;
+}
+
+enum hk_code hk_codec_open(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
+                           struct hk_str *out, struct hk_err *err)
+{
+    if (hk_encoding_is_sealed(of->encoding))
+        return open_sealed(of, stored, mem, out, err);
+    enum hk_code rc = hk_codec_plain(of->encoding, stored, mem, out);
+    return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "%s", why_not(rc));
+}
+
+enum hk_code hk_codec_seal(const struct hk_codec_of *of, struct hk_str plain, struct hk_pool *mem,
+                           struct hk_str *out, struct hk_err *err)
+{
+    const struct hk_sealed_place place = {HK_SEALED_PAYLOAD, of->message_id};
+    struct hk_buf text;
+    if (!hk_encoding_is_sealed(of->encoding)) {
+        enum hk_code rc = hk_codec_stored(of->encoding, plain, mem, out);
+        return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "out of memory");
+    }
+    *out = (struct hk_str){"", 0};
+    if (!of->keys)
+        return no_keys(err);
+    hk_buf_init(&text, SEALED_MAX);
+    enum hk_code rc = hk_envelope_seal(of->keys, &place, plain, &text, err);
+    const char *kept = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&text)) : NULL;
+    if (kept)
+        *out = (struct hk_str){kept, text.len};
+    else if (rc == HK_OK)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_buf_fini(&text);
+    return rc;
 }

@@ -197,8 +197,8 @@ bool hk_filter_match(const void *arg, const struct hk_letter *letter)
     struct hk_str plain;
     enum hk_code rc = hk_codec_beginning(letter->encoding, letter->payload, &mem, &plain);
     bool is_veiled = f->masks && hk_masks_fit(f->masks, letter->event_type);
-    if (rc != HK_OK)
-        plain = letter->payload;
+    if (rc == HK_INVALID)
+        plain = letter->payload;   /* of what is sealed nothing is found */
     bool found = rc != HK_NOMEM && /* it is not found rather than acted upon */
                  (is_veiled ? fits_veiled(f, letter, plain) : fits(f, letter, plain));
     hk_pool_fini(&mem);

@@ -123,6 +123,8 @@ void hk_mask_show_payload(const struct hk_masks *masks, struct hk_str event_type
     enum hk_code rc = hk_codec_plain(encoding, stored, &mem, &plain);
     if (rc == HK_OK)
         (void)hk_mask_payload(masks, event_type, plain, out);
+    else if (rc == HK_DENIED)
+        (void)hk_buf_adds(out, "(sealed)");
     else if (rc == HK_INVALID)
         (void)hk_buf_addf(out, "(%zu bytes that are not base64)", stored.len);
     else

@@ -156,6 +156,22 @@ void hk_events_send(struct hk_events *e, int64_t store_now_ms, int64_t lane, con
     put(e, line);
 }
 
+void hk_events_busy(struct hk_events *e, int64_t store_now_ms, int64_t lane, int64_t claim,
+                    const struct hk_message *message, const char *destination)
+{
+    if (!e)
+        return;
+    struct hk_event_line line = in_hand(store_now_ms, lane, claim, message, destination);
+    line.ev = HK_LOG_BUSY;
+    put(e, line);
+}
+
+void hk_events_room(struct hk_events *e, int64_t store_now_ms, const char *destination)
+{
+    if (e)
+        put(e, (struct hk_event_line){.ev = HK_LOG_ROOM, .t = store_now_ms, .dest = hk_str_of(destination)});
+}
+
 /* What the answer asks for, where policies keep to it unless they say otherwise; 0 = nothing. */
 static int64_t asked_ms(const struct hk_facts *facts, int64_t wall_ms)
 {
@@ -172,11 +188,23 @@ void hk_events_sent(struct hk_events *e, int64_t store_now_ms, int64_t lane, int
     if (!e)
         return;
     struct hk_event_line line = in_hand(store_now_ms, lane, claim, message, destination);
-    bool confirmed = facts->fault == HK_FAULT_NONE && facts->status >= 200 && facts->status <= 299;
+    bool success = facts->status >= 200 && facts->status <= 299;
+    bool confirmed =
+        facts->fault == HK_FAULT_NONE && (success || !facts->status); /* a broker has no status */
     line.ev = confirmed ? HK_LOG_CONFIRM : HK_LOG_FAIL;
     line.kind = hk_str_of(facts->fault == HK_FAULT_LOCAL ? "local" : "");
     line.status = facts->status;
     line.maybe = facts->possibly_delivered;
     line.wait = asked_ms(facts, store_now_ms);
+    put(e, line);
+}
+
+void hk_events_keyless(struct hk_events *e, int64_t store_now_ms, int64_t lane, int64_t claim,
+                       const struct hk_message *message, const char *destination)
+{
+    if (!e)
+        return;
+    struct hk_event_line line = in_hand(store_now_ms, lane, claim, message, destination);
+    line.ev = HK_LOG_KEYLESS;
     put(e, line);
 }

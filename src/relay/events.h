@@ -19,8 +19,15 @@ void hk_events_exchanged(struct hk_events *events, const struct hk_exchange *ask
                          const struct hk_exchanged *done);
 void hk_events_send(struct hk_events *events, int64_t store_now_ms, int64_t lane,
                     const struct hk_action *action, const char *destination);
+/* Its sink had no room, and later it had some again. */
+void hk_events_busy(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
+                    const struct hk_message *message, const char *destination);
+void hk_events_room(struct hk_events *events, int64_t store_now_ms, const char *destination);
 /* Before the engine is told. */
 void hk_events_sent(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
                     const struct hk_message *message, const char *destination, const struct hk_facts *facts);
+/* Nothing was sent: there is no key to open the message with. */
+void hk_events_keyless(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
+                       const struct hk_message *message, const char *destination);
 
 #endif

@@ -42,6 +42,8 @@ struct kept {
 
 struct hk_kept_sink {
     struct hk_sink *sink;
+    struct hk_kept *all;
+    bool full;          /* it had no room for a message, and has not said since that it has some */
     struct kept *owner; /* NULL: another one has taken its place, or it is gone */
     uint32_t in_flight;
     int64_t used_ms;
@@ -96,19 +98,36 @@ static void close_sink(struct hk_kept *k, struct hk_kept_sink *s)
     hk_mem_free(s);
 }
 
-/* Nothing more goes there. What is on its way ends as it will. */
-static void retire_sink(struct kept *d)
+static void has_room(const struct hk_kept *k, const struct kept *d)
 {
+    if (k->options.has_room && d->place != SIZE_MAX)
+        k->options.has_room(k->options.arg, d->place);
+}
+
+static void on_room(void *arg)
+{
+    struct hk_kept_sink *s = arg;
+    s->full = false;
+    if (s->owner)
+        has_room(s->all, s->owner);
+}
+
+/* Nothing more goes there. What is on its way ends as it will. Nobody is to wait for room in it. */
+static void retire_sink(const struct hk_kept *k, struct kept *d)
+{
+    bool full = d->sink && d->sink->full;
     if (d->sink)
         d->sink->owner = NULL;
     d->sink = NULL;
+    if (full)
+        has_room(k, d);
 }
 
 static void close_idle(struct hk_kept *k, int64_t now_ms)
 {
     for (struct hk_kept_sink *s = k->sinks, *next; s; s = next) {
         next = s->next;
-        if (!s->in_flight && (!s->owner || now_ms - s->used_ms >= IDLE_MS))
+        if (!s->in_flight && (!s->owner || (!s->full && now_ms - s->used_ms >= IDLE_MS)))
             close_sink(k, s);
     }
 }
@@ -134,6 +153,9 @@ static enum hk_code open_sink(struct hk_kept *k, struct kept *d, struct hk_err *
         hk_mem_free(s);
         return rc;
     }
+    s->sink->room = on_room;
+    s->sink->room_arg = s;
+    s->all = k;
     s->owner = d;
     s->next = k->sinks;
     k->sinks = s;
@@ -327,11 +349,11 @@ static bool over_max(const struct hk_kept *k, const struct kept *d)
            strcmp(d->name, k->items[k->config->definitions.max]->name) >= 0;
 }
 
-static void use_fresh(struct kept *d)
+static void use_fresh(const struct hk_kept *k, struct kept *d)
 {
     if (!d->fresh)
         return;
-    retire_sink(d);
+    retire_sink(k, d);
     hk_mem_free(d->text);
     d->text = d->fresh;
     d->text_len = d->fresh_len;
@@ -417,7 +439,7 @@ static bool leave_engine(struct hk_kept *k, struct kept *d, int64_t now_ms)
 static bool apply(struct hk_kept *k, struct kept *d, int64_t now_ms)
 {
     if (!d->gone) {
-        use_fresh(d);
+        use_fresh(k, d);
         d->of_file = hk_config_destination_named(k->config, hk_str_of(d->name)) != NULL;
         if (!d->of_file)
             return apply_used(k, d, now_ms);
@@ -425,7 +447,7 @@ static bool apply(struct hk_kept *k, struct kept *d, int64_t now_ms)
         return true; /* an engine that begins has the configuration's */
     }
     set_held(k, d, NULL);
-    retire_sink(d);
+    retire_sink(k, d);
     return d->of_file || leave_engine(k, d, now_ms);
 }
 
@@ -708,6 +730,13 @@ void hk_kept_sent(struct hk_kept *k, struct hk_kept_sink *use, int64_t now_ms)
     (void)k;
     use->in_flight--;
     use->used_ms = now_ms;
+}
+
+void hk_kept_full(struct hk_kept *k, struct hk_kept_sink *use)
+{
+    (void)k;
+    if (use)
+        use->full = true;
 }
 
 void hk_kept_abort(struct hk_kept *k)

@@ -28,6 +28,9 @@ struct hk_kept_sink;
 struct hk_kept_options {
     struct hk_loop *loop;
     struct hk_log *log;
+    /* The sink of that place has room again, or is gone: another one is opened for the next message. */
+    void (*has_room)(void *arg, size_t place);
+    void *arg;
 };
 
 enum hk_code hk_kept_new(const struct hk_kept_options *options, struct hk_kept **out_kept,
@@ -67,6 +70,8 @@ bool hk_kept_at(const struct hk_kept *kept, size_t place, const char **out_name,
 enum hk_code hk_kept_send(struct hk_kept *kept, size_t place, int64_t now_ms, struct hk_kept_sink **out_use,
                           struct hk_sink **out_sink, struct hk_err *err) HK_MUSTCHECK;
 void hk_kept_sent(struct hk_kept *kept, struct hk_kept_sink *use, int64_t now_ms);
+/* That sink (NULL: none of these) had no room. It stays open until it has some. */
+void hk_kept_full(struct hk_kept *kept, struct hk_kept_sink *use);
 void hk_kept_abort(struct hk_kept *kept);
 
 /* ---- for people ---- */

@@ -44,6 +44,7 @@ struct job {
     struct hk_filter *filter; /* NULL: this program cannot read it */
     int64_t wake_ms;          /* store time; 0 = at once */
     bool runs;                /* as the look in progress sees it */
+    bool ours;                /* a step of ours has ended it; others say nothing of its end */
 };
 
 /* A destination with auto_redrive. */
@@ -402,7 +403,7 @@ static enum hk_code look(struct hk_redriver *rd)
     for (size_t i = rd->n_jobs; rc == HK_OK && i-- > 0;) {
         if (rd->jobs[i].runs)
             continue;
-        rc = say_end(rd, rd->jobs[i].id, false);
+        rc = say_end(rd, rd->jobs[i].id, rd->jobs[i].ours);
         if (rc == HK_OK)
             forget(rd, i);
     }
@@ -425,8 +426,9 @@ static struct job *first_job(struct hk_redriver *rd)
 static enum hk_code step(struct hk_redriver *rd, struct job *job)
 {
     int64_t wake_ms = 0;
+    bool ended = false;
     enum hk_code rc = rd->options.letters->redrive_step(rd->admin, job->id, hk_filter_query(job->filter),
-                                                        &wake_ms, &rd->err);
+                                                        &wake_ms, &ended, &rd->err);
     if (rc == HK_NOTFOUND) { /* retention took it */
         forget(rd, (size_t)(job - rd->jobs));
         return HK_OK;
@@ -436,7 +438,8 @@ static enum hk_code step(struct hk_redriver *rd, struct job *job)
     job->wake_ms = wake_ms;
     if (wake_ms)
         return HK_OK;
-    rc = say_end(rd, job->id, true);
+    job->ours = job->ours || ended;
+    rc = say_end(rd, job->id, job->ours);
     if (rc == HK_OK)
         forget(rd, (size_t)(job - rd->jobs)); /* else the next step finds its end again */
     return rc;

@@ -198,6 +198,11 @@ static void free_relay(struct hk_relay *r)
     hk_mem_free(r);
 }
 
+static void kept_has_room(void *arg, size_t place)
+{
+    hk_relay_has_room(arg, place);
+}
+
 static enum hk_code start(struct hk_relay *r, struct hk_err *err)
 {
     const struct hk_redriver_options redrives = {.url = r->options.url,
@@ -211,8 +216,10 @@ static enum hk_code start(struct hk_relay *r, struct hk_err *err)
     if (rc == HK_OK)
         rc = hk_attempt_log_new(r->options.log, &r->attempts, err);
     if (rc == HK_OK)
-        rc = hk_kept_new(&(struct hk_kept_options){.loop = r->options.loop, .log = r->options.log}, &r->kept,
-                         err);
+        rc = hk_kept_new(
+            &(struct hk_kept_options){
+                .loop = r->options.loop, .log = r->options.log, .has_room = kept_has_room, .arg = r},
+            &r->kept, err);
     if (rc == HK_OK)
         rc = hk_events_open(r->options.event_log, r->options.name, &r->events, err);
     if (rc == HK_OK)

@@ -11,6 +11,21 @@ enum {
     RELOAD_DRAIN_MS = 5000
 };
 
+static void on_room(void *arg)
+{
+    struct hk_relay_room *room = arg;
+    hk_relay_has_room(room->relay, room->place);
+}
+
+static void hear_of_room(struct hk_relay *r)
+{
+    for (size_t i = 0; i < r->wiring.n_dests; i++) {
+        r->rooms[i] = (struct hk_relay_room){.relay = r, .place = i};
+        r->wiring.sinks[i]->room = on_room;
+        r->wiring.sinks[i]->room_arg = &r->rooms[i];
+    }
+}
+
 enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *config, struct hk_err *err)
 {
     struct hk_wiring wiring;
@@ -19,11 +34,12 @@ enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *c
         return rc;
     struct hk_engine_options o = hk_wiring_engine(&wiring, hk_clock_seed());
     o.shared = r->clocks.shared = r->store.ops->shared;
-    struct hk_delivery *deliveries =
+    struct hk_relay_delivery *deliveries =
         hk_mem_zalloc((size_t)o.concurrency * 2 + o.batch, sizeof *deliveries); /* as many as it has slots */
+    struct hk_relay_room *rooms = hk_mem_zalloc(wiring.n_dests + 1, sizeof *rooms);
     struct hk_engine *engine = NULL;
-    rc = deliveries ? hk_engine_new(&o, hk_relay_now_ms(r), &engine, err)
-                    : hk_err_set(err, HK_NOMEM, "out of memory");
+    rc = deliveries && rooms ? hk_engine_new(&o, hk_relay_now_ms(r), &engine, err)
+                             : hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
         rc = hk_redriver_configure(r->redriver, config, err);
     if (rc == HK_OK)
@@ -31,12 +47,15 @@ enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *c
     if (rc != HK_OK) {
         hk_engine_free(engine);
         hk_mem_free(deliveries);
+        hk_mem_free(rooms);
         hk_wiring_close(&wiring);
         return rc;
     }
     r->wiring = wiring;
     r->engine = engine;
     r->sends.deliveries = deliveries;
+    r->rooms = rooms;
+    hear_of_room(r);
     r->options.config = config;
     hk_kept_begin(r->kept, engine, config);
     return HK_OK;
@@ -59,6 +78,8 @@ void hk_relay_engine_end(struct hk_relay *r)
     hk_engine_free(r->engine);
     hk_wiring_close(&r->wiring);
     hk_mem_free(r->sends.deliveries);
+    hk_mem_free(r->rooms);
+    r->rooms = NULL;
     r->engine = NULL;
     r->sends.deliveries = NULL;
 }

@@ -57,21 +57,31 @@ struct hk_relay_store {
     bool away; /* a trouble was logged, whose end is to be logged, too; to wait for a lane is none */
 };
 
-struct hk_delivery {          /* one per slot: what a sink and its callback need */
-    struct hk_delivery *next; /* to be sent in this round */
+struct hk_relay_delivery {          /* one per slot: what a sink and its callback need */
+    struct hk_relay_delivery *next; /* to be sent in this round */
     struct hk_relay *relay;
     struct hk_action action; /* its message is the engine's, until it is told */
     const char *destination;
     struct hk_kept_sink *kept; /* that it goes through; NULL: one of the configuration's */
     char traceparent
         [HK_TRACEPARENT_SIZE]; /* sent instead of the message's own, when somebody has set it; then `onward` is what */
-    struct hk_message onward; /* the sink gets: the engine's message with that in it */
+    struct hk_message onward; /* the sink gets: the engine's message with that in it, or opened */
+    bool sealed;              /* it was; what it says lies in `opened` */
+    struct hk_pool opened;
+};
+
+/* Of messages that wait for a key (relay_sealed.c). */
+struct hk_relay_sealed {
+    int64_t next_ms; /* the last of them is looked at again */
+    int64_t said_ms; /* when the log was told; 0 = never */
+    uint64_t unsaid; /* and how many came since */
 };
 
 struct hk_relay_sends {
-    struct hk_delivery *deliveries;
-    struct hk_delivery *first, **last; /* of this round */
-    uint32_t n_landed;                 /* since the relay was pumped last */
+    struct hk_relay_delivery *deliveries;
+    struct hk_relay_delivery *first, **last; /* of this round */
+    struct hk_sink *to_flush;                /* when the round is over */
+    uint32_t n_landed;                       /* since the relay was pumped last */
 };
 
 struct hk_relay_wake {
@@ -107,6 +117,8 @@ struct hk_relay {
     int64_t redrive_ms;   /* when the step under way began */
     struct hk_relay_store store;
     struct hk_relay_sends sends;
+    struct hk_relay_room *rooms; /* parallel to the wiring's sinks */
+    struct hk_relay_sealed sealed;
     struct hk_relay_wake wake;
     struct hk_relay_drain drain;
     struct hk_relay_reload reload;
@@ -115,6 +127,12 @@ struct hk_relay {
     struct hk_clocks clocks;
     bool stopping, opening;
     bool soon; /* the timer is set to pump at once */
+};
+
+/* Whom a sink of the configuration tells that it has room again. */
+struct hk_relay_room {
+    struct hk_relay *relay;
+    size_t place;
 };
 
 /* Tells everybody who looks on. */
@@ -156,6 +174,18 @@ void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *action);
 /* After the store was given its next job, so that both go on side by side. */
 void hk_relay_sends_start(struct hk_relay *r, int64_t now_ms);
 void hk_relay_sends_abort(struct hk_relay *r);
+/* The sink of the engine's destination takes messages again, or is another one. */
+void hk_relay_has_room(struct hk_relay *r, size_t place);
+
+/* relay_sealed.c */
+
+/* Opens the payload of a sealed message, for the time of its delivery. False: it waits for its key, or died of being damaged, and the
+ * engine knows. */
+bool hk_relay_sealed_open(struct hk_delivery *d, int64_t now);
+/* What may be told of the outcome: of a sealed message nothing that the receiver said. */
+struct hk_facts hk_relay_sealed_facts(const struct hk_delivery *d, const struct hk_facts *facts);
+/* The engine has been told: nothing that was opened is left. */
+void hk_relay_sealed_end(struct hk_delivery *d);
 
 /* relay_wake.c */
 /* It may fail: then the store polls, as it does anyway. */

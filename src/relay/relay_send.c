@@ -34,7 +34,7 @@ static const char *name_of(const struct hk_relay *r, size_t place)
     return hk_kept_at(r->kept, place, &name, &policy) ? name : r->wiring.dests[place].name;
 }
 
-static struct hk_try attempt_of(struct hk_delivery *d, int64_t store_ms)
+static struct hk_try attempt_of(struct hk_relay_delivery *d, int64_t store_ms)
 {
     const struct hk_action *a = &d->action;
     return (struct hk_try){.message = a->message,
@@ -47,7 +47,7 @@ static struct hk_try attempt_of(struct hk_delivery *d, int64_t store_ms)
 }
 
 /* Everybody who looks on hears of the end, then the engine decides. */
-static void ended(struct hk_delivery *d, const struct hk_facts *facts, int64_t store_ms)
+static void ended(struct hk_relay_delivery *d, const struct hk_facts *facts, int64_t store_ms)
 {
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
@@ -59,14 +59,14 @@ static void ended(struct hk_delivery *d, const struct hk_facts *facts, int64_t s
 
 /* An answer, and room for what it says. */
 struct answer {
-    const struct hk_delivery *delivery;
+    const struct hk_relay_delivery *delivery;
     const struct hk_sink_result *result;
     char error[HK_ANSWER_ERROR_MAX];
 };
 
 static struct hk_str error_of(struct answer *answer)
 {
-    const struct hk_delivery *d = answer->delivery;
+    const struct hk_relay_delivery *d = answer->delivery;
     return hk_attempt_log_error(d->relay->attempts, d->action.message, &answer->result->facts, answer->error);
 }
 
@@ -76,26 +76,32 @@ static void show(struct hk_outcome *outcome)
     struct hk_sink_shown shown = answer->result->show(answer->result);
     outcome->request_headers = shown.request_headers;
     outcome->response_headers = shown.response_headers;
-    if (!outcome->facts.error.len) /* a policy may take a 200 for a failure */
+    if (!outcome->facts.error.len && !outcome->hushed) /* a policy may take a 200 for a failure */
         outcome->facts.error = error_of(answer);
 }
 
 static void sent(void *arg, const struct hk_sink_result *result)
 {
-    struct hk_delivery *d = arg;
+    struct hk_relay_delivery *d = arg;
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
     struct answer answer = {.delivery = d, .result = result};
-    struct hk_outcome outcome = {
-        .facts = result->facts, .address = result->address, .show = show, .show_arg = &answer};
+    struct hk_outcome outcome = {.facts = result->facts,
+                                 .address = result->address,
+                                 .show = show,
+                                 .show_arg = &answer,
+                                 .hushed = d->sealed};
     int64_t now = hk_relay_now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
     hk_crash_point("sent");
     if (d->kept)
         hk_kept_sent(r->kept, d->kept, now);
-    if (outcome.facts.status >= 300)
-        outcome.facts.error = error_of(&answer);
-    ended(d, &outcome.facts, store_ms);
+    struct hk_facts told = hk_relay_sealed_facts(d, &outcome.facts);
+    outcome.facts.error = told.error;
+    if (outcome.facts.status >= 300 && !d->sealed)
+        told.error = outcome.facts.error = error_of(&answer);
+    ended(d, &told, store_ms);
     hk_engine_on_outcome(r->engine, now, a->slot, &outcome);
+    hk_relay_sealed_end(d);
     landed(r);
 }
 
@@ -107,7 +113,7 @@ static enum hk_fault fault_of(const struct hk_finding *finding)
 }
 
 /* A payload that is not as the rules want it is not sent: the engine makes it a dead letter, and charges no attempt. */
-static bool refused(struct hk_delivery *d, int64_t now)
+static bool refused(struct hk_relay_delivery *d, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_message *m = d->action.message;
@@ -121,16 +127,18 @@ static bool refused(struct hk_delivery *d, int64_t now)
     return true;
 }
 
-static const struct hk_message *message_of(struct hk_delivery *d)
+static const struct hk_message *message_of(struct hk_relay_delivery *d)
 {
     if (!d->traceparent[0])
         return d->action.message;
-    d->onward = *d->action.message;
+    if (!d->sealed) /* else it is there */
+        d->onward = *d->action.message;
     d->onward.traceparent = hk_str_of(d->traceparent);
     return &d->onward;
 }
 
-static enum hk_code sink_of(struct hk_delivery *d, int64_t now, struct hk_sink **out, struct hk_err *err)
+static enum hk_code sink_of(struct hk_relay_delivery *d, int64_t now, struct hk_sink **out,
+                            struct hk_err *err)
 {
     struct hk_relay *r = d->relay;
     size_t place = d->action.dest;
@@ -140,12 +148,61 @@ static enum hk_code sink_of(struct hk_delivery *d, int64_t now, struct hk_sink *
     return HK_OK;
 }
 
-static void start_send(struct hk_delivery *d, int64_t now)
+/* Its sink takes no more now: it was no attempt, and the engine gives the message back. */
+static void withdrawn(struct hk_relay_delivery *d, const struct hk_try *attempt, int64_t now)
 {
     struct hk_relay *r = d->relay;
     const struct hk_action *a = &d->action;
-    if (refused(d, now))
+    hk_events_busy(r->events, attempt->store_ms, a->lane, a->claim, a->message, d->destination);
+    HK_RELAY_TELL(r, attempt_withdrawn, attempt);
+    hk_kept_full(r->kept, d->kept);
+    hk_engine_on_busy(r->engine, now, a->slot);
+    hk_relay_pump_soon(r);
+}
+
+void hk_relay_has_room(struct hk_relay *r, size_t place)
+{
+    int64_t now = hk_relay_now_ms(r);
+    struct hk_dest_view view;
+    if (!r->engine || !hk_engine_view_dest(r->engine, place, now, &view) || !view.full)
         return;
+    hk_events_room(r->events, hk_engine_store_now_ms(r->engine, now), view.name);
+    hk_engine_on_room(r->engine, now, place);
+    hk_relay_pump_soon(r);
+}
+
+/* What a sink only collects goes out when all of the round was given to it. */
+static void flush_later(struct hk_relay *r, struct hk_sink *sink)
+{
+    if (!sink->ops->flush || sink->flush_due)
+        return;
+    sink->flush_due = true;
+    sink->flush_next = r->sends.to_flush;
+    r->sends.to_flush = sink;
+}
+
+static void flush_all(struct hk_relay *r)
+{
+    struct hk_sink *sink = r->sends.to_flush;
+    r->sends.to_flush = NULL;
+    while (sink) {
+        struct hk_sink *next = sink->flush_next;
+        sink->flush_due = false;
+        sink->ops->flush(sink);
+        sink = next;
+    }
+}
+
+static void start_send(struct hk_relay_delivery *d, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
+    if (!hk_relay_sealed_open(d, now))
+        return;
+    if (refused(d, now)) {
+        hk_relay_sealed_end(d);
+        return;
+    }
     struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
     enum hk_code rc = sink_of(d, now, &sink, &err);
@@ -155,35 +212,50 @@ static void start_send(struct hk_delivery *d, int64_t now)
     HK_RELAY_TELL(r, attempt_begins, &attempt);
     hk_crash_point("send");
     if (rc == HK_OK)
-        rc = sink->ops->send(sink, message_of(d), a->attempt, store_now_ms, a->timeout_ms, sent, d, &err);
-    if (rc == HK_OK)
+        rc = sink->ops->send(sink,
+                             &(struct hk_delivery){.msg = message_of(d),
+                                                   .attempt = a->attempt,
+                                                   .wall_ms = store_now_ms,
+                                                   .timeout_ms = a->timeout_ms,
+                                                   .done = sent,
+                                                   .arg = d},
+                             &err);
+    if (rc == HK_OK) {
+        flush_later(r, sink);
         return;
+    }
     if (d->kept)
         hk_kept_sent(r->kept, d->kept, now);
+    if (rc == HK_BUSY) {
+        withdrawn(d, &attempt, now);
+        return;
+    }
     struct hk_outcome failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};
     ended(d, &failed.facts, store_now_ms);
     hk_engine_on_outcome(r->engine, now, a->slot, &failed);
+    hk_relay_sealed_end(d);
     hk_relay_pump_soon(r);
 }
 
 void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *a)
 {
-    struct hk_delivery *d = &r->sends.deliveries[a->slot];
-    *d = (struct hk_delivery){.relay = r, .action = *a, .destination = name_of(r, a->dest)};
+    struct hk_relay_delivery *d = &r->sends.deliveries[a->slot];
+    *d = (struct hk_relay_delivery){.relay = r, .action = *a, .destination = name_of(r, a->dest)};
     *r->sends.last = d;
     r->sends.last = &d->next;
 }
 
 void hk_relay_sends_start(struct hk_relay *r, int64_t now)
 {
-    struct hk_delivery *d = r->sends.first;
+    struct hk_relay_delivery *d = r->sends.first;
     r->sends.first = NULL;
     r->sends.last = &r->sends.first;
     while (d) {
-        struct hk_delivery *next = d->next;
+        struct hk_relay_delivery *next = d->next;
         start_send(d, now);
         d = next;
     }
+    flush_all(r);
 }
 
 void hk_relay_sends_abort(struct hk_relay *r)

@@ -29,6 +29,8 @@ struct hk_try {
 struct hk_onlooker {
     void *arg;
     void (*attempt_begins)(void *arg, const struct hk_try *attempt);
+    /* Its sink had no room: it was no attempt. Instead of attempt_ended. */
+    void (*attempt_withdrawn)(void *arg, const struct hk_try *attempt);
     /* Before the engine has decided what to make of it. */
     void (*attempt_ended)(void *arg, const struct hk_try *attempt, const struct hk_facts *facts);
     /* An exchange was committed: settles with `done->stale`, claims, circuits. */

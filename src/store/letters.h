@@ -350,9 +350,10 @@ struct hk_store_letters_ops {
      * what was requeued all that is neither on its way nor dead again (or discarded) counts as arrived: retention, or a
      * later job, may have taken it. A step leaves a row in the audit ("requeue", with `redrive`) with the list of its letters,
      * which goes on with the act that started the job.
-     * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended. */
+     * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended: by this very step,
+     * or (`*out_ended` false) before it. */
     enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
-                                 int64_t *out_wake_ms, struct hk_err *err);
+                                 int64_t *out_wake_ms, bool *out_ended, struct hk_err *err);
 
     /* Gives some of the open letters whose fingerprint another version of the rule made (core/letter.h) the one of this version, the
      * oldest first: one look and one short transaction. Queries that name the fingerprint of before still find them. May be

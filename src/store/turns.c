@@ -120,3 +120,11 @@ void hk_turns_give(struct hk_turns *t)
     }
     (void)pthread_mutex_unlock(&t->lock);
 }
+
+bool hk_turns_has_line(struct hk_turns *t)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    bool line = t->first != NULL;
+    (void)pthread_mutex_unlock(&t->lock);
+    return line;
+}

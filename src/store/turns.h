@@ -19,5 +19,7 @@ void hk_turns_unref(struct hk_turns *turns); /* NULL: nothing happens */
 /* Waits for the turn. False: the time is spent. */
 bool hk_turns_take(struct hk_turns *turns);
 void hk_turns_give(struct hk_turns *turns);
+/* Does anybody wait for it? */
+bool hk_turns_has_line(struct hk_turns *turns);
 
 #endif

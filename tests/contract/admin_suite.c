@@ -848,7 +848,7 @@ static int64_t fill_keys(struct hk_store *store)
     const char *const keys[] = {"k", "k", "k", "d", "d", "z"};
 
     for (int i = 0; i < 6; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "m%d", i + 1);
         keyed(id, keys[i]);
     }

@@ -111,8 +111,14 @@ void client_send(struct client *c, const struct hk_message *msg, uint64_t timeou
     assert_non_null(sent);
     *sent = (struct sent){c, out};
     memset(out, 0, sizeof *out);
-    enum hk_code rc =
-        c->sink->ops->send(c->sink, msg, 1, INT64_C(1794731400250), timeout_ms, on_done, sent, &err);
+    enum hk_code rc = c->sink->ops->send(c->sink,
+                                         &(struct hk_delivery){.msg = msg,
+                                                               .attempt = 1,
+                                                               .wall_ms = INT64_C(1794731400250),
+                                                               .timeout_ms = timeout_ms,
+                                                               .done = on_done,
+                                                               .arg = sent},
+                                         &err);
     NOTE_IF(rc != HK_OK, "%s\n", err.message);
     assert_int_equal(rc, HK_OK);
     assert_int_equal(out->n_done, 0); /* never from inside send */

@@ -145,14 +145,14 @@ static void a_job_sends_its_letters_to_another_destination(void **state)
     assert_text(jobs->items[0].to, "b");
     assert_int_equal(admin_ops->pause(admin, "b", true, "ann", "full", &changed, &err), HK_OK);
     suite_clock_ms += 10000;
-    assert_int_equal(letters_ops->redrive_step(admin, id, &open_letters, &wake_ms, &err), HK_OK);
+    assert_int_equal(letters_ops->redrive_step(admin, id, &open_letters, &wake_ms, &(bool){false}, &err), HK_OK);
     assert_rows("outbox_retry", 0); /* it waits for the destination that they go to */
     assert_int_equal(letters_ops->redrive_list(admin, id, false, &jobs, &err), HK_OK);
     assert_text(jobs->items[0].held, "b");
     assert_int_equal(admin_ops->pause(admin, "b", false, "ann", "well", &changed, &err), HK_OK);
     for (int i = 0; i < 50 && suite_number("SELECT count(*) FROM outbox_retry") < 3; i++) {
         suite_clock_ms += 10000;
-        assert_int_equal(letters_ops->redrive_step(admin, id, &open_letters, &wake_ms, &err), HK_OK);
+        assert_int_equal(letters_ops->redrive_step(admin, id, &open_letters, &wake_ms, &(bool){false}, &err), HK_OK);
     }
     assert_rows("outbox_retry WHERE destination = 'b'", 3);
     assert_rows("dead_letters WHERE destination = 'b' AND status = 'retrying'", 3);

@@ -35,7 +35,7 @@ static int64_t step(struct hk_admin *admin, int64_t id, const struct hk_letter_q
 {
     struct hk_err err = {0};
     int64_t wake_ms = -1;
-    enum hk_code rc = letters_ops->redrive_step(admin, id, query, &wake_ms, &err);
+    enum hk_code rc = letters_ops->redrive_step(admin, id, query, &wake_ms, &(bool){false}, &err);
     NOTE_IF(rc != HK_OK, "step: %s\n", err.message);
     assert_int_equal(rc, HK_OK);
     assert_true(wake_ms == 0 || wake_ms >= suite_clock_ms);
@@ -123,7 +123,7 @@ static void a_job_is_what_was_asked_for(void **state)
     assert_int_equal(step(admin, id, &open_letters), 0); /* it has ended */
     assert_rows("outbox_retry", 0);
     int64_t wake_ms = 0;
-    assert_int_equal(letters_ops->redrive_step(admin, 99, &open_letters, &wake_ms, &err), HK_NOTFOUND);
+    assert_int_equal(letters_ops->redrive_step(admin, 99, &open_letters, &wake_ms, &(bool){false}, &err), HK_NOTFOUND);
     assert_int_equal(letters_verify_audit(admin), 4);
     suite_close(store);
     admin_ops->close(admin);

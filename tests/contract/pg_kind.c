@@ -97,6 +97,8 @@ static pid_t start_server(bool second)
         "-c",
         "shared_buffers=32MB",
         "-c",
+        "max_wal_size=256MB",
+        "-c",
         "autovacuum=off", /* it draws transaction numbers: then a poll finds something new */
         "-c",
         "max_prepared_transactions=20",

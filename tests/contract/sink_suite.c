@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of sinks. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,11 +17,16 @@ struct suite {
     struct hk_loop *loop;
     struct hk_sink *sink;
     struct hk_message msg;
-    unsigned inside; /* a call of ours is running: `done` must not */
+    pthread_t thread; /* the loop's */
+    unsigned inside;  /* a call of ours is running: `done` must not */
     unsigned done, failed, to_send;
     uint64_t longest_ms;
     enum hk_fault last;
     bool close_at_end;
+    bool broker;
+    unsigned placed;
+    int64_t last_sequence;
+    enum hk_fault last_refusal;
 };
 
 static void hangs(void *arg)
@@ -33,6 +39,7 @@ static void hangs(void *arg)
 static void open_suite(struct suite *s, struct hk_sink *(*open)(struct hk_loop *))
 {
     memset(s, 0, sizeof *s);
+    s->thread = pthread_self();
     s->msg = message_of("{\"a\":1}", 7);
     assert_int_equal(hk_loop_new(&s->loop, NULL), HK_OK);
     s->sink = open(s->loop);
@@ -48,10 +55,38 @@ static void close_suite(struct suite *s)
 
 static void send_one(struct suite *s, uint64_t timeout_ms);
 
+/* Also with nothing to do. */
+static void flush(struct suite *s)
+{
+    unsigned before = s->inside;
+    if (!s->sink || !s->sink->ops->flush)
+        return;
+    s->inside++;
+    s->sink->ops->flush(s->sink);
+    s->inside = before;
+}
+
+/* Where it is, or why not, in the facts and in what people are shown. */
+static void look_at_broker(struct suite *s, const struct hk_sink_result *r, const struct hk_sink_shown *shown)
+{
+    const struct hk_facts *f = &r->facts;
+    if (f->fault == HK_FAULT_NONE) {
+        s->placed += f->placed;
+        assert_true(f->sequence > s->last_sequence && !f->broker_code.len);
+        s->last_sequence = f->sequence;
+        return;
+    }
+    s->last_refusal = f->fault;
+    assert_true(f->broker_code.len && f->body.len && !f->placed && !f->possibly_delivered);
+    assert_true(hk_str_containsi(shown->response_headers, f->broker_code));
+    assert_true(hk_str_containsi(f->error, f->broker_code));
+}
+
 static void on_done(void *arg, const struct hk_sink_result *r)
 {
     struct suite *s = arg;
     assert_int_equal(s->inside, 0);
+    assert_true(pthread_equal(s->thread, pthread_self()));
     bool fine = r->facts.fault == HK_FAULT_NONE && (r->facts.status == 0 || r->facts.status / 100 == 2);
     s->done++;
     s->failed += !fine;
@@ -61,8 +96,11 @@ static void on_done(void *arg, const struct hk_sink_result *r)
     struct hk_sink_shown shown = r->show(r);
     assert_true(shown.request_headers.len >= 2 && shown.request_headers.ptr[0] == '{');
     assert_true(shown.response_headers.len >= 2 && shown.response_headers.ptr[0] == '{');
+    if (s->broker)
+        look_at_broker(s, r, &shown);
     if (s->to_send > 0) {
         send_one(s, 5000); /* from inside done */
+        flush(s);
         return;
     }
     if (s->done < N)
@@ -81,7 +119,14 @@ static void send_one(struct suite *s, uint64_t timeout_ms)
     if (s->to_send > 0)
         s->to_send--;
     s->inside++;
-    assert_int_equal(s->sink->ops->send(s->sink, &s->msg, 1, 1794731400250, timeout_ms, on_done, s, &err),
+    assert_int_equal(s->sink->ops->send(s->sink,
+                                        &(struct hk_delivery){.msg = &s->msg,
+                                                              .attempt = 1,
+                                                              .wall_ms = 1794731400250,
+                                                              .timeout_ms = timeout_ms,
+                                                              .done = on_done,
+                                                              .arg = s},
+                                        &err),
                      HK_OK);
     s->inside = before;
 }
@@ -91,6 +136,8 @@ static void run(struct suite *s)
     struct hk_timer *guard;
     assert_int_equal(hk_timer_new(s->loop, hangs, NULL, &guard), HK_OK);
     hk_timer_start(guard, 20000);
+    flush(s);
+    flush(s);
     if (s->done < N)
         hk_loop_run(s->loop);
     hk_timer_free(guard);
@@ -156,6 +203,7 @@ static void abort_is_told_later_and_once(void **state)
     open_suite(&s, maker->slow);
     for (int i = 0; i < N; i++)
         send_one(&s, 60000);
+    flush(&s);
     s.inside++;
     s.sink->ops->abort(s.sink);
     s.inside--;
@@ -177,6 +225,112 @@ static void an_idle_sink_closes(void **state)
     close_suite(&s);
 }
 
+/* ---- sinks that may have no room ---- */
+
+struct narrow {
+    struct suite suite;
+    unsigned refused, rooms, sent;
+    bool waits;
+};
+
+/* Until it is refused, or all are out. */
+static void fill(struct narrow *n)
+{
+    struct suite *s = &n->suite;
+    struct hk_err err;
+    enum hk_code rc = HK_OK;
+    s->inside++;
+    while (rc == HK_OK && n->sent < N) {
+        rc = s->sink->ops->send(s->sink,
+                                &(struct hk_delivery){.msg = &s->msg,
+                                                      .attempt = 1,
+                                                      .wall_ms = 1794731400250,
+                                                      .timeout_ms = 10000,
+                                                      .done = on_done,
+                                                      .arg = s},
+                                &err);
+        n->sent += rc == HK_OK;
+    }
+    s->inside--;
+    n->waits = rc == HK_BUSY;
+    n->refused += n->waits;
+    assert_true(rc == HK_OK || rc == HK_BUSY);
+}
+
+/* The suite comes first in it. */
+static void on_room(void *arg)
+{
+    struct narrow *n = arg;
+    assert_int_equal(n->suite.inside, 0);
+    assert_true(pthread_equal(n->suite.thread, pthread_self()));
+    n->rooms++;
+    if (!n->waits)
+        return;
+    unsigned before = n->sent;
+    fill(n);
+    assert_true(n->sent > before || n->sent == N); /* there was some */
+    flush(&n->suite);
+}
+
+static void a_full_sink_refuses_and_says_when_there_is_room(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct narrow n = {.sent = 0};
+    open_suite(&n.suite, maker->narrow);
+    n.suite.sink->room = on_room;
+    n.suite.sink->room_arg = &n;
+    fill(&n);
+    assert_true(n.refused == 1 && n.sent < N);
+    assert_int_equal(n.rooms, 0); /* never from inside */
+    run(&n.suite);
+    assert_int_equal(n.sent, N);
+    assert_int_equal(n.suite.failed, 0);
+    assert_true(n.rooms >= n.refused - n.waits);
+    close_suite(&n.suite);
+}
+
+static void a_full_sink_ends_what_it_took_when_aborted(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct narrow n = {.sent = 0};
+    open_suite(&n.suite, maker->narrow);
+    fill(&n);
+    n.suite.sink->ops->abort(n.suite.sink); /* collected, not flushed */
+    n.suite.done = N - n.sent;
+    run(&n.suite);
+    assert_int_equal(n.suite.failed, n.sent);
+    assert_int_equal(n.suite.last, HK_FAULT_LOCAL);
+    close_suite(&n.suite);
+}
+
+static void close_is_bounded_though_the_client_hangs(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->stuck);
+    for (int i = 0; i < N; i++)
+        send_one(&s, 100);
+    run(&s);
+    assert_int_equal(s.failed, N);
+    close_suite(&s); /* hangs for ever if it waits for the client */
+    maker->unstick();
+}
+
+static void what_a_broker_says_is_told(void **state)
+{
+    const struct sink_maker *maker = *state;
+    struct suite s;
+    open_suite(&s, maker->refusing);
+    s.broker = true;
+    for (int i = 0; i < N; i++)
+        send_one(&s, 10000);
+    run(&s);
+    assert_int_equal(s.last_refusal, HK_FAULT_BROKER_REFUSED);
+    assert_true(s.failed > 0 && s.failed < N);
+    assert_int_equal(s.placed, N - s.failed);
+    close_suite(&s);
+}
+
 static const struct CMUnitTest contract[] = {
     cmocka_unit_test(every_delivery_is_done_exactly_once),
     cmocka_unit_test(done_may_send_the_next),
@@ -184,7 +338,22 @@ static const struct CMUnitTest contract[] = {
     cmocka_unit_test(a_delivery_ends_within_its_timeout),
     cmocka_unit_test(abort_is_told_later_and_once),
     cmocka_unit_test(an_idle_sink_closes),
+    cmocka_unit_test(a_full_sink_refuses_and_says_when_there_is_room),
+    cmocka_unit_test(a_full_sink_ends_what_it_took_when_aborted),
+    cmocka_unit_test(close_is_bounded_though_the_client_hangs),
+    cmocka_unit_test(what_a_broker_says_is_told),
 };
+
+/* Some kinds are never so. */
+static bool applies(const struct sink_maker *maker, CMUnitTestFunction test)
+{
+    if (test == a_full_sink_refuses_and_says_when_there_is_room ||
+        test == a_full_sink_ends_what_it_took_when_aborted)
+        return maker->narrow != NULL;
+    if (test == close_is_bounded_though_the_client_hangs)
+        return maker->stuck != NULL;
+    return test != what_a_broker_says_is_told || maker->refusing;
+}
 
 int sink_suite(const struct sink_maker *makers, size_t n)
 {
@@ -195,6 +364,8 @@ int sink_suite(const struct sink_maker *makers, size_t n)
     for (size_t i = 0; i < n && i < 8; i++) {
         copies[i] = makers[i];
         for (size_t k = 0; k < COUNT(contract); k++) {
+            if (!applies(&makers[i], contract[k].test_func))
+                continue;
             (void)snprintf(names[n_tests], sizeof names[0], "%s: %s", makers[i].name, contract[k].name);
             tests[n_tests] = contract[k];
             tests[n_tests].name = names[n_tests];

@@ -2,7 +2,6 @@
 /* PostgreSQL's alerts under their contract: directly, and (by the argument "pooler") behind PgBouncer in transaction mode.
  * And what only PostgreSQL has: letters that appear out of the order of their ids. */
 #include "alerts_suite.h"
-#include "base/buf.h"
 #include "base/str.h"
 #include "letters_suite_impl.h"
 #include "pg_bouncer.h"
@@ -95,26 +94,6 @@ static void a_look_reads_what_is_new_and_no_more(void **state)
     PQfinish(conn);
 }
 
-/* The schema as an older version had it, from its own text. */
-static void make_version(PGconn *conn, int version)
-{
-    struct hk_buf sql;
-    struct hk_store_inited done;
-    struct hk_err err = {0};
-    hk_buf_init(&sql, 1 << 20);
-    const struct hk_store_init print = {.print = &sql};
-    assert_int_equal(hk_store_postgres.init(pg_url(NULL, ""), &print, &done, &err), HK_OK);
-    char *end = sql.data;
-    for (int i = 0; i < version; i++) {
-        end = strstr(end, "COMMIT;");
-        assert_non_null(end);
-        end += strlen("COMMIT;");
-    }
-    *end = '\0';
-    pg_exec(conn, sql.data);
-    hk_buf_fini(&sql);
-}
-
 /* Whatever came before: what lies there stays, and is told; and a relay's role can go on without a new grant. */
 static void letters_of_older_schemas_are_told(void **state)
 {
@@ -125,7 +104,7 @@ static void letters_of_older_schemas_are_told(void **state)
         suite_clock_ms = INT64_C(1800000000000);
         assert_true(pg_make_database());
         PGconn *conn = pg_connect(NULL);
-        make_version(conn, version);
+        pg_make_version("", (unsigned)version);
         bury(conn, "old");
         pg_exec(conn, "DO $$ BEGIN CREATE ROLE worker; EXCEPTION WHEN duplicate_object THEN NULL; END $$; "
                       "GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_retry TO worker");

@@ -2,29 +2,8 @@
 /* PostgreSQL's tokens and calls of the HTTP API under their contract: directly, and (by the argument "pooler") behind PgBouncer in
  * transaction mode. And which rights a migration gives to roles that had theirs before. */
 #include "api_suite.h"
-#include "base/buf.h"
 #include "pg_bouncer.h"
 #include "pg_kind.h"
-
-/* The schema as version 5 had it, from its own text. */
-static void make_version_5(PGconn *conn)
-{
-    struct hk_buf sql;
-    struct hk_store_inited done;
-    struct hk_err err = {0};
-    hk_buf_init(&sql, 1 << 20);
-    const struct hk_store_init print = {.print = &sql};
-    assert_int_equal(hk_store_postgres.init(pg_url(NULL, ""), &print, &done, &err), HK_OK);
-    char *end = sql.data;
-    for (int i = 0; i < 5; i++) {
-        end = strstr(end, "COMMIT;");
-        assert_non_null(end);
-        end += strlen("COMMIT;");
-    }
-    *end = '\0';
-    pg_exec(conn, sql.data);
-    hk_buf_fini(&sql);
-}
 
 static void roles_of_before_serve_and_look_as_they_may(void **state)
 {
@@ -33,7 +12,7 @@ static void roles_of_before_serve_and_look_as_they_may(void **state)
     struct hk_err err = {0};
     assert_true(pg_make_database());
     PGconn *conn = pg_connect(NULL);
-    make_version_5(conn);
+    pg_make_version("", 5);
     pg_exec(conn, "DO $$ BEGIN CREATE ROLE api_worker; CREATE ROLE api_looker; EXCEPTION "
                   "WHEN duplicate_object THEN NULL; END $$; "
                   "GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_retry TO api_worker; "

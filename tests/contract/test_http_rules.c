@@ -189,7 +189,7 @@ static void the_request_is_as_documented(void **state)
     const char *request = server_last(f.server, &len);
     assert_memory_equal(request, "POST /hook HTTP/1.1\r\n", 21);
     assert_line(request, "Content-Type: application/json");
-    assert_line(request, "User-Agent: hikyaku/0.1.0");
+    assert_line(request, "User-Agent: hikyaku/0.2.0");
     assert_line(request, "webhook-id: msg_2Lh9");
     assert_line(request, "webhook-timestamp: 1794731400");
     assert_line(request, "Idempotency-Key: \"a\\\"b\\\\c\"");
@@ -665,7 +665,14 @@ static enum hk_code deliver_in_need(struct hk_loop *loop, struct hk_timer *timer
     enum hk_code rc = hk_http_open(loop, options, &sink, NULL);
     if (rc != HK_OK)
         return rc;
-    rc = sink->ops->send(sink, &msg, 1, 1794731400250, 300, note_result, out, NULL);
+    rc = sink->ops->send(sink,
+                         &(struct hk_delivery){.msg = &msg,
+                                               .attempt = 1,
+                                               .wall_ms = 1794731400250,
+                                               .timeout_ms = 300,
+                                               .done = note_result,
+                                               .arg = out},
+                         NULL);
     while (rc == HK_OK && !out->n_done) {
         hk_timer_start(timer, 10);
         hk_loop_run(loop);

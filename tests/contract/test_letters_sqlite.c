@@ -235,7 +235,7 @@ static void a_step_that_finds_no_letter_costs_none_of_the_rate(void **state)
         .filter = hk_str_of("type:Rare*"), .pace = {.rate_per_s = 1.0 / 86400}, .actor = hk_str_of("ann")};
     assert_int_equal(letters_ops->redrive_start(admin, &rare, &job, &id, &err), HK_OK);
     for (int steps = 1; steps <= 2; steps++) {
-        assert_int_equal(letters_ops->redrive_step(admin, id, &rare, &wake_ms, &err), HK_OK);
+        assert_int_equal(letters_ops->redrive_step(admin, id, &rare, &wake_ms, &(bool){false}, &err), HK_OK);
         assert_int_equal(suite_number("SELECT requeued FROM outbox_redrive"), steps - 1);
     }
     admin_ops->close(admin);

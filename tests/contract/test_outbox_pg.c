@@ -5,6 +5,7 @@
 
 #include <hikyaku/alloc.h>
 #include <hikyaku/outbox_pg.h>
+#include <hikyaku/sealer.h>
 
 #include "pg_kind.h"
 #include "store/pg/pg.h"
@@ -329,6 +330,31 @@ static void no_memory_is_said_before_anything_is_sent(void **state)
     assert_rows(1);
 }
 
+static void a_sealed_payload_is_bound_to_its_message(void **state)
+{
+    (void)state;
+    static const unsigned char key[32] = "0123456789abcdef0123456789abcde";
+    struct hk_sealer *sealer = NULL;
+    struct hk_err err;
+    int64_t id = 0;
+    assert_int_equal(hk_sealer_new("shop", "k1", key, sizeof key, &sealer, NULL), HK_OK);
+    pg_exec(conn, "BEGIN");
+    assert_int_equal(hk_outbox_enqueue_sealed_pg(sealer, conn, NULL,
+                                                 MESSAGE(.payload = "x", .payload_len = 1), NULL, &err),
+                     HK_INVALID);
+    assert_int_equal(PQtransactionStatus(conn), PQTRANS_INTRANS);
+    assert_int_equal(hk_outbox_enqueue_sealed_pg(
+                         sealer, conn, NULL,
+                         MESSAGE(.message_id = "m", .payload = "\0bytes", .payload_len = 6), &id, NULL),
+                     HK_OK);
+    pg_exec(conn, "COMMIT");
+    assert_rows(1);
+    assert_string_equal(store_kind->value("SELECT encoding || ' ' || message_id FROM outbox"), "sealed m");
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox WHERE payload LIKE 'hk1.k1.%'"), 1);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox WHERE payload LIKE '%bytes%'"), 0);
+    hk_sealer_free(sealer);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -344,6 +370,7 @@ int main(void)
         TEST(the_right_to_insert_is_enough),
         TEST(a_row_that_a_trigger_took_has_no_id),
         TEST(no_memory_is_said_before_anything_is_sent),
+        TEST(a_sealed_payload_is_bound_to_its_message),
     };
     store_kind = &pg_kind;
     const int *ended_early = pg_server_start();

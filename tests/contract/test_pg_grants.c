@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "pg_kind.h"
+#include "store/admin.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, suite_setup, suite_teardown)
 
@@ -142,6 +143,61 @@ static void a_relay_cannot_write_messages_or_change_the_schema(void **state)
                                              "SELECT setval('outbox_id_seq', 1)",
                                              NULL};
     assert_refused("hk_relay", statements);
+}
+
+static bool is_noted(const char *about)
+{
+    struct hk_store_health health;
+    assert_int_equal(hk_store_admin_postgres.inspect(pg_url("hk_relay", ""), 100, &health, NULL), HK_OK);
+    for (size_t i = 0; i < health.n_notes; i++)
+        if (strcmp(health.notes[i].about, about) == 0)
+            return true;
+    return false;
+}
+
+/* As printed, without the comment signs. */
+static void allow_writing(void)
+{
+    struct hk_buf sql;
+    hk_buf_init(&sql, 1 << 16);
+    assert_int_equal(hk_store_postgres.grants(pg_url(NULL, ""), &roles, &sql, NULL), HK_OK);
+    const char *line = strstr(hk_buf_cstr(&sql), "-- for writing messages: POST /messages");
+    assert_non_null(line);
+    line = strchr(line, '\n') + sizeof "\n--";
+    char grant[1000];
+    (void)snprintf(grant, sizeof grant, "%.*s", (int)strcspn(line, "\n"), line);
+    PGconn *owner = pg_connect(NULL);
+    pg_exec(owner, grant);
+    PQfinish(owner);
+    hk_buf_fini(&sql);
+}
+
+static void a_relay_that_serves_the_api_may_be_let_write_messages(void **state)
+{
+    (void)state;
+    static const struct hk_enqueue items[] = {
+        {.message = {.destination = "shop", .event_type = "A", .message_id = "plain"}},
+        {.message = {.destination = "queue", .event_type = "A", .message_id = "named"}, .is_task = true}};
+    struct hk_admin *admin = NULL;
+    struct hk_err err = {0};
+    const struct hk_str *ids = NULL;
+    assert_int_equal(
+        hk_store_admin_postgres.open(pg_url("hk_relay", ""), &(struct hk_store_options){0}, &admin, &err),
+        HK_OK);
+    assert_int_equal(hk_store_admin_postgres.enqueue(admin, items, 2, &ids, &err), HK_UNAVAILABLE);
+    assert_non_null(strstr(err.message, "--print-grants"));
+    assert_true(is_noted(HK_NOTE_WRITING));
+    assert_false(is_noted("rights")); /* a relay has all that it needs */
+    allow_writing();
+    for (size_t i = 0; i < COUNT(items); i++)
+        assert_int_equal(hk_store_admin_postgres.enqueue(admin, &items[i], 1, &ids, &err), HK_OK);
+    assert_int_equal(hk_store_admin_postgres.enqueue(admin, &items[1], 1, &ids, &err), HK_EXISTS);
+    assert_false(is_noted(HK_NOTE_WRITING));
+    hk_store_admin_postgres.close(admin);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox"), 2);
+    PGconn *owner = pg_connect(NULL);
+    pg_exec(owner, "REVOKE INSERT ON outbox FROM hk_relay");
+    PQfinish(owner);
 }
 
 static void a_relay_keeps_house(void **state)
@@ -466,6 +522,7 @@ int main(void)
         TEST(an_application_can_do_nothing_else),
         TEST(what_is_optional_is_enough_for_what_it_promises),
         TEST(a_relay_cannot_write_messages_or_change_the_schema),
+        TEST(a_relay_that_serves_the_api_may_be_let_write_messages),
         TEST(a_relay_keeps_house),
         TEST(whoever_has_a_relays_role_neither_backdates_nor_hides_what_was_done),
         TEST(a_viewer_reads_everything_but_secrets_and_changes_nothing),

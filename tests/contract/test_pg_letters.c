@@ -122,7 +122,7 @@ static void *step_often(void *arg)
     struct hk_err err = {0};
     int64_t wake_ms = 1;
     for (int i = 0; i < 20000 && w->rc == HK_OK && (!jobs || jobs->items[0].facts.requeued < 500); i++) {
-        w->rc = OPS.redrive_step(w->admin, job, &failed, &wake_ms, &err);
+        w->rc = OPS.redrive_step(w->admin, job, &failed, &wake_ms, &(bool){false}, &err);
         if (w->rc == HK_BUSY) {
             w->changed++;
             w->rc = HK_OK;
@@ -193,7 +193,7 @@ static void what_a_step_leaves_is_for_the_next_one(void **state)
     job = start_job(admin, 1);
     for (int i = 1; i <= 5; i++) {
         for (int k = 0; k < 10 && suite_number("SELECT requeued FROM outbox_redrive") < i; k++) {
-            assert_int_equal(OPS.redrive_step(admin, job, &odd, &wake_ms, &err), HK_OK);
+            assert_int_equal(OPS.redrive_step(admin, job, &odd, &wake_ms, &(bool){false}, &err), HK_OK);
             assert_true(wake_ms > 0);
             suite_clock_ms = wake_ms;
         }
@@ -213,10 +213,10 @@ static void a_job_that_somebody_has_in_hand_is_busy(void **state)
     job = start_job(admin, 1); /* the first goes at once */
     PGconn *other = pg_connect(NULL);
     pg_exec(other, "BEGIN; SELECT 1 FROM outbox_redrive FOR UPDATE");
-    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_BUSY);
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &(bool){false}, &err), HK_BUSY);
     assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 0);
     pg_exec(other, "COMMIT");
-    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_OK);
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &(bool){false}, &err), HK_OK);
     assert_true(suite_number("SELECT count(*) FROM outbox_retry") > 0);
     PQfinish(other);
     admin_ops->close(admin);
@@ -238,18 +238,18 @@ static void a_step_waits_for_no_job_that_it_takes_letters_from(void **state)
     store_kind->sql("UPDATE dead_letters SET redrive_id = 1000");
     PGconn *other = pg_connect(NULL);
     pg_exec(other, "BEGIN; SELECT 1 FROM outbox_redrive WHERE id = 1000 FOR UPDATE");
-    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_BUSY);
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &(bool){false}, &err), HK_BUSY);
     assert_non_null(strstr(err.message, "in hand")); /* not that it had waited too long */
     assert_int_equal(suite_number("SELECT count(*) FROM outbox_retry"), 0);
     pg_exec(other, "COMMIT");
-    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_OK);
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &(bool){false}, &err), HK_OK);
     int64_t taken = suite_number("SELECT count(*) FROM outbox_retry");
     assert_true(taken > 0);
     assert_int_equal(suite_number("SELECT lost FROM outbox_redrive WHERE id = 1000"), taken);
     /* what retention has taken is nobody's */
     store_kind->sql("DELETE FROM outbox_redrive WHERE id = 1000");
     store_kind->value("SELECT pg_sleep(1.1)");
-    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &err), HK_OK);
+    assert_int_equal(OPS.redrive_step(admin, job, &failed, &wake_ms, &(bool){false}, &err), HK_OK);
     assert_true(suite_number("SELECT count(*) FROM outbox_retry") > taken);
     PQfinish(other);
     admin_ops->close(admin);
@@ -259,7 +259,7 @@ static void *step_once(void *arg)
 {
     struct worker *w = arg;
     int64_t wake_ms = 0;
-    w->rc = OPS.redrive_step(w->admin, job, &failed, &wake_ms, NULL);
+    w->rc = OPS.redrive_step(w->admin, job, &failed, &wake_ms, &(bool){false}, NULL);
     return NULL;
 }
 
@@ -881,7 +881,7 @@ static void a_letter_that_is_not_requeued_after_all_costs_no_token(void **state)
     fill(9);
     job = start_job(admin, 8);
     store_kind->sql("UPDATE outbox_redrive SET tokens = 4, tokens_ms = started_ms");
-    assert_int_equal(OPS.redrive_step(admin, job, &open, &wake_ms, &err), HK_OK);
+    assert_int_equal(OPS.redrive_step(admin, job, &open, &wake_ms, &(bool){false}, &err), HK_OK);
     assert_int_equal(suite_number("SELECT requeued FROM outbox_redrive"), 3);
     assert_int_equal(suite_number("SELECT tokens::bigint FROM outbox_redrive"), 1);
     PQfinish(meanwhile);

@@ -222,7 +222,7 @@ static void prepared_transactions_count_when_they_end(void **state)
     for (int i = 0; i < 5; i++) {
         store_kind->sql(INSERT);
         expect_late(store, "");
-        char expected[8];
+        char expected[16];
         snprintf(expected, sizeof expected, "%d", i + 3);
         assert_string_equal(relay_scan(store, after(i + 2)), expected);
     }

@@ -20,12 +20,14 @@ static const char config_text[] = "policies:\n"
 struct fickle {
     struct hk_sink sink;
     struct hk_timer *timer;
-    unsigned refuse;
+    unsigned refuse, busy;
+    bool full; /* it says later that it has room */
     hk_sink_done_fn *done;
     void *arg;
 };
 
-static unsigned refuse_sends;
+static unsigned refuse_sends, busy_sends;
+static unsigned flushes;
 static struct hk_relay *relay;
 
 static struct hk_sink_shown show(const struct hk_sink_result *result)
@@ -37,26 +39,40 @@ static struct hk_sink_shown show(const struct hk_sink_result *result)
 static void confirm(void *arg)
 {
     struct fickle *self = arg;
+    if (self->full) {
+        self->full = false;
+        hk_sink_has_room(&self->sink);
+        return;
+    }
     struct hk_sink_result result = {
         .facts = {.status = 200, .error = hk_str_of("")}, .show = show, .address = hk_str_of("")};
     self->done(self->arg, &result);
     hk_relay_drain(relay, 5000);
 }
 
-static enum hk_code fickle_send(struct hk_sink *sink, const struct hk_message *msg, uint32_t attempt,
-                                int64_t wall_ms, uint64_t timeout_ms, hk_sink_done_fn *done, void *arg,
-                                struct hk_err *err)
+static enum hk_code fickle_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err)
 {
-    (void)msg, (void)attempt, (void)wall_ms, (void)timeout_ms;
     struct fickle *self = (struct fickle *)sink;
     if (self->refuse) {
         self->refuse--;
         return hk_err_set(err, HK_NOMEM, "out of memory");
     }
-    self->done = done;
-    self->arg = arg;
+    if (self->busy) {
+        self->busy--;
+        self->full = true;
+        hk_timer_start(self->timer, 5);
+        return hk_err_set(err, HK_BUSY, "no room");
+    }
+    self->done = delivery->done;
+    self->arg = delivery->arg;
     hk_timer_start(self->timer, 0);
     return HK_OK;
+}
+
+static void fickle_flush(struct hk_sink *sink)
+{
+    (void)sink;
+    flushes++;
 }
 
 static void fickle_abort(struct hk_sink *sink)
@@ -75,12 +91,15 @@ static void fickle_close(struct hk_sink *sink)
 enum hk_code hk_null_open(struct hk_loop *loop, uint64_t latency_ms, struct hk_sink **out_sink,
                           struct hk_err *err)
 {
-    static const struct hk_sink_ops ops = {
-        .name = "fickle", .send = fickle_send, .abort = fickle_abort, .close = fickle_close};
+    static const struct hk_sink_ops ops = {.name = "fickle",
+                                           .send = fickle_send,
+                                           .flush = fickle_flush,
+                                           .abort = fickle_abort,
+                                           .close = fickle_close};
     (void)latency_ms, (void)err;
     struct fickle *self = calloc(1, sizeof *self);
     assert_non_null(self);
-    *self = (struct fickle){.sink.ops = &ops, .refuse = refuse_sends};
+    *self = (struct fickle){.sink.ops = &ops, .refuse = refuse_sends, .busy = busy_sends};
     assert_int_equal(hk_timer_new(loop, confirm, self, &self->timer), HK_OK);
     *out_sink = &self->sink;
     return HK_OK;
@@ -147,7 +166,7 @@ static void run_until_confirmed(const char *url, const char *event_log)
 /* Which of these events the log has of the message, in their order, by their first letters. */
 static void story_of(const char *event_log, const char *id, char *out, size_t room)
 {
-    static const char *const events[] = {"\"send\"", "\"fail\"", "\"confirm\""};
+    static const char *const events[] = {"\"send\"", "\"fail\"", "\"confirm\"", "\"busy\""};
     char line[4096], of_it[64];
     size_t n = 0;
     FILE *f = fopen(event_log, "r");
@@ -161,18 +180,20 @@ static void story_of(const char *event_log, const char *id, char *out, size_t ro
     (void)fclose(f);
 }
 
-static void a_send_that_could_not_begin_is_a_failure_in_the_event_log(void **state)
+static void run_story(unsigned refuse, unsigned busy, const char *wanted)
 {
-    (void)state;
     char dir[] = "/tmp/hikyaku-test-XXXXXX", url[100], log[100], story[32];
     assert_non_null(mkdtemp(dir));
     (void)snprintf(url, sizeof url, "sqlite:%s/outbox.db", dir);
     (void)snprintf(log, sizeof log, "%s/events", dir);
-    refuse_sends = 2;
+    refuse_sends = refuse;
+    busy_sends = busy;
+    flushes = 0;
     enqueue(url, "m1");
     run_until_confirmed(url, log);
     story_of(log, "m1", story, sizeof story);
-    assert_string_equal(story, "sfsfsc");
+    assert_string_equal(story, wanted);
+    assert_int_equal(flushes, 1); /* after the round in which something was sent */
     static const char *const made[] = {"outbox.db", "outbox.db-wal", "outbox.db-shm", "outbox.db-relay",
                                        "events"};
     for (size_t i = 0; i < COUNT(made); i++) {
@@ -183,10 +204,23 @@ static void a_send_that_could_not_begin_is_a_failure_in_the_event_log(void **sta
     assert_int_equal(rmdir(dir), 0);
 }
 
+static void a_send_that_could_not_begin_is_a_failure_in_the_event_log(void **state)
+{
+    (void)state;
+    run_story(2, 0, "sfsfsc");
+}
+
+static void a_sink_without_room_is_asked_again_when_it_has_some(void **state)
+{
+    (void)state;
+    run_story(0, 2, "sbsbsc");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_send_that_could_not_begin_is_a_failure_in_the_event_log),
+        cmocka_unit_test(a_sink_without_room_is_asked_again_when_it_has_some),
     };
     return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "fixture.h"
 #include "sink/null/null.h"
 #include "sink_suite.h"
+#include "sink_threads.h"
 
 static struct server *quick_server, *slow_server;
 static const struct step mute[8] = {{OP_REQUEST}, {OP_HOLD}};
@@ -45,15 +46,44 @@ static struct hk_sink *slow_http(struct hk_loop *loop)
     return open_http(loop, slow_server);
 }
 
+static struct hk_sink *quick_threads(struct hk_loop *loop)
+{
+    return threads_open(loop, &(struct threads_script){.window = 0});
+}
+
+static struct hk_sink *slow_threads(struct hk_loop *loop)
+{
+    return threads_open(loop, &(struct threads_script){.mute = true});
+}
+
+static struct hk_sink *narrow_threads(struct hk_loop *loop)
+{
+    return threads_open(loop, &(struct threads_script){.window = 3});
+}
+
+static struct hk_sink *stuck_threads(struct hk_loop *loop)
+{
+    return threads_open(loop, &(struct threads_script){.stuck = true});
+}
+
+static struct hk_sink *refusing_threads(struct hk_loop *loop)
+{
+    return threads_open(loop, &(struct threads_script){.refuse = 7});
+}
+
 int main(int argc, char **argv)
 {
     choose_wire(argc, argv);
     static const struct sink_maker makers[] = {{"null", quick_null, slow_null},
-                                               {"http", quick_http, slow_http}};
+                                               {"http", quick_http, slow_http},
+                                               {"threads", quick_threads, slow_threads, narrow_threads,
+                                                stuck_threads, threads_release, refusing_threads}};
     (void)signal(SIGPIPE, SIG_IGN);
     quick_server = server_start(polite, NULL);
     slow_server = server_start(mute, NULL);
     int failed = sink_suite(makers, COUNT(makers));
+    threads_release();
+    assert_true(threads_flushes() < 8 * 100); /* they were sent together */
     server_stop(quick_server);
     server_stop(slow_server);
     return failed;

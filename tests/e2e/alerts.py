@@ -657,4 +657,5 @@ def a_channel_that_cannot_work_keeps_the_relay_from_starting():
         assert 'channel "mail": an address' in w.fails(78, "config", "check")
 
 
-sys.exit(run_tests(TESTS))
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs hikyaku as a user would and builds somebody else's program against it. A plain build of its own is
-# used, for a sanitized library cannot be loaded into a plain program.
+# used, for a sanitized library cannot be loaded into a plain program. It is also the build whose warnings of -O2 are errors.
 set -u
 here=$SOURCE_DIR/tests/e2e
 plain=$BUILD_DIR/installed.build
@@ -24,8 +24,8 @@ check()
 install_hikyaku()
 {
     [ -f "$plain/build.ninja" ] ||
-        meson setup "$plain" "$SOURCE_DIR" --prefix="$prefix" --libdir=lib -Dtests=false -Doptimization=1 \
-            -Ddebug=false || return
+        meson setup "$plain" "$SOURCE_DIR" --prefix="$prefix" --libdir=lib -Dtests=false -Ddebug=false \
+            -Dwerror=true || return
     rm -rf "$prefix"
     # only what is installed: benches and the like take as long again
     installed_targets >"$work/targets" || return
@@ -82,12 +82,23 @@ standard-webhooks 9
 END
 }
 
+service_and_completions()
+{
+    grep -qx "ExecStart=$prefix/bin/hikyaku --config /etc/hikyaku/hikyaku.yaml run" "$prefix/lib/systemd/system/hikyaku.service" &&
+        bash -n "$prefix/share/bash-completion/completions/hikyaku" &&
+        grep -q '^#compdef hikyaku' "$prefix/share/zsh/site-functions/_hikyaku" &&
+        grep -q '^complete -c hikyaku' "$prefix/share/fish/vendor_completions.d/hikyaku.fish" &&
+        grep -q '^u hikyaku ' "$prefix/lib/sysusers.d/hikyaku.conf" &&
+        grep -q '^d /var/lib/hikyaku 0750 hikyaku hikyaku' "$prefix/lib/tmpfiles.d/hikyaku.conf" &&
+        "$prefix/bin/hikyaku" config check "$prefix/share/doc/hikyaku/examples/hikyaku.yaml"
+}
+
 only_our_symbols()
 {
     ! nm -D --defined-only --format=just-symbols "$prefix/lib/libhikyaku.so" | grep -v '^hk_'
 }
 
-echo 1..6
+echo 1..7
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 check "installs" install_hikyaku
 check "a C program compiles with pkg-config's flags" compile
@@ -97,3 +108,4 @@ check "the headers are C++, too" \
 check "the library shows only hk_ symbols" only_our_symbols
 check "hk_execute waits as policy plan says, until a flaky function succeeds" all_same_waits
 check "the program runs from where it was installed" "$prefix/bin/hikyaku" --version
+check "service, completions and examples come along" service_and_completions

@@ -29,6 +29,7 @@ if POSTGRES:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RULES = ROOT / "packaging/prometheus/alerts.yml"
+POLICIES = ROOT / "packaging/google-cloud"
 DASHBOARD = ROOT / "packaging/grafana/hikyaku.json"
 TESTS = []
 
@@ -282,6 +283,41 @@ def the_rules_pass_prometheus_own_tests():
     tested = RULES.with_name("alerts_test.yml").read_text("utf-8")
     for alert in re.findall(r"alert: (\w+)", RULES.read_text("utf-8")):
         assert tested.count(f'alertname="{alert}"') >= 2, f"{alert} has no test that it fires"
+
+
+def points_of(condition):
+    """What its filter says: names of metrics, and labels of them."""
+    (kind,) = {"conditionThreshold", "conditionAbsent"} & set(condition)
+    told = condition[kind]
+    names = re.findall(r'metric\.type = "workload\.googleapis\.com/(\w+)"', told["filter"])
+    text = told["filter"] + " ".join(g for a in told["aggregations"] for g in a.get("groupByFields", []))
+    return names, re.findall(r"metric\.label\.(\w+)", text)
+
+
+@test
+def policies_for_cloud_monitoring_name_metrics_that_there_are():
+    policies = sorted(POLICIES.glob("*.json"))
+    assert len(policies) >= 5, policies
+    with World({"shop": {}}) as w:
+        daemon = w.daemon().ready()
+        w.insert_many(1)
+        w.settled(sent=1)
+        page = whole(daemon)
+        for file in policies:
+            policy = json.loads(file.read_text("utf-8"))
+            assert policy["displayName"].startswith("hikyaku: ") and policy["combiner"] == "OR" and policy["conditions"], file
+            assert policy["severity"] in ("CRITICAL", "ERROR", "WARNING") and policy["documentation"]["content"], file
+            for condition in policy["conditions"]:
+                names, labels = points_of(condition)
+                assert len(names) == 1 and page.family(names[0]) in page.types, (file, names)
+                counts = page.types[page.family(names[0])] == "counter"
+                aligners = {a["perSeriesAligner"] for c in condition.values() if isinstance(c, dict) for a in c["aggregations"]}
+                assert counts == (aligners <= {"ALIGN_DELTA", "ALIGN_RATE"}), (file, aligners)
+                known = page.labels.get(page.family(names[0]), set())
+                assert set(labels) <= known, (file, labels, known)
+            named = set(re.findall(r"metric\.label\.(\w+)", policy["documentation"]["content"]))
+            assert named <= {label for c in policy["conditions"] for label in points_of(c)[1]}, (file, named)
+        daemon.stop()
 
 
 def json_of(url):

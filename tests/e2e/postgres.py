@@ -77,7 +77,7 @@ class Cluster:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-pg-"))
         self.data, self.port, self.bin = self.folder / ("disk/data" if disk else "data"), free_port(), find_bin()
         self.owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
-        self.databases, self.process = 0, None
+        self.databases, self.process, self.template = 0, None, None
         self.keeper = subprocess.Popen([sys.executable, "-c", KEEPER, str(self.folder)], stdin=subprocess.PIPE,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         if self.owner:
@@ -88,10 +88,11 @@ class Cluster:
             disk(self.folder / "disk")
             if self.owner:
                 os.chown(self.folder / "disk", self.owner.pw_uid, self.owner.pw_gid)
-        self.run("initdb", "-D", str(self.data), "-A", "trust", "-U", "hikyaku", "-E", "UTF8", "--locale=C")
+        self.run("initdb", "-D", str(self.data), "-A", "trust", "-U", "hikyaku", "-E", "UTF8", "--locale=C", "--no-sync",
+                 "--no-instructions")
         self.settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder,
                          "shared_buffers": "64MB", "max_connections": 200, "max_prepared_transactions": 20,
-                         "fsync": "off", "timezone": "UTC", **settings}
+                         "fsync": "off", "timezone": "UTC", "max_wal_size": "256MB", **settings}
         atexit.register(self.close)
         self.start()
 
@@ -142,13 +143,22 @@ class Cluster:
     def url(self, database, port=None):
         return f"postgres://hikyaku@127.0.0.1:{port or self.port}/{database}"
 
-    def create(self):
-        """A fresh database; its name."""
+    def create(self, template="template1"):
+        """A fresh database, or a copy; its name."""
         with LOCK:
             self.databases += 1
             name = f"t{self.databases}_{os.getpid()}"
-            self.connect("postgres").execute(f"CREATE DATABASE {name}").close()
+            self.connect("postgres").execute(f"CREATE DATABASE {name} TEMPLATE {template}").close()
         return name
+
+    def create_like(self, fill):
+        """A copy of one that `fill` has filled, given its URL: it is called once."""
+        with LOCK:
+            if not self.template:
+                name = self.create()
+                fill(self.url(name))
+                self.template = name
+            return self.create(self.template)
 
     def drop(self, name):
         self.connect("postgres").execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)").close()

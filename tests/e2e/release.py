@@ -5,6 +5,7 @@ was asked for. That two builds are the same takes minutes: `make reproducible`. 
 
 Usage: release.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -112,6 +113,43 @@ def the_same_build_gives_the_same_lists():
         assert make(one) == make(two, TZ="Asia/Tokyo", LC_ALL="C.UTF-8")
         for text in make(one):
             assert str(ROOT).encode() not in text and one.encode() not in text, "it says where it was made"
+
+
+# ---- the tarball ----
+
+def dist(folder, **more):
+    env = {k: v for k, v in os.environ.items() if k != "SOURCE_DATE_EPOCH"}
+    done = subprocess.run([ROOT / "tools/dist", folder], capture_output=True, text=True, check=False, env={**env, **more})
+    if done.returncode != 0 and "cannot be fetched" in done.stderr:
+        raise Skip(done.stderr.strip()[-200:])
+    assert done.returncode == 0, done.stderr
+    made, = pathlib.Path(folder).glob("hikyaku-*.tar.gz")
+    return made
+
+
+@test
+def the_tarball_depends_on_the_tree_alone():
+    """Made by somebody else, and made again from itself, where there is no git: the same bytes."""
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        first = dist(one)
+        subprocess.run(["tar", "-xf", first, "-C", two], check=True)
+        top = pathlib.Path(two, first.name.removesuffix(".tar.gz"))
+        assert (top / "web/npm/fetched").exists(), "a build of it would need a network"
+        done = subprocess.run([top / "tools/dist", f"{two}/out"], capture_output=True, text=True, check=True, umask=0o077,
+                              env={"PATH": os.environ["PATH"], "TZ": "Asia/Tokyo", "HOME": two})
+        again = pathlib.Path(two, "out", first.name)
+        assert first.read_bytes() == again.read_bytes()
+        assert done.stdout.split() == [hashlib.sha256(first.read_bytes()).hexdigest(), first.name]
+
+
+@test
+def every_place_names_the_same_version():
+    wanted = re.search(r"^  version: '([^']+)'", (ROOT / "meson.build").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    debian = re.match(r"hikyaku \(([^)-]+)-\d+\) ", (ROOT / "packaging/debian/changelog").read_text(encoding="utf-8"))[1]
+    said = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout.split()
+    assert said[:2] == ["hikyaku", wanted] and debian == wanted, (said, debian, wanted)
+    schema = max(int(p.name[:4]) for p in (ROOT / "src/store/sqlite/schema").glob("*.sql"))
+    assert f"\n| {wanted} | {schema} | " in (ROOT / "docs/upgrade.md").read_text(encoding="utf-8"), "docs/upgrade.md: which versions work together"
 
 
 # ---- protections ----

@@ -353,7 +353,7 @@ def the_unit_exposes_little():
         raise Skip(f"systemd-analyze cannot do that here: {done.stderr.strip()[:200]}")
     print(f"# {match[0]}")
     assert float(match[1]) <= 1.5, done.stdout
-    assert all(key in settings() for key in ("NoNewPrivileges", "DynamicUser", "SystemCallFilter", "LimitCORE"))
+    assert all(key in settings() for key in ("NoNewPrivileges", "User", "SystemCallFilter", "LimitCORE"))
 
 
 def under_the_unit(folder):

@@ -3,6 +3,7 @@
 in a temporary folder, and the event log of src/observe/eventlog.h, which hikyaku-check reads."""
 import collections
 import contextlib
+import functools
 import glob
 import hashlib
 import http.client
@@ -14,6 +15,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -399,6 +401,34 @@ class FullDisk:
         self.filler.unlink()
 
 
+# ---- what `hikyaku init` makes ----
+
+def init_store(url):
+    with tempfile.TemporaryDirectory(prefix="hikyaku-init-") as folder:
+        config = pathlib.Path(folder, "hikyaku.yaml")
+        config.write_text(json.dumps({"store": url}), encoding="utf-8")
+        done = subprocess.run([BINARY, "--config", str(config), "init"], text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=120, check=False, env=clean_environment())
+        assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+
+
+@functools.lru_cache(maxsize=None)
+def whole_file():
+    """Of SQLite, made once: each world has a copy, which costs nothing."""
+    with tempfile.TemporaryDirectory(prefix="hikyaku-init-") as folder:
+        file = pathlib.Path(folder, "outbox.db")
+        init_store(f"sqlite:{file}")
+        assert [p.name for p in pathlib.Path(folder).iterdir()] == ["outbox.db"], "it is all in one file"
+        return file.read_bytes(), stat.S_IMODE(file.stat().st_mode)
+
+
+def make_file(path):
+    content, mode = whole_file()
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+
+
 # ---- everything of one test ----
 
 LEASE = "5s"  # short, for successors wait for it; a relay that a busy machine lets wait so long would lose its lane
@@ -414,7 +444,9 @@ class World:
     def __init__(self, destinations=("shop",), folder=None, event_log=False, init=True, **sections):
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="hikyaku-e2e-"))
         self.daemons, self.children, self.damaged = [], [], False
-        self.db = postgres.cluster().create() if POSTGRES else self.place_db()
+        by_program = init and POSTGRES and postgres.POOLED  # through the pooler, too
+        copied = init and not by_program
+        self.db = self.make_database(copied) if POSTGRES else self.place_db()
         self.url = postgres.relay_url(self.db) if POSTGRES else f"sqlite:{self.db}"
         self.config_path = self.path("hikyaku.yaml")
         self.events = EventLog(self.path("events.log")) if event_log else None
@@ -426,8 +458,14 @@ class World:
             extra = destinations[name] if isinstance(destinations, dict) else {}
             self.config["destinations"][name] = self.destination(name, **extra)
         self.write_config()
-        if init:
+        if by_program:
             self.hikyaku("init")
+        elif copied and not POSTGRES:
+            make_file(self.db)
+
+    @staticmethod
+    def make_database(copied):
+        return postgres.cluster().create_like(init_store) if copied else postgres.cluster().create()
 
     def place_db(self):
         return self.path("outbox.db")

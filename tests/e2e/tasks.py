@@ -12,15 +12,14 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
+import clients
 from dead_kill import has_crash_points
 from support import Answer, Handler, Receiver, Request, Skip, World, clean_environment, rfc3339, run_tests, until
 
@@ -44,7 +43,7 @@ class TaskHandler(Handler):
         request = Request(self.path, headers, body, self.arrived)
         request.id, request.method = headers.get("x-cloudtasks-taskname", ""), self.command
         answer = self.server.receiver.take(request)
-        if answer is None:
+        if answer is None or answer.status is None:  # it hangs up
             self.close_connection = True
             return
         self.send_response(answer.status)
@@ -344,6 +343,18 @@ def a_task_goes_out_as_google_sends_it():
 
 
 @test
+def a_retry_says_how_the_try_before_ended():
+    with world() as w:
+        w.queue(retryConfig={"minBackoff": "0.010s"})
+        answers = iter([401, Answer(403, body=b"not you"), Answer(None), 503, 200])
+        w.receiver.on("picky", lambda _: next(answers))
+        w.task("picky", name="picky")
+        tries = until(lambda: len(w.receiver.arrived("picky")) == 5 and w.receiver.arrived("picky"), "five tries")
+        told = [(r.headers.get("x-cloudtasks-taskpreviousresponse"), r.headers.get("x-cloudtasks-taskretryreason")) for r in tries]
+        assert told == [(None, None), ("401", "AUTH_FAILED"), ("403", "AUTH_FAILED"), (None, "TRANSIENT_NETWORK"), ("503", "HTTP_503")], told
+
+
+@test
 def every_method_and_binary_bodies_arrive():
     with world() as w:
         w.queue()
@@ -514,12 +525,33 @@ def hostile_requests_get_googles_errors():
         refuse(None, method="GET", path=QUEUE + "?color=red")
         w.bad(404, "NOT_FOUND", "GET", PARENT + "/nothing")
         w.bad(404, "NOT_FOUND", "POST", QUEUE + ":explode", {})
+        w.bad(404, "NOT_FOUND", "POST", QUEUE + ":getIamPolicy", {})
         w.bad(404, "NOT_FOUND", "POST", PARENT + "/queues/missing/tasks", http())
         refuse(b'{"task":{"httpRequest":{"url":"' + b"x" * (300 << 10) + b'"}}}', "url")
         past = w.task(name="past", scheduleTime="2001-02-03T04:05:06Z")  # a time that is over means now
         assert past["scheduleTime"].startswith("2001-02-03"), past
         until(lambda: w.receiver.arrived("past"), "the task of the past")
         assert {r.id for r in w.receiver.arrived()} == {"past"}
+
+
+@test
+def tokens_that_only_google_can_make_are_refused_or_left_out():
+    asked = {"oidcToken": {"serviceAccountEmail": "a@b", "audience": "https://shop.example"}}, {"oauthToken": {"serviceAccountEmail": "a@b", "scope": "s"}}
+    with world() as w:
+        w.queue()
+        for token in asked:
+            message = w.bad(400, "INVALID_ARGUMENT", "POST", QUEUE + "/tasks", {"task": {"httpRequest": {"url": w.receiver.url("x"), **token}}})
+            assert "oidc_token or oauth_token" in message and "tokens: ignore" in message, message
+        assert w.good("GET", QUEUE + "/tasks") == {"tasks": []}
+    with world(queues={"tokens": "ignore"}) as w:
+        w.queue()
+        for i, token in enumerate(asked):
+            w.task(name=f"bare-{i}", http=token)
+            w.task(name=f"own-{i}", http={**token, "headers": {"Authorization": "Bearer mine"}})
+        until(lambda: len(w.receiver.accepted()) == 4, "all four")
+        for i in range(2):
+            assert "authorization" not in w.receiver.arrived(f"bare-{i}")[0].headers
+            assert w.receiver.arrived(f"own-{i}")[0].headers["authorization"] == "Bearer mine"
 
 
 @test
@@ -533,6 +565,10 @@ def roles_decide():
         w.bad(403, "PERMISSION_DENIED", "DELETE", QUEUE, role="operator")
         w.good("GET", QUEUE, role="viewer")
         w.bad(401, "UNAUTHENTICATED", "GET", QUEUE, token="hk_wrong")
+        for header in ("", "Bearer", "Bearer ", "Basic YTpi", w.tokens["admin"]):
+            w.bad(401, "UNAUTHENTICATED", "GET", QUEUE, headers={"Authorization": header})
+        w.hikyaku("token", "revoke", "viewer", *WHO)
+        until(lambda: w.ask("GET", QUEUE, role="viewer")[0] == 401, "the revoked token to be refused")
 
 
 @test
@@ -577,37 +613,11 @@ def any_message_may_name_its_url_where_the_destination_lets_it():
 
 # ---- document 004, with Google's own client ----
 
-NODE = {}
-
-
-def node_modules():
-    """Fetched once for all tests, into a folder of its own."""
-    if "folder" in NODE:
-        return NODE["folder"]
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if not node or not npm:
-        raise Skip("node and npm are not installed")
-    here = pathlib.Path(__file__).parent / "tasks_node"
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-npm-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for file in ("package.json", "package-lock.json", "client.js"):
-        shutil.copy(here / file, folder)
-    try:
-        done = subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True,
-                              timeout=300, check=False)
-    except subprocess.TimeoutExpired:
-        raise Skip("npm took longer than five minutes") from None
-    if done.returncode != 0:
-        raise Skip("npm cannot fetch @google-cloud/tasks: " + (done.stderr.strip().splitlines() or ["?"])[-1][:120])
-    NODE["folder"] = folder
-    return folder
-
-
 class Google:
     """Google's client, as a process that takes calls."""
 
     def __init__(self, w, role="admin"):
-        folder = node_modules()
+        folder = clients.node()
         host, port = w.address.rsplit(":", 1)
         self.process = w.child("node", str(folder / "client.js"), host, port, w.tokens[role], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True, env={**clean_environment(), "NODE_PATH": str(folder / "node_modules")})
@@ -778,15 +788,20 @@ def the_category_table_holds_for_a_queue():
     with world(queues={"policy": "fast-pipeline"}, policies={"fast-pipeline": {
             "preset": "sync-pipeline", "backoff": {"base": "5ms"},
             "classes": {"rate_limit": {"backoff": {"kind": "fixed", "base": "10ms"}}, "auth": {"pause_after": 0}}}}) as w:
-        w.queue()
+        c = Google(w)
+        c.createQueue(parent=PARENT, queue={"name": QUEUE})
         expected = {500: 10, 429: 4, 401: 1, 400: 1}
         for status in expected:
             w.receiver.on(f"s{status}", status)
-            w.task(f"s{status}", name=f"t{status}")
+            c.createTask(parent=QUEUE, task=sync_task(w, f"s{status}", name=f"{QUEUE}/tasks/t{status}"))
         until(lambda: len(w.letters()) == 4, "four dead letters")
         assert {s: len(w.receiver.arrived(f"t{s}")) for s in expected} == expected
         last = w.receiver.arrived("t429")[-1]
         assert (last.headers["x-cloudtasks-taskretrycount"], last.headers["x-cloudtasks-taskexecutioncount"]) == ("3", "3"), last.headers
+        assert (last.headers["x-cloudtasks-taskpreviousresponse"], last.headers["x-cloudtasks-taskretryreason"]) == ("429", "RATE_LIMITED"), last.headers
+        first, *more = w.receiver.arrived("t500")
+        assert "x-cloudtasks-taskpreviousresponse" not in first.headers and "x-cloudtasks-taskretryreason" not in first.headers, first.headers
+        assert {(r.headers["x-cloudtasks-taskpreviousresponse"], r.headers["x-cloudtasks-taskretryreason"]) for r in more} == {("500", "HTTP_500")}
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from ports import free_port
@@ -41,10 +42,12 @@ def test(function):
 # ---- a collector ----
 
 class Collector:
-    """Takes what is posted to it; `answer(n)` gives (status, headers, delay) of the n-th request."""
+    """Takes what is posted to it; `answer(n)` gives (status, headers, delay) of the n-th request with traces, `push` that of metrics, which
+    are kept apart: (path, header fields, body)."""
 
-    def __init__(self, answer=lambda n: (200, {}, 0)):
-        self.bodies, self.headers, self.lock = [], [], threading.Lock()
+    def __init__(self, answer=lambda n: (200, {}, 0), push=(200, {}, 0)):
+        self.bodies, self.headers, self.pushes, self.lock = [], [], [], threading.Lock()
+        self.push = push
         self.n, self.closing = 0, threading.Event()
         outer = self
 
@@ -55,14 +58,17 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers["Content-Encoding"] == "gzip":
                     body = gzip.decompress(body)
+                metrics, mine = "metrics" in self.path, {k.lower(): v for k, v in self.headers.items()}
                 with outer.lock:
-                    outer.n += 1
-                    status, headers, delay = answer(outer.n)
+                    outer.n += not metrics
+                    status, headers, delay = outer.push if metrics else answer(outer.n)
                 outer.closing.wait(delay)
                 with outer.lock:
-                    outer.headers.append((self.path, {k.lower(): v for k, v in self.headers.items()}, status))
-                    if status == 200:
-                        outer.bodies.append(body)
+                    if metrics:
+                        outer.pushes.append((self.path, mine, body))
+                    else:
+                        outer.headers.append((self.path, mine, status))
+                        outer.bodies += [body] if status == 200 else []
                 self.send_response(status)
                 for key, value in headers.items():
                     self.send_header(key, value)
@@ -351,6 +357,133 @@ def protobuf_is_read_by_the_generated_classes_and_says_the_same():
         assert c.headers[0][1]["content-type"] == "application/x-protobuf"
 
 
+# ---- metrics ----
+
+METRICS_SOON = {"metrics_interval": "200ms"}
+
+
+def shown(daemon):
+    """{(name, labels): value} of /metrics, histograms by their lines."""
+    address = re.search(r'msg="admin listening" address=(\S+)', daemon.log())[1]
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if line and line[0] != "#"]
+    found = {}
+    for line in lines:
+        head, value = line.rsplit(" ", 1)
+        name, _, labels = head.partition("{")
+        found[name, frozenset(re.findall(r'(\w+)="([^"]*)"', labels))] = float(value)
+    return found
+
+
+def pushed(request):
+    """The same of an ExportMetricsServiceRequest as JSON."""
+    found, (resource,) = {}, request["resourceMetrics"]
+    for metric in (m for scope in resource["scopeMetrics"] for m in scope["metrics"]):
+        (kind,) = {"sum", "gauge", "histogram"} & set(metric)
+        data, name = metric[kind], metric["name"]
+        assert kind == "gauge" or data["aggregationTemporality"] in (2, "AGGREGATION_TEMPORALITY_CUMULATIVE"), metric
+        assert kind != "sum" or data["isMonotonic"] and name.endswith("_total"), metric
+        assert metric["unit"] == ("s" if "_seconds" in name else "") if "unit" in metric else True, metric
+        for point in data["dataPoints"]:
+            labels = frozenset((a["key"], a["value"]["stringValue"]) for a in point.get("attributes", []))
+            assert 0 < int(point["startTimeUnixNano"]) <= int(point["timeUnixNano"]), point
+            if kind != "histogram":
+                found[name, labels] = float(point.get("asInt", point.get("asDouble", 0)))
+                continue
+            counts, total = [int(n) for n in point["bucketCounts"]], 0
+            assert len(counts) == len(point["explicitBounds"]) + 1 and sum(counts) == int(point.get("count", 0)), point
+            for bound, n in zip([*point["explicitBounds"], float("inf")], counts):
+                total += n
+                le = "+Inf" if bound == float("inf") else f"{bound:.6f}".rstrip("0").rstrip(".")
+                found[name + "_bucket", labels | {("le", le)}] = total
+            found[name + "_sum", labels], found[name + "_count", labels] = point.get("sum", 0), total
+    return found
+
+
+def attributes_of(request):
+    return {a["key"]: a["value"]["stringValue"] for a in request["resourceMetrics"][0]["resource"]["attributes"]}
+
+
+def check_pushes(c, read, **conf):
+    """What is pushed becomes what is shown: while nothing happens only ages, and counters of idle work, go on."""
+    moving = re.compile(r"_age_seconds$|_uptime_|_polls_|_store_call_|_telemetry_|_scans_|_exchanges_|_event_looks|_evaluations_|_figures_|_ready$")
+
+    def still(found):
+        return {k: v for k, v in found.items() if not moving.search(k[0])}
+
+    with World(("shop", "other"), telemetry={"endpoint": c.url, **conf, **METRICS_SOON},
+               policies={"quick": {**QUICK, "max_attempts": 1}}) as w:
+        w.receiver.on("other", 422)
+        daemon = w.daemon().ready()
+        w.insert_many(30)
+        w.insert_many(3, prefix="dies", destination="other")
+        w.settled(sent=30, dead=3)
+
+        def same():
+            page, last = still(shown(daemon)), read(c.pushes[-1][2]) if c.pushes else None
+            return last and page == still(pushed(last)) and page["hikyaku_messages_sent_total", frozenset({("destination", "shop")})] == 30 \
+                and page.get(("hikyaku_queue_depth", frozenset({("state", "dead")}))) == 3 and last
+
+        request = until(same, "what is pushed to be what is shown")
+        assert {k for k, _ in shown(daemon)} == {k for k, _ in pushed(request)}, "the same metrics"
+        assert attributes_of(request)["service.name"] == "hikyaku" and attributes_of(request)["hikyaku.relay"]
+        daemon.stop()
+        assert {path for path, _, _ in c.pushes} == {"/v1/metrics"}
+        return request
+
+
+@test
+def metrics_are_pushed_as_they_are_shown():
+    with Collector() as c:
+        check_pushes(c, json.loads, protocol="http/json")
+        assert c.pushes[0][1]["content-type"] == "application/json"
+
+
+@test
+def metrics_in_protobuf_are_read_by_the_generated_classes():
+    proto_classes()
+    classes = importlib.import_module("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
+    to_json = importlib.import_module("google.protobuf.json_format").MessageToDict
+
+    def read(body):
+        request = classes.ExportMetricsServiceRequest.FromString(body)
+        assert request.ByteSize() == len(body) and request.SerializeToString() == body, "nothing that the classes do not know"
+        return to_json(request)
+
+    with Collector() as c:
+        check_pushes(c, read, compression="gzip")
+        assert c.pushes[0][1]["content-encoding"] == "gzip"
+
+
+@test
+def metrics_are_pushed_where_nobody_may_ask_for_them_and_once_more_at_the_end():
+    with Collector() as c, World(telemetry={"endpoint": c.url + "/v1/traces", "protocol": "http/json", "traces": False},
+                                 admin={"listen": "none"}) as w:
+        daemon = w.daemon(env={"OTEL_METRIC_EXPORT_INTERVAL": "3600000"}).ready()
+        w.insert_many(5)
+        w.settled(sent=5)
+        assert not c.pushes
+        daemon.stop()
+        (path, _, body), = c.pushes
+        sent = pushed(json.loads(body))["hikyaku_messages_sent_total", frozenset({("destination", "shop")})]
+        assert path == "/v1/metrics" and sent == 5 and c.n == 0, (path, sent)
+
+
+@test
+def a_collector_that_takes_no_metrics_costs_a_line_of_the_log():
+    with Collector(push=(404, {}, 0)) as c, World(telemetry={"endpoint": c.url, **METRICS_SOON}) as w:
+        daemon = w.daemon(env=SOON).ready()
+        w.insert_many(20)
+        w.settled(sent=20)
+        until(lambda: len(c.pushes) >= 3, "it is asked all the same")
+        daemon.says('msg="metrics are not taken"')
+        assert "HTTP 404" in daemon.log() and daemon.log().count("metrics are not taken") == 1
+        c.push = (200, {}, 0)
+        daemon.says('msg="metrics are taken again"')
+        daemon.stop()
+        assert counts(daemon)[0] == 20, daemon.log()
+
+
 # ---- what is sent at all ----
 
 @test
@@ -505,7 +638,7 @@ def a_collector_that_is_down_costs_spans_and_nothing_else():
 
 @test
 def a_collector_that_never_answers_does_not_hold_up_the_end():
-    with Collector(lambda n: (200, {}, 600)) as c, World(**telemetry(c)) as w:
+    with Collector(lambda n: (200, {}, 600), push=(200, {}, 600)) as c, World(**telemetry(c)) as w:
         daemon = w.daemon(env={**SOON, "OTEL_BSP_MAX_QUEUE_SIZE": "20", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5"}).ready()
         deliver(w)
         until(lambda: c.n > 0, "it was asked")
@@ -564,7 +697,7 @@ def a_real_collector_takes_both_protocols():
             w.path("collector.yaml").write_text(json.dumps({
                 "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
                 "exporters": {"otlphttp": {"endpoint": behind.url, "encoding": "json", "compression": "none"}},
-                "service": {"pipelines": {"traces": {"receivers": ["otlp"], "exporters": ["otlphttp"]}},
+                "service": {"pipelines": {name: {"receivers": ["otlp"], "exporters": ["otlphttp"]} for name in ("traces", "metrics")},
                             "telemetry": {"metrics": {"level": "none"}}}}), encoding="ascii")
             with open(w.path("collector.log"), "wb") as log:
                 collector = w.child(program, "--config", f"file:{w.path('collector.yaml')}", stdout=log, stderr=log)
@@ -582,6 +715,8 @@ def a_real_collector_takes_both_protocols():
             daemon.stop()
             assert counts(daemon) == (3, 0, 0), daemon.log()
             check_retries(w, wait_for(behind, 3), TRACE, SPAN, CLIENT)
+            sent = ("hikyaku_messages_sent_total", frozenset({("destination", "shop")}))
+            until(lambda: any(pushed(json.loads(body)).get(sent) == 1 for _, _, body in behind.pushes), "the metrics behind the collector")
 
 
 try:

@@ -19,6 +19,19 @@ static const struct {
      "  - { event_type: z, destination: [b, b, b] }\n",
      "4:42: destination \"a\" is named twice\n"
      "5:39: destination \"b\" is named twice\n"},
+    {"sealing without a key", "seal: { mode: end }\n",
+     "1:15: there is nothing to seal with: give \"keys\"\n"},
+    {"two keys of one id",
+     "seal: { keys: [ { id: a, file: x }, { id: b, env: Y }, { id: a, credential: z } ] }\n",
+     "1:15: two keys have the id a\n"},
+    {"a key from nowhere, and one from two places",
+     "seal: { keys: [ { id: a }, { id: b, file: x, env: Y } ] }\n",
+     "1:17: key 1 of seal needs \"file\" or \"env\" or \"credential\" or \"command\", for example file: "
+     "/run/keys/hikyaku\n"
+     "1:46: give \"file\" or \"env\", not both\n"},
+    {"a key with a bad id", "seal: { keys: [ { id: a.b, file: x } ], store: 'my shop' }\n",
+     "1:23: \"id\" has letters, digits, '-' and '_' only\n"
+     "1:48: \"store\" has letters, digits, '-' and '_' only\n"},
     {"unknown key at the top", "polices: {}\n", "1:1: unknown key \"polices\"; did you mean \"policies\"?\n"},
     {"unknown key without a near one", "zzzzzzz: 1\n", "1:1: unknown key \"zzzzzzz\"\n"},
     {"unknown key in a section", "relay: { bacth: 5 }\n",

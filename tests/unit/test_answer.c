@@ -436,6 +436,33 @@ static void ten_thousand_answers_are_one_group(void **state)
     }
 }
 
+static void the_status_is_read_back_from_what_is_kept(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *cause, *error;
+        int status;
+    } kept[] = {
+        {"HTTP_503", "", 503},
+        {"HTTP_503", "HTTP 502: of a try before", 503},
+        {"AUTH_FAILED", "HTTP 403: not you", 403},
+        {"AUTH_FAILED", HK_ANSWER_SILENT "401", 401},
+        {"RATE_LIMITED", "HTTP 429: slow down", 429},
+        {"TIMEOUT", "no answer within 30 s", 0},
+        {"TIMEOUT", "HTTP 5031: no status", 0},
+        {"TIMEOUT", "HTTP 50", 0},
+        {"HTTP_", "HTTP ", 0},
+        {"", "", 0},
+    };
+
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        assert_int_equal(hk_answer_status(S(kept[i].cause), S(kept[i].error)), kept[i].status);
+    char error[HK_ANSWER_ERROR_MAX];
+    assert_int_equal(hk_answer_status(S(""), hk_answer_error(NULL, &nothing, 418, S("tea"), error)), 418);
+    assert_int_equal(hk_answer_status(S(""), hk_answer_error(NULL, &nothing, 418, S(""), error)), 418);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +475,7 @@ int main(void)
         cmocka_unit_test(an_answer_without_memory_says_its_status),
         cmocka_unit_test(answers_that_say_the_same_are_one_group),
         cmocka_unit_test(ten_thousand_answers_are_one_group),
+        cmocka_unit_test(the_status_is_read_back_from_what_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ enum {
 };
 
 static struct hk_held_key held[TABLE_FULL];
-static char names[TABLE_FULL][8];
+static char names[TABLE_FULL][32];
 
 static struct puppet *crowded(size_t n_dests, size_t n_keys)
 {

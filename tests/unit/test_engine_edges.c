@@ -335,6 +335,47 @@ static void an_answer_that_came_before_the_abort_counts(void **state)
     rig_free(rig);
 }
 
+/* ---- keys that are missing ---- */
+
+static void put_off(struct rig *rig, const char *m, uint64_t ms)
+{
+    struct flying *send = found(rig, m);
+    const struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of("no key")},
+                                       .put_off_ms = ms};
+    send->over = true;
+    hk_engine_on_outcome(rig->engine, rig->now_ms, send->slot, &outcome);
+    run(rig);
+}
+
+static void what_waits_for_a_key_is_not_charged_and_keeps_its_turn(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new(1);
+    rig->dests[0].ordered = true;
+    rig_start(rig);
+    commit(rig, put(rig, "m", "a", "k"));
+    commit(rig, put(rig, "n", "a", "k"));
+    commit(rig, put(rig, "other", "a", ""));
+    run(rig);
+    for (int i = 0; i < 3; i++) { /* however often: a policy would have given up or waited longer */
+        put_off(rig, "m", 1000);
+        assert_true(settled(rig, "m", "retry"));
+        wait_ms(rig, 900);
+        assert_false(in_flight(rig, "m"));
+        assert_false(in_flight(rig, "n"));
+        wait_ms(rig, 600);
+        assert_true(in_flight(rig, "m"));
+        assert_int_equal(found(rig, "m")->attempt, 1);
+    }
+    assert_true(in_flight(rig, "other"));
+    answer(rig, "m", 200);
+    wait_ms(rig, 1000);
+    assert_true(in_flight(rig, "n"));
+    answer(rig, "n", 200);
+    answer(rig, "other", 200);
+    rig_free(rig);
+}
+
 /* ---- leases, suspects, pauses ---- */
 
 static void sends_are_ended_near_the_end_of_every_lease_not_of_the_first_alone(void **state)
@@ -707,6 +748,7 @@ int main(void)
         cmocka_unit_test(without_a_book_of_policies_the_destinations_own_holds),
         cmocka_unit_test(what_may_have_arrived_was_an_attempt_whatever_the_sink_says_of_it),
         cmocka_unit_test(an_answer_that_came_before_the_abort_counts),
+        cmocka_unit_test(what_waits_for_a_key_is_not_charged_and_keeps_its_turn),
         cmocka_unit_test(sends_are_ended_near_the_end_of_every_lease_not_of_the_first_alone),
         cmocka_unit_test(while_a_suspect_is_on_its_way_nobody_else_is_taken),
         cmocka_unit_test(a_pause_that_is_not_on_disk_yet_is_not_undone_by_a_poll),

@@ -20,6 +20,7 @@ static struct {
     bool open;
     unsigned opens, lists, steps, counts;
     unsigned lists_before; /* so many lists work before they fail */
+    bool others_end; /* a step finds the end of a job that it did not make */
     enum hk_code fail_open, fail_list, fail_step, fail_start, fail_count, fail_cancel;
     struct hk_redrive_job rows[ROWS]; /* ids from 1 */
     char filters[ROWS][128];
@@ -94,7 +95,7 @@ static enum hk_code fake_list(struct hk_admin *admin, int64_t id, bool running_o
 }
 
 static enum hk_code fake_step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
-                              int64_t *out_wake_ms, struct hk_err *err)
+                              int64_t *out_wake_ms, bool *out_ended, struct hk_err *err)
 {
     assert_ptr_equal(admin, &store);
     assert_non_null(query);
@@ -103,6 +104,7 @@ static enum hk_code fake_step(struct hk_admin *admin, int64_t id, const struct h
     if (store.fail_step != HK_OK)
         return answer_with(store.fail_step, err);
     *out_wake_ms = row(id)->status == HK_REDRIVE_RUNNING ? store.wake_ms : 0;
+    *out_ended = *out_wake_ms == 0 && !store.others_end;
     return HK_OK;
 }
 
@@ -345,6 +347,22 @@ static void a_job_that_aborted_is_a_warning_with_its_reason(void **state)
     work_off();
     assert_int_equal(count_of(logged(), "level=warn msg=\"redrive aborted\""), 1);
     assert_int_equal(count_of(said, "why=\"a canary failed again\""), 1);
+    assert_false(store.open);
+}
+
+static void of_a_job_that_another_relay_has_ended_nothing_is_said(void **state)
+{
+    (void)state;
+    int64_t id = add_row("", "ann");
+    store.wake_ms = now_ms + ahead_ms + 1;
+    poll();
+    work_off();
+    (void)logged();
+    row(id)->status = HK_REDRIVE_DONE; /* between two steps of ours: the next one finds it so */
+    store.others_end = true;
+    now_ms += 1;
+    work_off();
+    assert_int_equal(count_of(logged(), "msg="), 0);
     assert_false(store.open);
 }
 
@@ -901,6 +919,7 @@ int main(void)
         TEST(an_act_brings_a_look_but_not_more_than_one_a_second),
         TEST(a_job_is_stepped_when_it_is_due),
         TEST(a_job_that_aborted_is_a_warning_with_its_reason),
+        TEST(of_a_job_that_another_relay_has_ended_nothing_is_said),
         TEST(a_cancelled_job_is_let_go_at_the_next_look),
         TEST(a_job_that_nobody_knows_any_more_is_let_go),
         TEST(of_several_jobs_the_one_that_is_due_first_is_stepped),

@@ -135,6 +135,28 @@ static void a_failure_waits_for_what_was_decided(void **state)
     hk_spans_free(r.spans);
 }
 
+static void what_a_broker_said_stands_in_the_span(void **state)
+{
+    struct rig r;
+    (void)state;
+    const struct hk_facts placed = {.status = 0, .placed = true, .partition = 3, .sequence = 77};
+    const struct hk_facts no_route = {.fault = HK_FAULT_BROKER_REFUSED,
+                                      .broker_code = hk_str_of("312"),
+                                      .error = hk_str_of("312 NO_ROUTE")};
+    rig_init(&r);
+    attempt(&r, 1, &placed);
+    assert_int_equal(n_got, 1);
+    assert_int_equal(attr_of(got[0], "messaging.destination.partition.id")->number, 3);
+    assert_int_equal(attr_of(got[0], "hikyaku.broker.sequence")->number, 77);
+    assert_null(attr_of(got[0], "hikyaku.broker.code"));
+    attempt(&r, 2, &no_route);
+    settle(&r, HK_SETTLE_DEAD, false);
+    assert_int_equal(n_got, 2);
+    assert_true(hk_str_eq(attr_of(got[1], "hikyaku.broker.code")->text, hk_str_of("312")));
+    assert_null(attr_of(got[1], "hikyaku.broker.sequence"));
+    hk_spans_free(r.spans);
+}
+
 static void an_answer_that_a_rule_takes_for_a_success_is_no_failure(void **state)
 {
     struct rig r;
@@ -290,6 +312,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_failure_waits_for_what_was_decided),
+        TEST(what_a_broker_said_stands_in_the_span),
         TEST(an_answer_that_a_rule_takes_for_a_success_is_no_failure),
         TEST(who_loses_the_lane_or_stops_still_tells_what_failed),
         TEST(a_retry_is_linked_and_a_message_that_arrived_is_forgotten),

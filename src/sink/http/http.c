@@ -446,10 +446,11 @@ static struct hk_http_transfer *take_spare(struct hk_http_sink *self)
     return t;
 }
 
-static void start(struct hk_http_transfer *t, uint64_t timeout_ms, hk_sink_done_fn *done, void *arg)
+static void start(struct hk_http_transfer *t, const struct hk_delivery *delivery)
 {
-    t->done = done;
-    t->arg = arg;
+    uint64_t timeout_ms = delivery->timeout_ms;
+    t->done = delivery->done;
+    t->arg = delivery->arg;
     t->start_ms = hk_loop_now_ms(t->self->loop);
     t->deadline_ms = timeout_ms < UINT64_MAX - t->start_ms ? t->start_ms + timeout_ms : UINT64_MAX;
     t->connect_ms = t->blocked_ms = t->request_ms = t->window_ms = t->window_bytes = 0;
@@ -481,21 +482,21 @@ static void arm(struct hk_http_transfer *t)
     hk_http_look_at(t, sooner(at_ms, t->start_ms, self->low_speed_ms));
 }
 
-static enum hk_code http_send(struct hk_sink *sink, const struct hk_message *msg, uint32_t attempt,
-                              int64_t wall_ms, uint64_t timeout_ms, hk_sink_done_fn *done, void *arg,
-                              struct hk_err *err)
+static enum hk_code http_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err)
 {
     struct hk_http_sink *self = (struct hk_http_sink *)sink;
+    const struct hk_message *msg = delivery->msg;
     struct hk_http_transfer *t = take_spare(self);
     if (!t)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     struct hk_err why = {.code = HK_OK};
-    enum hk_code rc = hk_request_build(&t->request, &self->base, msg, attempt, wall_ms, &why);
+    enum hk_code rc =
+        hk_request_build(&t->request, &self->base, msg, delivery->attempt, delivery->wall_ms, &why);
     if (rc == HK_NOMEM) {
         recycle(self, t);
         return hk_err_set(err, HK_NOMEM, "%s", why.message);
     }
-    start(t, timeout_ms, done, arg);
+    start(t, delivery);
     if (rc != HK_OK) {
         refuse(t, why.message);
         return HK_OK;

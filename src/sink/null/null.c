@@ -113,11 +113,8 @@ static void on_timer(void *arg)
         arm(self, now_ms);
 }
 
-static enum hk_code null_send(struct hk_sink *sink, const struct hk_message *msg, uint32_t attempt,
-                              int64_t wall_ms, uint64_t timeout_ms, hk_sink_done_fn *done, void *arg,
-                              struct hk_err *err)
+static enum hk_code null_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err)
 {
-    (void)msg, (void)attempt, (void)wall_ms;
     struct null_sink *self = (struct null_sink *)sink;
     struct delivery *d = self->spare;
     if (d)
@@ -127,12 +124,12 @@ static enum hk_code null_send(struct hk_sink *sink, const struct hk_message *msg
     if (!d)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     uint64_t now_ms = hk_loop_now_ms(self->loop);
-    bool late = timeout_ms < self->latency_ms;
+    bool late = delivery->timeout_ms < self->latency_ms;
     *d = (struct delivery){.start_ms = now_ms,
-                           .due_ms = now_ms + (late ? timeout_ms : self->latency_ms),
+                           .due_ms = now_ms + (late ? delivery->timeout_ms : self->latency_ms),
                            .fault = late ? HK_FAULT_TIMEOUT : HK_FAULT_NONE,
-                           .done = done,
-                           .arg = arg};
+                           .done = delivery->done,
+                           .arg = delivery->arg};
     insert(self, d);
     if (self->first == d && !self->running)
         arm(self, now_ms);

@@ -109,6 +109,6 @@ enum hk_code hk_pl_redrive_list(struct hk_admin *admin, int64_t id, bool running
 enum hk_code hk_pl_redrive_cancel(struct hk_admin *admin, int64_t id, const char *actor, const char *reason,
                                   struct hk_err *err);
 enum hk_code hk_pl_redrive_step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
-                                int64_t *out_wake_ms, struct hk_err *err);
+                                int64_t *out_wake_ms, bool *out_ended, struct hk_err *err);
 
 #endif

@@ -422,7 +422,7 @@ static bool read_step(struct step *s, int64_t id)
 }
 
 enum hk_code hk_pl_redrive_step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
-                                int64_t *out_wake_ms, struct hk_err *err)
+                                int64_t *out_wake_ms, bool *out_ended, struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
     struct step s = {.admin = admin};
@@ -441,5 +441,6 @@ enum hk_code hk_pl_redrive_step(struct hk_admin *admin, int64_t id, const struct
     if (!ours)
         return hk_err_set(err, HK_BUSY, "another relay has redrive %" PRId64 " in hand", id);
     *out_wake_ms = wake_ms;
+    *out_ended = s.job.status == HK_REDRIVE_RUNNING && !wake_ms;
     return HK_OK;
 }

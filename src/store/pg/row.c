@@ -184,7 +184,7 @@ static void read_payload(struct hk_store *store, const PGresult *res, int row, i
                          struct hk_message *out)
 {
     enum hk_code rc =
-        hk_codec_plain(out->encoding, text_at(res, row, column), hk_pg_pool(&store->pg), &out->payload);
+        hk_codec_carried(out->encoding, text_at(res, row, column), hk_pg_pool(&store->pg), &out->payload);
     out->undecodable = rc == HK_INVALID;
     if (rc == HK_NOMEM)
         hk_pg_fail(&store->pg, HK_NOMEM, "out of memory");

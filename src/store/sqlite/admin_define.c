@@ -208,22 +208,28 @@ enum hk_code hk_sq_definitions(struct hk_store *store, int64_t known, const stru
 {
     hk_sq_call(store);
     struct hk_definitions *found = hk_sq_alloc(store, 1, sizeof *found);
-    struct hk_definition *items = hk_sq_alloc(store, HK_DEFINITIONS_MAX, sizeof *items);
-    if (!found || !items)
+    struct hk_definition *items = NULL;
+    size_t room = 0;
+    if (!found)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     hk_sq_begin_read(store);
-    *found = (struct hk_definitions){.version = version_of_all(store), .items = items};
+    *found = (struct hk_definitions){.version = version_of_all(store)};
     sqlite3_stmt *q = hk_sq_use(store, HK_SQ_DEFINITIONS);
     hk_sq_bind_i64(store, q, 1, known);
     hk_sq_bind_i64(store, q, 2, HK_DEFINITIONS_MAX);
-    while (hk_sq_row(store, q))
+    while (hk_sq_row(store, q)) {
+        items = hk_sa_grow(store, items, found->n, &room, sizeof *items);
+        if (!items)
+            break;
         items[found->n++] = (struct hk_definition){.name = hk_sq_text(store, q, 0),
                                                    .version = sqlite3_column_int64(q, 1),
                                                    .seq = sqlite3_column_int64(q, 2),
                                                    .text = sqlite3_column_type(q, 3) == SQLITE_NULL
                                                                ? (struct hk_str){NULL, 0}
                                                                : hk_sq_text(store, q, 3)};
+    }
     hk_sq_done(q);
+    found->items = items;
     enum hk_code rc = hk_sq_end(store, "read destinations", err);
     if (rc == HK_OK)
         *out = found;

@@ -9,7 +9,9 @@
 #include "base/ms.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "core/encoding.h"
 #include "observe/crash.h"
+#include "payload/codec.h"
 #include "store/sqlite/letters.h"
 
 #define RESOLUTION_MAX ((size_t)64 * 1024)
@@ -20,6 +22,7 @@ struct found {
     enum hk_letter_status status;
     bool sending;
     struct hk_str message_id, destination, requeued_as;
+    bool sealed;
     bool edited_since;       /* it was last requeued */
     bool possibly_delivered; /* in some life */
     int64_t edited_ms, requeued_ms;
@@ -44,6 +47,7 @@ static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
             .edited_ms = hk_sa_time(q, 7),
             .requeued_ms = hk_sa_time(q, 8),
             .version = hk_sa_u32(q, 10),
+            .sealed = hk_encoding_is_sealed(hk_sa_text(store, q, 11, SIZE_MAX)),
         };
         if (!hk_sq_expiry(q, 9, &f.expires_ms))
             f.expires_ms = 0;
@@ -169,13 +173,27 @@ static bool needs_new_id(enum hk_requeue_id ids, const struct found *f)
     return true;
 }
 
+/* A sealed payload is bound to the message's first id: it has to be known to whoever opens it. */
+static struct hk_str id_behind(struct hk_store *store, struct hk_str first, struct hk_str id)
+{
+    char *text = id.len ? hk_sq_alloc(store, 1, first.len + id.len + 2) : NULL;
+    if (!text)
+        return (struct hk_str){"", 0};
+    memcpy(text, first.ptr, first.len);
+    text[first.len] = HK_SEALED_AGAIN;
+    memcpy(text + first.len + 1, id.ptr, id.len + 1);
+    return (struct hk_str){text, first.len + id.len + 1};
+}
+
 /* Under which id, and is that the application's? */
 static struct hk_str choose_id(struct hk_sl_requeuer *r, const struct found *f, bool *out_own)
 {
     bool anew = needs_new_id(r->ids, f);
     *out_own = !anew && f->requeued_as.len == 0;
-    if (anew)
-        return new_id(r->store, r->now_ms);
+    if (anew) {
+        struct hk_str id = new_id(r->store, r->now_ms);
+        return f->sealed ? id_behind(r->store, f->message_id, id) : id;
+    }
     return f->requeued_as.len ? f->requeued_as : f->message_id;
 }
 

@@ -462,7 +462,7 @@ static void take_step(struct step *s, const struct hk_letter_query *query)
 }
 
 enum hk_code hk_sl_redrive_step(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
-                                int64_t *out_wake_ms, struct hk_err *err)
+                                int64_t *out_wake_ms, bool *out_ended, struct hk_err *err)
 {
     struct step s = {.store = admin->store};
     s.now_ms = hk_sl_begin_act(admin);
@@ -471,12 +471,15 @@ enum hk_code hk_sl_redrive_step(struct hk_admin *admin, int64_t id, const struct
         hk_sq_rollback(s.store);
         return no_such_job(id, err);
     }
-    if (s.job.status == HK_REDRIVE_RUNNING)
+    bool ran = s.job.status == HK_REDRIVE_RUNNING;
+    if (ran)
         take_step(&s, query);
     enum hk_code rc = hk_sq_end(s.store, "go on with a redrive", err);
     if (s.next.step != HK_REDRIVE_WAIT)
         hk_crash_point("redrive-committed");
-    if (rc == HK_OK)
+    if (rc == HK_OK) {
         *out_wake_ms = s.wake_ms;
+        *out_ended = ran && !s.wake_ms;
+    }
     return rc;
 }

@@ -147,7 +147,7 @@ static void read_payload(struct hk_store *store, sqlite3_stmt *q, struct hk_mess
     out->oversized = raw.len > store->options.max_payload_bytes;
     if (!raw.len || out->oversized)
         return;
-    enum hk_code rc = hk_codec_plain(out->encoding, raw, hk_sq_pool(store), &out->payload);
+    enum hk_code rc = hk_codec_carried(out->encoding, raw, hk_sq_pool(store), &out->payload);
     out->undecodable = rc == HK_INVALID;
     if (rc == HK_NOMEM)
         hk_sq_fail(store, SQLITE_NOMEM);

@@ -341,7 +341,8 @@ EXISTS (SELECT 1 FROM {table} x WHERE x.message_id = {NEWEST_ID(d)} AND x.destin
 -- `to`: another destination; NULL = each goes to its own
 --@ fragment REQUEUED(guard; id; filter; program; to)
 {MEANT({OPEN} AND NOT {TAKEN({to})}; d.status = 'retrying' AND d.sending_at IS NULL; , CASE
-  WHEN {NEW_ID} THEN gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
+  WHEN {NEW_ID} THEN CASE WHEN lower(d.encoding COLLATE "C") = 'sealed' THEN d.message_id || '~' ELSE '' END ||
+  gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
   coalesce({to}::text, d.destination) AS goes_to)} {MEANT_IDS} {guard}), u AS (UPDATE @dead_letters d
   SET status = 'retrying', requeued_at = greatest({TIME({NOW})}, d.edited_at), requeues = d.requeues + 1,
 requeued_as = nullif(l.goes_as, d.message_id), redrive_id = coalesce($6::bigint, d.redrive_id), destination = l.goes_to

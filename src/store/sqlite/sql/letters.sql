@@ -17,7 +17,7 @@ typeof(payload)
 --@ fragment FIND
 SELECT status, sending_at IS NOT NULL, message_id, destination, requeued_as, payload_version > 1
   AND (requeued_at IS NULL OR edited_at > requeued_at), possibly_delivered, edited_at, requeued_at, expires_at,
-payload_version
+payload_version, encoding
 FROM dead_letters NOT INDEXED
 WHERE id = ?1
 

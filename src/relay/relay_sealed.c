@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealed messages on their way: opened when they are to be sent, for as long as that takes. Without the key they wait: no attempt is
+ * made, none is charged, and none of them dies of it. The receiver's words, which may repeat what was sealed, go no further than to the
+ * policy. */
+#include "core/encoding.h"
+#include "payload/codec.h"
+#include "relay/relay_impl.h"
+
+enum {
+    WAIT_MS = 30000,       /* until a key is looked for again */
+    WAIT_MOST_MS = 600000, /* … by the last of many: they come back one by one, a thousand in a second */
+    SAY_EVERY_MS = 60000
+};
+
+/* ---- without the key ---- */
+
+static void say_waiting(struct hk_relay *r, const struct hk_message *m, const char *why, int64_t now)
+{
+    struct hk_relay_sealed *s = &r->sealed;
+    struct hk_log_line line;
+    s->unsaid++;
+    if (s->said_ms && now - s->said_ms < SAY_EVERY_MS)
+        return;
+    hk_log_begin(&line, r->options.log, HK_LOG_ERROR, "sealed messages wait: the relay cannot open them");
+    hk_log_cstr(&line, "error", why);
+    hk_log_str(&line, "message_id", m->message_id);
+    hk_log_i64(&line, "messages", (int64_t)s->unsaid);
+    hk_log_end(&line);
+    s->said_ms = now;
+    s->unsaid = 0;
+}
+
+static uint64_t wait_ms(struct hk_relay_sealed *s, int64_t now)
+{
+    int64_t at = s->next_ms + 1 > now + WAIT_MS ? s->next_ms + 1 : now + WAIT_MS;
+    if (at > now + WAIT_MOST_MS)
+        at = now + WAIT_MOST_MS;
+    s->next_ms = at;
+    return (uint64_t)(at - now);
+}
+
+static void put_off(struct hk_delivery *d, const struct hk_err *why, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_action *a = &d->action;
+    struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(why->message)},
+                                 .put_off_ms = wait_ms(&r->sealed, now)};
+    say_waiting(r, a->message, why->message, now);
+    hk_events_keyless(r->events, hk_engine_store_now_ms(r->engine, now), a->lane, a->claim, a->message,
+                      d->destination);
+    hk_engine_on_outcome(r->engine, now, a->slot, &outcome);
+    hk_relay_pump_soon(r);
+}
+
+/* ---- with it ---- */
+
+bool hk_relay_sealed_open(struct hk_delivery *d, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_message *m = d->action.message;
+    const struct hk_codec_of of = {
+        .keys = r->options.config->keys, .encoding = m->encoding, .message_id = m->message_id};
+    struct hk_err err = {.message = ""};
+    struct hk_str plain;
+    if (!hk_encoding_is_sealed(m->encoding))
+        return true;
+    enum hk_code rc = hk_codec_open(&of, m->payload, &d->opened, &plain, &err);
+    if (rc == HK_OK) {
+        d->onward = *m;
+        d->onward.payload = plain;
+        d->action.message = &d->onward;
+        d->sealed = true;
+        return true;
+    }
+    hk_pool_wipe(&d->opened);
+    if (rc != HK_INVALID) {
+        put_off(d, &err, now);
+        return false;
+    }
+    struct hk_outcome damaged = {
+        .facts = {.fault = HK_FAULT_INVALID_PAYLOAD, .error = hk_str_of(err.message)}};
+    hk_engine_on_outcome(r->engine, now, d->action.slot, &damaged);
+    hk_relay_pump_soon(r);
+    return false;
+}
+
+struct hk_facts hk_relay_sealed_facts(const struct hk_delivery *d, const struct hk_facts *facts)
+{
+    struct hk_facts shown = *facts;
+    if (!d->sealed)
+        return shown;
+    shown.body = (struct hk_str){"", 0};
+    shown.headers = NULL;
+    shown.n_headers = 0;
+    if (facts->status || facts->fault == HK_FAULT_PROTOCOL) /* else the words are our own */
+        shown.error = facts->status ? (struct hk_str){"", 0} : hk_str_of("the answer was not valid");
+    return shown;
+}
+
+void hk_relay_sealed_end(struct hk_delivery *d)
+{
+    if (d->sealed)
+        hk_pool_wipe(&d->opened);
+}

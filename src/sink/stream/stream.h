@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A byte stream to another host, plain or by TLS, that never blocks: for sinks with a protocol of their own. It looks the name
+ * up, connects to one address after the other, and checks each against the address policy before it does.
+ *
+ * All of it belongs to the loop's thread. The calls run from the loop, never from inside a function of this file; each of them
+ * may close the stream. The process ignores SIGPIPE (OpenSSL writes to connections that are gone). */
+#ifndef HK_SINK_STREAM_STREAM_H
+#define HK_SINK_STREAM_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hikyaku/error.h>
+#include <hikyaku/facts.h>
+
+#include "base/cidr.h"
+#include "loop/loop.h"
+
+struct hk_stream;
+
+/* ---- what TLS needs, read once ---- */
+
+struct hk_stream_tls;
+
+struct hk_stream_tls_files {
+    const char *ca_file;              /* NULL: the system's */
+    const char *cert_file, *key_file; /* ours; key_file NULL: it is in the cert_file */
+};
+
+/* HK_INVALID names the file. */
+enum hk_code hk_stream_tls_new(const struct hk_stream_tls_files *files, struct hk_stream_tls **out_tls,
+                               struct hk_err *err) HK_MUSTCHECK;
+void hk_stream_tls_free(struct hk_stream_tls *tls); /* accepts NULL; streams that use it may still be open */
+
+/* ---- the stream ---- */
+
+#define HK_STREAM_ERROR_MAX 320
+
+struct hk_stream_end {
+    enum hk_fault fault; /* never NONE: RESET also for an orderly end */
+    const char *text;    /* one line for a person */
+    bool orderly;        /* the other side ended it: the end of a plain stream, or close_notify */
+};
+
+struct hk_stream_calls {
+    void (*opened)(void *arg); /* connected, and with TLS verified */
+    void (*came)(void *arg, struct hk_str bytes);
+    void (*drained)(void *arg); /* all that was written is handed to the system */
+    /* Exactly once, and the last of the calls, unless it was closed before. The stream is still to be closed. */
+    void (*ended)(void *arg, const struct hk_stream_end *end);
+};
+
+struct hk_stream_options {
+    const char *host; /* a name, or an address without brackets */
+    uint16_t port;
+    struct hk_stream_tls *tls;   /* NULL: plain */
+    const struct hk_cidr *allow; /* though not of the public internet */
+    size_t n_allow;
+    uint64_t connect_timeout_ms; /* name, TCP and TLS; 0 = 10 s */
+    size_t max_pending_bytes;    /* written and not yet out; 0 = 64 MiB */
+    const struct hk_stream_calls *calls;
+    void *arg;
+};
+
+/* `options` is copied but for `tls`. HK_NOMEM, HK_TOOBIG (the name). */
+enum hk_code hk_stream_open(struct hk_loop *loop, const struct hk_stream_options *options,
+                            struct hk_stream **out_stream, struct hk_err *err) HK_MUSTCHECK;
+/* Says goodbye if that can be done at once. None of the calls runs again. Accepts NULL. */
+void hk_stream_close(struct hk_stream *stream);
+
+/* Keeps the bytes; they go out at the next hk_stream_flush, and then by themselves. HK_TOOBIG: max_pending_bytes. */
+enum hk_code hk_stream_write(struct hk_stream *stream, const void *bytes, size_t len) HK_MUSTCHECK;
+void hk_stream_flush(struct hk_stream *stream);
+size_t hk_stream_pending(const struct hk_stream *stream);
+/* Of all bytes that were ever written, those that were handed to the system: what lies behind has not left us. */
+uint64_t hk_stream_sent(const struct hk_stream *stream);
+const char *hk_stream_address(const struct hk_stream *stream); /* "192.0.2.1:5672"; "" = never connected */
+
+#endif

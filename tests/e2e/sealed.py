@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sealed payloads: what is written sealed arrives open, and lies open nowhere in between; a relay without the key waits, and loses
+nothing; what was damaged or moved dies and is not sent; who may see it. Speaks TAP.
+
+Usage: sealed.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres; ONLY="words" runs the tests whose names hold one."""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from support import POSTGRES, Answer, Skip, World, now_ms, run_tests, until
+if POSTGRES:
+    import postgres
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/seal"
+WHY = ("--actor", "ann", "--reason", "a test")
+CANARY = "canary-8c1fe2"
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def write_key(path):
+    path.write_bytes(base64.b64encode(os.urandom(32)) + b"\n")
+
+
+class Sealed(World):
+    """Mode end, with one key in a file."""
+
+    def __init__(self, source=None, **more):
+        super().__init__(init=False, seal={"mode": "end", "store": "shop", "keys": [{"id": "k1", **(source or {"file": "key"})}]},
+                         **more)
+        self.key = self.path("key")
+        write_key(self.key)
+        self.hikyaku("init")
+
+    def enqueue(self, message_id, payload):
+        self.hikyaku("enqueue", "--destination", "shop", "--event-type", "OrderCreated", "--message-id", message_id,
+                     "--payload", payload)
+
+    def sealed_text(self, message_id, payload):
+        """As the relay's configuration would have it sealed, without its being sent."""
+        self.enqueue("aside-" + message_id, "x")
+        self.sql("DELETE FROM outbox WHERE message_id = ?", "aside-" + message_id)
+        self.enqueue(message_id, payload)
+        text = self.sql("SELECT payload FROM outbox WHERE message_id = ?", message_id)[0][0]
+        self.sql("DELETE FROM outbox WHERE message_id = ?", message_id)
+        return text
+
+    def arrives(self, message_id):
+        return until(lambda: [r for r in self.receiver.arrived(message_id) if r.status == 200], message_id)[-1].body.decode()
+
+    def files(self):
+        """Where a database keeps what it was ever told."""
+        if POSTGRES:
+            cluster = postgres.cluster()
+            db = self.connect()
+            oid = db.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchall()[0][0]
+            db.execute("CHECKPOINT")
+            db.close()
+            places = [cluster.data / "base" / str(oid), cluster.data / "pg_wal"]
+        else:
+            places = [self.folder]
+        return [f for place in places for f in place.rglob("*") if f.is_file() and f.name != "hikyaku.yaml"]
+
+    def holds(self, text):
+        return [str(f) for f in self.files() if text.encode() in f.read_bytes()]
+
+
+@test
+def what_is_sealed_arrives_and_lies_open_nowhere():
+    with Sealed() as w:
+        def echo(request):  # a receiver that repeats what it was sent
+            return Answer(422, {"X-Echo": request.body.decode()}, body=b'{"message":"no: ' + CANARY.encode() + b'"}')
+        w.receiver.on("bad", echo)
+        w.config["destinations"]["bad"] = w.destination("bad")
+        w.write_config()
+        w.enqueue("good", json.dumps({"card": CANARY + "-1"}))
+        line = json.dumps({"destination": "bad", "event_type": "T", "message_id": "bad", "payload": {"card": CANARY + "-2"}})
+        w.path("lines").write_text(line + "\n", encoding="utf-8")
+        w.hikyaku("enqueue", "--ndjson", "lines")
+        w.path("lines").unlink()
+        assert {e for (e,) in w.sql("SELECT encoding FROM outbox")} == {"sealed"}
+        relay = w.daemon().ready()
+        assert w.arrives("good") == json.dumps({"card": CANARY + "-1"})
+        until(lambda: w.letters() == {"bad": "HTTP_422"}, lambda: w.letters())
+        shown = w.hikyaku("dead", "show", "bad", "--json") + w.hikyaku("dead", "list", "--json")
+        w.path("export").write_text(w.hikyaku("dead", "export"), encoding="utf-8")
+        assert "(sealed)" in shown and CANARY not in shown, shown
+        revealed = w.hikyaku("dead", "show", "bad", "--reveal", *WHY)
+        assert CANARY + "-2" in revealed, revealed
+        assert any(act == "reveal" for (act,) in w.sql("SELECT act FROM outbox_audit"))
+        code, text = w.try_hikyaku("dead", "send", "bad", *WHY)  # the receiver repeats it once more
+        assert code != 0 and "422" in text and CANARY not in text, (code, text)
+        relay.stop()
+        assert CANARY not in relay.log()
+        assert w.holds(CANARY) == []
+        assert w.holds("HTTP_422")  # the search finds what is there
+
+
+@test
+def a_letter_is_edited_and_goes_out_under_a_new_id():
+    with Sealed() as w:
+        w.receiver.on("shop", lambda r: 200 if b"right" in r.body else 422)
+        w.enqueue("m", '{"v":"wrong"}')
+        relay = w.daemon().ready()
+        until(lambda: w.letters() == {"m": "HTTP_422"}, lambda: w.letters())
+        code, text = w.try_hikyaku("dead", "edit", "m", "--payload", '{"v":"right"}', *WHY)
+        assert code != 0 and "sealed" in text and "--reveal" in text, (code, text)
+        w.hikyaku("dead", "edit", "m", "--payload", '{"v":"right"}', "--reveal", *WHY)
+        assert w.sql("SELECT count(*) FROM dead_letters WHERE payload LIKE 'hk1.%'") == [(1,)]
+        w.hikyaku("dead", "requeue", "m", *WHY, "--yes")
+        until(lambda: [r for r in w.receiver.arrived() if r.status == 200], "the edited one")
+        got = w.receiver.arrived()[-1]
+        assert got.body == b'{"v":"right"}' and got.id.startswith("m~") and len(got.id) == 38, (got.id, got.body)
+        relay.stop()
+
+
+@test
+def a_letter_is_sent_by_hand():
+    with Sealed() as w:
+        w.receiver.on("shop", lambda r: 422 if r.n == 1 else 200)
+        w.enqueue("m", '{"v":1}')
+        relay = w.daemon().ready()
+        until(lambda: w.letters() == {"m": "HTTP_422"}, lambda: w.letters())
+        w.hikyaku("dead", "send", "m", *WHY)
+        assert w.arrives("m") == '{"v":1}'
+        relay.stop()
+
+
+@test
+def without_the_key_messages_wait_and_nothing_is_charged():
+    with Sealed(event_log=True) as w:
+        w.receiver.on("shop", lambda r: 500 if r.id == "tried" and r.n == 1 else 200)
+        for name in ("one", "two"):
+            w.enqueue(name, name)
+            w.events.add("commit", m=name, dest="shop", began=now_ms(), hash="", max=0)
+        away = w.path("away")
+        w.key.rename(away)
+        relay = w.daemon().ready()
+        relay.says("sealed messages wait")
+        until(lambda: {e["m"] for e in w.events.lines() if e["ev"] == "keyless"} == {"one", "two"}, "both")
+        w.insert(message_id="open", payload="open")  # what is not sealed does not wait for it
+        assert w.arrives("open") == "open"
+        until(lambda: "KEY_MISSING" in w.hikyaku("messages", "show", "one"), "its cause")
+        assert "[key_missing]" in w.hikyaku("messages", "explain", "one")
+        code, text = w.try_hikyaku("doctor")
+        assert code != 0 and "the key k1 cannot be read" in text, text
+        code, text = w.try_hikyaku("enqueue", "--destination", "shop", "--event-type", "T", "--payload", "x")
+        assert code != 0 and "cannot be sealed" in text, text
+        assert w.sql("SELECT count(*) FROM outbox_retry WHERE attempts = 0 AND charged = 0") == [(2,)]
+        w.hikyaku("messages", "list")
+        away.rename(w.key)
+        relay.signal(signal.SIGHUP)
+        relay.says("msg=reloaded")
+        for name in ("one", "two"):
+            w.hikyaku("messages", "retry", name, *WHY)
+        assert (w.arrives("one"), w.arrives("two")) == ("one", "two")
+        until(lambda: w.sql("SELECT count(*) FROM outbox_retry") == [(0,)], "all of them settled")
+        assert w.letters() == {}
+        relay.stop()
+
+
+@test
+def another_key_of_the_same_id_waits_and_damage_dies():
+    with Sealed() as w:
+        text = w.sealed_text("m", "secret")
+        right = w.key.read_bytes()
+        cut = text[:-8]
+        w.insert(message_id="moved", payload=text, encoding="sealed")
+        w.insert(message_id="cut", payload=cut, encoding="sealed")
+        w.insert(message_id="none", payload="{}", encoding="sealed")
+        relay = w.daemon().ready()
+        until(lambda: set(w.letters()) == {"moved", "cut", "none"}, lambda: w.letters())
+        assert set(w.letters().values()) == {"VALIDATION_ERROR"}, w.letters()
+        relay.stop()
+        write_key(w.key)
+        w.insert(message_id="m", payload=text, encoding="sealed")
+        relay = w.daemon().ready()
+        relay.says("is not the one that sealed it")
+        assert w.receiver.arrived() == [] and len(w.letters()) == 3
+        relay.stop()
+        w.key.write_bytes(right)
+        w.hikyaku("messages", "retry", "m", *WHY)
+        relay = w.daemon().ready()
+        assert w.arrives("m") == "secret"
+        relay.stop()
+
+
+@test
+def a_key_may_come_from_a_command_and_a_reload_keeps_it():
+    with Sealed(source={"command": ["cat", "key"]}) as w:
+        w.enqueue("before", "before")
+        relay = w.daemon().ready()
+        assert w.arrives("before") == "before"
+        relay.signal(signal.SIGHUP)
+        relay.says("msg=reloaded")
+        w.enqueue("after", "after")
+        assert w.arrives("after") == "after"
+        relay.stop()
+
+
+@test
+def a_key_may_come_from_a_variable_or_a_credential():
+    with Sealed() as w:
+        w.enqueue("m1", "one")
+        w.enqueue("m2", "two")
+        key = w.key.read_text(encoding="ascii")
+        w.key.unlink()
+        w.config["seal"]["keys"] = [{"id": "k1", "env": "THE_KEY"}]
+        w.write_config()
+        relay = w.daemon(env={"THE_KEY": key}).ready()
+        assert (w.arrives("m1"), w.arrives("m2")) == ("one", "two")
+        relay.stop()
+        assert key.strip() not in relay.log()
+        w.path("credentials").mkdir()
+        w.path("credentials/key").write_text(key, encoding="ascii")
+        w.config["seal"]["keys"] = [{"id": "k1", "credential": "key"}]
+        w.write_config()
+        relay = w.daemon(env={"CREDENTIALS_DIRECTORY": str(w.path("credentials"))}).ready()
+        w.insert(message_id="m3", payload="three")
+        assert w.arrives("m3") == "three"
+        assert "a key is missing" not in relay.log()
+        relay.stop()
+
+
+def arrives_from(name, *command):
+    with Sealed() as w:
+        done = subprocess.run([*command, "k1", str(w.key), "shop", name], input=b'{"from":"\xc3\xa9"}', capture_output=True,
+                              cwd=w.folder, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        w.insert(message_id=name, payload=done.stdout.decode("ascii"), encoding="sealed")
+        relay = w.daemon().ready()
+        assert w.arrives(name) == '{"from":"é"}'
+        relay.stop()
+
+
+def needs(program):
+    found = shutil.which(program)
+    if not found:
+        raise Skip(f"{program} is not installed")
+    return found
+
+
+@test
+def python_seals():
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and subprocess.run([python, "-c", "import cryptography"], capture_output=True,
+                                                     check=False).returncode == 0:
+            return arrives_from("python", python, str(EXAMPLES / "seal.py"))
+    raise Skip("python3-cryptography is not installed")
+
+
+@test
+def node_seals():
+    arrives_from("node", needs("node"), str(EXAMPLES / "seal.mjs"))
+
+
+@test
+def go_seals():
+    arrives_from("go", needs("go"), "run", str(EXAMPLES / "seal.go"))
+
+
+@test
+def java_seals():
+    arrives_from("java", needs("java"), str(EXAMPLES / "Seal.java"))
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
