@@ -110,6 +110,7 @@ static const struct hk_model_msg *write_message(struct world *w, const struct ap
     msg->undecodable = hk_world_chance(rng, w->c.p_undecodable);
     msg->poison = hk_world_chance(rng, w->c.p_poison);
     msg->stuck = w->c.p_stuck && hk_world_chance(&w->stuck_rng, w->c.p_stuck);
+    hk_world_timeout_set(w, msg);
     msg->hash = 0xcbf29ce484222325u;
     for (const char *p = msg->payload; *p; p++)
         msg->hash = (msg->hash ^ (unsigned char)*p) * 0x100000001b3u;
@@ -213,7 +214,7 @@ void hk_world_operator_step(struct world *w)
 void hk_world_operator_heal(struct world *w)
 {
     for (size_t i = 0; i < w->c.n_dests; i++)
-        if ((w->now - w->healed_at) % 1000 < 200)
+        if ((w->now - w->healed_at) % 1000 < 200 && !hk_world_force_holds(w, i))
             set_paused(w, i, false);
     if (w->c.heal_discards)
         (void)hk_model_discard(w->model, hk_rng_next(&w->operator_rng));

@@ -171,6 +171,7 @@ static void on_commit(struct checker *c)
     *msg = (struct cmsg){.committed = true,
                          .hash = {c->texts.texts[hash], c->texts.lens[hash]},
                          .began = hk_checker_number(c, "began"),
+                         .timeout = hk_checker_number(c, "timeout"),
                          .committed_at = c->t,
                          .due = hk_checker_number(c, "due"),
                          .expires = hk_checker_number(c, "expires"),
@@ -199,6 +200,7 @@ static void on_dest(struct checker *c)
     struct cdest *dest = &c->dests.items[i];
     dest->order = is(order, "block") ? ORDER_BLOCK : is(order, "skip") ? ORDER_SKIP : ORDER_NONE;
     dest->cap = hk_checker_number(c, "cap");
+    dest->all = hk_checker_number(c, "all");
     dest->hint_cap = hk_checker_number(c, "wait");
     dest->open_ms = hk_checker_number(c, "open");
     dest->open_most = hk_checker_number(c, "until");
@@ -207,7 +209,7 @@ static void on_dest(struct checker *c)
 
 /* ---- lanes ---- */
 
-static struct clane *find_lane(struct checker *c, int64_t lane)
+struct clane *hk_checker_lane(struct checker *c, int64_t lane)
 {
     for (size_t i = c->lanes.n; i-- > 0;)
         if (c->lanes.items[i].lane == lane)
@@ -219,7 +221,7 @@ static void on_acquire(struct checker *c)
 {
     int64_t number = hk_checker_number(c, "lane");
     /* lanes that begin at the same time may be logged in either order */
-    if (c->options.many_lanes ? find_lane(c, number) != NULL : number <= c->last_lane)
+    if (c->options.many_lanes ? hk_checker_lane(c, number) != NULL : number <= c->last_lane)
         hk_checker_complain(c, "I4", "lane %lld is not a new number", (long long)number);
     c->last_lane = number;
     for (size_t i = 0; !c->options.many_lanes && i < c->lanes.n; i++) {
@@ -244,7 +246,7 @@ static void on_acquire(struct checker *c)
 
 static void on_renew(struct checker *c)
 {
-    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!lane || !lane->live)
         hk_checker_complain(c, "I5", "lane %lld is gone, and was renewed",
                             (long long)hk_checker_number(c, "lane"));
@@ -255,7 +257,7 @@ static void on_renew(struct checker *c)
 
 static void on_release(struct checker *c)
 {
-    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!lane || !lane->live)
         hk_checker_complain(c, "I5", "lane %lld is gone, and was released",
                             (long long)hk_checker_number(c, "lane"));
@@ -266,7 +268,7 @@ static void on_release(struct checker *c)
 /* Another took it over: its lease was out, and nothing is left in its hands. */
 static void on_expire(struct checker *c)
 {
-    struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!lane || !lane->live) {
         hk_checker_complain(c, "I5", "lane %lld is gone, and was taken over",
                             (long long)hk_checker_number(c, "lane"));
@@ -309,7 +311,7 @@ static void on_exit(struct checker *c)
 {
     size_t relay = hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
     for (size_t i = 0; i < c->rows.n; i++) {
-        const struct clane *lane = c->rows.items[i].claim ? find_lane(c, c->rows.items[i].lane) : NULL;
+        const struct clane *lane = c->rows.items[i].claim ? hk_checker_lane(c, c->rows.items[i].lane) : NULL;
         if (lane && lane->live && lane->relay == relay && !lane->doubted)
             hk_checker_complain(c, "I18", "the relay drained, but still has row %s in hand",
                                 c->row_names.texts[i]);
@@ -324,7 +326,7 @@ static void on_claim(struct checker *c)
     size_t r = hk_checker_row(c, msg); /* may move the array */
     struct crow *row = &c->rows.items[r];
     int64_t claim = hk_checker_number(c, "claim");
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (msg != NOBODY && c->msgs.items[msg].forgotten)
         hk_checker_complain(c, "I2", "%s is claimed, and the store has forgotten it",
                             hk_checker_msg_name(c, msg));
@@ -352,7 +354,7 @@ static void on_claim(struct checker *c)
 
 static void check_lease(struct checker *c, const struct crow *row)
 {
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (hk_checker_clock_is_odd(c) || hk_checker_believes(c, hk_checker_number(c, "lane")))
         return;
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
@@ -385,11 +387,13 @@ static void check_due(struct checker *c, const struct cleg *leg, const struct cm
 /* Sends at once to a destination, by one relay. */
 static void check_cap(struct checker *c, size_t dest, size_t relay)
 {
+    if (c->sends.items[c->sends.n - 1].forced)
+        return;
     int64_t cap = c->dests.items[dest].cap, n = 0;
     for (size_t i = c->sends.n; cap && i-- > 0 && c->sends.n - i < 2000;) {
         const struct csend *s = &c->sends.items[i];
-        n += s->relay == relay && c->legs.items[s->leg].dest == dest && !s->confirmed && !s->failed &&
-             !s->orphaned && !s->gone;
+        n += s->relay == relay && !s->forced && c->legs.items[s->leg].dest == dest && !s->confirmed &&
+             !s->failed && !s->orphaned && !s->gone;
     }
     if (n > cap)
         hk_checker_complain(c, "I15", "%lld sends at once to %s, of %lld", (long long)n,
@@ -468,15 +472,22 @@ static void on_send(struct checker *c)
                        .relay = relay,
                        .before = row->last_send,
                        .claim = hk_checker_number(c, "claim"),
+                       .lane = hk_checker_number(c, "lane"),
+                       .at = c->t,
+                       .timeout = hk_checker_number(c, "timeout"),
+                       .forced = leg->forced,
                        .forgotten = !stands && hk_checker_believes(c, hk_checker_number(c, "lane")),
                        .orphaned = !stands,
                        .suspect = stands && leg->crashes >= CRASHES_ALONE};
     row->last_send = c->sends.n - 1;
     check_alone(c);
     check_cap(c, leg->dest, relay);
-    hk_checker_guard(c, relay, leg->dest);
+    hk_checker_seats(c);
+    hk_checker_forced_send(c);
+    hk_checker_timeout(c, stands);
+    hk_checker_guard(c, relay, leg->dest, leg->forced);
     hk_checker_room_asked(c, relay, leg->dest);
-    hk_checker_defined(c, relay, leg->dest);
+    hk_checker_defined(c, relay, leg->dest, leg->forced);
     if (stands)
         hk_checker_in_time(c, leg);
     hk_checker_turn(c, leg);
@@ -531,6 +542,7 @@ static void on_confirm(struct checker *c)
     if (!s)
         return;
     close_send(c, s);
+    hk_checker_took(c, s);
     s->confirmed = true;
     hk_checker_answered(c, &c->dests.items[c->legs.items[s->leg].dest]);
 }
@@ -541,6 +553,7 @@ static void on_fail(struct checker *c)
     if (!s)
         return;
     close_send(c, s);
+    hk_checker_took(c, s);
     s->failed = true;
     s->maybe = hk_checker_number(c, "maybe");
     s->local = is(hk_checker_text(c, "kind"), "local");
@@ -663,6 +676,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg));
     bool made = !keyless && !is_given_back(c, leg, send);
     count_attempt(c, leg, made, send);
+    leg->forced = false;
     int64_t max = c->msgs.items[leg->msg].max;
     if (made && max && c->msgs.items[leg->msg].n_legs == 1 && leg->charged >= max)
         hk_checker_complain(c, "I7", "%s is to be retried after %lld attempts of %lld",
@@ -726,8 +740,9 @@ static void settle_legs(struct checker *c, struct crow *row)
     }
     size_t l = hk_checker_leg(c, row->msg, hk_checker_text(c, "dest"));
     if (l != NOBODY) {
-        const struct clane *lane = find_lane(c, row->lane);
-        hk_checker_room_settled(c, &c->legs.items[l], find_send(c), row, lane ? lane->relay : NOBODY, kind);
+        const struct clane *lane = hk_checker_lane(c, row->lane);
+        hk_checker_room_settled(c, &c->legs.items[l], hk_checker_send(c), row, lane ? lane->relay : NOBODY,
+                                kind);
         settle_leg(c, &c->legs.items[l], kind);
         return;
     }
@@ -746,12 +761,12 @@ static void on_settle(struct checker *c)
                   row->lane == hk_checker_number(c, "lane");
     if (!hk_checker_number(c, "rows")) {
         c->result->stale++;
-        const struct clane *its = find_lane(c, hk_checker_number(c, "lane"));
+        const struct clane *its = hk_checker_lane(c, hk_checker_number(c, "lane"));
         if (stands && !(its && its->doubted))
             hk_checker_complain(c, "I5", "a settle under a claim that stands changed nothing");
         return;
     }
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!stands || !lane || !lane->live)
         hk_checker_complain(c, "I5", "a stale settle changed something");
     settle_legs(c, row);
@@ -802,7 +817,7 @@ static void on_orphan(struct checker *c)
 {
     size_t r = hk_checker_row(c, NOBODY); /* may move the array */
     struct crow *row = &c->rows.items[r];
-    const struct clane *lane = find_lane(c, hk_checker_number(c, "lane"));
+    const struct clane *lane = hk_checker_lane(c, hk_checker_number(c, "lane"));
     if (!row->claim || row->claim != hk_checker_number(c, "claim"))
         hk_checker_complain(c, "I5", "a row is orphaned that was in nobody's hand");
     if (lane && !lane->dead && lane->until > c->t + c->options.slack_ms)
@@ -844,6 +859,21 @@ static void on_clock(struct checker *c)
     c->jumped_at = c->t;
 }
 
+static void on_stop(struct checker *c)
+{
+    c->stopped = true;
+}
+
+static void on_force(struct checker *c)
+{
+    size_t m = hk_checker_committed(c);
+    if (m == NOBODY)
+        return;
+    hk_checker_force(c, m);
+    size_t r = hk_checker_row(c, m);
+    c->rows.items[r].leg = hk_checker_leg(c, m, hk_checker_text(c, "dest"));
+}
+
 static void on_cont(struct checker *c)
 {
     c->woke_at = c->t;
@@ -852,11 +882,6 @@ static void on_cont(struct checker *c)
 static void on_last(struct checker *c)
 {
     c->ended = true;
-}
-
-static void on_other(struct checker *c)
-{
-    (void)c; /* of use to a reader only */
 }
 
 static const struct {
@@ -904,7 +929,8 @@ static const struct {
     {"learn", hk_checker_learn},
     {"keep", hk_checker_keep},
     {"forget", hk_checker_forget},
-    {"stop", on_other},
+    {"stop", on_stop},
+    {"force", on_force},
     {"cont", on_cont},
     {"drain", hk_checker_drain},
 };

@@ -135,7 +135,7 @@ static void begin_life(struct checker *c, struct cleg *leg)
     leg->life++;
     leg->requeued_at = c->t;
     leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = leg->wait_ms = 0;
-    leg->ever_sent = leg->deferred = false;
+    leg->ever_sent = leg->deferred = leg->forced = false;
 }
 
 static void edit(struct checker *c, struct cleg *leg)
@@ -279,6 +279,7 @@ void hk_checker_pause(struct checker *c)
     c->dests.items[dest].paused_at = c->t;
     if (c->dests.items[dest].paused)
         return;
+    hk_checker_forced_resume(c, dest);
     c->dests.items[dest].resumed_at = c->t;
     c->dests.items[dest].open_until = 0;
     size_t kept = 0;
@@ -410,10 +411,10 @@ void hk_checker_drain(struct checker *c)
 
 /* What was chosen before it was known may still go, and no more: at most as many as go at once. Of a breaker: one less, for the
  * one that opened it, and its first probe, which may seem early to another clock. Who drains begins nothing (I18). */
-void hk_checker_guard(struct checker *c, size_t relay, size_t dest)
+void hk_checker_guard(struct checker *c, size_t relay, size_t dest, bool forced)
 {
     int64_t cap = c->dests.items[dest].cap ? c->dests.items[dest].cap : CHOSEN_MAX;
-    for (size_t i = 0; i < c->guards.n; i++) {
+    for (size_t i = 0; !forced && i < c->guards.n; i++) {
         struct cguard *g = &c->guards.items[i];
         if (g->relay != relay || g->dest != dest || c->t >= g->until || hk_checker_clock_is_odd(c))
             continue;

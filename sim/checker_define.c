@@ -86,7 +86,7 @@ void hk_checker_unlearn(struct checker *c, size_t relay)
             c->learnt.items[i].there = false;
 }
 
-void hk_checker_defined(struct checker *c, size_t relay, size_t dest)
+void hk_checker_defined(struct checker *c, size_t relay, size_t dest, bool forced)
 {
     const struct cdest *d = &c->dests.items[dest];
     const struct clearnt *l = find(c, relay, dest);
@@ -98,7 +98,7 @@ void hk_checker_defined(struct checker *c, size_t relay, size_t dest)
     else if (l->held)
         hk_checker_complain(c, "I25", "is sent to %s, which its relay cannot use",
                             hk_checker_dest_name(c, dest));
-    else if (d->paused && d->paused_line < l->line)
+    else if (d->paused && d->paused_line < l->line && !forced)
         hk_checker_complain(c, "I25", "is sent to %s, which was paused before its relay knew it",
                             hk_checker_dest_name(c, dest));
 }

@@ -164,6 +164,7 @@ void hk_checker_forget(struct checker *c)
     for (size_t i = 0; i < c->acts.n; i++)
         c->acts.items[i].told = i < k->n_acts ? k->told[i] : 0;
     c->guards.n = c->jobs.n = 0; /* whoever goes on says so anew */
+    c->forgot_sends = c->sends.n;
     c->forgot_at = c->t;
     c->last_claim = k->last_claim;
     c->last_lane = k->last_lane;

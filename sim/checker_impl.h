@@ -30,6 +30,7 @@ enum order {
 struct cdest {
     enum order order;
     int64_t cap;
+    bool all; /* the cap is that of all relays together */
     int64_t hint_cap;  /* a Retry-After counts up to this */
     int64_t open_ms;   /* its breaker opens for so long at least; 0 = not known */
     int64_t open_most; /* … and at most; 0 = not known */
@@ -53,6 +54,7 @@ struct cmsg {
     struct hk_str hash; /* as committed: a text of `texts` */
     int64_t began, committed_at, due, max;
     int64_t expires;          /* 0 = never, or not known */
+    int64_t timeout;          /* of an attempt, as it may have it; 0 = not known */
     size_t key;               /* number of the key; NOBODY = none */
     size_t first_leg, n_legs; /* its legs, one after the other */
 };
@@ -100,6 +102,8 @@ struct cleg {
     bool unaimed;       /* whoever has it in hand knew no such destination when it was claimed … */
     bool strayed;       /* … and died with it: it has no place in the order any more */
     bool deferred;      /* its attempt was made before its own time: the row went back to wait for that */
+    bool forced;        /* by a person, since its last attempt was settled … */
+    int64_t forced_at;  /* … then */
     bool had_come;      /* its time, by the clock of one of its claims */
     /* the dump */
     size_t rows, letters, open_letters, sents, cancels, records, traces;
@@ -129,6 +133,8 @@ struct csend {
     bool local;     /* its relay ended it itself */
     bool forgotten; /* its claim, by a standby: the number may come again */
     bool gone;      /* so is the process that sent it: it has none on its way */
+    bool forced;    /* past what guards its destination */
+    int64_t lane, at, timeout; /* timeout: 0 = not known */
     bool suspect;   /* it has killed relays, and was to go alone */
     int64_t status; /* of the answer that failed it; 0 = none came */
 };
@@ -239,6 +245,7 @@ struct checker {
     VEC(struct cfull, fulls);
     struct names act_names;
     int64_t forgot_at, heal_t, bound_ms;
+    size_t forgot_sends; /* so many were made before a standby took over */
     size_t n_sents, n_open, n_overs; /* lines of the dump */
     bool audited, totals;
     bool traced;        /* the dump shows what relays died with */
@@ -247,6 +254,7 @@ struct checker {
     int64_t jumped_at; /* when the store's clock last jumped; INT64_MIN = never */
     int64_t woke_at;   /* when a relay that was stopped last went on; INT64_MIN = never */
     bool healed, ended;
+    bool stopped; /* some process was, ever */
     bool was_reset; /* the store's time, ever */
 };
 
@@ -282,7 +290,7 @@ void hk_checker_told(struct checker *c);
 void hk_checker_closed(struct checker *c);
 void hk_checker_breaker(struct checker *c);
 void hk_checker_process(struct checker *c, size_t relay); /* began or ended: what it knew is gone */
-void hk_checker_guard(struct checker *c, size_t relay, size_t dest);
+void hk_checker_guard(struct checker *c, size_t relay, size_t dest, bool forced);
 void hk_checker_drain(struct checker *c);
 void hk_checker_failing(struct checker *c, size_t relay, size_t dest);
 /* What was received under this name. */
@@ -321,6 +329,16 @@ void hk_checker_waits(struct checker *c);
 void hk_checker_ended(struct checker *c, const struct clane *lane); /* it did something */
 void hk_checker_told_rightly(struct checker *c, size_t dest, int64_t until);
 
+/* checker_force.c */
+void hk_checker_force(struct checker *c, size_t msg);
+/* The last send is the one at hand. */
+void hk_checker_seats(struct checker *c);
+void hk_checker_forced_send(struct checker *c);
+void hk_checker_forced_resume(struct checker *c, size_t dest); /* it was paused */
+void hk_checker_timeout(struct checker *c, bool stands);
+void hk_checker_took(struct checker *c, const struct csend *send);
+struct clane *hk_checker_lane(struct checker *c, int64_t lane); /* NULL: there is none */
+
 /* checker_order.c */
 void hk_checker_order(struct checker *c, size_t leg);
 void hk_checker_heard(struct checker *c, struct clane *lane); /* a renewal */
@@ -337,7 +355,7 @@ void hk_checker_aimed(struct checker *c, struct crow *row, const struct clane *l
 /* … and its relay died with it. */
 void hk_checker_strays(struct cleg *leg);
 void hk_checker_unlearn(struct checker *c, size_t relay);              /* a new process */
-void hk_checker_defined(struct checker *c, size_t relay, size_t dest); /* at a send */
+void hk_checker_defined(struct checker *c, size_t relay, size_t dest, bool forced); /* at a send */
 /* At a death for want of a destination; `claim_line`: since when the message is in hand. */
 void hk_checker_unknown(struct checker *c, const struct cleg *leg, size_t claim_line);
 

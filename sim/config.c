@@ -237,10 +237,13 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
     w->c.p_stuck = maybe(&w->stuck_rng, 12, 500, 12000);
     hk_world_desk_draw(w, seed);
     hk_world_crowd_draw(w, seed);
+    hk_world_seats_draw(w, seed);
     hk_world_define_draw(w, seed);
     hk_world_room_draw(w, seed);
     hk_rng_seed(&w->keyless_rng, seed, RNG_KEYLESS); /* of its own: worlds with all keys are what they were */
     w->c.p_keyless = maybe(&w->keyless_rng, 20, 200, 20000);
+    hk_world_force_draw(w, seed);
+    hk_world_timeout_draw(w, seed);
     hk_world_cut(w);
     w->messages = calloc(w->c.n_messages, sizeof *w->messages);
     if (!w->messages)

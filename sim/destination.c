@@ -91,7 +91,8 @@ size_t hk_world_send_start(struct world *w, size_t relay, const struct hk_action
                                         .lane = action->lane,
                                         .claim = action->claim,
                                         .life = action->message->life,
-                                        .attempt = action->attempt};
+                                        .attempt = action->attempt,
+                                        .timeout = action->timeout_ms};
     if (!hk_str_eq(action->message->payload, hk_str_of(send->msg->payload)))
         hk_world_fail(w, "%s: the payload was changed", send->msg->message_id);
     if (action->timeout_ms == 0)

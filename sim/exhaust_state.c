@@ -196,6 +196,10 @@ static void add_reading(struct hk_canon *c, const struct hk_engine *e)
     N(c, e->reading.want_alone);
     hk_canon_deadline(c, e->reading.last_scan_ms + (int64_t)e->options.linger_ms);
     hk_canon_time(c, e->stray.due_ms);
+    N(c, e->forced.look | e->forced.left << 1 | e->reading.want_forced << 2);
+    hk_canon_deadline(c, e->forced.look ? e->forced.look_at_ms : INT64_MAX);
+    hk_canon_due(c, e->forced.after_due_ms);
+    N(c, e->forced.after_id);
 }
 
 static void add_engine(struct hk_canon *c, struct hk_engine *e)
@@ -230,7 +234,7 @@ static void add_engine(struct hk_canon *c, struct hk_engine *e)
 static void add_scan(struct hk_canon *c, const struct hk_scan *s)
 {
     N(c, s->source);
-    N(c, s->late);
+    N(c, s->late | s->forced << 1);
     N(c, s->after_id);
     hk_canon_due(c, s->after_due_ms);
     N(c, (s->destination != NULL) | (s->key != NULL) << 1);
@@ -438,19 +442,20 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
 
 #if UINTPTR_MAX == UINT64_MAX
 /* A field more or less: is it hashed above, or said why not? Then, the new size.
+ * Nobody shares seats there, nor forces a message, and nothing is told of time-outs.
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 1072); /* its sinks always have room, so that what engine_room.c keeps stays 0 */
+LOOKED_AT(hk_engine, 1152); /* its sinks always have room, so that what engine_room.c keeps stays 0 */
 LOOKED_AT(hk_slot, 912);    /* nobody names a timeout or a time to wait for, or reads why an attempt failed */
-LOOKED_AT(hk_dest, 432);
-LOOKED_AT(hk_model, 640);
+LOOKED_AT(hk_dest, 480);
+LOOKED_AT(hk_model, 672);
 LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */
 LOOKED_AT(
     checker,
-    4312); /* nobody edits or requeues there, so that `outs` is empty; no clock is behind; no sink is full */
-LOOKED_AT(cleg, 320);
-LOOKED_AT(crow, 80); /* nothing is sealed there, so that `keyless` is 0 */
-LOOKED_AT(csend, 64);
+    4320); /* nobody edits or requeues there, so that `outs` is empty; no clock is behind; no sink is full */
+LOOKED_AT(cleg, 336);
+LOOKED_AT(crow, 96); /* nothing is sealed there, so that `keyless` is 0 */
+LOOKED_AT(csend, 96);
 LOOKED_AT(clane, 56);
 #endif
 

@@ -10,6 +10,7 @@ STORE, EXCHANGE, RESET = SIM + "model_store.c", SIM + "model_relay.c", SIM + "mo
 LANES, LETTERS = SIM + "model_lanes.c", SIM + "model_letters.c"
 SHARDS, REDRIVE, BREAKER = CORE + "shards.c", CORE + "redrive.c", CORE + "breaker.c"
 ROOM = CORE + "engine_room.c"
+SEATS, FORCED, BOOK = CORE + "engine_seats.c", CORE + "engine_forced.c", SIM + "model_seats.c"
 SHARE, REFUSE, DESTS = CORE + "engine_share.c", CORE + "engine_refuse.c", CORE + "engine_dests.c"
 
 MISTAKES = [
@@ -270,7 +271,8 @@ MISTAKES = [
     ("suspect-in-company", "others are taken while one is on its way that killed relays", CHOOSE,
      "    e->load.alone |= slot->alone;\n", ""),
     ("suspect-not-waited-for", "one that killed relays goes while others are on their way", CHOOSE,
-     "    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {", "    if (false) {"),
+     "    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {\n        e->reading.want_alone = t.dest; /* let",
+     "    if (false) {\n        e->reading.want_alone = t.dest; /* let"),
     ("suspect-shares-its-manifest", "one that killed relays is claimed along with others", ENGINE,
      "!(e->exchange.n_wants && next_goes_alone(e)) &&", "true &&"),
 
@@ -340,7 +342,65 @@ MISTAKES = [
     ("reserve-kept-at-stop", "what is in reserve is sent although the relay drains", ENGINE,
      "        hk_reserve_give_back(e, &e->dests[e->awake[k]], now_ms);\n}", "        (void)0;\n}"),
     ("reserve-over-cap", "what is in reserve is sent although there is no free place", ENGINE,
-     "        if (d->full || d->sending >= hk_room_places(d)) {", "        if (d->full) {"),
+     "        if (d->full || (!slot->forced && d->sending >= hk_room_places(d))) {", "        if (d->full) {"),
+
+    # ---- seats: a concurrency that all relays share
+    ("seats-not-asked", "a relay does not wait for a seat", SEATS,
+     "    if (!is_shared(e, d) || d->in_flight < hk_seats_usable(e, d))\n        return true;\n    d->seats.asks = true;\n    return false;",
+     "    if (!is_shared(e, d) || d->in_flight < hk_seats_usable(e, d))\n        return true;\n    d->seats.asks = true;\n    return true;"),
+    ("seats-of-the-lane-before", "a new lane goes by the seats of the one before", ANSWER,
+     "        hk_seats_lost(&e->dests[i]);", "        (void)0;"),
+    ("seats-kept-when-idle", "a relay keeps the seats that it does not use", SEATS,
+     "    if (!is_shared(e, d) || d->state == HK_DEST_LEAVING || now_ms - s->used_ms >= KEEP_MS)\n        return busy;\n"
+     "    uint32_t most = fewer(s->limit, d->cap);\n    return s->held <= most ? s->held : busy > most ? busy : most;",
+     "    (void)busy;\n    (void)now_ms;\n    return s->held;"),
+    ("seats-kept-from-others", "a relay with work gives nothing to those that wait", SEATS,
+     "    return is_shared(e, d) ? fewer(d->cap, fewer(d->seats.held, d->seats.limit)) : d->cap;",
+     "    return is_shared(e, d) ? fewer(d->cap, d->seats.held) : d->cap;"),
+    ("seats-given-back-unconfirmed", "what another relay kept from being written counts as given back", SEATS,
+     "            s->ask_at_ms = now_ms + LOCKED_MS;\n            continue;", "            s->unsure = s->asks = false;\n            continue;"),
+    ("seats-given-back-in-use", "a relay gives back the seats of what is in flight", SEATS,
+     "    uint32_t busy = fewer(d->in_flight, s->held);", "    uint32_t busy = fewer(d->in_flight / 2, s->held);"),
+    ("seats-believed-too-soon", "a relay takes what it asked for as given", SEATS,
+     "        .destination = d->name, .most = d->cap, .hold = hold, .want = wanted(e, d, hold)};\n    s->held = hold;",
+     "        .destination = d->name, .most = d->cap, .hold = hold, .want = wanted(e, d, hold)};\n    s->held = wanted(e, d, hold);"),
+    ("seats-of-the-dead-kept", "the book keeps the seats of lanes that are gone", BOOK,
+     "        if (hk_model_find_lane(model, model->seats.items[i].lane))\n", ""),
+    ("seats-of-others-overlooked", "the book gives what others have", BOOK,
+     "        o.taken += s->held;", "        o.taken += s->held / 2;"),
+    ("waiting-not-heard", "the book does not tell who has seats that others wait for some", BOOK,
+     ".limit = o.needed > free - more ? limit : HK_SEATS_NO_LIMIT", ".limit = HK_SEATS_NO_LIMIT"),
+    ("seat-drawn-unmarked", "a standby may forget a draw that its relay goes by", LANES,
+     "rest.n_wants || rest.n_seats)", "rest.n_wants)"),
+
+    # ---- messages that people force
+    ("forced-not-looked-for", "nobody looks for what was forced", FORCED,
+     "    if (hk_forced_at(e) > now_ms)", "    if (now_ms)"),
+    ("forced-for-ever", "a message that was forced stays so", EXCHANGE,
+     "    row->forced &= !retry;\n", ""),
+    ("forced-without-end", "any number of forced messages is in flight", FORCED,
+     "    return !hk_dest_rests(d) && !d->full && d->forced < MOST;", "    return !hk_dest_rests(d) && !d->full;"),
+    ("forced-to-who-cannot", "a forced message goes to a destination that its relay cannot use", FORCED,
+     "    return !hk_dest_rests(d) && !d->full && d->forced < MOST;", "    return !d->full && d->forced < MOST;"),
+    ("forced-out-of-order", "a forced message goes past the order of its key", CHOOSE,
+     "    if (!keys_allow(e, look, head, &t))\n        return PASSED;\n    if (t.intent != HK_TO_SEND)\n        return take_unsent(e, head, &t, look->now_ms);\n"
+     "    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {\n        e->reading.want_alone = t.dest;\n        e->reading.want_forced = true;",
+     "    if (t.intent != HK_TO_SEND)\n        return take_unsent(e, head, &t, look->now_ms);\n"
+     "    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {\n        e->reading.want_alone = t.dest;\n        e->reading.want_forced = true;"),
+    ("all-are-forced", "what was not forced goes past what guards its destination", EXCHANGE,
+     "        return row->forced && !row->claim && keyset;", "        return !row->claim && keyset;"),
+    ("forced-left-behind", "of forced messages only the first page is looked at", FORCED,
+     "    if (heads->more) {\n", "    if (heads->more && heads->n == 0) {\n"),
+
+    # ---- how long an attempt may take
+    ("own-timeout-ignored", "an attempt has the time of its policy, whatever its message asks for", SETTLE,
+     ".timeout_ms = ceiling_ms && asked_ms > ceiling_ms ? ceiling_ms : asked_ms};", ".timeout_ms = 0 * ceiling_ms * asked_ms};"),
+    ("timeout-over-the-ceiling", "a message has more time than the ceiling lets it", SETTLE,
+     ".timeout_ms = ceiling_ms && asked_ms > ceiling_ms ? ceiling_ms : asked_ms};", ".timeout_ms = ceiling_ms ? asked_ms : asked_ms};"),
+    ("timeout-of-the-ceiling", "every attempt has as long as the ceiling lets it", SETTLE,
+     ".timeout_ms = ceiling_ms && asked_ms > ceiling_ms ? ceiling_ms : asked_ms};", ".timeout_ms = ceiling_ms ? ceiling_ms : asked_ms};"),
+    ("lease-outlived", "what is on its way is not ended when the lease is", ENGINE,
+     "        e->lease.aborted = true;\n        return true;", "        e->lease.aborted = true;\n        return false;"),
 
     # ---- many lanes
     ("shard-let-go-in-hand", "a shard is given away with something of it in hand", SHARDS,
@@ -411,15 +471,17 @@ MISTAKES = [
     ("no-room-delivered", "a message that found no room counts as sent", ROOM,
      "    hk_slot_give_back(e, i, now_ms);\n}", "    hk_slot_settle(e, i, HK_SETTLE_SENT, now_ms);\n}"),
     ("no-room-takes-a-place", "a refused send keeps its destination's place", ROOM,
-     "    d->sending--;\n", ""),
+     "    *(slot->forced ? &d->forced_sending : &d->sending) -= 1;\n    e->stats", "    e->stats"),
     ("no-room-never-ends", "a refused send is under way for ever", ROOM,
      "    e->load.sending--;\n", ""),
     ("claimed-without-room", "messages are claimed for a sink without room, and given back", CHOOSE,
      "    if (d->paused || d->full || hk_dest_rests(d)", "    if (d->paused || hk_dest_rests(d)"),
     ("sent-without-room", "what was claimed is sent to a sink without room", ENGINE,
-     "        if (d->full && (slot->alone || !d->sending)) { /* nothing shows that there will be room soon */\n"
-     "            hk_slot_give_back(e, i, now_ms);\n            continue;\n        }\n        if (d->full || d->sending",
-     "        if (d->sending"),
+     "        if (d->full && (slot->alone || slot->forced || !d->sending)) { /* nothing shows that there will be room soon */\n"
+     "            hk_slot_give_back(e, i, now_ms);\n            continue;\n        }\n        if (d->full || (",
+     "        if (("),
+    ("forced-without-room", "a forced message is claimed for a sink without room, and given back", FORCED,
+     "    return !hk_dest_rests(d) && !d->full && d->forced < MOST;", "    return !hk_dest_rests(d) && d->forced < MOST;"),
 
     # ---- redrives
     ("canary-not-waited-for", "a redrive goes on before its canary has arrived", REDRIVE,

@@ -23,7 +23,7 @@ static void *copy(const void *items, size_t n, size_t *room, size_t bytes)
     X((m)->outbox)                                                                                           \
     X((m)->retry)                                                                                            \
     X((m)->letters)                                                                                          \
-    X((m)->ends) X((m)->attempts) X((m)->lanes) X((m)->paused) X((m)->buckets) X((m)->audit) X((m)->jobs)
+    X((m)->ends) X((m)->attempts) X((m)->lanes) X((m)->paused) X((m)->buckets) X((m)->seats) X((m)->audit) X((m)->jobs)
 #define COPY_TABLE(t) (t).items = copy((t).items, (t).n, &(t).room, sizeof *(t).items);
 #define FREE_TABLE(t) free((t).items);
 

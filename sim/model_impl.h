@@ -30,6 +30,7 @@ struct model_row {
     bool deferred;
     bool lasting;    /* it had expired when it was requeued: now it does not */
     bool maybe;      /* some attempt may have arrived */
+    bool forced;     /* by a person */
     bool given_back; /* by a relay that stopped while it sent it: it is due at once */
     uint32_t crashes, life;
     size_t letter; /* index + 1; 0 = none */
@@ -112,6 +113,14 @@ struct model_bucket { /* of a rate, or of the leave to probe */
     int64_t at_ms;
 };
 
+struct model_seat { /* of a lane, at a destination that shares its concurrency */
+    char name[HK_MODEL_TEXT];
+    int64_t lane;
+    uint32_t held, want;
+    int64_t since_ms; /* it has waited since, or was given some then */
+    int64_t at_ms;    /* it asked last */
+};
+
 #define MODEL_VEC(type, name)                                                                                \
     struct {                                                                                                 \
         type *items;                                                                                         \
@@ -127,6 +136,7 @@ struct hk_model {
     MODEL_VEC(struct model_lane, lanes);
     MODEL_VEC(struct model_pause, paused);
     MODEL_VEC(struct model_bucket, buckets);
+    MODEL_VEC(struct model_seat, seats);
     MODEL_VEC(struct model_audit, audit);
     MODEL_VEC(struct model_job, jobs);
     MODEL_VEC(struct hk_model_msg *,
@@ -136,6 +146,7 @@ struct hk_model {
     uint64_t version;      /* one more with every commit that others can see */
     int64_t acts;          /* of operators */
     int64_t definitions;   /* of destinations: their version */
+    uint64_t books;        /* of seats that were looked at */
     uint64_t boots;        /* of lanes; no standby forgets those */
     struct hk_model *kept; /* what a standby has */
     char complaint[128];
@@ -168,6 +179,8 @@ void hk_model_dump_totals(const struct hk_model *model, struct hk_buf *out);
 void hk_model_audit(struct hk_model *model, const char *act, const char *m, const char *destination,
                     const char *actor);
 void hk_model_drop_kept(struct hk_model *model);
+/* Seats, as the exchange asks for them (model_seats.c). */
+void hk_model_seat(struct hk_model *model, const struct hk_exchange *x, struct hk_model_reply *out);
 /* Tokens for the exchange's quotas. */
 void hk_model_grant(struct hk_model *model, const struct hk_exchange *x, struct hk_model_reply *out);
 void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text);

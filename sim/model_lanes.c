@@ -244,7 +244,7 @@ void hk_model_lanes_exchange(struct hk_model *model, struct hk_model_handle *han
         model->version++;
     }
     hk_model_exchange(model, handle, &rest, out);
-    if (out->rc == HK_OK && (rest.n_settles || rest.n_wants))
+    if (out->rc == HK_OK && (rest.n_settles || rest.n_wants || rest.n_seats))
         hk_model_find_lane(model, x->lane)->mark = ++handle->mark;
     if (out->rc == HK_CONFLICT) {
         *known = (struct hk_model_lost){.n = 0};

@@ -153,12 +153,13 @@ static bool in_scan(const struct hk_model *model, const struct hk_model_handle *
         return false;
     if (scan->source == HK_FROM_OUTBOX)
         return in_outbox_scan(model, handle, scan, row);
+    bool keyset = row->due_ms > scan->after_due_ms ||
+                  (row->due_ms == scan->after_due_ms && row->id > scan->after_id);
+    if (scan->forced)
+        return row->forced && !row->claim && keyset;
     if ((row->deferred || model->options.many) && row->due_ms > hk_model_clock(model))
         return false;
-    if (row->claim || row->due_ms > now_ms || !same(scan->destination, row->destination))
-        return false;
-    return row->due_ms > scan->after_due_ms ||
-           (row->due_ms == scan->after_due_ms && row->id > scan->after_id);
+    return !row->claim && row->due_ms <= now_ms && same(scan->destination, row->destination) && keyset;
 }
 
 /* Holds nobody with a lower id the key (for a deferred one: nobody at all)? */
@@ -342,6 +343,7 @@ static void settle_later(struct hk_model *model, const struct hk_settle *s, stru
     row->claim = 0;
     row->maybe |= s->attempt.possibly_delivered;
     row->given_back = retry && !s->attempt.made;
+    row->forced &= !retry;
     int64_t behind_ms = hk_model_now(model) - hk_model_clock(model);
     row->due_ms = s->due_ms - (retry && model->options.many ? behind_ms : 0); /* a wait, by the clock */
     if (s->source == HK_FROM_OUTBOX && row->msg->not_before_ms > hk_model_clock(model) &&
@@ -477,6 +479,7 @@ static struct hk_message message_of(enum hk_source source, const struct model_ro
                                .malformed = msg->malformed ? "headers" : NULL,
                                .expires_ms = row->lasting ? 0 : msg->expires_ms,
                                .max_attempts = msg->max_attempts,
+                               .timeout_ms = msg->timeout_ms,
                                .crashes = row->crashes,
                                .life = row->life,
                                .letter_id = (int64_t)row->letter,
@@ -545,6 +548,7 @@ void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *han
         out->exchanged.stale[i] = !settle(model, x->lane, &x->settles[i], &out->exchanged.stuck[i]);
     claim_all(model, handle, x, out);
     hk_model_grant(model, x, out);
+    hk_model_seat(model, x, out);
     for (size_t i = 0; i < x->n_circuits; i++)
         hk_model_log(model, (struct hk_event_line){.ev = HK_LOG_BREAKER,
                                                    .dest = hk_str_of(x->circuits[i].destination),

@@ -66,7 +66,7 @@ void hk_model_free(struct hk_model *model)
     hk_model_drop_kept(model);
     void *blocks[] = {model->outbox.items,   model->retry.items, model->letters.items, model->ends.items,
                       model->attempts.items, model->lanes.items, model->paused.items,  model->buckets.items,
-                      model->audit.items,    model->jobs.items};
+                      model->audit.items,    model->jobs.items,  model->seats.items};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         free(blocks[i]);
     for (size_t i = 0; i < model->versions.n; i++)
@@ -184,6 +184,7 @@ void hk_model_commit(struct hk_model *model, size_t handle)
                                                .expires = msg->expires_ms,
                                                .began = row->began_ms,
                                                .hash = msg->hash,
+                                               .timeout = msg->timeout_logged,
                                                .max = msg->max_logged});
 }
 
@@ -466,6 +467,31 @@ bool hk_model_cancel(struct hk_model *model, uint64_t pick)
         model->letters.items[row->letter - 1].taken_back = true;
     }
     row->gone = true;
+    model->version++;
+    model->acts++;
+    return true;
+}
+
+/* Row of outbox go to outbox_retry, as a scheduled one does; those that keep an order stay behind what was not tried before them. */
+bool hk_model_force(struct hk_model *model, uint64_t pick, bool (*ordered)(void *arg, const char *dest), void *arg)
+{
+    enum hk_source source;
+    struct model_row *row = pick_idle(model, pick, &source);
+    bool fresh = row && source == HK_FROM_OUTBOX;
+    if (!row || row->msg->not_before_ms || row->msg->stuck || row->life > 1 || strchr(row->msg->expected, ',') ||
+        (fresh && (!row->msg->destination[0] || (row->msg->key[0] && ordered(arg, row->msg->destination)))))
+        return false;
+    if (fresh) {
+        row->gone = true;
+        row = hk_model_add_retry(model, row->msg, hk_str_of(row->msg->destination));
+        row->deferred = true;
+    }
+    int64_t clock_ms = hk_model_clock(model); /* and not before its last attempt, where that was ahead */
+    row->due_ms = row->last_attempt_ms && row->last_attempt_ms < clock_ms ? row->last_attempt_ms : clock_ms;
+    row->forced = true;
+    hk_model_log_row(model, HK_FROM_RETRY, row,
+                     (struct hk_event_line){.ev = HK_LOG_FORCE, .actor = hk_str_of("operator")});
+    hk_model_audit(model, "force", row->msg->message_id, row->destination, "operator");
     model->version++;
     model->acts++;
     return true;

@@ -23,6 +23,7 @@ struct hk_model_msg {
     uint64_t payload_bytes; /* as the head tells */
     uint64_t hash;
     int64_t not_before_ms, expires_ms;
+    uint64_t timeout_ms, timeout_logged; /* of an attempt, as it asks; as it may have it, for the log; 0 = as the policy says */
     uint32_t max_attempts; /* 0 = as the policy says */
     uint32_t max_logged;   /* what the checker is told */
     bool malformed, undecodable;
@@ -180,6 +181,8 @@ void hk_model_died(struct hk_model *model, const char *relay);
 /* ---- operators; `pick` chooses among what there is; false: nothing to do ---- */
 
 bool hk_model_cancel(struct hk_model *model, uint64_t pick);
+/* It is to go now, whatever guards its destination. `ordered`: does that keep an order? */
+bool hk_model_force(struct hk_model *model, uint64_t pick, bool (*ordered)(void *arg, const char *dest), void *arg);
 bool hk_model_discard(struct hk_model *model, uint64_t pick);
 bool hk_model_requeue(struct hk_model *model, uint64_t pick);
 /* model_letters.c. Twice: as by a double click; the second time nothing may happen. */

@@ -131,6 +131,7 @@ static void heal(struct world *w)
         if (w->relays[i].stopped)
             hk_world_relay_cont(w, i);
     hk_world_room_healed(w);
+    hk_world_force_heal(w);
     hk_world_at(w, w->now, EV_CHECK, 0, 0);
 }
 
@@ -200,6 +201,7 @@ static bool is_relays(const struct world *w, const struct event *ev)
     case EV_RESET:
     case EV_DEFINE:
     case EV_DESK:
+    case EV_FORCE:
     case EV_REDRIVE:
     case EV_KEEP:
     case EV_FORGET:
@@ -260,6 +262,9 @@ static void dispatch(struct world *w, const struct event *ev)
     case EV_DESK:
         hk_world_desk_step(w);
         break;
+    case EV_FORCE:
+        hk_world_force_step(w);
+        break;
     case EV_REDRIVE:
         hk_world_redrive_step(w);
         break;
@@ -311,6 +316,7 @@ void hk_world_log_dest(struct world *w, size_t i)
                                            .kind = hk_str_of(order),
                                            .wait = (int64_t)hint_cap,
                                            .cap = hk_world_cap(w, i),
+                                           .all = d->shared,
                                            .open = d->breaker ? (int64_t)d->breaker->open_ms : 0,
                                            .until = d->breaker ? (int64_t)d->breaker->open_cap_ms : 0,
                                            .turn = w->dests[i].unknown ? 0 : w->dests[i].turn_ms});
@@ -328,6 +334,8 @@ static void begin(struct world *w)
         hk_world_at(w, w->c.operator_gap_ms, EV_OPERATOR, 0, 0);
     if (w->c.desk_gap_ms)
         hk_world_at(w, w->c.desk_gap_ms, EV_DESK, 0, 0);
+    if (w->c.force_gap_ms)
+        hk_world_at(w, w->c.force_gap_ms, EV_FORCE, 0, 0);
     hk_world_clock_begin(w);
     if (w->c.reset_at)
         hk_world_at(w, w->c.reset_at, EV_RESET, 0, 0);

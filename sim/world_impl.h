@@ -35,6 +35,9 @@ enum stream {
     RNG_DEFINE,
     RNG_ROOM,
     RNG_KEYLESS,
+    RNG_SEATS,
+    RNG_FORCE,
+    RNG_TIMEOUT,
     RNG_CONFIG = 100,
     RNG_APPS,
     RNG_STORE,
@@ -90,6 +93,8 @@ struct config {
     int64_t define_gap_ms; /* 0 = nobody changes them */
     uint32_t p_held;       /* a relay cannot use one */
     uint32_t p_keyless;    /* per send: the message is sealed, and the relay has no key */
+    int64_t force_gap_ms;  /* nobody forces messages: 0 */
+    uint32_t p_timeout;    /* messages name their own */
     bool desk_hurry;       /* one act follows on the other, and most are requeues: world_crowd.c */
 };
 
@@ -205,6 +210,7 @@ enum event_kind {
     EV_DEFINE, /* an operator makes, changes or removes a destination … */
     EV_LEARN,  /* … and a relay reads it, and goes by it */
     EV_DESK,
+    EV_FORCE,   /* a person forces a message */
     EV_REDRIVE, /* a step of the jobs that run */
     EV_KEEP,    /* a standby comes so far … */
     EV_FORGET,  /* … and takes over */
@@ -236,8 +242,8 @@ struct world {
     struct hk_model_watch watch;
     bool maintenance; /* no relay is started */
     struct defined defined[ROOM_DESTS];
-    struct hk_rng room_rng, define_rng, reset_rng, config_rng, app_rng, store_rng, fault_rng, operator_rng,
-        more_rng, stuck_rng, desk_rng, keyless_rng;
+    struct hk_rng force_rng, timeout_rng, room_rng, keyless_rng, define_rng, reset_rng, config_rng, app_rng,
+        store_rng, fault_rng, operator_rng, more_rng, stuck_rng, desk_rng;
     struct hk_model *model;
     struct hk_buf *log;
     struct relay relays[MAX_RELAYS];
@@ -315,6 +321,16 @@ void hk_world_app_step(struct world *w, size_t app);
 void hk_world_operator_step(struct world *w);
 void hk_world_operator_heal(struct world *w);
 bool hk_world_dest_blocks(void *arg, const char *name);
+
+/* world_force.c */
+void hk_world_seats_draw(struct world *w, uint64_t seed);
+void hk_world_force_draw(struct world *w, uint64_t seed);
+void hk_world_force_step(struct world *w);
+void hk_world_force_heal(struct world *w);
+/* Is the destination left paused, to see what forced messages do? */
+bool hk_world_force_holds(const struct world *w, size_t dest);
+void hk_world_timeout_draw(struct world *w, uint64_t seed);
+void hk_world_timeout_set(struct world *w, struct hk_model_msg *msg);
 
 /* world_desk.c */
 void hk_world_desk_draw(struct world *w, uint64_t seed);

@@ -12,6 +12,8 @@ int64_t hk_world_bound_ms(const struct world *w)
         double rate = w->engine_dests[i].limiter.rate_per_s;
         if (rate > 0 && (int64_t)(2000 / rate) > each_ms)
             each_ms = (int64_t)(2000 / rate);
+        if (w->engine_dests[i].shared) /* a seat goes from relay to relay */
+            each_ms += 500;
     }
     return (int64_t)w->options.lease_ms + (int64_t)w->options.poll_max_ms + 30000 +
            (int64_t)w->c.n_messages * each_ms;

@@ -2,6 +2,7 @@
 /* hikyaku messages cancel, messages restore, messages retry */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -23,7 +24,8 @@ static void print_due(const struct hk_ask *ask, const void *result, struct hk_bu
     const struct hk_message_acted *acted = result;
     (void)ask;
     (void)hk_table_safe(out, hk_str_of(acted->act.message_id), 200);
-    (void)hk_buf_adds(out, acted->is.changed > 0 ? ": due now" : ": due already, nothing was changed");
+    const char *done = strcmp(acted->verb, "force") == 0 ? ": forced, a relay sends it now" : ": due now";
+    (void)hk_buf_adds(out, acted->is.changed > 0 ? done : ": due already, nothing was changed");
     if (acted->is.changed > 1)
         (void)hk_buf_addf(out, " (%zu rows)", acted->is.changed);
     (void)hk_buf_addc(out, '\n');

@@ -231,6 +231,9 @@ void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void
                       "\"burst\" needs \"rate\": without one there is nothing to save up");
     if (HK_GIVEN(limits, HK_LIMITS_RATE_OPT) && !burst)
         limits->burst = (uint32_t)ceil(limits->rate_per_s);
+    if (limits->shared && !HK_GIVEN(limits, HK_LIMITS_CONCURRENCY_OPT))
+        hk_walk_error(walk, hk_yaml_get(node, "shared")->key_at,
+                      "\"shared\" needs \"concurrency\": how many requests do all relays share?");
 }
 
 static bool is_allowed(const struct hk_conf_destination *destination, const struct hk_ip *ip)

@@ -192,6 +192,7 @@ struct hk_conf_limits {
     double rate_per_s;    /* 0: no limit */
     uint32_t burst;       /* at least 1 with a rate */
     uint32_t concurrency; /* 0: 64, or the relay's if that is less */
+    bool shared;          /* of all relays of the database together */
 };
 
 /* As written; only what is given counts. The result is struct hk_breaker_options. */

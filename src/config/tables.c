@@ -395,6 +395,9 @@ static const struct hk_opt limits_opts[HK_LIMITS_NOPTS] = {
     [HK_LIMITS_CONCURRENCY_OPT] = {"concurrency", HK_OPT_U32, AT(struct hk_conf_limits, concurrency),
                                    .min = 1, .max = 65536, .otherwise = "64, or the relay's if that is less",
                                    .example = "64", .help = "requests in flight"},
+    [HK_LIMITS_SHARED_OPT] = {"shared", HK_OPT_BOOL, AT(struct hk_conf_limits, shared), .fallback = "false",
+                              .help = "is concurrency that of all relays of the database together? Else each relay\n"
+                                      "has its own; a rate is always that of all relays (PostgreSQL)"},
 };
 
 static const struct hk_opt_table limits_table = {

@@ -104,6 +104,7 @@ enum hk_code hk_engine_new(const struct hk_engine_options *options, int64_t now_
     e->load.landings = 1;
     e->stray.due_ms = INT64_MAX;
     e->stray.look_at_ms = INT64_MIN;
+    e->forced.after_due_ms = INT64_MIN;
     e->polls.wake_at_ms = INT64_MAX;
     e->reading.want_alone = HK_NO_DEST;
     e->polls.every_ms = options->poll_min_ms;
@@ -145,6 +146,8 @@ void hk_engine_free(struct hk_engine *e)
                       e->exchange.quotas,
                       e->exchange.quota_dests,
                       e->exchange.circuits,
+                      e->exchange.seats,
+                      e->exchange.seat_dests,
                       e->stray.name};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         hk_mem_free(blocks[i]);
@@ -173,11 +176,12 @@ static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out
     while (hk_ring_pop(&e->ready, &i)) {
         struct hk_slot *slot = &e->slots[i];
         struct hk_dest *d = &e->dests[slot->dest];
-        if (d->full && (slot->alone || !d->sending)) { /* nothing shows that there will be room soon */
+        if (d->full &&
+            (slot->alone || slot->forced || !d->sending)) { /* nothing shows that there will be room soon */
             hk_slot_give_back(e, i, now_ms);
             continue;
         }
-        if (d->full || d->sending >= hk_room_places(d)) {
+        if (d->full || (!slot->forced && d->sending >= hk_room_places(d))) {
             hk_reserve_add(e, i);
             continue;
         }
@@ -193,7 +197,7 @@ static bool next_send(struct hk_engine *e, int64_t now_ms, struct hk_action *out
         hk_slot_move(e, i, HK_MOVE_SEND);
         slot->started_ms = now_ms;
         e->load.sending++;
-        d->sending++;
+        *(slot->forced ? &d->forced_sending : &d->sending) += 1;
         e->stats.sends++;
         *out = (struct hk_action){.kind = HK_ACT_SEND,
                                   .slot = i,
@@ -218,7 +222,7 @@ static void abort_sends(struct hk_engine *e)
 
 static bool exchange_due(const struct hk_engine *e, int64_t now_ms)
 {
-    if (now_ms >= e->lease.renew_at_ms || (!e->drain.on && hk_quota_at(e) <= now_ms))
+    if (now_ms >= e->lease.renew_at_ms || hk_quota_at(e) <= now_ms)
         return true;
     if (e->exchange.oldest_ms == INT64_MAX)
         return false;
@@ -284,6 +288,8 @@ static void next_exchange(struct hk_engine *e, int64_t now_ms, struct hk_action 
                                            .n_quotas = e->exchange.n_quotas,
                                            .circuits = e->exchange.circuits,
                                            .n_circuits = e->exchange.n_circuits,
+                                           .seats = e->exchange.seats,
+                                           .n_seats = e->exchange.n_seats,
                                            .unknown = e->exchange.unknown}};
 }
 
@@ -428,7 +434,8 @@ static int64_t wake_at(struct hk_engine *e, int64_t now_ms)
         if (!e->drain.on)
             work = hk_ms_earlier(work, hk_engine_ready_at(e, now_ms));
         if (!e->drain.on)
-            work = hk_ms_earlier(work, hk_ms_earlier(held_keys_at(e), hk_quota_at(e)));
+            work = hk_ms_earlier(work, held_keys_at(e));
+        work = hk_ms_earlier(work, hk_quota_at(e));
     }
     if (work < e->call.retry_at_ms || (!e->lease.lane && !e->drain.on))
         work = e->call.retry_at_ms;
@@ -533,7 +540,7 @@ bool hk_engine_view_dest(const struct hk_engine *e, size_t dest, int64_t now_ms,
     *out = (struct hk_dest_view){
         .name = d->name,
         .seen = d->seen,
-        .in_flight = d->sending,
+        .in_flight = d->sending + d->forced_sending,
         .concurrency = d->cap,
         .paused = d->paused,
         .full = d->full,

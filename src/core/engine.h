@@ -29,6 +29,7 @@ struct hk_engine_dest {
     struct hk_limiter_options limiter;        /* its concurrency 0 = min(64, the engine's) */
     bool ordered;                             /* per key */
     bool held;                                /* it cannot be used now: its messages wait */
+    bool shared; /* its concurrency is that of all relays of the store together (engine_seats.c) */
     bool skip_dead;                           /* a dead head does not hold its key */
 };
 
@@ -81,7 +82,8 @@ enum hk_engine_scan {
     HK_ENGINE_SCAN_RETRY,
     HK_ENGINE_SCAN_KEY,
     HK_ENGINE_SCAN_SWEEP,
-    HK_ENGINE_SCAN_LATE
+    HK_ENGINE_SCAN_LATE,
+    HK_ENGINE_SCAN_FORCED
 };
 
 /* What a scan is for. Only the engine knows what to make of it: the shell hands it back with the answer. */

@@ -39,6 +39,8 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
     e->load.in_reserve = 0;
     for (size_t i = 0; i < e->n_places; i++)
         e->dests[i].reserve_len = e->dests[i].ahead = 0;
+    for (size_t i = 0; i < e->n_places; i++)
+        hk_seats_lost(&e->dests[i]);
     for (uint32_t i = 0; i < e->n_slots; i++) {
         struct hk_slot *slot = &e->slots[i];
         if (slot->phase == HK_SLOT_FREE || slot->phase == HK_SLOT_ORPHANED)
@@ -63,6 +65,7 @@ static void read_anew(struct hk_engine *e)
     e->reading.late_told = e->reading.late_begun = false;
     e->keys.loaded = false;
     e->reading.given_back = 0;
+    hk_forced_look(e, INT64_MIN);
     e->reading.counted_to = HK_FIRST_ID;
     for (size_t i = 0; i < e->n_places; i++) {
         struct hk_dest *d = &e->dests[i];
@@ -218,6 +221,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     e->stray.due_ms = INT64_MAX;
     e->keys.stale = true;
     e->keys.acts = poll->acts;
+    hk_forced_polled(e, poll->acts, now_ms);
     for (size_t k = 0; k < e->n_awake; k++) {
         struct hk_dest *d = &e->dests[e->awake[k]];
         d->retry_due_ms = INT64_MAX;
@@ -403,6 +407,7 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
 {
     if (!answered(e, now_ms, rc)) {
         hk_quota_undone(e);
+        hk_seats_undone(e, now_ms);
         if (rc != HK_CONFLICT)
             exchange_undone(e, now_ms);
         return;
@@ -410,6 +415,7 @@ void hk_engine_on_exchange(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
     learn_store_time(e, now_ms, done->now_ms, 0);
     renewed(e);
     hk_quota_granted(e, done->grants, now_ms);
+    hk_seats_told(e, done->seats, now_ms);
     e->told_dests = done->definitions;
     settles_done(e, done);
     claims_done(e, done, now_ms);

@@ -121,13 +121,14 @@ int64_t hk_dest_ready_at(const struct hk_engine *e, const struct hk_dest *d, enu
         return INT64_MAX;
     if (hk_quota_waits(e, d, now_ms))
         return INT64_MAX;
-    int64_t at = hk_dest_limit_at(d, now_ms);
+    int64_t at = hk_ms_later(hk_dest_limit_at(d, now_ms), hk_seats_ready_at(e, d));
     return d->breaker ? hk_ms_later(at, hk_breaker_ready_at_ms(d->breaker, now_ms)) : at;
 }
 
 bool hk_dest_ready(const struct hk_engine *e, struct hk_dest *d, enum hk_source source, int64_t now_ms)
 {
-    return hk_dest_ready_at(e, d, source, now_ms) <= now_ms && hk_quota_ready(e, d, now_ms);
+    return hk_dest_ready_at(e, d, source, now_ms) <= now_ms && hk_seats_ready(e, d) &&
+           hk_quota_ready(e, d, now_ms);
 }
 
 /* hk_dest_ready has said yes, at this very moment: none of them refuses. */
@@ -138,7 +139,7 @@ static void guards_acquire(const struct hk_engine *e, struct hk_dest *d, struct 
         breaker = hk_breaker_acquire(d->breaker, now_ms, &slot->permit);
     assert(limiter && breaker);
     hk_quota_take(e, d, now_ms);
-    slot->guarded = true;
+    hk_seats_take(d, now_ms);
 }
 
 /* ---- order ---- */
@@ -268,12 +269,16 @@ static void count_in_flight(struct hk_engine *e, struct hk_slot *slot)
     struct hk_dest *d = &e->dests[slot->dest];
     slot->counted = true;
     e->load.in_flight++;
-    d->in_flight++;
-    slot->spare = d->in_flight > d->cap;
     e->load.bytes += slot->bytes;
     d->bytes += slot->bytes;
-    hk_share_joins(e, d);
     e->load.alone |= slot->alone;
+    if (slot->forced) {
+        d->forced++;
+        return;
+    }
+    d->in_flight++;
+    slot->spare = d->in_flight > d->cap;
+    hk_share_joins(e, d);
     if (slot->source == HK_FROM_RETRY) {
         e->load.retries++;
         d->retries_in_flight++;
@@ -328,16 +333,20 @@ static enum verdict take_unsent(struct hk_engine *e, const struct hk_head *head,
     return TAKEN;
 }
 
-static enum verdict take_to_send(struct hk_engine *e, const struct hk_head *head, const struct target *t,
-                                 int64_t now_ms)
+static enum verdict take_to_send(struct hk_engine *e, const struct look *look, const struct hk_head *head,
+                                 const struct target *t)
 {
+    int64_t now_ms = look->now_ms;
     struct hk_dest *d = &e->dests[t->dest];
     if (!hk_dest_make_guards(d, now_ms)) {
         e->call.retry_at_ms = now_ms + NO_MEMORY_WAIT_MS; /* else it would be looked for again at once */
         return ENGINE_FULL;
     }
     struct hk_slot *slot = take_slot(e, head, t, now_ms);
-    guards_acquire(e, d, slot, now_ms);
+    slot->forced = look->purpose->kind == HK_ENGINE_SCAN_FORCED;
+    slot->guarded = true;
+    if (!slot->forced)
+        guards_acquire(e, d, slot, now_ms);
     if (!keys_take(e, head, t, slot)) {
         hk_slot_landed(e, slot, now_ms);
         untake_slot(e, slot);
@@ -373,9 +382,35 @@ static enum verdict consider(struct hk_engine *e, const struct look *look, const
         return take_unsent(e, head, &t, look->now_ms);
     if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {
         e->reading.want_alone = t.dest; /* let what is in flight end first */
+        e->reading.want_forced = false;
         return ENGINE_FULL;
     }
-    return take_to_send(e, head, &t, look->now_ms);
+    return take_to_send(e, look, head, &t);
+}
+
+/* Of a message that a person has forced: what guards its destination is not asked. */
+static enum verdict consider_forced(struct hk_engine *e, const struct look *look, const struct hk_head *head)
+{
+    if (!hk_engine_can_take(e))
+        return ENGINE_FULL;
+    struct target t = aim(e, look, head);
+    if (t.dest == HK_NO_DEST)
+        return PASSED; /* as any other of its kind: engine.c, next_stray */
+    hk_dest_wake(e, t.dest);
+    if (t.intent == HK_TO_SEND && !hk_forced_fits(&e->dests[t.dest]))
+        return DEST_FULL;
+    if (bytes_full(e, head))
+        return ENGINE_FULL;
+    if (!keys_allow(e, look, head, &t))
+        return PASSED;
+    if (t.intent != HK_TO_SEND)
+        return take_unsent(e, head, &t, look->now_ms);
+    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {
+        e->reading.want_alone = t.dest;
+        e->reading.want_forced = true;
+        return ENGINE_FULL;
+    }
+    return take_to_send(e, look, head, &t);
 }
 
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
@@ -698,6 +733,15 @@ static void scanned_late(struct hk_engine *e, const struct look *look)
     e->reading.late_begun = heads->more;
 }
 
+static void scanned_forced(struct hk_engine *e, const struct look *look)
+{
+    const struct hk_heads *heads = look->heads;
+    bool all = true;
+    for (size_t i = 0; i < heads->n; i++)
+        all &= consider_forced(e, look, &heads->items[i]) == TAKEN;
+    hk_forced_seen(e, heads, all, look->now_ms);
+}
+
 void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_purpose *purpose,
                       const struct hk_heads *heads)
 {
@@ -705,6 +749,7 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_
         [HK_ENGINE_SCAN_FRESH] = scanned_fresh, [HK_ENGINE_SCAN_BEHIND] = scanned_behind,
         [HK_ENGINE_SCAN_RETRY] = scanned_retry, [HK_ENGINE_SCAN_KEY] = scanned_key,
         [HK_ENGINE_SCAN_SWEEP] = scanned_sweep, [HK_ENGINE_SCAN_LATE] = scanned_late,
+        [HK_ENGINE_SCAN_FORCED] = scanned_forced,
     };
     const struct look look = {.purpose = purpose,
                               .heads = heads,

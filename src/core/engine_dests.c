@@ -104,7 +104,7 @@ static bool is_idle(const struct hk_dest *d)
 {
     bool work = d->in_hand || d->behind || d->retry_due_ms != INT64_MAX || d->answered || d->ahead || d->full;
     bool told = d->paused || d->seen_paused || d->seen_open_ms || d->circuit_seen_ms || d->untold;
-    bool tells = d->pause_due || d->tell_circuit || d->rate.asks || d->probe.asks;
+    bool tells = d->pause_due || d->tell_circuit || d->rate.asks || d->probe.asks || hk_seats_owed(d);
     return !work && !told && !tells && d->state == HK_DEST_IN_USE;
 }
 
@@ -257,6 +257,7 @@ enum hk_code hk_dest_begin(struct hk_engine *e, const struct hk_engine_dest *con
                            .retry_after_due_ms = INT64_MIN,
                            .retry_look_at_ms = INT64_MIN,
                            .cursor = HK_FIRST_ID,
+                           .seats = {.limit = HK_SEATS_NO_LIMIT},
                            .cap = cap_of(e, conf)};
     if (!name || !hk_dests_room(e, e->n_known + 1) || !copy_conf(conf, name, &made.conf)) {
         hk_mem_free(name);
@@ -485,7 +486,8 @@ void hk_dests_settle(struct hk_engine *e, int64_t now_ms)
     for (size_t k = e->n_awake; k-- > 0;) {
         size_t dest = e->awake[k];
         struct hk_dest *d = &e->dests[dest];
-        if (d->state == HK_DEST_IN_USE || d->in_hand)
+        if (d->state == HK_DEST_IN_USE || d->in_hand ||
+            (d->state == HK_DEST_LEAVING && hk_seats_owed(d)))
             continue;
         if (d->state == HK_DEST_CHANGING && !dest_changed(e, dest, now_ms))
             continue;

@@ -71,6 +71,7 @@ struct hk_slot {
     bool counted;  /* is in the counts of what is in flight */
     bool spare;    /* taken when its destination had no place for it */
     bool unrouted; /* of retry, without a destination: it holds its key wherever it may go */
+    bool forced;   /* by a person: past everything that guards its destination (engine_forced.c) */
     bool alone;    /* nothing else is in flight beside it: it has crashed relays before */
     bool aborted;
     bool gone;     /* its row was not there any more */
@@ -91,6 +92,17 @@ struct hk_meter {
     int64_t until_ms;  /* they are thrown away then; monotonic, as all here */
     int64_t ask_at_ms; /* not before */
     bool asks;         /* there is work for one */
+};
+
+/* Of the concurrency that all relays share (engine_seats.c); times are monotonic. */
+struct hk_seats {
+    uint32_t held;     /* the store's book has no fewer of this lane's */
+    uint32_t limit;    /* others wait: no more of them are to be used */
+    bool asks;         /* there is work, and no seat for it */
+    bool unsure;       /* the book may have more: it was not confirmed what was written last */
+    int64_t ask_at_ms; /* not before */
+    int64_t used_ms;   /* a seat was taken last */
+    int64_t heard_ms;  /* the book was read last */
 };
 
 enum hk_dest_state {
@@ -133,6 +145,8 @@ struct hk_dest {
     uint32_t auth_in_row;
     uint64_t seen; /* fresh messages for it that came by */
     struct hk_meter rate, probe;
+    struct hk_seats seats;
+    uint32_t forced, forced_sending; /* in flight, on their way: beside the other counts */
     enum hk_breaker_state circuit; /* as it was last seen … */
     int64_t circuit_open_ms;       /* … and until when; monotonic */
     int64_t circuit_seen_ms;       /* what polls told of it, as it was taken in */
@@ -213,7 +227,8 @@ struct hk_engine_reading {
     int64_t sweep_cursor, sweep_at_ms;
     uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
     bool fresh_turn;
-    size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none */
+    size_t want_alone; /* a destination whose next message must go alone; HK_NO_DEST = none … */
+    bool want_forced;  /* … and that was forced */
     int64_t last_scan_ms;
 };
 
@@ -237,6 +252,15 @@ struct hk_engine_share {
     int64_t lingering_at_ms;     /* when to count again what lingers */
 };
 
+/* Messages that people have forced (engine_forced.c). */
+struct hk_engine_forced {
+    bool look;          /* there may be some */
+    bool left;          /* some of those seen since the first were not taken */
+    int64_t look_at_ms, looked_ms; /* not before; the last one; monotonic */
+    int64_t acts;       /* of people, as of the last poll */
+    int64_t after_due_ms, after_id;
+};
+
 struct hk_engine_drain {
     bool on, aborted;
     int64_t deadline_ms;
@@ -255,6 +279,9 @@ struct hk_engine_exchange {
     size_t n_quotas;
     struct hk_circuit *circuits;
     size_t n_circuits;
+    struct hk_seat_ask *seats; /* parallel to seat_dests */
+    size_t *seat_dests;
+    size_t n_seats;
     size_t room;       /* destinations that quotas (two each) and circuits have room for */
     int64_t oldest_ms; /* since when something waits for the next one; INT64_MAX = nothing */
     bool looked;       /* before the one that is due */
@@ -298,6 +325,7 @@ struct hk_engine {
     struct hk_engine_share share;
     struct hk_engine_exchange exchange;
     struct hk_engine_stray stray;
+    struct hk_engine_forced forced;
     struct hk_engine_drain drain;
     bool abort_due; /* the lane was lost with sends on their way */
 };
@@ -440,6 +468,35 @@ void hk_circuit_note(struct hk_dest *d, int64_t now_ms);
 void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms);
 /* What a poll says of the others' breakers. */
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);
+
+/* engine_seats.c */
+/* How many requests it may have in flight, as far as other relays are concerned. */
+uint32_t hk_seats_usable(const struct hk_engine *e, const struct hk_dest *d);
+/* When there may be one more; INT64_MAX: it is asked for. */
+int64_t hk_seats_ready_at(const struct hk_engine *e, const struct hk_dest *d);
+bool hk_seats_ready(const struct hk_engine *e, struct hk_dest *d); /* if there is none it is asked for */
+void hk_seats_take(struct hk_dest *d, int64_t now_ms);
+/* Does the store's book have, or may it have, some of this lane's? */
+bool hk_seats_owed(const struct hk_dest *d);
+int64_t hk_seats_at(const struct hk_dest *d); /* when an exchange is due */
+/* Adds to the exchange what is to be asked, or given back. */
+void hk_seats_ask(struct hk_engine *e, size_t dest, int64_t now_ms);
+void hk_seats_told(struct hk_engine *e, const struct hk_seats_given *given, int64_t now_ms);
+void hk_seats_undone(struct hk_engine *e, int64_t now_ms);
+void hk_seats_lost(struct hk_dest *d); /* with the lane */
+
+/* engine_forced.c */
+/* Something has happened by which there may be some. */
+void hk_forced_look(struct hk_engine *e, int64_t now_ms);
+void hk_forced_polled(struct hk_engine *e, int64_t acts, int64_t now_ms);
+bool hk_forced_pick(struct hk_engine *e, int64_t now_ms, struct hk_action *out);
+int64_t hk_forced_at(const struct hk_engine *e);
+/* A scan for them is over: were all of them taken? */
+void hk_forced_seen(struct hk_engine *e, const struct hk_heads *heads, bool all, int64_t now_ms);
+/* May one more go there? */
+bool hk_forced_fits(const struct hk_dest *d);
+void hk_forced_has_room(struct hk_engine *e, int64_t now_ms);
+void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 
 /* engine_refuse.c */
 /* Its not_before lies ahead. */

@@ -14,6 +14,8 @@ static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
     if (!d && e->share.slow_behind)
         return e->options.batch < 16 ? 16 : e->options.batch;
     uint32_t room = e->options.concurrency - e->load.in_flight, own = d ? hk_dest_room(e, d) : 0;
+    if (d && hk_seats_usable(e, d) < own)
+        own = hk_seats_usable(e, d);
     if (d && !d->conf.ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
         room = own - d->in_flight;
     uint32_t limit = room < e->options.batch ? room : e->options.batch;
@@ -103,11 +105,16 @@ static bool pick_dest(struct hk_engine *e, int64_t now_ms, struct hk_action *out
 }
 
 /* Nothing is in flight, but something may be chosen that is not to be sent. */
-static bool pick_alone(struct hk_engine *e, struct hk_action *out)
+static bool pick_alone(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     struct hk_dest *d = &e->dests[e->reading.want_alone];
     if (e->load.in_flight || d->retries_chosen)
         return false;
+    if (e->reading.want_forced) {
+        e->reading.want_alone = HK_NO_DEST;
+        hk_forced_look(e, now_ms);
+        return hk_forced_pick(e, now_ms, out);
+    }
     d->retry_after_due_ms = INT64_MIN;
     d->retry_after_id = 0;
     set_scan(e, HK_ENGINE_SCAN_RETRY, e->reading.want_alone, out);
@@ -143,7 +150,9 @@ bool hk_engine_pick_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *
     if (!hk_engine_can_take(e))
         return false;
     if (e->reading.want_alone != HK_NO_DEST)
-        return pick_alone(e, out);
+        return pick_alone(e, now_ms, out);
+    if (hk_forced_pick(e, now_ms, out))
+        return true;
     hk_share_measure(e, now_ms);
     if (pick_key(e, now_ms, out))
         return true;
@@ -183,6 +192,7 @@ int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms)
     if (e->reading.last_id > e->reading.cursor)
         at = e->reading.last_scan_ms + (int64_t)e->options.linger_ms;
     at = hk_ms_earlier(at, hk_ms_later(mono_of(e, e->stray.due_ms), e->stray.look_at_ms));
+    at = hk_ms_earlier(at, hk_forced_at(e));
     const struct hk_order_key *key = hk_order_ready(e->order);
     if (key)
         at = hk_ms_earlier(at, hk_dest_ready_at(e, &e->dests[key->dest], HK_FROM_OUTBOX, now_ms));

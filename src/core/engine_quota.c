@@ -72,8 +72,13 @@ static int64_t meter_at(const struct hk_meter *m)
 int64_t hk_quota_at(const struct hk_engine *e)
 {
     int64_t at = INT64_MAX;
+    if (e->drain.on && !e->used_slots)
+        return at; /* what is left goes with the lane */
     for (size_t k = 0; e->options.shared && k < e->n_awake; k++) {
         const struct hk_dest *d = &e->dests[e->awake[k]];
+        at = hk_ms_earlier(at, hk_seats_at(d));
+        if (e->drain.on)
+            continue;
         int64_t rate = meter_at(&d->rate), probe = meter_at(&d->probe);
         at = rate < at ? rate : at;
         at = probe < at ? probe : at;
@@ -132,28 +137,35 @@ static bool make_room(struct hk_engine *e)
     struct hk_quota *quotas = hk_mem_zalloc(2 * room, sizeof *quotas);
     size_t *dests = hk_mem_zalloc(2 * room, sizeof *dests);
     struct hk_circuit *circuits = hk_mem_zalloc(room, sizeof *circuits);
-    bool ok = quotas && dests && circuits;
+    struct hk_seat_ask *seats = hk_mem_zalloc(room, sizeof *seats);
+    size_t *seat_dests = hk_mem_zalloc(room, sizeof *seat_dests);
+    bool ok = quotas && dests && circuits && seats && seat_dests;
     hk_mem_free(ok ? x->quotas : quotas);
     hk_mem_free(ok ? x->quota_dests : dests);
     hk_mem_free(ok ? x->circuits : circuits);
+    hk_mem_free(ok ? x->seats : seats);
+    hk_mem_free(ok ? x->seat_dests : seat_dests);
     if (!ok)
         return false;
     x->quotas = quotas;
     x->quota_dests = dests;
     x->circuits = circuits;
+    x->seats = seats;
+    x->seat_dests = seat_dests;
     x->room = room;
     return true;
 }
 
 void hk_quota_fill(struct hk_engine *e, int64_t now_ms)
 {
-    e->exchange.n_quotas = e->exchange.n_circuits = 0;
+    e->exchange.n_quotas = e->exchange.n_circuits = e->exchange.n_seats = 0;
     if (!make_room(e))
         return; /* out of memory: the next exchange tries again */
     for (size_t k = 0; k < e->n_awake; k++) {
         ask(e, e->awake[k], false, now_ms);
         ask(e, e->awake[k], true, now_ms);
         tell(e, e->awake[k]);
+        hk_seats_ask(e, e->awake[k], now_ms);
     }
 }
 

@@ -19,12 +19,12 @@ static uint32_t fewer(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* A rate is kept by not claiming; and a quarter of all places stays for whoever has none yet. */
+/* A rate is kept by not claiming, and so are seats; and a quarter of all places stays for whoever has none yet. */
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
 {
     bool roomy = e->load.in_flight < e->options.concurrency / 4 * 3;
     uint32_t places = hk_room_places(d);
-    return roomy && !(d->conf.limiter.rate_per_s > 0) ? places + d->ahead : places;
+    return roomy && !(d->conf.limiter.rate_per_s > 0) && !d->conf.shared ? places + d->ahead : places;
 }
 
 static bool may_be_sent_to(const struct hk_dest *d, int64_t now_ms)

@@ -33,7 +33,7 @@ void hk_engine_on_busy(struct hk_engine *e, int64_t now_ms, uint32_t i)
     struct hk_slot *slot = hk_engine_slot(e, i);
     struct hk_dest *d = &e->dests[slot->dest];
     e->load.sending--;
-    d->sending--;
+    *(slot->forced ? &d->forced_sending : &d->sending) -= 1;
     e->stats.no_room++;
     learn_bound(d);
     d->full = true;
@@ -54,6 +54,7 @@ void hk_engine_on_room(struct hk_engine *e, int64_t now_ms, size_t dest)
     struct hk_dest *d = &e->dests[dest];
     d->full = false;
     hk_dest_wake(e, dest);
+    hk_forced_has_room(e, now_ms);
     for (uint32_t n = d->reserve_len; n; n--)
         hk_reserve_next(e, d, now_ms);
 }

@@ -93,7 +93,8 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         return;
     struct hk_dest *d = &e->dests[slot->dest];
     slot->guarded = false;
-    hk_limiter_release(d->limiter);
+    if (!slot->forced)
+        hk_limiter_release(d->limiter);
     if (d->breaker && slot->permit)
         hk_breaker_release(d->breaker, slot->permit, now_ms);
     slot->permit = 0;
@@ -105,6 +106,12 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
     e->load.landings++;
     e->load.bytes_full = false;
     e->load.in_flight--;
+    if (slot->alone)
+        e->load.alone = false;
+    if (slot->forced) {
+        hk_forced_landed(e, d, now_ms);
+        return;
+    }
     d->in_flight--;
     if (!d->in_flight)
         hk_share_turn(e, d);
@@ -112,8 +119,6 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
         e->load.retries--;
         d->retries_in_flight--;
     }
-    if (slot->alone)
-        e->load.alone = false;
 }
 
 /* The outcome as the breaker sees it. Our own faults say nothing about the destination. */
@@ -406,7 +411,7 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
     struct hk_dest *dest = &e->dests[slot->dest];
     struct hk_refusal refusal = hk_refusal_of_facts(&outcome->facts);
     e->load.sending--;
-    dest->sending--;
+    *(slot->forced ? &dest->forced_sending : &dest->sending) -= 1;
     dest->answered++;
     dest->answered_ms = now_ms;
     hk_share_answered(dest, now_ms - slot->started_ms);
@@ -414,7 +419,7 @@ void hk_engine_on_outcome(struct hk_engine *e, int64_t now_ms, uint32_t i, const
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);
-    } else if (slot->aborted && outcome->facts.fault == HK_FAULT_LOCAL) {
+    } else if ((slot->aborted || dest->conf.held) && outcome->facts.fault == HK_FAULT_LOCAL) {
         if (outcome->facts.possibly_delivered)
             settle_doubtful(e, i, now_ms);
         else
@@ -516,6 +521,8 @@ static void released(struct hk_engine *e, const struct hk_slot *slot)
         if (slot->held)
             hold(e, slot->dest, slot->message.key, false);
         hk_engine_note_due(e, slot->dest, INT64_MIN);
+        if (slot->forced)
+            hk_forced_look(e, INT64_MIN);
         return;
     }
     struct hk_order_key *key = slot->key ? hk_order_find(e->order, slot->key) : NULL;

@@ -68,7 +68,7 @@ static void count_lingering(struct hk_engine *e, int64_t now_ms)
     for (uint32_t i = 0; e->load.sending && i < e->n_slots; i++) {
         const struct hk_slot *slot = &e->slots[i];
         bool on_its_way = slot->phase == HK_SLOT_SENDING || slot->phase == HK_SLOT_ORPHANED;
-        if (on_its_way && now_ms - slot->started_ms > QUICK_MS)
+        if (on_its_way && !slot->forced && now_ms - slot->started_ms > QUICK_MS)
             e->dests[slot->dest].lingering++;
     }
 }

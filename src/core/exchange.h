@@ -59,6 +59,8 @@ struct hk_poll {
 /* A retry scan gives only what is due and not claimed, in the order (due, id); an outbox scan all there is, claimed or
  * not, in the order of ids.
  *
+ * A forced scan (retry; destination and key NULL) gives those of all destinations, in the same order.
+ *
  * A late scan (outbox; destination and key NULL) gives, in the order of ids, rows that became visible since the last late
  * scan that was finished, at ids which earlier scans have passed, and that no manifest of this lane names. Rows that were
  * seen before may come again. It begins at HK_FIRST_ID and goes on behind `last_id` while `more` is set; what it covers is
@@ -74,6 +76,7 @@ struct hk_scan {
         destination; /* NULL = any (outbox); else those that name it and, in outbox, those that name none (""),
                                 whose route only the engine knows; a retry scan names one */
     const char *key; /* NULL = any; else `destination` is given, too */
+    bool forced;     /* retry, of any destination: only those that a person has forced (hk_store_admin_ops.retry) */
     uint32_t limit;
 };
 
@@ -169,6 +172,22 @@ struct hk_grant {
     int64_t ready_ms; /* when there will be another one; store time */
 };
 
+/* How many requests a destination may have in flight, of all relays of a store together (engine_seats.c); only of stores that are
+ * shared. The store keeps a book of the seats that each living lane has. What a lane asks for it may ask for again: from
+ * then on it has `hold`, however many it had, and as many more as can be had, up to `want`. Never are more than `most` given. */
+struct hk_seat_ask {
+    const char *destination;
+    uint32_t most, hold, want;
+};
+
+#define HK_SEATS_NO_LIMIT UINT32_MAX
+
+struct hk_seats_given {
+    bool written;   /* false: another relay had the book, and nothing of it was changed */
+    uint32_t held;  /* by this lane, from now on; at least `hold` */
+    uint32_t limit; /* others wait: it is to go on with no more than these, as soon as it can */
+};
+
 /* Our breaker opened, or closed again: polls tell others, and the relay that comes next; operators see it. */
 struct hk_circuit {
     const char *destination;
@@ -186,6 +205,8 @@ struct hk_exchange {
     size_t n_quotas;
     const struct hk_circuit *circuits;
     size_t n_circuits;
+    const struct hk_seat_ask *seats;
+    size_t n_seats;
     bool unknown; /* a want names a destination that nobody knows: the answer must have `definitions` */
 };
 
@@ -199,6 +220,7 @@ struct hk_exchanged {
     int64_t
         definitions; /* of polls, as it is after this exchange; only where `unknown` was asked. Another one than it is: nobody could say */
     struct hk_grant *grants; /* one per quota */
+    struct hk_seats_given *seats; /* one per asking */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */
     /* NULL, or one per settle: not NULL = why the database refused it (a constraint or trigger of the application's, or a DELETE

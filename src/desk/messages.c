@@ -164,7 +164,8 @@ static enum hk_code retry(struct hk_desk *desk, const struct hk_caller *caller,
                           struct hk_message_acted *out, struct hk_err *err)
 {
     (void)mem;
-    return act(desk, caller, ask, "retry", desk->ops->retry, out, err);
+    return act(desk, caller, ask, ask->force ? "force" : "retry",
+               ask->force ? desk->ops->force : desk->ops->retry, out, err);
 }
 
 /* ---- the table ---- */
@@ -216,16 +217,30 @@ static const struct hk_arg act_args[] = {
     {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "which, when it goes to several")},
     {.name = NULL}};
 
-#define ACT(called, says, path, with)                                                                        \
+static const struct hk_arg retry_args[] = {
+    {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
+    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "which, when it goes to several")},
+    {HK_ARG(hk_message_act_ask, force, HK_ARG_FLAG, NULL,
+            "send it now even if its destination is paused, broken or at its limits")},
+    {.name = NULL}};
+
+#define BUSY_SAYS "Exit code 75 while it is in flight."
+
+#define ACT(called, says, tells, path, takes, with)                                                          \
     {                                                                                                        \
-        .noun = "messages", .verb = called, .summary = says,                                                 \
-        .details = "Exit code 75 while it is in flight.", .route = "POST /messages/{message_id}/" path,      \
-        .role = HK_ROLE_OPERATOR, .store = true, .changes = true, .needs_reason = true, .args = act_args,    \
+        .noun = "messages", .verb = called, .summary = says, .details = tells,                               \
+        .route = "POST /messages/{message_id}/" path, .role = HK_ROLE_OPERATOR, .store = true,               \
+        .changes = true, .needs_reason = true, .args = takes,                                                \
         .request_size = sizeof(struct hk_message_act_ask), .result_size = sizeof(struct hk_message_acted),   \
         .run = with, .form = hk_form_message_acted                                                           \
     }
 
-const struct hk_op hk_op_messages_cancel_one = ACT(
-    "cancel_one", "cancel a message that is not in flight, so that it is never sent", "cancel", cancel_op);
+const struct hk_op hk_op_messages_cancel_one =
+    ACT("cancel_one", "cancel a message that is not in flight, so that it is never sent", BUSY_SAYS, "cancel",
+        act_args, cancel_op);
 const struct hk_op hk_op_messages_retry =
-    ACT("retry", "make a message that waits due now", "retry", retry_op);
+    ACT("retry", "make a message that waits due now",
+        BUSY_SAYS " --force sends it once past the pause, the breaker, the rate and the\n"
+                  "concurrency of its destination; the order of its key is kept. At most 16 forced messages are in\n"
+                  "flight at once, per destination and relay.",
+        "retry", retry_args, retry_op);

@@ -110,6 +110,7 @@ extern const struct hk_op hk_op_messages_attempts;
 struct hk_message_act_ask {
     const char *message_id;
     const char *destination; /* NULL: the only one. HK_INVALID about it: the message goes to several. */
+    bool force;              /* retry */
 };
 
 struct hk_message_acted {

@@ -421,12 +421,12 @@ static enum hk_code run_task(struct hk_desk *desk, const struct hk_caller *calle
                                .destination = queue.destination,
                                .actor = caller->actor,
                                .reason = caller->reason};
-    rc = desk->ops->retry(desk->admin, &act, &acted, err);
+    rc = desk->ops->force(desk->admin, &act, &acted, err);
     for (int i = 0; rc == HK_BUSY && i < BUSY_TRIES && !hk_caller_stops(caller);
          i++) { /* a relay may only be putting it aside */
         const struct timespec pause = {.tv_nsec = BUSY_MS * 1000000L};
         (void)nanosleep(&pause, NULL);
-        rc = desk->ops->retry(desk->admin, &act, &acted, err);
+        rc = desk->ops->force(desk->admin, &act, &acted, err);
     }
     if (rc == HK_OK)
         out->schedule_ms = acted.now_ms;

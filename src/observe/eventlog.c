@@ -36,6 +36,7 @@ enum {
     OPEN = 1 << 27,
     TURN = 1 << 28,
     EXPIRES = 1 << 29,
+    ALL = 1 << 30,
     IN_HAND = M | DEST | RELAY | ROW | LANE | CLAIM | LIFE
 };
 
@@ -43,7 +44,7 @@ static const struct {
     const char *name;
     uint32_t fields;
 } events[HK_NLOGGED] = {
-    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN | TURN | UNTIL},
+    [HK_LOG_DEST] = {"dest", DEST | KIND | CAP | WAIT | OPEN | TURN | UNTIL | ALL},
     [HK_LOG_COMMIT] = {"commit", M | DEST | KEY | DUE | EXPIRES | BEGAN | HASH | MAX},
     [HK_LOG_ROLLBACK] = {"rollback", M},
     [HK_LOG_ACQUIRE] = {"acquire", RELAY | LANE | UNTIL},
@@ -68,6 +69,7 @@ static const struct {
     [HK_LOG_RESTORE] = {"restore", M | DEST | ACTOR},
     [HK_LOG_EDIT] = {"edit", M | DEST | ACTOR | HASH},
     [HK_LOG_REDRIVE] = {"redrive", KIND | ACTOR | JOB | CAP | RATE},
+    [HK_LOG_FORCE] = {"force", M | DEST | ACTOR | ROW},
     [HK_LOG_PAUSE] = {"pause", DEST | ACTOR},
     [HK_LOG_RESUME] = {"resume", DEST | ACTOR},
     [HK_LOG_TOLD] = {"told", DEST | RELAY | KIND | UNTIL},
@@ -174,6 +176,7 @@ static void add_numbers(struct hk_buf *out, uint32_t fields, const struct hk_eve
         {OPEN, "open", line->open},
         {TURN, "turn", line->turn},
         {EXPIRES, "expires", line->expires},
+        {ALL, "all", line->all},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -198,6 +201,8 @@ void hk_eventlog_add(struct hk_buf *out, const struct hk_event_line *line)
         (void)hk_buf_addc(out, '"');
     }
     add_numbers(out, fields, line);
+    if (line->timeout)
+        add_i64(out, "timeout", (int64_t)line->timeout);
     if (line->behind)
         add_i64(out, "behind", line->behind);
     if (fields & HASH)

@@ -34,6 +34,7 @@ enum hk_logged {
     HK_LOG_RESTORE, /* what was discarded is dead again */
     HK_LOG_EDIT,    /* a letter has another payload */
     HK_LOG_REDRIVE, /* a job of requeues: start, cancel, abort, finish */
+    HK_LOG_FORCE,   /* a message is to go now, whatever guards its destination */
     HK_LOG_PAUSE,
     HK_LOG_RESUME,
     HK_LOG_TOLD,    /* a relay gets to know that a destination is paused, or (until `until`) broken */
@@ -91,6 +92,9 @@ struct hk_event_line {
     uint32_t life, attempt, charged;
     uint32_t max; /* commit, dest: attempts allowed; 0 = not known */
     uint32_t cap; /* dest: sends at once; redrive: of the canary */
+    uint64_t timeout; /* commit: of an attempt, as the message asks for it and may have it, ms; 0 = as its policy says, or not
+                         known; send: as the sink was told; 0 = not known */
+    bool all; /* dest: its cap is that of all relays together */
     int status;   /* recv, fail: HTTP-like; 0 = none */
     bool maybe;   /* fail: the destination may have acted */
     bool acted;   /* recv: the receiver took it */

@@ -329,13 +329,14 @@ static bool put(struct hk_kept *k, struct kept *d, const struct hk_engine_dest *
     return true;
 }
 
-/* Can its files be read now? Only a trial tells. */
-static enum hk_code try_files(const struct hk_kept *k, const struct hk_conf_destination *conf,
-                              struct hk_err *err)
+/* Can its files be read now? Only a trial tells. And of one that was held: can its sink be opened? */
+static enum hk_code try_sink(const struct hk_kept *k, const struct kept *d,
+                             const struct hk_conf_destination *conf, struct hk_err *err)
 {
     struct hk_sink *sink = NULL;
     const struct hk_conf_http *http = &conf->http;
-    if (conf->kind != HK_KIND_HTTP || (!http->ca_file && !http->cert_file && !http->key_file))
+    bool files = conf->kind == HK_KIND_HTTP && (http->ca_file || http->cert_file || http->key_file);
+    if (!files && !d->held)
         return HK_OK;
     enum hk_code rc = hk_wiring_sink(conf, k->options.loop, &sink, err);
     if (rc == HK_OK)
@@ -400,7 +401,7 @@ static bool apply_used(struct hk_kept *k, struct kept *d, int64_t now_ms)
     if (rc == HK_OK)
         rc = define(k, d, &mem, &conf, &err);
     if (rc == HK_OK)
-        rc = try_files(k, &conf, &err);
+        rc = try_sink(k, d, &conf, &err);
     if (rc == HK_OK)
         dest = hk_wiring_dest(k->config, &conf);
     if (rc == HK_OK)

@@ -148,6 +148,15 @@ static enum hk_code sink_of(struct hk_relay_delivery *d, int64_t now, struct hk_
     return HK_OK;
 }
 
+/* There is no sink for it. Its destination is held from now on, so that the engine gives the message back, uncharged. */
+static void not_sent(struct hk_relay_delivery *d, const struct hk_err *err, int64_t now)
+{
+    struct hk_relay *r = d->relay;
+    const struct hk_outcome outcome = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err->message)}};
+    hk_engine_on_outcome(r->engine, now, d->action.slot, &outcome);
+    hk_relay_pump_soon(r);
+}
+
 /* Its sink takes no more now: it was no attempt, and the engine gives the message back. */
 static void withdrawn(struct hk_relay_delivery *d, const struct hk_try *attempt, int64_t now)
 {
@@ -206,20 +215,24 @@ static void start_send(struct hk_relay_delivery *d, int64_t now)
     struct hk_sink *sink = NULL;
     struct hk_err err = {.message = ""};
     enum hk_code rc = sink_of(d, now, &sink, &err);
+    if (rc != HK_OK) {
+        not_sent(d, &err, now);
+        hk_relay_sealed_end(d);
+        return;
+    }
     int64_t store_now_ms = hk_engine_store_now_ms(r->engine, now);
     struct hk_try attempt = attempt_of(d, store_now_ms);
     hk_events_send(r->events, store_now_ms, a->lane, a, d->destination);
     HK_RELAY_TELL(r, attempt_begins, &attempt);
     hk_crash_point("send");
-    if (rc == HK_OK)
-        rc = sink->ops->send(sink,
-                             &(struct hk_delivery){.msg = message_of(d),
-                                                   .attempt = a->attempt,
-                                                   .wall_ms = store_now_ms,
-                                                   .timeout_ms = a->timeout_ms,
-                                                   .done = sent,
-                                                   .arg = d},
-                             &err);
+    rc = sink->ops->send(sink,
+                         &(struct hk_delivery){.msg = message_of(d),
+                                               .attempt = a->attempt,
+                                               .wall_ms = store_now_ms,
+                                               .timeout_ms = a->timeout_ms,
+                                               .done = sent,
+                                               .arg = d},
+                         &err);
     if (rc == HK_OK) {
         flush_later(r, sink);
         return;
@@ -228,6 +241,7 @@ static void start_send(struct hk_relay_delivery *d, int64_t now)
         hk_kept_sent(r->kept, d->kept, now);
     if (rc == HK_BUSY) {
         withdrawn(d, &attempt, now);
+        hk_relay_sealed_end(d);
         return;
     }
     struct hk_outcome failed = {.facts = {.fault = HK_FAULT_LOCAL, .error = hk_str_of(err.message)}};

@@ -32,8 +32,7 @@ static enum hk_code work_acquire(struct hk_relay *r)
 static enum hk_code work_poll(struct hk_relay *r)
 {
     struct hk_relay_store *s = &r->store;
-    if (r->wake.listener)
-        s->ops->hint(s->handle, &s->hint);
+    s->ops->hint(s->handle, &s->hint);
     return s->ops->poll(s->handle, &s->poll, &s->err);
 }
 
@@ -384,8 +383,10 @@ void hk_relay_store_ask(struct hk_relay *r, const struct hk_action *action)
     r->store.held = r->store.busy;
     if (action->kind == HK_ACT_EXCHANGE)
         hk_crash_point("exchange");
-    if (action->kind == HK_ACT_POLL)
+    if (action->kind == HK_ACT_POLL) {
         r->store.hint = hk_relay_wake_hint(r);
+        r->store.hint.all = action->poll_all;
+    }
     if (!r->store.held)
         begin_job(r, &engine_jobs[action->kind]);
 }

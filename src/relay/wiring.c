@@ -55,6 +55,7 @@ struct hk_engine_dest hk_wiring_dest(const struct hk_config *config, const struc
     d.limiter.rate_per_s = conf->limits.rate_per_s;
     d.limiter.burst = conf->limits.burst ? conf->limits.burst : 1;
     d.limiter.concurrency = conf->limits.concurrency;
+    d.shared = (conf->limits.shared || conf->queue.name) && conf->limits.concurrency;
     return d;
 }
 

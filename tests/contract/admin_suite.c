@@ -432,6 +432,84 @@ static void what_is_in_flight_cannot_be_changed(void **state)
     admin_ops->close(admin);
 }
 
+static size_t forced_heads(struct hk_store *store, int64_t *out_ids)
+{
+    const struct hk_heads *heads = NULL;
+    struct hk_err err = {0};
+    const struct hk_scan scan = {
+        .source = HK_FROM_RETRY, .forced = true, .after_due_ms = INT64_MIN, .limit = 10};
+    assert_int_equal(store_kind->ops->scan(store, &scan, &heads, &err), HK_OK);
+    for (size_t i = 0; i < heads->n; i++)
+        out_ids[i] = heads->items[i].id;
+    return heads->n;
+}
+
+static void a_forced_message_is_found_until_an_attempt_is_settled(void **state)
+{
+    (void)state;
+    int64_t ids[20];
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct hk_acted acted = {0};
+    int64_t lane = suite_acquire(store);
+    insert("failed", "a", NULL);
+    insert("fresh", "b", NULL);
+    insert("later", "c", "2028-01-01T00:00:00Z");
+    insert("other", "a", NULL);
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    s.due_ms = suite_clock_ms + 100000;
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(forced_heads(store, ids), 0);
+    assert_int_equal(act(admin_ops->force, admin, "failed", NULL, &acted), HK_OK);
+    assert_int_equal(acted.changed, 1);
+    assert_int_equal(act(admin_ops->force, admin, "fresh", NULL, &acted), HK_OK);
+    assert_int_equal(act(admin_ops->force, admin, "later", NULL, &acted), HK_OK);
+    assert_int_equal(act(admin_ops->force, admin, "nobody", NULL, NULL), HK_NOTFOUND);
+    assert_count("outbox_audit WHERE act = 'force'", 3);
+    assert_count("outbox", 1);
+    assert_int_equal(forced_heads(store, ids), 3); /* of all destinations */
+    int64_t claim = suite_claim(store, lane, HK_FROM_RETRY, ids[0]);
+    assert_int_equal(forced_heads(store, ids + 1), 2);
+    assert_int_equal(act(admin_ops->force, admin, "failed", NULL, NULL), HK_BUSY);
+    struct hk_settle back = suite_settle(claim, HK_FROM_RETRY, ids[0], HK_SETTLE_RELEASE);
+    suite_settle_one(store, lane, &back);
+    assert_int_equal(forced_heads(store, ids), 3); /* nothing was tried */
+    claim = suite_claim(store, lane, HK_FROM_RETRY, ids[0]);
+    s = suite_settle(claim, HK_FROM_RETRY, ids[0], HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(forced_heads(store, ids), 2);
+    assert_count("outbox_retry WHERE forced", 2);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
+/* Others of its key may wait in outbox before it; and where one goes that a route leads only the relay knows. */
+static void what_may_overtake_others_cannot_be_forced(void **state)
+{
+    (void)state;
+    int64_t ids[20];
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    int64_t lane = suite_acquire(store);
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, message_key) "
+                    "VALUES ('tried', 'a', 'Made', 'p', 'k')");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type, payload, message_key) "
+                    "VALUES ('keyed', 'a', 'Made', 'p', 'k')");
+    store_kind->sql("INSERT INTO outbox (message_id, event_type, payload) VALUES ('routed', 'Made', 'p')");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_RETRY);
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(act(admin_ops->force, admin, "keyed", NULL, NULL), HK_CONFLICT);
+    assert_int_equal(act(admin_ops->force, admin, "routed", NULL, NULL), HK_CONFLICT);
+    assert_count("outbox", 2);
+    assert_count("outbox_audit", 0);
+    assert_int_equal(act(admin_ops->force, admin, "tried", NULL, NULL), HK_OK);
+    assert_int_equal(forced_heads(store, ids), 1);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void retry_makes_due_what_waits(void **state)
 {
     (void)state;
@@ -979,6 +1057,8 @@ size_t admin_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(what_is_cancelled_is_not_claimed),
         TEST(what_is_in_flight_cannot_be_changed),
         TEST(retry_makes_due_what_waits),
+        TEST(a_forced_message_is_found_until_an_attempt_is_settled),
+        TEST(what_may_overtake_others_cannot_be_forced),
         TEST(several_destinations_need_a_name),
         TEST(a_cancelled_requeue_closes_its_letter),
         TEST(a_cancelled_part_leaves_the_letter_of_one_that_died),

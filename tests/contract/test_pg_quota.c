@@ -272,6 +272,140 @@ static void an_older_relays_turn_is_never_ours(void **state)
     suite_close(store);
 }
 
+/* ---- seats ---- */
+
+static struct hk_seats_given seat(struct hk_store *store, int64_t lane, uint32_t most, uint32_t hold, uint32_t want)
+{
+    const struct hk_seat_ask ask = {.destination = "a", .most = most, .hold = hold, .want = want};
+    const struct hk_exchange x = {.lane = lane, .lease_ms = LEASE_MS, .seats = &ask, .n_seats = 1};
+    const struct hk_exchanged *done = NULL;
+    struct hk_err err = {0};
+    enum hk_code rc = store_kind->ops->exchange(store, &x, &done, &err);
+    NOTE_IF(rc != HK_OK, "exchange: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    return done->seats[0];
+}
+
+static uint32_t held(struct hk_store *store, int64_t lane, uint32_t most, uint32_t hold, uint32_t want)
+{
+    struct hk_seats_given given = seat(store, lane, most, hold, want);
+    assert_true(given.written);
+    return given.held;
+}
+
+static void lanes_share_the_seats_of_a_destination(void **state)
+{
+    (void)state;
+    struct hk_store *one = suite_open(NULL), *other = suite_open(NULL);
+    int64_t lane = suite_acquire(one), second = suite_acquire(other);
+    assert_int_equal(held(one, lane, 4, 0, 3), 3);
+    assert_int_equal(held(other, second, 4, 0, 3), 1);
+    struct hk_seats_given given = seat(one, lane, 4, 3, 3);
+    assert_int_equal(given.held, 3);
+    assert_int_equal(given.limit, 2); /* the other waits for its half */
+    assert_int_equal(held(one, lane, 4, 2, 2), 2);
+    assert_int_equal(held(other, second, 4, 1, 3), 2);
+    suite_clock_ms += 1001; /* it has not asked for a second: it does not wait any more */
+    given = seat(one, lane, 4, 2, 2);
+    assert_int_equal(given.limit, HK_SEATS_NO_LIMIT);
+    assert_int_equal(held(other, second, 4, 0, 0), 0);
+    assert_int_equal(held(one, lane, 4, 2, 9), 4);
+    assert_int_equal(held(one, lane, 3, 4, 4), 4); /* it has fewer seats now: who has them keeps them as long as they are in use */
+    assert_int_equal(held(other, second, 3, 0, 1), 0);
+    assert_int_equal(store_kind->ops->release(one, lane, NULL), HK_OK);
+    assert_int_equal(held(other, second, 3, 0, 3), 3); /* who is gone has none */
+    suite_close(one);
+    suite_close(other);
+}
+
+static void the_only_seat_goes_to_who_has_waited_longest(void **state)
+{
+    (void)state;
+    struct hk_store *stores[3];
+    int64_t lanes[3];
+    for (int i = 0; i < 3; i++) {
+        stores[i] = suite_open(NULL);
+        lanes[i] = suite_acquire(stores[i]);
+    }
+    assert_int_equal(held(stores[0], lanes[0], 1, 0, 1), 1);
+    suite_clock_ms += 10;
+    assert_int_equal(held(stores[2], lanes[2], 1, 0, 1), 0);
+    suite_clock_ms += 10;
+    assert_int_equal(held(stores[1], lanes[1], 1, 0, 1), 0);
+    suite_clock_ms += 10;
+    struct hk_seats_given given = seat(stores[0], lanes[0], 1, 1, 1);
+    assert_int_equal(given.held, 1);
+    assert_int_equal(given.limit, 0);
+    assert_int_equal(held(stores[0], lanes[0], 1, 0, 1), 0); /* it gives it back, and waits */
+    assert_int_equal(held(stores[1], lanes[1], 1, 0, 1), 0);
+    given = seat(stores[2], lanes[2], 1, 0, 1);
+    assert_int_equal(given.held, 1);
+    assert_int_equal(given.limit, 1); /* it has a turn */
+    assert_int_equal(held(stores[2], lanes[2], 1, 0, 0), 0);
+    assert_int_equal(held(stores[0], lanes[0], 1, 0, 1), 0);
+    assert_int_equal(held(stores[1], lanes[1], 1, 0, 1), 1);
+    for (int i = 0; i < 3; i++)
+        suite_close(stores[i]);
+}
+
+/* Whatever is asked, in whatever order: never more than there are, and nobody loses what he keeps. */
+static void no_seat_is_given_twice(void **state)
+{
+    (void)state;
+    struct hk_store *stores[3];
+    int64_t lanes[3];
+    uint32_t have[3] = {0}, random = 12345;
+    for (int i = 0; i < 3; i++) {
+        stores[i] = suite_open(NULL);
+        lanes[i] = suite_acquire(stores[i]);
+    }
+    for (int n = 0; n < 150; n++) {
+        random = random * 1103515245u + 12345u;
+        uint32_t who = (random >> 8) % 3, keep = have[who] ? (random >> 12) % (have[who] + 1) : 0;
+        struct hk_seats_given given = seat(stores[who], lanes[who], 5, keep, keep + (random >> 20) % 6);
+        assert_true(given.written);
+        assert_true(given.held >= keep);
+        have[who] = given.held;
+        assert_true(have[0] + have[1] + have[2] <= 5);
+        suite_clock_ms += (random >> 24) % 40;
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(held(stores[i], lanes[i], 5, 0, 0), 0);
+    assert_int_equal(held(stores[1], lanes[1], 5, 0, 5), 5);
+    assert_int_equal(suite_number("SELECT count(*) FROM outbox_seats"), 1);
+    for (int i = 0; i < 3; i++)
+        suite_close(stores[i]);
+}
+
+static void a_book_in_other_hands_is_not_written_and_holds_no_settle(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    PGconn *other = pg_connect(NULL);
+    suite_fill(1, "a", NULL);
+    assert_int_equal(held(store, lane, 2, 0, 2), 2);
+    struct hk_settle sent =
+        suite_settle(suite_claim(store, lane, HK_FROM_OUTBOX, 1), HK_FROM_OUTBOX, 1, HK_SETTLE_SENT);
+    const struct hk_seat_ask ask = {.destination = "a", .most = 2};
+    const struct hk_exchange x = {
+        .lane = lane, .lease_ms = LEASE_MS, .settles = &sent, .n_settles = 1, .seats = &ask, .n_seats = 1};
+    const struct hk_exchanged *done = NULL;
+    pg_exec(other, "BEGIN; SELECT 1 FROM outbox_seats FOR UPDATE");
+    assert_int_equal(store_kind->ops->exchange(store, &x, &done, NULL), HK_OK);
+    assert_false(done->stale[0]);
+    assert_false(done->seats[0].written);
+    pg_exec(other, "ROLLBACK");
+    struct hk_store *late = suite_open(NULL);
+    int64_t second = suite_acquire(late);
+    assert_int_equal(held(late, second, 2, 0, 2), 0); /* what was not written was not given back */
+    assert_int_equal(held(store, lane, 2, 0, 0), 0);
+    assert_int_equal(held(late, second, 2, 0, 2), 2);
+    PQfinish(other);
+    suite_close(late);
+    suite_close(store);
+}
+
 int main(void)
 {
     const int *over = pg_server_start();
@@ -288,6 +422,10 @@ int main(void)
         TEST(a_breaker_that_opens_is_heard_of_and_so_is_its_closing),
         TEST(a_breaker_goes_by_the_servers_clock),
         TEST(what_was_drawn_is_drawn_only_when_it_was_committed),
+        TEST(lanes_share_the_seats_of_a_destination),
+        TEST(the_only_seat_goes_to_who_has_waited_longest),
+        TEST(no_seat_is_given_twice),
+        TEST(a_book_in_other_hands_is_not_written_and_holds_no_settle),
     };
     return cmocka_run_group_tests_name("quotas (postgres)", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@ Usage: definitions.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres; ONL
 import json
 import signal
 import sys
+import threading
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Served
@@ -185,6 +186,27 @@ def messages_wait_for_one_that_a_relay_cannot_use():
 
 
 @test
+def one_that_comes_together_with_its_first_message():
+    """The relay meets the message before it knows the destination, and nothing else happens in the database afterwards."""
+    with Desk() as w:
+        w.serve()
+        w.define("create", "first")
+        w.relay.says("destination added")
+        db = w.connect()
+        for i in range(3):
+            db.execute("BEGIN")
+            db.execute("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "
+                       "VALUES (?, 1, ?, ?, 0, 'x', 0, 'x', 'x')", (f"d{i}", 100 + i, json.dumps(w.destination(f"d{i}"))))
+            db.execute("UPDATE outbox_definitions SET version = ?", (100 + i,))
+            db.execute("INSERT INTO outbox (message_id, destination, event_type, payload) VALUES (?, ?, 'Made', '{}')", (f"m{i}", f"d{i}"))
+            db.execute("INSERT INTO outbox_audit (at_ms, actor, act, reason) VALUES (0, 'x', 'x', 'x')")
+            db.execute("COMMIT")
+            w.arrived_at(f"d{i}", 1)
+        db.close()
+        assert w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
+@test
 def they_stay_after_a_restart_and_after_a_kill():
     with Desk() as w:
         relay = w.serve()
@@ -270,6 +292,53 @@ def paused_tested_and_redriven_as_those_of_the_file():
         assert "paused" in json.dumps(w.json("messages", "explain", "m1"))
         w.hikyaku("destinations", "resume", "crm", *WHY)
         w.arrived_at("crm", 2)
+
+
+@test
+def relays_share_a_concurrency():
+    with Desk() as w:
+        relays = [w.daemon(name=f"r{i}").ready() for i in range(2 if POSTGRES else 1)]
+        lock, now, most = threading.Lock(), [0], [0]
+
+        def slow(_):
+            with lock:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+            w.receiver.closing.wait(0.02)  # it takes its time
+            with lock:
+                now[0] -= 1
+            return 200
+        w.receiver.on("crm", slow)
+        w.fails(USAGE, "destinations", "create", "crm", "--definition", json.dumps(w.destination("crm", limits={"shared": True})), *WHY,
+                says=["/limits/shared", "concurrency"])
+        w.define("create", "crm", limits={"concurrency": 2, "shared": True})
+        for i in range(40):
+            w.insert(destination="crm", message_id=f"m{i}")
+        until(lambda: waiting(w) == [], lambda: f"nothing in outbox, not {waiting(w)}")
+        assert len(w.receiver.accepted()) == 40 and 1 <= most[0] <= 2, (len(w.receiver.accepted()), most)
+        assert w.sql("SELECT count(*) FROM outbox_retry") == [(0,)] and w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+        for relay in relays:
+            relay.stop()
+
+
+@test
+def a_message_is_forced_past_a_pause():
+    with Desk() as w:
+        w.serve()
+        w.define("create", "crm", order="key")
+        w.hikyaku("destinations", "pause", "crm", *WHY)
+        for name, key in (("m1", None), ("m2", "k"), ("m3", None)):
+            w.insert(destination="crm", message_id=name, message_key=key)
+        w.insert()
+        w.arrived_at("shop", 1)
+        assert w.json("messages", "retry", "m1", "--force", *WHY)["act"] == "force"
+        w.arrived_at("crm", 1)
+        w.fails(FAILURE, "messages", "retry", "m2", "--force", *WHY, says=["cannot be forced", "key"])
+        until(lambda: sorted(waiting(w)) == [("m2",), ("m3",)], lambda: f"m2 and m3 in outbox, not {waiting(w)}")
+        assert w.json("destinations", "list")["items"] and "paused" in json.dumps(w.json("messages", "explain", "m3"))
+        assert [r[0] for r in w.sql("SELECT act FROM outbox_audit WHERE message_id = 'm1'")] == ["force"]
+        w.hikyaku("destinations", "resume", "crm", *WHY)
+        w.arrived_at("crm", 3)
 
 
 if __name__ == "__main__":

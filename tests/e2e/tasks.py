@@ -436,6 +436,10 @@ def a_scheduled_task_is_never_early_and_runs_at_once_when_asked():
         until(lambda: w.receiver.arrived("tomorrow"), "the task that was run")
         until(lambda: w.message("tomorrow")[0] == "sent", "it to be settled")
         w.bad(404, "NOT_FOUND", "POST", QUEUE + "/tasks/tomorrow:run", {})
+        w.good("POST", QUEUE + ":pause", {}, role="operator")
+        w.task(name="held")
+        w.good("POST", QUEUE + "/tasks/held:run", {}, role="operator")
+        until(lambda: w.receiver.arrived("held"), "the task that was run though its queue is paused")
 
 
 @test

@@ -389,6 +389,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .cancel_refs = hk_pa_cancel_refs,
     .restore_refs = hk_pa_restore_refs,
     .retry = hk_pa_retry,
+    .force = hk_pa_force,
     .pause = pa_pause,
     .definitions = hk_pa_definitions,
     .definitions_of = hk_pa_definitions_of,

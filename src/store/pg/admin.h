@@ -99,6 +99,8 @@ enum hk_code hk_pa_cancel(struct hk_admin *admin, const struct hk_act *act, stru
                           struct hk_err *err);
 enum hk_code hk_pa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                          struct hk_err *err);
+enum hk_code hk_pa_force(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
 
 enum hk_code hk_pa_cancel_refs(struct hk_admin *admin, const struct hk_refs_act *act,
                                struct hk_refs_done *out, struct hk_err *err);

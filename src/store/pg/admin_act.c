@@ -27,7 +27,7 @@
 #include "base/str.h"
 #include "store/pg/admin.h"
 
-/* Columns of HK_PA_CANCEL and HK_PA_RETRY. */
+/* Columns of HK_PA_CANCEL, HK_PA_RETRY and HK_PA_FORCE. */
 enum {
     C_PLACE,
     C_ID,
@@ -167,6 +167,8 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
         else
             refused = check(pg, res, act, verb, done.now_ms, err);
     }
+    if (res && refused == HK_OK && PQntuples(res) > 0 && hk_pg_i64(res, 0, C_CHANGED) < 0)
+        refused = hk_force_refused(act, err);
     if (res && refused == HK_OK && PQntuples(res) > 0) {
         done.changed = (size_t)hk_pg_i64(res, 0, C_CHANGED);
         done.unchanged = (size_t)PQntuples(res) - done.changed;
@@ -194,5 +196,12 @@ enum hk_code hk_pa_retry(struct hk_admin *admin, const struct hk_act *act, struc
                          struct hk_err *err)
 {
     static const struct verb verb = {"make a message due", HK_PA_RETRY, HK_EV_CLAIM};
+    return act_on(admin, &verb, act, out, err);
+}
+
+enum hk_code hk_pa_force(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err)
+{
+    static const struct verb verb = {"force a message", HK_PA_FORCE, HK_EV_CLAIM};
     return act_on(admin, &verb, act, out, err);
 }

@@ -546,11 +546,11 @@ static void add_renewal(struct hk_store *store, struct exchanging *t)
     hk_pg_add_read(&store->pg, HK_PG_RENEW, &a, read_renewal, t);
 }
 
-/* Of one that only renews nobody needs to know what became of it. */
+/* Of one that only renews nobody needs to know what became of it. Seats that a standby has forgotten are nobody's. */
 static void add_mark(struct hk_store *store, struct exchanging *t)
 {
     struct hk_pg_args a = {0};
-    t->marked = t->x->n_settles || claims_any(t) || store->strays;
+    t->marked = t->x->n_settles || t->x->n_seats || claims_any(t) || store->strays;
     if (!t->marked)
         return;
     hk_pg_arg_i64(&store->pg, &a, t->x->lane);
@@ -707,6 +707,7 @@ static void prepare(struct hk_store *store, struct exchanging *t)
     t->members = hk_pg_alloc(pg, x->n_wants, sizeof *t->members);
     t->done->messages = hk_pg_alloc(pg, x->n_wants, sizeof *t->done->messages);
     t->done->grants = hk_pg_alloc(pg, x->n_quotas, sizeof *t->done->grants);
+    t->done->seats = hk_pg_alloc(pg, x->n_seats, sizeof *t->done->seats);
     if (!reserve_lost(&store->lost, store->lost.n_settles + x->n_settles) ||
         !hk_manifests_reserve(&store->claims, x->n_wants))
         hk_pg_fail(pg, HK_NOMEM, "out of memory");

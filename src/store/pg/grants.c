@@ -42,7 +42,7 @@ static const struct privilege for_relay[] = {
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
-    {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket, @outbox_api_calls", NULL},
+    {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket, @outbox_seats, @outbox_api_calls", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_destination_def, @outbox_task", NULL},
     {"SELECT, UPDATE", "@outbox_definitions", NULL},
     {"SELECT, INSERT, UPDATE", "@outbox_tokens", NULL},
@@ -63,7 +63,7 @@ static const struct privilege for_viewer[] = {
     {"SELECT",
      "@outbox, @outbox_relay, @outbox_exchange, @outbox_shard, @outbox_claim, @outbox_retry, @outbox_stuck, @outbox_sent, "
      "@outbox_cancelled, @dead_letters, @dead_letter_versions, @outbox_redrive, @outbox_job, @outbox_attempts, @outbox_destination, @outbox_destination_def, @outbox_definitions, @outbox_task, @outbox_quota, "
-     "@outbox_bucket, @outbox_turn, @outbox_figures, @outbox_series, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
+     "@outbox_bucket, @outbox_seats, @outbox_turn, @outbox_figures, @outbox_series, @outbox_alert, @outbox_alert_look, @outbox_notice, @outbox_mute, "
      "@outbox_audit, @outbox_audit_letters, @outbox_audit_messages, @outbox_audit_of_letters, @outbox_meta, @outbox_messages",
      NULL},
     {"SELECT (" TOKEN_COLUMNS ")", "@outbox_tokens", NULL},

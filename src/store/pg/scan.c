@@ -160,6 +160,8 @@ static enum hk_pg_id statement_of(const struct hk_scan *scan, bool whole)
 {
     if (whole)
         return scan->destination ? HK_PG_SCAN_DEST_WHOLE : HK_PG_SCAN_WHOLE;
+    if (scan->forced)
+        return HK_PG_SCAN_FORCED;
     if (scan->source == HK_FROM_RETRY)
         return scan->key ? HK_PG_SCAN_RETRY_KEY : HK_PG_SCAN_RETRY;
     if (scan->late)
@@ -281,7 +283,7 @@ static void read_ahead(struct hk_store *store, const struct hk_scan *scan)
 enum hk_code hk_pg_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
                         struct hk_err *err)
 {
-    if ((scan->source == HK_FROM_RETRY || scan->key) && !scan->destination)
+    if (((scan->source == HK_FROM_RETRY && !scan->forced) || scan->key) && !scan->destination)
         return hk_err_set(err, HK_INVALID, "a scan of retries or of a key needs a destination");
     hk_pg_relay_call(store);
     struct hk_heads *heads = &store->heads;

@@ -33,7 +33,7 @@ uint32_t hk_pg_schema_wanted(void)
     "'@outbox_cancelled', '@dead_letters', '@outbox_attempts', '@outbox_destination', '@outbox_quota', '@outbox_bucket', '@outbox_audit', " \
     "'@outbox_meta', '@outbox_turn', '@outbox_messages', '@dead_letter_versions', '@outbox_redrive', '@outbox_exchange', "                  \
     "'@outbox_audit_letters', '@outbox_audit_of_letters', '@outbox_tokens', '@outbox_api_calls', '@outbox_job', '@outbox_series', "         \
-    "'@outbox_audit_messages', '@outbox_destination_def', '@outbox_definitions', '@outbox_task'"
+    "'@outbox_audit_messages', '@outbox_destination_def', '@outbox_definitions', '@outbox_task', '@outbox_seats'"
 
 /* Is there an outbox_meta that could be ours; and which of our names is taken first? */
 #define LOOK                                                                                                 \

@@ -327,6 +327,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .cancel_refs = hk_sa_cancel_refs,
     .restore_refs = hk_sa_restore_refs,
     .retry = hk_sa_retry,
+    .force = hk_sa_force,
     .pause = sa_pause,
     .definitions = hk_sa_definitions,
     .definitions_of = hk_sa_definitions_of,

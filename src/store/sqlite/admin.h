@@ -114,6 +114,8 @@ enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, stru
                           struct hk_err *err);
 enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
                          struct hk_err *err);
+enum hk_code hk_sa_force(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err);
 /* Moves a row of outbox or outbox_retry, which nobody has in hand, to outbox_cancelled: its id there. */
 int64_t hk_sa_cancel_row(struct hk_store *store, struct hk_ref row, const struct hk_act *act, int64_t now_ms);
 enum hk_code hk_sa_cancel_refs(struct hk_admin *admin, const struct hk_refs_act *act,

@@ -306,6 +306,35 @@ static bool retry_one(struct hk_store *store, const struct target *t, const stru
     return true;
 }
 
+/* One that was not tried and has a key must stay: what was written before it may wait in outbox yet. */
+static bool may_force(struct hk_store *store, const struct target *t)
+{
+    if (t->place != HK_IN_OUTBOX)
+        return true;
+    sqlite3_stmt *q = hk_sa_prepare(store, hk_sa_texts[HK_SA_HAS_KEY]);
+    hk_sq_bind_i64(store, q, 1, t->id);
+    bool keyed = hk_sq_row(store, q);
+    sqlite3_finalize(q);
+    return t->destination.len && !(keyed && t->due_ms <= hk_sq_clock(store));
+}
+
+static bool force_one(struct hk_store *store, const struct target *t, const struct hk_act *act,
+                      int64_t now_ms)
+{
+    const char *const move[] = {hk_sa_texts[HK_SA_MOVE], hk_sa_texts[HK_SA_MOVE_BARE]};
+    bool fresh = t->place == HK_IN_OUTBOX;
+    int64_t id = t->id;
+    now_ms = hk_sq_clock(store);
+    if (fresh) {
+        id = copy_row(store, (struct hk_ref){t->place, t->id}, move, HK_SQ_RETRY, now_ms, act);
+        run_on(store, hk_sa_texts[HK_SA_DROP], t->id, now_ms, act);
+    }
+    hk_sq_set_aside(store, (struct hk_sq_place){HK_SQ_RETRY, id});
+    run_on(store, hk_sa_texts[fresh ? HK_SA_FORCE_MOVED : HK_SA_FORCE_RETRY], id, now_ms, act);
+    hk_sq_put_back(store);
+    return true;
+}
+
 struct verb {
     const char *name, *doing;
     enum hk_event event;
@@ -326,6 +355,9 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
     look_again(store, act, &targets);
     if (hk_sq_ok(store)) {
         enum hk_code refused = check(store, act, &targets, verb->event, done.now_ms, err);
+        for (size_t i = 0; verb->one == force_one && refused == HK_OK && i < targets.n; i++)
+            if (!may_force(store, &targets.items[i]))
+                refused = hk_force_refused(act, err);
         if (refused != HK_OK && hk_sq_ok(store)) {
             hk_sq_rollback(store);
             return refused;
@@ -357,5 +389,12 @@ enum hk_code hk_sa_retry(struct hk_admin *admin, const struct hk_act *act, struc
                          struct hk_err *err)
 {
     static const struct verb verb = {"retry", "make a message due", HK_EV_CLAIM, retry_one};
+    return act_on(admin, &verb, act, out, err);
+}
+
+enum hk_code hk_sa_force(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,
+                         struct hk_err *err)
+{
+    static const struct verb verb = {"force", "force a message", HK_EV_CLAIM, force_one};
     return act_on(admin, &verb, act, out, err);
 }

@@ -137,6 +137,8 @@ static uint64_t payload_bytes(struct sizer *sizer, const char *type, int64_t id)
 
 static enum hk_sq_id statement_of(const struct hk_scan *scan)
 {
+    if (scan->forced)
+        return HK_SQ_SCAN_FORCED;
     if (scan->source == HK_FROM_RETRY)
         return scan->key ? HK_SQ_SCAN_RETRY_KEY : HK_SQ_SCAN_RETRY;
     return scan->key ? HK_SQ_SCAN_KEY : scan->destination ? HK_SQ_SCAN_DEST : HK_SQ_SCAN;
@@ -156,6 +158,10 @@ static sqlite3_stmt *start_scan(struct hk_store *store, enum hk_sq_id id, const 
         hk_sq_bind_i64(store, q, 1, all || limit == 0 ? heads->last_id : heads->last_id + 1);
     }
     hk_sq_bind_i64(store, q, 2, limit);
+    if (scan->forced) {
+        hk_sq_bind_i64(store, q, 3, heads->last_due_ms);
+        return q;
+    }
     if (scan->destination)
         hk_sq_bind_text(store, q, 3, hk_str_of(scan->destination));
     if (scan->key)
@@ -213,7 +219,7 @@ static void scan_rows(struct hk_store *store, const struct hk_scan *scan, struct
 enum hk_code hk_sq_scan(struct hk_store *store, const struct hk_scan *scan, const struct hk_heads **out,
                         struct hk_err *err)
 {
-    if ((scan->source == HK_FROM_RETRY || scan->key) && !scan->destination)
+    if (((scan->source == HK_FROM_RETRY && !scan->forced) || scan->key) && !scan->destination)
         return hk_err_set(err, HK_INVALID, "a scan of retries or of a key needs a destination");
     hk_sq_call(store);
     struct hk_heads *heads = &store->heads;

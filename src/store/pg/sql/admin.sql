@@ -606,6 +606,21 @@ moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination
   WHERE late.place = 0 AND x.id = late.id AND x.claim IS NULL RETURNING 1){AUDIT(retry; {HURRIED})}
 {OUTCOME({HURRIED})}
 
+-- The same, whatever guards its destination. Not one that names no destination, nor one that was not tried and has a key: what was written
+-- before it may wait in outbox yet, and it must not overtake that. -1 = it is one of those.
+--@ statement FORCE
+{TARGETS}, barred AS MATERIALIZED (SELECT count(*) AS n FROM t JOIN @outbox o ON o.id = t.id
+  WHERE t.place = 1 AND (coalesce(o.destination, '') = '' OR (o.message_key <> '' AND t.due_ms <= {NOW}))),
+go AS MATERIALIZED (SELECT t.place, t.id FROM t, ok, barred WHERE ok.yes AND barred.n = 0),
+fresh AS (DELETE FROM @outbox x USING go WHERE go.place = 1 AND x.id = go.id RETURNING x.*),
+moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
+  max_attempts, created_at, due_ms, deferred, forced, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
+  t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, true, payload FROM fresh t
+  RETURNING 1), hurried AS (UPDATE @outbox_retry x SET forced = true, due_ms = CASE WHEN x.last_attempt_ms > 0
+  THEN least(x.last_attempt_ms, {NOW}) ELSE least(x.due_ms, {NOW}) END, not_before = NULL FROM go
+  WHERE go.place = 0 AND x.id = go.id AND x.claim IS NULL RETURNING 1){AUDIT(force; {HURRIED})}
+{OUTCOME(CASE WHEN (SELECT n FROM barred) > 0 THEN -1 ELSE {HURRIED} END)}
+
 -- $1 the time, $2 message_id, $3 destination or NULL: the time, and what has become of it (1 dead, 2 cancelled,
 -- 3 sent)
 --@ statement FATE
@@ -1139,7 +1154,7 @@ FROM (SELECT string_agg(w.name, ', ') || ' on ' || w.t FROM (SELECT v.t, p.name
   'SELECT,INSERT'), ('@outbox_audit_letters', 'SELECT,INSERT'), ('@outbox_audit_messages', 'SELECT,INSERT'), ('@outbox_shard', 'SELECT,UPDATE'),
   ('@outbox_exchange', 'SELECT,INSERT,DELETE'), ('@outbox_sent', 'SELECT,INSERT,DELETE'), ('@outbox_cancelled',
   'SELECT,INSERT,DELETE'), ('@outbox_attempts', 'SELECT,INSERT,DELETE'), ('@outbox_audit', 'SELECT,INSERT,DELETE'),
-  ('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'),
+  ('@outbox_destination', 'SELECT,INSERT,UPDATE'), ('@outbox_bucket', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_seats', 'SELECT,INSERT,UPDATE,DELETE'),
   ('@outbox_figures', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_series', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_meta', 'SELECT'), ('@outbox_alert',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_notice', 'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_mute',
   'SELECT,INSERT,UPDATE,DELETE'), ('@outbox_alert_look', 'SELECT,UPDATE'), ('@outbox_turn', 'SELECT,UPDATE'), ('@outbox_destination_def',

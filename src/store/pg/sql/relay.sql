@@ -297,6 +297,54 @@ made AS (INSERT INTO @outbox_bucket (destination, probe, turn, tokens, at_ms)
   ELSE ceil(greatest(1 - (q.had - least(q.want, floor(q.had))), 0) * 1000 / q.rate)::bigint END
 FROM q LEFT JOIN made m ON m.destination = q.name AND m.probe = q.probe
 
+-- ---- seats: src/core/engine_seats.c ----
+-- $1 now, $2 lane, $3 destinations, $4 how many there are of each, $5 how many the lane keeps, $6 how many it wants. Gives the place of
+-- what was asked, was it written, how many the lane has, and with how many it is to go on (NULL: nobody waits). The book is taken as a
+-- bucket is, above: what another relay has in hand is not written this time.
+--
+-- o: what the others have, by the book; a lane that is gone has nothing, and one that has not asked for a second does not wait.
+-- d: what each needs to have its fair share, and who has waited longer than the one that asks. The rest may be had by anybody.
+--@ fragment SEATS_FRESH_MS
+1000
+
+--@ fragment SEATS
+WITH t AS MATERIALIZED (SELECT coalesce($1::bigint, {CLOCK_MS}) AS now),
+q AS MATERIALIZED (SELECT u.n, u.name, u.most, u.hold, u.want, w.turn, k.at, k.lanes, k.held, k.wants, k.since_ms,
+  k.asked_ms, t.now FROM t CROSS JOIN unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+  WITH ORDINALITY AS u (name, most, hold, want, n) LEFT JOIN LATERAL (SELECT b.turn FROM @outbox_seats b
+  WHERE b.destination = u.name ORDER BY b.turn DESC LIMIT 1) w ON true LEFT JOIN LATERAL (SELECT b.ctid AS at, b.*
+  FROM @outbox_seats b WHERE b.destination = u.name AND b.turn = w.turn FOR UPDATE SKIP LOCKED) k ON true),
+e AS MATERIALIZED (SELECT q.n, x.lane, x.held, x.want, x.since, x.asked, CASE
+  WHEN q.now - x.asked < {SEATS_FRESH_MS} THEN greatest(x.want, x.held) ELSE x.held END AS needs
+  FROM q CROSS JOIN LATERAL unnest(q.lanes, q.held, q.wants, q.since_ms, q.asked_ms) AS x (lane, held, want, since,
+  asked) WHERE EXISTS (SELECT 1 FROM @outbox_relay r WHERE r.lane = x.lane)),
+o AS MATERIALIZED (SELECT q.n, coalesce(sum(e.held), 0)::bigint AS taken,
+  (count(*) FILTER (WHERE e.needs > 0) + CASE WHEN q.want > 0 THEN 1 ELSE 0 END)::bigint AS sharers,
+  coalesce((SELECT CASE WHEN m.want > m.held THEN m.since END FROM e m WHERE m.n = q.n
+  AND m.lane = $2::bigint), q.now) AS since FROM q LEFT JOIN e ON e.n = q.n AND e.lane <> $2::bigint
+  GROUP BY q.n, q.want, q.now),
+s AS MATERIALIZED (SELECT o.*, CASE WHEN o.sharers > 0 THEN greatest(q.most / o.sharers, 1) ELSE 1 END AS share,
+  q.most - o.taken - q.hold AS free FROM o JOIN q ON q.n = o.n),
+d AS MATERIALIZED (SELECT s.n, coalesce(sum(least(e.needs, s.share) - e.held), 0)::bigint AS needed,
+  coalesce(sum(least(e.needs, s.share) - e.held) FILTER (WHERE (e.since, e.lane) < (s.since, $2::bigint)), 0)::bigint
+  AS ahead FROM s LEFT JOIN e ON e.n = s.n AND e.lane <> $2::bigint AND least(e.needs, s.share) > e.held
+  GROUP BY s.n),
+g AS MATERIALIZED (SELECT q.n, q.name, q.turn, q.at, q.want, q.now, s.since, s.share, s.sharers, q.most, q.hold,
+  greatest(0, least(q.want - q.hold, greatest(least(s.share - q.hold, s.free - d.ahead), s.free - d.needed))) AS more,
+  s.free, d.needed FROM q JOIN s ON s.n = q.n JOIN d ON d.n = q.n),
+b AS MATERIALIZED (SELECT g.n, array_agg(x.lane ORDER BY x.lane) AS lanes, array_agg(x.held ORDER BY x.lane) AS held,
+  array_agg(x.want ORDER BY x.lane) AS wants, array_agg(x.since ORDER BY x.lane) AS since_ms,
+  array_agg(x.asked ORDER BY x.lane) AS asked_ms FROM g CROSS JOIN LATERAL (SELECT e.lane, e.held, e.want, e.since,
+  e.asked FROM e WHERE e.n = g.n AND e.lane <> $2::bigint UNION ALL SELECT $2::bigint, g.hold + g.more, g.want, CASE
+  WHEN g.more > 0 THEN g.now ELSE g.since END, g.now) x GROUP BY g.n),
+z AS (DELETE FROM @outbox_seats b WHERE b.ctid = ANY (ARRAY(SELECT q.at FROM q))),
+made AS (INSERT INTO @outbox_seats (destination, turn, lanes, held, wants, since_ms, asked_ms)
+  SELECT g.name, coalesce(g.turn, 0) + 1, b.lanes, b.held, b.wants, b.since_ms, b.asked_ms FROM g JOIN b ON b.n = g.n
+  WHERE g.turn IS NULL OR g.at IS NOT NULL ORDER BY g.name ON CONFLICT DO NOTHING RETURNING destination)
+SELECT g.n, m.destination IS NOT NULL, g.hold + g.more, CASE WHEN g.needed > g.free - g.more THEN greatest(CASE
+  WHEN g.most >= g.sharers THEN g.share ELSE 0 END, CASE WHEN g.more > 0 THEN g.hold + g.more ELSE 0 END) END
+FROM g LEFT JOIN made m ON m.destination = g.name
+
 --@ fragment CIRCUITS
 INSERT INTO @outbox_destination (name, paused, since_ms, open_until_ms)
 SELECT u.name, false, {NOW}, u.until
@@ -656,7 +704,7 @@ SELECT pg_current_xact_id()
 --@ statement DESTS
 {DESTS}
 
---@ columns H of SCAN, SCAN_LATE, SCAN_DEST, SCAN_KEY, SCAN_RETRY, SCAN_RETRY_KEY
+--@ columns H of SCAN, SCAN_LATE, SCAN_DEST, SCAN_KEY, SCAN_RETRY, SCAN_RETRY_KEY, SCAN_FORCED
 ID, DESTINATION, EVENT_TYPE, KEY, NOT_BEFORE, EXPIRES, MAX_ATTEMPTS, ENCODING, PAYLOAD_BYTES, HUGE, CRASHES, DUE,
 FIRST, NOW
 
@@ -675,6 +723,13 @@ FIRST, NOW
 
 --@ statement SCAN_RETRY
 {DUE_HEADS(@outbox_retry r WHERE {NAME(r)} = {THIS($5)} AND)}
+
+-- Those that people have forced, of any destination, when they are due or not. $5 after which due time.
+--@ statement SCAN_FORCED
+SELECT h.*, n.now
+FROM (SELECT {NOW} AS now OFFSET 0) n LEFT JOIN LATERAL (SELECT {HEAD(r)}, r.crashes, r.due_ms, {KEY_FIRST} AS first
+  FROM @outbox_retry r WHERE r.forced AND r.claim IS NULL AND (r.due_ms, r.id) > ($5::bigint, $3::bigint)
+  AND {OURS($2; r)} ORDER BY r.due_ms, r.id LIMIT $4::bigint) h ON true
 
 -- By key first: in the order of due times a key's few rows would be sought among all of the destination's.
 --@ statement SCAN_RETRY_KEY
@@ -812,6 +867,9 @@ DELETE FROM @outbox_claim WHERE lane = $1::bigint AND claim <> ALL ($2::bigint[]
 --@ statement CIRCUITS
 {CIRCUITS}
 
+--@ statement SEATS
+{SEATS}
+
 -- settle.c
 -- ---- settles ----
 --@ statement SENT
@@ -855,7 +913,7 @@ WITH {GONE_RETRY}, i AS ({TO_RETRY} d.original_outbox_id, d.message_id, u.name, 
 -- $6 due, $7 was an attempt made?, $8 … what it has been through. The wait and the attempt that it follows go by one clock, also where
 -- the one before was made by a clock that was ahead.
 --@ statement UPDATE_RETRY
-WITH d AS (UPDATE @outbox_retry r SET claim = NULL, deferred = false, destination = {RESOLVED($5::text;
+WITH d AS (UPDATE @outbox_retry r SET claim = NULL, deferred = false, forced = false, destination = {RESOLVED($5::text;
   r.destination)}, due_ms = $6, crashes = CASE WHEN $7::boolean THEN 0 ELSE r.crashes
   END, ({PAST}) = ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, {MARK}, $17, CASE WHEN $7 THEN $18 ELSE r.last_attempt_ms END,
   coalesce($19, r.last_cause), coalesce($20, r.last_error), r.possibly_delivered OR $21) {ON_RETRY}

@@ -252,6 +252,17 @@ DELETE FROM outbox_retry WHERE id = ?1
 UPDATE outbox_retry SET due_ms = CASE WHEN last_attempt_ms > 0 THEN min(last_attempt_ms, ?2) ELSE ?2 END, not_before = NULL
 WHERE id = ?1
 
+--@ statement FORCE_RETRY
+UPDATE outbox_retry SET forced = 1, due_ms = CASE WHEN last_attempt_ms > 0 THEN min(last_attempt_ms, ?2)
+  ELSE min(due_ms, ?2) END, not_before = NULL
+WHERE id = ?1
+
+--@ statement FORCE_MOVED
+UPDATE outbox_retry SET forced = 1 WHERE id = ?1
+
+--@ statement HAS_KEY
+SELECT 1 FROM outbox NOT INDEXED WHERE id = ?1 AND message_key <> ''
+
 -- ---- admin_bulk.c ----
 
 -- ?1 the row that was cancelled, ?2 what it is now

@@ -98,6 +98,12 @@ WHERE claim IS NULL AND destination = ?3 AND due_ms <= ?6 AND (deferred = 0 OR d
   AND (due_ms, id) > (?5, ?1)
 ORDER BY due_ms, id LIMIT ?2
 
+-- Those that people have forced, of any destination, when they are due or not.
+--@ fragment OF_FORCED
+FROM outbox_retry r INDEXED BY outbox_retry_forced
+WHERE forced = 1 AND claim IS NULL AND (due_ms, id) > (?3, ?1)
+ORDER BY due_ms, id LIMIT ?2
+
 --@ fragment OF_RETRY_KEY
 FROM outbox_retry r INDEXED BY outbox_retry_key
 WHERE destination = ?3 AND message_key = ?4 AND message_key IS NOT NULL AND claim IS NULL AND due_ms <= ?6
@@ -253,7 +259,7 @@ SELECT max(id) FROM outbox_audit NOT INDEXED
 {DESTS}
 
 -- Heads; each with a _BARE form that reads nothing that may be huge. Same order of columns everywhere.
---@ columns H of SCAN, SCAN_BARE, SCAN_RETRY, SCAN_RETRY_BARE, SCAN_RETRY_KEY, SCAN_RETRY_KEY_BARE
+--@ columns H of SCAN, SCAN_BARE, SCAN_RETRY, SCAN_RETRY_BARE, SCAN_RETRY_KEY, SCAN_RETRY_KEY_BARE, SCAN_FORCED, SCAN_FORCED_BARE
 ID, DESTINATION, EVENT_TYPE, KEY, NOT_BEFORE, EXPIRES, MAX_ATTEMPTS, ENCODING, PAYLOAD_TYPE, CRASHES, DUE, FIRST
 
 -- Heads; each with a _BARE form that reads nothing that may be huge. Same order of columns everywhere.
@@ -286,6 +292,12 @@ SELECT id, {HEAD}, crashes, due_ms, {FIRST} {OF_RETRY_KEY}
 
 --@ statement SCAN_RETRY_KEY_BARE
 SELECT id, {BARE}, crashes, due_ms, 1 {OF_RETRY_KEY}
+
+--@ statement SCAN_FORCED
+SELECT id, {HEAD}, crashes, due_ms, {FIRST} {OF_FORCED}
+
+--@ statement SCAN_FORCED_BARE
+SELECT id, {BARE}, crashes, due_ms, 1 {OF_FORCED}
 
 -- A key over 256 KiB holds nobody: no message that has it can be sent, and it may be a gigabyte.
 --@ fragment HOLDS
@@ -445,7 +457,7 @@ FROM outbox_retry
 WHERE id = ?1
 
 --@ statement UPDATE_RETRY
-UPDATE outbox_retry SET claim = NULL, deferred = 0, destination = {RESOLVED}, due_ms = ?3, crashes = CASE
+UPDATE outbox_retry SET claim = NULL, deferred = 0, forced = 0, destination = {RESOLVED}, due_ms = ?3, crashes = CASE
   WHEN ?6 THEN 0 ELSE crashes END, ({PAST}) = ({PAST_KEPT})
 WHERE id = ?1
 

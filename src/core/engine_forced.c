@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages that a person has forced: they go now, whatever guards their destination. Pause, breaker, rate, concurrency and fair shares
+ * are not asked, nor does a forced attempt tell the breaker. What is kept to: the order of its key, the relay's own places and bytes,
+ * a drain, the lease, and that a destination which this relay cannot use takes nothing. Of each destination so many are in flight
+ * at once.
+ *
+ * The store marks such a row, and takes the mark away with the attempt. Only a person's act sets it, and polls tell that people have
+ * acted: then the engine looks for marked rows, of all destinations with one scan. So nobody pays for it who does not force. */
+#include "core/engine_impl.h"
+
+enum {
+    MOST = 16,           /* in flight at once, of a destination */
+    LOOK_MIN_MS = 50,    /* people may act often, as a redrive does */
+    LOOK_AGAIN_MS = 1000 /* at those that could not be taken: a key is held, a destination cannot be used */
+};
+
+void hk_forced_look(struct hk_engine *e, int64_t now_ms)
+{
+    int64_t at_ms = e->forced.look ? hk_ms_earlier(e->forced.look_at_ms, now_ms) : now_ms;
+    e->forced.look = true;
+    e->forced.look_at_ms = at_ms;
+    e->forced.left = false;
+    e->forced.after_due_ms = INT64_MIN;
+    e->forced.after_id = 0;
+}
+
+void hk_forced_polled(struct hk_engine *e, int64_t acts, int64_t now_ms)
+{
+    if (acts == e->forced.acts)
+        return;
+    e->forced.acts = acts;
+    hk_forced_look(e, hk_ms_later(now_ms, e->forced.looked_ms + LOOK_MIN_MS));
+}
+
+int64_t hk_forced_at(const struct hk_engine *e)
+{
+    return e->forced.look && !e->chosen.len ? e->forced.look_at_ms : INT64_MAX;
+}
+
+/* What is chosen and not claimed would be seen again. */
+bool hk_forced_pick(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
+{
+    if (hk_forced_at(e) > now_ms)
+        return false;
+    out->purpose = (struct hk_scan_purpose){.kind = HK_ENGINE_SCAN_FORCED, .dest = HK_NO_DEST};
+    out->scan = (struct hk_scan){.source = HK_FROM_RETRY,
+                                 .forced = true,
+                                 .after_due_ms = e->forced.after_due_ms,
+                                 .after_id = e->forced.after_id,
+                                 .limit = e->options.batch};
+    return true;
+}
+
+void hk_forced_seen(struct hk_engine *e, const struct hk_heads *heads, bool all, int64_t now_ms)
+{
+    struct hk_engine_forced *f = &e->forced;
+    f->left |= !all;
+    f->looked_ms = now_ms;
+    if (heads->more) {
+        f->after_due_ms = heads->last_due_ms;
+        f->after_id = heads->last_id;
+        f->look_at_ms = now_ms;
+        return;
+    }
+    f->look = f->left;
+    f->look_at_ms = now_ms + LOOK_AGAIN_MS;
+    f->left = false;
+    f->after_due_ms = INT64_MIN;
+    f->after_id = 0;
+}
+
+bool hk_forced_fits(const struct hk_dest *d)
+{
+    return !hk_dest_rests(d) && !d->full && d->forced < MOST;
+}
+
+/* Those that were left may fit now. */
+void hk_forced_has_room(struct hk_engine *e, int64_t now_ms)
+{
+    e->forced.look_at_ms = hk_ms_earlier(e->forced.look_at_ms, now_ms);
+}
+
+void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
+{
+    if (d->forced-- == MOST)
+        hk_forced_has_room(e, now_ms);
+}
