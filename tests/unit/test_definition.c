@@ -387,7 +387,7 @@ static enum hk_code draft_with_failures(void)
 static void a_policy_survives_a_lack_of_memory(void **state)
 {
     (void)state;
-    assert_true(fail_each_allocation(draft_with_failures, HK_OK) > 4);
+    assert_true(fail_each_allocation(draft_with_failures, HK_OK) > 0);
 }
 
 int main(void)
