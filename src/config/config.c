@@ -343,6 +343,7 @@ struct hk_config *hk_config_share(const struct hk_config *config)
         const struct hk_config *shown;
         struct hk_config *own;
     } both = {.shown = config};
+
     (void)atomic_fetch_add(&both.own->shared, 1);
     return both.own;
 }

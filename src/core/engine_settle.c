@@ -36,7 +36,8 @@ static struct hk_str copy_str(char **at, struct hk_str s, size_t most)
     X(event_type)                                                                                            \
     X(key)                                                                                                   \
     X(headers)                                                                                               \
-    X(content_type) X(encoding) X(correlation_id) X(traceparent) X(idempotency_key) X(policy) X(last_cause) X(payload)
+    X(content_type)                                                                                          \
+    X(encoding) X(correlation_id) X(traceparent) X(idempotency_key) X(policy) X(last_cause) X(payload)
 
 static bool copy_message(struct hk_slot *slot, const struct hk_message *msg)
 {

@@ -102,7 +102,8 @@ static enum hk_code take_ids(struct stream *s, const struct hk_enqueue_lines_ask
     struct hk_str *ids = hk_pool_alloc(s->mem, n + 1, sizeof *ids);
     for (size_t i = 0; ids && i < n; i++)
         ids[i] = hk_str_of(json_string_value(json_object_get(json_array_get(items, i), "message_id")));
-    enum hk_code rc = ids ? ask->took(ask->arg, ids, n, s->err) : hk_err_set(s->err, HK_NOMEM, "out of memory");
+    enum hk_code rc =
+        ids ? ask->took(ask->arg, ids, n, s->err) : hk_err_set(s->err, HK_NOMEM, "out of memory");
     json_decref(root);
     return rc;
 }
