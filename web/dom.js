@@ -4,4 +4,4 @@ import htm from './vendor/htm.js';
 
 export const html = htm.bind(h);
 export { render };
-export { useState, useEffect, useRef, useCallback, useMemo } from './vendor/hooks.js';
+export { useState, useEffect, useLayoutEffect, useRef, useCallback, useMemo } from './vendor/hooks.js';

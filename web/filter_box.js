@@ -1,5 +1,5 @@
 // The filter language (docs/filters.md) in one line, with completion of its terms and of values that are known.
-import { html, useEffect, useRef, useState } from './dom.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { get } from './api.js';
 import { t } from './i18n.js';
 
@@ -34,15 +34,17 @@ function suggest(kind, text, cursor) {
 
 export function FilterBox({ kind, value, onChange, placeholder }) {
   const [text, setText] = useState(value), [cursor, setCursor] = useState(value.length), [open, setOpen] = useState(false), [at, setAt] = useState(-1), [, again] = useState(0);
-  const box = useRef(null);
+  const box = useRef(null), moved = useRef(false);
   useEffect(() => { setText(value); setCursor(value.length); }, [value]);
-  useEffect(() => { if (document.activeElement === box.current) box.current.setSelectionRange(cursor, cursor); }, [cursor]);
+  // Only where we have put the cursor: what is typed on meanwhile has moved it further.
+  useLayoutEffect(() => { if (moved.current) box.current.setSelectionRange(cursor, cursor); moved.current = false; });
   const choices = open ? suggest(kind, text, cursor) : [];
   const submit = (event) => { event?.preventDefault(); setOpen(false); onChange(text.trim()); };
   const take = (choice) => {
     const from = cursor - choice.word.length;
     setText(text.slice(0, from) + choice.text + text.slice(cursor).trimStart());
     setCursor(from + choice.text.length);
+    moved.current = true;
     setAt(-1);
     setOpen(true);
     box.current.focus();

@@ -64,6 +64,9 @@ HK_API enum hk_errclass hk_code_class(enum hk_code code);
 /* Fills `err` (may be NULL) with a printf-like message, cut at HK_ERR_MESSAGE_MAX - 1 bytes.
  * Returns `code`, so that a failing path reads `return hk_err_set(err, HK_INVALID, "…")`. */
 HK_API enum hk_code hk_err_set(struct hk_err *err, enum hk_code code, const char *fmt, ...) HK_PRINTF(3, 4);
+#ifdef __clang_analyzer__ /* it does not look into other files, and would take the code for any other */
+#define hk_err_set(err, code, ...) ((void)(hk_err_set)(err, code, __VA_ARGS__), (code))
+#endif
 
 #ifdef __cplusplus
 }

@@ -53,7 +53,7 @@ static enum hk_code spawn(const char *const *argv, int out, pid_t *pid, struct h
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     char *words[HK_SEAL_COMMAND_MAX + 1] = {NULL};
-    for (size_t i = 0; argv[i] && i < HK_SEAL_COMMAND_MAX; i++)
+    for (size_t i = 0; i < HK_SEAL_COMMAND_MAX && argv[i]; i++)
         words[i] = (char *)(uintptr_t)argv[i]; /* posix_spawn changes none of them */
     if (posix_spawn_file_actions_init(&files) != 0)
         return hk_err_set(err, HK_NOMEM, "out of memory");

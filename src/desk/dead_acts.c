@@ -506,9 +506,11 @@ struct place {
 static enum hk_code read_place(struct act *a, struct place *out, struct hk_err *err)
 {
     const struct hk_letters *found = NULL;
-    if (sscanf(a->run->cursor, "%" SCNd64 "/%" SCNd64, &out->after, &out->last) == 2)
+    int64_t n[2] = {0, 0};
+    bool begun = hk_job_numbers(a->run, '/', n, 2);
+    *out = begun ? (struct place){.after = n[0], .last = n[1]} : (struct place){.after = 0};
+    if (begun)
         return HK_OK;
-    *out = (struct place){.after = 0};
     enum hk_code rc = a->desk->letters->list(a->desk->admin, &(struct hk_letter_query){.statuses = 0},
                                              &(struct hk_letter_page){.limit = 1}, &found, err);
     if (rc == HK_OK)

@@ -474,10 +474,12 @@ static enum hk_code go_on(struct fix *f, const struct hk_dead_fixed *before, str
  * was at the beginning. */
 static enum hk_code fix_to_last(struct fix *f, struct hk_err *err)
 {
-    int64_t after = 0, last = 0;
+    int64_t n[2] = {0, 0};
     const struct hk_letters *found = NULL;
     enum hk_code rc = HK_OK;
-    if (sscanf(f->run->cursor, "%" SCNd64 "/%" SCNd64, &after, &last) != 2) {
+    bool begun = hk_job_numbers(f->run, '/', n, 2);
+    int64_t after = n[0], last = n[1];
+    if (!begun) {
         rc = f->desk->letters->list(f->desk->admin, &(struct hk_letter_query){.statuses = 0},
                                     &(struct hk_letter_page){.limit = 1}, &found, err);
         after = 0;

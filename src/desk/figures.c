@@ -214,6 +214,7 @@ static enum hk_code read_rows(struct work *w, const struct hk_caller *caller, st
             return hk_err_set(err, HK_TOOBIG,
                               "that is too much to add up at once: ask for a shorter time, or a longer step");
     } while (found->n == w->ask.limit);
+    w->ask.after_destination = (struct hk_str){NULL, 0}; /* its text was here */
     end_interval(w);
     return HK_OK;
 }

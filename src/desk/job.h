@@ -37,6 +37,9 @@ struct hk_job_run {
  * HK_CANCELLED: the batch returns that and has changed nothing. */
 enum hk_code hk_job_hold(struct hk_job_run *run, struct hk_err *err) HK_MUSTCHECK;
 
+/* Numbers of a cursor, with `between` between them. False: it does not hold so many, so the job has not begun. */
+bool hk_job_numbers(const struct hk_job_run *run, char between, int64_t *out, size_t n);
+
 struct hk_op_job {
     /* Makes the request mean the same at any time (ages become points in time), in `mem`. HK_INVALID: it cannot be a job. */
     enum hk_code (*freeze)(struct hk_desk *desk, const struct hk_caller *caller, void *request,

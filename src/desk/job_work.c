@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/parse.h"
 #include "base/str.h"
 #include "desk/job.h"
 #include "desk/whoami.h"
@@ -63,6 +64,15 @@ static void keep_lease(void *arg, const struct hk_progress *progress)
     w->run.cancelled = rc == HK_OK && cancelled;
     if (rc == HK_OK)
         w->renewed_us = now_us;
+}
+
+bool hk_job_numbers(const struct hk_job_run *run, char between, int64_t *out, size_t n)
+{
+    struct hk_str rest = hk_str_of(run->cursor);
+    for (size_t i = 0; i < n; i++)
+        if (hk_parse_i64(hk_str_cut(&rest, between), &out[i], NULL) != HK_OK)
+            return false;
+    return true;
 }
 
 enum hk_code hk_job_hold(struct hk_job_run *run, struct hk_err *err)

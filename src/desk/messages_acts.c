@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
 #include "desk/definitions.h"
@@ -537,21 +536,11 @@ enum {
     MARK_NUMBERS = 4
 };
 
-/* False: it has not begun. */
-static bool read_numbers(const char *cursor, int64_t out[MARK_NUMBERS])
-{
-    struct hk_str rest = hk_str_of(cursor);
-    for (int i = 0; i < MARK_NUMBERS; i++)
-        if (hk_parse_i64(hk_str_cut(&rest, ' '), &out[i], NULL) != HK_OK)
-            return false;
-    return true;
-}
-
 static enum hk_code read_mark(struct act *a, struct mark *out, struct hk_err *err)
 {
     const struct hk_rows *rows = NULL;
     int64_t n[MARK_NUMBERS];
-    if (read_numbers(a->run->cursor, n)) {
+    if (hk_job_numbers(a->run, ' ', n, MARK_NUMBERS)) {
         *out = (struct mark){.resume = true, .after_id = n[1], .after_origin = n[2], .last = n[3]};
         out->place = a->o.kind == HK_MESSAGES_RESTORE ? HK_IN_CANCELLED
                      : n[0] == HK_IN_RETRY            ? HK_IN_RETRY

@@ -248,12 +248,12 @@ HK_OP_RUN(version)
 
 #define INIT_FLAG(name_, help_)                                                                              \
     {                                                                                                        \
-        .name = #name_, .offset = offsetof(struct hk_init_ask, name_), .help = help_                         \
+        .name = #name_, .offset = offsetof(struct hk_init_ask, name_), .help = (help_)                       \
     }
 #define INIT_ROLE(name_, help_)                                                                              \
     {                                                                                                        \
         .name = #name_, .kind = HK_ARG_TEXT, .offset = offsetof(struct hk_init_ask, name_), .value = "ROLE", \
-        .help = help_                                                                                        \
+        .help = (help_)                                                                                      \
     }
 
 static const struct hk_arg init_args[] = {

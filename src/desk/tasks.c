@@ -445,9 +445,9 @@ HK_OP_RUN(run_task)
 
 #define TASK_OP(word, who, asks, gives, does)                                                                \
     {                                                                                                        \
-        .noun = "tasks", .verb = word, .summary = word, .role = who, .store = true,                          \
+        .noun = "tasks", .verb = (word), .summary = (word), .role = (who), .store = true,                    \
         .changes = (who) != HK_ROLE_VIEWER, .request_size = sizeof(struct asks),                             \
-        .result_size = sizeof(struct gives), .run = does                                                     \
+        .result_size = sizeof(struct gives), .run = (does)                                                   \
     }
 
 const struct hk_op hk_op_tasks_create =

@@ -151,7 +151,7 @@ static int by_name(const void *a, const void *b)
 
 static struct outage *find_outage(const struct hk_redriver *rd, struct hk_str name)
 {
-    struct outage key;
+    struct outage key = {.name = ""};
     if (!rd->n_outages || !hk_str_copy(key.name, sizeof key.name, name))
         return NULL;
     return bsearch(&key, rd->outages, rd->n_outages, sizeof key, by_name);

@@ -116,7 +116,7 @@ class Visitor:
     """A person at the dashboard. Counts what a hand does; at the end, nothing that a page must not do may have happened."""
 
     def __init__(self, browser, address, width=1280, locale="en-GB", theme="light"):
-        self.context = browser.browser.new_context(locale=locale, color_scheme=theme, viewport={"width": width, "height": 860},
+        self.context = browser.browser.new_context(locale=locale, color_scheme=theme, reduced_motion="reduce", viewport={"width": width, "height": 860},
                                                    timezone_id="Asia/Tokyo", base_url=f"http://{address}")
         self.context.set_default_timeout(WAIT_MS)
         self.context.add_init_script(WITNESS)

@@ -496,7 +496,7 @@ def without_telemetry_the_rows_own_traceparent_goes_out():
         daemon.stop()
         sent = {r.id: r.headers.get("traceparent") for r in w.receiver.arrived()}
         assert sent == {"a": PARENT, "b": None} and c.n == 0
-        for off in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}):
+        for off in ({"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}):
             daemon = w.daemon(env={"OTEL_EXPORTER_OTLP_ENDPOINT": c.url, **SOON, **off}).ready()
             n = len(w.receiver.arrived())
             w.insert(message_id=f"off-{n}", traceparent=PARENT)
