@@ -48,9 +48,9 @@ function Groups({ filter }) {
 const effective = (filter) => filter || 'status:failed';
 const isDiscarded = (filter) => /\bstatus:discarded\b/.test(filter);
 
-function GroupHead({ group }) {
+function GroupHead({ group, n }) {
   return html`<section class="card"><p><strong>${group.example_error || group.reason_code}</strong></p>
-    <p class="soft">${t('dead.group_line', { n: group.letters, destination: group.destination, reason: group.reason_code })} · ${t('col.first')}: <${Time} at=${group.first_failed_at} /> · ${t('col.last')}: <${Time} at=${group.last_failed_at} /></p></section>`;
+    <p class="soft">${t('dead.group_line', { n, destination: group.destination, reason: group.reason_code })} · ${t('col.first')}: <${Time} at=${group.first_failed_at} /> · ${t('col.last')}: <${Time} at=${group.last_failed_at} /></p></section>`;
 }
 
 // One page at a time: however many there are, the browser draws fifty. The address holds the page, so that back goes back.
@@ -78,7 +78,7 @@ function Letters({ filter, after, page }) {
   const which = marked.size ? { ids: [...marked] } : { filter: effective(filter) };
   const first = items[0], example = first && `${first.message_id} · ${first.event_type} → ${first.destination}`;
   const acts = letterActs();
-  return html`${sums && sums.items.length === 1 && /group:/.test(filter) && html`<${GroupHead} group=${sums.items[0]} />`}
+  return html`${sums && sums.items.length === 1 && /group:/.test(filter) && html`<${GroupHead} group=${sums.items[0]} n=${total} />`}
     <section class="card">
     ${!items.length ? html`<${Empty} title=${t('dead.none')}>${t('dead.none_filter')}<//>` : html`
       <div class="spread"><p><strong>${marked.size ? t('dead.marked', { n: marked.size, total }) : t('dead.all', { n: total })}</strong>

@@ -132,6 +132,7 @@ export default {
   'attention.no_relay': 'No relay is running: messages wait until one is started.',
   'attention.group': '{n} dead letters for {destination} have the same cause:',
   'attention.group_one': '1 dead letter for {destination}:',
+  'attention.group_least': 'At least {n} dead letters for {destination} have the same cause:',
   'attention.paused': '{destination} is paused by {by}.',
   'attention.breaker': '{destination} fails, so its circuit breaker is open.',
   'attention.retrying': '{n} messages for {destination} are being retried.',

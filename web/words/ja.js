@@ -130,6 +130,7 @@ export default {
   'attention.watch': '進捗を見る',
   'attention.no_relay': '稼働中のリレーがありません。起動するまでメッセージは待機します。',
   'attention.group': '{destination} 宛ての {n} 件が同じ原因でデッドレターになっています:',
+  'attention.group_least': '{destination} 宛ての少なくとも {n} 件が同じ原因でデッドレターになっています:',
   'attention.paused': '{destination} は {by} が一時停止しています。',
   'attention.breaker': '{destination} の失敗が続き、サーキットブレーカーが遮断しています。',
   'attention.retrying': '{destination} 宛ての {n} 件をリトライしています。',
