@@ -27,7 +27,7 @@ function Groups({ filter }) {
   const open = (g) => go(['dead'], { tab: 'letters', filter: `group:${g.group}` });
   const at = useRows(all?.items || [], open);
   if (!all) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
-  const bound = all.partial && html`<p class="hint">${t('dead.newest_only', { looked: all.looked, about: all.about || 0 })}</p>`;
+  const bound = all.partial && html`<p class="hint">${t(all.about ? 'dead.newest_only' : 'dead.newest_none', { looked: all.looked, about: all.about })}</p>`;
   if (!all.items.length) return html`<div class="card"><${Empty} title=${t('dead.none')}>${filter ? t('dead.none_filter') : t('dead.none_words')}<//>${bound}</div>`;
   return html`<section class="card"><${Table} at=${at} keyOf=${(g) => g.group} onOpen=${open} rows=${all.items}
     caption=${t('dead.groups_caption', { n: all.letters, groups: all.items.length })} columns=${[

@@ -248,6 +248,7 @@ export default {
   'dead.groups_caption': '{n} open dead letters in {groups} groups',
   'dead.groups_caption_one': '1 open dead letter',
   'dead.more_groups': 'There are more groups: narrow the filter.',
+  'dead.newest_none': 'Only the newest {looked} dead letters were looked at, and there are older ones. Narrow the filter to look at all of them.',
   'dead.newest_only': 'Counted among the newest {looked} dead letters only; about {about} fit in all. Narrow the filter to count all of it.',
   'dead.trend': '{n} in the last 24 hours',
   'dead.trend_table': 'Open dead letters by the hour of their last failure',

@@ -242,6 +242,7 @@ export default {
   'dead.none_filter': 'フィルターに合う未解決のデッドレターはありません。status:any で解決済み・破棄済みも検索できます。',
   'dead.groups_caption': '未解決 {n} 件、{groups} グループ',
   'dead.more_groups': 'ほかにもグループがあります。フィルターで絞り込んでください。',
+  'dead.newest_none': '新しい順に {looked} 件までを調べました。これより古いデッドレターもあります。すべてを調べるにはフィルターで絞り込んでください。',
   'dead.newest_only': '件数は新しい順に {looked} 件までの集計です（該当は全体で約 {about} 件）。すべてを数えるにはフィルターで絞り込んでください。',
   'dead.trend': '直近 24 時間に {n} 件',
   'dead.trend_table': '最後に失敗した時刻ごとの未解決件数',
