@@ -149,11 +149,14 @@ static enum hk_code dead_list(struct hk_desk *desk, const struct hk_caller *call
 /* ---- groups ---- */
 
 static enum hk_code look_at_groups(const struct hk_letter_view *view, const struct hk_letter_query *query,
-                                   uint64_t limit, struct hk_pool *mem, struct hk_letter_groups *out,
-                                   struct hk_err *err)
+                                   const struct hk_dead_groups_ask *ask, struct hk_pool *mem,
+                                   struct hk_letter_groups *out, struct hk_err *err)
 {
+    const struct hk_letter_groups_page page = {.limit = (uint32_t)ask->limit,
+                                               .looks = hk_list_scan(ask->scan, query->match != NULL),
+                                               .after_id = (int64_t)ask->after};
     const struct hk_letter_groups *found = NULL;
-    enum hk_code rc = view->desk->letters->groups(view->desk->admin, query, (uint32_t)limit, &found, err);
+    enum hk_code rc = view->desk->letters->groups_page(view->desk->admin, query, &page, &found, err);
     if (rc != HK_OK)
         return rc;
     *out = *found;
@@ -168,10 +171,12 @@ static enum hk_code look_at_groups(const struct hk_letter_view *view, const stru
     return HK_OK;
 }
 
-/* One question for each group: an index answers it. */
-static enum hk_code add_hours(struct hk_desk *desk, struct hk_letter_groups *groups, struct hk_pool *mem,
-                              struct hk_err *err)
+/* One question for each group: an index answers it. Together they look at as many letters as the groups did, and at none that the groups
+ * did not come to. */
+static enum hk_code add_hours(struct hk_desk *desk, uint64_t scan, struct hk_letter_groups *groups,
+                              struct hk_pool *mem, struct hk_err *err)
 {
+    struct hk_letter_span span = {.from_id = groups->next, .looks = hk_list_scan(scan, false)};
     enum hk_code rc = HK_OK;
     for (size_t i = 0; rc == HK_OK && i < groups->n; i++) {
         struct hk_letter_group *g = &groups->items[i];
@@ -181,7 +186,7 @@ static enum hk_code add_hours(struct hk_desk *desk, struct hk_letter_groups *gro
             return hk_err_set(err, HK_NOMEM, "out of memory");
         memset(hours, 0, HK_LETTER_HOURS * sizeof *hours);
         if (print)
-            rc = desk->letters->hours(desk->admin, print, hours, err);
+            rc = desk->letters->hours(desk->admin, print, &span, hours, err);
         g->hours = hours;
     }
     return rc;
@@ -199,9 +204,9 @@ static enum hk_code dead_groups(struct hk_desk *desk, const struct hk_caller *ca
     hk_letter_query_tells(&filter.query, &caller);
     rc = view_for(desk, caller, &view, err);
     if (rc == HK_OK)
-        rc = look_at_groups(&view, &filter.query, ask->limit, mem, out, err);
+        rc = look_at_groups(&view, &filter.query, ask, mem, out, err);
     if (rc == HK_OK && ask->hours)
-        rc = add_hours(desk, out, mem, err);
+        rc = add_hours(desk, ask->scan, out, mem, err);
     hk_letter_filter_free(&filter);
     return rc;
 }
@@ -443,6 +448,16 @@ static const struct hk_arg groups_args[] = {
      .fallback = LIMIT,
      .value = "N",
      .help = "at most this many (default: 50)"},
+    {.name = "after",
+     .kind = HK_ARG_NUMBER,
+     .offset = offsetof(struct hk_dead_groups_ask, after),
+     .lo = 1,
+     .hi = (double)INT64_MAX,
+     .value = "CURSOR",
+     .help = "go on where an earlier answer ended"},
+    {HK_ARG(hk_dead_groups_ask, scan, HK_ARG_NUMBER, "N",
+            "count this many letters, newest first (default: 30000, or 10000 where payloads are read)"),
+     .lo = 1, .hi = 1000000000},
     {HK_ARG(hk_dead_groups_ask, hours, HK_ARG_FLAG, NULL,
             "with how many open letters of each group failed in each of the last 24 hours")},
     {.name = NULL}};
@@ -483,7 +498,8 @@ const struct hk_op hk_op_dead_groups = {
     .verb = "groups",
     .summary = "show what failed in the same way, the largest group first",
     .details = "Letters of one group have the same destination, reason code and failure class, and the same\n"
-               "error but for ids and numbers. --group narrows every other command down to one.",
+               "error but for ids and numbers. --group narrows every other command down to one. With more\n"
+               "letters than --scan the newest are counted, and a line says so.",
     .route = "GET /dead-letters/groups",
     .role = HK_ROLE_VIEWER,
     .store = true,

@@ -30,7 +30,9 @@ extern const struct hk_op hk_op_dead_list;
 struct hk_dead_groups_ask {
     struct hk_letter_words words;
     uint64_t limit;
-    bool hours; /* also what failed in each of the last 24 hours */
+    uint64_t after; /* `next` of an earlier answer; 0 = from the newest letter */
+    uint64_t scan;  /* letters to look at, newest first; 0: as hk_list_scan */
+    bool hours;     /* also what failed in each of the last 24 hours */
 };
 
 /* The results are struct hk_letter_groups and struct hk_letter_stats (store/letters.h). */

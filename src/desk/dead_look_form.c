@@ -176,7 +176,10 @@ void hk_form_letter_groups(struct hk_form *form, void *result)
     hk_form_uint(form, "letters", &groups->letters);
     hk_form_uint(form, "may_have_arrived", &groups->maybe);
     hk_form_bool(form, "more", &groups->more);
-    hk_form_null(form, "next");
+    hk_form_bool(form, "partial", &groups->partial);
+    hk_form_limit(form, "looked", &groups->looked);
+    hk_form_limit(form, "about", &groups->about);
+    hk_form_id(form, "next", &groups->next);
     hk_form_time(form, "now", &groups->now_ms);
 }
 

@@ -61,7 +61,24 @@ struct hk_letter_groups {
     uint64_t maybe;   /* of them may have arrived */
     bool more;        /* groups were left out */
     bool partial;     /* not every letter was looked at: there are more of them */
+    /* where a page of letters was asked for and is partial, else 0 */
+    uint64_t looked; /* letters that were looked at */
+    uint64_t about;  /* estimate of `letters`, had all of them been looked at; at least `letters` */
+    int64_t next;    /* where to go on: the oldest that was looked at */
     int64_t now_ms;
+};
+
+/* Newest first: so many letters are looked at and no more. */
+struct hk_letter_groups_page {
+    uint32_t limit;   /* groups */
+    uint64_t looks;   /* letters */
+    int64_t after_id; /* `next` of an earlier page; 0 = from the newest */
+};
+
+/* Which letters of a group are counted by the hour: the newest, from this id on. */
+struct hk_letter_span {
+    int64_t from_id; /* 0 = any */
+    uint64_t looks;  /* letters to look at; the call takes off what it looked at */
 };
 
 struct hk_tally {
@@ -290,9 +307,13 @@ struct hk_store_letters_ops {
                           struct hk_err *err);
     enum hk_code (*groups)(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                            const struct hk_letter_groups **out, struct hk_err *err);
+    /* The same of a page of letters, in a bounded time: every number is of what was looked at. */
+    enum hk_code (*groups_page)(struct hk_admin *admin, const struct hk_letter_query *query,
+                                const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
+                                struct hk_err *err);
     /* Open letters of one group by the hour (of UTC) of their last failure: the last one is the hour that has begun. */
-    enum hk_code (*hours)(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
-                          struct hk_err *err);
+    enum hk_code (*hours)(struct hk_admin *admin, const char *fingerprint, struct hk_letter_span *span,
+                          uint64_t out[HK_LETTER_HOURS], struct hk_err *err);
     enum hk_code (*stats)(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);
     /* HK_NOTFOUND. */
     enum hk_code (*show)(struct hk_admin *admin, int64_t id, size_t payload_max,

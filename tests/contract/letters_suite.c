@@ -482,6 +482,7 @@ static void groups_are_counted_by_the_hour(void **state)
                                         "2027-01-13T08:59:59.999Z", "2027-01-12T10:00:00.000Z"};
     const int64_t before_ms = suite_clock_ms;
     uint64_t hours[HK_LETTER_HOURS] = {7};
+    struct hk_letter_span any = {.looks = 1000}, newest = {.from_id = 2, .looks = 10}, one = {.looks = 1};
     struct hk_err err = {0};
     suite_clock_ms = INT64_C(1799832600000); /* 2027-01-13T09:30:00Z */
     struct hk_admin *admin = admin_open();
@@ -492,15 +493,21 @@ static void groups_are_counted_by_the_hour(void **state)
                        times[i], i + 1);
         store_kind->sql(sql);
     }
-    assert_int_equal(letters_ops->hours(admin, "0000000000000001", hours, &err), HK_OK);
+    assert_int_equal(letters_ops->hours(admin, "0000000000000001", &any, hours, &err), HK_OK);
     for (size_t i = 0; i < HK_LETTER_HOURS; i++)
         assert_int_equal(hours[i], i == 0 || i == HK_LETTER_HOURS - 2 ? 1 : i == HK_LETTER_HOURS - 1 ? 2 : 0);
     store_kind->sql("UPDATE dead_letters SET last_failed_at = '2027-01-12T09:59:59.999Z' WHERE id = 4");
     store_kind->sql("UPDATE dead_letters SET status = 'discarded' WHERE id = 3");
-    assert_int_equal(letters_ops->hours(admin, "0000000000000001", hours, &err), HK_OK);
+    assert_int_equal(letters_ops->hours(admin, "0000000000000001", &any, hours, &err), HK_OK);
     for (size_t i = 0; i < HK_LETTER_HOURS; i++)
         assert_int_equal(hours[i], i == HK_LETTER_HOURS - 1 ? 2 : 0);
-    assert_int_equal(letters_ops->hours(admin, "of nothing", hours, &err), HK_OK);
+    assert_int_equal(any.looks,
+                     1000 - 4 - 3); /* all open letters of the group, also those that failed before */
+    assert_int_equal(letters_ops->hours(admin, "0000000000000001", &newest, hours, &err), HK_OK);
+    assert_true(hours[HK_LETTER_HOURS - 1] == 1 && newest.looks == 8); /* 2; 4 failed before */
+    assert_int_equal(letters_ops->hours(admin, "0000000000000001", &one, hours, &err), HK_OK);
+    assert_true(hours[HK_LETTER_HOURS - 1] == 0 && one.looks == 0); /* 4 */
+    assert_int_equal(letters_ops->hours(admin, "of nothing", &any, hours, &err), HK_OK);
     assert_int_equal(hours[HK_LETTER_HOURS - 1], 0);
     admin_ops->close(admin);
     suite_clock_ms = before_ms;
@@ -573,6 +580,74 @@ static void groups_are_what_failed_alike(void **state)
     admin_ops->close(admin);
 }
 
+/* Where a page holds all letters it says the same. */
+static void is_alike_as_one_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                                 const struct hk_letter_groups *all)
+{
+    const struct hk_letter_groups_page page = {.limit = 10, .looks = 10};
+    const struct hk_letter_groups *found = NULL;
+    struct hk_err err = {0};
+    assert_int_equal(letters_ops->groups_page(admin, query, &page, &found, &err), HK_OK);
+    assert_true(!found->partial && found->looked == 0 && found->about == 0 && found->next == 0);
+    assert_true(found->n == all->n && found->letters == all->letters && found->maybe == all->maybe);
+    assert_true(found->now_ms == all->now_ms && !found->more);
+    for (size_t i = 0; i < found->n; i++) {
+        const struct hk_letter_group *a = &all->items[i], *b = &found->items[i];
+        assert_true(a->n == b->n && a->maybe == b->maybe && a->example_id == b->example_id);
+        assert_true(a->first_ms == b->first_ms && a->last_ms == b->last_ms);
+        assert_true(hk_str_eq(a->fingerprint, b->fingerprint) && hk_str_eq(a->reason, b->reason));
+        assert_true(hk_str_eq(a->example_error, b->example_error));
+    }
+}
+
+static void groups_of_a_page_are_of_the_newest_letters(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_letter_groups *groups = NULL;
+    struct hk_err err = {0};
+    fill_many();
+    const struct hk_letter_query open = {.statuses = 1u << HK_LETTER_FAILED};
+    struct hk_letter_groups_page page = {.limit = 10, .looks = 3}; /* 8, 7, 6 */
+    assert_int_equal(letters_ops->groups_page(admin, &open, &page, &groups, &err), HK_OK);
+    assert_true(groups->partial && groups->looked == 3 && groups->letters == 3 && groups->next == 6);
+    assert_true(groups->n == 2 && groups->items[0].n == 2 && groups->items[0].example_id == 7);
+    assert_true(groups->items[1].n == 1 && groups->items[1].example_id == 8);
+    assert_int_equal(groups->about, 8); /* 3 of 3 ids: as many of the 8 up to the first */
+    assert_false(groups->more);
+    page.after_id = groups->next;
+    page.looks = 4; /* 5, 4, 3, 2 */
+    assert_int_equal(letters_ops->groups_page(admin, &open, &page, &groups, &err), HK_OK);
+    assert_true(groups->partial && groups->looked == 4 && groups->next == 2 && groups->about == 5);
+    assert_true(groups->n == 2 && groups->items[0].n == 3 && groups->items[1].n == 1);
+    page.after_id = groups->next; /* the last one, also where the bound is the end */
+    for (page.looks = 1; page.looks < 3; page.looks++) {
+        assert_int_equal(letters_ops->groups_page(admin, &open, &page, &groups, &err), HK_OK);
+        assert_true(!groups->partial && groups->letters == 1 && groups->looked == 0 && groups->next == 0);
+    }
+
+    /* What an index does not serve counts as looked at. */
+    const struct hk_letter_query old = {.before_ms = INT64_C(1799652600500)}; /* 1 and 2 */
+    page = (struct hk_letter_groups_page){.limit = 10, .looks = 9};
+    assert_int_equal(letters_ops->groups_page(admin, &old, &page, &groups, &err), HK_OK);
+    assert_true(groups->partial && groups->looked == 9 && groups->letters == 1 && groups->next == 2);
+    page.looks = 8;
+    assert_int_equal(letters_ops->groups_page(admin, &old, &page, &groups, &err), HK_OK);
+    assert_true(groups->partial && groups->letters == 0 && groups->n == 0 && groups->about == 0);
+    const struct hk_letter_query odd = {.match = matches_odd, .first_id = 3};
+    page.looks = 4; /* 10, 9, 8, 7 */
+    assert_int_equal(letters_ops->groups_page(admin, &odd, &page, &groups, &err), HK_OK);
+    assert_true(groups->partial && groups->looked == 4 && groups->letters == 3 && groups->next == 7);
+    assert_int_equal(groups->about, 6); /* 4 of 8 ids; of 10 the first digit counts */
+    page = (struct hk_letter_groups_page){.limit = 10, .looks = 4, .after_id = 7}; /* 6, 5, 4, 3 */
+    assert_int_equal(letters_ops->groups_page(admin, &odd, &page, &groups, &err), HK_OK);
+    assert_true(!groups->partial && groups->letters == 2 && groups->next == 0);
+    page = (struct hk_letter_groups_page){.limit = 1, .looks = 10};
+    assert_int_equal(letters_ops->groups_page(admin, &open, &page, &groups, &err), HK_OK);
+    assert_true(groups->n == 1 && groups->more && !groups->partial && groups->letters == 8);
+    admin_ops->close(admin);
+}
+
 /* However the groups are made: from an index, from group to group, or letter by letter. */
 static void groups_tell_how_many_may_have_arrived(void **state)
 {
@@ -609,6 +684,7 @@ static void groups_tell_how_many_may_have_arrived(void **state)
                 "case %zu: %d in all, %d of the first\n", i, (int)groups->maybe, (int)groups->items[0].maybe);
         assert_int_equal(groups->maybe, cases[i].all);
         assert_int_equal(groups->items[0].maybe, cases[i].of_first);
+        is_alike_as_one_page(admin, &cases[i].query, groups);
     }
     const struct hk_letter_query open = {.statuses = 1u << HK_LETTER_FAILED};
     assert_int_equal(letters_ops->groups(admin, &open, 1, &groups, &err), HK_OK);
@@ -840,6 +916,7 @@ size_t letters_suite_tests(struct CMUnitTest *out, size_t room)
         TEST(pages_show_every_letter_once_in_both_directions),
         TEST(a_page_with_nothing_asked_for_is_empty),
         TEST(groups_are_what_failed_alike),
+        TEST(groups_of_a_page_are_of_the_newest_letters),
         TEST(groups_are_counted_by_the_hour),
         TEST(groups_tell_how_many_may_have_arrived),
         TEST(stats_count_by_day_reason_type_and_fate),

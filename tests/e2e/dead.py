@@ -193,6 +193,18 @@ def list_groups_stats_and_export_agree():
         assert f"stopped after 4 letters; go on: --after {ids[3]} " in w.run("dead", "list", "--filter", "key:nobody", "--scan", "4")
         end = w.json("dead", "list", "--filter", "key:nobody", "--scan", "9", "--after", str(ids[3]))
         assert (end["items"], end["looked"], end["next"]) == ([], None, None), end
+        assert (groups["letters"], groups["partial"], groups["looked"], groups["about"], groups["next"]) == (9, False, None, None, None), groups
+        about = 4 * (ids[0] - ids[8] + 1) // (ids[0] - ids[3] + 1)  # 9, if no id was left out
+        few = w.json("dead", "groups", "--scan", "4", "--hours")
+        assert (few["letters"], few["partial"], few["looked"], few["about"], few["next"]) == (4, True, 4, about, str(ids[3])), few
+        assert [(g["letters"], sum(g["hours"])) for g in few["items"]] == [(2, 2), (2, 2)], few
+        said = w.run("dead", "groups", "--scan", "4")
+        assert f"counted: only the 4 letters that were looked at, newest first; in all about {about} fit\n" in said, said
+        assert f"\ngo on: --after {ids[3]} (--scan N counts more at once)\n" in said, said
+        others = w.json("dead", "groups", "--scan", "5", "--after", few["next"])
+        assert others["letters"] == 5 and not others["partial"] and others["next"] is None, others
+        none = w.run("dead", "groups", "--filter", "key:nobody", "--scan", "4")
+        assert "counted: only the 4 letters that were looked at, newest first\n" in none and "about" not in none, none
         bad = w.run("dead", "list", "--filter", "reason:HTTP_422 nonsense:1", code=USAGE)
         assert "column" in bad and "nonsense" in bad, bad
 

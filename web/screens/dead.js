@@ -27,7 +27,8 @@ function Groups({ filter }) {
   const open = (g) => go(['dead'], { tab: 'letters', filter: `group:${g.group}` });
   const at = useRows(all?.items || [], open);
   if (!all) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
-  if (!all.items.length) return html`<div class="card"><${Empty} title=${t('dead.none')}>${filter ? t('dead.none_filter') : t('dead.none_words')}<//></div>`;
+  const bound = all.partial && html`<p class="hint">${t(all.about ? 'dead.newest_only' : 'dead.newest_none', { looked: all.looked, about: all.about })}</p>`;
+  if (!all.items.length) return html`<div class="card"><${Empty} title=${t('dead.none')}>${filter ? t('dead.none_filter') : t('dead.none_words')}<//>${bound}</div>`;
   return html`<section class="card"><${Table} at=${at} keyOf=${(g) => g.group} onOpen=${open} rows=${all.items}
     caption=${t('dead.groups_caption', { n: all.letters, groups: all.items.length })} columns=${[
       { name: t('col.letters'), n: true, cell: (g) => html`<strong>${num(g.letters)}</strong>` },
@@ -38,7 +39,7 @@ function Groups({ filter }) {
       { name: t('col.trend'), tight: true, cell: (g) => html`<${Trend} hours=${g.hours} />` },
       { name: t('col.first'), tight: true, cell: (g) => html`<${Time} at=${g.first_failed_at} />` },
       { name: t('col.last'), tight: true, cell: (g) => html`<${Time} at=${g.last_failed_at} />` },
-    ]} /><${HourTable} title=${t('dead.trend_table')} now=${all.now} rows=${all.items.slice(0, 12).map((g) => ({ name: `${g.destination} · ${g.reason_code}`, values: g.hours || [] }))} />${all.more && html`<p class="hint">${t('dead.more_groups')}</p>`}</section>`;
+    ]} /><${HourTable} title=${t('dead.trend_table')} now=${all.now} rows=${all.items.slice(0, 12).map((g) => ({ name: `${g.destination} · ${g.reason_code}`, values: g.hours || [] }))} />${all.more && html`<p class="hint">${t('dead.more_groups')}</p>`}${bound}</section>`;
 }
 
 // ---- letters ----
@@ -47,9 +48,9 @@ function Groups({ filter }) {
 const effective = (filter) => filter || 'status:failed';
 const isDiscarded = (filter) => /\bstatus:discarded\b/.test(filter);
 
-function GroupHead({ group }) {
+function GroupHead({ group, n }) {
   return html`<section class="card"><p><strong>${group.example_error || group.reason_code}</strong></p>
-    <p class="soft">${t('dead.group_line', { n: group.letters, destination: group.destination, reason: group.reason_code })} · ${t('col.first')}: <${Time} at=${group.first_failed_at} /> · ${t('col.last')}: <${Time} at=${group.last_failed_at} /></p></section>`;
+    <p class="soft">${t('dead.group_line', { n, destination: group.destination, reason: group.reason_code })} · ${t('col.first')}: <${Time} at=${group.first_failed_at} /> · ${t('col.last')}: <${Time} at=${group.last_failed_at} /></p></section>`;
 }
 
 // One page at a time: however many there are, the browser draws fifty. The address holds the page, so that back goes back.
@@ -73,11 +74,11 @@ function Letters({ filter, after, page }) {
   const at = useRows(items || [], (l) => go(['dead', l.id]), mark);
   if (!items) return html`<${Loading} />`;
   if (problem) return html`<${Trouble} problem=${problem} />`;
-  const total = sums?.letters ?? items.length;
+  const total = (sums?.partial ? sums.about : sums?.letters) ?? items.length;
   const which = marked.size ? { ids: [...marked] } : { filter: effective(filter) };
   const first = items[0], example = first && `${first.message_id} · ${first.event_type} → ${first.destination}`;
   const acts = letterActs();
-  return html`${sums && sums.items.length === 1 && /group:/.test(filter) && html`<${GroupHead} group=${sums.items[0]} />`}
+  return html`${sums && sums.items.length === 1 && /group:/.test(filter) && html`<${GroupHead} group=${sums.items[0]} n=${total} />`}
     <section class="card">
     ${!items.length ? html`<${Empty} title=${t('dead.none')}>${t('dead.none_filter')}<//>` : html`
       <div class="spread"><p><strong>${marked.size ? t('dead.marked', { n: marked.size, total }) : t('dead.all', { n: total })}</strong>

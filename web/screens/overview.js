@@ -21,7 +21,7 @@ function ofAlerts(alerts, groups) {
 }
 
 function ofGroups(groups) {
-  return groups.items.slice(0, GROUPS).map((g) => ({ level: 'bad', text: t('attention.group', { n: g.letters, destination: g.destination }),
+  return groups.items.slice(0, GROUPS).map((g) => ({ level: 'bad', text: t(groups.partial ? 'attention.group_least' : 'attention.group', { n: g.letters, destination: g.destination }),
     more: g.example_error || g.reason_code, href: link(['dead'], { filter: `group:${g.group}`, tab: 'letters' }), at: g.last_failed_at, go: t('attention.open_group') }));
 }
 

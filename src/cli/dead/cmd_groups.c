@@ -27,6 +27,17 @@ static void add_hours(struct hk_buf *out, const struct hk_letter_group *g)
     (void)hk_buf_addc(out, '\n');
 }
 
+/* How far it came. */
+static void add_bound(struct hk_buf *out, const struct hk_letter_groups *groups)
+{
+    char looked[HK_SHOW_NUMBER], about[HK_SHOW_NUMBER];
+    (void)hk_buf_addf(out, "counted: only the %s letters that were looked at, newest first",
+                      hk_show_count(groups->looked, looked));
+    if (groups->about > 0)
+        (void)hk_buf_addf(out, "; in all about %s fit", hk_show_count(groups->about, about));
+    (void)hk_buf_addf(out, "\ngo on: --after %" PRId64 " (--scan N counts more at once)\n", groups->next);
+}
+
 static void print_groups(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
     const struct hk_letter_groups *groups = result;
@@ -57,6 +68,8 @@ static void print_groups(const struct hk_ask *ask, const void *result, struct hk
                       groups->more ? "more than " : "", groups->n);
     hk_dead_maybe(out, groups->maybe);
     (void)hk_buf_addc(out, '\n');
+    if (groups->partial)
+        add_bound(out, groups);
 }
 
 int hk_cmd_dead_groups(struct hk_cli *cli)

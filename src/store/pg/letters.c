@@ -182,7 +182,7 @@ void hk_pl_arg_query(struct hk_admin *admin, struct hk_pg_args *a, const struct 
 }
 
 /* The index that leaves the fewest letters to look at, as far as one can tell without asking. */
-static enum hk_pl_path path_of(const struct hk_letter_query *q)
+enum hk_pl_path hk_pl_path_of(const struct hk_letter_query *q)
 {
     if (q->message_id)
         return HK_PL_BY_MESSAGE;
@@ -271,7 +271,7 @@ static PGresult *ask_portion(const struct hk_pl_walk *walk, int64_t looks)
 {
     struct hk_pg *pg = &walk->admin->pg;
     struct hk_pg_args a = {.n = 0};
-    enum hk_pl_path path = path_of(walk->query);
+    enum hk_pl_path path = hk_pl_path_of(walk->query);
     hk_pl_arg_query(walk->admin, &a, walk->query, walk->above, walk->below);
     hk_pg_arg_i64(pg, &a, looks);
     hk_pg_arg_i64(pg, &a, walk->limit);
@@ -296,7 +296,7 @@ static void go_behind(struct hk_pl_walk *walk, int64_t id)
 static int portion(struct hk_pl_walk *walk, PGresult **out)
 {
     int64_t looks = walk->window;
-    if (looks > walk->limit && !compares(walk->query, path_of(walk->query)))
+    if (looks > walk->limit && !compares(walk->query, hk_pl_path_of(walk->query)))
         looks = walk->limit;
     PGresult *res = *out = ask_portion(walk, looks);
     walk->windows++;
@@ -435,12 +435,23 @@ static enum hk_code pl_list(struct hk_admin *admin, const struct hk_letter_query
 
 /* ---- count ---- */
 
+bool hk_pl_has_more(struct hk_admin *admin, const struct hk_letter_query *query, int64_t above, int64_t below)
+{
+    struct hk_pg_args a = {.n = 0};
+    hk_pl_arg_query(admin, &a, query, above, below);
+    hk_pg_arg_i64(&admin->pg, &a, 1);
+    PGresult *res = hk_pg_query(&admin->pg, false, HK_PL_COUNT_BY_ID + (unsigned)hk_pl_path_of(query), &a);
+    bool more = res && PQntuples(res) == 1 && hk_pg_i64(res, 0, 1) > 0;
+    PQclear(res);
+    return more;
+}
+
 /* Without match. */
 static struct hk_count count_sql(struct hk_admin *admin, const struct hk_letter_query *query)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0}, about = {.n = 0};
-    enum hk_pl_path path = path_of(query);
+    enum hk_pl_path path = hk_pl_path_of(query);
     bool more = compares(query, path);
     int64_t most = more ? HK_COUNT_EXACT : COUNT_ON_INDEX, above, below;
     hk_pl_bounds(query, &above, &below);
@@ -519,6 +530,7 @@ const struct hk_store_letters_ops hk_store_letters_postgres = {
     .list = pl_list,
     .count = pl_count,
     .groups = hk_pl_groups,
+    .groups_page = hk_pl_groups_page,
     .hours = hk_pl_hours,
     .stats = hk_pl_stats,
     .show = hk_pl_show,

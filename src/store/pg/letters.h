@@ -51,6 +51,10 @@ void hk_pl_arg_asked(struct hk_pg *pg, struct hk_pg_args *a, const char *text);
 void hk_pl_arg_pattern(struct hk_pg *pg, struct hk_pg_args *a, const char *pattern);
 void hk_pl_arg_time(struct hk_pg *pg, struct hk_pg_args *a, int64_t ms);
 void hk_pl_arg_sieve(struct hk_pg *pg, struct hk_pg_args *a, const struct hk_letter_sieve *sieve);
+enum hk_pl_path hk_pl_path_of(const struct hk_letter_query *query);
+/* Is there a letter on the query's path, whether it fits or not, with an id between the two? Errors stick. */
+bool hk_pl_has_more(struct hk_admin *admin, const struct hk_letter_query *query, int64_t above,
+                    int64_t below);
 /* The parameters of a query: $1 to $16. Ids between `above` and `below`. */
 void hk_pl_arg_query(struct hk_admin *admin, struct hk_pg_args *a, const struct hk_letter_query *query,
                      int64_t above, int64_t below);
@@ -63,8 +67,11 @@ enum hk_code hk_pl_end(struct hk_admin *admin, const char *doing, struct hk_err 
 void hk_pl_audit_row(struct hk_pg *pg, const PGresult *res, int row, int first, struct hk_audit_row *out);
 const char *hk_pl_ids_name(enum hk_requeue_id ids); /* "auto", "same", "new" */
 
-enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
-                         struct hk_err *err);
+enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, struct hk_letter_span *span,
+                         uint64_t out[HK_LETTER_HOURS], struct hk_err *err);
+enum hk_code hk_pl_groups_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                               const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
+                               struct hk_err *err);
 enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                           const struct hk_letter_groups **out, struct hk_err *err);
 enum hk_code hk_pl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);

@@ -12,7 +12,7 @@
 
 /* ---- groups ---- */
 
-/* Columns of HK_PL_GROUPS. */
+/* Columns of HK_PL_GROUPS, and of a page's. */
 enum {
     G_NOW,
     G_LETTERS,
@@ -30,7 +30,10 @@ enum {
     G_DESTINATION,
     G_ERROR,
     G_EVENT_TYPE,
-    G_MESSAGE_ID
+    G_MESSAGE_ID,
+    G_LOOKED,
+    G_OLDEST,
+    G_NEWEST
 };
 
 static void read_group(struct hk_pg *pg, const PGresult *res, int i, struct hk_letter_group *out)
@@ -52,16 +55,8 @@ static void read_group(struct hk_pg *pg, const PGresult *res, int i, struct hk_l
     };
 }
 
-static void group_sql(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
-                      struct hk_letter_groups *out)
+static void read_groups(struct hk_pg *pg, const PGresult *res, struct hk_letter_groups *out)
 {
-    struct hk_pg *pg = &admin->pg;
-    struct hk_pg_args a = {.n = 0};
-    int64_t above, below;
-    hk_pl_bounds(query, &above, &below);
-    hk_pl_arg_query(admin, &a, query, above, below);
-    hk_pg_arg_i64(pg, &a, limit);
-    PGresult *res = hk_pg_query(pg, false, HK_PL_GROUPS, &a);
     int n = res && !hk_pg_null(res, 0, G_N) ? PQntuples(res) : 0;
     out->items = n ? hk_pg_alloc(pg, (size_t)n, sizeof *out->items) : NULL;
     for (int i = 0; i < n && out->items; i++)
@@ -72,6 +67,19 @@ static void group_sql(struct hk_admin *admin, const struct hk_letter_query *quer
         out->maybe = hk_pa_u64(res, 0, G_MAYBE_ALL);
         out->more = hk_pa_u64(res, 0, G_GROUPS) > out->n;
     }
+}
+
+static void group_sql(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
+                      struct hk_letter_groups *out)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    int64_t above, below;
+    hk_pl_bounds(query, &above, &below);
+    hk_pl_arg_query(admin, &a, query, above, below);
+    hk_pg_arg_i64(pg, &a, limit);
+    PGresult *res = hk_pg_query(pg, false, HK_PL_GROUPS, &a);
+    read_groups(pg, res, out);
     PQclear(res);
 }
 
@@ -194,6 +202,17 @@ static int by_size(const void *a, const void *b)
     return (x->example_id < y->example_id) - (x->example_id > y->example_id);
 }
 
+static void end_groups(const struct hk_pl_walk *walk, uint32_t limit, struct hk_letter_groups *out)
+{
+    out->now_ms = hk_pg_now(&walk->admin->pg, walk->now_ms);
+    if (out->n > 1)
+        qsort(out->items, out->n, sizeof *out->items, by_size);
+    if (out->n > limit) {
+        out->n = limit;
+        out->more = true;
+    }
+}
+
 static void group_here(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                        struct hk_letter_groups *out)
 {
@@ -202,16 +221,114 @@ static void group_here(struct hk_admin *admin, const struct hk_letter_query *que
     hk_pl_walk_init(&walk, admin, query);
     while (hk_pl_walk_on(&walk, take_letter, &g))
         continue;
+    if (hk_pg_ok(&admin->pg))
+        end_groups(&walk, limit, out);
+}
+
+/* ---- a page of letters ---- */
+
+/* Where a page has come to. */
+struct looked {
+    uint64_t letters;
+    int64_t oldest, newest;
+    int64_t above; /* no letter of the query has this id, or a lower one */
+};
+
+/* What was found among the ids that were looked at is taken to hold for those below. */
+static uint64_t estimate(struct hk_pg *pg, const struct looked *l, uint64_t n)
+{
+    PGresult *res = hk_pg_query(pg, false, HK_PL_FIRST_ID, NULL);
+    int64_t lowest = res && PQntuples(res) == 1 ? hk_pg_i64(res, 0, 0) : l->oldest;
+    PQclear(res);
+    if (l->above >= lowest)
+        lowest = l->above + 1;
+    double seen = (double)l->newest - (double)l->oldest + 1, all = (double)l->newest - (double)lowest + 1;
+    return all > seen ? (uint64_t)((double)n * (all / seen)) : n;
+}
+
+/* One more look: where the bound was the end there is no more. */
+static void say_where(struct hk_admin *admin, const struct hk_letter_query *query, const struct looked *l,
+                      struct hk_letter_groups *out)
+{
+    out->partial = hk_pl_has_more(admin, query, l->above, l->oldest);
+    if (!out->partial)
+        return;
+    out->looked = l->letters;
+    out->next = l->oldest;
+    out->about = estimate(&admin->pg, l, out->letters);
+}
+
+static void group_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                       const struct hk_letter_groups_page *page, int64_t below, uint32_t limit,
+                       struct hk_letter_groups *out)
+{
+    struct hk_pg *pg = &admin->pg;
+    struct hk_pg_args a = {.n = 0};
+    struct looked looked = {.letters = 0};
+    int64_t unused;
+    hk_pl_bounds(query, &looked.above, &unused);
+    hk_pl_arg_query(admin, &a, query, looked.above, below);
+    hk_pg_arg_i64(pg, &a, page->looks < INT64_MAX ? (int64_t)page->looks : INT64_MAX);
+    hk_pg_arg_i64(pg, &a, limit);
+    PGresult *res = hk_pg_query(pg, false, HK_PL_GROUPS_BY_ID + (unsigned)hk_pl_path_of(query), &a);
+    read_groups(pg, res, out);
+    if (hk_pg_ok(pg) && PQntuples(res) > 0 && !hk_pg_null(res, 0, G_OLDEST)) {
+        looked.letters = hk_pa_u64(res, 0, G_LOOKED);
+        looked.oldest = hk_pg_i64(res, 0, G_OLDEST);
+        looked.newest = hk_pg_i64(res, 0, G_NEWEST);
+    }
+    PQclear(res);
+    if (looked.letters >= page->looks)
+        say_where(admin, query, &looked, out);
+}
+
+static void match_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                       const struct hk_letter_groups_page *page, int64_t below, uint32_t limit,
+                       struct hk_letter_groups *out)
+{
+    struct grouper g = {.admin = admin, .out = out};
+    struct hk_pl_walk walk;
+    bool more = true;
+    hk_pl_walk_init(&walk, admin, query);
+    walk.below = below;
+    while (more && walk.compared < page->looks) {
+        uint64_t left = page->looks - walk.compared;
+        walk.window = left < (uint64_t)walk.window ? (int64_t)left : walk.window;
+        more = hk_pl_walk_on(&walk, take_letter, &g);
+    }
     if (!hk_pg_ok(&admin->pg))
         return;
-    out->now_ms = hk_pg_now(&admin->pg, walk.now_ms);
-    if (out->n > 1)
-        qsort(out->items, out->n, sizeof *out->items, by_size);
-    if (out->n > limit) {
-        out->n = limit;
-        out->more = true;
-    }
+    end_groups(&walk, limit, out);
+    PGresult *res = more ? hk_pg_query(&admin->pg, false, HK_PL_LAST_ID, NULL) : NULL;
+    int64_t last = res && PQntuples(res) == 1 ? hk_pg_i64(res, 0, 0) : walk.below;
+    PQclear(res);
+    const struct looked looked = {walk.compared, walk.below, last < below ? last : below - 1, walk.above};
+    if (more)
+        say_where(admin, query, &looked, out);
 }
+
+enum hk_code hk_pl_groups_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                               const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
+                               struct hk_err *err)
+{
+    hk_pg_call(&admin->pg);
+    struct hk_letter_groups *groups = hk_pg_alloc(&admin->pg, 1, sizeof *groups);
+    uint32_t limit = page->limit < GROUPS_MAX ? page->limit : GROUPS_MAX;
+    int64_t above, below;
+    hk_pl_bounds(query, &above, &below);
+    if (page->after_id && page->after_id < below)
+        below = page->after_id;
+    if (groups && query->match)
+        match_page(admin, query, page, below, limit, groups);
+    else if (groups)
+        group_page(admin, query, page, below, limit, groups);
+    enum hk_code rc = hk_pl_end(admin, "group dead letters", err);
+    if (rc == HK_OK)
+        *out = groups;
+    return rc;
+}
+
+/* ---- all of them ---- */
 
 enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                           const struct hk_letter_groups **out, struct hk_err *err)
@@ -230,18 +347,23 @@ enum hk_code hk_pl_groups(struct hk_admin *admin, const struct hk_letter_query *
     return rc;
 }
 
-enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
-                         struct hk_err *err)
+enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, struct hk_letter_span *span,
+                         uint64_t out[HK_LETTER_HOURS], struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
-    uint64_t hours[HK_LETTER_HOURS] = {0};
+    uint64_t hours[HK_LETTER_HOURS] = {0}, left = span->looks;
     hk_pg_call(pg);
     hk_pa_arg_now(admin, &a);
     hk_pg_arg_text(pg, &a, hk_str_of(fingerprint));
     hk_pg_arg_i64(pg, &a, HK_LETTER_HOURS);
+    hk_pg_arg_i64(pg, &a, span->from_id ? span->from_id - 1 : INT64_MIN);
+    hk_pg_arg_i64(pg, &a, span->looks < INT64_MAX ? (int64_t)span->looks : INT64_MAX);
     PGresult *res = hk_pg_query(pg, false, HK_PL_GROUP_HOURS, &a);
-    for (int i = 0; res && i < PQntuples(res) && !hk_pg_null(res, i, 1); i++) {
+    for (int i = 0; res && i < PQntuples(res) && !hk_pg_null(res, i, 2); i++) {
+        left -= hk_pa_u64(res, i, 2);
+        if (hk_pg_null(res, i, 1))
+            continue;
         int64_t now_hour = hk_pg_i64(res, i, 0) / HOUR_MS;
         int64_t at = hk_pg_i64(res, i, 1) - now_hour + HK_LETTER_HOURS - 1;
         if (at >= 0 && at < HK_LETTER_HOURS)
@@ -249,8 +371,10 @@ enum hk_code hk_pl_hours(struct hk_admin *admin, const char *fingerprint, uint64
     }
     PQclear(res);
     enum hk_code rc = hk_pl_end(admin, "count a group's dead letters", err);
-    if (rc == HK_OK)
+    if (rc == HK_OK) {
         memcpy(out, hours, sizeof hours);
+        span->looks = left;
+    }
     return rc;
 }
 

@@ -295,6 +295,7 @@ const struct hk_store_letters_ops hk_store_letters_sqlite = {
     .list = hk_sl_list,
     .count = hk_sl_count,
     .groups = hk_sl_groups,
+    .groups_page = hk_sl_groups_page,
     .hours = hk_sl_hours,
     .stats = hk_sl_stats,
     .show = hk_sl_show,

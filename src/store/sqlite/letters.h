@@ -74,6 +74,7 @@ struct hk_sl_walk {
 struct hk_sl_range {
     int64_t after_id; /* 0 = from the beginning */
     bool oldest_first;
+    const char *also; /* columns, behind all others that the walk reads: ", a, b"; NULL = none */
 };
 
 void hk_sl_walk_begin(struct hk_store *store, const struct hk_letter_query *query, struct hk_sl_range range,
@@ -152,8 +153,11 @@ enum hk_code hk_sl_list(struct hk_admin *admin, const struct hk_letter_query *qu
 struct hk_count hk_sl_count_in(struct hk_store *store, const struct hk_letter_query *query);
 enum hk_code hk_sl_count(struct hk_admin *admin, const struct hk_letter_query *query, struct hk_count *out,
                          struct hk_err *err);
-enum hk_code hk_sl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
-                         struct hk_err *err);
+enum hk_code hk_sl_hours(struct hk_admin *admin, const char *fingerprint, struct hk_letter_span *span,
+                         uint64_t out[HK_LETTER_HOURS], struct hk_err *err);
+enum hk_code hk_sl_groups_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                               const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
+                               struct hk_err *err);
 enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                           const struct hk_letter_groups **out, struct hk_err *err);
 enum hk_code hk_sl_stats(struct hk_admin *admin, const struct hk_letter_stats **out, struct hk_err *err);

@@ -4,7 +4,8 @@
  * A fingerprint is made of class, reason, destination and error, so that all letters of a group have the same of the
  * former: what a query asks of those is asked of one letter of the group, and the rest comes from one walk through the
  * index dead_letters_group, in its order, from group to group: those that are not meant are jumped over. Only a query that
- * asks for more looks at each letter. Either way no more than GROUPS_MAX groups are in memory: the largest. */
+ * asks for more looks at each letter. A page of letters is looked at letter by letter, too, newest first: the index has the groups in no
+ * order of time. Either way no more than GROUPS_MAX groups are in memory: the largest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,10 @@
 
 #define HOUR_MS INT64_C(3600000)
 #define SQL_MAX ((size_t)4 * 1024)
+
+/* Of payloads, where a page's letters are matched: what they have at the most, one with another; and what is read of however few. */
+#define LETTER_BYTES (UINT64_C(6) * 1024)
+#define PAGE_BYTES   (UINT64_C(64) * 1024 * 1024)
 
 enum {
     GROUPS_MAX = 4096,
@@ -276,27 +281,66 @@ static void add_maybe(struct gatherer *g)
 /* A million of them with small payloads take some seconds; what lies behind is left out and said so. */
 static const struct hk_sl_bound bound = {2000000, UINT64_C(4) * 1024 * 1024 * 1024};
 
+static const char group_columns[] = ", fingerprint, first_failed_at, last_failed_at, possibly_delivered <> 0";
+
+enum {
+    N_GROUP_COLUMNS = 4
+};
+
+static void walk_letters(struct gatherer *g, struct hk_sl_walk *walk)
+{
+    int at = sqlite3_column_count(walk->q) - N_GROUP_COLUMNS;
+    while (hk_sl_walk_next(walk)) {
+        struct group found = {.n = 1, .example_id = walk->last_id};
+        copy_text(found.print, sizeof found.print, walk->q, at);
+        copy_text(found.first, sizeof found.first, walk->q, at + 1);
+        copy_text(found.last, sizeof found.last, walk->q, at + 2);
+        found.maybe = sqlite3_column_int(walk->q, at + 3) != 0;
+        merge(g, &found);
+    }
+    /* One more look: where the bound was the end there is no more. */
+    g->out->partial = !walk->ended && (walk->left.rows > 0 || hk_sq_row(g->store, walk->q));
+}
+
 static void gather_letters(struct gatherer *g)
 {
     struct hk_sl_walk walk;
-    sqlite3_stmt *q = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_OF]);
-    hk_sl_walk_begin(g->store, g->query, (struct hk_sl_range){.oldest_first = true}, bound, &walk);
-    while (hk_sl_walk_next(&walk)) {
-        struct group found = {.n = 1, .example_id = walk.last_id};
-        hk_sq_bind_i64(g->store, q, 1, walk.last_id);
-        if (hk_sq_row(g->store, q)) {
-            copy_text(found.print, sizeof found.print, q, 0);
-            copy_text(found.first, sizeof found.first, q, 1);
-            copy_text(found.last, sizeof found.last, q, 2);
-            found.maybe = sqlite3_column_int(q, 3) != 0;
-            merge(g, &found);
-        }
-        hk_sq_done(q);
-    }
-    g->out->partial = !walk.ended;
-    g->out->more |= !walk.ended;
+    hk_sl_walk_begin(g->store, g->query, (struct hk_sl_range){.oldest_first = true, .also = group_columns},
+                     bound, &walk);
+    walk_letters(g, &walk);
+    g->out->more |= g->out->partial;
     hk_sl_walk_end(&walk);
+}
+
+/* ---- a page of letters ---- */
+
+/* What was found among the ids that were looked at is taken to hold for those below. */
+static uint64_t estimate(struct gatherer *g, const struct hk_sl_walk *walk)
+{
+    sqlite3_stmt *q = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_FIRST_ID]);
+    int64_t lowest = hk_sq_row(g->store, q) ? sqlite3_column_int64(q, 0) : walk->last_id;
     sqlite3_finalize(q);
+    if (g->query->first_id > lowest)
+        lowest = g->query->first_id;
+    double seen = (double)walk->first_id - (double)walk->last_id + 1;
+    double all = (double)walk->first_id - (double)lowest + 1;
+    return all > seen ? (uint64_t)((double)g->out->letters * (all / seen)) : g->out->letters;
+}
+
+static void gather_page(struct gatherer *g, const struct hk_letter_groups_page *page)
+{
+    struct hk_sl_walk walk;
+    uint64_t bytes = page->looks > PAGE_BYTES / LETTER_BYTES ? page->looks * LETTER_BYTES : PAGE_BYTES;
+    hk_sl_walk_begin(g->store, g->query,
+                     (struct hk_sl_range){.after_id = page->after_id, .also = group_columns},
+                     (struct hk_sl_bound){page->looks, bytes}, &walk);
+    walk_letters(g, &walk);
+    if (g->out->partial) {
+        g->out->looked = walk.looked;
+        g->out->next = walk.last_id;
+        g->out->about = estimate(g, &walk);
+    }
+    hk_sl_walk_end(&walk);
 }
 
 /* ---- the largest ---- */
@@ -332,12 +376,15 @@ static void describe(struct gatherer *g, const struct group *group, struct hk_le
     hk_sq_done(q);
 }
 
-static void gather(struct gatherer *g, uint32_t limit)
+/* `page`: NULL = of all letters */
+static void gather(struct gatherer *g, uint32_t limit, const struct hk_letter_groups_page *page)
 {
     g->items = hk_sq_alloc(g->store, GROUPS_MAX, sizeof *g->items);
     g->slots = hk_sq_alloc(g->store, SLOTS, sizeof *g->slots);
     g->example = hk_sa_prepare(g->store, hk_sl_texts[HK_SL_GROUP_EXAMPLE]);
-    if (g->items && g->slots && (asks_each_letter(g->query) || asks_old_group(g->store, g->query))) {
+    if (g->items && g->slots && page) {
+        gather_page(g, page);
+    } else if (g->items && g->slots && (asks_each_letter(g->query) || asks_old_group(g->store, g->query))) {
         gather_letters(g);
     } else if (g->items && g->slots) {
         gather_from_index(g);
@@ -357,8 +404,9 @@ static void gather(struct gatherer *g, uint32_t limit)
     sqlite3_finalize(g->example);
 }
 
-enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
-                          const struct hk_letter_groups **out, struct hk_err *err)
+static enum hk_code groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
+                           const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
+                           struct hk_err *err)
 {
     struct hk_store *store = admin->store;
     hk_sq_call(store);
@@ -366,19 +414,35 @@ enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *
         .store = store, .query = query, .out = hk_sq_alloc(store, 1, sizeof(struct hk_letter_groups))};
     hk_sq_begin_read(store);
     if (g.out)
-        gather(&g, limit);
+        gather(&g, limit, page);
     enum hk_code rc = hk_sq_end(store, "group dead letters", err);
     if (rc == HK_OK)
         *out = g.out;
     return rc;
 }
 
+enum hk_code hk_sl_groups(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
+                          const struct hk_letter_groups **out, struct hk_err *err)
+{
+    return groups(admin, query, limit, NULL, out, err);
+}
+
+enum hk_code hk_sl_groups_page(struct hk_admin *admin, const struct hk_letter_query *query,
+                               const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
+                               struct hk_err *err)
+{
+    return groups(admin, query, page->limit, page, out, err);
+}
+
 /* ---- by the hour ---- */
 
 static void read_hours(struct hk_store *store, sqlite3_stmt *q, int64_t first_hour,
-                       uint64_t out[HK_LETTER_HOURS])
+                       struct hk_letter_span *span, uint64_t out[HK_LETTER_HOURS])
 {
     while (hk_sq_row(store, q)) {
+        span->looks -= (uint64_t)sqlite3_column_int64(q, 1);
+        if (sqlite3_column_type(q, 0) == SQLITE_NULL)
+            continue;
         char hour[TIME_MAX], text[TIME_MAX + 8];
         copy_text(hour, sizeof hour, q, 0);
         (void)snprintf(text, sizeof text, "%s:00:00Z", hour);
@@ -388,22 +452,27 @@ static void read_hours(struct hk_store *store, sqlite3_stmt *q, int64_t first_ho
     }
 }
 
-enum hk_code hk_sl_hours(struct hk_admin *admin, const char *fingerprint, uint64_t out[HK_LETTER_HOURS],
-                         struct hk_err *err)
+enum hk_code hk_sl_hours(struct hk_admin *admin, const char *fingerprint, struct hk_letter_span *span,
+                         uint64_t out[HK_LETTER_HOURS], struct hk_err *err)
 {
     struct hk_store *store = admin->store;
     char since[HK_TIME_TEXT_MAX];
     uint64_t hours[HK_LETTER_HOURS] = {0};
+    struct hk_letter_span left = *span;
     hk_sq_call(store);
     hk_sq_begin_read(store);
     int64_t first_hour = hk_sq_now(store) / HOUR_MS - (HK_LETTER_HOURS - 1);
     sqlite3_stmt *q = hk_sa_prepare(store, hk_sl_texts[HK_SL_GROUP_HOURS]);
     hk_sq_bind_cstr(store, q, 1, fingerprint);
     hk_sq_bind_text(store, q, 2, hk_sl_time_text(first_hour * HOUR_MS, since));
-    read_hours(store, q, first_hour, hours);
+    hk_sq_bind_i64(store, q, 3, span->from_id ? span->from_id : INT64_MIN);
+    hk_sq_bind_i64(store, q, 4, span->looks < INT64_MAX ? (int64_t)span->looks : INT64_MAX);
+    read_hours(store, q, first_hour, &left, hours);
     sqlite3_finalize(q);
     enum hk_code rc = hk_sq_end(store, "count a group's dead letters", err);
-    if (rc == HK_OK)
+    if (rc == HK_OK) {
         memcpy(out, hours, sizeof hours);
+        *span = left;
+    }
     return rc;
 }

@@ -40,7 +40,7 @@ static bool is_full(const struct lister *l)
 static void list(struct lister *l, const struct hk_letter_query *query)
 {
     struct hk_sl_walk walk;
-    const struct hk_sl_range range = {l->page->after_id, l->page->oldest_first};
+    const struct hk_sl_range range = {.after_id = l->page->after_id, .oldest_first = l->page->oldest_first};
     hk_sl_reader_open(l->store, l->page->details, &l->reader);
     hk_sl_walk_begin(l->store, query, range, bound_of(l->page), &walk);
     while (!is_full(l) && hk_sl_walk_next(&walk))

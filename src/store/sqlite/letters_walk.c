@@ -171,12 +171,14 @@ void hk_sl_bind(struct hk_store *store, sqlite3_stmt *q, const struct hk_letter_
 
 /* ---- walking ---- */
 
-static void write_select(struct hk_buf *sql, const struct hk_letter_query *query, enum lead lead)
+static void write_select(struct hk_buf *sql, const struct hk_letter_query *query, const char *also,
+                         enum lead lead)
 {
     const char *where = leads[lead].where, *status = strstr(where, "%s");
     (void)hk_buf_adds(sql, "SELECT id, ");
     add_terms(sql, query);
-    (void)hk_buf_addf(sql, "%s FROM dead_letters %s WHERE ", hk_sl_sieve_columns(query), leads[lead].from);
+    (void)hk_buf_addf(sql, "%s%s FROM dead_letters %s WHERE ", hk_sl_sieve_columns(query), also ? also : "",
+                      leads[lead].from);
     if (status) {
         (void)hk_buf_add(sql, where, (size_t)(status - where));
         (void)hk_buf_addf(sql, "%s%s", status_names[hk_sl_only_status(query->statuses)], status + 2);
@@ -187,15 +189,15 @@ static void write_select(struct hk_buf *sql, const struct hk_letter_query *query
 }
 
 /* No letter is in a group twice: where nothing changed no older fingerprint is kept. */
-static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, bool oldest_first)
+static void write_sql(struct hk_buf *sql, const struct hk_letter_query *query, struct hk_sl_range range)
 {
     enum lead lead = lead_of(query);
-    write_select(sql, query, lead);
+    write_select(sql, query, range.also, lead);
     if (lead == BY_GROUP) {
         (void)hk_buf_adds(sql, " UNION ALL ");
-        write_select(sql, query, BY_OLD_GROUP);
+        write_select(sql, query, range.also, BY_OLD_GROUP);
     }
-    (void)hk_buf_addf(sql, " ORDER BY id%s", oldest_first ? "" : " DESC");
+    (void)hk_buf_addf(sql, " ORDER BY id%s", range.oldest_first ? "" : " DESC");
 }
 
 static void bind_range(struct hk_sl_walk *walk, struct hk_sl_range range)
@@ -217,7 +219,7 @@ void hk_sl_walk_begin(struct hk_store *store, const struct hk_letter_query *quer
     struct hk_buf sql;
     *out = (struct hk_sl_walk){.store = store, .query = query, .left = bound};
     hk_buf_init(&sql, SQL_MAX);
-    write_sql(&sql, query, range.oldest_first);
+    write_sql(&sql, query, range);
     if (hk_buf_status(&sql) != HK_OK)
         hk_sq_fail(store, SQLITE_NOMEM);
     out->q = hk_sa_prepare(store, hk_buf_cstr(&sql));

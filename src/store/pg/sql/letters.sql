@@ -217,6 +217,22 @@ GROUP BY {by}
 --@ fragment KEY_OF(t)
 coalesce({t}.fingerprint, '?' || {t}.reason_code || ' ' || {t}.destination)
 
+-- Of the newest letters on a path, $17 at the most; $18 groups. Columns as of GROUPS, then letters that were looked at, the oldest and
+-- the newest of them.
+--@ fragment GROUPS_PAGE(path)
+WITH g AS MATERIALIZED (SELECT {KEY_OF(t)} AS key, ({FITS(t)}) IS TRUE AS fits, count(*) AS n,
+  count(*) FILTER (WHERE t.possibly_delivered) AS maybe, min(t.first_failed_at) AS first, max(t.last_failed_at) AS last,
+  max(t.id) AS example, min(t.at) AS low, max(t.at) AS high FROM ( {path(WHOLE; DESC)} ) t GROUP BY 1, 2),
+s AS MATERIALIZED (SELECT * FROM g WHERE g.fits ORDER BY g.n DESC, g.example DESC LIMIT $18::bigint)
+SELECT {NOW}, k.letters, k.n, k.maybe, s.n, s.maybe, {MS(s.first)}, {MS(s.last)}, e.id, {CUT(e.fingerprint)},
+{CUT(e.reason_code)}, {CUT(e.failure_class)}, {CUT(e.fault)}, {CUT(e.destination)}, {CUT(e.error_message)},
+{CUT(e.event_type)}, {CUT(e.message_id)}, k.looked, k.low, k.high
+FROM (SELECT coalesce(sum(g.n) FILTER (WHERE g.fits), 0) AS letters, count(*) FILTER (WHERE g.fits) AS n,
+  coalesce(sum(g.maybe) FILTER (WHERE g.fits), 0) AS maybe, coalesce(sum(g.n), 0) AS looked, min(g.low) AS low,
+  max(g.high) AS high FROM g) k LEFT JOIN (s CROSS
+  JOIN LATERAL (SELECT * FROM @dead_letters x WHERE x.id = s.example OFFSET 0) e) ON true
+ORDER BY s.n DESC, s.example DESC
+
 -- One look at every letter: what is the same is put together, then counted in several ways. Columns as they are, and event_type
 -- as its index has it: so the planner knows how few there are, and that a table in memory will do.
 --@ fragment TALLIED
@@ -514,6 +530,9 @@ SELECT {NOW}, (count(*) * {SAMPLE_FACTOR})::bigint FROM {SAMPLED} WHERE {FITS_WI
 --@ statement LAST_ID
 SELECT coalesce(max(d.id), 0) FROM @dead_letters d
 
+--@ statement FIRST_ID
+SELECT coalesce(min(d.id), 0) FROM @dead_letters d
+
 -- letters_sum.c
 -- The query, $17 how many: the time, letters, groups and maybe-arrived in all; n, maybe, first and last failure, then of the newest: id,
 -- fingerprint, reason, class, fault, destination, error, event type, message_id. Letters from before there were
@@ -532,12 +551,42 @@ FROM (SELECT coalesce(sum(g.n), 0) AS letters, count(*) AS n FROM g) k LEFT JOIN
   JOIN p m ON m.key = {KEY_OF(e)}) ON true
 ORDER BY s.n DESC, s.example DESC
 
--- $1 the time, $2 a group, $3 how many hours: the time, an hour, how many open letters failed in it
+-- one of each for each path
+--@ statement GROUPS_BY_ID
+{GROUPS_PAGE(PATH_ID)}
+
+--@ statement GROUPS_BY_STATUS
+{GROUPS_PAGE(PATH_STATUS)}
+
+--@ statement GROUPS_BY_DESTINATION
+{GROUPS_PAGE(PATH_DESTINATION)}
+
+--@ statement GROUPS_BY_REASON
+{GROUPS_PAGE(PATH_REASON)}
+
+--@ statement GROUPS_BY_GROUP
+{GROUPS_PAGE(PATH_GROUP)}
+
+--@ statement GROUPS_BY_REDRIVE
+{GROUPS_PAGE(PATH_REDRIVE)}
+
+--@ statement GROUPS_BY_MESSAGE
+{GROUPS_PAGE(PATH_MESSAGE)}
+
+--@ statement GROUPS_BY_TYPE
+{GROUPS_PAGE(PATH_TYPE)}
+
+--@ statement GROUPS_BY_CORRELATION
+{GROUPS_PAGE(PATH_CORRELATION)}
+
+-- $1 the time, $2 a group, $3 how many hours, $4 an id, $5 how many letters are looked at: the time, an hour, how many open letters
+-- failed in it; those that failed before have no hour
 --@ statement GROUP_HOURS
 SELECT z.now, h.hour, h.n
-FROM (SELECT {NOW} AS now) z LEFT JOIN LATERAL (SELECT {MS(l.last_failed_at)} / 3600000 AS hour, count(*) AS n
-  FROM @dead_letters l WHERE l.status = 'failed' AND l.fingerprint = $2::text
-  AND l.last_failed_at >= {TIME((z.now / 3600000 - $3::bigint + 1) * 3600000)} GROUP BY 1) h ON true
+FROM (SELECT {NOW} AS now) z LEFT JOIN LATERAL (SELECT CASE WHEN w.ms >= (z.now / 3600000 - $3::bigint + 1) * 3600000
+  THEN w.ms / 3600000 END AS hour, count(*) AS n FROM (SELECT {MS(l.last_failed_at)} AS ms FROM @dead_letters l
+  WHERE l.status = 'failed' AND l.fingerprint = $2::text AND (l.id / 1) > $4::bigint
+  ORDER BY (l.id / 1) DESC LIMIT $5::bigint) w GROUP BY 1) h ON true
 
 -- lets the planner read tables from end to end, in this transaction
 --@ statement SCANS

@@ -185,16 +185,13 @@ SELECT 1 FROM dead_letters INDEXED BY dead_letters_group_old WHERE fingerprint_o
 --@ statement MAYBE_ARRIVED
 {MAYBE_ARRIVED}
 
---@ statement GROUP_OF
-SELECT fingerprint, first_failed_at, last_failed_at, possibly_delivered <> 0
-FROM dead_letters NOT INDEXED
-WHERE id = ?1
-
--- ?1 a group, ?2 a time: hours as text, and how many letters failed in each
+-- ?1 a group, ?2 a time, ?3 an id, ?4 how many letters are looked at: hours as text, how many letters failed in each; NULL and how many
+-- failed before
 --@ statement GROUP_HOURS
-SELECT substr(last_failed_at, 1, 13), count(*)
-FROM dead_letters INDEXED BY dead_letters_group
-WHERE fingerprint = ?1 AND status = 'failed' AND last_failed_at >= ?2
+SELECT CASE WHEN last_failed_at >= ?2 THEN substr(last_failed_at, 1, 13) END, count(*)
+FROM (SELECT last_failed_at FROM dead_letters INDEXED BY dead_letters_group
+  WHERE fingerprint = ?1 AND status = 'failed' AND id >= ?3
+  ORDER BY id DESC LIMIT ?4)
 GROUP BY 1
 
 --@ statement GROUP_EXAMPLE
@@ -203,6 +200,9 @@ FROM dead_letters NOT INDEXED
 WHERE id = ?1
 
 -- ---- letters_list.c ----
+
+--@ statement FIRST_ID
+SELECT min(id) FROM dead_letters NOT INDEXED
 
 --@ statement LAST_ID
 SELECT max(id) FROM dead_letters NOT INDEXED
