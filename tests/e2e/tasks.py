@@ -476,6 +476,30 @@ def limits_of_a_queue_hold():
         assert last - began >= 10 / 20, last - began  # 12 at 20 a second, one of them saved up
 
 
+@test
+def a_forced_task_passes_the_concurrency():
+    with world() as w:
+        gate = threading.Event()
+
+        def hold(_):
+            gate.wait(600)
+            return 200
+
+        w.receiver.on("hold", hold)
+        w.queue(rateLimits={"maxConcurrentDispatches": 1})
+        w.task("hold", name="first")
+        until(lambda: w.receiver.arrived("first"), "the one place to be taken")
+        for i in range(3):
+            w.task("hold", name=f"forced-{i}")
+        w.task(name="behind")
+        for i in range(3):
+            w.good("POST", f"{QUEUE}/tasks/forced-{i}:run", {}, role="operator")
+        until(lambda: all(w.receiver.arrived(f"forced-{i}") for i in range(3)), "the forced ones, beside the first")
+        assert not w.receiver.arrived("behind")
+        gate.set()
+        until(lambda: w.receiver.arrived("behind"), "what nobody forced")
+
+
 # ---- what is refused ----
 
 @test
