@@ -530,6 +530,9 @@ def hostile_requests_get_googles_errors():
         refuse(http(headers={"x": "a\r\nInjected: yes"}), "control character")
         refuse(http(headers={"Transfer-Encoding": "chunked"}), "not for a task")
         refuse(http(headers={"x": 1}))
+        refuse(http(headers={"x-once": "a", "X-Once": "b"}), "X-Once", "given twice")
+        refuse(http(headers={"content-type": "a/b", "Content-Type": "c/d"}), "given twice")
+        refuse(b'{"task":{"httpRequest":{"url":"%s","headers":{"x":"1","x":"2"}}}}' % url.encode(), "given twice")
         refuse(http(oidcToken={"serviceAccountEmail": "a@b"}), "oidc_token", "tokens: ignore")
         for bad in ("ftp://a/", "//a/b", "http://u:p@a/", "http://a/#f", "http://a b/", "http:///x", "javascript:1", "http://a/\r\nX: y",
                     "http://a/" + "x" * 2100):
