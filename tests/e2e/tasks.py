@@ -266,6 +266,9 @@ def people_are_told_what_is_wrong_with_a_queue():
         refuse(2, "minBackoff must not be above maxBackoff", "create", other, "--min-backoff", "2s", "--max-backoff", "1s")
         refuse(2, "nosuch", "create", other, "--policy", "nosuch")
         refuse(2, "--rate", "create", other, "--rate", "900/s")
+        for nothing in (("--concurrency", "0"), ("--burst", "0"), ("--min-backoff", "0s"), ("--max-backoff", "0s")):  # no word for the default
+            refuse(2, f"option '{nothing[0]}' takes", "create", other, *nothing)
+            refuse(2, f"option '{nothing[0]}' takes", "update", QUEUE, *nothing)
         refuse(1, "there is no queue \"nosuch\"", "show", "nosuch")
         refuse(1, "there is no queue", "update", other, "--rate", "1/s")
         refuse(2, "say what is to change", "update", QUEUE)
