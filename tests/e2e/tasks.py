@@ -409,6 +409,7 @@ def tasks_are_shown_listed_and_deleted():
         assert w.good("GET", QUEUE + "/tasks/later?responseView=2&$alt=json%3Benum-encoding=int")["view"] == 2
         for i in range(5):
             w.task(name=f"n{i}")
+        until(lambda: w.sql("SELECT message_id FROM outbox_retry") == [("later",)], "the relay to put it aside: not between two pages")
         found, token = [], ""
         while token is not None:
             page = w.good("GET", f"{QUEUE}/tasks?pageSize=2&pageToken={token}")
