@@ -22,6 +22,9 @@
 
 struct hk_engine;
 
+/* So many forced messages of a destination are in flight at once, beside its concurrency. */
+#define HK_ENGINE_FORCED_MAX 16
+
 struct hk_engine_dest {
     const char *name;
     const struct hk_policy *policy;           /* outlives the engine, or until the destination is settled */

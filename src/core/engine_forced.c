@@ -9,7 +9,6 @@
 #include "core/engine_impl.h"
 
 enum {
-    MOST = 16,           /* in flight at once, of a destination */
     LOOK_MIN_MS = 50,    /* people may act often, as a redrive does */
     LOOK_AGAIN_MS = 1000 /* at those that could not be taken: a key is held, a destination cannot be used */
 };
@@ -71,7 +70,7 @@ void hk_forced_seen(struct hk_engine *e, const struct hk_heads *heads, bool all,
 
 bool hk_forced_fits(const struct hk_dest *d)
 {
-    return !hk_dest_rests(d) && !d->full && d->forced < MOST;
+    return !hk_dest_rests(d) && !d->full && d->forced < HK_ENGINE_FORCED_MAX;
 }
 
 /* Those that were left may fit now. */
@@ -82,6 +81,6 @@ void hk_forced_has_room(struct hk_engine *e, int64_t now_ms)
 
 void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
 {
-    if (d->forced-- == MOST)
+    if (d->forced-- == HK_ENGINE_FORCED_MAX)
         hk_forced_has_room(e, now_ms);
 }

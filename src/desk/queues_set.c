@@ -166,10 +166,10 @@ HK_OP_RUN(update_queue)
      .lo = 0.0001, .hi = 500},                                                                               \
         {HK_ARG(hk_queue_set_ask, burst, HK_ARG_NUMBER, "N",                                                 \
                 "let this many go at once when the queue has been idle (default: by the rate)"),             \
-         .hi = 500},                                                                                         \
+         .lo = 1, .hi = 500},                                                                                \
         {HK_ARG(hk_queue_set_ask, concurrency, HK_ARG_NUMBER, "N",                                           \
                 "have at most this many in flight (default: 1000)"),                                         \
-         .hi = 5000},                                                                                        \
+         .lo = 1, .hi = 5000},                                                                               \
         {HK_ARG(                                                                                             \
             hk_queue_set_ask, max_attempts, HK_ARG_TEXT, "N",                                                \
             "attempts before a task becomes a dead letter; or unlimited (default: as the policy says)")},    \
@@ -177,10 +177,10 @@ HK_OP_RUN(update_queue)
                 "retry for this long; or unlimited. With attempts: until both are spent")},                  \
         {HK_ARG(hk_queue_set_ask, min_backoff, HK_ARG_DURATION, "TIME",                                      \
                 "wait this long before the first retry (default: as the policy says)"),                      \
-         .hi = 86400000},                                                                                    \
+         .lo = 1, .hi = 86400000},                                                                           \
         {HK_ARG(hk_queue_set_ask, max_backoff, HK_ARG_DURATION, "TIME",                                      \
                 "never wait longer than this before a retry (default: as the policy says)"),                 \
-         .hi = 86400000},                                                                                    \
+         .lo = 1, .hi = 86400000},                                                                           \
         {HK_ARG(hk_queue_set_ask, max_doublings, HK_ARG_TEXT, "N",                                           \
                 "double the wait this often, 0 to 16 (default: as the policy says)")},                       \
     {                                                                                                        \

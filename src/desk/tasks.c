@@ -84,6 +84,17 @@ static enum hk_code check_header(const struct hk_task_header *h, struct hk_err *
     return HK_OK;
 }
 
+/* Names of headers know no case: a second one would make the request impossible. */
+static enum hk_code check_once(const struct hk_task_header *headers, size_t i, struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    for (size_t k = 0; k < i; k++)
+        if (hk_str_eqi(headers[k].name, headers[i].name))
+            return hk_err_set(err, HK_INVALID, "HttpRequest.headers: %s is given twice.",
+                              hk_show(headers[i].name, shown));
+    return HK_OK;
+}
+
 static enum hk_code check_new(const struct hk_task_new_ask *ask, struct hk_err *err)
 {
     const char *wrong = hk_target_url_wrong(hk_str_of(ask->url));
@@ -98,6 +109,8 @@ static enum hk_code check_new(const struct hk_task_new_ask *ask, struct hk_err *
         return hk_err_set(err, HK_INVALID, "HttpRequest.headers: more than %d.", N_HEADERS);
     for (size_t i = 0; i < ask->n_headers; i++) {
         enum hk_code rc = check_header(&ask->headers[i], err);
+        if (rc == HK_OK)
+            rc = check_once(ask->headers, i, err);
         if (rc != HK_OK)
             return rc;
         bytes += ask->headers[i].name.len + ask->headers[i].value.len;

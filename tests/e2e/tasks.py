@@ -266,6 +266,9 @@ def people_are_told_what_is_wrong_with_a_queue():
         refuse(2, "minBackoff must not be above maxBackoff", "create", other, "--min-backoff", "2s", "--max-backoff", "1s")
         refuse(2, "nosuch", "create", other, "--policy", "nosuch")
         refuse(2, "--rate", "create", other, "--rate", "900/s")
+        for nothing in (("--concurrency", "0"), ("--burst", "0"), ("--min-backoff", "0s"), ("--max-backoff", "0s")):  # no word for the default
+            refuse(2, f"option '{nothing[0]}' takes", "create", other, *nothing)
+            refuse(2, f"option '{nothing[0]}' takes", "update", QUEUE, *nothing)
         refuse(1, "there is no queue \"nosuch\"", "show", "nosuch")
         refuse(1, "there is no queue", "update", other, "--rate", "1/s")
         refuse(2, "say what is to change", "update", QUEUE)
@@ -406,6 +409,7 @@ def tasks_are_shown_listed_and_deleted():
         assert w.good("GET", QUEUE + "/tasks/later?responseView=2&$alt=json%3Benum-encoding=int")["view"] == 2
         for i in range(5):
             w.task(name=f"n{i}")
+        until(lambda: w.sql("SELECT message_id FROM outbox_retry") == [("later",)], "the relay to put it aside: not between two pages")
         found, token = [], ""
         while token is not None:
             page = w.good("GET", f"{QUEUE}/tasks?pageSize=2&pageToken={token}")
@@ -416,8 +420,8 @@ def tasks_are_shown_listed_and_deleted():
         assert w.good("DELETE", QUEUE + "/tasks/later", role="operator") == {}
         w.bad(404, "NOT_FOUND", "GET", QUEUE + "/tasks/later")
         w.bad(404, "NOT_FOUND", "DELETE", QUEUE + "/tasks/later")
-        w.bad(409, "ALREADY_EXISTS", "POST", QUEUE + "/tasks",
-              {"task": {"name": QUEUE + "/tasks/later", "httpRequest": {"url": w.receiver.url("x")}}})
+        assert w.bad(409, "ALREADY_EXISTS", "POST", QUEUE + "/tasks", {"task": {"name": QUEUE + "/tasks/later", "httpRequest": {
+            "url": w.receiver.url("x")}}}) == "there is a task of this name, or was within the last hour"  # and not where the database is
         w.bad(400, "INVALID_ARGUMENT", "GET", QUEUE + "/tasks?pageToken=junk")
 
 
@@ -476,6 +480,30 @@ def limits_of_a_queue_hold():
         assert last - began >= 10 / 20, last - began  # 12 at 20 a second, one of them saved up
 
 
+@test
+def a_forced_task_passes_the_concurrency():
+    with world() as w:
+        gate = threading.Event()
+
+        def hold(_):
+            gate.wait(600)
+            return 200
+
+        w.receiver.on("hold", hold)
+        w.queue(rateLimits={"maxConcurrentDispatches": 1})
+        w.task("hold", name="first")
+        until(lambda: w.receiver.arrived("first"), "the one place to be taken")
+        for i in range(3):
+            w.task("hold", name=f"forced-{i}")
+        w.task(name="behind")
+        for i in range(3):
+            w.good("POST", f"{QUEUE}/tasks/forced-{i}:run", {}, role="operator")
+        until(lambda: all(w.receiver.arrived(f"forced-{i}") for i in range(3)), "the forced ones, beside the first")
+        assert not w.receiver.arrived("behind")
+        gate.set()
+        until(lambda: w.receiver.arrived("behind"), "what nobody forced")
+
+
 # ---- what is refused ----
 
 @test
@@ -506,6 +534,9 @@ def hostile_requests_get_googles_errors():
         refuse(http(headers={"x": "a\r\nInjected: yes"}), "control character")
         refuse(http(headers={"Transfer-Encoding": "chunked"}), "not for a task")
         refuse(http(headers={"x": 1}))
+        refuse(http(headers={"x-once": "a", "X-Once": "b"}), "X-Once", "given twice")
+        refuse(http(headers={"content-type": "a/b", "Content-Type": "c/d"}), "given twice")
+        refuse(b'{"task":{"httpRequest":{"url":"%s","headers":{"x":"1","x":"2"}}}}' % url.encode(), "given twice")
         refuse(http(oidcToken={"serviceAccountEmail": "a@b"}), "oidc_token", "tokens: ignore")
         for bad in ("ftp://a/", "//a/b", "http://u:p@a/", "http://a/#f", "http://a b/", "http:///x", "javascript:1", "http://a/\r\nX: y",
                     "http://a/" + "x" * 2100):

@@ -57,6 +57,7 @@ struct hk_http_options {
     uint64_t low_speed_ms;     /* ends a transfer that moved fewer than low_speed_bytes in this time [15 s] */
     uint32_t low_speed_bytes;  /* [16] */
     uint32_t max_connections;  /* [64] */
+    uint32_t more_connections; /* beside those: for what is sent past a limit [0] */
     uint64_t max_connection_age_ms; /* then a new one is made, and the name resolved again [5 min] */
     bool
         libcurl; /* also for plain http://, which our own HTTP/1.1 does at a fifth of the cost: to compare them */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP as a kind of sink: a destination of the configuration -> the sink's options. */
 #include "base/mem.h"
+#include "core/engine.h"
 #include "sink/http/http.h"
 #include "sink/kinds.h"
 
@@ -68,7 +69,8 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
                                 .cert_file = http->cert_file,
                                 .key_file = http->key_file,
                                 .cloudevents = http->cloudevents == HK_CLOUDEVENTS_BINARY,
-                                .max_connections = conf->limits.concurrency};
+                                .max_connections = conf->limits.concurrency,
+                                .more_connections = HK_ENGINE_FORCED_MAX};
     enum hk_code rc = make_lists(conf, &o, &lists)
                           ? hk_http_open(loop, &o, out, err)
                           : hk_err_set(err, HK_NOMEM, "out of memory for destination %s", conf->name);

@@ -217,6 +217,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     enum hk_code rc = copy_options(self, o, err);
     if (rc == HK_OK)
         rc = check_options(self, err);
+    self->max_connections += o->more_connections;
     if (rc == HK_OK && h1)
         add_start(&start, self->method, u);
     if (rc == HK_OK && hk_buf_status(&start) != HK_OK)

@@ -271,6 +271,8 @@ static void add_row(struct hk_pg *pg, const struct hk_enqueue *item, const struc
     hk_pg_add(pg, item->is_task ? HK_PA_ENQUEUE_TASK : HK_PA_ENQUEUE, &a);
 }
 
+static const char NAME_TAKEN[] = "there is a task of this name, or was within the last hour";
+
 static enum hk_code pa_enqueue(struct hk_admin *admin, const struct hk_enqueue *items, size_t n,
                                const struct hk_str **out_ids, struct hk_err *err)
 {
@@ -297,8 +299,10 @@ static enum hk_code pa_enqueue(struct hk_admin *admin, const struct hk_enqueue *
         PQclear(res);
     }
     if (taken && hk_pg_ok(pg))
-        hk_pg_fail(pg, HK_EXISTS, "there is a task of this name, or was within the last hour");
+        hk_pg_fail(pg, HK_EXISTS, NAME_TAKEN);
     enum hk_code rc = hk_pa_end(admin, "enqueue", err);
+    if (rc == HK_EXISTS && taken) /* clients read this: without the place of the database */
+        return hk_err_set(err, HK_EXISTS, "%s", NAME_TAKEN);
     if (rc == HK_OK)
         *out_ids = ids;
     return rc;
