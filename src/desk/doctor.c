@@ -352,7 +352,8 @@ static bool look_at_held(struct doctor *d, const char *name)
         return true;
     int64_t ms = u.since_ms < d->figures.now_ms ? d->figures.now_ms - u.since_ms : 0;
     finding(d, HK_NOTE_WARN, "destination",
-            "'%s' of the store: %" PRIu64 " %s cannot use it, for %s now, and its messages wait: %.*s; mend "
+            "'%s' of the store cannot be used by %" PRIu64
+            " %s, for %s now, and its messages wait: %.*s; mend "
             "that, and relays use it within 5 s",
             name, u.relays, u.relays == 1 ? "relay" : "relays", hk_show_duration((uint64_t)ms, text),
             (int)u.why.len, u.why.ptr);
