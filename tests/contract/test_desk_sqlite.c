@@ -500,7 +500,7 @@ static void destinations_and_alerts_are_told_when_the_store_is_closed(void **sta
     struct hk_dest_paused paused = {.changed = false};
     struct hk_alerts_list alerts = {.now_ms = 0};
     struct hk_alert_muted muted = {.changed = false};
-    struct hk_alert_mute_ask mute = {.rule = "died", .for_ms = 60000};
+    struct hk_alert_mute_ask mute = {.rule = "dead-letter", .for_ms = 60000};
     struct hk_err err = {.message = ""};
     (void)state;
     (void)ask(&hk_op_destinations_pause, &by_hand, &(struct hk_dest_ask){.destination = "a"}, &paused);
@@ -509,7 +509,7 @@ static void destinations_and_alerts_are_told_when_the_store_is_closed(void **sta
     assert_non_null(strstr(json, "\"paused\":true,\"paused_by\":\"ann\",\"paused_reason\":\"why\""));
     (void)ask(&hk_op_alerts_mute, &by_hand, &mute, &muted);
     json = ask(&hk_op_alerts_list, &viewer, NULL, &alerts);
-    assert_non_null(strstr(json, "{\"rule\":\"died\","));
+    assert_non_null(strstr(json, "{\"rule\":\"dead-letter\","));
     mute.until = "2020-01-01T00:00:00Z";
     mute.for_ms = 0;
     assert_int_equal(hk_desk_ask(&desk, &hk_op_alerts_mute, &by_hand, &mute, &mem, &muted, &err), HK_INVALID);

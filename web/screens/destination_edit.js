@@ -1,6 +1,6 @@
 // Define a destination that the store keeps: the usual fields, and the whole definition beside them. What the relay refuses stands at the
 // field that it is about.
-import { html, useEffect, useState } from '../dom.js';
+import { html, useEffect, useRef, useState } from '../dom.js';
 import { enc, get, getTagged, may, me, post, put } from '../api.js';
 import { useShared } from '../store.js';
 import { t } from '../i18n.js';
@@ -88,7 +88,13 @@ function useLoaded(name) {
 
 function Form({ name, loaded }) {
   const [called, setCalled] = useState(''), [text, setText] = useState(loaded.text), [reason, setReason] = useState(''), [problem, setProblem] = useState(null), [busy, setBusy] = useState(false);
-  useEffect(() => { setText(loaded.text); setProblem(null); }, [loaded.text, loaded.etag]);
+  const seen = useRef(loaded.etag); // what was typed before the first effect ran must stay
+  useEffect(() => {
+    if (seen.current === loaded.etag) return;
+    seen.current = loaded.etag;
+    setText(loaded.text);
+    setProblem(null);
+  }, [loaded.etag]);
   const value = parsed(text), wrong = errorsOf(problem), changed = !name || text !== loaded.text;
   const others = Object.entries(wrong).filter(([pointer]) => pointer !== 'name' && !known(pointer));
   const conflict = problem?.status === 412;
