@@ -231,10 +231,15 @@ def what_a_relay_lacks_is_known_everywhere():
 def one_that_comes_together_with_its_first_message():
     """The relay meets the message before it knows the destination, and nothing else happens in the database afterwards."""
     with Desk() as w:
+        db = w.connect()  # one that was there before the relay, and left no act
+        db.execute("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "
+                   "VALUES ('early', 1, 1, ?, 0, 'x', 0, 'x', 'x')", (json.dumps(w.destination("early")),))
+        db.execute("UPDATE outbox_definitions SET version = 1")
         w.serve()
+        w.insert(destination="early")
+        w.arrived_at("early", 1)
         w.define("create", "first")
         w.relay.says("destination added")
-        db = w.connect()
         for i in range(3):
             db.execute("BEGIN")
             db.execute("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "
