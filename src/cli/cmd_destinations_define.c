@@ -25,6 +25,19 @@ static void say_time(struct hk_buf *out, const char *what, int64_t ms, struct hk
     hk_say_fact(out, what, hk_str_of(line));
 }
 
+static void say_unusable(struct hk_buf *out, const struct hk_unusable *u)
+{
+    char since[HK_TIME_TEXT_MAX];
+    struct hk_buf text;
+    hk_buf_init(&text, 1 << 16);
+    (void)hk_format_rfc3339(u->since_ms, since);
+    (void)hk_buf_addf(&text, "by %" PRIu64 " %s, since %s: ", u->relays, u->relays == 1 ? "relay" : "relays",
+                      since);
+    (void)hk_buf_add(&text, u->why.ptr, u->why.len);
+    hk_say_fact(out, "cannot be used", hk_buf_str(&text));
+    hk_buf_fini(&text);
+}
+
 static void print_shown(const struct hk_ask *ask, const void *result, struct hk_buf *out)
 {
     const struct hk_dest_shown *shown = result;
@@ -40,7 +53,9 @@ static void print_shown(const struct hk_ask *ask, const void *result, struct hk_
             out, "warning",
             hk_str_of(
                 "the store has one of that name, too: it is not used. 'destinations delete' removes it"));
-    if (shown->problem != NULL)
+    if (shown->unusable.relays > 0)
+        say_unusable(out, &shown->unusable);
+    else if (shown->problem != NULL)
         hk_say_fact(out, "cannot be used", hk_str_of(shown->problem));
     hk_say_fact(out, "url", hk_str_of(shown->url != NULL ? shown->url : shown->kind));
     hk_say_fact(out, "policy", hk_str_of(shown->policy));

@@ -33,8 +33,12 @@ static void add_state(struct hk_table *table, const struct hk_dest_row *row, int
         (void)hk_buf_addf(&text, "of the store, version %" PRIu64 "; ", row->version);
     if (row->also_stored)
         (void)hk_buf_adds(&text, "the store has one of that name, too, which is not used; ");
-    if (row->problem != NULL)
+    if (row->unusable.relays > 0) {
+        hk_say_unusable(&text, &row->unusable, now_ms);
+        (void)hk_buf_adds(&text, "; ");
+    } else if (row->problem != NULL) {
         (void)hk_buf_addf(&text, "cannot be used: %s; ", row->problem);
+    }
     hk_say_held(&text, &row->state, now_ms);
     if (text.len > 2 && text.data[text.len - 2] == ';')
         text.len -= 2;

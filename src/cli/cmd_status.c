@@ -67,11 +67,14 @@ static void write_attempts(struct hk_buf *out, const struct hk_store_status *s)
     (void)hk_buf_addc(out, '\n');
 }
 
-static void add_held(struct hk_table *table, const struct hk_dest_status *d, int64_t now_ms)
+static void add_held(struct hk_table *table, const struct hk_status_dest *d, int64_t now_ms)
 {
     struct hk_buf text;
     hk_buf_init(&text, 1 << 16);
-    hk_say_held(&text, d, now_ms);
+    hk_say_unusable(&text, &d->unusable, now_ms);
+    if (text.len > 0 && (d->backlog.paused || d->backlog.open_until_ms != 0))
+        (void)hk_buf_adds(&text, "; ");
+    hk_say_held(&text, &d->backlog, now_ms);
     hk_table_add_buf(table, &text);
     hk_buf_fini(&text);
 }
@@ -87,7 +90,7 @@ static void write_dests(struct hk_buf *out, const struct hk_status *o)
     hk_table_init(&table, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < o->n_dests; i++) {
         const struct hk_dest_status *d = &o->dests[i].backlog;
-        if (!hk_status_has_backlog(&o->dests[i]))
+        if (!hk_status_has_backlog(&o->dests[i]) && !o->dests[i].unusable.relays)
             continue;
         any = true;
         hk_table_add(&table, hk_say_to(o->dests[i].name));
@@ -95,7 +98,7 @@ static void write_dests(struct hk_buf *out, const struct hk_status *o)
         hk_table_adds(&table, hk_say_count((struct hk_count){d->processing, false}, n));
         hk_table_adds(&table, hk_say_count(d->retrying, n));
         hk_table_adds(&table, hk_say_count(d->dead, n));
-        add_held(&table, d, o->store.now_ms);
+        add_held(&table, &o->dests[i], o->store.now_ms);
     }
     if (any) {
         (void)hk_buf_addc(out, '\n');

@@ -36,6 +36,17 @@ const char *hk_say_count(struct hk_count count, char out[HK_SHOW_NUMBER])
     return hk_show_about(count.n, count.about, out);
 }
 
+void hk_say_unusable(struct hk_buf *out, const struct hk_unusable *u, int64_t now_ms)
+{
+    char text[HK_SHOW_NUMBER];
+    if (!u->relays)
+        return;
+    (void)hk_buf_addf(out, "%" PRIu64 " %s cannot use it, for %s now: ", u->relays,
+                      u->relays == 1 ? "relay" : "relays",
+                      hk_show_duration(u->since_ms < now_ms ? (uint64_t)(now_ms - u->since_ms) : 0, text));
+    (void)hk_buf_add(out, u->why.ptr, u->why.len);
+}
+
 void hk_say_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms)
 {
     char when[HK_TIME_TEXT_MAX], ago[64];

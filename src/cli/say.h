@@ -5,6 +5,7 @@
 
 #include "base/show.h"
 #include "desk/desk.h"
+#include "store/figures.h"
 
 /* One line, "name             value", made safe for a terminal; nothing when there is no value. */
 void hk_say_fact(struct hk_buf *out, const char *name, struct hk_str value);
@@ -15,6 +16,8 @@ void hk_say_cut(struct hk_buf *out, uint64_t bytes, const char *where, int64_t i
 const char *hk_say_count(struct hk_count count, char out[HK_SHOW_NUMBER]);
 /* A destination as every table shows it: "(by route)" for a row that names none. */
 struct hk_str hk_say_to(struct hk_str destination);
+/* Which relays cannot use a destination of the store, and why; nothing if there are none. */
+void hk_say_unusable(struct hk_buf *out, const struct hk_unusable *unusable, int64_t now_ms);
 /* What keeps messages from a destination: a pause, an open breaker; nothing for neither. */
 void hk_say_held(struct hk_buf *out, const struct hk_dest_status *dest, int64_t now_ms);
 

@@ -6,7 +6,8 @@
  *         and -> tallies; when a minute is over they become rows of outbox_series -> the same worker
  *
  * Destinations of the store are met at their first attempt: most of them rest, and cost nothing here. At most MET_MAX of them are known
- * at a time; what others do is counted together.
+ * at a time; what others do is counted together. Those that this relay cannot use (relay/kept.h) are told, too, at most HELD_MAX, so that
+ * people learn of it from any machine: once, when it changes, and then now and then.
  *
  * The worker has a connection of its own, opened when there is something to write and closed when there has been nothing for a
  * while. A store that is busy or gone costs figures, nothing else: what was not written is told anew 5 s later. Rows go with
@@ -22,6 +23,7 @@
 #include "daemon/part.h"
 #include "daemon/tally.h"
 #include "daemon/window.h"
+#include "relay/kept.h"
 #include "store/admin.h"
 
 enum {
@@ -32,6 +34,8 @@ enum {
     ERROR_EVERY_MS = 1000,       /* of a destination: masking takes time */
     MASKED_BYTES_MAX = 64 << 10, /* payloads that are looked through for what an error must not repeat */
     MET_MAX = 1024,              /* of the store; each that does something takes about 13 KB */
+    HELD_MAX = 256,              /* that are told to be held: the first by name */
+    HELD_AGAIN_MS = 60000,       /* a server of PostgreSQL that crashed has forgotten it */
     REST_MS = 10 * 60 * 1000     /* then one of the store may be forgotten */
 };
 
@@ -47,10 +51,14 @@ struct dest {
     char heard[HK_FIGURES_ERROR_MAX +
                1]; /* the last that a sink said, before it was decided whether it was a failure */
     char error[HK_FIGURES_ERROR_MAX + 1];
-    int64_t heard_at_ms, error_at_ms; /* the store's time */
-    bool taken;                       /* a reload goes on with it elsewhere */
-    bool told;                        /* the store has `said` */
-    struct hk_figure said;            /* without its texts, but for the breaker's, which is static */
+    int64_t heard_at_ms, error_at_ms;    /* the store's time */
+    char held[HK_FIGURES_ERROR_MAX + 1]; /* why this relay cannot use it; "" = it can */
+    int64_t held_at_ms;                  /* since when: the store's time */
+    bool still_held;                     /* of one look */
+    bool taken;                          /* a reload goes on with it elsewhere */
+    bool told;                           /* the store has `said` */
+    int64_t told_ms;                     /* since then; monotonic */
+    struct hk_figure said;               /* without its texts, but for the breaker's, which is static */
 };
 
 /* What the worker writes: copies, so that the loop may go on. */
@@ -308,7 +316,8 @@ static enum hk_code take_config(struct part *p, struct hk_err *err)
 static bool may_go(const struct dest *d, int64_t now)
 {
     bool counts = d->tallies && (d->tallies->named || !hk_tally_is_empty(&d->tallies->minute));
-    return d->own && !counts && now - d->used_ms >= REST_MS;
+    bool held = d->held[0] != '\0' || (d->told && hk_figure_is_held(&d->said));
+    return d->own && !counts && !held && now - d->used_ms >= REST_MS;
 }
 
 static void forget_resting(struct part *p)
@@ -369,21 +378,28 @@ static void meet(struct part *p, struct hk_str name, size_t place)
     p->last = at;
 }
 
-/* Of those of the store the engine may move one to another place. */
+/* NULL: there is no room. Of those of the store the engine may move one to another place. */
+static struct dest *find_or_meet(struct part *p, struct hk_str name, size_t place)
+{
+    struct dest *d = find(p, name);
+    if (!d) {
+        meet(p, name, place);
+        d = find(p, name);
+    }
+    if (!d || !d->own)
+        return d;
+    if (d->place != place)
+        d->seen = 0; /* another engine, or defined anew: it counts from 0 */
+    d->place = place;
+    return d;
+}
+
 static void attempt_begins(void *arg, const struct hk_try *attempt)
 {
     struct part *p = arg;
-    struct dest *d = find(p, hk_str_of(attempt->destination));
-    if (!d) {
-        meet(p, hk_str_of(attempt->destination), attempt->dest);
-        d = find(p, hk_str_of(attempt->destination));
-    }
-    if (!d || !d->own)
-        return;
-    if (d->place != attempt->dest)
-        d->seen = 0; /* another engine, or defined anew: it counts from 0 */
-    d->place = attempt->dest;
-    d->used_ms = now_ms(p);
+    struct dest *d = find_or_meet(p, hk_str_of(attempt->destination), attempt->dest);
+    if (d && d->own)
+        d->used_ms = now_ms(p);
 }
 
 /* ---- what the relay tells ---- */
@@ -510,6 +526,42 @@ static void lane(void *arg, enum hk_lane_event event, int64_t number)
         p->dests[i].told = false;
 }
 
+/* ---- those that cannot be used here ---- */
+
+static void hold(struct part *p, struct dest *d, const char *why)
+{
+    char text[sizeof d->held];
+    keep(text, sizeof text, hk_str_of(why));
+    d->still_held = true;
+    if (strcmp(d->held, text) == 0)
+        return;
+    if (d->held[0] == '\0')
+        d->held_at_ms = now_ms(p) + p->ahead_ms;
+    memcpy(d->held, text, sizeof text);
+    d->told = d->told && !hk_figure_is_held(&d->said); /* why is another */
+}
+
+static void look_for_held(struct part *p)
+{
+    const struct hk_kept *kept = p->env->relay ? hk_relay_kept(p->env->relay) : NULL;
+    size_t left = kept ? hk_kept_counts(kept).held : 0;
+    struct hk_kept_view view;
+    left = left < HELD_MAX ? left : HELD_MAX;
+    for (size_t i = 0; left > 0 && hk_kept_view(kept, i, &view); i++) {
+        if (!view.why_held || view.of_file)
+            continue;
+        struct dest *d = find_or_meet(p, hk_str_of(view.name), view.place);
+        if (d)
+            hold(p, d, view.why_held);
+        left--;
+    }
+    for (size_t i = 0; i < p->n_dests; i++) {
+        if (!p->dests[i].still_held)
+            p->dests[i].held[0] = '\0';
+        p->dests[i].still_held = false;
+    }
+}
+
 /* ---- what is written ---- */
 
 static const char *breaker_name(enum hk_breaker_state state)
@@ -553,18 +605,23 @@ static void look(struct part *p, struct dest *d, struct hk_figure *out)
     out->failed = sum.failed;
     out->dead = sum.dead;
     out->latency = sum.latency;
-    out->last_error = hk_str_of(d->error);
-    out->last_error_ms = d->error_at_ms;
+    bool held = d->held[0] != '\0';
+    out->last_error = hk_str_of(held ? d->held : d->error);
+    out->last_error_ms = held ? d->held_at_ms : d->error_at_ms;
+    if (held)
+        out->breaker = hk_str_of(HK_FIGURES_HELD);
 }
 
 /* Does it say anything that the store does not say yet? What happens is told every time, so that it stays fresh. */
-static bool is_news(const struct dest *d, const struct hk_figure *f)
+static bool is_news(const struct dest *d, const struct hk_figure *f, int64_t now)
 {
     const struct hk_figure *said = &d->said;
     if (f->seen || f->sent || f->failed || f->dead || f->in_flight || f->ready_at_ms)
         return true;
     if (!d->told)
         return f->last_error_ms != 0 || !hk_str_eq(f->breaker, hk_str_of("closed"));
+    if (d->held[0] != '\0' && now - d->told_ms >= HELD_AGAIN_MS)
+        return true;
     return said->seen || said->sent || said->failed || said->dead || said->in_flight || said->ready_at_ms ||
            !hk_str_eq(said->breaker, f->breaker) || said->last_error_ms != f->last_error_ms;
 }
@@ -594,7 +651,7 @@ static void fill_job(struct part *p)
     for (size_t i = 0; i < p->n_dests; i++) {
         struct hk_figure *f = &job->figures[job->n];
         look(p, &p->dests[i], f);
-        if (!is_news(&p->dests[i], f))
+        if (!is_news(&p->dests[i], f, now_ms(p)))
             continue;
         keep(job->names[job->n], sizeof job->names[0], hk_str_of(p->dests[i].name));
         keep(job->errors[job->n], sizeof job->errors[0], f->last_error);
@@ -759,6 +816,7 @@ static void done(void *arg, bool ran)
         d->said = job->figures[i];
         d->said.destination = d->said.last_error = (struct hk_str){"", 0};
         d->told = true;
+        d->told_ms = now_ms(p);
     }
     free_job(job);
 }
@@ -776,6 +834,7 @@ static void tick(void *arg)
     hk_timer_start(p->timer, TICK_MS);
     if (p->busy || p->lane == 0)
         return;
+    look_for_held(p);
     if (!make_job(p)) {
         free_job(&p->job);
         return;

@@ -272,6 +272,19 @@ static void show_stored(const struct hk_definition *stored, const struct hk_call
     out->reason = stored->reason;
 }
 
+/* Where figures cannot be read nobody says so: the rest is worth showing. */
+static struct hk_unusable unusable_of(struct hk_desk *desk, struct hk_str name, struct hk_pool *mem)
+{
+    struct hk_unusable unusable = {.why = {"", 0}};
+    const struct hk_figures *figures = NULL;
+    struct hk_err err = {.message = ""};
+    if (desk->ops->figures(desk->admin, &figures, &err) != HK_OK)
+        return unusable;
+    hk_figures_unusable(figures, name, &unusable);
+    hk_desk_keep(desk, mem);
+    return unusable;
+}
+
 static enum hk_code show_destination(struct hk_desk *desk, const struct hk_caller *caller,
                                      const struct hk_dest_show_ask *ask, struct hk_pool *mem,
                                      struct hk_dest_shown *out, struct hk_err *err)
@@ -301,6 +314,8 @@ static enum hk_code show_destination(struct hk_desk *desk, const struct hk_calle
         o.problem = hk_pool_copy_str(mem, hk_str_of(why.message));
     if (!conf)
         show_stored(&stored, caller, &o);
+    o.unusable =
+        conf ? (struct hk_unusable){.why = {"", 0}} : unusable_of(desk, hk_str_of(ask->destination), mem);
     *out = o;
     return HK_OK;
 }

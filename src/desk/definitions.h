@@ -8,6 +8,7 @@
 
 #include "desk/desk.h"
 #include "store/definition.h"
+#include "store/figures.h"
 
 /* ---- for operations: which destinations there are ---- */
 
@@ -73,6 +74,7 @@ struct hk_dest_shown {
     double rate_per_s; /* a negative one: no limit */
     uint32_t concurrency;
     const char *problem; /* why it cannot be used, as far as it can be seen from here; NULL = it can */
+    struct hk_unusable unusable; /* what relays say of that */
     /* of the store's */
     uint64_t version;
     struct hk_str definition; /* JSON; for admins */

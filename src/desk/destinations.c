@@ -35,7 +35,8 @@ static struct hk_dest_row row_of(struct hk_str name, const struct hk_conf_destin
                                  const struct hk_dest_status *state, struct hk_pool *mem, bool *ok)
 {
     const struct hk_dest_status nothing = {.name = name, .actor = {"", 0}, .reason = {"", 0}};
-    struct hk_dest_row row = {.name = name, .rate_per_s = -1, .state = state ? *state : nothing};
+    struct hk_dest_row row = {
+        .name = name, .rate_per_s = -1, .state = state ? *state : nothing, .unusable = {.why = {"", 0}}};
     if (!conf)
         return row;
     row.configured = true;
@@ -80,6 +81,20 @@ static const struct hk_definition *kept_as(const struct hk_definitions *kept, st
     return NULL;
 }
 
+/* Those of the store that relays cannot use. Where figures cannot be read the rest is worth showing. */
+static void add_unusable(struct hk_desk *desk, struct hk_pool *mem, struct hk_dests *o)
+{
+    const struct hk_figures *figures = NULL;
+    struct hk_err err = {.message = ""};
+    if (desk->ops->figures(desk->admin, &figures, &err) != HK_OK)
+        return;
+    hk_desk_keep(desk, mem);
+    for (size_t k = 0; k < figures->n; k++)
+        for (size_t i = 0; hk_figure_is_held(&figures->items[k]) && i < o->n; i++)
+            if (o->items[i].version > 0 && hk_str_eq(o->items[i].name, figures->items[k].destination))
+                hk_unusable_add(&o->items[i].unusable, &figures->items[k]);
+}
+
 static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_caller *caller,
                                       const void *request, struct hk_pool *mem, struct hk_dests *out,
                                       struct hk_err *err)
@@ -118,6 +133,7 @@ static enum hk_code list_destinations(struct hk_desk *desk, const struct hk_call
     for (size_t i = 0; i < s.n_dests; i++)
         if (!hk_config_destination_named(desk->config, s.dests[i].name) && !kept_as(&kept, s.dests[i].name))
             o.items[o.n++] = row_of(s.dests[i].name, NULL, &s.dests[i], mem, &ok);
+    add_unusable(desk, mem, &o);
     *out = o;
     return ok ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
 }

@@ -5,16 +5,18 @@
 
 #include "desk/deliver.h"
 #include "desk/desk.h"
+#include "store/figures.h"
 
 /* ---- list ---- */
 
 struct hk_dest_row {
-    struct hk_str name;  /* "" = by route, not known yet */
-    bool configured;     /* else only messages name it, and there is nothing up to `state` */
-    const char *from;    /* "file", "store"; NULL: nobody defines it */
-    uint64_t version;    /* of the store's; 0: the file's */
-    bool also_stored;    /* the file's, and the store has one of that name, too, which is not used */
-    const char *problem; /* why it cannot be used, as far as it can be seen from here; NULL: it can */
+    struct hk_str name;          /* "" = by route, not known yet */
+    bool configured;             /* else only messages name it, and there is nothing up to `state` */
+    const char *from;            /* "file", "store"; NULL: nobody defines it */
+    uint64_t version;            /* of the store's; 0: the file's */
+    bool also_stored;            /* the file's, and the store has one of that name, too, which is not used */
+    const char *problem;         /* why it cannot be used, as far as it can be seen from here; NULL: it can */
+    struct hk_unusable unusable; /* what relays say of that */
     const char *kind, *policy;
     const char *url; /* its secrets hidden; NULL: it has none */
     const char *order;

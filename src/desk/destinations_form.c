@@ -13,6 +13,7 @@ static void form_row(struct hk_form *form, void *result)
     hk_form_limit(form, "version", &row->version);
     hk_form_bool(form, "also_stored", &row->also_stored);
     hk_form_cstr(form, "problem", &row->problem);
+    hk_form_unusable(form, &row->unusable);
     hk_form_cstr(form, "kind", &row->kind);
     hk_form_cstr(form, "url", &row->url);
     hk_form_cstr(form, "policy", &row->policy);
@@ -88,6 +89,7 @@ void hk_form_destination_shown(struct hk_form *form, void *result)
     hk_form_limit(form, "concurrency", &shown->concurrency);
     hk_form_cstr(form, "order", &shown->order);
     hk_form_cstr(form, "problem", &shown->problem);
+    hk_form_unusable(form, &shown->unusable);
     hk_form_limit(form, "version", &shown->version);
     hk_form_raw(form, "definition", &shown->definition);
     hk_form_time(form, "created_at", &shown->created_ms);

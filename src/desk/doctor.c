@@ -30,6 +30,8 @@ struct doctor {
     size_t room; /* of its items */
     bool nomem;
     struct hk_definitions kept; /* destinations of the store, once it was asked */
+    struct hk_figures figures;  /* what relays say of them */
+    unsigned held;              /* of them, those that some cannot use */
 };
 
 static struct hk_symptom *add(struct doctor *d)
@@ -334,6 +336,30 @@ static bool is_kept(const struct doctor *d, struct hk_str name)
     return false;
 }
 
+enum {
+    HELD_LINES = 20
+};
+
+/* A relay that runs says that it cannot use it. */
+static bool look_at_held(struct doctor *d, const char *name)
+{
+    struct hk_unusable u;
+    char text[HK_SHOW_NUMBER];
+    hk_figures_unusable(&d->figures, hk_str_of(name), &u);
+    if (!u.relays)
+        return false;
+    if (++d->held > HELD_LINES)
+        return true;
+    int64_t ms = u.since_ms < d->figures.now_ms ? d->figures.now_ms - u.since_ms : 0;
+    finding(d, HK_NOTE_WARN, "destination",
+            "'%s' of the store cannot be used by %" PRIu64
+            " %s, for %s now, and its messages wait: %.*s; mend "
+            "that, and relays use it within 5 s",
+            name, u.relays, u.relays == 1 ? "relay" : "relays", hk_show_duration((uint64_t)ms, text),
+            (int)u.why.len, u.why.ptr);
+    return true;
+}
+
 /* Destinations of the store, as far as this configuration can judge them. A relay's secrets are its own. */
 static void look_at_kept(struct doctor *d)
 {
@@ -349,7 +375,7 @@ static void look_at_kept(struct doctor *d)
                     "'%s' is defined in the configuration file and in the store: the file's is used; "
                     "'hikyaku destinations delete' removes the other",
                     name);
-        if (!name || of_file)
+        if (!name || of_file || look_at_held(d, name))
             continue;
         const struct hk_definition_ask ask = {.config = d->desk->config, .name = name, .text = kept->text};
         if (hk_config_define(&ask, d->mem, &conf, NULL, &err) == HK_OK)
@@ -359,6 +385,10 @@ static void look_at_kept(struct doctor *d)
                     "'%s' of the store cannot be used with this configuration, its messages wait: %s", name,
                     err.message);
     }
+    if (d->held > HELD_LINES)
+        finding(d, HK_NOTE_WARN, "destination",
+                "%u more of the store that relays cannot use: 'hikyaku destinations list' shows them",
+                d->held - HELD_LINES);
     if (used > 0)
         finding(d, HK_NOTE_OK, "destination", "%zu of the store", used);
     if (d->kept.n > d->desk->config->definitions.max)
@@ -393,6 +423,17 @@ static void look_at_dests(struct doctor *d, const struct hk_store_status *s)
         finding(d, HK_NOTE_OK, "dead letters", "none is open");
 }
 
+/* Without them all but the word of relays is known. */
+static void read_figures(struct doctor *d)
+{
+    const struct hk_figures *figures = NULL;
+    struct hk_err err = {.message = ""};
+    if (d->desk->ops->figures(d->desk->admin, &figures, &err) != HK_OK)
+        return;
+    d->figures = *figures;
+    hk_desk_keep(d->desk, d->mem);
+}
+
 static void look_inside(struct doctor *d)
 {
     struct hk_err err = {.message = ""};
@@ -404,6 +445,7 @@ static void look_inside(struct doctor *d)
     if (rc == HK_OK) {
         d->kept = *kept;
         hk_desk_keep(d->desk, d->mem);
+        read_figures(d);
         look_at_kept(d);
         rc = d->desk->ops->status(d->desk->admin, &status, &err);
     }

@@ -144,12 +144,34 @@ static void explain_where(struct facts *f)
                                  "looks at it makes it a dead letter",
                                  hk_show(f->row->event_type, shown));
         advise(f, c, "add a route for it and reload the relay");
-    } else if (f->where.kind == HK_WHERE_UNUSABLE) {
+    } else if (f->where.kind == HK_WHERE_UNUSABLE && !f->lately.unusable.relays) {
         struct hk_cause *c =
             add(f, "unusable_destination", "the definition of destination %s in the store cannot be used: %s",
                 hk_show(f->row->destination, shown), f->where.why);
         advise(f, c, "'hikyaku destinations update' mends it; until then the message waits, uncharged");
     }
+}
+
+/* Relays say so: they know better than this machine what they lack. */
+static void explain_unusable(struct facts *f)
+{
+    const struct hk_unusable *u = &f->lately.unusable;
+    char name[HK_SHOW_MAX], when[WHEN_MAX];
+    struct hk_buf why;
+    if (!u->relays)
+        return;
+    hk_buf_init(&why, TEXT_MAX);
+    hk_show_plain(u->why, HK_FIGURES_ERROR_MAX, &why);
+    struct hk_cause *c = add(
+        f, "unusable_destination",
+        "%" PRIu64 " of %" PRIu32 " relays cannot use destination %s of the store since %s: %s", u->relays,
+        f->why->relays_running, name_of(f, name), at(u->since_ms, f->now_ms, when), hk_buf_cstr(&why));
+    hk_buf_fini(&why);
+    c->since_ms = u->since_ms;
+    advise(
+        f, c,
+        "give the relay what it lacks, or mend the definition ('hikyaku destinations update'): relays look "
+        "again every 5 s; until then the message waits, uncharged");
 }
 
 static void explain_expired(struct facts *f)
@@ -421,6 +443,7 @@ static enum hk_code explain_live(struct facts *f, struct hk_desk *desk, struct h
         return HK_OK;
     }
     explain_where(f);
+    explain_unusable(f);
     explain_expired(f);
     explain_no_relay(f);
     explain_owner(f);

@@ -32,6 +32,20 @@ void hk_form_held(struct hk_form *form, struct hk_dest_status *dest)
     hk_form_time(form, "breaker_open_until", &dest->open_until_ms);
 }
 
+static void form_unusable(struct hk_form *form, void *result)
+{
+    struct hk_unusable *u = result;
+    hk_form_uint(form, "relays", &u->relays);
+    hk_form_str(form, "why", &u->why);
+    hk_form_time(form, "since", &u->since_ms);
+}
+
+void hk_form_unusable(struct hk_form *form, struct hk_unusable *unusable)
+{
+    bool some = unusable->relays > 0;
+    hk_form_object(form, "unusable", &some, form_unusable, unusable);
+}
+
 void hk_form_attempt(struct hk_form *form, void *result)
 {
     struct hk_tried *a = result;

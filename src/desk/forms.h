@@ -6,6 +6,7 @@
 #include "core/letter.h"
 #include "desk/form.h"
 #include "desk/put.h"
+#include "store/figures.h"
 #include "store/letters.h"
 
 hk_form_fn hk_form_figures, hk_form_status, hk_form_relays, hk_form_clock, hk_form_diagnosis;
@@ -34,6 +35,8 @@ hk_form_fn hk_form_count_members;                                               
 void hk_form_count(struct hk_form *form, const char *key, struct hk_count *count); /* {"n":…,"estimate":…} */
 void hk_form_exact(struct hk_form *form, const char *key, uint64_t *n);            /* the same, no estimate */
 void hk_form_held(struct hk_form *form, struct hk_dest_status *dest);
+/* "unusable": which relays cannot use a destination, and why; null: none says so. */
+void hk_form_unusable(struct hk_form *form, struct hk_unusable *unusable);
 hk_form_fn hk_form_attempt;     /* a struct hk_tried */
 hk_form_fn hk_form_lately;      /* a struct hk_status_lately */
 hk_form_fn hk_form_alert;       /* a struct hk_alert */

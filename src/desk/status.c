@@ -113,6 +113,7 @@ static void add_lately(struct hk_status_dest *d, const struct hk_figures *figure
     d->ready_at_ms = sum.ready_at_ms;
     d->last_error = sum.last_error;
     d->last_error_ms = sum.last_error_ms;
+    d->unusable = sum.unusable;
 }
 
 static enum hk_code put_together(struct hk_status *o, const struct hk_config *config,

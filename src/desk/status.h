@@ -4,6 +4,7 @@
 #define HK_DESK_STATUS_H
 
 #include "desk/desk.h"
+#include "store/figures.h"
 
 /* ---- status ---- */
 
@@ -40,7 +41,8 @@ struct hk_status_dest {
     int64_t ready_at_ms; /* then: until when */
     struct hk_str last_error;
     int64_t last_error_ms;
-    bool ordered; /* by key: then `blocked` counts */
+    struct hk_unusable unusable; /* relays that cannot use it */
+    bool ordered;                /* by key: then `blocked` counts */
     struct hk_count blocked;
 };
 

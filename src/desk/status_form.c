@@ -58,6 +58,7 @@ static void form_dest(struct hk_form *form, void *result)
     hk_form_object(form, "last_minute", &o->known, hk_form_lately, &o->lately);
     hk_form_str(form, "last_error", &o->last_error);
     hk_form_time(form, "last_error_at", &o->last_error_ms);
+    hk_form_unusable(form, &o->unusable);
     if (hk_form_reads(form)) {
         d->name = o->name;
         o->lately.ratio = o->known ? o->lately.ratio : -1;

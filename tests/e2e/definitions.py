@@ -186,13 +186,60 @@ def messages_wait_for_one_that_a_relay_cannot_use():
 
 
 @test
+def what_a_relay_lacks_is_known_everywhere():
+    """A secret that only the relay lacks: who looks from another machine, where the secret is, learns of it all the same."""
+    with Desk() as w:
+        w.token("eye", "viewer")
+        for folder in ("sec", "elsewhere"):
+            w.path(folder).mkdir()
+        w.config["definitions"]["secrets"] = "sec"
+        w.write_config()
+        w.serve()
+        w.config["definitions"]["secrets"] = "elsewhere"
+        w.write_config()
+        (w.path("elsewhere") / "key").write_text("s3cret\n", encoding="utf-8")
+        w.define("create", "crm", http={"headers": {"X-Api-Key": "${file:key}"}})
+        w.define("create", "good")
+        w.insert(destination="crm", message_id="m1")
+        w.relay.says("cannot be used here")
+        until(lambda: (w.row("crm") or {}).get("unusable"), "the relay's word in destinations list")
+        row = w.row("crm")
+        assert row["problem"] is None and row["unusable"]["relays"] == 1 and row["unusable"]["since"], row
+        assert "/http/headers" in row["unusable"]["why"] and "s3cret" not in json.dumps(row), row
+        assert w.row("good")["unusable"] is None and w.row("shop")["unusable"] is None
+        told = w.json("messages", "explain", "m1")["items"][0]["causes"]
+        assert [c["cause"] for c in told] == ["unusable_destination"], told
+        assert "1 of 1 relays cannot use" in told[0]["text"] and "/http/headers" in told[0]["text"] and "uncharged" in told[0]["do"], told
+        seen = next(d for d in w.json("status")["destinations"] if d["name"] == "crm")
+        assert seen["unusable"]["why"] == row["unusable"]["why"] and seen["last_error"] is None, seen
+        assert seen["last_minute"] is None or seen["last_minute"]["attempts_failed"] == 0, seen
+        for words, says in ((["status"], "1 relay cannot use it, for"), (["destinations", "list"], "1 relay cannot use it, for"),
+                            (["doctor"], "'crm' of the store cannot be used by 1 relay, for")):
+            text = w.try_hikyaku(*words)[1]
+            assert "crm" in text and says in text and "/http/headers" in text, (words, text)
+        assert "by 1 relay, since" in w.try_hikyaku("destinations", "show", "crm")[1]
+        assert w.api("eye").good("GET", "/destinations/crm")["unusable"]["why"] == row["unusable"]["why"]
+        w.only_waits("m1")
+        (w.path("sec") / "key").write_text("s3cret\n", encoding="utf-8")
+        w.arrived_at("crm", 1)
+        until(lambda: w.row("crm")["unusable"] is None, "nothing to tell any more")
+        assert not any("cannot" in w.try_hikyaku(words)[1] for words in ("doctor", "status"))
+        assert [r[0] for r in w.sql("SELECT attempts FROM outbox_retry")] == [] and w.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
+@test
 def one_that_comes_together_with_its_first_message():
     """The relay meets the message before it knows the destination, and nothing else happens in the database afterwards."""
     with Desk() as w:
+        db = w.connect()  # one that was there before the relay, and left no act
+        db.execute("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "
+                   "VALUES ('early', 1, 1, ?, 0, 'x', 0, 'x', 'x')", (json.dumps(w.destination("early")),))
+        db.execute("UPDATE outbox_definitions SET version = 1")
         w.serve()
+        w.insert(destination="early")
+        w.arrived_at("early", 1)
         w.define("create", "first")
         w.relay.says("destination added")
-        db = w.connect()
         for i in range(3):
             db.execute("BEGIN")
             db.execute("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "

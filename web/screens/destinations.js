@@ -32,7 +32,7 @@ function Destination({ d, s, onAct }) {
       <${Act} why=${d.configured ? '' : t('destinations.unknown')} onClick=${() => onAct({ kind: 'test', d })}>${t('act.test')}<//>
       <${Act} role="admin" why=${readOnly(d)} onClick=${() => go(['destinations'], { edit: d.name })}>${t('define.change')}<//>
       <${Act} role="admin" kind="danger" why=${readOnly(d)} onClick=${() => onAct({ kind: 'delete', d })}>${t('define.delete')}<//></div></div>
-    ${d.problem && html`<div class="problem">${t('define.unusable')} ${d.problem}</div>`}
+    ${d.unusable ? html`<div class="problem">${t('define.unusable_relays', { n: d.unusable.relays })} ${d.unusable.why} · <${Time} at=${d.unusable.since} /></div>` : d.problem && html`<div class="problem">${t('define.unusable')} ${d.problem}</div>`}
     ${d.also_stored && html`<div class="note">${t('define.also_stored')}</div>`}
     ${d.paused && html`<div class="note">${t('attention.paused', { destination: d.name, by: d.paused_by || '?' })} ${d.paused_reason ? html`<span>${d.paused_reason}</span>` : ''} · <${Time} at=${d.paused_at} /></div>`}
     ${s?.last_error && html`<p>${t('destinations.last_words')} <strong>${s.last_error}</strong> <span class="soft"><${Time} at=${s.last_error_at} /></span></p>`}

@@ -27,6 +27,7 @@ function ofGroups(groups) {
 
 function ofDestination(d) {
   const out = [], href = link(['destinations']);
+  if (d.unusable) out.push({ level: 'bad', text: t('attention.unusable', { destination: d.name, n: d.unusable.relays }), more: d.unusable.why, href, at: d.unusable.since });
   if (d.paused) out.push({ level: 'warn', text: t('attention.paused', { destination: d.name, by: d.paused_by || '?' }), more: d.paused_reason, href, at: d.paused_at });
   else if (d.breaker === 'open') out.push({ level: 'bad', text: t('attention.breaker', { destination: d.name }), more: d.last_error, href, at: d.last_error_at });
   else if (d.retrying?.n > 0 && d.last_error) out.push({ level: 'warn', text: t('attention.retrying', { destination: d.name, n: d.retrying.n }), more: d.last_error,

@@ -120,7 +120,8 @@ static void look(struct hk_store *store, struct hk_poll *poll)
     poll->changed = !store->polled || store->own_change || store->hint.all || poll->late || poll->reset;
     poll->last_id = last_id(store);
     poll->acts = store->acts;
-    if (hk_pg_ok(&store->pg) && store->acts != store->definitions_acts) { /* each change is an act */
+    /* Each change is an act. What was there before the first poll may have left none: a database may be restored without its audit. */
+    if (hk_pg_ok(&store->pg) && (!store->polled || store->acts != store->definitions_acts)) {
         store->definitions = hk_pg_definitions_version(store);
         store->definitions_acts = store->acts;
     }
