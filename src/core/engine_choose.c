@@ -391,8 +391,10 @@ static enum verdict consider(struct hk_engine *e, const struct look *look, const
 /* Of a message that a person has forced: what guards its destination is not asked. */
 static enum verdict consider_forced(struct hk_engine *e, const struct look *look, const struct hk_head *head)
 {
-    if (!hk_engine_can_take(e))
+    if (!hk_engine_can_take(e)) {
+        e->forced.crowded = true;
         return ENGINE_FULL;
+    }
     struct target t = aim(e, look, head);
     if (t.dest == HK_NO_DEST)
         return PASSED; /* as any other of its kind: engine.c, next_stray */
