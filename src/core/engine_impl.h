@@ -295,6 +295,7 @@ struct hk_engine_stray {
     int64_t look_at_ms;
     char *name; /* "" = left to the routes */
     size_t room;
+    size_t turn; /* scans that found nothing */
 };
 
 struct hk_engine {
