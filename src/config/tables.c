@@ -244,7 +244,7 @@ static const struct hk_opt telemetry_opts[] = {
      .example = "{ X-Scope-OrgID: acme }", .help = "sent to the collector; never shown"},
     {"sample", HK_OPT_DOUBLE, AT(struct hk_conf_telemetry, sample), .fmin = 0, .fmax = 1, .fallback = "1",
      .help =
-         "share of sampled traces among those that begin here; other traces follow their traceparent. OTEL_TRACES_SAMPLER wins"},
+         "share of the traces that begin here; the others do as traceparent says. OTEL_TRACES_SAMPLER wins"},
     {"traces", HK_OPT_BOOL, AT(struct hk_conf_telemetry, traces), .fallback = "true",
      .help = "send spans; OTEL_TRACES_EXPORTER=none wins"},
     {"metrics", HK_OPT_BOOL, AT(struct hk_conf_telemetry, metrics), .fallback = "true",
@@ -466,8 +466,7 @@ static const struct hk_opt queues_opts[] = {
      .otherwise = "public addresses only", .example = "[127.0.0.0/8]",
      .help = "private addresses that tasks may go to"},
     {"policy", HK_OPT_NAME, AT(struct hk_conf_queues, policy), .fallback = "cloud-tasks",
-     .ref = HK_REF_POLICY,
-     .help = "the policy of queues that name none; a queue's own retryConfig changes it"},
+     .ref = HK_REF_POLICY, .help = "of queues that name none; a queue's own retryConfig changes it"},
     {"tokens", HK_OPT_ENUM, AT(struct hk_conf_queues, tokens), .words = queue_tokens_words,
      .fallback = "refuse",
      .help =
@@ -515,10 +514,9 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
     [HK_DEST_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_destination, allow), .max = 64,
                            .elem = &cidr_elem, .otherwise = "public addresses only",
                            .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
-    [HK_DEST_QUEUE_OPT] =
-        {"queue", HK_OPT_SECTION, AT(struct hk_conf_destination, queue), .sub = &queue_table,
-         .otherwise = "not a queue",
-         .help = "makes this destination a queue of Cloud Tasks; with url: message (docs/cloud-tasks.md)"},
+    [HK_DEST_QUEUE_OPT] = {"queue", HK_OPT_SECTION, AT(struct hk_conf_destination, queue),
+                           .sub = &queue_table, .otherwise = "it is none",
+                           .help = "it is a queue of Cloud Tasks; with url: message (docs/cloud-tasks.md)"},
 };
 
 const struct hk_opt_table hk_destination_table = {
