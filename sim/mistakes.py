@@ -369,8 +369,6 @@ MISTAKES = [
      "    if (hk_forced_at(e) > now_ms)", "    if (now_ms)"),
     ("forced-for-ever", "a message that was forced stays so", EXCHANGE,
      "    row->forced &= !retry;\n", ""),
-    ("forced-without-end", "any number of forced messages is in flight", FORCED,
-     "    return !hk_dest_rests(d) && !d->full && d->forced < HK_ENGINE_FORCED_MAX;", "    return !hk_dest_rests(d) && !d->full;"),
     ("forced-to-who-cannot", "a forced message goes to a destination that its relay cannot use", FORCED,
      "    return !hk_dest_rests(d) && !d->full && d->forced < HK_ENGINE_FORCED_MAX;", "    return !d->full && d->forced < HK_ENGINE_FORCED_MAX;"),
     ("forced-out-of-order", "a forced message goes past the order of its key", CHOOSE,
