@@ -166,6 +166,38 @@ def queues_are_created_shown_listed_and_deleted():
 
 
 @test
+def the_configuration_has_the_limits_of_queues_that_name_none():
+    with world(queues={"limits": {"rate": "20/s", "concurrency": 3}}) as w:
+        assert w.queue()["rateLimits"] == {"maxDispatchesPerSecond": 20, "maxBurstSize": 10, "maxConcurrentDispatches": 3}
+        own = w.queue(PARENT + "/queues/own", rateLimits={"maxDispatchesPerSecond": 100})["rateLimits"]
+        assert own == {"maxDispatchesPerSecond": 100, "maxBurstSize": 20, "maxConcurrentDispatches": 3}, own
+        gate, inside, most = threading.Event(), [], []
+
+        def slow(request):
+            inside.append(request)
+            most.append(len(inside))
+            gate.wait(0.2)
+            inside.remove(request)
+            return 200
+
+        w.receiver.on("slow", slow)
+        for i in range(8):
+            w.task("slow", name=f"s{i}")
+        until(lambda: len(w.receiver.accepted()) == 8, "all of them")
+        assert max(most) <= 3, most
+        w.config["queues"]["limits"] = {"burst": 7}  # a queue keeps what it was made with
+        w.write_config()
+        n = w.relay.log().count("msg=reloaded")
+        w.relay.signal(signal.SIGHUP)
+        w.relay.says("msg=reloaded", n + 1)
+        assert w.good("GET", QUEUE)["rateLimits"]["maxDispatchesPerSecond"] == 20
+        later = w.queue(PARENT + "/queues/later")["rateLimits"]
+        assert later == {"maxDispatchesPerSecond": 500, "maxBurstSize": 7, "maxConcurrentDispatches": 1000}, later
+        again = json.loads(w.hikyaku("queues", "update", QUEUE, "--reset", "rate", "--reset", "concurrency", "--json", *WHO))
+        assert (again["rate_per_s"], again["burst"], again["concurrency"]) == (500, 10, 1000), again
+
+
+@test
 def a_patch_changes_what_its_mask_names_and_makes_what_is_not_there():
     with world() as w:
         made = w.good("PATCH", QUEUE, {"retryConfig": {"maxAttempts": 7, "minBackoff": "2s"}})
