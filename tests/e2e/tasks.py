@@ -513,6 +513,42 @@ def limits_of_a_queue_hold():
 
 
 @test
+def a_queue_in_trouble_is_slowed():
+    """429 and 503 hold all of it for as long as they ask; a high share of failures opens its breaker. A single task that fails does neither."""
+    with world() as w:
+        answers = iter([Answer(429, headers={"Retry-After": "2"}), 200])
+        w.receiver.on("limited", lambda _: next(answers))
+        w.receiver.on("broken", 500)
+        w.queue(retryConfig={"minBackoff": "3600s"})
+        w.task("limited", name="limited")
+        told = until(lambda: w.receiver.arrived("limited"), "the first attempt")[0].answered
+        until(lambda: w.message("limited")[0] == "retrying", "its 429 to be settled")
+        w.task(name="other")
+        until(lambda: w.receiver.arrived("other"), "the other task")
+        for name in ("limited", "other"):
+            assert w.receiver.arrived(name)[-1].at >= told + 1.99, (name, told, [r.at for r in w.receiver.arrived(name)])
+
+        def queue(name):
+            destination = json.loads(w.hikyaku("queues", "show", name, "--json"))["destination"]
+            return next(d for d in json.loads(w.hikyaku("status", "--json"))["destinations"] if d["name"] == destination)
+
+        w.task("broken", name="alone")
+        until(lambda: w.message("alone")[0] == "retrying", "it to fail")
+        w.task(name="beside")
+        until(lambda: w.receiver.arrived("beside"), "a task beside it")
+        assert queue(QUEUE)["breaker"] == "closed", queue(QUEUE)
+        bad = PARENT + "/queues/bad"
+        w.queue(bad, retryConfig={"minBackoff": "3600s"}, rateLimits={"maxConcurrentDispatches": 5})
+        for i in range(70):
+            w.task("broken", bad, f"b{i}")
+        until(lambda: queue(bad)["breaker"] == "open", lambda: queue(bad))
+        n = sum(bool(w.receiver.arrived(f"b{i}")) for i in range(70))
+        assert 50 <= n < 60, n  # and those that were under way
+        w.task(name="healthy")
+        until(lambda: w.receiver.arrived("healthy"), "a task of the other queue")
+
+
+@test
 def a_forced_task_passes_the_concurrency():
     with world() as w:
         gate = threading.Event()
