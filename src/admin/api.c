@@ -7,6 +7,7 @@
 #include "admin/api_impl.h"
 #include "admin/auth.h"
 #include "admin/problem.h"
+#include "admin/route.h"
 #include "admin/tasks/tasks.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -188,6 +189,19 @@ void hk_api_refuse_caller(struct hk_api_reply *out, const char *path, const stru
         hk_api_refuse(out, &(struct hk_problem){.status = who->status, .code = who->code, .detail = detail});
     if (who->status == 429)
         out->retry_after_s = (unsigned)((who->retry_after_ms + 999) / 1000);
+}
+
+void hk_api_refuse_at(struct hk_admin_reply *out, const char *path, unsigned status, const char *detail)
+{
+    struct hk_api_reply reply = {.status = status, .body = out->body};
+    if (!hk_tasks_owns(path)) {
+        hk_admin_problem(out, status, detail);
+        return;
+    }
+    hk_tasks_refuse(&reply, status, detail);
+    out->status = reply.status;
+    out->content_type = reply.content_type;
+    out->body = reply.body;
 }
 
 /* ---- reading ---- */

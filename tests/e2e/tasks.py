@@ -84,7 +84,7 @@ class TaskWorld(World):
         head = {"Authorization": f"Bearer {token or self.tokens[role]}", **(headers or {})}
         if body is not None:
             head.setdefault("Content-Type", "application/json")
-        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
         connection = http.client.HTTPConnection(self.address, timeout=120)
         try:
             connection.request(method, "/v2/" + path, data, head)
@@ -631,6 +631,11 @@ def hostile_requests_get_googles_errors():
         w.bad(404, "NOT_FOUND", "POST", QUEUE + ":getIamPolicy", {})
         w.bad(404, "NOT_FOUND", "POST", PARENT + "/queues/missing/tasks", http())
         refuse(b'{"task":{"httpRequest":{"url":"' + b"x" * (300 << 10) + b'"}}}', "url")
+        huge = b'{"task":{"httpRequest":{"url":"' + b"x" * (600 << 10) + b'"}}}'  # these are refused before they are read
+        refuse(huge, "too long")
+        refuse(iter([huge[:200 << 10], huge[200 << 10:400 << 10], huge[400 << 10:]]), "too long")  # no length announced
+        refuse(b"{}", "without a body", method="DELETE", path=QUEUE)
+        refuse({}, "localhost", headers={"Host": "elsewhere.example"})
         past = w.task(name="past", scheduleTime="2001-02-03T04:05:06Z")  # a time that is over means now
         assert past["scheduleTime"].startswith("2001-02-03"), past
         until(lambda: w.receiver.arrived("past"), "the task of the past")
