@@ -227,12 +227,21 @@ enum hk_conf_queue_tokens {
     HK_QUEUE_TOKENS_IGNORE
 };
 
+/* The defaults of a queue that does not say it itself. */
+struct hk_conf_queue_limits {
+    uint32_t given;
+    double rate_per_s;
+    uint32_t burst; /* 0: a fifth of the queue's rate, 10 to 100 */
+    uint32_t concurrency;
+};
+
 /* For queues that clients of Cloud Tasks make. */
 struct hk_conf_queues {
     uint32_t given;
     bool on;                   /* the section is there */
     struct hk_conf_list allow; /* of struct hk_cidr */
     const char *policy;
+    struct hk_conf_queue_limits limits;
     enum hk_conf_queue_tokens tokens;
     uint32_t max;
 };

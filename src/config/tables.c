@@ -453,12 +453,33 @@ static const struct hk_opt_table queue_table = {
 static const struct hk_word queue_tokens_words[] = {
     {"refuse", HK_QUEUE_TOKENS_REFUSE}, {"ignore", HK_QUEUE_TOKENS_IGNORE}, {NULL, 0}};
 
+static const struct hk_opt queue_limits_opts[] = {
+    {"rate", HK_OPT_RATE, AT(struct hk_conf_queue_limits, rate_per_s), .fmin = 0.0001, .fmax = 500,
+     .fallback = "500/s", .help = "tasks that a queue dispatches a second, minute or hour"},
+    {"burst", HK_OPT_U32, AT(struct hk_conf_queue_limits, burst), .min = 1, .max = 500,
+     .otherwise = "a fifth of the queue's rate, 10 to 100", .example = "50",
+     .help = "tasks that go at once when a queue has been idle"},
+    {"concurrency", HK_OPT_U32, AT(struct hk_conf_queue_limits, concurrency), .min = 1, .max = 5000,
+     .fallback = "1000", .help = "tasks in flight, of all relays of the database together"},
+};
+
+static const struct hk_opt_table queue_limits_table = {
+    .name = "queue limits",
+    .where = "queues.limits",
+    .size = sizeof(struct hk_conf_queue_limits),
+    .opts = queue_limits_opts,
+    .n_opts = HK_COUNT(queue_limits_opts),
+    .example = "{ rate: 100/s, concurrency: 50 }",
+};
+
 static const struct hk_opt queues_opts[] = {
     {"allow", HK_OPT_LIST, AT(struct hk_conf_queues, allow), .max = 64, .elem = &cidr_elem,
      .otherwise = "public addresses only", .example = "[127.0.0.0/8]",
      .help = "private addresses that tasks may go to"},
     {"policy", HK_OPT_NAME, AT(struct hk_conf_queues, policy), .fallback = "cloud-tasks",
      .ref = HK_REF_POLICY, .help = "of queues that name none; a queue's own retryConfig changes it"},
+    {"limits", HK_OPT_SECTION, AT(struct hk_conf_queues, limits), .sub = &queue_limits_table,
+     .help = "of queues that are made without rateLimits"},
     {"tokens", HK_OPT_ENUM, AT(struct hk_conf_queues, tokens), .words = queue_tokens_words,
      .fallback = "refuse",
      .help =
@@ -744,7 +765,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
         &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
         &queue_table,      &queues_table,         &definitions_table,
-        &seal_table,       &seal_key_table,
+        &seal_table,       &seal_key_table,       &queue_limits_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }
