@@ -9,6 +9,9 @@ const HEIGHT = 190;
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 345600, 604800, 1209600, 2592000];
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// So few points that a line hardly shows them.
+const few = (values) => values.filter((v) => v !== null && v !== undefined).length < 5;
+
 function tickText(seconds, spanS) {
   const date = new Date(seconds * 1000);
   /** @type {Intl.DateTimeFormatOptions} */
@@ -25,7 +28,7 @@ function optionsOf(series, unit, width) {
     axes: [{ ...axis, size: 34, space: 70, incrs: STEPS_S, values: (_u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
       { ...axis, size: 66, values: (_u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
     series: [{ label: t('chart.time'), value: (_u, s) => (s ? clock(s * 1000) : '–') },
-      ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
+      ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: (u, i) => few(u.data[i]) }, spanGaps: false,
         fill: s.fill ? colour(s.colour) + '22' : undefined, value: (_u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
   };
 }

@@ -126,16 +126,17 @@ export function Diff({ text }) {
   return html`<pre class="diff" tabindex="0" aria-label=${t('diff.label')}>${text.replace(/\n$/, '').split('\n').map((line) => html`<span class=${kind(line)}>${line || ' '}</span>`)}</pre>`;
 }
 
-// A table that becomes a list on a phone; of a long one only the rows in sight are drawn. columns: [{name, cell(row), n?, wide?, names?, tight?}]
-export function Table({ caption, columns, rows, keyOf, onOpen, at }) {
+// A table that becomes a list on a phone; of a long one only the rows in sight are drawn. columns: [{name, cell(row),
+// n?, wide?, names?, tight?, extra?}]; `extra` ones are left out on a phone, and a `narrow` table stays a table there.
+export function Table({ caption, columns, rows, keyOf, onOpen, at, narrow }) {
   const body = useRef(null), { whole, from, to, above, below } = useWindow(body, rows.length, at);
   const blank = (px) => px > 0 && html`<tr class="blank" aria-hidden="true"><td colspan=${columns.length} style=${{ height: px + 'px' }}></td></tr>`;
-  return html`<div class="scroll" tabindex="0"><table class="stack" aria-rowcount=${whole ? undefined : rows.length + 1}>
+  return html`<div class="scroll" tabindex="0"><table class=${narrow ? '' : 'stack'} aria-rowcount=${whole ? undefined : rows.length + 1}>
     ${caption && html`<caption>${caption}</caption>`}
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.n ? 'n' : ''}>${c.name}</th>`)}</tr></thead>
     <tbody ref=${body}>${blank(above)}${rows.slice(from, to).map((row, k) => { const i = from + k; return html`<tr key=${keyOf ? keyOf(row) : i} aria-rowindex=${whole ? undefined : i + 2} class=${(onOpen ? 'link ' : '') + (at === i ? 'at' : '')}
         onClick=${onOpen && ((event) => { if (!event.target.closest('a,button,input,label')) onOpen(row, i); })}>
-      ${columns.map((c) => html`<td class=${(c.n ? 'n ' : '') + (c.wide ? 'wide ' : '') + (c.names ? 'names ' : '') + (c.tight ? 'tight' : '')} data-label=${c.plain ? '' : c.name}><div>${c.cell(row)}</div></td>`)}</tr>`; })}${blank(below)}</tbody>
+      ${columns.map((c) => html`<td class=${(c.n ? 'n ' : '') + (c.wide ? 'wide ' : '') + (c.names ? 'names ' : '') + (c.tight ? 'tight ' : '') + (c.extra ? 'extra' : '')} data-label=${c.plain ? '' : c.name}><div>${c.cell(row)}</div></td>`)}</tr>`; })}${blank(below)}</tbody>
   </table></div>`;
 }
 

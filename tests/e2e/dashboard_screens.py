@@ -9,8 +9,10 @@ import datetime
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from browser import BROWSER
@@ -289,6 +291,36 @@ def a_folder_of_files_is_served_for_development():
             words.write_text(text.replace("Nothing needs attention.", "All is well here."), encoding="utf-8")
             anna.page.reload()
             anna.sees("All is well here.")
+
+
+# ---- the tour ends in the browser ----
+
+@test
+@sqlite_only
+def the_link_of_the_demo_leads_to_a_rescue():
+    """What a stranger does with it: the receiver's words and the payload are in sight before anything has to be typed."""
+    BROWSER.start()
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen([BINARY, "demo", "--keep"], cwd=folder, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            link = next(found for found in (re.search(r"http://(\S+)/#/(ticket/\S+)", line) for line in process.stdout) if found)
+            with BROWSER.visit(link[1]) as anna:
+                anna.go(link[2])
+                anna.sees("HTTP 422: the field poison is not allowed")
+                anna.click("Open the group", role="link")
+                anna.click("Fix with jq")
+                anna.page.locator(".note", has_text="the field poison is not allowed").wait_for()
+                anna.page.locator("pre", has_text='"poison": true').wait_for()
+                anna.fill("jq program", "del(.poison)")
+                anna.sees("1 changes")
+                anna.fill("Reason", "the shop does not know it")
+                anna.click("Fix 1 and redrive")
+                anna.sees("It has ended. The dead letter arrived.")
+                anna.move("")
+                anna.sees("Nothing needs attention.")
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
 
 
 # ---- the keyboard alone ----

@@ -37,7 +37,7 @@ function Groups({ filter }) {
       { name: t('col.destination'), cell: (g) => g.destination },
       { name: t('col.reason'), tight: true, cell: (g) => html`<span class="id">${g.reason_code}</span>` },
       { name: t('col.trend'), tight: true, cell: (g) => html`<${Trend} hours=${g.hours} />` },
-      { name: t('col.first'), tight: true, cell: (g) => html`<${Time} at=${g.first_failed_at} />` },
+      { name: t('col.first'), tight: true, extra: true, cell: (g) => html`<${Time} at=${g.first_failed_at} />` },
       { name: t('col.last'), tight: true, cell: (g) => html`<${Time} at=${g.last_failed_at} />` },
     ]} /><${HourTable} title=${t('dead.trend_table')} now=${all.now} rows=${all.items.slice(0, 12).map((g) => ({ name: `${g.destination} · ${g.reason_code}`, values: g.hours || [] }))} />${all.more && html`<p class="hint">${t('dead.more_groups')}</p>`}${bound}</section>`;
 }
@@ -90,6 +90,7 @@ function Letters({ filter, after, page }) {
         <${Act} onClick=${() => setAct(acts.requeue)}>${t('act.requeue')}<//>
         <${Act} onClick=${() => setAct(acts.resolve)}>${t('act.resolve')}<//>
         <${Act} kind="danger" onClick=${() => setAct(acts.discard)}>${t('act.discard')}<//>`}</div></div>
+      ${!isDiscarded(filter) && html`<p class="hint">${t('dead.acts_hint')}</p>`}
       <${Table} at=${at} keyOf=${(l) => l.id} onOpen=${(l) => go(['dead', l.id])} rows=${items} columns=${[
         { name: t('col.mark'), cell: (l) => html`<label class="inline"><input type="checkbox" checked=${marked.has(l.id)} onChange=${() => mark(l)} aria-label=${t('dead.mark', { id: l.id })} /></label>` },
         { name: t('col.letter'), cell: (l) => html`<a href=${link(['dead', l.id])}>${l.id}</a>` },
@@ -97,8 +98,8 @@ function Letters({ filter, after, page }) {
         { name: t('col.destination'), cell: (l) => l.destination },
         { name: t('col.words'), wide: true, cell: (l) => html`<span class="words">${l.error_message || l.reason_code}</span>` },
         { name: t('col.state'), cell: (l) => html`<${Chip} state=${l.status} />${l.possibly_delivered ? html` <${Chip} state="warning" text=${t('letter.maybe')} />` : ''}` },
-        { name: t('col.attempts'), n: true, cell: (l) => num(l.attempts) },
-        { name: t('col.size'), n: true, tight: true, cell: (l) => bytes(l.payload_bytes) },
+        { name: t('col.attempts'), n: true, extra: true, cell: (l) => num(l.attempts) },
+        { name: t('col.size'), n: true, tight: true, extra: true, cell: (l) => bytes(l.payload_bytes) },
         { name: t('col.last'), tight: true, cell: (l) => html`<${Time} at=${l.last_failed_at} />` },
       ]} />
       <${Pages} page=${page} size=${PAGE} shown=${items.length} total=${total} looked=${looked} to=${(n, cursor) => link(['dead'], { tab: 'letters', filter, page: n > 1 ? n : '', after: cursor })} next=${next} />`}

@@ -44,7 +44,7 @@ export function Messages({ query }) {
         { name: t('col.state'), cell: (m) => html`<${Chip} state=${m.status} />` },
         { name: t('col.type'), cell: (m) => m.event_type },
         { name: t('col.destination'), cell: (m) => m.destination || html`<span class="soft">${t('messages.by_route')}</span>` },
-        { name: t('col.attempts'), n: true, cell: (m) => num(m.attempts) },
+        { name: t('col.attempts'), n: true, extra: true, cell: (m) => num(m.attempts) },
         { name: t('col.next'), tight: true, cell: (m) => html`<${Time} at=${m.next_attempt_at} />` },
         { name: t('col.created'), tight: true, cell: (m) => html`<${Time} at=${m.created_at} />` },
         { name: t('col.last_error'), wide: true, cell: (m) => html`<span class="words">${m.last_error || '–'}</span>` },

@@ -142,7 +142,7 @@ function Hosts({ status }) {
       { name: t('figure.due'), n: true, cell: (d) => html`<${Count} of=${d.pending} />` },
       { name: t('figure.retrying'), n: true, cell: (d) => html`<${Count} of=${d.retrying} />` },
       { name: t('figure.dead'), n: true, cell: (d) => html`<${Count} of=${d.dead} />` },
-      { name: t('col.per_s'), n: true, cell: (d) => (d.last_minute ? num(d.last_minute.out_per_s, 1) : '–') },
+      { name: t('col.per_s'), n: true, extra: true, cell: (d) => (d.last_minute ? num(d.last_minute.out_per_s, 1) : '–') },
       { name: 'p95', n: true, cell: (d) => (d.last_minute && d.last_minute.attempts_ok + d.last_minute.attempts_failed ? duration(d.last_minute.latency_ms.p95) : '–') },
       { name: t('col.last_error'), wide: true, cell: (d) => (d.last_error ? html`<span class="words">${d.last_error}</span>` : html`<span class="soft">–</span>`) },
     ]} /></section>`;

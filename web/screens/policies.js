@@ -30,7 +30,7 @@ const End = ({ plan }) => html`<p>${t('policy.end', { n: plan.end.attempts, time
 function Schedule({ plan }) {
   return html`<${Drawn} plan=${plan} most=${longestOf(plan)} n=${rowsOf(plan).length} />
     <p class="hint">${t('policy.drawn_hint')}</p>
-    <${Table} rows=${plan.attempts.slice(0, 12)} keyOf=${(a) => a.attempt} columns=${[{ name: t('policy.attempt'), n: true, cell: (a) => num(a.attempt) }, { name: t('policy.earliest'), n: true, cell: (a) => duration(a.earliest_ms) }, { name: t('policy.median'), n: true, cell: (a) => duration(a.median_ms) }, { name: t('policy.latest'), n: true, cell: (a) => duration(a.latest_ms) }, { name: t('policy.since_first'), n: true, cell: (a) => duration(a.cumulative_ms) }]} />
+    <${Table} narrow rows=${plan.attempts.slice(0, 12)} keyOf=${(a) => a.attempt} columns=${[{ name: t('policy.attempt'), n: true, cell: (a) => num(a.attempt) }, { name: t('policy.earliest'), n: true, cell: (a) => duration(a.earliest_ms) }, { name: t('policy.median'), n: true, cell: (a) => duration(a.median_ms) }, { name: t('policy.latest'), n: true, cell: (a) => duration(a.latest_ms) }, { name: t('policy.since_first'), n: true, cell: (a) => duration(a.cumulative_ms) }]} />
     <${End} plan=${plan} />`;
 }
 
@@ -70,7 +70,7 @@ function Both({ running, draft }) {
   const range = (a) => (a && a.latest_ms !== null && a.latest_ms !== undefined ? (a.earliest_ms === a.latest_ms ? duration(a.latest_ms) : `${duration(a.earliest_ms)} – ${duration(a.latest_ms)}`) : '–');
   return html`<div class="grid"><${Side} title=${t('draft.running')} plan=${running} most=${most} n=${n} /><${Side} title=${t('draft.draft')} plan=${draft} most=${most} n=${n} /></div>
     <p class="hint">${t('policy.drawn_hint')}</p>
-    <${Table} rows=${rows} keyOf=${(r) => r.n} columns=${[{ name: t('policy.attempt'), n: true, cell: (r) => num(r.n) }, { name: t('draft.running'), n: true, cell: (r) => range(r.a) }, { name: t('draft.draft'), n: true, cell: (r) => range(r.b) },
+    <${Table} narrow rows=${rows} keyOf=${(r) => r.n} columns=${[{ name: t('policy.attempt'), n: true, cell: (r) => num(r.n) }, { name: t('draft.running'), n: true, cell: (r) => range(r.a) }, { name: t('draft.draft'), n: true, cell: (r) => range(r.b) },
       { name: t('draft.running_since'), n: true, cell: (r) => (r.a ? duration(r.a.cumulative_ms) : '–') }, { name: t('draft.draft_since'), n: true, cell: (r) => (r.b ? duration(r.b.cumulative_ms) : '–') }]} />`;
 }
 
@@ -122,7 +122,7 @@ function Simulator({ name, draft }) {
       <${Slider} id="spread" label=${t('herd.spread')} value=${spread} set=${setSpread} min="1" max="60" show=${(v) => duration(v * 1000)} /></div>
     ${state.wrong && html`<div class="problem">${problemText(state.wrong)}</div>`}
     ${runs && html`${runs.map(([title, run]) => html`<${Herd} title=${title} run=${run} most=${most} span=${span} />`)}
-      <${Table} rows=${runs} keyOf=${(r) => r[0]} columns=${[{ name: '', cell: (r) => r[0] }, { name: t('herd.attempts'), n: true, cell: (r) => num(r[1].attempts) }, { name: t('herd.peak_after'), n: true, cell: (r) => num(r[1].peak_after_outage_per_s) }, { name: t('herd.factor'), n: true, cell: (r) => num(r[1].herding_factor, 1) }, { name: t('herd.served'), n: true, cell: (r) => duration(r[1].served_99_ms) }, { name: t('herd.dead'), n: true, cell: (r) => num(r[1].dead) }]} />`}</section>`;
+      <${Table} narrow rows=${runs} keyOf=${(r) => r[0]} columns=${[{ name: '', cell: (r) => r[0] }, { name: t('herd.attempts'), n: true, cell: (r) => num(r[1].attempts) }, { name: t('herd.peak_after'), n: true, cell: (r) => num(r[1].peak_after_outage_per_s) }, { name: t('herd.factor'), n: true, cell: (r) => num(r[1].herding_factor, 1) }, { name: t('herd.served'), n: true, cell: (r) => duration(r[1].served_99_ms) }, { name: t('herd.dead'), n: true, cell: (r) => num(r[1].dead) }]} />`}</section>`;
 }
 
 // ---- the screen ----
@@ -135,7 +135,7 @@ function One({ name, draft }) {
   }, [name], [], 600000);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   return html`<div class="grid"><section class="card"><h2>${t('policy.schedule', { name })}</h2><${Schedule} plan=${data.plan} /></section>
-    <section class="card"><h2>${t('policy.answers')}</h2><${Table} rows=${data.policy.answers} columns=${[{ name: t('policy.answer'), cell: (a) => a.answer }, { name: t('attempt.class'), cell: (a) => known('class.' + a.class, a.class) }, { name: t('policy.does'), cell: (a) => html`<${Chip} state=${a.class === 'success' ? 'sent' : a.retry ? 'retrying' : 'dead'} />${a.pause ? html` <${Chip} state="paused" />` : ''}` }]} />
+    <section class="card"><h2>${t('policy.answers')}</h2><${Table} narrow rows=${data.policy.answers} columns=${[{ name: t('policy.answer'), cell: (a) => a.answer }, { name: t('attempt.class'), cell: (a) => known('class.' + a.class, a.class) }, { name: t('policy.does'), cell: (a) => html`<${Chip} state=${a.class === 'success' ? 'sent' : a.retry ? 'retrying' : 'dead'} />${a.pause ? html` <${Chip} state="paused" />` : ''}` }]} />
       <details><summary>YAML</summary><pre tabindex="0">${data.policy.yaml}</pre></details></section></div><div class="card-gap"></div>
     <${Draft} name=${name} yaml=${data.policy.yaml} running=${data.plan} text=${draft} onText=${onText} /><${Simulator} name=${name} draft=${draft.trim()} />`;
 }

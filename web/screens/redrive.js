@@ -27,6 +27,7 @@ export function Redrive({ id }) {
       <progress max=${Math.max(1, r.total)} value=${r.status === 'done' ? Math.max(1, r.total) : r.requeued} aria-label=${t('job.progress')}></progress>
       <p class="soft">${settled ? t('redrive.rate_ok', { rate: percent(r.resolved / settled) }) : t('redrive.none_settled')}</p>
       ${r.paused_destination && html`<div class="problem">${t('redrive.paused', { destination: r.paused_destination })}</div>`}
+      ${r.status === 'aborted' && html`<div class="problem">${t('redrive.aborted_words', { n: r.total - r.requeued + r.failed })}</div>`}
       ${!runs && r.status === 'done' && r.waiting === 0 && html`<div class="note">${r.failed ? t('redrive.ended_some', { n: r.failed }) : t('redrive.ended_all', { n: r.resolved })}</div>`}</section>
     <dl class="figures">${[['requeued', r.requeued], ['resolved', r.resolved], ['failed', r.failed], ['struggling', r.struggling], ['waiting', r.waiting]].map(([name, n]) => html`<div class=${'figure' + (name === 'failed' && n ? ' alarm' : '')}><dt>${t('redrive.' + name)}</dt><dd>${num(n)}<small>${t('redrive.' + name + '_sub')}</small></dd></div>`)}</dl>
     <${Parts} id=${id} />
@@ -72,5 +73,5 @@ export function StartRedrive({ query }) {
         ${plan.may_have_arrived > 0 && html`<p><${Chip} state="warning" text=${t('act.maybe', { n: plan.may_have_arrived })} /></p>`}
         ${!plan.relay_running && html`<div class="problem">${t('attention.no_relay')}</div>`}${plan.paused_destination && html`<div class="problem">${t('redrive.paused', { destination: plan.paused_destination })}</div>`}
         ${plan.running_already && html`<div class="problem">${t('redrive.running_already', { id: plan.running_already })}</div>`}
-        <${Table} rows=${plan.groups} keyOf=${(g) => g.group} columns=${[{ name: t('col.letters'), n: true, cell: (g) => num(g.letters) }, { name: t('col.destination'), cell: (g) => g.destination }, { name: t('col.reason'), cell: (g) => html`<span class="id">${g.reason_code}</span>` }]} />`}</section></div>`;
+        <${Table} narrow rows=${plan.groups} keyOf=${(g) => g.group} columns=${[{ name: t('col.letters'), n: true, cell: (g) => num(g.letters) }, { name: t('col.destination'), cell: (g) => g.destination }, { name: t('col.reason'), cell: (g) => html`<span class="id">${g.reason_code}</span>` }]} />`}</section></div>`;
 }

@@ -26,7 +26,7 @@ export function Parts({ id }) {
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   const cell = (status) => (r) => (r[status] ? html`<a href=${lettersOf(id, r.destination, status)}>${num(r[status])}</a>` : '0');
   return html`<section class="card"><h2>${t('redrive.parts')}</h2>${!data.rows.length ? html`<${Empty} title=${t('redrive.no_parts')}>${t('redrive.no_parts_words')}<//>` : html`
-      <${Table} keyOf=${(r) => r.destination} rows=${data.rows} columns=${[{ name: t('col.destination'), cell: (r) => r.destination }, { name: t('redrive.resolved'), n: true, cell: cell('resolved') }, { name: t('redrive.failed'), n: true, cell: cell('failed') },
+      <${Table} narrow keyOf=${(r) => r.destination} rows=${data.rows} columns=${[{ name: t('col.destination'), cell: (r) => r.destination }, { name: t('redrive.resolved'), n: true, cell: cell('resolved') }, { name: t('redrive.failed'), n: true, cell: cell('failed') },
         { name: t('redrive.waiting'), n: true, cell: cell('retrying') }, { name: t('redrive.discarded'), n: true, cell: cell('discarded') }]} />`}
     ${data.partial && html`<p class="hint">${t('redrive.parts_partial')}</p>`}
     ${data.again.length > 0 && html`<h3>${t('redrive.again')}</h3><${Table} keyOf=${(g) => g.group} rows=${data.again} columns=${[{ name: t('col.letters'), n: true, cell: (g) => num(g.letters) }, { name: t('col.destination'), cell: (g) => g.destination },
