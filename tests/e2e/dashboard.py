@@ -116,10 +116,10 @@ def a_bad_night_is_rescued_in_a_few_clicks():
 def lose_the_other_relay(anna, world, second):
     """It is killed while somebody watches: the page says so, and messages go out all the same."""
     anna.move("relays")
-    until(lambda: anna.page.locator("tbody tr", has_text="running").count() == 2, "both relays")
+    until(lambda: anna.page.locator("td .chip", has_text="running").count() == 2, "both relays")
     second.process.kill()
     second.process.wait()
-    until(lambda: anna.page.locator("tbody tr", has_text="running").count() == 1, "the page to say that one is gone")
+    until(lambda: anna.page.locator("td .chip", has_text="running").count() == 1, "the page to say that one is gone")
     world.insert(destination="billing", message_id="after", payload='{"currency":"JPY"}')
     until(lambda: world.receiver.accepted("billing")["after"] == 1, "a message after that")
 
