@@ -484,6 +484,8 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
                           .sub = &null_table,
                           .help =
                               "send nothing, confirm everything: for benches and dry runs; quote the key"},
+    [HK_DEST_AMQP_OPT] = {"amqp", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, amqp),
+                          .sub = &hk_amqp_table, .help = "publish to RabbitMQ (docs/rabbitmq.md)"},
     [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
                             .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
                             .help = "a policy of this file, or a preset"},

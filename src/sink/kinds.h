@@ -21,6 +21,11 @@ struct hk_sink_kind {
 
 extern const struct hk_sink_kind hk_sink_kind_http;
 extern const struct hk_sink_kind hk_sink_kind_null;
+extern const struct hk_sink_kind hk_sink_kind_amqp;
+
+/* The ranges that a destination allows, as one array; hk_mem_free it. HK_NOMEM. */
+enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out_allow, size_t *out_n,
+                           struct hk_err *err) HK_MUSTCHECK;
 
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
 
