@@ -288,6 +288,8 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
     destination->kind = given_kind(destination);
     if (allow && destination->kind == HK_KIND_NULL)
         hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect without \"http\"");
+    if (HK_GIVEN(destination, HK_DEST_PROXY_OPT) && destination->kind == HK_KIND_NULL)
+        hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect without \"http\"");
     check_address(walk, node, destination);
     if (HK_GIVEN(destination, HK_DEST_QUEUE_OPT) && !hk_conf_is_targeted(destination))
         hk_walk_error(walk, hk_yaml_get(node, "queue")->key_at, "\"queue\" needs http: { url: message }");
