@@ -31,6 +31,7 @@ enum hk_code hk_codec_stored(struct hk_str encoding, struct hk_str plain, struct
 struct hk_codec_of {
     struct hk_keyring *keys; /* NULL: there are none */
     struct hk_str encoding, message_id;
+    const char *field; /* TABLE.COLUMN that it is bound to; NULL: the payload */
 };
 
 /* hk_codec_plain, also of what is sealed. HK_UNAVAILABLE: the key cannot be had now, and `err` says why; HK_INVALID. */

@@ -87,11 +87,12 @@ not_before, expires_at, max_attempts
 
 -- What was deleted from outbox (`fresh`) and outbox_retry (`tried`) is kept. A letter that it was requeued from waits for an outcome that
 -- will not come.
---@ fragment KEEP(actor; reason)
+--@ fragment KEEP(actor; reason; ids; encodings; payloads)
 kept AS (INSERT INTO @outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, {META},
   created_at, payload, {WHEN}, fresh, due_ms, deferred, letter_id, {PAST}, actor, reason, cancelled_ms)
   SELECT y.*, {actor}, {reason}, {NOW} FROM (SELECT t.id, 0, {MESSAGE_ID}, coalesce(t.destination, ''), t.event_type,
-  {META}, created_at, payload, {WHEN}, true, 0::bigint, false, 0::bigint, {NO_PAST} FROM fresh t UNION ALL
+  {KEPT_META({ids}; {encodings})}, created_at, {KEPT_PAYLOAD(t; {ids}; {payloads})}, {WHEN}, true, 0::bigint, false, 0::bigint,
+  {NO_PAST} FROM fresh t UNION ALL
   SELECT original_outbox_id, attempts, message_id, destination, event_type, {META}, created_at, payload, {WHEN},
   false, due_ms, deferred, letter_id, {PAST} FROM tried) y RETURNING id, message_id, destination),
 letters AS (UPDATE @dead_letters d SET status = 'discarded', resolution = 'cancelled', resolved_at =
@@ -138,6 +139,9 @@ SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q
 --@ fragment SHARDS_OF_KEYS
 SELECT (hashtextextended(c.message_key, 0) & 63)::smallint FROM @outbox_cancelled c WHERE c.id = ANY ($1::bigint[])
   AND c.destination = ANY ($2::text[]) AND c.message_key <> ''
+
+--@ fragment KEPT_META(ids; encodings)
+message_key, headers, content_type, {KEPT_ENCODING(t; {ids}; {encodings})}, correlation_id, traceparent, idempotency_key, policy
 
 --@ fragment META
 message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy
@@ -585,12 +589,21 @@ FROM @outbox_retry q
 WHERE q.id IN (SELECT m.id FROM m)
 ORDER BY q.id FOR UPDATE OF q
 
--- $1 to $4 as TARGETS, $5 actor, $6 reason
+-- $1 ids of outbox
+--@ statement UNSEALED
+{UNSEALED(o.id = ANY ($1::bigint[]))}
+
+-- $1 ids of outbox_cancelled: what may have to move along when they are restored
+--@ statement UNSEALED_BEFORE
+{UNSEALED(o.id IN (SELECT (w.id - 0) FROM @outbox_cancelled k JOIN @outbox w ON {SAME_KEY(w; k)}
+  AND (w.id - 0) < k.original_outbox_id WHERE k.id = ANY ($1::bigint[]) AND coalesce(k.message_key, '') <> '' LIMIT 10001))}
+
+-- $1 to $4 as TARGETS, $5 actor, $6 reason, $7 … sealed payloads (rest.c)
 --@ statement CANCEL
 {TARGETS}, fresh AS (DELETE FROM @outbox x USING t, ok WHERE ok.yes AND t.place = 1 AND x.id = t.id
   RETURNING x.*), tried AS (DELETE FROM @outbox_retry x USING t, ok WHERE ok.yes AND t.place = 0 AND x.id = t.id
   AND x.claim IS NULL RETURNING x.*),
-{KEEP($5; $6)}{AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
+{KEEP($5; $6; $7; $8; $9)}{AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
 
 -- A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
 -- when it is due, which is now. One that was tried is due since its last attempt: by a clock that is ahead it would wait until
@@ -600,7 +613,7 @@ ORDER BY q.id FOR UPDATE OF q
 fresh AS (DELETE FROM @outbox x USING late WHERE late.place = 1 AND x.id = late.id RETURNING x.*),
 moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
   max_attempts, created_at, due_ms, deferred, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
-  t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, payload FROM fresh t
+  t.event_type, {KEPT_META($7; $8)}, expires_at, max_attempts, created_at, {NOW}, true, {KEPT_PAYLOAD(t; $7; $9)} FROM fresh t
   RETURNING 1), hurried AS (UPDATE @outbox_retry x SET due_ms = CASE WHEN x.last_attempt_ms > 0
   THEN least(x.last_attempt_ms, {NOW}) ELSE {NOW} END, not_before = NULL FROM late
   WHERE late.place = 0 AND x.id = late.id AND x.claim IS NULL RETURNING 1){AUDIT(retry; {HURRIED})}
@@ -615,7 +628,7 @@ go AS MATERIALIZED (SELECT t.place, t.id FROM t, ok, barred WHERE ok.yes AND bar
 fresh AS (DELETE FROM @outbox x USING go WHERE go.place = 1 AND x.id = go.id RETURNING x.*),
 moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
   max_attempts, created_at, due_ms, deferred, forced, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
-  t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, true, payload FROM fresh t
+  t.event_type, {KEPT_META($7; $8)}, expires_at, max_attempts, created_at, {NOW}, true, true, {KEPT_PAYLOAD(t; $7; $9)} FROM fresh t
   RETURNING 1), hurried AS (UPDATE @outbox_retry x SET forced = true, due_ms = CASE WHEN x.last_attempt_ms > 0
   THEN least(x.last_attempt_ms, {NOW}) ELSE least(x.due_ms, {NOW}) END, not_before = NULL FROM go
   WHERE go.place = 0 AND x.id = go.id AND x.claim IS NULL RETURNING 1){AUDIT(force; {HURRIED})}
@@ -649,7 +662,7 @@ WITH {HELD}, t AS MATERIALIZED (SELECT 1 AS place, o.id, EXISTS (SELECT 1 FROM n
   FROM @outbox_retry q WHERE q.id = ANY ($3::bigint[])),
 fresh AS (DELETE FROM @outbox x USING t WHERE t.place = 1 AND NOT t.held AND x.id = t.id RETURNING x.*),
 tried AS (DELETE FROM @outbox_retry x USING t WHERE t.place = 0 AND NOT t.held AND x.id = t.id AND x.claim IS NULL
-  RETURNING x.*), {KEEP($4; $5)}, {MESSAGES_TRAIL(cancel; kept; $4; $5; $6::bigint; $7)}
+  RETURNING x.*), {KEEP($4; $5; $8; $9; $10)}, {MESSAGES_TRAIL(cancel; kept; $4; $5; $6::bigint; $7)}
 SELECT {NOW}, {MESSAGES_ACT($6::bigint)}, t.place, t.id, CASE WHEN t.held THEN 2 ELSE 0 END
 FROM (SELECT 1) z LEFT JOIN t ON true
 
@@ -707,8 +720,8 @@ r AS (INSERT INTO @outbox_retry (original_outbox_id, attempts, message_id, desti
   destination, event_type, {META}, created_at, payload, {WHEN}, CASE WHEN d.scheduled THEN {MS(g.not_before)}
   WHEN g.fresh THEN {NOW} ELSE g.due_ms END, CASE WHEN g.fresh THEN d.scheduled ELSE g.deferred END, CASE d.letter
   WHEN 1 THEN g.letter_id ELSE 0 END, {PAST} FROM gone g JOIN d ON d.id = g.id UNION ALL SELECT t.id, 0, {MESSAGE_ID},
-  coalesce(t.destination, ''), t.event_type, {META}, created_at, payload, {WHEN}, {NOW}, false, 0::bigint, {NO_PAST}
-  FROM ahead t ORDER BY 1 NULLS FIRST),
+  coalesce(t.destination, ''), t.event_type, {KEPT_META($8; $9)}, created_at, {KEPT_PAYLOAD(t; $8; $10)}, {WHEN}, {NOW}, false,
+  0::bigint, {NO_PAST} FROM ahead t ORDER BY 1 NULLS FIRST),
 u AS (UPDATE @dead_letters l SET status = 'retrying', resolution = NULL, resolved_at = NULL FROM gone g JOIN d
   ON d.id = g.id WHERE d.letter = 1 AND l.id = g.letter_id),
 {MESSAGES_TRAIL(restore; gone; $3; $4; $5::bigint; $6)}

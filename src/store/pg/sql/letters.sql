@@ -357,7 +357,7 @@ EXISTS (SELECT 1 FROM {table} x WHERE x.message_id = {NEWEST_ID(d)} AND x.destin
 -- `to`: another destination; NULL = each goes to its own
 --@ fragment REQUEUED(guard; id; filter; program; to)
 {MEANT({OPEN} AND NOT {TAKEN({to})}; d.status = 'retrying' AND d.sending_at IS NULL; , CASE
-  WHEN {NEW_ID} THEN CASE WHEN lower(d.encoding COLLATE "C") = 'sealed' THEN d.message_id || '~' ELSE '' END ||
+  WHEN {NEW_ID} THEN CASE WHEN lower(d.encoding COLLATE "C") LIKE 'sealed%' THEN d.message_id || '~' ELSE '' END ||
   gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
   coalesce({to}::text, d.destination) AS goes_to)} {MEANT_IDS} {guard}), u AS (UPDATE @dead_letters d
   SET status = 'retrying', requeued_at = greatest({TIME({NOW})}, d.edited_at), requeues = d.requeues + 1,

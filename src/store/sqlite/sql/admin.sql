@@ -10,8 +10,15 @@ INSERT INTO outbox_cancelled (original_outbox_id, attempts, message_id, destinat
   headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy, created_at, actor, reason,
   cancelled_ms, payload) SELECT
 
+-- Of a row that is copied to another table (rest.c).
+--@ fragment KEPT_ENCODING
+hk_rest_encoding(encoding, typeof(payload))
+
+--@ fragment KEPT
+hk_rest(message_id, encoding, payload)
+
 --@ fragment WHAT(payload)
-message_id, destination, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent,
+message_id, destination, event_type, message_key, headers, content_type, {KEPT_ENCODING}, correlation_id, traceparent,
 idempotency_key, policy, created_at, ?3, ?4, ?2, {payload}
 FROM
 
@@ -27,7 +34,7 @@ FROM
 INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers,
   content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts,
   created_at, due_ms, deferred, payload) SELECT id, message_id, destination, event_type, message_key, headers,
-content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, created_at,
+content_type, {KEPT_ENCODING}, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, created_at,
 ?2, 1, {payload}
 FROM outbox NOT INDEXED
 WHERE id = ?1
@@ -58,7 +65,7 @@ WHERE c.id = ?1
 INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers,
   content_type, encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy,
   max_attempts, created_at, due_ms, payload) SELECT id, message_id, destination, event_type, message_key, headers,
-content_type, encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts,
+content_type, {KEPT_ENCODING}, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts,
 created_at, ?2, {payload}
 FROM outbox NOT INDEXED
 WHERE id = ?1
@@ -224,13 +231,13 @@ UPDATE dead_letters SET status = 'discarded', resolution = 'cancelled', resolved
 WHERE id = ?1
 
 --@ statement CANCEL
-{CANCEL(payload)}
+{CANCEL({KEPT})}
 
 --@ statement CANCEL_BARE
 {CANCEL(NULL)}
 
 --@ statement CANCEL_RETRY
-{CANCEL_RETRY(payload)}
+{CANCEL_RETRY({KEPT})}
 
 --@ statement CANCEL_RETRY_BARE
 {CANCEL_RETRY(NULL)}
@@ -242,7 +249,7 @@ DELETE FROM outbox WHERE id = ?1
 DELETE FROM outbox_retry WHERE id = ?1
 
 --@ statement MOVE
-{MOVE(payload)}
+{MOVE({KEPT})}
 
 --@ statement MOVE_BARE
 {MOVE(NULL)}
@@ -333,7 +340,7 @@ UPDATE dead_letters SET status = 'retrying', resolution = NULL, resolved_at = NU
 {RESTORE(NULL)}
 
 --@ statement MOVE_AHEAD
-{MOVE_AHEAD(payload)}
+{MOVE_AHEAD({KEPT})}
 
 --@ statement MOVE_AHEAD_BARE
 {MOVE_AHEAD(NULL)}
