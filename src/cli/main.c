@@ -23,6 +23,7 @@
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
+#include "desk/keys.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/queues.h"
@@ -226,6 +227,10 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_job_list, .run = hk_cmd_job_list},
     {.op = &hk_op_job_show, .options = wait_option, .run = hk_cmd_job_show},
     {.op = &hk_op_job_cancel, .run = hk_cmd_job_cancel},
+    {.name = "keys", .summary = "look at the keys that seal payloads, change to a new one"},
+    {.op = &hk_op_keys_list, .run = hk_cmd_keys_list},
+    {.op = &hk_op_keys_rotate, .run = hk_cmd_keys_rotate},
+    {.op = &hk_op_keys_retire, .run = hk_cmd_keys_retire},
     {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
     {.op = &hk_op_alerts_list, .run = hk_cmd_alerts_list},
     {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},

@@ -28,6 +28,6 @@ bool hk_encoding_is_known(struct hk_str encoding)
 {
     if (hk_encoding_is_sealed(encoding))
         encoding = hk_encoding_inside(encoding);
-    return encoding.len == 0 || hk_encoding_is_base64(encoding) ||
-           hk_str_eqi(encoding, hk_str_of("utf8")) || hk_str_eqi(encoding, hk_str_of("utf-8"));
+    return encoding.len == 0 || hk_encoding_is_base64(encoding) || hk_str_eqi(encoding, hk_str_of("utf8")) ||
+           hk_str_eqi(encoding, hk_str_of("utf-8"));
 }

@@ -13,6 +13,7 @@
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
+#include "desk/keys.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/queues.h"
@@ -80,6 +81,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_job_list,
     &hk_op_job_show,
     &hk_op_job_cancel,
+    &hk_op_keys_list,
+    &hk_op_keys_rotate,
+    &hk_op_keys_retire,
     &hk_op_alerts_list,
     &hk_op_alerts_test,
     &hk_op_alerts_mute,

@@ -25,15 +25,20 @@ static struct hk_str first_id(struct hk_str id)
     return id;
 }
 
+static struct hk_codec_of of_words(struct hk_keyring *keys, struct hk_str message_id)
+{
+    return (struct hk_codec_of){.keys = keys,
+                                .encoding = hk_str_of("sealed"),
+                                .message_id = first_id(message_id),
+                                .field = WORDS_FIELD};
+}
+
 struct hk_str hk_words_seal(struct hk_keyring *keys, struct hk_str message_id, struct hk_str words,
                             struct hk_pool *mem)
 {
     struct hk_err err = {.message = ""};
     struct hk_str sealed = {"", 0};
-    const struct hk_codec_of of = {.keys = keys,
-                                   .encoding = hk_str_of("sealed"),
-                                   .message_id = first_id(message_id),
-                                   .field = WORDS_FIELD};
+    const struct hk_codec_of of = of_words(keys, message_id);
     if (!words.len || hk_codec_seal(&of, words, mem, &sealed, &err) != HK_OK)
         return (struct hk_str){"", 0};
     return sealed;
@@ -44,10 +49,7 @@ static struct hk_str open_words(struct hk_keyring *keys, struct hk_str message_i
 {
     struct hk_err err = {.message = ""};
     struct hk_str plain;
-    const struct hk_codec_of of = {.keys = keys,
-                                   .encoding = hk_str_of("sealed"),
-                                   .message_id = first_id(message_id),
-                                   .field = WORDS_FIELD};
+    const struct hk_codec_of of = of_words(keys, message_id);
     if (!keys)
         return hk_str_of(HK_SEALED_TEXT);
     if (hk_codec_open(&of, sealed, mem, &plain, &err) == HK_OK)
@@ -117,4 +119,44 @@ struct hk_str hk_words_show(struct hk_keyring *keys, struct hk_str message_id, s
     if (stored.len && stored.ptr[0] == '{' && find_sealed(stored, 0, &first))
         return show_members(keys, message_id, stored, mem);
     return stored;
+}
+
+static enum hk_code rewrap_members(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
+                                   struct hk_str *out, struct hk_err *err)
+{
+    struct hk_buf text;
+    struct hk_str sealed, again;
+    size_t at = 0;
+    enum hk_code rc = HK_OK;
+    hk_buf_init(&text, OPENED_MAX);
+    while (rc == HK_OK && find_sealed(stored, at, &sealed)) {
+        size_t from = (size_t)(sealed.ptr - stored.ptr);
+        rc = hk_codec_rewrap(of, sealed, mem, &again, err);
+        if (rc != HK_OK)
+            break;
+        (void)hk_buf_add(&text, stored.ptr + at, from - at);
+        (void)hk_buf_add(&text, again.ptr, again.len);
+        at = from + sealed.len;
+    }
+    (void)hk_buf_add(&text, stored.ptr + at, stored.len - at);
+    const char *kept =
+        rc == HK_OK && hk_buf_status(&text) == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&text)) : NULL;
+    if (kept)
+        *out = (struct hk_str){kept, text.len};
+    else if (rc == HK_OK)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_buf_fini(&text);
+    return rc;
+}
+
+enum hk_code hk_words_rewrap(struct hk_keyring *keys, struct hk_str message_id, struct hk_str stored,
+                             struct hk_pool *mem, struct hk_str *out, struct hk_err *err)
+{
+    const struct hk_codec_of of = of_words(keys, message_id);
+    struct hk_envelope e;
+    struct hk_str first;
+    *out = stored;
+    if (hk_envelope_read(stored, &e))
+        return hk_codec_rewrap(&of, stored, mem, out, err);
+    return find_sealed(stored, 0, &first) ? rewrap_members(&of, stored, mem, out, err) : HK_OK;
 }

@@ -16,5 +16,8 @@ struct hk_str hk_words_seal(struct hk_keyring *keys, struct hk_str message_id, s
  * place, or of what is sealed in it. A text that holds nothing sealed is returned as it is. */
 struct hk_str hk_words_show(struct hk_keyring *keys, struct hk_str message_id, struct hk_str stored,
                             struct hk_pool *mem);
+/* The same texts for the newest key: `*out` is `stored` where nothing changes. As hk_codec_rewrap. */
+enum hk_code hk_words_rewrap(struct hk_keyring *keys, struct hk_str message_id, struct hk_str stored,
+                             struct hk_pool *mem, struct hk_str *out, struct hk_err *err) HK_MUSTCHECK;
 
 #endif

@@ -34,7 +34,8 @@ static enum hk_code can_seal(struct hk_relay *r)
     hk_key_wipe(&key);
     return rc == HK_OK ? HK_OK
                        : hk_err_set(&r->store.err, HK_UNAVAILABLE,
-                                    "nothing is sent before payloads can be sealed (seal.mode: rest): %s", why.message);
+                                    "nothing is sent before payloads can be sealed (seal.mode: rest): %s",
+                                    why.message);
 }
 
 static enum hk_code work_acquire(struct hk_relay *r)

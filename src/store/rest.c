@@ -29,7 +29,6 @@ struct hk_str hk_rest_encoding(struct hk_str encoding, struct hk_pool *mem)
 enum hk_code hk_rest_seal(struct hk_keyring *keys, struct hk_str message_id, struct hk_str stored,
                           struct hk_pool *mem, struct hk_str *out, struct hk_err *err)
 {
-    const struct hk_codec_of of = {
-        .keys = keys, .encoding = hk_str_of("sealed"), .message_id = message_id};
+    const struct hk_codec_of of = {.keys = keys, .encoding = hk_str_of("sealed"), .message_id = message_id};
     return hk_codec_seal(&of, stored, mem, out, err);
 }

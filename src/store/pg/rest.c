@@ -7,8 +7,7 @@ static void seal_row(struct hk_pg *pg, struct hk_keyring *keys, const PGresult *
 {
     struct hk_err err = {.message = ""};
     struct hk_str stored = {PQgetvalue(res, row, 3), (size_t)PQgetlength(res, row, 3)}, sealed;
-    enum hk_code rc =
-        hk_rest_seal(keys, hk_pg_text(pg, res, row, 1), stored, hk_pg_pool(pg), &sealed, &err);
+    enum hk_code rc = hk_rest_seal(keys, hk_pg_text(pg, res, row, 1), stored, hk_pg_pool(pg), &sealed, &err);
     if (rc != HK_OK) {
         hk_pg_fail(pg, rc == HK_UNAVAILABLE ? HK_BUSY : rc, err.message);
         return;

@@ -105,10 +105,11 @@ static int set_payload(struct hk_store *store, struct hk_sq_place row, int bytes
 static void seal_over(struct hk_store *store, struct hk_sq_place from, struct hk_sq_place to)
 {
     char sql[200];
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE %s SET payload = (SELECT hk_rest(message_id, encoding, payload) FROM %s WHERE rowid = ?2) "
-                   "WHERE rowid = ?1",
-                   names[to.table], names[from.table]);
+    (void)snprintf(
+        sql, sizeof sql,
+        "UPDATE %s SET payload = (SELECT hk_rest(message_id, encoding, payload) FROM %s WHERE rowid = ?2) "
+        "WHERE rowid = ?1",
+        names[to.table], names[from.table]);
     sqlite3_stmt *q = hk_sa_prepare(store, sql);
     hk_sq_bind_i64(store, q, 1, to.id);
     hk_sq_bind_i64(store, q, 2, from.id);

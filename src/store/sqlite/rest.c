@@ -34,8 +34,8 @@ static void sql_rest(sqlite3_context *context, int n, sqlite3_value **values)
         sqlite3_result_value(context, values[2]);
         return;
     }
-    enum hk_code rc =
-        hk_rest_seal(store->options.seal, value_bytes(values[0]), value_bytes(values[2]), &mem, &sealed, &err);
+    enum hk_code rc = hk_rest_seal(store->options.seal, value_bytes(values[0]), value_bytes(values[2]), &mem,
+                                   &sealed, &err);
     if (rc == HK_OK) {
         sqlite3_result_text64(context, sealed.ptr, sealed.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     } else {

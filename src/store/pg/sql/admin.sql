@@ -1322,3 +1322,105 @@ audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason, det
   SELECT {NOW}, $4, 'destination-delete', $2, $5, '{"version":' || gone.version || '}' FROM gone)
 SELECT gone.version, {NOW}, (SELECT version FROM @outbox_destination_def WHERE name = $2), busy.yes
 FROM busy LEFT JOIN gone ON true
+
+-- ---- sealed texts: admin_seal.c ----
+
+--@ fragment IS_SEALED(encoding)
+lower(coalesce({encoding}, '') COLLATE "C") LIKE 'sealed%'
+
+-- $1 and $2 behind this row, $3 how many, $4 bytes, $5 also what is not sealed: id, sub, message_id, encoding, and two texts. The first row
+-- comes however large it is.
+--@ fragment SEAL_PAGE(from; id; sub; order; message_id; encoding; a; b; bytes; where)
+SELECT {id}, {sub}::bigint, {message_id}, {encoding}, {a}, {b}
+FROM (SELECT k.id, k.sub, sum(k.bytes) OVER (ORDER BY k.id, k.sub) - k.bytes AS before
+  FROM (SELECT {id} AS id, {sub}::bigint AS sub, coalesce({bytes}, 0) AS bytes FROM {from}
+  WHERE ({id}, {sub}::bigint) > ($1::bigint, $2::bigint) AND ($5::boolean OR true) AND ({where}) ORDER BY {order} LIMIT $3::bigint) k) p
+  JOIN {from} ON {id} = p.id AND {sub}::bigint = p.sub
+WHERE p.before < $4::bigint
+ORDER BY 1, 2
+
+--@ fragment OF_VERSIONS
+(@dead_letter_versions v JOIN @dead_letters t ON t.id = v.letter_id)
+
+--@ fragment PAYLOAD_COUNTS(payload)
+{payload} IS NOT NULL AND ($5::boolean OR {IS_SEALED(t.encoding)})
+
+--@ fragment DETAIL_COUNTS
+coalesce(strpos(t.error_detail, '"hk1.'), 0) > 0
+
+--@ fragment BODY_IS_SEALED
+substring(t.response_body FROM 1 FOR 4) = '\x686b312e'::bytea
+
+--@ statement SEAL_RETRY
+{SEAL_PAGE(@outbox_retry t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL::text; octet_length(t.payload); {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_LETTERS
+{SEAL_PAGE(@dead_letters t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; t.error_detail; octet_length(t.payload); ({PAYLOAD_COUNTS(t.payload)})
+  OR {DETAIL_COUNTS})}
+
+--@ statement SEAL_VERSIONS
+{SEAL_PAGE({OF_VERSIONS}; v.letter_id; v.version; v.letter_id, v.version; t.message_id; t.encoding; v.payload; NULL::text; octet_length(v.payload);
+  {PAYLOAD_COUNTS(v.payload)})}
+
+--@ statement SEAL_CANCELLED
+{SEAL_PAGE(@outbox_cancelled t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL::text; octet_length(t.payload); {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_ATTEMPTS
+{SEAL_PAGE(@outbox_attempts t; t.id; 0; t.id; t.message_id; NULL::text; CASE WHEN t.response_headers LIKE 'hk1.%' THEN t.response_headers END; CASE
+  WHEN {BODY_IS_SEALED} THEN convert_from(t.response_body, 'UTF8') END; octet_length(t.response_body); t.response_headers LIKE 'hk1.%'
+  OR {BODY_IS_SEALED})}
+
+-- $1 id, $2 sub, $3 the old text, $4 the new one, $5 its encoding or NULL
+--@ fragment SEAL_PUT(table; column; also)
+UPDATE @{table} SET {column} = $4::text{also} WHERE id = $1::bigint AND coalesce($2::bigint, 0) = 0 AND {column} = $3::text
+  AND coalesce($5::text, '') = coalesce($5, '')
+
+--@ fragment AND_ENCODING
+, encoding = coalesce($5::text, encoding)
+
+--@ statement PUT_RETRY
+{SEAL_PUT(outbox_retry; payload; {AND_ENCODING})}
+
+--@ statement PUT_LETTER
+{SEAL_PUT(dead_letters; payload; {AND_ENCODING})}
+
+--@ statement PUT_DETAIL
+{SEAL_PUT(dead_letters; error_detail; )}
+
+--@ statement PUT_VERSION
+UPDATE @dead_letter_versions SET payload = $4::text WHERE letter_id = $1::bigint AND version = $2::bigint AND payload = $3::text
+  AND coalesce($5::text, '') = coalesce($5, '')
+
+--@ statement PUT_CANCELLED
+{SEAL_PUT(outbox_cancelled; payload; {AND_ENCODING})}
+
+--@ statement PUT_ATTEMPT_HEADERS
+{SEAL_PUT(outbox_attempts; response_headers; )}
+
+--@ statement PUT_ATTEMPT_BODY
+UPDATE @outbox_attempts SET response_body = convert_to($4::text, 'UTF8') WHERE id = $1::bigint AND coalesce($2::bigint, 0) = 0
+  AND response_body = convert_to($3::text, 'UTF8') AND coalesce($5::text, '') = coalesce($5, '')
+
+--@ fragment KEY_OF(text; at)
+split_part(substr({text}, {at}, 40), '.', 2)
+
+--@ fragment PAYLOAD_KEY
+CASE WHEN {IS_SEALED(t.encoding)} THEN {KEY_OF(t.payload; 1)} ELSE '' END
+
+--@ fragment PAYLOAD_USES(home; table)
+SELECT {home}, {PAYLOAD_KEY} AS key, count(*) FROM @{table} t WHERE t.payload IS NOT NULL GROUP BY 2
+
+-- The numbers are enum hk_seal_home.
+--@ statement SEAL_USES
+{PAYLOAD_USES(0; outbox_retry)} UNION ALL {PAYLOAD_USES(1; dead_letters)} UNION ALL {PAYLOAD_USES(3; outbox_cancelled)}
+UNION ALL {PAYLOAD_USES(5; outbox)}
+UNION ALL SELECT 2, CASE WHEN {IS_SEALED(t.encoding)} THEN {KEY_OF(v.payload; 1)} ELSE '' END AS key, count(*) FROM {OF_VERSIONS}
+  WHERE v.payload IS NOT NULL GROUP BY 2
+UNION ALL SELECT 1, {KEY_OF(t.error_detail; strpos(t.error_detail, '"hk1.') + 1)} AS key, count(*) FROM @dead_letters t
+  WHERE {DETAIL_COUNTS} GROUP BY 2
+UNION ALL SELECT 4, {KEY_OF(coalesce(t.response_headers, convert_from(t.response_body, 'UTF8')); 1)} AS key, count(*) FROM @outbox_attempts t
+  WHERE t.response_headers LIKE 'hk1.%' OR (t.response_headers IS NULL AND {BODY_IS_SEALED}) GROUP BY 2
+
+-- $1 the time, $2 act, $3 actor, $4 reason, $5 detail
+--@ statement NOTE
+INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail) VALUES ({NOW}, $3, $2, $4, $5)

@@ -598,3 +598,90 @@ DELETE FROM outbox_destination_def WHERE name = ?1
 SELECT EXISTS (SELECT 1 FROM outbox_retry WHERE destination = ?1)
   OR EXISTS (SELECT 1 FROM (SELECT destination FROM outbox NOT INDEXED ORDER BY id LIMIT 100000)
     WHERE destination IN (?1, CAST(?1 AS BLOB)))
+
+-- ---- sealed texts: admin_seal.c ----
+
+--@ fragment IS_SEALED(encoding)
+lower(coalesce({encoding}, '')) LIKE 'sealed%'
+
+-- ?1 and ?2 behind this row, ?3 also what is not sealed: id, sub, message_id, encoding, and two texts.
+--@ fragment SEAL_PAGE(from; id; sub; order; message_id; encoding; a; b; where)
+SELECT {id}, {sub}, {message_id}, {encoding}, {a}, {b} FROM {from}
+WHERE ({id}, {sub}) > (?1, ?2) AND ({where})
+ORDER BY {order}
+
+--@ fragment OF_VERSIONS
+dead_letter_versions v JOIN dead_letters t ON t.id = v.letter_id
+
+--@ fragment PAYLOAD_COUNTS(payload)
+{payload} IS NOT NULL AND (?3 OR {IS_SEALED(t.encoding)})
+
+--@ fragment DETAIL_COUNTS
+instr(coalesce(t.error_detail, ''), '"hk1.') > 0
+
+--@ fragment SEALED_ONLY(text)
+CASE WHEN substr({text}, 1, 4) IN ('hk1.', CAST('hk1.' AS BLOB)) THEN {text} END
+
+--@ statement SEAL_RETRY
+{SEAL_PAGE(outbox_retry t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL; {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_LETTERS
+{SEAL_PAGE(dead_letters t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; t.error_detail; ({PAYLOAD_COUNTS(t.payload)}) OR {DETAIL_COUNTS})}
+
+--@ statement SEAL_VERSIONS
+{SEAL_PAGE({OF_VERSIONS}; v.letter_id; v.version; v.letter_id, v.version; t.message_id; t.encoding; v.payload; NULL; {PAYLOAD_COUNTS(v.payload)})}
+
+--@ statement SEAL_CANCELLED
+{SEAL_PAGE(outbox_cancelled t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL; {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_ATTEMPTS
+{SEAL_PAGE(outbox_attempts t; t.id; 0; t.id; t.message_id; NULL; {SEALED_ONLY(t.response_headers)}; {SEALED_ONLY(t.response_body)};
+  {SEALED_ONLY(t.response_headers)} IS NOT NULL OR {SEALED_ONLY(t.response_body)} IS NOT NULL)}
+
+-- ?1 id, ?2 sub, ?3 the old text, ?4 the new one, ?5 its encoding or NULL
+--@ fragment SEAL_PUT(table; column; also)
+UPDATE {table} SET {column} = ?4{also} WHERE id = ?1 AND ?2 = 0 AND CAST({column} AS BLOB) = CAST(?3 AS BLOB) AND ?5 IS ?5
+
+--@ fragment AND_ENCODING
+, encoding = coalesce(?5, encoding)
+
+--@ statement PUT_RETRY
+{SEAL_PUT(outbox_retry; payload; {AND_ENCODING})}
+
+--@ statement PUT_LETTER
+{SEAL_PUT(dead_letters; payload; {AND_ENCODING})}
+
+--@ statement PUT_DETAIL
+{SEAL_PUT(dead_letters; error_detail; )}
+
+--@ statement PUT_VERSION
+UPDATE dead_letter_versions SET payload = ?4
+WHERE letter_id = ?1 AND version = ?2 AND CAST(payload AS BLOB) = CAST(?3 AS BLOB) AND ?5 IS ?5
+
+--@ statement PUT_CANCELLED
+{SEAL_PUT(outbox_cancelled; payload; {AND_ENCODING})}
+
+--@ statement PUT_ATTEMPT_HEADERS
+{SEAL_PUT(outbox_attempts; response_headers; )}
+
+--@ statement PUT_ATTEMPT_BODY
+{SEAL_PUT(outbox_attempts; response_body; )}
+
+-- From behind "hk1." up to the next dot.
+--@ fragment KEY_OF(text; at)
+substr(CAST(substr({text}, {at} + 4, 33) AS TEXT), 1, instr(CAST(substr({text}, {at} + 4, 33) AS TEXT), '.') - 1)
+
+--@ fragment PAYLOAD_KEY(payload)
+CASE WHEN {IS_SEALED(t.encoding)} THEN {KEY_OF({payload}; 1)} ELSE '' END
+
+--@ fragment PAYLOAD_USES(home; table)
+SELECT {home}, {PAYLOAD_KEY(t.payload)}, count(*) FROM {table} t WHERE t.payload IS NOT NULL GROUP BY 2
+
+-- The numbers are enum hk_seal_home.
+--@ statement SEAL_USES
+{PAYLOAD_USES(0; outbox_retry)} UNION ALL {PAYLOAD_USES(1; dead_letters)} UNION ALL {PAYLOAD_USES(3; outbox_cancelled)}
+UNION ALL {PAYLOAD_USES(5; outbox)}
+UNION ALL SELECT 2, {PAYLOAD_KEY(v.payload)}, count(*) FROM {OF_VERSIONS} WHERE v.payload IS NOT NULL GROUP BY 2
+UNION ALL SELECT 1, {KEY_OF(t.error_detail; instr(t.error_detail, '"hk1.') + 1)}, count(*) FROM dead_letters t WHERE {DETAIL_COUNTS} GROUP BY 2
+UNION ALL SELECT 4, {KEY_OF(coalesce({SEALED_ONLY(t.response_headers)}, t.response_body); 1)}, count(*) FROM outbox_attempts t
+  WHERE {SEALED_ONLY(t.response_headers)} IS NOT NULL OR {SEALED_ONLY(t.response_body)} IS NOT NULL GROUP BY 2
