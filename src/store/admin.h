@@ -331,8 +331,9 @@ enum hk_ref_did {
     HK_REF_OVERTAKING, /* restore: a message of its key that comes before it is in flight */
     HK_REF_FAR_BEHIND, /* restore: more than HK_BEFORE_MAX messages of its key wait before it */
     HK_REF_LETTER,     /* restore: people have decided about its dead letter since */
-    HK_REF_AGAIN /* restore: another message of its id waits for the same destination, or was written later and sent. Those that no
+    HK_REF_AGAIN, /* restore: another message of its id waits for the same destination, or was written later and sent. Those that no
                   * relay has read yet are looked for among the HK_AGAIN_ROWS newest. */
+    HK_REF_ERASED /* restore: nothing is left of it */
 };
 
 struct hk_refs_done {
@@ -513,6 +514,11 @@ struct hk_store_admin_ops {
      * outbox_retry with it: it stays before it. A dead letter that it was requeued from waits for the outcome again. */
     enum hk_code (*restore_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
                                  struct hk_refs_done *out, struct hk_err *err);
+    /* Erases all that is kept of the messages of these rows, in HK_IN_DEAD, HK_IN_CANCELLED and HK_IN_SENT: payloads, earlier ones, headers,
+     * and what receivers said; of their rows the encoding is HK_ERASED from then on, and open letters are discarded. HK_REF_IN_FLIGHT:
+     * the message waits, is on its way, or is being sent by hand. Leaves "erase" in the audit, of each message. */
+    enum hk_code (*erase_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
+                               struct hk_refs_done *out, struct hk_err *err);
     /* `*out_changed`: false when it was so already (a pause then has a new actor and reason). Who resumes says that the destination is
      * well: its breaker closes, too, whether it was paused or not. */
     enum hk_code (*pause)(struct hk_admin *admin, const char *destination, bool paused, const char *actor,

@@ -129,6 +129,9 @@ struct hk_store_hint {
 
 #define HK_STORE_GUARDS_MAX 480
 
+/* The encoding, and the resolution, of what was erased. */
+#define HK_ERASED "erased"
+
 /* What a lane that is gone had in hand, by destination. All of it may have been sent, and will be sent again. */
 enum {
     HK_TAKEN_MAX = 32, /* what is more is added to the last one */

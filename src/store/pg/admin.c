@@ -396,6 +396,7 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .cancel = hk_pa_cancel,
     .cancel_refs = hk_pa_cancel_refs,
     .restore_refs = hk_pa_restore_refs,
+    .erase_refs = hk_pa_erase_refs,
     .retry = hk_pa_retry,
     .force = hk_pa_force,
     .pause = pa_pause,

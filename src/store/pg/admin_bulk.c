@@ -17,7 +17,7 @@
 #define COPY_MS 600000 /* payloads may be large, and the server copies them */
 
 _Static_assert(HK_REF_DONE == 0 && HK_REF_GONE == 1 && HK_REF_IN_FLIGHT == 2 && HK_REF_OVERTAKING == 3 &&
-                   HK_REF_FAR_BEHIND == 4 && HK_REF_LETTER == 5 && HK_REF_AGAIN == 6 &&
+                   HK_REF_FAR_BEHIND == 4 && HK_REF_LETTER == 5 && HK_REF_AGAIN == 6 && HK_REF_ERASED == 7 &&
                    HK_BEFORE_MAX == 10000 && HK_AGAIN_ROWS == 20000,
                "the numbers stand in the statements");
 

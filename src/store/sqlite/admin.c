@@ -330,6 +330,7 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .cancel = hk_sa_cancel,
     .cancel_refs = hk_sa_cancel_refs,
     .restore_refs = hk_sa_restore_refs,
+    .erase_refs = hk_sa_erase_refs,
     .retry = hk_sa_retry,
     .force = hk_sa_force,
     .pause = sa_pause,

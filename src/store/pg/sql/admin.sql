@@ -695,7 +695,7 @@ again AS MATERIALIZED (SELECT m.id FROM meant m WHERE m.n > 1 UNION SELECT m.id 
   UNION SELECT m.id FROM meant m JOIN @outbox_sent s ON s.message_id = m.message_id AND s.destination = m.destination
   AND s.original_outbox_id > m.origin),
 c AS MATERIALIZED (SELECT c.id, coalesce(c.original_outbox_id, 0) AS origin, c.destination AS dest,
-  c.message_key AS mkey, c.fresh AND coalesce({MS(c.not_before)}, 0) > {NOW} AS scheduled, c.fresh
+  c.message_key AS mkey, c.encoding IS NOT DISTINCT FROM '{=HK_ERASED}' AS erased, c.fresh AND coalesce({MS(c.not_before)}, 0) > {NOW} AS scheduled, c.fresh
   AND coalesce({MS(c.not_before)}, 0) <= {NOW} AND coalesce(c.message_key, '') <> ''
   AND c.destination = ANY ($7::text[]) AS keyed, CASE WHEN c.letter_id > 0 THEN coalesce((SELECT CASE
   WHEN d.status = 'discarded' AND d.resolution = 'cancelled' THEN 1 WHEN d.destination = c.destination THEN 2
@@ -708,7 +708,7 @@ b AS MATERIALIZED (SELECT o.id, o.n, k.destination, k.message_key, EXISTS (SELEC
   FROM (SELECT (o.id - 0) AS id FROM @outbox o WHERE {SAME_KEY(o; k)} AND (o.id - 0) < k.upto
   AND coalesce({MS(o.not_before)}, 0) <= {NOW} AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s
   WHERE s.source = 0 AND s.row_id = o.id) ORDER BY (o.id - 0) LIMIT 10001) w) o),
-d AS MATERIALIZED (SELECT c.*, CASE WHEN c.letter = 2 THEN 5 WHEN EXISTS (SELECT 1 FROM again WHERE again.id = c.id) THEN 6
+d AS MATERIALIZED (SELECT c.*, CASE WHEN c.erased THEN 7 WHEN c.letter = 2 THEN 5 WHEN EXISTS (SELECT 1 FROM again WHERE again.id = c.id) THEN 6
   WHEN NOT c.keyed THEN 0 ELSE coalesce((SELECT CASE
   WHEN bool_or(b.in_flight) THEN 3 WHEN max(b.n) > 10000 THEN 4 ELSE 0 END FROM b
   WHERE b.destination = c.dest AND b.message_key = c.mkey AND b.id < c.origin), 0) END AS did FROM c),
@@ -1424,3 +1424,31 @@ UNION ALL SELECT 4, {KEY_OF(coalesce(t.response_headers, convert_from(t.response
 -- $1 the time, $2 act, $3 actor, $4 reason, $5 detail
 --@ statement NOTE
 INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail) VALUES ({NOW}, $3, $2, $4, $5)
+
+-- ---- what is kept of a message: admin_erase.c ----
+
+-- $1 the time, $2 ids of dead_letters, $3 of outbox_cancelled, $4 of outbox_sent, $5 actor, $6 reason: the time, then of each that is there its
+-- place (enum hk_place), its id and enum hk_ref_did. An open letter is discarded: nobody could send it any more.
+--@ statement ERASE_REFS
+WITH t AS MATERIALIZED (SELECT 2 AS place, d.id, d.message_id FROM @dead_letters d WHERE d.id = ANY ($2::bigint[])
+  UNION ALL SELECT 3, c.id, c.message_id FROM @outbox_cancelled c WHERE c.id = ANY ($3::bigint[])
+  UNION ALL SELECT 4, s.id, s.message_id FROM @outbox_sent s WHERE s.id = ANY ($4::bigint[])),
+m AS MATERIALIZED (SELECT DISTINCT t.message_id FROM t),
+away AS MATERIALIZED (SELECT m.message_id FROM m WHERE EXISTS (SELECT 1 FROM @outbox_retry q WHERE q.message_id = m.message_id)
+  OR EXISTS (SELECT 1 FROM @dead_letters d WHERE d.message_id = m.message_id AND (d.status = 'retrying' OR d.sending_at IS NOT NULL))),
+g AS MATERIALIZED (SELECT m.message_id FROM m WHERE NOT EXISTS (SELECT 1 FROM away WHERE away.message_id = m.message_id)),
+l AS (UPDATE @dead_letters d SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}', error_message = NULL, error_detail = NULL,
+  resolution = CASE d.status WHEN 'failed' THEN '{=HK_ERASED}' ELSE d.resolution END, resolved_at = CASE d.status
+  WHEN 'failed' THEN 'epoch'::timestamptz + {NOW} * interval '1 ms' ELSE d.resolved_at END, status = CASE d.status
+  WHEN 'failed' THEN 'discarded' ELSE d.status END FROM g WHERE d.message_id = g.message_id
+  RETURNING d.id, d.requeued_as),
+v AS (UPDATE @dead_letter_versions v SET payload = NULL FROM l WHERE v.letter_id = l.id),
+c AS (UPDATE @outbox_cancelled c SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}', last_error = NULL FROM g
+  WHERE c.message_id = g.message_id),
+a AS (UPDATE @outbox_attempts a SET error = NULL, request_headers = NULL, response_headers = NULL, response_body = NULL
+  FROM (SELECT g.message_id FROM g UNION SELECT l.requeued_as FROM l WHERE l.requeued_as IS NOT NULL) x
+  WHERE a.message_id = x.message_id),
+audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, message_id, reason) SELECT {NOW}, $5, 'erase', g.message_id, $6 FROM g
+  ORDER BY g.message_id)
+SELECT {NOW}, t.place, t.id, CASE WHEN EXISTS (SELECT 1 FROM away WHERE away.message_id = t.message_id) THEN 2 ELSE 0 END
+FROM (SELECT 1) z LEFT JOIN t ON true

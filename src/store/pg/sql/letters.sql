@@ -758,7 +758,7 @@ WITH {REQUEUED(; $7::bigint; $8; $9; $10)} {DONE('retrying'; CASE l.did WHEN 0 T
 
 -- Of a send without an outcome nobody knows whether it arrived.
 --@ statement RESTORE
-{CHANGE(d.status = 'discarded' OR {SENDING}; d.status = 'failed'; possibly_delivered = d.possibly_delivered
+{CHANGE((d.status = 'discarded' AND d.encoding IS DISTINCT FROM '{=HK_ERASED}') OR {SENDING}; d.status = 'failed'; possibly_delivered = d.possibly_delivered
   OR {SENDING}, sending_at = NULL, resolved_at = NULL, resolution = NULL; 'failed'; 'restore')}
 
 -- $5 what, then the act, filter, program

@@ -685,3 +685,43 @@ UNION ALL SELECT 2, {PAYLOAD_KEY(v.payload)}, count(*) FROM {OF_VERSIONS} WHERE 
 UNION ALL SELECT 1, {KEY_OF(t.error_detail; instr(t.error_detail, '"hk1.') + 1)}, count(*) FROM dead_letters t WHERE {DETAIL_COUNTS} GROUP BY 2
 UNION ALL SELECT 4, {KEY_OF(coalesce({SEALED_ONLY(t.response_headers)}, t.response_body); 1)}, count(*) FROM outbox_attempts t
   WHERE {SEALED_ONLY(t.response_headers)} IS NOT NULL OR {SEALED_ONLY(t.response_body)} IS NOT NULL GROUP BY 2
+
+-- ---- what is kept of a message: admin_erase.c ----
+
+--@ statement NAME_DEAD
+SELECT message_id FROM dead_letters NOT INDEXED WHERE id = ?1
+
+--@ statement NAME_CANCELLED
+SELECT message_id FROM outbox_cancelled NOT INDEXED WHERE id = ?1
+
+--@ statement NAME_SENT
+SELECT message_id FROM outbox_sent NOT INDEXED WHERE id = ?1
+
+-- ?1 message_id
+--@ statement ON_ITS_WAY
+SELECT 1 FROM outbox_retry WHERE message_id = ?1 UNION ALL SELECT 1 FROM dead_letters WHERE message_id = ?1
+  AND (status = 'retrying' OR sending_at IS NOT NULL) LIMIT 1
+
+--@ statement ERASE_ATTEMPTS
+UPDATE outbox_attempts SET error = NULL, request_headers = NULL, response_headers = NULL, response_body = NULL
+WHERE message_id = ?1 OR message_id IN (SELECT requeued_as FROM dead_letters WHERE message_id = ?1)
+
+--@ statement ERASE_VERSIONS
+UPDATE dead_letter_versions SET payload = NULL WHERE letter_id IN (SELECT id FROM dead_letters WHERE message_id = ?1)
+
+-- ?1 message_id, ?2 the time. One that was open is discarded: nobody could send it any more.
+--@ statement ERASE_LETTERS
+UPDATE dead_letters SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}', error_message = NULL, error_detail = NULL, resolution =
+CASE WHEN status = 'failed' THEN '{=HK_ERASED}' ELSE resolution END, resolved_at = CASE WHEN status = 'failed'
+  THEN strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') ELSE resolved_at END, status = CASE WHEN status = 'failed'
+  THEN 'discarded' ELSE status END
+WHERE message_id = ?1
+
+--@ statement ERASE_PAST
+UPDATE outbox_cancelled_past SET last_error = NULL WHERE id IN (SELECT id FROM outbox_cancelled WHERE message_id = ?1)
+
+--@ statement ERASE_CANCELLED
+UPDATE outbox_cancelled SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}' WHERE message_id = ?1
+
+--@ statement IS_ERASED
+SELECT 1 FROM outbox_cancelled NOT INDEXED WHERE id = ?1 AND encoding = '{=HK_ERASED}'
