@@ -678,13 +678,14 @@ static const struct hk_opt_table seal_key_table = {
     .example = "{ id: \"2026-11\", file: /run/keys/hikyaku }",
 };
 
-static const struct hk_word seal_words[] = {{"off", HK_SEAL_OFF}, {"end", HK_SEAL_END}, {NULL, 0}};
+static const struct hk_word seal_words[] = {
+    {"off", HK_SEAL_OFF}, {"rest", HK_SEAL_REST}, {"end", HK_SEAL_END}, {NULL, 0}};
 
 static const struct hk_opt seal_opts[HK_SEAL_NOPTS] = {
-    [HK_SEAL_MODE_OPT] = {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words,
-                          .fallback = "off",
-                          .help =
-                              "end: hikyaku enqueue seals payloads; what is sealed is opened in every mode"},
+    [HK_SEAL_MODE_OPT] =
+        {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words, .fallback = "off",
+         .help =
+             "rest: the relay seals what it writes; end: hikyaku enqueue seals payloads. Every mode opens what is sealed"},
     [HK_SEAL_STORE_OPT] = {"store", HK_OPT_STRING, AT(struct hk_conf_seal, store), .min = 1,
                            .max = HK_SEAL_STORE_MAX - 1, .check = hk_text_check_key_id, .fallback = "hikyaku",
                            .example = "shop",

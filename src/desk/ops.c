@@ -13,6 +13,7 @@
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
+#include "desk/keys.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/queues.h"
@@ -36,6 +37,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_messages_cancel,
     &hk_op_messages_cancel_one,
     &hk_op_messages_restore,
+    &hk_op_messages_erase,
     &hk_op_messages_retry,
     &hk_op_destinations_list,
     &hk_op_destinations_show,
@@ -71,6 +73,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_resolve,
     &hk_op_dead_discard,
     &hk_op_dead_restore,
+    &hk_op_dead_erase,
     &hk_op_dead_note,
     &hk_op_redrive_plan,
     &hk_op_redrive_start,
@@ -80,6 +83,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_job_list,
     &hk_op_job_show,
     &hk_op_job_cancel,
+    &hk_op_keys_list,
+    &hk_op_keys_rotate,
+    &hk_op_keys_retire,
     &hk_op_alerts_list,
     &hk_op_alerts_test,
     &hk_op_alerts_mute,
