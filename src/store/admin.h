@@ -19,6 +19,7 @@
 
 #include "base/pool.h"
 #include "core/letter.h"
+#include "store/adopt.h"
 #include "store/clock.h"
 #include "store/definition.h"
 #include "store/figures.h"
@@ -485,6 +486,11 @@ struct hk_store_admin_ops {
      * Where the clock is in step nothing is changed. HK_CONFLICT: a relay runs, HK_BUSY: nobody can tell yet whether one does (ask
      * again on this handle), HK_RANGE: the clock itself cannot be right. */
     enum hk_code (*clock)(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
+                          struct hk_err *err);
+
+    /* A trigger on an outbox table that the application has already (adopt.h): the SQL, and if `ask` has a reason it runs, with one row
+     * in the audit, in one transaction. HK_INVALID: no such table, or one that cannot be read as an outbox. */
+    enum hk_code (*adopt)(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
                           struct hk_err *err);
 
     /* Needs no handle: says what is wrong with a store that cannot be opened, too. Errors only when it cannot be reached at
