@@ -181,12 +181,13 @@ static void learn_stray(struct hk_engine *e, const struct hk_poll *poll)
     size_t due = 0, k = 0;
     for (size_t i = 0; i < poll->n_dests; i++)
         due += poll->dests[i].retry_due_ms <= poll->now_ms && is_stray(e, &poll->dests[i]);
+    size_t turn = due ? e->stray.turn % due : 0;
     e->stray.due_ms = INT64_MAX;
     for (size_t i = 0; i < poll->n_dests; i++) {
         const struct hk_poll_dest *seen = &poll->dests[i];
         if (!is_stray(e, seen))
             continue;
-        bool next = seen->retry_due_ms <= poll->now_ms ? k++ == e->stray.turn % due : !due;
+        bool next = seen->retry_due_ms <= poll->now_ms ? k++ == turn : !due;
         if (next && seen->retry_due_ms < e->stray.due_ms && hk_engine_name_stray(e, seen->name))
             e->stray.due_ms = seen->retry_due_ms;
     }
