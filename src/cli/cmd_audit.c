@@ -63,7 +63,7 @@ static void print_rows(const struct hk_ask *ask, const void *result, struct hk_b
     hk_table_write(&table, out);
     hk_table_fini(&table);
     if (rows->more)
-        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n", rows->last_id);
+        (void)hk_buf_addf(out, "more: continue with --after %" PRId64 "\n", rows->last_id);
 }
 
 int hk_cmd_audit_list(struct hk_cli *cli)
@@ -95,7 +95,7 @@ static void write_letters(struct hk_buf *out, const struct hk_audit_letters *let
     hk_table_write(&table, out);
     hk_table_fini(&table);
     if (letters->more)
-        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n",
+        (void)hk_buf_addf(out, "more: continue with --after %" PRId64 "\n",
                           letters->items[letters->n - 1].letter_id);
 }
 

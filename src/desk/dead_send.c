@@ -362,9 +362,9 @@ static const struct hk_arg send_args[] = {
 const struct hk_op hk_op_dead_send = {
     .noun = "dead",
     .verb = "send",
-    .summary = "send one letter once, now, from here, and show the answer",
+    .summary = "send one dead letter once, now, from this machine, and show the response",
     .details =
-        "Resolved when it arrives; otherwise open as before, and never tried again by itself. Exit code 0 when\n"
+        "The letter is resolved when the message arrives. Otherwise it stays open, without retries. Exit code 0 when\n"
         "it arrived.",
     .route = "POST /dead-letters/{id}/send",
     .role = HK_ROLE_OPERATOR,

@@ -225,7 +225,7 @@ static void explain_key(struct facts *f)
     case HK_STATE_DEAD:
         c = add(f, code,
                 "its key is blocked by message %s, which is dead (letter %" PRId64
-                "): what comes behind it waits until it is rescued or discarded",
+                "): later messages of its key wait until it is requeued, resolved or discarded",
                 id, why->head_id);
         c->letter_id = why->head_id;
         advise(f, c, "hikyaku dead show %" PRId64 ", then dead requeue, dead resolve or dead discard",
@@ -604,13 +604,13 @@ HK_OP_RUN(explain)
 
 static const struct hk_arg explain_args[] = {
     {HK_SUBJECT(hk_explain_ask, message_id, "ID", "the message's id")},
-    {HK_ARG(hk_explain_ask, destination, HK_ARG_TEXT, "NAME", "only about this one")},
+    {HK_ARG(hk_explain_ask, destination, HK_ARG_TEXT, "NAME", "only about this destination")},
     {.name = NULL}};
 
 const struct hk_op hk_op_messages_explain = {.noun = "messages",
                                              .verb = "explain",
                                              .summary =
-                                                 "say why a message has not gone out yet, and what to do",
+                                                 "say why a message was not sent yet, and what to do",
                                              .route = "GET /messages/{message_id}/explain",
                                              .role = HK_ROLE_VIEWER,
                                              .store = true,

@@ -76,7 +76,7 @@ enum hk_code hk_lane_runs(struct hk_str relay, struct hk_err *err)
     char shown[HK_SHOW_MAX];
     return hk_err_set(
         err, HK_CONFLICT,
-        "relay %s runs, and would go on with the wrong time: stop every relay of this store, reset "
+        "relay %s runs, and would keep the wrong time: stop every relay of this store, reset "
         "the clock, and start them again",
         hk_show(relay, shown));
 }
