@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku audit list, audit show, audit verify: who did what and why, and whether anybody has changed that since. */
+/* hikyaku audit list, audit show, audit verify: show who did what and why, and check that nobody changed the audit since. */
 #include <inttypes.h>
 #include <stdio.h>
 

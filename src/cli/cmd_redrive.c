@@ -60,7 +60,8 @@ static void write_hints(struct hk_buf *out, const struct hk_redrive_plan *plan)
             "%s is paused: the redrive waits at its first letter to it until 'hikyaku destinations resume'\n",
             plan->paused);
     if (plan->unknown != NULL)
-        (void)hk_buf_addf(out, "%s is not configured: messages that are requeued to it die again\n", plan->unknown);
+        (void)hk_buf_addf(out, "%s is not configured: messages that are requeued to it die again\n",
+                          plan->unknown);
 }
 
 static void write_plan(struct hk_buf *out, const struct hk_redrive_plan *plan)

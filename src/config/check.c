@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the options of one section: one of two, both or none, one not above the other. */
+/* Rules between the options of one section: one of two, both or none, one not above the other. */
 #include <math.h>
 #include <string.h>
 

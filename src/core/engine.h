@@ -4,7 +4,8 @@
  *        +--------- poll, scan -------- store <------------- exchange ----------+
  *        v                                                    ^                 |
  *   choose heads (slots, breaker, limiter, key order) -> claim in a manifest -> send -> facts -> decide -> settle
-  * The shell (the daemon or the simulator) carries out the action of hk_engine_next and reports the result. Store actions run one at
+ *
+ * The shell (the daemon or the simulator) carries out the action of hk_engine_next and reports the result. Store actions run one at
  * a time (HK_ACT_IS_STORE), sends side by side. Time is an argument: `now_ms` is monotonic; the store's time comes with its
  * answers. */
 #ifndef HK_CORE_ENGINE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From claimed to settled: keep a copy of the message, let it be sent, ask the policy about what happened, and write
- * down what the store is to do. Breaker, limiter and key order are told on the way. */
+/* From claimed to settled: keeps a copy of the message, has it sent, asks the policy about the outcome, and makes the settle for the
+ * store. Breaker, limiter and key order learn of the outcome on the way. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum {
     KEEP_ERROR = 1024,
-    KEEP_SEALED = 16384, /* of either, when it is sealed: more than either can be */
+    KEEP_SEALED = 16384,      /* of either, when it is sealed: more than either can be */
     NO_MEMORY_WAIT_MS = 30000 /* a message that there is no memory for is put off, not retried at once */
 };
 

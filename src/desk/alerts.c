@@ -214,18 +214,19 @@ const struct hk_op hk_op_alerts_list = {.noun = "alerts",
                                         .run = list_alerts_op,
                                         .form = hk_form_alerts};
 
-const struct hk_op hk_op_alerts_test = {.noun = "alerts",
-                                        .verb = "test",
-                                        .summary = "send one test notice now, and say whether the channel accepted it",
-                                        .route = "POST /alerts/test",
-                                        .role = HK_ROLE_OPERATOR,
-                                        .changes = true,
-                                        .sends = true,
-                                        .args = test_args,
-                                        .request_size = sizeof(struct hk_alert_test_ask),
-                                        .result_size = sizeof(struct hk_alert_tested),
-                                        .run = test_channel_op,
-                                        .form = hk_form_alert_tested};
+const struct hk_op hk_op_alerts_test = {
+    .noun = "alerts",
+    .verb = "test",
+    .summary = "send one test notice now, and say whether the channel accepted it",
+    .route = "POST /alerts/test",
+    .role = HK_ROLE_OPERATOR,
+    .changes = true,
+    .sends = true,
+    .args = test_args,
+    .request_size = sizeof(struct hk_alert_test_ask),
+    .result_size = sizeof(struct hk_alert_tested),
+    .run = test_channel_op,
+    .form = hk_form_alert_tested};
 
 const struct hk_op hk_op_alerts_mute = {.noun = "alerts",
                                         .verb = "mute",

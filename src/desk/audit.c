@@ -211,7 +211,7 @@ HK_OP_RUN(audit_verify)
      .help = "at most this many (default: 50)"},                                                             \
     {                                                                                                        \
         .name = "after", .kind = HK_ARG_NUMBER, .offset = offsetof(struct type, after), .lo = 1,             \
-        .hi = (double)INT64_MAX, .value = "CURSOR", .help = "continue where an earlier list ended"              \
+        .hi = (double)INT64_MAX, .value = "CURSOR", .help = "continue where an earlier list ended"           \
     }
 
 static const struct hk_arg list_args[] = {
@@ -259,8 +259,7 @@ const struct hk_op hk_op_audit_list = {.noun = "audit",
 
 const struct hk_op hk_op_audit_show = {.noun = "audit",
                                        .verb = "show",
-                                       .summary =
-                                           "show one operation, with its dead letters or messages",
+                                       .summary = "show one operation, with its dead letters or messages",
                                        .route = "GET /audit/{id}",
                                        .role = HK_ROLE_VIEWER,
                                        .store = true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts on dead letters that are named, or on all that fit: page by page, each page in a transaction of its own, all of them one act
- * of the audit. Which are acted on is decided here; whether a letter's state allows it, by the store. */
+/* Acts on dead letters by id or by filter: page by page, each page in a separate transaction, all of them one act in the audit. This
+ * file selects the letters; the store decides whether a letter's state allows the act. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -717,7 +717,9 @@ static const struct hk_arg act_args[] = {HK_MANY_IDS_ARG(hk_dead_ask),
 
 static const struct hk_arg restore_args[] = {
     HK_MANY_IDS_ARG(hk_dead_ask),
-    HK_MANY_ACT_ARG(hk_dead_ask, "undo this discard of many letters, except those that somebody changed since (see audit list)"),
+    HK_MANY_ACT_ARG(
+        hk_dead_ask,
+        "undo this discard of many letters, except those that somebody changed since (see audit list)"),
     HK_LETTER_WORDS_BY(hk_dead_ask, words, "discarded"),
     HK_MANY_DRY_RUN_ARG(hk_dead_ask),
     {.name = NULL}};
@@ -755,10 +757,10 @@ const struct hk_op hk_op_dead_discard =
     ACT_ROW("discard", "discard letters: the record is kept, and restore brings it back until retention ends",
             NULL, act_args, discard_op, discard_job, HK_ROLE_OPERATOR);
 
-const struct hk_op hk_op_dead_restore = ACT_ROW(
-    "restore", "reopen dead letters that were discarded, or sent by hand with an unknown outcome",
-    "--act ID undoes one discard of many letters: those that nobody has decided about since.", restore_args,
-    restore_op, restore_job, HK_ROLE_OPERATOR);
+const struct hk_op hk_op_dead_restore =
+    ACT_ROW("restore", "reopen dead letters that were discarded, or sent by hand with an unknown outcome",
+            "--act ID undoes one discard of many letters: those that nobody has decided about since.",
+            restore_args, restore_op, restore_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_dead_erase = ACT_ROW(
     "erase", "erase the stored payloads, headers and responses of dead letters",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Letters by keyset, grouped, counted and whole. Where masks apply, payloads are read to find what hides in errors, and not kept. */
+/* Letters by keyset, grouped, counted and whole. Where masks apply, it reads payloads to find masked values in errors, and does not keep them. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

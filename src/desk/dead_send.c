@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One dead letter, once, now, from here. That it will be sent is on disk before it is; how it went is recorded behind it. Who dies in
- * between leaves a letter whose outcome nobody knows, and only a person can decide about that. */
+/* Sends one dead letter, once, now, from this process. The intention is on disk before the send, the outcome after it. A process that
+ * dies in between leaves a letter with an unknown outcome, and only a person can decide about that. */
 #include <inttypes.h>
 #include <stdio.h>
 

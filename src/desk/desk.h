@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The desk carries out the requests of people and programs. Command line and HTTP are two doors to it.
  *
-  *   hk_desk_init  ->  hk_desk_ask (op.h lists the operations)  ->  hk_desk_fini
+ *   hk_desk_init  ->  hk_desk_ask (op.h lists the operations)  ->  hk_desk_fini
  *
  * - A request is a struct of its operation, a result too: in memory that the caller owns and frees at once (`mem`).
  * - The desk applies rights, reasons, masks and the audit. It prints nothing.
-  * - The first operation that needs the store opens it.
+ * - The first operation that needs the store opens it.
  * - One thread at a time uses one desk. */
 #ifndef HK_DESK_DESK_H
 #define HK_DESK_DESK_H

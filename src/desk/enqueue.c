@@ -348,14 +348,18 @@ static const struct hk_arg enqueue_args[] = {
             "base64: the payload is decoded when it is sent; sealed: it was sealed before"),
      .choices = "utf8 base64 sealed"},
     {HK_ARG(hk_enqueue_ask, not_before, HK_ARG_TEXT, "TIME", "2026-11-15T08:30:00Z, or from now: 90s")},
-    {HK_ARG(hk_enqueue_ask, expires, HK_ARG_TEXT, "TIME", "give the message up at this time; as --not-before")},
-    {HK_ARG(hk_enqueue_ask, message_id, HK_ARG_TEXT, "ID", "the id that the receiver sees (default: generated)")},
+    {HK_ARG(hk_enqueue_ask, expires, HK_ARG_TEXT, "TIME",
+            "give the message up at this time; as --not-before")},
+    {HK_ARG(hk_enqueue_ask, message_id, HK_ARG_TEXT, "ID",
+            "the id that the receiver sees (default: generated)")},
     {HK_ARG(hk_enqueue_ask, idempotency_key, HK_ARG_TEXT, "KEY", "(default: the message id)")},
-    {HK_ARG(hk_enqueue_ask, correlation_id, HK_ARG_TEXT, "ID", "id that connects this message with other systems' logs")},
+    {HK_ARG(hk_enqueue_ask, correlation_id, HK_ARG_TEXT, "ID",
+            "id that connects this message with other systems' logs")},
     {HK_ARG(hk_enqueue_ask, traceparent, HK_ARG_TEXT, "TEXT", "W3C trace context, sent along")},
     {HK_ARG(hk_enqueue_ask, policy, HK_ARG_POLICY, "NAME", "retry policy (default: the destination's)")},
-    {HK_ARG(hk_enqueue_ask, max_attempts, HK_ARG_NUMBER, "N", "maximum number of attempts (default: the policy's)"), .lo = 1,
-     .hi = 1000000},
+    {HK_ARG(hk_enqueue_ask, max_attempts, HK_ARG_NUMBER, "N",
+            "maximum number of attempts (default: the policy's)"),
+     .lo = 1, .hi = 1000000},
     {.name = NULL}};
 
 const struct hk_op hk_op_enqueue = {

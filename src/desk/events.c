@@ -480,7 +480,8 @@ static enum hk_code run_events(struct hk_desk *desk, const struct hk_caller *cal
 static const struct hk_arg events_args[] = {
     {HK_ARG(hk_events_ask, types, HK_ARG_TEXT, "TYPES",
             "only these: state,figures,alert,redrive,job,heartbeat (default: all)")},
-    {HK_ARG(hk_events_ask, destination, HK_ARG_TEXT, "NAME", "only events of this destination, and those without one")},
+    {HK_ARG(hk_events_ask, destination, HK_ARG_TEXT, "NAME",
+            "only events of this destination, and those without one")},
     {.name = "for",
      .kind = HK_ARG_DURATION,
      .offset = offsetof(struct hk_events_ask, for_ms),

@@ -342,7 +342,8 @@ void hk_form_figures(struct hk_form *form, void *result)
 HK_OP_RUN(figures)
 
 static const struct hk_arg figures_args[] = {
-    {HK_ARG(hk_figures_ask, since, HK_ARG_TEXT, "TIME", "begin at this time (default: an hour before the end)")},
+    {HK_ARG(hk_figures_ask, since, HK_ARG_TEXT, "TIME",
+            "begin at this time (default: an hour before the end)")},
     {HK_ARG(hk_figures_ask, until, HK_ARG_TEXT, "TIME", "end at this time (default: now)")},
     {.name = "for",
      .kind = HK_ARG_DURATION,

@@ -10,7 +10,8 @@
  *         hk_form_str(form, "name", &r->name);
  *         hk_form_bool(form, "running", &r->running);
  *     }
-  * - Writing does not change the result. It writes the values that the members point to. Where JSON holds something else than the
+ *
+ * - Writing does not change the result. It writes the values that the members point to. Where JSON holds something else than the
  *   struct, a form computes with locals, and copies them back only if hk_form_reads.
  * - Reading accepts members in any order, ignores unknown ones, and stops at the first that is missing or has another type. Texts go
  *   into the pool. The form bounds the depth, the text bounds the memory.

@@ -214,12 +214,14 @@ const struct hk_op hk_op_messages_list = {
 
 static const struct hk_arg act_args[] = {
     {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
-    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "the destination, if the message goes to several")},
+    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME",
+            "the destination, if the message goes to several")},
     {.name = NULL}};
 
 static const struct hk_arg retry_args[] = {
     {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
-    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "the destination, if the message goes to several")},
+    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME",
+            "the destination, if the message goes to several")},
     {HK_ARG(hk_message_act_ask, force, HK_ARG_FLAG, NULL,
             "send it now even if its destination is paused, broken or at its limits")},
     {.name = NULL}};

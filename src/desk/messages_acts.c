@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancel and restore messages that are named, or all that fit: page by page, each page in a transaction of its own, all of them one act of
- * the audit. A list says which are meant and where to go on; the store decides about each. */
+/* Cancels and restores messages by id or by filter: page by page, each page in a separate transaction, all of them one act in the
+ * audit. A list selects the messages and the next page; the store decides about each. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -806,8 +806,9 @@ static const struct hk_arg cancel_args[] = {
 
 static const struct hk_arg restore_args[] = {
     HK_MANY_IDS_ARG(hk_messages_act_ask),
-    HK_MANY_ACT_ARG(hk_messages_act_ask,
-                    "undo this cancel of many messages: restore those that are still cancelled (see audit list)"),
+    HK_MANY_ACT_ARG(
+        hk_messages_act_ask,
+        "undo this cancel of many messages: restore those that are still cancelled (see audit list)"),
     HK_MESSAGE_WORDS(hk_messages_act_ask, words, "cancelled any"),
     HK_MANY_DRY_RUN_ARG(hk_messages_act_ask),
     {.name = NULL}};
@@ -835,8 +836,8 @@ const struct hk_op hk_op_messages_cancel =
 
 const struct hk_op hk_op_messages_restore =
     ACT_ROW("restore", "put cancelled messages back, with their attempts, times and order",
-            "--act ID undoes one cancel of many messages. Messages that became due meanwhile are due now.", restore_args,
-            restore_op, restore_job, HK_ROLE_OPERATOR);
+            "--act ID undoes one cancel of many messages. Messages that became due meanwhile are due now.",
+            restore_args, restore_op, restore_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_messages_erase = ACT_ROW(
     "erase", "erase the stored payloads, headers and responses of messages",

@@ -591,7 +591,8 @@ static const struct hk_arg simulate_args[] = {
      .hi = 1e9,
      .offset = offsetof(struct hk_policy_simulate_ask, capacity_per_s),
      .value = "RATE",
-     .help = "the destination's capacity afterwards, such as 500/s (default: a tenth of the clients a second)"},
+     .help =
+         "the destination's capacity afterwards, such as 500/s (default: a tenth of the clients a second)"},
     DETAILS_ARG(struct hk_policy_simulate_ask, "with the attempts in every 100 ms, in JSON too"),
     {.name = NULL}};
 

@@ -572,8 +572,7 @@ const struct hk_op hk_op_queues_list = {.noun = "queues",
 
 const struct hk_op hk_op_queues_show = {.noun = "queues",
                                         .verb = "show",
-                                        .summary =
-                                            "show one queue: limits, retries, waiting and dead tasks",
+                                        .summary = "show one queue: limits, retries, waiting and dead tasks",
                                         .details = LOOK_AT_ONE,
                                         .route = "GET /queues/{name}",
                                         .role = HK_ROLE_VIEWER,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redrives: what one would do, starting it, and how far it has come. The relays do the work (src/relay/redrive.c). */
+/* Redrives: plan one, start it, show its progress. The relays do the work (src/relay/redrive.c). */
 #include <inttypes.h>
 
 #include "base/parse.h"

@@ -4,7 +4,7 @@
  * a row makes a call fail; reading locks nothing). tests/contract/letters_suite.c tests this contract.
  *
  * - Every act is one transaction: the letter, the retry row, the older payload, and the audit row, or nothing.
-  * - An act on many letters writes one audit row, with a list of its letters beside it (outbox_audit_letters). The row's detail has
+ * - An act on many letters writes one audit row, with a list of its letters beside it (outbox_audit_letters). The row's detail has
  *   the digest of the list, so the chain covers the list. An act of several transactions writes a row for each; later rows name
  *   the first one ("act"). Programs of schema version 4 write a row for each letter.
  * - Acts on many messages (admin.h) do the same with outbox_audit_messages.

@@ -8,7 +8,7 @@
  *
  * - A *lane* is one incarnation of a running relay: an id that is never used again, and so the fencing token. It holds
  *   a lease that every exchange renews. SQLite has one live lane at a time.
-  * - *scan* returns heads and changes nothing: it reads no payload and locks nothing. Where ids are not in the order of
+ * - *scan* returns heads and changes nothing: it reads no payload and locks nothing. Where ids are not in the order of
  *   commits, scans show rows that the last poll saw, and a late scan shows rows that became visible behind them (core/exchange.h).
  * - *exchange* settles finished messages and claims chosen ones, in one transaction. A claim writes a manifest (claim id, lane,
  *   ids) before the relay sends anything. The manifest fences its settles: if it is gone (another relay took over the lane), a
@@ -19,7 +19,8 @@
  *   the destination is paused; a retry row keeps the total at the time of its first settle; a claim returns the difference as
  *   history.paused_ms.
  * - The store keeps the time: every call returns `now_ms` (Unix ms), which never goes back, whatever the host's clock does.
-  * Errors: HK_BUSY (locked by others for longer than the busy time-out, deadlock, serialization: nothing was done, retry),
+ *
+ * Errors: HK_BUSY (locked by others for longer than the busy time-out, deadlock, serialization: nothing was done, retry),
  * HK_UNAVAILABLE (cannot be reached, disk full, read-only: nothing was done, retry later), HK_CONFLICT (the lane is gone:
  * acquire a new one), HK_NOMEM, HK_UNSUPPORTED (schema newer than this program), HK_NOTFOUND (no schema: `hikyaku init`),
  * HK_IO (the file is damaged: stop). After any error but HK_CONFLICT the lane is still valid, unless its lease ran out. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands on dead letters share on a terminal. */
+/* Terminal output that the commands on dead letters share. */
 #include <stdio.h>
 #include <unistd.h>
 
