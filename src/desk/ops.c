@@ -14,6 +14,7 @@
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
+#include "desk/keys.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/queues.h"
@@ -38,6 +39,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_messages_cancel,
     &hk_op_messages_cancel_one,
     &hk_op_messages_restore,
+    &hk_op_messages_erase,
     &hk_op_messages_retry,
     &hk_op_destinations_list,
     &hk_op_destinations_show,
@@ -73,6 +75,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_resolve,
     &hk_op_dead_discard,
     &hk_op_dead_restore,
+    &hk_op_dead_erase,
     &hk_op_dead_note,
     &hk_op_redrive_plan,
     &hk_op_redrive_start,
@@ -82,6 +85,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_job_list,
     &hk_op_job_show,
     &hk_op_job_cancel,
+    &hk_op_keys_list,
+    &hk_op_keys_rotate,
+    &hk_op_keys_retire,
     &hk_op_alerts_list,
     &hk_op_alerts_test,
     &hk_op_alerts_mute,
