@@ -458,8 +458,24 @@ bool hk_conf_is_targeted(const struct hk_conf_destination *destination)
            strcmp(destination->http.url, HK_CONF_URL_MESSAGE) == 0;
 }
 
+const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination)
+{
+    switch (destination->kind) {
+    case HK_KIND_HTTP:
+    case HK_KIND_NULL:
+    case HK_NKINDS:
+        break;
+    case HK_KIND_AMQP:
+        return &destination->amqp.servers;
+    }
+    return NULL;
+}
+
 const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])
 {
+    const struct hk_conf_servers *servers = hk_conf_servers(destination);
+    if (servers)
+        return servers->url ? hk_url_show(hk_str_of(servers->url), room) : NULL;
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
     return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE

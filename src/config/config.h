@@ -16,6 +16,7 @@
 #include "base/cidr.h"
 #include "base/pool.h"
 #include "base/proxy.h"
+#include "base/servers.h"
 #include "base/url.h"
 #include "config/diag.h"
 #include "config/env.h"
@@ -221,9 +222,26 @@ struct hk_conf_null {
     uint64_t latency_ms;
 };
 
+/* What every kind of broker has. */
+struct hk_conf_servers {
+    const char *url, *password;                 /* password NULL: none */
+    const char *ca_file, *cert_file, *key_file; /* NULL: not given */
+    enum hk_conf_cloudevents cloudevents;
+};
+
+/* RabbitMQ. */
+struct hk_conf_amqp {
+    uint32_t given;
+    struct hk_conf_servers servers;
+    const char *exchange, *routing_key; /* payload/names.h */
+    bool mandatory, persistent;
+    uint64_t heartbeat_ms;
+};
+
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
+    HK_KIND_AMQP,
     HK_NKINDS
 };
 
@@ -267,12 +285,21 @@ enum hk_conf_queue_tokens {
     HK_QUEUE_TOKENS_IGNORE
 };
 
+/* The defaults of a queue that does not say it itself. */
+struct hk_conf_queue_limits {
+    uint32_t given;
+    double rate_per_s;
+    uint32_t burst; /* 0: a fifth of the queue's rate, 10 to 100 */
+    uint32_t concurrency;
+};
+
 /* For queues that clients of Cloud Tasks make. */
 struct hk_conf_queues {
     uint32_t given;
     bool on;                   /* the section is there */
     struct hk_conf_list allow; /* of struct hk_cidr */
     const char *policy;
+    struct hk_conf_queue_limits limits;
     enum hk_conf_queue_tokens tokens;
     uint32_t max;
 };
@@ -283,6 +310,7 @@ struct hk_conf_destination {
     enum hk_conf_kind kind; /* which of the next ones counts */
     struct hk_conf_http http;
     struct hk_conf_null null;
+    struct hk_conf_amqp amqp;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */
@@ -512,6 +540,10 @@ const struct hk_policy *hk_conf_policy(const struct hk_config *config,
 const char *hk_conf_queue_id(const struct hk_conf_destination *destination);
 bool hk_conf_is_targeted(const struct hk_conf_destination *destination); /* messages name their URL */
 const char *hk_conf_kind_name(enum hk_conf_kind kind);                   /* its key: "http", "null" */
+/* NULL: it is no broker. */
+const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination);
+/* Its servers, one by one. False: it is no broker, or its URL was refused. */
+bool hk_conf_servers_parse(const struct hk_conf_destination *destination, struct hk_servers *out);
 /* Where its messages go, for people: what of the URL may be shown, or "null". */
 const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
 /* The same without the last: NULL when it has no URL. */

@@ -564,8 +564,11 @@ void hk_http_discard(struct hk_sink *sink)
     if (!self)
         return;
     http_abort(sink);
-    while (self->ended.first)
-        recycle(self, self->ended.first);
+    while (self->ended.first) {
+        struct hk_http_transfer *t = self->ended.first;
+        unlink_from(&self->ended, t);
+        recycle(self, t);
+    }
     http_close(sink);
 }
 
