@@ -212,5 +212,27 @@ def wrong_credentials_are_told_in_the_endpoints_words():
         w.keeps_no_secret(daemon)
 
 
+@test
+def a_relay_stops_though_an_endpoint_says_nothing():
+    with Shop(policies={"short": {"max_attempts": 5, "timeout": "2s", "backoff": {"kind": "fixed", "base": "300ms"}, "breaker": "off"}}) as w:
+        for destination in w.config["destinations"].values():
+            destination["policy"] = "short"
+        w.write_config()
+        w.server.rule(delay=12)
+        w.go(3, "late")
+        daemon = w.daemon().ready()
+        rows = until(lambda: w.attempts("late"), "an attempt")
+        assert rows[0][1:3] == ("transient", "TOKEN_UNAVAILABLE") and "did not answer in time" in rows[0][4], rows
+        began = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - began < 10  # the endpoint still thinks
+        assert w.server.counts()["token"] == 2 and w.server.counts()["hook"] == 0
+        w.server.rule(delay=0)
+        second = w.daemon("second").ready()
+        w.settled(sent=6)
+        second.stop()
+        w.keeps_no_secret(second)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(TESTS))
