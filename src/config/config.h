@@ -369,7 +369,8 @@ struct hk_conf_seal_key {
 
 enum hk_conf_seal_mode {
     HK_SEAL_OFF = 0,
-    HK_SEAL_END
+    HK_SEAL_REST, /* the relay seals what it writes */
+    HK_SEAL_END   /* whoever writes into the outbox seals */
 };
 
 struct hk_conf_seal {

@@ -734,13 +734,14 @@ static const struct hk_opt_table seal_key_table = {
     .example = "{ id: \"2026-11\", file: /run/keys/hikyaku }",
 };
 
-static const struct hk_word seal_words[] = {{"off", HK_SEAL_OFF}, {"end", HK_SEAL_END}, {NULL, 0}};
+static const struct hk_word seal_words[] = {
+    {"off", HK_SEAL_OFF}, {"rest", HK_SEAL_REST}, {"end", HK_SEAL_END}, {NULL, 0}};
 
 static const struct hk_opt seal_opts[HK_SEAL_NOPTS] = {
-    [HK_SEAL_MODE_OPT] = {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words,
-                          .fallback = "off",
-                          .help =
-                              "end: hikyaku enqueue seals payloads; what is sealed is opened in every mode"},
+    [HK_SEAL_MODE_OPT] =
+        {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words, .fallback = "off",
+         .help =
+             "rest: the relay seals what it writes; end: hikyaku enqueue seals payloads. Every mode opens what is sealed"},
     [HK_SEAL_STORE_OPT] = {"store", HK_OPT_STRING, AT(struct hk_conf_seal, store), .min = 1,
                            .max = HK_SEAL_STORE_MAX - 1, .check = hk_text_check_key_id, .fallback = "hikyaku",
                            .example = "shop",
@@ -843,7 +844,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_alert_rule_table, &queue_table,
         &queues_table,        &definitions_table,
         &seal_table,          &seal_key_table,
-        &queue_limits_table,  &hk_proxy_table,
+        &hk_proxy_table,      &queue_limits_table,
         &oauth_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;

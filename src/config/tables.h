@@ -265,8 +265,8 @@ enum {
 
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
-extern const struct hk_opt_table hk_proxy_table;   /* proxies.c */
 extern const struct hk_opt_table hk_amqp_table;    /* tables_brokers.c */
+extern const struct hk_opt_table hk_proxy_table;   /* proxies.c */
 extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
