@@ -80,6 +80,7 @@ struct hk_cli {
 
 int hk_cmd_demo(struct hk_cli *cli);
 int hk_cmd_init(struct hk_cli *cli);
+int hk_cmd_adopt(struct hk_cli *cli);
 int hk_cmd_run(struct hk_cli *cli);
 int hk_cmd_enqueue(struct hk_cli *cli);
 int hk_cmd_status(struct hk_cli *cli);

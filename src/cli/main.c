@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/out.h"
+#include "desk/adopt.h"
 #include "desk/alerts.h"
 #include "desk/audit.h"
 #include "desk/clock.h"
@@ -142,6 +143,7 @@ static struct hk_cli_command commands[] = {
      .options = demo_options,
      .run = hk_cmd_demo},
     {.op = &hk_op_init, .run = hk_cmd_init},
+    {.op = &hk_op_adopt, .run = hk_cmd_adopt},
     {.name = "run",
      .summary = "relay what applications commit, until stopped",
      .details =

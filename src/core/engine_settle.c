@@ -113,6 +113,7 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
     e->load.in_flight--;
     if (slot->alone)
         e->load.alone = false;
+    hk_forced_has_place(e, now_ms);
     if (slot->forced) {
         hk_forced_landed(e, d, now_ms);
         return;

@@ -56,9 +56,13 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
 
 bool hk_op_is_dry_run(const struct hk_op *op, const void *request)
 {
-    for (const struct hk_arg *a = op->args; a && a->name; a++)
+    for (const struct hk_arg *a = op->args; a && a->name; a++) {
+        const bool *flag = (const bool *)((const char *)request + a->offset);
         if (strcmp(a->name, "dry_run") == 0)
-            return *(const bool *)((const char *)request + a->offset);
+            return *flag;
+        if (strcmp(a->name, "apply") == 0)
+            return !*flag;
+    }
     return false;
 }
 

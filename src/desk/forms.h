@@ -9,6 +9,7 @@
 #include "store/figures.h"
 #include "store/letters.h"
 
+hk_form_fn hk_form_adopted;
 hk_form_fn hk_form_figures, hk_form_status, hk_form_relays, hk_form_clock, hk_form_diagnosis;
 hk_form_fn hk_form_destinations, hk_form_destination_paused, hk_form_destination_tested;
 hk_form_fn hk_form_destination_shown, hk_form_destination_defined, hk_form_destinations_applied;

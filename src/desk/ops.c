@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations. Each row stands in the file of its family. */
+#include "desk/adopt.h"
 #include "desk/alerts.h"
 #include "desk/audit.h"
 #include "desk/clock.h"
@@ -25,6 +26,7 @@
 
 const struct hk_op *const hk_ops[] = {
     &hk_op_init,
+    &hk_op_adopt,
     &hk_op_enqueue,
     &hk_op_enqueue_lines,
     &hk_op_status,

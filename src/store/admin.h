@@ -19,6 +19,7 @@
 
 #include "base/pool.h"
 #include "core/letter.h"
+#include "store/adopt.h"
 #include "store/clock.h"
 #include "store/definition.h"
 #include "store/figures.h"
@@ -561,6 +562,11 @@ struct hk_store_admin_ops {
     enum hk_code (*seal_uses)(struct hk_admin *admin, const struct hk_seal_uses **out, struct hk_err *err);
     /* A row of the audit. */
     enum hk_code (*note)(struct hk_admin *admin, const struct hk_note_act *act, struct hk_err *err);
+
+    /* A trigger on an outbox table that the application has already (adopt.h): the SQL, and if `ask` has a reason it runs, with one row
+     * in the audit, in one transaction. HK_INVALID: no such table, or one that cannot be read as an outbox. */
+    enum hk_code (*adopt)(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
+                          struct hk_err *err);
 
     /* Needs no handle: says what is wrong with a store that cannot be opened, too. Errors only when it cannot be reached at
      * all. `integrity_ms` bounds the look at its pages. */

@@ -405,5 +405,6 @@ const struct hk_store_admin_ops hk_store_admin_postgres = {
     .define = hk_pa_define,
     .undefine = hk_pa_undefine,
     .clock = hk_pa_clock,
+    .adopt = hk_pa_adopt,
     .inspect = hk_pa_inspect,
 };

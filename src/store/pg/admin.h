@@ -4,6 +4,7 @@
  *   admin.c          open, close, small helpers, enqueue, pause, finding a message
  *   admin_act.c      cancel and retry, and why they do not race a relay's claim
  *   admin_bulk.c     cancel and restore of many
+ *   adopt.c          the trigger on an outbox table that an application has already
  *   admin_clock.c    what a clock that was wrong has left behind
  *   admin_list.c     list and show
  *   admin_status.c   status and relays
@@ -104,6 +105,8 @@ enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, s
 enum hk_code hk_pa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
                             struct hk_err *err);
 
+enum hk_code hk_pa_adopt(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
+                         struct hk_err *err);
 enum hk_code hk_pa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
                          struct hk_err *err);
 enum hk_code hk_pa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,

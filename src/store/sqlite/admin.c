@@ -339,5 +339,6 @@ const struct hk_store_admin_ops hk_store_admin_sqlite = {
     .define = hk_sa_define,
     .undefine = hk_sa_undefine,
     .clock = hk_sa_clock,
+    .adopt = hk_sa_adopt,
     .inspect = hk_sa_inspect,
 };

@@ -4,6 +4,7 @@
  *   admin.c          open, close, small helpers, enqueue, pause, audit
  *   admin_act.c      cancel and retry
  *   admin_bulk.c     cancel and restore of many
+ *   adopt.c          the trigger on an outbox table that an application has already
  *   admin_clock.c    what a clock that was wrong has left behind
  *   admin_list.c     list and show
  *   admin_status.c   status and relays
@@ -119,6 +120,8 @@ enum hk_code hk_sa_define(struct hk_admin *admin, const struct hk_define *ask, s
 enum hk_code hk_sa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
                             struct hk_err *err);
 
+enum hk_code hk_sa_adopt(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
+                         struct hk_err *err);
 enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
                          struct hk_err *err);
 enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,

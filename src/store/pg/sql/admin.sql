@@ -1275,6 +1275,35 @@ UPDATE @outbox_relay SET exchange = 9223372036854775807, until_ms = least(until_
 INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
 VALUES ($1::bigint, $2::text, 'clock-reset', $3::text, $4::text)
 
+-- ---- adopt.c ----
+
+-- $1 schema or NULL, $2 table: each column with its type, of every table that is meant. Is it ours?
+--@ statement ADOPT_COLUMNS
+SELECT n.nspname::text, c.relname::text, a.attname::text,
+  format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL),
+  c.oid IN (SELECT to_regclass(w.name) FROM (VALUES ('@outbox'), ('@outbox_retry'), ('@dead_letters')) w (name))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+  JOIN pg_type t ON t.oid = a.atttypid
+WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped AND c.relname = $2::text
+  AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+  AND ($1::text IS NULL AND c.oid <> coalesce(to_regclass('@outbox')::oid, 0::oid) OR n.nspname = $1::text)
+ORDER BY n.nspname, c.oid, a.attnum
+
+-- $1 schema, $2 table: who may insert into it, but for the owner of outbox.
+--@ statement ADOPT_ROLES
+SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL (
+  SELECT x.grantee, x.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) x
+  UNION ALL SELECT x.grantee, x.privilege_type FROM pg_attribute a CROSS JOIN aclexplode(a.attacl) x WHERE a.attrelid = c.oid) g
+WHERE c.relkind IN ('r', 'p') AND n.nspname = $1::text AND c.relname = $2::text AND g.privilege_type = 'INSERT'
+  AND g.grantee <> (SELECT o.relowner FROM pg_class o WHERE o.oid = to_regclass('@outbox'))
+ORDER BY 1
+
+-- $1 time, $2 actor, $3 act, $4 reason, $5 detail
+--@ statement ADOPT_AUDIT
+INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
+VALUES ({NOW}, $2::text, $3::text, $4::text, $5::text)
+
 -- ---- admin_define.c ----
 
 -- $1 name or NULL: all, $2 how many: the version of all first, then each

@@ -567,6 +567,11 @@ SELECT since_ms, delivered, error FROM outbox_stuck WHERE source = ?1 AND row_id
 --@ fragment DEFINITION
 name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason
 
+-- adopt.c: ?1 a table: its name, and each column with its type
+--@ statement ADOPT_COLUMNS
+SELECT m.name, p.name, p.type FROM sqlite_master m JOIN pragma_table_info(m.name) p
+WHERE m.type = 'table' AND m.name = ?1 COLLATE NOCASE ORDER BY p.cid
+
 -- ?1 name or NULL: all, ?2 how many
 --@ statement DEFINITIONS
 SELECT {DEFINITION} FROM outbox_destination_def WHERE ?1 IS NULL OR name = ?1 ORDER BY name LIMIT ?2
