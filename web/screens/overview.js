@@ -63,7 +63,7 @@ function Attention({ list }) {
 
 function Figure({ name, of, text, sub, href, alarm }) {
   const value = text ?? html`<${Count} of=${of} />`;
-  return html`<div class=${'figure' + (alarm ? ' alarm' : '')}><dt>${name}</dt><dd>${href ? html`<a href=${href}>${value}</a>` : value}<small>${sub || ''}</small></dd></div>`;
+  return html`<div class=${'figure' + (alarm ? ' alarm' : '')}><dt>${name}</dt><dd class=${text && text.length > 6 ? 'long' : ''}>${href ? html`<a href=${href}>${value}</a>` : value}<small>${sub || ''}</small></dd></div>`;
 }
 
 function Figures({ status: s }) {
