@@ -72,7 +72,10 @@ static void check_destination(const struct hk_config *config, const struct hk_co
 {
     struct hk_err err;
     demand(d->name && d->name[0], "a destination has a name");
-    demand(d->kind == HK_KIND_NULL || (d->http.url && (d->http.url[4] == ':' || d->http.url[5] == ':')),
+    struct hk_servers servers;
+    demand(!hk_conf_servers(d) || hk_conf_servers_parse(d, &servers), "a broker's URL names servers");
+    demand(d->kind == HK_KIND_NULL || hk_conf_servers(d) ||
+               (d->http.url && (d->http.url[4] == ':' || d->http.url[5] == ':')),
            "a destination goes somewhere");
     demand(hk_policies_get(config->policies, d->policy) != NULL, "its policy exists");
     demand(!d->has_breaker || hk_breaker_options_check(&d->breaker, &err) == HK_OK,

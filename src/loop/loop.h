@@ -49,6 +49,17 @@ uint64_t hk_loop_round_ms(const struct hk_loop *loop);
 /* From any thread: `fn(arg)` runs soon on the loop's thread, in order. HK_TOOBIG when HK_LOOP_POSTS_MAX wait. */
 enum hk_code hk_loop_post(struct hk_loop *loop, hk_loop_fn *fn, void *arg) HK_MUSTCHECK;
 
+/* ---- what is shared by what was made on one loop ---- */
+
+/* One thing that several objects of a loop use, such as a connection. `kind` says what it is; it belongs to its users, who take it
+ * off the list before hk_loop_free. */
+struct hk_loop_shared {
+    struct hk_loop_shared *next;
+    const void *kind;
+};
+
+struct hk_loop_shared **hk_loop_shared(struct hk_loop *loop); /* the head of the list, NULL at first */
+
 /* ---- timers: one shot, may be armed again ---- */
 
 enum hk_code hk_timer_new(struct hk_loop *loop, hk_loop_fn *fn, void *arg,

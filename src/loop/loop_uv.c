@@ -20,6 +20,7 @@ struct hk_loop {
     struct post posts[HK_LOOP_POSTS_MAX];
     size_t first, n;
     size_t n_made; /* handles of callers, for the assertion in free */
+    struct hk_loop_shared *shared;
 };
 
 struct hk_timer {
@@ -134,7 +135,7 @@ void hk_loop_free(struct hk_loop *loop)
 {
     if (!loop)
         return;
-    assert(loop->n_made == 0);
+    assert(loop->n_made == 0 && !loop->shared);
     uv_close((uv_handle_t *)&loop->wake, NULL);
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* the close callbacks */
     int rc = uv_loop_close(&loop->uv);
@@ -147,6 +148,11 @@ void hk_loop_free(struct hk_loop *loop)
 void hk_loop_run(struct hk_loop *loop)
 {
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+struct hk_loop_shared **hk_loop_shared(struct hk_loop *loop)
+{
+    return &loop->shared;
 }
 
 void hk_loop_stop(struct hk_loop *loop)
