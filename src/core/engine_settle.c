@@ -11,7 +11,7 @@
 
 enum {
     KEEP_ERROR = 1024,
-    KEEP_SEALED = 16384, /* of either, when it is sealed: more than either can be */
+    KEEP_SEALED = 16384,      /* of either, when it is sealed: more than either can be */
     NO_MEMORY_WAIT_MS = 30000 /* a message that there is no memory for is put off, not retried at once */
 };
 

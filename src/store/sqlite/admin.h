@@ -90,8 +90,8 @@ enum hk_code hk_sa_series(struct hk_admin *admin, const struct hk_series_ask *as
                           const struct hk_series **out, struct hk_err *err);
 enum hk_code hk_sa_series_names(struct hk_admin *admin, const struct hk_series_ask *ask,
                                 const struct hk_series_names **out, struct hk_err *err);
-enum hk_code hk_sa_erase_refs(struct hk_admin *admin, const struct hk_refs_act *act,
-                              struct hk_refs_done *out, struct hk_err *err);
+enum hk_code hk_sa_erase_refs(struct hk_admin *admin, const struct hk_refs_act *act, struct hk_refs_done *out,
+                              struct hk_err *err);
 enum hk_code hk_sa_seal_page(struct hk_admin *admin, const struct hk_seal_page *page,
                              const struct hk_seal_rows **out, struct hk_err *err);
 enum hk_code hk_sa_seal_put(struct hk_admin *admin, const struct hk_seal_put *put, bool *out_changed,
