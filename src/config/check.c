@@ -246,30 +246,40 @@ static bool is_allowed(const struct hk_conf_destination *destination, const stru
     return false;
 }
 
+static void check_ip(struct hk_walk *walk, const struct hk_yaml_node *at,
+                     const struct hk_conf_destination *destination, const struct hk_ip *ip)
+{
+    const char *special = hk_ip_special(ip);
+    bool blocked = special && !is_allowed(destination, ip);
+    if (blocked && walk->is_definition)
+        hk_walk_error(
+            walk, at->at,
+            "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
+            "what \"definitions.allow\" of the relay's configuration holds",
+            special);
+    else if (blocked)
+        hk_walk_warn(
+            walk, at->at,
+            "requests to this %s address are blocked: list it in \"allow\" of the destination, for example allow: [127.0.0.0/8]",
+            special);
+}
+
 /* Only what its text tells: names are resolved when something is sent. */
 static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
                           const struct hk_conf_destination *destination)
 {
     struct hk_ip ip;
     const struct hk_yaml_node *url = hk_yaml_get(hk_yaml_get(node, "http"), "url");
+    const struct hk_yaml_node *brokers = hk_yaml_get(hk_yaml_get(node, "kafka"), "brokers");
     if (walk->env->without_secrets && !walk->is_definition) /* then nothing is sent */
         return;
-    if (!url || !destination->http.url || !HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) ||
-        !hk_text_url_ip(destination->http.url, &ip))
-        return;
-    const char *special = hk_ip_special(&ip);
-    bool blocked = special && !is_allowed(destination, &ip);
-    if (blocked && walk->is_definition)
-        hk_walk_error(
-            walk, url->at,
-            "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
-            "what \"definitions.allow\" of the relay's configuration holds",
-            special);
-    else if (blocked)
-        hk_walk_warn(
-            walk, url->at,
-            "requests to this %s address are blocked: list it in \"allow\" of the destination, for example allow: [127.0.0.0/8]",
-            special);
+    if (url && destination->http.url && HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) &&
+        hk_text_url_ip(destination->http.url, &ip))
+        check_ip(walk, url, destination, &ip);
+    struct hk_str rest = hk_str_of(destination->kafka.brokers);
+    while (brokers && HK_GIVEN(&destination->kafka, HK_KAFKA_BROKERS_OPT) && rest.ptr)
+        if (hk_text_authority_ip(hk_str_trim(hk_str_cut(&rest, ',')), &ip))
+            check_ip(walk, brokers, destination, &ip);
 }
 
 static enum hk_conf_kind given_kind(const struct hk_conf_destination *destination)

@@ -484,6 +484,8 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
                           .sub = &null_table,
                           .help =
                               "send nothing, confirm everything: for benches and dry runs; quote the key"},
+    [HK_DEST_KAFKA_OPT] = {"kafka", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, kafka),
+                           .sub = &hk_kafka_table, .help = "send to a topic of Kafka (docs/kafka.md)"},
     [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
                             .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
                             .help = "a policy of this file, or a preset"},
@@ -737,7 +739,8 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_classes_table, &hk_class_table,       &hk_rule_table,
         &hk_breaker_table, &hk_destination_table, &http_table,
         &header_table,     &sign_table,           &auth_table,
-        &basic_table,      &null_table,           &limits_table,
+        &basic_table,      &null_table,           &hk_kafka_table,
+        &hk_sasl_table,    &limits_table,
         &route_table,      &validate_table,       &mask_table,
         &log_table,        &telemetry_table,      &telemetry_header_table,
         &hk_channel_table, &hk_slack_table,       &hk_email_table,

@@ -49,6 +49,18 @@ uint64_t hk_loop_round_ms(const struct hk_loop *loop);
 /* From any thread: `fn(arg)` runs soon on the loop's thread, in order. HK_TOOBIG when HK_LOOP_POSTS_MAX wait. */
 enum hk_code hk_loop_post(struct hk_loop *loop, hk_loop_fn *fn, void *arg) HK_MUSTCHECK;
 
+/* ---- guests: what those that stand on one loop share, such as a client of one cluster ---- */
+
+/* Part of a longer struct, which belongs to whoever adds it and is removed before it is freed. */
+struct hk_guest {
+    const void *kind; /* an address that only its own module knows */
+    struct hk_guest *next;
+};
+
+void hk_guest_add(struct hk_loop *loop, struct hk_guest *guest);
+void hk_guest_remove(struct hk_loop *loop, struct hk_guest *guest);
+struct hk_guest *hk_guest_first(const struct hk_loop *loop); /* of any kind; NULL: there is none */
+
 /* ---- timers: one shot, may be armed again ---- */
 
 enum hk_code hk_timer_new(struct hk_loop *loop, hk_loop_fn *fn, void *arg,
