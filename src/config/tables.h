@@ -276,7 +276,7 @@ enum {
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
 extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
-extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
+extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
 extern const struct hk_opt_table hk_alerts_table, hk_quiet_table, hk_alert_rule_table;

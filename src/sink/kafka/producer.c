@@ -127,7 +127,7 @@ static void on_error(struct hk_kafka_producer *p, rd_kafka_event_t *event)
 {
     char text[HK_KAFKA_TEXT_MAX];
     rd_kafka_resp_err_t code = rd_kafka_event_error(event);
-    if (code != RD_KAFKA_RESP_ERR__FATAL) {
+    if (!rd_kafka_event_error_is_fatal(event)) {
         hk_kafka_client_said(p->client, code, rd_kafka_event_error_string(event));
         return;
     }
