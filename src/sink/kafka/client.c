@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster: settings, the producers that stand on them, and the destinations that share them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -160,6 +161,7 @@ static enum hk_code new_client(struct hk_loop *loop, const struct hk_kafka_optio
     hk_kafka_record_init(&c->record);
     hk_buf_init(&c->shown_request, 256 * 1024);
     hk_buf_init(&c->shown_response, 8 * 1024);
+    c->login_hint = hk_kafka_login_hint(o->mechanism);
     c->token = copy_text(o->token, &ok);
     c->token_file = copy_text(o->token_file, &ok);
     c->user = copy_text(o->user, &ok);
@@ -273,6 +275,6 @@ void hk_kafka_client_said(struct hk_kafka_client *c, rd_kafka_resp_err_t code, c
     c->said.code = code;
     c->said.fault = fault;
     c->said.at_ms = hk_loop_now_ms(c->loop);
-    (void)hk_str_copy(c->said.text, sizeof c->said.text,
-                      (struct hk_str){text, strnlen(text, HK_KAFKA_TEXT_MAX - 1)});
+    (void)snprintf(c->said.text, sizeof c->said.text, "%.300s%s", text,
+                   fault == HK_FAULT_BROKER_AUTH ? c->login_hint : "");
 }

@@ -159,7 +159,8 @@ void hk_kafka_guard_address(struct hk_kafka_guard *g, int32_t broker, char *out,
     out[0] = '\0';
     (void)pthread_mutex_lock(&g->lock);
     for (size_t i = 0; i < g->n_known; i++)
-        if (g->known[i].id == broker || g->n_known == 1) /* it keeps the connection that it was first asked by */
+        if (g->known[i].id == broker ||
+            g->n_known == 1) /* it keeps the connection that it was first asked by */
             (void)hk_str_copy(out, room, hk_str_of(g->known[i].address));
     (void)pthread_mutex_unlock(&g->lock);
 }

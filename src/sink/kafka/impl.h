@@ -70,6 +70,7 @@ struct hk_kafka_client {
     struct hk_cidr *allow;
     size_t n_allow;
     char *token, *token_file, *user; /* OAUTHBEARER */
+    const char *login_hint;
     struct hk_kafka_sink *sinks;
     struct hk_kafka_producer *producers, *usual, *alone;
     struct hk_kafka_said said;

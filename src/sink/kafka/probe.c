@@ -103,8 +103,10 @@ static enum hk_code nobody_answers(struct probe *p, struct hk_err *err)
         return hk_err_set(err, HK_UNAVAILABLE, "%s", blocked);
     if (p->said.fault == HK_FAULT_NONE)
         return hk_err_set(err, HK_UNAVAILABLE, "no broker answers");
-    return hk_err_set(err, p->said.fault == HK_FAULT_BROKER_AUTH ? HK_DENIED : HK_UNAVAILABLE, "%s: %s",
-                      rd_kafka_err2name(p->said.code), p->said.text);
+    bool denied = p->said.fault == HK_FAULT_BROKER_AUTH;
+    return hk_err_set(err, denied ? HK_DENIED : HK_UNAVAILABLE, "%s: %.200s%s",
+                      rd_kafka_err2name(p->said.code), p->said.text,
+                      denied ? hk_kafka_login_hint(p->options->mechanism) : "");
 }
 
 static enum hk_code ask(struct probe *p, uint64_t timeout_ms, char out[HK_KAFKA_PROBE_MAX],

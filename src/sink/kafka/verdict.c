@@ -90,3 +90,12 @@ enum hk_fault hk_kafka_trouble(rd_kafka_resp_err_t code, const char *text)
     struct hk_kafka_verdict v = hk_kafka_judge(code, RD_KAFKA_MSG_STATUS_NOT_PERSISTED);
     return v.fault == HK_FAULT_BROKER_AUTH ? v.fault : HK_FAULT_NONE;
 }
+
+/* Up to 2.6.0 librdkafka sends its nonce twice, and brokers from 4.0 on look at it. */
+const char *hk_kafka_login_hint(const char *mechanism)
+{
+    bool scram = mechanism && strncmp(mechanism, "SCRAM", 5) == 0;
+    return scram && rd_kafka_version() < 0x020601ff
+               ? "; if the password is right: this librdkafka is older than 2.6.1, and cannot log in by SCRAM to Kafka 4.0 or later"
+               : "";
+}

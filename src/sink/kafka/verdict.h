@@ -17,4 +17,7 @@ struct hk_kafka_verdict hk_kafka_judge(rd_kafka_resp_err_t code, rd_kafka_msg_st
 /* What the client itself met, apart from any record: no connection, no rights. HK_FAULT_NONE: it says nothing. */
 enum hk_fault hk_kafka_trouble(rd_kafka_resp_err_t code, const char *text);
 
+/* What to add to a refused login; "" = nothing. */
+const char *hk_kafka_login_hint(const char *mechanism);
+
 #endif
