@@ -49,17 +49,16 @@ uint64_t hk_loop_round_ms(const struct hk_loop *loop);
 /* From any thread: `fn(arg)` runs soon on the loop's thread, in order. HK_TOOBIG when HK_LOOP_POSTS_MAX wait. */
 enum hk_code hk_loop_post(struct hk_loop *loop, hk_loop_fn *fn, void *arg) HK_MUSTCHECK;
 
-/* ---- guests: what those that stand on one loop share, such as a client of one cluster ---- */
+/* ---- what is shared by what was made on one loop ---- */
 
-/* Part of a longer struct, which belongs to whoever adds it and is removed before it is freed. */
-struct hk_guest {
-    const void *kind; /* an address that only its own module knows */
-    struct hk_guest *next;
+/* One thing that several objects of a loop use, such as a connection. `kind` says what it is; it belongs to its users, who take it
+ * off the list before hk_loop_free. */
+struct hk_loop_shared {
+    struct hk_loop_shared *next;
+    const void *kind;
 };
 
-void hk_guest_add(struct hk_loop *loop, struct hk_guest *guest);
-void hk_guest_remove(struct hk_loop *loop, struct hk_guest *guest);
-struct hk_guest *hk_guest_first(const struct hk_loop *loop); /* of any kind; NULL: there is none */
+struct hk_loop_shared **hk_loop_shared(struct hk_loop *loop); /* the head of the list, NULL at first */
 
 /* ---- timers: one shot, may be armed again ---- */
 

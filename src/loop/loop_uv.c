@@ -20,7 +20,7 @@ struct hk_loop {
     struct post posts[HK_LOOP_POSTS_MAX];
     size_t first, n;
     size_t n_made; /* handles of callers, for the assertion in free */
-    struct hk_guest *guests;
+    struct hk_loop_shared *shared;
 };
 
 struct hk_timer {
@@ -68,28 +68,6 @@ static void close_handle(struct hk_loop *loop, uv_handle_t *handle, void *owner)
     handle->data = owner;
     loop->n_made--;
     uv_close(handle, free_data);
-}
-
-/* ---- guests ---- */
-
-void hk_guest_add(struct hk_loop *loop, struct hk_guest *guest)
-{
-    guest->next = loop->guests;
-    loop->guests = guest;
-}
-
-void hk_guest_remove(struct hk_loop *loop, struct hk_guest *guest)
-{
-    struct hk_guest **at = &loop->guests;
-    while (*at && *at != guest)
-        at = &(*at)->next;
-    if (*at)
-        *at = guest->next;
-}
-
-struct hk_guest *hk_guest_first(const struct hk_loop *loop)
-{
-    return loop->guests;
 }
 
 /* ---- the loop and its posts ---- */
@@ -157,7 +135,7 @@ void hk_loop_free(struct hk_loop *loop)
 {
     if (!loop)
         return;
-    assert(loop->n_made == 0 && !loop->guests);
+    assert(loop->n_made == 0 && !loop->shared);
     uv_close((uv_handle_t *)&loop->wake, NULL);
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* the close callbacks */
     int rc = uv_loop_close(&loop->uv);
@@ -170,6 +148,11 @@ void hk_loop_free(struct hk_loop *loop)
 void hk_loop_run(struct hk_loop *loop)
 {
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+struct hk_loop_shared **hk_loop_shared(struct hk_loop *loop)
+{
+    return &loop->shared;
 }
 
 void hk_loop_stop(struct hk_loop *loop)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry of the kinds of sink. */
+#include "base/mem.h"
 #include "sink/kinds.h"
 
 static const struct hk_sink_kind *const kinds[HK_NKINDS] = {
@@ -11,4 +12,20 @@ static const struct hk_sink_kind *const kinds[HK_NKINDS] = {
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf)
 {
     return kinds[conf->kind];
+}
+
+enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out, size_t *out_n,
+                           struct hk_err *err)
+{
+    size_t n = 0;
+    while (hk_conf_allow(conf, n))
+        n++;
+    struct hk_cidr *allow = hk_mem_zalloc(n + 1, sizeof *allow);
+    if (!allow)
+        return hk_err_set(err, HK_NOMEM, "out of memory for destination %s", conf->name);
+    for (size_t i = 0; i < n; i++)
+        allow[i] = *hk_conf_allow(conf, i);
+    *out = allow;
+    *out_n = n;
+    return HK_OK;
 }

@@ -43,7 +43,7 @@ static void on_guard(void *arg)
     abort();
 }
 
-void client_open(struct client *c)
+void client_open_loop(struct client *c)
 {
     memset(c, 0, sizeof *c);
     assert_int_equal(hk_loop_new(&c->loop, NULL), HK_OK);
@@ -55,7 +55,7 @@ void client_open_http(struct client *c, const struct hk_http_options *options)
     struct hk_err err = {.code = HK_OK};
     struct hk_http_options o = *options;
     o.libcurl = by_libcurl;
-    client_open(c);
+    client_open_loop(c);
     enum hk_code rc = hk_http_open(c->loop, &o, &c->sink, &err);
     NOTE_IF(rc != HK_OK, "%s\n", err.message);
     assert_int_equal(rc, HK_OK);
@@ -90,9 +90,9 @@ static void on_done(void *arg, const struct hk_sink_result *r)
     out->n_headers = r->facts.n_headers;
     out->body_len = r->facts.body.len;
     out->placed = r->facts.placed;
-    out->partition = r->facts.partition;
     out->sequence = r->facts.sequence;
-    copy(out->broker_code, sizeof out->broker_code, r->facts.broker_code);
+    out->partition = r->facts.partition;
+    copy(out->code, sizeof out->code, r->facts.broker_code);
     copy(out->body, sizeof out->body, r->facts.body);
     copy(out->error, sizeof out->error, r->facts.error);
     struct hk_sink_shown shown = r->show(r);

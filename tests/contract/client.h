@@ -19,10 +19,10 @@ struct outcome {
     uint64_t duration_ms;
     size_t n_headers, body_len;
     char retry_after[64];
-    bool placed; /* a broker said where it is: the next two */
+    bool placed;
     int partition;
     int64_t sequence;
-    char broker_code[64];
+    char code[64];
     char body[4200], error[512], request_headers[8192], response_headers[16384], address[96];
 };
 
@@ -40,7 +40,8 @@ void choose_wire(int argc, char **argv); /* from main */
 /* A message with everything in it; change what the test is about. */
 struct hk_message message_of(const char *payload, size_t len);
 
-void client_open(struct client *c); /* without a sink: the caller opens one on its loop */
+/* A loop, and no sink yet: for sinks of other kinds. */
+void client_open_loop(struct client *c);
 void client_open_http(struct client *c, const struct hk_http_options *options);
 void client_close(struct client *c);
 /* Starts one; the outcome is filled when client_wait returns. */

@@ -117,7 +117,7 @@ static void deliver(const struct hk_kafka_options *o, const struct hk_message *m
                     struct outcome *out)
 {
     struct client c;
-    client_open(&c);
+    client_open_loop(&c);
     c.sink = open_sink(c.loop, o);
     client_deliver(&c, msg, timeout_ms, out);
     client_close(&c);
@@ -189,7 +189,7 @@ static void what_a_broker_answers_is_told_in_its_words(void **state)
         push(cases[i].code, 1);
         deliver(&o, &m, 10000, &out);
         rd_kafka_mock_clear_request_errors(cluster, API_PRODUCE);
-        assert_string_equal(out.broker_code, cases[i].name);
+        assert_string_equal(out.code, cases[i].name);
         assert_int_equal(out.fault, cases[i].fault);
         assert_false(out.possibly_delivered || out.placed);
         assert_string_equal(out.body, rd_kafka_err2str(cases[i].code));
@@ -207,7 +207,7 @@ static void a_batch_that_is_too_large_takes_no_small_ones_along(void **state)
     struct hk_kafka_options o = options();
     struct hk_message m = message_of("{\"a\":1}", 7);
     o.linger_ms = 100;
-    client_open(&c);
+    client_open_loop(&c);
     c.sink = open_sink(c.loop, &o);
     push(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
     for (size_t i = 0; i < COUNT(out); i++)
@@ -219,7 +219,7 @@ static void a_batch_that_is_too_large_takes_no_small_ones_along(void **state)
     push(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
     client_deliver(&c, &m, 10000, &out[0]);
     assert_int_equal(out[0].fault, HK_FAULT_BROKER_REFUSED);
-    assert_string_equal(out[0].broker_code, "MSG_SIZE_TOO_LARGE");
+    assert_string_equal(out[0].code, "MSG_SIZE_TOO_LARGE");
     client_close(&c);
     rd_kafka_mock_clear_request_errors(cluster, API_PRODUCE);
 }
@@ -232,7 +232,7 @@ static void a_fatal_error_brings_a_new_producer(void **state)
     struct hk_err err;
     struct hk_kafka_options o = options();
     struct hk_message m = message_of("{\"a\":1}", 7);
-    client_open(&c);
+    client_open_loop(&c);
     c.sink = open_sink(c.loop, &o);
     struct hk_kafka_client *k = ((struct hk_kafka_sink *)c.sink)->client;
     client_deliver(&c, &m, 10000, &out[0]);
@@ -256,7 +256,7 @@ static void destinations_of_a_cluster_share_a_client(void **state)
     (void)state;
     struct client c;
     struct hk_kafka_options o = options(), other = options();
-    client_open(&c);
+    client_open_loop(&c);
     c.sink = open_sink(c.loop, &o);
     other.name = "wide";
     other.topic = "wide";
@@ -282,7 +282,7 @@ static void an_abort_is_of_one_destination(void **state)
     struct hk_kafka_options o = options();
     struct hk_message m = message_of("{\"a\":1}", 7);
     o.linger_ms = 800;
-    client_open(&c);
+    client_open_loop(&c);
     struct hk_sink *one = open_sink(c.loop, &o), *two = open_sink(c.loop, &o);
     c.sink = one;
     client_send(&c, &m, 10000, &out[0]);
@@ -305,7 +305,7 @@ static void what_was_not_sent_is_known_after_an_abort(void **state)
     struct hk_kafka_options o = options();
     struct hk_message m = message_of("{\"a\":1}", 7);
     o.brokers = silent_at;
-    client_open(&c);
+    client_open_loop(&c);
     c.sink = open_sink(c.loop, &o);
     client_send(&c, &m, 10000, &out);
     client_run_ms(&c, 100);
@@ -352,7 +352,7 @@ static void nobody_there_is_told_with_the_time_out(void **state)
     o.brokers = "127.0.0.1:1";
     deliver(&o, &m, 1000, &out);
     assert_int_equal(out.fault, HK_FAULT_CONNECT);
-    assert_string_equal(out.broker_code, "_TRANSPORT");
+    assert_string_equal(out.code, "_TRANSPORT");
     assert_non_null(strstr(out.error, "refused"));
 }
 

@@ -32,7 +32,7 @@ static const char *made(const char *topic, const char *source, const struct hk_m
     struct hk_buf shown;
     hk_buf_init(&shown, 4000);
     hk_kafka_record_init(&record);
-    enum hk_code rc = hk_kafka_record_build(&record, &(struct hk_kafka_shape){topic, source}, m, &err);
+    enum hk_code rc = hk_kafka_record_build(&record, &(struct hk_kafka_shape){topic, source}, m, 2, &err);
     hk_kafka_record_show(&record, &shown);
     (void)snprintf(out, 4096, "%s%s", rc == HK_OK ? record.topic : "! ",
                    rc == HK_OK ? hk_buf_cstr(&shown) : err.message);
@@ -50,18 +50,20 @@ static void a_record_says_what_the_message_is(void **state)
     assert_string_equal(
         made("orders", NULL, &m, text),
         "orders{\"content-type\":\"application/json\",\"traceparent\":\"" TRACE
-        "\",\"message-id\":\"m-1\",\"event-type\":\"OrderCreated\",\"correlation-id\":\"c-1\"}");
+        "\",\"message-id\":\"m-1\",\"hikyaku-attempt\":\"2\",\"event-type\":\"OrderCreated\",\"correlation-id\":\"c-1\"}");
     assert_string_equal(
         made("orders", "/shop", &m, text),
         "orders{\"content-type\":\"application/json\",\"traceparent\":\"" TRACE
         "\",\"ce_specversion\":\"1.0\",\"ce_id\":\"m-1\",\"ce_source\":\"/shop\",\"ce_type\":\"OrderCreated\","
         "\"ce_time\":\"2026-11-15T08:30:00.250Z\",\"ce_traceparent\":\"" TRACE
-        "\",\"correlation-id\":\"c-1\"}");
+        "\",\"hikyaku-attempt\":\"2\",\"correlation-id\":\"c-1\"}");
     m = (struct hk_message){.message_id = hk_str_of("m-1"),
                             .content_type = hk_str_of("text/plain"),
-                            .traceparent = hk_str_of("junk")};
-    assert_string_equal(made("t", NULL, &m, text),
-                        "t{\"content-type\":\"text/plain\",\"message-id\":\"m-1\"}");
+                            .traceparent = hk_str_of("junk"),
+                            .idempotency_key = hk_str_of("i-1")};
+    assert_string_equal(
+        made("t", NULL, &m, text),
+        "t{\"content-type\":\"text/plain\",\"message-id\":\"m-1\",\"idempotency-key\":\"i-1\",\"hikyaku-attempt\":\"2\"}");
     assert_string_equal(made("t", "/shop", &m, text), "! a CloudEvent needs an event_type");
 }
 

@@ -11,7 +11,7 @@ enum {
     SETTINGS_MAX = 256 * 1024
 };
 
-static const char kind; /* its address says that a guest of a loop is one of these */
+static const char kind; /* its address says that what a loop shares is one of these */
 
 /* ---- settings ---- */
 
@@ -137,7 +137,7 @@ static void free_client(struct hk_kafka_client *c)
 
 static struct hk_kafka_client *find_client(struct hk_loop *loop, const struct hk_buf *settings)
 {
-    for (struct hk_guest *g = hk_guest_first(loop); g; g = g->next) {
+    for (struct hk_loop_shared *g = *hk_loop_shared(loop); g; g = g->next) {
         struct hk_kafka_client *c = (struct hk_kafka_client *)g; /* if it is one */
         if (g->kind == &kind && hk_str_eq(hk_buf_str(&c->settings), hk_buf_str(settings)))
             return c;
@@ -180,8 +180,9 @@ static enum hk_code new_client(struct hk_loop *loop, const struct hk_kafka_optio
     rd_kafka_conf_destroy(conf); /* it was a trial */
     if (o->n_allow)
         memcpy(c->allow, o->allow, o->n_allow * sizeof *o->allow);
-    c->guest.kind = &kind;
-    hk_guest_add(loop, &c->guest);
+    struct hk_loop_shared **head = hk_loop_shared(loop);
+    c->shared = (struct hk_loop_shared){.next = *head, .kind = &kind};
+    *head = &c->shared;
     *out = c;
     return HK_OK;
 }
@@ -245,7 +246,10 @@ void hk_kafka_leave(struct hk_kafka_client *c)
     free_retired(c);
     if (c->sinks)
         return;
-    hk_guest_remove(c->loop, &c->guest);
+    struct hk_loop_shared **at = hk_loop_shared(c->loop);
+    while (*at != &c->shared)
+        at = &(*at)->next;
+    *at = c->shared.next;
     free_client(c);
 }
 

@@ -29,6 +29,7 @@ struct hk_kafka_entry {
     hk_sink_done_fn *done;
     void *arg;
     uint64_t start_ms, deadline_ms, timeout_ms;
+    uint32_t attempt;
     uint64_t bytes;
     bool live;    /* `done` has not run */
     bool alone;   /* it was refused in a batch, and goes by itself */
@@ -63,7 +64,7 @@ struct hk_kafka_said {
 };
 
 struct hk_kafka_client {
-    struct hk_guest guest;
+    struct hk_loop_shared shared;
     struct hk_loop *loop;
     struct hk_buf
         settings; /* "name\0value\0" each: librdkafka's, and ours behind them. Secrets are among them. */

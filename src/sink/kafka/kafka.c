@@ -115,7 +115,8 @@ static struct hk_sink_shown show(const struct hk_sink_result *result)
     const struct told *t = (const struct told *)result;
     struct hk_kafka_client *c = t->client;
     struct hk_err err;
-    bool made = hk_kafka_record_build(&c->record, &t->entry->sink->shape, t->entry->msg, &err) == HK_OK;
+    bool made = hk_kafka_record_build(&c->record, &t->entry->sink->shape, t->entry->msg, t->entry->attempt,
+                                      &err) == HK_OK;
     hk_buf_reset(&c->shown_request);
     hk_buf_reset(&c->shown_response);
     if (made)
@@ -342,7 +343,7 @@ static enum hk_code hand_over(struct hk_kafka_entry *e, struct hk_err *err)
     struct hk_kafka_sink *s = e->sink;
     struct hk_kafka_client *c = s->client;
     struct hk_kafka_producer *p = NULL;
-    enum hk_code rc = hk_kafka_record_build(&c->record, &s->shape, e->msg, err);
+    enum hk_code rc = hk_kafka_record_build(&c->record, &s->shape, e->msg, e->attempt, err);
     if (rc == HK_INVALID) {
         refuse(e, HK_FAULT_INVALID_PAYLOAD, RD_KAFKA_RESP_ERR_NO_ERROR, err->message);
         return HK_OK;
@@ -387,6 +388,7 @@ static enum hk_code kafka_send(struct hk_sink *sink, const struct hk_delivery *d
         return hk_err_set(err, HK_NOMEM, "out of memory");
     *e = (struct hk_kafka_entry){.sink = s,
                                  .msg = d->msg,
+                                 .attempt = d->attempt,
                                  .done = d->done,
                                  .arg = d->arg,
                                  .start_ms = now_ms,

@@ -59,15 +59,10 @@ static enum hk_code prepare(const struct hk_conf_destination *conf, struct hk_ka
                             struct hk_err *err)
 {
     const void *calls = NULL;
-    while (hk_conf_allow(conf, o->n_allow))
-        o->n_allow++;
-    struct hk_cidr *allow = hk_mem_zalloc(o->n_allow + 1, sizeof *allow);
-    if (!allow)
-        return hk_err_set(err, HK_NOMEM, "out of memory for destination %s", conf->name);
-    for (size_t i = 0; i < o->n_allow; i++)
-        allow[i] = *hk_conf_allow(conf, i);
-    o->allow = *out_allow = allow;
-    enum hk_code rc = try_files(o, err);
+    enum hk_code rc = hk_sink_allow(conf, out_allow, &o->n_allow, err);
+    o->allow = *out_allow;
+    if (rc == HK_OK)
+        rc = try_files(o, err);
     if (rc == HK_OK)
         rc = hk_module_load("kafka", HK_MODULE_LAYOUT(struct hk_kafka_options), &calls, err);
     *out_calls = calls;

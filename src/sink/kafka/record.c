@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -188,8 +190,10 @@ static enum hk_code add_unless(struct hk_kafka_record *record, const char *name,
 }
 
 enum hk_code hk_kafka_record_build(struct hk_kafka_record *record, const struct hk_kafka_shape *shape,
-                                   const struct hk_message *msg, struct hk_err *err)
+                                   const struct hk_message *msg, uint32_t attempt, struct hk_err *err)
 {
+    char number[16];
+    int len = snprintf(number, sizeof number, "%" PRIu32, attempt);
     struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
     struct hk_trace trace;
     struct hk_str traceparent = hk_trace_parse(msg->traceparent, &trace) ? msg->traceparent : hk_str_of("");
@@ -204,6 +208,10 @@ enum hk_code hk_kafka_record_build(struct hk_kafka_record *record, const struct 
         rc = add_cloudevents(record, shape->ce_source, msg, traceparent, err);
     if (rc == HK_OK && !shape->ce_source)
         rc = add_text(record, MESSAGE_ID_NAME, msg->message_id, err);
+    if (rc == HK_OK && !hk_str_eq(msg->idempotency_key, msg->message_id))
+        rc = add_text(record, "idempotency-key", msg->idempotency_key, err);
+    if (rc == HK_OK)
+        rc = add_text(record, "hikyaku-attempt", (struct hk_str){number, (size_t)len}, err);
     if (rc == HK_OK && msg->headers.len)
         rc = hk_headers_read(msg->headers, take_own, record, err);
     if (rc == HK_OK && !shape->ce_source)

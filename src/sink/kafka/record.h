@@ -37,7 +37,8 @@ void hk_kafka_record_fini(struct hk_kafka_record *record);
 
 /* HK_INVALID: this message can never be a record, and why. HK_NOMEM. */
 enum hk_code hk_kafka_record_build(struct hk_kafka_record *record, const struct hk_kafka_shape *shape,
-                                   const struct hk_message *msg, struct hk_err *err) HK_MUSTCHECK;
+                                   const struct hk_message *msg, uint32_t attempt,
+                                   struct hk_err *err) HK_MUSTCHECK;
 
 const char *hk_kafka_record_name(const struct hk_kafka_record *record, size_t i);
 struct hk_str hk_kafka_record_value(const struct hk_kafka_record *record, size_t i);
