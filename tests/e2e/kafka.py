@@ -8,13 +8,14 @@ import functools
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 import kafka_broker
 from kafka_broker import PASSWORD, Broker
-from support import QUICK, World, run_tests, until
+from support import BINARY, QUICK, World, clean_environment, run_tests, until
 
 TESTS = []
 N = int(os.environ.get("N", "10000"))
@@ -74,7 +75,7 @@ def each_way_in_and_what_a_record_holds():
         until(lambda: sum(w.statuses(f"status IN ('sent', 'dead')").values()) == len(w.config["destinations"]), "an end of all")
         assert not w.letters(), w.sql("SELECT message_id, error_message FROM dead_letters")
         relay.stop()
-        assert PASSWORD not in relay.log()
+        assert PASSWORD not in relay.log() and "seccomp=on" in relay.log()
         found = {r.headers.get("message-id", r.headers.get("ce_id")): r for r in broker().records("orders")}
         for name in w.config["destinations"]:
             r = found[f"in-{name}"]
@@ -153,8 +154,11 @@ def doctor_and_test_ask_the_cluster():
     with KafkaWorld(good=kafka(), missing=kafka(topic="no-such-topic"), stranger=kafka("sasl", sasl=sasl("PLAIN", password="wrong-horse"))) as w:
         _, said = w.try_hikyaku("doctor")
         assert "'good': 1 broker; topic orders has 4 partitions" in said, said
-        assert "'missing': topic no-such-topic: UNKNOWN_TOPIC_OR_PART" in said, said
+        assert "'missing': topic no-such-topic: the cluster has none of that name" in said, said
         assert "'stranger': _AUTHENTICATION" in said and "horse" not in said, said
+        done = subprocess.run([BINARY, "--config", str(w.config_path), "doctor"], capture_output=True, text=True, check=False,
+                              env={**clean_environment(), "HIKYAKU_MODULES": str(w.folder)})
+        assert "the module for kafka is not installed" in done.stdout and "install hikyaku-kafka" in done.stdout, done.stdout
         code, said = w.try_hikyaku("destinations", "test", "good")
         assert code == 0 and '"offset":"' in said, said
         code, said = w.try_hikyaku("destinations", "test", "missing")

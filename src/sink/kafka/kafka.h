@@ -47,8 +47,8 @@ struct hk_kafka_calls {
     /* Connects to nothing yet: that comes with the first message. HK_INVALID names the destination, never a secret. HK_NOMEM. */
     enum hk_code (*open)(struct hk_loop *loop, const struct hk_kafka_options *options,
                          struct hk_sink **out_sink, struct hk_err *err);
-    /* Asks the cluster about the topic; blocks, timeout_ms at the most. `out`: one line of what is there. HK_UNAVAILABLE: nobody answered in
-     * time, and why; HK_NOTFOUND: no such topic; HK_DENIED; as `open`. */
+    /* Asks the cluster for its topics, and makes none; blocks, timeout_ms at the most. `out`: one line of what is there. HK_UNAVAILABLE: nobody answered in
+     * time, and why; HK_NOTFOUND: no such topic; HK_DENIED: it does not let us in; as `open`. */
     enum hk_code (*probe)(const struct hk_kafka_options *options, uint64_t timeout_ms,
                           char out[HK_KAFKA_PROBE_MAX], struct hk_err *err);
 };

@@ -79,20 +79,25 @@ static enum hk_code open_probe(struct probe *p, struct hk_err *err)
 static enum hk_code judge_topic(const struct rd_kafka_metadata *all, const char *topic,
                                 char out[HK_KAFKA_PROBE_MAX], struct hk_err *err)
 {
-    const struct rd_kafka_metadata_topic *t = all->topic_cnt == 1 ? &all->topics[0] : NULL;
-    rd_kafka_resp_err_t code = t ? t->err : RD_KAFKA_RESP_ERR_NO_ERROR;
-    bool denied = hk_kafka_judge(code, RD_KAFKA_MSG_STATUS_NOT_PERSISTED).fault == HK_FAULT_BROKER_AUTH;
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return hk_err_set(err, denied ? HK_DENIED : HK_NOTFOUND, "topic %s: %s: %s", topic,
-                          rd_kafka_err2name(code), rd_kafka_err2str(code));
-    int partitions = t ? t->partition_cnt : 0;
-    if (t)
-        (void)snprintf(out, HK_KAFKA_PROBE_MAX, "%d broker%s; topic %.250s has %d partition%s",
-                       all->broker_cnt, all->broker_cnt == 1 ? "" : "s", topic, partitions,
-                       partitions == 1 ? "" : "s");
-    else
-        (void)snprintf(out, HK_KAFKA_PROBE_MAX, "%d broker%s; the topic depends on the message",
-                       all->broker_cnt, all->broker_cnt == 1 ? "" : "s");
+    const char *brokers = all->broker_cnt == 1 ? "broker" : "brokers";
+    if (strchr(topic, '{')) {
+        (void)snprintf(out, HK_KAFKA_PROBE_MAX, "%d %s; the topic depends on the message", all->broker_cnt,
+                       brokers);
+        return HK_OK;
+    }
+    int i = 0;
+    while (i < all->topic_cnt && strcmp(all->topics[i].topic, topic) != 0)
+        i++;
+    const struct rd_kafka_metadata_topic *t = i < all->topic_cnt ? &all->topics[i] : NULL;
+    if (!t)
+        return hk_err_set(err, HK_NOTFOUND,
+                          "topic %s: the cluster has none of that name, or the user has no right to see it",
+                          topic);
+    if (t->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return hk_err_set(err, HK_UNAVAILABLE, "topic %s: %s: %s", topic, rd_kafka_err2name(t->err),
+                          rd_kafka_err2str(t->err));
+    (void)snprintf(out, HK_KAFKA_PROBE_MAX, "%d %s; topic %.250s has %d partition%s", all->broker_cnt,
+                   brokers, topic, t->partition_cnt, t->partition_cnt == 1 ? "" : "s");
     return HK_OK;
 }
 
@@ -113,23 +118,19 @@ static enum hk_code ask(struct probe *p, uint64_t timeout_ms, char out[HK_KAFKA_
                         struct hk_err *err)
 {
     const struct rd_kafka_metadata *all = NULL;
-    const char *topic = strchr(p->options->topic, '{') ? NULL : p->options->topic;
     int64_t until_ms = now_ms() + (int64_t)timeout_ms;
-    rd_kafka_topic_t *rkt = topic ? rd_kafka_topic_new(p->rk, topic, NULL) : NULL;
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
     /* in slices, since a token has to be brought meanwhile, and a wrong password needs no patience */
     while (code != RD_KAFKA_RESP_ERR_NO_ERROR && now_ms() < until_ms &&
            p->said.fault != HK_FAULT_BROKER_AUTH) {
         hear(p);
-        code = rd_kafka_metadata(p->rk, 0, rkt, &all, 250);
+        code = rd_kafka_metadata(p->rk, 1, NULL, &all, 250); /* of all: to ask for one may make it */
     }
     hear(p);
     enum hk_code rc = code == RD_KAFKA_RESP_ERR_NO_ERROR ? judge_topic(all, p->options->topic, out, err)
                                                          : nobody_answers(p, err);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         rd_kafka_metadata_destroy(all);
-    if (rkt)
-        rd_kafka_topic_destroy(rkt);
     return rc;
 }
 
