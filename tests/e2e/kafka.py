@@ -32,7 +32,7 @@ def test(function):
 @functools.cache
 def broker():
     b = Broker()
-    b.make_topics(orders=[], small=["max.message.bytes=1000"], private=[], heavy=[])
+    b.make_topics(orders=[], small=["max.message.bytes=1000"], private=[], heavy=[], cut=[])
     b.forbid("private")
     return b
 
@@ -207,14 +207,41 @@ def nothing_is_lost_though_broker_and_relay_are_killed():
         broker().start()
         w.settled(sent=N)
         relay.stop()
-        records = broker().records("heavy")
-        copies = collections.Counter(r.headers["message-id"] for r in records)
-        assert set(copies) == {f"h-{i:05d}" for i in range(N)}, "lost or invented"
-        ambiguous = dict(w.sql("SELECT message_id, count(*) FROM outbox_attempts WHERE possibly_delivered <> 0 GROUP BY message_id"))
-        for message_id, n in copies.items():
-            assert n <= 1 + ambiguous.get(message_id, 0), (message_id, n, w.attempts(message_id))
-        check_order(records, keys)
-        print(f"# {len(records) - N} repeats of {sum(ambiguous.values())} ambiguous attempts")
+        judge(w, "heavy", {f"h-{i:05d}" for i in range(N)}, keys)
+
+
+def judge(w, topic, ids, keys):
+    """Nothing lost or invented, order kept, and no more copies than attempts that may have arrived allow."""
+    records = broker().records(topic)
+    copies = collections.Counter(r.headers["message-id"] for r in records)
+    assert set(copies) == ids, (ids - set(copies), set(copies) - ids)
+    ambiguous = dict(w.sql("SELECT message_id, count(*) FROM outbox_attempts WHERE possibly_delivered <> 0 GROUP BY message_id"))
+    for message_id, n in copies.items():
+        assert n <= 1 + ambiguous.get(message_id, 0), (message_id, n, w.attempts(message_id))
+    check_order(records, keys)
+    print(f"# {len(records) - len(ids)} repeats of {sum(ambiguous.values())} ambiguous attempts")
+
+
+@test
+def nothing_is_lost_when_connections_are_cut():
+    keys, n = 20, 1000
+    cutter = broker().cutter
+    with KafkaWorld(cut=kafka(topic="cut", order="key", policy="hard")) as w:
+        w.config["destinations"]["cut"]["kafka"]["brokers"] = f"127.0.0.1:{cutter.port}"
+        w.write_config()
+        cutter.cuts = [("up", 3), ("down", 5), ("down", 400), ("up", 150), ("up", 2000), ("down", 900), ("up", 5001), ("down", 1300), ("up", 9000), ("down", 2100)]
+        before = cutter.connections
+        db = w.connect()
+        db.execute("BEGIN IMMEDIATE")
+        for i in range(n):
+            w.insert(db=db, destination="cut", message_id=f"c-{i:05d}", message_key=f"k{i % keys}", payload=json.dumps({"i": i}))
+        db.execute("COMMIT")
+        db.close()
+        relay = w.daemon().ready()
+        w.settled(sent=n)
+        assert not cutter.cuts and cutter.connections - before > 10, (cutter.cuts, cutter.connections - before)
+        relay.stop()
+        judge(w, "cut", {f"c-{i:05d}" for i in range(n)}, keys)
 
 
 def main():

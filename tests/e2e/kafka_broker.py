@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import clients
@@ -39,13 +40,61 @@ def jars(version=None):
     return clients.folder_of("kafka", pom.encode(), make) / "lib"
 
 
+class Cutter:
+    """Passes connections on, and cuts each after a number of bytes: ("up" to the broker, "down" from it). When the cuts are used up, nothing is cut."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port, self.target = self.listener.getsockname()[1], None
+        self.cuts, self.connections = [], 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.target), timeout=5)
+            except OSError:
+                if self.listener.fileno() < 0:
+                    return
+                client.close()
+                continue
+            server.settimeout(None)
+            self.connections += 1
+            way, left = self.cuts.pop(0) if self.cuts else (None, None)
+            for name, source, sink in (("up", client, server), ("down", server, client)):
+                threading.Thread(target=self.pump, args=[source, sink, left if name == way else None], daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink, left):
+        try:
+            while left is None or left > 0:
+                data = source.recv(65536 if left is None else min(left, 65536))
+                if not data:
+                    break
+                sink.sendall(data)
+                left = None if left is None else left - len(data)
+        except OSError:
+            pass
+        for side in (source, sink):
+            try:
+                side.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
+
+
 class Broker:
-    """Listeners: plain; sasl (PLAIN, SCRAM, OAUTHBEARER); tls (the same by TLS); elsewhere, which announces 127.0.0.2."""
+    """Listeners: plain; sasl (PLAIN, SCRAM, OAUTHBEARER); tls (the same by TLS); elsewhere, which announces 127.0.0.2; cut, which announces the cutter."""
 
     def __init__(self, version=None):
         self.jars = jars(version)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-kafka-"))
-        self.ports = {name: free_port() for name in ("plain", "sasl", "tls", "elsewhere", "controller")}
+        self.ports = {name: free_port() for name in ("plain", "sasl", "tls", "elsewhere", "cut", "controller")}
+        self.cutter = Cutter()
+        self.cutter.target = self.ports["cut"]
         self.process, self.log = None, self.folder / "broker.log"
         self.ca = self.folder / "cert.pem"
         self.make_certificate()
@@ -65,9 +114,10 @@ class Broker:
         (self.folder / "keystore.pem").write_text(both)
 
     def write_settings(self):
-        names = {"plain": "PLAINTEXT", "sasl": "SASL_PLAINTEXT", "tls": "SASL_SSL", "elsewhere": "PLAINTEXT", "controller": "PLAINTEXT"}
+        names = {"plain": "PLAINTEXT", "sasl": "SASL_PLAINTEXT", "tls": "SASL_SSL", "elsewhere": "PLAINTEXT", "cut": "PLAINTEXT", "controller": "PLAINTEXT"}
         listeners = {name: f"{name.upper()}://127.0.0.1:{port}" for name, port in self.ports.items()}
-        told = {**listeners, "tls": f"TLS://localhost:{self.ports['tls']}", "elsewhere": f"ELSEWHERE://127.0.0.2:{self.ports['elsewhere']}"}
+        told = {**listeners, "tls": f"TLS://localhost:{self.ports['tls']}", "elsewhere": f"ELSEWHERE://127.0.0.2:{self.ports['elsewhere']}",
+                "cut": f"CUT://127.0.0.1:{self.cutter.port}"}
         settings = {
             "process.roles": "broker,controller", "node.id": "1", "controller.quorum.voters": f"1@127.0.0.1:{self.ports['controller']}",
             "listeners": ",".join(listeners.values()), "advertised.listeners": ",".join(v for k, v in told.items() if k != "controller"),
@@ -116,6 +166,7 @@ class Broker:
         self.process.wait(60)
 
     def close(self):
+        self.cutter.close()
         self.end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
