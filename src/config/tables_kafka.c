@@ -145,8 +145,9 @@ const struct hk_opt_table hk_kafka_table = {
 static void check_sasl(struct hk_walk *walk, const struct hk_yaml_node *at, const struct hk_conf_sasl *sasl)
 {
     bool bearer = sasl->mechanism == HK_MECHANISM_OAUTHBEARER;
-    bool user = HK_GIVEN(sasl, HK_SASL_USER_OPT), password = HK_GIVEN(sasl, HK_SASL_PASSWORD_OPT);
-    bool token = HK_GIVEN(sasl, HK_SASL_TOKEN_OPT), file = HK_GIVEN(sasl, HK_SASL_TOKEN_FILE_OPT);
+    /* also those that were refused, for another reason that is told already */
+    bool user = hk_yaml_get(at, "user"), password = hk_yaml_get(at, "password");
+    bool token = hk_yaml_get(at, "token"), file = hk_yaml_get(at, "token_file");
     if (!HK_GIVEN(sasl, HK_SASL_MECHANISM_OPT))
         return;
     if (bearer && token == file)
