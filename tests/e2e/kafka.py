@@ -143,7 +143,7 @@ def each_refusal_is_a_dead_letter_in_the_brokers_words():
             assert found == reason and words in said, (name, found, said)
             assert not any(a["possibly_delivered"] for a in last), (name, last)
         shown = w.hikyaku("dead", "show", "no-small")
-        assert '"topic":"small","code":"MSG_SIZE_TOO_LARGE"' in shown, shown
+        assert '"topic":"small","code":"MSG_SIZE_TOO_LARGE"' in shown and ", failed after " in shown and "no answer" not in shown, shown
         relay.stop()
         assert "horse" not in relay.log(), "a password in the log"
         assert sorted(r.headers["message-id"] for r in broker().records("small")) == [f"fits-{i:02d}" for i in range(50)]
