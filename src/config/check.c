@@ -200,8 +200,7 @@ static void check_headers(struct hk_walk *walk, const struct hk_yaml_node *node,
     }
 }
 
-static void check_pair(struct hk_walk *walk, const struct hk_yaml_node *node, const char *key,
-                       const char *other)
+void hk_check_pair(struct hk_walk *walk, const struct hk_yaml_node *node, const char *key, const char *other)
 {
     const struct hk_yaml_node *entry = hk_yaml_get(node, key);
     if (entry && !hk_yaml_get(node, other))
@@ -215,8 +214,8 @@ void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *
     const struct hk_yaml_node *auth = hk_yaml_get(node, "auth");
     if (HK_GIVEN(http, HK_HTTP_HEADERS_OPT)) /* not when there were too many */
         check_headers(walk, headers, auth != NULL);
-    check_pair(walk, node, "cert_file", "key_file");
-    check_pair(walk, node, "key_file", "cert_file");
+    hk_check_pair(walk, node, "cert_file", "key_file");
+    hk_check_pair(walk, node, "key_file", "cert_file");
     if (auth && http->url && HK_GIVEN(http, HK_HTTP_URL_OPT) &&
         hk_str_eqi((struct hk_str){http->url, 5}, hk_str_of("http:")) && !hk_text_url_is_local(http->url))
         hk_walk_warn(walk, auth->key_at, "credentials go out unencrypted: the URL is http, not https");
@@ -246,20 +245,22 @@ static bool is_allowed(const struct hk_conf_destination *destination, const stru
     return false;
 }
 
-static void check_ip(struct hk_walk *walk, const struct hk_yaml_node *at,
+static void check_ip(struct hk_walk *walk, const struct hk_yaml_node *url,
                      const struct hk_conf_destination *destination, const struct hk_ip *ip)
 {
     const char *special = hk_ip_special(ip);
     bool blocked = special && !is_allowed(destination, ip);
+    if (walk->env->without_secrets && !walk->is_definition) /* then nothing is sent */
+        return;
     if (blocked && walk->is_definition)
         hk_walk_error(
-            walk, at->at,
+            walk, url->at,
             "requests to this %s address are blocked: list it in \"allow\" of the destination, within "
             "what \"definitions.allow\" of the relay's configuration holds",
             special);
     else if (blocked)
         hk_walk_warn(
-            walk, at->at,
+            walk, url->at,
             "requests to this %s address are blocked: list it in \"allow\" of the destination, for example allow: [127.0.0.0/8]",
             special);
 }
@@ -270,12 +271,38 @@ static void check_address(struct hk_walk *walk, const struct hk_yaml_node *node,
 {
     struct hk_ip ip;
     const struct hk_yaml_node *url = hk_yaml_get(hk_yaml_get(node, "http"), "url");
-    const struct hk_yaml_node *brokers = hk_yaml_get(hk_yaml_get(node, "kafka"), "brokers");
-    if (walk->env->without_secrets && !walk->is_definition) /* then nothing is sent */
-        return;
     if (url && destination->http.url && HK_GIVEN(&destination->http, HK_HTTP_URL_OPT) &&
         hk_text_url_ip(destination->http.url, &ip))
         check_ip(walk, url, destination, &ip);
+}
+
+static void check_host(struct hk_walk *walk, const struct hk_yaml_node *url,
+                       const struct hk_conf_destination *destination, const char *host)
+{
+    struct hk_ip ip;
+    bool local = hk_str_eqi(hk_str_of(host), hk_str_of("localhost"));
+    if (hk_ip_parse(local ? hk_str_of("127.0.0.1") : hk_str_of(host), &ip))
+        check_ip(walk, url, destination, &ip);
+}
+
+/* The same for the servers of a broker. */
+static void check_server_addresses(struct hk_walk *walk, const struct hk_yaml_node *node,
+                                   const struct hk_conf_destination *destination)
+{
+    struct hk_servers servers;
+    const struct hk_yaml_node *url =
+        hk_yaml_get(hk_yaml_get(node, hk_conf_kind_name(destination->kind)), "url");
+    if (!url || !hk_conf_servers_parse(destination, &servers))
+        return;
+    for (size_t i = 0; i < servers.n; i++)
+        check_host(walk, url, destination, servers.at[i].host);
+}
+
+static void check_kafka_addresses(struct hk_walk *walk, const struct hk_yaml_node *node,
+                                  const struct hk_conf_destination *destination)
+{
+    struct hk_ip ip;
+    const struct hk_yaml_node *brokers = hk_yaml_get(hk_yaml_get(node, "kafka"), "brokers");
     struct hk_str rest = hk_str_of(destination->kafka.brokers);
     while (brokers && HK_GIVEN(&destination->kafka, HK_KAFKA_BROKERS_OPT) && rest.ptr)
         if (hk_text_authority_ip(hk_str_trim(hk_str_cut(&rest, ',')), &ip))
@@ -297,8 +324,12 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
     const struct hk_yaml_node *allow = hk_yaml_get(node, "allow");
     destination->kind = given_kind(destination);
     if (allow && destination->kind == HK_KIND_NULL)
-        hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect without \"http\"");
+        hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect with \"null\": it sends nothing");
+    if (HK_GIVEN(destination, HK_DEST_PROXY_OPT) && destination->kind != HK_KIND_HTTP)
+        hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect without \"http\"");
     check_address(walk, node, destination);
+    check_server_addresses(walk, node, destination);
+    check_kafka_addresses(walk, node, destination);
     if (HK_GIVEN(destination, HK_DEST_QUEUE_OPT) && !hk_conf_is_targeted(destination))
         hk_walk_error(walk, hk_yaml_get(node, "queue")->key_at, "\"queue\" needs http: { url: message }");
     if (on_dead && HK_GIVEN(destination, HK_DEST_ON_DEAD_OPT) && destination->order != HK_ORDER_KEY)

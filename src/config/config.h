@@ -15,6 +15,8 @@
 #include "base/buf.h"
 #include "base/cidr.h"
 #include "base/pool.h"
+#include "base/proxy.h"
+#include "base/servers.h"
 #include "base/url.h"
 #include "config/diag.h"
 #include "config/env.h"
@@ -123,6 +125,7 @@ struct hk_conf_telemetry {
     enum hk_conf_otlp protocol;
     enum hk_conf_compression compression;
     struct hk_conf_list headers; /* of struct hk_conf_header */
+    const char *proxy;           /* its name; NULL: the default one */
     double sample;               /* 0 to 1, of the traces that begin here */
     bool traces, metrics;        /* what is sent */
     uint64_t metrics_interval_ms;
@@ -149,6 +152,20 @@ struct hk_conf_auth {
     uint32_t given;
     struct hk_conf_basic basic; /* user NULL: not used */
     const char *bearer;         /* NULL: not used */
+};
+
+#define HK_CONF_NO_PROXY "none" /* in place of a proxy's name */
+
+enum hk_conf_dns {
+    HK_CONF_DNS_RELAY = 0,
+    HK_CONF_DNS_PROXY
+};
+
+struct hk_conf_proxy {
+    uint32_t given;
+    struct hk_proxy proxy;
+    enum hk_conf_dns dns;
+    struct hk_conf_list direct; /* of const char * */
 };
 
 enum hk_conf_method {
@@ -179,6 +196,22 @@ struct hk_conf_http {
 struct hk_conf_null {
     uint32_t given;
     uint64_t latency_ms;
+};
+
+/* What every kind of broker has. */
+struct hk_conf_servers {
+    const char *url, *password;                 /* password NULL: none */
+    const char *ca_file, *cert_file, *key_file; /* NULL: not given */
+    enum hk_conf_cloudevents cloudevents;
+};
+
+/* RabbitMQ. */
+struct hk_conf_amqp {
+    uint32_t given;
+    struct hk_conf_servers servers;
+    const char *exchange, *routing_key; /* payload/names.h */
+    bool mandatory, persistent;
+    uint64_t heartbeat_ms;
 };
 
 enum hk_conf_mechanism {
@@ -228,6 +261,7 @@ struct hk_conf_kafka {
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
+    HK_KIND_AMQP,
     HK_KIND_KAFKA,
     HK_NKINDS
 };
@@ -272,12 +306,21 @@ enum hk_conf_queue_tokens {
     HK_QUEUE_TOKENS_IGNORE
 };
 
+/* The defaults of a queue that does not say it itself. */
+struct hk_conf_queue_limits {
+    uint32_t given;
+    double rate_per_s;
+    uint32_t burst; /* 0: a fifth of the queue's rate, 10 to 100 */
+    uint32_t concurrency;
+};
+
 /* For queues that clients of Cloud Tasks make. */
 struct hk_conf_queues {
     uint32_t given;
     bool on;                   /* the section is there */
     struct hk_conf_list allow; /* of struct hk_cidr */
     const char *policy;
+    struct hk_conf_queue_limits limits;
     enum hk_conf_queue_tokens tokens;
     uint32_t max;
 };
@@ -288,6 +331,7 @@ struct hk_conf_destination {
     enum hk_conf_kind kind; /* which of the next ones counts */
     struct hk_conf_http http;
     struct hk_conf_null null;
+    struct hk_conf_amqp amqp;
     struct hk_conf_kafka kafka;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
@@ -299,8 +343,10 @@ struct hk_conf_destination {
     struct hk_breaker_options breaker; /* the policy's, changed by what was given here */
     enum hk_conf_order order;
     enum hk_conf_on_dead on_dead;
-    bool auto_redrive;         /* what died while it was down goes out again once its breaker has closed */
-    struct hk_conf_list allow; /* of struct hk_cidr */
+    bool auto_redrive;            /* what died while it was down goes out again once its breaker has closed */
+    struct hk_conf_list allow;    /* of struct hk_cidr */
+    const char *proxy_name;       /* as written; NULL: the default one */
+    const struct hk_proxy *proxy; /* NULL: none */
 };
 
 /* What destinations that are kept in the store may do (config/definition.h). */
@@ -345,7 +391,8 @@ struct hk_conf_seal_key {
 
 enum hk_conf_seal_mode {
     HK_SEAL_OFF = 0,
-    HK_SEAL_END
+    HK_SEAL_REST, /* the relay seals what it writes */
+    HK_SEAL_END   /* whoever writes into the outbox seals */
 };
 
 struct hk_conf_seal {
@@ -412,6 +459,7 @@ struct hk_conf_channel {
     enum hk_severity_level severity; /* and above */
     uint64_t timeout_ms;
     struct hk_conf_list allow; /* of struct hk_cidr */
+    const char *proxy;         /* its name; NULL: the default one */
 };
 
 struct hk_conf_quiet {
@@ -454,6 +502,8 @@ struct hk_config {
     struct hk_conf_telemetry telemetry;
     struct hk_conf_list policy_conf; /* as written; `policies` is what came of it */
     struct hk_conf_list destinations;
+    struct hk_conf_list proxies; /* of struct hk_conf_proxy */
+    const char *default_proxy;   /* a name; NULL: none */
     struct hk_conf_queues queues;
     struct hk_conf_definitions definitions;
     struct hk_conf_list routes;
@@ -501,6 +551,9 @@ bool hk_conf_rule_has(const struct hk_conf_alert_rule *rule, const struct hk_con
 const char *hk_conf_channel_kind_name(enum hk_conf_channel_kind kind); /* its key: "slack" … */
 enum hk_alert_language hk_conf_language(const struct hk_config *config,
                                         const struct hk_conf_channel *channel);
+const struct hk_conf_proxy *hk_config_proxy(const struct hk_config *config, size_t i);
+/* The proxy of that name; NULL: the default one. NULL: there is none, or `name` is "none". */
+const struct hk_proxy *hk_config_proxy_of(const struct hk_config *config, const char *name);
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
 const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telemetry *telemetry, size_t i);
 /* The policy that its messages have unless they name one: its own, or that of its name. */
@@ -510,6 +563,10 @@ const struct hk_policy *hk_conf_policy(const struct hk_config *config,
 const char *hk_conf_queue_id(const struct hk_conf_destination *destination);
 bool hk_conf_is_targeted(const struct hk_conf_destination *destination); /* messages name their URL */
 const char *hk_conf_kind_name(enum hk_conf_kind kind);                   /* its key: "http", "null" */
+/* NULL: it is no broker. */
+const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination);
+/* Its servers, one by one. False: it is no broker, or its URL was refused. */
+bool hk_conf_servers_parse(const struct hk_conf_destination *destination, struct hk_servers *out);
 /* Where its messages go, for people: what of the URL may be shown, or "null". */
 const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
 /* The same without the last: NULL when it has no URL. Of brokers: kind://brokers/name. */

@@ -197,6 +197,16 @@ enum {
 };
 
 enum {
+    HK_PROXY_URL_OPT,
+    HK_PROXY_USER_OPT,
+    HK_PROXY_PASSWORD_OPT,
+    HK_PROXY_CA_OPT,
+    HK_PROXY_DNS_OPT,
+    HK_PROXY_DIRECT_OPT,
+    HK_PROXY_NOPTS
+};
+
+enum {
     HK_LIMITS_RATE_OPT,
     HK_LIMITS_BURST_OPT,
     HK_LIMITS_CONCURRENCY_OPT,
@@ -208,6 +218,7 @@ enum {
     HK_DEST_KINDS_OPT, /* one for each kind, in the order of enum hk_conf_kind */
     HK_DEST_HTTP_OPT = HK_DEST_KINDS_OPT,
     HK_DEST_NULL_OPT,
+    HK_DEST_AMQP_OPT,
     HK_DEST_KAFKA_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
@@ -216,6 +227,7 @@ enum {
     HK_DEST_ON_DEAD_OPT,
     HK_DEST_AUTO_REDRIVE_OPT,
     HK_DEST_ALLOW_OPT,
+    HK_DEST_PROXY_OPT,
     HK_DEST_QUEUE_OPT,
     HK_DEST_NOPTS
 };
@@ -255,6 +267,7 @@ enum {
     HK_CHANNEL_SEVERITY_OPT,
     HK_CHANNEL_TIMEOUT_OPT,
     HK_CHANNEL_ALLOW_OPT,
+    HK_CHANNEL_PROXY_OPT,
     HK_CHANNEL_NOPTS
 };
 
@@ -275,7 +288,9 @@ enum {
 
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
+extern const struct hk_opt_table hk_amqp_table;                 /* tables_brokers.c */
 extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
+extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
 extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
@@ -288,6 +303,9 @@ extern const struct hk_opt_table hk_classes_table;
 extern const struct hk_opt_table hk_rule_table;
 extern const struct hk_opt_table hk_policy_table;
 
+/* One of two that only go together. */
+void hk_check_pair(struct hk_walk *walk, const struct hk_yaml_node *node, const char *key, const char *other);
+
 /* hk_opt_table.check of the sections that need one: build.c and check.c. */
 void hk_check_policy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_jitter(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
@@ -295,8 +313,10 @@ void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void 
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_retention(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_proxy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_amqp(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

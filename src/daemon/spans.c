@@ -207,7 +207,8 @@ static void put_target(const struct hk_spans *s, struct hk_span *span, const str
     hk_span_text(span, A_ADDRESS, hk_span_keep(span, hk_str_of(target->host), NAME_MAX_BYTES));
     if (target->port)
         hk_span_number(span, A_PORT, target->port);
-    hk_span_text(span, A_METHOD, hk_str_of(target->method));
+    if (target->method) /* of a broker there is none */
+        hk_span_text(span, A_METHOD, hk_str_of(target->method));
 }
 
 static void put_message(struct hk_span *span, const struct hk_try *t)
@@ -412,7 +413,13 @@ static bool read_target(const struct hk_conf_destination *conf, struct target *o
 {
     static const char *const methods[] = {
         [HK_METHOD_POST] = "POST", [HK_METHOD_PUT] = "PUT", [HK_METHOD_PATCH] = "PATCH"};
+    struct hk_servers servers;
     out->name = hk_mem_strdup(conf->name);
+    if (hk_conf_servers_parse(conf, &servers)) {
+        out->host = hk_mem_strdup(servers.at[0].host);
+        out->port = servers.at[0].port;
+        return out->name && out->host;
+    }
     if (conf->kind != HK_KIND_HTTP || !conf->http.url || hk_conf_is_targeted(conf))
         return out->name != NULL;
     const char *from = strstr(conf->http.url, "://");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of sink. A kind is one struct in its own folder (http/kind.c, null/kind.c) and one line of the registry in kinds.c.
+/* The kinds of sink. A kind is one struct in its own folder (http/kind.c, amqp/kind.c) and one line of the registry in kinds.c.
  *
  * A destination has exactly one section with the name of a kind. The tables of those sections stay with the configuration
  * (config/tables.c), because libhikyaku reads whole configurations and has no sinks. So this file and the kind.c files see the
@@ -27,6 +27,7 @@ struct hk_sink_kind {
 
 extern const struct hk_sink_kind hk_sink_kind_http;
 extern const struct hk_sink_kind hk_sink_kind_null;
+extern const struct hk_sink_kind hk_sink_kind_amqp;
 extern const struct hk_sink_kind hk_sink_kind_kafka;
 
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);

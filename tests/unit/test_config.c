@@ -430,7 +430,7 @@ static void test_what_is_doubtful_is_warned_about(void **state)
         "f:3:21: warning: requests to this loopback address are blocked: list it in \"allow\" of the destination, "
         "for example allow: [127.0.0.0/8]\n"
         "f:3:62: warning: \"on_dead\" has no effect without order: key\n"
-        "f:4:20: warning: \"allow\" has no effect without \"http\"\n"
+        "f:4:20: warning: \"allow\" has no effect with \"null\": it sends nothing\n"
         "f:5:21: warning: requests to this private address are blocked: list it in \"allow\" of the destination, "
         "for example allow: [127.0.0.0/8]\n"
         "f:6:21: warning: requests to this private address are blocked: list it in \"allow\" of the destination, "

@@ -26,22 +26,17 @@ static bool make_lists(const struct hk_conf_destination *conf, struct hk_http_op
 {
     while (hk_conf_header(&conf->http, o->n_headers))
         o->n_headers++;
-    while (hk_conf_allow(conf, o->n_allow))
-        o->n_allow++;
     o->n_secrets = conf->http.sign.secret ? 1 : 0;
     while (!conf->http.sign.secret && hk_conf_text(&conf->http.sign.secrets, o->n_secrets))
         o->n_secrets++;
     lists->headers = hk_mem_zalloc(o->n_headers + 1, sizeof *lists->headers);
-    lists->allow = hk_mem_zalloc(o->n_allow + 1, sizeof *lists->allow);
     lists->secrets = hk_mem_zalloc(o->n_secrets + 1, sizeof *lists->secrets);
-    if (!lists->headers || !lists->allow || !lists->secrets)
+    if (!lists->headers || !lists->secrets || hk_sink_allow(conf, &lists->allow, &o->n_allow, NULL) != HK_OK)
         return false;
     for (size_t i = 0; i < o->n_headers; i++) {
         const struct hk_conf_header *h = hk_conf_header(&conf->http, i);
         lists->headers[i] = (struct hk_http_header){.name = h->name, .value = h->value, .secret = h->secret};
     }
-    for (size_t i = 0; i < o->n_allow; i++)
-        lists->allow[i] = *hk_conf_allow(conf, i);
     for (size_t i = 0; i < o->n_secrets; i++)
         lists->secrets[i] =
             conf->http.sign.secret ? conf->http.sign.secret : hk_conf_text(&conf->http.sign.secrets, i);
@@ -60,6 +55,7 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
                                 .url = hk_conf_is_targeted(conf) ? NULL : http->url,
                                 .from_message = hk_conf_is_targeted(conf),
                                 .queue = hk_conf_queue_id(conf),
+                                .proxy = conf->proxy,
                                 .user_agent = conf->queue.name ? "Google-Cloud-Tasks" : NULL,
                                 .method = methods[http->method],
                                 .basic_user = http->auth.basic.user,

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sinks of all brokers share: deliveries that wait for the connection, deliveries that wait for their confirm, deadlines,
+ * room, and the report. A kind adds how a message is written, and what the broker's answers mean.
+ *
+ * A delivery is a flight: QUEUED until it can be written, WRITTEN until it is settled, then ENDED; `done` runs from a timer of the
+ * sink, never from inside a callback of the link. A flight whose time is up ends at once; what the broker says of it later finds its
+ * number gone (struct hk_flights). */
+#ifndef HK_SINK_BROKER_BROKER_H
+#define HK_SINK_BROKER_BROKER_H
+
+#include "sink/broker/fields.h"
+#include "sink/broker/link.h"
+#include "sink/sink.h"
+
+#define HK_BROKER_WINDOW 1000 /* deliveries of one sink: what brokers are quick with */
+
+struct hk_broker;
+struct hk_flight;
+
+struct hk_flight_list {
+    struct hk_flight *first, *last;
+    size_t n;
+};
+
+struct hk_flight {
+    struct hk_flight *next, *prev;
+    struct hk_flight_list *in;
+    struct hk_broker *sink;
+    const struct hk_message *msg;
+    uint32_t attempt;
+    hk_sink_done_fn *done;
+    void *arg;
+    uint64_t start_ms, deadline_ms;
+    uint64_t number;     /* of the kind: a delivery tag, a request's number */
+    uint64_t written_at; /* of the stream: its last byte */
+    bool returned;       /* the broker has given it back, and its confirm is still to come */
+
+    /* the verdict */
+    enum hk_fault fault;
+    bool possibly_delivered, placed;
+    int32_t partition;
+    int64_t sequence;
+    uint64_t duration_ms;
+    char code[32], words[512], error[HK_LINK_TEXT_MAX + 96];
+    char address[HK_IP_TEXT_MAX + 16];
+};
+
+/* Flights by the numbers that they were written under, first to last. */
+struct hk_flights {
+    struct hk_flight **at; /* a ring; NULL: settled */
+    size_t room;           /* a power of 2 */
+    uint64_t first, next;  /* numbers; first == next: empty */
+};
+
+struct hk_broker_ops {
+    const char *name;
+    const struct hk_fields_rule *fields;
+    /* The link is ready: make ready what this destination needs. Then hk_broker_pump. */
+    void (*begin)(struct hk_broker *b);
+    /* The link is lost: forget what was made ready. */
+    void (*end)(struct hk_broker *b);
+    /* May this one be written now? */
+    bool (*may_write)(struct hk_broker *b, const struct hk_flight *flight);
+    /* Writes it, and gives it its number. HK_INVALID, HK_TOOBIG: it can never be, for the reason in `err`. HK_NOMEM. */
+    enum hk_code (*write)(struct hk_broker *b, struct hk_flight *flight, struct hk_err *err);
+    /* A written flight has ended though the broker has not settled it: its number is to mean nothing. */
+    void (*forget)(struct hk_broker *b, struct hk_flight *flight);
+    /* Does the broker take nothing at the moment? Its words, or NULL. */
+    const char *(*blocked)(const struct hk_broker *b);
+    /* Where it goes, as members of a JSON object. */
+    void (*show)(struct hk_broker *b, const struct hk_message *msg, struct hk_json *json);
+    void (*fini)(
+        struct hk_broker *b); /* leaves the connection tidy, and frees what the longer struct holds */
+};
+
+/* Each kind has a longer one. */
+struct hk_broker {
+    struct hk_sink sink;
+    const struct hk_broker_ops *ops;
+    struct hk_loop *loop;
+    struct hk_link *link; /* NULL: not joined yet */
+    struct hk_link_user user;
+    char *name;      /* of the destination */
+    char *ce_source; /* NULL: no CloudEvents */
+    size_t window;
+    struct hk_flight_list queued, written, ended, spare;
+    struct hk_timer *soon, *clock;
+    uint64_t clock_ms; /* what it is set to; UINT64_MAX = nothing */
+    bool was_busy, running, closed;
+    struct hk_fields fields;
+    struct hk_buf shown_request, shown_response;
+};
+
+struct hk_broker_options {
+    const char *name; /* the destination's */
+    bool cloudevents;
+    const char *cloudevents_source; /* NULL: /hikyaku */
+    size_t window;                  /* 0: HK_BROKER_WINDOW */
+};
+
+/* `b` is zeroed memory of the kind's longer struct, from hk_mem_zalloc; it belongs to hk_broker_destroy from here on, whatever is
+ * returned. */
+enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops,
+                            const struct hk_sink_ops *sink_ops, struct hk_loop *loop,
+                            const struct hk_broker_options *options, struct hk_err *err) HK_MUSTCHECK;
+enum hk_code hk_broker_join(struct hk_broker *b, const struct hk_link_options *options,
+                            struct hk_err *err) HK_MUSTCHECK;
+void hk_broker_destroy(struct hk_broker *b);
+
+/* For struct hk_sink_ops. */
+enum hk_code hk_broker_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err);
+void hk_broker_flush(struct hk_sink *sink);
+void hk_broker_abort(struct hk_sink *sink);
+void hk_broker_close(struct hk_sink *sink);
+
+/* ---- for the kind ---- */
+
+struct hk_broker *hk_broker_of(struct hk_link_user *user);
+void hk_broker_pump(struct hk_broker *b);     /* writes what may be written */
+void hk_broker_has_room(struct hk_broker *b); /* the broker takes messages again */
+void hk_flight_confirm(struct hk_flight *f, int32_t partition, int64_t sequence);
+/* `code` and `words` may be NULL; `error` NULL: made of both. */
+void hk_flight_fail(struct hk_flight *f, enum hk_fault fault, bool possibly_delivered, const char *code,
+                    const char *words, const char *error);
+/* All that are written, or that are queued. A lost confirm may be a delivery: of the written ones it is told of those whose last byte
+ * has left us. */
+void hk_broker_fail_written(struct hk_broker *b, enum hk_fault fault, const char *code, const char *words,
+                            const char *error);
+void hk_broker_fail_queued(struct hk_broker *b, enum hk_fault fault, const char *code, const char *words,
+                           const char *error);
+
+/* ---- numbers ---- */
+
+void hk_flights_fini(struct hk_flights *f);
+void hk_flights_reset(struct hk_flights *f, uint64_t first); /* empty; the next number is `first` */
+bool hk_flights_add(struct hk_flights *f,
+                    struct hk_flight *flight); /* gives it its number; false: no memory, or too many */
+struct hk_flight *hk_flights_get(const struct hk_flights *f,
+                                 uint64_t number); /* NULL: settled, forgotten, or never given */
+void hk_flights_drop(struct hk_flights *f, uint64_t number);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection to a broker, which all destinations of that broker share: same servers, same user, same certificates, same address
+ * policy. It connects when somebody wants it, to one server after the other; waits longer and longer when none can be had; and says
+ * to its users what became of it. What is said over it is its kind's (struct hk_link_ops).
+ *
+ * All calls of ops and users run from the loop, never from inside a function of this file but hk_link_fail, which runs `lost`. None of
+ * them may leave the link. */
+#ifndef HK_SINK_BROKER_LINK_H
+#define HK_SINK_BROKER_LINK_H
+
+#include <hikyaku/rng.h>
+
+#include "base/buf.h"
+#include "base/servers.h"
+#include "loop/loop.h"
+#include "sink/stream/stream.h"
+
+#define HK_LINK_TEXT_MAX 640
+
+enum hk_link_phase {
+    HK_LINK_IDLE = 0, /* nobody wants it */
+    HK_LINK_WAITING,  /* until it may be tried again */
+    HK_LINK_CONNECTING,
+    HK_LINK_GREETING, /* the stream is open: the protocol's own beginning */
+    HK_LINK_READY
+};
+
+/* Why there is no connection. */
+struct hk_link_failure {
+    enum hk_fault fault;
+    char code[32]; /* the broker's own; "" = it named none */
+    char text[HK_LINK_TEXT_MAX];
+};
+
+struct hk_link;
+
+struct hk_link_ops {
+    const char *kind;
+    void (*opened)(struct hk_link *link); /* the stream is: say hello. hk_link_ready when that is done */
+    void (*came)(struct hk_link *link, struct hk_str bytes);
+    void (*lost)(struct hk_link *link); /* forget what belonged to the connection */
+    void (*beat)(struct hk_link *link); /* once in beat_ms while connected; NULL: never */
+    void (*bye)(struct hk_link *link);  /* about to be closed in peace; NULL: nothing to say */
+    void (*fini)(struct hk_link *link); /* frees what the longer struct holds; NULL: nothing */
+};
+
+/* A destination that uses it. */
+struct hk_link_user {
+    struct hk_link_user *next;
+    void (*ready)(struct hk_link_user *user);
+    /* The connection is lost, or (`was_ready` false) cannot be had: nothing that waits for it should wait on. */
+    void (*lost)(struct hk_link_user *user, const struct hk_link_failure *why, bool was_ready);
+    void (*drained)(struct hk_link_user *user);
+};
+
+struct hk_link_options {
+    const struct hk_link_ops *ops;
+    size_t bytes; /* of the kind's longer struct, which begins with struct hk_link */
+    const struct hk_server_scheme *scheme;
+    const char *url, *password;
+    const char *ca_file, *cert_file, *key_file;
+    const struct hk_cidr *allow;
+    size_t n_allow;
+    const char *more; /* of the kind: links that differ in it are two; NULL = nothing */
+    uint64_t beat_ms;
+};
+
+struct hk_link {
+    struct hk_loop_shared shared;
+    const struct hk_link_ops *ops;
+    struct hk_loop *loop;
+    struct hk_buf key; /* what makes two links one */
+    struct hk_servers servers;
+    char *password; /* NULL: none */
+    struct hk_stream_tls *tls;
+    struct hk_cidr *allow;
+    size_t n_allow;
+    bool has_cert;
+    struct hk_link_user *users;
+    enum hk_link_phase phase;
+    bool wanted; /* somebody has something to send */
+    uint64_t ready_ms;
+    struct hk_stream *stream;
+    uint64_t sent;                     /* by the connection before */
+    char address[HK_IP_TEXT_MAX + 16]; /* of the last connection; "" = there was none */
+    struct hk_timer *timer;            /* the deadline of the greeting, the wait, or the next beat */
+    size_t server;                     /* of the list: the one in use */
+    size_t failed;                     /* servers, since one could be had */
+    uint64_t wait_ms, beat_ms;
+    struct hk_rng rng;
+    struct hk_link_failure failure; /* the last one; fault NONE: there was none */
+};
+
+/* The link of these options on this loop: a new one, or that of others. HK_INVALID, HK_NOMEM. Nothing is connected to yet. */
+enum hk_code hk_link_join(struct hk_loop *loop, const struct hk_link_options *options,
+                          struct hk_link_user *user, struct hk_link **out_link,
+                          struct hk_err *err) HK_MUSTCHECK;
+/* The last one closes it. */
+void hk_link_leave(struct hk_link *link, struct hk_link_user *user);
+
+void hk_link_want(struct hk_link *link); /* connects, if it is not connected or about to */
+/* As hk_stream_sent, of the connection that is, or was. */
+uint64_t hk_link_sent(const struct hk_link *link);
+
+/* ---- for the kind ---- */
+
+void hk_link_ready(struct hk_link *link);
+/* It is of no use any more. `code` may be NULL. */
+void hk_link_fail(struct hk_link *link, enum hk_fault fault, const char *code, const char *text);
+/* HK_NOMEM and HK_TOOBIG have failed the link. */
+enum hk_code hk_link_write(struct hk_link *link, const void *bytes, size_t len);
+void hk_link_flush(struct hk_link *link);
+
+#endif

@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Destinations that are brokers, on real ones: what each refusal becomes, and 10,000 messages through cut connections, kills and restarts.
+Speaks TAP.
+
+Usage: brokers.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one; MESSAGES=10000."""
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the source folder stays as it is
+from brokers_servers import Amqp, Cutter, Rabbit
+from ports import free_port
+from support import BINARY, World, clean_environment, run_tests, until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TESTS = []
+MESSAGES = int(os.environ.get("MESSAGES", "10000"))
+KEYS = 40
+LOOPBACK = ["127.0.0.0/8"]
+POLICY = {"preset": "standard", "backoff": {"base": "50ms", "cap": "1s"}, "jitter": "none", "breaker": "off", "max_attempts": 200,
+          "timeout": "10s", "classes": {"auth": {"pause_after": 0}, "rate_limit": {"backoff": {"kind": "fixed", "base": "200ms"}}}}
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+class BrokerWorld(World):
+    def __init__(self, **more):
+        self.brokers, self.stack = [], contextlib.ExitStack()
+        super().__init__(destinations=(), policies={"patient": POLICY}, default_policy="patient", **more)
+
+    def __exit__(self, *args):
+        for broker in self.brokers:
+            broker.kill()
+        self.stack.close()
+        super().__exit__(*args)
+
+    def free_port(self):
+        self.last_port = free_port()
+        return self.last_port
+
+    def to(self, name, kind, order="none", **options):
+        self.config["destinations"][name] = {kind: options, "allow": LOOPBACK, "order": order}
+        self.write_config()
+
+    def page(self, name, destination, replace, env):
+        """Sends a test message with the configuration of a page of the documentation."""
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+        for old, new in replace.items():
+            assert old in text, (old, text)
+            text = text.replace(old, new)
+        path = self.path("page.yaml")
+        path.write_text(text.replace(f"  {destination}:\n", f"  {destination}:\n    allow: [127.0.0.0/8, '::1']\n"), encoding="utf-8")
+        done = subprocess.run([BINARY, "--config", str(path), "destinations", "test", destination], cwd=self.folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False, env={**clean_environment(), **env})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def letter(self, message_id):
+        """(reason, error, the broker's code and words) once it is dead."""
+        def row():
+            return self.sql("SELECT reason_code, error_message, error_detail FROM dead_letters WHERE message_id = ?", message_id)
+        found = until(row, lambda: f"{message_id} dead, not {self.statuses()}: {self.sql('SELECT message_id, last_error FROM outbox_messages')[:5]}")[0]
+        detail = json.loads(found[2])
+        said = detail.get("response_headers") or {}
+        said = json.loads(said) if isinstance(said, str) else said
+        return found[0], found[1], said.get("code"), said.get("text"), detail["possibly_delivered"]
+
+    def is_dead_of(self, message_id, reason, code, words, possibly=False):
+        got = self.letter(message_id)
+        assert (got[0], got[2], got[4]) == (reason, code, possibly), got
+        assert words in (got[3] or got[1]), got
+
+    def is_sent(self, *ids):
+        def left():
+            return [(i, self.message(i)[0]) for i in ids if self.message(i)[0] != "sent"]
+        until(lambda: not left(), lambda: f"sent, not {left()}: {self.sql('SELECT message_id, last_error FROM outbox_messages')[:5]}")
+
+    def fill(self, n, destination, pad=200):
+        """n messages of KEYS keys, in the order of their numbers."""
+        db = self.connect()
+        for first in range(0, n, 1000):
+            db.execute("BEGIN IMMEDIATE")
+            for i in range(first, min(first + 1000, n)):
+                self.insert(db=db, destination=destination, message_id=f"m-{i:05d}", message_key=f"k{i % KEYS}",
+                            payload=json.dumps({"n": i, "pad": "x" * pad}))
+            db.execute("COMMIT")
+        db.close()
+
+    def sent_count(self):
+        return self.statuses().get("sent", 0)
+
+    def judge(self, arrived, n):
+        """`arrived`: the numbers in the order in which the broker has them. Nothing lost, order per key kept, no copy without an attempt
+        that may have arrived, none of an attempt that is said not to have."""
+        assert self.statuses() == {"sent": n}, self.statuses()
+        copies = collections.Counter(arrived)
+        missing = set(range(n)) - set(copies)
+        assert not missing and set(copies) == set(range(n)), f"{len(missing)} are lost, such as {sorted(missing)[:5]}"
+        seen = {}
+        for i in arrived:
+            first = i not in seen.setdefault(i % KEYS, set())
+            assert not first or i >= max(seen[i % KEYS], default=-1), f"{i} came behind {max(seen[i % KEYS])}"
+            seen[i % KEYS].add(i)
+        sends, surely_not = collections.Counter(), collections.Counter()
+        for line in self.events.lines():
+            if line["ev"] == "send":
+                sends[line["m"]] += 1
+            if line["ev"] == "busy" or (line["ev"] == "fail" and not line["maybe"]):
+                surely_not[line["m"]] += 1
+        for i, count in copies.items():
+            m = f"m-{i:05d}"
+            assert count <= sends[m] - surely_not[m], f"{m}: {count} copies, {sends[m]} attempts, {surely_not[m]} surely not"
+        return f"{n} messages, {len(arrived) - n} repeats, {sum(sends.values())} attempts"
+
+    def storm(self, destination, broker, cutter, troubles):
+        """Sends MESSAGES while each of `troubles` happens in turn; between them some are sent."""
+        self.fill(MESSAGES, destination)
+        relay = self.daemon()
+        for trouble in [*troubles, "kill the relay"]:
+            before = self.sent_count()
+            until(lambda: self.sent_count() > min(before + 300, MESSAGES - 1), lambda: f"more than {before} sent before: {trouble}\n{relay.log()[-2000:]}")
+            if trouble == "kill the relay":
+                relay.kill()
+                relay = self.daemon()
+            else:
+                trouble()
+        until(lambda: self.sent_count() == MESSAGES, lambda: f"all to be sent, not {self.statuses()}: {relay.log()[-3000:]}")
+        relay.stop()
+        return relay
+
+
+def certificate(folder):
+    """One of our own for localhost and 127.0.0.1. Returns (certificate, key)."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+                   check=True, capture_output=True)
+    key.chmod(0o644)
+    return cert, key
+
+
+# ---- RabbitMQ ----
+
+@test
+def rabbitmq_its_refusals_are_dead_letters_in_its_own_words():
+    with BrokerWorld() as w:
+        cert, key = certificate(w.folder)
+        rabbit = Rabbit(w, f"max_message_size = 65536\nlisteners.ssl.1 = 127.0.0.1:{w.free_port()}\nssl_options.cacertfile = {cert}\n"
+                           f"ssl_options.certfile = {cert}\nssl_options.keyfile = {key}\n").start()
+        url = f"amqp://127.0.0.1:{rabbit.port}"
+        tls = f"amqps://localhost:{w.last_port}"
+        rabbit.ctl("add_user", "relay", "right")
+        rabbit.ctl("set_permissions", "relay", "", "^(events|there)$", "")
+        admin = Amqp(rabbit.port)
+        admin.exchange("events", "topic")
+        admin.exchange("secret")
+        admin.exchange("there")
+        admin.queue("q")
+        admin.queue("full", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+        admin.bind("q", "events", "Order.#")
+        admin.bind("q", "there", "Order")
+        w.to("events", "amqp", url=url, exchange="events", routing_key="{event_type}.{message_key}")
+        w.to("queue", "amqp", url=url, routing_key="q", cloudevents="binary")
+        w.to("lax", "amqp", url=url, exchange="events", mandatory=False, persistent=False)
+        w.to("nowhere", "amqp", url=url, exchange="no-such-exchange")
+        w.to("each", "amqp", url=url, exchange="{event_type}", routing_key="Order")
+        w.to("full", "amqp", url=url, routing_key="full")
+        w.to("secret", "amqp", url=url.replace("//", "//relay@"), password="right", exchange="secret")
+        w.to("there", "amqp", url=url.replace("//", "//relay@"), password="right", exchange="there", routing_key="Order")
+        w.to("wrong", "amqp", url=url.replace("//", "//relay@"), password="wrong", exchange="there")
+        w.to("vhost", "amqp", url=url + "/nowhere")
+        w.to("tls", "amqp", url=tls, routing_key="q", ca_file=str(cert))
+        w.to("untrusted", "amqp", url=tls, routing_key="q")
+        w.config["policies"]["patient"]["classes"]["unknown"] = {"max_attempts": 1}
+        w.write_config()
+        assert "ok" in w.hikyaku("config", "check")
+        code, said = w.try_hikyaku("destinations", "test", "tls")
+        assert code == 0 and "success" in said, said
+        code, said = w.try_hikyaku("destinations", "test", "nowhere")
+        assert code == 1 and "no exchange 'no-such-exchange'" in said, said
+        assert admin.drain("q")
+        relay = w.daemon().ready()
+        w.insert("events", "Order", message_id="good", message_key="k1", payload="{\"a\":1}", content_type="application/json", correlation_id="c1",
+                 traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", headers='{"X-Tenant":"acme"}')
+        w.is_sent("good")
+        (properties, body), = admin.drain("q")
+        assert body == b'{"a":1}' and properties["delivery_mode"] == 2 and properties["content_type"] == "application/json", properties
+        assert (properties["message_id"], properties["type"], properties["correlation_id"]) == ("good", "Order", "c1"), properties
+        headers = properties["headers"]
+        assert headers.pop("traceparent").startswith("00-0af7651916cd43dd8448eb211c80319c-"), headers
+        assert headers == {"hikyaku-key": "k1", "hikyaku-attempt": "1", "X-Tenant": "acme"}, headers
+        w.insert("queue", "Order", message_id="event", message_key="k1")
+        w.is_sent("event")
+        headers = admin.drain("q")[0][0]["headers"]
+        assert (headers["cloudEvents_id"], headers["cloudEvents_type"], headers["cloudEvents_partitionkey"]) == ("event", "Order", "k1"), headers
+        # each refusal
+        w.insert("events", "Nobody", message_id="unroutable")
+        w.is_dead_of("unroutable", "BROKER_REFUSED", "312", "NO_ROUTE")
+        w.insert("lax", "Nobody", message_id="dropped")
+        w.is_sent("dropped")
+        w.insert("nowhere", "Order", message_id="nowhere")
+        w.is_dead_of("nowhere", "BROKER_REFUSED", "404", "no exchange 'no-such-exchange'")
+        w.insert("secret", "Order", message_id="secret")
+        w.is_dead_of("secret", "AUTH_FAILED", "403", "access to exchange 'secret'")
+        w.insert("wrong", "Order", message_id="wrong")
+        w.is_dead_of("wrong", "AUTH_FAILED", "403", "ACCESS_REFUSED")
+        w.insert("vhost", "Order", message_id="vhost")
+        w.is_dead_of("vhost", "AUTH_FAILED", "530", "nowhere")
+        w.insert("untrusted", "Order", message_id="untrusted")
+        assert "certificate" in w.letter("untrusted")[1], w.letter("untrusted")
+        w.insert("tls", "Order", message_id="by-tls")
+        w.is_sent("by-tls")
+        # one message that is too large, among a hundred good ones
+        w.hikyaku("destinations", "pause", "events", "--actor", "ann", "--reason", "a test")
+        good = w.insert_many(100, prefix="g", destination="events", event_type="Order", payload="x" * 500)
+        w.insert("events", "Order", message_id="large", payload="x" * 100000)
+        good += w.insert_many(100, prefix="h", destination="events", event_type="Order", payload="x" * 500)
+        w.hikyaku("destinations", "resume", "events", "--actor", "ann", "--reason", "a test")
+        w.is_dead_of("large", "BROKER_REFUSED", "406", "65536")
+        w.is_sent(*good)
+        admin.drain("q")
+        # an exchange by event type: one that is missing takes nobody along
+        good = w.insert_many(20, prefix="e", destination="each", event_type="there")
+        w.insert("each", "missing", message_id="missing")
+        good += w.insert_many(20, prefix="f", destination="each", event_type="there")
+        w.is_dead_of("missing", "BROKER_REFUSED", "404", "no exchange 'missing'")
+        w.is_sent(*good)
+        # a right that is taken away, an exchange that goes, a queue that is full
+        w.insert("there", "Order", message_id="allowed")
+        w.is_sent("allowed")
+        rabbit.ctl("set_permissions", "relay", "", "", "")
+        rabbit.ctl("close_all_user_connections", "relay", "a test")
+        w.insert("there", "Order", message_id="revoked")
+        w.is_dead_of("revoked", "AUTH_FAILED", "403", "access to exchange 'there'")
+        admin.delete_exchange("events")
+        w.insert("events", "Order", message_id="gone")
+        w.is_dead_of("gone", "BROKER_REFUSED", "404", "no exchange 'events'")
+        ids = w.insert_many(2, prefix="full", destination="full")
+        until(lambda: "RATE_LIMITED" in relay.log(), "the full queue's nack")
+        assert len(admin.drain("full")) == 1
+        until(lambda: admin.drain("full") or w.statuses("destination = 'full'") == {"sent": 2}, "room in the queue")
+        w.is_sent(*ids)
+        # a destination of the store, and what doctor says
+        w.config["definitions"] = {"allow": LOOPBACK}
+        w.write_config()
+        relay.signal(1)
+        relay.says("msg=reloaded")
+        w.hikyaku("destinations", "create", "kept", "--definition", json.dumps({"amqp": {"url": url, "routing_key": "q"}, "allow": LOOPBACK}),
+                  "--actor", "ann", "--reason", "a test")
+        w.insert("kept", "Order", message_id="kept")
+        w.is_sent("kept")
+        assert "right" not in relay.log() and "password" not in relay.log()
+        relay.stop()
+        # the configuration of the documentation
+        rabbit.ctl("add_vhost", "orders")
+        rabbit.ctl("set_permissions", "-p", "orders", "relay", ".*", "^events$", "")
+        rabbit.ctl("set_permissions", "-p", "orders", "guest", ".*", ".*", ".*")
+        orders = Amqp(rabbit.port, vhost="orders")
+        orders.exchange("events", "topic")
+        orders.queue("q")
+        orders.bind("q", "events", "#")
+        said = w.page("rabbitmq.md", "orders", {"rabbit-1.example,rabbit-2.example": tls.split("/")[2], "/etc/hikyaku/ca.pem": str(cert)},
+                      {"RABBIT_PASSWORD": "right"})
+        assert "success" in said and len(orders.drain("q")) == 1, said
+        orders.close()
+        admin.close()
+        w.to("broken", "amqp", url=tls, ca_file="/nowhere/ca.pem")
+        said = w.try_hikyaku("doctor")[1]
+        assert "'broken' cannot be used" in said and "ca.pem" in said, said
+
+
+@test
+def rabbitmq_loses_nothing_through_cuts_kills_restarts_and_an_alarm():
+    with BrokerWorld(event_log=True) as w:
+        rabbit = Rabbit(w).start()
+        cutter = Cutter(rabbit.port, [("down", 300), ("up", 5), ("down", 800), ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
+        w.stack.callback(cutter.close)
+        admin = Amqp(rabbit.port)
+        admin.exchange("events")
+        admin.queue("q")
+        admin.bind("q", "events", "OrderCreated")
+        admin.close()
+        w.to("events", "amqp", order="key", url=f"amqp://127.0.0.1:{cutter.port}", exchange="events", heartbeat="2s")
+
+        def kill():
+            rabbit.kill()
+            time.sleep(0.3)
+            rabbit.start()
+
+        def restart():
+            rabbit.stop()
+            rabbit.start()
+
+        def alarm():
+            rabbit.ctl("set_vm_memory_high_watermark", "0.0000001")
+            time.sleep(1)
+            count, attempts = w.sent_count(), w.sql("SELECT count(*) FROM outbox_attempts")
+            time.sleep(2)
+            assert w.sent_count() <= count + 1000, "it goes on sending"
+            assert w.sql("SELECT count(*) FROM outbox_attempts") == attempts, "attempts are charged for the broker's alarm"
+            rabbit.ctl("set_vm_memory_high_watermark", "0.4")
+
+        def freeze():
+            """It neither answers nor goes away: heartbeats tell."""
+            rabbit.freeze()
+            time.sleep(6)
+            rabbit.freeze(False)
+
+        w.storm("events", rabbit, cutter, [alarm, kill, freeze, restart])
+        admin = Amqp(rabbit.port)
+        arrived = [json.loads(body)["n"] for _, body in admin.drain("q")]
+        admin.close()
+        print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(TESTS))
