@@ -33,7 +33,8 @@ static const char *made(const char *topic, const char *source, const struct hk_m
     hk_buf_init(&shown, 4000);
     hk_kafka_record_init(&record);
     enum hk_code rc = hk_kafka_record_build(&record, &(struct hk_kafka_shape){topic, source}, m, 2, &err);
-    hk_kafka_record_show(&record, &shown);
+    if (rc == HK_OK)
+        hk_kafka_record_show(&record, &shown);
     (void)snprintf(out, 4096, "%s%s", rc == HK_OK ? record.topic : "! ",
                    rc == HK_OK ? hk_buf_cstr(&shown) : err.message);
     assert_true(rc == HK_OK || rc == HK_INVALID);
@@ -49,21 +50,22 @@ static void a_record_says_what_the_message_is(void **state)
     struct hk_message m = message();
     assert_string_equal(
         made("orders", NULL, &m, text),
-        "orders{\"content-type\":\"application/json\",\"traceparent\":\"" TRACE
-        "\",\"message-id\":\"m-1\",\"hikyaku-attempt\":\"2\",\"event-type\":\"OrderCreated\",\"correlation-id\":\"c-1\"}");
+        "orders{\"message-id\":\"m-1\",\"event-type\":\"OrderCreated\",\"correlation-id\":\"c-1\","
+        "\"traceparent\":\"" TRACE "\",\"content-type\":\"application/json\",\"hikyaku-attempt\":\"2\"}");
     assert_string_equal(
         made("orders", "/shop", &m, text),
-        "orders{\"content-type\":\"application/json\",\"traceparent\":\"" TRACE
-        "\",\"ce_specversion\":\"1.0\",\"ce_id\":\"m-1\",\"ce_source\":\"/shop\",\"ce_type\":\"OrderCreated\","
-        "\"ce_time\":\"2026-11-15T08:30:00.250Z\",\"ce_traceparent\":\"" TRACE
-        "\",\"hikyaku-attempt\":\"2\",\"correlation-id\":\"c-1\"}");
+        "orders{\"correlation-id\":\"c-1\",\"traceparent\":\"" TRACE
+        "\",\"content-type\":\"application/json\",\"hikyaku-attempt\":\"2\",\"ce_specversion\":\"1.0\","
+        "\"ce_id\":\"m-1\",\"ce_source\":\"/shop\",\"ce_type\":\"OrderCreated\","
+        "\"ce_time\":\"2026-11-15T08:30:00.250Z\",\"ce_partitionkey\":\"k7\",\"ce_traceparent\":\"" TRACE
+        "\"}");
     m = (struct hk_message){.message_id = hk_str_of("m-1"),
                             .content_type = hk_str_of("text/plain"),
                             .traceparent = hk_str_of("junk"),
                             .idempotency_key = hk_str_of("i-1")};
     assert_string_equal(
         made("t", NULL, &m, text),
-        "t{\"content-type\":\"text/plain\",\"message-id\":\"m-1\",\"idempotency-key\":\"i-1\",\"hikyaku-attempt\":\"2\"}");
+        "t{\"message-id\":\"m-1\",\"idempotency-key\":\"i-1\",\"content-type\":\"text/plain\",\"hikyaku-attempt\":\"2\"}");
     assert_string_equal(made("t", "/shop", &m, text), "! a CloudEvent needs an event_type");
 }
 
@@ -74,23 +76,19 @@ static void headers_of_the_message_go_along(void **state)
     struct hk_message m = message();
     m.traceparent = hk_str_of("");
     m.headers = hk_str_of(
-        "{\"X-Tenant\":\"acme\",\"注文\":\"値\",\"Authorization\":\"Bearer x\",\"Event-Type\":\"own\","
-        "\"Message-Id\":\"forged\",\"Content-Type\":\"forged\",\":timeout\":\"90s\"}");
+        "{\"X-Tenant\":\"acme\",\"Authorization\":\"Bearer x\",\"empty\":\"\",\":timeout\":\"90s\"}");
     (void)made("orders", NULL, &m, text);
-    assert_non_null(strstr(
-        text, "\"X-Tenant\":\"acme\",\"注文\":\"値\",\"Authorization\":\"***\",\"Event-Type\":\"own\""));
-    assert_null(strstr(text, "forged"));
-    assert_null(strstr(text, "event-type"));
-    assert_null(strstr(text, "timeout"));
+    assert_non_null(strstr(text, ",\"X-Tenant\":\"acme\",\"Authorization\":\"***\",\"empty\":\"\"}"));
 
     static const struct {
         const char *headers, *wrong;
     } cases[] = {
         {"[]", "! headers: must be a JSON object of strings"},
         {"{\"a\":1}", "! headers: the value of \"a\" must be a string"},
-        {"{\"\":\"x\"}", "! headers: \"\" is no name: it must have 1 to 128 bytes"},
-        {"{\":url\":\"https://x.example/\"}",
-         "! headers: \":url\" is only for destinations with \"url: message\""},
+        {"{\"\":\"x\"}", "! headers: \"\" is not for a message to set"},
+        {"{\"Message-Id\":\"forged\"}", "! headers: \"Message-Id\" is not for a message to set"},
+        {"{\"ce_id\":\"forged\"}", "! headers: \"ce_id\" is not for a message to set"},
+        {"{\":url\":\"https://x.example/\"}", "! headers: \":url\" is not for a message to set"},
         {"{\":timeout\":\"soon\"}", "! headers: :timeout is not a duration such as 90s"},
     };
 

@@ -329,13 +329,13 @@ static rd_kafka_topic_t *topic_of(struct hk_kafka_producer *p, const char *name,
     return t->topic;
 }
 
-static rd_kafka_headers_t *headers_of(const struct hk_kafka_record *record)
+static rd_kafka_headers_t *headers_of(const struct hk_fields *fields)
 {
-    rd_kafka_headers_t *headers = rd_kafka_headers_new(record->n);
-    for (size_t i = 0; i < record->n; i++) {
-        struct hk_str value = hk_kafka_record_value(record, i);
-        (void)rd_kafka_header_add(headers, hk_kafka_record_name(record, i),
-                                  (ssize_t)record->headers[i].name_len, value.ptr, (ssize_t)value.len);
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(fields->n);
+    for (size_t i = 0; i < fields->n; i++) {
+        const struct hk_field *f = &fields->at[i];
+        (void)rd_kafka_header_add(headers, f->name.ptr, (ssize_t)f->name.len, f->value.ptr,
+                                  (ssize_t)f->value.len);
     }
     return headers;
 }
@@ -379,7 +379,7 @@ rd_kafka_resp_err_t hk_kafka_producer_take(struct hk_kafka_producer *p, struct h
     if (!topic)
         return rd_kafka_last_error() == RD_KAFKA_RESP_ERR_NO_ERROR ? RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE
                                                                    : rd_kafka_last_error();
-    rd_kafka_headers_t *headers = headers_of(record);
+    rd_kafka_headers_t *headers = headers_of(&record->headers);
     rd_kafka_resp_err_t code = produce(p, e, topic, headers);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_headers_destroy(headers);

@@ -3,7 +3,6 @@
 #ifndef HK_SINK_KAFKA_RECORD_H
 #define HK_SINK_KAFKA_RECORD_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,37 +10,27 @@
 
 #include "base/buf.h"
 #include "core/message.h"
+#include "sink/broker/fields.h"
 
-#define HK_KAFKA_TOPIC_MAX   249
-#define HK_KAFKA_HEADERS_MAX 80
+#define HK_KAFKA_TOPIC_MAX 249
 
 struct hk_kafka_record {
     char topic[HK_KAFKA_TOPIC_MAX + 1];
-    struct hk_buf text; /* "name\0value" each */
-
-    struct {
-        uint32_t at, name_len, value_len;
-        bool secret;
-    } headers[HK_KAFKA_HEADERS_MAX];
-
-    size_t n;
+    struct hk_fields headers;
 };
 
 struct hk_kafka_shape {
-    const char *topic;     /* with fields in braces */
+    const char *topic;     /* with fields in braces (payload/names.h) */
     const char *ce_source; /* NULL: no CloudEvents */
 };
 
 void hk_kafka_record_init(struct hk_kafka_record *record);
 void hk_kafka_record_fini(struct hk_kafka_record *record);
 
-/* HK_INVALID: this message can never be a record, and why. HK_NOMEM. */
+/* Valid until the next call, and as long as the message is. HK_INVALID: this message can never be a record, and why. HK_NOMEM. */
 enum hk_code hk_kafka_record_build(struct hk_kafka_record *record, const struct hk_kafka_shape *shape,
                                    const struct hk_message *msg, uint32_t attempt,
                                    struct hk_err *err) HK_MUSTCHECK;
-
-const char *hk_kafka_record_name(const struct hk_kafka_record *record, size_t i);
-struct hk_str hk_kafka_record_value(const struct hk_kafka_record *record, size_t i);
 
 /* Adds a JSON object of the headers, with secrets masked. */
 void hk_kafka_record_show(const struct hk_kafka_record *record, struct hk_buf *out);
