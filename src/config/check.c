@@ -320,6 +320,17 @@ static void check_server_addresses(struct hk_walk *walk, const struct hk_yaml_no
         check_host(walk, url, destination, servers.at[i].host);
 }
 
+static void check_kafka_addresses(struct hk_walk *walk, const struct hk_yaml_node *node,
+                                  const struct hk_conf_destination *destination)
+{
+    struct hk_ip ip;
+    const struct hk_yaml_node *brokers = hk_yaml_get(hk_yaml_get(node, "kafka"), "brokers");
+    struct hk_str rest = hk_str_of(destination->kafka.brokers);
+    while (brokers && HK_GIVEN(&destination->kafka, HK_KAFKA_BROKERS_OPT) && rest.ptr)
+        if (hk_text_authority_ip(hk_str_trim(hk_str_cut(&rest, ',')), &ip))
+            check_ip(walk, brokers, destination, &ip);
+}
+
 static enum hk_conf_kind given_kind(const struct hk_conf_destination *destination)
 {
     unsigned kind = HK_NKINDS - 1;
@@ -340,6 +351,7 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
         hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect without \"http\"");
     check_address(walk, node, destination);
     check_server_addresses(walk, node, destination);
+    check_kafka_addresses(walk, node, destination);
     if (HK_GIVEN(destination, HK_DEST_QUEUE_OPT) && !hk_conf_is_targeted(destination))
         hk_walk_error(walk, hk_yaml_get(node, "queue")->key_at, "\"queue\" needs http: { url: message }");
     if (on_dead && HK_GIVEN(destination, HK_DEST_ON_DEAD_OPT) && destination->order != HK_ORDER_KEY)

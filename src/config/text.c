@@ -435,13 +435,9 @@ bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])
     return refuse(why, "must be sqlite:PATH or postgres://…: there is no store of another kind");
 }
 
-bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
+bool hk_text_authority_ip(struct hk_str authority, struct hk_ip *out_ip)
 {
-    struct hk_str scheme = {NULL, 0};
-    struct hk_str rest = hk_str_of(url);
-    if (!cut_scheme(&rest, &scheme))
-        return false;
-    struct hk_str host = cut_authority(rest);
+    struct hk_str host = authority;
     struct hk_str port = host;
     if (host.len && host.ptr[0] == '[') {
         host = hk_str_cut(&port, ']');
@@ -449,6 +445,13 @@ bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
     }
     host = hk_str_cut(&port, ':');
     return hk_ip_parse(hk_str_eqi(host, hk_str_of("localhost")) ? hk_str_of("127.0.0.1") : host, out_ip);
+}
+
+bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
+{
+    struct hk_str scheme = {NULL, 0};
+    struct hk_str rest = hk_str_of(url);
+    return cut_scheme(&rest, &scheme) && hk_text_authority_ip(cut_authority(rest), out_ip);
 }
 
 bool hk_text_url_is_local(const char *url)

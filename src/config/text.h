@@ -16,6 +16,8 @@ bool hk_text_is_name(struct hk_str s);
 bool hk_text_is_token(struct hk_str s);
 /* An address or a range, IPv4 or IPv6; bits behind the prefix must be 0. */
 bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX]);
+/* The address that host:port names by its numbers, or as localhost; false: it is a name. */
+bool hk_text_authority_ip(struct hk_str authority, struct hk_ip *out_ip);
 /* The address that a valid URL names by its numbers, or as localhost; false: it is a name. */
 bool hk_text_url_ip(const char *url, struct hk_ip *out_ip);
 /* Does a URL go to this machine itself, as far as its text tells? */

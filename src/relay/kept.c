@@ -334,11 +334,7 @@ static enum hk_code try_sink(const struct hk_kept *k, const struct kept *d,
                              const struct hk_conf_destination *conf, struct hk_err *err)
 {
     struct hk_sink *sink = NULL;
-    const struct hk_conf_http *http = &conf->http;
-    const struct hk_conf_servers *broker = hk_conf_servers(conf);
-    bool files = broker ? broker->ca_file || broker->cert_file || broker->key_file
-                        : http->ca_file || http->cert_file || http->key_file;
-    if (!files && !d->held)
+    if (!hk_conf_has_files(conf) && !d->held)
         return HK_OK;
     enum hk_code rc = hk_wiring_sink(conf, k->options.loop, &sink, err);
     if (rc == HK_OK)
