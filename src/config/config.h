@@ -148,10 +148,25 @@ struct hk_conf_basic {
     const char *user, *password;
 };
 
+enum hk_conf_oauth_style {
+    HK_CONF_OAUTH_BASIC = 0, /* the Authorization header */
+    HK_CONF_OAUTH_BODY
+};
+
+/* Client credentials of RFC 6749. */
+struct hk_conf_oauth {
+    uint32_t given;
+    const char *token_url; /* NULL: not used */
+    const char *client_id, *client_secret;
+    const char *scope, *audience; /* NULL: not given */
+    enum hk_conf_oauth_style style;
+};
+
 struct hk_conf_auth {
     uint32_t given;
     struct hk_conf_basic basic; /* user NULL: not used */
     const char *bearer;         /* NULL: not used */
+    struct hk_conf_oauth oauth;
 };
 
 #define HK_CONF_NO_PROXY "none" /* in place of a proxy's name */
@@ -176,8 +191,14 @@ enum hk_conf_method {
 
 enum hk_conf_cloudevents {
     HK_CLOUDEVENTS_NONE = 0,
-    HK_CLOUDEVENTS_BINARY
+    HK_CLOUDEVENTS_BINARY,
+    HK_CLOUDEVENTS_STRUCTURED
 };
+
+/* What may stand for a field of the message, behind the host of a destination's URL. */
+#define HK_CONF_URL_EVENT_TYPE  "{event_type}"
+#define HK_CONF_URL_MESSAGE_KEY "{message_key}"
+#define HK_CONF_URL_DESTINATION "{destination}"
 
 #define HK_CONF_URL_MESSAGE "message" /* `url`: each message names its own (payload/target.h) */
 
@@ -190,6 +211,9 @@ struct hk_conf_http {
     struct hk_conf_auth auth;
     const char *ca_file, *cert_file, *key_file; /* NULL: not given */
     enum hk_conf_cloudevents cloudevents;
+    struct hk_conf_list pins; /* of const char *: sha256//… */
+    const char *socket;       /* a socket in the file system that stands for host and port; NULL: none */
+    enum hk_conf_compression compression;
 };
 
 /* Confirms everything and sends nothing: for benches and dry runs. */

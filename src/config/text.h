@@ -29,6 +29,7 @@ hk_opt_check_fn hk_text_check_amqp_url; /* this and the next are in check_broker
 hk_opt_check_fn hk_text_check_broker_name;
 hk_opt_check_fn hk_text_check_queue;  /* projects/P/locations/L/queues/Q */
 hk_opt_check_fn hk_text_check_target; /* such a URL, or the word that leaves it to each message */
+hk_opt_check_fn hk_text_check_pin;    /* sha256//… */
 hk_opt_check_fn hk_text_check_sql_name;
 hk_opt_check_fn hk_text_check_listen;
 hk_opt_check_fn hk_text_check_host;   /* a name or an address, without port */

@@ -200,7 +200,7 @@ static bool make_places(struct hk_kept *k)
     struct kept **places = hk_mem_zalloc(room, sizeof(struct kept *));
     if (!places)
         return false;
-    if (k->n_places)
+    if (k->n_places) /* pointers. NOLINTNEXTLINE(bugprone-sizeof-expression) */
         memcpy(places, k->places, k->n_places * sizeof *places);
     hk_mem_free(k->places);
     k->places = places;
@@ -605,7 +605,7 @@ static bool make_room(struct hk_kept *k)
     struct kept **items = hk_mem_zalloc(room, sizeof(struct kept *));
     if (!items)
         return false;
-    if (k->n)
+    if (k->n) /* pointers. NOLINTNEXTLINE(bugprone-sizeof-expression) */
         memcpy(items, k->items, k->n * sizeof *items);
     hk_mem_free(k->items);
     k->items = items;

@@ -541,7 +541,7 @@ static const struct {
      "destinations:\n"
      "  d:\n"
      "    http: { url: \"https://a.example/\", auth: { } }\n",
-     "3:40: http.auth of destination \"d\" needs \"basic\" or \"bearer\", for example basic: { user: relay, password: \"${BILLING_PASSWORD}\" }\n"},
+     "3:40: http.auth of destination \"d\" needs \"basic\" or \"bearer\" or \"oauth2\", for example basic: { user: relay, password: \"${BILLING_PASSWORD}\" }\n"},
     {"auth with both forms",
      "destinations:\n"
      "  d:\n"
