@@ -404,7 +404,7 @@ static const struct {
      "1:58: \"topic\" may hold letters, digits, '.', '_' and '-', and {event_type}, {message_key}, {destination}\n"},
     {"a topic of no field",
      "destinations: { d: { kafka: { brokers: \"k1:9092\", topic: \"x.{payload}\" } } }\n",
-     "1:58: \"topic\" names no field of a message: {event_type}, {message_key} and {destination} do\n"},
+     "1:58: \"topic\" may hold {event_type}, {message_key} and {destination}, and no other braces\n"},
     {"a certificate without tls",
      "destinations: { d: { kafka: { brokers: \"k1:9092\", topic: t, ca_file: ca.pem } } }\n",
      "1:70: \"ca_file\" needs \"tls: true\" beside it\n"},
