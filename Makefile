@@ -26,6 +26,7 @@ bench: all ## run the benchmarks
 	@bench/relay.py build/hikyaku
 	@bench/observe.py build/hikyaku
 	@bench/postgres.py build/hikyaku
+	@bench/brokers.py build/release/src/cli/hikyaku
 	@bench/metrics.py build/hikyaku
 	@bench/api.py build/hikyaku
 	@bench/dashboard.py build/hikyaku
