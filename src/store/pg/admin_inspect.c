@@ -163,7 +163,7 @@ static void look_at_pooler(struct look *l)
             "a pooler stands between: it works, but statements are planned anew each time and settings go with every "
             "transaction, which costs the server time; give relays a direct connection if there is one to spare");
     else
-        note(l, HK_NOTE_OK, "pooler", "no pooler: the connection is direct");
+        note(l, HK_NOTE_OK, "pooler", "no pooler noticed: the connection is direct");
 }
 
 static void look_at_server(struct look *l)
@@ -243,7 +243,7 @@ static void look_at_horizon(struct look *l)
             told++;
         }
     if (res && told == 0)
-        note(l, HK_NOTE_OK, "vacuum", "nothing blocks it for longer than %" PRId64 " minutes",
+        note(l, HK_NOTE_OK, "vacuum", "nothing has blocked it for more than %" PRId64 " minutes",
              l->limits->held_s / 60);
     PQclear(res);
 }
