@@ -116,7 +116,7 @@ static void look_at_config(struct doctor *d)
         finding(d, HK_NOTE_OK, "configuration", "%s: %zu destination%s", file, n, n == 1 ? "" : "s");
     if (d->ask->known && !d->ask->complete)
         finding(d, HK_NOTE_WARN, "secrets",
-                "some cannot be had from here (see above): nothing can be sent from here without them");
+                "this machine lacks some secrets (see above), and cannot send without them");
 }
 
 /* Each key, as it can be had from here. */
