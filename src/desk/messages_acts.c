@@ -298,7 +298,7 @@ static enum hk_code check_destinations(struct act *a, const struct hk_row *rows,
     for (size_t i = 1; i < n && a->o.kind != HK_MESSAGES_ERASE; i++) /* which erases all of a message */
         if (!hk_str_eq(rows[i].destination, rows[0].destination))
             return hk_desk_wrong(a->desk, "destination", err,
-                                 "the message goes to several destinations (%s, %s …): say which",
+                                 "the message goes to several destinations (%s, %s …): name one of them",
                                  hk_show(rows[0].destination, one), hk_show(rows[i].destination, other));
     return HK_OK;
 }
@@ -787,7 +787,7 @@ static enum hk_code check_act(struct hk_desk *desk, const void *request, struct 
     if (ask->ids.n > 0 && hk_message_words_beside_ids(&ask->words))
         return hk_err_set(
             err, HK_INVALID,
-            "ids or a filter, not both (--destination says which, when a message goes to several)");
+            "give ids or a filter, not both (--destination picks one, if a message goes to several)");
     if (ask->ids.n > 0 || ask->act != 0)
         return HK_OK;
     const struct hk_caller anybody = {.may_reveal = true}; /* who asks is not known yet */

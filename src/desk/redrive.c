@@ -74,7 +74,7 @@ static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *ca
     }
     hk_letter_filter_free(out);
     return hk_err_set(err, HK_INVALID,
-                      "only open letters (status:failed) are redriven, and none are meant; "
+                      "a redrive requeues only open letters (status:failed), and none match; "
                       "'dead restore' opens what was discarded");
 }
 

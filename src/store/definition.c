@@ -23,9 +23,8 @@ enum hk_code hk_definition_full(uint32_t max, struct hk_err *err)
 
 enum hk_code hk_definition_busy(struct hk_err *err)
 {
-    return hk_err_set(
-        err, HK_CONFLICT,
-        "messages wait for it. Without it they become dead letters: --force deletes it all the same");
+    return hk_err_set(err, HK_CONFLICT,
+                      "messages wait for it. Without it they become dead letters: --force deletes it anyway");
 }
 
 void hk_definition_names(const struct hk_str *names, size_t n, struct hk_buf *out)
