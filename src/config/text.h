@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What texts must look like: URLs, names, headers, addresses. Pure functions over slices. */
+/* Checks of texts: URLs, names, headers, addresses. Pure functions over slices. */
 #ifndef HK_CONFIG_TEXT_H
 #define HK_CONFIG_TEXT_H
 

@@ -223,7 +223,7 @@ static const struct hk_arg edit_args[] = {
      .help = "check and show the difference, change nothing"},
     {.name = "yes",
      .offset = offsetof(struct hk_dead_edit_ask, yes),
-     .help = "also when it is not JSON any more, or only its layout differs"},
+     .help = "accept a payload that is no longer JSON, or differs only in layout"},
     {.name = NULL}};
 
 const struct hk_op hk_op_dead_open = {.noun = "dead",
@@ -242,7 +242,7 @@ const struct hk_op hk_op_dead_open = {.noun = "dead",
 const struct hk_op hk_op_dead_edit = {
     .noun = "dead",
     .verb = "edit",
-    .summary = "replace the payload of one letter; it is checked, and the older one is kept",
+    .summary = "replace the payload of one dead letter, after a check; the old payload is kept",
     .route = "PUT /dead-letters/{id}/payload",
     .role = HK_ROLE_OPERATOR,
     .store = true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One dead letter, once, now, from here. That it will be sent is on disk before it is; how it went is recorded behind it. Who dies in
- * between leaves a letter whose outcome nobody knows, and only a person can decide about that. */
+/* Sends one dead letter, once, now, from this process. The intention is on disk before the send, the outcome after it. A process that
+ * dies in between leaves a letter with an unknown outcome, and only a person can decide about that. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -362,9 +362,9 @@ static const struct hk_arg send_args[] = {
 const struct hk_op hk_op_dead_send = {
     .noun = "dead",
     .verb = "send",
-    .summary = "send one letter once, now, from here, and show the answer",
+    .summary = "send one dead letter once, now, from this machine, and show the response",
     .details =
-        "Resolved when it arrives; otherwise open as before, and never tried again by itself. Exit code 0 when\n"
+        "The letter is resolved when the message arrives. Otherwise it stays open, without retries. Exit code 0 when\n"
         "it arrived.",
     .route = "POST /dead-letters/{id}/send",
     .role = HK_ROLE_OPERATOR,

@@ -532,7 +532,7 @@ static enum hk_code doctor(struct hk_desk *desk, const struct hk_caller *caller,
 HK_OP_RUN(doctor)
 
 const struct hk_op hk_op_doctor = {.noun = "doctor",
-                                   .summary = "find what is wrong with all that a relay needs",
+                                   .summary = "check everything that a relay needs",
                                    .details = "Exit code 1 when something is wrong; a warning alone is 0.",
                                    .route = "GET /doctor",
                                    .role = HK_ROLE_VIEWER,

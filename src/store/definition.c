@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all stores say when a definition is not as whoever asks thinks it is. */
+/* The errors of all stores about a definition that is not in the state that the caller expects. */
 #include "base/json.h"
 #include "store/admin.h"
 

@@ -205,7 +205,7 @@ enum hk_code hk_link_write(struct hk_link *link, const void *bytes, size_t len)
     enum hk_code rc = hk_stream_write(link->stream, bytes, len);
     if (rc != HK_OK)
         hk_link_fail(link, HK_FAULT_LOCAL, NULL,
-                     rc == HK_NOMEM ? "out of memory" : "too much is waiting to be sent");
+                     rc == HK_NOMEM ? "out of memory" : "too many bytes wait to be sent");
     return rc;
 }
 
