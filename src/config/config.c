@@ -445,6 +445,10 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
         break;
     case HK_KIND_AMQP:
         return &destination->amqp.servers;
+    case HK_KIND_NATS:
+        return &destination->nats.servers;
+    case HK_KIND_REDIS:
+        return &destination->redis.servers;
     }
     return NULL;
 }

@@ -336,7 +336,7 @@ static enum hk_code try_sink(const struct hk_kept *k, const struct kept *d,
     struct hk_sink *sink = NULL;
     const struct hk_conf_http *http = &conf->http;
     const struct hk_conf_servers *broker = hk_conf_servers(conf);
-    bool files = broker ? broker->ca_file || broker->cert_file || broker->key_file
+    bool files = broker ? broker->ca_file || broker->cert_file || broker->key_file || conf->nats.creds_file
                         : http->ca_file || http->cert_file || http->key_file;
     if (!files && !d->held)
         return HK_OK;

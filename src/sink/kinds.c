@@ -4,9 +4,9 @@
 #include "sink/kinds.h"
 
 static const struct hk_sink_kind *const kinds[HK_NKINDS] = {
-    [HK_KIND_HTTP] = &hk_sink_kind_http,
-    [HK_KIND_NULL] = &hk_sink_kind_null,
-    [HK_KIND_AMQP] = &hk_sink_kind_amqp,
+    [HK_KIND_HTTP] = &hk_sink_kind_http,   [HK_KIND_NULL] = &hk_sink_kind_null,
+    [HK_KIND_AMQP] = &hk_sink_kind_amqp,   [HK_KIND_NATS] = &hk_sink_kind_nats,
+    [HK_KIND_REDIS] = &hk_sink_kind_redis,
 };
 
 enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out, size_t *out_n,
