@@ -4,14 +4,16 @@
 
 usage: bench/api.py HIKYAKU [--rows N] [--connections N] [--idle N] [--seconds S]
 
-- A backlog is drained to nginx five times: with nobody asking, with clients that ask for lists all the time, with slow clients that
+- A backlog is drained to nginx: with nobody asking, with clients that ask for lists all the time, with slow clients that
   hold connections open, beside very many connections that send nothing, and beside as many that are opened again whenever the relay
-  cuts one. The ratios to the first are what to read. (The relay holds at most 256 connections, and cuts idle ones for others.)
+  cuts one. (The relay holds at most 256 connections, and cuts idle ones for others.)
+- Clients and attackers take CPU of the same machine. So each crowd comes twice: to another relay, which has nothing to deliver, and to
+  the relay that drains. Read the ratio of the second to the first: what the crowd costs deliveries beyond its share of the CPU.
 - Meanwhile /livez is asked ten times a second: the worst answer is told.
 - Calls a second, and their median and p99, for a few paths.
 - Beside a flood of TLS handshakes at the admin door (openssl s_time), /livez at the door for probes: the worst answer, and handshakes a second.
 Needs nginx and openssl. Everything runs on loopback, in a temporary folder, and is stopped at the end."""
-import argparse, errno, http.client, os, resource, re, select, socket, statistics, subprocess, sys, tempfile, threading, time
+import argparse, contextlib, errno, http.client, os, resource, re, select, socket, statistics, subprocess, sys, tempfile, threading, time
 
 sys.path.append(os.path.dirname(os.path.realpath(__file__)))
 from relay import Nginx, Relay, wait_port
@@ -144,9 +146,32 @@ def files_of(relay):
     return len(os.listdir(f"/proc/{relay.process.pid}/fd"))
 
 
-def print_drain(name, rate, alone, worst_ms, relay):
-    print(f"{name:23} {rate:9.0f}/s   {rate / alone:.2f}   worst /livez {worst_ms:7.1f} ms   RSS {relay.rss_mb():.0f} MiB   "
-          f"{files_of(relay)} files", flush=True)
+def print_drain(name, rates, worst_ms, relay):
+    """rates: beside the crowd at the other relay, and at this one"""
+    print(f"{name:23} elsewhere {rates[0]:7.0f}/s   here {rates[1]:7.0f}/s   {rates[1] / rates[0]:.2f}   worst /livez {worst_ms:7.1f} ms   "
+          f"RSS {relay.rss_mb():.0f} MiB   {files_of(relay)} files", flush=True)
+
+
+class Other(Relay):
+    """A relay that has nothing to deliver, in a folder of its own."""
+
+    def __init__(self, hikyaku, folder):
+        os.mkdir(folder)
+        self.port = free_port()
+        super().__init__(hikyaku, folder, f"""admin: {{ listen: "127.0.0.1:{self.port}" }}
+destinations: {{ shop: {{ "null": {{}} }} }}
+""")
+        self.start()
+        wait_port(self.port)
+
+
+def beside(crowd, ready, probe, relay, rows):
+    """(the rate of a drain, the worst answer of /livez meanwhile)"""
+    with crowd:
+        ready.wait()
+        probe.worst_ms = 0.0
+        with Background(probe, 1):
+            return drain(relay, rows), probe.worst_ms
 
 
 def measure_calls(port, path, seconds):
@@ -204,32 +229,33 @@ destinations: {{ shop: {{ http: {{ url: "http://127.0.0.1:{nginx.port}/" }}, all
 """)
         relay.start()
         wait_port(port)
+        other = Other(args.hikyaku, os.path.join(folder, "other"))
         try:
             probe = Probe(port)
             drain(relay, args.rows)  # warm
-            with Background(probe, 1):
-                alone, worst = drain(relay, args.rows), probe.worst_ms
-            print_drain("nobody asks", alone, alone, worst, relay)
-            idle, storm = Idle(port, args.idle, False), Idle(port, args.idle, True)
             now = threading.Event()
             now.set()
-            for name, crowd, ready in (("2 clients ask for lists", Background(ask_lists(port), 2), now),
-                                       (f"{args.connections} slow connections", Background(hold(port, args.connections), 1), now),
-                                       (f"{args.idle} idle connections", Background(idle, 1), idle.all_opened),
-                                       (f"{args.idle} that come again", Background(storm, 1), storm.all_opened)):
-                with crowd:
-                    ready.wait()
-                    probe.worst_ms = 0.0
-                    with Background(probe, 1):
-                        rate = drain(relay, args.rows)
-                    print_drain(name, rate, alone, probe.worst_ms, relay)
-            for name, some in (("idle", idle), ("that come again", storm)):
+            nobody = [beside(contextlib.nullcontext(), now, probe, relay, args.rows) for _ in range(2)]
+            print_drain("nobody asks", [rate for rate, _ in nobody], max(worst for _, worst in nobody), relay)
+            idle, storm = ([Idle(p, args.idle, again) for p in (other.port, port)] for again in (False, True))
+            crowds = [("2 clients ask for lists", [(Background(ask_lists(p), 2), now) for p in (other.port, port)]),
+                      (f"{args.connections} slow connections", [(Background(hold(p, args.connections), 1), now) for p in (other.port, port)]),
+                      (f"{args.idle} idle connections", [(Background(some, 1), some.all_opened) for some in idle]),
+                      (f"{args.idle} that come again", [(Background(some, 1), some.all_opened) for some in storm])]
+            for name, pair in crowds:
+                rates, worst = [], 0.0
+                for crowd, ready in pair:
+                    rate, worst = beside(crowd, ready, probe, relay, args.rows)
+                    rates.append(rate)
+                print_drain(name, rates, worst, relay)
+            for name, (_, some) in (("idle", idle), ("that come again", storm)):
                 print(f"connections {name}: {some.opened} opened, {some.cut} cut by the relay, {some.stayed} open at the end")
             for path in PATHS:
                 rate, median, p99 = measure_calls(port, path, args.seconds)
                 print(f"{path:32} {rate:7.0f} calls/s   median {median:6.2f} ms   p99 {p99:6.2f} ms")
         finally:
             relay.stop()
+            other.stop()
             nginx.stop()
     with tempfile.TemporaryDirectory() as folder:
         flood(args.hikyaku, folder, args.seconds)

@@ -631,6 +631,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
     if (!keyless && (!send || !send->failed))
         hk_checker_complain(c, "I6", "%s is to be retried, but no attempt failed",
                             hk_checker_msg_name(c, leg->msg));
+    leg->put_off |= keyless;
     bool made = !keyless && !is_given_back(c, leg, send);
     count_attempt(c, leg, made, send);
     leg->forced = false;

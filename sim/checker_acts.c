@@ -135,7 +135,7 @@ static void begin_life(struct checker *c, struct cleg *leg)
     leg->life++;
     leg->requeued_at = c->t;
     leg->attempts = leg->charged = leg->due = leg->hint_due = leg->crashes = leg->wait_ms = 0;
-    leg->ever_sent = leg->deferred = leg->forced = false;
+    leg->ever_sent = leg->put_off = leg->deferred = leg->forced = false;
 }
 
 static void edit(struct checker *c, struct cleg *leg)

@@ -91,6 +91,7 @@ struct cleg {
     size_t open_sends;
     size_t orphans; /* in its own name, not before it was routed */
     bool ever_sent; /* in this life */
+    bool put_off;   /* in this life, for want of its key */
     bool edited;    /* since it was last requeued */
     bool maybe;     /* a request under its newest name may have arrived, or arrive yet */
     bool died_unrouted;

@@ -35,12 +35,18 @@ static bool parted_by(const struct cleg *leg, int64_t t)
     return leg->parted_at && leg->parted_at <= t + REQUEUE_MS;
 }
 
+/* It waits for its next attempt, also if the one before was not made for want of a key: it is the head of its key. */
+static bool has_begun(const struct cleg *leg)
+{
+    return leg->ever_sent || leg->put_off;
+}
+
 /* A requeued message goes before those who waited behind it. */
 static bool requeued_in_the_way(const struct checker *c, const struct cleg *leg, const struct cleg *other)
 {
     const struct cmsg *mine = &c->msgs.items[leg->msg], *its = &c->msgs.items[other->msg];
     bool waited = !(other->died_unrouted && (leg->orphaned || parted_by(leg, other->requeued_at)));
-    return other->state == LEG_LIVE && earlier(its, mine) && !its->due && !mine->due && !leg->ever_sent &&
+    return other->state == LEG_LIVE && earlier(its, mine) && !its->due && !mine->due && !has_begun(leg) &&
            waited && c->dests.items[leg->dest].order == ORDER_BLOCK;
 }
 
@@ -55,7 +61,7 @@ static const char *in_the_way(const struct checker *c, const struct cleg *leg, c
         return "waits for its next attempt";
     if (is_over(c, other) || leg->life > 1)
         return NULL;
-    if (other->restored_at && (leg->ever_sent || leg->orphaned || parted_by(leg, other->restored_at)))
+    if (other->restored_at && (has_begun(leg) || leg->orphaned || parted_by(leg, other->restored_at)))
         return NULL;
     if (other->life > 1)
         return requeued_in_the_way(c, leg, other) ? "was requeued before it" : NULL;

@@ -241,7 +241,8 @@ void hk_world_config_draw(struct world *w, uint64_t seed)
     hk_world_define_draw(w, seed);
     hk_world_room_draw(w, seed);
     hk_rng_seed(&w->keyless_rng, seed, RNG_KEYLESS); /* of its own: worlds with all keys are what they were */
-    w->c.p_keyless = maybe(&w->keyless_rng, 20, 200, 20000);
+    uint32_t p_keyless = maybe(&w->keyless_rng, 20, 200, 20000);
+    w->c.p_keyless = hk_world_judges_turns(w) ? 0 : p_keyless;
     hk_world_force_draw(w, seed);
     hk_world_timeout_draw(w, seed);
     hk_world_cut(w);

@@ -196,7 +196,7 @@ static void add_reading(struct hk_canon *c, const struct hk_engine *e)
     N(c, e->reading.want_alone);
     hk_canon_deadline(c, e->reading.last_scan_ms + (int64_t)e->options.linger_ms);
     hk_canon_time(c, e->stray.due_ms);
-    N(c, e->forced.look | e->forced.left << 1 | e->reading.want_forced << 2);
+    N(c, e->forced.look | e->forced.left << 1 | e->reading.want_forced << 2 | e->forced.crowded << 3);
     hk_canon_deadline(c, e->forced.look ? e->forced.look_at_ms : INT64_MAX);
     hk_canon_due(c, e->forced.after_due_ms);
     N(c, e->forced.after_id);
@@ -445,8 +445,10 @@ static void add_checker(struct hk_canon *c, const struct mini *w)
  * Nobody shares seats there, nor forces a message, and nothing is told of time-outs.
  * Of engine_share.c nothing is hashed: the one destination of these worlds shares with nobody. */
 #define LOOKED_AT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "struct " #type " has changed")
-LOOKED_AT(hk_engine, 1152); /* its sinks always have room, so that what engine_room.c keeps stays 0 */
-LOOKED_AT(hk_slot, 912);    /* nobody names a timeout or a time to wait for, or reads why an attempt failed */
+LOOKED_AT(
+    hk_engine,
+    1160); /* its sinks always have room, so that what engine_room.c keeps stays 0; at most one name is a stray */
+LOOKED_AT(hk_slot, 912); /* nobody names a timeout or a time to wait for, or reads why an attempt failed */
 LOOKED_AT(hk_dest, 480);
 LOOKED_AT(hk_model, 672);
 LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */

@@ -369,10 +369,8 @@ MISTAKES = [
      "    if (hk_forced_at(e) > now_ms)", "    if (now_ms)"),
     ("forced-for-ever", "a message that was forced stays so", EXCHANGE,
      "    row->forced &= !retry;\n", ""),
-    ("forced-without-end", "any number of forced messages is in flight", FORCED,
-     "    return !hk_dest_rests(d) && !d->full && d->forced < MOST;", "    return !hk_dest_rests(d) && !d->full;"),
     ("forced-to-who-cannot", "a forced message goes to a destination that its relay cannot use", FORCED,
-     "    return !hk_dest_rests(d) && !d->full && d->forced < MOST;", "    return !d->full && d->forced < MOST;"),
+     "    return !hk_dest_rests(d) && !d->full && d->forced < HK_ENGINE_FORCED_MAX;", "    return !d->full && d->forced < HK_ENGINE_FORCED_MAX;"),
     ("forced-out-of-order", "a forced message goes past the order of its key", CHOOSE,
      "    if (!keys_allow(e, look, head, &t))\n        return PASSED;\n    if (t.intent != HK_TO_SEND)\n        return take_unsent(e, head, &t, look->now_ms);\n"
      "    if (head->crashes >= CRASHES_ALONE && e->load.in_flight) {\n        e->reading.want_alone = t.dest;\n        e->reading.want_forced = true;",
@@ -472,7 +470,7 @@ MISTAKES = [
      "            hk_slot_give_back(e, i, now_ms);\n            continue;\n        }\n        if (d->full || (",
      "        if (("),
     ("forced-without-room", "a forced message is claimed for a sink without room, and given back", FORCED,
-     "    return !hk_dest_rests(d) && !d->full && d->forced < MOST;", "    return !hk_dest_rests(d) && d->forced < MOST;"),
+     "    return !hk_dest_rests(d) && !d->full && d->forced < HK_ENGINE_FORCED_MAX;", "    return !hk_dest_rests(d) && d->forced < HK_ENGINE_FORCED_MAX;"),
 
     # ---- redrives
     ("canary-not-waited-for", "a redrive goes on before its canary has arrived", REDRIVE,

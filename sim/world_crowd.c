@@ -232,6 +232,16 @@ static void wrong_moments(struct world *w, struct hk_rng *rng)
                                             .by_ms = wrong_by_ms(c, rng)};
 }
 
+/* Turns are reckoned for worlds in which nothing but places is scarce and nothing fails. A relay that has no key for a message, or
+ * a sink that has no room, uses up its destination's turn for nothing. */
+bool hk_world_judges_turns(const struct world *w)
+{
+    for (size_t i = 0; i < w->c.n_dests; i++)
+        if (w->dests[i].turn_ms)
+            return true;
+    return false;
+}
+
 void hk_world_crowd_draw(struct world *w, uint64_t seed)
 {
     struct hk_rng rng;

@@ -100,7 +100,8 @@ void hk_world_timeout_draw(struct world *w, uint64_t seed)
 {
     struct hk_rng *rng = &w->timeout_rng;
     hk_rng_seed(rng, seed, RNG_TIMEOUT);
-    w->c.p_timeout = maybe(rng, 30, 2000, 40000);
+    uint32_t p_timeout = maybe(rng, 30, 2000, 40000);
+    w->c.p_timeout = hk_world_judges_turns(w) ? 0 : p_timeout; /* each that runs out is looked for again */
     w->options.timeout_ceiling_ms = hk_rng_upto(rng, 1) ? hk_rng_between(rng, 50, TIMEOUT_MAX_MS) : 0;
 }
 

@@ -339,6 +339,7 @@ void hk_world_redrive_step(struct world *w);
 
 /* world_crowd.c */
 void hk_world_crowd_draw(struct world *w, uint64_t seed);
+bool hk_world_judges_turns(const struct world *w);
 
 /* world_room.c */
 void hk_world_room_draw(struct world *w, uint64_t seed);

@@ -15,9 +15,8 @@ void hk_world_room_draw(struct world *w, uint64_t seed)
     hk_rng_seed(rng, seed, RNG_ROOM);
     if (hk_rng_upto(rng, 3) != 0)
         return; /* worlds without these are what they were */
-    for (size_t i = 0; i < w->c.n_dests; i++)
-        if (w->dests[i].turn_ms)
-            return; /* its turn is reckoned without any of this */
+    if (hk_world_judges_turns(w))
+        return;
     for (size_t i = 0; i < w->c.n_dests; i++) {
         struct dest *d = &w->dests[i];
         if (hk_rng_upto(rng, 1))

@@ -65,7 +65,7 @@ export function ActDialog({ act, which, example, onClose, onDone }) {
     ${done ? html`<${Ended} act=${act} result=${done} onClose=${onClose} onDone=${onDone} />` : job ? html`<${JobProgress} id=${job} onEnd=${finish} />
       <div class="acts"><button type="button" onClick=${onClose}>${t('dialog.leave')}</button></div>` : html`<form onSubmit=${run}>
       <p>${act.words}</p>
-      ${plan && html`<p><strong>${t('act.count', { n: count })}</strong>${plan.may_have_arrived ? html` <${Chip} state="warning" text=${t('act.maybe', { n: plan.may_have_arrived })} />` : null}</p>
+      ${plan && html`<p><strong>${t(act.path.startsWith('/messages') ? 'audit.n_messages' : 'audit.n_letters', { n: count })}</strong>${plan.may_have_arrived ? html` <${Chip} state="warning" text=${t('act.maybe', { n: plan.may_have_arrived })} />` : null}</p>
         ${(example || letterExample(plan)) && html`<p class="hint">${t('act.example')} <span class="id">${example || letterExample(plan)}</span></p>`}`}
       ${!plan && !problem && html`<p class="soft">${t('act.counting')}</p>`}
       <${Reason} value=${reason} onInput=${setReason} id="act-reason" />

@@ -6,12 +6,16 @@ import { theme } from './theme.js';
 import { useShared } from './store.js';
 
 const HEIGHT = 190;
+const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 345600, 604800, 1209600, 2592000];
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// So few points that a line hardly shows them.
+const few = (values) => values.filter((v) => v !== null && v !== undefined).length < 5;
 
 function tickText(seconds, spanS) {
   const date = new Date(seconds * 1000);
   /** @type {Intl.DateTimeFormatOptions} */
-  const how = spanS > 2 * 86400 ? { month: 'numeric', day: 'numeric' } : { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+  const how = spanS > 2 * 86400 ? { month: 'short', day: 'numeric' } : { hour: '2-digit', minute: '2-digit', second: spanS < 600 ? '2-digit' : undefined, hourCycle: 'h23' };
   return new Intl.DateTimeFormat(lang(), how).format(date);
 }
 
@@ -21,10 +25,10 @@ function optionsOf(series, unit, width) {
   return {
     width, height: HEIGHT, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_u, _lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] } },
-    axes: [{ ...axis, space: 70, values: (_u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
+    axes: [{ ...axis, size: 34, space: 70, incrs: STEPS_S, values: (_u, at) => at.map((s) => tickText(s, at[at.length - 1] - at[0])) },
       { ...axis, size: 66, values: (_u, at) => at.map((v) => num(v, 2) + (unit ? ' ' + unit : '')) }],
     series: [{ label: t('chart.time'), value: (_u, s) => (s ? clock(s * 1000) : '–') },
-      ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: false }, spanGaps: false,
+      ...series.map((s) => ({ label: s.name, stroke: colour(s.colour), width: 2, dash: s.dash, points: { show: (u, i) => few(u.data[i]) }, spanGaps: false,
         fill: s.fill ? colour(s.colour) + '22' : undefined, value: (_u, v) => (v === null || v === undefined ? '–' : num(v, 1) + (unit ? ' ' + unit : '')) }))],
   };
 }
@@ -58,13 +62,12 @@ function AsTable({ title, times, series, unit }) {
       : html`<tr><td colspan=${series.length + 1}>${t('chart.nothing')}</td></tr>`}</tbody></table></div></details>`;
 }
 
-// Counts by name, longest first; a table by itself, with bars in it.
-export function Bars({ rows, second = false, linkOf }) {
+// Counts by name: a table with the bars in it. `show` writes a value where it is no count.
+export function Bars({ title, rows, what, second = false, linkOf, show = num }) {
   const most = Math.max(1, ...rows.map((r) => r.n));
-  return html`<div class="bars" role="list">${rows.map((r) => html`<div class="bar" role="listitem">
-    <span class="name" title=${r.name}>${linkOf ? html`<a href=${linkOf(r)}>${r.name}</a>` : r.name}</span>
-    <span class="track" aria-hidden="true"><span class=${'fill' + (second ? ' two' : '')} style=${{ width: `${(r.n / most) * 100}%` }}></span></span>
-    <span class="n">${num(r.n)}</span></div>`)}</div>`;
+  return html`<div class="scroll" tabindex="0"><table class="bars"><caption class="sr">${title}</caption><thead class="sr"><tr><th scope="col">${title}</th><th scope="col">${what || t('col.letters')}</th><td></td></tr></thead>
+    <tbody>${rows.map((r) => html`<tr><th scope="row" title=${r.name}>${linkOf ? html`<a href=${linkOf(r)}>${r.name}</a>` : r.name}</th><td class="n">${show(r.n)}</td>
+      <td class="track" aria-hidden="true"><span class=${'fill' + (second ? ' two' : '')} style=${{ width: `${(r.n / most) * 100}%` }}></span></td></tr>`)}</tbody></table></div>`;
 }
 
 // One value an hour as a small line; the figures stand in the table of HourTable.

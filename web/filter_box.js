@@ -2,13 +2,15 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { get } from './api.js';
 import { t } from './i18n.js';
+import { shared } from './store.js';
 
-const LETTER_TERMS = ['destination', 'type', 'reason', 'class', 'fault', 'group', 'status', 'id', 'correlation', 'key', 'older', 'newer', 'since', 'before', 'redrive', 'payload.', 'text'];
-const MESSAGE_TERMS = ['destination', 'type', 'status', 'key', 'correlation', 'older', 'newer', 'since', 'before', 'payload.', 'text'];
-const AGES = ['5m', '1h', '6h', '24h', '7d'];
+const LETTER_TERMS = ['destination', 'type', 'reason', 'class', 'fault', 'group', 'status', 'id', 'correlation', 'key', 'age', 'older', 'newer', 'since', 'before', 'redrive', 'payload.', 'text'];
+const MESSAGE_TERMS = ['destination', 'type', 'status', 'key', 'correlation', 'age', 'older', 'newer', 'since', 'before', 'payload.', 'text'];
+const AGES = ['5m', '1h', '6h', '24h', '7d'], SIGNED = ['>', '<'].flatMap((sign) => AGES.map((age) => sign + age));
+const SHORT = { dest: 'destination' };
 const VALUES = {
-  letters: { status: ['failed', 'retrying', 'resolved', 'discarded', 'any'], class: ['transient', 'rate_limit', 'auth', 'permanent', 'unknown'], fault: ['destination', 'pipeline'], older: AGES, newer: AGES },
-  messages: { status: ['pending', 'processing', 'retrying', 'sent', 'dead', 'cancelled', 'any'], older: AGES, newer: AGES },
+  letters: { status: ['failed', 'retrying', 'resolved', 'discarded', 'any'], class: ['transient', 'rate_limit', 'auth', 'permanent', 'unknown'], fault: ['destination', 'pipeline'], age: SIGNED, older: AGES, newer: AGES },
+  messages: { status: ['pending', 'processing', 'retrying', 'sent', 'dead', 'cancelled', 'any'], age: SIGNED, older: AGES, newer: AGES },
 };
 
 let names = null; // destinations and reasons, asked for once
@@ -22,13 +24,18 @@ async function loadNames() {
 
 const quoted = (value) => (/[\s"]/.test(value) ? '"' + value.replace(/["\\]/g, '\\$&') + '"' : value);
 
+// Values of the rows that the screen shows: what somebody looks for is often in sight.
+export const rowsInSight = shared([]);
+const FIELDS = { type: 'event_type', key: 'message_key', correlation: 'correlation_id', id: 'message_id', group: 'group' };
+const inSight = (term) => (FIELDS[term] ? [...new Set(rowsInSight.get().map((row) => row[FIELDS[term]]).filter(Boolean))].sort() : []);
+
 // What the word before the cursor may become: [{text, hint}]
 function suggest(kind, text, cursor) {
   const word = text.slice(0, cursor).match(/\S*$/)[0], colon = word.indexOf(':');
   if (colon < 0) return (kind === 'letters' ? LETTER_TERMS : MESSAGE_TERMS).filter((term) => term.startsWith(word.toLowerCase()))
     .map((term) => ({ text: term.endsWith('.') ? term : term + ':', hint: t('filter.' + term.replace('.', '')), word }));
   const term = word.slice(0, colon), start = word.slice(colon + 1).toLowerCase();
-  const values = VALUES[kind][term] || (names && names[term]) || [];
+  const values = VALUES[kind][term] || (names && names[SHORT[term] || term]) || inSight(term);
   return values.filter((v) => v.toLowerCase().startsWith(start) && v.toLowerCase() !== start).slice(0, 12).map((v) => ({ text: `${term}:${quoted(v)} `, hint: '', word }));
 }
 

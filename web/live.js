@@ -61,19 +61,20 @@ export function onEvents(types, act) {
 const GATHER_MS = 400;  // many events are one reload
 const REST = 4;         // after a question that took long the page rests four times as long: what many ask of a large store stays bounded
 const POLL_MS = 10000;  // without events
+const QUIET_MS = 30000; // with them: a count that went up and came back is no event
 
 // Loads with `load(signal)`, again when an event of `types` comes, and by time where there is no stream. {data, problem, loading, reload}
-// `every`: ask again after so many ms in any case.
+// `every`: ask again after so many ms in any case. `types` null: load once, for what must not be asked twice.
 export function useLive(load, inputs, types = [], every = 0) {
   const [state, set] = useState({ data: null, problem: null, loading: true });
   const [round, setRound] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
-    let waiting = 0, tookMs = 0, running = false, wanted = false, ended = false;
+    let waiting = 0, tookMs = 0, askedAt = 0, running = false, wanted = false, ended = false;
     const run = async () => {
       if (running) { wanted = true; return; }
       running = true;
-      const began = performance.now();
+      const began = askedAt = performance.now();
       try {
         const data = await load(abort.signal);
         if (!ended) set({ data, problem: null, loading: false });
@@ -87,8 +88,9 @@ export function useLive(load, inputs, types = [], every = 0) {
     const soon = () => { clearTimeout(waiting); waiting = setTimeout(run, Math.max(GATHER_MS, REST * tookMs)); };
     set((was) => ({ ...was, loading: true, problem: null }));
     run();
+    if (!types) return () => { ended = true; abort.abort(); };
     const off = onEvents(types, soon);
-    const poll = setInterval(() => { if (every || connection.get() !== 'live' || types.length === 0) run(); }, every || POLL_MS);
+    const poll = setInterval(() => { if (every || connection.get() !== 'live' || types.length === 0 || performance.now() - askedAt > QUIET_MS) run(); }, every || POLL_MS);
     return () => { ended = true; abort.abort(); off(); clearTimeout(waiting); clearInterval(poll); };
   }, [...inputs, round]);
   return { ...state, reload: () => setRound((n) => n + 1) };

@@ -14,6 +14,7 @@ import { Letter } from './screens/letter.js';
 import { Fix } from './screens/fix.js';
 import { Messages } from './screens/messages.js';
 import { Message } from './screens/message.js';
+import { Job } from './screens/job.js';
 import { Redrives } from './screens/redrives.js';
 import { Redrive, StartRedrive } from './screens/redrive.js';
 import { Destinations } from './screens/destinations.js';
@@ -24,15 +25,16 @@ import { Relays } from './screens/relays.js';
 import { Settings } from './screens/settings.js';
 
 function Screen({ parts, query }) {
-  const [name, id] = parts;
+  const [name, id, more] = parts;
   switch (name) {
-    case undefined: return html`<${Overview} />`;
+    case undefined: return html`<${Overview} query=${query} />`;
     case 'dead':
       if (id === 'fix') return html`<${Fix} query=${query} />`;
       return id ? html`<${Letter} id=${id} query=${query} key=${id} />` : html`<${Dead} query=${query} />`;
     case 'messages': return id ? html`<${Message} id=${id} key=${id} />` : html`<${Messages} query=${query} />`;
     case 'redrives':
       if (id === 'new') return html`<${StartRedrive} query=${query} />`;
+      if (id === 'job' && more) return html`<${Job} id=${more} key=${more} />`;
       return id ? html`<${Redrive} id=${id} key=${id} />` : html`<${Redrives} />`;
     case 'destinations': return html`<${Destinations} query=${query} />`;
     case 'policies': return html`<${Policies} name=${id} query=${query} />`;

@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from './dom.js';
 import { ago, clock, known, num, t, utc } from './i18n.js';
 import { may, me } from './api.js';
 import { useShared } from './store.js';
+import { useWindow } from './window.js';
 
 // ---- time and numbers ----
 
@@ -80,8 +81,9 @@ function copyOldWay(text) {
 // ---- layout ----
 
 export const Head = ({ title, sub, children }) => html`<div class="head"><div><h1>${title}</h1>${sub && html`<p>${sub}</p>`}</div><div class="acts">${children}</div></div>`;
-export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter((r) => r && r[1] !== null && r[1] !== undefined && r[1] !== '')
-  .map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+// `many`: in as many columns as there is room for.
+export const Facts = ({ rows, many }) => html`<dl class=${many ? 'facts many' : 'facts'}>${rows.filter((r) => r && r[1] !== null && r[1] !== undefined && r[1] !== '' && r[1] !== false)
+  .map(([name, value]) => (many ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : html`<dt>${name}</dt><dd>${value}</dd>`))}</dl>`;
 
 // Text of a payload, an answer or a header: shown as it is, never as markup.
 export function Text({ text, cut, label }) {
@@ -124,14 +126,17 @@ export function Diff({ text }) {
   return html`<pre class="diff" tabindex="0" aria-label=${t('diff.label')}>${text.replace(/\n$/, '').split('\n').map((line) => html`<span class=${kind(line)}>${line || ' '}</span>`)}</pre>`;
 }
 
-// A table that becomes a list on a phone. columns: [{name, cell(row), n?, wide?}]
-export function Table({ caption, columns, rows, keyOf, onOpen, at }) {
-  return html`<div class="scroll" tabindex="0"><table class="stack">
+// A table that becomes a list on a phone; of a long one only the rows in sight are drawn. columns: [{name, cell(row),
+// n?, wide?, names?, tight?, extra?}]; `extra` ones are left out on a phone, and a `narrow` table stays a table there.
+export function Table({ caption, columns, rows, keyOf, onOpen, at, narrow }) {
+  const body = useRef(null), { whole, from, to, above, below } = useWindow(body, rows.length, at);
+  const blank = (px) => px > 0 && html`<tr class="blank" aria-hidden="true"><td colspan=${columns.length} style=${{ height: px + 'px' }}></td></tr>`;
+  return html`<div class="scroll" tabindex="0"><table class=${narrow ? '' : 'stack'} aria-rowcount=${whole ? undefined : rows.length + 1}>
     ${caption && html`<caption>${caption}</caption>`}
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.n ? 'n' : ''}>${c.name}</th>`)}</tr></thead>
-    <tbody>${rows.map((row, i) => html`<tr key=${keyOf ? keyOf(row) : i} class=${(onOpen ? 'link ' : '') + (at === i ? 'at' : '')}
+    <tbody ref=${body}>${blank(above)}${rows.slice(from, to).map((row, k) => { const i = from + k; return html`<tr key=${keyOf ? keyOf(row) : i} aria-rowindex=${whole ? undefined : i + 2} class=${(onOpen ? 'link ' : '') + (at === i ? 'at' : '')}
         onClick=${onOpen && ((event) => { if (!event.target.closest('a,button,input,label')) onOpen(row, i); })}>
-      ${columns.map((c) => html`<td class=${(c.n ? 'n ' : '') + (c.wide ? 'wide ' : '') + (c.tight ? 'tight' : '')} data-label=${c.plain ? '' : c.name}>${c.cell(row)}</td>`)}</tr>`)}</tbody>
+      ${columns.map((c) => html`<td class=${(c.n ? 'n ' : '') + (c.wide ? 'wide ' : '') + (c.names ? 'names ' : '') + (c.tight ? 'tight ' : '') + (c.extra ? 'extra' : '')} data-label=${c.plain ? '' : c.name}><div>${c.cell(row)}</div></td>`)}</tr>`; })}${blank(below)}</tbody>
   </table></div>`;
 }
 

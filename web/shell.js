@@ -3,6 +3,7 @@ import { html, useEffect, useState } from './dom.js';
 import { getTogether, logOut, me, reachable } from './api.js';
 import { connection, useLive } from './live.js';
 import { lang, language, num, t } from './i18n.js';
+import { noteStatus } from './recent.js';
 import { link, place } from './router.js';
 import { useShared } from './store.js';
 import { Help, useKeys } from './keys.js';
@@ -14,8 +15,10 @@ const PLACES = ['overview', 'dead', 'messages', 'redrives', 'destinations', 'pol
 function Navigation({ here }) {
   const { data } = useLive(async () => {
     const [status, alerts] = await Promise.all([getTogether('/status'), getTogether('/alerts')]);
+    noteStatus(status);
     return { dead: status.dead?.n, alerts: alerts.items.filter((a) => a.status === 'firing').length };
   }, [], ['state', 'alert']);
+  useEffect(() => document.querySelector('.side nav a[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' }), [here]); // on a phone they are wider than the screen
   const count = { dead: data?.dead, alerts: data?.alerts };
   return html`<nav aria-label=${t('nav.label')}>${PLACES.map((name) => html`<a href=${link(name === 'overview' ? [] : [name])} aria-current=${here === name ? 'page' : undefined}>
     <span>${t('nav.' + name)}</span>${count[name] > 0 && html`<span class="count" aria-label=${t('nav.count', { n: count[name] })}>${num(count[name])}</span>`}</a>`)}</nav>`;

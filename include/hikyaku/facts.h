@@ -49,6 +49,9 @@ enum hk_fault {
     HK_FAULT_BROKER_AUTH,         /* broker: not allowed */
     HK_FAULT_BROKER_REFUSED, /* broker: it will never accept this message (too large, no such topic …) */
     HK_FAULT_BROKER_UNKNOWN, /* broker: an error that no rule covers */
+    HK_FAULT_PROXY,      /* the proxy on the way is out of reach, or failed: the destination said nothing */
+    HK_FAULT_PROXY_AUTH, /* the proxy wants other credentials than ours */
+    HK_FAULT_PROXY_REFUSED, /* the proxy does not let us to this target */
     HK_NFAULTS
 };
 

@@ -7,6 +7,7 @@
 #include "admin/api_impl.h"
 #include "admin/auth.h"
 #include "admin/problem.h"
+#include "admin/route.h"
 #include "admin/tasks/tasks.h"
 #include "base/json.h"
 #include "base/parse.h"
@@ -16,6 +17,7 @@
 #include "desk/enqueue.h"
 #include "desk/forms.h"
 #include "desk/job.h"
+#include "desk/whoami.h"
 
 /* ---- which row ---- */
 
@@ -190,6 +192,19 @@ void hk_api_refuse_caller(struct hk_api_reply *out, const char *path, const stru
         out->retry_after_s = (unsigned)((who->retry_after_ms + 999) / 1000);
 }
 
+void hk_api_refuse_at(struct hk_admin_reply *out, const char *path, unsigned status, const char *detail)
+{
+    struct hk_api_reply reply = {.status = status, .body = out->body};
+    if (!hk_tasks_owns(path)) {
+        hk_admin_problem(out, status, detail);
+        return;
+    }
+    hk_tasks_refuse(&reply, status, detail);
+    out->status = reply.status;
+    out->content_type = reply.content_type;
+    out->body = reply.body;
+}
+
 /* ---- reading ---- */
 
 static bool is_json(const char *content_type)
@@ -336,12 +351,23 @@ static void answer_row(struct hk_api *api)
         ask_desk(api);
 }
 
+static void deny(struct hk_api *api)
+{
+    char detail[160];
+    const char *verb = api->op->verb;
+    (void)snprintf(detail, sizeof detail,
+                   "'%s%s%s' needs the role %s, and you have the role %s: use another token", api->op->noun,
+                   verb ? " " : "", verb ? verb : "", hk_role_name(api->op->role),
+                   hk_role_name(api->request->role));
+    fail_simply(api, 403, "DENIED", detail);
+}
+
 static void answer_api(struct hk_api *api)
 {
     api->path = below_prefix(api->request->path);
     api->op = api->path.ptr ? hk_api_find(api->request->method, api->path, api->out->allow) : NULL;
     if (api->op && api->request->role < api->op->role)
-        fail_simply(api, 403, "DENIED", "your role does not allow this");
+        deny(api);
     else if (api->op)
         hk_api_answer_once(api, answer_row);
     else if (api->out->allow[0])

@@ -65,6 +65,9 @@ void hk_api_answer(struct hk_desk *desk, const struct hk_api_request *request, s
 /* What somebody is answered who is not let in; `body` must be made. */
 struct hk_auth_answer;
 void hk_api_refuse_caller(struct hk_api_reply *out, const char *path, const struct hk_auth_answer *who);
+/* Any other refusal before a request is read; `out` is initialized. */
+struct hk_admin_reply;
+void hk_api_refuse_at(struct hk_admin_reply *out, const char *path, unsigned status, const char *detail);
 
 /* How many bytes of body a request may have: 0 = none. Asked when only its head is there. */
 size_t hk_api_body_max(const char *method, const char *path);

@@ -115,14 +115,18 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
 }
 
 /* And the connection ends: what follows is not what the client thinks. */
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *detail)
+static enum MHD_Result refuse(const struct listener *l, struct MHD_Connection *connection,
+                              const struct hk_admin_exchange *x, unsigned status, const char *detail)
 {
     struct hk_admin_reply reply;
     hk_admin_reply_init(&reply, status);
-    hk_admin_problem(&reply, status, detail);
+    if (l->service.refuse)
+        l->service.refuse(l->service.arg, x->ask.path, status, detail, &reply);
+    else
+        hk_admin_problem(&reply, status, detail);
     if (status == 503)
         (void)hk_admin_reply_header(&reply, "Retry-After", (struct hk_str){"1", 1});
-    enum MHD_Result rc = queue(connection, status, response_of(&reply, true));
+    enum MHD_Result rc = queue(connection, reply.status, response_of(&reply, true));
     hk_buf_fini(&reply.body);
     return rc;
 }
@@ -358,11 +362,11 @@ static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *co
         return MHD_NO;
     const char *why = hk_head_check(&n.head, version, &body);
     if (why)
-        return refuse(connection, 400, why);
+        return refuse(l, connection, x, 400, why);
     x->takes_gzip = hk_head_takes_gzip(n.head.encodings);
     unsigned status = let_in(l, x, &n.head, &why);
     if (status)
-        return refuse(connection, status, why);
+        return refuse(l, connection, x, status, why);
     if (!is_for_service(l, x))
         return body.present ? answer(l, connection, x, true) : MHD_YES;
     if (!body.present)
@@ -372,11 +376,11 @@ static enum MHD_Result begin(const struct listener *l, struct MHD_Connection *co
     x->body_max = l->service.body_max(l->service.arg, x->ask.method, x->ask.path);
     hk_buf_init(&x->body, x->body_max);
     if (x->body_max == 0)
-        return refuse(connection, 413, "a request without a body is expected");
+        return refuse(l, connection, x, 413, "a request without a body is expected");
     if (body.length != HK_HEAD_LENGTH_NONE && body.length > x->body_max)
-        return refuse(connection, 413, "the body is too long");
+        return refuse(l, connection, x, 413, "the body is too long");
     if (body.length != HK_HEAD_LENGTH_NONE && !hk_hub_has_room(hub, body.length))
-        return refuse(connection, 503, "too many bodies at a time");
+        return refuse(l, connection, x, 503, "too many bodies at a time");
     return MHD_YES;
 }
 
@@ -407,7 +411,7 @@ static enum MHD_Result hand_out(const struct listener *l, struct client *c, stru
 {
     enum MHD_Result refused = MHD_NO;
     if (l->server->ending)
-        return refuse(c->connection, 503, "the relay is shutting down");
+        return refuse(l, c->connection, x, 503, "the relay is shutting down");
     if (is_preflight(x))
         return answer_preflight(c->connection, x);
     if (turn_away(l, c->connection, x, false, &refused))
@@ -453,7 +457,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     if (x->handed)
         return go_on(c, x, hk_exchange_state(x));
     if (x->refusal)
-        return refuse(connection, x->refusal,
+        return refuse(l, connection, x, x->refusal,
                       x->refusal == 413 ? "the body is too long" : "too many bodies at a time");
     return is_for_service(l, x) ? hand_out(l, c, x) : answer(l, connection, x, false);
 }

@@ -41,6 +41,10 @@ struct hk_admin_service {
     /* May this caller ask at all? Asked before the body is read, and again before `handle`. False: the server sends `out`, which has been
      * initialized, and reads no body. NULL: everybody may. */
     bool (*admit)(void *arg, const struct hk_admin_exchange *exchange, struct hk_admin_reply *out);
+    /* Fills `out`, which has been initialized, with a refusal that the server makes itself (400, 413, 421, 503 …), as clients of this path
+     * read errors. NULL: hk_admin_problem. */
+    void (*refuse)(void *arg, const char *path, unsigned status, const char *detail,
+                   struct hk_admin_reply *out);
     /* A whole request. Owns `exchange` from now on and gives it back exactly once, here or later, from any thread. */
     void (*handle)(void *arg, struct hk_admin_exchange *exchange);
     void *arg; /* outlives the server */

@@ -118,6 +118,7 @@ enum hk_code hk_channel_post(struct hk_channel_call *call, const char *url, stru
                                          .ca_file = call->channel->ca_file,
                                          .allow = call->channel->allow,
                                          .n_allow = call->channel->n_allow,
+                                         .proxy = call->channel->proxy,
                                          .abandoned = call->channel->abandoned};
     return post(call, &request, text, err);
 }

@@ -49,13 +49,18 @@ static void copy_email(struct hk_copier *c, const struct hk_conf_email *email, s
     out->ca_file = hk_copier_text(c, email->ca_file);
 }
 
-static void copy_channel(struct hk_copier *c, const struct hk_conf_channel *conf, struct hk_channel *out)
+static void copy_channel(struct hk_copier *c, const struct hk_conf_channel *conf,
+                         const struct hk_proxy *proxy, struct hk_channel *out)
 {
     out->name = hk_copier_text(c, conf->name);
     out->kind = (enum hk_channel_kind)conf->kind;
     out->timeout_ms = conf->timeout_ms;
     out->allow = copy_ranges(c, &conf->allow);
     out->n_allow = conf->allow.n;
+    if (proxy) {
+        out->proxy = hk_proxy_copy(proxy, c->arena);
+        c->failed = c->failed || !out->proxy;
+    }
     switch (conf->kind) {
     case HK_CONF_SLACK:
         out->url = hk_copier_text(c, conf->slack.url);
@@ -84,7 +89,7 @@ enum hk_code hk_channel_of_conf(const struct hk_config *config, const struct hk_
 {
     struct hk_copier c = {.arena = arena};
     struct hk_channel channel = {.language = hk_conf_language(config, conf)};
-    copy_channel(&c, conf, &channel);
+    copy_channel(&c, conf, hk_config_proxy_of(config, conf->proxy), &channel);
     if (c.failed)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     *out = channel;

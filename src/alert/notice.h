@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/cidr.h"
+#include "base/proxy.h"
 #include "core/alert.h" /* severities, kinds of notices and alerts, languages */
 
 /* Another alert of the same story (core/alert_story.c). */
@@ -77,7 +78,8 @@ struct hk_channel {
     const char *ca_file;         /* NULL = the system's */
     const struct hk_cidr *allow; /* address ranges that the guard lets through (webhook, slack, pagerduty) */
     size_t n_allow;
-    const char *const *argv; /* exec: program and arguments, no shell; the notice as JSON on stdin */
+    const struct hk_proxy *proxy; /* NULL = none (webhook, slack, pagerduty) */
+    const char *const *argv;      /* exec: program and arguments, no shell; the notice as JSON on stdin */
     size_t n_argv;
     /* NULL, or becomes true from another thread: what is under way is abandoned within about a second. */
     const atomic_bool *abandoned;

@@ -7,6 +7,8 @@
 
 #include "alert/notice.h"
 #include "base/cidr.h"
+#include "base/proxy.h"
+#include "loop/loop.h"
 
 /* Overwrites every occurrence of a secret with stars, also one that is cut off at the end. */
 void hk_send_hide(char *text, size_t len, struct hk_str secret);
@@ -23,6 +25,7 @@ struct hk_send_http {
     const char *ca_file;
     const struct hk_cidr *allow; /* addresses outside of the public internet that may be used */
     size_t n_allow;
+    const struct hk_proxy *proxy; /* NULL: directly */
     const atomic_bool *abandoned; /* as in struct hk_channel; so below */
 };
 
@@ -37,6 +40,21 @@ struct hk_send_answer {
  * Redirects are answers like any other. */
 enum hk_code hk_send_http(const struct hk_send_http *request, struct hk_send_answer *out,
                           struct hk_err *err) HK_MUSTCHECK;
+
+struct hk_resolve {
+    const char *host;
+    uint64_t timeout_ms;
+    const atomic_bool *abandoned;
+};
+
+struct hk_resolved {
+    struct hk_ip ips[HK_LOOKUP_MAX];
+    size_t n;
+};
+
+/* The addresses of a name, or of an address. HK_UNAVAILABLE, HK_TIMEOUT, HK_CANCELLED, HK_NOMEM. */
+enum hk_code hk_send_resolve(const struct hk_resolve *ask, struct hk_resolved *out,
+                             struct hk_err *err) HK_MUSTCHECK;
 
 struct hk_send_mail {
     const char *url;             /* smtp:// or smtps:// */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request or one mail by libcurl's easy interface. Each has a handle of its own, and so a connection of its own: alerts
  * are rare, and nothing of one channel can be used by another. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,9 +9,11 @@
 #include <hikyaku/policy.h>
 
 #include "alert/send.h"
+#include "base/proxy_curl.h"
 #include "base/show.h"
 #include "base/socket.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "exec/clock.h"
 #include "loop/loop.h"
 #include "sink/http/response.h"
@@ -25,6 +28,9 @@ struct transfer {
     struct hk_response response;
     const struct hk_cidr *allow;
     size_t n_allow;
+    const struct hk_proxy *proxy; /* that it goes by */
+    char aim[HK_IP_TEXT_MAX + 8]; /* what the proxy is asked for */
+    struct curl_slist aim_line;
     bool guarded, blocked, tried; /* some address was refused; some was not */
     struct hk_ip refused;
     struct hk_str upload; /* what is left of a mail */
@@ -43,7 +49,7 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     struct transfer *t = arg;
     struct hk_address at;
     if (!hk_address_of(&address->addr, address->addrlen, &at) ||
-        (t->guarded && !hk_ip_allowed(&at.ip, t->allow, t->n_allow))) {
+        (t->guarded && !t->proxy && !hk_ip_allowed(&at.ip, t->allow, t->n_allow))) {
         t->blocked = true;
         t->refused = at.ip;
         return CURL_SOCKET_BAD;
@@ -133,8 +139,7 @@ static bool set_common(struct transfer *t, const char *url, const char *protocol
     }
     bool ok = curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK &&
               curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, protocols) == CURLE_OK &&
-              curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK && /* whatever the environment says */
-              curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK;
+              hk_proxy_curl_set(easy, t->proxy);
     if (ca_file) /* this one alone: not the system's directory beside it */
         ok = ok && curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file) == CURLE_OK &&
              curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
@@ -234,6 +239,57 @@ static bool set_mail(struct transfer *t, const struct hk_send_mail *m)
     return ok;
 }
 
+/* ---- proxies ---- */
+
+static enum hk_code say_blocked(const struct transfer *t, struct hk_err *err)
+{
+    char text[HK_IP_TEXT_MAX];
+    (void)hk_ip_format(&t->refused, text);
+    const char *what = hk_ip_special(&t->refused);
+    return hk_err_set(err, HK_INVALID, "blocked: %s is a %s address; `allow` lists the exceptions", text,
+                      what ? what : "forbidden");
+}
+
+/* The proxy is asked for an address that the guard has seen, as the HTTP sink does it (sink/http/through.c). */
+static enum hk_code aim(struct transfer *t, const struct hk_send_http *r, struct hk_err *err)
+{
+    char text[HK_IP_TEXT_MAX], host[256];
+    struct hk_resolved found = {.n = 0};
+    const struct hk_resolve ask = {
+        .host = host, .timeout_ms = (uint64_t)timeout_of(r->timeout_ms), .abandoned = r->abandoned};
+    size_t i = 0;
+    if (!hk_str_copy(host, sizeof host, hk_url_host(hk_str_of(r->url))) || !host[0])
+        return hk_err_set(err, HK_INVALID, "the url's host cannot be used behind a proxy");
+    if (r->proxy->resolves && !hk_ip_parse(hk_str_of(host), &found.ips[0]) &&
+        !hk_str_eqi(hk_str_of(host), hk_str_of("localhost")))
+        return HK_OK; /* the proxy's to judge */
+    enum hk_code rc = hk_send_resolve(&ask, &found, err);
+    if (rc != HK_OK)
+        return rc;
+    while (i < found.n && !hk_ip_allowed(&found.ips[i], r->allow, r->n_allow))
+        i++;
+    t->refused = found.ips[0];
+    if (i == found.n)
+        return say_blocked(t, err);
+    (void)hk_ip_format(&found.ips[i], text);
+    (void)snprintf(t->aim, sizeof t->aim, found.ips[i].v6 ? "::[%s]:" : "::%s:", text);
+    t->aim_line = (struct curl_slist){t->aim, NULL};
+    curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, &t->aim_line);
+    return HK_OK;
+}
+
+/* What the proxy said is not the receiver's word: a notice may be tried again. */
+static enum hk_code say_proxy(const struct transfer *t, CURLcode code, struct hk_err *err)
+{
+    long status = 0;
+    (void)curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    if (status == 407 || status == 401)
+        return hk_err_set(err, HK_UNAVAILABLE, "proxy %.64s does not take our credentials (HTTP %ld)",
+                          t->proxy->name, status);
+    return hk_err_set(err, HK_UNAVAILABLE, "by proxy %.64s: %s", t->proxy->name,
+                      t->curl_error[0] ? t->curl_error : curl_easy_strerror(code));
+}
+
 /* ---- what became of it ---- */
 
 static enum hk_code code_of(CURLcode code)
@@ -253,15 +309,6 @@ static enum hk_code code_of(CURLcode code)
     default:
         return HK_UNAVAILABLE;
     }
-}
-
-static enum hk_code say_blocked(const struct transfer *t, struct hk_err *err)
-{
-    char text[HK_IP_TEXT_MAX];
-    (void)hk_ip_format(&t->refused, text);
-    const char *what = hk_ip_special(&t->refused);
-    return hk_err_set(err, HK_INVALID, "blocked: %s is a %s address; `allow` lists the exceptions", text,
-                      what ? what : "forbidden");
 }
 
 static enum hk_code say_failed(const struct transfer *t, CURLcode code, struct hk_err *err)
@@ -320,12 +367,18 @@ enum hk_code hk_send_http(const struct hk_send_http *request, struct hk_send_ans
     struct transfer t;
     enum hk_code rc = begin(&t, err);
     t.abandoned = request->abandoned;
+    if (hk_proxy_is_for(request->proxy, hk_url_host(hk_str_of(request->url))))
+        t.proxy = request->proxy;
     if (rc == HK_OK && !set_http(&t, request))
         rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the request");
+    if (rc == HK_OK && t.proxy)
+        rc = aim(&t, request, err);
     if (rc == HK_OK) {
         CURLcode code = curl_easy_perform(t.easy);
         if (t.response.final) /* an answer outranks whatever came after it */
             take_answer(&t, code, out);
+        else if (t.proxy && code != CURLE_ABORTED_BY_CALLBACK && code != CURLE_OPERATION_TIMEDOUT)
+            rc = say_proxy(&t, code, err);
         else
             rc = say_failed(&t, code, err);
     }

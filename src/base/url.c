@@ -46,6 +46,20 @@ static size_t path_at(struct hk_str url)
     return at;
 }
 
+struct hk_str hk_url_host(struct hk_str url)
+{
+    size_t end = path_at(url), at = 0;
+    while (at + 3 <= end && memcmp(url.ptr + at, "://", 3) != 0)
+        at++;
+    at = at + 3 <= end ? at + 3 : 0;
+    struct hk_str host = {url.ptr + at, end - at};
+    if (host.len && host.ptr[0] == '[') {
+        struct hk_str rest = {host.ptr + 1, host.len - 1};
+        return hk_str_cut(&rest, ']');
+    }
+    return hk_str_cut(&host, ':');
+}
+
 /* The part at `at` and the end of it. Names of parameters are told from their values by the '=' before these. */
 static struct hk_str part_at(struct hk_str url, size_t at)
 {

@@ -14,6 +14,9 @@
 /* Writes what may be shown and returns `out`. */
 const char *hk_url_show(struct hk_str url, char out[HK_URL_SHOWN_MAX]);
 
+/* The host of http://host:port/…, without port and brackets; empty when there is none. For URLs that were checked. */
+struct hk_str hk_url_host(struct hk_str url);
+
 /* The next part of the URL that is not shown, without what parts it from others; `*at` is 0 at first. {NULL, 0}: no more. */
 struct hk_str hk_url_hidden(struct hk_str url, size_t *at);
 /* %XX become the bytes that they stand for, as far as there is room. Returns how many bytes. */

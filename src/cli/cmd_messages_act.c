@@ -59,6 +59,7 @@ static const struct words {
 } words[] = {
     [HK_MESSAGES_CANCEL] = {"cancelled: it will not be sent", "cancelled already", "cancelled"},
     [HK_MESSAGES_RESTORE] = {"restored: it waits again", "it waits already, nothing was changed", "restored"},
+    [HK_MESSAGES_ERASE] = {"erased: the record of it stays", "nothing is kept of it any more", "erased"},
 };
 
 static const char *count_of(uint64_t n, char out[HK_SHOW_NUMBER])
@@ -72,7 +73,8 @@ static void write_outlook(struct hk_buf *out, const struct hk_messages_acted *o)
     (void)hk_buf_addf(out, "%s message%s would be %s", count_of(o->fit, number), o->fit == 1 ? "" : "s",
                       words[o->kind].many);
     if (o->others > 0)
-        (void)hk_buf_addf(out, "; %s in flight and would stay as they are", count_of(o->others, number));
+        (void)hk_buf_addf(out, "; %s %s and would stay as they are", count_of(o->others, number),
+                          o->kind == HK_MESSAGES_ERASE ? "wait or are on their way" : "in flight");
     if (o->overtaken > 0)
         (void)hk_buf_addf(out, "; %s of the act are not cancelled any more", count_of(o->overtaken, number));
     (void)hk_buf_addc(out, '\n');
@@ -225,6 +227,11 @@ int hk_cmd_messages_cancel(struct hk_cli *cli)
 }
 
 int hk_cmd_messages_restore(struct hk_cli *cli)
+{
+    return act_on(cli);
+}
+
+int hk_cmd_messages_erase(struct hk_cli *cli)
 {
     return act_on(cli);
 }

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/out.h"
+#include "desk/adopt.h"
 #include "desk/alerts.h"
 #include "desk/audit.h"
 #include "desk/clock.h"
@@ -23,6 +24,7 @@
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
+#include "desk/keys.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/queues.h"
@@ -141,6 +143,7 @@ static struct hk_cli_command commands[] = {
      .options = demo_options,
      .run = hk_cmd_demo},
     {.op = &hk_op_init, .run = hk_cmd_init},
+    {.op = &hk_op_adopt, .run = hk_cmd_adopt},
     {.name = "run",
      .summary = "relay what applications commit, until stopped",
      .details =
@@ -176,6 +179,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_messages_explain, .run = hk_cmd_messages_explain},
     {.op = &hk_op_messages_cancel, .options = yes_option, .run = hk_cmd_messages_cancel},
     {.op = &hk_op_messages_restore, .options = yes_option, .run = hk_cmd_messages_restore},
+    {.op = &hk_op_messages_erase, .options = yes_option, .run = hk_cmd_messages_erase},
     {.op = &hk_op_messages_retry, .run = hk_cmd_messages_retry},
     {.name = "destinations", .summary = "look at destinations, create, change, pause, resume and test them"},
     {.op = &hk_op_destinations_list, .run = hk_cmd_destinations_list},
@@ -215,6 +219,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_dead_resolve, .options = yes_option, .run = hk_cmd_dead_resolve},
     {.op = &hk_op_dead_discard, .options = yes_option, .run = hk_cmd_dead_discard},
     {.op = &hk_op_dead_restore, .options = yes_option, .run = hk_cmd_dead_restore},
+    {.op = &hk_op_dead_erase, .options = yes_option, .run = hk_cmd_dead_erase},
     {.op = &hk_op_dead_note, .options = actor_option, .run = hk_cmd_dead_note},
     {.name = "redrive", .summary = "requeue many dead letters as a job"},
     {.op = &hk_op_redrive_plan, .run = hk_cmd_redrive_plan},
@@ -226,6 +231,10 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_job_list, .run = hk_cmd_job_list},
     {.op = &hk_op_job_show, .options = wait_option, .run = hk_cmd_job_show},
     {.op = &hk_op_job_cancel, .run = hk_cmd_job_cancel},
+    {.name = "keys", .summary = "look at the keys that seal payloads, change to a new one"},
+    {.op = &hk_op_keys_list, .run = hk_cmd_keys_list},
+    {.op = &hk_op_keys_rotate, .run = hk_cmd_keys_rotate},
+    {.op = &hk_op_keys_retire, .run = hk_cmd_keys_retire},
     {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
     {.op = &hk_op_alerts_list, .run = hk_cmd_alerts_list},
     {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},

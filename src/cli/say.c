@@ -7,6 +7,7 @@
 #include "cli/say.h"
 #include "cli/table.h"
 #include "desk/letters.h"
+#include "desk/status.h"
 
 void hk_say_cut(struct hk_buf *out, uint64_t bytes, const char *where, int64_t id)
 {

@@ -5,7 +5,8 @@
 
 #include "base/show.h"
 #include "desk/desk.h"
-#include "store/figures.h"
+
+struct hk_unusable;
 
 /* One line, "name             value", made safe for a terminal; nothing when there is no value. */
 void hk_say_fact(struct hk_buf *out, const char *name, struct hk_str value);

@@ -137,6 +137,8 @@ void hk_check_channel(struct hk_walk *walk, const struct hk_yaml_node *node, voi
     const char *url = guarded_url(c, &key);
     if (!url && HK_GIVEN(c, HK_CHANNEL_ALLOW_OPT))
         hk_walk_warn(walk, hk_walk_at(walk, node, "allow"), "\"allow\" has no effect with \"%s\"", key);
+    if (!url && HK_GIVEN(c, HK_CHANNEL_PROXY_OPT))
+        hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect with \"%s\"", key);
     if (!url || walk->env->without_secrets || !hk_text_url_ip(url, &ip))
         return;
     const char *special = hk_ip_special(&ip);

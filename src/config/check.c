@@ -314,6 +314,8 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
     destination->kind = given_kind(destination);
     if (allow && destination->kind == HK_KIND_NULL)
         hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect with \"null\": it sends nothing");
+    if (HK_GIVEN(destination, HK_DEST_PROXY_OPT) && destination->kind != HK_KIND_HTTP)
+        hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect without \"http\"");
     check_address(walk, node, destination);
     check_server_addresses(walk, node, destination);
     if (HK_GIVEN(destination, HK_DEST_QUEUE_OPT) && !hk_conf_is_targeted(destination))

@@ -112,6 +112,23 @@ static bool is_channel(const struct hk_config *config, const char *name)
     return false;
 }
 
+static const char *proxy_word(const void *arg, size_t i)
+{
+    const struct hk_config *config = arg;
+    const struct hk_conf_proxy *proxy = hk_config_proxy(config, i);
+    return !proxy ? NULL : proxy->proxy.name ? proxy->proxy.name : "";
+}
+
+static void check_proxy_name(struct hk_walk *walk, const struct hk_config *config,
+                             const struct hk_pending *pending)
+{
+    bool none = strcmp(pending->name, HK_CONF_NO_PROXY) == 0;
+    if (none && walk->is_definition && config->default_proxy)
+        hk_walk_error(walk, pending->node->at, "a definition cannot go around the relay's default_proxy");
+    else if (!none && !hk_config_proxy_of(config, pending->name))
+        report_unknown(walk, pending, "proxy", proxy_word, config);
+}
+
 static void settle_names(struct hk_walk *walk, const struct hk_config *config)
 {
     struct index index;
@@ -125,6 +142,8 @@ static void settle_names(struct hk_walk *walk, const struct hk_config *config)
             report_unknown(walk, p, "destination", index_word, &index);
         else if (p->ref == HK_REF_CHANNEL && !is_channel(config, p->name))
             report_unknown(walk, p, "channel", channel_word, config);
+        else if (p->ref == HK_REF_PROXY)
+            check_proxy_name(walk, config, p);
     }
 }
 
@@ -175,6 +194,7 @@ static void settle_breaker(struct hk_walk *walk, const struct hk_config *config,
 {
     struct hk_conf_destination *destination = pending->target;
     settle_queue(walk, config, pending);
+    destination->proxy = hk_config_proxy_of(config, destination->proxy_name);
     if (!destination->policy)
         destination->policy = config->default_policy;
     const struct hk_policy *policy = hk_conf_policy(config, destination);
@@ -238,13 +258,15 @@ static enum hk_code settle(struct hk_walk *walk, struct hk_config *config)
     return walk->diags->errors > walk->errors_at_start ? HK_INVALID : HK_OK;
 }
 
-/* Routes and channels name no definition, so only its policy and its breaker are open. */
+/* Routes and channels name no definition, so only its policy, its proxy and its breaker are open. */
 enum hk_code hk_config_settle_definition(struct hk_walk *walk, const struct hk_config *config)
 {
     struct policy_names names = {.config = config, .known = NULL};
     for (const struct hk_pending *p = walk->pending; p; p = p->next)
         if (p->ref == HK_REF_POLICY && !is_policy(&names, p->name))
             report_unknown(walk, p, "policy", policy_word, &names);
+        else if (p->ref == HK_REF_PROXY)
+            check_proxy_name(walk, config, p);
     settle_foreign(walk, config);
     for (const struct hk_pending *p = walk->pending; p; p = p->next)
         if (p->ref == HK_REF_BREAKER && walk->diags->errors == walk->errors_at_start)

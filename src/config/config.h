@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/cidr.h"
 #include "base/pool.h"
+#include "base/proxy.h"
 #include "base/servers.h"
 #include "base/url.h"
 #include "config/diag.h"
@@ -124,6 +125,7 @@ struct hk_conf_telemetry {
     enum hk_conf_otlp protocol;
     enum hk_conf_compression compression;
     struct hk_conf_list headers; /* of struct hk_conf_header */
+    const char *proxy;           /* its name; NULL: the default one */
     double sample;               /* 0 to 1, of the traces that begin here */
     bool traces, metrics;        /* what is sent */
     uint64_t metrics_interval_ms;
@@ -150,6 +152,20 @@ struct hk_conf_auth {
     uint32_t given;
     struct hk_conf_basic basic; /* user NULL: not used */
     const char *bearer;         /* NULL: not used */
+};
+
+#define HK_CONF_NO_PROXY "none" /* in place of a proxy's name */
+
+enum hk_conf_dns {
+    HK_CONF_DNS_RELAY = 0,
+    HK_CONF_DNS_PROXY
+};
+
+struct hk_conf_proxy {
+    uint32_t given;
+    struct hk_proxy proxy;
+    enum hk_conf_dns dns;
+    struct hk_conf_list direct; /* of const char * */
 };
 
 enum hk_conf_method {
@@ -275,12 +291,21 @@ enum hk_conf_queue_tokens {
     HK_QUEUE_TOKENS_IGNORE
 };
 
+/* The defaults of a queue that does not say it itself. */
+struct hk_conf_queue_limits {
+    uint32_t given;
+    double rate_per_s;
+    uint32_t burst; /* 0: a fifth of the queue's rate, 10 to 100 */
+    uint32_t concurrency;
+};
+
 /* For queues that clients of Cloud Tasks make. */
 struct hk_conf_queues {
     uint32_t given;
     bool on;                   /* the section is there */
     struct hk_conf_list allow; /* of struct hk_cidr */
     const char *policy;
+    struct hk_conf_queue_limits limits;
     enum hk_conf_queue_tokens tokens;
     uint32_t max;
 };
@@ -304,8 +329,10 @@ struct hk_conf_destination {
     struct hk_breaker_options breaker; /* the policy's, changed by what was given here */
     enum hk_conf_order order;
     enum hk_conf_on_dead on_dead;
-    bool auto_redrive;         /* what died while it was down goes out again once its breaker has closed */
-    struct hk_conf_list allow; /* of struct hk_cidr */
+    bool auto_redrive;            /* what died while it was down goes out again once its breaker has closed */
+    struct hk_conf_list allow;    /* of struct hk_cidr */
+    const char *proxy_name;       /* as written; NULL: the default one */
+    const struct hk_proxy *proxy; /* NULL: none */
 };
 
 /* What destinations that are kept in the store may do (config/definition.h). */
@@ -350,7 +377,8 @@ struct hk_conf_seal_key {
 
 enum hk_conf_seal_mode {
     HK_SEAL_OFF = 0,
-    HK_SEAL_END
+    HK_SEAL_REST, /* the relay seals what it writes */
+    HK_SEAL_END   /* whoever writes into the outbox seals */
 };
 
 struct hk_conf_seal {
@@ -417,6 +445,7 @@ struct hk_conf_channel {
     enum hk_severity_level severity; /* and above */
     uint64_t timeout_ms;
     struct hk_conf_list allow; /* of struct hk_cidr */
+    const char *proxy;         /* its name; NULL: the default one */
 };
 
 struct hk_conf_quiet {
@@ -459,6 +488,8 @@ struct hk_config {
     struct hk_conf_telemetry telemetry;
     struct hk_conf_list policy_conf; /* as written; `policies` is what came of it */
     struct hk_conf_list destinations;
+    struct hk_conf_list proxies; /* of struct hk_conf_proxy */
+    const char *default_proxy;   /* a name; NULL: none */
     struct hk_conf_queues queues;
     struct hk_conf_definitions definitions;
     struct hk_conf_list routes;
@@ -506,6 +537,9 @@ bool hk_conf_rule_has(const struct hk_conf_alert_rule *rule, const struct hk_con
 const char *hk_conf_channel_kind_name(enum hk_conf_channel_kind kind); /* its key: "slack" … */
 enum hk_alert_language hk_conf_language(const struct hk_config *config,
                                         const struct hk_conf_channel *channel);
+const struct hk_conf_proxy *hk_config_proxy(const struct hk_config *config, size_t i);
+/* The proxy of that name; NULL: the default one. NULL: there is none, or `name` is "none". */
+const struct hk_proxy *hk_config_proxy_of(const struct hk_config *config, const char *name);
 const struct hk_conf_header *hk_conf_header(const struct hk_conf_http *http, size_t i);
 const struct hk_conf_header *hk_conf_telemetry_header(const struct hk_conf_telemetry *telemetry, size_t i);
 /* The policy that its messages have unless they name one: its own, or that of its name. */

@@ -54,7 +54,10 @@ static enum hk_code spawn(const char *const *argv, int out, pid_t *pid, struct h
     posix_spawnattr_t how;
     char *words[HK_SEAL_COMMAND_MAX + 1] = {NULL};
     for (size_t i = 0; i < HK_SEAL_COMMAND_MAX && argv[i]; i++)
-        words[i] = (char *)(uintptr_t)argv[i]; /* posix_spawn changes none of them */
+        memcpy(&words[i], &argv[i],
+               sizeof words[i]); /* posix_spawn takes no const, and changes none of them */
+    if (!words[0])
+        return hk_err_set(err, HK_INVALID, "its command is empty");
     if (posix_spawn_file_actions_init(&files) != 0)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     if (posix_spawnattr_init(&how) != 0) {
@@ -66,7 +69,7 @@ static enum hk_code spawn(const char *const *argv, int out, pid_t *pid, struct h
     if (!failed)
         failed = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     if (!failed)
-        failed = posix_spawnp(pid, argv[0], &files, &how, words, environ);
+        failed = posix_spawnp(pid, words[0], &files, &how, words, environ);
     (void)posix_spawnattr_destroy(&how);
     (void)posix_spawn_file_actions_destroy(&files);
     return failed ? hk_err_set(err, failed == ENOENT ? HK_NOTFOUND : HK_IO, "its command cannot be run: %s",

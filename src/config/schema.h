@@ -47,6 +47,7 @@ enum hk_opt_ref {
     HK_REF_POLICY,
     HK_REF_DESTINATION,
     HK_REF_CHANNEL,
+    HK_REF_PROXY,  /* or none */
     HK_REF_BREAKER /* not a name: a destination's breaker waits for its policy */
 };
 

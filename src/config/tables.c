@@ -234,6 +234,9 @@ static const struct hk_opt telemetry_opts[] = {
      .fallback = "none", .help = "of requests; OTEL_EXPORTER_OTLP_COMPRESSION wins"},
     {"headers", HK_OPT_MAP, AT(struct hk_conf_telemetry, headers), .max = 32, .sub = &telemetry_header_table,
      .example = "{ X-Scope-OrgID: acme }", .help = "sent to the collector; never shown"},
+    {"proxy", HK_OPT_NAME, AT(struct hk_conf_telemetry, proxy), .ref = HK_REF_PROXY,
+     .otherwise = "default_proxy", .example = "egress",
+     .help = "one of proxies; none: the collector is reached directly"},
     {"sample", HK_OPT_DOUBLE, AT(struct hk_conf_telemetry, sample), .fmin = 0, .fmax = 1, .fallback = "1",
      .help =
          "share of the traces that begin here; the others do as traceparent says. OTEL_TRACES_SAMPLER wins"},
@@ -453,12 +456,33 @@ static const struct hk_opt_table queue_table = {
 static const struct hk_word queue_tokens_words[] = {
     {"refuse", HK_QUEUE_TOKENS_REFUSE}, {"ignore", HK_QUEUE_TOKENS_IGNORE}, {NULL, 0}};
 
+static const struct hk_opt queue_limits_opts[] = {
+    {"rate", HK_OPT_RATE, AT(struct hk_conf_queue_limits, rate_per_s), .fmin = 0.0001, .fmax = 500,
+     .fallback = "500/s", .help = "tasks that a queue dispatches a second, minute or hour"},
+    {"burst", HK_OPT_U32, AT(struct hk_conf_queue_limits, burst), .min = 1, .max = 500,
+     .otherwise = "a fifth of the queue's rate, 10 to 100", .example = "50",
+     .help = "tasks that go at once when a queue has been idle"},
+    {"concurrency", HK_OPT_U32, AT(struct hk_conf_queue_limits, concurrency), .min = 1, .max = 5000,
+     .fallback = "1000", .help = "tasks in flight, of all relays of the database together"},
+};
+
+static const struct hk_opt_table queue_limits_table = {
+    .name = "queue limits",
+    .where = "queues.limits",
+    .size = sizeof(struct hk_conf_queue_limits),
+    .opts = queue_limits_opts,
+    .n_opts = HK_COUNT(queue_limits_opts),
+    .example = "{ rate: 100/s, concurrency: 50 }",
+};
+
 static const struct hk_opt queues_opts[] = {
     {"allow", HK_OPT_LIST, AT(struct hk_conf_queues, allow), .max = 64, .elem = &cidr_elem,
      .otherwise = "public addresses only", .example = "[127.0.0.0/8]",
      .help = "private addresses that tasks may go to"},
     {"policy", HK_OPT_NAME, AT(struct hk_conf_queues, policy), .fallback = "cloud-tasks",
      .ref = HK_REF_POLICY, .help = "of queues that name none; a queue's own retryConfig changes it"},
+    {"limits", HK_OPT_SECTION, AT(struct hk_conf_queues, limits), .sub = &queue_limits_table,
+     .help = "of queues that are made without rateLimits"},
     {"tokens", HK_OPT_ENUM, AT(struct hk_conf_queues, tokens), .words = queue_tokens_words,
      .fallback = "refuse",
      .help =
@@ -511,6 +535,9 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
     [HK_DEST_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_destination, allow), .max = 64,
                            .elem = &cidr_elem, .otherwise = "public addresses only",
                            .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
+    [HK_DEST_PROXY_OPT] = {"proxy", HK_OPT_NAME, AT(struct hk_conf_destination, proxy_name),
+                           .ref = HK_REF_PROXY, .otherwise = "default_proxy", .example = "egress",
+                           .help = "one of proxies, which requests go by; none: they go directly"},
     [HK_DEST_QUEUE_OPT] = {"queue", HK_OPT_SECTION, AT(struct hk_conf_destination, queue),
                            .sub = &queue_table, .otherwise = "it is none",
                            .help = "it is a queue of Cloud Tasks; with url: message (docs/cloud-tasks.md)"},
@@ -656,13 +683,14 @@ static const struct hk_opt_table seal_key_table = {
     .example = "{ id: \"2026-11\", file: /run/keys/hikyaku }",
 };
 
-static const struct hk_word seal_words[] = {{"off", HK_SEAL_OFF}, {"end", HK_SEAL_END}, {NULL, 0}};
+static const struct hk_word seal_words[] = {
+    {"off", HK_SEAL_OFF}, {"rest", HK_SEAL_REST}, {"end", HK_SEAL_END}, {NULL, 0}};
 
 static const struct hk_opt seal_opts[HK_SEAL_NOPTS] = {
-    [HK_SEAL_MODE_OPT] = {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words,
-                          .fallback = "off",
-                          .help =
-                              "end: hikyaku enqueue seals payloads; what is sealed is opened in every mode"},
+    [HK_SEAL_MODE_OPT] =
+        {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words, .fallback = "off",
+         .help =
+             "rest: the relay seals what it writes; end: hikyaku enqueue seals payloads. Every mode opens what is sealed"},
     [HK_SEAL_STORE_OPT] = {"store", HK_OPT_STRING, AT(struct hk_conf_seal, store), .min = 1,
                            .max = HK_SEAL_STORE_MAX - 1, .check = hk_text_check_key_id, .fallback = "hikyaku",
                            .example = "shop",
@@ -703,6 +731,12 @@ static const struct hk_opt root_opts[] = {
     {"destinations", HK_OPT_MAP, AT(struct hk_config, destinations), .max = 10000,
      .sub = &hk_destination_table, .example = "{ billing: { http: { url: https://billing.example/hooks } } }",
      .help = "where messages go, by name"},
+    {"proxies", HK_OPT_MAP, AT(struct hk_config, proxies), .max = 100, .sub = &hk_proxy_table,
+     .example = "{ egress: { url: http://proxy.internal:3128 } }",
+     .help = "how requests leave the network, by name (docs/security.md)"},
+    {"default_proxy", HK_OPT_NAME, AT(struct hk_config, default_proxy), .ref = HK_REF_PROXY,
+     .otherwise = "none", .example = "egress",
+     .help = "of destinations, channels and telemetry that name none"},
     {"queues", HK_OPT_SECTION, AT(struct hk_config, queues), .sub = &queues_table, .otherwise = "off",
      .help = "clients of Google's Cloud Tasks may make queues and tasks (docs/cloud-tasks.md)"},
     {"definitions", HK_OPT_SECTION, AT(struct hk_config, definitions), .sub = &definitions_table,
@@ -738,21 +772,22 @@ const struct hk_opt_table hk_root_table = {
 const struct hk_opt_table *hk_schema_table(size_t i)
 {
     static const struct hk_opt_table *const tables[] = {
-        &hk_root_table,    &store_table,          &relay_table,
-        &retention_table,  &admin_table,          &admin_tls_table,
-        &hk_policy_table,  &hk_backoff_table,     &hk_jitter_table,
-        &hk_classes_table, &hk_class_table,       &hk_rule_table,
-        &hk_breaker_table, &hk_destination_table, &http_table,
-        &header_table,     &sign_table,           &auth_table,
-        &basic_table,      &hk_amqp_table,        &hk_nats_table,
-        &hk_redis_table,   &null_table,           &limits_table,
-        &route_table,      &validate_table,       &mask_table,
-        &log_table,        &telemetry_table,      &telemetry_header_table,
-        &hk_channel_table, &hk_slack_table,       &hk_email_table,
-        &hk_hook_table,    &hk_pagerduty_table,   &hk_exec_table,
-        &hk_alerts_table,  &hk_quiet_table,       &hk_alert_rule_table,
-        &queue_table,      &queues_table,         &definitions_table,
-        &seal_table,       &seal_key_table,
+        &hk_root_table,      &store_table,          &relay_table,
+        &retention_table,    &admin_table,          &admin_tls_table,
+        &hk_policy_table,    &hk_backoff_table,     &hk_jitter_table,
+        &hk_classes_table,   &hk_class_table,       &hk_rule_table,
+        &hk_breaker_table,   &hk_destination_table, &http_table,
+        &header_table,       &sign_table,           &auth_table,
+        &basic_table,        &hk_amqp_table,        &hk_nats_table,
+        &hk_redis_table,     &null_table,           &limits_table,
+        &route_table,        &validate_table,       &mask_table,
+        &log_table,          &telemetry_table,      &telemetry_header_table,
+        &hk_channel_table,   &hk_slack_table,       &hk_email_table,
+        &hk_hook_table,      &hk_pagerduty_table,   &hk_exec_table,
+        &hk_alerts_table,    &hk_quiet_table,       &hk_alert_rule_table,
+        &queue_table,        &queues_table,         &definitions_table,
+        &seal_table,         &seal_key_table,       &hk_proxy_table,
+        &queue_limits_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

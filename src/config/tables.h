@@ -171,6 +171,16 @@ enum {
 };
 
 enum {
+    HK_PROXY_URL_OPT,
+    HK_PROXY_USER_OPT,
+    HK_PROXY_PASSWORD_OPT,
+    HK_PROXY_CA_OPT,
+    HK_PROXY_DNS_OPT,
+    HK_PROXY_DIRECT_OPT,
+    HK_PROXY_NOPTS
+};
+
+enum {
     HK_LIMITS_RATE_OPT,
     HK_LIMITS_BURST_OPT,
     HK_LIMITS_CONCURRENCY_OPT,
@@ -192,6 +202,7 @@ enum {
     HK_DEST_ON_DEAD_OPT,
     HK_DEST_AUTO_REDRIVE_OPT,
     HK_DEST_ALLOW_OPT,
+    HK_DEST_PROXY_OPT,
     HK_DEST_QUEUE_OPT,
     HK_DEST_NOPTS
 };
@@ -231,6 +242,7 @@ enum {
     HK_CHANNEL_SEVERITY_OPT,
     HK_CHANNEL_TIMEOUT_OPT,
     HK_CHANNEL_ALLOW_OPT,
+    HK_CHANNEL_PROXY_OPT,
     HK_CHANNEL_NOPTS
 };
 
@@ -252,6 +264,7 @@ enum {
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
 extern const struct hk_opt_table hk_amqp_table, hk_nats_table, hk_redis_table; /* tables_brokers.c */
+extern const struct hk_opt_table hk_proxy_table;                               /* proxies.c */
 extern const struct hk_opt_table hk_channel_table;                             /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
@@ -274,6 +287,7 @@ void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void 
 void hk_check_relay(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_retention(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_proxy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_amqp(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

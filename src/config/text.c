@@ -211,6 +211,11 @@ bool hk_text_is_authority(struct hk_str s)
     return is_authority(s, false, 1);
 }
 
+bool hk_text_is_authority_with_port(struct hk_str s)
+{
+    return is_authority(s, true, 1);
+}
+
 bool hk_text_check_listen(struct hk_str s, char why[HK_WHY_MAX])
 {
     struct hk_ip ip;

@@ -46,11 +46,14 @@ hk_opt_check_fn hk_text_check_clock;  /* 22:00; this and the next ones are in al
 hk_opt_check_fn hk_text_check_zone;   /* +09:00 */
 hk_opt_check_fn hk_text_check_email;
 hk_opt_check_fn hk_text_check_smtp_url;
+hk_opt_check_fn hk_text_check_proxy_url; /* this and the next one are in proxies.c */
+hk_opt_check_fn hk_text_check_direct;    /* a host that is reached without a proxy */
 
 /* Puts the text into `why`; false. */
 bool hk_text_refuse(char why[HK_WHY_MAX], const char *text);
 /* Is a valid "listen" reached from this machine alone? "none" is. */
 bool hk_text_listen_is_local(struct hk_str s);
 bool hk_text_is_authority(struct hk_str s); /* host, host:port, [v6] or [v6]:port */
+bool hk_text_is_authority_with_port(struct hk_str s);
 
 #endif

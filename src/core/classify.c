@@ -40,6 +40,10 @@ static const struct {
     [HK_FAULT_BROKER_AUTH] = {"broker_auth", HK_CLASS_AUTH, "AUTH_FAILED"},
     [HK_FAULT_BROKER_REFUSED] = {"broker_refused", HK_CLASS_PERMANENT, "BROKER_REFUSED"},
     [HK_FAULT_BROKER_UNKNOWN] = {"broker_unknown", HK_CLASS_UNKNOWN, "UNKNOWN"},
+    [HK_FAULT_PROXY] = {"proxy", HK_CLASS_TRANSIENT, "PROXY_UNAVAILABLE"},
+    /* transient: it is about our set-up, for all messages alike, and none of them is worse for waiting */
+    [HK_FAULT_PROXY_AUTH] = {"proxy_auth", HK_CLASS_TRANSIENT, "PROXY_AUTH_FAILED"},
+    [HK_FAULT_PROXY_REFUSED] = {"proxy_refused", HK_CLASS_UNKNOWN, "PROXY_REFUSED"},
 };
 
 /* The first row that holds the status wins. No reason: HTTP_ and the number. */
@@ -221,6 +225,9 @@ bool hk_fault_is_ours(const struct hk_facts *facts)
     case HK_FAULT_BROKER_AUTH:
     case HK_FAULT_BROKER_REFUSED:
     case HK_FAULT_BROKER_UNKNOWN:
+    case HK_FAULT_PROXY:
+    case HK_FAULT_PROXY_AUTH:
+    case HK_FAULT_PROXY_REFUSED:
     case HK_NFAULTS:
         break;
     }

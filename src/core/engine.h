@@ -114,14 +114,21 @@ struct hk_action {
 };
 
 /* What the sink reports, with the texts for the history (copied, bounded). */
+enum {
+    HK_KEPT_BODY = 4096, /* bytes of an answer that are kept */
+    HK_KEPT_HEADERS = 8192
+};
+
 struct hk_outcome {
     struct hk_facts facts;
     struct hk_str request_headers, response_headers, address;
     /* NULL, or what fills the first two, and facts.error, when somebody wants them: of what went well nobody does. */
     void (*show)(struct hk_outcome *outcome);
     void *show_arg;
-    /* The receiver's words may repeat what the message hides: beside the status and `facts.error` nothing of them is kept. */
+    /* The receiver's words may repeat what the message hides: beside the status and `facts.error` only these are kept of them, sealed
+     * texts which `show` fills in. */
     bool hushed;
+    struct hk_str sealed_headers, sealed_body;
     /* Not 0: nothing was sent, since a key of ours is missing. No attempt is charged, whatever the policy says, and the message waits
      * for so long. `facts.error` says why. */
     uint64_t put_off_ms;

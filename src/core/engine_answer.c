@@ -160,16 +160,37 @@ bool hk_engine_name_stray(struct hk_engine *e, struct hk_str name)
 static void learn_dest(struct hk_engine *e, const struct hk_poll_dest *seen)
 {
     size_t i = hk_engine_dest_by_name(e, seen->name);
-    if (i == HK_NO_DEST) {
-        if (seen->retry_due_ms < e->stray.due_ms && hk_engine_name_stray(e, seen->name))
-            e->stray.due_ms = seen->retry_due_ms;
+    if (i == HK_NO_DEST)
         return;
-    }
     hk_dest_wake(e, i);
     struct hk_dest *d = &e->dests[i];
     d->retry_due_ms = seen->retry_due_ms;
     d->seen_paused = seen->paused;
     d->seen_open_ms = seen->open_until_ms;
+}
+
+static bool is_stray(const struct hk_engine *e, const struct hk_poll_dest *seen)
+{
+    return hk_engine_dest_by_name(e, seen->name) == HK_NO_DEST;
+}
+
+/* The next destination with rows that nobody knows. Of those that are due each has its turn: where a scan finds nothing (the store
+ * only knows the time roughly while its clock is behind), the next one is looked at. */
+static void learn_stray(struct hk_engine *e, const struct hk_poll *poll)
+{
+    size_t due = 0, k = 0;
+    for (size_t i = 0; i < poll->n_dests; i++)
+        due += poll->dests[i].retry_due_ms <= poll->now_ms && is_stray(e, &poll->dests[i]);
+    size_t turn = due ? e->stray.turn % due : 0;
+    e->stray.due_ms = INT64_MAX;
+    for (size_t i = 0; i < poll->n_dests; i++) {
+        const struct hk_poll_dest *seen = &poll->dests[i];
+        if (!is_stray(e, seen))
+            continue;
+        bool next = seen->retry_due_ms <= poll->now_ms ? k++ == turn : !due;
+        if (next && seen->retry_due_ms < e->stray.due_ms && hk_engine_name_stray(e, seen->name))
+            e->stray.due_ms = seen->retry_due_ms;
+    }
 }
 
 /* A person says that it is well again. */
@@ -218,7 +239,6 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
         e->reading.late_told |= poll->late;
     }
     e->reading.last_id = poll->last_id;
-    e->stray.due_ms = INT64_MAX;
     e->keys.stale = true;
     e->keys.acts = poll->acts;
     hk_forced_polled(e, poll->acts, now_ms);
@@ -230,6 +250,7 @@ void hk_engine_on_poll(struct hk_engine *e, int64_t now_ms, enum hk_code rc, con
     }
     for (size_t i = 0; i < poll->n_dests; i++)
         learn_dest(e, &poll->dests[i]);
+    learn_stray(e, poll);
     apply_pauses(e, now_ms);
     hk_dests_told(e);
     hk_reserve_look(e, now_ms);

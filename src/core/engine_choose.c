@@ -391,12 +391,15 @@ static enum verdict consider(struct hk_engine *e, const struct look *look, const
 /* Of a message that a person has forced: what guards its destination is not asked. */
 static enum verdict consider_forced(struct hk_engine *e, const struct look *look, const struct hk_head *head)
 {
-    if (!hk_engine_can_take(e))
+    if (!hk_engine_can_take(e)) {
+        e->forced.crowded = true;
         return ENGINE_FULL;
+    }
     struct target t = aim(e, look, head);
-    if (t.dest == HK_NO_DEST)
-        return PASSED; /* as any other of its kind: engine.c, next_stray */
-    hk_dest_wake(e, t.dest);
+    if (t.dest == HK_NO_DEST && look->now_ms < e->stray.look_at_ms)
+        return PASSED; /* the store was asked for it just now */
+    if (t.dest != HK_NO_DEST)
+        hk_dest_wake(e, t.dest);
     if (t.intent == HK_TO_SEND && !hk_forced_fits(&e->dests[t.dest]))
         return DEST_FULL;
     if (bytes_full(e, head))
@@ -573,6 +576,7 @@ static void scanned_stray(struct hk_engine *e, const struct look *look)
     size_t i = 0;
     while (i < heads->n && consider(e, look, &heads->items[i]) == TAKEN)
         i++;
+    e->stray.turn += !heads->n;
     if (early || i < heads->n)
         e->stray.look_at_ms = look->now_ms + soon_ms(e, heads);
     else

@@ -84,3 +84,13 @@ void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
     if (d->forced-- == HK_ENGINE_FORCED_MAX)
         hk_forced_has_room(e, now_ms);
 }
+
+/* A place is free, and forced messages were left for want of one: the engine looks for them at once. At the next look, up to a
+ * second later, others would have the place; and of those that must go alone each would wait for a look of its own. */
+void hk_forced_has_place(struct hk_engine *e, int64_t now_ms)
+{
+    if (!e->forced.crowded)
+        return;
+    e->forced.crowded = false;
+    hk_forced_has_room(e, now_ms);
+}

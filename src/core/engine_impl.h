@@ -256,6 +256,7 @@ struct hk_engine_share {
 struct hk_engine_forced {
     bool look;                     /* there may be some */
     bool left;                     /* some of those seen since the first were not taken */
+    bool crowded;                  /* because the relay had no place for them */
     int64_t look_at_ms, looked_ms; /* not before; the last one; monotonic */
     int64_t acts;                  /* of people, as of the last poll */
     int64_t after_due_ms, after_id;
@@ -294,6 +295,7 @@ struct hk_engine_stray {
     int64_t look_at_ms;
     char *name; /* "" = left to the routes */
     size_t room;
+    size_t turn; /* scans that found nothing */
 };
 
 struct hk_engine {
@@ -497,6 +499,7 @@ void hk_forced_seen(struct hk_engine *e, const struct hk_heads *heads, bool all,
 bool hk_forced_fits(const struct hk_dest *d);
 void hk_forced_has_room(struct hk_engine *e, int64_t now_ms);
 void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
+void hk_forced_has_place(struct hk_engine *e, int64_t now_ms);
 
 /* engine_refuse.c */
 /* Its not_before lies ahead. */

@@ -10,9 +10,8 @@
 #include "core/policy_impl.h"
 
 enum {
-    KEEP_BODY = 4096,
-    KEEP_HEADERS = 8192,
     KEEP_ERROR = 1024,
+    KEEP_SEALED = 16384, /* of either, when it is sealed: more than either can be */
     NO_MEMORY_WAIT_MS = 30000 /* a message that there is no memory for is put off, not retried at once */
 };
 
@@ -70,7 +69,8 @@ static struct hk_str error_of(const struct hk_facts *facts, char room[32])
 static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
 {
     struct hk_attempt_record *r = &slot->settle.attempt;
-    char *at = hk_mem_alloc(KEEP_ERROR + 2 * KEEP_HEADERS + KEEP_BODY + 128 + 5);
+    size_t answer = outcome->hushed ? 2 * KEEP_SEALED : HK_KEPT_HEADERS + HK_KEPT_BODY;
+    char *at = hk_mem_alloc(KEEP_ERROR + HK_KEPT_HEADERS + answer + 128 + 5);
     if (!at)
         return;
     struct hk_outcome shown = *outcome;
@@ -79,10 +79,14 @@ static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
     slot->record = at;
     char answered[32];
     r->error = copy_str(&at, error_of(&shown.facts, answered), KEEP_ERROR);
-    r->request_headers = copy_str(&at, shown.request_headers, KEEP_HEADERS);
-    static const struct hk_str nothing = {"", 0};
-    r->response_headers = copy_str(&at, shown.hushed ? nothing : shown.response_headers, KEEP_HEADERS);
-    r->response_body = copy_str(&at, shown.hushed ? nothing : outcome->facts.body, KEEP_BODY);
+    r->request_headers = copy_str(&at, shown.request_headers, HK_KEPT_HEADERS);
+    if (shown.hushed) {
+        r->response_headers = copy_str(&at, shown.sealed_headers, KEEP_SEALED);
+        r->response_body = copy_str(&at, shown.sealed_body, KEEP_SEALED);
+    } else {
+        r->response_headers = copy_str(&at, shown.response_headers, HK_KEPT_HEADERS);
+        r->response_body = copy_str(&at, outcome->facts.body, HK_KEPT_BODY);
+    }
     r->address = copy_str(&at, outcome->address, 128);
 }
 
@@ -109,6 +113,7 @@ void hk_slot_landed(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms)
     e->load.in_flight--;
     if (slot->alone)
         e->load.alone = false;
+    hk_forced_has_place(e, now_ms);
     if (slot->forced) {
         hk_forced_landed(e, d, now_ms);
         return;

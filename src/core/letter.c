@@ -73,15 +73,12 @@ static const struct {
     const char *reason;
     bool answered; /* ours even when some attempt was answered: that answer is not what it died of */
 } ours[] = {
-    {"VALIDATION_ERROR", false},
-    {"SCHEMA_MISMATCH", false},
-    {"PAYLOAD_TOO_LARGE", false},
-    {"BLOCKED_BY_POLICY", false},
-    {"UNKNOWN_DESTINATION", false},
-    {"LOCAL_ERROR", false},
-    {"EXPIRED", true},
-    {"RELAY_CRASHED", true},
-    {"LIMITED", true},
+    {"VALIDATION_ERROR", false},    {"SCHEMA_MISMATCH", false},
+    {"PAYLOAD_TOO_LARGE", false},   {"BLOCKED_BY_POLICY", false},
+    {"UNKNOWN_DESTINATION", false}, {"LOCAL_ERROR", false},
+    {"PROXY_UNAVAILABLE", false},   {"PROXY_AUTH_FAILED", false},
+    {"PROXY_REFUSED", false},       {"EXPIRED", true},
+    {"RELAY_CRASHED", true},        {"LIMITED", true},
 };
 
 /* The last attempt's cause says more than these. */

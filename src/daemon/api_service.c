@@ -358,7 +358,7 @@ static void refuse(struct hk_admin_exchange *x, const char *why)
 {
     struct hk_admin_reply reply;
     hk_admin_reply_init(&reply, 503);
-    hk_admin_problem(&reply, 503, why);
+    hk_api_refuse_at(&reply, hk_admin_exchange_ask(x)->path, 503, why);
     (void)hk_admin_reply_header(&reply, "Retry-After", hk_str_of("1"));
     hk_admin_exchange_reply(x, &reply);
 }
@@ -424,6 +424,13 @@ static bool admit(void *arg, const struct hk_admin_exchange *x, struct hk_admin_
         hk_admin_pool_submit(s->pool, write_down, s) != HK_OK)
         atomic_store(&s->telling, false);
     return false;
+}
+
+static void refuse_request(void *arg, const char *path, unsigned status, const char *detail,
+                           struct hk_admin_reply *out)
+{
+    (void)arg;
+    hk_api_refuse_at(out, path, status, detail);
 }
 
 /* ---- events ---- */
@@ -529,7 +536,8 @@ enum hk_code hk_api_service_new(const struct hk_part_env *env, const struct hk_a
 
 struct hk_admin_service hk_api_service_ops(struct hk_api_service *service)
 {
-    return (struct hk_admin_service){.body_max = body_max, .admit = admit, .handle = handle, .arg = service};
+    return (struct hk_admin_service){
+        .body_max = body_max, .admit = admit, .refuse = refuse_request, .handle = handle, .arg = service};
 }
 
 void hk_api_service_reloaded(struct hk_api_service *s, const struct hk_config *config)

@@ -185,9 +185,11 @@ static void log_changes(struct hk_daemon *d, const struct hk_config *before, con
 static void log_idle_ends(struct hk_daemon *d)
 {
     const struct hk_conf_destination *dest = NULL;
-    if (d->config->destinations.n == 0)
-        log_event(d, HK_LOG_WARN, "no destinations are configured: every message becomes a dead letter", NULL,
-                  NULL);
+    if (d->config->destinations.n == 0 && !d->config->queues.on)
+        log_event(d, HK_LOG_WARN,
+                  "no destinations are configured: messages for those that the store does not have become "
+                  "dead letters",
+                  NULL, NULL);
     for (size_t i = 0; (dest = hk_config_destination(d->config, i)) != NULL; i++)
         if (hk_sink_kind_of(dest)->nowhere)
             log_event(d, HK_LOG_WARN, "destination is null: its messages are confirmed and go nowhere",

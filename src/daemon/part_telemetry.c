@@ -65,7 +65,8 @@ static enum hk_code read_options(struct telemetry *t, bool metrics, struct hk_ot
                                   .interval_ms = conf->metrics_interval_ms,
                                   .instance_id = t->env->boot,
                                   .relay = t->env->name,
-                                  .version = hk_version()};
+                                  .version = hk_version(),
+                                  .proxy = hk_config_proxy_of(t->env->config, conf->proxy)};
     const struct hk_conf_header *header = NULL;
     if (!(metrics ? conf->metrics : conf->traces))
         return HK_OK;

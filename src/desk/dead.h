@@ -47,7 +47,8 @@ enum hk_dead_kind {
     HK_DEAD_RESOLVE,
     HK_DEAD_DISCARD,
     HK_DEAD_RESTORE,
-    HK_DEAD_NOTE
+    HK_DEAD_NOTE,
+    HK_DEAD_ERASE
 };
 
 const char *hk_dead_verb(enum hk_dead_kind kind); /* "requeue" */
@@ -103,7 +104,7 @@ struct hk_dead_acted {
 };
 
 extern const struct hk_op hk_op_dead_requeue, hk_op_dead_resolve, hk_op_dead_discard, hk_op_dead_restore,
-    hk_op_dead_note;
+    hk_op_dead_erase, hk_op_dead_note;
 
 /* ---- send ---- */
 

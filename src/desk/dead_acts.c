@@ -25,11 +25,9 @@ struct act {
 
 const char *hk_dead_verb(enum hk_dead_kind kind)
 {
-    static const char *const verbs[] = {[HK_DEAD_REQUEUE] = "requeue",
-                                        [HK_DEAD_RESOLVE] = "resolve",
-                                        [HK_DEAD_DISCARD] = "discard",
-                                        [HK_DEAD_RESTORE] = "restore",
-                                        [HK_DEAD_NOTE] = "note"};
+    static const char *const verbs[] = {
+        [HK_DEAD_REQUEUE] = "requeue", [HK_DEAD_RESOLVE] = "resolve", [HK_DEAD_DISCARD] = "discard",
+        [HK_DEAD_RESTORE] = "restore", [HK_DEAD_NOTE] = "note",       [HK_DEAD_ERASE] = "erase"};
     return verbs[kind];
 }
 
@@ -50,7 +48,8 @@ static const char *why_refused(const struct act *a, const struct hk_letter_done 
     case HK_LETTER_RESOLVED:
         return "it is resolved";
     case HK_LETTER_DISCARDED:
-        return "it was discarded: restore it first";
+        return a->o.kind == HK_DEAD_RESTORE ? "it was erased: nothing is left to send"
+                                            : "it was discarded: restore it first";
     case HK_NLETTER_STATUSES:
         break;
     }
@@ -107,6 +106,36 @@ static void count_unknown(struct act *a, const char *name)
 
 /* ---- doing ---- */
 
+/* Of the whole message: as messages erase does it. */
+static enum hk_code erase(struct act *a, const struct hk_letter_act *act, const struct hk_letters_done **out,
+                          struct hk_err *err)
+{
+    struct hk_ref refs[HK_REFS_MAX];
+    struct hk_refs_done refs_done = {.n = 0};
+    _Static_assert(HK_LETTER_ACTS_MAX <= HK_REFS_MAX, "a page of letters is one of rows");
+    for (size_t i = 0; i < act->n; i++)
+        refs[i] = (struct hk_ref){HK_IN_DEAD, act->ids[i]};
+    const struct hk_refs_act of = {
+        .refs = refs, .n = act->n, .actor = act->actor, .reason = act->reason, .act_id = act->act_id};
+    struct hk_letters_done *done = hk_pool_alloc(a->mem, 1, sizeof *done);
+    struct hk_letter_done *items = hk_pool_alloc(a->mem, act->n + 1, sizeof *items);
+    if (!done || !items)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = a->desk->ops->erase_refs(a->desk->admin, &of, &refs_done, err);
+    if (rc != HK_OK)
+        return rc;
+    for (size_t i = 0; i < act->n; i++)
+        items[i] = (struct hk_letter_done){.id = act->ids[i],
+                                           .did = refs_done.did[i] == HK_REF_DONE   ? HK_DID_IT
+                                                  : refs_done.did[i] == HK_REF_GONE ? HK_DID_NOT_FIND
+                                                                                    : HK_DID_REFUSE,
+                                           .status = HK_LETTER_RETRYING};
+    *done = (struct hk_letters_done){
+        .items = items, .n = act->n, .changed = refs_done.changed, .now_ms = refs_done.now_ms};
+    *out = done;
+    return HK_OK;
+}
+
 static enum hk_code call_store(struct act *a, const struct hk_letter_act *act,
                                const struct hk_letters_done **done, struct hk_err *err)
 {
@@ -123,6 +152,8 @@ static enum hk_code call_store(struct act *a, const struct hk_letter_act *act,
         return ops->discard(admin, act, done, err);
     case HK_DEAD_RESTORE:
         return ops->restore(admin, act, done, err);
+    case HK_DEAD_ERASE:
+        return erase(a, act, done, err);
     case HK_DEAD_NOTE:
         break;
     }
@@ -231,6 +262,8 @@ static enum hk_code do_pages(struct act *a, const struct hk_letter_query *query)
 /* Which states an act works on. */
 static unsigned statuses_of(enum hk_dead_kind kind)
 {
+    if (kind == HK_DEAD_ERASE)
+        return 1u << HK_LETTER_FAILED | 1u << HK_LETTER_RESOLVED | 1u << HK_LETTER_DISCARDED;
     return 1u << (kind == HK_DEAD_RESTORE ? HK_LETTER_DISCARDED : HK_LETTER_FAILED);
 }
 
@@ -384,16 +417,22 @@ static enum hk_code do_named(struct act *a, const struct hk_texts *names, const 
     return rc;
 }
 
+/* Restore and erase alone are about letters that are not open. */
+static bool means_any_status(enum hk_dead_kind kind)
+{
+    return kind == HK_DEAD_RESTORE || kind == HK_DEAD_ERASE;
+}
+
 static enum hk_code do_filter(struct act *a, struct hk_err *err)
 {
     struct hk_letter_filter filter;
-    enum hk_code rc = hk_letter_filter(a->desk, a->caller, &a->ask->words, a->o.kind == HK_DEAD_RESTORE,
+    enum hk_code rc = hk_letter_filter(a->desk, a->caller, &a->ask->words, means_any_status(a->o.kind),
                                        a->mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     a->filter = filter.text;
-    if (filter.query.statuses == 0) /* restore alone asks for what it is about */
-        filter.query.statuses = 1u << HK_LETTER_DISCARDED;
+    if (filter.query.statuses == 0)
+        filter.query.statuses = statuses_of(a->o.kind);
     rc = a->o.dry_run ? look_at_matching(a, &filter.query, err) : do_pages(a, &filter.query);
     hk_letter_filter_free(&filter);
     return rc;
@@ -531,13 +570,13 @@ static enum hk_code count_letters(struct act *a, const struct hk_letter_query *q
 static enum hk_code batch_of_filter(struct act *a, struct place *at, struct hk_err *err)
 {
     struct hk_letter_filter filter;
-    enum hk_code rc = hk_letter_filter(a->desk, a->caller, &a->ask->words, a->o.kind == HK_DEAD_RESTORE,
+    enum hk_code rc = hk_letter_filter(a->desk, a->caller, &a->ask->words, means_any_status(a->o.kind),
                                        a->mem, &filter, err);
     if (rc != HK_OK)
         return rc;
     a->filter = filter.text;
     if (filter.query.statuses == 0)
-        filter.query.statuses = 1u << HK_LETTER_DISCARDED;
+        filter.query.statuses = statuses_of(a->o.kind);
     if (filter.query.last_id == 0 || filter.query.last_id > at->last)
         filter.query.last_id = at->last;
     if (at->last > 0) {
@@ -609,12 +648,14 @@ static enum hk_code do_batch(struct act a, enum hk_dead_kind kind, struct hk_dea
             (struct act){.desk = run->desk, .caller = caller, .ask = request, .mem = mem, .run = run}, kind, \
             result, err);                                                                                    \
     }                                                                                                        \
-    static const struct hk_op_job name##_job = {.freeze = freezes, .batch = name##_batch};
+    static const struct hk_op_job name##_job = {                                                             \
+        .forgets = (kind) == HK_DEAD_ERASE, .freeze = freezes, .batch = name##_batch};
 
 ACT_JOB(requeue, HK_DEAD_REQUEUE, freeze_act)
 ACT_JOB(resolve, HK_DEAD_RESOLVE, freeze_act)
 ACT_JOB(discard, HK_DEAD_DISCARD, freeze_act)
 ACT_JOB(restore, HK_DEAD_RESTORE, freeze_restore)
+ACT_JOB(erase, HK_DEAD_ERASE, freeze_restore)
 
 /* ---- the operations ---- */
 
@@ -630,6 +671,7 @@ ACT_OP(requeue_op, HK_DEAD_REQUEUE)
 ACT_OP(resolve_op, HK_DEAD_RESOLVE)
 ACT_OP(discard_op, HK_DEAD_DISCARD)
 ACT_OP(restore_op, HK_DEAD_RESTORE)
+ACT_OP(erase_op, HK_DEAD_ERASE)
 
 /* The note is what others give as the reason. */
 static enum hk_code note(struct hk_desk *desk, const struct hk_caller *caller,
@@ -690,10 +732,10 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
                                           HK_LETTER_DESTINATION(hk_dead_note_ask, destination),
                                           {.name = NULL}};
 
-#define ACT_ROW(word, says, more, list, does, batches)                                                       \
+#define ACT_ROW(word, says, more, list, does, batches, may)                                                  \
     {                                                                                                        \
         .noun = "dead", .verb = (word), .summary = (says), .details = (more),                                \
-        .route = "POST /dead-letters/" word, .role = HK_ROLE_OPERATOR, .store = true, .changes = true,       \
+        .route = "POST /dead-letters/" word, .role = (may), .store = true, .changes = true,                  \
         .needs_reason = true, .is_long = true, .job = &(batches), .args = (list),                            \
         .request_size = sizeof(struct hk_dead_ask), .result_size = sizeof(struct hk_dead_acted),             \
         .check = check_act, .run = (does), .form = hk_form_dead_acted                                        \
@@ -703,20 +745,26 @@ const struct hk_op hk_op_dead_requeue = ACT_ROW(
     "requeue", "put letters back into the outbox, due now, attempts from 0",
     "Some, a group, or all that fit. Asked twice it is sent once. For many at a rate, with a canary:\n"
     "redrive start. --to sends them to another destination, whose letters they are from then on.",
-    requeue_args, requeue_op, requeue_job);
+    requeue_args, requeue_op, requeue_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_dead_resolve =
     ACT_ROW("resolve", "mark letters as settled by other means; the reason is kept", NULL, act_args,
-            resolve_op, resolve_job);
+            resolve_op, resolve_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_dead_discard =
     ACT_ROW("discard", "discard letters: the record is kept, and restore brings it back until retention ends",
-            NULL, act_args, discard_op, discard_job);
+            NULL, act_args, discard_op, discard_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_dead_restore = ACT_ROW(
     "restore", "open letters again that were discarded, or sent by hand with an outcome that nobody knows",
     "--act ID undoes one discard of many letters: those that nobody has decided about since.", restore_args,
-    restore_op, restore_job);
+    restore_op, restore_job, HK_ROLE_OPERATOR);
+
+const struct hk_op hk_op_dead_erase = ACT_ROW(
+    "erase", "erase what is kept of letters: payloads, headers, and what receivers said",
+    "The record stays: ids, times, reason, attempts and their outcome, and who erased it. Cannot be undone. An\n"
+    "open letter is discarded. All else that is kept of the message goes with it, as by 'messages erase'.",
+    act_args, erase_op, erase_job, HK_ROLE_ADMIN);
 
 const struct hk_op hk_op_dead_note = {.noun = "dead",
                                       .verb = "note",

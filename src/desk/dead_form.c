@@ -79,7 +79,7 @@ void hk_form_dead_acted(struct hk_form *form, void *result)
     struct hk_dead_acted *o = result;
     struct hk_form_list items = HK_FORM_ITEMS(o->items, o->n, form_item);
     items.in_a_line = true; /* there may be a thousand */
-    hk_form_choice(form, "act", &o->kind, hk_dead_verb, HK_DEAD_NOTE + 1);
+    hk_form_choice(form, "act", &o->kind, hk_dead_verb, HK_DEAD_ERASE + 1);
     form_outlook(form, o);
     form_done(form, o);
     hk_form_list(form, "items", &items);

@@ -228,19 +228,22 @@ static struct hk_attempt_record record_of(const struct hk_delivered *got)
                                       .possibly_delivered = got->possibly_delivered};
 }
 
-/* Of a sealed message nothing that the receiver said is kept, since it may repeat the payload: as the relay does it. */
-static void hush(struct hk_attempt_record *attempt, char room[32])
+/* What the receiver said may repeat a sealed payload: it is stored sealed, as the relay does it. */
+static void hush(const struct sending *s, struct hk_attempt_record *attempt, char room[32])
 {
-    attempt->response_headers = attempt->response_body = (struct hk_str){"", 0};
+    struct hk_keyring *keys = s->desk->config->keys;
+    struct hk_str id = s->shown.letter.message_id;
+    attempt->response_headers = hk_words_seal(keys, id, attempt->response_headers, s->mem);
+    attempt->response_body = hk_words_seal(keys, id, attempt->response_body, s->mem);
     if (attempt->status > 0) {
         (void)snprintf(room, 32, "the answer was HTTP %d", attempt->status);
         attempt->error = hk_str_of(room);
     }
 }
 
-static bool is_sealed(const struct sending *s)
+static bool hides_answer(const struct sending *s)
 {
-    return hk_encoding_is_sealed(s->shown.letter.encoding);
+    return hk_encoding_is_sealed(s->shown.letter.encoding) || s->desk->config->seal.mode == HK_SEAL_REST;
 }
 
 /* What the answer says may hold what the payload's masks hide. */
@@ -251,7 +254,7 @@ static enum hk_code veil_answer(const struct sending *s, struct hk_delivered *go
                              .request_headers = got->request_headers,
                              .response_headers = got->response_headers,
                              .response_body = got->body};
-    if (is_sealed(s)) {
+    if (hides_answer(s)) {
         if (!s->caller->reveal)
             got->error = got->response_headers = got->body = hk_str_of(HK_SEALED_TEXT);
         return HK_OK;
@@ -288,8 +291,8 @@ static enum hk_code deliver(struct sending *s, struct hk_dead_sent *out, struct 
     if (out->got.body.len > BODY_KEPT)
         out->got.body.len = BODY_KEPT;
     struct hk_attempt_record attempt = record_of(&out->got);
-    if (is_sealed(s))
-        hush(&attempt, hushed);
+    if (hides_answer(s))
+        hush(s, &attempt, hushed);
     if (ops->send_end(s->desk->admin, s->id, s->begun_ms, s->caller->actor, &attempt, out->ok,
                       &out->unrecorded) == HK_OK)
         out->unrecorded.code = HK_OK;

@@ -222,9 +222,8 @@ enum hk_code hk_desk_undefine(struct hk_desk *desk, const struct hk_caller *call
         count_waiting(desk, name, &waiting)) /* that comes before a version */
         return hk_err_set(
             err, HK_CONFLICT,
-            "%llu message%s wait%s for it. Without it they become dead letters "
-            "(UNKNOWN_DESTINATION), which 'dead requeue --to' can send elsewhere: --force deletes "
-            "it all the same",
+            "%llu message%s wait%s for it. --force deletes it all the same: what waits then becomes a dead "
+            "letter (UNKNOWN_DESTINATION) as soon as it is due, and 'dead requeue --to' can send it elsewhere",
             (unsigned long long)waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
     return rc;
 }

@@ -45,8 +45,10 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
     desk->alerts = hk_store_alerts_by_url(desk->url, err);
     desk->api = hk_store_api_by_url(desk->url, err);
     desk->jobs = hk_store_jobs_by_url(desk->url, err);
-    enum hk_code rc =
-        ops->open(desk->url, &(struct hk_store_options){.turns = desk->turns}, &desk->admin, err);
+    const struct hk_config *c = desk->config;
+    const struct hk_store_options options = {.turns = desk->turns,
+                                             .seal = c && c->seal.mode == HK_SEAL_REST ? c->keys : NULL};
+    enum hk_code rc = ops->open(desk->url, &options, &desk->admin, err);
     if (rc == HK_OK)
         desk->ops = ops;
     return rc;
@@ -54,9 +56,13 @@ enum hk_code hk_desk_open(struct hk_desk *desk, struct hk_err *err)
 
 bool hk_op_is_dry_run(const struct hk_op *op, const void *request)
 {
-    for (const struct hk_arg *a = op->args; a && a->name; a++)
+    for (const struct hk_arg *a = op->args; a && a->name; a++) {
+        const bool *flag = (const bool *)((const char *)request + a->offset);
         if (strcmp(a->name, "dry_run") == 0)
-            return *(const bool *)((const char *)request + a->offset);
+            return *flag;
+        if (strcmp(a->name, "apply") == 0)
+            return !*flag;
+    }
     return false;
 }
 

@@ -506,9 +506,9 @@ static void explain_letter(struct facts *f)
         c = add(f, "requeued", "its dead letter %" PRId64 " was requeued under another id", row->id);
     else
         c = add(f, discarded ? "discarded" : "dead",
-                "it is a dead letter (%" PRId64 "%s): %s, at %s, after %" PRIu32 " attempts", row->id,
+                "it is a dead letter (%" PRId64 "%s): %s, at %s, after %" PRIu32 " attempt%s", row->id,
                 discarded ? ", discarded" : "", hk_show(row->cause, reason),
-                at(row->done_ms, f->now_ms, when), row->attempts);
+                at(row->done_ms, f->now_ms, when), row->attempts, row->attempts == 1 ? "" : "s");
     c->letter_id = row->id;
     c->reason = row->cause;
     c->since_ms = row->done_ms;

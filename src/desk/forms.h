@@ -9,6 +9,7 @@
 #include "store/figures.h"
 #include "store/letters.h"
 
+hk_form_fn hk_form_adopted;
 hk_form_fn hk_form_figures, hk_form_status, hk_form_relays, hk_form_clock, hk_form_diagnosis;
 hk_form_fn hk_form_destinations, hk_form_destination_paused, hk_form_destination_tested;
 hk_form_fn hk_form_destination_shown, hk_form_destination_defined, hk_form_destinations_applied;
@@ -16,6 +17,7 @@ hk_form_fn hk_form_queues, hk_form_queue, hk_form_queue_gone;
 hk_form_fn hk_form_alerts, hk_form_alert_muted, hk_form_alert_tested;
 hk_form_fn hk_form_redrive_plan, hk_form_redrives, hk_form_redrive;
 hk_form_fn hk_form_jobs, hk_form_job;
+hk_form_fn hk_form_keys, hk_form_keys_rotated, hk_form_keys_retired;
 hk_form_fn hk_form_job_head; /* a struct hk_job, as in a list */
 hk_form_fn hk_form_audit, hk_form_act, hk_form_verified;
 hk_form_fn hk_form_inited, hk_form_config_checked, hk_form_config_schema, hk_form_version;

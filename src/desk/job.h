@@ -41,6 +41,8 @@ enum hk_code hk_job_hold(struct hk_job_run *run, struct hk_err *err) HK_MUSTCHEC
 bool hk_job_numbers(const struct hk_job_run *run, char between, int64_t *out, size_t n);
 
 struct hk_op_job {
+    bool
+        forgets; /* its request may name a person, who is to be forgotten: it is not kept when the job has ended */
     /* Makes the request mean the same at any time (ages become points in time), in `mem`. HK_INVALID: it cannot be a job. */
     enum hk_code (*freeze)(struct hk_desk *desk, const struct hk_caller *caller, void *request,
                            struct hk_pool *mem, struct hk_err *err);

@@ -174,7 +174,9 @@ static enum hk_code save(struct work *w, enum hk_job_status status, const struct
                                   .result = hk_buf_str(&w->result),
                                   .error_code = failed ? hk_code_name(failed->code) : NULL,
                                   .error = failed ? failed->message : NULL,
-                                  .moved = !failed};
+                                  .moved = !failed,
+                                  .forget = w->op && w->op->job->forgets && status != HK_JOB_RUNNING &&
+                                            status != HK_JOB_QUEUED};
     enum hk_code rc = w->desk->jobs->save(w->desk->admin, &s, err);
     w->renewed_us = hk_clock_us();
     return rc;

@@ -2,6 +2,7 @@
 /* What people may see of a letter: the rule itself is payload/mask.h's; here is where the payloads come from that it goes by. */
 #include "core/encoding.h"
 #include "desk/letters.h"
+#include "payload/words.h"
 
 #define SHOWN_MAX   ((size_t)256 << 20)
 #define ASIDE_BYTES ((size_t)1 << 20) /* of each payload that is read to find what hides in an error */
@@ -160,6 +161,14 @@ static void veil_payload(const struct hk_letter_view *view, const struct hk_lett
     settle(&shown, mem, out);
 }
 
+/* The receiver's words to a sealed message are opened for who sees it opened. */
+static void show_words(const struct hk_letter_view *view, const struct hk_letter *letter, struct hk_pool *mem,
+                       struct hk_str *text)
+{
+    struct hk_keyring *keys = view->opens && view->desk ? view->desk->config->keys : NULL;
+    *text = hk_words_show(keys, letter->message_id, *text, mem);
+}
+
 void hk_letter_veil_text(const struct hk_letter_view *view, const struct hk_letter *letter,
                          struct hk_pool *mem, struct hk_str *text)
 {
@@ -172,6 +181,7 @@ void hk_letter_veil(const struct hk_letter_view *view, struct hk_pool *mem, stru
     struct hk_letter own = stored;
     own.version = 1; /* headers are the application's: no edit has changed them */
     veil(view, &stored, hk_mask_show, mem, &letter->error);
+    show_words(view, &stored, mem, &letter->error_detail);
     veil(view, &stored, hk_mask_show, mem, &letter->error_detail);
     veil(view, &own, hk_mask_show_headers, mem, &letter->headers);
     veil_payload(view, &stored, mem, &letter->payload);
@@ -180,6 +190,8 @@ void hk_letter_veil(const struct hk_letter_view *view, struct hk_pool *mem, stru
 void hk_letter_veil_attempt(const struct hk_letter_view *view, const struct hk_letter *letter,
                             struct hk_pool *mem, struct hk_tried *attempt)
 {
+    show_words(view, letter, mem, &attempt->response_headers);
+    show_words(view, letter, mem, &attempt->response_body);
     veil(view, letter, hk_mask_show, mem, &attempt->error);
     veil(view, letter, hk_mask_show_headers, mem, &attempt->request_headers);
     veil(view, letter, hk_mask_show_headers, mem, &attempt->response_headers);

@@ -126,7 +126,8 @@ extern const struct hk_op hk_op_messages_retry;
 
 enum hk_messages_kind {
     HK_MESSAGES_CANCEL,
-    HK_MESSAGES_RESTORE
+    HK_MESSAGES_RESTORE,
+    HK_MESSAGES_ERASE
 };
 
 const char *hk_messages_verb(enum hk_messages_kind kind); /* "cancel" */
@@ -173,6 +174,6 @@ struct hk_messages_acted {
 };
 
 /* Any number, in steps that each act on the next page of a list: a step can be repeated, and ends with a cursor. */
-extern const struct hk_op hk_op_messages_cancel, hk_op_messages_restore;
+extern const struct hk_op hk_op_messages_cancel, hk_op_messages_restore, hk_op_messages_erase;
 
 #endif

@@ -16,6 +16,8 @@ enum {
     COUNT_ROWS = 1000
 };
 
+#define STILL_LIVE "it waits or is on its way: cancel it first, or wait for its outcome"
+
 struct act {
     struct hk_desk *desk;
     const struct hk_caller *caller;
@@ -33,7 +35,9 @@ struct act {
 
 const char *hk_messages_verb(enum hk_messages_kind kind)
 {
-    return kind == HK_MESSAGES_CANCEL ? "cancel" : "restore";
+    static const char *const verbs[] = {
+        [HK_MESSAGES_CANCEL] = "cancel", [HK_MESSAGES_RESTORE] = "restore", [HK_MESSAGES_ERASE] = "erase"};
+    return verbs[kind];
 }
 
 /* ---- what came of each ---- */
@@ -44,16 +48,19 @@ static const char *why_not(enum hk_ref_did did, enum hk_messages_kind kind)
     case HK_REF_DONE:
         break;
     case HK_REF_GONE:
-        return kind == HK_MESSAGES_CANCEL ? "it went out meanwhile, or somebody else cancelled it"
-                                          : "it is not cancelled any more";
+        return kind == HK_MESSAGES_CANCEL    ? "it went out meanwhile, or somebody else cancelled it"
+               : kind == HK_MESSAGES_RESTORE ? "it is not cancelled any more"
+                                             : "nothing is kept of it any more";
     case HK_REF_IN_FLIGHT:
-        return "it is in flight: try again when it has come back";
+        return kind == HK_MESSAGES_ERASE ? STILL_LIVE : "it is in flight: try again when it has come back";
     case HK_REF_OVERTAKING:
         return "a message of its key that comes before it is in flight: try again when that has come back";
     case HK_REF_FAR_BEHIND:
         return "more than 10000 messages of its key wait before it: restore it when some of them have gone";
     case HK_REF_LETTER:
         return "its dead letter was opened or requeued since: see 'hikyaku dead show' with its message id";
+    case HK_REF_ERASED:
+        return "it was erased: nothing is left to send";
     case HK_REF_AGAIN:
         return "another message with its id waits for the same destination, or was sent since: it would go out twice";
     }
@@ -99,11 +106,17 @@ static void count_row(struct act *a, const struct hk_row *row, enum hk_ref_did d
     add_item(a, row->message_id, row->destination, is, why_not(did, a->o.kind));
 }
 
+static bool is_settled(const struct hk_row *row)
+{
+    return row->place == HK_IN_CANCELLED || row->place == HK_IN_DEAD || row->place == HK_IN_SENT;
+}
+
 /* Would be changed, or is in a state that does not allow it. */
 static void look_at(struct act *a, const struct hk_row *row)
 {
-    bool fits =
-        a->o.kind == HK_MESSAGES_RESTORE ? row->place == HK_IN_CANCELLED : row->state != HK_PROCESSING;
+    bool fits = a->o.kind == HK_MESSAGES_RESTORE ? row->place == HK_IN_CANCELLED
+                : a->o.kind == HK_MESSAGES_ERASE ? is_settled(row)
+                                                 : row->state != HK_PROCESSING;
     *(fits ? &a->o.fit : &a->o.others) += 1;
     if (fits && a->o.n_examples < HK_MESSAGES_EXAMPLES) {
         struct hk_row *example = &a->o.examples[a->o.n_examples++];
@@ -115,6 +128,21 @@ static void look_at(struct act *a, const struct hk_row *row)
 }
 
 /* ---- doing ---- */
+
+static enum hk_code call_store(struct act *a, const struct hk_refs_act *act, struct hk_refs_done *done,
+                               struct hk_err *err)
+{
+    const struct hk_store_admin_ops *ops = a->desk->ops;
+    switch (a->o.kind) {
+    case HK_MESSAGES_CANCEL:
+        return ops->cancel_refs(a->desk->admin, act, done, err);
+    case HK_MESSAGES_RESTORE:
+        return ops->restore_refs(a->desk->admin, act, done, err);
+    case HK_MESSAGES_ERASE:
+        break;
+    }
+    return ops->erase_refs(a->desk->admin, act, done, err);
+}
 
 /* The next rows of one act. They are of the store's last call. */
 static enum hk_code do_rows(struct act *a, const struct hk_row *rows, size_t n, struct hk_err *err)
@@ -138,8 +166,7 @@ static enum hk_code do_rows(struct act *a, const struct hk_row *rows, size_t n, 
                                     .n_ordered = a->n_ordered};
     enum hk_code rc = a->run ? hk_job_hold(a->run, err) : HK_OK;
     if (rc == HK_OK)
-        rc = a->o.kind == HK_MESSAGES_CANCEL ? a->desk->ops->cancel_refs(a->desk->admin, &act, &done, err)
-                                             : a->desk->ops->restore_refs(a->desk->admin, &act, &done, err);
+        rc = call_store(a, &act, &done, err);
     if (rc != HK_OK)
         return rc;
     for (size_t i = 0; i < n; i++)
@@ -175,7 +202,7 @@ static enum hk_code do_page(struct act *a, struct hk_list *list, enum hk_place o
     list->after_id = rows->last_id;
     list->after_origin = rows->last_origin;
     *more = rows->more && n == rows->n && rows->last_place == only;
-    if (a->run && only == HK_IN_CANCELLED)
+    if (a->run && a->o.kind == HK_MESSAGES_RESTORE)
         n = leave_out_later(a, rows->items, n);
     return do_rows(a, rows->items, n, err);
 }
@@ -206,12 +233,25 @@ static enum hk_code do_waiting(struct act *a, struct hk_list list, struct hk_err
     return rc == HK_OK ? do_place(a, list, HK_IN_RETRY, err) : rc;
 }
 
+/* What is settled, in the order of a list. */
+static enum hk_code do_settled(struct act *a, struct hk_list list, struct hk_err *err)
+{
+    enum hk_code rc = HK_OK;
+    list.resume = true;
+    list.after_id = INT64_MAX;
+    for (list.after_place = HK_IN_DEAD; rc == HK_OK && list.after_place < HK_NPLACES; list.after_place++)
+        rc = do_place(a, list, list.after_place, err);
+    return rc;
+}
+
 static enum hk_code do_list(struct act *a, struct hk_list list, struct hk_err *err)
 {
     struct hk_err stopped = {.message = ""};
     enum hk_code rc = HK_OK;
     if (a->o.kind == HK_MESSAGES_CANCEL) {
         rc = do_waiting(a, list, &stopped);
+    } else if (a->o.kind == HK_MESSAGES_ERASE) {
+        rc = do_settled(a, list, &stopped);
     } else {
         list.state = HK_STATE_CANCELLED;
         list.by_origin = true;
@@ -241,7 +281,9 @@ static size_t sort_rows(struct act *a, struct hk_row *rows, size_t n, const char
     for (size_t i = 0; i < n; i++) {
         if (destination && !hk_str_eq(rows[i].destination, hk_str_of(destination)))
             continue;
-        bool meant = a->o.kind == HK_MESSAGES_CANCEL ? is_live(&rows[i]) : rows[i].place == HK_IN_CANCELLED;
+        bool meant = a->o.kind == HK_MESSAGES_CANCEL    ? is_live(&rows[i])
+                     : a->o.kind == HK_MESSAGES_RESTORE ? rows[i].place == HK_IN_CANCELLED
+                                                        : is_settled(&rows[i]);
         if (meant)
             rows[kept++] = rows[i];
         else if (*out_other == HK_NPLACES)
@@ -253,7 +295,7 @@ static size_t sort_rows(struct act *a, struct hk_row *rows, size_t n, const char
 static enum hk_code check_destinations(struct act *a, const struct hk_row *rows, size_t n, struct hk_err *err)
 {
     char one[HK_SHOW_MAX], other[HK_SHOW_MAX];
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 1; i < n && a->o.kind != HK_MESSAGES_ERASE; i++) /* which erases all of a message */
         if (!hk_str_eq(rows[i].destination, rows[0].destination))
             return hk_desk_wrong(a->desk, "destination", err,
                                  "the message goes to several destinations (%s, %s …): say which",
@@ -266,6 +308,8 @@ static const char *what_else(struct act *a, enum hk_place place, enum hk_letter_
 {
     bool cancels = a->o.kind == HK_MESSAGES_CANCEL;
     *out_did = HK_DID_REFUSE;
+    if (a->o.kind == HK_MESSAGES_ERASE && place != HK_NPLACES)
+        return STILL_LIVE;
     switch (place) {
     case HK_IN_RETRY:
     case HK_IN_OUTBOX:
@@ -381,13 +425,17 @@ static enum hk_code do_named(struct act *a, struct hk_err *err)
 static enum hk_code check_state(struct hk_desk *desk, enum hk_messages_kind kind, enum hk_state state,
                                 struct hk_err *err)
 {
-    bool fits =
-        state == HK_STATE_NONE || (kind == HK_MESSAGES_RESTORE ? state == HK_STATE_CANCELLED
-                                                               : state == HK_PENDING || state == HK_RETRYING);
+    bool is_live = state == HK_PENDING || state == HK_RETRYING;
+    bool fits = state == HK_STATE_NONE || (kind == HK_MESSAGES_RESTORE  ? state == HK_STATE_CANCELLED
+                                           : kind == HK_MESSAGES_CANCEL ? is_live
+                                                                        : !is_live && state != HK_PROCESSING);
+    static const char *const done[] = {[HK_MESSAGES_CANCEL] = "cancelled",
+                                       [HK_MESSAGES_RESTORE] = "restored",
+                                       [HK_MESSAGES_ERASE] = "erased: cancel them first"};
     if (fits)
         return HK_OK;
     return hk_desk_wrong(desk, "filter", err, ": messages that are %s cannot be %s", hk_state_name(state),
-                         kind == HK_MESSAGES_CANCEL ? "cancelled" : "restored");
+                         done[kind]);
 }
 
 static enum hk_code do_filter(struct act *a, struct hk_err *err)
@@ -496,6 +544,13 @@ static enum hk_code cancel_op(struct hk_desk *desk, const struct hk_caller *call
                   HK_MESSAGES_CANCEL, result, err);
 }
 
+static enum hk_code erase_op(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
+                             struct hk_pool *mem, void *result, struct hk_err *err)
+{
+    return act_on((struct act){.desk = desk, .caller = caller, .ask = request, .mem = mem}, HK_MESSAGES_ERASE,
+                  result, err);
+}
+
 static enum hk_code restore_op(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
                                struct hk_pool *mem, void *result, struct hk_err *err)
 {
@@ -536,6 +591,11 @@ enum {
     MARK_NUMBERS = 4
 };
 
+static enum hk_place settled_place(int64_t n)
+{
+    return n == HK_IN_CANCELLED ? HK_IN_CANCELLED : n == HK_IN_SENT ? HK_IN_SENT : HK_IN_DEAD;
+}
+
 static enum hk_code read_mark(struct act *a, struct mark *out, struct hk_err *err)
 {
     const struct hk_rows *rows = NULL;
@@ -543,8 +603,13 @@ static enum hk_code read_mark(struct act *a, struct mark *out, struct hk_err *er
     if (hk_job_numbers(a->run, ' ', n, MARK_NUMBERS)) {
         *out = (struct mark){.resume = true, .after_id = n[1], .after_origin = n[2], .last = n[3]};
         out->place = a->o.kind == HK_MESSAGES_RESTORE ? HK_IN_CANCELLED
+                     : a->o.kind == HK_MESSAGES_ERASE ? settled_place(n[0])
                      : n[0] == HK_IN_RETRY            ? HK_IN_RETRY
                                                       : HK_IN_OUTBOX;
+        return HK_OK;
+    }
+    if (a->o.kind == HK_MESSAGES_ERASE) {
+        *out = (struct mark){HK_IN_DEAD, .resume = true, .after_id = INT64_MAX};
         return HK_OK;
     }
     if (a->o.kind == HK_MESSAGES_CANCEL) {
@@ -585,10 +650,10 @@ static enum hk_code count_meant(struct act *a, struct hk_list list, struct hk_er
 /* The next page, and where the one behind it begins. */
 static enum hk_code batch_of_list(struct act *a, struct hk_list list, struct mark *at, struct hk_err *err)
 {
-    bool cancels = a->o.kind == HK_MESSAGES_CANCEL, more = false;
-    list.live = cancels;
-    list.by_origin = !cancels;
-    if (!cancels)
+    bool restores = a->o.kind == HK_MESSAGES_RESTORE, more = false;
+    list.live = a->o.kind == HK_MESSAGES_CANCEL;
+    list.by_origin = restores;
+    if (restores)
         list.state = HK_STATE_CANCELLED;
     a->last_cancelled = at->last;
     enum hk_code rc = !a->run->cursor[0] && a->ask->act == 0 ? count_meant(a, list, err) : HK_OK;
@@ -604,6 +669,10 @@ static enum hk_code batch_of_list(struct act *a, struct hk_list list, struct mar
     a->run->more = more;
     if (rc == HK_OK && !more && at->place == HK_IN_OUTBOX) { /* in the order of do_waiting */
         at->place = HK_IN_RETRY;
+        at->after_id = INT64_MAX;
+        a->run->more = true;
+    } else if (rc == HK_OK && !more && a->o.kind == HK_MESSAGES_ERASE && at->place != HK_IN_SENT) {
+        at->place++;
         at->after_id = INT64_MAX;
         a->run->more = true;
     }
@@ -681,7 +750,7 @@ static enum hk_code do_batch(struct act a, enum hk_messages_kind kind, struct hk
     return HK_OK;
 }
 
-#define ACT_JOB(name, kind)                                                                                  \
+#define ACT_JOB(name, kind, personal)                                                                        \
     static enum hk_code name##_freeze(struct hk_desk *desk, const struct hk_caller *caller, void *request,   \
                                       struct hk_pool *mem, struct hk_err *err)                               \
     {                                                                                                        \
@@ -695,10 +764,12 @@ static enum hk_code do_batch(struct act a, enum hk_messages_kind kind, struct hk
             (struct act){.desk = run->desk, .caller = caller, .ask = request, .mem = mem, .run = run}, kind, \
             result, err);                                                                                    \
     }                                                                                                        \
-    static const struct hk_op_job name##_job = {.freeze = name##_freeze, .batch = name##_batch};
+    static const struct hk_op_job name##_job = {                                                             \
+        .forgets = (personal), .freeze = name##_freeze, .batch = name##_batch};
 
-ACT_JOB(cancel, HK_MESSAGES_CANCEL)
-ACT_JOB(restore, HK_MESSAGES_RESTORE)
+ACT_JOB(cancel, HK_MESSAGES_CANCEL, false)
+ACT_JOB(restore, HK_MESSAGES_RESTORE, false)
+ACT_JOB(erase, HK_MESSAGES_ERASE, true)
 
 /* ---- the table ---- */
 
@@ -741,10 +812,16 @@ static const struct hk_arg restore_args[] = {
     HK_MANY_DRY_RUN_ARG(hk_messages_act_ask),
     {.name = NULL}};
 
-#define ACT_ROW(word, says, more, list, does, batches)                                                       \
+static const struct hk_arg erase_args[] = {
+    HK_MANY_IDS_ARG(hk_messages_act_ask),
+    HK_MESSAGE_WORDS(hk_messages_act_ask, words, "dead cancelled sent any"),
+    HK_MANY_DRY_RUN_ARG(hk_messages_act_ask),
+    {.name = NULL}};
+
+#define ACT_ROW(word, says, more, list, does, batches, may)                                                  \
     {                                                                                                        \
         .noun = "messages", .verb = (word), .summary = (says), .details = (more),                            \
-        .route = "POST /messages/" word, .role = HK_ROLE_OPERATOR, .store = true, .changes = true,           \
+        .route = "POST /messages/" word, .role = (may), .store = true, .changes = true,                      \
         .needs_reason = true, .is_long = true, .job = &(batches), .args = (list),                            \
         .request_size = sizeof(struct hk_messages_act_ask), .result_size = sizeof(struct hk_messages_acted), \
         .check = check_act, .run = (does), .form = hk_form_messages_acted                                    \
@@ -754,9 +831,15 @@ const struct hk_op hk_op_messages_cancel =
     ACT_ROW("cancel", "cancel messages that are not in flight, so that they are never sent",
             "Some, or all that fit. 'messages restore' brings them back while they are kept\n"
             "(retention.cancelled). Exit code 75 when the one message that was named is in flight.",
-            cancel_args, cancel_op, cancel_job);
+            cancel_args, cancel_op, cancel_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_messages_restore =
     ACT_ROW("restore", "put cancelled messages back, with their attempts, times and order",
             "--act ID undoes one cancel of many messages. What was due meanwhile is due now.", restore_args,
-            restore_op, restore_job);
+            restore_op, restore_job, HK_ROLE_OPERATOR);
+
+const struct hk_op hk_op_messages_erase = ACT_ROW(
+    "erase", "erase what is kept of messages: payloads, headers, and what receivers said",
+    "The record stays: ids, times, attempts and their outcome, and who erased it. Cannot be undone. A message that\n"
+    "waits has to be cancelled first. All dead letters of a message go with it.",
+    erase_args, erase_op, erase_job, HK_ROLE_ADMIN);

@@ -238,7 +238,7 @@ void hk_form_messages_acted(struct hk_form *form, void *result)
     struct hk_messages_acted *o = result;
     struct hk_form_list items = HK_FORM_ITEMS(o->items, o->n, form_item);
     items.in_a_line = true; /* there may be a thousand */
-    hk_form_choice(form, "act", &o->kind, hk_messages_verb, HK_MESSAGES_RESTORE + 1);
+    hk_form_choice(form, "act", &o->kind, hk_messages_verb, HK_MESSAGES_ERASE + 1);
     hk_form_cstr(form, "message_id", &o->message_id);
     form_outlook(form, o);
     form_acted(form, o);

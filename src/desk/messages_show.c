@@ -13,7 +13,8 @@
 /* As masks see it. `edited`: errors may be about a payload that was replaced since. */
 static struct hk_letter letter_of(const struct hk_row *row, bool edited)
 {
-    return (struct hk_letter){.event_type = row->event_type,
+    return (struct hk_letter){.message_id = row->message_id,
+                              .event_type = row->event_type,
                               .encoding = row->encoding,
                               .headers = row->headers,
                               .error = row->last_error,
@@ -52,6 +53,7 @@ static void hide_row(const struct hk_letter_view *view, bool edited, struct hk_p
         row->payload = hk_str_of(HK_SEALED_TEXT);
         row->payload_bytes = row->payload.len;
     }
+    row->error_detail = hk_words_show(NULL, row->message_id, row->error_detail, mem);
     if (!hk_masks_fit(view->masks, row->event_type))
         return;
     hk_letter_veil(view, mem, &as);
@@ -143,6 +145,15 @@ static enum hk_code hide_page(struct hk_desk *desk, struct hk_masks *masks, cons
     return rc;
 }
 
+static void hide_words(const char *message_id, struct hk_pool *mem, struct hk_attempts *page)
+{
+    for (size_t i = 0; i < page->n; i++) {
+        struct hk_tried *t = &page->items[i];
+        t->response_headers = hk_words_show(NULL, hk_str_of(message_id), t->response_headers, mem);
+        t->response_body = hk_words_show(NULL, hk_str_of(message_id), t->response_body, mem);
+    }
+}
+
 /* One more than wanted is asked for, so that `next` is there only when there is a next one. */
 static enum hk_code attempts(struct hk_desk *desk, const struct hk_caller *caller,
                              const struct hk_attempts_ask *ask, struct hk_pool *mem, struct hk_attempts *out,
@@ -161,6 +172,7 @@ static enum hk_code attempts(struct hk_desk *desk, const struct hk_caller *calle
     if (found->n > limit)
         out->next = found->items[limit - 1].id;
     hk_desk_keep(desk, mem);
+    hide_words(ask->message_id, mem, out);
     if (out->n == 0 && ask->after == 0) /* none yet, or no such message */
         return desk->ops->show(desk->admin, ask->message_id, 0, &shown, err);
     return out->n > 0 && masks ? hide_page(desk, masks, ask->message_id, mem, out, err) : HK_OK;

@@ -122,7 +122,7 @@ struct hk_op {
 
 /* One JSON value, of an operation whose result is no stream. */
 void hk_op_write(const struct hk_op *op, struct hk_json *json, const void *result);
-/* Does the request only ask what would come of it (its flag "dry_run")? Then no reason is needed. */
+/* Does the request only ask what would come of it: is its flag "dry_run" set, or "apply" not? Then no reason is needed. */
 bool hk_op_is_dry_run(const struct hk_op *op, const void *request);
 
 /* Defines `name_op`, which the table can hold, around the typed function `name`. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of operations. Each row stands in the file of its family. */
+#include "desk/adopt.h"
 #include "desk/alerts.h"
 #include "desk/audit.h"
 #include "desk/clock.h"
@@ -13,6 +14,7 @@
 #include "desk/explain.h"
 #include "desk/figures.h"
 #include "desk/job.h"
+#include "desk/keys.h"
 #include "desk/messages.h"
 #include "desk/policy.h"
 #include "desk/queues.h"
@@ -24,6 +26,7 @@
 
 const struct hk_op *const hk_ops[] = {
     &hk_op_init,
+    &hk_op_adopt,
     &hk_op_enqueue,
     &hk_op_enqueue_lines,
     &hk_op_status,
@@ -36,6 +39,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_messages_cancel,
     &hk_op_messages_cancel_one,
     &hk_op_messages_restore,
+    &hk_op_messages_erase,
     &hk_op_messages_retry,
     &hk_op_destinations_list,
     &hk_op_destinations_show,
@@ -71,6 +75,7 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_dead_resolve,
     &hk_op_dead_discard,
     &hk_op_dead_restore,
+    &hk_op_dead_erase,
     &hk_op_dead_note,
     &hk_op_redrive_plan,
     &hk_op_redrive_start,
@@ -80,6 +85,9 @@ const struct hk_op *const hk_ops[] = {
     &hk_op_job_list,
     &hk_op_job_show,
     &hk_op_job_cancel,
+    &hk_op_keys_list,
+    &hk_op_keys_rotate,
+    &hk_op_keys_retire,
     &hk_op_alerts_list,
     &hk_op_alerts_test,
     &hk_op_alerts_mute,

@@ -14,11 +14,9 @@
 #include "desk/put.h"
 #include "desk/queues.h"
 
-/* What Google gives to a queue that says nothing. */
-#define DEFAULT_RATE        500.0
-#define DEFAULT_CONCURRENCY 1000
-#define BURST_MIN           10
-#define BURST_MAX           100
+/* What Google makes of a rate. */
+#define BURST_MIN 10
+#define BURST_MAX 100
 
 /* ---- names ---- */
 
@@ -178,8 +176,10 @@ enum hk_code hk_queue_resolve(struct hk_desk *desk, const char *name, struct hk_
 
 /* ---- making and changing ---- */
 
-static int64_t burst_for(double rate_per_s)
+static int64_t burst_for(const struct hk_conf_queue_limits *usual, double rate_per_s)
 {
+    if (usual->burst)
+        return usual->burst;
     double burst = rate_per_s / 5;
     return burst < BURST_MIN ? BURST_MIN : burst > BURST_MAX ? BURST_MAX : (int64_t)burst;
 }
@@ -278,26 +278,35 @@ static void write_queue(const char *name, const struct hk_queue_settings *s, str
     hk_json_end(json);
 }
 
+/* What the queue does not say itself is as the configuration has it now. */
+static void write_limits(const struct hk_conf_queue_limits *usual, const struct hk_queue_settings *s,
+                         struct hk_json *json)
+{
+    char rate[40];
+    double rate_per_s = s->given & HK_QUEUE_RATE ? s->rate_per_s : usual->rate_per_s;
+    (void)snprintf(rate, sizeof rate, "%.6f/s", rate_per_s);
+    hk_json_key(json, "limits");
+    hk_json_object(json);
+    hk_put_cstr(json, "rate", rate);
+    hk_put_u64(json, "burst",
+               (uint64_t)(s->given & HK_QUEUE_BURST ? s->burst : burst_for(usual, rate_per_s)));
+    hk_put_u64(json, "concurrency",
+               s->given & HK_QUEUE_CONCURRENCY ? (uint64_t)s->concurrency : usual->concurrency);
+    hk_json_end(json);
+}
+
 /* `name` NULL: as a destination that is no queue. */
-static void write_definition(const char *name, const struct hk_queue_settings *s, struct hk_buf *out)
+static void write_definition(const struct hk_config *config, const char *name,
+                             const struct hk_queue_settings *s, struct hk_buf *out)
 {
     struct hk_json json;
-    char rate[40];
     hk_json_init(&json, out, false);
     hk_json_object(&json);
     hk_json_key(&json, "http");
     hk_json_raw(&json, hk_str_of("{\"url\":\"message\"}"));
     if (s->given & HK_QUEUE_POLICY)
         hk_put_cstr(&json, "policy", s->policy);
-    double rate_per_s = s->given & HK_QUEUE_RATE ? s->rate_per_s : DEFAULT_RATE;
-    (void)snprintf(rate, sizeof rate, "%.6f/s", rate_per_s);
-    hk_json_key(&json, "limits");
-    hk_json_object(&json);
-    hk_put_cstr(&json, "rate", rate);
-    hk_put_u64(&json, "burst", (uint64_t)(s->given & HK_QUEUE_BURST ? s->burst : burst_for(rate_per_s)));
-    hk_put_u64(&json, "concurrency",
-               (uint64_t)(s->given & HK_QUEUE_CONCURRENCY ? s->concurrency : DEFAULT_CONCURRENCY));
-    hk_json_end(&json);
+    write_limits(&config->queues.limits, s, &json);
     if (name)
         write_queue(name, s, &json);
     hk_json_end(&json);
@@ -323,7 +332,7 @@ static enum hk_code keep_queue(struct hk_desk *desk, const struct hk_caller *cal
     char destination[HK_NAME_MAX];
     hk_queue_destination(ask->name, destination);
     hk_buf_init(&text, HK_DEFINITION_BYTES);
-    write_definition(ask->name, s, &text);
+    write_definition(desk->config, ask->name, s, &text);
     enum hk_code rc = hk_buf_status(&text) == HK_OK ? HK_OK : no_memory(err);
     struct hk_conf_destination conf = {.given = 0};
     const struct hk_definition_ask check = {
@@ -410,7 +419,7 @@ enum hk_code hk_queue_unmake(struct hk_desk *desk, const struct hk_caller *calle
     if (rc != HK_OK)
         return rc == HK_NOTFOUND ? HK_OK : rc;
     hk_buf_init(&text, HK_DEFINITION_BYTES);
-    write_definition(NULL, &is.is, &text);
+    write_definition(desk->config, NULL, &is.is, &text);
     const struct hk_define define = {.name = is.destination,
                                      .text = hk_buf_str(&text),
                                      .version = version,

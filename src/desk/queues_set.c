@@ -160,32 +160,33 @@ static enum hk_code update_queue(struct hk_desk *desk, const struct hk_caller *c
 HK_OP_RUN(create_queue)
 HK_OP_RUN(update_queue)
 
-#define SETTINGS_ARGS                                                                                        \
-    {HK_ARG(hk_queue_set_ask, rate, HK_ARG_RATE, "RATE",                                                     \
-            "dispatch at most this many tasks (default: 500/s)"),                                            \
-     .lo = 0.0001, .hi = 500},                                                                               \
-        {HK_ARG(hk_queue_set_ask, burst, HK_ARG_NUMBER, "N",                                                 \
-                "let this many go at once when the queue has been idle (default: by the rate)"),             \
-         .lo = 1, .hi = 500},                                                                                \
-        {HK_ARG(hk_queue_set_ask, concurrency, HK_ARG_NUMBER, "N",                                           \
-                "have at most this many in flight (default: 1000)"),                                         \
-         .lo = 1, .hi = 5000},                                                                               \
-        {HK_ARG(                                                                                             \
-            hk_queue_set_ask, max_attempts, HK_ARG_TEXT, "N",                                                \
-            "attempts before a task becomes a dead letter; or unlimited (default: as the policy says)")},    \
-        {HK_ARG(hk_queue_set_ask, max_retry_duration, HK_ARG_TEXT, "TIME",                                   \
-                "retry for this long; or unlimited. With attempts: until both are spent")},                  \
-        {HK_ARG(hk_queue_set_ask, min_backoff, HK_ARG_DURATION, "TIME",                                      \
-                "wait this long before the first retry (default: as the policy says)"),                      \
-         .lo = 1, .hi = 86400000},                                                                           \
-        {HK_ARG(hk_queue_set_ask, max_backoff, HK_ARG_DURATION, "TIME",                                      \
-                "never wait longer than this before a retry (default: as the policy says)"),                 \
-         .lo = 1, .hi = 86400000},                                                                           \
-        {HK_ARG(hk_queue_set_ask, max_doublings, HK_ARG_TEXT, "N",                                           \
-                "double the wait this often, 0 to 16 (default: as the policy says)")},                       \
-    {                                                                                                        \
-        HK_ARG(hk_queue_set_ask, policy, HK_ARG_POLICY, "NAME",                                              \
-               "the retry policy (default: queues.policy of the configuration)")                             \
+#define SETTINGS_ARGS                                                                                                     \
+    {HK_ARG(hk_queue_set_ask, rate, HK_ARG_RATE, "RATE",                                                                  \
+            "dispatch at most this many tasks (default: as queues.limits says, else 500/s)"),                             \
+     .lo = 0.0001, .hi = 500},                                                                                            \
+        {HK_ARG(                                                                                                          \
+             hk_queue_set_ask, burst, HK_ARG_NUMBER, "N",                                                                 \
+             "let this many go at once when the queue has been idle (default: as queues.limits says, else by the rate)"), \
+         .lo = 1, .hi = 500},                                                                                             \
+        {HK_ARG(hk_queue_set_ask, concurrency, HK_ARG_NUMBER, "N",                                                        \
+                "have at most this many in flight (default: as queues.limits says, else 1000)"),                          \
+         .lo = 1, .hi = 5000},                                                                                            \
+        {HK_ARG(                                                                                                          \
+            hk_queue_set_ask, max_attempts, HK_ARG_TEXT, "N",                                                             \
+            "attempts before a task becomes a dead letter; or unlimited (default: as the policy says)")},                 \
+        {HK_ARG(hk_queue_set_ask, max_retry_duration, HK_ARG_TEXT, "TIME",                                                \
+                "retry for this long; or unlimited. With attempts: until both are spent")},                               \
+        {HK_ARG(hk_queue_set_ask, min_backoff, HK_ARG_DURATION, "TIME",                                                   \
+                "wait this long before the first retry (default: as the policy says)"),                                   \
+         .lo = 1, .hi = 86400000},                                                                                        \
+        {HK_ARG(hk_queue_set_ask, max_backoff, HK_ARG_DURATION, "TIME",                                                   \
+                "never wait longer than this before a retry (default: as the policy says)"),                              \
+         .lo = 1, .hi = 86400000},                                                                                        \
+        {HK_ARG(hk_queue_set_ask, max_doublings, HK_ARG_TEXT, "N",                                                        \
+                "double the wait this often, 0 to 16 (default: as the policy says)")},                                    \
+    {                                                                                                                     \
+        HK_ARG(hk_queue_set_ask, policy, HK_ARG_POLICY, "NAME",                                                           \
+               "the retry policy (default: queues.policy of the configuration)")                                          \
     }
 
 static const struct hk_arg create_args[] = {

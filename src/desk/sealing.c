@@ -53,7 +53,7 @@ enum hk_code hk_desk_seal(struct hk_desk *desk, struct hk_enqueue *items, size_t
                           struct hk_err *err)
 {
     enum hk_code rc = HK_OK;
-    if (desk->config->seal.mode == HK_SEAL_OFF)
+    if (desk->config->seal.mode != HK_SEAL_END)
         return HK_OK;
     for (size_t i = 0; i < n && rc == HK_OK; i++)
         if (!hk_encoding_is_sealed(hk_str_of(items[i].encoding)))

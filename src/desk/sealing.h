@@ -4,8 +4,7 @@
 #define HK_DESK_SEALING_H
 
 #include "desk/desk.h"
-
-#define HK_SEALED_TEXT "(sealed)" /* what stands for a payload that the caller does not see opened */
+#include "payload/words.h"
 
 /* The items as they are stored: `mem` has what takes their payloads' place, and the ids of those that had none. In mode off, and for
  * payloads that are sealed already, they stay as they are. HK_CONFLICT: the newest key cannot be had; nothing may be written then. */

@@ -241,6 +241,7 @@ enum hk_code hk_exporter_start(const struct hk_otlp_options *o, struct hk_export
                                           .ca_file = o->ca_file,
                                           .cert_file = o->cert_file,
                                           .key_file = o->key_file,
+                                          .proxy = o->proxy,
                                           .hurry = hurry,
                                           .arg = e};
     enum hk_code rc = e->ring && e->batch ? hk_otlp_http_open(&target, &e->http, err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcurl for the exporter. No proxy, no redirect, answers are not kept: a collector says all it has to say by its status. */
+/* libcurl for the exporter. No proxy but the configured one, no redirect, answers are not kept: a collector says all it has to say by its status. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +8,7 @@
 #include <hikyaku/policy.h>
 
 #include "base/mem.h"
+#include "base/proxy_curl.h"
 #include "base/socket.h"
 #include "base/str.h"
 #include "observe/otlp_http.h"
@@ -106,7 +107,7 @@ static bool set_up(struct hk_otlp_http *http, const struct hk_otlp_target *t)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
     return curl_easy_setopt(easy, CURLOPT_URL, t->url) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK && set_tls(easy, t) && set_headers(http, t);
+           hk_proxy_curl_set(easy, t->proxy) && set_tls(easy, t) && set_headers(http, t);
 }
 
 enum hk_code hk_otlp_http_open(const struct hk_otlp_target *target, struct hk_otlp_http **out,

@@ -9,6 +9,8 @@
 #include <hikyaku/error.h>
 #include <hikyaku/facts.h>
 
+#include "base/proxy.h"
+
 struct hk_otlp_http;
 
 struct hk_otlp_target { /* texts are copied */
@@ -18,6 +20,7 @@ struct hk_otlp_target { /* texts are copied */
     const char *const *headers; /* "Name: value" */
     size_t n_headers;
     const char *ca_file, *cert_file, *key_file; /* NULL = the system's, none */
+    const struct hk_proxy *proxy;               /* NULL = none */
     bool (*hurry)(
         void *arg); /* asked now and then while waiting: true ends the request. From the caller's thread */
     void *arg;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "observe/otlp_options.h"
 
 #define TRACES_PATH  "/v1/traces"
@@ -442,6 +443,8 @@ enum hk_code hk_otlp_options_make(const struct hk_otlp_given *given, const struc
     if (is_off(env, given->metrics))
         return HK_OK;
     enum hk_code rc = set_url(given, env, out, err);
+    if (rc == HK_OK && out->url && hk_proxy_is_for(given->proxy, hk_url_host(hk_str_of(out->url))))
+        out->proxy = given->proxy;
     if (rc != HK_OK || !out->url)
         return rc;
     rc = set_protocol(given, env, out, err);

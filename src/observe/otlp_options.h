@@ -5,6 +5,7 @@
 
 #include <hikyaku/error.h>
 
+#include "base/proxy.h"
 #include "observe/otlp.h"
 #include "observe/trace.h"
 
@@ -14,6 +15,7 @@ struct hk_otlp_options { /* texts are its own */
     char **headers; /* "Name: value" */
     size_t n_headers;
     char *ca_file, *cert_file, *key_file; /* NULL: not given */
+    const struct hk_proxy *proxy;         /* as given, where it is for the url; NULL: none */
     uint64_t timeout_ms;                  /* of one request */
     uint64_t export_ms;                   /* for how long a batch is tried */
     uint64_t schedule_ms;                 /* how long spans wait for company; how often metrics are sent */
@@ -32,6 +34,7 @@ struct hk_otlp_given {
     } headers[32];
 
     size_t n_headers;
+    const struct hk_proxy *proxy; /* outlives the options; NULL: none */
     double sample;
     bool metrics;         /* the options are for metrics, not for traces: OTEL_EXPORTER_OTLP_METRICS_… */
     uint64_t interval_ms; /* of metrics */

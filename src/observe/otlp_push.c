@@ -156,6 +156,7 @@ enum hk_code hk_pusher_start(const struct hk_otlp_options *o, struct hk_metrics 
                                           .ca_file = o->ca_file,
                                           .cert_file = o->cert_file,
                                           .key_file = o->key_file,
+                                          .proxy = o->proxy,
                                           .hurry = hurry,
                                           .arg = p};
     enum hk_code rc = hk_otlp_http_open(&target, &p->http, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Payloads are stored as they are, as base64, or sealed. */
 #include "base/base64.h"
+#include "base/str.h"
 #include "core/encoding.h"
 #include "payload/codec.h"
 #include "payload/envelope.h"
@@ -86,36 +87,81 @@ static const char *why_not(enum hk_code rc)
     return rc == HK_NOMEM ? "out of memory" : "the payload is not base64, as its encoding says";
 }
 
-/* A letter that was requeued under a new id is still sealed for its first one, with which the new one begins (HK_SEALED_AGAIN). */
+static struct hk_sealed_place place_of(const struct hk_codec_of *of)
+{
+    return (struct hk_sealed_place){of->field ? of->field : HK_SEALED_PAYLOAD, of->message_id};
+}
+
+/* A letter that was requeued under a new id is still sealed for its first one, with which the new one begins (HK_SEALED_AGAIN). False:
+ * there is no such one. */
+static bool use_first_id(struct hk_sealed_place *place)
+{
+    struct hk_str *id = &place->message_id;
+    while (id->len && id->ptr[--id->len] != HK_SEALED_AGAIN)
+        ;
+    return id->len > 0;
+}
+
 static enum hk_code open_sealed(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
                                 struct hk_str *out, struct hk_err *err)
 {
-    struct hk_sealed_place place = {HK_SEALED_PAYLOAD, of->message_id};
+    struct hk_sealed_place place = place_of(of);
     *out = (struct hk_str){"", 0};
     if (!of->keys)
         return no_keys(err);
     enum hk_code rc = hk_envelope_open(of->keys, &place, stored, mem, out, err);
-    while (rc == HK_INVALID && place.message_id.len &&
-           place.message_id.ptr[--place.message_id.len] != HK_SEALED_AGAIN)
-        ;
-    if (rc == HK_INVALID && place.message_id.len)
+    if (rc == HK_INVALID && use_first_id(&place))
         rc = hk_envelope_open(of->keys, &place, stored, mem, out, err);
+    return rc;
+}
+
+enum hk_code hk_codec_rewrap(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
+                             struct hk_str *out, struct hk_err *err)
+{
+    struct hk_sealed_place place = place_of(of);
+    struct hk_envelope e;
+    struct hk_buf text;
+    if (!of->keys)
+        return no_keys(err);
+    if (hk_envelope_read(stored, &e) && hk_str_eq(e.key_id, hk_str_of(hk_keyring_id(of->keys, 0)))) {
+        *out = stored;
+        return HK_OK;
+    }
+    hk_buf_init(&text, SEALED_MAX);
+    enum hk_code rc = hk_envelope_rewrap(of->keys, &place, stored, &text, err);
+    if (rc == HK_INVALID && use_first_id(&place)) {
+        hk_buf_reset(&text);
+        rc = hk_envelope_rewrap(of->keys, &place, stored, &text, err);
+    }
+    const char *kept = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&text)) : NULL;
+    if (kept)
+        *out = (struct hk_str){kept, text.len};
+    else if (rc == HK_OK)
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
+    hk_buf_fini(&text);
     return rc;
 }
 
 enum hk_code hk_codec_open(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
                            struct hk_str *out, struct hk_err *err)
 {
-    if (hk_encoding_is_sealed(of->encoding))
-        return open_sealed(of, stored, mem, out, err);
-    enum hk_code rc = hk_codec_plain(of->encoding, stored, mem, out);
+    struct hk_str encoding = of->encoding;
+    if (hk_encoding_is_sealed(encoding)) {
+        enum hk_code rc = open_sealed(of, stored, mem, &stored, err);
+        if (rc != HK_OK) {
+            *out = (struct hk_str){"", 0};
+            return rc;
+        }
+        encoding = hk_encoding_inside(encoding);
+    }
+    enum hk_code rc = hk_codec_plain(encoding, stored, mem, out);
     return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "%s", why_not(rc));
 }
 
 enum hk_code hk_codec_seal(const struct hk_codec_of *of, struct hk_str plain, struct hk_pool *mem,
                            struct hk_str *out, struct hk_err *err)
 {
-    const struct hk_sealed_place place = {HK_SEALED_PAYLOAD, of->message_id};
+    const struct hk_sealed_place place = place_of(of);
     struct hk_buf text;
     if (!hk_encoding_is_sealed(of->encoding)) {
         enum hk_code rc = hk_codec_stored(of->encoding, plain, mem, out);
@@ -125,7 +171,9 @@ enum hk_code hk_codec_seal(const struct hk_codec_of *of, struct hk_str plain, st
     if (!of->keys)
         return no_keys(err);
     hk_buf_init(&text, SEALED_MAX);
-    enum hk_code rc = hk_envelope_seal(of->keys, &place, plain, &text, err);
+    enum hk_code rc = hk_codec_stored(hk_encoding_inside(of->encoding), plain, mem, &plain);
+    rc = rc == HK_OK ? hk_envelope_seal(of->keys, &place, plain, &text, err)
+                     : hk_err_set(err, rc, "out of memory");
     const char *kept = rc == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(&text)) : NULL;
     if (kept)
         *out = (struct hk_str){kept, text.len};

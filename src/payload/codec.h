@@ -31,11 +31,16 @@ enum hk_code hk_codec_stored(struct hk_str encoding, struct hk_str plain, struct
 struct hk_codec_of {
     struct hk_keyring *keys; /* NULL: there are none */
     struct hk_str encoding, message_id;
+    const char *field; /* TABLE.COLUMN that it is bound to; NULL: the payload */
 };
 
 /* hk_codec_plain, also of what is sealed. HK_UNAVAILABLE: the key cannot be had now, and `err` says why; HK_INVALID. */
 enum hk_code hk_codec_open(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
                            struct hk_str *out, struct hk_err *err) HK_MUSTCHECK;
+/* The same sealed text, for the newest key: what is in it is not opened. Codes of hk_codec_open. `*out` is `stored` where it is that key's
+ * already. */
+enum hk_code hk_codec_rewrap(const struct hk_codec_of *of, struct hk_str stored, struct hk_pool *mem,
+                             struct hk_str *out, struct hk_err *err) HK_MUSTCHECK;
 /* hk_codec_stored, also of what is to be sealed: with the newest key. */
 enum hk_code hk_codec_seal(const struct hk_codec_of *of, struct hk_str plain, struct hk_pool *mem,
                            struct hk_str *out, struct hk_err *err) HK_MUSTCHECK;

@@ -152,15 +152,33 @@ static void narrow(struct parse *p, bool since, int64_t ms)
         query->before_ms = ms;
 }
 
-static enum hk_code read_age(struct parse *p, const struct key *key, const char *value)
+static enum hk_code limit_age(struct parse *p, const struct key *key, bool at_most, const char *value)
 {
     struct hk_err why = {.code = HK_OK};
     uint64_t ms = 0;
     if (hk_parse_duration(hk_str_of(value), &ms, &why) != HK_OK)
         return bad_value(p, key, why.message);
     uint64_t now = p->now_ms > 0 ? (uint64_t)p->now_ms : 0;
-    narrow(p, key->name[0] == 'n', ms < now ? (int64_t)(now - ms) : 1);
+    narrow(p, at_most, ms < now ? (int64_t)(now - ms) : 1);
     return HK_OK;
+}
+
+static enum hk_code read_older(struct parse *p, const struct key *key, const char *value)
+{
+    return limit_age(p, key, false, value);
+}
+
+static enum hk_code read_newer(struct parse *p, const struct key *key, const char *value)
+{
+    return limit_age(p, key, true, value);
+}
+
+/* The same two with a sign, as people write them: age:>1h, age:<2d. */
+static enum hk_code read_age(struct parse *p, const struct key *key, const char *value)
+{
+    if (value[0] != '>' && value[0] != '<')
+        return bad_value(p, key, "> or < is expected before the duration, such as age:>1h or age:<2d");
+    return limit_age(p, key, value[0] == '<', value + 1);
 }
 
 static enum hk_code read_time(struct parse *p, const struct key *key, const char *value)
@@ -198,12 +216,13 @@ static const struct key keys[] = {
     {"id", INTO(message_id), true},
     {"correlation", INTO(correlation_id), false},
     {"key", INTO(key), false},
-    {"older", read_age, 0, false},
-    {"newer", read_age, 0, false},
+    {"older", read_older, 0, false},
+    {"newer", read_newer, 0, false},
+    {"age", read_age, 0, false},
     {"since", read_time, 0, false},
     {"before", read_time, 0, false},
     {"redrive", read_redrive, 0, true},
-    {"text", read_text, 0, false}, /* the last: the only one that may be given more than once */
+    {"text", read_text, 0, false}, /* the last one */
 };
 
 enum {
@@ -299,10 +318,22 @@ static enum hk_code unknown_key(struct parse *p, struct hk_str name)
     return refuse(p, p->term_at, key, why);
 }
 
+static bool is_called(const struct key *key, struct hk_str name)
+{
+    return hk_str_eq(name, hk_str_of(key->name)) ||
+           (key->read == read_destination && hk_str_eq(name, hk_str_of("dest")));
+}
+
+/* Texts must all be found, and two ages are a range. */
+static bool may_repeat(const struct key *key)
+{
+    return key->read == read_text || key->read == read_age;
+}
+
 static enum hk_code keyed_term(struct parse *p, struct hk_str name)
 {
     size_t i = 0;
-    while (i < N_KEYS && !hk_str_eq(name, hk_str_of(keys[i].name)))
+    while (i < N_KEYS && !is_called(&keys[i], name))
         i++;
     if (i == N_KEYS)
         return unknown_key(p, name);
@@ -310,7 +341,7 @@ static enum hk_code keyed_term(struct parse *p, struct hk_str name)
         return bad_value(p, &keys[i],
                          strcmp(keys[i].name, "id") == 0 ? "a message is named by its id: messages show ID"
                                                          : "only dead letters have it: dead list");
-    if (i != TEXT_KEY && p->given >> i & 1u)
+    if (!may_repeat(&keys[i]) && p->given >> i & 1u)
         return bad_value(p, &keys[i], "is given twice");
     p->given |= 1u << i;
     p->pos += name.len + 1;

@@ -68,6 +68,7 @@ struct hk_relay_delivery {          /* one per slot: what a sink and its callbac
     struct hk_message onward; /* the sink gets: the engine's message with that in it, or opened */
     bool sealed;              /* it was; what it says lies in `opened` */
     struct hk_pool opened;
+    struct hk_pool words; /* the receiver's, sealed, until the engine has them */
 };
 
 /* Of messages that wait for a key (relay_sealed.c). */
@@ -182,7 +183,11 @@ void hk_relay_has_room(struct hk_relay *r, size_t place);
 /* Opens the payload of a sealed message, for the time of its delivery. False: it waits for its key, or died of being damaged, and the
  * engine knows. */
 bool hk_relay_sealed_open(struct hk_relay_delivery *d, int64_t now);
-/* What may be told of the outcome: of a sealed message nothing that the receiver said. */
+/* Must the receiver's words be hidden? They may repeat what is sealed, or will be (mode `rest`). */
+bool hk_relay_hides(const struct hk_relay_delivery *d);
+/* What is stored of them then: sealed, or nothing when that cannot be. */
+void hk_relay_sealed_words(struct hk_relay_delivery *d, struct hk_outcome *outcome);
+/* What may be told of the outcome: where they are hidden, nothing that the receiver said. */
 struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const struct hk_facts *facts);
 /* The engine has been told: nothing that was opened is left. */
 void hk_relay_sealed_end(struct hk_relay_delivery *d);

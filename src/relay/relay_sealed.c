@@ -4,6 +4,7 @@
  * policy. */
 #include "core/encoding.h"
 #include "payload/codec.h"
+#include "payload/words.h"
 #include "relay/relay_impl.h"
 
 enum {
@@ -84,10 +85,29 @@ bool hk_relay_sealed_open(struct hk_relay_delivery *d, int64_t now)
     return false;
 }
 
+bool hk_relay_hides(const struct hk_relay_delivery *d)
+{
+    return d->sealed || d->relay->options.config->seal.mode == HK_SEAL_REST;
+}
+
+static struct hk_str cut(struct hk_str text, size_t most)
+{
+    return (struct hk_str){text.ptr, text.len < most ? text.len : most};
+}
+
+void hk_relay_sealed_words(struct hk_relay_delivery *d, struct hk_outcome *outcome)
+{
+    struct hk_keyring *keys = d->relay->options.config->keys;
+    struct hk_str id = d->action.message->message_id;
+    outcome->sealed_headers =
+        hk_words_seal(keys, id, cut(outcome->response_headers, HK_KEPT_HEADERS), &d->words);
+    outcome->sealed_body = hk_words_seal(keys, id, cut(outcome->facts.body, HK_KEPT_BODY), &d->words);
+}
+
 struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const struct hk_facts *facts)
 {
     struct hk_facts shown = *facts;
-    if (!d->sealed)
+    if (!hk_relay_hides(d))
         return shown;
     shown.body = (struct hk_str){"", 0};
     shown.headers = NULL;
@@ -99,6 +119,7 @@ struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const s
 
 void hk_relay_sealed_end(struct hk_relay_delivery *d)
 {
+    hk_pool_fini(&d->words);
     if (d->sealed)
         hk_pool_wipe(&d->opened);
 }

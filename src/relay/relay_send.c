@@ -59,7 +59,7 @@ static void ended(struct hk_relay_delivery *d, const struct hk_facts *facts, int
 
 /* An answer, and room for what it says. */
 struct answer {
-    const struct hk_relay_delivery *delivery;
+    struct hk_relay_delivery *delivery;
     const struct hk_sink_result *result;
     char error[HK_ANSWER_ERROR_MAX];
 };
@@ -76,6 +76,8 @@ static void show(struct hk_outcome *outcome)
     struct hk_sink_shown shown = answer->result->show(answer->result);
     outcome->request_headers = shown.request_headers;
     outcome->response_headers = shown.response_headers;
+    if (outcome->hushed)
+        hk_relay_sealed_words(answer->delivery, outcome);
     if (!outcome->facts.error.len && !outcome->hushed) /* a policy may take a 200 for a failure */
         outcome->facts.error = error_of(answer);
 }
@@ -90,14 +92,14 @@ static void sent(void *arg, const struct hk_sink_result *result)
                                  .address = result->address,
                                  .show = show,
                                  .show_arg = &answer,
-                                 .hushed = d->sealed};
+                                 .hushed = hk_relay_hides(d)};
     int64_t now = hk_relay_now_ms(r), store_ms = hk_engine_store_now_ms(r->engine, now);
     hk_crash_point("sent");
     if (d->kept)
         hk_kept_sent(r->kept, d->kept, now);
     struct hk_facts told = hk_relay_sealed_facts(d, &outcome.facts);
     outcome.facts.error = told.error;
-    if (outcome.facts.status >= 300 && !d->sealed)
+    if (outcome.facts.status >= 300 && !outcome.hushed)
         told.error = outcome.facts.error = error_of(&answer);
     ended(d, &told, store_ms);
     hk_engine_on_outcome(r->engine, now, a->slot, &outcome);

@@ -22,9 +22,28 @@ static void begin_job(struct hk_relay *r, const struct hk_relay_job *job);
 
 /* ---- what the engine asks for, on the store's thread ---- */
 
+/* A relay that cannot seal what it writes writes nothing: it has no lane before it has the key. Once it was fetched it stays. */
+static enum hk_code can_seal(struct hk_relay *r)
+{
+    struct hk_key key;
+    struct hk_err why = {.message = ""};
+    const struct hk_config *config = r->options.config;
+    if (config->seal.mode != HK_SEAL_REST)
+        return HK_OK;
+    enum hk_code rc = hk_keyring_newest(config->keys, &key, &why);
+    hk_key_wipe(&key);
+    return rc == HK_OK ? HK_OK
+                       : hk_err_set(&r->store.err, HK_UNAVAILABLE,
+                                    "nothing is sent before payloads can be sealed (seal.mode: rest): %s",
+                                    why.message);
+}
+
 static enum hk_code work_acquire(struct hk_relay *r)
 {
     struct hk_relay_store *s = &r->store;
+    enum hk_code rc = can_seal(r);
+    if (rc != HK_OK)
+        return rc;
     return s->ops->acquire(s->handle, r->options.name, r->options.boot, r->options.config->relay.lease_ms,
                            &s->lane, &s->now_ms, &s->err);
 }

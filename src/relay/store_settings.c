@@ -9,7 +9,8 @@ struct hk_store_options hk_relay_store_options(const struct hk_config *c)
 
     return (struct hk_store_options){.keep_sent = c->retention.sent_ms > 0 && c->retention.sent_rows > 0,
                                      .history = history[c->relay.history],
-                                     .max_payload_bytes = c->relay.max_payload_bytes};
+                                     .max_payload_bytes = c->relay.max_payload_bytes,
+                                     .seal = c->seal.mode == HK_SEAL_REST ? c->keys : NULL};
 }
 
 struct hk_retention hk_relay_retention(const struct hk_config *c)
@@ -28,5 +29,6 @@ bool hk_relay_same_store_options(const struct hk_config *a, const struct hk_conf
 {
     struct hk_store_options x = hk_relay_store_options(a);
     struct hk_store_options y = hk_relay_store_options(b);
-    return x.keep_sent == y.keep_sent && x.history == y.history && x.max_payload_bytes == y.max_payload_bytes;
+    return x.keep_sent == y.keep_sent && x.history == y.history &&
+           x.max_payload_bytes == y.max_payload_bytes && x.seal == y.seal;
 }

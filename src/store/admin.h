@@ -19,6 +19,7 @@
 
 #include "base/pool.h"
 #include "core/letter.h"
+#include "store/adopt.h"
 #include "store/clock.h"
 #include "store/definition.h"
 #include "store/figures.h"
@@ -331,8 +332,9 @@ enum hk_ref_did {
     HK_REF_OVERTAKING, /* restore: a message of its key that comes before it is in flight */
     HK_REF_FAR_BEHIND, /* restore: more than HK_BEFORE_MAX messages of its key wait before it */
     HK_REF_LETTER,     /* restore: people have decided about its dead letter since */
-    HK_REF_AGAIN /* restore: another message of its id waits for the same destination, or was written later and sent. Those that no
+    HK_REF_AGAIN, /* restore: another message of its id waits for the same destination, or was written later and sent. Those that no
                   * relay has read yet are looked for among the HK_AGAIN_ROWS newest. */
+    HK_REF_ERASED /* restore: nothing is left of it */
 };
 
 struct hk_refs_done {
@@ -383,6 +385,58 @@ struct hk_store_health {
     char damage[200];                           /* HK_INTEGRITY_BAD: the first finding */
     uint64_t file_bytes, wal_bytes, free_bytes; /* UINT64_MAX = not known */
     int64_t clock_ms, high_water_ms;
+};
+
+/* ---- sealed texts ---- */
+
+/* Where they lie, beside outbox itself. A row of a home holds one text or two: `a` is the payload (of attempts: the response's headers), `b`
+ * the error's detail of a letter, or the response's body. */
+enum hk_seal_home {
+    HK_SEAL_RETRY = 0,
+    HK_SEAL_LETTERS,
+    HK_SEAL_VERSIONS, /* the letter's earlier payloads */
+    HK_SEAL_CANCELLED,
+    HK_SEAL_ATTEMPTS,
+    HK_NSEAL_HOMES,
+    HK_SEAL_OUTBOX = HK_NSEAL_HOMES /* the application's: counted, and never written */
+};
+
+struct hk_seal_row {
+    int64_t id, sub; /* sub: of a letter's version; else 0 */
+    struct hk_str message_id, encoding, a, b;
+};
+
+struct hk_seal_rows {
+    struct hk_seal_row *items;
+    size_t n; /* 0 = there are no more */
+};
+
+struct hk_seal_page {
+    enum hk_seal_home home;
+    int64_t after_id, after_sub; /* in the order of both */
+    uint32_t limit;
+    uint64_t bytes; /* the first row comes however large it is */
+    bool open;      /* also payloads that are not sealed */
+};
+
+struct hk_seal_put {
+    enum hk_seal_home home;
+    bool second;             /* `b` of the row */
+    int64_t id, sub;         /* as in struct hk_seal_row */
+    struct hk_str old, text; /* changed only while it still is `old` */
+    struct hk_str encoding;  /* of a payload, from now on; ptr NULL = as it is */
+};
+
+/* How many texts there are of one key. */
+struct hk_seal_use {
+    unsigned home;        /* enum hk_seal_home */
+    struct hk_str key_id; /* "" = payloads that are not sealed */
+    uint64_t n;
+};
+
+struct hk_seal_uses {
+    struct hk_seal_use *items;
+    size_t n;
 };
 
 struct hk_store_admin_ops {
@@ -461,6 +515,11 @@ struct hk_store_admin_ops {
      * outbox_retry with it: it stays before it. A dead letter that it was requeued from waits for the outcome again. */
     enum hk_code (*restore_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
                                  struct hk_refs_done *out, struct hk_err *err);
+    /* Erases all that is kept of the messages of these rows, in HK_IN_DEAD, HK_IN_CANCELLED and HK_IN_SENT: payloads, earlier ones, headers,
+     * and what receivers said; of their rows the encoding is HK_ERASED from then on, and open letters are discarded. HK_REF_IN_FLIGHT:
+     * the message waits, is on its way, or is being sent by hand. Leaves "erase" in the audit, of each message. */
+    enum hk_code (*erase_refs)(struct hk_admin *admin, const struct hk_refs_act *act,
+                               struct hk_refs_done *out, struct hk_err *err);
     /* `*out_changed`: false when it was so already (a pause then has a new actor and reason). Who resumes says that the destination is
      * well: its breaker closes, too, whether it was paused or not. */
     enum hk_code (*pause)(struct hk_admin *admin, const char *destination, bool paused, const char *actor,
@@ -485,6 +544,23 @@ struct hk_store_admin_ops {
      * Where the clock is in step nothing is changed. HK_CONFLICT: a relay runs, HK_BUSY: nobody can tell yet whether one does (ask
      * again on this handle), HK_RANGE: the clock itself cannot be right. */
     enum hk_code (*clock)(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
+                          struct hk_err *err);
+
+    /* Rows that hold something sealed, in pages. */
+    enum hk_code (*seal_page)(struct hk_admin *admin, const struct hk_seal_page *page,
+                              const struct hk_seal_rows **out, struct hk_err *err);
+    /* `*out_changed` false: the row is gone, or holds another text by now. Joins a transaction that is held (jobs.h). */
+    enum hk_code (*seal_put)(struct hk_admin *admin, const struct hk_seal_put *put, bool *out_changed,
+                             struct hk_err *err);
+    /* Reads all of it: as long as that takes. */
+    enum hk_code (*seal_uses)(struct hk_admin *admin, const struct hk_seal_uses **out, struct hk_err *err);
+    /* A row of the audit that is about no message. `detail`: a JSON object. */
+    enum hk_code (*note)(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
+                         const char *detail, struct hk_err *err);
+
+    /* A trigger on an outbox table that the application has already (adopt.h): the SQL, and if `ask` has a reason it runs, with one row
+     * in the audit, in one transaction. HK_INVALID: no such table, or one that cannot be read as an outbox. */
+    enum hk_code (*adopt)(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
                           struct hk_err *err);
 
     /* Needs no handle: says what is wrong with a store that cannot be opened, too. Errors only when it cannot be reached at

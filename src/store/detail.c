@@ -24,8 +24,10 @@ void hk_store_detail(struct hk_buf *out, const struct hk_attempt_record *a)
     hk_json_key(&json, "possibly_delivered");
     hk_json_bool(&json, a->possibly_delivered);
     hk_json_key(&json, "response_headers");
-    if (a->response_headers.len)
+    if (a->response_headers.len && a->response_headers.ptr[0] == '{')
         hk_json_raw(&json, a->response_headers);
+    else if (a->response_headers.len) /* sealed (payload/words.h) */
+        hk_json_str(&json, a->response_headers);
     else
         hk_json_null(&json);
     hk_json_key(&json, "response_body");

@@ -104,6 +104,7 @@ struct hk_job_save {
     struct hk_str cursor, result;
     const char *error_code, *error; /* of HK_JOB_FAILED */
     bool moved;                     /* it came further: tries begin anew */
+    bool forget;                    /* what was asked for: it has ended, and may name a person */
 };
 
 struct hk_store_jobs_ops {

@@ -38,6 +38,7 @@
 #include "store/definition.h"
 
 struct hk_buf;
+struct hk_keyring;
 struct hk_store;
 struct hk_turns;
 
@@ -63,6 +64,8 @@ struct hk_store_options {
     /* Let the lease alone tell whether another relay lives. Without, a store that can know of its death earlier (SQLite: a
      * lock that its process held, on FILE-relay) takes over at once. */
     bool lease_only;
+    /* Mode `rest`: payloads that leave outbox are sealed with its newest key. NULL: they stay as they are. Lives as long as the store. */
+    struct hk_keyring *seal;
     int64_t (*clock_ms)(
         void *arg); /* the host's clock, Unix ms, where it is the store's; NULL = the system's */
     void *clock_arg;
@@ -125,6 +128,9 @@ struct hk_store_hint {
 };
 
 #define HK_STORE_GUARDS_MAX 480
+
+/* The encoding, and the resolution, of what was erased. */
+#define HK_ERASED "erased"
 
 /* What a lane that is gone had in hand, by destination. All of it may have been sent, and will be sent again. */
 enum {

@@ -17,7 +17,7 @@ struct waiter {
 struct hk_turns {
     pthread_mutex_t lock; /* guards all but `owners` */
     bool taken;
-    struct waiter *first, **last; /* in the order in which they asked */
+    struct waiter *first; /* in the order in which they asked */
     uint64_t wait_ms;
     atomic_uint owners;
 };
@@ -28,7 +28,6 @@ struct hk_turns *hk_turns_new(uint64_t wait_ms)
     if (!t)
         return NULL;
     (void)pthread_mutex_init(&t->lock, NULL);
-    t->last = &t->first;
     t->wait_ms = wait_ms;
     t->owners = 1;
     return t;
@@ -68,8 +67,15 @@ static void leave_line(struct hk_turns *t, const struct waiter *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    if (t->last == &w->next)
-        t->last = at;
+}
+
+/* The line is short: the threads of one process. */
+static void join_line(struct hk_turns *t, struct waiter *w)
+{
+    struct waiter **at = &t->first;
+    while (*at)
+        at = &(*at)->next;
+    *at = w;
 }
 
 /* Under the lock. */
@@ -82,8 +88,7 @@ static bool wait_in_line(struct hk_turns *t)
     (void)pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&w.wake, &how);
     (void)pthread_condattr_destroy(&how);
-    *t->last = &w;
-    t->last = &w.next;
+    join_line(t, &w);
     while (!w.has_turn && pthread_cond_timedwait(&w.wake, &t->lock, &until) != ETIMEDOUT)
         continue;
     if (!w.has_turn)
@@ -111,8 +116,6 @@ void hk_turns_give(struct hk_turns *t)
     struct waiter *next = t->first;
     if (next) {
         t->first = next->next;
-        if (!t->first)
-            t->last = &t->first;
         next->has_turn = true;
         (void)pthread_cond_signal(&next->wake);
     } else {

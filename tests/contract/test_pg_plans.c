@@ -62,7 +62,8 @@ static bool reads_manifests(unsigned id)
 {
     return id == HK_PG_TAKE_OVER || id == HK_PG_ORPHANS || id == HK_PG_STICK_ORPHANS ||
            id == HK_PG_ORPHAN_RETRIES || id == HK_PG_DROP_ORPHANED_CLAIMS || id == HK_PG_FREE_RETRIES ||
-           id == HK_PG_DROP_LANE_CLAIMS || id == HK_PG_FREE_STRAY_RETRIES || id == HK_PG_DROP_STRAY_CLAIMS;
+           id == HK_PG_DROP_LANE_CLAIMS || id == HK_PG_FREE_STRAY_RETRIES || id == HK_PG_DROP_STRAY_CLAIMS ||
+           id == HK_PG_UNSEALED_OF_LANE;
 }
 
 /* Looks for a key, which the destination's rows are not to be searched for. */

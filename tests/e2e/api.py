@@ -115,6 +115,7 @@ def each_role_may_do_what_the_table_says():
                     status, _, answer = world.api(role).ask(method.upper(), fill_path(path), body)
                     allowed = ROLES.index(role) >= ROLES.index(operation["x-role"])
                     assert (status == 403) == (not allowed), (role, method, path, status, answer)
+                    assert allowed or f"needs the role {operation['x-role']}, and you have the role {role}" in answer["detail"], answer
                     assert status not in (401, 405) and status < 500, (role, method, path, status, answer)
                     n += 1
         assert n > 150, n

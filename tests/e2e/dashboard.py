@@ -21,8 +21,8 @@ from support import POSTGRES, Answer, run_tests, sqlite_only, until
 
 TESTS = []
 MANY, FEW = int(os.environ.get("LETTERS", "200")), 30
-SCREENS = ["", "dead", "dead?tab=letters", "dead?tab=figures", "dead/1", "dead/1?edit=yes", "dead/fix?filter=status:failed&jq=.a%3D1", "messages", "messages/order-0",
-           "redrives", "redrives/new?filter=status:failed", "destinations", "destinations?new=yes", "destinations?edit=shop", "policies", "policies/standard?draft=max_attempts:%203", "alerts", "audit", "relays", "settings"]
+SCREENS = ["", "?span=live", "dead", "dead?tab=letters", "dead?tab=figures", "dead/1", "dead/1?edit=yes", "dead/fix?filter=status:failed&jq=.a%3D1", "messages", "messages/order-0",
+           "redrives", "redrives/1", "redrives/job/1", "redrives/new?filter=status:failed", "destinations", "destinations?new=yes", "destinations?edit=shop", "policies", "policies/standard?draft=max_attempts:%203", "alerts", "audit", "relays", "settings"]
 # Each would show itself if it were taken as markup.
 HOSTILE = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>", "\"><svg onload=alert(3)>", "javascript:alert(4)", "{{constructor.constructor('alert(5)')()}}",
            "</textarea><iframe src=//example.com>", "'-alert(6)-'", "\u202egnp.exe"]
@@ -76,7 +76,7 @@ def a_bad_night_is_rescued_in_a_few_clicks():
     with Night() as world:
         world.serve()
         if POSTGRES:
-            world.daemon("second").ready()
+            second = world.daemon("second").ready()
         world.fall()
         with BROWSER.visit(world.address) as anna:
             anna.go()
@@ -104,16 +104,31 @@ def a_bad_night_is_rescued_in_a_few_clicks():
             anna.sees(f"{FEW} dead letters for crm have the same cause:")
             assert anna.page.locator(".attention", has_text="billing").count() == 0
             assert world.sql("SELECT count(*) FROM dead_letters WHERE status = 'failed'")[0][0] == FEW
+            # The redrive's own wait is not among them. A machine that is busy with something else says nothing about the page.
+            assert os.getloadavg()[0] > os.cpu_count() or max(waits)[0] <= 2, max(waits)
             print(f"# {MANY} letters, {anna.clicks} clicks, {anna.entries} entries; the longest waits:",
                   ", ".join(f"{s:.2f} s ({words})" for s, words in sorted(waits, reverse=True)[:3]))
             discard_and_undo(anna, world)
+            if POSTGRES:
+                lose_the_other_relay(anna, world, second)
+
+
+def lose_the_other_relay(anna, world, second):
+    """It is killed while somebody watches: the page says so, and messages go out all the same."""
+    anna.move("relays")
+    until(lambda: anna.page.locator("td .chip", has_text="running").count() == 2, "both relays")
+    second.process.kill()
+    second.process.wait()
+    until(lambda: anna.page.locator("td .chip", has_text="running").count() == 1, "the page to say that one is gone")
+    world.insert(destination="billing", message_id="after", payload='{"currency":"JPY"}')
+    until(lambda: world.receiver.accepted("billing")["after"] == 1, "a message after that")
 
 
 def discard_and_undo(anna, world):
     anna.move("dead?tab=letters&filter=destination:crm")
     anna.sees(f"All {FEW} that match")
     anna.click("Discard")
-    anna.sees(f"{FEW} dead letters or messages")  # the count comes before the act
+    anna.page.locator("dialog").get_by_text(f"{FEW} dead letters", exact=True).wait_for()  # the count comes before the act
     anna.sees("CustomerChanged → crm")             # and so does an example
     anna.fill("Reason", "test data")
     anna.click(f"Discard: {FEW}")
@@ -281,8 +296,9 @@ def every_role_sees_what_it_may_not_do_and_the_server_refuses_it():
         world.serve()
         world.fall()
         for role in ROLES:
-            with BROWSER.visit(world.address) as person:
+            with BROWSER.visit(world.address, theme="dark" if role == "operator" else "light") as person:
                 person.go()
+                person.accessible(("log-in", role))
                 person.fill("Token", world.tokens[role])
                 person.click("Log in")
                 person.sees(f"{role} · ")
@@ -519,7 +535,7 @@ def two_operators_edit_one_letter():
 @test
 @sqlite_only
 def hostile_text_is_text_everywhere():
-    with Night(many=1, few=0, definitions={"allow": ["127.0.0.0/8"]}) as world:
+    with Night(many=1, few=0, definitions={"allow": ["127.0.0.0/8"]}, queues={"allow": ["127.0.0.0/8"]}) as world:
         words = json.dumps({"error": HOSTILE[0]}).encode()
         world.receiver.on("billing", Answer(422, {"Content-Type": "application/json", "X-Words": HOSTILE[2]}, body=words))
         world.receiver.on("shop", Answer(503, {"Content-Type": "text/html"}, body=HOSTILE[1].encode()))
@@ -540,10 +556,21 @@ def hostile_text_is_text_everywhere():
         anybody.good("POST", "/alerts/mute", {"rule": "dead-letter", "for": "1h", "reason": HOSTILE[0]})
         definition = json.dumps(world.destination("partner", http={"headers": {"X-Note": HOSTILE[2]}}))
         anybody.good("POST", "/destinations", {"destination": "partner", "definition": definition, "reason": HOSTILE[1]})
+        anybody.good("POST", "/redrives", {"filter": "reason:HTTP_422", "reason": HOSTILE[0], "canary": 1})
+        anybody.good("POST", "/queues", {"name": "projects/p/locations/l/queues/q", "reason": HOSTILE[2]})
+        world.insert(destination="crm", message_id="cancelled", payload="{}")
+        anybody.good("POST", "/messages/cancelled/cancel", {"reason": HOSTILE[0]})
+        status, _, job = anybody.ask("POST", "/dead-letters/resolve", {"filter": "payload.note:1", "reason": HOSTILE[1], "background": True})
+        assert status == 202, job
+        world.hikyaku("token", "create", "gone", "--role", "viewer", "--actor", HOSTILE[0], "--reason", HOSTILE[1])
+        token = json.loads(world.hikyaku("token", "create", "anna", "--role", "admin", "--actor", "t", "--reason", HOSTILE[2], "--json"))["token"]
         typed = [where + urllib.parse.quote(text) for where in ("dead?tab=letters&filter=", "messages?filter=", "policies/standard?draft=", "audit?by=") for text in HOSTILE[:2]]
         with BROWSER.visit(world.address) as anna:
             anna.go()
-            for where in SCREENS + typed + ["destinations?edit=partner", "audit?id=1", "messages/sent", "messages/retried", "messages/" + message_path(world)]:
+            anna.fill("Token", token)
+            anna.click("Log in")
+            anna.sees("anna · administrator")
+            for where in SCREENS + typed + ["destinations?edit=partner", "audit?id=1", "messages/sent", "messages/retried", "messages/cancelled", "messages/" + message_path(world)]:
                 anna.move(where)
                 anna.loaded()
                 anna.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true })")
@@ -613,6 +640,7 @@ def the_keyboard_is_enough():
             anna.sees("dead letters for billing")
             keys.press("?")
             anna.page.get_by_role("dialog").wait_for()
+            anna.accessible("the list of keys")
             keys.press("Escape")
             anna.page.get_by_role("dialog").wait_for(state="detached")
             anna.page.evaluate("document.activeElement.blur()")

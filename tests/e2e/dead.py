@@ -172,6 +172,8 @@ def list_groups_stats_and_export_agree():
         assert [(g["letters"], g["destination"], g["reason_code"], g["fault"]) for g in groups["items"]] == [
             (7, "shop", "HTTP_422", "destination"), (2, "bank", "HTTP_400", "destination")]
         assert len(w.json("dead", "list", "--group", groups["items"][1]["group"])["items"]) == 2
+        assert w.run("dead", "groups").endswith("\n9 letters in 2 groups\n")
+        assert w.run("dead", "groups", "--filter", "id:a-3").endswith("\n1 letter in 1 group\n")
         for terms, n in (("reason:HTTP_422", 7), ("type:Payment*", 2), ("payload.customer.id:42", 7), ("payload.customer.id:4", 0),
                          ("destination:bank text:paymentmade", 2), ("status:resolved", 0), ("newer:1h", 9), ("older:1h", 0),
                          ("class:permanent", 9), ("id:a-3", 1)):

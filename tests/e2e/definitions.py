@@ -5,9 +5,11 @@ stays after a restart and after a kill. Speaks TAP.
 
 Usage: definitions.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); STORE=postgres; ONLY="words" runs the tests whose names hold one."""
 import json
+import re
 import signal
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Served
@@ -61,6 +63,11 @@ class Desk(Served):
     def only_waits(self, message_id):
         until(lambda: waiting(self) == [(message_id,)], lambda: f"only {message_id} in outbox, not {waiting(self)}")
         assert self.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+    def store_calls(self):
+        """How often the relay has asked the store for messages, and changed some."""
+        text = self.api().ask("GET", "/metrics")[2].decode()
+        return sum(int(n) for n in re.findall(r'hikyaku_store_call_duration_seconds_count\{call="(?:scan|exchange|held_keys)"\} (\d+)', text))
 
     def row(self, name):
         return next((r for r in self.json("destinations", "list")["items"] if r["name"] == name), None)
@@ -163,7 +170,11 @@ def messages_wait_for_one_that_a_relay_cannot_use():
         w.insert()
         w.arrived_at("shop", 1)
         w.only_waits("m1")
+        calls, began = w.store_calls(), time.monotonic()
         w.fails(FAILURE, "destinations", "delete", "crm", *WHY, says=["1 message waits", "--force"])
+        time.sleep(2)
+        calls, took = w.store_calls() - calls, time.monotonic() - began
+        assert calls <= 3 * took + 5, f"what waits costs {calls} calls at the store in {took} s"
         (w.path("sec") / "key").write_text("s3cret\n")
         w.arrived_at("crm", 1)
         assert w.receiver.arrived()[-1].headers["x-api-key"] == "s3cret"

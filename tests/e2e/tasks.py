@@ -84,10 +84,11 @@ class TaskWorld(World):
         head = {"Authorization": f"Bearer {token or self.tokens[role]}", **(headers or {})}
         if body is not None:
             head.setdefault("Content-Type", "application/json")
-        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
         connection = http.client.HTTPConnection(self.address, timeout=120)
         try:
-            connection.request(method, "/v2/" + path, data, head)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a body that is refused is not read to its end: the answer is there
+                connection.request(method, "/v2/" + path, data, head)
             answer = connection.getresponse()
             text = answer.read()
             return answer.status, json.loads(text) if text else None
@@ -163,6 +164,38 @@ def queues_are_created_shown_listed_and_deleted():
         assert w.good("DELETE", names[0]) == {}
         w.bad(404, "NOT_FOUND", "GET", names[0])
         w.bad(404, "NOT_FOUND", "DELETE", names[0])
+
+
+@test
+def the_configuration_has_the_limits_of_queues_that_name_none():
+    with world(queues={"limits": {"rate": "20/s", "concurrency": 3}}) as w:
+        assert w.queue()["rateLimits"] == {"maxDispatchesPerSecond": 20, "maxBurstSize": 10, "maxConcurrentDispatches": 3}
+        own = w.queue(PARENT + "/queues/own", rateLimits={"maxDispatchesPerSecond": 100})["rateLimits"]
+        assert own == {"maxDispatchesPerSecond": 100, "maxBurstSize": 20, "maxConcurrentDispatches": 3}, own
+        gate, inside, most = threading.Event(), [], []
+
+        def slow(request):
+            inside.append(request)
+            most.append(len(inside))
+            gate.wait(0.2)
+            inside.remove(request)
+            return 200
+
+        w.receiver.on("slow", slow)
+        for i in range(8):
+            w.task("slow", name=f"s{i}")
+        until(lambda: len(w.receiver.accepted()) == 8, "all of them")
+        assert max(most) <= 3, most
+        w.config["queues"]["limits"] = {"burst": 7}  # a queue keeps what it was made with
+        w.write_config()
+        n = w.relay.log().count("msg=reloaded")
+        w.relay.signal(signal.SIGHUP)
+        w.relay.says("msg=reloaded", n + 1)
+        assert w.good("GET", QUEUE)["rateLimits"]["maxDispatchesPerSecond"] == 20
+        later = w.queue(PARENT + "/queues/later")["rateLimits"]
+        assert later == {"maxDispatchesPerSecond": 500, "maxBurstSize": 7, "maxConcurrentDispatches": 1000}, later
+        again = json.loads(w.hikyaku("queues", "update", QUEUE, "--reset", "rate", "--reset", "concurrency", "--json", *WHO))
+        assert (again["rate_per_s"], again["burst"], again["concurrency"]) == (500, 10, 1000), again
 
 
 @test
@@ -481,6 +514,42 @@ def limits_of_a_queue_hold():
 
 
 @test
+def a_queue_in_trouble_is_slowed():
+    """429 and 503 hold all of it for as long as they ask; a high share of failures opens its breaker. A single task that fails does neither."""
+    with world() as w:
+        answers = iter([Answer(429, headers={"Retry-After": "2"}), 200])
+        w.receiver.on("limited", lambda _: next(answers))
+        w.receiver.on("broken", 500)
+        w.queue(retryConfig={"minBackoff": "3600s"})
+        w.task("limited", name="limited")
+        told = until(lambda: w.receiver.arrived("limited"), "the first attempt")[0].answered
+        until(lambda: w.message("limited")[0] == "retrying", "its 429 to be settled")
+        w.task(name="other")
+        until(lambda: w.receiver.arrived("other"), "the other task")
+        for name in ("limited", "other"):
+            assert w.receiver.arrived(name)[-1].at >= told + 1.99, (name, told, [r.at for r in w.receiver.arrived(name)])
+
+        def queue(name):
+            destination = json.loads(w.hikyaku("queues", "show", name, "--json"))["destination"]
+            return next(d for d in json.loads(w.hikyaku("status", "--json"))["destinations"] if d["name"] == destination)
+
+        w.task("broken", name="alone")
+        until(lambda: w.message("alone")[0] == "retrying", "it to fail")
+        w.task(name="beside")
+        until(lambda: w.receiver.arrived("beside"), "a task beside it")
+        assert queue(QUEUE)["breaker"] == "closed", queue(QUEUE)
+        bad = PARENT + "/queues/bad"
+        w.queue(bad, retryConfig={"minBackoff": "3600s"}, rateLimits={"maxConcurrentDispatches": 5})
+        for i in range(70):
+            w.task("broken", bad, f"b{i}")
+        until(lambda: queue(bad)["breaker"] == "open", lambda: queue(bad))
+        n = sum(bool(w.receiver.arrived(f"b{i}")) for i in range(70))
+        assert 50 <= n < 60, n  # and those that were under way
+        w.task(name="healthy")
+        until(lambda: w.receiver.arrived("healthy"), "a task of the other queue")
+
+
+@test
 def a_forced_task_passes_the_concurrency():
     with world() as w:
         gate = threading.Event()
@@ -563,6 +632,11 @@ def hostile_requests_get_googles_errors():
         w.bad(404, "NOT_FOUND", "POST", QUEUE + ":getIamPolicy", {})
         w.bad(404, "NOT_FOUND", "POST", PARENT + "/queues/missing/tasks", http())
         refuse(b'{"task":{"httpRequest":{"url":"' + b"x" * (300 << 10) + b'"}}}', "url")
+        huge = b'{"task":{"httpRequest":{"url":"' + b"x" * (600 << 10) + b'"}}}'  # these are refused before they are read
+        refuse(huge, "too long")
+        refuse(iter([huge[:200 << 10], huge[200 << 10:400 << 10], huge[400 << 10:]]), "too long")  # no length announced
+        refuse(b"{}", "without a body", method="DELETE", path=QUEUE)
+        refuse({}, "localhost", headers={"Host": "elsewhere.example"})
         past = w.task(name="past", scheduleTime="2001-02-03T04:05:06Z")  # a time that is over means now
         assert past["scheduleTime"].startswith("2001-02-03"), past
         until(lambda: w.receiver.arrived("past"), "the task of the past")

@@ -88,6 +88,9 @@ static void test_every_fault(void **state)
         {HK_FAULT_BROKER_AUTH, HK_CLASS_AUTH, "AUTH_FAILED"},
         {HK_FAULT_BROKER_REFUSED, HK_CLASS_PERMANENT, "BROKER_REFUSED"},
         {HK_FAULT_BROKER_UNKNOWN, HK_CLASS_UNKNOWN, "UNKNOWN"},
+        {HK_FAULT_PROXY, HK_CLASS_TRANSIENT, "PROXY_UNAVAILABLE"},
+        {HK_FAULT_PROXY_AUTH, HK_CLASS_TRANSIENT, "PROXY_AUTH_FAILED"},
+        {HK_FAULT_PROXY_REFUSED, HK_CLASS_UNKNOWN, "PROXY_REFUSED"},
         {HK_NFAULTS, HK_CLASS_UNKNOWN, "UNKNOWN"}, /* out of range */
     };
     struct hk_policy *p = policy_of("standard");

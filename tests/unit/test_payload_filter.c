@@ -137,6 +137,10 @@ static void ages_and_times_narrow_each_other(void **state)
         {"since:1969-01-01", 1, 0},
         {"before:1969-01-01", 0, 1},
         {"older:0", 0, NOW},
+        {"age:>2h", 0, NOW - 7200000},
+        {"age:<7d", NOW - 7 * DAY, 0},
+        {"age:<7d age:>1d", NOW - 7 * DAY, NOW - DAY},
+        {"age:>1d older:2d", 0, NOW - 2 * DAY},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -182,8 +186,12 @@ static void mistakes_are_named_with_their_column(void **state)
          "column 1: \"since\": a time is expected, such as 2026-11-15T08:30:00Z, or a date"},
         {"since:0123456789",
          "column 1: \"since\": a time is expected, such as 2026-11-15T08:30:00Z, or a date"},
-        {"日本 dest:x",
-         "column 4: \"dest\": there is no such filter; did you mean destination:…; a text to look for stands in quotes"},
+        {"destination:a dest:b", "column 15: \"destination\": is given twice"},
+        {"age:1h", "column 1: \"age\": > or < is expected before the duration, such as age:>1h or age:<2d"},
+        {"age:>soon", NULL},
+        {"age:>", NULL},
+        {"日本 desti:x",
+         "column 4: \"desti\": there is no such filter; did you mean destination:…; a text to look for stands in quotes"},
         {"destinaton:x",
          "column 1: \"destinaton\": there is no such filter; did you mean destination:…; a text to "
          "look for stands in quotes"},
@@ -498,6 +506,7 @@ static void filters_are_written_so_that_they_read_the_same_at_any_time(void **st
         const char *text, *written;
     } rows[] = {
         {"", ""},
+        {"age:>2h dest:b", "destination:b before:2026-11-14T22:00:00.000Z"},
         {"older:2h destination:b", "destination:b before:2026-11-14T22:00:00.000Z"},
         {"since:2026-11-14 reset", "since:2026-11-14T00:00:00.000Z text:reset"},
         {"status:discarded,failed", "status:failed,discarded"},

@@ -43,7 +43,8 @@ static enum hk_code open_row(struct sqlite3 *db, const void *with, struct hk_poo
     const char *payload = (const char *)sqlite3_column_text(q, 2);
     assert_string_equal(encoding, "sealed");
     assert_null(strstr(payload, "Grace"));
-    const struct hk_codec_of of = {keys, hk_str_of(encoding), hk_str_of(id)};
+    const struct hk_codec_of of = {
+        .keys = keys, .encoding = hk_str_of(encoding), .message_id = hk_str_of(id)};
     enum hk_code rc = hk_codec_open(&of, hk_str_of(payload), mem, out, NULL);
     (void)sqlite3_finalize(q);
     hk_keyring_free(keys);

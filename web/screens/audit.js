@@ -6,7 +6,7 @@ import { known, num, t } from '../i18n.js';
 import { go, link } from '../router.js';
 import { Chip, Empty, Facts, Head, Loading, Pages, Table, Text, Time, Trouble } from '../parts.js';
 
-const PAGE = 50;
+const PAGE = 200;
 
 function Verify() {
   const [state, set] = useState(null);
@@ -20,7 +20,7 @@ function One({ id }) {
   const { data: a, problem } = useLive((signal) => get(`/audit/${id}`, {}, signal), [id], [], 600000);
   if (!a) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   return html`<section class="card"><div class="spread"><h2>${known('audit.' + a.act, a.act)}</h2><a href=${link(['audit'])}>${t('dialog.close')}</a></div><${Facts} rows=${[[t('col.when'), html`<${Time} at=${a.at} relative=${false} />`], [t('col.who'), a.actor], [t('col.why'), a.reason], [t('col.destination'), a.destination], [t('col.filter'), a.filter && html`<span class="id">${a.filter}</span>`], ['jq', a.jq && html`<span class="id">${a.jq}</span>`],
-    [t('col.letters'), a.letters ? num(a.letters) : null], [t('audit.messages'), a.messages ? num(a.messages) : null], [t('col.letter'), a.letter && html`<a href=${link(['dead', a.letter])}>${a.letter}</a>`], [t('audit.before'), a.before], [t('audit.after'), a.after], [t('audit.hash'), html`<span class="id">${a.hash}</span>`]]} />
+    [t('col.letters'), a.letters ? num(a.letters) : null], [t('audit.messages'), a.messages ? num(a.messages) : null], [t('col.redrive'), a.redrive && html`<a href=${link(['redrives', a.redrive])}>${a.redrive}</a>`], [t('col.letter'), a.letter && html`<a href=${link(['dead', a.letter])}>${a.letter}</a>`], [t('audit.before'), a.before], [t('audit.after'), a.after], [t('audit.hash'), html`<span class="id">${a.hash}</span>`]]} />
     ${a.detail && html`<${Text} text=${a.detail} label=${t('audit.detail')} />`}
     ${a.items?.length > 0 && html`<${Table} rows=${a.items} columns=${[{ name: t('col.letter'), cell: (i) => (i.letter ? html`<a href=${link(['dead', i.letter])}>${i.letter}</a>` : '–') }, { name: t('col.message'), cell: (i) => html`<span class="id">${i.message_id || '–'}</span>` }, { name: t('audit.before'), cell: (i) => i.before }, { name: t('audit.after'), cell: (i) => i.after }]} />`}</section>`;
 }
@@ -37,6 +37,6 @@ export function Audit({ query }) {
     <${Trouble} problem=${state.problem} />
     ${!state.items ? html`<${Loading} />` : !state.items.length ? html`<div class="card"><${Empty} title=${t('audit.none')}>${t('audit.none_words')}<//></div>` : html`<section class="card"><${Table} rows=${state.items} keyOf=${(a) => a.id} onOpen=${(a) => go(['audit'], { by, after, page: page > 1 ? page : '', id: a.id })} columns=${[
       { name: t('col.when'), tight: true, cell: (a) => html`<${Time} at=${a.at} />` }, { name: t('col.who'), cell: (a) => a.actor }, { name: t('col.act'), cell: (a) => html`<a href=${link(['audit'], { by, id: a.id })}>${known('audit.' + a.act, a.act)}</a>` },
-      { name: t('audit.about'), cell: (a) => (a.letter ? html`<a href=${link(['dead', a.letter])}>${t('letter.title', { id: a.letter })}</a>` : a.letters ? t('act.count', { n: a.letters }) : a.messages ? t('audit.n_messages', { n: a.messages }) : a.destination || a.message_id || '–') }, { name: t('col.why'), wide: true, cell: (a) => html`<span class="words">${a.reason || '–'}</span>` }]} />
+      { name: t('audit.about'), cell: (a) => (a.letter ? html`<a href=${link(['dead', a.letter])}>${t('letter.title', { id: a.letter })}</a>` : a.redrive ? html`<a href=${link(['redrives', a.redrive])}>${t('redrive.title', { id: a.redrive })}</a>` : a.letters ? t('audit.n_letters', { n: a.letters }) : a.messages ? t('audit.n_messages', { n: a.messages }) : a.destination || a.message_id || (a.filter ? html`<span class="id">${a.filter}</span>` : '–')) }, { name: t('col.why'), wide: true, cell: (a) => html`<span class="words">${a.reason || '–'}</span>` }]} />
       <${Pages} page=${page} size=${PAGE} shown=${state.items.length} next=${state.next} to=${(n, cursor) => link(['audit'], { by, page: n > 1 ? n : '', after: cursor })} /></section>`}`;
 }

@@ -2,16 +2,16 @@
 import { html, useEffect, useState } from '../dom.js';
 import { get } from '../api.js';
 import { useLive } from '../live.js';
-import { bytes, num, percent, t } from '../i18n.js';
+import { bytes, duration, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
 import { Act, Chip, Empty, Head, Loading, Pages, Table, Time, Trouble, useRows } from '../parts.js';
 import { ActDialog } from '../acts.js';
 import { Bars, Chart, HourTable, Spark } from '../chart.js';
-import { FilterBox } from '../filter_box.js';
+import { FilterBox, rowsInSight } from '../filter_box.js';
 import { letterActs } from './letter_acts.js';
 
 const TABS = ['groups', 'letters', 'figures'];
-const PAGE = 50, GROUPS = 50;
+const PAGE = 200, GROUPS = 50, OLDEST = 10;
 
 // ---- groups ----
 
@@ -35,9 +35,9 @@ function Groups({ filter }) {
       { name: t('col.words'), wide: true, cell: (g) => html`<a href=${link(['dead'], { tab: 'letters', filter: `group:${g.group}` })}><span class="words">${g.example_error || g.reason_code}</span></a>
         ${g.may_have_arrived > 0 && html` <${Chip} state="warning" text=${t('act.maybe', { n: g.may_have_arrived })} />`}` },
       { name: t('col.destination'), cell: (g) => g.destination },
-      { name: t('col.reason'), cell: (g) => html`<span class="id">${g.reason_code}</span>` },
+      { name: t('col.reason'), tight: true, cell: (g) => html`<span class="id">${g.reason_code}</span>` },
       { name: t('col.trend'), tight: true, cell: (g) => html`<${Trend} hours=${g.hours} />` },
-      { name: t('col.first'), tight: true, cell: (g) => html`<${Time} at=${g.first_failed_at} />` },
+      { name: t('col.first'), tight: true, extra: true, cell: (g) => html`<${Time} at=${g.first_failed_at} />` },
       { name: t('col.last'), tight: true, cell: (g) => html`<${Time} at=${g.last_failed_at} />` },
     ]} /><${HourTable} title=${t('dead.trend_table')} now=${all.now} rows=${all.items.slice(0, 12).map((g) => ({ name: `${g.destination} · ${g.reason_code}`, values: g.hours || [] }))} />${all.more && html`<p class="hint">${t('dead.more_groups')}</p>`}${bound}</section>`;
 }
@@ -53,12 +53,12 @@ function GroupHead({ group, n }) {
     <p class="soft">${t('dead.group_line', { n, destination: group.destination, reason: group.reason_code })} · ${t('col.first')}: <${Time} at=${group.first_failed_at} /> · ${t('col.last')}: <${Time} at=${group.last_failed_at} /></p></section>`;
 }
 
-// One page at a time: however many there are, the browser draws fifty. The address holds the page, so that back goes back.
+// One page at a time, of which the table draws what is in sight. The address holds the page, so that back goes back.
 function usePage(filter, after, round) {
   const [page, set] = useState({ items: null, next: null, looked: null, problem: null });
   useEffect(() => {
     const abort = new AbortController();
-    get('/dead-letters', { filter, limit: PAGE, after }, abort.signal).then((found) => set({ ...found, problem: null }), (problem) => { if (problem.name !== 'AbortError') set({ items: [], next: null, looked: null, problem }); });
+    get('/dead-letters', { filter, limit: PAGE, after }, abort.signal).then((found) => { rowsInSight.set(found.items); set({ ...found, problem: null }); }, (problem) => { if (problem.name !== 'AbortError') set({ items: [], next: null, looked: null, problem }); });
     return () => abort.abort();
   }, [filter, after, round]);
   return page;
@@ -90,6 +90,7 @@ function Letters({ filter, after, page }) {
         <${Act} onClick=${() => setAct(acts.requeue)}>${t('act.requeue')}<//>
         <${Act} onClick=${() => setAct(acts.resolve)}>${t('act.resolve')}<//>
         <${Act} kind="danger" onClick=${() => setAct(acts.discard)}>${t('act.discard')}<//>`}</div></div>
+      ${!isDiscarded(filter) && html`<p class="hint">${t('dead.acts_hint')}</p>`}
       <${Table} at=${at} keyOf=${(l) => l.id} onOpen=${(l) => go(['dead', l.id])} rows=${items} columns=${[
         { name: t('col.mark'), cell: (l) => html`<label class="inline"><input type="checkbox" checked=${marked.has(l.id)} onChange=${() => mark(l)} aria-label=${t('dead.mark', { id: l.id })} /></label>` },
         { name: t('col.letter'), cell: (l) => html`<a href=${link(['dead', l.id])}>${l.id}</a>` },
@@ -97,8 +98,8 @@ function Letters({ filter, after, page }) {
         { name: t('col.destination'), cell: (l) => l.destination },
         { name: t('col.words'), wide: true, cell: (l) => html`<span class="words">${l.error_message || l.reason_code}</span>` },
         { name: t('col.state'), cell: (l) => html`<${Chip} state=${l.status} />${l.possibly_delivered ? html` <${Chip} state="warning" text=${t('letter.maybe')} />` : ''}` },
-        { name: t('col.attempts'), n: true, cell: (l) => num(l.attempts) },
-        { name: t('col.size'), n: true, tight: true, cell: (l) => bytes(l.payload_bytes) },
+        { name: t('col.attempts'), n: true, extra: true, cell: (l) => num(l.attempts) },
+        { name: t('col.size'), n: true, tight: true, extra: true, cell: (l) => bytes(l.payload_bytes) },
         { name: t('col.last'), tight: true, cell: (l) => html`<${Time} at=${l.last_failed_at} />` },
       ]} />
       <${Pages} page=${page} size=${PAGE} shown=${items.length} total=${total} looked=${looked} to=${(n, cursor) => link(['dead'], { tab: 'letters', filter, page: n > 1 ? n : '', after: cursor })} next=${next} />`}
@@ -109,25 +110,25 @@ function Letters({ filter, after, page }) {
 // ---- figures (requirement 113) ----
 
 function Stats() {
-  const { data: s, problem } = useLive((signal) => get('/dead-letters/stats', {}, signal), [], ['state']);
+  const { data: s, problem } = useLive((signal) => get('/dead-letters/stats', {}, signal), [], ['state', 'redrive', 'job']);
   if (!s) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   if (!s.total) return html`<div class="card"><${Empty} title=${t('dead.none')}>${t('dead.none_words')}<//></div>`;
   const by = (name) => (r) => link(['dead'], { tab: 'letters', filter: `${name}:${/[\s"]/.test(r.name) ? JSON.stringify(r.name) : r.name}` });
   const rank = (rows) => rows.map((r) => ({ name: r.name || '–', n: r.letters }));
   const days = [...s.days].sort((a, b) => (a.day < b.day ? -1 : 1));
+  const now = Date.parse(s.now), r = s.requeued;
   return html`<dl class="figures">
-      ${['failed', 'retrying', 'resolved', 'discarded'].map((name) => html`<div class="figure"><dt>${t('state.' + name)}</dt><dd><a href=${link(['dead'], { tab: 'letters', filter: `status:${name}` })}>${num(s[name])}</a><small></small></dd></div>`)}
-      <div class="figure"><dt>${t('stats.requeued')}</dt><dd>${num(s.requeued.letters)}<small>${s.requeued.success_rate === null ? t('stats.no_rate') : t('stats.rate', { rate: percent(s.requeued.success_rate) })}</small></dd></div>
-    </dl><div class="grid">
+      ${['failed', 'retrying', 'resolved', 'discarded'].map((name) => html`<div class="figure"><dt>${t('state.' + name)}</dt><dd><a href=${link(['dead'], { tab: 'letters', filter: `status:${name}` })}>${num(s[name])}</a></dd></div>`)}
+      <div class="figure"><dt>${t('stats.requeued')}</dt><dd>${num(r.letters)}<small>${r.success_rate === null ? t('stats.no_rate') : t('stats.rate', { rate: percent(r.success_rate) })}</small></dd></div>
+    </dl><div class="columns">
     <section class="card"><h2>${t('stats.days')}</h2><${Chart} title=${t('stats.days')} times=${days.map((d) => Date.parse(d.day + (d.day.length === 10 ? 'T00:00:00Z' : '')) / 1000)} series=${[{ name: t('col.letters'), colour: '--two', fill: true, values: days.map((d) => d.letters) }]} /></section>
-    <section class="card"><h2>${t('stats.reasons')}</h2><${Bars} second rows=${rank(s.reasons)} linkOf=${by('reason')} /></section>
-    <section class="card"><h2>${t('stats.types')}</h2><${Bars} rows=${rank(s.event_types)} linkOf=${by('type')} /></section>
-    <section class="card"><h2>${t('stats.destinations')}</h2><${Bars} rows=${rank(s.destinations)} linkOf=${by('destination')} />
-      <h3>${t('stats.fault')}</h3><${Bars} rows=${[{ name: t('fault.destination'), n: s.fault_destination }, { name: t('fault.pipeline'), n: s.fault_pipeline }]} /></section>
-    </div><section class="card"><h2>${t('stats.oldest')}</h2><${Table} keyOf=${(l) => l.id} rows=${s.oldest} columns=${[
-      { name: t('col.letter'), cell: (l) => html`<a href=${link(['dead', l.id])}>${l.id}</a>` }, { name: t('col.type'), cell: (l) => l.event_type },
-      { name: t('col.destination'), cell: (l) => l.destination }, { name: t('col.reason'), cell: (l) => html`<span class="id">${l.reason_code}</span>` },
-      { name: t('col.first'), cell: (l) => html`<${Time} at=${l.first_failed_at} />` }]} /></section>`;
+    <section class="card"><h2>${t('stats.reasons')}</h2><${Bars} second title=${t('stats.reasons')} rows=${rank(s.reasons)} linkOf=${by('reason')} /></section>
+    <section class="card"><h2>${t('stats.types')}</h2><${Bars} title=${t('stats.types')} rows=${rank(s.event_types)} linkOf=${by('type')} /></section>
+    <section class="card"><h2>${t('stats.destinations')}</h2><${Bars} title=${t('stats.destinations')} rows=${rank(s.destinations)} linkOf=${by('destination')} />
+      <h3>${t('stats.fault')}</h3><${Bars} title=${t('stats.fault')} rows=${[{ name: t('fault.destination'), n: s.fault_destination }, { name: t('fault.pipeline'), n: s.fault_pipeline }]} /></section>
+    <section class="card"><h2>${t('stats.success')}</h2>${r.letters ? html`<${Bars} title=${t('stats.success')} rows=${[{ name: t('redrive.resolved'), n: r.resolved }, { name: t('redrive.failed'), n: r.failed }, { name: t('redrive.waiting'), n: r.waiting }]} />` : html`<p class="soft">${t('stats.none_requeued')}</p>`}</section>
+    <section class="card"><h2>${t('stats.oldest')}</h2>${s.oldest.length ? html`<${Bars} second title=${t('stats.oldest')} what=${t('stats.age')} show=${duration} linkOf=${(row) => link(['dead', row.id])}
+      rows=${s.oldest.slice(0, OLDEST).map((l) => ({ id: l.id, name: `${l.id} · ${l.destination} · ${l.event_type}`, n: Math.max(0, now - Date.parse(l.first_failed_at)) }))} />` : html`<p class="soft">${t('stats.none_open')}</p>`}</section></div>`;
 }
 
 // ---- the screen ----

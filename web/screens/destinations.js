@@ -4,7 +4,7 @@ import { del, enc, get, getTogether, post } from '../api.js';
 import { useLive } from '../live.js';
 import { duration, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Act, Chip, Count, Empty, Facts, Head, Loading, Text, Time, Trouble } from '../parts.js';
+import { Act, Chip, Count, Empty, Facts, Head, Loading, Pages, Text, Time, Trouble } from '../parts.js';
 import { ReasonDialog } from '../acts.js';
 import { Dialog } from '../dialog.js';
 import { DefineDestination } from './destination_edit.js';
@@ -36,10 +36,9 @@ function Destination({ d, s, onAct }) {
     ${d.also_stored && html`<div class="note">${t('define.also_stored')}</div>`}
     ${d.paused && html`<div class="note">${t('attention.paused', { destination: d.name, by: d.paused_by || '?' })} ${d.paused_reason ? html`<span>${d.paused_reason}</span>` : ''} · <${Time} at=${d.paused_at} /></div>`}
     ${s?.last_error && html`<p>${t('destinations.last_words')} <strong>${s.last_error}</strong> <span class="soft"><${Time} at=${s.last_error_at} /></span></p>`}
-    <div class="grid"><${Facts} rows=${[[t('figure.due'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:pending` })}><${Count} of=${d.pending} /></a>`], [t('figure.retrying'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:retrying` })}><${Count} of=${d.retrying} /></a>`],
-        [t('figure.dead'), html`<a href=${link(['dead'], { filter: `destination:${d.name}` })}><${Count} of=${d.dead} /></a>`], [t('figure.blocked'), s && html`<${Count} of=${s.blocked} />`], [t('destinations.breaker_until'), d.breaker_open_until && html`<${Time} at=${d.breaker_open_until} />`]]} />
-      <${Facts} rows=${[[t('col.per_s'), m && num(m.out_per_s, 1)], [t('destinations.success'), tried && m.success_ratio !== null ? percent(m.success_ratio) : null], ['p50 / p95 / p99', tried ? `${duration(m.latency_ms.p50)} / ${duration(m.latency_ms.p95)} / ${duration(m.latency_ms.p99)}` : null],
-        [t('define.from'), d.from && t('define.from_' + d.from, { n: d.version ?? 0 })], [t('destinations.kind'), d.kind], [t('letter.url'), d.url && html`<span class="id">${d.url}</span>`], [t('message.policy'), d.policy && html`<a href=${link(['policies', d.policy])}>${d.policy}</a>`], [t('destinations.rate'), d.rate_per_s ? `${num(d.rate_per_s, 1)}/s` : null], [t('destinations.concurrency'), d.concurrency && num(d.concurrency)], [t('destinations.order'), d.order && d.order !== 'none' ? d.order : null]]} /></div></section>`;
+    <${Facts} many rows=${[[t('figure.due'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:pending` })}><${Count} of=${d.pending} /></a>`], [t('figure.retrying'), html`<a href=${link(['messages'], { filter: `destination:${d.name} status:retrying` })}><${Count} of=${d.retrying} /></a>`],
+        [t('figure.dead'), html`<a href=${link(['dead'], { filter: `destination:${d.name}` })}><${Count} of=${d.dead} /></a>`], [t('figure.blocked'), s && html`<${Count} of=${s.blocked} />`], [t('destinations.breaker_until'), d.breaker_open_until && html`<${Time} at=${d.breaker_open_until} />`], [t('destinations.limited_until'), s?.limited && s.limited_until && html`<${Time} at=${s.limited_until} />`], [t('col.per_s'), m && num(m.out_per_s, 1)], [t('destinations.success'), tried && m.success_ratio !== null ? percent(m.success_ratio) : null], ['p50 / p95 / p99', tried ? `${duration(m.latency_ms.p50)} / ${duration(m.latency_ms.p95)} / ${duration(m.latency_ms.p99)}` : null],
+        [t('define.from'), d.from && t('define.from_' + d.from, { n: d.version ?? 0 })], [t('destinations.kind'), d.kind], [t('letter.url'), d.url && html`<span class="id">${d.url}</span>`], [t('message.policy'), d.policy && html`<a href=${link(['policies', d.policy])}>${d.policy}</a>`], [t('destinations.rate'), d.rate_per_s ? `${num(d.rate_per_s, 1)}/s` : null], [t('destinations.concurrency'), d.concurrency && num(d.concurrency)], [t('destinations.order'), d.order && d.order !== 'none' ? d.order : null]]} /></section>`;
 }
 
 // How many wait is said first; the relay refuses unless somebody says that they may die.
@@ -53,24 +52,31 @@ function Delete({ d, onClose }) {
 export function Destinations({ query }) {
   if (query.get('edit')) return html`<${DefineDestination} name=${query.get('edit')} key=${query.get('edit')} />`;
   if (query.get('new')) return html`<${DefineDestination} />`;
-  return html`<${All} show=${query.get('show')} />`;
+  return html`<${All} show=${query.get('show')} name=${query.get('name') || ''} page=${Number(query.get('page')) || 1} />`;
 }
 
-function All({ show }) {
+const PAGE = 50, SEARCH_FROM = 8;
+
+function All({ show, name, page }) {
   const [act, setAct] = useState(null), [tested, setTested] = useState(null);
   const { data, problem, reload } = useLive(async (signal) => {
-    const [list, status] = await Promise.all([get('/destinations', {}, signal), getTogether('/status')]);
-    return { list, by: new Map(status.destinations.map((d) => [d.name, d])) };
+    const [list, status, queues] = await Promise.all([get('/destinations', {}, signal), getTogether('/status'), get('/queues', { limit: 1000 }, signal).catch(() => null)]);
+    const ofQueues = new Set((queues?.items || []).map((q) => q.destination));
+    return { list: list.items.filter((d) => !ofQueues.has(d.name)), queues, by: new Map(status.destinations.map((d) => [d.name, d])) };
   }, [], ['state', 'figures']);
   useEffect(() => { if (show && data) document.getElementById('destination-' + show)?.scrollIntoView({ block: 'start' }); }, [show, !data]);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
+  const found = data.list.filter((d) => d.name.toLowerCase().includes(name.toLowerCase())), from = show ? Math.floor(Math.max(0, found.findIndex((d) => d.name === show)) / PAGE) : page - 1;
+  const items = found.slice(from * PAGE, (from + 1) * PAGE);
   const run = async (reason) => {
     const answer = await post(`/destinations/${enc(act.d.name)}/${act.kind}`, act.kind === 'test' ? {} : { reason });
     if (act.kind === 'test') setTested(answer);
   };
   return html`<${Head} title=${t('nav.destinations')} sub=${t('destinations.sub')}><${Act} role="admin" onClick=${() => go(['destinations'], { new: 'yes' })}>${t('define.new')}<//><//><${Trouble} problem=${problem} />
-    ${data.list.items.length ? data.list.items.map((d) => html`<${Destination} key=${d.name} d=${d} s=${data.by.get(d.name)} onAct=${(next) => (next.kind === 'test' ? test(next.d, setTested, setAct) : setAct(next))} />`) : html`<div class="card"><${Empty} title=${t('destinations.none')}>${t('destinations.none_words')}<//></div>`}
-    <${Queues} />
+    ${data.list.length > SEARCH_FROM && html`<div class="card"><div class="row" role="search"><input id="filter" type="search" value=${name} aria-label=${t('destinations.search')} placeholder=${t('destinations.search')} onInput=${(e) => go(['destinations'], { name: e.target.value.trim() }, true)} /></div></div>`}
+    ${items.length ? items.map((d) => html`<${Destination} key=${d.name} d=${d} s=${data.by.get(d.name)} onAct=${(next) => (next.kind === 'test' ? test(next.d, setTested, setAct) : setAct(next))} />`) : html`<div class="card"><${Empty} title=${t('destinations.none')}>${name ? t('destinations.none_name') : t('destinations.none_words')}<//></div>`}
+    <${Pages} page=${from + 1} size=${PAGE} shown=${items.length} total=${found.length} next=${(from + 1) * PAGE < found.length ? 'more' : ''} to=${(n) => link(['destinations'], { name, page: n > 1 ? n : '' })} />
+    <${Queues} list=${data.queues} reload=${reload} />
     ${act && act.problem && html`<div class="problem" role="alert">${act.problem.message}</div>`}
     ${act && act.kind === 'delete' && html`<${Delete} d=${act.d} onClose=${() => { setAct(null); reload(); }} />`}
     ${act && ['pause', 'resume'].includes(act.kind) && html`<${ReasonDialog} title=${act.kind === 'pause' ? t('act.pause') : t('act.resume')} words=${act.kind === 'pause' ? t('act.pause_words', { destination: act.d.name }) : t('act.resume_words', { destination: act.d.name })} run=${run} onClose=${() => { setAct(null); reload(); }} />`}

@@ -1,9 +1,9 @@
 // Repair many payloads with one jq program: a preview as you type, then the change as a job, then a redrive.
 import { html, useEffect, useState } from '../dom.js';
-import { ask, post } from '../api.js';
+import { ask, enc, get, post } from '../api.js';
 import { t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Act, Chip, Diff, Head, problemText, Trouble } from '../parts.js';
+import { Act, Chip, Diff, Head, problemText, Text, Trouble } from '../parts.js';
 import { JobProgress, Reason } from '../acts.js';
 
 const PAUSE_MS = 400, SAMPLES = 3, CANARY = 10;
@@ -24,6 +24,22 @@ function usePreview(filter, jq) {
   return state;
 }
 
+// One of the letters as it is: what its receiver said, and the payload that the program will see.
+function useExample(filter) {
+  const [letter, set] = useState(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    get('/dead-letters', { filter, limit: 1 }, abort.signal).then((found) => found.items[0] && get(`/dead-letters/${enc(found.items[0].id)}`, {}, abort.signal)).then((one) => set(one || null), () => set(null));
+    return () => abort.abort();
+  }, [filter]);
+  return letter;
+}
+
+function Example({ letter }) {
+  if (!letter) return null;
+  return html`<h3>${t('fix.sample')} <a href=${link(['dead', letter.id])}>${letter.id}</a> <span class="soft">${t('fix.as_it_is')}</span></h3><${Text} text=${letter.payload ?? letter.payload_base64} cut=${letter.payload_cut} label=${t('letter.payload')} />`;
+}
+
 function Preview({ plan }) {
   const matched = plan.letters?.n ?? plan.matched;
   return html`<p aria-live="polite"><${Chip} state="info" text=${t('fix.matched', { n: plan.matched || matched })} /> <${Chip} state=${plan.changed ? 'done' : 'warning'} text=${t('fix.changed', { n: plan.changed })} />
@@ -36,7 +52,7 @@ function Preview({ plan }) {
 export function Fix({ query }) {
   const filter = query.get('filter') || '';
   const [jq, setJq] = useState(query.get('jq') || ''), [reason, setReason] = useState(''), [redrive, setRedrive] = useState(true), [job, setJob] = useState(null), [problem, setProblem] = useState(null), [busy, setBusy] = useState(false);
-  const { plan, wrong, busy: looking } = usePreview(filter, jq);
+  const { plan, wrong, busy: looking } = usePreview(filter, jq), example = useExample(filter);
   const ready = plan && plan.changed > 0 && reason.trim() && !busy;
   const run = async () => {
     if (!ready) return;
@@ -49,6 +65,7 @@ export function Fix({ query }) {
     try { go(['redrives', (await post('/redrives', { filter, reason, canary: CANARY })).redrive], {}, true); } catch (error) { setProblem(error); }
   };
   return html`<${Head} title=${t('fix.title')} sub=${html`${t('fix.sub')} <span class="id">${filter}</span>`}><a class="button" href=${link(['dead'], { tab: 'letters', filter })}>${t('fix.letters')}</a><//>
+    ${example && html`<div class="note">${t('destinations.last_words')} <strong>${example.error_message || example.reason_code}</strong></div>`}
     <div class="grid"><section class="card"><form onSubmit=${(e) => { e.preventDefault(); run(); }}>
       <label for="jq">${t('fix.program')}</label><textarea id="jq" rows="5" spellcheck="false" value=${jq} onInput=${(e) => setJq(e.target.value)} placeholder=${'.currency = "JPY"'}></textarea>
       <p class="hint">${t('fix.hint')} <span class="code">.amount |= tonumber</span> · <span class="code">del(.debug)</span> · <span class="code">.currency //= "JPY"</span></p>
@@ -59,5 +76,5 @@ export function Fix({ query }) {
         ${redrive ? t('fix.run_redrive', { n: plan ? plan.changed : 0 }) : t('fix.run', { n: plan ? plan.changed : 0 })}<//></p>`}</form></section>
     <section class="card"><h2>${t('fix.preview')} ${looking && html`<span class="soft">${t('loading')}</span>`}</h2>
       ${wrong && html`<div class="problem" role="alert">${problemText(wrong)}</div>`}
-      ${plan ? html`<${Preview} plan=${plan} />` : !wrong && html`<p class="soft">${t('fix.no_preview')}</p>`}</section></div>`;
+      ${plan ? html`<${Preview} plan=${plan} />` : html`${!wrong && html`<p class="soft">${t('fix.no_preview')}</p>`}<${Example} letter=${example} />`}</section></div>`;
 }

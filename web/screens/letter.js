@@ -76,8 +76,8 @@ function History({ letter }) {
 export function Letter({ id, query }) {
   const [act, setAct] = useState(null), [sending, setSending] = useState(false), [noting, setNoting] = useState(false), [revealed, setRevealed] = useState(null);
   const version = query.get('version'), editing = query.get('edit') === 'yes';
-  const { data: letter, problem, reload } = useLive((signal) => get(`/dead-letters/${enc(id)}`, { payload_version: version, ...(revealed ? { reveal: true, reason: revealed } : {}) }, signal), [id, version, revealed], revealed || editing ? ['none'] : ['state', 'redrive', 'job']);
-  if (!letter) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
+  const { data: letter, problem, reload } = useLive((signal) => get(`/dead-letters/${enc(id)}`, { payload_version: version, ...(revealed ? { reveal: true, reason: revealed } : {}) }, signal), [id, version, revealed], revealed || editing ? null : ['state', 'redrive', 'job']);
+  if (!letter) return problem ? html`<${Head} title=${t('letter.title', { id })} /><${Trouble} problem=${problem} />` : html`<${Loading} />`;
   const acts = letterActs(), open = letter.status === 'failed';
   const notOpen = open ? '' : t('letter.not_open', { state: known('state.' + letter.status, letter.status) });
   const old = version && Number(version) !== letter.present_version;

@@ -6,15 +6,15 @@ import { num, t } from '../i18n.js';
 import { go, link } from '../router.js';
 import { Act, Chip, Empty, Head, Loading, Pages, Table, Time, Trouble, useRows } from '../parts.js';
 import { ActDialog } from '../acts.js';
-import { FilterBox } from '../filter_box.js';
+import { FilterBox, rowsInSight } from '../filter_box.js';
 
-const PAGE = 50, QUICK = ['pending', 'retrying', 'processing', 'sent', 'dead', 'cancelled'];
+const PAGE = 200, QUICK = ['pending', 'retrying', 'processing', 'sent', 'dead', 'cancelled'];
 
 function usePage(filter, after) {
   const [state, set] = useState({ items: null, next: null, looked: null, problem: null });
   useEffect(() => {
     let ended = false, timer = 0;
-    const load = () => get('/messages', { filter, limit: PAGE, after }).then((found) => !ended && set({ ...found, problem: null }), (problem) => !ended && set({ items: [], next: null, looked: null, problem }));
+    const load = () => get('/messages', { filter, limit: PAGE, after }).then((found) => { if (!ended) { rowsInSight.set(found.items); set({ ...found, problem: null }); } }, (problem) => !ended && set({ items: [], next: null, looked: null, problem }));
     load();
     const off = onEvents(['state'], () => { clearTimeout(timer); timer = setTimeout(load, 800); });
     return () => { ended = true; clearTimeout(timer); off(); };
@@ -40,11 +40,11 @@ export function Messages({ query }) {
       <div class="spread"><p class="soft">${next || page > 1 ? '' : t('messages.shown', { n: items.length })}</p><div class="acts">
         ${CANCELLED.test(filter) ? html`<${Act} onClick=${() => setAct(restore)}>${t('act.restore_messages')}<//>` : html`<${Act} kind="danger" why=${!filter ? t('messages.filter_first') : ENDED.test(filter) ? t('messages.cannot_cancel') : ''} onClick=${() => setAct(cancel)}>${t('act.cancel_all')}<//>`}</div></div>
       <${Table} at=${at} keyOf=${(m) => m.message_id + m.destination + m.status} onOpen=${(m) => go(['messages', m.message_id])} rows=${items} columns=${[
-        { name: t('col.message'), cell: (m) => html`<a class="id" href=${link(['messages', m.message_id])}>${m.message_id}</a>` },
+        { name: t('col.message'), names: true, cell: (m) => html`<a class="id" href=${link(['messages', m.message_id])}>${m.message_id}</a>` },
         { name: t('col.state'), cell: (m) => html`<${Chip} state=${m.status} />` },
         { name: t('col.type'), cell: (m) => m.event_type },
         { name: t('col.destination'), cell: (m) => m.destination || html`<span class="soft">${t('messages.by_route')}</span>` },
-        { name: t('col.attempts'), n: true, cell: (m) => num(m.attempts) },
+        { name: t('col.attempts'), n: true, extra: true, cell: (m) => num(m.attempts) },
         { name: t('col.next'), tight: true, cell: (m) => html`<${Time} at=${m.next_attempt_at} />` },
         { name: t('col.created'), tight: true, cell: (m) => html`<${Time} at=${m.created_at} />` },
         { name: t('col.last_error'), wide: true, cell: (m) => html`<span class="words">${m.last_error || '–'}</span>` },

@@ -1,9 +1,10 @@
 // What needs attention first, in sentences; then the figures, live; then the last hours.
-import { html, useEffect, useState } from '../dom.js';
+import { html } from '../dom.js';
 import { get, getTogether } from '../api.js';
-import { connection, onEvents, useLive } from '../live.js';
+import { useLive } from '../live.js';
 import { duration, num, t } from '../i18n.js';
-import { link } from '../router.js';
+import { recent, noteStatus } from '../recent.js';
+import { go, link } from '../router.js';
 import { useShared } from '../store.js';
 import { Chart } from '../chart.js';
 import { Chip, Count, Empty, Head, Loading, Table, Time, Trouble } from '../parts.js';
@@ -21,8 +22,10 @@ function ofAlerts(alerts, groups) {
 }
 
 function ofGroups(groups) {
-  return groups.items.slice(0, GROUPS).map((g) => ({ level: 'bad', text: t(groups.partial ? 'attention.group_least' : 'attention.group', { n: g.letters, destination: g.destination }),
+  const list = groups.items.slice(0, GROUPS).map((g) => ({ level: 'bad', text: t(groups.partial ? 'attention.group_least' : 'attention.group', { n: g.letters, destination: g.destination }),
     more: g.example_error || g.reason_code, href: link(['dead'], { filter: `group:${g.group}`, tab: 'letters' }), at: g.last_failed_at, go: t('attention.open_group') }));
+  if (groups.items.length > GROUPS) list.push({ level: 'warn', text: t('attention.more_groups'), href: link(['dead']) });
+  return list;
 }
 
 function ofDestination(d) {
@@ -78,44 +81,54 @@ function Figures({ status: s }) {
 
 // ---- charts ----
 
-const SPANS = { '15m': ['15m', '1m'], '1h': ['1h', '1m'], '6h': ['6h', '5m'], '24h': ['24h', '5m'] };
-const LIVE_MAX = 300;
-
-// What relays saw in the last minute, as it comes: seconds that the minute's figures do not have yet.
-function useMinute(status) {
-  const [points, set] = useState([]);
-  useEffect(() => {
-    if (!status) return;
-    const rows = status.destinations.map((d) => d.last_minute).filter(Boolean);
-    const sum = (f) => rows.reduce((n, r) => n + f(r), 0);
-    const worst = Math.max(0, ...rows.map((r) => r.latency_ms?.p95 || 0));
-    set((was) => [...was, { at: Date.parse(status.now) / 1000, ok: sum((r) => r.attempts_ok) / 60, failed: sum((r) => r.attempts_failed) / 60, p95: worst }].slice(-LIVE_MAX));
-  }, [status]);
-  return points;
-}
+const SPANS = { live: null, '15m': ['15m', '1m'], '1h': ['1h', '1m'], '6h': ['6h', '5m'], '24h': ['24h', '5m'] };
+const USUAL = '1h', LIVE_MS = 2000, MINUTE_MS = 15000;
 
 // Relays write a minute's figures when it is over: the newest points hold nothing yet, which is not the same as zero.
 const isOpen = (p, data) => Date.parse(data.now) - Date.parse(p.at) < 2 * data.step_ms && !p.attempts_ok && !p.attempts_failed && !p.dead;
 
-function Charts({ status }) {
-  const [span, setSpan] = useState('1h'), live = useMinute(status);
-  const { data, problem } = useLive((signal) => get('/figures', { for: SPANS[span][0], step: SPANS[span][1] }, signal), [span], [], 15000);
-  const all = data?.items.find((i) => i.destination === null) || data?.items[0];
-  if (problem) return html`<${Trouble} problem=${problem} />`;
-  if (!all) return html`<${Loading} />`;
-  const seconds = data.step_ms / 1000, times = all.points.map((p) => Date.parse(p.at) / 1000);
+// The same four charts of both: {times, ok, failed, p50, p95, waiting, inFlight, died, open}
+function ofRecent(points) {
+  const of = (f) => points.map(f);
+  return { times: of((p) => p.at), ok: of((p) => p.ok), failed: of((p) => p.failed), p50: of((p) => p.p50 || null), p95: of((p) => p.p95 || null), waiting: of((p) => p.waiting), inFlight: of((p) => p.in_flight), open: of((p) => p.open) };
+}
+
+function ofFigures(data) {
+  const all = data.items.find((i) => i.destination === null) || data.items[0], seconds = data.step_ms / 1000;
+  if (!all) return null;
   const of = (f) => all.points.map((p) => (isOpen(p, data) ? null : f(p)));
-  const newest = live[live.length - 1];
-  return html`<div class="spread"><h2>${t('chart.heading')}</h2><div class="acts" role="group" aria-label=${t('chart.span')}>${Object.keys(SPANS).map((name) => html`
-      <button type="button" class=${span === name ? 'main' : ''} aria-pressed=${span === name ? 'true' : 'false'} onClick=${() => setSpan(name)}>${t('span.' + name)}</button>`)}</div></div>
-    <div class="grid">
-      <section class="card"><div class="spread"><h2>${t('chart.throughput')}</h2>${newest && html`<span class="soft">${t('chart.now', { n: num(newest.ok, 1) })}</span>`}</div>
-        <${Chart} title=${t('chart.throughput')} unit="/s" times=${times} series=${[{ name: t('chart.ok'), colour: '--one', fill: true, values: of((p) => p.attempts_ok / seconds) }, { name: t('chart.failed'), colour: '--two', dash: [6, 3], values: of((p) => p.attempts_failed / seconds) }]} /></section>
-      <section class="card"><div class="spread"><h2>${t('chart.latency')}</h2>${newest && newest.p95 > 0 && html`<span class="soft">${t('chart.p95_now', { time: duration(newest.p95) })}</span>`}</div>
-        <${Chart} title=${t('chart.latency')} unit="ms" times=${times} series=${[{ name: 'p50', colour: '--one', values: of((p) => p.latency_p50_ms) }, { name: 'p95', colour: '--three', dash: [6, 3], values: of((p) => p.latency_p95_ms) }]} /></section>
-      <section class="card"><h2>${t('chart.waiting')}</h2><${Chart} title=${t('chart.waiting')} times=${times} series=${[{ name: t('chart.waits'), colour: '--one', fill: true, values: of((p) => p.waiting) }, { name: t('chart.in_flight'), colour: '--four', dash: [6, 3], values: of((p) => p.in_flight) }]} /></section>
-      <section class="card"><h2>${t('chart.dead')}</h2><${Chart} title=${t('chart.dead')} times=${times} series=${[{ name: t('chart.died'), colour: '--two', fill: true, values: of((p) => p.dead) }, { name: t('chart.open'), colour: '--three', dash: [6, 3], values: of((p) => p.dead_open) }]} /></section>
-    </div>`;
+  return { times: all.points.map((p) => Date.parse(p.at) / 1000), ok: of((p) => p.attempts_ok / seconds), failed: of((p) => p.attempts_failed / seconds), p50: of((p) => p.latency_p50_ms), p95: of((p) => p.latency_p95_ms),
+    waiting: of((p) => p.waiting), inFlight: of((p) => p.in_flight), died: of((p) => p.dead), open: of((p) => p.dead_open) };
+}
+
+function Four({ c, newest, live }) {
+  const line = (name, colour, values, more) => ({ name, colour, values, ...more }), dash = { dash: [6, 3] }, fill = { fill: true };
+  return html`<div class="grid">
+    <section class="card"><div class="spread"><h2>${t('chart.throughput')}</h2>${newest && html`<span class="soft">${t('chart.now', { n: num(newest.ok, 1) })}</span>`}</div>
+      <${Chart} title=${t('chart.throughput')} unit="/s" times=${c.times} series=${[line(t('chart.ok'), '--one', c.ok, fill), line(t('chart.failed'), '--two', c.failed, dash)]} /></section>
+    <section class="card"><div class="spread"><h2>${t(live ? 'chart.latency_slowest' : 'chart.latency')}</h2>${newest && newest.p95 > 0 && html`<span class="soft">${t('chart.p95_now', { time: duration(newest.p95) })}</span>`}</div>
+      <${Chart} title=${t(live ? 'chart.latency_slowest' : 'chart.latency')} unit="ms" times=${c.times} series=${[line('p50', '--one', c.p50), line('p95', '--three', c.p95, dash)]} /></section>
+    <section class="card"><h2>${t('chart.waiting')}</h2><${Chart} title=${t('chart.waiting')} times=${c.times} series=${[line(t('chart.waits'), '--one', c.waiting, fill), line(t('chart.in_flight'), '--four', c.inFlight, dash)]} /></section>
+    <section class="card"><h2>${t('chart.dead')}</h2><${Chart} title=${t('chart.dead')} times=${c.times} series=${[...(c.died ? [line(t('chart.died'), '--two', c.died, fill)] : []), line(t('chart.open'), '--three', c.open, dash)]} /></section></div>`;
+}
+
+function Live({ newest }) {
+  return html`<p class="hint">${t('chart.live_words')}</p><${Four} c=${ofRecent(useShared(recent))} newest=${newest} live />`;
+}
+
+function Hours({ span, newest, chosen }) {
+  const { data, problem } = useLive((signal) => get('/figures', { for: SPANS[span][0], step: SPANS[span][1] }, signal), [span], [], MINUTE_MS);
+  if (problem && !data) return html`<${Trouble} problem=${problem} />`;
+  const charts = data && ofFigures(data), none = charts && ![charts.ok, charts.failed, charts.waiting].some((values) => values.some((v) => v > 0));
+  if (none && !chosen) return html`<${Live} newest=${newest} />`; // nothing that ended in the last hour: what happens now is of more use
+  return charts ? html`<${Four} c=${charts} newest=${newest} />` : html`<${Loading} />`;
+}
+
+function Charts({ span, chosen }) {
+  const points = useShared(recent), newest = points[points.length - 1];
+  return html`<div class="spread"><h2>${t(span === 'live' ? 'chart.heading_live' : 'chart.heading')}</h2><div class="acts" role="group" aria-label=${t('chart.span')}>${Object.keys(SPANS).map((name) => html`
+      <button type="button" class=${span === name ? 'main' : ''} aria-pressed=${span === name ? 'true' : 'false'} onClick=${() => go([], { span: name })}>${t('span.' + name)}</button>`)}</div></div>
+    ${span === 'live' ? html`<${Live} newest=${newest} />` : html`<${Hours} span=${span} newest=${newest} chosen=${chosen} key=${span} />`}`;
 }
 
 // ---- the screen ----
@@ -129,7 +142,7 @@ function Hosts({ status }) {
       { name: t('figure.due'), n: true, cell: (d) => html`<${Count} of=${d.pending} />` },
       { name: t('figure.retrying'), n: true, cell: (d) => html`<${Count} of=${d.retrying} />` },
       { name: t('figure.dead'), n: true, cell: (d) => html`<${Count} of=${d.dead} />` },
-      { name: t('col.per_s'), n: true, cell: (d) => (d.last_minute ? num(d.last_minute.out_per_s, 1) : '–') },
+      { name: t('col.per_s'), n: true, extra: true, cell: (d) => (d.last_minute ? num(d.last_minute.out_per_s, 1) : '–') },
       { name: 'p95', n: true, cell: (d) => (d.last_minute && d.last_minute.attempts_ok + d.last_minute.attempts_failed ? duration(d.last_minute.latency_ms.p95) : '–') },
       { name: t('col.last_error'), wide: true, cell: (d) => (d.last_error ? html`<span class="words">${d.last_error}</span>` : html`<span class="soft">–</span>`) },
     ]} /></section>`;
@@ -138,18 +151,18 @@ function Hosts({ status }) {
 async function load(signal) {
   const [status, alerts, groups, redrives] = await Promise.all([getTogether('/status'), getTogether('/alerts'),
     get('/dead-letters/groups', { limit: 5 }, signal), get('/redrives', { running: true }, signal)]);
+  noteStatus(status);
   return { status, alerts, groups, redrives };
 }
 
-export function Overview() {
-  const { data, problem } = useLive(load, [], ['state', 'figures', 'alert', 'redrive']);
-  const state = useShared(connection);
-  useEffect(() => onEvents([], () => {}), [state]);
+export function Overview({ query }) {
+  const span = query.get('span') in SPANS ? query.get('span') : USUAL;
+  const { data, problem } = useLive(load, [span === 'live'], ['state', 'figures', 'alert', 'redrive'], span === 'live' ? LIVE_MS : 0);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   return html`<${Head} title=${t('nav.overview')} sub=${html`${t('overview.sub', { n: data.status.relays_running })} · <${Time} at=${data.status.now} relative=${false} />`} />
     <${Trouble} problem=${problem} />
     <${Attention} list=${attention(data)} />
     <${Figures} status=${data.status} />
-    <${Charts} status=${data.status} />
+    <${Charts} span=${span} chosen=${query.has('span')} />
     <div class="card-gap"></div><${Hosts} status=${data.status} />`;
 }

@@ -11,11 +11,18 @@ import { Chip, Head, Loading, problemText, Table, Trouble } from '../parts.js';
 const rowsOf = (plan) => plan.attempts.filter((a) => a.latest_ms !== null && a.latest_ms !== undefined).slice(0, 20);
 export const longestOf = (...plans) => Math.max(1, ...plans.flatMap(rowsOf).map((a) => a.latest_ms));
 
+const TICKS = [1, 10, 60, 600, 3600, 21600, 86400, 604800].map((s) => s * 1000);
+
+// The times below a drawing: at each its place in percent.
+function Ticks({ at }) {
+  return html`<div class="ticks" aria-hidden="true">${at.map(([percent, ms], i) => html`<span class=${percent < 4 ? 'first' : percent > 93 ? 'last' : ''} style=${{ left: `${percent}%` }} key=${i}>${duration(ms)}</span>`)}</div>`;
+}
+
 // `most`: the time at the right edge, the same for schedules that are compared.
 function Drawn({ plan, most, n }) {
   const rows = rowsOf(plan), x = (ms) => 2 + (Math.log1p(ms / 1000) / Math.log1p(most / 1000)) * 96;
   return html`<div role="img" aria-label=${t('policy.drawn')}><svg viewBox=${`0 0 100 ${n * 4 + 2}`} width="100%" preserveAspectRatio="none" height=${n * 14 + 8}>
-      ${rows.map((a, i) => html`<g><rect x="0" y=${i * 4 + 1} width=${x(a.earliest_ms)} height="2.6" fill="var(--one)" opacity="0.18" /><rect x=${x(a.earliest_ms)} y=${i * 4 + 1} width=${Math.max(0.6, x(a.latest_ms) - x(a.earliest_ms))} height="2.6" fill="var(--one)" opacity="0.45" /><rect x=${x(a.median_ms) - 0.3} y=${i * 4 + 1} width="0.6" height="2.6" fill="var(--two)" /></g>`)}</svg></div>`;
+      ${rows.map((a, i) => html`<g><rect x="0" y=${i * 4 + 1} width=${x(a.earliest_ms)} height="2.6" fill="var(--one)" opacity="0.18" /><rect x=${x(a.earliest_ms)} y=${i * 4 + 1} width=${Math.max(0.6, x(a.latest_ms) - x(a.earliest_ms))} height="2.6" fill="var(--one)" opacity="0.45" /><rect x=${x(a.median_ms) - 0.3} y=${i * 4 + 1} width="0.6" height="2.6" fill="var(--two)" /></g>`)}</svg><${Ticks} at=${TICKS.filter((ms) => ms < most).map((ms) => [x(ms), ms])} /></div>`;
 }
 
 const End = ({ plan }) => html`<p>${t('policy.end', { n: plan.end.attempts, time: duration(plan.end.median_ms) })} <span class="id">${plan.end.reason}</span></p>`;
@@ -23,7 +30,7 @@ const End = ({ plan }) => html`<p>${t('policy.end', { n: plan.end.attempts, time
 function Schedule({ plan }) {
   return html`<${Drawn} plan=${plan} most=${longestOf(plan)} n=${rowsOf(plan).length} />
     <p class="hint">${t('policy.drawn_hint')}</p>
-    <${Table} rows=${plan.attempts.slice(0, 12)} keyOf=${(a) => a.attempt} columns=${[{ name: t('policy.attempt'), n: true, cell: (a) => num(a.attempt) }, { name: t('policy.earliest'), n: true, cell: (a) => duration(a.earliest_ms) }, { name: t('policy.median'), n: true, cell: (a) => duration(a.median_ms) }, { name: t('policy.latest'), n: true, cell: (a) => duration(a.latest_ms) }, { name: t('policy.since_first'), n: true, cell: (a) => duration(a.cumulative_ms) }]} />
+    <${Table} narrow rows=${plan.attempts.slice(0, 12)} keyOf=${(a) => a.attempt} columns=${[{ name: t('policy.attempt'), n: true, cell: (a) => num(a.attempt) }, { name: t('policy.earliest'), n: true, cell: (a) => duration(a.earliest_ms) }, { name: t('policy.median'), n: true, cell: (a) => duration(a.median_ms) }, { name: t('policy.latest'), n: true, cell: (a) => duration(a.latest_ms) }, { name: t('policy.since_first'), n: true, cell: (a) => duration(a.cumulative_ms) }]} />
     <${End} plan=${plan} />`;
 }
 
@@ -63,7 +70,7 @@ function Both({ running, draft }) {
   const range = (a) => (a && a.latest_ms !== null && a.latest_ms !== undefined ? (a.earliest_ms === a.latest_ms ? duration(a.latest_ms) : `${duration(a.earliest_ms)} – ${duration(a.latest_ms)}`) : '–');
   return html`<div class="grid"><${Side} title=${t('draft.running')} plan=${running} most=${most} n=${n} /><${Side} title=${t('draft.draft')} plan=${draft} most=${most} n=${n} /></div>
     <p class="hint">${t('policy.drawn_hint')}</p>
-    <${Table} rows=${rows} keyOf=${(r) => r.n} columns=${[{ name: t('policy.attempt'), n: true, cell: (r) => num(r.n) }, { name: t('draft.running'), n: true, cell: (r) => range(r.a) }, { name: t('draft.draft'), n: true, cell: (r) => range(r.b) },
+    <${Table} narrow rows=${rows} keyOf=${(r) => r.n} columns=${[{ name: t('policy.attempt'), n: true, cell: (r) => num(r.n) }, { name: t('draft.running'), n: true, cell: (r) => range(r.a) }, { name: t('draft.draft'), n: true, cell: (r) => range(r.b) },
       { name: t('draft.running_since'), n: true, cell: (r) => (r.a ? duration(r.a.cumulative_ms) : '–') }, { name: t('draft.draft_since'), n: true, cell: (r) => (r.b ? duration(r.b.cumulative_ms) : '–') }]} />`;
 }
 
@@ -83,7 +90,7 @@ function Herd({ title, run, most, span }) {
   const per = Math.max(1, Math.ceil(span / WIDTH)), bars = [];
   for (let i = 0; i < span; i += per) bars.push(Math.max(0, ...run.attempts_per_100_ms.slice(i, i + per)));
   return html`<h3>${title} <span class="soft">${t('herd.peak', { n: run.peak_after_outage_per_s })}</span></h3>
-    <svg role="img" aria-label=${t('herd.label', { title, n: run.peak_after_outage_per_s })} viewBox=${`0 0 ${bars.length} ${HIGH}`} width="100%" height="90" preserveAspectRatio="none">${bars.map((n, i) => n > 0 && html`<rect x=${i} y=${HIGH - (n / most) * HIGH} width="1" height=${(n / most) * HIGH} fill="var(--two)" />`)}</svg>`;
+    <svg role="img" aria-label=${t('herd.label', { title, n: run.peak_after_outage_per_s })} viewBox=${`0 0 ${bars.length} ${HIGH}`} width="100%" height="90" preserveAspectRatio="none">${bars.map((n, i) => n > 0 && html`<rect x=${i} y=${HIGH - (n / most) * HIGH} width="1" height=${(n / most) * HIGH} fill="var(--two)" />`)}</svg><${Ticks} at=${[0, 25, 50, 75, 100].map((percent) => [percent, span * percent])} />`;
 }
 
 function Slider({ id, label, value, set, min, max, show }) {
@@ -115,7 +122,7 @@ function Simulator({ name, draft }) {
       <${Slider} id="spread" label=${t('herd.spread')} value=${spread} set=${setSpread} min="1" max="60" show=${(v) => duration(v * 1000)} /></div>
     ${state.wrong && html`<div class="problem">${problemText(state.wrong)}</div>`}
     ${runs && html`${runs.map(([title, run]) => html`<${Herd} title=${title} run=${run} most=${most} span=${span} />`)}
-      <${Table} rows=${runs} keyOf=${(r) => r[0]} columns=${[{ name: '', cell: (r) => r[0] }, { name: t('herd.attempts'), n: true, cell: (r) => num(r[1].attempts) }, { name: t('herd.peak_after'), n: true, cell: (r) => num(r[1].peak_after_outage_per_s) }, { name: t('herd.factor'), n: true, cell: (r) => num(r[1].herding_factor, 1) }, { name: t('herd.served'), n: true, cell: (r) => duration(r[1].served_99_ms) }, { name: t('herd.dead'), n: true, cell: (r) => num(r[1].dead) }]} />`}</section>`;
+      <${Table} narrow rows=${runs} keyOf=${(r) => r[0]} columns=${[{ name: '', cell: (r) => r[0] }, { name: t('herd.attempts'), n: true, cell: (r) => num(r[1].attempts) }, { name: t('herd.peak_after'), n: true, cell: (r) => num(r[1].peak_after_outage_per_s) }, { name: t('herd.factor'), n: true, cell: (r) => num(r[1].herding_factor, 1) }, { name: t('herd.served'), n: true, cell: (r) => duration(r[1].served_99_ms) }, { name: t('herd.dead'), n: true, cell: (r) => num(r[1].dead) }]} />`}</section>`;
 }
 
 // ---- the screen ----
@@ -128,7 +135,7 @@ function One({ name, draft }) {
   }, [name], [], 600000);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
   return html`<div class="grid"><section class="card"><h2>${t('policy.schedule', { name })}</h2><${Schedule} plan=${data.plan} /></section>
-    <section class="card"><h2>${t('policy.answers')}</h2><${Table} rows=${data.policy.answers} columns=${[{ name: t('policy.answer'), cell: (a) => a.answer }, { name: t('attempt.class'), cell: (a) => known('class.' + a.class, a.class) }, { name: t('policy.does'), cell: (a) => html`<${Chip} state=${a.class === 'success' ? 'sent' : a.retry ? 'retrying' : 'dead'} />${a.pause ? html` <${Chip} state="paused" />` : ''}` }]} />
+    <section class="card"><h2>${t('policy.answers')}</h2><${Table} narrow rows=${data.policy.answers} columns=${[{ name: t('policy.answer'), cell: (a) => a.answer }, { name: t('attempt.class'), cell: (a) => known('class.' + a.class, a.class) }, { name: t('policy.does'), cell: (a) => html`<${Chip} state=${a.class === 'success' ? 'sent' : a.retry ? 'retrying' : 'dead'} />${a.pause ? html` <${Chip} state="paused" />` : ''}` }]} />
       <details><summary>YAML</summary><pre tabindex="0">${data.policy.yaml}</pre></details></section></div><div class="card-gap"></div>
     <${Draft} name=${name} yaml=${data.policy.yaml} running=${data.plan} text=${draft} onText=${onText} /><${Simulator} name=${name} draft=${draft.trim()} />`;
 }
@@ -139,7 +146,7 @@ export function Policies({ name, query }) {
   const chosen = name || (data.items.find((p) => p.default) || data.items[0])?.name;
   return html`<${Head} title=${t('nav.policies')} sub=${t('policy.sub')} />
     <section class="card"><${Table} rows=${data.items} keyOf=${(p) => p.name} onOpen=${(p) => go(['policies', p.name])} at=${data.items.findIndex((p) => p.name === chosen)} columns=${[
-      { name: t('policy.name'), cell: (p) => html`<a href=${link(['policies', p.name])}>${p.name}</a>${p.default ? html` <${Chip} state="active" text=${t('policy.default')} />` : ''}` }, { name: t('policy.backoff'), wide: true, cell: (p) => p.backoff_text || p.backoff }, { name: t('policy.jitter'), cell: (p) => p.jitter_text || p.jitter },
+      { name: t('policy.name'), cell: (p) => html`<a href=${link(['policies', p.name])}>${p.name}</a>${p.default ? html` <${Chip} state="active" text=${t('policy.default')} />` : ''}` }, { name: t('policy.backoff'), wide: true, cell: (p) => p.backoff_text || p.backoff }, { name: t('policy.jitter'), cell: (p) => (p.jitter_text || p.jitter).replace('+-', '±') },
       { name: t('policy.attempts'), n: true, cell: (p) => (p.max_attempts === null ? '–' : num(p.max_attempts)) }, { name: t('policy.elapsed'), n: true, cell: (p) => duration(p.max_elapsed_ms) }]} /></section>
     ${chosen && html`<${One} name=${chosen} draft=${query.get('draft') || ''} key=${chosen} />`}`;
 }

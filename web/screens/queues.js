@@ -1,7 +1,6 @@
 // Queues of Cloud Tasks: what waits in each; make, change, pause, purge and delete them.
 import { html, useState } from '../dom.js';
-import { del, enc, get, patch, post } from '../api.js';
-import { useLive } from '../live.js';
+import { del, enc, patch, post } from '../api.js';
 import { duration, num, t } from '../i18n.js';
 import { link } from '../router.js';
 import { Act, Chip, Count, problemText, Table } from '../parts.js';
@@ -64,9 +63,9 @@ const ACTS = {
 };
 const titleOf = (kind) => ({ pause: t('act.pause'), resume: t('act.resume'), purge: t('queue.purge'), delete: t('define.delete') })[kind];
 
-export function Queues() {
+// The list is loaded with the destinations: null where this relay has no queues.
+export function Queues({ list: data, reload }) {
   const [act, setAct] = useState(null);
-  const { data, reload } = useLive((signal) => get('/queues', { limit: 1000 }, signal).catch(() => null), [], ['state']);
   if (!data) return null;
   const close = () => { setAct(null); reload(); };
   return html`<section class="card" id="queues"><div class="spread"><h2>${t('queue.title')}</h2><${Act} role="admin" onClick=${() => setAct({ kind: 'define' })}>${t('queue.new')}<//></div>

@@ -7,6 +7,7 @@ import { go, link } from '../router.js';
 import { Act, Chip, Facts, Head, Loading, problemText, Table, Time, Trouble } from '../parts.js';
 import { Reason, ReasonDialog } from '../acts.js';
 import { FilterBox } from '../filter_box.js';
+import { Parts } from './redrive_parts.js';
 
 // ---- watch ----
 
@@ -17,17 +18,19 @@ export function Redrive({ id }) {
     return last.current;
   };
   const { data: r, problem, reload } = useLive(load, [id], ['redrive'], 1000);
-  if (!r) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
+  if (!r) return problem ? html`<${Head} title=${t('redrive.title', { id })} /><${Trouble} problem=${problem} />` : html`<${Loading} />`;
   const runs = r.status === 'running', settled = r.resolved + r.failed;
   return html`<${Head} title=${t('redrive.title', { id })} sub=${html`<${Chip} state=${r.status} /> ${r.reason || ''}`}>
       ${runs && html`<${Act} kind="danger" onClick=${() => setCancelling(true)}>${t('redrive.cancel')}<//>`}<a class="button" href=${link(['dead'], { tab: 'letters', filter: `redrive:${id} status:any` })}>${t('redrive.letters')}</a><//>
     <${Trouble} problem=${problem} />
     <section class="card" aria-live="polite"><p class="spread"><strong>${t('redrive.progress', { done: r.requeued, total: r.total })}</strong><span class="soft">${runs && r.estimated_ms !== null ? t('redrive.left', { time: duration(r.estimated_ms) }) : known('ending.' + r.ending, r.ending || '')}</span></p>
-      <progress max=${Math.max(1, r.total)} value=${runs ? r.requeued : Math.max(1, r.total)} aria-label=${t('job.progress')}></progress>
+      <progress max=${Math.max(1, r.total)} value=${r.status === 'done' ? Math.max(1, r.total) : r.requeued} aria-label=${t('job.progress')}></progress>
       <p class="soft">${settled ? t('redrive.rate_ok', { rate: percent(r.resolved / settled) }) : t('redrive.none_settled')}</p>
       ${r.paused_destination && html`<div class="problem">${t('redrive.paused', { destination: r.paused_destination })}</div>`}
+      ${r.status === 'aborted' && html`<div class="problem">${t('redrive.aborted_words', { n: r.total - r.requeued + r.failed })}</div>`}
       ${!runs && r.status === 'done' && r.waiting === 0 && html`<div class="note">${r.failed ? t('redrive.ended_some', { n: r.failed }) : t('redrive.ended_all', { n: r.resolved })}</div>`}</section>
     <dl class="figures">${[['requeued', r.requeued], ['resolved', r.resolved], ['failed', r.failed], ['struggling', r.struggling], ['waiting', r.waiting]].map(([name, n]) => html`<div class=${'figure' + (name === 'failed' && n ? ' alarm' : '')}><dt>${t('redrive.' + name)}</dt><dd>${num(n)}<small>${t('redrive.' + name + '_sub')}</small></dd></div>`)}</dl>
+    <${Parts} id=${id} />
     <section class="card"><${Facts} rows=${[[t('col.filter'), html`<span class="id">${r.filter}</span>`], [t('redrive.canary'), num(r.canary)], [t('redrive.rate'), r.rate_per_s ? `${num(r.rate_per_s, 1)}/s` : t('redrive.no_rate')], [t('redrive.ramp'), r.ramp_ms ? duration(r.ramp_ms) : null],
       [t('redrive.abort'), percent(r.abort_if_failing)], [t('redrive.to'), r.to], [t('col.who'), r.actor], [t('col.created'), html`<${Time} at=${r.created_at} relative=${false} />`], [t('redrive.ended'), r.ended_at && html`<${Time} at=${r.ended_at} relative=${false} />`]]} /></section>
     ${cancelling && html`<${ReasonDialog} title=${t('redrive.cancel')} words=${t('redrive.cancel_words')} danger run=${(reason) => post(`/redrives/${id}/cancel`, { reason })} onClose=${() => { setCancelling(false); reload(); }} />`}`;
@@ -70,5 +73,5 @@ export function StartRedrive({ query }) {
         ${plan.may_have_arrived > 0 && html`<p><${Chip} state="warning" text=${t('act.maybe', { n: plan.may_have_arrived })} /></p>`}
         ${!plan.relay_running && html`<div class="problem">${t('attention.no_relay')}</div>`}${plan.paused_destination && html`<div class="problem">${t('redrive.paused', { destination: plan.paused_destination })}</div>`}
         ${plan.running_already && html`<div class="problem">${t('redrive.running_already', { id: plan.running_already })}</div>`}
-        <${Table} rows=${plan.groups} keyOf=${(g) => g.group} columns=${[{ name: t('col.letters'), n: true, cell: (g) => num(g.letters) }, { name: t('col.destination'), cell: (g) => g.destination }, { name: t('col.reason'), cell: (g) => html`<span class="id">${g.reason_code}</span>` }]} />`}</section></div>`;
+        <${Table} narrow rows=${plan.groups} keyOf=${(g) => g.group} columns=${[{ name: t('col.letters'), n: true, cell: (g) => num(g.letters) }, { name: t('col.destination'), cell: (g) => g.destination }, { name: t('col.reason'), cell: (g) => html`<span class="id">${g.reason_code}</span>` }]} />`}</section></div>`;
 }

@@ -40,7 +40,7 @@ function Tokens({ who }) {
   return html`<section class="card"><div class="spread"><h2>${t('tokens.title')}</h2><${Act} role="admin" onClick=${() => setMaking(true)}>${t('tokens.new')}<//></div>
     ${who.name === 'local' && html`<div class="note">${t('tokens.open_door')}</div>`}<${Trouble} problem=${problem} />
     ${!may(who, 'admin') ? html`<p class="soft">${t('role.needs', { role: t('role.admin') })}</p>` : list && (list.items.length ? html`<${Table} rows=${list.items} keyOf=${(k) => k.id} columns=${[{ name: t('settings.name'), cell: (k) => k.name }, { name: t('settings.role'), cell: (k) => t('role.' + k.role) }, { name: t('col.state'), cell: (k) => html`<${Chip} state=${k.state} />` }, { name: t('tokens.used'), cell: (k) => html`<${Time} at=${k.last_used_at} />` }, { name: t('tokens.expires'), cell: (k) => html`<${Time} at=${k.expires_at} />` }, { name: t('col.why'), wide: true, cell: (k) => k.reason || '–' },
-      { name: t('col.do'), cell: (k) => k.state === 'active' && html`<${Act} role="admin" kind="danger" onClick=${() => setRevoking(k)}>${t('tokens.revoke')}<//>` }]} />` : html`<p class="soft">${t('tokens.none')}</p>`)}
+      { name: t('col.do'), cell: (k) => k.state === 'active' && html`<${Act} role="admin" kind="danger" onClick=${() => setRevoking(k)}>${t('tokens.revoke')}<//>` }]} />` : who.name !== 'local' && html`<p class="soft">${t('tokens.none')}</p>`)}
     ${making && html`<${NewToken} onClose=${() => { setMaking(false); load(); }} />`}
     ${revoking && html`<${ReasonDialog} title=${t('tokens.revoke')} danger words=${t('tokens.revoke_words', { name: revoking.name })} run=${(reason) => post(`/tokens/${enc(revoking.id)}/revoke`, { reason })} onClose=${() => { setRevoking(null); load(); }} />`}</section>`;
 }

@@ -61,10 +61,21 @@ void hk_tasks_fail(struct hk_api_reply *out, enum hk_code code, const char *mess
 
 void hk_tasks_refuse(struct hk_api_reply *out, unsigned status, const char *message)
 {
-    const char *name = status == 401   ? "UNAUTHENTICATED"
-                       : status == 429 ? "RESOURCE_EXHAUSTED"
-                                       : "UNAVAILABLE";
-    write_error(out, status, name, message);
+    static const struct {
+        unsigned from, status;
+        const char *name;
+    } refusals[] = {
+        {400, 400, "INVALID_ARGUMENT"},  {401, 401, "UNAUTHENTICATED"},
+        {403, 403, "PERMISSION_DENIED"}, {413, 400, "INVALID_ARGUMENT"}, /* as Google's */
+        {421, 400, "INVALID_ARGUMENT"},  {429, 429, "RESOURCE_EXHAUSTED"},
+    };
+
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
+        if (refusals[i].from == status) {
+            write_error(out, refusals[i].status, refusals[i].name, message);
+            return;
+        }
+    write_error(out, status, "UNAVAILABLE", message);
 }
 
 void hk_tasks_wrong(struct hk_tasks_call *c, const char *message)

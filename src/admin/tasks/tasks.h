@@ -17,7 +17,8 @@ bool hk_tasks_owns(const char *path);
 void hk_tasks_answer(struct hk_desk *desk, const struct hk_api_request *request, struct hk_api_reply *out);
 /* Writes Google's form of an error. */
 void hk_tasks_fail(struct hk_api_reply *out, enum hk_code code, const char *message);
-/* The same for somebody who is not let in. */
+/* The same for a request that is refused before it is read: a caller who is not let in, a body that is too long. `status`: as it would be
+ * elsewhere. */
 void hk_tasks_refuse(struct hk_api_reply *out, unsigned status, const char *message);
 
 /* ---- what the files share ---- */

@@ -24,6 +24,7 @@ static const struct words {
     [HK_DEAD_DISCARD] = {"discarded; restore brings it back", "discarded already"},
     [HK_DEAD_RESTORE] = {"open again", "open already"},
     [HK_DEAD_NOTE] = {"noted", ""},
+    [HK_DEAD_ERASE] = {"erased", "erased already"},
 };
 
 enum {
@@ -213,6 +214,11 @@ int hk_cmd_dead_discard(struct hk_cli *cli)
 }
 
 int hk_cmd_dead_restore(struct hk_cli *cli)
+{
+    return act_on(cli);
+}
+
+int hk_cmd_dead_erase(struct hk_cli *cli)
 {
     return act_on(cli);
 }

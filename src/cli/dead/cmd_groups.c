@@ -64,8 +64,9 @@ static void print_groups(const struct hk_ask *ask, const void *result, struct hk
         if (g->hours)
             add_hours(out, g);
     }
-    (void)hk_buf_addf(out, "%s letters in %s%zu groups", hk_show_count(groups->letters, n),
-                      groups->more ? "more than " : "", groups->n);
+    (void)hk_buf_addf(out, "%s letter%s in %s%zu group%s", hk_show_count(groups->letters, n),
+                      groups->letters == 1 ? "" : "s", groups->more ? "more than " : "", groups->n,
+                      groups->n == 1 ? "" : "s");
     hk_dead_maybe(out, groups->maybe);
     (void)hk_buf_addc(out, '\n');
     if (groups->partial)

@@ -20,7 +20,7 @@ struct hk_demo_counts {
 };
 
 /* On a free port of 127.0.0.1. Answers 30 % with 503, some with 429 and Retry-After: 1, hangs once, and refuses with 422
- * what says "poison". */
+ * what says "poison", with words that say so. */
 enum hk_code hk_demo_receiver_start(uint64_t seed, struct hk_demo_receiver **out_receiver, unsigned *out_port,
                                     struct hk_err *err) HK_MUSTCHECK;
 struct hk_demo_counts hk_demo_receiver_counts(struct hk_demo_receiver *receiver);

@@ -95,11 +95,23 @@ static unsigned judge(struct hk_demo_receiver *r, const struct request *request)
     return status;
 }
 
+/* A receiver that says what it wants can be helped: the dashboard and `dead groups` show these words. */
+static const char *words_of(unsigned status)
+{
+    if (status == MHD_HTTP_UNPROCESSABLE_CONTENT)
+        return "{\"error\":\"the field poison is not allowed\"}";
+    return status == MHD_HTTP_SERVICE_UNAVAILABLE ? "{\"error\":\"the shop is restarting\"}" : "";
+}
+
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    const char *words = words_of(status);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(words), (void *)(uintptr_t)words, MHD_RESPMEM_PERSISTENT);
     if (!response)
         return MHD_NO;
+    if (words[0])
+        (void)MHD_add_response_header(response, "Content-Type", "application/json");
     if (status == MHD_HTTP_TOO_MANY_REQUESTS)
         (void)MHD_add_response_header(response, "Retry-After", "1");
     enum MHD_Result rc = MHD_queue_response(connection, status, response);

@@ -121,6 +121,8 @@ static void judge(struct hk_curl_transfer *c, CURLcode code)
         t->fault = HK_FAULT_BLOCKED; /* its text is there already */
         return;
     }
+    if (hk_through_judge(c, code))
+        return;
     t->fault = is_tls_refusal(c, code) ? HK_FAULT_TLS : fault_of(t, code);
     hk_http_say(t, text_of(c, code));
 }
@@ -181,6 +183,22 @@ static void give_to_curl(struct hk_curl_transfer *c)
         hk_http_fail(&c->t, HK_FAULT_LOCAL, "libcurl did not take the request");
 }
 
+/* To libcurl, or first to those who look the target's name up. */
+static void start(struct hk_curl_transfer *c)
+{
+    switch (hk_through_aim(c)) {
+    case HK_THROUGH_READY:
+        give_to_curl(c);
+        break;
+    case HK_THROUGH_WAITS:
+        if (c->t.in != &c->t.self->waiting)
+            hk_http_move(&c->t, &c->t.self->waiting);
+        break;
+    case HK_THROUGH_OVER:
+        break;
+    }
+}
+
 static void begin(struct hk_http_transfer *t)
 {
     struct hk_curl_transfer *c = curl_of(t);
@@ -190,8 +208,10 @@ static void begin(struct hk_http_transfer *t)
     hk_h1_framing_reset(&c->framing);
     c->resolving = false;
     c->curl_error[0] = '\0';
+    if (!hk_through_begin(c))
+        return;
     if (hk_curl_easy_load(c))
-        give_to_curl(c);
+        start(c);
     else
         hk_http_fail(t, HK_FAULT_LOCAL, "out of memory");
 }
@@ -201,8 +221,10 @@ static void next(struct hk_http_sink *base)
     struct hk_curl_sink *self = (struct hk_curl_sink *)base;
     if (self->n_resolving >= HK_HTTP_RESOLVING_MAX)
         return;
-    while (base->waiting.first)
-        give_to_curl(curl_of(base->waiting.first));
+    for (struct hk_http_transfer *t = base->waiting.first, *after; t; t = after) {
+        after = t->next;
+        start(curl_of(t));
+    }
 }
 
 static void on_message(struct hk_curl_sink *self, const CURLMsg *message)
@@ -281,6 +303,7 @@ static struct hk_http_transfer *make(struct hk_http_sink *self)
 static void destroy(struct hk_http_sink *base)
 {
     struct hk_curl_sink *self = (struct hk_curl_sink *)base;
+    hk_through_fini(self);
     hk_http_fini(base); /* the easy handles, hence before the multi handle */
     hk_http_loop_fini(&self->http);
     hk_timer_free(self->abandoned);

@@ -69,7 +69,7 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     if (!c->t.connect_ms)
         c->t.connect_ms = hk_loop_now_ms(c->t.self->loop);
     bool inet = hk_address_of(&address->addr, address->addrlen, &at);
-    if (!inet || !hk_http_allowed(c->t.self, &at.ip)) {
+    if (!inet || (!c->proxied && !hk_http_allowed(c->t.self, &at.ip))) { /* a proxy's is not the target's */
         block(&c->t, inet ? &at.ip : NULL);
         return CURL_SOCKET_BAD;
     }
@@ -98,7 +98,7 @@ static int before_request(void *arg, char *remote_ip, char *local_ip, int remote
     struct hk_ip ip;
     hk_curl_resolved(c);
     bool inet = hk_ip_parse(hk_str_of(remote_ip), &ip);
-    if (!inet || !hk_http_allowed(t->self, &ip)) {
+    if (!inet || (!c->proxied && !hk_http_allowed(t->self, &ip))) {
         t->tried = false;
         block(t, inet ? &ip : NULL);
         return CURL_PREREQFUNC_ABORT;
@@ -197,9 +197,7 @@ static bool set_strings(CURL *easy, const struct hk_http_sink *self)
 {
     return (!self->url || curl_easy_setopt(easy, CURLOPT_URL, self->url) == CURLE_OK) &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK && /* whatever the environment says */
-           curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
+           hk_through_set(easy, self->proxy, false) && curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
            (!strcmp(self->method, "POST") ||
             curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, self->method) == CURLE_OK) &&
            set_files(easy, self);
@@ -304,5 +302,7 @@ bool hk_curl_easy_load(struct hk_curl_transfer *c)
     curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->lines);
     curl_easy_setopt(c->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)payload.len);
     curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, payload.len ? payload.ptr : "");
+    if (c->t.self->proxy && !hk_through_set(c->easy, c->t.self->proxy, c->proxied))
+        return false;
     return !c->t.self->from_message || set_target(c);
 }

@@ -12,6 +12,7 @@
 #include <hikyaku/error.h>
 
 #include "base/cidr.h"
+#include "base/proxy.h"
 #include "loop/loop.h"
 #include "sink/sink.h"
 
@@ -50,8 +51,9 @@ struct hk_http_options {
     const char *cloudevents_source; /* [/hikyaku] */
     const struct hk_cidr *allow;    /* though not of the public internet */
     size_t n_allow;
-    const char *user_agent;      /* [hikyaku/VERSION] */
-    uint64_t connect_timeout_ms; /* name, TCP and TLS [10 s] */
+    const struct hk_proxy *proxy; /* NULL: requests go directly. Else by libcurl, in a tunnel */
+    const char *user_agent;       /* [hikyaku/VERSION] */
+    uint64_t connect_timeout_ms;  /* name, TCP and TLS [10 s] */
     uint64_t
         first_byte_timeout_ms; /* from the request being under way to the answer's first byte [no limit] */
     uint64_t low_speed_ms;     /* ends a transfer that moved fewer than low_speed_bytes in this time [15 s] */

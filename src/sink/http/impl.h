@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/cidr.h"
+#include "base/proxy.h"
 #include "sink/http/http.h"
 #include "sink/http/request.h"
 #include "sink/http/response.h"
@@ -83,6 +84,8 @@ struct hk_http_sink {
     bool hides_url; /* parts of the URL are not for people to see */
     struct hk_cidr *allow;
     size_t n_allow;
+    const struct hk_proxy *proxy; /* that requests go by; NULL: none. In `kept` */
+    struct hk_pool kept;          /* wiped at the end */
     uint64_t connect_timeout_ms, first_byte_timeout_ms, low_speed_ms, max_age_ms;
     uint32_t low_speed_bytes, max_connections;
     struct hk_http_list live, waiting, ended, spare;

@@ -55,6 +55,7 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
                                 .url = hk_conf_is_targeted(conf) ? NULL : http->url,
                                 .from_message = hk_conf_is_targeted(conf),
                                 .queue = hk_conf_queue_id(conf),
+                                .proxy = conf->proxy,
                                 .user_agent = conf->queue.name ? "Google-Cloud-Tasks" : NULL,
                                 .method = methods[http->method],
                                 .basic_user = http->auth.basic.user,

@@ -55,6 +55,8 @@ static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http
     if (o->n_allow)
         memcpy(self->allow, o->allow, o->n_allow * sizeof self->allow[0]);
     self->n_allow = o->n_allow;
+    if (o->proxy && !(self->proxy = hk_proxy_copy(o->proxy, &self->kept)))
+        return no_memory(err);
     self->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
     self->first_byte_timeout_ms = o->first_byte_timeout_ms;
     self->low_speed_ms = o->low_speed_ms ? o->low_speed_ms : DEFAULT_LOW_SPEED_MS;
@@ -238,7 +240,11 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
 static enum hk_code open_sink(struct hk_loop *loop, const struct hk_http_options *o, const struct target *u,
                               struct hk_sink **out_sink, struct hk_err *err)
 {
-    bool h1 = !o->libcurl && is_plain(u);
+    bool proxied = u->host && hk_proxy_is_for(o->proxy, hk_str_of(u->host));
+    if (proxied && (u->zone || !made_of(u->host, ".-_[]:")))
+        return hk_err_set(err, HK_INVALID,
+                          "behind a proxy the url's host must be an address or an ASCII name");
+    bool h1 = !o->libcurl && !proxied && is_plain(u);
     struct hk_http_sink *self = h1 ? hk_h1_new() : hk_http_curl_new();
     if (!self)
         return no_memory(err);
@@ -301,4 +307,5 @@ void hk_http_fini(struct hk_http_sink *self)
     hk_mem_free(self->cert_file);
     hk_mem_free(self->key_file);
     hk_mem_free(self->allow);
+    hk_pool_wipe(&self->kept);
 }

@@ -4,6 +4,7 @@
  *   admin.c          open, close, small helpers, enqueue, pause, finding a message
  *   admin_act.c      cancel and retry, and why they do not race a relay's claim
  *   admin_bulk.c     cancel and restore of many
+ *   adopt.c          the trigger on an outbox table that an application has already
  *   admin_clock.c    what a clock that was wrong has left behind
  *   admin_list.c     list and show
  *   admin_status.c   status and relays
@@ -38,6 +39,8 @@ struct hk_admin {
     struct hk_why why;
     struct hk_waiting waiting;
     struct hk_lane_watch lanes;
+    struct hk_seal_rows seal_rows;
+    struct hk_seal_uses seal_uses;
 };
 
 /* Adds the time for statements that begin with it: NULL, which is the server's own, unless a test has its own clock. */
@@ -73,6 +76,15 @@ enum hk_code hk_pa_series(struct hk_admin *admin, const struct hk_series_ask *as
                           const struct hk_series **out, struct hk_err *err);
 enum hk_code hk_pa_series_names(struct hk_admin *admin, const struct hk_series_ask *ask,
                                 const struct hk_series_names **out, struct hk_err *err);
+enum hk_code hk_pa_erase_refs(struct hk_admin *admin, const struct hk_refs_act *act,
+                              struct hk_refs_done *out, struct hk_err *err);
+enum hk_code hk_pa_seal_page(struct hk_admin *admin, const struct hk_seal_page *page,
+                             const struct hk_seal_rows **out, struct hk_err *err);
+enum hk_code hk_pa_seal_put(struct hk_admin *admin, const struct hk_seal_put *put, bool *out_changed,
+                            struct hk_err *err);
+enum hk_code hk_pa_seal_uses(struct hk_admin *admin, const struct hk_seal_uses **out, struct hk_err *err);
+enum hk_code hk_pa_note(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
+                        const char *detail, struct hk_err *err);
 enum hk_code hk_pa_series_put(struct hk_admin *admin, const struct hk_series_row *rows, size_t n,
                               struct hk_err *err);
 enum hk_code hk_pa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
@@ -94,6 +106,8 @@ enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, s
 enum hk_code hk_pa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
                             struct hk_err *err);
 
+enum hk_code hk_pa_adopt(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
+                         struct hk_err *err);
 enum hk_code hk_pa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
                          struct hk_err *err);
 enum hk_code hk_pa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,

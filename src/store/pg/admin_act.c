@@ -26,6 +26,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "store/pg/admin.h"
+#include "store/pg/rest.h"
 
 /* Columns of HK_PA_CANCEL, HK_PA_RETRY and HK_PA_FORCE. */
 enum {
@@ -125,7 +126,7 @@ static void add_locks(struct hk_pg *pg, struct hk_str ids, const struct hk_act *
 }
 
 static void add_act(struct hk_admin *admin, const struct verb *verb, const struct hk_act *act,
-                    struct hk_str ids)
+                    struct hk_str ids, const struct hk_pg_rest *sealed)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
@@ -136,6 +137,7 @@ static void add_act(struct hk_admin *admin, const struct verb *verb, const struc
     hk_pg_arg_text(pg, &a, ids);
     hk_pg_arg_text(pg, &a, hk_str_of(act->actor));
     hk_pg_arg_text(pg, &a, hk_str_of(act->reason));
+    hk_pg_arg_rest(pg, &a, sealed);
     hk_pg_add(pg, verb->statement, &a);
     hk_pg_add(pg, HK_PA_FATE, &fate);
 }
@@ -152,9 +154,12 @@ static enum hk_code act_on(struct hk_admin *admin, const struct verb *verb, cons
     struct hk_pg *pg = &admin->pg;
     hk_pg_call(pg);
     struct hk_str ids = hk_pa_find(admin, act->message_id);
+    struct hk_pg_args found = {.n = 0};
+    hk_pg_arg_text(pg, &found, ids);
+    struct hk_pg_rest sealed = hk_pg_rest_read(pg, admin->options.seal, HK_PA_UNSEALED, &found);
     hk_pg_begin(pg, true);
     add_locks(pg, ids, act);
-    add_act(admin, verb, act, ids);
+    add_act(admin, verb, act, ids, &sealed);
     hk_pg_send(pg);
     skip_locks(pg);
     PGresult *res = hk_pg_result(pg), *fate = hk_pg_result(pg);

@@ -12,11 +12,12 @@
 #include "base/str.h"
 #include "observe/crash.h"
 #include "store/pg/letters.h"
+#include "store/pg/rest.h"
 
 #define COPY_MS 600000 /* payloads may be large, and the server copies them */
 
 _Static_assert(HK_REF_DONE == 0 && HK_REF_GONE == 1 && HK_REF_IN_FLIGHT == 2 && HK_REF_OVERTAKING == 3 &&
-                   HK_REF_FAR_BEHIND == 4 && HK_REF_LETTER == 5 && HK_REF_AGAIN == 6 &&
+                   HK_REF_FAR_BEHIND == 4 && HK_REF_LETTER == 5 && HK_REF_AGAIN == 6 && HK_REF_ERASED == 7 &&
                    HK_BEFORE_MAX == 10000 && HK_AGAIN_ROWS == 20000,
                "the numbers stand in the statements");
 
@@ -62,6 +63,15 @@ static void arg_trail(struct bulk *b, struct hk_pg_args *a)
         hk_pg_arg_text(pg, a, hk_str_of(act->filter));
     else
         hk_pg_arg_null(pg, a);
+}
+
+/* `of`: those that `statement` names are moved. */
+static void arg_sealed(struct bulk *b, struct hk_pg_args *a, unsigned statement, enum hk_place of)
+{
+    struct hk_pg_args ids = {.n = 0};
+    arg_ids(b, &ids, of);
+    struct hk_pg_rest sealed = hk_pg_rest_read(&b->admin->pg, b->admin->options.seal, statement, &ids);
+    hk_pg_arg_rest(&b->admin->pg, a, &sealed);
 }
 
 /* Which of the act's rows it is; the first, when it was named twice. */
@@ -137,6 +147,7 @@ enum hk_code hk_pa_cancel_refs(struct hk_admin *admin, const struct hk_refs_act 
     arg_ids(&b, &a, HK_IN_OUTBOX);
     arg_ids(&b, &a, HK_IN_RETRY);
     arg_trail(&b, &a);
+    arg_sealed(&b, &a, HK_PA_UNSEALED, HK_IN_OUTBOX);
     uint64_t call_ms = pg->call_ms;
     pg->call_ms = COPY_MS;
     hk_pg_begin(pg, true);
@@ -166,6 +177,7 @@ enum hk_code hk_pa_restore_refs(struct hk_admin *admin, const struct hk_refs_act
     arg_ids(&b, &a, HK_IN_CANCELLED);
     arg_trail(&b, &a);
     arg_ordered(&b, &a);
+    arg_sealed(&b, &a, HK_PA_UNSEALED_BEFORE, HK_IN_CANCELLED);
     uint64_t call_ms = pg->call_ms;
     pg->call_ms = COPY_MS;
     hk_pg_begin(pg, true);

@@ -694,6 +694,25 @@ static bool fans_out_to_nowhere(const struct hk_exchange *x)
     return false;
 }
 
+/* What leaves outbox, but not by being sent. */
+static struct hk_pg_rest read_unsealed(struct hk_store *store, const struct exchanging *t)
+{
+    const struct hk_exchange *x = t->x;
+    int64_t *ids = store->options.seal ? hk_pg_alloc(&store->pg, x->n_settles + 1, sizeof *ids) : NULL;
+    size_t n = 0;
+    for (size_t i = 0; ids && i < x->n_settles; i++) {
+        const struct hk_settle *s = &x->settles[i];
+        if (t->of[i] && !t->why && s->source == HK_FROM_OUTBOX && s->kind != HK_SETTLE_SENT &&
+            s->kind != HK_SETTLE_RELEASE)
+            ids[n++] = s->id;
+    }
+    struct hk_pg_args a = {.n = 0};
+    if (!n)
+        return (struct hk_pg_rest){.n = 0};
+    hk_pg_arg_i64s(&store->pg, &a, ids, n);
+    return hk_pg_rest_read(&store->pg, store->options.seal, HK_PG_UNSEALED, &a);
+}
+
 /* Everything that the answers need. */
 static void prepare(struct hk_store *store, struct exchanging *t)
 {
@@ -715,6 +734,7 @@ static void prepare(struct hk_store *store, struct exchanging *t)
         note_settle(store, t, i);
     choose(store, t);
     look_at_hand(store, t);
+    store->rest = read_unsealed(store, t);
 }
 
 static enum hk_code lane_is_gone(struct hk_store *store, const struct exchanging *t, struct hk_err *err)

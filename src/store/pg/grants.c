@@ -41,6 +41,7 @@ static const struct privilege for_relay[] = {
     {"SELECT, UPDATE", "@outbox_shard", NULL},
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
+    {"UPDATE", "@dead_letter_versions, @outbox_attempts, @outbox_cancelled", NULL}, /* keys rotate, erase */
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket, @outbox_seats, @outbox_api_calls", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_destination_def, @outbox_task", NULL},

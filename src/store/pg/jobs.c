@@ -287,6 +287,7 @@ static void add_save(struct hk_admin *admin, const struct hk_job_save *s)
     hk_pg_arg_text_or_null(pg, &a, hk_str_of(s->error_code));
     hk_pg_arg_text_or_null(pg, &a, hk_str_of(s->error));
     hk_pg_arg_bool(pg, &a, s->moved);
+    hk_pg_arg_bool(pg, &a, s->forget);
     hk_pg_add(pg, HK_PJ_SAVE, &a);
 }
 

@@ -140,8 +140,10 @@ static bool take_over(struct hk_store *store, int64_t lane, const char *why)
                                          HK_PG_DROP_ORPHANED_LANE};
     struct hk_pg_args a = {0};
     PGresult *res = NULL, *fresh = NULL, *retries = NULL;
-    hk_pg_begin_moving(store);
     hk_pg_arg_i64(&store->pg, &a, lane);
+    struct hk_pg_rest sealed =
+        hk_pg_rest_read(&store->pg, why ? NULL : store->options.seal, HK_PG_UNSEALED_OF_LANE, &a);
+    hk_pg_begin_moving(store);
     hk_pg_arg_i64(&store->pg, &a, store->lane);
     struct hk_pg_args with_now = a;
     hk_pg_arg_now(store, &with_now);
@@ -150,6 +152,8 @@ static bool take_over(struct hk_store *store, int64_t lane, const char *why)
     struct hk_pg_args with_why = with_now;
     if (why)
         hk_pg_arg_text(&store->pg, &with_why, hk_str_of(why));
+    else
+        hk_pg_arg_rest(&store->pg, &with_why, &sealed);
     hk_pg_add_read(&store->pg, why ? HK_PG_STICK_ORPHANS : HK_PG_ORPHANS, &with_why, keep_answer, &fresh);
     hk_pg_add_read(&store->pg, HK_PG_ORPHAN_RETRIES, &with_now, keep_answer, &retries);
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)

@@ -19,6 +19,7 @@
  *   row.c       rows to heads and messages
  *   exchange.c  the one transaction that settles and claims
  *   settle.c    one settle, by kind
+ *   rest.c      payloads that are sealed when they leave outbox
  *   keep.c      pause and purge
  *   admin*.c    the operators' side
  *   letters*.c  dead letters, on the operators' connection

@@ -98,6 +98,7 @@ static void move(struct hk_store *store, const struct hk_settle *s, int64_t lane
         hk_pg_arg_i64(&store->pg, &a, due_ms(store, s));
     hk_pg_arg_bool(&store->pg, &a, s->kind == HK_SETTLE_DEFER);
     arg_past(store, &a, s, true);
+    hk_pg_arg_rest_of(&store->pg, &a, &store->rest, s->id);
     hk_pg_add(&store->pg, HK_PG_MOVE, &a);
 }
 
@@ -168,6 +169,8 @@ static void bury(struct hk_store *store, const struct hk_settle *s, int64_t lane
     else
         hk_pg_arg_null(pg, &a);
     arg_cause(pg, &a, s);
+    if (s->source == HK_FROM_OUTBOX)
+        hk_pg_arg_rest_of(pg, &a, &store->rest, s->id);
     hk_pg_add(pg, s->source == HK_FROM_OUTBOX ? HK_PG_BURY : HK_PG_BURY_RETRY, &a);
     hk_buf_fini(&detail);
 }

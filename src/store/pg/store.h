@@ -6,6 +6,7 @@
 #include "store/manifests.h"
 #include "store/pg/pages.h"
 #include "store/pg/pg.h"
+#include "store/pg/rest.h"
 #include "store/pg/stmt.h"
 #include "store/pg/window.h"
 #include "store/stuck.h"
@@ -78,6 +79,7 @@ struct hk_store {
     int64_t told_at_ms;    /* and when; monotonic */
     uint32_t told_late_ms; /* so much later it may have been: the answer was on its way */
     PGresult *kept[2];     /* what heads and messages point into, beside the pools of the same call */
+    struct hk_pg_rest rest; /* payloads that the exchange under way moves sealed */
     struct hk_takings takings;
     struct hk_poll poll;
     struct hk_heads heads;

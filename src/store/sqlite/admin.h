@@ -4,6 +4,7 @@
  *   admin.c          open, close, small helpers, enqueue, pause, audit
  *   admin_act.c      cancel and retry
  *   admin_bulk.c     cancel and restore of many
+ *   adopt.c          the trigger on an outbox table that an application has already
  *   admin_clock.c    what a clock that was wrong has left behind
  *   admin_list.c     list and show
  *   admin_status.c   status and relays
@@ -39,6 +40,8 @@ struct hk_admin {
     struct hk_why why;
     struct hk_waiting waiting;
     struct hk_lane_watch lanes;
+    struct hk_seal_rows seal_rows;
+    struct hk_seal_uses seal_uses;
 };
 
 /* What manifests name: `held` by claim, `named` by row of outbox. */
@@ -87,6 +90,15 @@ enum hk_code hk_sa_series(struct hk_admin *admin, const struct hk_series_ask *as
                           const struct hk_series **out, struct hk_err *err);
 enum hk_code hk_sa_series_names(struct hk_admin *admin, const struct hk_series_ask *ask,
                                 const struct hk_series_names **out, struct hk_err *err);
+enum hk_code hk_sa_erase_refs(struct hk_admin *admin, const struct hk_refs_act *act,
+                              struct hk_refs_done *out, struct hk_err *err);
+enum hk_code hk_sa_seal_page(struct hk_admin *admin, const struct hk_seal_page *page,
+                             const struct hk_seal_rows **out, struct hk_err *err);
+enum hk_code hk_sa_seal_put(struct hk_admin *admin, const struct hk_seal_put *put, bool *out_changed,
+                            struct hk_err *err);
+enum hk_code hk_sa_seal_uses(struct hk_admin *admin, const struct hk_seal_uses **out, struct hk_err *err);
+enum hk_code hk_sa_note(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
+                        const char *detail, struct hk_err *err);
 enum hk_code hk_sa_series_put(struct hk_admin *admin, const struct hk_series_row *rows, size_t n,
                               struct hk_err *err);
 enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);
@@ -109,6 +121,8 @@ enum hk_code hk_sa_define(struct hk_admin *admin, const struct hk_define *ask, s
 enum hk_code hk_sa_undefine(struct hk_admin *admin, const struct hk_undefine *ask, struct hk_defined *out,
                             struct hk_err *err);
 
+enum hk_code hk_sa_adopt(struct hk_admin *admin, const struct hk_adopt *ask, struct hk_adopted *out,
+                         struct hk_err *err);
 enum hk_code hk_sa_clock(struct hk_admin *admin, const struct hk_clock_ask *ask, struct hk_clock_state *out,
                          struct hk_err *err);
 enum hk_code hk_sa_cancel(struct hk_admin *admin, const struct hk_act *act, struct hk_acted *out,

@@ -357,12 +357,22 @@ static void put_back(struct bulk *b, const struct cancelled *c, int64_t letter_i
     sqlite3_finalize(q);
 }
 
+static bool is_erased(struct hk_store *store, int64_t id)
+{
+    sqlite3_stmt *q = hk_sl_prepare_for(store, hk_sa_texts[HK_SA_IS_ERASED], id);
+    bool erased = hk_sq_row(store, q);
+    sqlite3_finalize(q);
+    return erased;
+}
+
 static void restore_ref(struct bulk *b, struct cancelled *c)
 {
     int64_t letter_id = 0;
     enum hk_ref_did did = c->there ? HK_REF_DONE : HK_REF_GONE;
     if (c->there && !find_letter(b, c, &letter_id))
         did = HK_REF_LETTER;
+    if (did == HK_REF_DONE && is_erased(b->store, c->id))
+        did = HK_REF_ERASED;
     if (did == HK_REF_DONE && is_again(b->store, c))
         did = HK_REF_AGAIN;
     if (did == HK_REF_DONE) {

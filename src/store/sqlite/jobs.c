@@ -355,6 +355,7 @@ static bool save_in(struct hk_store *store, const struct hk_job_save *s)
     hk_sq_bind_text_or_null(store, q, 13, hk_str_of(s->error_code));
     hk_sq_bind_text_or_null(store, q, 14, hk_str_of(s->error));
     hk_sq_bind_i64(store, q, 15, s->moved);
+    hk_sq_bind_i64(store, q, 16, s->forget);
     return run(store, q) == 1;
 }
 

@@ -101,9 +101,28 @@ static int set_payload(struct hk_store *store, struct hk_sq_place row, int bytes
     return changed;
 }
 
+/* Mode `rest`: sealed as a whole, in memory. */
+static void seal_over(struct hk_store *store, struct hk_sq_place from, struct hk_sq_place to)
+{
+    char sql[200];
+    (void)snprintf(
+        sql, sizeof sql,
+        "UPDATE %s SET payload = (SELECT hk_rest(message_id, encoding, payload) FROM %s WHERE rowid = ?2) "
+        "WHERE rowid = ?1",
+        names[to.table], names[from.table]);
+    sqlite3_stmt *q = hk_sa_prepare(store, sql);
+    hk_sq_bind_i64(store, q, 1, to.id);
+    hk_sq_bind_i64(store, q, 2, from.id);
+    hk_sq_run(store, q);
+    sqlite3_finalize(q);
+}
+
 void hk_sq_copy_large(struct hk_store *store, struct hk_sq_place from, struct hk_sq_place to, int bytes)
 {
-    if (bytes && set_payload(store, to, bytes) > 0)
+    bool seals = store->options.seal && (from.table == HK_SQ_OUTBOX || from.table == HK_SQ_RETRY);
+    if (bytes && seals)
+        seal_over(store, from, to);
+    else if (bytes && set_payload(store, to, bytes) > 0)
         write_over(store, from, to);
 }
 

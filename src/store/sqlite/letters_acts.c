@@ -22,7 +22,7 @@ struct found {
     enum hk_letter_status status;
     bool sending;
     struct hk_str message_id, destination, requeued_as;
-    bool sealed;
+    bool sealed, erased;
     bool edited_since;       /* it was last requeued */
     bool possibly_delivered; /* in some life */
     int64_t edited_ms, requeued_ms;
@@ -49,6 +49,7 @@ static struct found find(struct hk_store *store, sqlite3_stmt *q, int64_t id)
             .version = hk_sa_u32(q, 10),
             .sealed = hk_encoding_is_sealed(hk_sa_text(store, q, 11, SIZE_MAX)),
         };
+        f.erased = hk_str_eq(hk_sa_text(store, q, 11, SIZE_MAX), hk_str_of(HK_ERASED));
         if (!hk_sq_expiry(q, 9, &f.expires_ms))
             f.expires_ms = 0;
     }
@@ -408,6 +409,7 @@ static void act_on_one(struct actor *a, struct hk_letter_done *done)
 {
     struct found f = find(a->store, a->find, done->id);
     bool fits = a->remark || (f.sending ? a->from_sending : (a->from & 1u << f.status) != 0);
+    fits = fits && (a->remark || !f.erased);
     if (!f.there || !fits) {
         bool so_already = !a->strict && !f.sending && f.status == a->to;
         refuse(&f, so_already ? HK_DID_NOTHING : HK_DID_REFUSE, done);

@@ -610,6 +610,8 @@ static enum hk_code open_store(struct hk_store *store, struct hk_err *err)
     const char *pragma =
         store->options.sync_full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
     int sq = sqlite3_exec(store->db, pragma, NULL, NULL, NULL);
+    if (sq == SQLITE_OK)
+        sq = hk_sq_rest_register(store);
     if (sq != SQLITE_OK)
         hk_sq_fail(store, sq);
     hk_sq_use(store, HK_SQ_ROLLBACK);

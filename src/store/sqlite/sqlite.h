@@ -11,6 +11,7 @@
  *   exchange.c  the one transaction that settles and claims
  *   settle.c    one settle, by kind
  *   large.c     payloads that are too large for a statement to hold
+ *   rest.c      payloads that are sealed when they leave outbox
  *   wal.c       is the log that we write the one that others read?
  *   stuck.c     rows that cannot be taken away
  *   keep.c      pause and purge
@@ -187,6 +188,9 @@ void hk_sq_bind_attempt(struct hk_store *store, sqlite3_stmt *q, int at,
 void hk_sq_keep_sent(struct hk_store *store, const struct hk_settle *settle, int64_t last_id, int64_t now_ms);
 /* From outbox to outbox_retry because its relay died with it. */
 void hk_sq_orphan(struct hk_store *store, int64_t id, int64_t now_ms);
+
+/* rest.c: hk_rest and hk_rest_encoding, which copying statements call. What SQLite says. */
+int hk_sq_rest_register(struct hk_store *store);
 
 /* large.c */
 enum hk_sq_table {

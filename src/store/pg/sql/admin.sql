@@ -87,11 +87,12 @@ not_before, expires_at, max_attempts
 
 -- What was deleted from outbox (`fresh`) and outbox_retry (`tried`) is kept. A letter that it was requeued from waits for an outcome that
 -- will not come.
---@ fragment KEEP(actor; reason)
+--@ fragment KEEP(actor; reason; ids; encodings; payloads)
 kept AS (INSERT INTO @outbox_cancelled (original_outbox_id, attempts, message_id, destination, event_type, {META},
   created_at, payload, {WHEN}, fresh, due_ms, deferred, letter_id, {PAST}, actor, reason, cancelled_ms)
   SELECT y.*, {actor}, {reason}, {NOW} FROM (SELECT t.id, 0, {MESSAGE_ID}, coalesce(t.destination, ''), t.event_type,
-  {META}, created_at, payload, {WHEN}, true, 0::bigint, false, 0::bigint, {NO_PAST} FROM fresh t UNION ALL
+  {KEPT_META({ids}; {encodings})}, created_at, {KEPT_PAYLOAD(t; {ids}; {payloads})}, {WHEN}, true, 0::bigint, false, 0::bigint,
+  {NO_PAST} FROM fresh t UNION ALL
   SELECT original_outbox_id, attempts, message_id, destination, event_type, {META}, created_at, payload, {WHEN},
   false, due_ms, deferred, letter_id, {PAST} FROM tried) y RETURNING id, message_id, destination),
 letters AS (UPDATE @dead_letters d SET status = 'discarded', resolution = 'cancelled', resolved_at =
@@ -138,6 +139,9 @@ SELECT o.shard FROM @outbox o WHERE o.id = ANY ($1::bigint[]) UNION ALL SELECT q
 --@ fragment SHARDS_OF_KEYS
 SELECT (hashtextextended(c.message_key, 0) & 63)::smallint FROM @outbox_cancelled c WHERE c.id = ANY ($1::bigint[])
   AND c.destination = ANY ($2::text[]) AND c.message_key <> ''
+
+--@ fragment KEPT_META(ids; encodings)
+message_key, headers, content_type, {KEPT_ENCODING(t; {ids}; {encodings})}, correlation_id, traceparent, idempotency_key, policy
 
 --@ fragment META
 message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy
@@ -585,12 +589,21 @@ FROM @outbox_retry q
 WHERE q.id IN (SELECT m.id FROM m)
 ORDER BY q.id FOR UPDATE OF q
 
--- $1 to $4 as TARGETS, $5 actor, $6 reason
+-- $1 ids of outbox
+--@ statement UNSEALED
+{UNSEALED(o.id = ANY ($1::bigint[]))}
+
+-- $1 ids of outbox_cancelled: what may have to move along when they are restored
+--@ statement UNSEALED_BEFORE
+{UNSEALED(o.id IN (SELECT (w.id - 0) FROM @outbox_cancelled k JOIN @outbox w ON {SAME_KEY(w; k)}
+  AND (w.id - 0) < k.original_outbox_id WHERE k.id = ANY ($1::bigint[]) AND coalesce(k.message_key, '') <> '' LIMIT 10001))}
+
+-- $1 to $4 as TARGETS, $5 actor, $6 reason, $7 … sealed payloads (rest.c)
 --@ statement CANCEL
 {TARGETS}, fresh AS (DELETE FROM @outbox x USING t, ok WHERE ok.yes AND t.place = 1 AND x.id = t.id
   RETURNING x.*), tried AS (DELETE FROM @outbox_retry x USING t, ok WHERE ok.yes AND t.place = 0 AND x.id = t.id
   AND x.claim IS NULL RETURNING x.*),
-{KEEP($5; $6)}{AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
+{KEEP($5; $6; $7; $8; $9)}{AUDIT(cancel; {CANCELLED})} {OUTCOME({CANCELLED})}
 
 -- A scheduled row that no relay has looked at yet is moved as the relay would have moved it: it joins its key's order
 -- when it is due, which is now. One that was tried is due since its last attempt: by a clock that is ahead it would wait until
@@ -600,7 +613,7 @@ ORDER BY q.id FOR UPDATE OF q
 fresh AS (DELETE FROM @outbox x USING late WHERE late.place = 1 AND x.id = late.id RETURNING x.*),
 moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
   max_attempts, created_at, due_ms, deferred, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
-  t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, payload FROM fresh t
+  t.event_type, {KEPT_META($7; $8)}, expires_at, max_attempts, created_at, {NOW}, true, {KEPT_PAYLOAD(t; $7; $9)} FROM fresh t
   RETURNING 1), hurried AS (UPDATE @outbox_retry x SET due_ms = CASE WHEN x.last_attempt_ms > 0
   THEN least(x.last_attempt_ms, {NOW}) ELSE {NOW} END, not_before = NULL FROM late
   WHERE late.place = 0 AND x.id = late.id AND x.claim IS NULL RETURNING 1){AUDIT(retry; {HURRIED})}
@@ -615,7 +628,7 @@ go AS MATERIALIZED (SELECT t.place, t.id FROM t, ok, barred WHERE ok.yes AND bar
 fresh AS (DELETE FROM @outbox x USING go WHERE go.place = 1 AND x.id = go.id RETURNING x.*),
 moved AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, event_type, {META}, expires_at,
   max_attempts, created_at, due_ms, deferred, forced, payload) SELECT t.id, {MESSAGE_ID}, coalesce(t.destination, ''),
-  t.event_type, {META}, expires_at, max_attempts, created_at, {NOW}, true, true, payload FROM fresh t
+  t.event_type, {KEPT_META($7; $8)}, expires_at, max_attempts, created_at, {NOW}, true, true, {KEPT_PAYLOAD(t; $7; $9)} FROM fresh t
   RETURNING 1), hurried AS (UPDATE @outbox_retry x SET forced = true, due_ms = CASE WHEN x.last_attempt_ms > 0
   THEN least(x.last_attempt_ms, {NOW}) ELSE least(x.due_ms, {NOW}) END, not_before = NULL FROM go
   WHERE go.place = 0 AND x.id = go.id AND x.claim IS NULL RETURNING 1){AUDIT(force; {HURRIED})}
@@ -649,7 +662,7 @@ WITH {HELD}, t AS MATERIALIZED (SELECT 1 AS place, o.id, EXISTS (SELECT 1 FROM n
   FROM @outbox_retry q WHERE q.id = ANY ($3::bigint[])),
 fresh AS (DELETE FROM @outbox x USING t WHERE t.place = 1 AND NOT t.held AND x.id = t.id RETURNING x.*),
 tried AS (DELETE FROM @outbox_retry x USING t WHERE t.place = 0 AND NOT t.held AND x.id = t.id AND x.claim IS NULL
-  RETURNING x.*), {KEEP($4; $5)}, {MESSAGES_TRAIL(cancel; kept; $4; $5; $6::bigint; $7)}
+  RETURNING x.*), {KEEP($4; $5; $8; $9; $10)}, {MESSAGES_TRAIL(cancel; kept; $4; $5; $6::bigint; $7)}
 SELECT {NOW}, {MESSAGES_ACT($6::bigint)}, t.place, t.id, CASE WHEN t.held THEN 2 ELSE 0 END
 FROM (SELECT 1) z LEFT JOIN t ON true
 
@@ -682,7 +695,7 @@ again AS MATERIALIZED (SELECT m.id FROM meant m WHERE m.n > 1 UNION SELECT m.id 
   UNION SELECT m.id FROM meant m JOIN @outbox_sent s ON s.message_id = m.message_id AND s.destination = m.destination
   AND s.original_outbox_id > m.origin),
 c AS MATERIALIZED (SELECT c.id, coalesce(c.original_outbox_id, 0) AS origin, c.destination AS dest,
-  c.message_key AS mkey, c.fresh AND coalesce({MS(c.not_before)}, 0) > {NOW} AS scheduled, c.fresh
+  c.message_key AS mkey, c.encoding IS NOT DISTINCT FROM '{=HK_ERASED}' AS erased, c.fresh AND coalesce({MS(c.not_before)}, 0) > {NOW} AS scheduled, c.fresh
   AND coalesce({MS(c.not_before)}, 0) <= {NOW} AND coalesce(c.message_key, '') <> ''
   AND c.destination = ANY ($7::text[]) AS keyed, CASE WHEN c.letter_id > 0 THEN coalesce((SELECT CASE
   WHEN d.status = 'discarded' AND d.resolution = 'cancelled' THEN 1 WHEN d.destination = c.destination THEN 2
@@ -695,7 +708,7 @@ b AS MATERIALIZED (SELECT o.id, o.n, k.destination, k.message_key, EXISTS (SELEC
   FROM (SELECT (o.id - 0) AS id FROM @outbox o WHERE {SAME_KEY(o; k)} AND (o.id - 0) < k.upto
   AND coalesce({MS(o.not_before)}, 0) <= {NOW} AND NOT EXISTS (SELECT 1 FROM @outbox_stuck s
   WHERE s.source = 0 AND s.row_id = o.id) ORDER BY (o.id - 0) LIMIT 10001) w) o),
-d AS MATERIALIZED (SELECT c.*, CASE WHEN c.letter = 2 THEN 5 WHEN EXISTS (SELECT 1 FROM again WHERE again.id = c.id) THEN 6
+d AS MATERIALIZED (SELECT c.*, CASE WHEN c.erased THEN 7 WHEN c.letter = 2 THEN 5 WHEN EXISTS (SELECT 1 FROM again WHERE again.id = c.id) THEN 6
   WHEN NOT c.keyed THEN 0 ELSE coalesce((SELECT CASE
   WHEN bool_or(b.in_flight) THEN 3 WHEN max(b.n) > 10000 THEN 4 ELSE 0 END FROM b
   WHERE b.destination = c.dest AND b.message_key = c.mkey AND b.id < c.origin), 0) END AS did FROM c),
@@ -707,8 +720,8 @@ r AS (INSERT INTO @outbox_retry (original_outbox_id, attempts, message_id, desti
   destination, event_type, {META}, created_at, payload, {WHEN}, CASE WHEN d.scheduled THEN {MS(g.not_before)}
   WHEN g.fresh THEN {NOW} ELSE g.due_ms END, CASE WHEN g.fresh THEN d.scheduled ELSE g.deferred END, CASE d.letter
   WHEN 1 THEN g.letter_id ELSE 0 END, {PAST} FROM gone g JOIN d ON d.id = g.id UNION ALL SELECT t.id, 0, {MESSAGE_ID},
-  coalesce(t.destination, ''), t.event_type, {META}, created_at, payload, {WHEN}, {NOW}, false, 0::bigint, {NO_PAST}
-  FROM ahead t ORDER BY 1 NULLS FIRST),
+  coalesce(t.destination, ''), t.event_type, {KEPT_META($8; $9)}, created_at, {KEPT_PAYLOAD(t; $8; $10)}, {WHEN}, {NOW}, false,
+  0::bigint, {NO_PAST} FROM ahead t ORDER BY 1 NULLS FIRST),
 u AS (UPDATE @dead_letters l SET status = 'retrying', resolution = NULL, resolved_at = NULL FROM gone g JOIN d
   ON d.id = g.id WHERE d.letter = 1 AND l.id = g.letter_id),
 {MESSAGES_TRAIL(restore; gone; $3; $4; $5::bigint; $6)}
@@ -1262,6 +1275,35 @@ UPDATE @outbox_relay SET exchange = 9223372036854775807, until_ms = least(until_
 INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
 VALUES ($1::bigint, $2::text, 'clock-reset', $3::text, $4::text)
 
+-- ---- adopt.c ----
+
+-- $1 schema or NULL, $2 table: each column with its type, of every table that is meant. Is it ours?
+--@ statement ADOPT_COLUMNS
+SELECT n.nspname::text, c.relname::text, a.attname::text,
+  format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL),
+  c.oid IN (SELECT to_regclass(w.name) FROM (VALUES ('@outbox'), ('@outbox_retry'), ('@dead_letters')) w (name))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+  JOIN pg_type t ON t.oid = a.atttypid
+WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped AND c.relname = $2::text
+  AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'
+  AND ($1::text IS NULL AND c.oid <> coalesce(to_regclass('@outbox')::oid, 0::oid) OR n.nspname = $1::text)
+ORDER BY n.nspname, c.oid, a.attnum
+
+-- $1 schema, $2 table: who may insert into it, but for the owner of outbox.
+--@ statement ADOPT_ROLES
+SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL (
+  SELECT x.grantee, x.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) x
+  UNION ALL SELECT x.grantee, x.privilege_type FROM pg_attribute a CROSS JOIN aclexplode(a.attacl) x WHERE a.attrelid = c.oid) g
+WHERE c.relkind IN ('r', 'p') AND n.nspname = $1::text AND c.relname = $2::text AND g.privilege_type = 'INSERT'
+  AND g.grantee <> (SELECT o.relowner FROM pg_class o WHERE o.oid = to_regclass('@outbox'))
+ORDER BY 1
+
+-- $1 time, $2 actor, $3 act, $4 reason, $5 detail
+--@ statement ADOPT_AUDIT
+INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail)
+VALUES ({NOW}, $2::text, $3::text, $4::text, $5::text)
+
 -- ---- admin_define.c ----
 
 -- $1 name or NULL: all, $2 how many: the version of all first, then each
@@ -1309,3 +1351,133 @@ audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, destination, reason, det
   SELECT {NOW}, $4, 'destination-delete', $2, $5, '{"version":' || gone.version || '}' FROM gone)
 SELECT gone.version, {NOW}, (SELECT version FROM @outbox_destination_def WHERE name = $2), busy.yes
 FROM busy LEFT JOIN gone ON true
+
+-- ---- sealed texts: admin_seal.c ----
+
+--@ fragment IS_SEALED(encoding)
+lower(coalesce({encoding}, '') COLLATE "C") LIKE 'sealed%'
+
+-- $1 and $2 behind this row, $3 how many, $4 bytes, $5 also what is not sealed: id, sub, message_id, encoding, and two texts. The first row
+-- comes however large it is.
+--@ fragment SEAL_PAGE(from; id; sub; order; message_id; encoding; a; b; bytes; where)
+SELECT {id}, {sub}::bigint, {message_id}, {encoding}, {a}, {b}
+FROM (SELECT k.id, k.sub, sum(k.bytes) OVER (ORDER BY k.id, k.sub) - k.bytes AS before
+  FROM (SELECT {id} AS id, {sub}::bigint AS sub, coalesce({bytes}, 0) AS bytes FROM {from}
+  WHERE ({id}, {sub}::bigint) > ($1::bigint, $2::bigint) AND ($5::boolean OR true) AND ({where}) ORDER BY {order} LIMIT $3::bigint) k) p
+  JOIN {from} ON {id} = p.id AND {sub}::bigint = p.sub
+WHERE p.before < $4::bigint
+ORDER BY 1, 2
+
+--@ fragment OF_VERSIONS
+(@dead_letter_versions v JOIN @dead_letters t ON t.id = v.letter_id)
+
+--@ fragment PAYLOAD_COUNTS(payload)
+{payload} IS NOT NULL AND ($5::boolean OR {IS_SEALED(t.encoding)})
+
+--@ fragment DETAIL_COUNTS
+coalesce(strpos(t.error_detail, '"hk1.'), 0) > 0
+
+--@ fragment BODY_IS_SEALED
+substring(t.response_body FROM 1 FOR 4) = '\x686b312e'::bytea
+
+--@ statement SEAL_RETRY
+{SEAL_PAGE(@outbox_retry t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL::text; octet_length(t.payload); {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_LETTERS
+{SEAL_PAGE(@dead_letters t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; t.error_detail; octet_length(t.payload); ({PAYLOAD_COUNTS(t.payload)})
+  OR {DETAIL_COUNTS})}
+
+--@ statement SEAL_VERSIONS
+{SEAL_PAGE({OF_VERSIONS}; v.letter_id; v.version; v.letter_id, v.version; t.message_id; t.encoding; v.payload; NULL::text; octet_length(v.payload);
+  {PAYLOAD_COUNTS(v.payload)})}
+
+--@ statement SEAL_CANCELLED
+{SEAL_PAGE(@outbox_cancelled t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL::text; octet_length(t.payload); {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_ATTEMPTS
+{SEAL_PAGE(@outbox_attempts t; t.id; 0; t.id; t.message_id; NULL::text; CASE WHEN t.response_headers LIKE 'hk1.%' THEN t.response_headers END; CASE
+  WHEN {BODY_IS_SEALED} THEN convert_from(t.response_body, 'UTF8') END; octet_length(t.response_body); t.response_headers LIKE 'hk1.%'
+  OR {BODY_IS_SEALED})}
+
+-- $1 id, $2 sub, $3 the old text, $4 the new one, $5 its encoding or NULL
+--@ fragment SEAL_PUT(table; column; also)
+UPDATE @{table} SET {column} = $4::text{also} WHERE id = $1::bigint AND coalesce($2::bigint, 0) = 0 AND {column} = $3::text
+  AND coalesce($5::text, '') = coalesce($5, '')
+
+--@ fragment AND_ENCODING
+, encoding = coalesce($5::text, encoding)
+
+--@ statement PUT_RETRY
+{SEAL_PUT(outbox_retry; payload; {AND_ENCODING})}
+
+--@ statement PUT_LETTER
+{SEAL_PUT(dead_letters; payload; {AND_ENCODING})}
+
+--@ statement PUT_DETAIL
+{SEAL_PUT(dead_letters; error_detail; )}
+
+--@ statement PUT_VERSION
+UPDATE @dead_letter_versions SET payload = $4::text WHERE letter_id = $1::bigint AND version = $2::bigint AND payload = $3::text
+  AND coalesce($5::text, '') = coalesce($5, '')
+
+--@ statement PUT_CANCELLED
+{SEAL_PUT(outbox_cancelled; payload; {AND_ENCODING})}
+
+--@ statement PUT_ATTEMPT_HEADERS
+{SEAL_PUT(outbox_attempts; response_headers; )}
+
+--@ statement PUT_ATTEMPT_BODY
+UPDATE @outbox_attempts SET response_body = convert_to($4::text, 'UTF8') WHERE id = $1::bigint AND coalesce($2::bigint, 0) = 0
+  AND response_body = convert_to($3::text, 'UTF8') AND coalesce($5::text, '') = coalesce($5, '')
+
+--@ fragment KEY_OF(text; at)
+split_part(substr({text}, {at}, 40), '.', 2)
+
+--@ fragment PAYLOAD_KEY
+CASE WHEN {IS_SEALED(t.encoding)} THEN {KEY_OF(t.payload; 1)} ELSE '' END
+
+--@ fragment PAYLOAD_USES(home; table)
+SELECT {home}, {PAYLOAD_KEY} AS key, count(*) FROM @{table} t WHERE t.payload IS NOT NULL GROUP BY 2
+
+-- The numbers are enum hk_seal_home.
+--@ statement SEAL_USES
+{PAYLOAD_USES(0; outbox_retry)} UNION ALL {PAYLOAD_USES(1; dead_letters)} UNION ALL {PAYLOAD_USES(3; outbox_cancelled)}
+UNION ALL {PAYLOAD_USES(5; outbox)}
+UNION ALL SELECT 2, CASE WHEN {IS_SEALED(t.encoding)} THEN {KEY_OF(v.payload; 1)} ELSE '' END AS key, count(*) FROM {OF_VERSIONS}
+  WHERE v.payload IS NOT NULL GROUP BY 2
+UNION ALL SELECT 1, {KEY_OF(t.error_detail; strpos(t.error_detail, '"hk1.') + 1)} AS key, count(*) FROM @dead_letters t
+  WHERE {DETAIL_COUNTS} GROUP BY 2
+UNION ALL SELECT 4, {KEY_OF(coalesce(t.response_headers, convert_from(t.response_body, 'UTF8')); 1)} AS key, count(*) FROM @outbox_attempts t
+  WHERE t.response_headers LIKE 'hk1.%' OR (t.response_headers IS NULL AND {BODY_IS_SEALED}) GROUP BY 2
+
+-- $1 the time, $2 act, $3 actor, $4 reason, $5 detail
+--@ statement NOTE
+INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail) VALUES ({NOW}, $3, $2, $4, $5)
+
+-- ---- what is kept of a message: admin_erase.c ----
+
+-- $1 the time, $2 ids of dead_letters, $3 of outbox_cancelled, $4 of outbox_sent, $5 actor, $6 reason: the time, then of each that is there its
+-- place (enum hk_place), its id and enum hk_ref_did. An open letter is discarded: nobody could send it any more.
+--@ statement ERASE_REFS
+WITH t AS MATERIALIZED (SELECT 2 AS place, d.id, d.message_id FROM @dead_letters d WHERE d.id = ANY ($2::bigint[])
+  UNION ALL SELECT 3, c.id, c.message_id FROM @outbox_cancelled c WHERE c.id = ANY ($3::bigint[])
+  UNION ALL SELECT 4, s.id, s.message_id FROM @outbox_sent s WHERE s.id = ANY ($4::bigint[])),
+m AS MATERIALIZED (SELECT DISTINCT t.message_id FROM t),
+away AS MATERIALIZED (SELECT m.message_id FROM m WHERE EXISTS (SELECT 1 FROM @outbox_retry q WHERE q.message_id = m.message_id)
+  OR EXISTS (SELECT 1 FROM @dead_letters d WHERE d.message_id = m.message_id AND (d.status = 'retrying' OR d.sending_at IS NOT NULL))),
+g AS MATERIALIZED (SELECT m.message_id FROM m WHERE NOT EXISTS (SELECT 1 FROM away WHERE away.message_id = m.message_id)),
+l AS (UPDATE @dead_letters d SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}', error_message = NULL, error_detail = NULL,
+  resolution = CASE d.status WHEN 'failed' THEN '{=HK_ERASED}' ELSE d.resolution END, resolved_at = CASE d.status
+  WHEN 'failed' THEN 'epoch'::timestamptz + {NOW} * interval '1 ms' ELSE d.resolved_at END, status = CASE d.status
+  WHEN 'failed' THEN 'discarded' ELSE d.status END FROM g WHERE d.message_id = g.message_id
+  RETURNING d.id, d.requeued_as),
+v AS (UPDATE @dead_letter_versions v SET payload = NULL FROM l WHERE v.letter_id = l.id),
+c AS (UPDATE @outbox_cancelled c SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}', last_error = NULL FROM g
+  WHERE c.message_id = g.message_id),
+a AS (UPDATE @outbox_attempts a SET error = NULL, request_headers = NULL, response_headers = NULL, response_body = NULL
+  FROM (SELECT g.message_id FROM g UNION SELECT l.requeued_as FROM l WHERE l.requeued_as IS NOT NULL) x
+  WHERE a.message_id = x.message_id),
+audit AS (INSERT INTO @outbox_audit (at_ms, actor, act, message_id, reason) SELECT {NOW}, $5, 'erase', g.message_id, $6 FROM g
+  ORDER BY g.message_id)
+SELECT {NOW}, t.place, t.id, CASE WHEN EXISTS (SELECT 1 FROM away WHERE away.message_id = t.message_id) THEN 2 ELSE 0 END
+FROM (SELECT 1) z LEFT JOIN t ON true

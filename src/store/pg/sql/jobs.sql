@@ -87,11 +87,12 @@ UPDATE @outbox_job SET lease_ms = {NOW} + $4::bigint WHERE {IS_OURS} RETURNING c
 --@ statement PATIENCE
 SELECT set_config('idle_in_transaction_session_timeout', $1::text, true)
 
--- $1 now, and $4 status, $5 lease, $6 to $9 progress, $10 act, $11 cursor, $12 result, $13 code, $14 why, $15 it moved
+-- $1 now, and $4 status, $5 lease, $6 to $9 progress, $10 act, $11 cursor, $12 result, $13 code, $14 why, $15 it moved,
+-- $16 the request is to be forgotten
 --@ statement SAVE
 UPDATE @outbox_job SET status = $4, lease_ms = CASE $4 WHEN 'running' THEN {NOW} + $5::bigint ELSE 0 END,
   ended_ms = CASE WHEN $4 IN ('queued', 'running') THEN 0 ELSE {NOW} END, done = $6::bigint, total = $7::bigint,
   changed = $8::bigint, failed = $9::bigint, act_id = $10::bigint, cursor = $11, result = $12, error_code = $13,
-  error = $14, tries = CASE WHEN $15::boolean THEN 0 ELSE tries END
+  error = $14, tries = CASE WHEN $15::boolean THEN 0 ELSE tries END, request = CASE WHEN $16::boolean THEN '{}' ELSE request END
 WHERE {IS_OURS}
 RETURNING 1

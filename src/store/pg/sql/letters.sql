@@ -357,7 +357,7 @@ EXISTS (SELECT 1 FROM {table} x WHERE x.message_id = {NEWEST_ID(d)} AND x.destin
 -- `to`: another destination; NULL = each goes to its own
 --@ fragment REQUEUED(guard; id; filter; program; to)
 {MEANT({OPEN} AND NOT {TAKEN({to})}; d.status = 'retrying' AND d.sending_at IS NULL; , CASE
-  WHEN {NEW_ID} THEN CASE WHEN lower(d.encoding COLLATE "C") = 'sealed' THEN d.message_id || '~' ELSE '' END ||
+  WHEN {NEW_ID} THEN CASE WHEN lower(d.encoding COLLATE "C") LIKE 'sealed%' THEN d.message_id || '~' ELSE '' END ||
   gen_random_uuid()::text ELSE {NEWEST_ID(d)} END AS goes_as,
   coalesce({to}::text, d.destination) AS goes_to)} {MEANT_IDS} {guard}), u AS (UPDATE @dead_letters d
   SET status = 'retrying', requeued_at = greatest({TIME({NOW})}, d.edited_at), requeues = d.requeues + 1,
@@ -758,7 +758,7 @@ WITH {REQUEUED(; $7::bigint; $8; $9; $10)} {DONE('retrying'; CASE l.did WHEN 0 T
 
 -- Of a send without an outcome nobody knows whether it arrived.
 --@ statement RESTORE
-{CHANGE(d.status = 'discarded' OR {SENDING}; d.status = 'failed'; possibly_delivered = d.possibly_delivered
+{CHANGE((d.status = 'discarded' AND d.encoding IS DISTINCT FROM '{=HK_ERASED}') OR {SENDING}; d.status = 'failed'; possibly_delivered = d.possibly_delivered
   OR {SENDING}, sending_at = NULL, resolved_at = NULL, resolution = NULL; 'failed'; 'restore')}
 
 -- $5 what, then the act, filter, program

@@ -159,6 +159,11 @@ hashtextextended({key}, 0)
 {t}.event_type, {t}.message_key, {t}.headers, {t}.content_type, {t}.encoding, {t}.correlation_id, {t}.traceparent,
 {t}.idempotency_key, {t}.expires_at, {t}.policy, {t}.max_attempts, {t}.payload
 
+-- The same of a row that leaves outbox.
+--@ fragment KEPT(t; ids; encodings; payloads)
+{t}.event_type, {t}.message_key, {t}.headers, {t}.content_type, {KEPT_ENCODING({t}; {ids}; {encodings})}, {t}.correlation_id,
+{t}.traceparent, {t}.idempotency_key, {t}.expires_at, {t}.policy, {t}.max_attempts, {KEPT_PAYLOAD({t}; {ids}; {payloads})}
+
 --@ fragment REST_NAMES
 event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at,
 policy, max_attempts, payload
@@ -630,7 +635,7 @@ WITH d AS (DELETE FROM @outbox o WHERE o.id = ANY (ARRAY(SELECT unnest(c.ids) FR
 q AS (INSERT INTO @outbox_retry (original_outbox_id, message_id, destination, due_ms, deferred, crashes,
   possibly_delivered, not_before, created_at, paused_mark_ms, {REST_NAMES})
   SELECT d.id, {MESSAGE_ID(d)}, {DESTINATION(d)}, greatest(d.now, d.earliest_ms), d.earliest_ms > d.now, 1, true,
-  d.not_before, d.created_at, {PAUSED_UP_TO(d.now; {DESTINATION(d)})}, {REST(d)} FROM d
+  d.not_before, d.created_at, {PAUSED_UP_TO(d.now; {DESTINATION(d)})}, {KEPT(d; $5; $6; $7)} FROM d
   RETURNING message_id, destination, life), {ORPHANED}
 
 -- $5 why
@@ -895,11 +900,19 @@ WITH {GONE_RETRY}, {RESOLVE_LETTER} {UNLESS_STAYS({RETRY_ROW}; false)}
 WITH {GONE_RETRY}, {RESOLVE_LETTER}, s AS ({TO_SENT} d.original_outbox_id, d.message_id, {RETRY_NAME}, d.event_type,
   d.message_key, d.correlation_id, $6, $7, d.life, d.created_at, {NOW} FROM d) {UNLESS_STAYS({RETRY_ROW}; false)}
 
--- $5 destinations, $6 due (NULL = now), $7 is it only deferred?, $8 … what it has been through
+-- $1 ids
+--@ statement UNSEALED
+{UNSEALED(o.id = ANY ($1::bigint[]))}
+
+-- $1 lane
+--@ statement UNSEALED_OF_LANE
+{UNSEALED(o.id = ANY (ARRAY(SELECT unnest(c.ids) FROM @outbox_claim c WHERE c.lane = $1::bigint)))}
+
+-- $5 destinations, $6 due (NULL = now), $7 is it only deferred?, $8 … what it has been through, $22 … sealed payloads (rest.c)
 --@ statement MOVE
 WITH {GONE}, i AS ({TO_RETRY} d.id, {MESSAGE_ID(d)}, t.destination, greatest(t.due_ms, t.earliest_ms), $7::boolean
   OR t.earliest_ms > greatest(t.due_ms, {NOW}), 0, 1, 0, d.not_before, d.created_at, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  {PAUSED_TOTAL(t.destination)}, $17, $18, $19, $20, $21, {REST(d)} FROM d CROSS
+  {PAUSED_TOTAL(t.destination)}, $17, $18, $19, $20, $21, {KEPT(d; $22; $23; $24)} FROM d CROSS
   JOIN unnest($5::text[]) AS u (name) CROSS JOIN LATERAL (SELECT {RESOLVED(u.name; {DESTINATION(d)})} AS
   destination, coalesce($6::bigint, {NOW}) AS due_ms, {MS(d.not_before)} AS earliest_ms) t
   RETURNING 1) {UNLESS_STAYS({FRESH_ROW}; {MADE(cardinality($5::text[]))})}
@@ -939,7 +952,7 @@ SELECT CASE WHEN (SELECT count(*) FROM d) = 0 AND EXISTS (SELECT 1 FROM @outbox_
 -- $14 fingerprint, $15 may the attempt have arrived?
 --@ statement BURY
 WITH {GONE}, i AS (INSERT INTO @dead_letters ({LETTER_NAMES}) SELECT d.id, {MESSAGE_ID(d)}, {FRESH_NAME},
-  d.created_at, 0, 1, {REST(d)}, $6, $7, $8, $9, {FIRST_FAILED}, {TIME({NOW})}, {TIME($11)}, {TIME({NOW})}, {CAUSE},
+  d.created_at, 0, 1, {KEPT(d; $16; $17; $18)}, $6, $7, $8, $9, {FIRST_FAILED}, {TIME({NOW})}, {TIME($11)}, {TIME({NOW})}, {CAUSE},
   $15 FROM d RETURNING 1) {UNLESS_STAYS({FRESH_ROW}; {MADE(1)})}
 
 -- A requeued message dies into the letter that it came from, unless somebody deleted that, or another of its fan-out

@@ -1,6 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Fragments that relays and operators share.
 
+-- Of a row of outbox that goes to another table: what rest.c has sealed takes the place of what the row has. `ids`, `encodings` and
+-- `payloads` are parameters.
+--@ fragment KEPT_ENCODING(t; ids; encodings)
+coalesce((SELECT k.encoding FROM unnest({ids}::bigint[], {encodings}::text[]) AS k (id, encoding) WHERE k.id = {t}.id),
+  {t}.encoding)
+
+--@ fragment KEPT_PAYLOAD(t; ids; payloads)
+coalesce((SELECT k.payload FROM unnest({ids}::bigint[], {payloads}::text[]) AS k (id, payload) WHERE k.id = {t}.id),
+  {t}.payload)
+
+-- What rest.c reads of rows of outbox.
+--@ fragment UNSEALED(where)
+SELECT o.id, coalesce(o.message_id, 'outbox-' || o.id), o.encoding, o.payload
+FROM @outbox o
+WHERE {where} AND o.payload IS NOT NULL AND lower(coalesce(o.encoding, '') COLLATE "C") NOT LIKE 'sealed%'
+
 -- Triggers, rules and row-level security on our tables: what, its name, the table's; and children of outbox. Those of ours are
 -- left out.
 --@ fragment GUARDS_FOUND

@@ -10,8 +10,15 @@ INSERT INTO outbox_cancelled (original_outbox_id, attempts, message_id, destinat
   headers, content_type, encoding, correlation_id, traceparent, idempotency_key, policy, created_at, actor, reason,
   cancelled_ms, payload) SELECT
 
+-- Of a row that is copied to another table (rest.c).
+--@ fragment KEPT_ENCODING
+hk_rest_encoding(encoding, typeof(payload))
+
+--@ fragment KEPT
+hk_rest(message_id, encoding, payload)
+
 --@ fragment WHAT(payload)
-message_id, destination, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent,
+message_id, destination, event_type, message_key, headers, content_type, {KEPT_ENCODING}, correlation_id, traceparent,
 idempotency_key, policy, created_at, ?3, ?4, ?2, {payload}
 FROM
 
@@ -27,7 +34,7 @@ FROM
 INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers,
   content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts,
   created_at, due_ms, deferred, payload) SELECT id, message_id, destination, event_type, message_key, headers,
-content_type, encoding, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, created_at,
+content_type, {KEPT_ENCODING}, correlation_id, traceparent, idempotency_key, expires_at, policy, max_attempts, created_at,
 ?2, 1, {payload}
 FROM outbox NOT INDEXED
 WHERE id = ?1
@@ -58,7 +65,7 @@ WHERE c.id = ?1
 INSERT INTO outbox_retry (original_outbox_id, message_id, destination, event_type, message_key, headers,
   content_type, encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy,
   max_attempts, created_at, due_ms, payload) SELECT id, message_id, destination, event_type, message_key, headers,
-content_type, encoding, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts,
+content_type, {KEPT_ENCODING}, correlation_id, traceparent, idempotency_key, not_before, expires_at, policy, max_attempts,
 created_at, ?2, {payload}
 FROM outbox NOT INDEXED
 WHERE id = ?1
@@ -224,13 +231,13 @@ UPDATE dead_letters SET status = 'discarded', resolution = 'cancelled', resolved
 WHERE id = ?1
 
 --@ statement CANCEL
-{CANCEL(payload)}
+{CANCEL({KEPT})}
 
 --@ statement CANCEL_BARE
 {CANCEL(NULL)}
 
 --@ statement CANCEL_RETRY
-{CANCEL_RETRY(payload)}
+{CANCEL_RETRY({KEPT})}
 
 --@ statement CANCEL_RETRY_BARE
 {CANCEL_RETRY(NULL)}
@@ -242,7 +249,7 @@ DELETE FROM outbox WHERE id = ?1
 DELETE FROM outbox_retry WHERE id = ?1
 
 --@ statement MOVE
-{MOVE(payload)}
+{MOVE({KEPT})}
 
 --@ statement MOVE_BARE
 {MOVE(NULL)}
@@ -333,7 +340,7 @@ UPDATE dead_letters SET status = 'retrying', resolution = NULL, resolved_at = NU
 {RESTORE(NULL)}
 
 --@ statement MOVE_AHEAD
-{MOVE_AHEAD(payload)}
+{MOVE_AHEAD({KEPT})}
 
 --@ statement MOVE_AHEAD_BARE
 {MOVE_AHEAD(NULL)}
@@ -560,6 +567,11 @@ SELECT since_ms, delivered, error FROM outbox_stuck WHERE source = ?1 AND row_id
 --@ fragment DEFINITION
 name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason
 
+-- adopt.c: ?1 a table: its name, and each column with its type
+--@ statement ADOPT_COLUMNS
+SELECT m.name, p.name, p.type FROM sqlite_master m JOIN pragma_table_info(m.name) p
+WHERE m.type = 'table' AND m.name = ?1 COLLATE NOCASE ORDER BY p.cid
+
 -- ?1 name or NULL: all, ?2 how many
 --@ statement DEFINITIONS
 SELECT {DEFINITION} FROM outbox_destination_def WHERE ?1 IS NULL OR name = ?1 ORDER BY name LIMIT ?2
@@ -591,3 +603,130 @@ DELETE FROM outbox_destination_def WHERE name = ?1
 SELECT EXISTS (SELECT 1 FROM outbox_retry WHERE destination = ?1)
   OR EXISTS (SELECT 1 FROM (SELECT destination FROM outbox NOT INDEXED ORDER BY id LIMIT 100000)
     WHERE destination IN (?1, CAST(?1 AS BLOB)))
+
+-- ---- sealed texts: admin_seal.c ----
+
+--@ fragment IS_SEALED(encoding)
+lower(coalesce({encoding}, '')) LIKE 'sealed%'
+
+-- ?1 and ?2 behind this row, ?3 also what is not sealed: id, sub, message_id, encoding, and two texts.
+--@ fragment SEAL_PAGE(from; id; sub; order; message_id; encoding; a; b; where)
+SELECT {id}, {sub}, {message_id}, {encoding}, {a}, {b} FROM {from}
+WHERE ({id}, {sub}) > (?1, ?2) AND ({where})
+ORDER BY {order}
+
+--@ fragment OF_VERSIONS
+dead_letter_versions v JOIN dead_letters t ON t.id = v.letter_id
+
+--@ fragment PAYLOAD_COUNTS(payload)
+{payload} IS NOT NULL AND (?3 OR {IS_SEALED(t.encoding)})
+
+--@ fragment DETAIL_COUNTS
+instr(coalesce(t.error_detail, ''), '"hk1.') > 0
+
+--@ fragment SEALED_ONLY(text)
+CASE WHEN substr({text}, 1, 4) IN ('hk1.', CAST('hk1.' AS BLOB)) THEN {text} END
+
+--@ statement SEAL_RETRY
+{SEAL_PAGE(outbox_retry t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL; {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_LETTERS
+{SEAL_PAGE(dead_letters t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; t.error_detail; ({PAYLOAD_COUNTS(t.payload)}) OR {DETAIL_COUNTS})}
+
+--@ statement SEAL_VERSIONS
+{SEAL_PAGE({OF_VERSIONS}; v.letter_id; v.version; v.letter_id, v.version; t.message_id; t.encoding; v.payload; NULL; {PAYLOAD_COUNTS(v.payload)})}
+
+--@ statement SEAL_CANCELLED
+{SEAL_PAGE(outbox_cancelled t; t.id; 0; t.id; t.message_id; t.encoding; t.payload; NULL; {PAYLOAD_COUNTS(t.payload)})}
+
+--@ statement SEAL_ATTEMPTS
+{SEAL_PAGE(outbox_attempts t; t.id; 0; t.id; t.message_id; NULL; {SEALED_ONLY(t.response_headers)}; {SEALED_ONLY(t.response_body)};
+  {SEALED_ONLY(t.response_headers)} IS NOT NULL OR {SEALED_ONLY(t.response_body)} IS NOT NULL)}
+
+-- ?1 id, ?2 sub, ?3 the old text, ?4 the new one, ?5 its encoding or NULL
+--@ fragment SEAL_PUT(table; column; also)
+UPDATE {table} SET {column} = ?4{also} WHERE id = ?1 AND ?2 = 0 AND CAST({column} AS BLOB) = CAST(?3 AS BLOB) AND ?5 IS ?5
+
+--@ fragment AND_ENCODING
+, encoding = coalesce(?5, encoding)
+
+--@ statement PUT_RETRY
+{SEAL_PUT(outbox_retry; payload; {AND_ENCODING})}
+
+--@ statement PUT_LETTER
+{SEAL_PUT(dead_letters; payload; {AND_ENCODING})}
+
+--@ statement PUT_DETAIL
+{SEAL_PUT(dead_letters; error_detail; )}
+
+--@ statement PUT_VERSION
+UPDATE dead_letter_versions SET payload = ?4
+WHERE letter_id = ?1 AND version = ?2 AND CAST(payload AS BLOB) = CAST(?3 AS BLOB) AND ?5 IS ?5
+
+--@ statement PUT_CANCELLED
+{SEAL_PUT(outbox_cancelled; payload; {AND_ENCODING})}
+
+--@ statement PUT_ATTEMPT_HEADERS
+{SEAL_PUT(outbox_attempts; response_headers; )}
+
+--@ statement PUT_ATTEMPT_BODY
+{SEAL_PUT(outbox_attempts; response_body; )}
+
+-- From behind "hk1." up to the next dot.
+--@ fragment KEY_OF(text; at)
+substr(CAST(substr({text}, {at} + 4, 33) AS TEXT), 1, instr(CAST(substr({text}, {at} + 4, 33) AS TEXT), '.') - 1)
+
+--@ fragment PAYLOAD_KEY(payload)
+CASE WHEN {IS_SEALED(t.encoding)} THEN {KEY_OF({payload}; 1)} ELSE '' END
+
+--@ fragment PAYLOAD_USES(home; table)
+SELECT {home}, {PAYLOAD_KEY(t.payload)}, count(*) FROM {table} t WHERE t.payload IS NOT NULL GROUP BY 2
+
+-- The numbers are enum hk_seal_home.
+--@ statement SEAL_USES
+{PAYLOAD_USES(0; outbox_retry)} UNION ALL {PAYLOAD_USES(1; dead_letters)} UNION ALL {PAYLOAD_USES(3; outbox_cancelled)}
+UNION ALL {PAYLOAD_USES(5; outbox)}
+UNION ALL SELECT 2, {PAYLOAD_KEY(v.payload)}, count(*) FROM {OF_VERSIONS} WHERE v.payload IS NOT NULL GROUP BY 2
+UNION ALL SELECT 1, {KEY_OF(t.error_detail; instr(t.error_detail, '"hk1.') + 1)}, count(*) FROM dead_letters t WHERE {DETAIL_COUNTS} GROUP BY 2
+UNION ALL SELECT 4, {KEY_OF(coalesce({SEALED_ONLY(t.response_headers)}, t.response_body); 1)}, count(*) FROM outbox_attempts t
+  WHERE {SEALED_ONLY(t.response_headers)} IS NOT NULL OR {SEALED_ONLY(t.response_body)} IS NOT NULL GROUP BY 2
+
+-- ---- what is kept of a message: admin_erase.c ----
+
+--@ statement NAME_DEAD
+SELECT message_id FROM dead_letters NOT INDEXED WHERE id = ?1
+
+--@ statement NAME_CANCELLED
+SELECT message_id FROM outbox_cancelled NOT INDEXED WHERE id = ?1
+
+--@ statement NAME_SENT
+SELECT message_id FROM outbox_sent NOT INDEXED WHERE id = ?1
+
+-- ?1 message_id
+--@ statement ON_ITS_WAY
+SELECT 1 FROM outbox_retry WHERE message_id = ?1 UNION ALL SELECT 1 FROM dead_letters WHERE message_id = ?1
+  AND (status = 'retrying' OR sending_at IS NOT NULL) LIMIT 1
+
+--@ statement ERASE_ATTEMPTS
+UPDATE outbox_attempts SET error = NULL, request_headers = NULL, response_headers = NULL, response_body = NULL
+WHERE message_id = ?1 OR message_id IN (SELECT requeued_as FROM dead_letters WHERE message_id = ?1)
+
+--@ statement ERASE_VERSIONS
+UPDATE dead_letter_versions SET payload = NULL WHERE letter_id IN (SELECT id FROM dead_letters WHERE message_id = ?1)
+
+-- ?1 message_id, ?2 the time. One that was open is discarded: nobody could send it any more.
+--@ statement ERASE_LETTERS
+UPDATE dead_letters SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}', error_message = NULL, error_detail = NULL, resolution =
+CASE WHEN status = 'failed' THEN '{=HK_ERASED}' ELSE resolution END, resolved_at = CASE WHEN status = 'failed'
+  THEN strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') ELSE resolved_at END, status = CASE WHEN status = 'failed'
+  THEN 'discarded' ELSE status END
+WHERE message_id = ?1
+
+--@ statement ERASE_PAST
+UPDATE outbox_cancelled_past SET last_error = NULL WHERE id IN (SELECT id FROM outbox_cancelled WHERE message_id = ?1)
+
+--@ statement ERASE_CANCELLED
+UPDATE outbox_cancelled SET payload = NULL, headers = NULL, encoding = '{=HK_ERASED}' WHERE message_id = ?1
+
+--@ statement IS_ERASED
+SELECT 1 FROM outbox_cancelled NOT INDEXED WHERE id = ?1 AND encoding = '{=HK_ERASED}'

@@ -49,10 +49,12 @@ UPDATE outbox_job SET lease_ms = ?3 WHERE {IS_OURS}
 --@ statement IS_CANCELLED
 SELECT cancelled_by IS NOT NULL FROM outbox_job WHERE id = ?1
 
--- and ?3 status, ?4 lease, ?5 ended, ?6 to ?9 progress, ?10 act, ?11 cursor, ?12 result, ?13 code, ?14 why, ?15 it moved
+-- and ?3 status, ?4 lease, ?5 ended, ?6 to ?9 progress, ?10 act, ?11 cursor, ?12 result, ?13 code, ?14 why, ?15 it moved,
+-- ?16 the request is to be forgotten
 --@ statement SAVE
 UPDATE outbox_job SET status = ?3, lease_ms = ?4, ended_ms = ?5, done = ?6, total = ?7, changed = ?8, failed = ?9, act_id = ?10,
-  cursor = ?11, result = ?12, error_code = ?13, error = ?14, tries = CASE WHEN ?15 THEN 0 ELSE tries END
+  cursor = ?11, result = ?12, error_code = ?13, error = ?14, tries = CASE WHEN ?15 THEN 0 ELSE tries END,
+  request = CASE WHEN ?16 THEN '{}' ELSE request END
 WHERE {IS_OURS}
 
 -- ?1 id, ?2 now, ?3 actor, ?4 reason

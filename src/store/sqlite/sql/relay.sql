@@ -33,6 +33,17 @@ not_before, expires_at, policy, max_attempts, created_at
 --@ fragment MESSAGE
 {META}, payload
 
+-- The same of a row that is copied to another table (rest.c).
+--@ fragment KEPT_ENCODING
+hk_rest_encoding(encoding, typeof(payload))
+
+--@ fragment KEPT
+hk_rest(message_id, encoding, payload)
+
+--@ fragment KEPT_META
+message_id, event_type, message_key, headers, content_type, {KEPT_ENCODING}, correlation_id, traceparent, idempotency_key,
+not_before, expires_at, policy, max_attempts, created_at
+
 -- ?2 is the destination as the relay resolved it
 --@ fragment RESOLVED
 CASE WHEN ?2 = '' THEN destination ELSE ?2 END
@@ -166,12 +177,16 @@ failure_class, fault, fingerprint, fingerprint_made, possibly_delivered
 message_id, event_type, message_key, headers, content_type, encoding, correlation_id, traceparent, idempotency_key,
 expires_at, policy, max_attempts
 
+--@ fragment LETTER_META_KEPT
+message_id, event_type, message_key, headers, content_type, {KEPT_ENCODING}, correlation_id, traceparent, idempotency_key,
+expires_at, policy, max_attempts
+
 --@ fragment TO_LETTER
 INSERT INTO dead_letters (original_outbox_id, destination, message_created_at, crashes, life, {LETTER_META},
   {LETTER_FATE}, payload) SELECT
 
 --@ fragment LETTER_FATE_VALUES
-?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, {MADE_SMALL}, ?13, {UNLESS(?14; payload)}
+?3, ?4, ?5, ?6, ?7, ?8, ?9, ?8, ?10, ?11, ?12, {MADE_SMALL}, ?13, {UNLESS(?14; {KEPT})}
 
 -- What the row knows from before, where this settle brings nothing new.
 --@ fragment LAST_ATTEMPT
@@ -180,7 +195,7 @@ coalesce(?9, CASE WHEN last_attempt_ms > 0 THEN strftime('%Y-%m-%dT%H:%M:%fZ', l
 
 --@ fragment LETTER_FATE_RETRY
 ?3, coalesce(?4, last_error), ?5, max(?6, attempts), ?7, ?8, {LAST_ATTEMPT}, ?8, ?10, ?11, ?12, {MADE_SMALL},
-max(?13, possibly_delivered), {UNLESS(?14; payload)}
+max(?13, possibly_delivered), {UNLESS(?14; {KEPT})}
 
 -- The letter that retry row ?1 was requeued from, while it waits for that row's outcome.
 --@ fragment REOPENED
@@ -446,13 +461,13 @@ WHERE id BETWEEN ?1 AND ?6
 SELECT not_before FROM outbox NOT INDEXED WHERE id = ?1
 
 --@ statement MOVE
-{TO_RETRY} id, {RESOLVED}, ?3, ?4, ?5, 1, 0, {PAST_VALUES}, {META}, {UNLESS(?6; payload)}
+{TO_RETRY} id, {RESOLVED}, ?3, ?4, ?5, 1, 0, {PAST_VALUES}, {KEPT_META}, {UNLESS(?6; {KEPT})}
 FROM outbox NOT INDEXED
 WHERE id = ?1
 
 -- Due when the row was. By the clock at hand one that was deferred would wait for a time that may be wrong.
 --@ statement COPY_RETRY
-{TO_RETRY} original_outbox_id, ?2, min(due_ms, ?3), deferred, crashes, life, letter_id, {PAST}, {META}, {UNLESS(?4; payload)}
+{TO_RETRY} original_outbox_id, ?2, min(due_ms, ?3), deferred, crashes, life, letter_id, {PAST}, {KEPT_META}, {UNLESS(?4; {KEPT})}
 FROM outbox_retry
 WHERE id = ?1
 
@@ -489,12 +504,12 @@ SELECT {PLAIN} FROM dead_letters NOT INDEXED WHERE id = ?1
 SELECT {PLAIN} FROM outbox_cancelled NOT INDEXED WHERE id = ?1
 
 --@ statement ADD_LETTER
-{TO_LETTER} id, {RESOLVED}, created_at, 0, 1, {LETTER_META}, {LETTER_FATE_VALUES}
+{TO_LETTER} id, {RESOLVED}, created_at, 0, 1, {LETTER_META_KEPT}, {LETTER_FATE_VALUES}
 FROM outbox NOT INDEXED
 WHERE id = ?1
 
 --@ statement ADD_LETTER_RETRY
-{TO_LETTER} original_outbox_id, {RESOLVED}, created_at, crashes, life, {LETTER_META}, {LETTER_FATE_RETRY}
+{TO_LETTER} original_outbox_id, {RESOLVED}, created_at, crashes, life, {LETTER_META_KEPT}, {LETTER_FATE_RETRY}
 FROM outbox_retry
 WHERE id = ?1
 
@@ -509,9 +524,9 @@ error_detail = ?5, attempts = max(?6, r.attempts), last_failed_at = ?8, last_att
 fingerprint_old = NULL, possibly_delivered = max(?13, r.possibly_delivered, dead_letters.possibly_delivered), life =
 max(dead_letters.life + 1, r.life), crashes = r.crashes, requeued_as = nullif(r.message_id,
   dead_letters.message_id), message_key = r.message_key, headers = r.headers, content_type = r.content_type,
-encoding = r.encoding, correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key =
+encoding = hk_rest_encoding(r.encoding, typeof(r.payload)), correlation_id = r.correlation_id, traceparent = r.traceparent, idempotency_key =
 r.idempotency_key, expires_at = r.expires_at, policy = r.policy, max_attempts = r.max_attempts, payload =
-{UNLESS(?14; r.payload)}
+{UNLESS(?14; hk_rest(r.message_id, r.encoding, r.payload))}
 FROM outbox_retry r {REOPENED}
 
 --@ statement RESOLVE_LETTER

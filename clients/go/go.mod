@@ -1,0 +1,3 @@
+module hikyaku.dev/outbox
+
+go 1.23
