@@ -12,6 +12,8 @@ const struct hk_server_scheme hk_scheme_amqp = {"amqp", "amqps", 5672, 5671,
 
 const struct hk_server_scheme hk_scheme_nats = {"nats", "tls", 4222, 4222,
                                                 "must begin with nats:// or tls://"};
+const struct hk_server_scheme hk_scheme_mqtt = {"mqtt", "mqtts", 1883, 8883,
+                                                "must begin with mqtt:// or mqtts://"};
 const struct hk_server_scheme hk_scheme_redis = {"redis", "rediss", 6379, 6379,
                                                  "must begin with redis:// or rediss://"};
 

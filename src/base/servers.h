@@ -21,7 +21,7 @@ struct hk_server_scheme {
     const char *wrong; /* what to say of another one */
 };
 
-extern const struct hk_server_scheme hk_scheme_amqp, hk_scheme_nats, hk_scheme_redis;
+extern const struct hk_server_scheme hk_scheme_amqp, hk_scheme_nats, hk_scheme_redis, hk_scheme_mqtt;
 
 struct hk_server {
     char host[HK_SERVER_HOST_MAX]; /* a name, or an address without brackets */

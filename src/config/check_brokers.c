@@ -25,6 +25,11 @@ bool hk_text_check_nats_url(struct hk_str s, char why[HK_WHY_MAX])
     return check_url(s, &hk_scheme_nats, why);
 }
 
+bool hk_text_check_mqtt_url(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return check_url(s, &hk_scheme_mqtt, why);
+}
+
 bool hk_text_check_redis_url(struct hk_str s, char why[HK_WHY_MAX])
 {
     struct hk_servers servers;
@@ -55,6 +60,8 @@ static const struct hk_server_scheme *scheme_of(enum hk_conf_kind kind)
         return &hk_scheme_nats;
     case HK_KIND_REDIS:
         return &hk_scheme_redis;
+    case HK_KIND_MQTT:
+        return &hk_scheme_mqtt;
     }
     return NULL;
 }
@@ -117,4 +124,9 @@ void hk_check_nats(struct hk_walk *walk, const struct hk_yaml_node *node, void *
 void hk_check_redis(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     check_servers(walk, node, &((const struct hk_conf_redis *)section)->servers, &hk_scheme_redis);
+}
+
+void hk_check_mqtt(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    check_servers(walk, node, &((const struct hk_conf_mqtt *)section)->servers, &hk_scheme_mqtt);
 }

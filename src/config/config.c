@@ -471,6 +471,8 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
         return &destination->nats.servers;
     case HK_KIND_REDIS:
         return &destination->redis.servers;
+    case HK_KIND_MQTT:
+        return &destination->mqtt.servers;
     }
     return NULL;
 }

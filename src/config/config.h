@@ -242,12 +242,24 @@ struct hk_conf_redis {
     uint64_t heartbeat_ms;
 };
 
+/* MQTT 5. */
+struct hk_conf_mqtt {
+    uint32_t given;
+    struct hk_conf_servers servers;
+    const char *topic;     /* payload/names.h */
+    const char *client_id; /* NULL: one of our own making */
+    uint32_t qos;          /* 1 or 2 */
+    bool retain, require_subscriber;
+    uint64_t heartbeat_ms;
+};
+
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
     HK_KIND_AMQP,
     HK_KIND_NATS,
     HK_KIND_REDIS,
+    HK_KIND_MQTT,
     HK_NKINDS
 };
 
@@ -319,6 +331,7 @@ struct hk_conf_destination {
     struct hk_conf_amqp amqp;
     struct hk_conf_nats nats;
     struct hk_conf_redis redis;
+    struct hk_conf_mqtt mqtt;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */

@@ -135,3 +135,35 @@ const struct hk_opt_table hk_redis_table = {
     .example = "{ url: \"rediss://relay@redis.example\", stream: events }",
     .check = hk_check_redis,
 };
+
+/* ---- MQTT ---- */
+
+static const struct hk_opt mqtt_opts[] = {
+    {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_mqtt, servers.url), .min = 1, .max = 2048,
+     .check = hk_text_check_mqtt_url, .example = "mqtts://relay@mqtt.example",
+     .help = "servers, commas between them, and user"},
+    {"topic", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_mqtt, topic), .min = 1, NAME,
+     .example = "\"events/{event_type}\"", .help = "may hold {event_type}, {message_key} and {destination}"},
+    {"qos", HK_OPT_U32, AT(struct hk_conf_mqtt, qos), .min = 1, .max = 2, .fallback = "1",
+     .help = "1: at least once; 2: the broker drops repeats of one attempt"},
+    {"retain", HK_OPT_BOOL, AT(struct hk_conf_mqtt, retain), .fallback = "false",
+     .help = "the broker keeps the last message of a topic for those that come later"},
+    {"require_subscriber", HK_OPT_BOOL, AT(struct hk_conf_mqtt, require_subscriber), .fallback = "false",
+     .help = "a message that nobody has subscribed to is refused; else it counts as sent"},
+    {"client_id", HK_OPT_STRING, AT(struct hk_conf_mqtt, client_id), .min = 1, .max = 255,
+     .check = hk_text_check_printable, .otherwise = "one for each connection", .example = "relay-1",
+     .help = "for brokers that want a known one; two relays with the same one throw each other out"},
+    {"heartbeat", HK_OPT_DURATION, AT(struct hk_conf_mqtt, heartbeat_ms), .min = 1000, .max = 3600000,
+     .fallback = "10s", .help = "a server that is silent for twice as long is given up"},
+    BROKER_OPTS(struct hk_conf_mqtt, "of the url's user"),
+};
+
+const struct hk_opt_table hk_mqtt_table = {
+    .name = "mqtt",
+    .where = "destinations.NAME.mqtt",
+    .size = sizeof(struct hk_conf_mqtt),
+    .opts = mqtt_opts,
+    .n_opts = HK_COUNT(mqtt_opts),
+    .example = "{ url: \"mqtts://relay@mqtt.example\", topic: \"events/{event_type}\" }",
+    .check = hk_check_mqtt,
+};

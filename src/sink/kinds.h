@@ -24,6 +24,7 @@ extern const struct hk_sink_kind hk_sink_kind_null;
 extern const struct hk_sink_kind hk_sink_kind_amqp;
 extern const struct hk_sink_kind hk_sink_kind_nats;
 extern const struct hk_sink_kind hk_sink_kind_redis;
+extern const struct hk_sink_kind hk_sink_kind_mqtt;
 
 /* The ranges that a destination allows, as one array; hk_mem_free it. HK_NOMEM. */
 enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out_allow, size_t *out_n,

@@ -16,7 +16,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from brokers_servers import Amqp, Cutter, Nats, NatsClient, Rabbit, Redis, RedisClient
+from brokers_servers import Amqp, Cutter, Mosquitto, MqttClient, Nats, NatsClient, Rabbit, Redis, RedisClient
 from ports import free_port
 from support import BINARY, World, clean_environment, run_tests, until
 
@@ -221,6 +221,8 @@ def rabbitmq_its_refusals_are_dead_letters_in_its_own_words():
         assert "certificate" in w.letter("untrusted")[1], w.letter("untrusted")
         w.insert("tls", "Order", message_id="by-tls")
         w.is_sent("by-tls")
+        code, said = w.try_hikyaku("dead", "show", "unroutable", "--curl")
+        assert code == 1 and "not an HTTP one" in said, said
         # one message that is too large, among a hundred good ones
         w.hikyaku("destinations", "pause", "events", "--actor", "ann", "--reason", "a test")
         good = w.insert_many(100, prefix="g", destination="events", event_type="Order", payload="x" * 500)
@@ -622,6 +624,109 @@ def redis_loses_nothing_through_cuts_kills_and_restarts():
         client = RedisClient(redis.port)
         arrived = [json.loads(entry["data"])["n"] for entry in client.entries("events")]
         client.close()
+        print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
+
+
+# ---- MQTT ----
+
+@test
+def mqtt_its_refusals_are_dead_letters_in_its_own_words():
+    with BrokerWorld() as w:
+        cert, key = certificate(w.folder)
+        w.folder.chmod(0o755)
+        tls_port = w.free_port()
+        passwords = w.path("passwords")
+        for i, (user, password) in enumerate((("relay", "right"), ("admin", "adminpass"))):
+            subprocess.run(["mosquitto_passwd", *(["-c"] if not i else []), "-b", str(passwords), user, password], check=True, capture_output=True)
+        passwords.chmod(0o644)
+        acl = w.path("acl")
+        acl.write_text("user admin\ntopic readwrite #\nuser relay\ntopic write events/#\ntopic write nobody/#\n", encoding="ascii")
+        acl.chmod(0o644)
+        broker = Mosquitto(w, f"allow_anonymous false\npassword_file {passwords}\nacl_file {acl}\nmessage_size_limit 65536\nmax_packet_size 70000\n"
+                              f"listener {tls_port} 127.0.0.1\ncertfile {cert}\nkeyfile {key}\n").start()
+        url, tls = f"mqtt://relay@127.0.0.1:{broker.port}", f"mqtts://relay@localhost:{tls_port}"
+        login = {"url": url, "password": "right"}
+        witness = MqttClient(broker.port, "events/#", user="admin", password="adminpass")
+        w.to("events", "mqtt", topic="events/{event_type}", **login)
+        w.to("twice", "mqtt", topic="events/{event_type}", qos=2, cloudevents="binary", **login)
+        w.to("nobody", "mqtt", topic="nobody/a", require_subscriber=True, **login)
+        w.to("anybody", "mqtt", topic="nobody/a", qos=2, **login)
+        w.to("denied", "mqtt", topic="denied/a", **login)
+        w.to("wrong", "mqtt", url=url, password="wrong", topic="events/a")
+        w.to("tls", "mqtt", url=tls, password="right", topic="events/tls", ca_file=str(cert))
+        w.to("untrusted", "mqtt", url=tls, password="right", topic="events/tls")
+        w.config["policies"]["patient"]["classes"]["unknown"] = {"max_attempts": 1}
+        w.write_config()
+        assert "ok" in w.hikyaku("config", "check")
+        relay = w.daemon().ready()
+        w.insert("events", "Order", message_id="good", message_key="k1", payload="{\"a\":1}", content_type="application/json", correlation_id="c1",
+                 traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", headers='{"X-Tenant":"acme"}')
+        w.is_sent("good")
+        topic, properties, body = witness.messages(1)[0]
+        assert (topic, body, properties.pop(3)) == ("events/Order", b'{"a":1}', "application/json"), (topic, body)
+        assert properties.pop("traceparent").startswith("00-0af7651916cd43dd8448eb211c80319c-"), properties
+        assert properties == {"id": "good", "type": "Order", "key": "k1", "correlation-id": "c1", "attempt": "1", "X-Tenant": "acme"}, properties
+        w.insert("twice", "Order", message_id="event")
+        w.is_sent("event")
+        assert witness.messages(2)[1][1]["ce-id"] == "event"
+        w.insert("nobody", "Order", message_id="nobody")
+        w.is_dead_of("nobody", "BROKER_REFUSED", "0x10", "No matching subscribers")
+        w.insert("anybody", "Order", message_id="anybody")
+        w.is_sent("anybody")
+        w.insert("denied", "Order", message_id="denied")
+        w.is_dead_of("denied", "AUTH_FAILED", "0x87", "Not authorized")
+        w.insert("wrong", "Order", message_id="wrong")
+        got = w.letter("wrong")
+        assert got[0] == "AUTH_FAILED" and got[2] in ("0x86", "0x87"), got
+        w.insert("events", "Order", message_id="huge", payload="x" * 70000)
+        assert w.letter("huge")[0] == "PAYLOAD_TOO_LARGE", w.letter("huge")
+        w.insert("events", "a#b", message_id="wildcard")
+        assert w.letter("wildcard")[0] == "VALIDATION_ERROR", w.letter("wildcard")
+        w.insert("tls", "Order", message_id="by-tls")
+        w.is_sent("by-tls")
+        w.insert("untrusted", "Order", message_id="untrusted")
+        assert "certificate" in w.letter("untrusted")[1], w.letter("untrusted")
+        # a right that is taken away
+        acl.write_text("user admin\ntopic readwrite #\nuser relay\ntopic write nobody/#\n", encoding="ascii")
+        broker.process.send_signal(1)
+        time.sleep(0.5)
+        w.insert("events", "Order", message_id="revoked")
+        w.is_dead_of("revoked", "AUTH_FAILED", "0x87", "Not authorized")
+        assert "right" not in relay.log() and "password" not in relay.log()
+        relay.stop()
+        # the configuration of the documentation
+        acl.write_text("user admin\ntopic readwrite #\nuser relay\ntopic write events/#\n", encoding="ascii")
+        broker.process.send_signal(1)
+        time.sleep(0.5)
+        said = w.page("mqtt.md", "devices", {"mqtts://relay@mqtt.example": tls, "/etc/hikyaku/ca.pem": str(cert)}, {"MQTT_PASSWORD": "right"})
+        assert "success" in said, said
+        witness.close()
+
+
+@test
+def mqtt_loses_nothing_through_cuts_kills_of_the_relay_and_a_frozen_broker():
+    # Mosquitto keeps nothing through a kill, as docs/mqtt.md says: so it is not killed.
+    with BrokerWorld(event_log=True) as w:
+        broker = Mosquitto(w, "allow_anonymous true").start()
+        cutter = Cutter(broker.port, [("down", 2), ("up", 10), ("down", 300), ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
+        w.stack.callback(cutter.close)
+        MqttClient(broker.port, "events/#").close()  # its session stays, and collects
+        w.to("events", "mqtt", order="key", url=f"mqtt://127.0.0.1:{cutter.port}", topic="events/{event_type}", heartbeat="2s")
+
+        def freeze():
+            broker.freeze()
+            time.sleep(6)
+            broker.freeze(False)
+
+        w.storm("events", broker, cutter, [freeze])
+        witness = MqttClient(broker.port, None)
+        bodies = [body for _, _, body in witness.messages(MESSAGES)]
+        with contextlib.suppress(OSError, AssertionError):  # and the repeats
+            witness.socket.settimeout(2)
+            witness.messages(10 * MESSAGES, 30)
+        arrived = [json.loads(body)["n"] for _, _, body in witness.got]
+        assert len(arrived) >= len(bodies)
+        witness.close()
         print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
 
 

@@ -437,3 +437,108 @@ class RedisClient:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+# ---- MQTT ----
+
+class Mosquitto(Server):
+    package, program = "mosquitto", "mosquitto"
+
+    def __init__(self, world, settings="", name="mosquitto"):
+        super().__init__(world, name)
+        self.settings = settings
+
+    def command(self):
+        os.chmod(self.folder, 0o777)  # Mosquitto gives up root
+        (self.folder / "m.conf").write_text(f"listener {self.port} 127.0.0.1\nmax_queued_messages 0\n{self.settings}\n", encoding="ascii")
+        return [self.found, "-c", "m.conf"]
+
+
+class MqttClient:
+    """Subscribes with a session that outlives the connection, and collects what comes; MQTT 5."""
+
+    def __init__(self, port, topic, client="witness", user=None, password=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.rest, self.got = b"", []
+        flags = 0xC0 if user else 0
+        login = self.text(user) + self.text(password) if user else b""
+        self.send(0x10, self.text("MQTT") + bytes([5, flags, 0, 0]) + b"\x05\x11\xff\xff\xff\xff" + self.text(client) + login)
+        kind, body = self.read()
+        assert kind >> 4 == 2 and body[1] == 0, (kind, body)
+        if topic:
+            self.send(0x82, b"\0\1\0" + self.text(topic) + b"\1")
+            while self.read()[0] >> 4 != 9:
+                pass
+
+    @staticmethod
+    def text(s):
+        return len(s.encode()).to_bytes(2, "big") + s.encode()
+
+    def send(self, first, body):
+        size, n = b"", len(body)
+        while True:
+            size += bytes([n & 0x7F | (0x80 if n > 0x7F else 0)])
+            n >>= 7
+            if not n:
+                break
+        self.socket.sendall(bytes([first]) + size + body)
+
+    def whole(self):
+        """The length of the packet that is there: (head, body); None: not yet."""
+        length, shift = 0, 0
+        for at in range(1, 5):
+            if len(self.rest) <= at:
+                return None
+            length |= (self.rest[at] & 0x7F) << shift
+            shift += 7
+            if not self.rest[at] & 0x80:
+                return (at + 1, length) if len(self.rest) >= at + 1 + length else None
+        raise AssertionError("no MQTT")
+
+    def read(self):
+        while not (found := self.whole()):
+            data = self.socket.recv(1 << 20)
+            assert data, "the broker has closed the connection"
+            self.rest += data
+        head, length = found
+        kind, body = self.rest[0], self.rest[head:head + length]
+        self.rest = self.rest[head + length:]
+        if kind >> 4 == 3:
+            self.keep(kind, body)
+        return kind, body
+
+    def keep(self, kind, body):
+        n = int.from_bytes(body[:2], "big")
+        topic, at = body[2:2 + n].decode(), 2 + n
+        if kind & 6:
+            self.send(0x40, body[at:at + 2])
+            at += 2
+        length, shift = 0, 0
+        while True:
+            byte = body[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                break
+        end, properties = at + length, {}
+        while at < end:
+            code = body[at]
+            n = int.from_bytes(body[at + 1:at + 3], "big")
+            first, at = body[at + 3:at + 3 + n].decode(), at + 3 + n
+            if code == 0x26:
+                n = int.from_bytes(body[at:at + 2], "big")
+                properties[first], at = body[at + 2:at + 2 + n].decode(), at + 2 + n
+            else:
+                properties[code] = first
+        self.got.append((topic, properties, body[end:]))
+
+    def messages(self, n, seconds=PATIENCE):
+        """Until n are there."""
+        end = time.monotonic() + seconds
+        while len(self.got) < n and time.monotonic() < end:
+            self.read()
+        return self.got
+
+    def close(self):
+        self.socket.close()

@@ -395,7 +395,7 @@ static const struct {
      "    breaker: [5]\n",
      "4:14: \"breaker\" must be off, or a mapping such as { failures: 5, window: 30s, open: 10s }, not a list\n"},
     {"destination without a sink", "destinations: { d: { policy: standard } }\n",
-     "1:17: destination \"d\" needs \"http\" or \"null\" or \"amqp\" or \"nats\" or \"redis\", for example http: { url: https://billing.example/hooks }\n"},
+     "1:17: destination \"d\" needs \"http\" or \"null\" or \"amqp\" or \"nats\" or \"redis\" or \"mqtt\", for example http: { url: https://billing.example/hooks }\n"},
     {"destination with two sinks",
      "destinations:\n"
      "  d: { \"null\": {}, http: { url: \"https://a.example/\" } }\n",
