@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
 
-.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible dist deb deb-test image image-test install clean help
+.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible dist deb deb-test rpm image image-test install clean help
 
 all: ## build the program and the library (the default)
 	@tools/deps build
@@ -26,6 +26,7 @@ bench: all ## run the benchmarks
 	@bench/relay.py build/hikyaku
 	@bench/observe.py build/hikyaku
 	@bench/postgres.py build/hikyaku
+	@bench/brokers.py build/release/src/cli/hikyaku
 	@bench/metrics.py build/hikyaku
 	@bench/api.py build/hikyaku
 	@bench/dashboard.py build/hikyaku
@@ -78,6 +79,11 @@ deb: ## Debian packages, judged by lintian, in build/deb
 deb-test: deb ## install, start, upgrade with traffic, remove, purge them in a plain Debian (root; some minutes)
 	@LINTIAN=no TZ=Asia/Tokyo LC_ALL=C.UTF-8 tools/deb build/deb-again >/dev/null
 	@tests/packages/deb.py build/deb build/deb-again
+
+rpm: ## RPM packages, in build/rpm; what is in them, and a relay that runs from them (root)
+	@tools/deps rpm
+	@tools/rpm build/rpm
+	@tests/packages/rpm.py build/rpm
 
 image: all ## a container image (OCI), without a daemon, in build/image
 	@tools/deps image

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least that a publisher can be, for bench/brokers.py to compare a relay with: one blocking socket, one window, the same confirms.
+/* The least that a publisher can be, for bench/publishers.py to compare a relay with: one blocking socket, one window, the same confirms.
  * Usage: bench_brokers amqp|nats|redis PORT COUNT WINDOW BYTES; prints seconds, and CPU seconds. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
     struct rusage use;
     size_t kind = 0;
     if (argc != 6)
-        return 0; /* among the other benches there is nothing to do: bench/brokers.py starts it */
+        return 0; /* among the other benches there is nothing to do: bench/publishers.py starts it */
     while (kind < sizeof kinds / sizeof kinds[0] && strcmp(kinds[kind].name, argv[1]) != 0)
         kind++;
     struct sockaddr_in at = {.sin_family = AF_INET,

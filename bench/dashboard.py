@@ -29,7 +29,7 @@ from status import OUTBOX, RETRY
 
 # What the overview asks for, then other screens.
 QUESTIONS = ["status", "alerts", "dead-letters/groups?limit=5", "redrives?running=true", "figures?for=1h&step=1m", "me", "destinations",
-             "dead-letters/groups?limit=50&hours=true", "dead-letters?limit=50", "dead-letters/stats", "messages?limit=50", "audit?limit=50"]
+             "dead-letters/groups?limit=50&hours=true", "dead-letters?limit=200", "dead-letters/stats", "messages?limit=200", "audit?limit=200"]
 SETTLE_S = 10  # what a relay does when it starts is no part of this
 WAIT_MS = 300_000
 

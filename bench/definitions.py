@@ -88,8 +88,9 @@ class OnServer:
 
 
 def definitions(n, port):
-    """Every so many of them are the ones that have work."""
-    text = json.dumps({"http": {"url": f"http://127.0.0.1:{port}/"}, "allow": ["127.0.0.0/8"], "breaker": "off"})
+    """Every so many of them are the ones that have work. With more connections than nginx has room for it would close those that rest, and each
+    message would need another one: that would be measured."""
+    text = json.dumps({"http": {"url": f"http://127.0.0.1:{port}/"}, "allow": ["127.0.0.0/8"], "breaker": "off", "limits": {"concurrency": 16}})
     return [(f"d{i:05}", i + 1, text) for i in range(n)]
 
 

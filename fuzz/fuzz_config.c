@@ -74,8 +74,9 @@ static void check_destination(const struct hk_config *config, const struct hk_co
     demand(d->name && d->name[0], "a destination has a name");
     struct hk_servers servers;
     demand(!hk_conf_servers(d) || hk_conf_servers_parse(d, &servers), "a broker's URL names servers");
-    demand(d->kind == HK_KIND_NULL || hk_conf_servers(d) ||
-               (d->http.url && (d->http.url[4] == ':' || d->http.url[5] == ':')),
+    demand(d->kind != HK_KIND_KAFKA || (d->kafka.brokers && d->kafka.topic),
+           "kafka without brokers or topic");
+    demand(d->kind != HK_KIND_HTTP || (d->http.url && (d->http.url[4] == ':' || d->http.url[5] == ':')),
            "a destination goes somewhere");
     demand(hk_policies_get(config->policies, d->policy) != NULL, "its policy exists");
     demand(!d->has_breaker || hk_breaker_options_check(&d->breaker, &err) == HK_OK,

@@ -52,6 +52,8 @@ enum hk_fault {
     HK_FAULT_PROXY,      /* the proxy on the way is out of reach, or failed: the destination said nothing */
     HK_FAULT_PROXY_AUTH, /* the proxy wants other credentials than ours */
     HK_FAULT_PROXY_REFUSED, /* the proxy does not let us to this target */
+    HK_FAULT_TOKEN,         /* the endpoint that gives access tokens gave none: nothing was sent */
+    HK_FAULT_TOKEN_REFUSED, /* it does not take our client credentials */
     HK_NFAULTS
 };
 

@@ -27,11 +27,9 @@ static enum hk_code check_http(const struct hk_channel *c, struct hk_err *err)
 
 static enum hk_code check_webhook(const struct hk_channel *c, struct hk_err *err)
 {
-    struct hk_secret secret = {.len = 0};
     enum hk_code rc = check_http(c, err);
     if (rc == HK_OK && c->secret && c->secret[0])
-        rc = hk_secret_parse(hk_str_of(c->secret), &secret, err);
-    hk_secret_wipe(&secret, sizeof secret);
+        rc = hk_secret_check(hk_str_of(c->secret), err);
     return rc;
 }
 

@@ -207,6 +207,19 @@ void hk_check_pair(struct hk_walk *walk, const struct hk_yaml_node *node, const 
         hk_walk_error(walk, entry->key_at, "\"%s\" needs \"%s\" as well", key, other);
 }
 
+/* Whoever reaches a socket is somebody to the process behind it: only the relay's own file may name one. */
+static void check_socket(struct hk_walk *walk, const struct hk_yaml_node *node,
+                         const struct hk_conf_http *http)
+{
+    struct hk_pos at = hk_walk_at(walk, node, "socket");
+    if (!http->socket)
+        return;
+    if (walk->is_definition)
+        hk_walk_error(walk, at, "a definition cannot name a \"socket\"");
+    else if (http->url && strcmp(http->url, HK_CONF_URL_MESSAGE) == 0)
+        hk_walk_error(walk, at, "\"socket\" needs a URL of its own, not \"message\"");
+}
+
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     const struct hk_conf_http *http = section;
@@ -219,6 +232,15 @@ void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *
     if (auth && http->url && HK_GIVEN(http, HK_HTTP_URL_OPT) &&
         hk_str_eqi((struct hk_str){http->url, 5}, hk_str_of("http:")) && !hk_text_url_is_local(http->url))
         hk_walk_warn(walk, auth->key_at, "credentials go out unencrypted: the URL is http, not https");
+    check_socket(walk, node, http);
+    if (http->pins.n && http->url &&
+        !hk_str_eqi((struct hk_str){http->url, strlen(http->url) < 6 ? 0 : 6}, hk_str_of("https:")))
+        hk_walk_error(walk, hk_walk_at(walk, node, "pin"), "\"pin\" needs an https:// URL");
+    const char *token_url = HK_GIVEN(&http->auth, HK_AUTH_OAUTH_OPT) ? http->auth.oauth.token_url : NULL;
+    if (token_url && hk_str_eqi((struct hk_str){token_url, 5}, hk_str_of("http:")) &&
+        !hk_text_url_is_local(token_url))
+        hk_walk_warn(walk, auth->key_at,
+                     "the client secret goes out unencrypted: token_url is http, not https");
 }
 
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
@@ -298,6 +320,17 @@ static void check_server_addresses(struct hk_walk *walk, const struct hk_yaml_no
         check_host(walk, url, destination, servers.at[i].host);
 }
 
+static void check_kafka_addresses(struct hk_walk *walk, const struct hk_yaml_node *node,
+                                  const struct hk_conf_destination *destination)
+{
+    struct hk_ip ip;
+    const struct hk_yaml_node *brokers = hk_yaml_get(hk_yaml_get(node, "kafka"), "brokers");
+    struct hk_str rest = hk_str_of(destination->kafka.brokers);
+    while (brokers && HK_GIVEN(&destination->kafka, HK_KAFKA_BROKERS_OPT) && rest.ptr)
+        if (hk_text_authority_ip(hk_str_trim(hk_str_cut(&rest, ',')), &ip))
+            check_ip(walk, brokers, destination, &ip);
+}
+
 static enum hk_conf_kind given_kind(const struct hk_conf_destination *destination)
 {
     unsigned kind = HK_NKINDS - 1;
@@ -318,6 +351,7 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
         hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect without \"http\"");
     check_address(walk, node, destination);
     check_server_addresses(walk, node, destination);
+    check_kafka_addresses(walk, node, destination);
     if (HK_GIVEN(destination, HK_DEST_QUEUE_OPT) && !hk_conf_is_targeted(destination))
         hk_walk_error(walk, hk_yaml_get(node, "queue")->key_at, "\"queue\" needs http: { url: message }");
     if (on_dead && HK_GIVEN(destination, HK_DEST_ON_DEAD_OPT) && destination->order != HK_ORDER_KEY)

@@ -52,6 +52,7 @@ static const struct hk_server_scheme *scheme_of(enum hk_conf_kind kind)
     switch (kind) {
     case HK_KIND_HTTP:
     case HK_KIND_NULL:
+    case HK_KIND_KAFKA:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:

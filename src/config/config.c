@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a file to a configuration: parse, interpolate, walk, then settle what needed the whole file. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -458,11 +459,19 @@ bool hk_conf_is_targeted(const struct hk_conf_destination *destination)
            strcmp(destination->http.url, HK_CONF_URL_MESSAGE) == 0;
 }
 
+static const char *show_kafka(const struct hk_conf_kafka *kafka, char room[HK_URL_SHOWN_MAX])
+{
+    (void)snprintf(room, HK_URL_SHOWN_MAX, "kafka://%.*s/%s", HK_URL_SHOWN_MAX / 2, kafka->brokers,
+                   kafka->topic);
+    return room;
+}
+
 const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination)
 {
     switch (destination->kind) {
     case HK_KIND_HTTP:
     case HK_KIND_NULL:
+    case HK_KIND_KAFKA: /* its brokers are no URL */
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:
@@ -482,10 +491,42 @@ const char *hk_conf_url(const struct hk_conf_destination *destination, char room
     const struct hk_conf_servers *servers = hk_conf_servers(destination);
     if (servers)
         return servers->url ? hk_url_show(hk_str_of(servers->url), room) : NULL;
+    if (destination->kind == HK_KIND_KAFKA && destination->kafka.brokers && destination->kafka.topic)
+        return show_kafka(&destination->kafka, room);
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
     return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE
                                             : hk_url_show(hk_str_of(destination->http.url), room);
+}
+
+bool hk_conf_has_files(const struct hk_conf_destination *destination)
+{
+    const struct hk_conf_http *h = &destination->http;
+    const struct hk_conf_kafka *k = &destination->kafka;
+    const struct hk_conf_servers *s = hk_conf_servers(destination);
+    switch (destination->kind) {
+    case HK_KIND_HTTP:
+        return h->ca_file || h->cert_file || h->key_file;
+    case HK_KIND_NATS:
+        if (destination->nats.creds_file)
+            return true;
+        return s->ca_file || s->cert_file || s->key_file;
+    case HK_KIND_AMQP:
+    case HK_KIND_REDIS:
+    case HK_KIND_MQTT:
+        return s->ca_file || s->cert_file || s->key_file;
+    case HK_KIND_KAFKA:
+        return k->ca_file || k->cert_file || k->key_file;
+    case HK_KIND_NULL:
+    case HK_NKINDS:
+        break;
+    }
+    return false;
+}
+
+bool hk_conf_has_sasl(const struct hk_conf_kafka *kafka)
+{
+    return HK_GIVEN(kafka, HK_KAFKA_SASL_OPT);
 }
 
 const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX])

@@ -148,10 +148,25 @@ struct hk_conf_basic {
     const char *user, *password;
 };
 
+enum hk_conf_oauth_style {
+    HK_CONF_OAUTH_BASIC = 0, /* the Authorization header */
+    HK_CONF_OAUTH_BODY
+};
+
+/* Client credentials of RFC 6749. */
+struct hk_conf_oauth {
+    uint32_t given;
+    const char *token_url; /* NULL: not used */
+    const char *client_id, *client_secret;
+    const char *scope, *audience; /* NULL: not given */
+    enum hk_conf_oauth_style style;
+};
+
 struct hk_conf_auth {
     uint32_t given;
     struct hk_conf_basic basic; /* user NULL: not used */
     const char *bearer;         /* NULL: not used */
+    struct hk_conf_oauth oauth;
 };
 
 #define HK_CONF_NO_PROXY "none" /* in place of a proxy's name */
@@ -176,8 +191,14 @@ enum hk_conf_method {
 
 enum hk_conf_cloudevents {
     HK_CLOUDEVENTS_NONE = 0,
-    HK_CLOUDEVENTS_BINARY
+    HK_CLOUDEVENTS_BINARY,
+    HK_CLOUDEVENTS_STRUCTURED
 };
+
+/* What may stand for a field of the message, behind the host of a destination's URL. */
+#define HK_CONF_URL_EVENT_TYPE  "{event_type}"
+#define HK_CONF_URL_MESSAGE_KEY "{message_key}"
+#define HK_CONF_URL_DESTINATION "{destination}"
 
 #define HK_CONF_URL_MESSAGE "message" /* `url`: each message names its own (payload/target.h) */
 
@@ -190,6 +211,9 @@ struct hk_conf_http {
     struct hk_conf_auth auth;
     const char *ca_file, *cert_file, *key_file; /* NULL: not given */
     enum hk_conf_cloudevents cloudevents;
+    struct hk_conf_list pins; /* of const char *: sha256//… */
+    const char *socket;       /* a socket in the file system that stands for host and port; NULL: none */
+    enum hk_conf_compression compression;
 };
 
 /* Confirms everything and sends nothing: for benches and dry runs. */
@@ -253,6 +277,50 @@ struct hk_conf_mqtt {
     uint64_t heartbeat_ms;
 };
 
+enum hk_conf_mechanism {
+    HK_MECHANISM_PLAIN = 0,
+    HK_MECHANISM_SCRAM_256,
+    HK_MECHANISM_SCRAM_512,
+    HK_MECHANISM_OAUTHBEARER,
+    HK_NMECHANISMS
+};
+
+struct hk_conf_sasl {
+    uint32_t given;
+    enum hk_conf_mechanism mechanism;
+    const char *user, *password;    /* NULL: not given */
+    const char *token, *token_file; /* of OAUTHBEARER; NULL: not given */
+};
+
+enum hk_conf_partitioner {
+    HK_PARTITIONER_JAVA = 0,
+    HK_PARTITIONER_LIBRDKAFKA,
+    HK_NPARTITIONERS
+};
+
+enum hk_conf_codec {
+    HK_CODEC_NONE = 0,
+    HK_CODEC_GZIP,
+    HK_CODEC_SNAPPY,
+    HK_CODEC_LZ4,
+    HK_CODEC_ZSTD,
+    HK_NCODECS
+};
+
+struct hk_conf_kafka {
+    uint32_t given;
+    const char *brokers, *topic;
+    bool tls;
+    const char *ca_file, *cert_file, *key_file; /* NULL: not given */
+    struct hk_conf_sasl sasl;
+    enum hk_conf_partitioner partitioner;
+    enum hk_conf_codec compression;
+    uint64_t linger_ms;
+    enum hk_conf_cloudevents cloudevents;
+    uint32_t window;
+    uint64_t window_bytes;
+};
+
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
@@ -260,6 +328,7 @@ enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_NATS,
     HK_KIND_REDIS,
     HK_KIND_MQTT,
+    HK_KIND_KAFKA,
     HK_NKINDS
 };
 
@@ -332,6 +401,7 @@ struct hk_conf_destination {
     struct hk_conf_nats nats;
     struct hk_conf_redis redis;
     struct hk_conf_mqtt mqtt;
+    struct hk_conf_kafka kafka;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */
@@ -568,8 +638,11 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
 bool hk_conf_servers_parse(const struct hk_conf_destination *destination, struct hk_servers *out);
 /* Where its messages go, for people: what of the URL may be shown, or "null". */
 const char *hk_conf_target(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
-/* The same without the last: NULL when it has no URL. */
+/* The same without the last: NULL when it has no URL. Of brokers: kind://brokers/name. */
 const char *hk_conf_url(const struct hk_conf_destination *destination, char room[HK_URL_SHOWN_MAX]);
+bool hk_conf_has_sasl(const struct hk_conf_kafka *kafka);
+/* Does it need files that only a trial can tell to be readable: certificates, keys? */
+bool hk_conf_has_files(const struct hk_conf_destination *destination);
 const struct hk_cidr *hk_conf_allow(const struct hk_conf_destination *destination, size_t i);
 const struct hk_cidr *hk_conf_definitions_allow(const struct hk_conf_definitions *definitions, size_t i);
 /* For lists of texts: secrets, a route's destinations, required fields, masked paths and headers. */

@@ -283,7 +283,8 @@ static const struct hk_opt sign_opts[HK_SIGN_NOPTS] = {
     [HK_SIGN_SECRET_OPT] = {"secret", HK_OPT_STRING, HK_OPT_CHOICE | HK_OPT_SECRET,
                             AT(struct hk_conf_sign, secret), .min = 1, .max = 1024,
                             .example = "\"${BILLING_SECRET}\"", .check = hk_text_check_secret,
-                            .help = "whsec_ and the key in base64, or …"},
+                            .help =
+                                "whsec_ and the key in base64 (v1), or whsk_ and an Ed25519 key (v1a), or …"},
     [HK_SIGN_SECRETS_OPT] = {"secrets", HK_OPT_LIST, HK_OPT_CHOICE, AT(struct hk_conf_sign, secrets),
                              .min = 1, .max = 8, .elem = &secret_elem,
                              .example = "[\"${NEW_SECRET}\", \"${OLD_SECRET}\"]",
@@ -315,13 +316,47 @@ static const struct hk_opt_table basic_table = {
     .example = "{ user: relay, password: \"${BILLING_PASSWORD}\" }",
 };
 
+static const struct hk_word oauth_words[] = {
+    {"basic", HK_CONF_OAUTH_BASIC}, {"body", HK_CONF_OAUTH_BODY}, {NULL, 0}};
+
+static const struct hk_opt oauth_opts[] = {
+    {"token_url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_oauth, token_url), .min = 1, .max = 2048,
+     .check = hk_text_check_http_url, .example = "https://login.example/token",
+     .help = "where access tokens come from; the destination's allow, proxy and certificates hold for it"},
+    {"client_id", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_oauth, client_id), .min = 1, .max = 512,
+     .check = hk_text_check_printable, .example = "relay", .help = "who the relay is there"},
+    {"client_secret", HK_OPT_STRING, HK_OPT_REQUIRED | HK_OPT_SECRET, AT(struct hk_conf_oauth, client_secret),
+     .min = 1, .max = 1024, .check = hk_text_check_printable, .example = "\"${BILLING_CLIENT_SECRET}\"",
+     .help = "its secret"},
+    {"scope", HK_OPT_STRING, AT(struct hk_conf_oauth, scope), .min = 1, .max = 1024,
+     .check = hk_text_check_printable, .otherwise = "none", .example = "\"hooks:write\"",
+     .help = "what is asked for; several are parted by blanks"},
+    {"audience", HK_OPT_STRING, AT(struct hk_conf_oauth, audience), .min = 1, .max = 1024,
+     .check = hk_text_check_printable, .otherwise = "none", .example = "https://billing.example",
+     .help = "for endpoints that want one"},
+    {"client_auth", HK_OPT_ENUM, AT(struct hk_conf_oauth, style), .words = oauth_words, .fallback = "basic",
+     .help = "how id and secret are sent: HTTP Basic, or in the body"},
+};
+
+static const struct hk_opt_table oauth_table = {
+    .name = "oauth2",
+    .where = "destinations.NAME.http.auth.oauth2",
+    .size = sizeof(struct hk_conf_oauth),
+    .opts = oauth_opts,
+    .n_opts = HK_COUNT(oauth_opts),
+    .example =
+        "{ token_url: https://login.example/token, client_id: relay, client_secret: \"${BILLING_CLIENT_SECRET}\" }",
+};
+
 static const struct hk_opt auth_opts[HK_AUTH_NOPTS] = {
     [HK_AUTH_BASIC_OPT] = {"basic", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_auth, basic),
                            .sub = &basic_table, .help = "HTTP Basic, or …"},
     [HK_AUTH_BEARER_OPT] = {"bearer", HK_OPT_STRING, HK_OPT_CHOICE | HK_OPT_SECRET,
                             AT(struct hk_conf_auth, bearer), .min = 1, .max = 8192,
                             .check = hk_text_check_printable, .example = "\"${BILLING_TOKEN}\"",
-                            .help = "… a bearer token"},
+                            .help = "… a bearer token, or …"},
+    [HK_AUTH_OAUTH_OPT] = {"oauth2", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_auth, oauth),
+                           .sub = &oauth_table, .help = "… one that the relay fetches (client credentials)"},
 };
 
 static const struct hk_opt_table auth_table = {
@@ -336,14 +371,23 @@ static const struct hk_opt_table auth_table = {
 static const struct hk_word method_words[] = {
     {"POST", HK_METHOD_POST}, {"PUT", HK_METHOD_PUT}, {"PATCH", HK_METHOD_PATCH}, {NULL, 0}};
 
-static const struct hk_word cloudevents_words[] = {
-    {"none", HK_CLOUDEVENTS_NONE}, {"binary", HK_CLOUDEVENTS_BINARY}, {NULL, 0}};
+static const struct hk_word cloudevents_words[] = {{"none", HK_CLOUDEVENTS_NONE},
+                                                   {"binary", HK_CLOUDEVENTS_BINARY},
+                                                   {"structured", HK_CLOUDEVENTS_STRUCTURED},
+                                                   {NULL, 0}};
+
+static const struct hk_opt pin_elem = {.type = HK_OPT_STRING,
+                                       .min = 1,
+                                       .max = 64,
+                                       .check = hk_text_check_pin,
+                                       .example = "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="};
 
 static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
-    [HK_HTTP_URL_OPT] = {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_http, url), .min = 1,
-                         .max = 2048, .check = hk_text_check_target,
-                         .example = "https://billing.example/hooks",
-                         .help = "where messages go; message: each names its own URL (docs/cloud-tasks.md)"},
+    [HK_HTTP_URL_OPT] =
+        {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_http, url), .min = 1, .max = 2048,
+         .check = hk_text_check_target, .example = "https://billing.example/hooks",
+         .help = "where messages go, perhaps with {event_type}, {message_key} and {destination} behind the "
+                 "host; message: each names its own URL (docs/cloud-tasks.md)"},
     [HK_HTTP_METHOD_OPT] = {"method", HK_OPT_ENUM, AT(struct hk_conf_http, method), .words = method_words,
                             .fallback = "POST", .help = "the request's method"},
     [HK_HTTP_HEADERS_OPT] = {"headers", HK_OPT_MAP, AT(struct hk_conf_http, headers), .max = 64,
@@ -360,9 +404,21 @@ static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
                           .otherwise = "none", .example = "client.pem", .help = "client certificate, PEM"},
     [HK_HTTP_KEY_OPT] = {"key_file", HK_OPT_PATH, AT(struct hk_conf_http, key_file), .min = 1, .max = 4096,
                          .otherwise = "none", .example = "client.key", .help = "its key, PEM"},
-    [HK_HTTP_CLOUDEVENTS_OPT] = {"cloudevents", HK_OPT_ENUM, AT(struct hk_conf_http, cloudevents),
-                                 .words = cloudevents_words, .fallback = "none",
-                                 .help = "CloudEvents 1.0 headers"},
+    [HK_HTTP_CLOUDEVENTS_OPT] =
+        {"cloudevents", HK_OPT_ENUM, AT(struct hk_conf_http, cloudevents), .words = cloudevents_words,
+         .fallback = "none",
+         .help = "CloudEvents 1.0: as headers, or (structured) as JSON around the payload"},
+    [HK_HTTP_PIN_OPT] = {"pin", HK_OPT_LIST, HK_OPT_ONE, AT(struct hk_conf_http, pins), .max = 8,
+                         .elem = &pin_elem, .otherwise = "any that is trusted",
+                         .example = "[\"sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]",
+                         .help = "public keys of the server: it must have one of them, and be trusted"},
+    [HK_HTTP_SOCKET_OPT] =
+        {"socket", HK_OPT_PATH, AT(struct hk_conf_http, socket), .min = 1, .max = 100, .otherwise = "none",
+         .example = "/run/app/hooks.sock",
+         .help = "a socket in the file system that is connected to in place of the URL's host"},
+    [HK_HTTP_COMPRESSION_OPT] = {"compression", HK_OPT_ENUM, AT(struct hk_conf_http, compression),
+                                 .words = compression_words, .fallback = "none",
+                                 .help = "of bodies of 1 KiB and more; signatures are over what is sent"},
 };
 
 static const struct hk_opt_table http_table = {
@@ -517,6 +573,8 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
                            .help = "add to streams of Redis or Valkey (docs/redis.md)"},
     [HK_DEST_MQTT_OPT] = {"mqtt", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, mqtt),
                           .sub = &hk_mqtt_table, .help = "publish by MQTT 5 (docs/mqtt.md)"},
+    [HK_DEST_KAFKA_OPT] = {"kafka", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, kafka),
+                           .sub = &hk_kafka_table, .help = "send to a topic of Kafka (docs/kafka.md)"},
     [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
                             .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
                             .help = "a policy of this file, or a preset"},
@@ -774,53 +832,23 @@ const struct hk_opt_table hk_root_table = {
 const struct hk_opt_table *hk_schema_table(size_t i)
 {
     static const struct hk_opt_table *const tables[] = {
-        &hk_root_table,
-        &store_table,
-        &relay_table,
-        &retention_table,
-        &admin_table,
-        &admin_tls_table,
-        &hk_policy_table,
-        &hk_backoff_table,
-        &hk_jitter_table,
-        &hk_classes_table,
-        &hk_class_table,
-        &hk_rule_table,
-        &hk_breaker_table,
-        &hk_destination_table,
-        &http_table,
-        &header_table,
-        &sign_table,
-        &auth_table,
-        &basic_table,
-        &hk_amqp_table,
-        &hk_nats_table,
-        &hk_redis_table,
-        &hk_mqtt_table,
-        &null_table,
-        &limits_table,
-        &route_table,
-        &validate_table,
-        &mask_table,
-        &log_table,
-        &telemetry_table,
-        &telemetry_header_table,
-        &hk_channel_table,
-        &hk_slack_table,
-        &hk_email_table,
-        &hk_hook_table,
-        &hk_pagerduty_table,
-        &hk_exec_table,
-        &hk_alerts_table,
-        &hk_quiet_table,
-        &hk_alert_rule_table,
-        &queue_table,
-        &queues_table,
-        &definitions_table,
-        &seal_table,
-        &seal_key_table,
-        &hk_proxy_table,
-        &queue_limits_table,
+        &hk_root_table,      &store_table,          &relay_table,
+        &retention_table,    &admin_table,          &admin_tls_table,
+        &hk_policy_table,    &hk_backoff_table,     &hk_jitter_table,
+        &hk_classes_table,   &hk_class_table,       &hk_rule_table,
+        &hk_breaker_table,   &hk_destination_table, &http_table,
+        &header_table,       &sign_table,           &auth_table,
+        &basic_table,        &hk_amqp_table,        &hk_nats_table,
+        &hk_redis_table,     &hk_mqtt_table,        &hk_kafka_table,
+        &hk_sasl_table,      &null_table,           &limits_table,
+        &route_table,        &validate_table,       &mask_table,
+        &log_table,          &telemetry_table,      &telemetry_header_table,
+        &hk_channel_table,   &hk_slack_table,       &hk_email_table,
+        &hk_hook_table,      &hk_pagerduty_table,   &hk_exec_table,
+        &hk_alerts_table,    &hk_quiet_table,       &hk_alert_rule_table,
+        &queue_table,        &queues_table,         &definitions_table,
+        &seal_table,         &seal_key_table,       &hk_proxy_table,
+        &queue_limits_table, &oauth_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

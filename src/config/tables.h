@@ -154,6 +154,7 @@ enum {
 enum {
     HK_AUTH_BASIC_OPT,
     HK_AUTH_BEARER_OPT,
+    HK_AUTH_OAUTH_OPT,
     HK_AUTH_NOPTS
 };
 
@@ -167,7 +168,36 @@ enum {
     HK_HTTP_CERT_OPT,
     HK_HTTP_KEY_OPT,
     HK_HTTP_CLOUDEVENTS_OPT,
+    HK_HTTP_PIN_OPT,
+    HK_HTTP_SOCKET_OPT,
+    HK_HTTP_COMPRESSION_OPT,
     HK_HTTP_NOPTS
+};
+
+enum {
+    HK_SASL_MECHANISM_OPT,
+    HK_SASL_USER_OPT,
+    HK_SASL_PASSWORD_OPT,
+    HK_SASL_TOKEN_OPT,
+    HK_SASL_TOKEN_FILE_OPT,
+    HK_SASL_NOPTS
+};
+
+enum {
+    HK_KAFKA_BROKERS_OPT,
+    HK_KAFKA_TOPIC_OPT,
+    HK_KAFKA_TLS_OPT,
+    HK_KAFKA_CA_OPT,
+    HK_KAFKA_CERT_OPT,
+    HK_KAFKA_KEY_OPT,
+    HK_KAFKA_SASL_OPT,
+    HK_KAFKA_PARTITIONER_OPT,
+    HK_KAFKA_COMPRESSION_OPT,
+    HK_KAFKA_LINGER_OPT,
+    HK_KAFKA_CLOUDEVENTS_OPT,
+    HK_KAFKA_WINDOW_OPT,
+    HK_KAFKA_WINDOW_BYTES_OPT,
+    HK_KAFKA_NOPTS
 };
 
 enum {
@@ -196,6 +226,7 @@ enum {
     HK_DEST_NATS_OPT,
     HK_DEST_REDIS_OPT,
     HK_DEST_MQTT_OPT,
+    HK_DEST_KAFKA_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
     HK_DEST_BREAKER_OPT,
@@ -265,9 +296,13 @@ enum {
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
 extern const struct hk_opt_table hk_amqp_table, hk_nats_table, hk_redis_table,
-    hk_mqtt_table;                                 /* tables_brokers.c */
-extern const struct hk_opt_table hk_proxy_table;   /* proxies.c */
-extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
+    hk_mqtt_table;                                              /* tables_brokers.c */
+extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
+extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
+extern const struct hk_opt_table hk_amqp_table;                 /* tables_brokers.c */
+extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
+extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
+extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
 extern const struct hk_opt_table hk_alerts_table, hk_quiet_table, hk_alert_rule_table;
@@ -296,6 +331,7 @@ void hk_check_amqp(struct hk_walk *walk, const struct hk_yaml_node *node, void *
 void hk_check_nats(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_mqtt(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_redis(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_queues(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

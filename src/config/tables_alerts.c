@@ -68,7 +68,7 @@ static const struct hk_opt hook_opts[] = {
      .check = hk_text_check_http_url, .example = "https://ops.example/alerts", .help = "where notices go"},
     {"secret", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_hook, secret), .min = 1, .max = 1024,
      .check = hk_text_check_secret, .otherwise = "not signed", .example = "\"${ALERT_SECRET}\"",
-     .help = "Standard Webhooks signature: whsec_ and the key in base64"},
+     .help = "Standard Webhooks signature: whsec_ and the key in base64, or whsk_ and an Ed25519 key"},
     {"ca_file", HK_OPT_PATH, AT(struct hk_conf_hook, ca_file), .min = 1, .max = 4096,
      .otherwise = "the system's", .example = "ca.pem", .help = "authorities to trust, PEM"},
 };

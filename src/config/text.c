@@ -266,21 +266,25 @@ bool hk_text_check_secret(struct hk_str s, char why[HK_WHY_MAX])
         BYTES_MAX = 64
     };
 
-    static const char prefix[] = "whsec_";
+    static const char prefix[] = "whsec_", pair[] = "whsk_";
     static const char must[] = "must be whsec_ and base64 of 24 to 64 random bytes: "
                                "echo whsec_$(openssl rand -base64 32) makes one";
-    size_t end = s.len;
-    if (!hk_str_starts(s, hk_str_of(prefix)))
+    static const char must_pair[] =
+        "must be whsk_ and base64 of an Ed25519 key: 32 bytes, or 64 with its public key";
+    size_t end = s.len, begin = hk_str_starts(s, hk_str_of(pair)) ? sizeof pair - 1 : sizeof prefix - 1;
+    bool is_pair = begin == sizeof pair - 1;
+    if (!is_pair && !hk_str_starts(s, hk_str_of(prefix)))
         return refuse(why, must);
-    size_t begin = sizeof prefix - 1;
     for (int i = 0; i < 2 && (s.len - begin) % 4 == 0 && end > begin && s.ptr[end - 1] == '='; i++)
         end--;
     size_t n = end - begin;
     size_t bytes = n / 4 * 3 + (n % 4 ? n % 4 - 1 : 0);
     bool ok = n % 4 != 1 && bytes >= BYTES_MIN && bytes <= BYTES_MAX;
+    if (is_pair)
+        ok = ok && (bytes == BYTES_MAX / 2 || bytes == BYTES_MAX);
     for (size_t i = begin; ok && i < end; i++)
         ok = is_base64(s.ptr[i]);
-    return ok || refuse(why, must);
+    return ok || refuse(why, is_pair ? must_pair : must);
 }
 
 /* ---- URLs ---- */
@@ -356,9 +360,50 @@ bool hk_text_check_queue(struct hk_str s, char why[HK_WHY_MAX])
     return !s.ptr || refuse(why, "must end behind the queue");
 }
 
+/* Fields of the message may stand behind the host; the rest must be a URL without them. */
+static bool without_fields(struct hk_str s, char *out, size_t room, char why[HK_WHY_MAX])
+{
+    static const char *const known[] = {HK_CONF_URL_EVENT_TYPE, HK_CONF_URL_MESSAGE_KEY,
+                                        HK_CONF_URL_DESTINATION};
+    struct hk_str scheme = {NULL, 0}, rest = s;
+    size_t n = 0, host_end = 0;
+    if (cut_scheme(&rest, &scheme))
+        host_end = (size_t)(rest.ptr - s.ptr) + cut_authority(rest).len;
+    for (size_t i = 0; i < s.len && n + 1 < room;) {
+        struct hk_str at = {s.ptr + i, s.len - i};
+        size_t k = 0;
+        while (k < 3 && !hk_str_starts(at, hk_str_of(known[k])))
+            k++;
+        if (s.ptr[i] == '{' && (k == 3 || i < host_end))
+            return refuse(
+                why,
+                "may hold {event_type}, {message_key} and {destination} behind the host, and no other braces");
+        out[n++] = s.ptr[i] == '{' ? 'x' : s.ptr[i];
+        i += s.ptr[i] == '{' ? strlen(known[k]) : 1;
+    }
+    out[n] = '\0';
+    return true;
+}
+
 bool hk_text_check_target(struct hk_str s, char why[HK_WHY_MAX])
 {
-    return hk_str_eq(s, hk_str_of(HK_CONF_URL_MESSAGE)) || hk_text_check_http_url(s, why);
+    char plain[2049];
+    if (hk_str_eq(s, hk_str_of(HK_CONF_URL_MESSAGE)))
+        return true;
+    return without_fields(s, plain, sizeof plain, why) && hk_text_check_http_url(hk_str_of(plain), why);
+}
+
+bool hk_text_check_pin(struct hk_str s, char why[HK_WHY_MAX])
+{
+    static const char prefix[] = "sha256//";
+    size_t n = sizeof prefix - 1;
+    bool ok = s.len == n + 44 && hk_str_starts(s, hk_str_of(prefix)) && s.ptr[s.len - 1] == '=';
+    for (size_t i = n; ok && i < s.len - 1; i++)
+        ok = is_base64(s.ptr[i]);
+    return ok ||
+           refuse(
+               why,
+               "must be sha256// and base64 of the SHA-256 of the certificate's public key, 44 characters");
 }
 
 /* As a browser writes it: nothing behind the host and port. */
@@ -390,13 +435,9 @@ bool hk_text_check_store_url(struct hk_str s, char why[HK_WHY_MAX])
     return refuse(why, "must be sqlite:PATH or postgres://…: there is no store of another kind");
 }
 
-bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
+bool hk_text_authority_ip(struct hk_str authority, struct hk_ip *out_ip)
 {
-    struct hk_str scheme = {NULL, 0};
-    struct hk_str rest = hk_str_of(url);
-    if (!cut_scheme(&rest, &scheme))
-        return false;
-    struct hk_str host = cut_authority(rest);
+    struct hk_str host = authority;
     struct hk_str port = host;
     if (host.len && host.ptr[0] == '[') {
         host = hk_str_cut(&port, ']');
@@ -404,6 +445,13 @@ bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
     }
     host = hk_str_cut(&port, ':');
     return hk_ip_parse(hk_str_eqi(host, hk_str_of("localhost")) ? hk_str_of("127.0.0.1") : host, out_ip);
+}
+
+bool hk_text_url_ip(const char *url, struct hk_ip *out_ip)
+{
+    struct hk_str scheme = {NULL, 0};
+    struct hk_str rest = hk_str_of(url);
+    return cut_scheme(&rest, &scheme) && hk_text_authority_ip(cut_authority(rest), out_ip);
 }
 
 bool hk_text_url_is_local(const char *url)

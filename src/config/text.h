@@ -16,6 +16,8 @@ bool hk_text_is_name(struct hk_str s);
 bool hk_text_is_token(struct hk_str s);
 /* An address or a range, IPv4 or IPv6; bits behind the prefix must be 0. */
 bool hk_text_parse_cidr(struct hk_str s, struct hk_cidr *out, char why[HK_WHY_MAX]);
+/* The address that host:port names by its numbers, or as localhost; false: it is a name. */
+bool hk_text_authority_ip(struct hk_str authority, struct hk_ip *out_ip);
 /* The address that a valid URL names by its numbers, or as localhost; false: it is a name. */
 bool hk_text_url_ip(const char *url, struct hk_ip *out_ip);
 /* Does a URL go to this machine itself, as far as its text tells? */
@@ -30,6 +32,7 @@ hk_opt_check_fn hk_text_check_mqtt_url;
 hk_opt_check_fn hk_text_check_broker_name;
 hk_opt_check_fn hk_text_check_queue;  /* projects/P/locations/L/queues/Q */
 hk_opt_check_fn hk_text_check_target; /* such a URL, or the word that leaves it to each message */
+hk_opt_check_fn hk_text_check_pin;    /* sha256//… */
 hk_opt_check_fn hk_text_check_sql_name;
 hk_opt_check_fn hk_text_check_listen;
 hk_opt_check_fn hk_text_check_host;   /* a name or an address, without port */

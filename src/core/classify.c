@@ -44,6 +44,8 @@ static const struct {
     /* transient: it is about our set-up, for all messages alike, and none of them is worse for waiting */
     [HK_FAULT_PROXY_AUTH] = {"proxy_auth", HK_CLASS_TRANSIENT, "PROXY_AUTH_FAILED"},
     [HK_FAULT_PROXY_REFUSED] = {"proxy_refused", HK_CLASS_UNKNOWN, "PROXY_REFUSED"},
+    [HK_FAULT_TOKEN] = {"token", HK_CLASS_TRANSIENT, "TOKEN_UNAVAILABLE"},
+    [HK_FAULT_TOKEN_REFUSED] = {"token_refused", HK_CLASS_AUTH, "AUTH_FAILED"},
 };
 
 /* The first row that holds the status wins. No reason: HTTP_ and the number. */
@@ -228,6 +230,8 @@ bool hk_fault_is_ours(const struct hk_facts *facts)
     case HK_FAULT_PROXY:
     case HK_FAULT_PROXY_AUTH:
     case HK_FAULT_PROXY_REFUSED:
+    case HK_FAULT_TOKEN:
+    case HK_FAULT_TOKEN_REFUSED:
     case HK_NFAULTS:
         break;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From claimed to settled: keep a copy of the message, let it be sent, ask the policy about what happened, and write
  * down what the store is to do. Breaker, limiter and key order are told on the way. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@
 
 enum {
     KEEP_ERROR = 1024,
-    KEEP_SEALED = 16384, /* of either, when it is sealed: more than either can be */
+    KEEP_PLACE = 96,
+    KEEP_SEALED = 16384,      /* of either, when it is sealed: more than either can be */
     NO_MEMORY_WAIT_MS = 30000 /* a message that there is no memory for is put off, not retried at once */
 };
 
@@ -88,6 +90,20 @@ static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
         r->response_body = copy_str(&at, outcome->facts.body, HK_KEPT_BODY);
     }
     r->address = copy_str(&at, outcome->address, 128);
+}
+
+/* Of what was delivered a broker's word where it lies is kept, and nothing else. */
+static void copy_place(struct hk_slot *slot, const struct hk_facts *facts)
+{
+    char *text = facts->placed ? hk_mem_alloc(KEEP_PLACE) : NULL;
+    if (!text)
+        return;
+    int n = facts->partition >= 0
+                ? snprintf(text, KEEP_PLACE, "{\"partition\":\"%" PRId32 "\",\"offset\":\"%" PRId64 "\"}",
+                           facts->partition, facts->sequence)
+                : snprintf(text, KEEP_PLACE, "{\"sequence\":\"%" PRId64 "\"}", facts->sequence);
+    slot->record = text;
+    slot->settle.attempt.response_headers = (struct hk_str){text, (size_t)n};
 }
 
 /* ---- guards ---- */
@@ -407,6 +423,8 @@ static void judge(struct hk_engine *e, uint32_t i, const struct hk_outcome *outc
                                                       .possibly_delivered = facts.possibly_delivered};
     if (d.verdict != HK_DELIVERED)
         copy_record(slot, outcome);
+    else
+        copy_place(slot, &facts);
     hk_slot_landed(e, slot, now_ms);
     hk_slot_settle(e, i, kind, now_ms);
 }

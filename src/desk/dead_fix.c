@@ -233,7 +233,7 @@ static enum hk_code fix_one(struct fix *f, const struct hk_letter *letter, struc
     hk_buf_init(&result, RESULT_MAX);
     f->o.matched++;
     enum hk_code decoded = hk_letter_plain(letter, &f->page_mem, &before);
-    const char *why = unfit(letter, before, decoded);
+    const char *why = hk_letter_lies_open(f->desk, letter) ? HK_LIES_OPEN : unfit(letter, before, decoded);
     enum hk_code rc = why ? HK_INVALID : hk_jq_apply(f->jq, before, &result, err);
     if (rc == HK_OK && is_change(f, letter, before, hk_buf_str(&result))) {
         rc = add_change(f, letter, before, &result, err);

@@ -13,12 +13,18 @@
 #include "desk/definitions.h"
 #include "desk/doctor.h"
 #include "desk/forms.h"
+#include "exec/clock.h"
 #include "relay/wiring.h"
 #include "sink/http/version.h"
 #include "sink/kinds.h"
 
 #define INTEGRITY_MS UINT64_C(10000)
 #define MIB          (UINT64_C(1) << 20)
+
+enum {
+    PROBE_MS = 3000,   /* one of the other side */
+    PROBES_MS = 10000, /* all of them */
+};
 
 const char *const hk_note_names[] = {[HK_NOTE_OK] = "ok", [HK_NOTE_WARN] = "warn", [HK_NOTE_FAIL] = "fail"};
 
@@ -32,6 +38,7 @@ struct doctor {
     struct hk_definitions kept; /* destinations of the store, once it was asked */
     struct hk_figures figures;  /* what relays say of them */
     unsigned held;              /* of them, those that some cannot use */
+    uint64_t probes_ms;         /* that asking destinations has taken */
 };
 
 static struct hk_symptom *add(struct doctor *d)
@@ -129,7 +136,31 @@ static void look_at_keys(struct doctor *d)
     }
 }
 
-/* What only shows when a destination is put to work: certificates, keys, addresses. Nothing is connected to. */
+/* Brokers are asked whether they would take messages, some seconds for all of them together. */
+static void ask_destination(struct doctor *d, const struct hk_conf_destination *conf)
+{
+    const struct hk_sink_kind *kind = hk_sink_kind_of(conf);
+    char text[HK_SINK_PROBE_MAX] = "";
+    struct hk_err err = {.message = ""};
+    if (!kind->probe)
+        return;
+    int64_t began_us = hk_clock_us();
+    uint64_t left_ms = PROBES_MS > d->probes_ms ? PROBES_MS - d->probes_ms : 0;
+    if (!left_ms) {
+        finding(d, HK_NOTE_WARN, "destination",
+                "'%s' was not asked: others took %d s to answer; 'hikyaku destinations test %s' asks it",
+                conf->name, PROBES_MS / 1000, conf->name);
+        return;
+    }
+    enum hk_code rc = kind->probe(conf, left_ms < PROBE_MS ? left_ms : PROBE_MS, text, &err);
+    d->probes_ms += (uint64_t)(hk_clock_us() - began_us) / 1000;
+    if (rc == HK_OK)
+        finding(d, HK_NOTE_OK, "destination", "'%s': %s", conf->name, text);
+    else
+        finding(d, HK_NOTE_FAIL, "destination", "'%s': %s", conf->name, err.message);
+}
+
+/* What only shows when a destination is put to work: certificates, keys, addresses. To receivers by HTTP nothing is sent. */
 static void look_at_destination(struct doctor *d, const struct hk_conf_destination *conf,
                                 struct hk_loop *loop)
 {
@@ -145,6 +176,8 @@ static void look_at_destination(struct doctor *d, const struct hk_conf_destinati
         finding(d, HK_NOTE_FAIL, "destination", "'%s' cannot be used: %s", conf->name, err.message);
     else
         sink->ops->close(sink);
+    if (sink)
+        ask_destination(d, conf);
 }
 
 static void look_at_destinations(struct doctor *d)

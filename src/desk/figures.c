@@ -108,6 +108,7 @@ static struct hk_line *find_line(const struct work *w, struct hk_str destination
 {
     struct hk_line key = {.destination = destination};
     const struct hk_line *wanted = &key;
+    /* It is a table of pointers. NOLINTNEXTLINE(bugprone-sizeof-expression) */
     struct hk_line **found =
         w->n_names > 0 ? bsearch(&wanted, w->by_name, w->n_names, sizeof *w->by_name, by_destination) : NULL;
     return found ? *found : NULL;

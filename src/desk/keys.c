@@ -376,7 +376,9 @@ static enum hk_code retire(struct hk_desk *desk, const struct hk_caller *caller,
     if (row && (row->kept || row->outbox))
         return refuse_needed(row, ask->key_id, err);
     (void)snprintf(detail, sizeof detail, "{\"key\":\"%s\"}", ask->key_id);
-    rc = desk->ops->note(desk->admin, "key-retire", caller->actor, caller->reason, detail, err);
+    const struct hk_note_act note = {
+        .act = "key-retire", .actor = caller->actor, .reason = caller->reason, .detail = detail};
+    rc = desk->ops->note(desk->admin, &note, err);
     const char *id = hk_pool_copy_str(mem, hk_str_of(ask->key_id));
     if (rc == HK_OK)
         *out = (struct hk_keys_retired){.key = hk_str_of(id ? id : ""), .configured = row && row->configured};

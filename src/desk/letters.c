@@ -247,6 +247,11 @@ enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter
     return rc == HK_OK ? HK_OK : hk_err_set(err, rc == HK_NOMEM ? rc : HK_CONFLICT, "%s", why.message);
 }
 
+bool hk_letter_lies_open(const struct hk_desk *desk, const struct hk_letter *letter)
+{
+    return desk->config->seal.mode == HK_SEAL_REST && !hk_encoding_is_sealed(letter->encoding);
+}
+
 enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,
                                const struct hk_letter_edit *by, uint32_t *out_version, struct hk_err *err)
 {
@@ -259,6 +264,8 @@ enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *let
     const struct hk_codec_of of = {
         .keys = desk->config->keys, .encoding = letter->encoding, .message_id = letter->message_id};
     struct hk_err why = {.message = ""};
+    if (hk_letter_lies_open(desk, letter))
+        return hk_err_set(err, HK_CONFLICT, "%s", HK_LIES_OPEN);
     enum hk_code rc = hk_codec_seal(&of, payload, &mem, &edit.payload, &why);
     if (rc == HK_OK)
         rc = desk->letters->edit(desk->admin, &edit, out_version, err);

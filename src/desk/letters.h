@@ -137,6 +137,9 @@ enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem
  * the key cannot be had; `err` says why. */
 enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter, bool reveal,
                             struct hk_pool *mem, struct hk_str *out, struct hk_err *err);
+/* Mode `rest`, and the letter is from before: nothing may be written into it that would not be sealed. */
+bool hk_letter_lies_open(const struct hk_desk *desk, const struct hk_letter *letter);
+#define HK_LIES_OPEN "its payload is not sealed yet: run hikyaku keys rotate"
 /* The way back: `payload` takes the place of the letter's, encoded as the letter says. `by`: who, why and which act ("edit", "fix"). As
  * `edit` of store/letters.h. */
 enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *letter, struct hk_str payload,

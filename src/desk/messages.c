@@ -228,11 +228,11 @@ static const struct hk_arg retry_args[] = {
 
 #define ACT(called, says, tells, path, takes, with)                                                          \
     {                                                                                                        \
-        .noun = "messages", .verb = called, .summary = says, .details = tells,                               \
+        .noun = "messages", .verb = (called), .summary = (says), .details = (tells),                         \
         .route = "POST /messages/{message_id}/" path, .role = HK_ROLE_OPERATOR, .store = true,               \
-        .changes = true, .needs_reason = true, .args = takes,                                                \
+        .changes = true, .needs_reason = true, .args = (takes),                                              \
         .request_size = sizeof(struct hk_message_act_ask), .result_size = sizeof(struct hk_message_acted),   \
-        .run = with, .form = hk_form_message_acted                                                           \
+        .run = (with), .form = hk_form_message_acted                                                         \
     }
 
 const struct hk_op hk_op_messages_cancel_one =

@@ -45,15 +45,29 @@ static void hide_attempts(const struct hk_letter_view *view, const struct hk_sho
     }
 }
 
+/* Opened for who sees it opened; `whole`: all of it was read. */
+static void show_sealed(const struct hk_letter_view *view, struct hk_pool *mem, struct hk_row *row,
+                        bool whole)
+{
+    const struct hk_letter as = letter_of(row, false);
+    struct hk_str opened = hk_str_of(HK_SEALED_TEXT);
+    struct hk_err why = {.message = ""};
+    if (view->opens && whole && hk_letter_open(view->desk, &as, true, mem, &opened, &why) != HK_OK) {
+        const char *copy = hk_pool_copy_str(mem, hk_str_of(why.message));
+        opened = hk_str_of(copy ? copy : HK_SEALED_TEXT);
+    }
+    row->payload = opened;
+    row->payload_bytes = opened.len;
+}
+
 static void hide_row(const struct hk_letter_view *view, bool edited, struct hk_pool *mem, struct hk_row *row)
 {
     struct hk_letter as = letter_of(row, edited);
     bool whole = as.payload.len == as.payload_bytes;
-    if (hk_encoding_is_sealed(row->encoding) && row->payload.len) {
-        row->payload = hk_str_of(HK_SEALED_TEXT);
-        row->payload_bytes = row->payload.len;
-    }
-    row->error_detail = hk_words_show(NULL, row->message_id, row->error_detail, mem);
+    if (hk_encoding_is_sealed(row->encoding) && row->payload.len)
+        show_sealed(view, mem, row, whole);
+    row->error_detail =
+        hk_words_show(view->opens ? view->desk->config->keys : NULL, row->message_id, row->error_detail, mem);
     if (!hk_masks_fit(view->masks, row->event_type))
         return;
     hk_letter_veil(view, mem, &as);
@@ -100,6 +114,15 @@ static uint32_t attempts_of(const struct hk_config *config, const struct hk_row 
                   : row->max_attempts;
 }
 
+/* Before anything is shown. */
+static enum hk_code record_reveal(struct hk_desk *desk, const struct hk_caller *caller,
+                                  const char *message_id, struct hk_err *err)
+{
+    const struct hk_note_act note = {
+        .act = "reveal", .actor = caller->actor, .reason = caller->reason, .message_id = message_id};
+    return caller->reveal ? desk->ops->note(desk->admin, &note, err) : HK_OK;
+}
+
 static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
                          const struct hk_message_show_ask *ask, struct hk_pool *mem,
                          struct hk_message_shown *out, struct hk_err *err)
@@ -109,6 +132,8 @@ static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
     bool edited = false;
     enum hk_code rc = hk_desk_masks(desk, caller, &masks, err);
     bool read = ask->payload || masks; /* what hides in errors is found by the payload */
+    if (rc == HK_OK)
+        rc = record_reveal(desk, caller, ask->message_id, err);
     if (rc == HK_OK && masks)
         rc = look_for_edits(desk, ask->message_id, &edited, err);
     if (rc == HK_OK)
@@ -117,7 +142,10 @@ static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
         return rc;
     *out = (struct hk_message_shown){.is = *found};
     hk_desk_keep(desk, mem);
-    hide(&(struct hk_letter_view){.masks = masks}, edited, mem, &out->is);
+    hide(&(struct hk_letter_view){.desk = caller->reveal ? desk : NULL,
+                                  .masks = masks,
+                                  .opens = caller->reveal},
+         edited, mem, &out->is);
     for (size_t i = 0; i < out->is.n_rows; i++) {
         struct hk_row *row = &out->is.rows[i];
         row->given_attempts = attempts_of(desk->config, row);
@@ -194,6 +222,7 @@ const struct hk_op hk_op_messages_show = {.noun = "messages",
                                           .route = "GET /messages/{message_id}",
                                           .role = HK_ROLE_VIEWER,
                                           .store = true,
+                                          .reveals = true,
                                           .args = show_args,
                                           .request_size = sizeof(struct hk_message_show_ask),
                                           .result_size = sizeof(struct hk_message_shown),

@@ -519,7 +519,7 @@ HK_OP_RUN(simulate)
 #define SEED_ARG(struct_, help_)                                                                             \
     {                                                                                                        \
         .name = "seed", .kind = HK_ARG_NUMBER, .fallback = 1, .offset = offsetof(struct_, seed),             \
-        .value = "S", .help = help_                                                                          \
+        .value = "S", .help = (help_)                                                                        \
     }
 
 #define DRAFT_ARG(struct_)                                                                                   \
@@ -530,7 +530,7 @@ HK_OP_RUN(simulate)
 
 #define DETAILS_ARG(struct_, help_)                                                                          \
     {                                                                                                        \
-        .name = "details", .kind = HK_ARG_FLAG, .offset = offsetof(struct_, details), .help = help_          \
+        .name = "details", .kind = HK_ARG_FLAG, .offset = offsetof(struct_, details), .help = (help_)        \
     }
 
 static const struct hk_arg list_args[] = {

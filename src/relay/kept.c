@@ -200,7 +200,7 @@ static bool make_places(struct hk_kept *k)
     struct kept **places = hk_mem_zalloc(room, sizeof(struct kept *));
     if (!places)
         return false;
-    if (k->n_places)
+    if (k->n_places) /* pointers. NOLINTNEXTLINE(bugprone-sizeof-expression) */
         memcpy(places, k->places, k->n_places * sizeof *places);
     hk_mem_free(k->places);
     k->places = places;
@@ -334,11 +334,7 @@ static enum hk_code try_sink(const struct hk_kept *k, const struct kept *d,
                              const struct hk_conf_destination *conf, struct hk_err *err)
 {
     struct hk_sink *sink = NULL;
-    const struct hk_conf_http *http = &conf->http;
-    const struct hk_conf_servers *broker = hk_conf_servers(conf);
-    bool files = broker ? broker->ca_file || broker->cert_file || broker->key_file || conf->nats.creds_file
-                        : http->ca_file || http->cert_file || http->key_file;
-    if (!files && !d->held)
+    if (!hk_conf_has_files(conf) && !d->held)
         return HK_OK;
     enum hk_code rc = hk_wiring_sink(conf, k->options.loop, &sink, err);
     if (rc == HK_OK)
@@ -609,7 +605,7 @@ static bool make_room(struct hk_kept *k)
     struct kept **items = hk_mem_zalloc(room, sizeof(struct kept *));
     if (!items)
         return false;
-    if (k->n)
+    if (k->n) /* pointers. NOLINTNEXTLINE(bugprone-sizeof-expression) */
         memcpy(items, k->items, k->n * sizeof *items);
     hk_mem_free(k->items);
     k->items = items;

@@ -11,12 +11,18 @@
 #include "loop/loop.h"
 #include "sink/sink.h"
 
+#define HK_SINK_PROBE_MAX 320
+
 struct hk_sink_kind {
     const char *name; /* of its section */
     bool nowhere;     /* confirms without sending anything: people are warned */
     /* As the kind's own open: connects to nothing yet. The configuration may go afterwards. */
     enum hk_code (*open)(const struct hk_conf_destination *conf, struct hk_loop *loop,
                          struct hk_sink **out_sink, struct hk_err *err);
+    /* Asks the other side whether it would take messages, without sending one; blocks, timeout_ms at the most. `out`: one line of what is
+     * there. HK_UNAVAILABLE, HK_DENIED, HK_NOTFOUND, or as `open`. NULL: this kind does not ask. */
+    enum hk_code (*probe)(const struct hk_conf_destination *conf, uint64_t timeout_ms,
+                          char out[HK_SINK_PROBE_MAX], struct hk_err *err);
 };
 
 extern const struct hk_sink_kind hk_sink_kind_http;
@@ -25,11 +31,11 @@ extern const struct hk_sink_kind hk_sink_kind_amqp;
 extern const struct hk_sink_kind hk_sink_kind_nats;
 extern const struct hk_sink_kind hk_sink_kind_redis;
 extern const struct hk_sink_kind hk_sink_kind_mqtt;
+extern const struct hk_sink_kind hk_sink_kind_kafka;
 
+const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
 /* The ranges that a destination allows, as one array; hk_mem_free it. HK_NOMEM. */
 enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out_allow, size_t *out_n,
                            struct hk_err *err) HK_MUSTCHECK;
-
-const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
 
 #endif

@@ -427,6 +427,12 @@ struct hk_seal_put {
     struct hk_str encoding;  /* of a payload, from now on; ptr NULL = as it is */
 };
 
+struct hk_note_act {
+    const char *act, *actor, *reason;
+    const char *message_id; /* NULL: it is about none */
+    const char *detail;     /* a JSON object, or NULL */
+};
+
 /* How many texts there are of one key. */
 struct hk_seal_use {
     unsigned home;        /* enum hk_seal_home */
@@ -554,9 +560,8 @@ struct hk_store_admin_ops {
                              struct hk_err *err);
     /* Reads all of it: as long as that takes. */
     enum hk_code (*seal_uses)(struct hk_admin *admin, const struct hk_seal_uses **out, struct hk_err *err);
-    /* A row of the audit that is about no message. `detail`: a JSON object. */
-    enum hk_code (*note)(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
-                         const char *detail, struct hk_err *err);
+    /* A row of the audit. */
+    enum hk_code (*note)(struct hk_admin *admin, const struct hk_note_act *act, struct hk_err *err);
 
     /* A trigger on an outbox table that the application has already (adopt.h): the SQL, and if `ask` has a reason it runs, with one row
      * in the audit, in one transaction. HK_INVALID: no such table, or one that cannot be read as an outbox. */

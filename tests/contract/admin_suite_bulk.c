@@ -6,6 +6,7 @@
 
 #include "admin_suite.h"
 #include "base/str.h"
+#include "payload/keyring.h"
 
 #define assert_count(sql, n)    assert_int_equal(suite_number("SELECT count(*) FROM " sql), n)
 #define assert_value(sql, text) assert_string_equal(store_kind->value("SELECT " sql), text)
@@ -595,6 +596,164 @@ static void every_failing_allocation_is_survived(void **state)
     assert_count("outbox_cancelled", 0);
 }
 
+/* ---- erase ---- */
+
+#define INSERT_LETTER                                                                                                     \
+    "INSERT INTO dead_letters (message_id, event_type, destination, reason_code, error_message, error_detail, attempts, " \
+    "first_failed_at, last_failed_at, created_at, status, headers, encoding, payload) "
+
+static void insert_letter(const char *message_id, const char *status, const char *encoding,
+                          const char *payload)
+{
+    char sql[700];
+    snprintf(sql, sizeof sql,
+             INSERT_LETTER
+             "VALUES ('%s', 'Made', 'a', 'X', 'no', '{\"response_body\":\"no\"}', 1, CURRENT_TIMESTAMP, "
+             "CURRENT_TIMESTAMP, CURRENT_TIMESTAMP, '%s', '{}', '%s', '%s')",
+             message_id, status, encoding, payload);
+    store_kind->sql(sql);
+}
+
+static void what_is_erased_leaves_its_record(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    insert_letter("m", "failed", "utf8", "secret");
+    insert_letter("r", "retrying", "utf8", "secret");
+    store_kind->sql(
+        "INSERT INTO dead_letter_versions (letter_id, version, replaced_ms, actor, reason, payload) "
+        "VALUES (1, 1, 1, 'ann', 'x', 'secret')");
+    store_kind->sql(
+        "INSERT INTO outbox_cancelled (message_id, destination, event_type, actor, reason, cancelled_ms, payload) "
+        "VALUES ('m', 'b', 'Made', 'ann', 'x', 1, 'secret')");
+    const struct hk_ref refs[] = {{HK_IN_DEAD, 1}, {HK_IN_DEAD, 2}, {HK_IN_DEAD, 77}, {HK_IN_OUTBOX, 1}};
+
+    const enum hk_ref_did wanted[] = {HK_REF_DONE, HK_REF_IN_FLIGHT, HK_REF_GONE, HK_REF_GONE};
+    const struct hk_refs_act act = {.refs = refs, .n = COUNT(refs), .actor = "ann", .reason = "asked for"};
+    struct hk_refs_done done = {0};
+    struct hk_err err = {0};
+    enum hk_code rc = admin_ops->erase_refs(admin, &act, &done, &err);
+    NOTE_IF(rc != HK_OK, "erase: %s\n", err.message);
+    assert_int_equal(rc, HK_OK);
+    for (size_t i = 0; i < COUNT(refs); i++)
+        assert_int_equal(done.did[i], wanted[i]);
+    assert_int_equal(done.changed, 1);
+    assert_count(
+        "dead_letters WHERE message_id = 'm' AND status = 'discarded' AND encoding = 'erased' AND payload IS NULL AND "
+        "headers IS NULL AND error_message IS NULL AND error_detail IS NULL AND reason_code = 'X'",
+        1);
+    assert_count("dead_letter_versions WHERE payload IS NULL AND actor = 'ann'", 1);
+    assert_count("outbox_cancelled WHERE payload IS NULL AND encoding = 'erased'",
+                 1); /* all of the message goes */
+    assert_count("dead_letters WHERE message_id = 'r' AND payload = 'secret'", 1);
+    assert_count("outbox_audit WHERE act = 'erase' AND message_id = 'm' AND reason = 'asked for'", 1);
+    assert_count("outbox_audit", 1);
+    struct hk_refs_done back = ON(admin_ops->restore_refs, admin, HK_IN_CANCELLED, 1);
+    assert_int_equal(back.did[0], HK_REF_ERASED);
+    admin_ops->close(admin);
+}
+
+/* ---- sealed texts ---- */
+
+static uint64_t uses_of(struct hk_admin *admin, unsigned home, const char *key)
+{
+    const struct hk_seal_uses *uses = NULL;
+    uint64_t n = 0;
+    assert_int_equal(admin_ops->seal_uses(admin, &uses, NULL), HK_OK);
+    for (size_t i = 0; i < uses->n; i++)
+        if (uses->items[i].home == home && hk_str_eq(uses->items[i].key_id, hk_str_of(key)))
+            n += uses->items[i].n;
+    return n;
+}
+
+static void a_text_is_exchanged_while_it_is_the_same(void **state)
+{
+    (void)state;
+    struct hk_admin *admin = admin_open();
+    const struct hk_seal_rows *rows = NULL;
+    bool changed = true;
+    insert_letter("open", "failed", "utf8", "as it is");
+    insert_letter("old", "failed", "sealed", "hk1.k1.0a0b0c0d.QUFB");
+    insert_letter("new", "failed", "sealed:base64", "hk1.k2.0a0b0c0d.QUFB");
+    struct hk_seal_page page = {.home = HK_SEAL_LETTERS, .after_id = INT64_MIN, .limit = 10, .bytes = 1};
+    assert_int_equal(admin_ops->seal_page(admin, &page, &rows, NULL), HK_OK);
+    assert_int_equal(rows->n, 1); /* one is more than a byte */
+    assert_int_equal(rows->items[0].id, 2);
+    assert_true(hk_str_eq(rows->items[0].a, hk_str_of("hk1.k1.0a0b0c0d.QUFB")));
+    page.bytes = 1000;
+    page.open = true;
+    assert_int_equal(admin_ops->seal_page(admin, &page, &rows, NULL), HK_OK);
+    assert_int_equal(rows->n, 3);
+    assert_int_equal(uses_of(admin, HK_SEAL_LETTERS, ""), 1);
+    assert_int_equal(uses_of(admin, HK_SEAL_LETTERS, "k1"), 1);
+    struct hk_seal_put put = {
+        .home = HK_SEAL_LETTERS, .id = 2, .old = hk_str_of("another"), .text = hk_str_of("hk1.k2.x")};
+    assert_int_equal(admin_ops->seal_put(admin, &put, &changed, NULL), HK_OK);
+    assert_false(changed);
+    put.old = hk_str_of("hk1.k1.0a0b0c0d.QUFB");
+    assert_int_equal(admin_ops->seal_put(admin, &put, &changed, NULL), HK_OK);
+    assert_true(changed);
+    put = (struct hk_seal_put){.home = HK_SEAL_LETTERS,
+                               .id = 1,
+                               .old = hk_str_of("as it is"),
+                               .text = hk_str_of("hk1.k2.y"),
+                               .encoding = hk_str_of("sealed")};
+    assert_int_equal(admin_ops->seal_put(admin, &put, &changed, NULL), HK_OK);
+    assert_true(changed);
+    assert_count("dead_letters WHERE encoding = 'sealed' AND payload LIKE 'hk1.k2.%'", 2);
+    assert_int_equal(uses_of(admin, HK_SEAL_LETTERS, "k1") + uses_of(admin, HK_SEAL_LETTERS, ""), 0);
+    assert_int_equal(uses_of(admin, HK_SEAL_LETTERS, "k2"), 3);
+    admin_ops->close(admin);
+}
+
+static enum hk_code key_of_sevens(void *arg, size_t i, unsigned char out[HK_KEY_BYTES], struct hk_err *err)
+{
+    (void)arg, (void)i, (void)err;
+    memset(out, 7, HK_KEY_BYTES);
+    return HK_OK;
+}
+
+static void what_leaves_outbox_is_sealed(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"k1"};
+    const struct hk_keyring_options options = {.store = "shop", .ids = ids, .n = 1, .fetch = key_of_sevens};
+    struct hk_keyring *keys = NULL;
+    struct hk_admin *admin = NULL;
+    assert_int_equal(hk_keyring_new(&options, &keys, NULL), HK_OK);
+    struct hk_store *store = suite_open(&(struct hk_store_options){.seal = keys});
+    assert_int_equal(
+        admin_ops->open(store_kind->url(), &(struct hk_store_options){.seal = keys}, &admin, NULL), HK_OK);
+    int64_t lane = suite_acquire(store);
+    insert_key("retry", "a", "");
+    insert_key("dead", "a", "");
+    insert_key("cancelled", "a", "");
+    store_kind->sql(
+        "INSERT INTO outbox (message_id, destination, event_type, encoding, payload) VALUES ('b', 'a', 'Made', 'base64', 'cA==')");
+    store_kind->sql("INSERT INTO outbox (message_id, destination, event_type) VALUES ('none', 'a', 'Made')");
+    fail_once(store, lane, 1);
+    fail_once(store, lane, 5);
+    int64_t claim = suite_claim(store, lane, HK_FROM_OUTBOX, 2);
+    struct hk_settle s = suite_settle(claim, HK_FROM_OUTBOX, 2, HK_SETTLE_DEAD);
+    suite_settle_one(store, lane, &s);
+    (void)ON(admin_ops->cancel_refs, admin, HK_IN_OUTBOX, 3, 4);
+    assert_count("outbox", 0);
+    assert_count(
+        "outbox_retry WHERE message_id = 'retry' AND encoding = 'sealed' AND payload LIKE 'hk1.k1.%'", 1);
+    assert_count("outbox_retry WHERE message_id = 'none' AND encoding = 'utf8' AND payload IS NULL", 1);
+    assert_count("dead_letters WHERE message_id = 'dead' AND encoding = 'sealed' AND payload LIKE 'hk1.k1.%'",
+                 1);
+    assert_count(
+        "outbox_cancelled WHERE message_id = 'cancelled' AND encoding = 'sealed' AND payload LIKE 'hk1.k1.%'",
+        1);
+    assert_count(
+        "outbox_cancelled WHERE message_id = 'b' AND encoding = 'sealed:base64' AND payload LIKE 'hk1.k1.%'",
+        1);
+    suite_close(store);
+    admin_ops->close(admin);
+    hk_keyring_free(keys);
+}
+
 size_t admin_bulk_tests(struct CMUnitTest *out, size_t room)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, suite_setup, suite_teardown)
@@ -615,6 +774,9 @@ size_t admin_bulk_tests(struct CMUnitTest *out, size_t room)
         TEST(cancelled_messages_are_listed_in_their_order),
         TEST(too_many_at_once_are_refused),
         TEST(every_failing_allocation_is_survived),
+        TEST(what_is_erased_leaves_its_record),
+        TEST(a_text_is_exchanged_while_it_is_the_same),
+        TEST(what_leaves_outbox_is_sealed),
     };
     assert_true(COUNT(tests) <= room);
     memcpy(out, tests, sizeof tests);

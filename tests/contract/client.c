@@ -91,6 +91,7 @@ static void on_done(void *arg, const struct hk_sink_result *r)
     out->body_len = r->facts.body.len;
     out->placed = r->facts.placed;
     out->sequence = r->facts.sequence;
+    out->partition = r->facts.partition;
     copy(out->code, sizeof out->code, r->facts.broker_code);
     copy(out->body, sizeof out->body, r->facts.body);
     copy(out->error, sizeof out->error, r->facts.error);

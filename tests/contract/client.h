@@ -20,6 +20,7 @@ struct outcome {
     size_t n_headers, body_len;
     char retry_after[64];
     bool placed;
+    int partition;
     int64_t sequence;
     char code[64];
     char body[4200], error[512], request_headers[8192], response_headers[16384], address[96];

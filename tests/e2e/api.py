@@ -6,8 +6,11 @@ rescue of exercise C; two operators at once. Speaks TAP.
 Usage: api.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
 import http.client
 import json
+import os
+import pathlib
 import re
 import socket
+import subprocess
 import sys
 import threading
 import urllib.parse
@@ -15,6 +18,7 @@ import urllib.parse
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from support import Answer, World, run_tests, until
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROLES = ["metrics", "viewer", "operator", "admin"]
 WHO = ("--actor", "setup", "--reason", "a test")
 JSON = {"Content-Type": "application/json"}
@@ -119,6 +123,22 @@ def each_role_may_do_what_the_table_says():
                     assert status not in (401, 405) and status < 500, (role, method, path, status, answer)
                     n += 1
         assert n > 150, n
+
+
+@test
+def the_reference_is_what_a_relay_describes():
+    """Run with HK_UPDATE_DOCS=1 in the environment to write it anew."""
+    page = ROOT / "docs/api-reference.md"
+    with Served(queues={}) as world:
+        world.token("admin", "admin")
+        world.serve()
+        described = world.api("admin").good("GET", "/openapi.json")
+    text = subprocess.run([ROOT / "tools/api-reference"], input=json.dumps(described), text=True, capture_output=True, check=True).stdout
+    n = sum(len(methods) for methods in described["paths"].values())
+    assert text.count("\n### `") == n > 60, n
+    if os.environ.get("HK_UPDATE_DOCS"):
+        page.write_text(text, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == text, "docs/api-reference.md is stale: run this test with HK_UPDATE_DOCS=1 in the environment"
 
 
 @test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Google's clients of Cloud Tasks, fetched once into the build folder: for all programs, stores and later runs. A client that cannot be had skips
+"""Google's clients of Cloud Tasks, and an OAuth 2.0 server, fetched once into the build folder: for all programs, stores and later runs. A client that cannot be had skips
 its tests, with the reason."""
 import fcntl
 import hashlib
@@ -15,6 +15,7 @@ from support import Skip
 HERE = pathlib.Path(__file__).resolve().parent
 MOST_SECONDS = 400  # to fetch or build one: far more than it takes, so that a test ends
 PYTHON = ("google-cloud-tasks==2.19.3", "requests>=2.28")
+AUTHLIB = ("Authlib==1.3.1", "Flask==3.0.3", "Werkzeug==3.0.4", "cryptography==43.0.1")
 WHY_NOT = {}
 
 
@@ -72,6 +73,16 @@ def python():
                         "--only-binary", ":all:", "--disable-pip-version-check", *PYTHON))
     wanted = " ".join([*PYTHON, sys.version, sys.executable]).encode()
     return folder_of("tasks-python", wanted, make) / "bin/python"
+
+
+def authlib():
+    """An interpreter that can import authlib and flask."""
+    def make(folder):
+        return (step("there is no venv", sys.executable, "-m", "venv", str(folder))
+                or step("pip cannot fetch Authlib", str(folder / "bin/python"), "-m", "pip", "install", "-q", "--no-compile",
+                        "--only-binary", ":all:", "--disable-pip-version-check", *AUTHLIB))
+    wanted = " ".join([*AUTHLIB, sys.version, sys.executable]).encode()
+    return folder_of("authlib", wanted, make) / "bin/python"
 
 
 def go():

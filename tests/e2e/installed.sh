@@ -93,12 +93,23 @@ service_and_completions()
         "$prefix/bin/hikyaku" config check "$prefix/share/doc/hikyaku/examples/hikyaku.yaml"
 }
 
+# It is asked of a broker that is not there, and says so itself.
+kafka_module()
+{
+    [ -e "$prefix/lib/hikyaku/sink-kafka.so" ] || { echo "built without librdkafka"; return 0; }
+    ! ldd "$prefix/bin/hikyaku" | grep rdkafka || return
+    echo 'destinations: { o: { kafka: { brokers: "127.0.0.1:1", topic: t }, allow: [127.0.0.0/8] } }' >"$work/kafka.yaml"
+    "$prefix/bin/hikyaku" --config "$work/kafka.yaml" doctor >"$work/doctor"
+    cat "$work/doctor"
+    grep "'o': _TRANSPORT: .*refused" "$work/doctor"
+}
+
 only_our_symbols()
 {
     ! nm -D --defined-only --format=just-symbols "$prefix/lib/libhikyaku.so" | grep -v '^hk_'
 }
 
-echo 1..7
+echo 1..8
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 check "installs" install_hikyaku
 check "a C program compiles with pkg-config's flags" compile
@@ -109,3 +120,4 @@ check "the library shows only hk_ symbols" only_our_symbols
 check "hk_execute waits as policy plan says, until a flaky function succeeds" all_same_waits
 check "the program runs from where it was installed" "$prefix/bin/hikyaku" --version
 check "service, completions and examples come along" service_and_completions
+check "the module for Kafka is loaded from where it was installed, and the program needs no librdkafka" kafka_module

@@ -130,6 +130,9 @@ def what_lay_open_is_sealed_and_a_missing_key_is_told():
         w.write_config()
         relay.signal(signal.SIGHUP)
         relay.says("msg=reloaded")
+        for words in (("dead", "edit", "bad-1", "--payload", "{}"), ("dead", "fix", "--filter", "reason:HTTP_422", "--jq", ".a = 1", "--yes")):
+            code, text = w.try_hikyaku(*words, *WHY)  # nothing is written open any more
+            assert "not sealed yet" in text, (code, text)
         assert w.ended(w.rotate())["status"] == "done"
         assert w.uses().get(None, 0) == 0, w.uses()
         w.all_open()

@@ -5,11 +5,14 @@ behind aliases. The network is one in which every address there is leads to our 
 really connected to: it must be one that the policy allows, for each way that a request can travel. Speaks TAP.
 
 Usage: rebind.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
+import contextlib
 import random
+import shutil
 import signal
 import sys
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
+import egress
 import nowhere
 from nowhere import A, AAAA
 from support import Answer, QUICK, World, run_tests, until
@@ -28,6 +31,10 @@ SPECIAL = {
            "fe80::1", "fe80::5efe:7f00:1", "fec0::1", "ff02::1", "4000::1"],
 }
 WAYS = ("own", "libcurl", "tls")  # a dot at the end of a name is left to libcurl, and so is TLS
+if shutil.which("tinyproxy"):
+    WAYS += ("proxy",)
+else:
+    print("# tinyproxy is not installed (Debian: tinyproxy-bin): nothing goes by a proxy")
 TESTS = []
 
 
@@ -41,6 +48,9 @@ class Net(World):
 
     def __init__(self, names, **more):
         """`names`: {name: entry of the zone}; a destination for each, by each way."""
+        self.stack = contextlib.ExitStack()
+        if "proxy" in WAYS:  # where a name leads to is the relay's to find out, not the proxy's
+            more["proxies"] = {"tiny": egress.entry(egress.Tinyproxy(self.stack).start().port)}
         super().__init__(destinations=(), init=False, **more)
         SERVER.zone = {f"{name}.example.test": entry for name, entry in names.items()}
         SERVER.asked.clear()
@@ -48,17 +58,27 @@ class Net(World):
         self.configure()
         self.hikyaku("init")
 
+    def __exit__(self, *how):
+        try:
+            super().__exit__(*how)
+        finally:
+            self.stack.close()
+
+    def daemon(self, name="relay", env=None, **more):
+        return super().daemon(name, env={**egress.ENV, **(env or {})}, **more)
+
     def configure(self, **more):
         """Each time with another header, so that a reload makes every destination anew."""
         r, self.round = self.receiver, self.round + 1
         where = {"own": f"http://%s.example.test:{r.plain_port}", "libcurl": f"http://%s.example.test.:{r.plain_port}",
-                 "tls": f"https://%s.example.test:{r.tls_port}"}
+                 "tls": f"https://%s.example.test:{r.tls_port}", "proxy": f"http://%s.example.test:{r.plain_port}"}
         for name in self.names:
-            for way, url in where.items():
+            for way, url in ((way, where[way]) for way in WAYS):
                 http = {"url": f"{url % name}/{way}-{name}", "headers": {"X-Round": str(self.round)}}
                 if way == "tls":
                     http["ca_file"] = r.cert
-                self.config["destinations"][f"{way}-{name}"] = {"http": http, **more}
+                by = {"proxy": "tiny"} if way == "proxy" else {}
+                self.config["destinations"][f"{way}-{name}"] = {"http": http, **by, **more}
         self.write_config()
 
     def go(self, tag):

@@ -125,6 +125,8 @@ def what_the_relay_writes_is_sealed():
         words = json.dumps([a["response_body"] for a in shown["attempts_made"]])
         assert "no: " in words and CANARY in words, shown["attempts_made"]  # the receiver's words, too
         assert CANARY + "-bytes" in w.hikyaku("dead", "show", "bytes", "--reveal", *WHY)
+        assert CANARY + "-later" in w.hikyaku("messages", "show", "later", "--payload", "--reveal", *WHY)
+        assert w.sql("SELECT reason FROM outbox_audit WHERE act = 'reveal' AND message_id = 'later'") == [("a test",)]
         assert w.sql("SELECT encoding FROM dead_letters WHERE message_id = 'bytes'") == [("sealed:base64",)]
         until(lambda: w.receiver.arrived(destination="slack"), "an alert")
         relay.stop()

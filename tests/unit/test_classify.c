@@ -91,6 +91,8 @@ static void test_every_fault(void **state)
         {HK_FAULT_PROXY, HK_CLASS_TRANSIENT, "PROXY_UNAVAILABLE"},
         {HK_FAULT_PROXY_AUTH, HK_CLASS_TRANSIENT, "PROXY_AUTH_FAILED"},
         {HK_FAULT_PROXY_REFUSED, HK_CLASS_UNKNOWN, "PROXY_REFUSED"},
+        {HK_FAULT_TOKEN, HK_CLASS_TRANSIENT, "TOKEN_UNAVAILABLE"},
+        {HK_FAULT_TOKEN_REFUSED, HK_CLASS_AUTH, "AUTH_FAILED"},
         {HK_NFAULTS, HK_CLASS_UNKNOWN, "UNKNOWN"}, /* out of range */
     };
     struct hk_policy *p = policy_of("standard");

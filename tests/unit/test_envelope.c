@@ -6,9 +6,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "check.h"
+#include "core/encoding.h"
 #include "failing.h"
 #include "payload/codec.h"
 #include "payload/envelope.h"
+#include "payload/words.h"
 
 /* ---- keys of a test ---- */
 
@@ -384,6 +386,71 @@ static void only_who_has_keys_opens(void **state)
     hk_keyring_free(keys);
 }
 
+static void a_relay_seals_the_text_that_is_stored(void **state)
+{
+    (void)state;
+    struct vault v = shop();
+    struct hk_keyring *keys = ring_of(&v);
+    struct hk_codec_of of = {.keys = keys, .encoding = hk_str_of("sealed"), .message_id = hk_str_of("m")};
+    struct hk_pool mem = {.blocks = NULL};
+    struct hk_str sealed, plain;
+    struct hk_err err;
+    assert_true(hk_encoding_is_known(hk_str_of("sealed:base64")) &&
+                hk_encoding_is_known(hk_str_of("Sealed")));
+    assert_true(hk_encoding_is_sealed(hk_str_of("sealed:gzip")) &&
+                !hk_encoding_is_known(hk_str_of("sealed:gzip")));
+    assert_false(hk_encoding_is_sealed(hk_str_of("sealedly")) || hk_encoding_is_sealed(hk_str_of("seal")));
+    assert_int_equal(hk_codec_seal(&of, hk_str_of("eA=="), &mem, &sealed, &err), HK_OK);
+    of.encoding = hk_str_of("sealed:base64");
+    assert_int_equal(hk_codec_open(&of, sealed, &mem, &plain, &err), HK_OK);
+    assert_true(hk_str_eq(plain, hk_str_of("x")));
+    assert_int_equal(hk_codec_seal(&of, hk_str_of("xy"), &mem, &sealed, &err), HK_OK);
+    assert_int_equal(hk_codec_open(&of, sealed, &mem, &plain, &err), HK_OK);
+    assert_true(hk_str_eq(plain, hk_str_of("xy")));
+    of.encoding = hk_str_of("sealed"); /* the text itself */
+    assert_int_equal(hk_codec_open(&of, sealed, &mem, &plain, &err), HK_OK);
+    assert_true(hk_str_eq(plain, hk_str_of("eHk=")));
+    hk_pool_fini(&mem);
+    hk_keyring_free(keys);
+}
+
+#define NEW_ID "m~01a1f3e6-ba69-712b-9981-953189b34079"
+
+static void words_are_shown_to_who_has_keys(void **state)
+{
+    (void)state;
+    struct vault v = shop();
+    struct hk_keyring *keys = ring_of(&v);
+    struct hk_pool mem = {.blocks = NULL};
+    char detail[2000];
+    struct hk_str none = {"", 0},
+                  body = hk_words_seal(keys, hk_str_of(NEW_ID), hk_str_of("no: \"card\""), &mem);
+    struct hk_str headers = hk_words_seal(keys, hk_str_of("m"), hk_str_of("{\"X\":\"card\"}"), &mem);
+    assert_true(body.len > 0 && headers.len > 0);
+    assert_int_equal(hk_words_seal(keys, hk_str_of("m"), none, &mem).len, 0);
+    assert_int_equal(hk_words_seal(NULL, hk_str_of("m"), body, &mem).len, 0); /* rather nothing than open */
+    assert_true(hk_str_eq(hk_words_show(keys, hk_str_of("m"), body, &mem), hk_str_of("no: \"card\"")));
+    assert_true(hk_str_eq(hk_words_show(NULL, hk_str_of("m"), body, &mem), hk_str_of("(sealed)")));
+    struct hk_str elsewhere = hk_words_show(keys, hk_str_of("another"), body, &mem);
+    assert_false(hk_str_eq(elsewhere, hk_str_of("no: \"card\"")));
+    (void)snprintf(detail, sizeof detail,
+                   "{\"status\":422,\"response_headers\":\"%.*s\",\"response_body\":\"%.*s\"}",
+                   (int)headers.len, headers.ptr, (int)body.len, body.ptr);
+    assert_true(hk_str_eq(
+        hk_words_show(keys, hk_str_of("m"), hk_str_of(detail), &mem),
+        hk_str_of(
+            "{\"status\":422,\"response_headers\":{\"X\":\"card\"},\"response_body\":\"no: \\\"card\\\"\"}")));
+    assert_true(hk_str_eq(
+        hk_words_show(NULL, hk_str_of("m"), hk_str_of(detail), &mem),
+        hk_str_of("{\"status\":422,\"response_headers\":\"(sealed)\",\"response_body\":\"(sealed)\"}")));
+    static const char *const open[] = {"", "{\"a\":1}", "hk1.", "{\"a\":\"hk1.x", "plain"};
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+        assert_true(
+            hk_str_eq(hk_words_show(keys, hk_str_of("m"), hk_str_of(open[i]), &mem), hk_str_of(open[i])));
+    hk_pool_fini(&mem);
+    hk_keyring_free(keys);
+}
+
 /* ---- memory ---- */
 
 static enum hk_code seal_and_open(void)
@@ -431,6 +498,8 @@ int main(void)
         cmocka_unit_test(keyrings_that_cannot_be),
         cmocka_unit_test(a_message_without_an_id_is_not_sealed),
         cmocka_unit_test(only_who_has_keys_opens),
+        cmocka_unit_test(a_relay_seals_the_text_that_is_stored),
+        cmocka_unit_test(words_are_shown_to_who_has_keys),
         cmocka_unit_test(without_memory_it_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,39 @@ static void any_body_agrees_with_the_one_shot_function(void **state)
     hk_signer_free(signer);
 }
 
+/* The first key of RFC 8032, 7.1, as a seed and with its public key; the signature is by Python's cryptography. */
+static void ed25519_signs_as_others_do(void **state)
+{
+    (void)state;
+    const char *secrets[] = {
+        "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=",
+        "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2DXWpgBgrEKt9VL/tPJZAc6DuFy89qmIyWvAhpo9wdRGg=="};
+    const char *broken[] = {
+        "whsk_", "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2CdYbGd7/1aYLqESvSS7CzEREnFaXsyaRlwO6wDHK5/YA=="};
+    struct hk_signer *signer = NULL;
+    struct hk_buf out;
+    hk_buf_init(&out, 1024);
+    assert_int_equal(hk_signer_new(secrets, COUNT(secrets), &signer, NULL), HK_OK);
+    assert_int_equal(hk_signer_sign(signer, hk_str_of("msg_p5jXN8AQM9LWM0D4loKWxJek"), 1614265330,
+                                    hk_str_of("{\"test\": 2432232314}"), &out),
+                     HK_OK);
+    assert_string_equal(
+        hk_buf_cstr(&out),
+        "v1a,fldxM4gAKugP6nnt1hdz3sgGfZ6d99nzrMFnZOELIxbzEHoVmAb2ADpkJK7zgPePmPsle0zV9jSeGlHFG2NVAw== "
+        "v1a,fldxM4gAKugP6nnt1hdz3sgGfZ6d99nzrMFnZOELIxbzEHoVmAb2ADpkJK7zgPePmPsle0zV9jSeGlHFG2NVAw==");
+    hk_signer_free(signer);
+    hk_buf_fini(&out);
+    for (size_t i = 0; i < COUNT(broken); i++) {
+        struct hk_err err = {.code = HK_OK};
+        signer = NULL;
+        assert_int_equal(hk_signer_new(&broken[i], 1, &signer, &err), HK_INVALID);
+        assert_null(signer);
+        assert_int_equal(hk_secret_check(hk_str_of(broken[i]), NULL), HK_INVALID);
+    }
+    assert_int_equal(hk_secret_check(hk_str_of(secrets[1]), NULL), HK_OK);
+}
+
 static void the_number_of_secrets_is_bounded(void **state)
 {
     (void)state;
@@ -176,6 +209,7 @@ int main(void)
         cmocka_unit_test(secrets_are_read_strictly),
         cmocka_unit_test(the_published_example_comes_out),
         cmocka_unit_test(any_body_agrees_with_the_one_shot_function),
+        cmocka_unit_test(ed25519_signs_as_others_do),
         cmocka_unit_test(the_number_of_secrets_is_bounded),
         cmocka_unit_test(out_of_memory_is_told_and_leaks_nothing),
     };

@@ -63,7 +63,7 @@ function Attention({ list }) {
 
 function Figure({ name, of, text, sub, href, alarm }) {
   const value = text ?? html`<${Count} of=${of} />`;
-  return html`<div class=${'figure' + (alarm ? ' alarm' : '')}><dt>${name}</dt><dd>${href ? html`<a href=${href}>${value}</a>` : value}<small>${sub || ''}</small></dd></div>`;
+  return html`<div class=${'figure' + (alarm ? ' alarm' : '')}><dt>${name}</dt><dd class=${text && text.length > 6 ? 'long' : ''}>${href ? html`<a href=${href}>${value}</a>` : value}<small>${sub || ''}</small></dd></div>`;
 }
 
 function Figures({ status: s }) {
@@ -112,23 +112,16 @@ function Four({ c, newest, live }) {
     <section class="card"><h2>${t('chart.dead')}</h2><${Chart} title=${t('chart.dead')} times=${c.times} series=${[...(c.died ? [line(t('chart.died'), '--two', c.died, fill)] : []), line(t('chart.open'), '--three', c.open, dash)]} /></section></div>`;
 }
 
-function Live({ newest }) {
-  return html`<p class="hint">${t('chart.live_words')}</p><${Four} c=${ofRecent(useShared(recent))} newest=${newest} live />`;
-}
+const isQuiet = (c) => ![c.ok, c.failed, c.waiting].some((values) => values.some((v) => v > 0));
 
-function Hours({ span, newest, chosen }) {
-  const { data, problem } = useLive((signal) => get('/figures', { for: SPANS[span][0], step: SPANS[span][1] }, signal), [span], [], MINUTE_MS);
-  if (problem && !data) return html`<${Trouble} problem=${problem} />`;
-  const charts = data && ofFigures(data), none = charts && ![charts.ok, charts.failed, charts.waiting].some((values) => values.some((v) => v > 0));
-  if (none && !chosen) return html`<${Live} newest=${newest} />`; // nothing that ended in the last hour: what happens now is of more use
-  return charts ? html`<${Four} c=${charts} newest=${newest} />` : html`<${Loading} />`;
-}
-
+// Where the usual hour has nothing to show, what happens now is of more use.
 function Charts({ span, chosen }) {
-  const points = useShared(recent), newest = points[points.length - 1];
-  return html`<div class="spread"><h2>${t(span === 'live' ? 'chart.heading_live' : 'chart.heading')}</h2><div class="acts" role="group" aria-label=${t('chart.span')}>${Object.keys(SPANS).map((name) => html`
-      <button type="button" class=${span === name ? 'main' : ''} aria-pressed=${span === name ? 'true' : 'false'} onClick=${() => go([], { span: name })}>${t('span.' + name)}</button>`)}</div></div>
-    ${span === 'live' ? html`<${Live} newest=${newest} />` : html`<${Hours} span=${span} newest=${newest} chosen=${chosen} key=${span} />`}`;
+  const [length, step] = SPANS[span] || SPANS[USUAL], points = useShared(recent), newest = points[points.length - 1];
+  const { data, problem } = useLive((signal) => get('/figures', { for: length, step }, signal), [], [], MINUTE_MS);
+  const figures = data && ofFigures(data), live = span === 'live' || (!chosen && !!figures && isQuiet(figures)), shown = live ? 'live' : span;
+  return html`<div class="spread"><h2>${t(live ? 'chart.heading_live' : 'chart.heading')}</h2><div class="acts" role="group" aria-label=${t('chart.span')}>${Object.keys(SPANS).map((name) => html`
+      <button type="button" class=${shown === name ? 'main' : ''} aria-pressed=${shown === name ? 'true' : 'false'} onClick=${() => go([], { span: name })}>${t('span.' + name)}</button>`)}</div></div>
+    ${live ? html`<p class="hint">${t('chart.live_words')}</p><${Four} c=${ofRecent(points)} newest=${newest} live />` : figures ? html`<${Four} c=${figures} newest=${newest} />` : problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`}`;
 }
 
 // ---- the screen ----
@@ -163,6 +156,6 @@ export function Overview({ query }) {
     <${Trouble} problem=${problem} />
     <${Attention} list=${attention(data)} />
     <${Figures} status=${data.status} />
-    <${Charts} span=${span} chosen=${query.has('span')} />
+    <${Charts} key=${span} span=${span} chosen=${query.has('span')} />
     <div class="card-gap"></div><${Hosts} status=${data.status} />`;
 }

@@ -152,7 +152,9 @@ static void write_rest(struct show *s)
 
 static void write_attempt(struct show *s, const struct hk_tried *a)
 {
-    char at[HK_TIME_TEXT_MAX], took[HK_SHOW_NUMBER], status[24] = "no answer";
+    char at[HK_TIME_TEXT_MAX], took[HK_SHOW_NUMBER], status[24];
+    bool said = a->response_body.len > 0; /* by a broker, which has no status */
+    (void)snprintf(status, sizeof status, "%s", said ? "failed" : "no answer");
     (void)hk_format_rfc3339(a->started_ms, at);
     if (a->status > 0)
         (void)snprintf(status, sizeof status, "HTTP %d", a->status);

@@ -58,8 +58,7 @@ static enum hk_fault fault_of(const struct hk_http_transfer *t, CURLcode code)
     if (t->requests > 1)
         return HK_FAULT_RESET;
     bool answering = t->requests > 0;
-    if (t->self->from_message && !answering &&
-        (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL))
+    if (t->self->varies && !answering && (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL))
         return HK_FAULT_INVALID_PAYLOAD; /* the message's own URL */
     if (answering &&
         (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_OUT_OF_MEMORY || code == CURLE_WRITE_ERROR))

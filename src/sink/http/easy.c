@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One libcurl easy handle for each delivery in flight: how it is set up, and what libcurl asks us on the way. */
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -58,6 +59,12 @@ static int on_resolve(void *state, void *reserved, void *arg)
     return 0;
 }
 
+static curl_socket_t open_allowed(struct hk_curl_transfer *c, const struct curl_sockaddr *address)
+{
+    c->t.tried = true;
+    return hk_http_loop_open(&sink_of(c)->http, address);
+}
+
 static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)purpose;
@@ -69,12 +76,13 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
     if (!c->t.connect_ms)
         c->t.connect_ms = hk_loop_now_ms(c->t.self->loop);
     bool inet = hk_address_of(&address->addr, address->addrlen, &at);
+    if (c->t.self->socket && address->family == AF_UNIX) /* named by the relay's own file */
+        return open_allowed(c, address);
     if (!inet || (!c->proxied && !hk_http_allowed(c->t.self, &at.ip))) { /* a proxy's is not the target's */
         block(&c->t, inet ? &at.ip : NULL);
         return CURL_SOCKET_BAD;
     }
-    c->t.tried = true;
-    return hk_http_loop_open(&sink_of(c)->http, address);
+    return open_allowed(c, address);
 }
 
 /* Bounded, in case that every connection is. */
@@ -98,7 +106,7 @@ static int before_request(void *arg, char *remote_ip, char *local_ip, int remote
     struct hk_ip ip;
     hk_curl_resolved(c);
     bool inet = hk_ip_parse(hk_str_of(remote_ip), &ip);
-    if (!inet || (!c->proxied && !hk_http_allowed(t->self, &ip))) {
+    if (!t->self->socket && (!inet || (!c->proxied && !hk_http_allowed(t->self, &ip)))) {
         t->tried = false;
         block(t, inet ? &ip : NULL);
         return CURL_PREREQFUNC_ABORT;
@@ -111,7 +119,10 @@ static int before_request(void *arg, char *remote_ip, char *local_ip, int remote
         return CURL_PREREQFUNC_ABORT;
     t->requests = 1;
     c->local_port = local_port;
-    hk_http_note_address(t, &ip, remote_port);
+    if (t->self->socket)
+        (void)snprintf(t->address, sizeof t->address, "unix socket");
+    else
+        hk_http_note_address(t, &ip, remote_port);
     t->request_ms = t->window_ms = hk_loop_now_ms(t->self->loop);
     return CURL_PREREQFUNC_OK;
 }
@@ -190,12 +201,18 @@ static bool set_files(CURL *easy, const struct hk_http_sink *self)
         ok = ok && curl_easy_setopt(easy, CURLOPT_SSLCERT, self->cert_file) == CURLE_OK;
     if (self->key_file)
         ok = ok && curl_easy_setopt(easy, CURLOPT_SSLKEY, self->key_file) == CURLE_OK;
+    if (self->cert_file) /* a session that is taken up again has the old certificate's rights */
+        curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+    if (self->pins)
+        ok = ok && curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, self->pins) == CURLE_OK;
+    if (self->socket)
+        ok = ok && curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, self->socket) == CURLE_OK;
     return ok;
 }
 
 static bool set_strings(CURL *easy, const struct hk_http_sink *self)
 {
-    return (!self->url || curl_easy_setopt(easy, CURLOPT_URL, self->url) == CURLE_OK) &&
+    return (!self->url || self->varies || curl_easy_setopt(easy, CURLOPT_URL, self->url) == CURLE_OK) &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            hk_through_set(easy, self->proxy, false) && curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
            (!strcmp(self->method, "POST") ||
@@ -218,6 +235,7 @@ static void set_rules(CURL *easy, const struct hk_http_sink *self)
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* else removing a handle waits for its resolver thread */
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, self->base.url_template ? 1L : 0L);
     curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
@@ -304,5 +322,5 @@ bool hk_curl_easy_load(struct hk_curl_transfer *c)
     curl_easy_setopt(c->easy, CURLOPT_POSTFIELDS, payload.len ? payload.ptr : "");
     if (c->t.self->proxy && !hk_through_set(c->easy, c->t.self->proxy, c->proxied))
         return false;
-    return !c->t.self->from_message || set_target(c);
+    return !c->t.self->varies || set_target(c);
 }

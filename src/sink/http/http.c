@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/url.h"
-#include "sink/http/impl.h"
+#include "sink/http/oauth.h"
 
 /* ---- lists ---- */
 
@@ -151,7 +151,8 @@ void hk_http_end(struct hk_http_transfer *t)
 {
     settle(t);
     t->self->wire->leave(t);
-    hk_http_move(t, &t->self->ended);
+    if (!hk_oauth_again(t))
+        hk_http_move(t, &t->self->ended);
     dispatch_soon(t->self);
 }
 
@@ -169,6 +170,8 @@ void hk_http_transfer_init(struct hk_http_transfer *t, struct hk_http_sink *self
     t->self = self;
     hk_request_init(&t->request);
     hk_response_init(&t->response);
+    if (self->base.bare)
+        hk_response_keep(&t->response, HK_HTTP_READ_MAX);
 }
 
 void hk_http_transfer_fini(struct hk_http_transfer *t)
@@ -184,6 +187,7 @@ static void recycle(struct hk_http_sink *self, struct hk_http_transfer *t)
         return;
     }
     hk_response_reset(&t->response);
+    hk_request_shrink(&t->request);
     hk_http_move(t, &self->spare);
     self->n_spare++;
 }
@@ -225,7 +229,7 @@ static void hide_secrets(struct hk_http_transfer *t)
 
 const char *hk_http_url(const struct hk_http_transfer *t)
 {
-    return t->self->from_message ? hk_buf_cstr(&t->request.url) : t->self->url;
+    return t->self->varies ? hk_buf_cstr(&t->request.url) : t->self->url;
 }
 
 const char *hk_http_method(const struct hk_http_transfer *t)
@@ -259,6 +263,8 @@ static void report(struct hk_http_sink *self, struct hk_http_transfer *t)
     hide_secrets(t);
     if (self->hides_url)
         hide_url(t);
+    if (self->hide)
+        hk_response_hide(&t->response, hk_str_of(self->hide));
     struct report report = {
         .result = {.facts = {.fault = t->fault,
                              .status = t->status,
@@ -295,6 +301,7 @@ void hk_http_enter(struct hk_http_sink *self)
 
 void hk_http_leave(struct hk_http_sink *self)
 {
+    hk_oauth_next(self);
     self->wire->next(self);
     dispatch(self);
     if (self->ended.first)
@@ -399,7 +406,9 @@ static void look(struct hk_http_transfer *t, uint64_t now_ms)
         t->look_ms = next_ms > now_ms ? next_ms : now_ms + 1;
         return;
     }
-    if (is_blocked(t)) {
+    if (t->in == &t->self->unauthorized) {
+        hk_http_fail(t, HK_FAULT_TOKEN, "the token endpoint did not answer in time");
+    } else if (is_blocked(t)) {
         t->fault = HK_FAULT_BLOCKED; /* its text is there already */
         hk_http_end(t);
     } else {
@@ -429,6 +438,8 @@ void hk_http_on_clock(void *arg)
     uint64_t live_ms = look_at_all(&self->live, now_ms);
     uint64_t waiting_ms = look_at_all(&self->waiting, now_ms);
     uint64_t next_ms = live_ms < waiting_ms ? live_ms : waiting_ms;
+    uint64_t unauthorized_ms = look_at_all(&self->unauthorized, now_ms);
+    next_ms = unauthorized_ms < next_ms ? unauthorized_ms : next_ms;
     if (next_ms != UINT64_MAX)
         set_clock(self, next_ms, now_ms);
     hk_http_leave(self);
@@ -446,13 +457,8 @@ static struct hk_http_transfer *take_spare(struct hk_http_sink *self)
     return t;
 }
 
-static void start(struct hk_http_transfer *t, const struct hk_delivery *delivery)
+static void unsent(struct hk_http_transfer *t)
 {
-    uint64_t timeout_ms = delivery->timeout_ms;
-    t->done = delivery->done;
-    t->arg = delivery->arg;
-    t->start_ms = hk_loop_now_ms(t->self->loop);
-    t->deadline_ms = timeout_ms < UINT64_MAX - t->start_ms ? t->start_ms + timeout_ms : UINT64_MAX;
     t->connect_ms = t->blocked_ms = t->request_ms = t->window_ms = t->window_bytes = 0;
     t->requests = 0;
     t->blocked = t->tried = t->excused = false;
@@ -462,6 +468,16 @@ static void start(struct hk_http_transfer *t, const struct hk_delivery *delivery
     t->possibly_delivered = false;
     t->duration_ms = 0;
     t->address[0] = t->error[0] = '\0';
+}
+
+static void start(struct hk_http_transfer *t, const struct hk_delivery *delivery)
+{
+    uint64_t timeout_ms = delivery->timeout_ms;
+    t->done = delivery->done;
+    t->arg = delivery->arg;
+    t->start_ms = hk_loop_now_ms(t->self->loop);
+    t->deadline_ms = timeout_ms < UINT64_MAX - t->start_ms ? t->start_ms + timeout_ms : UINT64_MAX;
+    unsent(t);
 }
 
 /* A message that cannot be sent is not the caller's error: it is told like any other outcome, later. */
@@ -480,6 +496,13 @@ static void arm(struct hk_http_transfer *t)
     uint64_t at_ms = sooner(t->deadline_ms, t->start_ms, self->connect_timeout_ms);
     at_ms = sooner(at_ms, t->start_ms, self->first_byte_timeout_ms);
     hk_http_look_at(t, sooner(at_ms, t->start_ms, self->low_speed_ms));
+}
+
+void hk_http_rewind(struct hk_http_transfer *t)
+{
+    hk_response_reset(&t->response);
+    unsent(t);
+    hk_http_look_at(t, hk_loop_round_ms(t->self->loop) + 1);
 }
 
 static enum hk_code http_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err)
@@ -501,10 +524,13 @@ static enum hk_code http_send(struct hk_sink *sink, const struct hk_delivery *de
         refuse(t, why.message);
         return HK_OK;
     }
-    t->payload = msg->payload;
+    t->payload = t->request.body;
     t->response.read_max = HK_HTTP_READ_MAX + 2 * (uint64_t)msg->payload.len;
     arm(t);
-    self->wire->begin(t);
+    if (self->oauth)
+        hk_oauth_begin(t);
+    else
+        self->wire->begin(t);
     return HK_OK;
 }
 
@@ -517,18 +543,33 @@ static void abort_all(struct hk_http_list *list)
 static void http_abort(struct hk_sink *sink)
 {
     struct hk_http_sink *self = (struct hk_http_sink *)sink;
-    abort_all(&self->waiting); /* first: none of them gets a turn by the others' end */
+    abort_all(&self->unauthorized); /* first: none of them gets a turn by the others' end */
+    abort_all(&self->waiting);
     abort_all(&self->live);
 }
 
 static void http_close(struct hk_sink *sink)
 {
     struct hk_http_sink *self = (struct hk_http_sink *)sink;
-    assert(!self->live.first && !self->waiting.first && !self->ended.first);
+    assert(!self->live.first && !self->waiting.first && !self->unauthorized.first && !self->ended.first);
     if (self->depth)
         self->closed = true;
     else
         self->wire->destroy(self);
+}
+
+void hk_http_discard(struct hk_sink *sink)
+{
+    struct hk_http_sink *self = (struct hk_http_sink *)sink;
+    if (!self)
+        return;
+    http_abort(sink);
+    while (self->ended.first) {
+        struct hk_http_transfer *t = self->ended.first;
+        unlink_from(&self->ended, t);
+        recycle(self, t);
+    }
+    http_close(sink);
 }
 
 const struct hk_sink_ops hk_http_ops = {

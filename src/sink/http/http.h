@@ -18,6 +18,7 @@
 
 /* Of an answer's body; then its status decides. Twice the payload is added to it: who echoes what it reads must not be cut off. */
 #define HK_HTTP_READ_MAX         ((size_t)64 * 1024)
+#define HK_HTTP_GZIP_MIN         ((size_t)1024)     /* of a body, to be worth compressing */
 #define HK_HTTP_KEEP_MAX         ((size_t)4 * 1024) /* of an answer's body, for facts.body */
 #define HK_HTTP_HEAD_MAX         ((size_t)64 * 1024) /* of an answer's header lines, informational ones included */
 #define HK_HTTP_HEAD_LINES_MAX   512
@@ -31,10 +32,19 @@ struct hk_http_header {
     bool secret; /* shown as "***" in hk_sink_result.request_headers; Authorization and the like always are */
 };
 
+/* Access tokens by client credentials. */
+struct hk_http_oauth {
+    const char *token_url; /* as `url` */
+    const char *client_id, *client_secret;
+    const char *scope, *audience; /* NULL: not sent */
+    bool in_body;                 /* id and secret; else in the Authorization header */
+};
+
 /* All is copied. 0 and NULL: the default in brackets. */
 struct hk_http_options {
-    const char *name;   /* the destination's, for messages ["http"] */
-    const char *url;    /* http:// or https://, no user, no fragment; NULL with from_message */
+    const char *name; /* the destination's, for messages ["http"] */
+    const char *
+        url; /* http:// or https://, no user, no fragment; fields of the message may stand in it (body.h); NULL with from_message */
     const char *method; /* POST, PUT or PATCH [POST] */
     /* Each message names its URL, and may name its method (payload/target.h); `method` is for those that do not. Always by libcurl. */
     bool from_message;
@@ -42,12 +52,20 @@ struct hk_http_options {
         *queue; /* requests as Google's Cloud Tasks makes them, of this queue; NULL: as Standard Webhooks */
     const struct hk_http_header *headers;
     size_t n_headers;
-    const char *const *secrets; /* "whsec_…"; one signature for each */
+    const char *const *secrets; /* "whsec_…" or "whsk_…"; one signature for each */
     size_t n_secrets;
     const char *basic_user, *basic_password; /* both or none */
     const char *bearer;
+    const struct hk_http_oauth *oauth; /* NULL: none */
+    bool bare; /* requests say nothing of the message but its payload, and 64 KiB of answers are kept */
+    const char *hide; /* a secret that answers must not show */
     const char *ca_file, *cert_file, *key_file;
-    bool cloudevents;               /* 1.0, binary mode */
+    bool cloudevents;        /* 1.0, binary mode … */
+    bool structured;         /* … or structured */
+    bool gzip;               /* bodies of HK_HTTP_GZIP_MIN and more, where it makes them smaller */
+    const char *const *pins; /* "sha256//…": the server's public key must be one of these, too */
+    size_t n_pins;
+    const char *socket;             /* of the file system, in place of the URL's host; NULL: none */
     const char *cloudevents_source; /* [/hikyaku] */
     const struct hk_cidr *allow;    /* though not of the public internet */
     size_t n_allow;
@@ -71,7 +89,8 @@ struct hk_http_options {
  *   2xx counts when the whole request was handed to the system, or (HTTP/2) the other side said that it does not want the rest;
  * - `possibly_delivered`: the whole request was handed to the system, and no final status came; or a 2xx came early, and the
  *   rest of the request could not be sent. One send is one request:
- *   nothing is repeated here once a byte of it was written, so that the bound on repeats holds.
+ *   nothing is repeated here once a byte of it was written, so that the bound on repeats holds. With `oauth` there is one
+ *   exception: after a 401 the same request goes out once more with a new token, for the receiver has not acted;
  * - HK_FAULT_BLOCKED: the address policy; HK_FAULT_INVALID_PAYLOAD: this message cannot be made a request, nothing was
  *   sent; HK_FAULT_LOCAL: aborted, or our side failed. */
 enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *options,

@@ -15,6 +15,8 @@
 /* libcurl may wait for minutes after an address was refused: the name's others have this long to be tried. */
 #define HK_HTTP_BLOCKED_MS 1000
 
+struct hk_oauth;
+
 struct hk_http_list {
     struct hk_http_transfer *first, *last;
 };
@@ -22,7 +24,7 @@ struct hk_http_list {
 /* One delivery. Each wire has a longer struct of its own, which begins with this. */
 struct hk_http_transfer {
     struct hk_http_transfer *next, *prev;
-    struct hk_http_list *in; /* live, waiting, ended or spare */
+    struct hk_http_list *in; /* live, waiting, unauthorized, ended or spare */
     struct hk_http_sink *self;
     struct hk_request request;
     struct hk_response response;
@@ -42,6 +44,11 @@ struct hk_http_transfer {
     uint64_t blocked_ms; /* when the last one was */
     enum hk_response_next stop;
     char address[HK_IP_TEXT_MAX + 16];
+
+    /* with access tokens (oauth.c) */
+    struct hk_request_mark unsigned_at; /* the request without its token */
+    uint64_t token_serial;
+    bool renewed; /* it had a 401, and got another token */
 
     /* the verdict */
     enum hk_fault fault;
@@ -81,14 +88,18 @@ struct hk_http_sink {
     char *url, *method, *ca_file, *cert_file, *key_file; /* url: NULL when messages name theirs */
     bool tls;                                            /* of `url` */
     bool from_message;
-    bool hides_url; /* parts of the URL are not for people to see */
+    bool varies;               /* each request has a URL of its own, by its message or with fields of it */
+    const char *pins, *socket; /* in `kept`; NULL: none. Pins as libcurl has them */
+    bool hides_url;            /* parts of the URL are not for people to see */
     struct hk_cidr *allow;
     size_t n_allow;
     const struct hk_proxy *proxy; /* that requests go by; NULL: none. In `kept` */
     struct hk_pool kept;          /* wiped at the end */
+    struct hk_oauth *oauth;       /* NULL: requests carry no access token */
+    const char *hide;             /* in `kept` */
     uint64_t connect_timeout_ms, first_byte_timeout_ms, low_speed_ms, max_age_ms;
     uint32_t low_speed_bytes, max_connections;
-    struct hk_http_list live, waiting, ended, spare;
+    struct hk_http_list live, waiting, unauthorized, ended, spare;
     size_t n_spare;
     struct hk_buf shown_request, shown_response;
     struct hk_header headers[HK_HTTP_HEADERS_MAX]; /* of the answer that is being reported */
@@ -119,6 +130,11 @@ const char *hk_http_stop_text(enum hk_response_next stop); /* NULL: it did not s
 bool hk_http_allowed(const struct hk_http_sink *self, const struct hk_ip *ip);
 void hk_http_say_blocked(struct hk_http_transfer *t, const struct hk_ip *ip);
 void hk_http_note_address(struct hk_http_transfer *t, const struct hk_ip *ip, int port);
+
+/* As if it had not been sent; its clock goes on. */
+void hk_http_rewind(struct hk_http_transfer *t);
+/* Closes a sink whatever is in flight; no `done` runs. */
+void hk_http_discard(struct hk_sink *sink);
 
 /* Where it goes, and whether by TLS. */
 const char *hk_http_url(const struct hk_http_transfer *t);

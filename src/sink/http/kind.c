@@ -51,6 +51,12 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
 {
     const struct hk_conf_http *http = &conf->http;
     struct http_lists lists = {NULL, NULL, NULL};
+    const struct hk_http_oauth oauth = {.token_url = http->auth.oauth.token_url,
+                                        .client_id = http->auth.oauth.client_id,
+                                        .client_secret = http->auth.oauth.client_secret,
+                                        .scope = http->auth.oauth.scope,
+                                        .audience = http->auth.oauth.audience,
+                                        .in_body = http->auth.oauth.style == HK_CONF_OAUTH_BODY};
     struct hk_http_options o = {.name = conf->name,
                                 .url = hk_conf_is_targeted(conf) ? NULL : http->url,
                                 .from_message = hk_conf_is_targeted(conf),
@@ -61,10 +67,16 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
                                 .basic_user = http->auth.basic.user,
                                 .basic_password = http->auth.basic.password,
                                 .bearer = http->auth.bearer,
+                                .oauth = oauth.token_url ? &oauth : NULL,
                                 .ca_file = http->ca_file,
                                 .cert_file = http->cert_file,
                                 .key_file = http->key_file,
-                                .cloudevents = http->cloudevents == HK_CLOUDEVENTS_BINARY,
+                                .cloudevents = http->cloudevents != HK_CLOUDEVENTS_NONE,
+                                .structured = http->cloudevents == HK_CLOUDEVENTS_STRUCTURED,
+                                .gzip = http->compression == HK_CONF_COMPRESS_GZIP,
+                                .pins = http->pins.items,
+                                .n_pins = http->pins.n,
+                                .socket = http->socket,
                                 .max_connections = conf->limits.concurrency,
                                 .more_connections = HK_ENGINE_FORCED_MAX};
     enum hk_code rc = make_lists(conf, &o, &lists)

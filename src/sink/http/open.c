@@ -11,7 +11,8 @@
 #include "base/str.h"
 #include "base/url.h"
 #include "base/utf8.h"
-#include "sink/http/impl.h"
+#include "sink/http/body.h"
+#include "sink/http/oauth.h"
 #include "sink/http/sign.h"
 
 #define DEFAULT_CONNECT_MS   10000
@@ -20,6 +21,7 @@
 #define DEFAULT_CONNECTIONS  64
 #define DEFAULT_AGE_MS       300000
 #define CONNECTIONS_MAX      10000
+#define PINS_MAX             1024
 #define START_MAX            ((size_t)16 * 1024) /* of a request: its first line and Host */
 
 static enum hk_code no_memory(struct hk_err *err)
@@ -34,6 +36,39 @@ static char *copy_or_null(const char *text, bool *ok)
     return copy;
 }
 
+/* Parted by semicolons, for libcurl. */
+static enum hk_code copy_pins(struct hk_http_sink *self, const struct hk_http_options *o, struct hk_err *err)
+{
+    struct hk_buf pins;
+    enum hk_code rc = HK_OK;
+    if (!o->n_pins)
+        return HK_OK;
+    hk_buf_init(&pins, PINS_MAX);
+    for (size_t i = 0; i < o->n_pins; i++)
+        (void)hk_buf_addf(&pins, "%s%s", i ? ";" : "", o->pins[i]);
+    if (hk_buf_status(&pins) == HK_TOOBIG)
+        rc = hk_err_set(err, HK_INVALID, "too many pins");
+    else if (!(self->pins = hk_pool_copy_str(&self->kept, hk_buf_str(&pins))))
+        rc = no_memory(err);
+    hk_buf_fini(&pins);
+    return rc;
+}
+
+/* What lies in the sink's own pool. */
+static enum hk_code copy_kept(struct hk_http_sink *self, const struct hk_http_options *o, struct hk_err *err)
+{
+    enum hk_code rc = copy_pins(self, o, err);
+    if (rc != HK_OK)
+        return rc;
+    if (o->socket && !(self->socket = hk_pool_copy_str(&self->kept, hk_str_of(o->socket))))
+        return no_memory(err);
+    if (o->hide && !(self->hide = hk_pool_copy_str(&self->kept, hk_str_of(o->hide))))
+        return no_memory(err);
+    if (o->proxy && !o->socket && !(self->proxy = hk_proxy_copy(o->proxy, &self->kept)))
+        return no_memory(err);
+    return HK_OK;
+}
+
 static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http_options *o,
                                  struct hk_err *err)
 {
@@ -41,7 +76,8 @@ static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http
     size_t at = 0;
     self->url = copy_or_null(o->url, &ok);
     self->from_message = o->from_message;
-    self->hides_url = o->from_message || hk_url_hidden(hk_str_of(o->url), &at).ptr != NULL;
+    self->varies = o->from_message || hk_url_is_template(o->url);
+    self->hides_url = self->varies || hk_url_hidden(hk_str_of(o->url), &at).ptr != NULL;
     self->method = copy_or_null(o->method ? o->method : "POST", &ok);
     self->ca_file = copy_or_null(o->ca_file, &ok);
     self->cert_file = copy_or_null(o->cert_file, &ok);
@@ -55,15 +91,13 @@ static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http
     if (o->n_allow)
         memcpy(self->allow, o->allow, o->n_allow * sizeof self->allow[0]);
     self->n_allow = o->n_allow;
-    if (o->proxy && !(self->proxy = hk_proxy_copy(o->proxy, &self->kept)))
-        return no_memory(err);
     self->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
     self->first_byte_timeout_ms = o->first_byte_timeout_ms;
     self->low_speed_ms = o->low_speed_ms ? o->low_speed_ms : DEFAULT_LOW_SPEED_MS;
     self->low_speed_bytes = o->low_speed_bytes ? o->low_speed_bytes : DEFAULT_LOW_SPEED;
     self->max_connections = o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS;
     self->max_age_ms = o->max_connection_age_ms ? o->max_connection_age_ms : DEFAULT_AGE_MS;
-    return HK_OK;
+    return copy_kept(self, o, err);
 }
 
 static enum hk_code check_file(const char *what, const char *path, struct hk_err *err)
@@ -232,6 +266,8 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
         rc = no_memory(err);
     if (rc == HK_OK)
         rc = open_wire(self, u, h1, err);
+    if (rc == HK_OK && o->oauth)
+        rc = hk_oauth_new(self, o, &self->oauth, err);
     hk_secret_wipe(start.data, start.len); /* some carry a token in the path */
     hk_buf_fini(&start);
     return rc;
@@ -240,11 +276,11 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
 static enum hk_code open_sink(struct hk_loop *loop, const struct hk_http_options *o, const struct target *u,
                               struct hk_sink **out_sink, struct hk_err *err)
 {
-    bool proxied = u->host && hk_proxy_is_for(o->proxy, hk_str_of(u->host));
+    bool proxied = u->host && !o->socket && hk_proxy_is_for(o->proxy, hk_str_of(u->host));
     if (proxied && (u->zone || !made_of(u->host, ".-_[]:")))
         return hk_err_set(err, HK_INVALID,
                           "behind a proxy the url's host must be an address or an ASCII name");
-    bool h1 = !o->libcurl && !proxied && is_plain(u);
+    bool h1 = !o->libcurl && !proxied && !o->socket && is_plain(u) && !hk_url_is_template(o->url);
     struct hk_http_sink *self = h1 ? hk_h1_new() : hk_http_curl_new();
     if (!self)
         return no_memory(err);
@@ -290,6 +326,7 @@ enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *op
 
 void hk_http_fini(struct hk_http_sink *self)
 {
+    hk_oauth_free(self->oauth);
     for (struct hk_http_transfer *t = self->spare.first; t;) {
         struct hk_http_transfer *next = t->next;
         self->wire->unmake(t);

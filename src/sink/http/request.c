@@ -10,6 +10,8 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "hk_version.h"
+#include "observe/gzip.h"
+#include "sink/http/body.h"
 #include "sink/http/header.h"
 #include "sink/http/request.h"
 
@@ -18,6 +20,8 @@
 #define TASK_MAX          500
 #define MESSAGE_LINES_MAX 64
 #define STATIC_LINES_MAX  64
+#define BODY_MAX          ((size_t)2 << 30)
+#define BODY_KEEP         ((size_t)64 * 1024)
 
 /* ---- one line ---- */
 
@@ -164,7 +168,7 @@ static enum hk_code add_signature(struct hk_request *request, struct hk_signer *
     enum hk_code rc = open_line(request, hk_str_of("webhook-signature"), true, err);
     if (rc != HK_OK)
         return rc;
-    rc = hk_signer_sign(signer, msg->message_id, unix_s, msg->payload, &request->text);
+    rc = hk_signer_sign(signer, msg->message_id, unix_s, request->body, &request->text);
     if (rc == HK_NOMEM)
         return hk_err_set(err, HK_NOMEM, "cannot sign: out of memory");
     return close_line(request, err);
@@ -481,6 +485,9 @@ void hk_request_init(struct hk_request *request)
 {
     hk_buf_init(&request->text, TEXT_MAX);
     hk_buf_init(&request->url, HK_TARGET_URL_MAX + 1);
+    hk_buf_init(&request->made, BODY_MAX);
+    hk_buf_init(&request->packed, BODY_MAX);
+    request->body = (struct hk_str){NULL, 0};
     request->method[0] = '\0';
     request->n = 0;
 }
@@ -491,6 +498,19 @@ void hk_request_fini(struct hk_request *request)
     hk_secret_wipe(request->url.data, request->url.len);
     hk_buf_fini(&request->text);
     hk_buf_fini(&request->url);
+    hk_buf_fini(&request->made);
+    hk_buf_fini(&request->packed);
+}
+
+void hk_request_shrink(struct hk_request *request)
+{
+    struct hk_buf *bufs[] = {&request->made, &request->packed};
+    for (size_t i = 0; i < 2; i++) {
+        if (bufs[i]->len <= BODY_KEEP)
+            continue;
+        hk_buf_fini(bufs[i]);
+        hk_buf_init(bufs[i], BODY_MAX);
+    }
 }
 
 static enum hk_code copy_fixed(struct hk_request *request, const struct hk_request *fixed, struct hk_err *err)
@@ -513,16 +533,49 @@ static enum hk_code add_envelope(struct hk_request *request, struct hk_request_b
     enum hk_code rc = add_webhook(request, base->signer, msg, wall_ms, err);
     if (rc == HK_OK)
         rc = add_idempotency_key(request, base, msg, err);
-    if (rc == HK_OK && base->ce_source)
+    if (rc == HK_OK && base->ce_source && !base->structured)
         rc = add_cloudevents(request, base->ce_source, msg, err);
     return rc;
 }
 
 static struct hk_str type_of(const struct hk_request_base *base, const struct hk_message *msg)
 {
+    if (base->structured)
+        return hk_str_of("application/cloudevents+json");
     if (msg->content_type.len)
         return msg->content_type;
     return hk_str_of(base->queue ? "application/octet-stream" : "application/json");
+}
+
+/* The body is compressed where that makes it smaller. */
+static enum hk_code pack(struct hk_request *request, struct hk_err *err)
+{
+    hk_buf_reset(&request->packed);
+    enum hk_code rc = hk_gzip(request->body, &request->packed);
+    if (rc == HK_NOMEM)
+        return no_memory(err);
+    if (rc != HK_OK || request->packed.len >= request->body.len)
+        return HK_OK;
+    request->body = hk_buf_str(&request->packed);
+    return add_text(request, "Content-Encoding", hk_str_of("gzip"), err);
+}
+
+/* Before the signature, which is over what is sent. */
+static enum hk_code add_body(struct hk_request *request, const struct hk_request_base *base,
+                             const struct hk_message *msg, struct hk_err *err)
+{
+    enum hk_code rc = HK_OK;
+    request->body = msg->payload;
+    if (base->url_template)
+        rc = hk_url_fill(base->url_template, base->name, msg, &request->url, err);
+    if (rc == HK_OK && base->structured) {
+        struct hk_message event = *msg;
+        if (!is_traceparent(event.traceparent))
+            event.traceparent = (struct hk_str){"", 0};
+        rc = hk_body_event(base->ce_source, &event, &request->made, err);
+        request->body = hk_buf_str(&request->made);
+    }
+    return rc == HK_OK && base->gzip && request->body.len >= HK_HTTP_GZIP_MIN ? pack(request, err) : rc;
 }
 
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
@@ -530,6 +583,11 @@ enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base
                               struct hk_err *err)
 {
     enum hk_code rc = copy_fixed(request, &base->fixed, err);
+    request->body = msg->payload;
+    if (base->bare)
+        return rc;
+    if (rc == HK_OK)
+        rc = add_body(request, base, msg, err);
     if (rc == HK_OK)
         rc = check_id(msg->message_id, base, err);
     if (rc == HK_OK && !base->typed)
@@ -544,6 +602,31 @@ enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base
     if (rc == HK_OK)
         rc = check_target(request, base, msg, err);
     return rc == HK_OK && !base->queue ? add_fields(request, base, msg, attempt, err) : rc;
+}
+
+static enum hk_code add_bearer(struct hk_request *fixed, const char *token, struct hk_err *err)
+{
+    if (!hk_header_value_ok(hk_str_of(token)))
+        return HK_INVALID;
+    enum hk_code rc = open_line(fixed, hk_str_of("Authorization"), true, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_buf_adds(&fixed->text, "Bearer ");
+    hk_buf_adds(&fixed->text, token);
+    return close_line(fixed, err);
+}
+
+struct hk_request_mark hk_request_mark(const struct hk_request *request)
+{
+    return (struct hk_request_mark){request->text.len, request->n};
+}
+
+enum hk_code hk_request_authorize(struct hk_request *request, const struct hk_request_mark *mark,
+                                  const char *token, struct hk_err *err)
+{
+    request->text.len = mark->len;
+    request->n = mark->n;
+    return add_bearer(request, token, err);
 }
 
 /* Of a signature its start is shown: enough to compare two, useless to forge one. */
@@ -594,26 +677,14 @@ static enum hk_code add_basic(struct hk_request *fixed, const char *user, const 
     return rc;
 }
 
-static enum hk_code add_bearer(struct hk_request *fixed, const char *token, struct hk_err *err)
-{
-    if (!hk_header_value_ok(hk_str_of(token)))
-        return HK_INVALID;
-    enum hk_code rc = open_line(fixed, hk_str_of("Authorization"), true, err);
-    if (rc != HK_OK)
-        return rc;
-    hk_buf_adds(&fixed->text, "Bearer ");
-    hk_buf_adds(&fixed->text, token);
-    return close_line(fixed, err);
-}
-
 static enum hk_code add_authorization(struct hk_request *fixed, const struct hk_http_options *o,
                                       struct hk_err *err)
 {
     bool basic = o->basic_user || o->basic_password;
     if (!basic && !o->bearer)
         return HK_OK;
-    if ((basic && o->bearer) || (basic && (!o->basic_user || !o->basic_password)))
-        return hk_err_set(err, HK_INVALID, "give a user and a password, or a bearer token");
+    if ((basic && o->bearer) || o->oauth || (basic && (!o->basic_user || !o->basic_password)))
+        return hk_err_set(err, HK_INVALID, "give a user and a password, a bearer token, or oauth2");
     if (basic && strchr(o->basic_user, ':'))
         return hk_err_set(err, HK_INVALID, "a user for basic authentication must not hold a colon");
     enum hk_code rc =
@@ -703,6 +774,8 @@ static enum hk_code add_fixed(struct hk_request_base *base, const struct hk_http
     struct hk_request *fixed = &base->fixed;
     for (size_t f = 0; f < HK_NFIELDS; f++)
         name_field(base, f, hk_str_of(o->cloudevents ? fields[f].ce_name : fields[f].name));
+    if (o->cloudevents && o->structured) /* it stands in the event */
+        name_field(base, HK_FIELD_CORRELATION_ID, hk_str_of(""));
     if (o->n_headers > STATIC_LINES_MAX)
         return hk_err_set(err, HK_TOOBIG, "more than %d header fields", STATIC_LINES_MAX);
     enum hk_code rc = add_authorization(fixed, o, err);
@@ -722,6 +795,14 @@ static enum hk_code copy_source(struct hk_request_base *base, const struct hk_ht
     return base->ce_source ? HK_OK : no_memory(err);
 }
 
+static enum hk_code copy_template(struct hk_request_base *base, const struct hk_http_options *o,
+                                  struct hk_err *err)
+{
+    base->name = hk_mem_strdup(o->name ? o->name : "http");
+    base->url_template = hk_mem_strdup(o->url);
+    return base->name && base->url_template ? HK_OK : no_memory(err);
+}
+
 enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_http_options *options,
                                   struct hk_str start, struct hk_err *err)
 {
@@ -736,9 +817,14 @@ enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_
         rc = copy_source(base, options, err);
     if (rc == HK_OK && options->n_secrets)
         rc = hk_signer_new(options->secrets, options->n_secrets, &base->signer, err);
+    if (rc == HK_OK && options->url && hk_url_is_template(options->url) && !options->from_message)
+        rc = copy_template(base, options, err);
     if (rc == HK_OK && options->queue && !(base->queue = hk_mem_strdup(options->queue)))
         rc = no_memory(err);
     base->targeted = options->from_message;
+    base->bare = options->bare;
+    base->structured = options->cloudevents && options->structured;
+    base->gzip = options->gzip;
     base->typed = hk_request_has(&base->fixed, hk_str_of("Content-Type"));
     if (rc != HK_OK)
         hk_request_base_fini(base);
@@ -750,6 +836,9 @@ void hk_request_base_fini(struct hk_request_base *base)
     hk_request_fini(&base->fixed);
     hk_mem_free(base->ce_source);
     hk_mem_free(base->queue);
+    hk_mem_free(base->name);
+    hk_secret_wipe(base->url_template, base->url_template ? strlen(base->url_template) : 0);
+    hk_mem_free(base->url_template);
     hk_signer_free(base->signer);
     memset(base, 0, sizeof *base);
 }

@@ -31,6 +31,10 @@ struct hk_request {
 
     size_t n;
 
+    /* What goes out behind the lines: the payload, or `made` of it. */
+    struct hk_str body;
+    struct hk_buf made, packed; /* an event around the payload; either compressed */
+
     /* What the message says of its own request (payload/target.h); "" = nothing. */
     struct hk_buf url;
     char method[HK_TARGET_METHOD_MAX];
@@ -62,8 +66,13 @@ struct hk_request_base {
         bool secret;
     } fields[HK_NFIELDS];
 
-    bool typed;               /* one of them is Content-Type */
-    bool targeted;            /* messages name their URL */
+    bool typed;      /* one of them is Content-Type */
+    bool targeted;   /* messages name their URL */
+    bool bare;       /* nothing is said of the message */
+    bool structured; /* a CloudEvent is the body, not header fields */
+    bool gzip;
+    char *name;               /* the destination's */
+    char *url_template;       /* NULL: it is none */
     char *ce_source;          /* NULL = no CloudEvents */
     char *queue;              /* of Cloud Tasks' requests; NULL = they are none */
     struct hk_signer *signer; /* NULL = unsigned */
@@ -78,6 +87,18 @@ void hk_request_base_fini(struct hk_request_base *base); /* wipes what is secret
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
                               const struct hk_message *msg, uint32_t attempt, int64_t wall_ms,
                               struct hk_err *err) HK_MUSTCHECK;
+
+/* Frees what only a large body needed. */
+void hk_request_shrink(struct hk_request *request);
+
+/* The end of what is built; hk_request_authorize cuts there, and adds an Authorization line with the token. */
+struct hk_request_mark {
+    size_t len, n;
+};
+
+struct hk_request_mark hk_request_mark(const struct hk_request *request);
+enum hk_code hk_request_authorize(struct hk_request *request, const struct hk_request_mark *mark,
+                                  const char *token, struct hk_err *err) HK_MUSTCHECK;
 /* Adds a JSON object with secrets masked. */
 void hk_request_show(const struct hk_request *request, struct hk_buf *out);
 

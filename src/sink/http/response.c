@@ -11,8 +11,14 @@ void hk_response_init(struct hk_response *response)
 {
     memset(response, 0, sizeof *response);
     hk_buf_init(&response->text, HK_HTTP_HEADERS_KEEP_MAX);
-    hk_buf_init(&response->body, HK_HTTP_KEEP_MAX);
+    hk_response_keep(response, HK_HTTP_KEEP_MAX);
     response->read_max = HK_HTTP_READ_MAX;
+}
+
+void hk_response_keep(struct hk_response *response, size_t keep_max)
+{
+    response->keep_max = keep_max;
+    hk_buf_init(&response->body, keep_max);
 }
 
 void hk_response_fini(struct hk_response *response)
@@ -145,7 +151,7 @@ enum hk_response_next hk_response_line(struct hk_response *response, struct hk_s
 enum hk_response_next hk_response_body(struct hk_response *response, struct hk_str piece)
 {
     response->any = true;
-    size_t room = HK_HTTP_KEEP_MAX - response->body.len;
+    size_t room = response->keep_max - response->body.len;
     (void)hk_buf_add(&response->body, piece.ptr, piece.len < room ? piece.len : room);
     response->body_bytes += piece.len;
     return response->body_bytes > response->read_max ? HK_RESPONSE_ENOUGH : HK_RESPONSE_MORE;

@@ -26,10 +26,12 @@ struct hk_response {
     } kept[HK_HTTP_HEADERS_MAX];
 
     size_t n_kept;
-    struct hk_buf body; /* its start */
+    struct hk_buf body; /* its start … */
+    size_t keep_max;    /* … of so many bytes [HK_HTTP_KEEP_MAX] */
 };
 
 void hk_response_init(struct hk_response *response);
+void hk_response_keep(struct hk_response *response, size_t keep_max); /* before anything came */
 void hk_response_fini(struct hk_response *response);
 void hk_response_reset(struct hk_response *response);
 

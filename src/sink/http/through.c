@@ -73,7 +73,7 @@ bool hk_through_begin(struct hk_curl_transfer *c)
     if (!self->proxy)
         return true;
     if (!read_host(hk_http_url(&c->t), c->host)) {
-        hk_http_fail(&c->t, self->from_message ? HK_FAULT_INVALID_PAYLOAD : HK_FAULT_LOCAL,
+        hk_http_fail(&c->t, self->varies ? HK_FAULT_INVALID_PAYLOAD : HK_FAULT_LOCAL,
                      "the url's host cannot be read");
         return false;
     }

@@ -113,17 +113,17 @@ enum hk_code hk_pa_seal_uses(struct hk_admin *admin, const struct hk_seal_uses *
     return rc;
 }
 
-enum hk_code hk_pa_note(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
-                        const char *detail, struct hk_err *err)
+enum hk_code hk_pa_note(struct hk_admin *admin, const struct hk_note_act *note, struct hk_err *err)
 {
     struct hk_pg *pg = &admin->pg;
     struct hk_pg_args a = {.n = 0};
     hk_pg_call(pg);
     hk_pa_arg_now(admin, &a);
-    hk_pg_arg_text(pg, &a, hk_str_of(act));
-    hk_pg_arg_text(pg, &a, hk_str_of(actor));
-    hk_pg_arg_text(pg, &a, hk_str_of(reason));
-    hk_pg_arg_text(pg, &a, hk_str_of(detail));
+    hk_pg_arg_text(pg, &a, hk_str_of(note->act));
+    hk_pg_arg_text(pg, &a, hk_str_of(note->actor));
+    hk_pg_arg_text(pg, &a, hk_str_of(note->reason));
+    hk_pg_arg_text_or_null(pg, &a, hk_str_of(note->detail));
+    hk_pg_arg_text_or_null(pg, &a, hk_str_of(note->message_id));
     PQclear(hk_pg_query(pg, true, HK_PA_NOTE, &a));
     return hk_pa_end(admin, "write to the audit", err);
 }

@@ -74,11 +74,11 @@ struct hk_store {
     int64_t found_at_ms;                   /* when a scan last found fresh rows; monotonic */
     int64_t arm_at_ms;                     /* not before, since it was refused; monotonic */
     int64_t told_ms;                       /* what time the server said it was */
-    uint64_t behind_ms;    /* by so much the server's clock is behind the time that we gave out last */
-    int64_t asked_at_ms;   /* when the call began that is under way; monotonic */
-    int64_t told_at_ms;    /* and when; monotonic */
-    uint32_t told_late_ms; /* so much later it may have been: the answer was on its way */
-    PGresult *kept[2];     /* what heads and messages point into, beside the pools of the same call */
+    uint64_t behind_ms;     /* by so much the server's clock is behind the time that we gave out last */
+    int64_t asked_at_ms;    /* when the call began that is under way; monotonic */
+    int64_t told_at_ms;     /* and when; monotonic */
+    uint32_t told_late_ms;  /* so much later it may have been: the answer was on its way */
+    PGresult *kept[2];      /* what heads and messages point into, beside the pools of the same call */
     struct hk_pg_rest rest; /* payloads that the exchange under way moves sealed */
     struct hk_takings takings;
     struct hk_poll poll;

@@ -90,15 +90,14 @@ enum hk_code hk_sa_series(struct hk_admin *admin, const struct hk_series_ask *as
                           const struct hk_series **out, struct hk_err *err);
 enum hk_code hk_sa_series_names(struct hk_admin *admin, const struct hk_series_ask *ask,
                                 const struct hk_series_names **out, struct hk_err *err);
-enum hk_code hk_sa_erase_refs(struct hk_admin *admin, const struct hk_refs_act *act,
-                              struct hk_refs_done *out, struct hk_err *err);
+enum hk_code hk_sa_erase_refs(struct hk_admin *admin, const struct hk_refs_act *act, struct hk_refs_done *out,
+                              struct hk_err *err);
 enum hk_code hk_sa_seal_page(struct hk_admin *admin, const struct hk_seal_page *page,
                              const struct hk_seal_rows **out, struct hk_err *err);
 enum hk_code hk_sa_seal_put(struct hk_admin *admin, const struct hk_seal_put *put, bool *out_changed,
                             struct hk_err *err);
 enum hk_code hk_sa_seal_uses(struct hk_admin *admin, const struct hk_seal_uses **out, struct hk_err *err);
-enum hk_code hk_sa_note(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
-                        const char *detail, struct hk_err *err);
+enum hk_code hk_sa_note(struct hk_admin *admin, const struct hk_note_act *note, struct hk_err *err);
 enum hk_code hk_sa_series_put(struct hk_admin *admin, const struct hk_series_row *rows, size_t n,
                               struct hk_err *err);
 enum hk_code hk_sa_relays(struct hk_admin *admin, const struct hk_relays **out, struct hk_err *err);

@@ -104,17 +104,17 @@ enum hk_code hk_sa_seal_uses(struct hk_admin *admin, const struct hk_seal_uses *
     return rc;
 }
 
-enum hk_code hk_sa_note(struct hk_admin *admin, const char *act, const char *actor, const char *reason,
-                        const char *detail, struct hk_err *err)
+enum hk_code hk_sa_note(struct hk_admin *admin, const struct hk_note_act *note, struct hk_err *err)
 {
     struct hk_store *store = admin->store;
     hk_sq_call(store);
     hk_sq_begin_write(store);
     hk_sq_clock_lift(store);
     hk_sq_audit(store, &(struct hk_audit_row){.at_ms = hk_sq_now(store),
-                                              .actor = hk_str_of(actor),
-                                              .act = hk_str_of(act),
-                                              .reason = hk_str_of(reason),
-                                              .detail = hk_str_of(detail)});
+                                              .actor = hk_str_of(note->actor),
+                                              .act = hk_str_of(note->act),
+                                              .message_id = hk_str_of(note->message_id),
+                                              .reason = hk_str_of(note->reason),
+                                              .detail = hk_str_of(note->detail)});
     return hk_sq_end(store, "write to the audit", err);
 }

@@ -1450,9 +1450,9 @@ UNION ALL SELECT 1, {KEY_OF(t.error_detail; strpos(t.error_detail, '"hk1.') + 1)
 UNION ALL SELECT 4, {KEY_OF(coalesce(t.response_headers, convert_from(t.response_body, 'UTF8')); 1)} AS key, count(*) FROM @outbox_attempts t
   WHERE t.response_headers LIKE 'hk1.%' OR (t.response_headers IS NULL AND {BODY_IS_SEALED}) GROUP BY 2
 
--- $1 the time, $2 act, $3 actor, $4 reason, $5 detail
+-- $1 the time, $2 act, $3 actor, $4 reason, $5 detail, $6 message_id
 --@ statement NOTE
-INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail) VALUES ({NOW}, $3, $2, $4, $5)
+INSERT INTO @outbox_audit (at_ms, actor, act, reason, detail, message_id) VALUES ({NOW}, $3, $2, $4, $5, $6)
 
 -- ---- what is kept of a message: admin_erase.c ----
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a message goes out beside its header fields: the body, and a URL with fields of the message in it. */
+#ifndef HK_SINK_HTTP_BODY_H
+#define HK_SINK_HTTP_BODY_H
+
+#include "sink/http/request.h"
+
+/* A URL is a template when one of these stands behind its host. */
+#define HK_URL_EVENT_TYPE  "{event_type}"
+#define HK_URL_MESSAGE_KEY "{message_key}"
+#define HK_URL_DESTINATION "{destination}"
+
+bool hk_url_is_template(const char *url);
+/* Fills them in, percent-encoded. HK_INVALID: a field is empty, or would be "." or ".."; HK_NOMEM. */
+enum hk_code hk_url_fill(const char *url, const char *destination, const struct hk_message *msg,
+                         struct hk_buf *out, struct hk_err *err) HK_MUSTCHECK;
+
+/* A whole CloudEvent (structured mode) around the payload: JSON as it is, byte by byte, all else as base64. HK_INVALID, HK_NOMEM. */
+enum hk_code hk_body_event(const char *source, const struct hk_message *msg, struct hk_buf *out,
+                           struct hk_err *err) HK_MUSTCHECK;
+
+#endif
