@@ -395,7 +395,7 @@ static const struct {
      "    breaker: [5]\n",
      "4:14: \"breaker\" must be off, or a mapping such as { failures: 5, window: 30s, open: 10s }, not a list\n"},
     {"destination without a sink", "destinations: { d: { policy: standard } }\n",
-     "1:17: destination \"d\" needs \"http\" or \"null\" or \"amqp\" or \"kafka\", for example http: { url: https://billing.example/hooks }\n"},
+     "1:17: destination \"d\" needs \"http\" or \"null\" or \"amqp\" or \"nats\" or \"redis\" or \"mqtt\" or \"kafka\", for example http: { url: https://billing.example/hooks }\n"},
     {"kafka without brokers", "destinations: { d: { kafka: { topic: t } } }\n",
      "1:22: kafka of destination \"d\" needs \"brokers\", for example brokers: k1:9092,k2:9092\n"},
     {"a broker without a port", "destinations: { d: { kafka: { brokers: \"k1:9092,k2\", topic: t } } }\n",
